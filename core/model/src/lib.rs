@@ -1,0 +1,23 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Plain data that every other crate shares: identifiers, filters, verdicts, requests, commands, manifests, limits.
+//!
+//! Nothing here does I/O, reads a clock or keeps state. A value that could be built is a valid value.
+#![forbid(unsafe_code)]
+
+pub mod api;
+pub mod command;
+pub mod error;
+pub mod filter;
+pub mod ids;
+pub mod limits;
+pub mod manifest;
+pub mod policy;
+pub mod request;
+pub mod time;
+pub mod verdict;
+
+pub use error::{Refusal, RefusalKind};
+pub use filter::{Filter, Flow, PortRange, Protocol};
+pub use ids::{Digest, ModuleName, ModuleRef, NodeId, Nonce, PublicKey, SessionId, Signature, UserId};
+pub use time::{Instant, Now, UnixTime};
+pub use verdict::{DropReason, Verdict};

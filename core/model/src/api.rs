@@ -1,0 +1,102 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Shapes of the HTTP API, shared by the node and its clients.
+
+use std::net::IpAddr;
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use crate::request::{Load, ModuleStatus, NodeReport};
+use crate::{NodeId, Refusal, SessionId, UnixTime};
+
+/// `POST /v1/requests`: a signed request, for this node alone or for a path.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct PostRequest {
+    /// The message as it goes over the wire, signed (design §6).
+    pub message: String,
+    /// Where to send it; nothing means this node alone.
+    #[serde(default)]
+    pub path: Option<PathSpec>,
+    /// The session to go on with; nothing starts a new one.
+    #[serde(default)]
+    pub session: Option<SessionId>,
+    /// How long to wait for the response stack, in milliseconds; 0 means the node's default.
+    #[serde(default)]
+    pub timeout_ms: u64,
+}
+
+/// The flow whose path a request takes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct PathSpec {
+    /// Where the flow goes.
+    pub destination: IpAddr,
+    /// Where the flow comes from; nothing means the address that this node would use.
+    #[serde(default)]
+    pub source: Option<IpAddr>,
+}
+
+/// The answer to a request: the whole response stack.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct RequestResult {
+    /// The session that the request belongs to.
+    pub session: SessionId,
+    /// One entry per node, nearest first.
+    pub nodes: Vec<NodeReport>,
+    /// Why the stack ends before the last node, if it does.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub incomplete: Option<Refusal>,
+    /// From posting to answer, in microseconds.
+    pub took_us: u64,
+}
+
+/// `GET /v1/node`: what the node is.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct NodeInfo {
+    /// Its name.
+    pub node: NodeId,
+    /// `node` or `host`.
+    pub role: String,
+    /// The version of its software.
+    pub version: String,
+    /// The forwarding plane in use, and why that one.
+    pub driver: String,
+    /// When it started.
+    pub started: UnixTime,
+    /// How busy it is.
+    pub load: Load,
+    /// What it cannot do on this machine, a line each.
+    pub missing: Vec<String>,
+}
+
+/// `GET /v1/modules`: what is installed.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct ModuleList {
+    /// The modules, by user and install order.
+    pub modules: Vec<ModuleStatus>,
+}
+
+/// One line of `GET /v1/logs`.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct LogLine {
+    /// Counts up by one per line since the node started.
+    pub sequence: u64,
+    /// When.
+    pub time: UnixTime,
+    /// `error`, `warn`, `info` or `debug`.
+    pub level: String,
+    /// Who wrote it: `netservd`, or `user/module`.
+    pub source: String,
+    /// The text, one line.
+    pub text: String,
+}
+
+/// Any failure of the HTTP API itself.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct ApiError {
+    /// What is wrong, in one line.
+    pub error: String,
+    /// What to do about it, in one line.
+    pub fix: String,
+}

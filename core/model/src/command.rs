@@ -1,0 +1,200 @@
+// SPDX-License-Identifier: Apache-2.0
+//! What the controller wants done, and what it is told of the result.
+
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Serialize};
+
+use crate::manifest::{Manifest, ModuleLimits};
+use crate::policy::ContainerLimits;
+use crate::request::NodeReport;
+use crate::verdict::FailureMode;
+use crate::{Digest, Filter, ModuleName, ModuleRef, PublicKey, Refusal, SessionId, UnixTime, UserId};
+
+/// Names one request inside the node, from its arrival to its answer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct RequestId(pub u64);
+
+/// Names one job that the controller waits for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct JobId(pub u64);
+
+/// A module's place in its container, 0–63: its bit in packet descriptors. Modules see packets in install order, which
+/// the worker keeps as the order of loading, whatever the place.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(transparent)]
+pub struct ModuleSlot(pub u8);
+
+/// Names one filter rule of the node.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct FilterId(pub u64);
+
+/// One thing that the controller wants done. Commands are carried out in order.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Command {
+    /// Fetch a package, check its digest and that one of `keys` signed it, compile it; answered by
+    /// [`Event::Fetched`] or [`Event::FetchFailed`].
+    Fetch {
+        /// The job.
+        job: JobId,
+        /// Where the package is.
+        url: String,
+        /// Its digest.
+        digest: Digest,
+        /// Keys of its owner.
+        keys: Vec<PublicKey>,
+    },
+    /// Start the user's container; answered by [`Event::ContainerReady`] or [`Event::ContainerDied`].
+    StartContainer {
+        /// The container's user.
+        user: UserId,
+        /// What the container may use.
+        limits: ContainerLimits,
+    },
+    /// Stop the user's container and forget it; not answered.
+    StopContainer {
+        /// The container's user.
+        user: UserId,
+    },
+    /// Load a fetched module; answered by [`Event::Loaded`] or [`Event::ModuleFailed`].
+    Load(Load),
+    /// Unload a module; not answered. Packets under way are answered first.
+    Unload {
+        /// The container's user.
+        user: UserId,
+        /// The module's place.
+        slot: ModuleSlot,
+    },
+    /// Show matching packets to a module.
+    InstallFilter {
+        /// The rule.
+        id: FilterId,
+        /// The container's user.
+        user: UserId,
+        /// The module's place.
+        slot: ModuleSlot,
+        /// Which packets.
+        filter: Filter,
+        /// What happens to them while the module cannot say.
+        on_failure: FailureMode,
+    },
+    /// Take a rule away.
+    RemoveFilter {
+        /// The rule.
+        id: FilterId,
+    },
+    /// Remember an installed module across restarts, in place of an earlier record of the same user and name.
+    Store(InstalledRecord),
+    /// Forget an installed module.
+    Forget {
+        /// The module's owner.
+        user: UserId,
+        /// The module's name.
+        module: ModuleName,
+    },
+    /// Answer a request.
+    Answer {
+        /// The request.
+        request: RequestId,
+        /// The node's entry for the response stack, with `address` still to be filled in by the signaling.
+        report: Box<NodeReport>,
+    },
+}
+
+/// Everything that a worker needs to run a module.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Load {
+    /// The container's user.
+    pub user: UserId,
+    /// The module's place.
+    pub slot: ModuleSlot,
+    /// Its name and version.
+    pub module: ModuleRef,
+    /// The package's digest, by which the compiled code is found.
+    pub digest: Digest,
+    /// What the module can read.
+    pub properties: BTreeMap<String, String>,
+    /// What the module may use.
+    pub limits: ModuleLimits,
+    /// The version of its kv state.
+    pub state_schema: u32,
+}
+
+/// A module as it is remembered across restarts.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct InstalledRecord {
+    /// Its owner.
+    pub user: UserId,
+    /// Its name and version.
+    pub module: ModuleRef,
+    /// Where its package came from.
+    pub url: String,
+    /// Its package's digest.
+    pub digest: Digest,
+    /// The session that installed it.
+    pub session: SessionId,
+    /// Its filters.
+    pub filters: Vec<Filter>,
+    /// Its properties.
+    pub properties: BTreeMap<String, String>,
+    /// When its lease ends.
+    pub lease_until: UnixTime,
+    /// Its place in the install order of its container.
+    pub order: u64,
+}
+
+/// What the controller is told by those who carry out commands and watch containers.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Event {
+    /// A package is in the store, checked and compiled.
+    Fetched {
+        /// The job.
+        job: JobId,
+        /// What the package says of itself.
+        manifest: Box<Manifest>,
+    },
+    /// A package could not be had.
+    FetchFailed {
+        /// The job.
+        job: JobId,
+        /// Why.
+        refusal: Refusal,
+    },
+    /// A container takes modules.
+    ContainerReady {
+        /// The container's user.
+        user: UserId,
+    },
+    /// A container could not be started, or ended without being told to.
+    ContainerDied {
+        /// The container's user.
+        user: UserId,
+        /// Why.
+        refusal: Refusal,
+        /// The module that is to blame, if one is.
+        culprit: Option<ModuleSlot>,
+    },
+    /// A module runs.
+    Loaded {
+        /// The container's user.
+        user: UserId,
+        /// The module's place.
+        slot: ModuleSlot,
+    },
+    /// A module could not be loaded, or trapped and was unloaded; its container goes on.
+    ModuleFailed {
+        /// The container's user.
+        user: UserId,
+        /// The module's place.
+        slot: ModuleSlot,
+        /// Why.
+        refusal: Refusal,
+    },
+    /// A filter rule could not be installed.
+    FilterFailed {
+        /// The rule.
+        id: FilterId,
+        /// Why.
+        refusal: Refusal,
+    },
+}

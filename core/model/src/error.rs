@@ -1,0 +1,211 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Refusals: why a node did not do what a request asked, with a cause and a fix for the requester.
+
+use std::fmt;
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+/// Why a node refused, as a word that programs can test for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum RefusalKind {
+    /// The message is not a NetServ request.
+    BadRequest,
+    /// No signature, and the node wants one.
+    Unsigned,
+    /// The node knows no such user.
+    UnknownUser,
+    /// The signature does not fit the message and any of the user's keys.
+    BadSignature,
+    /// `created` is too far from the node's clock.
+    StaleRequest,
+    /// The user sent this nonce before.
+    Replayed,
+    /// A filter reaches beyond the user's prefixes.
+    PrefixNotAllowed,
+    /// A filter reaches beyond the user's ports.
+    PortNotAllowed,
+    /// A bound of the user's or the node's is reached.
+    QuotaExceeded,
+    /// The lease asked for is too short or too long.
+    BadTtl,
+    /// The node has not the building blocks that the module needs.
+    MissingDependency,
+    /// The URL is not of a kind that the node fetches, or of a host that it does not ask.
+    BadUrl,
+    /// The download failed or took too long.
+    FetchFailed,
+    /// The package is larger than the node takes.
+    PackageTooLarge,
+    /// The package is not an OCI image layout with a NetServ manifest.
+    BadPackage,
+    /// The package's manifest has another digest than the request says.
+    DigestMismatch,
+    /// The package is not signed by one of the user's keys.
+    ModuleUnsigned,
+    /// The package's manifest is not understood.
+    BadManifest,
+    /// The package has no flavour that the node runs.
+    NoFlavour,
+    /// The code is not a WebAssembly module that the node can compile.
+    BadCode,
+    /// The module was built for another packet ABI.
+    AbiMismatch,
+    /// The module wants more memory than it may have.
+    MemoryLimit,
+    /// The module trapped while it started.
+    Trapped,
+    /// The module did not come to an end in time.
+    Stalled,
+    /// The module failed too often and is kept out for a while.
+    Quarantined,
+    /// No such module is installed for this user.
+    NotInstalled,
+    /// The node could not make a container or a filter rule.
+    NodeFailed,
+    /// The node's role is `host`: it sends requests and runs no modules.
+    NotANode,
+    /// No NetServ node answered on the path.
+    NoNode,
+    /// A node further on did not answer in time.
+    Timeout,
+}
+
+impl RefusalKind {
+    /// Every kind.
+    pub const ALL: [RefusalKind; 30] = [
+        RefusalKind::BadRequest,
+        RefusalKind::Unsigned,
+        RefusalKind::UnknownUser,
+        RefusalKind::BadSignature,
+        RefusalKind::StaleRequest,
+        RefusalKind::Replayed,
+        RefusalKind::PrefixNotAllowed,
+        RefusalKind::PortNotAllowed,
+        RefusalKind::QuotaExceeded,
+        RefusalKind::BadTtl,
+        RefusalKind::MissingDependency,
+        RefusalKind::BadUrl,
+        RefusalKind::FetchFailed,
+        RefusalKind::PackageTooLarge,
+        RefusalKind::BadPackage,
+        RefusalKind::DigestMismatch,
+        RefusalKind::ModuleUnsigned,
+        RefusalKind::BadManifest,
+        RefusalKind::NoFlavour,
+        RefusalKind::BadCode,
+        RefusalKind::AbiMismatch,
+        RefusalKind::MemoryLimit,
+        RefusalKind::Trapped,
+        RefusalKind::Stalled,
+        RefusalKind::Quarantined,
+        RefusalKind::NotInstalled,
+        RefusalKind::NodeFailed,
+        RefusalKind::NotANode,
+        RefusalKind::NoNode,
+        RefusalKind::Timeout,
+    ];
+
+    /// Returns the kind as its word on the wire and in metrics, for instance `bad-signature`.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            RefusalKind::BadRequest => "bad-request",
+            RefusalKind::Unsigned => "unsigned",
+            RefusalKind::UnknownUser => "unknown-user",
+            RefusalKind::BadSignature => "bad-signature",
+            RefusalKind::StaleRequest => "stale-request",
+            RefusalKind::Replayed => "replayed",
+            RefusalKind::PrefixNotAllowed => "prefix-not-allowed",
+            RefusalKind::PortNotAllowed => "port-not-allowed",
+            RefusalKind::QuotaExceeded => "quota-exceeded",
+            RefusalKind::BadTtl => "bad-ttl",
+            RefusalKind::MissingDependency => "missing-dependency",
+            RefusalKind::BadUrl => "bad-url",
+            RefusalKind::FetchFailed => "fetch-failed",
+            RefusalKind::PackageTooLarge => "package-too-large",
+            RefusalKind::BadPackage => "bad-package",
+            RefusalKind::DigestMismatch => "digest-mismatch",
+            RefusalKind::ModuleUnsigned => "module-unsigned",
+            RefusalKind::BadManifest => "bad-manifest",
+            RefusalKind::NoFlavour => "no-flavour",
+            RefusalKind::BadCode => "bad-code",
+            RefusalKind::AbiMismatch => "abi-mismatch",
+            RefusalKind::MemoryLimit => "memory-limit",
+            RefusalKind::Trapped => "trapped",
+            RefusalKind::Stalled => "stalled",
+            RefusalKind::Quarantined => "quarantined",
+            RefusalKind::NotInstalled => "not-installed",
+            RefusalKind::NodeFailed => "node-failed",
+            RefusalKind::NotANode => "not-a-node",
+            RefusalKind::NoNode => "no-node",
+            RefusalKind::Timeout => "timeout",
+        }
+    }
+
+    /// Returns what the requester can do about it, in one line.
+    pub fn fix(self) -> &'static str {
+        match self {
+            RefusalKind::BadRequest => "send a request made by this version of `netserv`",
+            RefusalKind::Unsigned => "sign the request: `netserv setup --key FILE`",
+            RefusalKind::UnknownUser => "ask the node's operator to add the user and its public key",
+            RefusalKind::BadSignature => "sign with the key whose public half the operator has (`netserv key show`)",
+            RefusalKind::StaleRequest => "set both clocks (NTP), then send a new request",
+            RefusalKind::Replayed => "send a new request; each nonce works once",
+            RefusalKind::PrefixNotAllowed => {
+                "narrow the filter to a prefix of yours, or ask the operator to add the prefix"
+            }
+            RefusalKind::PortNotAllowed => "narrow the filter's ports, or ask the operator to add them",
+            RefusalKind::QuotaExceeded => "remove a module, or ask the operator for more",
+            RefusalKind::BadTtl => "ask for a lease that the node grants (`netserv probe --ask policy`)",
+            RefusalKind::MissingDependency => "see which blocks the nodes have with `netserv probe --ask blocks`",
+            RefusalKind::BadUrl => "use an https, http or file URL that the operator allows",
+            RefusalKind::FetchFailed => "check that the node can reach the URL",
+            RefusalKind::PackageTooLarge => "make the package smaller, or ask the operator for a higher limit",
+            RefusalKind::BadPackage => "build it with `netserv module build`",
+            RefusalKind::DigestMismatch => {
+                "take the digest from `netserv module inspect`, and check what the URL serves"
+            }
+            RefusalKind::ModuleUnsigned => "sign the package: `netserv module sign`",
+            RefusalKind::BadManifest => "check netserv.toml with `netserv module build`",
+            RefusalKind::NoFlavour => "add a flavour that the node runs (`netserv probe --ask blocks`)",
+            RefusalKind::BadCode => "check the package with `netserv module test`",
+            RefusalKind::AbiMismatch => "rebuild the module with the SDK of the node's version",
+            RefusalKind::MemoryLimit => {
+                "lower the module's memory, or raise `limits.memory` in netserv.toml and at the operator"
+            }
+            RefusalKind::Trapped => "find the trap with `netserv module test`",
+            RefusalKind::Stalled => "find the endless loop with `netserv module test`",
+            RefusalKind::Quarantined => "mend the module and send a SETUP with the new digest",
+            RefusalKind::NotInstalled => "see what is installed with `netserv probe --ask modules`",
+            RefusalKind::NodeFailed => "ask the node's operator to look at its log",
+            RefusalKind::NotANode => "send the request to a path with a NetServ node on it",
+            RefusalKind::NoNode => "check the path and that nodes run: `netserv path`",
+            RefusalKind::Timeout => "try again; if it stays, look where the stack ends with `netserv path`",
+        }
+    }
+}
+
+impl fmt::Display for RefusalKind {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.as_str())
+    }
+}
+
+/// One refusal: its kind and what exactly was wrong.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema, thiserror::Error)]
+#[error("{kind}: {detail}")]
+pub struct Refusal {
+    /// The kind, for programs.
+    pub kind: RefusalKind,
+    /// The cause in one line, for people; at most 400 characters.
+    pub detail: String,
+}
+
+impl Refusal {
+    /// Builds a refusal; the detail becomes one line of at most 400 characters.
+    pub fn new(kind: RefusalKind, detail: impl AsRef<str>) -> Refusal {
+        let one_line = detail.as_ref().chars().map(|c| if c.is_control() { ' ' } else { c });
+        Refusal { kind, detail: one_line.take(400).collect() }
+    }
+}

@@ -1,0 +1,56 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Named bounds. Each has a test that hits it, in the crate that enforces it.
+
+use std::time::Duration;
+
+/// Characters of a user's name.
+pub const USER_NAME_CHARS_MAX: usize = 32;
+/// Characters of a node's name.
+pub const NODE_NAME_CHARS_MAX: usize = 64;
+/// Characters of a module's name.
+pub const MODULE_NAME_CHARS_MAX: usize = 128;
+
+/// Bytes of one header line of a signaling message (design §6).
+pub const HEADER_LINE_BYTES_MAX: usize = 8 * 1024;
+/// Bytes of a whole signaling message (design §6).
+pub const MESSAGE_BYTES_MAX: usize = 60 * 1024;
+/// Headers in one signaling message.
+pub const HEADERS_MAX: usize = 256;
+/// Entries of a response stack; a longer path loses the entries furthest from the requester.
+pub const STACK_ENTRIES_MAX: usize = 64;
+
+/// Filters of one module.
+pub const FILTERS_PER_MODULE_MAX: usize = 16;
+/// Properties of one module.
+pub const PROPERTIES_PER_MODULE_MAX: usize = 64;
+/// Bytes of one property's key and value together.
+pub const PROPERTY_BYTES_MAX: usize = 4 * 1024;
+/// Modules in one service container: one bit each in a packet descriptor.
+pub const MODULES_PER_CONTAINER_MAX: usize = 64;
+/// Containers on one node.
+pub const CONTAINERS_MAX: usize = 1024;
+/// Nonces remembered per user inside the replay window; a user over it is refused until some leave it.
+pub const NONCES_PER_USER_MAX: usize = 4096;
+/// Requests that one node works on at a time.
+pub const REQUESTS_PENDING_MAX: usize = 256;
+
+/// Bytes of a module package.
+pub const PACKAGE_BYTES_MAX: u64 = 32 * 1024 * 1024;
+/// Bytes of one blob's unpacked form inside a package.
+pub const BLOB_BYTES_MAX: u64 = 32 * 1024 * 1024;
+/// Entries in a package's tar file.
+pub const PACKAGE_ENTRIES_MAX: usize = 64;
+/// How long a download may take in all.
+pub const FETCH_TIME_MAX: Duration = Duration::from_secs(30);
+
+/// How far a request's `created` may lie from the node's clock.
+pub const CLOCK_SKEW_MAX: Duration = Duration::from_secs(300);
+/// The shortest lease.
+pub const TTL_MIN: Duration = Duration::from_secs(1);
+/// The longest lease that a node grants unless its operator says otherwise.
+pub const TTL_MAX: Duration = Duration::from_secs(7 * 24 * 3600);
+
+/// Bytes of a packet that fit a ring slot; longer packets are never shown to modules.
+pub const PACKET_BYTES_MAX: usize = 2048 - 64;
+/// Packets in one batch given to a module.
+pub const BATCH_PACKETS_MAX: usize = 64;

@@ -1,0 +1,85 @@
+// SPDX-License-Identifier: Apache-2.0
+//! What a node's operator allows.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use ipnet::IpNet;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use crate::filter::PortRange;
+use crate::limits;
+use crate::manifest::ModuleLimits;
+use crate::{NodeId, PublicKey, UserId};
+
+/// Everything that admission depends on.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct NodePolicy {
+    /// The node's name.
+    pub node: NodeId,
+    /// Whether the node only sends requests and runs nothing.
+    pub host_only: bool,
+    /// Whether unsigned requests are taken from known users. Off unless the operator says so.
+    pub accept_unsigned: bool,
+    /// How far `created` may lie from the node's clock.
+    pub clock_skew_max: Duration,
+    /// The longest lease.
+    pub ttl_max: Duration,
+    /// The known users.
+    pub users: BTreeMap<UserId, UserPolicy>,
+    /// Building blocks and flavours with their versions.
+    pub blocks: BTreeMap<String, u32>,
+}
+
+impl NodePolicy {
+    /// Returns a policy that knows nobody and refuses everything unsigned.
+    pub fn new(node: NodeId) -> NodePolicy {
+        NodePolicy {
+            node,
+            host_only: false,
+            accept_unsigned: false,
+            clock_skew_max: limits::CLOCK_SKEW_MAX,
+            ttl_max: limits::TTL_MAX,
+            users: BTreeMap::new(),
+            blocks: BTreeMap::new(),
+        }
+    }
+}
+
+/// What one user may do.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct UserPolicy {
+    /// Keys that the user signs with.
+    pub keys: Vec<PublicKey>,
+    /// Prefixes of the user's own: each filter's source or destination must lie in one of them.
+    pub prefixes: Vec<IpNet>,
+    /// Destination ports that the user's filters may name; empty means every port.
+    pub ports: Vec<PortRange>,
+    /// Modules at most.
+    pub modules_max: u32,
+    /// The highest limits that a module of the user's gets.
+    pub module_limits: ModuleLimits,
+    /// The container's own limits.
+    pub container: ContainerLimits,
+}
+
+/// What one service container may use, enforced by the kernel.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, rename_all = "kebab-case", default)]
+pub struct ContainerLimits {
+    /// Memory in bytes, with everything that its processes use.
+    pub memory_bytes: u64,
+    /// Processor time in thousandths of one core.
+    pub cpu_permille: u32,
+    /// Processes and threads.
+    pub pids: u32,
+    /// Bytes in its writable directory.
+    pub disk_bytes: u64,
+}
+
+impl Default for ContainerLimits {
+    fn default() -> ContainerLimits {
+        ContainerLimits { memory_bytes: 64 * 1024 * 1024, cpu_permille: 1000, pids: 32, disk_bytes: 16 * 1024 * 1024 }
+    }
+}

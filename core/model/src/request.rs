@@ -1,0 +1,300 @@
+// SPDX-License-Identifier: Apache-2.0
+//! What users ask of nodes, and what nodes answer.
+
+use std::collections::BTreeMap;
+use std::net::IpAddr;
+use std::time::Duration;
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use crate::{Digest, Filter, ModuleName, ModuleRef, NodeId, Nonce, Refusal, SessionId, Signature, UnixTime, UserId};
+
+/// One request as it enters the controller, by signaling or by the HTTP API alike.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Request {
+    /// The signaling session that the request belongs to.
+    pub session: SessionId,
+    /// Who asks; `None` only in a PROBE that needs no rights.
+    pub user: Option<UserId>,
+    /// When the user made the request.
+    pub created: UnixTime,
+    /// What makes the request unique.
+    pub nonce: Nonce,
+    /// What is asked.
+    pub body: Body,
+    /// The canonical form of the request, which the signature covers.
+    pub signed_bytes: Vec<u8>,
+    /// The signature over `signed_bytes`.
+    pub signature: Option<Signature>,
+    /// Only say what would happen.
+    pub dry_run: bool,
+}
+
+/// What a request asks.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Body {
+    /// Install, refresh or replace a module.
+    Setup(Setup),
+    /// Remove a module.
+    Remove(Remove),
+    /// Tell about the node.
+    Probe(Probe),
+}
+
+impl Body {
+    /// Returns the word of the request line.
+    pub fn method(&self) -> &'static str {
+        match self {
+            Body::Setup(_) => "SETUP",
+            Body::Remove(_) => "REMOVE",
+            Body::Probe(_) => "PROBE",
+        }
+    }
+}
+
+/// Asks for a module to be installed.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Setup {
+    /// The module and its version.
+    pub module: ModuleRef,
+    /// Where its package is.
+    pub url: String,
+    /// The package's digest.
+    pub digest: Digest,
+    /// Which packets it sees; if empty, the manifest's filters.
+    pub filters: Vec<Filter>,
+    /// What the module can read at run time.
+    pub properties: BTreeMap<String, String>,
+    /// The building blocks it needs.
+    pub dependencies: Vec<Dependency>,
+    /// How long the lease lasts.
+    pub ttl: Duration,
+}
+
+/// A building block with the lowest version that will do, written `kv>=1`.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
+#[serde(try_from = "String", into = "String")]
+pub struct Dependency {
+    /// The block's name.
+    pub block: String,
+    /// The lowest version.
+    pub version_min: u32,
+}
+
+impl std::str::FromStr for Dependency {
+    type Err = crate::ids::ParseIdError;
+
+    fn from_str(text: &str) -> Result<Dependency, Self::Err> {
+        let bad = || crate::ids::ParseIdError::new(text, "a dependency such as kv>=1");
+        let (block, version) = text.split_once(">=").unwrap_or((text, "1"));
+        let name_ok = !block.is_empty()
+            && block.len() <= 32
+            && block.bytes().all(|b| b.is_ascii_lowercase() || b.is_ascii_digit() || b == b'-');
+        let version_min = version.parse().map_err(|_| bad())?;
+        if name_ok { Ok(Dependency { block: block.to_owned(), version_min }) } else { Err(bad()) }
+    }
+}
+
+impl TryFrom<String> for Dependency {
+    type Error = crate::ids::ParseIdError;
+
+    fn try_from(text: String) -> Result<Dependency, Self::Error> {
+        text.parse()
+    }
+}
+
+impl From<Dependency> for String {
+    fn from(dependency: Dependency) -> String {
+        dependency.to_string()
+    }
+}
+
+impl std::fmt::Display for Dependency {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{}>={}", self.block, self.version_min)
+    }
+}
+
+/// Asks for a module to be removed.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Remove {
+    /// The module, whatever its version.
+    pub module: ModuleName,
+}
+
+/// Asks nodes about themselves.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Probe {
+    /// What to tell; empty means `nodes`.
+    pub ask: Vec<Ask>,
+}
+
+/// One thing that a PROBE asks for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum Ask {
+    /// Which nodes are there.
+    Nodes,
+    /// Which of the user's modules run.
+    Modules,
+    /// Which building blocks and flavours there are.
+    Blocks,
+    /// How busy the node is.
+    Load,
+    /// What the node grants the user.
+    Policy,
+}
+
+/// What one node says in answer; the response stack has one per node, nearest to the requester first.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct NodeReport {
+    /// The node's name.
+    pub node: NodeId,
+    /// The address by which the previous hop knows the node.
+    pub address: IpAddr,
+    /// What the node did.
+    pub outcome: Outcome,
+    /// How long the node took from request to outcome, in microseconds.
+    pub took_us: u64,
+    /// How busy the node is, if asked.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub load: Option<Load>,
+    /// The user's modules, if asked.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub modules: Vec<ModuleStatus>,
+    /// Building blocks and flavours as `name>=version`, if asked.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub blocks: Vec<Dependency>,
+    /// What the user may do here, if asked.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub policy: Option<PolicyReport>,
+}
+
+/// What a node did with a request.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(tag = "result", rename_all = "kebab-case")]
+pub enum Outcome {
+    /// The module runs; its lease ends after so many seconds.
+    Installed {
+        /// Seconds until the lease ends.
+        lease_s: u64,
+    },
+    /// The module ran before; only its lease is new.
+    Refreshed {
+        /// Seconds until the lease ends.
+        lease_s: u64,
+    },
+    /// The module runs in place of another version or digest of it.
+    Replaced {
+        /// Seconds until the lease ends.
+        lease_s: u64,
+    },
+    /// The module is gone.
+    Removed,
+    /// The answer is in the other fields.
+    Probed,
+    /// A dry run that would have succeeded.
+    WouldDo {
+        /// What would have been done, as a word: `install`, `refresh`, `replace`, `remove`.
+        action: String,
+    },
+    /// The node did nothing.
+    Refused(Refusal),
+}
+
+impl Outcome {
+    /// Returns whether the node did what was asked.
+    pub fn is_ok(&self) -> bool {
+        !matches!(self, Outcome::Refused(_))
+    }
+}
+
+/// How busy a node is.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct Load {
+    /// Service containers.
+    pub containers: u32,
+    /// Modules in them.
+    pub modules: u32,
+    /// Packets shown to modules since the node started.
+    pub packets: u64,
+    /// Average processor use over the last minute, in thousandths of one core.
+    pub cpu_permille: u32,
+    /// Memory left on the machine, in KiB.
+    pub memory_free_kib: u64,
+}
+
+/// One installed module.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct ModuleStatus {
+    /// Its owner.
+    pub user: UserId,
+    /// Its name and version.
+    pub module: ModuleRef,
+    /// The digest of its package.
+    pub digest: Digest,
+    /// What it is doing.
+    pub state: ModuleState,
+    /// Seconds until its lease ends.
+    pub lease_s: u64,
+    /// Which packets it sees.
+    pub filters: Vec<Filter>,
+    /// Times that it was restarted after a failure.
+    pub restarts: u32,
+    /// Why it last failed.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub last_failure: Option<Refusal>,
+    /// Packets it saw, passed, dropped, modified and injected.
+    #[serde(default)]
+    pub packets: PacketCounts,
+    /// Counters that the module keeps, by name.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub counters: BTreeMap<String, u64>,
+}
+
+/// What became of the packets that one module saw.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct PacketCounts {
+    /// Packets it saw.
+    pub seen: u64,
+    /// Packets it passed.
+    pub passed: u64,
+    /// Packets it dropped.
+    pub dropped: u64,
+    /// Packets it changed.
+    pub modified: u64,
+    /// Packets it made.
+    pub injected: u64,
+}
+
+/// What a module is doing.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum ModuleState {
+    /// Its package is being fetched.
+    Fetching,
+    /// It is being loaded.
+    Starting,
+    /// It sees packets.
+    Running,
+    /// It failed and waits to be started again.
+    BackingOff,
+    /// It failed too often and is kept out.
+    Quarantined,
+}
+
+/// What a user may do on a node.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct PolicyReport {
+    /// Prefixes that its filters may name, as text.
+    pub prefixes: Vec<String>,
+    /// Ports that its filters may name, as text; empty means every port.
+    pub ports: Vec<String>,
+    /// The longest lease in seconds.
+    pub ttl_s_max: u64,
+    /// Modules at most.
+    pub modules_max: u32,
+    /// Memory of one module at most, in bytes.
+    pub memory_bytes_max: u64,
+}

@@ -1,0 +1,86 @@
+// SPDX-License-Identifier: Apache-2.0
+//! What becomes of a packet, and why.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+/// What a module says of one packet.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum Verdict {
+    /// Goes on as it came.
+    Pass,
+    /// Goes no further.
+    Drop,
+    /// Goes on with the bytes that the module left in the slot.
+    Modified,
+}
+
+/// Why a packet went no further, or went on unseen. Each has a counter.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum DropReason {
+    /// A module said so.
+    Module,
+    /// The container's ring was full and the module fails closed.
+    RingFull,
+    /// The container did not answer in time and the module fails closed.
+    Stalled,
+    /// The container died while it held the packet and the module fails closed.
+    ContainerGone,
+    /// The module trapped on the packet and fails closed.
+    Trapped,
+    /// The packet is longer than a ring slot and the module fails closed.
+    TooLong,
+    /// What came back is no valid IP packet, or its length changed beyond the slot.
+    BadVerdict,
+    /// A module changed or made a packet whose source address its user may not use.
+    SourceRefused,
+    /// The driver could not send the packet.
+    SendFailed,
+    /// The fault wrapper dropped it on purpose.
+    Fault,
+}
+
+impl DropReason {
+    /// Every reason, in the order of their counters.
+    pub const ALL: [DropReason; 10] = [
+        DropReason::Module,
+        DropReason::RingFull,
+        DropReason::Stalled,
+        DropReason::ContainerGone,
+        DropReason::Trapped,
+        DropReason::TooLong,
+        DropReason::BadVerdict,
+        DropReason::SourceRefused,
+        DropReason::SendFailed,
+        DropReason::Fault,
+    ];
+
+    /// Returns the label of the reason's counter.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            DropReason::Module => "module",
+            DropReason::RingFull => "ring-full",
+            DropReason::Stalled => "stalled",
+            DropReason::ContainerGone => "container-gone",
+            DropReason::Trapped => "trapped",
+            DropReason::TooLong => "too-long",
+            DropReason::BadVerdict => "bad-verdict",
+            DropReason::SourceRefused => "source-refused",
+            DropReason::SendFailed => "send-failed",
+            DropReason::Fault => "fault",
+        }
+    }
+}
+
+/// What happens to a module's packets while the module cannot say.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum FailureMode {
+    /// Packets pass unseen.
+    #[default]
+    Open,
+    /// Packets are dropped.
+    Closed,
+}
