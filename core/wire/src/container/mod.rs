@@ -1,2 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Control frames and packet ring layout between a node and its containers.
+//! What a node and the workers inside its service containers say to each other.
+//!
+//! [`frames`] is the control channel: one JSON value per datagram of a `SOCK_SEQPACKET` socket. [`ring`] is the packet
+//! path: a layout of shared memory and the two ends that work on it.
+
+pub mod frames;
+pub mod ring;
+
+/// The control socket in a worker.
+pub const CONTROL_FD: i32 = 3;
+/// The memory of the packet ring in a worker: a memfd of [`ring::MAPPING_BYTES`] bytes.
+pub const RING_FD: i32 = 4;
+/// The eventfd that the worker waits on.
+pub const WAKE_WORKER_FD: i32 = 5;
+/// The eventfd by which the worker wakes the node.
+pub const WAKE_HOST_FD: i32 = 6;

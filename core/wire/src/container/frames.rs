@@ -1,0 +1,319 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Control frames between a node and a worker: JSON, one value per `SOCK_SEQPACKET` datagram.
+//!
+//! What a worker sends is untrusted: it may have been taken over by a module.
+
+use std::collections::BTreeMap;
+
+use netserv_model::command::ModuleSlot;
+use netserv_model::limits::MODULES_PER_CONTAINER_MAX;
+use netserv_model::manifest::ModuleLimits;
+use netserv_model::request::PacketCounts;
+use netserv_model::{ModuleRef, Refusal};
+use serde::de::DeserializeOwned;
+use serde::{Deserialize, Serialize};
+
+/// Bytes of one frame. Both ends set their send buffers so that one frame of this size fits.
+pub const FRAME_BYTES_MAX: usize = 384 * 1024;
+/// Bytes of a log line's text; a worker cuts longer ones.
+pub const LOG_TEXT_BYTES_MAX: usize = 4 * 1024;
+/// Bytes of a counter's name.
+pub const COUNTER_NAME_BYTES_MAX: usize = 64;
+
+/// What a node tells a worker.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(tag = "frame", rename_all = "kebab-case", deny_unknown_fields)]
+pub enum ToWorker {
+    /// Load a module. The datagram carries one file descriptor: the module's precompiled code, open for reading.
+    /// Answered by [`FromWorker::Loaded`] or [`FromWorker::Failed`].
+    Load {
+        /// The module's place.
+        slot: ModuleSlot,
+        /// Its name and version.
+        module: ModuleRef,
+        /// What it can read.
+        properties: BTreeMap<String, String>,
+        /// What it may use.
+        limits: ModuleLimits,
+        /// The version of its kv state.
+        state_schema: u32,
+    },
+    /// Unload a module; not answered.
+    Unload {
+        /// The module's place.
+        slot: ModuleSlot,
+    },
+    /// Tell what the modules counted; answered by one [`FromWorker::Stats`] per module, then
+    /// [`FromWorker::StatsDone`].
+    Stats,
+    /// End; the process exits with 0.
+    Shutdown,
+}
+
+/// What a worker tells its node.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(tag = "frame", rename_all = "kebab-case", deny_unknown_fields)]
+pub enum FromWorker {
+    /// The worker takes modules.
+    Ready {
+        /// The packet ABI that it speaks.
+        abi: u32,
+        /// What runs the modules, for people and for the cache of compiled code.
+        engine: String,
+    },
+    /// A module runs.
+    Loaded {
+        /// The module's place.
+        slot: ModuleSlot,
+    },
+    /// A module could not be loaded, or trapped; it is unloaded, the others go on.
+    Failed {
+        /// The module's place.
+        slot: ModuleSlot,
+        /// Why.
+        refusal: Refusal,
+    },
+    /// A line for the node's log.
+    Log {
+        /// The module that wrote it; nothing if the worker itself did.
+        slot: Option<ModuleSlot>,
+        /// How important it is.
+        level: LogLevel,
+        /// One line.
+        text: String,
+    },
+    /// What one module counted since it was loaded.
+    Stats {
+        /// The module's place.
+        slot: ModuleSlot,
+        /// Its packets.
+        packets: PacketCounts,
+        /// Counters that it keeps, by name.
+        counters: BTreeMap<String, u64>,
+    },
+    /// There are no more [`FromWorker::Stats`] in this answer.
+    StatsDone,
+}
+
+/// How important a log line is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum LogLevel {
+    /// Something failed.
+    Error,
+    /// A person should look.
+    Warn,
+    /// A change of state.
+    Info,
+    /// An odd branch.
+    Debug,
+}
+
+impl LogLevel {
+    /// Returns the level as its word.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            LogLevel::Error => "error",
+            LogLevel::Warn => "warn",
+            LogLevel::Info => "info",
+            LogLevel::Debug => "debug",
+        }
+    }
+}
+
+/// A frame that cannot be sent or is none.
+#[derive(Debug, thiserror::Error)]
+pub enum FrameError {
+    /// The frame is longer than [`FRAME_BYTES_MAX`].
+    #[error("a control frame of {0} bytes is over the {FRAME_BYTES_MAX} allowed")]
+    TooLong(usize),
+    /// The bytes are no frame, or one with a field out of its bounds.
+    #[error("not a control frame: {0}")]
+    Malformed(String),
+}
+
+impl ToWorker {
+    /// Returns the frame's bytes.
+    ///
+    /// # Errors
+    /// [`FrameError::TooLong`] if properties make it longer than a frame may be.
+    pub fn encode(&self) -> Result<Vec<u8>, FrameError> {
+        encode(self)
+    }
+
+    /// Returns the frame that `bytes` hold.
+    ///
+    /// # Errors
+    /// [`FrameError`] if they hold none.
+    pub fn decode(bytes: &[u8]) -> Result<ToWorker, FrameError> {
+        let frame: ToWorker = decode(bytes)?;
+        match &frame {
+            ToWorker::Load { slot, .. } | ToWorker::Unload { slot } => check_slot(*slot)?,
+            ToWorker::Stats | ToWorker::Shutdown => {}
+        }
+        Ok(frame)
+    }
+}
+
+impl FromWorker {
+    /// Returns the frame's bytes.
+    ///
+    /// # Errors
+    /// [`FrameError::TooLong`] if a text or the counters make it longer than a frame may be.
+    pub fn encode(&self) -> Result<Vec<u8>, FrameError> {
+        encode(self)
+    }
+
+    /// Returns the frame that `bytes` hold, with every text inside its bound.
+    ///
+    /// # Errors
+    /// [`FrameError`] if they hold none.
+    pub fn decode(bytes: &[u8]) -> Result<FromWorker, FrameError> {
+        let frame: FromWorker = decode(bytes)?;
+        match &frame {
+            FromWorker::Loaded { slot } => check_slot(*slot)?,
+            FromWorker::Failed { slot, refusal } => {
+                check_slot(*slot)?;
+                check_text("a refusal's detail", &refusal.detail, LOG_TEXT_BYTES_MAX)?;
+            }
+            FromWorker::Log { slot, text, .. } => {
+                slot.map_or(Ok(()), check_slot)?;
+                check_text("a log line", text, LOG_TEXT_BYTES_MAX)?;
+            }
+            FromWorker::Stats { slot, counters, .. } => {
+                check_slot(*slot)?;
+                counters.keys().try_for_each(|name| check_text("a counter's name", name, COUNTER_NAME_BYTES_MAX))?;
+            }
+            FromWorker::Ready { engine, .. } => check_text("an engine's name", engine, LOG_TEXT_BYTES_MAX)?,
+            FromWorker::StatsDone => {}
+        }
+        Ok(frame)
+    }
+}
+
+fn encode<T: Serialize>(frame: &T) -> Result<Vec<u8>, FrameError> {
+    let bytes = serde_json::to_vec(frame).map_err(|error| FrameError::Malformed(error.to_string()))?;
+    if bytes.len() > FRAME_BYTES_MAX { Err(FrameError::TooLong(bytes.len())) } else { Ok(bytes) }
+}
+
+fn decode<T: DeserializeOwned>(bytes: &[u8]) -> Result<T, FrameError> {
+    if bytes.len() > FRAME_BYTES_MAX {
+        return Err(FrameError::TooLong(bytes.len()));
+    }
+    serde_json::from_slice(bytes).map_err(|error| FrameError::Malformed(error.to_string()))
+}
+
+fn check_slot(slot: ModuleSlot) -> Result<(), FrameError> {
+    if usize::from(slot.0) < MODULES_PER_CONTAINER_MAX {
+        Ok(())
+    } else {
+        Err(FrameError::Malformed(format!("module slot {} is over {}", slot.0, MODULES_PER_CONTAINER_MAX - 1)))
+    }
+}
+
+fn check_text(what: &str, text: &str, bytes_max: usize) -> Result<(), FrameError> {
+    if text.len() <= bytes_max {
+        Ok(())
+    } else {
+        Err(FrameError::Malformed(format!("{what} of {} bytes is over the {bytes_max} allowed", text.len())))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use netserv_model::RefusalKind;
+    use proptest::prelude::*;
+
+    use super::*;
+
+    #[test]
+    fn frames_round_trip() {
+        for frame in to_worker_examples() {
+            assert_eq!(ToWorker::decode(&frame.encode().unwrap()).unwrap(), frame);
+        }
+        for frame in from_worker_examples() {
+            assert_eq!(FromWorker::decode(&frame.encode().unwrap()).unwrap(), frame);
+        }
+    }
+
+    #[test]
+    fn frames_are_readable_json() {
+        let text = String::from_utf8(ToWorker::Unload { slot: ModuleSlot(3) }.encode().unwrap()).unwrap();
+        assert_eq!(text, r#"{"frame":"unload","slot":3}"#);
+    }
+
+    #[test]
+    fn bounds_are_kept() {
+        let long = "x".repeat(FRAME_BYTES_MAX);
+        let log = |text: &str| FromWorker::Log { slot: None, level: LogLevel::Info, text: text.to_owned() };
+        assert!(matches!(log(&long).encode(), Err(FrameError::TooLong(_))));
+        assert!(matches!(FromWorker::decode(&vec![b' '; FRAME_BYTES_MAX + 1]), Err(FrameError::TooLong(_))));
+
+        check_from_worker(&log(&long[..LOG_TEXT_BYTES_MAX]), true);
+        check_from_worker(&log(&long[..=LOG_TEXT_BYTES_MAX]), false);
+        check_from_worker(&FromWorker::Loaded { slot: ModuleSlot(63) }, true);
+        check_from_worker(&FromWorker::Loaded { slot: ModuleSlot(64) }, false);
+        check_from_worker(&stats(&long[..COUNTER_NAME_BYTES_MAX]), true);
+        check_from_worker(&stats(&long[..=COUNTER_NAME_BYTES_MAX]), false);
+    }
+
+    #[test]
+    fn what_is_no_frame_is_an_error() {
+        for text in
+            ["", "{}", "null", r#"{"frame":"reboot"}"#, r#"{"frame":"stats","slot":-1}"#, r#"{"frame":"ready"}"#]
+        {
+            assert!(FromWorker::decode(text.as_bytes()).is_err(), "{text}");
+        }
+        assert!(ToWorker::decode(br#"{"frame":"unload","slot":300}"#).is_err());
+        assert!(ToWorker::decode("[".repeat(100_000).as_bytes()).is_err());
+    }
+
+    proptest! {
+        #[test]
+        fn arbitrary_bytes_never_panic(bytes in proptest::collection::vec(any::<u8>(), 0..512)) {
+            prop_assert!(ToWorker::decode(&bytes).is_err());
+            prop_assert!(FromWorker::decode(&bytes).is_err());
+        }
+
+        #[test]
+        fn damaged_frames_never_panic(which in 0_usize..6, at in 0_usize..200, byte in any::<u8>()) {
+            let mut bytes = from_worker_examples()[which].encode().unwrap();
+            let at = at % bytes.len();
+            bytes[at] = byte;
+            if let Ok(frame) = FromWorker::decode(&bytes) {
+                prop_assert_eq!(FromWorker::decode(&frame.encode().unwrap()).unwrap(), frame);
+            }
+        }
+    }
+
+    fn check_from_worker(frame: &FromWorker, fits: bool) {
+        assert_eq!(FromWorker::decode(&frame.encode().unwrap()).is_ok(), fits);
+    }
+
+    fn stats(counter: &str) -> FromWorker {
+        let counters = BTreeMap::from([(counter.to_owned(), 7)]);
+        FromWorker::Stats { slot: ModuleSlot(1), packets: PacketCounts::default(), counters }
+    }
+
+    fn to_worker_examples() -> Vec<ToWorker> {
+        let load = ToWorker::Load {
+            slot: ModuleSlot(0),
+            module: "example.org/net-monitor@1.2.0".parse().unwrap(),
+            properties: BTreeMap::from([("sample".to_owned(), "100".to_owned())]),
+            limits: ModuleLimits::default(),
+            state_schema: 1,
+        };
+        vec![load, ToWorker::Unload { slot: ModuleSlot(63) }, ToWorker::Stats, ToWorker::Shutdown]
+    }
+
+    fn from_worker_examples() -> Vec<FromWorker> {
+        vec![
+            FromWorker::Ready { abi: 1, engine: "wasmtime 48".to_owned() },
+            FromWorker::Loaded { slot: ModuleSlot(0) },
+            FromWorker::Failed { slot: ModuleSlot(2), refusal: Refusal::new(RefusalKind::Trapped, "unreachable") },
+            FromWorker::Log { slot: None, level: LogLevel::Warn, text: "a \"line\"".to_owned() },
+            stats("packets"),
+            FromWorker::StatsDone,
+        ]
+    }
+}
