@@ -1,0 +1,27 @@
+// SPDX-License-Identifier: Apache-2.0
+//! A GIST engine (RFC 5971) without I/O: bytes, calls and time go in, bytes, events and a deadline come out.
+//!
+//! After any `handle_*`, drain [`Engine::poll_transmit`], then [`Engine::poll_event`], then arm a timer for
+//! [`Engine::poll_timeout`]. An early [`Engine::handle_timeout`] does nothing. Malformed bytes are counted and become
+//! [`Event::Malformed`]; they are never an error of the call. A run is a function of the seed and of what was handed in.
+//!
+//! A *row* of the routing table (RFC 5971 §4.3) is keyed by MRI with direction, session and NSLP, and leads to the peer
+//! in that direction. This node is the *querier* of rows that its own Queries made, and the *responder* of rows that a
+//! peer's Confirm made. An *association* (MA) is one TCP connection with a peer, shared by rows.
+#![forbid(unsafe_code)]
+
+pub mod api;
+pub mod counters;
+pub mod engine;
+pub mod error;
+pub mod event;
+pub mod limits;
+
+pub use api::{
+    ApiCall, AssociationId, Config, Datagram, Disposition, InterfaceId, MessageHandle, RateLimit, ResponderPolicy,
+    SiiHandle, TransferAttributes, Transmit,
+};
+pub use counters::{Counter, Counters, StateCounts};
+pub use engine::Engine;
+pub use error::ApiError;
+pub use event::{Event, FailReason, NoPeerReason, Notification, RouteStatus, SendStatus};

@@ -1,0 +1,260 @@
+// SPDX-License-Identifier: Apache-2.0
+//! What goes into the engine and what comes out of it, besides events: calls, datagrams, transmits, configuration.
+
+use std::collections::BTreeMap;
+use std::net::{IpAddr, SocketAddr};
+use std::time::Duration;
+
+use netserv_model::SessionId;
+use netserv_wire::gist::Mri;
+
+use crate::limits;
+
+/// The NSLP's own name for one message, handed back in [`crate::Event::MessageStatus`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct MessageHandle(pub u64);
+
+/// An opaque name for one signaling peer (RFC 5971 §4.1.1, "SII-handle").
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct SiiHandle(pub u64);
+
+/// One messaging association (MA), so one connection.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct AssociationId(pub u64);
+
+/// The kernel's index of a network interface.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct InterfaceId(pub u32);
+
+/// How a message is to be carried, or was carried (RFC 5971 §4.1.2).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct TransferAttributes {
+    /// Exactly once and in order, or not at all.
+    pub reliable: bool,
+    /// Protected on the way to the peer.
+    pub secure: bool,
+}
+
+/// What an NSLP asks of GIST (RFC 5971 appendix B).
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum ApiCall {
+    /// Sends one NSLP message to the next peer in the direction of the MRI.
+    SendMessage {
+        /// Named in the message's status.
+        handle: MessageHandle,
+        /// The sending NSLP.
+        nslp_id: u16,
+        /// The session.
+        session: SessionId,
+        /// The flow and the direction. Upstream needs routing state that the peer made before.
+        mri: Mri,
+        /// What is wanted at least.
+        attributes: TransferAttributes,
+        /// A certain peer, which need not be the next one any more.
+        sii: Option<SiiHandle>,
+        /// How long the message may wait for a handshake or a connection.
+        timeout: Duration,
+        /// The payload, at most [`limits::DATA_BYTES_MAX`]; it is padded with zeros to whole words on the wire.
+        data: Vec<u8>,
+        /// GIST hops that the message may still travel; an NSLP that relays passes on what it received.
+        hops: Option<u8>,
+    },
+    /// Says how long routing state shall live without messages; zero gives it up.
+    SetStateLifetime {
+        /// The calling NSLP.
+        nslp_id: u16,
+        /// The session.
+        session: SessionId,
+        /// The flow and the direction.
+        mri: Mri,
+        /// The lifetime; zero gives the state up at once.
+        lifetime: Duration,
+    },
+    /// Says that the peer in the direction of the MRI may be the wrong one.
+    InvalidateRoutingState {
+        /// The calling NSLP.
+        nslp_id: u16,
+        /// The flow and the direction.
+        mri: Mri,
+        /// The state must not be used before a new handshake; otherwise it is only checked.
+        bad: bool,
+    },
+}
+
+/// One UDP datagram that arrived at the signaling port or was intercepted.
+#[derive(Clone, Copy, Debug)]
+pub struct Datagram<'a> {
+    /// Where it arrived.
+    pub interface: InterfaceId,
+    /// The node's own address on that interface.
+    pub local: IpAddr,
+    /// Its source.
+    pub source: SocketAddr,
+    /// Its IP destination.
+    pub destination: IpAddr,
+    /// The destination is an address of this node.
+    pub destination_is_local: bool,
+    /// The TTL or hop limit that it arrived with.
+    pub ttl: u8,
+    /// It went to UDP port 270, so it may be in Q-mode.
+    pub q_mode_interceptable: bool,
+    /// The UDP payload, magic number included.
+    pub payload: &'a [u8],
+}
+
+/// What becomes of a datagram.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Disposition {
+    /// The engine took it, or dropped it with a counter.
+    Consumed,
+    /// It goes on toward its destination; never said of a datagram for the node itself.
+    Forward {
+        /// The UDP payload to send on in place of the old one; `None` leaves it as it is.
+        payload: Option<Vec<u8>>,
+    },
+}
+
+/// What the engine wants to be sent.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Transmit {
+    /// A datagram that any node on the path may take (RFC 5971 §5.3.2), from UDP port 270 to UDP port 270.
+    QMode {
+        /// The IP source.
+        local: IpAddr,
+        /// The IP destination, which the MRI gives.
+        destination: IpAddr,
+        /// The TTL to send with, if it matters.
+        ttl: Option<u8>,
+        /// The value of the Router Alert Option, if one is sent.
+        rao: Option<u16>,
+        /// The UDP payload, magic number included.
+        payload: Vec<u8>,
+    },
+    /// A datagram to a known peer (RFC 5971 §5.3.1), from UDP port 270.
+    Datagram {
+        /// The IP source.
+        local: IpAddr,
+        /// The peer.
+        peer: SocketAddr,
+        /// The UDP payload, magic number included.
+        payload: Vec<u8>,
+    },
+    /// Opens a TCP connection; answered by `handle_connected` or `handle_closed`.
+    Connect {
+        /// The association that the connection is for.
+        association: AssociationId,
+        /// The address to connect from.
+        local: IpAddr,
+        /// The peer.
+        peer: SocketAddr,
+    },
+    /// Appends bytes to a connection.
+    Stream {
+        /// The association.
+        association: AssociationId,
+        /// The bytes.
+        bytes: Vec<u8>,
+    },
+    /// Closes a connection after what was appended has been sent. The engine has forgotten the association already.
+    Close {
+        /// The association.
+        association: AssociationId,
+    },
+}
+
+/// What a responding node does with a Query (RFC 5971 §6.4; `gist-digest` §15).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub enum ResponderPolicy {
+    /// Keeps nothing until a Confirm brings a valid responder cookie.
+    #[default]
+    Delayed,
+    /// Keeps state for a Query that wants no connection, without any Confirm. Only for walled gardens: a forged Query
+    /// then makes state.
+    Immediate,
+}
+
+/// A token bucket's size and speed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct RateLimit {
+    /// Tokens per second.
+    pub per_second: u32,
+    /// Tokens that can be saved up.
+    pub burst: u32,
+}
+
+/// How an engine behaves.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Config {
+    /// The node's identity toward its peers: opaque, the same on all interfaces, new at each start.
+    /// 1 to [`limits::PEER_IDENTITY_BYTES_MAX`] bytes.
+    pub peer_identity: Vec<u8>,
+    /// The NSLPs on this node, each with its value of the Router Alert Option.
+    pub hosted: BTreeMap<u16, u16>,
+    /// The TCP port where the node accepts connections of peers.
+    pub tcp_port: u16,
+    /// What becomes of a Query.
+    pub policy: ResponderPolicy,
+    /// The GIST hop count of messages whose NSLP gives none.
+    pub hops: u8,
+    /// Time to the first retransmission of a Query, T1; it doubles with each.
+    pub retry_initial: Duration,
+    /// How long a Query that never had an answer is retransmitted until the node counts as the last one.
+    pub query_budget: Duration,
+    /// How long a Query is retransmitted toward a peer that has answered before.
+    pub refresh_budget: Duration,
+    /// How long routing state toward this node is valid without a refresh, RS-validity-time.
+    pub validity: Duration,
+    /// How long this node keeps a connection on which it hears nothing, MA-Hold-Time.
+    pub hold_time: Duration,
+    /// How long the querying side keeps state without NSLP messages.
+    pub inactivity: Duration,
+    /// How long a connection may take to open, and an accepted one to show a valid first message.
+    pub connect_timeout: Duration,
+    /// How long the answer to a requested MA-Hello may take.
+    pub hello_timeout: Duration,
+    /// How long one secret of the responder cookie is used; it is accepted for as long again.
+    pub secret_lifetime: Duration,
+    /// The longest GIST message in D-mode.
+    pub datagram_bytes_max: usize,
+    /// Bounds datagrams that this node makes.
+    pub send_rate: RateLimit,
+    /// Bounds Queries that this node answers.
+    pub query_rate: RateLimit,
+    /// Whether peers are told of their errors.
+    pub send_errors: bool,
+    /// Rows in the routing table.
+    pub routes_max: usize,
+    /// Rows in the routing table that one peer's Confirms can make.
+    pub routes_per_peer_max: usize,
+    /// Messaging associations.
+    pub associations_max: usize,
+}
+
+impl Config {
+    /// Returns the defaults for a node of this identity: no NSLP, no TCP port of use.
+    pub fn new(peer_identity: Vec<u8>) -> Config {
+        Config {
+            peer_identity,
+            hosted: BTreeMap::new(),
+            tcp_port: limits::TCP_PORT_DEFAULT,
+            policy: ResponderPolicy::Delayed,
+            hops: 32,
+            retry_initial: Duration::from_millis(500),
+            query_budget: Duration::from_millis(1500),
+            refresh_budget: Duration::from_millis(7500),
+            validity: Duration::from_secs(30),
+            hold_time: Duration::from_secs(30),
+            inactivity: Duration::from_secs(120),
+            connect_timeout: Duration::from_secs(5),
+            hello_timeout: Duration::from_secs(5),
+            secret_lifetime: Duration::from_secs(300),
+            datagram_bytes_max: 512,
+            send_rate: RateLimit { per_second: 100_000, burst: 20_000 },
+            query_rate: RateLimit { per_second: 50_000, burst: 10_000 },
+            send_errors: true,
+            routes_max: limits::ROUTES_MAX,
+            routes_per_peer_max: limits::ROUTES_MAX / 2,
+            associations_max: limits::ASSOCIATIONS_MAX,
+        }
+    }
+}

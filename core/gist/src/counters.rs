@@ -1,0 +1,174 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Named counters for the node's metrics.
+
+/// What is counted.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Counter {
+    /// Datagrams handed in.
+    DatagramsReceived,
+    /// Datagrams whose magic number is wrong.
+    BadMagic,
+    /// Messages that could not be read.
+    Malformed,
+    /// Datagrams that went on as they came.
+    Passed,
+    /// Datagrams that went on with one hop less, since their NSLP is not hosted here.
+    Bypassed,
+    /// Queries answered.
+    QueriesAnswered,
+    /// Queries dropped by the limiter.
+    QueriesLimited,
+    /// Queries of this node that came back to it.
+    QueriesLooped,
+    /// Queries sent, copies included.
+    QueriesSent,
+    /// Queries given up without an answer.
+    QueriesUnanswered,
+    /// Responses without a matching Query.
+    ResponsesUnsolicited,
+    /// Messages whose source is not the address that they name.
+    SourceMismatch,
+    /// Confirms accepted.
+    ConfirmsAccepted,
+    /// Confirms with a cookie that is not ours, or too old.
+    CookiesRefused,
+    /// Confirms that echo another stack proposal than ours.
+    StacksRefused,
+    /// Routes refused because a table was full.
+    RoutesRefused,
+    /// Routes that ran out.
+    RoutesExpired,
+    /// NSLP messages delivered.
+    DataDelivered,
+    /// NSLP messages sent.
+    DataSent,
+    /// NSLP messages that could not be delivered.
+    DataDropped,
+    /// Error messages received.
+    ErrorsReceived,
+    /// Error messages sent.
+    ErrorsSent,
+    /// Datagrams of this node dropped by the limiter.
+    DatagramsLimited,
+    /// Transmits dropped because nobody polled them.
+    TransmitsDropped,
+    /// Events dropped because nobody polled them.
+    EventsDropped,
+    /// Associations opened from here.
+    AssociationsOpened,
+    /// Associations opened by peers.
+    AssociationsAccepted,
+    /// Associations refused because a table was full.
+    AssociationsRefused,
+    /// Associations that broke.
+    AssociationsFailed,
+    /// Handshakes that found an association to share.
+    AssociationsReused,
+}
+
+impl Counter {
+    /// Every counter, in order.
+    pub const ALL: [Counter; 30] = [
+        Counter::DatagramsReceived,
+        Counter::BadMagic,
+        Counter::Malformed,
+        Counter::Passed,
+        Counter::Bypassed,
+        Counter::QueriesAnswered,
+        Counter::QueriesLimited,
+        Counter::QueriesLooped,
+        Counter::QueriesSent,
+        Counter::QueriesUnanswered,
+        Counter::ResponsesUnsolicited,
+        Counter::SourceMismatch,
+        Counter::ConfirmsAccepted,
+        Counter::CookiesRefused,
+        Counter::StacksRefused,
+        Counter::RoutesRefused,
+        Counter::RoutesExpired,
+        Counter::DataDelivered,
+        Counter::DataSent,
+        Counter::DataDropped,
+        Counter::ErrorsReceived,
+        Counter::ErrorsSent,
+        Counter::DatagramsLimited,
+        Counter::TransmitsDropped,
+        Counter::EventsDropped,
+        Counter::AssociationsOpened,
+        Counter::AssociationsAccepted,
+        Counter::AssociationsRefused,
+        Counter::AssociationsFailed,
+        Counter::AssociationsReused,
+    ];
+
+    /// Returns the counter's name in metrics.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Counter::DatagramsReceived => "datagrams_received",
+            Counter::BadMagic => "bad_magic",
+            Counter::Malformed => "malformed",
+            Counter::Passed => "passed",
+            Counter::Bypassed => "bypassed",
+            Counter::QueriesAnswered => "queries_answered",
+            Counter::QueriesLimited => "queries_limited",
+            Counter::QueriesLooped => "queries_looped",
+            Counter::QueriesSent => "queries_sent",
+            Counter::QueriesUnanswered => "queries_unanswered",
+            Counter::ResponsesUnsolicited => "responses_unsolicited",
+            Counter::SourceMismatch => "source_mismatch",
+            Counter::ConfirmsAccepted => "confirms_accepted",
+            Counter::CookiesRefused => "cookies_refused",
+            Counter::StacksRefused => "stacks_refused",
+            Counter::RoutesRefused => "routes_refused",
+            Counter::RoutesExpired => "routes_expired",
+            Counter::DataDelivered => "data_delivered",
+            Counter::DataSent => "data_sent",
+            Counter::DataDropped => "data_dropped",
+            Counter::ErrorsReceived => "errors_received",
+            Counter::ErrorsSent => "errors_sent",
+            Counter::DatagramsLimited => "datagrams_limited",
+            Counter::TransmitsDropped => "transmits_dropped",
+            Counter::EventsDropped => "events_dropped",
+            Counter::AssociationsOpened => "associations_opened",
+            Counter::AssociationsAccepted => "associations_accepted",
+            Counter::AssociationsRefused => "associations_refused",
+            Counter::AssociationsFailed => "associations_failed",
+            Counter::AssociationsReused => "associations_reused",
+        }
+    }
+}
+
+/// The counters of one engine.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Counters([u64; Counter::ALL.len()]);
+
+impl Counters {
+    /// Returns one counter.
+    pub fn get(&self, counter: Counter) -> u64 {
+        self.0[counter as usize]
+    }
+
+    /// Returns all counters with their names.
+    pub fn iter(&self) -> impl Iterator<Item = (&'static str, u64)> + '_ {
+        Counter::ALL.into_iter().map(|counter| (counter.as_str(), self.get(counter)))
+    }
+
+    pub(crate) fn add(&mut self, counter: Counter) {
+        self.0[counter as usize] += 1;
+    }
+}
+
+/// How much state there is at the moment.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct StateCounts {
+    /// Rows toward peers that this node queried, handshakes under way included.
+    pub querying: usize,
+    /// Rows toward peers that queried this node.
+    pub responding: usize,
+    /// Messaging associations.
+    pub associations: usize,
+    /// Peers that have a handle.
+    pub peers: usize,
+    /// Bytes of messages that wait.
+    pub pending_bytes: usize,
+}

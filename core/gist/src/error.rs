@@ -1,0 +1,44 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Why a call of an NSLP is refused at once.
+
+use crate::api::SiiHandle;
+
+/// A call that the engine does not take. No status follows for its message.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum ApiError {
+    /// The NSLP is not hosted here.
+    #[error("NSLP {0} is not hosted on this node")]
+    UnknownNslp(u16),
+    /// The payload does not fit one NSLP-Data object.
+    #[error("the payload has {bytes} bytes, more than the {max} that one GIST message carries")]
+    TooLarge {
+        /// Bytes given.
+        bytes: usize,
+        /// Bytes allowed.
+        max: usize,
+    },
+    /// A hop count of zero.
+    #[error("a message with no hop left cannot be sent")]
+    NoHops,
+    /// Secure transfer was asked for, and no stack offers it.
+    #[error("secure transfer is not offered by any stack of this node")]
+    SecureUnsupported,
+    /// The node's address and the flow are of two IP versions.
+    #[error("the node's address and the flow are of different IP versions")]
+    VersionMismatch,
+    /// The node itself is where the message would go.
+    #[error("this node is the destination of the message")]
+    OwnDestination,
+    /// There is no state upstream, and none can be made from here.
+    #[error("there is no peer in this direction, and no Query can be sent this way")]
+    NoRoute,
+    /// The handle names no known peer.
+    #[error("{0:?} names no known peer")]
+    UnknownPeer(SiiHandle),
+    /// Too many messages wait.
+    #[error("too many messages wait for this route or in all")]
+    QueueFull,
+    /// The routing table is full.
+    #[error("the routing table is full")]
+    TableFull,
+}

@@ -1,0 +1,137 @@
+// SPDX-License-Identifier: Apache-2.0
+//! What the engine tells the layer above.
+
+use std::net::{IpAddr, SocketAddr};
+
+use netserv_model::SessionId;
+use netserv_wire::gist::{DecodeError, Mri};
+
+use crate::api::{InterfaceId, MessageHandle, SiiHandle, TransferAttributes};
+
+/// Something that an NSLP or the operator wants to know.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Event {
+    /// A peer's NSLP message.
+    RecvMessage {
+        /// The NSLP that it is for.
+        nslp_id: u16,
+        /// The session.
+        session: SessionId,
+        /// The flow, and the direction in which the message travels: answers go to `mri.inverted()`.
+        mri: Mri,
+        /// The payload, padded by its sender to whole words.
+        data: Vec<u8>,
+        /// The peer that sent it.
+        sii: SiiHandle,
+        /// That peer's address.
+        peer: IpAddr,
+        /// This node's address toward that peer.
+        local: IpAddr,
+        /// Where it arrived; zero for messages over a connection.
+        interface: InterfaceId,
+        /// IP hops between the peers, if known.
+        ip_distance: Option<u8>,
+        /// How it was carried.
+        attributes: TransferAttributes,
+        /// The sender has answered at its address, and is the peer that routing state names. An NSLP must not make
+        /// state for a message of which this is false.
+        validated: bool,
+        /// GIST hops left.
+        hops: u8,
+    },
+    /// What became of a message that the NSLP sent. Each message has exactly one.
+    MessageStatus {
+        /// The NSLP's name for the message.
+        handle: MessageHandle,
+        /// What became of it.
+        status: SendStatus,
+    },
+    /// Something about a route that has or had state.
+    NetworkNotification {
+        /// The NSLP of the route.
+        nslp_id: u16,
+        /// The session of the route.
+        session: SessionId,
+        /// The flow, and the direction toward the peer.
+        mri: Mri,
+        /// What happened.
+        kind: Notification,
+    },
+    /// Bytes that are no GIST message. Also counted.
+    Malformed {
+        /// Who sent them, if known.
+        from: Option<SocketAddr>,
+        /// What is wrong with them.
+        error: DecodeError,
+    },
+}
+
+/// What became of a message.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum SendStatus {
+    /// It is on its way to the peer.
+    Sent,
+    /// There is no next peer: this node is the last one on the path.
+    NoPeer(NoPeerReason),
+    /// There may be a peer, but the message did not go there.
+    Failed(FailReason),
+}
+
+/// How the node knows that it is the last one.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum NoPeerReason {
+    /// No node answered the Query.
+    Timeout,
+    /// The Query reached the flow's endpoint, which answered with an ICMP error.
+    Unreachable,
+    /// The Query reached the flow's endpoint, which speaks GIST but not this NSLP.
+    EndpointFound,
+}
+
+/// Why a message was not sent.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum FailReason {
+    /// The NSLP's timeout ran out while the message waited for a connection or for its turn.
+    Timeout,
+    /// The connection could not be opened, or broke.
+    Association,
+    /// The message needs a connection, and the peer offers no stack that will do.
+    NoStack,
+    /// The message needs a connection, which only the peer could open, and it has not.
+    NoAssociation,
+    /// The node sent too many datagrams lately.
+    RateLimited,
+    /// The peer refused the handshake with this GIST error.
+    Rejected {
+        /// The error's code (RFC 5971 appendix A.4.4).
+        code: u16,
+        /// The error's subcode.
+        subcode: u8,
+    },
+    /// The NSLP gave the state up while the message waited.
+    Cancelled,
+}
+
+/// What happened to a route (RFC 5971 appendix B.4).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Notification {
+    /// This node is the last one on the path of the flow.
+    LastNode,
+    /// The peer changed, or may have.
+    StatusChange(RouteStatus),
+    /// The state is gone; the old peer may still be reached by its handle.
+    RouteDeletion,
+    /// Reliable messages may have been lost with their connection.
+    CommunicationFailure,
+}
+
+/// What is known of a route.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum RouteStatus {
+    /// The peer is not to be used.
+    Bad,
+    /// The peer can be used while it is checked.
+    Tentative,
+    /// The peer is this one, newly.
+    Good(SiiHandle),
+}

@@ -1,0 +1,45 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Named bounds of the engine, each with a test in `tests/limits.rs` that hits it.
+
+use std::time::Duration;
+
+/// Bytes of one NSLP payload: an object's length field has 12 bits and counts words (RFC 5971 appendix A.2).
+pub const DATA_BYTES_MAX: usize = 4 * 0xfff;
+/// Bytes of one GIST message on a connection; what announces more ends the connection.
+pub const STREAM_MESSAGE_BYTES_MAX: usize = 32 * 1024;
+/// Bytes of a peer identity: its length field has 8 bits.
+pub const PEER_IDENTITY_BYTES_MAX: usize = 255;
+/// Bytes of a responder or query cookie that is handled; a longer one is no cookie of ours.
+pub const COOKIE_BYTES_MAX: usize = 64;
+/// Profiles of a peer's stack proposal that are looked at and kept.
+pub const STACK_PROFILES_MAX: usize = 16;
+/// Rows of the routing table, unless configured.
+pub const ROUTES_MAX: usize = 65_536;
+/// Messaging associations, unless configured.
+pub const ASSOCIATIONS_MAX: usize = 1024;
+/// Accepted connections that have not shown a valid message yet.
+pub const ASSOCIATIONS_UNPROVEN_MAX: usize = 128;
+/// Peers that keep a handle although no route leads to them.
+pub const PEERS_KEPT_MAX: usize = 1024;
+/// Messages that wait for one route's handshake or connection.
+pub const PENDING_PER_ROUTE_MAX: usize = 16;
+/// Bytes of all messages that wait.
+pub const PENDING_BYTES_MAX: usize = 16 * 1024 * 1024;
+/// Copies of one Query, so cookies that one handshake can be answered with.
+pub const QUERY_COPIES_MAX: usize = 8;
+/// The longest time between two copies of a Query, T2 (RFC 5971 §5.3.3).
+pub const RETRY_MAX: Duration = Duration::from_secs(32);
+/// The shortest time that is granted where a peer gives a validity or a hold time.
+pub const PEER_TIME_MIN: Duration = Duration::from_secs(1);
+/// The longest time that is granted where a peer gives a validity or a hold time.
+pub const PEER_TIME_MAX: Duration = Duration::from_secs(24 * 3600);
+/// The shortest time between two new handshakes of one route that errors or broken connections ask for.
+pub const REHANDSHAKE_INTERVAL: Duration = Duration::from_secs(1);
+/// Transmits that wait to be polled; datagrams over it are dropped, a connection over it is closed.
+pub const TRANSMITS_MAX: usize = 16_384;
+/// Events that wait to be polled; those over it are dropped.
+pub const EVENTS_MAX: usize = 16_384;
+/// Timers that one `handle_timeout` serves; the rest wait for the next call.
+pub const TIMERS_PER_CALL_MAX: usize = 1024;
+/// The TCP port of connections, unless configured.
+pub const TCP_PORT_DEFAULT: u16 = 30_000;
