@@ -1,2 +1,31 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The text of NetServ signaling messages.
+//! The text that NetServ nodes exchange: requests, responses, and the parts that a long one travels in.
+//!
+//! A request is a request line, headers and an empty line (design §6). [`Message`] is a request that parsed, with the
+//! text it came as, so that a node forwards exactly what the user signed. [`RequestBuilder`] writes one.
+//! A [`Response`] carries one entry per node on the way back. [`parts`] and [`Part`] fit both into NSLP-Data objects,
+//! which RFC 5971 §A.2 bounds to 4095 words.
+//!
+//! Lines end with LF; a CR in front of it is taken for a part of the line's end. Up to three LF or NUL bytes may follow
+//! the empty line, since NSLP-Data comes in whole words.
+//!
+//! The canonical form, which a signature covers, is the request line and every header but `signature`, in the order of
+//! the text, each as `name: value` and LF with the name in lower case and the value without spaces around it.
+
+mod builder;
+mod lines;
+mod message;
+mod part;
+mod payload;
+mod properties;
+mod response;
+
+pub use builder::{RequestBuilder, Unsigned};
+pub use message::{Message, peek_nonce};
+pub use part::{PART_BYTES_MAX, PARTS_MAX, Part, parts};
+pub use payload::Payload;
+pub use properties::{decode as decode_properties, encode as encode_properties};
+pub use response::Response;
+
+#[cfg(test)]
+mod tests;

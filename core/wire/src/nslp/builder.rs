@@ -1,0 +1,161 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Writing requests.
+
+use std::fmt::Write;
+use std::time::Duration;
+
+use netserv_model::limits::HEADER_LINE_BYTES_MAX;
+use netserv_model::request::{Ask, Dependency};
+use netserv_model::{Digest, Filter, ModuleName, ModuleRef, Nonce, Refusal, Signature, UnixTime, UserId};
+
+use super::message::Message;
+use super::properties;
+
+/// Collects what a request says; [`RequestBuilder::build`] makes the text.
+#[derive(Clone, Debug)]
+pub struct RequestBuilder {
+    request_line: String,
+    user: Option<UserId>,
+    headers: Vec<(String, String)>,
+    properties: Vec<(String, String)>,
+}
+
+impl RequestBuilder {
+    /// Starts a SETUP: install, refresh or replace a module.
+    pub fn setup(module: &ModuleRef, url: &str, digest: Digest, ttl: Duration) -> RequestBuilder {
+        let builder = RequestBuilder::new(format!("SETUP {module} NETSERV/1"));
+        let builder = builder.header("url", url).header("digest", &digest.to_string());
+        builder.header("ttl", &ttl.as_secs().to_string())
+    }
+
+    /// Starts a REMOVE: take a module away, whatever its version.
+    pub fn remove(module: &ModuleName) -> RequestBuilder {
+        RequestBuilder::new(format!("REMOVE {module} NETSERV/1"))
+    }
+
+    /// Starts a PROBE; asking for nothing means `nodes`.
+    pub fn probe(ask: &[Ask]) -> RequestBuilder {
+        let builder = RequestBuilder::new("PROBE * NETSERV/1".to_owned());
+        let words: Vec<&str> = ask.iter().map(|ask| ask_word(*ask)).collect();
+        if words.is_empty() { builder } else { builder.header("ask", &words.join(", ")) }
+    }
+
+    /// Says who asks.
+    #[must_use]
+    pub fn user(mut self, user: &UserId) -> RequestBuilder {
+        self.user = Some(user.clone());
+        self
+    }
+
+    /// Adds a filter.
+    #[must_use]
+    pub fn filter(self, filter: &Filter) -> RequestBuilder {
+        self.header("filter", &filter.to_string())
+    }
+
+    /// Adds a property.
+    #[must_use]
+    pub fn property(mut self, key: &str, value: &str) -> RequestBuilder {
+        self.properties.push((key.to_owned(), value.to_owned()));
+        self
+    }
+
+    /// Adds a building block that the module needs.
+    #[must_use]
+    pub fn dependency(self, dependency: &Dependency) -> RequestBuilder {
+        self.header("dependencies", &dependency.to_string())
+    }
+
+    /// Asks only what would happen.
+    #[must_use]
+    pub fn dry_run(self) -> RequestBuilder {
+        self.header("dry-run", "true")
+    }
+
+    /// Adds any header; nodes keep and forward those that they do not know.
+    #[must_use]
+    pub fn header(mut self, name: &str, value: &str) -> RequestBuilder {
+        self.headers.push((name.to_owned(), value.to_owned()));
+        self
+    }
+
+    /// Makes the text. `created` is cut to whole seconds.
+    ///
+    /// # Errors
+    /// What a node would refuse as a bad request is refused here, with the line.
+    pub fn build(self, created: UnixTime, nonce: Nonce) -> Result<Unsigned, Refusal> {
+        let mut text = format!("{}\n", self.request_line);
+        let mut line = |name: &str, value: &str| {
+            writeln!(text, "{name}: {value}").expect("writing to a String cannot fail");
+        };
+        if let Some(user) = &self.user {
+            line("user", user.as_str());
+        }
+        self.headers.iter().for_each(|(name, value)| line(name, value));
+        self.property_lines().iter().for_each(|value| line("properties", value));
+        line("created", &created.to_string());
+        line("nonce", &nonce.to_string());
+        text.push('\n');
+        Ok(Unsigned { message: Message::parse(text.as_bytes())? })
+    }
+
+    fn new(request_line: String) -> RequestBuilder {
+        RequestBuilder { request_line, user: None, headers: Vec::new(), properties: Vec::new() }
+    }
+
+    /// As many properties to a line as fit.
+    fn property_lines(&self) -> Vec<String> {
+        let mut lines: Vec<String> = Vec::new();
+        for (key, value) in &self.properties {
+            let mut item = String::new();
+            properties::encode_one(&mut item, key, value);
+            let room = HEADER_LINE_BYTES_MAX - "properties: ,".len();
+            match lines.last_mut() {
+                Some(line) if line.len() + item.len() <= room => {
+                    line.push(',');
+                    line.push_str(&item);
+                }
+                Some(_) | None => lines.push(item),
+            }
+        }
+        lines
+    }
+}
+
+/// A complete request that nobody signed yet.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Unsigned {
+    message: Message,
+}
+
+impl Unsigned {
+    /// Returns what to sign.
+    pub fn canonical_bytes(&self) -> &[u8] {
+        self.message.canonical().as_bytes()
+    }
+
+    /// Adds the signature over [`Unsigned::canonical_bytes`].
+    ///
+    /// # Errors
+    /// A request that is as long as it may be without the signature has no room for it.
+    pub fn with_signature(self, signature: Signature) -> Result<Message, Refusal> {
+        let text = self.message.as_str();
+        let text = text.strip_suffix('\n').unwrap_or(text);
+        Message::parse(format!("{text}signature: {signature}\n\n").as_bytes())
+    }
+
+    /// Returns the request without a signature, as nodes take it from nobody but for tests and open probes.
+    pub fn into_message(self) -> Message {
+        self.message
+    }
+}
+
+fn ask_word(ask: Ask) -> &'static str {
+    match ask {
+        Ask::Nodes => "nodes",
+        Ask::Modules => "modules",
+        Ask::Blocks => "blocks",
+        Ask::Load => "load",
+        Ask::Policy => "policy",
+    }
+}

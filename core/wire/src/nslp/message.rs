@@ -1,0 +1,320 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Requests: text to [`Message`] to [`Request`].
+
+use std::collections::BTreeMap;
+use std::fmt::Write;
+use std::str::FromStr;
+use std::time::Duration;
+
+use netserv_model::limits::FILTERS_PER_MODULE_MAX;
+use netserv_model::request::{Ask, Body, Dependency, Probe, Remove, Request, Setup};
+use netserv_model::{Filter, Nonce, Refusal, SessionId, Signature, UnixTime, UserId};
+
+use super::lines::{Header, Lines, bad, shown};
+use super::properties;
+
+/// A request that parsed, with its text.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Message {
+    text: String,
+    canonical: String,
+    user: Option<UserId>,
+    created: UnixTime,
+    nonce: Nonce,
+    signature: Option<Signature>,
+    dry_run: bool,
+    body: Body,
+    unknown: Vec<(String, String)>,
+}
+
+impl Message {
+    /// Parses a request; `bytes` may be anything.
+    ///
+    /// # Errors
+    /// Anything but a request within the model's limits is a `BadRequest` that names the line.
+    pub fn parse(bytes: &[u8]) -> Result<Message, Refusal> {
+        let lines = Lines::parse(bytes)?;
+        let text = std::str::from_utf8(&bytes[..lines.bytes]).map_err(|_| bad(0, "not UTF-8"))?.to_owned();
+        let (method, subject) = parse_request_line(&lines.first)?;
+        let canonical = canonical(&lines);
+        let mut fields = Fields::new(method, &lines.headers)?;
+        let user = fields.single("user")?;
+        if user.is_none() && method != Method::Probe {
+            return Err(missing(method, "user"));
+        }
+        Ok(Message {
+            text,
+            canonical,
+            user,
+            created: fields.required("created")?,
+            nonce: fields.required("nonce")?,
+            signature: fields.single("signature")?,
+            dry_run: fields.dry_run()?,
+            body: fields.body(subject)?,
+            unknown: fields.unknown,
+        })
+    }
+
+    /// Returns the text as it came, without padding: what goes on to the next node.
+    pub fn as_str(&self) -> &str {
+        &self.text
+    }
+
+    /// Returns the canonical form, which the signature covers.
+    pub fn canonical(&self) -> &str {
+        &self.canonical
+    }
+
+    /// Returns who asks.
+    pub fn user(&self) -> Option<&UserId> {
+        self.user.as_ref()
+    }
+
+    /// Returns what makes the request unique within its user.
+    pub fn nonce(&self) -> Nonce {
+        self.nonce
+    }
+
+    /// Returns the signature, if there is one.
+    pub fn signature(&self) -> Option<Signature> {
+        self.signature
+    }
+
+    /// Returns what is asked.
+    pub fn body(&self) -> &Body {
+        &self.body
+    }
+
+    /// Returns the headers that this version does not know, in order.
+    pub fn unknown(&self) -> &[(String, String)] {
+        &self.unknown
+    }
+
+    /// Builds the request for the controller.
+    pub fn request(&self, session: SessionId) -> Request {
+        Request {
+            session,
+            user: self.user.clone(),
+            created: self.created,
+            nonce: self.nonce,
+            body: self.body.clone(),
+            signed_bytes: self.canonical.clone().into_bytes(),
+            signature: self.signature,
+            dry_run: self.dry_run,
+        }
+    }
+}
+
+/// Returns the nonce of a text that need not be a good request, so that a refusal finds its way back.
+pub fn peek_nonce(bytes: &[u8]) -> Option<Nonce> {
+    let mut lines = bytes.split(|&byte| byte == b'\n').take(netserv_model::limits::HEADERS_MAX);
+    lines.find_map(|line| {
+        let line = std::str::from_utf8(line).ok()?;
+        let (name, value) = line.split_once(':')?;
+        name.eq_ignore_ascii_case("nonce").then(|| value.trim().parse().ok())?
+    })
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Method {
+    Setup,
+    Remove,
+    Probe,
+}
+
+impl Method {
+    fn as_str(self) -> &'static str {
+        match self {
+            Method::Setup => "SETUP",
+            Method::Remove => "REMOVE",
+            Method::Probe => "PROBE",
+        }
+    }
+
+    /// Headers that mean something in this method beside those of every method.
+    fn headers(self) -> &'static [&'static str] {
+        match self {
+            Method::Setup => {
+                &["url", "digest", "filter", "filter-proto", "filter-port", "properties", "dependencies", "ttl"]
+            }
+            Method::Remove => &[],
+            Method::Probe => &["ask"],
+        }
+    }
+}
+
+const COMMON_HEADERS: [&str; 5] = ["user", "created", "nonce", "signature", "dry-run"];
+const METHODS: [Method; 3] = [Method::Setup, Method::Remove, Method::Probe];
+/// Headers that may be there more than once; each adds to what came before.
+const REPEATABLE: [&str; 4] = ["filter", "properties", "dependencies", "ask"];
+
+/// Headers by name, taken out one by one.
+struct Fields {
+    method: Method,
+    known: BTreeMap<String, Vec<(usize, String)>>,
+    unknown: Vec<(String, String)>,
+}
+
+impl Fields {
+    fn new(method: Method, headers: &[Header]) -> Result<Fields, Refusal> {
+        let mut fields = Fields { method, known: BTreeMap::new(), unknown: Vec::new() };
+        for Header { line, name, value } in headers {
+            let value = value.trim_matches(' ').to_owned();
+            if COMMON_HEADERS.contains(&name.as_str()) || method.headers().contains(&name.as_str()) {
+                let values = fields.known.entry(name.clone()).or_default();
+                if !values.is_empty() && !REPEATABLE.contains(&name.as_str()) {
+                    return Err(bad(*line, format!("`{name}` is there twice")));
+                }
+                values.push((*line, value));
+            } else if METHODS.iter().any(|other| other.headers().contains(&name.as_str())) {
+                return Err(bad(*line, format!("`{name}` means nothing in a {}", method.as_str())));
+            } else {
+                fields.unknown.push((name.clone(), value));
+            }
+        }
+        Ok(fields)
+    }
+
+    fn take(&mut self, name: &str) -> Vec<(usize, String)> {
+        self.known.remove(name).unwrap_or_default()
+    }
+
+    fn single<T: FromStr<Err: std::fmt::Display>>(&mut self, name: &str) -> Result<Option<T>, Refusal> {
+        let value = self.take(name).pop();
+        value.map(|(line, value)| value.parse().map_err(|error| bad(line, format!("`{name}`: {error}")))).transpose()
+    }
+
+    fn required<T: FromStr<Err: std::fmt::Display>>(&mut self, name: &str) -> Result<T, Refusal> {
+        self.single(name)?.ok_or_else(|| missing(self.method, name))
+    }
+
+    fn dry_run(&mut self) -> Result<bool, Refusal> {
+        match self.take("dry-run").pop() {
+            None => Ok(false),
+            Some((line, value)) => value.parse().map_err(|_| bad(line, "`dry-run` is `true` or `false`")),
+        }
+    }
+
+    fn body(&mut self, subject: &str) -> Result<Body, Refusal> {
+        let subject_error = |error: netserv_model::ids::ParseIdError| bad(1, error.to_string());
+        match self.method {
+            Method::Setup => Ok(Body::Setup(Setup {
+                module: subject.parse().map_err(subject_error)?,
+                url: self.url()?,
+                digest: self.required("digest")?,
+                filters: self.filters()?,
+                properties: self.properties()?,
+                dependencies: self.list("dependencies", parse_dependency)?,
+                ttl: self.ttl()?,
+            })),
+            Method::Remove => Ok(Body::Remove(Remove { module: subject.parse().map_err(subject_error)? })),
+            Method::Probe if subject == "*" => Ok(Body::Probe(Probe { ask: self.list("ask", parse_ask)? })),
+            Method::Probe => Err(bad(1, format!("`{}`: a PROBE is of `*`", shown(subject)))),
+        }
+    }
+
+    fn url(&mut self) -> Result<String, Refusal> {
+        match self.take("url").pop() {
+            None => Err(missing(self.method, "url")),
+            Some((line, url)) if url.is_empty() || url.contains(char::is_whitespace) => {
+                Err(bad(line, "`url` is empty or has a space in it"))
+            }
+            Some((_, url)) => Ok(url),
+        }
+    }
+
+    fn ttl(&mut self) -> Result<Duration, Refusal> {
+        let Some((line, value)) = self.take("ttl").pop() else { return Err(missing(self.method, "ttl")) };
+        let seconds = value.bytes().all(|byte| byte.is_ascii_digit()).then(|| value.parse().ok()).flatten();
+        seconds.map(Duration::from_secs).ok_or_else(|| bad(line, "`ttl` is not a whole number of seconds"))
+    }
+
+    fn filters(&mut self) -> Result<Vec<Filter>, Refusal> {
+        let mut filters = Vec::new();
+        let mut last_line = 0;
+        for (line, value) in self.take("filter") {
+            filters.push(value.parse().map_err(|error| bad(line, format!("`filter`: {error}")))?);
+            last_line = line;
+        }
+        if let Some((line, filter)) = self.short_filter()? {
+            filters.push(filter);
+            last_line = last_line.max(line);
+        }
+        if filters.len() > FILTERS_PER_MODULE_MAX {
+            return Err(bad(last_line, format!("more than {FILTERS_PER_MODULE_MAX} filters")));
+        }
+        Ok(filters)
+    }
+
+    /// The 2011 paper's `filter-proto` and `filter-port`.
+    fn short_filter(&mut self) -> Result<Option<(usize, Filter)>, Refusal> {
+        let (proto, port) = (self.take("filter-proto").pop(), self.take("filter-port").pop());
+        let (line, text) = match (proto, port) {
+            (None, None) => return Ok(None),
+            (Some((line, proto)), None) => (line, proto),
+            (Some((_, proto)), Some((line, port))) => (line, format!("{proto} port {port}")),
+            (None, Some((line, _))) => return Err(bad(line, "`filter-port` needs `filter-proto`")),
+        };
+        let filter = text.to_ascii_lowercase().parse();
+        filter.map(|filter| Some((line, filter))).map_err(|error| bad(line, format!("`filter-proto`: {error}")))
+    }
+
+    fn properties(&mut self) -> Result<BTreeMap<String, String>, Refusal> {
+        let mut all = BTreeMap::new();
+        for (line, value) in self.take("properties") {
+            properties::decode_into(&mut all, &value).map_err(|error| bad(line, format!("`properties`: {error}")))?;
+        }
+        Ok(all)
+    }
+
+    fn list<T>(&mut self, name: &str, parse: fn(&str) -> Result<T, String>) -> Result<Vec<T>, Refusal> {
+        let mut items = Vec::new();
+        for (line, value) in self.take(name) {
+            for item in value.split(',').map(|item| item.trim_matches(' ')) {
+                items.push(parse(item).map_err(|error| bad(line, format!("`{name}`: {error}")))?);
+            }
+        }
+        Ok(items)
+    }
+}
+
+fn parse_request_line(line: &str) -> Result<(Method, &str), Refusal> {
+    let mut words = line.split(' ');
+    let (Some(method), Some(subject), Some(version), None) = (words.next(), words.next(), words.next(), words.next())
+    else {
+        return Err(bad(1, format!("`{}` is not a request line such as `PROBE * NETSERV/1`", shown(line))));
+    };
+    if version != "NETSERV/1" {
+        return Err(bad(1, format!("`{}`: only NETSERV/1 is understood", shown(version))));
+    }
+    let method = METHODS.into_iter().find(|known| known.as_str() == method);
+    let method = method.ok_or_else(|| bad(1, format!("`{}` is not understood", shown(line))))?;
+    Ok((method, subject))
+}
+
+fn canonical(lines: &Lines) -> String {
+    let mut text = format!("{}\n", lines.first);
+    for header in lines.headers.iter().filter(|header| header.name != "signature") {
+        writeln!(text, "{}: {}", header.name, header.value.trim_matches(' ')).expect("writing to a String cannot fail");
+    }
+    text
+}
+
+fn missing(method: Method, name: &str) -> Refusal {
+    bad(0, format!("the {} has no `{name}` header", method.as_str()))
+}
+
+fn parse_dependency(text: &str) -> Result<Dependency, String> {
+    text.parse().map_err(|error: netserv_model::ids::ParseIdError| error.to_string())
+}
+
+fn parse_ask(text: &str) -> Result<Ask, String> {
+    match text {
+        "nodes" => Ok(Ask::Nodes),
+        "modules" => Ok(Ask::Modules),
+        "blocks" => Ok(Ask::Blocks),
+        "load" => Ok(Ask::Load),
+        "policy" => Ok(Ask::Policy),
+        _ => Err(format!("`{}` is not one of nodes, modules, blocks, load, policy", shown(text))),
+    }
+}

@@ -1,0 +1,190 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Responses: the stack of what the nodes said, nearest to the requester first.
+
+use std::fmt::Write;
+
+use netserv_model::limits::{HEADER_LINE_BYTES_MAX, HEADERS_MAX, MESSAGE_BYTES_MAX, STACK_ENTRIES_MAX};
+use netserv_model::request::{NodeReport, Outcome};
+use netserv_model::{Nonce, Refusal, RefusalKind, SessionId};
+use serde::de::DeserializeOwned;
+
+use super::lines::{Header, Lines, bad, is_header_name};
+
+const FIRST_LINE: &str = "NETSERV/1 RESPONSE";
+/// What goes on with an entry whose JSON does not fit one line.
+const CONTINUED: &str = "entry-more";
+const CHUNK_BYTES: usize = HEADER_LINE_BYTES_MAX - CONTINUED.len() - 2;
+/// Room that the entries leave for the last header, `incomplete`.
+const RESERVE_BYTES: usize = 4096;
+
+/// The answer to one request as it travels upstream.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Response {
+    /// The session of the request.
+    pub session: SessionId,
+    /// The nonce of the request.
+    pub nonce: Nonce,
+    /// One entry per node, nearest to the requester first.
+    pub entries: Vec<NodeReport>,
+    /// Why the stack ends before the last node, if it does.
+    pub incomplete: Option<Refusal>,
+    /// Headers that this version does not know, kept and forwarded.
+    pub unknown: Vec<(String, String)>,
+}
+
+impl Response {
+    /// Returns whether a text begins as a response does.
+    pub fn is_response(bytes: &[u8]) -> bool {
+        bytes.starts_with(FIRST_LINE.as_bytes())
+    }
+
+    /// Parses a response; `bytes` may be anything.
+    ///
+    /// Control characters in what nodes say become spaces, so that it can be shown on a terminal.
+    ///
+    /// # Errors
+    /// Anything but a response within the model's limits is a `BadRequest` that names the line.
+    pub fn parse(bytes: &[u8]) -> Result<Response, Refusal> {
+        let lines = Lines::parse(bytes)?;
+        if lines.first != FIRST_LINE {
+            return Err(bad(1, format!("not `{FIRST_LINE}`")));
+        }
+        let (mut session, mut nonce, mut incomplete) = (None, None, None);
+        let mut entries: Vec<(usize, String)> = Vec::new();
+        let mut unknown = Vec::new();
+        for Header { line, name, value } in lines.headers {
+            let earlier = match name.as_str() {
+                "session" => session.replace((line, value)),
+                "nonce" => nonce.replace((line, value)),
+                "incomplete" => incomplete.replace((line, value)),
+                "entry" => {
+                    entries.push((line, value));
+                    None
+                }
+                CONTINUED => {
+                    let (_, entry) = entries.last_mut().ok_or_else(|| bad(line, "it goes on with no entry"))?;
+                    entry.push_str(&value);
+                    None
+                }
+                _ => {
+                    unknown.push((name, value.trim_matches(' ').to_owned()));
+                    continue;
+                }
+            };
+            if earlier.is_some() {
+                return Err(bad(line, format!("`{name}` is there twice")));
+            }
+        }
+        if entries.len() > STACK_ENTRIES_MAX {
+            return Err(bad(0, format!("more than {STACK_ENTRIES_MAX} entries")));
+        }
+        Ok(Response {
+            session: identifier("session", session)?,
+            nonce: identifier("nonce", nonce)?,
+            entries: entries.iter().map(parse_entry).collect::<Result<_, _>>()?,
+            incomplete: incomplete.as_ref().map(parse_json::<Refusal>).transpose()?.map(clean_refusal),
+            unknown,
+        })
+    }
+
+    /// Writes the response within the model's limits.
+    ///
+    /// Entries that do not fit are left out from the far end, and `incomplete` says so.
+    pub fn emit(&self) -> String {
+        let mut text = format!("{FIRST_LINE}\nsession: {}\nnonce: {}\n", self.session, self.nonce);
+        let mut headers = 2;
+        for (name, value) in &self.unknown {
+            let fits = headers < HEADERS_MAX / 2 && text.len() + name.len() + value.len() < HEADER_LINE_BYTES_MAX;
+            if fits && is_header_name(name) && !value.contains(char::is_control) {
+                writeln!(text, "{name}: {value}").expect("writing to a String cannot fail");
+                headers += 1;
+            }
+        }
+        let mut written = 0;
+        for entry in self.entries.iter().take(STACK_ENTRIES_MAX) {
+            let lines = entry_lines(entry);
+            let bytes: usize = lines.iter().map(String::len).sum();
+            if text.len() + bytes + RESERVE_BYTES > MESSAGE_BYTES_MAX || headers + lines.len() >= HEADERS_MAX {
+                break;
+            }
+            headers += lines.len();
+            text.extend(lines);
+            written += 1;
+        }
+        if let Some(refusal) = self.incomplete_after(written) {
+            let json = serde_json::to_string(&refusal).expect("a refusal is plain data");
+            writeln!(text, "incomplete: {json}").expect("writing to a String cannot fail");
+        }
+        text.push('\n');
+        text
+    }
+
+    fn incomplete_after(&self, written: usize) -> Option<Refusal> {
+        let left_out = self.entries.len() - written;
+        if left_out == 0 {
+            return self.incomplete.clone().map(clean_refusal);
+        }
+        let detail = format!("the {left_out} entries furthest away did not fit the response");
+        Some(Refusal::new(RefusalKind::QuotaExceeded, detail))
+    }
+}
+
+fn identifier<T: std::str::FromStr<Err: std::fmt::Display>>(
+    name: &str,
+    found: Option<(usize, String)>,
+) -> Result<T, Refusal> {
+    let (line, value) = found.ok_or_else(|| bad(0, format!("the response has no `{name}` header")))?;
+    value.trim_matches(' ').parse().map_err(|error: T::Err| bad(line, error.to_string()))
+}
+
+fn parse_json<T: DeserializeOwned>((line, json): &(usize, String)) -> Result<T, Refusal> {
+    serde_json::from_str(json).map_err(|error| bad(*line, format!("the JSON is not understood: {error}")))
+}
+
+fn parse_entry(entry: &(usize, String)) -> Result<NodeReport, Refusal> {
+    parse_json(entry).map(clean_report)
+}
+
+/// One `entry` line, and as many `entry-more` lines as the JSON needs.
+fn entry_lines(entry: &NodeReport) -> Vec<String> {
+    let json = serde_json::to_string(&clean_report(entry.clone())).expect("a report is plain data with text keys");
+    let mut lines = Vec::new();
+    let mut rest = json.as_str();
+    while !rest.is_empty() {
+        let end = rest.floor_char_boundary(CHUNK_BYTES);
+        let name = if lines.is_empty() { "entry" } else { CONTINUED };
+        lines.push(format!("{name}: {}\n", &rest[..end]));
+        rest = &rest[end..];
+    }
+    lines
+}
+
+/// Takes control characters out of everything in a report that is free text.
+fn clean_report(mut report: NodeReport) -> NodeReport {
+    report.outcome = match report.outcome {
+        Outcome::Refused(refusal) => Outcome::Refused(clean_refusal(refusal)),
+        Outcome::WouldDo { action } => Outcome::WouldDo { action: clean(&action) },
+        plain @ (Outcome::Installed { .. }
+        | Outcome::Refreshed { .. }
+        | Outcome::Replaced { .. }
+        | Outcome::Removed
+        | Outcome::Probed) => plain,
+    };
+    for module in &mut report.modules {
+        module.last_failure = module.last_failure.take().map(clean_refusal);
+        module.counters =
+            std::mem::take(&mut module.counters).into_iter().map(|(name, count)| (clean(&name), count)).collect();
+    }
+    if let Some(policy) = &mut report.policy {
+        policy.prefixes.iter_mut().chain(&mut policy.ports).for_each(|text| *text = clean(text));
+    }
+    report
+}
+
+fn clean_refusal(refusal: Refusal) -> Refusal {
+    Refusal::new(refusal.kind, refusal.detail)
+}
+
+fn clean(text: &str) -> String {
+    text.chars().map(|c| if c.is_control() { ' ' } else { c }).collect()
+}
