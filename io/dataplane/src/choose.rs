@@ -1,0 +1,125 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Which drivers there are, which of them work on this machine, and how to open one.
+
+use std::fmt;
+use std::str::FromStr;
+
+use crate::{Driver, DriverError, dummy};
+
+/// A kind of forwarding plane.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum DriverKind {
+    /// In memory, for tests; never chosen by itself.
+    Dummy,
+    /// The kernel's own forwarding, packets taken out by netfilter.
+    Nfqueue,
+}
+
+/// Whether a driver works here.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Probe {
+    /// The driver.
+    pub kind: DriverKind,
+    /// `Err` with the reason in a form for people, if it does not.
+    pub usable: Result<(), String>,
+}
+
+/// What a driver has to know to be opened.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct DriverConfig {
+    /// The name of this node among those that share the network namespace and the machine; it is in the names of all
+    /// that the driver adds to the system. Characters other than `a-z A-Z 0-9 - _ .` become `_`.
+    pub instance: String,
+    /// The mark (`SO_MARK`) on all that the node sends itself; such packets are not received again. Not zero.
+    pub mark: u32,
+    /// The lowest netfilter queue number to use; the first free one from here on is taken.
+    pub queue: u16,
+    /// Packets that may wait in the kernel for this driver.
+    pub queue_packets: u32,
+    /// Whether packets pass unseen, rather than being lost, when more come than are taken.
+    pub fail_open: bool,
+}
+
+impl DriverKind {
+    /// Every kind, the best first: the order in which `auto` tries them.
+    pub const ALL: [DriverKind; 2] = [DriverKind::Nfqueue, DriverKind::Dummy];
+
+    /// Returns the name used in configuration files.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            DriverKind::Dummy => "dummy",
+            DriverKind::Nfqueue => "nfqueue",
+        }
+    }
+
+    /// Finds out whether the driver works here, without leaving anything behind.
+    pub fn probe(self) -> Probe {
+        let usable = match self {
+            DriverKind::Dummy => Ok(()),
+            DriverKind::Nfqueue => Err("not written yet".to_owned()),
+        };
+        Probe { kind: self, usable }
+    }
+
+    /// Opens the driver.
+    ///
+    /// # Errors
+    /// Says what is lacking.
+    pub fn open(self, config: &DriverConfig) -> Result<Box<dyn Driver>, DriverError> {
+        let _ = config;
+        match self {
+            DriverKind::Dummy => Ok(Box::new(dummy::Dummy::new().0)),
+            DriverKind::Nfqueue => Err(DriverError::Unsupported { what: "nfqueue", why: "not written yet".to_owned() }),
+        }
+    }
+}
+
+impl fmt::Display for DriverKind {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.as_str())
+    }
+}
+
+impl FromStr for DriverKind {
+    type Err = DriverError;
+
+    fn from_str(name: &str) -> Result<DriverKind, DriverError> {
+        let names = || format!("there are auto, {}", DriverKind::ALL.map(DriverKind::as_str).join(", "));
+        let kind = DriverKind::ALL.into_iter().find(|kind| kind.as_str() == name);
+        kind.ok_or_else(|| DriverError::NoDriver { name: name.chars().take(40).collect(), why: names() })
+    }
+}
+
+impl DriverConfig {
+    /// Returns the configuration that a node uses unless told otherwise.
+    pub fn new(instance: &str) -> DriverConfig {
+        DriverConfig {
+            instance: instance.to_owned(),
+            mark: MARK_DEFAULT,
+            queue: 0x4e00,
+            queue_packets: 8192,
+            fail_open: true,
+        }
+    }
+}
+
+/// The mark of a node's own packets: `NetS` in ASCII.
+pub const MARK_DEFAULT: u32 = 0x4e65_7453;
+
+/// Returns the driver of this name; for `auto`, the best that works here, which is never `dummy`.
+///
+/// # Errors
+/// Says which names there are, or why each of the drivers does not work here.
+pub fn choose(name: &str) -> Result<DriverKind, DriverError> {
+    if name != "auto" {
+        return name.parse();
+    }
+    let mut reasons = Vec::new();
+    for kind in DriverKind::ALL.into_iter().filter(|kind| *kind != DriverKind::Dummy) {
+        match kind.probe().usable {
+            Ok(()) => return Ok(kind),
+            Err(reason) => reasons.push(format!("{kind}: {reason}")),
+        }
+    }
+    Err(DriverError::NoDriver { name: name.to_owned(), why: reasons.join("; ") })
+}

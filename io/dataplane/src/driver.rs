@@ -1,0 +1,199 @@
+// SPDX-License-Identifier: Apache-2.0
+//! The contract between the packet thread and a forwarding plane.
+//!
+//! A new driver must implement the calls marked *required*; the others have a default that is right for every driver
+//! and may be replaced by a faster one. The order of calls in the packet thread is:
+//!
+//! 1. [`Driver::receive`] fills a [`Batch`]; each packet in it is now owed exactly one [`Driver::finish`].
+//! 2. [`Driver::finish`] in any order, at any later time, also after further calls of `receive`; [`Driver::inject`]
+//!    whenever a new packet is to be sent. Both only queue.
+//! 3. [`Driver::flush`] carries out what is queued. Call it at the end of each turn of the loop.
+//!
+//! Filters are changed through [`Driver::filters`], which any thread may hold, so that a change of rules never stops
+//! the packet thread.
+
+use std::os::fd::BorrowedFd;
+use std::sync::Arc;
+use std::time::Duration;
+
+use netserv_model::Filter;
+use netserv_model::command::FilterId;
+
+use crate::{Batch, DriverError};
+
+/// Names one received packet until its verdict is given.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct PacketId(pub u64);
+
+/// A network interface by the kernel's index; 0 where the driver does not know.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct InterfaceId(pub u32);
+
+/// What becomes of a received packet.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Final<'a> {
+    /// It goes on as it came.
+    Pass,
+    /// It goes no further.
+    Drop,
+    /// These bytes go on in its place: a whole IP packet with right lengths and checksums.
+    ///
+    /// A packet whose source or destination differs from the received one is routed afresh, as a router would: its
+    /// TTL or hop limit goes down by one. The caller need not care which of the two happens.
+    Replace(&'a [u8]),
+}
+
+/// One change of the filters.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Change<'a> {
+    /// Receive the packets that the filter matches, too.
+    Install(FilterId, &'a Filter),
+    /// Take the filter of this name away.
+    Remove(FilterId),
+}
+
+/// What a driver did since it was opened. Every packet that a driver loses or lets go unseen is in one of these.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Counters {
+    /// Packets handed out by `receive`.
+    pub received: u64,
+    /// Verdicts `Pass`.
+    pub passed: u64,
+    /// Verdicts `Drop`.
+    pub dropped: u64,
+    /// Verdicts `Replace` that were carried out in place.
+    pub replaced: u64,
+    /// Verdicts `Replace` with other addresses, which were dropped and sent anew.
+    pub redirected: u64,
+    /// New packets sent for `inject`.
+    pub injected: u64,
+    /// Packets that could not be sent: no route, longer than the link allows, refused by the kernel.
+    pub send_failed: u64,
+    /// Verdicts whose bytes are no valid IP packet, or whose TTL ran out on the way; the packet was dropped.
+    pub bad_verdict: u64,
+    /// Verdicts for packets that were not owed one.
+    pub unknown: u64,
+    /// Packets decided by the driver because they waited over its window.
+    pub overdue: u64,
+    /// Packets let go unseen because they were cut short on the way to us or could not be understood.
+    pub unseen: u64,
+    /// Times that the plane had more packets than we took; how many were lost or passed unseen is not known here.
+    pub overruns: u64,
+}
+
+/// The filters of a driver: the union of them says which packets `receive` yields.
+///
+/// A packet is received once however many filters match; whoever receives it finds out for whom it is with
+/// [`Filter::matches`]. A driver may yield packets that no filter matches (just after a removal, or because the plane
+/// is coarser), and such packets are to be passed.
+pub trait FilterTable: Send + Sync {
+    /// Makes all the changes in order, or none of them. **Required.**
+    ///
+    /// # Errors
+    /// Refuses the install of a known id, the removal of an unknown one, and more filters than
+    /// [`limits::FILTERS_MAX`](crate::limits::FILTERS_MAX); says why the plane did not take the rules.
+    fn change(&self, changes: &[Change<'_>]) -> Result<(), DriverError>;
+}
+
+/// A forwarding plane, used by one packet thread.
+pub trait Driver: Send {
+    /// Returns the driver's name as it stands in configuration files. **Required.**
+    fn name(&self) -> &'static str;
+
+    /// Returns the driver's filters, for use by any thread, also after the driver is gone. **Required.**
+    fn filters(&self) -> Arc<dyn FilterTable>;
+
+    /// Clears the batch and fills it with received packets, waiting up to `timeout` for the first one; returns how
+    /// many there are, 0 when the time is over. **Required.**
+    ///
+    /// `None` waits as long as it takes, `Some(Duration::ZERO)` not at all. Packets start with the IP header.
+    ///
+    /// # Errors
+    /// Only when the plane is gone. Losses are counted and are no error.
+    fn receive(&mut self, batch: &mut Batch, timeout: Option<Duration>) -> Result<usize, DriverError>;
+
+    /// Queues the verdict on a received packet. **Required.**
+    ///
+    /// A verdict cannot fail for the caller: what goes wrong with it is counted.
+    fn finish(&mut self, packet: PacketId, verdict: Final<'_>);
+
+    /// Queues a new IP packet for sending, routed by its destination. **Required.**
+    ///
+    /// The driver's own filters do not see it. Lengths and checksums must be right, but for the IPv4 header checksum,
+    /// which the plane fills in.
+    ///
+    /// # Errors
+    /// Refuses bytes that are no whole IP packet. Failures in sending show in [`Counters::send_failed`].
+    fn inject(&mut self, packet: &[u8]) -> Result<(), DriverError>;
+
+    /// Carries out the queued verdicts and sends the queued packets. **Required.**
+    ///
+    /// # Errors
+    /// Only when the plane is gone; everything queued was tried or given up.
+    fn flush(&mut self) -> Result<(), DriverError>;
+
+    /// Returns what becomes readable when there are packets to receive. **Required**; `None` where there is no such
+    /// thing, and then `receive` must be called with a timeout.
+    fn poll_fd(&self) -> Option<BorrowedFd<'_>>;
+
+    /// Returns what was done so far. **Required.**
+    fn counters(&self) -> Counters;
+
+    /// Installs one filter. *Optional.*
+    ///
+    /// # Errors
+    /// As [`FilterTable::change`].
+    fn install(&mut self, id: FilterId, filter: &Filter) -> Result<(), DriverError> {
+        self.filters().change(&[Change::Install(id, filter)])
+    }
+
+    /// Removes one filter. *Optional.*
+    ///
+    /// # Errors
+    /// As [`FilterTable::change`].
+    fn remove(&mut self, id: FilterId) -> Result<(), DriverError> {
+        self.filters().change(&[Change::Remove(id)])
+    }
+}
+
+impl<D: Driver + ?Sized> Driver for Box<D> {
+    fn name(&self) -> &'static str {
+        (**self).name()
+    }
+
+    fn filters(&self) -> Arc<dyn FilterTable> {
+        (**self).filters()
+    }
+
+    fn receive(&mut self, batch: &mut Batch, timeout: Option<Duration>) -> Result<usize, DriverError> {
+        (**self).receive(batch, timeout)
+    }
+
+    fn finish(&mut self, packet: PacketId, verdict: Final<'_>) {
+        (**self).finish(packet, verdict);
+    }
+
+    fn inject(&mut self, packet: &[u8]) -> Result<(), DriverError> {
+        (**self).inject(packet)
+    }
+
+    fn flush(&mut self) -> Result<(), DriverError> {
+        (**self).flush()
+    }
+
+    fn poll_fd(&self) -> Option<BorrowedFd<'_>> {
+        (**self).poll_fd()
+    }
+
+    fn counters(&self) -> Counters {
+        (**self).counters()
+    }
+
+    fn install(&mut self, id: FilterId, filter: &Filter) -> Result<(), DriverError> {
+        (**self).install(id, filter)
+    }
+
+    fn remove(&mut self, id: FilterId) -> Result<(), DriverError> {
+        (**self).remove(id)
+    }
+}

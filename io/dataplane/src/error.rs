@@ -1,0 +1,91 @@
+// SPDX-License-Identifier: Apache-2.0
+//! What can go wrong with a forwarding plane.
+
+use std::io;
+
+use netserv_model::command::FilterId;
+
+/// Why a driver, or the signaling beside it, could not do something.
+#[derive(Debug, thiserror::Error)]
+pub enum DriverError {
+    /// A program that the driver calls is not installed.
+    #[error("`{tool}` is not installed; it is in the package `{package}`")]
+    MissingTool {
+        /// The program.
+        tool: &'static str,
+        /// The package of Debian and its kin.
+        package: &'static str,
+    },
+    /// The kernel or this build lacks something.
+    #[error("{what} is not to be had here: {why}")]
+    Unsupported {
+        /// What is lacking.
+        what: &'static str,
+        /// How that showed.
+        why: String,
+    },
+    /// The process lacks a capability.
+    #[error("{what} needs CAP_NET_ADMIN and CAP_NET_RAW; run netservd as root")]
+    NotPermitted {
+        /// What was tried.
+        what: &'static str,
+    },
+    /// No driver, or no usable one, has this name.
+    #[error("no driver `{name}` here: {why}")]
+    NoDriver {
+        /// What the configuration asked for.
+        name: String,
+        /// What is there instead.
+        why: String,
+    },
+    /// The packet filter did not take our rules.
+    #[error("`{command}` failed: {message}")]
+    Rules {
+        /// The program.
+        command: &'static str,
+        /// What it said.
+        message: String,
+    },
+    /// Every queue number that may be used belongs to another process.
+    #[error("the netfilter queues {first} to {last} all belong to other processes")]
+    QueuesTaken {
+        /// The first number tried.
+        first: u16,
+        /// The last number tried.
+        last: u16,
+    },
+    /// A filter of this name is there already.
+    #[error("filter {} is installed already", .0.0)]
+    FilterExists(FilterId),
+    /// No filter has this name.
+    #[error("filter {} is not installed", .0.0)]
+    FilterUnknown(FilterId),
+    /// There are as many filters as a node takes.
+    #[error("{} filters are installed, which is the most that a node takes", crate::limits::FILTERS_MAX)]
+    FiltersFull,
+    /// Bytes that are no whole IP packet.
+    #[error("not a whole IP packet: {0}")]
+    BadPacket(&'static str),
+    /// The fault wrapper was told to fail here.
+    #[error("a fault made on purpose at call {0}")]
+    Fault(u64),
+    /// A system call failed.
+    #[error("{what}: {source}")]
+    System {
+        /// What was tried.
+        what: &'static str,
+        /// What the system said.
+        source: io::Error,
+    },
+}
+
+impl DriverError {
+    /// Returns the error for a failed system call; lack of permission becomes [`DriverError::NotPermitted`].
+    pub(crate) fn system(what: &'static str, source: impl Into<io::Error>) -> DriverError {
+        let source = source.into();
+        if source.kind() == io::ErrorKind::PermissionDenied {
+            return DriverError::NotPermitted { what };
+        }
+        DriverError::System { what, source }
+    }
+}

@@ -1,0 +1,12 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Named bounds of the drivers. Each has a test that hits it.
+
+pub use netserv_model::limits::BATCH_PACKETS_MAX;
+
+/// Filters of one node.
+pub const FILTERS_MAX: usize = 4096;
+/// Bytes that one packet can take in a batch: the longest IP packet and the netlink headers around it. Not a multiple
+/// of a page, so that the starts of the packets do not all fall into the same cache sets.
+pub const SLOT_BYTES: usize = 65_536 + 1024 + 320;
+/// Packets waiting in the dummy driver; more are refused.
+pub const DUMMY_WAITING_MAX: usize = 65_536;
