@@ -5,7 +5,7 @@ use std::fmt;
 
 use netserv_model::SessionId;
 
-use super::{AdditionalInfo, ErrorObject, Mri, NatTraversal, Nli};
+use super::{AdditionalInfo, ErrorObject, Header, Mri, NatTraversal, Nli};
 
 /// An error of RFC 5971 A.4: a code with its subcode.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -102,14 +102,73 @@ impl DecodeError {
     /// Returns the Error object that tells the sender, or `None` if there must be none: for an Error, and for bytes
     /// that are too short to be a message.
     pub fn error_object(&self, datagram: bool, q_mode: bool) -> Option<ErrorObject> {
-        todo!("{datagram}{q_mode}")
+        let header = self.context.header?;
+        if Header::is_error(header) {
+            return None;
+        }
+        let mut object = ErrorObject::new(self.code, header, datagram, q_mode);
+        object.infos = self.context.infos.clone();
+        // RFC 5971 A.4.1: SID and MRI are left out if the common header is wrong.
+        if !self.code.is_about_header() {
+            object.session = self.context.session;
+            object.mri = self.context.mri.clone();
+        }
+        Some(object)
+    }
+
+    pub(super) fn new(code: ErrorCode, detail: &'static str, context: DecodeContext) -> DecodeError {
+        DecodeError { code, detail, context: Box::new(context) }
+    }
+}
+
+impl std::error::Error for DecodeError {}
+
+impl fmt::Display for DecodeError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} (error {}/{})", self.detail, self.code.code(), self.code.subcode())
     }
 }
 
 impl ErrorCode {
-    /// Returns the error class.
+    /// Every error.
+    pub const ALL: [ErrorCode; 29] = [
+        ErrorCode::UnknownVersion,
+        ErrorCode::UnknownType,
+        ErrorCode::InvalidRFlag,
+        ErrorCode::IncorrectMessageLength,
+        ErrorCode::InvalidEFlag,
+        ErrorCode::InvalidCFlag,
+        ErrorCode::HopLimitExceeded,
+        ErrorCode::IncorrectEncapsulation,
+        ErrorCode::IncorrectlyDelivered,
+        ErrorCode::NoRoutingState,
+        ErrorCode::UnknownNslpId,
+        ErrorCode::EndpointFound,
+        ErrorCode::MessageTooLarge,
+        ErrorCode::DuplicateObject,
+        ErrorCode::UnrecognizedObject,
+        ErrorCode::MissingObject,
+        ErrorCode::InvalidObjectType,
+        ErrorCode::UntranslatedObject,
+        ErrorCode::InvalidExtensibilityFlags,
+        ErrorCode::IncorrectLength,
+        ErrorCode::ValueNotSupported,
+        ErrorCode::InvalidFlagCombination,
+        ErrorCode::EmptyList,
+        ErrorCode::InvalidCookie,
+        ErrorCode::StackMismatch,
+        ErrorCode::InvalidIpTtl,
+        ErrorCode::MriTooWild,
+        ErrorCode::IpVersionMismatch,
+        ErrorCode::IngressFilterFailure,
+    ];
+
+    /// Returns the error class: 2 protocol error, 4 permanent failure.
     pub fn class(self) -> u8 {
-        todo!()
+        match self.code() {
+            0x0002 | 0x0006..=0x0008 | 0x000B | 0x000C => 0x04,
+            _ => 0x02,
+        }
     }
 
     /// Returns the error code.
@@ -122,20 +181,71 @@ impl ErrorCode {
         self.parts().1
     }
 
-    fn parts(self) -> (u16, u8) {
-        todo!()
+    /// Returns whether the common header is wrong, so that nothing else of the message can be trusted.
+    pub fn is_about_header(self) -> bool {
+        self.code() == 0x0001
     }
 
     /// Returns the error with this code and subcode.
     pub fn from_parts(code: u16, subcode: u8) -> Option<ErrorCode> {
-        todo!("{code}{subcode}")
+        ErrorCode::ALL.into_iter().find(|error| error.parts() == (code, subcode))
+    }
+
+    /// RFC 5971 A.4.4: the catalogue of codes and subcodes.
+    fn parts(self) -> (u16, u8) {
+        match self {
+            ErrorCode::UnknownVersion => (0x0001, 0x00),
+            ErrorCode::UnknownType => (0x0001, 0x01),
+            ErrorCode::InvalidRFlag => (0x0001, 0x02),
+            ErrorCode::IncorrectMessageLength => (0x0001, 0x03),
+            ErrorCode::InvalidEFlag => (0x0001, 0x04),
+            ErrorCode::InvalidCFlag => (0x0001, 0x05),
+            ErrorCode::HopLimitExceeded => (0x0002, 0x00),
+            ErrorCode::IncorrectEncapsulation => (0x0003, 0x00),
+            ErrorCode::IncorrectlyDelivered => (0x0004, 0x00),
+            ErrorCode::NoRoutingState => (0x0005, 0x00),
+            ErrorCode::UnknownNslpId => (0x0006, 0x00),
+            ErrorCode::EndpointFound => (0x0007, 0x00),
+            ErrorCode::MessageTooLarge => (0x0008, 0x00),
+            ErrorCode::DuplicateObject => (0x0009, 0x00),
+            ErrorCode::UnrecognizedObject => (0x0009, 0x01),
+            ErrorCode::MissingObject => (0x0009, 0x02),
+            ErrorCode::InvalidObjectType => (0x0009, 0x03),
+            ErrorCode::UntranslatedObject => (0x0009, 0x04),
+            ErrorCode::InvalidExtensibilityFlags => (0x0009, 0x05),
+            ErrorCode::IncorrectLength => (0x000A, 0x00),
+            ErrorCode::ValueNotSupported => (0x000A, 0x01),
+            ErrorCode::InvalidFlagCombination => (0x000A, 0x02),
+            ErrorCode::EmptyList => (0x000A, 0x03),
+            ErrorCode::InvalidCookie => (0x000A, 0x04),
+            ErrorCode::StackMismatch => (0x000A, 0x05),
+            ErrorCode::InvalidIpTtl => (0x000B, 0x00),
+            ErrorCode::MriTooWild => (0x000C, 0x00),
+            ErrorCode::IpVersionMismatch => (0x000C, 0x01),
+            ErrorCode::IngressFilterFailure => (0x000C, 0x02),
+        }
     }
 }
 
-impl std::error::Error for DecodeError {}
+/// What is wrong with the value of one object.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct ValueError {
+    pub(super) code: ErrorCode,
+    /// Where in the value.
+    pub(super) offset: usize,
+    pub(super) detail: &'static str,
+}
 
-impl fmt::Display for DecodeError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{} (error {}/{})", self.detail, self.code.code(), self.code.subcode())
+impl ValueError {
+    pub(super) fn new(code: ErrorCode, offset: usize, detail: &'static str) -> ValueError {
+        ValueError { code, offset, detail }
+    }
+
+    pub(super) fn length(offset: usize, detail: &'static str) -> ValueError {
+        ValueError::new(ErrorCode::IncorrectLength, offset, detail)
+    }
+
+    pub(super) fn unsupported(offset: usize, detail: &'static str) -> ValueError {
+        ValueError::new(ErrorCode::ValueNotSupported, offset, detail)
     }
 }

@@ -5,20 +5,25 @@ mod cookie;
 mod error;
 mod error_object;
 mod header;
+mod hello;
 pub mod limits;
 mod message;
 mod mri;
 mod nat_traversal;
 mod nli;
+mod parse;
+mod reader;
+mod session;
 mod stack_configuration;
 mod stack_proposal;
 mod stream;
+mod time;
 mod tlv;
 
 pub use cookie::Cookie;
 pub use error::{DecodeContext, DecodeError, ErrorCode};
 pub use error_object::{AdditionalInfo, ErrorObject};
-pub use header::{HEADER_BYTES, Header, MessageType};
+pub use header::{HEADER_BYTES, Header, MessageType, set_hops};
 pub use message::Message;
 pub use mri::{Direction, LooseEnd, Mri, OtherMri, PathCoupled};
 pub use nat_traversal::NatTraversal;
@@ -26,7 +31,7 @@ pub use nli::Nli;
 pub use stack_configuration::{ProtocolOption, StackConfiguration};
 pub use stack_proposal::{PROTOCOL_FORWARDS_SCTP, PROTOCOL_FORWARDS_TCP, PROTOCOL_TLS, StackProposal};
 pub use stream::MessageStream;
-pub use tlv::RawObject;
+pub use tlv::{ObjectType, RawObject};
 
 /// The first 32 bits of every GIST datagram (RFC 5971 §5.3.1); not part of the message.
 pub const MAGIC: u32 = 0x4E04_BDA5;
