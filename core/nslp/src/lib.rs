@@ -1,0 +1,41 @@
+// SPDX-License-Identifier: Apache-2.0
+//! NetServ signaling on GIST's service interface, without I/O.
+//!
+//! A request travels downstream, node by node, while each node's controller works on it; the response comes back with
+//! one entry per node. After any `handle_*`, drain [`Nslp::poll_api_call`], [`Nslp::poll_request`] and
+//! [`Nslp::poll_result`], then arm a timer for [`Nslp::poll_timeout`]. An early [`Nslp::handle_timeout`] does nothing.
+//!
+//! An *exchange* is one request on this node, named by session and nonce: it is *pending* until this node has answered,
+//! then *finished* and kept for [`Config::retention`], so that a duplicate gets the same answer and never reaches the
+//! controller twice.
+//!
+//! # How long a node waits
+//! The signed text must not change on the way, so what is left of the time travels as the GIST hop count, which every
+//! hop lowers by one. The origin sends a request that may take `T` with `T /` [`limits::HOP_TIME`] hops; a node that
+//! gets it with `h` hops left answers after `h` × `HOP_TIME` at the latest, and sends it on with the same count. Each
+//! node thus gives up `HOP_TIME` before the one upstream of it, who still hears what is known. A node that gets it with
+//! no hop left answers for itself and says that the stack is incomplete. If a handshake takes longer than `HOP_TIME`
+//! and a node further on is silent, the stack ends a node too early, but says that it is incomplete.
+//!
+//! # What is asked of GIST
+//! Requests and responses travel reliably. When the last exchange of a session and flow is forgotten, the state
+//! downstream is given up (`SetStateLifetime` 0); until then the next request of the session needs no handshake.
+//! State upstream is the querying peer's, and ends when that peer refreshes it no more.
+//!
+//! A request whose connection broke is sent again, at most [`limits::RESENDS_MAX`] times: the next node takes the
+//! second for a duplicate.
+#![forbid(unsafe_code)]
+
+mod assembly;
+mod config;
+mod counters;
+mod exchange;
+pub mod limits;
+mod nslp;
+
+pub use config::{Config, LocalId, LocalPath, LocalRequest};
+pub use counters::{Counters, StateCounts};
+pub use nslp::Nslp;
+
+#[cfg(test)]
+mod tests;

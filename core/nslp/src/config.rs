@@ -1,0 +1,73 @@
+// SPDX-License-Identifier: Apache-2.0
+//! How a node's signaling behaves, and what its own clients ask.
+
+use std::net::IpAddr;
+use std::time::Duration;
+
+use netserv_model::{NodeId, SessionId};
+
+/// How a node's signaling behaves.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Config {
+    /// The node's name.
+    pub node: NodeId,
+    /// The NSLPID of NetServ (RFC 5971 §9: 32704–32767 are for private use).
+    pub nslp_id: u16,
+    /// The node sends requests and runs no modules: where its controller says `not-a-node`, it has no entry.
+    pub host_only: bool,
+    /// The node's own addresses: a flow that goes to one ends here.
+    pub own_addresses: Vec<IpAddr>,
+    /// How long a local request may take if it does not say.
+    pub timeout_default: Duration,
+    /// How long a request of others may take here, whatever its hop count says.
+    pub answer_time_max: Duration,
+    /// How long a finished exchange, and GIST's state for it, are kept.
+    pub retention: Duration,
+    /// A Query that nobody answered makes this node the last one. If false, the stack is marked incomplete unless the
+    /// end of the path was proven by an ICMP error or by the endpoint's GIST.
+    pub silence_is_the_end: bool,
+}
+
+impl Config {
+    /// Returns the defaults for a node of this name.
+    pub fn new(node: NodeId, nslp_id: u16) -> Config {
+        Config {
+            node,
+            nslp_id,
+            host_only: false,
+            own_addresses: Vec::new(),
+            timeout_default: Duration::from_secs(40),
+            answer_time_max: Duration::from_secs(120),
+            retention: Duration::from_secs(10),
+            silence_is_the_end: true,
+        }
+    }
+}
+
+/// The name that a local caller gives its request.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct LocalId(pub u64);
+
+/// A request of one of the node's own clients.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct LocalRequest {
+    /// Named in the result.
+    pub id: LocalId,
+    /// The signed text.
+    pub message: String,
+    /// The flow whose path the request takes; `None` asks this node alone.
+    pub path: Option<LocalPath>,
+    /// The session to go on with; `None` starts a new one.
+    pub session: Option<SessionId>,
+    /// How long it may take; zero means [`Config::timeout_default`].
+    pub timeout: Duration,
+}
+
+/// A flow with both ends known.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct LocalPath {
+    /// Where the flow comes from, usually an address of this node.
+    pub source: IpAddr,
+    /// Where the flow goes.
+    pub destination: IpAddr,
+}

@@ -1,0 +1,61 @@
+// SPDX-License-Identifier: Apache-2.0
+//! What is counted.
+
+macro_rules! counters {
+    ($($(#[$doc:meta])* $name:ident,)*) => {
+        /// Counts since the node started.
+        #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+        pub struct Counters {
+            $($(#[$doc])* pub $name: u64,)*
+        }
+
+        impl Counters {
+            /// Returns every counter with its name.
+            pub fn all(&self) -> Vec<(&'static str, u64)> {
+                vec![$((stringify!($name), self.$name)),*]
+            }
+        }
+    };
+}
+
+counters! {
+    /// Requests of local clients.
+    requests_local,
+    /// Requests of peers, duplicates not counted.
+    requests_received,
+    /// Requests that were there before.
+    requests_duplicate,
+    /// Requests refused because too many are pending.
+    requests_over_limit,
+    /// Requests sent again after a connection broke.
+    requests_resent,
+    /// Exchanges answered because their time ran out.
+    requests_timed_out,
+    /// Responses of the next node that completed an exchange.
+    responses_received,
+    /// Responses that came too late, or that nobody waits for.
+    responses_late,
+    /// Responses that did not get to the previous node.
+    responses_lost,
+    /// Controller's reports that came too late.
+    reports_late,
+    /// Messages that are no good request or response.
+    messages_bad,
+    /// Messages that GIST could not vouch for, or that travel the wrong way.
+    messages_unexpected,
+    /// Texts of which some parts never came.
+    assemblies_lost,
+}
+
+/// How much state there is.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct StateCounts {
+    /// Exchanges that are not answered yet.
+    pub pending: usize,
+    /// Exchanges kept for duplicates.
+    pub finished: usize,
+    /// Sessions with an exchange.
+    pub sessions: usize,
+    /// Texts of which some parts are still to come.
+    pub assemblies: usize,
+}

@@ -1,0 +1,174 @@
+// SPDX-License-Identifier: Apache-2.0
+//! One request on this node, from its arrival until it is forgotten.
+
+use std::net::IpAddr;
+
+use netserv_model::command::RequestId;
+use netserv_model::limits::STACK_ENTRIES_MAX;
+use netserv_model::request::{NodeReport, Outcome};
+use netserv_model::{Instant, NodeId, Nonce, Refusal, RefusalKind, SessionId};
+use netserv_wire::gist::Mri;
+use netserv_wire::nslp::{Message, Response};
+
+use crate::config::LocalId;
+use crate::limits::RESENDS_MAX;
+
+/// Names an exchange.
+pub(crate) type ExchangeKey = (SessionId, Nonce);
+
+/// One request on this node.
+#[derive(Debug)]
+pub(crate) struct Exchange {
+    /// How the controller knows it.
+    pub request: RequestId,
+    /// Who waits for the answer.
+    pub requester: Requester,
+    /// The request.
+    pub message: Message,
+    /// The flow, downstream; `None` for a request to this node alone.
+    pub mri: Option<Mri>,
+    /// By which address the previous hop knows this node.
+    pub address: Option<IpAddr>,
+    /// When it came.
+    pub started: Instant,
+    /// When it is answered at the latest; once it is finished, when it is forgotten.
+    pub timer: Instant,
+    /// The hop count that it goes on with.
+    pub hops: u8,
+    /// It was sent to the next node, so GIST may have state for it.
+    pub goes_on: bool,
+    /// What this node says.
+    pub own: Own,
+    /// What the nodes further on say.
+    pub beyond: Beyond,
+    /// The answer, once it is finished.
+    pub answer: Option<Response>,
+}
+
+/// Who waits for the answer.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) enum Requester {
+    /// The previous node.
+    Upstream,
+    /// Clients of this node.
+    Local(Vec<LocalId>),
+}
+
+/// What this node says.
+#[derive(Debug)]
+pub(crate) enum Own {
+    /// The controller still works on it.
+    Pending,
+    /// The controller's report.
+    Reported(Box<NodeReport>),
+    /// A host that has nothing to say.
+    LeftOut,
+}
+
+/// What the nodes further on say.
+#[derive(Debug)]
+pub(crate) enum Beyond {
+    /// The request went on, or waits for a handshake.
+    Waiting {
+        /// GIST said that it went to a peer.
+        sent: bool,
+        /// Times that it may be sent again.
+        resends_left: u8,
+    },
+    /// Their entries, or none if this node is the last one.
+    Known {
+        /// Nearest first.
+        entries: Vec<NodeReport>,
+        /// Why the entries end before the last node, if they do.
+        incomplete: Option<Refusal>,
+    },
+}
+
+impl Beyond {
+    /// Returns the state of a request that goes on.
+    pub(crate) fn waiting() -> Beyond {
+        Beyond::Waiting { sent: false, resends_left: RESENDS_MAX }
+    }
+
+    /// Returns that there is nobody further on.
+    pub(crate) fn nobody() -> Beyond {
+        Beyond::Known { entries: Vec::new(), incomplete: None }
+    }
+
+    /// Returns that nothing is known of those further on.
+    pub(crate) fn unknown(refusal: Refusal) -> Beyond {
+        Beyond::Known { entries: Vec::new(), incomplete: Some(refusal) }
+    }
+
+    /// Returns whether a request like this was sent more than once.
+    pub(crate) fn was_resent(&self) -> bool {
+        matches!(self, Beyond::Waiting { resends_left, .. } if *resends_left < RESENDS_MAX)
+    }
+}
+
+impl Exchange {
+    /// Returns whether the answer is still to come.
+    pub(crate) fn is_pending(&self) -> bool {
+        self.answer.is_none()
+    }
+
+    /// Returns whether nothing more is waited for.
+    pub(crate) fn is_ready(&self) -> bool {
+        !matches!(self.own, Own::Pending) && !matches!(self.beyond, Beyond::Waiting { .. })
+    }
+
+    /// Builds the answer out of what is known: this node's entry in front of the others.
+    ///
+    /// Call it when the exchange is ready, or after [`Exchange::give_up`].
+    pub(crate) fn build_answer(&self, session: SessionId, host_only: bool) -> Response {
+        let (mut entries, mut incomplete) = match &self.beyond {
+            Beyond::Waiting { .. } => (Vec::new(), None),
+            Beyond::Known { entries, incomplete } => (entries.clone(), incomplete.clone()),
+        };
+        let asked_a_path = self.mri.is_some() && matches!(self.requester, Requester::Local(_));
+        if asked_a_path && host_only && entries.is_empty() && incomplete.is_none() {
+            incomplete = Some(Refusal::new(RefusalKind::NoNode, "no NetServ node answered on the path"));
+        }
+        if let Own::Reported(report) = &self.own {
+            entries.insert(0, (**report).clone());
+        }
+        if entries.len() > STACK_ENTRIES_MAX {
+            let detail = format!("the response stack holds {STACK_ENTRIES_MAX} entries, the path has more nodes");
+            entries.truncate(STACK_ENTRIES_MAX);
+            incomplete = Some(Refusal::new(RefusalKind::QuotaExceeded, detail));
+        }
+        Response { session, nonce: self.message.nonce(), entries, incomplete, unknown: Vec::new() }
+    }
+
+    /// Settles for what is known when the time is up.
+    pub(crate) fn give_up(&mut self, now: Instant, node: &NodeId) {
+        let waited_ms = now.since(self.started).as_millis();
+        if matches!(self.own, Own::Pending) {
+            let refusal = Refusal::new(RefusalKind::Timeout, format!("not done after {waited_ms} ms; it may still be"));
+            self.own = Own::Reported(Box::new(refused(node, self.address, refusal, now.since(self.started))));
+        }
+        if matches!(self.beyond, Beyond::Waiting { .. }) {
+            let detail = format!("the node after {node} did not answer within {waited_ms} ms");
+            self.beyond = Beyond::unknown(Refusal::new(RefusalKind::Timeout, detail));
+        }
+    }
+}
+
+/// Builds the entry of a node that did nothing.
+pub(crate) fn refused(
+    node: &NodeId,
+    address: Option<IpAddr>,
+    refusal: Refusal,
+    took: std::time::Duration,
+) -> NodeReport {
+    NodeReport {
+        node: node.clone(),
+        address: address.unwrap_or(IpAddr::V6(std::net::Ipv6Addr::UNSPECIFIED)),
+        outcome: Outcome::Refused(refusal),
+        took_us: u64::try_from(took.as_micros()).unwrap_or(u64::MAX),
+        load: None,
+        modules: Vec::new(),
+        blocks: Vec::new(),
+        policy: None,
+    }
+}

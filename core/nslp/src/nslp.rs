@@ -1,0 +1,597 @@
+// SPDX-License-Identifier: Apache-2.0
+//! The node's signaling: `handle_*` takes input, `poll_*` gives output.
+
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::net::IpAddr;
+use std::time::Duration;
+
+use netserv_gist::{
+    ApiCall, ApiError, Event, FailReason, MessageHandle, NoPeerReason, Notification, SendStatus, TransferAttributes,
+};
+use netserv_model::api::RequestResult;
+use netserv_model::command::RequestId;
+use netserv_model::request::{NodeReport, Outcome, Request};
+use netserv_model::{Instant, Now, Refusal, RefusalKind, SessionId};
+use netserv_wire::gist::{Direction, Mri, PathCoupled};
+use netserv_wire::nslp::{self, Message, Payload, Response};
+use rand::rngs::StdRng;
+use rand::{Rng, SeedableRng};
+
+use crate::assembly::{Assembled, Assemblies};
+use crate::config::{Config, LocalId, LocalRequest};
+use crate::counters::{Counters, StateCounts};
+use crate::exchange::{Beyond, Exchange, ExchangeKey, Own, Requester, refused};
+use crate::limits::{ANSWER_SEND_TIME, FINISHED_MAX, HOP_TIME, PENDING_MAX, WAITERS_MAX};
+
+/// One node's NetServ signaling.
+#[derive(Debug)]
+pub struct Nslp {
+    config: Config,
+    rng: StdRng,
+    exchanges: BTreeMap<ExchangeKey, Exchange>,
+    pending: usize,
+    timers: BTreeSet<(Instant, ExchangeKey)>,
+    by_request: BTreeMap<RequestId, ExchangeKey>,
+    by_handle: BTreeMap<MessageHandle, Sent>,
+    paths: BTreeMap<(SessionId, Mri), usize>,
+    assemblies: Assemblies,
+    counters: Counters,
+    next_request: u64,
+    next_handle: u64,
+    api_calls: VecDeque<ApiCall>,
+    requests: VecDeque<(RequestId, Request)>,
+    results: VecDeque<(LocalId, RequestResult)>,
+}
+
+/// What a message handle stands for.
+#[derive(Clone, Copy, Debug)]
+enum Sent {
+    Request(ExchangeKey),
+    Answer,
+}
+
+/// A message of a peer, as GIST delivered it.
+struct Received {
+    session: SessionId,
+    mri: Mri,
+    local: IpAddr,
+    hops: u8,
+}
+
+impl Nslp {
+    /// Returns a node's signaling without state. Give a `seed` that nobody can guess: session ids are made from it.
+    pub fn new(config: Config, seed: u64) -> Nslp {
+        Nslp {
+            config,
+            rng: StdRng::seed_from_u64(seed),
+            exchanges: BTreeMap::new(),
+            pending: 0,
+            timers: BTreeSet::new(),
+            by_request: BTreeMap::new(),
+            by_handle: BTreeMap::new(),
+            paths: BTreeMap::new(),
+            assemblies: Assemblies::default(),
+            counters: Counters::default(),
+            next_request: 1,
+            next_handle: 1,
+            api_calls: VecDeque::new(),
+            requests: VecDeque::new(),
+            results: VecDeque::new(),
+        }
+    }
+
+    /// Takes the node's own addresses after a change.
+    pub fn handle_addresses(&mut self, own_addresses: Vec<IpAddr>) {
+        self.config.own_addresses = own_addresses;
+    }
+
+    /// Takes what GIST tells; events of other NSLPs and malformed bytes are passed over.
+    pub fn handle_event(&mut self, now: Now, event: Event) {
+        match event {
+            Event::RecvMessage { nslp_id, session, mri, data, local, validated, hops, .. } => {
+                // A Query without payload of ours shows up as an empty message.
+                if nslp_id != self.config.nslp_id || data.is_empty() {
+                    return;
+                }
+                if !validated {
+                    self.counters.messages_unexpected += 1;
+                    return;
+                }
+                self.handle_data(now.instant, &Received { session, mri, local, hops }, &data);
+            }
+            Event::MessageStatus { handle, status } => self.handle_status(now.instant, handle, status),
+            Event::NetworkNotification { nslp_id, session, mri, kind } => {
+                if nslp_id == self.config.nslp_id {
+                    self.handle_notification(now.instant, session, &mri, kind);
+                }
+            }
+            Event::Malformed { .. } => {}
+        }
+    }
+
+    /// Takes the request of a local client; the result comes from [`Nslp::poll_result`].
+    ///
+    /// # Errors
+    /// Refuses what is no request, a path between two IP versions, and what is over the limits.
+    pub fn handle_local(&mut self, now: Now, request: LocalRequest) -> Result<(), Refusal> {
+        let message = Message::parse(request.message.as_bytes())?;
+        self.counters.requests_local += 1;
+        let session = request.session.unwrap_or_else(|| SessionId(self.rng.random()));
+        let key = (session, message.nonce());
+        if self.exchanges.contains_key(&key) {
+            return self.handle_local_duplicate(key, &message, request.id);
+        }
+        let flow = |path: crate::LocalPath| PathCoupled::new(path.source, path.destination).map(Mri::PathCoupled);
+        let mri = match request.path.map(flow) {
+            None => None,
+            Some(Some(mri)) => Some(mri),
+            Some(None) => {
+                let detail = "the path's source and destination are of two IP versions";
+                return Err(Refusal::new(RefusalKind::BadRequest, detail));
+            }
+        };
+        if self.pending >= PENDING_MAX {
+            self.counters.requests_over_limit += 1;
+            return Err(too_many_pending());
+        }
+        let timeout = if request.timeout.is_zero() { self.config.timeout_default } else { request.timeout };
+        let address = request.path.map(|path| path.source).or_else(|| self.config.own_addresses.first().copied());
+        let hops = hops_for(timeout).max(1);
+        self.start(now.instant, key, message, Requester::Local(vec![request.id]), mri, address, timeout, hops);
+        Ok(())
+    }
+
+    /// Takes the controller's answer on this node; the signaling fills in the address.
+    pub fn handle_report(&mut self, now: Now, request: RequestId, mut report: NodeReport) {
+        let Some(key) = self.by_request.remove(&request) else {
+            self.counters.reports_late += 1;
+            return;
+        };
+        let exchange = self.exchanges.get_mut(&key).expect("every request named in by_request has its exchange");
+        let not_a_node = matches!(&report.outcome, Outcome::Refused(refusal) if refusal.kind == RefusalKind::NotANode);
+        exchange.own = if self.config.host_only && not_a_node && exchange.mri.is_some() {
+            Own::LeftOut
+        } else {
+            report.address = exchange.address.unwrap_or(report.address);
+            Own::Reported(Box::new(report))
+        };
+        self.finish_if_ready(now.instant, key);
+    }
+
+    /// Takes GIST's refusal of a call: no status will follow for its message.
+    pub fn handle_api_error(&mut self, now: Now, handle: MessageHandle, error: ApiError) {
+        match self.by_handle.remove(&handle) {
+            None => {}
+            Some(Sent::Answer) => self.counters.responses_lost += 1,
+            Some(Sent::Request(key)) if error == ApiError::OwnDestination => {
+                self.settle(now.instant, key, Beyond::nobody());
+            }
+            Some(Sent::Request(key)) => {
+                let detail = format!("{} could not send the request on: {error}", self.config.node);
+                self.settle(now.instant, key, Beyond::unknown(Refusal::new(RefusalKind::NodeFailed, detail)));
+            }
+        }
+    }
+
+    /// Does what is due at `now`.
+    pub fn handle_timeout(&mut self, now: Now) {
+        let now = now.instant;
+        self.counters.assemblies_lost += self.assemblies.handle_timeout(now);
+        while let Some(&(due, key)) = self.timers.first() {
+            if due > now {
+                break;
+            }
+            let exchange = self.exchanges.get_mut(&key).expect("every timer has its exchange");
+            if exchange.is_pending() {
+                exchange.give_up(now, &self.config.node);
+                self.counters.requests_timed_out += 1;
+                self.finish_if_ready(now, key);
+            } else {
+                self.forget(key);
+            }
+        }
+    }
+
+    /// Returns the next call to make to GIST. If GIST refuses it, say so with [`Nslp::handle_api_error`].
+    pub fn poll_api_call(&mut self) -> Option<ApiCall> {
+        self.api_calls.pop_front()
+    }
+
+    /// Returns the next request for the controller.
+    pub fn poll_request(&mut self) -> Option<(RequestId, Request)> {
+        self.requests.pop_front()
+    }
+
+    /// Returns the next result for a local client.
+    pub fn poll_result(&mut self) -> Option<(LocalId, RequestResult)> {
+        self.results.pop_front()
+    }
+
+    /// Returns when to call [`Nslp::handle_timeout`], and for what.
+    pub fn poll_timeout(&self) -> Option<(Instant, &'static str)> {
+        let exchange = self.timers.first().map(|(due, key)| {
+            let pending = self.exchanges.get(key).is_some_and(Exchange::is_pending);
+            (*due, if pending { "nslp answer" } else { "nslp retention" })
+        });
+        let assembly = self.assemblies.poll_timeout().map(|due| (due, "nslp assembly"));
+        exchange.into_iter().chain(assembly).min()
+    }
+
+    /// Returns the counters.
+    pub fn counters(&self) -> Counters {
+        self.counters
+    }
+
+    /// Returns how much state there is.
+    pub fn state_counts(&self) -> StateCounts {
+        let sessions: BTreeSet<SessionId> = self.exchanges.keys().map(|(session, _)| *session).collect();
+        StateCounts {
+            pending: self.pending,
+            finished: self.exchanges.len() - self.pending,
+            sessions: sessions.len(),
+            assemblies: self.assemblies.len(),
+        }
+    }
+
+    fn handle_data(&mut self, now: Instant, from: &Received, data: &[u8]) {
+        let whole;
+        let payload = match Payload::parse(data) {
+            Ok(Payload::Part(part)) => {
+                let key = (from.session, from.mri.clone(), part.nonce);
+                match self.assemblies.handle_part(now, key, part) {
+                    Assembled::Waiting => return,
+                    Assembled::Broken => {
+                        self.counters.assemblies_lost += 1;
+                        return;
+                    }
+                    Assembled::Whole(bytes) => {
+                        whole = bytes;
+                        (Payload::parse(&whole), &whole[..])
+                    }
+                }
+            }
+            other @ (Ok(Payload::Request(_) | Payload::Response(_)) | Err(_)) => (other, data),
+        };
+        match (payload, from.mri.direction()) {
+            ((Ok(Payload::Request(message)), _), Some(Direction::Downstream)) => {
+                self.handle_request(now, from, *message);
+            }
+            ((Ok(Payload::Response(response)), _), Some(Direction::Upstream)) => {
+                self.handle_response(now, from, *response);
+            }
+            ((Err(refusal), bytes), Some(Direction::Downstream)) => self.handle_bad(from, bytes, refusal),
+            ((Err(_), _), Some(Direction::Upstream)) | ((Ok(Payload::Part(_)), _), _) => {
+                self.counters.messages_bad += 1
+            }
+            ((Ok(Payload::Request(_) | Payload::Response(_)) | Err(_), _), _) => {
+                self.counters.messages_unexpected += 1;
+            }
+        }
+    }
+
+    fn handle_request(&mut self, now: Instant, from: &Received, message: Message) {
+        let key = (from.session, message.nonce());
+        if self.exchanges.contains_key(&key) {
+            return self.handle_duplicate(key, from, &message);
+        }
+        self.counters.requests_received += 1;
+        if self.pending >= PENDING_MAX {
+            self.counters.requests_over_limit += 1;
+            return self.refuse(from, message.nonce(), too_many_pending());
+        }
+        let time = (HOP_TIME * u32::from(from.hops)).min(self.config.answer_time_max).max(HOP_TIME);
+        let (mri, local) = (Some(from.mri.clone()), Some(from.local));
+        self.start(now, key, message, Requester::Upstream, mri, local, time, from.hops);
+    }
+
+    /// Answers a duplicate from what is known; one whose answer is on its way anyway waits for it.
+    fn handle_duplicate(&mut self, key: ExchangeKey, from: &Received, message: &Message) {
+        self.counters.requests_duplicate += 1;
+        let exchange = self.exchanges.get(&key).expect("the caller found it");
+        if exchange.message.as_str() != message.as_str() {
+            let detail = "another request of this session has the same nonce";
+            return self.refuse(from, message.nonce(), Refusal::new(RefusalKind::Replayed, detail));
+        }
+        if let Some(answer) = exchange.answer.clone() {
+            return self.send_answer(&from.mri, &answer);
+        }
+        if exchange.requester == Requester::Upstream && exchange.mri.as_ref() == Some(&from.mri) {
+            return;
+        }
+        let detail = format!("{} works on this request already; the path may be a loop", self.config.node);
+        let incomplete = Some(Refusal::new(RefusalKind::Replayed, detail));
+        let (session, nonce) = key;
+        let answer = Response { session, nonce, entries: Vec::new(), incomplete, unknown: Vec::new() };
+        self.send_answer(&from.mri, &answer);
+    }
+
+    fn handle_local_duplicate(&mut self, key: ExchangeKey, message: &Message, id: LocalId) -> Result<(), Refusal> {
+        self.counters.requests_duplicate += 1;
+        let exchange = self.exchanges.get_mut(&key).expect("the caller found it");
+        if exchange.message.as_str() != message.as_str() {
+            let detail = "another request of this session has the same nonce";
+            return Err(Refusal::new(RefusalKind::Replayed, detail));
+        }
+        if let Some(answer) = exchange.answer.clone() {
+            self.results.push_back((id, result(answer, Duration::ZERO)));
+            return Ok(());
+        }
+        match &mut exchange.requester {
+            Requester::Local(waiters) if waiters.len() < WAITERS_MAX => {
+                waiters.push(id);
+                Ok(())
+            }
+            Requester::Local(_) => {
+                let detail = format!("{WAITERS_MAX} callers wait for this request already");
+                Err(Refusal::new(RefusalKind::QuotaExceeded, detail))
+            }
+            Requester::Upstream => {
+                Err(Refusal::new(RefusalKind::Replayed, "this request came from another node already"))
+            }
+        }
+    }
+
+    /// Answers a text that is no request, if it says with which nonce; it goes no further.
+    fn handle_bad(&mut self, from: &Received, bytes: &[u8], refusal: Refusal) {
+        self.counters.messages_bad += 1;
+        if let Some(nonce) = nslp::peek_nonce(bytes) {
+            self.refuse(from, nonce, refusal);
+        }
+    }
+
+    fn handle_response(&mut self, now: Instant, from: &Received, response: Response) {
+        let key = (from.session, response.nonce);
+        let expected = self.exchanges.get(&key).is_some_and(|exchange| {
+            exchange.mri.as_ref() == Some(&from.mri.inverted()) && matches!(exchange.beyond, Beyond::Waiting { .. })
+        });
+        if !expected || response.session != from.session {
+            self.counters.responses_late += 1;
+            return;
+        }
+        self.counters.responses_received += 1;
+        let Response { entries, incomplete, .. } = response;
+        self.settle(now, key, Beyond::Known { entries, incomplete });
+    }
+
+    fn handle_status(&mut self, now: Instant, handle: MessageHandle, status: SendStatus) {
+        match (self.by_handle.remove(&handle), status) {
+            (None, _) | (Some(Sent::Answer), SendStatus::Sent) => {}
+            (Some(Sent::Answer), SendStatus::NoPeer(_) | SendStatus::Failed(_)) => self.counters.responses_lost += 1,
+            (Some(Sent::Request(key)), SendStatus::Sent) => {
+                if let Some(Exchange { beyond: Beyond::Waiting { sent, .. }, .. }) = self.exchanges.get_mut(&key) {
+                    *sent = true;
+                }
+            }
+            (Some(Sent::Request(key)), SendStatus::NoPeer(reason)) => self.handle_no_peer(now, key, reason),
+            (Some(Sent::Request(key)), SendStatus::Failed(reason)) => {
+                let again = matches!(reason, FailReason::Association | FailReason::NoAssociation);
+                let detail = format!("{} could not reach the next node: {reason:?}", self.config.node);
+                self.resend_or_settle(now, key, again, detail);
+            }
+        }
+    }
+
+    fn handle_no_peer(&mut self, now: Instant, key: ExchangeKey, reason: NoPeerReason) {
+        let was_resent = self.exchanges.get(&key).is_some_and(|exchange| exchange.beyond.was_resent());
+        let silent = reason == NoPeerReason::Timeout && !self.config.silence_is_the_end;
+        if was_resent || silent {
+            let detail = format!("nobody after {} answered; there may be nodes further on", self.config.node);
+            self.settle(now, key, Beyond::unknown(Refusal::new(RefusalKind::Timeout, detail)));
+        } else {
+            self.settle(now, key, Beyond::nobody());
+        }
+    }
+
+    fn handle_notification(&mut self, now: Instant, session: SessionId, mri: &Mri, kind: Notification) {
+        let lost = match kind {
+            Notification::CommunicationFailure | Notification::RouteDeletion | Notification::LastNode => true,
+            // The answer still comes the old way, unless one of the above says that it does not.
+            Notification::StatusChange(_) => false,
+        };
+        let waits = |exchange: &Exchange| {
+            exchange.mri.as_ref() == Some(mri) && matches!(exchange.beyond, Beyond::Waiting { sent: true, .. })
+        };
+        let of_session = (session, netserv_model::Nonce([0; 16]))..=(session, netserv_model::Nonce([0xff; 16]));
+        let keys: Vec<ExchangeKey> =
+            self.exchanges.range(of_session).filter(|(_, exchange)| waits(exchange)).map(|(key, _)| *key).collect();
+        for key in keys.into_iter().filter(|_| lost) {
+            let detail = format!("{} lost the next node before its answer came", self.config.node);
+            self.resend_or_settle(now, key, true, detail);
+        }
+    }
+
+    #[expect(clippy::too_many_arguments, reason = "the parts of one exchange, named once")]
+    fn start(
+        &mut self,
+        now: Instant,
+        key: ExchangeKey,
+        message: Message,
+        requester: Requester,
+        mri: Option<Mri>,
+        address: Option<IpAddr>,
+        time: Duration,
+        hops: u8,
+    ) {
+        let request = RequestId(self.next_request);
+        self.next_request += 1;
+        self.requests.push_back((request, message.request(key.0)));
+        self.by_request.insert(request, key);
+        let ends_here = mri.as_ref().and_then(Mri::addresses).is_none_or(|(_, end)| self.is_own(end));
+        let beyond = if ends_here {
+            Beyond::nobody()
+        } else if hops == 0 {
+            let detail = format!("the request's time allows no node after {}", self.config.node);
+            Beyond::unknown(Refusal::new(RefusalKind::Timeout, detail))
+        } else {
+            Beyond::waiting()
+        };
+        let goes_on = matches!(beyond, Beyond::Waiting { .. });
+        if let (true, Some(mri)) = (goes_on, &mri) {
+            *self.paths.entry((key.0, mri.clone())).or_default() += 1;
+        }
+        let timer = now + time;
+        let own = Own::Pending;
+        let started = now;
+        let answer = None;
+        #[rustfmt::skip]
+        let exchange = Exchange {
+            request, requester, message, mri, address, started, timer, hops, goes_on, own, beyond, answer,
+        };
+        self.timers.insert((timer, key));
+        self.exchanges.insert(key, exchange);
+        self.pending += 1;
+        if goes_on {
+            self.send_request(now, key);
+        }
+    }
+
+    fn send_request(&mut self, now: Instant, key: ExchangeKey) {
+        let exchange = self.exchanges.get(&key).expect("the caller has it");
+        let Some(mri) = exchange.mri.clone() else { return };
+        let time_left = exchange.timer.since(now);
+        let hops = exchange.hops.min(hops_for(time_left)).max(1);
+        let pieces = nslp::parts(exchange.message.as_str(), key.1);
+        self.send(Sent::Request(key), key.0, &mri, pieces, time_left, Some(hops));
+    }
+
+    fn send_answer(&mut self, requested: &Mri, answer: &Response) {
+        let pieces = nslp::parts(&answer.emit(), answer.nonce);
+        self.send(Sent::Answer, answer.session, &requested.inverted(), pieces, ANSWER_SEND_TIME, None);
+    }
+
+    fn send(
+        &mut self,
+        what: Sent,
+        session: SessionId,
+        mri: &Mri,
+        pieces: Vec<Vec<u8>>,
+        timeout: Duration,
+        hops: Option<u8>,
+    ) {
+        for data in pieces {
+            let handle = MessageHandle(self.next_handle);
+            self.next_handle += 1;
+            self.by_handle.insert(handle, what);
+            self.api_calls.push_back(ApiCall::SendMessage {
+                handle,
+                nslp_id: self.config.nslp_id,
+                session,
+                mri: mri.clone(),
+                attributes: TransferAttributes { reliable: true, secure: false },
+                sii: None,
+                timeout,
+                data,
+                hops,
+            });
+        }
+    }
+
+    /// Sends the request again if that may help and it may be, or else takes it that those further on are unknown.
+    fn resend_or_settle(&mut self, now: Instant, key: ExchangeKey, again: bool, detail: String) {
+        let Some(exchange) = self.exchanges.get_mut(&key) else { return };
+        let has_time = exchange.timer.since(now) >= HOP_TIME;
+        match &mut exchange.beyond {
+            Beyond::Waiting { resends_left, sent } if again && has_time && *resends_left > 0 => {
+                *resends_left -= 1;
+                *sent = false;
+                self.counters.requests_resent += 1;
+                self.send_request(now, key);
+            }
+            Beyond::Waiting { .. } => {
+                self.settle(now, key, Beyond::unknown(Refusal::new(RefusalKind::Timeout, detail)));
+            }
+            Beyond::Known { .. } => {}
+        }
+    }
+
+    /// Takes what is known of those further on, unless that was known before.
+    fn settle(&mut self, now: Instant, key: ExchangeKey, beyond: Beyond) {
+        if let Some(exchange) = self.exchanges.get_mut(&key)
+            && matches!(exchange.beyond, Beyond::Waiting { .. })
+        {
+            exchange.beyond = beyond;
+            self.finish_if_ready(now, key);
+        }
+    }
+
+    fn finish_if_ready(&mut self, now: Instant, key: ExchangeKey) {
+        let exchange = self.exchanges.get_mut(&key).expect("the caller has it");
+        if !exchange.is_pending() || !exchange.is_ready() {
+            return;
+        }
+        self.by_request.remove(&exchange.request);
+        let answer = exchange.build_answer(key.0, self.config.host_only);
+        exchange.answer = Some(answer.clone());
+        self.timers.remove(&(exchange.timer, key));
+        exchange.timer = now + self.config.retention;
+        self.timers.insert((exchange.timer, key));
+        self.pending -= 1;
+        let took = now.since(exchange.started);
+        match std::mem::replace(&mut exchange.requester, Requester::Local(Vec::new())) {
+            Requester::Local(waiters) => {
+                self.results.extend(waiters.into_iter().map(|id| (id, result(answer.clone(), took))));
+            }
+            Requester::Upstream => {
+                exchange.requester = Requester::Upstream;
+                let mri = exchange.mri.clone().expect("a request of another node has a flow");
+                self.send_answer(&mri, &answer);
+            }
+        }
+        self.make_room();
+    }
+
+    /// Forgets the finished exchange that ends first if there are too many.
+    fn make_room(&mut self) {
+        if self.exchanges.len() - self.pending > FINISHED_MAX {
+            let is_finished = |key: &ExchangeKey| !self.exchanges[key].is_pending();
+            let first = self.timers.iter().map(|(_, key)| *key).find(is_finished);
+            self.forget(first.expect("there are more than none"));
+        }
+    }
+
+    fn forget(&mut self, key: ExchangeKey) {
+        let exchange = self.exchanges.remove(&key).expect("the caller has it");
+        self.timers.remove(&(exchange.timer, key));
+        let (true, Some(mri)) = (exchange.goes_on, exchange.mri) else { return };
+        let path = (key.0, mri);
+        let Some(uses) = self.paths.get_mut(&path) else { return };
+        *uses -= 1;
+        if *uses == 0 {
+            self.paths.remove(&path);
+            let (session, mri) = path;
+            let nslp_id = self.config.nslp_id;
+            self.api_calls.push_back(ApiCall::SetStateLifetime { nslp_id, session, mri, lifetime: Duration::ZERO });
+        }
+    }
+
+    /// Answers for this node alone and keeps nothing; the request goes no further.
+    fn refuse(&mut self, from: &Received, nonce: netserv_model::Nonce, refusal: Refusal) {
+        let detail = format!("{} sent the request no further", self.config.node);
+        let incomplete = Some(Refusal::new(refusal.kind, detail));
+        let entries = vec![refused(&self.config.node, Some(from.local), refusal, Duration::ZERO)];
+        let answer = Response { session: from.session, nonce, entries, incomplete, unknown: Vec::new() };
+        self.send_answer(&from.mri, &answer);
+    }
+
+    fn is_own(&self, address: IpAddr) -> bool {
+        self.config.own_addresses.contains(&address)
+    }
+}
+
+/// How many hops a time stands for.
+fn hops_for(time: Duration) -> u8 {
+    u8::try_from(time.as_millis() / HOP_TIME.as_millis()).unwrap_or(u8::MAX)
+}
+
+fn result(answer: Response, took: Duration) -> RequestResult {
+    RequestResult {
+        session: answer.session,
+        nodes: answer.entries,
+        incomplete: answer.incomplete,
+        took_us: u64::try_from(took.as_micros()).unwrap_or(u64::MAX),
+    }
+}
+
+fn too_many_pending() -> Refusal {
+    Refusal::new(RefusalKind::QuotaExceeded, format!("the node works on {PENDING_MAX} requests already"))
+}
