@@ -2,6 +2,7 @@
 //! One request on this node, from its arrival until it is forgotten.
 
 use std::net::IpAddr;
+use std::time::Duration;
 
 use netserv_model::command::RequestId;
 use netserv_model::limits::STACK_ENTRIES_MAX;
@@ -15,6 +16,23 @@ use crate::limits::RESENDS_MAX;
 
 /// Names an exchange.
 pub(crate) type ExchangeKey = (SessionId, Nonce);
+
+/// A request as it came to this node.
+#[derive(Debug)]
+pub(crate) struct Arrival {
+    /// The request.
+    pub message: Message,
+    /// Who waits for the answer.
+    pub requester: Requester,
+    /// The flow, downstream; `None` for a request to this node alone.
+    pub mri: Option<Mri>,
+    /// By which address the previous hop knows this node.
+    pub address: Option<IpAddr>,
+    /// How long it may take.
+    pub time: Duration,
+    /// The hop count that it goes on with.
+    pub hops: u8,
+}
 
 /// One request on this node.
 #[derive(Debug)]
@@ -107,6 +125,25 @@ impl Beyond {
 }
 
 impl Exchange {
+    /// Returns the exchange that an arrival begins.
+    pub(crate) fn new(now: Instant, request: RequestId, arrival: Arrival, beyond: Beyond) -> Exchange {
+        let Arrival { message, requester, mri, address, time, hops } = arrival;
+        Exchange {
+            request,
+            requester,
+            message,
+            mri,
+            address,
+            started: now,
+            timer: now + time,
+            hops,
+            goes_on: matches!(beyond, Beyond::Waiting { .. }),
+            own: Own::Pending,
+            beyond,
+            answer: None,
+        }
+    }
+
     /// Returns whether the answer is still to come.
     pub(crate) fn is_pending(&self) -> bool {
         self.answer.is_none()
@@ -155,12 +192,7 @@ impl Exchange {
 }
 
 /// Builds the entry of a node that did nothing.
-pub(crate) fn refused(
-    node: &NodeId,
-    address: Option<IpAddr>,
-    refusal: Refusal,
-    took: std::time::Duration,
-) -> NodeReport {
+pub(crate) fn refused(node: &NodeId, address: Option<IpAddr>, refusal: Refusal, took: Duration) -> NodeReport {
     NodeReport {
         node: node.clone(),
         address: address.unwrap_or(IpAddr::V6(std::net::Ipv6Addr::UNSPECIFIED)),

@@ -5,23 +5,23 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::net::IpAddr;
 use std::time::Duration;
 
-use netserv_gist::{
-    ApiCall, ApiError, Event, FailReason, MessageHandle, NoPeerReason, Notification, SendStatus, TransferAttributes,
-};
+use netserv_gist::{ApiCall, ApiError, Event, MessageHandle, TransferAttributes};
 use netserv_model::api::RequestResult;
 use netserv_model::command::RequestId;
 use netserv_model::request::{NodeReport, Outcome, Request};
 use netserv_model::{Instant, Now, Refusal, RefusalKind, SessionId};
-use netserv_wire::gist::{Direction, Mri, PathCoupled};
-use netserv_wire::nslp::{self, Message, Payload, Response};
+use netserv_wire::gist::{Mri, PathCoupled};
+use netserv_wire::nslp::{self, Message, Response};
 use rand::rngs::StdRng;
 use rand::{Rng, SeedableRng};
 
-use crate::assembly::{Assembled, Assemblies};
+use crate::assembly::Assemblies;
 use crate::config::{Config, LocalId, LocalRequest};
 use crate::counters::{Counters, StateCounts};
-use crate::exchange::{Beyond, Exchange, ExchangeKey, Own, Requester, refused};
-use crate::limits::{ANSWER_SEND_TIME, FINISHED_MAX, HOP_TIME, PENDING_MAX, WAITERS_MAX};
+use crate::exchange::{Arrival, Beyond, Exchange, ExchangeKey, Own, Requester, refused};
+use crate::limits::{ANSWER_SEND_TIME, FINISHED_MAX, HOP_TIME, PENDING_MAX};
+
+mod receive;
 
 /// One node's NetServ signaling.
 #[derive(Debug)]
@@ -137,7 +137,8 @@ impl Nslp {
         let timeout = if request.timeout.is_zero() { self.config.timeout_default } else { request.timeout };
         let address = request.path.map(|path| path.source).or_else(|| self.config.own_addresses.first().copied());
         let hops = hops_for(timeout).max(1);
-        self.start(now.instant, key, message, Requester::Local(vec![request.id]), mri, address, timeout, hops);
+        let requester = Requester::Local(vec![request.id]);
+        self.start(now.instant, key, Arrival { message, requester, mri, address, time: timeout, hops });
         Ok(())
     }
 
@@ -233,214 +234,27 @@ impl Nslp {
         }
     }
 
-    fn handle_data(&mut self, now: Instant, from: &Received, data: &[u8]) {
-        let whole;
-        let payload = match Payload::parse(data) {
-            Ok(Payload::Part(part)) => {
-                let key = (from.session, from.mri.clone(), part.nonce);
-                match self.assemblies.handle_part(now, key, part) {
-                    Assembled::Waiting => return,
-                    Assembled::Broken => {
-                        self.counters.assemblies_lost += 1;
-                        return;
-                    }
-                    Assembled::Whole(bytes) => {
-                        whole = bytes;
-                        (Payload::parse(&whole), &whole[..])
-                    }
-                }
-            }
-            other @ (Ok(Payload::Request(_) | Payload::Response(_)) | Err(_)) => (other, data),
-        };
-        match (payload, from.mri.direction()) {
-            ((Ok(Payload::Request(message)), _), Some(Direction::Downstream)) => {
-                self.handle_request(now, from, *message);
-            }
-            ((Ok(Payload::Response(response)), _), Some(Direction::Upstream)) => {
-                self.handle_response(now, from, *response);
-            }
-            ((Err(refusal), bytes), Some(Direction::Downstream)) => self.handle_bad(from, bytes, refusal),
-            ((Err(_), _), Some(Direction::Upstream)) | ((Ok(Payload::Part(_)), _), _) => {
-                self.counters.messages_bad += 1
-            }
-            ((Ok(Payload::Request(_) | Payload::Response(_)) | Err(_), _), _) => {
-                self.counters.messages_unexpected += 1;
-            }
-        }
-    }
-
-    fn handle_request(&mut self, now: Instant, from: &Received, message: Message) {
-        let key = (from.session, message.nonce());
-        if self.exchanges.contains_key(&key) {
-            return self.handle_duplicate(key, from, &message);
-        }
-        self.counters.requests_received += 1;
-        if self.pending >= PENDING_MAX {
-            self.counters.requests_over_limit += 1;
-            return self.refuse(from, message.nonce(), too_many_pending());
-        }
-        let time = (HOP_TIME * u32::from(from.hops)).min(self.config.answer_time_max).max(HOP_TIME);
-        let (mri, local) = (Some(from.mri.clone()), Some(from.local));
-        self.start(now, key, message, Requester::Upstream, mri, local, time, from.hops);
-    }
-
-    /// Answers a duplicate from what is known; one whose answer is on its way anyway waits for it.
-    fn handle_duplicate(&mut self, key: ExchangeKey, from: &Received, message: &Message) {
-        self.counters.requests_duplicate += 1;
-        let exchange = self.exchanges.get(&key).expect("the caller found it");
-        if exchange.message.as_str() != message.as_str() {
-            let detail = "another request of this session has the same nonce";
-            return self.refuse(from, message.nonce(), Refusal::new(RefusalKind::Replayed, detail));
-        }
-        if let Some(answer) = exchange.answer.clone() {
-            return self.send_answer(&from.mri, &answer);
-        }
-        if exchange.requester == Requester::Upstream && exchange.mri.as_ref() == Some(&from.mri) {
-            return;
-        }
-        let detail = format!("{} works on this request already; the path may be a loop", self.config.node);
-        let incomplete = Some(Refusal::new(RefusalKind::Replayed, detail));
-        let (session, nonce) = key;
-        let answer = Response { session, nonce, entries: Vec::new(), incomplete, unknown: Vec::new() };
-        self.send_answer(&from.mri, &answer);
-    }
-
-    fn handle_local_duplicate(&mut self, key: ExchangeKey, message: &Message, id: LocalId) -> Result<(), Refusal> {
-        self.counters.requests_duplicate += 1;
-        let exchange = self.exchanges.get_mut(&key).expect("the caller found it");
-        if exchange.message.as_str() != message.as_str() {
-            let detail = "another request of this session has the same nonce";
-            return Err(Refusal::new(RefusalKind::Replayed, detail));
-        }
-        if let Some(answer) = exchange.answer.clone() {
-            self.results.push_back((id, result(answer, Duration::ZERO)));
-            return Ok(());
-        }
-        match &mut exchange.requester {
-            Requester::Local(waiters) if waiters.len() < WAITERS_MAX => {
-                waiters.push(id);
-                Ok(())
-            }
-            Requester::Local(_) => {
-                let detail = format!("{WAITERS_MAX} callers wait for this request already");
-                Err(Refusal::new(RefusalKind::QuotaExceeded, detail))
-            }
-            Requester::Upstream => {
-                Err(Refusal::new(RefusalKind::Replayed, "this request came from another node already"))
-            }
-        }
-    }
-
-    /// Answers a text that is no request, if it says with which nonce; it goes no further.
-    fn handle_bad(&mut self, from: &Received, bytes: &[u8], refusal: Refusal) {
-        self.counters.messages_bad += 1;
-        if let Some(nonce) = nslp::peek_nonce(bytes) {
-            self.refuse(from, nonce, refusal);
-        }
-    }
-
-    fn handle_response(&mut self, now: Instant, from: &Received, response: Response) {
-        let key = (from.session, response.nonce);
-        let expected = self.exchanges.get(&key).is_some_and(|exchange| {
-            exchange.mri.as_ref() == Some(&from.mri.inverted()) && matches!(exchange.beyond, Beyond::Waiting { .. })
-        });
-        if !expected || response.session != from.session {
-            self.counters.responses_late += 1;
-            return;
-        }
-        self.counters.responses_received += 1;
-        let Response { entries, incomplete, .. } = response;
-        self.settle(now, key, Beyond::Known { entries, incomplete });
-    }
-
-    fn handle_status(&mut self, now: Instant, handle: MessageHandle, status: SendStatus) {
-        match (self.by_handle.remove(&handle), status) {
-            (None, _) | (Some(Sent::Answer), SendStatus::Sent) => {}
-            (Some(Sent::Answer), SendStatus::NoPeer(_) | SendStatus::Failed(_)) => self.counters.responses_lost += 1,
-            (Some(Sent::Request(key)), SendStatus::Sent) => {
-                if let Some(Exchange { beyond: Beyond::Waiting { sent, .. }, .. }) = self.exchanges.get_mut(&key) {
-                    *sent = true;
-                }
-            }
-            (Some(Sent::Request(key)), SendStatus::NoPeer(reason)) => self.handle_no_peer(now, key, reason),
-            (Some(Sent::Request(key)), SendStatus::Failed(reason)) => {
-                let again = matches!(reason, FailReason::Association | FailReason::NoAssociation);
-                let detail = format!("{} could not reach the next node: {reason:?}", self.config.node);
-                self.resend_or_settle(now, key, again, detail);
-            }
-        }
-    }
-
-    fn handle_no_peer(&mut self, now: Instant, key: ExchangeKey, reason: NoPeerReason) {
-        let was_resent = self.exchanges.get(&key).is_some_and(|exchange| exchange.beyond.was_resent());
-        let silent = reason == NoPeerReason::Timeout && !self.config.silence_is_the_end;
-        if was_resent || silent {
-            let detail = format!("nobody after {} answered; there may be nodes further on", self.config.node);
-            self.settle(now, key, Beyond::unknown(Refusal::new(RefusalKind::Timeout, detail)));
-        } else {
-            self.settle(now, key, Beyond::nobody());
-        }
-    }
-
-    fn handle_notification(&mut self, now: Instant, session: SessionId, mri: &Mri, kind: Notification) {
-        let lost = match kind {
-            Notification::CommunicationFailure | Notification::RouteDeletion | Notification::LastNode => true,
-            // The answer still comes the old way, unless one of the above says that it does not.
-            Notification::StatusChange(_) => false,
-        };
-        let waits = |exchange: &Exchange| {
-            exchange.mri.as_ref() == Some(mri) && matches!(exchange.beyond, Beyond::Waiting { sent: true, .. })
-        };
-        let of_session = (session, netserv_model::Nonce([0; 16]))..=(session, netserv_model::Nonce([0xff; 16]));
-        let keys: Vec<ExchangeKey> =
-            self.exchanges.range(of_session).filter(|(_, exchange)| waits(exchange)).map(|(key, _)| *key).collect();
-        for key in keys.into_iter().filter(|_| lost) {
-            let detail = format!("{} lost the next node before its answer came", self.config.node);
-            self.resend_or_settle(now, key, true, detail);
-        }
-    }
-
-    #[expect(clippy::too_many_arguments, reason = "the parts of one exchange, named once")]
-    fn start(
-        &mut self,
-        now: Instant,
-        key: ExchangeKey,
-        message: Message,
-        requester: Requester,
-        mri: Option<Mri>,
-        address: Option<IpAddr>,
-        time: Duration,
-        hops: u8,
-    ) {
+    fn start(&mut self, now: Instant, key: ExchangeKey, arrival: Arrival) {
         let request = RequestId(self.next_request);
         self.next_request += 1;
-        self.requests.push_back((request, message.request(key.0)));
+        self.requests.push_back((request, arrival.message.request(key.0)));
         self.by_request.insert(request, key);
-        let ends_here = mri.as_ref().and_then(Mri::addresses).is_none_or(|(_, end)| self.is_own(end));
-        let beyond = if ends_here {
+        let destination = arrival.mri.as_ref().and_then(Mri::addresses).map(|(_, destination)| destination);
+        let beyond = if destination.is_none_or(|address| self.config.own_addresses.contains(&address)) {
             Beyond::nobody()
-        } else if hops == 0 {
+        } else if arrival.hops == 0 {
             let detail = format!("the request's time allows no node after {}", self.config.node);
             Beyond::unknown(Refusal::new(RefusalKind::Timeout, detail))
         } else {
             Beyond::waiting()
         };
-        let goes_on = matches!(beyond, Beyond::Waiting { .. });
-        if let (true, Some(mri)) = (goes_on, &mri) {
-            *self.paths.entry((key.0, mri.clone())).or_default() += 1;
-        }
-        let timer = now + time;
-        let own = Own::Pending;
-        let started = now;
-        let answer = None;
-        #[rustfmt::skip]
-        let exchange = Exchange {
-            request, requester, message, mri, address, started, timer, hops, goes_on, own, beyond, answer,
-        };
-        self.timers.insert((timer, key));
+        let exchange = Exchange::new(now, request, arrival, beyond);
+        let path = exchange.goes_on.then(|| exchange.mri.clone()).flatten();
+        self.timers.insert((exchange.timer, key));
         self.exchanges.insert(key, exchange);
         self.pending += 1;
-        if goes_on {
+        if let Some(mri) = path {
+            *self.paths.entry((key.0, mri)).or_default() += 1;
             self.send_request(now, key);
         }
     }
@@ -571,10 +385,6 @@ impl Nslp {
         let entries = vec![refused(&self.config.node, Some(from.local), refusal, Duration::ZERO)];
         let answer = Response { session: from.session, nonce, entries, incomplete, unknown: Vec::new() };
         self.send_answer(&from.mri, &answer);
-    }
-
-    fn is_own(&self, address: IpAddr) -> bool {
-        self.config.own_addresses.contains(&address)
     }
 }
 
