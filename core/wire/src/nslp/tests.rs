@@ -1,1 +1,139 @@
 // SPDX-License-Identifier: Apache-2.0
+//! Golden texts, texts that must be refused, bounds, and round trips.
+
+mod limits;
+mod refused;
+mod round_trip;
+
+use std::time::Duration;
+
+use netserv_model::request::{Ask, Body, Outcome, Request, Setup};
+use netserv_model::{RefusalKind, SessionId};
+
+use super::*;
+
+const SETUP: &str = include_str!("../../../../vectors/nslp/setup.txt");
+const SETUP_CANONICAL: &str = include_str!("../../../../vectors/nslp/setup.canonical.txt");
+const SETUP_PAPER: &str = include_str!("../../../../vectors/nslp/setup-paper.txt");
+const REMOVE: &str = include_str!("../../../../vectors/nslp/remove.txt");
+const PROBE: &str = include_str!("../../../../vectors/nslp/probe.txt");
+const RESPONSE: &str = include_str!("../../../../vectors/nslp/response.txt");
+
+#[test]
+fn a_setup_says_all_that_a_module_needs() {
+    let message = Message::parse(SETUP.as_bytes()).unwrap();
+    assert_eq!(message.as_str(), SETUP);
+    assert_eq!(message.canonical(), SETUP_CANONICAL);
+    assert_eq!(message.unknown(), [("x-campaign".to_owned(), "Spring sale".to_owned())]);
+    let request = message.request(SessionId([7; 16]));
+    assert_eq!(request.session, SessionId([7; 16]));
+    assert_eq!(request.user.as_ref().unwrap().as_str(), "janedoe");
+    assert_eq!(request.created.to_string(), "2026-11-21T02:00:00Z");
+    assert_eq!(request.nonce.to_string(), "6f1c0000000000000000000000000001");
+    assert_eq!(request.signed_bytes, SETUP_CANONICAL.as_bytes());
+    assert_eq!(request.signature.unwrap().0, [0xab; 64]);
+    assert!(!request.dry_run);
+    let setup = setup(request);
+    assert_eq!(setup.module.to_string(), "example.org/net-monitor@1.2.0");
+    assert_eq!(setup.url, "https://cp.example/modules/net-monitor.nsm");
+    assert_eq!(setup.digest.0, [0x9f; 32]);
+    let filters: Vec<String> = setup.filters.iter().map(ToString::to_string).collect();
+    assert_eq!(filters, ["udp dst 10.2.0.0/24 port 5060", "tcp port 80-90"]);
+    let properties: Vec<(&str, &str)> = setup.properties.iter().map(|(k, v)| (&k[..], &v[..])).collect();
+    assert_eq!(properties, [("note", "a,b%c\nd"), ("sample", "100"), ("visualizer", "10.1.0.1:5678")]);
+    let dependencies: Vec<String> = setup.dependencies.iter().map(ToString::to_string).collect();
+    assert_eq!(dependencies, ["kv>=1", "packet>=1"]);
+    assert_eq!(setup.ttl, Duration::from_secs(3600));
+}
+
+#[test]
+fn the_papers_short_filter_is_understood() {
+    let request = Message::parse(SETUP_PAPER.as_bytes()).unwrap().request(SessionId([0; 16]));
+    assert!(request.dry_run);
+    assert_eq!(request.signature, None);
+    assert_eq!(setup(request).filters, ["udp port 5060".parse().unwrap()]);
+}
+
+#[test]
+fn removes_and_probes_are_understood() {
+    let Body::Remove(remove) = Message::parse(REMOVE.as_bytes()).unwrap().body().clone() else { panic!() };
+    assert_eq!(remove.module.as_str(), "example.org/net-monitor");
+    let message = Message::parse(PROBE.as_bytes()).unwrap();
+    let Body::Probe(probe) = message.body() else { panic!() };
+    assert_eq!(probe.ask, [Ask::Nodes, Ask::Modules, Ask::Blocks, Ask::Load, Ask::Policy]);
+    assert_eq!(message.user(), None);
+}
+
+#[test]
+fn the_canonical_form_does_not_depend_on_spelling() {
+    let canonical = Message::parse(PROBE.as_bytes()).unwrap().canonical().to_owned();
+    for same in [
+        PROBE.replace('\n', "\r\n"),
+        PROBE.replace("ask: nodes", "ASK:nodes"),
+        PROBE.replace("ask: load,policy", "Ask:    load,policy   "),
+        format!("{PROBE}\n\n"),
+        format!("{PROBE}\0\0\0"),
+    ] {
+        assert_eq!(Message::parse(same.as_bytes()).unwrap().canonical(), canonical, "{same:?}");
+    }
+    for other in [PROBE.replace("nodes, ", "nodes,"), PROBE.replace("PROBE *", "PROBE * ")] {
+        let parsed = Message::parse(other.as_bytes());
+        assert!(parsed.is_err() || parsed.unwrap().canonical() != canonical, "{other:?}");
+    }
+}
+
+#[test]
+fn a_signature_changes_nothing_that_is_signed() {
+    let unsigned = RequestBuilder::remove(&"example.org/x".parse().unwrap())
+        .user(&"jane".parse().unwrap())
+        .header("X-Note", "kept")
+        .build("2026-11-21T02:00:00Z".parse().unwrap(), "00".repeat(16).parse().unwrap())
+        .unwrap();
+    let canonical = unsigned.canonical_bytes().to_vec();
+    let expected = "REMOVE example.org/x NETSERV/1\nuser: jane\nx-note: kept\ncreated: 2026-11-21T02:00:00Z\nnonce: ";
+    assert_eq!(String::from_utf8(canonical.clone()).unwrap(), format!("{expected}{}\n", "00".repeat(16)));
+    let signed = unsigned.with_signature(netserv_model::Signature([3; 64])).unwrap();
+    assert_eq!(signed.canonical().as_bytes(), canonical);
+    assert_eq!(signed.signature(), Some(netserv_model::Signature([3; 64])));
+}
+
+#[test]
+fn a_response_is_read_and_written_byte_by_byte() {
+    let response = Response::parse(RESPONSE.as_bytes()).unwrap();
+    assert_eq!(response.entries.len(), 2);
+    assert_eq!(response.entries[0].outcome, Outcome::Installed { lease_s: 3600 });
+    assert_eq!(response.incomplete.as_ref().unwrap().kind, RefusalKind::Timeout);
+    assert_eq!(response.emit(), RESPONSE);
+}
+
+#[test]
+fn unknown_headers_of_a_response_are_forwarded() {
+    let text = RESPONSE.replace("entry: {\"node\":\"r1\"", "X-Trace: abc\nentry: {\"node\":\"r1\"");
+    let response = Response::parse(text.as_bytes()).unwrap();
+    assert_eq!(response.unknown, [("x-trace".to_owned(), "abc".to_owned())]);
+    assert_eq!(Response::parse(response.emit().as_bytes()), Ok(response));
+}
+
+#[test]
+fn payloads_are_told_apart() {
+    assert!(matches!(Payload::parse(SETUP.as_bytes()), Ok(Payload::Request(_))));
+    assert!(matches!(Payload::parse(RESPONSE.as_bytes()), Ok(Payload::Response(_))));
+    let part = Part { index: 2, count: 3, nonce: netserv_model::Nonce([5; 16]), bytes: b"abc".to_vec() };
+    assert_eq!(Payload::parse(&part.emit()), Ok(Payload::Part(part)));
+    assert_eq!(Payload::parse(b"").unwrap_err().kind, RefusalKind::BadRequest);
+}
+
+#[test]
+fn a_nonce_is_found_in_what_is_no_request() {
+    let broken = SETUP.replace("SETUP", "TRIGGER");
+    assert!(Message::parse(broken.as_bytes()).is_err());
+    assert_eq!(peek_nonce(broken.as_bytes()).unwrap().to_string(), "6f1c0000000000000000000000000001");
+    for none in [&b""[..], b"nonce: 12\n", b"\xff\xfe\nnonce", b"nonce"] {
+        assert_eq!(peek_nonce(none), None);
+    }
+}
+
+fn setup(request: Request) -> Setup {
+    let Body::Setup(setup) = request.body else { panic!("not a SETUP") };
+    setup
+}

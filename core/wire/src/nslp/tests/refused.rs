@@ -1,0 +1,118 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Texts that are no messages.
+
+use netserv_model::RefusalKind;
+
+use super::*;
+
+#[test]
+fn truncated_texts_are_refused() {
+    for text in [SETUP, SETUP_PAPER, REMOVE, PROBE, RESPONSE] {
+        for end in 0..text.len() {
+            assert!(Payload::parse(&text.as_bytes()[..end]).is_err(), "{:?}", &text[..end]);
+        }
+    }
+}
+
+#[test]
+fn bad_request_lines_are_refused() {
+    for (line, detail) in [
+        ("PROBE * NETSERV/2", "line 1: `NETSERV/2`: only NETSERV/1 is understood"),
+        ("PROBE x NETSERV/1", "line 1: `x`: a PROBE is of `*`"),
+        ("PROBE  * NETSERV/1", "line 1: `PROBE  * NETSERV/1` is not a request line such as `PROBE * NETSERV/1`"),
+        ("PROBE *", "line 1: `PROBE *` is not a request line such as `PROBE * NETSERV/1`"),
+        ("TRIGGER * NETSERV/1", "line 1: `TRIGGER * NETSERV/1` is not understood"),
+        ("probe * NETSERV/1", "line 1: `probe * NETSERV/1` is not understood"),
+    ] {
+        check(&PROBE.replace("PROBE * NETSERV/1", line), detail);
+    }
+    check(&REMOVE.replace("net-monitor ", "net-monitor@1.0.0 "), "line 1: `example.org/net-monitor@1.0.0` is not");
+    check(&SETUP.replace("@1.2.0", ""), "line 1: `example.org/net-monitor` is not");
+}
+
+#[test]
+fn bad_headers_are_refused_with_their_line() {
+    for (from, to, detail) in [
+        ("user: janedoe", "user janedoe", "line 2: `user janedoe` is not a header; write `name: value`"),
+        ("user: janedoe", " user: janedoe", "line 2: ` user: janedoe` is not a header"),
+        ("user: janedoe", "user : janedoe", "line 2: `user : janedoe` is not a header"),
+        ("user: janedoe", ": janedoe", "line 2: `: janedoe` is not a header"),
+        ("user: janedoe", "user: Jane", "line 2: `user`: `Jane` is not a user name"),
+        ("user: janedoe\n", "", "the SETUP has no `user` header"),
+        ("user: janedoe", "user: a\nuser: b", "line 3: `user` is there twice"),
+        ("user: janedoe", "user: jane\u{1b}[2J", "line 2: a control character"),
+        ("user: janedoe", "user: jane\tdoe", "line 2: a control character"),
+        ("user: janedoe", "user: jane\rdoe", "line 2: a control character"),
+        ("user: janedoe", "user: jane\u{85}", "line 2: a control character"),
+        ("user: janedoe", "ask: nodes", "line 2: `ask` means nothing in a SETUP"),
+        ("URL:   h", "URL:   h ", "line 3: `url` is empty or has a space in it"),
+        ("sha256:9f", "sha256:9F", "line 4: `digest`: `sha256:9F"),
+        ("filter: tcp", "filter: sctp", "line 6: `filter`: `sctp` is not understood here"),
+        ("sample=100", "sample", "line 7: `properties`: `sample` is not a property such as key=value"),
+        ("sample=100", "=100", "line 7: `properties`: `=100` has no key"),
+        ("sample=100", "note=1", "line 7: `properties`: property `note` is there twice"),
+        ("sample=100", "sample=%4", "line 7: `properties`: `%4` has a percent sign that is not a %XX of UTF-8"),
+        ("sample=100", "sample=%FF", "line 7: `properties`: `%FF` has a percent sign that is not a %XX of UTF-8"),
+        ("sample=100", "sample=%+5", "line 7: `properties`: `%+5` has a percent sign that is not a %XX of UTF-8"),
+        ("kv>=1", "KV>=1", "line 8: `dependencies`: `KV>=1` is not a dependency such as kv>=1"),
+        ("ttl: 3600", "ttl: +3600", "line 9: `ttl` is not a whole number of seconds"),
+        ("ttl: 3600", "ttl: 99999999999999999999", "line 9: `ttl` is not a whole number of seconds"),
+        ("ttl: 3600\n", "", "the SETUP has no `ttl` header"),
+        ("2026-11-21T02", "2026-11-21 02", "line 11: `created`: not a UTC time"),
+        ("nonce: 6f", "nonce: 6F", "line 12: `nonce`: `6F1c"),
+        ("signature: ed25519:", "signature: rsa:", "line 13: `signature`: `rsa:"),
+        ("ttl: 3600", "ttl: 3600\ndry-run: yes", "line 10: `dry-run` is `true` or `false`"),
+        ("filter: tcp port 80-90", "filter-port: 80", "line 6: `filter-port` needs `filter-proto`"),
+        ("filter: tcp port 80-90", "filter-proto: icmp\nfilter-port: 80", "line 7: `filter-proto`: ports need"),
+    ] {
+        assert!(SETUP.contains(from), "{from}");
+        check(&SETUP.replacen(from, to, 1), detail);
+    }
+    check(&PROBE.replace("load,policy", "load,mood"), "line 3: `ask`: `mood` is not one of nodes,");
+    check(&PROBE.replace("load,policy", "load,"), "line 3: `ask`: `` is not one of nodes,");
+}
+
+#[test]
+fn what_follows_the_empty_line_is_refused() {
+    check(&format!("{PROBE}user: jane\n\n"), "line 6: something follows the empty line that ends a message");
+    check(&format!("{PROBE}\n\n\n\n"), "line 6: something follows the empty line that ends a message");
+    check("\n", "line 1: an empty message");
+    check("", "line 1: the message ends without an empty line");
+    let mut bytes = PROBE.as_bytes().to_vec();
+    bytes[8] = 0xff;
+    assert_eq!(Message::parse(&bytes).unwrap_err().detail, "line 1: not UTF-8");
+}
+
+#[test]
+fn bad_responses_are_refused() {
+    for (from, to, detail) in [
+        ("NETSERV/1 RESPONSE", "NETSERV/1 RESPONSES", "line 1: not `NETSERV/1 RESPONSE`"),
+        ("session: 00", "session: 0", "line 2: `00102030"),
+        ("nonce: 6f1c0000000000000000000000000001\n", "", "the response has no `nonce` header"),
+        ("nonce: 6f1c", "session: 6f1c", "line 3: `session` is there twice"),
+        ("entry: {\"node\":\"r1\"", "entry-more: {\"node\":\"r1\"", "line 4: it goes on with no entry"),
+        ("\"node\":\"r1\"", "\"node\":\"r 1\"", "line 4: the JSON is not understood"),
+        ("\"took_us\":90", "\"took_us\":-1", "line 5: the JSON is not understood"),
+        ("\"timeout\"", "\"boredom\"", "line 6: the JSON is not understood"),
+    ] {
+        let text = RESPONSE.replacen(from, to, 1);
+        assert_ne!(text, RESPONSE, "{from}");
+        let refusal = Response::parse(text.as_bytes()).unwrap_err();
+        assert!(refusal.detail.starts_with(detail), "{refusal}");
+    }
+}
+
+#[test]
+fn what_nodes_say_cannot_drive_a_terminal() {
+    let text = RESPONSE.replace("no user janedoe", "\\u001b[2Jgone\\u0085").replace("after r2", "\\u0007after r2");
+    let response = Response::parse(text.as_bytes()).unwrap();
+    let Outcome::Refused(refusal) = &response.entries[1].outcome else { panic!() };
+    assert_eq!(refusal.detail, " [2Jgone ");
+    assert_eq!(response.incomplete.unwrap().detail, "the node  after r2 did not answer within 3000 ms");
+}
+
+fn check(text: &str, detail: &str) {
+    let refusal = Message::parse(text.as_bytes()).expect_err(detail);
+    assert_eq!(refusal.kind, RefusalKind::BadRequest);
+    assert!(refusal.detail.starts_with(detail), "{:?} does not start with {detail:?}", refusal.detail);
+}

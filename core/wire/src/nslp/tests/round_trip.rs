@@ -1,0 +1,148 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Properties that hold for any input.
+
+use netserv_model::limits::MESSAGE_BYTES_MAX;
+use netserv_model::request::{Load, ModuleState, ModuleStatus, NodeReport, PacketCounts, PolicyReport};
+use netserv_model::{Digest, Filter, Nonce, Refusal, Signature, UnixTime};
+use proptest::prelude::*;
+
+use super::*;
+
+proptest! {
+    #[test]
+    fn any_bytes_are_understood_or_refused(bytes in prop::collection::vec(any::<u8>(), 0..300)) {
+        let _ = Payload::parse(&bytes);
+        let _ = peek_nonce(&bytes);
+    }
+
+    #[test]
+    fn a_changed_byte_does_no_harm(which in 0..5_usize, at in any::<prop::sample::Index>(), byte in any::<u8>()) {
+        let mut bytes = [SETUP, SETUP_PAPER, REMOVE, PROBE, RESPONSE][which].as_bytes().to_vec();
+        let at = at.index(bytes.len());
+        bytes[at] = byte;
+        if let Ok(Payload::Request(message)) = Payload::parse(&bytes) {
+            prop_assert_eq!(Message::parse(message.as_str().as_bytes()), Ok(*message));
+        }
+    }
+
+    #[test]
+    fn properties_round_trip(pairs in prop::collection::btree_map("\\PC{1,8}|[ ,=%\u{0}-\u{1f}]{1,4}", any::<String>(), 0..8)) {
+        let text = encode_properties(&pairs);
+        prop_assert!(!text.contains(char::is_control));
+        prop_assert_eq!(decode_properties(&text), Ok(pairs));
+    }
+
+    #[test]
+    fn requests_round_trip(
+        properties in prop::collection::btree_map("[a-z]{1,8}", any::<String>(), 0..8),
+        ports in prop::collection::vec(any::<u16>(), 0..5),
+        ttl in any::<u32>(), created in 0..4_000_000_000_u64, nonce in any::<[u8; 16]>(), dry_run in any::<bool>(),
+    ) {
+        let module = "example.org/a/b@0.1.0-rc.1+x".parse().unwrap();
+        let ttl = Duration::from_secs(ttl.into());
+        let filters: Vec<Filter> = ports.iter().map(|port| format!("tcp port {port}").parse().unwrap()).collect();
+        let mut builder = RequestBuilder::setup(&module, "http://h/p", Digest([4; 32]), ttl);
+        builder = builder.user(&"jane".parse().unwrap()).dependency(&"kv>=2".parse().unwrap());
+        builder = filters.iter().fold(builder, |builder, filter| builder.filter(filter));
+        builder = properties.iter().fold(builder, |builder, (key, value)| builder.property(key, value));
+        let builder = if dry_run { builder.dry_run() } else { builder };
+        let created = UnixTime::from_secs(created);
+        let unsigned = builder.build(created, Nonce(nonce)).unwrap();
+        let signed_bytes = unsigned.canonical_bytes().to_vec();
+        let message = unsigned.with_signature(Signature([6; 64])).unwrap();
+        let body = Body::Setup(Setup {
+            module, url: "http://h/p".to_owned(), digest: Digest([4; 32]), filters, properties,
+            dependencies: vec!["kv>=2".parse().unwrap()], ttl,
+        });
+        let session = SessionId([8; 16]);
+        let user = Some("jane".parse().unwrap());
+        let signature = Some(Signature([6; 64]));
+        let request = Request { session, user, created, nonce: Nonce(nonce), body, signed_bytes, signature, dry_run };
+        prop_assert_eq!(message.request(session), request);
+        prop_assert_eq!(Message::parse(message.as_str().as_bytes()), Ok(message));
+    }
+
+    #[test]
+    fn responses_round_trip(entries in prop::collection::vec(report(), 0..6), incomplete in prop::option::of("\\PC{0,300}")) {
+        let response = Response {
+            session: SessionId([1; 16]),
+            nonce: Nonce([2; 16]),
+            entries,
+            incomplete: incomplete.map(|detail| Refusal::new(RefusalKind::NoNode, detail)),
+            unknown: vec![("x-y".to_owned(), "kept".to_owned())],
+        };
+        let text = response.emit();
+        prop_assert!(text.len() <= MESSAGE_BYTES_MAX);
+        prop_assert_eq!(Response::parse(text.as_bytes()), Ok(response));
+    }
+
+    #[test]
+    fn parts_round_trip(text in "[a-z\n]{0,40}", times in 1..1500_usize) {
+        let mut text = text.repeat(times);
+        text.truncate(MESSAGE_BYTES_MAX);
+        let pieces = parts(&text, Nonce([3; 16]));
+        let mut joined = Vec::new();
+        for (at, piece) in pieces.iter().enumerate() {
+            if pieces.len() == 1 {
+                joined.extend(piece);
+            } else {
+                let part = Part::parse(piece).unwrap();
+                prop_assert_eq!((part.index, part.count, part.nonce), (at + 1, pieces.len(), Nonce([3; 16])));
+                joined.extend(part.bytes);
+            }
+        }
+        let padding = joined.split_off(text.len());
+        prop_assert!(padding.len() < 4 && padding.iter().all(|&byte| byte == b'\n'));
+        prop_assert_eq!(joined, text.into_bytes());
+    }
+}
+
+fn report() -> impl Strategy<Value = NodeReport> {
+    let outcome = prop_oneof![
+        any::<u64>().prop_map(|lease_s| Outcome::Installed { lease_s }),
+        any::<u64>().prop_map(|lease_s| Outcome::Replaced { lease_s }),
+        Just(Outcome::Removed),
+        Just(Outcome::Probed),
+        "\\PC{0,20}".prop_map(|action| Outcome::WouldDo { action }),
+        "\\PC{0,400}".prop_map(|detail| Outcome::Refused(Refusal::new(RefusalKind::BadTtl, detail))),
+    ];
+    let load = any::<[u32; 4]>().prop_map(|[containers, modules, packets, cpu_permille]| Load {
+        containers,
+        modules,
+        packets: packets.into(),
+        cpu_permille,
+        memory_free_kib: 7,
+    });
+    let module = prop::collection::btree_map("\\PC{0,12}", any::<u64>(), 0..40).prop_map(|counters| ModuleStatus {
+        user: "jane".parse().unwrap(),
+        module: "example.org/x@1.0.0".parse().unwrap(),
+        digest: Digest([3; 32]),
+        state: ModuleState::Running,
+        lease_s: 9,
+        filters: vec!["udp port 5060".parse().unwrap()],
+        restarts: 1,
+        last_failure: None,
+        packets: PacketCounts::default(),
+        counters,
+    });
+    let policy = Just(PolicyReport {
+        prefixes: vec!["10.0.0.0/8".to_owned()],
+        ports: Vec::new(),
+        ttl_s_max: 1,
+        modules_max: 2,
+        memory_bytes_max: 3,
+    });
+    let modules = prop::collection::vec(module, 0..3);
+    (outcome, prop::option::of(load), modules, prop::option::of(policy), any::<[u8; 16]>(), any::<u64>()).prop_map(
+        |(outcome, load, modules, policy, address, took_us)| NodeReport {
+            node: "node-1.example".parse().unwrap(),
+            address: address.into(),
+            outcome,
+            took_us,
+            load,
+            modules,
+            blocks: vec!["kv>=1".parse().unwrap()],
+            policy,
+        },
+    )
+}
