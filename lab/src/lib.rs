@@ -1,0 +1,11 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Labs: NetServ in networks of namespaces on one machine, and the engines in a simulated world.
+
+pub mod bench;
+pub mod demo;
+pub mod netns;
+pub mod node;
+pub mod relay;
+mod sys;
+pub mod topology;
+pub mod voip;

@@ -1,0 +1,186 @@
+// SPDX-License-Identifier: Apache-2.0
+//! `./dev demo`: sender – node – plain router – node – receiver, with real SIP phones behind the last node.
+
+use std::io::Write;
+use std::time::Instant;
+
+use anyhow::{Context, Result, ensure};
+use netserv_model::api::RequestResult;
+use netserv_model::request::Outcome;
+
+use crate::netns::{Lab, clear_leftovers, is_root};
+use crate::node::LabPackage;
+use crate::topology::{Kind, Topology};
+
+/// Phones in the demo.
+const PHONES: usize = 100;
+/// Lets lab nodes fetch from the lab's own web server.
+pub const FILES_ALLOWED: &str = "[fetch]\nschemes = [\"http\"]\n";
+
+/// Runs the demo; with `keep`, waits for Enter before it takes the network down.
+///
+/// # Errors
+/// Something did not do what the demo shows; the error says what.
+pub fn run(keep: bool) -> Result<()> {
+    ensure!(is_root(), "not root: the demo makes network namespaces; run `sudo ./dev demo`");
+    let started = Instant::now();
+    for id in clear_leftovers()? {
+        println!("(cleared up {id}, whose owner was gone)");
+    }
+    title("The network");
+    let mut lab = Lab::up(Topology::chain(&[
+        ("sender", Kind::Host),
+        ("n1", Kind::Node),
+        ("r", Kind::Router),
+        ("n2", Kind::Node),
+        ("receiver", Kind::Host),
+    ]))?;
+    println!("  sender {} ── n1 ── r (plain router) ── n2 ── receiver {}", lab.v4("sender"), lab.v4("receiver"));
+    let sender = lab.v4("sender");
+    let user = lab.user("janedoe", &[&format!("{sender}/32"), &format!("{}/128", lab.v6("sender"))])?;
+    lab.start_netservd("n1", "node", std::slice::from_ref(&user), FILES_ALLOWED)?;
+    lab.start_netservd("n2", "node", std::slice::from_ref(&user), FILES_ALLOWED)?;
+    lab.start_netservd("sender", "host", &[], "")?;
+    lab.serve_http("sender")?;
+    lab.start_kamailio("sender")?;
+    println!("  n1 and n2 run netservd; the sender has Kamailio {sender}:5060 and a web server with the packages");
+    println!("  user janedoe may filter packets from or to {sender}: that address is hers");
+
+    title("Before: each keep-alive travels all the way to the SIP server");
+    let before = phones(&lab)?;
+
+    title("A signed SETUP travels hop by hop");
+    let keep_alive = lab.package("keep-alive", &user)?;
+    let result = setup(&lab, &keep_alive, &user.key.to_string_lossy(), &format!("udp dst {sender}/32 port 5060"))?;
+    show(&result);
+    print_table(
+        &lab,
+        &[
+            "probe",
+            "--to",
+            &lab.v4("receiver").to_string(),
+            "--ask",
+            "nodes,modules,blocks,load",
+            "--user",
+            "janedoe",
+            "--key",
+            &user.key.to_string_lossy(),
+        ],
+    )?;
+
+    title("After: the router next to the phones answers");
+    let after = phones(&lab)?;
+
+    title("Echo: UDP port 44444 comes back from the router");
+    let echo = lab.package("echo", &user)?;
+    setup(&lab, &echo, &user.key.to_string_lossy(), &format!("udp dst {sender}/32 port 44444"))?;
+    let text = "any text sent by netcat";
+    let echoed = netcat(&lab, text)?;
+    println!("  receiver sent   `{text}` to {sender}:44444, where nothing listens");
+    println!("  receiver got    `{}`", echoed.trim_end());
+    ensure!(echoed.trim_end() == text, "the echo came back as `{echoed}`");
+
+    title("REMOVE: the nodes are what they were");
+    for package in [&keep_alive, &echo] {
+        let name = package.module.split('@').next().unwrap_or_default().to_owned();
+        let receiver = lab.v4("receiver").to_string();
+        let key = user.key.to_string_lossy().into_owned();
+        let result =
+            lab.request("sender", &["remove", &name, "--to", &receiver, "--user", "janedoe", "--key", &key])?;
+        show(&result);
+        ensure!(result.nodes.iter().all(|node| node.outcome == Outcome::Removed), "{name} is not removed everywhere");
+    }
+
+    title("Figures");
+    println!("  keep-alives that reached Kamailio before: {}", before.reached);
+    println!(
+        "  keep-alives that reached Kamailio after:  {}{}",
+        after.reached,
+        if after.reached == 0 { " (none)" } else { "" }
+    );
+    println!("  phones answered before and after:         {} and {} of {PHONES}", before.answered, after.answered);
+    println!("  SETUP over {} nodes, package downloaded:  {:.1} ms", result.nodes.len(), millis(result.took_us));
+    println!("  the whole demo:                           {:.1} s", started.elapsed().as_secs_f64());
+    ensure!(before.reached == PHONES, "before, {} of {PHONES} keep-alives reached the server", before.reached);
+    ensure!(after.reached == 0, "after, {} keep-alives still reached the server", after.reached);
+    ensure!(before.answered == PHONES && after.answered == PHONES, "not every phone was answered");
+    if keep {
+        println!("\nThe network stays up until you press Enter.");
+        std::io::stdin().read_line(&mut String::new())?;
+    }
+    Ok(())
+}
+
+struct Round {
+    reached: usize,
+    answered: usize,
+}
+
+fn phones(lab: &Lab) -> Result<Round> {
+    let before = lab.reached_kamailio("sender");
+    let answered = lab.phones("receiver", lab.v4("sender").into(), PHONES)?;
+    let after = lab.reached_kamailio("sender");
+    let reached = after.keep_alives - before.keep_alives;
+    println!("  {PHONES} phones register and send a keep-alive each: {answered} got both answers");
+    println!("  at Kamailio: {} REGISTERs, {reached} keep-alives", after.registers - before.registers);
+    ensure!(after.registers - before.registers >= PHONES, "REGISTERs are lost on the way");
+    Ok(Round { reached, answered })
+}
+
+fn setup(lab: &Lab, package: &LabPackage, key: &str, filter: &str) -> Result<RequestResult> {
+    let url = lab.publish("sender", package)?;
+    let receiver = lab.v4("receiver").to_string();
+    println!("  netserv setup {} --to {receiver} --filter '{filter}'", package.module);
+    let file = package.path.to_string_lossy().into_owned();
+    let args =
+        ["setup", &file, "--to", &receiver, "--url", &url, "--filter", filter, "--user", "janedoe", "--key", key];
+    let result = lab.request("sender", &args)?;
+    ensure!(result.incomplete.is_none(), "the response stack is not whole: {:?}", result.incomplete);
+    ensure!(result.nodes.len() == 2, "{} nodes answered, not 2: {:?}", result.nodes.len(), result.nodes);
+    let installed = |outcome: &Outcome| matches!(outcome, Outcome::Installed { .. });
+    ensure!(result.nodes.iter().all(|node| installed(&node.outcome)), "not installed everywhere: {:?}", result.nodes);
+    Ok(result)
+}
+
+fn show(result: &RequestResult) {
+    for (hop, node) in result.nodes.iter().enumerate() {
+        println!(
+            "    hop {}: {} {}: {:?}, {:.1} ms",
+            hop + 1,
+            node.node,
+            node.address,
+            node.outcome,
+            millis(node.took_us)
+        );
+    }
+    println!("    the whole response stack was back after {:.1} ms", millis(result.took_us));
+}
+
+fn print_table(lab: &Lab, args: &[&str]) -> Result<()> {
+    println!("\n  netserv {}", args[..3].join(" "));
+    let output = lab.netserv("sender", args)?;
+    for line in String::from_utf8_lossy(&output.stdout).lines() {
+        println!("    {line}");
+    }
+    Ok(())
+}
+
+fn netcat(lab: &Lab, text: &str) -> Result<String> {
+    let mut command = lab.command("receiver", "nc");
+    command.args(["-u", "-w", "1", &lab.v4("sender").to_string(), "44444"]);
+    let mut child = command.stdin(std::process::Stdio::piped()).stdout(std::process::Stdio::piped()).spawn()?;
+    let mut input = child.stdin.take().context("netcat has no input")?;
+    writeln!(input, "{text}")?;
+    drop(input);
+    let output = child.wait_with_output()?;
+    Ok(String::from_utf8_lossy(&output.stdout).into_owned())
+}
+
+fn title(text: &str) {
+    println!("\n── {text}");
+}
+
+#[allow(clippy::cast_precision_loss, reason = "shown with one decimal")]
+fn millis(micros: u64) -> f64 {
+    micros as f64 / 1000.0
+}

@@ -1,0 +1,110 @@
+// SPDX-License-Identifier: Apache-2.0
+//! `netserv-lab`: labs, the demo and the bench from the command line.
+
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+use anyhow::{Context, Result};
+use clap::{Parser, Subcommand};
+use netserv_lab::topology::{Impairment, Kind, Topology};
+use netserv_lab::{bench, demo, netns};
+
+/// Networks of namespaces on one machine.
+#[derive(Parser)]
+#[command(name = "netserv-lab", version)]
+struct Arguments {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Subcommand)]
+enum Command {
+    /// A small network: a signed SETUP, the PROBE table, keep-alives answered by a router.
+    Demo {
+        /// Which flavour of the modules to run.
+        #[arg(long, default_value = "wasm", value_parser = ["wasm"])]
+        flavour: String,
+        /// Leaves the network up until Enter is pressed.
+        #[arg(long)]
+        keep: bool,
+    },
+    /// The figures of SPECIFICATION.md that are measured on a running system.
+    Bench(bench::Options),
+    /// Builds a network and holds it until Enter is pressed: hosts at both ends, and between them `n` (a node) or `r`
+    /// (a plain router) in the order given, for instance `n r n`.
+    Up {
+        /// What lies between the two hosts.
+        #[arg(required = true, value_parser = ["n", "r"])]
+        middle: Vec<String>,
+    },
+    /// Clears up labs whose owner is gone.
+    Down,
+    /// Copies frames between the interfaces a and b of this namespace (used by labs).
+    #[command(hide = true)]
+    Relay {
+        /// The impairment as JSON.
+        #[arg(long)]
+        spec: String,
+    },
+    /// Clears up a lab when its owner is gone (used by labs).
+    #[command(hide = true)]
+    Janitor {
+        /// The lab's name.
+        id: String,
+        /// The lab's directory.
+        dir: PathBuf,
+    },
+}
+
+fn main() -> ExitCode {
+    match run(Arguments::parse().command) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("netserv-lab: {error:#}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn run(command: Command) -> Result<()> {
+    match command {
+        Command::Demo { flavour: _, keep } => demo::run(keep),
+        Command::Bench(options) => bench::run(&options),
+        Command::Up { middle } => up(&middle),
+        Command::Down => {
+            let cleared = netns::clear_leftovers()?;
+            println!("cleared {} lab(s): {}", cleared.len(), cleared.join(" "));
+            Ok(())
+        }
+        Command::Relay { spec } => {
+            let impairment: Impairment = serde_json::from_str(&spec).context("--spec")?;
+            netserv_lab::relay::relay(impairment)
+        }
+        Command::Janitor { id, dir } => netns::janitor(&id, &dir),
+    }
+}
+
+fn up(middle: &[String]) -> Result<()> {
+    let mut names = vec![("h1".to_owned(), Kind::Host)];
+    for (number, kind) in middle.iter().enumerate() {
+        let kind_of = if kind == "n" { Kind::Node } else { Kind::Router };
+        names.push((format!("{kind}{}", number + 1), kind_of));
+    }
+    names.push(("h2".to_owned(), Kind::Host));
+    let machines: Vec<(&str, Kind)> = names.iter().map(|(name, kind)| (name.as_str(), *kind)).collect();
+    let mut lab = netns::Lab::up(Topology::chain(&machines))?;
+    let user = lab.user("janedoe", &["10.0.0.0/8", "fd00::/16"])?;
+    for (name, kind) in &machines {
+        match kind {
+            Kind::Node => lab.start_netservd(name, "node", std::slice::from_ref(&user), demo::FILES_ALLOWED)?,
+            Kind::Host => lab.start_netservd(name, "host", &[], "")?,
+            Kind::Router => {}
+        }
+        println!("{name}: nsenter --net=/run/netns/{} sh    {}    {}", lab.namespace(name), lab.v4(name), lab.v6(name));
+    }
+    println!("key of user janedoe: {}", user.key.display());
+    println!("for instance: netserv --socket {} path {}", lab.socket("h1").display(), lab.v4("h2"));
+    println!("press Enter to take it all down");
+    std::io::stdin().read_line(&mut String::new())?;
+    Ok(())
+}

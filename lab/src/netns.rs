@@ -1,0 +1,438 @@
+// SPDX-License-Identifier: Apache-2.0
+//! A lab: namespaces and links of a topology, the processes in them, and their end.
+//!
+//! Whatever ends the lab's owner, even `kill -9`, a janitor process sees its pipe close and clears up.
+
+use std::collections::BTreeMap;
+use std::fs::File;
+use std::io::{Read, Write};
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Output, Stdio};
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, Result, anyhow, bail, ensure};
+
+use crate::topology::{Impairment, Interface, Kind, Topology};
+
+/// How long a process may take to end when asked, before it is killed.
+const END_WAIT: Duration = Duration::from_secs(3);
+
+/// A running lab. Dropping it ends its processes and removes its namespaces and files.
+pub struct Lab {
+    id: String,
+    topology: Topology,
+    dir: PathBuf,
+    processes: BTreeMap<String, Process>,
+    janitor: Option<Child>,
+}
+
+/// A process inside a lab.
+struct Process {
+    child: Child,
+    log: PathBuf,
+}
+
+static LABS: AtomicU32 = AtomicU32::new(0);
+
+impl Lab {
+    /// Builds the namespaces, links, addresses and routes of a topology.
+    ///
+    /// # Errors
+    /// Says which command failed, with its own words.
+    pub fn up(topology: Topology) -> Result<Lab> {
+        topology.check()?;
+        ensure!(is_root(), "not root: namespaces cannot be made; run it as root");
+        let number = LABS.fetch_add(1, Ordering::Relaxed);
+        let id = format!("nslab{}-{number}", std::process::id());
+        let dir = std::env::temp_dir().join(&id);
+        std::fs::create_dir_all(&dir).with_context(|| format!("cannot make {}", dir.display()))?;
+        let janitor = Some(start_janitor(&id, &dir)?);
+        let mut lab = Lab { id, topology, dir, processes: BTreeMap::new(), janitor };
+        lab.build()?;
+        Ok(lab)
+    }
+
+    /// Returns what the lab was built from.
+    pub fn topology(&self) -> &Topology {
+        &self.topology
+    }
+
+    /// Returns the lab's own directory, gone with the lab.
+    pub fn dir(&self) -> &Path {
+        &self.dir
+    }
+
+    /// Returns the name of a machine's namespace.
+    pub fn namespace(&self, machine: &str) -> String {
+        format!("{}-{machine}", self.id)
+    }
+
+    /// Returns a machine's first IPv4 address.
+    ///
+    /// # Panics
+    /// If there is no such machine.
+    pub fn v4(&self, machine: &str) -> Ipv4Addr {
+        self.topology.interfaces_of(machine).first().expect("the machine has a link").v4
+    }
+
+    /// Returns a machine's first IPv6 address.
+    ///
+    /// # Panics
+    /// If there is no such machine.
+    pub fn v6(&self, machine: &str) -> Ipv6Addr {
+        self.topology.interfaces_of(machine).first().expect("the machine has a link").v6
+    }
+
+    /// Returns a command that runs in a machine's namespace.
+    pub fn command(&self, machine: &str, program: impl AsRef<std::ffi::OsStr>) -> Command {
+        // Not `ip netns exec`: that mounts a new /sys, without the cgroups that netservd needs.
+        let mut command = Command::new("nsenter");
+        command.arg(format!("--net=/run/netns/{}", self.namespace(machine))).arg("--").arg(program);
+        command
+    }
+
+    /// Runs a program in a machine to its end.
+    ///
+    /// # Errors
+    /// It cannot be started, or ends with another code than 0; its output is in the error.
+    pub fn run(&self, machine: &str, program: &str, args: &[&str]) -> Result<Output> {
+        let output = self.command(machine, program).args(args).stdin(Stdio::null()).output();
+        succeeded(
+            output.with_context(|| format!("cannot run {program}"))?,
+            &format!("{machine}: {program} {}", args.join(" ")),
+        )
+    }
+
+    /// Starts a process that runs until it is stopped or the lab ends. Its output goes to a file.
+    ///
+    /// # Errors
+    /// It cannot be started, or one of this name runs.
+    pub fn start(&mut self, machine: &str, name: &str, command: &mut Command) -> Result<u32> {
+        let key = format!("{machine}/{name}");
+        ensure!(!self.processes.contains_key(&key), "{key} runs already");
+        let log = self.log_path(machine, name);
+        let out = File::options().create(true).append(true).open(&log)?;
+        let err = out.try_clone()?;
+        let child = command.stdin(Stdio::null()).stdout(out).stderr(err).spawn();
+        let child = child.with_context(|| format!("cannot start {key}"))?;
+        let pid = child.id();
+        self.processes.insert(key, Process { child, log });
+        Ok(pid)
+    }
+
+    /// Returns the file that a process's output goes to.
+    pub fn log_path(&self, machine: &str, name: &str) -> PathBuf {
+        self.dir.join(format!("{machine}-{name}.log"))
+    }
+
+    /// Returns what a process has written so far.
+    pub fn log(&self, machine: &str, name: &str) -> String {
+        std::fs::read_to_string(self.log_path(machine, name)).unwrap_or_default()
+    }
+
+    /// Returns the process's id, if it runs.
+    pub fn pid(&self, machine: &str, name: &str) -> Option<u32> {
+        self.processes.get(&format!("{machine}/{name}")).map(|process| process.child.id())
+    }
+
+    /// Returns whether a process has ended by itself.
+    pub fn has_ended(&mut self, machine: &str, name: &str) -> bool {
+        let process = self.processes.get_mut(&format!("{machine}/{name}"));
+        process.is_none_or(|process| !matches!(process.child.try_wait(), Ok(None)))
+    }
+
+    /// Ends a process as an operator would, with SIGTERM, and waits for it.
+    ///
+    /// # Errors
+    /// There is no such process, or it had to be killed.
+    pub fn stop(&mut self, machine: &str, name: &str) -> Result<()> {
+        let key = format!("{machine}/{name}");
+        let mut process = self.processes.remove(&key).ok_or_else(|| anyhow!("{key} does not run"))?;
+        ensure!(end(&mut process.child), "{key} did not end when asked; its log is {}", process.log.display());
+        Ok(())
+    }
+
+    /// Kills a process with SIGKILL, as a power cut would.
+    ///
+    /// # Errors
+    /// There is no such process.
+    pub fn kill(&mut self, machine: &str, name: &str) -> Result<()> {
+        let key = format!("{machine}/{name}");
+        let mut process = self.processes.remove(&key).ok_or_else(|| anyhow!("{key} does not run"))?;
+        process.child.kill()?;
+        process.child.wait()?;
+        Ok(())
+    }
+
+    fn build(&mut self) -> Result<()> {
+        let names: Vec<(String, Kind)> = self.topology.machines.iter().map(|m| (m.name.clone(), m.kind)).collect();
+        for (machine, kind) in &names {
+            run("ip", &["netns", "add", &self.namespace(machine)])?;
+            self.run(machine, "ip", &["link", "set", "lo", "up"])?;
+            let forward = if *kind == Kind::Host { "0" } else { "1" };
+            self.sysctl(machine, "ipv4/ip_forward", forward)?;
+            self.sysctl(machine, "ipv6/conf/all/forwarding", forward)?;
+            // Addresses are to be usable at once; the lab gives none twice.
+            self.sysctl(machine, "ipv6/conf/default/accept_dad", "0")?;
+            // A test sends more ICMP errors than the kernel's default rate allows.
+            self.sysctl(machine, "ipv4/icmp_ratelimit", "0")?;
+            self.sysctl(machine, "ipv6/icmp/ratelimit", "0")?;
+        }
+        for index in 0..self.topology.links.len() {
+            self.link(index)?;
+        }
+        for (machine, _) in &names {
+            for route in self.topology.routes_of(machine) {
+                self.run(machine, "ip", &["route", "add", &route.prefix, "via", &route.via.to_string()])?;
+            }
+        }
+        Ok(())
+    }
+
+    fn link(&mut self, index: usize) -> Result<()> {
+        let (a, b) = self.topology.interfaces(index);
+        let impairment = self.topology.links[index].impairment;
+        if impairment.is_some() {
+            self.impaired_link(index, &a, &b, impairment)?;
+        } else {
+            let (near, far) = (self.namespace(&a.machine), self.namespace(&b.machine));
+            run(
+                "ip",
+                &["link", "add", &a.name, "netns", &near, "type", "veth", "peer", "name", &b.name, "netns", &far],
+            )?;
+        }
+        for end in [&a, &b] {
+            self.run(&end.machine, "ip", &["address", "add", &format!("{}/24", end.v4), "dev", &end.name])?;
+            self.run(
+                &end.machine,
+                "ip",
+                &["-6", "address", "add", &format!("{}/64", end.v6), "dev", &end.name, "nodad"],
+            )?;
+            self.run(&end.machine, "ip", &["link", "set", &end.name, "up"])?;
+        }
+        Ok(())
+    }
+
+    /// Puts a namespace with a relay process between two machines: a link that delays and loses.
+    fn impaired_link(&mut self, index: usize, a: &Interface, b: &Interface, impairment: Impairment) -> Result<()> {
+        let wire = format!("wire{index}");
+        let wire_namespace = self.namespace(&wire);
+        run("ip", &["netns", "add", &wire_namespace])?;
+        for (end, inner) in [(a, "a"), (b, "b")] {
+            let outer_namespace = self.namespace(&end.machine);
+            run(
+                "ip",
+                &[
+                    "link",
+                    "add",
+                    &end.name,
+                    "netns",
+                    &outer_namespace,
+                    "type",
+                    "veth",
+                    "peer",
+                    "name",
+                    inner,
+                    "netns",
+                    &wire_namespace,
+                ],
+            )?;
+            self.sysctl(&wire, &format!("ipv6/conf/{inner}/disable_ipv6"), "1")?;
+            // The relay sees what the sender's kernel hands over: it must be whole frames with their checksums.
+            let offloads = ["-K", &end.name, "tx", "off", "tso", "off", "gso", "off", "gro", "off"];
+            self.run(&end.machine, "ethtool", &offloads)?;
+            self.run(&wire, "ip", &["link", "set", inner, "up"])?;
+        }
+        let mut relay = self.command(&wire, program("netserv-lab")?);
+        relay.args(["relay", "--spec", &serde_json::to_string(&impairment)?]);
+        self.start(&wire, "relay", &mut relay)?;
+        Ok(())
+    }
+
+    fn sysctl(&self, machine: &str, key: &str, value: &str) -> Result<()> {
+        let script = format!("echo {value} > /proc/sys/net/{key}");
+        self.run(machine, "sh", &["-c", &script]).map(|_| ())
+    }
+}
+
+impl Drop for Lab {
+    fn drop(&mut self) {
+        // netservd first and politely, so that what it leaves behind is its own doing; then everything else.
+        let (nodes, others): (Vec<_>, Vec<_>) =
+            std::mem::take(&mut self.processes).into_iter().partition(|(key, _)| key.ends_with("/netservd"));
+        for (key, mut process) in nodes.into_iter().chain(others) {
+            if !end(&mut process.child) {
+                eprintln!("lab: {key} did not end when asked and was killed");
+            }
+        }
+        if std::thread::panicking() {
+            self.show_logs();
+        }
+        if let Some(mut janitor) = self.janitor.take() {
+            drop(janitor.stdin.take());
+            // The janitor does the clearing up; its failure shows in what it prints.
+            let _ = janitor.wait();
+        }
+    }
+}
+
+impl Lab {
+    /// Prints the ends of all logs, for a test that fails.
+    fn show_logs(&self) {
+        let Ok(entries) = std::fs::read_dir(&self.dir) else { return };
+        for path in
+            entries.flatten().map(|entry| entry.path()).filter(|path| path.extension().is_some_and(|e| e == "log"))
+        {
+            let text = std::fs::read_to_string(&path).unwrap_or_default();
+            let lines: Vec<&str> = text.lines().collect();
+            eprintln!("--- {}", path.display());
+            lines[lines.len().saturating_sub(60)..].iter().for_each(|line| eprintln!("{line}"));
+        }
+    }
+}
+
+/// Waits on standard input until the lab's owner is gone, then clears up what the lab was.
+///
+/// # Errors
+/// The lab's name is not one of ours.
+pub fn janitor(id: &str, dir: &Path) -> Result<()> {
+    ensure!(id.starts_with("nslab"), "`{id}` is no lab of ours");
+    rustix::process::setsid().ok();
+    let mut rest = Vec::new();
+    // Either way the owner is gone.
+    let _ = std::io::stdin().read_to_end(&mut rest);
+    clear(id, dir)
+}
+
+/// Ends every process in the namespaces of a lab and removes them and its directory.
+fn clear(id: &str, dir: &Path) -> Result<()> {
+    let prefix = format!("{id}-");
+    let listed = std::fs::read_dir("/run/netns").into_iter().flatten().flatten();
+    for name in listed.filter_map(|entry| entry.file_name().into_string().ok()).filter(|name| name.starts_with(&prefix))
+    {
+        for signal in ["-TERM", "-KILL"] {
+            let pids = String::from_utf8(run("ip", &["netns", "pids", &name])?.stdout)?;
+            let pids: Vec<&str> = pids.split_whitespace().collect();
+            if pids.is_empty() {
+                break;
+            }
+            // A process may end between the listing and the signal.
+            let _ = Command::new("kill").arg(signal).args(&pids).stderr(Stdio::null()).status();
+            wait_until(END_WAIT, || run("ip", &["netns", "pids", &name]).is_ok_and(|output| output.stdout.is_empty()));
+        }
+        run("ip", &["netns", "delete", &name])?;
+    }
+    if dir.starts_with(std::env::temp_dir()) && dir.file_name().is_some_and(|name| name == id) && dir.exists() {
+        std::fs::remove_dir_all(dir).with_context(|| format!("cannot remove {}", dir.display()))?;
+    }
+    Ok(())
+}
+
+/// Clears up labs whose owner is gone; returns their names.
+///
+/// # Errors
+/// One of them could not be cleared.
+pub fn clear_leftovers() -> Result<Vec<String>> {
+    let mut found = std::collections::BTreeSet::new();
+    for entry in std::fs::read_dir("/run/netns").into_iter().flatten().flatten() {
+        let Ok(name) = entry.file_name().into_string() else { continue };
+        let Some(rest) = name.strip_prefix("nslab") else { continue };
+        let Some((pid, number)) = rest.split_once('-').and_then(|(pid, rest)| Some((pid, rest.split('-').next()?)))
+        else {
+            continue;
+        };
+        if !Path::new("/proc").join(pid).exists() {
+            found.insert(format!("nslab{pid}-{number}"));
+        }
+    }
+    for id in &found {
+        clear(id, &std::env::temp_dir().join(id))?;
+    }
+    Ok(found.into_iter().collect())
+}
+
+/// Returns whether this process may make namespaces.
+pub fn is_root() -> bool {
+    rustix::process::geteuid().is_root()
+}
+
+/// Returns the path of one of our programs: beside the running one, or where `cargo` puts it for tests.
+///
+/// # Errors
+/// It is not there; the error says how to build it.
+pub fn program(name: &str) -> Result<PathBuf> {
+    let here = std::env::current_exe()?;
+    let mut dir = here.parent().context("the running program lies in no directory")?;
+    if dir.ends_with("deps") || dir.ends_with("examples") {
+        dir = dir.parent().context("the running program lies in no build directory")?;
+    }
+    let path = dir.join(name);
+    ensure!(path.exists(), "{} is not there; build it: cargo build --workspace --bins", path.display());
+    Ok(path)
+}
+
+/// Waits until something is so; returns whether it came to be.
+pub fn wait_until(timeout: Duration, mut condition: impl FnMut() -> bool) -> bool {
+    let end = Instant::now() + timeout;
+    while !condition() {
+        if Instant::now() >= end {
+            return false;
+        }
+        std::thread::sleep(Duration::from_millis(5));
+    }
+    true
+}
+
+/// Returns an address and a port as they stand in a URL.
+pub fn host_port(address: IpAddr, port: u16) -> String {
+    std::net::SocketAddr::new(address, port).to_string()
+}
+
+fn start_janitor(id: &str, dir: &Path) -> Result<Child> {
+    let mut command = Command::new(program("netserv-lab")?);
+    command.arg("janitor").arg(id).arg(dir).stdin(Stdio::piped()).stdout(Stdio::null());
+    command.spawn().context("cannot start the janitor")
+}
+
+fn end(child: &mut Child) -> bool {
+    if matches!(child.try_wait(), Ok(Some(_))) {
+        return true;
+    }
+    let pid = i32::try_from(child.id()).ok().and_then(rustix::process::Pid::from_raw);
+    if let Some(pid) = pid {
+        // It may have ended in between.
+        let _ = rustix::process::kill_process(pid, rustix::process::Signal::TERM);
+    }
+    let ended = wait_until(END_WAIT, || !matches!(child.try_wait(), Ok(None)));
+    if !ended {
+        let _ = child.kill();
+        let _ = child.wait();
+    }
+    ended
+}
+
+fn run(program: &str, args: &[&str]) -> Result<Output> {
+    let output = Command::new(program).args(args).stdin(Stdio::null()).output();
+    succeeded(output.with_context(|| format!("cannot run {program}"))?, &format!("{program} {}", args.join(" ")))
+}
+
+fn succeeded(output: Output, what: &str) -> Result<Output> {
+    if output.status.success() {
+        return Ok(output);
+    }
+    let mut text = String::new();
+    text.push_str(&String::from_utf8_lossy(&output.stdout));
+    text.push_str(&String::from_utf8_lossy(&output.stderr));
+    bail!("{what}: {}: {}", output.status, text.trim())
+}
+
+/// Says, so that it cannot be overlooked, that a test did not run.
+pub fn skipped(test: &str, reason: &str) {
+    // Past the test harness's capture, so that it is seen without `--nocapture`.
+    let line = format!("SKIPPED {test}: {reason}\n");
+    if let Ok(mut terminal) = File::options().write(true).open("/proc/self/fd/2") {
+        let _ = terminal.write_all(line.as_bytes());
+    }
+}

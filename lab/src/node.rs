@@ -1,0 +1,283 @@
+// SPDX-License-Identifier: Apache-2.0
+//! NetServ inside a lab: daemons, users, packages, the CLI.
+
+use std::fmt::Write as _;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output};
+use std::time::Duration;
+
+use anyhow::{Context, Result, bail, ensure};
+use netserv_model::api::{ModuleList, RequestResult};
+
+use crate::netns::{Lab, program, wait_until};
+
+/// How long a daemon may take until its socket answers.
+const START_WAIT: Duration = Duration::from_secs(10);
+
+/// A user with its key, known to nodes that are told.
+#[derive(Clone, Debug)]
+pub struct LabUser {
+    /// The user's name.
+    pub name: String,
+    /// The file with its private key.
+    pub key: PathBuf,
+    /// Its public key as text.
+    pub public: String,
+    /// Its prefixes as text.
+    pub prefixes: Vec<String>,
+    /// Further lines for its `[[user]]` table.
+    pub extra: String,
+}
+
+/// A signed package.
+#[derive(Clone, Debug)]
+pub struct LabPackage {
+    /// The file.
+    pub path: PathBuf,
+    /// The package's digest as text.
+    pub digest: String,
+    /// Name and version as text.
+    pub module: String,
+}
+
+impl Lab {
+    /// Makes a user with a new key.
+    ///
+    /// # Errors
+    /// The CLI is not built.
+    pub fn user(&self, name: &str, prefixes: &[&str]) -> Result<LabUser> {
+        let key = self.dir().join(format!("{name}.pem"));
+        let output = cli(&["-j", "key", "new", "--out", &key.to_string_lossy()])?;
+        let json: serde_json::Value = serde_json::from_slice(&output.stdout)?;
+        let public = json["public"].as_str().context("`netserv key new -j` shows no public key")?.to_owned();
+        let prefixes = prefixes.iter().map(ToString::to_string).collect();
+        Ok(LabUser { name: name.to_owned(), key, public, prefixes, extra: String::new() })
+    }
+
+    /// Packs and signs one of our sample modules.
+    ///
+    /// # Errors
+    /// The modules are not built, or the package is refused.
+    pub fn package(&self, module: &str, user: &LabUser) -> Result<LabPackage> {
+        let manifest = workspace().join("modules").join(module).join("netserv.toml");
+        let wasm = module_wasm(module)?;
+        let path = self.dir().join(format!("{module}.nsm"));
+        self.package_from(&manifest, &wasm, &path, user)
+    }
+
+    /// Packs and signs a module from its manifest and code.
+    ///
+    /// # Errors
+    /// The package is refused.
+    pub fn package_from(&self, manifest: &Path, wasm: &Path, path: &Path, user: &LabUser) -> Result<LabPackage> {
+        let text = |path: &Path| path.to_string_lossy().into_owned();
+        let (manifest, wasm, out) = (text(manifest), text(wasm), text(path));
+        cli(&["module", "build", "--manifest", &manifest, "--wasm", &wasm, "--out", &out])?;
+        cli(&["module", "sign", &out, "--key", &text(&user.key)])?;
+        let output = cli(&["-j", "module", "inspect", &out])?;
+        let json: serde_json::Value = serde_json::from_slice(&output.stdout)?;
+        let field =
+            |name: &str| json[name].as_str().map(str::to_owned).with_context(|| format!("inspect shows no {name}"));
+        Ok(LabPackage { path: path.to_owned(), digest: field("digest")?, module: field("module")? })
+    }
+
+    /// Writes a daemon's configuration and starts it; returns when its socket answers.
+    ///
+    /// # Errors
+    /// It ends or does not answer; its log is in the error.
+    pub fn start_netservd(&mut self, machine: &str, role: &str, users: &[LabUser], extra: &str) -> Result<()> {
+        let config = self.dir().join(format!("{machine}.toml"));
+        std::fs::write(&config, self.netservd_config(machine, role, users, extra))?;
+        self.restart_netservd(machine)
+    }
+
+    /// Starts a daemon again with the configuration that it had.
+    ///
+    /// # Errors
+    /// As [`Lab::start_netservd`].
+    pub fn restart_netservd(&mut self, machine: &str) -> Result<()> {
+        let config = self.dir().join(format!("{machine}.toml"));
+        let mut command = self.command(machine, program("netservd")?);
+        command.arg("run").arg("--config").arg(&config).env("RUST_LOG", log_level());
+        self.start(machine, "netservd", &mut command)?;
+        let socket = self.socket(machine);
+        let mut ended = false;
+        let up = wait_until(START_WAIT, || {
+            ended = self.has_ended(machine, "netservd");
+            ended || self.netserv(machine, &["node", "status"]).is_ok()
+        });
+        ensure!(
+            up && !ended,
+            "netservd on {machine} does not answer at {}:\n{}",
+            socket.display(),
+            self.log(machine, "netservd")
+        );
+        Ok(())
+    }
+
+    /// Returns the API socket of a machine's daemon.
+    pub fn socket(&self, machine: &str) -> PathBuf {
+        self.dir().join(format!("{machine}.sock"))
+    }
+
+    /// Returns the state directory of a machine's daemon.
+    pub fn state_dir(&self, machine: &str) -> PathBuf {
+        self.dir().join(format!("{machine}-state"))
+    }
+
+    /// Runs the CLI against a machine's daemon.
+    ///
+    /// # Errors
+    /// It ends with another code than 0.
+    pub fn netserv(&self, machine: &str, args: &[&str]) -> Result<Output> {
+        let output = self.try_netserv(machine, args)?;
+        if !output.status.success() {
+            let text = [output.stdout, output.stderr].concat();
+            bail!("netserv {}: {}: {}", args.join(" "), output.status, String::from_utf8_lossy(&text).trim());
+        }
+        Ok(output)
+    }
+
+    /// Runs the CLI against a machine's daemon, whatever it ends with.
+    ///
+    /// # Errors
+    /// It cannot be started.
+    pub fn try_netserv(&self, machine: &str, args: &[&str]) -> Result<Output> {
+        let mut command = Command::new(program("netserv")?);
+        command.arg("--socket").arg(self.socket(machine)).args(args).env("NO_COLOR", "1");
+        command.output().context("cannot run netserv")
+    }
+
+    /// Runs a CLI command that yields a response stack.
+    ///
+    /// # Errors
+    /// The output is no response stack.
+    pub fn request(&self, machine: &str, args: &[&str]) -> Result<RequestResult> {
+        let mut all = vec!["-j"];
+        all.extend(args);
+        let output = self.try_netserv(machine, &all)?;
+        let shown = || {
+            format!(
+                "netserv {}: {}",
+                all.join(" "),
+                String::from_utf8_lossy(&[&*output.stdout, &*output.stderr].concat())
+            )
+        };
+        serde_json::from_slice(&output.stdout).with_context(shown)
+    }
+
+    /// Returns what is installed on a machine.
+    ///
+    /// # Errors
+    /// Its daemon does not answer.
+    pub fn modules(&self, machine: &str) -> Result<ModuleList> {
+        Ok(serde_json::from_slice(&self.netserv(machine, &["-j", "node", "list"])?.stdout)?)
+    }
+
+    /// Returns the daemon's metrics text.
+    ///
+    /// # Errors
+    /// The daemon does not answer.
+    pub fn metrics(&self, machine: &str) -> Result<String> {
+        let mut command = Command::new("curl");
+        command.args(["--silent", "--fail", "--unix-socket"]).arg(self.socket(machine)).arg("http://netserv/metrics");
+        let output = command.output().context("cannot run curl")?;
+        ensure!(output.status.success(), "curl: {}", output.status);
+        Ok(String::from_utf8(output.stdout)?)
+    }
+
+    /// Serves the lab's directory over HTTP on port 80 of a machine with nginx.
+    ///
+    /// # Errors
+    /// nginx is missing or does not start.
+    pub fn serve_http(&mut self, machine: &str) -> Result<()> {
+        let root = self.dir().join("www");
+        std::fs::create_dir_all(&root)?;
+        let dir = self.dir().display().to_string();
+        let config = format!(
+            "daemon off; user root; worker_processes 1; pid {dir}/{machine}-nginx.pid; error_log stderr notice;\n\
+             events {{ worker_connections 256; }}\n\
+             http {{ access_log {dir}/{machine}-access.txt; client_body_temp_path {dir}/nginx-body;\n\
+             proxy_temp_path {dir}/nginx-proxy; fastcgi_temp_path {dir}/nginx-fastcgi;\n\
+             uwsgi_temp_path {dir}/nginx-uwsgi; scgi_temp_path {dir}/nginx-scgi;\n\
+             server {{ listen 80; listen [::]:80; root {dir}/www; }} }}\n"
+        );
+        let path = self.dir().join(format!("{machine}-nginx.conf"));
+        std::fs::write(&path, config)?;
+        let mut command = self.command(machine, "/usr/sbin/nginx");
+        command.arg("-c").arg(&path);
+        self.start(machine, "nginx", &mut command)?;
+        let pid = self.dir().join(format!("{machine}-nginx.pid"));
+        let mut ended = false;
+        let up = wait_until(START_WAIT, || {
+            ended = self.has_ended(machine, "nginx");
+            ended || pid.exists()
+        });
+        ensure!(up && !ended, "nginx does not start:\n{}", self.log(machine, "nginx"));
+        Ok(())
+    }
+
+    /// Puts a package where [`Lab::serve_http`] serves it, and returns its URL.
+    ///
+    /// # Errors
+    /// The file cannot be copied.
+    pub fn publish(&self, machine: &str, package: &LabPackage) -> Result<String> {
+        let name = package.path.file_name().context("the package has no name")?.to_string_lossy().into_owned();
+        let root = self.dir().join("www");
+        std::fs::create_dir_all(&root)?;
+        std::fs::copy(&package.path, root.join(&name))?;
+        Ok(format!("http://{}/{name}", self.v4(machine)))
+    }
+
+    fn netservd_config(&self, machine: &str, role: &str, users: &[LabUser], extra: &str) -> String {
+        let (state, socket) = (self.state_dir(machine), self.socket(machine));
+        let mut text = format!(
+            "node = \"{machine}\"\nrole = \"{role}\"\nstate-dir = {:?}\nsocket = {:?}\n{extra}\n",
+            state.display().to_string(),
+            socket.display().to_string()
+        );
+        for user in users {
+            // Writing to a String cannot fail.
+            let _ = writeln!(
+                text,
+                "[[user]]\nname = {:?}\nkeys = [{:?}]\nprefixes = {:?}\n{}",
+                user.name, user.public, user.prefixes, user.extra
+            );
+        }
+        text
+    }
+}
+
+/// Runs the CLI without a daemon.
+///
+/// # Errors
+/// It ends with another code than 0; its output is in the error.
+pub fn cli(args: &[&str]) -> Result<Output> {
+    let output = Command::new(program("netserv")?).args(args).env("NO_COLOR", "1").output()?;
+    if !output.status.success() {
+        let text = [output.stdout, output.stderr].concat();
+        bail!("netserv {}: {}: {}", args.join(" "), output.status, String::from_utf8_lossy(&text).trim());
+    }
+    Ok(output)
+}
+
+/// Returns the folder of the whole project.
+pub fn workspace() -> PathBuf {
+    let lab = Path::new(env!("CARGO_MANIFEST_DIR"));
+    lab.parent().unwrap_or(lab).to_owned()
+}
+
+/// Returns the compiled code of a sample module.
+///
+/// # Errors
+/// It is not built; the error says how.
+pub fn module_wasm(module: &str) -> Result<PathBuf> {
+    let file = format!("{}.wasm", module.replace('-', "_"));
+    let path = workspace().join("modules/target/wasm32-unknown-unknown/release").join(file);
+    ensure!(path.exists(), "{} is not there; build it: ./dev build", path.display());
+    Ok(path)
+}
+
+fn log_level() -> String {
+    std::env::var("NETSERV_LAB_LOG").unwrap_or_else(|_| "info".into())
+}

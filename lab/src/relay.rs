@@ -1,0 +1,106 @@
+// SPDX-License-Identifier: Apache-2.0
+//! A link that delays, loses and reorders: copies frames between two interfaces of its namespace.
+
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
+use std::os::fd::AsFd;
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, Result};
+use rand::rngs::StdRng;
+use rand::{Rng, SeedableRng};
+use rustix::event::{PollFd, PollFlags, poll};
+
+use crate::sys::PacketSocket;
+use crate::topology::Impairment;
+
+/// Frames under way at a time; further ones are lost, as on a full link.
+pub const FRAMES_MAX: usize = 16_384;
+/// Bytes of the longest frame.
+const FRAME_BYTES_MAX: usize = 9216;
+
+/// Decides what becomes of frames; draws in a fixed order, so that a seed gives the same run.
+pub struct Shaper {
+    impairment: Impairment,
+    random: StdRng,
+}
+
+impl Shaper {
+    /// Returns a shaper that draws from the impairment's seed.
+    pub fn new(impairment: Impairment) -> Shaper {
+        Shaper { impairment, random: StdRng::seed_from_u64(impairment.seed) }
+    }
+
+    /// Returns how long the next frame is under way, or `None` if it is lost.
+    pub fn next(&mut self) -> Option<Duration> {
+        let lost = self.random.random_range(0..10_000) < self.impairment.loss_per_10000;
+        let jitter = self.impairment.jitter;
+        let shift = jitter.mul_f64(self.random.random_range(0.0..=2.0));
+        (!lost).then(|| (self.impairment.delay + shift).saturating_sub(jitter))
+    }
+}
+
+/// Copies frames between the interfaces `a` and `b` until the process is ended.
+///
+/// # Errors
+/// The interfaces are not there, or packet sockets are not allowed.
+pub fn relay(impairment: Impairment) -> Result<()> {
+    let ends = [PacketSocket::open("a").context("interface a")?, PacketSocket::open("b").context("interface b")?];
+    let mut shaper = Shaper::new(impairment);
+    let mut under_way: BinaryHeap<Reverse<(Instant, u64, usize, Vec<u8>)>> = BinaryHeap::new();
+    let mut number = 0;
+    let mut frame = vec![0; FRAME_BYTES_MAX];
+    loop {
+        let now = Instant::now();
+        while under_way.peek().is_some_and(|Reverse((due, ..))| *due <= now) {
+            if let Some(Reverse((_, _, end, frame))) = under_way.pop() {
+                // A full queue loses the frame, as a link does.
+                let _ = ends[end].send(&frame);
+            }
+        }
+        let wait = under_way.peek().map(|Reverse((due, ..))| due.saturating_duration_since(now));
+        let timeout = wait.map(|wait| rustix::time::Timespec {
+            tv_sec: i64::try_from(wait.as_secs()).unwrap_or(1),
+            tv_nsec: i64::from(wait.subsec_nanos()),
+        });
+        let mut fds = [
+            PollFd::from_borrowed_fd(ends[0].as_fd(), PollFlags::IN),
+            PollFd::from_borrowed_fd(ends[1].as_fd(), PollFlags::IN),
+        ];
+        poll(&mut fds, timeout.as_ref()).context("poll")?;
+        for (index, end) in ends.iter().enumerate() {
+            while let Some(length) = end.receive(&mut frame)? {
+                let Some(delay) = shaper.next() else { continue };
+                if under_way.len() < FRAMES_MAX {
+                    under_way.push(Reverse((Instant::now() + delay, number, 1 - index, frame[..length].to_vec())));
+                    number += 1;
+                }
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_seed_gives_the_same_losses_and_about_the_asked_rate() {
+        let impairment = Impairment {
+            delay: Duration::from_millis(10),
+            jitter: Duration::from_millis(2),
+            loss_per_10000: 2000,
+            seed: 7,
+        };
+        let draw = || {
+            let mut shaper = Shaper::new(impairment);
+            (0..10_000).map(|_| shaper.next()).collect::<Vec<_>>()
+        };
+        let fates = draw();
+        assert_eq!(fates, draw());
+        let lost = fates.iter().filter(|fate| fate.is_none()).count();
+        assert!((1800..2200).contains(&lost), "{lost}");
+        let (low, high) = (Duration::from_millis(8), Duration::from_millis(12));
+        assert!(fates.iter().flatten().all(|delay| (low..=high).contains(delay)));
+    }
+}
