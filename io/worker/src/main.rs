@@ -1,1 +1,51 @@
-fn main() {}
+// SPDX-License-Identifier: Apache-2.0
+//! The process inside a service container that runs packet modules.
+
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+use clap::{Parser, Subcommand};
+
+mod test_command;
+
+#[derive(Parser)]
+#[command(version, about)]
+struct Cli {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Subcommand)]
+enum Command {
+    /// Run modules inside a service container; started by netservd.
+    Serve,
+    /// Compile a WebAssembly file to code that `serve` loads.
+    Compile {
+        /// The WebAssembly file.
+        wasm: PathBuf,
+        /// The file to write.
+        out: PathBuf,
+    },
+    /// Run a module on recorded packets, and print what it did as JSON.
+    Test(test_command::Args),
+}
+
+fn main() -> ExitCode {
+    match Cli::parse().command {
+        Command::Serve => match netserv_worker::serve::serve() {
+            Ok(()) => ExitCode::SUCCESS,
+            Err(error) => {
+                eprintln!("netserv-worker: {error}");
+                ExitCode::FAILURE
+            }
+        },
+        Command::Compile { wasm, out } => match netserv_worker::compile::compile(&wasm, &out) {
+            Ok(()) => ExitCode::SUCCESS,
+            Err(refusal) => {
+                eprintln!("{}", serde_json::to_string(&refusal).expect("a refusal is plain data"));
+                ExitCode::FAILURE
+            }
+        },
+        Command::Test(args) => test_command::run(&args),
+    }
+}

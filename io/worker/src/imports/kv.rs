@@ -1,0 +1,63 @@
+// SPDX-License-Identifier: Apache-2.0
+//! `kv_get`, `kv_set`, `kv_delete`, `kv_next`.
+
+use wasmtime::{Caller, Linker};
+
+use super::{MODULE, bytes, code, guest, put};
+use crate::error::HostError;
+use crate::host::Host;
+
+pub(super) fn add(linker: &mut Linker<Host>) -> wasmtime::Result<()> {
+    linker.func_wrap(
+        MODULE,
+        "kv_get",
+        |mut caller: Caller<'_, Host>, key: u32, key_length: u32, out: u32, out_length: u32| {
+            code(kv_get(&mut caller, (key, key_length), (out, out_length)))
+        },
+    )?;
+    linker.func_wrap(
+        MODULE,
+        "kv_set",
+        |mut caller: Caller<'_, Host>, key: u32, key_length: u32, value: u32, value_length: u32| {
+            code(kv_set(&mut caller, (key, key_length), (value, value_length)))
+        },
+    )?;
+    linker.func_wrap(MODULE, "kv_delete", |mut caller: Caller<'_, Host>, key: u32, key_length: u32| {
+        code(kv_delete(&mut caller, (key, key_length)))
+    })?;
+    linker.func_wrap(
+        MODULE,
+        "kv_next",
+        |mut caller: Caller<'_, Host>, key: u32, key_length: u32, out: u32, out_length: u32| {
+            code(kv_next(&mut caller, (key, key_length), (out, out_length)))
+        },
+    )?;
+    Ok(())
+}
+
+fn kv_get(caller: &mut Caller<'_, Host>, key: (u32, u32), out: (u32, u32)) -> Result<i32, HostError> {
+    let (memory, host) = guest(caller)?;
+    let kv = host.kv.borrow();
+    let value = kv.value(bytes(memory, key.0, key.1)?).ok_or(HostError::NotFound)?;
+    put(memory, out.0, out.1, value)
+}
+
+fn kv_set(caller: &mut Caller<'_, Host>, key: (u32, u32), value: (u32, u32)) -> Result<i32, HostError> {
+    let (memory, host) = guest(caller)?;
+    let (key, value) = (bytes(memory, key.0, key.1)?, bytes(memory, value.0, value.1)?);
+    host.kv.borrow_mut().set(key, value, &host.limits)?;
+    Ok(0)
+}
+
+fn kv_delete(caller: &mut Caller<'_, Host>, key: (u32, u32)) -> Result<i32, HostError> {
+    let (memory, host) = guest(caller)?;
+    host.kv.borrow_mut().delete(bytes(memory, key.0, key.1)?)?;
+    Ok(0)
+}
+
+fn kv_next(caller: &mut Caller<'_, Host>, key: (u32, u32), out: (u32, u32)) -> Result<i32, HostError> {
+    let (memory, host) = guest(caller)?;
+    let kv = host.kv.borrow();
+    let next = kv.next(bytes(memory, key.0, key.1)?).ok_or(HostError::NotFound)?;
+    put(memory, out.0, out.1, next)
+}

@@ -1,0 +1,44 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Named bounds of the worker. What a module may use beyond these is in its own `ModuleLimits`.
+
+use std::time::Duration;
+
+/// Bytes of one log line; longer ones are cut.
+pub const LOG_LINE_BYTES_MAX: usize = 1024;
+/// Log lines that a module may write at once.
+pub const LOG_LINES_BURST: u32 = 256;
+/// Log lines per second that a module may write in the long run.
+pub const LOG_LINES_PER_SECOND: u32 = 100;
+/// Random bytes in one call.
+pub const RANDOM_BYTES_MAX: usize = 4096;
+/// Bytes of a counter's name.
+pub const COUNTER_NAME_BYTES_MAX: usize = netserv_wire::container::frames::COUNTER_NAME_BYTES_MAX;
+/// Bytes of a kv key.
+pub const KV_KEY_BYTES_MAX: usize = 256;
+/// Bytes of a kv value.
+pub const KV_VALUE_BYTES_MAX: usize = 65_536;
+/// How long kv state is kept after the last module that used it is gone.
+pub const KV_KEPT: Duration = Duration::from_secs(60);
+/// Kv states kept without a module at a time; the one that was left first goes first.
+pub const KV_KEPT_MAX: usize = 64;
+/// The shortest delay and period of a timer.
+pub const TIMER_DELAY_MIN: Duration = Duration::from_millis(1);
+/// The longest delay and period of a timer.
+pub const TIMER_DELAY_MAX: Duration = Duration::from_nanos(1 << 62);
+/// Packets that a module may inject in one call.
+pub const INJECTS_PER_CALL_MAX: usize = 64;
+/// Bytes of the shortest packet that a module may leave or inject: an IPv4 header.
+pub const PACKET_BYTES_MIN: usize = 20;
+/// Elements of one table of a module.
+pub const TABLE_ELEMENTS_MAX: usize = 65_536;
+/// Tables of one module.
+pub const TABLES_MAX: usize = 4;
+/// Bytes of linear memory that `compile` accepts as a module's least; the module's own limit is checked when it is
+/// loaded.
+pub const MEMORY_BYTES_MAX: u64 = 1 << 30;
+/// Bytes of a WebAssembly file that `compile` reads.
+pub const WASM_BYTES_MAX: u64 = netserv_model::limits::BLOB_BYTES_MAX;
+/// Bytes of stack that a module has.
+pub const STACK_BYTES_MAX: usize = 512 * 1024;
+/// Frames that wait for the node to read them; log lines beyond are counted and lost.
+pub const FRAMES_WAITING_MAX: usize = 1024;

@@ -1,0 +1,371 @@
+// SPDX-License-Identifier: Apache-2.0
+//! `netserv-worker serve`: the loop inside a service container.
+
+mod control;
+
+use std::io;
+use std::os::fd::OwnedFd;
+use std::sync::atomic::AtomicU64;
+
+use netserv_model::command::ModuleSlot;
+use netserv_model::limits::{BATCH_PACKETS_MAX, MODULES_PER_CONTAINER_MAX};
+use netserv_model::{Instant, Refusal};
+use netserv_wire::container::frames::{FromWorker, LogLevel, ToWorker};
+use netserv_wire::container::ring::{Arrival, HOST_SLOTS, Ingress, RingError, WorkerEnd};
+use netserv_wire::container::{CONTROL_FD, RING_FD, WAKE_HOST_FD, WAKE_WORKER_FD};
+use rustix::event::{PollFd, PollFlags, Timespec};
+
+use self::control::{Control, Received};
+use crate::chain::{Batch, Chain, Outcome, Surroundings, inject_all};
+use crate::engine::{ABI, ENGINE_NAME, Interruption, Runtime};
+use crate::host::{Clock, Entropy, Host};
+use crate::instance::Instance;
+use crate::kv::KvStores;
+use crate::log::Line;
+use crate::sys;
+
+/// Rounds of packets after which the control socket is looked at although there are more packets.
+const ROUNDS_BETWEEN_CONTROL: u32 = 16;
+
+/// Why a worker ends before it is told to.
+#[derive(Debug, thiserror::Error)]
+pub enum ServeError {
+    /// The process was not started by a node.
+    #[error("descriptor {0} is not what a container has there: {1}; `serve` is started by netservd")]
+    NotInherited(i32, io::Error),
+    /// The engine does not start.
+    #[error("the Wasm engine does not start: {0}")]
+    Engine(wasmtime::Error),
+    /// The packet ring is broken.
+    #[error("the packet ring is broken: {0}")]
+    Ring(#[from] RingError),
+    /// A system call failed.
+    #[error("{0} failed: {1}")]
+    Io(&'static str, io::Error),
+}
+
+/// Runs modules until the node says that it is enough, or is gone.
+///
+/// # Errors
+/// [`ServeError`] if the process was not started as the worker of a container, or its node breaks the rules.
+pub fn serve() -> Result<(), ServeError> {
+    let inherited = |number| sys::inherited(number).map_err(|error| ServeError::NotInherited(number, error));
+    let control = inherited(CONTROL_FD)?;
+    let memory = inherited(RING_FD)?;
+    let wake_worker = inherited(WAKE_WORKER_FD)?;
+    let wake_host = inherited(WAKE_HOST_FD)?;
+    let memory = sys::map_ring(&memory).map_err(|error| ServeError::NotInherited(RING_FD, error))?;
+    let runtime = Runtime::new(Interruption::None).map_err(ServeError::Engine)?;
+    let mut worker = Worker {
+        around: Around {
+            ring: WorkerEnd::new(memory)?,
+            arrivals: Vec::new(),
+            control: Control::new(control),
+            failed: 0,
+        },
+        wake_worker,
+        wake_host,
+        runtime,
+        chain: Chain::default(),
+        kv: KvStores::default(),
+        outcomes: Vec::new(),
+    };
+    worker.around.control.send(&FromWorker::Ready { abi: ABI, engine: ENGINE_NAME.to_owned() });
+    worker.run()
+}
+
+struct Worker {
+    around: Around,
+    wake_worker: OwnedFd,
+    wake_host: OwnedFd,
+    runtime: Runtime,
+    chain: Chain,
+    kv: KvStores,
+    outcomes: Vec<Outcome>,
+}
+
+/// What modules are run on: the ring with a batch from it, and the control socket.
+struct Around {
+    ring: WorkerEnd<&'static [AtomicU64]>,
+    arrivals: Vec<Arrival>,
+    control: Control,
+    /// Modules that failed since this was last looked at.
+    failed: u32,
+}
+
+/// Whether the loop goes on.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Next {
+    Continue,
+    End,
+}
+
+impl Worker {
+    fn run(&mut self) -> Result<(), ServeError> {
+        let mut rounds = 0;
+        loop {
+            let busy = self.packets()? > 0;
+            let timeout = self.timers();
+            self.collect();
+            rounds += 1;
+            if busy && rounds < ROUNDS_BETWEEN_CONTROL {
+                continue;
+            }
+            rounds = 0;
+            if self.wait(busy, timeout)? && self.control()? == Next::End {
+                return Ok(());
+            }
+        }
+    }
+
+    /// Runs one batch from the ring. Returns its length.
+    fn packets(&mut self) -> Result<usize, ServeError> {
+        while self.around.arrivals.len() < BATCH_PACKETS_MAX
+            && let Some(arrival) = self.around.ring.pop()?
+        {
+            self.around.arrivals.push(arrival);
+        }
+        let count = self.around.arrivals.len();
+        if count > 0 {
+            self.chain.process(&mut self.around, &mut self.outcomes);
+            for (arrival, outcome) in self.around.arrivals.drain(..).zip(&self.outcomes) {
+                self.around.ring.answer(arrival, outcome.answer, outcome.module)?;
+            }
+        }
+        self.publish()?;
+        Ok(count)
+    }
+
+    /// Calls the timers that are due. Returns when the next one is.
+    fn timers(&mut self) -> Option<Instant> {
+        if let Some(due) = self.chain.poll_timeout() {
+            let now = Clock::System.instant();
+            if due <= now {
+                self.chain.handle_timeout(now, &mut self.around);
+            }
+        }
+        if self.around.failed > 0 {
+            self.around.failed = 0;
+            self.kv.handle_timeout(Clock::System.instant());
+        }
+        let kv = self.kv.poll_timeout();
+        self.chain.poll_timeout().into_iter().chain(kv).min()
+    }
+
+    /// Sends what modules wrote to their logs.
+    fn collect(&mut self) {
+        for (slot, instance) in self.chain.iter_mut() {
+            let log = &mut instance.host_mut().log;
+            if !log.is_empty() {
+                self.around.control.send_log(slot, log.take());
+            }
+        }
+        self.around.control.flush();
+    }
+
+    /// Waits until there is something to do, or only looks if `busy`. Returns whether the control socket has something.
+    fn wait(&mut self, busy: bool, timeout: Option<Instant>) -> Result<bool, ServeError> {
+        let sleep = !busy && self.around.ring.prepare_sleep();
+        let timeout = if sleep { timeout.map(until) } else { Some(Timespec { tv_sec: 0, tv_nsec: 0 }) };
+        let mut control = PollFlags::IN;
+        control.set(PollFlags::OUT, self.around.control.is_waiting());
+        let mut fds = [PollFd::new(&self.around.control, control), PollFd::new(&self.wake_worker, PollFlags::IN)];
+        match rustix::event::poll(&mut fds, timeout.as_ref()) {
+            Ok(_) | Err(rustix::io::Errno::INTR) => {}
+            Err(error) => return Err(ServeError::Io("poll", error.into())),
+        }
+        let (control, woken) = (fds[0].revents(), fds[1].revents().contains(PollFlags::IN));
+        if sleep {
+            self.around.ring.cancel_sleep();
+        }
+        if woken {
+            let mut count = [0; 8];
+            rustix::io::read(&self.wake_worker, &mut count).map_err(|error| ServeError::Io("read", error.into()))?;
+        }
+        if self.kv.poll_timeout().is_some_and(|due| due <= Clock::System.instant()) {
+            self.kv.handle_timeout(Clock::System.instant());
+        }
+        Ok(control.intersects(PollFlags::IN | PollFlags::HUP | PollFlags::ERR))
+    }
+
+    fn control(&mut self) -> Result<Next, ServeError> {
+        loop {
+            let (frame, code) = match self.around.control.receive() {
+                Received::Frame(frame, code) => (frame, code),
+                Received::Nothing => return Ok(Next::Continue),
+                Received::Closed => return Ok(Next::End),
+                Received::Malformed(error) => {
+                    let text = format!("a control frame was not understood: {error}");
+                    self.around.control.send(&FromWorker::Log { slot: None, level: LogLevel::Error, text });
+                    continue;
+                }
+            };
+            match frame {
+                load @ ToWorker::Load { .. } => self.load(load, code)?,
+                ToWorker::Unload { slot } => self.unload(slot)?,
+                ToWorker::Stats => self.stats(),
+                ToWorker::Shutdown => {
+                    self.shutdown()?;
+                    return Ok(Next::End);
+                }
+            }
+            self.publish()?;
+            self.collect();
+        }
+    }
+
+    fn load(&mut self, frame: ToWorker, code: Option<std::fs::File>) -> Result<(), ServeError> {
+        let ToWorker::Load { slot, module, properties, limits, state_schema } = frame else { return Ok(()) };
+        self.drain()?;
+        let kv = self.kv.open(&module.name, state_schema);
+        let host = Host::new(properties, limits, kv, Clock::System, Entropy::System);
+        self.around.enter(slot);
+        let started = match code {
+            Some(code) => self.runtime.load(code).and_then(|checked| Instance::start(&checked, host)),
+            None => Err(Refusal::new(netserv_model::RefusalKind::NodeFailed, "a load frame came without code")),
+        };
+        self.around.leave();
+        match started {
+            Ok(mut instance) => {
+                inject_all(slot, &mut instance, &mut self.around);
+                if let Some(old) = self.chain.insert(slot, instance) {
+                    self.stop(slot, old);
+                }
+                self.around.control.send(&FromWorker::Loaded { slot });
+            }
+            Err(refusal) => {
+                if let Some(old) = self.chain.remove(slot) {
+                    self.stop(slot, old);
+                }
+                self.around.control.send(&FromWorker::Failed { slot, refusal });
+            }
+        }
+        self.kv.handle_timeout(Clock::System.instant());
+        Ok(())
+    }
+
+    fn unload(&mut self, slot: ModuleSlot) -> Result<(), ServeError> {
+        self.drain()?;
+        if let Some(instance) = self.chain.remove(slot) {
+            self.stop(slot, instance);
+        }
+        self.kv.handle_timeout(Clock::System.instant());
+        Ok(())
+    }
+
+    /// Answers the packets that are under way, before the set of modules changes.
+    fn drain(&mut self) -> Result<(), ServeError> {
+        let mut answered = 0;
+        while answered < HOST_SLOTS {
+            match self.packets()? {
+                0 => break,
+                count => answered += count,
+            }
+        }
+        Ok(())
+    }
+
+    /// Tells a module that it ends. What it does then cannot fail anything.
+    fn stop(&mut self, slot: ModuleSlot, mut instance: Instance) {
+        self.around.enter(slot);
+        let stopped = instance.stop();
+        self.around.leave();
+        if let Err(refusal) = stopped {
+            let text = format!("the module failed while it stopped: {refusal}");
+            self.around.control.send(&FromWorker::Log { slot: Some(slot), level: LogLevel::Warn, text });
+        } else {
+            inject_all(slot, &mut instance, &mut self.around);
+        }
+        self.around.control.send_log(slot, last_lines(instance.into_host()));
+    }
+
+    fn stats(&mut self) {
+        for (slot, instance) in self.chain.iter_mut() {
+            let packets = instance.counts;
+            let mut counters = instance.host().counters.all();
+            // Only counters over the usual quota can make a frame too long; then the last names are left out.
+            while !self.around.control.send(&FromWorker::Stats { slot, packets, counters: counters.clone() }) {
+                let half = counters.len() / 2;
+                counters = counters.into_iter().take(half).collect();
+            }
+        }
+        self.around.control.send(&FromWorker::StatsDone);
+    }
+
+    fn shutdown(&mut self) -> Result<(), ServeError> {
+        self.drain()?;
+        for slot in (0..MODULES_PER_CONTAINER_MAX).filter_map(|slot| u8::try_from(slot).ok()).map(ModuleSlot) {
+            if let Some(instance) = self.chain.remove(slot) {
+                self.stop(slot, instance);
+            }
+        }
+        self.publish()?;
+        self.around.control.flush();
+        Ok(())
+    }
+
+    fn publish(&mut self) -> Result<(), ServeError> {
+        if self.around.ring.publish() {
+            let written = rustix::io::write(&self.wake_host, &1_u64.to_ne_bytes());
+            written.map_err(|error| ServeError::Io("write", error.into()))?;
+        }
+        Ok(())
+    }
+}
+
+impl Batch for Around {
+    fn len(&self) -> usize {
+        self.arrivals.len()
+    }
+
+    fn length(&self, index: usize) -> usize {
+        self.arrivals[index].length()
+    }
+
+    fn modules(&self, index: usize) -> u64 {
+        self.arrivals[index].modules
+    }
+
+    fn ingress(&self, index: usize) -> Ingress {
+        self.arrivals[index].ingress
+    }
+
+    fn read(&self, index: usize, into: &mut [u8]) {
+        self.ring.read(&self.arrivals[index], into);
+    }
+
+    fn write(&mut self, index: usize, packet: &[u8]) {
+        let written = self.ring.write(&mut self.arrivals[index], packet);
+        debug_assert!(written.is_ok(), "the instance checked the length");
+    }
+}
+
+impl Surroundings for Around {
+    fn enter(&mut self, slot: ModuleSlot) {
+        self.ring.enter(slot);
+    }
+
+    fn leave(&mut self) {
+        self.ring.leave();
+    }
+
+    fn inject(&mut self, slot: ModuleSlot, packet: &[u8]) -> bool {
+        self.ring.inject(packet, slot).is_ok()
+    }
+
+    fn failed(&mut self, slot: ModuleSlot, refusal: Refusal, rest: Host) {
+        self.failed += 1;
+        self.control.send_log(slot, last_lines(rest));
+        self.control.send(&FromWorker::Failed { slot, refusal });
+    }
+}
+
+fn last_lines(mut host: Host) -> Vec<Line> {
+    host.log.note_left_out();
+    host.log.take()
+}
+
+fn until(due: Instant) -> Timespec {
+    let wait = due.since(Clock::System.instant());
+    Timespec { tv_sec: i64::try_from(wait.as_secs()).unwrap_or(i64::MAX), tv_nsec: i64::from(wait.subsec_nanos()) }
+}

@@ -1,0 +1,121 @@
+// SPDX-License-Identifier: Apache-2.0
+//! The control socket: frames with an open file now and then.
+
+use std::collections::VecDeque;
+use std::fs::File;
+use std::io::IoSliceMut;
+use std::mem::MaybeUninit;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+
+use netserv_model::command::ModuleSlot;
+use netserv_wire::container::frames::{FRAME_BYTES_MAX, FrameError, FromWorker, ToWorker};
+use rustix::net::{RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, ReturnFlags, SendFlags};
+
+use crate::limits;
+use crate::log::Line;
+
+/// The control socket with the frames that wait to be sent.
+pub struct Control {
+    socket: OwnedFd,
+    waiting: VecDeque<Vec<u8>>,
+    lines_lost: u64,
+    buffer: Vec<u8>,
+}
+
+/// What came in.
+pub enum Received {
+    /// A frame, and the file that came with it.
+    Frame(ToWorker, Option<File>),
+    /// Nothing for the moment.
+    Nothing,
+    /// The node is gone.
+    Closed,
+    /// Something that is no frame.
+    Malformed(FrameError),
+}
+
+impl Control {
+    /// Takes the socket.
+    pub fn new(socket: OwnedFd) -> Control {
+        Control { socket, waiting: VecDeque::new(), lines_lost: 0, buffer: vec![0; FRAME_BYTES_MAX] }
+    }
+
+    /// Queues a frame. Returns false if it is longer than a frame may be.
+    pub fn send(&mut self, frame: &FromWorker) -> bool {
+        match frame.encode() {
+            Ok(bytes) => {
+                self.waiting.push_back(bytes);
+                true
+            }
+            Err(_) => false,
+        }
+    }
+
+    /// Queues log lines. If the node does not read, they are counted instead.
+    pub fn send_log(&mut self, slot: ModuleSlot, lines: Vec<Line>) {
+        for Line { level, text } in lines {
+            if self.waiting.len() >= limits::FRAMES_WAITING_MAX {
+                self.lines_lost += 1;
+                continue;
+            }
+            if self.lines_lost > 0 {
+                let text = format!("{} log lines lost: the node did not read them", self.lines_lost);
+                self.lines_lost = 0;
+                self.send(&FromWorker::Log { slot: None, level, text });
+            }
+            self.send(&FromWorker::Log { slot: Some(slot), level, text });
+        }
+    }
+
+    /// Sends what waits, as far as the node takes it.
+    pub fn flush(&mut self) {
+        while let Some(frame) = self.waiting.front() {
+            match rustix::net::send(&self.socket, frame, SendFlags::DONTWAIT | SendFlags::NOSIGNAL) {
+                Err(rustix::io::Errno::AGAIN) => return,
+                Err(rustix::io::Errno::INTR) => {}
+                // A node that is gone is seen when reading.
+                Ok(_) | Err(_) => {
+                    self.waiting.pop_front();
+                }
+            }
+        }
+    }
+
+    /// Returns whether frames wait to be sent.
+    pub fn is_waiting(&self) -> bool {
+        !self.waiting.is_empty()
+    }
+
+    /// Takes the next frame.
+    pub fn receive(&mut self) -> Received {
+        let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(1))];
+        let mut ancillary = RecvAncillaryBuffer::new(&mut space);
+        let mut into = [IoSliceMut::new(&mut self.buffer)];
+        let flags = RecvFlags::DONTWAIT | RecvFlags::CMSG_CLOEXEC;
+        let (length, truncated) = match rustix::net::recvmsg(&self.socket, &mut into, &mut ancillary, flags) {
+            Ok(message) => (message.bytes, message.flags.contains(ReturnFlags::TRUNC)),
+            Err(rustix::io::Errno::AGAIN | rustix::io::Errno::INTR) => return Received::Nothing,
+            Err(_) => return Received::Closed,
+        };
+        let file = ancillary.drain().find_map(|message| {
+            let RecvAncillaryMessage::ScmRights(mut fds) = message else { return None };
+            fds.next().map(File::from)
+        });
+        if length == 0 {
+            return Received::Closed;
+        }
+        if truncated {
+            return Received::Malformed(FrameError::TooLong(length));
+        }
+        match ToWorker::decode(&self.buffer[..length]) {
+            Ok(frame) => Received::Frame(frame, file),
+            Err(error) => Received::Malformed(error),
+        }
+    }
+}
+
+impl AsFd for Control {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.socket.as_fd()
+    }
+}

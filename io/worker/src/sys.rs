@@ -1,0 +1,60 @@
+// SPDX-License-Identifier: Apache-2.0
+//! The worker's only unsafe code: descriptors it was born with, the packet ring's memory, and compiled code.
+#![allow(unsafe_code, reason = "these calls have no safe form")]
+
+use std::fs::File;
+use std::io;
+use std::os::fd::{BorrowedFd, FromRawFd as _, OwnedFd, RawFd};
+use std::sync::atomic::AtomicU64;
+
+use netserv_wire::container::ring::{MAPPING_BYTES, MAPPING_WORDS};
+use rustix::mm::{MapFlags, ProtFlags};
+
+/// Takes a descriptor that the process was started with.
+///
+/// # Errors
+/// The descriptor is not open.
+pub fn inherited(number: RawFd) -> io::Result<OwnedFd> {
+    // SAFETY: the borrow only lives for the check that the descriptor is open.
+    rustix::io::fcntl_getfd(unsafe { BorrowedFd::borrow_raw(number) })?;
+    // SAFETY: it is open, and only `serve` takes it, once.
+    Ok(unsafe { OwnedFd::from_raw_fd(number) })
+}
+
+/// Maps the packet ring for the rest of the process's life.
+///
+/// # Errors
+/// The descriptor is no memory of the ring's size.
+pub fn map_ring(memory: &OwnedFd) -> io::Result<&'static [AtomicU64]> {
+    if rustix::fs::fstat(memory)?.st_size != i64::try_from(MAPPING_BYTES).expect("a mapping fits an offset") {
+        return Err(io::Error::new(io::ErrorKind::InvalidData, "the ring's memory has another size"));
+    }
+    let flags = ProtFlags::READ | ProtFlags::WRITE;
+    // SAFETY: a new mapping at an address of the kernel's choice takes nothing away from anybody.
+    let start = unsafe { rustix::mm::mmap(std::ptr::null_mut(), MAPPING_BYTES, flags, MapFlags::SHARED, memory, 0)? };
+    // SAFETY: the mapping has that many words, is page-aligned, is never unmapped, and is only touched by atomics.
+    Ok(unsafe { std::slice::from_raw_parts(start.cast::<AtomicU64>(), MAPPING_WORDS) })
+}
+
+/// Loads compiled code.
+///
+/// # Errors
+/// The code was compiled by or for another engine, or is damaged.
+pub fn load_code(engine: &wasmtime::Engine, code: File) -> wasmtime::Result<wasmtime::Module> {
+    // SAFETY: the node hands out only what its own `netserv-worker compile` wrote, from a directory that nobody else
+    // can write, and the worker has no more rights than the code would take over.
+    unsafe { wasmtime::Module::deserialize_open_file(engine, code) }
+}
+
+/// Fills `bytes` with random bytes of the kernel's.
+pub fn random(bytes: &mut [u8]) {
+    let mut rest = bytes;
+    while !rest.is_empty() {
+        // SAFETY: the kernel writes at most `rest.len()` bytes to where `rest` points.
+        let got = unsafe { libc::getrandom(rest.as_mut_ptr().cast(), rest.len(), 0) };
+        match usize::try_from(got) {
+            Ok(got) => rest = &mut rest[got..],
+            Err(_) => assert_eq!(io::Error::last_os_error().kind(), io::ErrorKind::Interrupted, "getrandom works"),
+        }
+    }
+}
