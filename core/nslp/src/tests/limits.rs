@@ -1,0 +1,119 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Each bound of `limits.rs`, hit and exceeded by one.
+
+use netserv_gist::{FailReason, Notification};
+use netserv_model::limits::STACK_ENTRIES_MAX;
+
+use super::*;
+use crate::limits::*;
+
+#[test]
+fn pending_exchanges_have_a_bound() {
+    let mut node = Node::new(|_| {});
+    for n in 0..PENDING_MAX {
+        node.receive(&flow(), 20, numbered(n).as_bytes());
+        node.asked();
+    }
+    while node.nslp.poll_api_call().is_some() {}
+    assert_eq!(node.nslp.state_counts().pending, PENDING_MAX);
+    node.receive(&flow(), 20, numbered(PENDING_MAX).as_bytes());
+    let answer = node.sent_response();
+    assert_eq!(kind(answer.incomplete.as_ref()), Some(RefusalKind::QuotaExceeded));
+    assert_eq!(names(&answer.entries), ["me"]);
+    assert_eq!(node.local(1, 1, path()).unwrap_err().kind, RefusalKind::QuotaExceeded);
+    assert!(node.nslp.poll_request().is_none());
+    assert_eq!(node.nslp.counters().requests_over_limit, 2);
+}
+
+#[test]
+fn finished_exchanges_and_sessions_have_a_bound() {
+    let mut node = Node::new(|_| {});
+    for n in 0..SESSIONS_MAX + 1 {
+        let id = LocalId(n.try_into().unwrap());
+        let message = numbered(n);
+        let request = LocalRequest { id, message, path: None, session: None, timeout: Duration::from_secs(60) };
+        node.nslp.handle_local(node.now, request).unwrap();
+        let asked = node.asked();
+        if n <= FINISHED_MAX {
+            node.report(asked, report("me", "0.0.0.0"));
+        }
+        if n == FINISHED_MAX + PENDING_MAX {
+            break;
+        }
+    }
+    let counts = node.nslp.state_counts();
+    assert_eq!((counts.pending, counts.finished, counts.sessions), (PENDING_MAX, FINISHED_MAX, SESSIONS_MAX));
+}
+
+#[test]
+fn waiting_callers_have_a_bound() {
+    let mut node = Node::new(|_| {});
+    for id in 0..WAITERS_MAX {
+        node.local(id.try_into().unwrap(), 1, path()).unwrap();
+    }
+    assert_eq!(node.local(99, 1, path()).unwrap_err().kind, RefusalKind::QuotaExceeded);
+}
+
+#[test]
+fn texts_in_parts_have_a_bound_in_number_and_time() {
+    let mut node = Node::new(|_| {});
+    let start = |n: usize| netserv_wire::nslp::parts(&"a".repeat(20_000), nonce(n)).swap_remove(0);
+    for n in 0..=ASSEMBLIES_MAX {
+        node.receive(&flow(), 8, &start(n));
+    }
+    assert_eq!(node.nslp.state_counts().assemblies, ASSEMBLIES_MAX);
+    let end = u64::try_from(ASSEMBLY_TIME.as_millis()).unwrap();
+    node.at(end - 1);
+    assert_eq!(node.nslp.state_counts().assemblies, ASSEMBLIES_MAX);
+    node.at(end);
+    assert_eq!(node.nslp.state_counts().assemblies, 0);
+}
+
+#[test]
+fn resends_have_a_bound() {
+    let mut node = Node::new(|_| {});
+    node.local(7, 1, path()).unwrap();
+    let request = node.asked();
+    node.report(request, report("me", "0.0.0.0"));
+    for _ in 0..RESENDS_MAX {
+        let sent = node.sent_request();
+        node.status(sent.handle, SendStatus::Sent);
+        node.notify(Notification::CommunicationFailure);
+    }
+    let last = node.sent_request();
+    node.status(last.handle, SendStatus::Failed(FailReason::Association));
+    assert_eq!(kind(node.result(7).incomplete.as_ref()), Some(RefusalKind::Timeout));
+}
+
+#[test]
+fn a_hop_costs_its_time_and_answers_wait_only_so_long() {
+    let mut node = Node::new(|config| config.answer_time_max = HOP_TIME * 3);
+    node.receive(&flow(), 255, probe(1).as_bytes());
+    node.asked();
+    assert_eq!(node.sent_request().hops, Some(3));
+    node.at(1_500);
+    assert_eq!(node.sent().timeout, ANSWER_SEND_TIME);
+}
+
+#[test]
+fn the_stack_has_a_bound() {
+    let mut node = Node::new(|_| {});
+    node.local(7, 1, path()).unwrap();
+    let (request, _) = (node.asked(), node.sent_request());
+    node.report(request, report("me", "0.0.0.0"));
+    node.receive_response(&response(1, &["far"; STACK_ENTRIES_MAX]));
+    let result = node.result(7);
+    assert_eq!(result.nodes.len(), STACK_ENTRIES_MAX);
+    assert_eq!(result.nodes[0].node.as_str(), "me");
+    assert_eq!(kind(result.incomplete.as_ref()), Some(RefusalKind::QuotaExceeded));
+}
+
+fn nonce(n: usize) -> Nonce {
+    let mut bytes = [0; 16];
+    bytes[8..].copy_from_slice(&n.to_be_bytes());
+    Nonce(bytes)
+}
+
+fn numbered(n: usize) -> String {
+    RequestBuilder::probe(&[]).build(UnixTime(0), nonce(n)).unwrap().into_message().as_str().to_owned()
+}

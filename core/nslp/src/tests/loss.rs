@@ -1,0 +1,184 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Answers that never come, come late, or go nowhere.
+
+use netserv_gist::{FailReason, Notification};
+
+use super::*;
+
+#[test]
+fn a_node_answers_before_the_one_upstream_gives_up() {
+    for hops in [1, 2, 8, 20] {
+        let mut node = Node::new(|_| {});
+        node.receive(&flow(), hops, probe(1).as_bytes());
+        let (request, sent) = (node.asked(), node.sent_request());
+        assert_eq!(sent.hops, Some(hops));
+        node.status(sent.handle, SendStatus::Sent);
+        node.report(request, report("me", "0.0.0.0"));
+        let end = u64::from(hops) * 500;
+        node.at(end - 1);
+        node.quiet();
+        node.at(end);
+        let answer = node.sent_response();
+        assert_eq!(names(&answer.entries), ["me"]);
+        let detail = format!("the node after me did not answer within {end} ms");
+        assert_eq!(answer.incomplete, Some(Refusal::new(RefusalKind::Timeout, detail)));
+        assert_eq!(node.nslp.counters().requests_timed_out, 1);
+        node.forgets(true);
+    }
+}
+
+#[test]
+fn without_a_hop_left_the_request_goes_no_further() {
+    let mut node = Node::new(|_| {});
+    node.receive(&flow(), 0, probe(1).as_bytes());
+    node.quiet();
+    let request = node.asked();
+    node.report(request, report("me", "0.0.0.0"));
+    let answer = node.sent_response();
+    assert_eq!(names(&answer.entries), ["me"]);
+    assert_eq!(answer.incomplete.unwrap().detail, "the request's time allows no node after me");
+    node.forgets(false);
+}
+
+#[test]
+fn a_slow_controller_is_reported_as_such() {
+    let mut node = Node::new(|_| {});
+    node.receive(&flow(), 4, probe(1).as_bytes());
+    let (request, _) = (node.asked(), node.sent_request());
+    node.receive_response(&response(1, &["r2"]));
+    node.at(2_000);
+    let answer = node.sent_response();
+    assert_eq!((names(&answer.entries), &answer.incomplete), (vec!["me", "r2"], &None));
+    assert!(matches!(&answer.entries[0].outcome, Outcome::Refused(refusal) if refusal.kind == RefusalKind::Timeout));
+    assert_eq!(answer.entries[0].address, ip("10.0.0.1"));
+    node.report(request, report("me", "0.0.0.0"));
+    assert_eq!(node.nslp.counters().reports_late, 1);
+    node.forgets(true);
+}
+
+#[test]
+fn late_and_stray_responses_are_counted() {
+    let mut node = Node::new(|_| {});
+    node.local(7, 1, path()).unwrap();
+    let (request, _) = (node.asked(), node.sent_request());
+    node.report(request, report("me", "0.0.0.0"));
+    node.receive_response(&response(2, &["stray"]));
+    node.receive_response(&Response { session: SessionId([9; 16]), ..response(1, &["stray"]) });
+    assert_eq!(node.nslp.counters().responses_late, 2);
+    node.quiet();
+    node.at(5_000);
+    assert_eq!(kind(node.result(7).incomplete.as_ref()), Some(RefusalKind::Timeout));
+    node.receive_response(&response(1, &["late"]));
+    assert_eq!(node.nslp.counters().responses_late, 3);
+    node.forgets(true);
+}
+
+#[test]
+fn a_broken_connection_makes_the_node_ask_again() {
+    for cut in [Notification::CommunicationFailure, Notification::RouteDeletion, Notification::LastNode] {
+        let mut node = Node::new(|_| {});
+        node.local(7, 1, path()).unwrap();
+        let (request, sent) = (node.asked(), node.sent_request());
+        node.status(sent.handle, SendStatus::Sent);
+        node.report(request, report("me", "0.0.0.0"));
+        node.at(1_000);
+        node.notify(cut);
+        let again = node.sent_request();
+        assert_eq!(again.data, sent.data);
+        assert_eq!((again.hops, again.timeout), (Some(8), Duration::from_secs(4)));
+        node.status(again.handle, SendStatus::Sent);
+        node.receive_response(&response(1, &["r1"]));
+        assert_eq!(names(&node.result(7).nodes), ["me", "r1"]);
+        assert_eq!(node.nslp.counters().requests_resent, 1);
+        node.forgets(true);
+    }
+}
+
+#[test]
+fn a_node_that_vanished_is_not_taken_for_the_end() {
+    let mut node = Node::new(|_| {});
+    node.local(7, 1, path()).unwrap();
+    let (request, sent) = (node.asked(), node.sent_request());
+    node.report(request, report("me", "0.0.0.0"));
+    node.status(sent.handle, SendStatus::Sent);
+    node.notify(Notification::CommunicationFailure);
+    let again = node.sent_request();
+    node.no_peer(again.handle);
+    let result = node.result(7);
+    assert_eq!((names(&result.nodes), kind(result.incomplete.as_ref())), (vec!["me"], Some(RefusalKind::Timeout)));
+}
+
+#[test]
+fn what_is_not_waited_for_is_not_sent_again() {
+    let mut node = Node::new(|_| {});
+    node.local(7, 1, path()).unwrap();
+    let (request, sent) = (node.asked(), node.sent_request());
+    node.notify(Notification::CommunicationFailure);
+    node.quiet();
+    node.status(sent.handle, SendStatus::Sent);
+    node.notify(Notification::StatusChange(netserv_gist::RouteStatus::Bad));
+    node.quiet();
+    node.receive_response(&response(1, &["r1"]));
+    node.notify(Notification::CommunicationFailure);
+    node.quiet();
+    node.report(request, report("me", "0.0.0.0"));
+    assert_eq!(names(&node.result(7).nodes), ["me", "r1"]);
+}
+
+#[test]
+fn a_silent_end_is_the_end_unless_the_operator_says_otherwise() {
+    for (silence_is_the_end, reason, incomplete) in [
+        (true, NoPeerReason::Timeout, None),
+        (true, NoPeerReason::Unreachable, None),
+        (false, NoPeerReason::Timeout, Some(RefusalKind::Timeout)),
+        (false, NoPeerReason::Unreachable, None),
+        (false, NoPeerReason::EndpointFound, None),
+    ] {
+        let mut node = Node::new(|config| config.silence_is_the_end = silence_is_the_end);
+        node.local(7, 1, path()).unwrap();
+        let (request, sent) = (node.asked(), node.sent_request());
+        node.report(request, report("me", "0.0.0.0"));
+        node.status(sent.handle, SendStatus::NoPeer(reason));
+        assert_eq!(kind(node.result(7).incomplete.as_ref()), incomplete);
+    }
+}
+
+#[test]
+fn failures_that_time_does_not_mend_end_the_wait() {
+    for (reason, resends) in [
+        (FailReason::Association, 2),
+        (FailReason::NoAssociation, 2),
+        (FailReason::NoStack, 0),
+        (FailReason::Timeout, 0),
+        (FailReason::Cancelled, 0),
+    ] {
+        let mut node = Node::new(|_| {});
+        node.local(7, 1, path()).unwrap();
+        let request = node.asked();
+        node.report(request, report("me", "0.0.0.0"));
+        for _ in 0..=resends {
+            let sent = node.sent_request();
+            node.status(sent.handle, SendStatus::Failed(reason));
+        }
+        let result = node.result(7);
+        assert_eq!(kind(result.incomplete.as_ref()), Some(RefusalKind::Timeout));
+        assert_eq!(node.nslp.counters().requests_resent, resends);
+    }
+}
+
+#[test]
+fn an_answer_that_gets_lost_is_counted_and_given_again() {
+    let mut node = Node::new(|_| {});
+    node.receive(&flow(), 8, probe(1).as_bytes());
+    let (request, sent) = (node.asked(), node.sent_request());
+    node.no_peer(sent.handle);
+    node.report(request, report("me", "0.0.0.0"));
+    let answer = node.sent();
+    node.status(answer.handle, SendStatus::Failed(FailReason::NoAssociation));
+    node.receive(&flow(), 8, probe(1).as_bytes());
+    let again = node.sent();
+    assert_eq!(again.data, answer.data);
+    node.nslp.handle_api_error(node.now, again.handle, ApiError::NoRoute);
+    assert_eq!(node.nslp.counters().responses_lost, 2);
+    node.forgets(true);
+}
