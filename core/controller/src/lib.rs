@@ -1,70 +1,164 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Admission, life cycle, filters, leases and quotas of a node.
+//! Admission, life cycle, filters, leases and quotas of a node: requests and events in, commands out.
+//!
+//! After any `handle_*` call, drain [`Controller::poll_command`], then re-arm from [`Controller::poll_timeout`]. Calling
+//! [`Controller::handle_timeout`] early does nothing.
+//!
+//! What the one who carries out commands must keep to:
+//! - Commands are carried out in order. If [`Command::InstallFilter`] fails at once, hand in [`Event::FilterFailed`]
+//!   before the next [`Controller::poll_command`]: the answer is held back until there is no other command, and the
+//!   request is then refused. A later failure counts as one of a running module.
+//! - After [`Command::StopContainer`], no event of that container is handed in any more.
+//! - [`Command::Load`] has exactly one answer unless the container dies; one that comes after [`Command::Unload`]
+//!   counts too.
+//!
+//! While an installed module is down (backing off, in quarantine, its container being restarted), its filters and its
+//! place stay: the packet loop lets its packets pass or drops them as `on_failure` says.
 #![forbid(unsafe_code)]
 
+mod admission;
+mod containers;
 mod counters;
+mod expiry;
+mod filters;
+mod lifecycle;
+pub mod limits;
+mod operator;
+mod quota;
+mod report;
+mod restart;
+mod state;
+#[cfg(test)]
+mod tests;
 
-use std::collections::VecDeque;
+use std::collections::{BTreeMap, VecDeque};
 
-use netserv_model::command::{Command, Event, InstalledRecord, ModuleSlot, RequestId};
+use netserv_model::command::{Command, Event, FilterId, InstalledRecord, JobId, ModuleSlot, RequestId};
 use netserv_model::policy::NodePolicy;
-use netserv_model::request::{Load, ModuleStatus, NodeReport, Outcome, Request};
-use netserv_model::{Instant, ModuleName, Now, Refusal, RefusalKind, UserId};
+use netserv_model::request::{Body, Load, ModuleStatus, Request};
+use netserv_model::{Instant, ModuleName, Now, SessionId, UnixTime, UserId};
 
 pub use counters::Counters;
 
-/// Decides what runs on a node.
+use expiry::Timers;
+use quota::{Nonces, Quarantine};
+use state::{Key, Phase, Task, Tenant, Ticket, Waiter};
+
+/// Decides what runs on a node. One per node.
 #[derive(Debug)]
 pub struct Controller {
     policy: NodePolicy,
+    /// The clocks at the last input.
+    now: Now,
+    /// Requests made before this are stale: their nonces may have been seen before a restart.
+    fresh_from: UnixTime,
+    tenants: BTreeMap<UserId, Tenant>,
+    jobs: BTreeMap<JobId, Key>,
+    rules: BTreeMap<FilterId, Key>,
+    /// Modules whose filters are being installed, to be finished once every command is carried out.
+    settling: VecDeque<Key>,
     commands: VecDeque<Command>,
+    timers: Timers,
+    nonces: Nonces,
+    quarantine: Quarantine,
     counters: Counters,
     load: Load,
+    /// Requests that are not answered yet.
+    in_flight: usize,
+    next_job: u64,
+    next_rule: u64,
+    next_order: u64,
 }
 
 impl Controller {
     /// Returns a controller without modules.
     pub fn new(policy: NodePolicy) -> Controller {
-        Controller { policy, commands: VecDeque::new(), counters: Counters::default(), load: Load::default() }
+        Controller {
+            policy,
+            now: Now::default(),
+            fresh_from: UnixTime::default(),
+            tenants: BTreeMap::new(),
+            jobs: BTreeMap::new(),
+            rules: BTreeMap::new(),
+            settling: VecDeque::new(),
+            commands: VecDeque::new(),
+            timers: Timers::default(),
+            nonces: Nonces::default(),
+            quarantine: Quarantine::default(),
+            counters: Counters::default(),
+            load: Load::default(),
+            in_flight: 0,
+            next_job: 0,
+            next_rule: 0,
+            next_order: 0,
+        }
     }
 
-    /// Takes over the modules of an earlier run; call once, before anything else.
+    /// Takes over the modules of an earlier run; call it once, before anything else, also without records.
+    ///
+    /// Modules keep what is left of their leases; those whose lease has ended, or that the policy no longer allows, are
+    /// forgotten. Requests that were made before this moment, to the second, are refused from here on, as they may have
+    /// been carried out before the restart.
     pub fn restore(&mut self, now: Now, records: Vec<InstalledRecord>) {
-        let _ = (now, records);
+        self.now = now;
+        self.fresh_from = UnixTime(now.wall.0 / 1000 * 1000);
+        self.restore_records(records);
     }
 
     /// Takes a request, which is answered exactly once by [`Command::Answer`].
+    ///
+    /// The report's `address` is left unspecified, and packet counts are left at zero.
     pub fn handle_request(&mut self, now: Now, id: RequestId, request: Request) {
-        let _ = now;
-        let refusal = Refusal::new(RefusalKind::NodeFailed, "the controller is a skeleton");
-        let report = NodeReport {
-            node: self.policy.node.clone(),
-            address: std::net::IpAddr::V4(std::net::Ipv4Addr::UNSPECIFIED),
-            outcome: Outcome::Refused(refusal),
-            took_us: 0,
-            load: None,
-            modules: Vec::new(),
-            blocks: Vec::new(),
-            policy: None,
+        self.now = now;
+        self.in_flight += 1;
+        let ticket = Ticket { request: id, method: request.body.method(), received: now.instant };
+        let user = match self.admit(&request) {
+            Ok(user) => user,
+            Err(refusal) => return self.refuse(ticket, refusal),
         };
-        self.counters.answered(request.body.method(), &report.outcome);
-        self.commands.push_back(Command::Answer { request: id, report: Box::new(report) });
+        match (request.body, user) {
+            (Body::Probe(probe), user) => self.answer_probe(ticket, user.as_ref(), &probe),
+            (Body::Setup(setup), Some(user)) => {
+                let key = (user, setup.module.name.clone());
+                self.take_task(key, ticket, request.session, Task::Setup(setup), request.dry_run);
+            }
+            (Body::Remove(remove), Some(user)) => {
+                self.take_task((user, remove.module), ticket, request.session, Task::Remove, request.dry_run);
+            }
+            (Body::Setup(_) | Body::Remove(_), None) => unreachable!("admission lets only a PROBE be without a user"),
+        }
     }
 
     /// Takes the result of a command, or news of a container.
     pub fn handle_event(&mut self, now: Now, event: Event) {
-        let _ = (now, event);
+        self.now = now;
+        match event {
+            Event::Fetched { job, manifest } => self.fetched(job, *manifest),
+            Event::FetchFailed { job, refusal } => self.fetch_failed(job, &refusal),
+            Event::ContainerReady { user } => self.container_ready(&user),
+            Event::ContainerDied { user, refusal, culprit } => self.container_died(&user, &refusal, culprit),
+            Event::Loaded { user, slot } => self.loaded(&user, slot),
+            Event::ModuleFailed { user, slot, refusal } => self.module_failed(&user, slot, refusal),
+            Event::FilterFailed { id, refusal } => self.filter_failed(id, refusal),
+        }
     }
 
     /// Does what is due; calling it early does nothing.
     pub fn handle_timeout(&mut self, now: Now) {
-        let _ = now;
+        self.now = now;
+        while let Some(timer) = self.timers.pop_due(now.instant) {
+            self.fire(timer);
+        }
     }
 
-    /// Puts another policy in force; modules that it does not allow are removed.
+    /// Puts another policy in force.
+    ///
+    /// Modules and requests under way whose user or filters it does not allow are removed and refused. Other limits
+    /// hold from a module's or a container's next start.
     pub fn set_policy(&mut self, now: Now, policy: NodePolicy) {
-        let _ = now;
+        self.now = now;
         self.policy = policy;
+        self.apply_policy();
     }
 
     /// Sets what PROBE says of the load; `containers` and `modules` are counted by the controller itself.
@@ -74,39 +168,58 @@ impl Controller {
 
     /// Returns the next command to carry out.
     pub fn poll_command(&mut self) -> Option<Command> {
-        self.commands.pop_front()
+        loop {
+            if let Some(command) = self.commands.pop_front() {
+                return Some(command);
+            }
+            let key = self.settling.pop_front()?;
+            self.finish(&key);
+        }
     }
 
     /// Returns when [`Controller::handle_timeout`] is due next, and for what.
     pub fn poll_timeout(&self) -> Option<(Instant, &'static str)> {
-        None
+        self.timers.next()
     }
 
-    /// Returns the installed modules by user and install order; packet counts are left at zero.
+    /// Returns the modules by user and install order; packet counts and counters are left out.
     pub fn modules(&self, now: Now) -> Vec<ModuleStatus> {
-        let _ = now;
-        Vec::new()
+        self.tenants.iter().flat_map(|(user, tenant)| report::modules_of(user, tenant, now.instant)).collect()
     }
 
-    /// Returns a module's place in its user's container, by which its packet counts are found.
+    /// Returns an installed module's place in its user's container, by which its packet counts are found.
     pub fn slot(&self, user: &UserId, module: &ModuleName) -> Option<ModuleSlot> {
-        let _ = (user, module);
-        None
+        self.tenants.get(user)?.modules.get(module)?.active.as_ref()?.slot
     }
 
-    /// Returns the module at a place of a user's container.
+    /// Returns the module that has a place in a user's container.
     pub fn module_at(&self, user: &UserId, slot: ModuleSlot) -> Option<&ModuleName> {
-        let _ = (user, slot);
-        None
+        Some(&self.tenants.get(user)?.container.places.get(&slot)?.module)
     }
 
     /// Returns the load with the controller's own counts filled in.
     pub fn load(&self) -> Load {
-        self.load
+        let count = |n: usize| u32::try_from(n).unwrap_or(u32::MAX);
+        let modules = self.tenants.values().flat_map(|tenant| tenant.modules.values());
+        let modules = modules.filter(|entry| entry.active.is_some()).count();
+        let containers = self.tenants.values().filter(|tenant| tenant.container.phase != Phase::Absent).count();
+        Load { containers: count(containers), modules: count(modules), ..self.load }
     }
 
     /// Returns what was counted.
     pub fn counters(&self) -> &Counters {
         &self.counters
+    }
+
+    fn take_task(&mut self, key: Key, ticket: Ticket, session: SessionId, task: Task, dry_run: bool) {
+        if let Task::Setup(setup) = &task
+            && let Err(refusal) = self.check_setup(&key, setup)
+        {
+            return self.refuse(ticket, refusal);
+        }
+        if dry_run {
+            return self.answer_dry_run(&key, ticket, &task);
+        }
+        self.enqueue(key, Waiter { ticket, session, task });
     }
 }

@@ -1,0 +1,206 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Who may ask for what.
+
+use std::collections::BTreeMap;
+
+use ed25519_dalek::VerifyingKey;
+use netserv_model::limits::{CONTAINERS_MAX, PROPERTIES_PER_MODULE_MAX, PROPERTY_BYTES_MAX, TTL_MIN};
+use netserv_model::manifest::{MANIFEST_VERSION, Manifest, ModuleLimits};
+use netserv_model::policy::{NodePolicy, UserPolicy};
+use netserv_model::request::{Ask, Body, Dependency, Probe, Request, Setup};
+use netserv_model::{Filter, PublicKey, Refusal, RefusalKind, UserId};
+
+use crate::limits::MODULES_PER_USER_MAX;
+use crate::state::Key;
+use crate::{Controller, filters};
+
+impl Controller {
+    /// Checks who asks and that the request is fresh; returns the proven user, if the request needs one.
+    pub(crate) fn admit(&mut self, request: &Request) -> Result<Option<UserId>, Refusal> {
+        if self.policy.host_only {
+            return match &request.body {
+                Body::Probe(_) => Ok(None),
+                Body::Setup(_) | Body::Remove(_) => {
+                    Err(Refusal::new(RefusalKind::NotANode, format!("{} is a host", self.policy.node)))
+                }
+            };
+        }
+        if is_harmless(&request.body) && (request.user.is_none() || request.signature.is_none()) {
+            return Ok(None);
+        }
+        let Some(user) = &request.user else {
+            return Err(Refusal::new(RefusalKind::Unsigned, "the request names no user"));
+        };
+        let Some(policy) = self.policy.users.get(user) else {
+            return Err(Refusal::new(RefusalKind::UnknownUser, format!("no user `{user}` here")));
+        };
+        check_signature(&policy.keys, self.policy.accept_unsigned, request)?;
+        self.check_fresh(request)?;
+        self.nonces.take(user, request.nonce, request.created, self.policy.clock_skew_max, self.now.wall)?;
+        Ok(Some(user.clone()))
+    }
+
+    fn check_fresh(&self, request: &Request) -> Result<(), Refusal> {
+        let (created, wall, skew) = (request.created, self.now.wall, self.policy.clock_skew_max);
+        if created.distance(wall) > skew {
+            let detail = format!("made at {created}, it is {wall} here, at most {} s apart", skew.as_secs());
+            return Err(Refusal::new(RefusalKind::StaleRequest, detail));
+        }
+        if created < self.fresh_from {
+            let detail = format!("made at {created}, before the node started at {}", self.fresh_from);
+            return Err(Refusal::new(RefusalKind::StaleRequest, detail));
+        }
+        Ok(())
+    }
+
+    /// Checks everything about a SETUP that can be known before its package is there.
+    pub(crate) fn check_setup(&self, key: &Key, setup: &Setup) -> Result<(), Refusal> {
+        let user = self.user_policy(&key.0)?;
+        if setup.ttl < TTL_MIN || setup.ttl > self.policy.ttl_max {
+            let (asked, longest) = (setup.ttl.as_secs_f64(), self.policy.ttl_max.as_secs());
+            let detail = format!("{asked} s asked for, {} to {longest} s granted", TTL_MIN.as_secs());
+            return Err(Refusal::new(RefusalKind::BadTtl, detail));
+        }
+        check_properties(&setup.properties, RefusalKind::BadRequest)?;
+        self.check_quota(key, user)?;
+        filters::check(user, &setup.filters)?;
+        check_dependencies(&self.policy, &setup.dependencies)?;
+        self.check_quarantine(key, setup)
+    }
+
+    /// Returns what the operator grants a user.
+    pub(crate) fn user_policy(&self, user: &UserId) -> Result<&UserPolicy, Refusal> {
+        let unknown = || Refusal::new(RefusalKind::UnknownUser, format!("no user `{user}` here"));
+        self.policy.users.get(user).ok_or_else(unknown)
+    }
+
+    fn check_quota(&self, key: &Key, user: &UserPolicy) -> Result<(), Refusal> {
+        let Some(tenant) = self.tenants.get(&key.0) else {
+            if self.tenants.len() >= CONTAINERS_MAX {
+                let detail = format!("the node has {CONTAINERS_MAX} containers");
+                return Err(Refusal::new(RefusalKind::QuotaExceeded, detail));
+            }
+            return check_modules(0, user);
+        };
+        let taken = |entry: &crate::state::Entry| entry.active.is_some() || entry.operation.is_some();
+        if tenant.modules.get(&key.1).is_some_and(taken) {
+            return Ok(());
+        }
+        check_modules(tenant.modules.values().filter(|entry| taken(entry)).count(), user)
+    }
+
+    fn check_quarantine(&self, key: &Key, setup: &Setup) -> Result<(), Refusal> {
+        let Some(left) = self.quarantine.remaining(self.now.instant, &key.0, setup.digest) else { return Ok(()) };
+        let detail = format!("{} failed too often, kept out for another {} s", setup.digest, left.as_secs() + 1);
+        Err(Refusal::new(RefusalKind::Quarantined, detail))
+    }
+}
+
+/// Checks a package against the SETUP that named it; returns the filters that the module gets.
+pub(crate) fn check_manifest(
+    policy: &NodePolicy,
+    user: &UserPolicy,
+    setup: &Setup,
+    manifest: &Manifest,
+) -> Result<Vec<Filter>, Refusal> {
+    let bad = |detail: String| Err(Refusal::new(RefusalKind::BadManifest, detail));
+    if manifest.manifest != MANIFEST_VERSION {
+        return bad(format!("manifest version {}, understood is {MANIFEST_VERSION}", manifest.manifest));
+    }
+    if manifest.module() != setup.module {
+        return bad(format!("the package is {}, the request names {}", manifest.module(), setup.module));
+    }
+    check_abi(policy, manifest.packet.abi)?;
+    check_dependencies(policy, &manifest.dependencies)?;
+    if manifest.limits.memory_bytes > user.module_limits.memory_bytes {
+        let (wanted, granted) = (manifest.limits.memory_bytes, user.module_limits.memory_bytes);
+        let detail = format!("the module wants {wanted} bytes of memory, the user's modules get {granted}");
+        return Err(Refusal::new(RefusalKind::MemoryLimit, detail));
+    }
+    check_properties(&merged_properties(manifest, &setup.properties), RefusalKind::BadManifest)?;
+    let filters = if setup.filters.is_empty() { &manifest.packet.filters } else { &setup.filters };
+    filters::check(user, filters)?;
+    Ok(filters::without_repetitions(filters))
+}
+
+/// Returns the manifest's properties with those of the SETUP over them.
+pub(crate) fn merged_properties(manifest: &Manifest, own: &BTreeMap<String, String>) -> BTreeMap<String, String> {
+    let mut merged = manifest.properties.clone();
+    merged.extend(own.clone());
+    merged
+}
+
+/// Returns what a module gets: what it asks for, as far as the operator grants it.
+pub(crate) fn clamp_limits(wanted: &ModuleLimits, granted: &ModuleLimits) -> ModuleLimits {
+    ModuleLimits {
+        memory_bytes: wanted.memory_bytes.min(granted.memory_bytes),
+        kv_entries: wanted.kv_entries.min(granted.kv_entries),
+        kv_bytes: wanted.kv_bytes.min(granted.kv_bytes),
+        timers: wanted.timers.min(granted.timers),
+        counters: wanted.counters.min(granted.counters),
+        call_ms: wanted.call_ms.min(granted.call_ms),
+    }
+}
+
+/// Returns whether a request tells only what everybody may know.
+fn is_harmless(body: &Body) -> bool {
+    match body {
+        Body::Probe(Probe { ask }) => ask.iter().all(|ask| match ask {
+            Ask::Nodes | Ask::Blocks | Ask::Load => true,
+            Ask::Modules | Ask::Policy => false,
+        }),
+        Body::Setup(_) | Body::Remove(_) => false,
+    }
+}
+
+fn check_signature(keys: &[PublicKey], accept_unsigned: bool, request: &Request) -> Result<(), Refusal> {
+    let Some(signature) = request.signature else {
+        let refusal = Refusal::new(RefusalKind::Unsigned, "the node takes only signed requests");
+        return if accept_unsigned { Ok(()) } else { Err(refusal) };
+    };
+    let signature = ed25519_dalek::Signature::from_bytes(&signature.0);
+    let signed_by = |key: &PublicKey| {
+        let key = VerifyingKey::from_bytes(&key.0);
+        key.is_ok_and(|key| key.verify_strict(&request.signed_bytes, &signature).is_ok())
+    };
+    let refusal = || Refusal::new(RefusalKind::BadSignature, format!("none of the user's {} keys fits", keys.len()));
+    if keys.iter().any(signed_by) { Ok(()) } else { Err(refusal()) }
+}
+
+fn check_modules(installed: usize, user: &UserPolicy) -> Result<(), Refusal> {
+    let granted = usize::try_from(user.modules_max).unwrap_or(usize::MAX).min(MODULES_PER_USER_MAX);
+    let refusal = || Refusal::new(RefusalKind::QuotaExceeded, format!("{installed} modules of at most {granted}"));
+    if installed < granted { Ok(()) } else { Err(refusal()) }
+}
+
+fn check_properties(properties: &BTreeMap<String, String>, kind: RefusalKind) -> Result<(), Refusal> {
+    if properties.len() > PROPERTIES_PER_MODULE_MAX {
+        let detail = format!("{} properties, at most {PROPERTIES_PER_MODULE_MAX}", properties.len());
+        return Err(Refusal::new(kind, detail));
+    }
+    match properties.iter().find(|(key, value)| key.len() + value.len() > PROPERTY_BYTES_MAX) {
+        None => Ok(()),
+        Some((key, _)) => {
+            let key: String = key.chars().take(40).collect();
+            Err(Refusal::new(kind, format!("property `{key}` is longer than {PROPERTY_BYTES_MAX} bytes")))
+        }
+    }
+}
+
+fn check_dependencies(policy: &NodePolicy, dependencies: &[Dependency]) -> Result<(), Refusal> {
+    let missing = |wanted: &&Dependency| policy.blocks.get(&wanted.block).is_none_or(|has| *has < wanted.version_min);
+    let Some(wanted) = dependencies.iter().find(missing) else { return Ok(()) };
+    let detail = match policy.blocks.get(&wanted.block) {
+        Some(version) => format!("`{wanted}` is needed, the node has version {version}"),
+        None => format!("`{wanted}` is needed, the node has none"),
+    };
+    Err(Refusal::new(RefusalKind::MissingDependency, detail))
+}
+
+/// Checks that the node speaks the module's packet ABI: the block `packet` names the newest one, older ones stay.
+fn check_abi(policy: &NodePolicy, abi: u32) -> Result<(), Refusal> {
+    let newest = policy.blocks.get("packet").copied().unwrap_or(0);
+    let refusal =
+        || Refusal::new(RefusalKind::AbiMismatch, format!("built for packet ABI {abi}, the node has {newest}"));
+    if (1..=newest).contains(&abi) { Ok(()) } else { Err(refusal()) }
+}

@@ -1,0 +1,89 @@
+// SPDX-License-Identifier: Apache-2.0
+//! What is due when: leases, restarts, and answers that are waited for.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use netserv_model::command::{JobId, ModuleSlot};
+use netserv_model::{Instant, UserId};
+
+use crate::state::Key;
+
+/// What a timer is for; there is at most one of each.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Timer {
+    /// A lease ends.
+    Lease(Key),
+    /// A module is to be started again, or leaves quarantine.
+    Restart(Key),
+    /// A container is to be started again.
+    RestartContainer(UserId),
+    /// A fetch should have been answered.
+    Fetch(JobId),
+    /// The start of a container should have been answered.
+    Start(UserId),
+    /// The load of a module should have been answered.
+    Load(UserId, ModuleSlot),
+}
+
+impl Timer {
+    fn reason(&self) -> &'static str {
+        match self {
+            Timer::Lease(_) => "lease",
+            Timer::Restart(_) => "module restart",
+            Timer::RestartContainer(_) => "container restart",
+            Timer::Fetch(_) => "fetch answer",
+            Timer::Start(_) => "container answer",
+            Timer::Load(..) => "load answer",
+        }
+    }
+}
+
+/// All timers, in order of time.
+#[derive(Debug, Default)]
+pub(crate) struct Timers {
+    at: BTreeMap<Timer, Instant>,
+    order: BTreeSet<(Instant, Timer)>,
+}
+
+impl Timers {
+    /// Sets a timer, in place of an earlier setting.
+    pub(crate) fn set(&mut self, timer: Timer, at: Instant) {
+        if let Some(old) = self.at.insert(timer.clone(), at) {
+            self.order.remove(&(old, timer.clone()));
+        }
+        self.order.insert((at, timer));
+    }
+
+    /// Puts a timer that runs off, unless it is late enough already.
+    pub(crate) fn set_not_before(&mut self, timer: Timer, at: Instant) {
+        if self.at.get(&timer).is_some_and(|set| *set < at) {
+            self.set(timer, at);
+        }
+    }
+
+    /// Stops a timer if it runs.
+    pub(crate) fn cancel(&mut self, timer: &Timer) {
+        if let Some(at) = self.at.remove(timer) {
+            self.order.remove(&(at, timer.clone()));
+        }
+    }
+
+    /// Takes the first timer that is due.
+    pub(crate) fn pop_due(&mut self, now: Instant) -> Option<Timer> {
+        let (_, timer) = self.order.first().filter(|(at, _)| *at <= now)?.clone();
+        self.cancel(&timer);
+        Some(timer)
+    }
+
+    /// Returns when the first timer is due, and why.
+    pub(crate) fn next(&self) -> Option<(Instant, &'static str)> {
+        self.order.first().map(|(at, timer)| (*at, timer.reason()))
+    }
+
+    /// Returns how many timers run.
+    #[cfg(test)]
+    pub(crate) fn len(&self) -> usize {
+        assert_eq!(self.at.len(), self.order.len());
+        self.at.len()
+    }
+}

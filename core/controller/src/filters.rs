@@ -1,0 +1,154 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Which filters a user may have.
+
+use ipnet::IpNet;
+use netserv_model::filter::{PortRange, Protocol};
+use netserv_model::limits::FILTERS_PER_MODULE_MAX;
+use netserv_model::policy::UserPolicy;
+use netserv_model::{Filter, Refusal, RefusalKind};
+
+/// Checks that there are not too many filters and that each stays inside what the user has proven.
+pub(crate) fn check(user: &UserPolicy, filters: &[Filter]) -> Result<(), Refusal> {
+    if filters.len() > FILTERS_PER_MODULE_MAX {
+        let detail = format!("{} filters, at most {FILTERS_PER_MODULE_MAX} for one module", filters.len());
+        return Err(Refusal::new(RefusalKind::QuotaExceeded, detail));
+    }
+    filters.iter().try_for_each(|filter| {
+        check_prefixes(user, filter)?;
+        check_ports(user, filter)
+    })
+}
+
+/// Returns whether two lists name the same filters, in whatever order.
+pub(crate) fn same(one: &[Filter], other: &[Filter]) -> bool {
+    let sorted = |filters: &[Filter]| {
+        let mut filters = filters.to_vec();
+        filters.sort_unstable();
+        filters.dedup();
+        filters
+    };
+    sorted(one) == sorted(other)
+}
+
+/// Returns the filters without repetitions, each at its first place.
+pub(crate) fn without_repetitions(filters: &[Filter]) -> Vec<Filter> {
+    let mut kept: Vec<Filter> = Vec::with_capacity(filters.len());
+    for filter in filters {
+        if !kept.contains(filter) {
+            kept.push(filter.clone());
+        }
+    }
+    kept
+}
+
+fn check_prefixes(user: &UserPolicy, filter: &Filter) -> Result<(), Refusal> {
+    let own = |net: Option<IpNet>| net.is_some_and(|net| user.prefixes.iter().any(|prefix| prefix.contains(&net)));
+    if own(filter.source()) || own(filter.destination()) {
+        return Ok(());
+    }
+    let detail = if filter.version().is_none() {
+        format!("filter `{filter}` names neither source nor destination, so it would see everybody's packets")
+    } else {
+        format!("neither end of filter `{filter}` lies in a prefix of the user")
+    };
+    Err(Refusal::new(RefusalKind::PrefixNotAllowed, detail))
+}
+
+fn check_ports(user: &UserPolicy, filter: &Filter) -> Result<(), Refusal> {
+    if user.ports.is_empty() {
+        return Ok(());
+    }
+    let covered = |ports: Option<PortRange>| covers(&user.ports, ports.unwrap_or(PortRange::ALL));
+    let allowed = match filter.protocol() {
+        Protocol::Any => false,
+        Protocol::Tcp | Protocol::Udp => covered(filter.destination_ports()) || covered(filter.source_ports()),
+        Protocol::Icmp => true,
+    };
+    let detail = || format!("filter `{filter}` reaches beyond the user's ports {}", list(&user.ports));
+    if allowed { Ok(()) } else { Err(Refusal::new(RefusalKind::PortNotAllowed, detail())) }
+}
+
+/// Returns whether the ranges together hold every port of `wanted`.
+fn covers(allowed: &[PortRange], wanted: PortRange) -> bool {
+    let mut allowed = allowed.to_vec();
+    allowed.sort_unstable();
+    let mut next = u32::from(wanted.first());
+    for range in allowed {
+        if u32::from(range.first()) <= next {
+            next = next.max(u32::from(range.last()) + 1);
+        }
+    }
+    next > u32::from(wanted.last())
+}
+
+fn list(ports: &[PortRange]) -> String {
+    ports.iter().map(PortRange::to_string).collect::<Vec<_>>().join(", ")
+}
+
+#[cfg(test)]
+mod tests {
+    use netserv_model::manifest::ModuleLimits;
+    use netserv_model::policy::ContainerLimits;
+
+    use super::*;
+
+    #[test]
+    fn one_end_must_be_the_users_own() {
+        for ok in
+            ["udp dst 10.2.0.0/24 port 5060", "src 10.2.3.4", "src 192.0.2.1 dst 10.2.0.0/16", "dst 2001:db8:1::/48"]
+        {
+            assert_eq!(verdict(&[], &[ok]), None, "{ok}");
+        }
+        for bad in
+            ["ip", "udp port 5060", "dst 10.0.0.0/8", "dst 10.3.0.0/24", "src 192.0.2.1", "dst ::/0", "dst 0.0.0.0/0"]
+        {
+            assert_eq!(verdict(&[], &[bad]), Some(RefusalKind::PrefixNotAllowed), "{bad}");
+        }
+    }
+
+    #[test]
+    fn every_filter_is_checked() {
+        let kind = verdict(&[], &["dst 10.2.0.1", "dst 10.9.0.1"]);
+        assert_eq!(kind, Some(RefusalKind::PrefixNotAllowed));
+    }
+
+    #[test]
+    fn ports_must_be_covered_when_they_are_limited() {
+        let ports = ["5060-5061", "5062", "8000-8100"];
+        for ok in ["udp dst 10.2.0.1 port 5060-5062", "tcp dst 10.2.0.1 sport 8010", "icmp dst 10.2.0.1"] {
+            assert_eq!(verdict(&ports, &[ok]), None, "{ok}");
+        }
+        for bad in [
+            "dst 10.2.0.1",
+            "udp dst 10.2.0.1",
+            "udp dst 10.2.0.1 port 5060-5063",
+            "udp dst 10.2.0.1 port 5059-5060",
+            "tcp dst 10.2.0.1 port 5060-8000",
+            "tcp dst 10.2.0.1 port 65535",
+        ] {
+            assert_eq!(verdict(&ports, &[bad]), Some(RefusalKind::PortNotAllowed), "{bad}");
+        }
+        assert_eq!(verdict(&["0-65535"], &["udp dst 10.2.0.1"]), None);
+    }
+
+    #[test]
+    fn the_number_of_filters_is_bounded() {
+        let filters: Vec<String> = (0..=FILTERS_PER_MODULE_MAX).map(|n| format!("dst 10.2.0.{n}")).collect();
+        let filters: Vec<&str> = filters.iter().map(String::as_str).collect();
+        assert_eq!(verdict(&[], &filters[1..]), None);
+        assert_eq!(verdict(&[], &filters), Some(RefusalKind::QuotaExceeded));
+    }
+
+    fn verdict(ports: &[&str], filters: &[&str]) -> Option<RefusalKind> {
+        let user = UserPolicy {
+            keys: Vec::new(),
+            prefixes: vec!["10.2.0.0/16".parse().unwrap(), "2001:db8::/32".parse().unwrap()],
+            ports: ports.iter().map(|range| range.parse().unwrap()).collect(),
+            modules_max: 1,
+            module_limits: ModuleLimits::default(),
+            container: ContainerLimits::default(),
+        };
+        let filters: Vec<Filter> = filters.iter().map(|filter| filter.parse().unwrap()).collect();
+        check(&user, &filters).err().map(|refusal| refusal.kind)
+    }
+}

@@ -1,0 +1,447 @@
+// SPDX-License-Identifier: Apache-2.0
+//! The life of a module: from its SETUP over fetch, load and filters to its end.
+
+use std::mem;
+
+use netserv_model::command::{Command, FilterId, InstalledRecord, JobId, Load, ModuleSlot};
+use netserv_model::limits::REQUESTS_PENDING_MAX;
+use netserv_model::manifest::Manifest;
+use netserv_model::request::{Outcome, Setup};
+use netserv_model::verdict::FailureMode;
+use netserv_model::{Digest, Refusal, RefusalKind, SessionId, UserId};
+
+use crate::Controller;
+use crate::admission::{check_manifest, clamp_limits, merged_properties};
+use crate::expiry::Timer;
+use crate::limits::{FETCH_ANSWER_TIME_MAX, LOAD_ANSWER_TIME_MAX};
+use crate::report::not_installed;
+use crate::state::{
+    Active, Backoff, Candidate, Entry, Key, Operation, Place, Role, Rule, Run, Stage, Task, Ticket, Waiter,
+};
+
+impl Controller {
+    /// Takes a request for a module; it waits for those before it.
+    pub(crate) fn enqueue(&mut self, key: Key, waiter: Waiter) {
+        if self.in_flight > REQUESTS_PENDING_MAX {
+            let detail = format!("the node works on {REQUESTS_PENDING_MAX} requests");
+            return self.refuse(waiter.ticket, Refusal::new(RefusalKind::QuotaExceeded, detail));
+        }
+        self.entry_or_new(&key).waiting.push_back(waiter);
+        self.advance(&key);
+    }
+
+    /// Goes on with a module's requests unless one is under way, and drops what nobody needs any more.
+    pub(crate) fn advance(&mut self, key: &Key) {
+        while let Some(Waiter { ticket, session, task }) = self.next_waiter(key) {
+            match task {
+                Task::Setup(setup) => self.begin_setup(key, ticket, session, setup),
+                Task::Remove => self.remove(key, ticket),
+            }
+        }
+        self.expire_if_due(key);
+        self.sweep(key);
+    }
+
+    /// A package is there.
+    pub(crate) fn fetched(&mut self, job: JobId, manifest: Manifest) {
+        let Some(key) = self.end_job(job) else { return };
+        if let Some(Stage::Fetching(wanted)) = self.stage(&key)
+            && *wanted == job
+        {
+            return self.operation_fetched(&key, manifest);
+        }
+        self.active_fetched(&key, job, manifest);
+    }
+
+    /// A package could not be had.
+    pub(crate) fn fetch_failed(&mut self, job: JobId, refusal: &Refusal) {
+        let Some(key) = self.end_job(job) else { return };
+        if let Some(Stage::Fetching(wanted)) = self.stage(&key)
+            && *wanted == job
+        {
+            return self.fail_operation(&key, refusal.clone());
+        }
+        self.active_not_fetched(&key, job, refusal);
+    }
+
+    /// A module runs.
+    pub(crate) fn loaded(&mut self, user: &UserId, slot: ModuleSlot) {
+        let Some(place) = self.end_load(user, slot) else { return };
+        let key = (user.clone(), place.module);
+        match place.role {
+            Role::Leaving => self.free_place(user, slot),
+            Role::Candidate => self.settle(&key),
+            Role::Active => self.run(&key, slot),
+        }
+    }
+
+    /// A module could not be loaded, or trapped.
+    pub(crate) fn module_failed(&mut self, user: &UserId, slot: ModuleSlot, refusal: Refusal) {
+        let Some(place) = self.end_load(user, slot) else { return };
+        let key = (user.clone(), place.module);
+        match place.role {
+            Role::Leaving => self.free_place(user, slot),
+            Role::Candidate => {
+                self.free_place(user, slot);
+                self.forget_candidate_slot(&key);
+                self.fail_operation(&key, refusal);
+            }
+            Role::Active => self.fail_active(&key, refusal),
+        }
+    }
+
+    /// A filter rule could not be installed.
+    pub(crate) fn filter_failed(&mut self, id: FilterId, refusal: Refusal) {
+        let Some(key) = self.rules.remove(&id) else {
+            self.counters.stray_events += 1;
+            return;
+        };
+        if let Some(Operation { stage: Stage::Settling(candidate), .. }) = self.operation(&key)
+            && forget_rule(&mut candidate.rules, id)
+        {
+            return self.fail_operation(&key, refusal);
+        }
+        if let Some(active) = self.active(&key) {
+            forget_rule(&mut active.rules, id);
+        }
+        self.fail_filter(&key, refusal);
+    }
+
+    /// Puts a loaded and filtered module in force: the one before it goes, and the request is answered.
+    pub(crate) fn finish(&mut self, key: &Key) {
+        let Some(entry) = self.entry(key) else { return };
+        let settling = entry.operation.take_if(|operation| matches!(operation.stage, Stage::Settling(_)));
+        let Some(Operation { ticket, session, setup, stage: Stage::Settling(candidate) }) = settling else { return };
+        let old = entry.active.take();
+        let lease_s = setup.ttl.as_secs();
+        let outcome = if old.is_some() { Outcome::Replaced { lease_s } } else { Outcome::Installed { lease_s } };
+        if let Some(old) = old {
+            self.retire(key, old);
+        }
+        let active = self.activate(key, session, setup, candidate);
+        self.commands.push_back(Command::Store(active.record.clone()));
+        self.timers.set(Timer::Lease(key.clone()), active.lease_end);
+        self.entry_or_new(key).active = Some(active);
+        self.answer(ticket, outcome);
+        self.advance(key);
+    }
+
+    /// Ends the operation under way without a trace of it, and answers with why.
+    pub(crate) fn fail_operation(&mut self, key: &Key, refusal: Refusal) {
+        let Some(operation) = self.entry(key).and_then(|entry| entry.operation.take()) else { return };
+        match operation.stage {
+            Stage::Fetching(job) => self.drop_job(job),
+            Stage::Waiting(candidate) => self.drop_module(key, candidate.rules, candidate.slot, None),
+            Stage::Loading(candidate) => self.drop_module(key, candidate.rules, candidate.slot, Some(Run::Loading)),
+            Stage::Settling(candidate) => self.drop_module(key, candidate.rules, candidate.slot, Some(Run::Running)),
+        }
+        self.sweep(key);
+        self.refuse(operation.ticket, refusal);
+        self.advance(key);
+    }
+
+    /// Takes an installed module away, for good.
+    pub(crate) fn uninstall(&mut self, key: &Key) -> bool {
+        let Some(active) = self.entry(key).and_then(|entry| entry.active.take()) else { return false };
+        self.retire(key, active);
+        self.commands.push_back(Command::Forget { user: key.0.clone(), module: key.1.clone() });
+        true
+    }
+
+    /// Asks for a package.
+    pub(crate) fn fetch(&mut self, key: &Key, url: String, digest: Digest) -> JobId {
+        let job = JobId(self.next_job);
+        self.next_job += 1;
+        self.jobs.insert(job, key.clone());
+        self.timers.set(Timer::Fetch(job), self.now.instant + FETCH_ANSWER_TIME_MAX);
+        let keys = self.policy.users.get(&key.0).map(|user| user.keys.clone()).unwrap_or_default();
+        self.commands.push_back(Command::Fetch { job, url, digest, keys });
+        job
+    }
+
+    /// Asks the container to load a module.
+    pub(crate) fn load_into(&mut self, key: &Key, slot: ModuleSlot, setup: LoadWhat<'_>) {
+        let granted = self.policy.users.get(&key.0).map(|user| user.module_limits).unwrap_or_default();
+        let load = Load {
+            user: key.0.clone(),
+            slot,
+            module: setup.manifest.module(),
+            digest: setup.digest,
+            properties: merged_properties(setup.manifest, setup.properties),
+            limits: clamp_limits(&setup.manifest.limits, &granted),
+            state_schema: setup.manifest.state_schema,
+        };
+        self.timers.set(Timer::Load(key.0.clone(), slot), self.now.instant + LOAD_ANSWER_TIME_MAX);
+        self.commands.push_back(Command::Load(load));
+    }
+
+    /// Drops what an entry no longer needs: itself, then its container.
+    pub(crate) fn sweep(&mut self, key: &Key) {
+        let Some(tenant) = self.tenants.get_mut(&key.0) else { return };
+        if tenant.modules.get(&key.1).is_some_and(Entry::is_empty) {
+            tenant.modules.remove(&key.1);
+        }
+        if tenant.modules.is_empty() {
+            self.release_container(&key.0);
+        }
+    }
+
+    /// Returns an installed module.
+    pub(crate) fn active(&mut self, key: &Key) -> Option<&mut Active> {
+        self.entry(key)?.active.as_mut()
+    }
+
+    /// Returns the SETUP under way for a module.
+    pub(crate) fn operation(&mut self, key: &Key) -> Option<&mut Operation> {
+        self.entry(key)?.operation.as_mut()
+    }
+
+    pub(crate) fn entry(&mut self, key: &Key) -> Option<&mut Entry> {
+        self.tenants.get_mut(&key.0)?.modules.get_mut(&key.1)
+    }
+
+    pub(crate) fn entry_or_new(&mut self, key: &Key) -> &mut Entry {
+        self.tenants.entry(key.0.clone()).or_default().modules.entry(key.1.clone()).or_default()
+    }
+
+    fn next_waiter(&mut self, key: &Key) -> Option<Waiter> {
+        let entry = self.entry(key)?;
+        if entry.operation.is_some() { None } else { entry.waiting.pop_front() }
+    }
+
+    fn stage(&self, key: &Key) -> Option<&Stage> {
+        let entry = self.tenants.get(&key.0)?.modules.get(&key.1)?;
+        entry.operation.as_ref().map(|operation| &operation.stage)
+    }
+
+    fn begin_setup(&mut self, key: &Key, ticket: Ticket, session: SessionId, setup: Setup) {
+        if let Err(refusal) = self.check_setup(key, &setup) {
+            return self.refuse(ticket, refusal);
+        }
+        let active = self.active(key);
+        if active.as_ref().is_some_and(|active| active.is_what(&setup)) {
+            return self.refresh(key, ticket, session, &setup);
+        }
+        let same_code = active.filter(|active| active.record.digest == setup.digest);
+        if let Some(manifest) = same_code.and_then(|active| active.manifest.clone()) {
+            self.try_candidate(key, ticket, session, setup, manifest);
+        } else {
+            let job = self.fetch(key, setup.url.clone(), setup.digest);
+            let stage = Stage::Fetching(job);
+            self.entry_or_new(key).operation = Some(Operation { ticket, session, setup, stage });
+        }
+    }
+
+    fn refresh(&mut self, key: &Key, ticket: Ticket, session: SessionId, setup: &Setup) {
+        let now = self.now;
+        let active = self.active(key).expect("only what is installed is refreshed");
+        active.lease_end = now.instant + setup.ttl;
+        active.record.lease_until = now.wall + setup.ttl;
+        active.record.session = session;
+        active.record.url.clone_from(&setup.url);
+        let (lease_end, record) = (active.lease_end, active.record.clone());
+        self.timers.set(Timer::Lease(key.clone()), lease_end);
+        self.commands.push_back(Command::Store(record));
+        self.answer(ticket, Outcome::Refreshed { lease_s: setup.ttl.as_secs() });
+    }
+
+    fn remove(&mut self, key: &Key, ticket: Ticket) {
+        if !self.uninstall(key) {
+            return self.refuse(ticket, not_installed(key));
+        }
+        self.sweep(key);
+        self.answer(ticket, Outcome::Removed);
+    }
+
+    fn operation_fetched(&mut self, key: &Key, manifest: Manifest) {
+        let Some(operation) = self.entry(key).and_then(|entry| entry.operation.take()) else { return };
+        let Operation { ticket, session, setup, stage: _ } = operation;
+        self.try_candidate(key, ticket, session, setup, manifest);
+        self.advance(key);
+    }
+
+    fn try_candidate(&mut self, key: &Key, ticket: Ticket, session: SessionId, setup: Setup, manifest: Manifest) {
+        let user = self.user_policy(&key.0);
+        let checked = user.and_then(|user| check_manifest(&self.policy, user, &setup, &manifest));
+        let filters = match checked {
+            Ok(filters) => filters,
+            Err(refusal) => {
+                self.sweep(key);
+                return self.refuse(ticket, refusal);
+            }
+        };
+        let rules = filters.into_iter().map(|filter| Rule { filter, id: None }).collect();
+        let stage = Stage::Waiting(Candidate { manifest, rules, slot: None });
+        self.entry_or_new(key).operation = Some(Operation { ticket, session, setup, stage });
+        self.pump(&key.0);
+    }
+
+    /// Installs the filters of a module that has just been loaded.
+    fn settle(&mut self, key: &Key) {
+        let Some(mut operation) = self.entry(key).and_then(|entry| entry.operation.take()) else { return };
+        operation.stage = match operation.stage {
+            Stage::Loading(mut candidate) => {
+                let slot = candidate.slot.expect("a module is loaded into a place");
+                let on_failure = candidate.manifest.packet.on_failure;
+                candidate.rules = self.install_rules(key, slot, on_failure, candidate.rules);
+                self.settling.push_back(key.clone());
+                Stage::Settling(candidate)
+            }
+            other @ (Stage::Fetching(_) | Stage::Waiting(_) | Stage::Settling(_)) => other,
+        };
+        self.entry_or_new(key).operation = Some(operation);
+    }
+
+    /// Takes note that an installed module runs again, and installs the filters that it has not yet.
+    fn run(&mut self, key: &Key, slot: ModuleSlot) {
+        let Some(active) = self.active(key) else { return };
+        if active.run != Run::Loading {
+            // It failed before this answer was given, so the container must not keep it.
+            let down = active.run != Run::Running;
+            self.counters.stray_events += 1;
+            if down {
+                self.commands.push_back(Command::Unload { user: key.0.clone(), slot });
+            }
+            return;
+        }
+        active.run = Run::Running;
+        let on_failure = active.manifest.as_ref().map(|manifest| manifest.packet.on_failure).unwrap_or_default();
+        let rules = mem::take(&mut active.rules);
+        let rules = self.install_rules(key, slot, on_failure, rules);
+        if let Some(active) = self.active(key) {
+            active.rules = rules;
+        }
+    }
+
+    fn install_rules(&mut self, key: &Key, slot: ModuleSlot, mode: FailureMode, mut rules: Vec<Rule>) -> Vec<Rule> {
+        for rule in rules.iter_mut().filter(|rule| rule.id.is_none()) {
+            let id = FilterId(self.next_rule);
+            self.next_rule += 1;
+            rule.id = Some(id);
+            self.rules.insert(id, key.clone());
+            let (user, filter) = (key.0.clone(), rule.filter.clone());
+            self.commands.push_back(Command::InstallFilter { id, user, slot, filter, on_failure: mode });
+        }
+        rules
+    }
+
+    fn activate(&mut self, key: &Key, session: SessionId, setup: Setup, candidate: Candidate) -> Active {
+        if let Some(tenant) = self.tenants.get_mut(&key.0)
+            && let Some(slot) = candidate.slot
+            && let Some(place) = tenant.container.places.get_mut(&slot)
+        {
+            place.role = Role::Active;
+        }
+        let record = InstalledRecord {
+            user: key.0.clone(),
+            module: setup.module,
+            url: setup.url,
+            digest: setup.digest,
+            session,
+            filters: candidate.rules.iter().map(|rule| rule.filter.clone()).collect(),
+            properties: setup.properties,
+            lease_until: self.now.wall + setup.ttl,
+            order: self.next_order,
+        };
+        self.next_order += 1;
+        Active {
+            record,
+            lease_end: self.now.instant + setup.ttl,
+            manifest: Some(candidate.manifest),
+            rules: candidate.rules,
+            slot: candidate.slot,
+            run: Run::Running,
+            backoff: Backoff::default(),
+            restarts: 0,
+            last_failure: None,
+        }
+    }
+
+    /// Removes everything that an installed module has outside of its entry.
+    fn retire(&mut self, key: &Key, active: Active) {
+        self.timers.cancel(&Timer::Lease(key.clone()));
+        self.timers.cancel(&Timer::Restart(key.clone()));
+        if let Run::Fetching(job) = active.run {
+            self.drop_job(job);
+        }
+        self.drop_module(key, active.rules, active.slot, Some(active.run).filter(|run| run.in_container()));
+    }
+
+    fn drop_module(&mut self, key: &Key, rules: Vec<Rule>, slot: Option<ModuleSlot>, run: Option<Run>) {
+        for id in rules.into_iter().filter_map(|rule| rule.id) {
+            self.rules.remove(&id);
+            self.commands.push_back(Command::RemoveFilter { id });
+        }
+        let Some(slot) = slot else { return };
+        if run.is_some() {
+            self.commands.push_back(Command::Unload { user: key.0.clone(), slot });
+        }
+        if run == Some(Run::Loading) {
+            self.leave_place(&key.0, slot);
+        } else {
+            self.free_place(&key.0, slot);
+        }
+    }
+
+    fn leave_place(&mut self, user: &UserId, slot: ModuleSlot) {
+        if let Some(tenant) = self.tenants.get_mut(user)
+            && let Some(place) = tenant.container.places.get_mut(&slot)
+        {
+            place.role = Role::Leaving;
+        }
+    }
+
+    fn free_place(&mut self, user: &UserId, slot: ModuleSlot) {
+        if let Some(tenant) = self.tenants.get_mut(user) {
+            tenant.container.places.remove(&slot);
+        }
+    }
+
+    fn forget_candidate_slot(&mut self, key: &Key) {
+        let Some(operation) = self.operation(key) else { return };
+        if let Stage::Loading(candidate) | Stage::Settling(candidate) = &mut operation.stage {
+            candidate.slot = None;
+        }
+    }
+
+    /// Takes note of the answer to a load, or of later news of it; returns who has the place.
+    fn end_load(&mut self, user: &UserId, slot: ModuleSlot) -> Option<Place> {
+        self.timers.cancel(&Timer::Load(user.clone(), slot));
+        let place = self.tenants.get(user).and_then(|tenant| tenant.container.places.get(&slot)).cloned();
+        if place.is_none() {
+            self.counters.stray_events += 1;
+        }
+        place
+    }
+
+    fn end_job(&mut self, job: JobId) -> Option<Key> {
+        self.timers.cancel(&Timer::Fetch(job));
+        let key = self.jobs.remove(&job);
+        if key.is_none() {
+            self.counters.stray_events += 1;
+        }
+        key
+    }
+
+    fn drop_job(&mut self, job: JobId) {
+        self.timers.cancel(&Timer::Fetch(job));
+        self.jobs.remove(&job);
+    }
+}
+
+/// What to load, apart from where.
+pub(crate) struct LoadWhat<'a> {
+    pub(crate) digest: Digest,
+    pub(crate) manifest: &'a Manifest,
+    pub(crate) properties: &'a std::collections::BTreeMap<String, String>,
+}
+
+fn forget_rule(rules: &mut [Rule], id: FilterId) -> bool {
+    match rules.iter_mut().find(|rule| rule.id == Some(id)) {
+        Some(rule) => {
+            rule.id = None;
+            true
+        }
+        None => false,
+    }
+}

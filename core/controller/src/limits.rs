@@ -1,0 +1,29 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Bounds of the controller's own; those that others share are in `netserv_model::limits`.
+
+use std::time::Duration;
+
+use netserv_model::limits;
+
+/// Modules that one user may have installed: a container's places less one, which a replacement needs beside the old.
+pub const MODULES_PER_USER_MAX: usize = limits::MODULES_PER_CONTAINER_MAX - 1;
+
+/// Failures within [`FAILURE_WINDOW`] that put a module into quarantine.
+pub const FAILURES_MAX: usize = 5;
+/// How long a failure counts.
+pub const FAILURE_WINDOW: Duration = Duration::from_secs(60);
+/// The wait before the second restart; the first is at once, each further one waits twice as long.
+pub const BACKOFF_MIN: Duration = Duration::from_millis(100);
+/// The longest wait before a restart.
+pub const BACKOFF_MAX: Duration = Duration::from_secs(30);
+/// How long a module stays in quarantine.
+pub const QUARANTINE_TIME: Duration = Duration::from_secs(600);
+/// Digests remembered as quarantined; over it, the one that would leave first is let go.
+pub const QUARANTINED_MAX: usize = 4096;
+
+/// How long a fetch may stay unanswered, with checking and compiling.
+pub const FETCH_ANSWER_TIME_MAX: Duration = Duration::from_secs(60);
+/// How long the start of a container may stay unanswered.
+pub const START_ANSWER_TIME_MAX: Duration = Duration::from_secs(10);
+/// How long the load of a module may stay unanswered.
+pub const LOAD_ANSWER_TIME_MAX: Duration = Duration::from_secs(10);

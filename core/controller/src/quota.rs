@@ -1,0 +1,146 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Bounded memory of what was seen: nonces against replay, digests in quarantine.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::time::Duration;
+
+use netserv_model::limits::NONCES_PER_USER_MAX;
+use netserv_model::{Digest, Instant, Nonce, Refusal, RefusalKind, UnixTime, UserId};
+
+use crate::limits::QUARANTINED_MAX;
+
+/// The nonces of each user, as long as the request that carried them could be taken once more.
+#[derive(Debug, Default)]
+pub(crate) struct Nonces {
+    users: BTreeMap<UserId, UserNonces>,
+}
+
+#[derive(Debug, Default)]
+struct UserNonces {
+    seen: BTreeSet<Nonce>,
+    leaving: BTreeSet<(UnixTime, Nonce)>,
+}
+
+impl Nonces {
+    /// Remembers a nonce until its request is stale.
+    ///
+    /// # Errors
+    /// The nonce was seen before, or the user has used too many of late.
+    pub(crate) fn take(
+        &mut self,
+        user: &UserId,
+        nonce: Nonce,
+        created: UnixTime,
+        skew: Duration,
+        wall: UnixTime,
+    ) -> Result<(), Refusal> {
+        let nonces = self.users.entry(user.clone()).or_default();
+        while let Some(&(until, old)) = nonces.leaving.first().filter(|(until, _)| *until < wall) {
+            nonces.leaving.remove(&(until, old));
+            nonces.seen.remove(&old);
+        }
+        if nonces.seen.contains(&nonce) {
+            return Err(Refusal::new(RefusalKind::Replayed, format!("nonce {nonce} was used before")));
+        }
+        if nonces.seen.len() >= NONCES_PER_USER_MAX {
+            let detail = format!("{NONCES_PER_USER_MAX} requests within {} s", skew.as_secs());
+            return Err(Refusal::new(RefusalKind::QuotaExceeded, detail));
+        }
+        nonces.seen.insert(nonce);
+        nonces.leaving.insert((created + skew, nonce));
+        Ok(())
+    }
+
+    /// Forgets users that are no longer known.
+    pub(crate) fn retain(&mut self, known: impl Fn(&UserId) -> bool) {
+        self.users.retain(|user, _| known(user));
+    }
+}
+
+/// Which code failed too often, and until when it is kept out.
+#[derive(Debug, Default)]
+pub(crate) struct Quarantine {
+    until: BTreeMap<(UserId, Digest), Instant>,
+}
+
+impl Quarantine {
+    /// Keeps a user's package out until then.
+    pub(crate) fn insert(&mut self, now: Instant, user: UserId, digest: Digest, until: Instant) {
+        self.until.retain(|_, until| *until > now);
+        if self.until.len() >= QUARANTINED_MAX {
+            let first = self.until.iter().min_by_key(|(_, until)| **until).map(|(key, _)| key.clone());
+            self.until.remove(&first.expect("a full table has a first entry"));
+        }
+        self.until.insert((user, digest), until);
+    }
+
+    /// Returns how much longer a user's package is kept out.
+    pub(crate) fn remaining(&self, now: Instant, user: &UserId, digest: Digest) -> Option<Duration> {
+        let until = self.until.get(&(user.clone(), digest))?;
+        Some(until.since(now)).filter(|left| !left.is_zero())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const SKEW: Duration = Duration::from_secs(300);
+
+    #[test]
+    fn a_nonce_works_once_and_leaves_with_the_window() {
+        let (mut nonces, created) = (Nonces::default(), UnixTime::from_secs(1000));
+        let mut take = |wall: u64| nonces.take(&user("jane"), nonce(1), created, SKEW, UnixTime::from_secs(wall));
+        assert_eq!(take(1000), Ok(()));
+        assert_eq!(take(1300).unwrap_err().kind, RefusalKind::Replayed);
+        assert_eq!(take(1301), Ok(()));
+    }
+
+    #[test]
+    fn users_do_not_share_nonces() {
+        let (mut nonces, at) = (Nonces::default(), UnixTime::from_secs(1000));
+        assert_eq!(nonces.take(&user("jane"), nonce(1), at, SKEW, at), Ok(()));
+        assert_eq!(nonces.take(&user("john"), nonce(1), at, SKEW, at), Ok(()));
+    }
+
+    #[test]
+    fn nonces_of_one_user_are_bounded() {
+        let (mut nonces, at) = (Nonces::default(), UnixTime::from_secs(1000));
+        for n in 0..NONCES_PER_USER_MAX {
+            assert_eq!(nonces.take(&user("jane"), nonce(n), at, SKEW, at), Ok(()));
+        }
+        let over = nonce(NONCES_PER_USER_MAX);
+        let refusal = nonces.take(&user("jane"), over, at, SKEW, at).unwrap_err();
+        assert_eq!(refusal.kind, RefusalKind::QuotaExceeded);
+        let later = UnixTime::from_secs(1301);
+        assert_eq!(nonces.take(&user("jane"), over, later, SKEW, later), Ok(()));
+        assert_eq!(nonces.users[&user("jane")].seen.len(), 1);
+    }
+
+    #[test]
+    fn the_quarantine_is_bounded_and_lets_the_first_go() {
+        let (mut quarantine, now) = (Quarantine::default(), Instant::from_millis(0));
+        for n in 0..=QUARANTINED_MAX {
+            let until = Instant::from_millis(1000 + u64::try_from(n).unwrap());
+            quarantine.insert(now, user("jane"), digest(n), until);
+        }
+        assert_eq!(quarantine.until.len(), QUARANTINED_MAX);
+        assert_eq!(quarantine.remaining(now, &user("jane"), digest(0)), None);
+        assert_eq!(quarantine.remaining(now, &user("jane"), digest(1)), Some(Duration::from_millis(1001)));
+        assert_eq!(quarantine.remaining(Instant::from_millis(1001), &user("jane"), digest(1)), None);
+    }
+
+    fn user(name: &str) -> UserId {
+        name.parse().unwrap()
+    }
+
+    fn nonce(n: usize) -> Nonce {
+        Nonce(u128::try_from(n).unwrap().to_be_bytes())
+    }
+
+    fn digest(n: usize) -> Digest {
+        let mut bytes = [0; 32];
+        bytes[..8].copy_from_slice(&u64::try_from(n).unwrap().to_be_bytes());
+        Digest(bytes)
+    }
+}

@@ -1,0 +1,149 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Answers: what a request is told.
+
+use std::collections::BTreeMap;
+use std::net::{IpAddr, Ipv4Addr};
+
+use netserv_model::command::Command;
+use netserv_model::request::{
+    Ask, Dependency, ModuleState, ModuleStatus, NodeReport, Outcome, PacketCounts, PolicyReport, Probe,
+};
+use netserv_model::{Instant, Refusal, RefusalKind, UserId};
+
+use crate::Controller;
+use crate::state::{Active, Entry, Key, Operation, Stage, Task, Tenant, Ticket};
+
+impl Controller {
+    /// Answers a request.
+    pub(crate) fn answer(&mut self, ticket: Ticket, outcome: Outcome) {
+        let report = self.report(&ticket, outcome);
+        self.send(ticket, report);
+    }
+
+    /// Answers a request with a refusal.
+    pub(crate) fn refuse(&mut self, ticket: Ticket, refusal: Refusal) {
+        self.answer(ticket, Outcome::Refused(refusal));
+    }
+
+    /// Answers a PROBE with what it asks for, as far as its user has proven to be one.
+    pub(crate) fn answer_probe(&mut self, ticket: Ticket, user: Option<&UserId>, probe: &Probe) {
+        let mut report = self.report(&ticket, Outcome::Probed);
+        for ask in &probe.ask {
+            match ask {
+                Ask::Nodes => {}
+                Ask::Blocks => report.blocks = self.blocks(),
+                Ask::Load => report.load = Some(self.load()),
+                Ask::Modules => report.modules = user.map(|user| self.modules_of(user)).unwrap_or_default(),
+                Ask::Policy => report.policy = user.and_then(|user| self.policy_of(user)),
+            }
+        }
+        self.send(ticket, report);
+    }
+
+    /// Answers what would be done; everything that can be checked without effect is checked.
+    pub(crate) fn answer_dry_run(&mut self, key: &Key, ticket: Ticket, task: &Task) {
+        let entry = self.tenants.get(&key.0).and_then(|tenant| tenant.modules.get(&key.1));
+        let active = entry.and_then(|entry| entry.active.as_ref());
+        let action = match (task, active) {
+            (Task::Setup(_), None) => "install",
+            (Task::Setup(setup), Some(active)) if active.is_what(setup) => "refresh",
+            (Task::Setup(_), Some(_)) => "replace",
+            (Task::Remove, Some(_)) => "remove",
+            (Task::Remove, None) => return self.refuse(ticket, not_installed(key)),
+        };
+        self.answer(ticket, Outcome::WouldDo { action: action.to_owned() });
+    }
+
+    fn report(&self, ticket: &Ticket, outcome: Outcome) -> NodeReport {
+        let took = self.now.instant.since(ticket.received);
+        NodeReport {
+            node: self.policy.node.clone(),
+            address: IpAddr::V4(Ipv4Addr::UNSPECIFIED),
+            outcome,
+            took_us: u64::try_from(took.as_micros()).unwrap_or(u64::MAX),
+            load: None,
+            modules: Vec::new(),
+            blocks: Vec::new(),
+            policy: None,
+        }
+    }
+
+    fn send(&mut self, ticket: Ticket, report: NodeReport) {
+        let Ticket { request, method, received: _ } = ticket;
+        self.in_flight -= 1;
+        self.counters.answered(method, &report.outcome);
+        self.commands.push_back(Command::Answer { request, report: Box::new(report) });
+    }
+
+    fn blocks(&self) -> Vec<Dependency> {
+        let block = |(block, version): (&String, &u32)| Dependency { block: block.clone(), version_min: *version };
+        self.policy.blocks.iter().map(block).collect()
+    }
+
+    fn modules_of(&self, user: &UserId) -> Vec<ModuleStatus> {
+        let tenant = self.tenants.get(user);
+        tenant.map(|tenant| modules_of(user, tenant, self.now.instant)).unwrap_or_default()
+    }
+
+    fn policy_of(&self, user: &UserId) -> Option<PolicyReport> {
+        let policy = self.policy.users.get(user)?;
+        Some(PolicyReport {
+            prefixes: policy.prefixes.iter().map(ToString::to_string).collect(),
+            ports: policy.ports.iter().map(ToString::to_string).collect(),
+            ttl_s_max: self.policy.ttl_max.as_secs(),
+            modules_max: policy.modules_max,
+            memory_bytes_max: policy.module_limits.memory_bytes,
+        })
+    }
+}
+
+/// Says that there is nothing to remove.
+pub(crate) fn not_installed(key: &Key) -> Refusal {
+    Refusal::new(RefusalKind::NotInstalled, format!("no module {} of user `{}`", key.1, key.0))
+}
+
+/// Returns what is installed for a user in install order, then what is being installed.
+pub(crate) fn modules_of(user: &UserId, tenant: &Tenant, now: Instant) -> Vec<ModuleStatus> {
+    let mut entries: Vec<&Entry> = tenant.modules.values().collect();
+    entries.sort_by_key(|entry| entry.active.as_ref().map_or(u64::MAX, |active| active.record.order));
+    let status = |entry: &Entry| match (&entry.active, &entry.operation) {
+        (Some(active), _) => Some(active_status(user, active, now)),
+        (None, Some(operation)) => Some(operation_status(user, operation)),
+        (None, None) => None,
+    };
+    entries.into_iter().filter_map(status).collect()
+}
+
+fn active_status(user: &UserId, active: &Active, now: Instant) -> ModuleStatus {
+    ModuleStatus {
+        user: user.clone(),
+        module: active.record.module.clone(),
+        digest: active.record.digest,
+        state: active.run.state(),
+        lease_s: active.lease_end.since(now).as_secs(),
+        filters: active.record.filters.clone(),
+        restarts: active.restarts,
+        last_failure: active.last_failure.clone(),
+        packets: PacketCounts::default(),
+        counters: BTreeMap::new(),
+    }
+}
+
+fn operation_status(user: &UserId, operation: &Operation) -> ModuleStatus {
+    let state = match operation.stage {
+        Stage::Fetching(_) => ModuleState::Fetching,
+        Stage::Waiting(_) | Stage::Loading(_) | Stage::Settling(_) => ModuleState::Starting,
+    };
+    ModuleStatus {
+        user: user.clone(),
+        module: operation.setup.module.clone(),
+        digest: operation.setup.digest,
+        state,
+        lease_s: 0,
+        filters: operation.setup.filters.clone(),
+        restarts: 0,
+        last_failure: None,
+        packets: PacketCounts::default(),
+        counters: BTreeMap::new(),
+    }
+}

@@ -1,0 +1,209 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Installed modules that failed, or that a restart of the node took down.
+
+use std::time::Duration;
+
+use netserv_model::command::{Command, InstalledRecord, JobId};
+use netserv_model::manifest::Manifest;
+use netserv_model::request::Setup;
+use netserv_model::{Refusal, RefusalKind};
+
+use crate::Controller;
+use crate::admission::check_manifest;
+use crate::expiry::Timer;
+use crate::filters;
+use crate::limits::{BACKOFF_MIN, MODULES_PER_USER_MAX, QUARANTINE_TIME};
+use crate::state::{Active, Backoff, Key, Rule, Run};
+
+impl Controller {
+    /// An installed module trapped or could not be loaded: it is started again after a while, or kept out.
+    pub(crate) fn fail_active(&mut self, key: &Key, refusal: Refusal) {
+        let now = self.now.instant;
+        let Some(active) = self.active(key).filter(|active| active.run.in_container()) else {
+            self.counters.stray_events += 1;
+            return;
+        };
+        active.last_failure = Some(refusal);
+        self.counters.module_failures += 1;
+        self.back_off(key, now);
+    }
+
+    /// A module is to blame for the end of its container, which starts without it.
+    pub(crate) fn fail_culprit(&mut self, key: &Key, refusal: Refusal) {
+        self.fail_active(key, refusal);
+        let later = self.now.instant + BACKOFF_MIN;
+        let backing_off = self.active(key).is_some_and(|active| active.run == Run::BackingOff);
+        if backing_off {
+            self.timers.set_not_before(Timer::Restart(key.clone()), later);
+        }
+    }
+
+    /// A running module lost a filter through no fault of its own: it starts afresh after a while.
+    pub(crate) fn fail_filter(&mut self, key: &Key, refusal: Refusal) {
+        let now = self.now.instant;
+        let Some(active) = self.active(key).filter(|active| active.run == Run::Running) else {
+            return;
+        };
+        active.last_failure = Some(refusal);
+        active.run = Run::BackingOff;
+        let (slot, wait) = (active.slot, active.backoff.retry(now).max(BACKOFF_MIN));
+        self.counters.module_failures += 1;
+        if let Some(slot) = slot {
+            self.commands.push_back(Command::Unload { user: key.0.clone(), slot });
+        }
+        self.timers.set(Timer::Restart(key.clone()), now + wait);
+    }
+
+    /// A module's wait is over.
+    pub(crate) fn restart(&mut self, key: &Key) {
+        let Some(active) = self.active(key) else { return };
+        match active.run {
+            Run::BackingOff => {}
+            Run::Quarantined => active.backoff = Backoff::default(),
+            Run::Waiting => return self.pump(&key.0),
+            Run::Fetching(_) | Run::Loading | Run::Running => return,
+        }
+        active.restarts = active.restarts.saturating_add(1);
+        active.run = Run::Waiting;
+        if active.manifest.is_none() {
+            let (url, digest) = (active.record.url.clone(), active.record.digest);
+            let job = self.fetch(key, url, digest);
+            self.set_run(key, Run::Fetching(job));
+        }
+        self.pump(&key.0);
+    }
+
+    /// Takes over the modules of an earlier run, in install order.
+    pub(crate) fn restore_records(&mut self, mut records: Vec<InstalledRecord>) {
+        records.sort_by_key(|record| record.order);
+        for record in records {
+            self.next_order = self.next_order.max(record.order.saturating_add(1));
+            let key = (record.user.clone(), record.module.name.clone());
+            let known = self.tenants.get(&key.0).is_some_and(|tenant| tenant.modules.contains_key(&key.1));
+            if known {
+                continue;
+            }
+            if record.lease_until <= self.now.wall {
+                self.counters.leases_expired += 1;
+                self.commands.push_back(Command::Forget { user: key.0, module: key.1 });
+            } else if self.may_stay(&key, &record) {
+                self.restore_record(&key, record);
+            } else {
+                self.counters.revoked += 1;
+                self.commands.push_back(Command::Forget { user: key.0, module: key.1 });
+            }
+        }
+    }
+
+    /// The package of an installed module is there again.
+    pub(crate) fn active_fetched(&mut self, key: &Key, job: JobId, manifest: Manifest) {
+        let Some(record) = self.record_fetching(key, job) else { return };
+        let setup = as_setup(record);
+        let user = self.user_policy(&key.0);
+        let checked = user.and_then(|user| check_manifest(&self.policy, user, &setup, &manifest));
+        if checked.is_err() {
+            return self.give_up(key);
+        }
+        if let Some(active) = self.active(key) {
+            active.manifest = Some(manifest);
+            active.run = Run::Waiting;
+        }
+        self.pump(&key.0);
+    }
+
+    /// The package of an installed module could not be had again.
+    pub(crate) fn active_not_fetched(&mut self, key: &Key, job: JobId, refusal: &Refusal) {
+        if self.record_fetching(key, job).is_none() {
+            return;
+        }
+        if !may_come_back(refusal.kind) {
+            return self.give_up(key);
+        }
+        let now = self.now.instant;
+        let Some(active) = self.active(key) else { return };
+        active.last_failure = Some(refusal.clone());
+        active.run = Run::BackingOff;
+        let wait = active.backoff.retry(now).max(BACKOFF_MIN);
+        self.timers.set(Timer::Restart(key.clone()), now + wait);
+    }
+
+    /// Sets what an installed module is doing.
+    pub(crate) fn set_run(&mut self, key: &Key, run: Run) {
+        if let Some(active) = self.active(key) {
+            active.run = run;
+        }
+    }
+
+    fn back_off(&mut self, key: &Key, now: netserv_model::Instant) {
+        let Some(active) = self.active(key) else { return };
+        if let Some(wait) = active.backoff.fail(now) {
+            active.run = Run::BackingOff;
+            self.timers.set(Timer::Restart(key.clone()), now + wait);
+            return;
+        }
+        active.run = Run::Quarantined;
+        let (digest, until) = (active.record.digest, now + QUARANTINE_TIME);
+        self.counters.quarantines += 1;
+        self.quarantine.insert(now, key.0.clone(), digest, until);
+        self.timers.set(Timer::Restart(key.clone()), until);
+    }
+
+    fn may_stay(&self, key: &Key, record: &InstalledRecord) -> bool {
+        let installed = self.tenants.get(&key.0).map_or(0, |tenant| tenant.modules.len());
+        let user = self.policy.users.get(&key.0).filter(|_| !self.policy.host_only);
+        installed < MODULES_PER_USER_MAX && user.is_some_and(|user| filters::check(user, &record.filters).is_ok())
+    }
+
+    fn restore_record(&mut self, key: &Key, mut record: InstalledRecord) {
+        let left = record.lease_until.distance(self.now.wall).min(self.policy.ttl_max);
+        record.lease_until = self.now.wall + left;
+        let lease_end = self.now.instant + left;
+        let job = self.fetch(key, record.url.clone(), record.digest);
+        let rules = record.filters.iter().map(|filter| Rule { filter: filter.clone(), id: None }).collect();
+        let active = Active {
+            record,
+            lease_end,
+            manifest: None,
+            rules,
+            slot: None,
+            run: Run::Fetching(job),
+            backoff: Backoff::default(),
+            restarts: 0,
+            last_failure: None,
+        };
+        self.timers.set(Timer::Lease(key.clone()), lease_end);
+        self.entry_or_new(key).active = Some(active);
+        self.counters.restored += 1;
+    }
+
+    fn record_fetching(&self, key: &Key, job: JobId) -> Option<&InstalledRecord> {
+        let active = self.tenants.get(&key.0)?.modules.get(&key.1)?.active.as_ref()?;
+        (active.run == Run::Fetching(job)).then_some(&active.record)
+    }
+
+    fn give_up(&mut self, key: &Key) {
+        self.counters.revoked += 1;
+        self.uninstall(key);
+        self.advance(key);
+    }
+}
+
+/// Returns whether a fetch that failed so may succeed later.
+fn may_come_back(kind: RefusalKind) -> bool {
+    matches!(
+        kind,
+        RefusalKind::FetchFailed | RefusalKind::NodeFailed | RefusalKind::Timeout | RefusalKind::QuotaExceeded
+    )
+}
+
+fn as_setup(record: &InstalledRecord) -> Setup {
+    Setup {
+        module: record.module.clone(),
+        url: record.url.clone(),
+        digest: record.digest,
+        filters: record.filters.clone(),
+        properties: record.properties.clone(),
+        dependencies: Vec::new(),
+        ttl: Duration::ZERO,
+    }
+}

@@ -1,0 +1,312 @@
+// SPDX-License-Identifier: Apache-2.0
+//! What the controller knows of users, containers and modules.
+
+use std::collections::{BTreeMap, VecDeque};
+use std::time::Duration;
+
+use netserv_model::command::{FilterId, InstalledRecord, JobId, ModuleSlot, RequestId};
+use netserv_model::limits::MODULES_PER_CONTAINER_MAX;
+use netserv_model::manifest::Manifest;
+use netserv_model::request::{ModuleState, Setup};
+use netserv_model::{Filter, Instant, ModuleName, Refusal, SessionId, UserId};
+
+use crate::filters;
+use crate::limits::{BACKOFF_MAX, BACKOFF_MIN, FAILURE_WINDOW, FAILURES_MAX};
+
+/// Names a module on the node.
+pub(crate) type Key = (UserId, ModuleName);
+
+/// A request that must be answered; using it up is answering.
+#[derive(Debug)]
+pub(crate) struct Ticket {
+    pub(crate) request: RequestId,
+    pub(crate) method: &'static str,
+    pub(crate) received: Instant,
+}
+
+/// One user with a container or on the way to one.
+#[derive(Debug, Default)]
+pub(crate) struct Tenant {
+    pub(crate) container: Container,
+    pub(crate) modules: BTreeMap<ModuleName, Entry>,
+}
+
+/// One module name of one user: what is installed, what is under way, what comes after that.
+#[derive(Debug, Default)]
+pub(crate) struct Entry {
+    pub(crate) active: Option<Active>,
+    pub(crate) operation: Option<Operation>,
+    pub(crate) waiting: VecDeque<Waiter>,
+}
+
+impl Entry {
+    pub(crate) fn is_empty(&self) -> bool {
+        self.active.is_none() && self.operation.is_none() && self.waiting.is_empty()
+    }
+}
+
+/// A request that waits for the one before it.
+#[derive(Debug)]
+pub(crate) struct Waiter {
+    pub(crate) ticket: Ticket,
+    pub(crate) session: SessionId,
+    pub(crate) task: Task,
+}
+
+/// What a request that may have to wait asks for.
+#[derive(Debug)]
+pub(crate) enum Task {
+    /// Install, refresh or replace.
+    Setup(Setup),
+    /// Remove.
+    Remove,
+}
+
+/// An installed module.
+#[derive(Debug)]
+pub(crate) struct Active {
+    pub(crate) record: InstalledRecord,
+    pub(crate) lease_end: Instant,
+    /// Nothing until the package was had again after a restart of the node.
+    pub(crate) manifest: Option<Manifest>,
+    pub(crate) rules: Vec<Rule>,
+    /// Kept while the module is down, so that its filters keep their meaning.
+    pub(crate) slot: Option<ModuleSlot>,
+    pub(crate) run: Run,
+    pub(crate) backoff: Backoff,
+    pub(crate) restarts: u32,
+    pub(crate) last_failure: Option<Refusal>,
+}
+
+impl Active {
+    /// Returns whether a SETUP asks for nothing but what is installed.
+    pub(crate) fn is_what(&self, setup: &Setup) -> bool {
+        let own_filters = self.manifest.as_ref().map(|manifest| manifest.packet.filters.as_slice());
+        let same_filters = match (setup.filters.is_empty(), own_filters) {
+            (false, _) => filters::same(&setup.filters, &self.record.filters),
+            (true, Some(own)) => filters::same(own, &self.record.filters),
+            (true, None) => true,
+        };
+        same_filters
+            && self.record.module == setup.module
+            && self.record.digest == setup.digest
+            && self.record.properties == setup.properties
+    }
+}
+
+/// One filter, with its rule's name once it is installed.
+#[derive(Debug)]
+pub(crate) struct Rule {
+    pub(crate) filter: Filter,
+    pub(crate) id: Option<FilterId>,
+}
+
+/// What an installed module is doing.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Run {
+    /// Its package is being had again.
+    Fetching(JobId),
+    /// It waits for its container.
+    Waiting,
+    /// It is being loaded.
+    Loading,
+    /// It sees packets.
+    Running,
+    /// It failed and waits.
+    BackingOff,
+    /// It failed too often and waits long.
+    Quarantined,
+}
+
+impl Run {
+    /// Returns whether the container holds the module, or is about to.
+    pub(crate) fn in_container(self) -> bool {
+        matches!(self, Run::Loading | Run::Running)
+    }
+
+    pub(crate) fn state(self) -> ModuleState {
+        match self {
+            Run::Fetching(_) => ModuleState::Fetching,
+            Run::Waiting | Run::Loading => ModuleState::Starting,
+            Run::Running => ModuleState::Running,
+            Run::BackingOff => ModuleState::BackingOff,
+            Run::Quarantined => ModuleState::Quarantined,
+        }
+    }
+}
+
+/// A SETUP under way.
+#[derive(Debug)]
+pub(crate) struct Operation {
+    pub(crate) ticket: Ticket,
+    pub(crate) session: SessionId,
+    pub(crate) setup: Setup,
+    pub(crate) stage: Stage,
+}
+
+/// How far a SETUP is.
+#[derive(Debug)]
+pub(crate) enum Stage {
+    /// Its package is being fetched.
+    Fetching(JobId),
+    /// It waits for its container.
+    Waiting(Candidate),
+    /// It is being loaded.
+    Loading(Candidate),
+    /// It is loaded and its filters are being installed.
+    Settling(Candidate),
+}
+
+impl Stage {
+    pub(crate) fn candidate(&self) -> Option<&Candidate> {
+        match self {
+            Stage::Fetching(_) => None,
+            Stage::Waiting(candidate) | Stage::Loading(candidate) | Stage::Settling(candidate) => Some(candidate),
+        }
+    }
+}
+
+/// A module that is to become active.
+#[derive(Debug)]
+pub(crate) struct Candidate {
+    pub(crate) manifest: Manifest,
+    pub(crate) rules: Vec<Rule>,
+    pub(crate) slot: Option<ModuleSlot>,
+}
+
+/// A user's container.
+#[derive(Debug, Default)]
+pub(crate) struct Container {
+    pub(crate) phase: Phase,
+    pub(crate) places: BTreeMap<ModuleSlot, Place>,
+    next_place: u8,
+    pub(crate) backoff: Backoff,
+}
+
+impl Container {
+    /// Takes a free place.
+    ///
+    /// Places are given in rotation, so that news of a module that left does not meet its successor.
+    pub(crate) fn take_place(&mut self, place: Place) -> Option<ModuleSlot> {
+        let places = u8::try_from(MODULES_PER_CONTAINER_MAX).expect("one bit each in 64");
+        let free = (0..places).map(|n| ModuleSlot((self.next_place + n) % places));
+        let slot = free.into_iter().find(|slot| !self.places.contains_key(slot))?;
+        self.next_place = (slot.0 + 1) % places;
+        self.places.insert(slot, place);
+        Some(slot)
+    }
+}
+
+/// What a container is doing.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) enum Phase {
+    /// There is none, and none was wanted.
+    #[default]
+    Absent,
+    /// It is being started.
+    Starting,
+    /// It takes modules.
+    Ready,
+    /// It died and waits to be started again.
+    Down,
+}
+
+/// Who has a place in a container.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Place {
+    pub(crate) module: ModuleName,
+    pub(crate) role: Role,
+}
+
+/// In what role a module has its place.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Role {
+    /// It is installed.
+    Active,
+    /// It is being installed.
+    Candidate,
+    /// It was unloaded before its load was answered; the place is free once the answer is there.
+    Leaving,
+}
+
+/// How often something failed of late, and how long to wait therefore.
+#[derive(Debug, Default)]
+pub(crate) struct Backoff {
+    recent: VecDeque<Instant>,
+    streak: u32,
+}
+
+impl Backoff {
+    /// Counts a failure; returns how long to wait, or `None` if there were too many within the window.
+    pub(crate) fn fail(&mut self, now: Instant) -> Option<Duration> {
+        let wait = self.retry(now);
+        (self.recent.len() < FAILURES_MAX).then_some(wait)
+    }
+
+    /// Counts a failure and returns how long to wait, however many there were.
+    pub(crate) fn retry(&mut self, now: Instant) -> Duration {
+        while self.recent.front().is_some_and(|at| now.since(*at) > FAILURE_WINDOW) {
+            self.recent.pop_front();
+        }
+        if self.recent.is_empty() {
+            self.streak = 0;
+        }
+        if self.recent.len() >= FAILURES_MAX {
+            self.recent.pop_front();
+        }
+        self.recent.push_back(now);
+        self.streak = self.streak.saturating_add(1);
+        wait_after(self.streak)
+    }
+}
+
+fn wait_after(streak: u32) -> Duration {
+    let Some(doublings) = streak.checked_sub(2) else { return Duration::ZERO };
+    BACKOFF_MIN.saturating_mul(1u32.checked_shl(doublings).unwrap_or(u32::MAX)).min(BACKOFF_MAX)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn waits_double_up_to_their_bound() {
+        let waits: Vec<u128> = (1..=11).map(|streak| wait_after(streak).as_millis()).collect();
+        assert_eq!(waits, [0, 100, 200, 400, 800, 1600, 3200, 6400, 12_800, 25_600, 30_000]);
+        assert_eq!(wait_after(u32::MAX), BACKOFF_MAX);
+    }
+
+    #[test]
+    fn failures_far_apart_start_afresh() {
+        let mut backoff = Backoff::default();
+        for n in 0..10 {
+            let at = Instant::from_millis(0) + (FAILURE_WINDOW + Duration::from_secs(1)) * n;
+            assert_eq!(backoff.fail(at), Some(Duration::ZERO));
+        }
+    }
+
+    #[test]
+    fn too_many_failures_within_the_window_are_too_many() {
+        let mut backoff = Backoff::default();
+        let mut fail = |second: u64| backoff.fail(Instant::from_millis(second * 1000)).map(|wait| wait.as_millis());
+        let waits = [0, 10, 20, 30].map(&mut fail);
+        assert_eq!(waits, [Some(0), Some(100), Some(200), Some(400)]);
+        assert_eq!(fail(61), Some(800));
+        assert_eq!(fail(62), None);
+    }
+
+    #[test]
+    fn places_rotate_and_run_out() {
+        let mut container = Container::default();
+        let place = || Place { module: "example.org/m".parse().unwrap(), role: Role::Active };
+        for n in 0..MODULES_PER_CONTAINER_MAX {
+            assert_eq!(container.take_place(place()), Some(ModuleSlot(u8::try_from(n).unwrap())));
+        }
+        assert_eq!(container.take_place(place()), None);
+        container.places.remove(&ModuleSlot(7));
+        container.places.remove(&ModuleSlot(3));
+        assert_eq!(container.take_place(place()), Some(ModuleSlot(3)));
+        container.places.remove(&ModuleSlot(3));
+        assert_eq!(container.take_place(place()), Some(ModuleSlot(7)));
+    }
+}
