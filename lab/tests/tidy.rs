@@ -1,0 +1,228 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Holds the tree to what ARCHITECTURE.md and the house style say of it.
+
+use std::collections::BTreeSet;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use cargo_metadata::{DependencyKind, MetadataCommand};
+
+/// The crates from the bottom up; an arrow may only point to an earlier one.
+const ORDER: [&str; 11] = [
+    "netserv-model",
+    "netserv-wire",
+    "netserv-gist",
+    "netserv-nslp",
+    "netserv-controller",
+    "netserv-dataplane",
+    "netserv-container",
+    "netserv-worker",
+    "netserv-repository",
+    "netservd",
+    "netserv",
+];
+/// Bytes of a file that is not worth a question.
+const BLOB_BYTES_MAX: u64 = 300 * 1024;
+
+#[test]
+fn crates_import_only_what_lies_below_them() {
+    let metadata = MetadataCommand::new().manifest_path(root().join("Cargo.toml")).no_deps().exec().unwrap();
+    let place = |name: &str| ORDER.iter().position(|known| *known == name);
+    let mut seen = 0;
+    for package in metadata.packages.iter().filter(|package| package.name.as_str() != "netserv-lab") {
+        let name = package.name.as_str();
+        let own = place(name).unwrap_or_else(|| panic!("{name} is not in the order of crates"));
+        seen += 1;
+        for dependency in &package.dependencies {
+            let import = dependency.name.as_str();
+            assert_ne!(import, "netserv-worker", "{name} imports the worker; nobody may");
+            if import == "wasmtime" {
+                assert_eq!(name, "netserv-worker", "only the worker links Wasmtime");
+            }
+            if import == "netserv-lab" {
+                assert_eq!(dependency.kind, DependencyKind::Development, "{name} imports the lab");
+            } else if let Some(other) = place(import) {
+                assert!(other < own, "{name} imports {import}, which lies above it");
+                let io = |name: &str| place(name).is_some_and(|at| (5..=8).contains(&at));
+                assert!(!(io(name) && io(import)), "{name} imports {import}: io crates never import each other");
+            }
+            if name == "netserv-controller" && import.starts_with("netserv-") {
+                assert_eq!(import, "netserv-model", "the controller imports only the model");
+            }
+        }
+    }
+    assert_eq!(seen, ORDER.len());
+}
+
+#[test]
+fn sources_have_a_licence_line_and_no_trailing_blanks() {
+    let mut wrong = Vec::new();
+    let mut checked = 0;
+    for path in tracked() {
+        let source = ["rs", "c", "h", "java", "js", "css", "html"].contains(&extension(&path));
+        if !source || path.starts_with("fuzz/corpus") {
+            continue;
+        }
+        checked += 1;
+        let text = std::fs::read_to_string(root().join(&path)).unwrap_or_default();
+        let head: String = text.lines().take(5).collect();
+        if !head.contains("SPDX-License-Identifier: Apache-2.0") {
+            wrong.push(format!("{}: no licence line", path.display()));
+        }
+        for (number, line) in text.lines().enumerate().filter(|(_, line)| line.ends_with([' ', '\t'])) {
+            wrong.push(format!("{}:{}: blanks at the end of `{}`", path.display(), number + 1, line.trim()));
+        }
+    }
+    assert!(checked > 50, "only {checked} sources found");
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+}
+
+#[test]
+fn no_large_files_and_nothing_of_one_machine() {
+    let mut wrong = Vec::new();
+    for path in tracked() {
+        let full = root().join(&path);
+        let Ok(metadata) = std::fs::metadata(&full) else { continue };
+        let generated = ["lock", "json"].contains(&extension(&path));
+        if metadata.len() > BLOB_BYTES_MAX && !generated {
+            wrong.push(format!("{} has {} bytes", path.display(), metadata.len()));
+        }
+        let text = std::fs::read_to_string(&full).unwrap_or_default();
+        // Put together here, so that this file does not find itself.
+        for place in ["work/main", "work/shared", "root/.cargo"].map(|place| format!("/{place}")) {
+            if text.contains(&place) {
+                wrong.push(format!("{} names {place}", path.display()));
+            }
+        }
+    }
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+}
+
+#[test]
+fn every_source_file_is_reached_from_its_crate() {
+    let mut dead = Vec::new();
+    for path in tracked().into_iter().filter(|path| extension(path) == "rs" && path.components().any(|c| c.as_os_str() == "src")) {
+        let stem = path.file_stem().unwrap_or_default().to_string_lossy().into_owned();
+        let in_bin = path.parent().is_some_and(|parent| parent.ends_with("src/bin"));
+        if ["lib", "main", "build"].contains(&stem.as_str()) || in_bin {
+            continue;
+        }
+        let (name, dir) = if stem == "mod" {
+            let dir = path.parent().unwrap();
+            (dir.file_name().unwrap().to_string_lossy().into_owned(), dir.parent().unwrap().to_owned())
+        } else {
+            (stem, path.parent().unwrap().to_owned())
+        };
+        let parents = ["lib.rs", "main.rs", "mod.rs"].map(|file| dir.join(file));
+        let sibling = dir.with_extension("rs");
+        let declared = parents.iter().chain([&sibling]).any(|parent| {
+            let text = std::fs::read_to_string(root().join(parent)).unwrap_or_default();
+            text.lines().any(|line| {
+                let line = line.trim().trim_end_matches(" {");
+                line.ends_with(&format!("mod {name};")) || line.ends_with(&format!("\"{name}.rs\"]"))
+            })
+        });
+        if !declared {
+            dead.push(path.display().to_string());
+        }
+    }
+    assert!(dead.is_empty(), "no `mod` names these: {dead:?}");
+}
+
+#[test]
+fn the_architecture_names_only_what_exists() {
+    let text = std::fs::read_to_string(root().join("ARCHITECTURE.md")).unwrap();
+    let mut missing = Vec::new();
+    let mut checked = 0;
+    for word in text.split('`').skip(1).step_by(2) {
+        let is_path = word.contains('/') && !word.contains([' ', '*', '<', '{']) && !word.starts_with(['/', '-']);
+        if is_path && !word.contains("://") {
+            checked += 1;
+            if !root().join(word).exists() {
+                missing.push(word.to_owned());
+            }
+        }
+    }
+    assert!(checked > 20, "only {checked} paths found");
+    assert!(missing.is_empty(), "ARCHITECTURE.md names what is not there: {missing:?}");
+}
+
+#[test]
+fn every_promise_names_its_test() {
+    let text = std::fs::read_to_string(root().join("SPECIFICATION.md")).unwrap();
+    let rows: Vec<&str> = text.lines().filter(|line| line.starts_with("| ") && !line.starts_with("| promise")).collect();
+    assert!(rows.len() > 10);
+    for row in rows {
+        let cells: Vec<&str> = row.split('|').map(str::trim).collect();
+        let proof = cells[cells.len() - 2];
+        let named = proof.split('`').skip(1).step_by(2).all(|test| {
+            let file = test.split("::").next().unwrap_or_default();
+            test.starts_with("./dev") || root().join(file).exists()
+        });
+        assert!(proof.contains("[pending]") || (proof.contains('`') && named), "no test for: {row}");
+    }
+}
+
+#[test]
+fn every_sample_module_has_recorded_tests() {
+    let mut modules = 0;
+    for entry in std::fs::read_dir(root().join("modules")).unwrap().flatten() {
+        let manifest = entry.path().join("netserv.toml");
+        if let Ok(text) = std::fs::read_to_string(&manifest) {
+            modules += 1;
+            assert!(text.contains("[[test]]"), "{} has no [[test]]", manifest.display());
+        }
+    }
+    assert!(modules >= 4, "{modules} modules");
+}
+
+/// Prints the longest files and functions; a look at them is worth more than a limit.
+#[test]
+fn the_longest_files_and_functions_are_shown() {
+    let (mut files, mut functions) = (Vec::new(), Vec::new());
+    for path in tracked().into_iter().filter(|path| extension(path) == "rs") {
+        let text = std::fs::read_to_string(root().join(&path)).unwrap_or_default();
+        files.push((text.lines().count(), path.display().to_string()));
+        let mut start: Option<(usize, usize, String)> = None;
+        for (number, line) in text.lines().enumerate() {
+            let indent = line.len() - line.trim_start().len();
+            let head = line.trim_start();
+            let begins = ["fn ", "pub fn ", "pub(crate) fn ", "async fn ", "pub async fn "].iter().any(|f| head.starts_with(f));
+            if begins && !head.ends_with('}') {
+                start = Some((number, indent, head.to_owned()));
+            } else if let Some((from, at, name)) = &start
+                && indent == *at
+                && head == "}"
+            {
+                functions.push((number - from, format!("{}:{} {name}", path.display(), from + 1)));
+                start = None;
+            }
+        }
+    }
+    files.sort_unstable();
+    functions.sort_unstable();
+    assert!(!files.is_empty() && !functions.is_empty());
+    for (lines, what) in files.iter().rev().take(10).chain(functions.iter().rev().take(10)) {
+        println!("{lines:5} lines: {what}");
+    }
+}
+
+fn root() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).parent().unwrap().to_owned()
+}
+
+fn extension(path: &Path) -> &str {
+    path.extension().and_then(|extension| extension.to_str()).unwrap_or_default()
+}
+
+/// The files that are in git, or would be.
+fn tracked() -> BTreeSet<PathBuf> {
+    let output = Command::new("git")
+        .args(["ls-files", "--cached", "--others", "--exclude-standard"])
+        .current_dir(root())
+        .output()
+        .expect("git is there");
+    let files: BTreeSet<PathBuf> = String::from_utf8_lossy(&output.stdout).lines().map(PathBuf::from).collect();
+    assert!(!files.is_empty(), "git lists no files");
+    files
+}
