@@ -1,0 +1,95 @@
+// SPDX-License-Identifier: Apache-2.0
+//! `netserv completions` and `netserv man`: text made from the command line's own description.
+
+use std::path::{Path, PathBuf};
+
+use clap::{Args, CommandFactory};
+use clap_complete::Shell;
+
+use crate::cli::Cli;
+use crate::exit::{Exit, Failure, OrFail};
+use crate::output::Output;
+
+/// Print completions for a shell
+///
+/// bash: `netserv completions bash > ~/.local/share/bash-completion/completions/netserv`
+#[derive(Args)]
+pub struct Completions {
+    /// The shell
+    #[arg(value_name = "SHELL")]
+    shell: Shell,
+}
+
+/// Write the manual pages
+///
+/// One page for `netserv` and one for each command. Without --dir, the page of `netserv` goes to standard output.
+#[derive(Args)]
+pub struct Man {
+    /// Where the pages go
+    #[arg(long, value_name = "DIR")]
+    dir: Option<PathBuf>,
+    /// Only say which pages would be written
+    #[arg(long, requires = "dir")]
+    dry_run: bool,
+}
+
+impl Completions {
+    /// Prints the completions.
+    pub fn run(self, output: &mut Output) {
+        let mut script = Vec::new();
+        clap_complete::generate(self.shell, &mut Cli::command(), "netserv", &mut script);
+        output.raw(&script);
+    }
+}
+
+impl Man {
+    /// Writes the pages.
+    ///
+    /// # Errors
+    /// A file cannot be written.
+    pub fn run(self, output: &mut Output) -> Result<Exit, Failure> {
+        let pages = pages()?;
+        let Some(dir) = self.dir else {
+            output.raw(&pages[0].1);
+            return Ok(Exit::Done);
+        };
+        for (name, page) in &pages {
+            let path = dir.join(name);
+            if !self.dry_run {
+                write(&dir, &path, page)?;
+            }
+            output.line(path.display());
+        }
+        Ok(Exit::Done)
+    }
+}
+
+/// Returns every manual page with its file name, the one of `netserv` itself first.
+///
+/// # Errors
+/// Never in practice: the pages are made in memory.
+pub fn pages() -> Result<Vec<(String, Vec<u8>)>, Failure> {
+    let mut root = Cli::command();
+    root.build();
+    let mut pages = Vec::new();
+    add_pages(&root, "netserv", &mut pages).or_fail("cannot make a manual page", "report this as a bug")?;
+    Ok(pages)
+}
+
+fn add_pages(command: &clap::Command, name: &str, pages: &mut Vec<(String, Vec<u8>)>) -> std::io::Result<()> {
+    let mut page = Vec::new();
+    // A static name is wanted; the pages are few and made once.
+    let named = command.clone().name(name.to_owned().leak() as &'static str).version(env!("CARGO_PKG_VERSION"));
+    clap_mangen::Man::new(named).render(&mut page)?;
+    pages.push((format!("{name}.1"), page));
+    for sub in command.get_subcommands().filter(|sub| sub.get_name() != "help") {
+        add_pages(sub, &format!("{name}-{}", sub.get_name()), pages)?;
+    }
+    Ok(())
+}
+
+fn write(dir: &Path, path: &Path, page: &[u8]) -> Result<(), Failure> {
+    let fix = "choose a folder that you may write to";
+    std::fs::create_dir_all(dir).or_fail(format!("cannot make {}", dir.display()), fix)?;
+    std::fs::write(path, page).or_fail(format!("cannot write {}", path.display()), fix)
+}

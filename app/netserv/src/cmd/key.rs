@@ -1,0 +1,85 @@
+// SPDX-License-Identifier: Apache-2.0
+//! `netserv key`.
+
+use std::path::PathBuf;
+
+use clap::Subcommand;
+use netserv_model::PublicKey;
+use serde::Serialize;
+
+use crate::exit::{Exit, Failure};
+use crate::keys;
+use crate::output::Output;
+
+/// Make and show keys
+#[derive(Subcommand)]
+pub enum Key {
+    /// Make an Ed25519 key in a new file (PKCS#8 PEM, mode 0600)
+    New {
+        /// The file [default: netserv/key.pem below $XDG_CONFIG_HOME]
+        #[arg(long, value_name = "FILE")]
+        out: Option<PathBuf>,
+        /// Only say which file would be made
+        #[arg(long)]
+        dry_run: bool,
+    },
+    /// Show the public half of a key, as node operators want it
+    Show {
+        /// The file [default: netserv/key.pem below $XDG_CONFIG_HOME]
+        #[arg(value_name = "FILE")]
+        file: Option<PathBuf>,
+    },
+}
+
+/// What `-j` shows of a key.
+#[derive(Serialize)]
+struct Shown {
+    file: PathBuf,
+    /// Nothing in a dry run.
+    public_key: Option<PublicKey>,
+}
+
+impl Key {
+    /// Makes or shows a key.
+    ///
+    /// # Errors
+    /// The file cannot be made or used.
+    pub fn run(self, output: &mut Output) -> Result<Exit, Failure> {
+        match self {
+            Key::New { out, dry_run } => {
+                let file = out.map_or_else(keys::default_path, Ok)?;
+                let public_key = if dry_run { would_make(&file, output)? } else { make(&file, output)? };
+                show(Shown { file, public_key }, output)
+            }
+            Key::Show { file } => {
+                let file = file.map_or_else(keys::default_path, Ok)?;
+                let key = keys::read(&file)?;
+                show(Shown { file, public_key: Some(keys::public(&key)) }, output)
+            }
+        }
+    }
+}
+
+fn make(file: &std::path::Path, output: &Output) -> Result<Option<PublicKey>, Failure> {
+    let key = keys::generate()?;
+    keys::write_new(file, &key)?;
+    output.note(format!("made {}; give node operators this line:", file.display()));
+    Ok(Some(keys::public(&key)))
+}
+
+fn would_make(file: &std::path::Path, output: &Output) -> Result<Option<PublicKey>, Failure> {
+    if file.symlink_metadata().is_ok() {
+        return Err(keys::exists(file));
+    }
+    output.note(format!("would make {}", file.display()));
+    Ok(None)
+}
+
+fn show(shown: Shown, output: &mut Output) -> Result<Exit, Failure> {
+    if output.is_json() {
+        output.json(&shown)?;
+    } else if let Some(public_key) = shown.public_key {
+        output.line(public_key);
+    }
+    Ok(Exit::Done)
+}

@@ -1,0 +1,37 @@
+// SPDX-License-Identifier: Apache-2.0
+//! The commands, a file for each group.
+
+pub mod generate;
+pub mod key;
+pub mod module;
+pub mod node;
+pub mod probe;
+pub mod remove;
+pub mod setup;
+
+use crate::cli::{Cli, Command};
+use crate::client::Client;
+use crate::exit::{Exit, Failure};
+use crate::output::Output;
+
+/// Carries out one command line.
+///
+/// # Errors
+/// What kept the command from being carried out.
+pub async fn run(cli: Cli, output: &mut Output) -> Result<Exit, Failure> {
+    let client = Client::new(&cli.global.socket);
+    match cli.command {
+        Command::Setup(setup) => setup.run(&client, output).await,
+        Command::Remove(remove) => remove.run(&client, output).await,
+        Command::Probe(probe) => probe.run(&client, output).await,
+        Command::Path(path) => path.run(&client, output).await,
+        Command::Module(module) => module.run(output),
+        Command::Node(node) => node.run(&client, &cli.global.socket, output).await,
+        Command::Key(key) => key.run(output),
+        Command::Completions(completions) => {
+            completions.run(output);
+            Ok(Exit::Done)
+        }
+        Command::Man(man) => man.run(output),
+    }
+}

@@ -1,0 +1,151 @@
+// SPDX-License-Identifier: Apache-2.0
+//! `netserv module build`.
+
+use std::os::fd::AsFd;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::time::Instant;
+
+use clap::Args;
+use netserv_model::limits;
+use netserv_model::manifest::{MANIFEST_VERSION, Manifest};
+
+use super::package;
+use crate::exit::{Exit, Failure, OrFail};
+use crate::keys;
+use crate::output::Output;
+use crate::units::format_micros;
+
+/// The manifest's file name.
+pub const MANIFEST_FILE: &str = "netserv.toml";
+
+/// Build a module's code and package it
+///
+/// Runs the manifest's `build.command` with `sh -c` in the module's folder, then packages `build.wasm` and the manifest.
+#[derive(Args)]
+pub struct Build {
+    /// The module's folder, with netserv.toml in it
+    #[arg(value_name = "DIR", default_value = ".")]
+    dir: PathBuf,
+    /// The package to write [default: NAME-VERSION.nsm in the module's folder]
+    #[arg(long, value_name = "FILE")]
+    out: Option<PathBuf>,
+    /// Sign the package with this key, as `netserv module sign` does
+    #[arg(long, value_name = "FILE")]
+    key: Option<PathBuf>,
+    /// Only say what would be run and written
+    #[arg(long)]
+    dry_run: bool,
+}
+
+/// A module's source: its folder and its manifest.
+pub struct Source {
+    /// The folder.
+    pub dir: PathBuf,
+    /// The manifest as it was read.
+    pub manifest: Manifest,
+    /// The manifest's own text.
+    pub text: String,
+}
+
+impl Source {
+    /// Reads the manifest of a module's folder.
+    ///
+    /// # Errors
+    /// There is none, or it is not as it should be.
+    pub fn read(dir: &Path) -> Result<Source, Failure> {
+        let path = dir.join(MANIFEST_FILE);
+        let shown = path.display();
+        let missing = "name a module's folder, or make one with `netserv module new`";
+        let text = std::fs::read_to_string(&path).or_fail(format!("cannot read {shown}"), missing)?;
+        let manifest: Manifest = toml::from_str(&text).map_err(|error| {
+            let line = error.span().map_or(1, |span| text[..span.start].matches('\n').count() + 1);
+            Failure::new(format!("{shown} line {line}: {}", error.message()), format!("mend line {line} of {shown}"))
+        })?;
+        if manifest.manifest != MANIFEST_VERSION {
+            let cause = format!("{shown} is of manifest version {}", manifest.manifest);
+            return Err(Failure::new(cause, format!("write `manifest = {MANIFEST_VERSION}`")));
+        }
+        Ok(Source { dir: dir.to_owned(), manifest, text })
+    }
+
+    /// Returns where the WebAssembly code is.
+    ///
+    /// # Errors
+    /// The manifest does not say.
+    pub fn wasm(&self) -> Result<PathBuf, Failure> {
+        let missing = || {
+            let cause = format!("{} does not say which file is the code", self.dir.join(MANIFEST_FILE).display());
+            Failure::new(cause, "add `wasm = \"FILE\"` below [build]")
+        };
+        self.manifest.build.wasm.as_ref().map(|wasm| self.dir.join(wasm)).ok_or_else(missing)
+    }
+
+    /// Runs the build command, if there is one.
+    ///
+    /// # Errors
+    /// It cannot be run or fails.
+    pub fn compile(&self, output: &Output) -> Result<(), Failure> {
+        let Some(command) = &self.manifest.build.command else { return Ok(()) };
+        output.note(format!("building {}: {command}", self.manifest.module()));
+        let started = Instant::now();
+        // Standard output is for the result alone, so what the command says goes to standard error.
+        let stderr = std::io::stderr().as_fd().try_clone_to_owned();
+        let stderr = stderr.or_fail("cannot use standard error", "open standard error")?;
+        let mut shell = Command::new("sh");
+        let shell = shell.arg("-c").arg(command).current_dir(&self.dir).stdin(Stdio::null()).stdout(stderr);
+        let status = shell.status().or_fail("cannot run sh", "install a shell as `sh`")?;
+        if !status.success() {
+            let cause = format!("the build command ended with {status}: {command}");
+            return Err(Failure::new(cause, "mend what the lines above name, then build again"));
+        }
+        let took = u64::try_from(started.elapsed().as_micros()).unwrap_or(u64::MAX);
+        output.note(format!("built in {}", format_micros(took)));
+        Ok(())
+    }
+
+    /// Returns the package's usual place.
+    pub fn package_path(&self) -> PathBuf {
+        let name = self.manifest.name.as_str();
+        let last = name.rsplit('/').next().unwrap_or(name);
+        self.dir.join(format!("{last}-{}.nsm", self.manifest.version))
+    }
+}
+
+impl Build {
+    /// Builds and packages the module.
+    ///
+    /// # Errors
+    /// The manifest, the build, the code or the package is not as it should be.
+    pub fn run(self, output: &mut Output) -> Result<Exit, Failure> {
+        let source = Source::read(&self.dir)?;
+        let wasm_path = source.wasm()?;
+        let out = self.out.clone().unwrap_or_else(|| source.package_path());
+        if self.dry_run {
+            let command = source.manifest.build.command.as_deref().unwrap_or("nothing");
+            output.note(format!("would run: {command}"));
+            output.note(format!("would package {} as {}", wasm_path.display(), out.display()));
+            return Ok(Exit::Done);
+        }
+        let key = self.key.as_deref().map(keys::read).transpose()?;
+        source.compile(output)?;
+        let wasm = read_code(&wasm_path)?;
+        let built = package::build(&source.text, &wasm, key.as_ref())?;
+        package::write(&out, &built)?;
+        package::show(&out, &built, output)
+    }
+}
+
+fn read_code(path: &Path) -> Result<Vec<u8>, Failure> {
+    let doing = format!("cannot read the code {}", path.display());
+    let fix = "check `wasm` and `command` below [build] in netserv.toml";
+    let length = std::fs::metadata(path).or_fail(&doing, fix)?.len();
+    if length > limits::BLOB_BYTES_MAX {
+        let cause = format!("{} has {length} bytes, more than {}", path.display(), limits::BLOB_BYTES_MAX);
+        return Err(Failure::new(
+            cause,
+            "make the code smaller: build with optimisation and without debug information",
+        ));
+    }
+    std::fs::read(path).or_fail(doing, fix)
+}

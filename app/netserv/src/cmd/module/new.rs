@@ -1,0 +1,100 @@
+// SPDX-License-Identifier: Apache-2.0
+//! `netserv module new`.
+
+use std::path::{Path, PathBuf};
+use std::str::FromStr;
+
+use clap::Args;
+use netserv_model::ModuleName;
+use serde::Serialize;
+
+use super::template;
+use crate::exit::{Exit, Failure, OrFail};
+use crate::output::Output;
+
+/// Make a folder with a new packet module in Rust, ready to build, with a test
+///
+/// The folder holds the SDK too, so that `netserv module build` needs no network.
+#[derive(Args)]
+pub struct New {
+    /// The module's name; `hello` is short for `example.org/hello`
+    #[arg(value_name = "NAME")]
+    name: NewName,
+    /// The folder to make [default: the last part of the name]
+    #[arg(long, value_name = "DIR")]
+    dir: Option<PathBuf>,
+    /// Only say which files would be made
+    #[arg(long)]
+    dry_run: bool,
+}
+
+/// A name for a module, with `example.org/` in front if there was no domain.
+#[derive(Clone, Debug)]
+struct NewName(ModuleName);
+
+impl FromStr for NewName {
+    type Err = netserv_model::ids::ParseIdError;
+
+    fn from_str(text: &str) -> Result<NewName, Self::Err> {
+        let full = if text.contains('/') { text.to_owned() } else { format!("example.org/{text}") };
+        full.parse().map(NewName)
+    }
+}
+
+/// What `-j` shows.
+#[derive(Serialize)]
+struct Made {
+    module: ModuleName,
+    dir: PathBuf,
+    files: Vec<PathBuf>,
+}
+
+impl New {
+    /// Makes the folder.
+    ///
+    /// # Errors
+    /// The folder exists or cannot be made.
+    pub fn run(self, output: &mut Output) -> Result<Exit, Failure> {
+        let NewName(module) = self.name;
+        let short = module.as_str().rsplit('/').next().unwrap_or(module.as_str());
+        let dir = self.dir.unwrap_or_else(|| short.into());
+        let files = template::files(&module, short)?;
+        if dir.symlink_metadata().is_ok() {
+            let cause = format!("{} exists and is not overwritten", dir.display());
+            return Err(Failure::new(cause, "choose another folder with --dir"));
+        }
+        if !self.dry_run {
+            for (path, bytes) in &files {
+                write(&dir.join(path), bytes)?;
+            }
+        }
+        let made = Made { module, dir, files: files.into_iter().map(|(path, _)| path).collect() };
+        show(&made, self.dry_run, output)
+    }
+}
+
+fn show(made: &Made, dry_run: bool, output: &mut Output) -> Result<Exit, Failure> {
+    if output.is_json() {
+        output.json(made)?;
+        return Ok(Exit::Done);
+    }
+    for file in made.files.iter().filter(|file| !file.starts_with("sdk")) {
+        output.line(made.dir.join(file).display());
+    }
+    output.line(made.dir.join("sdk/").display());
+    if dry_run {
+        output.note("these files would be made");
+    } else {
+        let dir = made.dir.display();
+        output.note(format!("next: `netserv module build {dir}` and `netserv module test {dir}`"));
+    }
+    Ok(Exit::Done)
+}
+
+fn write(path: &Path, bytes: &[u8]) -> Result<(), Failure> {
+    let fix = "choose a folder that you may write to with --dir";
+    if let Some(parent) = path.parent() {
+        std::fs::create_dir_all(parent).or_fail(format!("cannot make {}", parent.display()), fix)?;
+    }
+    std::fs::write(path, bytes).or_fail(format!("cannot write {}", path.display()), fix)
+}

@@ -1,0 +1,126 @@
+// SPDX-License-Identifier: Apache-2.0
+//! `netserv node`.
+
+mod doctor;
+
+use std::path::Path;
+
+use clap::Subcommand;
+use netserv_model::api::{LogLine, ModuleList, NodeInfo};
+
+use crate::client::Client;
+use crate::exit::{Exit, Failure, OrFail, one_line};
+use crate::output::{Output, Style};
+use crate::report;
+
+/// Look at the node of this machine
+#[derive(Subcommand)]
+pub enum Node {
+    /// Show what the node is and how busy it is
+    Status,
+    /// Show the modules installed on this node
+    List,
+    /// Show the node's log
+    Logs {
+        /// Go on with new lines until interrupted
+        #[arg(short, long)]
+        follow: bool,
+        /// Begin with the line of this sequence number
+        #[arg(long, value_name = "NUMBER", default_value_t = 0)]
+        since: u64,
+    },
+    /// Show the configuration that the node runs with
+    Config,
+    /// Check what a node and its user need, and say how to mend what is missing
+    Doctor,
+}
+
+impl Node {
+    /// Carries out the command.
+    ///
+    /// # Errors
+    /// The node cannot be reached or refuses the call.
+    pub async fn run(self, client: &Client, socket: &Path, output: &mut Output) -> Result<Exit, Failure> {
+        match self {
+            Node::Status => status(client, output).await,
+            Node::List => list(client, output).await,
+            Node::Logs { follow, since } => logs(client, follow, since, output).await,
+            Node::Config => config(client, output).await,
+            Node::Doctor => doctor::run(client, socket, output).await,
+        }
+    }
+}
+
+async fn status(client: &Client, output: &mut Output) -> Result<Exit, Failure> {
+    let info: NodeInfo = client.get("/v1/node").await?;
+    if output.is_json() {
+        output.json(&info)?;
+        return Ok(Exit::Done);
+    }
+    let node = output.paint(Style::Bold, info.node.as_str());
+    output.line(format!("node     {node}"));
+    for (name, value) in [("role", &info.role), ("version", &info.version), ("driver", &info.driver)] {
+        output.line(format!("{name:7}  {}", one_line(value)));
+    }
+    output.line(format!("{:7}  {}", "started", info.started));
+    output.line(format!("{:7}  {}", "load", report::load(&info.load)));
+    for missing in &info.missing {
+        let word = output.paint(Style::Warn, "missing");
+        output.line(format!("{word}  {}", one_line(missing)));
+    }
+    Ok(Exit::Done)
+}
+
+async fn list(client: &Client, output: &mut Output) -> Result<Exit, Failure> {
+    let list: ModuleList = client.get("/v1/modules").await?;
+    if output.is_json() {
+        output.json(&list)?;
+    } else if list.modules.is_empty() {
+        output.note("no modules are installed here");
+    } else {
+        report::modules(list.modules.iter().map(|module| (None, module))).write(output);
+    }
+    Ok(Exit::Done)
+}
+
+async fn logs(client: &Client, follow: bool, since: u64, output: &mut Output) -> Result<Exit, Failure> {
+    let mut lines = client.lines(&format!("/v1/logs?follow={follow}&since={since}")).await?;
+    while let Some(text) = lines.next().await? {
+        if text.is_empty() {
+            continue;
+        }
+        let line: LogLine = serde_json::from_str(&text)
+            .or_fail("a log line is not understood", "use a netserv and a netservd of one version")?;
+        write_log_line(&line, output)?;
+        if output.is_closed() {
+            break;
+        }
+    }
+    Ok(Exit::Done)
+}
+
+fn write_log_line(line: &LogLine, output: &mut Output) -> Result<(), Failure> {
+    if output.is_json() {
+        return output.json_line(line);
+    }
+    let style = match line.level.as_str() {
+        "error" => Style::Bad,
+        "warn" => Style::Warn,
+        "debug" => Style::Dim,
+        _ => Style::Plain,
+    };
+    let level = output.paint(style, &format!("{:5}", one_line(&line.level)));
+    output.line(format!("{}  {level}  {}  {}", line.time, one_line(&line.source), one_line(&line.text)));
+    Ok(())
+}
+
+async fn config(client: &Client, output: &mut Output) -> Result<Exit, Failure> {
+    let config: serde_json::Value = client.get("/v1/config").await?;
+    if output.is_json() {
+        output.json(&config)?;
+        return Ok(Exit::Done);
+    }
+    let text = toml::Value::try_from(config).and_then(|config| toml::to_string_pretty(&config));
+    output.raw(text.or_fail("the configuration cannot be shown as TOML", "see it as JSON with -j")?.as_bytes());
+    Ok(Exit::Done)
+}

@@ -1,0 +1,110 @@
+// SPDX-License-Identifier: Apache-2.0
+//! `netserv probe` and `netserv path`.
+
+use clap::{Args, ValueEnum};
+use netserv_model::request::Ask;
+use netserv_wire::nslp::RequestBuilder;
+
+use crate::client::Client;
+use crate::exit::{Exit, Failure};
+use crate::output::Output;
+use crate::report;
+use crate::request::{Identity, Route, Travel, anonymous};
+
+/// Ask every node toward a destination about itself
+///
+/// Questions about modules and policy are about one user's own, so they are signed. Other questions are signed only if
+/// there is a key.
+#[derive(Args)]
+pub struct Probe {
+    #[command(flatten)]
+    route: Route,
+    /// What to ask, with commas between
+    #[arg(long, value_name = "WHAT", value_delimiter = ',', default_value = "nodes")]
+    ask: Vec<Question>,
+    #[command(flatten)]
+    identity: Identity,
+}
+
+/// Show the nodes on the path to a destination
+#[derive(Args)]
+pub struct Path {
+    /// The destination: an address or a name
+    #[arg(value_name = "DEST")]
+    destination: String,
+    #[command(flatten)]
+    travel: Travel,
+    #[command(flatten)]
+    identity: Identity,
+}
+
+/// What to ask.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+enum Question {
+    /// Which nodes are there
+    Nodes,
+    /// Which of the user's modules run
+    Modules,
+    /// Which building blocks and flavours there are
+    Blocks,
+    /// How busy the nodes are
+    Load,
+    /// What the nodes grant the user
+    Policy,
+}
+
+impl Question {
+    fn ask(self) -> Ask {
+        match self {
+            Question::Nodes => Ask::Nodes,
+            Question::Modules => Ask::Modules,
+            Question::Blocks => Ask::Blocks,
+            Question::Load => Ask::Load,
+            Question::Policy => Ask::Policy,
+        }
+    }
+
+    fn is_personal(self) -> bool {
+        match self {
+            Question::Modules | Question::Policy => true,
+            Question::Nodes | Question::Blocks | Question::Load => false,
+        }
+    }
+}
+
+impl Probe {
+    /// Sends the PROBE and shows the response stack.
+    ///
+    /// # Errors
+    /// The request cannot be made or sent.
+    pub async fn run(self, client: &Client, output: &mut Output) -> Result<Exit, Failure> {
+        let message = build(&self.ask, &self.identity)?;
+        let path = self.route.path()?;
+        let result = self.route.travel.send(client, output, message, path).await?;
+        report::write(&result, output)
+    }
+}
+
+impl Path {
+    /// Sends a PROBE for nodes and shows the path.
+    ///
+    /// # Errors
+    /// The request cannot be made or sent.
+    pub async fn run(self, client: &Client, output: &mut Output) -> Result<Exit, Failure> {
+        let message = build(&[Question::Nodes], &self.identity)?;
+        let path = self.travel.path_to(&self.destination)?;
+        let result = self.travel.send(client, output, message, Some(path)).await?;
+        report::write_path(&result, &self.destination, output)
+    }
+}
+
+fn build(questions: &[Question], identity: &Identity) -> Result<String, Failure> {
+    let asks: Vec<Ask> = questions.iter().map(|question| question.ask()).collect();
+    let builder = RequestBuilder::probe(&asks);
+    let personal = questions.iter().any(|question| question.is_personal());
+    let account = if personal { Some(identity.account()?) } else { identity.account_if_any()? };
+    match account {
+        Some(account) => account.sign(builder),
+        None => anonymous(builder),
+    }
+}

@@ -1,0 +1,166 @@
+// SPDX-License-Identifier: Apache-2.0
+//! `netserv setup`.
+
+use std::path::{Path, PathBuf};
+use std::str::FromStr;
+use std::time::Duration;
+
+use clap::Args;
+use netserv_model::request::Dependency;
+use netserv_model::{Digest, Filter, ModuleRef};
+use netserv_wire::nslp::RequestBuilder;
+
+use crate::client::Client;
+use crate::exit::{Exit, Failure, OrFail};
+use crate::output::Output;
+use crate::report;
+use crate::request::{Identity, Route};
+use crate::units::parse_duration;
+
+/// Install, refresh or replace a module on every node toward a destination
+#[derive(Args)]
+pub struct Setup {
+    /// The module: a name with a version (then --url and --digest are needed), or a package file
+    #[arg(value_name = "MODULE@VERSION|FILE.nsm")]
+    module: Subject,
+    #[command(flatten)]
+    route: Route,
+    /// Where nodes fetch the package [default: the file's own path, for nodes on this machine]
+    #[arg(long, value_name = "URL")]
+    url: Option<String>,
+    /// The package's digest [default: that of the file]
+    #[arg(long, value_name = "DIGEST")]
+    digest: Option<Digest>,
+    /// Which packets the module sees, such as "udp dst 10.2.0.0/24 port 5060" [default: the manifest's filters]
+    #[arg(long, value_name = "FILTER")]
+    filter: Vec<Filter>,
+    /// What the module can read at run time
+    #[arg(long, value_name = "KEY=VALUE", value_parser = parse_property)]
+    property: Vec<(String, String)>,
+    /// A building block that the nodes must have, such as kv>=1 [default: the manifest's]
+    #[arg(long = "depends-on", value_name = "BLOCK")]
+    dependency: Vec<Dependency>,
+    /// How long the lease lasts
+    #[arg(long, value_name = "TIME", default_value = "1h", value_parser = parse_duration)]
+    ttl: Duration,
+    #[command(flatten)]
+    identity: Identity,
+    /// Only ask what would happen
+    #[arg(long)]
+    dry_run: bool,
+}
+
+/// What is to be installed.
+#[derive(Clone, Debug)]
+enum Subject {
+    Module(ModuleRef),
+    File(PathBuf),
+}
+
+impl FromStr for Subject {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Subject, String> {
+        if Path::new(text).extension().is_some_and(|extension| extension == "nsm") {
+            return Ok(Subject::File(text.into()));
+        }
+        text.parse().map(Subject::Module).map_err(|_| {
+            format!(
+                "`{text}` is neither a module reference such as example.org/net-monitor@1.2.0 \
+                 nor a file that ends in .nsm"
+            )
+        })
+    }
+}
+
+/// What a SETUP says of the package.
+struct Target {
+    module: ModuleRef,
+    url: String,
+    digest: Digest,
+    dependencies: Vec<Dependency>,
+}
+
+impl Setup {
+    /// Sends the SETUP and shows the response stack.
+    ///
+    /// # Errors
+    /// The request cannot be made or sent.
+    pub async fn run(self, client: &Client, output: &mut Output) -> Result<Exit, Failure> {
+        let target = self.target(output)?;
+        let account = self.identity.account()?;
+        let message = account.sign(self.builder(&target))?;
+        let path = self.route.path()?;
+        output.note(format!("setup {} on the way to {}", target.module, self.route.shown()));
+        let result = self.route.travel.send(client, output, message, path).await?;
+        report::write(&result, output)
+    }
+
+    fn target(&self, output: &Output) -> Result<Target, Failure> {
+        match &self.module {
+            Subject::Module(module) => {
+                let missing = |what: &str| {
+                    let cause = format!("no {what} for {module}");
+                    Failure::new(cause, format!("give {what}, or a .nsm file in place of the name"))
+                        .with_exit(Exit::Usage)
+                };
+                Ok(Target {
+                    module: module.clone(),
+                    url: self.url.clone().ok_or_else(|| missing("--url"))?,
+                    digest: self.digest.ok_or_else(|| missing("--digest"))?,
+                    dependencies: self.dependency.clone(),
+                })
+            }
+            Subject::File(file) => self.target_of_file(file, output),
+        }
+    }
+
+    fn target_of_file(&self, file: &Path, output: &Output) -> Result<Target, Failure> {
+        let package = super::module::read_package(file)?;
+        if let Some(digest) = self.digest.filter(|digest| *digest != package.digest) {
+            let cause = format!("{} has the package digest {}, not {digest}", file.display(), package.digest);
+            return Err(Failure::new(cause, "leave out --digest, or name the right file"));
+        }
+        let url = match &self.url {
+            Some(url) => url.clone(),
+            None => {
+                let url = file_url(file)?;
+                output.note(format!("no --url: nodes read {url} from their own disks"));
+                url
+            }
+        };
+        let dependencies =
+            if self.dependency.is_empty() { package.manifest.dependencies.clone() } else { self.dependency.clone() };
+        Ok(Target { module: package.manifest.module(), url, digest: package.digest, dependencies })
+    }
+
+    fn builder(&self, target: &Target) -> RequestBuilder {
+        let mut builder = RequestBuilder::setup(&target.module, &target.url, target.digest, self.ttl);
+        for filter in &self.filter {
+            builder = builder.filter(filter);
+        }
+        for (key, value) in &self.property {
+            builder = builder.property(key, value);
+        }
+        for dependency in &target.dependencies {
+            builder = builder.dependency(dependency);
+        }
+        if self.dry_run { builder.dry_run() } else { builder }
+    }
+}
+
+fn file_url(file: &Path) -> Result<String, Failure> {
+    let absolute = std::fs::canonicalize(file).or_fail(format!("cannot find {}", file.display()), "name the file")?;
+    let named = absolute.to_str().filter(|text| !text.contains(char::is_whitespace));
+    named.map(|text| format!("file://{text}")).ok_or_else(|| {
+        let cause = format!("{} has a path that is no URL", absolute.display());
+        Failure::new(cause, "give --url, or move the file to a path without spaces")
+    })
+}
+
+fn parse_property(text: &str) -> Result<(String, String), String> {
+    match text.split_once('=') {
+        Some((key, value)) if !key.is_empty() => Ok((key.to_owned(), value.to_owned())),
+        Some(_) | None => Err(format!("`{text}` is not KEY=VALUE")),
+    }
+}

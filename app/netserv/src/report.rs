@@ -1,0 +1,212 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Response stacks as people read them.
+
+use netserv_model::api::RequestResult;
+use netserv_model::request::{Load, ModuleState, ModuleStatus, NodeReport, Outcome, PolicyReport};
+use netserv_model::{Refusal, RefusalKind};
+
+use crate::exit::{Exit, Failure, one_line};
+use crate::output::{Output, Style};
+use crate::table::{Table, plain};
+use crate::units::{format_bytes, format_micros, format_seconds};
+
+/// Writes a response stack, as JSON or as a table, and returns how the command ends.
+///
+/// # Errors
+/// The result cannot be written as JSON.
+pub fn write(result: &RequestResult, output: &mut Output) -> Result<Exit, Failure> {
+    if output.is_json() {
+        output.json(result)?;
+        return Ok(exit(result));
+    }
+    output.detail(format!("session {}", result.session));
+    if !result.nodes.is_empty() {
+        stack(&result.nodes).write(output);
+        write_answers(&result.nodes, output);
+    }
+    write_end(result, output);
+    Ok(exit(result))
+}
+
+/// Writes a response stack as a path, nearest node first.
+///
+/// # Errors
+/// The result cannot be written as JSON.
+pub fn write_path(result: &RequestResult, destination: &str, output: &mut Output) -> Result<Exit, Failure> {
+    if output.is_json() {
+        output.json(result)?;
+        return Ok(exit(result));
+    }
+    let name_width = result.nodes.iter().map(|node| node.node.as_str().len()).max().unwrap_or_default();
+    let address_width = result.nodes.iter().map(|node| node.address.to_string().len()).max().unwrap_or_default();
+    let hop_width = result.nodes.len().to_string().len();
+    output.line(format!("{:hop_width$}  here", 0));
+    for (number, report) in (1..).zip(&result.nodes) {
+        let address = report.address.to_string();
+        let time = format_micros(report.took_us);
+        output.line(format!(
+            "{number:hop_width$}  {:name_width$}  {address:address_width$}  {time}",
+            report.node.as_str()
+        ));
+        if let Outcome::Refused(refusal) = &report.outcome {
+            write_refusal(refusal, hop_width + 2, output);
+        }
+    }
+    let reached = if result.incomplete.is_none() && !result.nodes.is_empty() { "" } else { "? " };
+    output.line(format!("{:hop_width$}  {reached}{destination}", ""));
+    write_end(result, output);
+    Ok(exit(result))
+}
+
+/// Returns the exit code that tells a response stack in one number.
+pub fn exit(result: &RequestResult) -> Exit {
+    if result.nodes.iter().any(|node| !node.outcome.is_ok()) {
+        Exit::NodeRefused
+    } else if result.incomplete.is_some() || result.nodes.is_empty() {
+        Exit::Incomplete
+    } else {
+        Exit::Done
+    }
+}
+
+/// Returns installed modules as a table.
+///
+/// Each comes with the node that it is on, or nothing for this one.
+pub fn modules<'a>(modules: impl Iterator<Item = (Option<&'a str>, &'a ModuleStatus)>) -> Table {
+    let mut table =
+        Table::new(&["WHERE", "USER", "MODULE", "STATE", "LEASE", "SEEN", "PASSED", "DROPPED", "MODIFIED", "INJECTED"]);
+    for (node, module) in modules {
+        let packets = module.packets;
+        let counts = [packets.seen, packets.passed, packets.dropped, packets.modified, packets.injected];
+        let state = state_cell(module.state);
+        let first = [plain(node.unwrap_or("here")), plain(&module.user), plain(&module.module), state];
+        let lease = plain(format_seconds(module.lease_s));
+        table.row(first.into_iter().chain([lease]).chain(counts.map(plain)));
+        module.filters.iter().for_each(|filter| table.note(format!("filter: {filter}")));
+        for (name, value) in &module.counters {
+            table.note(format!("counter: {name} = {value}"));
+        }
+        if let Some(refusal) = &module.last_failure {
+            table.note(format!("last failure: {refusal} ({} restarts)", module.restarts));
+            table.note(format!("fix: {}", refusal.kind.fix()));
+        }
+    }
+    table
+}
+
+/// Returns a node's load in one line.
+pub fn load(load: &Load) -> String {
+    format!(
+        "{} in {}, {} packets seen, CPU {}.{} %, {} free",
+        count(u64::from(load.modules), "module"),
+        count(u64::from(load.containers), "container"),
+        load.packets,
+        load.cpu_permille / 10,
+        load.cpu_permille % 10,
+        format_bytes(load.memory_free_kib.saturating_mul(1024)),
+    )
+}
+
+fn stack(nodes: &[NodeReport]) -> Table {
+    let mut table = Table::new(&["HOP", "NODE", "ADDRESS", "OUTCOME", "TIME"]);
+    for (number, report) in (1..).zip(nodes) {
+        let number: usize = number;
+        let time = plain(format_micros(report.took_us));
+        let outcome = outcome_cell(&report.outcome);
+        table.row([plain(number), plain(&report.node), plain(report.address), outcome, time]);
+        if let Outcome::Refused(refusal) = &report.outcome {
+            table.note(format!("cause: {}", refusal.detail));
+            table.note(format!("fix: {}", refusal.kind.fix()));
+        }
+        if let Some(node_load) = &report.load {
+            table.note(format!("load: {}", load(node_load)));
+        }
+        if !report.blocks.is_empty() {
+            let blocks: Vec<String> = report.blocks.iter().map(ToString::to_string).collect();
+            table.note(format!("blocks: {}", blocks.join(", ")));
+        }
+        if let Some(report) = &report.policy {
+            policy(report).iter().for_each(|line| table.note(line));
+        }
+    }
+    table
+}
+
+fn write_answers(nodes: &[NodeReport], output: &mut Output) {
+    let of_node = nodes.iter().flat_map(|node| node.modules.iter().map(|module| (Some(node.node.as_str()), module)));
+    if nodes.iter().any(|node| !node.modules.is_empty()) {
+        output.line("");
+        modules(of_node).write(output);
+    }
+}
+
+fn write_end(result: &RequestResult, output: &mut Output) {
+    let took = format_micros(result.took_us);
+    let refused = result.nodes.iter().filter(|node| !node.outcome.is_ok()).count();
+    let nodes = count(u64::try_from(result.nodes.len()).unwrap_or(u64::MAX), "node");
+    let (style, sum) = match refused {
+        0 => (Style::Good, format!("{nodes} in {took}")),
+        refused => (Style::Bad, format!("{nodes} in {took}, {refused} refused")),
+    };
+    if !result.nodes.is_empty() {
+        let sum = output.paint(style, &sum);
+        output.line(sum);
+    }
+    match &result.incomplete {
+        Some(refusal) => {
+            let line = output.paint(Style::Warn, "the response stack ends early");
+            output.line(line);
+            write_refusal(refusal, 0, output);
+        }
+        None if result.nodes.is_empty() => {
+            let none = Refusal::new(RefusalKind::NoNode, "no node answered");
+            write_refusal(&none, 0, output);
+        }
+        None => {}
+    }
+}
+
+fn write_refusal(refusal: &Refusal, indent: usize, output: &mut Output) {
+    output.line(format!("{:indent$}cause: {}: {}", "", refusal.kind, one_line(&refusal.detail)));
+    output.line(format!("{:indent$}fix: {}", "", refusal.kind.fix()));
+}
+
+fn outcome_cell(outcome: &Outcome) -> (Style, String) {
+    let lease = |word: &str, lease_s: u64| (Style::Good, format!("{word}, lease {}", format_seconds(lease_s)));
+    match outcome {
+        Outcome::Installed { lease_s } => lease("installed", *lease_s),
+        Outcome::Refreshed { lease_s } => lease("refreshed", *lease_s),
+        Outcome::Replaced { lease_s } => lease("replaced", *lease_s),
+        Outcome::Removed => (Style::Good, "removed".to_owned()),
+        Outcome::Probed => (Style::Good, "ok".to_owned()),
+        Outcome::WouldDo { action } => (Style::Good, format!("would {action}")),
+        Outcome::Refused(refusal) => (Style::Bad, format!("refused: {}", refusal.kind)),
+    }
+}
+
+fn state_cell(state: ModuleState) -> (Style, String) {
+    let (style, word) = match state {
+        ModuleState::Fetching => (Style::Warn, "fetching"),
+        ModuleState::Starting => (Style::Warn, "starting"),
+        ModuleState::Running => (Style::Good, "running"),
+        ModuleState::BackingOff => (Style::Warn, "backing-off"),
+        ModuleState::Quarantined => (Style::Bad, "quarantined"),
+    };
+    (style, word.to_owned())
+}
+
+fn policy(policy: &PolicyReport) -> Vec<String> {
+    let list = |items: &[String], empty: &str| if items.is_empty() { empty.to_owned() } else { items.join(", ") };
+    vec![
+        format!("prefixes: {}", list(&policy.prefixes, "none")),
+        format!("ports: {}", list(&policy.ports, "all")),
+        format!("longest lease: {}", format_seconds(policy.ttl_s_max)),
+        format!("modules at most: {}", policy.modules_max),
+        format!("memory of one module at most: {}", format_bytes(policy.memory_bytes_max)),
+    ]
+}
+
+/// Writes a count with its noun.
+pub fn count(number: u64, noun: &str) -> String {
+    if number == 1 { format!("1 {noun}") } else { format!("{number} {noun}s") }
+}

@@ -1,0 +1,226 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Who signs a request, where it goes, and sending it.
+
+use std::net::{IpAddr, ToSocketAddrs};
+use std::path::PathBuf;
+use std::time::{Duration, SystemTime};
+
+use clap::Args;
+use ed25519_dalek::{Signer, SigningKey};
+use netserv_model::api::{PathSpec, PostRequest, RequestResult};
+use netserv_model::{Nonce, SessionId, Signature, UnixTime, UserId};
+use netserv_wire::nslp::{RequestBuilder, Unsigned};
+
+use crate::client::Client;
+use crate::exit::{Exit, Failure, OrFail};
+use crate::keys;
+use crate::output::Output;
+use crate::units::parse_duration;
+
+/// How much longer than the node this program waits, so that the node's own answer comes first.
+const ANSWER_SLACK: Duration = Duration::from_secs(5);
+
+/// Where a request goes.
+#[derive(Args)]
+pub struct Route {
+    /// The destination whose path the request takes: an address or a name
+    #[arg(long, value_name = "DEST", required_unless_present = "local")]
+    pub to: Option<String>,
+    #[command(flatten)]
+    pub travel: Travel,
+    /// Ask only the node of this machine
+    #[arg(long, conflicts_with_all = ["to", "from"])]
+    pub local: bool,
+}
+
+/// How a request goes along its path.
+#[derive(Args)]
+pub struct Travel {
+    /// The source of the flow whose path is meant [default: the address that this node would use]
+    #[arg(long, value_name = "SRC")]
+    pub from: Option<IpAddr>,
+    /// How long to wait for the response stack
+    #[arg(long, value_name = "TIME", default_value = "10s", value_parser = parse_duration)]
+    pub timeout: Duration,
+    /// Go on with this signaling session instead of starting one
+    #[arg(long, value_name = "ID")]
+    pub session: Option<SessionId>,
+}
+
+/// Who signs.
+#[derive(Args)]
+pub struct Identity {
+    /// The user who signs [default: the login name]
+    #[arg(long, value_name = "NAME", env = "NETSERV_USER", hide_env_values = true)]
+    pub user: Option<UserId>,
+    /// The user's key file [default: netserv/key.pem below $XDG_CONFIG_HOME]
+    #[arg(long, value_name = "FILE", env = "NETSERV_KEY", hide_env_values = true)]
+    pub key: Option<PathBuf>,
+}
+
+/// A user with the key.
+pub struct Account {
+    user: UserId,
+    key: SigningKey,
+}
+
+impl Route {
+    /// Returns the path to take; `None` is this machine alone.
+    ///
+    /// # Errors
+    /// The destination's name has no address.
+    pub fn path(&self) -> Result<Option<PathSpec>, Failure> {
+        self.to.as_deref().map(|to| self.travel.path_to(to)).transpose()
+    }
+
+    /// Returns the destination for people.
+    pub fn shown(&self) -> &str {
+        self.to.as_deref().unwrap_or("this node")
+    }
+}
+
+impl Travel {
+    /// Returns the path to a destination.
+    ///
+    /// # Errors
+    /// The destination's name has no address.
+    pub fn path_to(&self, destination: &str) -> Result<PathSpec, Failure> {
+        let unknown = "give an address, or a name that this machine resolves";
+        let doing = format!("no address for `{destination}`");
+        let addresses = match destination.parse::<IpAddr>() {
+            Ok(address) => vec![address],
+            Err(_) => {
+                let found = (destination, 0).to_socket_addrs().or_fail(&doing, unknown)?;
+                found.map(|address| address.ip()).collect()
+            }
+        };
+        let fits = |address: &&IpAddr| self.from.is_none_or(|from| from.is_ipv4() == address.is_ipv4());
+        let destination = addresses.iter().find(fits).copied();
+        let mixed = || Failure::new(format!("{doing} of the IP version of --from"), "give both in one IP version");
+        Ok(PathSpec { destination: destination.ok_or_else(mixed)?, source: self.from })
+    }
+
+    /// Posts a message and waits for the response stack.
+    ///
+    /// # Errors
+    /// The node cannot be reached or refuses the call.
+    pub async fn send(
+        &self,
+        client: &Client,
+        output: &Output,
+        message: String,
+        path: Option<PathSpec>,
+    ) -> Result<RequestResult, Failure> {
+        output.detail(message.trim_end());
+        let timeout_ms = u64::try_from(self.timeout.as_millis()).unwrap_or(u64::MAX);
+        let request = PostRequest { message, path, session: self.session, timeout_ms };
+        let time_max = self.timeout.saturating_add(ANSWER_SLACK);
+        output.waiting("waiting for the response stack", client.post("/v1/requests", &request, time_max)).await
+    }
+}
+
+impl Identity {
+    /// Returns the user with the key.
+    ///
+    /// # Errors
+    /// There is no usable user name or key.
+    pub fn account(&self) -> Result<Account, Failure> {
+        Ok(Account { user: self.user()?, key: keys::read(&self.key_file()?)? })
+    }
+
+    /// Returns the user with the key, or nothing if none was named and there is no key in the usual place.
+    ///
+    /// # Errors
+    /// What was named cannot be used.
+    pub fn account_if_any(&self) -> Result<Option<Account>, Failure> {
+        let named = self.user.is_some() || self.key.is_some();
+        let usual = || keys::default_path().is_ok_and(|path| path.exists());
+        if named || usual() { self.account().map(Some) } else { Ok(None) }
+    }
+
+    fn user(&self) -> Result<UserId, Failure> {
+        let login = || std::env::var("USER").ok().and_then(|name| name.parse().ok());
+        let missing = || Failure::new("no user name: the login name is none", "give --user or NETSERV_USER");
+        self.user.clone().or_else(login).ok_or_else(|| missing().with_exit(Exit::Usage))
+    }
+
+    fn key_file(&self) -> Result<PathBuf, Failure> {
+        self.key.clone().map_or_else(keys::default_path, Ok)
+    }
+}
+
+impl Account {
+    /// Builds and signs a message.
+    ///
+    /// # Errors
+    /// The request is longer than a message may be, or is none.
+    pub fn sign(&self, builder: RequestBuilder) -> Result<String, Failure> {
+        let unsigned = build(builder.user(&self.user))?;
+        let signature = Signature(self.key.sign(unsigned.canonical_bytes()).to_bytes());
+        let message = unsigned.with_signature(signature).or_fail("cannot build the request", BAD_REQUEST_FIX)?;
+        Ok(message.as_str().to_owned())
+    }
+}
+
+/// Builds a message that nobody signs.
+///
+/// # Errors
+/// The request is longer than a message may be, or is none.
+pub fn anonymous(builder: RequestBuilder) -> Result<String, Failure> {
+    Ok(build(builder)?.into_message().as_str().to_owned())
+}
+
+const BAD_REQUEST_FIX: &str = "give fewer or shorter filters and properties, and a URL without spaces";
+
+fn build(builder: RequestBuilder) -> Result<Unsigned, Failure> {
+    let mut nonce = [0; 16];
+    keys::fill_random(&mut nonce)?;
+    builder.build(now(), Nonce(nonce)).or_fail("cannot build the request", BAD_REQUEST_FIX)
+}
+
+fn now() -> UnixTime {
+    let since_epoch = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
+    UnixTime(u64::try_from(since_epoch.as_millis()).unwrap_or(u64::MAX))
+}
+
+#[cfg(test)]
+mod tests {
+    use ed25519_dalek::Verifier;
+    use netserv_model::request::Ask;
+    use netserv_wire::nslp::Message;
+
+    use super::*;
+
+    #[test]
+    fn the_signature_covers_the_canonical_form() {
+        let key = keys::generate().unwrap();
+        let account = Account { user: "janedoe".parse().unwrap(), key: key.clone() };
+        let text = account.sign(RequestBuilder::probe(&[Ask::Policy])).unwrap();
+        let message = Message::parse(text.as_bytes()).unwrap();
+        let signature = ed25519_dalek::Signature::from_bytes(&message.signature().unwrap().0);
+        assert!(key.verifying_key().verify(message.canonical().as_bytes(), &signature).is_ok());
+        assert_eq!(message.user().unwrap().as_str(), "janedoe");
+        let again = Message::parse(account.sign(RequestBuilder::probe(&[])).unwrap().as_bytes()).unwrap();
+        assert_ne!(again.nonce(), message.nonce());
+    }
+
+    #[test]
+    fn a_request_that_no_node_would_take_is_refused_here() {
+        let failure = anonymous(RequestBuilder::probe(&[]).header("x", &"y".repeat(9000))).unwrap_err();
+        assert!(failure.cause.starts_with("cannot build the request"), "{failure:?}");
+    }
+
+    #[test]
+    fn destinations_are_addresses_or_names() {
+        let travel = |from: Option<&str>| Travel {
+            from: from.map(|text| text.parse().unwrap()),
+            timeout: Duration::ZERO,
+            session: None,
+        };
+        let path = travel(Some("2001:db8::2")).path_to("2001:db8::1").unwrap();
+        assert_eq!(path.destination.to_string(), "2001:db8::1");
+        assert!(travel(Some("10.0.0.1")).path_to("2001:db8::1").unwrap_err().cause.contains("IP version"));
+        assert!(travel(Some("127.0.0.1")).path_to("localhost").unwrap().destination.is_ipv4());
+        assert!(travel(None).path_to("no such name").unwrap_err().cause.contains("no address"));
+    }
+}

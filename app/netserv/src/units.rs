@@ -1,0 +1,96 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Durations and sizes as people write and read them.
+
+use std::time::Duration;
+
+/// Parses `500ms`, `90s`, `10m`, `1h`, `7d`, sums such as `1h30m`, and a bare number of seconds.
+///
+/// # Errors
+/// The text is something else or too long a time.
+pub fn parse_duration(text: &str) -> Result<Duration, String> {
+    let bad = || format!("`{text}` is not a duration such as 90s, 10m, 1h30m or 7d");
+    if let Ok(seconds) = text.parse() {
+        return Ok(Duration::from_secs(seconds));
+    }
+    let mut rest = text;
+    let mut total = Duration::ZERO;
+    while !rest.is_empty() {
+        let digits = rest.find(|c: char| !c.is_ascii_digit()).ok_or_else(bad)?;
+        let (number, tail) = rest.split_at(digits);
+        let end = tail.find(|c: char| c.is_ascii_digit()).unwrap_or(tail.len());
+        let (unit, tail) = tail.split_at(end);
+        let number: u64 = number.parse().map_err(|_| bad())?;
+        let millis = match unit {
+            "ms" => Some(1),
+            "s" => Some(1000),
+            "m" => Some(60_000),
+            "h" => Some(3_600_000),
+            "d" => Some(86_400_000),
+            _ => None,
+        };
+        let millis = millis.and_then(|unit: u64| unit.checked_mul(number)).ok_or_else(bad)?;
+        total = total.checked_add(Duration::from_millis(millis)).ok_or_else(bad)?;
+        rest = tail;
+    }
+    if text.is_empty() { Err(bad()) } else { Ok(total) }
+}
+
+/// Writes seconds as `1h 30m`, with the two largest units that are not zero.
+pub fn format_seconds(seconds: u64) -> String {
+    let parts = [(seconds / 86_400, "d"), (seconds / 3600 % 24, "h"), (seconds / 60 % 60, "m"), (seconds % 60, "s")];
+    let first = parts.iter().position(|(count, _)| *count > 0).unwrap_or(3);
+    let shown = parts[first..].iter().take(2).filter(|(count, _)| *count > 0 || seconds == 0);
+    shown.map(|(count, unit)| format!("{count}{unit}")).collect::<Vec<_>>().join(" ")
+}
+
+/// Writes microseconds as `0.4 ms`, `12.1 ms` or `3.2 s`.
+pub fn format_micros(micros: u64) -> String {
+    if micros < 1_000_000 {
+        format!("{}.{} ms", micros / 1000, micros / 100 % 10)
+    } else {
+        format!("{}.{} s", micros / 1_000_000, micros / 100_000 % 10)
+    }
+}
+
+/// Writes bytes as `812 B`, `3.1 KiB`, `4.0 MiB` or `2.5 GiB`.
+pub fn format_bytes(bytes: u64) -> String {
+    for (unit, shift) in [("GiB", 30), ("MiB", 20), ("KiB", 10)] {
+        if bytes >> shift > 0 {
+            let tenths = (u128::from(bytes) * 10) >> shift;
+            return format!("{}.{} {unit}", tenths / 10, tenths % 10);
+        }
+    }
+    format!("{bytes} B")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn durations_are_read_as_people_write_them() {
+        for (text, millis) in
+            [("500ms", 500), ("90s", 90_000), ("60", 60_000), ("1h30m", 5_400_000), ("7d", 604_800_000), ("0s", 0)]
+        {
+            assert_eq!(parse_duration(text), Ok(Duration::from_millis(millis)), "{text}");
+        }
+        for bad in ["", "h", "1x", "1h30", "-1s", "1.5h", "99999999999999999999s", "999999999999999999d"] {
+            assert!(parse_duration(bad).is_err(), "{bad}");
+        }
+    }
+
+    #[test]
+    fn numbers_are_shown_with_units() {
+        for (seconds, text) in
+            [(0, "0s"), (59, "59s"), (3600, "1h"), (5400, "1h 30m"), (90_061, "1d 1h"), (86_460, "1d")]
+        {
+            assert_eq!(format_seconds(seconds), text);
+        }
+        assert_eq!(format_micros(412), "0.4 ms");
+        assert_eq!(format_micros(12_150), "12.1 ms");
+        assert_eq!(format_micros(3_260_000), "3.2 s");
+        assert_eq!(format_bytes(812), "812 B");
+        assert_eq!(format_bytes(3200), "3.1 KiB");
+        assert_eq!(format_bytes(u64::MAX), "17179869183.9 GiB");
+    }
+}

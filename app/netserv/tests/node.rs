@@ -1,0 +1,213 @@
+// SPDX-License-Identifier: Apache-2.0
+//! `node`, failures of the connection, and output that nobody reads.
+
+mod support;
+
+use std::io::{BufRead, BufReader, Read};
+use std::os::unix::net::UnixListener;
+use std::process::Stdio;
+
+use axum::body::Body;
+use axum::http::StatusCode;
+use netserv_model::UnixTime;
+use netserv_model::api::{ApiError, LogLine, ModuleList, NodeInfo};
+use netserv_model::request::Load;
+use support::{FakeNode, Home, check, text};
+
+fn info() -> NodeInfo {
+    NodeInfo {
+        node: "r1".parse().unwrap(),
+        role: "node".into(),
+        version: env!("CARGO_PKG_VERSION").into(),
+        driver: "nfqueue: the best that works here".into(),
+        started: UnixTime::from_secs(1_795_226_400),
+        load: Load::default(),
+        missing: vec!["no nf_queue".into()],
+    }
+}
+
+fn log_line(sequence: u64) -> LogLine {
+    LogLine {
+        sequence,
+        time: UnixTime::from_secs(1_795_226_400),
+        level: "warn".into(),
+        source: "janedoe/example.org/a".into(),
+        text: "evil \u{1b}[2J text".into(),
+    }
+}
+
+fn json(value: &impl serde::Serialize) -> String {
+    serde_json::to_string(value).unwrap()
+}
+
+#[test]
+fn status_is_shown_in_lines_or_as_it_came() {
+    let node = FakeNode::answering(200, json(&info()));
+    let stdout = "\
+node     r1
+role     node
+version  0.1.0
+driver   nfqueue: the best that works here
+started  2026-11-21T02:00:00Z
+load     0 modules in 0 containers, 0 packets seen, CPU 0.0 %, 0 B free
+missing  no nf_queue
+";
+    check(&Home::empty().ask(&node, &["node", "status"]), 0, stdout, "");
+    let output = Home::empty().ask(&node, &["node", "status", "--json"]);
+    assert_eq!(serde_json::from_slice::<NodeInfo>(&output.stdout).unwrap(), info());
+    assert_eq!(node.seen()[0].0, "/v1/node");
+}
+
+#[test]
+fn an_empty_list_is_empty_output() {
+    let node = FakeNode::answering(200, json(&ModuleList::default()));
+    check(&Home::empty().ask(&node, &["node", "list"]), 0, "", "no modules are installed here\n");
+    check(&Home::empty().ask(&node, &["node", "list", "-j"]), 0, "{\n  \"modules\": []\n}\n", "");
+}
+
+#[test]
+fn log_lines_cannot_steer_the_terminal_and_round_trip_as_json() {
+    let node = FakeNode::answering(200, format!("{}\n{}\n", json(&log_line(7)), json(&log_line(8))));
+    let line = "2026-11-21T02:00:00Z  warn   janedoe/example.org/a  evil [2J text\n";
+    check(&Home::empty().ask(&node, &["node", "logs", "--since", "7"]), 0, &line.repeat(2), "");
+    assert_eq!(node.seen()[0].0, "/v1/logs?follow=false&since=7");
+    let output = Home::empty().ask(&node, &["node", "logs", "-j"]);
+    let lines: Vec<LogLine> = text(&output.stdout).lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    assert_eq!(lines, [log_line(7), log_line(8)]);
+}
+
+#[test]
+fn following_shows_lines_as_they_come_and_ends_with_the_reader() {
+    let node = FakeNode::with(|| {
+        let (sender, receiver) = tokio::sync::mpsc::unbounded_channel::<String>();
+        tokio::spawn(async move {
+            for number in 0.. {
+                if sender.send(format!("{}\n", json(&log_line(number)))).is_err() {
+                    break;
+                }
+                tokio::time::sleep(std::time::Duration::from_millis(20)).await;
+            }
+        });
+        (StatusCode::OK, Body::new(Channel(receiver)))
+    });
+    let mut command = Home::empty().command(&["node", "logs", "-f"]);
+    let command = command.current_dir("/").env("NETSERV_SOCKET", &node.socket);
+    let mut child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    let mut reader = BufReader::new(child.stdout.take().unwrap());
+    let mut line = String::new();
+    for _ in 0..3 {
+        line.clear();
+        reader.read_line(&mut line).unwrap();
+        assert!(line.contains("janedoe"), "{line}");
+    }
+    drop(reader);
+    assert_eq!(child.wait().unwrap().code(), Some(0));
+    let mut stderr = String::new();
+    child.stderr.unwrap().read_to_string(&mut stderr).unwrap();
+    assert_eq!(stderr, "");
+}
+
+#[test]
+fn the_configuration_is_shown_as_toml() {
+    let node =
+        FakeNode::answering(200, r#"{"node":"r1","user":[{"name":"janedoe","ports":[]}],"fetch":{"bytes-max":5}}"#);
+    let stdout = "node = \"r1\"\n\n[fetch]\nbytes-max = 5\n\n[[user]]\nname = \"janedoe\"\nports = []\n";
+    check(&Home::empty().ask(&node, &["node", "config"]), 0, stdout, "");
+}
+
+#[test]
+fn a_missing_dead_or_closed_socket_is_named_with_a_fix() {
+    let home = Home::empty();
+    let stderr = "\
+error: no netservd here: there is no socket /nowhere/netservd.sock
+fix: start netservd, or name its socket with --socket or NETSERV_SOCKET
+";
+    check(&home.netserv(&["node", "status", "--socket", "/nowhere/netservd.sock"]), 3, "", stderr);
+    let dead = home.path().join("dead.sock");
+    drop(UnixListener::bind(&dead).unwrap());
+    let stderr = format!("error: netservd does not run: nobody serves {}\nfix: start netservd\n", dead.display());
+    check(&home.netserv(&["node", "list", "--socket", dead.to_str().unwrap()]), 3, "", &stderr);
+    let output = home.netserv(&["node", "list", "-j", "--socket", dead.to_str().unwrap()]);
+    let error: ApiError = serde_json::from_slice(&output.stderr).unwrap();
+    assert_eq!((error.fix.as_str(), output.status.code()), ("start netservd", Some(3)));
+}
+
+#[test]
+fn what_the_node_refuses_comes_with_its_own_words() {
+    let error = ApiError { error: "the node is stopping".into(), fix: "start netservd again".into() };
+    let node = FakeNode::answering(503, json(&error));
+    let stderr = "error: the node is stopping\nfix: start netservd again\n";
+    check(&Home::empty().ask(&node, &["node", "status"]), 4, "", stderr);
+    check(&Home::empty().ask(&node, &["node", "logs"]), 4, "", stderr);
+    let node = FakeNode::answering(500, "<html>");
+    let output = Home::empty().ask(&node, &["node", "status"]);
+    assert!(text(&output.stderr).starts_with("error: netservd answered 500"), "{output:?}");
+    assert_eq!(output.status.code(), Some(4));
+}
+
+#[test]
+fn answers_that_are_not_understood_or_too_long_are_failures() {
+    let node = FakeNode::answering(200, "{}");
+    let output = Home::empty().ask(&node, &["node", "status"]);
+    assert!(text(&output.stderr).contains("is not understood: missing field"), "{output:?}");
+    assert_eq!(output.status.code(), Some(3));
+    let node = FakeNode::answering(200, "x".repeat(16 * 1024 * 1024 + 1));
+    let output = Home::empty().ask(&node, &["node", "status"]);
+    assert!(text(&output.stderr).contains("more than 16777216 bytes"), "{output:?}");
+    let node = FakeNode::answering(200, "x".repeat(64 * 1024 + 1));
+    let output = Home::empty().ask(&node, &["node", "logs"]);
+    assert!(text(&output.stderr).contains("a line of more than 65536 bytes"), "{output:?}");
+}
+
+#[test]
+fn a_reader_that_leaves_early_is_no_panic() {
+    let home = Home::empty();
+    let mut child = home.command(&["completions", "bash"]);
+    let mut child = child.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    drop(child.stdout.take());
+    let output = child.wait_with_output().unwrap();
+    check(&output, 0, "", "");
+}
+
+#[test]
+fn colours_are_never_piped() {
+    let node = FakeNode::answering(200, json(&info()));
+    let output = Home::empty().ask(&node, &["node", "status"]);
+    assert!(!output.stdout.contains(&0x1b));
+}
+
+#[test]
+fn the_doctor_names_a_fix_for_each_fault() {
+    let home = Home::empty();
+    let output = home.netserv(&["node", "doctor", "--socket", "/nowhere.sock"]);
+    let stdout = text(&output.stdout);
+    assert!(stdout.contains("netservd  fail   no netservd here: there is no socket /nowhere.sock\n"), "{stdout}");
+    assert!(stdout.contains("fix: start netservd"), "{stdout}");
+    assert!(stdout.contains("fix: make a key with `netserv key new`"), "{stdout}");
+    assert_eq!(output.status.code(), Some(1));
+
+    let node = FakeNode::answering(200, json(&info()));
+    let output = home.ask(&node, &["node", "doctor", "-j"]);
+    let report: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
+    let state =
+        |name: &str| report["checks"].as_array().unwrap().iter().find(|c| c["name"] == name).unwrap()["state"].clone();
+    assert_eq!((state("netservd"), state("version")), ("ok".into(), "ok".into()));
+    assert_eq!((state("machine"), state("key")), ("warn".into(), "warn".into()));
+    assert_eq!(output.status.code(), Some(0));
+}
+
+/// A body that ends when nobody reads it.
+struct Channel(tokio::sync::mpsc::UnboundedReceiver<String>);
+
+impl hyper::body::Body for Channel {
+    type Data = hyper::body::Bytes;
+    type Error = std::convert::Infallible;
+
+    fn poll_frame(
+        mut self: std::pin::Pin<&mut Self>,
+        context: &mut std::task::Context<'_>,
+    ) -> std::task::Poll<Option<Result<hyper::body::Frame<Self::Data>, Self::Error>>> {
+        let text = self.0.poll_recv(context);
+        text.map(|text| text.map(|text| Ok(hyper::body::Frame::data(text.into()))))
+    }
+}

@@ -1,0 +1,256 @@
+// SPDX-License-Identifier: Apache-2.0
+//! `setup`, `remove`, `probe` and `path` against a node with canned answers.
+
+mod support;
+
+use std::collections::BTreeMap;
+
+use netserv_model::api::{PostRequest, RequestResult};
+use netserv_model::request::{Body, Load, ModuleState, ModuleStatus, NodeReport, Outcome, PacketCounts, PolicyReport};
+use netserv_model::{Refusal, RefusalKind, SessionId};
+use netserv_wire::nslp::Message;
+use support::{FakeNode, Home, check, text};
+
+const DIGEST: &str = "sha256:9f9f9f9f9f9f9f9f9f9f9f9f9f9f9f9f9f9f9f9f9f9f9f9f9f9f9f9f9f9f9f9f";
+
+fn report(node: &str, address: &str, outcome: Outcome, took_us: u64) -> NodeReport {
+    NodeReport {
+        node: node.parse().unwrap(),
+        address: address.parse().unwrap(),
+        outcome,
+        took_us,
+        load: None,
+        modules: Vec::new(),
+        blocks: Vec::new(),
+        policy: None,
+    }
+}
+
+fn result(nodes: Vec<NodeReport>, incomplete: Option<Refusal>) -> RequestResult {
+    RequestResult { session: SessionId([0xab; 16]), nodes, incomplete, took_us: 15_340 }
+}
+
+fn refused(kind: RefusalKind, detail: &str) -> Outcome {
+    Outcome::Refused(Refusal::new(kind, detail))
+}
+
+fn node(result: &RequestResult) -> FakeNode {
+    FakeNode::answering(200, serde_json::to_string(result).unwrap())
+}
+
+/// The one request that the node got, with its message.
+fn posted(node: &FakeNode) -> (PostRequest, Message) {
+    let seen = node.seen();
+    assert_eq!(seen.len(), 1);
+    assert_eq!(seen[0].0, "/v1/requests");
+    let request: PostRequest = serde_json::from_str(&seen[0].1).unwrap();
+    let message = Message::parse(request.message.as_bytes()).unwrap();
+    (request, message)
+}
+
+#[test]
+fn a_setup_says_what_the_command_line_says_and_is_signed() {
+    let node = node(&result(vec![report("r1", "10.0.0.1", Outcome::Installed { lease_s: 1800 }, 12_100)], None));
+    let home = Home::with_key();
+    let mut arguments = vec!["setup", "example.org/net-monitor@1.2.0", "--to", "10.2.0.1", "--from", "10.1.0.1"];
+    arguments.extend(["--url", "https://cp.example/m.nsm", "--digest", DIGEST, "--ttl", "30m", "--timeout", "1500ms"]);
+    arguments.extend(["--filter", "udp dst 10.2.0.0/24 port 5060", "--filter", "tcp port 80", "--dry-run"]);
+    arguments.extend(["--property", "sample=100", "--property", "to=a=b, c", "--depends-on", "kv>=2"]);
+    arguments.extend(["--session", "000102030405060708090a0b0c0d0e0f"]);
+    let output = home.ask(&node, &arguments);
+    assert_eq!(output.status.code(), Some(0), "{output:?}");
+
+    let (request, message) = posted(&node);
+    let path = request.path.unwrap();
+    assert_eq!(path.destination.to_string(), "10.2.0.1");
+    assert_eq!(path.source.unwrap().to_string(), "10.1.0.1");
+    assert_eq!(request.timeout_ms, 1500);
+    assert_eq!(request.session.unwrap().to_string(), "000102030405060708090a0b0c0d0e0f");
+    let request = message.request(SessionId([0; 16]));
+    assert_eq!(request.user.unwrap().as_str(), "janedoe");
+    assert!(request.dry_run);
+    let Body::Setup(setup) = request.body else { panic!("{:?}", request.body) };
+    assert_eq!(setup.module.to_string(), "example.org/net-monitor@1.2.0");
+    assert_eq!(setup.url, "https://cp.example/m.nsm");
+    assert_eq!(setup.digest.to_string(), DIGEST);
+    assert_eq!(setup.ttl.as_secs(), 1800);
+    let filters: Vec<String> = setup.filters.iter().map(ToString::to_string).collect();
+    assert_eq!(filters, ["udp dst 10.2.0.0/24 port 5060", "tcp port 80"]);
+    assert_eq!(setup.properties["sample"], "100");
+    assert_eq!(setup.properties["to"], "a=b, c");
+    assert_eq!(setup.dependencies[0].to_string(), "kv>=2");
+
+    let shown = home.netserv(&["key", "show"]);
+    let public: netserv_model::PublicKey = text(&shown.stdout).trim().parse().unwrap();
+    let key = ed25519_dalek::VerifyingKey::from_bytes(&public.0).unwrap();
+    let signature = ed25519_dalek::Signature::from_bytes(&request.signature.unwrap().0);
+    assert!(key.verify_strict(&request.signed_bytes, &signature).is_ok());
+}
+
+#[test]
+fn a_response_stack_is_a_table_with_cause_and_fix_of_each_refusal() {
+    let nodes = vec![
+        report("r1", "10.0.0.1", Outcome::Installed { lease_s: 3600 }, 12_100),
+        report("router-2", "10.0.12.2", refused(RefusalKind::BadTtl, "8d is more\nthan 7d"), 410),
+        report("r3", "2001:db8::3", Outcome::Refreshed { lease_s: 3600 }, 2_000_000),
+    ];
+    let node = node(&result(nodes, None));
+    let home = Home::with_key();
+    let arguments =
+        ["setup", "example.org/a@1.0.0", "--to", "10.2.0.1", "--url", "https://cp.example/a", "--digest", DIGEST];
+    check(
+        &home.ask(&node, &arguments),
+        5,
+        "\
+HOP  NODE      ADDRESS      OUTCOME              TIME
+1    r1        10.0.0.1     installed, lease 1h  12.1 ms
+2    router-2  10.0.12.2    refused: bad-ttl     0.4 ms
+     cause: 8d is more than 7d
+     fix: ask for a lease that the node grants (`netserv probe --ask policy`)
+3    r3        2001:db8::3  refreshed, lease 1h  2.0 s
+3 nodes in 15.3 ms, 1 refused
+",
+        "setup example.org/a@1.0.0 on the way to 10.2.0.1\n",
+    );
+}
+
+#[test]
+fn json_gives_back_the_result_as_it_came() {
+    let refusal = Refusal::new(RefusalKind::Timeout, "no answer from beyond r1");
+    let sent = result(vec![report("r1", "10.0.0.1", Outcome::Removed, 900)], Some(refusal));
+    let node = node(&sent);
+    let output = Home::with_key().ask(&node, &["-j", "remove", "example.org/a", "--to", "10.2.0.1"]);
+    assert_eq!(serde_json::from_slice::<RequestResult>(&output.stdout).unwrap(), sent);
+    assert_eq!(text(&output.stderr), "");
+    assert_eq!(output.status.code(), Some(6));
+    let (_, message) = posted(&node);
+    let Body::Remove(remove) = message.body() else { panic!("{:?}", message.body()) };
+    assert_eq!(remove.module.as_str(), "example.org/a");
+}
+
+#[test]
+fn local_requests_have_no_path() {
+    let node = node(&result(vec![report("r1", "10.0.0.1", Outcome::WouldDo { action: "remove".into() }, 900)], None));
+    let output = Home::with_key().ask(&node, &["remove", "example.org/a", "--local", "--dry-run"]);
+    let stdout = "\
+HOP  NODE  ADDRESS   OUTCOME       TIME
+1    r1    10.0.0.1  would remove  0.9 ms
+1 node in 15.3 ms
+";
+    check(&output, 0, stdout, "remove example.org/a on the way to this node\n");
+    assert_eq!(posted(&node).0.path, None);
+}
+
+#[test]
+fn answers_to_a_probe_stand_below_their_node() {
+    let mut first = report("r1", "10.0.0.1", Outcome::Probed, 300);
+    first.load = Some(Load { containers: 1, modules: 2, packets: 77, cpu_permille: 125, memory_free_kib: 2048 });
+    first.blocks = vec!["kv>=1".parse().unwrap(), "packet>=1".parse().unwrap()];
+    first.policy = Some(PolicyReport {
+        prefixes: vec!["10.2.0.0/24".into()],
+        ports: Vec::new(),
+        ttl_s_max: 604_800,
+        modules_max: 8,
+        memory_bytes_max: 8 << 20,
+    });
+    first.modules = vec![ModuleStatus {
+        user: "janedoe".parse().unwrap(),
+        module: "example.org/a@1.0.0".parse().unwrap(),
+        digest: DIGEST.parse().unwrap(),
+        state: ModuleState::BackingOff,
+        lease_s: 90,
+        filters: vec!["udp port 5060".parse().unwrap()],
+        restarts: 2,
+        last_failure: Some(Refusal::new(RefusalKind::Trapped, "out of bounds")),
+        packets: PacketCounts { seen: 10, passed: 6, dropped: 3, modified: 1, injected: 0 },
+        counters: BTreeMap::from([("sip".to_owned(), 4)]),
+    }];
+    let node = node(&result(vec![first], None));
+    let output = Home::with_key().ask(&node, &["probe", "--to", "10.2.0.1", "--ask", "modules,blocks,load,policy"]);
+    check(
+        &output,
+        0,
+        "\
+HOP  NODE  ADDRESS   OUTCOME  TIME
+1    r1    10.0.0.1  ok       0.3 ms
+     load: 2 modules in 1 container, 77 packets seen, CPU 12.5 %, 2.0 MiB free
+     blocks: kv>=1, packet>=1
+     prefixes: 10.2.0.0/24
+     ports: all
+     longest lease: 7d
+     modules at most: 8
+     memory of one module at most: 8.0 MiB
+
+WHERE  USER     MODULE               STATE        LEASE   SEEN  PASSED  DROPPED  MODIFIED  INJECTED
+r1     janedoe  example.org/a@1.0.0  backing-off  1m 30s  10    6       3        1         0
+       filter: udp port 5060
+       counter: sip = 4
+       last failure: trapped: out of bounds (2 restarts)
+       fix: find the trap with `netserv module test`
+1 node in 15.3 ms
+",
+        "",
+    );
+    let (_, message) = posted(&node);
+    assert!(message.as_str().contains("\nask: modules, blocks, load, policy\n"), "{}", message.as_str());
+    assert!(message.signature().is_some());
+}
+
+#[test]
+fn a_path_is_shown_node_by_node() {
+    let nodes =
+        vec![report("r1", "10.0.0.1", Outcome::Probed, 300), report("router-2", "10.0.12.2", Outcome::Probed, 1_250)];
+    let node = node(&result(nodes, None));
+    let stdout = "\
+0  here
+1  r1        10.0.0.1   0.3 ms
+2  router-2  10.0.12.2  1.2 ms
+   10.2.0.1
+2 nodes in 15.3 ms
+";
+    check(&Home::empty().ask(&node, &["path", "10.2.0.1"]), 0, stdout, "");
+    let (request, message) = posted(&node);
+    assert!(request.path.is_some());
+    assert_eq!((message.user(), message.signature()), (None, None));
+}
+
+#[test]
+fn a_path_without_nodes_says_so() {
+    let node = node(&result(Vec::new(), None));
+    let stdout = "\
+0  here
+   ? 10.2.0.1
+cause: no-node: no node answered
+fix: check the path and that nodes run: `netserv path`
+";
+    check(&Home::empty().ask(&node, &["path", "10.2.0.1"]), 6, stdout, "");
+}
+
+#[test]
+fn personal_questions_need_a_key() {
+    let home = Home::empty();
+    let node = node(&result(Vec::new(), None));
+    let key = home.path().join(".config/netserv/key.pem");
+    let stderr = format!(
+        "error: cannot read the key file {}: No such file or directory (os error 2)\n\
+         fix: make a key with `netserv key new`, or name the file with --key\n",
+        key.display()
+    );
+    check(&home.ask(&node, &["probe", "--to", "10.2.0.1", "--ask", "policy"]), 1, "", &stderr);
+    assert!(node.seen().is_empty());
+}
+
+#[test]
+fn a_name_without_url_or_digest_is_a_wrong_command_line() {
+    let stderr = "\
+error: no --url for example.org/a@1.0.0
+fix: give --url, or a .nsm file in place of the name
+";
+    let home = Home::with_key();
+    check(&home.netserv(&["setup", "example.org/a@1.0.0", "--to", "10.2.0.1"]), 2, "", stderr);
+    let stderr = "\
+error: the following required arguments were not provided: --to <DEST>
+fix: write `netserv setup --to <DEST> <MODULE@VERSION|FILE.nsm>`
+";
+    check(&home.netserv(&["setup", "example.org/a@1.0.0"]), 2, "", stderr);
+}
