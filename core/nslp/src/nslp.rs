@@ -16,7 +16,7 @@ use rand::rngs::StdRng;
 use rand::{Rng, SeedableRng};
 
 use crate::assembly::Assemblies;
-use crate::config::{Config, LocalId, LocalRequest};
+use crate::config::{Config, LocalId, LocalPath, LocalRequest};
 use crate::counters::{Counters, StateCounts};
 use crate::exchange::{Arrival, Beyond, Exchange, ExchangeKey, Own, Requester, refused};
 use crate::limits::{ANSWER_SEND_TIME, FINISHED_MAX, HOP_TIME, PENDING_MAX};
@@ -114,15 +114,16 @@ impl Nslp {
     /// # Errors
     /// Refuses what is no request, a path between two IP versions, and what is over the limits.
     pub fn handle_local(&mut self, now: Now, request: LocalRequest) -> Result<(), Refusal> {
-        let message = Message::parse(request.message.as_bytes())?;
+        let LocalRequest { id, message: text, path, session, timeout } = request;
+        let message = Message::parse(text.as_bytes())?;
         self.counters.requests_local += 1;
-        let session = request.session.unwrap_or_else(|| SessionId(self.rng.random()));
+        let session = session.unwrap_or_else(|| SessionId(self.rng.random()));
         let key = (session, message.nonce());
         if self.exchanges.contains_key(&key) {
-            return self.handle_local_duplicate(key, &message, request.id);
+            return self.handle_local_duplicate(key, &message, id);
         }
-        let flow = |path: crate::LocalPath| PathCoupled::new(path.source, path.destination).map(Mri::PathCoupled);
-        let mri = match request.path.map(flow) {
+        let flow = |path: LocalPath| PathCoupled::new(path.source, path.destination).map(Mri::PathCoupled);
+        let mri = match path.map(flow) {
             None => None,
             Some(Some(mri)) => Some(mri),
             Some(None) => {
@@ -134,11 +135,11 @@ impl Nslp {
             self.counters.requests_over_limit += 1;
             return Err(too_many_pending());
         }
-        let timeout = if request.timeout.is_zero() { self.config.timeout_default } else { request.timeout };
-        let address = request.path.map(|path| path.source).or_else(|| self.config.own_addresses.first().copied());
-        let hops = hops_for(timeout).max(1);
-        let requester = Requester::Local(vec![request.id]);
-        self.start(now.instant, key, Arrival { message, requester, mri, address, time: timeout, hops });
+        let time = if timeout.is_zero() { self.config.timeout_default } else { timeout };
+        let address = path.map(|path| path.source).or_else(|| self.config.own_addresses.first().copied());
+        let hops = hops_for(time).max(1);
+        let requester = Requester::Local(vec![id]);
+        self.start(now.instant, key, Arrival { message, requester, mri, address, time, hops });
         Ok(())
     }
 

@@ -43,7 +43,7 @@ impl Nslp {
             }
             ((Err(refusal), bytes), Some(Direction::Downstream)) => self.handle_bad(from, bytes, refusal),
             ((Err(_), _), Some(Direction::Upstream)) | ((Ok(Payload::Part(_)), _), _) => {
-                self.counters.messages_bad += 1
+                self.counters.messages_bad += 1;
             }
             ((Ok(Payload::Request(_) | Payload::Response(_)) | Err(_), _), _) => {
                 self.counters.messages_unexpected += 1;
