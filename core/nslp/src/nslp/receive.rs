@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 //! What comes from GIST: requests, responses, and what became of what was sent.
 
+use std::borrow::Cow;
 use std::time::Duration;
 
 use netserv_gist::{FailReason, MessageHandle, NoPeerReason, Notification, SendStatus};
 use netserv_model::{Instant, Nonce, Refusal, RefusalKind, SessionId};
 use netserv_wire::gist::{Direction, Mri};
-use netserv_wire::nslp::{self, Message, Payload, Response};
+use netserv_wire::nslp::{self, Message, Part, Payload, Response};
 
 use super::{Nslp, Received, Sent, result, too_many_pending};
 use crate::assembly::Assembled;
@@ -16,37 +17,26 @@ use crate::limits::{HOP_TIME, PENDING_MAX, WAITERS_MAX};
 
 impl Nslp {
     pub(super) fn handle_data(&mut self, now: Instant, from: &Received, data: &[u8]) {
-        let whole;
-        let payload = match Payload::parse(data) {
-            Ok(Payload::Part(part)) => {
-                let key = (from.session, from.mri.clone(), part.nonce);
-                match self.assemblies.handle_part(now, key, part) {
-                    Assembled::Waiting => return,
-                    Assembled::Broken => {
-                        self.counters.assemblies_lost += 1;
-                        return;
-                    }
-                    Assembled::Whole(bytes) => {
-                        whole = bytes;
-                        (Payload::parse(&whole), &whole[..])
-                    }
-                }
-            }
-            other @ (Ok(Payload::Request(_) | Payload::Response(_)) | Err(_)) => (other, data),
-        };
-        match (payload, from.mri.direction()) {
-            ((Ok(Payload::Request(message)), _), Some(Direction::Downstream)) => {
-                self.handle_request(now, from, *message);
-            }
-            ((Ok(Payload::Response(response)), _), Some(Direction::Upstream)) => {
-                self.handle_response(now, from, *response);
-            }
-            ((Err(refusal), bytes), Some(Direction::Downstream)) => self.handle_bad(from, bytes, refusal),
-            ((Err(_), _), Some(Direction::Upstream)) | ((Ok(Payload::Part(_)), _), _) => {
-                self.counters.messages_bad += 1;
-            }
-            ((Ok(Payload::Request(_) | Payload::Response(_)) | Err(_), _), _) => {
-                self.counters.messages_unexpected += 1;
+        let Some(text) = self.whole_text(now, from, data) else { return };
+        match (Payload::parse(&text), from.mri.direction()) {
+            (Ok(Payload::Request(message)), Some(Direction::Downstream)) => self.handle_request(now, from, *message),
+            (Ok(Payload::Response(response)), Some(Direction::Upstream)) => self.handle_response(now, from, *response),
+            (Err(refusal), Some(Direction::Downstream)) => self.handle_bad(from, &text, refusal),
+            (Err(_), Some(Direction::Upstream)) | (Ok(Payload::Part(_)), _) => self.counters.messages_bad += 1,
+            (Ok(Payload::Request(_) | Payload::Response(_)) | Err(_), _) => self.counters.messages_unexpected += 1,
+        }
+    }
+
+    /// Returns the text, once all of its parts are there.
+    fn whole_text<'a>(&mut self, now: Instant, from: &Received, data: &'a [u8]) -> Option<Cow<'a, [u8]>> {
+        let Some(part) = Part::parse(data) else { return Some(Cow::Borrowed(data)) };
+        let key = (from.session, from.mri.clone(), part.nonce);
+        match self.assemblies.handle_part(now, key, part) {
+            Assembled::Waiting => None,
+            Assembled::Whole(bytes) => Some(Cow::Owned(bytes)),
+            Assembled::Broken => {
+                self.counters.assemblies_lost += 1;
+                None
             }
         }
     }
