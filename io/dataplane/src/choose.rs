@@ -4,6 +4,7 @@
 use std::fmt;
 use std::str::FromStr;
 
+use crate::nfqueue::{self, Nfqueue};
 use crate::{Driver, DriverError, dummy};
 
 /// A kind of forwarding plane.
@@ -36,6 +37,8 @@ pub struct DriverConfig {
     pub queue: u16,
     /// Packets that may wait in the kernel for this driver.
     pub queue_packets: u32,
+    /// Bytes that the kernel may use for packets on their way to this driver, netlink's own needs included.
+    pub receive_buffer_bytes: usize,
     /// Whether packets pass unseen, rather than being lost, when more come than are taken.
     pub fail_open: bool,
 }
@@ -56,7 +59,7 @@ impl DriverKind {
     pub fn probe(self) -> Probe {
         let usable = match self {
             DriverKind::Dummy => Ok(()),
-            DriverKind::Nfqueue => Err("not written yet".to_owned()),
+            DriverKind::Nfqueue => nfqueue::probe().map_err(|error| error.to_string()),
         };
         Probe { kind: self, usable }
     }
@@ -66,10 +69,9 @@ impl DriverKind {
     /// # Errors
     /// Says what is lacking.
     pub fn open(self, config: &DriverConfig) -> Result<Box<dyn Driver>, DriverError> {
-        let _ = config;
         match self {
             DriverKind::Dummy => Ok(Box::new(dummy::Dummy::new().0)),
-            DriverKind::Nfqueue => Err(DriverError::Unsupported { what: "nfqueue", why: "not written yet".to_owned() }),
+            DriverKind::Nfqueue => Ok(Box::new(Nfqueue::open(config)?)),
         }
     }
 }
@@ -98,6 +100,7 @@ impl DriverConfig {
             mark: MARK_DEFAULT,
             queue: 0x4e00,
             queue_packets: 8192,
+            receive_buffer_bytes: 64 * 1024 * 1024,
             fail_open: true,
         }
     }

@@ -8,9 +8,10 @@ use std::time::Duration;
 
 use netserv_model::Filter;
 use netserv_model::command::FilterId;
+use netserv_wire::ip::IpView;
 
 use crate::{Batch, Change, Counters, Driver, DriverError, FilterTable, Final, InterfaceId, PacketId};
-use crate::{filters, header, limits};
+use crate::{filters, limits, packet};
 
 /// What the dummy driver did with a packet.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -102,7 +103,7 @@ impl Driver for Dummy {
                 self.counters.dropped += 1;
                 Outcome::Dropped(original)
             }
-            Final::Replace(bytes) => match header::read(bytes) {
+            Final::Replace(bytes) => match packet::whole(bytes) {
                 Ok(_) => {
                     self.counters.replaced += 1;
                     Outcome::Replaced(bytes.to_vec())
@@ -117,7 +118,7 @@ impl Driver for Dummy {
     }
 
     fn inject(&mut self, packet: &[u8]) -> Result<(), DriverError> {
-        header::read(packet).map_err(DriverError::BadPacket)?;
+        packet::whole(packet)?;
         self.counters.injected += 1;
         self.queued.push(Outcome::Injected(packet.to_vec()));
         Ok(())
@@ -152,7 +153,7 @@ impl Plane {
     /// One that no filter matches, or that is no IP packet, goes on at once as [`Outcome::Unmatched`]; so does one
     /// too many ([`limits::DUMMY_WAITING_MAX`]).
     pub fn push(&self, interface: InterfaceId, packet: &[u8]) -> bool {
-        let flow = header::flow(packet);
+        let flow = IpView::parse(packet).ok().map(|view| view.flow());
         let mut state = self.lock();
         let wanted = flow.is_some_and(|flow| state.filters.values().any(|filter| filter.matches(&flow)));
         if wanted && state.waiting.len() < limits::DUMMY_WAITING_MAX {
@@ -221,7 +222,8 @@ struct State {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{Packet, testing};
+    use crate::Packet;
+    use crate::packet::testing;
 
     const LAN: InterfaceId = InterfaceId(3);
 
@@ -254,7 +256,7 @@ mod tests {
         driver.finish(PacketId(4), Final::Replace(&changed[1..]));
         driver.finish(PacketId(4), Final::Pass);
         driver.inject(&changed).unwrap();
-        assert!(matches!(driver.inject(b""), Err(DriverError::BadPacket(_))));
+        assert!(matches!(driver.inject(b""), Err(DriverError::BadPacket { .. })));
         assert_eq!(plane.outcomes(), []);
         driver.flush().unwrap();
         let expected = [

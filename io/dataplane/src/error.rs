@@ -63,9 +63,15 @@ pub enum DriverError {
     /// There are as many filters as a node takes.
     #[error("{} filters are installed, which is the most that a node takes", crate::limits::FILTERS_MAX)]
     FiltersFull,
+    /// The driver that the filters belong to is gone.
+    #[error("the driver is closed")]
+    Closed,
     /// Bytes that are no whole IP packet.
-    #[error("not a whole IP packet: {0}")]
-    BadPacket(&'static str),
+    #[error("not a whole IP packet: {why}")]
+    BadPacket {
+        /// What is wrong with them.
+        why: String,
+    },
     /// The fault wrapper was told to fail here.
     #[error("a fault made on purpose at call {0}")]
     Fault(u64),

@@ -14,10 +14,14 @@ pub mod driver;
 pub mod dummy;
 pub mod error;
 mod filters;
-mod header;
+mod inject;
 pub mod limits;
-#[cfg(test)]
-mod testing;
+mod netlink;
+pub mod nfqueue;
+mod packet;
+mod rules;
+mod sockaddr;
+mod sys;
 
 pub use batch::{Batch, Packet};
 pub use choose::{DriverConfig, DriverKind, Probe};

@@ -1,0 +1,151 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Sending whole IP packets, routed by the kernel like the node's own.
+
+use std::net::{IpAddr, SocketAddr};
+use std::ops::Range;
+use std::os::fd::OwnedFd;
+
+use rustix::net::{AddressFamily, Protocol, SocketFlags, SocketType, sockopt};
+
+use crate::{DriverError, limits, packet, sockaddr, sys};
+
+/// Raw sockets for both versions and what is to be sent with the next flush.
+pub(crate) struct Injector {
+    v4: OwnedFd,
+    /// `None` where the kernel has no IPv6.
+    v6: Option<OwnedFd>,
+    bytes: Vec<u8>,
+    waiting: Vec<Waiting>,
+}
+
+struct Waiting {
+    destination: IpAddr,
+    range: Range<usize>,
+    redirected: bool,
+}
+
+/// What became of the packets of one flush.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Sent {
+    pub injected: u64,
+    pub redirected: u64,
+    pub failed: u64,
+}
+
+impl Injector {
+    /// Opens the sockets; everything sent carries the mark.
+    pub fn open(mark: u32) -> Result<Injector, DriverError> {
+        let v4 = open(AddressFamily::INET, mark).map_err(|error| DriverError::system("opening a raw socket", error))?;
+        let v6 = match open(AddressFamily::INET6, mark) {
+            Ok(socket) => Some(socket),
+            Err(rustix::io::Errno::AFNOSUPPORT) => None,
+            Err(error) => return Err(DriverError::system("opening a raw IPv6 socket", error)),
+        };
+        Ok(Injector { v4, v6, bytes: Vec::new(), waiting: Vec::new() })
+    }
+
+    /// Queues a new packet; false if too many wait.
+    pub fn inject(&mut self, bytes: &[u8]) -> Result<bool, DriverError> {
+        let destination = packet::whole(bytes)?.destination();
+        Ok(self.push(destination, bytes, false))
+    }
+
+    /// Queues a received packet on its new way, one hop on; false if too many wait.
+    ///
+    /// # Errors
+    /// If it is no packet, or its TTL runs out here.
+    pub fn redirect(&mut self, bytes: &[u8]) -> Result<bool, DriverError> {
+        let destination = packet::whole(bytes)?.destination();
+        let queued = self.push(destination, bytes, true);
+        if queued
+            && !self.last_mut().is_some_and(|bytes| netserv_wire::ip::decrement_ttl(bytes).is_ok_and(|left| left > 0))
+        {
+            self.waiting.pop();
+            return Err(DriverError::BadPacket { why: "its TTL runs out".to_owned() });
+        }
+        Ok(queued)
+    }
+
+    /// Sends what waits.
+    pub fn flush(&mut self) -> Sent {
+        let mut sent = Sent::default();
+        for v6 in [false, true] {
+            let waiting: Vec<&Waiting> = self.waiting.iter().filter(|one| one.destination.is_ipv6() == v6).collect();
+            let socket = if v6 { self.v6.as_ref() } else { Some(&self.v4) };
+            match socket {
+                Some(socket) => send(socket, &self.bytes, &waiting, &mut sent),
+                None => sent.failed += u64::try_from(waiting.len()).expect("the queue is bounded"),
+            }
+        }
+        self.waiting.clear();
+        self.bytes.clear();
+        sent
+    }
+
+    fn push(&mut self, destination: IpAddr, bytes: &[u8], redirected: bool) -> bool {
+        if self.waiting.len() >= limits::INJECTED_WAITING_MAX {
+            return false;
+        }
+        let start = self.bytes.len();
+        self.bytes.extend_from_slice(bytes);
+        self.waiting.push(Waiting { destination, range: start..self.bytes.len(), redirected });
+        true
+    }
+
+    fn last_mut(&mut self) -> Option<&mut [u8]> {
+        self.waiting.last().map(|last| &mut self.bytes[last.range.clone()])
+    }
+}
+
+/// Sends in as few calls as possible; a packet that the kernel refuses does not hold up the others.
+fn send(socket: &OwnedFd, bytes: &[u8], mut waiting: &[&Waiting], sent: &mut Sent) {
+    while !waiting.is_empty() {
+        let chunk = &waiting[..waiting.len().min(limits::BATCH_PACKETS_MAX)];
+        // A raw socket takes its protocol from the packet and must not be given a port.
+        let addresses: Vec<_> = chunk.iter().map(|one| sockaddr::encode(SocketAddr::new(one.destination, 0))).collect();
+        let outgoing: Vec<_> = chunk
+            .iter()
+            .zip(&addresses)
+            .map(|(one, address)| sys::Outgoing { address, control: &[], payload: &bytes[one.range.clone()] })
+            .collect();
+        let done = match sys::send_many(socket, &outgoing) {
+            Ok(count) => {
+                for one in &chunk[..count] {
+                    if one.redirected { sent.redirected += 1 } else { sent.injected += 1 }
+                }
+                count
+            }
+            Err(error) if error.kind() == std::io::ErrorKind::Interrupted => 0,
+            Err(error) => {
+                tracing::trace!(%error, destination = %chunk[0].destination, "a packet could not be sent");
+                sent.failed += 1;
+                1
+            }
+        };
+        waiting = &waiting[done..];
+    }
+}
+
+fn open(family: AddressFamily, mark: u32) -> rustix::io::Result<OwnedFd> {
+    let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
+    let protocol = Protocol::from_raw(IPPROTO_RAW.try_into().expect("255 is not zero"));
+    let socket = rustix::net::socket_with(family, SocketType::RAW, flags, Some(protocol))?;
+    let option = |level, name, value| {
+        sys::set_option(&socket, level, name, value)
+            .map_err(|error| rustix::io::Errno::from_io_error(&error).unwrap_or(rustix::io::Errno::IO))
+    };
+    let (level, name) = match family {
+        AddressFamily::INET6 => (libc::IPPROTO_IPV6, IPV6_HDRINCL),
+        _ => (libc::IPPROTO_IP, libc::IP_HDRINCL),
+    };
+    option(level, name, 1)?;
+    option(libc::SOL_SOCKET, libc::SO_MARK, mark.cast_signed())?;
+    sockopt::set_socket_send_buffer_size_force(&socket, SEND_BUFFER_BYTES)
+        .or_else(|_| sockopt::set_socket_send_buffer_size(&socket, SEND_BUFFER_BYTES))?;
+    Ok(socket)
+}
+
+const IPPROTO_RAW: u32 = 255;
+/// Missing in the `libc` crate; `include/uapi/linux/in6.h`.
+const IPV6_HDRINCL: i32 = 36;
+const SEND_BUFFER_BYTES: usize = 1024 * 1024;

@@ -1,0 +1,168 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Packets out of the kernel's own forwarding path, by netfilter queues.
+//!
+//! Rules in `mangle` PREROUTING lead matching packets to a queue of ours; everything else is forwarded by the kernel
+//! alone. `--queue-bypass` lets packets pass when nobody owns the queue, the queue's own flag when it is full.
+//!
+//! Replaced packets: the kernel goes on with our bytes where it stood, before routing, so new ports or contents need
+//! no more. With a new source or destination that is not enough: the checks of the arriving interface (reverse path,
+//! martian source) would be made with the new source, and drop for instance an answer that a module made out of a
+//! question. Such a packet is dropped and sent anew by a raw socket, with a TTL one lower, marked so that our rules
+//! leave it alone.
+
+mod message;
+pub(crate) mod queue;
+pub(crate) mod window;
+
+use std::os::fd::{AsFd, BorrowedFd};
+use std::sync::Arc;
+use std::time::Duration;
+
+use message::Decision;
+use queue::{Queue, QueueConfig};
+use window::Outcome;
+
+use crate::inject::Injector;
+use crate::rules::{self, Rules};
+use crate::{Batch, Counters, Driver, DriverConfig, DriverError, FilterTable, Final, PacketId, packet};
+
+/// The `nfqueue` driver.
+pub struct Nfqueue {
+    // Rules go first when this is dropped, so that no packet comes to a queue that nobody reads.
+    rules: RulesGuard,
+    queue: Queue,
+    injector: Injector,
+    counters: Counters,
+}
+
+struct RulesGuard(Arc<Rules>);
+
+impl Drop for RulesGuard {
+    fn drop(&mut self) {
+        self.0.close();
+    }
+}
+
+impl Nfqueue {
+    /// Removes what an earlier run of this instance left, takes a queue and makes the chain for filters.
+    ///
+    /// # Errors
+    /// Says what is lacking: rights, `iptables`, or the kernel's support.
+    pub fn open(config: &DriverConfig) -> Result<Nfqueue, DriverError> {
+        let queue = Queue::open(QueueConfig {
+            first_number: config.queue,
+            packets: config.queue_packets,
+            receive_buffer_bytes: config.receive_buffer_bytes,
+            fail_open: config.fail_open,
+        })?;
+        let injector = Injector::open(config.mark)?;
+        let rules = Rules::open(&config.instance, queue.number(), config.mark)?;
+        tracing::debug!(queue = queue.number(), instance = config.instance, "nfqueue driver is open");
+        Ok(Nfqueue { rules: RulesGuard(Arc::new(rules)), queue, injector, counters: Counters::default() })
+    }
+
+    /// Returns the number of the netfilter queue in use.
+    pub fn queue_number(&self) -> u16 {
+        self.queue.number()
+    }
+
+    fn replace(&mut self, id: PacketId, bytes: &[u8]) {
+        let Some(addresses) = self.queue.addresses(id) else {
+            self.counters.unknown += 1;
+            return;
+        };
+        let Ok(view) = packet::whole(bytes) else {
+            self.counters.bad_verdict += 1;
+            self.queue.decide(id, Outcome::Decided(Decision::Drop));
+            return;
+        };
+        if addresses == Some((view.source(), view.destination())) {
+            self.counters.replaced += 1;
+            self.queue.decide(id, Outcome::Replaced(bytes));
+            return;
+        }
+        self.queue.decide(id, Outcome::Decided(Decision::Drop));
+        match self.injector.redirect(bytes) {
+            Ok(true) => {}
+            Ok(false) => self.counters.send_failed += 1,
+            Err(_) => self.counters.bad_verdict += 1,
+        }
+    }
+
+    fn decide(&mut self, id: PacketId, decision: Decision) -> bool {
+        self.queue.decide(id, Outcome::Decided(decision))
+    }
+}
+
+impl Driver for Nfqueue {
+    fn name(&self) -> &'static str {
+        "nfqueue"
+    }
+
+    fn filters(&self) -> Arc<dyn FilterTable> {
+        Arc::<Rules>::clone(&self.rules.0)
+    }
+
+    fn receive(&mut self, batch: &mut Batch, timeout: Option<Duration>) -> Result<usize, DriverError> {
+        self.queue.receive(batch, timeout)
+    }
+
+    fn finish(&mut self, packet: PacketId, verdict: Final<'_>) {
+        match verdict {
+            Final::Pass => self.counters.passed += u64::from(self.decide(packet, Decision::Accept)),
+            Final::Drop => self.counters.dropped += u64::from(self.decide(packet, Decision::Drop)),
+            Final::Replace(bytes) => self.replace(packet, bytes),
+        }
+    }
+
+    fn inject(&mut self, packet: &[u8]) -> Result<(), DriverError> {
+        if !self.injector.inject(packet)? {
+            self.counters.send_failed += 1;
+        }
+        Ok(())
+    }
+
+    fn flush(&mut self) -> Result<(), DriverError> {
+        let verdicts = self.queue.flush();
+        let sent = self.injector.flush();
+        self.counters.injected += sent.injected;
+        self.counters.redirected += sent.redirected;
+        self.counters.send_failed += sent.failed;
+        verdicts
+    }
+
+    fn poll_fd(&self) -> Option<BorrowedFd<'_>> {
+        Some(self.queue.as_fd())
+    }
+
+    fn counters(&self) -> Counters {
+        let queue = self.queue.counters;
+        Counters {
+            received: queue.received,
+            unknown: self.counters.unknown + queue.unknown,
+            overdue: queue.overdue,
+            unseen: queue.unseen,
+            overruns: queue.overruns,
+            send_failed: self.counters.send_failed + queue.send_failed,
+            ..self.counters
+        }
+    }
+}
+
+/// Finds out whether the driver works here, without leaving anything behind.
+///
+/// # Errors
+/// Says what is lacking.
+pub fn probe() -> Result<(), DriverError> {
+    let config = QueueConfig { first_number: 0xff00, packets: 1, receive_buffer_bytes: 4096, fail_open: true };
+    drop(Queue::open(config)?);
+    rules::probe()
+}
+
+/// Removes the rules that an instance left when it was killed; returns how many chains there were.
+///
+/// # Errors
+/// If the packet filter does not let go of them. A machine without `iptables` has no leftovers.
+pub fn cleanup_leftovers(instance: &str) -> Result<usize, DriverError> {
+    rules::remove_leftovers(instance)
+}

@@ -1,0 +1,274 @@
+// SPDX-License-Identifier: Apache-2.0
+//! One netfilter queue: packets in, verdicts out.
+
+use std::io;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::time::{Duration, Instant};
+
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::net::{AddressFamily, RecvFlags, SendFlags, SocketFlags, SocketType, netlink, sockopt};
+
+use super::message::{self, Decision, Received};
+use super::window::{Outcome, Send, Window};
+use crate::{Batch, Counters, DriverError, InterfaceId, PacketId, limits, sys};
+
+/// What a queue has to know to be opened.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct QueueConfig {
+    pub first_number: u16,
+    pub packets: u32,
+    pub receive_buffer_bytes: usize,
+    pub fail_open: bool,
+}
+
+/// A queue that this process owns until it is dropped.
+pub(crate) struct Queue {
+    socket: OwnedFd,
+    number: u16,
+    fail_open: bool,
+    window: Window,
+    outgoing: Vec<u8>,
+    pub counters: Counters,
+}
+
+impl Queue {
+    /// Takes the first free queue at or above the wanted number.
+    pub fn open(config: QueueConfig) -> Result<Queue, DriverError> {
+        let socket = rustix::net::socket_with(
+            AddressFamily::NETLINK,
+            SocketType::RAW,
+            SocketFlags::CLOEXEC | SocketFlags::NONBLOCK,
+            Some(netlink::NETFILTER),
+        )
+        .map_err(|error| DriverError::system("opening a netfilter socket", error))?;
+        let receive_buffer = config.receive_buffer_bytes;
+        sockopt::set_socket_recv_buffer_size_force(&socket, receive_buffer)
+            .or_else(|_| sockopt::set_socket_recv_buffer_size(&socket, receive_buffer))
+            .and_then(|()| {
+                sockopt::set_socket_send_buffer_size_force(&socket, SEND_BUFFER_BYTES)
+                    .or_else(|_| sockopt::set_socket_send_buffer_size(&socket, SEND_BUFFER_BYTES))
+            })
+            .map_err(|error| DriverError::system("sizing the buffers of a netfilter socket", error))?;
+        let window = usize::try_from(config.packets).expect("32 bits fit in usize").saturating_mul(2);
+        let mut queue = Queue {
+            socket,
+            number: config.first_number,
+            fail_open: config.fail_open,
+            window: Window::new(window.clamp(1, limits::WINDOW_PACKETS_MAX)),
+            outgoing: Vec::new(),
+            counters: Counters::default(),
+        };
+        queue.bind(config)?;
+        Ok(queue)
+    }
+
+    /// Returns the queue's number.
+    pub fn number(&self) -> u16 {
+        self.number
+    }
+
+    /// Fills the batch as [`Driver::receive`](crate::Driver::receive) says.
+    pub fn receive(&mut self, batch: &mut Batch, timeout: Option<Duration>) -> Result<usize, DriverError> {
+        let deadline = timeout.map(|timeout| Instant::now() + timeout);
+        loop {
+            batch.clear();
+            let mut lengths = [0; limits::BATCH_PACKETS_MAX];
+            match sys::receive_many(&self.socket, batch.storage_mut(), &mut lengths) {
+                Ok(count) => {
+                    self.take_in(batch, &lengths[..count])?;
+                    if !batch.is_empty() {
+                        return Ok(batch.len());
+                    }
+                }
+                Err(error) if error.raw_os_error() == Some(libc::ENOBUFS) => self.counters.overruns += 1,
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
+                    if !self.wait(deadline)? {
+                        return Ok(0);
+                    }
+                }
+                Err(error) => return Err(DriverError::system("receiving from a netfilter queue", error)),
+            }
+        }
+    }
+
+    /// Returns the source and destination that a packet came with; `None` if it is not owed a verdict.
+    pub fn addresses(&self, packet: PacketId) -> Option<Option<(std::net::IpAddr, std::net::IpAddr)>> {
+        u32::try_from(packet.0).ok().and_then(|id| self.window.addresses(id))
+    }
+
+    /// Queues a verdict; false if the packet is not owed one.
+    pub fn decide(&mut self, packet: PacketId, outcome: Outcome<'_>) -> bool {
+        let decided = u32::try_from(packet.0).is_ok_and(|id| self.window.decide(id, outcome));
+        if !decided {
+            self.counters.unknown += 1;
+        } else if self.window.payload_bytes() > CHUNK_BYTES {
+            self.collect();
+        }
+        decided
+    }
+
+    /// Sends the queued verdicts.
+    pub fn flush(&mut self) -> Result<(), DriverError> {
+        self.collect();
+        if self.outgoing.is_empty() {
+            return Ok(());
+        }
+        let sent = send_all(&self.socket, &self.outgoing);
+        self.outgoing.clear();
+        sent.map_err(|error| DriverError::system("sending verdicts", error))
+    }
+
+    /// Turns the window's verdicts into messages, and sends early what does not fit into one call.
+    fn collect(&mut self) {
+        let (number, outgoing) = (self.number, &mut self.outgoing);
+        let (socket, counters) = (&self.socket, &mut self.counters);
+        self.window.flush(|send| {
+            match send {
+                Send::One(id, decision) => message::append_verdict(outgoing, number, id, decision, None),
+                Send::UpTo(id, decision) => message::append_verdict_up_to(outgoing, number, id, decision),
+                Send::Replace(id, bytes) => {
+                    message::append_verdict(outgoing, number, id, Decision::Accept, Some(bytes));
+                }
+            }
+            if outgoing.len() > CHUNK_BYTES {
+                counters.send_failed += u64::from(send_all(socket, outgoing).is_err());
+                outgoing.clear();
+            }
+        });
+    }
+
+    /// Reads the messages that lie in the batch's slots and keeps those that are packets.
+    fn take_in(&mut self, batch: &mut Batch, lengths: &[usize]) -> Result<(), DriverError> {
+        for (slot, length) in lengths.iter().enumerate() {
+            match message::parse(batch.slot(slot, *length)) {
+                Received::Packet(queued) => self.note(batch, slot, &queued)?,
+                Received::Answer { error: 0, .. } => {}
+                Received::Answer { error: libc::ENOENT, .. } => self.counters.unknown += 1,
+                Received::Answer { .. } => self.counters.send_failed += 1,
+                Received::Other => self.counters.unseen += 1,
+            }
+        }
+        self.counters.received += u64::try_from(batch.len()).expect("a batch is small");
+        Ok(())
+    }
+
+    fn note(&mut self, batch: &mut Batch, slot: usize, queued: &message::Queued) -> Result<(), DriverError> {
+        if !self.window.fits(queued.id) {
+            self.flush()?;
+            let (number, outgoing, counters) = (self.number, &mut self.outgoing, &mut self.counters);
+            let decision = if self.fail_open { Decision::Accept } else { Decision::Drop };
+            self.window.expire(queued.id, |id| {
+                message::append_verdict(outgoing, number, id, decision, None);
+                counters.overdue += 1;
+            });
+        }
+        let bytes = &batch.slot(slot, queued.range.end)[queued.range.start..];
+        let addresses = netserv_wire::ip::addresses(bytes);
+        if !self.window.insert(queued.id, addresses) {
+            self.counters.unseen += 1;
+        } else if queued.truncated || addresses.is_none() {
+            self.counters.unseen += 1;
+            self.window.decide(queued.id, Outcome::Decided(Decision::Accept));
+        } else {
+            let id = PacketId(u64::from(queued.id));
+            batch.adopt(id, InterfaceId(queued.interface), slot, queued.range.clone());
+        }
+        Ok(())
+    }
+
+    fn wait(&self, deadline: Option<Instant>) -> Result<bool, DriverError> {
+        let left = deadline.map(|deadline| deadline.saturating_duration_since(Instant::now()));
+        if left == Some(Duration::ZERO) {
+            return Ok(false);
+        }
+        let timeout = left.map(|left| Timespec::try_from(left).expect("a time to wait is short"));
+        match poll(&mut [PollFd::new(&self.socket, PollFlags::IN)], timeout.as_ref()) {
+            Ok(_) | Err(rustix::io::Errno::INTR) => Ok(true),
+            Err(error) => Err(DriverError::system("waiting for a netfilter queue", error)),
+        }
+    }
+
+    fn bind(&mut self, config: QueueConfig) -> Result<(), DriverError> {
+        let last = config.first_number.saturating_add(limits::QUEUE_NUMBERS_TRIED - 1);
+        for (sequence, number) in (1..).zip(config.first_number..=last) {
+            self.number = number;
+            let mut request = Vec::new();
+            message::append_bind(&mut request, sequence, number, config.packets, config.fail_open);
+            let answer = send_all(&self.socket, &request).and_then(|()| self.answer(sequence));
+            match answer.map_err(|error| DriverError::system("binding a netfilter queue", error))? {
+                0 => return Ok(()),
+                libc::EBUSY => {}
+                libc::EPERM | libc::EACCES => {
+                    return Err(DriverError::NotPermitted { what: "binding a netfilter queue" });
+                }
+                error => {
+                    let why = io::Error::from_raw_os_error(error).to_string();
+                    return Err(DriverError::Unsupported { what: "netfilter queues (nfnetlink_queue)", why });
+                }
+            }
+        }
+        Err(DriverError::QueuesTaken { first: config.first_number, last })
+    }
+
+    /// Waits for the answer to a request; packets that come first, for a rule that was there before us, pass.
+    fn answer(&mut self, sequence: u32) -> io::Result<i32> {
+        let mut buffer = vec![0; limits::SLOT_BYTES];
+        let deadline = Instant::now() + ANSWER_TIME_MAX;
+        loop {
+            match rustix::net::recv(&self.socket, &mut buffer, RecvFlags::empty()) {
+                Ok((length, _)) => match message::parse(&buffer[..length]) {
+                    Received::Answer { sequence: number, error } if number == sequence => return Ok(error),
+                    Received::Packet(queued) => {
+                        let mut verdict = Vec::new();
+                        message::append_verdict(&mut verdict, self.number, queued.id, Decision::Accept, None);
+                        send_all(&self.socket, &verdict)?;
+                    }
+                    Received::Answer { .. } | Received::Other => {}
+                },
+                Err(rustix::io::Errno::AGAIN) => match self.wait(Some(deadline)) {
+                    Ok(true) => {}
+                    Ok(false) | Err(_) => return Err(io::ErrorKind::TimedOut.into()),
+                },
+                Err(rustix::io::Errno::INTR | rustix::io::Errno::NOBUFS) => {}
+                Err(error) => return Err(error.into()),
+            }
+        }
+    }
+}
+
+impl AsFd for Queue {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.socket.as_fd()
+    }
+}
+
+impl Drop for Queue {
+    /// Closing the socket drops what waits in the kernel; a queue that fails open lets it go on first.
+    fn drop(&mut self) {
+        let flushed = self.flush();
+        if self.fail_open && flushed.is_ok() {
+            let far_ahead = self.window.end().wrapping_add(1 << 30);
+            let mut verdict = Vec::new();
+            message::append_verdict_up_to(&mut verdict, self.number, far_ahead, Decision::Accept);
+            if let Err(error) = send_all(&self.socket, &verdict) {
+                tracing::debug!(%error, queue = self.number, "packets waiting in a closed queue are lost");
+            }
+        }
+    }
+}
+
+/// How much goes to the kernel in one call. A single message can be longer.
+const CHUNK_BYTES: usize = 128 * 1024;
+const SEND_BUFFER_BYTES: usize = 1024 * 1024;
+const ANSWER_TIME_MAX: Duration = Duration::from_secs(2);
+
+fn send_all(socket: &OwnedFd, messages: &[u8]) -> io::Result<()> {
+    loop {
+        match rustix::net::send(socket, messages, SendFlags::empty()) {
+            Ok(_) => return Ok(()),
+            Err(rustix::io::Errno::INTR) => {}
+            Err(error) => return Err(error.into()),
+        }
+    }
+}

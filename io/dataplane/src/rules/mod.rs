@@ -1,0 +1,214 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Our rules in the kernel's packet filter: one chain per instance and purpose in `mangle`, jumped to from PREROUTING.
+//!
+//! There packets have not been routed yet, so that a changed destination is routed afresh, and packets for the node
+//! itself are seen too. Everything goes through `iptables-restore --noflush`, which takes all lines or none. The two
+//! IP versions have tables of their own and are changed at the same time, by two processes.
+
+mod text;
+mod tool;
+
+use std::collections::BTreeMap;
+use std::sync::{Mutex, PoisonError};
+
+use netserv_model::Filter;
+use netserv_model::command::FilterId;
+use netserv_wire::ip::IpVersion;
+
+pub(crate) use text::{Purpose, instance_text};
+
+use crate::{Change, DriverError, FilterTable, filters};
+
+/// A chain of ours, from its making until [`Chain::close`].
+#[derive(Debug)]
+pub(crate) struct Chain {
+    purpose: Purpose,
+    instance: String,
+    queue: u16,
+    versions: Vec<IpVersion>,
+}
+
+impl Chain {
+    /// Makes the chain, in place of one that an earlier run left; packets with the mark pass it by.
+    pub fn open(purpose: Purpose, instance: &str, queue: u16, mark: u32) -> Result<Chain, DriverError> {
+        let instance = instance_text(instance);
+        remove(purpose, &instance)?;
+        let versions = versions_here();
+        let lines = text::opening(purpose, &instance, mark);
+        let chain = Chain { purpose, instance, queue, versions };
+        chain.run_or_undo(|_| lines.clone(), |chain| chain.close())?;
+        Ok(chain)
+    }
+
+    /// Takes the chain away, and what leads to it.
+    pub fn close(&self) {
+        if let Err(error) = remove(self.purpose, &self.instance) {
+            tracing::warn!(%error, chain = text::chain(self.purpose, &self.instance), "rules are left behind");
+        }
+    }
+
+    /// Runs the lines of each version; if one of them fails, runs `undo` and returns the first error.
+    fn run_or_undo(
+        &self,
+        lines: impl Fn(IpVersion) -> Vec<String>,
+        undo: impl FnOnce(&Chain),
+    ) -> Result<(), DriverError> {
+        let scripts: Vec<_> = self.versions.iter().map(|version| (*version, text::script(&lines(*version)))).collect();
+        let scripts: Vec<_> = scripts.into_iter().filter(|(_, script)| !script.is_empty()).collect();
+        let outcomes = tool::restore(&scripts);
+        if outcomes.iter().any(Result::is_err) && outcomes.iter().any(Result::is_ok) {
+            undo(self);
+        }
+        outcomes.into_iter().collect()
+    }
+
+    /// Appends the rules that lead signaling messages to the queue.
+    pub fn intercept(&self, port: u16, magic: u32) -> Result<(), DriverError> {
+        let rules = |with_magic| {
+            move |version| vec![text::intercepting(self.purpose, &self.instance, self.queue, version, port, with_magic)]
+        };
+        // Not every kernel has the u32 match; without it the messages are told apart later.
+        self.run_or_undo(rules(Some(magic)), Chain::empty).or_else(|error| {
+            tracing::debug!(%error, "packets on the signaling port are looked at one by one");
+            self.empty();
+            self.run_or_undo(rules(None), Chain::empty)
+        })
+    }
+
+    fn empty(&self) {
+        // Nothing to undo it with: what could not be emptied is removed at the end.
+        let emptied = self.run_or_undo(|_| vec![format!("-F {}", text::chain(self.purpose, &self.instance))], |_| ());
+        if let Err(error) = emptied {
+            tracing::debug!(%error, "a chain could not be emptied");
+        }
+    }
+}
+
+/// The filters that lead packets to a queue.
+#[derive(Debug)]
+pub(crate) struct Rules {
+    chain: Chain,
+    state: Mutex<State>,
+}
+
+#[derive(Debug, Default)]
+struct State {
+    filters: BTreeMap<FilterId, Filter>,
+    closed: bool,
+}
+
+impl Rules {
+    /// Makes the chain, without filters.
+    pub fn open(instance: &str, queue: u16, mark: u32) -> Result<Rules, DriverError> {
+        let chain = Chain::open(Purpose::Packets, instance, queue, mark)?;
+        Ok(Rules { chain, state: Mutex::default() })
+    }
+
+    /// Takes all rules away; filters cannot be changed after that.
+    pub fn close(&self) {
+        let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+        if !std::mem::replace(&mut state.closed, true) {
+            self.chain.close();
+        }
+    }
+
+    /// Returns one line per change; `backwards` gives the lines that undo them.
+    fn lines(
+        &self,
+        version: IpVersion,
+        changes: &[Change<'_>],
+        filters: &BTreeMap<FilterId, Filter>,
+        backwards: bool,
+    ) -> Vec<String> {
+        let chain = &self.chain;
+        let line = |change: &Change<'_>| {
+            let (install, id, filter) = match *change {
+                Change::Install(id, filter) => (true, id, Some(filter)),
+                Change::Remove(id) => (false, id, filters.get(&id)),
+            };
+            let rule = text::filter(chain.purpose, &chain.instance, chain.queue, version, id, filter?)?;
+            Some(format!("{} {rule}", if install == backwards { "-D" } else { "-A" }))
+        };
+        let mut lines: Vec<String> = changes.iter().filter_map(line).collect();
+        if backwards {
+            lines.reverse();
+        }
+        lines
+    }
+}
+
+impl FilterTable for Rules {
+    fn change(&self, changes: &[Change<'_>]) -> Result<(), DriverError> {
+        let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+        if state.closed {
+            return Err(DriverError::Closed);
+        }
+        // A filter may be installed and removed by the same changes, so lines are made from both.
+        let mut known = state.filters.clone();
+        known.extend(changes.iter().filter_map(|change| match change {
+            Change::Install(id, filter) => Some((*id, (*filter).clone())),
+            Change::Remove(_) => None,
+        }));
+        let mut filters = state.filters.clone();
+        filters::apply(&mut filters, changes)?;
+        refuse_missing_version(changes, &self.chain.versions)?;
+        let undo = |chain: &Chain| {
+            for version in &chain.versions {
+                let lines = text::script(&self.lines(*version, changes, &known, true));
+                // One of the two was never done, so undoing it fails.
+                tool::restore(&[(*version, lines)]);
+            }
+        };
+        self.chain.run_or_undo(|version| self.lines(version, changes, &known, false), undo)?;
+        state.filters = filters;
+        Ok(())
+    }
+}
+
+/// Removes the chains that an instance left when it was killed; returns how many there were.
+///
+/// # Errors
+/// If the packet filter does not let go of them. A machine without `iptables` has no leftovers.
+pub(crate) fn remove_leftovers(instance: &str) -> Result<usize, DriverError> {
+    let instance = instance_text(instance);
+    Ok(remove(Purpose::Packets, &instance)? + remove(Purpose::Signaling, &instance)?)
+}
+
+/// Finds out whether our rules can be had, by making some in a chain that nothing leads to and removing it.
+pub(crate) fn probe() -> Result<(), DriverError> {
+    let instance = instance_text(&format!("probe-{}", std::process::id()));
+    let chain = text::chain(Purpose::Packets, &instance);
+    let filter: Filter = "udp dst 192.0.2.1 port 270".parse().expect("the filter is a constant");
+    let rule = text::filter(Purpose::Packets, &instance, 0, IpVersion::V4, FilterId(0), &filter);
+    let made = [format!(":{chain} - [0:0]"), format!("-A {}", rule.expect("the filter is one for IPv4"))];
+    let removed = [format!("-F {chain}"), format!("-X {chain}")];
+    let script = text::script(&made) + &text::script(&removed);
+    tool::restore(&[(IpVersion::V4, script)]).into_iter().collect()
+}
+
+fn remove(purpose: Purpose, instance: &str) -> Result<usize, DriverError> {
+    let chain = text::chain(purpose, instance);
+    let versions = versions_here();
+    let mut scripts = Vec::new();
+    for (version, saved) in tool::save(&versions)? {
+        let lines = text::removal(&chain, &saved);
+        if !lines.is_empty() {
+            scripts.push((version, text::script(&lines)));
+        }
+    }
+    tool::restore(&scripts).into_iter().collect::<Result<(), _>>()?;
+    Ok(scripts.len())
+}
+
+fn refuse_missing_version(changes: &[Change<'_>], versions: &[IpVersion]) -> Result<(), DriverError> {
+    let wants_v6 = |change: &Change<'_>| matches!(change, Change::Install(_, filter) if filter.version() == Some(6));
+    if versions.contains(&IpVersion::V6) || !changes.iter().any(wants_v6) {
+        return Ok(());
+    }
+    Err(DriverError::Unsupported { what: "a filter for IPv6", why: "this kernel has no IPv6".to_owned() })
+}
+
+fn versions_here() -> Vec<IpVersion> {
+    let v6 = std::path::Path::new("/proc/thread-self/net/if_inet6").exists();
+    if v6 { vec![IpVersion::V4, IpVersion::V6] } else { vec![IpVersion::V4] }
+}

@@ -1,0 +1,208 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Our rules as text. Every line is the input of `iptables-restore`, so nothing that a user chose may stand in it
+//! but what [`instance_text`] lets through.
+
+use netserv_model::command::FilterId;
+use netserv_model::{Filter, PortRange, Protocol};
+use netserv_wire::ip::IpVersion;
+
+/// What a chain is for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Purpose {
+    /// Packets for modules.
+    Packets,
+    /// Signaling messages for the node.
+    Signaling,
+}
+
+/// Returns an instance name in the characters that may stand in rules.
+pub(crate) fn instance_text(name: &str) -> String {
+    let keep = |c: char| if c.is_ascii_alphanumeric() || "-_.".contains(c) { c } else { '_' };
+    name.chars().map(keep).take(INSTANCE_CHARS_MAX).collect()
+}
+
+/// Returns the chain's name. A long instance name is cut, and told from others by a checksum.
+pub(super) fn chain(purpose: Purpose, instance: &str) -> String {
+    let prefix = match purpose {
+        Purpose::Packets => "netserv-p-",
+        Purpose::Signaling => "netserv-s-",
+    };
+    if prefix.len() + instance.len() <= CHAIN_CHARS_MAX {
+        return format!("{prefix}{instance}");
+    }
+    let kept: String = instance.chars().take(CHAIN_CHARS_MAX - prefix.len() - 9).collect();
+    format!("{prefix}{kept}-{:08x}", checksum(instance))
+}
+
+/// Returns the lines that make an empty chain and lead all packets through it, but those with the node's own mark.
+///
+/// Signaling goes first: a message of ours that a module's filter matches too is a message.
+pub(super) fn opening(purpose: Purpose, instance: &str, mark: u32) -> Vec<String> {
+    let chain = chain(purpose, instance);
+    let place = match purpose {
+        Purpose::Packets => "-A PREROUTING",
+        Purpose::Signaling => "-I PREROUTING 1",
+    };
+    vec![
+        format!(":{chain} - [0:0]"),
+        format!("-A {chain} -m mark --mark {mark:#x} -j RETURN"),
+        format!("{place} -m comment --comment \"netserv:{instance}\" -j {chain}"),
+    ]
+}
+
+/// Returns the rule of a filter without its `-A`; `None` if it matches nothing in this version of IP.
+pub(super) fn filter(
+    purpose: Purpose,
+    instance: &str,
+    queue: u16,
+    version: IpVersion,
+    id: FilterId,
+    filter: &Filter,
+) -> Option<String> {
+    let number = match version {
+        IpVersion::V4 => 4,
+        IpVersion::V6 => 6,
+    };
+    if filter.version().is_some_and(|wanted| wanted != number) {
+        return None;
+    }
+    let mut rule = chain(purpose, instance);
+    for (option, net) in [("-s", filter.source()), ("-d", filter.destination())] {
+        if let Some(net) = net {
+            rule += &format!(" {option} {net}");
+        }
+    }
+    rule += match (filter.protocol(), version) {
+        (Protocol::Any, _) => "",
+        (Protocol::Tcp, _) => " -p tcp",
+        (Protocol::Udp, _) => " -p udp",
+        (Protocol::Icmp, IpVersion::V4) => " -p icmp",
+        (Protocol::Icmp, IpVersion::V6) => " -p ipv6-icmp",
+    };
+    for (option, ports) in [("--sport", filter.source_ports()), ("--dport", filter.destination_ports())] {
+        if let Some(ports) = ports {
+            rule += &format!(" {option} {}", port_text(ports));
+        }
+    }
+    Some(rule + &format!(" -m comment --comment \"netserv:{instance}:{}\"", id.0) + &target(queue))
+}
+
+/// Returns the line that leads signaling messages for other nodes to the queue.
+///
+/// The magic number is looked for where the UDP payload of IPv4 packets starts; behind IPv6 extension headers, of
+/// which the router alert option is one, it has no fixed place.
+pub(super) fn intercepting(
+    purpose: Purpose,
+    instance: &str,
+    queue: u16,
+    version: IpVersion,
+    port: u16,
+    magic: Option<u32>,
+) -> String {
+    let chain = chain(purpose, instance);
+    let magic = match (version, magic) {
+        (IpVersion::V4, Some(magic)) => format!(" -m u32 --u32 \"0>>22&0x3C@8={magic:#x}\""),
+        (IpVersion::V4, None) | (IpVersion::V6, _) => String::new(),
+    };
+    let target = target(queue);
+    format!(
+        "-A {chain} -p udp --dport {port} -m addrtype ! --dst-type LOCAL{magic} \
+         -m comment --comment \"netserv:{instance}:gist\"{target}"
+    )
+}
+
+/// Returns the lines that remove a chain and all that leads to it from a table as `iptables-save` shows it; none if the
+/// chain is not there.
+pub(super) fn removal(chain: &str, saved: &str) -> Vec<String> {
+    let declared = format!(":{chain} ");
+    if !saved.lines().any(|line| line.starts_with(&declared)) {
+        return Vec::new();
+    }
+    let jump = format!("-j {chain}");
+    let jumps = saved.lines().filter(|line| line.ends_with(&jump));
+    let mut lines: Vec<String> =
+        jumps.filter_map(|line| line.strip_prefix("-A ")).map(|rest| format!("-D {rest}")).collect();
+    lines.extend([format!("-F {chain}"), format!("-X {chain}")]);
+    lines
+}
+
+/// Returns the input of `iptables-restore` that carries out the lines, all or none.
+pub(super) fn script(lines: &[String]) -> String {
+    if lines.is_empty() {
+        return String::new();
+    }
+    format!("*mangle\n{}\nCOMMIT\n", lines.join("\n"))
+}
+
+/// What netfilter allows (`XT_EXTENSION_MAXNAMELEN`), less its terminating zero.
+const CHAIN_CHARS_MAX: usize = 28;
+/// A comment may have 255 characters.
+const INSTANCE_CHARS_MAX: usize = 100;
+
+fn target(queue: u16) -> String {
+    format!(" -j NFQUEUE --queue-num {queue} --queue-bypass")
+}
+
+fn port_text(ports: PortRange) -> String {
+    if ports.first() == ports.last() {
+        return ports.first().to_string();
+    }
+    format!("{}:{}", ports.first(), ports.last())
+}
+
+/// FNV-1a, 32 bits.
+fn checksum(text: &str) -> u32 {
+    text.bytes().fold(0x811c_9dc5, |sum, byte| (sum ^ u32::from(byte)).wrapping_mul(0x0100_0193))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn filters_become_rules() {
+        check("udp dst 10.2.0.0/24 port 5060", Some("-d 10.2.0.0/24 -p udp --dport 5060"), None);
+        check("tcp src 10.0.0.1 sport 1-9", Some("-s 10.0.0.1/32 -p tcp --sport 1:9"), None);
+        check("udp src 2001:db8::/32", None, Some("-s 2001:db8::/32 -p udp"));
+        check("icmp", Some("-p icmp"), Some("-p ipv6-icmp"));
+        check("ip", Some(""), Some(""));
+    }
+
+    #[test]
+    fn chain_names_are_short_and_differ() {
+        assert_eq!(chain(Purpose::Packets, "pop1"), "netserv-p-pop1");
+        let long = "a-very-long-instance-name-of-a-node";
+        assert_eq!(chain(Purpose::Packets, long).len(), 28);
+        assert_ne!(chain(Purpose::Packets, long), chain(Purpose::Packets, &format!("{long}2")));
+        assert_ne!(chain(Purpose::Packets, long), chain(Purpose::Signaling, long));
+        assert_eq!(chain(Purpose::Packets, "exactly-18-letters").len(), 28);
+    }
+
+    #[test]
+    fn names_cannot_carry_rules() {
+        assert_eq!(instance_text("a b\"\n-j DROP;ü"), "a_b__-j_DROP__");
+        assert_eq!(instance_text(&"x".repeat(300)).len(), INSTANCE_CHARS_MAX);
+    }
+
+    #[test]
+    fn a_saved_table_tells_what_to_remove() {
+        let saved = "*mangle\n:PREROUTING ACCEPT [0:0]\n:netserv-p-a - [0:0]\n:netserv-p-ab - [0:0]\n\
+                     -A PREROUTING -m comment --comment \"netserv:a\" -j netserv-p-a\n\
+                     -A PREROUTING -j netserv-p-ab\n-A netserv-p-a -p udp -j NFQUEUE --queue-num 5\nCOMMIT\n";
+        let lines = removal("netserv-p-a", saved);
+        let jump = "-D PREROUTING -m comment --comment \"netserv:a\" -j netserv-p-a";
+        assert_eq!(lines, [jump, "-F netserv-p-a", "-X netserv-p-a"]);
+        assert!(removal("netserv-p-b", saved).is_empty());
+    }
+
+    fn check(text: &str, v4: Option<&str>, v6: Option<&str>) {
+        let parsed: Filter = text.parse().unwrap();
+        for (version, expected) in [(IpVersion::V4, v4), (IpVersion::V6, v6)] {
+            let rule = filter(Purpose::Packets, "n", 5, version, FilterId(7), &parsed);
+            let space = if expected == Some("") { "" } else { " " };
+            let tail = "-m comment --comment \"netserv:n:7\" -j NFQUEUE --queue-num 5 --queue-bypass";
+            let expected = expected.map(|matches| format!("netserv-p-n{space}{matches} {tail}"));
+            assert_eq!(rule, expected, "{text}");
+        }
+    }
+}

@@ -1,0 +1,141 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Chains of network namespaces for tests as root.
+#![allow(dead_code, reason = "each test program uses its own part of this module")]
+
+use std::fs::File;
+use std::io::Write;
+use std::net::{IpAddr, SocketAddr, UdpSocket};
+use std::process::{Command, Stdio};
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::time::Duration;
+
+use rustix::thread::{LinkNameSpaceType, move_into_link_name_space};
+
+/// Namespaces in a row: link `k` joins the `k`-th and the next one. They go when this is dropped.
+///
+/// On link `k` the left end has 10.0.k.1 and fd00:0:0:k::1, the right end 10.0.k.2 and fd00:0:0:k::2; the devices are
+/// called `right` and `left` after where they lead. Every namespace knows the way to every link and forwards.
+pub struct Chain {
+    names: Vec<String>,
+}
+
+impl Chain {
+    /// Builds a chain of `count` namespaces; `None`, said loudly, without the rights to do so.
+    pub fn new(count: usize) -> Option<Chain> {
+        static NUMBER: AtomicU32 = AtomicU32::new(0);
+        if !rustix::process::geteuid().is_root() {
+            eprintln!("SKIPPED: this test needs root for network namespaces");
+            return None;
+        }
+        let number = NUMBER.fetch_add(1, Ordering::Relaxed);
+        let name = |k| format!("ns-dataplane-{}-{number}-{k}", std::process::id());
+        let chain = Chain { names: (0..count).map(name).collect() };
+        let mut batch: String = chain.names.iter().map(|name| format!("netns add {name}\n")).collect();
+        for (k, pair) in chain.names.windows(2).enumerate() {
+            batch += &format!("link add right netns {} type veth peer name left netns {}\n", pair[0], pair[1]);
+            let _ = k;
+        }
+        ip(&["-batch", "-"], &batch);
+        for k in 0..count {
+            ip(&["-n", &chain.names[k], "-batch", "-"], &configuration(k, count));
+            let _entered = chain.enter(k);
+            for switch in ["ipv4/ip_forward", "ipv6/conf/all/forwarding"] {
+                std::fs::write(format!("/proc/sys/net/{switch}"), "1").unwrap();
+            }
+        }
+        Some(chain)
+    }
+
+    /// Moves the calling thread into the `k`-th namespace until the guard is dropped.
+    pub fn enter(&self, k: usize) -> Entered {
+        let before = File::open("/proc/thread-self/ns/net").unwrap();
+        let namespace = File::open(format!("/run/netns/{}", self.names[k])).unwrap();
+        move_into_link_name_space(std::os::fd::AsFd::as_fd(&namespace), Some(LinkNameSpaceType::Network)).unwrap();
+        Entered { before }
+    }
+
+    /// Opens a UDP socket in the `k`-th namespace, with a timeout for receiving.
+    pub fn udp(&self, k: usize, address: &str) -> UdpSocket {
+        let _entered = self.enter(k);
+        let socket = UdpSocket::bind(address.parse::<SocketAddr>().unwrap()).unwrap();
+        socket.set_read_timeout(Some(Duration::from_secs(2))).unwrap();
+        socket
+    }
+
+    /// Runs a program in the `k`-th namespace and returns what it wrote.
+    pub fn run(&self, k: usize, command: &[&str]) -> String {
+        let output = Command::new("ip").args(["netns", "exec", &self.names[k]]).args(command).output().unwrap();
+        assert!(output.status.success(), "{command:?}: {}", String::from_utf8_lossy(&output.stderr));
+        String::from_utf8(output.stdout).unwrap()
+    }
+
+    /// Returns the namespaces' names.
+    pub fn names(&self) -> &[String] {
+        &self.names
+    }
+}
+
+impl Drop for Chain {
+    fn drop(&mut self) {
+        for name in &self.names {
+            // A namespace that was never made cannot be removed.
+            let _ = Command::new("ip").args(["netns", "del", name]).stderr(Stdio::null()).status();
+        }
+    }
+}
+
+/// The calling thread is in another namespace as long as this lives.
+pub struct Entered {
+    before: File,
+}
+
+impl Drop for Entered {
+    fn drop(&mut self) {
+        let before = std::os::fd::AsFd::as_fd(&self.before);
+        move_into_link_name_space(before, Some(LinkNameSpaceType::Network)).expect("the way back is open");
+    }
+}
+
+/// Returns the address of one end of a link, in either version: the left end is 1, the right end 2.
+pub fn address(v6: bool, link: usize, end: usize) -> IpAddr {
+    let text = if v6 { format!("fd00:0:0:{link}::{end}") } else { format!("10.0.{link}.{end}") };
+    text.parse().unwrap()
+}
+
+/// Receives one datagram, or `None` if none comes.
+pub fn receive(socket: &UdpSocket) -> Option<(Vec<u8>, SocketAddr)> {
+    let mut buffer = vec![0; 65_536];
+    let (length, from) = socket.recv_from(&mut buffer).ok()?;
+    buffer.truncate(length);
+    Some((buffer, from))
+}
+
+fn configuration(k: usize, count: usize) -> String {
+    let mut batch = String::from("link set lo up\n");
+    for (present, device, link, end) in [(k > 0, "left", k.wrapping_sub(1), 2), (k + 1 < count, "right", k, 1)] {
+        if present {
+            batch += &format!("link set {device} up\n");
+            batch += &format!("addr add {}/24 dev {device}\n", address(false, link, end));
+            batch += &format!("addr add {}/64 dev {device} nodad\n", address(true, link, end));
+        }
+    }
+    for link in 0..count - 1 {
+        for v6 in [false, true] {
+            let net = if v6 { format!("fd00:0:0:{link}::/64") } else { format!("10.0.{link}.0/24") };
+            if link > k {
+                batch += &format!("route add {net} via {}\n", address(v6, k, 2));
+            } else if link + 1 < k {
+                batch += &format!("route add {net} via {}\n", address(v6, k - 1, 1));
+            }
+        }
+    }
+    batch
+}
+
+fn ip(arguments: &[&str], input: &str) {
+    let mut command = Command::new("ip");
+    let mut child = command.args(arguments).stdin(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    child.stdin.take().unwrap().write_all(input.as_bytes()).unwrap();
+    let output = child.wait_with_output().unwrap();
+    assert!(output.status.success(), "{input}: {}", String::from_utf8_lossy(&output.stderr));
+}

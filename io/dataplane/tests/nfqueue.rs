@@ -1,0 +1,396 @@
+// SPDX-License-Identifier: Apache-2.0
+//! The `nfqueue` driver on real packets: a sender, a router with the driver, a receiver.
+
+mod common;
+
+use std::io::{Read, Write};
+use std::net::{SocketAddr, TcpListener, TcpStream, UdpSocket};
+use std::time::{Duration, Instant};
+
+use common::{Chain, address, receive};
+use netserv_dataplane::nfqueue::{self, Nfqueue};
+use netserv_dataplane::{Batch, Change, Driver, DriverConfig, DriverError, DriverKind, Final, choose};
+use netserv_model::Filter;
+use netserv_model::command::FilterId;
+use netserv_wire::ip::{IpView, build, checksum};
+
+const SENDER: usize = 0;
+const ROUTER: usize = 1;
+const RECEIVER: usize = 2;
+
+#[test]
+fn matching_packets_are_seen_and_the_others_pass_alone() {
+    let Some(chain) = Chain::new(3) else { return };
+    let _entered = chain.enter(ROUTER);
+    let mut driver = open("seen", &["udp port 5060"]);
+    for v6 in [false, true] {
+        let flow = Flow::new(&chain, v6, 5060);
+        let other = Flow::new(&chain, v6, 5061);
+        for number in 0..100_u8 {
+            flow.send(&[number]);
+        }
+        other.send(b"other");
+        assert_eq!(other.received().unwrap(), b"other");
+        let mut seen = 0;
+        while seen < 100 {
+            for_each_packet(&mut driver, |driver, id, bytes| {
+                let view = IpView::parse(bytes).unwrap();
+                assert_eq!(view.udp().unwrap().payload, [seen]);
+                assert_eq!(view.source(), address(v6, 0, 1));
+                seen += 1;
+                driver.finish(id, Final::Pass);
+            });
+        }
+        for number in 0..100_u8 {
+            assert_eq!(flow.received().unwrap(), [number]);
+        }
+    }
+    assert_eq!((driver.counters().received, driver.counters().passed), (200, 200));
+}
+
+#[test]
+fn packets_can_be_dropped_and_rewritten_and_stay_in_order() {
+    let Some(chain) = Chain::new(3) else { return };
+    let _entered = chain.enter(ROUTER);
+    let mut driver = open("rewrite", &["udp port 5060"]);
+    for v6 in [false, true] {
+        let flow = Flow::new(&chain, v6, 5060);
+        for number in 0..30_u8 {
+            flow.send(&[number]);
+        }
+        let mut seen = 0;
+        while seen < 30 {
+            for_each_packet(&mut driver, |driver, id, bytes| {
+                match seen % 3 {
+                    0 => driver.finish(id, Final::Pass),
+                    1 => driver.finish(id, Final::Drop),
+                    _ => {
+                        let longer = format!("{seen} with more to say than before");
+                        let changed = build::replace_udp_payload(bytes, longer.as_bytes()).unwrap();
+                        driver.finish(id, Final::Replace(&changed));
+                    }
+                }
+                seen += 1;
+            });
+        }
+        for number in (0..30_u8).filter(|number| number % 3 != 1) {
+            let expected =
+                if number % 3 == 0 { vec![number] } else { format!("{number} with more to say than before").into() };
+            assert_eq!(flow.received().unwrap(), expected);
+        }
+    }
+    let counters = driver.counters();
+    assert_eq!((counters.passed, counters.dropped, counters.replaced), (20, 20, 20));
+}
+
+/// A module that answers in the packet path: what comes goes back with source and destination swapped.
+#[test]
+fn a_packet_turned_around_reaches_its_sender() {
+    let Some(chain) = Chain::new(3) else { return };
+    chain.run(ROUTER, &["sysctl", "-qw", "net.ipv4.conf.all.rp_filter=1", "net.ipv4.conf.left.rp_filter=1"]);
+    let _entered = chain.enter(ROUTER);
+    let mut driver = open("swap", &["udp port 5060"]);
+    for v6 in [false, true] {
+        let flow = Flow::new(&chain, v6, 5060);
+        flow.send(b"echo");
+        for_each_packet(&mut driver, |driver, id, bytes| {
+            let view = IpView::parse(bytes).unwrap();
+            let udp = view.udp().unwrap();
+            let (from, to) = ((view.destination(), udp.destination_port), (view.source(), udp.source_port));
+            let turned = build::udp(from.into(), to.into(), 9, udp.payload).unwrap();
+            driver.finish(id, Final::Replace(&turned));
+        });
+        let (answer, from) = receive(&flow.sender).expect("the packet comes back");
+        assert_eq!((answer.as_slice(), from), (b"echo".as_slice(), flow.to));
+        flow.receiver.set_read_timeout(Some(Duration::from_millis(100))).unwrap();
+        assert_eq!(flow.received(), None);
+    }
+    assert_eq!(driver.counters().redirected, 2);
+}
+
+#[test]
+fn a_packet_whose_ttl_runs_out_on_its_new_way_is_dropped() {
+    let Some(chain) = Chain::new(3) else { return };
+    let _entered = chain.enter(ROUTER);
+    let mut driver = open("ttl", &["udp port 5060"]);
+    let flow = Flow::new(&chain, false, 5060);
+    flow.send(b"x");
+    for_each_packet(&mut driver, |driver, id, _| {
+        let turned = build::udp(flow.to, flow.sender.local_addr().unwrap(), 1, b"x").unwrap();
+        driver.finish(id, Final::Replace(&turned));
+    });
+    assert_eq!((driver.counters().bad_verdict, driver.counters().redirected), (1, 0));
+}
+
+#[test]
+fn injected_packets_go_their_way_unseen_by_us() {
+    let Some(chain) = Chain::new(3) else { return };
+    let _entered = chain.enter(ROUTER);
+    let mut driver = open("inject", &["udp"]);
+    for v6 in [false, true] {
+        let own = chain.udp(ROUTER, &SocketAddr::new(address(v6, 0, 2), 7000).to_string());
+        let far = chain.udp(RECEIVER, &SocketAddr::new(address(v6, 1, 2), 7000).to_string());
+        for socket in [&own, &far] {
+            let source = SocketAddr::new(address(v6, 0, 1), 9);
+            let packet = build::udp(source, socket.local_addr().unwrap(), 64, b"made here").unwrap();
+            driver.inject(&packet).unwrap();
+            driver.flush().unwrap();
+            assert_eq!(receive(socket).unwrap(), (b"made here".to_vec(), source));
+        }
+    }
+    let mut batch = Batch::new();
+    assert_eq!(driver.receive(&mut batch, Some(Duration::from_millis(50))).unwrap(), 0);
+    let nowhere = build::udp("10.9.9.9:1".parse().unwrap(), "192.0.2.1:1".parse().unwrap(), 64, b"x").unwrap();
+    driver.inject(&nowhere).unwrap();
+    driver.flush().unwrap();
+    assert_eq!((driver.counters().injected, driver.counters().send_failed), (4, 1));
+}
+
+#[test]
+fn a_queue_nobody_empties_lets_packets_pass() {
+    let Some(chain) = Chain::new(3) else { return };
+    let _entered = chain.enter(ROUTER);
+    let config = DriverConfig { queue_packets: 16, ..config("full") };
+    let mut driver = Nfqueue::open(&config).unwrap();
+    driver.install(FilterId(1), &"udp port 5060".parse().unwrap()).unwrap();
+    let flow = Flow::new(&chain, false, 5060);
+    (0..40_u8).for_each(|number| flow.send(&[number]));
+    let passed: Vec<_> = (16..40_u8).map(|_| flow.received().unwrap()[0]).collect();
+    assert_eq!(passed, (16..40).collect::<Vec<u8>>());
+    drop(driver);
+    let released: Vec<_> = (0..16_u8).map(|_| flow.received().unwrap()[0]).collect();
+    assert_eq!(released, (0..16).collect::<Vec<u8>>(), "what waits in a closed queue that fails open goes on");
+}
+
+#[test]
+fn overruns_of_the_socket_are_counted_and_lose_nothing() {
+    let Some(chain) = Chain::new(3) else { return };
+    let _entered = chain.enter(ROUTER);
+    let config = DriverConfig { receive_buffer_bytes: 8192, ..config("overrun") };
+    let mut driver = Nfqueue::open(&config).unwrap();
+    driver.install(FilterId(1), &"udp port 5060".parse().unwrap()).unwrap();
+    let flow = Flow::new(&chain, false, 5060);
+    (0..200_u8).for_each(|_| flow.send(&[0; 1000]));
+    let mut batch = Batch::new();
+    while driver.receive(&mut batch, Some(Duration::from_millis(50))).unwrap() > 0 {
+        batch.iter().for_each(|packet| driver.finish(packet.id, Final::Pass));
+        driver.flush().unwrap();
+    }
+    let counters = driver.counters();
+    assert!(counters.overruns > 0 && counters.received < 200, "{counters:?}");
+    (0..200).for_each(|_| assert!(flow.received().is_some()));
+}
+
+#[test]
+fn a_packet_held_too_long_does_not_stop_the_others() {
+    let Some(chain) = Chain::new(3) else { return };
+    let _entered = chain.enter(ROUTER);
+    let mut driver = Nfqueue::open(&DriverConfig { queue_packets: 32, ..config("held") }).unwrap();
+    driver.install(FilterId(1), &"udp port 5060".parse().unwrap()).unwrap();
+    let flow = Flow::new(&chain, false, 5060);
+    let (mut held, mut passed) = (None, 0);
+    while passed < 100 {
+        flow.send(b"x");
+        for_each_packet(&mut driver, |driver, id, _| match held {
+            None => held = Some(id),
+            Some(_) => {
+                driver.finish(id, Final::Pass);
+                passed += 1;
+            }
+        });
+    }
+    assert_eq!(driver.counters().overdue, 1);
+    driver.finish(held.unwrap(), Final::Drop);
+    assert_eq!((driver.counters().unknown, driver.counters().dropped), (1, 0));
+    (0..101).for_each(|_| assert!(flow.received().is_some()));
+}
+
+/// Large TCP sends over veth travel as one piece with an unfinished checksum; modules must see packets as on the wire.
+#[test]
+fn large_sends_are_cut_and_their_checksums_complete() {
+    let Some(chain) = Chain::new(3) else { return };
+    let _entered = chain.enter(ROUTER);
+    for v6 in [false, true] {
+        let mut driver = open("gso", &["tcp port 8000"]);
+        let to = SocketAddr::new(address(v6, 1, 2), 8000);
+        let listener = {
+            let _entered = chain.enter(RECEIVER);
+            TcpListener::bind(to).unwrap()
+        };
+        let data: Vec<u8> = (0..400_000_u32).map(|number| (number % 251).to_le_bytes()[0]).collect();
+        let expected = data.clone();
+        let names = chain.names()[SENDER].clone();
+        let sending = std::thread::spawn(move || {
+            let namespace = std::fs::File::open(format!("/run/netns/{names}")).unwrap();
+            let kind = Some(rustix::thread::LinkNameSpaceType::Network);
+            rustix::thread::move_into_link_name_space(std::os::fd::AsFd::as_fd(&namespace), kind).unwrap();
+            TcpStream::connect(to).unwrap().write_all(&data).unwrap();
+        });
+        let receiving = std::thread::spawn(move || {
+            let mut received = Vec::new();
+            listener.accept().unwrap().0.read_to_end(&mut received).unwrap();
+            received
+        });
+        let mut longest = 0;
+        while !receiving.is_finished() {
+            for_each_packet(&mut driver, |driver, id, bytes| {
+                longest = longest.max(bytes.len());
+                let view = IpView::parse(bytes).unwrap();
+                assert_eq!(checksum::verify_transport(&view), checksum::TransportChecksum::Good);
+                driver.finish(id, Final::Pass);
+            });
+        }
+        sending.join().unwrap();
+        assert!(receiving.join().unwrap() == expected, "the data arrives as it was sent");
+        assert_eq!(longest, 1500);
+    }
+}
+
+#[test]
+fn rules_come_and_go_with_the_driver() {
+    let Some(chain) = Chain::new(3) else { return };
+    let _entered = chain.enter(ROUTER);
+    let empty = rules(&chain);
+    let mut driver = open("rules", &["udp port 5060", "ip src 10.0.0.0/24", "icmp", "tcp dst fd00::/16 sport 1-9"]);
+    let lines = rules(&chain);
+    let ours = |id: u32| lines.lines().filter(|line| line.contains(&format!("\"netserv:rules:{id}\""))).count();
+    assert_eq!([ours(0), ours(1), ours(2), ours(3)], [2, 1, 2, 1], "{lines}");
+    driver.remove(FilterId(1)).unwrap();
+    assert!(!rules(&chain).contains("netserv:rules:1"));
+    assert!(matches!(driver.remove(FilterId(1)), Err(DriverError::FilterUnknown(FilterId(1)))));
+    let table = driver.filters();
+    drop(driver);
+    assert_eq!(rules(&chain), empty);
+    assert!(matches!(table.change(&[Change::Remove(FilterId(2))]), Err(DriverError::Closed)));
+}
+
+#[test]
+fn leftovers_of_a_killed_instance_are_found() {
+    let Some(chain) = Chain::new(2) else { return };
+    let _entered = chain.enter(0);
+    let empty = rules_of(&chain, 0);
+    let other = open("other", &["udp port 1"]);
+    let others = rules_of(&chain, 0);
+    std::mem::forget(open("killed", &["udp port 5060"]));
+    assert_eq!(nfqueue::cleanup_leftovers("killed").unwrap(), 2, "one chain in each version of IP");
+    assert_eq!(rules_of(&chain, 0), others);
+    std::mem::forget(open("killed", &["udp port 5060"]));
+    drop(open("killed", &[]));
+    drop(other);
+    assert_eq!(rules_of(&chain, 0), empty);
+    assert_eq!(nfqueue::cleanup_leftovers("killed").unwrap(), 0);
+}
+
+#[test]
+fn refused_rules_leave_the_others_as_they_were() {
+    let Some(chain) = Chain::new(2) else { return };
+    let _entered = chain.enter(0);
+    let driver = open("refused", &["udp port 5060"]);
+    // The IPv4 rule cannot be made since its chain is gone, the IPv6 rule can and has to be undone.
+    chain.run(0, &["iptables", "-t", "mangle", "-F", "netserv-p-refused"]);
+    chain.run(0, &["iptables", "-t", "mangle", "-F", "PREROUTING"]);
+    chain.run(0, &["iptables", "-t", "mangle", "-X", "netserv-p-refused"]);
+    let before = rules_of(&chain, 0);
+    let filter: Filter = "tcp".parse().unwrap();
+    let refused = driver.filters().change(&[Change::Install(FilterId(9), &filter)]);
+    assert!(matches!(refused, Err(DriverError::Rules { command: "iptables-restore", .. })), "{refused:?}");
+    assert_eq!(rules_of(&chain, 0), before);
+}
+
+#[test]
+fn two_instances_share_a_namespace() {
+    let Some(chain) = Chain::new(2) else { return };
+    let _entered = chain.enter(0);
+    let (first, second) = (Nfqueue::open(&config("one")).unwrap(), Nfqueue::open(&config("two")).unwrap());
+    assert_eq!(second.queue_number(), first.queue_number() + 1);
+    let taken = DriverConfig { queue: u16::MAX, ..config("three") };
+    let _third = Nfqueue::open(&taken).unwrap();
+    let refused = Nfqueue::open(&DriverConfig { queue: u16::MAX, ..config("four") });
+    assert!(matches!(refused, Err(DriverError::QueuesTaken { first: u16::MAX, last: u16::MAX })));
+}
+
+#[test]
+fn probing_finds_the_driver_and_leaves_nothing() {
+    let Some(chain) = Chain::new(2) else { return };
+    let _entered = chain.enter(0);
+    let empty = rules_of(&chain, 0);
+    assert_eq!(DriverKind::Nfqueue.probe().usable, Ok(()));
+    assert_eq!(choose::choose("auto").unwrap(), DriverKind::Nfqueue);
+    assert_eq!(rules_of(&chain, 0), empty);
+}
+
+#[test]
+fn installing_a_filter_is_quick() {
+    let Some(chain) = Chain::new(2) else { return };
+    let _entered = chain.enter(0);
+    let mut driver = open("quick", &[]);
+    let filter: Filter = "udp dst 10.0.0.0/24 port 5060".parse().unwrap();
+    let mut times: Vec<Duration> = (0..10)
+        .map(|id| {
+            let start = Instant::now();
+            driver.install(FilterId(id), &filter).unwrap();
+            start.elapsed()
+        })
+        .collect();
+    times.sort();
+    let many: Vec<Change<'_>> = (100..116).map(|id| Change::Install(FilterId(id), &filter)).collect();
+    let start = Instant::now();
+    driver.filters().change(&many).unwrap();
+    eprintln!("one filter: {:?} (median), {:?} (longest); sixteen: {:?}", times[5], times[9], start.elapsed());
+    assert!(times[5] < Duration::from_millis(50), "{times:?}");
+}
+
+/// A sender's and a receiver's socket, and the way between them.
+struct Flow {
+    sender: UdpSocket,
+    receiver: UdpSocket,
+    to: SocketAddr,
+}
+
+impl Flow {
+    fn new(chain: &Chain, v6: bool, port: u16) -> Flow {
+        let to = SocketAddr::new(address(v6, 1, 2), port);
+        let sender = chain.udp(SENDER, &SocketAddr::new(address(v6, 0, 1), 0).to_string());
+        Flow { sender, receiver: chain.udp(RECEIVER, &to.to_string()), to }
+    }
+
+    fn send(&self, payload: &[u8]) {
+        self.sender.send_to(payload, self.to).unwrap();
+    }
+
+    fn received(&self) -> Option<Vec<u8>> {
+        receive(&self.receiver).map(|(payload, _)| payload)
+    }
+}
+
+fn config(instance: &str) -> DriverConfig {
+    DriverConfig::new(instance)
+}
+
+fn open(instance: &str, filters: &[&str]) -> Nfqueue {
+    let mut driver = Nfqueue::open(&config(instance)).unwrap();
+    for (id, filter) in (0..).zip(filters) {
+        driver.install(FilterId(id), &filter.parse().unwrap()).unwrap();
+    }
+    driver
+}
+
+/// Receives one batch, hands each packet on, and flushes.
+fn for_each_packet(driver: &mut Nfqueue, mut each: impl FnMut(&mut Nfqueue, netserv_dataplane::PacketId, &[u8])) {
+    let mut batch = Batch::new();
+    driver.receive(&mut batch, Some(Duration::from_secs(2))).unwrap();
+    for packet in batch.iter() {
+        each(driver, packet.id, packet.bytes);
+    }
+    driver.flush().unwrap();
+}
+
+fn rules(chain: &Chain) -> String {
+    rules_of(chain, ROUTER)
+}
+
+/// Returns all rules of a namespace, without comment lines and counters.
+fn rules_of(chain: &Chain, k: usize) -> String {
+    let saved = ["iptables", "ip6tables"].map(|tool| chain.run(k, &[tool, "-t", "mangle", "-S"]));
+    saved.concat()
+}
