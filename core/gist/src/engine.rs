@@ -1,96 +1,308 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The engine's face: `handle_*` takes input, `poll_*` gives output.
+//! The engine's face: `handle_*` takes input, `poll_*` gives output. What a message does is in the other files.
 
+use std::collections::BTreeSet;
 use std::net::{IpAddr, SocketAddr};
 
 use netserv_model::Instant;
+use netserv_wire::gist::{ErrorCode, HEADER_BYTES, Header, MAGIC, Message, MessageType, Nli, strip_magic};
+use rand::SeedableRng;
+use rand::rngs::StdRng;
 
-use crate::api::{ApiCall, AssociationId, Config, Datagram, Disposition, Transmit};
-use crate::counters::{Counters, StateCounts};
+use crate::api::{ApiCall, AssociationId, Config, Datagram, Disposition, InterfaceId, Transmit};
+use crate::association::AssociationTable;
+use crate::cookie::CookieJar;
+use crate::counters::{Counter, Counters, StateCounts};
 use crate::error::ApiError;
-use crate::event::Event;
+use crate::event::{Event, NoPeerReason};
+use crate::limits;
+use crate::outbox::Outbox;
+use crate::peers::PeerTable;
+use crate::routing::{RouteKey, RouteTable};
+use crate::sending::Outgoing;
+use crate::timer::{Owner, Timers, TokenBucket};
 
 /// One node's GIST.
+#[derive(Debug)]
 pub struct Engine {
-    counters: Counters,
+    pub(crate) config: Config,
+    pub(crate) rng: StdRng,
+    pub(crate) routes: RouteTable,
+    pub(crate) associations: AssociationTable,
+    pub(crate) peers: PeerTable,
+    pub(crate) cookies: CookieJar,
+    pub(crate) timers: Timers,
+    pub(crate) queries: TokenBucket,
+    pub(crate) out: Outbox,
+    /// Associations that lost bytes for want of room, to be closed before the call returns.
+    pub(crate) overrun: BTreeSet<AssociationId>,
+}
+
+/// How a message got here.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Arrival {
+    pub(crate) via: Via,
+    /// The common header as it came, if it is at hand.
+    pub(crate) header: Option<[u8; HEADER_BYTES]>,
+    /// This node's address on the way to the sender.
+    pub(crate) local: IpAddr,
+}
+
+/// The two modes of carriage.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Via {
+    Datagram { source: SocketAddr, interface: InterfaceId, ttl: u8 },
+    Association(AssociationId),
 }
 
 impl Engine {
     /// Returns an engine without state. Give a `seed` that nobody can guess: the cookies are made from it.
+    ///
+    /// # Panics
+    /// If the peer identity is empty or longer than [`limits::PEER_IDENTITY_BYTES_MAX`].
     pub fn new(config: Config, seed: u64) -> Engine {
-        let _ = (config, seed);
-        Engine { counters: Counters::default() }
+        let identity = config.peer_identity.len();
+        assert!((1..=limits::PEER_IDENTITY_BYTES_MAX).contains(&identity), "a peer identity of {identity} bytes");
+        let mut rng = StdRng::seed_from_u64(seed);
+        Engine {
+            cookies: CookieJar::new(&mut rng, config.secret_lifetime),
+            queries: TokenBucket::new(config.query_rate),
+            out: Outbox::new(config.send_rate),
+            routes: RouteTable::default(),
+            associations: AssociationTable::default(),
+            peers: PeerTable::default(),
+            timers: Timers::default(),
+            overrun: BTreeSet::new(),
+            config,
+            rng,
+        }
     }
 
     /// Takes one datagram that arrived or was intercepted, and says whether it goes on.
     pub fn handle_datagram(&mut self, now: Instant, rx: Datagram<'_>) -> Disposition {
-        let _ = (now, rx);
+        self.out.count(Counter::DatagramsReceived);
+        let Some(bytes) = strip_magic(rx.payload) else {
+            self.out.count(Counter::BadMagic);
+            return if rx.destination_is_local { Disposition::Consumed } else { AS_IT_CAME };
+        };
+        if !rx.destination_is_local
+            && let Some(disposition) = self.pass_by(now, &rx, bytes)
+        {
+            return disposition;
+        }
+        let arrival = arrival_of(&rx, bytes);
+        match Message::parse(bytes) {
+            Ok(message) => self.dispatch(now, &arrival, message),
+            Err(error) => self.on_malformed(now, &arrival, error),
+        }
+        self.close_overrun(now);
         Disposition::Consumed
     }
 
     /// Takes an ICMP error for a Query of this node that got to `destination`, so that nobody took it on the way.
     pub fn handle_unreachable(&mut self, now: Instant, destination: IpAddr) {
-        let _ = (now, destination);
+        for id in self.routes.asking(destination) {
+            self.give_up_asking(now, id, NoPeerReason::Unreachable);
+        }
     }
 
     /// Takes the success of a [`Transmit::Connect`].
     pub fn handle_connected(&mut self, now: Instant, id: AssociationId) {
-        let _ = (now, id);
+        self.association_connected(now, id);
+        self.close_overrun(now);
     }
 
     /// Takes a connection that a peer opened, and names it. If there is no room, a [`Transmit::Close`] follows.
     pub fn handle_accepted(&mut self, now: Instant, local: IpAddr, peer: SocketAddr) -> AssociationId {
-        let _ = (now, local, peer);
-        AssociationId(0)
+        self.accept_association(now, local, peer)
     }
 
     /// Takes bytes of a connection, cut anywhere.
     pub fn handle_stream(&mut self, now: Instant, id: AssociationId, bytes: &[u8]) {
-        let _ = (now, id, bytes);
+        self.association_bytes(now, id, bytes);
+        self.close_overrun(now);
     }
 
     /// Takes the end of a connection, or that it could not be opened. `error` is `None` if the peer closed it in order.
     pub fn handle_closed(&mut self, now: Instant, id: AssociationId, error: Option<String>) {
-        let _ = (now, id, error);
+        if error.is_some() && self.associations.get(id).is_some() {
+            self.out.count(Counter::AssociationsFailed);
+        }
+        self.end_association(now, id, false);
+        self.close_overrun(now);
     }
 
     /// Takes a call of an NSLP. `local` is the node's own address toward the next peer, as the routing of the flow's
-    /// destination gives it; calls that send nothing ignore it.
+    /// destination gives it; only `SendMessage` downstream reads it.
     ///
     /// # Errors
     /// A refused call changes nothing, and no status follows for its message.
     pub fn handle_api(&mut self, now: Instant, call: ApiCall, local: IpAddr) -> Result<(), ApiError> {
-        let _ = (now, call, local);
-        Ok(())
+        let result = match call {
+            ApiCall::SendMessage { handle, nslp_id, session, mri, attributes, sii, timeout, data, hops } => {
+                let key = RouteKey { session, nslp_id, mri };
+                self.send_message(now, Outgoing { handle, key, attributes, sii, timeout, data, hops }, local)
+            }
+            ApiCall::SetStateLifetime { nslp_id, session, mri, lifetime } => {
+                self.set_lifetime(now, &RouteKey { session, nslp_id, mri }, lifetime);
+                Ok(())
+            }
+            ApiCall::InvalidateRoutingState { nslp_id, mri, bad } => {
+                self.invalidate(now, nslp_id, &mri, bad);
+                Ok(())
+            }
+        };
+        self.close_overrun(now);
+        result
     }
 
     /// Does what is due at `now`. Calling it early or often does no harm.
     pub fn handle_timeout(&mut self, now: Instant) {
-        let _ = now;
+        for _ in 0..limits::TIMERS_PER_CALL_MAX {
+            let Some(owner) = self.timers.pop(now) else { break };
+            match owner {
+                Owner::Route(id) => self.route_timeout(now, id),
+                Owner::Association(id) => self.association_timeout(now, id),
+            }
+        }
+        self.close_overrun(now);
     }
 
     /// Returns the next thing to send.
     pub fn poll_transmit(&mut self) -> Option<Transmit> {
-        None
+        self.out.poll_transmit()
     }
 
     /// Returns the next thing to tell.
     pub fn poll_event(&mut self) -> Option<Event> {
-        None
+        self.out.poll_event()
     }
 
     /// Returns when to call [`Engine::handle_timeout`], and for what.
     pub fn poll_timeout(&self) -> Option<(Instant, &'static str)> {
-        None
+        self.timers.next()
     }
 
     /// Returns the counters.
     pub fn counters(&self) -> &Counters {
-        &self.counters
+        &self.out.counters
     }
 
     /// Returns how much state there is.
     pub fn state_counts(&self) -> StateCounts {
-        StateCounts::default()
+        let responding = self.routes.responding();
+        StateCounts {
+            querying: self.routes.len() - responding,
+            responding,
+            associations: self.associations.len(),
+            peers: self.peers.len(),
+            pending_bytes: self.routes.pending_bytes,
+        }
+    }
+
+    /// Decides on a datagram for somebody else; `None` if this node has to take it all the same.
+    fn pass_by(&mut self, now: Instant, rx: &Datagram<'_>, bytes: &[u8]) -> Option<Disposition> {
+        // RFC 5971 §5.3.2.3: what looks like GIST but is not in Q-mode goes on untouched.
+        let header = Header::parse(bytes).ok().filter(|header| header.context_free && rx.q_mode_interceptable);
+        let Some(header) = header else {
+            self.out.count(Counter::Passed);
+            return Some(AS_IT_CAME);
+        };
+        if self.config.hosted.contains_key(&header.nslp_id) {
+            return None;
+        }
+        // RFC 5971 §4.3.4: a message for another NSLP goes on with one hop less, and nothing else is looked at.
+        if header.hops <= 1 {
+            if let Ok(message) = Message::parse(bytes) {
+                self.send_error(now, &arrival_of(rx, bytes), ErrorCode::HopLimitExceeded.into(), &message);
+            }
+            return Some(Disposition::Consumed);
+        }
+        let mut payload = rx.payload.to_vec();
+        payload[MAGIC_BYTES + HOPS_OFFSET] = header.hops - 1;
+        self.out.count(Counter::Bypassed);
+        Some(Disposition::Forward { payload: Some(payload) })
+    }
+
+    /// Hands a message to the state machine that it is for.
+    pub(crate) fn dispatch(&mut self, now: Instant, arrival: &Arrival, mut message: Message) {
+        if message.hops == 0 {
+            self.send_error(now, arrival, ErrorCode::HopLimitExceeded.into(), &message);
+            return;
+        }
+        message.hops -= 1;
+        if !encapsulation_fits(arrival, &message) {
+            self.send_error(now, arrival, ErrorCode::IncorrectEncapsulation.into(), &message);
+            return;
+        }
+        match (message.kind, arrival.via) {
+            (MessageType::Error, _) => self.on_error(now, message),
+            (MessageType::MaHello, Via::Association(id)) => self.on_hello(now, id, &message),
+            (MessageType::MaHello, Via::Datagram { .. }) => {}
+            (MessageType::Query, _) if !self.hosts(&message) => {
+                self.send_error(now, arrival, ErrorCode::EndpointFound.into(), &message);
+            }
+            (MessageType::Response | MessageType::Confirm | MessageType::Data, _) if !self.hosts(&message) => {
+                self.send_error(now, arrival, ErrorCode::UnknownNslpId.into(), &message);
+            }
+            (MessageType::Query, _) => self.on_query(now, arrival, message),
+            (MessageType::Response, _) => self.on_response(now, arrival, message),
+            (MessageType::Confirm, _) => self.on_confirm(now, arrival, message),
+            (MessageType::Data, _) => self.on_data(now, arrival, message),
+        }
+    }
+
+    /// RFC 5971 §5.3.1: a datagram that does not come from the address that it names met a NAT, or a liar.
+    pub(crate) fn source_fits(&mut self, arrival: &Arrival, nli: &Nli) -> bool {
+        let fits = match arrival.via {
+            Via::Datagram { source, .. } => source.ip() == nli.address,
+            Via::Association(id) => {
+                let name = self.associations.get(id).and_then(|association| association.name.as_ref());
+                name.is_none_or(|(identity, address)| *identity == nli.peer_identity && *address == nli.address)
+            }
+        };
+        if !fits {
+            self.out.count(Counter::SourceMismatch);
+        }
+        fits
+    }
+
+    /// Returns what this node says about itself to peers that reach it at `local`.
+    pub(crate) fn nli(&self, local: IpAddr) -> Nli {
+        let Config { peer_identity, validity, .. } = &self.config;
+        Nli { peer_identity: peer_identity.clone(), ip_ttl: 0, validity: *validity, address: local }
+    }
+
+    fn hosts(&self, message: &Message) -> bool {
+        self.config.hosted.contains_key(&message.nslp_id)
+    }
+
+    fn close_overrun(&mut self, now: Instant) {
+        while let Some(id) = self.overrun.pop_first() {
+            self.out.count(Counter::AssociationsFailed);
+            self.end_association(now, id, true);
+        }
     }
 }
+
+fn arrival_of(rx: &Datagram<'_>, bytes: &[u8]) -> Arrival {
+    let via = Via::Datagram { source: rx.source, interface: rx.interface, ttl: rx.ttl };
+    let local = if rx.destination_is_local { rx.destination } else { rx.local };
+    let header = bytes.first_chunk().copied();
+    Arrival { via, header, local }
+}
+
+/// RFC 5971 §5.1: which messages travel in which mode.
+fn encapsulation_fits(arrival: &Arrival, message: &Message) -> bool {
+    match (message.kind, arrival.via) {
+        (MessageType::Query, Via::Datagram { .. }) => true,
+        (MessageType::Query, Via::Association(_)) | (MessageType::MaHello, Via::Datagram { .. }) => false,
+        (MessageType::Data, Via::Association(_)) => !message.context_free,
+        (MessageType::Response | MessageType::Confirm | MessageType::Data | MessageType::Error, _)
+        | (MessageType::MaHello, Via::Association(_)) => true,
+    }
+}
+
+const AS_IT_CAME: Disposition = Disposition::Forward { payload: None };
+const MAGIC_BYTES: usize = size_of_val(&MAGIC);
+const HOPS_OFFSET: usize = 1;

@@ -11,11 +11,25 @@
 #![forbid(unsafe_code)]
 
 pub mod api;
+mod association;
+mod cookie;
 pub mod counters;
+mod delivery;
 pub mod engine;
 pub mod error;
+mod errors;
 pub mod event;
 pub mod limits;
+mod outbox;
+mod peers;
+mod querier;
+mod responder;
+mod routing;
+mod sending;
+mod stack;
+#[cfg(test)]
+mod tests;
+mod timer;
 
 pub use api::{
     ApiCall, AssociationId, Config, Datagram, Disposition, InterfaceId, MessageHandle, RateLimit, ResponderPolicy,

@@ -4,14 +4,12 @@
 use std::time::Duration;
 
 /// Bytes of one NSLP payload: an object's length field has 12 bits and counts words (RFC 5971 appendix A.2).
-pub const DATA_BYTES_MAX: usize = 4 * 0xfff;
-/// Bytes of one GIST message on a connection; what announces more ends the connection.
-pub const STREAM_MESSAGE_BYTES_MAX: usize = 32 * 1024;
+pub const DATA_BYTES_MAX: usize = netserv_wire::gist::limits::NSLP_DATA_BYTES_MAX;
 /// Bytes of a peer identity: its length field has 8 bits.
 pub const PEER_IDENTITY_BYTES_MAX: usize = 255;
-/// Bytes of a responder or query cookie that is handled; a longer one is no cookie of ours.
-pub const COOKIE_BYTES_MAX: usize = 64;
-/// Profiles of a peer's stack proposal that are looked at and kept.
+/// Bytes of a peer's responder cookie that are given back to it.
+pub const COOKIE_BYTES_MAX: usize = 256;
+/// Profiles of a peer's stack proposal that are looked at and given back to it.
 pub const STACK_PROFILES_MAX: usize = 16;
 /// Rows of the routing table, unless configured.
 pub const ROUTES_MAX: usize = 65_536;
@@ -33,6 +31,8 @@ pub const RETRY_MAX: Duration = Duration::from_secs(32);
 pub const PEER_TIME_MIN: Duration = Duration::from_secs(1);
 /// The longest time that is granted where a peer gives a validity or a hold time.
 pub const PEER_TIME_MAX: Duration = Duration::from_secs(24 * 3600);
+/// Connections in a row that break before a route is given up.
+pub const ASSOCIATION_ATTEMPTS_MAX: u8 = 3;
 /// The shortest time between two new handshakes of one route that errors or broken connections ask for.
 pub const REHANDSHAKE_INTERVAL: Duration = Duration::from_secs(1);
 /// Transmits that wait to be polled; datagrams over it are dropped, a connection over it is closed.

@@ -1,0 +1,358 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Messaging associations (RFC 5971 §4.4.3, §5.7, §6.5): connections that rows share, kept alive by MA-Hellos.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::net::{IpAddr, SocketAddr};
+use std::time::Duration;
+
+use netserv_model::Instant;
+use netserv_wire::gist::{Message, MessageStream, MessageType, Nli};
+use rand::Rng;
+
+use crate::api::{AssociationId, Transmit};
+use crate::counters::Counter;
+use crate::engine::{Arrival, Engine, Via};
+use crate::event::Notification;
+use crate::limits;
+use crate::routing::{Role, RouteId};
+use crate::timer::{Deadline, Owner, earlier};
+
+/// One connection with a peer.
+#[derive(Debug)]
+pub(crate) struct Association {
+    pub(crate) local: IpAddr,
+    pub(crate) peer: SocketAddr,
+    /// The peer's identity and address, once a handshake has shown them.
+    pub(crate) name: Option<(Vec<u8>, IpAddr)>,
+    routes: BTreeSet<RouteId>,
+    stream: MessageStream,
+    open: bool,
+    /// The peer still has to be told this node's hold time.
+    introduction_due: bool,
+    peer_hold: Duration,
+    setup_deadline: Option<Instant>,
+    heard_at: Instant,
+    sent_at: Instant,
+    /// Time after `sent_at` at which an MA-Hello is due.
+    hello_after: Duration,
+    /// The MA-Hello whose answer is awaited.
+    asked: Option<(u32, Instant)>,
+}
+
+impl Association {
+    fn new(now: Instant, local: IpAddr, peer: SocketAddr, setup_deadline: Instant) -> Association {
+        Association {
+            local,
+            peer,
+            name: None,
+            routes: BTreeSet::new(),
+            stream: MessageStream::new(),
+            open: false,
+            introduction_due: false,
+            peer_hold: limits::PEER_TIME_MAX,
+            setup_deadline: Some(setup_deadline),
+            heard_at: now,
+            sent_at: now,
+            hello_after: limits::PEER_TIME_MAX,
+            asked: None,
+        }
+    }
+
+    fn deadline(&self, hold_time: Duration) -> Option<Deadline> {
+        let setup = self.setup_deadline.map(|at| (at, "association setup"));
+        let asked = self.asked.map(|(_, at)| (at, "hello reply"));
+        let life = match (self.open, self.routes.is_empty()) {
+            (false, _) => None,
+            (true, true) => Some((self.heard_at.max(self.sent_at) + hold_time, "association idle")),
+            (true, false) => Some((self.sent_at + self.hello_after, "association hello")),
+        };
+        earlier(earlier(setup, asked), life)
+    }
+}
+
+/// All associations, with an index by the peer's name.
+#[derive(Debug, Default)]
+pub(crate) struct AssociationTable {
+    table: BTreeMap<AssociationId, Association>,
+    by_name: BTreeMap<(Vec<u8>, IpAddr), AssociationId>,
+    /// Accepted ones without a name.
+    unproven: usize,
+    last: u64,
+}
+
+impl AssociationTable {
+    pub(crate) fn len(&self) -> usize {
+        self.table.len()
+    }
+
+    pub(crate) fn get(&self, id: AssociationId) -> Option<&Association> {
+        self.table.get(&id)
+    }
+
+    pub(crate) fn is_open(&self, id: AssociationId) -> bool {
+        self.table.get(&id).is_some_and(|association| association.open)
+    }
+
+    /// Returns the association whose peer has this identity and address: both must fit (RFC 5971 §5.7.4).
+    pub(crate) fn find(&self, nli: &Nli) -> Option<AssociationId> {
+        self.find_by_name(&nli.peer_identity, nli.address)
+    }
+
+    pub(crate) fn find_by_name(&self, identity: &[u8], address: IpAddr) -> Option<AssociationId> {
+        self.by_name.get(&(identity.to_vec(), address)).copied()
+    }
+
+    /// Returns whether this is the first Confirm on a connection from here, which has to tell the hold time.
+    pub(crate) fn introduce(&mut self, id: AssociationId) -> bool {
+        self.table.get_mut(&id).is_some_and(|association| std::mem::take(&mut association.introduction_due))
+    }
+
+    /// Takes who the peer of an accepted connection is.
+    pub(crate) fn prove(&mut self, id: AssociationId, nli: &Nli, hold_time: Option<Duration>) {
+        let Some(association) = self.table.get_mut(&id) else { return };
+        if let Some(hold_time) = hold_time {
+            association.peer_hold = hold_time.clamp(limits::PEER_TIME_MIN, limits::PEER_TIME_MAX);
+            association.hello_after = association.peer_hold / 2;
+        }
+        if association.name.is_none() {
+            let name = (nli.peer_identity.clone(), nli.address);
+            association.name = Some(name.clone());
+            association.setup_deadline = None;
+            self.unproven -= 1;
+            self.by_name.insert(name, id);
+        }
+    }
+
+    fn insert(&mut self, association: Association) -> AssociationId {
+        let id = self.next_id();
+        match association.name.clone() {
+            Some(name) => {
+                self.by_name.insert(name, id);
+            }
+            None => self.unproven += 1,
+        }
+        self.table.insert(id, association);
+        id
+    }
+
+    fn next_id(&mut self) -> AssociationId {
+        self.last += 1;
+        AssociationId(self.last)
+    }
+
+    fn remove(&mut self, id: AssociationId) -> Option<Association> {
+        let association = self.table.remove(&id)?;
+        match &association.name {
+            Some(name) if self.by_name.get(name) == Some(&id) => {
+                self.by_name.remove(name);
+            }
+            Some(_) => {}
+            None => self.unproven -= 1,
+        }
+        Some(association)
+    }
+}
+
+impl Engine {
+    /// Returns an association with the peer: one that is there or under way, or a new one. `None` if there is no room.
+    pub(crate) fn share_or_open(
+        &mut self,
+        now: Instant,
+        local: IpAddr,
+        nli: &Nli,
+        port: u16,
+        hold_time: Duration,
+    ) -> Option<AssociationId> {
+        if let Some(id) = self.associations.find(nli) {
+            self.out.count(Counter::AssociationsReused);
+            return Some(id);
+        }
+        if self.associations.len() >= self.config.associations_max {
+            self.out.count(Counter::AssociationsRefused);
+            return None;
+        }
+        let peer = SocketAddr::new(nli.address, port);
+        let mut association = Association::new(now, local, peer, now + self.config.connect_timeout);
+        association.name = Some((nli.peer_identity.clone(), nli.address));
+        association.introduction_due = true;
+        association.peer_hold = hold_time.clamp(limits::PEER_TIME_MIN, limits::PEER_TIME_MAX);
+        let id = self.associations.insert(association);
+        self.out.count(Counter::AssociationsOpened);
+        self.out.connection(Transmit::Connect { association: id, local, peer });
+        self.arm_association(id);
+        Some(id)
+    }
+
+    /// Takes a connection from a peer, which has to prove itself soon.
+    pub(crate) fn accept_association(&mut self, now: Instant, local: IpAddr, peer: SocketAddr) -> AssociationId {
+        let full = self.associations.len() >= self.config.associations_max;
+        if full || self.associations.unproven >= limits::ASSOCIATIONS_UNPROVEN_MAX {
+            self.out.count(Counter::AssociationsRefused);
+            let association = self.associations.next_id();
+            self.out.connection(Transmit::Close { association });
+            return association;
+        }
+        let mut association = Association::new(now, local, peer, now + self.config.connect_timeout);
+        association.open = true;
+        let id = self.associations.insert(association);
+        self.out.count(Counter::AssociationsAccepted);
+        self.arm_association(id);
+        id
+    }
+
+    pub(crate) fn association_connected(&mut self, now: Instant, id: AssociationId) {
+        let Some(association) = self.associations.table.get_mut(&id) else { return };
+        if association.open {
+            return;
+        }
+        association.open = true;
+        association.setup_deadline = None;
+        (association.heard_at, association.sent_at) = (now, now);
+        let routes: Vec<RouteId> = association.routes.iter().copied().collect();
+        self.schedule_hello(id);
+        for route in routes {
+            self.association_opened(now, route);
+        }
+        self.arm_association(id);
+    }
+
+    /// Takes bytes of a connection. Stops at the first message that ends the association.
+    pub(crate) fn association_bytes(&mut self, now: Instant, id: AssociationId, bytes: &[u8]) {
+        let Some(association) = self.associations.table.get_mut(&id) else { return };
+        let messages = association.stream.handle_bytes(bytes);
+        let broken = association.stream.is_broken();
+        for message in messages {
+            let Some(association) = self.associations.table.get_mut(&id) else { return };
+            let local = association.local;
+            match message {
+                Ok(message) => {
+                    association.heard_at = now;
+                    association.asked = None;
+                    let arrival = Arrival { via: Via::Association(id), header: None, local };
+                    self.dispatch(now, &arrival, message);
+                }
+                Err(error) => {
+                    let arrival = Arrival { via: Via::Association(id), header: error.context.header, local };
+                    self.on_malformed(now, &arrival, error);
+                }
+            }
+        }
+        if broken {
+            self.out.count(Counter::AssociationsFailed);
+            self.end_association(now, id, true);
+        }
+        self.arm_association(id);
+    }
+
+    /// Sends a message on an open association; returns whether it is on its way.
+    pub(crate) fn send_on_association(&mut self, now: Instant, id: AssociationId, message: &Message) -> bool {
+        let Some(association) = self.associations.table.get_mut(&id).filter(|association| association.open) else {
+            return false;
+        };
+        association.sent_at = now;
+        let sent = self.out.stream(id, message.emit());
+        if !sent {
+            self.overrun.insert(id);
+        }
+        sent
+    }
+
+    /// Points a row at an association, or at none; wakes or idles the associations concerned.
+    pub(crate) fn tie(&mut self, now: Instant, id: RouteId, new: Option<AssociationId>) {
+        let Some(route) = self.routes.get_mut(id) else { return };
+        let old = std::mem::replace(&mut route.association, new);
+        if old == new {
+            return;
+        }
+        route.reliable_sent = false;
+        if let Some(association) = old.and_then(|old| self.associations.table.get_mut(&old)) {
+            association.routes.remove(&id);
+            if association.routes.is_empty() {
+                association.heard_at = now;
+                association.asked = None;
+            }
+        }
+        if let Some(association) = new.and_then(|new| self.associations.table.get_mut(&new)) {
+            association.routes.insert(id);
+        }
+        for association in [old, new].into_iter().flatten() {
+            self.arm_association(association);
+        }
+    }
+
+    pub(crate) fn association_timeout(&mut self, now: Instant, id: AssociationId) {
+        let Some(association) = self.associations.get(id) else { return };
+        let due = |at: Option<Instant>| at.is_some_and(|at| now >= at);
+        let overdue = due(association.setup_deadline) || due(association.asked.map(|(_, at)| at));
+        if overdue {
+            self.out.count(Counter::AssociationsFailed);
+            self.end_association(now, id, true);
+            return;
+        }
+        if due(association.deadline(self.config.hold_time).map(|(at, _)| at)) {
+            if association.routes.is_empty() {
+                self.end_association(now, id, true);
+                return;
+            }
+            self.send_hello(now, id);
+        }
+        self.arm_association(id);
+    }
+
+    /// Sends the MA-Hello that keeps the association; it asks for an answer if the peer has been silent for long.
+    fn send_hello(&mut self, now: Instant, id: AssociationId) {
+        let number = self.rng.random_range(1..=u32::MAX);
+        let Some(association) = self.associations.table.get_mut(&id) else { return };
+        let ask = association.asked.is_none() && now.since(association.heard_at) >= self.config.hold_time;
+        if ask {
+            association.asked = Some((number, now + self.config.hello_timeout));
+        }
+        let mut hello = Message::new(MessageType::MaHello, 0);
+        hello.reply_wanted = ask;
+        hello.hello_id = Some(if ask { number } else { 0 });
+        self.send_on_association(now, id, &hello);
+        self.schedule_hello(id);
+    }
+
+    /// Takes an MA-Hello. An answer needs nothing more: any message shows that the peer is there.
+    pub(crate) fn on_hello(&mut self, now: Instant, id: AssociationId, message: &Message) {
+        let Some(number) = message.hello_id.filter(|&number| number != 0 && message.reply_wanted) else { return };
+        let mut hello = Message::new(MessageType::MaHello, 0);
+        hello.hello_id = Some(number);
+        self.send_on_association(now, id, &hello);
+    }
+
+    /// Forgets an association, and tells the rows that used it. `close` if the connection is still there.
+    pub(crate) fn end_association(&mut self, now: Instant, id: AssociationId, close: bool) {
+        let Some(association) = self.associations.remove(id) else { return };
+        self.timers.set(Owner::Association(id), None);
+        if close {
+            self.out.connection(Transmit::Close { association: id });
+        }
+        for route_id in association.routes {
+            let Some(route) = self.routes.get_mut(route_id) else { continue };
+            route.association = None;
+            let lost = std::mem::take(&mut route.reliable_sent);
+            let querying = matches!(route.role, Role::Querier(_));
+            if lost {
+                self.notify(route_id, Notification::CommunicationFailure);
+            }
+            if querying {
+                self.association_lost(now, route_id);
+            }
+            self.arm_route(route_id);
+        }
+    }
+
+    /// Sets the time of the next MA-Hello at random, before the peer's hold time runs out (RFC 5971 §5.2.2).
+    fn schedule_hello(&mut self, id: AssociationId) {
+        let Some(association) = self.associations.table.get_mut(&id) else { return };
+        let hold = association.peer_hold;
+        association.hello_after = self.rng.random_range(hold / 2..=hold * 3 / 4);
+    }
+
+    fn arm_association(&mut self, id: AssociationId) {
+        let deadline = self.associations.get(id).and_then(|association| association.deadline(self.config.hold_time));
+        self.timers.set(Owner::Association(id), deadline);
+    }
+}

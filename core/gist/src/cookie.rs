@@ -1,0 +1,213 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Cookies (RFC 5971 §8.5): what proves that a peer receives at the address that it gives.
+
+use std::hash::{Hash, Hasher};
+use std::time::Duration;
+
+use hmac::{Hmac, Mac};
+use netserv_model::Instant;
+use netserv_wire::gist::{Cookie, Nli};
+use rand::RngCore;
+use rand::rngs::StdRng;
+use sha2::Sha256;
+
+use crate::api::InterfaceId;
+use crate::routing::RouteKey;
+
+/// Returns a fresh query cookie; each copy of a Query has its own.
+pub(crate) fn query_cookie(rng: &mut StdRng) -> Cookie {
+    let mut bytes = vec![0; QUERY_COOKIE_BYTES];
+    rng.fill_bytes(&mut bytes);
+    Cookie(bytes)
+}
+
+/// Makes and checks responder cookies without keeping anything per Query.
+///
+/// A cookie is `generation ‖ interface ‖ HMAC-SHA256(secret, …)`, cut to 16 bytes. The generation is random, so that
+/// a flood of made-up cookies is dropped before anything is hashed.
+#[derive(Debug)]
+pub(crate) struct CookieJar {
+    current: Secret,
+    previous: Option<Secret>,
+    lifetime: Duration,
+    since: Option<Instant>,
+}
+
+impl CookieJar {
+    pub(crate) fn new(rng: &mut StdRng, lifetime: Duration) -> CookieJar {
+        CookieJar { current: Secret::new(rng), previous: None, lifetime, since: None }
+    }
+
+    /// Returns the cookie for a Query of `nli` that arrived on `interface`. `key` is the row that a Confirm would make.
+    pub(crate) fn seal(
+        &mut self,
+        now: Instant,
+        rng: &mut StdRng,
+        key: &RouteKey,
+        nli: &Nli,
+        interface: InterfaceId,
+    ) -> Cookie {
+        self.roll(now, rng);
+        let mut bytes = Vec::with_capacity(RESPONDER_COOKIE_BYTES);
+        bytes.extend_from_slice(&self.current.generation.to_be_bytes());
+        bytes.extend_from_slice(&interface.0.to_be_bytes());
+        let mac = self.current.mac(key, nli, interface).finalize().into_bytes();
+        bytes.extend_from_slice(&mac[..MAC_BYTES]);
+        Cookie(bytes)
+    }
+
+    /// Returns the interface where the Query arrived, if the cookie is one of ours for just this Confirm.
+    pub(crate) fn open(
+        &mut self,
+        now: Instant,
+        rng: &mut StdRng,
+        key: &RouteKey,
+        nli: &Nli,
+        cookie: &Cookie,
+    ) -> Option<InterfaceId> {
+        self.roll(now, rng);
+        let (generation, rest) = cookie.0.split_first_chunk()?;
+        let (interface, mac) = rest.split_first_chunk()?;
+        let generation = u32::from_be_bytes(*generation);
+        let interface = InterfaceId(u32::from_be_bytes(*interface));
+        let secret = [Some(&self.current), self.previous.as_ref()].into_iter().flatten();
+        let secret = secret.into_iter().find(|secret| secret.generation == generation)?;
+        if mac.len() != MAC_BYTES {
+            return None;
+        }
+        secret.mac(key, nli, interface).verify_truncated_left(mac).ok()?;
+        Some(interface)
+    }
+
+    fn roll(&mut self, now: Instant, rng: &mut StdRng) {
+        let since = *self.since.get_or_insert(now);
+        let age = now.since(since);
+        if age < self.lifetime {
+            return;
+        }
+        let old = std::mem::replace(&mut self.current, Secret::new(rng));
+        self.previous = (age < self.lifetime * 2).then_some(old);
+        self.since = Some(now);
+    }
+}
+
+#[derive(Debug)]
+struct Secret {
+    generation: u32,
+    keyed: Hmac<Sha256>,
+}
+
+impl Secret {
+    fn new(rng: &mut StdRng) -> Secret {
+        let mut key = [0; 32];
+        rng.fill_bytes(&mut key);
+        let keyed = Hmac::new_from_slice(&key).expect("HMAC takes a key of any length");
+        Secret { generation: rng.next_u32(), keyed }
+    }
+
+    fn mac(&self, key: &RouteKey, nli: &Nli, interface: InterfaceId) -> Hmac<Sha256> {
+        let mut hasher = MacHasher(self.keyed.clone());
+        nli.peer_identity.hash(&mut hasher);
+        nli.address.hash(&mut hasher);
+        key.hash(&mut hasher);
+        self.generation.hash(&mut hasher);
+        interface.0.hash(&mut hasher);
+        hasher.0
+    }
+}
+
+/// Feeds a value's `Hash` form, which has one reading only, to a MAC. Only this process ever reads the result.
+struct MacHasher(Hmac<Sha256>);
+
+impl Hasher for MacHasher {
+    fn write(&mut self, bytes: &[u8]) {
+        self.0.update(bytes);
+    }
+
+    fn finish(&self) -> u64 {
+        unreachable!("the MAC is taken out whole")
+    }
+}
+
+const QUERY_COOKIE_BYTES: usize = 16;
+const MAC_BYTES: usize = 16;
+const RESPONDER_COOKIE_BYTES: usize = 4 + 4 + MAC_BYTES;
+
+#[cfg(test)]
+mod tests {
+    use netserv_model::SessionId;
+    use netserv_wire::gist::{Mri, PathCoupled};
+    use rand::SeedableRng;
+
+    use super::*;
+
+    fn setup() -> (CookieJar, StdRng, RouteKey, Nli) {
+        let mut rng = StdRng::seed_from_u64(7);
+        let jar = CookieJar::new(&mut rng, Duration::from_secs(300));
+        let flow = PathCoupled::new([10, 0, 0, 1].into(), [10, 0, 1, 1].into()).unwrap();
+        let key = RouteKey { session: SessionId([3; 16]), nslp_id: 33, mri: Mri::PathCoupled(flow) };
+        let nli = Nli {
+            peer_identity: vec![1, 2, 3],
+            ip_ttl: 64,
+            validity: Duration::from_secs(30),
+            address: [10, 0, 0, 1].into(),
+        };
+        (jar, rng, key, nli)
+    }
+
+    #[test]
+    fn a_cookie_holds_for_its_own_handshake_only() {
+        let (mut jar, mut rng, key, nli) = setup();
+        let now = Instant::from_millis(1000);
+        let cookie = jar.seal(now, &mut rng, &key, &nli, InterfaceId(4));
+        assert_eq!(jar.open(now, &mut rng, &key, &nli, &cookie), Some(InterfaceId(4)));
+
+        let mut other = key.clone();
+        other.session.0[0] ^= 1;
+        assert_eq!(jar.open(now, &mut rng, &other, &nli, &cookie), None, "session");
+        let mut other = key.clone();
+        other.nslp_id += 1;
+        assert_eq!(jar.open(now, &mut rng, &other, &nli, &cookie), None, "NSLP");
+        let other = RouteKey { mri: key.mri.inverted(), ..key.clone() };
+        assert_eq!(jar.open(now, &mut rng, &other, &nli, &cookie), None, "MRI");
+        let other = Nli { peer_identity: vec![1, 2], ..nli.clone() };
+        assert_eq!(jar.open(now, &mut rng, &key, &other, &cookie), None, "identity");
+        let other = Nli { address: [10, 0, 0, 2].into(), ..nli.clone() };
+        assert_eq!(jar.open(now, &mut rng, &key, &other, &cookie), None, "address");
+        for byte in 0..cookie.0.len() {
+            let mut other = cookie.clone();
+            other.0[byte] ^= 0x80;
+            assert_eq!(jar.open(now, &mut rng, &key, &nli, &other), None, "byte {byte}");
+        }
+        for length in 0..cookie.0.len() {
+            let other = Cookie(cookie.0[..length].to_vec());
+            assert_eq!(jar.open(now, &mut rng, &key, &nli, &other), None, "length {length}");
+        }
+    }
+
+    #[test]
+    fn a_cookie_outlives_one_secret_and_not_two() {
+        let (mut jar, mut rng, key, nli) = setup();
+        let at = Instant::from_millis;
+        let cookie = jar.seal(at(0), &mut rng, &key, &nli, InterfaceId(4));
+        assert!(jar.open(at(299_999), &mut rng, &key, &nli, &cookie).is_some());
+        assert!(jar.open(at(300_000), &mut rng, &key, &nli, &cookie).is_some());
+        assert_ne!(jar.seal(at(300_000), &mut rng, &key, &nli, InterfaceId(4)), cookie);
+        assert!(jar.open(at(599_999), &mut rng, &key, &nli, &cookie).is_some());
+        assert!(jar.open(at(600_000), &mut rng, &key, &nli, &cookie).is_none());
+    }
+
+    #[test]
+    fn a_secret_that_nobody_used_for_long_is_forgotten_at_once() {
+        let (mut jar, mut rng, key, nli) = setup();
+        let cookie = jar.seal(Instant::from_millis(0), &mut rng, &key, &nli, InterfaceId(4));
+        assert!(jar.open(Instant::from_millis(600_000), &mut rng, &key, &nli, &cookie).is_none());
+    }
+
+    #[test]
+    fn query_cookies_differ() {
+        let (_, mut rng, _, _) = setup();
+        assert_ne!(query_cookie(&mut rng), query_cookie(&mut rng));
+        assert_eq!(query_cookie(&mut rng).0.len(), QUERY_COOKIE_BYTES);
+    }
+}

@@ -1,0 +1,151 @@
+// SPDX-License-Identifier: Apache-2.0
+//! NSLP messages on their way in (RFC 5971 §4.3.1): whose they are, and whether to believe them.
+
+use netserv_model::Instant;
+use netserv_wire::gist::{ErrorCode, Message, Nli};
+
+use crate::api::{InterfaceId, SiiHandle, TransferAttributes};
+use crate::counters::Counter;
+use crate::engine::{Arrival, Engine, Via};
+use crate::errors::{Fault, NLI};
+use crate::event::Event;
+use crate::responder::hop_distance;
+use crate::routing::{Role, RouteId, RouteKey};
+
+impl Engine {
+    /// Takes Data, by the order of checks in RFC 5971 §4.3.1.
+    pub(crate) fn on_data(&mut self, now: Instant, arrival: &Arrival, message: Message) {
+        let (Some(mri), Some(session)) = (message.mri.as_ref(), message.session) else { return };
+        let key = RouteKey { session, nslp_id: message.nslp_id, mri: mri.inverted() };
+        if let Some(fault) = encapsulation_fault(arrival, &message) {
+            self.send_error(now, arrival, fault, &message);
+            return;
+        }
+        if message.nli.as_ref().is_some_and(|nli| !self.source_fits(arrival, nli)) {
+            return;
+        }
+        if message.explicit || message.context_free {
+            self.deliver_stateless(arrival, &key, message.nslp_data.unwrap_or_default(), message.hops);
+            return;
+        }
+        let Some(id) = self.routes.find(&key) else {
+            self.out.count(Counter::DataDropped);
+            self.send_error(now, arrival, ErrorCode::NoRoutingState.into(), &message);
+            return;
+        };
+        match self.belongs(id, arrival, message.nli.as_ref()) {
+            Ok(()) => {
+                self.note_distance(id, arrival, message.nli.as_ref());
+                self.deliver_on_route(now, id, arrival, message.nslp_data.unwrap_or_default(), message.hops);
+            }
+            Err(fault) => {
+                self.out.count(Counter::DataDropped);
+                if let Some(fault) = fault {
+                    self.send_error(now, arrival, fault, &message);
+                }
+            }
+        }
+    }
+
+    /// Checks that Data comes from the peer that the row leads to.
+    fn belongs(&self, id: RouteId, arrival: &Arrival, nli: Option<&Nli>) -> Result<(), Option<Fault>> {
+        let Some(route) = self.routes.get(id) else { return Err(None) };
+        match arrival.via {
+            Via::Association(association) if route.association == Some(association) => Ok(()),
+            Via::Association(_) => Err(Some(ErrorCode::IncorrectlyDelivered.into())),
+            Via::Datagram { .. } => {
+                let peer = route.peer.and_then(|sii| self.peers.get(sii));
+                let same = |nli: &Nli| {
+                    peer.is_some_and(|peer| peer.identity == nli.peer_identity && peer.address == nli.address)
+                };
+                if nli.is_some_and(same) { Ok(()) } else { Err(None) }
+            }
+        }
+    }
+
+    fn note_distance(&mut self, id: RouteId, arrival: &Arrival, nli: Option<&Nli>) {
+        let (Via::Datagram { ttl, .. }, Some(nli)) = (arrival.via, nli) else { return };
+        let Some(route) = self.routes.get_mut(id) else { return };
+        let distance = match route.role {
+            Role::Responder(_) => hop_distance(nli, ttl),
+            Role::Querier(_) => (nli.ip_ttl != 0).then_some(nli.ip_ttl),
+        };
+        route.distance = distance.or(route.distance);
+    }
+
+    /// Hands up data of a peer whom a handshake has proven.
+    pub(crate) fn deliver_on_route(&mut self, now: Instant, id: RouteId, arrival: &Arrival, data: Vec<u8>, hops: u8) {
+        let Some(route) = self.routes.get_mut(id) else { return };
+        if let Role::Querier(querier) = &mut route.role {
+            querier.active_at = now;
+        }
+        let Some(sii) = route.peer else { return };
+        let Some(peer) = self.peers.get(sii) else { return };
+        let (interface, reliable) = channel(arrival);
+        let event = Event::RecvMessage {
+            nslp_id: route.key.nslp_id,
+            session: route.key.session,
+            mri: route.key.mri.inverted(),
+            data,
+            sii,
+            peer: peer.address,
+            local: arrival.local,
+            interface,
+            ip_distance: route.distance,
+            attributes: TransferAttributes { reliable, secure: false },
+            validated: true,
+            hops,
+        };
+        self.out.count(Counter::DataDelivered);
+        self.out.event(event);
+    }
+
+    /// Hands up data for which there is no routing state, marked so. `key` points toward the sender.
+    pub(crate) fn deliver_stateless(&mut self, arrival: &Arrival, key: &RouteKey, data: Vec<u8>, hops: u8) {
+        let (interface, reliable) = channel(arrival);
+        let (sii, peer) = match arrival.via {
+            Via::Datagram { source, .. } => (NO_PEER, source.ip()),
+            Via::Association(id) => {
+                let Some(association) = self.associations.get(id) else { return };
+                let name = association.name.as_ref();
+                let sii = name.and_then(|(identity, address)| self.peers.find(identity, *address));
+                (sii.unwrap_or(NO_PEER), association.peer.ip())
+            }
+        };
+        let event = Event::RecvMessage {
+            nslp_id: key.nslp_id,
+            session: key.session,
+            mri: key.mri.inverted(),
+            data,
+            sii,
+            peer,
+            local: arrival.local,
+            interface,
+            ip_distance: None,
+            attributes: TransferAttributes { reliable, secure: false },
+            validated: false,
+            hops,
+        };
+        self.out.count(Counter::DataDelivered);
+        self.out.event(event);
+    }
+}
+
+/// RFC 5971 §5.1: Data has an NLI in D-mode and none in C-mode.
+fn encapsulation_fault(arrival: &Arrival, message: &Message) -> Option<Fault> {
+    match (arrival.via, &message.nli) {
+        (Via::Datagram { .. }, None) if !message.context_free => Some(Fault::missing(NLI)),
+        (Via::Association(_), Some(_)) => Some(Fault { code: ErrorCode::InvalidObjectType, object: Some(NLI) }),
+        (Via::Datagram { .. }, _) | (Via::Association(_), None) => None,
+    }
+}
+
+fn channel(arrival: &Arrival) -> (InterfaceId, bool) {
+    match arrival.via {
+        Via::Datagram { interface, .. } => (interface, false),
+        Via::Association(_) => (InterfaceId::default(), true),
+    }
+}
+
+/// The handle that names nobody.
+const NO_PEER: SiiHandle = SiiHandle(0);

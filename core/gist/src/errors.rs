@@ -1,0 +1,183 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Error messages (RFC 5971 §4.4.6, appendix A.4): telling peers, and doing what they tell.
+
+use std::net::SocketAddr;
+
+use netserv_model::Instant;
+use netserv_wire::gist::{
+    AdditionalInfo, DecodeError, ErrorCode, ErrorObject, Header, Message, MessageType, Nli, UDP_PORT,
+};
+
+use crate::api::Transmit;
+use crate::counters::Counter;
+use crate::engine::{Arrival, Engine, Via};
+use crate::event::{Event, FailReason, NoPeerReason, Notification, SendStatus};
+use crate::querier::Phase;
+use crate::routing::{Route, RouteId, RouteKey};
+
+/// Object types that Errors of the engine name.
+pub(crate) const MRI: u16 = 0;
+pub(crate) const NLI: u16 = 2;
+pub(crate) const STACK_PROPOSAL: u16 = 3;
+pub(crate) const STACK_CONFIGURATION: u16 = 4;
+pub(crate) const NAT_TRAVERSAL: u16 = 7;
+
+/// What is wrong with a message that could be read.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Fault {
+    pub(crate) code: ErrorCode,
+    /// The type of the object to blame.
+    pub(crate) object: Option<u16>,
+}
+
+impl Fault {
+    pub(crate) fn missing(object: u16) -> Fault {
+        Fault { code: ErrorCode::MissingObject, object: Some(object) }
+    }
+}
+
+impl From<ErrorCode> for Fault {
+    fn from(code: ErrorCode) -> Fault {
+        Fault { code, object: None }
+    }
+}
+
+impl Engine {
+    /// Tells the sender of a message what is wrong with it.
+    pub(crate) fn send_error(&mut self, now: Instant, arrival: &Arrival, fault: Fault, offender: &Message) {
+        let datagram = matches!(arrival.via, Via::Datagram { .. });
+        let q_mode = datagram && offender.context_free;
+        let Some(header) = arrival.header.or_else(|| offender.emit().first_chunk().copied()) else { return };
+        let mut object = ErrorObject::new(fault.code, header, datagram, q_mode);
+        object.session = offender.session;
+        object.mri = offender.mri.clone();
+        object.infos.extend(fault.object.map(AdditionalInfo::ObjectType));
+        self.send_error_object(now, arrival, object, offender.nli.as_ref());
+    }
+
+    /// Counts and reports bytes that are no message, and tells their sender.
+    pub(crate) fn on_malformed(&mut self, now: Instant, arrival: &Arrival, error: DecodeError) {
+        self.out.count(Counter::Malformed);
+        let datagram = matches!(arrival.via, Via::Datagram { .. });
+        let q_mode = datagram && arrival.header.is_some_and(|header| header[6] & C_FLAG != 0);
+        if let Some(object) = error.error_object(datagram, q_mode) {
+            self.send_error_object(now, arrival, object, error.context.nli.as_ref());
+        }
+        let from = match arrival.via {
+            Via::Datagram { source, .. } => Some(source),
+            Via::Association(id) => self.associations.get(id).map(|association| association.peer),
+        };
+        self.out.event(Event::Malformed { from, error });
+    }
+
+    /// RFC 5971 §4.4.6: the Error goes where the offender came from, by the offender alone. There is none for an Error
+    /// or a Response, so that forged messages do not make this node send to strangers.
+    fn send_error_object(&mut self, now: Instant, arrival: &Arrival, object: ErrorObject, nli: Option<&Nli>) {
+        let kind = object.header[6] & TYPE_MASK;
+        if !self.config.send_errors || kind == ERROR_TYPE || kind == RESPONSE_TYPE {
+            return;
+        }
+        let signaller = object.header[7] & S_FLAG != 0;
+        let mut message = Message::new(MessageType::Error, 0);
+        message.error = Some(object);
+        match arrival.via {
+            Via::Association(id) => {
+                self.out.count(Counter::ErrorsSent);
+                self.send_on_association(now, id, &message);
+            }
+            Via::Datagram { source, .. } => {
+                let named = nli.map(|nli| nli.address).filter(|address| address.is_ipv4() == arrival.local.is_ipv4());
+                let own = signaller.then_some(source.ip());
+                let Some(address) = named.or(own) else { return };
+                let port = if source.port() == 0 { UDP_PORT } else { source.port() };
+                message.nli = Some(self.nli(arrival.local));
+                let (peer, payload) = (SocketAddr::new(address, port), message.emit_datagram());
+                if self.out.datagram(now, Transmit::Datagram { local: arrival.local, peer, payload }) {
+                    self.out.count(Counter::ErrorsSent);
+                }
+            }
+        }
+    }
+
+    /// Does what a received Error asks for. The 128-bit session in it shows that its sender saw a message of ours.
+    pub(crate) fn on_error(&mut self, now: Instant, message: Message) {
+        self.out.count(Counter::ErrorsReceived);
+        let Some(object) = message.error else { return };
+        let Some((id, kind)) = self.offender(&object) else { return };
+        let Some(code) = object.error_code() else { return };
+        match code {
+            ErrorCode::NoRoutingState | ErrorCode::IncorrectlyDelivered => self.on_no_routing_state(now, id, code),
+            ErrorCode::EndpointFound if kind == MessageType::Query => {
+                self.give_up_asking(now, id, NoPeerReason::EndpointFound);
+            }
+            ErrorCode::HopLimitExceeded if kind == MessageType::Query => self.ask_further(now, id),
+            ErrorCode::MessageTooLarge => self.ask_for_association(now, id),
+            other => self.on_refusal(now, id, kind, other),
+        }
+    }
+
+    /// Returns the row whose message an Error is about, and the message's type.
+    fn offender(&self, object: &ErrorObject) -> Option<(RouteId, MessageType)> {
+        let header = Header::parse(&object.header).ok()?;
+        let key = RouteKey { session: object.session?, nslp_id: header.nslp_id, mri: object.mri.clone()? };
+        Some((self.routes.find(&key)?, header.kind))
+    }
+
+    fn on_no_routing_state(&mut self, now: Instant, id: RouteId, code: ErrorCode) {
+        let querying = self.routes.get(id).is_some_and(|route| route.querier().is_some());
+        match code {
+            _ if querying => self.rehandshake(now, id),
+            ErrorCode::NoRoutingState => {
+                self.notify(id, Notification::RouteDeletion);
+                self.remove_route(now, id, SendStatus::Failed(FailReason::Cancelled));
+            }
+            _ => {}
+        }
+    }
+
+    /// Ends a handshake whose Query certainly found nobody.
+    pub(crate) fn give_up_asking(&mut self, now: Instant, id: RouteId, reason: NoPeerReason) {
+        let phase = self.routes.get(id).and_then(Route::querier).map(|querier| querier.phase);
+        if matches!(phase, Some(Phase::Asking | Phase::Refreshing)) {
+            self.give_up(now, id, reason);
+        }
+    }
+
+    /// Asks once more with as many hops as there are.
+    fn ask_further(&mut self, now: Instant, id: RouteId) {
+        let Some(route) = self.routes.get_mut(id) else { return };
+        if route.hops == u8::MAX {
+            self.on_refusal(now, id, MessageType::Query, ErrorCode::HopLimitExceeded);
+            return;
+        }
+        route.hops = u8::MAX;
+        if let Some(phase) = route.querier().map(|querier| querier.phase) {
+            self.start_handshake(now, id, phase, now);
+        }
+    }
+
+    /// Turns to a connection, since datagrams are too large for the path.
+    fn ask_for_association(&mut self, now: Instant, id: RouteId) {
+        let Some(querier) = self.routes.get_mut(id).and_then(Route::querier_mut) else { return };
+        if !querier.wants_association {
+            querier.wants_association = true;
+            self.rehandshake(now, id);
+        }
+    }
+
+    /// Ends a handshake that the peer refuses.
+    fn on_refusal(&mut self, now: Instant, id: RouteId, kind: MessageType, code: ErrorCode) {
+        let phase = self.routes.get(id).and_then(Route::querier).map(|querier| querier.phase);
+        if kind == MessageType::Query && phase == Some(Phase::Asking) {
+            let reason = FailReason::Rejected { code: code.code(), subcode: code.subcode() };
+            self.remove_route(now, id, SendStatus::Failed(reason));
+        }
+    }
+}
+
+/// Parts of bytes 6 and 7 of the common header (RFC 5971 A.1), for headers that need not be valid.
+const C_FLAG: u8 = 0x80;
+const TYPE_MASK: u8 = 0x7f;
+const S_FLAG: u8 = 0x80;
+const RESPONSE_TYPE: u8 = 1;
+const ERROR_TYPE: u8 = 4;

@@ -1,0 +1,87 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Peers that have proven their address, under the handles that NSLPs know them by.
+
+use std::collections::BTreeMap;
+use std::net::IpAddr;
+
+use netserv_wire::gist::Nli;
+
+use crate::api::SiiHandle;
+use crate::limits;
+
+/// One peer.
+#[derive(Clone, Debug)]
+pub(crate) struct Peer {
+    pub(crate) identity: Vec<u8>,
+    pub(crate) address: IpAddr,
+    /// The UDP port for datagrams to it.
+    pub(crate) port: u16,
+    /// This node's address toward it.
+    pub(crate) local: IpAddr,
+    routes: usize,
+    /// When the last route to it went, as a key of `PeerTable::unused`.
+    unused_since: Option<u64>,
+}
+
+/// All peers that a route leads to, and some that routes led to before.
+#[derive(Debug, Default)]
+pub(crate) struct PeerTable {
+    peers: BTreeMap<SiiHandle, Peer>,
+    names: BTreeMap<(Vec<u8>, IpAddr), SiiHandle>,
+    unused: BTreeMap<u64, SiiHandle>,
+    last_handle: u64,
+    last_release: u64,
+}
+
+impl PeerTable {
+    pub(crate) fn get(&self, sii: SiiHandle) -> Option<&Peer> {
+        self.peers.get(&sii)
+    }
+
+    pub(crate) fn find(&self, identity: &[u8], address: IpAddr) -> Option<SiiHandle> {
+        self.names.get(&(identity.to_vec(), address)).copied()
+    }
+
+    pub(crate) fn len(&self) -> usize {
+        self.peers.len()
+    }
+
+    /// Returns the peer's handle and counts one route more to it.
+    pub(crate) fn acquire(&mut self, nli: &Nli, port: u16, local: IpAddr) -> SiiHandle {
+        let name = (nli.peer_identity.clone(), nli.address);
+        let sii = *self.names.entry(name).or_insert_with(|| {
+            self.last_handle += 1;
+            SiiHandle(self.last_handle)
+        });
+        let peer = self.peers.entry(sii).or_insert_with(|| Peer {
+            identity: nli.peer_identity.clone(),
+            address: nli.address,
+            port,
+            local,
+            routes: 0,
+            unused_since: None,
+        });
+        if let Some(since) = peer.unused_since.take() {
+            self.unused.remove(&since);
+        }
+        (peer.port, peer.local, peer.routes) = (port, local, peer.routes + 1);
+        sii
+    }
+
+    /// Counts one route less to the peer, and forgets the peer that is unused for longest if there are too many.
+    pub(crate) fn release(&mut self, sii: SiiHandle) {
+        let peer = self.peers.get_mut(&sii).expect("a route holds its peer");
+        peer.routes -= 1;
+        if peer.routes > 0 {
+            return;
+        }
+        self.last_release += 1;
+        peer.unused_since = Some(self.last_release);
+        self.unused.insert(self.last_release, sii);
+        if self.unused.len() > limits::PEERS_KEPT_MAX {
+            let (_, oldest) = self.unused.pop_first().expect("the map is larger than its bound");
+            let peer = self.peers.remove(&oldest).expect("an unused peer is a peer");
+            self.names.remove(&(peer.identity, peer.address));
+        }
+    }
+}

@@ -1,0 +1,367 @@
+// SPDX-License-Identifier: Apache-2.0
+//! The querying node's state machine (RFC 5971 §6.2): Query, Response, Confirm, refresh.
+
+use std::time::Duration;
+
+use netserv_model::Instant;
+use netserv_wire::gist::{Cookie, Message, MessageType, Mri, Nli, StackProposal};
+use rand::Rng;
+
+use crate::api::{AssociationId, Transmit};
+use crate::cookie::query_cookie;
+use crate::counters::Counter;
+use crate::engine::{Arrival, Engine, Via};
+use crate::event::{FailReason, NoPeerReason, Notification, RouteStatus, SendStatus};
+use crate::limits;
+use crate::routing::{NewPeer, Route, RouteId, RouteKey};
+use crate::stack;
+use crate::timer::{Deadline, earlier};
+
+/// How far a handshake is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Phase {
+    /// A Query is out and messages wait for its Response.
+    Asking,
+    /// A Response came, and its connection is not open yet.
+    Connecting,
+    /// Messages can go.
+    Established,
+    /// Messages can go while a Query is out again.
+    Refreshing,
+}
+
+/// The querying end of a row.
+#[derive(Debug)]
+pub(crate) struct Querier {
+    pub(crate) phase: Phase,
+    /// The cookies of this handshake's Queries; a Response to any of them counts.
+    cookies: Vec<Cookie>,
+    /// When the next copy is due, and how long after it the one after that.
+    retransmit_at: Instant,
+    retry: Duration,
+    give_up_at: Instant,
+    refresh_at: Instant,
+    pub(crate) active_at: Instant,
+    pub(crate) inactivity: Duration,
+    /// Queries propose stacks.
+    pub(crate) wants_association: bool,
+    /// What the last Response asks to be given back in the Confirm.
+    echo: Echo,
+    /// Errors and broken connections ask for a new handshake no earlier than this.
+    rehandshake_at: Instant,
+    /// Connections that broke since the last refresh that was due anyway.
+    association_failures: u8,
+}
+
+#[derive(Debug, Default)]
+struct Echo {
+    confirm: bool,
+    cookie: Option<Cookie>,
+    proposal: Option<StackProposal>,
+}
+
+impl Querier {
+    pub(crate) fn new(now: Instant, inactivity: Duration) -> Querier {
+        Querier {
+            phase: Phase::Asking,
+            cookies: Vec::new(),
+            retransmit_at: now,
+            retry: Duration::ZERO,
+            give_up_at: now,
+            refresh_at: now,
+            active_at: now,
+            inactivity,
+            wants_association: false,
+            echo: Echo::default(),
+            rehandshake_at: now,
+            association_failures: 0,
+        }
+    }
+
+    pub(crate) fn deadline(&self) -> Deadline {
+        let inactive = (self.active_at + self.inactivity, "route inactivity");
+        let retransmit = (self.retransmit_at, "query retransmission");
+        let first = match self.phase {
+            Phase::Asking => return retransmit,
+            Phase::Connecting => None,
+            Phase::Established => Some((self.refresh_at, "route refresh")),
+            Phase::Refreshing => Some(retransmit),
+        };
+        earlier(first, Some(inactive)).unwrap_or(inactive)
+    }
+}
+
+impl Engine {
+    /// Starts a handshake at `at`: right away, or when the row's timer fires.
+    pub(crate) fn start_handshake(&mut self, now: Instant, id: RouteId, phase: Phase, at: Instant) {
+        let (retry, query_budget, refresh_budget) =
+            (self.config.retry_initial, self.config.query_budget, self.config.refresh_budget);
+        let Some(route) = self.routes.get_mut(id) else { return };
+        let budget = if route.peer.is_some() { refresh_budget } else { query_budget };
+        let wants = route.association.is_some() || route.pending.iter().any(|message| message.needs_association);
+        let asking = route.peer.is_none();
+        let destination = route.key.mri.addresses().map(|(_, destination)| destination);
+        let Some(querier) = route.querier_mut() else { return };
+        querier.phase = if asking { Phase::Asking } else { phase };
+        querier.cookies.clear();
+        querier.retry = retry;
+        querier.retransmit_at = at;
+        querier.give_up_at = at + budget;
+        querier.wants_association |= wants;
+        if let Some(destination) = destination {
+            self.routes.set_asking(id, destination, asking);
+        }
+        if at <= now {
+            self.send_query(now, id);
+        }
+        self.arm_route(id);
+    }
+
+    /// Starts a handshake because something went wrong with the row, but not too often.
+    pub(crate) fn rehandshake(&mut self, now: Instant, id: RouteId) {
+        let Some(querier) = self.routes.get_mut(id).and_then(Route::querier_mut) else { return };
+        match querier.phase {
+            Phase::Asking => {}
+            Phase::Connecting | Phase::Established | Phase::Refreshing => {
+                let at = querier.rehandshake_at.max(now);
+                querier.rehandshake_at = at + limits::REHANDSHAKE_INTERVAL;
+                self.start_handshake(now, id, Phase::Asking, at);
+            }
+        }
+    }
+
+    /// Sends one copy of the Query, with a cookie of its own.
+    fn send_query(&mut self, now: Instant, id: RouteId) {
+        let cookie = query_cookie(&mut self.rng);
+        let Some(route) = self.routes.get_mut(id) else { return };
+        let (key, local, hops) = (route.key.clone(), route.local, route.hops);
+        let Some((source, destination)) = key.mri.addresses() else { return };
+        let Some(querier) = route.querier_mut() else { return };
+        querier.cookies.push(cookie.clone());
+        querier.retransmit_at = (now + querier.retry).min(querier.give_up_at);
+        querier.retry = (querier.retry * 2).min(limits::RETRY_MAX);
+        let wants_association = querier.wants_association;
+
+        let upstream = key.mri.direction() == Some(netserv_wire::gist::Direction::Upstream);
+        let ttl = if upstream { UPSTREAM_TTL } else { DOWNSTREAM_TTL };
+        let rao = self.config.hosted.get(&key.nslp_id).copied();
+        let mut query = self.message(MessageType::Query, key);
+        query.hops = hops;
+        query.nli = Some(Nli { ip_ttl: ttl, ..self.nli(local) });
+        query.query_cookie = Some(cookie);
+        if wants_association {
+            query.stack_proposal = Some(stack::proposal());
+            query.stack_configuration = Some(stack::configuration(self.config.hold_time, None));
+        }
+        let destination = if upstream { source } else { destination };
+        let payload = query.emit_datagram();
+        self.out.count(Counter::QueriesSent);
+        self.out.datagram(now, Transmit::QMode { local, destination, ttl: Some(ttl), rao, payload });
+    }
+
+    pub(crate) fn querier_timeout(&mut self, now: Instant, id: RouteId) {
+        let Some(querier) = self.routes.get(id).and_then(Route::querier) else { return };
+        let asking = querier.phase == Phase::Asking;
+        if !asking && now >= querier.active_at + querier.inactivity {
+            self.out.count(Counter::RoutesExpired);
+            self.remove_route(now, id, SendStatus::Failed(FailReason::Timeout));
+            return;
+        }
+        match querier.phase {
+            Phase::Asking | Phase::Refreshing if now >= querier.retransmit_at => {
+                if now >= querier.give_up_at || querier.cookies.len() >= limits::QUERY_COPIES_MAX {
+                    self.give_up(now, id, NoPeerReason::Timeout);
+                } else {
+                    self.send_query(now, id);
+                }
+            }
+            Phase::Established if now >= querier.refresh_at => {
+                if let Some(querier) = self.routes.get_mut(id).and_then(Route::querier_mut) {
+                    querier.association_failures = 0;
+                }
+                self.start_handshake(now, id, Phase::Refreshing, now);
+            }
+            Phase::Asking | Phase::Connecting | Phase::Established | Phase::Refreshing => {}
+        }
+    }
+
+    /// Ends a row whose Query found nobody.
+    pub(crate) fn give_up(&mut self, now: Instant, id: RouteId, reason: NoPeerReason) {
+        let Some(route) = self.routes.get(id) else { return };
+        self.out.count(Counter::QueriesUnanswered);
+        let (known, waiting) = (route.peer.is_some(), !route.pending.is_empty());
+        match reason {
+            NoPeerReason::Timeout if known => self.notify(id, Notification::RouteDeletion),
+            NoPeerReason::Timeout | NoPeerReason::Unreachable | NoPeerReason::EndpointFound => {
+                if known || !waiting {
+                    self.notify(id, Notification::LastNode);
+                }
+            }
+        }
+        self.remove_route(now, id, SendStatus::NoPeer(reason));
+    }
+
+    /// Takes a Response to one of this node's Queries.
+    pub(crate) fn on_response(&mut self, now: Instant, arrival: &Arrival, mut message: Message) {
+        let data = message.nslp_data.take();
+        let hops = message.hops;
+        let Some(id) = self.accept_response(now, arrival, message) else { return };
+        self.arm_route(id);
+        if let Some(data) = data {
+            self.deliver_on_route(now, id, arrival, data, hops);
+        }
+    }
+
+    fn accept_response(&mut self, now: Instant, arrival: &Arrival, message: Message) -> Option<RouteId> {
+        let Some(id) = self.match_response(&message) else {
+            self.out.count(Counter::ResponsesUnsolicited);
+            return None;
+        };
+        let nli = message.nli?;
+        if !self.source_fits(arrival, &nli) {
+            return None;
+        }
+        let route = self.routes.get_mut(id)?;
+        let had_peer = route.peer.is_some();
+        route.distance = (nli.ip_ttl != 0).then_some(nli.ip_ttl);
+        let (local, destination) = (route.local, route.key.mri.addresses().map(|(_, destination)| destination));
+        if let Some(destination) = destination {
+            self.routes.set_asking(id, destination, false);
+        }
+        let changed = self.set_peer(id, Some(NewPeer::at_well_known_port(&nli, local)));
+        let refresh_at = now + self.refresh_delay(nli.validity);
+
+        let route = self.routes.get_mut(id)?;
+        let sii = route.peer?;
+        let querier = route.querier_mut()?;
+        querier.refresh_at = refresh_at;
+        querier.echo = Echo {
+            confirm: message.reply_wanted,
+            cookie: message.responder_cookie,
+            proposal: message.stack_proposal.clone(),
+        };
+        let association = match arrival.via {
+            Via::Association(association) => Some(association),
+            Via::Datagram { .. } => match (message.stack_proposal, message.stack_configuration) {
+                (Some(proposal), Some(offer)) if querier.wants_association => stack::choose(&proposal, &offer)
+                    .and_then(|port| self.share_or_open(now, local, &nli, port, offer.hold_time)),
+                _ => None,
+            },
+        };
+        self.settle(now, id, association);
+        if changed && had_peer {
+            self.notify(id, Notification::StatusChange(RouteStatus::Good(sii)));
+        }
+        Some(id)
+    }
+
+    /// Returns the row whose Query this answers: it must bring back the cookie of a copy (RFC 5971 §4.4.1).
+    fn match_response(&self, message: &Message) -> Option<RouteId> {
+        if message.nat_traversal.is_some() {
+            return None;
+        }
+        let (mri, session) = (message.mri.as_ref()?.inverted(), message.session?);
+        let id = self.routes.find(&RouteKey { session, nslp_id: message.nslp_id, mri })?;
+        let querier = self.routes.get(id)?.querier()?;
+        let cookie = message.query_cookie.as_ref()?;
+        let kept_well = message.responder_cookie.as_ref().is_none_or(|c| c.0.len() <= limits::COOKIE_BYTES_MAX)
+            && message.stack_proposal.as_ref().is_none_or(|p| p.profiles.len() <= limits::STACK_PROFILES_MAX);
+        (querier.cookies.contains(cookie) && kept_well).then_some(id)
+    }
+
+    /// Ends the handshake on the channel that it agreed on.
+    fn settle(&mut self, now: Instant, id: RouteId, association: Option<AssociationId>) {
+        self.tie(now, id, association);
+        let open = association.is_none_or(|association| self.associations.is_open(association));
+        let Some(querier) = self.routes.get_mut(id).and_then(Route::querier_mut) else { return };
+        querier.phase = if open { Phase::Established } else { Phase::Connecting };
+        if association.is_none() {
+            querier.wants_association = false;
+            self.fail_pending(id, SendStatus::Failed(FailReason::NoStack), |message| message.needs_association);
+        }
+        if open {
+            self.confirm(now, id);
+            self.flush(now, id);
+        }
+    }
+
+    /// Takes that the row's connection is open.
+    pub(crate) fn association_opened(&mut self, now: Instant, id: RouteId) {
+        let Some(querier) = self.routes.get_mut(id).and_then(Route::querier_mut) else { return };
+        if querier.phase == Phase::Connecting {
+            querier.phase = Phase::Established;
+            self.confirm(now, id);
+        }
+        self.flush(now, id);
+        self.arm_route(id);
+    }
+
+    /// Takes that the row's connection is gone: looks for the peer again, unless that happens too often.
+    pub(crate) fn association_lost(&mut self, now: Instant, id: RouteId) {
+        let Some(querier) = self.routes.get_mut(id).and_then(Route::querier_mut) else { return };
+        querier.association_failures += 1;
+        querier.wants_association = true;
+        if querier.association_failures >= limits::ASSOCIATION_ATTEMPTS_MAX {
+            self.notify(id, Notification::RouteDeletion);
+            self.remove_route(now, id, SendStatus::Failed(FailReason::Association));
+        } else {
+            self.rehandshake(now, id);
+        }
+    }
+
+    /// Sends the Confirm that the last Response asked for, over the connection if there is one.
+    fn confirm(&mut self, now: Instant, id: RouteId) {
+        let Some(route) = self.routes.get(id) else { return };
+        let Some(querier) = route.querier().filter(|querier| querier.echo.confirm) else { return };
+        let (key, local, association) = (route.key.clone(), route.local, route.association);
+        let (cookie, proposal) = (querier.echo.cookie.clone(), querier.echo.proposal.clone());
+        let mut confirm = self.message(MessageType::Confirm, key);
+        confirm.nli = Some(self.nli(local));
+        confirm.responder_cookie = cookie;
+        match association {
+            Some(association) => {
+                confirm.stack_proposal = proposal;
+                if confirm.stack_proposal.is_some() && self.associations.introduce(association) {
+                    confirm.stack_configuration = Some(stack::hold_only(self.config.hold_time));
+                }
+                self.send_on_association(now, association, &confirm);
+            }
+            None => {
+                self.send_to_peer(now, id, &confirm);
+            }
+        }
+    }
+
+    fn refresh_delay(&mut self, validity: Duration) -> Duration {
+        let validity = validity.clamp(limits::PEER_TIME_MIN, limits::PEER_TIME_MAX);
+        self.rng.random_range(validity / 2..=validity * 3 / 4)
+    }
+
+    pub(crate) fn invalidate(&mut self, now: Instant, nslp_id: u16, mri: &Mri, bad: bool) {
+        let fits = |route: &Route| route.key.nslp_id == nslp_id && route.key.mri == *mri;
+        let ids: Vec<RouteId> = self.routes.iter().filter(|(_, route)| fits(route)).map(|(id, _)| id).collect();
+        for id in ids {
+            let querying = self.routes.get(id).is_some_and(|route| route.querier().is_some());
+            match (querying, bad) {
+                (true, true) => {
+                    self.tie(now, id, None);
+                    self.set_peer(id, None);
+                    self.start_handshake(now, id, Phase::Asking, now);
+                }
+                (true, false) => {
+                    let phase = self.routes.get(id).and_then(Route::querier).map(|querier| querier.phase);
+                    if phase == Some(Phase::Established) {
+                        self.start_handshake(now, id, Phase::Refreshing, now);
+                    }
+                }
+                (false, true) => self.remove_route(now, id, SendStatus::Failed(FailReason::Cancelled)),
+                (false, false) => {}
+            }
+        }
+    }
+}
+
+/// The TTL of downstream Queries, given in their NLI so that the peer can tell its distance.
+const DOWNSTREAM_TTL: u8 = 64;
+/// The TTL of upstream Queries, so that the receiver can tell that they come from next to it (RFC 5971 §5.8.1.3).
+const UPSTREAM_TTL: u8 = 255;

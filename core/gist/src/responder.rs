@@ -1,0 +1,237 @@
+// SPDX-License-Identifier: Apache-2.0
+//! The responding node's state machine (RFC 5971 §6.3), with the node's own part in it (§6.1).
+
+use std::net::{IpAddr, SocketAddr};
+use std::time::Duration;
+
+use netserv_model::Instant;
+use netserv_wire::gist::{Direction, ErrorCode, Message, MessageType, Mri, Nli, UDP_PORT};
+
+use crate::api::{AssociationId, InterfaceId, ResponderPolicy, Transmit};
+use crate::counters::Counter;
+use crate::engine::{Arrival, Engine, Via};
+use crate::errors::{Fault, MRI, NAT_TRAVERSAL, STACK_CONFIGURATION, STACK_PROPOSAL};
+use crate::event::{FailReason, Notification, RouteStatus, SendStatus};
+use crate::routing::{NewPeer, Responder, Role, Route, RouteId, RouteKey};
+use crate::stack;
+
+impl Engine {
+    /// Answers a Query for an NSLP of this node. Nothing is kept for it, unless the policy says so.
+    pub(crate) fn on_query(&mut self, now: Instant, arrival: &Arrival, mut query: Message) {
+        let Via::Datagram { source, interface, ttl } = arrival.via else { return };
+        let (Some(mri), Some(session), Some(nli)) = (query.mri.as_ref(), query.session, query.nli.clone()) else {
+            return;
+        };
+        if nli.peer_identity == self.config.peer_identity {
+            self.out.count(Counter::QueriesLooped);
+            return;
+        }
+        if let Some(fault) = query_fault(arrival, &query, mri, &nli, source, ttl) {
+            self.send_error(now, arrival, fault, &query);
+            return;
+        }
+        if !self.queries.take(now) {
+            self.out.count(Counter::QueriesLimited);
+            return;
+        }
+        let key = RouteKey { session, nslp_id: query.nslp_id, mri: mri.inverted() };
+        if let Some(data) = query.nslp_data.take() {
+            self.deliver_stateless(arrival, &key, data, query.hops);
+        }
+        let distance = hop_distance(&nli, ttl);
+        let seen = Seen { nli: &nli, port: source.port(), interface, association: None, hold_time: None, distance };
+        let association = self.shared_association(&query);
+        let response = self.response(now, arrival, &key, &query, &seen, association);
+        self.out.count(Counter::QueriesAnswered);
+        if !response.reply_wanted {
+            self.accept(now, arrival, key, &seen);
+        }
+        match association {
+            Some(association) => self.send_on_association(now, association, &response),
+            None => {
+                let peer = SocketAddr::new(nli.address, source.port());
+                let payload = response.emit_datagram();
+                self.out.datagram(now, Transmit::Datagram { local: arrival.local, peer, payload })
+            }
+        };
+    }
+
+    fn response(
+        &mut self,
+        now: Instant,
+        arrival: &Arrival,
+        key: &RouteKey,
+        query: &Message,
+        seen: &Seen<'_>,
+        association: Option<AssociationId>,
+    ) -> Message {
+        let mut response = self.message(MessageType::Response, key.clone());
+        response.nli = Some(Nli { ip_ttl: seen.distance.unwrap_or(0), ..self.nli(arrival.local) });
+        response.query_cookie = query.query_cookie.clone();
+        if query.stack_proposal.is_none() && self.config.policy == ResponderPolicy::Immediate {
+            return response;
+        }
+        response.reply_wanted = true;
+        response.responder_cookie = Some(self.cookies.seal(now, &mut self.rng, key, seen.nli, seen.interface));
+        if query.stack_proposal.is_some() && association.is_none() {
+            let (hold_time, port) = (self.config.hold_time, self.config.tcp_port);
+            response.stack_proposal = Some(stack::proposal());
+            response.stack_configuration = Some(stack::configuration(hold_time, Some(port)));
+        }
+        response
+    }
+
+    /// Returns an open association with the Query's sender that will do for the Query (RFC 5971 §5.7.4).
+    fn shared_association(&mut self, query: &Message) -> Option<AssociationId> {
+        let (proposal, nli) = (query.stack_proposal.as_ref()?, query.nli.as_ref()?);
+        let id = self.associations.find(nli)?;
+        let fits = stack::takes_plain_tcp(proposal) && self.associations.is_open(id);
+        if fits {
+            self.out.count(Counter::AssociationsReused);
+        }
+        fits.then_some(id)
+    }
+
+    /// Takes a Confirm, which makes or refreshes a row if it brings back a cookie of this node.
+    pub(crate) fn on_confirm(&mut self, now: Instant, arrival: &Arrival, mut message: Message) {
+        let (Some(mri), Some(session), Some(nli)) = (message.mri.take(), message.session, message.nli.take()) else {
+            return;
+        };
+        if !self.source_fits(arrival, &nli) {
+            return;
+        }
+        let key = RouteKey { session, nslp_id: message.nslp_id, mri: mri.inverted() };
+        let interface = message
+            .responder_cookie
+            .as_ref()
+            .and_then(|cookie| self.cookies.open(now, &mut self.rng, &key, &nli, cookie));
+        let Some(interface) = interface else {
+            self.out.count(Counter::CookiesRefused);
+            return;
+        };
+        (message.mri, message.nli) = (Some(mri), Some(nli.clone()));
+        if !self.confirm_fits_association(now, arrival, &message) {
+            return;
+        }
+        let (port, association, distance) = match arrival.via {
+            Via::Datagram { source, ttl, .. } => (source.port(), None, hop_distance(&nli, ttl)),
+            Via::Association(id) => (UDP_PORT, Some(id), None),
+        };
+        let hold_time = message.stack_configuration.as_ref().map(|configuration| configuration.hold_time);
+        let seen = Seen { nli: &nli, port, interface, association, hold_time, distance };
+        let Some(id) = self.accept(now, arrival, key, &seen) else { return };
+        self.out.count(Counter::ConfirmsAccepted);
+        if let Some(data) = message.nslp_data.take() {
+            self.deliver_on_route(now, id, arrival, data, message.hops);
+        }
+        self.flush(now, id);
+        self.arm_route(id);
+    }
+
+    /// Checks the part of a Confirm that is about its connection, and closes a new connection that fails.
+    fn confirm_fits_association(&mut self, now: Instant, arrival: &Arrival, confirm: &Message) -> bool {
+        let Via::Association(id) = arrival.via else { return true };
+        let proven = self.associations.get(id).is_some_and(|association| association.name.is_some());
+        let fault = match &confirm.stack_proposal {
+            Some(echo) if *echo != stack::proposal() => {
+                self.out.count(Counter::StacksRefused);
+                None
+            }
+            Some(_) if proven || confirm.stack_configuration.is_some() => return true,
+            None if proven => return true,
+            Some(_) => Some(Fault::missing(STACK_CONFIGURATION)),
+            None => Some(Fault::missing(STACK_PROPOSAL)),
+        };
+        if let Some(fault) = fault {
+            self.send_error(now, arrival, fault, confirm);
+        }
+        if !proven {
+            self.end_association(now, id, true);
+        }
+        false
+    }
+
+    /// Makes or refreshes the row toward a peer that has proven its address.
+    fn accept(&mut self, now: Instant, arrival: &Arrival, key: RouteKey, seen: &Seen<'_>) -> Option<RouteId> {
+        let id = match self.routes.find(&key) {
+            Some(id) => id,
+            None => self.new_responder(key, arrival.local, seen.nli.address)?,
+        };
+        let expires_at = now + self.config.validity;
+        let route = self.routes.get_mut(id)?;
+        // RFC 5971 §5.8.1.3: where both directions were queried, the downstream Query wins.
+        let Role::Responder(responder) = &mut route.role else { return None };
+        let moved = responder.interface != seen.interface && route.peer.is_some();
+        *responder = Responder { expires_at, interface: seen.interface };
+        (route.local, route.distance) = (arrival.local, seen.distance.or(route.distance));
+        let peer = NewPeer { nli: seen.nli, port: seen.port, local: arrival.local };
+        let changed = self.set_peer(id, Some(peer));
+        if let Some(association) = seen.association {
+            self.associations.prove(association, seen.nli, seen.hold_time);
+        }
+        self.tie(now, id, seen.association);
+        if changed || moved {
+            let sii = self.routes.get(id)?.peer?;
+            self.notify(id, Notification::StatusChange(RouteStatus::Good(sii)));
+        }
+        self.arm_route(id);
+        Some(id)
+    }
+
+    fn new_responder(&mut self, key: RouteKey, local: IpAddr, peer: IpAddr) -> Option<RouteId> {
+        let full = self.routes.len() >= self.config.routes_max;
+        if full || self.routes.responding_to(peer) >= self.config.routes_per_peer_max {
+            self.out.count(Counter::RoutesRefused);
+            return None;
+        }
+        let responder = Responder { expires_at: Instant::default(), interface: InterfaceId::default() };
+        Some(self.add_route(Route::new(key, local, self.config.hops, Role::Responder(responder))))
+    }
+
+    pub(crate) fn responder_timeout(&mut self, now: Instant, id: RouteId) {
+        let Some(Role::Responder(responder)) = self.routes.get(id).map(|route| &route.role) else { return };
+        if now >= responder.expires_at {
+            self.out.count(Counter::RoutesExpired);
+            self.notify(id, Notification::RouteDeletion);
+            self.remove_route(now, id, SendStatus::Failed(FailReason::Timeout));
+        }
+    }
+}
+
+/// What a valid Confirm, or a Query that needs none, says of its sender.
+struct Seen<'a> {
+    nli: &'a Nli,
+    port: u16,
+    interface: InterfaceId,
+    association: Option<AssociationId>,
+    /// How long the peer keeps the association, if it says.
+    hold_time: Option<Duration>,
+    distance: Option<u8>,
+}
+
+/// Returns what is wrong with a Query, by the checks of its routing method (RFC 5971 §5.8.1.2, §5.8.1.3, §7.2).
+fn query_fault(arrival: &Arrival, query: &Message, mri: &Mri, nli: &Nli, source: SocketAddr, ttl: u8) -> Option<Fault> {
+    let Some((flow_source, _)) = mri.addresses() else { return Some(ErrorCode::ValueNotSupported.into()) };
+    if flow_source.is_ipv4() != source.is_ipv4() || flow_source.is_ipv4() != arrival.local.is_ipv4() {
+        return Some(ErrorCode::IpVersionMismatch.into());
+    }
+    if nli.address.is_ipv4() != source.is_ipv4() {
+        return Some(ErrorCode::ValueNotSupported.into());
+    }
+    if query.nat_traversal.is_some() {
+        return Some(Fault { code: ErrorCode::UnrecognizedObject, object: Some(NAT_TRAVERSAL) });
+    }
+    if query.source_is_signaller && source.ip() != nli.address {
+        return Some(Fault { code: ErrorCode::UntranslatedObject, object: Some(MRI) });
+    }
+    let upstream = matches!(mri, Mri::PathCoupled(_)) && mri.direction() == Some(Direction::Upstream);
+    (upstream && ttl < UPSTREAM_TTL_MIN).then_some(ErrorCode::InvalidIpTtl.into())
+}
+
+/// Returns how many IP hops a datagram took, if its sender told the TTL that it left with.
+pub(crate) fn hop_distance(nli: &Nli, ttl: u8) -> Option<u8> {
+    nli.ip_ttl.checked_sub(ttl).filter(|_| nli.ip_ttl != 0)
+}
+
+/// The lowest TTL of an upstream Query from a neighbour, which sent it with 255 (RFC 5971 §5.8.1.3).
+const UPSTREAM_TTL_MIN: u8 = 254;

@@ -1,0 +1,303 @@
+// SPDX-License-Identifier: Apache-2.0
+//! The routing table (RFC 5971 §4.3): which peer comes next, for each flow with direction, session and NSLP.
+
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::net::IpAddr;
+
+use netserv_model::{Instant, SessionId};
+use netserv_wire::gist::{Mri, UDP_PORT};
+
+use crate::api::{AssociationId, InterfaceId, MessageHandle, SiiHandle, TransferAttributes};
+use crate::engine::Engine;
+use crate::event::{Event, Notification, SendStatus};
+use crate::querier::{Phase, Querier};
+use crate::timer::{Deadline, Owner, earlier};
+
+/// One row's name inside the engine.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct RouteId(u64);
+
+/// What a row is looked up by; `mri` points toward the peer. The session leads, since it tells rows apart at once.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub(crate) struct RouteKey {
+    pub(crate) session: SessionId,
+    pub(crate) nslp_id: u16,
+    pub(crate) mri: Mri,
+}
+
+/// One row.
+#[derive(Debug)]
+pub(crate) struct Route {
+    pub(crate) key: RouteKey,
+    /// This node's address toward the peer.
+    pub(crate) local: IpAddr,
+    /// The hop count for Queries.
+    pub(crate) hops: u8,
+    pub(crate) peer: Option<SiiHandle>,
+    /// IP hops to the peer.
+    pub(crate) distance: Option<u8>,
+    pub(crate) association: Option<AssociationId>,
+    /// A reliable message went over the association.
+    pub(crate) reliable_sent: bool,
+    pub(crate) pending: VecDeque<Pending>,
+    pub(crate) role: Role,
+}
+
+/// Which end of the handshake made the row.
+#[derive(Debug)]
+pub(crate) enum Role {
+    Querier(Querier),
+    Responder(Responder),
+}
+
+/// The responding end; it can only wait for refreshes.
+#[derive(Debug)]
+pub(crate) struct Responder {
+    pub(crate) expires_at: Instant,
+    /// Where the peer's Query arrived.
+    pub(crate) interface: InterfaceId,
+}
+
+/// An NSLP message that waits for its route.
+#[derive(Debug)]
+pub(crate) struct Pending {
+    pub(crate) handle: MessageHandle,
+    pub(crate) data: Vec<u8>,
+    pub(crate) attributes: TransferAttributes,
+    pub(crate) needs_association: bool,
+    pub(crate) hops: u8,
+    pub(crate) deadline: Instant,
+}
+
+impl Route {
+    pub(crate) fn new(key: RouteKey, local: IpAddr, hops: u8, role: Role) -> Route {
+        Route {
+            key,
+            local,
+            hops,
+            peer: None,
+            distance: None,
+            association: None,
+            reliable_sent: false,
+            pending: VecDeque::new(),
+            role,
+        }
+    }
+
+    pub(crate) fn querier(&self) -> Option<&Querier> {
+        match &self.role {
+            Role::Querier(querier) => Some(querier),
+            Role::Responder(_) => None,
+        }
+    }
+
+    pub(crate) fn querier_mut(&mut self) -> Option<&mut Querier> {
+        match &mut self.role {
+            Role::Querier(querier) => Some(querier),
+            Role::Responder(_) => None,
+        }
+    }
+
+    /// Returns whether messages can go to the peer, as far as the handshake is concerned.
+    pub(crate) fn is_ready(&self) -> bool {
+        let phase_ok = match &self.role {
+            Role::Querier(querier) => match querier.phase {
+                Phase::Asking | Phase::Connecting => false,
+                Phase::Established | Phase::Refreshing => true,
+            },
+            Role::Responder(_) => true,
+        };
+        phase_ok && self.peer.is_some()
+    }
+
+    fn deadline(&self) -> Option<Deadline> {
+        let messages = self.pending.iter().map(|message| message.deadline).min();
+        let messages = messages.map(|at| (at, "message timeout"));
+        let role = match &self.role {
+            Role::Querier(querier) => Some(querier.deadline()),
+            Role::Responder(responder) => Some((responder.expires_at, "route expiry")),
+        };
+        earlier(messages, role)
+    }
+}
+
+/// The rows, with an index by key and one by the destination of Queries that have no answer yet.
+#[derive(Debug, Default)]
+pub(crate) struct RouteTable {
+    rows: BTreeMap<RouteId, Route>,
+    by_key: BTreeMap<RouteKey, RouteId>,
+    asking: BTreeSet<(IpAddr, RouteId)>,
+    responding_per_peer: BTreeMap<IpAddr, usize>,
+    responding: usize,
+    pub(crate) pending_bytes: usize,
+    last: u64,
+}
+
+impl RouteTable {
+    pub(crate) fn len(&self) -> usize {
+        self.rows.len()
+    }
+
+    pub(crate) fn responding(&self) -> usize {
+        self.responding
+    }
+
+    /// Returns how many rows a peer's Confirms have made.
+    pub(crate) fn responding_to(&self, peer: IpAddr) -> usize {
+        self.responding_per_peer.get(&peer).copied().unwrap_or(0)
+    }
+
+    pub(crate) fn find(&self, key: &RouteKey) -> Option<RouteId> {
+        self.by_key.get(key).copied()
+    }
+
+    pub(crate) fn get(&self, id: RouteId) -> Option<&Route> {
+        self.rows.get(&id)
+    }
+
+    pub(crate) fn get_mut(&mut self, id: RouteId) -> Option<&mut Route> {
+        self.rows.get_mut(&id)
+    }
+
+    pub(crate) fn iter(&self) -> impl Iterator<Item = (RouteId, &Route)> {
+        self.rows.iter().map(|(id, route)| (*id, route))
+    }
+
+    /// Returns the rows whose Query to this destination has no answer yet.
+    pub(crate) fn asking(&self, destination: IpAddr) -> Vec<RouteId> {
+        let range = (destination, RouteId(0))..=(destination, RouteId(u64::MAX));
+        self.asking.range(range).map(|(_, id)| *id).collect()
+    }
+
+    pub(crate) fn set_asking(&mut self, id: RouteId, destination: IpAddr, asking: bool) {
+        if asking {
+            self.asking.insert((destination, id));
+        } else {
+            self.asking.remove(&(destination, id));
+        }
+    }
+
+    /// Puts a message in the row's queue; the caller has checked the bounds.
+    pub(crate) fn push_pending(&mut self, id: RouteId, message: Pending) {
+        let Some(route) = self.rows.get_mut(&id) else { return };
+        self.pending_bytes += message.data.len();
+        route.pending.push_back(message);
+    }
+
+    pub(crate) fn pop_pending(&mut self, id: RouteId) -> Option<Pending> {
+        let message = self.rows.get_mut(&id)?.pending.pop_front()?;
+        self.pending_bytes -= message.data.len();
+        Some(message)
+    }
+
+    fn insert(&mut self, route: Route) -> RouteId {
+        self.last += 1;
+        let id = RouteId(self.last);
+        let old = self.by_key.insert(route.key.clone(), id);
+        assert!(old.is_none(), "a key has one row");
+        self.rows.insert(id, route);
+        id
+    }
+
+    fn remove(&mut self, id: RouteId) -> Option<Route> {
+        let route = self.rows.remove(&id)?;
+        self.by_key.remove(&route.key);
+        if let Some((_, destination)) = route.key.mri.addresses() {
+            self.asking.remove(&(destination, id));
+        }
+        Some(route)
+    }
+
+    fn count_responding(&mut self, peer: IpAddr, more: bool) {
+        let count = self.responding_per_peer.entry(peer).or_default();
+        *count = if more { *count + 1 } else { *count - 1 };
+        if *count == 0 {
+            self.responding_per_peer.remove(&peer);
+        }
+        self.responding = if more { self.responding + 1 } else { self.responding - 1 };
+    }
+}
+
+/// Rows together with what hangs on them: the peer, the association, the timer, waiting messages.
+impl Engine {
+    pub(crate) fn add_route(&mut self, route: Route) -> RouteId {
+        self.routes.insert(route)
+    }
+
+    /// Removes a row; whatever waits on it gets the status.
+    pub(crate) fn remove_route(&mut self, now: Instant, id: RouteId, status: SendStatus) {
+        self.fail_pending(id, status, |_| true);
+        self.set_peer(id, None);
+        self.tie(now, id, None);
+        self.timers.set(Owner::Route(id), None);
+        self.routes.remove(id);
+    }
+
+    /// Sets the row's timer anew; to be called after anything happened to the row.
+    pub(crate) fn arm_route(&mut self, id: RouteId) {
+        let deadline = self.routes.get(id).and_then(Route::deadline);
+        self.timers.set(Owner::Route(id), deadline);
+    }
+
+    pub(crate) fn route_timeout(&mut self, now: Instant, id: RouteId) {
+        self.expire_pending(now, id);
+        let Some(route) = self.routes.get(id) else { return };
+        match &route.role {
+            Role::Querier(_) => self.querier_timeout(now, id),
+            Role::Responder(_) => self.responder_timeout(now, id),
+        }
+        self.arm_route(id);
+    }
+
+    /// Points the row at a peer and returns whether it pointed at another one before.
+    pub(crate) fn set_peer(&mut self, id: RouteId, peer: Option<NewPeer<'_>>) -> bool {
+        let Some(route) = self.routes.get_mut(id) else { return false };
+        let new = peer.map(|peer| self.peers.acquire(peer.nli, peer.port, peer.local));
+        let old = std::mem::replace(&mut route.peer, new);
+        let responding = matches!(route.role, Role::Responder(_));
+        for (sii, more) in [(old, false), (new, true)] {
+            let Some(sii) = sii else { continue };
+            let address = self.peers.get(sii).expect("a route holds its peer").address;
+            if responding {
+                self.routes.count_responding(address, more);
+            }
+        }
+        if let Some(old) = old {
+            self.peers.release(old);
+        }
+        old.is_some() && old != new
+    }
+
+    /// Drops waiting messages that `which` picks, and says so.
+    pub(crate) fn fail_pending(&mut self, id: RouteId, status: SendStatus, which: impl Fn(&Pending) -> bool) {
+        let Some(route) = self.routes.get_mut(id) else { return };
+        let (failed, kept) = std::mem::take(&mut route.pending).into_iter().partition(|message| which(message));
+        route.pending = kept;
+        let failed: VecDeque<Pending> = failed;
+        for message in failed {
+            self.routes.pending_bytes -= message.data.len();
+            self.out.event(Event::MessageStatus { handle: message.handle, status });
+        }
+    }
+
+    pub(crate) fn notify(&mut self, id: RouteId, kind: Notification) {
+        let Some(route) = self.routes.get(id) else { return };
+        let RouteKey { session, nslp_id, mri } = route.key.clone();
+        self.out.event(Event::NetworkNotification { nslp_id, session, mri, kind });
+    }
+}
+
+/// A peer as a handshake showed it.
+#[derive(Clone, Copy)]
+pub(crate) struct NewPeer<'a> {
+    pub(crate) nli: &'a netserv_wire::gist::Nli,
+    pub(crate) port: u16,
+    pub(crate) local: IpAddr,
+}
+
+impl<'a> NewPeer<'a> {
+    /// Returns a peer that datagrams reach at the port of GIST.
+    pub(crate) fn at_well_known_port(nli: &'a netserv_wire::gist::Nli, local: IpAddr) -> NewPeer<'a> {
+        NewPeer { nli, port: UDP_PORT, local }
+    }
+}

@@ -1,0 +1,256 @@
+// SPDX-License-Identifier: Apache-2.0
+//! NSLP messages on their way out (RFC 5971 §4.3.2, §4.3.3): checked, queued, and sent as the row allows.
+
+use std::net::{IpAddr, SocketAddr};
+use std::time::Duration;
+
+use netserv_model::{Instant, SessionId};
+use netserv_wire::gist::{Direction, Message, MessageType, Mri};
+
+use crate::api::{MessageHandle, SiiHandle, TransferAttributes, Transmit};
+use crate::counters::Counter;
+use crate::engine::Engine;
+use crate::error::ApiError;
+use crate::event::{Event, FailReason, NoPeerReason, SendStatus};
+use crate::limits;
+use crate::querier::{Phase, Querier};
+use crate::routing::{Pending, Role, Route, RouteId, RouteKey};
+
+/// The arguments of `SendMessage`.
+pub(crate) struct Outgoing {
+    pub(crate) handle: MessageHandle,
+    pub(crate) key: RouteKey,
+    pub(crate) attributes: TransferAttributes,
+    pub(crate) sii: Option<SiiHandle>,
+    pub(crate) timeout: Duration,
+    pub(crate) data: Vec<u8>,
+    pub(crate) hops: Option<u8>,
+}
+
+impl Engine {
+    pub(crate) fn send_message(&mut self, now: Instant, outgoing: Outgoing, local: IpAddr) -> Result<(), ApiError> {
+        self.check_outgoing(&outgoing)?;
+        let known = self.routes.find(&outgoing.key);
+        let current = known.and_then(|id| self.routes.get(id)).and_then(|route| route.peer);
+        if let Some(sii) = outgoing.sii.filter(|sii| Some(*sii) != current) {
+            return self.send_explicitly(now, outgoing, sii);
+        }
+        let id = match known {
+            Some(id) => id,
+            None => self.new_querier(now, &outgoing.key, local)?,
+        };
+        let hops = outgoing.hops.unwrap_or(self.config.hops);
+        let needs_association = outgoing.attributes.reliable || !self.fits_datagram(&outgoing);
+        let Some(route) = self.routes.get_mut(id) else { return Err(ApiError::NoRoute) };
+        if route.pending.len() >= limits::PENDING_PER_ROUTE_MAX {
+            return Err(ApiError::QueueFull);
+        }
+        if let Role::Querier(querier) = &mut route.role {
+            querier.active_at = now;
+            (route.local, route.hops) = (local, hops);
+        }
+        let Outgoing { handle, attributes, timeout, data, .. } = outgoing;
+        let message = Pending { handle, data, attributes, needs_association, hops, deadline: now + timeout };
+        self.routes.push_pending(id, message);
+        if known.is_none() {
+            self.start_handshake(now, id, Phase::Asking, now);
+            return Ok(());
+        }
+        self.flush(now, id);
+        self.ask_for_connection(now, id);
+        self.arm_route(id);
+        Ok(())
+    }
+
+    fn check_outgoing(&self, outgoing: &Outgoing) -> Result<(), ApiError> {
+        let bytes = outgoing.data.len();
+        if !self.config.hosted.contains_key(&outgoing.key.nslp_id) {
+            return Err(ApiError::UnknownNslp(outgoing.key.nslp_id));
+        }
+        if bytes > limits::DATA_BYTES_MAX {
+            return Err(ApiError::TooLarge { bytes, max: limits::DATA_BYTES_MAX });
+        }
+        if outgoing.hops == Some(0) {
+            return Err(ApiError::NoHops);
+        }
+        if outgoing.attributes.secure {
+            return Err(ApiError::SecureUnsupported);
+        }
+        if self.routes.pending_bytes + bytes > limits::PENDING_BYTES_MAX {
+            return Err(ApiError::QueueFull);
+        }
+        Ok(())
+    }
+
+    /// Makes a row that starts with a Query, which can only go downstream.
+    fn new_querier(&mut self, now: Instant, key: &RouteKey, local: IpAddr) -> Result<RouteId, ApiError> {
+        let Some((_, destination)) = key.mri.addresses() else { return Err(ApiError::NoRoute) };
+        if key.mri.direction() != Some(Direction::Downstream) {
+            return Err(ApiError::NoRoute);
+        }
+        if destination.is_ipv4() != local.is_ipv4() {
+            return Err(ApiError::VersionMismatch);
+        }
+        if destination == local {
+            return Err(ApiError::OwnDestination);
+        }
+        if self.routes.len() >= self.config.routes_max {
+            self.out.count(Counter::RoutesRefused);
+            return Err(ApiError::TableFull);
+        }
+        let querier = Querier::new(now, self.config.inactivity);
+        Ok(self.add_route(Route::new(key.clone(), local, self.config.hops, Role::Querier(querier))))
+    }
+
+    /// Starts a handshake if a message waits for a connection that nothing else brings about.
+    fn ask_for_connection(&mut self, now: Instant, id: RouteId) {
+        let Some(route) = self.routes.get(id) else { return };
+        let waiting = route.association.is_none() && route.pending.iter().any(|message| message.needs_association);
+        let Some(querier) = route.querier().filter(|_| waiting) else { return };
+        let restart = match querier.phase {
+            Phase::Established => true,
+            Phase::Asking | Phase::Refreshing => !querier.wants_association,
+            Phase::Connecting => false,
+        };
+        if restart {
+            let phase = querier.phase;
+            let phase = if phase == Phase::Established { Phase::Refreshing } else { phase };
+            self.start_handshake(now, id, phase, now);
+        }
+    }
+
+    /// Sends what waits on the row and can go, in order.
+    pub(crate) fn flush(&mut self, now: Instant, id: RouteId) {
+        while self.front_can_go(id) {
+            let Some(message) = self.routes.pop_pending(id) else { return };
+            let handle = message.handle;
+            let status = match self.send_data(now, id, message) {
+                Ok(()) => SendStatus::Sent,
+                Err(reason) => SendStatus::Failed(reason),
+            };
+            self.out.event(Event::MessageStatus { handle, status });
+        }
+    }
+
+    fn front_can_go(&self, id: RouteId) -> bool {
+        let Some(route) = self.routes.get(id) else { return false };
+        let Some(message) = route.pending.front() else { return false };
+        let channel_fits = match route.association {
+            Some(association) => self.associations.is_open(association),
+            None => !message.needs_association,
+        };
+        route.is_ready() && channel_fits
+    }
+
+    fn send_data(&mut self, now: Instant, id: RouteId, message: Pending) -> Result<(), FailReason> {
+        let Some(route) = self.routes.get_mut(id) else { return Err(FailReason::Cancelled) };
+        let (key, local, association) = (route.key.clone(), route.local, route.association);
+        if let Role::Querier(querier) = &mut route.role {
+            querier.active_at = now;
+        }
+        route.reliable_sent |= message.attributes.reliable;
+        let mut data = self.message(MessageType::Data, key);
+        data.hops = message.hops;
+        data.nslp_data = Some(message.data);
+        let sent = match association {
+            Some(association) => {
+                self.send_on_association(now, association, &data).then_some(()).ok_or(FailReason::Association)
+            }
+            None => {
+                data.nli = Some(self.nli(local));
+                self.send_to_peer(now, id, &data).then_some(()).ok_or(FailReason::RateLimited)
+            }
+        };
+        if sent.is_ok() {
+            self.out.count(Counter::DataSent);
+        }
+        sent
+    }
+
+    /// Sends a message to the row's peer in normal D-mode.
+    pub(crate) fn send_to_peer(&mut self, now: Instant, id: RouteId, message: &Message) -> bool {
+        let Some(route) = self.routes.get(id) else { return false };
+        let Some(peer) = route.peer.and_then(|sii| self.peers.get(sii)) else { return false };
+        let (local, peer) = (route.local, SocketAddr::new(peer.address, peer.port));
+        self.out.datagram(now, Transmit::Datagram { local, peer, payload: message.emit_datagram() })
+    }
+
+    /// Sends to a peer that need not be the next one any more, past the routing table (RFC 5971 §7.1.4).
+    fn send_explicitly(&mut self, now: Instant, outgoing: Outgoing, sii: SiiHandle) -> Result<(), ApiError> {
+        let peer = self.peers.get(sii).cloned().ok_or(ApiError::UnknownPeer(sii))?;
+        let fits = self.fits_datagram(&outgoing) && !outgoing.attributes.reliable;
+        let mut data = self.message(MessageType::Data, outgoing.key);
+        data.hops = outgoing.hops.unwrap_or(self.config.hops);
+        data.explicit = true;
+        data.nslp_data = Some(outgoing.data);
+        let association = self.associations.find_by_name(&peer.identity, peer.address);
+        let sent = match association.filter(|id| self.associations.is_open(*id)) {
+            Some(id) => self.send_on_association(now, id, &data).then_some(()).ok_or(FailReason::Association),
+            None if fits => {
+                data.nli = Some(self.nli(peer.local));
+                let payload = data.emit_datagram();
+                let (local, peer) = (peer.local, SocketAddr::new(peer.address, peer.port));
+                let sent = self.out.datagram(now, Transmit::Datagram { local, peer, payload });
+                sent.then_some(()).ok_or(FailReason::RateLimited)
+            }
+            None => Err(FailReason::NoAssociation),
+        };
+        let status = sent.map_or_else(SendStatus::Failed, |()| SendStatus::Sent);
+        self.out.event(Event::MessageStatus { handle: outgoing.handle, status });
+        Ok(())
+    }
+
+    /// Gives up messages whose time is over, and with them a Query that nobody waits for.
+    pub(crate) fn expire_pending(&mut self, now: Instant, id: RouteId) {
+        let Some(route) = self.routes.get(id) else { return };
+        if route.pending.iter().all(|message| message.deadline > now) {
+            return;
+        }
+        let unanswered = route.peer.is_none();
+        let status = match (unanswered, &route.role) {
+            (true, _) => SendStatus::NoPeer(NoPeerReason::Timeout),
+            (false, Role::Querier(_)) => SendStatus::Failed(FailReason::Timeout),
+            (false, Role::Responder(_)) => SendStatus::Failed(FailReason::NoAssociation),
+        };
+        self.fail_pending(id, status, |message| message.deadline <= now);
+        let idle = self.routes.get(id).is_some_and(|route| route.pending.is_empty());
+        if unanswered && idle {
+            self.out.count(Counter::QueriesUnanswered);
+            self.remove_route(now, id, status);
+        }
+    }
+
+    pub(crate) fn set_lifetime(&mut self, now: Instant, key: &RouteKey, lifetime: Duration) {
+        let Some(id) = self.routes.find(key) else { return };
+        if lifetime.is_zero() {
+            self.remove_route(now, id, SendStatus::Failed(FailReason::Cancelled));
+            return;
+        }
+        if let Some(querier) = self.routes.get_mut(id).and_then(Route::querier_mut) {
+            (querier.inactivity, querier.active_at) = (lifetime, now);
+        }
+        self.arm_route(id);
+    }
+
+    /// Returns whether a message is small enough for D-mode whatever its MRI holds (RFC 5971 §5.3.3).
+    fn fits_datagram(&self, outgoing: &Outgoing) -> bool {
+        let v4 = outgoing.key.mri.addresses().is_some_and(|(source, _)| source.is_ipv4());
+        let (mri, address) = if v4 { (28, 4) } else { (56, 16) };
+        let identity = self.config.peer_identity.len().next_multiple_of(4);
+        let nli = OBJECT_HEADER + 8 + identity + address;
+        let rest =
+            netserv_wire::gist::HEADER_BYTES + mri + OBJECT_HEADER + size_of::<SessionId>() + nli + OBJECT_HEADER;
+        rest + outgoing.data.len().next_multiple_of(4) <= self.config.datagram_bytes_max
+    }
+
+    /// Returns a message with the row's MRI and session.
+    pub(crate) fn message(&self, kind: MessageType, key: RouteKey) -> Message {
+        let RouteKey { session, nslp_id, mri } = key;
+        let mut message = Message::new(kind, nslp_id);
+        (message.mri, message.session) = (Some::<Mri>(mri), Some(session));
+        message
+    }
+}
+
+/// Bytes of an object's type and length.
+const OBJECT_HEADER: usize = 4;
