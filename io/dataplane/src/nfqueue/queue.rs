@@ -7,6 +7,7 @@ use std::time::{Duration, Instant};
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::net::{AddressFamily, RecvFlags, SendFlags, SocketFlags, SocketType, netlink, sockopt};
+use rustix::thread::{CapabilitySet, capabilities};
 
 use super::message::{self, Decision, Received};
 use super::window::{Outcome, Send, Window};
@@ -199,9 +200,11 @@ impl Queue {
             match answer.map_err(|error| DriverError::system("binding a netfilter queue", error))? {
                 0 => return Ok(()),
                 libc::EBUSY => {}
-                libc::EPERM | libc::EACCES => {
+                // Said of a queue that another socket has, too.
+                libc::EPERM if !may_administer() => {
                     return Err(DriverError::NotPermitted { what: "binding a netfilter queue" });
                 }
+                libc::EPERM => {}
                 error => {
                     let why = io::Error::from_raw_os_error(error).to_string();
                     return Err(DriverError::Unsupported { what: "netfilter queues (nfnetlink_queue)", why });
@@ -262,6 +265,10 @@ impl Drop for Queue {
 const CHUNK_BYTES: usize = 128 * 1024;
 const SEND_BUFFER_BYTES: usize = 1024 * 1024;
 const ANSWER_TIME_MAX: Duration = Duration::from_secs(2);
+
+fn may_administer() -> bool {
+    capabilities(None).is_ok_and(|sets| sets.effective.contains(CapabilitySet::NET_ADMIN))
+}
 
 fn send_all(socket: &OwnedFd, messages: &[u8]) -> io::Result<()> {
     loop {

@@ -30,18 +30,22 @@ impl Chain {
         let number = NUMBER.fetch_add(1, Ordering::Relaxed);
         let name = |k| format!("ns-dataplane-{}-{number}-{k}", std::process::id());
         let chain = Chain { names: (0..count).map(name).collect() };
-        let mut batch: String = chain.names.iter().map(|name| format!("netns add {name}\n")).collect();
-        for (k, pair) in chain.names.windows(2).enumerate() {
-            batch += &format!("link add right netns {} type veth peer name left netns {}\n", pair[0], pair[1]);
-            let _ = k;
+        ip(&["-batch", "-"], &chain.names.iter().map(|name| format!("netns add {name}\n")).collect::<String>());
+        for k in 0..count {
+            let _entered = chain.enter(k);
+            // Without duplicate address detection addresses can be used at once.
+            for (switch, value) in
+                [("ipv4/ip_forward", "1"), ("ipv6/conf/all/forwarding", "1"), ("ipv6/conf/default/accept_dad", "0")]
+            {
+                std::fs::write(format!("/proc/sys/net/{switch}"), value).unwrap();
+            }
         }
-        ip(&["-batch", "-"], &batch);
+        for pair in chain.names.windows(2) {
+            let link = format!("link add right netns {} type veth peer name left netns {}\n", pair[0], pair[1]);
+            ip(&["-batch", "-"], &link);
+        }
         for k in 0..count {
             ip(&["-n", &chain.names[k], "-batch", "-"], &configuration(k, count));
-            let _entered = chain.enter(k);
-            for switch in ["ipv4/ip_forward", "ipv6/conf/all/forwarding"] {
-                std::fs::write(format!("/proc/sys/net/{switch}"), "1").unwrap();
-            }
         }
         Some(chain)
     }
