@@ -17,6 +17,8 @@ mod session;
 mod stack_configuration;
 mod stack_proposal;
 mod stream;
+#[cfg(test)]
+mod tests;
 mod time;
 mod tlv;
 

@@ -41,7 +41,7 @@ pub fn decrement_ttl(packet: &mut [u8]) -> Result<u8, IpError> {
 }
 
 /// RFC 1624 §3: the checksum after one word under it changed.
-fn updated(checksum: u16, old: u16, new: u16) -> u16 {
+pub(super) fn updated(checksum: u16, old: u16, new: u16) -> u16 {
     let sum = u32::from(!checksum) + u32::from(!old) + u32::from(new);
     !super::checksum::fold(sum.into())
 }
