@@ -9,3 +9,4 @@ pub mod relay;
 mod sys;
 pub mod topology;
 pub mod voip;
+pub mod world;

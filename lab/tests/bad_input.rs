@@ -1,0 +1,183 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Each fault of a request or a package: a named refusal in the response stack, no state left, no other user hurt.
+
+mod common;
+
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+use common::{Net, ask_udp, assert_nodes, assert_refused, eventually, net_with};
+use netserv_lab::node::{LabPackage, LabUser};
+use netserv_model::RefusalKind;
+use netserv_model::request::Outcome;
+
+/// Short waits, small packages, so that the bounds are reached quickly.
+const STRICT: &str = "[fetch]\nschemes = [\"http\"]\ntimeout-s = 2\nbytes-max = 300000\n";
+
+/// A network in which `innocent` runs an echo for the receiver's address while everything else goes wrong.
+fn troubled(test: &str) -> Option<Net> {
+    let net = net_with(test, STRICT, &[("innocent", &["10.4.0.2/32"])])?;
+    let innocent = &net.others[0];
+    let package = net.lab.package("echo", innocent).unwrap();
+    let url = net.lab.publish("sender", &package).unwrap();
+    let result = request_as(&net, innocent, &setup_args(&net, &package, &url, "udp dst 10.4.0.2/32 port 44444"));
+    assert_nodes(&result, |outcome| matches!(outcome, Outcome::Installed { .. }));
+    Some(net)
+}
+
+/// The innocent user's module still answers, and nobody else's is installed.
+fn assert_unhurt(net: &Net) {
+    let receiver = net.lab.v4("receiver").into();
+    assert_eq!(ask_udp(&net.lab, "sender", receiver, 44444, "still here").as_deref(), Some("still here"));
+    for node in ["n1", "n2"] {
+        let modules = net.lab.modules(node).unwrap().modules;
+        let users: Vec<&str> = modules.iter().map(|status| status.user.as_str()).collect();
+        assert_eq!(users, ["innocent"], "state is left on {node}");
+    }
+}
+
+fn setup_args(net: &Net, package: &LabPackage, url: &str, filter: &str) -> Vec<String> {
+    let file = package.path.to_string_lossy().into_owned();
+    let receiver = net.lab.v4("receiver").to_string();
+    ["setup", &file, "--to", &receiver, "--url", url, "--filter", filter].map(str::to_owned).to_vec()
+}
+
+fn request_as(net: &Net, user: &LabUser, args: &[String]) -> netserv_model::api::RequestResult {
+    let key = user.key.to_string_lossy().into_owned();
+    let mut all: Vec<&str> = args.iter().map(String::as_str).collect();
+    all.extend(["--user", &user.name, "--key", &key]);
+    net.lab.request("sender", &all).unwrap()
+}
+
+#[test]
+fn requests_that_are_not_admitted() {
+    let Some(net) = troubled("requests_that_are_not_admitted") else { return };
+    let (package, url) = net.publish("net-monitor");
+    let own = format!("udp dst {}/32", net.lab.v4("sender"));
+    let args = setup_args(&net, &package, &url, &own);
+
+    let stranger = net.lab.user("stranger", &[]).unwrap();
+    assert_refused(&request_as(&net, &stranger, &args), RefusalKind::UnknownUser);
+    let forger = LabUser { name: "janedoe".into(), ..stranger };
+    assert_refused(&request_as(&net, &forger, &args), RefusalKind::BadSignature);
+
+    let mut unsigned: Vec<&str> = args.iter().map(String::as_str).collect();
+    unsigned.extend(["--user", "janedoe", "--unsigned"]);
+    assert_refused(&net.lab.request("sender", &unsigned).unwrap(), RefusalKind::Unsigned);
+
+    for filter in ["udp dst 10.4.0.2/32", "udp", "ip", "udp src 10.0.0.0/8", "udp dst 0.0.0.0/0"] {
+        assert_refused(&net.setup(&package, &url, filter), RefusalKind::PrefixNotAllowed);
+    }
+    assert_refused(&net.setup_with(&package, &url, &own, &["--ttl", "365d"]), RefusalKind::BadTtl);
+    let needs = ["--dependency", "teleport>=1"];
+    assert_refused(&net.setup_with(&package, &url, &own, &needs), RefusalKind::MissingDependency);
+    assert_unhurt(&net);
+}
+
+#[test]
+fn packages_that_cannot_be_had() {
+    let Some(mut net) = troubled("packages_that_cannot_be_had") else { return };
+    let (package, url) = net.publish("net-monitor");
+    let sender = net.lab.v4("sender");
+    let own = format!("udp dst {sender}/32");
+    let serve = |net: &mut Net, name: &str, script: &str| {
+        let mut command = net.lab.command("sender", "sh");
+        command.args(["-c", script]);
+        net.lab.start("sender", name, &mut command).unwrap();
+    };
+    serve(&mut net, "hangs", "exec nc -l -k 8081 > /dev/null");
+    serve(&mut net, "endless", "while :; do (printf 'HTTP/1.1 200 OK\\r\\n\\r\\n'; exec cat /dev/zero) | nc -l -N 8082; done");
+    std::thread::sleep(Duration::from_millis(100));
+    for (url, kind) in [
+        (format!("http://{sender}/nowhere.nsm"), RefusalKind::FetchFailed),
+        (format!("http://{sender}:1/x.nsm"), RefusalKind::FetchFailed),
+        (format!("ftp://{sender}/x.nsm"), RefusalKind::BadUrl),
+        ("file:///etc/passwd".to_owned(), RefusalKind::BadUrl),
+        (format!("http://{sender}:8081/x.nsm"), RefusalKind::FetchFailed),
+        (format!("http://{sender}:8082/x.nsm"), RefusalKind::PackageTooLarge),
+    ] {
+        let started = Instant::now();
+        let result = net.setup(&package, &url, &own);
+        let refusal = common::refusal(&result);
+        assert_eq!(refusal.kind, kind, "{url}: {refusal}");
+        assert!(started.elapsed() < Duration::from_secs(8), "{url} took {:?}", started.elapsed());
+    }
+
+    // What the URL serves is not what was signed for.
+    let (echo, _) = net.publish("echo");
+    let wrong = ["--digest", &echo.digest.clone()];
+    assert_refused(&net.setup_with(&package, &url, &own, &wrong), RefusalKind::DigestMismatch);
+    let garbage = net.lab.dir().join("www/garbage.nsm");
+    std::fs::write(&garbage, [0x42; 5000]).unwrap();
+    let garbage = format!("http://{sender}/garbage.nsm");
+    assert_refused(&net.setup(&package, &garbage, &own), RefusalKind::BadPackage);
+
+    // A package that somebody else signed.
+    let stranger = net.lab.user("stranger", &[]).unwrap();
+    let foreign = net.lab.package("header-dump", &stranger).unwrap();
+    let foreign_url = net.lab.publish("sender", &foreign).unwrap();
+    assert_refused(&net.setup(&foreign, &foreign_url, &own), RefusalKind::ModuleUnsigned);
+    assert_unhurt(&net);
+}
+
+#[test]
+fn code_that_does_not_start() {
+    let Some(net) = troubled("code_that_does_not_start") else { return };
+    for (name, kind) in [
+        ("not-wasm", RefusalKind::BadCode),
+        ("missing-export", RefusalKind::BadCode),
+        ("wrong-abi", RefusalKind::AbiMismatch),
+        ("trap-at-start", RefusalKind::Trapped),
+        ("four-gib", RefusalKind::MemoryLimit),
+        ("loop-at-start", RefusalKind::Stalled),
+    ] {
+        let (package, url) = publish_bad(&net, name);
+        let result = net.setup(&package, &url, &format!("udp dst {}/32", net.lab.v4("sender")));
+        let refusal = common::refusal(&result);
+        assert_eq!(refusal.kind, kind, "{name}: {refusal}");
+    }
+    assert_unhurt(&net);
+}
+
+#[test]
+fn code_that_fails_on_packets() {
+    let Some(net) = troubled("code_that_fails_on_packets") else { return };
+    let sender = net.lab.v4("sender");
+    for (name, kind) in [("trap-on-packet", RefusalKind::Trapped), ("endless-loop", RefusalKind::Stalled)] {
+        let (package, url) = publish_bad(&net, name);
+        let result = net.setup(&package, &url, &format!("udp dst {sender}/32 port 7777"));
+        assert_nodes(&result, |outcome| matches!(outcome, Outcome::Installed { .. }));
+        eventually("the failure is known", || {
+            ask_udp(&net.lab, "receiver", sender.into(), 7777, "poke");
+            net.status("n2", &package).is_some_and(|s| s.last_failure.is_some_and(|failure| failure.kind == kind))
+        });
+        // While it fails, its packets pass, and the innocent user's are answered.
+        let receiver = net.lab.v4("receiver").into();
+        eventually("the innocent user's module answers", || {
+            ask_udp(&net.lab, "sender", receiver, 44444, "still here").is_some()
+        });
+        assert_nodes(&net.remove(&package), |outcome| *outcome == Outcome::Removed);
+    }
+    assert_unhurt(&net);
+}
+
+/// Packs one of the modules that misbehave. They are text; those that are no module at all go in as they are.
+fn publish_bad(net: &Net, name: &str) -> (LabPackage, String) {
+    let dir = netserv_lab::node::workspace().join("modules/bad");
+    let source = std::fs::read_to_string(dir.join(format!("{name}.wat"))).unwrap();
+    let wasm = net.lab.dir().join(format!("{name}.wasm"));
+    std::fs::write(&wasm, wat::parse_str(&source).unwrap_or_else(|_| source.into_bytes())).unwrap();
+    let manifest = manifest(net.lab.dir(), name);
+    let package = net.lab.package_from(&manifest, &wasm, &net.lab.dir().join(format!("{name}.nsm")), &net.user).unwrap();
+    let url = net.lab.publish("sender", &package).unwrap();
+    (package, url)
+}
+
+fn manifest(dir: &Path, name: &str) -> PathBuf {
+    let path = dir.join(format!("{name}.toml"));
+    let text = format!(
+        "manifest = 1\nname = \"example.org/{name}\"\nversion = \"1.0.0\"\n[packet]\nabi = 1\n[limits]\ncall-ms = 200\n"
+    );
+    std::fs::write(&path, text).unwrap();
+    path
+}

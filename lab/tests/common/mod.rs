@@ -1,0 +1,145 @@
+// SPDX-License-Identifier: Apache-2.0
+//! The network that most end-to-end tests use.
+#![allow(dead_code, reason = "each test file uses some of it")]
+
+use std::time::Duration;
+
+use netserv_lab::demo::FILES_ALLOWED;
+use netserv_lab::netns::{Lab, is_root, skipped, wait_until};
+use netserv_lab::node::{LabPackage, LabUser};
+use netserv_lab::topology::{Kind, Topology};
+use netserv_model::api::RequestResult;
+use netserv_model::request::{ModuleStatus, Outcome};
+use netserv_model::{Refusal, RefusalKind};
+
+/// `sender – n1 – r – n2 – receiver`, with daemons, a web server on the sender, and the user `janedoe`, who owns the
+/// sender's addresses.
+pub struct Net {
+    pub lab: Lab,
+    pub user: LabUser,
+    pub others: Vec<LabUser>,
+}
+
+/// Builds the network, or says that the test is skipped.
+pub fn net(test: &str) -> Option<Net> {
+    net_with(test, FILES_ALLOWED, &[])
+}
+
+/// The same with another configuration of both nodes, and further users.
+pub fn net_with(test: &str, extra: &str, others: &[(&str, &[&str])]) -> Option<Net> {
+    if !is_root() {
+        skipped(test, "not root, so no namespaces");
+        return None;
+    }
+    let chain = [
+        ("sender", Kind::Host),
+        ("n1", Kind::Node),
+        ("r", Kind::Router),
+        ("n2", Kind::Node),
+        ("receiver", Kind::Host),
+    ];
+    let mut lab = Lab::up(Topology::chain(&chain)).unwrap();
+    let own = [format!("{}/32", lab.v4("sender")), format!("{}/128", lab.v6("sender"))];
+    let user = lab.user("janedoe", &[&own[0], &own[1]]).unwrap();
+    let mut users = vec![user.clone()];
+    users.extend(others.iter().map(|(name, prefixes)| lab.user(name, prefixes).unwrap()));
+    for node in ["n1", "n2"] {
+        lab.start_netservd(node, "node", &users, extra).unwrap();
+    }
+    lab.start_netservd("sender", "host", &[], "").unwrap();
+    lab.serve_http("sender").unwrap();
+    Some(Net { lab, user, others: users.split_off(1) })
+}
+
+impl Net {
+    /// Packs, signs and publishes a sample module, and returns it with its URL.
+    pub fn publish(&self, module: &str) -> (LabPackage, String) {
+        let package = self.lab.package(module, &self.user).unwrap();
+        let url = self.lab.publish("sender", &package).unwrap();
+        (package, url)
+    }
+
+    /// Sends a SETUP from the sender toward the receiver as `janedoe`.
+    pub fn setup(&self, package: &LabPackage, url: &str, filter: &str) -> RequestResult {
+        self.setup_with(package, url, filter, &[])
+    }
+
+    /// The same with further arguments.
+    pub fn setup_with(&self, package: &LabPackage, url: &str, filter: &str, more: &[&str]) -> RequestResult {
+        let file = package.path.to_string_lossy().into_owned();
+        let receiver = self.lab.v4("receiver").to_string();
+        let mut args = vec!["setup", &file, "--to", &receiver, "--url", url, "--filter", filter];
+        args.extend(more);
+        self.request(&args)
+    }
+
+    /// Sends any request from the sender as `janedoe`.
+    pub fn request(&self, args: &[&str]) -> RequestResult {
+        let key = self.user.key.to_string_lossy().into_owned();
+        let mut all = args.to_vec();
+        all.extend(["--user", "janedoe", "--key", &key]);
+        self.lab.request("sender", &all).unwrap()
+    }
+
+    /// Sends a REMOVE toward the receiver.
+    pub fn remove(&self, package: &LabPackage) -> RequestResult {
+        let name = package.module.split('@').next().unwrap();
+        self.request(&["remove", name, "--to", &self.lab.v4("receiver").to_string()])
+    }
+
+    /// Returns the module's status on a node.
+    pub fn status(&self, node: &str, package: &LabPackage) -> Option<ModuleStatus> {
+        let list = self.lab.modules(node).unwrap();
+        list.modules.into_iter().find(|status| status.module.to_string() == package.module)
+    }
+
+    /// Sends one UDP datagram from the receiver and returns what comes back within half a second.
+    pub fn ask_udp(&self, destination: std::net::IpAddr, port: u16, text: &str) -> Option<String> {
+        ask_udp(&self.lab, "receiver", destination, port, text)
+    }
+}
+
+/// Sends one UDP datagram from a machine and returns what comes back within half a second.
+pub fn ask_udp(lab: &Lab, machine: &str, destination: std::net::IpAddr, port: u16, text: &str) -> Option<String> {
+    let script = format!("printf %s '{text}' | timeout 0.7 nc -u -w 1 {destination} {port}");
+    let output = lab.command(machine, "sh").args(["-c", &script]).output().unwrap();
+    let text = String::from_utf8_lossy(&output.stdout).into_owned();
+    (!text.is_empty()).then_some(text)
+}
+
+/// Returns the one refusal that all nodes agree on.
+pub fn refusal(result: &RequestResult) -> Refusal {
+    let refusals: Vec<Refusal> = result
+        .nodes
+        .iter()
+        .map(|node| match &node.outcome {
+            Outcome::Refused(refusal) => refusal.clone(),
+            other => panic!("{} did not refuse but {other:?}", node.node),
+        })
+        .collect();
+    assert!(!refusals.is_empty(), "no node answered: {result:?}");
+    assert!(refusals.iter().all(|refusal| refusal.kind == refusals[0].kind), "{refusals:?}");
+    refusals[0].clone()
+}
+
+/// Asserts that every node refused with a kind, and two did.
+pub fn assert_refused(result: &RequestResult, kind: RefusalKind) {
+    let refusal = refusal(result);
+    assert_eq!(refusal.kind, kind, "{refusal}");
+    assert_eq!(result.nodes.len(), 2, "{result:?}");
+}
+
+/// Asserts that both nodes, in the order of the path, did what is expected.
+pub fn assert_nodes(result: &RequestResult, expected: impl Fn(&Outcome) -> bool) {
+    assert_eq!(result.incomplete, None);
+    let names: Vec<&str> = result.nodes.iter().map(|node| node.node.as_str()).collect();
+    assert_eq!(names, ["n1", "n2"]);
+    for node in &result.nodes {
+        assert!(expected(&node.outcome), "{}: {:?}", node.node, node.outcome);
+    }
+}
+
+/// Waits up to five seconds for something to be so.
+pub fn eventually(what: &str, condition: impl FnMut() -> bool) {
+    assert!(wait_until(Duration::from_secs(5), condition), "{what}: not within five seconds");
+}

@@ -1,0 +1,151 @@
+// SPDX-License-Identifier: Apache-2.0
+//! `kill -9` of a node at any point: packets flow on, nothing stays that the next start does not clean or restore.
+
+mod common;
+
+use std::path::Path;
+use std::process::Command;
+use std::time::Duration;
+
+use common::{Net, assert_nodes, eventually, net};
+use netserv_lab::netns::wait_until;
+use netserv_model::request::{ModuleState, Outcome};
+
+#[test]
+fn a_killed_node_forwards_and_restores() {
+    let Some(mut net) = net("a_killed_node_forwards_and_restores") else { return };
+    let (package, url) = net.publish("echo");
+    let sender = net.lab.v4("sender");
+    let filter = format!("udp dst {sender}/32 port 44444");
+    let result = net.setup_with(&package, &url, &filter, &["--ttl", "60s"]);
+    assert_nodes(&result, |outcome| matches!(outcome, Outcome::Installed { .. }));
+    let workers = processes_under(net.lab.pid("n2", "netservd").unwrap());
+    assert!(!workers.is_empty(), "no container runs");
+
+    net.lab.kill("n2", "netservd").unwrap();
+    net.lab.kill("n1", "netservd").unwrap();
+    eventually("the containers die with their node", || workers.iter().all(|pid| !alive(*pid)));
+    // Nobody answers any more, but everything is forwarded.
+    assert_eq!(net.ask_udp(sender.into(), 44444, "dead"), None);
+    net.lab.run("receiver", "ping", &["-c", "1", "-W", "1", &sender.to_string()]).unwrap();
+
+    for node in ["n1", "n2"] {
+        net.lab.restart_netservd(node).unwrap();
+        eventually("the module runs again", || {
+            net.status(node, &package).is_some_and(|status| status.state == ModuleState::Running)
+        });
+        let lease = net.status(node, &package).unwrap().lease_s;
+        assert!((30..60).contains(&lease), "the lease goes on where it was, not from {lease}");
+    }
+    assert_eq!(net.ask_udp(sender.into(), 44444, "again").as_deref(), Some("again"));
+    assert_eq!(rules(&net, "n2"), 2, "the dead node's rules are gone, the new one's are there");
+}
+
+#[test]
+fn a_lease_that_ends_while_the_node_is_down_is_not_restored() {
+    let Some(mut net) = net("a_lease_that_ends_while_the_node_is_down_is_not_restored") else { return };
+    let (package, url) = net.publish("echo");
+    let filter = format!("udp dst {}/32 port 44444", net.lab.v4("sender"));
+    net.setup_with(&package, &url, &filter, &["--ttl", "2s"]);
+    net.lab.kill("n2", "netservd").unwrap();
+    std::thread::sleep(Duration::from_millis(2100));
+    net.lab.restart_netservd("n2").unwrap();
+    assert_eq!(net.status("n2", &package), None);
+}
+
+#[test]
+fn a_stopped_node_leaves_nothing() {
+    let Some(mut net) = net("a_stopped_node_leaves_nothing") else { return };
+    let (package, url) = net.publish("echo");
+    net.setup(&package, &url, &format!("udp dst {}/32 port 44444", net.lab.v4("sender")));
+    let pid = net.lab.pid("n2", "netservd").unwrap();
+    let workers = processes_under(pid);
+    let groups = cgroups_of(&workers);
+    assert!(!groups.is_empty(), "the container is in no cgroup of ours");
+    net.lab.stop("n2", "netservd").unwrap();
+    assert!(wait_until(Duration::from_secs(2), || workers.iter().all(|pid| !alive(*pid))));
+    assert_eq!(rules(&net, "n2"), 0);
+    assert!(!net.lab.socket("n2").exists(), "the socket is still there");
+    for group in groups {
+        assert!(!Path::new(&group).exists(), "{group} is still there");
+    }
+}
+
+/// Goal: no moment of a SETUP at which a kill leaves something that the next start does not put right.
+/// Method: kill a node at growing delays after the SETUP was sent; start it again; the node must be without the module,
+/// or run it, and a new SETUP must work.
+#[test]
+fn killed_at_any_point_of_a_setup() {
+    let Some(mut net) = net("killed_at_any_point_of_a_setup") else { return };
+    let (package, url) = net.publish("echo");
+    let sender = net.lab.v4("sender");
+    let filter = format!("udp dst {sender}/32 port 44444");
+    for delay_ms in [0, 5, 10, 15, 20, 30, 45, 70, 100] {
+        std::thread::scope(|scope| {
+            let requester = scope.spawn(|| net.setup_with(&package, &url, &filter, &["--timeout", "4s"]));
+            std::thread::sleep(Duration::from_millis(delay_ms + 15));
+            let pid = net.lab.pid("n2", "netservd").unwrap();
+            Command::new("kill").args(["-9", &pid.to_string()]).status().unwrap();
+            let result = requester.join().unwrap();
+            assert!(result.nodes.iter().any(|node| node.node.as_str() == "n1"), "after {delay_ms} ms: {result:?}");
+        });
+        // It is dead; this only takes it off the lab's list.
+        let _ = net.lab.kill("n2", "netservd");
+        net.lab.restart_netservd("n2").unwrap();
+        let restored = net.status("n2", &package).is_some();
+        if restored {
+            eventually("a restored module runs", || {
+                net.status("n2", &package).is_some_and(|status| status.state == ModuleState::Running)
+            });
+        }
+        let result = net.setup(&package, &url, &filter);
+        assert_nodes(&result, |outcome| outcome.is_ok());
+        assert_eq!(net.ask_udp(sender.into(), 44444, "works").as_deref(), Some("works"), "after {delay_ms} ms");
+        assert_nodes(&net.remove(&package), |outcome| *outcome == Outcome::Removed);
+        assert_eq!(rules(&net, "n2"), 1, "only the interception rule is left, after {delay_ms} ms");
+    }
+}
+
+/// Counts the rules that bring packets to user space in a machine's namespace, for IPv4.
+fn rules(net: &Net, machine: &str) -> usize {
+    let output = net.lab.run(machine, "iptables-save", &["-t", "mangle"]).unwrap();
+    String::from_utf8_lossy(&output.stdout).lines().filter(|line| line.contains("NFQUEUE")).count()
+}
+
+/// Returns the processes below one, at any depth.
+fn processes_under(pid: u32) -> Vec<u32> {
+    let children = |pid: u32| -> Vec<u32> {
+        let tasks = std::fs::read_dir(format!("/proc/{pid}/task")).into_iter().flatten().flatten();
+        let lists = tasks.map(|task| std::fs::read_to_string(task.path().join("children")).unwrap_or_default());
+        lists.flat_map(|list| list.split_whitespace().filter_map(|pid| pid.parse().ok()).collect::<Vec<_>>()).collect()
+    };
+    let mut found = children(pid);
+    let mut next = 0;
+    while next < found.len() {
+        found.extend(children(found[next]));
+        next += 1;
+    }
+    found
+}
+
+fn alive(pid: u32) -> bool {
+    let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
+    !stat.is_empty() && !stat.contains(") Z ")
+}
+
+/// Returns the directories of the cgroups of processes that are ours.
+fn cgroups_of(pids: &[u32]) -> Vec<String> {
+    let mut groups = Vec::new();
+    for pid in pids {
+        let text = std::fs::read_to_string(format!("/proc/{pid}/cgroup")).unwrap_or_default();
+        for line in text.lines().filter(|line| line.contains("netserv")) {
+            let parts: Vec<&str> = line.splitn(3, ':').collect();
+            let controllers = if parts[1].is_empty() { "unified" } else { parts[1] };
+            let first = controllers.split(',').next().unwrap_or_default();
+            let candidates = [format!("/sys/fs/cgroup/{controllers}{}", parts[2]), format!("/sys/fs/cgroup/{first}{}", parts[2]),
+                format!("/sys/fs/cgroup{}", parts[2])];
+            groups.extend(candidates.into_iter().find(|path| Path::new(path).exists()));
+        }
+    }
+    groups
+}

@@ -1,0 +1,204 @@
+// SPDX-License-Identifier: Apache-2.0
+//! The whole system over real sockets, namespaces, sandboxes and netfilter, with real peers.
+
+mod common;
+
+use std::net::IpAddr;
+use std::time::Duration;
+
+use common::{ask_udp, assert_nodes, eventually, net};
+use netserv_lab::demo::FILES_ALLOWED;
+use netserv_lab::netns::{Lab, is_root, skipped};
+use netserv_lab::topology::{Impairment, Kind, Topology};
+use netserv_model::request::Outcome;
+
+fn installed(outcome: &Outcome) -> bool {
+    matches!(outcome, Outcome::Installed { .. })
+}
+
+#[test]
+fn setup_over_two_nodes_and_a_plain_router() {
+    let Some(net) = net("setup_over_two_nodes_and_a_plain_router") else { return };
+    let (package, url) = net.publish("net-monitor");
+    let sender = net.lab.v4("sender");
+    let filter = format!("udp dst {sender}/32");
+    let result = net.setup_with(&package, &url, &filter, &["--ttl", "100s"]);
+    assert_nodes(&result, |outcome| matches!(outcome, Outcome::Installed { lease_s: 100 }));
+    assert_eq!(result.nodes[0].address, IpAddr::from(net.lab.topology().interfaces(0).1.v4));
+
+    // Packets are counted, and go on.
+    assert_eq!(ask_udp(&net.lab, "receiver", sender.into(), 9, "counted"), None);
+    eventually("both nodes count the packet", || {
+        ["n1", "n2"].iter().all(|node| net.status(node, &package).unwrap().packets.seen >= 1)
+    });
+
+    // The same again refreshes, another lease too; REMOVE ends it, and a second REMOVE says so.
+    assert_nodes(&net.setup(&package, &url, &filter), |outcome| matches!(outcome, Outcome::Refreshed { .. }));
+    assert_nodes(&net.remove(&package), |outcome| *outcome == Outcome::Removed);
+    assert_eq!(net.status("n1", &package), None);
+    common::assert_refused(&net.remove(&package), netserv_model::RefusalKind::NotInstalled);
+}
+
+#[test]
+fn echo_comes_back_from_the_router_over_ipv4_and_ipv6() {
+    let Some(net) = net("echo_comes_back_from_the_router_over_ipv4_and_ipv6") else { return };
+    let (package, url) = net.publish("echo");
+    let (v4, v6): (IpAddr, IpAddr) = (net.lab.v4("sender").into(), net.lab.v6("sender").into());
+    assert_eq!(net.ask_udp(v4, 44444, "anyone there?"), None);
+    assert_nodes(&net.setup(&package, &url, &format!("udp dst {v4}/32 port 44444")), installed);
+    assert_eq!(net.ask_udp(v4, 44444, "anyone there?").as_deref(), Some("anyone there?"));
+    assert_eq!(net.ask_udp(v6, 44444, "anyone there?"), None);
+    assert_nodes(&net.remove(&package), |outcome| *outcome == Outcome::Removed);
+
+    assert_nodes(&net.setup(&package, &url, &format!("udp dst {v6}/128 port 44444")), installed);
+    assert_eq!(net.ask_udp(v6, 44444, "anyone there?").as_deref(), Some("anyone there?"));
+    assert_eq!(net.ask_udp(v4, 44444, "anyone there?"), None);
+}
+
+#[test]
+fn signaling_travels_over_ipv6() {
+    let Some(net) = net("signaling_travels_over_ipv6") else { return };
+    let (package, _) = net.publish("echo");
+    let v6 = net.lab.v6("sender");
+    let url = format!("http://[{v6}]/echo.nsm");
+    let file = package.path.to_string_lossy().into_owned();
+    let receiver = net.lab.v6("receiver").to_string();
+    let filter = format!("udp dst {v6}/128 port 44444");
+    let result = net.request(&["setup", &file, "--to", &receiver, "--url", &url, "--filter", &filter]);
+    assert_nodes(&result, installed);
+    assert!(result.nodes.iter().all(|node| node.address.is_ipv6()), "{result:?}");
+    assert_eq!(net.ask_udp(v6.into(), 44444, "over six").as_deref(), Some("over six"));
+}
+
+#[test]
+fn keep_alives_are_answered_by_the_node() {
+    let Some(mut net) = net("keep_alives_are_answered_by_the_node") else { return };
+    net.lab.start_kamailio("sender").unwrap();
+    let (package, url) = net.publish("keep-alive");
+    for server in [IpAddr::from(net.lab.v4("sender")), IpAddr::from(net.lab.v6("sender"))] {
+        let before = net.lab.reached_kamailio("sender");
+        assert_eq!(net.lab.phones("receiver", server, 20).unwrap(), 20);
+        let seen = net.lab.reached_kamailio("sender");
+        assert_eq!(seen.keep_alives - before.keep_alives, 20);
+
+        let bits = if server.is_ipv4() { 32 } else { 128 };
+        assert_nodes(&net.setup(&package, &url, &format!("udp dst {server}/{bits} port 5060")), installed);
+        assert_eq!(net.lab.phones("receiver", server, 20).unwrap(), 20);
+        let after = net.lab.reached_kamailio("sender");
+        assert_eq!(after.keep_alives, seen.keep_alives, "keep-alives still reach the server");
+        assert!(after.registers - seen.registers >= 20, "what is no keep-alive must pass");
+        assert_nodes(&net.remove(&package), |outcome| *outcome == Outcome::Removed);
+    }
+}
+
+#[test]
+fn modules_of_a_user_see_a_packet_in_install_order() {
+    let Some(net) = net("modules_of_a_user_see_a_packet_in_install_order") else { return };
+    let (monitor, monitor_url) = net.publish("net-monitor");
+    let (echo, echo_url) = net.publish("echo");
+    let sender = net.lab.v4("sender");
+    let filter = format!("udp dst {sender}/32 port 44444");
+    assert_nodes(&net.setup(&monitor, &monitor_url, &filter), installed);
+    assert_nodes(&net.setup(&echo, &echo_url, &filter), installed);
+    assert_eq!(net.ask_udp(sender.into(), 44444, "both").as_deref(), Some("both"));
+    let monitor_seen = net.status("n2", &monitor).unwrap().packets;
+    let echo_seen = net.status("n2", &echo).unwrap().packets;
+    assert_eq!((monitor_seen.seen, monitor_seen.passed), (echo_seen.seen, echo_seen.seen));
+    assert!(echo_seen.modified >= 1);
+}
+
+#[test]
+fn a_new_digest_replaces_and_a_lease_ends_by_itself() {
+    let Some(net) = net("a_new_digest_replaces_and_a_lease_ends_by_itself") else { return };
+    let (package, url) = net.publish("echo");
+    let sender = net.lab.v4("sender");
+    let filter = format!("udp dst {sender}/32 port 44444");
+    assert_nodes(&net.setup(&package, &url, &filter), installed);
+
+    let manifest = std::fs::read_to_string(netserv_lab::node::workspace().join("modules/echo/netserv.toml")).unwrap();
+    let version = package.module.rsplit('@').next().unwrap();
+    let newer = net.lab.dir().join("newer.toml");
+    std::fs::write(&newer, manifest.replace(&format!("\"{version}\""), "\"9.0.0\"")).unwrap();
+    let wasm = netserv_lab::node::module_wasm("echo").unwrap();
+    let newer = net.lab.package_from(&newer, &wasm, &net.lab.dir().join("newer.nsm"), &net.user).unwrap();
+    let newer_url = net.lab.publish("sender", &newer).unwrap();
+    let result = net.setup_with(&newer, &newer_url, &filter, &["--ttl", "2s"]);
+    assert_nodes(&result, |outcome| matches!(outcome, Outcome::Replaced { lease_s: 2 }));
+    assert_eq!(net.status("n1", &package), None);
+    assert!(net.status("n1", &newer).is_some());
+    assert_eq!(net.ask_udp(sender.into(), 44444, "new").as_deref(), Some("new"));
+    eventually("the lease ends", || ["n1", "n2"].iter().all(|node| net.status(node, &newer).is_none()));
+    assert_eq!(net.ask_udp(sender.into(), 44444, "gone"), None);
+}
+
+#[test]
+fn probe_and_dry_run_change_nothing() {
+    let Some(net) = net("probe_and_dry_run_change_nothing") else { return };
+    let (package, url) = net.publish("echo");
+    let filter = format!("udp dst {}/32 port 44444", net.lab.v4("sender"));
+    let result = net.setup_with(&package, &url, &filter, &["--dry-run"]);
+    assert_nodes(&result, |outcome| matches!(outcome, Outcome::WouldDo { action } if action == "install"));
+    assert_eq!(net.status("n1", &package), None);
+
+    assert_nodes(&net.setup(&package, &url, &filter), installed);
+    let receiver = net.lab.v4("receiver").to_string();
+    let result = net.request(&["probe", "--to", &receiver, "--ask", "nodes,modules,blocks,load,policy"]);
+    assert_nodes(&result, |outcome| *outcome == Outcome::Probed);
+    for node in &result.nodes {
+        assert_eq!(node.modules.len(), 1);
+        assert_eq!(node.modules[0].module.to_string(), package.module);
+        assert!(node.blocks.iter().any(|block| block.block == "kv"));
+        assert_eq!(node.load.unwrap().modules, 1);
+        assert_eq!(node.policy.as_ref().unwrap().prefixes.len(), 2);
+    }
+}
+
+#[test]
+fn an_end_host_may_be_the_last_node_and_a_sender_alone_is_told() {
+    let Some(mut net) = net("an_end_host_may_be_the_last_node_and_a_sender_alone_is_told") else { return };
+    net.lab.start_netservd("receiver", "host", &[], "").unwrap();
+    let receiver = net.lab.v4("receiver").to_string();
+    let result = net.lab.request("sender", &["path", &receiver]).unwrap();
+    let names: Vec<&str> = result.nodes.iter().map(|node| node.node.as_str()).collect();
+    assert_eq!(names.iter().rev().take(3).rev().copied().collect::<Vec<_>>(), ["n1", "n2", "receiver"], "{result:?}");
+    let (package, url) = net.publish("echo");
+    assert_nodes(&net.setup(&package, &url, &format!("udp dst {}/32", net.lab.v4("sender"))), installed);
+
+    for node in ["n1", "n2", "receiver"] {
+        net.lab.stop(node, "netservd").unwrap();
+    }
+    let output = net.lab.try_netserv("sender", &["path", &receiver, "--timeout", "5s"]).unwrap();
+    assert!(!output.status.success());
+    let text = String::from_utf8_lossy(&[output.stdout, output.stderr].concat()).into_owned();
+    assert!(text.contains("fix:"), "{text}");
+}
+
+#[test]
+fn requests_arrive_over_links_that_lose_and_delay() {
+    let test = "requests_arrive_over_links_that_lose_and_delay";
+    if !is_root() {
+        return skipped(test, "not root, so no namespaces");
+    }
+    let chain = [("sender", Kind::Host), ("n1", Kind::Node), ("n2", Kind::Node), ("receiver", Kind::Host)];
+    let mut topology = Topology::chain(&chain);
+    for (seed, link) in (1_u64..).zip(&mut topology.links) {
+        let (delay, jitter) = (Duration::from_millis(5), Duration::from_millis(3));
+        link.impairment = Impairment { delay, jitter, loss_per_10000: 500, seed };
+    }
+    let mut lab = Lab::up(topology).unwrap();
+    let own = format!("{}/32", lab.v4("sender"));
+    let user = lab.user("janedoe", &[&own]).unwrap();
+    for node in ["n1", "n2"] {
+        lab.start_netservd(node, "node", std::slice::from_ref(&user), FILES_ALLOWED).unwrap();
+    }
+    lab.start_netservd("sender", "host", &[], "").unwrap();
+    let receiver = lab.v4("receiver").to_string();
+    let mut whole = 0;
+    for _ in 0..5 {
+        let result = lab.request("sender", &["path", &receiver]).unwrap();
+        let names: Vec<&str> = result.nodes.iter().map(|node| node.node.as_str()).filter(|name| *name != "sender").collect();
+        assert!(names == ["n1", "n2"] || result.incomplete.is_some() || names == ["n1"], "{result:?}");
+        whole += u32::from(names == ["n1", "n2"]);
+    }
+    assert!(whole >= 3, "only {whole} of 5 stacks were whole at 5 % loss");
+}
