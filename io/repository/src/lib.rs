@@ -1,0 +1,17 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Fetches, verifies and stores module packages.
+//!
+//! [`package`] makes, signs, reads and checks `.nsm` files; [`manifest`] reads `netserv.toml`; [`Repository`] gets
+//! packages by URL and keeps them by digest. Every failure that a requester can see is a refusal.
+
+mod archive;
+pub mod limits;
+pub mod manifest;
+mod oci;
+pub mod package;
+mod source;
+mod store;
+
+pub use package::{Package, PackageSignature, Summary};
+pub use source::{FetchLimits, Sources};
+pub use store::{Config, Repository, Stored};

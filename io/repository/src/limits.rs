@@ -1,0 +1,19 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Bounds of packages and of the store; those that others share are in `netserv_model::limits`.
+
+/// Bytes of `netserv.toml`.
+pub const MANIFEST_BYTES_MAX: usize = 64 * 1024;
+/// Bytes of one JSON document of an image layout.
+pub const JSON_BYTES_MAX: usize = 64 * 1024;
+/// Bytes of a package kept free for its frame: tar headers, JSON documents and every signature.
+pub const FRAME_BYTES_MAX: u64 = 128 * 1024;
+/// Signatures of one package.
+pub const SIGNATURES_MAX: usize = 16;
+/// Layers of one package: one per flavour.
+pub const LAYERS_MAX: usize = 8;
+/// Bytes of a URL.
+pub const URL_BYTES_MAX: usize = 2048;
+/// Redirects that one fetch follows.
+pub const REDIRECTS_MAX: u32 = 5;
+/// Bytes that stored packages take unless the operator says otherwise.
+pub const STORE_BYTES_MAX: u64 = 1024 * 1024 * 1024;

@@ -1,0 +1,307 @@
+// SPDX-License-Identifier: Apache-2.0
+//! From where packages may come, and how they are had from there.
+
+use std::fs::File;
+use std::io::Read;
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+use netserv_model::{Refusal, RefusalKind, limits};
+use ureq::http::Uri;
+use ureq::http::header::LOCATION;
+
+use crate::limits::{REDIRECTS_MAX, URL_BYTES_MAX};
+
+/// From where packages may come; set by the operator.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Sources {
+    /// Whether `https:` URLs are fetched.
+    pub https: bool,
+    /// Whether `http:` URLs are fetched; digest and signature protect the content all the same.
+    pub http: bool,
+    /// Hosts that may be asked: `cp.example`, `cp.example:8080`, or `*.cp.example` for every host below; `None` means
+    /// every host. An entry without a port allows every port.
+    pub hosts: Option<Vec<String>>,
+    /// Folders under which `file:` URLs may point; none means no `file:` URLs.
+    pub file_roots: Vec<PathBuf>,
+}
+
+impl Default for Sources {
+    fn default() -> Sources {
+        Sources { https: true, http: false, hosts: None, file_roots: Vec::new() }
+    }
+}
+
+/// What one fetch may take.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct FetchLimits {
+    /// Time in all, with name lookup, connections and redirects.
+    pub time: Duration,
+    /// Bytes of the package.
+    pub bytes: u64,
+    /// Redirects followed.
+    pub redirects: u32,
+}
+
+impl Default for FetchLimits {
+    fn default() -> FetchLimits {
+        FetchLimits { time: limits::FETCH_TIME_MAX, bytes: limits::PACKAGE_BYTES_MAX, redirects: REDIRECTS_MAX }
+    }
+}
+
+/// Fetches by URL.
+#[derive(Debug)]
+pub(crate) struct Fetcher {
+    agent: ureq::Agent,
+    sources: Sources,
+}
+
+impl Fetcher {
+    pub(crate) fn new(sources: Sources) -> Fetcher {
+        let config = ureq::Agent::config_builder()
+            .http_status_as_error(false)
+            .max_redirects(0)
+            .max_redirects_will_error(false)
+            .proxy(None)
+            .user_agent(concat!("netserv/", env!("CARGO_PKG_VERSION")));
+        Fetcher { agent: config.build().new_agent(), sources }
+    }
+
+    /// Returns what is at a URL. Every hop is checked against the operator's list.
+    pub(crate) fn fetch(&self, url: &str, limits: &FetchLimits) -> Result<Vec<u8>, Refusal> {
+        let deadline = Instant::now() + limits.time;
+        if url.len() > URL_BYTES_MAX {
+            return Err(bad_url(format!("{} bytes, at most {URL_BYTES_MAX}", url.len())));
+        }
+        if let Some(path) = url.strip_prefix("file://") {
+            return self.read_file(path.strip_prefix("localhost").unwrap_or(path), limits);
+        }
+        let mut uri = parse(url)?;
+        for _ in 0..=limits.redirects {
+            self.check(&uri)?;
+            match self.hop(&uri, deadline, limits)? {
+                Hop::Body(bytes) => return Ok(bytes),
+                Hop::Redirect(next) => uri = next,
+            }
+        }
+        Err(failed(format!("more than {} redirects", limits.redirects)))
+    }
+
+    fn check(&self, uri: &Uri) -> Result<(), Refusal> {
+        let scheme = uri.scheme_str().unwrap_or_default();
+        let allowed = match scheme {
+            "https" => self.sources.https,
+            "http" => self.sources.http,
+            _ => false,
+        };
+        if !allowed {
+            return Err(bad_url(format!("the node does not fetch `{scheme}:`")));
+        }
+        let authority = uri.authority().ok_or_else(|| bad_url("no host"))?;
+        if authority.as_str().contains('@') {
+            return Err(bad_url("a user name or password in the URL"));
+        }
+        let (host, port) = (authority.host().to_ascii_lowercase(), authority.port_u16());
+        let port = port.unwrap_or(if scheme == "https" { 443 } else { 80 });
+        let listed = |hosts: &Vec<String>| hosts.iter().any(|pattern| host_matches(pattern, &host, port));
+        if self.sources.hosts.as_ref().is_none_or(listed) {
+            Ok(())
+        } else {
+            Err(bad_url(format!("the node does not ask host `{host}` on port {port}")))
+        }
+    }
+
+    fn hop(&self, uri: &Uri, deadline: Instant, limits: &FetchLimits) -> Result<Hop, Refusal> {
+        let left = deadline.saturating_duration_since(Instant::now());
+        if left.is_zero() {
+            return Err(too_slow(limits));
+        }
+        let request = self.agent.get(uri.clone()).config().timeout_global(Some(left)).build();
+        let response = request.call().map_err(|error| explain(&error, limits))?;
+        let status = response.status();
+        if status.is_redirection() {
+            let location = response.headers().get(LOCATION).and_then(|value| value.to_str().ok());
+            return resolve(uri, location.ok_or_else(|| failed(format!("{status} without a location")))?)
+                .map(Hop::Redirect);
+        }
+        if !status.is_success() {
+            return Err(failed(format!("the server answered {status}")));
+        }
+        if response.body().content_length().is_some_and(|bytes| bytes > limits.bytes) {
+            return Err(too_large(limits));
+        }
+        let mut body = response.into_body().into_reader().take(limits.bytes.saturating_add(1));
+        let mut bytes = Vec::new();
+        body.read_to_end(&mut bytes).map_err(|error| match error.downcast::<ureq::Error>() {
+            Ok(error) => explain(&error, limits),
+            Err(error) => failed(format!("the download broke off: {error}")),
+        })?;
+        if fits(&bytes, limits) { Ok(Hop::Body(bytes)) } else { Err(too_large(limits)) }
+    }
+
+    fn read_file(&self, path: &str, limits: &FetchLimits) -> Result<Vec<u8>, Refusal> {
+        if self.sources.file_roots.is_empty() {
+            return Err(bad_url("the node does not fetch `file:`"));
+        }
+        let path = PathBuf::from(percent_decode(path).ok_or_else(|| bad_url("a broken path"))?);
+        if !path.is_absolute() {
+            return Err(bad_url("write file:///absolute/path"));
+        }
+        let path = path.canonicalize().map_err(|error| failed(format!("{}: {error}", path.display())))?;
+        let inside = |root: &PathBuf| root.canonicalize().is_ok_and(|root| path.starts_with(root));
+        if !self.sources.file_roots.iter().any(inside) {
+            return Err(bad_url(format!("{} is outside the folders that the node reads", path.display())));
+        }
+        read_regular(&path, limits)
+    }
+}
+
+enum Hop {
+    Body(Vec<u8>),
+    Redirect(Uri),
+}
+
+/// Reads a plain file; anything else might never end, or never begin.
+fn read_regular(path: &Path, limits: &FetchLimits) -> Result<Vec<u8>, Refusal> {
+    let io = |error: std::io::Error| failed(format!("{}: {error}", path.display()));
+    let metadata = path.metadata().map_err(io)?;
+    if !metadata.is_file() {
+        return Err(failed(format!("{} is not a plain file", path.display())));
+    }
+    if metadata.len() > limits.bytes {
+        return Err(too_large(limits));
+    }
+    let mut bytes = Vec::new();
+    File::open(path).map_err(io)?.take(limits.bytes.saturating_add(1)).read_to_end(&mut bytes).map_err(io)?;
+    if fits(&bytes, limits) { Ok(bytes) } else { Err(too_large(limits)) }
+}
+
+fn parse(url: &str) -> Result<Uri, Refusal> {
+    url.parse().map_err(|error| bad_url(format!("`{}`: {error}", url.chars().take(100).collect::<String>())))
+}
+
+/// Resolves a redirect: another URL, another host, another path, or a path beside the present one.
+fn resolve(base: &Uri, location: &str) -> Result<Uri, Refusal> {
+    if location.len() > URL_BYTES_MAX {
+        return Err(bad_url(format!("a redirect to {} bytes", location.len())));
+    }
+    let location = location.split('#').next().unwrap_or_default();
+    let scheme = base.scheme_str().unwrap_or_default();
+    let authority = base.authority().map(ToString::to_string).unwrap_or_default();
+    if location.contains("://") {
+        return parse(location);
+    }
+    if location.starts_with("//") {
+        return parse(&format!("{scheme}:{location}"));
+    }
+    if location.starts_with('/') {
+        return parse(&format!("{scheme}://{authority}{location}"));
+    }
+    let folder = base.path().rsplit_once('/').map(|(folder, _)| folder).unwrap_or_default();
+    parse(&format!("{scheme}://{authority}{folder}/{location}"))
+}
+
+fn host_matches(pattern: &str, host: &str, port: u16) -> bool {
+    let pattern = pattern.to_ascii_lowercase();
+    // What follows the last colon is a port, except inside the brackets of an IPv6 address.
+    let (name, wanted) = match pattern.rsplit_once(':') {
+        Some((name, digits)) if !digits.contains(']') => (name, Some(digits)),
+        Some(_) | None => (pattern.as_str(), None),
+    };
+    let port_fits = wanted.is_none_or(|digits| digits.parse() == Ok(port));
+    let name_fits = match name.strip_prefix("*.") {
+        Some(domain) => host.strip_suffix(domain).is_some_and(|rest| rest.len() > 1 && rest.ends_with('.')),
+        None => host == name,
+    };
+    port_fits && name_fits
+}
+
+fn percent_decode(text: &str) -> Option<String> {
+    let mut bytes = Vec::with_capacity(text.len());
+    let mut rest = text.bytes();
+    while let Some(byte) = rest.next() {
+        if byte != b'%' {
+            bytes.push(byte);
+            continue;
+        }
+        let (high, low) = (char::from(rest.next()?).to_digit(16)?, char::from(rest.next()?).to_digit(16)?);
+        bytes.push(u8::try_from(high << 4 | low).ok()?);
+    }
+    String::from_utf8(bytes).ok().filter(|text| !text.contains('\0'))
+}
+
+fn explain(error: &ureq::Error, limits: &FetchLimits) -> Refusal {
+    match error {
+        ureq::Error::Timeout(_) => too_slow(limits),
+        ureq::Error::BadUri(detail) => bad_url(detail),
+        other => failed(other.to_string()),
+    }
+}
+
+fn fits(bytes: &[u8], limits: &FetchLimits) -> bool {
+    u64::try_from(bytes.len()).is_ok_and(|bytes| bytes <= limits.bytes)
+}
+
+fn too_slow(limits: &FetchLimits) -> Refusal {
+    failed(format!("not done within {} s", limits.time.as_secs_f64()))
+}
+
+fn too_large(limits: &FetchLimits) -> Refusal {
+    Refusal::new(RefusalKind::PackageTooLarge, format!("more than {} bytes", limits.bytes))
+}
+
+fn failed(detail: impl AsRef<str>) -> Refusal {
+    Refusal::new(RefusalKind::FetchFailed, detail)
+}
+
+fn bad_url(detail: impl AsRef<str>) -> Refusal {
+    Refusal::new(RefusalKind::BadUrl, detail)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn host_patterns_match_what_they_say() {
+        for (pattern, host, port, expected) in [
+            ("cp.example", "cp.example", 443, true),
+            ("CP.example", "cp.example", 8080, true),
+            ("cp.example", "xcp.example", 443, false),
+            ("cp.example:8080", "cp.example", 8080, true),
+            ("cp.example:8080", "cp.example", 443, false),
+            ("*.cp.example", "a.b.cp.example", 443, true),
+            ("*.cp.example", "cp.example", 443, false),
+            ("*.cp.example", "evilcp.example", 443, false),
+            ("*.cp.example", ".cp.example", 443, false),
+            ("[2001:db8::1]", "[2001:db8::1]", 443, true),
+            ("[2001:db8::1]:8080", "[2001:db8::1]", 443, false),
+            ("cp.example:http", "cp.example", 80, false),
+        ] {
+            assert_eq!(host_matches(pattern, host, port), expected, "{pattern} {host} {port}");
+        }
+    }
+
+    #[test]
+    fn redirects_resolve_against_their_base() {
+        let base: Uri = "http://cp.example:81/a/b.nsm?x=1".parse().unwrap();
+        for (location, expected) in [
+            ("https://other.example/c", "https://other.example/c"),
+            ("//other.example/c", "http://other.example/c"),
+            ("/c?d#e", "http://cp.example:81/c?d"),
+            ("c.nsm", "http://cp.example:81/a/c.nsm"),
+        ] {
+            assert_eq!(resolve(&base, location).unwrap().to_string(), expected);
+        }
+        let long = format!("/{}", "a".repeat(URL_BYTES_MAX));
+        assert_eq!(resolve(&base, &long).unwrap_err().kind, RefusalKind::BadUrl);
+    }
+
+    #[test]
+    fn percent_signs_are_decoded_or_refused() {
+        assert_eq!(percent_decode("/a%20b"), Some("/a b".to_owned()));
+        for bad in ["/%", "/%2", "/%zz", "/%ff", "/%00"] {
+            assert_eq!(percent_decode(bad), None, "{bad}");
+        }
+    }
+}

@@ -1,0 +1,359 @@
+// SPDX-License-Identifier: Apache-2.0
+//! The store: a folder of checked packages, found by their digest.
+//!
+//! ```text
+//! packages/sha256-<digest>/package.nsm    the package, checked again whenever it is used
+//! packages/sha256-<digest>/module.wasm    its code
+//! tmp/                                    what is being written or removed; emptied when the store is opened
+//! ```
+//!
+//! A package's folder appears and disappears by one rename. Nothing is synced to disk before: what a power cut leaves
+//! broken is found by the check and fetched again. Files that others put into a package's folder leave with it, and are
+//! not checked here.
+
+use std::collections::BTreeMap;
+use std::fs::{self, File};
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::SystemTime;
+
+use netserv_model::manifest::Manifest;
+use netserv_model::{Digest, PublicKey, Refusal, RefusalKind};
+
+use crate::limits::STORE_BYTES_MAX;
+use crate::package::{Layout, Package};
+use crate::source::{FetchLimits, Fetcher, Sources};
+
+/// How a repository gets and keeps its packages.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Config {
+    /// From where packages may come.
+    pub sources: Sources,
+    /// Bytes that stored packages may take; the least recently used leave first, those in use never.
+    pub store_bytes_max: u64,
+}
+
+impl Default for Config {
+    fn default() -> Config {
+        Config { sources: Sources::default(), store_bytes_max: STORE_BYTES_MAX }
+    }
+}
+
+/// A package in the store, its digest and signature checked. It stays in the store while any clone of this is alive.
+#[derive(Clone, Debug)]
+pub struct Stored {
+    /// What the package says of itself.
+    pub manifest: Manifest,
+    /// The WebAssembly code. Files that are made from it may be put beside it.
+    pub wasm_path: PathBuf,
+    /// The package's digest.
+    pub digest: Digest,
+    /// The key whose signature was found good.
+    pub signer: PublicKey,
+    /// Whether the package was in the store already.
+    pub cached: bool,
+    _hold: Arc<Hold>,
+}
+
+/// A store of packages with a way to fill it. All calls block; share it behind an [`Arc`]. One per node and folder.
+#[derive(Debug)]
+pub struct Repository {
+    packages: PathBuf,
+    tmp: PathBuf,
+    bytes_max: u64,
+    fetcher: Fetcher,
+    state: Arc<Mutex<State>>,
+}
+
+#[derive(Debug, Default)]
+struct State {
+    /// When each stored package was last used, as a count.
+    used: BTreeMap<Digest, u64>,
+    /// How often each digest is held.
+    holds: BTreeMap<Digest, usize>,
+    uses: u64,
+}
+
+impl Repository {
+    /// Opens or makes the store, and removes what a crash left half done.
+    ///
+    /// # Errors
+    /// The folder cannot be made, read or tidied.
+    pub fn open(dir: &Path, config: Config) -> io::Result<Repository> {
+        let (packages, tmp) = (dir.join("packages"), dir.join("tmp"));
+        if tmp.exists() {
+            fs::remove_dir_all(&tmp)?;
+        }
+        fs::create_dir_all(&packages)?;
+        fs::create_dir_all(&tmp)?;
+        let state = State::load(&packages)?;
+        let fetcher = Fetcher::new(config.sources);
+        Ok(Repository { packages, tmp, bytes_max: config.store_bytes_max, fetcher, state: Arc::new(Mutex::new(state)) })
+    }
+
+    /// Returns the package with this digest, signed by one of `keys`, from the store or else from the URL.
+    ///
+    /// A package that is in the store but has no signature by any of `keys` is fetched too: the copy at the URL may
+    /// have one.
+    ///
+    /// # Errors
+    /// A refusal of kind `bad-url`, `fetch-failed`, `package-too-large`, `bad-package`, `digest-mismatch`,
+    /// `module-unsigned`, `bad-manifest`, `no-flavour`, `quota-exceeded` (the store is full of packages in use) or
+    /// `node-failed` (the store cannot be written).
+    pub fn fetch(
+        &self,
+        url: &str,
+        digest: Digest,
+        keys: &[PublicKey],
+        limits: &FetchLimits,
+    ) -> Result<Stored, Refusal> {
+        let hold = Arc::new(Hold::new(&self.state, digest));
+        let known = self.stored_layout(digest);
+        if let Some(layout) = &known
+            && let Ok(signer) = layout.verify(keys)
+        {
+            let package = layout.clone().into_package()?;
+            self.restore_code(&package)?;
+            self.state().touch(digest);
+            let _ = self.mark_used(digest);
+            return Ok(self.stored(&package, signer, true, hold));
+        }
+        let mut layout = Layout::read(&self.fetcher.fetch(url, limits)?)?;
+        if layout.digest() != digest {
+            let detail = format!("the package's image manifest is {}, the request says {digest}", layout.digest());
+            return Err(Refusal::new(RefusalKind::DigestMismatch, detail));
+        }
+        let signer = layout.verify(keys)?;
+        if let Some(known) = &known {
+            layout.merge_signatures(known);
+        }
+        let package = layout.into_package()?;
+        self.store(&package)?;
+        Ok(self.stored(&package, signer, false, hold))
+    }
+
+    /// Keeps a package from leaving, until [`Repository::unpin`] was called as often.
+    pub fn pin(&self, digest: Digest) {
+        self.state().hold(digest);
+    }
+
+    /// Takes back one [`Repository::pin`].
+    pub fn unpin(&self, digest: Digest) {
+        self.state().release(digest);
+    }
+
+    /// Returns the digests in the store.
+    pub fn digests(&self) -> Vec<Digest> {
+        self.state().used.keys().copied().collect()
+    }
+
+    fn stored(&self, package: &Package, signer: PublicKey, cached: bool, hold: Arc<Hold>) -> Stored {
+        let digest = package.digest();
+        let wasm_path = self.folder(digest).join("module.wasm");
+        Stored { manifest: package.manifest().clone(), wasm_path, digest, signer, cached, _hold: hold }
+    }
+
+    /// Reads a package from the store; one that is broken is removed.
+    fn stored_layout(&self, digest: Digest) -> Option<Layout> {
+        if !self.state().used.contains_key(&digest) {
+            return None;
+        }
+        let bytes = fs::read(self.folder(digest).join("package.nsm"));
+        let layout = bytes.ok().and_then(|bytes| Layout::read(&bytes).ok());
+        if let Some(layout) = layout.filter(|layout| layout.digest() == digest) {
+            return Some(layout);
+        }
+        tracing::warn!(%digest, "a stored package is broken, it is fetched again");
+        let mut state = self.state();
+        if let Err(error) = self.remove(&mut state, digest) {
+            tracing::warn!(%digest, %error, "a broken package cannot be removed");
+        }
+        None
+    }
+
+    /// Writes the code beside its package once more if it is not what the package holds.
+    fn restore_code(&self, package: &Package) -> Result<(), Refusal> {
+        let wasm = code(package)?;
+        let path = self.folder(package.digest()).join("module.wasm");
+        if fs::read(&path).is_ok_and(|stored| stored == wasm) {
+            return Ok(());
+        }
+        self.replace_file(&path, wasm).map_err(|error| not_written(&error))
+    }
+
+    fn store(&self, package: &Package) -> Result<(), Refusal> {
+        let (wasm, bytes, digest) = (code(package)?, package.to_bytes(), package.digest());
+        let mut state = self.state();
+        if state.used.contains_key(&digest) {
+            // Only its signatures are new; whoever uses it keeps what was made from it.
+            let path = self.folder(digest).join("package.nsm");
+            self.replace_file(&path, &bytes).map_err(|error| not_written(&error))?;
+            drop(state);
+            return self.restore_code(package);
+        }
+        self.make_room(&mut state, bytes.len().saturating_add(wasm.len()))?;
+        self.write_package(digest, &bytes, wasm).map_err(|error| not_written(&error))?;
+        state.touch(digest);
+        Ok(())
+    }
+
+    fn write_package(&self, digest: Digest, bytes: &[u8], wasm: &[u8]) -> io::Result<()> {
+        fault::point()?;
+        let folder = tempfile::Builder::new().prefix("new-").tempdir_in(&self.tmp)?;
+        fault::point()?;
+        fs::write(folder.path().join("package.nsm"), bytes)?;
+        fault::point()?;
+        fs::write(folder.path().join("module.wasm"), wasm)?;
+        fault::point()?;
+        fs::rename(folder.path(), self.folder(digest))
+    }
+
+    fn replace_file(&self, path: &Path, content: &[u8]) -> io::Result<()> {
+        fault::point()?;
+        let mut file = tempfile::NamedTempFile::new_in(&self.tmp)?;
+        fault::point()?;
+        io::Write::write_all(&mut file, content)?;
+        fault::point()?;
+        file.persist(path).map_err(|error| error.error)?;
+        Ok(())
+    }
+
+    /// Removes the least recently used packages until there is room for another.
+    fn make_room(&self, state: &mut State, bytes: usize) -> Result<(), Refusal> {
+        let wanted = u64::try_from(bytes).unwrap_or(u64::MAX);
+        let sizes: BTreeMap<Digest, u64> = state.used.keys().map(|digest| (*digest, self.size(*digest))).collect();
+        let mut taken: u64 = sizes.values().sum();
+        while taken.saturating_add(wanted) > self.bytes_max {
+            let free = state.used.iter().filter(|(digest, _)| !state.holds.contains_key(digest));
+            let Some(oldest) = free.min_by_key(|(_, used)| **used).map(|(digest, _)| *digest) else {
+                let detail = format!("{wanted} bytes do not fit into the store of {} bytes", self.bytes_max);
+                return Err(Refusal::new(RefusalKind::QuotaExceeded, detail));
+            };
+            self.remove(state, oldest).map_err(|error| not_written(&error))?;
+            taken = taken.saturating_sub(sizes.get(&oldest).copied().unwrap_or(0));
+        }
+        Ok(())
+    }
+
+    fn remove(&self, state: &mut State, digest: Digest) -> io::Result<()> {
+        fault::point()?;
+        let grave = tempfile::Builder::new().prefix("old-").tempdir_in(&self.tmp)?;
+        fault::point()?;
+        fs::rename(self.folder(digest), grave.path().join("package"))?;
+        state.used.remove(&digest);
+        fault::point()?;
+        grave.close()
+    }
+
+    fn mark_used(&self, digest: Digest) -> io::Result<()> {
+        File::options().append(true).open(self.folder(digest).join("package.nsm"))?.set_modified(SystemTime::now())
+    }
+
+    fn size(&self, digest: Digest) -> u64 {
+        let files = fs::read_dir(self.folder(digest)).into_iter().flatten().flatten();
+        files.filter_map(|file| file.metadata().ok()).map(|metadata| metadata.len()).sum()
+    }
+
+    fn folder(&self, digest: Digest) -> PathBuf {
+        self.packages.join(digest.to_string().replace(':', "-"))
+    }
+
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl State {
+    fn load(packages: &Path) -> io::Result<State> {
+        let mut found: Vec<(SystemTime, Digest)> = Vec::new();
+        for entry in fs::read_dir(packages)? {
+            let entry = entry?;
+            let name = entry.file_name();
+            let digest = name.to_str().and_then(|name| name.replacen('-', ":", 1).parse().ok());
+            let modified = entry.path().join("package.nsm").metadata().and_then(|metadata| metadata.modified());
+            if let (Some(digest), Ok(modified)) = (digest, modified) {
+                found.push((modified, digest));
+            } else if entry.file_type()?.is_dir() {
+                fs::remove_dir_all(entry.path())?;
+            } else {
+                fs::remove_file(entry.path())?;
+            }
+        }
+        found.sort_unstable();
+        let mut state = State::default();
+        found.into_iter().for_each(|(_, digest)| state.touch(digest));
+        Ok(state)
+    }
+
+    fn touch(&mut self, digest: Digest) {
+        self.uses += 1;
+        self.used.insert(digest, self.uses);
+    }
+
+    fn hold(&mut self, digest: Digest) {
+        *self.holds.entry(digest).or_default() += 1;
+    }
+
+    fn release(&mut self, digest: Digest) {
+        if let Some(count) = self.holds.get_mut(&digest) {
+            *count -= 1;
+            if *count == 0 {
+                self.holds.remove(&digest);
+            }
+        }
+    }
+}
+
+/// Keeps a package in the store as long as it lives.
+#[derive(Debug)]
+struct Hold {
+    state: Arc<Mutex<State>>,
+    digest: Digest,
+}
+
+impl Hold {
+    fn new(state: &Arc<Mutex<State>>, digest: Digest) -> Hold {
+        state.lock().unwrap_or_else(PoisonError::into_inner).hold(digest);
+        Hold { state: Arc::clone(state), digest }
+    }
+}
+
+impl Drop for Hold {
+    fn drop(&mut self) {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner).release(self.digest);
+    }
+}
+
+fn code(package: &Package) -> Result<&[u8], Refusal> {
+    package.wasm().ok_or_else(|| {
+        let flavours: Vec<String> = package.summary().flavours.into_iter().map(|(flavour, _)| flavour).collect();
+        Refusal::new(RefusalKind::NoFlavour, format!("the package has [{}], no application/wasm", flavours.join(", ")))
+    })
+}
+
+fn not_written(error: &io::Error) -> Refusal {
+    Refusal::new(RefusalKind::NodeFailed, format!("the package store cannot be written: {error}"))
+}
+
+/// Lets tests make the n-th step of a write fail.
+mod fault {
+    #[cfg(test)]
+    thread_local! {
+        pub(super) static FAIL_AT: std::cell::Cell<u32> = const { std::cell::Cell::new(0) };
+    }
+
+    /// A step that may fail.
+    #[cfg_attr(not(test), expect(clippy::unnecessary_wraps, reason = "it fails only in tests"))]
+    pub(super) fn point() -> std::io::Result<()> {
+        #[cfg(test)]
+        {
+            let left = FAIL_AT.get();
+            FAIL_AT.set(left.saturating_sub(1));
+            if left == 1 {
+                return Err(std::io::Error::other("made to fail"));
+            }
+        }
+        Ok(())
+    }
+}
