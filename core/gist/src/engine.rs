@@ -124,6 +124,7 @@ impl Engine {
     }
 
     /// Takes the end of a connection, or that it could not be opened. `error` is `None` if the peer closed it in order.
+    #[allow(clippy::needless_pass_by_value, reason = "an input is handed over whole")]
     pub fn handle_closed(&mut self, now: Instant, id: AssociationId, error: Option<String>) {
         if error.is_some() && self.associations.get(id).is_some() {
             self.out.count(Counter::AssociationsFailed);

@@ -104,15 +104,18 @@ impl Engine {
         self.out.count(Counter::ErrorsReceived);
         let Some(object) = message.error else { return };
         let Some((id, kind)) = self.offender(&object) else { return };
-        let Some(code) = object.error_code() else { return };
-        match code {
-            ErrorCode::NoRoutingState | ErrorCode::IncorrectlyDelivered => self.on_no_routing_state(now, id, code),
-            ErrorCode::EndpointFound if kind == MessageType::Query => {
-                self.give_up_asking(now, id, NoPeerReason::EndpointFound);
+        let querying = self.routes.get(id).is_some_and(|route| route.querier().is_some());
+        match (object.code, kind) {
+            (NO_ROUTING_STATE | INCORRECTLY_DELIVERED, _) if querying => self.rehandshake(now, id),
+            (NO_ROUTING_STATE, _) => {
+                self.notify(id, Notification::RouteDeletion);
+                self.remove_route(now, id, SendStatus::Failed(FailReason::Cancelled));
             }
-            ErrorCode::HopLimitExceeded if kind == MessageType::Query => self.ask_further(now, id),
-            ErrorCode::MessageTooLarge => self.ask_for_association(now, id),
-            other => self.on_refusal(now, id, kind, other),
+            (ENDPOINT_FOUND, MessageType::Query) => self.give_up_asking(now, id, NoPeerReason::EndpointFound),
+            (HOP_LIMIT_EXCEEDED, MessageType::Query) => self.ask_further(now, id, &object),
+            (MESSAGE_TOO_LARGE, _) => self.ask_for_association(now, id),
+            (_, MessageType::Query) => self.on_refusal(now, id, &object),
+            (_, _) => {}
         }
     }
 
@@ -121,18 +124,6 @@ impl Engine {
         let header = Header::parse(&object.header).ok()?;
         let key = RouteKey { session: object.session?, nslp_id: header.nslp_id, mri: object.mri.clone()? };
         Some((self.routes.find(&key)?, header.kind))
-    }
-
-    fn on_no_routing_state(&mut self, now: Instant, id: RouteId, code: ErrorCode) {
-        let querying = self.routes.get(id).is_some_and(|route| route.querier().is_some());
-        match code {
-            _ if querying => self.rehandshake(now, id),
-            ErrorCode::NoRoutingState => {
-                self.notify(id, Notification::RouteDeletion);
-                self.remove_route(now, id, SendStatus::Failed(FailReason::Cancelled));
-            }
-            _ => {}
-        }
     }
 
     /// Ends a handshake whose Query certainly found nobody.
@@ -144,10 +135,10 @@ impl Engine {
     }
 
     /// Asks once more with as many hops as there are.
-    fn ask_further(&mut self, now: Instant, id: RouteId) {
+    fn ask_further(&mut self, now: Instant, id: RouteId, object: &ErrorObject) {
         let Some(route) = self.routes.get_mut(id) else { return };
         if route.hops == u8::MAX {
-            self.on_refusal(now, id, MessageType::Query, ErrorCode::HopLimitExceeded);
+            self.on_refusal(now, id, object);
             return;
         }
         route.hops = u8::MAX;
@@ -166,14 +157,21 @@ impl Engine {
     }
 
     /// Ends a handshake that the peer refuses.
-    fn on_refusal(&mut self, now: Instant, id: RouteId, kind: MessageType, code: ErrorCode) {
+    fn on_refusal(&mut self, now: Instant, id: RouteId, object: &ErrorObject) {
         let phase = self.routes.get(id).and_then(Route::querier).map(|querier| querier.phase);
-        if kind == MessageType::Query && phase == Some(Phase::Asking) {
-            let reason = FailReason::Rejected { code: code.code(), subcode: code.subcode() };
+        if phase == Some(Phase::Asking) {
+            let reason = FailReason::Rejected { code: object.code, subcode: object.subcode };
             self.remove_route(now, id, SendStatus::Failed(reason));
         }
     }
 }
+
+/// Codes of received Errors that this node does something about (RFC 5971 A.4.4).
+const HOP_LIMIT_EXCEEDED: u16 = 0x0002;
+const INCORRECTLY_DELIVERED: u16 = 0x0004;
+const NO_ROUTING_STATE: u16 = 0x0005;
+const ENDPOINT_FOUND: u16 = 0x0007;
+const MESSAGE_TOO_LARGE: u16 = 0x0008;
 
 /// Parts of bytes 6 and 7 of the common header (RFC 5971 A.1), for headers that need not be valid.
 const C_FLAG: u8 = 0x80;
