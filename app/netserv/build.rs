@@ -19,7 +19,7 @@ fn main() {
     std::fs::write(Path::new(&out).join("sdk_files.rs"), code).expect("OUT_DIR is writable");
 }
 
-/// Finds what the SDK needs to build: its manifest and its sources, not its tests.
+/// Finds the SDK's sources. Its manifest is written anew, since it is part of another workspace.
 fn list(sdk: &Path, below: &Path, files: &mut Vec<PathBuf>) {
     let Ok(entries) = std::fs::read_dir(sdk.join(below)) else { return };
     for entry in entries.flatten() {
@@ -29,7 +29,7 @@ fn list(sdk: &Path, below: &Path, files: &mut Vec<PathBuf>) {
             if !["target", "tests", "examples", "benches"].iter().any(|skipped| path.ends_with(skipped)) {
                 list(sdk, &path, files);
             }
-        } else if path == Path::new("Cargo.toml") || path.extension().is_some_and(|extension| extension == "rs") {
+        } else if path.starts_with("src") && path.extension().is_some_and(|extension| extension == "rs") {
             files.push(path);
         }
     }

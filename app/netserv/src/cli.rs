@@ -8,9 +8,22 @@ use clap::{ArgAction, Args, Parser, Subcommand};
 use crate::cmd;
 use crate::exit::EXIT_CODES;
 
+/// Where `--help` shows the options of every command.
+const HEADING: &str = "Options of every command";
+
+/// What the program reads from its environment, as shown by `--help` and in the manual pages.
+pub const ENVIRONMENT: &str = "\
+Environment:
+  NETSERV_SOCKET   the default of --socket
+  NETSERV_USER     the default of --user
+  NETSERV_KEY      the default of --key
+  NETSERV_WORKER   the program netserv-worker, if it is not beside netserv
+  XDG_CONFIG_HOME  where netserv/key.pem is; ~/.config if not set
+  NO_COLOR         no colours, if set to anything";
+
 /// Sends signed requests along network paths, makes modules, and looks after the node of this machine.
 #[derive(Parser)]
-#[command(name = "netserv", version, arg_required_else_help = true, after_help = EXIT_CODES)]
+#[command(name = "netserv", version, arg_required_else_help = true, after_help = format!("{EXIT_CODES}\n\n{ENVIRONMENT}"))]
 #[command(infer_subcommands = false, disable_help_subcommand = true)]
 pub struct Cli {
     /// Options of every command.
@@ -23,6 +36,7 @@ pub struct Cli {
 
 /// Options of every command.
 #[derive(Args)]
+#[command(next_help_heading = HEADING)]
 pub struct Global {
     /// Write JSON for programs; errors are JSON on standard error
     #[arg(short, long, global = true)]
@@ -36,28 +50,22 @@ pub struct Global {
     pub socket: PathBuf,
 }
 
-/// What to do.
+/// What to do. Each command's help is the doc comment of its type.
 #[derive(Subcommand)]
 pub enum Command {
-    /// Install, refresh or replace a module on every node toward a destination
     Setup(cmd::setup::Setup),
-    /// Remove a module from every node toward a destination
     Remove(cmd::remove::Remove),
-    /// Ask every node toward a destination about itself
     Probe(cmd::probe::Probe),
-    /// Show the nodes on the path to a destination
     Path(cmd::probe::Path),
-    /// Make, sign, look into and test modules
     #[command(subcommand, arg_required_else_help = true)]
     Module(cmd::module::Module),
-    /// Look at the node of this machine
     #[command(subcommand, arg_required_else_help = true)]
     Node(cmd::node::Node),
-    /// Make and show keys
     #[command(subcommand, arg_required_else_help = true)]
     Key(cmd::key::Key),
-    /// Print completions for a shell
     Completions(cmd::generate::Completions),
-    /// Write the manual pages
     Man(cmd::generate::Man),
 }
+
+#[cfg(test)]
+mod tests;

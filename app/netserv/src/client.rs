@@ -131,19 +131,17 @@ impl Client {
 
     fn no_connection(&self, error: &io::Error) -> Failure {
         let socket = self.socket.display();
-        let (cause, fix) = match error.kind() {
-            ErrorKind::NotFound => (
-                format!("no netservd here: there is no socket {socket}"),
-                "start netservd, or name its socket with --socket or NETSERV_SOCKET".to_owned(),
-            ),
-            ErrorKind::ConnectionRefused => {
-                (format!("netservd does not run: nobody serves {socket}"), "start netservd".to_owned())
-            }
-            ErrorKind::PermissionDenied => (
-                format!("not allowed to use {socket}"),
-                "become root or a member of the socket's group (`ls -l` shows it)".to_owned(),
-            ),
-            _ => (format!("cannot connect to {socket}: {error}"), "name a socket that netservd serves".to_owned()),
+        let kind = error.kind();
+        let (cause, fix) = if kind == ErrorKind::NotFound {
+            let fix = "start netservd, or name its socket with --socket or NETSERV_SOCKET";
+            (format!("no netservd here: there is no socket {socket}"), fix)
+        } else if kind == ErrorKind::ConnectionRefused {
+            (format!("netservd does not run: nobody serves {socket}"), "start netservd")
+        } else if kind == ErrorKind::PermissionDenied {
+            let fix = "become root or a member of the socket's group (`ls -l` shows it)";
+            (format!("not allowed to use {socket}"), fix)
+        } else {
+            (format!("cannot connect to {socket}: {error}"), "name a socket that netservd serves")
         };
         Failure::new(cause, fix).with_exit(Exit::Unreachable)
     }

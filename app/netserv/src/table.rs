@@ -70,6 +70,7 @@ fn format_row<'a>(output: &Output, cells: impl Iterator<Item = (Style, &'a str)>
 }
 
 /// A cell without a style.
+#[allow(clippy::needless_pass_by_value, reason = "reads better without a borrow of each number")]
 pub fn plain(text: impl ToString) -> (Style, String) {
     (Style::Plain, text.to_string())
 }

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //! `node`, failures of the connection, and output that nobody reads.
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 
 mod support;
 

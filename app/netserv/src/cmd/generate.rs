@@ -3,11 +3,12 @@
 
 use std::path::{Path, PathBuf};
 
+use clap::builder::Resettable;
 use clap::{Args, CommandFactory};
 use clap_complete::Shell;
 
-use crate::cli::Cli;
-use crate::exit::{Exit, Failure, OrFail};
+use crate::cli::{Cli, ENVIRONMENT};
+use crate::exit::{EXIT_CODES, Exit, Failure, OrFail};
 use crate::output::Output;
 
 /// Print completions for a shell
@@ -53,12 +54,16 @@ impl Man {
             output.raw(&pages[0].1);
             return Ok(Exit::Done);
         };
-        for (name, page) in &pages {
-            let path = dir.join(name);
-            if !self.dry_run {
-                write(&dir, &path, page)?;
+        let files: Vec<PathBuf> = pages.iter().map(|(name, _)| dir.join(name)).collect();
+        if !self.dry_run {
+            for ((_, page), path) in pages.iter().zip(&files) {
+                write(&dir, path, page)?;
             }
-            output.line(path.display());
+        }
+        if output.is_json() {
+            output.json(&serde_json::json!({ "files": files }))?;
+        } else {
+            files.iter().for_each(|path| output.line(path.display()));
         }
         Ok(Exit::Done)
     }
@@ -80,12 +85,25 @@ fn add_pages(command: &clap::Command, name: &str, pages: &mut Vec<(String, Vec<u
     let mut page = Vec::new();
     // A static name is wanted; the pages are few and made once.
     let named = command.clone().name(name.to_owned().leak() as &'static str).version(env!("CARGO_PKG_VERSION"));
-    clap_mangen::Man::new(named).render(&mut page)?;
+    clap_mangen::Man::new(named.after_help(Resettable::Reset)).render(&mut page)?;
+    page.extend_from_slice(list_section("EXIT STATUS", EXIT_CODES).as_bytes());
+    page.extend_from_slice(list_section("ENVIRONMENT", ENVIRONMENT).as_bytes());
     pages.push((format!("{name}.1"), page));
     for sub in command.get_subcommands().filter(|sub| sub.get_name() != "help") {
         add_pages(sub, &format!("{name}-{}", sub.get_name()), pages)?;
     }
     Ok(())
+}
+
+/// Makes a section of a list in which each line but the first has a term, two or more spaces and a text.
+fn list_section(title: &str, list: &str) -> String {
+    let mut section = format!(".SH \"{title}\"\n");
+    for line in list.lines().skip(1) {
+        let (term, text) = line.trim().split_once("  ").unwrap_or((line, ""));
+        let text = text.trim().replace('-', "\\-").replace('\'', "\\*(Aq");
+        section.push_str(&format!(".TP\n\\fB{term}\\fR\n{text}\n"));
+    }
+    section
 }
 
 fn write(dir: &Path, path: &Path, page: &[u8]) -> Result<(), Failure> {

@@ -36,7 +36,7 @@ pub enum Key {
 struct Shown {
     file: PathBuf,
     /// Nothing in a dry run.
-    public_key: Option<PublicKey>,
+    public: Option<PublicKey>,
 }
 
 impl Key {
@@ -48,13 +48,13 @@ impl Key {
         match self {
             Key::New { out, dry_run } => {
                 let file = out.map_or_else(keys::default_path, Ok)?;
-                let public_key = if dry_run { would_make(&file, output)? } else { make(&file, output)? };
-                show(Shown { file, public_key }, output)
+                let public = if dry_run { would_make(&file, output)? } else { make(&file, output)? };
+                show(&Shown { file, public }, output)
             }
             Key::Show { file } => {
                 let file = file.map_or_else(keys::default_path, Ok)?;
                 let key = keys::read(&file)?;
-                show(Shown { file, public_key: Some(keys::public(&key)) }, output)
+                show(&Shown { file, public: Some(keys::public(&key)) }, output)
             }
         }
     }
@@ -75,11 +75,11 @@ fn would_make(file: &std::path::Path, output: &Output) -> Result<Option<PublicKe
     Ok(None)
 }
 
-fn show(shown: Shown, output: &mut Output) -> Result<Exit, Failure> {
+fn show(shown: &Shown, output: &mut Output) -> Result<Exit, Failure> {
     if output.is_json() {
-        output.json(&shown)?;
-    } else if let Some(public_key) = shown.public_key {
-        output.line(public_key);
+        output.json(shown)?;
+    } else if let Some(public) = shown.public {
+        output.line(public);
     }
     Ok(Exit::Done)
 }

@@ -17,15 +17,10 @@ use crate::output::Output;
 /// Make, sign, look into and test modules
 #[derive(Subcommand)]
 pub enum Module {
-    /// Make a folder with a new packet module in Rust, ready to build, with a test
     New(new::New),
-    /// Build a module's code and package it
     Build(build::Build),
-    /// Sign a package
     Sign(package::Sign),
-    /// Show what is in a package
     Inspect(package::Inspect),
-    /// Run a module's packet tests: recorded packets in, expected packets out
     Test(test::Test),
 }
 

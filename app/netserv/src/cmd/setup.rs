@@ -117,8 +117,8 @@ impl Setup {
 
     fn target_of_file(&self, file: &Path, output: &Output) -> Result<Target, Failure> {
         let package = super::module::read_package(file)?;
-        if let Some(digest) = self.digest.filter(|digest| *digest != package.digest) {
-            let cause = format!("{} has the package digest {}, not {digest}", file.display(), package.digest);
+        if let Some(digest) = self.digest.filter(|digest| *digest != package.digest()) {
+            let cause = format!("{} has the package digest {}, not {digest}", file.display(), package.digest());
             return Err(Failure::new(cause, "leave out --digest, or name the right file"));
         }
         let url = match &self.url {
@@ -130,8 +130,8 @@ impl Setup {
             }
         };
         let dependencies =
-            if self.dependency.is_empty() { package.manifest.dependencies.clone() } else { self.dependency.clone() };
-        Ok(Target { module: package.manifest.module(), url, digest: package.digest, dependencies })
+            if self.dependency.is_empty() { package.manifest().dependencies.clone() } else { self.dependency.clone() };
+        Ok(Target { module: package.manifest().module(), url, digest: package.digest(), dependencies })
     }
 
     fn builder(&self, target: &Target) -> RequestBuilder {

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //! A node that answers what the test says, and running the program against it.
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 #![allow(dead_code, reason = "each test file uses a part of it")]
 
 use std::path::{Path, PathBuf};

@@ -8,10 +8,13 @@ use std::time::Instant;
 
 use clap::Args;
 use netserv_model::limits;
-use netserv_model::manifest::{MANIFEST_VERSION, Manifest};
+use netserv_model::manifest::Manifest;
+use netserv_repository::manifest;
+
+use serde::Serialize;
 
 use super::package;
-use crate::exit::{Exit, Failure, OrFail};
+use crate::exit::{Exit, Failure, OrFail, one_line};
 use crate::keys;
 use crate::output::Output;
 use crate::units::format_micros;
@@ -27,6 +30,12 @@ pub struct Build {
     /// The module's folder, with netserv.toml in it
     #[arg(value_name = "DIR", default_value = ".")]
     dir: PathBuf,
+    /// The manifest [default: netserv.toml in the module's folder]
+    #[arg(long, value_name = "FILE", conflicts_with = "dir")]
+    manifest: Option<PathBuf>,
+    /// Package this WebAssembly file, without running the build command
+    #[arg(long, value_name = "FILE")]
+    wasm: Option<PathBuf>,
     /// The package to write [default: NAME-VERSION.nsm in the module's folder]
     #[arg(long, value_name = "FILE")]
     out: Option<PathBuf>,
@@ -40,6 +49,8 @@ pub struct Build {
 
 /// A module's source: its folder and its manifest.
 pub struct Source {
+    /// The manifest's file.
+    path: PathBuf,
     /// The folder.
     pub dir: PathBuf,
     /// The manifest as it was read.
@@ -54,19 +65,23 @@ impl Source {
     /// # Errors
     /// There is none, or it is not as it should be.
     pub fn read(dir: &Path) -> Result<Source, Failure> {
-        let path = dir.join(MANIFEST_FILE);
+        Source::of_manifest(dir.join(MANIFEST_FILE))
+    }
+
+    /// Reads a manifest, which lies in the module's folder.
+    ///
+    /// # Errors
+    /// There is none, or it is not as it should be.
+    pub fn of_manifest(path: PathBuf) -> Result<Source, Failure> {
+        let dir = path.parent().map(Path::to_owned).unwrap_or_default();
         let shown = path.display();
         let missing = "name a module's folder, or make one with `netserv module new`";
         let text = std::fs::read_to_string(&path).or_fail(format!("cannot read {shown}"), missing)?;
-        let manifest: Manifest = toml::from_str(&text).map_err(|error| {
-            let line = error.span().map_or(1, |span| text[..span.start].matches('\n').count() + 1);
-            Failure::new(format!("{shown} line {line}: {}", error.message()), format!("mend line {line} of {shown}"))
+        let manifest = manifest::parse(&text).map_err(|refusal| {
+            let detail = refusal.detail.strip_prefix("netserv.toml: ").unwrap_or(&refusal.detail);
+            Failure::new(format!("{shown}: {detail}"), format!("mend {shown}"))
         })?;
-        if manifest.manifest != MANIFEST_VERSION {
-            let cause = format!("{shown} is of manifest version {}", manifest.manifest);
-            return Err(Failure::new(cause, format!("write `manifest = {MANIFEST_VERSION}`")));
-        }
-        Ok(Source { dir: dir.to_owned(), manifest, text })
+        Ok(Source { path, dir, manifest, text })
     }
 
     /// Returns where the WebAssembly code is.
@@ -75,7 +90,7 @@ impl Source {
     /// The manifest does not say.
     pub fn wasm(&self) -> Result<PathBuf, Failure> {
         let missing = || {
-            let cause = format!("{} does not say which file is the code", self.dir.join(MANIFEST_FILE).display());
+            let cause = format!("{} does not say which file is the code", self.path.display());
             Failure::new(cause, "add `wasm = \"FILE\"` below [build]")
         };
         self.manifest.build.wasm.as_ref().map(|wasm| self.dir.join(wasm)).ok_or_else(missing)
@@ -92,8 +107,10 @@ impl Source {
         // Standard output is for the result alone, so what the command says goes to standard error.
         let stderr = std::io::stderr().as_fd().try_clone_to_owned();
         let stderr = stderr.or_fail("cannot use standard error", "open standard error")?;
+        // A manifest named without a folder lies in this one.
+        let dir = if self.dir.as_os_str().is_empty() { Path::new(".") } else { &self.dir };
         let mut shell = Command::new("sh");
-        let shell = shell.arg("-c").arg(command).current_dir(&self.dir).stdin(Stdio::null()).stdout(stderr);
+        let shell = shell.arg("-c").arg(command).current_dir(dir).stdin(Stdio::null()).stdout(stderr);
         let status = shell.status().or_fail("cannot run sh", "install a shell as `sh`")?;
         if !status.success() {
             let cause = format!("the build command ended with {status}: {command}");
@@ -118,21 +135,47 @@ impl Build {
     /// # Errors
     /// The manifest, the build, the code or the package is not as it should be.
     pub fn run(self, output: &mut Output) -> Result<Exit, Failure> {
-        let source = Source::read(&self.dir)?;
-        let wasm_path = source.wasm()?;
+        let source = match self.manifest {
+            Some(path) => Source::of_manifest(path)?,
+            None => Source::read(&self.dir)?,
+        };
+        let wasm_path = self.wasm.clone().map_or_else(|| source.wasm(), Ok)?;
         let out = self.out.clone().unwrap_or_else(|| source.package_path());
         if self.dry_run {
-            let command = source.manifest.build.command.as_deref().unwrap_or("nothing");
-            output.note(format!("would run: {command}"));
-            output.note(format!("would package {} as {}", wasm_path.display(), out.display()));
-            return Ok(Exit::Done);
+            let would_run = source.manifest.build.command.clone().filter(|_| self.wasm.is_none());
+            return Plan { would_run, would_package: wasm_path, would_write: out }.show(output);
         }
         let key = self.key.as_deref().map(keys::read).transpose()?;
-        source.compile(output)?;
+        if self.wasm.is_none() {
+            source.compile(output)?;
+        }
         let wasm = read_code(&wasm_path)?;
-        let built = package::build(&source.text, &wasm, key.as_ref())?;
+        let built = package::build(&source.path, &source.text, &wasm, key.as_ref())?;
         package::write(&out, &built)?;
         package::show(&out, &built, output)
+    }
+}
+
+/// What `--dry-run` shows.
+#[derive(Serialize)]
+struct Plan {
+    would_run: Option<String>,
+    would_package: PathBuf,
+    would_write: PathBuf,
+}
+
+impl Plan {
+    fn show(&self, output: &mut Output) -> Result<Exit, Failure> {
+        if output.is_json() {
+            output.json(self)?;
+            return Ok(Exit::Done);
+        }
+        if let Some(command) = &self.would_run {
+            output.line(format!("would run      {}", one_line(command)));
+        }
+        output.line(format!("would package  {}", self.would_package.display()));
+        output.line(format!("would write    {}", self.would_write.display()));
+        Ok(Exit::Done)
     }
 }
 

@@ -13,6 +13,8 @@ include!(concat!(env!("OUT_DIR"), "/sdk_files.rs"));
 
 const CARGO_TOML: &str = include_str!("template/Cargo.toml.in");
 const MANIFEST: &str = include_str!("template/netserv.toml.in");
+const CARGO_CONFIG: &str = include_str!("template/cargo-config.toml.in");
+const SDK_CARGO_TOML: &str = include_str!("template/sdk.toml.in");
 const LIB: &str = include_str!("template/lib.rs.in");
 const README: &str = include_str!("template/README.md.in");
 const GITIGNORE: &str = "/target\n*.nsm\n";
@@ -25,10 +27,11 @@ const BLOCKED_PORT: u16 = 9;
 /// # Errors
 /// Never in practice: the sample packets are fixed.
 pub fn files(module: &ModuleName, short: &str) -> Result<Vec<(PathBuf, Vec<u8>)>, Failure> {
-    // A crate's name may not have dots, nor begin with a digit.
+    // A crate's name has no dots, does not begin with a digit and is no word of the language.
     let crate_name = format!("module-{}", short.replace('.', "-"));
     let fill = |text: &str| {
         let text = text.replace("@MODULE@", module.as_str()).replace("@CRATE@", &crate_name);
+        let text = text.replace("@PORT@", &BLOCKED_PORT.to_string()).replace("@VERSION@", env!("CARGO_PKG_VERSION"));
         text.replace("@CRATE_FILE@", &crate_name.replace('-', "_")).into_bytes()
     };
     let ports = [5060, BLOCKED_PORT, 53];
@@ -38,11 +41,13 @@ pub fn files(module: &ModuleName, short: &str) -> Result<Vec<(PathBuf, Vec<u8>)>
         ("netserv.toml".into(), fill(MANIFEST)),
         ("src/lib.rs".into(), fill(LIB)),
         ("Cargo.toml".into(), fill(CARGO_TOML)),
+        (".cargo/config.toml".into(), fill(CARGO_CONFIG)),
         ("README.md".into(), fill(README)),
         (".gitignore".into(), GITIGNORE.into()),
         ("tests/in.pcap".into(), pcap(packets.iter())),
         ("tests/out.pcap".into(), pcap(passing.into_iter().map(|(packet, _)| packet))),
     ];
+    files.push(("sdk/Cargo.toml".into(), fill(SDK_CARGO_TOML)));
     files.extend(SDK_FILES.iter().map(|(path, bytes)| (PathBuf::from("sdk").join(path), bytes.to_vec())));
     Ok(files)
 }
@@ -67,4 +72,41 @@ fn pcap<'a>(packets: impl Iterator<Item = &'a Vec<u8>>) -> Vec<u8> {
         file.extend_from_slice(packet);
     }
     file
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_sdk_is_whole_and_depends_on_nothing() {
+        let names: Vec<&str> = SDK_FILES.iter().map(|(name, _)| *name).collect();
+        for wanted in ["src/lib.rs", "src/packet.rs", "src/sys.rs"] {
+            assert!(names.contains(&wanted), "{names:?}");
+        }
+        let manifest = std::fs::read_to_string(concat!(env!("CARGO_MANIFEST_DIR"), "/../../modules/sdk/Cargo.toml"));
+        // The template writes a manifest of its own, which has no dependencies.
+        assert!(!manifest.unwrap().contains("dependencies"), "tell template/sdk.toml.in of the SDK's dependencies");
+    }
+
+    #[test]
+    fn every_name_makes_a_crate_name() {
+        for name in ["example.org/a", "example.org/1st", "cp.example/type", "cp.example/a/b.c_d"] {
+            let module: ModuleName = name.parse().unwrap();
+            let short = name.rsplit('/').next().unwrap();
+            let files = files(&module, short).unwrap();
+            let text = |path: &str| {
+                let (_, bytes) = files.iter().find(|(known, _)| known.to_str() == Some(path)).unwrap();
+                String::from_utf8(bytes.clone()).unwrap()
+            };
+            for path in ["Cargo.toml", "netserv.toml", "src/lib.rs", "README.md", "sdk/Cargo.toml"] {
+                assert!(!text(path).contains('@'), "{path} of {name}");
+            }
+            let cargo: toml::Table = toml::from_str(&text("Cargo.toml")).unwrap();
+            let crate_name = cargo["package"]["name"].as_str().unwrap();
+            assert!(crate_name.chars().all(|c| c.is_ascii_alphanumeric() || "-_".contains(c)), "{crate_name}");
+            let manifest = netserv_repository::manifest::parse(&text("netserv.toml")).unwrap();
+            assert_eq!(manifest.name, module);
+        }
+    }
 }

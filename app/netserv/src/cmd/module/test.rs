@@ -1,23 +1,215 @@
 // SPDX-License-Identifier: Apache-2.0
 //! `netserv module test`.
 
-use std::path::PathBuf;
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output as ProcessOutput, Stdio};
 
 use clap::Args;
+use netserv_model::Refusal;
+use netserv_model::request::PacketCounts;
+use serde::{Deserialize, Serialize};
 
-use crate::exit::{Exit, Failure};
-use crate::output::Output;
+use super::build::{MANIFEST_FILE, Source};
+use super::worker;
+use crate::exit::{Exit, Failure, OrFail, one_line};
+use crate::output::{Output, Style};
+use crate::report::count;
 
 /// Run a module's packet tests: recorded packets in, expected packets out
+///
+/// Builds the module first. The tests are those of netserv.toml; they need neither a node nor root.
 #[derive(Args)]
 pub struct Test {
     /// The module's folder, with netserv.toml in it
     #[arg(value_name = "DIR", default_value = ".")]
     dir: PathBuf,
+    /// Take the code as it is, without building
+    #[arg(long)]
+    no_build: bool,
+    /// Write what came out as what must come out
+    #[arg(long)]
+    accept: bool,
+    /// Only say which tests would run
+    #[arg(long)]
+    dry_run: bool,
+}
+
+/// What `-j` shows.
+#[derive(Serialize)]
+struct Summary {
+    passed: bool,
+    tests: Vec<TestReport>,
+}
+
+/// What the worker says of one test.
+#[derive(Debug, Serialize, Deserialize)]
+struct TestReport {
+    name: String,
+    passed: bool,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    failure: Option<Refusal>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    difference: Option<Difference>,
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    wrong_counters: BTreeMap<String, (u64, Option<u64>)>,
+    packets: PacketCounts,
+    counters: BTreeMap<String, u64>,
+    log: Vec<String>,
+}
+
+/// The first packet that came out other than expected, as lines of hexadecimal digits.
+#[derive(Debug, Serialize, Deserialize)]
+struct Difference {
+    packet: usize,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    byte: Option<usize>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    expected: Option<String>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    actual: Option<String>,
 }
 
 impl Test {
-    pub fn run(self, _output: &mut Output) -> Result<Exit, Failure> {
-        Ok(Exit::Done)
+    /// Runs the tests and shows how they went.
+    ///
+    /// # Errors
+    /// The tests cannot be run.
+    pub fn run(self, output: &mut Output) -> Result<Exit, Failure> {
+        let source = Source::read(&self.dir)?;
+        if source.manifest.tests.is_empty() {
+            let cause = format!("{} has no [[test]]", self.dir.join(MANIFEST_FILE).display());
+            return Err(Failure::new(cause, "add a [[test]] with name, input and output"));
+        }
+        if self.dry_run {
+            return would_test(&source, output);
+        }
+        let worker = worker::find()?;
+        if !self.no_build {
+            source.compile(output)?;
+        }
+        check_code(&source.wasm()?)?;
+        let tests = run_worker(&worker, &self.dir, self.accept)?;
+        let passed = tests.iter().all(|test| test.passed);
+        let summary = Summary { passed, tests };
+        if output.is_json() {
+            output.json(&summary)?;
+        } else {
+            show(&summary, output);
+        }
+        Ok(if summary.passed { Exit::Done } else { Exit::TestFailed })
     }
+}
+
+fn would_test(source: &Source, output: &mut Output) -> Result<Exit, Failure> {
+    let names: Vec<&str> = source.manifest.tests.iter().map(|test| test.name.as_str()).collect();
+    if output.is_json() {
+        output.json(&serde_json::json!({ "would_test": names }))?;
+    } else {
+        names.iter().for_each(|name| output.line(format!("would test  {}", one_line(name))));
+    }
+    Ok(Exit::Done)
+}
+
+fn check_code(wasm: &Path) -> Result<(), Failure> {
+    let missing = || Failure::new(format!("there is no {}", wasm.display()), "build it with `netserv module build`");
+    wasm.is_file().then_some(()).ok_or_else(missing)
+}
+
+fn run_worker(worker: &Path, dir: &Path, accept: bool) -> Result<Vec<TestReport>, Failure> {
+    let mut command = Command::new(worker);
+    command.arg("test").arg("--package-dir").arg(dir).args(accept.then_some("--accept")).stdin(Stdio::null());
+    let ran = command.output().or_fail(format!("cannot run {}", worker.display()), "name it with NETSERV_WORKER")?;
+    let stdout = String::from_utf8_lossy(&ran.stdout);
+    let tests: Result<Vec<TestReport>, _> = stdout.lines().map(serde_json::from_str).collect();
+    // 0 and 1 tell how the tests went; everything else is a worker that could not run them.
+    match (ran.status.code(), tests) {
+        (Some(0 | 1), Ok(tests)) if !tests.is_empty() => Ok(tests),
+        (_, Ok(_) | Err(_)) => Err(worker_failure(&ran)),
+    }
+}
+
+fn worker_failure(ran: &ProcessOutput) -> Failure {
+    let stderr = String::from_utf8_lossy(&ran.stderr);
+    let said = one_line(stderr.strip_prefix("netserv-worker: ").unwrap_or(&stderr));
+    let cause = if said.is_empty() { format!("netserv-worker ended with {}", ran.status) } else { said };
+    Failure::new(cause, "mend what the cause names, and check that netserv and netserv-worker are of one version")
+}
+
+fn show(summary: &Summary, output: &mut Output) {
+    for test in &summary.tests {
+        let counts = &test.packets;
+        let name = one_line(&test.name);
+        if test.passed {
+            let word = output.paint(Style::Good, "ok");
+            let changed = counts.modified + counts.injected;
+            let rest = format!("{} seen, {} dropped, {changed} changed or made", counts.seen, counts.dropped);
+            output.line(format!("{word}    {name} ({rest})"));
+        } else {
+            let word = output.paint(Style::Bad, "FAIL");
+            output.line(format!("{word}  {name}"));
+            show_faults(test, output);
+        }
+        let lines = if test.passed { &[] } else { test.log.as_slice() };
+        lines.iter().for_each(|line| output.line(format!("      log {}", one_line(line))));
+    }
+    let failed = summary.tests.iter().filter(|test| !test.passed).count();
+    let tests = count(u64::try_from(summary.tests.len()).unwrap_or(u64::MAX), "test");
+    let (style, sum) = match failed {
+        0 => (Style::Good, format!("{tests} passed")),
+        failed => (Style::Bad, format!("{failed} of {tests} failed")),
+    };
+    let sum = output.paint(style, &sum);
+    output.line(sum);
+}
+
+fn show_faults(test: &TestReport, output: &mut Output) {
+    if let Some(failure) = &test.failure {
+        output.line(format!("      cause: {}: {}", failure.kind, one_line(&failure.detail)));
+        output.line(format!("      fix: {}", failure.kind.fix()));
+    }
+    for (name, (expected, actual)) in &test.wrong_counters {
+        let actual = actual.map_or("missing".to_owned(), |actual| actual.to_string());
+        output.line(format!("      counter {}: expected {expected}, is {actual}", one_line(name)));
+    }
+    if let Some(difference) = &test.difference {
+        show_difference(difference, output);
+    }
+}
+
+fn show_difference(difference: &Difference, output: &mut Output) {
+    let packet = difference.packet;
+    let what = match (&difference.expected, &difference.actual, difference.byte) {
+        (Some(_), Some(_), Some(byte)) => format!("packet {packet} of the output differs from byte {byte} on:"),
+        (Some(_), None, _) => format!("packet {packet} of the output is missing:"),
+        (None, Some(_), _) => format!("packet {packet} of the output should not be there:"),
+        (Some(_), Some(_), None) | (None, None, _) => format!("packet {packet} of the output differs:"),
+    };
+    output.line(format!("      {what}"));
+    for (style, line) in diff_lines(difference) {
+        let line = output.paint(style, &line);
+        output.line(format!("      {line}"));
+    }
+}
+
+/// Returns expected (`-`) and actual (`+`) lines where they differ, and the others once.
+fn diff_lines(difference: &Difference) -> Vec<(Style, String)> {
+    let lines = |text: &Option<String>| -> Vec<String> {
+        text.iter()
+            .flat_map(|text| text.lines())
+            .map(|line| line.chars().filter(|c| !c.is_control()).collect())
+            .collect()
+    };
+    let (expected, actual) = (lines(&difference.expected), lines(&difference.actual));
+    let mut all = Vec::new();
+    for at in 0..expected.len().max(actual.len()) {
+        match (expected.get(at), actual.get(at)) {
+            (Some(expected), Some(actual)) if expected == actual => all.push((Style::Plain, format!("  {expected}"))),
+            (expected, actual) => {
+                all.extend(expected.map(|line| (Style::Bad, format!("- {line}"))));
+                all.extend(actual.map(|line| (Style::Good, format!("+ {line}"))));
+            }
+        }
+    }
+    all
 }

@@ -1,0 +1,319 @@
+// SPDX-License-Identifier: Apache-2.0
+//! `module`: from an empty folder to a signed package and its tests.
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
+
+mod support;
+
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
+use std::process::Output;
+
+use netserv_model::api::{PostRequest, RequestResult};
+use netserv_model::request::Body;
+use netserv_model::{Digest, PublicKey, SessionId};
+use netserv_wire::nslp::Message;
+use support::{FakeNode, Home, check, text};
+
+const MANIFEST: &str = r#"manifest = 1
+name = "example.org/tiny"
+version = "1.2.3"
+description = "Does nothing"
+dependencies = ["packet>=1"]
+
+[packet]
+abi = 1
+filters = ["udp port 5060"]
+on-failure = "closed"
+
+[[test]]
+name = "passes"
+input = "in.pcap"
+output = "out.pcap"
+
+[build]
+command = "printf '\\0asm\\1\\0\\0\\0' > tiny.wasm; echo compiled"
+wasm = "tiny.wasm"
+"#;
+
+/// A home with a module folder `tiny` whose code is the shortest that there is.
+fn tiny() -> Home {
+    let home = Home::with_key();
+    let dir = home.path().join("tiny");
+    std::fs::create_dir(&dir).unwrap();
+    std::fs::write(dir.join("netserv.toml"), MANIFEST).unwrap();
+    home
+}
+
+/// Puts a program in place of the worker that prints this and ends with this code.
+fn fake_worker(home: &Home, stdout: &str, stderr: &str, code: i32) -> PathBuf {
+    let path = home.path().join("worker.sh");
+    std::fs::write(home.path().join("stdout"), stdout).unwrap();
+    std::fs::write(home.path().join("stderr"), stderr).unwrap();
+    let dir = home.path().display();
+    let script =
+        format!("#!/bin/sh\necho \"$@\" > {dir}/arguments\ncat {dir}/stdout; cat {dir}/stderr >&2; exit {code}\n");
+    std::fs::write(&path, script).unwrap();
+    std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o755)).unwrap();
+    path
+}
+
+fn run_tests(home: &Home, worker: &Path, arguments: &[&str]) -> Output {
+    let mut all = vec!["module", "test", "tiny"];
+    all.extend(arguments);
+    home.command(&all).env("NETSERV_WORKER", worker).output().unwrap()
+}
+
+fn inspect(home: &Home, file: &str) -> serde_json::Value {
+    let output = home.netserv(&["-j", "module", "inspect", file]);
+    assert!(output.status.success(), "{output:?}");
+    serde_json::from_slice(&output.stdout).unwrap()
+}
+
+#[test]
+fn build_sign_and_inspect_agree() {
+    let home = tiny();
+    let built = home.netserv(&["module", "build", "tiny"]);
+    let stderr = text(&built.stderr);
+    assert!(stderr.starts_with("building example.org/tiny@1.2.3: printf"), "{stderr}");
+    assert!(stderr.contains("\ncompiled\nbuilt in "), "{stderr}");
+    let unsigned = inspect(&home, "tiny/tiny-1.2.3.nsm");
+    let digest: Digest = unsigned["digest"].as_str().unwrap().parse().unwrap();
+    assert_eq!(unsigned["module"], "example.org/tiny@1.2.3");
+    assert_eq!(unsigned["signed_by"], serde_json::json!([]));
+    assert_eq!(unsigned["manifest"]["packet"]["on-failure"], "closed");
+
+    let signed = home.netserv(&["module", "sign", "tiny/tiny-1.2.3.nsm"]);
+    let public: PublicKey = text(&home.netserv(&["key", "show"]).stdout).trim().parse().unwrap();
+    let size =
+        format!("{:.1} KiB", std::fs::metadata(home.path().join("tiny/tiny-1.2.3.nsm")).unwrap().len() as f64 / 1024.0);
+    let stdout = format!(
+        "\
+module       example.org/tiny@1.2.3
+description  Does nothing
+file         tiny/tiny-1.2.3.nsm, {size}
+digest       {digest} (the package's, for --digest)
+flavour      application/wasm, 8 B
+filter       udp port 5060
+needs        packet>=1
+on failure   packets are dropped
+limits       memory 4.0 MiB, a call 500 ms, 64 timers
+kv state     schema 1, 65536 entries, 4.0 MiB
+signed by    {public}
+"
+    );
+    check(&signed, 0, &stdout, "");
+    assert_eq!(inspect(&home, "tiny/tiny-1.2.3.nsm")["signed_by"], serde_json::json!([public.to_string()]));
+    assert!(!home.path().join("tiny/tiny-1.2.3.nsm.part").exists());
+}
+
+#[test]
+fn a_package_can_be_built_of_a_manifest_and_code_alone() {
+    let home = tiny();
+    std::fs::write(home.path().join("code"), b"\0asm\x01\0\0\0").unwrap();
+    let arguments = ["module", "build", "--manifest", "tiny/netserv.toml", "--wasm", "code", "--out", "a.nsm"];
+    let output = home.netserv(&arguments);
+    assert_eq!((text(&output.stderr).as_str(), output.status.code()), ("", Some(0)));
+    assert!(!home.path().join("tiny/tiny.wasm").exists(), "the build command ran");
+    assert_eq!(inspect(&home, "a.nsm")["module"], "example.org/tiny@1.2.3");
+}
+
+#[test]
+fn dry_runs_write_nothing() {
+    let home = tiny();
+    let output = home.netserv(&["module", "build", "tiny", "--dry-run"]);
+    assert!(text(&output.stdout).starts_with("would run      printf "), "{output:?}");
+    let rest = "\nwould package  tiny/tiny.wasm\nwould write    tiny/tiny-1.2.3.nsm\n";
+    assert!(text(&output.stdout).ends_with(rest), "{output:?}");
+    let output = home.netserv(&["module", "build", "tiny", "--dry-run", "-j", "--wasm", "x"]);
+    let plan: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
+    let out = "tiny/tiny-1.2.3.nsm";
+    assert_eq!(plan, serde_json::json!({ "would_run": null, "would_package": "x", "would_write": out }));
+    assert_eq!(std::fs::read_dir(home.path().join("tiny")).unwrap().count(), 1);
+    assert!(home.netserv(&["module", "build", "tiny"]).status.success());
+    let before = std::fs::read(home.path().join("tiny/tiny-1.2.3.nsm")).unwrap();
+    let output = home.netserv(&["module", "sign", "tiny/tiny-1.2.3.nsm", "--dry-run"]);
+    assert!(text(&output.stdout).starts_with("would sign  sha256:"), "{output:?}");
+    assert_eq!(std::fs::read(home.path().join("tiny/tiny-1.2.3.nsm")).unwrap(), before);
+    let output = home.netserv(&["module", "new", "hello", "--dry-run"]);
+    assert!(text(&output.stdout).contains("hello/netserv.toml\n"), "{output:?}");
+    assert!(!home.path().join("hello").exists());
+    let output = home.netserv(&["module", "test", "tiny", "--dry-run"]);
+    check(&output, 0, "would test  passes\n", "");
+}
+
+#[test]
+fn faults_of_the_source_are_named_with_a_fix() {
+    let home = tiny();
+    let stderr = "\
+error: cannot read nowhere/netserv.toml: No such file or directory (os error 2)
+fix: name a module's folder, or make one with `netserv module new`
+";
+    check(&home.netserv(&["module", "build", "nowhere"]), 1, "", stderr);
+    let manifest = home.path().join("tiny/netserv.toml");
+    std::fs::write(&manifest, MANIFEST.replace("abi = 1", "abi = 1\nport = 5")).unwrap();
+    let output = home.netserv(&["module", "build", "tiny"]);
+    assert!(text(&output.stderr).starts_with("error: tiny/netserv.toml: line "), "{output:?}");
+    assert!(text(&output.stderr).contains(": unknown field `port`"), "{output:?}");
+    assert!(text(&output.stderr).ends_with("\nfix: mend tiny/netserv.toml\n"), "{output:?}");
+    std::fs::write(&manifest, MANIFEST.replace("echo compiled", "exit 3")).unwrap();
+    let output = home.netserv(&["module", "build", "tiny"]);
+    assert!(text(&output.stderr).contains("\nerror: the build command ended with exit status: 3: "), "{output:?}");
+    assert_eq!(output.status.code(), Some(1));
+    std::fs::write(&manifest, MANIFEST.replace("0asm", "0text")).unwrap();
+    let output = home.netserv(&["module", "build", "tiny"]);
+    assert!(text(&output.stderr).contains("is not a WebAssembly module"), "{output:?}");
+    std::fs::write(home.path().join("a.nsm"), "no package").unwrap();
+    let output = home.netserv(&["module", "inspect", "a.nsm"]);
+    assert!(text(&output.stderr).ends_with("fix: build it with `netserv module build`\n"), "{output:?}");
+}
+
+#[test]
+fn a_package_larger_than_nodes_take_is_not_read() {
+    let home = Home::empty();
+    let file = std::fs::File::create(home.path().join("a.nsm")).unwrap();
+    file.set_len(netserv_model::limits::PACKAGE_BYTES_MAX + 1).unwrap();
+    let stderr = "error: a.nsm is larger than 32.0 MiB\nfix: name a package that `netserv module build` made\n";
+    check(&home.netserv(&["module", "inspect", "a.nsm"]), 1, "", stderr);
+    let home = tiny();
+    let file = std::fs::File::create(home.path().join("code")).unwrap();
+    file.set_len(netserv_model::limits::BLOB_BYTES_MAX + 1).unwrap();
+    let output = home.netserv(&["module", "build", "tiny", "--wasm", "code"]);
+    assert!(text(&output.stderr).starts_with("error: code has 33554433 bytes, more than 33554432\n"), "{output:?}");
+}
+
+#[test]
+fn a_setup_takes_name_digest_and_dependencies_from_the_file() {
+    let home = tiny();
+    assert!(home.netserv(&["module", "build", "tiny", "--out", "a.nsm"]).status.success());
+    let digest = inspect(&home, "a.nsm")["digest"].as_str().unwrap().to_owned();
+    let answer = RequestResult { session: SessionId([0; 16]), nodes: Vec::new(), incomplete: None, took_us: 1 };
+    let node = FakeNode::answering(200, serde_json::to_string(&answer).unwrap());
+    let output = home.ask(&node, &["setup", "a.nsm", "--to", "10.0.0.1"]);
+    assert_eq!(output.status.code(), Some(6));
+    let request: PostRequest = serde_json::from_str(&node.seen()[0].1).unwrap();
+    let message = Message::parse(request.message.as_bytes()).unwrap();
+    let Body::Setup(setup) = message.body() else { panic!("{:?}", message.body()) };
+    assert_eq!(setup.module.to_string(), "example.org/tiny@1.2.3");
+    assert_eq!(setup.digest.to_string(), digest);
+    assert_eq!(setup.dependencies[0].to_string(), "packet>=1");
+    let file = std::fs::canonicalize(home.path().join("a.nsm")).unwrap();
+    assert_eq!(setup.url, format!("file://{}", file.display()));
+
+    let other = format!("sha256:{}", "9f".repeat(32));
+    let output = home.ask(&node, &["setup", "a.nsm", "--to", "10.0.0.1", "--digest", &other]);
+    assert!(text(&output.stderr).contains("has the package digest"), "{output:?}");
+    assert_eq!(output.status.code(), Some(1));
+}
+
+#[test]
+fn a_failed_test_shows_what_differs() {
+    let home = tiny();
+    let lines = [
+        r#"{"name":"passes","passed":true,"packets":{"seen":3,"passed":2,"dropped":1,"modified":0,"injected":0},"counters":{},"log":[]}"#,
+        concat!(
+            r#"{"name":"answers","passed":false,"difference":{"packet":2,"byte":17,"#,
+            r#""expected":"0000  45 00\n0010  01 02  ..\n","actual":"0000  45 00\n0010  01 03  ..\n0020  ff\n"},"#,
+            r#""wrong_counters":{"seen":[3,2],"gone":[1,null]},"#,
+            r#""packets":{"seen":3,"passed":3,"dropped":0,"modified":0,"injected":0},"counters":{"seen":2},"#,
+            r#""log":["info: hello"]}"#
+        ),
+        concat!(
+            r#"{"name":"starts","passed":false,"failure":{"kind":"trapped","detail":"unreachable"},"#,
+            r#""difference":{"packet":1,"expected":"0000  45\n"},"#,
+            r#""packets":{"seen":0,"passed":0,"dropped":0,"modified":0,"injected":0},"counters":{},"log":[]}"#
+        ),
+    ];
+    let worker = fake_worker(&home, &lines.join("\n"), "", 1);
+    std::fs::write(home.path().join("tiny/tiny.wasm"), b"\0asm\x01\0\0\0").unwrap();
+    let stdout = "\
+ok    passes (3 seen, 1 dropped, 0 changed or made)
+FAIL  answers
+      counter gone: expected 1, is missing
+      counter seen: expected 3, is 2
+      packet 2 of the output differs from byte 17 on:
+        0000  45 00
+      - 0010  01 02  ..
+      + 0010  01 03  ..
+      + 0020  ff
+      log info: hello
+FAIL  starts
+      cause: trapped: unreachable
+      fix: find the trap with `netserv module test`
+      packet 1 of the output is missing:
+      - 0000  45
+2 of 3 tests failed
+";
+    check(&run_tests(&home, &worker, &["--no-build"]), 7, stdout, "");
+    let output = run_tests(&home, &worker, &["--no-build", "-j"]);
+    let json: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
+    assert_eq!(json["passed"], false);
+    let sent: serde_json::Value = serde_json::from_str(lines[1]).unwrap();
+    assert_eq!(json["tests"][1], sent);
+    assert_eq!(std::fs::read_to_string(home.path().join("arguments")).unwrap(), "test --package-dir tiny\n");
+}
+
+#[test]
+fn a_worker_that_cannot_run_tests_is_a_failure() {
+    let home = tiny();
+    let worker = fake_worker(&home, "", "netserv-worker: cannot read tiny/in.pcap\n", 2);
+    let output = run_tests(&home, &worker, &["--accept"]);
+    assert!(
+        text(&output.stderr).contains("error: cannot read tiny/in.pcap\nfix: mend what the cause names"),
+        "{output:?}"
+    );
+    assert_eq!(output.status.code(), Some(1));
+    assert_eq!(std::fs::read_to_string(home.path().join("arguments")).unwrap(), "test --package-dir tiny --accept\n");
+    let worker = fake_worker(&home, "not JSON\n", "", 0);
+    assert_eq!(run_tests(&home, &worker, &[]).status.code(), Some(1));
+    let output = run_tests(&home, Path::new("/nowhere"), &[]);
+    assert!(text(&output.stderr).contains("NETSERV_WORKER is /nowhere, which is no file"), "{output:?}");
+}
+
+/// Goes the whole way of somebody who starts: new, build, test, with nothing from the network.
+#[test]
+fn a_new_module_builds_offline_and_passes_its_test() {
+    let home = Home::with_key();
+    let made = home.netserv(&["module", "new", "my-monitor"]);
+    assert!(made.status.success(), "{made:?}");
+    let again = home.netserv(&["module", "new", "my-monitor"]);
+    assert!(text(&again.stderr).contains("my-monitor exists and is not overwritten"), "{again:?}");
+    let lines = std::fs::read_to_string(home.path().join("my-monitor/src/lib.rs")).unwrap();
+    let module = lines.split("#[cfg(test)]").next().unwrap().lines().count();
+    assert!(module <= 40, "{module} lines");
+
+    let built = with_rust(&home, &["module", "build", "my-monitor", "--key", ".config/netserv/key.pem"]);
+    assert!(built.status.success(), "{built:?}");
+    let inspected = inspect(&home, "my-monitor/my-monitor-0.1.0.nsm");
+    assert_eq!(inspected["module"], "example.org/my-monitor@0.1.0");
+    assert_eq!(inspected["signed_by"].as_array().unwrap().len(), 1);
+    assert!(inspected["bytes"].as_u64().unwrap() < 200_000, "{inspected}");
+
+    let worker = Path::new(env!("CARGO_BIN_EXE_netserv")).with_file_name("netserv-worker");
+    if !worker.exists() {
+        eprintln!("SKIPPED: the packet test of a new module, since {} is not built", worker.display());
+        return;
+    }
+    let tested = with_rust(&home, &["module", "test", "my-monitor"]);
+    let stdout = "ok    drops what goes to the blocked port (3 seen, 1 dropped, 0 changed or made)\n1 test passed\n";
+    assert_eq!(text(&tested.stdout), stdout, "{tested:?}");
+    std::fs::copy(home.path().join("my-monitor/tests/in.pcap"), home.path().join("my-monitor/tests/out.pcap")).unwrap();
+    let failed = home.netserv(&["module", "test", "my-monitor", "--no-build"]);
+    assert!(text(&failed.stdout).contains("packet 2 of the output differs from byte "), "{failed:?}");
+    assert_eq!(failed.status.code(), Some(7));
+    let accepted = home.netserv(&["module", "test", "my-monitor", "--no-build", "--accept"]);
+    assert!(accepted.status.success(), "{accepted:?}");
+    assert!(home.netserv(&["module", "test", "my-monitor", "--no-build"]).status.success());
+}
+
+/// Runs the program with the Rust tools of whoever runs the tests, who has another home.
+fn with_rust(home: &Home, arguments: &[&str]) -> Output {
+    let mut command = home.command(arguments);
+    let own = PathBuf::from(std::env::var_os("HOME").unwrap_or_default());
+    for (name, dir) in [("RUSTUP_HOME", ".rustup"), ("CARGO_HOME", ".cargo")] {
+        let path = std::env::var_os(name).map_or_else(|| own.join(dir), PathBuf::from);
+        if path.exists() {
+            command.env(name, path);
+        }
+    }
+    command.output().unwrap()
+}
