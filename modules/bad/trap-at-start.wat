@@ -1,0 +1,8 @@
+;; SPDX-License-Identifier: Apache-2.0
+;; Traps while it starts: refused as `trapped`.
+(module
+  (memory (export "memory") 5)
+  (func (export "netserv_abi") (result i32) (i32.const 1))
+  (func (export "netserv_area") (param i32 i32) (result i32) (i32.const 65536))
+  (func (export "netserv_start") (result i32) unreachable)
+  (func (export "netserv_process") (param i32)))

@@ -1,0 +1,201 @@
+// SPDX-License-Identifier: Apache-2.0
+//! A node for unit tests of modules: the host calls without WebAssembly, one node per thread.
+//!
+//! It has no quotas; `netserv module test` runs a module with the real ones.
+
+use std::cell::RefCell;
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use crate::{PACKET_BYTES_MAX, Packet, PacketModule, Verdict};
+
+/// What the fake node was told, and what it tells.
+#[derive(Clone, Debug, Default)]
+pub struct Node {
+    /// What the module can read.
+    pub properties: BTreeMap<String, String>,
+    /// Nanoseconds on both clocks.
+    pub now_ns: u64,
+    /// What the next random bytes are made of.
+    pub seed: u64,
+    /// Log lines with their level's number.
+    pub log: Vec<(i32, String)>,
+    /// Kv state.
+    pub kv: BTreeMap<Vec<u8>, Vec<u8>>,
+    /// Timers: when they are due, and their period.
+    pub timers: BTreeMap<u32, (u64, u64)>,
+    /// Injected packets.
+    pub injected: Vec<Vec<u8>>,
+    counters: Vec<(String, u64)>,
+}
+
+impl Node {
+    /// Returns the value of a counter; 0 if there is none.
+    pub fn counter(&self, name: &str) -> u64 {
+        self.counters.iter().find(|(known, _)| known == name).map_or(0, |(_, value)| *value)
+    }
+}
+
+thread_local! {
+    static NODE: RefCell<Node> = RefCell::default();
+}
+
+/// Puts a fresh node with these properties in the place of this thread's.
+pub fn reset(properties: &[(&str, &str)]) {
+    let properties = properties.iter().map(|(key, value)| ((*key).to_owned(), (*value).to_owned())).collect();
+    with(|node| *node = Node { properties, ..Node::default() });
+}
+
+/// Works on this thread's node.
+pub fn with<T>(work: impl FnOnce(&mut Node) -> T) -> T {
+    NODE.with_borrow_mut(work)
+}
+
+/// Has a module look at one packet. Returns its verdict, and the packet as it goes on.
+pub fn process(module: &mut impl PacketModule, packet: &[u8]) -> (Verdict, Vec<u8>) {
+    let mut slot = [0; PACKET_BYTES_MAX];
+    slot[..packet.len()].copy_from_slice(packet);
+    let now = Duration::from_nanos(with(|node| node.now_ns));
+    let mut shown = Packet::new(&mut slot, packet.len(), now, 1);
+    let verdict = module.process(&mut shown);
+    let left = match verdict {
+        Verdict::Pass => packet.to_vec(),
+        Verdict::Drop => Vec::new(),
+        Verdict::Modified => shown.bytes().to_vec(),
+    };
+    (verdict, left)
+}
+
+/// Moves the clocks on, and calls the timers that come due, in order.
+pub fn advance(module: &mut impl PacketModule, by: Duration) {
+    let until = with(|node| node.now_ns) + u64::try_from(by.as_nanos()).unwrap_or(u64::MAX / 2);
+    while let Some(id) = with(|node| next_timer(node, until)) {
+        module.timer(id);
+    }
+    with(|node| node.now_ns = until);
+}
+
+fn next_timer(node: &mut Node, until: u64) -> Option<u32> {
+    let (id, (due, period)) = node.timers.iter().map(|(id, timer)| (*id, *timer)).min_by_key(|(_, timer)| timer.0)?;
+    if due > until {
+        return None;
+    }
+    node.now_ns = due;
+    if period > 0 {
+        node.timers.insert(id, (due + period, period))
+    } else {
+        node.timers.remove(&id)
+    };
+    Some(id)
+}
+
+const NOT_FOUND: i32 = -1;
+const INVALID: i32 = -5;
+
+pub(crate) fn log(level: i32, text: &[u8]) -> i32 {
+    with(|node| node.log.push((level, String::from_utf8_lossy(text).into_owned())));
+    0
+}
+
+pub(crate) fn monotonic_ns() -> u64 {
+    with(|node| node.now_ns)
+}
+
+pub(crate) fn wall_ns() -> u64 {
+    with(|node| node.now_ns)
+}
+
+pub(crate) fn random(into: &mut [u8]) -> i32 {
+    for byte in into {
+        *byte = with(|node| {
+            node.seed = node.seed.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+            node.seed.to_be_bytes()[0]
+        });
+    }
+    0
+}
+
+pub(crate) fn property_get(key: &[u8], into: &mut [u8]) -> i32 {
+    with(|node| {
+        let value = std::str::from_utf8(key).ok().and_then(|key| node.properties.get(key));
+        value.map_or(NOT_FOUND, |value| put(value.as_bytes(), into))
+    })
+}
+
+pub(crate) fn counter_open(name: &[u8]) -> i32 {
+    let Ok(name) = std::str::from_utf8(name) else { return INVALID };
+    let number = with(|node| {
+        let known = node.counters.iter().position(|(known, _)| known == name);
+        known.unwrap_or_else(|| {
+            node.counters.push((name.to_owned(), 0));
+            node.counters.len() - 1
+        })
+    });
+    length(number)
+}
+
+pub(crate) fn counter_add(counter: u32, amount: u64) -> i32 {
+    change_counter(counter, |value| *value = value.wrapping_add(amount))
+}
+
+pub(crate) fn counter_set(counter: u32, new: u64) -> i32 {
+    change_counter(counter, |value| *value = new)
+}
+
+pub(crate) fn kv_get(key: &[u8], into: &mut [u8]) -> i32 {
+    with(|node| node.kv.get(key).map_or(NOT_FOUND, |value| put(value, into)))
+}
+
+pub(crate) fn kv_set(key: &[u8], value: &[u8]) -> i32 {
+    if key.is_empty() {
+        return INVALID;
+    }
+    with(|node| node.kv.insert(key.to_vec(), value.to_vec()));
+    0
+}
+
+pub(crate) fn kv_delete(key: &[u8]) -> i32 {
+    with(|node| node.kv.remove(key)).map_or(NOT_FOUND, |_| 0)
+}
+
+pub(crate) fn kv_next(key: &[u8], into: &mut [u8]) -> i32 {
+    with(|node| {
+        let next = node.kv.keys().find(|known| known.as_slice() > key);
+        next.map_or(NOT_FOUND, |next| put(next, into))
+    })
+}
+
+pub(crate) fn timer_set(id: u32, delay_ns: u64, period_ns: u64) -> i32 {
+    with(|node| node.timers.insert(id, (node.now_ns.saturating_add(delay_ns.max(1_000_000)), period_ns)));
+    0
+}
+
+pub(crate) fn timer_cancel(id: u32) -> i32 {
+    with(|node| node.timers.remove(&id)).map_or(NOT_FOUND, |_| 0)
+}
+
+pub(crate) fn inject(packet: &[u8]) -> i32 {
+    with(|node| node.injected.push(packet.to_vec()));
+    0
+}
+
+fn change_counter(counter: u32, change: impl FnOnce(&mut u64)) -> i32 {
+    with(|node| match node.counters.get_mut(counter as usize) {
+        Some((_, value)) => {
+            change(value);
+            0
+        }
+        None => NOT_FOUND,
+    })
+}
+
+fn put(value: &[u8], into: &mut [u8]) -> i32 {
+    if let Some(place) = into.get_mut(..value.len()) {
+        place.copy_from_slice(value);
+    }
+    length(value.len())
+}
+
+fn length(length: usize) -> i32 {
+    i32::try_from(length).unwrap_or(INVALID)
+}

@@ -1,0 +1,122 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Write packet modules for NetServ nodes in Rust.
+//!
+//! ```
+//! use netserv_sdk::{Counter, Packet, PacketModule, StartError, Verdict, netserv_module};
+//!
+//! struct CountAll {
+//!     packets: Counter,
+//! }
+//!
+//! impl PacketModule for CountAll {
+//!     fn start() -> Result<CountAll, StartError> {
+//!         Ok(CountAll { packets: Counter::open("packets")? })
+//!     }
+//!
+//!     fn process(&mut self, _: &mut Packet<'_>) -> Verdict {
+//!         self.packets.add(1);
+//!         Verdict::Pass
+//!     }
+//! }
+//!
+//! netserv_module!(CountAll);
+//! ```
+//!
+//! Build it as a `cdylib` for `wasm32-unknown-unknown`. On every other target the same code runs on a [`fake`] node, so
+//! that a module's own unit tests need nothing else.
+
+pub mod clock;
+mod counter;
+mod error;
+#[cfg(not(target_arch = "wasm32"))]
+pub mod fake;
+mod host;
+pub mod ip;
+pub mod kv;
+pub mod log;
+mod packet;
+pub mod property;
+pub mod random;
+#[doc(hidden)]
+pub mod runtime;
+mod sys;
+pub mod timer;
+
+pub use counter::Counter;
+pub use error::{Error, StartError};
+pub use packet::{Packet, Verdict};
+
+/// The packet ABI that modules are built for.
+pub const ABI: i32 = 1;
+/// Bytes that a packet may have.
+pub const PACKET_BYTES_MAX: usize = 1984;
+
+/// A packet module.
+pub trait PacketModule: Sized {
+    /// Gets ready. No packet comes before.
+    ///
+    /// # Errors
+    /// The module will not run; the reason is logged, and the node refuses the module.
+    fn start() -> Result<Self, StartError>;
+
+    /// Looks at one packet and says what becomes of it.
+    fn process(&mut self, packet: &mut Packet<'_>) -> Verdict;
+
+    /// Is called when a [`timer`] of the module is due.
+    fn timer(&mut self, _id: u32) {}
+
+    /// Is called before the module is unloaded, but not after it trapped.
+    fn stop(&mut self) {}
+}
+
+/// Sends a new IP packet. It goes out when the module comes back from the call.
+///
+/// # Errors
+/// [`Error::Invalid`] or [`Error::TooLarge`] for a length that no packet has, [`Error::Quota`] after 64 packets in one
+/// call.
+pub fn inject(packet: &[u8]) -> Result<(), Error> {
+    host::inject(packet)
+}
+
+/// Makes a type that is a [`PacketModule`] the module of its crate.
+#[macro_export]
+macro_rules! netserv_module {
+    ($module:ty) => {
+        #[cfg(target_arch = "wasm32")]
+        const _: () = {
+            use $crate::runtime::Runtime;
+
+            static RUNTIME: Runtime<$module> = Runtime::new();
+
+            #[unsafe(no_mangle)]
+            extern "C" fn netserv_abi() -> i32 {
+                $crate::ABI
+            }
+
+            #[unsafe(no_mangle)]
+            extern "C" fn netserv_area(slots: u32, slot_bytes: u32) -> u32 {
+                RUNTIME.area(slots, slot_bytes)
+            }
+
+            #[unsafe(no_mangle)]
+            extern "C" fn netserv_start() -> i32 {
+                RUNTIME.start()
+            }
+
+            #[unsafe(no_mangle)]
+            extern "C" fn netserv_process(count: u32) {
+                RUNTIME.process(count);
+            }
+
+            #[unsafe(no_mangle)]
+            extern "C" fn netserv_timer(id: u32) {
+                RUNTIME.timer(id);
+            }
+
+            #[unsafe(no_mangle)]
+            extern "C" fn netserv_stop() {
+                RUNTIME.stop();
+            }
+        };
+    };
+}

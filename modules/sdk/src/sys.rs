@@ -1,0 +1,103 @@
+// SPDX-License-Identifier: Apache-2.0
+//! The SDK's only unsafe code: host calls by pointer and length, and the packet area.
+#![allow(unsafe_code, reason = "the packet ABI passes addresses")]
+
+/// The module, once it started: WebAssembly has one thread, and the node never calls into a call.
+#[cfg(target_arch = "wasm32")]
+pub(crate) struct OneThread<T>(pub(crate) T);
+
+#[cfg(target_arch = "wasm32")]
+// SAFETY: a module has one thread.
+unsafe impl<T> Sync for OneThread<T> {}
+
+#[cfg(target_arch = "wasm32")]
+pub(crate) use self::wasm::*;
+
+#[cfg(target_arch = "wasm32")]
+mod wasm {
+    use std::alloc::{Layout, alloc_zeroed};
+
+    mod raw {
+        #[link(wasm_import_module = "netserv")]
+        unsafe extern "C" {
+            pub(super) fn log(level: i32, text: *const u8, length: usize) -> i32;
+            pub(crate) safe fn monotonic_ns() -> u64;
+            pub(crate) safe fn wall_ns() -> u64;
+            pub(super) fn random(into: *mut u8, length: usize) -> i32;
+            pub(super) fn property_get(key: *const u8, key_length: usize, out: *mut u8, out_length: usize) -> i32;
+            pub(super) fn counter_open(name: *const u8, length: usize) -> i32;
+            pub(crate) safe fn counter_add(counter: u32, amount: u64) -> i32;
+            pub(crate) safe fn counter_set(counter: u32, value: u64) -> i32;
+            pub(super) fn kv_get(key: *const u8, key_length: usize, out: *mut u8, out_length: usize) -> i32;
+            pub(super) fn kv_set(key: *const u8, key_length: usize, value: *const u8, value_length: usize) -> i32;
+            pub(super) fn kv_delete(key: *const u8, key_length: usize) -> i32;
+            pub(super) fn kv_next(key: *const u8, key_length: usize, out: *mut u8, out_length: usize) -> i32;
+            pub(crate) safe fn timer_set(id: u32, delay_ns: u64, period_ns: u64) -> i32;
+            pub(crate) safe fn timer_cancel(id: u32) -> i32;
+            pub(super) fn inject(packet: *const u8, length: usize) -> i32;
+        }
+    }
+
+    pub(crate) use raw::{counter_add, counter_set, monotonic_ns, timer_cancel, timer_set, wall_ns};
+
+    pub(crate) fn log(level: i32, text: &[u8]) -> i32 {
+        // SAFETY: the node reads `text` and nothing else.
+        unsafe { raw::log(level, text.as_ptr(), text.len()) }
+    }
+
+    pub(crate) fn random(into: &mut [u8]) -> i32 {
+        // SAFETY: the node writes `into` and nothing else.
+        unsafe { raw::random(into.as_mut_ptr(), into.len()) }
+    }
+
+    pub(crate) fn property_get(key: &[u8], into: &mut [u8]) -> i32 {
+        // SAFETY: the node reads `key`, writes `into` and nothing else.
+        unsafe { raw::property_get(key.as_ptr(), key.len(), into.as_mut_ptr(), into.len()) }
+    }
+
+    pub(crate) fn counter_open(name: &[u8]) -> i32 {
+        // SAFETY: the node reads `name` and nothing else.
+        unsafe { raw::counter_open(name.as_ptr(), name.len()) }
+    }
+
+    pub(crate) fn kv_get(key: &[u8], into: &mut [u8]) -> i32 {
+        // SAFETY: the node reads `key`, writes `into` and nothing else.
+        unsafe { raw::kv_get(key.as_ptr(), key.len(), into.as_mut_ptr(), into.len()) }
+    }
+
+    pub(crate) fn kv_set(key: &[u8], value: &[u8]) -> i32 {
+        // SAFETY: the node reads `key` and `value` and nothing else.
+        unsafe { raw::kv_set(key.as_ptr(), key.len(), value.as_ptr(), value.len()) }
+    }
+
+    pub(crate) fn kv_delete(key: &[u8]) -> i32 {
+        // SAFETY: the node reads `key` and nothing else.
+        unsafe { raw::kv_delete(key.as_ptr(), key.len()) }
+    }
+
+    pub(crate) fn kv_next(key: &[u8], into: &mut [u8]) -> i32 {
+        // SAFETY: the node reads `key`, writes `into` and nothing else.
+        unsafe { raw::kv_next(key.as_ptr(), key.len(), into.as_mut_ptr(), into.len()) }
+    }
+
+    pub(crate) fn inject(packet: &[u8]) -> i32 {
+        // SAFETY: the node reads `packet` and nothing else.
+        unsafe { raw::inject(packet.as_ptr(), packet.len()) }
+    }
+
+    /// Returns the address of `bytes` zeroed bytes for the rest of the module's life; 0 if there are none.
+    pub(crate) fn allocate_area(bytes: usize, alignment: usize) -> usize {
+        match Layout::from_size_align(bytes, alignment) {
+            // SAFETY: the layout is not empty, because the descriptor table is not.
+            Ok(layout) if bytes > 0 => unsafe { alloc_zeroed(layout) as usize },
+            Ok(_) | Err(_) => 0,
+        }
+    }
+
+    /// Returns memory of the packet area.
+    pub(crate) fn area_bytes(address: usize, length: usize) -> &'static mut [u8] {
+        // SAFETY: the node gives addresses inside the area that the module set aside, uses it only between calls, and
+        // the runtime holds one such slice of descriptors and one of a packet at a time, which do not overlap.
+        unsafe { std::slice::from_raw_parts_mut(address as *mut u8, length) }
+    }
+}
