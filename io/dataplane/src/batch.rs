@@ -80,6 +80,13 @@ impl Batch {
         true
     }
 
+    /// Takes packets out by name.
+    pub(crate) fn remove(&mut self, ids: &[PacketId]) {
+        if !ids.is_empty() {
+            self.entries.retain(|entry| !ids.contains(&entry.id));
+        }
+    }
+
     /// Returns the memory of all slots, to receive into.
     pub(crate) fn storage_mut(&mut self) -> &mut [u8] {
         &mut self.storage

@@ -17,3 +17,13 @@ pub const WINDOW_PACKETS_MAX: usize = 65_536;
 pub const QUEUE_NUMBERS_TRIED: u16 = 64;
 /// Packets that wait to be sent by a raw socket until the next flush; more are counted as failed.
 pub const INJECTED_WAITING_MAX: usize = 1024;
+/// Signaling messages that the interceptor holds; the oldest goes on when one more comes.
+pub const INTERCEPTED_WAITING_MAX: usize = 512;
+/// Packets that the trace wrapper remembers at most.
+pub const TRACE_PACKETS_MAX: usize = 65_536;
+/// Bytes of each packet that the trace wrapper remembers.
+pub const TRACE_BYTES_MAX: usize = 128;
+/// Verdicts that the fault wrapper delays at the same time; further ones are not delayed.
+pub const DELAYED_MAX: usize = 4096;
+/// Packets that the pcap wrapper keeps until their verdict; further ones are written down without one.
+pub const PCAP_WAITING_MAX: usize = 4096;

@@ -8,7 +8,7 @@ use std::net::{SocketAddr, TcpListener, TcpStream, UdpSocket};
 use std::time::{Duration, Instant};
 
 use common::{Chain, address, receive};
-use netserv_dataplane::nfqueue::{self, Nfqueue};
+use netserv_dataplane::nfqueue::Nfqueue;
 use netserv_dataplane::{Batch, Change, Driver, DriverConfig, DriverError, DriverKind, Final, choose};
 use netserv_model::Filter;
 use netserv_model::command::FilterId;
@@ -272,13 +272,13 @@ fn leftovers_of_a_killed_instance_are_found() {
     let other = open("other", &["udp port 1"]);
     let others = rules_of(&chain, 0);
     std::mem::forget(open("killed", &["udp port 5060"]));
-    assert_eq!(nfqueue::cleanup_leftovers("killed").unwrap(), 2, "one chain in each version of IP");
+    assert_eq!(netserv_dataplane::cleanup_leftovers("killed").unwrap(), 2, "one chain in each version of IP");
     assert_eq!(rules_of(&chain, 0), others);
     std::mem::forget(open("killed", &["udp port 5060"]));
     drop(open("killed", &[]));
     drop(other);
     assert_eq!(rules_of(&chain, 0), empty);
-    assert_eq!(nfqueue::cleanup_leftovers("killed").unwrap(), 0);
+    assert_eq!(netserv_dataplane::cleanup_leftovers("killed").unwrap(), 0);
 }
 
 #[test]

@@ -12,15 +12,15 @@
 
 mod message;
 pub(crate) mod queue;
-pub(crate) mod window;
+mod window;
 
 use std::os::fd::{AsFd, BorrowedFd};
 use std::sync::Arc;
 use std::time::Duration;
 
-use message::Decision;
+pub(crate) use message::Decision;
 use queue::{Queue, QueueConfig};
-use window::Outcome;
+pub(crate) use window::Outcome;
 
 use crate::inject::Injector;
 use crate::rules::{self, Rules};
@@ -157,12 +157,4 @@ pub fn probe() -> Result<(), DriverError> {
     let config = QueueConfig { first_number: 0xff00, packets: 1, receive_buffer_bytes: 4096, fail_open: true };
     drop(Queue::open(config)?);
     rules::probe()
-}
-
-/// Removes the rules that an instance left when it was killed; returns how many chains there were.
-///
-/// # Errors
-/// If the packet filter does not let go of them. A machine without `iptables` has no leftovers.
-pub fn cleanup_leftovers(instance: &str) -> Result<usize, DriverError> {
-    rules::remove_leftovers(instance)
 }

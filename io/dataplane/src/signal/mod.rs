@@ -1,0 +1,13 @@
+// SPDX-License-Identifier: Apache-2.0
+//! The way of signaling messages in and out of the node: [`Interceptor`] takes GIST queries for others out of the
+//! forwarding path, [`SignalSocket`] sends and receives datagrams of the node itself, [`Routes`] knows the node's
+//! addresses and which of them the kernel would send from.
+
+mod control;
+mod interceptor;
+mod routes;
+mod socket;
+
+pub use interceptor::{Intercepted, Interceptor, InterceptorCounters};
+pub use routes::{LocalAddress, LocalAddresses, RouteMonitor, Routes};
+pub use socket::{Received, SignalConfig, SignalSocket, UnreachableKind};

@@ -1,0 +1,268 @@
+// SPDX-License-Identifier: Apache-2.0
+//! The node's addresses, and which one the kernel would send from.
+
+use std::io;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::sync::{Mutex, PoisonError};
+
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::io::Errno;
+use rustix::net::netlink::SocketAddrNetlink;
+use rustix::net::{AddressFamily, RecvFlags, SendFlags, SocketFlags, SocketType};
+
+use crate::netlink::{self, FLAG_DUMP, FLAG_REQUEST, Message};
+use crate::{DriverError, InterfaceId};
+
+/// One of the node's addresses.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct LocalAddress {
+    /// The interface that has it.
+    pub interface: InterfaceId,
+    /// The address.
+    pub address: IpAddr,
+    /// Bits of the network that it is in.
+    pub prefix_length: u8,
+}
+
+/// The node's addresses at one time.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct LocalAddresses {
+    addresses: Vec<LocalAddress>,
+}
+
+impl LocalAddresses {
+    /// Returns all addresses, sorted by interface.
+    pub fn all(&self) -> &[LocalAddress] {
+        &self.addresses
+    }
+
+    /// Returns whether a packet to this address is for the node itself.
+    pub fn is_local(&self, address: IpAddr) -> bool {
+        address.is_loopback() || self.addresses.iter().any(|local| local.address == address)
+    }
+
+    /// Returns the first address of an interface in one version of IP; a link-local one only if it has no other.
+    pub fn on(&self, interface: InterfaceId, v6: bool) -> Option<IpAddr> {
+        let mut found = self.addresses.iter().filter(|local| local.interface == interface);
+        let mut any = found.clone().filter(|local| local.address.is_ipv6() == v6);
+        let wide = found.find(|local| local.address.is_ipv6() == v6 && !is_link_local(local.address));
+        wide.or_else(|| any.next()).map(|local| local.address)
+    }
+}
+
+/// Asks the kernel about routes and addresses.
+#[derive(Debug)]
+pub struct Routes {
+    socket: Mutex<OwnedFd>,
+}
+
+impl Routes {
+    /// Opens the way to ask.
+    ///
+    /// # Errors
+    /// If the kernel gives no socket.
+    pub fn open() -> Result<Routes, DriverError> {
+        Ok(Routes { socket: Mutex::new(open(0)?) })
+    }
+
+    /// Returns the address that packets to `destination` would be sent from, and the interface that they would leave
+    /// by; `None` if there is no way to it.
+    ///
+    /// # Errors
+    /// If the kernel does not answer.
+    pub fn source_for(&self, destination: IpAddr) -> Result<Option<(IpAddr, InterfaceId)>, DriverError> {
+        let (family, octets) = match destination {
+            IpAddr::V4(v4) => (FAMILY_V4, v4.octets().to_vec()),
+            IpAddr::V6(v6) => (FAMILY_V6, v6.octets().to_vec()),
+        };
+        let prefix_length = u8::try_from(octets.len() * 8).expect("an address has at most 128 bits");
+        let header = [family, prefix_length, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0];
+        let mut request = Vec::new();
+        netlink::append(&mut request, GET_ROUTE, FLAG_REQUEST, SEQUENCE, &header, &[(ROUTE_DESTINATION, &octets)]);
+        let mut found = None;
+        match self.ask(&request, |message| found = found.or_else(|| parse_route(message))) {
+            Ok(()) => Ok(found),
+            Err(error) if NO_ROUTE.iter().any(|number| error.raw_os_error() == Some(*number)) => Ok(None),
+            Err(error) => Err(DriverError::system("asking for a route", error)),
+        }
+    }
+
+    /// Returns the node's addresses.
+    ///
+    /// # Errors
+    /// If the kernel does not answer.
+    pub fn addresses(&self) -> Result<LocalAddresses, DriverError> {
+        let mut request = Vec::new();
+        netlink::append(&mut request, GET_ADDRESS, FLAG_REQUEST | FLAG_DUMP, SEQUENCE, &[0; ADDRESS_HEADER_BYTES], &[]);
+        let mut addresses = Vec::new();
+        self.ask(&request, |message| addresses.extend(parse_address(message)))
+            .map_err(|error| DriverError::system("asking for the node's addresses", error))?;
+        addresses.sort_unstable_by_key(|local: &LocalAddress| local.interface);
+        Ok(LocalAddresses { addresses })
+    }
+
+    /// Sends a request and hands over each message of the answer.
+    fn ask(&self, request: &[u8], mut each: impl FnMut(Message<'_>)) -> io::Result<()> {
+        let socket = self.socket.lock().unwrap_or_else(PoisonError::into_inner);
+        drain(&socket);
+        rustix::net::send(&*socket, request, SendFlags::empty())?;
+        let whole_table = request[6..8] == (FLAG_REQUEST | FLAG_DUMP).to_ne_bytes();
+        let mut buffer = vec![0; ANSWER_BYTES];
+        loop {
+            match rustix::net::recv(&*socket, &mut buffer, RecvFlags::empty()) {
+                Ok((length, _)) => {
+                    for message in netlink::messages(&buffer[..length]) {
+                        match message.kind {
+                            netlink::TYPE_DONE => return Ok(()),
+                            netlink::TYPE_ERROR => {
+                                let error = netlink::error_number(message.body).unwrap_or(libc::EIO);
+                                return if error == 0 { Ok(()) } else { Err(io::Error::from_raw_os_error(error)) };
+                            }
+                            _ => each(message),
+                        }
+                    }
+                    if !whole_table {
+                        return Ok(());
+                    }
+                }
+                Err(Errno::INTR) => {}
+                Err(Errno::AGAIN) => wait(&socket)?,
+                Err(error) => return Err(error.into()),
+            }
+        }
+    }
+}
+
+/// Tells when the node's links, addresses or routes have changed.
+#[derive(Debug)]
+pub struct RouteMonitor {
+    socket: OwnedFd,
+}
+
+impl RouteMonitor {
+    /// Starts to listen.
+    ///
+    /// # Errors
+    /// If the kernel gives no socket.
+    pub fn open() -> Result<RouteMonitor, DriverError> {
+        Ok(RouteMonitor { socket: open(GROUPS)? })
+    }
+
+    /// Returns whether anything has changed since the last call. Changes that the kernel could not tell us about for
+    /// lack of room count as one, too.
+    pub fn changed(&self) -> bool {
+        drain(&self.socket)
+    }
+}
+
+impl AsFd for RouteMonitor {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.socket.as_fd()
+    }
+}
+
+const FAMILY_V4: u8 = 2;
+const FAMILY_V6: u8 = 10;
+
+const NEW_ADDRESS: u16 = 20;
+const GET_ADDRESS: u16 = 22;
+const ADDRESS_HEADER_BYTES: usize = 8;
+const ADDRESS_ADDRESS: u16 = 1;
+const ADDRESS_LOCAL: u16 = 2;
+
+const NEW_ROUTE: u16 = 24;
+const GET_ROUTE: u16 = 26;
+const ROUTE_HEADER_BYTES: usize = 12;
+const ROUTE_DESTINATION: u16 = 1;
+const ROUTE_INTERFACE_OUT: u16 = 4;
+const ROUTE_SOURCE: u16 = 7;
+
+/// Links, and the addresses and routes of both versions (`RTMGRP_*`).
+const GROUPS: u32 = 0x1 | 0x10 | 0x40 | 0x100 | 0x400;
+const NO_ROUTE: [i32; 5] = [libc::ENETUNREACH, libc::EHOSTUNREACH, libc::EINVAL, libc::EACCES, libc::ESRCH];
+const SEQUENCE: u32 = 1;
+/// More than the kernel puts into one part of an answer.
+const ANSWER_BYTES: usize = 64 * 1024;
+const ANSWER_TIME_MAX: Timespec = Timespec { tv_sec: 2, tv_nsec: 0 };
+
+fn open(groups: u32) -> Result<OwnedFd, DriverError> {
+    let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
+    // No protocol number means `NETLINK_ROUTE`, which is 0.
+    let socket = rustix::net::socket_with(AddressFamily::NETLINK, SocketType::RAW, flags, None);
+    let socket = socket.and_then(|socket| {
+        rustix::net::bind(&socket, &SocketAddrNetlink::new(0, groups))?;
+        Ok(socket)
+    });
+    socket.map_err(|error| DriverError::system("opening a routing socket", error))
+}
+
+/// Throws away what waits in a socket; returns whether there was anything.
+fn drain(socket: &OwnedFd) -> bool {
+    let mut any = false;
+    loop {
+        match rustix::net::recv(socket, &mut [0; 16], RecvFlags::TRUNC) {
+            Ok(_) | Err(Errno::NOBUFS) => any = true,
+            Err(Errno::INTR) => {}
+            Err(_) => return any,
+        }
+    }
+}
+
+fn wait(socket: &OwnedFd) -> io::Result<()> {
+    match poll(&mut [PollFd::new(socket, PollFlags::IN)], Some(&ANSWER_TIME_MAX)) {
+        Ok(0) => Err(io::ErrorKind::TimedOut.into()),
+        Ok(_) | Err(Errno::INTR) => Ok(()),
+        Err(error) => Err(error.into()),
+    }
+}
+
+fn parse_route(message: Message<'_>) -> Option<(IpAddr, InterfaceId)> {
+    let (mut source, mut interface) = (None, None);
+    if message.kind == NEW_ROUTE {
+        for (kind, content) in netlink::attributes(message.body.get(ROUTE_HEADER_BYTES..)?) {
+            match kind {
+                ROUTE_SOURCE => source = parse_ip(content),
+                ROUTE_INTERFACE_OUT => {
+                    interface = content.first_chunk().map(|bytes| InterfaceId(u32::from_ne_bytes(*bytes)));
+                }
+                _ => {}
+            }
+        }
+    }
+    source.zip(interface)
+}
+
+fn parse_address(message: Message<'_>) -> Option<LocalAddress> {
+    if message.kind != NEW_ADDRESS {
+        return None;
+    }
+    let (header, attributes) = message.body.split_first_chunk::<ADDRESS_HEADER_BYTES>()?;
+    let [_family, prefix_length, _flags, _scope, interface @ ..] = *header;
+    let (mut address, mut local) = (None, None);
+    for (kind, content) in netlink::attributes(attributes) {
+        match kind {
+            ADDRESS_ADDRESS => address = parse_ip(content),
+            // On a point-to-point link the other is the far end's.
+            ADDRESS_LOCAL => local = parse_ip(content),
+            _ => {}
+        }
+    }
+    let interface = InterfaceId(u32::from_ne_bytes(interface));
+    Some(LocalAddress { interface, address: local.or(address)?, prefix_length })
+}
+
+fn parse_ip(content: &[u8]) -> Option<IpAddr> {
+    match content.len() {
+        4 => content.first_chunk().map(|octets: &[u8; 4]| Ipv4Addr::from(*octets).into()),
+        16 => content.first_chunk().map(|octets: &[u8; 16]| Ipv6Addr::from(*octets).into()),
+        _ => None,
+    }
+}
+
+fn is_link_local(address: IpAddr) -> bool {
+    match address {
+        IpAddr::V4(v4) => v4.is_link_local(),
+        IpAddr::V6(v6) => v6.is_unicast_link_local(),
+    }
+}
