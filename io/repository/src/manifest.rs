@@ -45,6 +45,6 @@ pub fn schema() -> String {
     text
 }
 
-fn bad(detail: String) -> Refusal {
+fn bad(detail: impl std::fmt::Display) -> Refusal {
     Refusal::new(RefusalKind::BadManifest, format!("netserv.toml: {detail}"))
 }

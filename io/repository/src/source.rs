@@ -231,11 +231,10 @@ fn percent_decode(text: &str) -> Option<String> {
 }
 
 fn explain(error: &ureq::Error, limits: &FetchLimits) -> Refusal {
-    match error {
-        ureq::Error::Timeout(_) => too_slow(limits),
-        ureq::Error::BadUri(detail) => bad_url(detail),
-        other => failed(other.to_string()),
+    if matches!(error, ureq::Error::Timeout(_)) {
+        return too_slow(limits);
     }
+    failed(error.to_string())
 }
 
 fn fits(bytes: &[u8], limits: &FetchLimits) -> bool {

@@ -357,3 +357,95 @@ mod fault {
         Ok(())
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use ed25519_dalek::SigningKey;
+
+    use super::*;
+    use crate::package;
+
+    const MANIFEST: &str = "manifest = 1\nname = \"example.org/m\"\nversion = \"1.0.0\"\npacket = { abi = 1 }\n";
+
+    /// Makes the n-th step of storing, evicting and repairing fail, for every n: the refusal names the node, nothing
+    /// half done is taken for a package, and the next attempt works.
+    #[test]
+    fn a_store_survives_a_failure_at_every_step() {
+        for scenario in [fresh, evicting, repairing, signing_again] {
+            let mut failures = 0;
+            for n in 1.. {
+                let dir = tempfile::tempdir().unwrap();
+                let (first, second) = (package(1, "1.0.0"), package(1, "1.0.1"));
+                fs::write(dir.path().join("first"), first.to_bytes()).unwrap();
+                fs::write(dir.path().join("second"), second.to_bytes()).unwrap();
+                let wanted = scenario(dir.path(), &first, &second);
+                let repository = open(dir.path());
+                fault::FAIL_AT.set(n);
+                let result = get(&repository, dir.path(), &wanted);
+                let reached = fault::FAIL_AT.replace(0) == 0;
+                if let Err(refusal) = &result {
+                    assert_eq!(refusal.kind, RefusalKind::NodeFailed, "{}", refusal.detail);
+                    failures += 1;
+                }
+                drop(result);
+                let again = get(&repository, dir.path(), &wanted).unwrap();
+                assert_eq!(fs::read(&again.wasm_path).unwrap(), wanted.wasm().unwrap());
+                let reopened = open(dir.path());
+                assert_eq!(fs::read_dir(dir.path().join("store/tmp")).unwrap().count(), 0);
+                assert!(get(&reopened, dir.path(), &wanted).unwrap().cached);
+                if !reached {
+                    break;
+                }
+            }
+            assert!(failures > 1, "no step failed");
+        }
+    }
+
+    fn fresh(_: &Path, first: &Package, _: &Package) -> Package {
+        first.clone()
+    }
+
+    fn evicting(dir: &Path, first: &Package, second: &Package) -> Package {
+        get(&open(dir), dir, first).unwrap();
+        second.clone()
+    }
+
+    fn repairing(dir: &Path, first: &Package, _: &Package) -> Package {
+        let stored = get(&open(dir), dir, first).unwrap();
+        fs::write(&stored.wasm_path, b"broken").unwrap();
+        first.clone()
+    }
+
+    fn signing_again(dir: &Path, first: &Package, _: &Package) -> Package {
+        let other = package(2, "1.0.0");
+        fs::write(dir.join("first"), other.to_bytes()).unwrap();
+        let digest = first.digest();
+        let url = format!("file://{}", dir.join("first").display());
+        open(dir).fetch(&url, digest, &[public(2)], &FetchLimits::default()).unwrap();
+        fs::write(dir.join("first"), first.to_bytes()).unwrap();
+        first.clone()
+    }
+
+    fn package(key: u8, version: &str) -> Package {
+        let manifest = MANIFEST.replace("1.0.0", version);
+        let mut package = package::build(&manifest, &[b"\0asm".as_slice(), &[0; 10_000]].concat()).unwrap();
+        package::sign(&mut package, &SigningKey::from_bytes(&[key; 32])).unwrap();
+        package
+    }
+
+    fn public(key: u8) -> PublicKey {
+        PublicKey(SigningKey::from_bytes(&[key; 32]).verifying_key().to_bytes())
+    }
+
+    /// Opens a store with room for one package.
+    fn open(dir: &Path) -> Repository {
+        let sources = Sources { file_roots: vec![dir.to_owned()], ..Sources::default() };
+        Repository::open(&dir.join("store"), Config { sources, store_bytes_max: 40_000 }).unwrap()
+    }
+
+    fn get(repository: &Repository, dir: &Path, package: &Package) -> Result<Stored, Refusal> {
+        let name = if package.manifest().version.patch == 0 { "first" } else { "second" };
+        let url = format!("file://{}", dir.join(name).display());
+        repository.fetch(&url, package.digest(), &[public(1)], &FetchLimits::default())
+    }
+}

@@ -1,0 +1,296 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Packages: what is built can be read, and nothing else can.
+#![allow(clippy::unwrap_used, reason = "these are tests")]
+
+mod common;
+
+use common::tar_file::{Entry, Tar};
+use common::{MANIFEST, WASM, key, public, signed};
+use netserv_model::RefusalKind;
+use netserv_model::limits::{BLOB_BYTES_MAX, FILTERS_PER_MODULE_MAX, PACKAGE_BYTES_MAX, PACKAGE_ENTRIES_MAX};
+use netserv_model::limits::{PROPERTIES_PER_MODULE_MAX, PROPERTY_BYTES_MAX};
+use netserv_repository::limits::{FRAME_BYTES_MAX, JSON_BYTES_MAX, LAYERS_MAX, MANIFEST_BYTES_MAX, SIGNATURES_MAX};
+use netserv_repository::package;
+use tar::EntryType;
+
+#[test]
+fn what_was_built_can_be_read() {
+    let built = signed(MANIFEST, WASM, &[1, 2]);
+    let read = package::read(&built.to_bytes()).unwrap();
+    assert_eq!(read.digest(), built.digest());
+    assert_eq!(read.manifest(), built.manifest());
+    assert_eq!(read.manifest_text(), MANIFEST);
+    assert_eq!(read.wasm(), Some(WASM));
+    assert_eq!(read.signatures().len(), 2);
+    assert_eq!(read.to_bytes(), built.to_bytes());
+    let summary = read.summary();
+    assert_eq!(summary.module.to_string(), "example.org/net-monitor@1.2.0");
+    assert_eq!(summary.flavours, [("application/wasm".to_owned(), u64::try_from(WASM.len()).unwrap())]);
+    assert_eq!((summary.signed_by.len(), summary.bad_signatures), (2, 0));
+}
+
+/// The digest below is part of the format: if it changes, every published module has another digest.
+#[test]
+fn the_same_input_gives_the_same_bytes_everywhere() {
+    let package = signed(MANIFEST, WASM, &[1]);
+    assert_eq!(package.to_bytes(), signed(MANIFEST, WASM, &[1]).to_bytes());
+    assert_eq!(signed(MANIFEST, WASM, &[1, 2]).to_bytes(), signed(MANIFEST, WASM, &[2, 1, 1]).to_bytes());
+    assert_eq!(package.digest().to_string(), "sha256:15fbd981bd1a8a05a328331f9f0dbf9d5b75e35460cb595d50bcd474705ea493");
+}
+
+#[test]
+fn the_digest_covers_manifest_and_code_but_not_signatures() {
+    let digest = signed(MANIFEST, WASM, &[]).digest();
+    assert_eq!(signed(MANIFEST, WASM, &[1]).digest(), digest);
+    assert_ne!(signed(&MANIFEST.replace("1.2.0", "1.2.1"), WASM, &[]).digest(), digest);
+    assert_ne!(signed(MANIFEST, b"\0asm\x01\0\0\0\0", &[]).digest(), digest);
+}
+
+#[test]
+fn only_a_signature_by_a_wanted_key_counts() {
+    let package = signed(MANIFEST, WASM, &[1]);
+    assert_eq!(package::verify(&package, &[public(2), public(1)]), Ok(public(1)));
+    for keys in [vec![], vec![public(2)]] {
+        assert_eq!(package::verify(&package, &keys).unwrap_err().kind, RefusalKind::ModuleUnsigned);
+    }
+    let unsigned = signed(MANIFEST, WASM, &[]);
+    assert_eq!(package::verify(&unsigned, &[public(1)]).unwrap_err().kind, RefusalKind::ModuleUnsigned);
+}
+
+/// A signature of another package, put into this one with the right subject, fits its key but not the digest.
+#[test]
+fn a_signature_of_another_package_does_not_count() {
+    let other = signed(&MANIFEST.replace("1.2.0", "6.6.6"), WASM, &[1]);
+    let stolen = other.signatures().first().unwrap();
+    let mut layout = Tar::of(&signed(MANIFEST, WASM, &[1]));
+    let own = signed(MANIFEST, WASM, &[1]).signatures().first().unwrap().signature.to_string();
+    layout.rewrite_everywhere(&own, &stolen.signature.to_string());
+    let package = package::read(&layout.to_bytes()).unwrap();
+    assert_eq!(package.signatures().first(), Some(stolen));
+    assert_eq!(package::verify(&package, &[public(1)]).unwrap_err().kind, RefusalKind::ModuleUnsigned);
+    assert_eq!(package.summary().bad_signatures, 1);
+}
+
+#[test]
+fn the_signed_text_names_its_purpose() {
+    let package = signed(MANIFEST, WASM, &[]);
+    let expected = format!("netserv module signature v1\n{}\n", package.digest());
+    assert_eq!(package::signed_text(package.digest()), expected);
+}
+
+#[test]
+fn manifests_are_read_strictly() {
+    for (text, expected) in [
+        (format!("{MANIFEST}\nsurprise = 1\n"), "line 11: unknown field `surprise`"),
+        (MANIFEST.replace("manifest = 1", "manifest = 2"), "understood is 1"),
+        (MANIFEST.replace("abi = 1", "abi = 1\nsurprise = 2"), "unknown field `surprise`"),
+        (MANIFEST.replace("udp dst", "udp to"), "`to` is not understood"),
+        (MANIFEST.replace("name", "nam"), "unknown field `nam`"),
+        ("manifest = ".to_owned(), "netserv.toml: line 1"),
+        ("manifest = 1".to_owned(), "missing field"),
+        (format!("{MANIFEST}\n#{}", "x".repeat(MANIFEST_BYTES_MAX)), "at most 65536"),
+        (filters(FILTERS_PER_MODULE_MAX + 1), "17 filters, at most 16"),
+        (properties(PROPERTIES_PER_MODULE_MAX + 1), "65 properties, at most 64"),
+        (format!("{MANIFEST}\n[properties]\nkey = \"{}\"", "x".repeat(PROPERTY_BYTES_MAX)), "property `key` is longer"),
+    ] {
+        let refusal = package::build(&text, WASM).unwrap_err();
+        assert_eq!(refusal.kind, RefusalKind::BadManifest, "{expected}");
+        assert!(refusal.detail.contains(expected), "{} has no {expected}", refusal.detail);
+    }
+    assert!(package::build(&filters(FILTERS_PER_MODULE_MAX), WASM).is_ok());
+    assert!(package::build(&properties(PROPERTIES_PER_MODULE_MAX), WASM).is_ok());
+}
+
+#[test]
+fn only_code_can_be_built_and_only_so_much() {
+    assert_eq!(build_error(b"(module)"), RefusalKind::BadCode);
+    assert_eq!(build_error(b""), RefusalKind::BadCode);
+    let room = usize::try_from(PACKAGE_BYTES_MAX - FRAME_BYTES_MAX).unwrap() - MANIFEST.len();
+    let code = |bytes: usize| [WASM, &vec![0; bytes - WASM.len()]].concat();
+    assert_eq!(build_error(&code(room + 1)), RefusalKind::PackageTooLarge);
+    let mut largest = package::build(MANIFEST, &code(room)).unwrap();
+    (0..SIGNATURES_MAX).for_each(|n| package::sign(&mut largest, &key(u8::try_from(n).unwrap())).unwrap());
+    assert!(package::read(&largest.to_bytes()).is_ok());
+}
+
+#[test]
+fn signatures_are_bounded() {
+    let mut package = signed(MANIFEST, WASM, &[]);
+    for n in 0..SIGNATURES_MAX {
+        package::sign(&mut package, &key(u8::try_from(n).unwrap())).unwrap();
+    }
+    assert_eq!(package::sign(&mut package, &key(200)).unwrap_err().kind, RefusalKind::QuotaExceeded);
+    assert!(package::sign(&mut package, &key(0)).is_ok(), "a repeated signature is none more");
+    let mut layout = Tar::of(&package);
+    let list = "org.netserv.signatures\":\"";
+    layout.rewrite_everywhere(list, &format!("{list}sha256:{},", "0".repeat(64)));
+    check(&layout.to_bytes(), RefusalKind::BadPackage, "more than 16 signatures");
+}
+
+#[test]
+fn an_unfinished_file_is_refused_wherever_it_ends() {
+    let bytes = signed(MANIFEST, WASM, &[1]).to_bytes();
+    let content = bytes.len() - 1024;
+    for end in (0..content).step_by(64) {
+        let refusal = package::read(&bytes[..end]).unwrap_err();
+        assert_eq!(refusal.kind, RefusalKind::BadPackage, "{end} of {content}: {}", refusal.detail);
+    }
+}
+
+#[test]
+fn a_changed_byte_is_found_wherever_it_is() {
+    let bytes = signed(MANIFEST, WASM, &[]).to_bytes();
+    let digest = package::read(&bytes).unwrap().digest();
+    for at in 0..bytes.len() - 1024 {
+        let mut changed = bytes.clone();
+        changed[at] ^= 0x20;
+        // Some bytes of a tar file mean nothing (padding), or make another package of it; never the same with other content.
+        if let Ok(package) = package::read(&changed) {
+            let same = package.wasm() == Some(WASM) && package.manifest_text() == MANIFEST;
+            assert!(same || package.digest() != digest, "byte {at}");
+        }
+    }
+}
+
+#[test]
+fn other_entries_are_refused() {
+    let file = |name: &str| Entry { name: name.into(), kind: EntryType::Regular, content: b"x".to_vec(), size: None };
+    let of_kind = |kind: EntryType| Entry { kind, content: Vec::new(), ..file("oci-layout") };
+    for (entry, expected) in [
+        (file("../oci-layout"), "does not belong"),
+        (file("/etc/passwd"), "does not belong"),
+        (file("blobs/sha256/../../x"), "does not belong"),
+        (file("blobs/sha256/ABCD"), "does not belong"),
+        (file(&format!("blobs/sha256/{}", "A".repeat(64))), "does not belong"),
+        (file("readme.txt"), "does not belong"),
+        (file("index.json"), "there twice"),
+        (file("oci-layout"), "there twice"),
+        (file(&format!("blobs/sha256/{}", "0".repeat(64))), "another content"),
+        (of_kind(EntryType::Symlink), "neither file nor folder"),
+        (of_kind(EntryType::Link), "neither file nor folder"),
+        (of_kind(EntryType::GNUSparse), "neither file nor folder"),
+        (of_kind(EntryType::GNULongName), "neither file nor folder"),
+        (of_kind(EntryType::XHeader), "neither file nor folder"),
+        (of_kind(EntryType::XGlobalHeader), "neither file nor folder"),
+        (of_kind(EntryType::Fifo), "neither file nor folder"),
+        (of_kind(EntryType::Char), "neither file nor folder"),
+        (of_kind(EntryType::Continuous), "neither file nor folder"),
+        (Entry { kind: EntryType::Directory, content: Vec::new(), ..file("etc/") }, "neither file nor folder"),
+    ] {
+        let mut layout = Tar::of(&signed(MANIFEST, WASM, &[]));
+        layout.entries.push(entry);
+        check(&layout.to_bytes(), RefusalKind::BadPackage, expected);
+    }
+}
+
+#[test]
+fn folders_and_a_leading_dot_are_taken() {
+    let mut layout = Tar::of(&signed(MANIFEST, WASM, &[1]));
+    for name in ["blobs/sha256/", "blobs/", "./"] {
+        let folder = Entry { name: name.into(), kind: EntryType::Directory, content: Vec::new(), size: None };
+        layout.entries.insert(0, folder);
+    }
+    layout.entries.iter_mut().skip(3).for_each(|entry| entry.name = format!("./{}", entry.name));
+    assert_eq!(package::read(&layout.to_bytes()).unwrap().digest(), signed(MANIFEST, WASM, &[]).digest());
+}
+
+#[test]
+fn a_blob_there_twice_is_refused() {
+    let mut layout = Tar::of(&signed(MANIFEST, WASM, &[]));
+    let blob = layout.entries.last().unwrap().clone();
+    layout.entries.push(blob);
+    check(&layout.to_bytes(), RefusalKind::BadPackage, "there twice");
+}
+
+#[test]
+fn bounds_of_the_file_hold() {
+    let too_long = vec![0; usize::try_from(PACKAGE_BYTES_MAX).unwrap() + 1];
+    check(&too_long, RefusalKind::PackageTooLarge, "at most 33554432");
+
+    let mut layout = Tar::of(&signed(MANIFEST, WASM, &[]));
+    layout.entries.last_mut().unwrap().size = Some(BLOB_BYTES_MAX + 1);
+    check(&layout.to_bytes(), RefusalKind::PackageTooLarge, "at most 33554432");
+
+    let mut layout = Tar::of(&signed(MANIFEST, WASM, &[]));
+    let room = PACKAGE_ENTRIES_MAX - layout.entries.len();
+    (0..room).for_each(|n| layout.push_blob(format!("{n}").as_bytes()));
+    assert!(package::read(&layout.to_bytes()).is_ok());
+    layout.push_blob(b"one more");
+    check(&layout.to_bytes(), RefusalKind::BadPackage, "more than 64 entries");
+
+    let mut layout = Tar::of(&signed(MANIFEST, WASM, &[]));
+    layout.entry("index.json").content.extend(vec![b' '; JSON_BYTES_MAX]);
+    check(&layout.to_bytes(), RefusalKind::BadPackage, "index.json has");
+}
+
+#[test]
+fn layouts_without_a_module_are_refused() {
+    for (from, to, expected) in [
+        ("vnd.netserv.module.v1", "vnd.netserv.other.v1", "0 NetServ modules"),
+        ("vnd.netserv.manifest.v1+toml", "vnd.oci.image.config.v1+json", "no netserv.toml as its config"),
+        (
+            "\"schemaVersion\":2,\"mediaType\":\"application/vnd.oci.image.man",
+            "\"schemaVersion\":1,\"mediaType\":\"application/vnd.oci.image.man",
+            "no netserv.toml",
+        ),
+    ] {
+        let mut layout = Tar::of(&signed(MANIFEST, WASM, &[]));
+        layout.rewrite_everywhere(from, to);
+        check(&layout.to_bytes(), RefusalKind::BadPackage, expected);
+    }
+    let mut layout = Tar::of(&signed(MANIFEST, WASM, &[]));
+    layout.entry("oci-layout").content = br#"{"imageLayoutVersion":"2.0.0"}"#.to_vec();
+    check(&layout.to_bytes(), RefusalKind::BadPackage, "image layout version 2.0.0");
+    for name in ["oci-layout", "index.json"] {
+        let mut layout = Tar::of(&signed(MANIFEST, WASM, &[]));
+        layout.entries.retain(|entry| entry.name != name);
+        check(&layout.to_bytes(), RefusalKind::BadPackage, &format!("no {name}"));
+    }
+}
+
+#[test]
+fn every_blob_that_is_named_must_be_there() {
+    let whole = Tar::of(&signed(MANIFEST, WASM, &[1]));
+    for gone in whole.entries.iter().filter(|entry| entry.name.starts_with("blobs/") && entry.content != b"{}") {
+        let mut layout = whole.clone();
+        layout.entries.retain(|entry| entry.name != gone.name);
+        check(&layout.to_bytes(), RefusalKind::BadPackage, "missing");
+    }
+}
+
+#[test]
+fn layers_are_one_per_flavour_and_bounded() {
+    let layer = |kind: &str| {
+        format!("{{\"mediaType\":\"{kind}\",\"digest\":\"{}\",\"size\":{}}}", common::digest(WASM), WASM.len())
+    };
+    let with = |more: &str| {
+        let mut layout = Tar::of(&signed(MANIFEST, WASM, &[]));
+        layout.rewrite_everywhere("\"layers\":[", &format!("\"layers\":[{more},"));
+        layout.to_bytes()
+    };
+    assert!(package::read(&with(&layer("application/java-archive"))).is_ok());
+    check(&with(&layer("application/wasm")), RefusalKind::BadPackage, "one flavour is there twice");
+    let many: Vec<String> = (0..LAYERS_MAX).map(|n| layer(&format!("application/x-{n}"))).collect();
+    check(&with(&many.join(",")), RefusalKind::BadPackage, "9 layers, at most 8");
+    assert!(package::read(&with(&many[1..].join(","))).is_ok());
+}
+
+fn check(bytes: &[u8], kind: RefusalKind, detail: &str) {
+    let refusal = package::read(bytes).unwrap_err();
+    assert_eq!(refusal.kind, kind, "{}", refusal.detail);
+    assert!(refusal.detail.contains(detail), "`{}` has no `{detail}`", refusal.detail);
+}
+
+fn build_error(wasm: &[u8]) -> RefusalKind {
+    package::build(MANIFEST, wasm).unwrap_err().kind
+}
+
+fn filters(count: usize) -> String {
+    let filters: Vec<String> = (0..count).map(|n| format!("\"dst 10.0.0.{n}\"")).collect();
+    MANIFEST.replace("filters = [\"udp dst 10.2.0.0/24 port 5060\"]", &format!("filters = [{}]", filters.join(",")))
+}
+
+fn properties(count: usize) -> String {
+    let properties: Vec<String> = (0..count).map(|n| format!("key{n} = \"\"\n")).collect();
+    format!("{MANIFEST}\n[properties]\n{}", properties.concat())
+}
