@@ -76,7 +76,7 @@ fn add_help(command: &mut clap::Command, text: &mut String) {
 /// Compares with the file in the repository, or writes it if `NETSERV_REWRITE` is set.
 fn check_file(path: impl AsRef<Path>, wanted: &[u8]) {
     let full = root().join(&path);
-    if std::env::var_os("NETSERV_REWRITE").is_some() {
+    if std::env::var_os("NETSERV_REWRITE").is_some_and(|value| !value.is_empty()) {
         std::fs::create_dir_all(full.parent().unwrap()).unwrap();
         std::fs::write(&full, wanted).unwrap();
     }
