@@ -1,0 +1,294 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Writes the seeds of the corpus: `cargo run --manifest-path fuzz/Cargo.toml --bin seeds`.
+//!
+//! Seeds are golden bytes out of `vectors/`, messages that are wrong in one way each, and scripts for the targets that
+//! play one. What a fuzzer found is in the corpus beside them, under names that libFuzzer gave.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::Path;
+use std::time::Duration;
+
+use netserv_model::command::ModuleSlot;
+use netserv_model::{Nonce, Refusal, RefusalKind, SessionId};
+use netserv_wire::container::frames::{FromWorker, LogLevel, ToWorker};
+use netserv_wire::gist::{
+    AdditionalInfo, Cookie, ErrorCode, ErrorObject, LooseEnd, Message, MessageType, Mri, NatTraversal, Nli,
+    PathCoupled, ProtocolOption, RawObject, StackConfiguration, StackProposal, strip_magic,
+};
+use netserv_wire::ip::build;
+use netserv_wire::nslp::Part;
+
+type Seeds = Vec<(String, Vec<u8>)>;
+
+fn main() -> std::io::Result<()> {
+    let messages: Seeds = golden_messages().into_iter().chain(built_messages()).collect();
+    write("gist_stream", &streams(&messages))?;
+    let malformed = messages.iter().flat_map(|(name, bytes)| malformed(name, bytes));
+    let all = messages.iter().cloned().chain(malformed).collect();
+    write("gist_message", &all)?;
+    write("gist_engine", &engine_scripts())?;
+    write("ip_view", &packets())?;
+    write("nslp_text", &texts())?;
+    write("container_frames", &frames())?;
+    write("packet_ring", &ring_scripts())
+}
+
+fn write(target: &str, seeds: &Seeds) -> std::io::Result<()> {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("corpus").join(target);
+    fs::create_dir_all(&folder)?;
+    seeds.iter().try_for_each(|(name, bytes)| fs::write(folder.join(name), bytes))
+}
+
+fn named(seeds: &[(&str, &[u8])]) -> Seeds {
+    seeds.iter().map(|(name, bytes)| ((*name).to_owned(), bytes.to_vec())).collect()
+}
+
+const LISTINGS: [(&str, &str); 3] = [
+    ("dmode-v4", include_str!("../../../vectors/gist/gist-dmode-v4.txt")),
+    ("dmode-v6", include_str!("../../../vectors/gist/gist-dmode-v6.txt")),
+    ("tcp-v4", include_str!("../../../vectors/gist/gist-tcp-v4.txt")),
+];
+
+const CAPTURES: [(&str, &[u8]); 3] = [
+    ("dmode-v4", include_bytes!("../../../vectors/gist/gist-dmode-v4.pcap")),
+    ("dmode-v6", include_bytes!("../../../vectors/gist/gist-dmode-v6.pcap")),
+    ("tcp-v4", include_bytes!("../../../vectors/gist/gist-tcp-v4.pcap")),
+];
+
+fn golden_messages() -> Seeds {
+    let mut seeds = Seeds::new();
+    for (name, listing) in LISTINGS {
+        let messages = listing.lines().filter_map(|line| line.trim().strip_prefix("hex=")).map(from_hex);
+        for (number, bytes) in messages.enumerate() {
+            let message = strip_magic(&bytes).unwrap_or(&bytes).to_vec();
+            seeds.push((format!("golden-{name}-{number}"), message));
+        }
+    }
+    seeds
+}
+
+/// Messages with what the captures lack.
+fn built_messages() -> Seeds {
+    let address = "10.1.0.1".parse().expect("an address");
+    let flow = PathCoupled::new(address, address).expect("one version").with_ports(17, Some(0), Some(5060));
+    let v6 = "fd00::1".parse().expect("an address");
+    let labelled = PathCoupled::new(v6, v6).expect("one version").with_flow_label(9).with_spi(50, 7).with_dscp(46);
+    let mri = Mri::PathCoupled(flow);
+    let nli = Nli { peer_identity: vec![1; 5], ip_ttl: 9, validity: Duration::from_secs(30), address };
+    let nat_traversal =
+        NatTraversal { mri: mri.clone(), translated: vec![0, 2, 4], nats: vec![b"nat".to_vec(), Vec::new()] };
+    let mut object = ErrorObject::new(ErrorCode::InvalidCookie, [1, 1, 0, 26, 0, 33, 2, 0x80], true, false);
+    object.session = Some(SessionId([7; 16]));
+    object.mri = Some(mri.clone());
+    object.infos = vec![
+        AdditionalInfo::MessageLength(9),
+        AdditionalInfo::Mtu(1400),
+        AdditionalInfo::ObjectType(5),
+        AdditionalInfo::invalid_object(&[0, 5, 0, 1, 9, 9, 9, 9], 4),
+    ];
+    object.comment = Some("no such cookie".to_owned());
+    let error = Message {
+        nat_traversal: Some(nat_traversal.clone()),
+        nli: Some(nli.clone()),
+        error: Some(object),
+        ..Message::new(MessageType::Error, 0)
+    };
+    let query = Message {
+        nat_traversal: Some(nat_traversal),
+        mri: Some(mri),
+        session: Some(SessionId([3; 16])),
+        nli: Some(nli),
+        query_cookie: Some(Cookie(vec![5; 8])),
+        stack_proposal: Some(StackProposal { profiles: vec![vec![1], vec![2, 1]] }),
+        stack_configuration: Some(StackConfiguration {
+            hold_time: Duration::from_secs(30),
+            options: vec![ProtocolOption { protocol: 1, profile: 0, port: Some(30000), forbidden: true }],
+        }),
+        unknown: vec![RawObject { kind: 0x7D0, value: vec![1; 4] }],
+        ..Message::new(MessageType::Query, 0x7FC0)
+    };
+    let data = Message {
+        mri: Some(Mri::PathCoupled(labelled)),
+        session: Some(SessionId([3; 16])),
+        nslp_data: Some(b"data".to_vec()),
+        ..Message::new(MessageType::Data, 0x7FC0)
+    };
+    let loose_end = LooseEnd::new(v6, v6, netserv_wire::gist::Direction::Upstream).expect("one version");
+    let loose = Message { mri: Some(Mri::LooseEnd(loose_end)), ..data.clone() };
+    let hello = Message { reply_wanted: true, hello_id: Some(77), ..Message::new(MessageType::MaHello, 0) };
+    let all = [("error", error), ("query", query), ("data", data), ("loose-end", loose), ("hello", hello)];
+    all.into_iter().map(|(name, message)| (format!("built-{name}"), message.emit())).collect()
+}
+
+/// Forms of a message that are wrong in one way each.
+fn malformed(name: &str, bytes: &[u8]) -> Seeds {
+    let changed = |at: usize, value: u8| {
+        let mut copy = bytes.to_vec();
+        copy[at] = value;
+        copy
+    };
+    if !name.starts_with("built-") {
+        return Seeds::new();
+    }
+    let forms = [
+        ("version", changed(0, 2)),
+        ("short", bytes[..bytes.len() - 4].to_vec()),
+        ("long", [bytes, &[0; 4]].concat()),
+        ("flags", changed(7, 0xFF)),
+        ("unknown-object", changed(9, 0x7F)),
+        ("reserved-object", changed(8, 0xC0)),
+        ("object-length", changed(11, bytes[11] + 1)),
+        ("no-object", changed(3, 0)[..8].to_vec()),
+    ];
+    forms.into_iter().map(|(form, bytes)| (format!("{name}-{form}"), bytes)).collect()
+}
+
+fn streams(messages: &Seeds) -> Seeds {
+    let of = |prefix: &str| -> Vec<u8> {
+        messages.iter().filter(|(name, _)| name.starts_with(prefix)).flat_map(|(_, bytes)| bytes.clone()).collect()
+    };
+    let damaged = [&of("built-hello")[..], &[9; 8], &of("built-hello")].concat();
+    let faulty = [&of("built-hello")[..], &malformed("built-x", &of("built-data"))[4].1, &of("built-hello")].concat();
+    let seeds = [
+        ("one-by-one", 1, of("golden-tcp-v4")),
+        ("sevens", 7, of("built-")),
+        ("at-once", 255, of("golden-dmode-v6")),
+        ("broken", 3, damaged),
+        ("faulty", 9, faulty),
+    ];
+    seeds.into_iter().map(|(name, size, bytes)| (name.to_owned(), [&[size][..], &bytes].concat())).collect()
+}
+
+/// The steps are those of `gist_engine`: 0–2 deliver, 3 lose, 4 repeat, 5 damage, 6–8 connection, 9 break, 10–12 send,
+/// 13 time, 14 forge, 15 rest.
+fn engine_scripts() -> Seeds {
+    let small = [10, 20, 50, 0];
+    let big = [11, 90, 50, 0];
+    let handshake = [0, 0, 0, 0, 0, 0, 0, 0];
+    let connect = [6; 8];
+    let answer = [12, 9, 0, 50, 0, 0, 0];
+    named(&[
+        ("datagrams", &[&small[..], &handshake, &answer, &handshake, &small, &handshake].concat()),
+        ("connection", &[&big[..], &handshake, &connect, &answer, &connect, &big, &connect].concat()),
+        ("both-sessions", &[&big[..], &[11, 200, 50, 1], &handshake, &handshake, &connect, &connect].concat()),
+        ("retries", &[&small[..], &[3, 0, 13, 5, 3, 0, 13, 10, 0, 0, 0, 0, 13, 20, 0, 0]].concat()),
+        ("lost-confirm", &[&small[..], &[0, 0, 0, 0, 3, 0, 10, 9, 50, 0, 0, 0, 0, 0, 0, 0]].concat()),
+        ("repeated", &[&small[..], &[4, 0, 0, 0, 0, 0, 4, 0, 0, 0, 0, 0, 0, 0, 0, 0]].concat()),
+        ("damaged", &[&small[..], &[5, 0, 20, 1, 0, 0, 5, 0, 90, 7, 0, 0, 13, 6, 0, 0, 0, 0, 0, 0]].concat()),
+        ("broken", &[&big[..], &handshake, &[6, 6, 9, 0], &big, &handshake, &connect, &[9, 0, 13, 255]].concat()),
+        ("refresh", &[&big[..], &handshake, &connect, &[13, 200, 13, 50], &handshake, &connect, &[13, 255]].concat()),
+        ("given-up", &[&big[..], &[15, 1, 0, 0, 0, 15, 0, 0, 15, 2, 0, 1, 13, 255, 13, 255]].concat()),
+        (
+            "explicit",
+            &[&small[..], &handshake, &answer, &handshake, &[10, 9, 51, 0, 12, 9, 0, 51, 0], &handshake].concat(),
+        ),
+        (
+            "forged",
+            &[&[14, 1, 8, 1, 1, 0, 0, 0, 33, 0x80, 0xC0, 0, 0][..], &[15, 3, 0, 1, 8, 1, 1, 0, 2, 0, 0, 5, 0x80]]
+                .concat(),
+        ),
+    ])
+}
+
+fn packets() -> Seeds {
+    let mut seeds = Seeds::new();
+    for (name, capture) in CAPTURES {
+        let mut rest = &capture[24..];
+        let mut number = 0;
+        while let [_, _, _, _, _, _, _, _, a, b, c, d, _, _, _, _, after @ ..] = rest {
+            let (frame, later) = after.split_at(u32::from_le_bytes([*a, *b, *c, *d]) as usize);
+            if matches!(frame[12..14], [0x08, 0x00] | [0x86, 0xDD]) {
+                seeds.push((format!("golden-{name}-{number}"), frame[14..].to_vec()));
+            }
+            (rest, number) = (later, number + 1);
+        }
+    }
+    let source = "[fd00::1]:4000".parse().expect("an address");
+    let v6 = build::udp(source, source, 64, b"hello").expect("a packet");
+    let chain = [60, 0, 5, 2, 0, 36, 1, 0, 43, 0, 1, 4, 0, 0, 0, 0, 44, 2, 4, 1, 0, 0, 0, 0];
+    let (segment, rest) = ([0xFD; 16], [51, 0, 0, 0, 0, 0, 0, 9, 17, 4, 0, 0]);
+    let mut chained = [&v6[..40], &chain, &segment, &rest, &[0; 20], &v6[40..]].concat();
+    chained[5] += u8::try_from(chained.len() - v6.len()).expect("a short chain");
+    chained[6] = 0;
+    let source = "10.0.0.1:4000".parse().expect("an address");
+    let v4 = build::udp(source, source, 64, b"hello").expect("a packet");
+    let ip = |protocol| build::ip(source.ip(), source.ip(), protocol, 64, &[7; 24]).expect("a packet");
+    let mut fragment = v4.clone();
+    fragment[6] = 0x20;
+    seeds.extend(named(&[
+        ("udp-v4", &v4),
+        ("udp-v6", &v6),
+        ("chain-v6", &chained),
+        ("fragment-v4", &fragment),
+        ("cut-v4", &v4[..30]),
+        ("padded-v4", &[&v4[..], &[0; 9]].concat()),
+        ("icmp-v4", &ip(1)),
+        ("tcp-v4", &ip(6)),
+    ]));
+    seeds
+}
+
+fn texts() -> Seeds {
+    let part = Part { index: 2, count: 3, nonce: Nonce([5; 16]), bytes: b"a part".to_vec() };
+    named(&[
+        ("setup", include_bytes!("../../../vectors/nslp/setup.txt")),
+        ("setup-paper", include_bytes!("../../../vectors/nslp/setup-paper.txt")),
+        ("remove", include_bytes!("../../../vectors/nslp/remove.txt")),
+        ("probe", include_bytes!("../../../vectors/nslp/probe.txt")),
+        ("response", include_bytes!("../../../vectors/nslp/response.txt")),
+        ("part", &part.emit()),
+        ("properties", b"a=1,b=2\\,3"),
+        ("no-end", b"PROBE nodes NETSERV/1\nnonce: 05"),
+    ])
+}
+
+fn frames() -> Seeds {
+    let refusal = Refusal::new(RefusalKind::Trapped, "out of bounds");
+    let log = FromWorker::Log { slot: Some(ModuleSlot(3)), level: LogLevel::Warn, text: "odd".to_owned() };
+    let counters = BTreeMap::from([("seen".to_owned(), 5)]);
+    let from = [
+        ("ready", FromWorker::Ready { abi: 1, engine: "wasm".to_owned() }),
+        ("loaded", FromWorker::Loaded { slot: ModuleSlot(63) }),
+        ("failed", FromWorker::Failed { slot: ModuleSlot(1), refusal }),
+        ("log", log),
+        ("stats", FromWorker::Stats { slot: ModuleSlot(0), packets: Default::default(), counters }),
+        ("stats-done", FromWorker::StatsDone),
+    ];
+    let load = ToWorker::Load {
+        slot: ModuleSlot(3),
+        module: "example.org/net-monitor@1.2.0".parse().expect("a module"),
+        properties: BTreeMap::from([("sample".to_owned(), "100".to_owned())]),
+        limits: Default::default(),
+        state_schema: 1,
+    };
+    let to = [
+        ("load", load),
+        ("unload", ToWorker::Unload { slot: ModuleSlot(64) }),
+        ("stats-wanted", ToWorker::Stats),
+        ("shutdown", ToWorker::Shutdown),
+    ];
+    let from = from.into_iter().filter_map(|(name, frame)| Some((name.to_owned(), frame.encode().ok()?)));
+    let to = to.into_iter().filter_map(|(name, frame)| Some((name.to_owned(), frame.encode().ok()?)));
+    from.chain(to)
+        .chain(named(&[("unknown", br#"{"frame":"reboot"}"#), ("slot", br#"{"frame":"loaded","slot":99}"#)]))
+        .collect()
+}
+
+/// The steps are those of `packet_ring`: 0–1 push, 2 publish, 3 take, 4 answer, 5 inject, 6–7 scribble.
+fn ring_scripts() -> Seeds {
+    let push = [0, 0, 100, 3];
+    named(&[
+        ("answers", &[&push[..], &push, &push, &[2, 4, 0, 1, 4, 1, 1, 4, 2, 9, 9, 3]].concat()),
+        ("injected", &[5, 7, 7, 7, 7, 3, 2, 3]),
+        ("empty-packet", &[0, 0, 0, 1, 2, 3]),
+        ("long-packet", &[0, 255, 255, 1, 2, 3]),
+        ("index-scribbled", &[&push[..], &[2, 7, 64, 255, 255, 255, 255, 255, 255, 255, 255, 3, 0, 0, 1, 1]].concat()),
+        ("tail-scribbled", &[&push[..], &[2, 7, 64, 1, 0, 0, 0, 0, 0, 0, 0, 3]].concat()),
+    ])
+}
+
+fn from_hex(digits: &str) -> Vec<u8> {
+    let pairs = digits.as_bytes().chunks_exact(2);
+    pairs.map(|pair| u8::from_str_radix(&String::from_utf8_lossy(pair), 16).expect("hex digits")).collect()
+}

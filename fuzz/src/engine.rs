@@ -1,0 +1,350 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Two GIST engines on the path of one flow, and a network between them that loses, repeats, damages and breaks.
+
+use std::collections::{BTreeMap, VecDeque};
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
+use std::time::Duration;
+
+use netserv_gist::{
+    ApiCall, AssociationId, Config, Datagram, Engine, Event, InterfaceId, MessageHandle, SiiHandle, TransferAttributes,
+    Transmit,
+};
+use netserv_model::{Instant, SessionId};
+use netserv_wire::gist::{Message, MessageStream, Mri, PathCoupled, UDP_PORT, strip_magic};
+
+use crate::input::Input;
+
+/// Plays a script: what the nodes are asked and what the network does to their packets.
+///
+/// # Panics
+/// If an engine sends what is no GIST message, or does not say exactly once what became of a message that it took.
+pub fn gist_engine(data: &[u8]) {
+    World::play(data).finish();
+}
+
+const NSLP_ID: u16 = 0x7FC0;
+const ADDRESSES: [IpAddr; 2] = [IpAddr::V4(Ipv4Addr::new(10, 0, 0, 1)), IpAddr::V4(Ipv4Addr::new(10, 0, 0, 2))];
+const FLOW_DESTINATION: IpAddr = IpAddr::V4(Ipv4Addr::new(10, 9, 0, 9));
+/// Packets under way; more are lost.
+const IN_FLIGHT_MAX: usize = 64;
+/// Timers after the script; a world that still sets one after so many is taken to be quiet enough.
+const LAST_TIMERS_MAX: usize = 4000;
+
+struct World {
+    now: Instant,
+    nodes: [Node; 2],
+    datagrams: Vec<Flight>,
+    /// In order, as TCP keeps it.
+    connection_events: VecDeque<(usize, ConnectionEvent)>,
+    connections: Vec<[Option<AssociationId>; 2]>,
+    /// Messages that came to an NSLP, by node.
+    received: [u32; 2],
+}
+
+struct Node {
+    engine: Engine,
+    /// What was sent on each association, to see that it is messages.
+    sent: BTreeMap<AssociationId, MessageStream>,
+    /// Messages that the engine took, and how often it said what became of them.
+    statuses: BTreeMap<MessageHandle, u32>,
+    last_sii: Option<SiiHandle>,
+}
+
+#[derive(Clone)]
+struct Flight {
+    to: usize,
+    source: IpAddr,
+    destination: IpAddr,
+    payload: Vec<u8>,
+}
+
+enum ConnectionEvent {
+    Connect { from: usize, association: AssociationId },
+    Bytes { from: usize, bytes: Vec<u8> },
+    Close { from: usize },
+}
+
+impl World {
+    fn new() -> World {
+        let node = |number: u8| {
+            let mut config = Config::new(vec![number; 16]);
+            config.hosted.insert(NSLP_ID, 65_504);
+            config.associations_max = 8;
+            config.routes_max = 64;
+            let engine = Engine::new(config, number.into());
+            Node { engine, sent: BTreeMap::new(), statuses: BTreeMap::new(), last_sii: None }
+        };
+        World {
+            now: Instant::from_millis(1000),
+            nodes: [node(1), node(2)],
+            datagrams: Vec::new(),
+            connection_events: VecDeque::new(),
+            connections: Vec::new(),
+            received: [0; 2],
+        }
+    }
+
+    fn play(script: &[u8]) -> World {
+        let mut world = World::new();
+        let mut input = Input::new(script);
+        while let Some(step) = input.next() {
+            world.step(step, &mut input);
+            world.collect();
+        }
+        world
+    }
+
+    fn step(&mut self, step: u8, input: &mut Input<'_>) {
+        match step % 16 {
+            0..=2 => self.deliver_datagram(input.byte(), true),
+            3 => self.deliver_datagram(input.byte(), false),
+            4 => {
+                let index = usize::from(input.byte());
+                if let Some(flight) = self.datagrams.get(index % self.datagrams.len().max(1)).cloned() {
+                    self.datagrams.push(flight);
+                }
+            }
+            5 => {
+                let (place, value) = (input.word(), input.byte());
+                if let Some(flight) = self.datagrams.last_mut() {
+                    let length = flight.payload.len();
+                    flight.payload[usize::from(place) % length] ^= value;
+                }
+            }
+            6..=8 => self.deliver_connection_event(),
+            9 => self.break_connection(input),
+            10 => self.send(0, usize::from(input.byte()), false, input),
+            11 => self.send(0, usize::from(input.byte()) * 64, true, input),
+            12 => self.send(1, usize::from(input.byte()) * 8, input.byte() & 1 == 1, input),
+            13 => {
+                self.now = self.now + Duration::from_millis(u64::from(input.byte()) * 100);
+                self.nodes.iter_mut().for_each(|node| node.engine.handle_timeout(self.now));
+            }
+            14 => {
+                let (to, length) = (input.index(2), usize::from(input.byte()));
+                let payload = [&b"\x4E\x04\xBD\xA5"[..], input.take(length)].concat();
+                let source = ADDRESSES[1 - to];
+                self.datagrams.push(Flight { to, source, destination: ADDRESSES[to], payload });
+            }
+            _ => self.rarely(input),
+        }
+    }
+
+    fn rarely(&mut self, input: &mut Input<'_>) {
+        let (what, node) = (input.byte(), input.index(2));
+        let engine = &mut self.nodes[node].engine;
+        match what % 4 {
+            0 => engine.handle_unreachable(self.now, FLOW_DESTINATION),
+            1 => {
+                let lifetime = Duration::from_secs(input.byte().into());
+                let call =
+                    ApiCall::SetStateLifetime { nslp_id: NSLP_ID, session: session(input), mri: mri(node), lifetime };
+                let _ = engine.handle_api(self.now, call, ADDRESSES[node]);
+            }
+            2 => {
+                let call =
+                    ApiCall::InvalidateRoutingState { nslp_id: NSLP_ID, mri: mri(node), bad: input.byte() & 1 == 1 };
+                let _ = engine.handle_api(self.now, call, ADDRESSES[node]);
+            }
+            _ => {
+                let (association, length) = (AssociationId(input.byte().into()), usize::from(input.byte()));
+                engine.handle_stream(self.now, association, input.take(length));
+            }
+        }
+    }
+
+    fn send(&mut self, from: usize, length: usize, reliable: bool, input: &mut Input<'_>) {
+        let node = &mut self.nodes[from];
+        let handle = MessageHandle(node.statuses.len() as u64);
+        let choices = input.byte();
+        let call = ApiCall::SendMessage {
+            handle,
+            nslp_id: NSLP_ID,
+            session: session(input),
+            mri: mri(from),
+            attributes: TransferAttributes { reliable, secure: false },
+            sii: node.last_sii.filter(|_| choices & 1 == 1),
+            timeout: Duration::from_millis(u64::from(choices) * 100),
+            data: vec![0x55; length],
+            hops: None,
+        };
+        if node.engine.handle_api(self.now, call, ADDRESSES[from]).is_ok() {
+            node.statuses.insert(handle, 0);
+        }
+    }
+
+    fn deliver_datagram(&mut self, index: u8, arrives: bool) {
+        if self.datagrams.is_empty() {
+            return;
+        }
+        let flight = self.datagrams.remove(usize::from(index) % self.datagrams.len());
+        let rx = Datagram {
+            interface: InterfaceId(1),
+            local: ADDRESSES[flight.to],
+            source: SocketAddr::new(flight.source, UDP_PORT),
+            destination: flight.destination,
+            destination_is_local: flight.destination == ADDRESSES[flight.to],
+            ttl: 63,
+            q_mode_interceptable: true,
+            payload: &flight.payload,
+        };
+        if arrives {
+            self.nodes[flight.to].engine.handle_datagram(self.now, rx);
+        }
+    }
+
+    fn deliver_connection_event(&mut self) {
+        let Some((connection, event)) = self.connection_events.pop_front() else { return };
+        let now = self.now;
+        match event {
+            ConnectionEvent::Connect { from, association } => {
+                let to = 1 - from;
+                let peer = SocketAddr::new(ADDRESSES[from], 40_000);
+                let accepted = self.nodes[to].engine.handle_accepted(now, ADDRESSES[to], peer);
+                self.connections[connection][to] = Some(accepted);
+                self.nodes[from].engine.handle_connected(now, association);
+            }
+            ConnectionEvent::Bytes { from, bytes } => {
+                if let Some(id) = self.connections[connection][1 - from] {
+                    self.nodes[1 - from].engine.handle_stream(now, id, &bytes);
+                }
+            }
+            ConnectionEvent::Close { from } => {
+                if let Some(id) = self.connections[connection][1 - from].take() {
+                    self.nodes[1 - from].engine.handle_closed(now, id, None);
+                }
+            }
+        }
+    }
+
+    fn break_connection(&mut self, input: &mut Input<'_>) {
+        if self.connections.is_empty() {
+            return;
+        }
+        let broken = input.index(self.connections.len());
+        self.connection_events.retain(|(connection, _)| *connection != broken);
+        for (node, id) in self.nodes.iter_mut().zip(self.connections[broken]) {
+            if let Some(id) = id {
+                node.engine.handle_closed(self.now, id, Some("connection reset".to_owned()));
+            }
+        }
+        self.connections[broken] = [None; 2];
+    }
+
+    /// Takes what the engines want to be sent and have to tell.
+    fn collect(&mut self) {
+        for from in 0..2 {
+            while let Some(transmit) = self.nodes[from].engine.poll_transmit() {
+                self.carry(from, transmit);
+            }
+            let node = &mut self.nodes[from];
+            while let Some(event) = node.engine.poll_event() {
+                match event {
+                    Event::MessageStatus { handle, .. } => {
+                        *node.statuses.get_mut(&handle).expect("a status is of a message that was taken") += 1;
+                    }
+                    Event::RecvMessage { sii, .. } => {
+                        node.last_sii = Some(sii);
+                        self.received[from] += 1;
+                    }
+                    Event::NetworkNotification { .. } | Event::Malformed { .. } => {}
+                }
+            }
+            let counts = node.engine.state_counts();
+            assert!(counts.querying + counts.responding <= 64 && counts.associations <= 8);
+        }
+        self.datagrams.truncate(IN_FLIGHT_MAX);
+    }
+
+    fn carry(&mut self, from: usize, transmit: Transmit) {
+        let to = 1 - from;
+        match transmit {
+            Transmit::QMode { local, destination, payload, .. } => {
+                check_datagram(&payload);
+                self.datagrams.push(Flight { to, source: local, destination, payload });
+            }
+            Transmit::Datagram { local, peer, payload } => {
+                check_datagram(&payload);
+                self.datagrams.push(Flight { to, source: local, destination: peer.ip(), payload });
+            }
+            Transmit::Connect { association, .. } => {
+                let mut ends = [None; 2];
+                ends[from] = Some(association);
+                self.connections.push(ends);
+                let event = ConnectionEvent::Connect { from, association };
+                self.connection_events.push_back((self.connections.len() - 1, event));
+            }
+            Transmit::Stream { association, bytes } => {
+                let stream = self.nodes[from].sent.entry(association).or_default();
+                for message in stream.handle_bytes(&bytes) {
+                    message.expect("an engine sends only messages");
+                }
+                self.push_event(from, association, ConnectionEvent::Bytes { from, bytes });
+            }
+            Transmit::Close { association } => {
+                self.push_event(from, association, ConnectionEvent::Close { from });
+            }
+        }
+    }
+
+    fn push_event(&mut self, from: usize, association: AssociationId, event: ConnectionEvent) {
+        // A connection that broke has no ends any more.
+        if let Some(index) = self.connections.iter().position(|ends| ends[from] == Some(association)) {
+            self.connection_events.push_back((index, event));
+        }
+    }
+
+    /// Lets time run without a network until every message has had its time.
+    fn finish(&mut self) {
+        self.collect();
+        for _ in 0..LAST_TIMERS_MAX {
+            let timers = self.nodes.iter().filter_map(|node| node.engine.poll_timeout());
+            let Some((next, _)) = timers.min() else { break };
+            self.now = self.now.max(next);
+            self.nodes.iter_mut().for_each(|node| node.engine.handle_timeout(self.now));
+            self.datagrams.clear();
+            self.connection_events.clear();
+            self.collect();
+        }
+        for node in &self.nodes {
+            assert!(node.statuses.values().all(|count| *count == 1), "{:?}", node.statuses);
+        }
+    }
+}
+
+fn check_datagram(payload: &[u8]) {
+    let bytes = strip_magic(payload).expect("a datagram has the magic number");
+    Message::parse(bytes).expect("an engine sends only messages");
+}
+
+fn session(input: &mut Input<'_>) -> SessionId {
+    SessionId([input.byte() % 3; 16])
+}
+
+/// The flow, toward the other node.
+fn mri(node: usize) -> Mri {
+    let source = IpAddr::V4(Ipv4Addr::new(10, 0, 0, 1));
+    let flow = Mri::PathCoupled(PathCoupled::new(source, FLOW_DESTINATION).expect("both are IPv4"));
+    if node == 0 { flow } else { flow.inverted() }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Goal: the seeds get past the handshake, or the fuzzer would have to guess cookies.
+    #[test]
+    fn seeds_reach_what_they_are_for() {
+        check("datagrams", [1, 2], 0);
+        check("connection", [1, 2], 1);
+        check("explicit", [2, 2], 0);
+        check("broken", [0, 1], 2);
+    }
+
+    fn check(seed: &str, received: [u32; 2], connections: usize) {
+        let path = format!("{}/corpus/gist_engine/{seed}", env!("CARGO_MANIFEST_DIR"));
+        let bytes = std::fs::read(path).expect("the seed is there");
+        let world = World::play(&bytes);
+        assert_eq!((world.received, world.connections.len()), (received, connections), "{seed}");
+    }
+}

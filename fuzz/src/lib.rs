@@ -1,0 +1,34 @@
+// SPDX-License-Identifier: Apache-2.0
+//! What is done with bytes from outside in each fuzz target, and what must hold for all of them.
+//!
+//! The targets in `fuzz_targets/` run these functions under libFuzzer. `tests/replay.rs` runs them over the corpus, and
+//! over damaged copies of it, with a stable compiler.
+
+mod container;
+mod engine;
+mod gist;
+mod input;
+mod ip;
+mod nslp;
+mod ring;
+
+pub use container::container_frames;
+pub use engine::gist_engine;
+pub use gist::{gist_message, gist_stream};
+pub use ip::ip_view;
+pub use nslp::nslp_text;
+pub use ring::packet_ring;
+
+/// What is done with one input; it panics if something does not hold.
+pub type Target = fn(&[u8]);
+
+/// Every target by name.
+pub const TARGETS: [(&str, Target); 7] = [
+    ("gist_message", gist_message),
+    ("gist_stream", gist_stream),
+    ("gist_engine", gist_engine),
+    ("ip_view", ip_view),
+    ("nslp_text", nslp_text),
+    ("container_frames", container_frames),
+    ("packet_ring", packet_ring),
+];
