@@ -1,1 +1,222 @@
 // SPDX-License-Identifier: Apache-2.0
+//! Peers that change: found by refreshes, by errors, or because the NSLP says so (RFC 5971 §7.1).
+
+use std::net::SocketAddr;
+use std::time::Duration;
+
+use netserv_wire::gist::{ErrorCode, Message, MessageType, UDP_PORT};
+
+use super::loss::error_about;
+use super::net::Net;
+use super::script::*;
+use super::{NSLP, RELIABLE, UNRELIABLE, flow, send, session};
+use crate::{ApiCall, Event, FailReason, InterfaceId, MessageHandle, Notification, RouteStatus, SendStatus, SiiHandle};
+
+const SECOND: Duration = Duration::from_secs(1);
+
+#[test]
+fn a_refresh_finds_a_new_peer() {
+    let mut s = Script::new();
+    s.call(0, send(1, 5, downstream(), UNRELIABLE, b"x"));
+    s.establish(0);
+    s.recv(0);
+    s.send(1, &data(downstream().inverted(), 5, b"from the old peer"));
+    let old = sii_of(&s.events());
+    let query = s.recv_kind(22_500, MessageType::Query);
+    let moved = "10.0.0.3".parse().unwrap();
+    let response = Message { nli: Some(nli(0xcc, moved)), ..response_to(&query) };
+    s.send_from(22_500, SocketAddr::new(moved, UDP_PORT), InterfaceId(1), &response);
+    s.recv_kind(22_500, MessageType::Confirm);
+    let new = good(&s.events());
+    assert_ne!(old, new);
+    s.call(22_501, send(2, 5, downstream(), UNRELIABLE, b"y"));
+    let crate::Transmit::Datagram { peer, .. } = s.transmit(22_501) else { panic!() };
+    assert_eq!(peer.ip(), moved);
+
+    // The old peer can still be told to let go.
+    let call = ApiCall::SendMessage {
+        handle: MessageHandle(3),
+        nslp_id: NSLP,
+        session: session(5),
+        mri: downstream(),
+        attributes: UNRELIABLE,
+        sii: Some(old),
+        timeout: SECOND,
+        data: b"bye!".to_vec(),
+        hops: None,
+    };
+    s.call(22_502, call);
+    let crate::Transmit::Datagram { peer, payload, .. } = s.transmit(22_502) else { panic!() };
+    assert_eq!(peer.ip(), THERE);
+    assert!(parse_datagram(&payload).explicit);
+}
+
+#[test]
+fn a_peer_that_was_restarted_is_a_new_peer() {
+    let mut s = Script::new();
+    s.be_queried(0, 5);
+    assert_eq!(s.events(), []);
+    s.be_queried(10_000, 5);
+    assert_eq!(s.events(), [], "the same peer is no news");
+    let restarted = Message { nli: Some(nli(0xcc, THERE)), ..query(5) };
+    s.send(11_000, &restarted);
+    let response = s.recv(11_000);
+    s.send(11_000, &Message { nli: Some(nli(0xcc, THERE)), ..confirm_to(&response) });
+    good(&s.events());
+    assert_eq!(s.engine.state_counts().responding, 1);
+    // The old one has no say any more.
+    s.send(11_001, &data(flow(THERE, HERE), 5, b"old"));
+    assert_eq!(s.events(), []);
+}
+
+#[test]
+fn a_query_from_another_side_is_a_route_change() {
+    let mut s = Script::new();
+    s.be_queried(0, 5);
+    s.send_from(10_000, SocketAddr::new(THERE, UDP_PORT), InterfaceId(2), &query(5));
+    let response = s.recv(10_000);
+    assert_eq!(s.events(), []);
+    s.send(10_001, &confirm_to(&response));
+    good(&s.events());
+}
+
+#[test]
+fn the_nslp_can_distrust_a_route() {
+    let invalidate = |bad| ApiCall::InvalidateRoutingState { nslp_id: NSLP, mri: downstream(), bad };
+    let mut s = Script::new();
+    s.call(0, send(1, 5, downstream(), UNRELIABLE, b"x"));
+    s.establish(0);
+    s.recv(0);
+    s.call(1, invalidate(false));
+    let query = s.recv_kind(1, MessageType::Query);
+    s.call(2, send(2, 5, downstream(), UNRELIABLE, b"goes on"));
+    s.recv_kind(2, MessageType::Data);
+    s.send(3, &response_to(&query));
+    s.recv_kind(3, MessageType::Confirm);
+
+    s.call(4, invalidate(true));
+    let query = s.recv_kind(4, MessageType::Query);
+    s.call(5, send(3, 5, downstream(), UNRELIABLE, b"waits"));
+    s.recv_nothing(5);
+    s.send(6, &response_to(&query));
+    s.recv_kind(6, MessageType::Confirm);
+    s.recv_kind(6, MessageType::Data);
+
+    s.call(7, ApiCall::InvalidateRoutingState { nslp_id: NSLP, mri: flow(THERE, HERE), bad: true });
+    s.recv_nothing(7);
+}
+
+#[test]
+fn a_node_that_joins_the_path_is_found_by_the_next_refresh() {
+    let mut net = Net::new(3, 1);
+    net.nodes[1].gist = false;
+    let mri = net.flow();
+    net.call(0, send(1, 1, mri.clone(), RELIABLE, b"one")).unwrap();
+    net.run(SECOND);
+    assert_eq!((net.received(1).len(), net.received(2).len()), (0, 1));
+    net.nodes[1].gist = true;
+    net.run(25 * SECOND);
+    assert!(matches!(net.notifications(0)[..], [Notification::StatusChange(RouteStatus::Good(_))]));
+    net.call(0, send(2, 1, mri, RELIABLE, b"two")).unwrap();
+    net.run(SECOND);
+    assert_eq!((net.received(1).len(), net.received(2).len()), (1, 1));
+}
+
+#[test]
+fn a_node_that_leaves_the_path_is_found_missing() {
+    let mut net = Net::new(3, 1);
+    let mri = net.flow();
+    net.call(0, send(1, 1, mri.clone(), RELIABLE, b"one")).unwrap();
+    net.run(SECOND);
+    assert_eq!(net.received(1).len(), 1);
+    net.nodes[1].gist = false;
+    net.cut_connections();
+    net.call(0, send(2, 1, mri, RELIABLE, b"two")).unwrap();
+    net.run(SECOND);
+    assert_eq!(net.received(2).len(), 1);
+    assert!(net.notifications(0).contains(&Notification::CommunicationFailure));
+    assert!(matches!(net.notifications(0)[..], [_, Notification::StatusChange(RouteStatus::Good(_))]));
+}
+
+#[test]
+fn a_responder_that_forgot_the_route_gets_a_new_handshake() {
+    let mut net = Net::new(2, 1);
+    let mri = net.flow();
+    for (round, attributes) in [RELIABLE, UNRELIABLE].into_iter().enumerate() {
+        let number = round as u64;
+        net.call(0, send(1, number, mri.clone(), attributes, b"one")).unwrap();
+        net.run(SECOND);
+        net.lifetime_zero(1, number, mri.inverted());
+        net.call(0, send(2, number, mri.clone(), attributes, b"lost")).unwrap();
+        net.run(SECOND);
+        net.call(0, send(3, number, mri.clone(), attributes, b"three")).unwrap();
+        net.run(SECOND);
+        let texts: Vec<String> = net.received(1).drain(2 * round..).map(|(text, _)| text).collect();
+        assert_eq!(texts, ["one", "three"]);
+    }
+}
+
+#[test]
+fn a_message_on_a_foreign_connection_is_refused() {
+    let mut s = Script::new();
+    let id = s.be_connected(0, 5);
+    s.send_stream(1, id, &stream_data(flow(THERE, HERE), 6, b"unknown"));
+    let error = s.recv_stream(1, id).remove(0);
+    assert_eq!(error.error.unwrap().error_code(), Some(ErrorCode::NoRoutingState));
+    assert_eq!(error.nli, None);
+    s.be_queried_also(2, 6);
+    s.send_stream(3, id, &stream_data(flow(THERE, HERE), 6, b"foreign"));
+    let error = s.recv_stream(3, id).remove(0).error.unwrap();
+    assert_eq!(error.error_code(), Some(ErrorCode::IncorrectlyDelivered));
+    assert_eq!((error.session, error.datagram), (Some(session(6)), false));
+    assert_eq!(s.events(), []);
+}
+
+#[test]
+fn a_peer_whose_connections_always_break_is_given_up() {
+    let mut s = Script::new();
+    s.call(0, send(1, 5, downstream(), RELIABLE, b"x"));
+    for at_ms in [0, 10, 1010] {
+        let query = s.recv_kind(at_ms, MessageType::Query);
+        s.send(at_ms, &response_to(&query));
+        let crate::Transmit::Connect { association, .. } = s.transmit(at_ms) else { panic!() };
+        let now = s.at(at_ms + 10);
+        s.engine.handle_closed(now, association, Some("refused".to_owned()));
+    }
+    assert_eq!(s.statuses(), [(1, SendStatus::Failed(FailReason::Association))]);
+    assert_eq!(s.engine.state_counts().querying, 0);
+    s.recv_nothing(60_000);
+}
+
+#[test]
+fn an_error_about_the_wrong_connection_starts_a_handshake() {
+    let mut s = Script::new();
+    s.call(0, send(1, 5, downstream(), RELIABLE, b"x"));
+    let (association, _) = s.connect(0);
+    let data = s.recv_stream(0, association).remove(0);
+    let error = Message { nli: None, ..error_about(&data, ErrorCode::IncorrectlyDelivered) };
+    s.send_stream(1, association, &error);
+    assert!(s.recv_kind(1, MessageType::Query).stack_proposal.is_some());
+}
+
+impl Script {
+    fn be_queried_also(&mut self, at_ms: u64, number: u64) {
+        self.send(at_ms, &query(number));
+        let response = self.recv_kind(at_ms, MessageType::Response);
+        self.send(at_ms, &confirm_to(&response));
+    }
+}
+
+fn sii_of(events: &[Event]) -> SiiHandle {
+    match events.last() {
+        Some(Event::RecvMessage { sii, .. }) => *sii,
+        other => panic!("{other:?}"),
+    }
+}
+
+fn good(events: &[Event]) -> SiiHandle {
+    match events {
+        [Event::NetworkNotification { kind: Notification::StatusChange(RouteStatus::Good(sii)), .. }] => *sii,
+        other => panic!("{other:?}"),
+    }
+}
