@@ -60,8 +60,8 @@ fn random_trees_answer_as_the_reference_model_does() {
         let mut world = World::new(topology, seed + run, Settings::default());
         let asked = ask_around(&mut world, &mut rng, 25);
         world.run_for(Duration::from_secs(60));
-        for (id, expected) in &asked {
-            let outcome = exact(&world, *id, expected);
+        for asked in &asked {
+            let outcome = exact(&world, asked.id, &asked.expected);
             let empty_handed = outcome.incomplete.as_ref().map(|refusal| refusal.kind);
             let alone = outcome.nodes.is_empty();
             assert!(!alone || empty_handed == Some(RefusalKind::NoNode), "{outcome:?}");
@@ -81,22 +81,30 @@ fn loss_and_reordering_shorten_stacks_only_with_a_word_about_it() {
         let mut world = World::new(topology, seed + run, lossy_settings());
         let asked = ask_around(&mut world, &mut rng, 12);
         world.run_for(Duration::from_secs(200));
-        for (id, expected) in &asked {
-            if is_exact_or_says_so(&world, *id, expected) { complete += 1 } else { incomplete += 1 }
+        for asked in &asked {
+            let is_exact = is_exact_or_says_so(&world, asked);
+            if world.topology().kind(asked.end) == Kind::SilentHost {
+                assert!(!is_exact, "nobody can know that the path ends: {asked:?}");
+            } else if is_exact {
+                complete += 1;
+            } else {
+                incomplete += 1;
+            }
         }
         nothing_is_left(&mut world);
     }
     println!("{complete} complete, {incomplete} incomplete");
-    assert!(complete >= 9 * incomplete, "{complete} complete, {incomplete} incomplete");
+    assert!(complete >= 4 * incomplete, "{complete} complete, {incomplete} incomplete");
 }
 
 #[test]
 fn cuts_and_restarts_shorten_stacks_only_with_a_word_about_it() {
     let seed = seed_from_env(4);
     let (mut complete, mut incomplete) = (0, 0);
+    let (mut resent, mut duplicate) = (0, 0);
     for run in 0..12 {
         let mut rng = StdRng::seed_from_u64(seed + run);
-        let topology = Topology::random_tree(&mut rng, 20, 12, CLEAN, false);
+        let topology = Topology::random_tree(&mut rng, 20, 12, if run % 4 == 0 { LOSSY } else { CLEAN }, false);
         let mut world = World::new(topology, seed + run, lossy_settings());
         let asked = ask_around(&mut world, &mut rng, 12);
         let links: Vec<_> = world.topology().links().collect();
@@ -110,19 +118,22 @@ fn cuts_and_restarts_shorten_stacks_only_with_a_word_about_it() {
             world.fault(after + ms(200), Fault::Restart(*nodes.choose(&mut rng).unwrap()));
         }
         world.run_for(Duration::from_secs(200));
-        for (id, expected) in &asked {
+        for asked in &asked {
             // An origin that was restarted has forgotten who asked.
-            if world.outcome(*id).is_none() {
+            if world.outcome(asked.id).is_none() {
                 incomplete += 1;
-            } else if is_exact_or_says_so(&world, *id, expected) {
+            } else if is_exact_or_says_so(&world, asked) {
                 complete += 1;
             } else {
                 incomplete += 1;
             }
         }
+        resent += world.counted("requests_resent");
+        duplicate += world.counted("requests_duplicate");
         nothing_is_left(&mut world);
     }
-    println!("{complete} complete, {incomplete} incomplete");
+    println!("{complete} complete, {incomplete} incomplete, {resent} resent, {duplicate} duplicate");
+    assert!(resent > 0 && duplicate > 0, "{resent} resent, {duplicate} duplicate");
     assert!(complete > 0 && incomplete > 0, "{complete} complete, {incomplete} incomplete");
 }
 
@@ -172,20 +183,29 @@ fn the_same_seed_gives_the_same_run() {
     assert_ne!(first, run(seed + 1));
 }
 
-/// Asks between random stations and ends; returns what each request must bring back.
-fn ask_around(world: &mut World, rng: &mut StdRng, requests: usize) -> Vec<(LocalId, Vec<Expected>)> {
+/// A request, and what it must bring back.
+#[derive(Debug)]
+struct Asked {
+    id: LocalId,
+    end: VertexId,
+    expected: Vec<Expected>,
+}
+
+/// Asks between random stations and ends.
+fn ask_around(world: &mut World, rng: &mut StdRng, requests: usize) -> Vec<Asked> {
     let origins = world.topology().of_kind(&[Kind::Node, Kind::NetServHost]);
     let ends: Vec<VertexId> = world.topology().vertices().collect();
     let mut asked = Vec::new();
     while asked.len() < requests {
-        let (origin, end) = (*origins.choose(rng).unwrap(), *ends.choose(rng).unwrap());
+        let (origin, end) = (origins.choose(rng).expect("a tree has stations"), ends.choose(rng).expect("and ends"));
+        let (origin, end) = (*origin, *end);
         if origin == end {
             continue;
         }
         let after = ms(rng.random_range(0..3000));
         let probes = rng.random();
         let id = if probes { world.probe(after, origin, end) } else { world.setup(after, origin, end, LEASE) };
-        asked.push((id, expected_stack(world.topology(), origin, end, probes)));
+        asked.push(Asked { id, end, expected: expected_stack(world.topology(), origin, end, probes) });
     }
     asked
 }
@@ -211,15 +231,17 @@ fn exact<'a>(world: &'a World, id: LocalId, expected: &[Expected]) -> &'a Outcom
 }
 
 /// Returns whether the stack is that of the reference model; else it must be its beginning, marked as incomplete.
-fn is_exact_or_says_so(world: &World, id: LocalId, expected: &[Expected]) -> bool {
+fn is_exact_or_says_so(world: &World, Asked { id, expected, .. }: &Asked) -> bool {
+    let id = *id;
     let outcome = world.outcome(id).unwrap_or_else(|| panic!("{id:?} has no answer"));
     let entries = entries(outcome);
     let kind = outcome.incomplete.as_ref().map(|refusal| refusal.kind);
     if matches!(kind, None | Some(RefusalKind::NoNode)) {
-        assert_eq!(entries, expected, "{id:?}: {:?}", outcome.incomplete);
+        assert_eq!(&entries, expected, "{id:?}: {:?}", outcome.incomplete);
         return true;
     }
     assert!(expected.starts_with(&entries), "{id:?}: {entries:?} is no beginning of {expected:?}");
+    println!("{id:?}: {} of {} entries: {:?}", entries.len(), expected.len(), outcome.incomplete);
     false
 }
 

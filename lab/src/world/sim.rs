@@ -200,6 +200,18 @@ impl World {
         station.map_or(0, |station| station.controller.seen().values().filter(|times| **times > 1).count())
     }
 
+    /// Returns a counter of the NSLP, summed over all stations as they are.
+    ///
+    /// # Panics
+    /// If there is no counter of this name.
+    pub fn counted(&self, name: &str) -> u64 {
+        let counter = |station: &Station| {
+            let all = station.nslp.counters().all();
+            all.into_iter().find(|(known, _)| *known == name).expect("the name of a counter").1
+        };
+        self.stations.values().map(counter).sum()
+    }
+
     /// Returns what state is left.
     pub fn leftovers(&self) -> Leftovers {
         let mut left = Leftovers { connections: self.connections.len(), ..Leftovers::default() };
