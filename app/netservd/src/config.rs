@@ -1,0 +1,398 @@
+// SPDX-License-Identifier: Apache-2.0
+//! The node's configuration: one TOML file, every key with a default, unknown keys refused.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use anyhow::{Context, Result, ensure};
+use ipnet::IpNet;
+use netserv_model::manifest::ModuleLimits;
+use netserv_model::policy::{ContainerLimits, NodePolicy, UserPolicy};
+use netserv_model::{NodeId, PortRange, PublicKey, UserId, limits};
+use serde::{Deserialize, Serialize};
+
+/// Everything that an operator can set.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, rename_all = "kebab-case", default)]
+pub struct Config {
+    /// The node's name in response stacks.
+    pub node: NodeId,
+    /// Whether it runs modules or only sends requests.
+    pub role: Role,
+    /// Where packages, compiled code and the database of installed modules are.
+    pub state_dir: PathBuf,
+    /// The Unix socket of the HTTP API.
+    pub socket: PathBuf,
+    /// The worker's executable; empty means `netserv-worker` beside `netservd`.
+    pub worker: PathBuf,
+    /// A file to which every signaling input is appended as one JSON line; empty means none.
+    pub record: PathBuf,
+    /// GIST and the NSLP.
+    pub signaling: Signaling,
+    /// The forwarding plane.
+    pub dataplane: Dataplane,
+    /// What is asked of requests.
+    pub admission: Admission,
+    /// Where packages may come from.
+    pub fetch: Fetch,
+    /// Who may do what.
+    #[serde(rename = "user", skip_serializing_if = "Vec::is_empty")]
+    pub users: Vec<User>,
+}
+
+/// What a machine is for.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Role {
+    /// Forwards packets and runs modules.
+    #[default]
+    Node,
+    /// Sends requests, and answers as the last one on a path; runs nothing.
+    Host,
+}
+
+impl Role {
+    /// Returns the word used in the configuration.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Role::Node => "node",
+            Role::Host => "host",
+        }
+    }
+}
+
+/// Signaling: GIST (RFC 5971) and the NetServ NSLP.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, rename_all = "kebab-case", default)]
+pub struct Signaling {
+    /// The NSLPID, from the private range 32704–32767.
+    pub nslp_id: u16,
+    /// The Router Alert value, from the experimental range 65503–65534.
+    pub router_alert: u16,
+    /// Whether Queries carry the Router Alert Option.
+    pub send_router_alert: bool,
+    /// The TCP port of messaging associations.
+    pub tcp_port: u16,
+    /// Whether passing Queries are intercepted (only in the role `node`).
+    pub intercept: bool,
+    /// The netfilter queue for intercepted Queries.
+    pub queue: u16,
+    /// How long to look for a further node before this one counts as the last, in milliseconds.
+    pub last_node_timeout_ms: u64,
+    /// Whether a Query without a Confirm may make state. Off: delayed state, RFC 5971 §4.4.
+    pub state_without_confirm: bool,
+}
+
+impl Default for Signaling {
+    fn default() -> Signaling {
+        Signaling {
+            nslp_id: 32704,
+            router_alert: 65503,
+            send_router_alert: true,
+            tcp_port: 27001,
+            intercept: true,
+            queue: 270,
+            last_node_timeout_ms: 1500,
+            state_without_confirm: false,
+        }
+    }
+}
+
+/// The forwarding plane.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, rename_all = "kebab-case", default)]
+pub struct Dataplane {
+    /// `auto` takes the best that works here.
+    pub driver: DriverChoice,
+    /// The netfilter queue for modules' packets.
+    pub queue: u16,
+    /// Packets that the kernel holds for the node at most.
+    pub queue_packets_max: u32,
+    /// A file to which packets shown to modules are captured; empty means none.
+    pub pcap: PathBuf,
+}
+
+impl Default for Dataplane {
+    fn default() -> Dataplane {
+        Dataplane { driver: DriverChoice::Auto, queue: 271, queue_packets_max: 8192, pcap: PathBuf::new() }
+    }
+}
+
+/// Which forwarding plane.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum DriverChoice {
+    /// The best that works here.
+    #[default]
+    Auto,
+    /// Netfilter queues.
+    Nfqueue,
+    /// None: filters are kept, and no packet comes.
+    Dummy,
+}
+
+/// What is asked of requests.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, rename_all = "kebab-case", default)]
+pub struct Admission {
+    /// Whether unsigned requests of known users are taken. For closed labs only.
+    pub accept_unsigned: bool,
+    /// How far a request's `created` may lie from this node's clock, in seconds.
+    pub clock_skew_s: u64,
+    /// The longest lease, in seconds.
+    pub ttl_max_s: u64,
+}
+
+impl Default for Admission {
+    fn default() -> Admission {
+        Admission {
+            accept_unsigned: false,
+            clock_skew_s: limits::CLOCK_SKEW_MAX.as_secs(),
+            ttl_max_s: limits::TTL_MAX.as_secs(),
+        }
+    }
+}
+
+/// Where packages may come from.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, rename_all = "kebab-case", default)]
+pub struct Fetch {
+    /// URL schemes: `https`, `http`, `file`.
+    pub schemes: Vec<String>,
+    /// Hosts that are asked; empty means every host.
+    pub hosts: Vec<String>,
+    /// Directories below which `file` URLs may lie.
+    pub file_roots: Vec<PathBuf>,
+    /// Bytes of one package at most.
+    pub bytes_max: u64,
+    /// Seconds that one download may take.
+    pub timeout_s: u64,
+    /// Bytes that the store of packages may hold before the oldest unused ones go.
+    pub cache_bytes_max: u64,
+}
+
+impl Default for Fetch {
+    fn default() -> Fetch {
+        Fetch {
+            schemes: vec!["https".into(), "http".into()],
+            hosts: Vec::new(),
+            file_roots: Vec::new(),
+            bytes_max: limits::PACKAGE_BYTES_MAX,
+            timeout_s: limits::FETCH_TIME_MAX.as_secs(),
+            cache_bytes_max: 1024 * 1024 * 1024,
+        }
+    }
+}
+
+/// One user and what it may do.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, rename_all = "kebab-case")]
+pub struct User {
+    /// The user's name.
+    pub name: UserId,
+    /// Keys that it signs with.
+    pub keys: Vec<PublicKey>,
+    /// Its own prefixes: a filter's source or destination must lie in one of them.
+    pub prefixes: Vec<IpNet>,
+    /// Ports that its filters may name, as `5060` or `16384-32767`; empty means every port.
+    #[serde(default)]
+    pub ports: Vec<String>,
+    /// Modules at most.
+    #[serde(default = "eight")]
+    pub modules_max: u32,
+    /// The highest limits of one module.
+    #[serde(default = "module_ceiling")]
+    pub module_limits: ModuleLimits,
+    /// Limits of the user's container.
+    #[serde(default)]
+    pub container: ContainerLimits,
+}
+
+impl Default for Config {
+    fn default() -> Config {
+        Config {
+            node: host_name(),
+            role: Role::Node,
+            state_dir: "/var/lib/netserv".into(),
+            socket: "/run/netserv/netservd.sock".into(),
+            worker: PathBuf::new(),
+            record: PathBuf::new(),
+            signaling: Signaling::default(),
+            dataplane: Dataplane::default(),
+            admission: Admission::default(),
+            fetch: Fetch::default(),
+            users: Vec::new(),
+        }
+    }
+}
+
+impl Config {
+    /// Reads and checks a configuration file.
+    ///
+    /// # Errors
+    /// The error names the file, the line and the key.
+    pub fn load(path: &Path) -> Result<Config> {
+        let text = std::fs::read_to_string(path).with_context(|| format!("cannot read {}", path.display()))?;
+        Config::parse(&text).with_context(|| format!("{} is not a valid configuration", path.display()))
+    }
+
+    /// Parses and checks a configuration.
+    ///
+    /// # Errors
+    /// The error names the line and the key.
+    pub fn parse(text: &str) -> Result<Config> {
+        let config: Config = toml::from_str(text)?;
+        config.check()?;
+        Ok(config)
+    }
+
+    /// Returns the configuration as TOML, with every default written out.
+    pub fn to_toml(&self) -> String {
+        toml::to_string_pretty(self).unwrap_or_else(|error| format!("# cannot be written: {error}\n"))
+    }
+
+    /// Returns what admission depends on.
+    ///
+    /// # Errors
+    /// Two users of one name, or ports that are none.
+    pub fn policy(&self) -> Result<NodePolicy> {
+        let mut policy = NodePolicy::new(self.node.clone());
+        policy.host_only = self.role == Role::Host;
+        policy.accept_unsigned = self.admission.accept_unsigned;
+        policy.clock_skew_max = Duration::from_secs(self.admission.clock_skew_s);
+        policy.ttl_max = Duration::from_secs(self.admission.ttl_max_s);
+        if self.role == Role::Node {
+            policy.blocks = building_blocks();
+        }
+        for user in &self.users {
+            let known = policy.users.insert(user.name.clone(), user.policy()?);
+            ensure!(known.is_none(), "user {} is there twice", user.name);
+        }
+        Ok(policy)
+    }
+
+    /// Returns the name under which this node's traces on the machine are found again: eight hex digits that depend
+    /// only on the state directory.
+    pub fn instance(&self) -> String {
+        let path = std::path::absolute(&self.state_dir).unwrap_or_else(|_| self.state_dir.clone());
+        // FNV-1a: a stable name, not a secret.
+        let hash = path
+            .as_os_str()
+            .as_encoded_bytes()
+            .iter()
+            .fold(0x811c_9dc5_u32, |hash, byte| (hash ^ u32::from(*byte)).wrapping_mul(0x0100_0193));
+        format!("{hash:08x}")
+    }
+
+    fn check(&self) -> Result<()> {
+        self.policy()?;
+        let signaling = &self.signaling;
+        ensure!(
+            (32704..=32767).contains(&signaling.nslp_id),
+            "signaling.nslp-id is {}, but must be in the private range 32704-32767 (RFC 5971 §9)",
+            signaling.nslp_id
+        );
+        ensure!(
+            (65503..=65534).contains(&signaling.router_alert),
+            "signaling.router-alert is {}, but must be in the experimental range 65503-65534 (RFC 5350)",
+            signaling.router_alert
+        );
+        ensure!(signaling.tcp_port != 0, "signaling.tcp-port must not be 0");
+        ensure!(signaling.queue != self.dataplane.queue, "signaling.queue and dataplane.queue must differ");
+        for scheme in &self.fetch.schemes {
+            let known = ["https", "http", "file"].contains(&scheme.as_str());
+            ensure!(known, "fetch.schemes has `{scheme}`, but only https, http and file are fetched");
+        }
+        Ok(())
+    }
+}
+
+impl User {
+    fn policy(&self) -> Result<UserPolicy> {
+        let ports = self.ports.iter().map(|text| Ok(text.parse::<PortRange>()?)).collect::<Result<Vec<_>>>();
+        Ok(UserPolicy {
+            keys: self.keys.clone(),
+            prefixes: self.prefixes.clone(),
+            ports: ports.with_context(|| format!("ports of user {}", self.name))?,
+            modules_max: self.modules_max,
+            module_limits: self.module_limits,
+            container: self.container,
+        })
+    }
+}
+
+/// The building blocks that every node of this version has, and the packet ABI as block `packet`.
+fn building_blocks() -> BTreeMap<String, u32> {
+    ["clock", "counters", "inject", "kv", "log", "packet", "properties", "random", "timers", "wasm"]
+        .into_iter()
+        .map(|name| (name.to_owned(), 1))
+        .collect()
+}
+
+fn host_name() -> NodeId {
+    let name = std::fs::read_to_string("/proc/sys/kernel/hostname").unwrap_or_default();
+    let fallback = || "node".parse().expect("`node` is a node name");
+    name.trim().parse().unwrap_or_else(|_| fallback())
+}
+
+fn eight() -> u32 {
+    8
+}
+
+/// Twice what a manifest gets by default, so that a plain module never meets the ceiling.
+fn module_ceiling() -> ModuleLimits {
+    let default = ModuleLimits::default();
+    ModuleLimits { memory_bytes: 2 * default.memory_bytes, call_ms: 2 * default.call_ms, ..default }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_printed_default_parses_to_the_default() {
+        let default = Config::default();
+        assert_eq!(Config::parse(&default.to_toml()).unwrap(), default);
+        assert_eq!(Config::parse("").unwrap(), default);
+    }
+
+    #[test]
+    fn a_user_becomes_a_policy() {
+        let text = format!(
+            "node = 'n1'\n[[user]]\nname = 'janedoe'\nkeys = ['ed25519:{}']\nprefixes = ['10.2.0.0/24', '2001:db8::/48']\n\
+             ports = ['5060', '16384-32767']\n",
+            "ab".repeat(32)
+        );
+        let policy = Config::parse(&text).unwrap().policy().unwrap();
+        let user = &policy.users[&"janedoe".parse().unwrap()];
+        assert_eq!(user.prefixes.len(), 2);
+        assert_eq!(user.ports[1].to_string(), "16384-32767");
+        assert!(!policy.accept_unsigned);
+    }
+
+    #[test]
+    fn wrong_keys_and_values_are_named() {
+        for (text, named) in [
+            ("nodes = 'x'", "nodes"),
+            ("[signaling]\nnslp-id = 33", "nslp-id"),
+            ("[signaling]\nrouter-alert = 33", "router-alert"),
+            ("[fetch]\nschemes = ['ftp']", "ftp"),
+            ("[dataplane]\nqueue = 270", "queue"),
+            ("[dataplane]\ndriver = 'afxdp'", "afxdp"),
+        ] {
+            let error = format!("{:#}", Config::parse(text).unwrap_err());
+            assert!(error.contains(named), "{error}");
+        }
+    }
+
+    #[test]
+    fn the_instance_depends_on_the_state_directory_only() {
+        let mut config = Config::default();
+        let before = config.instance();
+        config.node = "other".parse().unwrap();
+        assert_eq!(config.instance(), before);
+        config.state_dir = "/tmp/elsewhere".into();
+        assert_ne!(config.instance(), before);
+    }
+}

@@ -1,0 +1,452 @@
+// SPDX-License-Identifier: Apache-2.0
+//! The node's one control loop: every input is an [`Event`], every engine is called here and nowhere else.
+//!
+//! After each event the loop drains the engines in a fixed order: NSLP calls → GIST, GIST events → NSLP, NSLP requests →
+//! controller, commands → executor, results → API, transmits → network. Then it sleeps until the next event or the
+//! earliest deadline.
+
+use std::collections::BTreeMap;
+use std::net::IpAddr;
+
+use netserv_controller::Controller;
+use netserv_gist as gist;
+use netserv_model::api::{ModuleList, NodeInfo, PostRequest, RequestResult};
+use netserv_model::command::{JobId, ModuleSlot};
+use netserv_model::request::{ModuleStatus, PacketCounts};
+use netserv_model::{Instant, Now, Refusal, RefusalKind, UserId, limits};
+use netserv_nslp::{LocalId, LocalPath, LocalRequest, Nslp};
+use netserv_wire::gist::{Direction, Mri};
+use tokio::sync::{mpsc, oneshot};
+
+use crate::clock::Clock;
+use crate::config::{Config, Role};
+use crate::execute::{ContainerEvent, Executor, Fetched};
+use crate::http::Call;
+use crate::load;
+use crate::logs::Logs;
+use crate::metrics::Exposition;
+use crate::packet_loop::PacketEvent;
+use crate::record::Record;
+use crate::signal_io::{SignalInput, SignalIo};
+
+/// Events waiting for the loop; whoever has more waits.
+pub const EVENTS_MAX: usize = 4096;
+/// Steps of one drain; what is left is done after the next event, so that the engines cannot keep the loop to themselves.
+const DRAIN_STEPS_MAX: usize = 10_000;
+/// How long an answer waits for the counters of containers.
+const STATS_WAIT: std::time::Duration = std::time::Duration::from_millis(200);
+
+/// Everything that can happen to a node.
+pub enum Event {
+    /// Something arrived from a signaling peer.
+    Signal(SignalInput),
+    /// Something was intercepted and waits.
+    Intercepted,
+    /// A client of the HTTP API wants something.
+    Api(Call),
+    /// A container did something.
+    Container(ContainerEvent),
+    /// A package was fetched, or could not be.
+    Fetched(JobId, Result<Fetched, Refusal>),
+    /// The packet loop reports.
+    Packet(PacketEvent),
+    /// The configuration is to be read again.
+    Reload,
+    /// The node is to stop.
+    Stop,
+}
+
+/// The loop's state.
+pub struct ControlLoop {
+    clock: Clock,
+    config: Config,
+    logs: Logs,
+    engine: gist::Engine,
+    nslp: Nslp,
+    controller: Controller,
+    executor: Executor,
+    signal: SignalIo,
+    record: Record,
+    posted: BTreeMap<LocalId, oneshot::Sender<Result<RequestResult, Refusal>>>,
+    next_local: u64,
+    waiting_for_stats: Vec<StatsWaiter>,
+    about: About,
+}
+
+/// What the node says of itself.
+pub struct About {
+    /// When it started.
+    pub started: netserv_model::UnixTime,
+    /// The forwarding plane, and why that one.
+    pub driver: String,
+    /// What it cannot do on this machine.
+    pub missing: Vec<String>,
+}
+
+struct StatsWaiter {
+    deadline: Instant,
+    reply: StatsReply,
+}
+
+enum StatsReply {
+    Modules(oneshot::Sender<ModuleList>),
+    Metrics(oneshot::Sender<String>),
+}
+
+/// The parts that the loop is made of.
+pub struct Parts {
+    /// The node's clocks.
+    pub clock: Clock,
+    /// What the operator set.
+    pub config: Config,
+    /// The node's log.
+    pub logs: Logs,
+    /// The GIST engine.
+    pub engine: gist::Engine,
+    /// The NSLP.
+    pub nslp: Nslp,
+    /// The controller.
+    pub controller: Controller,
+    /// Carries out commands.
+    pub executor: Executor,
+    /// Signaling sockets.
+    pub signal: SignalIo,
+    /// Records inputs.
+    pub record: Record,
+    /// What the node says of itself.
+    pub about: About,
+}
+
+impl ControlLoop {
+    /// Puts the loop together.
+    pub fn new(parts: Parts) -> ControlLoop {
+        let Parts { clock, config, logs, engine, nslp, controller, executor, signal, record, about } = parts;
+        ControlLoop {
+            clock,
+            config,
+            logs,
+            engine,
+            nslp,
+            controller,
+            executor,
+            signal,
+            record,
+            posted: BTreeMap::new(),
+            next_local: 0,
+            waiting_for_stats: Vec::new(),
+            about,
+        }
+    }
+
+    /// Runs until told to stop, then takes away what the node added to the machine.
+    pub async fn run(mut self, mut events: mpsc::Receiver<Event>) {
+        self.restore();
+        self.drain();
+        loop {
+            let deadline = self.deadline();
+            let event = tokio::select! {
+                event = events.recv() => event,
+                () = sleep_until(self.clock, deadline) => {
+                    self.handle_timeout();
+                    self.drain();
+                    continue;
+                }
+            };
+            match event {
+                None | Some(Event::Stop) => break,
+                Some(event) => self.handle(event),
+            }
+            self.drain();
+        }
+        self.executor.stop();
+        self.signal.stop();
+    }
+
+    fn restore(&mut self) {
+        match self.executor.stored() {
+            Ok(records) => {
+                if !records.is_empty() {
+                    tracing::info!(modules = records.len(), "restoring what was installed");
+                }
+                self.controller.restore(self.clock.now(), records);
+            }
+            Err(error) => tracing::error!(%error, "the stored modules cannot be read"),
+        }
+    }
+
+    fn handle(&mut self, event: Event) {
+        let now = self.clock.now();
+        if let Some(addresses) = self.signal.changed_addresses() {
+            self.nslp.handle_addresses(addresses);
+        }
+        match event {
+            Event::Signal(input) => self.handle_signal(now, input),
+            Event::Intercepted => {
+                for packet in self.signal.intercepted() {
+                    self.handle_signal(now, SignalInput::Intercepted(Box::new(packet)));
+                }
+            }
+            Event::Api(call) => self.handle_call(call),
+            Event::Container(event) => self.handle_container(&event),
+            Event::Fetched(job, result) => self.executor.fetched(job, result),
+            Event::Packet(event) => self.handle_packet_event(event),
+            Event::Reload => self.reload(),
+            Event::Stop => {}
+        }
+    }
+
+    fn handle_signal(&mut self, now: Now, input: SignalInput) {
+        self.record.write(now, &input);
+        self.signal.handle(now, input, &mut self.engine);
+    }
+
+    fn handle_timeout(&mut self) {
+        let now = self.clock.now();
+        self.engine.handle_timeout(now.instant);
+        self.nslp.handle_timeout(now);
+        self.controller.handle_timeout(now);
+        self.answer_stats_waiters(now.instant);
+    }
+
+    fn deadline(&self) -> Option<Instant> {
+        let engines = [self.engine.poll_timeout(), self.nslp.poll_timeout(), self.controller.poll_timeout()];
+        let engines = engines.into_iter().flatten().map(|(at, _)| at);
+        engines.chain(self.waiting_for_stats.iter().map(|waiter| waiter.deadline)).min()
+    }
+
+    fn drain(&mut self) {
+        for _ in 0..DRAIN_STEPS_MAX {
+            if !self.drain_step() {
+                break;
+            }
+        }
+        self.executor.finish_commands();
+    }
+
+    /// Moves one thing from one engine to the next; returns whether there was one.
+    fn drain_step(&mut self) -> bool {
+        let now = self.clock.now();
+        if let Some(call) = self.nslp.poll_api_call() {
+            self.hand_to_gist(call);
+        } else if let Some(event) = self.engine.poll_event() {
+            if let gist::Event::Malformed { from, error } = &event {
+                tracing::debug!(?from, %error, "malformed GIST message");
+            }
+            self.nslp.handle_event(now, event);
+        } else if let Some((id, request)) = self.nslp.poll_request() {
+            let user = request.user.as_ref().map(ToString::to_string);
+            tracing::info!(method = request.body.method(), user, session = %request.session, "request");
+            self.controller.set_load(load::measure(self.controller.load(), self.executor.packet_totals().shown));
+            self.controller.handle_request(now, id, request);
+        } else if let Some(command) = self.controller.poll_command() {
+            self.executor.carry_out(command);
+        } else if let Some(event) = self.executor.poll_event() {
+            self.controller.handle_event(now, event);
+        } else if let Some((id, report)) = self.executor.poll_report() {
+            tracing::info!(outcome = ?report.outcome, took_us = report.took_us, "answer");
+            self.nslp.handle_report(now, id, report);
+        } else if let Some((id, result)) = self.nslp.poll_result() {
+            if let Some(reply) = self.posted.remove(&id) {
+                // The client may have gone.
+                let _ = reply.send(Ok(result));
+            }
+        } else if let Some(transmit) = self.engine.poll_transmit() {
+            self.signal.transmit(transmit);
+        } else {
+            return false;
+        }
+        true
+    }
+
+    fn hand_to_gist(&mut self, call: gist::ApiCall) {
+        let now = self.clock.now();
+        let (handle, mri) = match &call {
+            gist::ApiCall::SendMessage { handle, mri, .. } => (Some(*handle), mri),
+            gist::ApiCall::SetStateLifetime { mri, .. } | gist::ApiCall::InvalidateRoutingState { mri, .. } => {
+                (None, mri)
+            }
+        };
+        let local = toward(mri).and_then(|address| self.signal.source_for(address));
+        let result = match local {
+            Some(local) => self.engine.handle_api(now.instant, call, local),
+            None => Err(gist::ApiError::NoRoute),
+        };
+        if let Err(error) = result {
+            tracing::debug!(%error, "GIST refused a call");
+            if let Some(handle) = handle {
+                self.nslp.handle_api_error(now, handle, error);
+            }
+        }
+    }
+
+    fn handle_call(&mut self, call: Call) {
+        match call {
+            Call::Request(request, reply) => self.post(*request, reply),
+            Call::Node(reply) => {
+                let load = load::measure(self.controller.load(), self.executor.packet_totals().shown);
+                // The client may have gone, here and below.
+                let _ = reply.send(NodeInfo {
+                    node: self.config.node.clone(),
+                    role: self.config.role.as_str().to_owned(),
+                    version: env!("CARGO_PKG_VERSION").to_owned(),
+                    driver: self.about.driver.clone(),
+                    started: self.about.started,
+                    load,
+                    missing: self.about.missing.clone(),
+                });
+            }
+            Call::Modules(reply) => self.wait_for_stats(StatsReply::Modules(reply)),
+            Call::Metrics(reply) => self.wait_for_stats(StatsReply::Metrics(reply)),
+        }
+    }
+
+    fn post(&mut self, request: PostRequest, reply: oneshot::Sender<Result<RequestResult, Refusal>>) {
+        let now = self.clock.now();
+        let result = self.start_request(now, request);
+        match result {
+            Ok(id) => {
+                self.posted.insert(id, reply);
+            }
+            Err(refusal) => {
+                let _ = reply.send(Err(refusal));
+            }
+        }
+    }
+
+    fn start_request(&mut self, now: Now, request: PostRequest) -> Result<LocalId, Refusal> {
+        if self.posted.len() >= limits::REQUESTS_PENDING_MAX {
+            return Err(Refusal::new(RefusalKind::QuotaExceeded, "the node works on too many requests"));
+        }
+        let path = match request.path {
+            None => None,
+            Some(path) => {
+                let no_route = || Refusal::new(RefusalKind::NoNode, format!("no route to {}", path.destination));
+                let source = match path.source {
+                    Some(source) => source,
+                    None => self.signal.source_for(path.destination).ok_or_else(no_route)?,
+                };
+                Some(LocalPath { source, destination: path.destination })
+            }
+        };
+        let id = LocalId(self.next_local);
+        self.next_local += 1;
+        let timeout = std::time::Duration::from_millis(request.timeout_ms);
+        let local = LocalRequest { id, message: request.message, path, session: request.session, timeout };
+        self.nslp.handle_local(now, local)?;
+        Ok(id)
+    }
+
+    fn handle_container(&mut self, event: &ContainerEvent) {
+        for line in self.executor.container_changed(event) {
+            let module = line.slot.and_then(|slot| self.controller.module_at(&line.user, slot));
+            let source = module.map_or_else(|| line.user.to_string(), |module| format!("{}/{module}", line.user));
+            self.logs.push(line.level.as_str(), &source, &line.text);
+        }
+        self.answer_stats_waiters(self.clock.now().instant);
+    }
+
+    fn handle_packet_event(&mut self, event: PacketEvent) {
+        match event {
+            PacketEvent::Stalled { user, slot } => {
+                let refusal = Refusal::new(RefusalKind::Stalled, "the module did not come to an end in time");
+                self.executor.kill_container(&user, refusal, slot);
+            }
+            PacketEvent::RingBroken { user, detail } => {
+                tracing::warn!(%user, detail, "a container broke the rules of its ring");
+                let refusal = Refusal::new(RefusalKind::NodeFailed, format!("broke the rules of its ring: {detail}"));
+                self.executor.kill_container(&user, refusal, None);
+            }
+            PacketEvent::DriverFailed { detail } => {
+                tracing::error!(detail, "the forwarding plane failed; packets pass unseen until the node is restarted");
+            }
+        }
+    }
+
+    fn reload(&mut self) {
+        let Some(path) = self.executor.config_path() else {
+            return tracing::warn!("there is no configuration file to read again");
+        };
+        match Config::load(&path).and_then(|config| Ok((config.policy()?, config))) {
+            Ok((policy, config)) => {
+                self.controller.set_policy(self.clock.now(), policy);
+                self.executor.set_users(&config);
+                self.config.users = config.users;
+                self.config.admission = config.admission;
+                tracing::info!("users and admission are read again; other changes need a restart");
+            }
+            Err(error) => tracing::error!(error = format!("{error:#}"), "the configuration stays as it was"),
+        }
+    }
+
+    fn wait_for_stats(&mut self, reply: StatsReply) {
+        let now = self.clock.now().instant;
+        self.executor.ask_stats();
+        self.waiting_for_stats.push(StatsWaiter { deadline: now + STATS_WAIT, reply });
+        self.answer_stats_waiters(now);
+    }
+
+    fn answer_stats_waiters(&mut self, now: Instant) {
+        let complete = !self.executor.stats_missing();
+        let waiters = std::mem::take(&mut self.waiting_for_stats);
+        for waiter in waiters {
+            if !complete && waiter.deadline > now {
+                self.waiting_for_stats.push(waiter);
+                continue;
+            }
+            match waiter.reply {
+                StatsReply::Modules(reply) => {
+                    let _ = reply.send(ModuleList { modules: self.modules() });
+                }
+                StatsReply::Metrics(reply) => {
+                    let _ = reply.send(self.metrics());
+                }
+            }
+        }
+    }
+
+    fn modules(&self) -> Vec<ModuleStatus> {
+        let mut modules = self.controller.modules(self.clock.now());
+        for status in &mut modules {
+            let slot = self.controller.slot(&status.user, &status.module.name);
+            if let Some((packets, counters)) = slot.and_then(|slot| self.executor.stats(&status.user, slot)) {
+                (status.packets, status.counters) = (*packets, counters.clone());
+            }
+        }
+        modules
+    }
+
+    fn metrics(&self) -> String {
+        let mut out = Exposition::default();
+        crate::metrics_node::write(
+            &mut out,
+            &crate::metrics_node::Sources {
+                host_only: self.config.role == Role::Host,
+                started: self.about.started,
+                gist: &self.engine,
+                nslp: &self.nslp,
+                controller: &self.controller,
+                packets: self.executor.packet_totals(),
+                modules: self.modules(),
+            },
+        );
+        out.finish()
+    }
+}
+
+/// Returns the end of a flow toward which an MRI points.
+fn toward(mri: &Mri) -> Option<IpAddr> {
+    let (source, destination) = mri.addresses()?;
+    Some(if mri.direction()? == Direction::Downstream { destination } else { source })
+}
+
+/// What one module counted: its packets, and counters by name.
+pub type Counted = (PacketCounts, BTreeMap<String, u64>);
+/// A module's place on the node.
+pub type Place = (UserId, ModuleSlot);
+
+async fn sleep_until(clock: Clock, deadline: Option<Instant>) {
+    match deadline {
+        Some(deadline) => tokio::time::sleep(clock.until(deadline)).await,
+        None => std::future::pending().await,
+    }
+}

@@ -1,0 +1,132 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Which metrics a node has, and where each comes from.
+
+use netserv_controller::Controller;
+use netserv_gist as gist;
+use netserv_model::UnixTime;
+use netserv_model::request::ModuleStatus;
+use netserv_nslp::Nslp;
+
+use crate::metrics::{Exposition, Kind};
+use crate::packet_counters::PacketTotals;
+
+/// Everything that is counted.
+pub struct Sources<'a> {
+    /// Whether the node runs no modules.
+    pub host_only: bool,
+    /// When it started.
+    pub started: UnixTime,
+    /// The GIST engine.
+    pub gist: &'a gist::Engine,
+    /// The NSLP.
+    pub nslp: &'a Nslp,
+    /// The controller.
+    pub controller: &'a Controller,
+    /// The packet path.
+    pub packets: PacketTotals,
+    /// What is installed.
+    pub modules: Vec<ModuleStatus>,
+}
+
+/// Writes every family.
+pub fn write(out: &mut Exposition, from: &Sources<'_>) {
+    let role = if from.host_only { "host" } else { "node" };
+    out.family("info", Kind::Gauge, "What runs here")
+        .sample(&[("version", env!("CARGO_PKG_VERSION")), ("role", role)], 1);
+    out.family("start_time_seconds", Kind::Gauge, "When the node started").sample(&[], from.started.0 / 1000);
+    signaling(out, from);
+    requests(out, from);
+    packets(out, &from.packets);
+    modules(out, &from.modules);
+}
+
+fn signaling(out: &mut Exposition, from: &Sources<'_>) {
+    let mut family = out.family("gist_events_total", Kind::Counter, "What the GIST engine counted");
+    for (name, value) in from.gist.counters().iter() {
+        family.sample(&[("event", name)], value);
+    }
+    let states = from.gist.state_counts();
+    let mut family = out.family("gist_routes", Kind::Gauge, "Rows in the message routing table");
+    family.sample(&[("role", "querying")], states.querying);
+    family.sample(&[("role", "responding")], states.responding);
+    out.family("gist_associations", Kind::Gauge, "Messaging associations").sample(&[], states.associations);
+    let mut family = out.family("nslp_events_total", Kind::Counter, "What the NSLP counted");
+    for (name, value) in from.nslp.counters().all() {
+        family.sample(&[("event", name)], value);
+    }
+    let exchanges = from.nslp.state_counts();
+    let mut family = out.family("nslp_exchanges", Kind::Gauge, "Requests on their way, and answered ones kept a while");
+    family.sample(&[("state", "pending")], exchanges.pending);
+    family.sample(&[("state", "finished")], exchanges.finished);
+}
+
+fn requests(out: &mut Exposition, from: &Sources<'_>) {
+    let mut family = out.family("requests_total", Kind::Counter, "Requests by method and outcome");
+    let counters = from.controller.counters();
+    for ((method, outcome), value) in &counters.requests {
+        family.sample(&[("method", method), ("outcome", outcome)], value);
+    }
+    let mut family = out.family("controller_events_total", Kind::Counter, "What happened to modules and containers");
+    for (event, value) in [
+        ("module-failure", counters.module_failures),
+        ("quarantine", counters.quarantines),
+        ("container-death", counters.container_deaths),
+        ("lease-expired", counters.leases_expired),
+        ("restored", counters.restored),
+        ("revoked", counters.revoked),
+        ("stray-event", counters.stray_events),
+    ] {
+        family.sample(&[("event", event)], value);
+    }
+}
+
+fn packets(out: &mut Exposition, totals: &PacketTotals) {
+    let mut family = out.family("packets_total", Kind::Counter, "Packets by what became of them");
+    for (fate, value) in [
+        ("received", totals.received),
+        ("unparsed", totals.unparsed),
+        ("unmatched", totals.unmatched),
+        ("shown", totals.shown),
+        ("passed", totals.passed),
+        ("modified", totals.modified),
+        ("injected", totals.injected),
+    ] {
+        family.sample(&[("fate", fate)], value);
+    }
+    let mut family = out.family("dropped_packets_total", Kind::Counter, "Packets dropped, by reason");
+    for (reason, value) in &totals.dropped {
+        family.sample(&[("reason", reason.as_str())], value);
+    }
+    let mut family = out.family("unseen_packets_total", Kind::Counter, "Packets a module should have seen, by reason");
+    for (reason, value) in &totals.unseen {
+        family.sample(&[("reason", reason.as_str())], value);
+    }
+}
+
+fn modules(out: &mut Exposition, modules: &[ModuleStatus]) {
+    let mut family = out.family("module_packets_total", Kind::Counter, "Packets of each module, by what it did");
+    for status in modules {
+        let module = status.module.to_string();
+        let counts = status.packets;
+        for (fate, value) in [
+            ("seen", counts.seen),
+            ("passed", counts.passed),
+            ("dropped", counts.dropped),
+            ("modified", counts.modified),
+            ("injected", counts.injected),
+        ] {
+            family.sample(&[("user", status.user.as_str()), ("module", &module), ("fate", fate)], value);
+        }
+    }
+    let mut family = out.family("module_counter_total", Kind::Counter, "Counters that modules keep");
+    for status in modules {
+        let module = status.module.to_string();
+        for (name, value) in &status.counters {
+            family.sample(&[("user", status.user.as_str()), ("module", &module), ("name", name)], value);
+        }
+    }
+    let mut family = out.family("module_restarts_total", Kind::Counter, "Restarts after failures");
+    for status in modules {
+        family.sample(&[("user", status.user.as_str()), ("module", &status.module.to_string())], status.restarts);
+    }
+}

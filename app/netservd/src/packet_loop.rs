@@ -1,0 +1,561 @@
+// SPDX-License-Identifier: Apache-2.0
+//! The packet path of one receive queue: driver → filters → rings → verdicts → driver.
+//!
+//! One thread runs it. It never waits for the control loop: it looks at its commands between batches.
+//! Invariant: every packet that the driver gave is finished exactly once, with a verdict or a counted reason.
+
+use std::collections::BTreeMap;
+use std::net::{IpAddr, Ipv4Addr};
+use std::os::fd::{AsFd, OwnedFd};
+use std::sync::Arc;
+use std::sync::mpsc::{Receiver, TryRecvError};
+use std::time::{Duration, Instant};
+
+use ipnet::IpNet;
+use netserv_container::HostRing;
+use netserv_dataplane::{Batch, Driver, Final, Packet, PacketId};
+use netserv_model::command::{FilterId, ModuleSlot};
+use netserv_model::verdict::FailureMode;
+use netserv_model::{DropReason, Filter, Flow, UserId, Verdict, limits};
+use netserv_wire::container::ring::{Answer, Ingress, Returned};
+use netserv_wire::ip::IpView;
+use rustix::event::{PollFd, PollFlags, poll};
+use rustix::time::Timespec;
+
+use crate::packet_counters::PacketCounters;
+
+/// Packets inside containers at a time, over all containers; more get their modules' failure verdict.
+pub const PENDING_PACKETS_MAX: usize = 65_536;
+/// How long the loop sleeps at most while nothing happens; then it looks whether a module hangs.
+const IDLE_SLEEP: Duration = Duration::from_millis(250);
+/// How often the watchdog looks.
+const WATCH_INTERVAL: Duration = Duration::from_millis(10);
+/// How long the loop sleeps at most while containers hold packets, so that a stall is seen.
+const BUSY_SLEEP: Duration = Duration::from_millis(20);
+
+/// What the control loop wants of the packet loop.
+pub enum PacketCommand {
+    /// Packets may go to this user's container.
+    AddContainer {
+        /// The container's user.
+        user: UserId,
+        /// The host's side of its ring.
+        ring: Box<HostRing>,
+        /// Source addresses that its packets may have beside their own.
+        prefixes: Vec<IpNet>,
+    },
+    /// The container is gone; packets that it holds get their failure verdict.
+    RemoveContainer {
+        /// The container's user.
+        user: UserId,
+        /// Why its packets are lost to it.
+        reason: DropReason,
+    },
+    /// Source addresses that a user's packets may have beside their own.
+    SetPrefixes {
+        /// The container's user.
+        user: UserId,
+        /// Its prefixes.
+        prefixes: Vec<IpNet>,
+    },
+    /// Rules that come and go together.
+    ChangeRules {
+        /// Rules to add.
+        add: Vec<(FilterId, Rule)>,
+        /// Rules to take away.
+        remove: Vec<FilterId>,
+    },
+    /// A module's longest call, for the watchdog.
+    SetCallTime {
+        /// The container's user.
+        user: UserId,
+        /// The module's place.
+        slot: ModuleSlot,
+        /// How long a call may take.
+        call: Duration,
+    },
+    /// End the loop; the driver takes its rules away.
+    Stop,
+}
+
+/// One installed filter.
+#[derive(Clone, Debug)]
+pub struct Rule {
+    /// Whose module.
+    pub user: UserId,
+    /// The module's place.
+    pub slot: ModuleSlot,
+    /// Which packets.
+    pub filter: Filter,
+    /// What happens to them while the module cannot say.
+    pub on_failure: FailureMode,
+}
+
+/// What the packet loop tells the control loop.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum PacketEvent {
+    /// A container has not answered for longer than its module may take.
+    Stalled {
+        /// The container's user.
+        user: UserId,
+        /// The module that it was in.
+        slot: Option<ModuleSlot>,
+    },
+    /// A container broke the rules of the ring.
+    RingBroken {
+        /// The container's user.
+        user: UserId,
+        /// How.
+        detail: String,
+    },
+    /// The driver failed for good.
+    DriverFailed {
+        /// Why.
+        detail: String,
+    },
+}
+
+/// The loop and everything that it owns.
+pub struct PacketLoop {
+    driver: Box<dyn Driver>,
+    rules: BTreeMap<FilterId, Rule>,
+    ports: BTreeMap<UserId, Port>,
+    pending: Pending,
+    counters: Arc<PacketCounters>,
+    commands: Receiver<PacketCommand>,
+    wake: OwnedFd,
+    report: Report,
+    watched_at: Instant,
+}
+
+/// Tells the control loop; false if that was not possible and the loop is to try again.
+pub type Report = Box<dyn Fn(PacketEvent) -> bool + Send>;
+
+/// One container as the loop sees it.
+struct Port {
+    ring: HostRing,
+    prefixes: Vec<IpNet>,
+    call_times: BTreeMap<ModuleSlot, Duration>,
+    steps: u64,
+    moved_at: Instant,
+    reported: bool,
+}
+
+/// One stop on a packet's way through containers.
+#[derive(Clone, Debug)]
+struct Stop {
+    user: UserId,
+    modules: u64,
+    on_failure: FailureMode,
+}
+
+/// A packet inside a container.
+struct Held {
+    packet: PacketId,
+    source: IpAddr,
+    at: Stop,
+    rest: Vec<Stop>,
+    changed: bool,
+    /// The bytes as they went into the container, kept only if they may be needed again.
+    bytes: Vec<u8>,
+}
+
+impl PacketLoop {
+    /// Builds the loop. `wake` is an eventfd that is written after each command.
+    pub fn new(
+        driver: Box<dyn Driver>,
+        counters: Arc<PacketCounters>,
+        commands: Receiver<PacketCommand>,
+        wake: OwnedFd,
+        report: Report,
+    ) -> PacketLoop {
+        let (rules, ports, pending) = (BTreeMap::new(), BTreeMap::new(), Pending::default());
+        let watched_at = Instant::now();
+        PacketLoop { driver, rules, ports, pending, counters, commands, wake, report, watched_at }
+    }
+
+    /// Runs until told to stop, or until the driver fails for good.
+    pub fn run(mut self) {
+        let mut batch = Batch::new();
+        while !self.take_commands() {
+            if let Err(error) = self.driver.receive(&mut batch, Some(Duration::ZERO)) {
+                (self.report)(PacketEvent::DriverFailed { detail: error.to_string() });
+                break;
+            }
+            for packet in batch.iter() {
+                self.admit(&packet);
+            }
+            let returned = self.take_returned();
+            for port in self.ports.values_mut() {
+                port.ring.wake();
+            }
+            if let Err(error) = self.driver.flush() {
+                tracing::warn!(%error, "verdicts could not be sent");
+            }
+            self.watch();
+            if batch.is_empty() && returned == 0 {
+                self.sleep();
+            }
+        }
+        self.release_everything();
+    }
+
+    /// Carries out what the control loop wants; returns whether the loop is to end.
+    fn take_commands(&mut self) -> bool {
+        loop {
+            match self.commands.try_recv() {
+                Ok(PacketCommand::Stop) | Err(TryRecvError::Disconnected) => return true,
+                Ok(command) => self.carry_out(command),
+                Err(TryRecvError::Empty) => return false,
+            }
+        }
+    }
+
+    fn carry_out(&mut self, command: PacketCommand) {
+        match command {
+            PacketCommand::AddContainer { user, ring, prefixes } => {
+                self.remove_container(&user, DropReason::ContainerGone);
+                self.ports.insert(user, Port::new(*ring, prefixes));
+            }
+            PacketCommand::RemoveContainer { user, reason } => self.remove_container(&user, reason),
+            PacketCommand::SetPrefixes { user, prefixes } => {
+                if let Some(port) = self.ports.get_mut(&user) {
+                    port.prefixes = prefixes;
+                }
+            }
+            PacketCommand::ChangeRules { add, remove } => {
+                self.rules.extend(add);
+                for id in remove {
+                    self.rules.remove(&id);
+                }
+            }
+            PacketCommand::SetCallTime { user, slot, call } => {
+                if let Some(port) = self.ports.get_mut(&user) {
+                    port.call_times.insert(slot, call);
+                }
+            }
+            PacketCommand::Stop => {}
+        }
+    }
+
+    /// Takes a packet from the driver and sends it to the first container on its way.
+    fn admit(&mut self, packet: &Packet<'_>) {
+        self.counters.received();
+        let Ok(view) = IpView::parse(packet.bytes) else {
+            self.counters.unparsed();
+            return self.driver.finish(packet.id, Final::Pass);
+        };
+        let flow = view.flow();
+        let mut way = self.way(&flow);
+        if way.is_empty() {
+            self.counters.unmatched();
+            return self.driver.finish(packet.id, Final::Pass);
+        }
+        let at = way.remove(0);
+        let bytes = if way.is_empty() { Vec::new() } else { packet.bytes.to_vec() };
+        let held = Held { packet: packet.id, source: flow.source, at, rest: way, changed: false, bytes };
+        self.enter(held, packet.bytes, packet.interface.0);
+    }
+
+    /// Returns the containers that want to see packets of a flow, in the order in which they were first wanted.
+    fn way(&self, flow: &Flow) -> Vec<Stop> {
+        let mut stops: Vec<Stop> = Vec::new();
+        for rule in self.rules.values().filter(|rule| rule.filter.matches(flow)) {
+            let bit = 1_u64 << (rule.slot.0 & 63);
+            match stops.iter_mut().find(|stop| stop.user == rule.user) {
+                Some(stop) => {
+                    stop.modules |= bit;
+                    stop.on_failure = stop.on_failure.max(rule.on_failure);
+                }
+                None => stops.push(Stop { user: rule.user.clone(), modules: bit, on_failure: rule.on_failure }),
+            }
+        }
+        stops
+    }
+
+    /// Puts a packet into the ring of the container that it is at, or on, until one takes it or its way ends.
+    fn enter(&mut self, mut held: Held, bytes: &[u8], interface: u32) {
+        loop {
+            let Err(reason) = self.offer(&held.at, bytes, interface) else {
+                self.counters.shown();
+                return self.pending.insert(held);
+            };
+            self.counters.unseen(reason);
+            if held.at.on_failure == FailureMode::Closed {
+                return self.drop(&held, reason);
+            }
+            if held.rest.is_empty() {
+                return self.pass(&held, bytes);
+            }
+            held.at = held.rest.remove(0);
+        }
+    }
+
+    fn offer(&mut self, stop: &Stop, bytes: &[u8], interface: u32) -> Result<(), DropReason> {
+        let port = self.ports.get_mut(&stop.user).ok_or(DropReason::ContainerGone)?;
+        if bytes.len() > limits::PACKET_BYTES_MAX {
+            return Err(DropReason::TooLong);
+        }
+        if self.pending.is_full() {
+            return Err(DropReason::RingFull);
+        }
+        let ingress = Ingress { interface, timestamp_ns: monotonic_nanos() };
+        let cookie = self.pending.next_cookie();
+        if port.ring.outstanding() == 0 {
+            // The watchdog's time runs from the first packet that the container holds.
+            port.moved_at = Instant::now();
+        }
+        port.ring.push_from(bytes, ingress, stop.modules, cookie).map_err(|error| match error.is_fatal() {
+            true => DropReason::ContainerGone,
+            false => DropReason::RingFull,
+        })
+    }
+
+    fn pass(&mut self, held: &Held, bytes: &[u8]) {
+        let verdict = if held.changed { Final::Replace(bytes) } else { Final::Pass };
+        self.counters.finished(if held.changed { Verdict::Modified } else { Verdict::Pass });
+        self.driver.finish(held.packet, verdict);
+    }
+
+    fn drop(&mut self, held: &Held, reason: DropReason) {
+        self.counters.dropped(reason);
+        self.driver.finish(held.packet, Final::Drop);
+    }
+
+    /// Takes what containers gave back, at most one batch from each, so that none holds the others up.
+    fn take_returned(&mut self) -> usize {
+        let users: Vec<UserId> = self.ports.keys().cloned().collect();
+        let mut taken = 0;
+        for user in users {
+            // Out of the map while it is worked on, so that the packet can go on to another container.
+            let Some(mut port) = self.ports.remove(&user) else { continue };
+            for _ in 0..limits::BATCH_PACKETS_MAX {
+                match port.ring.pop() {
+                    Ok(None) => break,
+                    Ok(Some(Returned::Answer { cookie, answer, bytes, .. })) => {
+                        taken += 1;
+                        self.settle(&port.prefixes, cookie, answer, bytes);
+                    }
+                    Ok(Some(Returned::Injected { bytes, .. })) => {
+                        taken += 1;
+                        self.inject(&port.prefixes, bytes);
+                    }
+                    Err(error) => {
+                        if !port.reported {
+                            let detail = error.to_string();
+                            port.reported = (self.report)(PacketEvent::RingBroken { user: user.clone(), detail });
+                        }
+                        break;
+                    }
+                }
+            }
+            self.ports.insert(user, port);
+        }
+        taken
+    }
+
+    fn settle(&mut self, prefixes: &[IpNet], cookie: u64, answer: Answer, bytes: &[u8]) {
+        let Some(mut held) = self.pending.remove(cookie) else { return };
+        match answer {
+            Answer::Pass => self.go_on(held),
+            Answer::Drop => self.drop(&held, DropReason::Module),
+            Answer::Failed => self.fail(held, DropReason::Trapped),
+            Answer::Modified => match judge(bytes, held.source, prefixes) {
+                Err(reason) => self.drop(&held, reason),
+                Ok(source) => {
+                    (held.source, held.changed) = (source, true);
+                    held.bytes.clear();
+                    held.bytes.extend_from_slice(bytes);
+                    self.go_on(held);
+                }
+            },
+        }
+    }
+
+    fn go_on(&mut self, mut held: Held) {
+        let bytes = std::mem::take(&mut held.bytes);
+        if held.rest.is_empty() {
+            return self.pass(&held, &bytes);
+        }
+        held.at = held.rest.remove(0);
+        if held.changed || !held.rest.is_empty() {
+            held.bytes.clone_from(&bytes);
+        }
+        self.enter(held, &bytes, 0);
+    }
+
+    /// Gives a packet that its container did not judge its failure verdict.
+    fn fail(&mut self, held: Held, reason: DropReason) {
+        self.counters.unseen(reason);
+        match held.at.on_failure {
+            FailureMode::Open => self.go_on(held),
+            FailureMode::Closed => self.drop(&held, reason),
+        }
+    }
+
+    fn inject(&mut self, prefixes: &[IpNet], bytes: &[u8]) {
+        // A packet that a module makes has no source of its own: only the user's prefixes count.
+        let sent = judge(bytes, IpAddr::V4(Ipv4Addr::UNSPECIFIED), prefixes)
+            .and_then(|_| self.driver.inject(bytes).map_err(|_| DropReason::SendFailed));
+        match sent {
+            Ok(()) => self.counters.injected(),
+            Err(reason) => self.counters.dropped(reason),
+        }
+    }
+
+    fn remove_container(&mut self, user: &UserId, reason: DropReason) {
+        let Some(mut port) = self.ports.remove(user) else { return };
+        for outstanding in port.ring.take_outstanding() {
+            if let Some(held) = self.pending.remove(outstanding.cookie) {
+                self.fail(held, reason);
+            }
+        }
+    }
+
+    /// Reports containers that hold packets and have not moved for longer than the module they are in may take.
+    ///
+    /// A module can also hang outside of packets, while it starts or in a timer: then it is in a call and nothing moves.
+    fn watch(&mut self) {
+        let now = Instant::now();
+        if now.duration_since(self.watched_at) < WATCH_INTERVAL {
+            return;
+        }
+        self.watched_at = now;
+        for (user, port) in &mut self.ports {
+            let activity = port.ring.activity();
+            let idle = activity.module.is_none() && port.ring.outstanding() == 0;
+            if activity.steps != port.steps || idle {
+                (port.steps, port.moved_at) = (activity.steps, now);
+                continue;
+            }
+            let allowed = match activity.module {
+                Some(slot) => port.call_times.get(&slot).copied().unwrap_or(DEFAULT_CALL_TIME),
+                None => OUTSIDE_TIME_MAX,
+            };
+            let overdue = now.duration_since(port.moved_at) > allowed;
+            if overdue && !port.reported {
+                port.reported = (self.report)(PacketEvent::Stalled { user: user.clone(), slot: activity.module });
+            }
+        }
+    }
+
+    fn sleep(&mut self) {
+        let ready = self.ports.values_mut().any(|port| !port.reported && !port.ring.prepare_sleep());
+        if !ready {
+            let wait = if self.pending.is_empty() { IDLE_SLEEP } else { BUSY_SLEEP };
+            self.wait(wait);
+        }
+        for port in self.ports.values_mut() {
+            port.ring.awake();
+        }
+    }
+
+    fn wait(&self, wait: Duration) {
+        let driver = self.driver.poll_fd();
+        let wait = if driver.is_some() { wait } else { wait.min(BLIND_SLEEP) };
+        let fds =
+            std::iter::once(self.wake.as_fd()).chain(driver).chain(self.ports.values().map(|port| port.ring.as_fd()));
+        let mut fds: Vec<PollFd<'_>> = fds.map(|fd| PollFd::from_borrowed_fd(fd, PollFlags::IN)).collect();
+        let timeout =
+            Timespec { tv_sec: i64::try_from(wait.as_secs()).unwrap_or(1), tv_nsec: i64::from(wait.subsec_nanos()) };
+        // An interrupted or failed poll only means that the loop looks again.
+        let _ = poll(&mut fds, Some(&timeout));
+        drain(&self.wake);
+    }
+
+    fn release_everything(&mut self) {
+        let users: Vec<UserId> = self.ports.keys().cloned().collect();
+        for user in users {
+            self.remove_container(&user, DropReason::ContainerGone);
+        }
+        if let Err(error) = self.driver.flush() {
+            tracing::warn!(%error, "the last verdicts could not be sent");
+        }
+    }
+}
+
+impl Port {
+    fn new(ring: HostRing, prefixes: Vec<IpNet>) -> Port {
+        let steps = ring.activity().steps;
+        Port { ring, prefixes, call_times: BTreeMap::new(), steps, moved_at: Instant::now(), reported: false }
+    }
+}
+
+/// How long a call may take in a container whose modules are not known yet.
+const DEFAULT_CALL_TIME: Duration = Duration::from_millis(500);
+/// How long a worker may leave packets alone while it is in no module: it may wait for the processor.
+const OUTSIDE_TIME_MAX: Duration = Duration::from_secs(5);
+/// How long the loop sleeps at most with a driver that cannot be waited for.
+const BLIND_SLEEP: Duration = Duration::from_millis(1);
+
+/// Returns the source of a packet that a module changed or made, if the packet may be sent.
+fn judge(bytes: &[u8], before: IpAddr, prefixes: &[IpNet]) -> Result<IpAddr, DropReason> {
+    let source = IpView::parse(bytes).map_err(|_| DropReason::BadVerdict)?.source();
+    let allowed = source == before || prefixes.iter().any(|prefix| prefix.contains(&source));
+    if allowed { Ok(source) } else { Err(DropReason::SourceRefused) }
+}
+
+fn monotonic_nanos() -> u64 {
+    let now = rustix::time::clock_gettime(rustix::time::ClockId::Monotonic);
+    let seconds = u64::try_from(now.tv_sec).unwrap_or(0);
+    seconds.saturating_mul(1_000_000_000).saturating_add(u64::try_from(now.tv_nsec).unwrap_or(0))
+}
+
+fn drain(wake: &OwnedFd) {
+    let mut count = [0_u8; 8];
+    // Non-blocking: nothing to read is as good as the count.
+    let _ = rustix::io::read(wake, &mut count);
+}
+
+/// The packets inside containers, found again by their cookie.
+#[derive(Default)]
+struct Pending {
+    held: Vec<Option<Held>>,
+    free: Vec<u32>,
+    generations: Vec<u32>,
+}
+
+impl Pending {
+    fn is_empty(&self) -> bool {
+        self.free.len() == self.held.len()
+    }
+
+    fn is_full(&self) -> bool {
+        self.free.is_empty() && self.held.len() == PENDING_PACKETS_MAX
+    }
+
+    /// Returns the cookie that the next inserted packet gets.
+    fn next_cookie(&self) -> u64 {
+        match self.free.last() {
+            Some(place) => cookie(*place, self.generations[*place as usize]),
+            None => cookie(u32::try_from(self.held.len()).unwrap_or(u32::MAX), 0),
+        }
+    }
+
+    fn insert(&mut self, held: Held) {
+        match self.free.pop() {
+            Some(place) => self.held[place as usize] = Some(held),
+            None => {
+                self.held.push(Some(held));
+                self.generations.push(0);
+            }
+        }
+    }
+
+    /// Takes out the packet of a cookie; a cookie that is not of this moment gives none.
+    fn remove(&mut self, wanted: u64) -> Option<Held> {
+        let place = u32::try_from(wanted & u64::from(u32::MAX)).ok()?;
+        let generation = self.generations.get_mut(place as usize)?;
+        if wanted != cookie(place, *generation) {
+            return None;
+        }
+        let held = self.held[place as usize].take()?;
+        *generation = generation.wrapping_add(1);
+        self.free.push(place);
+        Some(held)
+    }
+}
+
+fn cookie(place: u32, generation: u32) -> u64 {
+    u64::from(generation) << 32 | u64::from(place)
+}

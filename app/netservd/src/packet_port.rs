@@ -1,0 +1,70 @@
+// SPDX-License-Identifier: Apache-2.0
+//! The control loop's way to a packet thread: commands, a wake-up, counters.
+
+use std::os::fd::OwnedFd;
+use std::sync::Arc;
+use std::sync::mpsc::{Sender, channel};
+use std::thread::JoinHandle;
+
+use anyhow::{Context, Result};
+use netserv_dataplane::Driver;
+use rustix::event::{EventfdFlags, eventfd};
+
+use crate::packet_counters::{PacketCounters, PacketTotals};
+use crate::packet_loop::{PacketCommand, PacketLoop, Report};
+
+/// One packet thread as the control loop sees it.
+pub struct PacketPort {
+    commands: Sender<PacketCommand>,
+    wake: OwnedFd,
+    counters: Arc<PacketCounters>,
+    thread: Option<JoinHandle<()>>,
+}
+
+impl PacketPort {
+    /// Starts the packet thread of a driver.
+    ///
+    /// # Errors
+    /// The system gives no eventfd or no thread.
+    pub fn start(driver: Box<dyn Driver>, report: Report) -> Result<PacketPort> {
+        let wake = eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK).context("eventfd")?;
+        let theirs = rustix::io::fcntl_dupfd_cloexec(&wake, 0).context("eventfd")?;
+        // Commands are as many as the control loop makes; each is taken before the next batch of packets.
+        let (commands, inbox) = channel();
+        let counters = Arc::new(PacketCounters::default());
+        let packet_loop = PacketLoop::new(driver, counters.clone(), inbox, theirs, report);
+        let thread = std::thread::Builder::new().name("packets".into()).spawn(move || packet_loop.run());
+        Ok(PacketPort { commands, wake, counters, thread: Some(thread.context("packet thread")?) })
+    }
+
+    /// Gives the packet thread a command; false if the thread has ended.
+    pub fn send(&self, command: PacketCommand) -> bool {
+        let sent = self.commands.send(command).is_ok();
+        // The counter of an eventfd cannot overflow by ones; a thread that is awake needs no wake-up.
+        let _ = rustix::io::write(&self.wake, &1_u64.to_ne_bytes());
+        sent
+    }
+
+    /// Returns what became of packets so far.
+    pub fn totals(&self) -> PacketTotals {
+        self.counters.totals()
+    }
+
+    /// Ends the thread and waits for it; the driver takes its rules away.
+    pub fn stop(&mut self) {
+        self.send(PacketCommand::Stop);
+        if let Some(thread) = self.thread.take()
+            && thread.join().is_err()
+        {
+            tracing::error!("the packet thread had panicked");
+        }
+    }
+}
+
+impl Drop for PacketPort {
+    fn drop(&mut self) {
+        if self.thread.is_some() {
+            self.stop();
+        }
+    }
+}

@@ -1,0 +1,305 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Puts a node together and runs it.
+
+use std::net::IpAddr;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::Duration;
+
+use anyhow::{Context, Result, ensure};
+use netserv_container::{Launcher, LauncherConfig};
+use netserv_controller::Controller;
+use netserv_dataplane::choose::{self, DriverConfig, DriverKind, MARK_DEFAULT};
+use netserv_dataplane::signal::{Interceptor, SignalConfig, SignalSocket};
+use netserv_dataplane::wrap::Pcap;
+use netserv_gist as gist;
+use netserv_nslp::Nslp;
+use netserv_repository::{FetchLimits, Repository, Sources};
+use rand::TryRngCore;
+use rand::rngs::OsRng;
+use tokio::sync::mpsc;
+use tracing_subscriber::layer::SubscriberExt;
+use tracing_subscriber::util::SubscriberInitExt;
+use tracing_subscriber::{EnvFilter, Layer};
+
+use crate::clock::Clock;
+use crate::config::{Config, DriverChoice, Role};
+use crate::control_loop::{About, ControlLoop, EVENTS_MAX, Event, Parts};
+use crate::execute::{Executor, ExecutorParts};
+use crate::logs::{Logs, wall};
+use crate::packet_port::PacketPort;
+use crate::record::Record;
+use crate::signal_io::SignalIo;
+use crate::store::Store;
+use crate::{doctor, http};
+
+/// Bytes of a capture; it ends there.
+const PCAP_BYTES_MAX: u64 = 1024 * 1024 * 1024;
+
+/// Runs the node until it is told to stop.
+///
+/// # Errors
+/// The configuration is wrong, a port is taken, or the machine lacks something; the error says what.
+pub fn run(config_path: Option<&Path>) -> Result<()> {
+    let config = load(config_path)?;
+    let logs = start_logging();
+    std::fs::create_dir_all(&config.state_dir)
+        .with_context(|| format!("cannot make {}; set `state-dir`", config.state_dir.display()))?;
+    let _lock = lock(&config.state_dir)?;
+    sweep(&config)?;
+    // Before the first thread: the launcher's containers must not inherit half a program.
+    let launcher = start_launcher(&config)?;
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().max_blocking_threads(16).build()?;
+    let result = runtime.block_on(run_node(config, config_path.map(Path::to_owned), logs, launcher));
+    // Downloads that are under way end by their own deadline; nobody waits for them.
+    runtime.shutdown_timeout(Duration::from_millis(100));
+    result
+}
+
+/// Removes what a node of this configuration left behind when it was killed.
+///
+/// # Errors
+/// The node runs, or something could not be removed.
+pub fn cleanup(config_path: Option<&Path>, dry_run: bool) -> Result<()> {
+    let config = load(config_path)?;
+    println!("instance {} (state directory {})", config.instance(), config.state_dir.display());
+    if !config.state_dir.exists() {
+        println!("there is no such state directory; nothing to do");
+        return Ok(());
+    }
+    let _lock = lock(&config.state_dir)?;
+    if dry_run {
+        println!("would remove its filter rules, cgroups and socket");
+        return Ok(());
+    }
+    sweep(&config)?;
+    println!("clean");
+    Ok(())
+}
+
+fn load(path: Option<&Path>) -> Result<Config> {
+    path.map_or_else(|| Ok(Config::default()), Config::load)
+}
+
+fn start_logging() -> Logs {
+    let logs = Logs::default();
+    let filter = EnvFilter::try_from_default_env().unwrap_or_else(|_| EnvFilter::new("info"));
+    let terminal = tracing_subscriber::fmt::layer().with_writer(std::io::stderr).with_target(false);
+    tracing_subscriber::registry()
+        .with(terminal.with_filter(filter))
+        .with(logs.clone().with_filter(EnvFilter::new("info")))
+        .init();
+    logs
+}
+
+/// Makes sure that this is the only node with this state directory, for as long as the file is held.
+fn lock(state_dir: &Path) -> Result<std::fs::File> {
+    let path = state_dir.join("netservd.lock");
+    let file = std::fs::File::options().create(true).truncate(false).write(true).open(&path)?;
+    let locked = rustix::fs::flock(&file, rustix::fs::FlockOperation::NonBlockingLockExclusive);
+    locked.with_context(|| format!("another netservd has {}; stop it, or set `state-dir`", path.display()))?;
+    Ok(file)
+}
+
+/// Removes what an earlier node of this instance left behind.
+fn sweep(config: &Config) -> Result<()> {
+    let instance = config.instance();
+    if config.role == Role::Node && is_root() {
+        netserv_dataplane::cleanup_leftovers(&instance).context("rules of an earlier node")?;
+        netserv_container::cleanup_leftovers(&config.state_dir, &instance).context("containers of an earlier node")?;
+    }
+    Ok(())
+}
+
+fn is_root() -> bool {
+    rustix::process::geteuid().is_root()
+}
+
+fn start_launcher(config: &Config) -> Result<Option<Launcher>> {
+    if config.role == Role::Host {
+        return Ok(None);
+    }
+    let worker = worker_path(config)?;
+    let launcher_config = LauncherConfig::new(worker, &config.state_dir, &config.instance());
+    match Launcher::start(&launcher_config) {
+        Ok(launcher) => {
+            for line in &launcher.report().missing {
+                tracing::warn!("not enforced on this machine: {line}");
+            }
+            Ok(Some(launcher))
+        }
+        Err(error) => {
+            tracing::error!(%error, "this machine cannot run containers; requests for modules will be refused");
+            Ok(None)
+        }
+    }
+}
+
+/// Compiled code is good for one build of the worker only: its size and time of change tell builds apart.
+fn engine_name(config: &Config) -> Result<String> {
+    if config.role == Role::Host {
+        return Ok(String::new());
+    }
+    let metadata = worker_path(config)?.metadata()?;
+    let changed = metadata.modified()?.duration_since(std::time::UNIX_EPOCH).unwrap_or_default();
+    Ok(format!("{:x}-{:x}", metadata.len(), changed.as_nanos()))
+}
+
+fn worker_path(config: &Config) -> Result<PathBuf> {
+    let path = if config.worker.as_os_str().is_empty() {
+        std::env::current_exe()?.with_file_name("netserv-worker")
+    } else {
+        config.worker.clone()
+    };
+    ensure!(path.exists(), "{} is not there; set `worker` to where netserv-worker is", path.display());
+    Ok(path)
+}
+
+async fn run_node(config: Config, config_path: Option<PathBuf>, logs: Logs, launcher: Option<Launcher>) -> Result<()> {
+    let clock = Clock::start();
+    let (events, inbox) = mpsc::channel(EVENTS_MAX);
+    let listener = http::bind(&config.socket)?;
+    let (driver_name, packets, filters) = start_packets(&config, &events)?;
+    let signal = start_signaling(&config, &events)?;
+    let executor = Executor::new(
+        ExecutorParts {
+            config_path,
+            engine: engine_name(&config)?,
+            launcher,
+            store: Store::open(&config.state_dir.join("node.db"))?,
+            repository: Arc::new(open_repository(&config)?),
+            fetch_limits: FetchLimits {
+                time: Duration::from_secs(config.fetch.timeout_s),
+                bytes: config.fetch.bytes_max,
+                ..FetchLimits::default()
+            },
+            filters,
+            packets,
+            events: events.clone(),
+        },
+        &config,
+    );
+    let seed = u64::from_ne_bytes(random_bytes()?);
+    let control = ControlLoop::new(Parts {
+        clock,
+        engine: gist::Engine::new(gist_config(&config, &random_bytes()?), seed),
+        nslp: Nslp::new(nslp_config(&config, signal.addresses()), seed.rotate_left(32)),
+        controller: Controller::new(config.policy()?),
+        executor,
+        signal,
+        record: Record::open(&config.record, seed)?,
+        about: About { started: wall(), driver: driver_name, missing: doctor::missing() },
+        logs: logs.clone(),
+        config: config.clone(),
+    });
+    tokio::spawn(http::serve(listener, events.clone(), logs, Arc::new(config.clone())));
+    tokio::spawn(system_signals(events));
+    tracing::info!(node = %config.node, role = config.role.as_str(), socket = %config.socket.display(), "ready");
+    control.run(inbox).await;
+    // It is ours; if somebody removed it, that is as good.
+    let _ = std::fs::remove_file(&config.socket);
+    tracing::info!("stopped");
+    Ok(())
+}
+
+type Packets = (String, PacketPort, Arc<dyn netserv_dataplane::FilterTable>);
+
+fn start_packets(config: &Config, events: &mpsc::Sender<Event>) -> Result<Packets> {
+    let wanted = match (config.role, config.dataplane.driver) {
+        (Role::Host, _) | (Role::Node, DriverChoice::Dummy) => "dummy",
+        (Role::Node, DriverChoice::Auto) => "auto",
+        (Role::Node, DriverChoice::Nfqueue) => "nfqueue",
+    };
+    let kind = choose::choose(wanted)?;
+    let mut driver =
+        kind.open(&driver_config(config, config.dataplane.queue)).with_context(|| format!("driver {kind}"))?;
+    let why = match (config.role, config.dataplane.driver) {
+        (Role::Host, _) => "a host has no packets for modules",
+        (Role::Node, DriverChoice::Auto) => "the best that works here",
+        (Role::Node, DriverChoice::Nfqueue | DriverChoice::Dummy) => "the configuration says so",
+    };
+    if kind != DriverKind::Dummy && !config.dataplane.pcap.as_os_str().is_empty() {
+        let path = &config.dataplane.pcap;
+        let file = std::fs::File::create(path).with_context(|| format!("cannot make {}", path.display()))?;
+        driver = Box::new(Pcap::new(driver, std::io::BufWriter::new(file), PCAP_BYTES_MAX));
+    }
+    let filters = driver.filters();
+    let events = events.clone();
+    // The packet thread never waits for the control loop: a report that finds no room is made again by the next look.
+    let report = Box::new(move |event| events.try_send(Event::Packet(event)).is_ok());
+    Ok((format!("{kind}: {why}"), PacketPort::start(driver, report)?, filters))
+}
+
+fn driver_config(config: &Config, queue: u16) -> DriverConfig {
+    let mut driver = DriverConfig::new(&config.instance());
+    driver.queue = queue;
+    driver.queue_packets = config.dataplane.queue_packets_max;
+    driver
+}
+
+fn start_signaling(config: &Config, events: &mpsc::Sender<Event>) -> Result<SignalIo> {
+    let signal_config = SignalConfig { port: netserv_wire::gist::UDP_PORT, mark: MARK_DEFAULT };
+    let socket = SignalSocket::open(signal_config).context(
+        "cannot open UDP port 270, the port of GIST; run as root or give the process CAP_NET_BIND_SERVICE and CAP_NET_RAW",
+    )?;
+    let intercept = config.role == Role::Node && config.signaling.intercept;
+    let interceptor = match intercept {
+        true => Some(Interceptor::open(&driver_config(config, config.signaling.queue)).context(
+            "passing Queries cannot be intercepted; run as root with `iptables` installed, or set signaling.intercept = false",
+        )?),
+        false => None,
+    };
+    SignalIo::start(socket, interceptor, config.signaling.tcp_port, config.signaling.send_router_alert, events.clone())
+}
+
+fn open_repository(config: &Config) -> Result<Repository> {
+    let allowed = |scheme: &str| config.fetch.schemes.iter().any(|allowed| allowed == scheme);
+    let hosts = (!config.fetch.hosts.is_empty()).then(|| config.fetch.hosts.clone());
+    let file_roots = if allowed("file") { config.fetch.file_roots.clone() } else { Vec::new() };
+    let sources = Sources { https: allowed("https"), http: allowed("http"), hosts, file_roots };
+    let repository = netserv_repository::Config { sources, store_bytes_max: config.fetch.cache_bytes_max };
+    let dir = config.state_dir.join("packages");
+    Repository::open(&dir, repository).with_context(|| format!("cannot open {}", dir.display()))
+}
+
+fn gist_config(config: &Config, identity: &[u8; 16]) -> gist::Config {
+    let mut gist = gist::Config::new(identity.to_vec());
+    gist.hosted.insert(config.signaling.nslp_id, config.signaling.router_alert);
+    gist.tcp_port = config.signaling.tcp_port;
+    gist.query_budget = Duration::from_millis(config.signaling.last_node_timeout_ms);
+    if config.signaling.state_without_confirm {
+        gist.policy = gist::ResponderPolicy::Immediate;
+    }
+    gist
+}
+
+fn random_bytes<const N: usize>() -> Result<[u8; N]> {
+    let mut bytes = [0; N];
+    OsRng.try_fill_bytes(&mut bytes).context("the system gives no random bytes")?;
+    Ok(bytes)
+}
+
+fn nslp_config(config: &Config, own_addresses: Vec<IpAddr>) -> netserv_nslp::Config {
+    let mut nslp = netserv_nslp::Config::new(config.node.clone(), config.signaling.nslp_id);
+    nslp.host_only = config.role == Role::Host;
+    nslp.own_addresses = own_addresses;
+    nslp
+}
+
+async fn system_signals(events: mpsc::Sender<Event>) {
+    use tokio::signal::unix::{SignalKind, signal};
+    let kinds = [SignalKind::terminate(), SignalKind::interrupt(), SignalKind::hangup()].map(signal);
+    let [Ok(mut terminate), Ok(mut interrupt), Ok(mut hangup)] = kinds else {
+        return tracing::error!("signals cannot be waited for");
+    };
+    loop {
+        let event = tokio::select! {
+            _ = terminate.recv() => Event::Stop,
+            _ = interrupt.recv() => Event::Stop,
+            _ = hangup.recv() => Event::Reload,
+        };
+        if events.send(event).await.is_err() {
+            return;
+        }
+    }
+}

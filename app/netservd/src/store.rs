@@ -1,0 +1,132 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Installed modules as they survive a restart or a power cut: one SQLite table.
+
+use std::path::Path;
+
+use anyhow::{Context, Result};
+use netserv_model::command::InstalledRecord;
+use netserv_model::{ModuleName, UserId};
+use rusqlite::{Connection, params};
+
+/// The version of the tables, kept in SQLite's `user_version`.
+const SCHEMA_VERSION: i64 = 1;
+
+/// The database of installed modules.
+pub struct Store {
+    connection: Connection,
+}
+
+impl Store {
+    /// Opens the database, and makes it if there is none.
+    ///
+    /// # Errors
+    /// The file cannot be opened, or was written by a newer version.
+    pub fn open(path: &Path) -> Result<Store> {
+        let connection = Connection::open(path).with_context(|| format!("cannot open {}", path.display()))?;
+        // WAL with synchronous=FULL: a committed lease is still there after a power cut.
+        connection.pragma_update(None, "journal_mode", "WAL")?;
+        connection.pragma_update(None, "synchronous", "FULL")?;
+        let version: i64 = connection.pragma_query_value(None, "user_version", |row| row.get(0))?;
+        anyhow::ensure!(
+            version <= SCHEMA_VERSION,
+            "{} was written by a newer netservd (schema {version}, this one knows {SCHEMA_VERSION})",
+            path.display()
+        );
+        connection.execute_batch(
+            "CREATE TABLE IF NOT EXISTS installed (
+                 user TEXT NOT NULL, module TEXT NOT NULL, record TEXT NOT NULL, PRIMARY KEY (user, module)
+             ) WITHOUT ROWID;",
+        )?;
+        connection.pragma_update(None, "user_version", SCHEMA_VERSION)?;
+        Ok(Store { connection })
+    }
+
+    /// Remembers a module, in place of an earlier record of the same user and name.
+    ///
+    /// # Errors
+    /// The database cannot be written.
+    pub fn put(&self, record: &InstalledRecord) -> Result<()> {
+        let json = serde_json::to_string(record)?;
+        let key = params![record.user.as_str(), record.module.name.as_str(), json];
+        self.connection.execute("INSERT OR REPLACE INTO installed (user, module, record) VALUES (?1, ?2, ?3)", key)?;
+        Ok(())
+    }
+
+    /// Forgets a module.
+    ///
+    /// # Errors
+    /// The database cannot be written.
+    pub fn forget(&self, user: &UserId, module: &ModuleName) -> Result<()> {
+        let key = params![user.as_str(), module.as_str()];
+        self.connection.execute("DELETE FROM installed WHERE user = ?1 AND module = ?2", key)?;
+        Ok(())
+    }
+
+    /// Returns every record that can be read; one that cannot is logged and left out.
+    ///
+    /// # Errors
+    /// The database cannot be read.
+    pub fn all(&self) -> Result<Vec<InstalledRecord>> {
+        let mut statement = self.connection.prepare("SELECT user, module, record FROM installed")?;
+        let rows = statement.query_map([], |row| Ok((row.get(0)?, row.get(1)?, row.get(2)?)))?;
+        let mut records = Vec::new();
+        for row in rows {
+            let (user, module, json): (String, String, String) = row?;
+            match serde_json::from_str(&json) {
+                Ok(record) => records.push(record),
+                Err(error) => tracing::warn!(%user, %module, %error, "a stored module cannot be read"),
+            }
+        }
+        Ok(records)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeMap;
+
+    use netserv_model::{Digest, SessionId, UnixTime};
+
+    use super::*;
+
+    #[test]
+    fn records_survive_and_are_replaced_and_forgotten() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("node.db");
+        let mut record = example();
+        Store::open(&path).unwrap().put(&record).unwrap();
+        record.lease_until = UnixTime::from_secs(99);
+        Store::open(&path).unwrap().put(&record).unwrap();
+        let store = Store::open(&path).unwrap();
+        assert_eq!(store.all().unwrap(), [record.clone()]);
+        store.forget(&record.user, &record.module.name).unwrap();
+        assert_eq!(store.all().unwrap(), []);
+    }
+
+    #[test]
+    fn a_newer_database_and_a_broken_record_are_told_apart() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("node.db");
+        let store = Store::open(&path).unwrap();
+        store.put(&example()).unwrap();
+        store.connection.execute("INSERT INTO installed VALUES ('x', 'y/z', '{')", []).unwrap();
+        assert_eq!(store.all().unwrap().len(), 1);
+        store.connection.pragma_update(None, "user_version", SCHEMA_VERSION + 1).unwrap();
+        drop(store);
+        assert!(Store::open(&path).err().unwrap().to_string().contains("newer"));
+    }
+
+    fn example() -> InstalledRecord {
+        InstalledRecord {
+            user: "janedoe".parse().unwrap(),
+            module: "example.org/echo@1.0.0".parse().unwrap(),
+            url: "https://cp.example/echo.nsm".into(),
+            digest: Digest([7; 32]),
+            session: SessionId([1; 16]),
+            filters: vec!["udp dst 10.2.0.0/24 port 44444".parse().unwrap()],
+            properties: BTreeMap::new(),
+            lease_until: UnixTime::from_secs(1),
+            order: 1,
+        }
+    }
+}
