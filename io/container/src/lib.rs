@@ -1,0 +1,38 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Service containers: the sandbox around one user's modules, and the node's ends of what it shares with them.
+//!
+//! A node starts one [`Launcher`], a process of its own with a single thread, and asks it for containers. A container
+//! is a worker process in mount, pid, ipc, uts and network namespaces of its own, with an unprivileged user id, no
+//! capabilities, a read-only root that holds the worker and its libraries only, a writable `/data` of limited size,
+//! resource limits, Landlock, a seccomp allow-list, and cgroup limits for memory, processor and processes.
+//!
+//! All that connects it with the node are four descriptors: a control socket, the memory of a packet ring, and two
+//! eventfds ([`netserv_wire::container`]). Everything that comes through them is untrusted.
+//!
+//! Invariant: nothing outlives the node. The launcher ends all containers when its socket closes, the kernel ends them
+//! when the launcher dies, mounts are in namespaces that die along, and cgroups that a killed launcher leaves are
+//! found by name at the next start.
+
+mod cgroup;
+mod compile;
+mod container;
+mod doctor;
+mod error;
+mod helper;
+mod host_ring;
+mod launcher;
+pub mod limits;
+mod protocol;
+mod rootfs;
+mod seccomp;
+mod spawn;
+mod sys;
+
+pub use container::{Container, ControlChannel, Exit, ExitCause, Process};
+pub use doctor::{Check, doctor};
+pub use error::{ContainerError, ControlError};
+pub use helper::run_if_launcher;
+pub use host_ring::HostRing;
+pub use launcher::{Launcher, LauncherConfig, LauncherReport, cleanup_leftovers};
+pub use limits::CompileLimits;
+pub use netserv_wire::container::ring::{Activity, Answer, Ingress, Outstanding, Returned, RingError};

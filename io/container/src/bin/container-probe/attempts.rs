@@ -1,0 +1,167 @@
+// SPDX-License-Identifier: Apache-2.0
+//! What a worker that was taken over would try.
+
+use std::collections::BTreeMap;
+use std::fs::{self, File};
+use std::io::Write as _;
+use std::os::unix::fs::OpenOptionsExt as _;
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+use netserv_wire::container::{CONTROL_FD, WAKE_WORKER_FD};
+use rustix::time::{ClockId, clock_gettime};
+
+use crate::sys::call;
+
+/// Makes one attempt. Returns `done` if it worked, `refused N` with the error number, or what was found.
+pub(crate) fn run(name: &str, properties: &BTreeMap<String, String>) -> String {
+    let number = |key: &str| properties.get(key).and_then(|value| value.parse().ok()).unwrap_or(0);
+    match name {
+        "write-root" => file(|| File::create("/planted").map(drop)),
+        "write-worker" => file(|| File::options().write(true).open("/worker").map(drop)),
+        "make-directory" => file(|| fs::create_dir("/etc")),
+        "read-proc" => file(|| fs::read("/proc/self/status").map(drop)),
+        "read-etc" => file(|| fs::read("/etc/passwd").map(drop)),
+        "write-data" => file(|| fs::write("/data/kept", "text")),
+        "fill-data" => fill_data(),
+        "exec-data" => file(exec_data),
+        "list" => list(Path::new("/")),
+        "threads" => threads(),
+        "memory" => take_memory(),
+        "cpu" => burn(Duration::from_millis(1500)),
+        "hang" => loop {
+            std::hint::black_box(());
+        },
+        "panic" => panic!("the probe's last words"),
+        "crash" => std::process::abort(),
+        "exit" => std::process::exit(3),
+        "kill-host" => raw(libc::SYS_kill, [number("pid"), 9, 0, 0, 0]),
+        "signal-host" => raw(libc::SYS_tgkill, [number("pid"), number("pid"), 9, 0, 0]),
+        "trace-host" => raw(libc::SYS_ptrace, [16, number("pid"), 0, 0, 0]),
+        other => other_call(other),
+    }
+}
+
+fn other_call(name: &str) -> String {
+    const NEW_USER: usize = 0x1000_0000;
+    let null = 0;
+    match name {
+        "mount" => {
+            raw(libc::SYS_mount, [c"none".as_ptr().addr(), c"/data".as_ptr().addr(), c"tmpfs".as_ptr().addr(), 0, 0])
+        }
+        "new-mount-api" => raw(libc::SYS_fsopen, [c"tmpfs".as_ptr().addr(), 0, 0, 0, 0]),
+        "umount" => raw(libc::SYS_umount2, [c"/data".as_ptr().addr(), 2, 0, 0, 0]),
+        "chroot" => raw(libc::SYS_chroot, [c"/data".as_ptr().addr(), 0, 0, 0, 0]),
+        "mknod" => raw(libc::SYS_mknodat, [usize::MAX - 99, c"/data/sda".as_ptr().addr(), 0o060_600, 0x800, 0]),
+        "unshare-user" => raw(libc::SYS_unshare, [NEW_USER, 0, 0, 0, 0]),
+        "setns" => raw(libc::SYS_setns, [3, 0, 0, 0, 0]),
+        "fork" => raw(libc::SYS_clone, [17, 0, 0, 0, 0]),
+        "clone-user" => raw(libc::SYS_clone, [17 | NEW_USER, 0, 0, 0, 0]),
+        "clone3" => raw(libc::SYS_clone3, [null, 88, 0, 0, 0]),
+        "execveat" => raw(libc::SYS_execveat, [3, c"".as_ptr().addr(), 0, 0, 0x1000]),
+        "socket-inet" => raw(libc::SYS_socket, [2, 1, 0, 0, 0]),
+        "socket-packet" => raw(libc::SYS_socket, [17, 3, 0x300, 0, 0]),
+        "socket-netlink" => raw(libc::SYS_socket, [16, 3, 0, 0, 0]),
+        "socket-unix" => raw(libc::SYS_socket, [1, 1, 0, 0, 0]),
+        "bpf" => raw(libc::SYS_bpf, [0, null, 0, 0, 0]),
+        "io-uring" => raw(libc::SYS_io_uring_setup, [1, null, 0, 0, 0]),
+        "userfaultfd" => raw(libc::SYS_userfaultfd, [0, 0, 0, 0, 0]),
+        "perf" => raw(libc::SYS_perf_event_open, [null, 0, usize::MAX, usize::MAX, 0]),
+        "ptrace" => raw(libc::SYS_ptrace, [0, 0, 0, 0, 0]),
+        "keyctl" => raw(libc::SYS_keyctl, [0, 0, 0, 0, 0]),
+        "setuid" => raw(libc::SYS_setuid, [0, 0, 0, 0, 0]),
+        "capset" => raw(libc::SYS_capset, [null, null, 0, 0, 0]),
+        "init-module" => raw(libc::SYS_init_module, [null, 0, null, 0, 0]),
+        "reboot" => raw(libc::SYS_reboot, [0, 0, 0, 0, 0]),
+        "clock" => raw(libc::SYS_clock_settime, [0, null, 0, 0, 0]),
+        "hostname" => raw(libc::SYS_sethostname, [c"x".as_ptr().addr(), 1, 0, 0, 0]),
+        "personality" => raw(libc::SYS_personality, [0x0004_0000, 0, 0, 0, 0]),
+        "tty" => raw(libc::SYS_ioctl, [0, 0x5412, c"x".as_ptr().addr(), 0, 0]),
+        "raise-limit" => raw(libc::SYS_prlimit64, [0, 7, [1_u64 << 20, 1 << 20].as_ptr().addr(), 0, 0]),
+        "outlive-parent" => raw(libc::SYS_prctl, [1, 0, 0, 0, 0]),
+        "block-eventfd" => raw(libc::SYS_fcntl, [usize::try_from(WAKE_WORKER_FD).expect("positive"), 4, 2, 0, 0]),
+        "signal-owner" => raw(libc::SYS_fcntl, [usize::try_from(CONTROL_FD).expect("positive"), 8, 1, 0, 0]),
+        unknown => format!("unknown attempt {unknown}"),
+    }
+}
+
+fn raw(number: i64, arguments: [usize; 5]) -> String {
+    match call(number, arguments) {
+        Ok(_) => "done".to_owned(),
+        Err(error) => format!("refused {error}"),
+    }
+}
+
+fn file(attempt: impl FnOnce() -> std::io::Result<()>) -> String {
+    match attempt() {
+        Ok(()) => "done".to_owned(),
+        Err(error) => format!("refused {}", error.raw_os_error().unwrap_or(0)),
+    }
+}
+
+fn fill_data() -> String {
+    let mut big = File::create("/data/big").expect("/data is writable");
+    let mut written = 0;
+    loop {
+        match big.write(&[1; 65536]) {
+            Ok(bytes) => written += bytes,
+            Err(error) => return format!("{written} then {}", error.raw_os_error().unwrap_or(0)),
+        }
+    }
+}
+
+fn exec_data() -> std::io::Result<()> {
+    let mut copy = File::options().create(true).truncate(true).write(true).mode(0o755).open("/data/copy")?;
+    std::io::copy(&mut File::open("/worker")?, &mut copy)?;
+    drop(copy);
+    let arguments = [c"/data/copy".as_ptr().addr(), 0];
+    match call(libc::SYS_execve, [arguments[0], arguments.as_ptr().addr(), 0, 0, 0]) {
+        Ok(_) => Ok(()),
+        Err(error) => Err(std::io::Error::from_raw_os_error(error)),
+    }
+}
+
+fn list(directory: &Path) -> String {
+    let entries = fs::read_dir(directory).into_iter().flatten().flatten();
+    let mut names: Vec<PathBuf> = entries.map(|entry| entry.path()).collect();
+    names.sort();
+    let inside = names.iter().map(|path| {
+        let below = if path.is_dir() { list(path) } else { String::new() };
+        format!("{} {below}", path.display())
+    });
+    inside.collect()
+}
+
+fn threads() -> String {
+    let mut running = 1;
+    loop {
+        let park = || {
+            std::thread::park();
+        };
+        match std::thread::Builder::new().stack_size(16 * 1024).spawn(park) {
+            Ok(_) => running += 1,
+            Err(error) => return format!("{running} then {}", error.raw_os_error().unwrap_or(0)),
+        }
+    }
+}
+
+fn take_memory() -> String {
+    let mut taken = vec![];
+    loop {
+        taken.push(std::hint::black_box(vec![1_u8; 1 << 20]));
+    }
+}
+
+/// Returns how much of the time the process really ran, in thousandths.
+fn burn(wall: Duration) -> String {
+    let cpu = || {
+        let time = clock_gettime(ClockId::ProcessCPUTime);
+        Duration::try_from(time).expect("processor time is positive")
+    };
+    let (started, used) = (Instant::now(), cpu());
+    while started.elapsed() < wall {
+        std::hint::black_box(());
+    }
+    let used = (cpu() - used).as_micros();
+    format!("{}", used * 1000 / started.elapsed().as_micros())
+}

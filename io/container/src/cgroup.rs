@@ -1,0 +1,232 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Kernel limits for memory, processor and processes: control groups, version 1 and 2 and both at a time.
+//!
+//! Every group of a node lies below a parent named after the instance, `netserv-<instance>`, so that what an earlier
+//! run left is found by name. The parent lies at the root of each hierarchy, or below the path that the operator gave
+//! (under systemd: the service's own group, with `Delegate=yes`).
+
+mod layout;
+#[cfg(test)]
+mod tests;
+
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+use netserv_model::policy::ContainerLimits;
+use rustix::process::{Pid, Signal};
+
+pub(crate) use layout::{Controller, Hierarchy, Version, detect};
+
+/// Where a node's groups are.
+#[derive(Debug)]
+pub(crate) struct Cgroups {
+    hierarchies: Vec<Hierarchy>,
+    parents: Vec<PathBuf>,
+    /// Controllers that cannot be had, each with the reason.
+    pub(crate) missing: Vec<String>,
+}
+
+impl Cgroups {
+    /// Makes the node's parent groups in each hierarchy that has a controller of interest.
+    pub(crate) fn prepare(mounts: &str, instance: &str, below: Option<&Path>) -> Cgroups {
+        let mut cgroups = Cgroups { hierarchies: vec![], parents: vec![], missing: vec![] };
+        let mut wanted = Controller::ALL.to_vec();
+        for mut hierarchy in detect(mounts) {
+            let parent = parent_group(&hierarchy, instance, below);
+            match make_parent(&hierarchy, &parent) {
+                Ok(()) => {
+                    hierarchy.controllers.retain(|controller| wanted.contains(controller));
+                    wanted.retain(|controller| !hierarchy.controllers.contains(controller));
+                    cgroups.hierarchies.push(hierarchy);
+                    cgroups.parents.push(parent);
+                }
+                Err(error) => {
+                    let names: Vec<&str> = hierarchy.controllers.iter().map(|one| one.as_str()).collect();
+                    let names = names.join(", ");
+                    cgroups.missing.push(format!("{names} limits: cannot use {}: {error}", parent.display()));
+                    wanted.retain(|controller| !hierarchy.controllers.contains(controller));
+                }
+            }
+        }
+        let absent = wanted.iter().map(|one| format!("{} limits: no cgroup controller is mounted", one.as_str()));
+        cgroups.missing.extend(absent);
+        cgroups
+    }
+
+    /// Returns what is limited, and by which version.
+    pub(crate) fn enforced(&self) -> Vec<String> {
+        let one = |hierarchy: &Hierarchy| {
+            let version = hierarchy.version;
+            let names = hierarchy.controllers.iter().map(move |one| format!("{} limits ({version})", one.as_str()));
+            names.collect::<Vec<String>>()
+        };
+        self.hierarchies.iter().flat_map(one).collect()
+    }
+
+    /// Makes a group of each hierarchy for one container.
+    pub(crate) fn create(&self, name: &str, limits: &ContainerLimits) -> io::Result<Group> {
+        let mut group = Group { directories: vec![], memory: None };
+        for (hierarchy, parent) in self.hierarchies.iter().zip(&self.parents) {
+            let directory = parent.join(name);
+            fs::create_dir(&directory)?;
+            group.directories.push(directory.clone());
+            for controller in &hierarchy.controllers {
+                if let Err(error) = write_limits(hierarchy.version, *controller, &directory, limits) {
+                    group.remove();
+                    return Err(error);
+                }
+                if *controller == Controller::Memory {
+                    group.memory = Some((hierarchy.version, directory.clone()));
+                }
+            }
+        }
+        Ok(group)
+    }
+
+    /// Removes the parents, if nothing is left in them.
+    pub(crate) fn remove_parents(&self) {
+        for parent in &self.parents {
+            let _ = fs::remove_dir(parent);
+        }
+    }
+}
+
+/// The groups of one container.
+#[derive(Debug)]
+pub(crate) struct Group {
+    directories: Vec<PathBuf>,
+    memory: Option<(Version, PathBuf)>,
+}
+
+impl Group {
+    /// Moves the calling process, which has one thread, into the groups.
+    pub(crate) fn enter(&self) -> io::Result<()> {
+        self.directories.iter().try_for_each(|directory| write(&directory.join("cgroup.procs"), "0"))
+    }
+
+    /// Returns whether the kernel killed a process of the group for want of memory.
+    pub(crate) fn ran_out_of_memory(&self) -> bool {
+        let Some((version, directory)) = &self.memory else { return false };
+        let file = match version {
+            Version::V1 => "memory.oom_control",
+            Version::V2 => "memory.events",
+        };
+        let text = fs::read_to_string(directory.join(file)).unwrap_or_default();
+        text.lines().filter_map(|line| line.strip_prefix("oom_kill ")).any(|count| count.trim() != "0")
+    }
+
+    /// Removes the groups. Returns false if a process is still leaving one; try again later.
+    pub(crate) fn remove(&mut self) -> bool {
+        self.directories.retain(|directory| match fs::remove_dir(directory) {
+            Ok(()) => false,
+            Err(error) => error.kind() != io::ErrorKind::NotFound,
+        });
+        self.directories.is_empty()
+    }
+}
+
+/// Kills what an earlier run of the instance left in its groups, and removes them. Returns how many groups there were.
+pub(crate) fn cleanup(mounts: &str, instance: &str, below: Option<&Path>) -> usize {
+    let mut found = 0;
+    for hierarchy in detect(mounts) {
+        let parent = parent_group(&hierarchy, instance, below);
+        for child in subdirectories(&parent) {
+            found += 1;
+            empty_group(&child);
+            let _ = fs::remove_dir(&child);
+        }
+        let _ = fs::remove_dir(&parent);
+    }
+    found
+}
+
+fn parent_group(hierarchy: &Hierarchy, instance: &str, below: Option<&Path>) -> PathBuf {
+    let name = format!("netserv-{instance}");
+    match below {
+        Some(below) => hierarchy.mount.join(below.strip_prefix("/").unwrap_or(below)).join(name),
+        None => hierarchy.mount.join(name),
+    }
+}
+
+fn make_parent(hierarchy: &Hierarchy, parent: &Path) -> io::Result<()> {
+    match fs::create_dir(parent) {
+        Err(error) if error.kind() != io::ErrorKind::AlreadyExists => return Err(error),
+        Ok(()) | Err(_) => {}
+    }
+    match hierarchy.version {
+        Version::V1 => {
+            // Only kernels before 5.11 have groups that are not hierarchical.
+            let _ = fs::write(parent.join("memory.use_hierarchy"), "1");
+            Ok(())
+        }
+        Version::V2 => {
+            let enable: Vec<String> = hierarchy.controllers.iter().map(|one| format!("+{}", one.as_str())).collect();
+            let above = parent.parent().expect("the parent group lies below a mount");
+            write(&above.join("cgroup.subtree_control"), &enable.join(" "))?;
+            write(&parent.join("cgroup.subtree_control"), &enable.join(" "))
+        }
+    }
+}
+
+fn write_limits(
+    version: Version,
+    controller: Controller,
+    directory: &Path,
+    limits: &ContainerLimits,
+) -> io::Result<()> {
+    let (quota_us, period_us) = cpu_quota(limits.cpu_permille);
+    match (version, controller) {
+        (Version::V1, Controller::Memory) => {
+            write(&directory.join("memory.limit_in_bytes"), &limits.memory_bytes.to_string())?;
+            // Without swap accounting the file is not there, and mostly no swap either.
+            let _ = fs::write(directory.join("memory.memsw.limit_in_bytes"), limits.memory_bytes.to_string());
+            let _ = fs::write(directory.join("memory.swappiness"), "0");
+            Ok(())
+        }
+        (Version::V1, Controller::Cpu) => {
+            write(&directory.join("cpu.cfs_period_us"), &period_us.to_string())?;
+            write(&directory.join("cpu.cfs_quota_us"), &quota_us.to_string())
+        }
+        (Version::V2, Controller::Memory) => {
+            write(&directory.join("memory.max"), &limits.memory_bytes.to_string())?;
+            write(&directory.join("memory.oom.group"), "1")?;
+            let _ = fs::write(directory.join("memory.swap.max"), "0");
+            Ok(())
+        }
+        (Version::V2, Controller::Cpu) => write(&directory.join("cpu.max"), &format!("{quota_us} {period_us}")),
+        (Version::V1 | Version::V2, Controller::Pids) => write(&directory.join("pids.max"), &limits.pids.to_string()),
+    }
+}
+
+/// Returns quota and period in microseconds. Short periods keep a throttled worker's packets from waiting long; the
+/// kernel takes no quota below 1 ms.
+fn cpu_quota(permille: u32) -> (u64, u64) {
+    let period_us = if permille >= 100 { 10_000 } else { 100_000 };
+    (u64::from(permille.max(10)) * period_us / 1000, period_us)
+}
+
+fn empty_group(group: &Path) {
+    let until = Instant::now() + Duration::from_secs(2);
+    loop {
+        let text = fs::read_to_string(group.join("cgroup.procs")).unwrap_or_default();
+        let pids: Vec<Pid> = text.lines().filter_map(|line| Pid::from_raw(line.parse().ok()?)).collect();
+        if pids.is_empty() || Instant::now() > until {
+            return;
+        }
+        for pid in pids {
+            let _ = rustix::process::kill_process(pid, Signal::KILL);
+        }
+        std::thread::sleep(Duration::from_millis(2));
+    }
+}
+
+fn subdirectories(directory: &Path) -> Vec<PathBuf> {
+    let entries = fs::read_dir(directory).into_iter().flatten().flatten();
+    entries.filter(|entry| entry.file_type().is_ok_and(|kind| kind.is_dir())).map(|entry| entry.path()).collect()
+}
+
+fn write(path: &Path, text: &str) -> io::Result<()> {
+    fs::write(path, text).map_err(|error| io::Error::new(error.kind(), format!("{}: {error}", path.display())))
+}

@@ -1,0 +1,123 @@
+// SPDX-License-Identifier: Apache-2.0
+//! What this machine lets containers do, for `netserv doctor` and for people.
+
+use std::fs;
+use std::io;
+
+use rustix::process::{PidfdFlags, getpid, pidfd_open};
+
+use crate::cgroup::{Controller, detect};
+use crate::sys;
+
+/// The Landlock version that a container's whole rule set needs.
+const LANDLOCK_WANTED: u32 = 6;
+
+/// One thing that containers need.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Check {
+    /// What it is.
+    pub what: &'static str,
+    /// Whether it is there.
+    pub ok: bool,
+    /// What was found.
+    pub found: String,
+    /// What to do if it is not there.
+    pub fix: &'static str,
+}
+
+/// Looks at the machine without changing it.
+pub fn doctor() -> Vec<Check> {
+    vec![privileges(), user_namespaces(), cgroups(), pidfds(), landlock_check(), seccomp()]
+}
+
+/// Returns the Landlock version in words, or why there is none.
+pub(crate) fn landlock() -> Result<String, String> {
+    match sys::landlock_version() {
+        0 => Err("Landlock: the kernel has none, or it is off (boot with `lsm=landlock,…`)".to_owned()),
+        version if version < LANDLOCK_WANTED => {
+            Err(format!("Landlock: version {version} enforces less than version {LANDLOCK_WANTED}"))
+        }
+        version => Ok(format!("Landlock version {version}")),
+    }
+}
+
+fn privileges() -> Check {
+    let user = rustix::process::geteuid();
+    Check {
+        what: "root",
+        ok: user.is_root(),
+        found: format!("user id {}", user.as_raw()),
+        fix: "run as root; without it, containers share the node's user id and mostly have no cgroup limits",
+    }
+}
+
+fn user_namespaces() -> Check {
+    let read = |path: &str| fs::read_to_string(path).map(|text| text.trim().to_owned());
+    let max = read("/proc/sys/user/max_user_namespaces").unwrap_or_else(|_| "0".to_owned());
+    let switch = read("/proc/sys/kernel/unprivileged_userns_clone").unwrap_or_else(|_| "1".to_owned());
+    Check {
+        what: "user namespaces",
+        ok: max != "0" && switch != "0",
+        found: format!("at most {max}, unprivileged: {switch}"),
+        fix: "only needed without root: sysctl user.max_user_namespaces and kernel.unprivileged_userns_clone=1",
+    }
+}
+
+fn cgroups() -> Check {
+    let hierarchies = fs::read_to_string("/proc/self/mountinfo").map(|mounts| detect(&mounts)).unwrap_or_default();
+    let of = |one: Controller| hierarchies.iter().find(|hierarchy| hierarchy.controllers.contains(&one));
+    let found = Controller::ALL.map(|one| match of(one) {
+        Some(hierarchy) => format!("{}: {}", one.as_str(), hierarchy.version),
+        None => format!("{}: not there", one.as_str()),
+    });
+    Check {
+        what: "cgroup controllers memory, cpu, pids",
+        ok: Controller::ALL.into_iter().all(|one| of(one).is_some()),
+        found: found.join(", "),
+        fix: "mount cgroup2 (or the v1 controllers) at /sys/fs/cgroup",
+    }
+}
+
+fn pidfds() -> Check {
+    let opened = pidfd_open(getpid(), PidfdFlags::empty());
+    Check {
+        what: "pidfds, clone3, the mount API",
+        ok: opened.is_ok(),
+        found: opened.map_or_else(|error| error.to_string(), |_| "pidfd_open works".to_owned()),
+        fix: "use Linux 5.12 or later",
+    }
+}
+
+fn landlock_check() -> Check {
+    let found = landlock();
+    Check {
+        what: "Landlock",
+        ok: found.is_ok(),
+        found: found.unwrap_or_else(|reason| reason),
+        fix: "use Linux 6.12 or later with Landlock on; containers run without it, behind the other walls",
+    }
+}
+
+fn seccomp() -> Check {
+    let actions: io::Result<String> = fs::read_to_string("/proc/sys/kernel/seccomp/actions_avail");
+    Check {
+        what: "seccomp filters",
+        ok: actions.as_ref().is_ok_and(|actions| actions.contains("errno")),
+        found: actions.map_or_else(|error| error.to_string(), |actions| actions.trim().to_owned()),
+        fix: "use a kernel with CONFIG_SECCOMP_FILTER",
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_check_says_what_it_found_and_what_to_do() {
+        let checks = doctor();
+        assert_eq!(checks.len(), 6);
+        assert!(checks.iter().all(|check| !check.found.is_empty() && !check.fix.is_empty()), "{checks:?}");
+        let root = checks.iter().find(|check| check.what == "root").unwrap();
+        assert_eq!(root.ok, rustix::process::geteuid().is_root());
+    }
+}

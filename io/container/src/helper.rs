@@ -1,0 +1,343 @@
+// SPDX-License-Identifier: Apache-2.0
+//! The launcher process: one thread, one loop. It makes containers, tells the node how they end, and takes all of them
+//! along when the node dies.
+
+use std::ffi::OsStr;
+use std::fs::{self, File};
+use std::io::{self, Read as _, Write as _};
+use std::os::fd::{AsFd as _, BorrowedFd, OwnedFd};
+use std::process::ExitCode;
+use std::time::Duration;
+
+use netserv_model::limits::BLOB_BYTES_MAX;
+use netserv_model::policy::ContainerLimits;
+use netserv_wire::container::{CONTROL_FD, RING_FD, WAKE_HOST_FD, WAKE_WORKER_FD};
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::fs::{AtFlags, Mode, OFlags};
+use rustix::pipe::PipeFlags;
+use rustix::process::{
+    Resource, Rlimit, Signal, WaitId, WaitIdOptions, getrlimit, pidfd_send_signal, setrlimit, waitid,
+};
+use seccompiler::BpfProgram;
+
+use crate::cgroup::{Cgroups, Group};
+use crate::limits::{PROCESSES_MAX, STDERR_BYTES_MAX};
+use crate::protocol::{ExitReport, Reply, Request, Setup, receive, send};
+use crate::rootfs::{self, DATA, Template};
+use crate::spawn::{Plan, Step as _, StepError, spawn, step_error};
+use crate::{doctor, seccomp, sys};
+
+/// The name under which a program starts itself as launcher.
+pub(crate) const LAUNCHER_NAME: &str = "netserv-launcher";
+/// A compilation's input inside its container.
+pub(crate) const COMPILE_INPUT: &str = "in.wasm";
+/// A compilation's output inside its container.
+pub(crate) const COMPILE_OUTPUT: &str = "out.cwasm";
+
+/// Becomes the launcher if this process was started as one; call it first in `main`, before any thread.
+///
+/// Returns nothing if it was not: go on with `main`.
+#[must_use = "the launcher ends with this exit code"]
+pub fn run_if_launcher() -> Option<ExitCode> {
+    let name = std::env::args_os().next()?;
+    if name != OsStr::new(LAUNCHER_NAME) {
+        return None;
+    }
+    // The node's end of this socket is open as long as the node lives.
+    let socket = io::stdin();
+    Some(match Helper::start(socket.as_fd()) {
+        Ok(Some(mut helper)) => {
+            helper.run();
+            ExitCode::SUCCESS
+        }
+        Ok(None) => ExitCode::SUCCESS,
+        Err(error) => {
+            let StepError { step, detail } = error;
+            let _ = send(socket.as_fd(), &Reply::Failed { step, detail, quota: false }, &[]);
+            ExitCode::FAILURE
+        }
+    })
+}
+
+/// The launcher's whole state.
+struct Helper<'a> {
+    socket: BorrowedFd<'a>,
+    template: Template,
+    filters: Vec<BpfProgram>,
+    cgroups: Cgroups,
+    /// Each place is one user id.
+    processes: Vec<Option<Process>>,
+    /// The first user id; nothing if there is but one.
+    uid_base: Option<u32>,
+    /// Groups that a process was still leaving when they were to be removed.
+    leaving: Vec<Group>,
+}
+
+/// A container or compilation that runs.
+struct Process {
+    pidfd: OwnedFd,
+    group: Group,
+    stderr: OwnedFd,
+    exit: OwnedFd,
+}
+
+impl<'a> Helper<'a> {
+    fn start(socket: BorrowedFd<'a>) -> Result<Option<Helper<'a>>, StepError> {
+        let Some((request, _)) = receive::<Request>(socket).step("read the setup")? else { return Ok(None) };
+        let Request::Setup(setup) = request else { return Err(step_error("read the setup", &"it is another request")) };
+        // A terminal's signals are for the node, which ends the launcher by closing the socket.
+        let _ = rustix::process::setsid();
+        raise_open_files();
+        let privileged = rustix::process::geteuid().is_root();
+        if privileged {
+            sys::unshare(libc::CLONE_NEWNS).step("make a mount namespace")?;
+        } else {
+            enter_user_namespace().step("make a user namespace; run as root, or allow unprivileged ones")?;
+        }
+        let template = Template::build(&setup.root, &setup.worker).step("build the root")?;
+        let filters = seccomp::filters().map_err(|error| step_error("compile the seccomp filter", &error))?;
+        let mounts = fs::read_to_string("/proc/self/mountinfo").step("read mountinfo")?;
+        let cgroups = Cgroups::prepare(&mounts, &setup.instance, setup.cgroup_parent.as_deref());
+        let (enforced, missing) = summary(&setup, &cgroups, privileged);
+        send(socket, &Reply::Ready { enforced, missing }, &[]).step("answer the setup")?;
+        let processes = std::iter::repeat_with(|| None).take(PROCESSES_MAX).collect();
+        let uid_base = privileged.then_some(setup.uid_base);
+        Ok(Some(Helper { socket, template, filters, cgroups, processes, uid_base, leaving: vec![] }))
+    }
+
+    fn run(&mut self) {
+        loop {
+            let (request, ended) = self.wait();
+            for place in ended {
+                self.reap(place);
+            }
+            self.leaving.retain_mut(|group| !group.remove());
+            if !request {
+                continue;
+            }
+            match receive::<Request>(self.socket) {
+                Ok(Some((request, fds))) => self.handle(&request, fds),
+                // The node is gone, or sent what only another program would send.
+                Ok(None) | Err(_) => return self.end(),
+            }
+        }
+    }
+
+    /// Waits until there is a request, or processes ended, and returns which.
+    fn wait(&self) -> (bool, Vec<usize>) {
+        let running: Vec<(usize, &Process)> =
+            self.processes.iter().enumerate().filter_map(|(place, one)| Some((place, one.as_ref()?))).collect();
+        let mut fds = vec![PollFd::from_borrowed_fd(self.socket, PollFlags::IN)];
+        fds.extend(running.iter().map(|(_, process)| PollFd::new(&process.pidfd, PollFlags::IN)));
+        let soon = Timespec { tv_sec: 0, tv_nsec: 5_000_000 };
+        let timeout = (!self.leaving.is_empty()).then_some(&soon);
+        if poll(&mut fds, timeout).is_err() {
+            return (false, vec![]);
+        }
+        let ready: Vec<bool> = fds.iter().map(|fd| !fd.revents().is_empty()).collect();
+        let ended = running.iter().zip(&ready[1..]).filter(|(_, ready)| **ready).map(|((place, _), _)| *place);
+        (ready[0], ended.collect())
+    }
+
+    fn handle(&mut self, request: &Request, fds: Vec<OwnedFd>) {
+        let outcome = match request {
+            Request::Serve { name, limits } => self.serve(name, limits, fds),
+            Request::Compile { name, limits } => self.compile(name, limits, fds),
+            Request::Setup(_) => Err(step_error("read a request", &"the setup was there already").into()),
+        };
+        let sent = match &outcome {
+            Ok((reply, fds)) => {
+                let fds: Vec<BorrowedFd<'_>> = fds.iter().map(|fd| fd.as_fd()).collect();
+                send(self.socket, reply, &fds)
+            }
+            Err(reply) => send(self.socket, reply, &[]),
+        };
+        // If the node is gone, the socket says so next.
+        drop(sent);
+    }
+
+    fn serve(
+        &mut self,
+        name: &str,
+        limits: &ContainerLimits,
+        fds: Vec<OwnedFd>,
+    ) -> Result<(Reply, Vec<OwnedFd>), Reply> {
+        let [control, ring, wake_worker, wake_host, exit] = take_fds(fds)?;
+        let place = self.free_place()?;
+        let data = rootfs::data(limits.disk_bytes, self.uid(place).unwrap_or(0)).step("make /data")?;
+        let fds =
+            vec![(control, CONTROL_FD), (ring, RING_FD), (wake_worker, WAKE_WORKER_FD), (wake_host, WAKE_HOST_FD)];
+        let (reply, pidfd) = self.spawn(place, name, limits, data, fds, exit, &["serve"])?;
+        Ok((reply, vec![pidfd]))
+    }
+
+    fn compile(
+        &mut self,
+        name: &str,
+        limits: &ContainerLimits,
+        fds: Vec<OwnedFd>,
+    ) -> Result<(Reply, Vec<OwnedFd>), Reply> {
+        let [wasm, exit] = take_fds(fds)?;
+        let place = self.free_place()?;
+        let data = rootfs::data(limits.disk_bytes, self.uid(place).unwrap_or(0)).step("make /data")?;
+        copy_in(wasm, &data).step("copy the input")?;
+        let output = rustix::fs::openat(&data, ".", OFlags::DIRECTORY | OFlags::CLOEXEC, Mode::empty());
+        let output = output.step("open /data")?;
+        let (from, to) = (format!("{DATA}/{COMPILE_INPUT}"), format!("{DATA}/{COMPILE_OUTPUT}"));
+        let (reply, pidfd) = self.spawn(place, name, limits, data, vec![], exit, &["compile", &from, &to])?;
+        Ok((reply, vec![pidfd, output]))
+    }
+
+    #[expect(clippy::too_many_arguments, reason = "each is a different part of the same plan")]
+    fn spawn(
+        &mut self,
+        place: usize,
+        name: &str,
+        limits: &ContainerLimits,
+        data: OwnedFd,
+        fds: Vec<(OwnedFd, i32)>,
+        exit: OwnedFd,
+        arguments: &[&str],
+    ) -> Result<(Reply, OwnedFd), Reply> {
+        let (stderr, stderr_of_worker) = rustix::pipe::pipe_with(PipeFlags::CLOEXEC).step("pipe")?;
+        // A dead worker's end may live on in a message that nobody read, so reading must not wait for its end.
+        rustix::fs::fcntl_setfl(&stderr, OFlags::NONBLOCK).step("pipe")?;
+        let mut group = self.cgroups.create(&format!("{place}-{name}"), limits).step("make cgroups")?;
+        let uid = self.uid(place);
+        let spawned = spawn(Plan {
+            template: &self.template,
+            filters: &self.filters,
+            group: &group,
+            data,
+            data_bytes: limits.disk_bytes,
+            uid,
+            arguments,
+            fds,
+            stderr: stderr_of_worker,
+        });
+        let spawned = match spawned {
+            Ok(spawned) => spawned,
+            Err(error) => {
+                if !group.remove() {
+                    self.leaving.push(group);
+                }
+                return Err(error.into());
+            }
+        };
+        let uid = uid.unwrap_or_else(|| rustix::process::geteuid().as_raw());
+        let pidfd = spawned.pidfd.try_clone().step("copy the pidfd")?;
+        self.processes[place] = Some(Process { pidfd: spawned.pidfd, group, stderr, exit });
+        Ok((Reply::Started { pid: spawned.pid, uid, landlock: spawned.landlock }, pidfd))
+    }
+
+    fn free_place(&self) -> Result<usize, Reply> {
+        self.processes.iter().position(Option::is_none).ok_or_else(|| Reply::Failed {
+            step: "find a free place".to_owned(),
+            detail: format!("{PROCESSES_MAX} containers run"),
+            quota: true,
+        })
+    }
+
+    fn uid(&self, place: usize) -> Option<u32> {
+        let place = u32::try_from(place).expect("places are few");
+        self.uid_base.map(|base| base + place)
+    }
+
+    /// Collects a process that ended, and tells the node how.
+    fn reap(&mut self, place: usize) {
+        let Some(mut process) = self.processes[place].take() else { return };
+        let status = waitid(WaitId::PidFd(process.pidfd.as_fd()), WaitIdOptions::EXITED).ok().flatten();
+        let report = ExitReport {
+            code: status.as_ref().and_then(|status| status.exit_status()),
+            signal: status.as_ref().and_then(|status| status.terminating_signal()),
+            out_of_memory: process.group.ran_out_of_memory(),
+            stderr: last_words(process.stderr),
+        };
+        let bytes = serde_json::to_vec(&report).expect("a report is plain data");
+        // The node may have forgotten the container already.
+        let _ = File::from(process.exit).write_all(&bytes);
+        if !process.group.remove() {
+            self.leaving.push(process.group);
+        }
+    }
+
+    /// Takes everything along.
+    fn end(&mut self) {
+        for process in self.processes.iter().flatten() {
+            let _ = pidfd_send_signal(&process.pidfd, Signal::KILL);
+        }
+        for place in 0..self.processes.len() {
+            self.reap(place);
+        }
+        for _ in 0..200 {
+            self.leaving.retain_mut(|group| !group.remove());
+            if self.leaving.is_empty() {
+                break;
+            }
+            std::thread::sleep(Duration::from_millis(5));
+        }
+        self.cgroups.remove_parents();
+    }
+}
+
+impl From<StepError> for Reply {
+    fn from(error: StepError) -> Reply {
+        Reply::Failed { step: error.step, detail: error.detail, quota: false }
+    }
+}
+
+fn take_fds<const N: usize>(fds: Vec<OwnedFd>) -> Result<[OwnedFd; N], StepError> {
+    fds.try_into().map_err(|_| step_error("read a request", &"the descriptors are not the right ones"))
+}
+
+/// Three descriptors per container add up to more than the usual soft limit.
+fn raise_open_files() {
+    let limit = getrlimit(Resource::Nofile);
+    let _ = setrlimit(Resource::Nofile, Rlimit { current: limit.maximum, maximum: limit.maximum });
+}
+
+/// Makes this process root over itself and nobody else.
+fn enter_user_namespace() -> io::Result<()> {
+    let (user, group) = (rustix::process::geteuid().as_raw(), rustix::process::getegid().as_raw());
+    sys::unshare(libc::CLONE_NEWUSER | libc::CLONE_NEWNS)?;
+    fs::write("/proc/self/setgroups", "deny")?;
+    fs::write("/proc/self/uid_map", format!("0 {user} 1"))?;
+    fs::write("/proc/self/gid_map", format!("0 {group} 1"))
+}
+
+fn copy_in(wasm: OwnedFd, data: &OwnedFd) -> io::Result<()> {
+    let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::CLOEXEC;
+    let mut input = File::from(wasm).take(BLOB_BYTES_MAX + 1);
+    let mut copy = File::from(rustix::fs::openat(data, COMPILE_INPUT, flags, Mode::from_raw_mode(0o444))?);
+    rustix::fs::chmodat(data, COMPILE_INPUT, Mode::from_raw_mode(0o444), AtFlags::empty())?;
+    let bytes = io::copy(&mut input, &mut copy)?;
+    if bytes > BLOB_BYTES_MAX {
+        return Err(io::Error::other(format!("the module is over {BLOB_BYTES_MAX} bytes")));
+    }
+    Ok(())
+}
+
+/// Returns the end of what a process wrote to its standard error.
+fn last_words(stderr: OwnedFd) -> String {
+    let mut bytes = vec![];
+    let _ = File::from(stderr).read_to_end(&mut bytes);
+    let from = bytes.len().saturating_sub(STDERR_BYTES_MAX);
+    String::from_utf8_lossy(&bytes[from..]).trim().to_owned()
+}
+
+fn summary(setup: &Setup, cgroups: &Cgroups, privileged: bool) -> (Vec<String>, Vec<String>) {
+    let mut enforced = cgroups.enforced();
+    let mut missing = cgroups.missing.clone();
+    enforced.push("mount, pid, ipc, uts and network namespaces; read-only root; seccomp allow-list".to_owned());
+    let ids = format!("user ids from {}", setup.uid_base);
+    if privileged {
+        enforced.push(ids);
+    } else {
+        missing.push(format!("{ids}: the node does not run as root, so containers run as the node's own user"));
+    }
+    match doctor::landlock() {
+        Ok(version) => enforced.push(version),
+        Err(reason) => missing.push(reason),
+    }
+    (enforced, missing)
+}

@@ -1,0 +1,94 @@
+// SPDX-License-Identifier: Apache-2.0
+//! A container's packet ring in the hands of the node's packet thread.
+
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+
+use netserv_wire::container::ring::{Activity, HostEnd, Ingress, Outstanding, Returned, RingError};
+
+use crate::sys::SharedWords;
+
+/// The node's end of a ring, with the eventfds. Its descriptor becomes readable when the worker wakes the node.
+///
+/// A packet thread's round: [`push`](HostRing::push) what came in, [`pop`](HostRing::pop) until nothing is there,
+/// [`wake`](HostRing::wake). Before it waits: [`prepare_sleep`](HostRing::prepare_sleep); after it waited:
+/// [`awake`](HostRing::awake).
+#[derive(Debug)]
+pub struct HostRing {
+    end: HostEnd<SharedWords>,
+    wake_worker: OwnedFd,
+    wake_host: OwnedFd,
+}
+
+impl HostRing {
+    pub(crate) fn new(end: HostEnd<SharedWords>, wake_worker: OwnedFd, wake_host: OwnedFd) -> HostRing {
+        HostRing { end, wake_worker, wake_host }
+    }
+
+    /// Stages a packet for the modules whose bits are set; [`HostRing::wake`] lets the worker see it. The cookie comes
+    /// back with the answer, and is never seen by the worker's rules: the node keeps it.
+    ///
+    /// # Errors
+    /// [`RingError::Full`] if all slots are under way, [`RingError::BadPacket`] if it fits no slot; any other means
+    /// that the container must go ([`RingError::is_fatal`]).
+    pub fn push(&mut self, packet: &[u8], modules: u64, cookie: u64) -> Result<(), RingError> {
+        self.push_from(packet, Ingress::default(), modules, cookie)
+    }
+
+    /// Stages a packet, and says where and when it came in.
+    ///
+    /// # Errors
+    /// As [`HostRing::push`].
+    pub fn push_from(&mut self, packet: &[u8], ingress: Ingress, modules: u64, cookie: u64) -> Result<(), RingError> {
+        self.end.push(packet, ingress, modules, cookie)
+    }
+
+    /// Takes the next answer or injected packet. Its bytes are a copy that the worker cannot reach.
+    ///
+    /// # Errors
+    /// A fatal [`RingError`] if the worker broke the rules: kill the container, then
+    /// [`take_outstanding`](HostRing::take_outstanding).
+    pub fn pop(&mut self) -> Result<Option<Returned<'_>>, RingError> {
+        self.end.pop()
+    }
+
+    /// Lets the worker see what was staged, and wakes it if it sleeps.
+    pub fn wake(&mut self) {
+        if self.end.publish() {
+            // It fails only if the counter is full, and then the worker is awake.
+            let _ = rustix::io::write(&self.wake_worker, &1_u64.to_ne_bytes());
+        }
+    }
+
+    /// Says that the node will wait for the descriptor. Returns false if there is something to pop first.
+    pub fn prepare_sleep(&mut self) -> bool {
+        self.end.prepare_sleep()
+    }
+
+    /// Says that the node waits no longer, and makes the descriptor unreadable again.
+    pub fn awake(&mut self) {
+        self.end.cancel_sleep();
+        let _ = rustix::io::read(&self.wake_host, &mut [0; 8][..]);
+    }
+
+    /// Returns what the worker says that it is doing, for the watchdog.
+    pub fn activity(&self) -> Activity {
+        self.end.activity()
+    }
+
+    /// Returns how many packets the worker holds.
+    pub fn outstanding(&self) -> usize {
+        self.end.outstanding()
+    }
+
+    /// Takes every packet that was never answered, and refuses all further work. First pop what a dead worker did
+    /// answer.
+    pub fn take_outstanding(&mut self) -> Vec<Outstanding> {
+        self.end.take_outstanding()
+    }
+}
+
+impl AsFd for HostRing {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.wake_host.as_fd()
+    }
+}

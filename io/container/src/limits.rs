@@ -1,0 +1,51 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Named bounds of service containers.
+
+use std::time::Duration;
+
+use netserv_model::limits::CONTAINERS_MAX;
+use netserv_model::policy::ContainerLimits;
+
+/// Bytes of one message between a node and its launcher.
+pub const LAUNCHER_MESSAGE_BYTES_MAX: usize = 16 * 1024;
+/// How long the launcher may take to answer before the node gives it up.
+pub const LAUNCHER_ANSWER_TIME_MAX: Duration = Duration::from_secs(10);
+/// Containers and compilations at a time; also how many user ids the launcher takes, from its `uid_base` on.
+pub const PROCESSES_MAX: usize = CONTAINERS_MAX;
+/// The first user id of containers unless the operator says otherwise.
+pub const UID_BASE: u32 = 64_000;
+/// Open files of a worker.
+pub const OPEN_FILES_MAX: u64 = 256;
+/// Files and directories in a container's writable directory.
+pub const DATA_ENTRIES_MAX: u64 = 4096;
+/// Libraries that a worker may be linked with.
+pub const LIBRARIES_MAX: usize = 64;
+/// Bytes kept of what a process wrote to its standard error before it ended.
+pub const STDERR_BYTES_MAX: usize = 2048;
+/// Control frames that a worker may have sent ahead of the node's reading them.
+pub const CONTROL_BUFFER_BYTES: usize = 208 * 1024;
+/// The least memory of a container: less does not start a worker.
+pub const MEMORY_BYTES_MIN: u64 = 4 * 1024 * 1024;
+
+/// What a compilation may use.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct CompileLimits {
+    /// Memory, processor, processes and the size of input and output together.
+    pub container: ContainerLimits,
+    /// How long it may take.
+    pub time: Duration,
+}
+
+impl Default for CompileLimits {
+    fn default() -> CompileLimits {
+        CompileLimits {
+            container: ContainerLimits {
+                memory_bytes: 1024 * 1024 * 1024,
+                cpu_permille: 2000,
+                pids: 32,
+                disk_bytes: 256 * 1024 * 1024,
+            },
+            time: Duration::from_secs(20),
+        }
+    }
+}

@@ -1,0 +1,102 @@
+// SPDX-License-Identifier: Apache-2.0
+//! What a node and its launcher say to each other, over a `SOCK_SEQPACKET` pair with descriptors beside the bytes.
+
+use std::io::{self, IoSlice, IoSliceMut};
+use std::mem::MaybeUninit;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::path::PathBuf;
+
+use netserv_model::policy::ContainerLimits;
+use rustix::net::{
+    RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, ReturnFlags, SendAncillaryBuffer, SendAncillaryMessage,
+    SendFlags, recvmsg, sendmsg,
+};
+use serde::de::DeserializeOwned;
+use serde::{Deserialize, Serialize};
+
+use crate::limits::LAUNCHER_MESSAGE_BYTES_MAX;
+
+/// Descriptors with one message at most.
+const FDS_MAX: usize = 8;
+
+/// The node's requests. The first is always `Setup`.
+#[derive(Debug, Serialize, Deserialize)]
+pub(crate) enum Request {
+    /// Get ready; answered by `Ready` or `Failed`.
+    Setup(Setup),
+    /// Start a container. Beside it: control socket, ring memory, eventfd to the worker, eventfd to the host, and the
+    /// pipe for the exit report. Answered by `Started` with a pidfd, or `Failed`.
+    Serve { name: String, limits: ContainerLimits },
+    /// Start a compilation. Beside it: the Wasm file and the pipe for the exit report. Answered by `Started` with a
+    /// pidfd and the directory where the output will be, or `Failed`.
+    Compile { name: String, limits: ContainerLimits },
+}
+
+/// What a launcher works with.
+#[derive(Debug, Serialize, Deserialize)]
+pub(crate) struct Setup {
+    pub(crate) worker: PathBuf,
+    pub(crate) root: PathBuf,
+    pub(crate) instance: String,
+    pub(crate) uid_base: u32,
+    pub(crate) cgroup_parent: Option<PathBuf>,
+}
+
+/// The launcher's answers.
+#[derive(Debug, Serialize, Deserialize)]
+pub(crate) enum Reply {
+    Ready { enforced: Vec<String>, missing: Vec<String> },
+    Started { pid: i32, uid: u32, landlock: String },
+    Failed { step: String, detail: String, quota: bool },
+}
+
+/// How a process ended, written to its exit pipe by the launcher.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct ExitReport {
+    pub(crate) code: Option<i32>,
+    pub(crate) signal: Option<i32>,
+    pub(crate) out_of_memory: bool,
+    pub(crate) stderr: String,
+}
+
+/// Sends one message.
+pub(crate) fn send<T: Serialize>(socket: impl AsFd, message: &T, fds: &[BorrowedFd<'_>]) -> io::Result<()> {
+    let bytes = serde_json::to_vec(message)?;
+    if bytes.len() > LAUNCHER_MESSAGE_BYTES_MAX {
+        return Err(io::Error::new(io::ErrorKind::InvalidInput, "a launcher message is too long"));
+    }
+    send_bytes(socket, &bytes, fds, SendFlags::NOSIGNAL)
+}
+
+/// Sends one datagram with descriptors beside it.
+pub(crate) fn send_bytes(socket: impl AsFd, bytes: &[u8], fds: &[BorrowedFd<'_>], flags: SendFlags) -> io::Result<()> {
+    let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(FDS_MAX))];
+    let mut control = SendAncillaryBuffer::new(&mut space);
+    if !fds.is_empty() {
+        assert!(control.push(SendAncillaryMessage::ScmRights(fds)), "at most {FDS_MAX} descriptors");
+    }
+    let sent = rustix::io::retry_on_intr(|| sendmsg(&socket, &[IoSlice::new(bytes)], &mut control, flags))?;
+    if sent == bytes.len() { Ok(()) } else { Err(io::Error::other("a datagram was cut")) }
+}
+
+/// Receives one message. Returns nothing when the other side is gone.
+pub(crate) fn receive<T: DeserializeOwned>(socket: impl AsFd) -> io::Result<Option<(T, Vec<OwnedFd>)>> {
+    let mut bytes = vec![0; LAUNCHER_MESSAGE_BYTES_MAX];
+    let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(FDS_MAX))];
+    let mut control = RecvAncillaryBuffer::new(&mut space);
+    let received = rustix::io::retry_on_intr(|| {
+        recvmsg(&socket, &mut [IoSliceMut::new(&mut bytes)], &mut control, RecvFlags::CMSG_CLOEXEC)
+    })?;
+    let fds = control.drain().filter_map(|message| match message {
+        RecvAncillaryMessage::ScmRights(fds) => Some(fds),
+        _ => None,
+    });
+    let fds: Vec<OwnedFd> = fds.flatten().collect();
+    if received.bytes == 0 {
+        return Ok(None);
+    }
+    if received.flags.intersects(ReturnFlags::TRUNC | ReturnFlags::CTRUNC) {
+        return Err(io::Error::new(io::ErrorKind::InvalidData, "a launcher message is too long"));
+    }
+    Ok(Some((serde_json::from_slice(&bytes[..received.bytes])?, fds)))
+}

@@ -1,0 +1,249 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Which system calls a worker may make.
+//!
+//! Everything that is not named here is answered with `EPERM`: nothing a worker needs is missing, libraries that try a
+//! newer call fall back to an older one, and who took over a worker learns only that a call failed. `clone3` is answered
+//! with `ENOSYS`, since a filter cannot look at its flags and the C library then uses `clone`, at whose flags it can.
+//!
+//! Left out on purpose: every way to make a socket, a process, a namespace or a mount; `ptrace`, `bpf`, `io_uring`,
+//! `keyctl`, `userfaultfd`, `perf_event_open`; signals to other processes; and taking `O_NONBLOCK` off a descriptor,
+//! because the eventfds are shared with the node, which must never block on them.
+
+use std::collections::BTreeMap;
+
+use seccompiler::{
+    BpfProgram, Error, SeccompAction, SeccompCmpArgLen, SeccompCmpOp, SeccompCondition, SeccompFilter, SeccompRule,
+    TargetArch,
+};
+
+/// The filters of a worker, in the order in which they are loaded.
+pub(crate) fn filters() -> Result<Vec<BpfProgram>, Error> {
+    let arch: TargetArch = std::env::consts::ARCH.try_into()?;
+    let mut rules: BTreeMap<i64, Vec<SeccompRule>> = ALLOWED.iter().map(|call| (*call, vec![])).collect();
+    rules.extend(per_arch().iter().map(|call| (*call, vec![])));
+    rules.extend(conditional()?);
+    let refuse = SeccompAction::Errno(libc::EPERM.unsigned_abs());
+    let allow_list = SeccompFilter::new(rules, refuse, SeccompAction::Allow, arch)?;
+
+    let no_clone3 = BTreeMap::from([(libc::SYS_clone3, vec![])]);
+    let unknown = SeccompAction::Errno(libc::ENOSYS.unsigned_abs());
+    let no_clone3 = SeccompFilter::new(no_clone3, SeccompAction::Allow, unknown, arch)?;
+    Ok(vec![no_clone3.try_into()?, allow_list.try_into()?])
+}
+
+fn conditional() -> Result<BTreeMap<i64, Vec<SeccompRule>>, Error> {
+    let threads_only = u64::try_from(CLONE_WATCHED).expect("clone flags are positive");
+    let thread = u64::try_from(libc::CLONE_THREAD | libc::CLONE_VM).expect("clone flags are positive");
+    let nonblock = u64::from(libc::O_NONBLOCK.unsigned_abs());
+    let mut rules = BTreeMap::new();
+    rules.insert(libc::SYS_clone, vec![rule(&[(0, SeccompCmpOp::MaskedEq(threads_only), thread)])?]);
+    rules.insert(libc::SYS_prlimit64, vec![rule(&[(2, SeccompCmpOp::Eq, 0)])?]);
+    let one_of = |argument: u8, values: &[i32]| -> Result<Vec<SeccompRule>, Error> {
+        values.iter().map(|value| rule(&[(argument, SeccompCmpOp::Eq, u64::from(value.unsigned_abs()))])).collect()
+    };
+    rules.insert(libc::SYS_prctl, one_of(0, &[libc::PR_SET_NAME, libc::PR_GET_NAME, libc::PR_SET_VMA])?);
+    let mut fcntl = one_of(1, &FCNTL_COMMANDS)?;
+    fcntl.push(rule(&[
+        (1, SeccompCmpOp::Eq, u64::from(libc::F_SETFL.unsigned_abs())),
+        (2, SeccompCmpOp::MaskedEq(nonblock), nonblock),
+    ])?);
+    rules.insert(libc::SYS_fcntl, fcntl);
+    Ok(rules)
+}
+
+fn rule(conditions: &[(u8, SeccompCmpOp, u64)]) -> Result<SeccompRule, Error> {
+    let conditions = conditions.iter().map(|(argument, operator, value)| {
+        // A call looks at all 64 bits of a flag or a pointer, but only at 32 of a command.
+        let length = match operator {
+            SeccompCmpOp::Eq if *value != 0 => SeccompCmpArgLen::Dword,
+            SeccompCmpOp::Eq
+            | SeccompCmpOp::MaskedEq(_)
+            | SeccompCmpOp::Ge
+            | SeccompCmpOp::Gt
+            | SeccompCmpOp::Le
+            | SeccompCmpOp::Lt
+            | SeccompCmpOp::Ne => SeccompCmpArgLen::Qword,
+        };
+        SeccompCondition::new(*argument, length, operator.clone(), *value)
+    });
+    Ok(SeccompRule::new(conditions.collect::<Result<Vec<SeccompCondition>, _>>()?)?)
+}
+
+/// Of these flags, a clone has exactly the first two: it makes a thread, and no namespace.
+const CLONE_WATCHED: libc::c_int = libc::CLONE_THREAD
+    | libc::CLONE_VM
+    | libc::CLONE_NEWNS
+    | libc::CLONE_NEWCGROUP
+    | libc::CLONE_NEWUTS
+    | libc::CLONE_NEWIPC
+    | libc::CLONE_NEWUSER
+    | libc::CLONE_NEWPID
+    | libc::CLONE_NEWNET
+    | libc::CLONE_PTRACE;
+
+/// Locks, seals and flags of the descriptor itself; `F_SETFL` is looked at more closely.
+const FCNTL_COMMANDS: [i32; 8] = [
+    libc::F_GETFD,
+    libc::F_SETFD,
+    libc::F_GETFL,
+    libc::F_DUPFD_CLOEXEC,
+    libc::F_SETLK,
+    libc::F_GETLK,
+    libc::F_OFD_SETLK,
+    libc::F_GET_SEALS,
+];
+
+const ALLOWED: [i64; 81] = [
+    // Memory. Compiled code is made executable, so PROT_EXEC cannot be refused.
+    libc::SYS_brk,
+    libc::SYS_mmap,
+    libc::SYS_munmap,
+    libc::SYS_mprotect,
+    libc::SYS_mremap,
+    libc::SYS_madvise,
+    libc::SYS_memfd_create,
+    libc::SYS_membarrier,
+    // Threads and signals of the process itself.
+    libc::SYS_clone3,
+    libc::SYS_execve,
+    libc::SYS_exit,
+    libc::SYS_exit_group,
+    libc::SYS_futex,
+    libc::SYS_set_tid_address,
+    libc::SYS_set_robust_list,
+    libc::SYS_rseq,
+    libc::SYS_sched_yield,
+    libc::SYS_sched_getaffinity,
+    libc::SYS_rt_sigaction,
+    libc::SYS_rt_sigprocmask,
+    libc::SYS_rt_sigreturn,
+    libc::SYS_sigaltstack,
+    libc::SYS_tgkill,
+    libc::SYS_restart_syscall,
+    // Who and when.
+    libc::SYS_getpid,
+    libc::SYS_getppid,
+    libc::SYS_gettid,
+    libc::SYS_getuid,
+    libc::SYS_geteuid,
+    libc::SYS_getgid,
+    libc::SYS_getegid,
+    libc::SYS_getrusage,
+    libc::SYS_getcwd,
+    libc::SYS_uname,
+    libc::SYS_sysinfo,
+    libc::SYS_getrandom,
+    libc::SYS_clock_gettime,
+    libc::SYS_clock_getres,
+    libc::SYS_clock_nanosleep,
+    libc::SYS_nanosleep,
+    libc::SYS_gettimeofday,
+    // Descriptors that it has.
+    libc::SYS_read,
+    libc::SYS_write,
+    libc::SYS_readv,
+    libc::SYS_writev,
+    libc::SYS_recvmsg,
+    libc::SYS_sendmsg,
+    libc::SYS_recvfrom,
+    libc::SYS_sendto,
+    libc::SYS_ppoll,
+    libc::SYS_close,
+    libc::SYS_dup,
+    libc::SYS_eventfd2,
+    libc::SYS_pipe2,
+    libc::SYS_epoll_create1,
+    libc::SYS_epoll_ctl,
+    libc::SYS_epoll_pwait,
+    libc::SYS_timerfd_create,
+    libc::SYS_timerfd_settime,
+    // Files, of which the container's root has few.
+    libc::SYS_openat,
+    libc::SYS_newfstatat,
+    libc::SYS_fstat,
+    libc::SYS_statx,
+    libc::SYS_statfs,
+    libc::SYS_fstatfs,
+    libc::SYS_faccessat,
+    libc::SYS_faccessat2,
+    libc::SYS_readlinkat,
+    libc::SYS_lseek,
+    libc::SYS_pread64,
+    libc::SYS_pwrite64,
+    libc::SYS_ftruncate,
+    libc::SYS_fallocate,
+    libc::SYS_fsync,
+    libc::SYS_fdatasync,
+    libc::SYS_getdents64,
+    libc::SYS_mkdirat,
+    libc::SYS_unlinkat,
+    libc::SYS_renameat2,
+    libc::SYS_umask,
+    libc::SYS_close_range,
+];
+
+/// Older forms of the calls above, which C libraries still use on this processor.
+#[cfg(target_arch = "x86_64")]
+fn per_arch() -> &'static [i64] {
+    &[
+        libc::SYS_arch_prctl,
+        libc::SYS_access,
+        libc::SYS_open,
+        libc::SYS_stat,
+        libc::SYS_lstat,
+        libc::SYS_poll,
+        libc::SYS_epoll_wait,
+        libc::SYS_readlink,
+        libc::SYS_mkdir,
+        libc::SYS_unlink,
+        libc::SYS_rmdir,
+        libc::SYS_rename,
+        libc::SYS_time,
+    ]
+}
+
+#[cfg(not(target_arch = "x86_64"))]
+fn per_arch() -> &'static [i64] {
+    &[libc::SYS_renameat]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// What the calls do inside a container is tested with a real one, in `tests/sandbox.rs`.
+    #[test]
+    fn the_filters_fit_the_kernel() {
+        let filters = filters().unwrap();
+        assert_eq!(filters.len(), 2);
+        assert!(filters.iter().all(|filter| (1..4096).contains(&filter.len())));
+    }
+
+    #[test]
+    fn nothing_is_allowed_twice_or_against_the_list_of_omissions() {
+        let mut calls: Vec<i64> = ALLOWED.iter().chain(per_arch()).copied().collect();
+        for never in [
+            libc::SYS_ptrace,
+            libc::SYS_bpf,
+            libc::SYS_io_uring_setup,
+            libc::SYS_keyctl,
+            libc::SYS_mount,
+            libc::SYS_move_mount,
+            libc::SYS_unshare,
+            libc::SYS_setns,
+            libc::SYS_socket,
+            libc::SYS_socketpair,
+            libc::SYS_kill,
+            libc::SYS_ioctl,
+            libc::SYS_execveat,
+            libc::SYS_userfaultfd,
+            libc::SYS_perf_event_open,
+        ] {
+            assert!(!calls.contains(&never), "system call {never}");
+        }
+        let all = calls.len();
+        calls.sort_unstable();
+        calls.dedup();
+        assert_eq!(calls.len(), all);
+    }
+}

@@ -1,0 +1,133 @@
+// SPDX-License-Identifier: Apache-2.0
+//! The system calls that have no safe form.
+#![allow(unsafe_code, reason = "these calls have no safe form")]
+
+use std::fs::File;
+use std::io;
+use std::os::fd::{AsFd, AsRawFd as _, FromRawFd as _, OwnedFd, RawFd};
+use std::ptr;
+use std::sync::atomic::AtomicU64;
+
+use rustix::mm::{MapFlags, ProtFlags};
+
+/// Which of the two processes a clone returns in.
+#[derive(Debug)]
+pub(crate) enum Cloned {
+    Parent { pid: i32, pidfd: OwnedFd },
+    Child,
+}
+
+/// Forks into new namespaces. The caller has no other thread, so that the child may go on as if nothing had happened.
+pub(crate) fn clone_into(namespaces: libc::c_int) -> io::Result<Cloned> {
+    let mut pidfd: RawFd = -1;
+    let flags = libc::CLONE_PIDFD | namespaces;
+    // SAFETY: all fields of `clone_args` are integers, for which zero is a value.
+    let mut args: libc::clone_args = unsafe { std::mem::zeroed() };
+    args.flags = u64::try_from(flags).expect("clone flags are positive");
+    args.pidfd = ptr::from_mut(&mut pidfd).expose_provenance() as u64;
+    args.exit_signal = libc::SIGCHLD.unsigned_abs().into();
+    // SAFETY: without CLONE_VM the child gets a copy of the memory, as after fork; `args` and `pidfd` outlive the call.
+    let result = unsafe { libc::syscall(libc::SYS_clone3, &raw mut args, size_of::<libc::clone_args>()) };
+    match i32::try_from(result).expect("a process number fits 32 bits") {
+        -1 => Err(io::Error::last_os_error()),
+        0 => Ok(Cloned::Child),
+        // SAFETY: CLONE_PIDFD made `pidfd` a descriptor that nobody else owns.
+        pid => Ok(Cloned::Parent { pid, pidfd: unsafe { OwnedFd::from_raw_fd(pidfd) } }),
+    }
+}
+
+/// Moves this process, which has one thread, into new namespaces.
+pub(crate) fn unshare(namespaces: libc::c_int) -> io::Result<()> {
+    // SAFETY: the call touches no memory; the descriptor table stays shared with nobody.
+    check(unsafe { libc::unshare(namespaces) })
+}
+
+/// Puts copies of `fds` at the numbers beside them, closes everything from `first_closed` on, and marks what lies from
+/// `first_cloexec` up to there to be closed by exec. None of `fds` has a number below `first_closed`.
+///
+/// Only for a process that is about to exec and drops no descriptor of its own any more.
+pub(crate) fn place_fds(fds: Vec<(OwnedFd, RawFd)>, first_cloexec: RawFd, first_closed: RawFd) -> io::Result<()> {
+    for (fd, number) in &fds {
+        assert!(fd.as_raw_fd() >= first_closed && *number < first_closed, "descriptors were moved out of the way");
+        // SAFETY: the numbers below `first_closed` belong to nobody in this process, which is about to exec.
+        check(unsafe { libc::dup2(fd.as_raw_fd(), *number) })?;
+    }
+    drop(fds);
+    let close_range = |first: RawFd, last: libc::c_uint, flags: libc::c_uint| {
+        let first = libc::c_uint::try_from(first).expect("descriptors are positive");
+        // SAFETY: nothing in this process, which is about to exec, uses or drops the descriptors that are closed here.
+        let result = unsafe { libc::syscall(libc::SYS_close_range, first, last, flags) };
+        if result == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
+    };
+    close_range(first_cloexec, libc::c_uint::MAX, libc::CLOSE_RANGE_CLOEXEC)?;
+    close_range(first_closed, libc::c_uint::MAX, 0)
+}
+
+/// Returns a file that owns descriptor `number`, which [`place_fds`] put there.
+pub(crate) fn placed(number: RawFd) -> File {
+    // SAFETY: `place_fds` gave it away, and the caller takes it once.
+    unsafe { File::from_raw_fd(number) }
+}
+
+/// Adds attributes to a mount.
+pub(crate) fn add_mount_attributes(mount: impl AsFd, attributes: u64) -> io::Result<()> {
+    // SAFETY: all fields of `mount_attr` are integers, for which zero is a value.
+    let mut change: libc::mount_attr = unsafe { std::mem::zeroed() };
+    change.attr_set = attributes;
+    let (fd, size) = (mount.as_fd().as_raw_fd(), size_of::<libc::mount_attr>());
+    // SAFETY: the empty path and `change` outlive the call, and `size` is the size of `change`.
+    let result = unsafe {
+        libc::syscall(libc::SYS_mount_setattr, fd, c"".as_ptr(), libc::AT_EMPTY_PATH, &raw const change, size)
+    };
+    if result == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
+}
+
+/// Returns the kernel's Landlock version, 0 if it has none.
+pub(crate) fn landlock_version() -> u32 {
+    const VERSION_FLAG: libc::c_uint = 1;
+    // SAFETY: with this flag the kernel takes a null pointer of length zero and only returns a number.
+    let version = unsafe { libc::syscall(libc::SYS_landlock_create_ruleset, ptr::null::<u8>(), 0_usize, VERSION_FLAG) };
+    u32::try_from(version).unwrap_or(0)
+}
+
+/// Memory shared with another process, which may change it at any time.
+#[derive(Debug)]
+pub(crate) struct SharedWords {
+    start: ptr::NonNull<AtomicU64>,
+    words: usize,
+}
+
+// SAFETY: atomics may be used from several threads, and the mapping belongs to no thread.
+unsafe impl Send for SharedWords {}
+// SAFETY: as above.
+unsafe impl Sync for SharedWords {}
+
+impl SharedWords {
+    /// Maps a memfd of `words` 64-bit words whose size is sealed.
+    pub(crate) fn map(memfd: impl AsFd, words: usize) -> io::Result<SharedWords> {
+        let bytes = words * size_of::<AtomicU64>();
+        let access = ProtFlags::READ | ProtFlags::WRITE;
+        // SAFETY: a new mapping at an address of the kernel's choice takes nothing away from anybody.
+        let start = unsafe { rustix::mm::mmap(ptr::null_mut(), bytes, access, MapFlags::SHARED, memfd, 0)? };
+        let start = ptr::NonNull::new(start.cast()).ok_or_else(|| io::Error::other("a mapping at address zero"))?;
+        Ok(SharedWords { start, words })
+    }
+}
+
+impl AsRef<[AtomicU64]> for SharedWords {
+    fn as_ref(&self) -> &[AtomicU64] {
+        // SAFETY: the mapping is that long, page-aligned, lives as long as `self`, and is only touched by atomics.
+        unsafe { std::slice::from_raw_parts(self.start.as_ptr(), self.words) }
+    }
+}
+
+impl Drop for SharedWords {
+    fn drop(&mut self) {
+        // SAFETY: nobody borrows the words any more, and `map` mapped exactly this.
+        let _ = unsafe { rustix::mm::munmap(self.start.as_ptr().cast(), self.words * size_of::<AtomicU64>()) };
+    }
+}
+
+fn check(result: libc::c_int) -> io::Result<()> {
+    if result >= 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
+}

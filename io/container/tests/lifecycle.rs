@@ -1,0 +1,242 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Containers start, end, and leave nothing behind.
+
+mod common;
+
+use std::fs;
+use std::io::{BufRead as _, BufReader};
+use std::process::{Command, Stdio};
+use std::time::{Duration, Instant};
+
+use common::{LIMITS, Node, PROBE, can_run, cgroups_of, config, eventually, is_alive, unique_instance};
+use netserv_container::{ContainerError, ControlError, ExitCause, Launcher, cleanup_leftovers};
+use netserv_model::RefusalKind;
+use netserv_model::policy::ContainerLimits;
+use netserv_wire::container::frames::ToWorker;
+
+#[test]
+fn every_way_to_end_is_told_apart() {
+    if !can_run("every_way_to_end_is_told_apart") {
+        return;
+    }
+    let node = Node::start();
+    let end = |attempt: &str| {
+        let mut guest = node.launch(&LIMITS);
+        guest.ready();
+        assert_eq!(guest.process.exit(), None);
+        match attempt {
+            "shutdown" => guest.control.send(&ToWorker::Shutdown, None).unwrap(),
+            "kill" => guest.process.kill(),
+            other => guest.start_attempt(other, &[]),
+        }
+        let exit = guest.process.wait(Duration::from_secs(5)).unwrap().clone();
+        assert!(guest.receive().is_none(), "the control channel closes");
+        assert!(matches!(guest.control.send(&ToWorker::Stats, None), Err(ControlError::Closed)));
+        exit
+    };
+    assert_eq!(end("shutdown").cause, ExitCause::Code(0));
+    assert_eq!(end("exit").cause, ExitCause::Code(3));
+    assert_eq!(end("kill").cause, ExitCause::Signal(libc::SIGKILL));
+    assert!(matches!(end("crash").cause, ExitCause::Signal(_) | ExitCause::Code(127)));
+    let exit = end("panic");
+    assert_eq!(exit.cause, ExitCause::Code(101));
+    assert!(exit.refusal().detail.contains("the probe's last words"), "{}", exit.refusal());
+}
+
+#[test]
+fn a_hanging_container_dies_with_its_handle() {
+    if !can_run("a_hanging_container_dies_with_its_handle") {
+        return;
+    }
+    let node = Node::start();
+    let mut guest = node.launch(&LIMITS);
+    guest.ready();
+    guest.start_attempt("hang", &[]);
+    let pid = guest.process.pid();
+    assert!(is_alive(pid));
+    drop(guest);
+    eventually("the process ends", || !is_alive(pid));
+    eventually("its groups go", || cgroups_of(&node.instance).iter().all(|parent| !has_children(parent)));
+}
+
+#[test]
+fn a_hundred_containers_come_and_go() {
+    if !can_run("a_hundred_containers_come_and_go") {
+        return;
+    }
+    let node = Node::start();
+    let mut times = vec![];
+    let mut guests: Vec<_> = (0..100)
+        .map(|_| {
+            let started = Instant::now();
+            let guest = node.launch(&LIMITS);
+            times.push(started.elapsed());
+            guest
+        })
+        .collect();
+    guests.iter_mut().for_each(common::Guest::ready);
+    times.sort();
+    eprintln!("start: median {:?}, 95 % {:?}, worst {:?}", times[50], times[95], times[99]);
+    let pids: Vec<i32> = guests.iter().map(|guest| guest.process.pid()).collect();
+    drop(guests);
+    eventually("all processes end", || !pids.iter().any(|pid| is_alive(*pid)));
+    eventually("all groups go", || cgroups_of(&node.instance).iter().all(|parent| !has_children(parent)));
+    // Their places, and with them their user ids, are free again.
+    let mut again = node.launch(&LIMITS);
+    again.ready();
+    let status = fs::read_to_string(format!("/proc/{}/status", again.process.pid())).unwrap();
+    assert!(status.contains("Uid:\t64000\t"), "{status}");
+}
+
+#[test]
+fn the_launcher_leaves_nothing_when_it_is_dropped() {
+    if !can_run("the_launcher_leaves_nothing_when_it_is_dropped") {
+        return;
+    }
+    let node = Node::start();
+    let mut guest = node.launch(&LIMITS);
+    guest.ready();
+    let (instance, pid) = (node.instance.clone(), guest.process.pid());
+    assert!(!cgroups_of(&instance).is_empty());
+    drop(node);
+    assert!(!is_alive(pid));
+    assert!(cgroups_of(&instance).is_empty());
+    assert_eq!(guest.process.exit().map(|exit| exit.cause), Some(ExitCause::Signal(libc::SIGKILL)));
+}
+
+#[test]
+fn a_killed_node_takes_launcher_and_containers_along() {
+    if !can_run("a_killed_node_takes_launcher_and_containers_along") {
+        return;
+    }
+    let (directory, instance) = (tempfile::tempdir().unwrap(), unique_instance());
+    let mut node = hold(directory.path(), &instance);
+    let launcher = children_of(node.child.id());
+    assert_eq!((node.pids.len(), launcher.len()), (3, 1));
+    node.child.kill().unwrap();
+    node.child.wait().unwrap();
+    eventually("all containers end", || !node.pids.iter().any(|pid| is_alive(*pid)));
+    eventually("the launcher ends", || !is_alive(launcher[0]));
+    eventually("no group is left", || cgroups_of(&instance).is_empty());
+}
+
+#[test]
+fn a_killed_launcher_takes_containers_along_and_the_next_one_cleans_up() {
+    if !can_run("a_killed_launcher_takes_containers_along_and_the_next_one_cleans_up") {
+        return;
+    }
+    let (directory, instance) = (tempfile::tempdir().unwrap(), unique_instance());
+    let mut node = hold(directory.path(), &instance);
+    let in_use = Launcher::start(&config(directory.path(), &instance));
+    assert!(matches!(in_use, Err(ContainerError::InUse(_))));
+    for launcher in children_of(node.child.id()) {
+        rustix::process::kill_process(rustix::process::Pid::from_raw(launcher).unwrap(), rustix::process::Signal::KILL)
+            .unwrap();
+    }
+    eventually("all containers end", || !node.pids.iter().any(|pid| is_alive(*pid)));
+    node.child.kill().unwrap();
+    node.child.wait().unwrap();
+    assert!(!cgroups_of(&instance).is_empty(), "a killed launcher cannot remove its groups");
+    assert!(cleanup_leftovers(directory.path(), &instance).unwrap() >= 3);
+    assert!(cgroups_of(&instance).is_empty());
+}
+
+#[test]
+fn processes_that_an_earlier_run_left_are_ended() {
+    if !can_run("processes_that_an_earlier_run_left_are_ended") {
+        return;
+    }
+    let (directory, instance) = (tempfile::tempdir().unwrap(), unique_instance());
+    let mut stray = Command::new("sleep").arg("60").spawn().unwrap();
+    let mounts = fs::read_to_string("/proc/self/mountinfo").unwrap();
+    let pids = mounts.lines().find(|line| line.contains(" - cgroup ") && line.ends_with("pids"));
+    let Some(pids) = pids.and_then(|line| line.split(' ').nth(4)) else {
+        eprintln!("SKIPPED the stray process: no v1 hierarchy for pids");
+        return stray.kill().unwrap();
+    };
+    let group = format!("{pids}/netserv-{instance}/7-janedoe");
+    fs::create_dir_all(&group).unwrap();
+    fs::write(format!("{group}/cgroup.procs"), stray.id().to_string()).unwrap();
+    let launcher = Launcher::start(&config(directory.path(), &instance)).unwrap();
+    assert!(!stray.wait().unwrap().success());
+    assert!(!fs::exists(&group).unwrap());
+    drop(launcher);
+    assert!(cgroups_of(&instance).is_empty());
+}
+
+#[test]
+fn what_cannot_be_started_is_an_error_with_its_step() {
+    if !can_run("what_cannot_be_started_is_an_error_with_its_step") {
+        return;
+    }
+    let directory = tempfile::tempdir().unwrap();
+    let script = directory.path().join("worker");
+    fs::write(&script, "#!/bin/sh\n").unwrap();
+    let mut with_script = config(directory.path(), &unique_instance());
+    with_script.worker = script;
+    let error = Launcher::start(&with_script).unwrap_err();
+    assert!(matches!(&error, ContainerError::LauncherRefused(text) if text.contains("build the root")), "{error}");
+
+    let node = Node::start();
+    let tiny = ContainerLimits { memory_bytes: 1 << 20, ..LIMITS };
+    let error = node.launcher.launch(&"janedoe".parse().unwrap(), &tiny).unwrap_err();
+    assert!(matches!(error, ContainerError::Quota(_)), "{error}");
+}
+
+#[test]
+fn compilations_give_code_or_the_reason() {
+    if !can_run("compilations_give_code_or_the_reason") {
+        return;
+    }
+    let node = Node::start();
+    let (wasm, out) = (node.state_dir().join("a.wasm"), node.state_dir().join("a.cwasm"));
+    let limits = netserv_container::CompileLimits {
+        container: ContainerLimits { memory_bytes: 32 << 20, disk_bytes: 1 << 20, ..LIMITS },
+        time: Duration::from_millis(500),
+    };
+    let compile = |input: &[u8]| {
+        fs::write(&wasm, input).unwrap();
+        node.launcher.compile(&wasm, &out, &limits)
+    };
+    compile(b"good").unwrap();
+    assert_eq!(fs::read(&out).unwrap(), b"compiled good");
+    for (input, kind) in [
+        (&b"refuse"[..], RefusalKind::AbiMismatch),
+        (b"crash", RefusalKind::BadCode),
+        (b"nothing", RefusalKind::BadCode),
+        (b"symlink", RefusalKind::BadCode),
+        (b"memory", RefusalKind::MemoryLimit),
+        (b"hang", RefusalKind::Stalled),
+    ] {
+        let refusal = compile(input).unwrap_err();
+        assert_eq!(refusal.kind, kind, "{refusal}");
+    }
+    assert_eq!(fs::read(&out).unwrap(), b"compiled good", "a failure leaves the earlier output alone");
+    let left = fs::read_dir(node.state_dir()).unwrap().flatten();
+    let left: Vec<_> = left.filter(|entry| entry.path().extension().is_some_and(|end| end == "partial")).collect();
+    assert!(left.is_empty(), "{left:?}");
+}
+
+struct Held {
+    child: std::process::Child,
+    pids: Vec<i32>,
+}
+
+/// A node in a process of its own, with three containers.
+fn hold(state_dir: &std::path::Path, instance: &str) -> Held {
+    let mut command = Command::new(PROBE);
+    command.arg("hold").arg(state_dir).arg(instance).arg("3").stdout(Stdio::piped());
+    let mut child = command.spawn().unwrap();
+    let lines = BufReader::new(child.stdout.take().unwrap()).lines().map(Result::unwrap);
+    let pids = lines.take_while(|line| line != "ready").map(|line| line.parse().unwrap()).collect();
+    Held { child, pids }
+}
+
+fn children_of(pid: u32) -> Vec<i32> {
+    let text = fs::read_to_string(format!("/proc/{pid}/task/{pid}/children")).unwrap_or_default();
+    text.split_whitespace().map(|pid| pid.parse().unwrap()).collect()
+}
+
+fn has_children(group: &std::path::Path) -> bool {
+    fs::read_dir(group).is_ok_and(|entries| entries.flatten().any(|entry| entry.path().is_dir()))
+}
