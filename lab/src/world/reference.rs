@@ -14,8 +14,8 @@ pub struct Expected {
     pub address: IpAddr,
 }
 
-/// Returns the entries of a request from `origin` along the path to `destination`: every node on it in order, and, where
-/// `hosts_answer` (for a PROBE), hosts that run NetServ at the ends.
+/// Returns the entries of a request from `origin` along the path to `destination`: every node on it in order,
+/// and, where `hosts_answer` (for a PROBE), the hosts at its ends that run NetServ.
 pub fn expected_stack(
     topology: &Topology,
     origin: VertexId,

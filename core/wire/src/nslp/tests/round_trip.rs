@@ -26,7 +26,9 @@ proptest! {
     }
 
     #[test]
-    fn properties_round_trip(pairs in prop::collection::btree_map("\\PC{1,8}|[ ,=%\u{0}-\u{1f}]{1,4}", any::<String>(), 0..8)) {
+    fn properties_round_trip(
+        pairs in prop::collection::btree_map("\\PC{1,8}|[ ,=%\u{0}-\u{1f}]{1,4}", any::<String>(), 0..8),
+    ) {
         let text = encode_properties(&pairs);
         prop_assert!(!text.contains(char::is_control));
         prop_assert_eq!(decode_properties(&text), Ok(pairs));
@@ -63,7 +65,10 @@ proptest! {
     }
 
     #[test]
-    fn responses_round_trip(entries in prop::collection::vec(report(), 0..6), incomplete in prop::option::of("\\PC{0,300}")) {
+    fn responses_round_trip(
+        entries in prop::collection::vec(report(), 0..6),
+        incomplete in prop::option::of("\\PC{0,300}"),
+    ) {
         let response = Response {
             session: SessionId([1; 16]),
             nonce: Nonce([2; 16]),
