@@ -165,6 +165,11 @@ impl Instance {
         self.store.data_mut()
     }
 
+    /// Returns the module's whole memory.
+    pub fn memory_bytes(&self) -> &[u8] {
+        self.memory.data(&self.store)
+    }
+
     /// Ends the instance, and returns what is left of it on the node's side.
     pub fn into_host(self) -> Host {
         self.store.into_data()

@@ -1,0 +1,185 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Guests and surroundings for the worker's tests.
+#![allow(dead_code, missing_docs, reason = "each test file uses its own part")]
+
+use std::cell::{Cell, RefCell};
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::rc::Rc;
+
+use netserv_model::command::ModuleSlot;
+use netserv_model::manifest::ModuleLimits;
+use netserv_model::{Instant, Now, Refusal, UnixTime};
+use netserv_wire::container::ring::Ingress;
+use netserv_worker::chain::{Batch, Chain, Outcome, Surroundings};
+use netserv_worker::engine::{Interruption, Runtime};
+use netserv_worker::host::{Clock, Entropy, Host};
+use netserv_worker::instance::Instance;
+use netserv_worker::kv::KvStore;
+
+/// Where the guests of [`guest`] have their first descriptor's verdict, and the first packet.
+pub const VERDICT: u32 = 65_536 + 12;
+pub const PACKET: u32 = 2 * 65_536 + 64;
+
+/// Returns a guest that runs `process` for each batch. Its parameter is `$count`.
+pub fn guest(process: &str) -> Vec<u8> {
+    guest_with(process, "")
+}
+
+/// Returns a guest with further fields of the module.
+pub fn guest_with(process: &str, fields: &str) -> Vec<u8> {
+    let text = format!(
+        r#"(module
+            (import "netserv" "log" (func $log (param i32 i32 i32) (result i32)))
+            (import "netserv" "monotonic_ns" (func $monotonic_ns (result i64)))
+            (import "netserv" "wall_ns" (func $wall_ns (result i64)))
+            (import "netserv" "random" (func $random (param i32 i32) (result i32)))
+            (import "netserv" "property_get" (func $property_get (param i32 i32 i32 i32) (result i32)))
+            (import "netserv" "counter_open" (func $counter_open (param i32 i32) (result i32)))
+            (import "netserv" "counter_add" (func $counter_add (param i32 i64) (result i32)))
+            (import "netserv" "counter_set" (func $counter_set (param i32 i64) (result i32)))
+            (import "netserv" "kv_get" (func $kv_get (param i32 i32 i32 i32) (result i32)))
+            (import "netserv" "kv_set" (func $kv_set (param i32 i32 i32 i32) (result i32)))
+            (import "netserv" "kv_delete" (func $kv_delete (param i32 i32) (result i32)))
+            (import "netserv" "kv_next" (func $kv_next (param i32 i32 i32 i32) (result i32)))
+            (import "netserv" "timer_set" (func $timer_set (param i32 i64 i64) (result i32)))
+            (import "netserv" "timer_cancel" (func $timer_cancel (param i32) (result i32)))
+            (import "netserv" "inject" (func $inject (param i32 i32) (result i32)))
+            (memory (export "memory") 5)
+            (func (export "netserv_abi") (result i32) (i32.const 1))
+            (func (export "netserv_area") (param i32 i32) (result i32) (i32.const 65536))
+            (func (export "netserv_start") (result i32) (i32.const 0))
+            {fields}
+            (func (export "netserv_process") (param $count i32) {process}))"#
+    );
+    wat::parse_str(&text).unwrap_or_else(|error| panic!("{error}"))
+}
+
+/// Returns a guest that puts the result of an expression over the first packet's first four bytes.
+pub fn guest_returning(expression: &str, fields: &str) -> Vec<u8> {
+    let process =
+        format!("(i32.store (i32.const {PACKET}) {expression}) (i32.store (i32.const {VERDICT}) (i32.const 2))");
+    guest_with(&process, fields)
+}
+
+/// Returns one of the guests in `modules/bad`.
+pub fn bad_module(name: &str) -> Vec<u8> {
+    let path = repository().join("modules/bad").join(name);
+    let bytes = std::fs::read(&path).unwrap_or_else(|error| panic!("{}: {error}", path.display()));
+    if name.ends_with(".wat") { wat::parse_bytes(&bytes).unwrap().into_owned() } else { bytes }
+}
+
+pub fn repository() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../..").canonicalize().unwrap()
+}
+
+/// What a guest gets unless a test says otherwise.
+pub struct Setup {
+    pub runtime: Runtime,
+    pub limits: ModuleLimits,
+    pub properties: BTreeMap<String, String>,
+    pub kv: Rc<RefCell<KvStore>>,
+    pub clock: Rc<Cell<Now>>,
+}
+
+impl Setup {
+    pub fn new() -> Setup {
+        Setup {
+            runtime: Runtime::new(Interruption::None).unwrap(),
+            limits: ModuleLimits::default(),
+            properties: BTreeMap::new(),
+            kv: Rc::default(),
+            clock: Rc::new(Cell::new(Now { instant: Instant::from_nanos(1_234), wall: UnixTime(5) })),
+        }
+    }
+
+    pub fn start(&self, wasm: &[u8]) -> Result<Instance, Refusal> {
+        let clock = Clock::Manual(Rc::clone(&self.clock));
+        let host = Host::new(self.properties.clone(), self.limits, Rc::clone(&self.kv), clock, Entropy::Seeded(7));
+        Instance::start(&self.runtime.compile(wasm)?, host)
+    }
+
+    pub fn chain(&self, guests: &[(u8, &[u8])]) -> Chain {
+        let mut chain = Chain::default();
+        for (slot, wasm) in guests {
+            assert!(chain.insert(ModuleSlot(*slot), self.start(wasm).unwrap()).is_none());
+        }
+        chain
+    }
+}
+
+/// A batch in plain memory, and a record of what the chain did around it.
+#[derive(Default)]
+pub struct Bench {
+    pub packets: Vec<(u64, Vec<u8>)>,
+    pub running: Option<ModuleSlot>,
+    pub entered: Vec<u8>,
+    pub injected: Vec<(u8, Vec<u8>)>,
+    pub room: Option<usize>,
+    pub failed: Vec<(u8, Refusal)>,
+    pub lines: Vec<String>,
+}
+
+impl Bench {
+    pub fn new(packets: &[(u64, &[u8])]) -> Bench {
+        let packets = packets.iter().map(|(modules, packet)| (*modules, packet.to_vec())).collect();
+        Bench { packets, ..Bench::default() }
+    }
+
+    pub fn run(&mut self, chain: &mut Chain) -> Vec<Outcome> {
+        let mut outcomes = Vec::new();
+        chain.process(self, &mut outcomes);
+        assert_eq!(self.running, None);
+        outcomes
+    }
+}
+
+impl Batch for Bench {
+    fn len(&self) -> usize {
+        self.packets.len()
+    }
+
+    fn length(&self, index: usize) -> usize {
+        self.packets[index].1.len()
+    }
+
+    fn modules(&self, index: usize) -> u64 {
+        self.packets[index].0
+    }
+
+    fn ingress(&self, index: usize) -> Ingress {
+        Ingress { interface: 3, timestamp_ns: 100 + index as u64 }
+    }
+
+    fn read(&self, index: usize, into: &mut [u8]) {
+        into.copy_from_slice(&self.packets[index].1);
+    }
+
+    fn write(&mut self, index: usize, packet: &[u8]) {
+        self.packets[index].1 = packet.to_vec();
+    }
+}
+
+impl Surroundings for Bench {
+    fn enter(&mut self, slot: ModuleSlot) {
+        assert_eq!(self.running.replace(slot), None);
+        self.entered.push(slot.0);
+    }
+
+    fn leave(&mut self) {
+        assert!(self.running.take().is_some());
+    }
+
+    fn inject(&mut self, slot: ModuleSlot, packet: &[u8]) -> bool {
+        if self.room.is_some_and(|room| self.injected.len() >= room) {
+            return false;
+        }
+        self.injected.push((slot.0, packet.to_vec()));
+        true
+    }
+
+    fn failed(&mut self, slot: ModuleSlot, refusal: Refusal, mut rest: Host) {
+        self.failed.push((slot.0, refusal));
+        self.lines.extend(rest.log.take().into_iter().map(|line| line.text));
+    }
+}
