@@ -366,17 +366,22 @@ fn calls_that_cannot_work_are_refused() {
     let mut s = Script::new();
     let v6 = flow("2001:db8::1".parse().unwrap(), "2001:db8::2".parse().unwrap());
     let secure = TransferAttributes { reliable: true, secure: true };
-    let with_hops = |hops| match send(1, 5, downstream(), UNRELIABLE, b"x") {
-        ApiCall::SendMessage { handle, nslp_id, session, mri, attributes, sii, timeout, data, .. } => {
-            ApiCall::SendMessage { handle, nslp_id, session, mri, attributes, sii, timeout, data, hops }
-        }
-        other => other,
+    let hopless = ApiCall::SendMessage {
+        handle: MessageHandle(1),
+        nslp_id: NSLP,
+        session: session(5),
+        mri: downstream(),
+        attributes: UNRELIABLE,
+        sii: None,
+        timeout: Duration::from_secs(1),
+        data: b"x".to_vec(),
+        hops: Some(0),
     };
     for (call, expected) in [
         (send(1, 5, downstream(), secure, b"x"), ApiError::SecureUnsupported),
         (send(1, 5, v6, UNRELIABLE, b"x"), ApiError::VersionMismatch),
         (send(1, 5, flow(THERE, HERE), UNRELIABLE, b"x"), ApiError::OwnDestination),
-        (with_hops(Some(0)), ApiError::NoHops),
+        (hopless, ApiError::NoHops),
     ] {
         assert_eq!(s.try_call(0, call), Err(expected));
     }

@@ -1,1 +1,375 @@
 // SPDX-License-Identifier: Apache-2.0
+//! Each bound of `limits.rs` and each bound of the configuration, hit.
+
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
+use std::time::Duration;
+
+use netserv_model::Instant;
+use netserv_wire::gist::{Cookie, Message, MessageType, Nli, UDP_PORT};
+
+use super::script::*;
+use super::{NSLP, RELIABLE, UNRELIABLE, config, flow, send, session};
+use crate::limits::*;
+use crate::{
+    ApiCall, ApiError, Config, Counter, Datagram, Engine, Event, FailReason, MessageHandle, RateLimit, SendStatus,
+    SiiHandle, StateCounts, Transmit,
+};
+
+const SECOND: Duration = Duration::from_secs(1);
+/// As good as no limit.
+const FAST: RateLimit = RateLimit { per_second: 1_000_000, burst: 1_000_000 };
+
+#[test]
+fn a_payload_fits_one_object() {
+    let mut s = Script::new();
+    s.call(0, send(1, 5, downstream(), UNRELIABLE, &vec![1; DATA_BYTES_MAX]));
+    let (association, _) = s.connect(0);
+    assert_eq!(s.recv_stream(0, association)[0].nslp_data.as_ref().unwrap().len(), DATA_BYTES_MAX);
+    let too_large = s.try_call(1, send(2, 5, downstream(), UNRELIABLE, &vec![1; DATA_BYTES_MAX + 1]));
+    assert_eq!(too_large, Err(ApiError::TooLarge { bytes: DATA_BYTES_MAX + 1, max: DATA_BYTES_MAX }));
+}
+
+#[test]
+fn the_longest_identity_works() {
+    let mut s = Script::with(Config { peer_identity: vec![1; PEER_IDENTITY_BYTES_MAX], ..config(0) });
+    s.call(0, send(1, 5, downstream(), UNRELIABLE, b"x"));
+    assert_eq!(s.recv(0).nli.unwrap().peer_identity.len(), PEER_IDENTITY_BYTES_MAX);
+}
+
+#[test]
+#[should_panic(expected = "a peer identity of 256 bytes")]
+fn a_longer_identity_does_not() {
+    Engine::new(Config { peer_identity: vec![1; PEER_IDENTITY_BYTES_MAX + 1], ..config(0) }, 1);
+}
+
+#[test]
+fn long_cookies_and_proposals_are_not_given_back() {
+    let long_cookie = |bytes| move |response: &mut Message| response.responder_cookie = Some(Cookie(vec![1; bytes]));
+    let profiles =
+        |count| move |response: &mut Message| response.stack_proposal.as_mut().unwrap().profiles = vec![vec![1]; count];
+    check_response(long_cookie(COOKIE_BYTES_MAX), true);
+    check_response(long_cookie(COOKIE_BYTES_MAX + 4), false);
+    check_response(profiles(STACK_PROFILES_MAX), true);
+    check_response(profiles(STACK_PROFILES_MAX + 1), false);
+}
+
+fn check_response(change: impl Fn(&mut Message), taken: bool) {
+    let mut s = Script::new();
+    s.call(0, send(1, 5, downstream(), RELIABLE, b"x"));
+    let mut response = response_to(&s.recv(0));
+    change(&mut response);
+    s.send(1, &response);
+    assert_eq!(s.engine.poll_transmit().is_some(), taken);
+    assert_eq!(s.count(Counter::ResponsesUnsolicited), u64::from(!taken));
+}
+
+#[test]
+fn the_routing_table_is_full_at_some_point() {
+    let mut s = Script::with(Config { routes_max: 3, ..config(0xaa) });
+    s.be_queried(0, 100);
+    for number in 0..2 {
+        s.call(1, send(number, number, downstream(), UNRELIABLE, b"x"));
+        s.recv_kind(1, MessageType::Query);
+    }
+    assert_eq!(s.try_call(1, send(9, 9, downstream(), UNRELIABLE, b"x")), Err(ApiError::TableFull));
+    s.send(2, &query(101));
+    let response = s.recv(2);
+    s.send(2, &confirm_to(&response));
+    assert_eq!((s.engine.state_counts().querying, s.engine.state_counts().responding), (2, 1));
+    assert_eq!(s.count(Counter::RoutesRefused), 2);
+    assert_eq!(Config::new(vec![1]).routes_max, ROUTES_MAX);
+}
+
+#[test]
+fn one_peer_does_not_take_the_whole_table() {
+    let mut s = Script::with(Config { routes_max: 10, routes_per_peer_max: 2, ..config(0xaa) });
+    for number in 0..3 {
+        s.send(0, &query(number));
+        let response = s.recv(0);
+        s.send(0, &confirm_to(&response));
+    }
+    assert_eq!(s.engine.state_counts().responding, 2);
+    let other = IpAddr::V4(Ipv4Addr::new(10, 0, 0, 7));
+    peer_confirms(&mut s, 0, 3, other);
+    assert_eq!(s.engine.state_counts().responding, 3);
+    // Its place is free again when a route ends.
+    s.at(30_000);
+    assert_eq!(s.engine.state_counts().responding, 0);
+    s.be_queried(30_000, 3);
+}
+
+#[test]
+fn there_are_only_so_many_associations() {
+    let mut s = Script::with(Config { associations_max: 1, ..config(0xaa) });
+    s.be_connected(0, 5);
+    // A peer's connection is closed at once.
+    let now = s.at(1);
+    let refused = s.engine.handle_accepted(now, HERE, SocketAddr::new(FAR, 40_000));
+    assert_eq!(s.transmit(1), Transmit::Close { association: refused });
+    // This node opens none, and sends by datagram what may go so.
+    s.call(2, send(1, 6, downstream(), RELIABLE, b"x"));
+    s.call(2, send(2, 6, downstream(), UNRELIABLE, b"x"));
+    let query = s.recv(2);
+    let other = Message { nli: Some(nli(0xcc, THERE)), ..response_to(&query) };
+    s.send(3, &other);
+    s.recv_kind(3, MessageType::Confirm);
+    s.recv_kind(3, MessageType::Data);
+    assert_eq!(s.statuses(), [(1, SendStatus::Failed(FailReason::NoStack)), (2, SendStatus::Sent)]);
+    assert_eq!(s.count(Counter::AssociationsRefused), 2);
+    assert_eq!(Config::new(vec![1]).associations_max, ASSOCIATIONS_MAX);
+}
+
+#[test]
+fn only_so_many_connections_may_be_silent() {
+    let mut s = Script::new();
+    let now = s.at(0);
+    for port in 0..ASSOCIATIONS_UNPROVEN_MAX {
+        s.engine.handle_accepted(now, HERE, SocketAddr::new(FAR, u16::try_from(port).unwrap()));
+    }
+    s.recv_nothing(0);
+    let refused = s.engine.handle_accepted(now, HERE, SocketAddr::new(FAR, 40_000));
+    assert_eq!(s.transmit(0), Transmit::Close { association: refused });
+    // They go in time, and those that are in use do not count.
+    s.at(5000);
+    assert_eq!(s.engine.state_counts().associations, 0);
+    while s.engine.poll_transmit().is_some() {}
+    s.be_connected(5000, 5);
+    for port in 0..ASSOCIATIONS_UNPROVEN_MAX {
+        let now = s.at(5000);
+        s.engine.handle_accepted(now, HERE, SocketAddr::new(FAR, u16::try_from(port).unwrap()));
+    }
+    s.recv_nothing(5000);
+}
+
+#[test]
+fn old_peers_are_forgotten() {
+    let mut s = Script::new();
+    let peer = |number: usize| {
+        let number = u16::try_from(number).unwrap().to_be_bytes();
+        IpAddr::V4(Ipv4Addr::new(10, 1, number[0], number[1]))
+    };
+    let more = 10;
+    for number in 0..PEERS_KEPT_MAX + more {
+        peer_confirms(&mut s, 0, u64::try_from(number).unwrap(), peer(number));
+    }
+    assert_eq!(s.engine.state_counts().peers, PEERS_KEPT_MAX + more, "peers with routes are not counted");
+    s.at(30_000);
+    assert_eq!(s.engine.state_counts(), StateCounts { peers: PEERS_KEPT_MAX, ..StateCounts::default() });
+    let to = |sii| ApiCall::SendMessage {
+        handle: MessageHandle(1),
+        nslp_id: NSLP,
+        session: session(1),
+        mri: flow(THERE, HERE).inverted(),
+        attributes: UNRELIABLE,
+        sii: Some(SiiHandle(sii)),
+        timeout: SECOND,
+        data: b"x".to_vec(),
+        hops: None,
+    };
+    let last = u64::try_from(PEERS_KEPT_MAX + more).unwrap();
+    assert_eq!(s.try_call(30_000, to(10)), Err(ApiError::UnknownPeer(SiiHandle(10))));
+    assert_eq!(s.try_call(30_000, to(11)), Ok(()));
+    assert_eq!(s.try_call(30_000, to(last)), Ok(()));
+}
+
+#[test]
+fn only_so_many_messages_wait_for_a_route() {
+    let mut s = Script::new();
+    for number in 0..PENDING_PER_ROUTE_MAX {
+        s.call(0, send(u64::try_from(number).unwrap(), 5, downstream(), UNRELIABLE, b"x"));
+    }
+    assert_eq!(s.try_call(0, send(99, 5, downstream(), UNRELIABLE, b"x")), Err(ApiError::QueueFull));
+    s.establish(0);
+    s.call(1, send(99, 5, downstream(), UNRELIABLE, b"x"));
+    assert_eq!(s.statuses().len(), PENDING_PER_ROUTE_MAX + 1);
+}
+
+#[test]
+fn only_so_many_bytes_wait_in_all() {
+    let mut s = Script::new();
+    let data = vec![1; DATA_BYTES_MAX];
+    let fit = PENDING_BYTES_MAX / DATA_BYTES_MAX;
+    for number in 0..fit {
+        let number = u64::try_from(number).unwrap();
+        s.call(0, send(number, number, downstream(), UNRELIABLE, &data));
+    }
+    assert_eq!(s.try_call(0, send(99, 5, downstream(), UNRELIABLE, &data)), Err(ApiError::QueueFull));
+    assert_eq!(s.engine.state_counts().pending_bytes, fit * DATA_BYTES_MAX);
+    s.at(1500);
+    assert_eq!(s.statuses().len(), fit);
+    assert_eq!(s.engine.state_counts(), StateCounts::default());
+}
+
+#[test]
+fn a_query_has_only_so_many_copies_and_gaps_only_so_long() {
+    let mut s = Script::with(Config { query_budget: 100_000 * SECOND, retry_initial: SECOND, ..config(0xaa) });
+    let ApiCall::SendMessage { handle, nslp_id, session, mri, attributes, sii, data, hops, .. } =
+        send(1, 5, downstream(), UNRELIABLE, b"x")
+    else {
+        unreachable!()
+    };
+    let timeout = 100_000 * SECOND;
+    s.call(0, ApiCall::SendMessage { handle, nslp_id, session, mri, attributes, sii, timeout, data, hops });
+    let mut times = vec![];
+    for at in 0..400 {
+        s.at(at * 1000);
+        times.extend(std::iter::from_fn(|| s.engine.poll_transmit()).map(|_| at));
+    }
+    assert_eq!(times, [0, 1, 3, 7, 15, 31, 63, 95]);
+    assert_eq!((times.len(), RETRY_MAX), (QUERY_COPIES_MAX, 32 * SECOND));
+    assert_eq!(s.statuses().len(), 1);
+}
+
+#[test]
+fn times_that_a_peer_gives_have_bounds() {
+    for (validity, from, to) in [
+        (Duration::from_millis(1), PEER_TIME_MIN / 2, PEER_TIME_MIN * 3 / 4),
+        (Duration::from_millis(u64::from(u32::MAX)), PEER_TIME_MAX / 2, PEER_TIME_MAX * 3 / 4),
+    ] {
+        let mut s = Script::with(Config { inactivity: 2 * PEER_TIME_MAX, ..config(0xaa) });
+        s.call(0, send(1, 5, downstream(), UNRELIABLE, b"x"));
+        let query = s.recv(0);
+        s.send(0, &Message { nli: Some(Nli { validity, ..nli(PEER, THERE) }), ..response_to(&query) });
+        let (at, reason) = s.engine.poll_timeout().unwrap();
+        assert_eq!(reason, "route refresh");
+        assert!((from..=to).contains(&at.since(Instant::default())));
+
+        let mut s = Script::with(Config { validity: 2 * PEER_TIME_MAX, ..config(0xaa) });
+        s.send(0, &with_stack(super::script::query(5), None));
+        let mut confirm = first_confirm_to(&s.recv(0));
+        confirm.stack_configuration.as_mut().unwrap().hold_time = validity;
+        let now = s.at(0);
+        let id = s.engine.handle_accepted(now, HERE, SocketAddr::new(THERE, 40_000));
+        s.send_stream(0, id, &confirm);
+        let (at, reason) = s.engine.poll_timeout().unwrap();
+        assert_eq!(reason, "association hello");
+        assert!((from..=to).contains(&at.since(Instant::default())));
+    }
+}
+
+#[test]
+fn transmits_that_nobody_polls_are_bounded() {
+    let mut s = Script::with(Config { query_rate: FAST, ..config(0xaa) });
+    let id = s.be_connected(0, 5);
+    for _ in 0..TRANSMITS_MAX {
+        s.send(1, &query(6));
+    }
+    assert_eq!(s.count(Counter::TransmitsDropped), 0);
+    s.send(1, &query(6));
+    assert_eq!(s.count(Counter::TransmitsDropped), 1);
+    // A connection must not lose bytes in the middle, so it ends.
+    s.call(1, send(1, 5, flow(THERE, HERE).inverted(), RELIABLE, b"x"));
+    assert_eq!(s.statuses(), [(1, SendStatus::Failed(FailReason::Association))]);
+    let sent: Vec<Transmit> = std::iter::from_fn(|| s.engine.poll_transmit()).collect();
+    assert_eq!((sent.len(), sent.last()), (TRANSMITS_MAX + 1, Some(&Transmit::Close { association: id })));
+    assert_eq!(s.engine.state_counts().associations, 0);
+}
+
+#[test]
+fn events_that_nobody_polls_are_bounded() {
+    let mut s = Script::new();
+    s.be_queried(0, 5);
+    for _ in 0..=EVENTS_MAX {
+        s.send(1, &data(flow(THERE, HERE), 5, b"x"));
+    }
+    assert_eq!(s.count(Counter::EventsDropped), 1);
+    assert_eq!(s.events().len(), EVENTS_MAX);
+}
+
+#[test]
+fn one_call_serves_only_so_many_timers() {
+    let mut s = Script::new();
+    let routes = TIMERS_PER_CALL_MAX + 1;
+    for number in 0..routes {
+        let number = u64::try_from(number).unwrap();
+        s.call(0, send(number, number, downstream(), UNRELIABLE, b"x"));
+    }
+    let now = Instant::from_millis(500);
+    s.engine.handle_timeout(now);
+    assert_eq!(std::iter::from_fn(|| s.engine.poll_transmit()).count(), routes + TIMERS_PER_CALL_MAX);
+    assert_eq!(s.engine.poll_timeout().unwrap().0, now, "the rest is due at once");
+    s.engine.handle_timeout(now);
+    assert_eq!(std::iter::from_fn(|| s.engine.poll_transmit()).count(), 1);
+}
+
+#[test]
+fn an_early_timeout_does_nothing() {
+    let mut s = Script::new();
+    s.call(0, send(1, 5, downstream(), UNRELIABLE, b"x"));
+    s.recv(0);
+    let before = s.engine.poll_timeout();
+    s.engine.handle_timeout(Instant::from_millis(499));
+    assert_eq!(s.engine.poll_transmit(), None);
+    assert_eq!(s.engine.poll_timeout(), before);
+}
+
+#[test]
+fn own_datagrams_keep_to_the_rate() {
+    let mut s = Script::with(Config { send_rate: RateLimit { per_second: 10, burst: 5 }, ..config(0xaa) });
+    for number in 0..8 {
+        s.call(0, send(number, number, downstream(), UNRELIABLE, b"x"));
+    }
+    assert_eq!(std::iter::from_fn(|| s.engine.poll_transmit()).count(), 5);
+    assert_eq!(s.count(Counter::DatagramsLimited), 3);
+    // The copies of the Queries get through later: nothing is lost for good.
+    s.at(500);
+    assert_eq!(std::iter::from_fn(|| s.engine.poll_transmit()).count(), 5);
+    // Forwarded ones are exempt (RFC 5971 §5.3.3).
+    let foreign = Message { nslp_id: NSLP + 1, ..query(5) }.emit_datagram();
+    for _ in 0..20 {
+        assert!(matches!(s.intercept(500, &foreign), crate::Disposition::Forward { payload: Some(_) }));
+    }
+}
+
+#[test]
+fn a_datagram_over_the_rate_is_reported() {
+    let mut s = Script::with(Config { send_rate: RateLimit { per_second: 1, burst: 3 }, ..config(0xaa) });
+    s.call(0, send(1, 5, downstream(), UNRELIABLE, b"x"));
+    s.establish(0);
+    s.call(0, send(2, 5, downstream(), UNRELIABLE, b"y"));
+    assert_eq!(s.statuses(), [(1, SendStatus::Sent), (2, SendStatus::Failed(FailReason::RateLimited))]);
+}
+
+#[test]
+fn queries_are_answered_at_the_rate() {
+    let mut s = Script::with(Config { query_rate: RateLimit { per_second: 10, burst: 5 }, ..config(0xaa) });
+    for number in 0..8 {
+        s.send(0, &query(number));
+    }
+    assert_eq!(std::iter::from_fn(|| s.engine.poll_transmit()).count(), 5);
+    assert_eq!(s.count(Counter::QueriesLimited), 3);
+    s.send(100, &query(9));
+    s.recv_kind(100, MessageType::Response);
+}
+
+/// Goal: the bounds hold for a node under load too: a full table of default size, which then empties itself.
+#[test]
+fn a_full_table_of_the_default_size_empties_itself() {
+    let mut s = Script::with(Config { send_rate: FAST, query_rate: FAST, ..config(0xaa) });
+    let per_peer = u64::try_from(ROUTES_MAX / 2).unwrap();
+    for number in 0..2 * per_peer + 10 {
+        let peer = IpAddr::V4(Ipv4Addr::new(10, 0, 0, if number < per_peer { 2 } else { 3 }));
+        peer_confirms(&mut s, 0, number, peer);
+    }
+    assert_eq!(s.engine.state_counts().responding, ROUTES_MAX);
+    assert_eq!(s.count(Counter::RoutesRefused), 10);
+    while s.engine.poll_timeout().is_some() {
+        s.engine.handle_timeout(Instant::from_millis(30_000));
+        while let Some(event) = s.engine.poll_event() {
+            assert!(matches!(event, Event::NetworkNotification { .. }));
+        }
+    }
+    assert_eq!(s.engine.state_counts().responding, 0);
+}
+
+/// Plays a peer at another address through the handshake.
+fn peer_confirms(s: &mut Script, at_ms: u64, number: u64, peer: IpAddr) {
+    let own = nli(PEER, peer);
+    let source = SocketAddr::new(peer, UDP_PORT);
+    let now = s.at(at_ms);
+    let query = Message { nli: Some(own.clone()), ..query(number) }.emit_datagram();
+    s.engine.handle_datagram(now, Datagram { source, ..datagram(&query) });
+    let Some(Transmit::Datagram { payload, .. }) = s.engine.poll_transmit() else { panic!() };
+    let confirm = Message { nli: Some(own), ..confirm_to(&parse_datagram(&payload)) }.emit_datagram();
+    s.engine.handle_datagram(now, Datagram { source, ..datagram(&confirm) });
+}

@@ -82,7 +82,9 @@ impl Script {
     pub(crate) fn recv(&mut self, at_ms: u64) -> Message {
         match self.transmit(at_ms) {
             Transmit::QMode { payload, .. } | Transmit::Datagram { payload, .. } => parse_datagram(&payload),
-            other => panic!("{other:?} is no datagram"),
+            other @ (Transmit::Connect { .. } | Transmit::Stream { .. } | Transmit::Close { .. }) => {
+                panic!("{other:?} is no datagram")
+            }
         }
     }
 
@@ -101,7 +103,10 @@ impl Script {
                 let messages = MessageStream::new().handle_bytes(&bytes);
                 messages.into_iter().map(|message| message.unwrap()).collect()
             }
-            other => panic!("{other:?} is nothing on a connection"),
+            other @ (Transmit::QMode { .. }
+            | Transmit::Datagram { .. }
+            | Transmit::Connect { .. }
+            | Transmit::Close { .. }) => panic!("{other:?} is nothing on a connection"),
         }
     }
 
