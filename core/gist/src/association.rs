@@ -93,6 +93,11 @@ impl AssociationTable {
         self.table.get(&id).is_some_and(|association| association.open)
     }
 
+    /// Returns whether the association is open and its peer was heard within the hold time.
+    pub(crate) fn is_alive(&self, id: AssociationId, now: Instant, hold_time: Duration) -> bool {
+        self.table.get(&id).is_some_and(|association| association.open && now.since(association.heard_at) < hold_time)
+    }
+
     /// Returns the association whose peer has this identity and address: both must fit (RFC 5971 §5.7.4).
     pub(crate) fn find(&self, nli: &Nli) -> Option<AssociationId> {
         self.find_by_name(&nli.peer_identity, nli.address)

@@ -253,13 +253,14 @@ impl Engine {
         }
     }
 
-    /// RFC 5971 §5.3.1: a datagram that does not come from the address that it names met a NAT, or a liar.
+    /// RFC 5971 §5.3.1: a datagram that does not come from the address that it names met a NAT, or a liar. A connection
+    /// may carry what a node says of its other interfaces.
     pub(crate) fn source_fits(&mut self, arrival: &Arrival, nli: &Nli) -> bool {
         let fits = match arrival.via {
             Via::Datagram { source, .. } => source.ip() == nli.address,
             Via::Association(id) => {
                 let name = self.associations.get(id).and_then(|association| association.name.as_ref());
-                name.is_none_or(|(identity, address)| *identity == nli.peer_identity && *address == nli.address)
+                name.is_none_or(|(identity, _)| *identity == nli.peer_identity)
             }
         };
         if !fits {

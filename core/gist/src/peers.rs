@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 use std::net::IpAddr;
 
-use netserv_wire::gist::Nli;
+use netserv_wire::gist::{Nli, UDP_PORT};
 
 use crate::api::SiiHandle;
 use crate::limits;
@@ -46,8 +46,8 @@ impl PeerTable {
         self.peers.len()
     }
 
-    /// Returns the peer's handle and counts one route more to it.
-    pub(crate) fn acquire(&mut self, nli: &Nli, port: u16, local: IpAddr) -> SiiHandle {
+    /// Returns the peer's handle and counts one route more to it. Without a `port` the one that is known stays.
+    pub(crate) fn acquire(&mut self, nli: &Nli, port: Option<u16>, local: IpAddr) -> SiiHandle {
         let name = (nli.peer_identity.clone(), nli.address);
         let sii = *self.names.entry(name).or_insert_with(|| {
             self.last_handle += 1;
@@ -56,7 +56,7 @@ impl PeerTable {
         let peer = self.peers.entry(sii).or_insert_with(|| Peer {
             identity: nli.peer_identity.clone(),
             address: nli.address,
-            port,
+            port: UDP_PORT,
             local,
             routes: 0,
             unused_since: None,
@@ -64,7 +64,7 @@ impl PeerTable {
         if let Some(since) = peer.unused_since.take() {
             self.unused.remove(&since);
         }
-        (peer.port, peer.local, peer.routes) = (port, local, peer.routes + 1);
+        (peer.port, peer.local, peer.routes) = (port.unwrap_or(peer.port), local, peer.routes + 1);
         sii
     }
 

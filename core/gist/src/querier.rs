@@ -228,7 +228,7 @@ impl Engine {
         if let Some(destination) = destination {
             self.routes.set_asking(id, destination, false);
         }
-        let changed = self.set_peer(id, Some(NewPeer::at_well_known_port(&nli, local)));
+        let changed = self.set_peer(id, Some(NewPeer { nli: &nli, port: None, local }));
         let refresh_at = now + self.refresh_delay(nli.validity);
 
         let route = self.routes.get_mut(id)?;

@@ -5,7 +5,7 @@ use std::net::{IpAddr, SocketAddr};
 use std::time::Duration;
 
 use netserv_model::Instant;
-use netserv_wire::gist::{Direction, ErrorCode, Message, MessageType, Mri, Nli, UDP_PORT};
+use netserv_wire::gist::{Direction, ErrorCode, Message, MessageType, Mri, Nli};
 
 use crate::api::{AssociationId, InterfaceId, ResponderPolicy, Transmit};
 use crate::counters::Counter;
@@ -39,8 +39,9 @@ impl Engine {
             self.deliver_stateless(arrival, &key, data, query.hops);
         }
         let distance = hop_distance(&nli, ttl);
-        let seen = Seen { nli: &nli, port: source.port(), interface, association: None, hold_time: None, distance };
-        let association = self.shared_association(&query);
+        let seen =
+            Seen { nli: &nli, port: Some(source.port()), interface, association: None, hold_time: None, distance };
+        let association = self.shared_association(now, &query);
         let response = self.response(now, arrival, &key, &query, &seen, association);
         self.out.count(Counter::QueriesAnswered);
         if !response.reply_wanted {
@@ -82,10 +83,11 @@ impl Engine {
     }
 
     /// Returns an open association with the Query's sender that will do for the Query (RFC 5971 §5.7.4).
-    fn shared_association(&mut self, query: &Message) -> Option<AssociationId> {
+    fn shared_association(&mut self, now: Instant, query: &Message) -> Option<AssociationId> {
         let (proposal, nli) = (query.stack_proposal.as_ref()?, query.nli.as_ref()?);
         let id = self.associations.find(nli)?;
-        let fits = stack::takes_plain_tcp(proposal) && self.associations.is_open(id);
+        // A connection that has been silent for too long may be dead, and a Response on it would be lost.
+        let fits = stack::takes_plain_tcp(proposal) && self.associations.is_alive(id, now, self.config.hold_time);
         if fits {
             self.out.count(Counter::AssociationsReused);
         }
@@ -114,8 +116,8 @@ impl Engine {
             return;
         }
         let (port, association, distance) = match arrival.via {
-            Via::Datagram { source, ttl, .. } => (source.port(), None, hop_distance(&nli, ttl)),
-            Via::Association(id) => (UDP_PORT, Some(id), None),
+            Via::Datagram { source, ttl, .. } => (Some(source.port()), None, hop_distance(&nli, ttl)),
+            Via::Association(id) => (None, Some(id), None),
         };
         let hold_time = message.stack_configuration.as_ref().map(|configuration| configuration.hold_time);
         let seen = Seen { nli: &nli, port, interface, association, hold_time, distance };
@@ -160,7 +162,10 @@ impl Engine {
         let expires_at = now + self.config.validity;
         let route = self.routes.get_mut(id)?;
         // RFC 5971 §5.8.1.3: where both directions were queried, the downstream Query wins.
-        let Role::Responder(responder) = &mut route.role else { return None };
+        let Role::Responder(responder) = &mut route.role else {
+            self.out.count(Counter::RoutesRefused);
+            return None;
+        };
         let moved = responder.interface != seen.interface && route.peer.is_some();
         *responder = Responder { expires_at, interface: seen.interface };
         (route.local, route.distance) = (arrival.local, seen.distance.or(route.distance));
@@ -201,7 +206,7 @@ impl Engine {
 /// What a valid Confirm, or a Query that needs none, says of its sender.
 struct Seen<'a> {
     nli: &'a Nli,
-    port: u16,
+    port: Option<u16>,
     interface: InterfaceId,
     association: Option<AssociationId>,
     /// How long the peer keeps the association, if it says.

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::net::IpAddr;
 
 use netserv_model::{Instant, SessionId};
-use netserv_wire::gist::{Mri, UDP_PORT};
+use netserv_wire::gist::{Mri, Nli};
 
 use crate::api::{AssociationId, InterfaceId, MessageHandle, SiiHandle, TransferAttributes};
 use crate::engine::Engine;
@@ -290,14 +290,8 @@ impl Engine {
 /// A peer as a handshake showed it.
 #[derive(Clone, Copy)]
 pub(crate) struct NewPeer<'a> {
-    pub(crate) nli: &'a netserv_wire::gist::Nli,
-    pub(crate) port: u16,
+    pub(crate) nli: &'a Nli,
+    /// Where datagrams for it go, if a datagram came from it.
+    pub(crate) port: Option<u16>,
     pub(crate) local: IpAddr,
-}
-
-impl<'a> NewPeer<'a> {
-    /// Returns a peer that datagrams reach at the port of GIST.
-    pub(crate) fn at_well_known_port(nli: &'a netserv_wire::gist::Nli, local: IpAddr) -> NewPeer<'a> {
-        NewPeer { nli, port: UDP_PORT, local }
-    }
 }

@@ -221,6 +221,37 @@ fn a_responder_answers_over_the_connection_that_it_has() {
 }
 
 #[test]
+fn a_connection_carries_handshakes_of_the_peers_other_interfaces() {
+    let mut s = Script::new();
+    let id = s.be_connected(0, 5);
+    let other = Message { nli: Some(nli(PEER, FAR)), ..with_stack(query(6), None) };
+    s.send_from(1, SocketAddr::new(FAR, UDP_PORT), InterfaceId(2), &other);
+    let response = s.recv_kind(1, MessageType::Response);
+    assert!(response.stack_proposal.is_some(), "only the identity is the same");
+    let confirm = Message { nli: Some(nli(PEER, FAR)), stack_configuration: None, ..first_confirm_to(&response) };
+    s.send_stream(2, id, &confirm);
+    assert_eq!(s.engine.state_counts().responding, 2);
+    // But not those of another node.
+    s.send(3, &with_stack(query(7), None));
+    let response = s.recv_stream(3, id).remove(0);
+    s.send_stream(3, id, &Message { nli: Some(nli(0xcc, THERE)), ..confirm_to(&response) });
+    assert_eq!((s.engine.state_counts().responding, s.count(Counter::SourceMismatch)), (2, 1));
+}
+
+#[test]
+fn a_responder_does_not_trust_a_connection_that_was_silent_for_long() {
+    let mut s = Script::with(crate::Config { validity: Duration::from_secs(1000), ..config(0xaa) });
+    let id = s.be_connected(0, 5);
+    s.at(30_000);
+    while s.engine.poll_transmit().is_some() {}
+    s.send(30_000, &with_stack(query(6), None));
+    assert!(s.recv_kind(30_000, MessageType::Response).stack_proposal.is_some());
+    s.send_stream(30_001, id, &stream_data(flow(THERE, HERE), 5, b"text"));
+    s.send(30_002, &with_stack(query(6), None));
+    assert!(s.recv_stream(30_002, id)[0].stack_proposal.is_none());
+}
+
+#[test]
 fn a_node_queries_back_over_a_connection_that_the_peer_opened() {
     let mut s = Script::new();
     let id = s.be_connected(0, 5);
