@@ -65,22 +65,16 @@ impl Cgroups {
         self.hierarchies.iter().flat_map(one).collect()
     }
 
-    /// Makes a group of each hierarchy for one container.
-    pub(crate) fn create(&self, name: &str, limits: &ContainerLimits) -> io::Result<Group> {
-        let mut group = Group { directories: vec![], memory: None };
+    /// Makes a group of each hierarchy for one container, without limits yet.
+    pub(crate) fn create(&self, name: &str) -> io::Result<Group> {
+        let mut group = Group { hierarchies: vec![] };
         for (hierarchy, parent) in self.hierarchies.iter().zip(&self.parents) {
             let directory = parent.join(name);
-            fs::create_dir(&directory)?;
-            group.directories.push(directory.clone());
-            for controller in &hierarchy.controllers {
-                if let Err(error) = write_limits(hierarchy.version, *controller, &directory, limits) {
-                    group.remove();
-                    return Err(error);
-                }
-                if *controller == Controller::Memory {
-                    group.memory = Some((hierarchy.version, directory.clone()));
-                }
+            if let Err(error) = fs::create_dir(&directory) {
+                group.remove();
+                return Err(io::Error::new(error.kind(), format!("{}: {error}", directory.display())));
             }
+            group.hierarchies.push((hierarchy.clone(), directory));
         }
         Ok(group)
     }
@@ -93,37 +87,48 @@ impl Cgroups {
     }
 }
 
-/// The groups of one container.
+/// The groups of one container, each with its hierarchy.
 #[derive(Debug)]
 pub(crate) struct Group {
-    directories: Vec<PathBuf>,
-    memory: Option<(Version, PathBuf)>,
+    hierarchies: Vec<(Hierarchy, PathBuf)>,
 }
 
 impl Group {
-    /// Moves the calling process, which has one thread, into the groups.
+    /// Limits what the processes in the groups may use.
+    pub(crate) fn limit(&self, limits: &ContainerLimits) -> io::Result<()> {
+        for (hierarchy, directory) in &self.hierarchies {
+            for controller in &hierarchy.controllers {
+                write_limits(hierarchy.version, *controller, directory, limits)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Moves the calling process, which has one thread, into the groups. Under version 1 this waits for every processor
+    /// (10 to 20 ms) unless another process was moved shortly before.
     pub(crate) fn enter(&self) -> io::Result<()> {
-        self.directories.iter().try_for_each(|directory| write(&directory.join("cgroup.procs"), "0"))
+        self.hierarchies.iter().try_for_each(|(_, directory)| write(&directory.join("cgroup.procs"), "0"))
     }
 
     /// Returns whether the kernel killed a process of the group for want of memory.
     pub(crate) fn ran_out_of_memory(&self) -> bool {
-        let Some((version, directory)) = &self.memory else { return false };
-        let file = match version {
-            Version::V1 => "memory.oom_control",
-            Version::V2 => "memory.events",
-        };
-        let text = fs::read_to_string(directory.join(file)).unwrap_or_default();
-        text.lines().filter_map(|line| line.strip_prefix("oom_kill ")).any(|count| count.trim() != "0")
+        self.hierarchies.iter().any(|(hierarchy, directory)| {
+            let file = match hierarchy.version {
+                Version::V1 => "memory.oom_control",
+                Version::V2 => "memory.events",
+            };
+            let text = fs::read_to_string(directory.join(file)).unwrap_or_default();
+            text.lines().filter_map(|line| line.strip_prefix("oom_kill ")).any(|count| count.trim() != "0")
+        })
     }
 
     /// Removes the groups. Returns false if a process is still leaving one; try again later.
     pub(crate) fn remove(&mut self) -> bool {
-        self.directories.retain(|directory| match fs::remove_dir(directory) {
+        self.hierarchies.retain(|(_, directory)| match fs::remove_dir(directory) {
             Ok(()) => false,
             Err(error) => error.kind() != io::ErrorKind::NotFound,
         });
-        self.directories.is_empty()
+        self.hierarchies.is_empty()
     }
 }
 

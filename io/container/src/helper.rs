@@ -18,13 +18,12 @@ use rustix::pipe::PipeFlags;
 use rustix::process::{
     Resource, Rlimit, Signal, WaitId, WaitIdOptions, getrlimit, pidfd_send_signal, setrlimit, waitid,
 };
-use seccompiler::BpfProgram;
 
 use crate::cgroup::{Cgroups, Group};
-use crate::limits::{PROCESSES_MAX, STDERR_BYTES_MAX};
+use crate::limits::{PROCESSES_MAX, SPARES, STDERR_BYTES_MAX};
 use crate::protocol::{ExitReport, Reply, Request, Setup, receive, send};
 use crate::rootfs::{self, DATA, Template};
-use crate::spawn::{Plan, Step as _, StepError, spawn, step_error};
+use crate::spawn::{Kit, Orders, Spare, Step as _, StepError, step_error};
 use crate::{doctor, seccomp, sys};
 
 /// The name under which a program starts itself as launcher.
@@ -62,9 +61,11 @@ pub fn run_if_launcher() -> Option<ExitCode> {
 /// The launcher's whole state.
 struct Helper<'a> {
     socket: BorrowedFd<'a>,
-    template: Template,
-    filters: Vec<BpfProgram>,
+    kit: Kit,
     cgroups: Cgroups,
+    spares: Vec<Spare>,
+    /// Counts groups, so that no two have the same name.
+    groups: u64,
     /// Each place is one user id.
     processes: Vec<Option<Process>>,
     /// The first user id; nothing if there is but one.
@@ -94,19 +95,22 @@ impl<'a> Helper<'a> {
         } else {
             enter_user_namespace().step("make a user namespace; run as root, or allow unprivileged ones")?;
         }
+        let mounts = fs::read_to_string("/proc/self/mountinfo").step("read mountinfo")?;
         let template = Template::build(&setup.root, &setup.worker).step("build the root")?;
         let filters = seccomp::filters().map_err(|error| step_error("compile the seccomp filter", &error))?;
-        let mounts = fs::read_to_string("/proc/self/mountinfo").step("read mountinfo")?;
+        let kit = Kit { template, filters };
         let cgroups = Cgroups::prepare(&mounts, &setup.instance, setup.cgroup_parent.as_deref());
         let (enforced, missing) = summary(&setup, &cgroups, privileged);
         send(socket, &Reply::Ready { enforced, missing }, &[]).step("answer the setup")?;
         let processes = std::iter::repeat_with(|| None).take(PROCESSES_MAX).collect();
         let uid_base = privileged.then_some(setup.uid_base);
-        Ok(Some(Helper { socket, template, filters, cgroups, processes, uid_base, leaving: vec![] }))
+        let (spares, groups, leaving) = (vec![], 0, vec![]);
+        Ok(Some(Helper { socket, kit, cgroups, spares, groups, processes, uid_base, leaving }))
     }
 
     fn run(&mut self) {
         loop {
+            self.refill();
             let (request, ended) = self.wait();
             for place in ended {
                 self.reap(place);
@@ -141,8 +145,8 @@ impl<'a> Helper<'a> {
 
     fn handle(&mut self, request: &Request, fds: Vec<OwnedFd>) {
         let outcome = match request {
-            Request::Serve { name, limits } => self.serve(name, limits, fds),
-            Request::Compile { name, limits } => self.compile(name, limits, fds),
+            Request::Serve { limits } => self.serve(limits, fds),
+            Request::Compile { limits } => self.compile(limits, fds),
             Request::Setup(_) => Err(step_error("read a request", &"the setup was there already").into()),
         };
         let sent = match &outcome {
@@ -156,27 +160,35 @@ impl<'a> Helper<'a> {
         drop(sent);
     }
 
-    fn serve(
-        &mut self,
-        name: &str,
-        limits: &ContainerLimits,
-        fds: Vec<OwnedFd>,
-    ) -> Result<(Reply, Vec<OwnedFd>), Reply> {
+    /// Makes spares. What goes wrong here is told with the next container, which then makes one for itself.
+    fn refill(&mut self) {
+        while self.spares.len() < SPARES {
+            let Ok(spare) = self.new_spare() else { return };
+            self.spares.push(spare);
+        }
+    }
+
+    fn new_spare(&mut self) -> Result<Spare, StepError> {
+        self.groups += 1;
+        let group = self.cgroups.create(&format!("c{}", self.groups)).step("make cgroups")?;
+        Spare::fork(&self.kit, group).map_err(|(error, group)| {
+            self.leaving.push(group);
+            error
+        })
+    }
+
+    fn serve(&mut self, limits: &ContainerLimits, fds: Vec<OwnedFd>) -> Result<(Reply, Vec<OwnedFd>), Reply> {
         let [control, ring, wake_worker, wake_host, exit] = take_fds(fds)?;
         let place = self.free_place()?;
         let data = rootfs::data(limits.disk_bytes, self.uid(place).unwrap_or(0)).step("make /data")?;
-        let fds =
-            vec![(control, CONTROL_FD), (ring, RING_FD), (wake_worker, WAKE_WORKER_FD), (wake_host, WAKE_HOST_FD)];
-        let (reply, pidfd) = self.spawn(place, name, limits, data, fds, exit, &["serve"])?;
+        let fds = vec![control, ring, wake_worker, wake_host];
+        let numbers = vec![CONTROL_FD, RING_FD, WAKE_WORKER_FD, WAKE_HOST_FD];
+        let orders = self.orders(place, limits, &["serve"], numbers);
+        let (reply, pidfd) = self.start_process(place, limits, &orders, data, fds, exit)?;
         Ok((reply, vec![pidfd]))
     }
 
-    fn compile(
-        &mut self,
-        name: &str,
-        limits: &ContainerLimits,
-        fds: Vec<OwnedFd>,
-    ) -> Result<(Reply, Vec<OwnedFd>), Reply> {
+    fn compile(&mut self, limits: &ContainerLimits, fds: Vec<OwnedFd>) -> Result<(Reply, Vec<OwnedFd>), Reply> {
         let [wasm, exit] = take_fds(fds)?;
         let place = self.free_place()?;
         let data = rootfs::data(limits.disk_bytes, self.uid(place).unwrap_or(0)).step("make /data")?;
@@ -184,50 +196,62 @@ impl<'a> Helper<'a> {
         let output = rustix::fs::openat(&data, ".", OFlags::DIRECTORY | OFlags::CLOEXEC, Mode::empty());
         let output = output.step("open /data")?;
         let (from, to) = (format!("{DATA}/{COMPILE_INPUT}"), format!("{DATA}/{COMPILE_OUTPUT}"));
-        let (reply, pidfd) = self.spawn(place, name, limits, data, vec![], exit, &["compile", &from, &to])?;
+        let orders = self.orders(place, limits, &["compile", &from, &to], vec![]);
+        let (reply, pidfd) = self.start_process(place, limits, &orders, data, vec![], exit)?;
         Ok((reply, vec![pidfd, output]))
     }
 
-    #[expect(clippy::too_many_arguments, reason = "each is a different part of the same plan")]
-    fn spawn(
+    fn orders(&self, place: usize, limits: &ContainerLimits, arguments: &[&str], numbers: Vec<i32>) -> Orders {
+        let arguments = arguments.iter().map(|&argument| argument.to_owned()).collect();
+        Orders { uid: self.uid(place), data_bytes: limits.disk_bytes, arguments, numbers }
+    }
+
+    fn start_process(
         &mut self,
         place: usize,
-        name: &str,
         limits: &ContainerLimits,
+        orders: &Orders,
         data: OwnedFd,
-        fds: Vec<(OwnedFd, i32)>,
+        fds: Vec<OwnedFd>,
         exit: OwnedFd,
-        arguments: &[&str],
     ) -> Result<(Reply, OwnedFd), Reply> {
-        let (stderr, stderr_of_worker) = rustix::pipe::pipe_with(PipeFlags::CLOEXEC).step("pipe")?;
+        let (stderr, their_stderr) = rustix::pipe::pipe_with(PipeFlags::CLOEXEC).step("pipe")?;
         // A dead worker's end may live on in a message that nobody read, so reading must not wait for its end.
         rustix::fs::fcntl_setfl(&stderr, OFlags::NONBLOCK).step("pipe")?;
-        let mut group = self.cgroups.create(&format!("{place}-{name}"), limits).step("make cgroups")?;
-        let uid = self.uid(place);
-        let spawned = spawn(Plan {
-            template: &self.template,
-            filters: &self.filters,
-            group: &group,
-            data,
-            data_bytes: limits.disk_bytes,
-            uid,
-            arguments,
-            fds,
-            stderr: stderr_of_worker,
-        });
-        let spawned = match spawned {
-            Ok(spawned) => spawned,
+        let mut all = vec![data, their_stderr];
+        all.extend(fds);
+        let (spare, landlock) = self.start_spare(limits, orders, &all)?;
+        let uid = orders.uid.unwrap_or_else(|| rustix::process::geteuid().as_raw());
+        let Spare { group, pid, pidfd, .. } = spare;
+        let their_pidfd = pidfd.try_clone().step("copy the pidfd");
+        self.processes[place] = Some(Process { pidfd, group, stderr, exit });
+        Ok((Reply::Started { pid, uid, landlock }, their_pidfd?))
+    }
+
+    fn start_spare(
+        &mut self,
+        limits: &ContainerLimits,
+        orders: &Orders,
+        fds: &[OwnedFd],
+    ) -> Result<(Spare, String), StepError> {
+        // A spare may have died while it waited, so its failure is not the last word.
+        let waiting = self.spares.pop();
+        let last = waiting.is_none();
+        let mut spare = waiting.map_or_else(|| self.new_spare(), Ok)?;
+        let started = spare.group.limit(limits).step("limit cgroups").and_then(|()| spare.become_worker(orders, fds));
+        match started {
+            Ok(landlock) => Ok((spare, landlock)),
             Err(error) => {
-                if !group.remove() {
-                    self.leaving.push(group);
-                }
-                return Err(error.into());
+                self.discard(spare);
+                if last { Err(error) } else { self.start_spare(limits, orders, fds) }
             }
-        };
-        let uid = uid.unwrap_or_else(|| rustix::process::geteuid().as_raw());
-        let pidfd = spawned.pidfd.try_clone().step("copy the pidfd")?;
-        self.processes[place] = Some(Process { pidfd: spawned.pidfd, group, stderr, exit });
-        Ok((Reply::Started { pid: spawned.pid, uid, landlock: spawned.landlock }, pidfd))
+        }
+    }
+
+    fn discard(&mut self, spare: Spare) {
+        let _ = pidfd_send_signal(&spare.pidfd, Signal::KILL);
+        let _ = waitid(WaitId::PidFd(spare.pidfd.as_fd()), WaitIdOptions::EXITED);
+        self.leaving.push(spare.group);
     }
 
     fn free_place(&self) -> Result<usize, Reply> {
@@ -268,6 +292,9 @@ impl<'a> Helper<'a> {
         }
         for place in 0..self.processes.len() {
             self.reap(place);
+        }
+        for spare in std::mem::take(&mut self.spares) {
+            self.discard(spare);
         }
         for _ in 0..200 {
             self.leaving.retain_mut(|group| !group.remove());

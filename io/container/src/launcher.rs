@@ -125,12 +125,13 @@ impl Launcher {
     pub fn launch(&self, user: &UserId, limits: &ContainerLimits) -> Result<Container, ContainerError> {
         check_limits(limits)?;
         let shared = Shared::new()?;
-        let request = Request::Serve { name: user.to_string(), limits: *limits };
+        let request = Request::Serve { limits: *limits };
         let (exit, their_exit) = exit_pipe()?;
         let mut fds = shared.fds();
         fds.push(their_exit.as_fd());
         let (started, mut fds) = self.started(&request, &fds)?;
         let pidfd = fds.pop().ok_or_else(unexpected)?;
+        tracing::debug!(%user, pid = started.pid, uid = started.uid, landlock = started.landlock, "container started");
         Ok(shared.into_container(user.clone(), Process::new(started.pid, pidfd, exit), started.landlock))
     }
 
@@ -142,7 +143,7 @@ impl Launcher {
     ) -> Result<(Process, OwnedFd), ContainerError> {
         check_limits(limits)?;
         let (exit, their_exit) = exit_pipe()?;
-        let request = Request::Compile { name: "compile".to_owned(), limits: *limits };
+        let request = Request::Compile { limits: *limits };
         let (started, mut fds) = self.started(&request, &[wasm.as_fd(), their_exit.as_fd()])?;
         let output = fds.pop().ok_or_else(unexpected)?;
         let pidfd = fds.pop().ok_or_else(unexpected)?;
@@ -169,10 +170,7 @@ impl Launcher {
         fds: &[BorrowedFd<'_>],
     ) -> Result<(StartedProcess, Vec<OwnedFd>), ContainerError> {
         match self.ask(request, fds)? {
-            (Reply::Started { pid, uid, landlock }, fds) => {
-                tracing::debug!(pid, uid, landlock, "container started");
-                Ok((StartedProcess { pid, landlock }, fds))
-            }
+            (Reply::Started { pid, uid, landlock }, fds) => Ok((StartedProcess { pid, uid, landlock }, fds)),
             (Reply::Failed { step, detail, quota: false }, _) => Err(ContainerError::Start { step, detail }),
             (Reply::Failed { detail, quota: true, .. }, _) => Err(ContainerError::Quota(detail)),
             (Reply::Ready { .. }, _) => Err(unexpected()),
@@ -198,6 +196,7 @@ impl Launcher {
 
 struct StartedProcess {
     pid: i32,
+    uid: u32,
     landlock: String,
 }
 

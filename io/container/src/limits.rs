@@ -12,6 +12,8 @@ pub const LAUNCHER_MESSAGE_BYTES_MAX: usize = 16 * 1024;
 pub const LAUNCHER_ANSWER_TIME_MAX: Duration = Duration::from_secs(10);
 /// Containers and compilations at a time; also how many user ids the launcher takes, from its `uid_base` on.
 pub const PROCESSES_MAX: usize = CONTAINERS_MAX;
+/// Processes that the launcher keeps ready to become workers.
+pub const SPARES: usize = 1;
 /// The first user id of containers unless the operator says otherwise.
 pub const UID_BASE: u32 = 64_000;
 /// Open files of a worker.

@@ -26,10 +26,10 @@ pub(crate) enum Request {
     Setup(Setup),
     /// Start a container. Beside it: control socket, ring memory, eventfd to the worker, eventfd to the host, and the
     /// pipe for the exit report. Answered by `Started` with a pidfd, or `Failed`.
-    Serve { name: String, limits: ContainerLimits },
+    Serve { limits: ContainerLimits },
     /// Start a compilation. Beside it: the Wasm file and the pipe for the exit report. Answered by `Started` with a
     /// pidfd and the directory where the output will be, or `Failed`.
-    Compile { name: String, limits: ContainerLimits },
+    Compile { limits: ContainerLimits },
 }
 
 /// What a launcher works with.

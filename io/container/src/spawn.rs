@@ -1,10 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 //! One container's birth: a clone into new namespaces that locks itself up step by step, then becomes the worker.
+//!
+//! Everything after the clone runs in a copy of the launcher's memory, which is safe because the launcher has one
+//! thread.
 
 use std::convert::Infallible;
 use std::fs::{self, File};
 use std::io::{self, Read as _, Write as _};
-use std::os::fd::{AsFd as _, OwnedFd, RawFd};
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd, RawFd};
 use std::os::unix::process::CommandExt as _;
 use std::path::Path;
 use std::process::Command;
@@ -21,32 +24,42 @@ use seccompiler::BpfProgram;
 use serde::{Deserialize, Serialize};
 
 use crate::cgroup::Group;
+use crate::launcher::seqpacket;
 use crate::limits::OPEN_FILES_MAX;
+use crate::protocol::{receive, send};
 use crate::rootfs::{DATA, Template, WORKER};
 use crate::sys::{self, Cloned};
 
-/// Everything that a new container needs, prepared by the launcher.
-pub(crate) struct Plan<'a> {
-    pub(crate) template: &'a Template,
-    pub(crate) filters: &'a [BpfProgram],
-    pub(crate) group: &'a Group,
-    /// The file system for `/data`, not mounted yet.
-    pub(crate) data: OwnedFd,
-    pub(crate) data_bytes: u64,
-    /// The user and group to run as; nothing in a user namespace that has one user only.
-    pub(crate) uid: Option<u32>,
-    pub(crate) arguments: &'a [&'a str],
-    /// Descriptors of the worker, with their numbers.
-    pub(crate) fds: Vec<(OwnedFd, RawFd)>,
-    pub(crate) stderr: OwnedFd,
+/// What all containers of a node have in common.
+#[derive(Debug)]
+pub(crate) struct Kit {
+    pub(crate) template: Template,
+    pub(crate) filters: Vec<BpfProgram>,
 }
 
-/// A process that became the worker.
+/// What a spare process has to become. Beside it go the file system for `/data`, the standard error, and one descriptor
+/// for each of `numbers`.
+#[derive(Debug, Serialize, Deserialize)]
+pub(crate) struct Orders {
+    /// The user and group to run as; nothing in a user namespace that has one user only.
+    pub(crate) uid: Option<u32>,
+    pub(crate) data_bytes: u64,
+    pub(crate) arguments: Vec<String>,
+    /// The numbers that the descriptors get.
+    pub(crate) numbers: Vec<RawFd>,
+}
+
+/// A process in its own namespaces and groups, ready to become a worker.
+///
+/// The launcher keeps a few of them ([`SPARES`](crate::limits::SPARES)), because entering a cgroup may take 20 ms, of
+/// which a container's start then sees nothing.
 #[derive(Debug)]
-pub(crate) struct Spawned {
+pub(crate) struct Spare {
+    pub(crate) group: Group,
     pub(crate) pid: i32,
     pub(crate) pidfd: OwnedFd,
-    pub(crate) landlock: String,
+    orders: OwnedFd,
+    progress: OwnedFd,
 }
 
 /// A step that failed, and why.
@@ -63,102 +76,127 @@ enum Progress {
     Failed(StepError),
 }
 
-/// Starts a container and waits until its process is the worker.
-pub(crate) fn spawn(plan: Plan<'_>) -> Result<Spawned, StepError> {
-    let (progress, report) = rustix::pipe::pipe_with(rustix::pipe::PipeFlags::CLOEXEC).step("pipe")?;
-    let namespaces =
-        libc::CLONE_NEWNS | libc::CLONE_NEWPID | libc::CLONE_NEWIPC | libc::CLONE_NEWUTS | libc::CLONE_NEWNET;
-    match sys::clone_into(namespaces).step("clone3")? {
-        Cloned::Child => {
-            drop(progress);
-            become_worker(plan, File::from(report))
+impl Spare {
+    /// Forks a spare, which goes on by itself.
+    pub(crate) fn fork(kit: &Kit, group: Group) -> Result<Spare, (StepError, Group)> {
+        match Spare::try_fork(kit, &group) {
+            Ok((pid, pidfd, orders, progress)) => Ok(Spare { group, pid, pidfd, orders, progress }),
+            Err(error) => Err((error, group)),
         }
-        Cloned::Parent { pid, pidfd } => {
-            drop(report);
-            let failed = |error: StepError| {
-                let _ = rustix::process::pidfd_send_signal(&pidfd, Signal::KILL);
-                let options = rustix::process::WaitIdOptions::EXITED;
-                let _ = rustix::process::waitid(rustix::process::WaitId::PidFd(pidfd.as_fd()), options);
-                error
-            };
-            let mut text = String::new();
-            File::from(progress).read_to_string(&mut text).step("read progress").map_err(failed)?;
-            let mut landlock = None;
-            for line in text.lines() {
-                match serde_json::from_str(line) {
-                    Ok(Progress::Locked { landlock: status }) => landlock = Some(status),
-                    Ok(Progress::Failed(error)) => return Err(failed(error)),
-                    Err(error) => return Err(failed(step_error("read progress", &error))),
-                }
+    }
+
+    fn try_fork(kit: &Kit, group: &Group) -> Result<(i32, OwnedFd, OwnedFd, OwnedFd), StepError> {
+        let (progress, report) = rustix::pipe::pipe_with(rustix::pipe::PipeFlags::CLOEXEC).step("pipe")?;
+        let (orders, their_orders) = seqpacket().step("socket pair")?;
+        match sys::clone_into(NAMESPACES).step("clone3")? {
+            Cloned::Child => {
+                drop((progress, orders));
+                become_worker(kit, group, their_orders, report)
             }
-            match landlock {
-                Some(landlock) => Ok(Spawned { pid, pidfd, landlock }),
-                None => Err(failed(step_error("lock up", &"the new process died"))),
+            Cloned::Parent { pid, pidfd } => Ok((pid, pidfd, orders, progress)),
+        }
+    }
+
+    /// Makes the spare a worker, and waits until it is. Returns how much of Landlock is enforced. If it fails, the spare
+    /// is dead, but not yet collected.
+    pub(crate) fn become_worker(&mut self, orders: &Orders, fds: &[OwnedFd]) -> Result<String, StepError> {
+        let outcome = self.try_become_worker(orders, fds);
+        if outcome.is_err() {
+            let _ = rustix::process::pidfd_send_signal(&self.pidfd, Signal::KILL);
+        }
+        outcome
+    }
+
+    fn try_become_worker(&mut self, orders: &Orders, fds: &[OwnedFd]) -> Result<String, StepError> {
+        let fds: Vec<BorrowedFd<'_>> = fds.iter().map(AsFd::as_fd).collect();
+        let sent = send(&self.orders, orders, &fds);
+        let mut text = String::new();
+        File::from(self.progress.try_clone().step("read progress")?).read_to_string(&mut text).step("read progress")?;
+        let mut landlock = None;
+        for line in text.lines() {
+            match serde_json::from_str(line) {
+                Ok(Progress::Locked { landlock: status }) => landlock = Some(status),
+                Ok(Progress::Failed(error)) => return Err(error),
+                Err(error) => return Err(step_error("read progress", &error)),
             }
         }
+        sent.step("send orders")?;
+        landlock.ok_or_else(|| step_error("lock up", &"the new process died"))
     }
 }
 
-fn become_worker(plan: Plan<'_>, report: File) -> ! {
+const NAMESPACES: libc::c_int =
+    libc::CLONE_NEWNS | libc::CLONE_NEWPID | libc::CLONE_NEWIPC | libc::CLONE_NEWUTS | libc::CLONE_NEWNET;
+
+/// Where a spare keeps its orders and its report; the worker's own descriptors are lower.
+const ORDERS_FD: RawFd = 14;
+const REPORT_FD: RawFd = 15;
+
+fn become_worker(kit: &Kit, group: &Group, orders: OwnedFd, report: OwnedFd) -> ! {
     let mut report = Some(report);
-    let Err(failure) = lock_up_and_exec(plan, &mut report);
+    let Err(failure) = lock_up_and_exec(kit, group, orders, &mut report);
     let text = serde_json::to_string(&Progress::Failed(failure)).expect("an error is plain data");
     // Without a report, the launcher sees an end without a word, which is a failure too.
-    let _ = report.map(|mut report| writeln!(report, "{text}"));
+    let _ = report.map(|report| writeln!(File::from(report), "{text}"));
     std::process::exit(127)
 }
 
-fn lock_up_and_exec(plan: Plan<'_>, report: &mut Option<File>) -> Result<Infallible, StepError> {
-    plan.group.enter().step("enter cgroups")?;
+fn lock_up_and_exec(
+    kit: &Kit,
+    group: &Group,
+    orders: OwnedFd,
+    report: &mut Option<OwnedFd>,
+) -> Result<Infallible, StepError> {
+    let null = rustix::fs::open("/dev/null", OFlags::RDWR | OFlags::CLOEXEC, Mode::empty()).step("open /dev/null")?;
+    let null_too = null.try_clone().step("copy a descriptor")?;
+    let placed = report.take().expect("the report is open until here");
+    place_fds(vec![(null, 0), (null_too, 1), (orders, ORDERS_FD), (placed, REPORT_FD)], 3).step("place descriptors")?;
+    let (orders, report) = (sys::placed(ORDERS_FD), report.insert(sys::placed(REPORT_FD)));
+    group.enter().step("enter cgroups")?;
     // Of all processes of the machine, containers go first when memory is short. Best effort: it is no limit.
     let _ = fs::write("/proc/self/oom_score_adj", "500");
-    let null = open_null().step("open /dev/null")?;
-    enter_root(&plan.template.path, plan.data).step("enter the root")?;
-    let placed = report.take().expect("the report is open until here");
-    let report = report.insert(place_fds(plan.fds, null, plan.stderr, placed).step("place descriptors")?);
+    enter_root(&kit.template.path).step("enter the root")?;
     rustix::process::setsid().step("setsid")?;
     rustix::system::sethostname(b"container").step("sethostname")?;
-    set_rlimits(plan.data_bytes).step("set resource limits")?;
-    drop_privileges(plan.uid).step("drop privileges")?;
+
+    let Some((orders, fds)) = receive::<Orders>(&orders).step("wait for orders")? else { std::process::exit(0) };
+    let mut fds = fds.into_iter();
+    let (Some(data), Some(stderr)) = (fds.next(), fds.next()) else {
+        return Err(step_error("wait for orders", &"descriptors are missing"));
+    };
+    move_mount(&data, "", CWD, DATA, MoveMountFlags::MOVE_MOUNT_F_EMPTY_PATH).step("mount /data")?;
+    drop(data);
+    let first_cloexec = orders.numbers.iter().map(|number| number + 1).max().unwrap_or(3);
+    let mut own: Vec<(OwnedFd, RawFd)> = fds.zip(orders.numbers).collect();
+    own.push((stderr, 2));
+    place_fds(own, first_cloexec).step("place descriptors")?;
+    set_rlimits(orders.data_bytes).step("set resource limits")?;
+    drop_privileges(orders.uid).step("drop privileges")?;
     // Changing the user clears this signal, so it is asked for afterwards. Should the launcher have died before, the
-    // write to `report` below fails, since the launcher alone reads it.
+    // write of the report below fails, since the launcher alone reads it.
     rustix::process::set_parent_process_death_signal(Some(Signal::KILL)).step("ask for the death signal")?;
     let landlock = restrict_files().map_err(|error| step_error("landlock", &error))?;
     let text = serde_json::to_string(&Progress::Locked { landlock }).expect("a status is plain data");
-    writeln!(report, "{text}").step("report")?;
-    for filter in plan.filters {
+    rustix::io::write(&*report, format!("{text}\n").as_bytes()).step("report")?;
+    for filter in &kit.filters {
         seccompiler::apply_filter(filter).map_err(|error| step_error("seccomp", &error))?;
     }
     let mut command = Command::new(WORKER);
-    command.arg0("netserv-worker").args(plan.arguments).env_clear().env("LD_LIBRARY_PATH", &plan.template.library_path);
+    command.arg0("netserv-worker").args(orders.arguments);
+    command.env_clear().env("LD_LIBRARY_PATH", &kit.template.library_path);
     Err(step_error("exec the worker", &command.exec()))
 }
 
-/// Where the report goes while the worker's own descriptors have their places; the worker's are lower.
-const REPORT_FD: RawFd = 15;
-
-/// Gives the worker's descriptors their numbers and closes all that came from the launcher. Returns the report.
-fn place_fds(fds: Vec<(OwnedFd, RawFd)>, null: OwnedFd, stderr: OwnedFd, report: File) -> io::Result<File> {
-    let first_cloexec = fds.iter().map(|(_, number)| number + 1).max().unwrap_or(3);
+/// Gives descriptors their numbers and closes all that came from the launcher.
+fn place_fds(mut fds: Vec<(OwnedFd, RawFd)>, first_cloexec: RawFd) -> io::Result<()> {
     let first_closed = REPORT_FD + 1;
-    let mut all = vec![(rustix::io::fcntl_dupfd_cloexec(&null, first_closed)?, 0), (null, 1), (stderr, 2)];
-    all.push((report.into(), REPORT_FD));
-    all.extend(fds);
-    for (fd, _) in &mut all {
+    for (fd, _) in &mut fds {
         *fd = rustix::io::fcntl_dupfd_cloexec(&*fd, first_closed)?;
     }
-    sys::place_fds(all, first_cloexec, first_closed)?;
-    Ok(sys::placed(REPORT_FD))
+    sys::place_fds(fds, first_cloexec, first_closed)
 }
 
-fn open_null() -> io::Result<OwnedFd> {
-    Ok(rustix::fs::open("/dev/null", OFlags::RDWR | OFlags::CLOEXEC, Mode::empty())?)
-}
-
-fn enter_root(root: &Path, data: OwnedFd) -> io::Result<()> {
-    let target = root.join(DATA.trim_start_matches('/'));
-    move_mount(&data, "", CWD, target, MoveMountFlags::MOVE_MOUNT_F_EMPTY_PATH)?;
-    drop(data);
+fn enter_root(root: &Path) -> io::Result<()> {
     rustix::process::chdir(root)?;
     // The new root lies over the old one until that is taken away.
     rustix::process::pivot_root(".", ".")?;

@@ -2,7 +2,6 @@
 //! The system calls that have no safe form.
 #![allow(unsafe_code, reason = "these calls have no safe form")]
 
-use std::fs::File;
 use std::io;
 use std::os::fd::{AsFd, AsRawFd as _, FromRawFd as _, OwnedFd, RawFd};
 use std::ptr;
@@ -63,10 +62,10 @@ pub(crate) fn place_fds(fds: Vec<(OwnedFd, RawFd)>, first_cloexec: RawFd, first_
     close_range(first_closed, libc::c_uint::MAX, 0)
 }
 
-/// Returns a file that owns descriptor `number`, which [`place_fds`] put there.
-pub(crate) fn placed(number: RawFd) -> File {
+/// Returns the owner of descriptor `number`, which [`place_fds`] put there.
+pub(crate) fn placed(number: RawFd) -> OwnedFd {
     // SAFETY: `place_fds` gave it away, and the caller takes it once.
-    unsafe { File::from_raw_fd(number) }
+    unsafe { OwnedFd::from_raw_fd(number) }
 }
 
 /// Adds attributes to a mount.

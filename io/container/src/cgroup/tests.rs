@@ -52,12 +52,12 @@ fn v2_groups_get_their_limits() {
     let cgroups = Cgroups::prepare(&mounts, "test", None);
     assert!(cgroups.missing.is_empty(), "{:?}", cgroups.missing);
     assert_eq!(cgroups.enforced().len(), 3);
-    cgroups.create("0-janedoe", &LIMITS).unwrap();
+    cgroups.create("c0").unwrap().limit(&LIMITS).unwrap();
     let parent = root.path().join("netserv-test");
     for above in [root.path(), &parent] {
         check(&above.join("cgroup.subtree_control"), "+memory +cpu +pids");
     }
-    let group = parent.join("0-janedoe");
+    let group = parent.join("c0");
     check(&group.join("memory.max"), "33554432");
     check(&group.join("memory.swap.max"), "0");
     check(&group.join("cpu.max"), "2000 10000");
@@ -74,9 +74,10 @@ fn v1_groups_get_their_limits_below_a_given_group() {
         })
         .to_vec();
     let cgroups = Cgroups::prepare(&mounts.join("\n"), "test", Some(Path::new("/service")));
-    let group = cgroups.create("0-janedoe", &LIMITS).unwrap();
+    let group = cgroups.create("c0").unwrap();
+    group.limit(&LIMITS).unwrap();
     assert!(!group.ran_out_of_memory());
-    let in_group = |name: &str| root.path().join(name).join("service/netserv-test/0-janedoe");
+    let in_group = |name: &str| root.path().join(name).join("service/netserv-test/c0");
     check(&in_group("memory").join("memory.limit_in_bytes"), "33554432");
     check(&in_group("cpu").join("cpu.cfs_period_us"), "10000");
     check(&in_group("cpu").join("cpu.cfs_quota_us"), "2000");
@@ -90,7 +91,7 @@ fn controllers_that_cannot_be_had_are_named() {
     let cgroups = Cgroups::prepare("1 2 0:3 / /nowhere/pids rw - cgroup cgroup rw,pids\n", "test", None);
     assert_eq!(cgroups.missing.len(), 3, "{:?}", cgroups.missing);
     assert!(cgroups.missing.iter().any(|line| line.contains("/nowhere/pids/netserv-test")));
-    assert!(cgroups.create("0-janedoe", &LIMITS).unwrap().directories.is_empty());
+    assert!(cgroups.create("c0").unwrap().hierarchies.is_empty());
 }
 
 #[test]
