@@ -126,3 +126,24 @@ pub fn choose(name: &str) -> Result<DriverKind, DriverError> {
     }
     Err(DriverError::NoDriver { name: name.to_owned(), why: reasons.join("; ") })
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn drivers_are_chosen_by_name() {
+        assert_eq!(choose("dummy").unwrap(), DriverKind::Dummy);
+        assert_eq!(choose("nfqueue").unwrap(), DriverKind::Nfqueue);
+        let unknown = choose("quantum").unwrap_err().to_string();
+        assert_eq!(unknown, "no driver `quantum` here: there are auto, nfqueue, dummy");
+    }
+
+    /// Whether `nfqueue` works depends on who runs this; either way nobody gets a node that only looks like one.
+    #[test]
+    fn the_dummy_is_never_chosen_by_itself() {
+        assert!(choose("auto").map_or(true, |kind| kind != DriverKind::Dummy));
+        assert_eq!(DriverKind::Dummy.probe().usable, Ok(()));
+        assert_eq!(DriverKind::Dummy.open(&DriverConfig::new("test")).unwrap().name(), "dummy");
+    }
+}

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //! The `nfqueue` driver on real packets: a sender, a router with the driver, a receiver.
+#![allow(clippy::unwrap_used, reason = "a test program")]
 
 mod common;
 
@@ -9,7 +10,7 @@ use std::time::{Duration, Instant};
 
 use common::{Chain, address, receive};
 use netserv_dataplane::nfqueue::Nfqueue;
-use netserv_dataplane::{Batch, Change, Driver, DriverConfig, DriverError, DriverKind, Final, choose};
+use netserv_dataplane::{Batch, Change, Driver, DriverConfig, DriverError, DriverKind, Final, choose, limits};
 use netserv_model::Filter;
 use netserv_model::command::FilterId;
 use netserv_wire::ip::{IpView, build, checksum};
@@ -307,6 +308,32 @@ fn two_instances_share_a_namespace() {
     let _third = Nfqueue::open(&taken).unwrap();
     let refused = Nfqueue::open(&DriverConfig { queue: u16::MAX, ..config("four") });
     assert!(matches!(refused, Err(DriverError::QueuesTaken { first: u16::MAX, last: u16::MAX })));
+}
+
+#[test]
+fn queue_numbers_tried_queues_are_tried() {
+    let Some(chain) = Chain::new(2) else { return };
+    let _entered = chain.enter(0);
+    let config = |number| DriverConfig { queue: 100, ..config(&format!("queue-{number}")) };
+    let opened: Vec<_> =
+        (0..limits::QUEUE_NUMBERS_TRIED).map(|number| Nfqueue::open(&config(number)).unwrap()).collect();
+    let last = 99 + limits::QUEUE_NUMBERS_TRIED;
+    assert_eq!(opened.last().unwrap().queue_number(), last);
+    let refused = Nfqueue::open(&config(999));
+    assert!(matches!(refused, Err(DriverError::QueuesTaken { first: 100, last: tried }) if tried == last));
+    std::mem::forget(opened); // The namespace takes the rules with it; removing them one by one would be slow.
+}
+
+#[test]
+fn injected_waiting_max_packets_wait_for_a_flush() {
+    let Some(chain) = Chain::new(2) else { return };
+    let _entered = chain.enter(0);
+    let mut driver = open("waiting", &[]);
+    let packet = build::udp("10.0.0.1:1".parse().unwrap(), "10.0.0.2:1".parse().unwrap(), 64, b"x").unwrap();
+    (0..limits::INJECTED_WAITING_MAX + 3).for_each(|_| driver.inject(&packet).unwrap());
+    driver.flush().unwrap();
+    assert_eq!(driver.counters().send_failed, 3);
+    assert_eq!(driver.counters().injected, u64::try_from(limits::INJECTED_WAITING_MAX).unwrap());
 }
 
 #[test]

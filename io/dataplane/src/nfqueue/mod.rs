@@ -4,6 +4,8 @@
 //! Rules in `mangle` PREROUTING lead matching packets to a queue of ours; everything else is forwarded by the kernel
 //! alone. `--queue-bypass` lets packets pass when nobody owns the queue, the queue's own flag when it is full.
 //!
+//! A packet that passes goes on behind PREROUTING of `mangle`: rules that others put there behind ours do not see it.
+//!
 //! Replaced packets: the kernel goes on with our bytes where it stood, before routing, so new ports or contents need
 //! no more. With a new source or destination that is not enough: the checks of the arriving interface (reverse path,
 //! martian source) would be made with the new source, and drop for instance an answer that a module made out of a

@@ -50,12 +50,11 @@ impl Queue {
                     .or_else(|_| sockopt::set_socket_send_buffer_size(&socket, SEND_BUFFER_BYTES))
             })
             .map_err(|error| DriverError::system("sizing the buffers of a netfilter socket", error))?;
-        let window = usize::try_from(config.packets).expect("32 bits fit in usize").saturating_mul(2);
         let mut queue = Queue {
             socket,
             number: config.first_number,
             fail_open: config.fail_open,
-            window: Window::new(window.clamp(1, limits::WINDOW_PACKETS_MAX)),
+            window: Window::new(window_packets(config.packets)),
             outgoing: Vec::new(),
             counters: Counters::default(),
         };
@@ -266,6 +265,12 @@ const CHUNK_BYTES: usize = 128 * 1024;
 const SEND_BUFFER_BYTES: usize = 1024 * 1024;
 const ANSWER_TIME_MAX: Duration = Duration::from_secs(2);
 
+/// Twice what may wait in the kernel, so that a few slow packets do not make the others wait.
+fn window_packets(queue_packets: u32) -> usize {
+    let wanted = usize::try_from(queue_packets).expect("32 bits fit in usize").saturating_mul(2);
+    wanted.clamp(1, limits::WINDOW_PACKETS_MAX)
+}
+
 fn may_administer() -> bool {
     capabilities(None).is_ok_and(|sets| sets.effective.contains(CapabilitySet::NET_ADMIN))
 }
@@ -276,6 +281,20 @@ fn send_all(socket: &OwnedFd, messages: &[u8]) -> io::Result<()> {
             Ok(_) => return Ok(()),
             Err(rustix::io::Errno::INTR) => {}
             Err(error) => return Err(error.into()),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_window_has_window_packets_max_packets_at_most() {
+        for (queue, window) in
+            [(0, 1), (32, 64), (40_000, limits::WINDOW_PACKETS_MAX), (u32::MAX, limits::WINDOW_PACKETS_MAX)]
+        {
+            assert_eq!(window_packets(queue), window);
         }
     }
 }

@@ -62,9 +62,11 @@ fn save_tool(version: IpVersion) -> &'static str {
 fn start(tool: &'static str, arguments: &[&str], input: Stdio) -> Result<Child, DriverError> {
     let mut command = Command::new(tool);
     command.args(arguments).stdin(input).stdout(Stdio::piped()).stderr(Stdio::piped());
-    command.spawn().map_err(|error| match error.kind() {
-        io::ErrorKind::NotFound => DriverError::MissingTool { tool, package: "iptables" },
-        _ => DriverError::system("starting iptables", error),
+    command.spawn().map_err(|error| {
+        if error.kind() == io::ErrorKind::NotFound {
+            return DriverError::MissingTool { tool, package: "iptables" };
+        }
+        DriverError::system("starting iptables", error)
     })
 }
 

@@ -1,0 +1,294 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Signaling on real packets: a sender, one or two routers, a receiver.
+#![allow(clippy::unwrap_used, reason = "a test program")]
+
+mod common;
+
+use std::net::{IpAddr, SocketAddr};
+use std::os::fd::AsFd;
+use std::time::{Duration, Instant};
+
+use common::{Chain, address, receive};
+use netserv_dataplane::signal::{
+    Intercepted, Interceptor, Received, RouteMonitor, Routes, SignalConfig, SignalSocket, UnreachableKind,
+};
+use netserv_dataplane::{DriverConfig, DriverError, InterfaceId, PacketId, cleanup_leftovers, limits};
+use rustix::event::{PollFd, PollFlags, Timespec, epoll, poll};
+
+const MESSAGE: &[u8] = b"\x4e\x04\xbd\xa5 a message of some length";
+
+#[test]
+fn queries_are_intercepted_with_and_without_router_alert() {
+    let Some(chain) = Chain::new(3) else { return };
+    let sender = open(&chain, 0);
+    let receiver = open(&chain, 2);
+    let _entered = chain.enter(1);
+    let mut interceptor = Interceptor::open(&DriverConfig::new("node")).unwrap();
+    for v6 in [false, true] {
+        let (from, to) = (address(v6, 0, 1), address(v6, 1, 2));
+        for rao in [None, Some(0), Some(33), Some(32_710)] {
+            sender.send_q_mode(from, to, Some(77), rao, MESSAGE).unwrap();
+            let message = intercept(&mut interceptor);
+            assert_eq!((message.source, message.destination), (SocketAddr::new(from, 270), to));
+            assert_eq!((message.ttl, message.rao, message.payload()), (77, rao, MESSAGE));
+            assert!(v6 || message.packet()[6] & 0x40 != 0, "a query is never fragmented");
+            interceptor.accept(message.id).unwrap();
+            check_datagram(&receiver, from, to, 76, MESSAGE);
+
+            sender.send_q_mode(from, to, Some(77), rao, MESSAGE).unwrap();
+            let message = intercept(&mut interceptor);
+            let changed = [MESSAGE, b" and more"].concat();
+            interceptor.accept_modified(message.id, &changed).unwrap();
+            check_datagram(&receiver, from, to, 76, &changed);
+
+            sender.send_q_mode(from, to, None, rao, MESSAGE).unwrap();
+            let message = intercept(&mut interceptor);
+            interceptor.drop(message.id).unwrap();
+            interceptor.accept(message.id).unwrap();
+        }
+    }
+    assert_eq!((interceptor.counters().intercepted, interceptor.counters().unknown), (24, 8));
+    assert_eq!(receiver.receive().unwrap(), None);
+}
+
+#[test]
+fn what_is_no_query_for_others_is_left_alone() {
+    let Some(chain) = Chain::new(3) else { return };
+    let sender = open(&chain, 0);
+    let receiver = open(&chain, 2);
+    let own = open(&chain, 1);
+    let _entered = chain.enter(1);
+    let mut interceptor = Interceptor::open(&DriverConfig::new("node")).unwrap();
+    for v6 in [false, true] {
+        let (from, to) = (address(v6, 0, 1), address(v6, 1, 2));
+        sender.send_datagram(from, SocketAddr::new(to, 270), b"no magic number").unwrap();
+        // IPv6 has no rule for the magic number: the interceptor itself lets such packets go on.
+        let mut none = Vec::new();
+        wait_until(|| {
+            assert_eq!(interceptor.receive(&mut none).unwrap(), 0);
+            receiver.receive().unwrap().is_some()
+        });
+        sender.send_q_mode(from, address(v6, 0, 2), None, None, MESSAGE).unwrap();
+        check_datagram(&own, from, address(v6, 0, 2), 64, MESSAGE);
+        let other = chain.udp(2, &SocketAddr::new(to, 271).to_string());
+        sender.send_datagram(from, SocketAddr::new(to, 271), MESSAGE).unwrap();
+        assert_eq!(receive(&other).unwrap().0, MESSAGE);
+    }
+    assert_eq!((interceptor.counters().intercepted, interceptor.counters().foreign), (0, 1));
+}
+
+#[test]
+fn the_rules_of_an_interceptor_go_with_it() {
+    let Some(chain) = Chain::new(2) else { return };
+    let _entered = chain.enter(0);
+    let rules = || ["iptables", "ip6tables"].map(|tool| chain.run(0, &[tool, "-t", "mangle", "-S"]));
+    let empty = rules();
+    drop(Interceptor::open(&DriverConfig::new("node")).unwrap());
+    assert_eq!(rules(), empty);
+    std::mem::forget(Interceptor::open(&DriverConfig::new("node")).unwrap());
+    assert!(rules().concat().contains("netserv-s-node"));
+    assert_eq!(cleanup_leftovers("node").unwrap(), 2);
+    assert_eq!(rules(), empty);
+}
+
+#[test]
+fn the_oldest_query_goes_on_when_too_many_wait() {
+    let Some(chain) = Chain::new(3) else { return };
+    let sender = open(&chain, 0);
+    let receiver = open(&chain, 2);
+    let _entered = chain.enter(1);
+    let mut interceptor = Interceptor::open(&DriverConfig::new("node")).unwrap();
+    let (from, to) = (address(false, 0, 1), address(false, 1, 2));
+    let mut held = Vec::new();
+    for number in 0..=limits::INTERCEPTED_WAITING_MAX {
+        let message = [MESSAGE, &number.to_be_bytes()].concat();
+        sender.send_q_mode(from, to, None, None, &message).unwrap();
+        wait_until(|| interceptor.receive(&mut held).unwrap() > 0);
+    }
+    check_datagram(&receiver, from, to, 63, &[MESSAGE, &0_usize.to_be_bytes()].concat());
+    assert_eq!(receiver.receive().unwrap(), None);
+    assert_eq!(interceptor.counters().overdue, 1);
+    interceptor.accept(PacketId(held[0].id.0)).unwrap();
+    assert_eq!(interceptor.counters().unknown, 1);
+    let too_long = interceptor.accept_modified(held[1].id, &[0; 65_536]);
+    assert!(matches!(too_long, Err(DriverError::BadPacket { .. })));
+    interceptor.accept(held[1].id).unwrap();
+    check_datagram(&receiver, from, to, 63, &[MESSAGE, &1_usize.to_be_bytes()].concat());
+}
+
+/// The receiver of a flow is no node: its "port unreachable" tells the last node on the path that it is the last.
+#[test]
+fn icmp_errors_name_the_destination_of_the_query() {
+    let Some(chain) = Chain::new(4) else { return };
+    for (tool, reject) in [("iptables", "icmp-admin-prohibited"), ("ip6tables", "icmp6-adm-prohibited")] {
+        chain.run(2, &[tool, "-A", "FORWARD", "-p", "udp", "--dport", "271", "-j", "REJECT", "--reject-with", reject]);
+    }
+    for net in ["192.0.2.0/24", "2001:db8::/32"] {
+        let via = address(net.contains(':'), 0, 2).to_string();
+        chain.run(0, &["ip", "route", "add", net, "via", &via]);
+    }
+    // Routers say only so many times per second that something is unreachable.
+    for k in 1..4 {
+        chain.run(k, &["sysctl", "-qw", "net.ipv4.icmp_ratelimit=0", "net.ipv6.icmp.ratelimit=0"]);
+    }
+    let sender = open(&chain, 0);
+    for v6 in [false, true] {
+        let (from, to) = (address(v6, 0, 1), address(v6, 2, 2));
+        for rao in [None, Some(33)] {
+            sender.send_q_mode(from, to, None, rao, MESSAGE).unwrap();
+            check_unreachable(&sender, to, 270, UnreachableKind::Port, to);
+        }
+        sender.send_q_mode(from, to, Some(2), None, MESSAGE).unwrap();
+        check_unreachable(&sender, to, 270, UnreachableKind::TimeExceeded, address(v6, 1, 2));
+        sender.send_datagram(from, SocketAddr::new(to, 271), MESSAGE).unwrap();
+        check_unreachable(&sender, to, 271, UnreachableKind::Prohibited, address(v6, 1, 2));
+        let nowhere: IpAddr = if v6 { "2001:db8::1" } else { "192.0.2.1" }.parse().unwrap();
+        sender.send_q_mode(from, nowhere, None, None, MESSAGE).unwrap();
+        check_unreachable(&sender, nowhere, 270, UnreachableKind::Network, address(v6, 0, 2));
+    }
+}
+
+#[test]
+fn errors_break_neither_sending_nor_receiving() {
+    let Some(chain) = Chain::new(2) else { return };
+    let (sender, peer) = (open(&chain, 0), chain.udp(1, "10.0.0.2:9000"));
+    let (from, to) = (address(false, 0, 1), address(false, 0, 2));
+    for _ in 0..20 {
+        sender.send_q_mode(from, to, None, None, MESSAGE).unwrap();
+    }
+    peer.send_to(b"hello", SocketAddr::new(from, 270)).unwrap();
+    sender.send_datagram(from, "10.0.0.2:9000".parse().unwrap(), b"still there").unwrap();
+    assert_eq!(receive(&peer).unwrap(), (b"still there".to_vec(), SocketAddr::new(from, 270)));
+    let (mut datagrams, mut errors) = (0, 0);
+    while let Some(received) = sender.receive().unwrap() {
+        match received {
+            Received::Datagram { payload, .. } => {
+                assert_eq!(payload, b"hello");
+                datagrams += 1;
+            }
+            Received::Unreachable { kind, .. } => {
+                assert_eq!(kind, UnreachableKind::Port);
+                errors += 1;
+            }
+        }
+    }
+    assert!(datagrams == 1 && errors > 0, "{datagrams} {errors}");
+    let refused = sender.send_datagram("10.9.9.9".parse().unwrap(), "10.0.0.2:9000".parse().unwrap(), b"x");
+    assert!(matches!(refused, Err(DriverError::System { .. })), "an address that is not ours: {refused:?}");
+    let too_long = sender.send_datagram(from, "10.0.0.2:9000".parse().unwrap(), &[0; 1600]);
+    assert!(matches!(too_long, Err(DriverError::System { .. })), "nothing is fragmented: {too_long:?}");
+    assert_eq!(sender.receive().unwrap(), None);
+}
+
+/// An outer edge-triggered epoll, as tokio has one, hears of each datagram and each error.
+#[test]
+fn one_descriptor_tells_of_datagrams_and_errors() {
+    let Some(chain) = Chain::new(2) else { return };
+    let (sender, peer) = (open(&chain, 0), chain.udp(1, "10.0.0.2:9000"));
+    let outer = epoll::create(epoll::CreateFlags::CLOEXEC).unwrap();
+    let flags = epoll::EventFlags::IN | epoll::EventFlags::ET;
+    epoll::add(&outer, &sender, epoll::EventData::new_u64(1), flags).unwrap();
+    let heard = |milliseconds: i64| {
+        let timeout = Timespec { tv_sec: milliseconds / 1000, tv_nsec: milliseconds % 1000 * 1_000_000 };
+        let mut events = [epoll::Event { flags: epoll::EventFlags::empty(), data: epoll::EventData::new_u64(0) }; 4];
+        epoll::wait(&outer, &mut events, Some(&timeout)).unwrap()
+    };
+    for _ in 0..3 {
+        peer.send_to(b"hello", "10.0.0.1:270").unwrap();
+        assert_eq!(heard(2000), 1, "a datagram");
+        assert!(matches!(sender.receive().unwrap(), Some(Received::Datagram { .. })));
+        assert_eq!(sender.receive().unwrap(), None);
+        sender.send_q_mode(address(false, 0, 1), address(false, 0, 2), None, None, MESSAGE).unwrap();
+        assert_eq!(heard(2000), 1, "an error");
+        assert!(matches!(sender.receive().unwrap(), Some(Received::Unreachable { .. })));
+        assert_eq!(sender.receive().unwrap(), None);
+        assert_eq!(heard(10), 0);
+    }
+}
+
+#[test]
+fn routes_and_addresses_are_known() {
+    let Some(chain) = Chain::new(4) else { return };
+    let _entered = chain.enter(1);
+    let routes = Routes::open().unwrap();
+    let index = |device| {
+        let path = format!("/sys/class/net/{device}/ifindex");
+        let shown = chain.run(1, &["cat", &path]);
+        InterfaceId(shown.trim().parse().unwrap())
+    };
+    let (left, right) = (index("left"), index("right"));
+    for v6 in [false, true] {
+        for (destination, source, interface) in [
+            (address(v6, 0, 1), address(v6, 0, 2), left),
+            (address(v6, 1, 2), address(v6, 1, 1), right),
+            (address(v6, 2, 2), address(v6, 1, 1), right),
+        ] {
+            assert_eq!(routes.source_for(destination).unwrap(), Some((source, interface)), "{destination}");
+        }
+        let nowhere = if v6 { "2001:db8::1" } else { "192.0.2.1" };
+        assert_eq!(routes.source_for(nowhere.parse().unwrap()).unwrap(), None);
+    }
+    let monitor = RouteMonitor::open().unwrap();
+    assert!(!monitor.changed());
+    let addresses = routes.addresses().unwrap();
+    assert!(addresses.is_local(address(true, 0, 2)) && addresses.is_local("127.0.0.9".parse().unwrap()));
+    assert!(!addresses.is_local(address(false, 0, 1)));
+    assert_eq!(addresses.on(left, false), Some(address(false, 0, 2)));
+    assert_eq!(addresses.on(right, true), Some(address(true, 1, 1)));
+    assert_eq!(addresses.on(InterfaceId(99), true), None);
+    let one = addresses.all().iter().find(|local| local.address == address(true, 0, 2)).unwrap();
+    assert_eq!((one.interface, one.prefix_length), (left, 64));
+    chain.run(1, &["ip", "addr", "del", "10.0.0.2/24", "dev", "left"]);
+    let timeout = Timespec { tv_sec: 2, tv_nsec: 0 };
+    assert_eq!(poll(&mut [PollFd::from_borrowed_fd(monitor.as_fd(), PollFlags::IN)], Some(&timeout)).unwrap(), 1);
+    assert!(monitor.changed() && !monitor.changed());
+    assert!(!routes.addresses().unwrap().is_local(address(false, 0, 2)));
+    assert_eq!(routes.source_for(address(false, 0, 1)).unwrap(), None);
+}
+
+fn open(chain: &Chain, k: usize) -> SignalSocket {
+    let _entered = chain.enter(k);
+    SignalSocket::open(SignalConfig { port: 270, mark: 0x4e65_7453 }).unwrap()
+}
+
+fn intercept(interceptor: &mut Interceptor) -> Intercepted {
+    let mut messages = Vec::new();
+    wait_until(|| interceptor.receive(&mut messages).unwrap() > 0);
+    assert_eq!(messages.len(), 1);
+    messages.remove(0)
+}
+
+fn next(socket: &SignalSocket) -> Received {
+    let mut received = None;
+    wait_until(|| {
+        received = socket.receive().unwrap();
+        received.is_some()
+    });
+    received.unwrap()
+}
+
+fn check_datagram(socket: &SignalSocket, from: IpAddr, to: IpAddr, expected_ttl: u8, message: &[u8]) {
+    let Received::Datagram { interface, local, source, destination, ttl, payload } = next(socket) else {
+        panic!("an error came in place of a datagram");
+    };
+    assert_ne!(interface, InterfaceId(0));
+    assert_eq!((local, destination, source), (to, to, SocketAddr::new(from, 270)));
+    assert_eq!((ttl, payload.as_slice()), (expected_ttl, message));
+}
+
+fn check_unreachable(socket: &SignalSocket, to: IpAddr, port: u16, kind: UnreachableKind, by: IpAddr) {
+    let received = next(socket);
+    let Received::Unreachable { destination, kind: found, reporter, payload } = received else {
+        panic!("a datagram came in place of an error: {received:?}");
+    };
+    assert_eq!((destination, found, reporter), (SocketAddr::new(to, port), kind, Some(by)));
+    assert!(payload.starts_with(MESSAGE), "{payload:?}");
+}
+
+fn wait_until(mut done: impl FnMut() -> bool) {
+    let start = Instant::now();
+    while !done() {
+        assert!(start.elapsed() < Duration::from_secs(3), "nothing came");
+        std::thread::sleep(Duration::from_micros(200));
+    }
+}
