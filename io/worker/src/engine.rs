@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //! The Wasm engine, its settings, and the checks that a module passes before it runs.
 
+use std::fs::File;
+use std::io::Read as _;
+
 use netserv_model::{Refusal, RefusalKind};
 use wasmtime::{Config, Engine, ExternType, FuncType, InstancePre, Linker, MemoryType, Module, ValType};
 
@@ -77,8 +80,11 @@ impl Runtime {
     ///
     /// # Errors
     /// [`RefusalKind::BadCode`], and those of [`Runtime::check`].
-    pub fn load(&self, code: std::fs::File) -> Result<Checked, Refusal> {
-        let module = sys::load_code(&self.engine, code).map_err(|error| bad_code(&error))?;
+    pub fn load(&self, code: File) -> Result<Checked, Refusal> {
+        let mut bytes = Vec::new();
+        let read = code.take(limits::CODE_BYTES_MAX).read_to_end(&mut bytes);
+        read.map_err(|error| Refusal::new(RefusalKind::NodeFailed, format!("cannot read the code: {error}")))?;
+        let module = sys::load_code(&self.engine, &bytes).map_err(|error| bad_code(&error))?;
         self.check(&module)
     }
 

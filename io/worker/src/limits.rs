@@ -38,6 +38,8 @@ pub const TABLES_MAX: usize = 4;
 pub const MEMORY_BYTES_MAX: u64 = 1 << 30;
 /// Bytes of a WebAssembly file that `compile` reads.
 pub const WASM_BYTES_MAX: u64 = netserv_model::limits::BLOB_BYTES_MAX;
+/// Bytes of compiled code that `serve` loads.
+pub const CODE_BYTES_MAX: u64 = 8 * WASM_BYTES_MAX;
 /// Bytes of stack that a module has.
 pub const STACK_BYTES_MAX: usize = 512 * 1024;
 /// Frames that wait for the node to read them; log lines beyond are counted and lost.

@@ -2,7 +2,6 @@
 //! The worker's only unsafe code: descriptors it was born with, the packet ring's memory, and compiled code.
 #![allow(unsafe_code, reason = "these calls have no safe form")]
 
-use std::fs::File;
 use std::io;
 use std::os::fd::{BorrowedFd, FromRawFd as _, OwnedFd, RawFd};
 use std::sync::atomic::AtomicU64;
@@ -40,10 +39,11 @@ pub fn map_ring(memory: &OwnedFd) -> io::Result<&'static [AtomicU64]> {
 ///
 /// # Errors
 /// The code was compiled by or for another engine, or is damaged.
-pub fn load_code(engine: &wasmtime::Engine, code: File) -> wasmtime::Result<wasmtime::Module> {
+pub fn load_code(engine: &wasmtime::Engine, code: &[u8]) -> wasmtime::Result<wasmtime::Module> {
     // SAFETY: the node hands out only what its own `netserv-worker compile` wrote, from a directory that nobody else
-    // can write, and the worker has no more rights than the code would take over.
-    unsafe { wasmtime::Module::deserialize_open_file(engine, code) }
+    // can write, and the worker has no more rights than the code would take over. `code` is the worker's own copy, so
+    // that nothing changes it after it was checked.
+    unsafe { wasmtime::Module::deserialize(engine, code) }
 }
 
 /// Fills `bytes` with random bytes of the kernel's.

@@ -1,14 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Each host call, with what it returns for good and for bad arguments.
-#![allow(missing_docs, reason = "a test has no users")]
-
-mod support;
-
+use crate::support::{Bench, Setup, guest, guest_returning, guest_with};
 use netserv_model::command::ModuleSlot;
 use netserv_model::manifest::ModuleLimits;
 use netserv_model::{Instant, Now};
 use netserv_worker::instance::Instance;
-use support::{Bench, Setup, guest, guest_returning, guest_with};
 
 const NOT_FOUND: i32 = -1;
 const BAD_ADDRESS: i32 = -2;

@@ -1,15 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Modules that are refused, each for its own reason.
-#![allow(missing_docs, reason = "a test has no users")]
-
-mod support;
-
 use std::process::Command;
 
+use crate::support::{Setup, bad_module, guest, guest_with};
 use netserv_model::{Refusal, RefusalKind};
 use netserv_worker::pcap::Captured;
 use netserv_worker::pcap_test::{Case, run};
-use support::{Setup, bad_module, guest, guest_with};
 
 fn check(wasm: &[u8], kind: RefusalKind, detail: &str) {
     let refusal = Setup::new().start(wasm).err().expect("a refusal");

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Guests and surroundings for the worker's tests.
-#![allow(dead_code, missing_docs, reason = "each test file uses its own part")]
 
 use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;

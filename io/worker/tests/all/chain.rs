@@ -1,15 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Batches, modules in turn, and modules that fail.
-#![allow(missing_docs, reason = "a test has no users")]
-
-mod support;
-
+use crate::support::{Bench, Setup, bad_module, guest, guest_with};
 use netserv_model::command::ModuleSlot;
 use netserv_model::limits::{BATCH_PACKETS_MAX, PACKET_BYTES_MAX};
 use netserv_model::{RefusalKind, Verdict};
 use netserv_wire::container::ring::{Answer, Ingress};
 use netserv_worker::chain::Outcome;
-use support::{Bench, Setup, bad_module, guest, guest_with};
 
 /// Runs `each` for every packet of a batch, with `$d` the address of its descriptor and `$p` of its first byte.
 fn per_packet(each: &str) -> Vec<u8> {

@@ -1,0 +1,13 @@
+// SPDX-License-Identifier: Apache-2.0
+//! The worker's tests, in one binary because linking Wasmtime takes long.
+
+#![allow(clippy::unwrap_used, reason = "a helper that fails fails its test")]
+
+mod bench;
+mod chain;
+mod host_calls;
+mod modules;
+mod refusals;
+mod serve;
+mod support;
+mod sys;
