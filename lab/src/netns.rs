@@ -210,7 +210,7 @@ impl Lab {
                 "ip",
                 &["-6", "address", "add", &format!("{}/64", end.v6), "dev", &end.name, "nodad"],
             )?;
-            self.run(&end.machine, "ip", &["link", "set", &end.name, "up"])?;
+            self.run(&end.machine, "ip", &["link", "set", "dev", &end.name, "up"])?;
         }
         Ok(())
     }
@@ -243,7 +243,7 @@ impl Lab {
             // The relay sees what the sender's kernel hands over: it must be whole frames with their checksums.
             let offloads = ["-K", &end.name, "tx", "off", "tso", "off", "gso", "off", "gro", "off"];
             self.run(&end.machine, "ethtool", &offloads)?;
-            self.run(&wire, "ip", &["link", "set", inner, "up"])?;
+            self.run(&wire, "ip", &["link", "set", "dev", inner, "up"])?;
         }
         let mut relay = self.command(&wire, program("netserv-lab")?);
         relay.args(["relay", "--spec", &serde_json::to_string(&impairment)?]);

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! SIP in a lab: Kamailio as the server, sipp as the phones.
 
+use std::collections::BTreeSet;
 use std::net::IpAddr;
 use std::time::Duration;
 
@@ -44,8 +45,7 @@ impl Lab {
     /// Returns what reached Kamailio so far.
     pub fn reached_kamailio(&self, machine: &str) -> Reached {
         let log = self.log(machine, "kamailio");
-        let count = |what: &str| log.lines().filter(|line| line.contains(what)).count();
-        Reached { keep_alives: count("REACHED keep-alive"), registers: count("REACHED REGISTER") }
+        Reached { keep_alives: distinct(&log, "REACHED keep-alive "), registers: distinct(&log, "REACHED REGISTER ") }
     }
 
     /// Lets so many phones register and send one keep-alive each; returns how many got both answers.
@@ -75,6 +75,11 @@ impl Lab {
     }
 }
 
+/// Counts the different Call-IDs after a word: a request that is sent again because its answer is late counts once.
+fn distinct(log: &str, word: &str) -> usize {
+    log.lines().filter_map(|line| line.split_once(word)).map(|(_, call_id)| call_id).collect::<BTreeSet<_>>().len()
+}
+
 /// Returns the last row's value of a column.
 fn column(csv: &str, name: &str) -> Option<usize> {
     let mut lines = csv.lines();
@@ -85,6 +90,12 @@ fn column(csv: &str, name: &str) -> Option<usize> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn requests_sent_again_count_once() {
+        let log = "x REACHED keep-alive 1-a@h\nx REACHED REGISTER 1-a@h\nx REACHED keep-alive 1-a@h\nx REACHED keep-alive 2-a@h\n";
+        assert_eq!((distinct(log, "REACHED keep-alive "), distinct(log, "REACHED REGISTER ")), (2, 1));
+    }
 
     #[test]
     fn the_last_row_counts() {

@@ -4,6 +4,7 @@
 mod common;
 
 use std::path::{Path, PathBuf};
+use std::process::Command;
 use std::time::{Duration, Instant};
 
 use common::{Net, ask_udp, assert_nodes, assert_refused, eventually, net_with};
@@ -13,6 +14,16 @@ use netserv_model::request::Outcome;
 
 /// Short waits, small packages, so that the bounds are reached quickly.
 const STRICT: &str = "[fetch]\nschemes = [\"http\"]\ntimeout-s = 2\nbytes-max = 300000\n";
+
+/// A web server that answers every request with a body without end.
+const ENDLESS: &str = r#"exec perl -e 'use IO::Socket::INET; $SIG{CHLD} = "IGNORE";
+    $listener = IO::Socket::INET->new(LocalPort => 8082, Listen => 9, ReuseAddr => 1) or die $!;
+    while ($client = $listener->accept) {
+        next if fork;
+        print $client "HTTP/1.1 200 OK\r\n\r\n";
+        1 while print $client "x" x 65536;
+        exit;
+    }'"#;
 
 /// A network in which `innocent` runs an echo for the receiver's address while everything else goes wrong.
 fn troubled(test: &str) -> Option<Net> {
@@ -61,15 +72,13 @@ fn requests_that_are_not_admitted() {
     let forger = LabUser { name: "janedoe".into(), ..stranger };
     assert_refused(&request_as(&net, &forger, &args), RefusalKind::BadSignature);
 
-    let mut unsigned: Vec<&str> = args.iter().map(String::as_str).collect();
-    unsigned.extend(["--user", "janedoe", "--unsigned"]);
-    assert_refused(&net.lab.request("sender", &unsigned).unwrap(), RefusalKind::Unsigned);
+    assert_refused(&post_unsigned(&net, &package, &url, &own), RefusalKind::Unsigned);
 
     for filter in ["udp dst 10.4.0.2/32", "udp", "ip", "udp src 10.0.0.0/8", "udp dst 0.0.0.0/0"] {
         assert_refused(&net.setup(&package, &url, filter), RefusalKind::PrefixNotAllowed);
     }
     assert_refused(&net.setup_with(&package, &url, &own, &["--ttl", "365d"]), RefusalKind::BadTtl);
-    let needs = ["--dependency", "teleport>=1"];
+    let needs = ["--depends-on", "teleport>=1"];
     assert_refused(&net.setup_with(&package, &url, &own, &needs), RefusalKind::MissingDependency);
     assert_unhurt(&net);
 }
@@ -77,7 +86,7 @@ fn requests_that_are_not_admitted() {
 #[test]
 fn packages_that_cannot_be_had() {
     let Some(mut net) = troubled("packages_that_cannot_be_had") else { return };
-    let (package, url) = net.publish("net-monitor");
+    let (package, _) = net.publish("net-monitor");
     let sender = net.lab.v4("sender");
     let own = format!("udp dst {sender}/32");
     let serve = |net: &mut Net, name: &str, script: &str| {
@@ -86,7 +95,7 @@ fn packages_that_cannot_be_had() {
         net.lab.start("sender", name, &mut command).unwrap();
     };
     serve(&mut net, "hangs", "exec nc -l -k 8081 > /dev/null");
-    serve(&mut net, "endless", "while :; do (printf 'HTTP/1.1 200 OK\\r\\n\\r\\n'; exec cat /dev/zero) | nc -l -N 8082; done");
+    serve(&mut net, "endless", ENDLESS);
     std::thread::sleep(Duration::from_millis(100));
     for (url, kind) in [
         (format!("http://{sender}/nowhere.nsm"), RefusalKind::FetchFailed),
@@ -104,9 +113,8 @@ fn packages_that_cannot_be_had() {
     }
 
     // What the URL serves is not what was signed for.
-    let (echo, _) = net.publish("echo");
-    let wrong = ["--digest", &echo.digest.clone()];
-    assert_refused(&net.setup_with(&package, &url, &own, &wrong), RefusalKind::DigestMismatch);
+    let (_, echo_url) = net.publish("echo");
+    assert_refused(&net.setup(&package, &echo_url, &own), RefusalKind::DigestMismatch);
     let garbage = net.lab.dir().join("www/garbage.nsm");
     std::fs::write(&garbage, [0x42; 5000]).unwrap();
     let garbage = format!("http://{sender}/garbage.nsm");
@@ -125,7 +133,7 @@ fn code_that_does_not_start() {
     let Some(net) = troubled("code_that_does_not_start") else { return };
     for (name, kind) in [
         ("not-wasm", RefusalKind::BadCode),
-        ("missing-export", RefusalKind::BadCode),
+        ("missing-export", RefusalKind::AbiMismatch),
         ("wrong-abi", RefusalKind::AbiMismatch),
         ("trap-at-start", RefusalKind::Trapped),
         ("four-gib", RefusalKind::MemoryLimit),
@@ -161,14 +169,37 @@ fn code_that_fails_on_packets() {
     assert_unhurt(&net);
 }
 
-/// Packs one of the modules that misbehave. They are text; those that are no module at all go in as they are.
+/// Posts a SETUP without a signature, which the command line does not do.
+fn post_unsigned(net: &Net, package: &LabPackage, url: &str, filter: &str) -> netserv_model::api::RequestResult {
+    let now = Command::new("date").args(["-u", "+%Y-%m-%dT%H:%M:%SZ"]).output().unwrap();
+    let message = format!(
+        "SETUP {} NETSERV/1\nuser: janedoe\nurl: {url}\ndigest: {}\nfilter: {filter}\nttl: 60\ncreated: {}\nnonce: {}\n\n",
+        package.module,
+        package.digest,
+        String::from_utf8_lossy(&now.stdout).trim(),
+        "5a".repeat(16)
+    );
+    let body = serde_json::json!({ "message": message, "path": { "destination": net.lab.v4("receiver") } });
+    let mut command = Command::new("curl");
+    command
+        .args(["--silent", "--show-error", "--data", &body.to_string(), "--unix-socket"])
+        .arg(net.lab.socket("sender"));
+    let output = command.arg("http://netserv/v1/requests").output().unwrap();
+    serde_json::from_slice(&output.stdout).unwrap_or_else(|_| panic!("{}", String::from_utf8_lossy(&output.stdout)))
+}
+
+/// Packs one of the modules that misbehave. They are text in Wasm's own form; one is no module at all.
 fn publish_bad(net: &Net, name: &str) -> (LabPackage, String) {
     let dir = netserv_lab::node::workspace().join("modules/bad");
-    let source = std::fs::read_to_string(dir.join(format!("{name}.wat"))).unwrap();
     let wasm = net.lab.dir().join(format!("{name}.wasm"));
-    std::fs::write(&wasm, wat::parse_str(&source).unwrap_or_else(|_| source.into_bytes())).unwrap();
+    match std::fs::read_to_string(dir.join(format!("{name}.wat"))) {
+        Ok(source) => std::fs::write(&wasm, wat::parse_str(&source).unwrap()).unwrap(),
+        // What is no module at all is not even packed; this has a module's first bytes, and then no module.
+        Err(_) => std::fs::write(&wasm, b"\0asm\x01\0\0\0 and nothing that follows is a section").unwrap(),
+    }
     let manifest = manifest(net.lab.dir(), name);
-    let package = net.lab.package_from(&manifest, &wasm, &net.lab.dir().join(format!("{name}.nsm")), &net.user).unwrap();
+    let package =
+        net.lab.package_from(&manifest, &wasm, &net.lab.dir().join(format!("{name}.nsm")), &net.user).unwrap();
     let url = net.lab.publish("sender", &package).unwrap();
     (package, url)
 }

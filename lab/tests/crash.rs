@@ -142,8 +142,11 @@ fn cgroups_of(pids: &[u32]) -> Vec<String> {
             let parts: Vec<&str> = line.splitn(3, ':').collect();
             let controllers = if parts[1].is_empty() { "unified" } else { parts[1] };
             let first = controllers.split(',').next().unwrap_or_default();
-            let candidates = [format!("/sys/fs/cgroup/{controllers}{}", parts[2]), format!("/sys/fs/cgroup/{first}{}", parts[2]),
-                format!("/sys/fs/cgroup{}", parts[2])];
+            let candidates = [
+                format!("/sys/fs/cgroup/{controllers}{}", parts[2]),
+                format!("/sys/fs/cgroup/{first}{}", parts[2]),
+                format!("/sys/fs/cgroup{}", parts[2]),
+            ];
             groups.extend(candidates.into_iter().find(|path| Path::new(path).exists()));
         }
     }

@@ -142,8 +142,9 @@ fn probe_and_dry_run_change_nothing() {
 
     assert_nodes(&net.setup(&package, &url, &filter), installed);
     let receiver = net.lab.v4("receiver").to_string();
-    let result = net.request(&["probe", "--to", &receiver, "--ask", "nodes,modules,blocks,load,policy"]);
+    let mut result = net.request(&["probe", "--to", &receiver, "--ask", "nodes,modules,blocks,load,policy"]);
     assert_nodes(&result, |outcome| *outcome == Outcome::Probed);
+    assert_eq!(result.nodes.remove(0).node.as_str(), "sender");
     for node in &result.nodes {
         assert_eq!(node.modules.len(), 1);
         assert_eq!(node.modules[0].module.to_string(), package.module);
@@ -196,7 +197,8 @@ fn requests_arrive_over_links_that_lose_and_delay() {
     let mut whole = 0;
     for _ in 0..5 {
         let result = lab.request("sender", &["path", &receiver]).unwrap();
-        let names: Vec<&str> = result.nodes.iter().map(|node| node.node.as_str()).filter(|name| *name != "sender").collect();
+        let names: Vec<&str> =
+            result.nodes.iter().map(|node| node.node.as_str()).filter(|name| *name != "sender").collect();
         assert!(names == ["n1", "n2"] || result.incomplete.is_some() || names == ["n1"], "{result:?}");
         whole += u32::from(names == ["n1", "n2"]);
     }

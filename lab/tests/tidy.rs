@@ -101,7 +101,10 @@ fn no_large_files_and_nothing_of_one_machine() {
 #[test]
 fn every_source_file_is_reached_from_its_crate() {
     let mut dead = Vec::new();
-    for path in tracked().into_iter().filter(|path| extension(path) == "rs" && path.components().any(|c| c.as_os_str() == "src")) {
+    for path in tracked()
+        .into_iter()
+        .filter(|path| extension(path) == "rs" && path.components().any(|c| c.as_os_str() == "src"))
+    {
         let stem = path.file_stem().unwrap_or_default().to_string_lossy().into_owned();
         let in_bin = path.parent().is_some_and(|parent| parent.ends_with("src/bin"));
         if ["lib", "main", "build"].contains(&stem.as_str()) || in_bin {
@@ -150,7 +153,8 @@ fn the_architecture_names_only_what_exists() {
 #[test]
 fn every_promise_names_its_test() {
     let text = std::fs::read_to_string(root().join("SPECIFICATION.md")).unwrap();
-    let rows: Vec<&str> = text.lines().filter(|line| line.starts_with("| ") && !line.starts_with("| promise")).collect();
+    let rows: Vec<&str> =
+        text.lines().filter(|line| line.starts_with("| ") && !line.starts_with("| promise")).collect();
     assert!(rows.len() > 10);
     for row in rows {
         let cells: Vec<&str> = row.split('|').map(str::trim).collect();
@@ -187,7 +191,8 @@ fn the_longest_files_and_functions_are_shown() {
         for (number, line) in text.lines().enumerate() {
             let indent = line.len() - line.trim_start().len();
             let head = line.trim_start();
-            let begins = ["fn ", "pub fn ", "pub(crate) fn ", "async fn ", "pub async fn "].iter().any(|f| head.starts_with(f));
+            let begins =
+                ["fn ", "pub fn ", "pub(crate) fn ", "async fn ", "pub async fn "].iter().any(|f| head.starts_with(f));
             if begins && !head.ends_with('}') {
                 start = Some((number, indent, head.to_owned()));
             } else if let Some((from, at, name)) = &start

@@ -447,13 +447,15 @@ fn no_containers() -> Refusal {
     Refusal::new(RefusalKind::NodeFailed, "this machine cannot run containers (`netservd doctor` says why)")
 }
 
-/// Says whenever a descriptor becomes readable, until the control loop has let go of the container.
+/// Says whenever a descriptor becomes readable, until its other end is closed.
 async fn watch(fd: AsyncFd<OwnedFd>, event: ContainerEvent, events: mpsc::Sender<Event>) {
     loop {
         let Ok(mut ready) = fd.readable().await else { return };
+        // The runtime never clears this state, so waiting on would be no waiting.
+        let closed = ready.ready().is_read_closed();
         ready.clear_ready();
         let event = ContainerEvent { user: event.user.clone(), ..event };
-        if events.send(Event::Container(event)).await.is_err() {
+        if events.send(Event::Container(event)).await.is_err() || closed {
             return;
         }
     }

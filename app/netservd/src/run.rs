@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Puts a node together and runs it.
 
+use std::io::IsTerminal;
 use std::net::IpAddr;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -84,7 +85,10 @@ fn load(path: Option<&Path>) -> Result<Config> {
 fn start_logging() -> Logs {
     let logs = Logs::default();
     let filter = EnvFilter::try_from_default_env().unwrap_or_else(|_| EnvFilter::new("info"));
-    let terminal = tracing_subscriber::fmt::layer().with_writer(std::io::stderr).with_target(false);
+    let terminal = tracing_subscriber::fmt::layer()
+        .with_writer(std::io::stderr)
+        .with_ansi(std::io::stderr().is_terminal())
+        .with_target(false);
     tracing_subscriber::registry()
         .with(terminal.with_filter(filter))
         .with(logs.clone().with_filter(EnvFilter::new("info")))

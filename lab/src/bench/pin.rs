@@ -1,0 +1,86 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Which core does what, so that a generator does not take from the node what the node is measured by.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use anyhow::{Context, Result, ensure};
+use rustix::process::Pid;
+use rustix::thread::{CpuSet, sched_setaffinity};
+
+use crate::netns::Lab;
+
+/// The core of generator and sink.
+pub const OUTSIDE_CORE: usize = 0;
+/// The core of the node: its kernel's forwarding, `netservd` and workers.
+pub const NODE_CORE: usize = 1;
+
+/// Keeps a process, its threads, its descendants and their threads on the node's core.
+///
+/// # Errors
+/// The machine has no such core, or the process is gone.
+pub fn to_node_core(pid: u32) -> Result<()> {
+    let mut core = CpuSet::new();
+    core.set(NODE_CORE);
+    for pid in family(pid)? {
+        let tasks = std::fs::read_dir(format!("/proc/{pid}/task")).into_iter().flatten().flatten();
+        for task in tasks.filter_map(|task| task.file_name().to_str()?.parse().ok()).filter_map(Pid::from_raw) {
+            match sched_setaffinity(Some(task), &core) {
+                // It ended in between.
+                Ok(()) | Err(rustix::io::Errno::SRCH) => {}
+                Err(error) => return Err(error).with_context(|| format!("cannot keep {pid} on core {NODE_CORE}")),
+            }
+        }
+    }
+    Ok(())
+}
+
+/// Has one core of the machine look after what arrives at an interface.
+///
+/// # Errors
+/// The kernel has no receive packet steering.
+pub fn steer(lab: &Lab, machine: &str, interface: &str, core: usize) -> Result<()> {
+    // A new /sys, as `ip netns exec` mounts it, shows the interfaces of the namespace.
+    let script = format!("echo {:x} > /sys/class/net/{interface}/queues/rx-0/rps_cpus", 1_u64 << core);
+    let output = std::process::Command::new("ip")
+        .args(["netns", "exec", &lab.namespace(machine), "sh", "-c", &script])
+        .output()
+        .context("cannot run ip")?;
+    ensure!(output.status.success(), "{script}: {}", String::from_utf8_lossy(&output.stderr).trim());
+    Ok(())
+}
+
+/// Returns a process and its descendants.
+///
+/// # Errors
+/// `/proc` cannot be read.
+pub fn family(pid: u32) -> Result<BTreeSet<u32>> {
+    let mut children: BTreeMap<u32, Vec<u32>> = BTreeMap::new();
+    for entry in std::fs::read_dir("/proc")?.flatten() {
+        let Some(child) = entry.file_name().to_str().and_then(|name| name.parse::<u32>().ok()) else { continue };
+        // It may have ended.
+        let Ok(stat) = std::fs::read_to_string(format!("/proc/{child}/stat")) else { continue };
+        // The name, in parentheses, can hold anything; after it come the state and the parent.
+        let parent = stat.rsplit_once(')').and_then(|(_, rest)| rest.split_whitespace().nth(1)?.parse().ok());
+        children.entry(parent.unwrap_or(0)).or_default().push(child);
+    }
+    let (mut found, mut open) = (BTreeSet::new(), vec![pid]);
+    while let Some(next) = open.pop() {
+        if found.insert(next) {
+            open.extend(children.get(&next).into_iter().flatten());
+        }
+    }
+    Ok(found)
+}
+
+/// Returns the workers among a process's descendants.
+///
+/// # Errors
+/// `/proc` cannot be read.
+pub fn workers(pid: u32) -> Result<Vec<u32>> {
+    let serves = |pid: &u32| {
+        let line = std::fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
+        let mut words = line.split(|byte| *byte == 0);
+        words.next().is_some_and(|name| name.ends_with(b"netserv-worker")) && words.any(|word| word == b"serve")
+    };
+    Ok(family(pid)?.into_iter().filter(serves).collect())
+}
