@@ -73,9 +73,9 @@ impl Route {
         self.to.as_deref().map(|to| self.travel.path_to(to)).transpose()
     }
 
-    /// Returns the destination for people.
-    pub fn shown(&self) -> &str {
-        self.to.as_deref().unwrap_or("this node")
+    /// Returns for people where the request goes.
+    pub fn shown(&self) -> String {
+        self.to.as_ref().map_or("on this node".to_owned(), |to| format!("on the way to {to}"))
     }
 }
 

@@ -308,12 +308,6 @@ fn a_new_module_builds_offline_and_passes_its_test() {
 /// Runs the program with the Rust tools of whoever runs the tests, who has another home.
 fn with_rust(home: &Home, arguments: &[&str]) -> Output {
     let mut command = home.command(arguments);
-    let own = PathBuf::from(std::env::var_os("HOME").unwrap_or_default());
-    for (name, dir) in [("RUSTUP_HOME", ".rustup"), ("CARGO_HOME", ".cargo")] {
-        let path = std::env::var_os(name).map_or_else(|| own.join(dir), PathBuf::from);
-        if path.exists() {
-            command.env(name, path);
-        }
-    }
+    home.like_a_user(&mut command, &[]);
     command.output().unwrap()
 }

@@ -23,7 +23,7 @@ fn info() -> NodeInfo {
         driver: "nfqueue: the best that works here".into(),
         started: UnixTime::from_secs(1_795_226_400),
         load: Load::default(),
-        missing: vec!["no nf_queue".into()],
+        missing: vec!["no nf_queue; fix: modprobe nfnetlink_queue".into()],
     }
 }
 
@@ -51,7 +51,7 @@ version  0.1.0
 driver   nfqueue: the best that works here
 started  2026-11-21T02:00:00Z
 load     0 modules in 0 containers, 0 packets seen, CPU 0.0 %, 0 B free
-missing  no nf_queue
+missing  no nf_queue; fix: modprobe nfnetlink_queue
 ";
     check(&Home::empty().ask(&node, &["node", "status"]), 0, stdout, "");
     let output = Home::empty().ask(&node, &["node", "status", "--json"]);

@@ -138,7 +138,7 @@ HOP  NODE  ADDRESS   OUTCOME       TIME
 1    r1    10.0.0.1  would remove  0.9 ms
 1 node in 15.3 ms
 ";
-    check(&output, 0, stdout, "remove example.org/a on the way to this node\n");
+    check(&output, 0, stdout, "remove example.org/a on this node\n");
     assert_eq!(posted(&node).0.path, None);
 }
 

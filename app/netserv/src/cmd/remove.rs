@@ -36,7 +36,7 @@ impl Remove {
         let builder = if self.dry_run { builder.dry_run() } else { builder };
         let message = self.identity.account()?.sign(builder)?;
         let path = self.route.path()?;
-        output.note(format!("remove {} on the way to {}", self.module, self.route.shown()));
+        output.note(format!("remove {} {}", self.module, self.route.shown()));
         let result = self.route.travel.send(client, output, message, path).await?;
         report::write(&result, output)
     }

@@ -91,7 +91,7 @@ impl Setup {
         let account = self.identity.account()?;
         let message = account.sign(self.builder(&target))?;
         let path = self.route.path()?;
-        output.note(format!("setup {} on the way to {}", target.module, self.route.shown()));
+        output.note(format!("setup {} {}", target.module, self.route.shown()));
         let result = self.route.travel.send(client, output, message, path).await?;
         report::write(&result, output)
     }

@@ -101,12 +101,31 @@ impl Home {
     /// Returns the command with a clean environment, run in the home directory.
     pub fn command(&self, arguments: &[&str]) -> Command {
         let mut command = Command::new(env!("CARGO_BIN_EXE_netserv"));
-        command.args(arguments).current_dir(self.path()).stdin(Stdio::null());
+        command.args(arguments);
+        self.be_home(&mut command);
+        command
+    }
+
+    /// Gives a command a clean environment with our programs and the Rust tools of whoever runs the tests.
+    pub fn like_a_user(&self, command: &mut Command, programs: &[&Path]) {
+        let path = std::env::var_os("PATH").unwrap();
+        let path = programs.iter().map(|dir| dir.to_path_buf()).chain(std::env::split_paths(&path));
+        command.env("PATH", std::env::join_paths(path).unwrap());
+        self.be_home(command);
+        let own = PathBuf::from(std::env::var_os("HOME").unwrap_or_default());
+        for (name, dir) in [("RUSTUP_HOME", ".rustup"), ("CARGO_HOME", ".cargo")] {
+            let path = std::env::var_os(name).map_or_else(|| own.join(dir), PathBuf::from);
+            if path.exists() {
+                command.env(name, path);
+            }
+        }
+    }
+
+    fn be_home(&self, command: &mut Command) {
         for name in ["NETSERV_SOCKET", "NETSERV_USER", "NETSERV_KEY", "NETSERV_WORKER", "XDG_CONFIG_HOME"] {
             command.env_remove(name);
         }
-        command.env("HOME", self.path()).env("USER", "janedoe");
-        command
+        command.current_dir(self.path()).stdin(Stdio::null()).env("HOME", self.path()).env("USER", "janedoe");
     }
 
     /// Runs the program.

@@ -108,7 +108,9 @@ async fn node_checks(client: &Client, socket: &Path) -> Vec<Check> {
     });
     checks.push(Check::ok("driver", info.driver));
     let missing = info.missing.iter().map(|missing| {
-        let fix = "install or allow it, then start netservd again; the rest works without it";
+        // The node's own words end with a fix where it knows one.
+        let usual = "install or allow it, then start netservd again; the rest works without it";
+        let (missing, fix) = missing.split_once("; fix: ").unwrap_or((missing, usual));
         Check::bad("machine", State::Warn, Failure::new(missing, fix))
     });
     checks.extend(missing);

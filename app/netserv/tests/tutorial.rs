@@ -1,0 +1,74 @@
+// SPDX-License-Identifier: Apache-2.0
+//! `docs/tutorial-first-module.md`: its commands as they stand.
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
+
+mod support;
+
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use support::{Home, text};
+
+/// Runs each `sh` block of the page in one shell that stops at the first failure. The node's part needs root and a
+/// network namespace of its own, so that the module sees only the test's packets.
+#[test]
+fn the_commands_of_the_tutorial_work_as_they_stand() {
+    let page = std::fs::read_to_string(root().join("docs/tutorial-first-module.md")).unwrap();
+    let (without_root, with_root) = page.split_once("\n## 5. Run it\n").unwrap();
+    let (here, node) = (commands(without_root), commands(with_root));
+    assert!(here.lines().count() > 8 && node.lines().count() > 20, "the page's blocks are not found");
+
+    let home = Home::empty();
+    let tools = Path::new(env!("CARGO_BIN_EXE_netserv")).parent().unwrap().to_owned();
+    if !tools.join("netserv-worker").exists() {
+        eprintln!("SKIPPED: the tutorial, since netserv-worker is not built");
+        return;
+    }
+    let isolated = tools.join("netservd").exists() && may_isolate();
+    if !isolated {
+        eprintln!("SKIPPED: step 5 of the tutorial, since this is not root or netservd is not built");
+    }
+    let begin = "set -e\ntrap '[ -z $! ] || kill $! 2> /dev/null || true' EXIT\n";
+    let script = match isolated {
+        true => format!("{begin}ip link set lo up\n{here}\n{node}"),
+        false => format!("{begin}{here}"),
+    };
+    let mut shell = Command::new("timeout");
+    shell.arg("60").args(isolated.then_some(["unshare", "--net"]).into_iter().flatten()).args(["bash", "-c", &script]);
+    home.like_a_user(&mut shell, &[&tools, &sudo_of_root(&home)]);
+    let output = shell.output().unwrap();
+    let stdout = text(&output.stdout);
+    assert!(output.status.success(), "{stdout}\n{}", text(&output.stderr));
+    let mut wanted = vec!["1 test passed", "exit code 7", "- 0010  c6 33 64 07 9c 40 00 35"];
+    if isolated {
+        wanted.extend(["would install", "installed, lease 1h", "  5     2       3  ", "counter: dropped = 3"]);
+        wanted.extend(["replaced, lease 1h", "refused: prefix-not-allowed", "exit code 5", "removed"]);
+    }
+    for wanted in wanted {
+        assert!(stdout.contains(wanted), "no `{wanted}` in:\n{stdout}");
+    }
+}
+
+fn commands(page: &str) -> String {
+    let blocks = page.split("\n```sh\n").skip(1).map(|rest| rest.split("\n```").next().unwrap());
+    blocks.collect::<Vec<_>>().join("\n")
+}
+
+/// Root has no need of sudo, and a machine without it is no reason to fail.
+fn sudo_of_root(home: &Home) -> PathBuf {
+    let dir = home.path().join("bin");
+    std::fs::create_dir(&dir).unwrap();
+    std::fs::write(dir.join("sudo"), "#!/bin/sh\n[ \"$1\" = -v ] || exec \"$@\"\n").unwrap();
+    std::fs::set_permissions(dir.join("sudo"), std::fs::Permissions::from_mode(0o755)).unwrap();
+    dir
+}
+
+fn may_isolate() -> bool {
+    let tried = Command::new("unshare").args(["--net", "ip", "link", "set", "lo", "up"]).output();
+    tried.is_ok_and(|tried| tried.status.success())
+}
+
+fn root() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
+}
