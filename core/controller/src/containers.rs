@@ -176,7 +176,7 @@ impl Controller {
         active.run = Run::Loading;
         let Some(manifest) = active.manifest.clone() else { return };
         let (digest, properties) = (active.record.digest, active.record.properties.clone());
-        self.load_into(key, slot, LoadWhat { digest, manifest: &manifest, properties: &properties });
+        self.load_into(key, slot, &LoadWhat { digest, manifest: &manifest, properties: &properties });
     }
 
     fn load_candidate(&mut self, key: &Key) {
@@ -193,7 +193,7 @@ impl Controller {
         operation.stage =
             Stage::Loading(crate::state::Candidate { manifest: manifest.clone(), rules, slot: Some(slot) });
         let (digest, properties) = (operation.setup.digest, operation.setup.properties.clone());
-        self.load_into(key, slot, LoadWhat { digest, manifest: &manifest, properties: &properties });
+        self.load_into(key, slot, &LoadWhat { digest, manifest: &manifest, properties: &properties });
     }
 
     /// Settles what the end of its container means for one module.

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Admission, life cycle, filters, leases and quotas of a node: requests and events in, commands out.
 //!
-//! After any `handle_*` call, drain [`Controller::poll_command`], then re-arm from [`Controller::poll_timeout`]. Calling
-//! [`Controller::handle_timeout`] early does nothing.
+//! After any `handle_*` call, drain [`Controller::poll_command`], then re-arm from [`Controller::poll_timeout`].
+//! Calling [`Controller::handle_timeout`] early does nothing.
 //!
 //! What the one who carries out commands must keep to:
 //! - Commands are carried out in order. If [`Command::InstallFilter`] fails at once, hand in [`Event::FilterFailed`]
@@ -120,10 +120,10 @@ impl Controller {
             (Body::Probe(probe), user) => self.answer_probe(ticket, user.as_ref(), &probe),
             (Body::Setup(setup), Some(user)) => {
                 let key = (user, setup.module.name.clone());
-                self.take_task(key, ticket, request.session, Task::Setup(setup), request.dry_run);
+                self.take_task(&key, ticket, request.session, Task::Setup(Box::new(setup)), request.dry_run);
             }
             (Body::Remove(remove), Some(user)) => {
-                self.take_task((user, remove.module), ticket, request.session, Task::Remove, request.dry_run);
+                self.take_task(&(user, remove.module), ticket, request.session, Task::Remove, request.dry_run);
             }
             (Body::Setup(_) | Body::Remove(_), None) => unreachable!("admission lets only a PROBE be without a user"),
         }
@@ -211,14 +211,14 @@ impl Controller {
         &self.counters
     }
 
-    fn take_task(&mut self, key: Key, ticket: Ticket, session: SessionId, task: Task, dry_run: bool) {
+    fn take_task(&mut self, key: &Key, ticket: Ticket, session: SessionId, task: Task, dry_run: bool) {
         if let Task::Setup(setup) = &task
-            && let Err(refusal) = self.check_setup(&key, setup)
+            && let Err(refusal) = self.check_setup(key, setup)
         {
             return self.refuse(ticket, refusal);
         }
         if dry_run {
-            return self.answer_dry_run(&key, ticket, &task);
+            return self.answer_dry_run(key, ticket, &task);
         }
         self.enqueue(key, Waiter { ticket, session, task });
     }

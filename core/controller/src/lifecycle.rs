@@ -21,20 +21,20 @@ use crate::state::{
 
 impl Controller {
     /// Takes a request for a module; it waits for those before it.
-    pub(crate) fn enqueue(&mut self, key: Key, waiter: Waiter) {
+    pub(crate) fn enqueue(&mut self, key: &Key, waiter: Waiter) {
         if self.in_flight > REQUESTS_PENDING_MAX {
             let detail = format!("the node works on {REQUESTS_PENDING_MAX} requests");
             return self.refuse(waiter.ticket, Refusal::new(RefusalKind::QuotaExceeded, detail));
         }
-        self.entry_or_new(&key).waiting.push_back(waiter);
-        self.advance(&key);
+        self.entry_or_new(key).waiting.push_back(waiter);
+        self.advance(key);
     }
 
     /// Goes on with a module's requests unless one is under way, and drops what nobody needs any more.
     pub(crate) fn advance(&mut self, key: &Key) {
         while let Some(Waiter { ticket, session, task }) = self.next_waiter(key) {
             match task {
-                Task::Setup(setup) => self.begin_setup(key, ticket, session, setup),
+                Task::Setup(setup) => self.begin_setup(key, ticket, session, *setup),
                 Task::Remove => self.remove(key, ticket),
             }
         }
@@ -160,16 +160,16 @@ impl Controller {
     }
 
     /// Asks the container to load a module.
-    pub(crate) fn load_into(&mut self, key: &Key, slot: ModuleSlot, setup: LoadWhat<'_>) {
+    pub(crate) fn load_into(&mut self, key: &Key, slot: ModuleSlot, what: &LoadWhat<'_>) {
         let granted = self.policy.users.get(&key.0).map(|user| user.module_limits).unwrap_or_default();
         let load = Load {
             user: key.0.clone(),
             slot,
-            module: setup.manifest.module(),
-            digest: setup.digest,
-            properties: merged_properties(setup.manifest, setup.properties),
-            limits: clamp_limits(&setup.manifest.limits, &granted),
-            state_schema: setup.manifest.state_schema,
+            module: what.manifest.module(),
+            digest: what.digest,
+            properties: merged_properties(what.manifest, what.properties),
+            limits: clamp_limits(&what.manifest.limits, &granted),
+            state_schema: what.manifest.state_schema,
         };
         self.timers.set(Timer::Load(key.0.clone(), slot), self.now.instant + LOAD_ANSWER_TIME_MAX);
         self.commands.push_back(Command::Load(load));

@@ -68,6 +68,7 @@ impl Controller {
         }
     }
 
+    #[expect(clippy::needless_pass_by_value, reason = "a ticket is used up by its answer")]
     fn send(&mut self, ticket: Ticket, report: NodeReport) {
         let Ticket { request, method, received: _ } = ticket;
         self.in_flight -= 1;

@@ -57,7 +57,7 @@ pub(crate) struct Waiter {
 #[derive(Debug)]
 pub(crate) enum Task {
     /// Install, refresh or replace.
-    Setup(Setup),
+    Setup(Box<Setup>),
     /// Remove.
     Remove,
 }

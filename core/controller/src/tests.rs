@@ -1,1 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
+//! Timed scripts: requests and events in, commands out as short text.
+
+mod admission;
+mod bounds;
+mod failures;
+mod lifecycle;
+mod operator;
+mod random;
+mod script;

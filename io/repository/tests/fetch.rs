@@ -163,7 +163,7 @@ fn servers_that_fail_are_refused_in_time() {
         let refusal = result.unwrap_err();
         assert_eq!(refusal.kind, kind, "{name}: {}", refusal.detail);
         assert!(refusal.detail.contains(detail), "{name}: {}", refusal.detail);
-        assert!(started.elapsed() < Duration::from_millis(1500), "{name} took {:?}", started.elapsed());
+        assert!(started.elapsed() < Duration::from_millis(2500), "{name} took {:?}", started.elapsed());
         assert_eq!(leftovers(dir.path()), 0);
     }
 }
@@ -207,7 +207,7 @@ fn slow_redirects_do_not_add_up() {
     let started = Instant::now();
     let result = open(dir.path()).fetch(&server.url("/"), any_digest(), &[], &limits);
     check(result, RefusalKind::FetchFailed, "not done within");
-    assert!(started.elapsed() < Duration::from_millis(1200), "{:?}", started.elapsed());
+    assert!(started.elapsed() < Duration::from_millis(1500), "{:?}", started.elapsed());
 }
 
 #[test]

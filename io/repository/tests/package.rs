@@ -144,7 +144,8 @@ fn a_changed_byte_is_found_wherever_it_is() {
     for at in 0..bytes.len() - 1024 {
         let mut changed = bytes.clone();
         changed[at] ^= 0x20;
-        // Some bytes of a tar file mean nothing (padding), or make another package of it; never the same with other content.
+        // Some bytes of a tar file mean nothing (padding), or make another package of it; but never the same digest
+        // with other content.
         if let Ok(package) = package::read(&changed) {
             let same = package.wasm() == Some(WASM) && package.manifest_text() == MANIFEST;
             assert!(same || package.digest() != digest, "byte {at}");

@@ -1,0 +1,205 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Restarts of the node and changes of its policy.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use netserv_model::command::InstalledRecord;
+use netserv_model::{RefusalKind, SessionId};
+
+use super::script::{Node, commands, manifest, setup, user, user_policy};
+use crate::limits::MODULES_PER_USER_MAX;
+
+#[test]
+fn a_restarted_node_is_what_it_was() {
+    let mut node = Node::new();
+    let records = vec![record("b@1.0.0", 40, 8), record("a@1.0.0", 30, 5), record("old@1.0.0", 0, 1)];
+    node.controller.restore(node.now, records);
+    commands!(node, "forget jane old", "fetch 0 100", "fetch 1 100");
+    assert_eq!(node.states(), ["a@1.0.0 Fetching", "b@1.0.0 Fetching"]);
+    node.fetched(1, manifest(&setup("b@1.0.0")));
+    commands!(node, "start jane");
+    node.fetched(0, manifest(&setup("a@1.0.0")));
+    node.ready();
+    commands!(node, "load jane 0 a@1.0.0", "load jane 1 b@1.0.0");
+    node.loaded(0);
+    node.loaded(1);
+    commands!(node, "filter 0 jane 0 udp dst 10.2.0.0/24", "filter 1 jane 1 udp dst 10.2.0.0/24");
+    assert_eq!(node.controller.counters().restored, 2);
+    node.setup(setup("b@1.0.0"));
+    commands!(node, "store jane b@1.0.0", "answer 0 refreshed 60");
+    node.install(setup("c@1.0.0"));
+    assert_eq!(node.states(), ["a@1.0.0 Running", "b@1.0.0 Running", "c@1.0.0 Running"]);
+    node.sleep_ms(30_000);
+    commands!(node, "unfilter 0", "unload jane 0", "forget jane a");
+}
+
+#[test]
+fn packages_that_cannot_be_had_now_are_tried_again_until_the_lease_ends() {
+    let mut node = Node::new();
+    node.controller.restore(node.now, vec![record("m@1.0.0", 10, 0)]);
+    commands!(node, "fetch 0 100");
+    node.fetch_failed(0, RefusalKind::FetchFailed);
+    commands!(node,);
+    assert_eq!(node.states(), ["m@1.0.0 BackingOff"]);
+    node.sleep_ms(100);
+    commands!(node, "fetch 1 100");
+    node.fetch_failed(1, RefusalKind::FetchFailed);
+    node.sleep_ms(20_000);
+    let last = node.commands().pop();
+    assert_eq!(last.unwrap(), "forget jane m");
+    node.assert_empty();
+}
+
+#[test]
+fn packages_that_are_no_good_any_more_are_forgotten() {
+    let mut node = Node::new();
+    node.controller.restore(node.now, vec![record("a@1.0.0", 10, 0), record("b@1.0.0", 10, 1)]);
+    commands!(node, "fetch 0 100", "fetch 1 100");
+    node.fetch_failed(0, RefusalKind::ModuleUnsigned);
+    commands!(node, "forget jane a");
+    let mut manifest = manifest(&setup("b@1.0.0"));
+    manifest.packet.abi = 9;
+    node.fetched(1, manifest);
+    commands!(node, "forget jane b");
+    assert_eq!(node.controller.counters().revoked, 2);
+    node.assert_empty();
+}
+
+#[test]
+fn records_that_the_policy_does_not_allow_are_forgotten() {
+    let mut node = Node::new();
+    let mut foreign = record("foreign@1.0.0", 10, 0);
+    foreign.filters = vec!["dst 10.9.0.1".parse().unwrap()];
+    let mut stranger = record("m@1.0.0", 10, 1);
+    stranger.user = user("stranger");
+    node.controller.restore(node.now, vec![foreign, stranger, record("m@1.0.0", 10, 2), record("m@1.0.1", 10, 3)]);
+    commands!(node, "forget jane foreign", "forget stranger m", "fetch 0 100");
+    let mut node = Node::new();
+    let many = (0..=MODULES_PER_USER_MAX).map(|n| record(&format!("m{n}@1.0.0"), 10, n as u64)).collect();
+    node.controller.restore(node.now, many);
+    assert_eq!(node.commands().pop().unwrap(), "forget jane m63");
+    assert_eq!(node.states().len(), MODULES_PER_USER_MAX);
+}
+
+#[test]
+fn a_lease_longer_than_granted_is_cut_at_a_restart() {
+    let mut node = Node::new();
+    node.controller.restore(node.now, vec![record("m@1.0.0", 100_000, 0)]);
+    assert_eq!(node.controller.modules(node.now)[0].lease_s, 3600);
+}
+
+#[test]
+fn a_setup_takes_over_what_is_being_restored() {
+    let mut node = Node::new();
+    node.controller.restore(node.now, vec![record("m@1.0.0", 30, 0)]);
+    commands!(node, "fetch 0 100");
+    node.setup(setup("m@1.0.1"));
+    commands!(node, "fetch 1 101");
+    node.fetched(1, manifest(&setup("m@1.0.1")));
+    commands!(node, "start jane");
+    node.ready();
+    commands!(node, "load jane 0 m@1.0.1");
+    node.loaded(0);
+    commands!(node, "filter 0 jane 0 udp dst 10.2.0.0/24", "store jane m@1.0.1", "answer 0 replaced 60");
+    node.fetched(0, manifest(&setup("m@1.0.0")));
+    commands!(node,);
+    assert_eq!(node.states(), ["m@1.0.1 Running"]);
+}
+
+#[test]
+fn what_is_being_restored_can_be_renewed_and_removed() {
+    let mut node = Node::new();
+    node.controller.restore(node.now, vec![record("m@1.0.0", 30, 0)]);
+    node.commands();
+    node.setup(setup("m@1.0.0"));
+    commands!(node, "store jane m@1.0.0", "answer 0 refreshed 60");
+    node.remove("m");
+    commands!(node, "forget jane m", "answer 1 removed");
+    node.assert_empty();
+}
+
+#[test]
+fn a_user_who_is_taken_out_of_the_policy_loses_everything() {
+    let mut node = Node::new();
+    node.policy.users.insert(user("john"), user_policy("john", "10.3.0.0/16"));
+    node.controller.set_policy(node.now, node.policy.clone());
+    node.install(setup("a@1.0.0"));
+    node.setup(setup("b@1.0.0"));
+    node.setup(setup("b@1.0.1"));
+    commands!(node, "fetch 1 100");
+    let jane = node.policy.users.remove(&user("jane")).unwrap();
+    node.controller.set_policy(node.now, node.policy.clone());
+    commands!(
+        node,
+        "unfilter 0",
+        "unload jane 0",
+        "forget jane a",
+        "answer 2 unknown-user",
+        "stop jane",
+        "answer 1 unknown-user",
+    );
+    node.assert_empty();
+    node.policy.users.insert(user("jane"), jane);
+    node.controller.set_policy(node.now, node.policy.clone());
+    node.install(setup("a@1.0.0"));
+}
+
+#[test]
+fn a_module_whose_filters_are_no_longer_allowed_goes() {
+    let mut node = Node::new();
+    let mut narrow = setup("narrow@1.0.0");
+    narrow.filters = vec!["dst 10.2.0.1".parse().unwrap()];
+    node.install(setup("wide@1.0.0"));
+    node.install(narrow);
+    node.setup(setup("pending@1.0.0"));
+    node.commands();
+    node.policy.users.get_mut(&user("jane")).unwrap().prefixes = vec!["10.2.0.0/25".parse().unwrap()];
+    node.controller.set_policy(node.now, node.policy.clone());
+    commands!(node, "answer 2 prefix-not-allowed", "unfilter 0", "unload jane 0", "forget jane wide");
+    assert_eq!(node.states(), ["narrow@1.0.0 Running"]);
+    assert_eq!(node.controller.counters().revoked, 1);
+}
+
+#[test]
+fn a_node_that_becomes_a_host_lets_everything_go() {
+    let mut node = Node::new();
+    node.install(setup("m@1.0.0"));
+    node.policy.host_only = true;
+    node.controller.set_policy(node.now, node.policy.clone());
+    commands!(node, "unfilter 0", "unload jane 0", "forget jane m", "stop jane");
+    node.assert_empty();
+}
+
+#[test]
+fn the_next_deadline_says_what_it_is_for() {
+    let mut node = Node::new();
+    let reason = |node: &Node| node.controller.poll_timeout().map(|(_, reason)| reason);
+    assert_eq!(reason(&node), None);
+    node.setup(setup("m@1.0.0"));
+    assert_eq!(reason(&node), Some("fetch answer"));
+    node.fetched(0, manifest(&setup("m@1.0.0")));
+    assert_eq!(reason(&node), Some("container answer"));
+    node.ready();
+    assert_eq!(reason(&node), Some("load answer"));
+    node.loaded(0);
+    node.commands();
+    assert_eq!(reason(&node), Some("lease"));
+    node.trapped(0);
+    assert_eq!(reason(&node), Some("module restart"));
+}
+
+fn record(module: &str, left_s: u64, order: u64) -> InstalledRecord {
+    let setup = setup(module);
+    InstalledRecord {
+        user: user("jane"),
+        module: setup.module,
+        url: setup.url,
+        digest: setup.digest,
+        session: SessionId([9; 16]),
+        filters: setup.filters,
+        properties: BTreeMap::new(),
+        lease_until: super::script::START.wall + Duration::from_secs(left_s),
+        order,
+    }
+}

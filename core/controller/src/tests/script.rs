@@ -1,0 +1,330 @@
+// SPDX-License-Identifier: Apache-2.0
+//! The node that the tests talk to.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use ed25519_dalek::{Signer as _, SigningKey};
+use netserv_model::command::{Command, Event, FilterId, JobId, ModuleSlot, RequestId};
+use netserv_model::manifest::{Build, Manifest, ModuleLimits, PacketPart};
+use netserv_model::policy::{ContainerLimits, NodePolicy, UserPolicy};
+use netserv_model::request::{Ask, Body, NodeReport, Outcome, Probe, Remove, Request, Setup};
+use netserv_model::{Digest, Instant, ModuleName, Nonce, Now, PublicKey, Refusal, RefusalKind, SessionId};
+use netserv_model::{Signature, UnixTime, UserId};
+
+use crate::Controller;
+
+/// When every script starts.
+pub(crate) const START: Now = Now { instant: Instant::from_millis(5000), wall: UnixTime::from_secs(1_800_000_000) };
+
+/// Compares the commands that came out with what was expected, one text each.
+macro_rules! commands {
+    ($node:expr, $($command:expr),* $(,)?) => {{
+        let expected: Vec<String> = vec![$($command.to_string()),*];
+        assert_eq!($node.commands(), expected);
+    }};
+}
+pub(crate) use commands;
+
+/// A controller with its clock and its user `jane`, who owns 10.2.0.0/16.
+pub(crate) struct Node {
+    pub(crate) controller: Controller,
+    pub(crate) now: Now,
+    pub(crate) policy: NodePolicy,
+    /// The report of each answer.
+    pub(crate) reports: BTreeMap<u64, NodeReport>,
+    requests: u64,
+}
+
+impl Node {
+    pub(crate) fn new() -> Node {
+        Node::with(policy())
+    }
+
+    pub(crate) fn with(policy: NodePolicy) -> Node {
+        let controller = Controller::new(policy.clone());
+        Node { controller, now: START, policy, reports: BTreeMap::new(), requests: 0 }
+    }
+
+    /// Sends a request as it is; returns the number of its answer.
+    pub(crate) fn send(&mut self, request: Request) -> u64 {
+        let id = self.requests;
+        self.requests += 1;
+        self.controller.handle_request(self.now, RequestId(id), request);
+        id
+    }
+
+    /// Makes a request that is fresh, with a nonce of its own and signed by its user.
+    pub(crate) fn request(&self, user: &str, body: Body) -> Request {
+        let mut nonce = [0; 16];
+        nonce[..8].copy_from_slice(&self.requests.to_be_bytes());
+        let request = Request {
+            session: SessionId([9; 16]),
+            user: Some(user.parse().unwrap()),
+            created: self.now.wall,
+            nonce: Nonce(nonce),
+            body,
+            signed_bytes: format!("request {}", self.requests).into_bytes(),
+            signature: None,
+            dry_run: false,
+        };
+        sign(request, &key(user))
+    }
+
+    pub(crate) fn setup(&mut self, setup: Setup) -> u64 {
+        self.setup_by("jane", setup)
+    }
+
+    pub(crate) fn setup_by(&mut self, user: &str, setup: Setup) -> u64 {
+        let request = self.request(user, Body::Setup(setup));
+        self.send(request)
+    }
+
+    pub(crate) fn remove(&mut self, module: &str) -> u64 {
+        let request = self.request("jane", Body::Remove(Remove { module: name(module) }));
+        self.send(request)
+    }
+
+    pub(crate) fn probe(&mut self, ask: &[Ask]) -> NodeReport {
+        let request = self.request("jane", Body::Probe(Probe { ask: ask.to_vec() }));
+        self.ask(request)
+    }
+
+    /// Sends a request that is answered at once; returns the report.
+    pub(crate) fn ask(&mut self, request: Request) -> NodeReport {
+        let id = self.send(request);
+        self.commands();
+        self.reports.get(&id).expect("it is answered at once").clone()
+    }
+
+    /// Lets time pass, stopping at each timer.
+    pub(crate) fn sleep(&mut self, time: Duration) {
+        let end = self.now + time;
+        while let Some((at, _)) = self.controller.poll_timeout().filter(|(at, _)| *at <= end.instant) {
+            let step = at.since(self.now.instant);
+            self.now = self.now + step;
+            self.controller.handle_timeout(self.now);
+        }
+        self.now = end;
+        self.controller.handle_timeout(end);
+    }
+
+    pub(crate) fn sleep_ms(&mut self, ms: u64) {
+        self.sleep(Duration::from_millis(ms));
+    }
+
+    pub(crate) fn event(&mut self, event: Event) {
+        self.controller.handle_event(self.now, event);
+    }
+
+    pub(crate) fn fetched(&mut self, job: u64, manifest: Manifest) {
+        self.event(Event::Fetched { job: JobId(job), manifest: Box::new(manifest) });
+    }
+
+    pub(crate) fn fetch_failed(&mut self, job: u64, kind: RefusalKind) {
+        self.event(Event::FetchFailed { job: JobId(job), refusal: refusal(kind) });
+    }
+
+    pub(crate) fn ready(&mut self) {
+        self.event(Event::ContainerReady { user: user("jane") });
+    }
+
+    pub(crate) fn died(&mut self, culprit: Option<u8>) {
+        let (user, culprit) = (user("jane"), culprit.map(ModuleSlot));
+        self.event(Event::ContainerDied { user, refusal: refusal(RefusalKind::NodeFailed), culprit });
+    }
+
+    pub(crate) fn loaded(&mut self, slot: u8) {
+        self.event(Event::Loaded { user: user("jane"), slot: ModuleSlot(slot) });
+    }
+
+    pub(crate) fn trapped(&mut self, slot: u8) {
+        let (user, slot) = (user("jane"), ModuleSlot(slot));
+        self.event(Event::ModuleFailed { user, slot, refusal: refusal(RefusalKind::Trapped) });
+    }
+
+    pub(crate) fn filter_failed(&mut self, id: u64) {
+        self.event(Event::FilterFailed { id: FilterId(id), refusal: refusal(RefusalKind::NodeFailed) });
+    }
+
+    /// Drains the commands, as text.
+    pub(crate) fn commands(&mut self) -> Vec<String> {
+        let mut lines = Vec::new();
+        while let Some(command) = self.controller.poll_command() {
+            lines.push(self.line(&command));
+        }
+        lines
+    }
+
+    /// Returns one command, as text.
+    pub(crate) fn command(&mut self) -> Option<String> {
+        let command = self.controller.poll_command()?;
+        Some(self.line(&command))
+    }
+
+    /// Installs a module, whatever commands that takes.
+    pub(crate) fn install(&mut self, setup: Setup) {
+        let manifest = manifest(&setup);
+        let id = self.setup(setup);
+        self.carry_out(&manifest);
+        assert!(self.reports[&id].outcome.is_ok(), "{:?}", self.reports[&id].outcome);
+    }
+
+    /// Carries everything out with success until there is no more to do.
+    pub(crate) fn carry_out(&mut self, manifest: &Manifest) {
+        while let Some(command) = self.controller.poll_command() {
+            self.line(&command);
+            match command {
+                Command::Fetch { job, .. } => self.fetched(job.0, manifest.clone()),
+                Command::StartContainer { user, .. } => self.event(Event::ContainerReady { user }),
+                Command::Load(load) => self.event(Event::Loaded { user: load.user, slot: load.slot }),
+                Command::StopContainer { .. }
+                | Command::Unload { .. }
+                | Command::InstallFilter { .. }
+                | Command::RemoveFilter { .. }
+                | Command::Store(_)
+                | Command::Forget { .. }
+                | Command::Answer { .. } => {}
+            }
+        }
+    }
+
+    /// Returns what the installed modules are doing: `m@1.0.0 Running`.
+    pub(crate) fn states(&self) -> Vec<String> {
+        let short = |module: String| module.replace("example.org/", "");
+        let modules = self.controller.modules(self.now).into_iter();
+        modules.map(|status| format!("{} {:?}", short(status.module.to_string()), status.state)).collect()
+    }
+
+    /// Asserts that nothing is left of any module.
+    pub(crate) fn assert_empty(&self) {
+        let controller = &self.controller;
+        assert!(controller.tenants.is_empty(), "{:?}", controller.tenants);
+        assert!(controller.jobs.is_empty() && controller.rules.is_empty() && controller.settling.is_empty());
+        assert_eq!((controller.timers.len(), controller.in_flight), (0, 0), "{:?}", controller.timers);
+        assert!(controller.commands.is_empty());
+    }
+
+    fn line(&mut self, command: &Command) -> String {
+        if let Command::Answer { request, report } = command {
+            let before = self.reports.insert(request.0, (**report).clone());
+            assert!(before.is_none(), "request {} is answered twice", request.0);
+        }
+        line(command)
+    }
+}
+
+/// Asserts that a request was refused, and why.
+#[track_caller]
+pub(crate) fn assert_refused(report: &NodeReport, kind: RefusalKind, detail: &str) {
+    let Outcome::Refused(refusal) = &report.outcome else { panic!("not refused: {:?}", report.outcome) };
+    assert_eq!(refusal.kind, kind, "{}", refusal.detail);
+    assert!(refusal.detail.contains(detail), "`{}` has no `{detail}`", refusal.detail);
+}
+
+pub(crate) fn line(command: &Command) -> String {
+    let short = |text: &dyn ToString| text.to_string().replace("example.org/", "");
+    match command {
+        Command::Fetch { job, digest, .. } => format!("fetch {} {}", job.0, digest.0[0]),
+        Command::StartContainer { user, .. } => format!("start {user}"),
+        Command::StopContainer { user } => format!("stop {user}"),
+        Command::Load(load) => format!("load {} {} {}", load.user, load.slot.0, short(&load.module)),
+        Command::Unload { user, slot } => format!("unload {user} {}", slot.0),
+        Command::InstallFilter { id, user, slot, filter, .. } => format!("filter {} {user} {} {filter}", id.0, slot.0),
+        Command::RemoveFilter { id } => format!("unfilter {}", id.0),
+        Command::Store(record) => format!("store {} {}", record.user, short(&record.module)),
+        Command::Forget { user, module } => format!("forget {user} {}", short(module)),
+        Command::Answer { request, report } => format!("answer {} {}", request.0, outcome(&report.outcome)),
+    }
+}
+
+pub(crate) fn sign(mut request: Request, key: &SigningKey) -> Request {
+    request.signature = Some(Signature(key.sign(&request.signed_bytes).to_bytes()));
+    request
+}
+
+/// Returns a SETUP of `example.org/m@1.0.0` with one filter; each version has a digest of its own.
+pub(crate) fn setup(module: &str) -> Setup {
+    let (_, version) = module.split_once('@').expect("written name@version");
+    Setup {
+        module: format!("example.org/{module}").parse().unwrap(),
+        url: "https://cp.example/m.nsm".to_owned(),
+        digest: digest(version.replace('.', "").parse().expect("three digits up to 255")),
+        filters: vec!["udp dst 10.2.0.0/24".parse().unwrap()],
+        properties: BTreeMap::new(),
+        dependencies: Vec::new(),
+        ttl: Duration::from_secs(60),
+    }
+}
+
+/// Returns the manifest of the package that a SETUP names.
+pub(crate) fn manifest(setup: &Setup) -> Manifest {
+    Manifest {
+        manifest: 1,
+        name: setup.module.name.clone(),
+        version: setup.module.version.clone(),
+        description: String::new(),
+        dependencies: Vec::new(),
+        packet: PacketPart { abi: 1, ..PacketPart::default() },
+        limits: ModuleLimits::default(),
+        properties: BTreeMap::new(),
+        state_schema: 1,
+        tests: Vec::new(),
+        build: Build::default(),
+    }
+}
+
+pub(crate) fn policy() -> NodePolicy {
+    let mut policy = NodePolicy::new("r1".parse().unwrap());
+    policy.ttl_max = Duration::from_secs(3600);
+    policy.blocks = BTreeMap::from([("kv".to_owned(), 2), ("packet".to_owned(), 1)]);
+    policy.users = BTreeMap::from([(user("jane"), user_policy("jane", "10.2.0.0/16"))]);
+    policy
+}
+
+pub(crate) fn user_policy(user: &str, prefix: &str) -> UserPolicy {
+    UserPolicy {
+        keys: vec![PublicKey([0; 32]), public(user)],
+        prefixes: vec![prefix.parse().unwrap()],
+        ports: Vec::new(),
+        modules_max: 100,
+        module_limits: ModuleLimits::default(),
+        container: ContainerLimits::default(),
+    }
+}
+
+pub(crate) fn key(user: &str) -> SigningKey {
+    SigningKey::from_bytes(&[user.bytes().fold(0, u8::wrapping_add); 32])
+}
+
+pub(crate) fn public(user: &str) -> PublicKey {
+    PublicKey(key(user).verifying_key().to_bytes())
+}
+
+pub(crate) fn user(name: &str) -> UserId {
+    name.parse().unwrap()
+}
+
+pub(crate) fn name(module: &str) -> ModuleName {
+    format!("example.org/{module}").parse().unwrap()
+}
+
+pub(crate) fn digest(n: u8) -> Digest {
+    Digest([n; 32])
+}
+
+pub(crate) fn refusal(kind: RefusalKind) -> Refusal {
+    Refusal::new(kind, "as the test says")
+}
+
+fn outcome(outcome: &Outcome) -> String {
+    match outcome {
+        Outcome::Installed { lease_s } => format!("installed {lease_s}"),
+        Outcome::Refreshed { lease_s } => format!("refreshed {lease_s}"),
+        Outcome::Replaced { lease_s } => format!("replaced {lease_s}"),
+        Outcome::Removed => "removed".to_owned(),
+        Outcome::Probed => "probed".to_owned(),
+        Outcome::WouldDo { action } => format!("would {action}"),
+        Outcome::Refused(refusal) => refusal.kind.to_string(),
+    }
+}
