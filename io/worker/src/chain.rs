@@ -50,6 +50,16 @@ pub struct Outcome {
     pub module: Option<ModuleSlot>,
 }
 
+impl Outcome {
+    /// Lets a later module have its say. A packet that a module failed on stays so unless a later one drops it, so that
+    /// a module that fails open opens no way around the ones behind it.
+    fn then(&mut self, later: Outcome) {
+        if self.answer != Answer::Failed || later.answer == Answer::Drop {
+            *self = later;
+        }
+    }
+}
+
 /// The loaded modules in the order of loading.
 #[derive(Default)]
 pub struct Chain {
@@ -97,9 +107,10 @@ impl Chain {
         while let Some(link) = self.links.get_mut(at) {
             let mask = bit(link.slot);
             self.chosen.clear();
-            self.chosen.extend((0..batch.len()).filter(|index| {
-                batch.modules(*index) & mask != 0 && matches!(outcomes[*index].answer, Answer::Pass | Answer::Modified)
-            }));
+            self.chosen.extend(
+                (0..batch.len())
+                    .filter(|index| batch.modules(*index) & mask != 0 && outcomes[*index].answer != Answer::Drop),
+            );
             if self.chosen.is_empty() {
                 at += 1;
                 continue;
@@ -112,7 +123,7 @@ impl Chain {
                 Err(refusal) => {
                     let Link { slot, instance } = self.links.remove(at);
                     for index in &self.chosen {
-                        outcomes[*index] = Outcome { answer: Answer::Failed, module: Some(slot) };
+                        outcomes[*index].then(Outcome { answer: Answer::Failed, module: Some(slot) });
                     }
                     batch.failed(slot, refusal, instance.into_host());
                 }
@@ -169,7 +180,7 @@ impl Link {
                     Answer::Modified
                 }
             };
-            outcomes[*index] = Outcome { answer, module: Some(self.slot) };
+            outcomes[*index].then(Outcome { answer, module: Some(self.slot) });
         }
     }
 
@@ -206,7 +217,7 @@ fn bit(slot: ModuleSlot) -> u64 {
     1_u64.checked_shl(u32::from(slot.0)).unwrap_or(0)
 }
 
-/// Returns the outcome of a packet before any module saw it: it fails on the first module that is not there.
+/// Returns the outcome of a packet before any module saw it: one that is not there fails on it.
 fn unseen(absent: u64) -> Outcome {
     if absent == 0 {
         return Outcome { answer: Answer::Pass, module: None };

@@ -100,7 +100,17 @@ pub fn redirect_udp(packet: &mut Packet<'_>, udp: &Udp, source: SocketAddr, dest
 
 /// Returns the Internet checksum (RFC 1071) of `bytes` on top of a partial sum.
 pub fn checksum(sum: u32, bytes: &[u8]) -> u16 {
-    !fold(add_words(sum, bytes))
+    // RFC 1071 §2 (B): in the other byte order the sum is the same but for the order of its bytes, and WebAssembly has
+    // little-endian loads only.
+    let (words, rest) = bytes.as_chunks::<8>();
+    let mut last = [0; 8];
+    last[..rest.len()].copy_from_slice(rest);
+    let mut total = u64::from(fold(u64::from(sum)).swap_bytes());
+    for word in words.iter().chain([&last]) {
+        let word = u64::from_le_bytes(*word);
+        total += (word & 0xffff_ffff) + (word >> 32);
+    }
+    !fold(total).swap_bytes()
 }
 
 const UDP_HEADER_BYTES: usize = 8;
@@ -213,9 +223,11 @@ fn add_words(mut sum: u32, bytes: &[u8]) -> u32 {
     sum + last.first().map_or(0, |byte| u32::from(*byte) << 8)
 }
 
-fn fold(sum: u32) -> u16 {
-    let once = (sum & 0xffff) + (sum >> 16);
-    u16::try_from((once & 0xffff) + (once >> 16)).unwrap_or(u16::MAX)
+fn fold(mut sum: u64) -> u16 {
+    while sum > 0xffff {
+        sum = (sum & 0xffff) + (sum >> 16);
+    }
+    u16::try_from(sum).expect("16 bits are left")
 }
 
 fn be16(bytes: &[u8], at: usize) -> u16 {

@@ -86,7 +86,7 @@ macro_rules! netserv_module {
         const _: () = {
             use $crate::runtime::Runtime;
 
-            static RUNTIME: Runtime<$module> = Runtime::new();
+            static RUNTIME: Runtime<$module> = Runtime::idle();
 
             #[unsafe(no_mangle)]
             extern "C" fn netserv_abi() -> i32 {

@@ -26,7 +26,7 @@ mod wasm {
 
     impl<M: PacketModule> Runtime<M> {
         /// Builds a runtime whose module has not started.
-        pub const fn new() -> Runtime<M> {
+        pub const fn idle() -> Runtime<M> {
             Runtime(OneThread(State { module: RefCell::new(None), area: Cell::new(0) }))
         }
 

@@ -124,6 +124,16 @@ fn a_trap_ends_one_module_and_fails_its_packets() {
 }
 
 #[test]
+fn a_module_that_fails_is_no_way_around_the_ones_behind_it() {
+    let trap = bad_module("trap-on-packet.wat");
+    let mut chain = Setup::new().chain(&[(0, &trap), (1, &per_packet(DROP_ODD))]);
+    for _ in 0..2 {
+        let mut bench = Bench::new(&[(3, &[1; 20]), (3, &[2; 20])]);
+        assert_eq!(bench.run(&mut chain), [outcome(Answer::Drop, Some(1)), outcome(Answer::Failed, Some(0))]);
+    }
+}
+
+#[test]
 fn a_verdict_that_means_nothing_counts_as_a_trap() {
     let mut chain = Setup::new().chain(&[(0, &bad_module("bad-verdict.wat"))]);
     let mut bench = Bench::new(&[(1, &[0; 20]), (1, &[0; 20])]);

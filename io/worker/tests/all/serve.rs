@@ -207,12 +207,8 @@ fn packets_go_through_modules_and_back() {
 
     node.send(&ToWorker::Stats, None);
     let mut seen = BTreeMap::new();
-    loop {
-        match node.frame() {
-            FromWorker::Stats { slot, packets, .. } => seen.insert(slot.0, packets.seen),
-            FromWorker::StatsDone => break,
-            other => panic!("{other:?}"),
-        };
+    while let FromWorker::Stats { slot, packets, .. } = node.frame() {
+        seen.insert(slot.0, packets.seen);
     }
     assert_eq!(seen, [(3, 2), (1, 1001)].into());
 }

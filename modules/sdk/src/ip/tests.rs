@@ -107,3 +107,12 @@ fn damaged_packets_are_nothing() {
         }
     }
 }
+
+#[test]
+fn the_checksum_is_the_one_of_the_rfc() {
+    // RFC 1071 §3: the sum of these bytes is 0xddf2.
+    assert_eq!(checksum(0, &[0x00, 0x01, 0xf2, 0x03, 0xf4, 0xf5, 0xf6, 0xf7]), !0xddf2);
+    assert_eq!(checksum(0xddf2, &[]), !0xddf2);
+    assert_eq!(checksum(0, &[0xff; 1983]), checksum(0, &[0xff; 1985]));
+    assert_eq!(checksum(0x1_0000, &[0, 0, 0x12]), !0x1201);
+}
