@@ -19,6 +19,9 @@ pub const FRAMES_MAX: usize = 16_384;
 /// Bytes of the longest frame.
 const FRAME_BYTES_MAX: usize = 9216;
 
+/// When a frame is due, its number for those that are due together, the end that it goes to, its bytes.
+type UnderWay = (Instant, u64, usize, Vec<u8>);
+
 /// Decides what becomes of frames; draws in a fixed order, so that a seed gives the same run.
 pub struct Shaper {
     impairment: Impairment,
@@ -32,7 +35,7 @@ impl Shaper {
     }
 
     /// Returns how long the next frame is under way, or `None` if it is lost.
-    pub fn next(&mut self) -> Option<Duration> {
+    pub fn draw(&mut self) -> Option<Duration> {
         let lost = self.random.random_range(0..10_000) < self.impairment.loss_per_10000;
         let jitter = self.impairment.jitter;
         let shift = jitter.mul_f64(self.random.random_range(0.0..=2.0));
@@ -47,7 +50,7 @@ impl Shaper {
 pub fn relay(impairment: Impairment) -> Result<()> {
     let ends = [PacketSocket::open("a").context("interface a")?, PacketSocket::open("b").context("interface b")?];
     let mut shaper = Shaper::new(impairment);
-    let mut under_way: BinaryHeap<Reverse<(Instant, u64, usize, Vec<u8>)>> = BinaryHeap::new();
+    let mut under_way: BinaryHeap<Reverse<UnderWay>> = BinaryHeap::new();
     let mut number = 0;
     let mut frame = vec![0; FRAME_BYTES_MAX];
     loop {
@@ -70,7 +73,7 @@ pub fn relay(impairment: Impairment) -> Result<()> {
         poll(&mut fds, timeout.as_ref()).context("poll")?;
         for (index, end) in ends.iter().enumerate() {
             while let Some(length) = end.receive(&mut frame)? {
-                let Some(delay) = shaper.next() else { continue };
+                let Some(delay) = shaper.draw() else { continue };
                 if under_way.len() < FRAMES_MAX {
                     under_way.push(Reverse((Instant::now() + delay, number, 1 - index, frame[..length].to_vec())));
                     number += 1;
@@ -94,7 +97,7 @@ mod tests {
         };
         let draw = || {
             let mut shaper = Shaper::new(impairment);
-            (0..10_000).map(|_| shaper.next()).collect::<Vec<_>>()
+            (0..10_000).map(|_| shaper.draw()).collect::<Vec<_>>()
         };
         let fates = draw();
         assert_eq!(fates, draw());

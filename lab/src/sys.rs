@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Packet sockets, for which there is no safe interface.
 #![allow(unsafe_code, reason = "AF_PACKET sockets are not covered by rustix")]
+#![allow(clippy::cast_possible_truncation, reason = "constants of the C library and sizes of its structures are small")]
 
 use std::ffi::CString;
 use std::io::{Error, ErrorKind, Result};

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //! The whole system over real sockets, namespaces, sandboxes and netfilter, with real peers.
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 
 mod common;
 

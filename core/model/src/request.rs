@@ -210,6 +210,21 @@ impl Outcome {
     }
 }
 
+impl std::fmt::Display for Outcome {
+    /// Writes what happened as people would say it, in one line.
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Outcome::Installed { lease_s } => write!(f, "installed for {lease_s} s"),
+            Outcome::Refreshed { lease_s } => write!(f, "refreshed for {lease_s} s"),
+            Outcome::Replaced { lease_s } => write!(f, "replaced for {lease_s} s"),
+            Outcome::Removed => f.write_str("removed"),
+            Outcome::Probed => f.write_str("probed"),
+            Outcome::WouldDo { action } => write!(f, "would {action}"),
+            Outcome::Refused(refusal) => write!(f, "refused: {refusal}"),
+        }
+    }
+}
+
 /// How busy a node is.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Load {

@@ -109,7 +109,12 @@ pub fn refusal(result: &RequestResult) -> Refusal {
         .iter()
         .map(|node| match &node.outcome {
             Outcome::Refused(refusal) => refusal.clone(),
-            other => panic!("{} did not refuse but {other:?}", node.node),
+            Outcome::Installed { .. }
+            | Outcome::Refreshed { .. }
+            | Outcome::Replaced { .. }
+            | Outcome::Removed
+            | Outcome::Probed
+            | Outcome::WouldDo { .. } => panic!("{} did not refuse but {:?}", node.node, node.outcome),
         })
         .collect();
     assert!(!refusals.is_empty(), "no node answered: {result:?}");
