@@ -103,7 +103,7 @@ mod tests {
         fs::create_dir(&output).unwrap();
         assert!(open_output(&opened()).is_err());
         fs::remove_dir(&output).unwrap();
-        rustix::fs::mknodat(&opened(), COMPILE_OUTPUT, rustix::fs::FileType::Fifo, Mode::from_raw_mode(0o600), 0)
+        rustix::fs::mknodat(opened(), COMPILE_OUTPUT, rustix::fs::FileType::Fifo, Mode::from_raw_mode(0o600), 0)
             .unwrap();
         assert!(open_output(&opened()).is_err());
         fs::remove_file(&output).unwrap();

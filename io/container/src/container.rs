@@ -62,10 +62,14 @@ impl ControlChannel {
     pub fn send(&self, frame: &ToWorker, code: Option<BorrowedFd<'_>>) -> Result<(), ControlError> {
         let bytes = frame.encode()?;
         let flags = SendFlags::NOSIGNAL | SendFlags::DONTWAIT;
-        send_bytes(&self.socket, &bytes, code.as_slice(), flags).map_err(|error| match error.kind() {
-            io::ErrorKind::WouldBlock => ControlError::Full,
-            io::ErrorKind::BrokenPipe | io::ErrorKind::ConnectionReset => ControlError::Closed,
-            _ => ControlError::Io(error),
+        send_bytes(&self.socket, &bytes, code.as_slice(), flags).map_err(|error| {
+            if error.kind() == io::ErrorKind::WouldBlock {
+                ControlError::Full
+            } else if [io::ErrorKind::BrokenPipe, io::ErrorKind::ConnectionReset].contains(&error.kind()) {
+                ControlError::Closed
+            } else {
+                ControlError::Io(error)
+            }
         })
     }
 

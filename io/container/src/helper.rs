@@ -368,3 +368,48 @@ fn summary(setup: &Setup, cgroups: &Cgroups, privileged: bool) -> (Vec<String>, 
     }
     (enforced, missing)
 }
+
+#[cfg(test)]
+mod tests {
+    use std::path::PathBuf;
+
+    use super::*;
+    use crate::limits::UID_BASE;
+
+    #[test]
+    fn every_place_has_its_user_and_there_are_no_more() {
+        let socket = io::stdin();
+        let mut helper = Helper {
+            socket: socket.as_fd(),
+            kit: Kit { template: Template { path: PathBuf::new(), library_path: String::new() }, filters: vec![] },
+            cgroups: Cgroups::prepare("", "ns-container-none", None),
+            spares: vec![],
+            groups: 0,
+            processes: std::iter::repeat_with(|| None).take(PROCESSES_MAX).collect(),
+            uid_base: Some(UID_BASE),
+            leaving: vec![],
+        };
+        let null = || OwnedFd::from(File::open("/dev/null").unwrap());
+        for expected in 0..PROCESSES_MAX {
+            assert_eq!(helper.free_place().unwrap(), expected);
+            let group = helper.cgroups.create("c").unwrap();
+            let (stderr, exit) = (null(), null());
+            helper.processes[expected] = Some(Process { pidfd: null(), group, stderr, exit });
+        }
+        assert_eq!(helper.uid(PROCESSES_MAX - 1), Some(UID_BASE + 1023));
+        assert!(matches!(helper.free_place(), Err(Reply::Failed { quota: true, .. })));
+        helper.processes[7] = None;
+        assert_eq!(helper.free_place().unwrap(), 7);
+    }
+
+    #[test]
+    fn only_the_end_of_the_last_words_is_kept() {
+        let (reader, writer) = rustix::pipe::pipe().unwrap();
+        rustix::fs::fcntl_setfl(&reader, OFlags::NONBLOCK).unwrap();
+        let text = format!("{}the end\n", "x".repeat(STDERR_BYTES_MAX));
+        rustix::io::write(&writer, text.as_bytes()).unwrap();
+        // The writer stays open: reading must not wait for it.
+        let words = last_words(reader);
+        assert!(words.len() < STDERR_BYTES_MAX && words.ends_with("xthe end"));
+    }
+}

@@ -327,4 +327,21 @@ mod tests {
         drop(held);
         assert_eq!(cleanup_leftovers(directory.path(), "ns-container-none").unwrap(), 0);
     }
+
+    #[test]
+    fn a_launcher_that_does_not_answer_is_given_up() {
+        let (socket, _theirs) = seqpacket().unwrap();
+        set_socket_timeout(&socket, Timeout::Recv, Some(Duration::from_millis(20))).unwrap();
+        let launcher = Launcher {
+            socket: Mutex::new(Some(socket)),
+            child: Command::new("true").spawn().unwrap(),
+            report: LauncherReport::default(),
+            _lock: tempfile::tempfile().unwrap(),
+        };
+        let user = "janedoe".parse().unwrap();
+        let launch = || launcher.launch(&user, &ContainerLimits::default()).unwrap_err();
+        assert!(matches!(launch(), ContainerError::LauncherGone(_)));
+        let error = launch();
+        assert!(matches!(&error, ContainerError::LauncherGone(text) if text == "it was given up"), "{error}");
+    }
 }

@@ -87,11 +87,12 @@ pub(crate) fn receive<T: DeserializeOwned>(socket: impl AsFd) -> io::Result<Opti
     let received = rustix::io::retry_on_intr(|| {
         recvmsg(&socket, &mut [IoSliceMut::new(&mut bytes)], &mut control, RecvFlags::CMSG_CLOEXEC)
     })?;
-    let fds = control.drain().filter_map(|message| match message {
-        RecvAncillaryMessage::ScmRights(fds) => Some(fds),
-        _ => None,
-    });
-    let fds: Vec<OwnedFd> = fds.flatten().collect();
+    let mut fds = vec![];
+    for message in control.drain() {
+        if let RecvAncillaryMessage::ScmRights(received) = message {
+            fds.extend(received);
+        }
+    }
     if received.bytes == 0 {
         return Ok(None);
     }
@@ -99,4 +100,34 @@ pub(crate) fn receive<T: DeserializeOwned>(socket: impl AsFd) -> io::Result<Opti
         return Err(io::Error::new(io::ErrorKind::InvalidData, "a launcher message is too long"));
     }
     Ok(Some((serde_json::from_slice(&bytes[..received.bytes])?, fds)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::launcher::seqpacket;
+
+    #[test]
+    fn messages_arrive_with_their_descriptors() {
+        let (ours, theirs) = seqpacket().unwrap();
+        let (reader, writer) = rustix::pipe::pipe().unwrap();
+        let request = Request::Serve { limits: ContainerLimits::default() };
+        send(&ours, &request, &[writer.as_fd()]).unwrap();
+        drop(writer);
+        let (received, fds) = receive::<Request>(&theirs).unwrap().unwrap();
+        assert!(matches!(received, Request::Serve { limits } if limits == ContainerLimits::default()));
+        rustix::io::write(&fds[0], b"x").unwrap();
+        assert_eq!(rustix::io::read(&reader, &mut [0; 8][..]), Ok(1));
+        drop(ours);
+        assert!(receive::<Request>(&theirs).unwrap().is_none());
+    }
+
+    #[test]
+    fn messages_over_the_bound_are_errors_at_both_ends() {
+        let (ours, theirs) = seqpacket().unwrap();
+        let text = "x".repeat(LAUNCHER_MESSAGE_BYTES_MAX);
+        assert!(send(&ours, &text, &[]).is_err());
+        send_bytes(&ours, format!("\"{text}\"").as_bytes(), &[], SendFlags::empty()).unwrap();
+        assert!(receive::<String>(&theirs).is_err());
+    }
 }

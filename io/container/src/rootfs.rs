@@ -98,10 +98,14 @@ pub(crate) fn libraries(program: &Path) -> io::Result<Vec<PathBuf>> {
     found.extend(parse_list(&String::from_utf8_lossy(&output.stdout)));
     found.sort();
     found.dedup();
-    if found.len() > LIBRARIES_MAX {
-        return Err(io::Error::other(format!("{} needs {} libraries", program.display(), found.len())));
+    check_count(found)
+}
+
+fn check_count(libraries: Vec<PathBuf>) -> io::Result<Vec<PathBuf>> {
+    match libraries.len() {
+        0..=LIBRARIES_MAX => Ok(libraries),
+        count => Err(io::Error::other(format!("the worker needs {count} libraries, over {LIBRARIES_MAX}"))),
     }
-    Ok(found)
 }
 
 /// Reads lines such as `libc.so.6 => /lib/x86_64-linux-gnu/libc.so.6 (0x7f…)` and `/lib64/ld-linux… (0x7f…)`.
@@ -135,7 +139,7 @@ fn interpreter(program: &Path) -> io::Result<Option<PathBuf>> {
 }
 
 fn find_interpreter(head: &[u8]) -> Option<PathBuf> {
-    const PT_INTERP: u64 = 3;
+    const PT_INTERP: usize = 3;
     let number = |at: usize, bytes: usize| -> Option<usize> {
         let raw = head.get(at..at.checked_add(bytes)?)?;
         let value = raw.iter().rev().fold(0_u64, |value, byte| value << 8 | u64::from(*byte));
@@ -143,8 +147,7 @@ fn find_interpreter(head: &[u8]) -> Option<PathBuf> {
     };
     let (table, size, count) = (number(32, 8)?, number(54, 2)?, number(56, 2)?);
     let entry = (0..count).map_while(|index| table.checked_add(index * size));
-    let entry =
-        entry.take_while(|at| number(*at, 4).is_some()).find(|at| number(*at, 4) == Some(PT_INTERP as usize))?;
+    let entry = entry.take_while(|at| number(*at, 4).is_some()).find(|at| number(*at, 4) == Some(PT_INTERP))?;
     let (offset, length) = (number(entry + 8, 8)?, number(entry + 32, 8)?);
     let name = head.get(offset..offset.checked_add(length)?)?.split(|byte| *byte == 0).next()?;
     Some(PathBuf::from(std::str::from_utf8(name).ok()?))
@@ -164,6 +167,12 @@ mod tests {
         let expected = ["/lib/x86_64-linux-gnu/libgcc_s.so.1", "/lib64/ld-linux-x86-64.so.2", "/opt/my dir/libx.so"];
         assert_eq!(parse_list(text), expected.map(PathBuf::from));
         assert_eq!(library_path(&expected.map(PathBuf::from)), "/lib/x86_64-linux-gnu:/lib64:/opt/my dir");
+    }
+
+    #[test]
+    fn the_number_of_libraries_is_bounded() {
+        assert!(check_count(vec![PathBuf::new(); LIBRARIES_MAX]).is_ok());
+        assert!(check_count(vec![PathBuf::new(); LIBRARIES_MAX + 1]).is_err());
     }
 
     #[test]

@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Containers start, end, and leave nothing behind.
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 
 mod common;
 
 use std::fs;
 use std::io::{BufRead as _, BufReader};
+use std::os::unix::process::CommandExt as _;
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
@@ -114,10 +116,12 @@ fn a_killed_node_takes_launcher_and_containers_along() {
     let mut node = hold(directory.path(), &instance);
     let launcher = children_of(node.child.id());
     assert_eq!((node.pids.len(), launcher.len()), (3, 1));
-    let all = children_of(launcher[0].unsigned_abs());
-    assert_eq!(all.len(), 3 + SPARES);
-    node.child.kill().unwrap();
-    node.child.wait().unwrap();
+    let mut all = vec![];
+    eventually("a spare is made", || {
+        all = children_of(launcher[0].unsigned_abs());
+        all.len() == 3 + SPARES
+    });
+    node.kill();
     eventually("all containers end", || !node.pids.iter().any(|pid| is_alive(*pid)));
     eventually("the launcher ends", || !is_alive(launcher[0]));
     eventually("all spares end", || !all.iter().any(|pid| is_alive(*pid)));
@@ -138,8 +142,7 @@ fn a_killed_launcher_takes_containers_along_and_the_next_one_cleans_up() {
             .unwrap();
     }
     eventually("all containers end", || !node.pids.iter().any(|pid| is_alive(*pid)));
-    node.child.kill().unwrap();
-    node.child.wait().unwrap();
+    node.kill();
     assert!(!cgroups_of(&instance).is_empty(), "a killed launcher cannot remove its groups");
     assert!(cleanup_leftovers(directory.path(), &instance).unwrap() >= 3);
     assert!(cgroups_of(&instance).is_empty());
@@ -151,13 +154,12 @@ fn processes_that_an_earlier_run_left_are_ended() {
         return;
     }
     let (directory, instance) = (tempfile::tempdir().unwrap(), unique_instance());
-    let mut stray = Command::new("sleep").arg("60").spawn().unwrap();
     let mounts = fs::read_to_string("/proc/self/mountinfo").unwrap();
     let pids = mounts.lines().find(|line| line.contains(" - cgroup ") && line.ends_with("pids"));
     let Some(pids) = pids.and_then(|line| line.split(' ').nth(4)) else {
-        eprintln!("SKIPPED the stray process: no v1 hierarchy for pids");
-        return stray.kill().unwrap();
+        return eprintln!("SKIPPED processes_that_an_earlier_run_left_are_ended: no v1 hierarchy for pids");
     };
+    let mut stray = Command::new("sleep").arg("60").spawn().unwrap();
     let group = format!("{pids}/netserv-{instance}/7-janedoe");
     fs::create_dir_all(&group).unwrap();
     fs::write(format!("{group}/cgroup.procs"), stray.id().to_string()).unwrap();
@@ -221,19 +223,66 @@ fn compilations_give_code_or_the_reason() {
     assert!(left.is_empty(), "{left:?}");
 }
 
+#[test]
+fn without_root_containers_start_and_the_missing_walls_are_named() {
+    const NOBODY: u32 = 65_534;
+    if !can_run("without_root_containers_start_and_the_missing_walls_are_named") {
+        return;
+    }
+    let user_namespaces =
+        netserv_container::doctor().into_iter().find(|check| check.what == "user namespaces").unwrap();
+    if !user_namespaces.ok {
+        return eprintln!("SKIPPED the part without root: user namespaces: {}", user_namespaces.found);
+    }
+    let (directory, instance) = (tempfile::tempdir().unwrap(), unique_instance());
+    std::os::unix::fs::chown(directory.path(), Some(NOBODY), Some(NOBODY)).unwrap();
+    let program = directory.path().join("probe");
+    fs::copy(PROBE, &program).unwrap();
+    let mut command = Command::new(program);
+    command.uid(NOBODY).gid(NOBODY);
+    let mut node = hold_by(command, &directory.path().join("state"), &instance);
+    assert_eq!(node.pids.len(), 3);
+    let missing = |word: &str| node.missing.iter().any(|line| line.contains(word));
+    assert!(missing("memory") && missing("user ids"), "{:?}", node.missing);
+    let status = fs::read_to_string(format!("/proc/{}/status", node.pids[0])).unwrap();
+    for line in ["Uid:\t65534\t", "CapEff:\t0000000000000000", "CapBnd:\t0000000000000000", "Seccomp:\t2"] {
+        assert!(status.contains(line), "{line}: {status}");
+    }
+    node.kill();
+    eventually("all containers end", || !node.pids.iter().any(|pid| is_alive(*pid)));
+}
+
 struct Held {
     child: std::process::Child,
     pids: Vec<i32>,
+    missing: Vec<String>,
+}
+
+impl Held {
+    fn kill(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+impl Drop for Held {
+    fn drop(&mut self) {
+        self.kill();
+    }
 }
 
 /// A node in a process of its own, with three containers.
 fn hold(state_dir: &std::path::Path, instance: &str) -> Held {
-    let mut command = Command::new(PROBE);
+    hold_by(Command::new(PROBE), state_dir, instance)
+}
+
+fn hold_by(mut command: Command, state_dir: &std::path::Path, instance: &str) -> Held {
     command.arg("hold").arg(state_dir).arg(instance).arg("3").stdout(Stdio::piped());
     let mut child = command.spawn().unwrap();
     let lines = BufReader::new(child.stdout.take().unwrap()).lines().map(Result::unwrap);
-    let pids = lines.take_while(|line| line != "ready").map(|line| line.parse().unwrap()).collect();
-    Held { child, pids }
+    let lines = lines.take_while(|line| line != "ready");
+    let (missing, pids): (Vec<String>, Vec<String>) = lines.partition(|line| line.starts_with("missing: "));
+    Held { child, pids: pids.iter().map(|pid| pid.parse().unwrap()).collect(), missing }
 }
 
 fn children_of(pid: u32) -> Vec<i32> {

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Figures, not checks: `cargo test -p netserv-container --test measure -- --ignored --nocapture`.
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 
 mod common;
 

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //! What a worker that was taken over can do, and cannot.
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 
 mod common;
 
@@ -8,6 +9,7 @@ use std::time::Duration;
 
 use common::{LIMITS, Node, can_run};
 use netserv_container::ExitCause;
+use netserv_container::limits::{DATA_ENTRIES_MAX, OPEN_FILES_MAX};
 use netserv_model::RefusalKind;
 use netserv_model::policy::ContainerLimits;
 
@@ -124,6 +126,24 @@ fn the_writable_directory_has_its_quota() {
     let (written, error) = said.split_once(" then ").unwrap();
     assert!(written.parse::<u64>().unwrap() <= LIMITS.disk_bytes, "{said}");
     assert!([libc::ENOSPC, libc::EFBIG].contains(&error.parse().unwrap()), "{said}");
+}
+
+#[test]
+fn files_are_counted() {
+    if !can_run("files_are_counted") {
+        return;
+    }
+    let node = Node::start();
+    let mut guest = node.launch(&LIMITS);
+    guest.ready();
+    let many = guest.attempt("many-files");
+    let (files, error) = many.split_once(" then ").unwrap();
+    assert!((DATA_ENTRIES_MAX - 8..=DATA_ENTRIES_MAX).contains(&files.parse().unwrap()), "{many}");
+    assert_eq!(error, libc::ENOSPC.to_string());
+    let open = guest.attempt("open-files");
+    let (files, error) = open.split_once(" then ").unwrap();
+    assert!((OPEN_FILES_MAX - 16..OPEN_FILES_MAX).contains(&files.parse().unwrap()), "{open}");
+    assert_eq!(error, libc::EMFILE.to_string());
 }
 
 #[test]

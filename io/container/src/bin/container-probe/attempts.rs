@@ -24,6 +24,8 @@ pub(crate) fn run(name: &str, properties: &BTreeMap<String, String>) -> String {
         "read-etc" => file(|| fs::read("/etc/passwd").map(drop)),
         "write-data" => file(|| fs::write("/data/kept", "text")),
         "fill-data" => fill_data(),
+        "many-files" => many_files(),
+        "open-files" => open_files(),
         "exec-data" => file(exec_data),
         "list" => list(Path::new("/")),
         "threads" => threads(),
@@ -106,6 +108,22 @@ fn fill_data() -> String {
         match big.write(&[1; 65536]) {
             Ok(bytes) => written += bytes,
             Err(error) => return format!("{written} then {}", error.raw_os_error().unwrap_or(0)),
+        }
+    }
+}
+
+fn many_files() -> String {
+    let make = |number: u32| File::create(format!("/data/{number}")).map(drop);
+    let (number, error) = (0..).find_map(|number| make(number).err().map(|error| (number, error))).expect("an end");
+    format!("{number} then {}", error.raw_os_error().unwrap_or(0))
+}
+
+fn open_files() -> String {
+    let mut open = vec![];
+    loop {
+        match File::open("/worker") {
+            Ok(file) => open.push(file),
+            Err(error) => return format!("{} then {}", open.len(), error.raw_os_error().unwrap_or(0)),
         }
     }
 }

@@ -12,6 +12,9 @@ pub(crate) fn hold(state_dir: &str, instance: &str, count: &str) -> ExitCode {
     let user = "janedoe".parse().expect("a user name");
     let launch = |_| launcher.launch(&user, &ContainerLimits::default()).expect("a container starts").split();
     let containers: Vec<_> = (0..count.parse().expect("a count")).map(launch).collect();
+    for line in &launcher.report().missing {
+        println!("missing: {line}");
+    }
     for (_, _, process) in &containers {
         println!("{}", process.pid());
     }
