@@ -29,6 +29,8 @@ pub(crate) struct Queue {
     fail_open: bool,
     window: Window,
     outgoing: Vec<u8>,
+    /// Whether the last call left nothing to receive, as far as we know; waiting then saves a call in vain.
+    drained: bool,
     pub counters: Counters,
 }
 
@@ -56,6 +58,7 @@ impl Queue {
             fail_open: config.fail_open,
             window: Window::new(window_packets(config.packets)),
             outgoing: Vec::new(),
+            drained: true,
             counters: Counters::default(),
         };
         queue.bind(config)?;
@@ -70,11 +73,16 @@ impl Queue {
     /// Fills the batch as [`Driver::receive`](crate::Driver::receive) says.
     pub fn receive(&mut self, batch: &mut Batch, timeout: Option<Duration>) -> Result<usize, DriverError> {
         let deadline = timeout.map(|timeout| Instant::now() + timeout);
+        batch.clear();
+        if self.drained && timeout != Some(Duration::ZERO) && !self.wait(deadline)? {
+            return Ok(0);
+        }
         loop {
             batch.clear();
             let mut lengths = [0; limits::BATCH_PACKETS_MAX];
             match sys::receive_many(&self.socket, batch.storage_mut(), &mut lengths) {
                 Ok(count) => {
+                    self.drained = count < lengths.len();
                     self.take_in(batch, &lengths[..count])?;
                     if !batch.is_empty() {
                         return Ok(batch.len());
@@ -184,6 +192,7 @@ impl Queue {
         }
         let timeout = left.map(|left| Timespec::try_from(left).expect("a time to wait is short"));
         match poll(&mut [PollFd::new(&self.socket, PollFlags::IN)], timeout.as_ref()) {
+            Ok(0) => Ok(false),
             Ok(_) | Err(rustix::io::Errno::INTR) => Ok(true),
             Err(error) => Err(DriverError::system("waiting for a netfilter queue", error)),
         }
