@@ -23,7 +23,8 @@ Environment:
 
 /// Sends signed requests along network paths, makes modules, and looks after the node of this machine.
 #[derive(Parser)]
-#[command(name = "netserv", version, arg_required_else_help = true, after_help = format!("{EXIT_CODES}\n\n{ENVIRONMENT}"))]
+#[command(name = "netserv", version, arg_required_else_help = true)]
+#[command(after_help = format!("{EXIT_CODES}\n\n{ENVIRONMENT}"))]
 #[command(infer_subcommands = false, disable_help_subcommand = true)]
 pub struct Cli {
     /// Options of every command.

@@ -40,7 +40,6 @@ pub fn write_path(result: &RequestResult, destination: &str, output: &mut Output
     let name_width = result.nodes.iter().map(|node| node.node.as_str().len()).max().unwrap_or_default();
     let address_width = result.nodes.iter().map(|node| node.address.to_string().len()).max().unwrap_or_default();
     let hop_width = result.nodes.len().to_string().len();
-    output.line(format!("{:hop_width$}  here", 0));
     for (number, report) in (1..).zip(&result.nodes) {
         let address = report.address.to_string();
         let time = format_micros(report.took_us);

@@ -209,7 +209,10 @@ fn a_setup_takes_name_digest_and_dependencies_from_the_file() {
 fn a_failed_test_shows_what_differs() {
     let home = tiny();
     let lines = [
-        r#"{"name":"passes","passed":true,"packets":{"seen":3,"passed":2,"dropped":1,"modified":0,"injected":0},"counters":{},"log":[]}"#,
+        concat!(
+            r#"{"name":"passes","passed":true,"#,
+            r#""packets":{"seen":3,"passed":2,"dropped":1,"modified":0,"injected":0},"counters":{},"log":[]}"#
+        ),
         concat!(
             r#"{"name":"answers","passed":false,"difference":{"packet":2,"byte":17,"#,
             r#""expected":"0000  45 00\n0010  01 02  ..\n","actual":"0000  45 00\n0010  01 03  ..\n0020  ff\n"},"#,

@@ -203,7 +203,6 @@ fn a_path_is_shown_node_by_node() {
         vec![report("r1", "10.0.0.1", Outcome::Probed, 300), report("router-2", "10.0.12.2", Outcome::Probed, 1_250)];
     let node = node(&result(nodes, None));
     let stdout = "\
-0  here
 1  r1        10.0.0.1   0.3 ms
 2  router-2  10.0.12.2  1.2 ms
    10.2.0.1
@@ -218,9 +217,7 @@ fn a_path_is_shown_node_by_node() {
 #[test]
 fn a_path_without_nodes_says_so() {
     let node = node(&result(Vec::new(), None));
-    let stdout = "\
-0  here
-   ? 10.2.0.1
+    let stdout = "   ? 10.2.0.1
 cause: no-node: no node answered
 fix: check the path and that nodes run: `netserv path`
 ";

@@ -24,7 +24,8 @@ pub const MANIFEST_FILE: &str = "netserv.toml";
 
 /// Build a module's code and package it
 ///
-/// Runs the manifest's `build.command` with `sh -c` in the module's folder, then packages `build.wasm` and the manifest.
+/// Runs the manifest's `build.command` with `sh -c` in the module's folder, then packages `build.wasm` with the
+/// manifest.
 #[derive(Args)]
 pub struct Build {
     /// The module's folder, with netserv.toml in it
