@@ -104,6 +104,14 @@ fn the_nslp_can_distrust_a_route() {
 
     s.call(7, ApiCall::InvalidateRoutingState { nslp_id: NSLP, mri: flow(THERE, HERE), bad: true });
     s.recv_nothing(7);
+
+    // A peer that is distrusted does not count as known: this node may be the last one.
+    s.statuses();
+    s.call(8, invalidate(true));
+    s.call(8, send(4, 5, downstream(), UNRELIABLE, b"nobody"));
+    let now = s.at(9);
+    s.engine.handle_unreachable(now, FAR);
+    assert_eq!(s.statuses(), [(4, SendStatus::NoPeer(crate::NoPeerReason::Unreachable))]);
 }
 
 #[test]
@@ -173,6 +181,23 @@ fn a_message_on_a_foreign_connection_is_refused() {
 }
 
 #[test]
+fn a_peer_has_no_say_on_another_peers_route() {
+    let mut s = Script::new();
+    s.be_connected(0, 5);
+    s.send(1, &Message { nli: Some(nli(0xcc, THERE)), ..with_stack(query(6), None) });
+    let response = s.recv(1);
+    let now = s.at(1);
+    let other = s.engine.handle_accepted(now, HERE, SocketAddr::new(THERE, 40_001));
+    s.send_stream(1, other, &Message { nli: Some(nli(0xcc, THERE)), ..first_confirm_to(&response) });
+    assert_eq!(s.engine.state_counts().responding, 2);
+    s.send_stream(2, other, &stream_data(flow(THERE, HERE), 5, b"forged"));
+    let error = s.recv_stream(2, other).remove(0).error.unwrap();
+    assert_eq!((error.error_code(), s.events()), (Some(ErrorCode::IncorrectlyDelivered), vec![]));
+    s.send_stream(3, other, &stream_data(flow(THERE, HERE), 6, b"own"));
+    assert_eq!(s.events().len(), 1);
+}
+
+#[test]
 fn a_peer_whose_connections_always_break_is_given_up() {
     let mut s = Script::new();
     s.call(0, send(1, 5, downstream(), RELIABLE, b"x"));
@@ -186,6 +211,52 @@ fn a_peer_whose_connections_always_break_is_given_up() {
     assert_eq!(s.statuses(), [(1, SendStatus::Failed(FailReason::Association))]);
     assert_eq!(s.engine.state_counts().querying, 0);
     s.recv_nothing(60_000);
+}
+
+#[test]
+fn connections_that_break_now_and_then_are_forgiven() {
+    let mut net = Net::with(2, 1, |config| config.inactivity = 1000 * SECOND);
+    let mri = net.flow();
+    net.call(0, send(1, 1, mri.clone(), RELIABLE, b"one")).unwrap();
+    for _ in 0..10 {
+        net.run(30 * SECOND);
+        net.cut_connections();
+    }
+    net.run(SECOND);
+    assert!(!net.notifications(0).contains(&Notification::RouteDeletion));
+    assert_eq!(net.nodes[0].engine.state_counts().querying, 1);
+    assert_eq!(net.open_connections(), 1);
+}
+
+#[test]
+fn a_query_says_what_the_last_message_says() {
+    let mut s = Script::new();
+    let call = |number, hops| ApiCall::SendMessage {
+        handle: MessageHandle(number),
+        nslp_id: NSLP,
+        session: session(5),
+        mri: downstream(),
+        attributes: UNRELIABLE,
+        sii: None,
+        timeout: SECOND,
+        data: b"x".to_vec(),
+        hops: Some(hops),
+    };
+    s.call(0, call(1, 7));
+    let query = s.recv_kind(0, MessageType::Query);
+    assert_eq!(query.hops, 7);
+    s.send(0, &response_to(&query));
+    s.recv_kind(0, MessageType::Confirm);
+    assert_eq!(s.recv_kind(0, MessageType::Data).hops, 7);
+    // The node moved to another address of its own before the next message.
+    let moved = "10.0.0.77".parse().unwrap();
+    let now = s.at(1);
+    s.engine.handle_api(now, call(2, 9), moved).unwrap();
+    let crate::Transmit::Datagram { local, payload, .. } = s.transmit(1) else { panic!() };
+    let data = parse_datagram(&payload);
+    assert_eq!((local, data.hops, data.nli.unwrap().address), (moved, 9, moved));
+    let query = s.recv_kind(22_600, MessageType::Query);
+    assert_eq!((query.hops, query.nli.unwrap().address), (9, moved));
 }
 
 #[test]
