@@ -162,8 +162,10 @@ fn make_parent(hierarchy: &Hierarchy, parent: &Path) -> io::Result<()> {
     }
     match hierarchy.version {
         Version::V1 => {
-            // Only kernels before 5.11 have groups that are not hierarchical.
-            let _ = fs::write(parent.join("memory.use_hierarchy"), "1");
+            if hierarchy.controllers.contains(&Controller::Memory) {
+                // Only kernels before 5.11 have groups that are not hierarchical.
+                let _ = fs::write(parent.join("memory.use_hierarchy"), "1");
+            }
             Ok(())
         }
         Version::V2 => {

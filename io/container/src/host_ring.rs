@@ -25,7 +25,7 @@ impl HostRing {
     }
 
     /// Stages a packet for the modules whose bits are set; [`HostRing::wake`] lets the worker see it. The cookie comes
-    /// back with the answer, and is never seen by the worker's rules: the node keeps it.
+    /// back with the answer from the node's own table, whatever the worker writes.
     ///
     /// # Errors
     /// [`RingError::Full`] if all slots are under way, [`RingError::BadPacket`] if it fits no slot; any other means
