@@ -12,6 +12,17 @@ use netserv_model::policy::{ContainerLimits, NodePolicy, UserPolicy};
 use netserv_model::{NodeId, PortRange, PublicKey, UserId, limits};
 use serde::{Deserialize, Serialize};
 
+/// What a user's table looks like, as comments after the defaults; uncommented it is valid.
+const USER_EXAMPLE: &str = "
+# One table for each user that the node knows:
+# [[user]]
+# name = \"janedoe\"
+# keys = [\"ed25519:0000000000000000000000000000000000000000000000000000000000000000\"]   # `netserv key show`
+# prefixes = [\"192.0.2.0/24\", \"2001:db8:1::/48\"]   # the user's own: a filter's source or destination lies in one
+# ports = [\"5060\", \"16384-32767\"]   # what its filters may name; without it every port
+# modules-max = 8
+";
+
 /// Everything that an operator can set.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case", default)]
@@ -252,6 +263,11 @@ impl Config {
         toml::to_string_pretty(self).unwrap_or_else(|error| format!("# cannot be written: {error}\n"))
     }
 
+    /// Returns the defaults as TOML, with a user's table as a comment.
+    pub fn default_toml() -> String {
+        Config::default().to_toml() + USER_EXAMPLE
+    }
+
     /// Returns what admission depends on.
     ///
     /// # Errors
@@ -355,6 +371,13 @@ mod tests {
         let default = Config::default();
         assert_eq!(Config::parse(&default.to_toml()).unwrap(), default);
         assert_eq!(Config::parse("").unwrap(), default);
+        assert_eq!(Config::parse(&Config::default_toml()).unwrap(), default);
+        let example: String = USER_EXAMPLE
+            .lines()
+            .filter_map(|line| line.strip_prefix("# "))
+            .skip(1)
+            .fold(String::new(), |all, line| all + line + "\n");
+        assert_eq!(Config::parse(&example).unwrap().users[0].prefixes.len(), 2);
     }
 
     #[test]

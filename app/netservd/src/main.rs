@@ -89,7 +89,7 @@ fn main() -> ExitCode {
 fn act(command: Command) -> Result<ExitCode> {
     match command {
         Command::Run { config } => run::run(config.as_deref())?,
-        Command::Config(ConfigCommand::Default) => print!("{}", Config::default().to_toml()),
+        Command::Config(ConfigCommand::Default) => print!("{}", Config::default_toml()),
         Command::Config(ConfigCommand::Check { file }) => print!("{}", Config::load(&file)?.to_toml()),
         Command::Doctor => return Ok(doctor::print()),
         Command::Cleanup { config, dry_run } => run::cleanup(config.as_deref(), dry_run)?,
