@@ -120,7 +120,8 @@ fn the_responder_forgets_a_route_that_is_not_refreshed() {
     assert_eq!(s.engine.poll_timeout(), None);
 }
 
-/// Goal: routes in both modes live for as long as the NSLP wants, also on a path that loses datagrams, and end when it does not want them any more: then the path falls silent.
+/// Goal: routes in both modes live for as long as the NSLP wants, also on a path that loses datagrams, and end when it
+/// does not want them any more: then the path falls silent.
 #[test]
 fn routes_live_for_as_long_as_they_are_wanted() {
     for seed in seeds(10) {
