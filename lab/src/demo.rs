@@ -9,7 +9,7 @@ use netserv_model::api::RequestResult;
 use netserv_model::request::Outcome;
 
 use crate::netns::{Lab, clear_leftovers, is_root};
-use crate::node::LabPackage;
+use crate::node::{LabPackage, LabUser};
 use crate::topology::{Kind, Topology};
 
 /// Phones in the demo.
@@ -28,78 +28,35 @@ pub fn run(keep: bool) -> Result<()> {
         println!("(cleared up {id}, whose owner was gone)");
     }
     title("The network");
-    let mut lab = Lab::up(Topology::chain(&[
-        ("sender", Kind::Host),
-        ("n1", Kind::Node),
-        ("r", Kind::Router),
-        ("n2", Kind::Node),
-        ("receiver", Kind::Host),
-    ]))?;
-    println!("  sender {} ── n1 ── r (plain router) ── n2 ── receiver {}", lab.v4("sender"), lab.v4("receiver"));
-    let sender = lab.v4("sender");
-    let user = lab.user("janedoe", &[&format!("{sender}/32"), &format!("{}/128", lab.v6("sender"))])?;
-    lab.start_netservd("n1", "node", std::slice::from_ref(&user), FILES_ALLOWED)?;
-    lab.start_netservd("n2", "node", std::slice::from_ref(&user), FILES_ALLOWED)?;
-    lab.start_netservd("sender", "host", &[], "")?;
-    lab.serve_http("sender")?;
-    lab.start_kamailio("sender")?;
-    println!("  n1 and n2 run netservd; the sender has Kamailio {sender}:5060 and a web server with the packages");
-    println!("  user janedoe may filter packets from or to {sender}: that address is hers");
+    let (lab, user) = network()?;
 
     title("Before: each keep-alive travels all the way to the SIP server");
     let before = phones(&lab)?;
 
     title("A signed SETUP travels hop by hop");
     let keep_alive = lab.package("keep-alive", &user)?;
-    let result = setup(&lab, &keep_alive, &user.key.to_string_lossy(), &format!("udp dst {sender}/32 port 5060"))?;
+    let result = setup(&lab, &keep_alive, &user, 5060)?;
     show(&result);
-    print_table(
-        &lab,
-        &[
-            "probe",
-            "--to",
-            &lab.v4("receiver").to_string(),
-            "--ask",
-            "nodes,modules,blocks,load",
-            "--user",
-            "janedoe",
-            "--key",
-            &user.key.to_string_lossy(),
-        ],
-    )?;
+    probe(&lab, &user)?;
 
     title("After: the router next to the phones answers");
     let after = phones(&lab)?;
 
     title("Echo: UDP port 44444 comes back from the router");
     let echo = lab.package("echo", &user)?;
-    setup(&lab, &echo, &user.key.to_string_lossy(), &format!("udp dst {sender}/32 port 44444"))?;
-    let text = "any text sent by netcat";
-    let echoed = netcat(&lab, text)?;
-    println!("  receiver sent   `{text}` to {sender}:44444, where nothing listens");
-    println!("  receiver got    `{}`", echoed.trim_end());
-    ensure!(echoed.trim_end() == text, "the echo came back as `{echoed}`");
+    setup(&lab, &echo, &user, 44444)?;
+    echo_once(&lab)?;
 
     title("REMOVE: the nodes are what they were");
-    for package in [&keep_alive, &echo] {
-        let name = package.module.split('@').next().unwrap_or_default().to_owned();
-        let receiver = lab.v4("receiver").to_string();
-        let key = user.key.to_string_lossy().into_owned();
-        let result =
-            lab.request("sender", &["remove", &name, "--to", &receiver, "--user", "janedoe", "--key", &key])?;
-        show(&result);
-        ensure!(result.nodes.iter().all(|node| node.outcome == Outcome::Removed), "{name} is not removed everywhere");
-    }
+    remove(&lab, &keep_alive, &user)?;
+    remove(&lab, &echo, &user)?;
 
     title("Figures");
+    let none = if after.reached == 0 { " (none)" } else { "" };
     println!("  keep-alives that reached Kamailio before: {}", before.reached);
-    println!(
-        "  keep-alives that reached Kamailio after:  {}{}",
-        after.reached,
-        if after.reached == 0 { " (none)" } else { "" }
-    );
+    println!("  keep-alives that reached Kamailio after:  {}{none}", after.reached);
     println!("  phones answered before and after:         {} and {} of {PHONES}", before.answered, after.answered);
-    println!("  SETUP over {} nodes, package downloaded:  {:.1} ms", result.nodes.len(), millis(result.took_us));
+    println!("  SETUP over {} nodes, package downloaded:   {:.1} ms", result.nodes.len(), millis(result.took_us));
     println!("  the whole demo:                           {:.1} s", started.elapsed().as_secs_f64());
     ensure!(before.reached == PHONES, "before, {} of {PHONES} keep-alives reached the server", before.reached);
     ensure!(after.reached == 0, "after, {} keep-alives still reached the server", after.reached);
@@ -109,6 +66,29 @@ pub fn run(keep: bool) -> Result<()> {
         std::io::stdin().read_line(&mut String::new())?;
     }
     Ok(())
+}
+
+/// Builds the network with its daemons and servers.
+fn network() -> Result<(Lab, LabUser)> {
+    let mut lab = Lab::up(Topology::chain(&[
+        ("sender", Kind::Host),
+        ("n1", Kind::Node),
+        ("r", Kind::Router),
+        ("n2", Kind::Node),
+        ("receiver", Kind::Host),
+    ]))?;
+    let sender = lab.v4("sender");
+    println!("  sender {sender} ── n1 ── r (plain router) ── n2 ── receiver {}", lab.v4("receiver"));
+    let user = lab.user("janedoe", &[&format!("{sender}/32"), &format!("{}/128", lab.v6("sender"))])?;
+    for node in ["n1", "n2"] {
+        lab.start_netservd(node, "node", std::slice::from_ref(&user), FILES_ALLOWED)?;
+    }
+    lab.start_netservd("sender", "host", &[], "")?;
+    lab.serve_http("sender")?;
+    lab.start_kamailio("sender")?;
+    println!("  n1 and n2 run netservd; the sender has Kamailio {sender}:5060 and a web server with the packages");
+    println!("  user janedoe may filter packets from or to {sender}: that address is hers");
+    Ok((lab, user))
 }
 
 struct Round {
@@ -127,19 +107,32 @@ fn phones(lab: &Lab) -> Result<Round> {
     Ok(Round { reached, answered })
 }
 
-fn setup(lab: &Lab, package: &LabPackage, key: &str, filter: &str) -> Result<RequestResult> {
-    let url = lab.publish("sender", package)?;
+fn setup(lab: &Lab, package: &LabPackage, user: &LabUser, port: u16) -> Result<RequestResult> {
+    let (url, file) = (lab.publish("sender", package)?, package.path.to_string_lossy().into_owned());
+    let filter = format!("udp dst {}/32 port {port}", lab.v4("sender"));
     let receiver = lab.v4("receiver").to_string();
     println!("  netserv setup {} --to {receiver} --filter '{filter}'", package.module);
-    let file = package.path.to_string_lossy().into_owned();
-    let args =
-        ["setup", &file, "--to", &receiver, "--url", &url, "--filter", filter, "--user", "janedoe", "--key", key];
-    let result = lab.request("sender", &args)?;
+    let result = signed(lab, user, &["setup", &file, "--to", &receiver, "--url", &url, "--filter", &filter])?;
     ensure!(result.incomplete.is_none(), "the response stack is not whole: {:?}", result.incomplete);
     ensure!(result.nodes.len() == 2, "{} nodes answered, not 2: {:?}", result.nodes.len(), result.nodes);
     let installed = |outcome: &Outcome| matches!(outcome, Outcome::Installed { .. });
     ensure!(result.nodes.iter().all(|node| installed(&node.outcome)), "not installed everywhere: {:?}", result.nodes);
     Ok(result)
+}
+
+fn remove(lab: &Lab, package: &LabPackage, user: &LabUser) -> Result<()> {
+    let name = package.module.split('@').next().unwrap_or_default();
+    let result = signed(lab, user, &["remove", name, "--to", &lab.v4("receiver").to_string()])?;
+    println!("  netserv remove {name}");
+    show(&result);
+    ensure!(result.nodes.iter().all(|node| node.outcome == Outcome::Removed), "{name} is not removed everywhere");
+    Ok(())
+}
+
+/// Sends a request of a user from the sender.
+fn signed(lab: &Lab, user: &LabUser, args: &[&str]) -> Result<RequestResult> {
+    let key = user.key.to_string_lossy();
+    lab.request("sender", &[args, &["--user", &user.name, "--key", &key]].concat())
 }
 
 fn show(result: &RequestResult) {
@@ -156,12 +149,23 @@ fn show(result: &RequestResult) {
     println!("    the whole response stack was back after {:.1} ms", millis(result.took_us));
 }
 
-fn print_table(lab: &Lab, args: &[&str]) -> Result<()> {
-    println!("\n  netserv {}", args[..3].join(" "));
-    let output = lab.netserv("sender", args)?;
+fn probe(lab: &Lab, user: &LabUser) -> Result<()> {
+    let (receiver, key) = (lab.v4("receiver").to_string(), user.key.to_string_lossy());
+    let ask = ["probe", "--to", &receiver, "--ask", "nodes,modules,blocks,load"];
+    println!("\n  netserv {}", ask.join(" "));
+    let output = lab.netserv("sender", &[&ask[..], &["--user", &user.name, "--key", &key]].concat())?;
     for line in String::from_utf8_lossy(&output.stdout).lines() {
         println!("    {line}");
     }
+    Ok(())
+}
+
+fn echo_once(lab: &Lab) -> Result<()> {
+    let text = "any text sent by netcat";
+    println!("  receiver sent   `{text}` to {}:44444, where nothing listens", lab.v4("sender"));
+    let echoed = netcat(lab, text)?;
+    println!("  receiver got    `{}`", echoed.trim_end());
+    ensure!(echoed.trim_end() == text, "the echo came back as `{echoed}`");
     Ok(())
 }
 
