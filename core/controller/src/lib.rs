@@ -5,9 +5,11 @@
 //! Calling [`Controller::handle_timeout`] early does nothing.
 //!
 //! What the one who carries out commands must keep to:
-//! - Commands are carried out in order. If [`Command::InstallFilter`] fails at once, hand in [`Event::FilterFailed`]
-//!   before the next [`Controller::poll_command`]: the answer is held back until there is no other command, and the
-//!   request is then refused. A later failure counts as one of a running module.
+//! - Commands are carried out in order, and what they lead to is handed in before the next
+//!   [`Controller::poll_command`] if it is known by then. The module in force is touched only once its successor's
+//!   [`Command::InstallFilter`]s are polled, and the request is answered only once all other commands are polled: an
+//!   [`Event::FilterFailed`] before the first leaves everything as it was, one before the second still refuses a first
+//!   install. A later one counts as a failure of a running module, which starts again after a while.
 //! - After [`Command::StopContainer`], no event of that container is handed in any more.
 //! - [`Command::Load`] has exactly one answer unless the container dies; one that comes after [`Command::Unload`]
 //!   counts too.
@@ -57,6 +59,8 @@ pub struct Controller {
     rules: BTreeMap<FilterId, Key>,
     /// Modules whose filters are being installed, to be finished once every command is carried out.
     settling: VecDeque<Key>,
+    /// Modules in force whose request is to be answered once every command is carried out.
+    answering: VecDeque<Key>,
     commands: VecDeque<Command>,
     timers: Timers,
     nonces: Nonces,
@@ -81,6 +85,7 @@ impl Controller {
             jobs: BTreeMap::new(),
             rules: BTreeMap::new(),
             settling: VecDeque::new(),
+            answering: VecDeque::new(),
             commands: VecDeque::new(),
             timers: Timers::default(),
             nonces: Nonces::default(),
@@ -172,8 +177,12 @@ impl Controller {
             if let Some(command) = self.commands.pop_front() {
                 return Some(command);
             }
-            let key = self.settling.pop_front()?;
-            self.finish(&key);
+            if let Some(key) = self.settling.pop_front() {
+                self.finish(&key);
+            } else {
+                let key = self.answering.pop_front()?;
+                self.answer_setup(&key);
+            }
         }
     }
 

@@ -101,13 +101,22 @@ impl Controller {
         {
             return self.fail_operation(&key, refusal);
         }
-        if let Some(active) = self.active(&key) {
+        let Some(entry) = self.entry(&key) else { return };
+        if let Some(active) = &mut entry.active {
             forget_rule(&mut active.rules, id);
         }
-        self.fail_filter(&key, refusal);
+        match entry.answering.take_if(|(_, outcome)| matches!(outcome, Outcome::Installed { .. })) {
+            Some((ticket, _)) => {
+                self.uninstall(&key);
+                self.sweep(&key);
+                self.refuse(ticket, refusal);
+                self.advance(&key);
+            }
+            None => self.fail_filter(&key, refusal),
+        }
     }
 
-    /// Puts a loaded and filtered module in force: the one before it goes, and the request is answered.
+    /// Puts a loaded and filtered module in force; the one before it goes.
     pub(crate) fn finish(&mut self, key: &Key) {
         let Some(entry) = self.entry(key) else { return };
         let settling = entry.operation.take_if(|operation| matches!(operation.stage, Stage::Settling(_)));
@@ -121,7 +130,15 @@ impl Controller {
         let active = self.activate(key, session, setup, candidate);
         self.commands.push_back(Command::Store(active.record.clone()));
         self.timers.set(Timer::Lease(key.clone()), active.lease_end);
-        self.entry_or_new(key).active = Some(active);
+        let entry = self.entry_or_new(key);
+        entry.active = Some(active);
+        entry.answering = Some((ticket, outcome));
+        self.answering.push_back(key.clone());
+    }
+
+    /// Answers the request that put a module in force.
+    pub(crate) fn answer_setup(&mut self, key: &Key) {
+        let Some((ticket, outcome)) = self.entry(key).and_then(|entry| entry.answering.take()) else { return };
         self.answer(ticket, outcome);
         self.advance(key);
     }
@@ -206,7 +223,7 @@ impl Controller {
 
     fn next_waiter(&mut self, key: &Key) -> Option<Waiter> {
         let entry = self.entry(key)?;
-        if entry.operation.is_some() { None } else { entry.waiting.pop_front() }
+        if entry.is_busy() { None } else { entry.waiting.pop_front() }
     }
 
     fn stage(&self, key: &Key) -> Option<&Stage> {

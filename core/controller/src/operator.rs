@@ -30,7 +30,7 @@ impl Controller {
         let now = self.now.instant;
         let Some(entry) = self.tenants.get(&key.0).and_then(|tenant| tenant.modules.get(&key.1)) else { return };
         let over = entry.active.as_ref().is_some_and(|active| active.lease_end <= now);
-        if over && entry.operation.is_none() && entry.waiting.is_empty() {
+        if over && !entry.is_busy() && entry.waiting.is_empty() {
             self.counters.leases_expired += 1;
             self.uninstall(key);
         }
@@ -61,9 +61,13 @@ impl Controller {
         if let Some(refusal) = gone.clone().or_else(|| self.why_not_installed(key)) {
             self.fail_operation(key, refusal);
         }
-        if gone.is_some() || self.why_not_kept(key).is_some() {
+        if let Some(refusal) = gone.or_else(|| self.why_not_kept(key)) {
             let removed = self.uninstall(key);
             self.counters.revoked += u64::from(removed);
+            if let Some((ticket, _)) = self.entry(key).and_then(|entry| entry.answering.take()) {
+                self.sweep(key);
+                self.refuse(ticket, refusal);
+            }
             self.advance(key);
         }
     }

@@ -7,7 +7,7 @@ use std::time::Duration;
 use netserv_model::command::{FilterId, InstalledRecord, JobId, ModuleSlot, RequestId};
 use netserv_model::limits::MODULES_PER_CONTAINER_MAX;
 use netserv_model::manifest::Manifest;
-use netserv_model::request::{ModuleState, Setup};
+use netserv_model::request::{ModuleState, Outcome, Setup};
 use netserv_model::{Filter, Instant, ModuleName, Refusal, SessionId, UserId};
 
 use crate::filters;
@@ -36,12 +36,19 @@ pub(crate) struct Tenant {
 pub(crate) struct Entry {
     pub(crate) active: Option<Active>,
     pub(crate) operation: Option<Operation>,
+    /// The SETUP that put the module in force, until every command of it is carried out.
+    pub(crate) answering: Option<(Ticket, Outcome)>,
     pub(crate) waiting: VecDeque<Waiter>,
 }
 
 impl Entry {
     pub(crate) fn is_empty(&self) -> bool {
-        self.active.is_none() && self.operation.is_none() && self.waiting.is_empty()
+        self.active.is_none() && !self.is_busy() && self.waiting.is_empty()
+    }
+
+    /// Returns whether a request is under way, so that others wait.
+    pub(crate) fn is_busy(&self) -> bool {
+        self.operation.is_some() || self.answering.is_some()
     }
 }
 

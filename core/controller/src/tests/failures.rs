@@ -294,6 +294,36 @@ fn a_load_that_is_not_answered_costs_the_container() {
     commands!(node, "load jane 0 c@1.0.0", "load jane 2 b@1.0.0");
 }
 
+/// A first install is refused also if the filter's failure is known only after the module was stored, since nobody was
+/// told yet that it runs. A replacement stays: its predecessor is gone.
+#[test]
+fn a_filter_that_fails_before_the_answer_refuses_an_install() {
+    let mut node = Node::new();
+    node.setup(setup("m@1.0.0"));
+    node.setup(setup("m@1.0.1"));
+    node.fetched(0, manifest(&setup("m@1.0.0")));
+    node.ready();
+    node.loaded(0);
+    for expected in ["fetch 0 100", "start jane", "load jane 0 m@1.0.0", "filter 0 jane 0 udp dst 10.2.0.0/24"] {
+        assert_eq!(node.command().unwrap(), expected);
+    }
+    assert_eq!(node.command().unwrap(), "store jane m@1.0.0");
+    node.filter_failed(0);
+    commands!(node, "unload jane 0", "forget jane m", "answer 0 node-failed", "fetch 1 101");
+
+    let mut node = three_modules();
+    node.setup(setup("a@1.0.1"));
+    node.fetched(3, manifest(&setup("a@1.0.1")));
+    node.loaded(3);
+    assert_eq!(node.command().unwrap(), "fetch 3 101");
+    assert_eq!(node.command().unwrap(), "load jane 3 a@1.0.1");
+    assert_eq!(node.command().unwrap(), "filter 3 jane 3 udp dst 10.2.0.0/24");
+    assert_eq!(node.command().unwrap(), "unfilter 1");
+    node.filter_failed(3);
+    commands!(node, "unload jane 1", "store jane a@1.0.1", "unload jane 3", "answer 3 replaced 60");
+    assert_eq!(node.states()[2], "a@1.0.1 BackingOff");
+}
+
 #[test]
 fn a_filter_that_fails_late_restarts_its_module() {
     let mut node = three_modules();

@@ -161,6 +161,21 @@ fn a_module_whose_filters_are_no_longer_allowed_goes() {
     assert_eq!(node.controller.counters().revoked, 1);
 }
 
+/// The policy changes after the module was stored and before its request was answered.
+#[test]
+fn an_install_that_the_policy_overtakes_is_refused() {
+    let mut node = Node::new();
+    node.setup(setup("m@1.0.0"));
+    node.fetched(0, manifest(&setup("m@1.0.0")));
+    node.ready();
+    node.loaded(0);
+    while node.command().unwrap() != "store jane m@1.0.0" {}
+    node.policy.users.clear();
+    node.controller.set_policy(node.now, node.policy.clone());
+    commands!(node, "unfilter 0", "unload jane 0", "forget jane m", "stop jane", "answer 0 unknown-user");
+    node.assert_empty();
+}
+
 #[test]
 fn a_node_that_becomes_a_host_lets_everything_go() {
     let mut node = Node::new();

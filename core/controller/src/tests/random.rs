@@ -252,14 +252,20 @@ impl World {
         }
     }
 
+    /// Carries out what there is to do. Every fifth filter fails at once, every fifth one command later.
     fn carry_out(&mut self) {
+        let mut late = None;
         while let Some(command) = self.node.controller.poll_command() {
-            let failing = if let Command::InstallFilter { id, .. } = &command { Some(*id) } else { None };
+            let installing = if let Command::InstallFilter { id, .. } = &command { Some(*id) } else { None };
             self.obey(command);
-            if let Some(id) = failing.filter(|_| self.eager) {
+            let failing = late.take().filter(|id| self.rules.contains_key(id));
+            failing.into_iter().for_each(|id| self.lose(id));
+            if let Some(id) = installing.filter(|_| self.eager) {
                 self.installed += 1;
-                if self.installed % 5 == 4 {
-                    self.lose(id);
+                match self.installed % 5 {
+                    4 => self.lose(id),
+                    2 => late = Some(id),
+                    _ => {}
                 }
             }
         }

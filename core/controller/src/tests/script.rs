@@ -200,7 +200,8 @@ impl Node {
     pub(crate) fn assert_empty(&self) {
         let controller = &self.controller;
         assert!(controller.tenants.is_empty(), "{:?}", controller.tenants);
-        assert!(controller.jobs.is_empty() && controller.rules.is_empty() && controller.settling.is_empty());
+        assert!(controller.jobs.is_empty() && controller.rules.is_empty());
+        assert!(controller.settling.is_empty() && controller.answering.is_empty());
         assert_eq!((controller.timers.len(), controller.in_flight), (0, 0), "{:?}", controller.timers);
         assert!(controller.commands.is_empty());
     }
