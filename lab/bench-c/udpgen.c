@@ -35,7 +35,8 @@ int main(int argc, char **argv)
 	uint64_t flows = argc > 7 ? number(argv[7]) : 1;
 	uint64_t batch = argc > 8 ? number(argv[8]) : 32;
 
-	if (bytes < sizeof(struct probe) || bytes > PAYLOAD_MAX || !flows || flows > FLOWS_MAX || !batch || batch > BATCH_MAX) {
+	if (bytes < sizeof(struct probe) || bytes > PAYLOAD_MAX || !flows || flows > FLOWS_MAX || !batch ||
+	    batch > BATCH_MAX) {
 		fprintf(stderr, "payload %zu-%d bytes, 1-%d flows, batches of 1-%d\n", sizeof(struct probe), PAYLOAD_MAX,
 			FLOWS_MAX, BATCH_MAX);
 		return 2;

@@ -4,8 +4,8 @@
  *
  *   udpsink ADDRESS PORT SECONDS [CORE]
  *
- * Ends after SECONDS (0: never), with SIGINT or SIGTERM, or one second after the last datagram when SECONDS is negative;
- * prints one line of JSON then. `lost` counts up to the highest number seen. Datagrams of a second generator count as
+ * Ends after SECONDS (0: never), with SIGINT or SIGTERM, or one second after the last datagram when SECONDS is
+ * negative; prints one line of JSON then. `lost` counts up to the highest number seen. Datagrams of a second generator count as
  * `foreign`. Latencies are those of every datagram, in steps of 1 us up to 65 ms; they mean something only where the
  * generator does not saturate the path.
  */

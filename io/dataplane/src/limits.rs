@@ -10,8 +10,8 @@ pub const FILTERS_MAX: usize = 4096;
 pub const SLOT_BYTES: usize = 65_536 + 1024 + 320;
 /// Packets waiting in the dummy driver; more are refused.
 pub const DUMMY_WAITING_MAX: usize = 65_536;
-/// Packets of a netfilter queue, from the oldest undecided one to the youngest; a packet that waits longer is decided by
-/// the driver.
+/// Packets of a netfilter queue, from the oldest undecided one to the youngest; a packet that waits longer is decided
+/// by the driver.
 pub const WINDOW_PACKETS_MAX: usize = 65_536;
 /// Netfilter queue numbers that are tried, from the configured one on.
 pub const QUEUE_NUMBERS_TRIED: u16 = 64;

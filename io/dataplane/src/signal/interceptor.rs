@@ -52,7 +52,8 @@ impl Intercepted {
 pub struct InterceptorCounters {
     /// Messages handed out.
     pub intercepted: u64,
-    /// Packets on the signaling port that are none of ours: another content, a fragment, a wrong checksum. They went on.
+    /// Packets on the signaling port that are none of ours (another content, a fragment, a wrong checksum). They went
+    /// on.
     pub foreign: u64,
     /// Messages that were let go because more than [`limits::INTERCEPTED_WAITING_MAX`] waited for a verdict.
     pub overdue: u64,
