@@ -86,6 +86,7 @@ impl Controller {
                 self.forget_candidate_slot(&key);
                 self.fail_operation(&key, refusal);
             }
+            Role::Active if refusal.kind == RefusalKind::NodeFailed => self.fail_load(&key, refusal),
             Role::Active => self.fail_active(&key, refusal),
         }
     }

@@ -54,6 +54,21 @@ impl Controller {
         self.timers.set(Timer::Restart(key.clone()), now + wait);
     }
 
+    /// The node could not load a module through no fault of the module: its package is had again after a while.
+    pub(crate) fn fail_load(&mut self, key: &Key, refusal: Refusal) {
+        let now = self.now.instant;
+        let Some(active) = self.active(key).filter(|active| active.run == Run::Loading) else {
+            self.counters.stray_events += 1;
+            return;
+        };
+        active.last_failure = Some(refusal);
+        active.manifest = None;
+        active.run = Run::BackingOff;
+        let wait = active.backoff.retry(now).max(BACKOFF_MIN);
+        self.counters.module_failures += 1;
+        self.timers.set(Timer::Restart(key.clone()), now + wait);
+    }
+
     /// A module's wait is over.
     pub(crate) fn restart(&mut self, key: &Key) {
         let Some(active) = self.active(key) else { return };

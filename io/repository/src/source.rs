@@ -63,6 +63,7 @@ impl Fetcher {
             .max_redirects(0)
             .max_redirects_will_error(false)
             .proxy(None)
+            .max_idle_connections(0)
             .user_agent(concat!("netserv/", env!("CARGO_PKG_VERSION")));
         Fetcher { agent: config.build().new_agent(), sources }
     }

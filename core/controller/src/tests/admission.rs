@@ -83,13 +83,13 @@ fn unsigned_requests_are_taken_only_if_the_operator_says_so() {
 #[test]
 fn harmless_probes_need_no_user() {
     let mut node = Node::new();
-    node.controller.set_load(Load { cpu_permille: 7, ..Load::default() });
+    node.controller.set_load(Load { load_permille: 7, ..Load::default() });
     let harmless = Body::Probe(Probe { ask: vec![Ask::Nodes, Ask::Blocks, Ask::Load] });
     for user in [None, Some(user("stranger"))] {
         let anonymous = Request { user, signature: None, ..node.request("jane", harmless.clone()) };
         let report = node.ask(anonymous);
         assert_eq!(report.outcome, Outcome::Probed);
-        assert_eq!(report.load.unwrap().cpu_permille, 7);
+        assert_eq!(report.load.unwrap().load_permille, 7);
         let blocks: Vec<String> = report.blocks.iter().map(ToString::to_string).collect();
         assert_eq!(blocks, ["kv>=2", "packet>=1"]);
     }

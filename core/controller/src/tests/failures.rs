@@ -4,9 +4,10 @@
 use std::time::Duration;
 
 use netserv_model::RefusalKind;
+use netserv_model::command::Event;
 use netserv_model::request::Setup;
 
-use super::script::{Node, assert_refused, commands, manifest, setup};
+use super::script::{Node, assert_refused, commands, manifest, refusal, setup};
 use crate::limits::{
     FAILURE_WINDOW, FAILURES_MAX, FETCH_ANSWER_TIME_MAX, LOAD_ANSWER_TIME_MAX, QUARANTINE_TIME, START_ANSWER_TIME_MAX,
 };
@@ -335,6 +336,26 @@ fn a_filter_that_fails_late_restarts_its_module() {
     node.loaded(1);
     commands!(node, "filter 3 jane 1 udp dst 10.2.0.0/24");
     assert_eq!(node.states()[1], "a@1.0.0 Running");
+}
+
+/// The node lost the code, say: that is no fault of the module, which therefore never ends in quarantine.
+#[test]
+fn a_module_that_the_node_cannot_load_is_fetched_again() {
+    let mut node = three_modules();
+    node.trapped(1);
+    for n in 0..2 * FAILURES_MAX as u64 {
+        node.sleep_ms(30_000);
+        let commands = node.commands();
+        if n > 0 {
+            assert_eq!(commands, [format!("fetch {} 100", n + 2)]);
+            node.fetched(n + 2, manifest(&setup("a@1.0.0")));
+            commands!(node, "load jane 1 a@1.0.0");
+        }
+        let (user, slot) = (super::script::user("jane"), netserv_model::command::ModuleSlot(1));
+        node.event(Event::ModuleFailed { user, slot, refusal: refusal(RefusalKind::NodeFailed) });
+        assert_eq!(node.states()[1], "a@1.0.0 BackingOff");
+    }
+    assert_eq!(node.controller.counters().quarantines, 0);
 }
 
 /// A place whose load is not answered yet is not given to another module.
