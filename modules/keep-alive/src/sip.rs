@@ -63,7 +63,8 @@ impl<'a> Request<'a> {
         let mut vias = self.vias.iter();
         let (top, others) = Via::parse_first(vias.next()?)?;
         let port = if top.has_rport || force_rport { source.port() } else { top.port };
-        let mut response = b"SIP/2.0 200 OK\r\n".to_vec();
+        let mut response = Vec::with_capacity(RESPONSE_BYTES_USUAL);
+        response.extend_from_slice(b"SIP/2.0 200 OK\r\n");
         put(&mut response, "Via", &top.as_received_from(source));
         for via in Some(others).filter(|others| !others.is_empty()).into_iter().chain(vias.copied()) {
             put(&mut response, "Via", via);
@@ -85,8 +86,8 @@ impl<'a> Request<'a> {
     pub fn to_tag(&self, secret: u64) -> String {
         // FNV-1a, then the last steps of SplitMix64.
         let mut hash = secret ^ 0xcbf2_9ce4_8422_2325;
-        for byte in [self.call_id, b"\n", self.from, b"\n", self.cseq].concat() {
-            hash = (hash ^ u64::from(byte)).wrapping_mul(0x0000_0100_0000_01b3);
+        for byte in [self.call_id, b"\n", self.from, b"\n", self.cseq].into_iter().flatten() {
+            hash = (hash ^ u64::from(*byte)).wrapping_mul(0x0000_0100_0000_01b3);
         }
         hash = (hash ^ hash >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
         hash = (hash ^ hash >> 27).wrapping_mul(0x94d0_49bb_1331_11eb);
@@ -182,13 +183,12 @@ fn split_line(bytes: &[u8]) -> Option<(&[u8], &[u8])> {
 fn put(response: &mut Vec<u8>, name: &str, value: &[u8]) {
     response.extend_from_slice(name.as_bytes());
     response.extend_from_slice(b": ");
-    response.extend(unfolded(value));
+    let start = response.len();
+    response.extend_from_slice(value);
+    for byte in &mut response[start..] {
+        *byte = if matches!(byte, b'\r' | b'\n') { b' ' } else { *byte };
+    }
     response.extend_from_slice(b"\r\n");
-}
-
-/// Returns a value on one line.
-fn unfolded(value: &[u8]) -> impl Iterator<Item = u8> {
-    value.iter().map(|byte| if matches!(byte, b'\r' | b'\n') { b' ' } else { *byte })
 }
 
 /// Returns whether a From or To value has a tag parameter, outside its display name and address.
@@ -225,6 +225,8 @@ fn names_no_user(uri: &[u8]) -> bool {
     })
 }
 
+/// Bytes that are set aside for a response.
+const RESPONSE_BYTES_USUAL: usize = 1024;
 /// Headers of a request; one with more is not looked at.
 const HEADERS_MAX: usize = 64;
 
@@ -260,6 +262,8 @@ mod tests {
             panic!("a header");
         };
         assert_eq!((name, value, rest), (&b"Event"[..], &b"keep-\r\n\t alive"[..], &b"To: x\r\n\r\n"[..]));
-        assert_eq!(unfolded(value).collect::<Vec<_>>(), b"keep-  \t alive");
+        let mut written = Vec::new();
+        put(&mut written, "Event", value);
+        assert_eq!(written, b"Event: keep-  \t alive\r\n");
     }
 }
