@@ -4,6 +4,9 @@
 //! One thread runs it. It never waits for the control loop: it looks at its commands between batches.
 //! Invariant: every packet that the driver gave is finished exactly once, with a verdict or a counted reason.
 
+mod pending;
+mod port;
+
 use std::collections::BTreeMap;
 use std::net::{IpAddr, Ipv4Addr};
 use std::os::fd::{AsFd, OwnedFd};
@@ -13,7 +16,7 @@ use std::time::{Duration, Instant};
 
 use ipnet::IpNet;
 use netserv_container::HostRing;
-use netserv_dataplane::{Batch, Driver, Final, Packet, PacketId};
+use netserv_dataplane::{Batch, Driver, Final, Packet};
 use netserv_model::command::{FilterId, ModuleSlot};
 use netserv_model::verdict::FailureMode;
 use netserv_model::{DropReason, Filter, Flow, UserId, Verdict, limits};
@@ -22,10 +25,11 @@ use netserv_wire::ip::IpView;
 use rustix::event::{PollFd, PollFlags, poll};
 use rustix::time::Timespec;
 
+use pending::{Held, Pending, Stop};
+use port::Port;
+
 use crate::packet_counters::PacketCounters;
 
-/// Packets inside containers at a time, over all containers; more get their modules' failure verdict.
-pub const PENDING_PACKETS_MAX: usize = 65_536;
 /// How long the loop sleeps at most while nothing happens; then it looks whether a module hangs.
 const IDLE_SLEEP: Duration = Duration::from_millis(250);
 /// How often the watchdog looks.
@@ -130,35 +134,6 @@ pub struct PacketLoop {
 
 /// Tells the control loop; false if that was not possible and the loop is to try again.
 pub type Report = Box<dyn Fn(PacketEvent) -> bool + Send>;
-
-/// One container as the loop sees it.
-struct Port {
-    ring: HostRing,
-    prefixes: Vec<IpNet>,
-    call_times: BTreeMap<ModuleSlot, Duration>,
-    steps: u64,
-    moved_at: Instant,
-    reported: bool,
-}
-
-/// One stop on a packet's way through containers.
-#[derive(Clone, Debug)]
-struct Stop {
-    user: UserId,
-    modules: u64,
-    on_failure: FailureMode,
-}
-
-/// A packet inside a container.
-struct Held {
-    packet: PacketId,
-    source: IpAddr,
-    at: Stop,
-    rest: Vec<Stop>,
-    changed: bool,
-    /// The bytes as they went into the container, kept only if they may be needed again.
-    bytes: Vec<u8>,
-}
 
 impl PacketLoop {
     /// Builds the loop. `wake` is an eventfd that is written after each command.
@@ -474,13 +449,6 @@ impl PacketLoop {
     }
 }
 
-impl Port {
-    fn new(ring: HostRing, prefixes: Vec<IpNet>) -> Port {
-        let steps = ring.activity().steps;
-        Port { ring, prefixes, call_times: BTreeMap::new(), steps, moved_at: Instant::now(), reported: false }
-    }
-}
-
 /// How long a call may take in a container whose modules are not known yet.
 const DEFAULT_CALL_TIME: Duration = Duration::from_millis(500);
 /// How long a worker may leave packets alone while it is in no module: it may wait for the processor.
@@ -505,57 +473,4 @@ fn drain(wake: &OwnedFd) {
     let mut count = [0_u8; 8];
     // Non-blocking: nothing to read is as good as the count.
     let _ = rustix::io::read(wake, &mut count);
-}
-
-/// The packets inside containers, found again by their cookie.
-#[derive(Default)]
-struct Pending {
-    held: Vec<Option<Held>>,
-    free: Vec<u32>,
-    generations: Vec<u32>,
-}
-
-impl Pending {
-    fn is_empty(&self) -> bool {
-        self.free.len() == self.held.len()
-    }
-
-    fn is_full(&self) -> bool {
-        self.free.is_empty() && self.held.len() == PENDING_PACKETS_MAX
-    }
-
-    /// Returns the cookie that the next inserted packet gets.
-    fn next_cookie(&self) -> u64 {
-        match self.free.last() {
-            Some(place) => cookie(*place, self.generations[*place as usize]),
-            None => cookie(u32::try_from(self.held.len()).unwrap_or(u32::MAX), 0),
-        }
-    }
-
-    fn insert(&mut self, held: Held) {
-        match self.free.pop() {
-            Some(place) => self.held[place as usize] = Some(held),
-            None => {
-                self.held.push(Some(held));
-                self.generations.push(0);
-            }
-        }
-    }
-
-    /// Takes out the packet of a cookie; a cookie that is not of this moment gives none.
-    fn remove(&mut self, wanted: u64) -> Option<Held> {
-        let place = u32::try_from(wanted & u64::from(u32::MAX)).ok()?;
-        let generation = self.generations.get_mut(place as usize)?;
-        if wanted != cookie(place, *generation) {
-            return None;
-        }
-        let held = self.held[place as usize].take()?;
-        *generation = generation.wrapping_add(1);
-        self.free.push(place);
-        Some(held)
-    }
-}
-
-fn cookie(place: u32, generation: u32) -> u64 {
-    u64::from(generation) << 32 | u64::from(place)
 }
