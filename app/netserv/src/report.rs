@@ -96,12 +96,12 @@ pub fn modules<'a>(modules: impl Iterator<Item = (Option<&'a str>, &'a ModuleSta
 /// Returns a node's load in one line.
 pub fn load(load: &Load) -> String {
     format!(
-        "{} in {}, {} packets seen, CPU {}.{} %, {} free",
+        "{} in {}, {} packets seen, load {}.{:02}, {} free",
         count(u64::from(load.modules), "module"),
         count(u64::from(load.containers), "container"),
         load.packets,
-        load.cpu_permille / 10,
-        load.cpu_permille % 10,
+        load.load_permille / 1000,
+        load.load_permille % 1000 / 10,
         format_bytes(load.memory_free_kib.saturating_mul(1024)),
     )
 }

@@ -50,7 +50,7 @@ role     node
 version  0.1.0
 driver   nfqueue: the best that works here
 started  2026-11-21T02:00:00Z
-load     0 modules in 0 containers, 0 packets seen, CPU 0.0 %, 0 B free
+load     0 modules in 0 containers, 0 packets seen, load 0.00, 0 B free
 missing  no nf_queue; fix: modprobe nfnetlink_queue
 ";
     check(&Home::empty().ask(&node, &["node", "status"]), 0, stdout, "");

@@ -145,7 +145,7 @@ HOP  NODE  ADDRESS   OUTCOME       TIME
 #[test]
 fn answers_to_a_probe_stand_below_their_node() {
     let mut first = report("r1", "10.0.0.1", Outcome::Probed, 300);
-    first.load = Some(Load { containers: 1, modules: 2, packets: 77, cpu_permille: 125, memory_free_kib: 2048 });
+    first.load = Some(Load { containers: 1, modules: 2, packets: 77, load_permille: 125, memory_free_kib: 2048 });
     first.blocks = vec!["kv>=1".parse().unwrap(), "packet>=1".parse().unwrap()];
     first.policy = Some(PolicyReport {
         prefixes: vec!["10.2.0.0/24".into()],
@@ -174,7 +174,7 @@ fn answers_to_a_probe_stand_below_their_node() {
         "\
 HOP  NODE  ADDRESS   OUTCOME  TIME
 1    r1    10.0.0.1  ok       0.3 ms
-     load: 2 modules in 1 container, 77 packets seen, CPU 12.5 %, 2.0 MiB free
+     load: 2 modules in 1 container, 77 packets seen, load 0.12, 2.0 MiB free
      blocks: kv>=1, packet>=1
      prefixes: 10.2.0.0/24
      ports: all

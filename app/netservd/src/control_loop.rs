@@ -11,8 +11,8 @@ use std::net::IpAddr;
 use netserv_controller::Controller;
 use netserv_gist as gist;
 use netserv_model::api::{ModuleList, NodeInfo, PostRequest, RequestResult};
-use netserv_model::command::{JobId, ModuleSlot};
-use netserv_model::request::{ModuleStatus, PacketCounts};
+use netserv_model::command::{JobId, ModuleSlot, RequestId};
+use netserv_model::request::{Ask, Body, ModuleStatus, NodeReport, PacketCounts, Request};
 use netserv_model::{Instant, Now, Refusal, RefusalKind, UserId, limits};
 use netserv_nslp::{LocalId, LocalPath, LocalRequest, Nslp};
 use netserv_wire::gist::{Direction, Mri};
@@ -69,6 +69,8 @@ pub struct ControlLoop {
     record: Record,
     posted: BTreeMap<LocalId, oneshot::Sender<Result<RequestResult, Refusal>>>,
     next_local: u64,
+    /// When each request arrived that the controller has not answered; it answers each, and the NSLP bounds them.
+    arrived: BTreeMap<RequestId, Instant>,
     waiting_for_stats: Vec<StatsWaiter>,
     about: About,
 }
@@ -89,6 +91,7 @@ struct StatsWaiter {
 }
 
 enum StatsReply {
+    Request(RequestId, Box<Request>),
     Modules(oneshot::Sender<ModuleList>),
     Metrics(oneshot::Sender<String>),
 }
@@ -133,6 +136,7 @@ impl ControlLoop {
             record,
             posted: BTreeMap::new(),
             next_local: 0,
+            arrived: BTreeMap::new(),
             waiting_for_stats: Vec::new(),
             about,
         }
@@ -216,11 +220,12 @@ impl ControlLoop {
 
     fn drain(&mut self) {
         for _ in 0..DRAIN_STEPS_MAX {
-            if !self.drain_step() {
-                break;
+            // Filter changes are made together when nothing else is to be done, and may themselves have consequences.
+            if !self.drain_step() && !self.executor.finish_commands() {
+                return;
             }
         }
-        self.executor.finish_commands();
+        tracing::warn!(steps = DRAIN_STEPS_MAX, "the engines kept the control loop busy; the rest waits for its turn");
     }
 
     /// Moves one thing from one engine to the next; returns whether there was one.
@@ -233,29 +238,54 @@ impl ControlLoop {
                 tracing::debug!(?from, %error, "malformed GIST message");
             }
             self.nslp.handle_event(now, event);
+        } else if let Some(transmit) = self.engine.poll_transmit() {
+            // Before the commands: the next node is to work on a request while this one does.
+            self.signal.transmit(transmit);
         } else if let Some((id, request)) = self.nslp.poll_request() {
-            let user = request.user.as_ref().map(ToString::to_string);
-            tracing::info!(method = request.body.method(), user, session = %request.session, "request");
-            self.controller.set_load(load::measure(self.controller.load(), self.executor.packet_totals().shown));
-            self.controller.handle_request(now, id, request);
+            self.take_request(now, id, request);
         } else if let Some(command) = self.controller.poll_command() {
             self.executor.carry_out(command);
         } else if let Some(event) = self.executor.poll_event() {
             self.controller.handle_event(now, event);
         } else if let Some((id, report)) = self.executor.poll_report() {
-            tracing::info!(outcome = ?report.outcome, took_us = report.took_us, "answer");
-            self.nslp.handle_report(now, id, report);
+            self.take_report(now, id, report);
         } else if let Some((id, result)) = self.nslp.poll_result() {
             if let Some(reply) = self.posted.remove(&id) {
                 // The client may have gone.
                 let _ = reply.send(Ok(result));
             }
-        } else if let Some(transmit) = self.engine.poll_transmit() {
-            self.signal.transmit(transmit);
         } else {
             return false;
         }
         true
+    }
+
+    /// Gives a request to the controller; one that asks for modules waits for their counters first.
+    fn take_request(&mut self, now: Now, id: RequestId, request: Request) {
+        let user = request.user.as_ref().map(ToString::to_string);
+        tracing::info!(method = request.body.method(), user, session = %request.session, "request");
+        self.arrived.insert(id, now.instant);
+        match &request.body {
+            Body::Probe(probe) if probe.ask.contains(&Ask::Modules) => {
+                self.wait_for_stats(StatsReply::Request(id, Box::new(request)));
+            }
+            Body::Probe(_) | Body::Setup(_) | Body::Remove(_) => self.hand_to_controller(now, id, request),
+        }
+    }
+
+    fn hand_to_controller(&mut self, now: Now, id: RequestId, request: Request) {
+        self.controller.set_load(load::measure(self.controller.load(), self.executor.packet_totals().shown));
+        self.controller.handle_request(now, id, request);
+    }
+
+    /// Completes the controller's report with what only the daemon knows, and gives it to the NSLP.
+    fn take_report(&mut self, now: Now, id: RequestId, mut report: NodeReport) {
+        if let Some(arrived) = self.arrived.remove(&id) {
+            report.took_us = u64::try_from(now.instant.since(arrived).as_micros()).unwrap_or(u64::MAX);
+        }
+        self.add_stats(&mut report.modules);
+        tracing::info!(outcome = %report.outcome, took_us = report.took_us, "answer");
+        self.nslp.handle_report(now, id, report);
     }
 
     fn hand_to_gist(&mut self, call: gist::ApiCall) {
@@ -394,6 +424,7 @@ impl ControlLoop {
                 continue;
             }
             match waiter.reply {
+                StatsReply::Request(id, request) => self.hand_to_controller(self.clock.now(), id, *request),
                 StatsReply::Modules(reply) => {
                     let _ = reply.send(ModuleList { modules: self.modules() });
                 }
@@ -406,13 +437,17 @@ impl ControlLoop {
 
     fn modules(&self) -> Vec<ModuleStatus> {
         let mut modules = self.controller.modules(self.clock.now());
-        for status in &mut modules {
+        self.add_stats(&mut modules);
+        modules
+    }
+
+    fn add_stats(&self, modules: &mut [ModuleStatus]) {
+        for status in modules {
             let slot = self.controller.slot(&status.user, &status.module.name);
             if let Some((packets, counters)) = slot.and_then(|slot| self.executor.stats(&status.user, slot)) {
                 (status.packets, status.counters) = (*packets, counters.clone());
             }
         }
-        modules
     }
 
     fn metrics(&self) -> String {

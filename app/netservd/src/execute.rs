@@ -207,9 +207,12 @@ impl Executor {
         }
     }
 
-    /// Makes the filter changes that are noted.
-    pub fn finish_commands(&mut self) {
-        self.happened.extend(self.changes.make(&self.filters, &self.packets));
+    /// Makes the filter changes that are noted; returns whether that has consequences for the controller.
+    pub fn finish_commands(&mut self) -> bool {
+        let failed = self.changes.make(&self.filters, &self.packets);
+        let consequences = !failed.is_empty();
+        self.happened.extend(failed);
+        consequences
     }
 
     /// Returns the next thing that the controller must know.

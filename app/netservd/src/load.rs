@@ -8,7 +8,7 @@ pub fn measure(controller: Load, packets: u64) -> Load {
     let read = |path: &str| std::fs::read_to_string(path).unwrap_or_default();
     Load {
         packets,
-        cpu_permille: load_average_permille(&read("/proc/loadavg")),
+        load_permille: load_average_permille(&read("/proc/loadavg")),
         memory_free_kib: memory_available_kib(&read("/proc/meminfo")),
         ..controller
     }

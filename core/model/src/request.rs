@@ -234,8 +234,8 @@ pub struct Load {
     pub modules: u32,
     /// Packets shown to modules since the node started.
     pub packets: u64,
-    /// Average processor use over the last minute, in thousandths of one core.
-    pub cpu_permille: u32,
+    /// The machine's load average over the last minute, in thousandths: processes that ran or wanted to.
+    pub load_permille: u32,
     /// Memory left on the machine, in KiB.
     pub memory_free_kib: u64,
 }

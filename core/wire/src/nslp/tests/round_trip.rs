@@ -111,11 +111,11 @@ fn report() -> impl Strategy<Value = NodeReport> {
         "\\PC{0,20}".prop_map(|action| Outcome::WouldDo { action }),
         "\\PC{0,400}".prop_map(|detail| Outcome::Refused(Refusal::new(RefusalKind::BadTtl, detail))),
     ];
-    let load = any::<[u32; 4]>().prop_map(|[containers, modules, packets, cpu_permille]| Load {
+    let load = any::<[u32; 4]>().prop_map(|[containers, modules, packets, load_permille]| Load {
         containers,
         modules,
         packets: packets.into(),
-        cpu_permille,
+        load_permille,
         memory_free_kib: 7,
     });
     let module = prop::collection::btree_map("\\PC{0,12}", any::<u64>(), 0..40).prop_map(|counters| ModuleStatus {
