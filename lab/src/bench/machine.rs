@@ -105,7 +105,8 @@ impl Cores {
     pub fn words_since(&self, earlier: &Cores) -> String {
         let words = |(core, ticks): (usize, &Ticks)| {
             let percent = |part| 100.0 * share(part, ticks.all());
-            let stolen = if ticks.stolen > 0 { format!(", {:.0} % stolen", percent(ticks.stolen)) } else { String::new() };
+            let stolen =
+                if ticks.stolen > 0 { format!(", {:.0} % stolen", percent(ticks.stolen)) } else { String::new() };
             format!(
                 "core {core}: {:.0} % program, {:.0} % kernel, {:.0} % interrupts, {:.0} % idle{stolen}",
                 percent(ticks.user),
@@ -137,7 +138,6 @@ impl Ticks {
     }
 }
 
-
 fn ticks(line: &str) -> Ticks {
     let counts: Vec<u64> = line.split_whitespace().skip(1).filter_map(|count| count.parse().ok()).collect();
     let at = |index: usize| counts.get(index).copied().unwrap_or(0);
@@ -152,7 +152,8 @@ fn share(part: u64, whole: u64) -> f64 {
 
 fn commit() -> String {
     let git = |args: &[&str]| {
-        let output = std::process::Command::new("git").args(args).current_dir(crate::node::workspace()).output().ok()?;
+        let output =
+            std::process::Command::new("git").args(args).current_dir(crate::node::workspace()).output().ok()?;
         output.status.success().then(|| String::from_utf8_lossy(&output.stdout).trim().to_owned())
     };
     let Some(commit) = git(&["rev-parse", "--short", "HEAD"]) else { return "unknown".to_owned() };

@@ -3,10 +3,15 @@
 //!
 //! What is compared is measured in turn within one run; each number comes with its spread. See docs/performance.md.
 
+mod commands;
+pub mod container;
+mod handshake;
 pub mod machine;
 mod packets;
 pub mod pin;
 mod programs;
+mod recovery;
+mod setup;
 pub mod summary;
 
 use std::path::PathBuf;
@@ -39,6 +44,18 @@ pub struct Options {
 pub enum Part {
     /// Throughput and latency through one node.
     Packets,
+    /// SETUP over two nodes.
+    Setup,
+    /// Start and memory of containers.
+    Containers,
+    /// From trap to recovered.
+    Recovery,
+    /// GIST handshakes in memory.
+    Handshakes,
+    /// What a call of a module costs.
+    Calls,
+    /// The demo as a whole.
+    Demo,
 }
 
 /// How much is measured.
@@ -46,13 +63,42 @@ pub struct Plan {
     packet_rounds: usize,
     latency_rounds: usize,
     packet_seconds: f64,
+    setups: usize,
+    setups_uncached: usize,
+    container_starts: usize,
+    traps: usize,
+    handshake_rounds: usize,
+    call_rounds: usize,
+    demos: usize,
 }
 
 impl Plan {
     fn new(quick: bool) -> Plan {
         match quick {
-            true => Plan { packet_rounds: 5, latency_rounds: 2, packet_seconds: 1.0 },
-            false => Plan { packet_rounds: 15, latency_rounds: 5, packet_seconds: 2.0 },
+            true => Plan {
+                packet_rounds: 5,
+                latency_rounds: 3,
+                packet_seconds: 1.0,
+                setups: 20,
+                setups_uncached: 4,
+                container_starts: 50,
+                traps: 5,
+                handshake_rounds: 3,
+                call_rounds: 1,
+                demos: 2,
+            },
+            false => Plan {
+                packet_rounds: 20,
+                latency_rounds: 7,
+                packet_seconds: 2.0,
+                setups: 50,
+                setups_uncached: 11,
+                container_starts: 200,
+                traps: 20,
+                handshake_rounds: 9,
+                call_rounds: 5,
+                demos: 5,
+            },
         }
     }
 }
@@ -98,7 +144,8 @@ pub fn run(options: &Options) -> Result<()> {
     Ok(())
 }
 
-const PARTS: [Part; 1] = [Part::Packets];
+const PARTS: [Part; 7] =
+    [Part::Packets, Part::Setup, Part::Containers, Part::Recovery, Part::Handshakes, Part::Calls, Part::Demo];
 
 fn chosen(only: &[Part]) -> Vec<Part> {
     PARTS.into_iter().filter(|part| only.is_empty() || only.contains(part)).collect()
@@ -107,6 +154,12 @@ fn chosen(only: &[Part]) -> Vec<Part> {
 fn measure(part: Part, plan: &Plan, programs: &Programs) -> Result<Vec<Figure>> {
     match part {
         Part::Packets => packets::measure(plan, programs),
+        Part::Setup => setup::measure(plan),
+        Part::Containers => container::measure(plan),
+        Part::Recovery => recovery::measure(plan, programs),
+        Part::Handshakes => handshake::measure(plan),
+        Part::Calls => commands::calls(plan),
+        Part::Demo => commands::demo(plan),
     }
 }
 

@@ -122,7 +122,8 @@ impl Figure {
         let _ = writeln!(text, "   {:width$}  {:>9}  {:>21}  unit", "", "median", "(min .. max)");
         for row in &self.rows {
             let spread = format!("({} .. {})", short(row.summary.min), short(row.summary.max));
-            let _ = write!(text, "   {:width$}  {:>9}  {spread:>21}  {}", row.what, short(row.summary.median), row.unit);
+            let _ =
+                write!(text, "   {:width$}  {:>9}  {spread:>21}  {}", row.what, short(row.summary.median), row.unit);
             let _ = writeln!(text, "{}", verdict(row));
             if !row.note.is_empty() {
                 let _ = writeln!(text, "   {:width$}    {}", "", row.note);

@@ -1,0 +1,204 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Service containers: how long one takes to start, what it takes of the machine's memory.
+
+use std::collections::BTreeMap;
+use std::fs::File;
+use std::os::fd::AsFd;
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, Result, bail, ensure};
+use netserv_container::{CompileLimits, ControlChannel, HostRing, Launcher, LauncherConfig, Process};
+use netserv_model::UserId;
+use netserv_model::command::ModuleSlot;
+use netserv_model::manifest::ModuleLimits;
+use netserv_model::policy::ContainerLimits;
+use netserv_wire::container::frames::{FromWorker, ToWorker};
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+
+use super::Plan;
+use super::summary::{Figure, Goal, Row};
+use crate::netns::program;
+use crate::node::module_wasm;
+
+/// How long a worker may take to answer.
+const ANSWER_WAIT: Duration = Duration::from_secs(10);
+/// Containers that are held at the same time.
+const HELD: usize = 50;
+
+/// Measures starts and memory of containers with net-monitor in them.
+///
+/// # Errors
+/// A container cannot be started.
+pub fn measure(plan: &Plan) -> Result<Vec<Figure>> {
+    let host = Host::start()?;
+    let code = host.compile("net-monitor")?;
+    let (mut launched, mut ready, mut loaded) = (Vec::new(), Vec::new(), Vec::new());
+    for _ in 0..plan.container_starts {
+        let started = Instant::now();
+        let guest = host.launch()?;
+        launched.push(millis(started.elapsed()));
+        guest.expect_ready()?;
+        ready.push(millis(started.elapsed()));
+        guest.load(&code)?;
+        loaded.push(millis(started.elapsed()));
+    }
+    let one = host.launch()?;
+    one.expect_ready()?;
+    let empty = Memory::of(one.pid())?;
+    one.load(&code)?;
+    let alone = Memory::of(one.pid())?;
+    let many = host.many(&code)?;
+    let private: Vec<f64> = many.iter().map(|memory| memory.private_mib).collect();
+    let shared_out: Vec<f64> = many.iter().map(|memory| memory.proportional_mib).collect();
+    let how = format!(
+        "launch() of the container crate with the real worker, until it says Ready and until net-monitor is loaded; \
+         memory from /proc/PID/smaps_rollup of the worker. Resident counts the program file's pages in full, although \
+         all workers share them; private is what one more container costs. Last rows: {HELD} containers at a time."
+    );
+    let rows = vec![
+        Row::new("launch() returns after", "ms", &launched),
+        Row::new("the worker is ready after", "ms", &ready),
+        Row::new("net-monitor is loaded after", "ms", &loaded),
+        Row::new("resident, no module", "MiB", &[empty.resident_mib]),
+        Row::new("resident, net-monitor", "MiB", &[alone.resident_mib]).goal(Goal::AtMost(8.0)),
+        Row::new("proportional, net-monitor", "MiB", &[alone.proportional_mib]),
+        Row::new("private, net-monitor", "MiB", &[alone.private_mib]),
+        Row::new(format!("proportional, one of {HELD}"), "MiB", &shared_out),
+        Row::new(format!("private, one of {HELD}"), "MiB", &private),
+    ];
+    Ok(vec![Figure { name: "Containers", how, rows }])
+}
+
+/// Memory of one process.
+#[derive(Clone, Copy, Debug)]
+pub struct Memory {
+    /// Pages that it has in memory, whoever else has them too.
+    pub resident_mib: f64,
+    /// The same, each page divided by the number of those who have it.
+    pub proportional_mib: f64,
+    /// Pages that nobody else has.
+    pub private_mib: f64,
+}
+
+impl Memory {
+    /// Reads what a process takes.
+    ///
+    /// # Errors
+    /// It has ended.
+    pub fn of(pid: u32) -> Result<Memory> {
+        let path = format!("/proc/{pid}/smaps_rollup");
+        let text = std::fs::read_to_string(&path).with_context(|| format!("cannot read {path}"))?;
+        let kib = |name: &str| {
+            let line = text.lines().find(|line| line.starts_with(name));
+            let number = line.and_then(|line| line.split_whitespace().nth(1)?.parse::<f64>().ok());
+            number.with_context(|| format!("{path} has no {name}"))
+        };
+        Ok(Memory {
+            resident_mib: kib("Rss:")? / 1024.0,
+            proportional_mib: kib("Pss:")? / 1024.0,
+            private_mib: (kib("Private_Clean:")? + kib("Private_Dirty:")?) / 1024.0,
+        })
+    }
+}
+
+struct Host {
+    // Before the directory, which the launcher uses until it ends.
+    launcher: Launcher,
+    dir: Dir,
+}
+
+struct Dir(PathBuf);
+
+impl Drop for Dir {
+    fn drop(&mut self) {
+        // It is in the directory for temporary files, where what is left hurts nobody.
+        let _ = std::fs::remove_dir_all(&self.0);
+    }
+}
+
+impl Host {
+    fn start() -> Result<Host> {
+        let instance = format!("nslab-bench-{}", std::process::id());
+        let dir = Dir(std::env::temp_dir().join(&instance));
+        std::fs::create_dir_all(&dir.0)?;
+        let mut config = LauncherConfig::new(program("netserv-worker")?, &dir.0, &instance);
+        config.program = program("netservd")?;
+        Ok(Host { launcher: Launcher::start(&config)?, dir })
+    }
+
+    fn compile(&self, module: &str) -> Result<PathBuf> {
+        let code = self.dir.0.join(format!("{module}.cwasm"));
+        let compiled = self.launcher.compile(&module_wasm(module)?, &code, &CompileLimits::default());
+        compiled.map_err(|refusal| anyhow::anyhow!("{module}: {refusal}"))?;
+        Ok(code)
+    }
+
+    fn launch(&self) -> Result<Guest> {
+        let user: UserId = "janedoe".parse()?;
+        let (control, ring, process) = self.launcher.launch(&user, &ContainerLimits::default())?.split();
+        Ok(Guest { control, _ring: ring, process })
+    }
+
+    /// Holds many containers with the module at a time, and returns the memory of each.
+    fn many(&self, code: &Path) -> Result<Vec<Memory>> {
+        let guests = (0..HELD).map(|_| self.launch()).collect::<Result<Vec<Guest>>>()?;
+        for guest in &guests {
+            guest.expect_ready()?;
+            guest.load(code)?;
+        }
+        guests.iter().map(|guest| Memory::of(guest.pid())).collect()
+    }
+}
+
+struct Guest {
+    control: ControlChannel,
+    _ring: HostRing,
+    process: Process,
+}
+
+impl Guest {
+    fn pid(&self) -> u32 {
+        self.process.pid().unsigned_abs()
+    }
+
+    fn expect_ready(&self) -> Result<()> {
+        match self.answer()? {
+            FromWorker::Ready { .. } => Ok(()),
+            other => bail!("the worker said {other:?} and not that it is ready"),
+        }
+    }
+
+    fn load(&self, code: &Path) -> Result<()> {
+        let load = ToWorker::Load {
+            slot: ModuleSlot(0),
+            module: "example.org/net-monitor@1.0.0".parse()?,
+            properties: BTreeMap::new(),
+            limits: ModuleLimits { timers: 1, counters: 1024, kv_entries: 65_536, ..ModuleLimits::default() },
+            state_schema: 1,
+        };
+        self.control.send(&load, Some(File::open(code)?.as_fd()))?;
+        match self.answer()? {
+            FromWorker::Loaded { .. } => Ok(()),
+            other => bail!("the worker said {other:?} and not that the module is loaded"),
+        }
+    }
+
+    fn answer(&self) -> Result<FromWorker> {
+        let until = Instant::now() + ANSWER_WAIT;
+        loop {
+            if let Some(frame) = self.control.receive()? {
+                return Ok(frame);
+            }
+            let left = until.saturating_duration_since(Instant::now());
+            ensure!(!left.is_zero(), "the worker does not answer");
+            let timeout = Timespec::try_from(left)?;
+            // An interrupted wait only means that the loop looks again.
+            let _ = poll(&mut [PollFd::new(&self.control, PollFlags::IN)], Some(&timeout));
+        }
+    }
+}
+
+fn millis(time: Duration) -> f64 {
+    time.as_secs_f64() * 1000.0
+}
