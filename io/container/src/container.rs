@@ -15,7 +15,7 @@ use rustix::net::{RecvAncillaryBuffer, RecvFlags, SendFlags, recvmsg};
 use rustix::process::Signal;
 
 use crate::error::{ContainerError, ControlError};
-use crate::host_ring::HostRing;
+use crate::host_ring::{DetachedWorker, HostRing};
 use crate::launcher::seqpacket;
 use crate::limits::CONTROL_BUFFER_BYTES;
 use crate::protocol::{ExitReport, send_bytes};
@@ -260,6 +260,14 @@ impl Shared {
     pub(crate) fn into_container(self, user: UserId, process: Process, landlock: String) -> Container {
         let ring = HostRing::new(self.end, self.wake_worker, self.wake_host);
         Container { user, landlock, control: ControlChannel { socket: self.control }, ring, process }
+    }
+
+    pub(crate) fn into_detached(self) -> Result<(HostRing, DetachedWorker), ContainerError> {
+        let step = |source| ContainerError::Prepare { step: "map the ring", source };
+        let map = || SharedWords::map(&self.memory, MAPPING_WORDS).map_err(step);
+        let (memory, wake_host) = ([map()?, map()?], self.wake_host.try_clone().map_err(step)?);
+        let worker = DetachedWorker::new(memory, wake_host)?;
+        Ok((HostRing::new(self.end, self.wake_worker, self.wake_host), worker))
     }
 }
 

@@ -2,9 +2,12 @@
 //! A container's packet ring in the hands of the node's packet thread.
 
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::sync::atomic::AtomicU64;
 
-use netserv_wire::container::ring::{Activity, HostEnd, Ingress, Outstanding, Returned, RingError};
+use netserv_wire::container::ring::{Activity, HostEnd, Ingress, Outstanding, Returned, RingError, WorkerEnd};
 
+use crate::container::Shared;
+use crate::error::ContainerError;
 use crate::sys::SharedWords;
 
 /// The node's end of a ring, with the eventfds. Its descriptor becomes readable when the worker wakes the node.
@@ -22,6 +25,14 @@ pub struct HostRing {
 impl HostRing {
     pub(crate) fn new(end: HostEnd<SharedWords>, wake_worker: OwnedFd, wake_host: OwnedFd) -> HostRing {
         HostRing { end, wake_worker, wake_host }
+    }
+
+    /// Makes a ring without a container, both ends in this process: for tests and benches of packet loops.
+    ///
+    /// # Errors
+    /// The system gives no memory or no eventfd.
+    pub fn detached() -> Result<(HostRing, DetachedWorker), ContainerError> {
+        Shared::new()?.into_detached()
     }
 
     /// Stages a packet for the modules whose bits are set; [`HostRing::wake`] lets the worker see it. The cookie comes
@@ -90,5 +101,38 @@ impl HostRing {
 impl AsFd for HostRing {
     fn as_fd(&self) -> BorrowedFd<'_> {
         self.wake_host.as_fd()
+    }
+}
+
+/// What a worker would hold of a ring that [`HostRing::detached`] made.
+#[derive(Debug)]
+pub struct DetachedWorker {
+    end: WorkerEnd<SharedWords>,
+    memory: SharedWords,
+    wake_host: OwnedFd,
+}
+
+impl DetachedWorker {
+    pub(crate) fn new(memory: [SharedWords; 2], wake_host: OwnedFd) -> Result<DetachedWorker, RingError> {
+        let [theirs, memory] = memory;
+        Ok(DetachedWorker { end: WorkerEnd::new(theirs)?, memory, wake_host })
+    }
+
+    /// Returns the worker's end of the ring.
+    pub fn end(&mut self) -> &mut WorkerEnd<impl AsRef<[AtomicU64]>> {
+        &mut self.end
+    }
+
+    /// Lets the node see what was staged, and wakes it if it sleeps.
+    pub fn wake(&mut self) {
+        if self.end.publish() {
+            // It fails only if the counter is full, and then the node is awake.
+            let _ = rustix::io::write(&self.wake_host, &1_u64.to_ne_bytes());
+        }
+    }
+
+    /// Returns the shared memory, to break the rules with.
+    pub fn memory(&self) -> &[AtomicU64] {
+        self.memory.as_ref()
     }
 }

@@ -32,7 +32,7 @@ pub use container::{Container, ControlChannel, Exit, ExitCause, Process};
 pub use doctor::{Check, doctor};
 pub use error::{ContainerError, ControlError};
 pub use helper::run_if_launcher;
-pub use host_ring::HostRing;
+pub use host_ring::{DetachedWorker, HostRing};
 pub use launcher::{Launcher, LauncherConfig, LauncherReport, cleanup_leftovers};
 pub use limits::CompileLimits;
 pub use netserv_wire::container::ring::{Activity, Answer, Ingress, Outstanding, Returned, RingError};
