@@ -46,7 +46,8 @@ impl Instance {
     /// Instantiates a module and starts it.
     ///
     /// # Errors
-    /// [`RefusalKind::MemoryLimit`], [`RefusalKind::AbiMismatch`], or [`RefusalKind::Trapped`] if it does not get ready.
+    /// [`RefusalKind::MemoryLimit`], [`RefusalKind::AbiMismatch`], or [`RefusalKind::Trapped`] if it does not get
+    /// ready.
     pub fn start(checked: &Checked, host: Host) -> Result<Instance, Refusal> {
         let memory_bytes = host.limits.memory_bytes;
         let epochs = match checked.interruption {

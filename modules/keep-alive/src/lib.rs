@@ -3,7 +3,7 @@
 //!
 //! It answers over UDP, with the server's address as source:
 //! - NOTIFY with `Event: keep-alive`, with 200;
-//! - OPTIONS outside a dialog whose request URI names no user, with 200 (property `options`, `on` unless said otherwise);
+//! - OPTIONS outside a dialog whose request URI names no user, with 200 (property `options`, `on` by default);
 //! - a double CRLF with a single one (RFC 5626 §3.5.1). A single CRLF asks for no answer and is dropped.
 //!
 //! The original goes no further. Everything else, whatever is wrong with it, passes untouched. The filter has to name

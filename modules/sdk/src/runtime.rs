@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//! What [`netserv_module!`](crate::netserv_module) calls: from the packet ABI to a [`PacketModule`](crate::PacketModule).
+//! What [`netserv_module!`](crate::netserv_module) calls: from the packet ABI to a
+//! [`PacketModule`](crate::PacketModule).
 
 #[cfg(target_arch = "wasm32")]
 pub use self::wasm::Runtime;

@@ -2,8 +2,8 @@
 //! Makes the captures that packet modules are tested with.
 //!
 //! Each module's `tests/captures.rs` says in Rust what its captures hold, and checks that the files are so. With
-//! `NETSERV_WRITE_CAPTURES=1` it writes them. The packets are built here and not by the SDK, so that a wrong checksum of
-//! the SDK's is seen.
+//! `NETSERV_WRITE_CAPTURES=1` it writes them. The packets are built here and not by the SDK, so that a wrong checksum
+//! of the SDK's is seen.
 
 use std::net::{IpAddr, SocketAddr};
 use std::path::Path;

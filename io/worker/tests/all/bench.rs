@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//! How long modules take, for people: `cargo test --release -p netserv-worker --test all -- --ignored --nocapture bench`.
+//! How long modules take, for people:
+//! `cargo test --release -p netserv-worker --test all -- --ignored --nocapture bench`.
 
 use std::time::{Duration, Instant};
 

@@ -224,7 +224,8 @@ fn stop_is_called_and_may_be_missing() {
     let setup = Setup::new();
     let stops = guest_with(
         "",
-        r#"(data (i32.const 0) "bye") (func (export "netserv_stop") (drop (call $log (i32.const 2) (i32.const 0) (i32.const 3))))"#,
+        r#"(data (i32.const 0) "bye")
+        (func (export "netserv_stop") (drop (call $log (i32.const 2) (i32.const 0) (i32.const 3))))"#,
     );
     let mut instance = setup.start(&stops).unwrap();
     assert_eq!(instance.stop(), Ok(()));

@@ -39,7 +39,8 @@ fn log_takes_lines() {
     let (value, _, mut instance) = eval(
         &Setup::new(),
         "hello\\nworld",
-        "(i32.add (call $log (i32.const 1) (i32.const 0) (i32.const 11)) (call $log (i32.const 3) (i32.const 0) (i32.const 0)))",
+        "(i32.add (call $log (i32.const 1) (i32.const 0) (i32.const 11))
+            (call $log (i32.const 3) (i32.const 0) (i32.const 0)))",
     );
     assert_eq!(value, 0);
     let lines: Vec<_> =
@@ -141,7 +142,8 @@ fn timers_call_the_module() {
     let setup = Setup::new();
     let wasm = guest_with(
         "(drop (call $timer_set (i32.const 7) (i64.const 2000000) (i64.const 0)))",
-        r#"(func (export "netserv_timer") (param $id i32) (drop (call $inject (i32.const 65536) (i32.add (i32.const 20) (local.get $id)))))"#,
+        r#"(func (export "netserv_timer") (param $id i32)
+            (drop (call $inject (i32.const 65536) (i32.add (i32.const 20) (local.get $id)))))"#,
     );
     let mut chain = setup.chain(&[(5, &wasm)]);
     let mut bench = Bench::new(&[(1 << 5, &[1; 20])]);

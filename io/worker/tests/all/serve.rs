@@ -373,7 +373,8 @@ fn shutdown_stops_modules_and_ends_well() {
     let mut node = Node::start();
     let stops = guest_with(
         "",
-        r#"(data (i32.const 0) "bye") (func (export "netserv_stop") (drop (call $log (i32.const 2) (i32.const 0) (i32.const 3))))"#,
+        r#"(data (i32.const 0) "bye")
+        (func (export "netserv_stop") (drop (call $log (i32.const 2) (i32.const 0) (i32.const 3))))"#,
     );
     node.load(0, "stops", &stops);
     node.send(&ToWorker::Shutdown, None);
