@@ -243,10 +243,11 @@ impl ControlLoop {
             self.signal.transmit(transmit);
         } else if let Some((id, request)) = self.nslp.poll_request() {
             self.take_request(now, id, request);
+        } else if let Some(event) = self.executor.poll_event() {
+            // Before further commands: a command that failed must not be followed as if it had not.
+            self.controller.handle_event(now, event);
         } else if let Some(command) = self.controller.poll_command() {
             self.executor.carry_out(command);
-        } else if let Some(event) = self.executor.poll_event() {
-            self.controller.handle_event(now, event);
         } else if let Some((id, report)) = self.executor.poll_report() {
             self.take_report(now, id, report);
         } else if let Some((id, result)) = self.nslp.poll_result() {

@@ -16,7 +16,7 @@ pub fn parse(text: &str) -> Result<Manifest, Refusal> {
         return Err(bad(format!("{} bytes, at most {MANIFEST_BYTES_MAX}", text.len())));
     }
     let manifest: Manifest = toml::from_str(text).map_err(|error| {
-        let line = error.span().map(|span| text[..span.start].lines().count().max(1));
+        let line = error.span().map(|span| text[..span.start].matches('\n').count() + 1);
         let line = line.map(|line| format!("line {line}: ")).unwrap_or_default();
         bad(format!("{line}{}", error.message()))
     })?;
