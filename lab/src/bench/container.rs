@@ -163,10 +163,9 @@ impl Guest {
     }
 
     fn expect_ready(&self) -> Result<()> {
-        match self.answer()? {
-            FromWorker::Ready { .. } => Ok(()),
-            other => bail!("the worker said {other:?} and not that it is ready"),
-        }
+        let answer = self.answer()?;
+        ensure!(matches!(answer, FromWorker::Ready { .. }), "the worker said {answer:?} and not that it is ready");
+        Ok(())
     }
 
     fn load(&self, code: &Path) -> Result<()> {
@@ -178,10 +177,9 @@ impl Guest {
             state_schema: 1,
         };
         self.control.send(&load, Some(File::open(code)?.as_fd()))?;
-        match self.answer()? {
-            FromWorker::Loaded { .. } => Ok(()),
-            other => bail!("the worker said {other:?} and not that the module is loaded"),
-        }
+        let answer = self.answer()?;
+        ensure!(matches!(answer, FromWorker::Loaded { .. }), "the worker said {answer:?} and not that it is loaded");
+        Ok(())
     }
 
     fn answer(&self) -> Result<FromWorker> {

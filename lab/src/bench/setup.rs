@@ -23,9 +23,9 @@ pub fn measure(plan: &Plan) -> Result<Vec<Figure>> {
         let package = net.package(number)?;
         let took = net.setup(&package)?;
         if number == 0 {
-            first_of_all.push(took.whole)
+            first_of_all.push(took.whole);
         } else {
-            fresh.push(took.whole)
+            fresh.push(took.whole);
         };
         net.remove(&package)?;
     }
