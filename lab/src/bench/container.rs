@@ -7,7 +7,7 @@ use std::os::fd::AsFd;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-use anyhow::{Context, Result, bail, ensure};
+use anyhow::{Context, Result, ensure};
 use netserv_container::{CompileLimits, ControlChannel, HostRing, Launcher, LauncherConfig, Process};
 use netserv_model::UserId;
 use netserv_model::command::ModuleSlot;
