@@ -378,14 +378,14 @@ impl ControlLoop {
 
     fn handle_packet_event(&mut self, event: PacketEvent) {
         match event {
-            PacketEvent::Stalled { user, slot } => {
+            PacketEvent::Stalled { user, generation, slot } => {
                 let refusal = Refusal::new(RefusalKind::Stalled, "the module did not come to an end in time");
-                self.executor.kill_container(&user, refusal, slot);
+                self.executor.condemn(&user, generation, refusal, slot);
             }
-            PacketEvent::RingBroken { user, detail } => {
+            PacketEvent::RingBroken { user, generation, detail } => {
                 tracing::warn!(%user, detail, "a container broke the rules of its ring");
                 let refusal = Refusal::new(RefusalKind::NodeFailed, format!("broke the rules of its ring: {detail}"));
-                self.executor.kill_container(&user, refusal, None);
+                self.executor.condemn(&user, generation, refusal, None);
             }
             PacketEvent::DriverFailed { detail } => {
                 tracing::error!(detail, "the forwarding plane failed; packets pass unseen until the node is restarted");

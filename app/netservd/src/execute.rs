@@ -282,8 +282,15 @@ impl Executor {
         lines
     }
 
-    /// Kills a container that broke the rules, and tells the controller.
-    pub fn kill_container(&mut self, user: &UserId, refusal: Refusal, culprit: Option<ModuleSlot>) {
+    /// Kills a container that broke the rules, if it is still this one, and tells the controller.
+    pub fn condemn(&mut self, user: &UserId, generation: u64, refusal: Refusal, culprit: Option<ModuleSlot>) {
+        // The packet loop's report may have been under way while the container was replaced.
+        if self.containers.get(user).is_some_and(|running| running.generation == generation) {
+            self.kill_container(user, refusal, culprit);
+        }
+    }
+
+    fn kill_container(&mut self, user: &UserId, refusal: Refusal, culprit: Option<ModuleSlot>) {
         tracing::warn!(%user, %refusal, ?culprit, "a container is killed");
         self.container_died(user, refusal, culprit);
     }
@@ -352,7 +359,8 @@ impl Executor {
         }
         tokio::spawn(remind(event(true), self.events.clone()));
         let prefixes = self.prefixes.get(user).cloned().unwrap_or_default();
-        self.packets.send(PacketCommand::AddContainer { user: user.clone(), ring: Box::new(ring), prefixes });
+        let (owner, ring) = (user.clone(), Box::new(ring));
+        self.packets.send(PacketCommand::AddContainer { user: owner, generation, ring, prefixes });
         let running =
             Running { control, process, generation, ready: false, stats_asked: false, pinned: BTreeMap::new() };
         self.containers.insert(user.clone(), running);
@@ -375,10 +383,11 @@ impl Executor {
         let code = File::open(path).with_context(|| format!("cannot open {}", path.display()))?;
         let call = Duration::from_millis(limits.call_ms.into());
         let frame = ToWorker::Load { slot, module, properties, limits, state_schema };
+        // Before the module starts, which is its first call.
+        self.packets.send(PacketCommand::SetCallTime { user, slot, call });
         running.control.send(&frame, Some(code.as_fd()))?;
         self.repository.pin(digest);
         running.pinned.insert(slot, digest);
-        self.packets.send(PacketCommand::SetCallTime { user, slot, call });
         Ok(())
     }
 
@@ -388,6 +397,7 @@ impl Executor {
             self.repository.unpin(digest);
         }
         self.stats.remove(&(user.clone(), slot));
+        self.packets.send(PacketCommand::SetLoaded { user: user.clone(), slot, loaded: false });
         if let Err(error) = running.control.send(&ToWorker::Unload { slot }, None) {
             let detail = format!("the worker does not take frames: {error}");
             self.kill_container(user, Refusal::new(RefusalKind::NodeFailed, detail), None);
@@ -403,11 +413,14 @@ impl Executor {
                 self.happened.push_back(ControllerEvent::ContainerReady { user: user.clone() });
             }
             FromWorker::Loaded { slot } => {
+                let loaded = running.pinned.contains_key(&slot);
+                self.packets.send(PacketCommand::SetLoaded { user: user.clone(), slot, loaded });
                 self.happened.push_back(ControllerEvent::Loaded { user: user.clone(), slot });
             }
             FromWorker::Failed { slot, refusal } => {
                 // Its text is the worker's, so it is made one line again here.
                 let refusal = Refusal::new(refusal.kind, refusal.detail);
+                self.packets.send(PacketCommand::SetLoaded { user: user.clone(), slot, loaded: false });
                 self.happened.push_back(ControllerEvent::ModuleFailed { user: user.clone(), slot, refusal });
             }
             FromWorker::Log { slot, level, text } => return Some(LogEntry { user: user.clone(), slot, level, text }),

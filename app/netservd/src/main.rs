@@ -8,6 +8,7 @@ mod doctor;
 mod execute;
 mod filter_changes;
 mod http;
+mod limits;
 mod load;
 mod logs;
 mod metrics;

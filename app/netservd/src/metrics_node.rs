@@ -93,7 +93,7 @@ fn packets(out: &mut Exposition, totals: &PacketTotals) {
     ] {
         family.sample(&[("fate", fate)], value);
     }
-    let mut family = out.family("dropped_packets_total", Kind::Counter, "Packets dropped, by reason");
+    let mut family = out.family("dropped_packets_total", Kind::Counter, "Received packets dropped, by reason");
     for (reason, value) in &totals.dropped {
         family.sample(&[("reason", reason.as_str())], value);
     }
@@ -101,6 +101,31 @@ fn packets(out: &mut Exposition, totals: &PacketTotals) {
     for (reason, value) in &totals.unseen {
         family.sample(&[("reason", reason.as_str())], value);
     }
+    let mut family =
+        out.family("refused_packets_total", Kind::Counter, "Packets that modules made and that were not sent");
+    for (reason, value) in &totals.refused {
+        family.sample(&[("reason", reason.as_str())], value);
+    }
+    let mut family =
+        out.family("driver_packets_total", Kind::Counter, "Packets by what the forwarding plane did with them");
+    let driver = &totals.driver;
+    for (fate, value) in [
+        ("received", driver.received),
+        ("passed", driver.passed),
+        ("dropped", driver.dropped),
+        ("replaced", driver.replaced),
+        ("redirected", driver.redirected),
+        ("injected", driver.injected),
+        ("send-failed", driver.send_failed),
+        ("bad-verdict", driver.bad_verdict),
+        ("unknown", driver.unknown),
+        ("overdue", driver.overdue),
+        ("unseen", driver.unseen),
+    ] {
+        family.sample(&[("fate", fate)], value);
+    }
+    out.family("driver_overruns_total", Kind::Counter, "Times that more packets came than the node took")
+        .sample(&[], driver.overruns);
 }
 
 fn modules(out: &mut Exposition, modules: &[ModuleStatus]) {

@@ -2,7 +2,9 @@
 //! Counters of the packet path, written by the packet thread and read by the metrics.
 
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Mutex, PoisonError};
 
+use netserv_dataplane::Counters;
 use netserv_model::{DropReason, Verdict};
 
 /// One set per packet thread. Each count is of packets since the node started.
@@ -17,6 +19,8 @@ pub struct PacketCounters {
     injected: AtomicU64,
     dropped: [AtomicU64; DropReason::ALL.len()],
     unseen: [AtomicU64; DropReason::ALL.len()],
+    refused: [AtomicU64; DropReason::ALL.len()],
+    driver: Mutex<Counters>,
 }
 
 /// The counters at one moment.
@@ -28,18 +32,23 @@ pub struct PacketTotals {
     pub unparsed: u64,
     /// Packets that no module wanted; they passed.
     pub unmatched: u64,
-    /// Packets put into a container's ring.
+    /// Packets put into a container's ring, once for each container.
     pub shown: u64,
-    /// Packets that passed unchanged after a container.
+    /// Packets that modules wanted and that went on as they came.
     pub passed: u64,
     /// Packets that went on changed.
     pub modified: u64,
-    /// Packets that modules made.
+    /// Packets that modules made and that were sent.
     pub injected: u64,
-    /// Packets dropped, by reason.
+    /// Received packets that were dropped, by reason. Every received packet that is in no container any more is in one
+    /// of `unparsed`, `unmatched`, `passed`, `modified` and this.
     pub dropped: Vec<(DropReason, u64)>,
     /// Packets that a container should have seen and did not, by reason.
     pub unseen: Vec<(DropReason, u64)>,
+    /// Packets that modules made and that were not sent, by reason.
+    pub refused: Vec<(DropReason, u64)>,
+    /// What the driver counted, at most a quarter of a second ago.
+    pub driver: Counters,
 }
 
 impl PacketCounters {
@@ -79,6 +88,17 @@ impl PacketCounters {
         bump(&self.unseen[index(reason)]);
     }
 
+    pub(crate) fn refused(&self, reason: DropReason) {
+        bump(&self.refused[index(reason)]);
+    }
+
+    /// Takes over what the driver counted, unless somebody reads it at this moment.
+    pub(crate) fn set_driver(&self, counters: Counters) {
+        if let Ok(mut driver) = self.driver.try_lock() {
+            *driver = counters;
+        }
+    }
+
     /// Returns the counters as they are; packets under way may be in one and not yet in another.
     pub fn totals(&self) -> PacketTotals {
         let by_reason = |counts: &[AtomicU64]| DropReason::ALL.into_iter().zip(counts.iter().map(read)).collect();
@@ -92,6 +112,8 @@ impl PacketCounters {
             injected: read(&self.injected),
             dropped: by_reason(&self.dropped),
             unseen: by_reason(&self.unseen),
+            refused: by_reason(&self.refused),
+            driver: *self.driver.lock().unwrap_or_else(PoisonError::into_inner),
         }
     }
 }

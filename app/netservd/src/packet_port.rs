@@ -11,7 +11,7 @@ use netserv_dataplane::Driver;
 use rustix::event::{EventfdFlags, eventfd};
 
 use crate::packet_counters::{PacketCounters, PacketTotals};
-use crate::packet_loop::{PacketCommand, PacketLoop, Report};
+use crate::packet_loop::{PacketCommand, PacketEvent, PacketLoop, Report};
 
 /// One packet thread as the control loop sees it.
 pub struct PacketPort {
@@ -32,8 +32,8 @@ impl PacketPort {
         // Commands are as many as the control loop makes; each is taken before the next batch of packets.
         let (commands, inbox) = channel();
         let counters = Arc::new(PacketCounters::default());
-        let packet_loop = PacketLoop::new(driver, counters.clone(), inbox, theirs, report);
-        let thread = std::thread::Builder::new().name("packets".into()).spawn(move || packet_loop.run());
+        let packet_loop = PacketLoop::new(driver, counters.clone(), inbox, theirs, report.clone());
+        let thread = std::thread::Builder::new().name("packets".into()).spawn(move || run(packet_loop, &report));
         Ok(PacketPort { commands, wake, counters, thread: Some(thread.context("packet thread")?) })
     }
 
@@ -60,6 +60,28 @@ impl PacketPort {
         }
     }
 }
+
+/// Runs the loop, and tells the control loop if it ends without being told to, in whatever way.
+///
+/// The driver is gone by then and has taken its rules along, so packets pass.
+fn run(packet_loop: PacketLoop, report: &Report) {
+    let detail = match std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| packet_loop.run())) {
+        Ok(Ok(())) => return,
+        Ok(Err(error)) => error.to_string(),
+        Err(_) => "the packet thread panicked".to_owned(),
+    };
+    for _ in 0..REPORT_TRIES {
+        if report(PacketEvent::DriverFailed { detail: detail.clone() }) {
+            return;
+        }
+        std::thread::sleep(REPORT_INTERVAL);
+    }
+    tracing::error!(detail, "the forwarding plane failed, and the control loop does not listen");
+}
+
+/// How often the end of the packet thread is reported until the control loop has room for it.
+const REPORT_TRIES: u32 = 100;
+const REPORT_INTERVAL: std::time::Duration = std::time::Duration::from_millis(20);
 
 impl Drop for PacketPort {
     fn drop(&mut self) {

@@ -230,7 +230,7 @@ fn start_packets(config: &Config, events: &mpsc::Sender<Event>) -> Result<Packet
     let filters = driver.filters();
     let events = events.clone();
     // The packet thread never waits for the control loop: a report that finds no room is made again by the next look.
-    let report = Box::new(move |event| events.try_send(Event::Packet(event)).is_ok());
+    let report = Arc::new(move |event| events.try_send(Event::Packet(event)).is_ok());
     Ok((format!("{kind}: {why}"), PacketPort::start(driver, report)?, filters))
 }
 

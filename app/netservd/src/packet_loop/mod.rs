@@ -6,9 +6,11 @@
 
 mod pending;
 mod port;
+#[cfg(test)]
+mod tests;
 
 use std::collections::BTreeMap;
-use std::net::{IpAddr, Ipv4Addr};
+use std::net::IpAddr;
 use std::os::fd::{AsFd, OwnedFd};
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, TryRecvError};
@@ -16,11 +18,11 @@ use std::time::{Duration, Instant};
 
 use ipnet::IpNet;
 use netserv_container::HostRing;
-use netserv_dataplane::{Batch, Driver, Final, Packet};
+use netserv_dataplane::{Batch, Driver, DriverError, Final, Packet};
 use netserv_model::command::{FilterId, ModuleSlot};
 use netserv_model::verdict::FailureMode;
 use netserv_model::{DropReason, Filter, Flow, UserId, Verdict, limits};
-use netserv_wire::container::ring::{Answer, Ingress, Returned};
+use netserv_wire::container::ring::{Answer, Ingress, RING_ENTRIES, Returned};
 use netserv_wire::ip::IpView;
 use rustix::event::{PollFd, PollFlags, poll};
 use rustix::time::Timespec;
@@ -34,6 +36,8 @@ use crate::packet_counters::PacketCounters;
 const IDLE_SLEEP: Duration = Duration::from_millis(250);
 /// How often the watchdog looks.
 const WATCH_INTERVAL: Duration = Duration::from_millis(10);
+/// A watchdog that did not look for longer than this trusts nobody's clock, its own included.
+const WATCH_GAP_MAX: Duration = Duration::from_secs(1);
 /// How long the loop sleeps at most while containers hold packets, so that a stall is seen.
 const BUSY_SLEEP: Duration = Duration::from_millis(20);
 
@@ -43,6 +47,8 @@ pub enum PacketCommand {
     AddContainer {
         /// The container's user.
         user: UserId,
+        /// Tells the user's containers apart, which follow each other.
+        generation: u64,
         /// The host's side of its ring.
         ring: Box<HostRing>,
         /// Source addresses that its packets may have beside their own.
@@ -69,7 +75,7 @@ pub enum PacketCommand {
         /// Rules to take away.
         remove: Vec<FilterId>,
     },
-    /// A module's longest call, for the watchdog.
+    /// A module's longest call, for the watchdog. Give it before the module is loaded.
     SetCallTime {
         /// The container's user.
         user: UserId,
@@ -77,6 +83,15 @@ pub enum PacketCommand {
         slot: ModuleSlot,
         /// How long a call may take.
         call: Duration,
+    },
+    /// A module is loaded, or is no more; while it is not, it cannot answer for its packets.
+    SetLoaded {
+        /// The container's user.
+        user: UserId,
+        /// The module's place.
+        slot: ModuleSlot,
+        /// Whether it is loaded.
+        loaded: bool,
     },
     /// End the loop; the driver takes its rules away.
     Stop,
@@ -102,6 +117,8 @@ pub enum PacketEvent {
     Stalled {
         /// The container's user.
         user: UserId,
+        /// Which of the user's containers.
+        generation: u64,
         /// The module that it was in.
         slot: Option<ModuleSlot>,
     },
@@ -109,6 +126,8 @@ pub enum PacketEvent {
     RingBroken {
         /// The container's user.
         user: UserId,
+        /// Which of the user's containers.
+        generation: u64,
         /// How.
         detail: String,
     },
@@ -133,7 +152,7 @@ pub struct PacketLoop {
 }
 
 /// Tells the control loop; false if that was not possible and the loop is to try again.
-pub type Report = Box<dyn Fn(PacketEvent) -> bool + Send>;
+pub type Report = Arc<dyn Fn(PacketEvent) -> bool + Send + Sync>;
 
 impl PacketLoop {
     /// Builds the loop. `wake` is an eventfd that is written after each command.
@@ -149,30 +168,39 @@ impl PacketLoop {
         PacketLoop { driver, rules, ports, pending, counters, commands, wake, report, watched_at }
     }
 
-    /// Runs until told to stop, or until the driver fails for good.
-    pub fn run(mut self) {
+    /// Runs until told to stop.
+    ///
+    /// # Errors
+    /// The driver failed for good.
+    pub fn run(mut self) -> Result<(), DriverError> {
         let mut batch = Batch::new();
         while !self.take_commands() {
-            if let Err(error) = self.driver.receive(&mut batch, Some(Duration::ZERO)) {
-                (self.report)(PacketEvent::DriverFailed { detail: error.to_string() });
-                break;
-            }
-            for packet in batch.iter() {
-                self.admit(&packet);
-            }
-            let returned = self.take_returned();
-            for port in self.ports.values_mut() {
-                port.ring.wake();
-            }
-            if let Err(error) = self.driver.flush() {
-                tracing::warn!(%error, "verdicts could not be sent");
-            }
-            self.watch();
-            if batch.is_empty() && returned == 0 {
-                self.sleep();
+            match self.turn(&mut batch) {
+                Ok(true) => {}
+                Ok(false) => self.sleep(),
+                Err(error) => {
+                    self.release_everything();
+                    return Err(error);
+                }
             }
         }
         self.release_everything();
+        Ok(())
+    }
+
+    /// Moves what there is to be moved; returns whether there was anything.
+    fn turn(&mut self, batch: &mut Batch) -> Result<bool, DriverError> {
+        self.driver.receive(batch, Some(Duration::ZERO))?;
+        for packet in batch.iter() {
+            self.admit(&packet);
+        }
+        let returned = self.take_returned();
+        for port in self.ports.values_mut() {
+            port.ring.wake();
+        }
+        self.driver.flush()?;
+        self.watch(Instant::now());
+        Ok(!batch.is_empty() || returned > 0)
     }
 
     /// Carries out what the control loop wants; returns whether the loop is to end.
@@ -188,9 +216,9 @@ impl PacketLoop {
 
     fn carry_out(&mut self, command: PacketCommand) {
         match command {
-            PacketCommand::AddContainer { user, ring, prefixes } => {
+            PacketCommand::AddContainer { user, generation, ring, prefixes } => {
                 self.remove_container(&user, DropReason::ContainerGone);
-                self.ports.insert(user, Port::new(*ring, prefixes));
+                self.ports.insert(user, Port::new(generation, *ring, prefixes));
             }
             PacketCommand::RemoveContainer { user, reason } => self.remove_container(&user, reason),
             PacketCommand::SetPrefixes { user, prefixes } => {
@@ -207,6 +235,11 @@ impl PacketLoop {
             PacketCommand::SetCallTime { user, slot, call } => {
                 if let Some(port) = self.ports.get_mut(&user) {
                     port.call_times.insert(slot, call);
+                }
+            }
+            PacketCommand::SetLoaded { user, slot, loaded } => {
+                if let Some(port) = self.ports.get_mut(&user) {
+                    port.loaded = if loaded { port.loaded | bit(slot) } else { port.loaded & !bit(slot) };
                 }
             }
             PacketCommand::Stop => {}
@@ -228,35 +261,37 @@ impl PacketLoop {
         }
         let at = way.remove(0);
         let bytes = if way.is_empty() { Vec::new() } else { packet.bytes.to_vec() };
-        let held = Held { packet: packet.id, source: flow.source, at, rest: way, changed: false, bytes };
-        self.enter(held, packet.bytes, packet.interface.0);
+        let interface = packet.interface.0;
+        let held = Held { packet: packet.id, source: flow.source, interface, at, rest: way, changed: false, bytes };
+        self.enter(held, packet.bytes);
     }
 
     /// Returns the containers that want to see packets of a flow, in the order in which they were first wanted.
     fn way(&self, flow: &Flow) -> Vec<Stop> {
         let mut stops: Vec<Stop> = Vec::new();
         for rule in self.rules.values().filter(|rule| rule.filter.matches(flow)) {
-            let bit = 1_u64 << (rule.slot.0 & 63);
+            let modules = bit(rule.slot);
+            let closed = if rule.on_failure == FailureMode::Closed { modules } else { 0 };
             match stops.iter_mut().find(|stop| stop.user == rule.user) {
                 Some(stop) => {
-                    stop.modules |= bit;
-                    stop.on_failure = stop.on_failure.max(rule.on_failure);
+                    stop.modules |= modules;
+                    stop.closed |= closed;
                 }
-                None => stops.push(Stop { user: rule.user.clone(), modules: bit, on_failure: rule.on_failure }),
+                None => stops.push(Stop { user: rule.user.clone(), modules, closed }),
             }
         }
         stops
     }
 
     /// Puts a packet into the ring of the container that it is at, or on, until one takes it or its way ends.
-    fn enter(&mut self, mut held: Held, bytes: &[u8], interface: u32) {
+    fn enter(&mut self, mut held: Held, bytes: &[u8]) {
         loop {
-            let Err(reason) = self.offer(&held.at, bytes, interface) else {
+            let Err(reason) = self.offer(&mut held, bytes) else {
                 self.counters.shown();
                 return self.pending.insert(held);
             };
             self.counters.unseen(reason);
-            if held.at.on_failure == FailureMode::Closed {
+            if held.at.on_failure() == FailureMode::Closed {
                 return self.drop(&held, reason);
             }
             if held.rest.is_empty() {
@@ -266,24 +301,19 @@ impl PacketLoop {
         }
     }
 
-    fn offer(&mut self, stop: &Stop, bytes: &[u8], interface: u32) -> Result<(), DropReason> {
-        let port = self.ports.get_mut(&stop.user).ok_or(DropReason::ContainerGone)?;
-        if bytes.len() > limits::PACKET_BYTES_MAX {
-            return Err(DropReason::TooLong);
+    fn offer(&mut self, held: &mut Held, bytes: &[u8]) -> Result<(), DropReason> {
+        let port = self.ports.get_mut(&held.at.user).ok_or(DropReason::ContainerGone)?;
+        let missing = held.at.modules & !port.loaded;
+        // A module that is down and fails open must not keep the others from seeing the packet.
+        if missing & held.at.closed != 0 || missing == held.at.modules {
+            return Err(DropReason::Trapped);
         }
+        held.at.modules &= port.loaded;
         if self.pending.is_full() {
             return Err(DropReason::RingFull);
         }
-        let ingress = Ingress { interface, timestamp_ns: monotonic_nanos() };
-        let cookie = self.pending.next_cookie();
-        if port.ring.outstanding() == 0 {
-            // The watchdog's time runs from the first packet that the container holds.
-            port.moved_at = Instant::now();
-        }
-        port.ring.push_from(bytes, ingress, stop.modules, cookie).map_err(|error| match error.is_fatal() {
-            true => DropReason::ContainerGone,
-            false => DropReason::RingFull,
-        })
+        let ingress = Ingress { interface: held.interface, timestamp_ns: monotonic_nanos() };
+        port.offer(bytes, ingress, held.at.modules, self.pending.next_cookie())
     }
 
     fn pass(&mut self, held: &Held, bytes: &[u8]) {
@@ -304,29 +334,38 @@ impl PacketLoop {
         for user in users {
             // Out of the map while it is worked on, so that the packet can go on to another container.
             let Some(mut port) = self.ports.remove(&user) else { continue };
-            for _ in 0..limits::BATCH_PACKETS_MAX {
-                match port.ring.pop() {
-                    Ok(None) => break,
-                    Ok(Some(Returned::Answer { cookie, answer, bytes, .. })) => {
-                        taken += 1;
-                        self.settle(&port.prefixes, cookie, answer, bytes);
-                    }
-                    Ok(Some(Returned::Injected { bytes, .. })) => {
-                        taken += 1;
-                        self.inject(&port.prefixes, bytes);
-                    }
-                    Err(error) => {
-                        if !port.reported {
-                            let detail = error.to_string();
-                            port.reported = (self.report)(PacketEvent::RingBroken { user: user.clone(), detail });
-                        }
-                        break;
-                    }
-                }
-            }
+            taken += self.take_from(&user, &mut port, limits::BATCH_PACKETS_MAX);
             self.ports.insert(user, port);
         }
         taken
+    }
+
+    /// Takes at most so many answers and injected packets from a container; returns how many there were.
+    fn take_from(&mut self, user: &UserId, port: &mut Port, at_most: usize) -> usize {
+        for taken in 0..at_most {
+            match port.ring.pop() {
+                Ok(Some(Returned::Answer { cookie, answer, bytes, .. })) => {
+                    self.settle(&port.prefixes, cookie, answer, bytes);
+                }
+                Ok(Some(Returned::Injected { bytes, .. })) => self.inject(&port.prefixes, bytes),
+                Ok(None) => {
+                    if taken > 0 {
+                        port.answered(Instant::now());
+                    }
+                    return taken;
+                }
+                Err(error) => {
+                    port.broken = true;
+                    if !port.reported {
+                        let (user, generation, detail) = (user.clone(), port.generation, error.to_string());
+                        port.reported = (self.report)(PacketEvent::RingBroken { user, generation, detail });
+                    }
+                    return taken;
+                }
+            }
+        }
+        port.answered(Instant::now());
+        at_most
     }
 
     fn settle(&mut self, prefixes: &[IpNet], cookie: u64, answer: Answer, bytes: &[u8]) {
@@ -335,7 +374,7 @@ impl PacketLoop {
             Answer::Pass => self.go_on(held),
             Answer::Drop => self.drop(&held, DropReason::Module),
             Answer::Failed => self.fail(held, DropReason::Trapped),
-            Answer::Modified => match judge(bytes, held.source, prefixes) {
+            Answer::Modified => match judge(bytes, Some(held.source), prefixes) {
                 Err(reason) => self.drop(&held, reason),
                 Ok(source) => {
                     (held.source, held.changed) = (source, true);
@@ -356,13 +395,13 @@ impl PacketLoop {
         if held.changed || !held.rest.is_empty() {
             held.bytes.clone_from(&bytes);
         }
-        self.enter(held, &bytes, 0);
+        self.enter(held, &bytes);
     }
 
     /// Gives a packet that its container did not judge its failure verdict.
     fn fail(&mut self, held: Held, reason: DropReason) {
         self.counters.unseen(reason);
-        match held.at.on_failure {
+        match held.at.on_failure() {
             FailureMode::Open => self.go_on(held),
             FailureMode::Closed => self.drop(&held, reason),
         }
@@ -370,16 +409,19 @@ impl PacketLoop {
 
     fn inject(&mut self, prefixes: &[IpNet], bytes: &[u8]) {
         // A packet that a module makes has no source of its own: only the user's prefixes count.
-        let sent = judge(bytes, IpAddr::V4(Ipv4Addr::UNSPECIFIED), prefixes)
-            .and_then(|_| self.driver.inject(bytes).map_err(|_| DropReason::SendFailed));
+        let sent =
+            judge(bytes, None, prefixes).and_then(|_| self.driver.inject(bytes).map_err(|_| DropReason::SendFailed));
         match sent {
             Ok(()) => self.counters.injected(),
-            Err(reason) => self.counters.dropped(reason),
+            Err(reason) => self.counters.refused(reason),
         }
     }
 
     fn remove_container(&mut self, user: &UserId, reason: DropReason) {
         let Some(mut port) = self.ports.remove(user) else { return };
+        // What it answered before its end counts. It may still run, so there must be an end to that.
+        port.reported = true;
+        self.take_from(user, &mut port, RING_ENTRIES);
         for outstanding in port.ring.take_outstanding() {
             if let Some(held) = self.pending.remove(outstanding.cookie) {
                 self.fail(held, reason);
@@ -387,35 +429,31 @@ impl PacketLoop {
         }
     }
 
-    /// Reports containers that hold packets and have not moved for longer than the module they are in may take.
-    ///
-    /// A module can also hang outside of packets, while it starts or in a timer: then it is in a call and nothing moves.
-    fn watch(&mut self) {
-        let now = Instant::now();
-        if now.duration_since(self.watched_at) < WATCH_INTERVAL {
+    /// Reports containers that hang.
+    fn watch(&mut self, now: Instant) {
+        let since = now.duration_since(self.watched_at);
+        if since < WATCH_INTERVAL {
             return;
         }
         self.watched_at = now;
+        self.counters.set_driver(self.driver.counters());
         for (user, port) in &mut self.ports {
-            let activity = port.ring.activity();
-            let idle = activity.module.is_none() && port.ring.outstanding() == 0;
-            if activity.steps != port.steps || idle {
-                (port.steps, port.moved_at) = (activity.steps, now);
-                continue;
+            if since > WATCH_GAP_MAX {
+                // This thread itself stood still, and so, most likely, did everything else.
+                port.give_time(now);
             }
-            let allowed = match activity.module {
-                Some(slot) => port.call_times.get(&slot).copied().unwrap_or(DEFAULT_CALL_TIME),
-                None => OUTSIDE_TIME_MAX,
-            };
-            let overdue = now.duration_since(port.moved_at) > allowed;
-            if overdue && !port.reported {
-                port.reported = (self.report)(PacketEvent::Stalled { user: user.clone(), slot: activity.module });
+            if let Some(slot) = port.stalled(now)
+                && !port.reported
+            {
+                let event = PacketEvent::Stalled { user: user.clone(), generation: port.generation, slot };
+                port.reported = (self.report)(event);
             }
         }
     }
 
     fn sleep(&mut self) {
-        let ready = self.ports.values_mut().any(|port| !port.reported && !port.ring.prepare_sleep());
+        let mut awake = self.ports.values_mut().filter(|port| !port.reported && !port.broken);
+        let ready = awake.any(|port| !port.ring.prepare_sleep());
         if !ready {
             let wait = if self.pending.is_empty() { IDLE_SLEEP } else { BUSY_SLEEP };
             self.wait(wait);
@@ -446,21 +484,28 @@ impl PacketLoop {
         if let Err(error) = self.driver.flush() {
             tracing::warn!(%error, "the last verdicts could not be sent");
         }
+        self.counters.set_driver(self.driver.counters());
     }
 }
 
-/// How long a call may take in a container whose modules are not known yet.
-const DEFAULT_CALL_TIME: Duration = Duration::from_millis(500);
-/// How long a worker may leave packets alone while it is in no module: it may wait for the processor.
-const OUTSIDE_TIME_MAX: Duration = Duration::from_secs(5);
 /// How long the loop sleeps at most with a driver that cannot be waited for.
 const BLIND_SLEEP: Duration = Duration::from_millis(1);
 
 /// Returns the source of a packet that a module changed or made, if the packet may be sent.
-fn judge(bytes: &[u8], before: IpAddr, prefixes: &[IpNet]) -> Result<IpAddr, DropReason> {
-    let source = IpView::parse(bytes).map_err(|_| DropReason::BadVerdict)?.source();
-    let allowed = source == before || prefixes.iter().any(|prefix| prefix.contains(&source));
+fn judge(bytes: &[u8], before: Option<IpAddr>, prefixes: &[IpNet]) -> Result<IpAddr, DropReason> {
+    let view = IpView::parse(bytes).map_err(|_| DropReason::BadVerdict)?;
+    if view.bytes().len() != bytes.len() {
+        // The driver would not send it.
+        return Err(DropReason::BadVerdict);
+    }
+    let source = view.source();
+    let allowed = before == Some(source) || prefixes.iter().any(|prefix| prefix.contains(&source));
     if allowed { Ok(source) } else { Err(DropReason::SourceRefused) }
+}
+
+/// Returns the bit of a module in packet descriptors.
+fn bit(slot: ModuleSlot) -> u64 {
+    1 << (slot.0 & 63)
 }
 
 fn monotonic_nanos() -> u64 {

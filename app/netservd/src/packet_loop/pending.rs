@@ -7,21 +7,31 @@ use netserv_dataplane::PacketId;
 use netserv_model::UserId;
 use netserv_model::verdict::FailureMode;
 
-/// Packets inside containers at a time, over all containers; more get their modules' failure verdict.
-pub const PENDING_PACKETS_MAX: usize = 65_536;
+use crate::limits::PENDING_PACKETS_MAX;
 
 /// One stop on a packet's way through containers.
 #[derive(Clone, Debug)]
 pub(super) struct Stop {
     pub(super) user: UserId,
+    /// The bits of the modules that are to see the packet.
     pub(super) modules: u64,
-    pub(super) on_failure: FailureMode,
+    /// The bits of those that fail closed.
+    pub(super) closed: u64,
+}
+
+impl Stop {
+    /// Returns what happens to the packet while its modules cannot say.
+    pub(super) fn on_failure(&self) -> FailureMode {
+        if self.modules & self.closed == 0 { FailureMode::Open } else { FailureMode::Closed }
+    }
 }
 
 /// A packet inside a container.
 pub(super) struct Held {
     pub(super) packet: PacketId,
     pub(super) source: IpAddr,
+    /// The number of the interface that it came in by.
+    pub(super) interface: u32,
     pub(super) at: Stop,
     pub(super) rest: Vec<Stop>,
     pub(super) changed: bool,

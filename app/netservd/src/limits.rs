@@ -1,0 +1,9 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Named bounds of the daemon's own; those that others share are in `netserv_model::limits`.
+
+use std::time::Duration;
+
+/// Packets inside containers at a time, over all containers; more get their modules' failure verdict.
+pub const PENDING_PACKETS_MAX: usize = 65_536;
+/// How long a worker may leave packets alone while it is in no module: it may wait for the processor.
+pub const OUTSIDE_TIME_MAX: Duration = Duration::from_secs(5);

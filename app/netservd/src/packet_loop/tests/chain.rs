@@ -1,0 +1,103 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Packets that go through the containers of several users.
+
+use super::*;
+
+#[test]
+fn two_users_see_a_packet_in_install_order() {
+    let mut rig = both(FailureMode::Open, FailureMode::Open);
+    let packet = to_alice(b"x");
+    rig.send(&[&packet]);
+    assert_eq!(rig.arrivals(ALICE).len(), 0, "Bob's rule is older");
+    let bobs = rig.arrivals(BOB);
+    assert_eq!(bobs[0].0.ingress.interface, LAN.0);
+    pass(&mut rig, BOB, bobs);
+    let (arrival, bytes) = rig.arrivals(ALICE).remove(0);
+    assert_eq!((arrival.ingress.interface, &bytes), (LAN.0, &packet), "the second sees where it came in, too");
+    pass(&mut rig, ALICE, vec![(arrival, bytes)]);
+    assert_eq!(rig.outcomes(), [Outcome::Passed(packet)]);
+    rig.assert_counts("received=1 shown=2 passed=1");
+    rig.finish();
+}
+
+#[test]
+fn the_second_sees_what_the_first_made_of_it() {
+    for (answer, counts) in [
+        (Answer::Pass, "received=1 shown=2 modified=1"),
+        (Answer::Failed, "received=1 shown=2 modified=1 unseen.trapped=1"),
+        (Answer::Drop, "received=1 shown=2 modified=0 dropped.module=1"),
+    ] {
+        let mut rig = both(FailureMode::Open, FailureMode::Open);
+        let (packet, changed) = (to_alice(b"x"), to_alice(b"changed"));
+        rig.send(&[&packet]);
+        rig.modify(BOB, &changed);
+        assert_eq!(rig.answer(ALICE, answer), [changed.clone()]);
+        let outcome = if answer == Answer::Drop { Outcome::Dropped(packet) } else { Outcome::Replaced(changed) };
+        assert_eq!(rig.outcomes(), [outcome]);
+        rig.assert_counts(&counts.replace(" modified=0", ""));
+        rig.finish();
+    }
+}
+
+/// Two packets in one: the source that the first user may take is no excuse for the second.
+#[test]
+fn each_change_is_judged_by_the_prefixes_of_who_made_it() {
+    let mut rig = both(FailureMode::Open, FailureMode::Open);
+    rig.send(&[&to_alice(b"x")]);
+    let bobs_own = udp("172.16.0.1:1", "10.0.0.2:5060", b"x");
+    rig.modify(BOB, &bobs_own);
+    rig.modify(ALICE, &udp("192.0.2.1:9", "10.0.0.2:5060", b"x"));
+    rig.assert_counts("received=1 shown=2 dropped.source-refused=1");
+    rig.finish();
+}
+
+#[test]
+fn a_first_that_cannot_say_lets_the_second_speak_if_it_fails_open() {
+    for (mode, counts) in [
+        (FailureMode::Open, "received=1 shown=2 dropped.module=1 unseen.trapped=1"),
+        (FailureMode::Closed, "received=1 shown=1 dropped.trapped=1 unseen.trapped=1"),
+    ] {
+        let mut rig = both(mode, FailureMode::Open);
+        let packet = to_alice(b"x");
+        rig.send(&[&packet]);
+        rig.answer(BOB, Answer::Failed);
+        let seen = rig.answer(ALICE, Answer::Drop);
+        assert_eq!(seen.len(), usize::from(mode == FailureMode::Open));
+        assert!(seen.iter().all(|bytes| *bytes == packet), "whole, though the first was to see it");
+        rig.assert_counts(counts);
+        rig.finish();
+    }
+}
+
+#[test]
+fn a_container_that_goes_takes_only_its_own_packets_along() {
+    let mut rig = both(FailureMode::Closed, FailureMode::Open);
+    rig.send(&[&to_alice(b"1")]);
+    rig.answer(BOB, Answer::Pass);
+    rig.send(&[&to_alice(b"2")]);
+    rig.command(PacketCommand::RemoveContainer { user: id(BOB), reason: DropReason::ContainerGone });
+    rig.turn();
+    assert_eq!(rig.outcomes(), [Outcome::Dropped(to_alice(b"2"))]);
+    assert_eq!(rig.answer(ALICE, Answer::Pass), [to_alice(b"1")]);
+    rig.assert_counts("received=2 shown=3 passed=1 dropped.container-gone=1 unseen.container-gone=1");
+    rig.finish();
+}
+
+/// Returns a loop with two containers, both of which want every UDP packet, Bob's first.
+fn both(bob: FailureMode, alice: FailureMode) -> Rig {
+    let mut rig = Rig::new();
+    rig.container(ALICE, &["10.0.0.0/24"]);
+    rig.container(BOB, &["172.16.0.0/16"]);
+    rig.module(1, BOB, 3, "udp", bob);
+    rig.module(2, ALICE, 0, "udp", alice);
+    rig
+}
+
+fn pass(rig: &mut Rig, user: &str, arrivals: Vec<(Arrival, Vec<u8>)>) {
+    let worker = rig.workers.get_mut(user).unwrap();
+    for (arrival, _) in arrivals {
+        worker.end().answer(arrival, Answer::Pass, None).unwrap();
+    }
+    worker.wake();
+    rig.turn();
+}

@@ -1,0 +1,150 @@
+// SPDX-License-Identifier: Apache-2.0
+//! What a module says, and what becomes of the packet.
+
+use super::*;
+
+#[test]
+fn what_a_module_says_is_done() {
+    for (answer, counts) in [
+        (Answer::Pass, "received=1 shown=1 passed=1"),
+        (Answer::Drop, "received=1 shown=1 dropped.module=1"),
+        (Answer::Modified, "received=1 shown=1 modified=1"),
+        (Answer::Failed, "received=1 shown=1 passed=1 unseen.trapped=1"),
+    ] {
+        let mut rig = Rig::with_alice(FailureMode::Open);
+        let packet = to_alice(b"hello");
+        rig.send(&[&packet]);
+        assert_eq!(rig.answer(ALICE, answer), [packet.clone()]);
+        let outcome = match answer {
+            Answer::Pass | Answer::Failed => Outcome::Passed(packet),
+            Answer::Drop => Outcome::Dropped(packet),
+            Answer::Modified => Outcome::Replaced(packet),
+        };
+        assert_eq!(rig.outcomes(), [outcome]);
+        rig.assert_counts(counts);
+        rig.finish();
+    }
+}
+
+#[test]
+fn packets_of_no_module_pass_unseen() {
+    let mut rig = Rig::with_alice(FailureMode::Closed);
+    rig.rules(vec![(1, ALICE, 0, "udp dst 10.0.0.2/32 port 5060", FailureMode::Closed)], vec![]);
+    let other = udp("192.0.2.1:9", "10.0.0.3:5060", b"x");
+    rig.send(&[&other, &to_alice(b"x")]);
+    assert_eq!(rig.arrivals(ALICE).len(), 1);
+    assert_eq!(rig.outcomes(), [Outcome::Passed(other)]);
+    rig.assert_counts("received=2 unmatched=1 shown=1");
+    rig.finish();
+}
+
+#[test]
+fn a_worker_sees_bytes_interface_time_and_the_modules_that_want_the_packet() {
+    let mut rig = Rig::with_alice(FailureMode::Open);
+    rig.module(2, ALICE, 5, "udp port 5060", FailureMode::Open);
+    rig.module(3, ALICE, 6, "udp port 5061", FailureMode::Open);
+    let before = monotonic_nanos();
+    let packet = udp("[2001:db8:9::1]:9", "[2001:db8::2]:5060", b"six");
+    rig.send(&[&packet]);
+    let (arrival, bytes) = rig.arrivals(ALICE).remove(0);
+    assert_eq!((bytes, arrival.modules, arrival.ingress.interface), (packet, 0b10_0001, LAN.0));
+    assert!((before..=monotonic_nanos()).contains(&arrival.ingress.timestamp_ns));
+    rig.finish();
+}
+
+/// A changed packet may keep its own source, or take one that its user owns: that is how a module answers.
+#[test]
+fn a_changed_packet_has_an_honest_source() {
+    let (before, own) = ("192.0.2.1:9", "10.0.0.2:5060");
+    let (before6, own6) = ("[2001:db8:9::1]:9", "[2001:db8::2]:5060");
+    for (arrived, changed, honest) in [
+        ((before, own), udp(before, "10.0.0.9:1", b"x"), true),
+        ((before, own), udp(own, before, b"x"), true),
+        ((before, own), udp("192.0.2.2:9", own, b"x"), false),
+        ((before, own), udp(before6, own6, b"x"), false),
+        ((before6, own6), udp(own6, before6, b"x"), true),
+        ((before6, own6), udp("[2001:db8:9::2]:9", own6, b"x"), false),
+    ] {
+        let mut rig = Rig::with_alice(FailureMode::Open);
+        let packet = udp(arrived.0, arrived.1, b"x");
+        rig.send(&[&packet]);
+        rig.modify(ALICE, &changed);
+        if honest {
+            assert_eq!(rig.outcomes(), [Outcome::Replaced(changed)]);
+            rig.assert_counts("received=1 shown=1 modified=1");
+        } else {
+            assert_eq!(rig.outcomes(), [Outcome::Dropped(packet)]);
+            rig.assert_counts("received=1 shown=1 dropped.source-refused=1");
+        }
+        rig.finish();
+    }
+}
+
+#[test]
+fn what_is_no_whole_packet_is_a_bad_verdict_in_any_mode() {
+    for mode in [FailureMode::Open, FailureMode::Closed] {
+        let whole = to_alice(b"hello");
+        let (cut, padded) = (whole[..whole.len() - 1].to_vec(), [whole.as_slice(), b"more"].concat());
+        for bad in [b"rubbish".to_vec(), cut, padded] {
+            let mut rig = Rig::with_alice(mode);
+            rig.send(&[&whole]);
+            rig.modify(ALICE, &bad);
+            assert_eq!(rig.outcomes(), [Outcome::Dropped(whole.clone())]);
+            rig.assert_counts("received=1 shown=1 dropped.bad-verdict=1");
+            rig.finish();
+        }
+    }
+}
+
+#[test]
+fn a_module_sends_packets_of_its_users_addresses_only() {
+    let mut rig = Rig::with_alice(FailureMode::Open);
+    let own = [udp("10.0.0.2:1", "192.0.2.1:2", b"four"), udp("[2001:db8::2]:1", "[2001:db8:9::1]:2", b"six")];
+    let foreign = udp("192.0.2.7:1", "192.0.2.1:2", b"x");
+    let unspecified = udp("0.0.0.0:1", "192.0.2.1:2", b"x");
+    let worker = rig.workers.get_mut(ALICE).unwrap();
+    for packet in [&own[0], &own[1], &foreign, &unspecified, &own[0][..20].to_vec()] {
+        worker.end().inject(packet, ModuleSlot(0)).unwrap();
+    }
+    worker.wake();
+    rig.turn();
+    assert_eq!(rig.outcomes(), own.map(Outcome::Injected));
+    rig.assert_counts("injected=2 refused.bad-verdict=1 refused.source-refused=2");
+    rig.command(PacketCommand::SetPrefixes { user: id(ALICE), prefixes: vec!["192.0.2.0/24".parse().unwrap()] });
+    rig.workers.get_mut(ALICE).unwrap().end().inject(&foreign, ModuleSlot(0)).unwrap();
+    rig.workers.get_mut(ALICE).unwrap().wake();
+    rig.turn();
+    assert_eq!(rig.outcomes(), [Outcome::Injected(foreign)]);
+    rig.finish();
+}
+
+#[test]
+fn rules_come_and_go_together() {
+    let mut rig = Rig::with_alice(FailureMode::Open);
+    rig.load(ALICE, 1, true);
+    rig.send(&[&to_alice(b"1")]);
+    rig.rules(vec![(2, ALICE, 1, "udp", FailureMode::Open)], vec![1]);
+    rig.send(&[&to_alice(b"2")]);
+    let modules: Vec<u64> = rig.arrivals(ALICE).iter().map(|(arrival, _)| arrival.modules).collect();
+    assert_eq!(modules, [0b01, 0b10], "no packet may see both, or none");
+    rig.rules(vec![], vec![2]);
+    rig.send(&[&to_alice(b"3")]);
+    rig.assert_counts("received=3 unmatched=1 shown=2");
+    rig.finish();
+}
+
+/// A batch is what one container may give back before the others have their turn.
+#[test]
+fn no_container_holds_the_others_up() {
+    let mut rig = Rig::with_alice(FailureMode::Open);
+    let count = limits::BATCH_PACKETS_MAX + 1;
+    let packet = to_alice(b"x");
+    rig.send(&vec![packet.as_slice(); count]);
+    for (arrival, _) in rig.arrivals(ALICE) {
+        rig.workers.get_mut(ALICE).unwrap().end().answer(arrival, Answer::Pass, None).unwrap();
+    }
+    rig.workers.get_mut(ALICE).unwrap().wake();
+    assert_eq!(rig.packets.take_returned(), limits::BATCH_PACKETS_MAX);
+    assert_eq!(rig.packets.take_returned(), 1);
+    rig.finish();
+}

@@ -1,0 +1,119 @@
+// SPDX-License-Identifier: Apache-2.0
+//! The watchdog: who hangs, for how long, and who does not.
+
+use super::*;
+use crate::limits::OUTSIDE_TIME_MAX;
+
+const CALL: Duration = Duration::from_millis(100);
+
+#[test]
+fn a_call_that_takes_too_long_is_reported_once() {
+    let (mut rig, start) = busy_in(Some(3));
+    check(&mut rig, start, CALL, &[]);
+    check(&mut rig, start, CALL + WATCH_INTERVAL * 2, &[stalled(Some(3))]);
+    check(&mut rig, start, CALL * 2, &[]);
+}
+
+#[test]
+fn a_worker_outside_of_modules_has_more_time() {
+    let (mut rig, start) = busy_in(None);
+    check(&mut rig, start, OUTSIDE_TIME_MAX - WATCH_INTERVAL * 3, &[]);
+    check(&mut rig, start, OUTSIDE_TIME_MAX + WATCH_INTERVAL * 2, &[stalled(None)]);
+}
+
+#[test]
+fn steps_and_answers_start_the_time_anew() {
+    let (mut rig, start) = busy_in(Some(3));
+    check(&mut rig, start, CALL, &[]);
+    rig.workers.get_mut(ALICE).unwrap().end().enter(ModuleSlot(3));
+    check(&mut rig, start, CALL * 2, &[]);
+    check(&mut rig, start, CALL * 3 + WATCH_INTERVAL, &[stalled(Some(3))]);
+}
+
+#[test]
+fn a_worker_without_packets_and_calls_may_rest() {
+    let (mut rig, start) = busy_in(None);
+    rig.answer(ALICE, Answer::Pass);
+    check(&mut rig, start, OUTSIDE_TIME_MAX * 10, &[]);
+}
+
+/// A timer runs without packets, and can hang too.
+#[test]
+fn a_call_without_packets_is_watched() {
+    let (mut rig, start) = busy_in(Some(3));
+    rig.answer(ALICE, Answer::Pass);
+    check(&mut rig, start, CALL + WATCH_INTERVAL * 3, &[stalled(Some(3))]);
+}
+
+/// A worker that was taken over could say that it moves and keep its packets for ever.
+#[test]
+fn steps_without_answers_do_not_help_for_ever() {
+    let (mut rig, start) = busy_in(Some(3));
+    let mut reported = Duration::ZERO;
+    for tick in 1..200 {
+        rig.workers.get_mut(ALICE).unwrap().end().enter(ModuleSlot(3));
+        let passed = CALL / 2 * tick;
+        look(&mut rig, start, passed);
+        if !rig.events().is_empty() {
+            reported = passed;
+            break;
+        }
+    }
+    assert!((OUTSIDE_TIME_MAX + CALL..OUTSIDE_TIME_MAX + CALL * 2).contains(&reported), "{reported:?}");
+}
+
+#[test]
+fn a_report_that_was_not_taken_is_made_again() {
+    let (mut rig, start) = busy_in(Some(3));
+    *rig.listening.lock().unwrap() = false;
+    check(&mut rig, start, CALL * 2, &[]);
+    *rig.listening.lock().unwrap() = true;
+    check(&mut rig, start, CALL * 3, &[stalled(Some(3))]);
+}
+
+/// When this thread itself did not run, the others most likely did not either: nobody is blamed for it.
+#[test]
+fn a_gap_in_the_watch_blames_nobody() {
+    let (mut rig, start) = busy_in(Some(3));
+    rig.packets.watch(start + WATCH_GAP_MAX * 2);
+    assert_eq!(rig.events(), []);
+    let start = start + WATCH_GAP_MAX * 2;
+    check(&mut rig, start, CALL + WATCH_INTERVAL * 2, &[stalled(Some(3))]);
+}
+
+#[test]
+fn a_module_that_nobody_announced_has_a_usual_time() {
+    let (mut rig, start) = busy_in(Some(9));
+    check(&mut rig, start, Duration::from_millis(500), &[]);
+    check(&mut rig, start, Duration::from_millis(530), &[stalled(Some(9))]);
+}
+
+/// Returns a loop whose one worker holds a packet and says that it is in a module, and the time from which on.
+fn busy_in(module: Option<u8>) -> (Rig, Instant) {
+    let mut rig = Rig::with_alice(FailureMode::Open);
+    rig.command(PacketCommand::SetCallTime { user: id(ALICE), slot: ModuleSlot(3), call: CALL });
+    rig.send(&[&to_alice(b"x")]);
+    if let Some(slot) = module {
+        rig.workers.get_mut(ALICE).unwrap().end().enter(ModuleSlot(slot));
+    }
+    let start = Instant::now() + WATCH_INTERVAL;
+    rig.packets.watch(start);
+    assert_eq!(rig.events(), []);
+    (rig, start)
+}
+
+/// Lets the watchdog look as often as it does, until so much time has passed; asserts what it reported on the way.
+fn check(rig: &mut Rig, start: Instant, passed: Duration, expected: &[PacketEvent]) {
+    look(rig, start, passed);
+    assert_eq!(rig.events(), expected, "after {passed:?}");
+}
+
+fn look(rig: &mut Rig, start: Instant, passed: Duration) {
+    while rig.packets.watched_at + WATCH_INTERVAL <= start + passed {
+        rig.packets.watch(rig.packets.watched_at + WATCH_INTERVAL);
+    }
+}
+
+fn stalled(slot: Option<u8>) -> PacketEvent {
+    PacketEvent::Stalled { user: id(ALICE), generation: 7, slot: slot.map(ModuleSlot) }
+}
