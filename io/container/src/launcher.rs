@@ -12,6 +12,7 @@ use std::time::{Duration, Instant};
 
 use netserv_model::UserId;
 use netserv_model::policy::ContainerLimits;
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::fs::FlockOperation;
 use rustix::net::sockopt::{Timeout, set_socket_timeout};
 use rustix::net::{AddressFamily, SocketFlags, SocketType, socketpair};
@@ -115,6 +116,27 @@ impl Launcher {
     /// Returns what is enforced on this machine and what is not.
     pub fn report(&self) -> &LauncherReport {
         &self.report
+    }
+
+    /// Returns its process number, for logs.
+    pub fn pid(&self) -> u32 {
+        self.child.id()
+    }
+
+    /// Returns whether the launcher still takes requests. One that does not is of no more use: drop it, and start another.
+    pub fn is_up(&self) -> bool {
+        // Whoever has the socket finds out for itself.
+        let Ok(socket) = self.socket.try_lock() else { return true };
+        let Some(socket) = socket.as_ref() else { return false };
+        let mut fds = [PollFd::new(socket, PollFlags::empty())];
+        let polled = poll(&mut fds, Some(&Timespec::default()));
+        polled.is_ok() && !fds[0].revents().intersects(PollFlags::HUP | PollFlags::ERR)
+    }
+
+    /// Ends the launcher and with it all containers and compilations, also while others wait for them. Returns at once;
+    /// dropping it waits for its end.
+    pub fn end(&self) {
+        *self.socket.lock().unwrap_or_else(PoisonError::into_inner) = None;
     }
 
     /// Starts a container, and returns when its process is the worker: about 2 ms. The worker says

@@ -108,6 +108,30 @@ fn the_launcher_leaves_nothing_when_it_is_dropped() {
 }
 
 #[test]
+fn a_launcher_that_ends_is_known_to_be_down() {
+    if !can_run("a_launcher_that_ends_is_known_to_be_down") {
+        return;
+    }
+    let told = |node: &Node| node.launcher.end();
+    let killed = |node: &Node| {
+        let pid = rustix::process::Pid::from_raw(node.launcher.pid().cast_signed()).unwrap();
+        rustix::process::kill_process(pid, rustix::process::Signal::KILL).unwrap();
+    };
+    for end in [&told as &dyn Fn(&Node), &killed] {
+        let node = Node::start();
+        let mut guest = node.launch(&LIMITS);
+        guest.ready();
+        assert!(node.launcher.is_up());
+        end(&node);
+        eventually("the launcher is down", || !node.launcher.is_up());
+        assert!(guest.process.wait(Duration::from_secs(5)).is_some(), "its containers end");
+        let refused = node.launcher.launch(&"janedoe".parse().unwrap(), &LIMITS);
+        assert!(matches!(refused, Err(ContainerError::LauncherGone(_))));
+        assert!(!node.launcher.is_up());
+    }
+}
+
+#[test]
 fn a_killed_node_takes_launcher_and_containers_along() {
     if !can_run("a_killed_node_takes_launcher_and_containers_along") {
         return;
