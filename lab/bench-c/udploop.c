@@ -1,121 +1,207 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Sends UDP datagrams through a network and takes them at its other end, never more than WINDOW of them on their way: as
- * fast as the path goes, without overloading it. One process on one core is both ends, in two network namespaces.
+ * Sends UDP packets through a router and counts what arrives behind it, never more than WINDOW of them on their way: as
+ * fast as the router goes, without overloading it. One process on one core is both ends, in two network namespaces. It
+ * gives and takes frames without their kernels' IP stacks, so that these take nothing from what is measured.
  *
- *   udploop FROM_NAMESPACE TO_NAMESPACE ADDRESS PORT SECONDS WINDOW [PAYLOAD_BYTES [CORE]]
+ *   udploop SENDER:INTERFACE ROUTER:INTERFACE SINK:INTERFACE SOURCE DESTINATION PORT SECONDS WINDOW [IP_BYTES [CORE]]
  *
- * Namespaces are files, such as /run/netns/sender; ADDRESS is the receiving end's. Runs 0.2 s before it counts. What has
- * not come 0.2 s after the last one that did is lost. Prints one line of JSON at the end.
+ * Namespaces are files, such as /run/netns/sender. The first two interfaces are the ends of one link; the third is where
+ * the router sends the packets to: give it a neighbour entry with a MAC address that is nobody's, so that the sink's
+ * kernel drops what it has counted. Runs 0.2 s before it counts. Prints one line of JSON at the end; `waits` is how often,
+ * from 0 to 1, the window was full: near 1 the router is the slowest part, near 0 the generator is.
  */
 #define _GNU_SOURCE
 #include "common.h"
 
 #include <fcntl.h>
+#include <linux/if_packet.h>
+#include <net/ethernet.h>
+#include <net/if.h>
+#include <netinet/ip.h>
+#include <netinet/udp.h>
+#include <sys/ioctl.h>
+#include <sys/prctl.h>
 
-#define BATCH 32
-#define PAYLOAD_MAX 1472
+#define BATCH 64
+#define IP_BYTES_MAX 1500
 #define WARM_UP_NS (NS_PER_S / 5)
 #define LOST_NS (NS_PER_S / 5)
 
-static void enter(const char *namespace)
+struct frame {
+	struct ether_header ethernet;
+	struct iphdr ip;
+	struct udphdr udp;
+	char payload[IP_BYTES_MAX];
+} __attribute__((packed));
+
+/* Enters the namespace of NAMESPACE:INTERFACE and returns the interface's name. */
+static const char *enter(char *place)
 {
-	int fd = open(namespace, O_RDONLY | O_CLOEXEC);
+	char *colon = strrchr(place, ':');
+
+	if (!colon) {
+		fprintf(stderr, "`%s` is not NAMESPACE:INTERFACE\n", place);
+		exit(2);
+	}
+	*colon = 0;
+	int fd = open(place, O_RDONLY | O_CLOEXEC);
 
 	if (fd < 0 || setns(fd, CLONE_NEWNET) < 0)
-		die(namespace);
+		die(place);
+	close(fd);
+	return colon + 1;
+}
+
+static void hardware_address(const char *interface, uint8_t *address)
+{
+	struct ifreq request = { 0 };
+	int fd = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+
+	strncpy(request.ifr_name, interface, IFNAMSIZ - 1);
+	if (fd < 0 || ioctl(fd, SIOCGIFHWADDR, &request) < 0)
+		die(interface);
+	memcpy(address, request.ifr_hwaddr.sa_data, ETH_ALEN);
 	close(fd);
 }
 
-static int udp_socket(const struct sockaddr_storage *address)
+static int packet_socket(const char *interface)
 {
-	int fd = socket(address->ss_family, SOCK_DGRAM | SOCK_CLOEXEC, 0), buffer = 16 * 1024 * 1024;
+	struct sockaddr_ll address = { .sll_family = AF_PACKET, .sll_ifindex = (int)if_nametoindex(interface) };
+	int fd = socket(AF_PACKET, SOCK_RAW | SOCK_CLOEXEC, 0), one = 1, buffer = 16 * 1024 * 1024;
 
-	if (fd < 0)
-		die("socket");
+	if (fd < 0 || bind(fd, (struct sockaddr *)&address, sizeof(address)) < 0)
+		die(interface);
+	if (setsockopt(fd, SOL_PACKET, PACKET_QDISC_BYPASS, &one, sizeof(one)) < 0)
+		die("PACKET_QDISC_BYPASS");
 	setsockopt(fd, SOL_SOCKET, SO_SNDBUFFORCE, &buffer, sizeof(buffer));
-	setsockopt(fd, SOL_SOCKET, SO_RCVBUFFORCE, &buffer, sizeof(buffer));
 	return fd;
 }
 
-static void prepare(struct mmsghdr *messages, struct iovec *vectors, char (*payloads)[PAYLOAD_MAX], size_t bytes)
+static uint16_t header_checksum(const struct iphdr *ip)
 {
-	for (int i = 0; i < BATCH; i++) {
-		vectors[i] = (struct iovec){ .iov_base = payloads[i], .iov_len = bytes };
-		messages[i].msg_hdr.msg_iov = &vectors[i];
-		messages[i].msg_hdr.msg_iovlen = 1;
+	const uint16_t *words = (const uint16_t *)ip;
+	uint32_t sum = 0;
+
+	for (int i = 0; i < 10; i++)
+		sum += words[i];
+	sum = (sum & 0xffff) + (sum >> 16);
+	return (uint16_t)~(sum + (sum >> 16));
+}
+
+static void make_frame(struct frame *frame, char **argv, uint16_t bytes)
+{
+	frame->ethernet.ether_type = htons(ETHERTYPE_IP);
+	frame->ip = (struct iphdr){ .version = 4, .ihl = 5, .ttl = 64, .protocol = IPPROTO_UDP, .tot_len = htons(bytes) };
+	if (inet_pton(AF_INET, argv[4], &frame->ip.saddr) != 1 || inet_pton(AF_INET, argv[5], &frame->ip.daddr) != 1) {
+		fprintf(stderr, "SOURCE and DESTINATION are IPv4 addresses\n");
+		exit(2);
 	}
+	struct iphdr ip = frame->ip;
+
+	frame->ip.check = header_checksum(&ip);
+	frame->udp.source = htons(40000);
+	frame->udp.dest = htons((uint16_t)number(argv[6]));
+	frame->udp.len = htons((uint16_t)(bytes - sizeof(struct iphdr)));
+}
+
+/* Returns how many packets have arrived at an interface, from the text of /proc/net/dev. */
+static uint64_t arrived(int fd, const char *interface)
+{
+	char text[8192], wanted[IFNAMSIZ + 2];
+	ssize_t length = pread(fd, text, sizeof(text) - 1, 0);
+	uint64_t packets = 0;
+
+	if (length < 0)
+		die("/proc/net/dev");
+	text[length] = 0;
+	snprintf(wanted, sizeof(wanted), "%s:", interface);
+	char *line = strstr(text, wanted);
+
+	if (!line || sscanf(line + strlen(wanted), "%*u %lu", &packets) != 1) {
+		fprintf(stderr, "no interface %s\n", interface);
+		exit(1);
+	}
+	return packets;
 }
 
 int main(int argc, char **argv)
 {
-	static char outgoing[BATCH][PAYLOAD_MAX], incoming[BATCH][PAYLOAD_MAX];
-	struct mmsghdr to_send[BATCH] = { 0 }, to_receive[BATCH] = { 0 };
-	struct iovec send_vectors[BATCH], receive_vectors[BATCH];
-	struct sockaddr_storage address;
-	struct timeval timeout = { .tv_usec = 20000 };
-	uint64_t on_the_way = 0, received = 0, lost = 0, counted_from = 0;
+	static struct frame frame;
+	struct mmsghdr messages[BATCH] = { 0 };
+	struct iovec vector = { .iov_base = &frame };
+	uint64_t sent = 0, received = 0, lost = 0, polls = 0, full = 0, refused = 0, counted_from = 0;
 
-	if (argc < 7 || argc > 9) {
-		fprintf(stderr, "usage: udploop FROM_NAMESPACE TO_NAMESPACE ADDRESS PORT SECONDS WINDOW [PAYLOAD_BYTES [CORE]]\n");
+	if (argc < 9 || argc > 11) {
+		fprintf(stderr, "usage: udploop SENDER:INTERFACE ROUTER:INTERFACE SINK:INTERFACE SOURCE DESTINATION PORT "
+				"SECONDS WINDOW [IP_BYTES [CORE]]\n");
 		return 2;
 	}
-	socklen_t length = resolve(argv[3], argv[4], &address);
-	double seconds = atof(argv[5]);
-	uint64_t window = number(argv[6]);
-	size_t bytes = argc > 7 ? number(argv[7]) : sizeof(struct probe);
+	double seconds = atof(argv[7]);
+	uint64_t window = number(argv[8]), bytes = argc > 9 ? number(argv[9]) : 64;
 
-	if (bytes > PAYLOAD_MAX || window < BATCH) {
-		fprintf(stderr, "payload at most %d bytes, window at least %d\n", PAYLOAD_MAX, BATCH);
+	if (bytes < 28 || bytes > IP_BYTES_MAX || window < BATCH) {
+		fprintf(stderr, "28-%d bytes, window at least %d\n", IP_BYTES_MAX, BATCH);
 		return 2;
 	}
-	pin(argc > 8 ? atoi(argv[8]) : -1);
+	prctl(PR_SET_TIMERSLACK, 1);
+	pin(argc > 10 ? atoi(argv[10]) : -1);
 	stop_on_signals();
-	enter(argv[2]);
-	int sink = udp_socket(&address);
+	const char *sink = enter(argv[3]);
+	/* It stays that of this namespace. */
+	int counters = open("/proc/thread-self/net/dev", O_RDONLY | O_CLOEXEC);
 
-	setsockopt(sink, SOL_SOCKET, SO_RCVTIMEO, &timeout, sizeof(timeout));
-	if (bind(sink, (struct sockaddr *)&address, length) < 0)
-		die("bind");
-	enter(argv[1]);
-	int source = udp_socket(&address);
+	if (counters < 0)
+		die("/proc/thread-self/net/dev");
+	hardware_address(enter(argv[2]), frame.ethernet.ether_dhost);
+	const char *source = enter(argv[1]);
 
-	if (connect(source, (struct sockaddr *)&address, length) < 0)
-		die("connect");
-	prepare(to_send, send_vectors, outgoing, bytes);
-	prepare(to_receive, receive_vectors, incoming, PAYLOAD_MAX);
+	hardware_address(source, frame.ethernet.ether_shost);
+	make_frame(&frame, argv, (uint16_t)bytes);
+	vector.iov_len = sizeof(struct ether_header) + bytes;
+	for (int i = 0; i < BATCH; i++) {
+		messages[i].msg_hdr.msg_iov = &vector;
+		messages[i].msg_hdr.msg_iovlen = 1;
+	}
+	int out = packet_socket(source);
+	uint64_t base = arrived(counters, sink), seen = 0, start = 0;
 	uint64_t begin = now_ns(), now = begin, last = begin, end = begin + WARM_UP_NS + (uint64_t)(seconds * NS_PER_S);
 
 	while (!stopped && now < end) {
-		while (on_the_way + BATCH <= window) {
-			int sent = sendmmsg(source, to_send, BATCH, 0);
-
-			if (sent < 0 && errno != ENOBUFS && errno != EINTR && errno != ECONNREFUSED)
-				die("sendmmsg");
-			on_the_way += sent > 0 ? (uint64_t)sent : 0;
-		}
-		int taken = recvmmsg(sink, to_receive, BATCH, MSG_WAITFORONE, NULL);
+		uint64_t count = arrived(counters, sink) - base;
 
 		now = now_ns();
-		if (taken > 0) {
-			/* What was given up as lost can still come. */
-			on_the_way -= (uint64_t)taken < on_the_way ? (uint64_t)taken : on_the_way;
-			received += (uint64_t)taken;
+		polls++;
+		if (count > seen) {
+			seen = count;
 			last = now;
-		} else if (now - last > LOST_NS) {
-			lost += on_the_way;
-			on_the_way = 0;
+		} else if (now - last > LOST_NS && sent > seen + lost) {
+			lost = sent - seen;
 			last = now;
 		}
 		if (!counted_from && now - begin >= WARM_UP_NS) {
 			counted_from = now;
-			received = 0;
-			lost = 0;
+			start = seen;
+			polls = full = 0;
 		}
+		if (sent + BATCH > seen + lost + window) {
+			/* Asleep, it takes nothing from a router on the other thread of its core. */
+			full++;
+			nanosleep(&(struct timespec){ .tv_nsec = 20000 }, NULL);
+			continue;
+		}
+		int accepted = sendmmsg(out, messages, BATCH, 0);
+
+		if (accepted < 0 && errno != ENOBUFS && errno != EINTR)
+			die("sendmmsg");
+		sent += accepted > 0 ? (uint64_t)accepted : 0;
+		refused += accepted < BATCH;
 	}
+	received = seen - start;
 	double elapsed = (double)(now - (counted_from ? counted_from : begin)) / NS_PER_S;
 
-	printf("{\"received\":%llu,\"lost\":%llu,\"seconds\":%.3f,\"rate\":%.0f}\n", (unsigned long long)received,
-	       (unsigned long long)lost, elapsed, (double)received / elapsed);
+	printf("{\"received\":%llu,\"lost\":%llu,\"refused\":%llu,\"seconds\":%.3f,\"rate\":%.0f,\"waits\":%.2f}\n",
+	       (unsigned long long)received, (unsigned long long)lost, (unsigned long long)refused, elapsed,
+	       (double)received / elapsed, polls ? (double)full / (double)polls : 0.0);
 	return 0;
 }
