@@ -228,6 +228,8 @@ pub struct Config {
     pub routes_per_peer_max: usize,
     /// Messaging associations.
     pub associations_max: usize,
+    /// Messaging associations that one peer can open.
+    pub associations_per_peer_max: usize,
 }
 
 impl Config {
@@ -255,6 +257,7 @@ impl Config {
             routes_max: limits::ROUTES_MAX,
             routes_per_peer_max: limits::ROUTES_MAX / 2,
             associations_max: limits::ASSOCIATIONS_MAX,
+            associations_per_peer_max: limits::ASSOCIATIONS_PER_PEER_MAX,
         }
     }
 }

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Messaging associations (RFC 5971 §4.4.3, §5.7, §6.5): connections that rows share, kept alive by MA-Hellos.
 
+use std::collections::btree_map::Entry;
 use std::collections::{BTreeMap, BTreeSet};
-use std::net::{IpAddr, SocketAddr};
+use std::net::{IpAddr, Ipv6Addr, SocketAddr};
 use std::time::Duration;
 
 use netserv_model::Instant;
@@ -27,6 +28,8 @@ pub(crate) struct Association {
     routes: BTreeSet<RouteId>,
     stream: MessageStream,
     open: bool,
+    /// The peer opened it.
+    accepted: bool,
     /// The peer still has to be told this node's hold time.
     introduction_due: bool,
     peer_hold: Duration,
@@ -48,6 +51,7 @@ impl Association {
             routes: BTreeSet::new(),
             stream: MessageStream::new(),
             open: false,
+            accepted: false,
             introduction_due: false,
             peer_hold: limits::PEER_TIME_MAX,
             setup_deadline: Some(setup_deadline),
@@ -77,6 +81,8 @@ pub(crate) struct AssociationTable {
     by_name: BTreeMap<(Vec<u8>, IpAddr), AssociationId>,
     /// Accepted ones without a name.
     unproven: usize,
+    /// How many each peer has opened.
+    accepted: BTreeMap<IpAddr, usize>,
     last: u64,
 }
 
@@ -128,8 +134,15 @@ impl AssociationTable {
         }
     }
 
+    fn accepted_from(&self, peer: SocketAddr) -> usize {
+        self.accepted.get(&whose(peer)).copied().unwrap_or(0)
+    }
+
     fn insert(&mut self, association: Association) -> AssociationId {
         let id = self.next_id();
+        if association.accepted {
+            *self.accepted.entry(whose(association.peer)).or_default() += 1;
+        }
         match association.name.clone() {
             Some(name) => {
                 self.by_name.insert(name, id);
@@ -147,6 +160,14 @@ impl AssociationTable {
 
     fn remove(&mut self, id: AssociationId) -> Option<Association> {
         let association = self.table.remove(&id)?;
+        if association.accepted
+            && let Entry::Occupied(mut count) = self.accepted.entry(whose(association.peer))
+        {
+            *count.get_mut() -= 1;
+            if *count.get() == 0 {
+                count.remove();
+            }
+        }
         match &association.name {
             Some(name) if self.by_name.get(name) == Some(&id) => {
                 self.by_name.remove(name);
@@ -191,14 +212,15 @@ impl Engine {
     /// Takes a connection from a peer, which has to prove itself soon.
     pub(crate) fn accept_association(&mut self, now: Instant, local: IpAddr, peer: SocketAddr) -> AssociationId {
         let full = self.associations.len() >= self.config.associations_max;
-        if full || self.associations.unproven >= limits::ASSOCIATIONS_UNPROVEN_MAX {
+        let greedy = self.associations.accepted_from(peer) >= self.config.associations_per_peer_max;
+        if full || greedy || self.associations.unproven >= limits::ASSOCIATIONS_UNPROVEN_MAX {
             self.out.count(Counter::AssociationsRefused);
             let association = self.associations.next_id();
             self.out.connection(Transmit::Close { association });
             return association;
         }
         let mut association = Association::new(now, local, peer, now + self.config.connect_timeout);
-        association.open = true;
+        (association.open, association.accepted) = (true, true);
         let id = self.associations.insert(association);
         self.out.count(Counter::AssociationsAccepted);
         self.arm_association(id);
@@ -359,5 +381,13 @@ impl Engine {
     fn arm_association(&mut self, id: AssociationId) {
         let deadline = self.associations.get(id).and_then(|association| association.deadline(self.config.hold_time));
         self.timers.set(Owner::Association(id), deadline);
+    }
+}
+
+/// Returns what a peer's connections are counted under: whoever has one address of an IPv6 network has all 2⁶⁴ of it.
+fn whose(peer: SocketAddr) -> IpAddr {
+    match peer.ip() {
+        IpAddr::V4(v4) => v4.into(),
+        IpAddr::V6(v6) => Ipv6Addr::from_bits(v6.to_bits() >> 64 << 64).into(),
     }
 }

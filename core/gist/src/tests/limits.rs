@@ -123,22 +123,50 @@ fn there_are_only_so_many_associations() {
 fn only_so_many_connections_may_be_silent() {
     let mut s = Script::new();
     let now = s.at(0);
-    for port in 0..ASSOCIATIONS_UNPROVEN_MAX {
-        s.engine.handle_accepted(now, HERE, SocketAddr::new(FAR, u16::try_from(port).unwrap()));
+    for number in 0..ASSOCIATIONS_UNPROVEN_MAX {
+        s.engine.handle_accepted(now, HERE, a_peer(number));
     }
     s.recv_nothing(0);
-    let refused = s.engine.handle_accepted(now, HERE, SocketAddr::new(FAR, 40_000));
+    let refused = s.engine.handle_accepted(now, HERE, a_peer(200));
     assert_eq!(s.transmit(0), Transmit::Close { association: refused });
     // They go in time, and those that are in use do not count.
     s.at(5000);
     assert_eq!(s.engine.state_counts().associations, 0);
     while s.engine.poll_transmit().is_some() {}
     s.be_connected(5000, 5);
-    for port in 0..ASSOCIATIONS_UNPROVEN_MAX {
+    for number in 0..ASSOCIATIONS_UNPROVEN_MAX {
         let now = s.at(5000);
-        s.engine.handle_accepted(now, HERE, SocketAddr::new(FAR, u16::try_from(port).unwrap()));
+        s.engine.handle_accepted(now, HERE, a_peer(number));
     }
     s.recv_nothing(5000);
+}
+
+fn a_peer(number: usize) -> SocketAddr {
+    SocketAddr::new(Ipv4Addr::new(10, 2, 0, u8::try_from(number).unwrap()).into(), 9)
+}
+
+/// Connections that do nothing, and those with a name of their own each, must leave room for other peers.
+#[test]
+fn one_peer_opens_only_so_many_associations() {
+    let mut s = Script::new();
+    let now = s.at(0);
+    let open = |s: &mut Script, from: &str| {
+        let association = s.engine.handle_accepted(now, HERE, from.parse().unwrap());
+        (s.engine.poll_transmit().is_none(), association)
+    };
+    let first = open(&mut s, "10.0.0.7:1").1;
+    for port in 2..=ASSOCIATIONS_PER_PEER_MAX {
+        assert!(open(&mut s, &format!("10.0.0.7:{port}")).0, "{port}");
+        assert!(open(&mut s, &format!("[2001:db8::{port}]:1")).0, "{port}");
+    }
+    assert!(open(&mut s, "[2001:db8::ffff:1]:1").0);
+    assert!(!open(&mut s, "10.0.0.7:40000").0);
+    assert!(!open(&mut s, "[2001:db8:0:0:1::1]:40000").0, "another address of the same network");
+    assert!(open(&mut s, "10.0.0.8:40000").0);
+    assert!(open(&mut s, "[2001:db8:0:1::1]:40000").0);
+    s.engine.handle_closed(now, first, None);
+    assert!(open(&mut s, "10.0.0.7:40000").0, "its place is free again");
+    assert_eq!(s.count(Counter::AssociationsRefused), 2);
 }
 
 #[test]
