@@ -36,6 +36,8 @@ pub enum DropReason {
     BadVerdict,
     /// A module changed or made a packet whose source address its user may not use.
     SourceRefused,
+    /// A user's modules make more packets than they may.
+    TooMany,
     /// The driver could not send the packet.
     SendFailed,
     /// The fault wrapper dropped it on purpose.
@@ -44,7 +46,7 @@ pub enum DropReason {
 
 impl DropReason {
     /// Every reason, in the order of their counters.
-    pub const ALL: [DropReason; 10] = [
+    pub const ALL: [DropReason; 11] = [
         DropReason::Module,
         DropReason::RingFull,
         DropReason::Stalled,
@@ -53,6 +55,7 @@ impl DropReason {
         DropReason::TooLong,
         DropReason::BadVerdict,
         DropReason::SourceRefused,
+        DropReason::TooMany,
         DropReason::SendFailed,
         DropReason::Fault,
     ];
@@ -68,6 +71,7 @@ impl DropReason {
             DropReason::TooLong => "too-long",
             DropReason::BadVerdict => "bad-verdict",
             DropReason::SourceRefused => "source-refused",
+            DropReason::TooMany => "too-many",
             DropReason::SendFailed => "send-failed",
             DropReason::Fault => "fault",
         }

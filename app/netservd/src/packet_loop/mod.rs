@@ -262,7 +262,8 @@ impl PacketLoop {
         let at = way.remove(0);
         let bytes = if way.is_empty() { Vec::new() } else { packet.bytes.to_vec() };
         let interface = packet.interface.0;
-        let held = Held { packet: packet.id, source: flow.source, interface, at, rest: way, changed: false, bytes };
+        let ends = (flow.source, flow.destination);
+        let held = Held { packet: packet.id, ends, interface, at, rest: way, changed: false, bytes };
         self.enter(held, packet.bytes);
     }
 
@@ -347,7 +348,10 @@ impl PacketLoop {
                 Ok(Some(Returned::Answer { cookie, answer, bytes, .. })) => {
                     self.settle(&port.prefixes, cookie, answer, bytes);
                 }
-                Ok(Some(Returned::Injected { bytes, .. })) => self.inject(&port.prefixes, bytes),
+                Ok(Some(Returned::Injected { bytes, .. })) => {
+                    let may = port.injections.take(Instant::now());
+                    self.inject(&port.prefixes, bytes, may);
+                }
                 Ok(None) => {
                     if taken > 0 {
                         port.answered(Instant::now());
@@ -374,10 +378,10 @@ impl PacketLoop {
             Answer::Pass => self.go_on(held),
             Answer::Drop => self.drop(&held, DropReason::Module),
             Answer::Failed => self.fail(held, DropReason::Trapped),
-            Answer::Modified => match judge(bytes, Some(held.source), prefixes) {
+            Answer::Modified => match judge(bytes, Some(held.ends), prefixes) {
                 Err(reason) => self.drop(&held, reason),
-                Ok(source) => {
-                    (held.source, held.changed) = (source, true);
+                Ok(ends) => {
+                    (held.ends, held.changed) = (ends, true);
                     held.bytes.clear();
                     held.bytes.extend_from_slice(bytes);
                     self.go_on(held);
@@ -407,10 +411,10 @@ impl PacketLoop {
         }
     }
 
-    fn inject(&mut self, prefixes: &[IpNet], bytes: &[u8]) {
-        // A packet that a module makes has no source of its own: only the user's prefixes count.
-        let sent =
-            judge(bytes, None, prefixes).and_then(|_| self.driver.inject(bytes).map_err(|_| DropReason::SendFailed));
+    fn inject(&mut self, prefixes: &[IpNet], bytes: &[u8], may: bool) {
+        // A packet that a module makes has no ends of its own: only the user's prefixes count.
+        let judged = if may { judge(bytes, None, prefixes) } else { Err(DropReason::TooMany) };
+        let sent = judged.and_then(|_| self.driver.inject(bytes).map_err(|_| DropReason::SendFailed));
         match sent {
             Ok(()) => self.counters.injected(),
             Err(reason) => self.counters.refused(reason),
@@ -491,16 +495,20 @@ impl PacketLoop {
 /// How long the loop sleeps at most with a driver that cannot be waited for.
 const BLIND_SLEEP: Duration = Duration::from_millis(1);
 
-/// Returns the source of a packet that a module changed or made, if the packet may be sent.
-fn judge(bytes: &[u8], before: Option<IpAddr>, prefixes: &[IpNet]) -> Result<IpAddr, DropReason> {
+/// Returns source and destination of a packet that a module changed or made, if the packet may be sent.
+///
+/// `before` is what they were. A source that is not the user's may stay only on a packet that goes where it went, or to
+/// the user: sent to anybody else, it would be a packet in another's name.
+fn judge(bytes: &[u8], before: Option<(IpAddr, IpAddr)>, prefixes: &[IpNet]) -> Result<(IpAddr, IpAddr), DropReason> {
     let view = IpView::parse(bytes).map_err(|_| DropReason::BadVerdict)?;
     if view.bytes().len() != bytes.len() {
         // The driver would not send it.
         return Err(DropReason::BadVerdict);
     }
-    let source = view.source();
-    let allowed = before == Some(source) || prefixes.iter().any(|prefix| prefix.contains(&source));
-    if allowed { Ok(source) } else { Err(DropReason::SourceRefused) }
+    let (source, destination) = (view.source(), view.destination());
+    let own = |address: IpAddr| prefixes.iter().any(|prefix| prefix.contains(&address));
+    let kept = before.is_some_and(|(from, to)| from == source && (to == destination || own(destination)));
+    if kept || own(source) { Ok((source, destination)) } else { Err(DropReason::SourceRefused) }
 }
 
 /// Returns the bit of a module in packet descriptors.

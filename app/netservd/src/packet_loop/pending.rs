@@ -29,7 +29,8 @@ impl Stop {
 /// A packet inside a container.
 pub(super) struct Held {
     pub(super) packet: PacketId,
-    pub(super) source: IpAddr,
+    /// Its source and destination, as changed so far.
+    pub(super) ends: (IpAddr, IpAddr),
     /// The number of the interface that it came in by.
     pub(super) interface: u32,
     pub(super) at: Stop,

@@ -29,8 +29,9 @@ fn pending_packets_max_packets_are_in_containers() {
         let stop = Stop { user: id(ALICE), modules: 1, closed: 0 };
         for number in 0..PENDING_PACKETS_MAX {
             let packet = PacketId(1_000_000 + number as u64);
-            let (source, at, rest) = ("10.0.0.1".parse().unwrap(), stop.clone(), vec![]);
-            let held = Held { packet, source, interface: 0, at, rest, changed: false, bytes: vec![] };
+            let ends = ("10.0.0.1".parse().unwrap(), "10.0.0.2".parse().unwrap());
+            let (at, rest) = (stop.clone(), vec![]);
+            let held = Held { packet, ends, interface: 0, at, rest, changed: false, bytes: vec![] };
             assert!(!rig.packets.pending.is_full());
             rig.packets.pending.insert(held);
         }

@@ -2,6 +2,7 @@
 //! What a module says, and what becomes of the packet.
 
 use super::*;
+use crate::limits::{INJECTED_BURST_MAX, INJECTED_PER_SECOND_MAX};
 
 #[test]
 fn what_a_module_says_is_done() {
@@ -52,18 +53,22 @@ fn a_worker_sees_bytes_interface_time_and_the_modules_that_want_the_packet() {
     rig.finish();
 }
 
-/// A changed packet may keep its own source, or take one that its user owns: that is how a module answers.
+/// A changed packet may have a source that its user owns, which is how a module answers. It may keep another source, but
+/// then only its user gets it: sent on to anybody else, it would be forged.
 #[test]
 fn a_changed_packet_has_an_honest_source() {
     let (before, own) = ("192.0.2.1:9", "10.0.0.2:5060");
     let (before6, own6) = ("[2001:db8:9::1]:9", "[2001:db8::2]:5060");
     for (arrived, changed, honest) in [
         ((before, own), udp(before, "10.0.0.9:1", b"x"), true),
+        ((before, own), udp(before, "198.51.100.1:53", b"x"), false),
         ((before, own), udp(own, before, b"x"), true),
+        ((own, before), udp(own, "198.51.100.1:53", b"x"), true),
         ((before, own), udp("192.0.2.2:9", own, b"x"), false),
         ((before, own), udp(before6, own6, b"x"), false),
         ((before6, own6), udp(own6, before6, b"x"), true),
         ((before6, own6), udp("[2001:db8:9::2]:9", own6, b"x"), false),
+        ((before6, own6), udp(before6, "[2001:db8:7::1]:9", b"x"), false),
     ] {
         let mut rig = Rig::with_alice(FailureMode::Open);
         let packet = udp(arrived.0, arrived.1, b"x");
@@ -115,6 +120,29 @@ fn a_module_sends_packets_of_its_users_addresses_only() {
     rig.workers.get_mut(ALICE).unwrap().wake();
     rig.turn();
     assert_eq!(rig.outcomes(), [Outcome::Injected(foreign)]);
+    rig.finish();
+}
+
+/// Two nodes whose modules answer each other's packets would fill the line between them.
+#[test]
+fn injected_burst_max_packets_are_made_at_once_and_then_injected_per_second_max() {
+    let mut rig = Rig::with_alice(FailureMode::Open);
+    let packet = udp("10.0.0.2:1", "192.0.2.1:2", b"x");
+    let more = 1000;
+    let begun = Instant::now();
+    for _ in 0..INJECTED_BURST_MAX + more {
+        rig.workers.get_mut(ALICE).unwrap().end().inject(&packet, ModuleSlot(0)).unwrap();
+        rig.workers.get_mut(ALICE).unwrap().wake();
+        rig.turn();
+        assert!(rig.arrivals(ALICE).is_empty(), "only the place of the packet comes back");
+    }
+    let sent = u32::try_from(rig.outcomes().len()).unwrap();
+    let granted = (begun.elapsed().as_secs_f64() * f64::from(INJECTED_PER_SECOND_MAX)).ceil();
+    assert!(sent >= INJECTED_BURST_MAX, "{sent}");
+    assert!(f64::from(sent - INJECTED_BURST_MAX) <= granted, "{sent} sent, {granted} granted");
+    let refused = INJECTED_BURST_MAX + more - sent;
+    let refused = if refused > 0 { format!(" refused.too-many={refused}") } else { String::new() };
+    rig.assert_counts(&format!("injected={sent}{refused}"));
     rig.finish();
 }
 
