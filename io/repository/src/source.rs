@@ -3,12 +3,15 @@
 
 use std::fs::File;
 use std::io::Read;
+use std::net::IpAddr;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use netserv_model::{Refusal, RefusalKind, limits};
 use ureq::http::Uri;
 use ureq::http::header::LOCATION;
+use ureq::unversioned::resolver::{DefaultResolver, ResolvedSocketAddrs, Resolver};
+use ureq::unversioned::transport::{DefaultConnector, NextTimeout};
 
 use crate::limits::{REDIRECTS_MAX, URL_BYTES_MAX};
 
@@ -20,7 +23,7 @@ pub struct Sources {
     /// Whether `http:` URLs are fetched; digest and signature protect the content all the same.
     pub http: bool,
     /// Hosts that may be asked: `cp.example`, `cp.example:8080`, or `*.cp.example` for every host below; `None` means
-    /// every host. An entry without a port allows every port.
+    /// every host but this machine and whoever only shares a link with it. An entry without a port allows every port.
     pub hosts: Option<Vec<String>>,
     /// Folders under which `file:` URLs may point; none means no `file:` URLs.
     pub file_roots: Vec<PathBuf>,
@@ -65,7 +68,8 @@ impl Fetcher {
             .proxy(None)
             .max_idle_connections(0)
             .user_agent(concat!("netserv/", env!("CARGO_PKG_VERSION")));
-        Fetcher { agent: config.build().new_agent(), sources }
+        let resolver = Beyond { listed: sources.hosts.is_some(), names: DefaultResolver::default() };
+        Fetcher { agent: ureq::Agent::with_parts(config.build(), DefaultConnector::default(), resolver), sources }
     }
 
     /// Returns what is at a URL. Every hop is checked against the operator's list.
@@ -155,6 +159,49 @@ impl Fetcher {
         }
         read_regular(&path, limits)
     }
+}
+
+/// Looks names up, and leaves out addresses that a stranger's URL must not lead to unless the operator listed the host:
+/// those of this machine, and those of its link, of which a cloud's metadata service is one.
+///
+/// It is asked for every connection, so neither a name that changes its address nor a redirect leads around it.
+#[derive(Debug)]
+struct Beyond {
+    listed: bool,
+    names: DefaultResolver,
+}
+
+impl Resolver for Beyond {
+    fn resolve(
+        &self,
+        uri: &Uri,
+        config: &ureq::config::Config,
+        timeout: NextTimeout,
+    ) -> Result<ResolvedSocketAddrs, ureq::Error> {
+        let found = self.names.resolve(uri, config, timeout)?;
+        if self.listed {
+            return Ok(found);
+        }
+        let mut kept = self.empty();
+        for address in found.iter().filter(|address| is_beyond_one_link(address.ip())) {
+            kept.push(*address);
+        }
+        if kept.is_empty() {
+            let host = uri.host().unwrap_or_default();
+            return Err(ureq::Error::Other(format!("the node asks `{host}` only if its operator lists it").into()));
+        }
+        Ok(kept)
+    }
+}
+
+fn is_beyond_one_link(address: IpAddr) -> bool {
+    // A mapped address is asked as the IPv4 address in it.
+    let address = address.to_canonical();
+    let near = match address {
+        IpAddr::V4(v4) => v4.is_link_local() || v4.is_broadcast() || v4.octets()[0] == 0,
+        IpAddr::V6(v6) => v6.is_unicast_link_local(),
+    };
+    !near && !address.is_loopback() && !address.is_multicast() && !address.is_unspecified()
 }
 
 enum Hop {
@@ -279,6 +326,29 @@ mod tests {
             ("cp.example:http", "cp.example", 80, false),
         ] {
             assert_eq!(host_matches(pattern, host, port), expected, "{pattern} {host} {port}");
+        }
+    }
+
+    #[test]
+    fn this_machine_and_its_link_are_known() {
+        for ok in ["10.0.0.1", "192.0.2.1", "2001:db8::1", "fd00::1", "::ffff:192.0.2.1"] {
+            assert!(is_beyond_one_link(ok.parse().unwrap()), "{ok}");
+        }
+        for bad in [
+            "127.0.0.1",
+            "127.9.9.9",
+            "0.0.0.0",
+            "169.254.169.254",
+            "224.0.0.1",
+            "255.255.255.255",
+            "::1",
+            "::",
+            "fe80::1",
+            "ff02::1",
+            "::ffff:127.0.0.1",
+            "::ffff:169.254.169.254",
+        ] {
+            assert!(!is_beyond_one_link(bad.parse().unwrap()), "{bad}");
         }
     }
 

@@ -245,6 +245,23 @@ fn urls_that_the_operator_does_not_allow_are_refused() {
     check(fetch(&closed, "http://127.0.0.1/m", any_digest()), RefusalKind::BadUrl, "does not fetch `http:`");
 }
 
+/// A user may name any URL, so the node must not become its way to services that trust whoever is on this machine.
+#[test]
+fn this_machine_is_asked_only_if_the_operator_lists_it() {
+    let (dir, package) = (dir(), signed(MANIFEST, WASM, &[1]));
+    let server = Server::of(package.to_bytes());
+    let port = server.url("").rsplit_once(':').unwrap().1.to_owned();
+    let sources = Sources { http: true, hosts: None, ..Sources::default() };
+    let repository = Repository::open(dir.path(), Config { sources, ..Config::default() }).unwrap();
+    for host in ["127.0.0.1", "localhost", "2130706433", "127.1", "0.0.0.0", "[::ffff:127.0.0.1]", "169.254.169.254"] {
+        let refusal = fetch(&repository, &format!("http://{host}:{port}/m"), package.digest()).unwrap_err();
+        assert_eq!(refusal.kind, RefusalKind::FetchFailed, "{host}: {refusal}");
+    }
+    assert_eq!(server.requests(), 0);
+    let listed = open(dir.path());
+    assert!(fetch(&listed, &server.url("/m"), package.digest()).is_ok());
+}
+
 #[test]
 fn files_are_read_only_under_their_roots() {
     let (dir, roots) = (dir(), dir());
