@@ -15,7 +15,7 @@ fn what_a_module_says_is_done() {
         let mut rig = Rig::with_alice(FailureMode::Open);
         let packet = to_alice(b"hello");
         rig.send(&[&packet]);
-        assert_eq!(rig.answer(ALICE, answer), [packet.clone()]);
+        assert_eq!(rig.answer(ALICE, answer), std::slice::from_ref(&packet));
         let outcome = match answer {
             Answer::Pass | Answer::Failed => Outcome::Passed(packet),
             Answer::Drop => Outcome::Dropped(packet),
