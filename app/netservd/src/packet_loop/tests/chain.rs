@@ -31,7 +31,7 @@ fn the_second_sees_what_the_first_made_of_it() {
         let (packet, changed) = (to_alice(b"x"), to_alice(b"changed"));
         rig.send(&[&packet]);
         rig.modify(BOB, &changed);
-        assert_eq!(rig.answer(ALICE, answer), [changed.clone()]);
+        assert_eq!(rig.answer(ALICE, answer), std::slice::from_ref(&changed));
         let outcome = if answer == Answer::Drop { Outcome::Dropped(packet) } else { Outcome::Replaced(changed) };
         assert_eq!(rig.outcomes(), [outcome]);
         rig.assert_counts(&counts.replace(" modified=0", ""));
