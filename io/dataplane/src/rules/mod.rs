@@ -25,17 +25,18 @@ pub(crate) struct Chain {
     purpose: Purpose,
     instance: String,
     queue: u16,
+    mark: u32,
     versions: Vec<IpVersion>,
 }
 
 impl Chain {
-    /// Makes the chain, in place of one that an earlier run left; packets with the mark pass it by.
+    /// Makes the chain, in place of one that an earlier run left; its rules leave packets with the mark alone.
     pub fn open(purpose: Purpose, instance: &str, queue: u16, mark: u32) -> Result<Chain, DriverError> {
         let instance = instance_text(instance);
         remove(purpose, &instance)?;
         let versions = versions_here();
-        let lines = text::opening(purpose, &instance, mark);
-        let chain = Chain { purpose, instance, queue, versions };
+        let lines = text::opening(purpose, &instance);
+        let chain = Chain { purpose, instance, queue, mark, versions };
         chain.run_or_undo(|_| lines.clone(), |chain| chain.close())?;
         Ok(chain)
     }
@@ -64,8 +65,9 @@ impl Chain {
 
     /// Appends the rules that lead signaling messages to the queue.
     pub fn intercept(&self, port: u16, magic: u32) -> Result<(), DriverError> {
+        let to = (self.queue, self.mark);
         let rules = |with_magic| {
-            move |version| vec![text::intercepting(self.purpose, &self.instance, self.queue, version, port, with_magic)]
+            move |version| vec![text::intercepting(self.purpose, &self.instance, to, version, port, with_magic)]
         };
         // Not every kernel has the u32 match; without it the messages are told apart later.
         self.run_or_undo(rules(Some(magic)), Chain::empty).or_else(|error| {
@@ -126,7 +128,7 @@ impl Rules {
                 Change::Install(id, filter) => (true, id, Some(filter)),
                 Change::Remove(id) => (false, id, filters.get(&id)),
             };
-            let rule = text::filter(chain.purpose, &chain.instance, chain.queue, version, id, filter?)?;
+            let rule = text::filter(chain.purpose, &chain.instance, (chain.queue, chain.mark), version, id, filter?)?;
             Some(format!("{} {rule}", if install == backwards { "-D" } else { "-A" }))
         };
         let mut lines: Vec<String> = changes.iter().filter_map(line).collect();
@@ -179,7 +181,7 @@ pub(crate) fn probe() -> Result<(), DriverError> {
     let instance = instance_text(&format!("probe-{}", std::process::id()));
     let chain = text::chain(Purpose::Packets, &instance);
     let filter: Filter = "udp dst 192.0.2.1 port 270".parse().expect("the filter is a constant");
-    let rule = text::filter(Purpose::Packets, &instance, 0, IpVersion::V4, FilterId(0), &filter);
+    let rule = text::filter(Purpose::Packets, &instance, (0, 1), IpVersion::V4, FilterId(0), &filter);
     let made = [format!(":{chain} - [0:0]"), format!("-A {}", rule.expect("the filter is one for IPv4"))];
     let removed = [format!("-F {chain}"), format!("-X {chain}")];
     let script = text::script(&made) + &text::script(&removed);

@@ -4,6 +4,7 @@
 
 use netserv_model::command::FilterId;
 use netserv_model::{Filter, PortRange, Protocol};
+use netserv_wire::gist::UDP_PORT;
 use netserv_wire::ip::IpVersion;
 
 /// What a chain is for.
@@ -34,27 +35,25 @@ pub(super) fn chain(purpose: Purpose, instance: &str) -> String {
     format!("{prefix}{kept}-{:08x}", checksum(instance))
 }
 
-/// Returns the lines that make an empty chain and lead all packets through it, but those with the node's own mark.
+/// Returns the lines that make an empty chain and lead packets through it.
 ///
-/// Signaling goes first: a message of ours that a module's filter matches too is a message.
-pub(super) fn opening(purpose: Purpose, instance: &str, mark: u32) -> Vec<String> {
+/// Signaling goes first: a message of ours that a module's filter matches too is a message. Every packet of the machine
+/// pays for what stands here, so it is as little as possible: what only some packets need is in the chains' own rules.
+pub(super) fn opening(purpose: Purpose, instance: &str) -> Vec<String> {
     let chain = chain(purpose, instance);
-    let place = match purpose {
-        Purpose::Packets => "-A PREROUTING",
-        Purpose::Signaling => "-I PREROUTING 1",
+    let jump = match purpose {
+        Purpose::Packets => format!("-A PREROUTING -j {chain}"),
+        Purpose::Signaling => format!("-I PREROUTING 1 -p udp --dport {UDP_PORT} -j {chain}"),
     };
-    vec![
-        format!(":{chain} - [0:0]"),
-        format!("-A {chain} -m mark --mark {mark:#x} -j RETURN"),
-        format!("{place} -m comment --comment \"netserv:{instance}\" -j {chain}"),
-    ]
+    vec![format!(":{chain} - [0:0]"), jump]
 }
 
-/// Returns the rule of a filter without its `-A`; `None` if it matches nothing in this version of IP.
+/// Returns the rule of a filter without its `-A`; `None` if it matches nothing in this version of IP. Packets with the
+/// node's own mark are left alone.
 pub(super) fn filter(
     purpose: Purpose,
     instance: &str,
-    queue: u16,
+    (queue, mark): (u16, u32),
     version: IpVersion,
     id: FilterId,
     filter: &Filter,
@@ -84,6 +83,7 @@ pub(super) fn filter(
             rule += &format!(" {option} {}", port_text(ports));
         }
     }
+    rule += &not_ours(mark);
     Some(rule + &format!(" -m comment --comment \"netserv:{instance}:{}\"", id.0) + &target(queue))
 }
 
@@ -94,7 +94,7 @@ pub(super) fn filter(
 pub(super) fn intercepting(
     purpose: Purpose,
     instance: &str,
-    queue: u16,
+    (queue, mark): (u16, u32),
     version: IpVersion,
     port: u16,
     magic: Option<u32>,
@@ -104,9 +104,9 @@ pub(super) fn intercepting(
         (IpVersion::V4, Some(magic)) => format!(" -m u32 --u32 \"0>>22&0x3C@8={magic:#x}\""),
         (IpVersion::V4, None) | (IpVersion::V6, _) => String::new(),
     };
-    let target = target(queue);
+    let (not_ours, target) = (not_ours(mark), target(queue));
     format!(
-        "-A {chain} -p udp --dport {port} -m addrtype ! --dst-type LOCAL{magic} \
+        "-A {chain} -p udp --dport {port}{not_ours} -m addrtype ! --dst-type LOCAL{magic} \
          -m comment --comment \"netserv:{instance}:gist\"{target}"
     )
 }
@@ -141,6 +141,10 @@ const INSTANCE_CHARS_MAX: usize = 100;
 
 fn target(queue: u16) -> String {
     format!(" -j NFQUEUE --queue-num {queue} --queue-bypass")
+}
+
+fn not_ours(mark: u32) -> String {
+    format!(" -m mark ! --mark {mark:#x}")
 }
 
 fn port_text(ports: PortRange) -> String {
@@ -187,10 +191,10 @@ mod tests {
     #[test]
     fn a_saved_table_tells_what_to_remove() {
         let saved = "*mangle\n:PREROUTING ACCEPT [0:0]\n:netserv-p-a - [0:0]\n:netserv-p-ab - [0:0]\n\
-                     -A PREROUTING -m comment --comment \"netserv:a\" -j netserv-p-a\n\
+                     -A PREROUTING -p udp -m udp --dport 270 -j netserv-p-a\n\
                      -A PREROUTING -j netserv-p-ab\n-A netserv-p-a -p udp -j NFQUEUE --queue-num 5\nCOMMIT\n";
         let lines = removal("netserv-p-a", saved);
-        let jump = "-D PREROUTING -m comment --comment \"netserv:a\" -j netserv-p-a";
+        let jump = "-D PREROUTING -p udp -m udp --dport 270 -j netserv-p-a";
         assert_eq!(lines, [jump, "-F netserv-p-a", "-X netserv-p-a"]);
         assert!(removal("netserv-p-b", saved).is_empty());
     }
@@ -198,9 +202,10 @@ mod tests {
     fn check(text: &str, v4: Option<&str>, v6: Option<&str>) {
         let parsed: Filter = text.parse().unwrap();
         for (version, expected) in [(IpVersion::V4, v4), (IpVersion::V6, v6)] {
-            let rule = filter(Purpose::Packets, "n", 5, version, FilterId(7), &parsed);
+            let rule = filter(Purpose::Packets, "n", (5, 0x2a), version, FilterId(7), &parsed);
             let space = if expected == Some("") { "" } else { " " };
-            let tail = "-m comment --comment \"netserv:n:7\" -j NFQUEUE --queue-num 5 --queue-bypass";
+            let tail = "-m mark ! --mark 0x2a -m comment --comment \"netserv:n:7\" \
+                        -j NFQUEUE --queue-num 5 --queue-bypass";
             let expected = expected.map(|matches| format!("netserv-p-n{space}{matches} {tail}"));
             assert_eq!(rule, expected, "{text}");
         }
