@@ -1,9 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 //! The HTTP API on the Unix socket. It only translates: every answer comes from the control loop.
 
+use std::io;
 use std::os::unix::fs::{FileTypeExt, PermissionsExt};
 use std::path::Path;
+use std::pin::Pin;
 use std::sync::Arc;
+use std::task::{Context as TaskContext, Poll};
 
 use anyhow::{Context, Result, ensure};
 use axum::body::{Body, Bytes};
@@ -11,12 +14,14 @@ use axum::extract::{DefaultBodyLimit, Query, State};
 use axum::http::{StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use axum::routing::{get, post};
+use axum::serve::Listener;
 use axum::{Json, Router};
 use netserv_model::api::{ApiError, ModuleList, NodeInfo, PostRequest, RequestResult};
 use netserv_model::{Refusal, RefusalKind, limits};
 use serde::Deserialize;
-use tokio::net::UnixListener;
-use tokio::sync::{mpsc, oneshot};
+use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+use tokio::net::{UnixListener, UnixStream};
+use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc, oneshot};
 
 use crate::config::Config;
 use crate::control_loop::Event;
@@ -25,6 +30,9 @@ use crate::openapi;
 
 /// Bytes of one request body: a message of the greatest size with every byte escaped in JSON, and the rest.
 const BODY_BYTES_MAX: usize = 6 * limits::MESSAGE_BYTES_MAX + 4096;
+/// Clients at a time, those that follow the log among them; further ones wait. Whoever may use the socket must not be
+/// able to take the descriptors that signaling and containers need.
+const CLIENTS_MAX: usize = 128;
 
 /// What an API call asks of the control loop; each carries the way back.
 pub enum Call {
@@ -68,7 +76,8 @@ pub fn bind(path: &Path) -> Result<UnixListener> {
 /// Serves the API until the runtime ends.
 pub async fn serve(listener: UnixListener, control: mpsc::Sender<Event>, logs: Logs, config: Arc<Config>) {
     let app = router(Api { control, logs, config });
-    if let Err(error) = axum::serve(listener, app).await {
+    let places = Arc::new(Semaphore::new(CLIENTS_MAX));
+    if let Err(error) = axum::serve(Bounded { listener, places }, app).await {
         tracing::error!(%error, "the HTTP API ended");
     }
 }
@@ -85,6 +94,65 @@ fn router(api: Api) -> Router {
         .fallback(async || error(StatusCode::NOT_FOUND, "no such path", "see /v1/openapi.json"))
         .layer(DefaultBodyLimit::max(BODY_BYTES_MAX))
         .with_state(api)
+}
+
+/// Accepts only as many clients as there are places.
+struct Bounded {
+    listener: UnixListener,
+    places: Arc<Semaphore>,
+}
+
+impl Listener for Bounded {
+    type Io = Client;
+    type Addr = tokio::net::unix::SocketAddr;
+
+    async fn accept(&mut self) -> (Client, Self::Addr) {
+        let place = self.places.clone().acquire_owned().await.expect("the places are never closed");
+        let (stream, address) = Listener::accept(&mut self.listener).await;
+        (Client { stream, _place: place }, address)
+    }
+
+    fn local_addr(&self) -> io::Result<Self::Addr> {
+        self.listener.local_addr()
+    }
+}
+
+/// A connection that gives its place back when it ends.
+struct Client {
+    stream: UnixStream,
+    _place: OwnedSemaphorePermit,
+}
+
+impl AsyncRead for Client {
+    fn poll_read(mut self: Pin<&mut Self>, cx: &mut TaskContext<'_>, buffer: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.stream).poll_read(cx, buffer)
+    }
+}
+
+impl AsyncWrite for Client {
+    fn poll_write(mut self: Pin<&mut Self>, cx: &mut TaskContext<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
+        Pin::new(&mut self.stream).poll_write(cx, bytes)
+    }
+
+    fn poll_write_vectored(
+        mut self: Pin<&mut Self>,
+        cx: &mut TaskContext<'_>,
+        parts: &[io::IoSlice<'_>],
+    ) -> Poll<io::Result<usize>> {
+        Pin::new(&mut self.stream).poll_write_vectored(cx, parts)
+    }
+
+    fn is_write_vectored(&self) -> bool {
+        self.stream.is_write_vectored()
+    }
+
+    fn poll_flush(mut self: Pin<&mut Self>, cx: &mut TaskContext<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.stream).poll_flush(cx)
+    }
+
+    fn poll_shutdown(mut self: Pin<&mut Self>, cx: &mut TaskContext<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.stream).poll_shutdown(cx)
+    }
 }
 
 async fn post_request(State(api): State<Api>, body: Bytes) -> Response {
@@ -178,7 +246,38 @@ fn error(status: StatusCode, error: &str, fix: &str) -> Response {
 
 #[cfg(test)]
 mod tests {
+    use std::time::Duration;
+
+    use tokio::io::{AsyncReadExt, AsyncWriteExt};
+    use tokio::time::timeout;
+
     use super::*;
+
+    /// Clients that stay hold up other clients, and nothing else; one that leaves makes room.
+    #[tokio::test]
+    async fn only_clients_max_clients_are_served_at_a_time() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("netservd.sock");
+        let (control, _inbox) = mpsc::channel(1);
+        let served = serve(bind(&path).unwrap(), control, Logs::default(), Arc::new(Config::default()));
+        tokio::spawn(served);
+        let mut staying = Vec::new();
+        for _ in 0..CLIENTS_MAX {
+            staying.push(ask_config(&path).await.expect("there is a place"));
+        }
+        assert!(ask_config(&path).await.is_none());
+        staying.pop();
+        assert!(ask_config(&path).await.is_some());
+    }
+
+    /// Returns a connection on which an answer came, open for more.
+    async fn ask_config(path: &Path) -> Option<UnixStream> {
+        let mut stream = UnixStream::connect(path).await.unwrap();
+        stream.write_all(b"GET /v1/config HTTP/1.1\r\nhost: node\r\n\r\n").await.unwrap();
+        let mut answer = [0; 12];
+        let answered = timeout(Duration::from_millis(300), stream.read_exact(&mut answer)).await;
+        answered.is_ok().then(|| assert_eq!(&answer, b"HTTP/1.1 200")).map(|()| stream)
+    }
 
     #[tokio::test]
     async fn a_dead_socket_is_replaced_and_a_live_one_is_not() {
