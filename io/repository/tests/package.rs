@@ -81,7 +81,7 @@ fn the_signed_text_names_its_purpose() {
 #[test]
 fn manifests_are_read_strictly() {
     for (text, expected) in [
-        (format!("{MANIFEST}\nsurprise = 1\n"), "line 11: unknown field `surprise`"),
+        (format!("{MANIFEST}\nsurprise = 1\n"), "line 12: unknown field `surprise`"),
         (MANIFEST.replace("manifest = 1", "manifest = 2"), "understood is 1"),
         (MANIFEST.replace("abi = 1", "abi = 1\nsurprise = 2"), "unknown field `surprise`"),
         (MANIFEST.replace("udp dst", "udp to"), "`to` is not understood"),
