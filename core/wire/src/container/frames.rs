@@ -182,7 +182,7 @@ impl FromWorker {
             }
             FromWorker::Stats { slot, counters, .. } => {
                 check_slot(*slot)?;
-                counters.keys().try_for_each(|name| check_text("a counter's name", name, COUNTER_NAME_BYTES_MAX))?;
+                counters.keys().try_for_each(|name| check_name(name))?;
             }
             FromWorker::Ready { engine, .. } => check_text("an engine's name", engine, LOG_TEXT_BYTES_MAX)?,
             FromWorker::StatsDone => {}
@@ -217,6 +217,15 @@ fn check_text(what: &str, text: &str, bytes_max: usize) -> Result<(), FrameError
     } else {
         Err(FrameError::Malformed(format!("{what} of {} bytes is over the {bytes_max} allowed", text.len())))
     }
+}
+
+/// Checks the name of a counter, which people see on terminals.
+fn check_name(name: &str) -> Result<(), FrameError> {
+    check_text("a counter's name", name, COUNTER_NAME_BYTES_MAX)?;
+    if name.chars().any(char::is_control) {
+        return Err(FrameError::Malformed("a control character in a counter's name".to_owned()));
+    }
+    Ok(())
 }
 
 #[cfg(test)]
@@ -255,6 +264,14 @@ mod tests {
         check_from_worker(&FromWorker::Loaded { slot: ModuleSlot(64) }, false);
         check_from_worker(&stats(&long[..COUNTER_NAME_BYTES_MAX]), true);
         check_from_worker(&stats(&long[..=COUNTER_NAME_BYTES_MAX]), false);
+    }
+
+    #[test]
+    fn names_that_would_steer_a_terminal_are_refused() {
+        for name in ["\u{1b}[2J", "a\nb", "\u{9b}31m", "\0"] {
+            check_from_worker(&stats(name), false);
+        }
+        check_from_worker(&stats("größe 1"), true);
     }
 
     #[test]
