@@ -220,6 +220,8 @@ pub struct Config {
     pub send_rate: RateLimit,
     /// Bounds Queries that this node answers.
     pub query_rate: RateLimit,
+    /// Bounds Errors that this node sends by datagram, to addresses that anybody may have made up.
+    pub error_rate: RateLimit,
     /// Whether peers are told of their errors.
     pub send_errors: bool,
     /// Rows in the routing table.
@@ -253,6 +255,7 @@ impl Config {
             datagram_bytes_max: 512,
             send_rate: RateLimit { per_second: 100_000, burst: 20_000 },
             query_rate: RateLimit { per_second: 50_000, burst: 10_000 },
+            error_rate: RateLimit { per_second: 100, burst: 100 },
             send_errors: true,
             routes_max: limits::ROUTES_MAX,
             routes_per_peer_max: limits::ROUTES_MAX / 2,

@@ -48,6 +48,8 @@ pub enum Counter {
     ErrorsReceived,
     /// Error messages sent.
     ErrorsSent,
+    /// Errors that were not sent, for there were too many.
+    ErrorsLimited,
     /// Datagrams of this node dropped by the limiter.
     DatagramsLimited,
     /// Transmits dropped because nobody polled them.
@@ -68,7 +70,7 @@ pub enum Counter {
 
 impl Counter {
     /// Every counter, in order.
-    pub const ALL: [Counter; 30] = [
+    pub const ALL: [Counter; 31] = [
         Counter::DatagramsReceived,
         Counter::BadMagic,
         Counter::Malformed,
@@ -91,6 +93,7 @@ impl Counter {
         Counter::DataDropped,
         Counter::ErrorsReceived,
         Counter::ErrorsSent,
+        Counter::ErrorsLimited,
         Counter::DatagramsLimited,
         Counter::TransmitsDropped,
         Counter::EventsDropped,
@@ -126,6 +129,7 @@ impl Counter {
             Counter::DataDropped => "data_dropped",
             Counter::ErrorsReceived => "errors_received",
             Counter::ErrorsSent => "errors_sent",
+            Counter::ErrorsLimited => "errors_limited",
             Counter::DatagramsLimited => "datagrams_limited",
             Counter::TransmitsDropped => "transmits_dropped",
             Counter::EventsDropped => "events_dropped",

@@ -33,6 +33,7 @@ pub struct Engine {
     pub(crate) cookies: CookieJar,
     pub(crate) timers: Timers,
     pub(crate) queries: TokenBucket,
+    pub(crate) errors: TokenBucket,
     pub(crate) out: Outbox,
     /// Associations that lost bytes for want of room, to be closed before the call returns.
     pub(crate) overrun: BTreeSet<AssociationId>,
@@ -67,6 +68,7 @@ impl Engine {
         Engine {
             cookies: CookieJar::new(&mut rng, config.secret_lifetime),
             queries: TokenBucket::new(config.query_rate),
+            errors: TokenBucket::new(config.error_rate),
             out: Outbox::new(config.send_rate),
             routes: RouteTable::default(),
             associations: AssociationTable::default(),

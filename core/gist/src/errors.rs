@@ -89,6 +89,10 @@ impl Engine {
                 let named = nli.map(|nli| nli.address).filter(|address| address.is_ipv4() == arrival.local.is_ipv4());
                 let own = signaller.then_some(source.ip());
                 let Some(address) = named.or(own) else { return };
+                if !self.errors.take(now) {
+                    self.out.count(Counter::ErrorsLimited);
+                    return;
+                }
                 let port = if source.port() == 0 { UDP_PORT } else { source.port() };
                 message.nli = Some(self.nli(arrival.local));
                 let (peer, payload) = (SocketAddr::new(address, port), message.emit_datagram());

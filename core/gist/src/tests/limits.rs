@@ -370,6 +370,22 @@ fn queries_are_answered_at_the_rate() {
     s.recv_kind(100, MessageType::Response);
 }
 
+/// Goal: nobody makes this node flood the address that a message names, nor spend its own datagrams' rate on that.
+#[test]
+fn errors_are_sent_at_the_rate() {
+    let mut s = Script::with(Config { error_rate: RateLimit { per_second: 10, burst: 5 }, ..config(0xaa) });
+    for number in 0..8 {
+        s.send(0, &Message { nslp_id: NSLP + 1, ..query(number) });
+    }
+    assert_eq!(std::iter::from_fn(|| s.engine.poll_transmit()).count(), 5);
+    assert_eq!((s.count(Counter::ErrorsSent), s.count(Counter::ErrorsLimited)), (5, 3));
+    assert_eq!(s.count(Counter::DatagramsLimited), 0);
+    s.send(0, &query(9));
+    s.recv_kind(0, MessageType::Response);
+    s.send(100, &Message { nslp_id: NSLP + 1, ..query(10) });
+    s.recv_kind(100, MessageType::Error);
+}
+
 /// Goal: the bounds hold for a node under load too: a full table of default size, which then empties itself.
 #[test]
 fn a_full_table_of_the_default_size_empties_itself() {
