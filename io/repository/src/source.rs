@@ -4,7 +4,7 @@
 use std::fs::File;
 use std::io::Read;
 use std::net::IpAddr;
-use std::path::{Path, PathBuf};
+use std::path::{Component, Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use netserv_model::{Refusal, RefusalKind, limits};
@@ -152,12 +152,20 @@ impl Fetcher {
         if !path.is_absolute() {
             return Err(bad_url("write file:///absolute/path"));
         }
-        let path = path.canonicalize().map_err(|error| failed(format!("{}: {error}", path.display())))?;
-        let inside = |root: &PathBuf| root.canonicalize().is_ok_and(|root| path.starts_with(root));
-        if !self.sources.file_roots.iter().any(inside) {
-            return Err(bad_url(format!("{} is outside the folders that the node reads", path.display())));
+        let outside = || bad_url(format!("{} is outside the folders that the node reads", path.display()));
+        let roots = &self.sources.file_roots;
+        let roots: Vec<PathBuf> =
+            roots.iter().flat_map(|root| [Some(root.clone()), root.canonicalize().ok()]).flatten().collect();
+        let inside = |path: &Path| roots.iter().any(|root| path.starts_with(root));
+        // Before the file system is asked: nobody may learn which files there are elsewhere.
+        if !inside(&path) || path.components().any(|part| part == Component::ParentDir) {
+            return Err(outside());
         }
-        read_regular(&path, limits)
+        let found = path.canonicalize().map_err(|error| failed(format!("{}: {error}", path.display())))?;
+        if !inside(&found) {
+            return Err(outside());
+        }
+        read_regular(&found, limits)
     }
 }
 

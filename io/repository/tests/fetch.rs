@@ -277,7 +277,9 @@ fn files_are_read_only_under_their_roots() {
     let url = |path: &Path| format!("file://{}", path.display());
     for (path, kind) in [
         (secret.join("m.nsm"), RefusalKind::BadUrl),
+        (secret.join("none"), RefusalKind::BadUrl),
         (allowed.join("../secret/m.nsm"), RefusalKind::BadUrl),
+        (allowed.join("../secret/none"), RefusalKind::BadUrl),
         (allowed.join("link"), RefusalKind::BadUrl),
         (allowed.join("none"), RefusalKind::FetchFailed),
         (allowed.clone(), RefusalKind::FetchFailed),
