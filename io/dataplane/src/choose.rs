@@ -4,12 +4,15 @@
 use std::fmt;
 use std::str::FromStr;
 
+use crate::afxdp::{self, Afxdp};
 use crate::nfqueue::{self, Nfqueue};
 use crate::{Driver, DriverError, dummy};
 
 /// A kind of forwarding plane.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum DriverKind {
+    /// AF_XDP sockets, packets taken off the devices by an XDP program.
+    Afxdp,
     /// In memory, for tests; never chosen by itself.
     Dummy,
     /// The kernel's own forwarding, packets taken out by netfilter.
@@ -39,17 +42,20 @@ pub struct DriverConfig {
     pub queue_packets: u32,
     /// Bytes that the kernel may use for packets on their way to this driver, netlink's own needs included.
     pub receive_buffer_bytes: usize,
+    /// The interfaces that `afxdp` takes; all of them that are Ethernet, if none is named.
+    pub interfaces: Vec<String>,
     /// Whether packets pass unseen, rather than being lost, when more come than are taken.
     pub fail_open: bool,
 }
 
 impl DriverKind {
-    /// Every kind, the best first: the order in which `auto` tries them.
-    pub const ALL: [DriverKind; 2] = [DriverKind::Nfqueue, DriverKind::Dummy];
+    /// Every kind, in the order in which `auto` tries them.
+    pub const ALL: [DriverKind; 3] = [DriverKind::Nfqueue, DriverKind::Afxdp, DriverKind::Dummy];
 
     /// Returns the name used in configuration files.
     pub fn as_str(self) -> &'static str {
         match self {
+            DriverKind::Afxdp => "afxdp",
             DriverKind::Dummy => "dummy",
             DriverKind::Nfqueue => "nfqueue",
         }
@@ -58,6 +64,7 @@ impl DriverKind {
     /// Finds out whether the driver works here, without leaving anything behind.
     pub fn probe(self) -> Probe {
         let usable = match self {
+            DriverKind::Afxdp => afxdp::probe().map_err(|error| error.to_string()),
             DriverKind::Dummy => Ok(()),
             DriverKind::Nfqueue => nfqueue::probe().map_err(|error| error.to_string()),
         };
@@ -70,6 +77,7 @@ impl DriverKind {
     /// Says what is lacking.
     pub fn open(self, config: &DriverConfig) -> Result<Box<dyn Driver>, DriverError> {
         match self {
+            DriverKind::Afxdp => Ok(Box::new(Afxdp::open(config)?)),
             DriverKind::Dummy => Ok(Box::new(dummy::Dummy::new().0)),
             DriverKind::Nfqueue => Ok(Box::new(Nfqueue::open(config)?)),
         }
@@ -101,6 +109,7 @@ impl DriverConfig {
             queue: 0x4e00,
             queue_packets: 8192,
             receive_buffer_bytes: 64 * 1024 * 1024,
+            interfaces: Vec::new(),
             fail_open: true,
         }
     }
@@ -136,7 +145,7 @@ mod tests {
         assert_eq!(choose("dummy").unwrap(), DriverKind::Dummy);
         assert_eq!(choose("nfqueue").unwrap(), DriverKind::Nfqueue);
         let unknown = choose("quantum").unwrap_err().to_string();
-        assert_eq!(unknown, "no driver `quantum` here: there are auto, nfqueue, dummy");
+        assert_eq!(unknown, "no driver `quantum` here: there are auto, nfqueue, afxdp, dummy");
     }
 
     /// Whether `nfqueue` works depends on who runs this; either way nobody gets a node that only looks like one.

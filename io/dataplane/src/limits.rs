@@ -4,7 +4,7 @@
 pub use netserv_model::limits::BATCH_PACKETS_MAX;
 
 /// Filters of one node.
-pub const FILTERS_MAX: usize = 4096;
+pub const FILTERS_MAX: usize = 16_384;
 /// Bytes that one packet can take in a batch: the longest IP packet and the netlink headers around it. Not a multiple
 /// of a page, so that the starts of the packets do not all fall into the same cache sets.
 pub const SLOT_BYTES: usize = 65_536 + 1024 + 320;
@@ -27,3 +27,11 @@ pub const TRACE_BYTES_MAX: usize = 128;
 pub const DELAYED_MAX: usize = 4096;
 /// Packets that the pcap wrapper keeps until their verdict; further ones are written down without one.
 pub const PCAP_WAITING_MAX: usize = 4096;
+/// Combinations of masks that `afxdp` looks up for each packet; filters that need more are made coarser.
+pub const TUPLES_MAX: usize = 64;
+/// Patterns that one filter may become in `afxdp`; one that needs more is made coarser.
+pub const PATTERNS_PER_FILTER_MAX: usize = 64;
+/// Ways that `afxdp` remembers; at one more it forgets them all and asks the kernel again.
+pub const WAYS_MAX: usize = 65_536;
+/// Receive queues of one device that `afxdp` serves; packets of further ones pass unseen.
+pub const QUEUES_MAX: usize = 64;

@@ -5,7 +5,7 @@
 
 mod control;
 mod interceptor;
-mod routes;
+pub(crate) mod routes;
 mod socket;
 
 pub use interceptor::{Intercepted, Interceptor, InterceptorCounters};

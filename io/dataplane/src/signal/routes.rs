@@ -103,7 +103,7 @@ impl Routes {
     }
 
     /// Sends a request and hands over each message of the answer.
-    fn ask(&self, request: &[u8], mut each: impl FnMut(Message<'_>)) -> io::Result<()> {
+    pub(crate) fn ask(&self, request: &[u8], mut each: impl FnMut(Message<'_>)) -> io::Result<()> {
         let socket = self.socket.lock().unwrap_or_else(PoisonError::into_inner);
         drain(&socket);
         rustix::net::send(&*socket, request, SendFlags::empty())?;
@@ -186,7 +186,8 @@ const SEQUENCE: u32 = 1;
 const ANSWER_BYTES: usize = 64 * 1024;
 const ANSWER_TIME_MAX: Timespec = Timespec { tv_sec: 2, tv_nsec: 0 };
 
-fn open(groups: u32) -> Result<OwnedFd, DriverError> {
+/// Opens a routing socket that hears of changes in these groups.
+pub(crate) fn open(groups: u32) -> Result<OwnedFd, DriverError> {
     let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
     // No protocol number means `NETLINK_ROUTE`, which is 0.
     let socket = rustix::net::socket_with(AddressFamily::NETLINK, SocketType::RAW, flags, None);
@@ -198,7 +199,7 @@ fn open(groups: u32) -> Result<OwnedFd, DriverError> {
 }
 
 /// Throws away what waits in a socket; returns whether there was anything.
-fn drain(socket: &OwnedFd) -> bool {
+pub(crate) fn drain(socket: &OwnedFd) -> bool {
     let mut any = false;
     loop {
         match rustix::net::recv(socket, &mut [0; 16], RecvFlags::TRUNC) {
@@ -252,7 +253,8 @@ fn parse_address(message: Message<'_>) -> Option<LocalAddress> {
     Some(LocalAddress { interface, address: local.or(address)?, prefix_length })
 }
 
-fn parse_ip(content: &[u8]) -> Option<IpAddr> {
+/// Reads an address of either version.
+pub(crate) fn parse_ip(content: &[u8]) -> Option<IpAddr> {
     match content.len() {
         4 => content.first_chunk().map(|octets: &[u8; 4]| Ipv4Addr::from(*octets).into()),
         16 => content.first_chunk().map(|octets: &[u8; 16]| Ipv6Addr::from(*octets).into()),

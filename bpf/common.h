@@ -1,0 +1,120 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What the XDP programs and the driver `afxdp` have in common. The driver's mirror is `io/dataplane/src/afxdp/layout.rs`,
+ * which checks the sizes given in the map definitions. No header of the system is needed, and no BTF.
+ *
+ * All shared fields are in network byte order, but for indices, counts and flags. */
+#ifndef NETSERV_BPF_COMMON_H
+#define NETSERV_BPF_COMMON_H
+
+typedef unsigned char u8;
+typedef unsigned short u16;
+typedef unsigned int u32;
+typedef unsigned long long u64;
+
+#define SECTION(name) __attribute__((section(name), used))
+#define INLINE static inline __attribute__((always_inline))
+
+#if __BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__
+#define NETWORK16(value) ((u16)(((value) & 0xff) << 8 | ((value) >> 8 & 0xff)))
+#define NETWORK32(value) ((u32)__builtin_bswap32(value))
+#else
+#define NETWORK16(value) ((u16)(value))
+#define NETWORK32(value) ((u32)(value))
+#endif
+
+/* include/uapi/linux/bpf.h */
+enum map_type { MAP_HASH = 1, MAP_ARRAY = 2, MAP_PERCPU_ARRAY = 6, MAP_ARRAY_OF_MAPS = 12, MAP_XSK = 17 };
+#define MAP_NO_PREALLOC 1
+enum xdp_action { XDP_ABORTED, XDP_DROP, XDP_PASS, XDP_TX, XDP_REDIRECT };
+struct xdp_md {
+	u32 data;
+	u32 data_end;
+	u32 data_meta;
+	u32 ingress_ifindex;
+	u32 rx_queue_index;
+	u32 egress_ifindex;
+};
+
+/* Read by our own loader: what each map is like. */
+struct map_definition {
+	u32 type;
+	u32 key_bytes;
+	u32 value_bytes;
+	u32 entries_max;
+	u32 flags;
+};
+
+/* Combinations of masks; io/dataplane/src/limits.rs has the same number. */
+#define TUPLES_MAX 64
+#define KEYS_MAX 131072
+#define INTERFACES_MAX 1024
+#define OWN_ADDRESSES_MAX 4096
+#define SOCKETS_MAX 1024
+/* Extension headers that are walked, as core/wire does. */
+#define EXTENSION_HEADERS_MAX 8
+#define VLAN_TAGS_MAX 2
+/* GIST (RFC 5971 §5.2): signaling is the business of the kernel's sockets and of the interceptor. */
+#define SIGNALING_PORT 270
+
+/* An address; IPv4 stands in the first word, and the rest is zero. */
+union address {
+	u32 words[4];
+	u64 halves[2];
+};
+
+/* Filters that look at the same bits. */
+struct tuple {
+	u8 slot;
+	/* 4 or 6; 0 for both. */
+	u8 version;
+	/* The packet must show ports. */
+	u8 with_ports;
+	/* 0xff if the protocol counts, else 0. */
+	u8 protocol_mask;
+	u16 source_port_mask;
+	u16 destination_port_mask;
+	union address source_mask;
+	union address destination_mask;
+};
+
+/* The tuples in use. Never changed in place: a new set takes the place of the old one. */
+struct tuple_set {
+	u32 count;
+	u32 unused;
+	struct tuple tuples[TUPLES_MAX];
+};
+
+/* What is left of a packet under a tuple's masks. */
+struct filter_key {
+	u8 slot;
+	u8 version;
+	u8 protocol;
+	u8 unused;
+	u16 source_port;
+	u16 destination_port;
+	union address source;
+	union address destination;
+};
+
+/* A device, or a VLAN on it. */
+struct interface_key {
+	u32 device;
+	/* The tag's identifier; 0 for untagged frames. */
+	u16 vlan;
+	u16 unused;
+};
+
+struct interface {
+	/* Frames for another station are no business of ours. */
+	u8 station[6];
+	u16 unused;
+	/* The place of the device's first queue among the sockets. */
+	u32 first_socket;
+	u32 queues;
+	/* Longer frames do not fit into the memory that is shared with the driver. */
+	u32 frame_bytes_max;
+};
+
+enum counter { COUNTER_TOO_LONG, COUNTERS };
+
+#endif

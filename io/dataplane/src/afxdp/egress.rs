@@ -1,0 +1,154 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Where packets go: a bounded memory of what the kernel said about routes and neighbours.
+//!
+//! It is forgotten at every notice of a change, and after a short while in any case.
+
+use std::collections::{BTreeMap, HashMap};
+use std::net::IpAddr;
+use std::time::{Duration, Instant};
+
+use super::kernel::{Interface, Kernel, Neighbour, Route, Station};
+use crate::{DriverError, limits};
+
+/// The way of a packet.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Way {
+    /// Out by a device of ours.
+    Out(Hop),
+    /// Only the kernel can do it.
+    Kernel,
+    /// It must not be forwarded.
+    Refused,
+}
+
+/// The next hop of a packet.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Hop {
+    pub device: u32,
+    pub vlan: Option<u16>,
+    pub source: Station,
+    pub destination: Station,
+    /// Bytes of the longest packet.
+    pub mtu: usize,
+}
+
+/// What a way depends on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+struct Key {
+    /// The interface where it came in; 0 for a packet of the node's own.
+    came: u32,
+    /// The source, where it is checked.
+    source: Option<IpAddr>,
+    destination: IpAddr,
+}
+
+/// Ways found so far.
+pub(super) struct Egress {
+    kernel: Kernel,
+    interfaces: BTreeMap<u32, Interface>,
+    ways: HashMap<Key, (Way, Instant)>,
+    last: Option<(Key, Way)>,
+    now: Instant,
+}
+
+impl Egress {
+    pub fn new(kernel: Kernel) -> Result<Egress, DriverError> {
+        let interfaces = kernel.interfaces()?;
+        Ok(Egress { kernel, interfaces, ways: HashMap::new(), last: None, now: Instant::now() })
+    }
+
+    /// Returns the interfaces as they were at the last look.
+    pub fn interfaces(&self) -> &BTreeMap<u32, Interface> {
+        &self.interfaces
+    }
+
+    /// Returns the way to ask.
+    pub fn kernel(&self) -> &Kernel {
+        &self.kernel
+    }
+
+    /// Forgets what may have changed; returns whether links or addresses did. To be called now and then.
+    pub fn look(&mut self, now: Instant) -> Result<bool, DriverError> {
+        self.now = now;
+        // Both, so that both are emptied.
+        let (links, ways) = (self.kernel.links_changed(), self.kernel.ways_changed());
+        if links {
+            self.interfaces = self.kernel.interfaces()?;
+        }
+        if links || ways {
+            self.forget();
+        }
+        if self.last.is_some_and(|(key, _)| self.ways.get(&key).is_none_or(|(_, found)| is_old(*found, now))) {
+            self.last = None;
+        }
+        Ok(links)
+    }
+
+    /// Returns the way of a packet that came in by an interface, or, without one, of a packet of the node's own.
+    pub fn way(&mut self, source: IpAddr, destination: IpAddr, came: Option<u32>) -> Way {
+        let checked = came.and_then(|came| self.interfaces.get(&came)).is_some_and(|interface| interface.checks_source);
+        let key = Key { came: came.unwrap_or(0), source: checked.then_some(source), destination };
+        if let Some((last, way)) = self.last
+            && last == key
+        {
+            return way;
+        }
+        let known = self.ways.get(&key).filter(|(_, found)| !is_old(*found, self.now)).map(|(way, _)| *way);
+        let way = known.unwrap_or_else(|| self.find(key, source));
+        if way != Way::Kernel {
+            self.last = Some((key, way));
+        }
+        way
+    }
+
+    fn find(&mut self, key: Key, source: IpAddr) -> Way {
+        let came = (key.came != 0).then_some(key.came);
+        let forwards = came.is_none_or(|came| {
+            let interface = self.interfaces.get(&came);
+            interface.is_some_and(|one| if key.destination.is_ipv4() { one.forwards_v4 } else { one.forwards_v6 })
+        });
+        let way = if forwards { self.ask(key.destination, came.map(|came| (came, source))) } else { Way::Refused };
+        if self.ways.len() >= limits::WAYS_MAX {
+            self.ways.clear();
+        }
+        // A neighbour that answers makes a notice; until then the kernel has the packets, and waits with them.
+        self.ways.insert(key, (way, self.now));
+        way
+    }
+
+    fn ask(&self, destination: IpAddr, came: Option<(u32, IpAddr)>) -> Way {
+        let (interface, neighbour, mtu) = match self.kernel.route(destination, came) {
+            Ok(Route::Next { interface, neighbour, mtu }) => (interface, neighbour, mtu),
+            Ok(Route::Refused) => return Way::Refused,
+            Ok(Route::Kernel) => return Way::Kernel,
+            Err(error) => {
+                tracing::debug!(%error, "a route is not known");
+                return Way::Kernel;
+            }
+        };
+        let Some(out) = self.interfaces.get(&interface).filter(|interface| interface.up) else { return Way::Kernel };
+        let Some(source) = out.station else { return Way::Kernel };
+        let (device, vlan) = out.vlan.map_or((interface, None), |(device, vlan)| (device, Some(vlan)));
+        let destination = match self.kernel.neighbour(interface, neighbour) {
+            Neighbour::Known(station) => station,
+            Neighbour::Stale(station) => {
+                self.kernel.use_neighbour(interface, neighbour);
+                station
+            }
+            Neighbour::Unknown => return Way::Kernel,
+        };
+        Way::Out(Hop { device, vlan, source, destination, mtu: mtu.unwrap_or(out.mtu).min(out.mtu) })
+    }
+
+    fn forget(&mut self) {
+        self.ways.clear();
+        self.last = None;
+    }
+}
+
+/// How long an answer is believed without a notice: a neighbour that is used is asked for again about as often.
+const BELIEVED: Duration = Duration::from_secs(5);
+
+fn is_old(found: Instant, now: Instant) -> bool {
+    now.duration_since(found) > BELIEVED
+}

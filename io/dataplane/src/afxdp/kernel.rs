@@ -1,0 +1,390 @@
+// SPDX-License-Identifier: Apache-2.0
+//! What the kernel knows of links, addresses, routes and neighbours, asked over routing netlink.
+
+use std::collections::BTreeMap;
+use std::net::IpAddr;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+
+use crate::netlink::{self, FLAG_ACK, FLAG_DUMP, FLAG_REQUEST, Message};
+use crate::signal::routes::{self, Routes};
+use crate::{DriverError, InterfaceId};
+
+/// An Ethernet address.
+pub(super) type Station = [u8; 6];
+
+/// A network interface.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Interface {
+    pub name: String,
+    /// `None` for what is no Ethernet.
+    pub station: Option<Station>,
+    pub mtu: usize,
+    /// Receive queues, at most.
+    pub queues: u32,
+    /// For a VLAN: the device below, and its identifier.
+    pub vlan: Option<(u32, u16)>,
+    /// It is a port of a bridge, a bond or the like.
+    pub enslaved: bool,
+    /// Made of software: packets on it may lack their checksums, which a card would have filled in.
+    pub is_virtual: bool,
+    pub up: bool,
+    pub forwards_v4: bool,
+    pub forwards_v6: bool,
+    /// Sources are checked against the way back to them.
+    pub checks_source: bool,
+}
+
+/// Where packets to a destination go.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Route {
+    /// To a station on a link.
+    Next {
+        /// Leaving by this interface.
+        interface: u32,
+        /// To this neighbour.
+        neighbour: IpAddr,
+        /// Bytes of the longest packet, if the route has its own bound.
+        mtu: Option<usize>,
+    },
+    /// Something that only the kernel can do: deliver here, answer with an error, wrap in a tunnel.
+    Kernel,
+    /// A router does not forward such a packet: its source cannot be true, or the interface does not forward.
+    Refused,
+}
+
+/// What is known of a neighbour.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Neighbour {
+    /// It was heard of lately, or was set by hand.
+    Known(Station),
+    /// It was known, and is to be asked for again.
+    Stale(Station),
+    /// It has to be asked for first.
+    Unknown,
+}
+
+/// Asks the kernel.
+pub(super) struct Kernel {
+    routes: Routes,
+    /// Tells when links, addresses or their settings change.
+    links: OwnedFd,
+    /// Tells when routes, rules or neighbours change.
+    ways: OwnedFd,
+}
+
+impl Kernel {
+    pub fn open() -> Result<Kernel, DriverError> {
+        Ok(Kernel { routes: Routes::open()?, links: routes::open(LINK_GROUPS)?, ways: routes::open(WAY_GROUPS)? })
+    }
+
+    /// Returns what becomes readable when something changed.
+    pub fn notices(&self) -> [BorrowedFd<'_>; 2] {
+        [self.links.as_fd(), self.ways.as_fd()]
+    }
+
+    /// Returns whether links or addresses changed since the last call.
+    pub fn links_changed(&self) -> bool {
+        routes::drain(&self.links)
+    }
+
+    /// Returns whether routes or neighbours changed since the last call.
+    pub fn ways_changed(&self) -> bool {
+        routes::drain(&self.ways)
+    }
+
+    /// Returns the node's own addresses.
+    pub fn addresses(&self) -> Result<Vec<IpAddr>, DriverError> {
+        Ok(self.routes.addresses()?.all().iter().map(|local| local.address).collect())
+    }
+
+    /// Returns the interfaces of the namespace by their index.
+    pub fn interfaces(&self) -> Result<BTreeMap<u32, Interface>, DriverError> {
+        let mut interfaces = BTreeMap::new();
+        self.dump(GET_LINK, &[0; LINK_HEADER_BYTES], "asking for links", |message| {
+            interfaces.extend(parse_link(message));
+        })?;
+        let (mut all_check, mut checking) = (false, Vec::new());
+        for family in [libc::AF_INET, libc::AF_INET6] {
+            let family = u8::try_from(family).expect("families are small");
+            self.dump(GET_SETTINGS, &[family, 0, 0, 0], "asking for the settings of links", |message| {
+                let Some((index, forwards, checks)) = parse_settings(message) else { return };
+                all_check |= checks && index == ALL_INTERFACES;
+                let Some(interface) = u32::try_from(index).ok().and_then(|index| interfaces.get_mut(&index)) else {
+                    return;
+                };
+                if i32::from(family) == libc::AF_INET {
+                    interface.forwards_v4 = forwards;
+                    checking.extend(checks.then_some(index));
+                } else {
+                    interface.forwards_v6 = forwards;
+                }
+            })?;
+        }
+        for (index, interface) in &mut interfaces {
+            interface.checks_source = all_check || checking.iter().any(|one| i64::from(*one) == i64::from(*index));
+        }
+        Ok(interfaces)
+    }
+
+    /// Returns the way of a packet that came in by an interface, or, without one, of a packet of the node's own.
+    pub fn route(&self, destination: IpAddr, came: Option<(u32, IpAddr)>) -> Result<Route, DriverError> {
+        let (family, destination_octets) = octets(destination);
+        let bits = u8::try_from(destination_octets.len() * 8).expect("an address has at most 128 bits");
+        let mut attributes = vec![(ROUTE_DESTINATION, destination_octets.as_slice())];
+        let came = came.map(|(interface, source)| (interface.to_ne_bytes(), octets(source).1));
+        if let Some((interface, source)) = &came {
+            attributes.extend([(ROUTE_SOURCE, source.as_slice()), (ROUTE_INTERFACE_IN, interface.as_slice())]);
+        }
+        let source_bits = if came.is_some() { bits } else { 0 };
+        let header = [family, bits, source_bits, 0, 0, 0, 0, 0, 0, 0, 0, 0];
+        let mut request = Vec::new();
+        netlink::append(&mut request, GET_ROUTE, FLAG_REQUEST, SEQUENCE, &header, &attributes);
+        let mut found = Route::Kernel;
+        match self.routes.ask(&request, |message| found = parse_route(message, destination)) {
+            Ok(()) => Ok(found),
+            Err(error) if [libc::EXDEV, libc::EINVAL].iter().any(|number| error.raw_os_error() == Some(*number)) => {
+                Ok(Route::Refused)
+            }
+            // No route, a prohibition and the like: the kernel has the words for the sender.
+            Err(error) if error.raw_os_error().is_some() => Ok(Route::Kernel),
+            Err(error) => Err(DriverError::system("asking for a route", error)),
+        }
+    }
+
+    /// Returns what is known of a neighbour.
+    pub fn neighbour(&self, interface: u32, address: IpAddr) -> Neighbour {
+        let (family, octets) = octets(address);
+        let mut request = Vec::new();
+        let header = neighbour_header(family, interface, 0);
+        netlink::append(&mut request, GET_NEIGHBOUR, FLAG_REQUEST, SEQUENCE, &header, &[(NEIGHBOUR_ADDRESS, &octets)]);
+        let mut found = Neighbour::Unknown;
+        let answer = self.routes.ask(&request, |message| found = parse_neighbour(message));
+        if answer.is_err() { Neighbour::Unknown } else { found }
+    }
+
+    /// Has the kernel find out whether a neighbour is still there.
+    pub fn use_neighbour(&self, interface: u32, address: IpAddr) {
+        let (family, octets) = octets(address);
+        let mut request = Vec::new();
+        let header = neighbour_header(family, interface, FLAG_USE);
+        let flags = FLAG_REQUEST | FLAG_ACK | FLAG_REPLACE;
+        netlink::append(&mut request, NEW_NEIGHBOUR, flags, SEQUENCE, &header, &[(NEIGHBOUR_ADDRESS, &octets)]);
+        if let Err(error) = self.routes.ask(&request, |_| ()) {
+            tracing::debug!(%error, %address, "a neighbour cannot be asked for");
+        }
+    }
+
+    /// Sets a link up.
+    pub fn set_up(&self, interface: u32) -> Result<(), DriverError> {
+        let mut header = [0; LINK_HEADER_BYTES];
+        header[4..8].copy_from_slice(&interface.to_ne_bytes());
+        header[8..12].copy_from_slice(&LINK_UP.to_ne_bytes());
+        header[12..16].copy_from_slice(&LINK_UP.to_ne_bytes());
+        let mut request = Vec::new();
+        netlink::append(&mut request, NEW_LINK, FLAG_REQUEST | FLAG_ACK, SEQUENCE, &header, &[]);
+        self.routes.ask(&request, |_| ()).map_err(|error| DriverError::system("setting up a device", error))
+    }
+
+    fn dump(
+        &self,
+        kind: u16,
+        header: &[u8],
+        what: &'static str,
+        each: impl FnMut(Message<'_>),
+    ) -> Result<(), DriverError> {
+        let mut request = Vec::new();
+        netlink::append(&mut request, kind, FLAG_REQUEST | FLAG_DUMP, SEQUENCE, header, &[]);
+        self.routes.ask(&request, each).map_err(|error| DriverError::system(what, error))
+    }
+}
+
+/// Returns the interface as packets name it.
+pub(super) fn interface_id(index: u32) -> InterfaceId {
+    InterfaceId(index)
+}
+
+const NEW_LINK: u16 = 16;
+const GET_LINK: u16 = 18;
+const LINK_HEADER_BYTES: usize = 16;
+const LINK_ADDRESS: u16 = 1;
+const LINK_NAME: u16 = 3;
+const LINK_MTU: u16 = 4;
+const LINK_BELOW: u16 = 5;
+const LINK_MASTER: u16 = 10;
+const LINK_INFO: u16 = 18;
+const LINK_QUEUES: u16 = 32;
+const LINK_INFO_KIND: u16 = 1;
+const LINK_INFO_DATA: u16 = 2;
+const VLAN_IDENTIFIER: u16 = 1;
+const LINK_UP: u32 = 1;
+/// `ARPHRD_ETHER`.
+const TYPE_ETHERNET: u16 = 1;
+
+const NEW_ROUTE: u16 = 24;
+const GET_ROUTE: u16 = 26;
+const ROUTE_HEADER_BYTES: usize = 12;
+const ROUTE_DESTINATION: u16 = 1;
+const ROUTE_SOURCE: u16 = 2;
+const ROUTE_INTERFACE_IN: u16 = 3;
+const ROUTE_INTERFACE_OUT: u16 = 4;
+const ROUTE_GATEWAY: u16 = 5;
+const ROUTE_METRICS: u16 = 8;
+const ROUTE_VIA: u16 = 18;
+const ROUTE_ENCAPSULATION: u16 = 22;
+const METRIC_MTU: u16 = 2;
+/// `RTN_UNICAST`.
+const ROUTE_UNICAST: u8 = 1;
+
+const NEW_NEIGHBOUR: u16 = 28;
+const GET_NEIGHBOUR: u16 = 30;
+const NEIGHBOUR_HEADER_BYTES: usize = 12;
+const NEIGHBOUR_ADDRESS: u16 = 1;
+const NEIGHBOUR_STATION: u16 = 2;
+/// `NUD_REACHABLE`, `NUD_NOARP`, `NUD_PERMANENT`.
+const STATES_KNOWN: u16 = 0x02 | 0x40 | 0x80;
+/// `NUD_STALE`, `NUD_DELAY`, `NUD_PROBE`.
+const STATES_STALE: u16 = 0x04 | 0x08 | 0x10;
+/// `NTF_USE`.
+const FLAG_USE: u8 = 0x01;
+/// `NLM_F_CREATE | NLM_F_REPLACE`.
+const FLAG_REPLACE: u16 = 0x400 | 0x100;
+
+/// `RTM_GETNETCONF`.
+const GET_SETTINGS: u16 = 82;
+const NEW_SETTINGS: u16 = 80;
+const SETTINGS_HEADER_BYTES: usize = 4;
+const SETTINGS_INTERFACE: u16 = 1;
+const SETTINGS_FORWARDING: u16 = 2;
+const SETTINGS_SOURCE_CHECK: u16 = 3;
+/// `NETCONFA_IFINDEX_ALL`.
+const ALL_INTERFACES: i32 = -1;
+
+/// Links, addresses and settings of both versions.
+const LINK_GROUPS: u32 = 0x1 | 0x10 | 0x100 | 1 << 23 | 1 << 24;
+/// Neighbours, routes and rules of both versions.
+const WAY_GROUPS: u32 = 0x4 | 0x40 | 0x400 | 1 << 7 | 1 << 18;
+const SEQUENCE: u32 = 1;
+
+fn octets(address: IpAddr) -> (u8, Vec<u8>) {
+    match address {
+        IpAddr::V4(v4) => (2, v4.octets().to_vec()),
+        IpAddr::V6(v6) => (10, v6.octets().to_vec()),
+    }
+}
+
+fn neighbour_header(family: u8, interface: u32, flags: u8) -> [u8; NEIGHBOUR_HEADER_BYTES] {
+    let [a, b, c, d] = interface.to_ne_bytes();
+    [family, 0, 0, 0, a, b, c, d, 0, 0, flags, 0]
+}
+
+fn native_u32(content: &[u8]) -> Option<u32> {
+    content.first_chunk().map(|bytes| u32::from_ne_bytes(*bytes))
+}
+
+fn parse_link(message: Message<'_>) -> Option<(u32, Interface)> {
+    (message.kind == NEW_LINK).then_some(())?;
+    let (header, attributes) = message.body.split_first_chunk::<LINK_HEADER_BYTES>()?;
+    let hardware = u16::from_ne_bytes([header[2], header[3]]);
+    let (index, flags) = (native_u32(&header[4..])?, native_u32(&header[8..])?);
+    let (mut station, mut name, mut mtu, mut below) = (None, String::new(), 1500, None);
+    let (mut enslaved, mut kind, mut vlan, mut queues) = (false, None, None, 1);
+    for (attribute, content) in netlink::attributes(attributes) {
+        match attribute {
+            LINK_ADDRESS if hardware == TYPE_ETHERNET => station = content.first_chunk::<6>().copied(),
+            LINK_NAME => name = String::from_utf8_lossy(content).trim_end_matches('\0').to_owned(),
+            LINK_MTU => mtu = usize::try_from(native_u32(content)?).ok()?,
+            LINK_BELOW => below = native_u32(content),
+            LINK_QUEUES => queues = native_u32(content)?,
+            LINK_MASTER => enslaved = true,
+            LINK_INFO => (kind, vlan) = parse_link_info(content),
+            _ => {}
+        }
+    }
+    let is_vlan = kind.as_deref() == Some("vlan");
+    let interface = Interface {
+        name,
+        station: station.filter(|_| flags & LINK_LOOPBACK == 0),
+        mtu,
+        queues,
+        vlan: below.zip(vlan).filter(|_| is_vlan),
+        enslaved,
+        is_virtual: kind.is_some(),
+        up: flags & LINK_UP != 0,
+        forwards_v4: false,
+        forwards_v6: false,
+        checks_source: false,
+    };
+    Some((index, interface))
+}
+
+/// `IFF_LOOPBACK`.
+const LINK_LOOPBACK: u32 = 8;
+
+fn parse_link_info(content: &[u8]) -> (Option<String>, Option<u16>) {
+    let (mut kind, mut vlan) = (None, None);
+    for (attribute, content) in netlink::attributes(content) {
+        match attribute {
+            LINK_INFO_KIND => kind = Some(String::from_utf8_lossy(content).trim_end_matches('\0').to_owned()),
+            LINK_INFO_DATA => {
+                let mut found = netlink::attributes(content).filter(|(attribute, _)| *attribute == VLAN_IDENTIFIER);
+                vlan = found.next().and_then(|(_, id)| id.first_chunk()).map(|id| u16::from_ne_bytes(*id));
+            }
+            _ => {}
+        }
+    }
+    (kind, vlan)
+}
+
+fn parse_settings(message: Message<'_>) -> Option<(i32, bool, bool)> {
+    (message.kind == NEW_SETTINGS).then_some(())?;
+    let (mut interface, mut forwards, mut checks) = (None, false, false);
+    for (attribute, content) in netlink::attributes(message.body.get(SETTINGS_HEADER_BYTES..)?) {
+        let value = content.first_chunk().map(|bytes| i32::from_ne_bytes(*bytes));
+        match attribute {
+            SETTINGS_INTERFACE => interface = value,
+            SETTINGS_FORWARDING => forwards = value != Some(0),
+            SETTINGS_SOURCE_CHECK => checks = value != Some(0),
+            _ => {}
+        }
+    }
+    Some((interface?, forwards, checks))
+}
+
+fn parse_route(message: Message<'_>, destination: IpAddr) -> Route {
+    let body = message.body;
+    if message.kind != NEW_ROUTE || body.get(7) != Some(&ROUTE_UNICAST) {
+        return Route::Kernel;
+    }
+    let (mut interface, mut neighbour, mut mtu) = (None, destination, None);
+    for (attribute, content) in netlink::attributes(body.get(ROUTE_HEADER_BYTES..).unwrap_or_default()) {
+        match attribute {
+            ROUTE_INTERFACE_OUT => interface = native_u32(content),
+            ROUTE_GATEWAY => neighbour = routes::parse_ip(content).unwrap_or(neighbour),
+            // A gateway of the other version, after its family.
+            ROUTE_VIA => neighbour = content.get(2..).and_then(routes::parse_ip).unwrap_or(neighbour),
+            ROUTE_METRICS => {
+                let mut found = netlink::attributes(content).filter(|(attribute, _)| *attribute == METRIC_MTU);
+                mtu = found.next().and_then(|(_, bytes)| native_u32(bytes)).and_then(|mtu| usize::try_from(mtu).ok());
+            }
+            ROUTE_ENCAPSULATION => return Route::Kernel,
+            _ => {}
+        }
+    }
+    interface.map_or(Route::Kernel, |interface| Route::Next { interface, neighbour, mtu: mtu.filter(|mtu| *mtu > 0) })
+}
+
+fn parse_neighbour(message: Message<'_>) -> Neighbour {
+    let body = message.body;
+    let Some(state) = body.get(8..).and_then(|bytes| bytes.first_chunk()).map(|bytes| u16::from_ne_bytes(*bytes))
+    else {
+        return Neighbour::Unknown;
+    };
+    let attributes = netlink::attributes(body.get(NEIGHBOUR_HEADER_BYTES..).unwrap_or_default());
+    let mut stations = attributes.filter(|(attribute, _)| *attribute == NEIGHBOUR_STATION);
+    let station = stations.next().and_then(|(_, content)| content.first_chunk::<6>().copied());
+    match station {
+        Some(station) if message.kind == NEW_NEIGHBOUR && state & STATES_KNOWN != 0 => Neighbour::Known(station),
+        Some(station) if message.kind == NEW_NEIGHBOUR && state & STATES_STALE != 0 => Neighbour::Stale(station),
+        Some(_) | None => Neighbour::Unknown,
+    }
+}

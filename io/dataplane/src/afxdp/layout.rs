@@ -1,0 +1,72 @@
+// SPDX-License-Identifier: Apache-2.0
+//! What goes into the maps of `bpf/classify.c`, as bytes: the mirror of `bpf/common.h`.
+
+use std::net::IpAddr;
+
+/// An address; IPv4 stands in the first word, and the rest is zero.
+pub(super) type AddressBytes = [u8; 16];
+
+/// Bytes of `struct tuple`, and of `struct filter_key`.
+pub(super) const KEY_BYTES: usize = 40;
+/// Bytes of the head of `struct tuple_set`.
+pub(super) const SET_HEAD_BYTES: usize = 8;
+/// `COUNTER_TOO_LONG`.
+pub(super) const COUNTER_TOO_LONG: u32 = 0;
+
+/// Returns an address as it stands in keys.
+pub(super) fn address_bytes(address: IpAddr) -> AddressBytes {
+    match address {
+        IpAddr::V4(v4) => {
+            let mut bytes = [0; 16];
+            bytes[..4].copy_from_slice(&v4.octets());
+            bytes
+        }
+        IpAddr::V6(v6) => v6.octets(),
+    }
+}
+
+/// `struct tuple` and `struct filter_key`, which are laid out alike: a mask, or a value under a mask.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct KeyRepr {
+    pub slot: u8,
+    pub version: u8,
+    /// `with_ports` of a tuple, `protocol` of a key.
+    pub third: u8,
+    /// `protocol_mask` of a tuple, zero in a key.
+    pub fourth: u8,
+    pub source_port: u16,
+    pub destination_port: u16,
+    pub source: AddressBytes,
+    pub destination: AddressBytes,
+}
+
+impl KeyRepr {
+    /// Returns the bytes.
+    pub fn emit(&self) -> [u8; KEY_BYTES] {
+        let mut bytes = [0; KEY_BYTES];
+        bytes[..4].copy_from_slice(&[self.slot, self.version, self.third, self.fourth]);
+        bytes[4..6].copy_from_slice(&self.source_port.to_be_bytes());
+        bytes[6..8].copy_from_slice(&self.destination_port.to_be_bytes());
+        bytes[8..24].copy_from_slice(&self.source);
+        bytes[24..40].copy_from_slice(&self.destination);
+        bytes
+    }
+}
+
+/// Returns a key of `interfaces`: a device, or a VLAN on it.
+pub(super) fn interface_key(device: u32, vlan: Option<u16>) -> [u8; 8] {
+    let mut bytes = [0; 8];
+    bytes[..4].copy_from_slice(&device.to_ne_bytes());
+    bytes[4..6].copy_from_slice(&vlan.unwrap_or(0).to_be_bytes());
+    bytes
+}
+
+/// Returns a value of `interfaces`.
+pub(super) fn interface_value(station: [u8; 6], first_socket: u32, queues: u32, frame_bytes_max: u32) -> [u8; 20] {
+    let mut bytes = [0; 20];
+    bytes[..6].copy_from_slice(&station);
+    bytes[8..12].copy_from_slice(&first_socket.to_ne_bytes());
+    bytes[12..16].copy_from_slice(&queues.to_ne_bytes());
+    bytes[16..20].copy_from_slice(&frame_bytes_max.to_ne_bytes());
+    bytes
+}

@@ -1,0 +1,137 @@
+// SPDX-License-Identifier: Apache-2.0
+//! The XDP program in the kernel, and its maps.
+
+use std::collections::BTreeMap;
+use std::ffi::CString;
+use std::io;
+use std::os::fd::{AsFd, AsRawFd, OwnedFd};
+
+use super::layout;
+use super::object::{MapDefinition, Object};
+use super::sys::bpf::{self, AttachMode};
+use crate::{DriverError, limits};
+
+/// A loaded program. It runs on the devices that it is attached to, each as long as its link is held.
+pub(super) struct Program {
+    descriptor: OwnedFd,
+    maps: BTreeMap<String, Map>,
+}
+
+struct Map {
+    descriptor: OwnedFd,
+    definition: MapDefinition,
+}
+
+/// Keeps a program on a device; the kernel takes it off when this is dropped or the process ends in whatever way.
+pub(super) struct Link {
+    _descriptor: OwnedFd,
+    pub mode: AttachMode,
+}
+
+impl Program {
+    /// Makes the maps and loads the program; it matches nothing yet.
+    pub fn load() -> Result<Program, DriverError> {
+        let object = Object::parse(CLASSIFY).ok_or_else(|| DriverError::Unsupported {
+            what: "the XDP program",
+            why: "the object in this build is not understood".to_owned(),
+        })?;
+        let maps = create_maps(&object)?;
+        let descriptor = |name: &str| maps.get(name).map(|map: &Map| map.descriptor.as_raw_fd());
+        let instructions = object.link(descriptor).expect("every map that the object names was made");
+        let descriptor = bpf::load(&instructions, c"netserv").map_err(|error| match error.kind() {
+            io::ErrorKind::PermissionDenied => DriverError::NotPermitted { what: "loading an XDP program" },
+            _ => DriverError::Unsupported { what: "the XDP program", why: error.to_string() },
+        })?;
+        Ok(Program { descriptor, maps })
+    }
+
+    /// Puts the program on a device, in its driver if that can, else in the common receive path.
+    pub fn attach(&self, device: u32) -> Result<Link, DriverError> {
+        let link = |mode| {
+            bpf::attach(&self.descriptor, device, mode).map(|descriptor| Link { _descriptor: descriptor, mode })
+        };
+        match link(AttachMode::Native) {
+            // Somebody else's program; in the other mode it would be no different.
+            Err(error) if error.raw_os_error() == Some(libc::EBUSY) => Err(error),
+            Err(error) => {
+                tracing::debug!(device, %error, "no XDP in the driver, taking the generic one");
+                link(AttachMode::Generic)
+            }
+            Ok(link) => Ok(link),
+        }
+        .map_err(|error| DriverError::system("attaching an XDP program", error))
+    }
+
+    /// Sets an entry of a map.
+    pub fn update(&self, map: &'static str, key: &[u8], value: &[u8]) -> Result<(), DriverError> {
+        let Map { descriptor, definition } = &self.maps[map];
+        bpf::update(descriptor, definition, key, value).map_err(|error| DriverError::system("setting a map entry", error))
+    }
+
+    /// Removes an entry of a map, if it is there.
+    pub fn delete(&self, map: &'static str, key: &[u8]) -> Result<(), DriverError> {
+        let Map { descriptor, definition } = &self.maps[map];
+        bpf::delete(descriptor, definition, key).map_err(|error| DriverError::system("removing a map entry", error))
+    }
+
+    /// Sets a socket as the place where packets go.
+    pub fn set_socket(&self, index: u32, socket: impl AsFd) -> Result<(), DriverError> {
+        self.update("sockets", &index.to_ne_bytes(), &socket.as_fd().as_raw_fd().to_ne_bytes())
+    }
+
+    /// Makes a set of tuples the one in use, at once for every packet, and waits until no packet sees the old one.
+    pub fn set_tuples(&self, tuples: &[[u8; layout::KEY_BYTES]]) -> Result<(), DriverError> {
+        let definition = &self.maps["tuples"].definition;
+        let mut set = vec![0; usize::try_from(definition.value_bytes).expect("32 bits fit in usize")];
+        set[..4].copy_from_slice(&u32::try_from(tuples.len()).expect("there are few").to_ne_bytes());
+        for (place, tuple) in set[layout::SET_HEAD_BYTES..].chunks_exact_mut(layout::KEY_BYTES).zip(tuples) {
+            place.copy_from_slice(tuple);
+        }
+        let inner = bpf::create_map(definition, None, c"tuples")
+            .map_err(|error| DriverError::system("making a map of tuples", error))?;
+        let first = 0_u32.to_ne_bytes();
+        bpf::update(&inner, definition, &first, &set)
+            .map_err(|error| DriverError::system("filling a map of tuples", error))?;
+        self.update("active", &first, &inner.as_raw_fd().to_ne_bytes())
+    }
+
+    /// Returns how often the program counted something, on all processors together.
+    pub fn counter(&self, counter: u32) -> u64 {
+        let Map { descriptor, definition } = &self.maps["counters"];
+        let copies = usize::try_from(bpf::possible_processors()).expect("32 bits fit in usize");
+        let mut values = vec![0; 8 * copies];
+        let found = bpf::lookup(descriptor, definition, &counter.to_ne_bytes(), &mut values);
+        let (values, _) = values.as_chunks::<8>();
+        if found.is_ok() { values.iter().map(|value| u64::from_ne_bytes(*value)).sum() } else { 0 }
+    }
+
+    /// Runs the program on a frame as if it had come in; returns whether a socket would get it.
+    pub fn redirects(&self, frame: &[u8], device: u32) -> io::Result<bool> {
+        Ok(bpf::test_run(&self.descriptor, frame, device, 0)? == VERDICT_REDIRECT)
+    }
+}
+
+const CLASSIFY: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/classify.o"));
+/// `XDP_REDIRECT`.
+const VERDICT_REDIRECT: u32 = 4;
+/// `BPF_MAP_TYPE_ARRAY_OF_MAPS`.
+const KIND_ARRAY_OF_MAPS: u32 = 12;
+
+fn create_maps(object: &Object) -> Result<BTreeMap<String, Map>, DriverError> {
+    let expected = layout::SET_HEAD_BYTES + limits::TUPLES_MAX * layout::KEY_BYTES;
+    let tuples = object.maps.get("tuples").filter(|map| usize::try_from(map.value_bytes).is_ok_and(|n| n == expected));
+    let tuples = tuples.expect("bpf/common.h and the driver agree on the size of a set");
+    let mut maps = BTreeMap::new();
+    for (name, definition) in &object.maps {
+        let failed = |error: io::Error| match error.raw_os_error() {
+            Some(libc::EPERM) => DriverError::NotPermitted { what: "making a BPF map" },
+            _ => DriverError::Unsupported { what: "a BPF map", why: format!("{name}: {error}") },
+        };
+        let inner = (definition.kind == KIND_ARRAY_OF_MAPS).then(|| bpf::create_map(tuples, None, c"example"));
+        let inner = inner.transpose().map_err(failed)?;
+        let title = CString::new(name.as_str()).expect("names of symbols have no zero");
+        let descriptor = bpf::create_map(definition, inner.as_ref(), &title).map_err(failed)?;
+        maps.insert(name.clone(), Map { descriptor, definition: *definition });
+    }
+    Ok(maps)
+}
