@@ -21,8 +21,8 @@ mod ports;
 mod program;
 mod sys;
 mod table;
-mod tuples;
 mod tun;
+mod tuples;
 
 use std::collections::BTreeSet;
 use std::net::IpAddr;
@@ -63,6 +63,7 @@ pub struct Afxdp {
     keys: BTreeSet<[u8; 8]>,
     events: OwnedFd,
     looked_at: Instant,
+    handed_over: u64,
     counters: Counters,
 }
 
@@ -110,6 +111,7 @@ impl Afxdp {
             keys: BTreeSet::new(),
             events,
             looked_at: Instant::now(),
+            handed_over: 0,
             counters: Counters::default(),
         };
         for (place, socket) in (0_u32..).zip(driver.ports.descriptors()) {
@@ -126,6 +128,11 @@ impl Afxdp {
     /// Returns how the program is attached to each device, by the device's index.
     pub fn modes(&self) -> impl Iterator<Item = (u32, AttachMode)> + '_ {
         self.links.iter().map(|(device, link)| (*device, link.mode))
+    }
+
+    /// Returns how many packets were handed to the kernel to be forwarded, answered or refused by it.
+    pub fn handed_over(&self) -> u64 {
+        self.handed_over
     }
 
     /// Returns how many combinations of masks the filters come down to, which is what a look-up costs.
@@ -166,6 +173,8 @@ impl Afxdp {
             self.program.delete("interfaces", key)?;
         }
         self.keys = keys;
+        self.links.retain(|(device, _)| self.egress.interfaces().contains_key(device));
+        self.ports.retain(|device| self.egress.interfaces().contains_key(&device));
         Ok(())
     }
 
@@ -231,13 +240,22 @@ impl Afxdp {
                 }
             }
             Way::Out(_) | Way::Kernel => {
-                self.counters.send_failed += u64::from(!self.tun.send(bytes));
+                let taken = self.tun.send(bytes);
+                self.note_handed_over(taken);
                 self.ports.release(frame);
             }
             Way::Refused => {
                 self.counters.send_failed += 1;
                 self.ports.release(frame);
             }
+        }
+    }
+
+    fn note_handed_over(&mut self, taken: bool) {
+        if taken {
+            self.handed_over += 1;
+        } else {
+            self.counters.send_failed += 1;
         }
     }
 
@@ -290,7 +308,8 @@ impl Afxdp {
         self.counters.replaced += 1;
         let range = range.start..range.start + bytes.len();
         if range.end > FRAME_BYTES {
-            self.counters.send_failed += u64::from(!self.tun.send(bytes));
+            let taken = self.tun.send(bytes);
+            self.note_handed_over(taken);
             return self.ports.release(frame);
         }
         self.ports.umem_mut().bytes_mut(&mut frame, range.clone()).copy_from_slice(bytes);

@@ -62,7 +62,8 @@ impl Ports {
         ring: usize,
     ) -> Result<Ports, DriverError> {
         let failed = |what| move |error: io::Error| DriverError::system(what, error);
-        let frames = u32::try_from(frames).map_err(|error| DriverError::system("packet memory", io::Error::other(error)))?;
+        let frames =
+            u32::try_from(frames).map_err(|error| DriverError::system("packet memory", io::Error::other(error)))?;
         let ring = u32::try_from(ring).expect("rings are small");
         let (umem, free) = Umem::new(frames).map_err(failed("taking packet memory"))?;
         let zero_copy = mode == SocketAddrXdpFlags::XDP_ZEROCOPY;
@@ -168,6 +169,15 @@ impl Ports {
         self.free.push(frame);
     }
 
+    /// Lets go of devices that are gone; the frames in their rings are lost.
+    pub fn retain(&mut self, is_there: impl Fn(u32) -> bool) {
+        for socket in self.sockets.iter_mut().filter(|socket| !socket.gone && !is_there(socket.device)) {
+            socket.gone = true;
+            socket.queued = false;
+            self.devices.remove(&socket.device);
+        }
+    }
+
     /// Returns the packet memory.
     pub fn umem(&self) -> &Umem {
         &self.umem
@@ -203,7 +213,7 @@ impl Ports {
 
     /// Gives the kernel frames to fill.
     fn refill(&mut self) {
-        for socket in &mut self.sockets {
+        for socket in self.sockets.iter_mut().filter(|socket| !socket.gone) {
             let before = self.free.len();
             while let Some(frame) = self.free.pop() {
                 if let Err(address) = socket.fill.push(frame.into_address(0)) {
@@ -235,6 +245,8 @@ struct Socket {
     lent: usize,
     /// Whether frames were queued since the last time that all were sent.
     queued: bool,
+    /// Whether its device is no more.
+    gone: bool,
 }
 
 impl Socket {
@@ -271,7 +283,7 @@ impl Socket {
                 rustix::net::bind(&descriptor, &SocketAddrXdpWithSharedUmem { addr, shared_umem_fd })?;
             }
         }
-        Ok(Socket { rx, tx, fill, completion, descriptor, device, lent: 0, queued: false })
+        Ok(Socket { rx, tx, fill, completion, descriptor, device, lent: 0, queued: false, gone: false })
     }
 
     /// Has the kernel send; it takes some packets with each call.

@@ -47,9 +47,8 @@ impl Program {
 
     /// Puts the program on a device, in its driver if that can, else in the common receive path.
     pub fn attach(&self, device: u32) -> Result<Link, DriverError> {
-        let link = |mode| {
-            bpf::attach(&self.descriptor, device, mode).map(|descriptor| Link { _descriptor: descriptor, mode })
-        };
+        let link =
+            |mode| bpf::attach(&self.descriptor, device, mode).map(|descriptor| Link { _descriptor: descriptor, mode });
         match link(AttachMode::Native) {
             // Somebody else's program; in the other mode it would be no different.
             Err(error) if error.raw_os_error() == Some(libc::EBUSY) => Err(error),
@@ -65,7 +64,8 @@ impl Program {
     /// Sets an entry of a map.
     pub fn update(&self, map: &'static str, key: &[u8], value: &[u8]) -> Result<(), DriverError> {
         let Map { descriptor, definition } = &self.maps[map];
-        bpf::update(descriptor, definition, key, value).map_err(|error| DriverError::system("setting a map entry", error))
+        bpf::update(descriptor, definition, key, value)
+            .map_err(|error| DriverError::system("setting a map entry", error))
     }
 
     /// Removes an entry of a map, if it is there.

@@ -146,9 +146,8 @@ impl State {
     fn fit(&self, filter: &Filter, slots: &mut BTreeMap<Mask, u8>) -> Vec<Pattern> {
         for grain in Grain::ALL {
             let Some(patterns) = patterns(filter, grain) else { continue };
-            let known = |mask: &Mask, slots: &BTreeMap<Mask, u8>| {
-                self.tuples.contains_key(mask) || slots.contains_key(mask)
-            };
+            let known =
+                |mask: &Mask, slots: &BTreeMap<Mask, u8>| self.tuples.contains_key(mask) || slots.contains_key(mask);
             let new: BTreeSet<Mask> =
                 patterns.iter().map(|pattern| pattern.mask).filter(|mask| !known(mask, slots)).collect();
             // The last place is for the mask that matches everything.

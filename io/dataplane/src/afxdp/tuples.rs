@@ -112,7 +112,8 @@ pub(super) fn patterns(filter: &Filter, grain: Grain) -> Option<Vec<Pattern>> {
             Pattern { mask: Mask::EVERYTHING, protocol: 0, source_port: 0, destination_port: 0, source, destination };
         return Some(vec![everything]);
     }
-    let with_ports = grain < Grain::NoPorts && (filter.source_ports().is_some() || filter.destination_ports().is_some());
+    let with_ports =
+        grain < Grain::NoPorts && (filter.source_ports().is_some() || filter.destination_ports().is_some());
     let blocks = |ports: Option<PortRange>| match ports {
         Some(range) if grain == Grain::Exact => blocks_of(range),
         Some(range) if grain == Grain::PortBlocks => vec![block_around(range)],

@@ -114,10 +114,13 @@ pub fn attach(program: impl AsFd, device: u32, mode: AttachMode) -> io::Result<O
     attributes.fd(0, program);
     attributes.u32(4, device);
     attributes.u32(8, ATTACH_XDP);
-    attributes.u32(12, match mode {
-        AttachMode::Generic => FLAG_GENERIC,
-        AttachMode::Native => FLAG_NATIVE,
-    });
+    attributes.u32(
+        12,
+        match mode {
+            AttachMode::Generic => FLAG_GENERIC,
+            AttachMode::Native => FLAG_NATIVE,
+        },
+    );
     // SAFETY: this command reads nothing but the attributes.
     unsafe { attributes.call_for_fd(LINK_CREATE) }
 }

@@ -2,10 +2,15 @@
 //! The `afxdp` driver on real packets: a sender, a router with the driver, a receiver, over veth.
 #![allow(clippy::unwrap_used, reason = "a test program")]
 
+mod classify;
+#[path = "../common/mod.rs"]
 mod common;
+mod filters;
+mod life;
+mod paths;
 
 use std::net::{SocketAddr, UdpSocket};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use common::{Chain, address, receive};
 use netserv_dataplane::afxdp::{Afxdp, AttachMode};
@@ -13,9 +18,9 @@ use netserv_dataplane::{Batch, Driver, DriverConfig, Final};
 use netserv_model::command::FilterId;
 use netserv_wire::ip::{IpView, build};
 
-const SENDER: usize = 0;
-const ROUTER: usize = 1;
-const RECEIVER: usize = 2;
+pub const SENDER: usize = 0;
+pub const ROUTER: usize = 1;
+pub const RECEIVER: usize = 2;
 
 #[test]
 fn matching_packets_are_seen_and_the_others_pass_alone() {
@@ -85,33 +90,33 @@ fn packets_can_be_dropped_and_rewritten_and_stay_in_order() {
 }
 
 /// A sender's and a receiver's socket, and the way between them.
-struct Flow {
-    sender: UdpSocket,
-    receiver: UdpSocket,
-    to: SocketAddr,
+pub struct Flow {
+    pub sender: UdpSocket,
+    pub receiver: UdpSocket,
+    pub to: SocketAddr,
 }
 
 impl Flow {
-    fn new(chain: &Chain, v6: bool, port: u16) -> Flow {
+    pub fn new(chain: &Chain, v6: bool, port: u16) -> Flow {
         let to = SocketAddr::new(address(v6, 1, 2), port);
         let sender = chain.udp(SENDER, &SocketAddr::new(address(v6, 0, 1), 0).to_string());
         Flow { sender, receiver: chain.udp(RECEIVER, &to.to_string()), to }
     }
 
-    fn send(&self, payload: &[u8]) {
+    pub fn send(&self, payload: &[u8]) {
         self.sender.send_to(payload, self.to).unwrap();
     }
 
-    fn received(&self) -> Option<Vec<u8>> {
+    pub fn received(&self) -> Option<Vec<u8>> {
         receive(&self.receiver).map(|(payload, _)| payload)
     }
 }
 
-fn config(instance: &str) -> DriverConfig {
+pub fn config(instance: &str) -> DriverConfig {
     DriverConfig::new(instance)
 }
 
-fn open(instance: &str, filters: &[&str]) -> Afxdp {
+pub fn open(instance: &str, filters: &[&str]) -> Afxdp {
     let mut driver = Afxdp::open(&config(instance)).unwrap();
     for (id, filter) in (0..).zip(filters) {
         driver.install(FilterId(id), &filter.parse().unwrap()).unwrap();
@@ -120,11 +125,23 @@ fn open(instance: &str, filters: &[&str]) -> Afxdp {
 }
 
 /// Receives one batch, hands each packet on, and flushes.
-fn for_each_packet(driver: &mut Afxdp, mut each: impl FnMut(&mut Afxdp, netserv_dataplane::PacketId, &[u8])) {
+pub fn for_each_packet(driver: &mut Afxdp, mut each: impl FnMut(&mut Afxdp, netserv_dataplane::PacketId, &[u8])) {
     let mut batch = Batch::new();
     driver.receive(&mut batch, Some(Duration::from_secs(2))).unwrap();
     for packet in batch.iter() {
         each(driver, packet.id, packet.bytes);
     }
     driver.flush().unwrap();
+}
+
+/// Passes packets until so many came, or none comes for a while; returns how many there were.
+pub fn pass(driver: &mut Afxdp, count: usize) -> usize {
+    let (mut batch, mut passed, start) = (Batch::new(), 0, Instant::now());
+    while passed < count && start.elapsed() < Duration::from_secs(5) {
+        driver.receive(&mut batch, Some(Duration::from_millis(300))).unwrap();
+        batch.iter().for_each(|packet| driver.finish(packet.id, Final::Pass));
+        passed += batch.len();
+        driver.flush().unwrap();
+    }
+    passed
 }

@@ -1,0 +1,121 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Filters: many of them, and changes while packets flow.
+
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
+
+use netserv_dataplane::{Change, Driver, DriverError, limits};
+use netserv_model::Filter;
+use netserv_model::command::FilterId;
+
+use crate::common::Chain;
+use crate::{Flow, ROUTER, open, pass};
+
+#[test]
+fn ten_thousand_filters_cost_as_much_as_their_masks() {
+    let Some(chain) = Chain::new(3) else { return };
+    let _entered = chain.enter(ROUTER);
+    let mut driver = open("many", &["udp dst 10.0.1.2 port 5060"]);
+    let filters: Vec<Filter> = (1..10_000_u32)
+        .map(|number| format!("udp dst 172.16.{}.{} port {}", number >> 8, number & 255, 1024 + number))
+        .map(|text| text.parse().unwrap())
+        .collect();
+    let changes: Vec<Change<'_>> =
+        (1..).zip(&filters).map(|(id, filter)| Change::Install(FilterId(id), filter)).collect();
+    let start = Instant::now();
+    driver.filters().change(&changes).unwrap();
+    eprintln!("10,000 filters installed in {:?}", start.elapsed());
+    assert_eq!(driver.tuples(), 1);
+    let (flow, other) = (Flow::new(&chain, false, 5060), Flow::new(&chain, false, 5061));
+    flow.send(b"wanted");
+    other.send(b"other");
+    assert_eq!(other.received().unwrap(), b"other");
+    assert_eq!(pass(&mut driver, 1), 1);
+    assert_eq!(flow.received().unwrap(), b"wanted");
+    let removals: Vec<Change<'_>> = (1..10_000).map(|id| Change::Remove(FilterId(id))).collect();
+    driver.filters().change(&removals).unwrap();
+    driver.remove(FilterId(0)).unwrap();
+    assert_eq!(driver.tuples(), 0);
+    flow.send(b"by the kernel");
+    assert_eq!(flow.received().unwrap(), b"by the kernel");
+    assert_eq!(driver.counters().received, 1);
+}
+
+/// The filter that wants the packets is exchanged for another of the same kind, and others with ever new masks come and
+/// go; each packet is seen and arrives.
+#[test]
+fn changes_under_traffic_lose_nothing() {
+    let Some(chain) = Chain::new(3) else { return };
+    let _entered = chain.enter(ROUTER);
+    let mut driver = open("changes", &["udp port 5060"]);
+    let table = driver.filters();
+    let done = AtomicBool::new(false);
+    let wanted: Filter = "udp port 5060".parse().unwrap();
+    let flow = Flow::new(&chain, false, 5060);
+    let total = 3000_usize;
+    let (passed, changes) = std::thread::scope(|scope| {
+        let changing = scope.spawn(|| {
+            let mut changes = 0_u64;
+            while !done.load(Ordering::Relaxed) {
+                let other: Filter = format!("tcp src 10.0.0.0/{} port 80", 8 + changes % 20).parse().unwrap();
+                table
+                    .change(&[Change::Remove(FilterId(changes)), Change::Install(FilterId(changes + 1), &wanted)])
+                    .unwrap();
+                table.change(&[Change::Install(FilterId(u64::MAX), &other)]).unwrap();
+                table.change(&[Change::Remove(FilterId(u64::MAX))]).unwrap();
+                changes += 1;
+            }
+            changes
+        });
+        let mut passed = 0;
+        for _ in 0..total / 20 {
+            (0..20).for_each(|_| flow.send(b"x"));
+            passed += pass(&mut driver, 20);
+            (0..20).for_each(|_| assert!(flow.received().is_some()));
+        }
+        done.store(true, Ordering::Relaxed);
+        (passed, changing.join().unwrap())
+    });
+    eprintln!("{changes} changes while {passed} packets passed");
+    assert_eq!(passed, total);
+    assert!(changes > 10);
+}
+
+#[test]
+fn tuples_max_combinations_of_masks_are_kept_and_filters_made_coarser() {
+    let Some(chain) = Chain::new(3) else { return };
+    let _entered = chain.enter(ROUTER);
+    let mut driver = open("tuples", &[]);
+    for number in 0..200_u64 {
+        let filter = format!("udp src 10.0.0.0/{} dst 10.0.1.0/{} port 5060", 1 + number / 20, 1 + number % 20);
+        driver.install(FilterId(number), &filter.parse().unwrap()).unwrap();
+        assert!(driver.tuples() <= limits::TUPLES_MAX);
+    }
+    assert!(driver.tuples() > limits::TUPLES_MAX / 2);
+    let flow = Flow::new(&chain, false, 5060);
+    flow.send(b"x");
+    assert_eq!(pass(&mut driver, 1), 1);
+    assert_eq!(flow.received().unwrap(), b"x");
+    (0..200).for_each(|id| driver.remove(FilterId(id)).unwrap());
+    assert_eq!(driver.tuples(), 0);
+}
+
+#[test]
+fn a_refused_change_changes_nothing() {
+    let Some(chain) = Chain::new(3) else { return };
+    let _entered = chain.enter(ROUTER);
+    let mut driver = open("refused", &["udp port 5060"]);
+    let filter: Filter = "tcp".parse().unwrap();
+    let unknown = [Change::Install(FilterId(7), &filter), Change::Remove(FilterId(0)), Change::Remove(FilterId(8))];
+    let table = driver.filters();
+    assert!(matches!(table.change(&unknown), Err(DriverError::FilterUnknown(FilterId(8)))));
+    let twice = [Change::Install(FilterId(0), &filter)];
+    assert!(matches!(table.change(&twice), Err(DriverError::FilterExists(FilterId(0)))));
+    let flow = Flow::new(&chain, false, 5060);
+    flow.send(b"x");
+    assert_eq!((pass(&mut driver, 1), driver.tuples()), (1, 1));
+    drop(driver);
+    assert!(matches!(table.change(&twice), Err(DriverError::Closed)));
+    flow.receiver.set_read_timeout(Some(Duration::from_secs(1))).unwrap();
+    assert_eq!(flow.received().unwrap(), b"x");
+}

@@ -1,0 +1,134 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Beginnings and ends: of the driver, of its process, of links.
+
+use std::io::{BufRead, BufReader};
+use std::process::{Command, Stdio};
+use std::time::Duration;
+
+use netserv_dataplane::afxdp::Afxdp;
+use netserv_dataplane::{Batch, Driver, DriverKind};
+
+use crate::common::Chain;
+use crate::{Flow, RECEIVER, ROUTER, config, open, pass};
+
+#[test]
+fn packets_flow_on_when_the_process_is_killed() {
+    let Some(chain) = Chain::new(3) else { return };
+    let child = std::env::current_exe().unwrap();
+    let arguments = ["--exact", "life::a_process_to_be_killed", "--nocapture", "--test-threads=1"];
+    let mut child = Command::new("ip")
+        .args(["netns", "exec", &chain.names()[ROUTER]])
+        .arg(child)
+        .args(arguments)
+        .env("NETSERV_TEST_KILLED", "1")
+        .stdout(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let lines = BufReader::new(child.stdout.take().unwrap()).lines();
+    assert!(lines.map_while(Result::ok).any(|line| line.contains("taking packets")));
+    let flow = Flow::new(&chain, false, 5060);
+    flow.receiver.set_read_timeout(Some(Duration::from_millis(300))).unwrap();
+    flow.send(b"taken");
+    assert_eq!(flow.received(), None, "the driver has it and gives no verdict");
+    child.kill().unwrap();
+    child.wait().unwrap();
+    (0..50_u8).for_each(|number| flow.send(&[number]));
+    (0..50_u8).for_each(|number| assert_eq!(flow.received().unwrap(), [number]));
+    let links = chain.run(ROUTER, &["ip", "-o", "link"]);
+    assert!(!links.contains("xdp") && !links.contains("nsv-"), "{links}");
+}
+
+/// The other half of the test above; alone it does nothing.
+#[test]
+fn a_process_to_be_killed() {
+    if std::env::var_os("NETSERV_TEST_KILLED").is_none() {
+        return;
+    }
+    let mut driver = open("killed", &["udp port 5060"]);
+    let mut batch = Batch::new();
+    println!("taking packets");
+    for _ in 0..60 {
+        driver.receive(&mut batch, Some(Duration::from_secs(1))).unwrap();
+    }
+}
+
+#[test]
+fn a_closed_driver_lets_go_of_what_it_holds() {
+    let Some(chain) = Chain::new(3) else { return };
+    let _entered = chain.enter(ROUTER);
+    let mut driver = open("closed", &["udp port 5060"]);
+    let flow = Flow::new(&chain, false, 5060);
+    (0..10_u8).for_each(|number| flow.send(&[number]));
+    let mut batch = Batch::new();
+    driver.receive(&mut batch, Some(Duration::from_secs(1))).unwrap();
+    (10..20_u8).for_each(|number| flow.send(&[number]));
+    drop(driver);
+    let mut received: Vec<u8> = (0..20).map(|_| flow.received().unwrap()[0]).collect();
+    received.sort_unstable();
+    assert_eq!(received, (0..20).collect::<Vec<u8>>());
+}
+
+#[test]
+fn links_may_go_down_and_come_up() {
+    let Some(chain) = Chain::new(3) else { return };
+    let _entered = chain.enter(ROUTER);
+    let mut driver = open("flapping", &["udp port 5060"]);
+    let flow = Flow::new(&chain, false, 5060);
+    for (node, device) in [(ROUTER, "left"), (ROUTER, "right"), (RECEIVER, "left")] {
+        flow.send(b"before");
+        assert_eq!(pass(&mut driver, 1), 1);
+        assert_eq!(flow.received().unwrap(), b"before");
+        chain.run(node, &["ip", "link", "set", device, "down"]);
+        flow.send(b"lost");
+        pass(&mut driver, 1);
+        chain.run(node, &["ip", "link", "set", device, "up"]);
+        if node == RECEIVER {
+            // The way back is gone with the link that it led over; the kernel forgets such routes.
+            chain.run(node, &["ip", "route", "add", "10.0.0.0/24", "via", "10.0.1.1"]);
+        }
+        std::thread::sleep(Duration::from_millis(100));
+        flow.receiver.set_read_timeout(Some(Duration::from_millis(1500))).unwrap();
+        flow.send(b"after");
+        pass(&mut driver, 1);
+        let mut received = flow.received();
+        while received.as_deref() == Some(b"lost") {
+            received = flow.received();
+        }
+        assert_eq!(received.as_deref(), Some(b"after".as_slice()), "{device}");
+    }
+}
+
+#[test]
+fn a_link_that_vanishes_leaves_the_others_at_work() {
+    let Some(chain) = Chain::new(3) else { return };
+    chain.run(ROUTER, &["ip", "link", "add", "spare", "type", "veth", "peer", "name", "spare2"]);
+    let _entered = chain.enter(ROUTER);
+    let mut driver = open("vanishing", &["udp port 5060"]);
+    assert_eq!(driver.modes().count(), 4);
+    chain.run(ROUTER, &["ip", "link", "del", "spare"]);
+    let flow = Flow::new(&chain, false, 5060);
+    (0..10_u8).for_each(|number| flow.send(&[number]));
+    assert_eq!(pass(&mut driver, 10), 10);
+    (0..10_u8).for_each(|number| assert_eq!(flow.received().unwrap(), [number]));
+    assert_eq!(driver.modes().count(), 2);
+}
+
+#[test]
+fn one_driver_has_a_device() {
+    let Some(chain) = Chain::new(2) else { return };
+    let _entered = chain.enter(0);
+    let first = Afxdp::open(&config("first")).unwrap();
+    let second = Afxdp::open(&config("second")).map(|_| ()).unwrap_err().to_string();
+    assert!(second.contains("busy"), "{second}");
+    drop(first);
+    Afxdp::open(&config("second")).unwrap();
+}
+
+#[test]
+fn probing_finds_the_driver_and_leaves_nothing() {
+    let Some(chain) = Chain::new(2) else { return };
+    let _entered = chain.enter(0);
+    let before = chain.run(0, &["ip", "-o", "link"]);
+    assert_eq!(DriverKind::Afxdp.probe().usable, Ok(()));
+    assert_eq!(chain.run(0, &["ip", "-o", "link"]), before);
+}
