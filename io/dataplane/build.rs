@@ -28,11 +28,16 @@ fn compile(source: &Path, object: &Path) {
             return;
         }
         let said = String::from_utf8_lossy(&output.stderr);
-        fail(&format!("{compiler} does not compile {}:\n{said}", source.display()), "install clang-14 or newer, or set CLANG");
+        fail(
+            &format!("{compiler} does not compile {}:\n{said}", source.display()),
+            "install clang-14 or newer, or set CLANG",
+        );
     }
     let tried = compilers.join(", ");
     fail(
-        &format!("the XDP program of the driver `afxdp` needs a C compiler with the target bpf, and there is none of: {tried}"),
+        &format!(
+            "the XDP program of the driver `afxdp` needs a C compiler with the target bpf, and there is none of: {tried}"
+        ),
         "`apt-get install clang-14`, or set CLANG to the path of another clang",
     );
 }

@@ -38,9 +38,11 @@ impl Program {
         let maps = create_maps(&object)?;
         let descriptor = |name: &str| maps.get(name).map(|map: &Map| map.descriptor.as_raw_fd());
         let instructions = object.link(descriptor).expect("every map that the object names was made");
-        let descriptor = bpf::load(&instructions, c"netserv").map_err(|error| match error.kind() {
-            io::ErrorKind::PermissionDenied => DriverError::NotPermitted { what: "loading an XDP program" },
-            _ => DriverError::Unsupported { what: "the XDP program", why: error.to_string() },
+        let descriptor = bpf::load(&instructions, c"netserv").map_err(|error| {
+            match error.kind() == io::ErrorKind::PermissionDenied {
+                true => DriverError::NotPermitted { what: "loading an XDP program" },
+                false => DriverError::Unsupported { what: "the XDP program", why: error.to_string() },
+            }
         })?;
         Ok(Program { descriptor, maps })
     }

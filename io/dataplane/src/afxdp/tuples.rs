@@ -166,7 +166,7 @@ fn blocks_of(range: PortRange) -> Vec<Block> {
             size /= 2;
         }
         let port = |number: u32| u16::try_from(number).expect("a port or a mask of one has 16 bits");
-        blocks.push(Block { first: port(first), mask: port(0x1_0000 - size) & 0xffff });
+        blocks.push(Block { first: port(first), mask: port(0x1_0000 - size) });
         first += size;
     }
     blocks

@@ -10,7 +10,7 @@ mod life;
 mod paths;
 
 use std::net::{SocketAddr, UdpSocket};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use common::{Chain, address, receive};
 use netserv_dataplane::afxdp::{Afxdp, AttachMode};
@@ -18,9 +18,9 @@ use netserv_dataplane::{Batch, Driver, DriverConfig, Final};
 use netserv_model::command::FilterId;
 use netserv_wire::ip::{IpView, build};
 
-pub const SENDER: usize = 0;
-pub const ROUTER: usize = 1;
-pub const RECEIVER: usize = 2;
+pub(crate) const SENDER: usize = 0;
+pub(crate) const ROUTER: usize = 1;
+pub(crate) const RECEIVER: usize = 2;
 
 #[test]
 fn matching_packets_are_seen_and_the_others_pass_alone() {
@@ -90,33 +90,33 @@ fn packets_can_be_dropped_and_rewritten_and_stay_in_order() {
 }
 
 /// A sender's and a receiver's socket, and the way between them.
-pub struct Flow {
-    pub sender: UdpSocket,
-    pub receiver: UdpSocket,
-    pub to: SocketAddr,
+pub(crate) struct Flow {
+    pub(crate) sender: UdpSocket,
+    pub(crate) receiver: UdpSocket,
+    pub(crate) to: SocketAddr,
 }
 
 impl Flow {
-    pub fn new(chain: &Chain, v6: bool, port: u16) -> Flow {
+    pub(crate) fn new(chain: &Chain, v6: bool, port: u16) -> Flow {
         let to = SocketAddr::new(address(v6, 1, 2), port);
         let sender = chain.udp(SENDER, &SocketAddr::new(address(v6, 0, 1), 0).to_string());
         Flow { sender, receiver: chain.udp(RECEIVER, &to.to_string()), to }
     }
 
-    pub fn send(&self, payload: &[u8]) {
+    pub(crate) fn send(&self, payload: &[u8]) {
         self.sender.send_to(payload, self.to).unwrap();
     }
 
-    pub fn received(&self) -> Option<Vec<u8>> {
+    pub(crate) fn received(&self) -> Option<Vec<u8>> {
         receive(&self.receiver).map(|(payload, _)| payload)
     }
 }
 
-pub fn config(instance: &str) -> DriverConfig {
+pub(crate) fn config(instance: &str) -> DriverConfig {
     DriverConfig::new(instance)
 }
 
-pub fn open(instance: &str, filters: &[&str]) -> Afxdp {
+pub(crate) fn open(instance: &str, filters: &[&str]) -> Afxdp {
     let mut driver = Afxdp::open(&config(instance)).unwrap();
     for (id, filter) in (0..).zip(filters) {
         driver.install(FilterId(id), &filter.parse().unwrap()).unwrap();
@@ -125,7 +125,10 @@ pub fn open(instance: &str, filters: &[&str]) -> Afxdp {
 }
 
 /// Receives one batch, hands each packet on, and flushes.
-pub fn for_each_packet(driver: &mut Afxdp, mut each: impl FnMut(&mut Afxdp, netserv_dataplane::PacketId, &[u8])) {
+pub(crate) fn for_each_packet(
+    driver: &mut Afxdp,
+    mut each: impl FnMut(&mut Afxdp, netserv_dataplane::PacketId, &[u8]),
+) {
     let mut batch = Batch::new();
     driver.receive(&mut batch, Some(Duration::from_secs(2))).unwrap();
     for packet in batch.iter() {
@@ -135,10 +138,9 @@ pub fn for_each_packet(driver: &mut Afxdp, mut each: impl FnMut(&mut Afxdp, nets
 }
 
 /// Passes packets until so many came, or none comes for a while; returns how many there were.
-pub fn pass(driver: &mut Afxdp, count: usize) -> usize {
-    let (mut batch, mut passed, start) = (Batch::new(), 0, Instant::now());
-    while passed < count && start.elapsed() < Duration::from_secs(5) {
-        driver.receive(&mut batch, Some(Duration::from_millis(300))).unwrap();
+pub(crate) fn pass(driver: &mut Afxdp, count: usize) -> usize {
+    let (mut batch, mut passed) = (Batch::new(), 0);
+    while passed < count && driver.receive(&mut batch, Some(Duration::from_millis(500))).unwrap() > 0 {
         batch.iter().for_each(|packet| driver.finish(packet.id, Final::Pass));
         passed += batch.len();
         driver.flush().unwrap();

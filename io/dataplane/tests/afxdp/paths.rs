@@ -135,6 +135,8 @@ fn a_missing_neighbour_is_found_by_the_kernel_and_then_we_forward() {
         (0..3_u8).for_each(|number| assert_eq!(flow.received().unwrap(), [number]));
         let found = driver.handed_over();
         assert_eq!(found - before, 3, "all three waited with the kernel");
+        // Notices of the kernel are read at most once in a millisecond.
+        std::thread::sleep(Duration::from_millis(5));
         (0..3_u8).for_each(|number| flow.send(&[number]));
         assert_eq!(pass(&mut driver, 3), 3);
         (0..3_u8).for_each(|number| assert_eq!(flow.received().unwrap(), [number]));
@@ -177,6 +179,10 @@ fn fragments_match_filters_without_ports_and_arrive_in_any_case() {
 #[test]
 fn tagged_frames_come_from_and_go_to_vlans() {
     let Some(chain) = Chain::new(3) else { return };
+    if !chain.try_run(ROUTER, &["ip", "link", "add", "link", "left", "name", "try", "type", "vlan", "id", "9"]) {
+        return eprintln!("SKIPPED: this kernel has no VLANs");
+    }
+    chain.run(ROUTER, &["ip", "link", "del", "try"]);
     // Without `reorder_hdr` the tag stands in the frame, as it does on a wire.
     for (node, device, net) in [(SENDER, "right", 7), (ROUTER, "left", 7), (ROUTER, "right", 8), (RECEIVER, "left", 8)]
     {
@@ -221,11 +227,15 @@ fn sources_that_cannot_be_true_are_refused_where_the_link_says_so() {
     let mut driver = open("spoofed", &["udp port 5060"]);
     let flow = Flow::new(&chain, false, 5060);
     let spoofing = chain.udp(SENDER, "10.0.1.200:0");
-    spoofing.send_to(b"false", flow.to).unwrap();
-    assert_eq!(pass(&mut driver, 1), 1);
-    flow.send(b"true");
-    assert_eq!(pass(&mut driver, 1), 1);
-    assert_eq!(flow.received().unwrap(), b"true");
+    for _ in 0..2 {
+        flow.send(b"true");
+        assert_eq!(pass(&mut driver, 1), 1);
+        assert_eq!(flow.received().unwrap(), b"true");
+        if driver.counters().send_failed == 0 {
+            spoofing.send_to(b"false", flow.to).unwrap();
+            assert_eq!(pass(&mut driver, 1), 1);
+        }
+    }
     assert_eq!(driver.counters().send_failed, 1);
 }
 

@@ -73,6 +73,13 @@ impl Chain {
         String::from_utf8(output.stdout).unwrap()
     }
 
+    /// Runs a program in the `k`-th namespace and returns whether it succeeded.
+    pub fn try_run(&self, k: usize, command: &[&str]) -> bool {
+        let mut command_in = Command::new("ip");
+        command_in.args(["netns", "exec", &self.names[k]]).args(command);
+        command_in.stderr(Stdio::null()).status().unwrap().success()
+    }
+
     /// Returns the namespaces' names.
     pub fn names(&self) -> &[String] {
         &self.names
