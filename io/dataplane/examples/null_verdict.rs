@@ -1,28 +1,30 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The null verdict through the `nfqueue` driver: passes every packet that a filter matches. Its twin in C is
+//! The null verdict through a driver: passes every packet that a filter matches. The twin of `nfqueue` in C is
 //! `lab/bench-c/nfq_null.c`.
 //!
-//! `null_verdict SECONDS FILTER…`, for instance `null_verdict 10 udp port 9000`, in the router's network namespace.
+//! `null_verdict DRIVER SECONDS FILTER…`, for instance `null_verdict afxdp 10 udp port 9000`, in the router's network
+//! namespace.
 
 use std::time::{Duration, Instant};
 
-use netserv_dataplane::nfqueue::Nfqueue;
-use netserv_dataplane::{Batch, Driver, DriverConfig, DriverError, Final};
+use netserv_dataplane::{Batch, Driver, DriverConfig, DriverError, DriverKind, Final};
 use netserv_model::command::FilterId;
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {
     let mut words = std::env::args().skip(1);
-    let seconds: u64 = words.next().ok_or("usage: null_verdict SECONDS FILTER…")?.parse()?;
+    let usage = "usage: null_verdict DRIVER SECONDS FILTER…";
+    let kind: DriverKind = words.next().ok_or(usage)?.parse()?;
+    let seconds: u64 = words.next().ok_or(usage)?.parse()?;
     let filter = words.collect::<Vec<_>>().join(" ").parse()?;
-    let mut driver = Nfqueue::open(&DriverConfig::new("null-verdict"))?;
+    let mut driver = kind.open(&DriverConfig::new("null-verdict"))?;
     driver.install(FilterId(1), &filter)?;
-    let batches = pass_all(&mut driver, Instant::now() + Duration::from_secs(seconds))?;
+    let batches = pass_all(&mut *driver, Instant::now() + Duration::from_secs(seconds))?;
     let counters = driver.counters();
     println!("{{\"packets\":{},\"batches\":{batches},\"overruns\":{}}}", counters.passed, counters.overruns);
     Ok(())
 }
 
-fn pass_all(driver: &mut Nfqueue, end: Instant) -> Result<u64, DriverError> {
+fn pass_all(driver: &mut dyn Driver, end: Instant) -> Result<u64, DriverError> {
     let (mut batch, mut batches) = (Batch::new(), 0);
     while Instant::now() < end {
         if driver.receive(&mut batch, Some(Duration::from_millis(100)))? > 0 {

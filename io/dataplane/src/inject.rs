@@ -142,7 +142,7 @@ impl OwnAddresses {
 
 /// Returns whether an address can be one of a machine somewhere: not of this one, of whoever shares a link with it (a
 /// cloud's metadata service is such), of many or of none.
-fn is_beyond_one_link(address: IpAddr) -> bool {
+pub(crate) fn is_beyond_one_link(address: IpAddr) -> bool {
     let near = match address {
         IpAddr::V4(v4) => v4.is_link_local() || v4.is_broadcast() || v4.octets()[0] == 0,
         // The kernel takes a mapped address for the IPv4 address in it.

@@ -49,12 +49,14 @@ pub(super) struct Egress {
     ways: HashMap<Key, (Way, Instant)>,
     last: Option<(Key, Way)>,
     now: Instant,
+    /// A change of links was heard of, and what they are like is not known yet.
+    links_stale: bool,
 }
 
 impl Egress {
     pub fn new(kernel: Kernel) -> Result<Egress, DriverError> {
         let interfaces = kernel.interfaces()?;
-        Ok(Egress { kernel, interfaces, ways: HashMap::new(), last: None, now: Instant::now() })
+        Ok(Egress { kernel, interfaces, ways: HashMap::new(), last: None, now: Instant::now(), links_stale: false })
     }
 
     /// Returns the interfaces as they were at the last look.
@@ -68,16 +70,21 @@ impl Egress {
     }
 
     /// Forgets what may have changed; returns whether links or addresses did. To be called now and then.
+    ///
+    /// # Errors
+    /// If the kernel does not say what links are like; the next call asks again.
     pub fn look(&mut self, now: Instant) -> Result<bool, DriverError> {
         self.now = now;
         // Both, so that both are emptied.
         let (links, ways) = (self.kernel.links_changed(), self.kernel.ways_changed());
-        if links {
-            self.interfaces = self.kernel.interfaces()?;
-        }
         if links || ways {
             self.forget();
         }
+        self.links_stale |= links;
+        if self.links_stale {
+            self.interfaces = self.kernel.interfaces()?;
+        }
+        let links = std::mem::take(&mut self.links_stale);
         if self.last.is_some_and(|(key, _)| self.ways.get(&key).is_none_or(|(_, found)| is_old(*found, now))) {
             self.last = None;
         }
@@ -151,4 +158,27 @@ const BELIEVED: Duration = Duration::from_secs(5);
 
 fn is_old(found: Instant, now: Instant) -> bool {
     now.duration_since(found) > BELIEVED
+}
+
+#[cfg(test)]
+mod tests {
+    use std::net::Ipv4Addr;
+
+    use super::*;
+
+    /// The way to each address of the loopback network is the kernel's business, and asking for it needs no rights.
+    #[test]
+    fn ways_max_ways_are_remembered() {
+        let mut egress = Egress::new(Kernel::open().unwrap()).unwrap();
+        let source = IpAddr::from([127, 0, 0, 1]);
+        for number in 0..u32::try_from(limits::WAYS_MAX).unwrap() + 3 {
+            let destination = IpAddr::V4(Ipv4Addr::from_bits(0x7f00_0000 + number));
+            assert_eq!(egress.way(source, destination, None), Way::Kernel);
+            assert!(egress.ways.len() <= limits::WAYS_MAX);
+        }
+        assert_eq!(egress.ways.len(), 3);
+        egress.look(egress.now + 2 * BELIEVED).unwrap();
+        egress.way(source, IpAddr::from([127, 0, 0, 1]), None);
+        assert!(egress.ways.values().any(|(_, found)| *found == egress.now), "an old answer is asked for again");
+    }
 }

@@ -44,7 +44,7 @@ use sys::memory::{FRAME_BYTES, Frame};
 use table::Table;
 use tun::Tun;
 
-use crate::inject::Injector;
+use crate::inject::{Injector, is_beyond_one_link};
 use crate::{Batch, Counters, Driver, DriverConfig, DriverError, FilterTable, Final, PacketId, limits, packet};
 
 /// The `afxdp` driver.
@@ -130,6 +130,11 @@ impl Afxdp {
         self.links.iter().map(|(device, link)| (*device, link.mode))
     }
 
+    /// Returns how many sockets there are: one for each device and queue.
+    pub fn sockets(&self) -> usize {
+        self.ports.descriptors().count()
+    }
+
     /// Returns how many packets were handed to the kernel to be forwarded, answered or refused by it.
     pub fn handed_over(&self) -> u64 {
         self.handed_over
@@ -179,15 +184,16 @@ impl Afxdp {
     }
 
     /// Hears of changes, at most so often.
-    fn look(&mut self) -> Result<(), DriverError> {
+    fn look(&mut self) {
         let now = Instant::now();
-        if now.duration_since(self.looked_at) >= LOOK_INTERVAL {
-            self.looked_at = now;
-            if self.egress.look(now)? {
-                self.follow_links()?;
-            }
+        if now.duration_since(self.looked_at) < LOOK_INTERVAL {
+            return;
         }
-        Ok(())
+        self.looked_at = now;
+        let looked = self.egress.look(now);
+        if let Err(error) = looked.and_then(|changed| if changed { self.follow_links() } else { Ok(()) }) {
+            tracing::warn!(%error, "a change of links could not be followed");
+        }
     }
 
     fn take_in(&mut self, batch: &mut Batch) {
@@ -280,7 +286,10 @@ impl Afxdp {
     /// Sends a packet of the node's own, or one with new addresses, from a frame of ours if its way is known; false if it
     /// has to go by the kernel.
     fn send_new(&mut self, bytes: &[u8], decrement: bool) -> bool {
-        let Ok(view) = IpView::parse(bytes) else { return false };
+        // What the raw sockets refuse, they are to refuse.
+        let Some(view) = IpView::parse(bytes).ok().filter(|view| is_beyond_one_link(view.destination())) else {
+            return false;
+        };
         let Way::Out(hop) = self.egress.way(view.source(), view.destination(), None) else { return false };
         let plain = bytes[0] >> 4 == 6 || bytes[0] == 0x45;
         if !plain || bytes.len() > hop.mtu || bytes.len() > FRAME_BYTES - ROOM_BYTES {
@@ -358,7 +367,7 @@ impl Driver for Afxdp {
         let deadline = timeout.map(|timeout| Instant::now() + timeout);
         batch.clear();
         loop {
-            self.look()?;
+            self.look();
             self.take_in(batch);
             if !batch.is_empty() || timeout == Some(Duration::ZERO) || !self.wait(deadline)? {
                 return Ok(batch.len());

@@ -6,7 +6,7 @@ use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::time::Duration;
 
 use netserv_dataplane::afxdp::AttachMode;
-use netserv_dataplane::{Batch, Driver, Final, InterfaceId};
+use netserv_dataplane::{Batch, Driver, DriverError, Final, InterfaceId};
 use netserv_wire::ip::{IpView, build, checksum};
 
 use crate::common::{Chain, address, receive};
@@ -78,16 +78,25 @@ fn injected_packets_go_their_way_unseen_by_us() {
     let _entered = chain.enter(ROUTER);
     let mut driver = open("inject", &["udp"]);
     for v6 in [false, true] {
-        let own = chain.udp(ROUTER, &SocketAddr::new(address(v6, 0, 2), 7000).to_string());
         let far = chain.udp(RECEIVER, &SocketAddr::new(address(v6, 1, 2), 7000).to_string());
-        for socket in [&own, &far, &far] {
-            let source = SocketAddr::new(address(v6, 0, 1), 9);
-            let packet = build::udp(source, socket.local_addr().unwrap(), 64, b"made here").unwrap();
+        let source = SocketAddr::new(address(v6, 0, 1), 9);
+        for _ in 0..3 {
+            let packet = build::udp(source, far.local_addr().unwrap(), 64, b"made here").unwrap();
             driver.inject(&packet).unwrap();
             driver.flush().unwrap();
-            assert_eq!(receive(socket).unwrap(), (b"made here".to_vec(), source));
+            assert_eq!(receive(&far).unwrap(), (b"made here".to_vec(), source));
+            std::thread::sleep(Duration::from_millis(5));
         }
+        let own = build::udp(source, SocketAddr::new(address(v6, 0, 2), 7000), 64, b"x").unwrap();
+        assert!(matches!(driver.inject(&own), Err(DriverError::BadPacket { .. })));
     }
+    // The link of a cloud's metadata service is an Ethernet like any other.
+    chain.run(ROUTER, &["ip", "address", "add", "169.254.0.1/16", "dev", "right"]);
+    chain.run(RECEIVER, &["ip", "address", "add", "169.254.169.254/16", "dev", "left"]);
+    chain.run(ROUTER, &["ping", "-qc1", "169.254.169.254"]);
+    assert_eq!(driver.receive(&mut Batch::new(), Some(Duration::from_millis(50))).unwrap(), 0);
+    let near = build::udp("10.0.0.1:9".parse().unwrap(), "169.254.169.254:80".parse().unwrap(), 64, b"x").unwrap();
+    assert!(matches!(driver.inject(&near), Err(DriverError::BadPacket { .. })));
     let mut batch = Batch::new();
     assert_eq!(driver.receive(&mut batch, Some(Duration::from_millis(50))).unwrap(), 0);
     let nowhere = build::udp("10.9.9.9:1".parse().unwrap(), "192.0.2.1:1".parse().unwrap(), 64, b"x").unwrap();
@@ -255,6 +264,26 @@ fn long_links_get_the_generic_program() {
     flow.send(&[1; 8000]);
     assert_eq!(flow.received().unwrap(), [1; 8000], "too long for us, so it passes unseen");
     assert_eq!((driver.counters().received, driver.counters().unseen), (20, 1));
+}
+
+#[test]
+fn every_queue_of_a_device_is_served() {
+    let Some(chain) = Chain::new(3) else { return };
+    let both = chain.try_run(SENDER, &["ethtool", "-L", "right", "rx", "2", "tx", "2"])
+        && chain.try_run(ROUTER, &["ethtool", "-L", "left", "rx", "2", "tx", "2"]);
+    if !both {
+        return eprintln!("SKIPPED: no `ethtool`, or no second queue for veth here");
+    }
+    let _entered = chain.enter(ROUTER);
+    let mut driver = open("queues", &["udp port 5060"]);
+    assert_eq!(driver.sockets(), 3);
+    let flow = Flow::new(&chain, false, 5060);
+    for round in 0..4_u8 {
+        let senders: Vec<_> = (0..16).map(|_| chain.udp(SENDER, "10.0.0.1:0")).collect();
+        senders.iter().for_each(|sender| assert_eq!(sender.send_to(&[round], flow.to).unwrap(), 1));
+        assert_eq!(pass(&mut driver, 16), 16);
+        (0..16).for_each(|_| assert_eq!(flow.received().unwrap(), [round]));
+    }
 }
 
 /// Large TCP sends over veth travel with an unfinished checksum; modules must see packets as on the wire.
