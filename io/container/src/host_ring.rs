@@ -20,11 +20,13 @@ pub struct HostRing {
     end: HostEnd<SharedWords>,
     wake_worker: OwnedFd,
     wake_host: OwnedFd,
+    /// The worker sleeps, and there is something for it.
+    to_be_woken: bool,
 }
 
 impl HostRing {
     pub(crate) fn new(end: HostEnd<SharedWords>, wake_worker: OwnedFd, wake_host: OwnedFd) -> HostRing {
-        HostRing { end, wake_worker, wake_host }
+        HostRing { end, wake_worker, wake_host, to_be_woken: false }
     }
 
     /// Makes a ring without a container, both ends in this process: for tests and benches of packet loops.
@@ -62,9 +64,15 @@ impl HostRing {
         self.end.pop()
     }
 
+    /// Lets the worker see what was staged, but leaves it asleep if it sleeps. [`HostRing::wake`] must follow.
+    pub fn publish(&mut self) {
+        self.to_be_woken |= self.end.publish();
+    }
+
     /// Lets the worker see what was staged, and wakes it if it sleeps.
     pub fn wake(&mut self) {
-        if self.end.publish() {
+        self.publish();
+        if std::mem::take(&mut self.to_be_woken) {
             // It fails only if the counter is full, and then the worker is awake.
             let _ = rustix::io::write(&self.wake_worker, &1_u64.to_ne_bytes());
         }
@@ -75,9 +83,14 @@ impl HostRing {
         self.end.prepare_sleep()
     }
 
+    /// Says that the node waits no longer, where the descriptor did not become readable.
+    pub fn cancel_sleep(&mut self) {
+        self.end.cancel_sleep();
+    }
+
     /// Says that the node waits no longer, and makes the descriptor unreadable again.
     pub fn awake(&mut self) {
-        self.end.cancel_sleep();
+        self.cancel_sleep();
         let _ = rustix::io::read(&self.wake_host, &mut [0; 8][..]);
     }
 

@@ -6,6 +6,7 @@
 
 mod pending;
 mod port;
+mod seats;
 #[cfg(test)]
 mod tests;
 
@@ -29,6 +30,7 @@ use rustix::time::Timespec;
 
 use pending::{Held, Pending, Stop};
 use port::Port;
+use seats::{SeatId, Seats};
 
 use crate::packet_counters::PacketCounters;
 
@@ -40,6 +42,8 @@ const WATCH_INTERVAL: Duration = Duration::from_millis(10);
 const WATCH_GAP_MAX: Duration = Duration::from_secs(1);
 /// How long the loop sleeps at most while containers hold packets, so that a stall is seen.
 const BUSY_SLEEP: Duration = Duration::from_millis(20);
+/// How many full batches are taken in before a sleeping container is woken for them.
+const UNWOKEN_TURNS_MAX: u32 = 3;
 
 /// What the control loop wants of the packet loop.
 pub enum PacketCommand {
@@ -142,13 +146,25 @@ pub enum PacketEvent {
 pub struct PacketLoop {
     driver: Box<dyn Driver>,
     rules: BTreeMap<FilterId, Rule>,
-    ports: BTreeMap<UserId, Port>,
+    /// The rules as packets meet them, in their order.
+    matches: Vec<Match>,
+    seats: Seats,
     pending: Pending,
     counters: Arc<PacketCounters>,
     commands: Receiver<PacketCommand>,
     wake: OwnedFd,
     report: Report,
     watched_at: Instant,
+    /// When the current batch came, on the node's monotonic clock.
+    now_ns: u64,
+    /// Turns in a row for which no container was woken.
+    unwoken: u32,
+}
+
+/// A rule as packets meet it.
+struct Match {
+    filter: Filter,
+    stop: Stop,
 }
 
 /// Tells the control loop; false if that was not possible and the loop is to try again.
@@ -163,9 +179,20 @@ impl PacketLoop {
         wake: OwnedFd,
         report: Report,
     ) -> PacketLoop {
-        let (rules, ports, pending) = (BTreeMap::new(), BTreeMap::new(), Pending::default());
-        let watched_at = Instant::now();
-        PacketLoop { driver, rules, ports, pending, counters, commands, wake, report, watched_at }
+        PacketLoop {
+            driver,
+            rules: BTreeMap::new(),
+            matches: Vec::new(),
+            seats: Seats::default(),
+            pending: Pending::default(),
+            counters,
+            commands,
+            wake,
+            report,
+            watched_at: Instant::now(),
+            now_ns: 0,
+            unwoken: 0,
+        }
     }
 
     /// Runs until told to stop.
@@ -191,16 +218,29 @@ impl PacketLoop {
     /// Moves what there is to be moved; returns whether there was anything.
     fn turn(&mut self, batch: &mut Batch) -> Result<bool, DriverError> {
         self.driver.receive(batch, Some(Duration::ZERO))?;
+        if !batch.is_empty() {
+            self.now_ns = monotonic_nanos();
+        }
         for packet in batch.iter() {
             self.admit(&packet);
         }
         let returned = self.take_returned();
-        for port in self.ports.values_mut() {
-            port.ring.wake();
-        }
+        self.wake_containers(batch.is_full());
         self.driver.flush()?;
         self.watch(Instant::now());
         Ok(!batch.is_empty() || returned > 0)
+    }
+
+    /// Lets containers see their packets, and wakes those that sleep.
+    ///
+    /// After a full batch there is most likely another, so for some turns only those see them that are awake: a wake-up
+    /// costs as much as many packets, and more where it takes this thread's core.
+    fn wake_containers(&mut self, more: bool) {
+        let later = more && self.unwoken < UNWOKEN_TURNS_MAX;
+        self.unwoken = if later { self.unwoken + 1 } else { 0 };
+        for port in self.seats.ports_mut() {
+            if later { port.ring.publish() } else { port.ring.wake() }
+        }
     }
 
     /// Carries out what the control loop wants; returns whether the loop is to end.
@@ -217,12 +257,16 @@ impl PacketLoop {
     fn carry_out(&mut self, command: PacketCommand) {
         match command {
             PacketCommand::AddContainer { user, generation, ring, prefixes } => {
-                self.remove_container(&user, DropReason::ContainerGone);
-                self.ports.insert(user, Port::new(generation, *ring, prefixes));
+                let seat = self.seats.of(&user);
+                self.remove_container(seat, DropReason::ContainerGone);
+                self.seats.put(seat, Port::new(generation, *ring, prefixes));
             }
-            PacketCommand::RemoveContainer { user, reason } => self.remove_container(&user, reason),
+            PacketCommand::RemoveContainer { user, reason } => {
+                let seat = self.seats.of(&user);
+                self.remove_container(seat, reason);
+            }
             PacketCommand::SetPrefixes { user, prefixes } => {
-                if let Some(port) = self.ports.get_mut(&user) {
+                if let Some(port) = self.seats.port_of(&user) {
                     port.prefixes = prefixes;
                 }
             }
@@ -231,14 +275,15 @@ impl PacketLoop {
                 for id in remove {
                     self.rules.remove(&id);
                 }
+                self.matches = self.rules.values().map(|rule| rule.as_match(&mut self.seats)).collect();
             }
             PacketCommand::SetCallTime { user, slot, call } => {
-                if let Some(port) = self.ports.get_mut(&user) {
+                if let Some(port) = self.seats.port_of(&user) {
                     port.call_times.insert(slot, call);
                 }
             }
             PacketCommand::SetLoaded { user, slot, loaded } => {
-                if let Some(port) = self.ports.get_mut(&user) {
+                if let Some(port) = self.seats.port_of(&user) {
                     port.loaded = if loaded { port.loaded | bit(slot) } else { port.loaded & !bit(slot) };
                 }
             }
@@ -254,34 +299,33 @@ impl PacketLoop {
             return self.driver.finish(packet.id, Final::Pass);
         };
         let flow = view.flow();
-        let mut way = self.way(&flow);
-        if way.is_empty() {
+        let Some((at, rest)) = self.way(&flow) else {
             self.counters.unmatched();
             return self.driver.finish(packet.id, Final::Pass);
-        }
-        let at = way.remove(0);
-        let bytes = if way.is_empty() { Vec::new() } else { packet.bytes.to_vec() };
+        };
+        let bytes = if rest.is_empty() { Vec::new() } else { packet.bytes.to_vec() };
         let interface = packet.interface.0;
         let ends = (flow.source, flow.destination);
-        let held = Held { packet: packet.id, ends, interface, at, rest: way, changed: false, bytes };
+        let held = Held { packet: packet.id, ends, interface, at, rest, changed: false, bytes };
         self.enter(held, packet.bytes);
     }
 
-    /// Returns the containers that want to see packets of a flow, in the order in which they were first wanted.
-    fn way(&self, flow: &Flow) -> Vec<Stop> {
-        let mut stops: Vec<Stop> = Vec::new();
-        for rule in self.rules.values().filter(|rule| rule.filter.matches(flow)) {
-            let modules = bit(rule.slot);
-            let closed = if rule.on_failure == FailureMode::Closed { modules } else { 0 };
-            match stops.iter_mut().find(|stop| stop.user == rule.user) {
-                Some(stop) => {
-                    stop.modules |= modules;
-                    stop.closed |= closed;
+    /// Returns the containers that want to see packets of a flow, in the order in which they were first wanted: the
+    /// first one and the others.
+    fn way(&self, flow: &Flow) -> Option<(Stop, Vec<Stop>)> {
+        let mut stops = self.matches.iter().filter(|one| one.filter.matches(flow)).map(|one| one.stop);
+        let (mut first, mut rest) = (stops.next()?, Vec::<Stop>::new());
+        for stop in stops {
+            let mut known = std::iter::once(&mut first).chain(&mut rest);
+            match known.find(|known| known.seat == stop.seat) {
+                Some(known) => {
+                    known.modules |= stop.modules;
+                    known.closed |= stop.closed;
                 }
-                None => stops.push(Stop { user: rule.user.clone(), modules, closed }),
+                None => rest.push(stop),
             }
         }
-        stops
+        Some((first, rest))
     }
 
     /// Puts a packet into the ring of the container that it is at, or on, until one takes it or its way ends.
@@ -303,7 +347,7 @@ impl PacketLoop {
     }
 
     fn offer(&mut self, held: &mut Held, bytes: &[u8]) -> Result<(), DropReason> {
-        let port = self.ports.get_mut(&held.at.user).ok_or(DropReason::ContainerGone)?;
+        let port = self.seats.port(held.at.seat).ok_or(DropReason::ContainerGone)?;
         let missing = held.at.modules & !port.loaded;
         // A module that is down and fails open must not keep the others from seeing the packet.
         if missing & held.at.closed != 0 || missing == held.at.modules {
@@ -313,7 +357,7 @@ impl PacketLoop {
         if self.pending.is_full() {
             return Err(DropReason::RingFull);
         }
-        let ingress = Ingress { interface: held.interface, timestamp_ns: monotonic_nanos() };
+        let ingress = Ingress { interface: held.interface, timestamp_ns: self.now_ns };
         port.offer(bytes, ingress, held.at.modules, self.pending.next_cookie())
     }
 
@@ -330,19 +374,18 @@ impl PacketLoop {
 
     /// Takes what containers gave back, at most one batch from each, so that none holds the others up.
     fn take_returned(&mut self) -> usize {
-        let users: Vec<UserId> = self.ports.keys().cloned().collect();
         let mut taken = 0;
-        for user in users {
-            // Out of the map while it is worked on, so that the packet can go on to another container.
-            let Some(mut port) = self.ports.remove(&user) else { continue };
-            taken += self.take_from(&user, &mut port, limits::BATCH_PACKETS_MAX);
-            self.ports.insert(user, port);
+        for seat in self.seats.ids() {
+            // Out of its seat while it is worked on, so that the packet can go on to another container.
+            let Some(mut port) = self.seats.take(seat) else { continue };
+            taken += self.take_from(seat, &mut port, limits::BATCH_PACKETS_MAX);
+            self.seats.put(seat, port);
         }
         taken
     }
 
     /// Takes at most so many answers and injected packets from a container; returns how many there were.
-    fn take_from(&mut self, user: &UserId, port: &mut Port, at_most: usize) -> usize {
+    fn take_from(&mut self, seat: SeatId, port: &mut Port, at_most: usize) -> usize {
         for taken in 0..at_most {
             match port.ring.pop() {
                 Ok(Some(Returned::Answer { cookie, answer, bytes, .. })) => {
@@ -361,8 +404,9 @@ impl PacketLoop {
                 Err(error) => {
                     port.broken = true;
                     if !port.reported {
-                        let (user, generation, detail) = (user.clone(), port.generation, error.to_string());
-                        port.reported = (self.report)(PacketEvent::RingBroken { user, generation, detail });
+                        let (user, detail) = (self.seats.user(seat).clone(), error.to_string());
+                        let event = PacketEvent::RingBroken { user, generation: port.generation, detail };
+                        port.reported = (self.report)(event);
                     }
                     return taken;
                 }
@@ -421,11 +465,11 @@ impl PacketLoop {
         }
     }
 
-    fn remove_container(&mut self, user: &UserId, reason: DropReason) {
-        let Some(mut port) = self.ports.remove(user) else { return };
+    fn remove_container(&mut self, seat: SeatId, reason: DropReason) {
+        let Some(mut port) = self.seats.take(seat) else { return };
         // What it answered before its end counts. It may still run, so there must be an end to that.
         port.reported = true;
-        self.take_from(user, &mut port, RING_ENTRIES);
+        self.take_from(seat, &mut port, RING_ENTRIES);
         for outstanding in port.ring.take_outstanding() {
             if let Some(held) = self.pending.remove(outstanding.cookie) {
                 self.fail(held, reason);
@@ -441,7 +485,7 @@ impl PacketLoop {
         }
         self.watched_at = now;
         self.counters.set_driver(self.driver.counters());
-        for (user, port) in &mut self.ports {
+        for (user, port) in self.seats.users_mut() {
             if since > WATCH_GAP_MAX {
                 // This thread itself stood still, and so, most likely, did everything else.
                 port.give_time(now);
@@ -456,39 +500,54 @@ impl PacketLoop {
     }
 
     fn sleep(&mut self) {
-        let mut awake = self.ports.values_mut().filter(|port| !port.reported && !port.broken);
-        let ready = awake.any(|port| !port.ring.prepare_sleep());
-        if !ready {
-            let wait = if self.pending.is_empty() { IDLE_SLEEP } else { BUSY_SLEEP };
-            self.wait(wait);
-        }
-        for port in self.ports.values_mut() {
-            port.ring.awake();
+        let mut ports = self.seats.ports_mut();
+        let ready = ports.any(|port| !port.reported && !port.broken && !port.ring.prepare_sleep());
+        drop(ports);
+        let woken =
+            if ready { Vec::new() } else { self.wait(if self.pending.is_empty() { IDLE_SLEEP } else { BUSY_SLEEP }) };
+        let mut woken = woken.into_iter();
+        for port in self.seats.ports_mut() {
+            match woken.next() {
+                Some(true) => port.ring.awake(),
+                Some(false) | None => port.ring.cancel_sleep(),
+            }
         }
     }
 
-    fn wait(&self, wait: Duration) {
+    /// Waits until there is something to do, or for some time; returns which containers have woken this thread.
+    fn wait(&self, wait: Duration) -> Vec<bool> {
         let driver = self.driver.poll_fd();
         let wait = if driver.is_some() { wait } else { wait.min(BLIND_SLEEP) };
-        let fds =
-            std::iter::once(self.wake.as_fd()).chain(driver).chain(self.ports.values().map(|port| port.ring.as_fd()));
+        let rings = self.seats.ports().map(|port| port.ring.as_fd());
+        let fds = std::iter::once(self.wake.as_fd()).chain(driver).chain(rings);
         let mut fds: Vec<PollFd<'_>> = fds.map(|fd| PollFd::from_borrowed_fd(fd, PollFlags::IN)).collect();
         let timeout =
             Timespec { tv_sec: i64::try_from(wait.as_secs()).unwrap_or(1), tv_nsec: i64::from(wait.subsec_nanos()) };
         // An interrupted or failed poll only means that the loop looks again.
         let _ = poll(&mut fds, Some(&timeout));
-        drain(&self.wake);
+        let readable = |fd: &PollFd<'_>| !fd.revents().is_empty();
+        if readable(&fds[0]) {
+            drain(&self.wake);
+        }
+        fds[1 + usize::from(driver.is_some())..].iter().map(readable).collect()
     }
 
     fn release_everything(&mut self) {
-        let users: Vec<UserId> = self.ports.keys().cloned().collect();
-        for user in users {
-            self.remove_container(&user, DropReason::ContainerGone);
+        for seat in self.seats.ids() {
+            self.remove_container(seat, DropReason::ContainerGone);
         }
         if let Err(error) = self.driver.flush() {
             tracing::warn!(%error, "the last verdicts could not be sent");
         }
         self.counters.set_driver(self.driver.counters());
+    }
+}
+
+impl Rule {
+    fn as_match(&self, seats: &mut Seats) -> Match {
+        let modules = bit(self.slot);
+        let closed = if self.on_failure == FailureMode::Closed { modules } else { 0 };
+        Match { filter: self.filter.clone(), stop: Stop { seat: seats.of(&self.user), modules, closed } }
     }
 }
 

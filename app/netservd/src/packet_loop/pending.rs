@@ -4,15 +4,15 @@
 use std::net::IpAddr;
 
 use netserv_dataplane::PacketId;
-use netserv_model::UserId;
 use netserv_model::verdict::FailureMode;
 
+use super::seats::SeatId;
 use crate::limits::PENDING_PACKETS_MAX;
 
 /// One stop on a packet's way through containers.
-#[derive(Clone, Debug)]
+#[derive(Clone, Copy, Debug)]
 pub(super) struct Stop {
-    pub(super) user: UserId,
+    pub(super) seat: SeatId,
     /// The bits of the modules that are to see the packet.
     pub(super) modules: u64,
     /// The bits of those that fail closed.
@@ -43,48 +43,50 @@ pub(super) struct Held {
 /// The packets inside containers, found again by their cookie.
 #[derive(Default)]
 pub(super) struct Pending {
-    held: Vec<Option<Held>>,
+    places: Vec<Place>,
     free: Vec<u32>,
-    generations: Vec<u32>,
+}
+
+#[derive(Default)]
+struct Place {
+    generation: u32,
+    held: Option<Held>,
 }
 
 impl Pending {
     pub(super) fn is_empty(&self) -> bool {
-        self.free.len() == self.held.len()
+        self.free.len() == self.places.len()
     }
 
     pub(super) fn is_full(&self) -> bool {
-        self.free.is_empty() && self.held.len() == PENDING_PACKETS_MAX
+        self.free.is_empty() && self.places.len() == PENDING_PACKETS_MAX
     }
 
     /// Returns the cookie that the next inserted packet gets.
     pub(super) fn next_cookie(&self) -> u64 {
         match self.free.last() {
-            Some(place) => cookie(*place, self.generations[*place as usize]),
-            None => cookie(u32::try_from(self.held.len()).unwrap_or(u32::MAX), 0),
+            Some(number) => cookie(*number, self.places[*number as usize].generation),
+            None => cookie(u32::try_from(self.places.len()).unwrap_or(u32::MAX), 0),
         }
     }
 
     pub(super) fn insert(&mut self, held: Held) {
         match self.free.pop() {
-            Some(place) => self.held[place as usize] = Some(held),
-            None => {
-                self.held.push(Some(held));
-                self.generations.push(0);
-            }
+            Some(number) => self.places[number as usize].held = Some(held),
+            None => self.places.push(Place { generation: 0, held: Some(held) }),
         }
     }
 
     /// Takes out the packet of a cookie; a cookie that is not of this moment gives none.
     pub(super) fn remove(&mut self, wanted: u64) -> Option<Held> {
-        let place = u32::try_from(wanted & u64::from(u32::MAX)).ok()?;
-        let generation = self.generations.get_mut(place as usize)?;
-        if wanted != cookie(place, *generation) {
+        let number = u32::try_from(wanted & u64::from(u32::MAX)).ok()?;
+        let place = self.places.get_mut(number as usize)?;
+        if wanted != cookie(number, place.generation) {
             return None;
         }
-        let held = self.held[place as usize].take()?;
-        *generation = generation.wrapping_add(1);
-        self.free.push(place);
+        let held = place.held.take()?;
+        place.generation = place.generation.wrapping_add(1);
+        self.free.push(number);
         Some(held)
     }
 }

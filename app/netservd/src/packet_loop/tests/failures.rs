@@ -26,7 +26,7 @@ fn pending_packets_max_packets_are_in_containers() {
     for mode in [FailureMode::Open, FailureMode::Closed] {
         let mut rig = Rig::with_alice(mode);
         let packet = to_alice(b"x");
-        let stop = Stop { user: id(ALICE), modules: 1, closed: 0 };
+        let stop = Stop { seat: rig.packets.seats.of(&id(ALICE)), modules: 1, closed: 0 };
         for number in 0..PENDING_PACKETS_MAX {
             let packet = PacketId(1_000_000 + number as u64);
             let ends = ("10.0.0.1".parse().unwrap(), "10.0.0.2".parse().unwrap());
