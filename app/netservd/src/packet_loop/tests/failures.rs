@@ -30,7 +30,7 @@ fn pending_packets_max_packets_are_in_containers() {
         for number in 0..PENDING_PACKETS_MAX {
             let packet = PacketId(1_000_000 + number as u64);
             let ends = ("10.0.0.1".parse().unwrap(), "10.0.0.2".parse().unwrap());
-            let (at, rest) = (stop.clone(), vec![]);
+            let (at, rest) = (stop, vec![]);
             let held = Held { packet, ends, interface: 0, at, rest, changed: false, bytes: vec![] };
             assert!(!rig.packets.pending.is_full());
             rig.packets.pending.insert(held);
