@@ -120,13 +120,21 @@ pub struct Dataplane {
     pub queue: u16,
     /// Packets that the kernel holds for the node at most.
     pub queue_packets_max: u32,
+    /// The interfaces that `afxdp` takes; empty means every Ethernet that is not a port of another.
+    pub interfaces: Vec<String>,
     /// A file to which packets shown to modules are captured; empty means none.
     pub pcap: PathBuf,
 }
 
 impl Default for Dataplane {
     fn default() -> Dataplane {
-        Dataplane { driver: DriverChoice::Auto, queue: 271, queue_packets_max: 8192, pcap: PathBuf::new() }
+        Dataplane {
+            driver: DriverChoice::Auto,
+            queue: 271,
+            queue_packets_max: 8192,
+            interfaces: Vec::new(),
+            pcap: PathBuf::new(),
+        }
     }
 }
 
@@ -137,6 +145,8 @@ pub enum DriverChoice {
     /// The best that works here.
     #[default]
     Auto,
+    /// AF_XDP sockets: packets are taken off the devices before the kernel's own forwarding.
+    Afxdp,
     /// Netfilter queues.
     Nfqueue,
     /// None: filters are kept, and no packet comes.
@@ -402,7 +412,7 @@ mod tests {
             ("[signaling]\nrouter-alert = 33", "router-alert"),
             ("[fetch]\nschemes = ['ftp']", "ftp"),
             ("[dataplane]\nqueue = 270", "queue"),
-            ("[dataplane]\ndriver = 'afxdp'", "afxdp"),
+            ("[dataplane]\ndriver = 'quantum'", "quantum"),
         ] {
             let error = format!("{:#}", Config::parse(text).unwrap_err());
             assert!(error.contains(named), "{error}");

@@ -212,6 +212,7 @@ fn start_packets(config: &Config, events: &mpsc::Sender<Event>) -> Result<Packet
     let wanted = match (config.role, config.dataplane.driver) {
         (Role::Host, _) | (Role::Node, DriverChoice::Dummy) => "dummy",
         (Role::Node, DriverChoice::Auto) => "auto",
+        (Role::Node, DriverChoice::Afxdp) => "afxdp",
         (Role::Node, DriverChoice::Nfqueue) => "nfqueue",
     };
     let kind = choose::choose(wanted)?;
@@ -220,7 +221,7 @@ fn start_packets(config: &Config, events: &mpsc::Sender<Event>) -> Result<Packet
     let why = match (config.role, config.dataplane.driver) {
         (Role::Host, _) => "a host has no packets for modules",
         (Role::Node, DriverChoice::Auto) => "the best that works here",
-        (Role::Node, DriverChoice::Nfqueue | DriverChoice::Dummy) => "the configuration says so",
+        (Role::Node, DriverChoice::Afxdp | DriverChoice::Nfqueue | DriverChoice::Dummy) => "the configuration says so",
     };
     if kind != DriverKind::Dummy && !config.dataplane.pcap.as_os_str().is_empty() {
         let path = &config.dataplane.pcap;
@@ -238,6 +239,7 @@ fn driver_config(config: &Config, queue: u16) -> DriverConfig {
     let mut driver = DriverConfig::new(&config.instance());
     driver.queue = queue;
     driver.queue_packets = config.dataplane.queue_packets_max;
+    driver.interfaces.clone_from(&config.dataplane.interfaces);
     driver
 }
 
