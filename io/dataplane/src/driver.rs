@@ -12,6 +12,7 @@
 //! Filters are changed through [`Driver::filters`], which any thread may hold, so that a change of rules never stops
 //! the packet thread.
 
+use std::net::IpAddr;
 use std::os::fd::BorrowedFd;
 use std::sync::Arc;
 use std::time::Duration;
@@ -41,6 +42,36 @@ pub enum Final<'a> {
     /// A packet whose source or destination differs from the received one is routed afresh, as a router would: its
     /// TTL or hop limit goes down by one. The caller need not care which of the two happens.
     Replace(&'a [u8]),
+}
+
+/// Where a packet goes after its verdict, for people to read.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Egress {
+    /// The driver sends it out by a device itself.
+    Out {
+        /// The interface that it leaves by: the device, or the VLAN on it.
+        interface: InterfaceId,
+        /// The name of that interface.
+        name: String,
+        /// The router or host that it goes to next.
+        next_hop: IpAddr,
+        /// The next hop's Ethernet address.
+        station: [u8; 6],
+        /// The tag that the frame gets, if any.
+        vlan: Option<u16>,
+        /// Bytes of the longest packet on this way.
+        mtu: usize,
+    },
+    /// The kernel has it from there on: it routes, answers, delivers or drops it as it does with its own.
+    Kernel {
+        /// Why the driver leaves it to the kernel, as the rest of a sentence that starts with "because".
+        why: &'static str,
+    },
+    /// It goes nowhere.
+    Refused {
+        /// Why, as the rest of a sentence that starts with "because".
+        why: &'static str,
+    },
 }
 
 /// One change of the filters.
@@ -117,6 +148,19 @@ pub trait Driver: Send {
     /// A verdict cannot fail for the caller: what goes wrong with it is counted.
     fn finish(&mut self, packet: PacketId, verdict: Final<'_>);
 
+    /// Tells where a received packet will go if this is its verdict, without carrying it out. *Optional.*
+    ///
+    /// For traces: call it before [`Driver::finish`] with the same arguments, on as few packets as somebody looks at,
+    /// since it may ask the kernel about routes. It counts nothing, and the packet is still owed its verdict. What is
+    /// told is true at that moment; routes and neighbours may change before the packet is sent.
+    fn explain(&mut self, packet: PacketId, verdict: Final<'_>) -> Egress {
+        let _ = packet;
+        match verdict {
+            Final::Pass | Final::Replace(_) => Egress::Kernel { why: "this driver has the kernel forward everything" },
+            Final::Drop => Egress::Refused { why: "its verdict is to drop it" },
+        }
+    }
+
     /// Queues a new IP packet for sending, routed by its destination. **Required.**
     ///
     /// The driver's own filters do not see it. Lengths and checksums must be right, but for the IPv4 header checksum,
@@ -171,6 +215,10 @@ impl<D: Driver + ?Sized> Driver for Box<D> {
 
     fn finish(&mut self, packet: PacketId, verdict: Final<'_>) {
         (**self).finish(packet, verdict);
+    }
+
+    fn explain(&mut self, packet: PacketId, verdict: Final<'_>) -> Egress {
+        (**self).explain(packet, verdict)
     }
 
     fn inject(&mut self, packet: &[u8]) -> Result<(), DriverError> {

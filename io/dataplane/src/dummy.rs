@@ -10,7 +10,8 @@ use netserv_model::Filter;
 use netserv_model::command::FilterId;
 use netserv_wire::ip::IpView;
 
-use crate::{Batch, Change, Counters, Driver, DriverError, FilterTable, Final, InterfaceId, PacketId};
+use crate::packet::NOT_WHOLE;
+use crate::{Batch, Change, Counters, Driver, DriverError, Egress, FilterTable, Final, InterfaceId, PacketId};
 use crate::{filters, limits, packet};
 
 /// What the dummy driver did with a packet.
@@ -115,6 +116,17 @@ impl Driver for Dummy {
             },
         };
         self.queued.push(outcome);
+    }
+
+    fn explain(&mut self, packet: PacketId, verdict: Final<'_>) -> Egress {
+        if !self.owed.contains_key(&packet) {
+            return Egress::Refused { why: "no verdict is owed for it" };
+        }
+        match verdict {
+            Final::Drop => Egress::Refused { why: "its verdict is to drop it" },
+            Final::Replace(bytes) if packet::whole(bytes).is_err() => Egress::Refused { why: NOT_WHOLE },
+            Final::Pass | Final::Replace(_) => Egress::Kernel { why: "the dummy plane has no routes of its own" },
+        }
     }
 
     fn inject(&mut self, packet: &[u8]) -> Result<(), DriverError> {
@@ -278,6 +290,23 @@ mod tests {
             ..Counters::default()
         };
         assert_eq!((driver.counters(), driver.owed()), (expected, 0));
+    }
+
+    #[test]
+    fn what_becomes_of_a_packet_is_told_beforehand() {
+        let (mut driver, plane) = driver(&["udp"]);
+        let packet = testing::udp("10.0.0.1:9", "10.0.0.2:9", b"x");
+        assert!(plane.push(LAN, &packet));
+        driver.receive(&mut Batch::new(), None).unwrap();
+        let mut check = |id, verdict, refused| {
+            assert_eq!(matches!(driver.explain(PacketId(id), verdict), Egress::Refused { .. }), refused, "{verdict:?}");
+        };
+        check(1, Final::Pass, false);
+        check(1, Final::Drop, true);
+        check(1, Final::Replace(&packet), false);
+        check(1, Final::Replace(&packet[1..]), true);
+        check(2, Final::Pass, true);
+        assert_eq!((driver.owed(), driver.counters().unknown), (1, 0));
     }
 
     #[test]

@@ -28,7 +28,7 @@ pub mod wrap;
 
 pub use batch::{Batch, Packet};
 pub use choose::{DriverConfig, DriverKind, Probe};
-pub use driver::{Change, Counters, Driver, FilterTable, Final, InterfaceId, PacketId};
+pub use driver::{Change, Counters, Driver, Egress, FilterTable, Final, InterfaceId, PacketId};
 pub use error::DriverError;
 
 /// Removes the rules that an instance left when it was killed, those for packets and those for signaling; returns how

@@ -14,6 +14,9 @@ pub(crate) fn whole(packet: &[u8]) -> Result<IpView<'_>, DriverError> {
     Err(DriverError::BadPacket { why: format!("{} bytes follow its end", packet.len() - view.bytes().len()) })
 }
 
+/// Why a verdict's bytes are no packet, for people.
+pub(crate) const NOT_WHOLE: &str = "its new bytes are no whole IP packet";
+
 #[cfg(test)]
 pub(crate) mod testing {
     use netserv_wire::ip::build;

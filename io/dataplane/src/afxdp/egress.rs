@@ -15,16 +15,19 @@ use crate::{DriverError, limits};
 pub(super) enum Way {
     /// Out by a device of ours.
     Out(Hop),
-    /// Only the kernel can do it.
-    Kernel,
-    /// It must not be forwarded.
-    Refused,
+    /// Only the kernel can do it, and why.
+    Kernel(&'static str),
+    /// It must not be forwarded, and why.
+    Refused(&'static str),
 }
 
 /// The next hop of a packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Hop {
     pub device: u32,
+    /// The interface that it leaves by: the device, or the VLAN on it.
+    pub interface: u32,
+    pub neighbour: IpAddr,
     pub vlan: Option<u16>,
     pub source: Station,
     pub destination: Station,
@@ -43,7 +46,7 @@ struct Key {
 }
 
 /// Ways found so far.
-pub(super) struct Egress {
+pub(super) struct Ways {
     kernel: Kernel,
     interfaces: BTreeMap<u32, Interface>,
     ways: HashMap<Key, (Way, Instant)>,
@@ -53,10 +56,10 @@ pub(super) struct Egress {
     links_stale: bool,
 }
 
-impl Egress {
-    pub fn new(kernel: Kernel) -> Result<Egress, DriverError> {
+impl Ways {
+    pub fn new(kernel: Kernel) -> Result<Ways, DriverError> {
         let interfaces = kernel.interfaces()?;
-        Ok(Egress { kernel, interfaces, ways: HashMap::new(), last: None, now: Instant::now(), links_stale: false })
+        Ok(Ways { kernel, interfaces, ways: HashMap::new(), last: None, now: Instant::now(), links_stale: false })
     }
 
     /// Returns the interfaces as they were at the last look.
@@ -102,7 +105,7 @@ impl Egress {
         }
         let known = self.ways.get(&key).filter(|(_, found)| !is_old(*found, self.now)).map(|(way, _)| *way);
         let way = known.unwrap_or_else(|| self.find(key, source));
-        if way != Way::Kernel {
+        if !matches!(way, Way::Kernel(_)) {
             self.last = Some((key, way));
         }
         way
@@ -114,7 +117,11 @@ impl Egress {
             let interface = self.interfaces.get(&came);
             interface.is_some_and(|one| if key.destination.is_ipv4() { one.forwards_v4 } else { one.forwards_v6 })
         });
-        let way = if forwards { self.ask(key.destination, came.map(|came| (came, source))) } else { Way::Refused };
+        let way = if forwards {
+            self.ask(key.destination, came.map(|came| (came, source)))
+        } else {
+            Way::Refused("the interface where it came in does not forward")
+        };
         if self.ways.len() >= limits::WAYS_MAX {
             self.ways.clear();
         }
@@ -126,15 +133,17 @@ impl Egress {
     fn ask(&self, destination: IpAddr, came: Option<(u32, IpAddr)>) -> Way {
         let (interface, neighbour, mtu) = match self.kernel.route(destination, came) {
             Ok(Route::Next { interface, neighbour, mtu }) => (interface, neighbour, mtu),
-            Ok(Route::Refused) => return Way::Refused,
-            Ok(Route::Kernel) => return Way::Kernel,
+            Ok(Route::Refused) => return Way::Refused("its source cannot be true where it came in"),
+            Ok(Route::Kernel(why)) => return Way::Kernel(why),
             Err(error) => {
                 tracing::debug!(%error, "a route is not known");
-                return Way::Kernel;
+                return Way::Kernel("its route could not be asked for");
             }
         };
-        let Some(out) = self.interfaces.get(&interface).filter(|interface| interface.up) else { return Way::Kernel };
-        let Some(source) = out.station else { return Way::Kernel };
+        let Some(out) = self.interfaces.get(&interface).filter(|interface| interface.up) else {
+            return Way::Kernel("the interface of its route is down");
+        };
+        let Some(source) = out.station else { return Way::Kernel("the interface of its route is no Ethernet") };
         let (device, vlan) = out.vlan.map_or((interface, None), |(device, vlan)| (device, Some(vlan)));
         let destination = match self.kernel.neighbour(interface, neighbour) {
             Neighbour::Known(station) => station,
@@ -142,9 +151,10 @@ impl Egress {
                 self.kernel.use_neighbour(interface, neighbour);
                 station
             }
-            Neighbour::Unknown => return Way::Kernel,
+            Neighbour::Unknown => return Way::Kernel("the station of its next hop is not known yet"),
         };
-        Way::Out(Hop { device, vlan, source, destination, mtu: mtu.unwrap_or(out.mtu).min(out.mtu) })
+        let mtu = mtu.unwrap_or(out.mtu).min(out.mtu);
+        Way::Out(Hop { device, interface, neighbour, vlan, source, destination, mtu })
     }
 
     fn forget(&mut self) {
@@ -169,16 +179,16 @@ mod tests {
     /// The way to each address of the loopback network is the kernel's business, and asking for it needs no rights.
     #[test]
     fn ways_max_ways_are_remembered() {
-        let mut egress = Egress::new(Kernel::open().unwrap()).unwrap();
+        let mut ways = Ways::new(Kernel::open().unwrap()).unwrap();
         let source = IpAddr::from([127, 0, 0, 1]);
         for number in 0..u32::try_from(limits::WAYS_MAX).unwrap() + 3 {
             let destination = IpAddr::V4(Ipv4Addr::from_bits(0x7f00_0000 + number));
-            assert_eq!(egress.way(source, destination, None), Way::Kernel);
-            assert!(egress.ways.len() <= limits::WAYS_MAX);
+            assert!(matches!(ways.way(source, destination, None), Way::Kernel(_)));
+            assert!(ways.ways.len() <= limits::WAYS_MAX);
         }
-        assert_eq!(egress.ways.len(), 3);
-        egress.look(egress.now + 2 * BELIEVED).unwrap();
-        egress.way(source, IpAddr::from([127, 0, 0, 1]), None);
-        assert!(egress.ways.values().any(|(_, found)| *found == egress.now), "an old answer is asked for again");
+        assert_eq!(ways.ways.len(), 3);
+        ways.look(ways.now + 2 * BELIEVED).unwrap();
+        ways.way(source, IpAddr::from([127, 0, 0, 1]), None);
+        assert!(ways.ways.values().any(|(_, found)| *found == ways.now), "an old answer is asked for again");
     }
 }

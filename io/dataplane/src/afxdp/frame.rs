@@ -58,14 +58,19 @@ const TYPE_IPV4: u16 = 0x0800;
 const TYPE_IPV6: u16 = 0x86dd;
 const TYPE_VLAN: u16 = 0x8100;
 
-/// Returns whether a packet is one that can be forwarded by looking at its addresses alone. All others are for the
-/// kernel: with options to be acted on, with a TTL that runs out, from sources that cannot be, with a wrong checksum.
-pub(super) fn is_plain(view: &IpView<'_>) -> bool {
-    let plain_header = match view.version() {
-        IpVersion::V4 => view.bytes()[0] == 0x45 && checksum::verify_header(view),
-        IpVersion::V6 => view.bytes()[6] != HOP_BY_HOP,
-    };
-    plain_header && view.ttl() > 1 && is_possible_source(view.source())
+/// Returns why a packet is not one that can be forwarded by looking at its addresses alone, if so. Such are for the kernel:
+/// with options to be acted on, with a TTL that runs out, from sources that cannot be, with a wrong checksum.
+pub(super) fn why_not_plain(view: &IpView<'_>) -> Option<&'static str> {
+    match view.version() {
+        IpVersion::V4 if view.bytes()[0] != 0x45 => return Some("it has options"),
+        IpVersion::V4 if !checksum::verify_header(view) => return Some("its header checksum is wrong"),
+        IpVersion::V6 if view.bytes()[6] == HOP_BY_HOP => return Some("it has hop-by-hop options"),
+        IpVersion::V4 | IpVersion::V6 => {}
+    }
+    if view.ttl() <= 1 {
+        return Some("its TTL runs out here");
+    }
+    (!is_possible_source(view.source())).then_some("its source is no address of a machine")
 }
 
 /// Fills in the checksum of a packet that its sender left to the card, which on a link made of software is nobody.
@@ -149,7 +154,9 @@ mod tests {
 
     #[test]
     fn what_only_the_kernel_can_forward_is_not_plain() {
-        let check = |packet: &[u8], expected: bool| assert_eq!(is_plain(&IpView::parse(packet).unwrap()), expected);
+        let check = |packet: &[u8], expected: bool| {
+            assert_eq!(why_not_plain(&IpView::parse(packet).unwrap()).is_none(), expected)
+        };
         let mut packet = testing::udp("10.0.0.1:1", "10.0.0.2:2", b"abc");
         check(&packet, true);
         packet[8] = 1;

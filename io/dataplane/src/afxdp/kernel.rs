@@ -46,8 +46,8 @@ pub(super) enum Route {
         /// Bytes of the longest packet, if the route has its own bound.
         mtu: Option<usize>,
     },
-    /// Something that only the kernel can do: deliver here, answer with an error, wrap in a tunnel.
-    Kernel,
+    /// Something that only the kernel can do, and why: deliver here, answer with an error, wrap in a tunnel.
+    Kernel(&'static str),
     /// A router does not forward such a packet: its source cannot be true, or the interface does not forward.
     Refused,
 }
@@ -139,14 +139,18 @@ impl Kernel {
         let header = [family, bits, source_bits, 0, 0, 0, 0, 0, 0, 0, 0, 0];
         let mut request = Vec::new();
         netlink::append(&mut request, GET_ROUTE, FLAG_REQUEST, SEQUENCE, &header, &attributes);
-        let mut found = Route::Kernel;
+        let mut found = Route::Kernel("the kernel told of no route");
         match self.routes.ask(&request, |message| found = parse_route(message, destination)) {
             Ok(()) => Ok(found),
             Err(error) if [libc::EXDEV, libc::EINVAL].iter().any(|number| error.raw_os_error() == Some(*number)) => {
                 Ok(Route::Refused)
             }
             // No route, a prohibition and the like: the kernel has the words for the sender.
-            Err(error) if error.raw_os_error().is_some() => Ok(Route::Kernel),
+            Err(error) if error.raw_os_error() == Some(libc::EACCES) => Ok(Route::Kernel("its route is a prohibition")),
+            Err(error) if error.raw_os_error() == Some(libc::EHOSTUNREACH) => {
+                Ok(Route::Kernel("its route says that the destination cannot be reached"))
+            }
+            Err(error) if error.raw_os_error().is_some() => Ok(Route::Kernel("there is no route to its destination")),
             Err(error) => Err(DriverError::system("asking for a route", error)),
         }
     }
@@ -234,6 +238,8 @@ const ROUTE_ENCAPSULATION: u16 = 22;
 const METRIC_MTU: u16 = 2;
 /// `RTN_UNICAST`.
 const ROUTE_UNICAST: u8 = 1;
+/// `RTN_LOCAL`.
+const ROUTE_LOCAL: u8 = 2;
 
 const NEW_NEIGHBOUR: u16 = 28;
 const GET_NEIGHBOUR: u16 = 30;
@@ -352,8 +358,10 @@ fn parse_settings(message: Message<'_>) -> Option<(i32, bool, bool)> {
 
 fn parse_route(message: Message<'_>, destination: IpAddr) -> Route {
     let body = message.body;
-    if message.kind != NEW_ROUTE || body.get(7) != Some(&ROUTE_UNICAST) {
-        return Route::Kernel;
+    match body.get(7) {
+        Some(&ROUTE_UNICAST) if message.kind == NEW_ROUTE => {}
+        Some(&ROUTE_LOCAL) => return Route::Kernel("its destination is an address of this node"),
+        Some(_) | None => return Route::Kernel("its route is of a kind that only the kernel follows"),
     }
     let (mut interface, mut neighbour, mut mtu) = (None, destination, None);
     for (attribute, content) in netlink::attributes(body.get(ROUTE_HEADER_BYTES..).unwrap_or_default()) {
@@ -366,11 +374,13 @@ fn parse_route(message: Message<'_>, destination: IpAddr) -> Route {
                 let mut found = netlink::attributes(content).filter(|(attribute, _)| *attribute == METRIC_MTU);
                 mtu = found.next().and_then(|(_, bytes)| native_u32(bytes)).and_then(|mtu| usize::try_from(mtu).ok());
             }
-            ROUTE_ENCAPSULATION => return Route::Kernel,
+            ROUTE_ENCAPSULATION => return Route::Kernel("its route leads into a tunnel"),
             _ => {}
         }
     }
-    interface.map_or(Route::Kernel, |interface| Route::Next { interface, neighbour, mtu: mtu.filter(|mtu| *mtu > 0) })
+    let mtu = mtu.filter(|mtu| *mtu > 0);
+    let next = |interface| Route::Next { interface, neighbour, mtu };
+    interface.map_or(Route::Kernel("its route names no interface"), next)
 }
 
 fn parse_neighbour(message: Message<'_>) -> Neighbour {

@@ -13,6 +13,7 @@
 //! When the process ends in whatever way, the kernel takes the program off the devices and the TUN device away.
 
 mod egress;
+mod forward;
 mod frame;
 mod kernel;
 mod layout;
@@ -31,10 +32,10 @@ use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use netserv_wire::ip::{self, IpView, checksum};
+use netserv_wire::ip::IpView;
 use rustix::event::{Timespec, epoll};
 
-use egress::{Egress, Hop, Way};
+use egress::Ways;
 use frame::EthernetRepr;
 use kernel::{Interface, Kernel, interface_id};
 use ports::Ports;
@@ -44,8 +45,8 @@ use sys::memory::{FRAME_BYTES, Frame};
 use table::Table;
 use tun::Tun;
 
-use crate::inject::{Injector, is_beyond_one_link};
-use crate::{Batch, Counters, Driver, DriverConfig, DriverError, FilterTable, Final, PacketId, limits, packet};
+use crate::inject::Injector;
+use crate::{Batch, Counters, Driver, DriverConfig, DriverError, Egress, FilterTable, Final, PacketId, limits, packet};
 
 /// The `afxdp` driver.
 pub struct Afxdp {
@@ -54,7 +55,7 @@ pub struct Afxdp {
     table: TableGuard,
     program: Arc<Program>,
     ports: Ports,
-    egress: Egress,
+    ways: Ways,
     tun: Tun,
     injector: Injector,
     owed: Vec<Option<Owed>>,
@@ -90,19 +91,19 @@ impl Afxdp {
     /// # Errors
     /// Says what is lacking: rights, or the kernel's support.
     pub fn open(config: &DriverConfig) -> Result<Afxdp, DriverError> {
-        let egress = Egress::new(Kernel::open()?)?;
-        let devices = choose_devices(config, egress.interfaces())?;
+        let ways = Ways::new(Kernel::open()?)?;
+        let devices = choose_devices(config, ways.interfaces())?;
         let program = Arc::new(Program::load()?);
         let ports = Ports::open(&devices, config.receive_buffer_bytes)?;
-        let tun = Tun::open(&config.instance, egress.kernel())?;
-        let events = watch(&ports, egress.kernel())?;
+        let tun = Tun::open(&config.instance, ways.kernel())?;
+        let events = watch(&ports, ways.kernel())?;
         let owed = std::iter::repeat_with(|| None).take(ports.frames()).collect();
         let mut driver = Afxdp {
             links: Vec::new(),
             table: TableGuard(Arc::new(Table::new(Arc::clone(&program)))),
             program,
             ports,
-            egress,
+            ways,
             tun,
             injector: Injector::open(config.mark)?,
             owed,
@@ -155,7 +156,7 @@ impl Afxdp {
 
     /// Tells the program which addresses and stations are the node's.
     fn follow_links(&mut self) -> Result<(), DriverError> {
-        let own: BTreeSet<IpAddr> = self.egress.kernel().addresses()?.into_iter().collect();
+        let own: BTreeSet<IpAddr> = self.ways.kernel().addresses()?.into_iter().collect();
         for address in own.difference(&self.own) {
             self.program.update("own", &layout::address_bytes(*address), &[1])?;
         }
@@ -164,7 +165,7 @@ impl Afxdp {
         }
         self.own = own;
         let mut keys = BTreeSet::new();
-        for (index, interface) in self.egress.interfaces() {
+        for (index, interface) in self.ways.interfaces() {
             let (device, vlan) = interface.vlan.map_or((*index, None), |(device, vlan)| (device, Some(vlan)));
             let (Some(sockets), Some(station)) = (self.ports.of_device(device), interface.station) else { continue };
             let key = layout::interface_key(device, vlan);
@@ -178,8 +179,8 @@ impl Afxdp {
             self.program.delete("interfaces", key)?;
         }
         self.keys = keys;
-        self.links.retain(|(device, _)| self.egress.interfaces().contains_key(device));
-        self.ports.retain(|device| self.egress.interfaces().contains_key(&device));
+        self.links.retain(|(device, _)| self.ways.interfaces().contains_key(device));
+        self.ports.retain(|device| self.ways.interfaces().contains_key(&device));
         Ok(())
     }
 
@@ -190,14 +191,14 @@ impl Afxdp {
             return;
         }
         self.looked_at = now;
-        let looked = self.egress.look(now);
+        let looked = self.ways.look(now);
         if let Err(error) = looked.and_then(|changed| if changed { self.follow_links() } else { Ok(()) }) {
             tracing::warn!(%error, "a change of links could not be followed");
         }
     }
 
     fn take_in(&mut self, batch: &mut Batch) {
-        let (owed, counters, egress) = (&mut self.owed, &mut self.counters, &self.egress);
+        let (owed, counters, ways) = (&mut self.owed, &mut self.counters, &self.ways);
         let sequence = &mut self.sequence;
         self.ports.receive(limits::BATCH_PACKETS_MAX, |umem, mut received| {
             let bytes = umem.bytes_mut(&mut received.frame, received.range.clone());
@@ -205,8 +206,8 @@ impl Afxdp {
                 counters.unseen += 1;
                 return Some(received.frame);
             };
-            let interface = logical(egress, received.device, vlan);
-            if egress.interfaces().get(&received.device).is_some_and(|device| device.is_virtual) {
+            let interface = logical(ways, received.device, vlan);
+            if ways.interfaces().get(&received.device).is_some_and(|device| device.is_virtual) {
                 frame::complete_checksum(&mut bytes[header_bytes..]);
             }
             let Ok(view) = IpView::parse(&bytes[header_bytes..]) else {
@@ -227,116 +228,8 @@ impl Afxdp {
     }
 
     fn take_owed(&mut self, id: PacketId) -> Option<Owed> {
-        let index = usize::try_from(id.0 & u64::from(u32::MAX)).ok()?;
-        let owed = self.owed.get_mut(index)?;
-        if owed.as_ref().is_some_and(|owed| u64::from(owed.sequence) == id.0 >> 32) { owed.take() } else { None }
-    }
-
-    /// Sends a packet that came in on its way.
-    fn forward(&mut self, frame: Frame, range: Range<usize>, came: u32) {
-        let bytes = self.ports.umem().bytes(&frame, range.clone());
-        let way = match IpView::parse(bytes) {
-            Ok(view) if frame::is_plain(&view) => self.egress.way(view.source(), view.destination(), Some(came)),
-            Ok(_) | Err(_) => Way::Kernel,
-        };
-        match way {
-            Way::Out(hop) if range.len() <= hop.mtu => {
-                if !self.send(frame, range, hop, true) {
-                    self.counters.send_failed += 1;
-                }
-            }
-            Way::Out(_) | Way::Kernel => {
-                let taken = self.tun.send(bytes);
-                self.note_handed_over(taken);
-                self.ports.release(frame);
-            }
-            Way::Refused => {
-                self.counters.send_failed += 1;
-                self.ports.release(frame);
-            }
-        }
-    }
-
-    fn note_handed_over(&mut self, taken: bool) {
-        if taken {
-            self.handed_over += 1;
-        } else {
-            self.counters.send_failed += 1;
-        }
-    }
-
-    /// Queues a packet for its next hop; false if there was no room.
-    fn send(&mut self, mut frame: Frame, range: Range<usize>, hop: Hop, decrement: bool) -> bool {
-        let packet = self.ports.umem_mut().bytes_mut(&mut frame, range.clone());
-        let Ok(version) = IpView::parse(packet).map(|view| view.version()) else {
-            self.ports.release(frame);
-            return false;
-        };
-        if decrement && ip::decrement_ttl(packet).is_err() {
-            self.ports.release(frame);
-            return false;
-        }
-        let header = EthernetRepr { destination: hop.destination, source: hop.source, vlan: hop.vlan, version };
-        let start = range.start - header.bytes();
-        header.emit(self.ports.umem_mut().bytes_mut(&mut frame, start..range.start));
-        let sent = self.ports.send(hop.device, frame, start..range.end);
-        sent.map_err(|frame| self.ports.release(frame)).is_ok()
-    }
-
-    /// Sends a packet of the node's own, or one with new addresses, from a frame of ours if its way is known; false if it
-    /// has to go by the kernel.
-    fn send_new(&mut self, bytes: &[u8], decrement: bool) -> bool {
-        // What the raw sockets refuse, they are to refuse.
-        let Some(view) = IpView::parse(bytes).ok().filter(|view| is_beyond_one_link(view.destination())) else {
-            return false;
-        };
-        let Way::Out(hop) = self.egress.way(view.source(), view.destination(), None) else { return false };
-        let plain = bytes[0] >> 4 == 6 || bytes[0] == 0x45;
-        if !plain || bytes.len() > hop.mtu || bytes.len() > FRAME_BYTES - ROOM_BYTES {
-            return false;
-        }
-        let Some(mut frame) = self.ports.take() else { return false };
-        let range = ROOM_BYTES..ROOM_BYTES + bytes.len();
-        let room = self.ports.umem_mut().bytes_mut(&mut frame, range.clone());
-        room.copy_from_slice(bytes);
-        fill_header_checksum(room);
-        self.send(frame, range, hop, decrement)
-    }
-
-    fn replace(&mut self, owed: Owed, bytes: &[u8]) {
-        let Ok(view) = packet::whole(bytes) else {
-            self.counters.bad_verdict += 1;
-            return self.ports.release(owed.frame);
-        };
-        let Owed { mut frame, range, interface, .. } = owed;
-        let before = ip::addresses(self.ports.umem().bytes(&frame, range.clone()));
-        if before != Some((view.source(), view.destination())) {
-            self.ports.release(frame);
-            return self.redirect(bytes, view.ttl());
-        }
-        self.counters.replaced += 1;
-        let range = range.start..range.start + bytes.len();
-        if range.end > FRAME_BYTES {
-            let taken = self.tun.send(bytes);
-            self.note_handed_over(taken);
-            return self.ports.release(frame);
-        }
-        self.ports.umem_mut().bytes_mut(&mut frame, range.clone()).copy_from_slice(bytes);
-        self.forward(frame, range, interface);
-    }
-
-    fn redirect(&mut self, bytes: &[u8], ttl: u8) {
-        if ttl <= 1 {
-            self.counters.bad_verdict += 1;
-        } else if self.send_new(bytes, true) {
-            self.counters.redirected += 1;
-        } else {
-            match self.injector.redirect(bytes) {
-                Ok(true) => {}
-                Ok(false) => self.counters.send_failed += 1,
-                Err(_) => self.counters.bad_verdict += 1,
-            }
-        }
+        find_owed(&self.owed, id)?;
+        self.owed[index_of(id)?].take()
     }
 
     fn wait(&self, deadline: Option<Instant>) -> Result<bool, DriverError> {
@@ -391,6 +284,10 @@ impl Driver for Afxdp {
             }
             Final::Replace(bytes) => self.replace(owed, bytes),
         }
+    }
+
+    fn explain(&mut self, packet: PacketId, verdict: Final<'_>) -> Egress {
+        self.explain_owed(packet, verdict)
     }
 
     fn inject(&mut self, packet: &[u8]) -> Result<(), DriverError> {
@@ -464,6 +361,15 @@ const ROOM_BYTES: usize = 256;
 /// Bytes of the longest frame that fits into a frame of memory behind the room.
 const FRAME_BYTES_RECEIVED: u32 = 2048 - 256;
 
+/// Returns what is owed a verdict under this name.
+fn find_owed(owed: &[Option<Owed>], id: PacketId) -> Option<&Owed> {
+    owed.get(index_of(id)?)?.as_ref().filter(|owed| u64::from(owed.sequence) == id.0 >> 32)
+}
+
+fn index_of(id: PacketId) -> Option<usize> {
+    usize::try_from(id.0 & u64::from(u32::MAX)).ok()
+}
+
 /// Returns the devices to take, with the number of their queues.
 fn choose_devices(
     config: &DriverConfig,
@@ -497,16 +403,8 @@ fn watch(ports: &Ports, kernel: &Kernel) -> Result<OwnedFd, DriverError> {
 }
 
 /// Returns the interface of a frame: the device, or the VLAN on it.
-fn logical(egress: &Egress, device: u32, vlan: Option<u16>) -> u32 {
+fn logical(ways: &Ways, device: u32, vlan: Option<u16>) -> u32 {
     let Some(vlan) = vlan else { return device };
-    let found = egress.interfaces().iter().find(|(_, interface)| interface.vlan == Some((device, vlan)));
+    let found = ways.interfaces().iter().find(|(_, interface)| interface.vlan == Some((device, vlan)));
     found.map_or(device, |(index, _)| *index)
-}
-
-fn fill_header_checksum(packet: &mut [u8]) {
-    if packet[0] >> 4 == 4 {
-        packet[10..12].fill(0);
-        let sum = !checksum::sum(&packet[..20]);
-        packet[10..12].copy_from_slice(&sum.to_be_bytes());
-    }
 }

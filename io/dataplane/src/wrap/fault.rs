@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
-use crate::{Batch, Change, Counters, Driver, DriverError, FilterTable, Final, PacketId, limits};
+use crate::{Batch, Change, Counters, Driver, DriverError, Egress, FilterTable, Final, PacketId, limits};
 
 /// Which trouble to make.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -168,6 +168,10 @@ impl<D: Driver> Driver for Fault<D> {
         self.delayed.insert((Instant::now() + self.plan.delay, self.next_delayed), (packet, verdict));
         self.next_delayed += 1;
         self.made.delayed += 1;
+    }
+
+    fn explain(&mut self, packet: PacketId, verdict: Final<'_>) -> Egress {
+        self.inner.explain(packet, verdict)
     }
 
     fn inject(&mut self, packet: &[u8]) -> Result<(), DriverError> {

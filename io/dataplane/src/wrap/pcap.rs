@@ -11,7 +11,7 @@ use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
 use super::trace::Named;
-use crate::{Batch, Counters, Driver, DriverError, FilterTable, Final, InterfaceId, PacketId, limits};
+use crate::{Batch, Counters, Driver, DriverError, Egress, FilterTable, Final, InterfaceId, PacketId, limits};
 
 /// A driver whose packets are written to a file.
 pub struct Pcap<D, W: Write> {
@@ -64,6 +64,10 @@ impl<D: Driver, W: Write + Send> Driver for Pcap<D, W> {
             self.file.packet(SystemTime::now(), InterfaceId(0), Direction::Out, bytes, &comment);
         }
         self.inner.finish(packet, verdict);
+    }
+
+    fn explain(&mut self, packet: PacketId, verdict: Final<'_>) -> Egress {
+        self.inner.explain(packet, verdict)
     }
 
     fn inject(&mut self, packet: &[u8]) -> Result<(), DriverError> {

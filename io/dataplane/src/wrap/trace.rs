@@ -8,7 +8,7 @@ use std::time::{Duration, SystemTime};
 
 use netserv_wire::ip::IpView;
 
-use crate::{Batch, Counters, Driver, DriverError, FilterTable, Final, InterfaceId, PacketId, limits};
+use crate::{Batch, Counters, Driver, DriverError, Egress, FilterTable, Final, InterfaceId, PacketId, limits};
 
 /// A driver whose packets are logged at `trace` level and kept in a [`TraceLog`].
 #[derive(Debug)]
@@ -136,6 +136,10 @@ impl<D: Driver> Driver for Trace<D> {
         tracing::trace!(id = packet.0, verdict = %Named(verdict), "finished");
         self.log.lock().decide(packet, traced);
         self.inner.finish(packet, verdict);
+    }
+
+    fn explain(&mut self, packet: PacketId, verdict: Final<'_>) -> Egress {
+        self.inner.explain(packet, verdict)
     }
 
     fn inject(&mut self, packet: &[u8]) -> Result<(), DriverError> {

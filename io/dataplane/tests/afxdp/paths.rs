@@ -6,7 +6,7 @@ use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::time::Duration;
 
 use netserv_dataplane::afxdp::AttachMode;
-use netserv_dataplane::{Batch, Driver, DriverError, Final, InterfaceId};
+use netserv_dataplane::{Batch, Driver, DriverError, Egress, Final, InterfaceId, PacketId};
 use netserv_wire::ip::{IpView, build, checksum};
 
 use crate::common::{Chain, address, receive};
@@ -38,6 +38,46 @@ fn a_packet_turned_around_reaches_its_sender() {
         assert_eq!(flow.received(), None);
     }
     assert_eq!((driver.counters().redirected, driver.handed_over()), (4, 0));
+}
+
+/// What is told of a packet beforehand is what becomes of it.
+#[test]
+fn the_way_of_a_packet_is_told() {
+    let Some(chain) = Chain::new(3) else { return };
+    let _entered = chain.enter(ROUTER);
+    let mut driver = open("explain", &["udp port 5060"]);
+    for v6 in [false, true] {
+        let flow = Flow::new(&chain, v6, 5060);
+        for number in 0..2 {
+            let (ttl, handed_over) = (64 - number, driver.handed_over());
+            let packet = build::udp(flow.sender.local_addr().unwrap(), flow.to, ttl, b"x").unwrap();
+            let short_lived = build::udp(flow.to, flow.sender.local_addr().unwrap(), 1, b"x").unwrap();
+            flow.send(b"x");
+            for_each_packet(&mut driver, |driver, id, _| {
+                let refused = |egress| matches!(egress, Egress::Refused { .. });
+                assert!(refused(driver.explain(id, Final::Drop)));
+                assert!(refused(driver.explain(id, Final::Replace(b"no packet"))));
+                assert!(refused(driver.explain(id, Final::Replace(&short_lived))));
+                assert!(refused(driver.explain(PacketId(id.0 + (1 << 32)), Final::Pass)));
+                let told = driver.explain(id, Final::Pass);
+                assert_eq!(driver.explain(id, Final::Replace(&packet)), told);
+                match told {
+                    Egress::Kernel { why } => assert!(number == 0 && why.contains("not known yet"), "{why}"),
+                    Egress::Out { name, next_hop, vlan, mtu, .. } => {
+                        let expected = ("right", address(v6, 1, 2), None, 1500);
+                        assert_eq!((name.as_str(), next_hop, vlan, mtu), expected);
+                    }
+                    Egress::Refused { why } => panic!("{why}"),
+                }
+                driver.finish(id, Final::Pass);
+            });
+            assert_eq!(flow.received().unwrap(), b"x");
+            assert_eq!(driver.handed_over() - handed_over, u64::from(number == 0));
+            // Notices of the kernel are read at most once in a millisecond.
+            std::thread::sleep(Duration::from_millis(5));
+        }
+    }
+    assert_eq!((driver.counters().unknown, driver.counters().bad_verdict), (0, 0));
 }
 
 #[test]

@@ -1,0 +1,186 @@
+// SPDX-License-Identifier: Apache-2.0
+//! What is done with a packet that goes on: out by a device, to the kernel, or nowhere.
+
+use std::ops::Range;
+
+use netserv_wire::ip::{self, IpView, checksum};
+
+use super::egress::{Hop, Way, Ways};
+use super::frame::{self, EthernetRepr};
+use super::kernel::interface_id;
+use super::sys::memory::{FRAME_BYTES, Frame};
+use super::{Afxdp, Owed, ROOM_BYTES, find_owed};
+use crate::inject::is_beyond_one_link;
+use crate::packet::{self, NOT_WHOLE};
+use crate::{Egress, Final, PacketId};
+
+impl Afxdp {
+    /// Sends a packet that came in on its way.
+    pub(super) fn forward(&mut self, frame: Frame, range: Range<usize>, came: u32) {
+        let bytes = self.ports.umem().bytes(&frame, range.clone());
+        match way_on(&mut self.ways, bytes, came) {
+            Way::Out(hop) => {
+                if !self.send(frame, range, hop, true) {
+                    self.counters.send_failed += 1;
+                }
+            }
+            Way::Kernel(_) => {
+                let taken = self.tun.send(bytes);
+                self.note_handed_over(taken);
+                self.ports.release(frame);
+            }
+            Way::Refused(_) => {
+                self.counters.send_failed += 1;
+                self.ports.release(frame);
+            }
+        }
+    }
+
+    fn note_handed_over(&mut self, taken: bool) {
+        if taken {
+            self.handed_over += 1;
+        } else {
+            self.counters.send_failed += 1;
+        }
+    }
+
+    /// Queues a packet for its next hop; false if there was no room.
+    fn send(&mut self, mut frame: Frame, range: Range<usize>, hop: Hop, decrement: bool) -> bool {
+        let packet = self.ports.umem_mut().bytes_mut(&mut frame, range.clone());
+        let Ok(version) = IpView::parse(packet).map(|view| view.version()) else {
+            self.ports.release(frame);
+            return false;
+        };
+        if decrement && ip::decrement_ttl(packet).is_err() {
+            self.ports.release(frame);
+            return false;
+        }
+        let header = EthernetRepr { destination: hop.destination, source: hop.source, vlan: hop.vlan, version };
+        let start = range.start - header.bytes();
+        header.emit(self.ports.umem_mut().bytes_mut(&mut frame, start..range.start));
+        let sent = self.ports.send(hop.device, frame, start..range.end);
+        sent.map_err(|frame| self.ports.release(frame)).is_ok()
+    }
+
+    /// Sends a packet of the node's own, or one with new addresses, from a frame of ours if its way is known; false if it
+    /// has to go by the kernel.
+    pub(super) fn send_new(&mut self, bytes: &[u8], decrement: bool) -> bool {
+        let Way::Out(hop) = way_of_new(&mut self.ways, bytes) else { return false };
+        let Some(mut frame) = self.ports.take() else { return false };
+        let range = ROOM_BYTES..ROOM_BYTES + bytes.len();
+        let room = self.ports.umem_mut().bytes_mut(&mut frame, range.clone());
+        room.copy_from_slice(bytes);
+        fill_header_checksum(room);
+        self.send(frame, range, hop, decrement)
+    }
+
+    pub(super) fn replace(&mut self, owed: Owed, bytes: &[u8]) {
+        let Ok(view) = packet::whole(bytes) else {
+            self.counters.bad_verdict += 1;
+            return self.ports.release(owed.frame);
+        };
+        let Owed { mut frame, range, interface, .. } = owed;
+        let before = ip::addresses(self.ports.umem().bytes(&frame, range.clone()));
+        if before != Some((view.source(), view.destination())) {
+            self.ports.release(frame);
+            return self.redirect(bytes, view.ttl());
+        }
+        self.counters.replaced += 1;
+        let range = range.start..range.start + bytes.len();
+        if range.end > FRAME_BYTES {
+            let taken = self.tun.send(bytes);
+            self.note_handed_over(taken);
+            return self.ports.release(frame);
+        }
+        self.ports.umem_mut().bytes_mut(&mut frame, range.clone()).copy_from_slice(bytes);
+        self.forward(frame, range, interface);
+    }
+
+    fn redirect(&mut self, bytes: &[u8], ttl: u8) {
+        if ttl <= 1 {
+            self.counters.bad_verdict += 1;
+        } else if self.send_new(bytes, true) {
+            self.counters.redirected += 1;
+        } else {
+            match self.injector.redirect(bytes) {
+                Ok(true) => {}
+                Ok(false) => self.counters.send_failed += 1,
+                Err(_) => self.counters.bad_verdict += 1,
+            }
+        }
+    }
+
+    /// Tells what would become of a packet with this verdict.
+    pub(super) fn explain_owed(&mut self, packet: PacketId, verdict: Final<'_>) -> Egress {
+        let Some(owed) = find_owed(&self.owed, packet) else {
+            return Egress::Refused { why: "no verdict is owed for it" };
+        };
+        let received = self.ports.umem().bytes(&owed.frame, owed.range.clone());
+        let way = match verdict {
+            Final::Drop => Way::Refused("its verdict is to drop it"),
+            Final::Pass => way_on(&mut self.ways, received, owed.interface),
+            Final::Replace(bytes) => match packet::whole(bytes) {
+                Err(_) => Way::Refused(NOT_WHOLE),
+                Ok(view) if ip::addresses(received) == Some((view.source(), view.destination())) => {
+                    match way_on(&mut self.ways, bytes, owed.interface) {
+                        Way::Out(_) if owed.range.start + bytes.len() > FRAME_BYTES => Way::Kernel(NO_ROOM),
+                        way => way,
+                    }
+                }
+                Ok(view) if view.ttl() <= 1 => Way::Refused("its TTL runs out on its new way"),
+                Ok(_) => way_of_new(&mut self.ways, bytes),
+            },
+        };
+        match way {
+            Way::Out(hop) => Egress::Out {
+                interface: interface_id(hop.interface),
+                name: self.ways.interfaces().get(&hop.interface).map(|one| one.name.clone()).unwrap_or_default(),
+                next_hop: hop.neighbour,
+                station: hop.destination,
+                vlan: hop.vlan,
+                mtu: hop.mtu,
+            },
+            Way::Kernel(why) => Egress::Kernel { why },
+            Way::Refused(why) => Egress::Refused { why },
+        }
+    }
+}
+
+const NO_ROOM: &str = "it has become too long for its place in memory";
+
+/// Returns the way of a packet that came in by an interface.
+fn way_on(ways: &mut Ways, packet: &[u8], came: u32) -> Way {
+    let Ok(view) = IpView::parse(packet) else { return Way::Kernel("its headers are not understood") };
+    if let Some(why) = frame::why_not_plain(&view) {
+        return Way::Kernel(why);
+    }
+    match ways.way(view.source(), view.destination(), Some(came)) {
+        Way::Out(hop) if packet.len() > hop.mtu => Way::Kernel("it is longer than its way allows"),
+        way => way,
+    }
+}
+
+/// Returns the way of a packet that the node sends itself; for the kernel are those that go by the raw sockets.
+fn way_of_new(ways: &mut Ways, packet: &[u8]) -> Way {
+    let Ok(view) = IpView::parse(packet) else { return Way::Refused(NOT_WHOLE) };
+    if !is_beyond_one_link(view.destination()) {
+        return Way::Refused("its new destination is not of another machine beyond this link");
+    }
+    let plain = packet[0] >> 4 == 6 || packet[0] == 0x45;
+    if !plain {
+        return Way::Kernel("it has options");
+    }
+    match ways.way(view.source(), view.destination(), None) {
+        Way::Out(hop) if packet.len() > hop.mtu => Way::Kernel("it is longer than its way allows"),
+        Way::Out(_) if packet.len() > FRAME_BYTES - ROOM_BYTES => Way::Kernel(NO_ROOM),
+        way => way,
+    }
+}
+
+fn fill_header_checksum(packet: &mut [u8]) {
+    if packet[0] >> 4 == 4 {
+        packet[10..12].fill(0);
+        let sum = !checksum::sum(&packet[..20]);
+        packet[10..12].copy_from_slice(&sum.to_be_bytes());
+    }
+}
