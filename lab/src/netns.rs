@@ -26,6 +26,7 @@ pub struct Lab {
     dir: PathBuf,
     processes: BTreeMap<String, Process>,
     janitor: Option<Child>,
+    driver: Option<String>,
 }
 
 /// A process inside a lab.
@@ -49,7 +50,7 @@ impl Lab {
         let dir = std::env::temp_dir().join(&id);
         std::fs::create_dir_all(&dir).with_context(|| format!("cannot make {}", dir.display()))?;
         let janitor = Some(start_janitor(&id, &dir)?);
-        let mut lab = Lab { id, topology, dir, processes: BTreeMap::new(), janitor };
+        let mut lab = Lab { id, topology, dir, processes: BTreeMap::new(), janitor, driver: None };
         lab.build()?;
         Ok(lab)
     }
@@ -57,6 +58,16 @@ impl Lab {
     /// Returns what the lab was built from.
     pub fn topology(&self) -> &Topology {
         &self.topology
+    }
+
+    /// Has nodes that are started from here on take their packets by this driver, instead of by the one that they choose.
+    pub fn use_driver(&mut self, driver: &str) {
+        self.driver = Some(driver.to_owned());
+    }
+
+    /// Returns the driver that nodes are told to use.
+    pub fn driver(&self) -> Option<&str> {
+        self.driver.as_deref()
     }
 
     /// Returns the lab's own directory, gone with the lab.

@@ -232,12 +232,17 @@ impl Lab {
     fn netservd_config(&self, machine: &str, role: &str, users: &[LabUser], extra: &str) -> String {
         let (state, socket) = (self.state_dir(machine), self.socket(machine));
         let mut text = format!(
-            "node = \"{machine}\"\nrole = \"{role}\"\nstate-dir = {:?}\nsocket = {:?}\n{extra}\n",
+            "node = \"{machine}\"\nrole = \"{role}\"\nstate-dir = {:?}\nsocket = {:?}\n",
             state.display().to_string(),
             socket.display().to_string()
         );
-        for user in users {
+        if let Some(driver) = self.driver() {
             // Writing to a String cannot fail.
+            let _ = writeln!(text, "dataplane.driver = {driver:?}");
+        }
+        text += extra;
+        text.push('\n');
+        for user in users {
             let _ = writeln!(
                 text,
                 "[[user]]\nname = {:?}\nkeys = [{:?}]\nprefixes = {:?}\n{}",

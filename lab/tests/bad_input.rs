@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::{Duration, Instant};
 
-use common::{Net, ask_udp, assert_nodes, assert_refused, eventually, net_with};
+use common::{Driver, Net, ask_udp, assert_nodes, assert_refused, eventually, net_with};
 use netserv_lab::node::{LabPackage, LabUser};
 use netserv_model::RefusalKind;
 use netserv_model::request::Outcome;
@@ -27,8 +27,8 @@ const ENDLESS: &str = r#"exec perl -e 'use IO::Socket::INET; $SIG{CHLD} = "IGNOR
     }'"#;
 
 /// A network in which `innocent` runs an echo for the receiver's address while everything else goes wrong.
-fn troubled(test: &str) -> Option<Net> {
-    let net = net_with(test, STRICT, &[("innocent", &["10.4.0.2/32"])])?;
+fn troubled(test: &str, driver: Driver) -> Option<Net> {
+    let net = net_with(test, driver, STRICT, &[("innocent", &["10.4.0.2/32"])])?;
     let innocent = &net.others[0];
     let package = net.lab.package("echo", innocent).unwrap();
     let url = net.lab.publish("sender", &package).unwrap();
@@ -61,9 +61,15 @@ fn request_as(net: &Net, user: &LabUser, args: &[String]) -> netserv_model::api:
     net.lab.request("sender", &all).unwrap()
 }
 
-#[test]
-fn requests_that_are_not_admitted() {
-    let Some(net) = troubled("requests_that_are_not_admitted") else { return };
+over_each_driver!(
+    requests_that_are_not_admitted,
+    packages_that_cannot_be_had,
+    code_that_does_not_start,
+    code_that_fails_on_packets,
+);
+
+fn requests_that_are_not_admitted(driver: Driver) {
+    let Some(net) = troubled("requests_that_are_not_admitted", driver) else { return };
     let (package, url) = net.publish("net-monitor");
     let own = format!("udp dst {}/32", net.lab.v4("sender"));
     let args = setup_args(&net, &package, &url, &own);
@@ -84,9 +90,8 @@ fn requests_that_are_not_admitted() {
     assert_unhurt(&net);
 }
 
-#[test]
-fn packages_that_cannot_be_had() {
-    let Some(mut net) = troubled("packages_that_cannot_be_had") else { return };
+fn packages_that_cannot_be_had(driver: Driver) {
+    let Some(mut net) = troubled("packages_that_cannot_be_had", driver) else { return };
     let (package, _) = net.publish("net-monitor");
     let sender = net.lab.v4("sender");
     let own = format!("udp dst {sender}/32");
@@ -129,9 +134,8 @@ fn packages_that_cannot_be_had() {
     assert_unhurt(&net);
 }
 
-#[test]
-fn code_that_does_not_start() {
-    let Some(net) = troubled("code_that_does_not_start") else { return };
+fn code_that_does_not_start(driver: Driver) {
+    let Some(net) = troubled("code_that_does_not_start", driver) else { return };
     for (name, kind) in [
         ("not-wasm", RefusalKind::BadCode),
         ("missing-export", RefusalKind::AbiMismatch),
@@ -148,9 +152,8 @@ fn code_that_does_not_start() {
     assert_unhurt(&net);
 }
 
-#[test]
-fn code_that_fails_on_packets() {
-    let Some(net) = troubled("code_that_fails_on_packets") else { return };
+fn code_that_fails_on_packets(driver: Driver) {
+    let Some(net) = troubled("code_that_fails_on_packets", driver) else { return };
     let sender = net.lab.v4("sender");
     for (name, kind) in [("trap-on-packet", RefusalKind::Trapped), ("endless-loop", RefusalKind::Stalled)] {
         let (package, url) = publish_bad(&net, name);

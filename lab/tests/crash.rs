@@ -8,13 +8,19 @@ use std::path::Path;
 use std::process::Command;
 use std::time::Duration;
 
-use common::{Net, assert_nodes, eventually, net};
+use common::{Driver, Net, assert_nodes, eventually, net};
 use netserv_lab::netns::wait_until;
 use netserv_model::request::{ModuleState, Outcome};
 
-#[test]
-fn a_killed_node_forwards_and_restores() {
-    let Some(mut net) = net("a_killed_node_forwards_and_restores") else { return };
+over_each_driver!(
+    a_killed_node_forwards_and_restores,
+    a_lease_that_ends_while_the_node_is_down_is_not_restored,
+    a_stopped_node_leaves_nothing,
+    killed_at_any_point_of_a_setup,
+);
+
+fn a_killed_node_forwards_and_restores(driver: Driver) {
+    let Some(mut net) = net("a_killed_node_forwards_and_restores", driver) else { return };
     let (package, url) = net.publish("echo");
     let sender = net.lab.v4("sender");
     let filter = format!("udp dst {sender}/32 port 44444");
@@ -39,12 +45,11 @@ fn a_killed_node_forwards_and_restores() {
         assert!((30..60).contains(&lease), "the lease goes on where it was, not from {lease}");
     }
     assert_eq!(net.ask_udp(sender.into(), 44444, "again").as_deref(), Some("again"));
-    assert_eq!(rules(&net, "n2"), 2, "the dead node's rules are gone, the new one's are there");
+    assert_eq!(hooks(&net, "n2"), Hooks::of(driver, 1), "the dead node's are gone, the new one's are there");
 }
 
-#[test]
-fn a_lease_that_ends_while_the_node_is_down_is_not_restored() {
-    let Some(mut net) = net("a_lease_that_ends_while_the_node_is_down_is_not_restored") else { return };
+fn a_lease_that_ends_while_the_node_is_down_is_not_restored(driver: Driver) {
+    let Some(mut net) = net("a_lease_that_ends_while_the_node_is_down_is_not_restored", driver) else { return };
     let (package, url) = net.publish("echo");
     let filter = format!("udp dst {}/32 port 44444", net.lab.v4("sender"));
     net.setup_with(&package, &url, &filter, &["--ttl", "2s"]);
@@ -54,9 +59,8 @@ fn a_lease_that_ends_while_the_node_is_down_is_not_restored() {
     assert_eq!(net.status("n2", &package), None);
 }
 
-#[test]
-fn a_stopped_node_leaves_nothing() {
-    let Some(mut net) = net("a_stopped_node_leaves_nothing") else { return };
+fn a_stopped_node_leaves_nothing(driver: Driver) {
+    let Some(mut net) = net("a_stopped_node_leaves_nothing", driver) else { return };
     let (package, url) = net.publish("echo");
     net.setup(&package, &url, &format!("udp dst {}/32 port 44444", net.lab.v4("sender")));
     let pid = net.lab.pid("n2", "netservd").unwrap();
@@ -65,7 +69,7 @@ fn a_stopped_node_leaves_nothing() {
     assert!(!groups.is_empty(), "the container is in no cgroup of ours");
     net.lab.stop("n2", "netservd").unwrap();
     assert!(wait_until(Duration::from_secs(2), || workers.iter().all(|pid| !alive(*pid))));
-    assert_eq!(rules(&net, "n2"), 0);
+    assert_eq!(hooks(&net, "n2"), Hooks::default());
     assert!(!net.lab.socket("n2").exists(), "the socket is still there");
     for group in groups {
         assert!(!Path::new(&group).exists(), "{group} is still there");
@@ -75,9 +79,8 @@ fn a_stopped_node_leaves_nothing() {
 /// Goal: no moment of a SETUP at which a kill leaves something that the next start does not put right.
 /// Method: kill a node at growing delays after the SETUP was sent; start it again; the node must be without the module,
 /// or run it, and a new SETUP must work.
-#[test]
-fn killed_at_any_point_of_a_setup() {
-    let Some(mut net) = net("killed_at_any_point_of_a_setup") else { return };
+fn killed_at_any_point_of_a_setup(driver: Driver) {
+    let Some(mut net) = net("killed_at_any_point_of_a_setup", driver) else { return };
     let (package, url) = net.publish("echo");
     let sender = net.lab.v4("sender");
     let filter = format!("udp dst {sender}/32 port 44444");
@@ -103,14 +106,37 @@ fn killed_at_any_point_of_a_setup() {
         assert_nodes(&result, |outcome| outcome.is_ok());
         assert_eq!(net.ask_udp(sender.into(), 44444, "works").as_deref(), Some("works"), "after {delay_ms} ms");
         assert_nodes(&net.remove(&package), |outcome| *outcome == Outcome::Removed);
-        assert_eq!(rules(&net, "n2"), 1, "only the interception rule is left, after {delay_ms} ms");
+        assert_eq!(hooks(&net, "n2"), Hooks::of(driver, 0), "after {delay_ms} ms");
     }
 }
 
-/// Counts the rules that bring packets to user space in a machine's namespace, for IPv4.
-fn rules(net: &Net, machine: &str) -> usize {
-    let output = net.lab.run(machine, "iptables-save", &["-t", "mangle"]).unwrap();
-    String::from_utf8_lossy(&output.stdout).lines().filter(|line| line.contains("NFQUEUE")).count()
+/// What brings a machine's packets to user space.
+#[derive(Debug, Default, PartialEq, Eq)]
+struct Hooks {
+    /// Rules for IPv4.
+    rules: usize,
+    /// Devices with an XDP program.
+    programs: usize,
+}
+
+impl Hooks {
+    /// Returns those of a running node with so many filters: one rule is for signaling.
+    fn of(driver: Driver, filters: usize) -> Hooks {
+        match driver {
+            Driver::Afxdp => Hooks { rules: 1, programs: 2 },
+            Driver::Nfqueue => Hooks { rules: 1 + filters, programs: 0 },
+        }
+    }
+}
+
+fn hooks(net: &Net, machine: &str) -> Hooks {
+    let lines_with = |output: std::process::Output, word: &str| {
+        String::from_utf8_lossy(&output.stdout).lines().filter(|line| line.contains(word)).count()
+    };
+    Hooks {
+        rules: lines_with(net.lab.run(machine, "iptables-save", &["-t", "mangle"]).unwrap(), "NFQUEUE"),
+        programs: lines_with(net.lab.run(machine, "ip", &["-o", "link"]).unwrap(), " prog/xdp "),
+    }
 }
 
 /// Returns the processes below one, at any depth.

@@ -7,7 +7,7 @@ mod common;
 use std::net::IpAddr;
 use std::time::Duration;
 
-use common::{ask_udp, assert_nodes, eventually, net};
+use common::{Driver, ask_udp, assert_nodes, eventually, net};
 use netserv_lab::demo::FILES_ALLOWED;
 use netserv_lab::netns::{Lab, is_root, skipped};
 use netserv_lab::topology::{Impairment, Kind, Topology};
@@ -17,9 +17,20 @@ fn installed(outcome: &Outcome) -> bool {
     matches!(outcome, Outcome::Installed { .. })
 }
 
-#[test]
-fn setup_over_two_nodes_and_a_plain_router() {
-    let Some(net) = net("setup_over_two_nodes_and_a_plain_router") else { return };
+over_each_driver!(
+    setup_over_two_nodes_and_a_plain_router,
+    echo_comes_back_from_the_router_over_ipv4_and_ipv6,
+    signaling_travels_over_ipv6,
+    keep_alives_are_answered_by_the_node,
+    modules_of_a_user_see_a_packet_in_install_order,
+    a_new_digest_replaces_and_a_lease_ends_by_itself,
+    probe_and_dry_run_change_nothing,
+    an_end_host_may_be_the_last_node_and_a_sender_alone_is_told,
+    requests_arrive_over_links_that_lose_and_delay,
+);
+
+fn setup_over_two_nodes_and_a_plain_router(driver: Driver) {
+    let Some(net) = net("setup_over_two_nodes_and_a_plain_router", driver) else { return };
     let (package, url) = net.publish("net-monitor");
     let sender = net.lab.v4("sender");
     let filter = format!("udp dst {sender}/32");
@@ -40,9 +51,8 @@ fn setup_over_two_nodes_and_a_plain_router() {
     common::assert_refused(&net.remove(&package), netserv_model::RefusalKind::NotInstalled);
 }
 
-#[test]
-fn echo_comes_back_from_the_router_over_ipv4_and_ipv6() {
-    let Some(net) = net("echo_comes_back_from_the_router_over_ipv4_and_ipv6") else { return };
+fn echo_comes_back_from_the_router_over_ipv4_and_ipv6(driver: Driver) {
+    let Some(net) = net("echo_comes_back_from_the_router_over_ipv4_and_ipv6", driver) else { return };
     let (package, url) = net.publish("echo");
     let (v4, v6): (IpAddr, IpAddr) = (net.lab.v4("sender").into(), net.lab.v6("sender").into());
     assert_eq!(net.ask_udp(v4, 44444, "anyone there?"), None);
@@ -56,9 +66,8 @@ fn echo_comes_back_from_the_router_over_ipv4_and_ipv6() {
     assert_eq!(net.ask_udp(v4, 44444, "anyone there?"), None);
 }
 
-#[test]
-fn signaling_travels_over_ipv6() {
-    let Some(net) = net("signaling_travels_over_ipv6") else { return };
+fn signaling_travels_over_ipv6(driver: Driver) {
+    let Some(net) = net("signaling_travels_over_ipv6", driver) else { return };
     let (package, _) = net.publish("echo");
     let v6 = net.lab.v6("sender");
     let url = format!("http://[{v6}]/echo.nsm");
@@ -71,9 +80,8 @@ fn signaling_travels_over_ipv6() {
     assert_eq!(net.ask_udp(v6.into(), 44444, "over six").as_deref(), Some("over six"));
 }
 
-#[test]
-fn keep_alives_are_answered_by_the_node() {
-    let Some(mut net) = net("keep_alives_are_answered_by_the_node") else { return };
+fn keep_alives_are_answered_by_the_node(driver: Driver) {
+    let Some(mut net) = net("keep_alives_are_answered_by_the_node", driver) else { return };
     net.lab.start_kamailio("sender").unwrap();
     let (package, url) = net.publish("keep-alive");
     for server in [IpAddr::from(net.lab.v4("sender")), IpAddr::from(net.lab.v6("sender"))] {
@@ -92,9 +100,8 @@ fn keep_alives_are_answered_by_the_node() {
     }
 }
 
-#[test]
-fn modules_of_a_user_see_a_packet_in_install_order() {
-    let Some(net) = net("modules_of_a_user_see_a_packet_in_install_order") else { return };
+fn modules_of_a_user_see_a_packet_in_install_order(driver: Driver) {
+    let Some(net) = net("modules_of_a_user_see_a_packet_in_install_order", driver) else { return };
     let (monitor, monitor_url) = net.publish("net-monitor");
     let (echo, echo_url) = net.publish("echo");
     let sender = net.lab.v4("sender");
@@ -108,9 +115,8 @@ fn modules_of_a_user_see_a_packet_in_install_order() {
     assert!(echo_seen.modified >= 1);
 }
 
-#[test]
-fn a_new_digest_replaces_and_a_lease_ends_by_itself() {
-    let Some(net) = net("a_new_digest_replaces_and_a_lease_ends_by_itself") else { return };
+fn a_new_digest_replaces_and_a_lease_ends_by_itself(driver: Driver) {
+    let Some(net) = net("a_new_digest_replaces_and_a_lease_ends_by_itself", driver) else { return };
     let (package, url) = net.publish("echo");
     let sender = net.lab.v4("sender");
     let filter = format!("udp dst {sender}/32 port 44444");
@@ -132,9 +138,8 @@ fn a_new_digest_replaces_and_a_lease_ends_by_itself() {
     assert_eq!(net.ask_udp(sender.into(), 44444, "gone"), None);
 }
 
-#[test]
-fn probe_and_dry_run_change_nothing() {
-    let Some(net) = net("probe_and_dry_run_change_nothing") else { return };
+fn probe_and_dry_run_change_nothing(driver: Driver) {
+    let Some(net) = net("probe_and_dry_run_change_nothing", driver) else { return };
     let (package, url) = net.publish("echo");
     let filter = format!("udp dst {}/32 port 44444", net.lab.v4("sender"));
     let result = net.setup_with(&package, &url, &filter, &["--dry-run"]);
@@ -155,9 +160,8 @@ fn probe_and_dry_run_change_nothing() {
     }
 }
 
-#[test]
-fn an_end_host_may_be_the_last_node_and_a_sender_alone_is_told() {
-    let Some(mut net) = net("an_end_host_may_be_the_last_node_and_a_sender_alone_is_told") else { return };
+fn an_end_host_may_be_the_last_node_and_a_sender_alone_is_told(driver: Driver) {
+    let Some(mut net) = net("an_end_host_may_be_the_last_node_and_a_sender_alone_is_told", driver) else { return };
     net.lab.start_netservd("receiver", "host", &[], "").unwrap();
     let receiver = net.lab.v4("receiver").to_string();
     let result = net.lab.request("sender", &["path", &receiver]).unwrap();
@@ -175,8 +179,7 @@ fn an_end_host_may_be_the_last_node_and_a_sender_alone_is_told() {
     assert!(text.contains("fix:"), "{text}");
 }
 
-#[test]
-fn requests_arrive_over_links_that_lose_and_delay() {
+fn requests_arrive_over_links_that_lose_and_delay(driver: Driver) {
     let test = "requests_arrive_over_links_that_lose_and_delay";
     if !is_root() {
         return skipped(test, "not root, so no namespaces");
@@ -188,6 +191,7 @@ fn requests_arrive_over_links_that_lose_and_delay() {
         link.impairment = Impairment { delay, jitter, loss_per_10000: 500, seed };
     }
     let mut lab = Lab::up(topology).unwrap();
+    lab.use_driver(driver.name());
     let own = format!("{}/32", lab.v4("sender"));
     let user = lab.user("janedoe", &[&own]).unwrap();
     for node in ["n1", "n2"] {

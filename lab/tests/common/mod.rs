@@ -20,13 +20,42 @@ pub struct Net {
     pub others: Vec<LabUser>,
 }
 
+/// A driver by which a node takes its packets.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Driver {
+    Afxdp,
+    Nfqueue,
+}
+
+impl Driver {
+    pub fn name(self) -> &'static str {
+        match self {
+            Driver::Afxdp => "afxdp",
+            Driver::Nfqueue => "nfqueue",
+        }
+    }
+}
+
+/// Makes of each function, which takes a driver, two tests: one over each driver.
+#[macro_export]
+macro_rules! over_each_driver {
+    ($($test:ident),+ $(,)?) => {
+        mod afxdp {
+            $(#[test] fn $test() { super::$test($crate::common::Driver::Afxdp); })+
+        }
+        mod nfqueue {
+            $(#[test] fn $test() { super::$test($crate::common::Driver::Nfqueue); })+
+        }
+    };
+}
+
 /// Builds the network, or says that the test is skipped.
-pub fn net(test: &str) -> Option<Net> {
-    net_with(test, FILES_ALLOWED, &[])
+pub fn net(test: &str, driver: Driver) -> Option<Net> {
+    net_with(test, driver, FILES_ALLOWED, &[])
 }
 
 /// The same with another configuration of both nodes, and further users.
-pub fn net_with(test: &str, extra: &str, others: &[(&str, &[&str])]) -> Option<Net> {
+pub fn net_with(test: &str, driver: Driver, extra: &str, others: &[(&str, &[&str])]) -> Option<Net> {
     if !is_root() {
         skipped(test, "not root, so no namespaces");
         return None;
@@ -34,6 +63,7 @@ pub fn net_with(test: &str, extra: &str, others: &[(&str, &[&str])]) -> Option<N
     let chain =
         [("sender", Kind::Host), ("n1", Kind::Node), ("r", Kind::Router), ("n2", Kind::Node), ("receiver", Kind::Host)];
     let mut lab = Lab::up(Topology::chain(&chain)).unwrap();
+    lab.use_driver(driver.name());
     let own = [format!("{}/32", lab.v4("sender")), format!("{}/128", lab.v6("sender"))];
     let user = lab.user("janedoe", &[&own[0], &own[1]]).unwrap();
     let mut users = vec![user.clone()];
