@@ -18,22 +18,22 @@
 //! `Acquire`, after the owner wrote it with `Release`. Both rings have room for every slot that exists, so a ring can
 //! only be full if the other end broke the rules.
 //!
-//! A descriptor is four words: `slot | length << 32 | code << 48`, then modules, cookie, spare. Towards the worker
-//! `modules` is the bit mask of the modules that see the packet; towards the host it is 0 or the slot, plus one, of the
-//! module that decided.
+//! A descriptor is four words:
+//!
+//! | word | towards the worker | towards the host |
+//! |---|---|---|
+//! | 0 | `slot \| length << 32 \| code << 48` | the same |
+//! | 1 | bit mask of the modules that see the packet | 0, or the slot, plus one, of the module that decided |
+//! | 2 | when it came in, nanoseconds on the node's monotonic clock | 0 |
+//! | 3 | number of the interface that it came in by | 0 |
 //!
 //! # A slot
 //!
 //! The same layout as in the packet ABI (`wit/packet-abi.md`), so that the slot area can be mapped as it is into a
-//! module's linear memory: it starts on a page boundary and its size is a multiple of 64 KiB.
-//!
-//! | byte | what |
-//! |---|---|
-//! | 0 | length of the packet, `u32` |
-//! | 4 | number of the interface that it came in by, `u32`; 0 for packets that a module made |
-//! | 8 | when it came in, `u64`, nanoseconds on the node's monotonic clock |
-//! | 16–63 | the worker's and the module's own; not read by the node |
-//! | [`PACKET_OFFSET`] | the IP packet, at most [`PACKET_BYTES_MAX`](netserv_model::limits::PACKET_BYTES_MAX) bytes |
+//! module's memory: it starts at a multiple of 64 KiB, the largest page there is, and its size is one too. A slot holds
+//! nothing but a packet, at [`PACKET_OFFSET`], so neither end believes anything that a module can reach: a module to
+//! which the slots are mapped may write over all of them, at any time. What it wrote is used only where the worker
+//! answers [`Answer::Modified`] or injects, and the host copies the packet before it looks at it.
 //!
 //! # Sleep
 //!
@@ -65,14 +65,16 @@ pub const WORKER_SLOTS: usize = 256;
 /// Entries of each descriptor ring.
 pub const RING_ENTRIES: usize = 2048;
 /// Where the slots start in the mapping.
-pub const SLOTS_OFFSET: usize = TO_HOST_OFFSET + RING_ENTRIES * DESCRIPTOR_WORDS * WORD_BYTES;
+pub const SLOTS_OFFSET: usize = (TO_HOST_OFFSET + RING_ENTRIES * DESCRIPTOR_WORDS * WORD_BYTES).next_multiple_of(65536);
+/// Bytes of all slots.
+pub const SLOTS_BYTES: usize = (HOST_SLOTS + WORKER_SLOTS) * SLOT_BYTES;
 /// Bytes of the whole mapping.
-pub const MAPPING_BYTES: usize = SLOTS_OFFSET + (HOST_SLOTS + WORKER_SLOTS) * SLOT_BYTES;
+pub const MAPPING_BYTES: usize = SLOTS_OFFSET + SLOTS_BYTES;
 /// Words of the whole mapping.
 pub const MAPPING_WORDS: usize = MAPPING_BYTES / WORD_BYTES;
 
 /// The first word of the mapping; its last digits are the version of the layout.
-const MAGIC: u64 = 0x4e65_7453_6572_0001;
+const MAGIC: u64 = 0x4e65_7453_6572_0002;
 const WORD_BYTES: usize = 8;
 const DESCRIPTOR_WORDS: usize = 4;
 const TO_WORKER_OFFSET: usize = 4096;
@@ -87,8 +89,7 @@ const ACTIVITY: usize = 7 * LINE_WORDS;
 
 const _: () = assert!(HOST_SLOTS + WORKER_SLOTS <= RING_ENTRIES && RING_ENTRIES.is_power_of_two());
 const _: () = assert!(PACKET_OFFSET + PACKET_BYTES_MAX <= SLOT_BYTES);
-const _: () = assert!(SLOTS_OFFSET.is_multiple_of(4096));
-const _: () = assert!(((HOST_SLOTS + WORKER_SLOTS) * SLOT_BYTES).is_multiple_of(65536));
+const _: () = assert!(SLOTS_OFFSET.is_multiple_of(65536) && SLOTS_BYTES.is_multiple_of(65536));
 
 /// What an end of the ring found wrong. All but the first three mean that the other end broke the rules; the end then
 /// refuses all further work.
@@ -201,7 +202,7 @@ struct Descriptor {
     length: u16,
     code: u16,
     modules: u64,
-    cookie: u64,
+    ingress: Ingress,
 }
 
 mod code {
@@ -237,11 +238,12 @@ impl Producer {
             }
         }
         let at = self.lane.descriptor(self.tail);
-        let Descriptor { slot, length, code, modules, cookie } = descriptor;
+        let Descriptor { slot, length, code, modules, ingress } = descriptor;
         let first = u64::from(slot) | u64::from(length) << 32 | u64::from(code) << 48;
-        memory[at].store(first, Ordering::Relaxed);
-        memory[at + 1].store(modules, Ordering::Relaxed);
-        memory[at + 2].store(cookie, Ordering::Relaxed);
+        let words = [first, modules, ingress.timestamp_ns, u64::from(ingress.interface)];
+        for (place, word) in memory[at..at + DESCRIPTOR_WORDS].iter().zip(words) {
+            place.store(word, Ordering::Relaxed);
+        }
         self.tail += 1;
         Ok(())
     }
@@ -286,13 +288,14 @@ impl Consumer {
             }
         }
         let at = self.lane.descriptor(self.head);
-        let first = memory[at].load(Ordering::Relaxed);
+        let words = &memory[at..at + DESCRIPTOR_WORDS];
+        let [first, modules, timestamp_ns, interface] = [0, 1, 2, 3].map(|word| words[word].load(Ordering::Relaxed));
         let descriptor = Descriptor {
             slot: low_u32(first),
             length: low_u16(first >> 32),
             code: low_u16(first >> 48),
-            modules: memory[at + 1].load(Ordering::Relaxed),
-            cookie: memory[at + 2].load(Ordering::Relaxed),
+            modules,
+            ingress: Ingress { interface: low_u32(interface), timestamp_ns },
         };
         self.head += 1;
         memory[self.lane.head()].store(self.head, Ordering::Release);
@@ -321,13 +324,9 @@ impl Consumer {
     }
 }
 
-/// Copies `packet` into a slot, with the header in front of it.
-fn write_slot(memory: &[AtomicU64], slot: u16, ingress: Ingress, packet: &[u8]) {
-    let slot = slot_words(memory, slot);
-    let length = u64::try_from(packet.len()).expect("a packet's length fits 64 bits");
-    slot[0].store(length | u64::from(ingress.interface) << 32, Ordering::Relaxed);
-    slot[1].store(ingress.timestamp_ns, Ordering::Relaxed);
-    let words = &slot[PACKET_OFFSET / WORD_BYTES..];
+/// Copies `packet` into a slot.
+fn write_slot(memory: &[AtomicU64], slot: u16, packet: &[u8]) {
+    let words = &slot_words(memory, slot)[PACKET_OFFSET / WORD_BYTES..];
     let (whole, rest) = packet.as_chunks::<WORD_BYTES>();
     for (word, bytes) in words.iter().zip(whole) {
         word.store(u64::from_le_bytes(*bytes), Ordering::Relaxed);
@@ -350,11 +349,6 @@ fn read_slot(memory: &[AtomicU64], slot: u16, into: &mut [u8]) {
         let last = words[whole.len()].load(Ordering::Relaxed).to_le_bytes();
         rest.copy_from_slice(&last[..rest.len()]);
     }
-}
-
-fn read_ingress(memory: &[AtomicU64], slot: u16) -> Ingress {
-    let slot = slot_words(memory, slot);
-    Ingress { interface: low_u32(slot[0].load(Ordering::Relaxed) >> 32), timestamp_ns: slot[1].load(Ordering::Relaxed) }
 }
 
 fn slot_words(memory: &[AtomicU64], slot: u16) -> &[AtomicU64] {

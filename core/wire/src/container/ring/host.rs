@@ -86,8 +86,8 @@ impl<M: AsRef<[AtomicU64]>> HostEnd<M> {
         let length = check_packet(packet.len())?;
         let slot = *self.free.last().ok_or(RingError::Full)?;
         let memory = self.memory.as_ref();
-        write_slot(memory, slot, ingress, packet);
-        let descriptor = Descriptor { slot: u32::from(slot), length, code: code::PACKET, modules, cookie };
+        write_slot(memory, slot, packet);
+        let descriptor = Descriptor { slot: u32::from(slot), length, code: code::PACKET, modules, ingress };
         // A slot was free, so there is room, or the worker moved its index.
         let staged = self.to_worker.stage(memory, descriptor);
         self.keep(staged)?;
@@ -102,7 +102,8 @@ impl<M: AsRef<[AtomicU64]>> HostEnd<M> {
         self.to_worker.publish(self.memory.as_ref())
     }
 
-    /// Takes the next thing that the worker sent.
+    /// Takes the next thing that the worker sent. Its bytes are a copy, made once: a module to which the slots are mapped
+    /// may go on writing over them while the node looks.
     ///
     /// # Errors
     /// A fatal [`RingError`] if the worker broke the rules; every later call gives the same error.
@@ -174,7 +175,8 @@ impl<M: AsRef<[AtomicU64]>> HostEnd<M> {
         let slot = worker_slot(descriptor.slot)?;
         let length = check_length(descriptor.length)?;
         read_slot(self.memory.as_ref(), slot, &mut self.scratch[..length]);
-        let released = Descriptor { slot: descriptor.slot, length: 0, code: code::RELEASED, modules: 0, cookie: 0 };
+        let ingress = Ingress::default();
+        let released = Descriptor { slot: descriptor.slot, length: 0, code: code::RELEASED, modules: 0, ingress };
         self.to_worker.stage(self.memory.as_ref(), released).map_err(|_| RingError::BadIndex)?;
         Ok(Taken::Injected { length, module })
     }

@@ -77,6 +77,33 @@ fn packets_that_fit_no_slot_are_refused_at_both_ends() {
 }
 
 #[test]
+fn who_writes_over_all_slots_changes_only_bytes_of_packets() {
+    let memory = memory();
+    let (mut host, mut worker) = pair_in(&memory);
+    let ingress = Ingress { interface: 7, timestamp_ns: 8 };
+    for cookie in 0..2 {
+        host.push(&[0x45; 100], ingress, 1, cookie).unwrap();
+    }
+    worker.inject(&[0x45; 40], MODULE).unwrap();
+    host.publish();
+    let scribble =
+        || memory[SLOTS_OFFSET / WORD_BYTES..].iter().for_each(|word| word.store(u64::MAX, Ordering::Relaxed));
+    scribble();
+    for answer in [Answer::Pass, Answer::Modified] {
+        let arrival = worker.pop().unwrap().unwrap();
+        assert_eq!((arrival.length(), arrival.ingress, arrival.modules), (100, ingress, 1));
+        worker.answer(arrival, answer, Some(MODULE)).unwrap();
+    }
+    worker.publish();
+    scribble();
+    assert_eq!(host.pop(), Ok(Some(Returned::Injected { bytes: &[0xff; 40], module: Some(MODULE) })));
+    for (cookie, answer, bytes) in [(0, Answer::Pass, &[][..]), (1, Answer::Modified, &[0xff; 100][..])] {
+        let expected = Returned::Answer { cookie, modules: 1, answer, bytes, module: Some(MODULE) };
+        assert_eq!(host.pop(), Ok(Some(expected)));
+    }
+}
+
+#[test]
 fn every_slot_can_be_under_way_and_no_more() {
     let (mut host, mut worker) = pair();
     for round in 0..3 {

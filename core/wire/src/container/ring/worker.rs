@@ -7,7 +7,7 @@ use netserv_model::command::ModuleSlot;
 
 use super::{
     ACTIVITY, Answer, Consumer, Descriptor, HOST_SLOTS, Ingress, MAGIC, Producer, RingError, TO_HOST, TO_WORKER,
-    WORKER_SLOTS, check_length, check_mapping, check_packet, code, encode_module, read_ingress, read_slot, write_slot,
+    WORKER_SLOTS, check_length, check_mapping, check_packet, code, encode_module, read_slot, write_slot,
 };
 
 /// A packet in its slot, from [`WorkerEnd::pop`] until it is answered. Each is answered exactly once.
@@ -92,7 +92,7 @@ impl<M: AsRef<[AtomicU64]>> WorkerEnd<M> {
     /// [`RingError::BadPacket`] if it is empty or longer than a slot holds.
     pub fn write(&mut self, arrival: &mut Arrival, packet: &[u8]) -> Result<(), RingError> {
         arrival.length = check_packet(packet.len())?;
-        write_slot(self.memory.as_ref(), arrival.slot, arrival.ingress, packet);
+        write_slot(self.memory.as_ref(), arrival.slot, packet);
         Ok(())
     }
 
@@ -120,7 +120,7 @@ impl<M: AsRef<[AtomicU64]>> WorkerEnd<M> {
         };
         let modules = encode_module(module)?;
         let Arrival { slot, length, .. } = arrival;
-        self.stage(Descriptor { slot: u32::from(slot), length, code, modules, cookie: 0 })
+        self.stage(Descriptor { slot: u32::from(slot), length, code, modules, ingress: Ingress::default() })
     }
 
     /// Stages a packet that `module` made; the node sees it after [`WorkerEnd::publish`].
@@ -132,8 +132,9 @@ impl<M: AsRef<[AtomicU64]>> WorkerEnd<M> {
         let length = check_packet(packet.len())?;
         let modules = encode_module(Some(module))?;
         let slot = *self.free.last().ok_or(RingError::Full)?;
-        write_slot(self.memory.as_ref(), slot, Ingress::default(), packet);
-        self.stage(Descriptor { slot: u32::from(slot), length, code: code::INJECTED, modules, cookie: 0 })?;
+        write_slot(self.memory.as_ref(), slot, packet);
+        let ingress = Ingress::default();
+        self.stage(Descriptor { slot: u32::from(slot), length, code: code::INJECTED, modules, ingress })?;
         self.free.pop();
         Ok(())
     }
@@ -174,8 +175,8 @@ impl<M: AsRef<[AtomicU64]>> WorkerEnd<M> {
             Ok(_) | Err(_) => return Err(RingError::NoSuchSlot(descriptor.slot)),
         };
         check_length(descriptor.length)?;
-        let ingress = read_ingress(self.memory.as_ref(), slot);
-        Ok(Arrival { slot, length: descriptor.length, modules: descriptor.modules, ingress })
+        let Descriptor { length, modules, ingress, .. } = descriptor;
+        Ok(Arrival { slot, length, modules, ingress })
     }
 
     fn released(&mut self, slot: u32) -> Result<(), RingError> {
