@@ -24,6 +24,8 @@ fn info() -> NodeInfo {
         started: UnixTime::from_secs(1_795_226_400),
         load: Load::default(),
         missing: vec!["no nf_queue; fix: modprobe nfnetlink_queue".into()],
+        devices: Vec::new(),
+        planes: Vec::new(),
     }
 }
 

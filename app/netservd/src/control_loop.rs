@@ -10,7 +10,7 @@ use std::net::IpAddr;
 
 use netserv_controller::Controller;
 use netserv_gist as gist;
-use netserv_model::api::{ModuleList, NodeInfo, PostRequest, RequestResult};
+use netserv_model::api::{DeviceInfo, ModuleList, NodeInfo, PlaneInfo, PostRequest, RequestResult};
 use netserv_model::command::{JobId, ModuleSlot, RequestId};
 use netserv_model::request::{Ask, Body, ModuleStatus, NodeReport, PacketCounts, Request};
 use netserv_model::{Instant, Now, Refusal, RefusalKind, UserId, limits};
@@ -83,6 +83,10 @@ pub struct About {
     pub driver: String,
     /// What it cannot do on this machine.
     pub missing: Vec<String>,
+    /// The devices that the forwarding plane serves.
+    pub devices: Vec<DeviceInfo>,
+    /// The forwarding planes that were looked at.
+    pub planes: Vec<PlaneInfo>,
 }
 
 struct StatsWaiter {
@@ -324,6 +328,8 @@ impl ControlLoop {
                     started: self.about.started,
                     load,
                     missing: self.about.missing.clone(),
+                    devices: self.about.devices.clone(),
+                    planes: self.about.planes.clone(),
                 });
             }
             Call::Modules(reply) => self.wait_for_stats(StatsReply::Modules(reply)),

@@ -192,7 +192,13 @@ async fn run_node(config: Config, config_path: Option<PathBuf>, logs: Logs, laun
         executor,
         signal,
         record: Record::open(&config.record, seed)?,
-        about: About { started: wall(), driver: driver_name, missing: doctor::missing() },
+        about: About {
+            started: wall(),
+            driver: driver_name,
+            missing: doctor::missing(),
+            devices: Vec::new(),
+            planes: Vec::new(),
+        },
         logs: logs.clone(),
         config: config.clone(),
     });

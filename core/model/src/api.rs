@@ -68,6 +68,35 @@ pub struct NodeInfo {
     pub load: Load,
     /// What it cannot do on this machine, a line each.
     pub missing: Vec<String>,
+    /// The devices that the forwarding plane serves, and how; empty where the plane serves none by itself.
+    #[serde(default)]
+    pub devices: Vec<DeviceInfo>,
+    /// The forwarding planes that were looked at when the node started, the best first.
+    #[serde(default)]
+    pub planes: Vec<PlaneInfo>,
+}
+
+/// How the forwarding plane serves one network device.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct DeviceInfo {
+    /// The device's name.
+    pub name: String,
+    /// How packets are taken off it, such as `native` or `generic`.
+    pub mode: String,
+    /// Whether packets lie where the device put them; otherwise they are copied once.
+    pub zero_copy: bool,
+    /// Receive queues that are served.
+    pub queues: u32,
+}
+
+/// Whether a forwarding plane works on this machine.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct PlaneInfo {
+    /// Its name in the configuration.
+    pub name: String,
+    /// Why it does not work here; nothing if it does.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub missing: Option<String>,
 }
 
 /// `GET /v1/modules`: what is installed.
