@@ -21,6 +21,9 @@ pub const STACK_ENTRIES_MAX: usize = 64;
 
 /// Filters of one module.
 pub const FILTERS_PER_MODULE_MAX: usize = 16;
+/// Combinations of masks that a [`FilterIndex`](crate::FilterIndex) looks up for each packet; filters that need more are
+/// filed under coarser masks.
+pub const FILTER_TUPLES_MAX: usize = 64;
 /// Properties of one module.
 pub const PROPERTIES_PER_MODULE_MAX: usize = 64;
 /// Bytes of one property's key and value together.
