@@ -9,7 +9,6 @@ pub mod command;
 pub mod error;
 pub mod filter;
 pub mod filter_index;
-pub mod filter_index;
 pub mod ids;
 pub mod limits;
 pub mod manifest;
@@ -21,7 +20,6 @@ pub mod verdict;
 
 pub use error::{Refusal, RefusalKind};
 pub use filter::{Filter, Flow, PortRange, Protocol};
-pub use filter_index::FilterIndex;
 pub use filter_index::FilterIndex;
 pub use ids::{Digest, ModuleName, ModuleRef, NodeId, Nonce, PublicKey, SessionId, Signature, UserId};
 pub use time::{Instant, Now, UnixTime};
