@@ -3,8 +3,13 @@
 
 use std::fmt;
 use std::str::FromStr;
+use std::time::Duration;
+
+use netserv_model::api::DeviceInfo;
 
 use crate::afxdp::{self, Afxdp};
+#[cfg(doc)]
+use crate::limits;
 use crate::nfqueue::{self, Nfqueue};
 use crate::{Driver, DriverError, dummy};
 
@@ -26,6 +31,12 @@ pub struct Probe {
     pub kind: DriverKind,
     /// `Err` with the reason in a form for people, if it does not.
     pub usable: Result<(), String>,
+    /// How it would serve each device, as far as can be told without touching it; empty for planes that serve none by
+    /// themselves.
+    pub devices: Vec<DeviceInfo>,
+    /// What people should know, a sentence each: devices that it would leave alone and why, what is slower than it could
+    /// be.
+    pub notes: Vec<String>,
 }
 
 /// What a driver has to know to be opened.
@@ -44,8 +55,14 @@ pub struct DriverConfig {
     pub receive_buffer_bytes: usize,
     /// The interfaces that `afxdp` takes; all of them that are Ethernet, if none is named.
     pub interfaces: Vec<String>,
-    /// Whether packets pass unseen, rather than being lost, when more come than are taken.
+    /// Whether packets pass unseen, rather than being lost, when more come than are taken, or when nobody takes them
+    /// for [`limits::HEARTBEAT_MAX`].
     pub fail_open: bool,
+    /// Whether `afxdp` forwards in its XDP program what no filter wants, rather than leaving it to the kernel. Such packets
+    /// pass no rules of the kernel's packet filter and no queueing discipline.
+    pub xdp_forward: bool,
+    /// How long `afxdp` looks for packets again and again before it sleeps; `None` sleeps at once.
+    pub busy_poll: Option<Duration>,
 }
 
 impl DriverKind {
@@ -68,7 +85,7 @@ impl DriverKind {
             DriverKind::Dummy => Ok(()),
             DriverKind::Nfqueue => nfqueue::probe().map_err(|error| error.to_string()),
         };
-        Probe { kind: self, usable }
+        Probe { kind: self, usable, devices: Vec::new(), notes: Vec::new() }
     }
 
     /// Opens the driver.
@@ -111,6 +128,8 @@ impl DriverConfig {
             receive_buffer_bytes: 64 * 1024 * 1024,
             interfaces: Vec::new(),
             fail_open: true,
+            xdp_forward: false,
+            busy_poll: None,
         }
     }
 }

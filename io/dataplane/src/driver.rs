@@ -18,6 +18,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use netserv_model::Filter;
+use netserv_model::api::DeviceInfo;
 use netserv_model::command::FilterId;
 
 use crate::{Batch, DriverError};
@@ -106,10 +107,13 @@ pub struct Counters {
     pub unknown: u64,
     /// Packets decided by the driver because they waited over its window.
     pub overdue: u64,
-    /// Packets let go unseen because they were cut short on the way to us or could not be understood.
+    /// Packets let go unseen because they were cut short on the way to us, could not be understood, came by a queue that
+    /// is not served yet, or came while nobody took packets.
     pub unseen: u64,
     /// Times that the plane had more packets than we took; how many were lost or passed unseen is not known here.
     pub overruns: u64,
+    /// Packets that no filter wants and that the plane forwarded itself, rather than leaving them to the kernel.
+    pub forwarded: u64,
 }
 
 /// The filters of a driver: the union of them says which packets `receive` yields.
@@ -138,6 +142,10 @@ pub trait Driver: Send {
     /// many there are, 0 when the time is over. **Required.**
     ///
     /// `None` waits as long as it takes, `Some(Duration::ZERO)` not at all. Packets start with the IP header.
+    ///
+    /// Whoever uses a driver calls this at least every 250 milliseconds, also when nothing comes: a driver may take the
+    /// node for dead after [`limits::HEARTBEAT_MAX`](crate::limits::HEARTBEAT_MAX) without a call, and then lets packets pass
+    /// unseen until the next one. A call that waits counts all through its wait.
     ///
     /// # Errors
     /// Only when the plane is gone. Losses are counted and are no error.
@@ -182,6 +190,11 @@ pub trait Driver: Send {
 
     /// Returns what was done so far. **Required.**
     fn counters(&self) -> Counters;
+
+    /// Returns the devices that are served now, and how. *Optional*: empty where the plane serves none by itself.
+    fn devices(&self) -> Vec<DeviceInfo> {
+        Vec::new()
+    }
 
     /// Installs one filter. *Optional.*
     ///
@@ -235,6 +248,10 @@ impl<D: Driver + ?Sized> Driver for Box<D> {
 
     fn counters(&self) -> Counters {
         (**self).counters()
+    }
+
+    fn devices(&self) -> Vec<DeviceInfo> {
+        (**self).devices()
     }
 
     fn install(&mut self, id: FilterId, filter: &Filter) -> Result<(), DriverError> {

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Named bounds of the drivers. Each has a test that hits it.
 
+use std::time::Duration;
+
 pub use netserv_model::limits::BATCH_PACKETS_MAX;
 
 /// Filters of one node.
@@ -35,3 +37,5 @@ pub const PATTERNS_PER_FILTER_MAX: usize = 64;
 pub const WAYS_MAX: usize = 65_536;
 /// Receive queues of one device that `afxdp` serves; packets of further ones pass unseen.
 pub const QUEUES_MAX: usize = 64;
+/// How long `afxdp` may take no packets; after that they pass unseen, until it takes some again.
+pub const HEARTBEAT_MAX: Duration = Duration::from_secs(1);

@@ -32,6 +32,7 @@ use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use netserv_model::api::DeviceInfo;
 use netserv_wire::ip::IpView;
 use rustix::event::{Timespec, epoll};
 
@@ -316,6 +317,19 @@ impl Driver for Afxdp {
     fn counters(&self) -> Counters {
         let unseen = self.counters.unseen + self.program.counter(layout::COUNTER_TOO_LONG);
         Counters { unseen, overruns: self.ports.lost(), ..self.counters }
+    }
+
+    fn devices(&self) -> Vec<DeviceInfo> {
+        let device = |(device, link): &(u32, Link)| {
+            let queues = self.ports.of_device(*device)?.len();
+            Some(DeviceInfo {
+                name: self.ways.interfaces().get(device)?.name.clone(),
+                mode: link.mode.as_str().to_owned(),
+                zero_copy: self.ports.zero_copy(),
+                queues: u32::try_from(queues).expect("there are few queues"),
+            })
+        };
+        self.links.iter().filter_map(device).collect()
     }
 }
 

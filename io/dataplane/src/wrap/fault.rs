@@ -7,6 +7,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
+use netserv_model::api::DeviceInfo;
+
 use crate::{Batch, Change, Counters, Driver, DriverError, Egress, FilterTable, Final, PacketId, limits};
 
 /// Which trouble to make.
@@ -191,6 +193,10 @@ impl<D: Driver> Driver for Fault<D> {
 
     fn counters(&self) -> Counters {
         self.inner.counters()
+    }
+
+    fn devices(&self) -> Vec<DeviceInfo> {
+        self.inner.devices()
     }
 }
 

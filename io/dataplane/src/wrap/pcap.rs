@@ -10,6 +10,8 @@ use std::os::fd::BorrowedFd;
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
+use netserv_model::api::DeviceInfo;
+
 use super::trace::Named;
 use crate::{Batch, Counters, Driver, DriverError, Egress, FilterTable, Final, InterfaceId, PacketId, limits};
 
@@ -87,6 +89,10 @@ impl<D: Driver, W: Write + Send> Driver for Pcap<D, W> {
 
     fn counters(&self) -> Counters {
         self.inner.counters()
+    }
+
+    fn devices(&self) -> Vec<DeviceInfo> {
+        self.inner.devices()
     }
 }
 

@@ -6,6 +6,7 @@ use std::os::fd::BorrowedFd;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, SystemTime};
 
+use netserv_model::api::DeviceInfo;
 use netserv_wire::ip::IpView;
 
 use crate::{Batch, Counters, Driver, DriverError, Egress, FilterTable, Final, InterfaceId, PacketId, limits};
@@ -159,6 +160,10 @@ impl<D: Driver> Driver for Trace<D> {
 
     fn counters(&self) -> Counters {
         self.inner.counters()
+    }
+
+    fn devices(&self) -> Vec<DeviceInfo> {
+        self.inner.devices()
     }
 }
 

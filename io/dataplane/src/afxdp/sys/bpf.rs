@@ -16,6 +16,16 @@ pub enum AttachMode {
     Generic,
 }
 
+impl AttachMode {
+    /// Returns the name used for people.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            AttachMode::Native => "native",
+            AttachMode::Generic => "generic",
+        }
+    }
+}
+
 /// Makes a map; `inner` is an example of what a map of maps holds.
 pub fn create_map(definition: &MapDefinition, inner: Option<&OwnedFd>, name: &CStr) -> io::Result<OwnedFd> {
     let mut attributes = Attributes::new();
