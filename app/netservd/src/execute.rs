@@ -18,7 +18,7 @@ use netserv_model::command::{Command, Event as ControllerEvent, InstalledRecord,
 use netserv_model::manifest::Manifest;
 use netserv_model::policy::ContainerLimits;
 use netserv_model::request::NodeReport;
-use netserv_model::{Digest, DropReason, PublicKey, Refusal, RefusalKind, UserId};
+use netserv_model::{Digest, DropReason, ModuleRef, PublicKey, Refusal, RefusalKind, UserId};
 use netserv_repository::{FetchLimits, Repository};
 use netserv_wire::container::frames::{FromWorker, LogLevel, ToWorker};
 use tokio::io::unix::AsyncFd;
@@ -87,6 +87,8 @@ pub struct Executor {
     containers: BTreeMap<UserId, Running>,
     prefixes: BTreeMap<UserId, Vec<IpNet>>,
     stats: BTreeMap<Place, Counted>,
+    /// What was last loaded where.
+    modules: BTreeMap<Place, ModuleRef>,
     code: BTreeMap<Digest, PathBuf>,
     happened: VecDeque<ControllerEvent>,
     reports: VecDeque<(RequestId, NodeReport)>,
@@ -143,6 +145,7 @@ impl Executor {
             containers: BTreeMap::new(),
             prefixes: BTreeMap::new(),
             stats: BTreeMap::new(),
+            modules: BTreeMap::new(),
             code: BTreeMap::new(),
             happened: VecDeque::new(),
             reports: VecDeque::new(),
@@ -190,7 +193,8 @@ impl Executor {
             Command::Load(load) => self.load(load),
             Command::Unload { user, slot } => self.unload(&user, slot),
             Command::InstallFilter { id, user, slot, filter, on_failure } => {
-                self.changes.install(id, Rule { user, slot, filter, on_failure });
+                let module = self.modules.get(&(user.clone(), slot)).cloned();
+                self.changes.install(id, Rule { user, slot, module, filter, on_failure });
             }
             Command::RemoveFilter { id } => self.changes.remove(id),
             Command::Store(record) => {
@@ -382,6 +386,7 @@ impl Executor {
         let path = self.code.get(&digest).context("the package was not fetched")?;
         let code = File::open(path).with_context(|| format!("cannot open {}", path.display()))?;
         let call = Duration::from_millis(limits.call_ms.into());
+        self.modules.insert((user.clone(), slot), module.clone());
         let frame = ToWorker::Load { slot, module, properties, limits, state_schema };
         // Before the module starts, which is its first call.
         self.packets.send(PacketCommand::SetCallTime { user, slot, call });

@@ -9,6 +9,7 @@ mod port;
 mod seats;
 #[cfg(test)]
 mod tests;
+mod trace;
 
 use std::collections::BTreeMap;
 use std::net::IpAddr;
@@ -22,7 +23,7 @@ use netserv_container::HostRing;
 use netserv_dataplane::{Batch, Driver, DriverError, Final, Packet};
 use netserv_model::command::{FilterId, ModuleSlot};
 use netserv_model::verdict::FailureMode;
-use netserv_model::{DropReason, Filter, Flow, UserId, Verdict, limits};
+use netserv_model::{DropReason, Filter, Flow, ModuleRef, UserId, Verdict, limits};
 use netserv_wire::container::ring::{Answer, Ingress, RING_ENTRIES, Returned};
 use netserv_wire::ip::IpView;
 use rustix::event::{PollFd, PollFlags, poll};
@@ -31,6 +32,10 @@ use rustix::time::Timespec;
 use pending::{Held, Pending, Stop};
 use port::Port;
 use seats::{SeatId, Seats};
+use trace::Tracer;
+
+#[allow(unused_imports, reason = "the API follows")]
+pub use trace::{Tap, TapCounts, TraceId, Traced};
 
 use crate::packet_counters::PacketCounters;
 
@@ -97,6 +102,10 @@ pub enum PacketCommand {
         /// Whether it is loaded.
         loaded: bool,
     },
+    /// Follow packets.
+    Trace(Tap),
+    /// Follow them no longer.
+    EndTrace(TraceId),
     /// End the loop; the driver takes its rules away.
     Stop,
 }
@@ -108,6 +117,8 @@ pub struct Rule {
     pub user: UserId,
     /// The module's place.
     pub slot: ModuleSlot,
+    /// The module, for people who trace packets.
+    pub module: Option<ModuleRef>,
     /// Which packets.
     pub filter: Filter,
     /// What happens to them while the module cannot say.
@@ -159,6 +170,7 @@ pub struct PacketLoop {
     now_ns: u64,
     /// Turns in a row for which no container was woken.
     unwoken: u32,
+    tracer: Tracer,
 }
 
 /// A rule as packets meet it.
@@ -192,6 +204,7 @@ impl PacketLoop {
             watched_at: Instant::now(),
             now_ns: 0,
             unwoken: 0,
+            tracer: Tracer::default(),
         }
     }
 
@@ -259,11 +272,13 @@ impl PacketLoop {
             PacketCommand::AddContainer { user, generation, ring, prefixes } => {
                 let seat = self.seats.of(&user);
                 self.remove_container(seat, DropReason::ContainerGone);
+                self.tracer.forget_modules(&user);
                 self.seats.put(seat, Port::new(generation, *ring, prefixes));
             }
             PacketCommand::RemoveContainer { user, reason } => {
                 let seat = self.seats.of(&user);
                 self.remove_container(seat, reason);
+                self.tracer.forget_modules(&user);
             }
             PacketCommand::SetPrefixes { user, prefixes } => {
                 if let Some(port) = self.seats.port_of(&user) {
@@ -283,10 +298,13 @@ impl PacketLoop {
                 }
             }
             PacketCommand::SetLoaded { user, slot, loaded } => {
+                self.tracer.note_module(&user, slot, loaded);
                 if let Some(port) = self.seats.port_of(&user) {
                     port.loaded = if loaded { port.loaded | bit(slot) } else { port.loaded & !bit(slot) };
                 }
             }
+            PacketCommand::Trace(tap) => self.tracer.add(tap),
+            PacketCommand::EndTrace(id) => self.tracer.remove(id),
             PacketCommand::Stop => {}
         }
     }
@@ -296,17 +314,20 @@ impl PacketLoop {
         self.counters.received();
         let Ok(view) = IpView::parse(packet.bytes) else {
             self.counters.unparsed();
+            self.trace_unwanted(packet, None);
             return self.driver.finish(packet.id, Final::Pass);
         };
         let flow = view.flow();
         let Some((at, rest)) = self.way(&flow) else {
             self.counters.unmatched();
+            self.trace_unwanted(packet, Some(&flow));
             return self.driver.finish(packet.id, Final::Pass);
         };
         let bytes = if rest.is_empty() { Vec::new() } else { packet.bytes.to_vec() };
         let interface = packet.interface.0;
         let ends = (flow.source, flow.destination);
-        let held = Held { packet: packet.id, ends, interface, at, rest, changed: false, bytes };
+        let trace = self.begin_trace(packet, &flow);
+        let held = Held { packet: packet.id, ends, interface, at, rest, changed: false, bytes, trace };
         self.enter(held, packet.bytes);
     }
 
@@ -333,9 +354,11 @@ impl PacketLoop {
         loop {
             let Err(reason) = self.offer(&mut held, bytes) else {
                 self.counters.shown();
+                self.note_entered(&mut held);
                 return self.pending.insert(held);
             };
             self.counters.unseen(reason);
+            self.note_failure(&mut held, reason);
             if held.at.on_failure() == FailureMode::Closed {
                 return self.drop(&held, reason);
             }
@@ -364,11 +387,13 @@ impl PacketLoop {
     fn pass(&mut self, held: &Held, bytes: &[u8]) {
         let verdict = if held.changed { Final::Replace(bytes) } else { Final::Pass };
         self.counters.finished(if held.changed { Verdict::Modified } else { Verdict::Pass });
+        self.tell_trace(held, verdict, None);
         self.driver.finish(held.packet, verdict);
     }
 
     fn drop(&mut self, held: &Held, reason: DropReason) {
         self.counters.dropped(reason);
+        self.tell_trace(held, Final::Drop, Some(reason));
         self.driver.finish(held.packet, Final::Drop);
     }
 
@@ -388,12 +413,13 @@ impl PacketLoop {
     fn take_from(&mut self, seat: SeatId, port: &mut Port, at_most: usize) -> usize {
         for taken in 0..at_most {
             match port.ring.pop() {
-                Ok(Some(Returned::Answer { cookie, answer, bytes, .. })) => {
-                    self.settle(&port.prefixes, cookie, answer, bytes);
+                Ok(Some(Returned::Answer { cookie, answer, bytes, module, .. })) => {
+                    self.settle(&port.prefixes, cookie, (answer, module), bytes);
                 }
-                Ok(Some(Returned::Injected { bytes, .. })) => {
+                Ok(Some(Returned::Injected { bytes, module })) => {
                     let may = port.injections.take(Instant::now());
-                    self.inject(&port.prefixes, bytes, may);
+                    let sent = self.inject(&port.prefixes, bytes, may);
+                    self.trace_made(seat, module, bytes, sent);
                 }
                 Ok(None) => {
                     if taken > 0 {
@@ -416,8 +442,10 @@ impl PacketLoop {
         at_most
     }
 
-    fn settle(&mut self, prefixes: &[IpNet], cookie: u64, answer: Answer, bytes: &[u8]) {
+    fn settle(&mut self, prefixes: &[IpNet], cookie: u64, said: (Answer, Option<ModuleSlot>), bytes: &[u8]) {
         let Some(mut held) = self.pending.remove(cookie) else { return };
+        let (answer, module) = said;
+        self.note_answer(&mut held, answer, module);
         match answer {
             Answer::Pass => self.go_on(held),
             Answer::Drop => self.drop(&held, DropReason::Module),
@@ -447,15 +475,16 @@ impl PacketLoop {
     }
 
     /// Gives a packet that its container did not judge its failure verdict.
-    fn fail(&mut self, held: Held, reason: DropReason) {
+    fn fail(&mut self, mut held: Held, reason: DropReason) {
         self.counters.unseen(reason);
+        self.note_failure(&mut held, reason);
         match held.at.on_failure() {
             FailureMode::Open => self.go_on(held),
             FailureMode::Closed => self.drop(&held, reason),
         }
     }
 
-    fn inject(&mut self, prefixes: &[IpNet], bytes: &[u8], may: bool) {
+    fn inject(&mut self, prefixes: &[IpNet], bytes: &[u8], may: bool) -> Result<(), DropReason> {
         // A packet that a module makes has no ends of its own: only the user's prefixes count.
         let judged = if may { judge(bytes, None, prefixes) } else { Err(DropReason::TooMany) };
         let sent = judged.and_then(|_| self.driver.inject(bytes).map_err(|_| DropReason::SendFailed));
@@ -463,6 +492,7 @@ impl PacketLoop {
             Ok(()) => self.counters.injected(),
             Err(reason) => self.counters.refused(reason),
         }
+        sent
     }
 
     fn remove_container(&mut self, seat: SeatId, reason: DropReason) {

@@ -7,6 +7,7 @@ use netserv_dataplane::PacketId;
 use netserv_model::verdict::FailureMode;
 
 use super::seats::SeatId;
+use super::trace::Record;
 use crate::limits::PENDING_PACKETS_MAX;
 
 /// One stop on a packet's way through containers.
@@ -38,6 +39,8 @@ pub(super) struct Held {
     pub(super) changed: bool,
     /// The bytes as they went into the container, kept only if they may be needed again.
     pub(super) bytes: Vec<u8>,
+    /// What happened to it so far, if a trace follows it.
+    pub(super) trace: Option<Box<Record>>,
 }
 
 /// The packets inside containers, found again by their cookie.

@@ -31,7 +31,7 @@ fn pending_packets_max_packets_are_in_containers() {
             let packet = PacketId(1_000_000 + number as u64);
             let ends = ("10.0.0.1".parse().unwrap(), "10.0.0.2".parse().unwrap());
             let (at, rest) = (stop, vec![]);
-            let held = Held { packet, ends, interface: 0, at, rest, changed: false, bytes: vec![] };
+            let held = Held { packet, ends, interface: 0, at, rest, changed: false, bytes: vec![], trace: None };
             assert!(!rig.packets.pending.is_full());
             rig.packets.pending.insert(held);
         }

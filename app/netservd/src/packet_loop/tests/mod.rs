@@ -96,7 +96,8 @@ impl Rig {
     pub(super) fn rules(&mut self, add: Vec<(u64, &str, u8, &str, FailureMode)>, remove: Vec<u64>) {
         let add = add.into_iter().map(|(rule, user, slot, filter, on_failure)| {
             let (user, slot) = (id(user), ModuleSlot(slot));
-            (FilterId(rule), Rule { user, slot, filter: filter.parse().unwrap(), on_failure })
+            let module = Some(format!("example.org/m{}@1.0.0", slot.0).parse().unwrap());
+            (FilterId(rule), Rule { user, slot, module, filter: filter.parse().unwrap(), on_failure })
         });
         let (add, remove) = (add.collect(), remove.into_iter().map(FilterId).collect());
         self.command(PacketCommand::ChangeRules { add, remove });

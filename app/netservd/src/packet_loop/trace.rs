@@ -1,0 +1,420 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Traces: packets that somebody wants to follow carry a record along, which is told when they come to their end.
+//!
+//! While no trace runs, packets carry nothing and cost one branch each.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::{Duration, SystemTime};
+
+use netserv_dataplane::{Egress, Final, Packet};
+use netserv_model::command::{FilterId, ModuleSlot};
+use netserv_model::trace::{TraceChange, TraceEgress, TraceFlow, TraceOrigin, TracePacket, TraceStep, TraceVerdict};
+use netserv_model::verdict::FailureMode;
+use netserv_model::{DropReason, Filter, Flow, ModuleRef, UserId, Verdict};
+use netserv_wire::container::ring::Answer;
+use netserv_wire::ip::IpView;
+use tokio::sync::mpsc;
+
+use super::pending::Held;
+use super::seats::SeatId;
+use super::{PacketLoop, Rule, monotonic_nanos};
+use crate::limits::{TRACE_STEPS_MAX, TRACED_PER_SECOND_MAX};
+
+/// Names one trace while the node runs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct TraceId(pub u64);
+
+/// A trace as the packet loop is told of it.
+pub struct Tap {
+    /// Its name.
+    pub id: TraceId,
+    /// Packets that one of these matches are followed.
+    pub filters: Vec<Filter>,
+    /// So many bytes of each packet are kept.
+    pub bytes: usize,
+    /// Where the records go; one that finds no room is lost, and counted.
+    pub sink: mpsc::Sender<Traced>,
+    /// What is counted of it.
+    pub counts: Arc<TapCounts>,
+}
+
+/// What is counted of one trace.
+#[derive(Debug, Default)]
+pub struct TapCounts {
+    /// Records that found no room.
+    pub lost: AtomicU64,
+    /// Packets that matched and were not followed, because there were too many in one second.
+    pub skipped: AtomicU64,
+}
+
+/// A packet that came to its end. Its bytes are still to be written as digits.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Traced {
+    /// What happened to it.
+    pub packet: TracePacket,
+    /// The first of its bytes as they came.
+    pub bytes: Vec<u8>,
+    /// The first of its bytes as they went, if it was changed.
+    pub changed: Vec<u8>,
+}
+
+/// What a traced packet carries along.
+pub(super) struct Record {
+    taps: Vec<TraceId>,
+    traced: Traced,
+    bytes_max: usize,
+    /// The modules that want it, in the order of their rules.
+    wanted: Vec<(UserId, ModuleSlot, Option<ModuleRef>)>,
+    /// The modules that it is shown to where it is, in the order of their turns.
+    asked: Vec<ModuleSlot>,
+    /// Whether a container holds it.
+    inside: bool,
+}
+
+/// The running traces.
+#[derive(Default)]
+pub(super) struct Tracer {
+    taps: Vec<(Tap, Second)>,
+    /// The loaded modules of each user in the order of loading, which is that of their turns.
+    loaded: BTreeMap<UserId, Vec<ModuleSlot>>,
+}
+
+/// The packets followed in the current second.
+#[derive(Default)]
+struct Second {
+    begun_ns: u64,
+    followed: u32,
+}
+
+impl Tracer {
+    /// Returns whether any trace runs.
+    #[inline]
+    pub(super) fn is_active(&self) -> bool {
+        !self.taps.is_empty()
+    }
+
+    pub(super) fn add(&mut self, tap: Tap) {
+        self.taps.push((tap, Second::default()));
+    }
+
+    pub(super) fn remove(&mut self, id: TraceId) {
+        self.taps.retain(|(tap, _)| tap.id != id);
+    }
+
+    /// Takes note that a user has a new container, or none.
+    pub(super) fn forget_modules(&mut self, user: &UserId) {
+        self.loaded.remove(user);
+    }
+
+    /// Takes note that a module is loaded, or is no more.
+    pub(super) fn note_module(&mut self, user: &UserId, slot: ModuleSlot, loaded: bool) {
+        let modules = self.loaded.entry(user.clone()).or_default();
+        if !loaded {
+            modules.retain(|one| *one != slot);
+        } else if !modules.contains(&slot) {
+            // One that is loaded in the place of another keeps its turn.
+            modules.push(slot);
+        }
+    }
+
+    /// Returns the traces that follow a packet, and how many of its bytes they want at most.
+    fn followers(&mut self, flow: Option<&Flow>, now_ns: u64) -> (Vec<TraceId>, usize) {
+        let (mut ids, mut bytes) = (Vec::new(), 0);
+        for (tap, second) in &mut self.taps {
+            let wanted = tap.filters.iter().any(|filter| match flow {
+                Some(flow) => filter.matches(flow),
+                None => *filter == Filter::default(),
+            });
+            if !wanted {
+                continue;
+            }
+            if second.take(now_ns) {
+                ids.push(tap.id);
+                bytes = bytes.max(tap.bytes);
+            } else {
+                tap.counts.skipped.fetch_add(1, Ordering::Relaxed);
+            }
+        }
+        (ids, bytes)
+    }
+
+    /// Gives a record to the traces that follow it.
+    fn tell(&self, taps: &[TraceId], traced: &Traced) {
+        for (tap, _) in self.taps.iter().filter(|(tap, _)| taps.contains(&tap.id)) {
+            let mut traced = traced.clone();
+            traced.bytes.truncate(tap.bytes);
+            traced.changed.truncate(tap.bytes);
+            if let Err(mpsc::error::TrySendError::Full(_)) = tap.sink.try_send(traced) {
+                tap.counts.lost.fetch_add(1, Ordering::Relaxed);
+            }
+        }
+    }
+}
+
+impl Second {
+    /// Takes one of the packets that may be followed in this second; false if there is none left.
+    fn take(&mut self, now_ns: u64) -> bool {
+        if self.followed == 0 || now_ns.saturating_sub(self.begun_ns) >= SECOND_NS {
+            (self.begun_ns, self.followed) = (now_ns, 0);
+        }
+        let may = self.followed < TRACED_PER_SECOND_MAX;
+        self.followed += u32::from(may);
+        may
+    }
+}
+
+impl PacketLoop {
+    /// Returns the record that a packet is to carry along, if a trace follows it.
+    #[inline]
+    pub(super) fn begin_trace(&mut self, packet: &Packet<'_>, flow: &Flow) -> Option<Box<Record>> {
+        if self.tracer.is_active() { self.begin_record(packet, Some(flow)) } else { None }
+    }
+
+    /// Tells of a packet that no module wants, or that is not understood.
+    #[inline]
+    pub(super) fn trace_unwanted(&mut self, packet: &Packet<'_>, flow: Option<&Flow>) {
+        if !self.tracer.is_active() {
+            return;
+        }
+        if let Some(mut record) = self.begin_record(packet, flow) {
+            record.step(TraceStep::NoFilter);
+            let egress = self.driver.explain(packet.id, Final::Pass);
+            record.end(Verdict::Pass, None, Some(egress_of(egress)));
+            self.tracer.tell(&record.taps, &record.traced);
+        }
+    }
+
+    #[cold]
+    fn begin_record(&mut self, packet: &Packet<'_>, flow: Option<&Flow>) -> Option<Box<Record>> {
+        let (taps, bytes_max) = self.tracer.followers(flow, self.now_ns);
+        if taps.is_empty() {
+            return None;
+        }
+        let origin = TraceOrigin::Network { interface: packet.interface.0, name: None };
+        let mut record = Record::new(taps, origin, flow.copied(), packet.bytes, bytes_max);
+        if let Some(flow) = flow {
+            record.want(self.rules.iter(), flow);
+        }
+        Some(Box::new(record))
+    }
+
+    /// Notes that a packet is in the container that it is at.
+    #[inline]
+    pub(super) fn note_entered(&self, held: &mut Held) {
+        let Some(record) = held.trace.as_deref_mut() else { return };
+        let user = self.seats.user(held.at.seat);
+        record.enter(user, self.tracer.loaded.get(user).map_or(&[], Vec::as_slice));
+    }
+
+    /// Notes that the container or module that a packet is at cannot say.
+    #[inline]
+    pub(super) fn note_failure(&self, held: &mut Held, reason: DropReason) {
+        let on_failure = held.at.on_failure();
+        let Some(record) = held.trace.as_deref_mut() else { return };
+        let user = self.seats.user(held.at.seat);
+        record.fail(user, self.tracer.loaded.get(user).map_or(&[], Vec::as_slice), reason, on_failure);
+    }
+
+    /// Notes what a container answered for a packet.
+    #[inline]
+    pub(super) fn note_answer(&self, held: &mut Held, answer: Answer, module: Option<ModuleSlot>) {
+        let Some(record) = held.trace.as_deref_mut() else { return };
+        record.answer(self.seats.user(held.at.seat), answer, module);
+    }
+
+    /// Tells of a packet that is about to get its verdict.
+    #[inline]
+    pub(super) fn tell_trace(&mut self, held: &Held, verdict: Final<'_>, reason: Option<DropReason>) {
+        let Some(record) = held.trace.as_deref() else { return };
+        let mut traced = record.traced.clone();
+        let egress = match verdict {
+            Final::Drop => None,
+            Final::Pass | Final::Replace(_) => Some(egress_of(self.driver.explain(held.packet, verdict))),
+        };
+        if let Final::Replace(bytes) = verdict {
+            traced.change(bytes, record.bytes_max);
+        }
+        let verdict = match verdict {
+            Final::Pass => Verdict::Pass,
+            Final::Drop => Verdict::Drop,
+            Final::Replace(_) => Verdict::Modified,
+        };
+        (traced.packet.verdict, traced.packet.reason, traced.packet.egress) = (verdict, reason, egress);
+        self.tracer.tell(&record.taps, &traced);
+    }
+
+    /// Tells of a packet that a module made.
+    #[inline]
+    pub(super) fn trace_made(
+        &mut self,
+        seat: SeatId,
+        slot: Option<ModuleSlot>,
+        bytes: &[u8],
+        sent: Result<(), DropReason>,
+    ) {
+        if self.tracer.is_active() {
+            self.tell_made(seat, slot, bytes, sent);
+        }
+    }
+
+    #[cold]
+    fn tell_made(&mut self, seat: SeatId, slot: Option<ModuleSlot>, bytes: &[u8], sent: Result<(), DropReason>) {
+        let flow = IpView::parse(bytes).ok().map(|view| view.flow());
+        let (taps, bytes_max) = self.tracer.followers(flow.as_ref(), monotonic_nanos());
+        if taps.is_empty() {
+            return;
+        }
+        let user = self.seats.user(seat).clone();
+        let rule = self.rules.values().find(|rule| rule.user == user && Some(rule.slot) == slot);
+        let module = rule.and_then(|rule| rule.module.clone());
+        let mut record = Record::new(taps, TraceOrigin::Module { user, module }, flow, bytes, bytes_max);
+        match sent {
+            Ok(()) => record.end(Verdict::Pass, None, Some(TraceEgress::Destination)),
+            Err(reason) => record.end(Verdict::Drop, Some(reason), None),
+        }
+        self.tracer.tell(&record.taps, &record.traced);
+    }
+}
+
+impl Record {
+    fn new(taps: Vec<TraceId>, origin: TraceOrigin, flow: Option<Flow>, bytes: &[u8], bytes_max: usize) -> Record {
+        let since_epoch = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or(Duration::ZERO);
+        let packet = TracePacket {
+            time_us: u64::try_from(since_epoch.as_micros()).unwrap_or(u64::MAX),
+            origin,
+            flow: flow.map(TraceFlow::from),
+            length: bytes.len(),
+            bytes: String::new(),
+            steps: Vec::new(),
+            steps_left_out: 0,
+            verdict: Verdict::Pass,
+            reason: None,
+            changed: None,
+            egress: None,
+            lost: 0,
+            skipped: 0,
+        };
+        let bytes = bytes[..bytes.len().min(bytes_max)].to_vec();
+        let traced = Traced { packet, bytes, changed: Vec::new() };
+        Record { taps, traced, bytes_max, wanted: Vec::new(), asked: Vec::new(), inside: false }
+    }
+
+    fn step(&mut self, step: TraceStep) {
+        if self.traced.packet.steps.len() < TRACE_STEPS_MAX {
+            self.traced.packet.steps.push(step);
+        } else {
+            self.traced.packet.steps_left_out += 1;
+        }
+    }
+
+    /// Notes which rules match.
+    fn want<'a>(&mut self, rules: impl Iterator<Item = (&'a FilterId, &'a Rule)>, flow: &Flow) {
+        for (_, rule) in rules.filter(|(_, rule)| rule.filter.matches(flow)) {
+            let (user, module) = (rule.user.clone(), rule.module.clone());
+            if !self.wanted.iter().any(|(owner, slot, _)| *owner == user && *slot == rule.slot) {
+                self.wanted.push((user.clone(), rule.slot, module.clone()));
+            }
+            self.step(TraceStep::Filter { user, module, filter: rule.filter.clone(), on_failure: rule.on_failure });
+        }
+    }
+
+    /// Notes the container that shows the packet to those of its modules that are loaded.
+    fn enter(&mut self, user: &UserId, loaded: &[ModuleSlot]) {
+        self.step(TraceStep::Container { user: user.clone() });
+        self.note_missing(user, loaded);
+        self.inside = true;
+        self.asked = loaded.iter().copied().filter(|slot| self.wants(user, *slot)).collect();
+    }
+
+    /// Notes that the packet gets its failure verdict.
+    fn fail(&mut self, user: &UserId, loaded: &[ModuleSlot], reason: DropReason, on_failure: FailureMode) {
+        if !std::mem::take(&mut self.inside) {
+            self.note_missing(user, loaded);
+        }
+        for slot in std::mem::take(&mut self.asked) {
+            self.module(user, slot, TraceVerdict::Unanswered);
+        }
+        self.step(TraceStep::Failure { user: user.clone(), reason, on_failure });
+    }
+
+    fn note_missing(&mut self, user: &UserId, loaded: &[ModuleSlot]) {
+        let missing = |(owner, slot, _): &&(UserId, ModuleSlot, _)| owner == user && !loaded.contains(slot);
+        let missing: Vec<ModuleSlot> = self.wanted.iter().filter(missing).map(|(_, slot, _)| *slot).collect();
+        for slot in missing {
+            self.module(user, slot, TraceVerdict::NotLoaded);
+        }
+    }
+
+    /// Notes what the modules did. The container names only the last that dropped or changed the packet, or the first
+    /// that failed on it.
+    fn answer(&mut self, user: &UserId, answer: Answer, decided: Option<ModuleSlot>) {
+        // One that failed is still to get its failure verdict.
+        self.inside = answer == Answer::Failed;
+        let asked = std::mem::take(&mut self.asked);
+        let turn = decided.and_then(|decided| asked.iter().position(|slot| *slot == decided));
+        for (at, slot) in asked.iter().enumerate() {
+            let verdict = match (answer, turn) {
+                (Answer::Pass, _) => TraceVerdict::Passed,
+                (Answer::Drop, Some(turn)) if turn == at => TraceVerdict::Dropped,
+                (Answer::Drop, Some(turn)) if turn < at => TraceVerdict::NotAsked,
+                (Answer::Modified, Some(turn)) if turn == at => TraceVerdict::Modified,
+                (Answer::Modified, Some(turn)) if turn < at => TraceVerdict::Passed,
+                (Answer::Failed, Some(turn)) if turn == at => TraceVerdict::Failed,
+                (Answer::Drop | Answer::Modified | Answer::Failed, Some(_) | None) => TraceVerdict::WentOn,
+            };
+            self.module(user, *slot, verdict);
+        }
+        if turn.is_none() {
+            self.decided_by_unknown(user, answer);
+        }
+    }
+
+    /// A container that names no module, or one that was not asked, is believed in nothing but what it answered.
+    fn decided_by_unknown(&mut self, user: &UserId, answer: Answer) {
+        let verdict = match answer {
+            Answer::Pass => return,
+            Answer::Drop => TraceVerdict::Dropped,
+            Answer::Modified => TraceVerdict::Modified,
+            Answer::Failed => TraceVerdict::Failed,
+        };
+        self.step(TraceStep::Module { user: user.clone(), module: None, verdict });
+    }
+
+    fn module(&mut self, user: &UserId, slot: ModuleSlot, verdict: TraceVerdict) {
+        let known = self.wanted.iter().find(|(owner, at, _)| owner == user && *at == slot);
+        let module = known.and_then(|(_, _, module)| module.clone());
+        self.step(TraceStep::Module { user: user.clone(), module, verdict });
+    }
+
+    fn wants(&self, user: &UserId, slot: ModuleSlot) -> bool {
+        self.wanted.iter().any(|(owner, at, _)| owner == user && *at == slot)
+    }
+
+    fn end(&mut self, verdict: Verdict, reason: Option<DropReason>, egress: Option<TraceEgress>) {
+        let packet = &mut self.traced.packet;
+        (packet.verdict, packet.reason, packet.egress) = (verdict, reason, egress);
+    }
+}
+
+impl Traced {
+    fn change(&mut self, bytes: &[u8], bytes_max: usize) {
+        let flow = IpView::parse(bytes).ok().map(|view| TraceFlow::from(view.flow()));
+        self.packet.changed = Some(TraceChange { flow, length: bytes.len(), bytes: String::new() });
+        self.changed = bytes[..bytes.len().min(bytes_max)].to_vec();
+    }
+}
+
+fn egress_of(egress: Egress) -> TraceEgress {
+    match egress {
+        Egress::Out { name, next_hop, station, vlan, mtu, .. } => {
+            let station = station.map(|byte| format!("{byte:02x}")).join(":");
+            TraceEgress::Device { interface: name, next_hop, station, vlan, mtu }
+        }
+        Egress::Kernel { why } => TraceEgress::Kernel { why: why.to_owned() },
+        Egress::Refused { why } => TraceEgress::Refused { why: why.to_owned() },
+    }
+}
+
+const SECOND_NS: u64 = 1_000_000_000;
