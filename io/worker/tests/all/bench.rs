@@ -15,10 +15,17 @@ use netserv_worker::pcap;
 use crate::support::{Setup, guest, repository};
 
 /// A batch whose packets are always the same, and that forgets what becomes of them.
-struct Same {
+pub struct Same {
     packets: Vec<Vec<u8>>,
     count: usize,
     scratch: [u8; PACKET_BYTES_MAX],
+}
+
+impl Same {
+    /// Returns a batch of so many packets, taken from these in turn.
+    pub fn new(packets: &[Vec<u8>], count: usize) -> Same {
+        Same { packets: packets.to_vec(), count, scratch: [0; PACKET_BYTES_MAX] }
+    }
 }
 
 impl Batch for Same {
@@ -45,6 +52,12 @@ impl Batch for Same {
     fn write(&mut self, _: usize, packet: &[u8]) {
         self.scratch[..packet.len()].copy_from_slice(packet);
     }
+
+    fn slot(&self, index: usize) -> usize {
+        index
+    }
+
+    fn resize(&mut self, _: usize, _: usize) {}
 }
 
 impl Surroundings for Same {
@@ -93,7 +106,7 @@ fn show(name: &str, what: &str, wasm: &[u8], packets: &[Vec<u8>]) {
 }
 
 fn time(mut chain: Chain, packets: &[Vec<u8>], count: usize) -> f64 {
-    let mut batch = Same { packets: packets.to_vec(), count, scratch: [0; PACKET_BYTES_MAX] };
+    let mut batch = Same::new(packets, count);
     let mut outcomes = Vec::new();
     let mut best = f64::MAX;
     for _ in 0..20 {
@@ -109,7 +122,8 @@ fn time(mut chain: Chain, packets: &[Vec<u8>], count: usize) -> f64 {
     best
 }
 
-fn module(name: &str) -> Vec<u8> {
+/// Returns a sample module.
+pub fn module(name: &str) -> Vec<u8> {
     let path = repository().join("modules/target/wasm32-unknown-unknown/release").join(format!("{name}.wasm"));
     std::fs::read(path).expect("built by the other tests")
 }

@@ -5,6 +5,7 @@
 
 mod bench;
 mod chain;
+mod guards;
 mod host_calls;
 mod modules;
 mod refusals;

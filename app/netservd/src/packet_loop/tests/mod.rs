@@ -3,6 +3,7 @@
 
 mod chain;
 mod failures;
+mod guards;
 mod verdicts;
 mod watch;
 

@@ -1,0 +1,69 @@
+// SPDX-License-Identifier: Apache-2.0
+//! The programs in which instructions are counted.
+
+use std::path::PathBuf;
+use std::process::{Command, Stdio};
+
+use anyhow::{Context, Result, ensure};
+use serde_json::Value;
+
+use crate::callgrind::{self, Counts};
+
+/// A program with cases.
+pub(crate) struct Program {
+    /// Its section of the table.
+    pub(crate) section: &'static str,
+    place: Place,
+}
+
+enum Place {
+    /// This program.
+    Own,
+    /// The ignored tests whose names have `guards::` in them, of a target of the workspace.
+    Tests { package: &'static str, target: &'static str },
+}
+
+impl Program {
+    /// Returns all there are.
+    pub(crate) fn all() -> [Program; 3] {
+        let tests = |section, package, target| Program { section, place: Place::Tests { package, target } };
+        [
+            Program { section: "core", place: Place::Own },
+            tests("worker", "netserv-worker", "all"),
+            tests("packet-loop", "netservd", "netservd"),
+        ]
+    }
+
+    /// Counts the instructions of its cases.
+    ///
+    /// # Errors
+    /// If it cannot be built, found or run.
+    pub(crate) fn count(&self) -> Result<Counts> {
+        match self.place {
+            Place::Own => callgrind::count(&std::env::current_exe()?, &["cases"]),
+            Place::Tests { package, target } => {
+                let program = test_program(package, target)?;
+                callgrind::count(&program, &["guards::", "--ignored", "--nocapture", "--test-threads=1"])
+            }
+        }
+    }
+}
+
+/// Builds a target's tests, as all tests are built so that nothing is built twice, and returns where they are.
+fn test_program(package: &str, target: &str) -> Result<PathBuf> {
+    let output = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()))
+        .args(["test", "--workspace", "--no-run", "--quiet", "--message-format=json"])
+        .stderr(Stdio::inherit())
+        .output()
+        .context("cargo cannot be run")?;
+    ensure!(output.status.success(), "the tests cannot be built");
+    let messages = String::from_utf8_lossy(&output.stdout);
+    let mut messages = messages.lines().filter_map(|line| serde_json::from_str::<Value>(line).ok());
+    let found = messages.find_map(|message| {
+        let of_package = message["package_id"].as_str()?.contains(&format!("{package}@"))
+            || message["package_id"].as_str()?.contains(&format!("/{package}#"));
+        let wanted = of_package && message["target"]["name"] == target && message["profile"]["test"] == true;
+        wanted.then(|| message["executable"].as_str().map(PathBuf::from))?
+    });
+    found.with_context(|| format!("{package} has no tests named `{target}`"))
+}
