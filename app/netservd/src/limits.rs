@@ -5,6 +5,9 @@ use std::time::Duration;
 
 /// Packets inside containers at a time, over all containers; more get their modules' failure verdict.
 pub const PENDING_PACKETS_MAX: usize = 65_536;
+/// Packets that one container may hold for each packet that could still be taken in without loss. With one, a container
+/// that hoards gets half of the room at most, two of them a third each, and there is always room for others.
+pub const HELD_PER_FREE_MAX: usize = 1;
 /// How long a worker may leave packets alone while it is in no module: it may wait for the processor.
 pub const OUTSIDE_TIME_MAX: Duration = Duration::from_secs(5);
 /// Packets that the modules of one container may make in a second, in the long run.
@@ -25,3 +28,15 @@ pub const TRACE_STEPS_MAX: usize = 128;
 pub const TRACE_BYTES_MAX: usize = 2048;
 /// How long a trace runs at most.
 pub const TRACE_TIME_MAX: Duration = Duration::from_secs(3600);
+/// Packets that wait in the ring of a sleeping container before it is woken, while full batches come in.
+pub const UNWOKEN_PACKETS_MAX: usize = 4 * netserv_model::limits::BATCH_PACKETS_MAX;
+/// How long they wait at most.
+pub const UNWOKEN_TIME_MAX: Duration = Duration::from_millis(2);
+/// Containers whose answers are looked for in one turn of the packet loop; the others have the next turns.
+pub const VISITS_PER_TURN_MAX: usize = 64;
+/// How long a packet that a module makes without having been given one waits at most while the packet loop is busy.
+pub const BELLS_INTERVAL_MAX: Duration = Duration::from_millis(1);
+/// Containers without packets that one look of the watchdog is at; the others have the next looks.
+pub const WATCHED_PER_LOOK_MAX: usize = 128;
+/// Lines of one trace that wait for its client to read them, beside what the kernel holds.
+pub const TRACE_LINES_WAITING_MAX: usize = 64;

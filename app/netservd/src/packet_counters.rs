@@ -51,45 +51,80 @@ pub struct PacketTotals {
     pub driver: Counters,
 }
 
-impl PacketCounters {
-    pub(crate) fn received(&self) {
-        bump(&self.received);
+/// The counts in the packet thread's own hands, which [`PacketCounters::publish`] lets others see.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Tally {
+    received: u64,
+    unparsed: u64,
+    unmatched: u64,
+    shown: u64,
+    passed: u64,
+    modified: u64,
+    injected: u64,
+    dropped: [u64; DropReason::ALL.len()],
+    unseen: [u64; DropReason::ALL.len()],
+    refused: [u64; DropReason::ALL.len()],
+}
+
+impl Tally {
+    pub(crate) fn received(&mut self) {
+        self.received += 1;
     }
 
-    pub(crate) fn unparsed(&self) {
-        bump(&self.unparsed);
+    pub(crate) fn unparsed(&mut self) {
+        self.unparsed += 1;
     }
 
-    pub(crate) fn unmatched(&self) {
-        bump(&self.unmatched);
+    pub(crate) fn unmatched(&mut self) {
+        self.unmatched += 1;
     }
 
-    pub(crate) fn shown(&self) {
-        bump(&self.shown);
+    pub(crate) fn shown(&mut self) {
+        self.shown += 1;
     }
 
-    pub(crate) fn injected(&self) {
-        bump(&self.injected);
+    pub(crate) fn injected(&mut self) {
+        self.injected += 1;
     }
 
-    pub(crate) fn finished(&self, verdict: Verdict) {
+    pub(crate) fn finished(&mut self, verdict: Verdict) {
         match verdict {
-            Verdict::Pass => bump(&self.passed),
-            Verdict::Modified => bump(&self.modified),
+            Verdict::Pass => self.passed += 1,
+            Verdict::Modified => self.modified += 1,
             Verdict::Drop => self.dropped(DropReason::Module),
         }
     }
 
-    pub(crate) fn dropped(&self, reason: DropReason) {
-        bump(&self.dropped[index(reason)]);
+    pub(crate) fn dropped(&mut self, reason: DropReason) {
+        self.dropped[index(reason)] += 1;
     }
 
-    pub(crate) fn unseen(&self, reason: DropReason) {
-        bump(&self.unseen[index(reason)]);
+    pub(crate) fn unseen(&mut self, reason: DropReason) {
+        self.unseen[index(reason)] += 1;
     }
 
-    pub(crate) fn refused(&self, reason: DropReason) {
-        bump(&self.refused[index(reason)]);
+    pub(crate) fn refused(&mut self, reason: DropReason) {
+        self.refused[index(reason)] += 1;
+    }
+}
+
+impl PacketCounters {
+    /// Lets others see what was counted.
+    pub(crate) fn publish(&self, tally: &Tally) {
+        let one = |counter: &AtomicU64, count: u64| counter.store(count, Ordering::Relaxed);
+        one(&self.received, tally.received);
+        one(&self.unparsed, tally.unparsed);
+        one(&self.unmatched, tally.unmatched);
+        one(&self.shown, tally.shown);
+        one(&self.passed, tally.passed);
+        one(&self.modified, tally.modified);
+        one(&self.injected, tally.injected);
+        let many = |counters: &[AtomicU64], counts: &[u64]| {
+            counters.iter().zip(counts).for_each(|(counter, count)| one(counter, *count));
+        };
+        many(&self.dropped, &tally.dropped);
+        many(&self.unseen, &tally.unseen);
+        many(&self.refused, &tally.refused);
     }
 
     /// Takes over what the driver counted, unless somebody reads it at this moment.
@@ -131,11 +166,6 @@ impl PacketTotals {
     }
 }
 
-fn bump(counter: &AtomicU64) {
-    // Only the packet thread writes, so nothing can come between.
-    counter.store(counter.load(Ordering::Relaxed).wrapping_add(1), Ordering::Relaxed);
-}
-
 fn read(counter: &AtomicU64) -> u64 {
     counter.load(Ordering::Relaxed)
 }
@@ -150,10 +180,11 @@ mod tests {
 
     #[test]
     fn each_reason_has_its_own_count() {
-        let counters = PacketCounters::default();
+        let (counters, mut tally) = (PacketCounters::default(), Tally::default());
         for (times, reason) in DropReason::ALL.into_iter().enumerate() {
-            (0..=times).for_each(|_| counters.dropped(reason));
+            (0..=times).for_each(|_| tally.dropped(reason));
         }
+        counters.publish(&tally);
         let totals = counters.totals();
         for (times, reason) in DropReason::ALL.into_iter().enumerate() {
             assert_eq!(totals.dropped(reason), times as u64 + 1, "{reason:?}");

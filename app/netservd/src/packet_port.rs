@@ -5,13 +5,24 @@ use std::os::fd::OwnedFd;
 use std::sync::Arc;
 use std::sync::mpsc::{Sender, channel};
 use std::thread::JoinHandle;
+use std::time::Duration;
 
-use anyhow::{Context, Result};
+use anyhow::{Context, Result, bail};
 use netserv_dataplane::Driver;
 use rustix::event::{EventfdFlags, eventfd};
+use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
 
 use crate::packet_counters::{PacketCounters, PacketTotals};
 use crate::packet_loop::{PacketCommand, PacketEvent, PacketLoop, Report};
+
+/// How a packet thread uses the machine.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct PacketThreadConfig {
+    /// The cores that it may run on, counted from 0; none means all that the process may use.
+    pub cores: Vec<usize>,
+    /// How long it looks for packets again and again before it sleeps. It takes a core of its own to gain by that.
+    pub busy_poll: Duration,
+}
 
 /// One packet thread as the control loop sees it.
 pub struct PacketPort {
@@ -22,19 +33,40 @@ pub struct PacketPort {
 }
 
 impl PacketPort {
-    /// Starts the packet thread of a driver.
+    /// Starts the packet thread of a driver, on any core.
     ///
     /// # Errors
     /// The system gives no eventfd or no thread.
     pub fn start(driver: Box<dyn Driver>, report: Report) -> Result<PacketPort> {
+        PacketPort::start_with(driver, &PacketThreadConfig::default(), report)
+    }
+
+    /// Starts the packet thread of a driver.
+    ///
+    /// # Errors
+    /// The system gives no eventfd or no thread, or a core that is to be used is not there.
+    pub fn start_with(driver: Box<dyn Driver>, config: &PacketThreadConfig, report: Report) -> Result<PacketPort> {
         let wake = eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK).context("eventfd")?;
         let theirs = rustix::io::fcntl_dupfd_cloexec(&wake, 0).context("eventfd")?;
         // Commands are as many as the control loop makes; each is taken before the next batch of packets.
         let (commands, inbox) = channel();
         let counters = Arc::new(PacketCounters::default());
-        let packet_loop = PacketLoop::new(driver, counters.clone(), inbox, theirs, report.clone());
-        let thread = std::thread::Builder::new().name("packets".into()).spawn(move || run(packet_loop, &report));
-        Ok(PacketPort { commands, wake, counters, thread: Some(thread.context("packet thread")?) })
+        let mut packet_loop = PacketLoop::new(driver, counters.clone(), inbox, theirs, report.clone())?;
+        packet_loop.set_busy_poll(config.busy_poll);
+        let cores = cores(&config.cores)?;
+        let (pinned, is_pinned) = channel();
+        let thread = std::thread::Builder::new().name("packets".into()).spawn(move || {
+            let result = cores.map_or(Ok(()), |cores| sched_setaffinity(None, &cores));
+            let ready = result.is_ok();
+            // The receiver waits for it.
+            let _ = pinned.send(result);
+            if ready {
+                run(packet_loop, &report);
+            }
+        });
+        let thread = thread.context("packet thread")?;
+        is_pinned.recv().context("packet thread")?.context("the packet thread cannot have its cores")?;
+        Ok(PacketPort { commands, wake, counters, thread: Some(thread) })
     }
 
     /// Gives the packet thread a command; false if the thread has ended.
@@ -61,6 +93,24 @@ impl PacketPort {
     }
 }
 
+/// Returns the cores as the system wants them; `None` if any will do.
+fn cores(wanted: &[usize]) -> Result<Option<CpuSet>> {
+    if wanted.is_empty() {
+        return Ok(None);
+    }
+    let available = sched_getaffinity(None).context("the cores of the process")?;
+    let mut cores = CpuSet::new();
+    for core in wanted {
+        if *core >= CpuSet::MAX_CPU || !available.is_set(*core) {
+            let available = (0..CpuSet::MAX_CPU).filter(|core| available.is_set(*core)).map(|core| core.to_string());
+            let available = available.collect::<Vec<_>>().join(", ");
+            bail!("the packet thread cannot run on core {core}: the cores of this process are {available}");
+        }
+        cores.set(*core);
+    }
+    Ok(Some(cores))
+}
+
 /// Runs the loop, and tells the control loop if it ends without being told to, in whatever way.
 ///
 /// The driver is gone by then and has taken its rules along, so packets pass.
@@ -81,7 +131,7 @@ fn run(packet_loop: PacketLoop, report: &Report) {
 
 /// How often the end of the packet thread is reported until the control loop has room for it.
 const REPORT_TRIES: u32 = 100;
-const REPORT_INTERVAL: std::time::Duration = std::time::Duration::from_millis(20);
+const REPORT_INTERVAL: Duration = Duration::from_millis(20);
 
 impl Drop for PacketPort {
     fn drop(&mut self) {

@@ -191,6 +191,12 @@ pub trait Driver: Send {
     /// Returns what was done so far. **Required.**
     fn counters(&self) -> Counters;
 
+    /// Returns how many packets may be without a verdict at a time before the driver, for lack of memory, loses others or
+    /// decides by itself. *Optional*; without it, nothing is known of such a bound.
+    fn owed_max(&self) -> usize {
+        usize::MAX
+    }
+
     /// Returns the devices that are served now, and how. *Optional*: empty where the plane serves none by itself.
     fn devices(&self) -> Vec<DeviceInfo> {
         Vec::new()
@@ -248,6 +254,10 @@ impl<D: Driver + ?Sized> Driver for Box<D> {
 
     fn counters(&self) -> Counters {
         (**self).counters()
+    }
+
+    fn owed_max(&self) -> usize {
+        (**self).owed_max()
     }
 
     fn devices(&self) -> Vec<DeviceInfo> {

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! The packets inside containers, found again by their cookie.
 
+use std::collections::VecDeque;
 use std::net::IpAddr;
 
 use netserv_dataplane::PacketId;
@@ -8,10 +9,9 @@ use netserv_model::verdict::FailureMode;
 
 use super::seats::SeatId;
 use super::trace::Record;
-use crate::limits::PENDING_PACKETS_MAX;
 
 /// One stop on a packet's way through containers.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Stop {
     pub(super) seat: SeatId,
     /// The bits of the modules that are to see the packet.
@@ -35,12 +35,35 @@ pub(super) struct Held {
     /// The number of the interface that it came in by.
     pub(super) interface: u32,
     pub(super) at: Stop,
-    pub(super) rest: Vec<Stop>,
-    pub(super) changed: bool,
-    /// The bytes as they went into the container, kept only if they may be needed again.
-    pub(super) bytes: Vec<u8>,
+    /// What is only needed on a way through several containers.
+    pub(super) way: Option<Box<Way>>,
     /// What happened to it so far, if a trace follows it.
     pub(super) trace: Option<Box<Record>>,
+}
+
+/// The way of a packet through several containers.
+pub(super) struct Way {
+    /// The stops that are still to come.
+    pub(super) rest: VecDeque<Stop>,
+    pub(super) changed: bool,
+    /// Its bytes, as changed so far.
+    pub(super) bytes: Vec<u8>,
+}
+
+impl Held {
+    /// Returns the bytes that the packet was changed to, if it was.
+    pub(super) fn changed(&self) -> Option<&[u8]> {
+        self.way.as_deref().filter(|way| way.changed).map(|way| way.bytes.as_slice())
+    }
+
+    /// Moves the packet on to its next stop; false if there is none.
+    pub(super) fn step(&mut self) -> bool {
+        let next = self.way.as_deref_mut().and_then(|way| way.rest.pop_front());
+        if let Some(next) = next {
+            self.at = next;
+        }
+        next.is_some()
+    }
 }
 
 /// The packets inside containers, found again by their cookie.
@@ -57,12 +80,12 @@ struct Place {
 }
 
 impl Pending {
-    pub(super) fn is_empty(&self) -> bool {
-        self.free.len() == self.places.len()
+    pub(super) fn len(&self) -> usize {
+        self.places.len() - self.free.len()
     }
 
-    pub(super) fn is_full(&self) -> bool {
-        self.free.is_empty() && self.places.len() == PENDING_PACKETS_MAX
+    pub(super) fn is_empty(&self) -> bool {
+        self.len() == 0
     }
 
     /// Returns the cookie that the next inserted packet gets.

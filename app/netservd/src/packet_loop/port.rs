@@ -10,7 +10,9 @@ use netserv_model::command::ModuleSlot;
 use netserv_model::{DropReason, limits};
 use netserv_wire::container::ring::Ingress;
 
-use crate::limits::{INJECTED_BURST_MAX, INJECTED_PER_SECOND_MAX, OUTSIDE_TIME_MAX};
+use crate::limits::{
+    INJECTED_BURST_MAX, INJECTED_PER_SECOND_MAX, OUTSIDE_TIME_MAX, UNWOKEN_PACKETS_MAX, UNWOKEN_TIME_MAX,
+};
 
 /// One container as the loop sees it.
 pub(super) struct Port {
@@ -18,13 +20,19 @@ pub(super) struct Port {
     pub(super) generation: u64,
     pub(super) ring: HostRing,
     pub(super) prefixes: Vec<IpNet>,
-    pub(super) call_times: BTreeMap<ModuleSlot, Duration>,
+    call_times: BTreeMap<ModuleSlot, Duration>,
+    /// How long every module together may take.
+    answer_time: Duration,
     /// The bits of the modules that are loaded.
     pub(super) loaded: u64,
     /// The control loop knows that the container must go.
     pub(super) reported: bool,
     /// The container broke the rules of the ring.
     pub(super) broken: bool,
+    /// Packets were put into its ring that it cannot see yet.
+    pub(super) staged: bool,
+    /// Since when it has packets for which it may have to be woken.
+    pub(super) unwoken_since: Option<Instant>,
     pub(super) injections: Injections,
     steps: u64,
     moved_at: Instant,
@@ -32,16 +40,19 @@ pub(super) struct Port {
 }
 
 impl Port {
-    pub(super) fn new(generation: u64, ring: HostRing, prefixes: Vec<IpNet>) -> Port {
-        let (steps, now) = (ring.activity().steps, Instant::now());
+    pub(super) fn new(generation: u64, ring: HostRing, prefixes: Vec<IpNet>, now: Instant) -> Port {
+        let steps = ring.activity().steps;
         Port {
             generation,
             ring,
             prefixes,
             call_times: BTreeMap::new(),
+            answer_time: OUTSIDE_TIME_MAX,
             loaded: 0,
             reported: false,
             broken: false,
+            staged: false,
+            unwoken_since: None,
             injections: Injections::new(now),
             steps,
             moved_at: now,
@@ -49,9 +60,16 @@ impl Port {
         }
     }
 
+    /// Says how long a call of a module may take.
+    pub(super) fn set_call_time(&mut self, slot: ModuleSlot, call: Duration) {
+        self.call_times.insert(slot, call);
+        self.answer_time = OUTSIDE_TIME_MAX + self.call_times.values().sum::<Duration>();
+    }
+
     /// Puts a packet into the ring.
     pub(super) fn offer(
         &mut self,
+        now: Instant,
         bytes: &[u8],
         ingress: Ingress,
         modules: u64,
@@ -62,12 +80,45 @@ impl Port {
         }
         if self.ring.outstanding() == 0 {
             // The watchdog's time runs from the first packet that the container holds.
-            self.give_time(Instant::now());
+            self.give_time(now);
         }
         self.ring.push_from(bytes, ingress, modules, cookie).map_err(|error| match error.is_fatal() {
             true => DropReason::ContainerGone,
             false => DropReason::RingFull,
         })
+    }
+
+    /// Lets the container see what was put into its ring. It is woken, if it sleeps, unless more is to come soon and it
+    /// has not waited for long: a wake-up costs as much as many packets, and more where it takes this thread's core.
+    pub(super) fn show(&mut self, now: Instant, more_soon: bool) {
+        self.staged = false;
+        let since = *self.unwoken_since.get_or_insert(now);
+        if more_soon && self.ring.outstanding() < UNWOKEN_PACKETS_MAX && now.duration_since(since) < UNWOKEN_TIME_MAX {
+            self.ring.publish();
+        } else {
+            self.wake();
+        }
+    }
+
+    /// Lets the container see what was put into its ring, and wakes it if it sleeps.
+    pub(super) fn wake(&mut self) {
+        (self.staged, self.unwoken_since) = (false, None);
+        self.ring.wake();
+    }
+
+    /// Has the container ring when it has something; false if it has already.
+    pub(super) fn listen(&mut self) -> bool {
+        // Nothing is expected of a broken one.
+        self.broken || self.ring.prepare_sleep()
+    }
+
+    /// Has the container ring when it has something, if there is nothing else to be done for it; returns whether so.
+    pub(super) fn rest(&mut self) -> bool {
+        if self.broken {
+            return self.reported;
+        }
+        let done = self.ring.outstanding() == 0 && !self.staged && self.unwoken_since.is_none();
+        done && self.ring.prepare_sleep()
     }
 
     /// Takes note that the container gave something back.
@@ -96,9 +147,8 @@ impl Port {
             Some(slot) => self.call_times.get(&slot).copied().unwrap_or(CALL_TIME_UNKNOWN),
             None => OUTSIDE_TIME_MAX,
         };
-        let answers = OUTSIDE_TIME_MAX + self.call_times.values().sum::<Duration>();
         let hangs = now.duration_since(self.moved_at) > allowed;
-        let hoards = holds && now.duration_since(self.answered_at) > answers;
+        let hoards = holds && now.duration_since(self.answered_at) > self.answer_time;
         (hangs || hoards).then_some(activity.module)
     }
 }

@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The containers, by numbers that packets can carry.
+//! The containers, by numbers that packets can carry, and which of them have something to do.
+
+use std::collections::BTreeMap;
+use std::num::TryFromIntError;
 
 use netserv_model::UserId;
 
@@ -9,68 +12,131 @@ use super::port::Port;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct SeatId(u32);
 
+impl From<SeatId> for u64 {
+    fn from(seat: SeatId) -> u64 {
+        seat.0.into()
+    }
+}
+
+impl TryFrom<u64> for SeatId {
+    type Error = TryFromIntError;
+
+    fn try_from(number: u64) -> Result<SeatId, TryFromIntError> {
+        u32::try_from(number).map(SeatId)
+    }
+}
+
 /// One seat for each user that ever had a container or a rule, in the order of their coming. Users are the operator's,
 /// so they are few; a seat that stays empty costs its name.
+///
+/// Active is a container that holds packets or wants something of the loop. Each of the others sleeps or waits for
+/// packets, and rings when it has something.
 #[derive(Default)]
-pub(super) struct Seats(Vec<Seat>);
+pub(super) struct Seats {
+    seats: Vec<Seat>,
+    by_user: BTreeMap<UserId, SeatId>,
+    active: Vec<SeatId>,
+    /// Where the next round begins among the active ones.
+    next: usize,
+}
 
 struct Seat {
     user: UserId,
-    port: Option<Port>,
+    port: Option<Box<Port>>,
+    active: bool,
 }
 
 impl Seats {
     /// Returns a user's seat, and makes it if there is none.
     pub(super) fn of(&mut self, user: &UserId) -> SeatId {
-        let number = self.0.iter().position(|seat| seat.user == *user).unwrap_or_else(|| {
-            self.0.push(Seat { user: user.clone(), port: None });
-            self.0.len() - 1
-        });
-        SeatId(u32::try_from(number).expect("an operator has fewer users than 32 bits count"))
+        if let Some(seat) = self.by_user.get(user) {
+            return *seat;
+        }
+        let number = u32::try_from(self.seats.len()).expect("an operator has fewer users than 32 bits count");
+        self.seats.push(Seat { user: user.clone(), port: None, active: false });
+        self.by_user.insert(user.clone(), SeatId(number));
+        SeatId(number)
     }
 
     /// Returns who sits there.
     pub(super) fn user(&self, seat: SeatId) -> &UserId {
-        &self.0[seat.0 as usize].user
+        &self.seats[seat.0 as usize].user
     }
 
     /// Returns the container that sits there.
     pub(super) fn port(&mut self, seat: SeatId) -> Option<&mut Port> {
-        self.0[seat.0 as usize].port.as_mut()
+        self.seats.get_mut(seat.0 as usize)?.port.as_deref_mut()
     }
 
     /// Returns a user's container.
     pub(super) fn port_of(&mut self, user: &UserId) -> Option<&mut Port> {
-        self.0.iter_mut().find(|seat| seat.user == *user)?.port.as_mut()
+        self.port(*self.by_user.get(user)?)
     }
 
     /// Takes a container out of its seat.
-    pub(super) fn take(&mut self, seat: SeatId) -> Option<Port> {
-        self.0[seat.0 as usize].port.take()
+    pub(super) fn take(&mut self, seat: SeatId) -> Option<Box<Port>> {
+        self.seats[seat.0 as usize].port.take()
     }
 
     /// Puts a container into a seat.
-    pub(super) fn put(&mut self, seat: SeatId, port: Port) {
-        self.0[seat.0 as usize].port = Some(port);
+    pub(super) fn put(&mut self, seat: SeatId, port: Box<Port>) {
+        self.seats[seat.0 as usize].port = Some(port);
+    }
+
+    /// Returns how many seats there are, empty ones too.
+    pub(super) fn len(&self) -> usize {
+        self.seats.len()
+    }
+
+    /// Returns the seat at a place of all, in the order of their coming.
+    pub(super) fn at(&self, place: usize) -> Option<SeatId> {
+        if place < self.seats.len() { u32::try_from(place).ok().map(SeatId) } else { None }
     }
 
     /// Returns all seats, empty ones too.
     pub(super) fn ids(&self) -> impl Iterator<Item = SeatId> + use<> {
-        (0..u32::try_from(self.0.len()).unwrap_or(u32::MAX)).map(SeatId)
-    }
-
-    /// Returns the containers.
-    pub(super) fn ports(&self) -> impl Iterator<Item = &Port> {
-        self.0.iter().filter_map(|seat| seat.port.as_ref())
+        (0..u32::try_from(self.seats.len()).unwrap_or(u32::MAX)).map(SeatId)
     }
 
     /// Returns the containers, to be changed.
     pub(super) fn ports_mut(&mut self) -> impl Iterator<Item = &mut Port> {
-        self.0.iter_mut().filter_map(|seat| seat.port.as_mut())
+        self.seats.iter_mut().filter_map(|seat| seat.port.as_deref_mut())
     }
 
-    /// Returns the containers with their users.
-    pub(super) fn users_mut(&mut self) -> impl Iterator<Item = (&UserId, &mut Port)> {
-        self.0.iter_mut().filter_map(|seat| Some((&seat.user, seat.port.as_mut()?)))
+    /// Has rounds visit a seat; returns whether they did not.
+    pub(super) fn activate(&mut self, seat: SeatId) -> bool {
+        let Some(place) = self.seats.get_mut(seat.0 as usize) else { return false };
+        if place.active {
+            return false;
+        }
+        place.active = true;
+        self.active.push(seat);
+        true
+    }
+
+    /// Returns the seat at a place of the active ones.
+    pub(super) fn active(&self, place: usize) -> Option<SeatId> {
+        self.active.get(place).copied()
+    }
+
+    /// Returns how many active seats there are.
+    pub(super) fn active_len(&self) -> usize {
+        self.active.len()
+    }
+
+    /// Returns the place among the active ones where the next round begins, which may be their end.
+    pub(super) fn round(&self) -> usize {
+        if self.next < self.active.len() { self.next } else { 0 }
+    }
+
+    /// Has the next round begin there.
+    pub(super) fn set_round(&mut self, place: usize) {
+        self.next = place;
+    }
+
+    /// Has rounds leave out the seat at a place; another one takes that place.
+    pub(super) fn deactivate(&mut self, place: usize) {
+        let seat = self.active.swap_remove(place);
+        self.seats[seat.0 as usize].active = false;
     }
 }

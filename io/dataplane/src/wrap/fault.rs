@@ -191,6 +191,10 @@ impl<D: Driver> Driver for Fault<D> {
         self.inner.poll_fd()
     }
 
+    fn owed_max(&self) -> usize {
+        self.inner.owed_max()
+    }
+
     fn counters(&self) -> Counters {
         self.inner.counters()
     }

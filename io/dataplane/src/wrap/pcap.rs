@@ -87,6 +87,10 @@ impl<D: Driver, W: Write + Send> Driver for Pcap<D, W> {
         self.inner.poll_fd()
     }
 
+    fn owed_max(&self) -> usize {
+        self.inner.owed_max()
+    }
+
     fn counters(&self) -> Counters {
         self.inner.counters()
     }

@@ -158,6 +158,10 @@ impl<D: Driver> Driver for Trace<D> {
         self.inner.poll_fd()
     }
 
+    fn owed_max(&self) -> usize {
+        self.inner.owed_max()
+    }
+
     fn counters(&self) -> Counters {
         self.inner.counters()
     }

@@ -6,6 +6,7 @@ use netserv_wire::container::ring::HOST_SLOTS;
 
 use super::*;
 use crate::limits::PENDING_PACKETS_MAX;
+use crate::packet_loop::pending::Held;
 
 #[test]
 fn a_full_ring() {
@@ -30,12 +31,10 @@ fn pending_packets_max_packets_are_in_containers() {
         for number in 0..PENDING_PACKETS_MAX {
             let packet = PacketId(1_000_000 + number as u64);
             let ends = ("10.0.0.1".parse().unwrap(), "10.0.0.2".parse().unwrap());
-            let (at, rest) = (stop, vec![]);
-            let held = Held { packet, ends, interface: 0, at, rest, changed: false, bytes: vec![], trace: None };
-            assert!(!rig.packets.pending.is_full());
+            let held = Held { packet, ends, interface: 0, at: stop, way: None, trace: None };
             rig.packets.pending.insert(held);
         }
-        assert!(rig.packets.pending.is_full());
+        assert_eq!(rig.packets.pending.len(), PENDING_PACKETS_MAX);
         rig.send(&[&packet]);
         assert_eq!(rig.outcomes(), [given(mode, &packet)]);
         check(&rig, mode, DropReason::RingFull, 1, 0);

@@ -11,10 +11,11 @@ use std::collections::BTreeMap;
 use std::sync::mpsc::{Sender, channel};
 use std::sync::{Arc, Mutex};
 
-use netserv_container::DetachedWorker;
+use netserv_container::{DetachedWorker, HostRing};
 use netserv_dataplane::dummy::{Dummy, Outcome, Plane};
 use netserv_dataplane::{InterfaceId, PacketId};
-use netserv_wire::container::ring::Arrival;
+use netserv_model::{UserId, limits};
+use netserv_wire::container::ring::{Answer, Arrival};
 use netserv_wire::ip::build;
 use rustix::event::{EventfdFlags, eventfd};
 
@@ -63,7 +64,7 @@ impl Rig {
         };
         let counters = Arc::new(PacketCounters::default());
         let wake = eventfd(0, EventfdFlags::NONBLOCK).unwrap();
-        let packets = PacketLoop::new(driver, counters.clone(), inbox, wake, report);
+        let packets = PacketLoop::new(driver, counters.clone(), inbox, wake, report).unwrap();
         let (workers, batch) = (BTreeMap::new(), Batch::new());
         Rig { plane, packets, workers, events, listening, commands, counters, batch }
     }

@@ -1,0 +1,119 @@
+// SPDX-License-Identifier: Apache-2.0
+//! What the control loop and the packet loop say to each other.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use ipnet::IpNet;
+use netserv_container::HostRing;
+use netserv_model::command::{FilterId, ModuleSlot};
+use netserv_model::verdict::FailureMode;
+use netserv_model::{DropReason, Filter, ModuleRef, UserId};
+
+use super::trace::{Tap, TraceId};
+
+/// What the control loop wants of the packet loop.
+pub enum PacketCommand {
+    /// Packets may go to this user's container.
+    AddContainer {
+        /// The container's user.
+        user: UserId,
+        /// Tells the user's containers apart, which follow each other.
+        generation: u64,
+        /// The host's side of its ring.
+        ring: Box<HostRing>,
+        /// Source addresses that its packets may have beside their own.
+        prefixes: Vec<IpNet>,
+    },
+    /// The container is gone; packets that it holds get their failure verdict.
+    RemoveContainer {
+        /// The container's user.
+        user: UserId,
+        /// Why its packets are lost to it.
+        reason: DropReason,
+    },
+    /// Source addresses that a user's packets may have beside their own.
+    SetPrefixes {
+        /// The container's user.
+        user: UserId,
+        /// Its prefixes.
+        prefixes: Vec<IpNet>,
+    },
+    /// Rules that come and go together.
+    ChangeRules {
+        /// Rules to add.
+        add: Vec<(FilterId, Rule)>,
+        /// Rules to take away.
+        remove: Vec<FilterId>,
+    },
+    /// A module's longest call, for the watchdog. Give it before the module is loaded.
+    SetCallTime {
+        /// The container's user.
+        user: UserId,
+        /// The module's place.
+        slot: ModuleSlot,
+        /// How long a call may take.
+        call: Duration,
+    },
+    /// A module is loaded, or is no more; while it is not, it cannot answer for its packets.
+    SetLoaded {
+        /// The container's user.
+        user: UserId,
+        /// The module's place.
+        slot: ModuleSlot,
+        /// Whether it is loaded.
+        loaded: bool,
+    },
+    /// Follow packets.
+    Trace(Tap),
+    /// Follow them no longer.
+    EndTrace(TraceId),
+    /// End the loop; the driver takes its rules away.
+    Stop,
+}
+
+/// One installed filter.
+#[derive(Clone, Debug)]
+pub struct Rule {
+    /// Whose module.
+    pub user: UserId,
+    /// The module's place.
+    pub slot: ModuleSlot,
+    /// The module, for people who trace packets.
+    pub module: Option<ModuleRef>,
+    /// Which packets.
+    pub filter: Filter,
+    /// What happens to them while the module cannot say.
+    pub on_failure: FailureMode,
+}
+
+/// What the packet loop tells the control loop.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum PacketEvent {
+    /// A container has not answered for longer than its module may take.
+    Stalled {
+        /// The container's user.
+        user: UserId,
+        /// Which of the user's containers.
+        generation: u64,
+        /// The module that it was in.
+        slot: Option<ModuleSlot>,
+    },
+    /// A container broke the rules of the ring.
+    RingBroken {
+        /// The container's user.
+        user: UserId,
+        /// Which of the user's containers.
+        generation: u64,
+        /// How.
+        detail: String,
+    },
+    /// The driver failed for good.
+    DriverFailed {
+        /// Why.
+        detail: String,
+    },
+}
+
+/// Tells the control loop; false if that was not possible and the loop is to try again.
+pub type Report = Arc<dyn Fn(PacketEvent) -> bool + Send + Sync>;

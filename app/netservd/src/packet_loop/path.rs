@@ -1,0 +1,184 @@
+// SPDX-License-Identifier: Apache-2.0
+//! The way of one packet: from the driver through containers and back.
+
+use std::collections::VecDeque;
+use std::net::IpAddr;
+
+use ipnet::IpNet;
+use netserv_dataplane::{Final, Packet};
+use netserv_model::command::ModuleSlot;
+use netserv_model::verdict::FailureMode;
+use netserv_model::{DropReason, Flow, Verdict};
+use netserv_wire::container::ring::{Answer, Ingress};
+use netserv_wire::ip::IpView;
+
+use super::PacketLoop;
+use super::pending::{Held, Stop, Way};
+use crate::limits::HELD_PER_FREE_MAX;
+
+impl PacketLoop {
+    /// Takes a packet from the driver and sends it to the first container on its way.
+    pub(super) fn admit(&mut self, packet: &Packet<'_>) {
+        self.tally.received();
+        let Ok(view) = IpView::parse(packet.bytes) else {
+            self.tally.unparsed();
+            self.trace_unwanted(packet, None);
+            return self.driver.finish(packet.id, Final::Pass);
+        };
+        let flow = view.flow();
+        let Some((at, rest)) = self.way(&flow) else {
+            self.tally.unmatched();
+            self.trace_unwanted(packet, Some(&flow));
+            return self.driver.finish(packet.id, Final::Pass);
+        };
+        let way = (!rest.is_empty()).then(|| Box::new(Way { rest, changed: false, bytes: packet.bytes.to_vec() }));
+        let interface = packet.interface.0;
+        let ends = (flow.source, flow.destination);
+        let trace = self.begin_trace(packet, &flow);
+        self.enter(Held { packet: packet.id, ends, interface, at, way, trace }, packet.bytes);
+    }
+
+    /// Returns the containers that want to see packets of a flow, in the order in which they were first wanted: the
+    /// first one and the others.
+    fn way(&mut self, flow: &Flow) -> Option<(Stop, VecDeque<Stop>)> {
+        self.filters.matching(flow, &mut self.found);
+        let mut stops = self.found.iter().map(|(_, stop)| *stop);
+        let (mut first, mut rest) = (stops.next()?, VecDeque::<Stop>::new());
+        for stop in stops {
+            let mut known = std::iter::once(&mut first).chain(&mut rest);
+            match known.find(|known| known.seat == stop.seat) {
+                Some(known) => {
+                    known.modules |= stop.modules;
+                    known.closed |= stop.closed;
+                }
+                None => rest.push_back(stop),
+            }
+        }
+        Some((first, rest))
+    }
+
+    /// Puts a packet into the ring of the container that it is at, or on, until one takes it or its way ends. `received`
+    /// are its bytes where it does not carry them.
+    fn enter(&mut self, mut held: Held, received: &[u8]) {
+        loop {
+            let bytes = held.way.as_deref().map_or(received, |way| &way.bytes);
+            let Err(reason) = self.offer(&mut held.at, held.interface, bytes) else {
+                self.tally.shown();
+                self.note_entered(&mut held);
+                return self.pending.insert(held);
+            };
+            self.tally.unseen(reason);
+            self.note_failure(&mut held, reason);
+            if held.at.on_failure() == FailureMode::Closed {
+                return self.drop(&held, reason);
+            }
+            if !held.step() {
+                return self.pass(&held, held.changed());
+            }
+        }
+    }
+
+    fn offer(&mut self, at: &mut Stop, interface: u32, bytes: &[u8]) -> Result<(), DropReason> {
+        let free = self.room.saturating_sub(self.pending.len());
+        let port = self.seats.port(at.seat).filter(|port| !port.broken).ok_or(DropReason::ContainerGone)?;
+        let missing = at.modules & !port.loaded;
+        // A module that is down and fails open must not keep the others from seeing the packet.
+        if missing & at.closed != 0 || missing == at.modules {
+            return Err(DropReason::Trapped);
+        }
+        at.modules &= port.loaded;
+        if port.ring.outstanding() >= free * HELD_PER_FREE_MAX {
+            return Err(DropReason::RingFull);
+        }
+        let ingress = Ingress { interface, timestamp_ns: self.now_ns };
+        port.offer(self.now, bytes, ingress, at.modules, self.pending.next_cookie())?;
+        if !port.staged {
+            port.staged = true;
+            self.staged.push(at.seat);
+            self.activate(at.seat);
+        }
+        Ok(())
+    }
+
+    fn pass(&mut self, held: &Held, changed: Option<&[u8]>) {
+        let verdict = changed.map_or(Final::Pass, Final::Replace);
+        self.tally.finished(if changed.is_some() { Verdict::Modified } else { Verdict::Pass });
+        self.tell_trace(held, verdict, None);
+        self.driver.finish(held.packet, verdict);
+    }
+
+    fn drop(&mut self, held: &Held, reason: DropReason) {
+        self.tally.dropped(reason);
+        self.tell_trace(held, Final::Drop, Some(reason));
+        self.driver.finish(held.packet, Final::Drop);
+    }
+
+    /// Does what a container said of a packet.
+    pub(super) fn settle(&mut self, prefixes: &[IpNet], cookie: u64, said: (Answer, Option<ModuleSlot>), bytes: &[u8]) {
+        let Some(mut held) = self.pending.remove(cookie) else { return };
+        let (answer, module) = said;
+        self.note_answer(&mut held, answer, module);
+        match answer {
+            Answer::Pass => self.go_on(held),
+            Answer::Drop => self.drop(&held, DropReason::Module),
+            Answer::Failed => self.fail(held, DropReason::Trapped),
+            Answer::Modified => match judge(bytes, Some(held.ends), prefixes) {
+                Err(reason) => self.drop(&held, reason),
+                Ok(ends) => self.go_on_changed(held, ends, bytes),
+            },
+        }
+    }
+
+    fn go_on(&mut self, mut held: Held) {
+        if held.step() { self.enter(held, &[]) } else { self.pass(&held, held.changed()) }
+    }
+
+    fn go_on_changed(&mut self, mut held: Held, ends: (IpAddr, IpAddr), bytes: &[u8]) {
+        let Some(way) = held.way.as_deref_mut().filter(|way| !way.rest.is_empty()) else {
+            return self.pass(&held, Some(bytes));
+        };
+        way.changed = true;
+        way.bytes.clear();
+        way.bytes.extend_from_slice(bytes);
+        held.ends = ends;
+        self.go_on(held);
+    }
+
+    /// Gives a packet that its container did not judge its failure verdict.
+    pub(super) fn fail(&mut self, mut held: Held, reason: DropReason) {
+        self.tally.unseen(reason);
+        self.note_failure(&mut held, reason);
+        match held.at.on_failure() {
+            FailureMode::Open => self.go_on(held),
+            FailureMode::Closed => self.drop(&held, reason),
+        }
+    }
+
+    /// Sends a packet that a module made, if it may be sent.
+    pub(super) fn inject(&mut self, prefixes: &[IpNet], bytes: &[u8], may: bool) -> Result<(), DropReason> {
+        // A packet that a module makes has no ends of its own: only the user's prefixes count.
+        let judged = if may { judge(bytes, None, prefixes) } else { Err(DropReason::TooMany) };
+        let sent = judged.and_then(|_| self.driver.inject(bytes).map_err(|_| DropReason::SendFailed));
+        match sent {
+            Ok(()) => self.tally.injected(),
+            Err(reason) => self.tally.refused(reason),
+        }
+        sent
+    }
+}
+
+/// Returns source and destination of a packet that a module changed or made, if the packet may be sent.
+///
+/// `before` is what they were. A source that is not the user's may stay only on a packet that goes where it went, or to
+/// the user: sent to anybody else, it would be a packet in another's name.
+fn judge(bytes: &[u8], before: Option<(IpAddr, IpAddr)>, prefixes: &[IpNet]) -> Result<(IpAddr, IpAddr), DropReason> {
+    let view = IpView::parse(bytes).map_err(|_| DropReason::BadVerdict)?;
+    if view.bytes().len() != bytes.len() {
+        // The driver would not send it.
+        return Err(DropReason::BadVerdict);
+    }
+    let (source, destination) = (view.source(), view.destination());
+    let own = |address: IpAddr| prefixes.iter().any(|prefix| prefix.contains(&address));
+    let kept = before.is_some_and(|(from, to)| from == source && (to == destination || own(destination)));
+    if kept || own(source) { Ok((source, destination)) } else { Err(DropReason::SourceRefused) }
+}

@@ -1,0 +1,198 @@
+// SPDX-License-Identifier: Apache-2.0
+//! The rounds over containers: taking what they gave back, showing them what came, and looking whether they hang.
+//!
+//! A turn costs by what is done in it, not by how many containers there are: it visits active ones only, and not more than
+//! [`VISITS_PER_TURN_MAX`] of them.
+
+use std::time::Instant;
+
+use netserv_container::HostRing;
+use netserv_model::{DropReason, UserId, limits};
+use netserv_wire::container::ring::{RING_ENTRIES, Returned};
+
+use super::port::Port;
+use super::seats::SeatId;
+use super::{PacketEvent, PacketLoop, WATCH_GAP_MAX, WATCH_INTERVAL};
+use crate::limits::{UNWOKEN_TIME_MAX, VISITS_PER_TURN_MAX, WATCHED_PER_LOOK_MAX};
+
+impl PacketLoop {
+    /// Has turns visit a container.
+    pub(super) fn activate(&mut self, seat: SeatId) -> bool {
+        let new = self.seats.activate(seat);
+        if new && let Some(port) = self.seats.port(seat) {
+            port.ring.cancel_sleep();
+        }
+        new
+    }
+
+    /// Visits active containers, and takes at most one batch from each, so that none holds the others up.
+    pub(super) fn take_returned(&mut self) -> usize {
+        let (mut taken, mut place) = (0, self.seats.round());
+        for _ in 0..self.seats.active_len().min(VISITS_PER_TURN_MAX) {
+            if place >= self.seats.active_len() {
+                place = 0;
+            }
+            let Some(seat) = self.seats.active(place) else { break };
+            let mut rests = true;
+            // Out of its seat while it is worked on, so that the packet can go on to another container.
+            if let Some(mut port) = self.seats.take(seat) {
+                taken += self.take_from(seat, &mut port, limits::BATCH_PACKETS_MAX);
+                rests = port.rest();
+                self.seats.put(seat, port);
+            }
+            if rests {
+                self.seats.deactivate(place);
+            } else {
+                place += 1;
+            }
+        }
+        self.seats.set_round(place);
+        taken
+    }
+
+    /// Takes at most so many answers and injected packets from a container; returns how many there were.
+    fn take_from(&mut self, seat: SeatId, port: &mut Port, at_most: usize) -> usize {
+        let mut taken = 0;
+        while taken < at_most {
+            match port.ring.pop() {
+                Ok(Some(Returned::Answer { cookie, answer, bytes, module, .. })) => {
+                    self.settle(&port.prefixes, cookie, (answer, module), bytes);
+                }
+                Ok(Some(Returned::Injected { bytes, module })) => {
+                    let may = port.injections.take(self.now);
+                    let sent = self.inject(&port.prefixes, bytes, may);
+                    self.trace_made(seat, module, bytes, sent);
+                    // The slot goes back to the container.
+                    if !port.staged {
+                        port.staged = true;
+                        self.staged.push(seat);
+                    }
+                }
+                Ok(None) => break,
+                Err(error) => {
+                    self.report_broken(seat, port, error.to_string());
+                    return taken;
+                }
+            }
+            taken += 1;
+        }
+        if taken > 0 {
+            port.answered(self.now);
+        }
+        taken
+    }
+
+    fn report_broken(&mut self, seat: SeatId, port: &mut Port, detail: String) {
+        port.broken = true;
+        if !port.reported {
+            let event =
+                PacketEvent::RingBroken { user: self.seats.user(seat).clone(), generation: port.generation, detail };
+            port.reported = (self.report)(event);
+        }
+    }
+
+    /// Lets containers see their packets, and wakes those that sleep, unless more packets are to come soon.
+    pub(super) fn show_staged(&mut self, more_soon: bool) {
+        let mut staged = std::mem::take(&mut self.staged);
+        for seat in staged.drain(..) {
+            let Some(port) = self.seats.port(seat) else { continue };
+            let before = port.unwoken_since;
+            port.show(self.now, more_soon);
+            if let (None, Some(since)) = (before, port.unwoken_since) {
+                self.unwoken.push_back((since, seat));
+            }
+        }
+        self.staged = staged;
+        while let Some((since, seat)) = self.unwoken.front().copied() {
+            // One that was woken meanwhile is of no concern.
+            if let Some(port) = self.seats.port(seat).filter(|port| port.unwoken_since == Some(since)) {
+                if more_soon && self.now.duration_since(since) < UNWOKEN_TIME_MAX {
+                    break;
+                }
+                port.wake();
+            }
+            self.unwoken.pop_front();
+        }
+    }
+
+    /// Activates containers that rang; returns whether there are any.
+    pub(super) fn hear_bells(&mut self) -> bool {
+        self.heard_at = self.now;
+        let mut rung = std::mem::take(&mut self.rung);
+        self.bells.take(&mut rung);
+        let mut any = false;
+        for seat in rung.drain(..) {
+            any |= self.seats.port(seat).is_some() && self.activate(seat);
+        }
+        self.rung = rung;
+        any
+    }
+
+    /// Gives a user a container.
+    pub(super) fn add_container(&mut self, user: &UserId, port: (u64, HostRing), prefixes: Vec<ipnet::IpNet>) {
+        let seat = self.seats.of(user);
+        self.remove_container(seat, DropReason::ContainerGone);
+        let mut port = Box::new(Port::new(port.0, port.1, prefixes, Instant::now()));
+        if let Err(error) = self.bells.add(seat, &port.ring) {
+            self.report_broken(seat, &mut port, format!("its eventfd cannot be waited for: {error}"));
+        }
+        self.seats.put(seat, port);
+        self.activate(seat);
+    }
+
+    /// Takes a user's container away.
+    pub(super) fn remove_container(&mut self, seat: SeatId, reason: DropReason) {
+        let Some(mut port) = self.seats.take(seat) else { return };
+        self.bells.remove(&port.ring);
+        // What it answered before its end counts. It may still run, so there must be an end to that.
+        port.reported = true;
+        self.take_from(seat, &mut port, RING_ENTRIES);
+        for outstanding in port.ring.take_outstanding() {
+            if let Some(held) = self.pending.remove(outstanding.cookie) {
+                self.fail(held, reason);
+            }
+        }
+    }
+
+    /// Reports containers that hang.
+    pub(super) fn watch(&mut self, now: Instant) {
+        let since = now.duration_since(self.watched_at);
+        if since < WATCH_INTERVAL {
+            return;
+        }
+        self.watched_at = now;
+        self.counters.set_driver(self.driver.counters());
+        if since > WATCH_GAP_MAX {
+            // This thread itself stood still, and so, most likely, did everything else.
+            self.seats.ports_mut().for_each(|port| port.give_time(now));
+        }
+        for place in 0..self.seats.active_len() {
+            if let Some(seat) = self.seats.active(place) {
+                self.watch_one(seat, now);
+            }
+        }
+        // Modules of the others can hang as well, in a timer. They are looked at by turns; after a sleep, all of them.
+        let looks = since.as_millis() / WATCH_INTERVAL.as_millis();
+        let looks = usize::try_from(looks).unwrap_or(usize::MAX).saturating_mul(WATCHED_PER_LOOK_MAX);
+        for _ in 0..looks.min(self.seats.len()) {
+            self.watched = (self.watched + 1) % self.seats.len();
+            if let Some(seat) = self.seats.at(self.watched) {
+                self.watch_one(seat, now);
+            }
+        }
+    }
+
+    fn watch_one(&mut self, seat: SeatId, now: Instant) {
+        let Some(port) = self.seats.port(seat) else { return };
+        if let Some(slot) = port.stalled(now)
+            && !port.reported
+        {
+            let generation = port.generation;
+            let event = PacketEvent::Stalled { user: self.seats.user(seat).clone(), generation, slot };
+            let reported = (self.report)(event);
+            if let Some(port) = self.seats.port(seat) {
+                port.reported = reported;
+            }
+        }
+    }
+}
