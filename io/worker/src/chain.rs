@@ -27,6 +27,10 @@ pub trait Batch {
     fn read(&self, index: usize, into: &mut [u8]);
     /// Puts `packet` in a packet's place.
     fn write(&mut self, index: usize, packet: &[u8]);
+    /// Returns the slot of the ring that a packet lies in; asked only of batches from a ring.
+    fn slot(&self, index: usize) -> usize;
+    /// Takes a packet's new length, which a module changed where it lies.
+    fn resize(&mut self, index: usize, length: usize);
 }
 
 /// What a chain needs of its surroundings while modules run.
@@ -92,14 +96,28 @@ impl Chain {
         Some(self.links.remove(place).instance)
     }
 
+    /// Returns the number of modules.
+    pub fn len(&self) -> usize {
+        self.links.len()
+    }
+
+    /// Returns whether there is no module.
+    pub fn is_empty(&self) -> bool {
+        self.links.is_empty()
+    }
+
     /// Returns the modules in turn.
     pub fn iter_mut(&mut self) -> impl Iterator<Item = (ModuleSlot, &mut Instance)> {
         self.links.iter_mut().map(|link| (link.slot, &mut link.instance))
     }
 
     /// Shows a batch to the modules in turn. `outcomes` gets one entry per packet.
+    ///
+    /// Slots are mapped into a module only while it is alone: a module behind it would see what it wrote over packets
+    /// that it passes.
     pub fn process<B: Batch + Surroundings>(&mut self, batch: &mut B, outcomes: &mut Vec<Outcome>) {
         debug_assert!(batch.len() <= BATCH_PACKETS_MAX);
+        debug_assert!(self.links.len() <= 1 || self.links.iter().all(|link| !link.instance.is_mapped()));
         outcomes.clear();
         let loaded = self.links.iter().fold(0, |mask, link| mask | bit(link.slot));
         outcomes.extend((0..batch.len()).map(|index| unseen(batch.modules(index) & !loaded)));
@@ -158,8 +176,14 @@ impl Link {
         chosen: &[usize],
         left: &mut Vec<Left>,
     ) -> Result<(), Refusal> {
+        let mapped = self.instance.is_mapped();
         for (place, index) in chosen.iter().enumerate() {
-            batch.read(*index, self.instance.place(place, batch.length(*index), batch.ingress(*index)));
+            let (length, ingress) = (batch.length(*index), batch.ingress(*index));
+            if mapped {
+                self.instance.point(place, batch.slot(*index), length, ingress);
+            } else {
+                batch.read(*index, self.instance.place(place, length, ingress));
+            }
         }
         batch.enter(self.slot);
         let result = self.instance.process(chosen.len(), left);
@@ -171,10 +195,15 @@ impl Link {
     }
 
     fn apply<B: Batch>(&self, batch: &mut B, chosen: &[usize], left: &[Left], outcomes: &mut [Outcome]) {
+        let mapped = self.instance.is_mapped();
         for (place, (index, left)) in chosen.iter().zip(left).enumerate() {
             let answer = match left.verdict {
                 Verdict::Pass => continue,
                 Verdict::Drop => Answer::Drop,
+                Verdict::Modified if mapped => {
+                    batch.resize(*index, left.length);
+                    Answer::Modified
+                }
                 Verdict::Modified => {
                     batch.write(*index, self.instance.packet(place, left.length));
                     Answer::Modified

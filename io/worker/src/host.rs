@@ -11,6 +11,7 @@ use wasmtime::{Memory, ResourceLimiter};
 
 use crate::counters::Counters;
 use crate::error::HostError;
+use crate::guest::MappedSlots;
 use crate::kv::KvStore;
 use crate::limits;
 use crate::log::LogBuffer;
@@ -135,6 +136,8 @@ pub struct Host {
     pub has_timer: bool,
     /// Its memory; nothing until it is instantiated.
     pub memory: Option<Memory>,
+    /// Where in its memory the ring's slots are mapped, if they are.
+    pub slots: Option<MappedSlots>,
     /// The cap on its memory and tables.
     pub cap: Cap,
 }
@@ -143,6 +146,8 @@ pub struct Host {
 #[derive(Clone, Copy, Debug)]
 pub struct Cap {
     memory_bytes: u64,
+    /// Bytes on top for the ring's slots, which are the node's memory and not the module's.
+    pub slots_bytes: usize,
     /// The bytes of memory that the module asked for in its last call and did not get.
     pub memory_denied: Option<usize>,
 }
@@ -169,16 +174,18 @@ impl Host {
             injected: Injected::default(),
             has_timer: false,
             memory: None,
-            cap: Cap { memory_bytes: limits.memory_bytes, memory_denied: None },
+            slots: None,
+            cap: Cap { memory_bytes: limits.memory_bytes, slots_bytes: 0, memory_denied: None },
         }
     }
 }
 
 impl ResourceLimiter for Cap {
     fn memory_growing(&mut self, _: usize, desired: usize, _: Option<usize>) -> wasmtime::Result<bool> {
-        let allowed = desired as u64 <= self.memory_bytes;
+        let own = desired.saturating_sub(self.slots_bytes);
+        let allowed = own as u64 <= self.memory_bytes;
         if !allowed {
-            self.memory_denied = Some(desired);
+            self.memory_denied = Some(own);
         }
         Ok(allowed)
     }

@@ -1,22 +1,33 @@
 // SPDX-License-Identifier: Apache-2.0
 //! One module at work: its memory, its packet area and the calls into it.
+//!
+//! Packets get into the area in one of two ways. Either each is copied into one of [`BATCH_PACKETS_MAX`] slots of the
+//! module's own, or the ring's slots are mapped there, and only descriptors are written. A module that asks for no room
+//! for all of the ring's slots is always copied to.
+
+use std::io;
 
 use netserv_model::limits::{BATCH_PACKETS_MAX, PACKET_BYTES_MAX};
 use netserv_model::request::PacketCounts;
 use netserv_model::{Refusal, RefusalKind, Verdict};
-use netserv_wire::container::ring::{Ingress, PACKET_OFFSET, SLOT_BYTES};
+use netserv_wire::container::ring::{HOST_SLOTS, Ingress, PACKET_OFFSET, SLOT_BYTES, SLOTS_BYTES, WORKER_SLOTS};
 use wasmtime::{Memory, Store, Trap, TypedFunc, WasmBacktrace};
 
 use crate::engine::{ABI, Checked, Interruption, abi_mismatch, memory_limit, one_line};
+use crate::guest::MappedSlots;
 use crate::host::Host;
 use crate::limits;
+use crate::ring_memory::RingMemory;
+use crate::sys;
 
 /// Milliseconds between two steps of the epoch in an engine that is interrupted by epochs.
 pub const EPOCH_MS: u64 = 10;
 /// Alignment of a packet area, and where its slots start.
 const AREA_ALIGNMENT: usize = 65_536;
-const AREA_BYTES: usize = AREA_ALIGNMENT + BATCH_PACKETS_MAX * SLOT_BYTES;
+const TABLE_BYTES: usize = BATCH_PACKETS_MAX * DESCRIPTOR_BYTES;
 const DESCRIPTOR_BYTES: usize = 32;
+/// Slots of an area that the ring's can be mapped to.
+const RING_SLOTS: usize = HOST_SLOTS + WORKER_SLOTS;
 const BACKTRACE_FRAMES_MAX: usize = 6;
 
 /// One instance of a module. After any call that fails, the instance is used up: drop it.
@@ -24,6 +35,8 @@ pub struct Instance {
     store: Store<Host>,
     memory: Memory,
     area: usize,
+    /// Whether the area has room for the ring's slots.
+    is_roomy: bool,
     process: TypedFunc<i32, ()>,
     timer: Option<TypedFunc<i32, ()>>,
     stop: Option<TypedFunc<(), ()>>,
@@ -70,6 +83,7 @@ impl Instance {
         let mut this = Instance {
             memory,
             area: 0,
+            is_roomy: false,
             process: instance.get_typed_func(&mut store, "netserv_process").map_err(missing)?,
             timer: instance.get_typed_func(&mut store, "netserv_timer").ok(),
             stop: instance.get_typed_func(&mut store, "netserv_stop").ok(),
@@ -79,7 +93,7 @@ impl Instance {
         };
         this.store.data_mut().has_timer = this.timer.is_some();
         this.check_abi(&abi)?;
-        this.area = this.ask_for_area(&area)?;
+        this.ask_for_area(&area)?;
         let ready = this.call(|store| start.call(store, ()))?;
         if ready != 0 {
             return Err(this.refuse(&format!("the module refused to start, with code {ready}")));
@@ -87,21 +101,50 @@ impl Instance {
         Ok(this)
     }
 
-    /// Makes room for packet `index` of a batch, and returns where its `length` bytes go.
+    /// Maps the ring's slots into the module's memory, if it has room for them. Returns whether they are there.
+    ///
+    /// Everything in the ring is the module's to read and to write from then on, whenever it runs.
+    ///
+    /// # Errors
+    /// The kernel does not map them; the instance goes on without.
+    pub fn map(&mut self, ring: &RingMemory) -> io::Result<bool> {
+        if self.is_roomy && !self.is_mapped() {
+            ring.map_over(self.slots_mut())?;
+            let start = self.area + AREA_ALIGNMENT;
+            self.store.data_mut().slots = Some(MappedSlots { start, words: ring.slots() });
+        }
+        Ok(self.is_mapped())
+    }
+
+    /// Takes the ring's slots out of the module's memory, and leaves zeroes there.
+    ///
+    /// # Errors
+    /// The kernel does not; the instance is used up.
+    pub fn unmap(&mut self) -> io::Result<()> {
+        if self.store.data_mut().slots.take().is_some() {
+            sys::map_empty(self.slots_mut())?;
+        }
+        Ok(())
+    }
+
+    /// Returns whether the ring's slots are mapped into the module's memory, so that packets are pointed to and not
+    /// copied.
+    pub fn is_mapped(&self) -> bool {
+        self.store.data().slots.is_some()
+    }
+
+    /// Makes packet `index` of a batch the one in the ring's slot `slot`, where the slots are mapped.
+    pub fn point(&mut self, index: usize, slot: usize, length: usize, ingress: Ingress) {
+        debug_assert!(self.is_mapped() && slot < HOST_SLOTS);
+        self.describe(index, slot, length, ingress);
+    }
+
+    /// Makes room for packet `index` of a batch, and returns where its `length` bytes go. Not where slots are mapped.
     pub fn place(&mut self, index: usize, length: usize, ingress: Ingress) -> &mut [u8] {
-        debug_assert!(index < BATCH_PACKETS_MAX && length <= PACKET_BYTES_MAX);
-        let offset = packet_offset(index);
-        let address = self.area + offset;
-        let area = self.area_mut();
-        let descriptor = &mut area[index * DESCRIPTOR_BYTES..][..DESCRIPTOR_BYTES];
-        descriptor[0..4].copy_from_slice(&word(address));
-        descriptor[4..8].copy_from_slice(&word(length));
-        descriptor[8..12].copy_from_slice(&word(PACKET_BYTES_MAX));
-        descriptor[12..16].copy_from_slice(&[0; 4]);
-        descriptor[16..24].copy_from_slice(&ingress.timestamp_ns.to_le_bytes());
-        descriptor[24..28].copy_from_slice(&ingress.interface.to_le_bytes());
-        descriptor[28..32].copy_from_slice(&[0; 4]);
-        &mut area[offset..offset + length]
+        debug_assert!(!self.is_mapped());
+        self.describe(index, index, length, ingress);
+        let start = self.area + packet_offset(index);
+        &mut self.memory.data_mut(&mut self.store)[start..start + length]
     }
 
     /// Has the module look at the first `count` packets that were placed. Returns what it left for each.
@@ -111,12 +154,12 @@ impl Instance {
     pub fn process(&mut self, count: usize, left: &mut Vec<Left>) -> Result<(), Refusal> {
         left.clear();
         let argument = i32::try_from(count).expect("a batch is short");
-        let process = self.process.clone();
-        self.call(|store| process.call(store, argument))?;
-        let area = &self.memory.data(&self.store)[self.area..];
-        for index in 0..count {
-            let descriptor = &area[index * DESCRIPTOR_BYTES..][..DESCRIPTOR_BYTES];
-            let (verdict, length) = (read_word(&descriptor[12..16]), read_word(&descriptor[4..8]));
+        self.prepare_call();
+        let called = self.process.call(&mut self.store, argument);
+        called.map_err(|error| self.failure(&error))?;
+        let table = &self.memory.data(&self.store)[self.area..][..TABLE_BYTES];
+        for descriptor in table.as_chunks::<DESCRIPTOR_BYTES>().0.iter().take(count) {
+            let (verdict, length) = (read_word(descriptor, 12), read_word(descriptor, 4));
             match read_verdict(verdict, length) {
                 Some(one) => left.push(one),
                 None => {
@@ -129,8 +172,9 @@ impl Instance {
         Ok(())
     }
 
-    /// Returns the first `length` bytes of packet `index` as the module left them.
+    /// Returns the first `length` bytes of packet `index` as the module left them. Not where slots are mapped.
     pub fn packet(&self, index: usize, length: usize) -> &[u8] {
+        debug_assert!(!self.is_mapped());
         &self.memory.data(&self.store)[self.area + packet_offset(index)..][..length]
     }
 
@@ -166,7 +210,7 @@ impl Instance {
         self.store.data_mut()
     }
 
-    /// Returns the module's whole memory.
+    /// Returns the module's whole memory. While slots are mapped there, whoever has the ring may change them.
     pub fn memory_bytes(&self) -> &[u8] {
         self.memory.data(&self.store)
     }
@@ -184,23 +228,45 @@ impl Instance {
         Err(abi_mismatch(&format!("the module was built for packet ABI {version}, the node speaks {ABI}")))
     }
 
-    fn ask_for_area(&mut self, area: &TypedFunc<(u32, u32), u32>) -> Result<usize, Refusal> {
-        let slots = u32::try_from(BATCH_PACKETS_MAX).expect("a batch is short");
-        let slot_bytes = u32::try_from(SLOT_BYTES).expect("a slot is small");
-        let address = self.call(|store| area.call(store, (slots, slot_bytes)))? as usize;
-        let memory_bytes = self.memory.data_size(&self.store);
-        let fits = address.checked_add(AREA_BYTES).is_some_and(|end| end <= memory_bytes);
-        if address == 0 || !address.is_multiple_of(AREA_ALIGNMENT) || !fits {
-            return Err(abi_mismatch(&format!("the module's packet area at {address} is none")));
+    fn ask_for_area(&mut self, area: &TypedFunc<(u32, u32), u32>) -> Result<(), Refusal> {
+        self.store.data_mut().cap.slots_bytes = SLOTS_BYTES - BATCH_PACKETS_MAX * SLOT_BYTES;
+        self.area = self.answered_area(area, RING_SLOTS)?;
+        self.is_roomy = self.has_area(RING_SLOTS);
+        if self.is_roomy {
+            return Ok(());
         }
-        Ok(address)
+        self.store.data_mut().cap.slots_bytes = 0;
+        self.area = self.answered_area(area, BATCH_PACKETS_MAX)?;
+        if self.has_area(BATCH_PACKETS_MAX) {
+            return Ok(());
+        }
+        Err(abi_mismatch(&format!("the module's packet area at {} is none", self.area)))
+    }
+
+    fn answered_area(&mut self, area: &TypedFunc<(u32, u32), u32>, slots: usize) -> Result<usize, Refusal> {
+        let slots = u32::try_from(slots).expect("slots are few");
+        let slot_bytes = u32::try_from(SLOT_BYTES).expect("a slot is small");
+        Ok(self.call(|store| area.call(store, (slots, slot_bytes)))? as usize)
+    }
+
+    fn has_area(&self, slots: usize) -> bool {
+        let end = self.area.checked_add(AREA_ALIGNMENT + slots * SLOT_BYTES);
+        let fits = end.is_some_and(|end| end <= self.memory.data_size(&self.store));
+        self.area != 0 && self.area.is_multiple_of(AREA_ALIGNMENT) && fits
     }
 
     fn call<T>(&mut self, call: impl FnOnce(&mut Store<Host>) -> wasmtime::Result<T>) -> Result<T, Refusal> {
+        self.prepare_call();
+        call(&mut self.store).map_err(|error| self.failure(&error))
+    }
+
+    fn prepare_call(&mut self) {
         arm(&mut self.store, self.epochs);
         self.store.data_mut().cap.memory_denied = None;
-        let allowed = self.store.data().limits.memory_bytes;
-        call(&mut self.store).map_err(|error| failure(&error, self.store.data(), allowed))
+    }
+
+    fn failure(&self, error: &wasmtime::Error) -> Refusal {
+        failure(error, self.store.data(), self.store.data().limits.memory_bytes)
     }
 
     /// Returns the refusal of a module that says itself that it fails, or that breaks the ABI.
@@ -208,8 +274,25 @@ impl Instance {
         Refusal::new(RefusalKind::Trapped, detail)
     }
 
-    fn area_mut(&mut self) -> &mut [u8] {
-        &mut self.memory.data_mut(&mut self.store)[self.area..][..AREA_BYTES]
+    /// Writes the descriptor of packet `index` of a batch, which is in slot `slot` of the area.
+    fn describe(&mut self, index: usize, slot: usize, length: usize, ingress: Ingress) {
+        debug_assert!(index < BATCH_PACKETS_MAX && length <= PACKET_BYTES_MAX);
+        let address = self.area + packet_offset(slot);
+        let start = self.area + index * DESCRIPTOR_BYTES;
+        let place = &mut self.memory.data_mut(&mut self.store)[start..start + DESCRIPTOR_BYTES];
+        let mut descriptor = [0; DESCRIPTOR_BYTES];
+        descriptor[0..4].copy_from_slice(&word(address));
+        descriptor[4..8].copy_from_slice(&word(length));
+        descriptor[8..12].copy_from_slice(&word(PACKET_BYTES_MAX));
+        descriptor[16..24].copy_from_slice(&ingress.timestamp_ns.to_le_bytes());
+        descriptor[24..28].copy_from_slice(&ingress.interface.to_le_bytes());
+        place.copy_from_slice(&descriptor);
+    }
+
+    /// Returns the memory where the ring's slots are mapped or can be.
+    fn slots_mut(&mut self) -> &mut [u8] {
+        let start = self.area + AREA_ALIGNMENT;
+        &mut self.memory.data_mut(&mut self.store)[start..start + SLOTS_BYTES]
     }
 
     fn count(&mut self, left: &[Left]) {
@@ -232,8 +315,8 @@ fn word(value: usize) -> [u8; 4] {
     u32::try_from(value).expect("an address inside a 32-bit memory").to_le_bytes()
 }
 
-fn read_word(bytes: &[u8]) -> u32 {
-    u32::from_le_bytes(bytes.try_into().expect("four bytes"))
+fn read_word(descriptor: &[u8; DESCRIPTOR_BYTES], at: usize) -> u32 {
+    u32::from_le_bytes([0, 1, 2, 3].map(|byte| descriptor[at + byte]))
 }
 
 fn read_verdict(verdict: u32, length: u32) -> Option<Left> {

@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
+use netserv_worker::serve::Delivery;
 
 mod test_command;
 
@@ -18,7 +19,11 @@ struct Cli {
 #[derive(Subcommand)]
 enum Command {
     /// Run modules inside a service container; started by netservd.
-    Serve,
+    Serve {
+        /// Copy packets into modules even where they could be mapped, for comparison.
+        #[arg(long, hide = true)]
+        copy: bool,
+    },
     /// Compile a WebAssembly file to code that `serve` loads.
     Compile {
         /// The WebAssembly file.
@@ -32,13 +37,16 @@ enum Command {
 
 fn main() -> ExitCode {
     match Cli::parse().command {
-        Command::Serve => match netserv_worker::serve::serve() {
-            Ok(()) => ExitCode::SUCCESS,
-            Err(error) => {
-                eprintln!("netserv-worker: {error}");
-                ExitCode::FAILURE
+        Command::Serve { copy } => {
+            let delivery = if copy { Delivery::Copied } else { Delivery::Mapped };
+            match netserv_worker::serve::serve(delivery) {
+                Ok(()) => ExitCode::SUCCESS,
+                Err(error) => {
+                    eprintln!("netserv-worker: {error}");
+                    ExitCode::FAILURE
+                }
             }
-        },
+        }
         Command::Compile { wasm, out } => match netserv_worker::compile::compile(&wasm, &out) {
             Ok(()) => ExitCode::SUCCESS,
             Err(refusal) => {

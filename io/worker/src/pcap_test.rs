@@ -228,6 +228,14 @@ impl Batch for Bench {
     fn write(&mut self, index: usize, packet: &[u8]) {
         self.batch[index] = packet.to_vec();
     }
+
+    fn slot(&self, index: usize) -> usize {
+        index
+    }
+
+    fn resize(&mut self, index: usize, length: usize) {
+        self.batch[index].resize(length, 0);
+    }
 }
 
 impl Surroundings for Bench {

@@ -1,11 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 //! `netserv-worker serve`: the loop inside a service container.
+//!
+//! While a module is the only one of its container, the ring's slots are mapped into its memory and packets are not
+//! copied. With others beside it, each has packets copied to it: what one module writes over a packet that it passes is
+//! not for the next to see, nor are packets that only the others see.
 
 mod control;
 
 use std::io;
 use std::os::fd::OwnedFd;
 use std::sync::atomic::AtomicU64;
+use std::time::Duration;
 
 use netserv_model::command::ModuleSlot;
 use netserv_model::limits::{BATCH_PACKETS_MAX, MODULES_PER_CONTAINER_MAX};
@@ -22,10 +27,14 @@ use crate::host::{Clock, Entropy, Host};
 use crate::instance::Instance;
 use crate::kv::KvStores;
 use crate::log::Line;
+use crate::ring_memory::RingMemory;
 use crate::sys;
 
 /// Rounds of packets after which the control socket is looked at although there are more packets.
 const ROUNDS_BETWEEN_CONTROL: u32 = 16;
+
+/// How long a sleeping node may wait for the answers of a batch while there are more packets.
+const WAKE_DELAY_MAX: Duration = Duration::from_micros(50);
 
 /// Why a worker ends before it is told to.
 #[derive(Debug, thiserror::Error)]
@@ -44,31 +53,43 @@ pub enum ServeError {
     Io(&'static str, io::Error),
 }
 
+/// How packets get to modules.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Delivery {
+    /// In the ring's own slots where that can be, else as copies.
+    Mapped,
+    /// As copies, for comparison.
+    Copied,
+}
+
 /// Runs modules until the node says that it is enough, or is gone.
 ///
 /// # Errors
 /// [`ServeError`] if the process was not started as the worker of a container, or its node breaks the rules.
-pub fn serve() -> Result<(), ServeError> {
+pub fn serve(delivery: Delivery) -> Result<(), ServeError> {
     let inherited = |number| sys::inherited(number).map_err(|error| ServeError::NotInherited(number, error));
     let control = inherited(CONTROL_FD)?;
     let memory = inherited(RING_FD)?;
     let wake_worker = inherited(WAKE_WORKER_FD)?;
     let wake_host = inherited(WAKE_HOST_FD)?;
-    let memory = sys::map_ring(&memory).map_err(|error| ServeError::NotInherited(RING_FD, error))?;
+    let memory = RingMemory::open(memory).map_err(|error| ServeError::NotInherited(RING_FD, error))?;
     let runtime = Runtime::new(Interruption::None).map_err(ServeError::Engine)?;
     let mut worker = Worker {
         around: Around {
-            ring: WorkerEnd::new(memory)?,
+            ring: WorkerEnd::new(memory.words())?,
             arrivals: Vec::new(),
             control: Control::new(control),
             failed: 0,
         },
+        memory,
+        delivery,
         wake_worker,
         wake_host,
         runtime,
         chain: Chain::default(),
         kv: KvStores::default(),
         outcomes: Vec::new(),
+        asleep_since: None,
     };
     worker.around.control.send(&FromWorker::Ready { abi: ABI, engine: ENGINE_NAME.to_owned() });
     worker.run()
@@ -76,12 +97,16 @@ pub fn serve() -> Result<(), ServeError> {
 
 struct Worker {
     around: Around,
+    memory: RingMemory,
+    delivery: Delivery,
     wake_worker: OwnedFd,
     wake_host: OwnedFd,
     runtime: Runtime,
     chain: Chain,
     kv: KvStores,
     outcomes: Vec<Outcome>,
+    /// Since when a node that sleeps has something to look at.
+    asleep_since: Option<Instant>,
 }
 
 /// What modules are run on: the ring with a batch from it, and the control socket.
@@ -105,14 +130,18 @@ impl Worker {
         let mut rounds = 0;
         loop {
             let busy = self.packets()? > 0;
-            let timeout = self.timers();
+            self.timers();
+            if self.around.failed > 0 {
+                self.after_failure()?;
+            }
+            self.publish(busy)?;
             self.collect();
             rounds += 1;
             if busy && rounds < ROUNDS_BETWEEN_CONTROL {
                 continue;
             }
             rounds = 0;
-            if self.wait(busy, timeout)? && self.control()? == Next::End {
+            if self.wait(busy)? && self.control()? == Next::End {
                 return Ok(());
             }
         }
@@ -132,24 +161,47 @@ impl Worker {
                 self.around.ring.answer(arrival, outcome.answer, outcome.module)?;
             }
         }
-        self.publish()?;
+        self.publish(count == BATCH_PACKETS_MAX)?;
         Ok(count)
     }
 
-    /// Calls the timers that are due. Returns when the next one is.
-    fn timers(&mut self) -> Option<Instant> {
+    /// Calls the timers that are due.
+    fn timers(&mut self) {
         if let Some(due) = self.chain.poll_timeout() {
             let now = Clock::System.instant();
             if due <= now {
                 self.chain.handle_timeout(now, &mut self.around);
             }
         }
-        if self.around.failed > 0 {
-            self.around.failed = 0;
-            self.kv.handle_timeout(Clock::System.instant());
+    }
+
+    /// Forgets what failed modules left, and looks at the rest anew.
+    fn after_failure(&mut self) -> Result<(), ServeError> {
+        self.around.failed = 0;
+        self.kv.handle_timeout(Clock::System.instant());
+        self.deliver()
+    }
+
+    /// Maps the slots into a module that is alone, and into no other.
+    fn deliver(&mut self) -> Result<(), ServeError> {
+        let alone = self.chain.len() == 1 && self.delivery == Delivery::Mapped;
+        for (slot, instance) in self.chain.iter_mut() {
+            if !alone {
+                instance.unmap().map_err(|error| ServeError::Io("mmap", error))?;
+            } else if let Err(error) = instance.map(&self.memory) {
+                let text = format!("packets are copied to the module, since the slots cannot be mapped: {error}");
+                self.around.control.send(&FromWorker::Log { slot: Some(slot), level: LogLevel::Warn, text });
+            }
         }
-        let kv = self.kv.poll_timeout();
-        self.chain.poll_timeout().into_iter().chain(kv).min()
+        Ok(())
+    }
+
+    /// Answers the packets that are under way while what a module wrote over them is seen by no other.
+    fn settle(&mut self) -> Result<(), ServeError> {
+        for (_, instance) in self.chain.iter_mut() {
+            instance.unmap().map_err(|error| ServeError::Io("mmap", error))?;
+        }
+        self.drain()
     }
 
     /// Sends what modules wrote to their logs.
@@ -164,9 +216,9 @@ impl Worker {
     }
 
     /// Waits until there is something to do, or only looks if `busy`. Returns whether the control socket has something.
-    fn wait(&mut self, busy: bool, timeout: Option<Instant>) -> Result<bool, ServeError> {
+    fn wait(&mut self, busy: bool) -> Result<bool, ServeError> {
         let sleep = !busy && self.around.ring.prepare_sleep();
-        let timeout = if sleep { timeout.map(until) } else { Some(Timespec { tv_sec: 0, tv_nsec: 0 }) };
+        let timeout = if sleep { self.poll_timeout().map(until) } else { Some(Timespec { tv_sec: 0, tv_nsec: 0 }) };
         let mut control = PollFlags::IN;
         control.set(PollFlags::OUT, self.around.control.is_waiting());
         let mut fds = [PollFd::new(&self.around.control, control), PollFd::new(&self.wake_worker, PollFlags::IN)];
@@ -186,6 +238,11 @@ impl Worker {
             self.kv.handle_timeout(Clock::System.instant());
         }
         Ok(control.intersects(PollFlags::IN | PollFlags::HUP | PollFlags::ERR))
+    }
+
+    /// Returns when something is due next.
+    fn poll_timeout(&self) -> Option<Instant> {
+        self.chain.poll_timeout().into_iter().chain(self.kv.poll_timeout()).min()
     }
 
     fn control(&mut self) -> Result<Next, ServeError> {
@@ -209,14 +266,14 @@ impl Worker {
                     return Ok(Next::End);
                 }
             }
-            self.publish()?;
+            self.publish(false)?;
             self.collect();
         }
     }
 
     fn load(&mut self, frame: ToWorker, code: Option<std::fs::File>) -> Result<(), ServeError> {
         let ToWorker::Load { slot, module, properties, limits, state_schema } = frame else { return Ok(()) };
-        self.drain()?;
+        self.settle()?;
         let kv = self.kv.open(&module.name, state_schema);
         let host = Host::new(properties, limits, kv, Clock::System, Entropy::System);
         self.around.enter(slot);
@@ -241,16 +298,16 @@ impl Worker {
             }
         }
         self.kv.handle_timeout(Clock::System.instant());
-        Ok(())
+        self.deliver()
     }
 
     fn unload(&mut self, slot: ModuleSlot) -> Result<(), ServeError> {
-        self.drain()?;
+        self.settle()?;
         if let Some(instance) = self.chain.remove(slot) {
             self.stop(slot, instance);
         }
         self.kv.handle_timeout(Clock::System.instant());
-        Ok(())
+        self.deliver()
     }
 
     /// Answers the packets that are under way, before the set of modules changes.
@@ -299,17 +356,24 @@ impl Worker {
                 self.stop(slot, instance);
             }
         }
-        self.publish()?;
+        self.publish(false)?;
         self.around.control.flush();
         Ok(())
     }
 
-    fn publish(&mut self) -> Result<(), ServeError> {
+    /// Lets the node see what there is for it, and wakes it if it sleeps. With `more` to come it is left asleep for a
+    /// while: waking it costs as much as many packets, and more where it takes this process's core.
+    fn publish(&mut self, more: bool) -> Result<(), ServeError> {
         if self.around.ring.publish() {
-            let written = rustix::io::write(&self.wake_host, &1_u64.to_ne_bytes());
-            written.map_err(|error| ServeError::Io("write", error.into()))?;
+            self.asleep_since.get_or_insert_with(|| Clock::System.instant());
         }
-        Ok(())
+        let Some(since) = self.asleep_since else { return Ok(()) };
+        if more && Clock::System.instant().since(since) < WAKE_DELAY_MAX {
+            return Ok(());
+        }
+        self.asleep_since = None;
+        let written = rustix::io::write(&self.wake_host, &1_u64.to_ne_bytes());
+        written.map(drop).map_err(|error| ServeError::Io("write", error.into()))
     }
 }
 
@@ -337,6 +401,15 @@ impl Batch for Around {
     fn write(&mut self, index: usize, packet: &[u8]) {
         let written = self.ring.write(&mut self.arrivals[index], packet);
         debug_assert!(written.is_ok(), "the instance checked the length");
+    }
+
+    fn slot(&self, index: usize) -> usize {
+        self.arrivals[index].slot()
+    }
+
+    fn resize(&mut self, index: usize, length: usize) {
+        let resized = self.ring.resize(&mut self.arrivals[index], length);
+        debug_assert!(resized.is_ok(), "the instance checked the length");
     }
 }
 

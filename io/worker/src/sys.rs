@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The worker's only unsafe code: descriptors it was born with, the packet ring's memory, and compiled code.
+//! The worker's only unsafe code: descriptors it was born with, the packet ring's memory, here and in the memory of a
+//! module, and compiled code.
 #![allow(unsafe_code, reason = "these calls have no safe form")]
 
 use std::io;
 use std::os::fd::{BorrowedFd, FromRawFd as _, OwnedFd, RawFd};
 use std::sync::atomic::AtomicU64;
 
-use netserv_wire::container::ring::{MAPPING_BYTES, MAPPING_WORDS};
+use netserv_wire::container::ring::{MAPPING_BYTES, MAPPING_WORDS, SLOTS_OFFSET};
 use rustix::mm::{MapFlags, ProtFlags};
 
 /// Takes a descriptor that the process was started with.
@@ -33,6 +34,37 @@ pub fn map_ring(memory: &OwnedFd) -> io::Result<&'static [AtomicU64]> {
     let start = unsafe { rustix::mm::mmap(std::ptr::null_mut(), MAPPING_BYTES, flags, MapFlags::SHARED, memory, 0)? };
     // SAFETY: the mapping has that many words, is page-aligned, is never unmapped, and is only touched by atomics.
     Ok(unsafe { std::slice::from_raw_parts(start.cast::<AtomicU64>(), MAPPING_WORDS) })
+}
+
+/// Puts the ring's slots in the place of `place`, whole pages of a module's memory.
+///
+/// # Errors
+/// The kernel refuses. The place then has its old bytes, or zeroes.
+pub fn map_slots(ring: &OwnedFd, place: &mut [u8]) -> io::Result<()> {
+    let flags = ProtFlags::READ | ProtFlags::WRITE;
+    let offset = u64::try_from(SLOTS_OFFSET).expect("an offset fits 64 bits");
+    let (start, length) = (place.as_mut_ptr().cast(), place.len());
+    // SAFETY: the caller holds these bytes alone. They lie in a mapping that Wasmtime made for this one memory and
+    // unmaps as a whole with it, and stay readable and writable. The slots behind them are plain bytes, which other
+    // mappings touch by atomics only, and this process touches these through compiled code and `GuestMemory` alone.
+    let mapped = unsafe { rustix::mm::mmap(start, length, flags, MapFlags::FIXED | MapFlags::SHARED, ring, offset) };
+    match mapped {
+        Ok(_) => Ok(()),
+        // Some kernels take the old pages away before they see that they cannot map the new ones.
+        Err(error) => map_empty(place).and(Err(error.into())),
+    }
+}
+
+/// Puts zeroed pages of nobody else's in the place of `place`, whole pages of a module's memory.
+///
+/// # Errors
+/// The kernel refuses, and nothing is certain of the place.
+pub fn map_empty(place: &mut [u8]) -> io::Result<()> {
+    let flags = ProtFlags::READ | ProtFlags::WRITE;
+    let (start, length) = (place.as_mut_ptr().cast(), place.len());
+    // SAFETY: as in `map_slots`; the pages are like those that Wasmtime had there.
+    unsafe { rustix::mm::mmap_anonymous(start, length, flags, MapFlags::FIXED | MapFlags::PRIVATE)? };
+    Ok(())
 }
 
 /// Loads compiled code.

@@ -11,10 +11,10 @@ mod wasm {
     use std::time::Duration;
 
     use crate::packet::{Packet, Verdict};
-    use crate::sys::{OneThread, allocate_area, area_bytes};
+    use crate::sys::{OneThread, PAGE_BYTES, allocate_pages, area_bytes};
     use crate::{PacketModule, log};
 
-    const AREA_ALIGNMENT: usize = 65_536;
+    const TABLE_BYTES: usize = 65_536;
     const DESCRIPTOR_BYTES: usize = 32;
 
     /// A module and its packet area.
@@ -34,8 +34,7 @@ mod wasm {
         /// Sets the packet area aside.
         pub fn area(&self, slots: u32, slot_bytes: u32) -> u32 {
             let slots = (slots as usize).saturating_mul(slot_bytes as usize);
-            let bytes = AREA_ALIGNMENT.saturating_add(slots).checked_next_multiple_of(AREA_ALIGNMENT);
-            let address = bytes.map_or(0, |bytes| allocate_area(bytes, AREA_ALIGNMENT));
+            let address = allocate_pages(TABLE_BYTES.saturating_add(slots).div_ceil(PAGE_BYTES));
             self.0.0.area.set(address);
             u32::try_from(address).unwrap_or(0)
         }

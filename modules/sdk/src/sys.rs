@@ -15,7 +15,8 @@ pub(crate) use self::wasm::*;
 
 #[cfg(target_arch = "wasm32")]
 mod wasm {
-    use std::alloc::{Layout, alloc_zeroed};
+    /// Bytes of a page of WebAssembly memory.
+    pub(crate) const PAGE_BYTES: usize = 65_536;
 
     mod raw {
         #[link(wasm_import_module = "netserv")]
@@ -85,12 +86,12 @@ mod wasm {
         unsafe { raw::inject(packet.as_ptr(), packet.len()) }
     }
 
-    /// Returns the address of `bytes` zeroed bytes for the rest of the module's life; 0 if there are none.
-    pub(crate) fn allocate_area(bytes: usize, alignment: usize) -> usize {
-        match Layout::from_size_align(bytes, alignment) {
-            // SAFETY: the layout is not empty, because the descriptor table is not.
-            Ok(layout) if bytes > 0 => unsafe { alloc_zeroed(layout) as usize },
-            Ok(_) | Err(_) => 0,
+    /// Returns the address of zeroed pages for the rest of the module's life; 0 if there are none. They come straight
+    /// from the node: the heap would clear them, and touch them all.
+    pub(crate) fn allocate_pages(pages: usize) -> usize {
+        match std::arch::wasm32::memory_grow::<0>(pages) {
+            usize::MAX => 0,
+            first => first * PAGE_BYTES,
         }
     }
 

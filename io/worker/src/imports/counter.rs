@@ -3,9 +3,10 @@
 
 use wasmtime::{Caller, Linker};
 
-use super::{MODULE, bytes, code, guest};
+use super::{MODULE, code, guest};
 use crate::error::HostError;
 use crate::host::Host;
+use crate::limits::COUNTER_NAME_BYTES_MAX;
 
 pub(super) fn add(linker: &mut Linker<Host>) -> wasmtime::Result<()> {
     linker.func_wrap(MODULE, "counter_open", |mut caller: Caller<'_, Host>, name: u32, length: u32| {
@@ -22,6 +23,7 @@ pub(super) fn add(linker: &mut Linker<Host>) -> wasmtime::Result<()> {
 
 fn counter_open(caller: &mut Caller<'_, Host>, name: u32, length: u32) -> Result<i32, HostError> {
     let (memory, host) = guest(caller)?;
-    let number = host.counters.open(bytes(memory, name, length)?, host.limits.counters)?;
+    let name = memory.read(name, length, COUNTER_NAME_BYTES_MAX)?;
+    let number = host.counters.open(&name, host.limits.counters)?;
     i32::try_from(number).map_err(|_| HostError::Quota)
 }

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 //! `inject`.
 
+use netserv_model::limits::PACKET_BYTES_MAX;
 use wasmtime::{Caller, Linker};
 
-use super::{MODULE, bytes, code, guest};
+use super::{MODULE, code, guest};
 use crate::error::HostError;
 use crate::host::Host;
 
@@ -16,6 +17,6 @@ pub(super) fn add(linker: &mut Linker<Host>) -> wasmtime::Result<()> {
 
 fn inject(caller: &mut Caller<'_, Host>, packet: u32, length: u32) -> Result<i32, HostError> {
     let (memory, host) = guest(caller)?;
-    host.injected.push(bytes(memory, packet, length)?)?;
+    host.injected.push(&memory.read(packet, length, PACKET_BYTES_MAX)?)?;
     Ok(0)
 }

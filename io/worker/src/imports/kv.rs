@@ -3,9 +3,10 @@
 
 use wasmtime::{Caller, Linker};
 
-use super::{MODULE, bytes, code, guest, put};
+use super::{MODULE, code, guest};
 use crate::error::HostError;
 use crate::host::Host;
+use crate::limits::{KV_KEY_BYTES_MAX, KV_VALUE_BYTES_MAX};
 
 pub(super) fn add(linker: &mut Linker<Host>) -> wasmtime::Result<()> {
     linker.func_wrap(
@@ -36,28 +37,29 @@ pub(super) fn add(linker: &mut Linker<Host>) -> wasmtime::Result<()> {
 }
 
 fn kv_get(caller: &mut Caller<'_, Host>, key: (u32, u32), out: (u32, u32)) -> Result<i32, HostError> {
-    let (memory, host) = guest(caller)?;
+    let (mut memory, host) = guest(caller)?;
     let kv = host.kv.borrow();
-    let value = kv.value(bytes(memory, key.0, key.1)?).ok_or(HostError::NotFound)?;
-    put(memory, out.0, out.1, value)
+    let value = kv.value(&memory.read(key.0, key.1, KV_KEY_BYTES_MAX)?).ok_or(HostError::NotFound)?;
+    memory.put(out.0, out.1, value)
 }
 
 fn kv_set(caller: &mut Caller<'_, Host>, key: (u32, u32), value: (u32, u32)) -> Result<i32, HostError> {
     let (memory, host) = guest(caller)?;
-    let (key, value) = (bytes(memory, key.0, key.1)?, bytes(memory, value.0, value.1)?);
-    host.kv.borrow_mut().set(key, value, &host.limits)?;
+    let key = memory.read(key.0, key.1, KV_KEY_BYTES_MAX)?;
+    let value = memory.read(value.0, value.1, KV_VALUE_BYTES_MAX)?;
+    host.kv.borrow_mut().set(&key, &value, &host.limits)?;
     Ok(0)
 }
 
 fn kv_delete(caller: &mut Caller<'_, Host>, key: (u32, u32)) -> Result<i32, HostError> {
     let (memory, host) = guest(caller)?;
-    host.kv.borrow_mut().delete(bytes(memory, key.0, key.1)?)?;
+    host.kv.borrow_mut().delete(&memory.read(key.0, key.1, KV_KEY_BYTES_MAX)?)?;
     Ok(0)
 }
 
 fn kv_next(caller: &mut Caller<'_, Host>, key: (u32, u32), out: (u32, u32)) -> Result<i32, HostError> {
-    let (memory, host) = guest(caller)?;
+    let (mut memory, host) = guest(caller)?;
     let kv = host.kv.borrow();
-    let next = kv.next(bytes(memory, key.0, key.1)?).ok_or(HostError::NotFound)?;
-    put(memory, out.0, out.1, next)
+    let next = kv.next(&memory.read(key.0, key.1, KV_KEY_BYTES_MAX)?).ok_or(HostError::NotFound)?;
+    memory.put(out.0, out.1, next)
 }

@@ -3,9 +3,10 @@
 
 use wasmtime::{Caller, Linker};
 
-use super::{MODULE, bytes, code, guest};
+use super::{MODULE, code, guest};
 use crate::error::HostError;
 use crate::host::Host;
+use crate::limits::LOG_LINE_BYTES_MAX;
 use crate::log::level_from_number;
 
 pub(super) fn add(linker: &mut Linker<Host>) -> wasmtime::Result<()> {
@@ -17,8 +18,8 @@ pub(super) fn add(linker: &mut Linker<Host>) -> wasmtime::Result<()> {
 
 fn log(caller: &mut Caller<'_, Host>, level: i32, text: u32, length: u32) -> Result<i32, HostError> {
     let (memory, host) = guest(caller)?;
-    let text = bytes(memory, text, length)?;
+    let text = memory.read(text, length, LOG_LINE_BYTES_MAX)?;
     let level = level_from_number(level).ok_or(HostError::Invalid)?;
-    host.log.push(host.clock.instant(), level, text)?;
+    host.log.push(host.clock.instant(), level, &text)?;
     Ok(0)
 }

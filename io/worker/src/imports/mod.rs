@@ -13,6 +13,7 @@ mod timer;
 use wasmtime::{Caller, Linker};
 
 use crate::error::HostError;
+use crate::guest::GuestMemory;
 use crate::host::Host;
 
 /// The name of the import module.
@@ -34,29 +35,10 @@ pub fn add_to_linker(linker: &mut Linker<Host>) -> wasmtime::Result<()> {
 }
 
 /// Returns the module's memory and the state behind its host calls.
-fn guest<'a>(caller: &'a mut Caller<'_, Host>) -> Result<(&'a mut [u8], &'a mut Host), HostError> {
+fn guest<'a>(caller: &'a mut Caller<'_, Host>) -> Result<(GuestMemory<'a>, &'a mut Host), HostError> {
     let memory = caller.data().memory.ok_or(HostError::BadAddress)?;
-    Ok(memory.data_and_store_mut(caller))
-}
-
-/// Returns the bytes that the module means.
-fn bytes(memory: &[u8], address: u32, length: u32) -> Result<&[u8], HostError> {
-    let rest = memory.get(address as usize..).ok_or(HostError::BadAddress)?;
-    rest.get(..length as usize).ok_or(HostError::BadAddress)
-}
-
-fn bytes_mut(memory: &mut [u8], address: u32, length: u32) -> Result<&mut [u8], HostError> {
-    let rest = memory.get_mut(address as usize..).ok_or(HostError::BadAddress)?;
-    rest.get_mut(..length as usize).ok_or(HostError::BadAddress)
-}
-
-/// Writes `value` where the module wants it if it fits there, and returns its length.
-fn put(memory: &mut [u8], address: u32, length: u32, value: &[u8]) -> Result<i32, HostError> {
-    let place = bytes_mut(memory, address, length)?;
-    if let Some(place) = place.get_mut(..value.len()) {
-        place.copy_from_slice(value);
-    }
-    i32::try_from(value.len()).map_err(|_| HostError::TooLarge)
+    let (bytes, host) = memory.data_and_store_mut(caller);
+    Ok((GuestMemory::new(bytes, host.slots), host))
 }
 
 /// Returns a call's result as the module sees it.

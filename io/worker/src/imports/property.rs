@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 //! `property_get`.
 
+use netserv_model::limits::PROPERTY_BYTES_MAX;
 use wasmtime::{Caller, Linker};
 
-use super::{MODULE, bytes, code, guest, put};
+use super::{MODULE, code, guest};
 use crate::error::HostError;
 use crate::host::Host;
 
@@ -19,8 +20,9 @@ pub(super) fn add(linker: &mut Linker<Host>) -> wasmtime::Result<()> {
 }
 
 fn property_get(caller: &mut Caller<'_, Host>, key: (u32, u32), out: (u32, u32)) -> Result<i32, HostError> {
-    let (memory, host) = guest(caller)?;
-    let key = std::str::from_utf8(bytes(memory, key.0, key.1)?).map_err(|_| HostError::NotFound)?;
+    let (mut memory, host) = guest(caller)?;
+    let key = memory.read(key.0, key.1, PROPERTY_BYTES_MAX)?;
+    let key = std::str::from_utf8(&key).map_err(|_| HostError::NotFound)?;
     let value = host.properties.get(key).ok_or(HostError::NotFound)?;
-    put(memory, out.0, out.1, value.as_bytes())
+    memory.put(out.0, out.1, value.as_bytes())
 }

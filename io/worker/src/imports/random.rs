@@ -3,7 +3,7 @@
 
 use wasmtime::{Caller, Linker};
 
-use super::{MODULE, bytes_mut, code, guest};
+use super::{MODULE, code, guest};
 use crate::error::HostError;
 use crate::host::Host;
 use crate::limits;
@@ -16,11 +16,11 @@ pub(super) fn add(linker: &mut Linker<Host>) -> wasmtime::Result<()> {
 }
 
 fn random(caller: &mut Caller<'_, Host>, into: u32, length: u32) -> Result<i32, HostError> {
-    let (memory, host) = guest(caller)?;
-    let into = bytes_mut(memory, into, length)?;
-    if into.len() > limits::RANDOM_BYTES_MAX {
-        return Err(HostError::TooLarge);
-    }
-    host.entropy.fill(into);
+    let (mut memory, host) = guest(caller)?;
+    memory.read(into, length, 0)?;
+    let mut bytes = [0; limits::RANDOM_BYTES_MAX];
+    let bytes = bytes.get_mut(..length as usize).ok_or(HostError::TooLarge)?;
+    host.entropy.fill(bytes);
+    memory.put(into, length, bytes)?;
     Ok(0)
 }

@@ -1,22 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Batches, modules in turn, and modules that fail.
-use crate::support::{Bench, Setup, bad_module, guest, guest_with};
+use crate::support::{Bench, Setup, bad_module, for_each_packet, guest, guest_with};
 use netserv_model::command::ModuleSlot;
 use netserv_model::limits::{BATCH_PACKETS_MAX, PACKET_BYTES_MAX};
 use netserv_model::{RefusalKind, Verdict};
 use netserv_wire::container::ring::{Answer, Ingress};
 use netserv_worker::chain::Outcome;
 
-/// Runs `each` for every packet of a batch, with `$d` the address of its descriptor and `$p` of its first byte.
 fn per_packet(each: &str) -> Vec<u8> {
-    guest(&format!(
-        "(local $n i32) (local $d i32) (local $p i32)
-        (loop $next
-            (local.set $d (i32.add (i32.const 65536) (i32.mul (local.get $n) (i32.const 32))))
-            (local.set $p (i32.load (local.get $d)))
-            {each}
-            (br_if $next (i32.lt_u (local.tee $n (i32.add (local.get $n) (i32.const 1))) (local.get $count))))"
-    ))
+    guest(&for_each_packet(each))
 }
 
 const MODIFY: &str = "(i32.store offset=12 (local.get $d) (i32.const 2))";

@@ -7,6 +7,7 @@ mod bench;
 mod chain;
 mod guards;
 mod host_calls;
+mod mapped;
 mod modules;
 mod refusals;
 mod serve;

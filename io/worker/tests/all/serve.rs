@@ -23,25 +23,33 @@ use crate::support::{bad_module, guest, guest_with};
 use crate::sys;
 
 /// A worker that dies with the test.
-struct Node {
+pub struct Node {
     worker: Child,
     control: OwnedFd,
     wake_worker: OwnedFd,
     wake_host: OwnedFd,
-    ring: HostEnd<&'static [AtomicU64]>,
+    pub ring: HostEnd<&'static [AtomicU64]>,
+    /// The whole ring as the node sees it.
+    pub words: &'static [AtomicU64],
     folder: tempfile::TempDir,
 }
 
+/// What became of a packet.
 #[derive(Debug, PartialEq)]
-struct Answered {
-    cookie: u64,
-    answer: Answer,
-    module: Option<u8>,
-    bytes: Vec<u8>,
+pub struct Answered {
+    pub cookie: u64,
+    pub answer: Answer,
+    pub module: Option<u8>,
+    pub bytes: Vec<u8>,
 }
 
 impl Node {
-    fn start() -> Node {
+    pub fn start() -> Node {
+        Node::start_with(&[])
+    }
+
+    /// Starts a worker with further arguments.
+    pub fn start_with(arguments: &[&str]) -> Node {
         // Low numbers are taken first, so that `sys::spawn` has 3 to 6 to itself.
         let _low: Vec<OwnedFd> = (0..4).map(|_| rustix::event::eventfd(0, EventfdFlags::CLOEXEC).unwrap()).collect();
         let (control, theirs) =
@@ -51,15 +59,15 @@ impl Node {
         let wake_worker = rustix::event::eventfd(0, EventfdFlags::CLOEXEC).unwrap();
         let wake_host = rustix::event::eventfd(0, EventfdFlags::CLOEXEC).unwrap();
         let mut command = Command::new(env!("CARGO_BIN_EXE_netserv-worker"));
-        command.arg("serve");
+        command.arg("serve").args(arguments);
         let worker = sys::spawn(command, [&theirs, &memory, &wake_worker, &wake_host]);
         let folder = tempfile::tempdir().unwrap();
-        let mut node = Node { worker, control, wake_worker, wake_host, ring, folder };
+        let mut node = Node { worker, control, wake_worker, wake_host, ring, words, folder };
         assert_eq!(node.frame(), FromWorker::Ready { abi: 1, engine: "wasmtime 48.0.8".to_owned() });
         node
     }
 
-    fn send(&self, frame: &ToWorker, fd: Option<BorrowedFd<'_>>) {
+    pub fn send(&self, frame: &ToWorker, fd: Option<BorrowedFd<'_>>) {
         let bytes = frame.encode().unwrap();
         let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(1))];
         let mut ancillary = SendAncillaryBuffer::new(&mut space);
@@ -71,14 +79,14 @@ impl Node {
     }
 
     /// Waits for the next frame.
-    fn frame(&mut self) -> FromWorker {
+    pub fn frame(&mut self) -> FromWorker {
         assert!(wait_for(self.control.as_fd()), "the worker says nothing");
         let mut bytes = vec![0; FRAME_BYTES_MAX];
         let (length, _) = rustix::net::recv(&self.control, &mut bytes[..], RecvFlags::empty()).unwrap();
         FromWorker::decode(&bytes[..length]).unwrap()
     }
 
-    fn load_with(&mut self, slot: u8, name: &str, wasm: &[u8], limits: ModuleLimits) -> FromWorker {
+    pub fn load_with(&mut self, slot: u8, name: &str, wasm: &[u8], limits: ModuleLimits) -> FromWorker {
         // The same file for each module: code that runs must not depend on the file that it came from.
         let (from, to) = (self.folder.path().join("in.wasm"), self.folder.path().join("out.cwasm"));
         std::fs::write(&from, wasm).unwrap();
@@ -97,26 +105,26 @@ impl Node {
         self.frame()
     }
 
-    fn load(&mut self, slot: u8, name: &str, wasm: &[u8]) {
+    pub fn load(&mut self, slot: u8, name: &str, wasm: &[u8]) {
         let answer = self.load_with(slot, name, wasm, ModuleLimits::default());
         assert_eq!(answer, FromWorker::Loaded { slot: ModuleSlot(slot) });
     }
 
-    fn push(&mut self, modules: u64, packets: &[&[u8]]) {
+    pub fn push(&mut self, modules: u64, packets: &[&[u8]]) {
         for (cookie, packet) in packets.iter().enumerate() {
             self.ring.push(packet, Ingress { interface: 1, timestamp_ns: 1 }, modules, cookie as u64).unwrap();
         }
         self.publish();
     }
 
-    fn publish(&mut self) {
+    pub fn publish(&mut self) {
         if self.ring.publish() {
             rustix::io::write(&self.wake_worker, &1_u64.to_ne_bytes()).unwrap();
         }
     }
 
     /// Waits for as many answers; what is injected meanwhile is put aside.
-    fn answers(&mut self, count: usize, injected: &mut Vec<Vec<u8>>) -> Vec<Answered> {
+    pub fn answers(&mut self, count: usize, injected: &mut Vec<Vec<u8>>) -> Vec<Answered> {
         let (mut answered, mut stray) = (Vec::new(), 0);
         while answered.len() < count {
             match self.ring.pop().unwrap() {
@@ -144,7 +152,7 @@ impl Node {
         answered
     }
 
-    fn round(&mut self, modules: u64, packet: &[u8]) -> Answered {
+    pub fn round(&mut self, modules: u64, packet: &[u8]) -> Answered {
         self.push(modules, &[packet]);
         self.answers(1, &mut Vec::new()).remove(0)
     }
@@ -351,6 +359,23 @@ fn timers_fire_while_the_ring_is_quiet() {
             }
         }
     }
+}
+
+#[test]
+fn what_a_timer_makes_is_seen_at_once() {
+    let mut node = Node::start();
+    let once = guest_with(
+        "(drop (call $timer_set (i32.const 1) (i64.const 5000000) (i64.const 0)))",
+        r#"(func (export "netserv_timer") (param i32) (drop (call $inject (i32.const 131136) (i32.const 32))))"#,
+    );
+    node.load(0, "once", &once);
+    node.round(1, &[5; 64]);
+    // Nothing else happens that could carry the packet along.
+    if node.ring.prepare_sleep() {
+        assert!(wait_for(node.wake_host.as_fd()), "the worker keeps the packet");
+    }
+    let injected = node.ring.pop().unwrap();
+    assert_eq!(injected, Some(Returned::Injected { bytes: &[5; 32], module: Some(ModuleSlot(0)) }));
 }
 
 #[test]

@@ -27,6 +27,27 @@ pub fn guest(process: &str) -> Vec<u8> {
 
 /// Returns a guest with further fields of the module.
 pub fn guest_with(process: &str, fields: &str) -> Vec<u8> {
+    guest_of("5", process, fields)
+}
+
+/// Returns a guest whose area has room for all slots of the ring, and whose memory cannot grow by more than a page.
+pub fn roomy(process: &str, fields: &str) -> Vec<u8> {
+    guest_of("42 43", process, fields)
+}
+
+/// Runs `each` for every packet of a batch, with `$d` the address of its descriptor and `$p` of its first byte.
+pub fn for_each_packet(each: &str) -> String {
+    format!(
+        "(local $n i32) (local $d i32) (local $p i32)
+        (loop $next
+            (local.set $d (i32.add (i32.const 65536) (i32.mul (local.get $n) (i32.const 32))))
+            (local.set $p (i32.load (local.get $d)))
+            {each}
+            (br_if $next (i32.lt_u (local.tee $n (i32.add (local.get $n) (i32.const 1))) (local.get $count))))"
+    )
+}
+
+fn guest_of(pages: &str, process: &str, fields: &str) -> Vec<u8> {
     let text = format!(
         r#"(module
             (import "netserv" "log" (func $log (param i32 i32 i32) (result i32)))
@@ -44,7 +65,7 @@ pub fn guest_with(process: &str, fields: &str) -> Vec<u8> {
             (import "netserv" "timer_set" (func $timer_set (param i32 i64 i64) (result i32)))
             (import "netserv" "timer_cancel" (func $timer_cancel (param i32) (result i32)))
             (import "netserv" "inject" (func $inject (param i32 i32) (result i32)))
-            (memory (export "memory") 5)
+            (memory (export "memory") {pages})
             (func (export "netserv_abi") (result i32) (i32.const 1))
             (func (export "netserv_area") (param i32 i32) (result i32) (i32.const 65536))
             (func (export "netserv_start") (result i32) (i32.const 0))
@@ -156,6 +177,14 @@ impl Batch for Bench {
 
     fn write(&mut self, index: usize, packet: &[u8]) {
         self.packets[index].1 = packet.to_vec();
+    }
+
+    fn slot(&self, _: usize) -> usize {
+        panic!("these packets are in no ring")
+    }
+
+    fn resize(&mut self, _: usize, _: usize) {
+        panic!("these packets are in no ring")
     }
 }
 
