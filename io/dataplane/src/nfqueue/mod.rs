@@ -34,6 +34,7 @@ pub struct Nfqueue {
     rules: RulesGuard,
     queue: Queue,
     injector: Injector,
+    owed_max: usize,
     counters: Counters,
 }
 
@@ -60,7 +61,9 @@ impl Nfqueue {
         let injector = Injector::open(config.mark)?;
         let rules = Rules::open(&config.instance, queue.number(), config.mark)?;
         tracing::debug!(queue = queue.number(), instance = config.instance, "nfqueue driver is open");
-        Ok(Nfqueue { rules: RulesGuard(Arc::new(rules)), queue, injector, counters: Counters::default() })
+        // The kernel's queue also has those that are still to be received.
+        let owed_max = usize::try_from(config.queue_packets / 2).expect("32 bits fit in usize").max(1);
+        Ok(Nfqueue { rules: RulesGuard(Arc::new(rules)), queue, injector, owed_max, counters: Counters::default() })
     }
 
     /// Returns the number of the netfilter queue in use.
@@ -148,6 +151,10 @@ impl Driver for Nfqueue {
             send_failed: self.counters.send_failed + queue.send_failed,
             ..self.counters
         }
+    }
+
+    fn owed_max(&self) -> usize {
+        self.owed_max
     }
 }
 
