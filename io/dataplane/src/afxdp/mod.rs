@@ -319,6 +319,11 @@ impl Driver for Afxdp {
         Counters { unseen, overruns: self.ports.lost(), ..self.counters }
     }
 
+    fn owed_max(&self) -> usize {
+        // The other half is for the kernel to fill.
+        self.ports.frames() / 2
+    }
+
     fn devices(&self) -> Vec<DeviceInfo> {
         let device = |(device, link): &(u32, Link)| {
             let queues = self.ports.of_device(*device)?.len();
