@@ -58,6 +58,7 @@ pub enum Command {
     Remove(cmd::remove::Remove),
     Probe(cmd::probe::Probe),
     Path(cmd::probe::Path),
+    Trace(cmd::trace::Trace),
     #[command(subcommand, arg_required_else_help = true)]
     Module(cmd::module::Module),
     #[command(subcommand, arg_required_else_help = true)]

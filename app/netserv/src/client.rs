@@ -62,7 +62,20 @@ impl Client {
     /// # Errors
     /// The node cannot be reached or answers with an error.
     pub async fn lines(&self, path: &str) -> Result<Lines, Failure> {
-        let response = self.within(LOCAL_CALL_TIME_MAX, self.send(Method::GET, path, Bytes::new())).await?;
+        self.lines_of(Method::GET, path, Bytes::new()).await
+    }
+
+    /// Sends a POST whose answer is lines without a known end.
+    ///
+    /// # Errors
+    /// The node cannot be reached or answers with an error.
+    pub async fn post_lines(&self, path: &str, body: &impl Serialize) -> Result<Lines, Failure> {
+        let body = serde_json::to_vec(body).map_err(|error| self.unreachable(error, "report this as a bug"))?;
+        self.lines_of(Method::POST, path, body.into()).await
+    }
+
+    async fn lines_of(&self, method: Method, path: &str, body: Bytes) -> Result<Lines, Failure> {
+        let response = self.within(LOCAL_CALL_TIME_MAX, self.send(method, path, body)).await?;
         let status = response.status();
         if !status.is_success() {
             let body = self.within(LOCAL_CALL_TIME_MAX, self.collect(response.into_body())).await?;

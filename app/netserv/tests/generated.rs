@@ -12,7 +12,7 @@ fn each_shell_gets_completions_with_every_command() {
     for shell in ["bash", "zsh", "fish"] {
         let output = home.netserv(&["completions", shell]);
         let script = text(&output.stdout);
-        for word in ["setup", "doctor", "dry-run", "inspect"] {
+        for word in ["setup", "trace", "doctor", "dry-run", "inspect"] {
             assert!(script.contains(word), "{shell} lacks {word}");
         }
         assert_eq!(output.status.code(), Some(0));

@@ -8,6 +8,7 @@ pub mod node;
 pub mod probe;
 pub mod remove;
 pub mod setup;
+pub mod trace;
 
 use crate::cli::{Cli, Command};
 use crate::client::Client;
@@ -25,6 +26,7 @@ pub async fn run(cli: Cli, output: &mut Output) -> Result<Exit, Failure> {
         Command::Remove(remove) => remove.run(&client, output).await,
         Command::Probe(probe) => probe.run(&client, output).await,
         Command::Path(path) => path.run(&client, output).await,
+        Command::Trace(trace) => trace.run(&client, output).await,
         Command::Module(module) => module.run(output),
         Command::Node(node) => node.run(&client, &cli.global.socket, output).await,
         Command::Key(key) => key.run(output),

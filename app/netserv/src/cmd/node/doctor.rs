@@ -5,7 +5,7 @@ use std::path::Path;
 use std::process::{Command, Stdio};
 use std::time::Duration;
 
-use netserv_model::api::{NodeInfo, PostRequest, RequestResult};
+use netserv_model::api::{DeviceInfo, NodeInfo, PlaneInfo, PostRequest, RequestResult};
 use netserv_model::request::{Ask, Outcome};
 use netserv_wire::nslp::RequestBuilder;
 use serde::Serialize;
@@ -15,6 +15,7 @@ use crate::cmd::module::worker;
 use crate::exit::{Exit, Failure};
 use crate::keys;
 use crate::output::{Output, Style};
+use crate::report::count;
 use crate::request::Identity;
 use crate::table::{Table, plain};
 
@@ -107,6 +108,8 @@ async fn node_checks(client: &Client, socket: &Path) -> Vec<Check> {
         Check::bad("version", State::Warn, Failure::new(cause, "install both in one version"))
     });
     checks.push(Check::ok("driver", info.driver));
+    checks.extend(info.planes.iter().filter_map(plane_check));
+    checks.extend(info.devices.iter().map(device_check));
     let missing = info.missing.iter().map(|missing| {
         // The node's own words end with a fix where it knows one.
         let usual = "install or allow it, then start netservd again; the rest works without it";
@@ -115,6 +118,20 @@ async fn node_checks(client: &Client, socket: &Path) -> Vec<Check> {
     });
     checks.extend(missing);
     checks
+}
+
+/// Says why a forwarding plane does not work here; one that does needs no words.
+fn plane_check(plane: &PlaneInfo) -> Option<Check> {
+    let missing = plane.missing.as_ref()?;
+    let usual = "nothing, if the driver in use is good enough; `netservd doctor` checks again";
+    let (missing, fix) = missing.split_once("; fix: ").unwrap_or((missing, usual));
+    Some(Check::bad("plane", State::Warn, Failure::new(format!("{} cannot be used: {missing}", plane.name), fix)))
+}
+
+fn device_check(device: &DeviceInfo) -> Check {
+    let copy = if device.zero_copy { "zero copy" } else { "copy" };
+    let queues = count(u64::from(device.queues), "queue");
+    Check::ok("device", format!("{}: {} mode, {copy}, {queues}", device.name, device.mode))
 }
 
 async fn user_checks(client: &Client, node_answers: bool) -> Vec<Check> {
