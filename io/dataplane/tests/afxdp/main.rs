@@ -5,9 +5,12 @@
 mod classify;
 #[path = "../common/mod.rs"]
 mod common;
+mod differential;
 mod filters;
 mod life;
 mod paths;
+mod random;
+mod reference;
 
 use std::net::{SocketAddr, UdpSocket};
 use std::time::Duration;
