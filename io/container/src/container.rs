@@ -32,6 +32,16 @@ pub struct Container {
 }
 
 impl Container {
+    pub(crate) fn new(
+        user: UserId,
+        control: ControlChannel,
+        ring: HostRing,
+        process: Process,
+        landlock: String,
+    ) -> Container {
+        Container { user, landlock, control, ring, process }
+    }
+
     /// Returns whose container it is.
     pub fn user(&self) -> &UserId {
         &self.user
@@ -259,15 +269,17 @@ impl Shared {
 
     pub(crate) fn into_container(self, user: UserId, process: Process, landlock: String) -> Container {
         let ring = HostRing::new(self.end, self.wake_worker, self.wake_host);
-        Container { user, landlock, control: ControlChannel { socket: self.control }, ring, process }
+        Container::new(user, ControlChannel { socket: self.control }, ring, process, landlock)
     }
 
-    pub(crate) fn into_detached(self) -> Result<(HostRing, DetachedWorker), ContainerError> {
+    /// Takes both sides apart: the node's control channel, the worker's socket, the node's ring, the worker's.
+    pub(crate) fn into_ends(self) -> Result<(ControlChannel, OwnedFd, HostRing, DetachedWorker), ContainerError> {
         let step = |source| ContainerError::Prepare { step: "map the ring", source };
         let map = || SharedWords::map(&self.memory, MAPPING_WORDS).map_err(step);
-        let (memory, wake_host) = ([map()?, map()?], self.wake_host.try_clone().map_err(step)?);
-        let worker = DetachedWorker::new(memory, wake_host)?;
-        Ok((HostRing::new(self.end, self.wake_worker, self.wake_host), worker))
+        let clone = |fd: &OwnedFd| fd.try_clone().map_err(step);
+        let worker = DetachedWorker::new([map()?, map()?], clone(&self.wake_worker)?, clone(&self.wake_host)?)?;
+        let ring = HostRing::new(self.end, self.wake_worker, self.wake_host);
+        Ok((ControlChannel { socket: self.control }, self.their_control, ring, worker))
     }
 }
 

@@ -5,6 +5,7 @@ use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::atomic::AtomicU64;
 
 use netserv_wire::container::ring::{Activity, HostEnd, Ingress, Outstanding, Returned, RingError, WorkerEnd};
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
 use crate::container::Shared;
 use crate::error::ContainerError;
@@ -34,7 +35,7 @@ impl HostRing {
     /// # Errors
     /// The system gives no memory or no eventfd.
     pub fn detached() -> Result<(HostRing, DetachedWorker), ContainerError> {
-        Shared::new()?.into_detached()
+        Shared::new()?.into_ends().map(|(_, _, ring, worker)| (ring, worker))
     }
 
     /// Stages a packet for the modules whose bits are set; [`HostRing::wake`] lets the worker see it. The cookie comes
@@ -122,13 +123,25 @@ impl AsFd for HostRing {
 pub struct DetachedWorker {
     end: WorkerEnd<SharedWords>,
     memory: SharedWords,
+    wake_worker: OwnedFd,
     wake_host: OwnedFd,
 }
 
 impl DetachedWorker {
-    pub(crate) fn new(memory: [SharedWords; 2], wake_host: OwnedFd) -> Result<DetachedWorker, RingError> {
+    pub(crate) fn new(
+        memory: [SharedWords; 2],
+        wake_worker: OwnedFd,
+        wake_host: OwnedFd,
+    ) -> Result<DetachedWorker, RingError> {
         let [theirs, memory] = memory;
-        Ok(DetachedWorker { end: WorkerEnd::new(theirs)?, memory, wake_host })
+        Ok(DetachedWorker { end: WorkerEnd::new(theirs)?, memory, wake_worker, wake_host })
+    }
+
+    /// Returns whether the node has woken the worker since this was last asked.
+    pub fn was_woken(&self) -> bool {
+        let mut fds = [PollFd::new(&self.wake_worker, PollFlags::IN)];
+        let woken = poll(&mut fds, Some(&Timespec::default())).is_ok_and(|ready| ready > 0);
+        woken && rustix::io::read(&self.wake_worker, &mut [0; 8][..]).is_ok()
     }
 
     /// Returns the worker's end of the ring.

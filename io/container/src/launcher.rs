@@ -300,7 +300,7 @@ pub(crate) fn seqpacket() -> io::Result<(OwnedFd, OwnedFd)> {
     Ok(socketpair(AddressFamily::UNIX, SocketType::SEQPACKET, SocketFlags::CLOEXEC, None)?)
 }
 
-fn exit_pipe() -> Result<(OwnedFd, OwnedFd), ContainerError> {
+pub(crate) fn exit_pipe() -> Result<(OwnedFd, OwnedFd), ContainerError> {
     let prepare = |source: rustix::io::Errno| ContainerError::Prepare { step: "make a pipe", source: source.into() };
     let (ours, theirs) = rustix::pipe::pipe_with(rustix::pipe::PipeFlags::CLOEXEC).map_err(prepare)?;
     rustix::fs::fcntl_setfl(&ours, rustix::fs::OFlags::NONBLOCK).map_err(prepare)?;

@@ -16,6 +16,7 @@
 mod cgroup;
 mod compile;
 mod container;
+mod detached;
 mod doctor;
 mod error;
 mod helper;
@@ -29,6 +30,7 @@ mod spawn;
 mod sys;
 
 pub use container::{Container, ControlChannel, Exit, ExitCause, Process};
+pub use detached::DetachedContainer;
 pub use doctor::{Check, doctor};
 pub use error::{ContainerError, ControlError};
 pub use helper::run_if_launcher;

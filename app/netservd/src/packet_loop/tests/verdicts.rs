@@ -2,7 +2,7 @@
 //! What a module says, and what becomes of the packet.
 
 use super::*;
-use crate::limits::{INJECTED_BURST_MAX, INJECTED_PER_SECOND_MAX};
+use crate::limits::{INJECTED_BURST_MAX, INJECTED_PER_SECOND_MAX, UNWOKEN_PACKETS_MAX};
 
 #[test]
 fn what_a_module_says_is_done() {
@@ -174,5 +174,27 @@ fn no_container_holds_the_others_up() {
     rig.workers.get_mut(ALICE).unwrap().wake();
     assert_eq!(rig.packets.take_returned(), limits::BATCH_PACKETS_MAX);
     assert_eq!(rig.packets.take_returned(), 1);
+    rig.finish();
+}
+
+/// Under load the node lets a sleeping container lie for some batches, but neither for long nor when nothing more comes.
+#[test]
+fn a_sleeping_container_is_woken_at_the_latest_by_unwoken_packets_max() {
+    let mut rig = Rig::with_alice(FailureMode::Open);
+    let packet = to_alice(b"x");
+    let batch = limits::BATCH_PACKETS_MAX;
+    for (packets, turns) in [(1, 1), (batch, 2), (2 * UNWOKEN_PACKETS_MAX, UNWOKEN_PACKETS_MAX / batch)] {
+        assert!(rig.workers.get_mut(ALICE).unwrap().end().prepare_sleep());
+        (0..packets).for_each(|_| assert!(rig.plane.push(LAN, &packet)));
+        for _ in 0..turns {
+            rig.packets.turn(&mut rig.batch).unwrap();
+        }
+        assert!(rig.workers[ALICE].was_woken(), "after {turns} turns with {packets} packets");
+        rig.turn();
+        assert_eq!(rig.answer(ALICE, Answer::Pass).len(), packets);
+        rig.turn();
+        // Whoever is awake is not woken again.
+        assert!(!rig.workers[ALICE].was_woken());
+    }
     rig.finish();
 }

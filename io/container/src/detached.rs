@@ -1,0 +1,81 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Containers without a process, whose other ends a test holds.
+
+use std::fs::File;
+use std::io::Write as _;
+use std::os::fd::OwnedFd;
+
+use netserv_model::UserId;
+use netserv_wire::container::frames::{FRAME_BYTES_MAX, FromWorker, ToWorker};
+use rustix::io::Errno;
+use rustix::net::{RecvFlags, SendFlags, recv, send};
+
+use crate::container::{Container, Process, Shared};
+use crate::error::ContainerError;
+use crate::host_ring::DetachedWorker;
+use crate::launcher::exit_pipe;
+
+/// What the worker and the launcher would hold of a container that [`Container::detached`] made.
+#[derive(Debug)]
+pub struct DetachedContainer {
+    control: Option<OwnedFd>,
+    exit: File,
+    ring: DetachedWorker,
+}
+
+impl Container {
+    /// Makes a container without a process, all its ends in this process: for tests of nodes.
+    ///
+    /// # Errors
+    /// The system gives no memory or no descriptor.
+    pub fn detached(user: &UserId) -> Result<(Container, DetachedContainer), ContainerError> {
+        let (exit, their_exit) = exit_pipe()?;
+        let prepare = |source| ContainerError::Prepare { step: "make a pipe", source };
+        // No pidfd, so that there is nothing to be killed.
+        let no_process = exit.try_clone().map_err(prepare)?;
+        let (control, their_control, ring, worker) = Shared::new()?.into_ends()?;
+        let container = Container::new(user.clone(), control, ring, Process::new(0, no_process, exit), String::new());
+        Ok((container, DetachedContainer { control: Some(their_control), exit: their_exit.into(), ring: worker }))
+    }
+}
+
+impl DetachedContainer {
+    /// Sends a frame as the worker; false if there is no room for it, or nobody to take it.
+    pub fn send(&self, frame: &FromWorker) -> bool {
+        let (Some(control), Ok(bytes)) = (&self.control, frame.encode()) else { return false };
+        send(control, &bytes, SendFlags::DONTWAIT | SendFlags::NOSIGNAL).is_ok()
+    }
+
+    /// Returns the next frame from the node, if one is there.
+    pub fn receive(&self) -> Option<ToWorker> {
+        let mut bytes = vec![0; FRAME_BYTES_MAX];
+        let (length, _) = recv(self.control.as_ref()?, &mut bytes, RecvFlags::DONTWAIT).ok()?;
+        ToWorker::decode(&bytes[..length]).ok()
+    }
+
+    /// Returns whether the node has let go of the container.
+    pub fn is_let_go(&self) -> bool {
+        let Some(control) = &self.control else { return false };
+        let peeked = recv(control, &mut [0_u8; 1][..], RecvFlags::DONTWAIT | RecvFlags::PEEK);
+        matches!(peeked, Ok((0, _)) | Err(Errno::CONNRESET))
+    }
+
+    /// Returns the worker's end of the ring.
+    pub fn ring(&mut self) -> &mut DetachedWorker {
+        &mut self.ring
+    }
+
+    /// Closes the control channel, which is the first that a node sees of a worker's end.
+    pub fn hang_up(&mut self) {
+        self.control = None;
+    }
+
+    /// Says as the launcher that the worker was ended by a signal.
+    ///
+    /// # Errors
+    /// The node has let go of the container.
+    pub fn report_signal(&mut self, signal: i32) -> std::io::Result<()> {
+        let report = format!(r#"{{"code":null,"signal":{signal},"out_of_memory":false,"stderr":""}}"#);
+        self.exit.write_all(report.as_bytes())
+    }
+}
