@@ -25,9 +25,10 @@ use crate::http::Call;
 use crate::load;
 use crate::logs::Logs;
 use crate::metrics::Exposition;
-use crate::packet_loop::PacketEvent;
+use crate::packet_loop::{PacketEvent, TraceId};
 use crate::record::Record;
 use crate::signal_io::{SignalInput, SignalIo};
+use crate::trace::TraceRefusal;
 
 /// Events waiting for the loop; whoever has more waits.
 pub const EVENTS_MAX: usize = 4096;
@@ -50,6 +51,8 @@ pub enum Event {
     Fetched(JobId, Result<Fetched, Refusal>),
     /// The packet loop reports.
     Packet(PacketEvent),
+    /// Nobody reads a trace any more.
+    TraceEnded(TraceId),
     /// The configuration is to be read again.
     Reload,
     /// The node is to stop.
@@ -198,6 +201,7 @@ impl ControlLoop {
             Event::Container(event) => self.handle_container(&event),
             Event::Fetched(job, result) => self.executor.fetched(job, result),
             Event::Packet(event) => self.handle_packet_event(event),
+            Event::TraceEnded(id) => self.executor.end_trace(id),
             Event::Reload => self.reload(),
             Event::Stop => {}
         }
@@ -334,6 +338,14 @@ impl ControlLoop {
             }
             Call::Modules(reply) => self.wait_for_stats(StatsReply::Modules(reply)),
             Call::Metrics(reply) => self.wait_for_stats(StatsReply::Metrics(reply)),
+            Call::Trace(request, reply) => {
+                let started = match self.config.role {
+                    Role::Host => Err(TraceRefusal::Host),
+                    Role::Node => self.executor.start_trace(&request),
+                };
+                // If the client has gone, its feed ends the trace.
+                let _ = reply.send(started.map(|feed| (feed, self.about.driver.clone())));
+            }
         }
     }
 

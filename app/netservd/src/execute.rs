@@ -18,6 +18,7 @@ use netserv_model::command::{Command, Event as ControllerEvent, InstalledRecord,
 use netserv_model::manifest::Manifest;
 use netserv_model::policy::ContainerLimits;
 use netserv_model::request::NodeReport;
+use netserv_model::trace::TraceRequest;
 use netserv_model::{Digest, DropReason, ModuleRef, PublicKey, Refusal, RefusalKind, UserId};
 use netserv_repository::{FetchLimits, Repository};
 use netserv_wire::container::frames::{FromWorker, LogLevel, ToWorker};
@@ -28,10 +29,11 @@ use crate::config::Config;
 use crate::control_loop::{Counted, Event, Place};
 use crate::filter_changes::FilterChanges;
 use crate::packet_counters::PacketTotals;
-use crate::packet_loop::{PacketCommand, Rule};
+use crate::packet_loop::{PacketCommand, Rule, TraceId};
 use crate::packet_port::PacketPort;
 use crate::readable::readable;
 use crate::store::Store;
+use crate::trace::{Feed, TraceRefusal, Traces};
 
 /// How long a worker may take until it says that it is ready.
 const READY_WAIT: Duration = Duration::from_secs(10);
@@ -93,6 +95,7 @@ pub struct Executor {
     happened: VecDeque<ControllerEvent>,
     reports: VecDeque<(RequestId, NodeReport)>,
     changes: FilterChanges,
+    traces: Traces,
     next_generation: u64,
 }
 
@@ -150,6 +153,7 @@ impl Executor {
             happened: VecDeque::new(),
             reports: VecDeque::new(),
             changes: FilterChanges::default(),
+            traces: Traces::default(),
             next_generation: 0,
         };
         executor.set_users(config);
@@ -297,6 +301,19 @@ impl Executor {
     fn kill_container(&mut self, user: &UserId, refusal: Refusal, culprit: Option<ModuleSlot>) {
         tracing::warn!(%user, %refusal, ?culprit, "a container is killed");
         self.container_died(user, refusal, culprit);
+    }
+
+    /// Starts to follow packets, until the feed is dropped.
+    ///
+    /// # Errors
+    /// There are too many traces, or the driver refuses.
+    pub fn start_trace(&mut self, request: &TraceRequest) -> Result<Feed, TraceRefusal> {
+        self.traces.start(request, &self.filters, &self.packets, &self.events)
+    }
+
+    /// Takes away what a trace added.
+    pub fn end_trace(&mut self, id: TraceId) {
+        self.traces.end(id, &self.filters, &self.packets);
     }
 
     /// Ends every container and the packet thread; the rules go with the driver.

@@ -17,6 +17,7 @@ use axum::routing::{get, post};
 use axum::serve::Listener;
 use axum::{Json, Router};
 use netserv_model::api::{ApiError, ModuleList, NodeInfo, PostRequest, RequestResult};
+use netserv_model::trace::TraceRequest;
 use netserv_model::{Refusal, RefusalKind, limits};
 use serde::Deserialize;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
@@ -26,7 +27,8 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc, oneshot};
 use crate::config::Config;
 use crate::control_loop::Event;
 use crate::logs::Logs;
-use crate::openapi;
+use crate::trace::{Feed, TraceRefusal};
+use crate::{openapi, trace_http};
 
 /// Bytes of one request body: a message of the greatest size with every byte escaped in JSON, and the rest.
 const BODY_BYTES_MAX: usize = 6 * limits::MESSAGE_BYTES_MAX + 4096;
@@ -44,6 +46,8 @@ pub enum Call {
     Modules(oneshot::Sender<ModuleList>),
     /// `GET /metrics`.
     Metrics(oneshot::Sender<String>),
+    /// `POST /v1/trace`; the answer comes with the driver and why that one.
+    Trace(Box<TraceRequest>, oneshot::Sender<Result<(Feed, String), TraceRefusal>>),
 }
 
 #[derive(Clone)]
@@ -89,6 +93,7 @@ fn router(api: Api) -> Router {
         .route("/v1/modules", get(modules))
         .route("/v1/logs", get(logs))
         .route("/v1/config", get(config))
+        .route("/v1/trace", post(trace))
         .route("/v1/openapi.json", get(openapi_document))
         .route("/metrics", get(metrics))
         .fallback(async || error(StatusCode::NOT_FOUND, "no such path", "see /v1/openapi.json"))
@@ -231,16 +236,22 @@ fn json_lines(lines: &[netserv_model::api::LogLine]) -> String {
     lines.iter().filter_map(|line| serde_json::to_string(line).ok()).flat_map(|json| [json, "\n".into()]).collect()
 }
 
+async fn trace(State(api): State<Api>, body: Bytes) -> Response {
+    trace_http::post(api.control, body).await
+}
+
 async fn ask<T>(api: &Api, call: Call, answer: oneshot::Receiver<T>) -> Option<T> {
     api.control.send(Event::Api(call)).await.ok()?;
     answer.await.ok()
 }
 
-fn stopping() -> Response {
+/// Says that nobody answers any more.
+pub fn stopping() -> Response {
     error(StatusCode::SERVICE_UNAVAILABLE, "the node is stopping", "start netservd again")
 }
 
-fn error(status: StatusCode, error: &str, fix: &str) -> Response {
+/// Says what is wrong and what to do about it.
+pub fn error(status: StatusCode, error: &str, fix: &str) -> Response {
     (status, Json(ApiError { error: error.to_owned(), fix: fix.to_owned() })).into_response()
 }
 

@@ -22,6 +22,8 @@ mod record;
 mod run;
 mod signal_io;
 mod store;
+mod trace;
+mod trace_http;
 
 use std::path::PathBuf;
 use std::process::ExitCode;

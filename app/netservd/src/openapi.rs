@@ -2,6 +2,7 @@
 //! The OpenAPI document: paths written here, shapes generated from the API's types, checked in as `docs/openapi.json`.
 
 use netserv_model::api::{ApiError, LogLine, ModuleList, NodeInfo, PostRequest, RequestResult};
+use netserv_model::trace::{TraceLine, TraceRequest};
 use schemars::JsonSchema;
 use schemars::generate::SchemaSettings;
 use serde_json::{Value, json};
@@ -18,6 +19,8 @@ pub fn document() -> Value {
     let node = shape(&|g| subschema::<NodeInfo>(g));
     let modules = shape(&|g| subschema::<ModuleList>(g));
     let log_line = shape(&|g| subschema::<LogLine>(g));
+    let trace_request = shape(&|g| subschema::<TraceRequest>(g));
+    let trace_line = shape(&|g| subschema::<TraceLine>(g));
     let api_error = shape(&|g| subschema::<ApiError>(g));
     let failure = json!({ "description": "What is wrong and what to do",
         "content": { "application/json": { "schema": api_error } } });
@@ -47,6 +50,15 @@ pub fn document() -> Value {
             "/v1/node": get("What the node is", "application/json", node),
             "/v1/modules": get("What is installed", "application/json", modules),
             "/v1/logs": logs,
+            "/v1/trace": { "post": {
+                "summary": "Follow single packets through the node",
+                "description": "Lines of JSON come until as many packets were told of as were wanted, the time is up, or \
+                    the client goes away. Few traces run at a time.",
+                "requestBody": { "required": false, "content": { "application/json": { "schema": trace_request } } },
+                "responses": {
+                    "200": { "description": "The trace as JSON lines; the first says that it runs",
+                        "content": { "application/x-ndjson": { "schema": trace_line } } },
+                    "default": failure } } },
             "/v1/config": get("The configuration in force", "application/json", json!({ "type": "object" })),
             "/v1/openapi.json": get("This document", "application/json", json!({ "type": "object" })),
             "/metrics": get("Metrics in Prometheus text form", "text/plain", json!({ "type": "string" })),

@@ -38,7 +38,6 @@ use pending::{Pending, Stop};
 use seats::{SeatId, Seats};
 use trace::Tracer;
 
-#[allow(unused_imports, reason = "the API follows")]
 pub use trace::{Tap, TapCounts, TraceId, Traced};
 
 use crate::limits::{BELLS_INTERVAL_MAX, PENDING_PACKETS_MAX};

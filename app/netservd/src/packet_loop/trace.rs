@@ -330,7 +330,7 @@ impl Record {
 
     /// Notes that the packet gets its failure verdict.
     fn fail(&mut self, user: &UserId, loaded: &[ModuleSlot], reason: DropReason, on_failure: FailureMode) {
-        if !std::mem::take(&mut self.inside) {
+        if !std::mem::take(&mut self.inside) && reason != DropReason::ContainerGone {
             self.note_missing(user, loaded);
         }
         for slot in std::mem::take(&mut self.asked) {

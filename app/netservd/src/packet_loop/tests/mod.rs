@@ -4,6 +4,7 @@
 mod chain;
 mod failures;
 mod guards;
+mod trace;
 mod verdicts;
 mod watch;
 

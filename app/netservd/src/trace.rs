@@ -1,0 +1,277 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Traces as the control loop knows them: their filters in the driver, their taps in the packet loop, their end.
+//!
+//! A trace lives as long as somebody holds its [`Feed`]. It adds filters of its own to the driver, so that packets which
+//! no module wants are seen too; nothing of it outlives the feed, and the driver takes its filters along when it ends.
+
+use std::collections::BTreeMap;
+use std::convert::Infallible;
+use std::fmt;
+use std::sync::Arc;
+
+use netserv_dataplane::{Change, FilterTable};
+use netserv_model::Filter;
+use netserv_model::command::FilterId;
+use netserv_model::trace::TraceRequest;
+use tokio::sync::{mpsc, oneshot};
+
+use crate::control_loop::Event;
+use crate::limits::{TRACE_BYTES_MAX, TRACE_FILTERS_MAX, TRACED_WAITING_MAX, TRACES_MAX};
+use crate::packet_loop::{PacketCommand, Tap, TapCounts, TraceId, Traced};
+use crate::packet_port::PacketPort;
+
+/// The first of the filter names that traces use; the controller counts up from zero and never gets here.
+const FILTER_ID_FIRST: u64 = 1 << 63;
+
+/// The running traces.
+#[derive(Default)]
+pub struct Traces {
+    running: BTreeMap<TraceId, Vec<FilterId>>,
+    next_trace: u64,
+    next_filter: u64,
+}
+
+/// What a trace finds. The trace ends when this is dropped.
+#[derive(Debug)]
+pub struct Feed {
+    /// The packets that came to their end; it closes when the packet loop ends.
+    pub packets: mpsc::Receiver<Traced>,
+    /// What was left out.
+    pub counts: Arc<TapCounts>,
+    /// The filters in force.
+    pub filters: Vec<Filter>,
+    _open: oneshot::Sender<Infallible>,
+}
+
+/// Why a trace was not started.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum TraceRefusal {
+    /// There are [`TRACES_MAX`].
+    TooMany,
+    /// There are more than [`TRACE_FILTERS_MAX`] filters.
+    TooManyFilters,
+    /// The node is a host.
+    Host,
+    /// The driver did not take the filters.
+    Driver(String),
+    /// The packet loop has ended.
+    Ended,
+}
+
+impl fmt::Display for TraceRefusal {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            TraceRefusal::TooMany => write!(f, "{TRACES_MAX} traces run already"),
+            TraceRefusal::TooManyFilters => write!(f, "a trace has at most {TRACE_FILTERS_MAX} filters"),
+            TraceRefusal::Host => f.write_str("this machine is a host: it forwards no packets through modules"),
+            TraceRefusal::Driver(why) => write!(f, "the forwarding plane did not take the filter: {why}"),
+            TraceRefusal::Ended => f.write_str("the forwarding plane has failed"),
+        }
+    }
+}
+
+impl TraceRefusal {
+    /// Returns what to do about it, in one line.
+    pub fn fix(&self) -> &'static str {
+        match self {
+            TraceRefusal::TooMany => "end one of them; each ends when its client goes away",
+            TraceRefusal::TooManyFilters => "write a filter that covers more, or run two traces",
+            TraceRefusal::Host => "ask a node on the path: `netserv path DEST` shows them",
+            TraceRefusal::Driver(_) | TraceRefusal::Ended => "see `netserv node logs` and `netserv node doctor`",
+        }
+    }
+}
+
+impl Traces {
+    /// Starts a trace. [`Event::TraceEnded`] comes when its feed is dropped, and then it must be ended.
+    ///
+    /// # Errors
+    /// There are too many traces or filters, or the driver refuses.
+    pub fn start(
+        &mut self,
+        request: &TraceRequest,
+        filters: &Arc<dyn FilterTable>,
+        packets: &PacketPort,
+        events: &mpsc::Sender<Event>,
+    ) -> Result<Feed, TraceRefusal> {
+        if self.running.len() >= TRACES_MAX {
+            return Err(TraceRefusal::TooMany);
+        }
+        if request.filters.len() > TRACE_FILTERS_MAX {
+            return Err(TraceRefusal::TooManyFilters);
+        }
+        let id = TraceId(self.next_trace);
+        self.next_trace += 1;
+        let every = vec![Filter::default()];
+        let wanted = if request.filters.is_empty() { every } else { request.filters.clone() };
+        let (sink, records) = mpsc::channel(TRACED_WAITING_MAX);
+        let counts = Arc::<TapCounts>::default();
+        let bytes = usize::try_from(request.bytes).unwrap_or(usize::MAX).min(TRACE_BYTES_MAX);
+        let tap = Tap { id, filters: wanted.clone(), bytes, sink, counts: counts.clone() };
+        // Before its packets come.
+        if !packets.send(PacketCommand::Trace(tap)) {
+            return Err(TraceRefusal::Ended);
+        }
+        let names: Vec<FilterId> =
+            (self.next_filter..).map(|n| FilterId(FILTER_ID_FIRST + n)).take(wanted.len()).collect();
+        self.next_filter += u64::try_from(names.len()).unwrap_or(u64::MAX);
+        let changes: Vec<Change<'_>> =
+            names.iter().zip(&wanted).map(|(name, filter)| Change::Install(*name, filter)).collect();
+        if let Err(error) = filters.change(&changes) {
+            packets.send(PacketCommand::EndTrace(id));
+            return Err(TraceRefusal::Driver(error.to_string()));
+        }
+        self.running.insert(id, names);
+        let (open, closed) = oneshot::channel();
+        tokio::spawn(tell_end(id, closed, events.clone()));
+        tracing::debug!(trace = id.0, filters = ?wanted, "a trace runs");
+        Ok(Feed { packets: records, counts, filters: wanted, _open: open })
+    }
+
+    /// Ends a trace, if it runs.
+    pub fn end(&mut self, id: TraceId, filters: &Arc<dyn FilterTable>, packets: &PacketPort) {
+        let Some(names) = self.running.remove(&id) else { return };
+        packets.send(PacketCommand::EndTrace(id));
+        let changes: Vec<Change<'_>> = names.into_iter().map(Change::Remove).collect();
+        if let Err(error) = filters.change(&changes) {
+            tracing::warn!(%error, trace = id.0, "the filters of a trace could not be taken away; their packets pass");
+        }
+        tracing::debug!(trace = id.0, "a trace ended");
+    }
+}
+
+/// Tells the control loop when a feed is dropped.
+async fn tell_end(id: TraceId, closed: oneshot::Receiver<Infallible>, events: mpsc::Sender<Event>) {
+    // Nothing is ever sent: this ends when the other end is gone.
+    let _ = closed.await;
+    // The control loop may have ended.
+    let _ = events.send(Event::TraceEnded(id)).await;
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::atomic::Ordering;
+    use std::time::{Duration, Instant};
+
+    use netserv_dataplane::InterfaceId;
+    use netserv_dataplane::dummy::{Dummy, Plane};
+    use netserv_model::trace::TraceStep;
+    use netserv_wire::ip::build;
+
+    use super::*;
+
+    /// Goal: a trace's filters are in the driver while its feed is held, packets that no module wants are told of, and
+    /// nothing of it is left when the feed is dropped.
+    #[tokio::test]
+    async fn a_trace_lasts_as_long_as_its_feed() {
+        let mut rig = Rig::new();
+        let mut feed = rig.start("udp port 5060").unwrap();
+        assert_eq!(rig.installed(), ["udp port 5060"]);
+        assert!(rig.plane.push(InterfaceId(3), &packet()));
+        let traced = feed.packets.recv().await.unwrap();
+        assert_eq!(traced.packet.steps, [TraceStep::NoFilter]);
+        drop(feed);
+        rig.end_one().await;
+        assert!(rig.installed().is_empty());
+    }
+
+    #[tokio::test]
+    async fn traces_max_traces_run_at_a_time() {
+        let mut rig = Rig::new();
+        let mut feeds: Vec<Feed> = (0..TRACES_MAX).map(|_| rig.start("udp port 5060").unwrap()).collect();
+        assert_eq!(rig.start("udp").unwrap_err(), TraceRefusal::TooMany);
+        feeds.pop();
+        rig.end_one().await;
+        rig.start("udp").unwrap();
+    }
+
+    #[tokio::test]
+    async fn trace_filters_max_filters_are_taken() {
+        let mut rig = Rig::new();
+        let request = |count| TraceRequest { filters: vec![Filter::default(); count], ..TraceRequest::default() };
+        assert_eq!(rig.ask(&request(TRACE_FILTERS_MAX + 1)).unwrap_err(), TraceRefusal::TooManyFilters);
+        assert!(rig.installed().is_empty());
+        let _feed = rig.ask(&request(TRACE_FILTERS_MAX)).unwrap();
+        assert_eq!(rig.installed().len(), TRACE_FILTERS_MAX);
+    }
+
+    #[tokio::test]
+    async fn trace_bytes_max_bytes_are_kept_and_no_filter_means_every_packet() {
+        let mut rig = Rig::new();
+        let mut feed = rig.ask(&TraceRequest { bytes: u32::MAX, ..TraceRequest::default() }).unwrap();
+        assert_eq!(rig.installed(), ["ip"]);
+        let long = build::udp("192.0.2.1:9".parse().unwrap(), "10.0.0.2:9".parse().unwrap(), 64, &[7; 3000]).unwrap();
+        assert!(rig.plane.push(InterfaceId(3), &long));
+        let traced = feed.packets.recv().await.unwrap();
+        assert_eq!((traced.bytes.len(), traced.packet.length), (TRACE_BYTES_MAX, long.len()));
+    }
+
+    /// A reader that does not read costs records, never memory or the packet path.
+    #[tokio::test]
+    async fn traced_waiting_max_packets_wait_and_the_rest_is_lost_or_skipped() {
+        let mut rig = Rig::new();
+        let mut feed = rig.start("udp").unwrap();
+        let begun = Instant::now();
+        // It takes more than one second, since only so many are followed in each.
+        while feed.counts.lost.load(Ordering::Relaxed) == 0 {
+            (0..TURN).for_each(|_| assert!(rig.plane.push(InterfaceId(3), &packet())));
+            let outcomes = rig.plane.wait_outcomes(TURN, Duration::from_secs(5));
+            assert_eq!(outcomes.len(), TURN, "the packet path does not wait for readers");
+            assert!(begun.elapsed() < Duration::from_secs(10), "nothing was lost");
+        }
+        assert!(feed.counts.skipped.load(Ordering::Relaxed) > 0);
+        let mut waiting = 0;
+        while feed.packets.try_recv().is_ok() {
+            waiting += 1;
+        }
+        assert_eq!(waiting, TRACED_WAITING_MAX);
+    }
+
+    const TURN: usize = 64;
+
+    struct Rig {
+        plane: Plane,
+        packets: PacketPort,
+        filters: Arc<dyn FilterTable>,
+        traces: Traces,
+        events: mpsc::Sender<Event>,
+        inbox: mpsc::Receiver<Event>,
+    }
+
+    impl Rig {
+        fn new() -> Rig {
+            let (dummy, plane) = Dummy::new();
+            let filters = netserv_dataplane::Driver::filters(&dummy);
+            let packets = PacketPort::start(
+                Box::new(dummy),
+                &crate::packet_port::PacketThreadConfig::default(),
+                Arc::new(|_| true),
+            )
+            .unwrap();
+            let (events, inbox) = mpsc::channel(8);
+            Rig { plane, packets, filters, traces: Traces::default(), events, inbox }
+        }
+
+        fn start(&mut self, filter: &str) -> Result<Feed, TraceRefusal> {
+            self.ask(&TraceRequest { filters: vec![filter.parse().unwrap()], ..TraceRequest::default() })
+        }
+
+        fn ask(&mut self, request: &TraceRequest) -> Result<Feed, TraceRefusal> {
+            self.traces.start(request, &self.filters, &self.packets, &self.events)
+        }
+
+        /// Does what the control loop does when a feed is dropped.
+        async fn end_one(&mut self) {
+            let Some(Event::TraceEnded(id)) = self.inbox.recv().await else { panic!("no trace ended") };
+            self.traces.end(id, &self.filters, &self.packets);
+        }
+
+        fn installed(&self) -> Vec<String> {
+            self.plane.installed().values().map(ToString::to_string).collect()
+        }
+    }
+
+    fn packet() -> Vec<u8> {
+        build::udp("192.0.2.1:9".parse().unwrap(), "10.0.0.2:5060".parse().unwrap(), 64, b"x").unwrap()
+    }
+}
