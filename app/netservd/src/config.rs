@@ -122,6 +122,12 @@ pub struct Dataplane {
     pub queue_packets_max: u32,
     /// The interfaces that `afxdp` takes; empty means every Ethernet that is not a port of another.
     pub interfaces: Vec<String>,
+    /// Whether `afxdp` forwards what no module wants by its XDP program, past the kernel's packet filter and queues.
+    pub xdp_forward: bool,
+    /// Processors that the packet thread keeps to; empty means all.
+    pub cores: Vec<usize>,
+    /// Microseconds for which the packet thread looks for packets again and again before it sleeps; 0 sleeps at once.
+    pub busy_poll_us: u64,
     /// A file to which packets shown to modules are captured; empty means none.
     pub pcap: PathBuf,
 }
@@ -133,6 +139,9 @@ impl Default for Dataplane {
             queue: 271,
             queue_packets_max: 8192,
             interfaces: Vec::new(),
+            xdp_forward: false,
+            cores: Vec::new(),
+            busy_poll_us: 0,
             pcap: PathBuf::new(),
         }
     }

@@ -3,7 +3,7 @@
 
 use std::process::ExitCode;
 
-use netserv_dataplane::choose::DriverKind;
+use netserv_dataplane::choose::{self, Fitness};
 
 /// Prints every check with its fix; fails if a node could not run modules here.
 pub fn print() -> ExitCode {
@@ -17,19 +17,20 @@ pub fn print() -> ExitCode {
         }
     }
     println!("forwarding planes, the best first");
-    let mut planes = 0;
-    for kind in DriverKind::ALL.into_iter().filter(|kind| *kind != DriverKind::Dummy) {
-        match kind.probe().usable {
-            Ok(()) => {
-                planes += 1;
-                println!("  ok      {kind}");
-            }
+    let survey = choose::survey();
+    for Fitness { kind, fits } in &survey {
+        match fits {
+            Ok(()) => println!("  ok      {kind}"),
             Err(reason) => println!("  missing {kind}: {reason}"),
         }
+        for line in kind.probe().notes {
+            println!("          {line}");
+        }
     }
-    if planes == 0 {
+    if let Err(error) = choose::choose("auto", &survey) {
         usable = false;
-        println!("          fix: no plane works; run as root with `iptables` installed, or use role = \"host\"");
+        println!("          {error}");
+        println!("          fix: run as root with `iptables` installed, or use role = \"host\"");
     }
     if usable { ExitCode::SUCCESS } else { ExitCode::FAILURE }
 }

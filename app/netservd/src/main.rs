@@ -17,6 +17,7 @@ mod openapi;
 mod packet_counters;
 mod packet_loop;
 mod packet_port;
+mod plane;
 mod readable;
 mod record;
 mod run;

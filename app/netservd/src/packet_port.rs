@@ -33,19 +33,11 @@ pub struct PacketPort {
 }
 
 impl PacketPort {
-    /// Starts the packet thread of a driver, on any core.
-    ///
-    /// # Errors
-    /// The system gives no eventfd or no thread.
-    pub fn start(driver: Box<dyn Driver>, report: Report) -> Result<PacketPort> {
-        PacketPort::start_with(driver, &PacketThreadConfig::default(), report)
-    }
-
     /// Starts the packet thread of a driver.
     ///
     /// # Errors
     /// The system gives no eventfd or no thread, or a core that is to be used is not there.
-    pub fn start_with(driver: Box<dyn Driver>, config: &PacketThreadConfig, report: Report) -> Result<PacketPort> {
+    pub fn start(driver: Box<dyn Driver>, config: &PacketThreadConfig, report: Report) -> Result<PacketPort> {
         let wake = eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK).context("eventfd")?;
         let theirs = rustix::io::fcntl_dupfd_cloexec(&wake, 0).context("eventfd")?;
         // Commands are as many as the control loop makes; each is taken before the next batch of packets.

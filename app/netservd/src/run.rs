@@ -10,9 +10,8 @@ use std::time::Duration;
 use anyhow::{Context, Result, ensure};
 use netserv_container::{Launcher, LauncherConfig};
 use netserv_controller::Controller;
-use netserv_dataplane::choose::{self, DriverConfig, DriverKind, MARK_DEFAULT};
+use netserv_dataplane::choose::MARK_DEFAULT;
 use netserv_dataplane::signal::{Interceptor, SignalConfig, SignalSocket};
-use netserv_dataplane::wrap::Pcap;
 use netserv_gist as gist;
 use netserv_nslp::Nslp;
 use netserv_repository::{FetchLimits, Repository, Sources};
@@ -24,18 +23,15 @@ use tracing_subscriber::util::SubscriberInitExt;
 use tracing_subscriber::{EnvFilter, Layer};
 
 use crate::clock::Clock;
-use crate::config::{Config, DriverChoice, Role};
+use crate::config::{Config, Role};
 use crate::control_loop::{About, ControlLoop, EVENTS_MAX, Event, Parts};
 use crate::execute::{Executor, ExecutorParts};
 use crate::logs::{Logs, wall};
-use crate::packet_port::PacketPort;
+use crate::plane::{self, Plane};
 use crate::record::Record;
 use crate::signal_io::SignalIo;
 use crate::store::Store;
 use crate::{doctor, http};
-
-/// Bytes of a capture; it ends there.
-const PCAP_BYTES_MAX: u64 = 1024 * 1024 * 1024;
 
 /// Runs the node until it is told to stop.
 ///
@@ -163,7 +159,7 @@ async fn run_node(config: Config, config_path: Option<PathBuf>, logs: Logs, laun
     let clock = Clock::start();
     let (events, inbox) = mpsc::channel(EVENTS_MAX);
     let listener = http::bind(&config.socket)?;
-    let (driver_name, packets, filters) = start_packets(&config, &events)?;
+    let Plane { why, devices, planes, port, filters } = Plane::start(&config, &events)?;
     let signal = start_signaling(&config, &events)?;
     let executor = Executor::new(
         ExecutorParts {
@@ -178,7 +174,7 @@ async fn run_node(config: Config, config_path: Option<PathBuf>, logs: Logs, laun
                 ..FetchLimits::default()
             },
             filters,
-            packets,
+            packets: port,
             events: events.clone(),
         },
         &config,
@@ -192,13 +188,7 @@ async fn run_node(config: Config, config_path: Option<PathBuf>, logs: Logs, laun
         executor,
         signal,
         record: Record::open(&config.record, seed)?,
-        about: About {
-            started: wall(),
-            driver: driver_name,
-            missing: doctor::missing(),
-            devices: Vec::new(),
-            planes: Vec::new(),
-        },
+        about: About { started: wall(), driver: why, missing: doctor::missing(), devices, planes },
         logs: logs.clone(),
         config: config.clone(),
     });
@@ -212,43 +202,6 @@ async fn run_node(config: Config, config_path: Option<PathBuf>, logs: Logs, laun
     Ok(())
 }
 
-type Packets = (String, PacketPort, Arc<dyn netserv_dataplane::FilterTable>);
-
-fn start_packets(config: &Config, events: &mpsc::Sender<Event>) -> Result<Packets> {
-    let wanted = match (config.role, config.dataplane.driver) {
-        (Role::Host, _) | (Role::Node, DriverChoice::Dummy) => "dummy",
-        (Role::Node, DriverChoice::Auto) => "auto",
-        (Role::Node, DriverChoice::Afxdp) => "afxdp",
-        (Role::Node, DriverChoice::Nfqueue) => "nfqueue",
-    };
-    let kind = choose::choose(wanted)?;
-    let mut driver =
-        kind.open(&driver_config(config, config.dataplane.queue)).with_context(|| format!("driver {kind}"))?;
-    let why = match (config.role, config.dataplane.driver) {
-        (Role::Host, _) => "a host has no packets for modules",
-        (Role::Node, DriverChoice::Auto) => "the best that works here",
-        (Role::Node, DriverChoice::Afxdp | DriverChoice::Nfqueue | DriverChoice::Dummy) => "the configuration says so",
-    };
-    if kind != DriverKind::Dummy && !config.dataplane.pcap.as_os_str().is_empty() {
-        let path = &config.dataplane.pcap;
-        let file = std::fs::File::create(path).with_context(|| format!("cannot make {}", path.display()))?;
-        driver = Box::new(Pcap::new(driver, std::io::BufWriter::new(file), PCAP_BYTES_MAX));
-    }
-    let filters = driver.filters();
-    let events = events.clone();
-    // The packet thread never waits for the control loop: a report that finds no room is made again by the next look.
-    let report = Arc::new(move |event| events.try_send(Event::Packet(event)).is_ok());
-    Ok((format!("{kind}: {why}"), PacketPort::start(driver, report)?, filters))
-}
-
-fn driver_config(config: &Config, queue: u16) -> DriverConfig {
-    let mut driver = DriverConfig::new(&config.instance());
-    driver.queue = queue;
-    driver.queue_packets = config.dataplane.queue_packets_max;
-    driver.interfaces.clone_from(&config.dataplane.interfaces);
-    driver
-}
-
 fn start_signaling(config: &Config, events: &mpsc::Sender<Event>) -> Result<SignalIo> {
     let signal_config = SignalConfig { port: netserv_wire::gist::UDP_PORT, mark: MARK_DEFAULT };
     let socket = SignalSocket::open(signal_config).context(
@@ -256,7 +209,7 @@ fn start_signaling(config: &Config, events: &mpsc::Sender<Event>) -> Result<Sign
     )?;
     let intercept = config.role == Role::Node && config.signaling.intercept;
     let interceptor = match intercept {
-        true => Some(Interceptor::open(&driver_config(config, config.signaling.queue)).context(
+        true => Some(Interceptor::open(&plane::driver_config(config, config.signaling.queue)).context(
             "passing Queries cannot be intercepted; run as root with `iptables` installed, or set signaling.intercept = false",
         )?),
         false => None,

@@ -11,7 +11,7 @@ use crate::afxdp::{self, Afxdp};
 #[cfg(doc)]
 use crate::limits;
 use crate::nfqueue::{self, Nfqueue};
-use crate::{Driver, DriverError, dummy};
+use crate::{Driver, DriverError, dummy, rules};
 
 /// A kind of forwarding plane.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -66,8 +66,8 @@ pub struct DriverConfig {
 }
 
 impl DriverKind {
-    /// Every kind, in the order in which `auto` tries them; afxdp comes second until the end-to-end tests pass with it.
-    pub const ALL: [DriverKind; 3] = [DriverKind::Nfqueue, DriverKind::Afxdp, DriverKind::Dummy];
+    /// Every kind, in the order in which `auto` tries them.
+    pub const ALL: [DriverKind; 3] = [DriverKind::Afxdp, DriverKind::Nfqueue, DriverKind::Dummy];
 
     /// Returns the name used in configuration files.
     pub fn as_str(self) -> &'static str {
@@ -137,22 +137,63 @@ impl DriverConfig {
 /// The mark of a node's own packets: `NetS` in ASCII.
 pub const MARK_DEFAULT: u32 = 0x4e65_7453;
 
-/// Returns the driver of this name; for `auto`, the best that works here, which is never `dummy`.
+/// A driver and the reason for it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Choice {
+    /// The driver.
+    pub kind: DriverKind,
+    /// Why this one, in a form for people.
+    pub why: String,
+}
+
+/// Whether `auto` may take a driver on this machine.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Fitness {
+    /// The driver.
+    pub kind: DriverKind,
+    /// `Err` with what speaks against it, in a form for people.
+    pub fits: Result<(), String>,
+}
+
+/// Returns which drivers `auto` may take, in its order, after trying each.
+///
+/// A driver that leads packets past rules of the kernel's packet filter does not fit where there are such rules. To be
+/// called before a driver is opened: a device that is taken cannot be tried.
+pub fn survey() -> Vec<Fitness> {
+    let kinds = DriverKind::ALL.into_iter().filter(|kind| *kind != DriverKind::Dummy);
+    kinds.map(|kind| Fitness { kind, fits: kind.probe().usable.and_then(|()| keeps_rules(kind)) }).collect()
+}
+
+/// Returns the driver of this name; for `auto`, the first one that fits.
 ///
 /// # Errors
-/// Says which names there are, or why each of the drivers does not work here.
-pub fn choose(name: &str) -> Result<DriverKind, DriverError> {
+/// Says which names there are, or why each of the drivers does not fit.
+pub fn choose(name: &str, survey: &[Fitness]) -> Result<Choice, DriverError> {
     if name != "auto" {
-        return name.parse();
+        return Ok(Choice { kind: name.parse()?, why: "the configuration says so".to_owned() });
     }
-    let mut reasons = Vec::new();
-    for kind in DriverKind::ALL.into_iter().filter(|kind| *kind != DriverKind::Dummy) {
-        match kind.probe().usable {
-            Ok(()) => return Ok(kind),
-            Err(reason) => reasons.push(format!("{kind}: {reason}")),
+    let mut reasons: Vec<String> = Vec::new();
+    for Fitness { kind, fits } in survey {
+        match fits {
+            Ok(()) if reasons.is_empty() => {
+                return Ok(Choice { kind: *kind, why: "the best that works here".to_owned() });
+            }
+            Ok(()) => return Ok(Choice { kind: *kind, why: format!("not {}", reasons.join("; not ")) }),
+            Err(reason) => reasons.push(format!("{kind}, because {reason}")),
         }
     }
-    Err(DriverError::NoDriver { name: name.to_owned(), why: reasons.join("; ") })
+    Err(DriverError::NoDriver { name: name.to_owned(), why: format!("not {}", reasons.join("; not ")) })
+}
+
+fn keeps_rules(kind: DriverKind) -> Result<(), String> {
+    let passed_by = match kind {
+        DriverKind::Afxdp => rules::foreign::first().map_err(|error| error.to_string())?,
+        DriverKind::Dummy | DriverKind::Nfqueue => None,
+    };
+    passed_by.map_or(Ok(()), |rule| {
+        let fix = format!("set dataplane.driver = \"{kind}\" if they do not matter");
+        Err(format!("packets for modules would pass by rules of this machine's packet filter, such as {rule}; {fix}"))
+    })
 }
 
 #[cfg(test)]
@@ -161,16 +202,29 @@ mod tests {
 
     #[test]
     fn drivers_are_chosen_by_name() {
-        assert_eq!(choose("dummy").unwrap(), DriverKind::Dummy);
-        assert_eq!(choose("nfqueue").unwrap(), DriverKind::Nfqueue);
-        let unknown = choose("quantum").unwrap_err().to_string();
-        assert_eq!(unknown, "no driver `quantum` here: there are auto, nfqueue, afxdp, dummy");
+        assert_eq!(choose("dummy", &[]).unwrap().kind, DriverKind::Dummy);
+        assert_eq!(choose("nfqueue", &[]).unwrap().kind, DriverKind::Nfqueue);
+        let unknown = choose("quantum", &[]).unwrap_err().to_string();
+        assert_eq!(unknown, "no driver `quantum` here: there are auto, afxdp, nfqueue, dummy");
     }
 
-    /// Whether `nfqueue` works depends on who runs this; either way nobody gets a node that only looks like one.
+    #[test]
+    fn auto_takes_the_first_that_fits_and_says_why() {
+        let plane = |kind, fits: Result<(), &str>| Fitness { kind, fits: fits.map_err(str::to_owned) };
+        let good = [plane(DriverKind::Afxdp, Ok(())), plane(DriverKind::Nfqueue, Ok(()))];
+        let choice = choose("auto", &good).unwrap();
+        assert_eq!((choice.kind, choice.why.as_str()), (DriverKind::Afxdp, "the best that works here"));
+        let poor = [plane(DriverKind::Afxdp, Err("it is old")), plane(DriverKind::Nfqueue, Ok(()))];
+        let choice = choose("auto", &poor).unwrap();
+        assert_eq!((choice.kind, choice.why.as_str()), (DriverKind::Nfqueue, "not afxdp, because it is old"));
+        let none = choose("auto", &poor[..1]).unwrap_err().to_string();
+        assert_eq!(none, "no driver `auto` here: not afxdp, because it is old");
+    }
+
+    /// What fits depends on who runs this; either way nobody gets a node that only looks like one.
     #[test]
     fn the_dummy_is_never_chosen_by_itself() {
-        assert!(choose("auto").map_or(true, |kind| kind != DriverKind::Dummy));
+        assert!(survey().iter().all(|plane| plane.kind != DriverKind::Dummy));
         assert_eq!(DriverKind::Dummy.probe().usable, Ok(()));
         assert_eq!(DriverKind::Dummy.open(&DriverConfig::new("test")).unwrap().name(), "dummy");
     }

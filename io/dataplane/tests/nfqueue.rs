@@ -365,7 +365,14 @@ fn probing_finds_the_driver_and_leaves_nothing() {
     let _entered = chain.enter(0);
     let empty = rules_of(&chain, 0);
     assert_eq!(DriverKind::Nfqueue.probe().usable, Ok(()));
-    assert_eq!(choose::choose("auto").unwrap(), DriverKind::Nfqueue);
+    assert_eq!(choose::choose("auto", &choose::survey()).unwrap().kind, DriverKind::Afxdp);
+    // With rules for forwarded packets, only a driver that keeps to them is taken by itself.
+    chain.run(0, &["iptables", "-A", "FORWARD", "-s", "192.0.2.1", "-j", "DROP"]);
+    let choice = choose::choose("auto", &choose::survey()).unwrap();
+    assert_eq!(choice.kind, DriverKind::Nfqueue);
+    assert!(choice.why.contains("-A FORWARD -s 192.0.2.1/32 -j DROP"), "{}", choice.why);
+    assert_eq!(choose::choose("afxdp", &[]).unwrap().kind, DriverKind::Afxdp);
+    chain.run(0, &["iptables", "-D", "FORWARD", "-s", "192.0.2.1", "-j", "DROP"]);
     assert_eq!(rules_of(&chain, 0), empty);
 }
 

@@ -5,6 +5,7 @@
 //! itself are seen too. Everything goes through `iptables-restore --noflush`, which takes all lines or none. The two
 //! IP versions have tables of their own and are changed at the same time, by two processes.
 
+pub(crate) mod foreign;
 mod text;
 mod tool;
 

@@ -23,9 +23,18 @@ pub(super) fn restore(scripts: &[(IpVersion, String)]) -> Vec<Result<(), DriverE
 
 /// Returns the `mangle` table of each version as text. Without the tool there are no rules of ours: an empty list.
 pub(super) fn save(versions: &[IpVersion]) -> Result<Vec<(IpVersion, String)>, DriverError> {
+    save_with(versions, &["-t", "mangle"])
+}
+
+/// Returns all tables of each version as text.
+pub(super) fn save_all(versions: &[IpVersion]) -> Result<Vec<(IpVersion, String)>, DriverError> {
+    save_with(versions, &[])
+}
+
+fn save_with(versions: &[IpVersion], arguments: &[&str]) -> Result<Vec<(IpVersion, String)>, DriverError> {
     let started: Vec<_> = versions
         .iter()
-        .map(|version| (*version, save_tool(*version), start(save_tool(*version), &["-t", "mangle"], Stdio::null())))
+        .map(|version| (*version, save_tool(*version), start(save_tool(*version), arguments, Stdio::null())))
         .collect();
     let mut saved = Vec::new();
     for (version, tool, child) in started {

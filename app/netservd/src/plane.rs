@@ -1,0 +1,104 @@
+// SPDX-License-Identifier: Apache-2.0
+//! The node's forwarding plane: which one, with which settings, and its packet thread.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use anyhow::{Context, Result};
+use netserv_dataplane::choose::{self, Choice, DriverConfig, DriverKind, Fitness};
+use netserv_dataplane::wrap::Pcap;
+use netserv_dataplane::{Driver, FilterTable};
+use netserv_model::api::{DeviceInfo, PlaneInfo};
+use tokio::sync::mpsc;
+
+use crate::config::{Config, DriverChoice, Role};
+use crate::control_loop::Event;
+use crate::packet_port::{PacketPort, PacketThreadConfig};
+
+/// Bytes of a capture; it ends there.
+const PCAP_BYTES_MAX: u64 = 1024 * 1024 * 1024;
+
+/// A forwarding plane at work.
+pub struct Plane {
+    /// Its driver, and why that one.
+    pub why: String,
+    /// The devices that it serves.
+    pub devices: Vec<DeviceInfo>,
+    /// What could be taken here.
+    pub planes: Vec<PlaneInfo>,
+    /// The way to its packet thread.
+    pub port: PacketPort,
+    /// Its filters.
+    pub filters: Arc<dyn FilterTable>,
+}
+
+impl Plane {
+    /// Opens the driver that the configuration wants, or the best that fits, and starts its packet thread.
+    ///
+    /// # Errors
+    /// The driver does not work here, or none does.
+    pub fn start(config: &Config, events: &mpsc::Sender<Event>) -> Result<Plane> {
+        let survey = match config.role {
+            Role::Host => Vec::new(),
+            Role::Node => choose::survey(),
+        };
+        let Choice { kind, why } = choose(config, &survey)?;
+        let driver_config = driver_config(config, config.dataplane.queue);
+        let driver = kind.open(&driver_config).with_context(|| format!("driver {kind}"))?;
+        let driver = if kind == DriverKind::Dummy { driver } else { captured(config, driver)? };
+        let (filters, devices) = (driver.filters(), driver.devices());
+        let events = events.clone();
+        // The packet thread never waits for the control loop: a report that finds no room is made again by the next look.
+        let report = Arc::new(move |event| events.try_send(Event::Packet(event)).is_ok());
+        let thread = PacketThreadConfig { cores: config.dataplane.cores.clone(), busy_poll: busy_poll(config) };
+        let port = PacketPort::start(driver, &thread, report)?;
+        Ok(Plane {
+            why: format!("{kind}: {why}"),
+            devices,
+            planes: survey.into_iter().map(describe).collect(),
+            port,
+            filters,
+        })
+    }
+}
+
+/// Returns the settings of a driver that uses this netfilter queue.
+pub fn driver_config(config: &Config, queue: u16) -> DriverConfig {
+    let mut driver = DriverConfig::new(&config.instance());
+    driver.queue = queue;
+    driver.queue_packets = config.dataplane.queue_packets_max;
+    driver.interfaces.clone_from(&config.dataplane.interfaces);
+    driver.xdp_forward = config.dataplane.xdp_forward;
+    driver.busy_poll = Some(busy_poll(config)).filter(|time| !time.is_zero());
+    driver
+}
+
+fn choose(config: &Config, survey: &[Fitness]) -> Result<Choice> {
+    let name = match (config.role, config.dataplane.driver) {
+        (Role::Host, _) => {
+            return Ok(Choice { kind: DriverKind::Dummy, why: "a host has no packets for modules".to_owned() });
+        }
+        (Role::Node, DriverChoice::Auto) => "auto",
+        (Role::Node, DriverChoice::Afxdp) => "afxdp",
+        (Role::Node, DriverChoice::Nfqueue) => "nfqueue",
+        (Role::Node, DriverChoice::Dummy) => "dummy",
+    };
+    Ok(choose::choose(name, survey)?)
+}
+
+fn captured(config: &Config, driver: Box<dyn Driver>) -> Result<Box<dyn Driver>> {
+    let path = &config.dataplane.pcap;
+    if path.as_os_str().is_empty() {
+        return Ok(driver);
+    }
+    let file = std::fs::File::create(path).with_context(|| format!("cannot make {}", path.display()))?;
+    Ok(Box::new(Pcap::new(driver, std::io::BufWriter::new(file), PCAP_BYTES_MAX)))
+}
+
+fn busy_poll(config: &Config) -> Duration {
+    Duration::from_micros(config.dataplane.busy_poll_us)
+}
+
+fn describe(plane: Fitness) -> PlaneInfo {
+    PlaneInfo { name: plane.kind.to_string(), missing: plane.fits.err() }
+}

@@ -1,0 +1,65 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Rules of others that forwarded packets meet, and that a driver which forwards by itself would lead packets past.
+
+use netserv_wire::ip::IpVersion;
+
+use super::tool;
+use crate::DriverError;
+
+/// Returns the first rule for forwarded packets that is not ours, in words, if there is one.
+///
+/// # Errors
+/// The tables cannot be read. Without the tool nothing is known, and nothing found.
+pub(crate) fn first() -> Result<Option<String>, DriverError> {
+    let tables = tool::save_all(&[IpVersion::V4, IpVersion::V6])?;
+    Ok(tables.iter().find_map(|(_, text)| first_in(text)))
+}
+
+fn first_in(saved: &str) -> Option<String> {
+    let mut table = "";
+    saved.lines().find_map(|line| {
+        if let Some(name) = line.strip_prefix('*') {
+            table = name;
+        }
+        is_for_forwarded(line).then(|| format!("`{}` in table {table}", line.trim_start_matches("# ")))
+    })
+}
+
+fn is_for_forwarded(line: &str) -> bool {
+    let mut words = line.split_whitespace();
+    match words.next() {
+        Some("-A") => {
+            let on_the_way = matches!(words.next(), Some("PREROUTING" | "FORWARD" | "POSTROUTING"));
+            on_the_way && !words.any(|word| word.starts_with(OURS))
+        }
+        Some(":FORWARD") => words.next() == Some("DROP"),
+        // Made by `nft`, so that nobody here knows what it does.
+        Some("#") => line.contains("is incompatible, use 'nft'"),
+        Some(_) | None => false,
+    }
+}
+
+/// What the names of all our chains start with.
+const OURS: &str = "netserv-";
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn check(saved: &str, expected: Option<&str>) {
+        assert_eq!(first_in(saved).as_deref(), expected);
+    }
+
+    #[test]
+    fn rules_of_others_on_the_way_of_forwarded_packets_are_found() {
+        let ours = "*mangle\n:PREROUTING ACCEPT [0:0]\n:FORWARD ACCEPT [0:0]\n:netserv-p-n - [0:0]\n\
+                    -A PREROUTING -j netserv-p-n\n-A netserv-p-n -p udp -j NFQUEUE --queue-num 5 --queue-bypass\nCOMMIT\n";
+        check(ours, None);
+        check("*filter\n:INPUT DROP [0:0]\n-A INPUT -i lo -j ACCEPT\nCOMMIT\n", None);
+        check("*filter\n:FORWARD DROP [0:0]\nCOMMIT\n", Some("`:FORWARD DROP [0:0]` in table filter"));
+        let nat = "-A POSTROUTING -s 172.17.0.0/16 -j MASQUERADE";
+        check(&format!("{ours}*nat\n{nat}\nCOMMIT\n"), Some(&format!("`{nat}` in table nat")));
+        let nft = "# Table `fw' is incompatible, use 'nft' tool.";
+        check(nft, Some(&format!("`{}` in table ", &nft[2..])));
+    }
+}
