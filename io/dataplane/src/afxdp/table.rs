@@ -11,13 +11,47 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use netserv_model::Filter;
 use netserv_model::command::FilterId;
 
+use super::layout;
 use super::program::Program;
 use super::tuples::{Grain, Mask, Pattern, patterns};
 use crate::{Change, DriverError, FilterTable, limits};
 
+/// The maps that follow the filters: those of a program in the kernel, or others to look at.
+pub trait Maps: Send + Sync {
+    /// Adds a key of `filters`, which is not there.
+    ///
+    /// # Errors
+    /// If there is no room for it.
+    fn add_key(&self, key: &[u8; layout::KEY_BYTES]) -> Result<(), DriverError>;
+    /// Removes a key of `filters`.
+    ///
+    /// # Errors
+    /// If it cannot be removed.
+    fn remove_key(&self, key: &[u8; layout::KEY_BYTES]) -> Result<(), DriverError>;
+    /// Exchanges the set of tuples, at once for every packet.
+    ///
+    /// # Errors
+    /// If the set stays as it was.
+    fn set_tuples(&self, tuples: &[[u8; layout::KEY_BYTES]]) -> Result<(), DriverError>;
+}
+
+impl Maps for Program {
+    fn add_key(&self, key: &[u8; layout::KEY_BYTES]) -> Result<(), DriverError> {
+        self.update("filters", key, &[1])
+    }
+
+    fn remove_key(&self, key: &[u8; layout::KEY_BYTES]) -> Result<(), DriverError> {
+        self.delete("filters", key)
+    }
+
+    fn set_tuples(&self, tuples: &[[u8; layout::KEY_BYTES]]) -> Result<(), DriverError> {
+        Program::set_tuples(self, tuples)
+    }
+}
+
 /// The filters of one driver.
 pub(super) struct Table {
-    program: Arc<Program>,
+    maps: Arc<dyn Maps>,
     state: Mutex<State>,
 }
 
@@ -47,8 +81,8 @@ struct Plan {
 
 impl Table {
     /// Returns a table without filters.
-    pub fn new(program: Arc<Program>) -> Table {
-        Table { program, state: Mutex::default() }
+    pub fn new<M: Maps + 'static>(maps: Arc<M>) -> Table {
+        Table { maps, state: Mutex::default() }
     }
 
     /// Refuses changes from now on.
@@ -72,7 +106,7 @@ impl Table {
             if state.uses.contains_key(pattern) || !added.insert(*pattern) {
                 continue;
             }
-            if let Err(error) = self.program.update("filters", &pattern.emit(slot_of(state, plan, pattern)), &[1]) {
+            if let Err(error) = self.maps.add_key(&pattern.emit(slot_of(state, plan, pattern))) {
                 added.remove(pattern);
                 self.remove_keys(added.iter().map(|pattern| pattern.emit(slot_of(state, plan, pattern))));
                 return Err(error);
@@ -81,10 +115,10 @@ impl Table {
         Ok(added)
     }
 
-    fn remove_keys(&self, keys: impl Iterator<Item = [u8; super::layout::KEY_BYTES]>) {
+    fn remove_keys(&self, keys: impl Iterator<Item = [u8; layout::KEY_BYTES]>) {
         for key in keys {
             // What stays costs a detour of packets that no filter matches, no more.
-            if let Err(error) = self.program.delete("filters", &key) {
+            if let Err(error) = self.maps.remove_key(&key) {
                 tracing::warn!(%error, "a filter's key is left behind");
             }
         }
@@ -103,7 +137,7 @@ impl FilterTable for Table {
         let tuples = state.tuples_after(&plan, &added, &unneeded);
         if !tuples.keys().eq(state.tuples.keys()) {
             let set: Vec<_> = tuples.iter().map(|(mask, tuple)| mask.emit(tuple.slot)).collect();
-            if let Err(error) = self.program.set_tuples(&set) {
+            if let Err(error) = self.maps.set_tuples(&set) {
                 self.remove_keys(added.iter().map(|pattern| pattern.emit(slot_of(&state, &plan, pattern))));
                 return Err(error);
             }
