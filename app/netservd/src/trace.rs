@@ -140,6 +140,17 @@ impl Traces {
     }
 }
 
+#[cfg(test)]
+impl Feed {
+    /// Returns a feed without a packet loop, the packets' way into it, and what ends when it is dropped.
+    pub fn detached(filter: &str) -> (Feed, mpsc::Sender<Traced>, oneshot::Receiver<Infallible>) {
+        let (sink, packets) = mpsc::channel(TRACED_WAITING_MAX);
+        let (open, closed) = oneshot::channel();
+        let filters = vec![filter.parse().expect("a test's filter")];
+        (Feed { packets, counts: Arc::default(), filters, _open: open }, sink, closed)
+    }
+}
+
 /// Tells the control loop when a feed is dropped.
 async fn tell_end(id: TraceId, closed: oneshot::Receiver<Infallible>, events: mpsc::Sender<Event>) {
     // Nothing is ever sent: this ends when the other end is gone.

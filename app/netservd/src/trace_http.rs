@@ -145,3 +145,100 @@ fn json_line(line: &TraceLine) -> String {
     // Plain data always serialises.
     serde_json::to_string(line).unwrap_or_default() + "\n"
 }
+
+#[cfg(test)]
+mod tests {
+    use netserv_model::Verdict;
+
+    use super::*;
+
+    const LONG: Duration = Duration::from_secs(60);
+    const SHORT: Duration = Duration::from_millis(50);
+
+    #[test]
+    fn trace_time_max_is_the_longest_time() {
+        assert_eq!((time(0), time(u64::MAX), time(20)), (TRACE_TIME_MAX, TRACE_TIME_MAX, Duration::from_millis(20)));
+    }
+
+    #[tokio::test]
+    async fn a_trace_ends_after_as_many_packets_as_were_wanted() {
+        let (feed, sink, closed) = Feed::detached("udp");
+        (0..3).for_each(|_| sink.try_send(traced()).unwrap());
+        let (lines, mut body) = mpsc::channel(TRACE_LINES_WAITING_MAX);
+        run(feed, "dummy: a test".to_owned(), 2, LONG, lines).await;
+        assert!(closed.await.is_err(), "the feed is gone");
+        let start = body.recv().await.unwrap();
+        assert_eq!(
+            start,
+            "{\"event\":\"started\",\"filters\":[\"udp\"],\"driver\":\"dummy: a test\",\"timeout_ms\":60000}\n"
+        );
+        for _ in 0..2 {
+            let TraceLine::Packet(packet) = parse(&body.recv().await.unwrap()) else { panic!("no packet") };
+            assert_eq!((packet.bytes.as_str(), packet.length), ("45ff", 33));
+            // The first interface of every namespace.
+            assert_eq!(packet.origin, TraceOrigin::Network { interface: 1, name: Some("lo".to_owned()) });
+        }
+        let end = TraceEnd { reason: TraceEndReason::Count, traced: 2, lost: 0, skipped: 0 };
+        assert_eq!(parse(&body.recv().await.unwrap()), TraceLine::Ended(end));
+        assert_eq!(body.recv().await, None);
+    }
+
+    /// Goal: a client that does not read cannot keep a trace's filters beyond its time.
+    #[tokio::test]
+    async fn a_trace_ends_at_its_time_though_nobody_reads() {
+        let (feed, sink, closed) = Feed::detached("udp");
+        // One line more than find room, and one that is not taken up.
+        (0..TRACE_LINES_WAITING_MAX + 1).for_each(|_| sink.try_send(traced()).unwrap());
+        let (lines, mut body) = mpsc::channel(TRACE_LINES_WAITING_MAX);
+        let running = tokio::spawn(run(feed, String::new(), 0, SHORT, lines));
+        assert!(closed.await.is_err(), "the feed is gone");
+        assert!(!running.is_finished(), "the last line is still to be read");
+        let mut last = None;
+        while let Some(line) = body.recv().await {
+            last = Some(parse(&line));
+        }
+        let traced = TRACE_LINES_WAITING_MAX as u64 - 1;
+        let end = TraceEnd { reason: TraceEndReason::Time, traced, lost: 2, skipped: 0 };
+        assert_eq!(last, Some(TraceLine::Ended(end)));
+    }
+
+    #[tokio::test]
+    async fn a_trace_ends_with_its_client_and_with_the_packet_loop() {
+        let (feed, _sink, closed) = Feed::detached("udp");
+        let (lines, body) = mpsc::channel(TRACE_LINES_WAITING_MAX);
+        drop(body);
+        run(feed, String::new(), 0, LONG, lines).await;
+        assert!(closed.await.is_err());
+
+        let (feed, sink, _closed) = Feed::detached("udp");
+        let (lines, mut body) = mpsc::channel(TRACE_LINES_WAITING_MAX);
+        drop(sink);
+        run(feed, String::new(), 0, LONG, lines).await;
+        body.recv().await.unwrap();
+        let end = TraceEnd { reason: TraceEndReason::Stopped, traced: 0, lost: 0, skipped: 0 };
+        assert_eq!(parse(&body.recv().await.unwrap()), TraceLine::Ended(end));
+    }
+
+    fn parse(line: &str) -> TraceLine {
+        serde_json::from_str(line).unwrap()
+    }
+
+    fn traced() -> Traced {
+        let packet = TracePacket {
+            time_us: 0,
+            origin: TraceOrigin::Network { interface: 1, name: None },
+            flow: None,
+            length: 33,
+            bytes: String::new(),
+            steps: Vec::new(),
+            steps_left_out: 0,
+            verdict: Verdict::Pass,
+            reason: None,
+            changed: None,
+            egress: None,
+            lost: 0,
+            skipped: 0,
+        };
+        Traced { packet, bytes: vec![0x45, 0xff], changed: Vec::new() }
+    }
+}
