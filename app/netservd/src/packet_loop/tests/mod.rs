@@ -2,8 +2,10 @@
 //! The packet loop over the dummy driver, with the workers' ends of the rings in the test's hands.
 
 mod chain;
+mod cost;
 mod failures;
 mod guards;
+mod share;
 mod trace;
 mod verdicts;
 mod watch;

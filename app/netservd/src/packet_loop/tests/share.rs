@@ -1,0 +1,304 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Many containers side by side: one that is slow costs the others nothing, one that rests costs the loop nothing.
+
+use netserv_wire::container::ring::HOST_SLOTS;
+use rand::rngs::StdRng;
+use rand::{Rng, SeedableRng};
+
+use super::*;
+use crate::limits::{
+    HELD_PER_FREE_MAX, UNWOKEN_PACKETS_MAX, UNWOKEN_TIME_MAX, VISITS_PER_TURN_MAX, WATCHED_PER_LOOK_MAX,
+};
+
+#[test]
+fn one_that_never_answers_does_not_hold_another_up() {
+    for mode in [FailureMode::Open, FailureMode::Closed] {
+        let mut rig = side_by_side(&[ALICE, BOB], mode);
+        let (alices, bobs) = (to(0), to(1));
+        let rounds = 3 * HOST_SLOTS / 32;
+        for _ in 0..rounds {
+            let packets = [[alices.as_slice(), bobs.as_slice()]; 32].concat();
+            rig.send(&packets);
+            assert_eq!(rig.answer(BOB, Answer::Pass).len(), 32, "all that came for him");
+        }
+        let sent = 32 * rounds;
+        let outcomes = rig.outcomes();
+        assert_eq!(outcomes.iter().filter(|one| **one == Outcome::Passed(bobs.clone())).count(), sent);
+        let of_alice = |outcome: Outcome| outcomes.iter().filter(|one| **one == outcome).count();
+        let shown = sent + HOST_SLOTS;
+        let lost = sent - HOST_SLOTS;
+        match mode {
+            FailureMode::Open => {
+                assert_eq!(of_alice(Outcome::Passed(alices)), lost);
+                let (received, passed) = (2 * sent, sent + lost);
+                rig.assert_counts(&format!(
+                    "received={received} shown={shown} passed={passed} unseen.ring-full={lost}"
+                ));
+            }
+            FailureMode::Closed => {
+                assert_eq!(of_alice(Outcome::Dropped(alices)), lost);
+                let counts = format!("dropped.ring-full={lost} unseen.ring-full={lost}");
+                rig.assert_counts(&format!("received={} shown={shown} passed={sent} {counts}", 2 * sent));
+            }
+        }
+        rig.finish();
+    }
+}
+
+/// A driver has memory for so many packets; those that hoard share it with those that are still to come.
+#[test]
+fn a_container_holds_held_per_free_max_packets_for_each_that_can_still_be_taken() {
+    const ROOM: usize = 300;
+    let mut rig = side_by_side(&[ALICE, BOB, "carol"], FailureMode::Open);
+    rig.packets.room = ROOM;
+    rig.send(&vec![to(0).as_slice(); ROOM]);
+    assert_eq!(rig.packets.pending.len(), ROOM * HELD_PER_FREE_MAX / (1 + HELD_PER_FREE_MAX));
+    assert_eq!(rig.outcomes().len(), ROOM - rig.packets.pending.len(), "the others pass unseen");
+    rig.send(&vec![to(1).as_slice(); ROOM]);
+    assert_eq!(rig.packets.pending.len(), 225, "the second takes half of what the first left");
+    for _ in 0..10 {
+        rig.send(&[to(2).as_slice(); 37]);
+        assert_eq!(rig.answer("carol", Answer::Pass).len(), 37, "who answers has room whatever the others do");
+    }
+    rig.finish();
+}
+
+#[test]
+fn only_containers_that_hold_packets_are_visited() {
+    let mut rig = side_by_side(&names(20), FailureMode::Open);
+    rig.turn();
+    assert_eq!(rig.packets.seats.active_len(), 0);
+    rig.send(&[&to(3), &to(3), &to(7)]);
+    assert_eq!(rig.packets.seats.active_len(), 2);
+    rig.answer(names(20)[3], Answer::Pass);
+    assert_eq!(rig.packets.seats.active_len(), 1);
+    rig.answer(names(20)[7], Answer::Drop);
+    assert_eq!(rig.packets.seats.active_len(), 0);
+    rig.finish();
+}
+
+#[test]
+fn visits_per_turn_max_containers_are_visited_in_a_turn() {
+    let count = VISITS_PER_TURN_MAX + 6;
+    let names = names(count);
+    let mut rig = side_by_side(&names, FailureMode::Open);
+    rig.turn();
+    let packets: Vec<_> = (0..count).map(to).collect();
+    rig.send(&packets.iter().map(Vec::as_slice).collect::<Vec<_>>());
+    for name in &names {
+        let (arrival, _) = rig.arrivals(name).remove(0);
+        let worker = rig.workers.get_mut(name).unwrap();
+        worker.end().answer(arrival, Answer::Pass, None).unwrap();
+        worker.wake();
+    }
+    assert_eq!(rig.packets.take_returned(), VISITS_PER_TURN_MAX);
+    assert_eq!(rig.packets.take_returned(), 6, "the others come first in the next turn");
+    rig.finish();
+}
+
+/// A timer of a module in a container without packets, while others keep the loop busy.
+#[test]
+fn one_that_rests_is_heard_every_bells_interval_max() {
+    let mut rig = side_by_side(&[ALICE, BOB], FailureMode::Open);
+    rig.turn();
+    rig.inject(BOB);
+    let never = Instant::now() + Duration::from_secs(3600);
+    rig.packets.heard_at = never;
+    for _ in 0..3 {
+        assert!(rig.busy_turn(&to(0)));
+    }
+    assert_eq!(rig.outcomes(), []);
+    rig.packets.heard_at = Instant::now().checked_sub(BELLS_INTERVAL_MAX).unwrap();
+    assert!(rig.busy_turn(&to(0)));
+    assert!(rig.packets.heard_at > Instant::now().checked_sub(Duration::from_secs(60)).unwrap());
+    rig.packets.heard_at = never;
+    assert!(rig.busy_turn(&to(0)));
+    assert_eq!(rig.outcomes().len(), 1, "heard in one turn, sent in the next");
+    rig.finish();
+}
+
+#[test]
+fn one_that_rests_ends_the_sleep() {
+    let mut rig = side_by_side(&[ALICE, BOB], FailureMode::Open);
+    rig.turn();
+    rig.inject(BOB);
+    rig.packets.sleep();
+    assert_eq!(rig.packets.seats.active_len(), 1);
+    rig.turn();
+    assert_eq!(rig.outcomes().len(), 1);
+    rig.finish();
+}
+
+#[test]
+fn unwoken_packets_max_packets_wait_for_a_sleeper_while_full_batches_come() {
+    let mut rig = side_by_side(&[ALICE], FailureMode::Open);
+    rig.turn();
+    for before in (0..2 * UNWOKEN_PACKETS_MAX).step_by(limits::BATCH_PACKETS_MAX) {
+        rig.full_turn();
+        let after = before + limits::BATCH_PACKETS_MAX;
+        assert_eq!(rig.is_unwoken(ALICE), after < UNWOKEN_PACKETS_MAX, "{after}");
+    }
+    rig.finish();
+}
+
+#[test]
+fn a_sleeper_is_left_asleep_for_unwoken_time_max() {
+    let mut rig = side_by_side(&[ALICE, BOB], FailureMode::Open);
+    rig.turn();
+    rig.full_turn();
+    let since = rig.packets.now;
+    rig.packets.now = since + UNWOKEN_TIME_MAX - Duration::from_micros(1);
+    rig.packets.show_staged(true);
+    assert!(rig.is_unwoken(ALICE));
+    rig.packets.now = since + UNWOKEN_TIME_MAX;
+    rig.packets.show_staged(true);
+    assert!(!rig.is_unwoken(ALICE));
+    assert!(rig.packets.unwoken.is_empty());
+    rig.finish();
+}
+
+#[test]
+fn a_sleeper_is_woken_at_once_when_no_more_packets_come() {
+    let mut rig = side_by_side(&[ALICE], FailureMode::Open);
+    rig.turn();
+    rig.full_turn();
+    assert!(rig.is_unwoken(ALICE));
+    assert!(rig.busy_turn(&to(0)));
+    assert!(!rig.is_unwoken(ALICE));
+    rig.finish();
+}
+
+/// Modules of idle containers hang in their timers.
+#[test]
+fn watched_per_look_max_idle_containers_are_watched_in_a_look() {
+    let count = WATCHED_PER_LOOK_MAX + 3;
+    let names = names(count);
+    let mut rig = side_by_side(&names, FailureMode::Open);
+    rig.turn();
+    for name in &names {
+        rig.workers.get_mut(name).unwrap().end().enter(ModuleSlot(0));
+    }
+    let mut now = rig.packets.watched_at;
+    let mut reported = Vec::new();
+    while reported.iter().sum::<usize>() < count && reported.len() < 1000 {
+        now += WATCH_INTERVAL;
+        rig.packets.watch(now);
+        reported.push(rig.events().len());
+    }
+    let looks: Vec<usize> = reported.into_iter().filter(|count| *count > 0).collect();
+    assert_eq!((looks.len(), looks.iter().sum()), (2, count), "{looks:?}");
+    assert!(looks.iter().all(|count| *count <= WATCHED_PER_LOOK_MAX));
+    // After a sleep, all of them have their turn at once.
+    for name in &names {
+        rig.command(PacketCommand::RemoveContainer { user: id(name), reason: DropReason::Stalled });
+        rig.container(name, &[]);
+        rig.workers.get_mut(name).unwrap().end().enter(ModuleSlot(0));
+    }
+    rig.packets.watch(now + IDLE_SLEEP);
+    rig.packets.watch(now + IDLE_SLEEP * 4);
+    assert_eq!(rig.events().len(), count);
+    rig.finish();
+}
+
+/// Whatever happens in whatever order, each packet gets one verdict, and none stays anywhere.
+#[test]
+fn every_packet_has_one_verdict_whatever_containers_do() {
+    let seed =
+        std::env::var("NETSERV_SEED").map_or_else(|_| OsRng.try_next_u64().unwrap(), |seed| seed.parse().unwrap());
+    println!("NETSERV_SEED={seed}");
+    let mut random = StdRng::seed_from_u64(seed);
+    let names = names(9);
+    let mut rig = side_by_side(&names, FailureMode::Open);
+    // Packets for the last one go through all.
+    let everybody =
+        names.iter().zip(100..).map(|(name, rule)| (rule, *name, 0, "udp dst 10.0.8.0/24", FailureMode::Open));
+    rig.rules(everybody.collect(), vec![]);
+    for _ in 0..4000 {
+        let name = names[random.random_range(0..names.len())];
+        match random.random_range(0..12) {
+            0..4 => assert!(rig.plane.push(LAN, &to(random.random_range(0..names.len())))),
+            4..8 => rig.answer_some(name, &mut random),
+            8 => rig.inject(name),
+            9 => {
+                rig.packets.turn(&mut rig.batch).unwrap();
+            }
+            10 => rig.packets.sleep(),
+            _ if random.random_bool(0.9) => rig.load(name, 0, random.random_bool(0.8)),
+            _ => {
+                rig.container(name, &["10.0.0.0/8"]);
+                rig.load(name, 0, true);
+            }
+        }
+    }
+    for _ in 0..1000 {
+        names.iter().for_each(|name| rig.answer_some(name, &mut random));
+        // Sleeps where the loop would: what nobody rings for would stay behind.
+        while rig.packets.turn(&mut rig.batch).unwrap() {}
+        rig.packets.sleep();
+        if rig.packets.pending.is_empty() {
+            break;
+        }
+    }
+    assert!(rig.packets.pending.is_empty());
+    rig.turn();
+    assert_eq!((rig.packets.seats.active_len(), rig.packets.staged.len(), rig.packets.unwoken.len()), (0, 0, 0));
+    rig.finish();
+}
+
+impl super::Rig {
+    /// Lets a packet arrive, and turns the loop once; returns whether it had something to do.
+    fn busy_turn(&mut self, packet: &[u8]) -> bool {
+        assert!(self.plane.push(LAN, packet));
+        self.packets.turn(&mut self.batch).unwrap()
+    }
+
+    /// Lets a batch of packets for the first container arrive, and turns the loop once.
+    fn full_turn(&mut self) {
+        (0..limits::BATCH_PACKETS_MAX).for_each(|_| assert!(self.plane.push(LAN, &to(0))));
+        assert!(self.packets.turn(&mut self.batch).unwrap());
+    }
+
+    fn is_unwoken(&mut self, name: &str) -> bool {
+        self.packets.seats.port_of(&id(name)).unwrap().unwoken_since.is_some()
+    }
+
+    /// Lets a module send a packet of its own.
+    fn inject(&mut self, name: &str) {
+        let worker = self.workers.get_mut(name).unwrap();
+        // All slots may be under way.
+        let _ = worker.end().inject(&udp("10.0.0.2:1", "192.0.2.1:2", b"made"), ModuleSlot(0));
+        worker.wake();
+    }
+
+    /// Lets a worker answer what it was sent in any way, or say nothing yet.
+    fn answer_some(&mut self, name: &str, random: &mut StdRng) {
+        let arrivals = self.arrivals(name);
+        let worker = self.workers.get_mut(name).unwrap();
+        for (arrival, _) in arrivals {
+            let answer = [Answer::Pass, Answer::Drop, Answer::Modified, Answer::Failed][random.random_range(0..4)];
+            worker.end().answer(arrival, answer, Some(ModuleSlot(0))).unwrap();
+        }
+        worker.wake();
+    }
+}
+
+/// Returns a loop with one container for each name, each with a module that wants the packets of a net of its own.
+fn side_by_side(names: &[&'static str], mode: FailureMode) -> super::Rig {
+    let mut rig = super::Rig::new();
+    for (number, name) in names.iter().enumerate() {
+        rig.container(name, &["10.0.0.0/8"]);
+        rig.load(name, 0, true);
+        let rule = u64::try_from(number).unwrap();
+        rig.rules(vec![(rule, name, 0, &format!("udp dst 10.0.{number}.0/24"), mode)], vec![]);
+    }
+    rig
+}
+
+/// Returns a packet for the container of this number.
+fn to(number: usize) -> Vec<u8> {
+    udp("192.0.2.1:9", &format!("10.0.{number}.2:5060"), b"x")
+}
+
+fn names(count: usize) -> Vec<&'static str> {
+    (0..count).map(|number| &*format!("user{number}").leak()).collect()
+}
