@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: Apache-2.0 */
+/* SPDX-License-Identifier: Apache-2.0 OR GPL-2.0-only */
 /* What the XDP programs and the driver `afxdp` have in common. The driver's mirror is `io/dataplane/src/afxdp/layout.rs`,
  * which checks the sizes given in the map definitions. No header of the system is needed, and no BTF.
  *
@@ -10,6 +10,7 @@ typedef unsigned char u8;
 typedef unsigned short u16;
 typedef unsigned int u32;
 typedef unsigned long long u64;
+typedef long long s64;
 
 #define SECTION(name) __attribute__((section(name), used))
 #define INLINE static inline __attribute__((always_inline))
@@ -23,8 +24,11 @@ typedef unsigned long long u64;
 #endif
 
 /* include/uapi/linux/bpf.h */
-enum map_type { MAP_HASH = 1, MAP_ARRAY = 2, MAP_PERCPU_ARRAY = 6, MAP_ARRAY_OF_MAPS = 12, MAP_XSK = 17 };
+enum map_type {
+	MAP_HASH = 1, MAP_ARRAY = 2, MAP_PERCPU_ARRAY = 6, MAP_ARRAY_OF_MAPS = 12, MAP_XSK = 17, MAP_DEVICES = 25
+};
 #define MAP_NO_PREALLOC 1
+#define MAP_MMAPABLE 1024
 enum xdp_action { XDP_ABORTED, XDP_DROP, XDP_PASS, XDP_TX, XDP_REDIRECT };
 struct xdp_md {
 	u32 data;
@@ -49,10 +53,10 @@ struct map_definition {
 #define KEYS_MAX 131072
 #define INTERFACES_MAX 1024
 #define OWN_ADDRESSES_MAX 4096
-#define SOCKETS_MAX 1024
+/* io/dataplane/src/limits.rs has the same number. */
+#define SOCKETS_MAX 4096
 /* Extension headers that are walked, as core/wire does. */
 #define EXTENSION_HEADERS_MAX 8
-#define VLAN_TAGS_MAX 2
 /* GIST (RFC 5971 §5.2): signaling is the business of the kernel's sockets and of the interceptor. */
 #define SIGNALING_PORT 270
 
@@ -107,7 +111,8 @@ struct interface_key {
 struct interface {
 	/* Frames for another station are no business of ours. */
 	u8 station[6];
-	u16 unused;
+	/* enum interface_flag */
+	u16 flags;
 	/* The place of the device's first queue among the sockets. */
 	u32 first_socket;
 	u32 queues;
@@ -115,6 +120,35 @@ struct interface {
 	u32 frame_bytes_max;
 };
 
-enum counter { COUNTER_TOO_LONG, COUNTERS };
+enum interface_flag {
+	/* Packets of the version that come in here may be forwarded in XDP. */
+	FORWARDS_V4 = 1,
+	FORWARDS_V6 = 2,
+	/* Packets may lack their checksums, which only the kernel knows. */
+	IS_VIRTUAL = 4,
+	/* IPv4 packets come in only where the way back to their source leads out, or leads out somewhere. */
+	CHECKS_SOURCE = 8,
+	CHECKS_SOURCE_LOOSELY = 16,
+};
+
+/* Written by the driver whenever it looks for packets. */
+struct heart {
+	/* The time of the last beat: nanoseconds of the monotonic clock. */
+	u64 beat;
+	/* So much later it is taken for dead, and all packets pass; 0 means never. */
+	u64 silence_max;
+};
+
+enum counter {
+	/* Wanted packets that passed unseen: they are too long for the driver's memory, */
+	COUNTER_TOO_LONG,
+	/* nobody takes packets at the moment, */
+	COUNTER_SILENT,
+	/* or their queue has no socket. */
+	COUNTER_NO_SOCKET,
+	/* Packets that nobody wants and that were forwarded. */
+	COUNTER_FORWARDED,
+	COUNTERS
+};
 
 #endif

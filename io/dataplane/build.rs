@@ -10,11 +10,13 @@ const COMPILERS: [&str; 2] = ["clang-14", "clang"];
 fn main() {
     let sources = Path::new(&variable("CARGO_MANIFEST_DIR")).join("../../bpf");
     let out = PathBuf::from(variable("OUT_DIR"));
-    for file in ["common.h", "classify.c"] {
+    for file in ["common.h", "classify.h", "classify.c", "forward.c"] {
         println!("cargo::rerun-if-changed={}", sources.join(file).display());
     }
     println!("cargo::rerun-if-env-changed=CLANG");
-    compile(&sources.join("classify.c"), &out.join("classify.o"));
+    for name in ["classify", "forward"] {
+        compile(&sources.join(name).with_extension("c"), &out.join(name).with_extension("o"));
+    }
 }
 
 fn compile(source: &Path, object: &Path) {

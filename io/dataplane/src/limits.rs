@@ -37,5 +37,9 @@ pub const PATTERNS_PER_FILTER_MAX: usize = 64;
 pub const WAYS_MAX: usize = 65_536;
 /// Receive queues of one device that `afxdp` serves; packets of further ones pass unseen.
 pub const QUEUES_MAX: usize = 64;
+/// AF_XDP sockets of `afxdp`: queues of all devices together; packets of further ones pass unseen.
+pub const SOCKETS_MAX: usize = 4096;
+/// Neighbours that `afxdp` has the kernel ask for in one round while its XDP program forwards; the others' turn comes later.
+pub const NEIGHBOURS_ASKED_MAX: usize = 256;
 /// How long `afxdp` may take no packets; after that they pass unseen, until it takes some again.
 pub const HEARTBEAT_MAX: Duration = Duration::from_secs(1);

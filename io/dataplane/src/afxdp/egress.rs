@@ -3,11 +3,11 @@
 //!
 //! It is forgotten at every notice of a change, and after a short while in any case.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::net::IpAddr;
 use std::time::{Duration, Instant};
 
-use super::kernel::{Interface, Kernel, Neighbour, Route, Station};
+use super::kernel::{Interface, Kernel, Neighbour, Route, SourceCheck, Station};
 use crate::{DriverError, limits};
 
 /// The way of a packet.
@@ -49,17 +49,45 @@ struct Key {
 pub(super) struct Ways {
     kernel: Kernel,
     interfaces: BTreeMap<u32, Interface>,
+    /// The devices that packets can be sent by.
+    served: BTreeSet<u32>,
     ways: HashMap<Key, (Way, Instant)>,
-    last: Option<(Key, Way)>,
+    /// The ways used lately, each in the place that its key leads to.
+    recent: Box<[Option<Recent>]>,
+    /// What is recent is of this age; the others do not count.
+    age: u64,
+    aged: Instant,
     now: Instant,
+    /// Some interface checks sources.
+    checks_source: bool,
     /// A change of links was heard of, and what they are like is not known yet.
     links_stale: bool,
 }
 
+#[derive(Clone, Copy)]
+struct Recent {
+    key: Key,
+    age: u64,
+    way: Way,
+}
+
 impl Ways {
     pub fn new(kernel: Kernel) -> Result<Ways, DriverError> {
-        let interfaces = kernel.interfaces()?;
-        Ok(Ways { kernel, interfaces, ways: HashMap::new(), last: None, now: Instant::now(), links_stale: false })
+        let now = Instant::now();
+        let mut ways = Ways {
+            interfaces: BTreeMap::new(),
+            served: BTreeSet::new(),
+            kernel,
+            ways: HashMap::new(),
+            recent: vec![None; RECENT_WAYS].into(),
+            age: 0,
+            aged: now,
+            now,
+            checks_source: false,
+            links_stale: true,
+        };
+        ways.ask_for_links()?;
+        Ok(ways)
     }
 
     /// Returns the interfaces as they were at the last look.
@@ -72,6 +100,15 @@ impl Ways {
         &self.kernel
     }
 
+    /// Says which devices packets can be sent by.
+    pub fn set_served(&mut self, served: BTreeSet<u32>) {
+        if self.served != served {
+            self.served = served;
+            self.ways.clear();
+            self.forget_recent();
+        }
+    }
+
     /// Forgets what may have changed; returns whether links or addresses did. To be called now and then.
     ///
     /// # Errors
@@ -81,34 +118,47 @@ impl Ways {
         // Both, so that both are emptied.
         let (links, ways) = (self.kernel.links_changed(), self.kernel.ways_changed());
         if links || ways {
-            self.forget();
+            self.ways.clear();
+            self.forget_recent();
+        } else if now.duration_since(self.aged) > RECENT {
+            self.forget_recent();
         }
         self.links_stale |= links;
-        if self.links_stale {
-            self.interfaces = self.kernel.interfaces()?;
+        let changed = self.links_stale;
+        if changed {
+            self.ask_for_links()?;
         }
-        let links = std::mem::take(&mut self.links_stale);
-        if self.last.is_some_and(|(key, _)| self.ways.get(&key).is_none_or(|(_, found)| is_old(*found, now))) {
-            self.last = None;
-        }
-        Ok(links)
+        Ok(changed)
+    }
+
+    fn ask_for_links(&mut self) -> Result<(), DriverError> {
+        self.interfaces = self.kernel.interfaces()?;
+        self.checks_source = self.interfaces.values().any(|interface| interface.source_check != SourceCheck::Off);
+        self.links_stale = false;
+        Ok(())
     }
 
     /// Returns the way of a packet that came in by an interface, or, without one, of a packet of the node's own.
-    pub fn way(&mut self, source: IpAddr, destination: IpAddr, came: Option<u32>) -> Way {
-        let checked = came.and_then(|came| self.interfaces.get(&came)).is_some_and(|interface| interface.checks_source);
+    pub fn way(&mut self, source: IpAddr, destination: IpAddr, came: Option<u32>) -> &Way {
+        let came_in = came.filter(|_| self.checks_source).and_then(|came| self.interfaces.get(&came));
+        let checked = came_in.is_some_and(|interface| interface.source_check != SourceCheck::Off);
         let key = Key { came: came.unwrap_or(0), source: checked.then_some(source), destination };
-        if let Some((last, way)) = self.last
-            && last == key
-        {
-            return way;
+        let place = place_of(&key);
+        let age = self.age;
+        if !self.recent[place].as_ref().is_some_and(|recent| recent.age == age && recent.key == key) {
+            let known = self.ways.get(&key).filter(|(_, found)| !is_old(*found, self.now)).map(|(way, _)| *way);
+            let way = known.unwrap_or_else(|| self.find(key, source));
+            self.recent[place] = Some(Recent { key, age, way });
         }
-        let known = self.ways.get(&key).filter(|(_, found)| !is_old(*found, self.now)).map(|(way, _)| *way);
-        let way = known.unwrap_or_else(|| self.find(key, source));
-        if !matches!(way, Way::Kernel(_)) {
-            self.last = Some((key, way));
+        match &self.recent[place] {
+            Some(recent) => &recent.way,
+            None => unreachable!("it was just put there"),
         }
-        way
+    }
+
+    fn forget_recent(&mut self) {
+        self.age += 1;
+        self.aged = self.now;
     }
 
     fn find(&mut self, key: Key, source: IpAddr) -> Way {
@@ -145,6 +195,9 @@ impl Ways {
         };
         let Some(source) = out.station else { return Way::Kernel("the interface of its route is no Ethernet") };
         let (device, vlan) = out.vlan.map_or((interface, None), |(device, vlan)| (device, Some(vlan)));
+        if !self.served.contains(&device) {
+            return Way::Kernel("the device of its route is not served by the driver");
+        }
         let destination = match self.kernel.neighbour(interface, neighbour) {
             Neighbour::Known(station) => station,
             Neighbour::Stale(station) => {
@@ -156,11 +209,24 @@ impl Ways {
         let mtu = mtu.unwrap_or(out.mtu).min(out.mtu);
         Way::Out(Hop { device, interface, neighbour, vlan, source, destination, mtu })
     }
+}
 
-    fn forget(&mut self) {
-        self.ways.clear();
-        self.last = None;
-    }
+/// How long a way is recent; after that its age is looked at.
+const RECENT: Duration = Duration::from_millis(500);
+/// Ways that are found without a search, a power of two.
+const RECENT_WAYS: usize = 1024;
+
+/// Returns the place where a way is kept while it is recent.
+fn place_of(key: &Key) -> usize {
+    let folded = match key.destination {
+        IpAddr::V4(v4) => u64::from(v4.to_bits()),
+        IpAddr::V6(v6) => {
+            let [a, b, c, d, e, f, g, h] = v6.segments().map(u64::from);
+            (a << 48 | b << 32 | c << 16 | d) ^ (e << 48 | f << 32 | g << 16 | h).rotate_left(29)
+        }
+    };
+    let mixed = (folded ^ u64::from(key.came) << 40).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+    usize::try_from(mixed >> (64 - RECENT_WAYS.ilog2())).expect("a few bits")
 }
 
 /// How long an answer is believed without a notice: a neighbour that is used is asked for again about as often.
@@ -183,7 +249,7 @@ mod tests {
         let source = IpAddr::from([127, 0, 0, 1]);
         for number in 0..u32::try_from(limits::WAYS_MAX).unwrap() + 3 {
             let destination = IpAddr::V4(Ipv4Addr::from_bits(0x7f00_0000 + number));
-            assert!(matches!(ways.way(source, destination, None), Way::Kernel(_)));
+            assert!(matches!(ways.way(source, destination, None), Way::Kernel(_)), "{destination}");
             assert!(ways.ways.len() <= limits::WAYS_MAX);
         }
         assert_eq!(ways.ways.len(), 3);

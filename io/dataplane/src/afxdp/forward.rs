@@ -3,7 +3,7 @@
 
 use std::ops::Range;
 
-use netserv_wire::ip::{self, IpView, checksum};
+use netserv_wire::ip::{self, IpVersion, IpView, checksum};
 
 use super::egress::{Hop, Way, Ways};
 use super::frame::{self, EthernetRepr};
@@ -16,22 +16,22 @@ use crate::{Egress, Final, PacketId};
 
 impl Afxdp {
     /// Sends a packet that came in on its way.
-    pub(super) fn forward(&mut self, frame: Frame, range: Range<usize>, came: u32) {
-        let bytes = self.ports.umem().bytes(&frame, range.clone());
-        match way_on(&mut self.ways, bytes, came) {
+    pub(super) fn forward(&mut self, owed: Owed) {
+        let bytes = self.ports.umem().bytes(&owed.frame, owed.range());
+        match way_on(&mut self.ways, bytes, owed.interface, owed.why_not_plain) {
             Way::Out(hop) => {
-                if !self.send(frame, range, hop, true) {
+                if !self.send(owed.frame, usize::from(owed.start)..usize::from(owed.end), owed.queue, &hop, true) {
                     self.counters.send_failed += 1;
                 }
             }
             Way::Kernel(_) => {
                 let taken = self.tun.send(bytes);
                 self.note_handed_over(taken);
-                self.ports.release(frame);
+                self.ports.release(owed.frame);
             }
             Way::Refused(_) => {
                 self.counters.send_failed += 1;
-                self.ports.release(frame);
+                self.ports.release(owed.frame);
             }
         }
     }
@@ -45,12 +45,9 @@ impl Afxdp {
     }
 
     /// Queues a packet for its next hop; false if there was no room.
-    fn send(&mut self, mut frame: Frame, range: Range<usize>, hop: Hop, decrement: bool) -> bool {
+    fn send(&mut self, mut frame: Frame, range: Range<usize>, queue: u16, hop: &Hop, decrement: bool) -> bool {
         let packet = self.ports.umem_mut().bytes_mut(&mut frame, range.clone());
-        let Ok(version) = IpView::parse(packet).map(|view| view.version()) else {
-            self.ports.release(frame);
-            return false;
-        };
+        let version = if packet.first().is_some_and(|first| first >> 4 == 4) { IpVersion::V4 } else { IpVersion::V6 };
         if decrement && ip::decrement_ttl(packet).is_err() {
             self.ports.release(frame);
             return false;
@@ -58,7 +55,7 @@ impl Afxdp {
         let header = EthernetRepr { destination: hop.destination, source: hop.source, vlan: hop.vlan, version };
         let start = range.start - header.bytes();
         header.emit(self.ports.umem_mut().bytes_mut(&mut frame, start..range.start));
-        let sent = self.ports.send(hop.device, frame, start..range.end);
+        let sent = self.ports.send(hop.device, queue, frame, start..range.end);
         sent.map_err(|frame| self.ports.release(frame)).is_ok()
     }
 
@@ -71,29 +68,31 @@ impl Afxdp {
         let room = self.ports.umem_mut().bytes_mut(&mut frame, range.clone());
         room.copy_from_slice(bytes);
         fill_header_checksum(room);
-        self.send(frame, range, hop, decrement)
+        self.send(frame, range, 0, &hop, decrement)
     }
 
-    pub(super) fn replace(&mut self, owed: Owed, bytes: &[u8]) {
+    pub(super) fn replace(&mut self, mut owed: Owed, bytes: &[u8]) {
         let Ok(view) = packet::whole(bytes) else {
             self.counters.bad_verdict += 1;
             return self.ports.release(owed.frame);
         };
-        let Owed { mut frame, range, interface, .. } = owed;
-        let before = ip::addresses(self.ports.umem().bytes(&frame, range.clone()));
+        let before = ip::addresses(self.ports.umem().bytes(&owed.frame, owed.range()));
         if before != Some((view.source(), view.destination())) {
-            self.ports.release(frame);
+            self.ports.release(owed.frame);
             return self.redirect(bytes, view.ttl());
         }
         self.counters.replaced += 1;
-        let range = range.start..range.start + bytes.len();
-        if range.end > FRAME_BYTES {
+        let start = usize::from(owed.start);
+        let end = start + bytes.len();
+        if end > FRAME_BYTES {
             let taken = self.tun.send(bytes);
             self.note_handed_over(taken);
-            return self.ports.release(frame);
+            return self.ports.release(owed.frame);
         }
-        self.ports.umem_mut().bytes_mut(&mut frame, range.clone()).copy_from_slice(bytes);
-        self.forward(frame, range, interface);
+        self.ports.umem_mut().bytes_mut(&mut owed.frame, start..end).copy_from_slice(bytes);
+        owed.end = u16::try_from(end).expect("a frame is small");
+        owed.why_not_plain = frame::why_not_plain(&view);
+        self.forward(owed);
     }
 
     fn redirect(&mut self, bytes: &[u8], ttl: u8) {
@@ -115,15 +114,15 @@ impl Afxdp {
         let Some(owed) = find_owed(&self.owed, packet) else {
             return Egress::Refused { why: "no verdict is owed for it" };
         };
-        let received = self.ports.umem().bytes(&owed.frame, owed.range.clone());
+        let received = self.ports.umem().bytes(&owed.frame, owed.range());
         let way = match verdict {
             Final::Drop => Way::Refused("its verdict is to drop it"),
-            Final::Pass => way_on(&mut self.ways, received, owed.interface),
+            Final::Pass => way_on(&mut self.ways, received, owed.interface, owed.why_not_plain),
             Final::Replace(bytes) => match packet::whole(bytes) {
                 Err(_) => Way::Refused(NOT_WHOLE),
                 Ok(view) if ip::addresses(received) == Some((view.source(), view.destination())) => {
-                    match way_on(&mut self.ways, bytes, owed.interface) {
-                        Way::Out(_) if owed.range.start + bytes.len() > FRAME_BYTES => Way::Kernel(NO_ROOM),
+                    match way_on(&mut self.ways, bytes, owed.interface, frame::why_not_plain(&view)) {
+                        Way::Out(_) if usize::from(owed.start) + bytes.len() > FRAME_BYTES => Way::Kernel(NO_ROOM),
                         way => way,
                     }
                 }
@@ -146,17 +145,20 @@ impl Afxdp {
     }
 }
 
+const TOO_LONG: &str = "it is longer than its way allows";
 const NO_ROOM: &str = "it has become too long for its place in memory";
 
-/// Returns the way of a packet that came in by an interface.
-fn way_on(ways: &mut Ways, packet: &[u8], came: u32) -> Way {
-    let Ok(view) = IpView::parse(packet) else { return Way::Kernel("its headers are not understood") };
-    if let Some(why) = frame::why_not_plain(&view) {
+/// Returns the way of a packet that came in by an interface; it may be known why it is for the kernel in any case.
+fn way_on(ways: &mut Ways, packet: &[u8], came: u32, why_not_plain: Option<&'static str>) -> Way {
+    if let Some(why) = why_not_plain {
         return Way::Kernel(why);
     }
-    match ways.way(view.source(), view.destination(), Some(came)) {
-        Way::Out(hop) if packet.len() > hop.mtu => Way::Kernel("it is longer than its way allows"),
-        way => way,
+    let Some((source, destination)) = ip::addresses(packet) else {
+        return Way::Kernel("its headers are not understood");
+    };
+    match ways.way(source, destination, Some(came)) {
+        Way::Out(hop) if packet.len() > hop.mtu => Way::Kernel(TOO_LONG),
+        way => *way,
     }
 }
 
@@ -171,9 +173,9 @@ fn way_of_new(ways: &mut Ways, packet: &[u8]) -> Way {
         return Way::Kernel("it has options");
     }
     match ways.way(view.source(), view.destination(), None) {
-        Way::Out(hop) if packet.len() > hop.mtu => Way::Kernel("it is longer than its way allows"),
+        Way::Out(hop) if packet.len() > hop.mtu => Way::Kernel(TOO_LONG),
         Way::Out(_) if packet.len() > FRAME_BYTES - ROOM_BYTES => Way::Kernel(NO_ROOM),
-        way => way,
+        way => *way,
     }
 }
 

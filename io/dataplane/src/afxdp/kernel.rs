@@ -30,8 +30,20 @@ pub(super) struct Interface {
     pub up: bool,
     pub forwards_v4: bool,
     pub forwards_v6: bool,
-    /// Sources are checked against the way back to them.
-    pub checks_source: bool,
+    /// How IPv4 sources are checked against the way back to them.
+    pub source_check: SourceCheck,
+}
+
+/// What `rp_filter` asks of the way back to a packet's source.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum SourceCheck {
+    /// Nothing.
+    #[default]
+    Off,
+    /// It leads out where the packet came in.
+    Strict,
+    /// There is one.
+    Loose,
 }
 
 /// Where packets to a destination go.
@@ -103,25 +115,28 @@ impl Kernel {
         self.dump(GET_LINK, &[0; LINK_HEADER_BYTES], "asking for links", |message| {
             interfaces.extend(parse_link(message));
         })?;
-        let (mut all_check, mut checking) = (false, Vec::new());
+        let mut checked_everywhere = SourceCheck::Off;
         for family in [libc::AF_INET, libc::AF_INET6] {
             let family = u8::try_from(family).expect("families are small");
             self.dump(GET_SETTINGS, &[family, 0, 0, 0], "asking for the settings of links", |message| {
-                let Some((index, forwards, checks)) = parse_settings(message) else { return };
-                all_check |= checks && index == ALL_INTERFACES;
+                let Some((index, forwards, check)) = parse_settings(message) else { return };
+                if index == ALL_INTERFACES {
+                    checked_everywhere = checked_everywhere.max(check);
+                }
                 let Some(interface) = u32::try_from(index).ok().and_then(|index| interfaces.get_mut(&index)) else {
                     return;
                 };
                 if i32::from(family) == libc::AF_INET {
                     interface.forwards_v4 = forwards;
-                    checking.extend(checks.then_some(index));
+                    interface.source_check = check;
                 } else {
                     interface.forwards_v6 = forwards;
                 }
             })?;
         }
-        for (index, interface) in &mut interfaces {
-            interface.checks_source = all_check || checking.iter().any(|one| i64::from(*one) == i64::from(*index));
+        // Documentation/networking/ip-sysctl.rst: the greater of the two counts.
+        for interface in interfaces.values_mut() {
+            interface.source_check = interface.source_check.max(checked_everywhere);
         }
         Ok(interfaces)
     }
@@ -164,6 +179,18 @@ impl Kernel {
         let mut found = Neighbour::Unknown;
         let answer = self.routes.ask(&request, |message| found = parse_neighbour(message));
         if answer.is_err() { Neighbour::Unknown } else { found }
+    }
+
+    /// Returns neighbours that were known and are to be asked for again, with the interface that they are on.
+    pub fn stale_neighbours(&self) -> Result<Vec<(u32, IpAddr)>, DriverError> {
+        let mut stale = Vec::new();
+        let header = neighbour_header(0, 0, 0);
+        self.dump(GET_NEIGHBOUR, &header, "asking for neighbours", |message| {
+            if matches!(parse_neighbour(message), Neighbour::Stale(_)) {
+                stale.extend(parse_neighbour_name(message));
+            }
+        })?;
+        Ok(stale)
     }
 
     /// Has the kernel find out whether a neighbour is still there.
@@ -318,7 +345,7 @@ fn parse_link(message: Message<'_>) -> Option<(u32, Interface)> {
         up: flags & LINK_UP != 0,
         forwards_v4: false,
         forwards_v6: false,
-        checks_source: false,
+        source_check: SourceCheck::Off,
     };
     Some((index, interface))
 }
@@ -341,19 +368,25 @@ fn parse_link_info(content: &[u8]) -> (Option<String>, Option<u16>) {
     (kind, vlan)
 }
 
-fn parse_settings(message: Message<'_>) -> Option<(i32, bool, bool)> {
+fn parse_settings(message: Message<'_>) -> Option<(i32, bool, SourceCheck)> {
     (message.kind == NEW_SETTINGS).then_some(())?;
-    let (mut interface, mut forwards, mut checks) = (None, false, false);
+    let (mut interface, mut forwards, mut check) = (None, false, SourceCheck::Off);
     for (attribute, content) in netlink::attributes(message.body.get(SETTINGS_HEADER_BYTES..)?) {
         let value = content.first_chunk().map(|bytes| i32::from_ne_bytes(*bytes));
         match attribute {
             SETTINGS_INTERFACE => interface = value,
             SETTINGS_FORWARDING => forwards = value != Some(0),
-            SETTINGS_SOURCE_CHECK => checks = value != Some(0),
+            SETTINGS_SOURCE_CHECK => {
+                check = match value {
+                    None | Some(0) => SourceCheck::Off,
+                    Some(1) => SourceCheck::Strict,
+                    Some(_) => SourceCheck::Loose,
+                };
+            }
             _ => {}
         }
     }
-    Some((interface?, forwards, checks))
+    Some((interface?, forwards, check))
 }
 
 fn parse_route(message: Message<'_>, destination: IpAddr) -> Route {
@@ -397,4 +430,11 @@ fn parse_neighbour(message: Message<'_>) -> Neighbour {
         Some(station) if message.kind == NEW_NEIGHBOUR && state & STATES_STALE != 0 => Neighbour::Stale(station),
         Some(_) | None => Neighbour::Unknown,
     }
+}
+
+/// Returns the interface and the address of a neighbour.
+fn parse_neighbour_name(message: Message<'_>) -> Option<(u32, IpAddr)> {
+    let attributes = netlink::attributes(message.body.get(NEIGHBOUR_HEADER_BYTES..)?);
+    let mut addresses = attributes.filter(|(attribute, _)| *attribute == NEIGHBOUR_ADDRESS);
+    Some((native_u32(message.body.get(4..)?)?, routes::parse_ip(addresses.next()?.1)?))
 }

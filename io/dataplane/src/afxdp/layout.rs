@@ -10,8 +10,22 @@ pub(super) type AddressBytes = [u8; 16];
 pub(super) const KEY_BYTES: usize = 40;
 /// Bytes of the head of `struct tuple_set`.
 pub(super) const SET_HEAD_BYTES: usize = 8;
-/// `COUNTER_TOO_LONG`.
-pub(super) const COUNTER_TOO_LONG: u32 = 0;
+/// The counters of wanted packets that passed unseen: `COUNTER_TOO_LONG`, `COUNTER_SILENT` and `COUNTER_NO_SOCKET`.
+pub(super) const COUNTERS_UNSEEN: [u32; 3] = [0, 1, COUNTER_NO_SOCKET];
+/// `COUNTER_NO_SOCKET`.
+pub(super) const COUNTER_NO_SOCKET: u32 = 2;
+/// `COUNTER_FORWARDED`.
+pub(super) const COUNTER_FORWARDED: u32 = 3;
+/// Bytes of `struct heart`, and where in it `silence_max` is; `beat` comes first.
+pub(super) const HEART_BYTES: usize = 16;
+pub(super) const HEART_SILENCE_MAX: usize = 8;
+
+/// `enum interface_flag`.
+pub(super) const FORWARDS_V4: u16 = 1;
+pub(super) const FORWARDS_V6: u16 = 2;
+pub(super) const IS_VIRTUAL: u16 = 4;
+pub(super) const CHECKS_SOURCE: u16 = 8;
+pub(super) const CHECKS_SOURCE_LOOSELY: u16 = 16;
 
 /// Returns an address as it stands in keys.
 pub(super) fn address_bytes(address: IpAddr) -> AddressBytes {
@@ -61,12 +75,25 @@ pub(super) fn interface_key(device: u32, vlan: Option<u16>) -> [u8; 8] {
     bytes
 }
 
-/// Returns a value of `interfaces`.
-pub(super) fn interface_value(station: [u8; 6], first_socket: u32, queues: u32, frame_bytes_max: u32) -> [u8; 20] {
-    let mut bytes = [0; 20];
-    bytes[..6].copy_from_slice(&station);
-    bytes[8..12].copy_from_slice(&first_socket.to_ne_bytes());
-    bytes[12..16].copy_from_slice(&queues.to_ne_bytes());
-    bytes[16..20].copy_from_slice(&frame_bytes_max.to_ne_bytes());
-    bytes
+/// `struct interface`, a value of `interfaces`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct InterfaceRepr {
+    pub station: [u8; 6],
+    pub flags: u16,
+    pub first_socket: u32,
+    pub queues: u32,
+    pub frame_bytes_max: u32,
+}
+
+impl InterfaceRepr {
+    /// Returns the bytes.
+    pub fn emit(&self) -> [u8; 20] {
+        let mut bytes = [0; 20];
+        bytes[..6].copy_from_slice(&self.station);
+        bytes[6..8].copy_from_slice(&self.flags.to_ne_bytes());
+        bytes[8..12].copy_from_slice(&self.first_socket.to_ne_bytes());
+        bytes[12..16].copy_from_slice(&self.queues.to_ne_bytes());
+        bytes[16..20].copy_from_slice(&self.frame_bytes_max.to_ne_bytes());
+        bytes
+    }
 }

@@ -12,20 +12,25 @@
 //!
 //! When the process ends in whatever way, the kernel takes the program off the devices and the TUN device away.
 
+mod devices;
 mod egress;
+mod features;
 mod forward;
 mod frame;
+#[doc(hidden)]
+pub mod fuzzing;
 mod kernel;
 mod layout;
 mod object;
 mod ports;
 mod program;
+mod socket;
 mod sys;
 mod table;
 mod tun;
 mod tuples;
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::net::IpAddr;
 use std::ops::Range;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
@@ -37,12 +42,13 @@ use netserv_wire::ip::IpView;
 use rustix::event::{Timespec, epoll};
 
 use egress::Ways;
+use features::Features;
 use frame::EthernetRepr;
 use kernel::{Interface, Kernel, interface_id};
 use ports::Ports;
 use program::{Link, Program};
 pub use sys::bpf::AttachMode;
-use sys::memory::{FRAME_BYTES, Frame};
+use sys::memory::{FRAME_BYTES, Frame, Heart};
 use table::Table;
 use tun::Tun;
 
@@ -52,19 +58,31 @@ use crate::{Batch, Counters, Driver, DriverConfig, DriverError, Egress, FilterTa
 /// The `afxdp` driver.
 pub struct Afxdp {
     // The program goes off the devices first, so that no packet comes to a socket that nobody reads.
-    links: Vec<(u32, Link)>,
+    links: BTreeMap<u32, Link>,
     table: TableGuard,
     program: Arc<Program>,
+    heart: Heart,
     ports: Ports,
     ways: Ways,
+    /// `None` where the kernel does not tell.
+    features: Option<Features>,
     tun: Tun,
     injector: Injector,
+    config: DriverConfig,
     owed: Vec<Option<Owed>>,
     sequence: u32,
+    /// What the program was told: the node's addresses, interfaces, and devices to forward to.
     own: BTreeSet<IpAddr>,
     keys: BTreeSet<[u8; 8]>,
+    targets: BTreeSet<u32>,
+    /// Devices that could not be taken.
+    troubled: BTreeSet<u32>,
     events: OwnedFd,
     looked_at: Instant,
+    tended_at: Instant,
+    /// The program's counters when they were last looked at.
+    without_socket: u64,
+    forwarded: u64,
     handed_over: u64,
     counters: Counters,
 }
@@ -82,48 +100,74 @@ struct Owed {
     sequence: u32,
     frame: Frame,
     /// Where in the frame the packet is.
-    range: Range<usize>,
+    start: u16,
+    end: u16,
+    /// Where it came in.
     interface: u32,
+    queue: u16,
+    /// Why it is for the kernel whatever its way, if so.
+    why_not_plain: Option<&'static str>,
+}
+
+impl Owed {
+    fn range(&self) -> Range<usize> {
+        usize::from(self.start)..usize::from(self.end)
+    }
 }
 
 impl Afxdp {
-    /// Takes the devices: those that the configuration names, or else every Ethernet that is not a port of another.
+    /// Takes the devices: those that the configuration names, or else every Ethernet that is not a port of another, and
+    /// later on those that come.
     ///
     /// # Errors
     /// Says what is lacking: rights, or the kernel's support.
     pub fn open(config: &DriverConfig) -> Result<Afxdp, DriverError> {
         let ways = Ways::new(Kernel::open()?)?;
         let devices = choose_devices(config, ways.interfaces())?;
-        let program = Arc::new(Program::load()?);
-        let ports = Ports::open(&devices, config.receive_buffer_bytes)?;
+        let program = Arc::new(Program::load(config.xdp_forward)?);
+        let heart = program.heart()?;
+        let ports = Ports::open(&devices, config.receive_buffer_bytes, config.busy_poll)?;
+        let features = Features::open()?;
+        if config.xdp_forward && features.is_none() {
+            tracing::warn!("this kernel does not tell which devices can be forwarded to in XDP; it forwards itself");
+        }
         let tun = Tun::open(&config.instance, ways.kernel())?;
-        let events = watch(&ports, ways.kernel())?;
-        let owed = std::iter::repeat_with(|| None).take(ports.frames()).collect();
+        let failed = |error| DriverError::system("watching sockets", error);
+        let events = epoll::create(epoll::CreateFlags::CLOEXEC).map_err(failed)?;
+        for notices in ways.kernel().notices().into_iter().chain(features.as_ref().map(Features::notices)) {
+            devices::watch(&events, notices)?;
+        }
+        let now = Instant::now();
         let mut driver = Afxdp {
-            links: Vec::new(),
+            links: BTreeMap::new(),
             table: TableGuard(Arc::new(Table::new(Arc::clone(&program)))),
             program,
+            heart,
+            owed: std::iter::repeat_with(|| None).take(ports.frames()).collect(),
             ports,
             ways,
+            features,
             tun,
             injector: Injector::open(config.mark)?,
-            owed,
+            config: config.clone(),
             sequence: 0,
             own: BTreeSet::new(),
             keys: BTreeSet::new(),
+            targets: BTreeSet::new(),
+            troubled: BTreeSet::new(),
             events,
-            looked_at: Instant::now(),
+            looked_at: now,
+            tended_at: now,
+            without_socket: 0,
+            forwarded: 0,
             handed_over: 0,
             counters: Counters::default(),
         };
-        for (place, socket) in (0_u32..).zip(driver.ports.descriptors()) {
-            driver.program.set_socket(place, socket)?;
-        }
+        let silence_max = u64::try_from(limits::HEARTBEAT_MAX.as_nanos()).expect("a short time");
+        driver.heart.set_silence_max(if config.fail_open { silence_max } else { 0 });
+        driver.heart.beat();
+        devices.into_iter().try_for_each(|(device, queues)| driver.take(device, queues))?;
         driver.follow_links()?;
-        for (device, _) in &devices {
-            driver.links.push((*device, driver.program.attach(*device)?));
-        }
-        tracing::debug!(devices = devices.len(), zero_copy = driver.ports.zero_copy(), "afxdp driver is open");
         Ok(driver)
     }
 
@@ -134,7 +178,7 @@ impl Afxdp {
 
     /// Returns how many sockets there are: one for each device and queue.
     pub fn sockets(&self) -> usize {
-        self.ports.descriptors().count()
+        self.ports.count()
     }
 
     /// Returns how many packets were handed to the kernel to be forwarded, answered or refused by it.
@@ -147,55 +191,33 @@ impl Afxdp {
         self.table.0.tuples()
     }
 
-    /// Runs the XDP program on a frame as if it had come in by a device; returns whether the driver would get it.
+    /// Returns how many frames of packet memory there are, and how many are free, lent to the kernel or owed a verdict:
+    /// as many, unless something leaks.
+    pub fn frames(&self) -> (usize, usize) {
+        let owed = self.owed.iter().filter(|owed| owed.is_some()).count();
+        (self.ports.frames(), self.ports.frames_accounted_for() + owed)
+    }
+
+    /// Returns how long the XDP program takes for a frame, on average over so many runs.
+    ///
+    /// # Errors
+    /// As [`Afxdp::classify`].
+    pub fn time(&self, frame: &[u8], device: u32, runs: u32) -> Result<Duration, DriverError> {
+        self.heart.beat();
+        let run = self.program.run(frame, device, runs);
+        let (_, nanoseconds) = run.map_err(|error| DriverError::system("running an XDP program", error))?;
+        Ok(Duration::from_nanos(nanoseconds.into()))
+    }
+
+    /// Runs the XDP program on a frame as if it had come in by a device; returns whether the driver would get it, or, if
+    /// the program forwards, another device.
     ///
     /// # Errors
     /// If the device has no program, or the frame no Ethernet header.
     pub fn classify(&self, frame: &[u8], device: u32) -> Result<bool, DriverError> {
-        self.program.redirects(frame, device).map_err(|error| DriverError::system("running an XDP program", error))
-    }
-
-    /// Tells the program which addresses and stations are the node's.
-    fn follow_links(&mut self) -> Result<(), DriverError> {
-        let own: BTreeSet<IpAddr> = self.ways.kernel().addresses()?.into_iter().collect();
-        for address in own.difference(&self.own) {
-            self.program.update("own", &layout::address_bytes(*address), &[1])?;
-        }
-        for address in self.own.difference(&own) {
-            self.program.delete("own", &layout::address_bytes(*address))?;
-        }
-        self.own = own;
-        let mut keys = BTreeSet::new();
-        for (index, interface) in self.ways.interfaces() {
-            let (device, vlan) = interface.vlan.map_or((*index, None), |(device, vlan)| (device, Some(vlan)));
-            let (Some(sockets), Some(station)) = (self.ports.of_device(device), interface.station) else { continue };
-            let key = layout::interface_key(device, vlan);
-            let number = |count: usize| u32::try_from(count).expect("there are few sockets");
-            let value =
-                layout::interface_value(station, number(sockets.start), number(sockets.len()), FRAME_BYTES_RECEIVED);
-            self.program.update("interfaces", &key, &value)?;
-            keys.insert(key);
-        }
-        for key in self.keys.difference(&keys) {
-            self.program.delete("interfaces", key)?;
-        }
-        self.keys = keys;
-        self.links.retain(|(device, _)| self.ways.interfaces().contains_key(device));
-        self.ports.retain(|device| self.ways.interfaces().contains_key(&device));
-        Ok(())
-    }
-
-    /// Hears of changes, at most so often.
-    fn look(&mut self) {
-        let now = Instant::now();
-        if now.duration_since(self.looked_at) < LOOK_INTERVAL {
-            return;
-        }
-        self.looked_at = now;
-        let looked = self.ways.look(now);
-        if let Err(error) = looked.and_then(|changed| if changed { self.follow_links() } else { Ok(()) }) {
-            tracing::warn!(%error, "a change of links could not be followed");
-        }
+        self.heart.beat();
+        let run = self.program.run(frame, device, 1);
+        run.map(|(redirected, _)| redirected).map_err(|error| DriverError::system("running an XDP program", error))
     }
 
     fn take_in(&mut self, batch: &mut Batch) {
@@ -207,22 +229,25 @@ impl Afxdp {
                 counters.unseen += 1;
                 return Some(received.frame);
             };
-            let interface = logical(ways, received.device, vlan);
-            if ways.interfaces().get(&received.device).is_some_and(|device| device.is_virtual) {
+            if received.is_virtual {
                 frame::complete_checksum(&mut bytes[header_bytes..]);
             }
             let Ok(view) = IpView::parse(&bytes[header_bytes..]) else {
                 counters.unseen += 1;
                 return Some(received.frame);
             };
+            let interface = vlan.map_or(received.device, |vlan| logical(ways, received.device, vlan));
             let start = received.range.start + header_bytes;
+            let place = |offset: usize| u16::try_from(offset).expect("a frame is small");
+            let (start, end) = (place(start), place(start + view.bytes().len()));
             *sequence = sequence.wrapping_add(1);
             let index = received.frame.index();
             let id = PacketId(u64::from(*sequence) << 32 | u64::try_from(index).expect("there are few frames"));
             let taken = batch.push(id, interface_id(interface), view.bytes());
             debug_assert!(taken, "no more are received than fit");
-            let range = start..start + view.bytes().len();
-            owed[index] = Some(Owed { sequence: *sequence, frame: received.frame, range, interface });
+            let why_not_plain = frame::why_not_plain(&view);
+            let (frame, queue) = (received.frame, received.queue);
+            owed[index] = Some(Owed { sequence: *sequence, frame, start, end, interface, queue, why_not_plain });
             None
         });
         self.counters.received += u64::try_from(batch.len()).expect("a batch is small");
@@ -233,17 +258,33 @@ impl Afxdp {
         self.owed[index_of(id)?].take()
     }
 
+    /// Waits until there may be something to do; returns false when the time is over.
     fn wait(&self, deadline: Option<Instant>) -> Result<bool, DriverError> {
         let left = deadline.map(|deadline| deadline.saturating_duration_since(Instant::now()));
         if left == Some(Duration::ZERO) {
             return Ok(false);
         }
-        let timeout = left.map(|left| Timespec::try_from(left).expect("a time to wait is short"));
+        // Who waits is alive, and has to say so.
+        let timeout = left.map_or(BEAT_INTERVAL, |left| left.min(BEAT_INTERVAL));
+        let timeout = Timespec::try_from(timeout).expect("a time to wait is short");
         let mut events = [epoll::Event { flags: epoll::EventFlags::empty(), data: epoll::EventData::new_u64(0) }; 8];
-        match epoll::wait(&self.events, &mut events, timeout.as_ref()) {
-            Ok(0) => Ok(false),
+        match epoll::wait(&self.events, &mut events, Some(&timeout)) {
             Ok(_) | Err(rustix::io::Errno::INTR) => Ok(true),
             Err(error) => Err(DriverError::system("waiting for packets", error)),
+        }
+    }
+
+    /// Looks for packets again and again for a while, if that is wished for.
+    fn busy_poll(&mut self, batch: &mut Batch, deadline: Option<Instant>) {
+        let Some(time) = self.config.busy_poll else { return };
+        let end = Instant::now() + time;
+        let end = deadline.map_or(end, |deadline| deadline.min(end));
+        loop {
+            self.ports.poke();
+            self.take_in(batch);
+            if !batch.is_empty() || Instant::now() >= end {
+                return;
+            }
         }
     }
 }
@@ -263,6 +304,9 @@ impl Driver for Afxdp {
         loop {
             self.look();
             self.take_in(batch);
+            if batch.is_empty() {
+                self.busy_poll(batch, deadline);
+            }
             if !batch.is_empty() || timeout == Some(Duration::ZERO) || !self.wait(deadline)? {
                 return Ok(batch.len());
             }
@@ -277,7 +321,7 @@ impl Driver for Afxdp {
         match verdict {
             Final::Pass => {
                 self.counters.passed += 1;
-                self.forward(owed.frame, owed.range, owed.interface);
+                self.forward(owed);
             }
             Final::Drop => {
                 self.counters.dropped += 1;
@@ -315,23 +359,22 @@ impl Driver for Afxdp {
     }
 
     fn counters(&self) -> Counters {
-        let unseen = self.counters.unseen + self.program.counter(layout::COUNTER_TOO_LONG);
-        Counters { unseen, overruns: self.ports.lost(), ..self.counters }
-    }
-
-    fn owed_max(&self) -> usize {
-        // The other half is for the kernel to fill.
-        self.ports.frames() / 2
+        let unseen = layout::COUNTERS_UNSEEN.into_iter().map(|counter| self.program.counter(counter)).sum::<u64>();
+        Counters {
+            unseen: self.counters.unseen + unseen,
+            overruns: self.ports.lost(),
+            forwarded: self.program.counter(layout::COUNTER_FORWARDED),
+            ..self.counters
+        }
     }
 
     fn devices(&self) -> Vec<DeviceInfo> {
-        let device = |(device, link): &(u32, Link)| {
-            let queues = self.ports.of_device(*device)?.len();
+        let device = |(device, link): (&u32, &Link)| {
             Some(DeviceInfo {
                 name: self.ways.interfaces().get(device)?.name.clone(),
                 mode: link.mode.as_str().to_owned(),
-                zero_copy: self.ports.zero_copy(),
-                queues: u32::try_from(queues).expect("there are few queues"),
+                zero_copy: self.ports.zero_copy(*device),
+                queues: self.queues(*device),
             })
         };
         self.links.iter().filter_map(device).collect()
@@ -351,7 +394,7 @@ impl Drop for Afxdp {
                 break;
             }
             for owed in waiting {
-                self.forward(owed.frame, owed.range, owed.interface);
+                self.forward(owed);
             }
             self.ports.flush();
         }
@@ -364,17 +407,18 @@ impl Drop for Afxdp {
 /// Says what is lacking.
 pub fn probe() -> Result<(), DriverError> {
     let kernel = Kernel::open()?;
-    let interfaces = kernel.interfaces()?;
-    let devices = choose_devices(&DriverConfig::new("probe"), &interfaces)?;
-    drop(Program::load()?);
-    let first = devices.first().map(|(device, _)| (*device, 1));
-    drop(Ports::open(first.as_slice(), FRAME_BYTES * limits::BATCH_PACKETS_MAX)?);
+    let devices = choose_devices(&DriverConfig::new("probe"), &kernel.interfaces()?)?;
+    drop(Program::load(false)?);
+    let mut ports = Ports::open(&BTreeMap::new(), FRAME_BYTES * limits::BATCH_PACKETS_MAX, None)?;
+    if let Some(device) = devices.keys().next() {
+        ports.add(*device, 1, false)?;
+    }
     drop(Tun::open(&format!("p{}", std::process::id()), &kernel)?);
     Ok(())
 }
 
-/// How often changes of links, routes and neighbours are looked for while packets flow.
-const LOOK_INTERVAL: Duration = Duration::from_millis(1);
+/// How long we wait at most without saying that we are alive, well under [`limits::HEARTBEAT_MAX`].
+const BEAT_INTERVAL: Duration = Duration::from_millis(250);
 /// What the kernel leaves free in front of a received packet, and we in front of a new one.
 const ROOM_BYTES: usize = 256;
 /// Bytes of the longest frame that fits into a frame of memory behind the room.
@@ -392,38 +436,26 @@ fn index_of(id: PacketId) -> Option<usize> {
 /// Returns the devices to take, with the number of their queues.
 fn choose_devices(
     config: &DriverConfig,
-    interfaces: &std::collections::BTreeMap<u32, Interface>,
-) -> Result<Vec<(u32, u32)>, DriverError> {
+    interfaces: &BTreeMap<u32, Interface>,
+) -> Result<BTreeMap<u32, u32>, DriverError> {
     let unsupported = |why: String| Err(DriverError::Unsupported { what: "AF_XDP", why });
     for name in &config.interfaces {
         match interfaces.values().find(|interface| interface.name == *name) {
-            None => return unsupported(format!("there is no interface `{name}`")),
+            None => tracing::warn!(name, "there is no such interface yet"),
             Some(interface) if interface.station.is_none() => return unsupported(format!("`{name}` is no Ethernet")),
             Some(_) => {}
         }
     }
-    let wanted = |interface: &Interface| match config.interfaces.is_empty() {
-        true => interface.station.is_some() && !interface.enslaved && interface.vlan.is_none(),
-        false => config.interfaces.contains(&interface.name),
-    };
-    let devices = interfaces.iter().filter(|(_, interface)| wanted(interface));
-    let devices: Vec<(u32, u32)> = devices.map(|(index, interface)| (*index, interface.queues.max(1))).collect();
-    if devices.is_empty() { unsupported("there is no Ethernet interface here".to_owned()) } else { Ok(devices) }
-}
-
-/// Returns what becomes readable when a packet or a notice comes.
-fn watch(ports: &Ports, kernel: &Kernel) -> Result<OwnedFd, DriverError> {
-    let failed = |error| DriverError::system("watching sockets", error);
-    let events = epoll::create(epoll::CreateFlags::CLOEXEC).map_err(failed)?;
-    for descriptor in ports.descriptors().chain(kernel.notices()) {
-        epoll::add(&events, descriptor, epoll::EventData::new_u64(0), epoll::EventFlags::IN).map_err(failed)?;
+    let devices = devices::wanted_devices(&config.interfaces, interfaces);
+    match devices.is_empty() {
+        true if config.interfaces.is_empty() => unsupported("there is no Ethernet interface here".to_owned()),
+        true => unsupported(format!("there is no interface `{}`", config.interfaces.join("`, `"))),
+        false => Ok(devices),
     }
-    Ok(events)
 }
 
-/// Returns the interface of a frame: the device, or the VLAN on it.
-fn logical(ways: &Ways, device: u32, vlan: Option<u16>) -> u32 {
-    let Some(vlan) = vlan else { return device };
+/// Returns the interface of a VLAN on a device; the device if there is none.
+fn logical(ways: &Ways, device: u32, vlan: u16) -> u32 {
     let found = ways.interfaces().iter().find(|(_, interface)| interface.vlan == Some((device, vlan)));
     found.map_or(device, |(index, _)| *index)
 }

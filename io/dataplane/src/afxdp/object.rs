@@ -156,13 +156,19 @@ fn u64_at(bytes: &[u8], at: usize) -> Option<u64> {
 mod tests {
     use super::*;
 
+    use crate::limits;
+
     const CLASSIFY: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/classify.o"));
+    const FORWARD: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/forward.o"));
 
     #[test]
     fn the_classifier_names_its_maps() {
         let object = Object::parse(CLASSIFY).unwrap();
         let names: Vec<&str> = object.maps.keys().map(String::as_str).collect();
-        assert_eq!(names, ["active", "counters", "filters", "interfaces", "own", "sockets", "tuples"]);
+        assert_eq!(names, ["active", "counters", "filters", "heart", "interfaces", "own", "sockets", "tuples"]);
+        assert_eq!(usize::try_from(object.maps["sockets"].entries_max).unwrap(), limits::SOCKETS_MAX);
+        let with_targets = Object::parse(FORWARD).unwrap().maps;
+        assert!(with_targets.contains_key("targets") && object.maps.keys().all(|name| with_targets.contains_key(name)));
         assert!(object.instructions.len().is_multiple_of(INSTRUCTION_BYTES) && !object.references.is_empty());
         let linked = object.link(|_| Some(77)).unwrap();
         for (offset, _) in &object.references {

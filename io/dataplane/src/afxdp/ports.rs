@@ -1,33 +1,50 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The sockets: one per device and queue, all with the same packet memory, so that a packet received by one of them is
-//! sent by another from where it lies.
+//! The devices' sockets, one per queue, all on the same packet memory, so that a packet received by one of them is sent by
+//! another from where it lies.
+//!
+//! Each device registers the memory for itself: one can work without a copy while another cannot, and none of them needs
+//! another to be there.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, VecDeque};
 use std::io;
 use std::ops::Range;
-use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::os::fd::{AsFd, BorrowedFd};
+use std::time::{Duration, Instant};
 
-use rustix::io::Errno;
-use rustix::net::xdp::{
-    SocketAddrXdp, SocketAddrXdpFlags, SocketAddrXdpWithSharedUmem, XDP_PGOFF_RX_RING, XDP_PGOFF_TX_RING,
-    XDP_UMEM_PGOFF_COMPLETION_RING, XDP_UMEM_PGOFF_FILL_RING, XdpDesc, XdpDescOptions,
-};
-use rustix::net::{AddressFamily, RecvFlags, SendFlags, SocketFlags, SocketType, sockopt};
+use rustix::net::xdp::{XdpDesc, XdpDescOptions};
 
+use super::socket::{Socket, SocketConfig};
 use super::sys::memory::{FRAME_BYTES, Frame, Umem};
-use super::sys::ring::Ring;
 use crate::{DriverError, limits};
 
 /// All sockets, their memory, and the frames that are neither in a ring nor owed a verdict.
 pub(super) struct Ports {
-    sockets: Vec<Socket>,
-    /// Each device's first socket and how many it has.
-    devices: BTreeMap<u32, Range<usize>>,
     umem: Umem,
+    devices: Vec<Device>,
     free: Vec<Frame>,
-    /// Where the next [`Ports::receive`] begins.
+    /// The place of the socket that each frame was last given to.
+    lent_to: Vec<u16>,
+    /// Frames of closed sockets, which the kernel may still be letting go of.
+    resting: VecDeque<(Instant, Vec<Frame>)>,
+    /// Entries of each ring.
+    ring: u32,
+    busy_poll: Option<Duration>,
+    /// Where the next [`Ports::receive`] begins: the number of a socket.
     next: usize,
+    /// Packets that closed sockets lost.
+    lost_before: u64,
+}
+
+/// A device's sockets.
+struct Device {
+    index: u32,
+    /// The places of its sockets in the program's map: one for each queue that it can have.
+    places: Range<usize>,
+    /// The sockets of its first queues.
+    sockets: Vec<Socket>,
     zero_copy: bool,
+    /// Made of software.
+    is_virtual: bool,
 }
 
 /// One received frame.
@@ -36,113 +53,162 @@ pub(super) struct Received {
     /// Where in it the Ethernet header starts and the packet ends.
     pub range: Range<usize>,
     pub device: u32,
+    pub queue: u16,
+    /// Whether that is made of software.
+    pub is_virtual: bool,
 }
 
 impl Ports {
-    /// Opens the sockets of devices, given with the number of their queues, without a copy by the kernel if all of them
-    /// can do that.
-    pub fn open(devices: &[(u32, u32)], bytes_max: usize) -> Result<Ports, DriverError> {
-        let sockets: usize =
-            devices.iter().map(|(_, queues)| usize::try_from(*queues).unwrap_or(1).min(limits::QUEUES_MAX)).sum();
-        let frames = (bytes_max / FRAME_BYTES).min(sockets * FRAMES_PER_SOCKET).max(FRAMES_MIN);
+    /// Takes memory for devices, given with the number of queues that they can have, of at most so many bytes.
+    pub fn open(
+        devices: &BTreeMap<u32, u32>,
+        bytes_max: usize,
+        busy_poll: Option<Duration>,
+    ) -> Result<Ports, DriverError> {
+        let planned = devices.values().map(|queues| usize::try_from(*queues).unwrap_or(1).min(PLANNED_QUEUES_MAX));
+        let queues: usize = planned.sum();
+        let frames = (bytes_max / FRAME_BYTES).min((queues + SPARE_SOCKETS) * FRAMES_PER_SOCKET).max(FRAMES_MIN);
         // Half of the frames wait to be filled; the others are on their way.
-        let ring = (frames / 2 / sockets.max(1)).max(1);
-        let ring = (1 << ring.ilog2()).clamp(RING_ENTRIES_MIN, RING_ENTRIES_MAX);
-        let open = |mode| Ports::open_in(mode, devices, frames, ring);
-        open(SocketAddrXdpFlags::XDP_ZEROCOPY).or_else(|error| {
-            tracing::debug!(%error, "no zero copy here");
-            open(SocketAddrXdpFlags::XDP_COPY)
+        let ring = frames / 2 / (queues + SPARE_SOCKETS);
+        let ring = (1_usize << ring.max(1).ilog2()).clamp(RING_ENTRIES_MIN, RING_ENTRIES_MAX);
+        let memory = |error: io::Error| DriverError::system("taking packet memory", error);
+        let (umem, free) =
+            Umem::new(u32::try_from(frames).map_err(io::Error::other).map_err(memory)?).map_err(memory)?;
+        Ok(Ports {
+            umem,
+            devices: Vec::new(),
+            lent_to: vec![0; free.len()],
+            free,
+            resting: VecDeque::new(),
+            ring: u32::try_from(ring).expect("rings are small"),
+            busy_poll,
+            next: 0,
+            lost_before: 0,
         })
     }
 
-    fn open_in(
-        mode: SocketAddrXdpFlags,
-        devices: &[(u32, u32)],
-        frames: usize,
-        ring: usize,
-    ) -> Result<Ports, DriverError> {
-        let failed = |what| move |error: io::Error| DriverError::system(what, error);
-        let frames =
-            u32::try_from(frames).map_err(|error| DriverError::system("packet memory", io::Error::other(error)))?;
-        let ring = u32::try_from(ring).expect("rings are small");
-        let (umem, free) = Umem::new(frames).map_err(failed("taking packet memory"))?;
-        let zero_copy = mode == SocketAddrXdpFlags::XDP_ZEROCOPY;
-        let mut ports = Ports { sockets: Vec::new(), devices: BTreeMap::new(), umem, free, next: 0, zero_copy };
-        for (device, queues) in devices {
-            let first = ports.sockets.len();
-            for queue in 0..(*queues).min(u32::try_from(limits::QUEUES_MAX).expect("a small number")) {
-                match Socket::open(&ports.umem, ports.sockets.first(), *device, queue, mode, ring) {
-                    Ok(socket) => ports.sockets.push(socket),
-                    // A device may have room for more queues than it uses.
-                    Err(error) if queue > 0 && error.raw_os_error() == Some(libc::EINVAL) => break,
-                    Err(error) => return Err(DriverError::system("opening an AF_XDP socket", error)),
-                }
-            }
-            ports.devices.insert(*device, first..ports.sockets.len());
-        }
-        ports.refill();
-        Ok(ports)
+    /// Opens the sockets of a device that can have so many queues: without a copy by the kernel if it can do that.
+    pub fn add(&mut self, device: u32, queues: u32, is_virtual: bool) -> Result<(), DriverError> {
+        let queues = usize::try_from(queues).unwrap_or(1).clamp(1, limits::QUEUES_MAX);
+        let failed = |error| DriverError::system("opening an AF_XDP socket", error);
+        let places = self.free_places(queues).ok_or_else(|| failed(io::Error::from_raw_os_error(libc::ENOSPC)))?;
+        let sockets = self.open_sockets(device, queues, true).map(|sockets| (sockets, true));
+        let sockets = sockets.or_else(|error| {
+            tracing::debug!(device, %error, "no zero copy here");
+            self.open_sockets(device, queues, false).map(|sockets| (sockets, false))
+        });
+        let (sockets, zero_copy) = sockets.map_err(failed)?;
+        self.devices.push(Device { index: device, places, sockets, zero_copy, is_virtual });
+        self.refill();
+        Ok(())
     }
 
-    /// Returns whether packets come and go without a copy by the kernel.
-    pub fn zero_copy(&self) -> bool {
-        self.zero_copy
+    /// Opens sockets of queues that the device has by now; returns whether there are any.
+    pub fn grow(&mut self, device: u32) -> bool {
+        let Some(at) = self.devices.iter().position(|one| one.index == device) else { return false };
+        let Device { places, sockets, zero_copy, .. } = &self.devices[at];
+        let (before, most, zero_copy) = (sockets.len(), places.len(), *zero_copy);
+        for queue in before..most {
+            let config = self.config(device, queue, zero_copy);
+            let Ok(mut socket) = Socket::open(&self.umem, self.devices[at].sockets.first(), config) else { break };
+            self.bound(std::slice::from_mut(&mut socket));
+            self.devices[at].sockets.push(socket);
+        }
+        self.refill();
+        self.devices[at].sockets.len() > before
+    }
+
+    /// Closes a device's sockets and takes back all frames that they had, but for those in `owed`.
+    pub fn remove(&mut self, device: u32, owed: impl Iterator<Item = usize>) {
+        let Some(at) = self.devices.iter().position(|one| one.index == device) else { return };
+        let Device { places, sockets, .. } = self.devices.swap_remove(at);
+        self.next = 0;
+        self.lost_before += sockets.into_iter().map(|mut socket| socket.lost() + socket.waiting()).sum::<u64>();
+        let mut ours = vec![false; self.lent_to.len()];
+        let at_rest = self.resting.iter().flat_map(|(_, frames)| frames);
+        self.free.iter().chain(at_rest).map(Frame::index).chain(owed).for_each(|index| ours[index] = true);
+        let lost = (0..ours.len()).filter(|index| !ours[*index] && places.contains(&usize::from(self.lent_to[*index])));
+        // The kernel has no ring any more to give these back by.
+        let frames = lost.map(|index| u64::try_from(index * FRAME_BYTES).expect("an offset fits"));
+        let frames: Vec<Frame> = frames.map(|address| Frame::from_address(address).0).collect();
+        self.resting.push_back((Instant::now() + REST, frames));
+    }
+
+    /// Returns whether a device's packets come and go without a copy by the kernel.
+    pub fn zero_copy(&self, device: u32) -> bool {
+        self.device(device).is_some_and(|device| device.zero_copy)
     }
 
     /// Returns how many frames there are.
     pub fn frames(&self) -> usize {
-        self.free.len() + self.sockets.iter().map(|socket| socket.lent).sum::<usize>()
+        self.lent_to.len()
     }
 
-    /// Returns the places of a device's sockets.
-    pub fn of_device(&self, device: u32) -> Option<Range<usize>> {
-        self.devices.get(&device).cloned()
+    /// Returns how many frames are known to be somewhere; all of them, but for those that are owed a verdict.
+    pub fn frames_accounted_for(&self) -> usize {
+        let lent = self.sockets().map(|socket| socket.filled + socket.sending).sum::<usize>();
+        self.free.len() + self.resting.iter().map(|(_, frames)| frames.len()).sum::<usize>() + lent
     }
 
-    /// Returns the sockets by place.
-    pub fn descriptors(&self) -> impl Iterator<Item = BorrowedFd<'_>> {
-        self.sockets.iter().map(|socket| socket.descriptor.as_fd())
+    /// Returns the place of a device's first socket, and how many it has.
+    pub fn of_device(&self, device: u32) -> Option<(usize, usize)> {
+        self.device(device).map(|device| (device.places.start, device.sockets.len()))
+    }
+
+    /// Returns a device's sockets, each with its place.
+    pub fn descriptors(&self, device: u32) -> impl Iterator<Item = (usize, BorrowedFd<'_>)> {
+        let device = self.device(device).into_iter();
+        device.flat_map(|device| device.places.clone().zip(device.sockets.iter().map(|one| one.descriptor.as_fd())))
+    }
+
+    /// Returns how many sockets there are.
+    pub fn count(&self) -> usize {
+        self.devices.iter().map(|device| device.sockets.len()).sum()
     }
 
     /// Hands over received frames, at most so many, taking turns between the sockets.
     pub fn receive(&mut self, at_most: usize, mut each: impl FnMut(&mut Umem, Received) -> Option<Frame>) {
-        let (mut taken, count) = (0, self.sockets.len());
-        for turn in 0..count {
-            let at = (self.next + turn) % count;
-            let socket = &mut self.sockets[at];
-            let before = taken;
-            while taken < at_most
-                && let Some(descriptor) = socket.rx.pop()
-            {
-                let (frame, offset) = Frame::from_address(descriptor.addr);
-                let length = usize::try_from(descriptor.len).expect("32 bits fit in usize");
-                let received = Received { frame, range: offset..offset + length, device: socket.device };
-                self.free.extend(each(&mut self.umem, received));
-                taken += 1;
-            }
-            if taken > before {
-                socket.lent -= taken - before;
-                socket.rx.release();
-            }
-            if taken == at_most {
-                self.next = at;
-                break;
+        let (mut left, mut next) = (at_most, 0);
+        for turn in [self.next..usize::MAX, 0..self.next] {
+            let devices = self.devices.iter_mut();
+            let sockets = devices.flat_map(|one| {
+                let (device, is_virtual) = (one.index, one.is_virtual);
+                (0_u16..).zip(&mut one.sockets).map(move |(queue, socket)| (socket, device, queue, is_virtual))
+            });
+            for (number, (socket, device, queue, is_virtual)) in (0..).zip(sockets) {
+                if left > 0 && turn.contains(&number) {
+                    let taken = receive_from(socket, left, |frame, range| {
+                        let received = Received { frame, range, device, queue, is_virtual };
+                        self.free.extend(each(&mut self.umem, received));
+                    });
+                    left -= taken;
+                    // The first to be asked next time.
+                    if taken > 0 {
+                        next = number + 1;
+                    }
+                }
             }
         }
+        self.next = next;
         self.reap();
         self.refill();
     }
 
-    /// Queues a frame for sending by a device; gives it back if there is no room.
-    pub fn send(&mut self, device: u32, frame: Frame, range: Range<usize>) -> Result<(), Frame> {
-        let Some(at) = self.devices.get(&device).map(|sockets| sockets.start) else { return Err(frame) };
-        let socket = &mut self.sockets[at];
-        let length = u32::try_from(range.len()).expect("a frame is short");
+    /// Queues a frame for sending by a device, by the queue that answers to the one it came by; gives it back if there is
+    /// no room.
+    pub fn send(&mut self, device: u32, queue: u16, frame: Frame, range: Range<usize>) -> Result<(), Frame> {
+        let Some(device) = self.devices.iter_mut().find(|one| one.index == device) else { return Err(frame) };
+        let count = device.sockets.len();
+        let queue = usize::from(queue);
+        let queue = if queue < count { queue } else { queue % count };
+        let socket = &mut device.sockets[queue];
+        let (index, length) = (frame.index(), u32::try_from(range.len()).expect("a frame is short"));
         let descriptor =
             XdpDesc { addr: frame.into_address(range.start), len: length, options: XdpDescOptions::empty() };
         match socket.tx.push(descriptor) {
             Ok(()) => {
-                socket.lent += 1;
+                self.lent_to[index] = u16::try_from(device.places.start + queue).expect("there are few sockets");
+                socket.sending += 1;
                 socket.queued = true;
                 Ok(())
             }
@@ -152,11 +218,14 @@ impl Ports {
 
     /// Has the kernel send what is queued.
     pub fn flush(&mut self) {
-        for socket in self.sockets.iter_mut().filter(|socket| socket.queued) {
+        for socket in self.devices.iter_mut().flat_map(|device| &mut device.sockets).filter(|socket| socket.queued) {
             socket.kick();
         }
-        self.reap();
-        self.refill();
+    }
+
+    /// Has the kernel look for packets on all devices.
+    pub fn poke(&self) {
+        self.sockets().for_each(Socket::poke);
     }
 
     /// Takes a frame to be filled by us.
@@ -167,15 +236,6 @@ impl Ports {
     /// Takes back a frame.
     pub fn release(&mut self, frame: Frame) {
         self.free.push(frame);
-    }
-
-    /// Lets go of devices that are gone; the frames in their rings are lost.
-    pub fn retain(&mut self, is_there: impl Fn(u32) -> bool) {
-        for socket in self.sockets.iter_mut().filter(|socket| !socket.gone && !is_there(socket.device)) {
-            socket.gone = true;
-            socket.queued = false;
-            self.devices.remove(&socket.device);
-        }
     }
 
     /// Returns the packet memory.
@@ -190,125 +250,124 @@ impl Ports {
 
     /// Returns how many packets the kernel lost for lack of room.
     pub fn lost(&self) -> u64 {
-        let lost = |socket: &Socket| {
-            let statistics = sockopt::xdp_statistics(&socket.descriptor).ok()?;
-            Some(statistics.rx_dropped + statistics.rx_ring_full? + statistics.rx_fill_ring_empty_descs?)
-        };
-        self.sockets.iter().filter_map(lost).sum()
+        self.lost_before + self.sockets().map(Socket::lost).sum::<u64>()
     }
 
-    /// Takes back the frames that were sent.
+    fn device(&self, device: u32) -> Option<&Device> {
+        self.devices.iter().find(|one| one.index == device)
+    }
+
+    fn sockets(&self) -> impl Iterator<Item = &Socket> {
+        self.devices.iter().flat_map(|device| &device.sockets)
+    }
+
+    fn config(&self, device: u32, queue: usize, zero_copy: bool) -> SocketConfig {
+        let queue = u32::try_from(queue).expect("there are few queues");
+        SocketConfig { device, queue, zero_copy, ring: self.ring, busy_poll: self.busy_poll }
+    }
+
+    fn open_sockets(&mut self, device: u32, queues: usize, zero_copy: bool) -> io::Result<Vec<Socket>> {
+        let mut sockets: Vec<Socket> = Vec::new();
+        for queue in 0..queues {
+            match Socket::open(&self.umem, sockets.first(), self.config(device, queue, zero_copy)) {
+                Ok(socket) => sockets.push(socket),
+                // A device may have room for more queues than it uses.
+                Err(error) if queue > 0 && error.raw_os_error() == Some(libc::EINVAL) => break,
+                Err(error) => return Err(error),
+            }
+        }
+        self.bound(&mut sockets);
+        Ok(sockets)
+    }
+
+    /// Sees to it that new sockets leave frames for those that come after them.
+    fn bound(&self, sockets: &mut [Socket]) {
+        let share = self.free.len() / 4 / sockets.len().max(1);
+        sockets.iter_mut().for_each(|socket| socket.fill_target = socket.fill_target.min(share).max(1));
+    }
+
+    fn free_places(&self, count: usize) -> Option<Range<usize>> {
+        let mut taken: Vec<&Range<usize>> = self.devices.iter().map(|device| &device.places).collect();
+        taken.sort_unstable_by_key(|places| places.start);
+        let mut start = 0;
+        for places in taken {
+            if start + count <= places.start {
+                break;
+            }
+            start = places.end;
+        }
+        (start + count <= limits::SOCKETS_MAX).then_some(start..start + count)
+    }
+
+    /// Takes back the frames that were sent, and those that have rested.
     fn reap(&mut self) {
-        for socket in &mut self.sockets {
+        for socket in self.devices.iter_mut().flat_map(|device| &mut device.sockets).filter(|one| one.sending > 0) {
             let before = self.free.len();
             while let Some(address) = socket.completion.pop() {
                 self.free.push(Frame::from_address(address).0);
             }
             if self.free.len() > before {
-                socket.lent -= self.free.len() - before;
+                socket.sending -= self.free.len() - before;
                 socket.completion.release();
             }
+        }
+        if self.resting.front().is_some_and(|(end, _)| *end <= Instant::now()) {
+            self.free.extend(self.resting.pop_front().into_iter().flat_map(|(_, frames)| frames));
         }
     }
 
     /// Gives the kernel frames to fill.
     fn refill(&mut self) {
-        for socket in self.sockets.iter_mut().filter(|socket| !socket.gone) {
-            let before = self.free.len();
-            while let Some(frame) = self.free.pop() {
-                if let Err(address) = socket.fill.push(frame.into_address(0)) {
-                    self.free.push(Frame::from_address(address).0);
-                    break;
+        for device in &mut self.devices {
+            for (place, socket) in device.places.clone().zip(&mut device.sockets) {
+                let before = socket.filled;
+                while socket.filled < socket.fill_target
+                    && let Some(frame) = self.free.pop()
+                {
+                    let index = frame.index();
+                    if let Err(address) = socket.fill.push(frame.into_address(0)) {
+                        self.free.push(Frame::from_address(address).0);
+                        break;
+                    }
+                    self.lent_to[index] = u16::try_from(place).expect("there are few sockets");
+                    socket.filled += 1;
+                }
+                if socket.filled > before {
+                    socket.fill.publish();
+                }
+                if socket.fill.wants_wakeup() {
+                    socket.poke();
                 }
             }
-            if self.free.len() < before {
-                socket.lent += before - self.free.len();
-                socket.fill.publish();
-            }
-            if socket.fill.wants_wakeup() {
-                // It only says that there are frames; an answer in the form of an error changes nothing.
-                let _ = rustix::net::recv(&socket.descriptor, &mut [0_u8; 0], RecvFlags::DONTWAIT);
-            }
         }
     }
 }
 
-struct Socket {
-    // The rings go before the descriptor that they belong to.
-    rx: Ring<XdpDesc>,
-    tx: Ring<XdpDesc>,
-    fill: Ring<u64>,
-    completion: Ring<u64>,
-    descriptor: OwnedFd,
-    device: u32,
-    /// Frames in its rings.
-    lent: usize,
-    /// Whether frames were queued since the last time that all were sent.
-    queued: bool,
-    /// Whether its device is no more.
-    gone: bool,
-}
-
-impl Socket {
-    fn open(
-        umem: &Umem,
-        owner: Option<&Socket>,
-        device: u32,
-        queue: u32,
-        mode: SocketAddrXdpFlags,
-        ring: u32,
-    ) -> io::Result<Socket> {
-        let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
-        let descriptor = rustix::net::socket_with(AddressFamily::XDP, SocketType::RAW, flags, None)?;
-        if owner.is_none() {
-            umem.register(&descriptor)?;
-        }
-        sockopt::set_xdp_umem_fill_ring_size(&descriptor, ring)?;
-        sockopt::set_xdp_umem_completion_ring_size(&descriptor, ring)?;
-        sockopt::set_xdp_rx_ring_size(&descriptor, ring)?;
-        sockopt::set_xdp_tx_ring_size(&descriptor, ring)?;
-        let offsets = sockopt::xdp_mmap_offsets(&descriptor)?;
-        let rx = Ring::map(&descriptor, XDP_PGOFF_RX_RING, &offsets.rx, ring)?;
-        let tx = Ring::map(&descriptor, XDP_PGOFF_TX_RING, &offsets.tx, ring)?;
-        let fill = Ring::map(&descriptor, XDP_UMEM_PGOFF_FILL_RING, &offsets.fr, ring)?;
-        let completion = Ring::map(&descriptor, XDP_UMEM_PGOFF_COMPLETION_RING, &offsets.cr, ring)?;
-        match owner {
-            None => {
-                let flags = mode | SocketAddrXdpFlags::XDP_USE_NEED_WAKEUP;
-                rustix::net::bind(&descriptor, &SocketAddrXdp::new(flags, device, queue))?;
-            }
-            Some(owner) => {
-                let addr = SocketAddrXdp::new(SocketAddrXdpFlags::XDP_SHARED_UMEM, device, queue);
-                let shared_umem_fd = owner.descriptor.as_fd();
-                rustix::net::bind(&descriptor, &SocketAddrXdpWithSharedUmem { addr, shared_umem_fd })?;
-            }
-        }
-        Ok(Socket { rx, tx, fill, completion, descriptor, device, lent: 0, queued: false, gone: false })
+/// Hands over at most so many frames of a socket; returns how many there were.
+fn receive_from(socket: &mut Socket, at_most: usize, mut each: impl FnMut(Frame, Range<usize>)) -> usize {
+    let mut taken = 0;
+    while taken < at_most
+        && let Some(descriptor) = socket.rx.pop()
+    {
+        let (frame, offset) = Frame::from_address(descriptor.addr);
+        let length = usize::try_from(descriptor.len).expect("32 bits fit in usize");
+        each(frame, offset..offset + length);
+        taken += 1;
     }
-
-    /// Has the kernel send; it takes some packets with each call.
-    fn kick(&mut self) {
-        self.tx.publish();
-        for _ in 0..KICKS_MAX {
-            if self.tx.waiting() == 0 {
-                self.queued = false;
-                return;
-            }
-            if !self.tx.wants_wakeup() {
-                return;
-            }
-            match rustix::net::send(&self.descriptor, &[], SendFlags::DONTWAIT) {
-                Ok(_) | Err(Errno::AGAIN | Errno::INTR) => {}
-                // The device is busy, down or gone. What waits goes with the next flush.
-                Err(_) => return,
-            }
-        }
+    if taken > 0 {
+        socket.filled -= taken;
+        socket.rx.release();
     }
+    taken
 }
 
 const FRAMES_PER_SOCKET: usize = 4096;
+/// Queues of one device that the memory is made for; with more, each has fewer frames.
+const PLANNED_QUEUES_MAX: usize = 4;
+/// Queues that may come later without making the rings of the others shorter.
+const SPARE_SOCKETS: usize = 2;
 const FRAMES_MIN: usize = 256;
 const RING_ENTRIES_MIN: usize = 64;
 const RING_ENTRIES_MAX: usize = 2048;
-/// Calls to send one socket's packets before the others have their turn; the kernel sends at least one each time.
-const KICKS_MAX: usize = 128;
+/// How long frames of a closed socket are left alone: the kernel closes in the background.
+const REST: Duration = Duration::from_secs(1);

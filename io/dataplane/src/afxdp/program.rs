@@ -9,6 +9,7 @@ use std::os::fd::{AsFd, AsRawFd, OwnedFd};
 use super::layout;
 use super::object::{MapDefinition, Object};
 use super::sys::bpf::{self, AttachMode};
+use super::sys::memory::Heart;
 use crate::{DriverError, limits};
 
 /// A loaded program. It runs on the devices that it is attached to, each as long as its link is held.
@@ -29,16 +30,17 @@ pub(super) struct Link {
 }
 
 impl Program {
-    /// Makes the maps and loads the program; it matches nothing yet.
-    pub fn load() -> Result<Program, DriverError> {
-        let object = Object::parse(CLASSIFY).ok_or_else(|| DriverError::Unsupported {
+    /// Makes the maps and loads the program, the one that also forwards if so wished; it matches nothing yet.
+    pub fn load(forwards: bool) -> Result<Program, DriverError> {
+        let (object, license) = if forwards { (FORWARD, c"GPL") } else { (CLASSIFY, c"Apache-2.0") };
+        let object = Object::parse(object).ok_or_else(|| DriverError::Unsupported {
             what: "the XDP program",
             why: "the object in this build is not understood".to_owned(),
         })?;
         let maps = create_maps(&object)?;
         let descriptor = |name: &str| maps.get(name).map(|map: &Map| map.descriptor.as_raw_fd());
         let instructions = object.link(descriptor).expect("every map that the object names was made");
-        let descriptor = bpf::load(&instructions, c"netserv").map_err(|error| {
+        let descriptor = bpf::load(&instructions, c"netserv", license).map_err(|error| {
             match error.kind() == io::ErrorKind::PermissionDenied {
                 true => DriverError::NotPermitted { what: "loading an XDP program" },
                 false => DriverError::Unsupported { what: "the XDP program", why: error.to_string() },
@@ -97,6 +99,21 @@ impl Program {
         self.update("active", &first, &inner.as_raw_fd().to_ne_bytes())
     }
 
+    /// Returns the memory in which the program looks whether we are alive.
+    pub fn heart(&self) -> Result<Heart, DriverError> {
+        Heart::map(&self.maps["heart"].descriptor).map_err(|error| DriverError::system("mapping a BPF map", error))
+    }
+
+    /// Sets or forgets a device as one to which the program may forward; nothing where it does not forward.
+    pub fn set_target(&self, device: u32, is_target: bool) -> Result<(), DriverError> {
+        let device = device.to_ne_bytes();
+        match (self.maps.contains_key("targets"), is_target) {
+            (false, _) => Ok(()),
+            (true, true) => self.update("targets", &device, &device),
+            (true, false) => self.delete("targets", &device),
+        }
+    }
+
     /// Returns how often the program counted something, on all processors together.
     pub fn counter(&self, counter: u32) -> u64 {
         let Map { descriptor, definition } = &self.maps["counters"];
@@ -107,13 +124,16 @@ impl Program {
         if found.is_ok() { values.iter().map(|value| u64::from_ne_bytes(*value)).sum() } else { 0 }
     }
 
-    /// Runs the program on a frame as if it had come in; returns whether a socket would get it.
-    pub fn redirects(&self, frame: &[u8], device: u32) -> io::Result<bool> {
-        Ok(bpf::test_run(&self.descriptor, frame, device, 0)? == VERDICT_REDIRECT)
+    /// Runs the program some times on a frame as if it had come in; returns whether a socket would get it, or another
+    /// device, and the nanoseconds that one run took on average.
+    pub fn run(&self, frame: &[u8], device: u32, times: u32) -> io::Result<(bool, u32)> {
+        let (verdict, nanoseconds) = bpf::test_run(&self.descriptor, frame, (device, 0), times)?;
+        Ok((verdict == VERDICT_REDIRECT, nanoseconds))
     }
 }
 
 const CLASSIFY: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/classify.o"));
+const FORWARD: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/forward.o"));
 /// `XDP_REDIRECT`.
 const VERDICT_REDIRECT: u32 = 4;
 /// `BPF_MAP_TYPE_ARRAY_OF_MAPS`.

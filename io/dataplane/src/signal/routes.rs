@@ -9,7 +9,7 @@ use std::sync::{Mutex, PoisonError};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::Errno;
 use rustix::net::netlink::SocketAddrNetlink;
-use rustix::net::{AddressFamily, RecvFlags, SendFlags, SocketFlags, SocketType};
+use rustix::net::{AddressFamily, Protocol, RecvFlags, SendFlags, SocketFlags, SocketType};
 
 use crate::netlink::{self, FLAG_DUMP, FLAG_REQUEST, Message};
 use crate::{DriverError, InterfaceId};
@@ -64,6 +64,11 @@ impl Routes {
     /// If the kernel gives no socket.
     pub fn open() -> Result<Routes, DriverError> {
         Ok(Routes { socket: Mutex::new(open(0)?) })
+    }
+
+    /// Opens the way to ask a family of generic netlink.
+    pub(crate) fn generic() -> Result<Routes, DriverError> {
+        Ok(Routes { socket: Mutex::new(open_generic()?) })
     }
 
     /// Returns the address that packets to `destination` would be sent from, and the interface that they would leave
@@ -188,9 +193,18 @@ const ANSWER_TIME_MAX: Timespec = Timespec { tv_sec: 2, tv_nsec: 0 };
 
 /// Opens a routing socket that hears of changes in these groups.
 pub(crate) fn open(groups: u32) -> Result<OwnedFd, DriverError> {
-    let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
     // No protocol number means `NETLINK_ROUTE`, which is 0.
-    let socket = rustix::net::socket_with(AddressFamily::NETLINK, SocketType::RAW, flags, None);
+    open_protocol(None, groups)
+}
+
+/// Opens a socket of generic netlink.
+pub(crate) fn open_generic() -> Result<OwnedFd, DriverError> {
+    open_protocol(Some(rustix::net::netlink::GENERIC), 0)
+}
+
+fn open_protocol(protocol: Option<Protocol>, groups: u32) -> Result<OwnedFd, DriverError> {
+    let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
+    let socket = rustix::net::socket_with(AddressFamily::NETLINK, SocketType::RAW, flags, protocol);
     let socket = socket.and_then(|socket| {
         rustix::net::bind(&socket, &SocketAddrNetlink::new(0, groups))?;
         Ok(socket)

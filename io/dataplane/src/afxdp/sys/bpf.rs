@@ -89,9 +89,8 @@ pub fn lookup(map: impl AsFd, definition: &MapDefinition, key: &[u8], value: &mu
 ///
 /// # Errors
 /// What the verifier said is in the error's text.
-pub fn load(instructions: &[u8], name: &CStr) -> io::Result<OwnedFd> {
+pub fn load(instructions: &[u8], name: &CStr, license: &CStr) -> io::Result<OwnedFd> {
     let mut log = vec![0_u8; LOG_BYTES];
-    let license = c"Apache-2.0";
     let mut attributes = Attributes::new();
     attributes.u32(0, PROGRAM_XDP);
     attributes.u32(4, u32::try_from(instructions.len() / INSTRUCTION_BYTES).map_err(io::Error::other)?);
@@ -135,8 +134,9 @@ pub fn attach(program: impl AsFd, device: u32, mode: AttachMode) -> io::Result<O
     unsafe { attributes.call_for_fd(LINK_CREATE) }
 }
 
-/// Runs a program on a frame as if it came in by a device's queue, and returns its verdict.
-pub fn test_run(program: impl AsFd, frame: &[u8], device: u32, queue: u32) -> io::Result<u32> {
+/// Runs a program some times on a frame as if it came in by a device's queue, and returns its verdict and the nanoseconds
+/// that one run took on average.
+pub fn test_run(program: impl AsFd, frame: &[u8], (device, queue): (u32, u32), times: u32) -> io::Result<(u32, u32)> {
     // `struct xdp_md`: data, its end, metadata, device, queue, device out.
     let mut context = [0_u32; 6];
     context[1] = u32::try_from(frame.len()).map_err(io::Error::other)?;
@@ -146,7 +146,7 @@ pub fn test_run(program: impl AsFd, frame: &[u8], device: u32, queue: u32) -> io
     attributes.fd(0, program);
     attributes.u32(8, u32::try_from(frame.len()).map_err(io::Error::other)?);
     attributes.pointer(16, frame.as_ptr().addr());
-    attributes.u32(32, 1);
+    attributes.u32(32, times);
     attributes.u32(40, u32::try_from(context.len()).expect("24 fits"));
     attributes.pointer(48, context.as_ptr().addr());
     expose(frame);
@@ -154,7 +154,7 @@ pub fn test_run(program: impl AsFd, frame: &[u8], device: u32, queue: u32) -> io
     // SAFETY: frame and context are alive across the call, as long as was said, and only read: there is no room for
     // anything to be written.
     unsafe { attributes.call(PROGRAM_TEST_RUN) }?;
-    Ok(attributes.read_u32(4))
+    Ok((attributes.read_u32(4), attributes.read_u32(36)))
 }
 
 /// Returns how many copies a map with one value per processor has.

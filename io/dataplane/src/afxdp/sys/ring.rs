@@ -100,6 +100,11 @@ impl<T: Entry> Ring<T> {
         Some(entry)
     }
 
+    /// Consuming: returns how many entries there are to take.
+    pub fn ready(&self) -> u32 {
+        self.producer().load(Ordering::Acquire).wrapping_sub(self.own)
+    }
+
     /// Consuming: gives the places of taken entries back.
     pub fn release(&mut self) {
         self.consumer().store(self.own, Ordering::Release);

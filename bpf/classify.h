@@ -1,0 +1,350 @@
+/* SPDX-License-Identifier: Apache-2.0 OR GPL-2.0-only */
+/* What the XDP programs have in common: reading frames, looking filters up, and the way to the node's AF_XDP sockets.
+ *
+ * Tuple space search: filters that look at the same bits share a tuple, and one look into a hash table says whether any
+ * filter of the tuple matches. The cost depends on the number of tuples, not on that of filters.
+ *
+ * The kernel keeps: what is no IP, no whole packet or too long for the driver, frames for other stations, tagged frames of
+ * VLANs that are no interface of the node, packets for and from the node itself, everything link-local, multicast, and
+ * signaling. Later fragments have no ports, so that filters with ports do not match them. */
+#ifndef NETSERV_BPF_CLASSIFY_H
+#define NETSERV_BPF_CLASSIFY_H
+
+#include "common.h"
+
+static void *(*const map_lookup)(void *map, const void *key) = (void *)1;
+static long (*const redirect_map)(void *map, u32 key, u64 flags) = (void *)51;
+static u64 (*const coarse_time)(void) = (void *)160;
+
+SECTION("maps") struct map_definition active = { MAP_ARRAY_OF_MAPS, sizeof(u32), sizeof(u32), 1, 0 };
+/* What `active` holds. */
+SECTION("maps") struct map_definition tuples = { MAP_ARRAY, sizeof(u32), sizeof(struct tuple_set), 1, 0 };
+SECTION("maps") struct map_definition filters = {
+	MAP_HASH, sizeof(struct filter_key), sizeof(u8), KEYS_MAX, MAP_NO_PREALLOC
+};
+SECTION("maps") struct map_definition interfaces = {
+	MAP_HASH, sizeof(struct interface_key), sizeof(struct interface), INTERFACES_MAX, 0
+};
+SECTION("maps") struct map_definition own = {
+	MAP_HASH, sizeof(union address), sizeof(u8), OWN_ADDRESSES_MAX, MAP_NO_PREALLOC
+};
+SECTION("maps") struct map_definition sockets = { MAP_XSK, sizeof(u32), sizeof(u32), SOCKETS_MAX, 0 };
+SECTION("maps") struct map_definition heart = { MAP_ARRAY, sizeof(u32), sizeof(struct heart), 1, MAP_MMAPABLE };
+SECTION("maps") struct map_definition counters = { MAP_PERCPU_ARRAY, sizeof(u32), sizeof(u64), COUNTERS, 0 };
+
+enum protocol { TCP = 6, UDP = 17, DCCP = 33, SCTP = 132, UDP_LITE = 136 };
+enum extension {
+	HOP_BY_HOP = 0, ROUTING = 43, FRAGMENT = 44, AUTHENTICATION = 51, DESTINATION = 60, MOBILITY = 135, HIP = 139,
+	SHIM6 = 140
+};
+
+struct ethernet_header {
+	u8 destination[6];
+	u8 source[6];
+	u16 type;
+} __attribute__((packed));
+
+struct vlan_tag {
+	u16 control;
+	u16 type;
+};
+
+struct ipv4_header {
+	u8 version_and_length;
+	u8 service;
+	u16 total_bytes;
+	u16 identification;
+	u16 fragment;
+	u8 ttl;
+	u8 protocol;
+	u16 checksum;
+	u32 source;
+	u32 destination;
+};
+
+struct ipv6_header {
+	u32 version_and_flow;
+	u16 payload_bytes;
+	u8 next;
+	u8 hop_limit;
+	u32 source[4];
+	u32 destination[4];
+};
+
+struct extension_header {
+	u8 next;
+	u8 length;
+	u16 fragment;
+};
+
+struct ports {
+	u16 source;
+	u16 destination;
+};
+
+/* What filters look at in one packet. */
+struct flow {
+	union address source;
+	union address destination;
+	u16 source_port;
+	u16 destination_port;
+	u8 version;
+	u8 protocol;
+	u8 has_ports;
+	/* Where in the frame the upper-layer header starts and the packet ends; only if it has ports. */
+	u32 upper;
+	u32 end;
+};
+
+/* Offsets are checked against this before they are added to a pointer, since the verifier wants a bound. */
+#define OFFSET_MAX 0x7fff
+
+/* Reads the ports at an offset, if the protocol has them and they lie before the end of the packet. */
+INLINE void read_ports(struct flow *flow, void *data, void *data_end, u32 offset, u32 end)
+{
+	struct ports *ports;
+
+	switch (flow->protocol) {
+	case TCP:
+	case UDP:
+	case DCCP:
+	case SCTP:
+	case UDP_LITE:
+		break;
+	default:
+		return;
+	}
+	if (offset > OFFSET_MAX || offset + sizeof(*ports) > end)
+		return;
+	ports = data + offset;
+	if ((void *)(ports + 1) > data_end)
+		return;
+	flow->source_port = ports->source;
+	flow->destination_port = ports->destination;
+	flow->has_ports = 1;
+	flow->upper = offset;
+	flow->end = end;
+}
+
+/* Returns 0 if this is no whole packet, or one that is not forwarded. */
+INLINE int parse_ipv4(struct flow *flow, void *data, void *data_end, u32 offset)
+{
+	struct ipv4_header *header = data + offset;
+	u32 header_bytes, total_bytes, destination;
+
+	if ((void *)(header + 1) > data_end)
+		return 0;
+	header_bytes = (header->version_and_length & 0x0f) * 4;
+	total_bytes = NETWORK16(header->total_bytes);
+	if (header->version_and_length >> 4 != 4 || header_bytes < sizeof(*header) || total_bytes < header_bytes ||
+	    total_bytes > (u32)(data_end - data) - offset)
+		return 0;
+	destination = NETWORK32(header->destination);
+	if (destination >= 0xe0000000 || destination >> 24 == 127 || destination >> 24 == 0 || destination >> 16 == 0xa9fe)
+		return 0;
+	flow->version = 4;
+	flow->source.words[0] = header->source;
+	flow->destination.words[0] = header->destination;
+	flow->protocol = header->protocol;
+	if (!(header->fragment & NETWORK16(0x1fff)))
+		read_ports(flow, data, data_end, offset + header_bytes, offset + total_bytes);
+	return 1;
+}
+
+INLINE int is_extension(u8 protocol)
+{
+	return protocol == HOP_BY_HOP || protocol == ROUTING || protocol == FRAGMENT || protocol == AUTHENTICATION ||
+	       protocol == DESTINATION || protocol == MOBILITY || protocol == HIP || protocol == SHIM6;
+}
+
+INLINE int parse_ipv6(struct flow *flow, void *data, void *data_end, u32 offset)
+{
+	struct ipv6_header *header = data + offset;
+	u32 end, first, later = 0;
+	int i;
+
+	if ((void *)(header + 1) > data_end)
+		return 0;
+	end = offset + sizeof(*header) + NETWORK16(header->payload_bytes);
+	if (NETWORK32(header->version_and_flow) >> 28 != 6 || end > (u32)(data_end - data))
+		return 0;
+	first = NETWORK32(header->destination[0]);
+	/* Multicast, link-local, and ::/96 with the unspecified and the loopback address. */
+	if (first >> 24 == 0xff || first >> 22 == 0xfe80 >> 6 ||
+	    !(header->destination[0] | header->destination[1] | header->destination[2]))
+		return 0;
+	if (NETWORK32(header->source[0]) >> 22 == 0xfe80 >> 6)
+		return 0;
+	flow->version = 6;
+	__builtin_memcpy(&flow->source, header->source, sizeof(flow->source));
+	__builtin_memcpy(&flow->destination, header->destination, sizeof(flow->destination));
+	flow->protocol = header->next;
+	offset += sizeof(*header);
+	for (i = 0; i <= EXTENSION_HEADERS_MAX; i++) {
+		struct extension_header *extension;
+
+		if (later)
+			return 1;
+		if (!is_extension(flow->protocol)) {
+			read_ports(flow, data, data_end, offset, end);
+			return 1;
+		}
+		if (offset > OFFSET_MAX || offset + sizeof(*extension) > end)
+			return 0;
+		extension = data + offset;
+		if ((void *)(extension + 1) > data_end)
+			return 0;
+		if (flow->protocol == FRAGMENT) {
+			later = extension->fragment & NETWORK16(0xfff8);
+			offset += 8;
+		} else if (flow->protocol == AUTHENTICATION) {
+			/* RFC 4302 §2.2: this one counts words, less two. */
+			offset += 4 * (extension->length + 2);
+		} else {
+			offset += 8 * (extension->length + 1);
+		}
+		if (offset > end)
+			return 0;
+		flow->protocol = extension->next;
+	}
+	return 0;
+}
+
+INLINE int is_wanted(const struct flow *flow)
+{
+	struct filter_key key;
+	struct tuple_set *set;
+	const struct tuple *tuple;
+	void *inner;
+	u32 zero = 0, i;
+
+	inner = map_lookup(&active, &zero);
+	if (!inner)
+		return 0;
+	set = map_lookup(inner, &zero);
+	if (!set)
+		return 0;
+	for (i = 0; i < TUPLES_MAX; i++) {
+		if (i >= set->count)
+			return 0;
+		tuple = &set->tuples[i];
+		if ((tuple->version && tuple->version != flow->version) || tuple->with_ports > flow->has_ports)
+			continue;
+		key.slot = tuple->slot;
+		key.version = tuple->version;
+		key.protocol = flow->protocol & tuple->protocol_mask;
+		key.unused = 0;
+		key.source_port = flow->source_port & tuple->source_port_mask;
+		key.destination_port = flow->destination_port & tuple->destination_port_mask;
+		key.source.halves[0] = flow->source.halves[0] & tuple->source_mask.halves[0];
+		key.source.halves[1] = flow->source.halves[1] & tuple->source_mask.halves[1];
+		key.destination.halves[0] = flow->destination.halves[0] & tuple->destination_mask.halves[0];
+		key.destination.halves[1] = flow->destination.halves[1] & tuple->destination_mask.halves[1];
+		if (map_lookup(&filters, &key))
+			return 1;
+	}
+	return 0;
+}
+
+INLINE int same_station(const u8 *a, const u8 *b)
+{
+	return a[0] == b[0] && a[1] == b[1] && a[2] == b[2] && a[3] == b[3] && a[4] == b[4] && a[5] == b[5];
+}
+
+INLINE void count(u32 counter)
+{
+	u64 *counted = map_lookup(&counters, &counter);
+
+	if (counted)
+		*counted += 1;
+}
+
+/* A frame with an IP packet that may be forwarded. */
+struct frame {
+	struct flow flow;
+	struct interface_key key;
+	/* Where the packet starts. */
+	u32 offset;
+};
+
+/* Returns 0 if the frame has no such packet. */
+INLINE int parse_frame(struct frame *frame, void *data, void *data_end, u32 device)
+{
+	struct ethernet_header *ethernet = data;
+	u32 offset = sizeof(*ethernet);
+	u16 type;
+
+	if ((void *)(ethernet + 1) > data_end)
+		return 0;
+	frame->key.device = device;
+	type = ethernet->type;
+	if (type == NETWORK16(0x8100)) {
+		struct vlan_tag *tag = data + offset;
+
+		if ((void *)(tag + 1) > data_end)
+			return 0;
+		frame->key.vlan = tag->control & NETWORK16(0x0fff);
+		type = tag->type;
+		offset += sizeof(*tag);
+	}
+	frame->offset = offset;
+	/* A second tag is none of these. */
+	if (type == NETWORK16(0x0800))
+		return parse_ipv4(&frame->flow, data, data_end, offset);
+	if (type == NETWORK16(0x86dd))
+		return parse_ipv6(&frame->flow, data, data_end, offset);
+	return 0;
+}
+
+/* Returns 0 if the driver has not looked for packets for too long. */
+INLINE int is_alive(void)
+{
+	struct heart *state;
+	u32 zero = 0;
+
+	state = map_lookup(&heart, &zero);
+	return state && (!state->silence_max || (s64)(coarse_time() - state->beat) <= (s64)state->silence_max);
+}
+
+/* Signaling is for the kernel's sockets and the interceptor, and packets with a source of the node's own that come in from
+ * outside are for the kernel to refuse. */
+INLINE int is_for_kernel(const struct flow *flow)
+{
+	return (flow->protocol == UDP && flow->has_ports && flow->destination_port == NETWORK16(SIGNALING_PORT)) ||
+	       map_lookup(&own, &flow->source);
+}
+
+/* Returns the interface where a frame came in, if it is one of the node's and the frame is for the node's station. */
+INLINE struct interface *find_interface(const struct frame *frame, void *data)
+{
+	struct ethernet_header *ethernet = data;
+	struct interface *interface = map_lookup(&interfaces, &frame->key);
+
+	return interface && same_station(interface->station, ethernet->destination) ? interface : 0;
+}
+
+/* Leads a wanted packet to a socket; returns the verdict. */
+INLINE int take(const struct frame *frame, const struct interface *interface, u32 frame_bytes, u32 queue)
+{
+	int verdict;
+
+	if (map_lookup(&own, &frame->flow.destination) || is_for_kernel(&frame->flow))
+		return XDP_PASS;
+	if (frame_bytes > interface->frame_bytes_max) {
+		count(COUNTER_TOO_LONG);
+		return XDP_PASS;
+	}
+	if (!is_alive()) {
+		count(COUNTER_SILENT);
+		return XDP_PASS;
+	}
+	/* Without a socket in this place, as when its owner was killed, the packet passes. */
+	verdict = XDP_PASS;
+	if (queue < interface->queues)
+		verdict = redirect_map(&sockets, interface->first_socket + queue, XDP_PASS);
+	if (verdict == XDP_PASS)
+		count(COUNTER_NO_SOCKET);
+	return verdict;
+}
+
+#endif

@@ -1,0 +1,135 @@
+// SPDX-License-Identifier: Apache-2.0
+//! What devices can do for XDP, as the kernel's `netdev` family tells over generic netlink (Linux 6.3).
+
+use std::collections::BTreeMap;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+
+use crate::netlink::{self, FLAG_DUMP, FLAG_REQUEST, Message};
+use crate::signal::routes::{self, Routes};
+use crate::{DriverError, sys};
+
+/// What one device can do.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct Ability(u64);
+
+impl Ability {
+    /// Returns whether the device's driver runs XDP programs.
+    pub fn is_native(self) -> bool {
+        self.0 & FEATURE_BASIC != 0
+    }
+
+    /// Returns whether the device sends what another has received.
+    pub fn is_target(self) -> bool {
+        self.0 & FEATURE_TARGET != 0
+    }
+
+    /// Returns whether the device has AF_XDP sockets without a copy.
+    pub fn is_zero_copy(self) -> bool {
+        self.0 & FEATURE_ZERO_COPY != 0
+    }
+}
+
+/// Asks the kernel what devices can do.
+pub(super) struct Features {
+    routes: Routes,
+    family: u16,
+    /// Tells when that changes.
+    notices: OwnedFd,
+}
+
+impl Features {
+    /// Opens the way to ask; `None` where the kernel does not tell.
+    pub fn open() -> Result<Option<Features>, DriverError> {
+        let routes = Routes::generic()?;
+        let mut request = Vec::new();
+        let header = [GET_FAMILY, 1, 0, 0];
+        netlink::append(&mut request, CONTROL, FLAG_REQUEST, SEQUENCE, &header, &[(FAMILY_NAME, NAME)]);
+        let mut found = None;
+        if let Err(error) = routes.ask(&request, |message| found = parse_family(message)) {
+            tracing::debug!(%error, "the kernel does not tell what devices can do for XDP");
+            return Ok(None);
+        }
+        let Some((family, group)) = found else { return Ok(None) };
+        let notices = routes::open_generic()?;
+        sys::set_option(&notices, libc::SOL_NETLINK, libc::NETLINK_ADD_MEMBERSHIP, group)
+            .map_err(|error| DriverError::system("listening for changes of devices", error))?;
+        Ok(Some(Features { routes, family, notices }))
+    }
+
+    /// Returns what becomes readable when something changed.
+    pub fn notices(&self) -> BorrowedFd<'_> {
+        self.notices.as_fd()
+    }
+
+    /// Returns whether anything changed since the last call.
+    pub fn changed(&self) -> bool {
+        routes::drain(&self.notices)
+    }
+
+    /// Returns what each device can do, by its index.
+    pub fn of_devices(&self) -> Result<BTreeMap<u32, Ability>, DriverError> {
+        let mut request = Vec::new();
+        netlink::append(&mut request, self.family, FLAG_REQUEST | FLAG_DUMP, SEQUENCE, &[GET_DEVICE, 1, 0, 0], &[]);
+        let mut found = BTreeMap::new();
+        self.routes
+            .ask(&request, |message| found.extend(parse_device(message)))
+            .map_err(|error| DriverError::system("asking what devices can do", error))?;
+        Ok(found)
+    }
+}
+
+/// `GENL_ID_CTRL`.
+const CONTROL: u16 = 0x10;
+/// `CTRL_CMD_GETFAMILY` and its attributes.
+const GET_FAMILY: u8 = 3;
+const FAMILY_ID: u16 = 1;
+const FAMILY_NAME: u16 = 2;
+const FAMILY_GROUPS: u16 = 7;
+const GROUP_NAME: u16 = 1;
+const GROUP_ID: u16 = 2;
+const NAME: &[u8] = b"netdev\0";
+const GROUP: &[u8] = b"mgmt\0";
+
+/// `NETDEV_CMD_DEV_GET` and its attributes.
+const GET_DEVICE: u8 = 1;
+const DEVICE_INDEX: u16 = 1;
+const DEVICE_FEATURES: u16 = 3;
+/// `NETDEV_XDP_ACT_BASIC`, `_NDO_XMIT` and `_XSK_ZEROCOPY`.
+const FEATURE_BASIC: u64 = 1;
+const FEATURE_TARGET: u64 = 4;
+const FEATURE_ZERO_COPY: u64 = 8;
+/// Bytes of `struct genlmsghdr`.
+const HEADER_BYTES: usize = 4;
+const SEQUENCE: u32 = 1;
+
+/// Returns the number of the family, and that of the group that hears of changes.
+fn parse_family(message: Message<'_>) -> Option<(u16, i32)> {
+    let (mut family, mut group) = (None, None);
+    for (attribute, content) in netlink::attributes(message.body.get(HEADER_BYTES..)?) {
+        match attribute {
+            FAMILY_ID => family = content.first_chunk().map(|bytes| u16::from_ne_bytes(*bytes)),
+            FAMILY_GROUPS => group = netlink::attributes(content).find_map(|(_, content)| parse_group(content)),
+            _ => {}
+        }
+    }
+    family.zip(group)
+}
+
+fn parse_group(content: &[u8]) -> Option<i32> {
+    let mut name = netlink::attributes(content).filter(|(attribute, _)| *attribute == GROUP_NAME);
+    let mut number = netlink::attributes(content).filter(|(attribute, _)| *attribute == GROUP_ID);
+    (name.next()?.1 == GROUP).then_some(())?;
+    number.next()?.1.first_chunk().map(|bytes| i32::from_ne_bytes(*bytes))
+}
+
+fn parse_device(message: Message<'_>) -> Option<(u32, Ability)> {
+    let (mut index, mut features) = (None, None);
+    for (attribute, content) in netlink::attributes(message.body.get(HEADER_BYTES..)?) {
+        match attribute {
+            DEVICE_INDEX => index = content.first_chunk().map(|bytes| u32::from_ne_bytes(*bytes)),
+            DEVICE_FEATURES => features = content.first_chunk().map(|bytes| u64::from_ne_bytes(*bytes)),
+            _ => {}
+        }
+    }
+    index.zip(features.map(Ability))
+}
