@@ -125,11 +125,11 @@ impl Rules {
     ) -> Vec<String> {
         let chain = &self.chain;
         let line = |change: &Change<'_>| {
-            let (install, id, filter) = match *change {
-                Change::Install(id, filter) => (true, id, Some(filter)),
-                Change::Remove(id) => (false, id, filters.get(&id)),
+            let (install, filter) = match *change {
+                Change::Install(_, filter) => (true, Some(filter)),
+                Change::Remove(id) => (false, filters.get(&id)),
             };
-            let rule = text::filter(chain.purpose, &chain.instance, (chain.queue, chain.mark), version, id, filter?)?;
+            let rule = text::filter(chain.purpose, &chain.instance, (chain.queue, chain.mark), version, filter?)?;
             Some(format!("{} {rule}", if install == backwards { "-D" } else { "-A" }))
         };
         let mut lines: Vec<String> = changes.iter().filter_map(line).collect();
@@ -182,7 +182,7 @@ pub(crate) fn probe() -> Result<(), DriverError> {
     let instance = instance_text(&format!("probe-{}", std::process::id()));
     let chain = text::chain(Purpose::Packets, &instance);
     let filter: Filter = "udp dst 192.0.2.1 port 270".parse().expect("the filter is a constant");
-    let rule = text::filter(Purpose::Packets, &instance, (0, 1), IpVersion::V4, FilterId(0), &filter);
+    let rule = text::filter(Purpose::Packets, &instance, (0, 1), IpVersion::V4, &filter);
     let made = [format!(":{chain} - [0:0]"), format!("-A {}", rule.expect("the filter is one for IPv4"))];
     let removed = [format!("-F {chain}"), format!("-X {chain}")];
     let script = text::script(&made) + &text::script(&removed);

@@ -2,7 +2,6 @@
 //! Our rules as text. Every line is the input of `iptables-restore`, so nothing that a user chose may stand in it
 //! but what [`instance_text`] lets through.
 
-use netserv_model::command::FilterId;
 use netserv_model::{Filter, PortRange, Protocol};
 use netserv_wire::gist::UDP_PORT;
 use netserv_wire::ip::IpVersion;
@@ -55,7 +54,6 @@ pub(super) fn filter(
     instance: &str,
     (queue, mark): (u16, u32),
     version: IpVersion,
-    id: FilterId,
     filter: &Filter,
 ) -> Option<String> {
     let number = match version {
@@ -83,8 +81,8 @@ pub(super) fn filter(
             rule += &format!(" {option} {}", port_text(ports));
         }
     }
-    rule += &not_ours(mark);
-    Some(rule + &format!(" -m comment --comment \"netserv:{instance}:{}\"", id.0) + &target(queue))
+    // No comment that names the filter: the kernel walks it for each packet, like any other match.
+    Some(rule + &not_ours(mark) + &target(queue))
 }
 
 /// Returns the line that leads signaling messages for other nodes to the queue.
@@ -202,10 +200,9 @@ mod tests {
     fn check(text: &str, v4: Option<&str>, v6: Option<&str>) {
         let parsed: Filter = text.parse().unwrap();
         for (version, expected) in [(IpVersion::V4, v4), (IpVersion::V6, v6)] {
-            let rule = filter(Purpose::Packets, "n", (5, 0x2a), version, FilterId(7), &parsed);
+            let rule = filter(Purpose::Packets, "n", (5, 0x2a), version, &parsed);
             let space = if expected == Some("") { "" } else { " " };
-            let tail = "-m mark ! --mark 0x2a -m comment --comment \"netserv:n:7\" \
-                        -j NFQUEUE --queue-num 5 --queue-bypass";
+            let tail = "-m mark ! --mark 0x2a -j NFQUEUE --queue-num 5 --queue-bypass";
             let expected = expected.map(|matches| format!("netserv-p-n{space}{matches} {tail}"));
             assert_eq!(rule, expected, "{text}");
         }
