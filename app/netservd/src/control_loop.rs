@@ -20,11 +20,13 @@ use tokio::sync::{mpsc, oneshot};
 
 use crate::clock::Clock;
 use crate::config::{Config, Role};
-use crate::execute::{ContainerEvent, Executor, Fetched};
+use crate::execute::{ContainerEvent, Executor};
 use crate::http::Call;
+use crate::launcher::Launched;
 use crate::load;
 use crate::logs::Logs;
 use crate::metrics::Exposition;
+use crate::packages::Fetched;
 use crate::packet_loop::{PacketEvent, TraceId};
 use crate::record::Record;
 use crate::signal_io::{SignalInput, SignalIo};
@@ -47,6 +49,8 @@ pub enum Event {
     Api(Call),
     /// A container did something.
     Container(ContainerEvent),
+    /// A container was started, or could not be.
+    Launched(Box<Launched>),
     /// A package was fetched, or could not be.
     Fetched(JobId, Result<Fetched, Refusal>),
     /// The packet loop reports.
@@ -157,6 +161,12 @@ impl ControlLoop {
             let deadline = self.deadline();
             let event = tokio::select! {
                 event = events.recv() => event,
+                // Other tasks have their turn first.
+                () = tokio::task::yield_now(), if self.executor.has_unheard() => {
+                    self.hear_one();
+                    self.drain();
+                    continue;
+                }
                 () = sleep_until(self.clock, deadline) => {
                     self.handle_timeout();
                     self.drain();
@@ -199,6 +209,7 @@ impl ControlLoop {
             }
             Event::Api(call) => self.handle_call(call),
             Event::Container(event) => self.handle_container(&event),
+            Event::Launched(launched) => self.executor.launched(*launched),
             Event::Fetched(job, result) => self.executor.fetched(job, result),
             Event::Packet(event) => self.handle_packet_event(event),
             Event::TraceEnded(id) => self.executor.end_trace(id),
@@ -383,6 +394,12 @@ impl ControlLoop {
         let local = LocalRequest { id, message: request.message, path, session: request.session, timeout };
         self.nslp.handle_local(now, local)?;
         Ok(id)
+    }
+
+    fn hear_one(&mut self) {
+        if let Some(event) = self.executor.poll_unheard() {
+            self.handle_container(&event);
+        }
     }
 
     fn handle_container(&mut self, event: &ContainerEvent) {

@@ -6,21 +6,20 @@
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::fs::File;
 use std::os::fd::{AsFd, OwnedFd};
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::Arc;
-use std::time::Duration;
+use std::sync::mpsc::Sender;
+use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result};
 use ipnet::IpNet;
-use netserv_container::{CompileLimits, ControlChannel, Launcher, Process};
+use netserv_container::{Container, ControlChannel, ControlError, Process};
 use netserv_dataplane::FilterTable;
 use netserv_model::command::{Command, Event as ControllerEvent, InstalledRecord, JobId, Load, ModuleSlot, RequestId};
-use netserv_model::manifest::Manifest;
 use netserv_model::policy::ContainerLimits;
 use netserv_model::request::NodeReport;
 use netserv_model::trace::TraceRequest;
-use netserv_model::{Digest, DropReason, ModuleRef, PublicKey, Refusal, RefusalKind, UserId};
-use netserv_repository::{FetchLimits, Repository};
+use netserv_model::{Digest, DropReason, ModuleName, ModuleRef, PublicKey, Refusal, RefusalKind, UserId};
 use netserv_wire::container::frames::{FromWorker, LogLevel, ToWorker};
 use tokio::io::unix::AsyncFd;
 use tokio::sync::mpsc;
@@ -28,6 +27,10 @@ use tokio::sync::mpsc;
 use crate::config::Config;
 use crate::control_loop::{Counted, Event, Place};
 use crate::filter_changes::FilterChanges;
+use crate::launcher::{Launch, Launched};
+use crate::limits::{CODE_PATHS_MAX, FRAMES_BATCH};
+use crate::log_budget::LogBudget;
+use crate::packages::{Fetched, Packages};
 use crate::packet_counters::PacketTotals;
 use crate::packet_loop::{PacketCommand, Rule, TraceId};
 use crate::packet_port::PacketPort;
@@ -35,35 +38,22 @@ use crate::readable::readable;
 use crate::store::Store;
 use crate::trace::{Feed, TraceRefusal, Traces};
 
-/// How long a worker may take until it says that it is ready.
-const READY_WAIT: Duration = Duration::from_secs(10);
-/// How long the kernel may take to end a container that was killed.
-const EXIT_WAIT: Duration = Duration::from_millis(200);
-/// Frames taken from one worker at a time, before other events have their turn.
-const FRAMES_BATCH: usize = 256;
-
-/// Packages whose code can be found without asking the store again; when there are more, those not in use are forgotten
-/// and a new SETUP fetches them from the store.
-const CODE_PATHS_MAX: usize = 4096;
+/// How long it may take to learn how a container ended that was killed.
+const EXIT_WAIT: Duration = Duration::from_millis(500);
 
 /// A container's socket, process or deadline wants a look.
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ContainerEvent {
     /// The container's user.
     pub user: UserId,
     /// Which of the user's containers, since they follow each other.
     pub generation: u64,
-    /// It had its time to get ready.
+    /// It had its time to end.
     pub overdue: bool,
 }
 
-/// A package that is in the store, with its code compiled.
-pub struct Fetched {
-    digest: Digest,
-    code: PathBuf,
-    manifest: Box<Manifest>,
-}
-
 /// A line that a container wrote for the log.
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LogEntry {
     /// The container's user.
     pub user: UserId,
@@ -78,15 +68,19 @@ pub struct LogEntry {
 /// Carries out commands.
 pub struct Executor {
     config_path: Option<PathBuf>,
-    repository: Arc<Repository>,
-    fetch_limits: FetchLimits,
-    engine: String,
-    launcher: Option<Arc<Launcher>>,
+    /// Nothing on a host, which runs no modules.
+    parts: Option<ModuleParts>,
     store: Store,
     filters: Arc<dyn FilterTable>,
     packets: PacketPort,
     events: mpsc::Sender<Event>,
+    /// Containers that are being started, each with its generation.
+    starting: BTreeMap<UserId, u64>,
     containers: BTreeMap<UserId, Running>,
+    /// Containers that have more to say than was listened to, each once, in the order of their turns.
+    unheard: VecDeque<ContainerEvent>,
+    /// Packages of installed modules, which must not leave the store.
+    installed: BTreeMap<(UserId, ModuleName), Digest>,
     prefixes: BTreeMap<UserId, Vec<IpNet>>,
     stats: BTreeMap<Place, Counted>,
     /// What was last loaded where.
@@ -103,22 +97,24 @@ pub struct Executor {
 pub struct ExecutorParts {
     /// The configuration file, to be read again on request.
     pub config_path: Option<PathBuf>,
-    /// What tells one version of the worker from another; part of the names of compiled code.
-    pub engine: String,
-    /// Makes containers; nothing if this machine cannot have any.
-    pub launcher: Option<Launcher>,
+    /// What runs modules; nothing on a host.
+    pub modules: Option<ModuleParts>,
     /// The store of installed modules.
     pub store: Store,
-    /// Checked packages.
-    pub repository: Arc<Repository>,
-    /// What a download may take.
-    pub fetch_limits: FetchLimits,
     /// The driver's filters.
     pub filters: Arc<dyn FilterTable>,
     /// The way to the packet thread.
     pub packets: PacketPort,
     /// The way back to the control loop.
     pub events: mpsc::Sender<Event>,
+}
+
+/// What a node needs to run modules.
+pub struct ModuleParts {
+    /// Gets packages.
+    pub packages: Packages,
+    /// The way to the thread that starts containers.
+    pub launches: Sender<Launch>,
 }
 
 struct Running {
@@ -128,24 +124,26 @@ struct Running {
     ready: bool,
     stats_asked: bool,
     pinned: BTreeMap<ModuleSlot, Digest>,
+    /// It is being killed, for this reason unless its exit tells a better one.
+    dying: Option<Refusal>,
+    log: LogBudget,
 }
 
 impl Executor {
     /// Puts the executor together.
     pub fn new(parts: ExecutorParts, config: &Config) -> Executor {
-        let ExecutorParts { config_path, engine, launcher, store, repository, fetch_limits, filters, packets, events } =
-            parts;
+        let ExecutorParts { config_path, modules, store, filters, packets, events } = parts;
         let mut executor = Executor {
             config_path,
-            repository,
-            fetch_limits,
-            launcher: launcher.map(Arc::new),
-            engine,
+            parts: modules,
             store,
             filters,
             packets,
             events,
+            starting: BTreeMap::new(),
             containers: BTreeMap::new(),
+            unheard: VecDeque::new(),
+            installed: BTreeMap::new(),
             prefixes: BTreeMap::new(),
             stats: BTreeMap::new(),
             modules: BTreeMap::new(),
@@ -178,8 +176,12 @@ impl Executor {
     ///
     /// # Errors
     /// The database cannot be read.
-    pub fn stored(&self) -> Result<Vec<InstalledRecord>> {
-        self.store.all()
+    pub fn stored(&mut self) -> Result<Vec<InstalledRecord>> {
+        let records = self.store.all()?;
+        for record in &records {
+            self.keep_package(record);
+        }
+        Ok(records)
     }
 
     /// Carries out one command.
@@ -202,11 +204,13 @@ impl Executor {
             }
             Command::RemoveFilter { id } => self.changes.remove(id),
             Command::Store(record) => {
+                self.keep_package(&record);
                 if let Err(error) = self.store.put(&record) {
                     tracing::error!(%error, module = %record.module, "a module will not survive a restart");
                 }
             }
             Command::Forget { user, module } => {
+                self.let_package_go(&user, &module);
                 if let Err(error) = self.store.forget(&user, &module) {
                     tracing::error!(%error, %module, "a module that is gone will come back after a restart");
                 }
@@ -245,7 +249,7 @@ impl Executor {
 
     /// Asks every container what its modules counted.
     pub fn ask_stats(&mut self) {
-        for running in self.containers.values_mut().filter(|running| running.ready && !running.stats_asked) {
+        for running in self.containers.values_mut().filter(|running| running.can_be_asked()) {
             running.stats_asked = running.control.send(&ToWorker::Stats, None).is_ok();
         }
     }
@@ -263,9 +267,8 @@ impl Executor {
             if running.generation != event.generation {
                 return lines;
             }
-            if event.overdue && !running.ready {
-                let detail = format!("the worker was not ready within {} s", READY_WAIT.as_secs());
-                self.kill_container(&event.user, Refusal::new(RefusalKind::NodeFailed, detail), None);
+            if running.dying.is_some() {
+                self.see_it_die(event);
                 return lines;
             }
             match running.control.receive() {
@@ -274,20 +277,49 @@ impl Executor {
                     Some(refusal) => self.container_died(&event.user, refusal, None),
                     None => return lines,
                 },
-                Err(error) => {
-                    running.process.kill();
-                    let refusal = match running.process.wait(EXIT_WAIT) {
-                        Some(exit) => exit.refusal(),
-                        None => Refusal::new(RefusalKind::NodeFailed, format!("the control channel broke: {error}")),
-                    };
-                    self.container_died(&event.user, refusal, None);
-                }
+                Err(error) => self.let_die(event, &error),
             }
         }
-        // There may be more; a full queue of events means that another look comes anyway.
-        let again = ContainerEvent { user: event.user.clone(), ..*event };
-        let _ = self.events.try_send(Event::Container(again));
+        // What is there already makes no further event.
+        if !self.unheard.contains(event) {
+            self.unheard.push_back(event.clone());
+        }
         lines
+    }
+
+    /// Returns the container whose turn it is to say more.
+    pub fn poll_unheard(&mut self) -> Option<ContainerEvent> {
+        self.unheard.pop_front()
+    }
+
+    /// Returns whether a container has more to say.
+    pub fn has_unheard(&self) -> bool {
+        !self.unheard.is_empty()
+    }
+
+    /// Kills a container whose control channel ended; how it ended is known a little later.
+    fn let_die(&mut self, event: &ContainerEvent, error: &ControlError) {
+        let Some(running) = self.containers.get_mut(&event.user) else { return };
+        running.process.kill();
+        let detail = format!("the control channel broke: {error}");
+        running.dying = Some(Refusal::new(RefusalKind::NodeFailed, detail));
+        running.stats_asked = false;
+        let (user, reason) = (event.user.clone(), DropReason::ContainerGone);
+        self.packets.send(PacketCommand::RemoveContainer { user, reason });
+        tokio::spawn(remind(ContainerEvent { overdue: true, ..event.clone() }, self.events.clone()));
+        self.see_it_die(event);
+    }
+
+    fn see_it_die(&mut self, event: &ContainerEvent) {
+        let Some(running) = self.containers.get_mut(&event.user) else { return };
+        let refusal = match running.process.exit() {
+            Some(exit) => Some(exit.refusal()),
+            None if event.overdue => running.dying.take(),
+            None => None,
+        };
+        if let Some(refusal) = refusal {
+            self.container_died(&event.user, refusal, None);
+        }
     }
 
     /// Kills a container that broke the rules, if it is still this one, and tells the controller.
@@ -320,25 +352,20 @@ impl Executor {
     pub fn stop(&mut self) {
         self.packets.stop();
         self.containers.clear();
-        self.launcher = None;
+        if let Some(parts) = self.parts.take() {
+            parts.packages.keeper.end();
+        }
     }
 
     fn fetch(&mut self, job: JobId, url: String, digest: Digest, keys: Vec<PublicKey>) {
-        let Some(launcher) = self.launcher.clone() else {
-            let refusal = no_containers();
+        let Some(parts) = &self.parts else {
+            let refusal = Refusal::new(RefusalKind::NotANode, "this machine runs no modules");
             return self.happened.push_back(ControllerEvent::FetchFailed { job, refusal });
         };
-        let (repository, limits, engine) = (self.repository.clone(), self.fetch_limits, self.engine.clone());
-        let events = self.events.clone();
+        let (packages, events) = (parts.packages.clone(), self.events.clone());
         // The runtime bounds its blocking threads, the controller its jobs.
         tokio::task::spawn_blocking(move || {
-            let fetched = repository.fetch(&url, digest, &keys, &limits).and_then(|stored| {
-                let code = code_path(&stored.wasm_path, &engine);
-                if !code.exists() {
-                    launcher.compile(&stored.wasm_path, &code, &CompileLimits::default())?;
-                }
-                Ok(Fetched { digest, code, manifest: Box::new(stored.manifest) })
-            });
+            let fetched = packages.get(&url, digest, &keys);
             // The control loop may have ended.
             let _ = events.blocking_send(Event::Fetched(job, fetched));
         });
@@ -350,7 +377,7 @@ impl Executor {
             Ok(Fetched { digest, code, manifest }) => {
                 if self.code.len() >= CODE_PATHS_MAX {
                     let running = self.containers.values().flat_map(|running| running.pinned.values());
-                    let used: BTreeSet<Digest> = running.copied().collect();
+                    let used: BTreeSet<Digest> = running.chain(self.installed.values()).copied().collect();
                     self.code.retain(|digest, _| used.contains(digest));
                 }
                 self.code.insert(digest, code);
@@ -362,33 +389,82 @@ impl Executor {
 
     fn start_container(&mut self, user: &UserId, limits: &ContainerLimits) {
         self.forget_container(user, DropReason::ContainerGone);
-        if let Err(error) = self.try_start_container(user, limits) {
-            let detail = format!("the container could not be started: {error:#}");
-            let refusal = Refusal::new(RefusalKind::NodeFailed, detail);
-            self.happened.push_back(ControllerEvent::ContainerDied { user: user.clone(), refusal, culprit: None });
+        let generation = self.next_generation;
+        self.next_generation += 1;
+        self.starting.insert(user.clone(), generation);
+        let launch = Launch { user: user.clone(), generation, limits: *limits };
+        let sent = self.parts.as_ref().is_some_and(|parts| parts.launches.send(launch).is_ok());
+        if !sent {
+            let refusal = Refusal::new(RefusalKind::NodeFailed, "nobody starts containers; restart netservd");
+            self.launched(Launched { user: user.clone(), generation, result: Err(refusal) });
         }
     }
 
-    fn try_start_container(&mut self, user: &UserId, limits: &ContainerLimits) -> Result<()> {
-        let launcher = self.launcher.as_ref().context("this machine cannot run containers (`netservd doctor`)")?;
-        let (control, ring, process) = launcher.launch(user, limits)?.split();
-        let generation = self.next_generation;
-        self.next_generation += 1;
-        let event = |overdue| ContainerEvent { user: user.clone(), generation, overdue };
-        for fd in [readable(&control)?, readable(&process)?] {
-            tokio::spawn(watch(fd, event(false), self.events.clone()));
+    /// Takes a container that was started, unless it is not wanted any more.
+    pub fn launched(&mut self, launched: Launched) {
+        let Launched { user, generation, result } = launched;
+        if self.starting.get(&user) != Some(&generation) {
+            // Dropping a container ends it.
+            return;
         }
-        tokio::spawn(remind(event(true), self.events.clone()));
+        self.starting.remove(&user);
+        let adopted = result.and_then(|container| {
+            self.adopt(&user, generation, container).map_err(|error| {
+                let detail = format!("the container cannot be watched: {error}");
+                Refusal::new(RefusalKind::NodeFailed, detail)
+            })
+        });
+        if let Err(refusal) = adopted {
+            tracing::warn!(%user, %refusal, "a container could not be started");
+            self.happened.push_back(ControllerEvent::ContainerDied { user, refusal, culprit: None });
+        }
+    }
+
+    fn adopt(&mut self, user: &UserId, generation: u64, container: Container) -> std::io::Result<()> {
+        let (control, ring, process) = container.split();
+        let event = ContainerEvent { user: user.clone(), generation, overdue: false };
+        for fd in [readable(&control)?, readable(&process)?] {
+            tokio::spawn(watch(fd, event.clone(), self.events.clone()));
+        }
         let prefixes = self.prefixes.get(user).cloned().unwrap_or_default();
         let (owner, ring) = (user.clone(), Box::new(ring));
         self.packets.send(PacketCommand::AddContainer { user: owner, generation, ring, prefixes });
-        let running =
-            Running { control, process, generation, ready: false, stats_asked: false, pinned: BTreeMap::new() };
+        let running = Running {
+            control,
+            process,
+            generation,
+            ready: false,
+            stats_asked: false,
+            pinned: BTreeMap::new(),
+            dying: None,
+            log: LogBudget::default(),
+        };
         self.containers.insert(user.clone(), running);
         Ok(())
     }
 
+    /// Keeps the package of an installed module in the store, also while its container is down.
+    fn keep_package(&mut self, record: &InstalledRecord) {
+        let Some(parts) = &self.parts else { return };
+        parts.packages.repository.pin(record.digest);
+        let key = (record.user.clone(), record.module.name.clone());
+        if let Some(before) = self.installed.insert(key, record.digest) {
+            parts.packages.repository.unpin(before);
+        }
+    }
+
+    fn let_package_go(&mut self, user: &UserId, module: &ModuleName) {
+        let digest = self.installed.remove(&(user.clone(), module.clone()));
+        if let (Some(parts), Some(digest)) = (&self.parts, digest) {
+            parts.packages.repository.unpin(digest);
+        }
+    }
+
     fn load(&mut self, load: Load) {
+        // Its death will be told, which settles this too.
+        if self.containers.get(&load.user).is_some_and(|running| running.dying.is_some()) {
+            return;
+        }
         let (user, slot) = (load.user.clone(), load.slot);
         if let Err(error) = self.try_load(load) {
             let detail = format!("the module could not be given to its container: {error:#}");
@@ -400,6 +476,7 @@ impl Executor {
     fn try_load(&mut self, load: Load) -> Result<()> {
         let Load { user, slot, module, digest, properties, limits, state_schema } = load;
         let running = self.containers.get_mut(&user).context("there is no container")?;
+        let parts = self.parts.as_ref().context("this machine runs no modules")?;
         let path = self.code.get(&digest).context("the package was not fetched")?;
         let code = File::open(path).with_context(|| format!("cannot open {}", path.display()))?;
         let call = Duration::from_millis(limits.call_ms.into());
@@ -408,18 +485,23 @@ impl Executor {
         // Before the module starts, which is its first call.
         self.packets.send(PacketCommand::SetCallTime { user, slot, call });
         running.control.send(&frame, Some(code.as_fd()))?;
-        self.repository.pin(digest);
-        running.pinned.insert(slot, digest);
+        parts.packages.repository.pin(digest);
+        if let Some(before) = running.pinned.insert(slot, digest) {
+            parts.packages.repository.unpin(before);
+        }
         Ok(())
     }
 
     fn unload(&mut self, user: &UserId, slot: ModuleSlot) {
         let Some(running) = self.containers.get_mut(user) else { return };
-        if let Some(digest) = running.pinned.remove(&slot) {
-            self.repository.unpin(digest);
+        if let (Some(digest), Some(parts)) = (running.pinned.remove(&slot), &self.parts) {
+            parts.packages.repository.unpin(digest);
         }
         self.stats.remove(&(user.clone(), slot));
         self.packets.send(PacketCommand::SetLoaded { user: user.clone(), slot, loaded: false });
+        if running.dying.is_some() {
+            return;
+        }
         if let Err(error) = running.control.send(&ToWorker::Unload { slot }, None) {
             let detail = format!("the worker does not take frames: {error}");
             self.kill_container(user, Refusal::new(RefusalKind::NodeFailed, detail), None);
@@ -445,7 +527,10 @@ impl Executor {
                 self.packets.send(PacketCommand::SetLoaded { user: user.clone(), slot, loaded: false });
                 self.happened.push_back(ControllerEvent::ModuleFailed { user: user.clone(), slot, refusal });
             }
-            FromWorker::Log { slot, level, text } => return Some(LogEntry { user: user.clone(), slot, level, text }),
+            FromWorker::Log { slot, level, text } => {
+                let entry = LogEntry { user: user.clone(), slot, level, text };
+                return running.log.spend(Instant::now(), entry);
+            }
             FromWorker::Stats { slot, packets, counters } => {
                 if running.pinned.contains_key(&slot) {
                     self.stats.insert((user.clone(), slot), (packets, counters));
@@ -465,24 +550,22 @@ impl Executor {
 
     /// Ends a container and forgets it; returns whether there was one.
     fn forget_container(&mut self, user: &UserId, reason: DropReason) -> bool {
+        self.starting.remove(user);
         let Some(running) = self.containers.remove(user) else { return false };
         // Before its process ends, so that its packets get their verdict at once.
         self.packets.send(PacketCommand::RemoveContainer { user: user.clone(), reason });
-        for digest in running.pinned.into_values() {
-            self.repository.unpin(digest);
+        if let Some(parts) = &self.parts {
+            running.pinned.values().for_each(|digest| parts.packages.repository.unpin(*digest));
         }
         self.stats.retain(|(owner, _), _| owner != user);
         true
     }
 }
 
-/// Compiled code lies beside the module that it was made from, and leaves the store with it.
-fn code_path(wasm: &Path, engine: &str) -> PathBuf {
-    wasm.with_extension(format!("{engine}.cwasm"))
-}
-
-fn no_containers() -> Refusal {
-    Refusal::new(RefusalKind::NodeFailed, "this machine cannot run containers (`netservd doctor` says why)")
+impl Running {
+    fn can_be_asked(&self) -> bool {
+        self.ready && !self.stats_asked && self.dying.is_none()
+    }
 }
 
 /// Says whenever a descriptor becomes readable, until its other end is closed.
@@ -492,15 +575,17 @@ async fn watch(fd: AsyncFd<OwnedFd>, event: ContainerEvent, events: mpsc::Sender
         // The runtime never clears this state, so waiting on would be no waiting.
         let closed = ready.ready().is_read_closed();
         ready.clear_ready();
-        let event = ContainerEvent { user: event.user.clone(), ..event };
-        if events.send(Event::Container(event)).await.is_err() || closed {
+        if events.send(Event::Container(event.clone())).await.is_err() || closed {
             return;
         }
     }
 }
 
 async fn remind(event: ContainerEvent, events: mpsc::Sender<Event>) {
-    tokio::time::sleep(READY_WAIT).await;
+    tokio::time::sleep(EXIT_WAIT).await;
     // The control loop may have ended.
     let _ = events.send(Event::Container(event)).await;
 }
+
+#[cfg(test)]
+mod tests;

@@ -40,3 +40,14 @@ pub const BELLS_INTERVAL_MAX: Duration = Duration::from_millis(1);
 pub const WATCHED_PER_LOOK_MAX: usize = 128;
 /// Lines of one trace that wait for its client to read them, beside what the kernel holds.
 pub const TRACE_LINES_WAITING_MAX: usize = 64;
+/// Packages that are compiled at the same time: each takes a processor core and up to a gigabyte.
+pub const COMPILES_MAX: usize = 2;
+/// Downloads and compilations under way; further ones wait for a thread.
+pub const FETCHES_MAX: usize = 64;
+/// Packages whose code can be found without asking the store again; when there are more, those not in use are forgotten
+/// and a new SETUP fetches them from the store.
+pub const CODE_PATHS_MAX: usize = 4096;
+/// Frames taken from one worker at a time, before other events have their turn.
+pub const FRAMES_BATCH: usize = 256;
+/// Lines of one container that go into the log in a second.
+pub const LOG_LINES_PER_CONTAINER_MAX: u32 = 1000;

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::{Context, Result, ensure};
-use netserv_container::{Launcher, LauncherConfig};
+use netserv_container::LauncherConfig;
 use netserv_controller::Controller;
 use netserv_dataplane::choose::MARK_DEFAULT;
 use netserv_dataplane::signal::{Interceptor, SignalConfig, SignalSocket};
@@ -25,13 +25,16 @@ use tracing_subscriber::{EnvFilter, Layer};
 use crate::clock::Clock;
 use crate::config::{Config, Role};
 use crate::control_loop::{About, ControlLoop, EVENTS_MAX, Event, Parts};
-use crate::execute::{Executor, ExecutorParts};
+use crate::execute::{Executor, ExecutorParts, ModuleParts};
+use crate::launcher::Keeper;
+use crate::limits::FETCHES_MAX;
 use crate::logs::{Logs, wall};
+use crate::packages::Packages;
 use crate::plane::{self, Plane};
 use crate::record::Record;
 use crate::signal_io::SignalIo;
 use crate::store::Store;
-use crate::{doctor, http};
+use crate::{doctor, http, launcher};
 
 /// Runs the node until it is told to stop.
 ///
@@ -43,11 +46,12 @@ pub fn run(config_path: Option<&Path>) -> Result<()> {
     std::fs::create_dir_all(&config.state_dir)
         .with_context(|| format!("cannot make {}; set `state-dir`", config.state_dir.display()))?;
     let _lock = lock(&config.state_dir)?;
+    raise_open_files();
     sweep(&config)?;
-    // Before the first thread: the launcher's containers must not inherit half a program.
-    let launcher = start_launcher(&config)?;
-    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().max_blocking_threads(16).build()?;
-    let result = runtime.block_on(run_node(config, config_path.map(Path::to_owned), logs, launcher));
+    let keeper = start_launcher(&config)?;
+    let mut runtime = tokio::runtime::Builder::new_current_thread();
+    let runtime = runtime.enable_all().max_blocking_threads(FETCHES_MAX).build()?;
+    let result = runtime.block_on(run_node(config, config_path.map(Path::to_owned), logs, keeper));
     // Downloads that are under way end by their own deadline; nobody waits for them.
     runtime.shutdown_timeout(Duration::from_millis(100));
     result
@@ -92,6 +96,18 @@ fn start_logging() -> Logs {
     logs
 }
 
+/// Allows as many open files as the system grants. A container takes five, and a usual soft limit is 1024.
+fn raise_open_files() {
+    use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
+    let Rlimit { current, maximum } = getrlimit(Resource::Nofile);
+    let raised = setrlimit(Resource::Nofile, Rlimit { current: maximum, maximum });
+    let (from, to) = (current.unwrap_or(u64::MAX), maximum.unwrap_or(u64::MAX));
+    match raised {
+        Ok(()) => tracing::debug!(from, to, "open files allowed"),
+        Err(error) => tracing::warn!(%error, from, to, "the limit of open files stays as it is"),
+    }
+}
+
 /// Makes sure that this is the only node with this state directory, for as long as the file is held.
 fn lock(state_dir: &Path) -> Result<std::fs::File> {
     let path = state_dir.join("netservd.lock");
@@ -115,31 +131,27 @@ fn is_root() -> bool {
     rustix::process::geteuid().is_root()
 }
 
-fn start_launcher(config: &Config) -> Result<Option<Launcher>> {
+/// Starts the launcher of a node. One that cannot be started is no reason not to run: the machine may get what it lacks,
+/// and until then requests for modules are refused with the reason.
+fn start_launcher(config: &Config) -> Result<Option<Arc<Keeper>>> {
     if config.role == Role::Host {
         return Ok(None);
     }
     let worker = worker_path(config)?;
-    let launcher_config = LauncherConfig::new(worker, &config.state_dir, &config.instance());
-    match Launcher::start(&launcher_config) {
+    let keeper = Keeper::new(LauncherConfig::new(worker, &config.state_dir, &config.instance()));
+    match keeper.launcher() {
         Ok(launcher) => {
             for line in &launcher.report().missing {
                 tracing::warn!("not enforced on this machine: {line}");
             }
-            Ok(Some(launcher))
         }
-        Err(error) => {
-            tracing::error!(%error, "this machine cannot run containers; requests for modules will be refused");
-            Ok(None)
-        }
+        Err(refusal) => tracing::error!(%refusal, "requests for modules will be refused"),
     }
+    Ok(Some(Arc::new(keeper)))
 }
 
 /// Compiled code is good for one build of the worker only: its size and time of change tell builds apart.
 fn engine_name(config: &Config) -> Result<String> {
-    if config.role == Role::Host {
-        return Ok(String::new());
-    }
     let metadata = worker_path(config)?.metadata()?;
     let changed = metadata.modified()?.duration_since(std::time::UNIX_EPOCH).unwrap_or_default();
     Ok(format!("{:x}-{:x}", metadata.len(), changed.as_nanos()))
@@ -155,7 +167,7 @@ fn worker_path(config: &Config) -> Result<PathBuf> {
     Ok(path)
 }
 
-async fn run_node(config: Config, config_path: Option<PathBuf>, logs: Logs, launcher: Option<Launcher>) -> Result<()> {
+async fn run_node(config: Config, config_path: Option<PathBuf>, logs: Logs, keeper: Option<Arc<Keeper>>) -> Result<()> {
     let clock = Clock::start();
     let (events, inbox) = mpsc::channel(EVENTS_MAX);
     let listener = http::bind(&config.socket)?;
@@ -164,15 +176,8 @@ async fn run_node(config: Config, config_path: Option<PathBuf>, logs: Logs, laun
     let executor = Executor::new(
         ExecutorParts {
             config_path,
-            engine: engine_name(&config)?,
-            launcher,
+            modules: keeper.map(|keeper| module_parts(&config, keeper, &events)).transpose()?,
             store: Store::open(&config.state_dir.join("node.db"))?,
-            repository: Arc::new(open_repository(&config)?),
-            fetch_limits: FetchLimits {
-                time: Duration::from_secs(config.fetch.timeout_s),
-                bytes: config.fetch.bytes_max,
-                ..FetchLimits::default()
-            },
             filters,
             packets: port,
             events: events.clone(),
@@ -200,6 +205,18 @@ async fn run_node(config: Config, config_path: Option<PathBuf>, logs: Logs, laun
     let _ = std::fs::remove_file(&config.socket);
     tracing::info!("stopped");
     Ok(())
+}
+
+fn module_parts(config: &Config, keeper: Arc<Keeper>, events: &mpsc::Sender<Event>) -> Result<ModuleParts> {
+    let launches = launcher::start_thread(keeper.clone(), events.clone())?;
+    let limits = FetchLimits {
+        time: Duration::from_secs(config.fetch.timeout_s),
+        bytes: config.fetch.bytes_max,
+        ..FetchLimits::default()
+    };
+    let (repository, engine) = (Arc::new(open_repository(config)?), engine_name(config)?);
+    let packages = Packages { repository, limits, engine, keeper, gate: Arc::default() };
+    Ok(ModuleParts { packages, launches })
 }
 
 fn start_signaling(config: &Config, events: &mpsc::Sender<Event>) -> Result<SignalIo> {

@@ -19,7 +19,9 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use ed25519_dalek::{Signer as _, SigningKey, VerifyingKey};
+/// A key that packages are signed with.
+pub use ed25519_dalek::SigningKey;
+use ed25519_dalek::{Signer as _, VerifyingKey};
 use netserv_model::limits::PACKAGE_BYTES_MAX;
 use netserv_model::manifest::Manifest;
 use netserv_model::{Digest, ModuleRef, PublicKey, Refusal, RefusalKind, Signature};

@@ -1,0 +1,53 @@
+// SPDX-License-Identifier: Apache-2.0
+//! How much of the log one container may fill. Its worker keeps modules to less; a worker that was taken over does not.
+
+use std::cmp::Ordering;
+use std::time::{Duration, Instant};
+
+use netserv_wire::container::frames::LogLevel;
+
+use crate::execute::LogEntry;
+use crate::limits::LOG_LINES_PER_CONTAINER_MAX;
+
+/// The lines of one container in the second that goes on.
+#[derive(Default)]
+pub struct LogBudget {
+    since: Option<Instant>,
+    lines: u32,
+}
+
+impl LogBudget {
+    /// Returns the line if the container may write it; the first one too many becomes a line that says so.
+    pub fn spend(&mut self, now: Instant, entry: LogEntry) -> Option<LogEntry> {
+        if self.since.is_none_or(|since| now.duration_since(since) >= Duration::from_secs(1)) {
+            (self.since, self.lines) = (Some(now), 0);
+        }
+        self.lines = self.lines.saturating_add(1);
+        match self.lines.cmp(&(LOG_LINES_PER_CONTAINER_MAX + 1)) {
+            Ordering::Less => Some(entry),
+            Ordering::Equal => {
+                let text = "writes too many lines; the rest of this second is left out".to_owned();
+                Some(LogEntry { slot: None, level: LogLevel::Warn, text, ..entry })
+            }
+            Ordering::Greater => None,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_container_writes_log_lines_per_container_max_lines_a_second() {
+        let (mut budget, start) = (LogBudget::default(), Instant::now());
+        let user = "janedoe".parse().unwrap();
+        let entry = LogEntry { user, slot: None, level: LogLevel::Info, text: "x".to_owned() };
+        for _ in 0..LOG_LINES_PER_CONTAINER_MAX {
+            assert_eq!(budget.spend(start, entry.clone()), Some(entry.clone()));
+        }
+        assert!(budget.spend(start, entry.clone()).unwrap().text.contains("too many"));
+        assert_eq!(budget.spend(start + Duration::from_millis(999), entry.clone()), None);
+        assert_eq!(budget.spend(start + Duration::from_secs(1), entry.clone()), Some(entry));
+    }
+}
