@@ -14,6 +14,7 @@ use netserv_model::request::{ModuleState, Outcome};
 
 over_each_driver!(
     a_killed_node_forwards_and_restores,
+    a_killed_launcher_is_replaced,
     a_lease_that_ends_while_the_node_is_down_is_not_restored,
     a_stopped_node_leaves_nothing,
     killed_at_any_point_of_a_setup,
@@ -46,6 +47,33 @@ fn a_killed_node_forwards_and_restores(driver: Driver) {
     }
     assert_eq!(net.ask_udp(sender.into(), 44444, "again").as_deref(), Some("again"));
     assert_eq!(hooks(&net, "n2"), Hooks::of(driver, 1), "the dead node's are gone, the new one's are there");
+}
+
+/// The launcher's death costs the containers, and nothing else: what was installed comes back, and what is new works.
+fn a_killed_launcher_is_replaced(driver: Driver) {
+    let Some(net) = net("a_killed_launcher_is_replaced", driver) else { return };
+    let (package, url) = net.publish("echo");
+    let sender = net.lab.v4("sender");
+    net.setup(&package, &url, &format!("udp dst {sender}/32 port 44444"));
+    let netservd = net.lab.pid("n2", "netservd").unwrap();
+    let processes = processes_under(netservd);
+    let launcher = processes[0];
+    assert!(processes.len() > 1, "no container runs");
+    Command::new("kill").args(["-9", &launcher.to_string()]).status().unwrap();
+    eventually("all containers die", || processes.iter().all(|pid| !alive(*pid)));
+    eventually("the module runs again", || {
+        net.status("n2", &package).is_some_and(|status| status.state == ModuleState::Running && status.restarts > 0)
+    });
+    assert_eq!(net.ask_udp(sender.into(), 44444, "again").as_deref(), Some("again"));
+
+    // Without modules nobody misses the launcher before it is needed.
+    assert_nodes(&net.remove(&package), |outcome| *outcome == Outcome::Removed);
+    let launcher = processes_under(netservd)[0];
+    Command::new("kill").args(["-9", &launcher.to_string()]).status().unwrap();
+    eventually("it dies", || !alive(launcher));
+    let (other, url) = net.publish("net-monitor");
+    let result = net.setup(&other, &url, &format!("udp dst {sender}/32"));
+    assert_nodes(&result, |outcome| matches!(outcome, Outcome::Installed { .. }));
 }
 
 fn a_lease_that_ends_while_the_node_is_down_is_not_restored(driver: Driver) {
