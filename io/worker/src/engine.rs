@@ -39,12 +39,24 @@ pub struct Checked {
 }
 
 impl Runtime {
-    /// Builds an engine.
+    /// Builds an engine that compiles modules and runs them.
     ///
     /// # Errors
     /// The processor or the kernel lacks what Wasmtime needs.
     pub fn new(interruption: Interruption) -> wasmtime::Result<Runtime> {
-        let engine = Engine::new(&config(interruption))?;
+        Runtime::with(&config(interruption), interruption)
+    }
+
+    /// Builds an engine that runs compiled modules, which takes less memory.
+    ///
+    /// # Errors
+    /// As [`Runtime::new`].
+    pub fn without_compiler() -> wasmtime::Result<Runtime> {
+        Runtime::with(config(Interruption::None).enable_compiler(false), Interruption::None)
+    }
+
+    fn with(config: &Config, interruption: Interruption) -> wasmtime::Result<Runtime> {
+        let engine = Engine::new(config)?;
         let mut linker = Linker::new(&engine);
         imports::add_to_linker(&mut linker)?;
         Ok(Runtime { engine, linker, interruption })

@@ -22,7 +22,7 @@ use rustix::event::{PollFd, PollFlags, Timespec};
 
 use self::control::{Control, Received};
 use crate::chain::{Batch, Chain, Outcome, Surroundings, inject_all};
-use crate::engine::{ABI, ENGINE_NAME, Interruption, Runtime};
+use crate::engine::{ABI, ENGINE_NAME, Runtime};
 use crate::host::{Clock, Entropy, Host};
 use crate::instance::Instance;
 use crate::kv::KvStores;
@@ -73,7 +73,7 @@ pub fn serve(delivery: Delivery) -> Result<(), ServeError> {
     let wake_worker = inherited(WAKE_WORKER_FD)?;
     let wake_host = inherited(WAKE_HOST_FD)?;
     let memory = RingMemory::open(memory).map_err(|error| ServeError::NotInherited(RING_FD, error))?;
-    let runtime = Runtime::new(Interruption::None).map_err(ServeError::Engine)?;
+    let runtime = Runtime::without_compiler().map_err(ServeError::Engine)?;
     let mut worker = Worker {
         around: Around {
             ring: WorkerEnd::new(memory.words())?,
@@ -91,6 +91,7 @@ pub fn serve(delivery: Delivery) -> Result<(), ServeError> {
         outcomes: Vec::new(),
         asleep_since: None,
     };
+    sys::give_back_program();
     worker.around.control.send(&FromWorker::Ready { abi: ABI, engine: ENGINE_NAME.to_owned() });
     worker.run()
 }
@@ -298,6 +299,7 @@ impl Worker {
             }
         }
         self.kv.handle_timeout(Clock::System.instant());
+        sys::give_back_program();
         self.deliver()
     }
 

@@ -10,6 +10,9 @@ use std::sync::atomic::AtomicU64;
 use netserv_wire::container::ring::{MAPPING_BYTES, MAPPING_WORDS, SLOTS_OFFSET};
 use rustix::mm::{MapFlags, ProtFlags};
 
+/// Bytes of the smallest page there is.
+const PAGE_BYTES_MIN: u64 = 4096;
+
 /// Takes a descriptor that the process was started with.
 ///
 /// # Errors
@@ -76,6 +79,35 @@ pub fn load_code(engine: &wasmtime::Engine, code: &[u8]) -> wasmtime::Result<was
     // can write, and the worker has no more rights than the code would take over. `code` is the worker's own copy, so
     // that nothing changes it after it was checked.
     unsafe { wasmtime::Module::deserialize(engine, code) }
+}
+
+/// Gives back the pages of the program and its libraries. Those that are used again come back from the file, so after
+/// work that is done once, what it needed of them is no longer counted as the process's.
+pub fn give_back_program() {
+    // SAFETY: the callback only looks at what it is given.
+    unsafe { libc::dl_iterate_phdr(Some(give_back_object), std::ptr::null_mut()) };
+}
+
+unsafe extern "C" fn give_back_object(
+    info: *mut libc::dl_phdr_info,
+    _: libc::size_t,
+    _: *mut libc::c_void,
+) -> libc::c_int {
+    // SAFETY: the loader passes an object that stays loaded during the call, with that many headers.
+    let (base, headers) = unsafe {
+        let info = &*info;
+        (info.dlpi_addr, std::slice::from_raw_parts(info.dlpi_phdr, usize::from(info.dlpi_phnum)))
+    };
+    let only_read = |header: &&libc::Elf64_Phdr| header.p_type == libc::PT_LOAD && header.p_flags & libc::PF_W == 0;
+    for header in headers.iter().filter(only_read) {
+        let start = (base + header.p_vaddr) & !(PAGE_BYTES_MIN - 1);
+        let length = usize::try_from(base + header.p_vaddr + header.p_memsz - start).unwrap_or(0);
+        let start = std::ptr::with_exposed_provenance_mut(usize::try_from(start).unwrap_or(0));
+        // SAFETY: these pages are never written, so the file has what they have. Failing leaves them as they are, as it
+        // does where pages are larger and the start is amid one.
+        let _ = unsafe { rustix::mm::madvise(start, length, rustix::mm::Advice::LinuxDontNeed) };
+    }
+    0
 }
 
 /// Fills `bytes` with random bytes of the kernel's.

@@ -228,8 +228,8 @@ fn a_worker_is_small() {
     node.round(1, &[5; 64]);
     let resident = node.memory_kib("VmRSS:");
     println!("resident: {resident} KiB, of it anonymous: {} KiB", node.memory_kib("RssAnon:"));
-    // Unoptimised code is larger; the promise is 8 MiB for a release build.
-    let allowed = if cfg!(debug_assertions) { 16 * 1024 } else { 8 * 1024 };
+    // SPECIFICATION.md: at most 6 MB with one module.
+    let allowed = 6_000_000 / 1024;
     assert!(resident <= allowed, "{resident} KiB");
 }
 
