@@ -3,8 +3,7 @@
 //!
 //! Tuple space search: filters that look at the same bits share a tuple, and a look-up costs one hash per tuple, of which
 //! there are at most [`FILTER_TUPLES_MAX`]. When they run out, new filters are filed under coarser masks. What is found
-//! under a mask is always asked again with [`Filter::matches`], so that coarse masks and equal sums cost time and never
-//! change what is found.
+//! under a mask is always compared again, so that coarse masks and equal sums cost time and never change what is found.
 //!
 //! Packets are anybody's, but only filters are stored: nobody can make a look-up longer by the packets that he sends.
 //! Filters are admitted, yet a user could choose his so that their sums are equal, and make look-ups of others longer;
@@ -56,6 +55,10 @@ struct Entry<T> {
     sum: u64,
     /// The next one with the same sum.
     next: Option<u32>,
+    /// What must stand under the mask.
+    wanted: Bits,
+    /// Everything that the filter asks for is in that.
+    is_exact: bool,
 }
 
 impl<T: Copy> FilterIndex<T> {
@@ -75,7 +78,8 @@ impl<T: Copy> FilterIndex<T> {
     /// Adds a filter, in the place of the one with the same id if there is one.
     pub fn insert(&mut self, id: FilterId, filter: Filter, value: T) {
         self.remove(id);
-        let (mask, wanted) = self.fit(&filter);
+        let (mask, wanted, grain) = self.fit(&filter);
+        let is_exact = mask::is_exact(&filter, grain);
         let at = self.tuples.iter().position(|tuple| tuple.mask == mask).unwrap_or_else(|| {
             let salt = fold(mask.number() ^ self.secrets[2], self.secrets[3]);
             self.tuples.push(Tuple { mask, bits: mask.bits(), salt, filters: 0 });
@@ -88,7 +92,7 @@ impl<T: Copy> FilterIndex<T> {
             u32::try_from(self.entries.len() - 1).expect("filters are fewer than 32 bits count")
         });
         let next = self.sums.put(sum, number);
-        self.entries[place(number)] = Some(Entry { id, filter, value, mask, sum, next });
+        self.entries[place(number)] = Some(Entry { id, filter, value, mask, sum, next, wanted, is_exact });
         self.by_id.insert(id, number);
     }
 
@@ -110,8 +114,12 @@ impl<T: Copy> FilterIndex<T> {
     /// Puts the filters that match a flow into `found`, in the order of their ids, in the place of what is there.
     pub fn matching(&self, flow: &Flow, found: &mut Vec<(FilterId, T)>) {
         found.clear();
-        let matches = self.candidates(flow).filter(|entry| entry.filter.matches(flow));
-        found.extend(matches.map(|entry| (entry.id, entry.value)));
+        self.for_each_candidate(flow, |entry, under_mask| {
+            // Equal sums are not yet equal bits, and coarse masks leave out some of what the filter asks for.
+            if if entry.is_exact { *under_mask == entry.wanted } else { entry.filter.matches(flow) } {
+                found.push((entry.id, entry.value));
+            }
+        });
         if found.len() > 1 {
             found.sort_unstable_by_key(|(id, _)| *id);
         }
@@ -138,19 +146,22 @@ impl<T: Copy> FilterIndex<T> {
         self.tuples.len()
     }
 
-    /// Returns the filters that a flow may match: all with the same sum as the flow has under their mask.
-    fn candidates(&self, flow: &Flow) -> impl Iterator<Item = &Entry<T>> {
-        let (bits, destination) = (Bits::of(flow), flow.destination);
-        let tuples = self.tuples.iter().filter(move |tuple| tuple.mask.takes(destination));
-        let first = tuples.filter_map(move |tuple| self.sums.find(self.sum(&bits.under(&tuple.bits), tuple.salt)));
-        first.flat_map(move |number| {
-            let entry = |number: u32| self.entries[place(number)].as_ref();
-            std::iter::successors(entry(number), move |before| entry(before.next?))
-        })
+    /// Shows the filters that a flow may match: all with the same sum as the flow has under their mask, and what that is.
+    #[inline]
+    fn for_each_candidate<'a>(&'a self, flow: &Flow, mut each: impl FnMut(&'a Entry<T>, &Bits)) {
+        let (bits, version) = (Bits::of(flow), mask::version(flow.destination));
+        for tuple in self.tuples.iter().filter(|tuple| tuple.mask.takes(version)) {
+            let under_mask = bits.under(&tuple.bits);
+            let mut next = self.sums.find(self.sum(&under_mask, tuple.salt));
+            while let Some(entry) = next.and_then(|number| self.entries[place(number)].as_ref()) {
+                each(entry, &under_mask);
+                next = entry.next;
+            }
+        }
     }
 
     /// Returns the finest mask of a filter for which there is a place, and what must stand under it.
-    fn fit(&self, filter: &Filter) -> (Mask, Bits) {
+    fn fit(&self, filter: &Filter) -> (Mask, Bits, Grain) {
         let fine = self.tuples.iter().filter(|tuple| !tuple.mask.is_coarse()).count();
         let fits = |mask: &Mask| {
             // Coarse masks are so few that their places can be kept for them.
@@ -158,8 +169,10 @@ impl<T: Copy> FilterIndex<T> {
                 || fine < FILTER_TUPLES_MAX - COARSE_MASKS
                 || self.tuples.iter().any(|tuple| tuple.mask == *mask)
         };
-        let mut patterns = Grain::ALL.into_iter().map(|grain| pattern(filter, grain));
-        patterns.find(|(mask, _)| fits(mask)).expect("the coarsest grain has coarse masks")
+        let mut patterns = Grain::ALL.into_iter().map(|grain| (pattern(filter, grain), grain));
+        let found = patterns.find(|((mask, _), _)| fits(mask));
+        let ((mask, wanted), grain) = found.expect("the coarsest grain has coarse masks");
+        (mask, wanted, grain)
     }
 
     fn unlink(&mut self, number: u32, entry: &Entry<T>) {
@@ -185,6 +198,7 @@ impl<T: Copy> FilterIndex<T> {
         }
     }
 
+    #[inline]
     fn sum(&self, bits: &Bits, salt: u64) -> u64 {
         let ((source_high, source_low), (destination_high, destination_low)) =
             (halves(bits.source), halves(bits.destination));
@@ -197,16 +211,19 @@ impl<T: Copy> FilterIndex<T> {
 }
 
 /// Mixes two numbers into one.
+#[inline]
 fn fold(one: u64, other: u64) -> u64 {
     let (low, high) = one.carrying_mul(other, 0);
     low ^ high
 }
 
+#[inline]
 fn halves(bits: u128) -> (u64, u64) {
     let half = |half: u128| u64::try_from(half & u128::from(u64::MAX)).expect("masked to 64 bits");
     (half(bits >> 64), half(bits))
 }
 
+#[inline]
 fn place(number: u32) -> usize {
     usize::try_from(number).expect("32 bits fit in usize")
 }

@@ -12,22 +12,23 @@ use crate::{Filter, Flow, PortRange, Protocol};
 pub(super) struct Bits {
     pub source: u128,
     pub destination: u128,
-    /// The protocol and the two ports; a port that the packet does not show is 0.
+    /// The protocol, whether the packet shows each port, and the two ports.
     pub rest: u64,
 }
 
 impl Bits {
+    #[inline]
     pub fn of(flow: &Flow) -> Bits {
         // Both numbers of ICMP are one to filters.
         let protocol = if flow.protocol == ICMP_V6 { ICMP } else { flow.protocol };
-        let (source_port, destination_port) = (flow.source_port.unwrap_or(0), flow.destination_port.unwrap_or(0));
         Bits {
             source: address_bits(flow.source),
             destination: address_bits(flow.destination),
-            rest: rest_bits(protocol, source_port, destination_port),
+            rest: rest_bits(protocol, flow.source_port, flow.destination_port),
         }
     }
 
+    #[inline]
     pub fn under(&self, mask: &Bits) -> Bits {
         Bits {
             source: self.source & mask.source,
@@ -46,9 +47,9 @@ pub(super) struct Mask {
     /// Length of the prefixes.
     source: u8,
     destination: u8,
-    /// Bits of the ports.
-    source_port: u16,
-    destination_port: u16,
+    /// Bits of the ports, if the packet must show them.
+    source_port: Option<u16>,
+    destination_port: Option<u16>,
 }
 
 impl Mask {
@@ -63,15 +64,15 @@ impl Mask {
 
     /// Returns a number that no other mask has.
     pub fn number(&self) -> u64 {
-        let bytes = [self.version, u8::from(self.protocol), self.source, self.destination];
-        u64::from(u32::from_be_bytes(bytes)) << 32
-            | u64::from(self.source_port) << 16
-            | u64::from(self.destination_port)
+        let lengths = u64::from(self.version) << 16 | u64::from(self.source) << 8 | u64::from(self.destination);
+        // Below that, 35 bits are in use.
+        lengths << 35 | rest_bits(u8::from(self.protocol), self.source_port, self.destination_port)
     }
 
-    /// Returns whether packets of an address's version can be under this mask.
-    pub fn takes(&self, address: IpAddr) -> bool {
-        self.version == 0 || self.version == version(address)
+    /// Returns whether packets of a version can be under this mask.
+    #[inline]
+    pub fn takes(&self, version: u8) -> bool {
+        self.version == 0 || self.version == version
     }
 
     /// Returns whether the mask is one of the [`COARSE_MASKS`] to which every filter can be brought.
@@ -79,8 +80,8 @@ impl Mask {
         let step = prefix_step(self.version);
         let one_side = (self.source == 0) != (self.destination == 0);
         let whole = self.source.is_multiple_of(step) && self.destination.is_multiple_of(step);
-        let sides = if self.version == 0 { true } else { one_side && whole };
-        sides && !self.protocol && self.source_port == 0 && self.destination_port == 0
+        let sides = self.version == 0 || one_side && whole;
+        sides && !self.protocol && self.source_port.is_none() && self.destination_port.is_none()
     }
 }
 
@@ -107,10 +108,7 @@ pub(super) const COARSE_MASKS: usize = 2 * 2 * 4 + 1;
 
 /// Returns the mask of a filter and what must stand under it.
 pub(super) fn pattern(filter: &Filter, grain: Grain) -> (Mask, Bits) {
-    let block = |ports: Option<PortRange>| match ports {
-        Some(range) if grain == Grain::PortBlocks => block_around(range),
-        Some(_) | None => (0, 0),
-    };
+    let block = |ports: Option<PortRange>| ports.filter(|_| grain == Grain::PortBlocks).map(block_around).unzip();
     let (source_port, source_port_mask) = block(filter.source_ports());
     let (destination_port, destination_port_mask) = block(filter.destination_ports());
     let protocol = (grain < Grain::OnePrefix).then(|| protocol_number(filter.protocol())).flatten();
@@ -127,6 +125,19 @@ pub(super) fn pattern(filter: &Filter, grain: Grain) -> (Mask, Bits) {
     let rest = rest_bits(protocol.unwrap_or(0), source_port, destination_port);
     let wanted = Bits { source: bits(filter.source()), destination: bits(filter.destination()), rest };
     (mask, wanted.under(&mask.bits()))
+}
+
+/// Returns whether a packet matches a filter just if it matches the filter's pattern.
+pub(super) fn is_exact(filter: &Filter, grain: Grain) -> bool {
+    let is_block = |ports: Option<PortRange>| {
+        ports.is_none_or(|range| {
+            let (first, mask) = block_around(range);
+            (range.first(), range.last()) == (first, first | !mask)
+        })
+    };
+    let (mask, _) = pattern(filter, grain);
+    let version = mask.version == filter.version().unwrap_or(0);
+    grain == Grain::PortBlocks && version && is_block(filter.source_ports()) && is_block(filter.destination_ports())
 }
 
 fn lengths(filter: &Filter, grain: Grain) -> (u8, u8) {
@@ -159,6 +170,7 @@ fn block_around(range: PortRange) -> (u16, u16) {
     (range.first() & mask, mask)
 }
 
+#[inline]
 fn address_bits(address: IpAddr) -> u128 {
     match address {
         IpAddr::V4(address) => u128::from(address.to_bits()) << 96,
@@ -166,15 +178,19 @@ fn address_bits(address: IpAddr) -> u128 {
     }
 }
 
-fn rest_bits(protocol: u8, source_port: u16, destination_port: u16) -> u64 {
-    u64::from(protocol) << 32 | u64::from(source_port) << 16 | u64::from(destination_port)
+#[inline]
+fn rest_bits(protocol: u8, source_port: Option<u16>, destination_port: Option<u16>) -> u64 {
+    // A port that is there is told from one that is not.
+    let port = |port: Option<u16>| port.map_or(0, |port| 1 << 16 | u64::from(port));
+    u64::from(protocol) << 34 | port(source_port) << 17 | port(destination_port)
 }
 
 fn leading_ones(length: u8) -> u128 {
     u128::MAX.checked_shl(128 - u32::from(length)).unwrap_or(0)
 }
 
-fn version(address: IpAddr) -> u8 {
+#[inline]
+pub(super) fn version(address: IpAddr) -> u8 {
     if address.is_ipv4() { 4 } else { 6 }
 }
 

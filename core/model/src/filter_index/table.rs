@@ -18,6 +18,7 @@ struct Place {
 
 impl Table {
     /// Returns the number that is kept for a sum.
+    #[inline]
     pub fn find(&self, sum: u64) -> Option<u32> {
         let place = self.places.get(self.place_of(sum)?)?;
         (place.number != EMPTY).then_some(place.number)
@@ -58,6 +59,7 @@ impl Table {
     }
 
     /// Returns where a sum is, or else where it would be put; nothing if the table has no places.
+    #[inline]
     fn place_of(&self, sum: u64) -> Option<usize> {
         let last = self.places.len().checked_sub(1)?;
         let mut at = self.begin(sum);
@@ -72,6 +74,7 @@ impl Table {
         }
     }
 
+    #[inline]
     fn begin(&self, sum: u64) -> usize {
         let last = u64::try_from(self.places.len() - 1).expect("a length fits 64 bits");
         usize::try_from(sum & last).expect("less than a length")

@@ -75,8 +75,11 @@ fn a_look_up_does_not_grow_with_the_filters() {
     assert_eq!(index.tuples(), 1);
     for id in 0..10_000_u16 {
         let to = format!("10.{}.{}.9", id / 200, id % 200);
-        assert_eq!(index.candidates(&flow("192.0.2.1", &to, 17, Some((5, 1000 + id)))).count(), 1);
-        assert_eq!(index.candidates(&flow("192.0.2.1", &to, 17, Some((5, 999 + id)))).count(), 0);
+        for (port, expected) in [(1000 + id, 1), (999 + id, 0)] {
+            let mut candidates = 0;
+            index.for_each_candidate(&flow("192.0.2.1", &to, 17, Some((5, port))), |_, _| candidates += 1);
+            assert_eq!(candidates, expected);
+        }
     }
 }
 
