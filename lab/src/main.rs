@@ -30,6 +30,9 @@ enum Command {
     },
     /// The figures of SPECIFICATION.md that are measured on a running system.
     Bench(bench::Options),
+    /// Passes every packet that a filter matches by a driver alone (used by the bench).
+    #[command(hide = true)]
+    NullDriver(bench::null_driver::NullDriver),
     /// Builds a network and holds it until Enter is pressed: hosts at both ends, and between them `n` (a node) or `r`
     /// (a plain router) in the order given, for instance `n r n`.
     Up {
@@ -70,6 +73,7 @@ fn run(command: Command) -> Result<()> {
     match command {
         Command::Demo { flavour: _, keep } => demo::run(keep),
         Command::Bench(options) => bench::run(&options),
+        Command::NullDriver(options) => bench::null_driver::run(&options),
         Command::Up { middle } => up(&middle),
         Command::Down => {
             let cleared = netns::clear_leftovers()?;

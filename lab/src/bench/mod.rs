@@ -5,14 +5,22 @@
 
 mod commands;
 pub mod container;
+mod delay;
 mod handshake;
+mod ladder;
 pub mod machine;
-mod packets;
+mod net;
+pub mod null_driver;
+mod papers;
 pub mod pin;
+pub mod plot;
 mod programs;
 mod recovery;
+mod search;
 mod setup;
 pub mod summary;
+mod trial;
+mod ways;
 
 use std::path::PathBuf;
 use std::time::Instant;
@@ -21,7 +29,9 @@ use anyhow::{Context, Result, ensure};
 use serde::Serialize;
 
 use self::machine::Machine;
+use self::plot::Plot;
 use self::programs::Programs;
+use self::search::Search;
 use self::summary::Figure;
 use crate::netns::{clear_leftovers, is_root};
 
@@ -34,7 +44,13 @@ pub struct Options {
     /// Writes the figures to a file, as JSON.
     #[arg(short, long, value_name = "FILE")]
     pub json: Option<PathBuf>,
-    /// Measures these only, for instance `packets,setup`.
+    /// Writes plots into a directory, as SVG.
+    #[arg(long, value_name = "DIR")]
+    pub plots: Option<PathBuf>,
+    /// Sizes of packets that the ladder is measured with, in bytes.
+    #[arg(long, value_delimiter = ',', default_values_t = ladder::SIZES)]
+    pub sizes: Vec<u16>,
+    /// Measures these only, for instance `ladder,setup`.
     #[arg(long, value_delimiter = ',', value_enum)]
     pub only: Vec<Part>,
 }
@@ -42,8 +58,8 @@ pub struct Options {
 /// A part of the bench.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
 pub enum Part {
-    /// Throughput and latency through one node.
-    Packets,
+    /// The highest rates without loss through one node, and latency at half load.
+    Ladder,
     /// SETUP over two nodes.
     Setup,
     /// Start and memory of containers.
@@ -60,9 +76,11 @@ pub enum Part {
 
 /// How much is measured.
 pub struct Plan {
-    packet_rounds: usize,
-    latency_rounds: usize,
-    packet_seconds: f64,
+    sizes: Vec<u16>,
+    search: Search,
+    ladder_rounds: usize,
+    delay_rounds: usize,
+    delay_seconds: f64,
     setups: usize,
     setups_uncached: usize,
     container_starts: usize,
@@ -73,12 +91,15 @@ pub struct Plan {
 }
 
 impl Plan {
-    fn new(quick: bool) -> Plan {
-        match quick {
+    fn new(options: &Options) -> Plan {
+        let sizes = options.sizes.clone();
+        match options.quick {
             true => Plan {
-                packet_rounds: 5,
-                latency_rounds: 3,
-                packet_seconds: 1.0,
+                sizes,
+                search: Search { seconds: 0.15, confirm_seconds: 0.5, resolution: 0.02 },
+                ladder_rounds: 3,
+                delay_rounds: 3,
+                delay_seconds: 0.5,
                 setups: 20,
                 setups_uncached: 4,
                 container_starts: 50,
@@ -88,9 +109,11 @@ impl Plan {
                 demos: 2,
             },
             false => Plan {
-                packet_rounds: 20,
-                latency_rounds: 7,
-                packet_seconds: 2.0,
+                sizes,
+                search: Search { seconds: 0.5, confirm_seconds: 2.0, resolution: 0.01 },
+                ladder_rounds: 7,
+                delay_rounds: 7,
+                delay_seconds: 2.0,
                 setups: 50,
                 setups_uncached: 11,
                 container_starts: 200,
@@ -127,16 +150,23 @@ pub fn run(options: &Options) -> Result<()> {
     if cfg!(debug_assertions) {
         println!("NOTE: this is a debug build; build with --release");
     }
-    let plan = Plan::new(options.quick);
+    let plan = Plan::new(options);
     let programs = Programs::build()?;
-    let mut figures = Vec::new();
+    let (mut figures, mut plots) = (Vec::new(), Vec::new());
     for part in chosen(&options.only) {
+        let began = Instant::now();
         let measured = measure(part, &plan, &programs).with_context(|| format!("{part:?}"))?;
-        measured.iter().for_each(|figure| print!("{}", figure.table()));
-        figures.extend(measured);
+        measured.figures.iter().for_each(|figure| print!("{}", figure.table()));
+        println!("   ({part:?}: {:.0} s)", began.elapsed().as_secs_f64());
+        figures.extend(measured.figures);
+        plots.extend(measured.plots);
     }
     let report = Report { machine, quick: options.quick, figures, seconds: started.elapsed().as_secs_f64() };
     println!("\nmeasured in {:.0} s", report.seconds);
+    if let Some(directory) = &options.plots {
+        std::fs::create_dir_all(directory)?;
+        plots.iter().try_for_each(|plot: &Plot| plot.write(directory))?;
+    }
     if let Some(path) = &options.json {
         std::fs::write(path, serde_json::to_string_pretty(&report)? + "\n")
             .with_context(|| format!("cannot write {}", path.display()))?;
@@ -145,22 +175,52 @@ pub fn run(options: &Options) -> Result<()> {
 }
 
 const PARTS: [Part; 7] =
-    [Part::Packets, Part::Setup, Part::Containers, Part::Recovery, Part::Handshakes, Part::Calls, Part::Demo];
+    [Part::Ladder, Part::Setup, Part::Containers, Part::Recovery, Part::Handshakes, Part::Calls, Part::Demo];
 
 fn chosen(only: &[Part]) -> Vec<Part> {
     PARTS.into_iter().filter(|part| only.is_empty() || only.contains(part)).collect()
 }
 
-fn measure(part: Part, plan: &Plan, programs: &Programs) -> Result<Vec<Figure>> {
-    match part {
-        Part::Packets => packets::measure(plan, programs),
-        Part::Setup => setup::measure(plan),
-        Part::Containers => container::measure(plan),
-        Part::Recovery => recovery::measure(plan, programs),
-        Part::Handshakes => handshake::measure(plan),
-        Part::Calls => commands::calls(plan),
-        Part::Demo => commands::demo(plan),
+/// What a part has measured.
+#[derive(Default)]
+struct Measured {
+    figures: Vec<Figure>,
+    plots: Vec<Plot>,
+}
+
+impl From<Vec<Figure>> for Measured {
+    fn from(figures: Vec<Figure>) -> Measured {
+        Measured { figures, plots: Vec::new() }
     }
+}
+
+fn measure(part: Part, plan: &Plan, programs: &Programs) -> Result<Measured> {
+    match part {
+        Part::Ladder => packets(plan, programs),
+        Part::Setup => setup::measure(plan).map(Measured::from),
+        Part::Containers => container::measure(plan).map(Measured::from),
+        Part::Recovery => recovery::measure(plan, programs).map(Measured::from),
+        Part::Handshakes => handshake::measure(plan).map(Measured::from),
+        Part::Calls => commands::calls(plan).map(Measured::from),
+        Part::Demo => commands::demo(plan).map(Measured::from),
+    }
+}
+
+fn packets(plan: &Plan, programs: &Programs) -> Result<Measured> {
+    let nets = ways::Nets::up(programs)?;
+    let (ladder, mut measured) = ladder::measure(plan, programs, &nets)?;
+    measured.figures.extend(delay::measure(plan, programs, &nets, &ladder)?.figures);
+    Ok(measured)
+}
+
+/// Returns the arguments of `netserv-lab` that run a driver alone.
+fn null_driver_args(driver: &str, filter: &str, more: &[&str]) -> Vec<String> {
+    ["null-driver", driver, filter].iter().chain(more).map(ToString::to_string).collect()
+}
+
+/// Says on standard error what was just measured, for whoever waits.
+fn progress(what: &str) {
+    eprintln!("  {what}");
 }
 
 /// Returns thousands.

@@ -34,13 +34,14 @@ pub fn to_node_core(pid: u32) -> Result<()> {
     Ok(())
 }
 
-/// Has one core of the machine look after what arrives at an interface.
+/// Has one core of the machine look after what arrives at an interface; `None` leaves it to the core where it arrives.
 ///
 /// # Errors
 /// The kernel has no receive packet steering.
-pub fn steer(lab: &Lab, machine: &str, interface: &str, core: usize) -> Result<()> {
+pub fn steer(lab: &Lab, machine: &str, interface: &str, core: Option<usize>) -> Result<()> {
+    let cores = core.map_or(0, |core| 1_u64 << core);
     // A new /sys, as `ip netns exec` mounts it, shows the interfaces of the namespace.
-    let script = format!("echo {:x} > /sys/class/net/{interface}/queues/rx-0/rps_cpus", 1_u64 << core);
+    let script = format!("echo {cores:x} > /sys/class/net/{interface}/queues/rx-0/rps_cpus");
     let output = std::process::Command::new("ip")
         .args(["netns", "exec", &lab.namespace(machine), "sh", "-c", &script])
         .output()

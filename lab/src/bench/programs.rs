@@ -10,14 +10,14 @@ use crate::node::workspace;
 
 /// Where the built programs are.
 pub struct Programs {
-    /// Sends and takes, with a bound on what is on its way.
-    pub udploop: PathBuf,
-    /// Sends at a steady rate.
+    /// The directory of all of them, and of the objects that `trial` gives to the kernel.
+    pub dir: PathBuf,
+    /// Sends at a rate through a router and counts what arrives.
+    pub trial: PathBuf,
+    /// Sends at a steady rate from a socket.
     pub udpgen: PathBuf,
-    /// Counts and times what arrives.
+    /// Counts and times what arrives at a socket.
     pub udpsink: PathBuf,
-    /// Passes every packet of a netfilter queue.
-    pub nfq_null: PathBuf,
 }
 
 impl Programs {
@@ -33,14 +33,9 @@ impl Programs {
             .arg(workspace().join("lab/bench-c"))
             .arg(format!("OUT={}", dir.display()))
             .output()
-            .context("cannot run make; install it, and libnetfilter-queue-dev")?;
+            .context("cannot run make; install it, clang-14 and libnetfilter-queue-dev")?;
         ensure!(output.status.success(), "lab/bench-c: {}", String::from_utf8_lossy(&output.stderr).trim());
         let program = |name: &str| dir.join(name);
-        Ok(Programs {
-            udploop: program("udploop"),
-            udpgen: program("udpgen"),
-            udpsink: program("udpsink"),
-            nfq_null: program("nfq_null"),
-        })
+        Ok(Programs { trial: program("trial"), udpgen: program("udpgen"), udpsink: program("udpsink"), dir })
     }
 }

@@ -1,0 +1,72 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Latency through a router at half load: the microbenchmark of the 2011 paper.
+
+use anyhow::{Context, Result, ensure};
+
+use super::ladder::Ladder;
+use super::papers::NETSERV_2011_DELAY_US;
+use super::programs::Programs;
+use super::summary::{Figure, Goal, Row};
+use super::trial::{self, Latency, Load};
+use super::ways::{Nets, Way};
+use super::{Measured, Plan};
+
+/// A percentile's name, and where it stands.
+type Percentile = (&'static str, fn(&Latency) -> f64);
+
+/// The ways that are compared.
+const WAYS: [Way; 4] = [Way::Kernel, Way::AfxdpUnmatched, Way::AfxdpNull, Way::AfxdpMonitor];
+/// Packets that may be lost: more, and the load is not what it is said to be.
+const LOSS_MAX: f64 = 0.01;
+const BYTES: u16 = 64;
+
+/// Measures at half of the lowest of the ways' rates, so that all have the same load.
+///
+/// # Errors
+/// A way loses packets at that rate.
+pub fn measure(plan: &Plan, programs: &Programs, nets: &Nets, ladder: &Ladder) -> Result<Measured> {
+    let rates = WAYS.into_iter().filter_map(|way| ladder.rate(BYTES, way));
+    let rate = rates.fold(f64::INFINITY, f64::min) / 2.0;
+    ensure!(rate.is_finite(), "the ladder has no rate to take half of");
+    let mut found: [Vec<Latency>; WAYS.len()] = Default::default();
+    for round in 0..plan.delay_rounds {
+        for turn in 0..WAYS.len() {
+            let at = (turn + round) % WAYS.len();
+            let load = Load { rate: Some(rate), seconds: plan.delay_seconds, timed: true };
+            let net = nets.of(WAYS[at]).context("no such router")?;
+            net.sink_outside(false)?;
+            let outcome = trial::run(net, programs, &WAYS[at].traffic(BYTES, &nets.notify), &load)
+                .with_context(|| WAYS[at].name().to_owned())?;
+            ensure!(outcome.loss() < LOSS_MAX, "{}: packets lost at half load: {outcome:?}", WAYS[at].name());
+            found[at].push(outcome.latency_us);
+        }
+    }
+    Ok(Measured { figures: vec![figure(plan, rate, &found)], plots: Vec::new() })
+}
+
+fn figure(plan: &Plan, rate: f64, found: &[Vec<Latency>; WAYS.len()]) -> Figure {
+    let percentiles: [Percentile; 4] =
+        [("50 %", |l| l.p50), ("90 %", |l| l.p90), ("99 %", |l| l.p99), ("99.9 %", |l| l.p999)];
+    let mut rows = Vec::new();
+    for (way, latencies) in WAYS.iter().zip(found) {
+        for (name, value) in percentiles {
+            let values: Vec<f64> = latencies.iter().map(value).collect();
+            rows.push(Row::new(format!("{}, {name}", way.name()), "µs", &values));
+        }
+    }
+    let added: Vec<f64> = found[3].iter().zip(&found[0]).map(|(module, kernel)| module.p50 - kernel.p50).collect();
+    rows.push(
+        Row::new("added by net-monitor to the kernel, 50 %", "µs", &added)
+            .goal(Goal::AtMost(15.0))
+            .note(format!("NetServ 2011: {NETSERV_2011_DELAY_US:.0} µs by keep-alive")),
+    );
+    let how = format!(
+        "From the generator to where the sink's interface receives, {:.0} kpps (half of the lowest rate without loss among \
+         these), single {BYTES}-byte packets at even distances, {} s each, in turn, {} rounds. Cores as above, but that the sink counts where the packets leave. Steps of \
+         0.1 µs.",
+        rate / 1000.0,
+        plan.delay_seconds,
+        plan.delay_rounds
+    );
+    Figure { name: "Latency at half load", how, rows }
+}

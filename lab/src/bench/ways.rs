@@ -1,0 +1,303 @@
+// SPDX-License-Identifier: Apache-2.0
+//! The ways through a router that are compared, and the routers that have them.
+
+use std::fmt::Write as _;
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context, Result};
+
+use super::net::{Installed, Net};
+use super::pin::{NODE_CORE, steer};
+use super::programs::Programs;
+use super::trial::Traffic;
+use crate::node::{LabPackage, LabUser};
+
+/// The port of the first way; those of other ways and modules are told apart by it.
+const PORT: u16 = 9000;
+const EMPTY_PORT: u16 = 9001;
+const TWO_PORT: u16 = 9002;
+const SIP_PORT: u16 = 5060;
+/// A port that nobody wants.
+const OTHER_PORT: u16 = 9009;
+/// The netfilter queue of the null verdict, in a namespace of its own.
+const NULL_QUEUE: u16 = 7;
+/// Rules that the packet filter goes through for each packet, as those of a small firewall.
+const RULES: u16 = 10;
+/// Passes everything. A container without a module gets no packets, so this stands for the container alone.
+const NULL_MODULE: &str = r#"(module
+  (memory (export "memory") 5)
+  (func (export "netserv_abi") (result i32) (i32.const 1))
+  (func (export "netserv_area") (param i32 i32) (result i32) (i32.const 65536))
+  (func (export "netserv_start") (result i32) (i32.const 0))
+  (func (export "netserv_process") (param $count i32)))
+"#;
+
+/// One way through a router.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Way {
+    /// The kernel's forwarding, on the generator's core.
+    Kernel,
+    /// The kernel's forwarding, steered to the node's core.
+    Steered,
+    /// The kernel's forwarding with some rules of the packet filter.
+    Filtered,
+    /// The null verdict in C through a netfilter queue.
+    NfqueueNull,
+    /// net-monitor by the driver `nfqueue`.
+    NfqueueMonitor,
+    /// What no module wants, with a node and its driver `nfqueue`.
+    NfqueueUnmatched,
+    /// The driver `afxdp` alone.
+    AfxdpNull,
+    /// The driver `afxdp` and a container whose module does nothing.
+    AfxdpEmpty,
+    /// net-monitor by the driver `afxdp`.
+    AfxdpMonitor,
+    /// net-monitor and a module that does nothing, in turn.
+    AfxdpTwo,
+    /// keep-alive, which answers each packet.
+    AfxdpKeepAlive,
+    /// What no module wants, with a node and its driver `afxdp`.
+    AfxdpUnmatched,
+    /// The same, forwarded in XDP.
+    XdpForward,
+}
+
+impl Way {
+    /// All ways, in the order of tables.
+    pub const ALL: [Way; 13] = [
+        Way::Kernel,
+        Way::Steered,
+        Way::Filtered,
+        Way::NfqueueNull,
+        Way::NfqueueMonitor,
+        Way::NfqueueUnmatched,
+        Way::AfxdpNull,
+        Way::AfxdpEmpty,
+        Way::AfxdpMonitor,
+        Way::AfxdpTwo,
+        Way::AfxdpKeepAlive,
+        Way::AfxdpUnmatched,
+        Way::XdpForward,
+    ];
+
+    /// Returns the name in tables.
+    pub fn name(self) -> &'static str {
+        match self {
+            Way::Kernel => "kernel",
+            Way::Steered => "kernel, steered to the node's core",
+            Way::Filtered => "kernel + packet filter",
+            Way::NfqueueNull => "nfqueue, null verdict in C",
+            Way::NfqueueMonitor => "nfqueue, net-monitor",
+            Way::NfqueueUnmatched => "nfqueue, unmatched",
+            Way::AfxdpNull => "afxdp, driver alone",
+            Way::AfxdpEmpty => "afxdp, container, empty module",
+            Way::AfxdpMonitor => "afxdp, net-monitor",
+            Way::AfxdpTwo => "afxdp, two modules in turn",
+            Way::AfxdpKeepAlive => "afxdp, keep-alive answers NOTIFY",
+            Way::AfxdpUnmatched => "afxdp, unmatched",
+            Way::XdpForward => "afxdp, unmatched, forwarded in XDP",
+        }
+    }
+
+    /// Returns the packets of the way, of a size; `notify` is the file with the NOTIFY.
+    pub fn traffic(self, bytes: u16, notify: &Path) -> Traffic<'_> {
+        let port = match self {
+            Way::Kernel | Way::Steered | Way::Filtered | Way::NfqueueNull => PORT,
+            Way::NfqueueMonitor | Way::AfxdpNull | Way::AfxdpMonitor => PORT,
+            Way::AfxdpEmpty => EMPTY_PORT,
+            Way::AfxdpTwo => TWO_PORT,
+            Way::AfxdpKeepAlive => SIP_PORT,
+            Way::NfqueueUnmatched | Way::AfxdpUnmatched | Way::XdpForward => OTHER_PORT,
+        };
+        let answered = (self == Way::AfxdpKeepAlive).then_some(notify);
+        Traffic { answered, ..Traffic::new(bytes, port) }
+    }
+
+    /// Returns whether packets leave from the node's core, and not from the generator's.
+    pub fn leaves_node_core(self) -> bool {
+        match self {
+            Way::Kernel | Way::Filtered | Way::NfqueueUnmatched | Way::AfxdpUnmatched | Way::XdpForward => false,
+            Way::Steered | Way::NfqueueNull | Way::NfqueueMonitor => true,
+            Way::AfxdpNull | Way::AfxdpEmpty | Way::AfxdpMonitor | Way::AfxdpTwo | Way::AfxdpKeepAlive => true,
+        }
+    }
+
+    /// Returns how many modules see each packet.
+    pub fn modules(self) -> u64 {
+        match self {
+            Way::NfqueueMonitor | Way::AfxdpEmpty | Way::AfxdpMonitor | Way::AfxdpKeepAlive => 1,
+            Way::AfxdpTwo => 2,
+            Way::Kernel | Way::Steered | Way::Filtered | Way::NfqueueNull | Way::AfxdpNull => 0,
+            Way::NfqueueUnmatched | Way::AfxdpUnmatched | Way::XdpForward => 0,
+        }
+    }
+}
+
+/// The routers. Those without traffic sleep.
+pub struct Nets {
+    kernel: Net,
+    steered: Net,
+    filtered: Net,
+    nfqueue_null: Net,
+    nfqueue: Net,
+    afxdp_null: Net,
+    afxdp: Net,
+    /// None where this kernel or node cannot.
+    xdp_forward: Option<Net>,
+    /// The payload of a NOTIFY that makes a packet of 340 bytes.
+    pub notify: PathBuf,
+}
+
+impl Nets {
+    /// Makes all routers.
+    ///
+    /// # Errors
+    /// One of them does not run.
+    pub fn up(programs: &Programs) -> Result<Nets> {
+        let kernel = Net::up()?;
+        let notify = kernel.lab.dir().join("notify.sip");
+        std::fs::write(&notify, notify_of(340 - 28)?)?;
+        let mut afxdp_null = Net::up()?;
+        afxdp_null.start_null_driver("afxdp", PORT, &[]).context("the driver afxdp alone")?;
+        let steered = Net::up()?;
+        steer(&steered.lab, "n1", "to-sender", Some(NODE_CORE))?;
+        Ok(Nets {
+            kernel,
+            steered,
+            filtered: filtered()?,
+            nfqueue_null: nfqueue_null(programs)?,
+            nfqueue: nfqueue().context("a node with the driver nfqueue")?,
+            afxdp_null,
+            afxdp: afxdp().context("a node with the driver afxdp")?,
+            xdp_forward: xdp_forward()
+                .inspect_err(|error| println!("NOTE: a node that forwards in XDP is not measured: {error:#}"))
+                .ok(),
+            notify,
+        })
+    }
+
+    /// Returns the router that has a way, if there is one.
+    pub fn of(&self, way: Way) -> Option<&Net> {
+        Some(match way {
+            Way::Kernel => &self.kernel,
+            Way::Steered => &self.steered,
+            Way::Filtered => &self.filtered,
+            Way::NfqueueNull => &self.nfqueue_null,
+            Way::NfqueueMonitor | Way::NfqueueUnmatched => &self.nfqueue,
+            Way::AfxdpNull => &self.afxdp_null,
+            Way::AfxdpEmpty | Way::AfxdpMonitor | Way::AfxdpTwo | Way::AfxdpKeepAlive | Way::AfxdpUnmatched => {
+                &self.afxdp
+            }
+            Way::XdpForward => return self.xdp_forward.as_ref(),
+        })
+    }
+}
+
+/// A router with rules that match nothing of what is sent.
+fn filtered() -> Result<Net> {
+    let net = Net::up()?;
+    for number in 0..RULES {
+        let port = (PORT + 1000 + number).to_string();
+        net.lab.run("n1", "iptables", &["-A", "FORWARD", "-p", "udp", "--dport", &port, "-j", "DROP"])?;
+    }
+    Ok(net)
+}
+
+fn nfqueue_null(programs: &Programs) -> Result<Net> {
+    let mut net = Net::up()?;
+    let (port, queue) = (PORT.to_string(), NULL_QUEUE.to_string());
+    let rule = ["-t", "mangle", "-A", "PREROUTING", "-p", "udp", "--dport", &port, "-j", "NFQUEUE", "--queue-num"];
+    net.lab.run("n1", "iptables", &[&rule[..], &[&queue, "--queue-bypass"]].concat())?;
+    let mut command = net.lab.command("n1", programs.dir.join("nfq_null"));
+    command.args([&queue, &NODE_CORE.to_string()]);
+    net.lab.start("n1", "null", &mut command)?;
+    Ok(net)
+}
+
+fn nfqueue() -> Result<Net> {
+    let mut net = Net::up()?;
+    let user = net.lab.user("alice", &[&net.destination()])?;
+    net.start_netservd("nfqueue", "", std::slice::from_ref(&user))?;
+    let package = net.lab.package("net-monitor", &user)?;
+    net.install(&Installed { user: &user, package: &package, port: PORT, properties: &[] })?;
+    Ok(net)
+}
+
+/// A node with four users: net-monitor, the empty module, both, and keep-alive.
+fn afxdp() -> Result<Net> {
+    let mut net = Net::up()?;
+    let prefix = net.destination();
+    let users = ["alice", "bob", "carol", "dave"].map(|name| net.lab.user(name, &[&prefix]));
+    let users = users.into_iter().collect::<Result<Vec<LabUser>>>()?;
+    net.start_netservd("afxdp", "", &users)?;
+    let [alice, bob, carol, dave] = &users[..] else { anyhow::bail!("four users") };
+    let install = |user, package: &LabPackage, port| net.install(&Installed { user, package, port, properties: &[] });
+    install(alice, &net.lab.package("net-monitor", alice)?, PORT)?;
+    install(bob, &empty_module(&net, bob)?, EMPTY_PORT)?;
+    install(carol, &net.lab.package("net-monitor", carol)?, TWO_PORT)?;
+    install(carol, &empty_module(&net, carol)?, TWO_PORT)?;
+    install(dave, &net.lab.package("keep-alive", dave)?, SIP_PORT)?;
+    Ok(net)
+}
+
+/// A node that forwards in XDP what its one module does not want.
+fn xdp_forward() -> Result<Net> {
+    let mut net = Net::up()?;
+    let user = net.lab.user("alice", &[&net.destination()])?;
+    net.start_netservd("afxdp", "dataplane.xdp-forward = true", std::slice::from_ref(&user))?;
+    let package = net.lab.package("net-monitor", &user)?;
+    net.install(&Installed { user: &user, package: &package, port: PORT, properties: &[] })?;
+    Ok(net)
+}
+
+/// Packs the module that does nothing.
+///
+/// # Errors
+/// The package is refused.
+pub fn empty_module(net: &Net, user: &LabUser) -> Result<LabPackage> {
+    let dir = net.lab.dir();
+    let (wasm, manifest) = (dir.join("empty.wasm"), dir.join("empty.toml"));
+    std::fs::write(&wasm, wat::parse_str(NULL_MODULE)?)?;
+    let text =
+        "manifest = 1\nname = \"example.org/empty\"\nversion = \"1.0.0\"\n[packet]\nabi = 1\non-failure = \"open\"\n";
+    std::fs::write(&manifest, text)?;
+    net.lab.package_from(&manifest, &wasm, &dir.join(format!("{}-empty.nsm", user.name)), user)
+}
+
+/// Returns a NOTIFY of so many bytes that only keeps a binding alive; the answer goes to where it came from.
+fn notify_of(bytes: usize) -> Result<String> {
+    let mut text = "NOTIFY sip:example.com SIP/2.0\r\n\
+                    Via: SIP/2.0/UDP 10.0.0.5:5060;branch=z9hG4bK77ef;rport\r\n\
+                    From: \"Alice\" <sip:alice@example.com>;tag=42\r\n\
+                    To: <sip:example.com>\r\n\
+                    Call-ID: 1234@10.0.0.5\r\n\
+                    CSeq: 7 NOTIFY\r\n\
+                    Max-Forwards: 70\r\n\
+                    Event: keep-alive\r\n"
+        .to_owned();
+    let end = "Content-Length: 0\r\n\r\n";
+    let filler = bytes.checked_sub(text.len() + end.len() + "User-Agent: \r\n".len()).context("a longer NOTIFY")?;
+    // Writing to a String cannot fail.
+    let _ = write!(text, "User-Agent: {}\r\n{end}", "x".repeat(filler));
+    Ok(text)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_notify_has_the_papers_size() {
+        let text = notify_of(312).unwrap();
+        assert_eq!(text.len(), 312);
+        assert!(text.ends_with("\r\n\r\n") && text.matches("\r\n\r\n").count() == 1);
+        assert!(notify_of(100).is_err());
+    }
+
+    #[test]
+    fn ways_differ_in_name() {
+        let names: std::collections::BTreeSet<_> = Way::ALL.iter().map(|way| way.name()).collect();
+        assert_eq!(names.len(), Way::ALL.len());
+    }
+}
