@@ -74,10 +74,45 @@ fn packets_are_followed_through_every_step(driver: Driver) {
     assert_eq!((unwanted.steps, unwanted.verdict), (vec![TraceStep::NoFilter], Verdict::Pass));
     assert_eq!(trace.end().traced, 1);
 
+    let text = shown_to_people(&net, server);
+    for part in [
+        " udp 32 bytes, in ",
+        "  filter     udp dst ",
+        "  container  janedoe\n",
+        &format!("{}: modified\n", keeper.module),
+    ] {
+        assert!(text.contains(part), "{part:?} is not in\n{text}");
+    }
+
     let shown = net.lab.try_netserv("n2", &["trace", "udp dprt 5060"]).unwrap();
     assert_eq!(shown.status.code(), Some(2));
     let shown = net.lab.try_netserv("sender", &["trace"]).unwrap();
     assert!(String::from_utf8_lossy(&shown.stderr).contains("fix: ask a node on the path"), "{shown:?}");
+}
+
+/// Returns what `netserv trace` shows of a keep-alive, and prints it for whoever writes documentation.
+fn shown_to_people(net: &Net, server: IpAddr) -> String {
+    let mut command = Command::new(program("netserv").unwrap());
+    command.arg("--socket").arg(net.lab.socket("n2")).args([
+        "trace",
+        "udp dport 5060",
+        "--count",
+        "1",
+        "--timeout",
+        "30s",
+    ]);
+    let mut child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    let mut stderr = BufReader::new(child.stderr.take().unwrap());
+    let (mut announced, mut shown) = (String::new(), String::new());
+    stderr.read_line(&mut announced).unwrap();
+    assert!(announced.starts_with("tracing `udp port 5060` in "), "{announced}");
+    assert_eq!(net.ask_udp(server, 5060, "\r\n\r\n").as_deref(), Some("\r\n"));
+    child.stdout.take().unwrap().read_to_string(&mut shown).unwrap();
+    let mut summary = String::new();
+    stderr.read_to_string(&mut summary).unwrap();
+    assert_eq!((summary.as_str(), child.wait().unwrap().code()), ("1 packet traced\n", Some(0)));
+    println!("{announced}{shown}{summary}");
+    shown
 }
 
 /// Goal: packets of a trace that has ended are not taken out of the kernel any more, however it ended.

@@ -11,7 +11,7 @@ use std::process::Stdio;
 use axum::body::Body;
 use axum::http::StatusCode;
 use netserv_model::UnixTime;
-use netserv_model::api::{ApiError, LogLine, ModuleList, NodeInfo};
+use netserv_model::api::{ApiError, DeviceInfo, LogLine, ModuleList, NodeInfo, PlaneInfo};
 use netserv_model::request::Load;
 use support::{FakeNode, Home, check, text};
 
@@ -197,6 +197,28 @@ fn the_doctor_names_a_fix_for_each_fault() {
     assert_eq!((state("netservd"), state("version")), ("ok".into(), "ok".into()));
     assert_eq!((state("machine"), state("key")), ("warn".into(), "warn".into()));
     assert_eq!(output.status.code(), Some(0));
+}
+
+#[test]
+fn the_doctor_says_which_driver_the_node_took_and_how_it_serves_devices() {
+    let devices = vec![
+        DeviceInfo { name: "eth0".into(), mode: "native".into(), zero_copy: true, queues: 4 },
+        DeviceInfo { name: "eth1".into(), mode: "generic".into(), zero_copy: false, queues: 1 },
+    ];
+    let plane = |name: &str, missing: Option<&str>| PlaneInfo { name: name.into(), missing: missing.map(Into::into) };
+    let planes = vec![plane("afxdp", None), plane("nfqueue", Some("no iptables; fix: install iptables"))];
+    let driver = "afxdp: the best that fits".to_owned();
+    let node = FakeNode::answering(200, json(&NodeInfo { devices, planes, driver, ..info() }));
+    let stdout = text(&Home::empty().ask(&node, &["node", "doctor"]).stdout);
+    let lines = [
+        "driver    ok     afxdp: the best that fits",
+        "plane     warn   nfqueue cannot be used: no iptables",
+        "          fix: install iptables",
+        "device    ok     eth0: native mode, zero copy, 4 queues",
+        "device    ok     eth1: generic mode, copy, 1 queue",
+    ];
+    assert!(stdout.contains(&(lines.join("\n") + "\n")), "{stdout}");
+    assert!(!stdout.contains("afxdp cannot"), "{stdout}");
 }
 
 /// A body that ends when nobody reads it.
