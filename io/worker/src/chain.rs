@@ -176,13 +176,12 @@ impl Link {
         chosen: &[usize],
         left: &mut Vec<Left>,
     ) -> Result<(), Refusal> {
-        let mapped = self.instance.is_mapped();
-        for (place, index) in chosen.iter().enumerate() {
-            let (length, ingress) = (batch.length(*index), batch.ingress(*index));
-            if mapped {
-                self.instance.point(place, batch.slot(*index), length, ingress);
-            } else {
-                batch.read(*index, self.instance.place(place, length, ingress));
+        if self.instance.is_mapped() {
+            let packet = |index: &usize| (batch.slot(*index), batch.length(*index), batch.ingress(*index));
+            self.instance.point(chosen.iter().map(packet));
+        } else {
+            for (place, index) in chosen.iter().enumerate() {
+                batch.read(*index, self.instance.place(place, batch.length(*index), batch.ingress(*index)));
             }
         }
         batch.enter(self.slot);

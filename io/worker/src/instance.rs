@@ -133,17 +133,21 @@ impl Instance {
         self.store.data().slots.is_some()
     }
 
-    /// Makes packet `index` of a batch the one in the ring's slot `slot`, where the slots are mapped.
-    pub fn point(&mut self, index: usize, slot: usize, length: usize, ingress: Ingress) {
-        debug_assert!(self.is_mapped() && slot < HOST_SLOTS);
-        self.describe(index, slot, length, ingress);
+    /// Makes a batch of packets in the ring's slots, where the slots are mapped: slot, length and ingress of each.
+    pub fn point(&mut self, packets: impl Iterator<Item = (usize, usize, Ingress)>) {
+        debug_assert!(self.is_mapped());
+        let area = self.area;
+        for (place, (slot, length, ingress)) in self.table_mut().iter_mut().zip(packets) {
+            debug_assert!(slot < HOST_SLOTS);
+            *place = descriptor(area + packet_offset(slot), length, ingress);
+        }
     }
 
     /// Makes room for packet `index` of a batch, and returns where its `length` bytes go. Not where slots are mapped.
     pub fn place(&mut self, index: usize, length: usize, ingress: Ingress) -> &mut [u8] {
         debug_assert!(!self.is_mapped());
-        self.describe(index, index, length, ingress);
         let start = self.area + packet_offset(index);
+        self.table_mut()[index] = descriptor(start, length, ingress);
         &mut self.memory.data_mut(&mut self.store)[start..start + length]
     }
 
@@ -274,19 +278,8 @@ impl Instance {
         Refusal::new(RefusalKind::Trapped, detail)
     }
 
-    /// Writes the descriptor of packet `index` of a batch, which is in slot `slot` of the area.
-    fn describe(&mut self, index: usize, slot: usize, length: usize, ingress: Ingress) {
-        debug_assert!(index < BATCH_PACKETS_MAX && length <= PACKET_BYTES_MAX);
-        let address = self.area + packet_offset(slot);
-        let start = self.area + index * DESCRIPTOR_BYTES;
-        let place = &mut self.memory.data_mut(&mut self.store)[start..start + DESCRIPTOR_BYTES];
-        let mut descriptor = [0; DESCRIPTOR_BYTES];
-        descriptor[0..4].copy_from_slice(&word(address));
-        descriptor[4..8].copy_from_slice(&word(length));
-        descriptor[8..12].copy_from_slice(&word(PACKET_BYTES_MAX));
-        descriptor[16..24].copy_from_slice(&ingress.timestamp_ns.to_le_bytes());
-        descriptor[24..28].copy_from_slice(&ingress.interface.to_le_bytes());
-        place.copy_from_slice(&descriptor);
+    fn table_mut(&mut self) -> &mut [[u8; DESCRIPTOR_BYTES]] {
+        self.memory.data_mut(&mut self.store)[self.area..][..TABLE_BYTES].as_chunks_mut().0
     }
 
     /// Returns the memory where the ring's slots are mapped or can be.
@@ -305,6 +298,17 @@ impl Instance {
             }
         }
     }
+}
+
+fn descriptor(address: usize, length: usize, ingress: Ingress) -> [u8; DESCRIPTOR_BYTES] {
+    debug_assert!(length <= PACKET_BYTES_MAX);
+    let mut descriptor = [0; DESCRIPTOR_BYTES];
+    descriptor[0..4].copy_from_slice(&word(address));
+    descriptor[4..8].copy_from_slice(&word(length));
+    descriptor[8..12].copy_from_slice(&word(PACKET_BYTES_MAX));
+    descriptor[16..24].copy_from_slice(&ingress.timestamp_ns.to_le_bytes());
+    descriptor[24..28].copy_from_slice(&ingress.interface.to_le_bytes());
+    descriptor
 }
 
 fn packet_offset(index: usize) -> usize {

@@ -177,18 +177,22 @@ struct Lane {
 }
 
 impl Lane {
+    #[inline]
     fn tail(self) -> usize {
         self.line * LINE_WORDS
     }
 
+    #[inline]
     fn head(self) -> usize {
         (self.line + 1) * LINE_WORDS
     }
 
+    #[inline]
     fn sleeping(self) -> usize {
         (self.line + 2) * LINE_WORDS
     }
 
+    #[inline]
     fn descriptor(self, index: u64) -> usize {
         let place = usize::try_from(index % RING_ENTRIES as u64).expect("less than RING_ENTRIES");
         self.descriptors + place * DESCRIPTOR_WORDS
@@ -230,6 +234,7 @@ impl Producer {
     }
 
     /// Writes one descriptor; the other end sees it after [`Producer::publish`].
+    #[inline]
     fn stage(&mut self, memory: &[AtomicU64], descriptor: Descriptor) -> Result<(), RingError> {
         if self.tail - self.head_seen >= RING_ENTRIES as u64 {
             self.head_seen = self.read_head(memory)?;
@@ -249,6 +254,7 @@ impl Producer {
     }
 
     /// Lets the other end see what was staged. Returns whether it sleeps and must be woken.
+    #[inline]
     fn publish(&mut self, memory: &[AtomicU64]) -> bool {
         if self.published == self.tail {
             return false;
@@ -260,6 +266,7 @@ impl Producer {
         flag.load(Ordering::Relaxed) != 0 && flag.swap(0, Ordering::Relaxed) != 0
     }
 
+    #[inline]
     fn read_head(&self, memory: &[AtomicU64]) -> Result<u64, RingError> {
         let head = memory[self.lane.head()].load(Ordering::Acquire);
         let plausible = self.published.checked_sub(head).is_some_and(|distance| distance <= RING_ENTRIES as u64);
@@ -280,6 +287,7 @@ impl Consumer {
         Consumer { lane, head: 0, tail_seen: 0 }
     }
 
+    #[inline]
     fn take(&mut self, memory: &[AtomicU64]) -> Result<Option<Descriptor>, RingError> {
         if self.head == self.tail_seen {
             self.tail_seen = self.read_tail(memory)?;
@@ -303,6 +311,7 @@ impl Consumer {
     }
 
     /// Says that this end will sleep. Returns false, and takes it back, if there is something to read after all.
+    #[inline]
     fn prepare_sleep(&mut self, memory: &[AtomicU64]) -> bool {
         memory[self.lane.sleeping()].store(1, Ordering::Relaxed);
         fence(Ordering::SeqCst);
@@ -313,10 +322,12 @@ impl Consumer {
         nothing
     }
 
+    #[inline]
     fn cancel_sleep(&mut self, memory: &[AtomicU64]) {
         memory[self.lane.sleeping()].store(0, Ordering::Relaxed);
     }
 
+    #[inline]
     fn read_tail(&self, memory: &[AtomicU64]) -> Result<u64, RingError> {
         let tail = memory[self.lane.tail()].load(Ordering::Acquire);
         let plausible = tail.checked_sub(self.head).is_some_and(|distance| distance <= RING_ENTRIES as u64);
@@ -351,6 +362,7 @@ fn read_slot(memory: &[AtomicU64], slot: u16, into: &mut [u8]) {
     }
 }
 
+#[inline]
 fn slot_words(memory: &[AtomicU64], slot: u16) -> &[AtomicU64] {
     let at = (SLOTS_OFFSET + usize::from(slot) * SLOT_BYTES) / WORD_BYTES;
     &memory[at..at + SLOT_BYTES / WORD_BYTES]
@@ -360,6 +372,7 @@ fn check_mapping(memory: &[AtomicU64]) -> Result<(), RingError> {
     if memory.len() == MAPPING_WORDS { Ok(()) } else { Err(RingError::BadMapping(memory.len())) }
 }
 
+#[inline]
 fn check_packet(length: usize) -> Result<u16, RingError> {
     match u16::try_from(length) {
         Ok(fits) if (1..=PACKET_BYTES_MAX).contains(&length) => Ok(fits),
@@ -367,12 +380,14 @@ fn check_packet(length: usize) -> Result<u16, RingError> {
     }
 }
 
+#[inline]
 fn check_length(length: u16) -> Result<usize, RingError> {
     let fits = (1..=PACKET_BYTES_MAX).contains(&usize::from(length));
     if fits { Ok(usize::from(length)) } else { Err(RingError::BadLength(length)) }
 }
 
 /// Reads a module slot plus one, where 0 means none.
+#[inline]
 fn decode_module(word: u64) -> Result<Option<ModuleSlot>, RingError> {
     let Some(slot) = word.checked_sub(1) else { return Ok(None) };
     match u8::try_from(slot) {
@@ -381,6 +396,7 @@ fn decode_module(word: u64) -> Result<Option<ModuleSlot>, RingError> {
     }
 }
 
+#[inline]
 fn encode_module(module: Option<ModuleSlot>) -> Result<u64, RingError> {
     match module {
         None => Ok(0),
@@ -389,10 +405,12 @@ fn encode_module(module: Option<ModuleSlot>) -> Result<u64, RingError> {
     }
 }
 
+#[inline]
 fn low_u32(word: u64) -> u32 {
     u32::try_from(word & 0xffff_ffff).expect("masked to 32 bits")
 }
 
+#[inline]
 fn low_u16(word: u64) -> u16 {
     u16::try_from(word & 0xffff).expect("masked to 16 bits")
 }

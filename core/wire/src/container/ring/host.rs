@@ -204,6 +204,7 @@ fn host_slots() -> impl DoubleEndedIterator<Item = u16> {
     0..u16::try_from(HOST_SLOTS).expect("slots are counted in 16 bits")
 }
 
+#[inline]
 fn host_slot(slot: u32) -> Result<u16, RingError> {
     let slots = HOST_SLOTS + WORKER_SLOTS;
     match u16::try_from(slot) {
@@ -213,6 +214,7 @@ fn host_slot(slot: u32) -> Result<u16, RingError> {
     }
 }
 
+#[inline]
 fn worker_slot(slot: u32) -> Result<u16, RingError> {
     match u16::try_from(slot) {
         Ok(fits) if (HOST_SLOTS..HOST_SLOTS + WORKER_SLOTS).contains(&usize::from(fits)) => Ok(fits),

@@ -24,11 +24,13 @@ pub struct Arrival {
 
 impl Arrival {
     /// Returns the packet's length in bytes, 1 to [`PACKET_BYTES_MAX`].
+    #[inline]
     pub fn length(&self) -> usize {
         usize::from(self.length)
     }
 
     /// Returns the number of the slot, by which the packet is found in a mapped slot area.
+    #[inline]
     pub fn slot(&self) -> usize {
         usize::from(self.slot)
     }
