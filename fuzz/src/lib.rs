@@ -6,24 +6,30 @@
 
 mod container;
 mod engine;
+mod filters;
+mod frame;
 mod gist;
 mod input;
 mod ip;
 mod nslp;
 mod ring;
+mod xdp;
 
 pub use container::container_frames;
 pub use engine::gist_engine;
+pub use filters::filter_index;
+pub use frame::ethernet_frame;
 pub use gist::{gist_message, gist_stream};
 pub use ip::ip_view;
 pub use nslp::nslp_text;
 pub use ring::packet_ring;
+pub use xdp::{xdp_classify, xdp_forward};
 
 /// What is done with one input; it panics if something does not hold.
 pub type Target = fn(&[u8]);
 
 /// Every target by name.
-pub const TARGETS: [(&str, Target); 7] = [
+pub const TARGETS: [(&str, Target); 11] = [
     ("gist_message", gist_message),
     ("gist_stream", gist_stream),
     ("gist_engine", gist_engine),
@@ -31,4 +37,8 @@ pub const TARGETS: [(&str, Target); 7] = [
     ("nslp_text", nslp_text),
     ("container_frames", container_frames),
     ("packet_ring", packet_ring),
+    ("ethernet_frame", ethernet_frame),
+    ("xdp_classify", xdp_classify),
+    ("xdp_forward", xdp_forward),
+    ("filter_index", filter_index),
 ];

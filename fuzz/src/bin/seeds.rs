@@ -31,7 +31,12 @@ fn main() -> std::io::Result<()> {
     write("ip_view", &packets())?;
     write("nslp_text", &texts())?;
     write("container_frames", &frames())?;
-    write("packet_ring", &ring_scripts())
+    write("packet_ring", &ring_scripts())?;
+    let frames = link_frames();
+    write("ethernet_frame", &frames)?;
+    write("xdp_classify", &classified(&frames))?;
+    write("xdp_forward", &forwarded(&frames))?;
+    write("filter_index", &filter_scripts())
 }
 
 fn write(target: &str, seeds: &Seeds) -> std::io::Result<()> {
@@ -191,17 +196,24 @@ fn engine_scripts() -> Seeds {
     ])
 }
 
+/// Returns the frames of a capture.
+fn captured(capture: &[u8]) -> impl Iterator<Item = &[u8]> {
+    let mut rest = &capture[24..];
+    std::iter::from_fn(move || {
+        let [_, _, _, _, _, _, _, _, a, b, c, d, _, _, _, _, after @ ..] = rest else { return None };
+        let (frame, later) = after.split_at(u32::from_le_bytes([*a, *b, *c, *d]) as usize);
+        rest = later;
+        Some(frame)
+    })
+}
+
 fn packets() -> Seeds {
     let mut seeds = Seeds::new();
     for (name, capture) in CAPTURES {
-        let mut rest = &capture[24..];
-        let mut number = 0;
-        while let [_, _, _, _, _, _, _, _, a, b, c, d, _, _, _, _, after @ ..] = rest {
-            let (frame, later) = after.split_at(u32::from_le_bytes([*a, *b, *c, *d]) as usize);
+        for (number, frame) in captured(capture).enumerate() {
             if matches!(frame[12..14], [0x08, 0x00] | [0x86, 0xDD]) {
                 seeds.push((format!("golden-{name}-{number}"), frame[14..].to_vec()));
             }
-            (rest, number) = (later, number + 1);
         }
     }
     let source = "[fd00::1]:4000".parse().expect("an address");
@@ -227,6 +239,111 @@ fn packets() -> Seeds {
         ("tcp-v4", &ip(6)),
     ]));
     seeds
+}
+
+/// Frames as they come in: those of the captures, and one for each thing that can be odd about a frame.
+fn link_frames() -> Seeds {
+    let mut seeds = Seeds::new();
+    for (name, capture) in CAPTURES {
+        seeds.extend(captured(capture).enumerate().map(|(at, frame)| (format!("golden-{name}-{at}"), frame.to_vec())));
+    }
+    let frame = |head: &[u8], packet: &[u8]| [&[2, 0, 0, 0, 0, 1, 2, 2, 2, 2, 2, 2][..], head, packet].concat();
+    for (name, packet) in packets().into_iter().filter(|(name, _)| !name.starts_with("golden")) {
+        let kind: &[u8] = if packet[0] >> 4 == 4 { &[8, 0] } else { &[0x86, 0xdd] };
+        seeds.push((name, frame(kind, &packet)));
+    }
+    let v4 = udp_packet("10.0.0.9:4000", "10.0.0.5:5060");
+    let v6 = udp_packet("[fd00::9]:4000", "[fd00::5]:5060");
+    let mut jumbo = v6.clone();
+    jumbo[4..7].fill(0);
+    let mut without_checksum = v4.clone();
+    // The sum of the pseudo header alone, as a sender leaves it to its card.
+    without_checksum[26..28].copy_from_slice(&(0x0a00_u16 * 2 + 9 + 5 + 17 + 8 + 5).to_be_bytes());
+    let (mut later, mut later_v6) = (v4.clone(), [&v6[..40], &[17, 0, 0, 8, 0, 0, 0, 1], &v6[40..]].concat());
+    later[7] = 9;
+    later_v6[5] += 8;
+    later_v6[6] = 44;
+    let own = udp_packet("10.0.0.9:4000", "10.0.0.1:5060");
+    let signaling = udp_packet("10.0.0.9:4000", "10.0.0.5:270");
+    let kinds: [(&str, &[u8], &[u8]); 13] = [
+        ("plain-v4", &[8, 0], &v4),
+        ("plain-v6", &[0x86, 0xdd], &v6),
+        ("vlan", &[0x81, 0, 0xe0, 5, 8, 0], &v4),
+        ("vlan-priority", &[0x81, 0, 0x20, 0, 0x86, 0xdd], &v6),
+        ("qinq", &[0x88, 0xa8, 0, 5, 0x81, 0, 0, 6, 8, 0], &v4),
+        ("two-tags", &[0x81, 0, 0, 5, 0x81, 0, 0, 6, 8, 0], &v4),
+        ("other-version", &[0x86, 0xdd], &v4),
+        ("jumbogram", &[0x86, 0xdd], &jumbo),
+        ("later-v4", &[8, 0], &later),
+        ("later-v6", &[0x86, 0xdd], &later_v6),
+        ("no-checksum", &[8, 0], &without_checksum),
+        ("own", &[8, 0], &own),
+        ("signaling", &[8, 0], &signaling),
+    ];
+    seeds.extend(kinds.iter().map(|(name, head, packet)| ((*name).to_owned(), frame(head, packet))));
+    let plain = frame(&[8, 0], &v4);
+    seeds.extend([13, 14, 17, 33, 34, 41].map(|length| (format!("cut-at-{length}"), plain[..length].to_vec())));
+    seeds
+}
+
+/// One filter that wants all, several, and none, in front of frames. `read_filters` and `read_frame` read them.
+fn classified(frames: &Seeds) -> Seeds {
+    // A filter is a step, its parts, and what they ask for.
+    let all = [1, 1, 0];
+    let some = [
+        &[5][..],
+        &[1, 2 | 8 | 64, 0, 0, 8, 0x13, 0xc4, 0],
+        &[1, 1 | 16, 0, 5, 24],
+        &[1, 4 | 2 | 32, 0x0f, 0xa0, 80],
+        &[0, 3],
+        &[1, 4 | 16, 0, 5, 100],
+    ];
+    let filters: [(&str, Vec<u8>); 3] = [("all", all.to_vec()), ("some", some.concat()), ("none", vec![0])];
+    let mut seeds = Seeds::new();
+    for (name, frame) in frames {
+        let count = if name.starts_with("plain") { 3 } else { 2 };
+        for (kind, filters) in &filters[..count] {
+            // Behind a station that is put in front, or behind its own.
+            let rest: &[u8] = if frame.len() < 14 { frame } else { &frame[12..] };
+            let how = if name.starts_with("vlan") { 1 } else { 2 };
+            seeds.push((format!("{name}-{kind}"), [&filters[..], &[how], rest].concat()));
+        }
+    }
+    seeds.push(("long-all".to_owned(), [&all[..], &[0x80 | 2 | 8 << 2], &frames[0].1[12..]].concat()));
+    seeds
+}
+
+/// The options of `xdp_forward`, and no filter, in front of each frame.
+fn forwarded(frames: &Seeds) -> Seeds {
+    let mut seeds = Seeds::new();
+    for (name, frame) in frames.iter().filter(|(_, frame)| frame.len() >= 14) {
+        for (kind, options) in
+            [("out", 3), ("virtual", 7), ("checked", 3 | 8), ("no-way", 3 | 0x20), ("back", 3 | 0x40)]
+        {
+            seeds.push((format!("{name}-{kind}"), [&[options, 0, 2][..], &frame[12..]].concat()));
+        }
+    }
+    seeds
+}
+
+/// The steps are those of `filter_index`: 0 remove, 1 insert, 2–3 look up.
+fn filter_scripts() -> Seeds {
+    let insert = [1, 2 | 8 | 64, 0, 0, 8, 0x13, 0xc4, 0];
+    let range = [5, 2 | 32 | 64, 0, 9, 0xfa, 0x13, 0xc4, 33];
+    let v6 = [9, 4 | 16, 1, 2, 120];
+    let look = [2, 2 | 2 << 3, 0, 9, 0, 5, 0x0f, 0xa0, 0x13, 0xc4];
+    let look_v6 = [2, 1, 1, 7, 1, 9];
+    named(&[
+        ("one", &[&[0, 1][..], &insert, &look].concat()),
+        ("several", &[&[0, 2][..], &insert, &range, &v6, &look, &look_v6].concat()),
+        ("removed", &[&[0, 3][..], &insert, &range, &look, &[0], &look, &[0], &look].concat()),
+        ("replaced", &[&[0, 4][..], &insert, &v6, &insert, &look, &[1, 0], &look, &look_v6].concat()),
+    ])
+}
+
+fn udp_packet(source: &str, destination: &str) -> Vec<u8> {
+    let socket = |text: &str| text.parse().expect("an address");
+    build::udp(socket(source), socket(destination), 64, b"hello").expect("a packet")
 }
 
 fn texts() -> Seeds {

@@ -89,6 +89,10 @@ pub(super) fn complete_checksum(packet: &mut [u8]) {
     if view.fragment() != Fragment::Whole || u16::from_be_bytes([high, low]) != pseudo_header_sum(&view) {
         return;
     }
+    // A damaged header would be mended together with the checksum.
+    if !checksum::verify_header(&view) {
+        return;
+    }
     if let Err(error) = checksum::fill(packet) {
         tracing::trace!(%error, "a checksum cannot be completed");
     }
@@ -139,6 +143,17 @@ mod tests {
             complete_checksum(&mut damaged);
             assert_eq!(damaged, before);
         }
+    }
+
+    #[test]
+    fn a_damaged_header_is_not_mended() {
+        let mut packet = testing::udp("10.0.0.1:1", "10.0.0.2:2", b"abc");
+        let left = pseudo_header_sum(&IpView::parse(&packet).unwrap());
+        packet[26..28].copy_from_slice(&left.to_be_bytes());
+        packet[8] ^= 1;
+        let before = packet.clone();
+        complete_checksum(&mut packet);
+        assert_eq!(packet, before);
     }
 
     #[test]
