@@ -13,6 +13,8 @@ mod limits;
 mod load;
 mod log_budget;
 mod logs;
+#[cfg(test)]
+mod man;
 mod metrics;
 mod metrics_node;
 mod openapi;

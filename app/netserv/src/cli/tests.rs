@@ -48,7 +48,9 @@ fn the_manual_pages_are_what_man_writes() {
     }
     for entry in std::fs::read_dir(root().join("docs/man")).unwrap() {
         let path = Path::new("docs/man").join(entry.unwrap().file_name());
-        assert!(here.contains(&path), "{} is of no command; delete it", path.display());
+        // The daemon's is kept by its own test.
+        let daemons = path.ends_with("netservd.1");
+        assert!(daemons || here.contains(&path), "{} is of no command; delete it", path.display());
     }
 }
 
