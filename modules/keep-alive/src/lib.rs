@@ -17,7 +17,7 @@ use std::net::SocketAddr;
 use netserv_sdk::ip::{Udp, parse_udp, write_udp};
 use netserv_sdk::{Counter, Packet, PacketModule, StartError, Verdict, netserv_module, property, random};
 
-use crate::sip::Request;
+use crate::sip::{RESPONSE_BYTES_USUAL, Request};
 
 pub mod sip;
 mod via;
@@ -27,6 +27,8 @@ pub struct KeepAlive {
     answers_options: bool,
     forces_rport: bool,
     secret: u64,
+    /// The last response, whose memory the next one uses.
+    response: Vec<u8>,
     counters: Counters,
 }
 
@@ -43,6 +45,7 @@ impl PacketModule for KeepAlive {
             answers_options: property::switch_or("options", true)?,
             forces_rport: property::switch_or("force-rport", false)?,
             secret: random::number(),
+            response: Vec::with_capacity(RESPONSE_BYTES_USUAL),
             counters: Counters {
                 notify: Counter::open("notify")?,
                 options: Counter::open("options")?,
@@ -72,10 +75,13 @@ impl PacketModule for KeepAlive {
             return Verdict::Pass;
         };
         let wanted = if is_notify { request.is_keep_alive_notify() } else { request.is_ping() };
-        let response = wanted.then(|| request.ok_response(udp.source, self.forces_rport, self.secret)).flatten();
-        let Some((response, port)) = response else { return Verdict::Pass };
+        if !wanted {
+            return Verdict::Pass;
+        }
+        let port = request.ok_response(udp.source, self.forces_rport, self.secret, &mut self.response);
+        let Some(port) = port else { return Verdict::Pass };
         let counter = if is_notify { self.counters.notify } else { self.counters.options };
-        answer(packet, &udp, SocketAddr::new(udp.source.ip(), port), &response, counter)
+        answer(packet, &udp, SocketAddr::new(udp.source.ip(), port), &self.response, counter)
     }
 }
 

@@ -28,6 +28,7 @@ fn request(method: &str, uri: &str, via: &str, more: &str) -> String {
 
 fn response(request: &str, method: &str, via: &str) -> String {
     let tag = Request::parse(request.as_bytes()).expect("a request").to_tag(SECRET);
+    let tag = str::from_utf8(&tag).expect("digits");
     format!(
         "SIP/2.0 200 OK\r\n\
          Via: SIP/2.0/UDP {via}\r\n\
