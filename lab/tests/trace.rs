@@ -10,6 +10,7 @@ use std::process::{Child, ChildStdout, Command, Stdio};
 
 use common::{Driver, Net, ask_udp, assert_nodes, eventually, net};
 use netserv_lab::netns::program;
+use netserv_model::api::NodeInfo;
 use netserv_model::request::Outcome;
 use netserv_model::trace::{
     TraceEgress, TraceEnd, TraceEndReason, TraceLine, TraceOrigin, TracePacket, TraceStep, TraceVerdict,
@@ -28,11 +29,14 @@ fn packets_are_followed_through_every_step(driver: Driver) {
     let (keeper, keeper_url) = net.publish("keep-alive");
     let server = IpAddr::from(net.lab.v4("sender"));
     let filter = format!("udp dst {server}/32 port 5060");
+    // A trace of every packet must not come in the way of signaling.
+    let everything = Trace::start(&net, "n2", &[]);
     for (package, url) in [(&monitor, &monitor_url), (&keeper, &keeper_url)] {
         assert_nodes(&net.setup(package, url, &filter), |outcome| matches!(outcome, Outcome::Installed { .. }));
     }
     // The kernel knows the neighbours from here on.
     net.lab.run("receiver", "ping", &["-c", "1", "-W", "1", &server.to_string()]).unwrap();
+    drop(everything);
     let before: Vec<TraceStep> = vec![
         of_filter(&filter, &monitor.module),
         of_filter(&filter, &keeper.module),
@@ -83,6 +87,16 @@ fn packets_are_followed_through_every_step(driver: Driver) {
     ] {
         assert!(text.contains(part), "{part:?} is not in\n{text}");
     }
+
+    let status = net.lab.netserv("n2", &["-j", "node", "status"]).unwrap();
+    let mut devices: Vec<String> = Vec::new();
+    for device in serde_json::from_slice::<NodeInfo>(&status.stdout).unwrap().devices {
+        assert!(!device.mode.is_empty() && device.queues > 0, "{device:?}");
+        devices.push(device.name);
+    }
+    devices.sort();
+    let expected: &[&str] = if driver == Driver::Afxdp { &["to-r", "to-receiver"] } else { &[] };
+    assert_eq!(devices, expected);
 
     let shown = net.lab.try_netserv("n2", &["trace", "udp dprt 5060"]).unwrap();
     assert_eq!(shown.status.code(), Some(2));

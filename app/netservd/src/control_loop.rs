@@ -38,6 +38,8 @@ pub const EVENTS_MAX: usize = 4096;
 const DRAIN_STEPS_MAX: usize = 10_000;
 /// How long an answer waits for the counters of containers.
 const STATS_WAIT: std::time::Duration = std::time::Duration::from_millis(200);
+/// How long an answer waits for the packet thread to name its devices.
+const DEVICES_WAIT: std::time::Duration = std::time::Duration::from_millis(100);
 
 /// Everything that can happen to a node.
 pub enum Event {
@@ -332,21 +334,7 @@ impl ControlLoop {
     fn handle_call(&mut self, call: Call) {
         match call {
             Call::Request(request, reply) => self.post(*request, reply),
-            Call::Node(reply) => {
-                let load = load::measure(self.controller.load(), self.executor.packet_totals().shown);
-                // The client may have gone, here and below.
-                let _ = reply.send(NodeInfo {
-                    node: self.config.node.clone(),
-                    role: self.config.role.as_str().to_owned(),
-                    version: env!("CARGO_PKG_VERSION").to_owned(),
-                    driver: self.about.driver.clone(),
-                    started: self.about.started,
-                    load,
-                    missing: self.about.missing.clone(),
-                    devices: self.about.devices.clone(),
-                    planes: self.about.planes.clone(),
-                });
-            }
+            Call::Node(reply) => self.tell_node(reply),
             Call::Modules(reply) => self.wait_for_stats(StatsReply::Modules(reply)),
             Call::Metrics(reply) => self.wait_for_stats(StatsReply::Metrics(reply)),
             Call::Trace(request, reply) => {
@@ -354,10 +342,33 @@ impl ControlLoop {
                     Role::Host => Err(TraceRefusal::Host),
                     Role::Node => self.executor.start_trace(&request),
                 };
-                // If the client has gone, its feed ends the trace.
+                // If the client has gone, its feed ends the trace with it.
                 let _ = reply.send(started.map(|feed| (feed, self.about.driver.clone())));
             }
         }
+    }
+
+    fn tell_node(&mut self, reply: oneshot::Sender<NodeInfo>) {
+        let mut info = NodeInfo {
+            node: self.config.node.clone(),
+            role: self.config.role.as_str().to_owned(),
+            version: env!("CARGO_PKG_VERSION").to_owned(),
+            driver: self.about.driver.clone(),
+            started: self.about.started,
+            load: load::measure(self.controller.load(), self.executor.packet_totals().shown),
+            missing: self.about.missing.clone(),
+            devices: self.about.devices.clone(),
+            planes: self.about.planes.clone(),
+        };
+        let devices = self.executor.ask_devices();
+        tokio::spawn(async move {
+            // Those of the start, if the packet thread has no time; none, if it has ended.
+            if let Ok(devices) = tokio::time::timeout(DEVICES_WAIT, devices).await {
+                info.devices = devices.unwrap_or_default();
+            }
+            // The client may have gone.
+            let _ = reply.send(info);
+        });
     }
 
     fn post(&mut self, request: PostRequest, reply: oneshot::Sender<Result<RequestResult, Refusal>>) {

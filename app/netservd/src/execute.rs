@@ -15,6 +15,7 @@ use anyhow::{Context, Result};
 use ipnet::IpNet;
 use netserv_container::{Container, ControlChannel, ControlError, Process};
 use netserv_dataplane::FilterTable;
+use netserv_model::api::DeviceInfo;
 use netserv_model::command::{Command, Event as ControllerEvent, InstalledRecord, JobId, Load, ModuleSlot, RequestId};
 use netserv_model::policy::ContainerLimits;
 use netserv_model::request::NodeReport;
@@ -22,7 +23,7 @@ use netserv_model::trace::TraceRequest;
 use netserv_model::{Digest, DropReason, ModuleName, ModuleRef, PublicKey, Refusal, RefusalKind, UserId};
 use netserv_wire::container::frames::{FromWorker, LogLevel, ToWorker};
 use tokio::io::unix::AsyncFd;
-use tokio::sync::mpsc;
+use tokio::sync::{mpsc, oneshot};
 
 use crate::config::Config;
 use crate::control_loop::{Counted, Event, Place};
@@ -333,6 +334,13 @@ impl Executor {
     fn kill_container(&mut self, user: &UserId, refusal: Refusal, culprit: Option<ModuleSlot>) {
         tracing::warn!(%user, %refusal, ?culprit, "a container is killed");
         self.container_died(user, refusal, culprit);
+    }
+
+    /// Asks which devices the forwarding plane serves; nobody answers if it has ended.
+    pub fn ask_devices(&self) -> oneshot::Receiver<Vec<DeviceInfo>> {
+        let (reply, devices) = oneshot::channel();
+        self.packets.send(PacketCommand::Devices(reply));
+        devices
     }
 
     /// Starts to follow packets, until the feed is dropped.

@@ -21,17 +21,22 @@ const BYTES_USUAL: u32 = 128;
 
 /// What `--help` shows at the end.
 const EXAMPLE: &str = "\
-FILTER is `[PROTO] [src NET] [dst NET] [sport PORTS] [dport PORTS]` with PROTO ip, ip4, ip6, tcp, udp, icmp or icmp6, NET an
-address or a prefix, PORTS a port or a range; `port` is the destination port, `host NET` is source or destination.
+FILTER is `[PROTO] [src NET] [dst NET] [sport PORTS] [dport PORTS]` with PROTO ip, ip4, ip6, tcp, udp, icmp or icmp6,
+NET an address or a prefix, PORTS a port or a range; `port` is the destination port, `host NET` is source or destination.
+Only packets that this node forwards are seen, those to and from itself are not. A container tells only the last module
+that dropped or changed a packet. Of more than 1,000 packets in a second some are skipped, and the summary says so.
 
 Example:
   $ netserv trace udp dport 5060 --count 1
-  2026-11-21T07:00:01.204518Z  10.1.0.2:5060 > 10.2.0.9:5060 udp 412 bytes, in eth0
-    filter     udp dst 10.2.0.0/24 port 5060, of example.org/keep-alive@0.1.0 (janedoe, fails open)
+  tracing `udp port 5060` in afxdp, ends after 1 packet or 1h or with Ctrl-C
+  2026-11-21T07:24:45.087447Z  10.4.0.2:46459 > 10.1.0.1:5060 udp 32 bytes, in eth1
+    filter     udp dst 10.1.0.1/32 port 5060, of example.org/net-monitor@1.0.0 (janedoe, fails open)
+    filter     udp dst 10.1.0.1/32 port 5060, of example.org/keep-alive@1.0.0 (janedoe, fails open)
     container  janedoe
-    module     example.org/keep-alive@0.1.0: modified
-    verdict    modified: 10.2.0.9:5060 > 10.1.0.2:5060 udp 287 bytes
-    egress     eth0, next hop 10.1.0.2 (02:00:00:00:00:01)
+    module     example.org/net-monitor@1.0.0: let it go on, changed or not
+    module     example.org/keep-alive@1.0.0: modified
+    verdict    modified: 10.1.0.1:5060 > 10.4.0.2:46459 udp 30 bytes
+    egress     eth1, next hop 10.4.0.2 (be:9a:f9:e9:ea:4a)
   1 packet traced";
 
 /// Follow single packets through the node of this machine

@@ -6,9 +6,11 @@ use std::time::Duration;
 
 use ipnet::IpNet;
 use netserv_container::HostRing;
+use netserv_model::api::DeviceInfo;
 use netserv_model::command::{FilterId, ModuleSlot};
 use netserv_model::verdict::FailureMode;
 use netserv_model::{DropReason, Filter, ModuleRef, UserId};
+use tokio::sync::oneshot;
 
 use super::trace::{Tap, TraceId};
 
@@ -64,6 +66,8 @@ pub enum PacketCommand {
         /// Whether it is loaded.
         loaded: bool,
     },
+    /// Tell which devices are served at this moment, and how.
+    Devices(oneshot::Sender<Vec<DeviceInfo>>),
     /// Follow packets.
     Trace(Tap),
     /// Follow them no longer.

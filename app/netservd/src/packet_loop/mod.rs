@@ -231,6 +231,10 @@ impl PacketLoop {
                     port.loaded = if loaded { port.loaded | bit(slot) } else { port.loaded & !bit(slot) };
                 }
             }
+            PacketCommand::Devices(reply) => {
+                // Who asked may have gone.
+                let _ = reply.send(self.driver.devices());
+            }
             PacketCommand::Trace(tap) => self.tracer.add(tap),
             PacketCommand::EndTrace(id) => self.tracer.remove(id),
             PacketCommand::Stop => {}
