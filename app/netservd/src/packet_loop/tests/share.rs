@@ -245,7 +245,7 @@ fn every_packet_has_one_verdict_whatever_containers_do() {
     rig.finish();
 }
 
-impl super::Rig {
+impl Rig {
     /// Lets a packet arrive, and turns the loop once; returns whether it had something to do.
     fn busy_turn(&mut self, packet: &[u8]) -> bool {
         assert!(self.plane.push(LAN, packet));
@@ -283,8 +283,8 @@ impl super::Rig {
 }
 
 /// Returns a loop with one container for each name, each with a module that wants the packets of a net of its own.
-fn side_by_side(names: &[&'static str], mode: FailureMode) -> super::Rig {
-    let mut rig = super::Rig::new();
+fn side_by_side(names: &[&'static str], mode: FailureMode) -> Rig {
+    let mut rig = Rig::new();
     for (number, name) in names.iter().enumerate() {
         rig.container(name, &["10.0.0.0/8"]);
         rig.load(name, 0, true);
