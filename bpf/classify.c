@@ -10,7 +10,7 @@ SECTION("xdp") int classify(struct xdp_md *context)
 	struct interface *interface;
 	int verdict = XDP_PASS;
 
-	if (!parse_frame(&frame, data, data_end, context->ingress_ifindex) || !is_wanted(&frame.flow))
+	if (!parse_frame(&frame, context) || !is_wanted(&frame.flow))
 		goto out;
 	interface = find_interface(&frame, data);
 	if (interface)

@@ -267,16 +267,32 @@ struct frame {
 	u32 offset;
 };
 
-/* Returns 0 if the frame has no such packet. */
-INLINE int parse_frame(struct frame *frame, void *data, void *data_end, u32 device)
+/* Has the verifier forget what it knows of a frame's numbers, so that the paths by which they were read, of which there are
+ * many, are one from here on. Both loads give the same number. */
+INLINE void blur(struct frame *frame, struct xdp_md *context)
 {
+	u32 nothing = *(volatile u32 *)&context->ingress_ifindex - *(volatile u32 *)&context->ingress_ifindex;
+
+	frame->offset ^= nothing;
+	frame->flow.upper ^= nothing;
+	frame->flow.end ^= nothing;
+	frame->flow.version ^= nothing;
+	frame->flow.protocol ^= nothing;
+	frame->flow.has_ports ^= nothing;
+}
+
+/* Returns 0 if the frame has no such packet. */
+INLINE int parse_frame(struct frame *frame, struct xdp_md *context)
+{
+	void *data = (void *)(long)context->data, *data_end = (void *)(long)context->data_end;
 	struct ethernet_header *ethernet = data;
+	int parsed = 0;
 	u32 offset = sizeof(*ethernet);
 	u16 type;
 
 	if ((void *)(ethernet + 1) > data_end)
 		return 0;
-	frame->key.device = device;
+	frame->key.device = context->ingress_ifindex;
 	type = ethernet->type;
 	if (type == NETWORK16(0x8100)) {
 		struct vlan_tag *tag = data + offset;
@@ -290,10 +306,12 @@ INLINE int parse_frame(struct frame *frame, void *data, void *data_end, u32 devi
 	frame->offset = offset;
 	/* A second tag is none of these. */
 	if (type == NETWORK16(0x0800))
-		return parse_ipv4(&frame->flow, data, data_end, offset);
-	if (type == NETWORK16(0x86dd))
-		return parse_ipv6(&frame->flow, data, data_end, offset);
-	return 0;
+		parsed = parse_ipv4(&frame->flow, data, data_end, offset);
+	else if (type == NETWORK16(0x86dd))
+		parsed = parse_ipv6(&frame->flow, data, data_end, offset);
+	if (parsed)
+		blur(frame, context);
+	return parsed;
 }
 
 /* Returns 0 if the driver has not looked for packets for too long. */

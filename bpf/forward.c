@@ -176,7 +176,7 @@ SECTION("xdp") int classify(struct xdp_md *context)
 	struct interface *interface;
 	int verdict = XDP_PASS;
 
-	if (!parse_frame(&frame, data, data_end, context->ingress_ifindex))
+	if (!parse_frame(&frame, context))
 		goto out;
 	interface = find_interface(&frame, data);
 	if (!interface)

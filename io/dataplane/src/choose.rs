@@ -85,7 +85,11 @@ impl DriverKind {
             DriverKind::Dummy => Ok(()),
             DriverKind::Nfqueue => nfqueue::probe().map_err(|error| error.to_string()),
         };
-        Probe { kind: self, usable, devices: Vec::new(), notes: Vec::new() }
+        let (devices, notes) = match self {
+            DriverKind::Afxdp => afxdp::prospects(),
+            DriverKind::Dummy | DriverKind::Nfqueue => (Vec::new(), Vec::new()),
+        };
+        Probe { kind: self, usable, devices, notes }
     }
 
     /// Opens the driver.

@@ -168,11 +168,7 @@ impl Afxdp {
 
     /// Does what has to be done now and then.
     fn tend(&mut self) {
-        let without_socket = self.program.counter(layout::COUNTER_NO_SOCKET);
-        if without_socket != self.without_socket {
-            self.without_socket = without_socket;
-            self.grow();
-        }
+        self.grow();
         let forwarded = self.program.counter(layout::COUNTER_FORWARDED);
         if forwarded != self.forwarded {
             self.forwarded = forwarded;
@@ -180,13 +176,37 @@ impl Afxdp {
         }
     }
 
-    /// Serves queues that devices have by now.
+    /// Serves queues that devices have by now; nobody gives notice of them.
     fn grow(&mut self) {
         let devices: Vec<u32> = self.links.keys().copied().collect();
         let grown: Vec<u32> = devices.into_iter().filter(|device| self.ports.grow(*device)).collect();
-        let connected = grown.iter().try_for_each(|device| self.connect(*device));
+        if grown.is_empty() {
+            return;
+        }
+        let connected = grown.iter().try_for_each(|device| {
+            self.connect(*device)?;
+            self.attach_again(*device)
+        });
         if let Err(error) = connected.and_then(|()| self.follow_interfaces()) {
             tracing::warn!(%error, "new queues cannot be served");
+        }
+    }
+
+    /// Puts the program on a device once more: veth runs it only on the queues that were there when it was put on.
+    fn attach_again(&mut self, device: u32) -> Result<(), DriverError> {
+        if !self.ways.interfaces().get(&device).is_some_and(|interface| interface.is_virtual) {
+            return Ok(());
+        }
+        self.links.remove(&device);
+        match self.program.attach(device) {
+            Ok(link) => {
+                self.links.insert(device, link);
+                Ok(())
+            }
+            Err(error) => {
+                self.close(device);
+                Err(error)
+            }
         }
     }
 

@@ -13,6 +13,13 @@ use crate::{DriverError, sys};
 pub(super) struct Ability(u64);
 
 impl Ability {
+    /// Returns an ability for tests.
+    #[cfg(test)]
+    pub fn of(native: bool, target: bool, zero_copy: bool) -> Ability {
+        let bits = [(native, FEATURE_BASIC), (target, FEATURE_TARGET), (zero_copy, FEATURE_ZERO_COPY)];
+        Ability(bits.iter().filter(|(has, _)| *has).map(|(_, bit)| bit).sum())
+    }
+
     /// Returns whether the device's driver runs XDP programs.
     pub fn is_native(self) -> bool {
         self.0 & FEATURE_BASIC != 0
@@ -132,4 +139,42 @@ fn parse_device(message: Message<'_>) -> Option<(u32, Ability)> {
         }
     }
     index.zip(features.map(Ability))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn message(attributes: &[(u16, &[u8])]) -> Vec<u8> {
+        let mut bytes = Vec::new();
+        netlink::append(&mut bytes, 0x20, 0, 1, &[0; HEADER_BYTES], attributes);
+        bytes
+    }
+
+    fn nested(attributes: &[(u16, &[u8])]) -> Vec<u8> {
+        message(attributes)[netlink::HEADER_BYTES + HEADER_BYTES..].to_vec()
+    }
+
+    #[test]
+    fn answers_are_understood_and_halves_of_them_do_no_harm() {
+        let group = |name: &[u8], number: i32| nested(&[(GROUP_NAME, name), (GROUP_ID, &number.to_ne_bytes())]);
+        let groups = nested(&[(1, &group(b"page-pool\0", 8)), (2, &group(GROUP, 9))]);
+        let bytes = message(&[(FAMILY_ID, &33_u16.to_ne_bytes()), (FAMILY_GROUPS, &groups)]);
+        assert_eq!(netlink::messages(&bytes).next().and_then(parse_family), Some((33, 9)));
+        let features = (FEATURE_BASIC | FEATURE_TARGET).to_ne_bytes();
+        let device = message(&[(DEVICE_INDEX, &7_u32.to_ne_bytes()), (DEVICE_FEATURES, &features)]);
+        let (index, ability) = netlink::messages(&device).next().and_then(parse_device).unwrap();
+        assert_eq!((index, ability), (7, Ability::of(true, true, false)));
+        for length in 0..bytes.len().max(device.len()) {
+            for whole in [&bytes, &device] {
+                let mut cut = whole[..length.min(whole.len())].to_vec();
+                if let Some(field) = cut.first_chunk_mut::<4>() {
+                    *field = u32::try_from(length).unwrap().to_ne_bytes();
+                }
+                for message in netlink::messages(&cut) {
+                    let _ = (parse_family(message), parse_device(message));
+                }
+            }
+        }
+    }
 }

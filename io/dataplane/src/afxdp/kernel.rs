@@ -25,6 +25,7 @@ pub(super) struct Interface {
     pub vlan: Option<(u32, u16)>,
     /// It is a port of a bridge, a bond or the like.
     pub enslaved: bool,
+    pub is_loopback: bool,
     /// Made of software: packets on it may lack their checksums, which a card would have filled in.
     pub is_virtual: bool,
     pub up: bool,
@@ -341,6 +342,7 @@ fn parse_link(message: Message<'_>) -> Option<(u32, Interface)> {
         queues,
         vlan: below.zip(vlan).filter(|_| is_vlan),
         enslaved,
+        is_loopback: flags & LINK_LOOPBACK != 0,
         is_virtual: kind.is_some(),
         up: flags & LINK_UP != 0,
         forwards_v4: false,
@@ -437,4 +439,25 @@ fn parse_neighbour_name(message: Message<'_>) -> Option<(u32, IpAddr)> {
     let attributes = netlink::attributes(message.body.get(NEIGHBOUR_HEADER_BYTES..)?);
     let mut addresses = attributes.filter(|(attribute, _)| *attribute == NEIGHBOUR_ADDRESS);
     Some((native_u32(message.body.get(4..)?)?, routes::parse_ip(addresses.next()?.1)?))
+}
+
+#[cfg(test)]
+impl Interface {
+    /// Returns a card as most are.
+    pub fn example() -> Interface {
+        Interface {
+            name: "eth0".to_owned(),
+            station: Some([2, 0, 0, 0, 0, 1]),
+            mtu: 1500,
+            queues: 4,
+            vlan: None,
+            enslaved: false,
+            is_loopback: false,
+            is_virtual: false,
+            up: true,
+            forwards_v4: true,
+            forwards_v6: true,
+            source_check: SourceCheck::Off,
+        }
+    }
 }

@@ -23,6 +23,7 @@ mod kernel;
 mod layout;
 mod object;
 mod ports;
+mod probing;
 mod program;
 mod socket;
 mod sys;
@@ -46,9 +47,10 @@ use features::Features;
 use frame::EthernetRepr;
 use kernel::{Interface, Kernel, interface_id};
 use ports::Ports;
+pub use probing::{probe, prospects};
 use program::{Link, Program};
 pub use sys::bpf::AttachMode;
-use sys::memory::{FRAME_BYTES, Frame, Heart};
+use sys::memory::{Frame, Heart};
 use table::Table;
 use tun::Tun;
 
@@ -80,8 +82,7 @@ pub struct Afxdp {
     events: OwnedFd,
     looked_at: Instant,
     tended_at: Instant,
-    /// The program's counters when they were last looked at.
-    without_socket: u64,
+    /// The program's counter of forwarded packets when it was last looked at.
     forwarded: u64,
     handed_over: u64,
     counters: Counters,
@@ -158,7 +159,6 @@ impl Afxdp {
             events,
             looked_at: now,
             tended_at: now,
-            without_socket: 0,
             forwarded: 0,
             handed_over: 0,
             counters: Counters::default(),
@@ -399,22 +399,6 @@ impl Drop for Afxdp {
             self.ports.flush();
         }
     }
-}
-
-/// Finds out whether the driver works here, without leaving anything behind.
-///
-/// # Errors
-/// Says what is lacking.
-pub fn probe() -> Result<(), DriverError> {
-    let kernel = Kernel::open()?;
-    let devices = choose_devices(&DriverConfig::new("probe"), &kernel.interfaces()?)?;
-    drop(Program::load(false)?);
-    let mut ports = Ports::open(&BTreeMap::new(), FRAME_BYTES * limits::BATCH_PACKETS_MAX, None)?;
-    if let Some(device) = devices.keys().next() {
-        ports.add(*device, 1, false)?;
-    }
-    drop(Tun::open(&format!("p{}", std::process::id()), &kernel)?);
-    Ok(())
 }
 
 /// How long we wait at most without saying that we are alive, well under [`limits::HEARTBEAT_MAX`].

@@ -110,7 +110,13 @@ impl Ports {
         let (before, most, zero_copy) = (sockets.len(), places.len(), *zero_copy);
         for queue in before..most {
             let config = self.config(device, queue, zero_copy);
-            let Ok(mut socket) = Socket::open(&self.umem, self.devices[at].sockets.first(), config) else { break };
+            let mut socket = match Socket::open(&self.umem, self.devices[at].sockets.first(), config) {
+                Ok(socket) => socket,
+                Err(error) => {
+                    tracing::debug!(device, queue, %error, "no socket for a further queue");
+                    break;
+                }
+            };
             self.bound(std::slice::from_mut(&mut socket));
             self.devices[at].sockets.push(socket);
         }

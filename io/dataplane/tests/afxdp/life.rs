@@ -129,6 +129,8 @@ fn probing_finds_the_driver_and_leaves_nothing() {
     let Some(chain) = Chain::new(2) else { return };
     let _entered = chain.enter(0);
     let before = chain.run(0, &["ip", "-o", "link"]);
-    assert_eq!(DriverKind::Afxdp.probe().usable, Ok(()));
+    let probe = DriverKind::Afxdp.probe();
+    assert_eq!(probe.usable, Ok(()));
+    assert!(probe.devices.iter().any(|device| device.name == "right" && device.mode == "native"), "{probe:?}");
     assert_eq!(chain.run(0, &["ip", "-o", "link"]), before);
 }

@@ -7,12 +7,16 @@ mod classify;
 mod common;
 mod differential;
 mod filters;
+mod forward;
+mod hang;
+mod hotplug;
 mod life;
 mod paths;
 mod random;
 mod reference;
 
 use std::net::{SocketAddr, UdpSocket};
+use std::os::fd::OwnedFd;
 use std::time::Duration;
 
 use common::{Chain, address, receive};
@@ -20,6 +24,7 @@ use netserv_dataplane::afxdp::{Afxdp, AttachMode};
 use netserv_dataplane::{Batch, Driver, DriverConfig, Final};
 use netserv_model::command::FilterId;
 use netserv_wire::ip::{IpView, build};
+use rustix::net::{AddressFamily, Protocol, RecvFlags, SocketType, sockopt};
 
 pub(crate) const SENDER: usize = 0;
 pub(crate) const ROUTER: usize = 1;
@@ -120,11 +125,20 @@ pub(crate) fn config(instance: &str) -> DriverConfig {
 }
 
 pub(crate) fn open(instance: &str, filters: &[&str]) -> Afxdp {
-    let mut driver = Afxdp::open(&config(instance)).unwrap();
+    open_with(&config(instance), filters)
+}
+
+pub(crate) fn open_with(config: &DriverConfig, filters: &[&str]) -> Afxdp {
+    let mut driver = Afxdp::open(config).unwrap();
     for (id, filter) in (0..).zip(filters) {
         driver.install(FilterId(id), &filter.parse().unwrap()).unwrap();
     }
     driver
+}
+
+/// Lets a driver that gets no packets hear of changes.
+pub(crate) fn idle(driver: &mut Afxdp) {
+    assert_eq!(driver.receive(&mut Batch::new(), Some(Duration::from_millis(20))).unwrap(), 0);
 }
 
 /// Receives one batch, hands each packet on, and flushes.
@@ -149,4 +163,46 @@ pub(crate) fn pass(driver: &mut Afxdp, count: usize) -> usize {
         driver.flush().unwrap();
     }
     passed
+}
+
+/// Sees the packets that come to a namespace.
+pub(crate) struct Tap(OwnedFd);
+
+impl Tap {
+    pub(crate) fn new(chain: &Chain, node: usize) -> Tap {
+        let _entered = chain.enter(node);
+        let all = Protocol::from_raw(u32::from(ETH_P_ALL.to_be()).try_into().unwrap());
+        let socket = rustix::net::socket(AddressFamily::PACKET, SocketType::DGRAM, Some(all)).unwrap();
+        sockopt::set_socket_timeout(&socket, sockopt::Timeout::Recv, Some(Duration::from_secs(2))).unwrap();
+        Tap(socket)
+    }
+
+    /// Waits for a packet of which something can be said.
+    pub(crate) fn find<T>(&self, mut say: impl FnMut(&IpView<'_>) -> Option<T>) -> T {
+        let mut buffer = [0; 2048];
+        loop {
+            let (length, _) = rustix::net::recv(&self.0, &mut buffer, RecvFlags::empty()).expect("the packet comes");
+            if let Some(said) = IpView::parse(&buffer[..length]).ok().and_then(|view| say(&view)) {
+                return said;
+            }
+        }
+    }
+}
+
+const ETH_P_ALL: u16 = 3;
+
+/// Returns a counter of a namespace's protocols.
+pub(crate) fn snmp(chain: &Chain, node: usize, protocol: &str, name: &str) -> u64 {
+    let text = chain.run(node, &["cat", "/proc/net/snmp"]);
+    let mut lines = text.lines().filter(|line| line.starts_with(&format!("{protocol}:")));
+    let (names, values) = (lines.next().unwrap(), lines.next().unwrap());
+    let at = names.split(' ').position(|one| one == name).unwrap();
+    values.split(' ').nth(at).unwrap().parse().unwrap()
+}
+
+/// Returns a counter of a namespace's IPv6.
+pub(crate) fn snmp6(chain: &Chain, node: usize, name: &str) -> u64 {
+    let text = chain.run(node, &["cat", "/proc/net/snmp6"]);
+    let line = text.lines().find(|line| line.split_whitespace().next() == Some(name)).unwrap();
+    line.split_whitespace().nth(1).unwrap().parse().unwrap()
 }

@@ -10,7 +10,7 @@ use netserv_dataplane::{Batch, Driver, DriverError, Egress, Final, InterfaceId, 
 use netserv_wire::ip::{IpView, build, checksum};
 
 use crate::common::{Chain, address, receive};
-use crate::{Flow, RECEIVER, ROUTER, SENDER, for_each_packet, open, pass};
+use crate::{Flow, RECEIVER, ROUTER, SENDER, for_each_packet, open, pass, snmp};
 
 /// A module that answers in the packet path: what comes goes back with source and destination swapped.
 #[test]
@@ -362,13 +362,4 @@ fn streams_arrive_as_they_were_sent_and_their_checksums_are_complete() {
         sending.join().unwrap();
         assert!(receiving.join().unwrap() == expected, "the data arrives as it was sent");
     }
-}
-
-/// Returns a counter of a namespace's protocols.
-fn snmp(chain: &Chain, node: usize, protocol: &str, name: &str) -> u64 {
-    let text = chain.run(node, &["cat", "/proc/net/snmp"]);
-    let mut lines = text.lines().filter(|line| line.starts_with(&format!("{protocol}:")));
-    let (names, values) = (lines.next().unwrap(), lines.next().unwrap());
-    let at = names.split(' ').position(|one| one == name).unwrap();
-    values.split(' ').nth(at).unwrap().parse().unwrap()
 }

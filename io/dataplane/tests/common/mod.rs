@@ -73,6 +73,18 @@ impl Chain {
         String::from_utf8(output.stdout).unwrap()
     }
 
+    /// Runs a program in the `k`-th namespace with some input.
+    pub fn input(&self, k: usize, command: &[&str], text: &str) {
+        let mut child = Command::new("ip")
+            .args(["netns", "exec", &self.names[k]])
+            .args(command)
+            .stdin(Stdio::piped())
+            .spawn()
+            .unwrap();
+        child.stdin.take().unwrap().write_all(text.as_bytes()).unwrap();
+        assert!(child.wait().unwrap().success(), "{command:?}");
+    }
+
     /// Runs a program in the `k`-th namespace and returns whether it succeeded.
     pub fn try_run(&self, k: usize, command: &[&str]) -> bool {
         let mut command_in = Command::new("ip");
