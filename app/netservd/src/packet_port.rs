@@ -132,3 +132,39 @@ impl Drop for PacketPort {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use netserv_dataplane::dummy::Dummy;
+
+    use super::*;
+
+    #[test]
+    fn a_packet_thread_runs_on_its_core() {
+        let available = sched_getaffinity(None).unwrap();
+        let core = (0..CpuSet::MAX_CPU).find(|core| available.is_set(*core)).unwrap();
+        let config = PacketThreadConfig { cores: vec![core], ..PacketThreadConfig::default() };
+        let _port = start(&config).unwrap();
+        let of_thread =
+            |file: &str, task: &std::path::Path| std::fs::read_to_string(task.join(file)).unwrap_or_default();
+        let pinned = std::fs::read_dir("/proc/self/task").unwrap().map(|task| task.unwrap().path()).any(|task| {
+            let on_core = format!("Cpus_allowed_list:\t{core}\n");
+            of_thread("comm", &task) == "packets\n" && of_thread("status", &task).contains(&on_core)
+        });
+        assert!(pinned);
+    }
+
+    #[test]
+    fn a_core_that_is_not_there_is_named() {
+        for core in [CpuSet::MAX_CPU - 1, CpuSet::MAX_CPU, usize::MAX] {
+            let config = PacketThreadConfig { cores: vec![core], ..PacketThreadConfig::default() };
+            let error = start(&config).err().unwrap().to_string();
+            let expected = format!("the packet thread cannot run on core {core}: the cores of this process are ");
+            assert!(error.starts_with(&expected) && error.len() > expected.len(), "{error}");
+        }
+    }
+
+    fn start(config: &PacketThreadConfig) -> Result<PacketPort> {
+        PacketPort::start(Box::new(Dummy::new().0), config, Arc::new(|_| true))
+    }
+}

@@ -147,8 +147,8 @@ impl PacketLoop {
         while !self.take_commands() {
             match self.turn(&mut batch) {
                 Ok(true) => {}
-                Ok(false) if self.now.duration_since(self.busy_at) < self.busy_poll => self.stay_awake(),
-                Ok(false) => self.sleep(),
+                Ok(false) if self.may_sleep() => self.sleep(),
+                Ok(false) => self.stay_awake(),
                 Err(error) => {
                     self.release_everything();
                     return Err(error);
@@ -239,6 +239,10 @@ impl PacketLoop {
             PacketCommand::EndTrace(id) => self.tracer.remove(id),
             PacketCommand::Stop => {}
         }
+    }
+
+    fn may_sleep(&self) -> bool {
+        self.now.duration_since(self.busy_at) >= self.busy_poll
     }
 
     fn stay_awake(&self) {

@@ -101,7 +101,7 @@ fn visits_per_turn_max_containers_are_visited_in_a_turn() {
 fn one_that_rests_is_heard_every_bells_interval_max() {
     let mut rig = side_by_side(&[ALICE, BOB], FailureMode::Open);
     rig.turn();
-    rig.inject(BOB);
+    assert!(rig.inject(BOB));
     let never = Instant::now() + Duration::from_secs(3600);
     rig.packets.heard_at = never;
     for _ in 0..3 {
@@ -121,7 +121,7 @@ fn one_that_rests_is_heard_every_bells_interval_max() {
 fn one_that_rests_ends_the_sleep() {
     let mut rig = side_by_side(&[ALICE, BOB], FailureMode::Open);
     rig.turn();
-    rig.inject(BOB);
+    assert!(rig.inject(BOB));
     rig.packets.sleep();
     assert_eq!(rig.packets.seats.active_len(), 1);
     rig.turn();
@@ -165,6 +165,20 @@ fn a_sleeper_is_woken_at_once_when_no_more_packets_come() {
     assert!(rig.is_unwoken(ALICE));
     assert!(rig.busy_turn(&to(0)));
     assert!(!rig.is_unwoken(ALICE));
+    rig.finish();
+}
+
+#[test]
+fn the_loop_stays_awake_for_as_long_as_it_is_told() {
+    let mut rig = side_by_side(&[ALICE], FailureMode::Open);
+    assert!(rig.busy_turn(&to(0)));
+    assert!(rig.packets.may_sleep());
+    rig.packets.set_busy_poll(Duration::from_millis(20));
+    assert!(rig.busy_turn(&to(0)));
+    rig.packets.now = rig.packets.busy_at + Duration::from_millis(19);
+    assert!(!rig.packets.may_sleep());
+    rig.packets.now = rig.packets.busy_at + Duration::from_millis(20);
+    assert!(rig.packets.may_sleep());
     rig.finish();
 }
 
@@ -213,12 +227,13 @@ fn every_packet_has_one_verdict_whatever_containers_do() {
     let everybody =
         names.iter().zip(100..).map(|(name, rule)| (rule, *name, 0, "udp dst 10.0.8.0/24", FailureMode::Open));
     rig.rules(everybody.collect(), vec![]);
+    let mut made = 0;
     for _ in 0..4000 {
         let name = names[random.random_range(0..names.len())];
         match random.random_range(0..12) {
             0..4 => assert!(rig.plane.push(LAN, &to(random.random_range(0..names.len())))),
             4..8 => rig.answer_some(name, &mut random),
-            8 => rig.inject(name),
+            8 => made += u64::from(rig.inject(name)),
             9 => {
                 rig.packets.turn(&mut rig.batch).unwrap();
             }
@@ -242,6 +257,8 @@ fn every_packet_has_one_verdict_whatever_containers_do() {
     assert!(rig.packets.pending.is_empty());
     rig.turn();
     assert_eq!((rig.packets.seats.active_len(), rig.packets.staged.len(), rig.packets.unwoken.len()), (0, 0, 0));
+    let totals = rig.counters.totals();
+    assert_eq!(totals.injected + totals.refused.iter().map(|(_, count)| count).sum::<u64>(), made);
     rig.finish();
 }
 
@@ -262,12 +279,12 @@ impl Rig {
         self.packets.seats.port_of(&id(name)).unwrap().unwoken_since.is_some()
     }
 
-    /// Lets a module send a packet of its own.
-    fn inject(&mut self, name: &str) {
+    /// Lets a module send a packet of its own; returns whether it had a slot for it.
+    fn inject(&mut self, name: &str) -> bool {
         let worker = self.workers.get_mut(name).unwrap();
-        // All slots may be under way.
-        let _ = worker.end().inject(&udp("10.0.0.2:1", "192.0.2.1:2", b"made"), ModuleSlot(0));
+        let made = worker.end().inject(&udp("10.0.0.2:1", "192.0.2.1:2", b"made"), ModuleSlot(0)).is_ok();
         worker.wake();
+        made
     }
 
     /// Lets a worker answer what it was sent in any way, or say nothing yet.
