@@ -36,6 +36,7 @@
 #include <netinet/ip.h>
 #include <netinet/udp.h>
 #include <sys/ioctl.h>
+#include <sys/resource.h>
 #include <sys/time.h>
 
 #define BATCH_MAX 256
@@ -324,6 +325,7 @@ int main(int argc, char **argv)
 	uint32_t run_id = htonl((uint32_t)getpid());
 
 	pin(options.core);
+	setpriority(PRIO_PROCESS, 0, -20);
 	stop_on_signals();
 	sigaction(SIGALRM, &(struct sigaction){ .sa_handler = on_signal }, NULL);
 	struct sink_state *sink = open_sink(&options);

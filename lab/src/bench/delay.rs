@@ -4,9 +4,11 @@
 use anyhow::{Context, Result, ensure};
 
 use super::ladder::Ladder;
+use super::net::Sink;
 use super::papers::NETSERV_2011_DELAY_US;
+use super::plot::Plot;
 use super::programs::Programs;
-use super::summary::{Figure, Goal, Row};
+use super::summary::{Figure, Goal, Row, Summary};
 use super::trial::{self, Latency, Load};
 use super::ways::{Nets, Way};
 use super::{Measured, Plan};
@@ -20,31 +22,55 @@ const WAYS: [Way; 4] = [Way::Kernel, Way::AfxdpUnmatched, Way::AfxdpNull, Way::A
 const LOSS_MAX: f64 = 0.01;
 const BYTES: u16 = 64;
 
-/// Measures at half of the lowest of the ways' rates, so that all have the same load.
+/// Measures at a tenth and at half of the lowest of the ways' rates, so that all have the same load.
 ///
 /// # Errors
 /// A way loses packets at that rate.
 pub fn measure(plan: &Plan, programs: &Programs, nets: &Nets, ladder: &Ladder) -> Result<Measured> {
     let rates = WAYS.into_iter().filter_map(|way| ladder.rate(BYTES, way));
-    let rate = rates.fold(f64::INFINITY, f64::min) / 2.0;
-    ensure!(rate.is_finite(), "the ladder has no rate to take half of");
-    let mut found: [Vec<Latency>; WAYS.len()] = Default::default();
-    for round in 0..plan.delay_rounds {
-        for turn in 0..WAYS.len() {
-            let at = (turn + round) % WAYS.len();
-            let load = Load { rate: Some(rate), seconds: plan.delay_seconds, timed: true };
-            let net = nets.of(WAYS[at]).context("no such router")?;
-            net.sink_outside(false)?;
-            let outcome = trial::run(net, programs, &WAYS[at].traffic(BYTES, &nets.notify), &load)
-                .with_context(|| WAYS[at].name().to_owned())?;
-            ensure!(outcome.loss() < LOSS_MAX, "{}: packets lost at half load: {outcome:?}", WAYS[at].name());
-            found[at].push(outcome.latency_us);
-        }
+    let rate = rates.fold(f64::INFINITY, f64::min);
+    ensure!(rate.is_finite(), "the ladder has no rate for latencies; measure it with --sizes {BYTES}");
+    let light = at_load(plan, programs, nets, rate / 10.0)?;
+    let half = at_load(plan, programs, nets, rate / 2.0)?;
+    let mut plot = Plot::bars(
+        "latency".to_owned(),
+        format!("Median latency at half load ({:.0} kpps)", rate / 2000.0),
+        "µs",
+        ["this machine", "NetServ 2011: what keep-alive added"],
+    );
+    for (way, latencies) in WAYS.iter().zip(&half) {
+        let median: Vec<f64> = latencies.iter().map(|latency| latency.p50).collect();
+        let spread = Summary::of(&median).map(|summary| [summary.median, summary.min, summary.max]);
+        plot.bar(way.name(), spread, (*way == Way::AfxdpMonitor).then_some(NETSERV_2011_DELAY_US));
     }
-    Ok(Measured { figures: vec![figure(plan, rate, &found)], plots: Vec::new() })
+    let figures = vec![
+        figure(plan, "Latency at a tenth of the load", rate / 10.0, &light),
+        figure(plan, "Latency at half load", rate / 2.0, &half),
+    ];
+    Ok(Measured { figures, plots: vec![plot] })
 }
 
-fn figure(plan: &Plan, rate: f64, found: &[Vec<Latency>; WAYS.len()]) -> Figure {
+/// What one load gave, for each way.
+type Found = [Vec<Latency>; WAYS.len()];
+
+fn at_load(plan: &Plan, programs: &Programs, nets: &Nets, rate: f64) -> Result<Found> {
+    let mut found = Found::default();
+    for round in 0..plan.delay_rounds {
+        for turn in 0..WAYS.len() {
+            let way = WAYS[(turn + round) % WAYS.len()];
+            let load = Load { rate: Some(rate), seconds: plan.delay_seconds, timed: true };
+            let net = nets.of(way).context("no such router")?;
+            net.prepare(Sink::Inside)?;
+            let outcome = trial::run(net, programs, &way.traffic(BYTES, &nets.notify), &load)
+                .with_context(|| way.name().to_owned())?;
+            ensure!(outcome.loss() < LOSS_MAX, "{}: packets lost at half load: {outcome:?}", way.name());
+            found[(turn + round) % WAYS.len()].push(outcome.latency_us);
+        }
+    }
+    Ok(found)
+}
+
+fn figure(plan: &Plan, name: &'static str, rate: f64, found: &Found) -> Figure {
     let percentiles: [Percentile; 4] =
         [("50 %", |l| l.p50), ("90 %", |l| l.p90), ("99 %", |l| l.p99), ("99.9 %", |l| l.p999)];
     let mut rows = Vec::new();
@@ -61,12 +87,12 @@ fn figure(plan: &Plan, rate: f64, found: &[Vec<Latency>; WAYS.len()]) -> Figure 
             .note(format!("NetServ 2011: {NETSERV_2011_DELAY_US:.0} µs by keep-alive")),
     );
     let how = format!(
-        "From the generator to where the sink's interface receives, {:.0} kpps (half of the lowest rate without loss among \
-         these), single {BYTES}-byte packets at even distances, {} s each, in turn, {} rounds. Cores as above, but that the sink counts where the packets leave. Steps of \
-         0.1 µs.",
+        "From the generator to where the sink's interface receives, {:.0} kpps (a share of the lowest rate without loss \
+         among these), single {BYTES}-byte packets at even distances, {} s each, in turn, {} rounds. Cores as above, but \
+         that the sink counts where the packets leave. Steps of 0.1 µs.",
         rate / 1000.0,
         plan.delay_seconds,
         plan.delay_rounds
     );
-    Figure { name: "Latency at half load", how, rows }
+    Figure { name, how, rows }
 }

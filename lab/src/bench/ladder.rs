@@ -83,7 +83,7 @@ pub fn measure(plan: &Plan, programs: &Programs, nets: &Nets) -> Result<(Ladder,
 
 fn rate_of(how: Search, programs: &Programs, nets: &Nets, way: Way, bytes: u16, guess: Option<f64>) -> Result<Found> {
     let (net, traffic) = (nets.of(way).context("no such router")?, way.traffic(bytes, &nets.notify));
-    net.sink_outside(way.leaves_node_core())?;
+    net.prepare(way.sink())?;
     let mut arrived = 0;
     let before = if way.modules() > 0 { net.seen()? } else { 0 };
     let found = search(how, guess, &mut |load: &Load| {

@@ -8,9 +8,12 @@ pub mod container;
 mod delay;
 mod handshake;
 mod ladder;
+mod loops;
 pub mod machine;
+mod many;
 mod net;
 pub mod null_driver;
+mod others;
 mod papers;
 pub mod pin;
 pub mod plot;
@@ -60,6 +63,12 @@ pub struct Options {
 pub enum Part {
     /// The highest rates without loss through one node, and latency at half load.
     Ladder,
+    /// Many containers.
+    Many,
+    /// Many filters.
+    Filters,
+    /// A loop for each byte.
+    Loops,
     /// SETUP over two nodes.
     Setup,
     /// Start and memory of containers.
@@ -81,6 +90,9 @@ pub struct Plan {
     ladder_rounds: usize,
     delay_rounds: usize,
     delay_seconds: f64,
+    containers: Vec<u16>,
+    many_rounds: usize,
+    loop_sizes: Vec<u16>,
     setups: usize,
     setups_uncached: usize,
     container_starts: usize,
@@ -96,10 +108,13 @@ impl Plan {
         match options.quick {
             true => Plan {
                 sizes,
-                search: Search { seconds: 0.15, confirm_seconds: 0.5, resolution: 0.02 },
-                ladder_rounds: 3,
+                search: Search { seconds: 0.1, confirm_seconds: 0.4, resolution: 0.025 },
+                ladder_rounds: 2,
                 delay_rounds: 3,
                 delay_seconds: 0.5,
+                containers: vec![1, 10, 100],
+                many_rounds: 1,
+                loop_sizes: vec![256],
                 setups: 20,
                 setups_uncached: 4,
                 container_starts: 50,
@@ -114,6 +129,9 @@ impl Plan {
                 ladder_rounds: 7,
                 delay_rounds: 7,
                 delay_seconds: 2.0,
+                containers: vec![1, 10, 50, 100, 500],
+                many_rounds: 5,
+                loop_sizes: vec![64, 128, 256, 512, 1024],
                 setups: 50,
                 setups_uncached: 11,
                 container_starts: 200,
@@ -130,6 +148,8 @@ impl Plan {
 struct Report {
     machine: Machine,
     quick: bool,
+    trials_disturbed: usize,
+    trials_accepted: usize,
     figures: Vec<Figure>,
     seconds: f64,
 }
@@ -161,8 +181,22 @@ pub fn run(options: &Options) -> Result<()> {
         figures.extend(measured.figures);
         plots.extend(measured.plots);
     }
-    let report = Report { machine, quick: options.quick, figures, seconds: started.elapsed().as_secs_f64() };
+    let (trials_disturbed, trials_accepted) = trial::disturbed();
+    let report = Report {
+        machine,
+        trials_disturbed,
+        trials_accepted,
+        quick: options.quick,
+        figures,
+        seconds: started.elapsed().as_secs_f64(),
+    };
     println!("\nmeasured in {:.0} s", report.seconds);
+    if report.trials_disturbed > 0 {
+        println!(
+            "{} trials were run again because other programs took processor time; {} count although they did",
+            report.trials_disturbed, report.trials_accepted
+        );
+    }
     if let Some(directory) = &options.plots {
         std::fs::create_dir_all(directory)?;
         plots.iter().try_for_each(|plot: &Plot| plot.write(directory))?;
@@ -174,8 +208,18 @@ pub fn run(options: &Options) -> Result<()> {
     Ok(())
 }
 
-const PARTS: [Part; 7] =
-    [Part::Ladder, Part::Setup, Part::Containers, Part::Recovery, Part::Handshakes, Part::Calls, Part::Demo];
+const PARTS: [Part; 10] = [
+    Part::Ladder,
+    Part::Many,
+    Part::Filters,
+    Part::Loops,
+    Part::Setup,
+    Part::Containers,
+    Part::Recovery,
+    Part::Handshakes,
+    Part::Calls,
+    Part::Demo,
+];
 
 fn chosen(only: &[Part]) -> Vec<Part> {
     PARTS.into_iter().filter(|part| only.is_empty() || only.contains(part)).collect()
@@ -197,6 +241,9 @@ impl From<Vec<Figure>> for Measured {
 fn measure(part: Part, plan: &Plan, programs: &Programs) -> Result<Measured> {
     match part {
         Part::Ladder => packets(plan, programs),
+        Part::Many => many::containers(plan, programs),
+        Part::Filters => many::filters(plan, programs),
+        Part::Loops => loops::measure(plan, programs),
         Part::Setup => setup::measure(plan).map(Measured::from),
         Part::Containers => container::measure(plan).map(Measured::from),
         Part::Recovery => recovery::measure(plan, programs).map(Measured::from),
@@ -209,7 +256,9 @@ fn measure(part: Part, plan: &Plan, programs: &Programs) -> Result<Measured> {
 fn packets(plan: &Plan, programs: &Programs) -> Result<Measured> {
     let nets = ways::Nets::up(programs)?;
     let (ladder, mut measured) = ladder::measure(plan, programs, &nets)?;
-    measured.figures.extend(delay::measure(plan, programs, &nets, &ladder)?.figures);
+    let delays = delay::measure(plan, programs, &nets, &ladder)?;
+    measured.figures.extend(delays.figures);
+    measured.plots.extend(delays.plots);
     Ok(measured)
 }
 

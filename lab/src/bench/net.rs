@@ -26,6 +26,15 @@ pub struct Net {
     pub lab: Lab,
 }
 
+/// Where the sink counts.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Sink {
+    /// On the generator's core.
+    Outside,
+    /// On the core that the router sends from, without another interrupt.
+    Inside,
+}
+
 /// A module that a user has on the router.
 pub struct Installed<'a> {
     /// The user.
@@ -120,13 +129,25 @@ impl Net {
         Ok(())
     }
 
-    /// Says whether the sink counts on the core of the generator, rather than on that which the router sends from.
+    /// Makes ready for trials: all of the node on its core, and the sink on the core of the generator or, if it is to be
+    /// `inside`, on that which the router sends from.
     ///
     /// # Errors
-    /// The kernel has no receive packet steering.
-    pub fn sink_outside(&self, outside: bool) -> Result<()> {
-        steer(&self.lab, "sink", "to-n1", outside.then_some(OUTSIDE_CORE))?;
-        steer(&self.lab, "sender", "to-n1", outside.then_some(OUTSIDE_CORE))
+    /// The node has ended, or the kernel has no receive packet steering.
+    pub fn prepare(&self, sink: Sink) -> Result<()> {
+        let core = match sink {
+            Sink::Outside => Some(OUTSIDE_CORE),
+            Sink::Inside => None,
+        };
+        // Answers come back to the sender.
+        steer(&self.lab, "sink", "to-n1", core)?;
+        steer(&self.lab, "sender", "to-n1", core)?;
+        self.pids().into_iter().try_for_each(to_node_core)
+    }
+
+    /// Returns what runs on the router.
+    pub fn pids(&self) -> Vec<u32> {
+        ["netservd", "null"].into_iter().filter_map(|name| self.lab.pid("n1", name)).collect()
     }
 
     /// Returns how many packets the modules have seen so far, all together.

@@ -5,7 +5,8 @@ use std::io::Write as _;
 use std::time::Duration;
 
 use anyhow::{Context, Result};
-use netserv_dataplane::{Batch, DriverConfig, DriverKind, Final};
+use netserv_dataplane::{Batch, Change, DriverConfig, DriverKind, Final};
+use netserv_model::Filter;
 use netserv_model::command::FilterId;
 
 /// What the null driver is to do.
@@ -35,11 +36,11 @@ pub fn run(options: &NullDriver) -> Result<()> {
     let mut config = DriverConfig::new(&format!("null{}", std::process::id()));
     config.xdp_forward = options.xdp_forward;
     let mut driver = kind.open(&config)?;
-    for number in 0..options.filters {
-        let text = if number == 0 { options.filter.clone() } else { later_port(&options.filter, number)? };
-        let filter = text.parse().with_context(|| format!("filter `{text}`"))?;
-        driver.install(FilterId(u64::from(number) + 1), &filter)?;
-    }
+    let filters =
+        (0..options.filters).map(|number| filter(&options.filter, number)).collect::<Result<Vec<Filter>>>()?;
+    let changes: Vec<Change> = (1..).zip(&filters).map(|(id, filter)| Change::Install(FilterId(id), filter)).collect();
+    // All at once, since each change waits for the kernel.
+    driver.filters().change(&changes)?;
     println!("ready");
     std::io::stdout().flush()?;
     let mut batch = Batch::new();
@@ -51,6 +52,11 @@ pub fn run(options: &NullDriver) -> Result<()> {
             driver.flush()?;
         }
     }
+}
+
+fn filter(first: &str, number: u16) -> Result<Filter> {
+    let text = if number == 0 { first.to_owned() } else { later_port(first, number)? };
+    text.parse().with_context(|| format!("filter `{text}`"))
 }
 
 /// Returns a filter with its port so much higher.

@@ -2,9 +2,10 @@
 //! Which core does what, so that a generator does not take from the node what the node is measured by.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::path::Path;
 
 use anyhow::{Context, Result, ensure};
-use rustix::process::Pid;
+use rustix::process::{Pid, setpriority_process};
 use rustix::thread::{CpuSet, sched_setaffinity};
 
 use crate::netns::Lab;
@@ -13,8 +14,13 @@ use crate::netns::Lab;
 pub const OUTSIDE_CORE: usize = 0;
 /// The core of the node: its kernel's forwarding, `netservd` and workers.
 pub const NODE_CORE: usize = 1;
+/// The priority (`nice`) of what is measured: other programs of the machine take less from it.
+const FIRST: i32 = -20;
+/// The scheduler's weight of that priority.
+const FIRST_SHARES: &str = "88761";
 
-/// Keeps a process, its threads, its descendants and their threads on the node's core.
+/// Gives the node's core to a process, its threads, its descendants and their threads, before all other programs of the
+/// machine.
 ///
 /// # Errors
 /// The machine has no such core, or the process is gone.
@@ -24,14 +30,37 @@ pub fn to_node_core(pid: u32) -> Result<()> {
     for pid in family(pid)? {
         let tasks = std::fs::read_dir(format!("/proc/{pid}/task")).into_iter().flatten().flatten();
         for task in tasks.filter_map(|task| task.file_name().to_str()?.parse().ok()).filter_map(Pid::from_raw) {
-            match sched_setaffinity(Some(task), &core) {
+            let kept = sched_setaffinity(Some(task), &core);
+            match kept.and_then(|()| setpriority_process(Some(task), FIRST)) {
                 // It ended in between.
                 Ok(()) | Err(rustix::io::Errno::SRCH) => {}
                 Err(error) => return Err(error).with_context(|| format!("cannot keep {pid} on core {NODE_CORE}")),
             }
         }
+        favour_group(pid);
     }
     Ok(())
+}
+
+/// Gives a process's control group the weight of a single process of the first priority, which it would else not have
+/// against the daemon's.
+fn favour_group(pid: u32) {
+    let groups = std::fs::read_to_string(format!("/proc/{pid}/cgroup")).unwrap_or_default();
+    for line in groups.lines() {
+        let mut fields = line.splitn(3, ':').skip(1);
+        let (Some(controllers), Some(path)) = (fields.next(), fields.next()) else { continue };
+        let (root, file, weight) = match controllers {
+            "" => (String::new(), "cpu.weight", "10000"),
+            some if some.split(',').any(|controller| controller == "cpu") => {
+                (format!("/{some}"), "cpu.shares", FIRST_SHARES)
+            }
+            _ => continue,
+        };
+        // The groups above it count, too; where a file is not there, a group has no say in processor time.
+        for group in Path::new(path).ancestors().filter(|group| group.parent().is_some()) {
+            let _ = std::fs::write(format!("/sys/fs/cgroup{root}{}/{file}", group.display()), weight);
+        }
+    }
 }
 
 /// Has one core of the machine look after what arrives at an interface; `None` leaves it to the core where it arrives.

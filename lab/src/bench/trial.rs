@@ -3,13 +3,18 @@
 
 use std::path::Path;
 use std::process::Stdio;
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 use anyhow::{Context, Result, ensure};
 use serde::Deserialize;
 
 use super::net::Net;
+use super::others::Others;
 use super::pin::OUTSIDE_CORE;
 use super::programs::Programs;
+
+/// How often a trial is run again because of other programs.
+const DISTURBED_MAX: usize = 5;
 
 /// What is sent.
 #[derive(Clone, Copy, Debug)]
@@ -86,11 +91,34 @@ impl Outcome {
     }
 }
 
-/// Runs one trial.
+/// Trials that were run again because of other programs.
+static DISTURBED: AtomicUsize = AtomicUsize::new(0);
+/// Trials that count although other programs did not stop.
+static ACCEPTED: AtomicUsize = AtomicUsize::new(0);
+
+/// Returns how many trials were run again because other programs took processor time, and how many count nevertheless.
+pub fn disturbed() -> (usize, usize) {
+    (DISTURBED.load(Ordering::Relaxed), ACCEPTED.load(Ordering::Relaxed))
+}
+
+/// Runs one trial, and again while other programs take processor time from it.
 ///
 /// # Errors
 /// The generator does not run here (Linux 5.18 is needed), or sent nothing.
 pub fn run(net: &Net, programs: &Programs, traffic: &Traffic, load: &Load) -> Result<Outcome> {
+    for _ in 0..DISTURBED_MAX {
+        let before = Others::now(&net.pids())?;
+        let outcome = run_once(net, programs, traffic, load)?;
+        if Others::now(&net.pids())?.were_quiet_since(&before) {
+            return Ok(outcome);
+        }
+        DISTURBED.fetch_add(1, Ordering::Relaxed);
+    }
+    ACCEPTED.fetch_add(1, Ordering::Relaxed);
+    run_once(net, programs, traffic, load)
+}
+
+fn run_once(net: &Net, programs: &Programs, traffic: &Traffic, load: &Load) -> Result<Outcome> {
     let lab = &net.lab;
     let place = |machine, interface| format!("/run/netns/{}:{interface}", lab.namespace(machine));
     let mut command = std::process::Command::new(&programs.trial);

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result};
 
-use super::net::{Installed, Net};
+use super::net::{Installed, Net, Sink};
 use super::pin::{NODE_CORE, steer};
 use super::programs::Programs;
 use super::trial::Traffic;
@@ -114,12 +114,12 @@ impl Way {
         Traffic { answered, ..Traffic::new(bytes, port) }
     }
 
-    /// Returns whether packets leave from the node's core, and not from the generator's.
-    pub fn leaves_node_core(self) -> bool {
+    /// Returns where the sink counts: what leaves from the generator's core is counted there in any case.
+    pub fn sink(self) -> Sink {
         match self {
-            Way::Kernel | Way::Filtered | Way::NfqueueUnmatched | Way::AfxdpUnmatched | Way::XdpForward => false,
-            Way::Steered | Way::NfqueueNull | Way::NfqueueMonitor => true,
-            Way::AfxdpNull | Way::AfxdpEmpty | Way::AfxdpMonitor | Way::AfxdpTwo | Way::AfxdpKeepAlive => true,
+            Way::Kernel | Way::Filtered | Way::NfqueueUnmatched | Way::AfxdpUnmatched | Way::XdpForward => Sink::Inside,
+            Way::Steered | Way::NfqueueNull | Way::NfqueueMonitor => Sink::Outside,
+            Way::AfxdpNull | Way::AfxdpEmpty | Way::AfxdpMonitor | Way::AfxdpTwo | Way::AfxdpKeepAlive => Sink::Outside,
         }
     }
 

@@ -1,0 +1,159 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Many containers in one node, as in figure 14 of the 2011 paper; many filters in one driver.
+
+use std::ops::Range;
+
+use anyhow::{Context, Result};
+
+use super::container::Memory;
+use super::net::{Installed, Net, Sink};
+use super::papers::NETSERV_2011_CONTAINER_MB;
+use super::pin::workers;
+use super::plot::{Plot, Series};
+use super::programs::Programs;
+use super::search::search;
+use super::summary::{Figure, Goal, Row, Summary};
+use super::trial::{self, Traffic};
+use super::{Measured, Plan, kilo, progress};
+use crate::node::{LabPackage, LabUser};
+
+const BYTES: u16 = 64;
+/// The port of the first container or filter; the others follow.
+const FIRST_PORT: u16 = 10_000;
+/// Filters in the driver that has many.
+const FILTERS: u16 = 10_000;
+
+/// One step of figure 14.
+struct Step {
+    containers: u16,
+    rates: Vec<f64>,
+    memory: Vec<Memory>,
+    daemon_mib: f64,
+}
+
+/// Measures with more and more containers, each of a user of its own.
+///
+/// # Errors
+/// The node refuses a user, or packets do not pass.
+pub fn containers(plan: &Plan, programs: &Programs) -> Result<Measured> {
+    let mut net = Net::up()?;
+    let most = plan.containers.iter().copied().max().unwrap_or(1);
+    let first = net.lab.user("u0", &[&net.destination()])?;
+    // One key and one package for all: what differs between users is their containers.
+    let users: Vec<LabUser> = (0..most).map(|n| LabUser { name: format!("u{n}"), ..first.clone() }).collect();
+    net.start_netservd("afxdp", "", &users)?;
+    let package = net.lab.package("net-monitor", &first)?;
+    let (mut steps, mut installed) = (Vec::new(), 0);
+    for containers in plan.containers.iter().copied() {
+        install(&net, &users, &package, installed..containers).with_context(|| format!("{containers} containers"))?;
+        installed = containers;
+        steps.push(step(plan, programs, &net, containers)?);
+    }
+    Ok(Measured { figures: vec![containers_figure(plan, &steps)], plots: containers_plots(&steps) })
+}
+
+fn install(net: &Net, users: &[LabUser], package: &LabPackage, which: Range<u16>) -> Result<()> {
+    for number in which {
+        let user = &users[usize::from(number)];
+        net.install(&Installed { user, package, port: FIRST_PORT + number, properties: &[] })?;
+    }
+    Ok(())
+}
+
+fn step(plan: &Plan, programs: &Programs, net: &Net, containers: u16) -> Result<Step> {
+    let traffic = Traffic { ports: containers, ..Traffic::new(BYTES, FIRST_PORT) };
+    net.prepare(Sink::Outside)?;
+    let mut rates = Vec::new();
+    for _ in 0..plan.many_rounds {
+        let found = search(plan.search, rates.last().copied(), &mut |load| trial::run(net, programs, &traffic, load));
+        rates.push(found.with_context(|| format!("{containers} containers"))?.rate);
+    }
+    progress(&format!("{containers} containers: {:.0} kpps", kilo(rates[0])));
+    let daemon = net.lab.pid("n1", "netservd").context("netservd runs")?;
+    let memory = workers(daemon)?.into_iter().map(Memory::of).collect::<Result<Vec<Memory>>>()?;
+    Ok(Step { containers, rates, memory, daemon_mib: Memory::of(daemon)?.resident_mib })
+}
+
+fn containers_figure(plan: &Plan, steps: &[Step]) -> Figure {
+    let mut rows = Vec::new();
+    let one = steps.first().and_then(|step| Summary::of(&step.rates)).map_or(f64::NAN, |summary| summary.median);
+    for step in steps {
+        let rates: Vec<f64> = step.rates.iter().copied().map(kilo).collect();
+        rows.push(Row::new(format!("{} container(s)", step.containers), "kpps", &rates));
+    }
+    for step in steps.iter().skip(1) {
+        let ratio: Vec<f64> = step.rates.iter().map(|rate| rate / one).collect();
+        let row = Row::new(format!("{} containers / one", step.containers), "ratio", &ratio);
+        rows.push(if step.containers == 100 { row.goal(Goal::AtLeast(0.8)) } else { row });
+    }
+    for step in steps {
+        let of = |value: fn(&Memory) -> f64| step.memory.iter().map(value).collect::<Vec<f64>>();
+        let what = |kind| format!("{} container(s), {kind} each", step.containers);
+        let resident = Row::new(what("resident"), "MiB", &of(|memory| memory.resident_mib));
+        rows.push(resident.goal(Goal::AtMost(6.0)));
+        let note = format!("netservd: {:.0} MiB resident", step.daemon_mib);
+        rows.push(Row::new(what("proportional"), "MiB", &of(|memory| memory.proportional_mib)).note(note));
+    }
+    let how = format!(
+        "One node, driver afxdp, each container of a user of its own with net-monitor and a filter of its own by port; \
+         {BYTES}-byte packets to the ports in turn, so that each of a batch's packets is another container's. Highest rate \
+         without loss as above, {} round(s). Memory after that; resident counts pages that all workers share in full.",
+        plan.many_rounds
+    );
+    Figure { name: "Many containers (figure 14 of 2011)", how, rows }
+}
+
+fn containers_plots(steps: &[Step]) -> Vec<Plot> {
+    let line = |name: &str, is_paper, value: &dyn Fn(&Step) -> f64| Series {
+        name: name.to_owned(),
+        points: steps.iter().map(|step| (f64::from(step.containers), value(step))).collect(),
+        is_paper,
+    };
+    let rate = |step: &Step| Summary::of(&step.rates).map_or(0.0, |summary| kilo(summary.median));
+    let memory = |step: &Step| step.memory.iter().map(|memory| memory.proportional_mib).sum::<f64>() + step.daemon_mib;
+    let rates = vec![line("net-monitor in each, total", false, &rate)];
+    let paper = |step: &Step| f64::from(step.containers) * NETSERV_2011_CONTAINER_MB;
+    let both = vec![
+        line("this node: netservd and containers", false, &memory),
+        line("NetServ 2011: 110 MB each (its text)", true, &paper),
+    ];
+    vec![
+        Plot::lines("containers-rate", "Containers and rate".to_owned(), "containers", "kpps", true, rates),
+        Plot::lines("containers-memory", "Containers and memory".to_owned(), "containers", "MiB", true, both),
+    ]
+}
+
+/// Measures one filter and 10,000 in the driver alone; a user may have fewer than that.
+///
+/// # Errors
+/// The driver does not take them, or packets do not pass.
+pub fn filters(plan: &Plan, programs: &Programs) -> Result<Measured> {
+    let (mut few, mut many) = (Net::up()?, Net::up()?);
+    few.start_null_driver("afxdp", FIRST_PORT, &[])?;
+    many.start_null_driver("afxdp", FIRST_PORT, &["--filters", &FILTERS.to_string()])?;
+    let cases = [(&few, 1), (&many, 1), (&many, FILTERS)];
+    let mut rates: [Vec<f64>; 3] = Default::default();
+    for round in 0..plan.many_rounds.max(3) {
+        for turn in 0..cases.len() {
+            let at = (turn + round) % cases.len();
+            let (net, ports) = cases[at];
+            net.prepare(Sink::Outside)?;
+            let traffic = Traffic { ports, ..Traffic::new(BYTES, FIRST_PORT) };
+            let guess = rates[at].last().copied();
+            let found = search(plan.search, guess, &mut |load| trial::run(net, programs, &traffic, load))?;
+            progress(&format!("filters, case {at}: {:.0} kpps", kilo(found.rate)));
+            rates[at].push(found.rate);
+        }
+    }
+    let names = ["1 filter", "10,000 filters, all packets to one port", "10,000 filters, packets to all ports"];
+    let shown = |rates: &[f64]| rates.iter().copied().map(kilo).collect::<Vec<f64>>();
+    let mut rows: Vec<Row> =
+        names.iter().zip(&rates).map(|(name, rates)| Row::new(*name, "kpps", &shown(rates))).collect();
+    let ratio: Vec<f64> = rates[1].iter().zip(&rates[0]).map(|(many, few)| many / few).collect();
+    rows.push(Row::new("10,000 filters / 1", "ratio", &ratio).goal(Goal::AtLeast(0.95)));
+    let how = format!(
+        "The driver afxdp alone with filters of one port each; {BYTES}-byte packets, highest rate without loss as above, in \
+         turn. In netservd one user has at most 1,024 filters (64 modules of 16)."
+    );
+    Ok(Measured { figures: vec![Figure { name: "Many filters", how, rows }], plots: Vec::new() })
+}
