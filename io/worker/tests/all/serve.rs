@@ -50,8 +50,6 @@ impl Node {
 
     /// Starts a worker with further arguments.
     pub fn start_with(arguments: &[&str]) -> Node {
-        // Low numbers are taken first, so that `sys::spawn` has 3 to 6 to itself.
-        let _low: Vec<OwnedFd> = (0..4).map(|_| rustix::event::eventfd(0, EventfdFlags::CLOEXEC).unwrap()).collect();
         let (control, theirs) =
             rustix::net::socketpair(AddressFamily::UNIX, SocketType::SEQPACKET, SocketFlags::CLOEXEC, None).unwrap();
         let (memory, words) = sys::ring();

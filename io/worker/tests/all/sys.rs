@@ -25,12 +25,13 @@ pub(crate) fn ring() -> (OwnedFd, &'static [AtomicU64]) {
 
 /// Starts a worker that has these descriptors as 3, 4, 5 and 6.
 pub(crate) fn spawn(mut command: Command, fds: [&OwnedFd; 4]) -> Child {
-    let fds: [RawFd; 4] = fds.map(|fd| fd.as_raw_fd());
-    assert!(fds.iter().all(|fd| *fd > 6), "a descriptor would be overwritten before it is put in place: {fds:?}");
+    // None is overwritten before it is put in place.
+    let fds = fds.map(|fd| rustix::io::fcntl_dupfd_cloexec(fd, 7).unwrap());
+    let raw: [RawFd; 4] = [0, 1, 2, 3].map(|place| fds[place].as_raw_fd());
     // SAFETY: between fork and exec, only dup2 is called.
     unsafe {
         command.pre_exec(move || {
-            for (fd, place) in fds.into_iter().zip(3..) {
+            for (fd, place) in raw.into_iter().zip(3..) {
                 if libc::dup2(fd, place) < 0 {
                     return Err(std::io::Error::last_os_error());
                 }
