@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Goal: the XDP program decides as the plain reference does, on every frame and while filters come and go.
 //! Method: the real program in the kernel, run without traffic on random frames, damaged ones and captured ones. The seed
-//! is printed; `NETSERV_TEST_SEED` gives it back, `NETSERV_TEST_FRAMES` makes the search longer.
+//! is printed; `NETSERV_SEED` gives it back, `NETSERV_FRAMES` makes the search longer.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -97,8 +97,8 @@ impl Bench {
         assert!(node.own.contains(&"10.0.0.2".parse().unwrap()), "{:?}", node.own);
         let entered = chain.enter(ROUTER);
         let driver = open(instance, &[]);
-        let seed = std::env::var("NETSERV_TEST_SEED").ok().and_then(|seed| seed.parse().ok()).unwrap_or(1);
-        eprintln!("NETSERV_TEST_SEED={seed}");
+        let seed = std::env::var("NETSERV_SEED").ok().and_then(|seed| seed.parse().ok()).unwrap_or(1);
+        eprintln!("NETSERV_SEED={seed}");
         let captured = captured();
         let random = Random::new(seed);
         Some(Bench { driver, _entered: entered, _chain: chain, node, device, random, seed, captured, next_filter: 0 })
@@ -232,5 +232,5 @@ fn texts(filters: &[Filter]) -> Vec<String> {
 }
 
 fn frames() -> usize {
-    std::env::var("NETSERV_TEST_FRAMES").ok().and_then(|count| count.parse().ok()).unwrap_or(FRAMES)
+    std::env::var("NETSERV_FRAMES").ok().and_then(|count| count.parse().ok()).unwrap_or(FRAMES)
 }
