@@ -197,9 +197,10 @@ mod tests {
         while let Some(line) = body.recv().await {
             last = Some(parse(&line));
         }
-        let traced = TRACE_LINES_WAITING_MAX as u64 - 1;
-        let end = TraceEnd { reason: TraceEndReason::Time, traced, lost: 2, skipped: 0 };
-        assert_eq!(last, Some(TraceLine::Ended(end)));
+        let Some(TraceLine::Ended(end)) = last else { panic!("the last line is not the end") };
+        // On a machine that stood still, the time may have been up before.
+        assert_eq!((end.reason, end.traced + end.lost), (TraceEndReason::Time, TRACE_LINES_WAITING_MAX as u64 + 1));
+        assert!(end.lost >= 2, "{end:?}");
     }
 
     #[tokio::test]

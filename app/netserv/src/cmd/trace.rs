@@ -167,10 +167,8 @@ mod tests {
 
     fn request(arguments: &str) -> Result<TraceRequest, Failure> {
         let cli = Cli::try_parse_from(arguments.split(' ')).ok().unwrap();
-        match cli.command {
-            Command::Trace(trace) => trace.request(),
-            _ => panic!("{arguments} is no trace"),
-        }
+        let Command::Trace(trace) = cli.command else { panic!("{arguments} is no trace") };
+        trace.request()
     }
 
     #[test]

@@ -83,7 +83,7 @@ pub(super) struct Tracer {
 
 /// The packets followed in the current second.
 #[derive(Default)]
-struct Second {
+pub(super) struct Second {
     begun_ns: u64,
     followed: u32,
 }
@@ -155,7 +155,7 @@ impl Tracer {
 
 impl Second {
     /// Takes one of the packets that may be followed in this second; false if there is none left.
-    fn take(&mut self, now_ns: u64) -> bool {
+    pub(super) fn take(&mut self, now_ns: u64) -> bool {
         if self.followed == 0 || now_ns.saturating_sub(self.begun_ns) >= SECOND_NS {
             (self.begun_ns, self.followed) = (now_ns, 0);
         }
