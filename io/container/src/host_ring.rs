@@ -70,13 +70,15 @@ impl HostRing {
         self.to_be_woken |= self.end.publish();
     }
 
-    /// Lets the worker see what was staged, and wakes it if it sleeps.
-    pub fn wake(&mut self) {
+    /// Lets the worker see what was staged, and wakes it if it sleeps; returns whether it did.
+    pub fn wake(&mut self) -> bool {
         self.publish();
-        if std::mem::take(&mut self.to_be_woken) {
+        let sleeps = std::mem::take(&mut self.to_be_woken);
+        if sleeps {
             // It fails only if the counter is full, and then the worker is awake.
             let _ = rustix::io::write(&self.wake_worker, &1_u64.to_ne_bytes());
         }
+        sleeps
     }
 
     /// Says that the node will wait for the descriptor. Returns false if there is something to pop first.

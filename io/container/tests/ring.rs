@@ -122,7 +122,9 @@ fn a_scribbling_worker_gives_errors_only() {
     let error = loop {
         assert!(Instant::now() < until, "no error came");
         match guest.ring.pop() {
-            Ok(_) => guest.ring.wake(),
+            Ok(_) => {
+                guest.ring.wake();
+            }
             Err(error) => break error,
         }
     };

@@ -1,23 +1,32 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The eventfds by which containers wake the loop, waited for together.
+//! What wakes the loop: containers, commands, packets.
 
-use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::os::fd::{BorrowedFd, OwnedFd};
+use std::time::Duration;
 
 use netserv_container::HostRing;
 use rustix::event::{Timespec, epoll};
 
 use super::seats::SeatId;
 
-/// The eventfds of all rings, in one epoll instance.
+/// The eventfds of all rings and of commands, and the driver, in one epoll instance.
 ///
-/// They are watched for writes, not for what they hold, so that nobody has to read them.
+/// Eventfds are watched for writes, not for what they hold, so that nobody has to read them.
 pub(super) struct Bells {
     events: OwnedFd,
+    /// The driver cannot be waited for.
+    is_blind: bool,
 }
 
 impl Bells {
-    pub(super) fn new() -> rustix::io::Result<Bells> {
-        Ok(Bells { events: epoll::create(epoll::CreateFlags::CLOEXEC)? })
+    pub(super) fn new(commands: &OwnedFd, driver: Option<BorrowedFd<'_>>) -> rustix::io::Result<Bells> {
+        let events = epoll::create(epoll::CreateFlags::CLOEXEC)?;
+        epoll::add(&events, commands, NO_SEAT, epoll::EventFlags::IN | epoll::EventFlags::ET)?;
+        let is_blind = driver.is_none();
+        if let Some(driver) = driver {
+            epoll::add(&events, driver, NO_SEAT, epoll::EventFlags::IN)?;
+        }
+        Ok(Bells { events, is_blind })
     }
 
     /// Waits for a ring's eventfd, too.
@@ -33,23 +42,22 @@ impl Bells {
     }
 
     /// Puts the containers that rang since the last time into `rung`, in the place of what is there, or some of them: the
-    /// others come the next time.
-    pub(super) fn take(&self, rung: &mut Vec<SeatId>) {
-        let none = epoll::Event { flags: epoll::EventFlags::empty(), data: epoll::EventData::new_u64(0) };
-        let mut events = [none; RUNG_MAX];
-        let now = Timespec { tv_sec: 0, tv_nsec: 0 };
+    /// others come the next time. If nothing happened, waits for something, at most so long.
+    pub(super) fn take(&self, wait: Duration, rung: &mut Vec<SeatId>) {
+        let wait = if self.is_blind { wait.min(BLIND_WAIT_MAX) } else { wait };
+        let wait =
+            Timespec { tv_sec: i64::try_from(wait.as_secs()).unwrap_or(1), tv_nsec: i64::from(wait.subsec_nanos()) };
+        let mut events = [epoll::Event { flags: epoll::EventFlags::empty(), data: NO_SEAT }; RUNG_MAX];
         // An interrupted call means no more than that the loop looks again.
-        let count = epoll::wait(&self.events, &mut events, Some(&now)).unwrap_or(0);
+        let count = epoll::wait(&self.events, &mut events, Some(&wait)).unwrap_or(0);
         rung.clear();
         rung.extend(events[..count].iter().filter_map(|event| SeatId::try_from(event.data.u64()).ok()));
     }
 }
 
-impl AsFd for Bells {
-    fn as_fd(&self) -> BorrowedFd<'_> {
-        self.events.as_fd()
-    }
-}
-
+/// How long the loop sleeps at most with a driver that cannot be waited for.
+const BLIND_WAIT_MAX: Duration = Duration::from_millis(1);
+/// What is no container: seats have numbers of 32 bits.
+const NO_SEAT: epoll::EventData = epoll::EventData::new_u64(u64::MAX);
 /// Containers that are heard at a time.
 const RUNG_MAX: usize = 64;

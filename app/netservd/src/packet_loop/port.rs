@@ -90,20 +90,21 @@ impl Port {
 
     /// Lets the container see what was put into its ring. It is woken, if it sleeps, unless more is to come soon and it
     /// has not waited for long: a wake-up costs as much as many packets, and more where it takes this thread's core.
-    pub(super) fn show(&mut self, now: Instant, more_soon: bool) {
+    /// Returns whether it was.
+    pub(super) fn show(&mut self, now: Instant, more_soon: bool) -> bool {
         self.staged = false;
         let since = *self.unwoken_since.get_or_insert(now);
         if more_soon && self.ring.outstanding() < UNWOKEN_PACKETS_MAX && now.duration_since(since) < UNWOKEN_TIME_MAX {
             self.ring.publish();
-        } else {
-            self.wake();
+            return false;
         }
+        self.wake()
     }
 
-    /// Lets the container see what was put into its ring, and wakes it if it sleeps.
-    pub(super) fn wake(&mut self) {
+    /// Lets the container see what was put into its ring, and wakes it if it sleeps; returns whether it did.
+    pub(super) fn wake(&mut self) -> bool {
         (self.staged, self.unwoken_since) = (false, None);
-        self.ring.wake();
+        self.ring.wake()
     }
 
     /// Has the container ring when it has something; false if it has already.

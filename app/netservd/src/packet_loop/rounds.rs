@@ -4,7 +4,7 @@
 //! A turn costs by what is done in it, not by how many containers there are: it visits active ones only, and not more than
 //! [`VISITS_PER_TURN_MAX`] of them.
 
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use netserv_container::HostRing;
 use netserv_model::{DropReason, UserId, limits};
@@ -97,7 +97,7 @@ impl PacketLoop {
         for seat in staged.drain(..) {
             let Some(port) = self.seats.port(seat) else { continue };
             let before = port.unwoken_since;
-            port.show(self.now, more_soon);
+            self.woke |= port.show(self.now, more_soon);
             if let (None, Some(since)) = (before, port.unwoken_since) {
                 self.unwoken.push_back((since, seat));
             }
@@ -109,17 +109,18 @@ impl PacketLoop {
                 if more_soon && self.now.duration_since(since) < UNWOKEN_TIME_MAX {
                     break;
                 }
-                port.wake();
+                self.woke |= port.wake();
             }
             self.unwoken.pop_front();
         }
     }
 
-    /// Activates containers that rang; returns whether there are any.
-    pub(super) fn hear_bells(&mut self) -> bool {
+    /// Activates containers that rang; returns whether there are any. Waits at most so long for one, for a command, or for
+    /// packets.
+    pub(super) fn hear_bells(&mut self, wait: Duration) -> bool {
         self.heard_at = self.now;
         let mut rung = std::mem::take(&mut self.rung);
-        self.bells.take(&mut rung);
+        self.bells.take(wait, &mut rung);
         let mut any = false;
         for seat in rung.drain(..) {
             any |= self.seats.port(seat).is_some() && self.activate(seat);

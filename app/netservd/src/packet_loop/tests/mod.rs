@@ -122,7 +122,7 @@ impl Rig {
     }
 
     pub(super) fn turn(&mut self) {
-        while self.packets.turn(&mut self.batch).unwrap() {}
+        while self.packets.turn(&mut self.batch).unwrap() || self.packets.hear_bells(Duration::ZERO) {}
     }
 
     /// Takes what a worker was sent, with the bytes.
