@@ -157,7 +157,8 @@ INLINE int is_extension(u8 protocol)
 	       protocol == DESTINATION || protocol == MOBILITY || protocol == HIP || protocol == SHIM6;
 }
 
-INLINE int parse_ipv6(struct flow *flow, void *data, void *data_end, u32 offset)
+/* For `nothing` see `blur`. */
+INLINE int parse_ipv6(struct flow *flow, void *data, void *data_end, u32 offset, u32 nothing)
 {
 	struct ipv6_header *header = data + offset;
 	u32 end, first, later = 0;
@@ -183,12 +184,8 @@ INLINE int parse_ipv6(struct flow *flow, void *data, void *data_end, u32 offset)
 	for (i = 0; i <= EXTENSION_HEADERS_MAX; i++) {
 		struct extension_header *extension;
 
-		if (later)
-			return 1;
-		if (!is_extension(flow->protocol)) {
-			read_ports(flow, data, data_end, offset, end);
-			return 1;
-		}
+		if (later || !is_extension(flow->protocol))
+			break;
 		if (offset > OFFSET_MAX || offset + sizeof(*extension) > end)
 			return 0;
 		extension = data + offset;
@@ -205,9 +202,14 @@ INLINE int parse_ipv6(struct flow *flow, void *data, void *data_end, u32 offset)
 		}
 		if (offset > end)
 			return 0;
+		offset ^= nothing;
 		flow->protocol = extension->next;
 	}
-	return 0;
+	if (i > EXTENSION_HEADERS_MAX)
+		return 0;
+	if (!later)
+		read_ports(flow, data, data_end, offset, end);
+	return 1;
 }
 
 INLINE int is_wanted(const struct flow *flow)
@@ -268,11 +270,9 @@ struct frame {
 };
 
 /* Has the verifier forget what it knows of a frame's numbers, so that the paths by which they were read, of which there are
- * many, are one from here on. Both loads give the same number. */
-INLINE void blur(struct frame *frame, struct xdp_md *context)
+ * many, are one from here on: it does not know that `nothing` is zero. */
+INLINE void blur(struct frame *frame, u32 nothing)
 {
-	u32 nothing = *(volatile u32 *)&context->ingress_ifindex - *(volatile u32 *)&context->ingress_ifindex;
-
 	frame->offset ^= nothing;
 	frame->flow.upper ^= nothing;
 	frame->flow.end ^= nothing;
@@ -286,6 +286,8 @@ INLINE int parse_frame(struct frame *frame, struct xdp_md *context)
 {
 	void *data = (void *)(long)context->data, *data_end = (void *)(long)context->data_end;
 	struct ethernet_header *ethernet = data;
+	/* Both loads give the same number. */
+	u32 nothing = *(volatile u32 *)&context->ingress_ifindex - *(volatile u32 *)&context->ingress_ifindex;
 	int parsed = 0;
 	u32 offset = sizeof(*ethernet);
 	u16 type;
@@ -308,9 +310,9 @@ INLINE int parse_frame(struct frame *frame, struct xdp_md *context)
 	if (type == NETWORK16(0x0800))
 		parsed = parse_ipv4(&frame->flow, data, data_end, offset);
 	else if (type == NETWORK16(0x86dd))
-		parsed = parse_ipv6(&frame->flow, data, data_end, offset);
+		parsed = parse_ipv6(&frame->flow, data, data_end, offset, nothing);
 	if (parsed)
-		blur(frame, context);
+		blur(frame, nothing);
 	return parsed;
 }
 

@@ -3,7 +3,7 @@
 //! `lab/bench-c/nfq_null.c`.
 //!
 //! `null_verdict DRIVER SECONDS FILTER…`, for instance `null_verdict afxdp 10 udp port 9000`, in the router's network
-//! namespace.
+//! namespace. With `XDP_FORWARD=1` in the environment, `afxdp` forwards in XDP what the filter does not match.
 
 use std::time::{Duration, Instant};
 
@@ -16,11 +16,13 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let kind: DriverKind = words.next().ok_or(usage)?.parse()?;
     let seconds: u64 = words.next().ok_or(usage)?.parse()?;
     let filter = words.collect::<Vec<_>>().join(" ").parse()?;
-    let mut driver = kind.open(&DriverConfig::new("null-verdict"))?;
+    let xdp_forward = std::env::var_os("XDP_FORWARD").is_some();
+    let mut driver = kind.open(&DriverConfig { xdp_forward, ..DriverConfig::new("null-verdict") })?;
     driver.install(FilterId(1), &filter)?;
     let batches = pass_all(&mut *driver, Instant::now() + Duration::from_secs(seconds))?;
     let counters = driver.counters();
-    println!("{{\"packets\":{},\"batches\":{batches},\"overruns\":{}}}", counters.passed, counters.overruns);
+    let (passed, overruns, forwarded) = (counters.passed, counters.overruns, counters.forwarded);
+    println!("{{\"packets\":{passed},\"batches\":{batches},\"overruns\":{overruns},\"forwarded\":{forwarded}}}");
     Ok(())
 }
 

@@ -176,9 +176,17 @@ impl Afxdp {
         }
     }
 
-    /// Serves queues that devices have by now; nobody gives notice of them.
+    /// Serves queues that devices have by now; nobody gives notice of them. To try a queue is dear, so devices are asked.
     fn grow(&mut self) {
-        let devices: Vec<u32> = self.links.keys().copied().collect();
+        let without_socket = self.program.counter(layout::COUNTER_NO_SOCKET);
+        let missed = without_socket != self.without_socket;
+        self.without_socket = without_socket;
+        let has_more = |device: &u32| {
+            let (served, most) = self.ports.queues(*device);
+            let queues = || self.features.as_ref().map_or(0, |features| features.queues(*device));
+            served < most && (missed || queues() > served)
+        };
+        let devices: Vec<u32> = self.links.keys().copied().filter(has_more).collect();
         let grown: Vec<u32> = devices.into_iter().filter(|device| self.ports.grow(*device)).collect();
         if grown.is_empty() {
             return;

@@ -73,6 +73,17 @@ impl Features {
         routes::drain(&self.notices)
     }
 
+    /// Returns how many receive queues a device has at present; 0 where the kernel does not tell.
+    pub fn queues(&self, device: u32) -> usize {
+        let mut request = Vec::new();
+        let attributes: [(u16, &[u8]); 1] = [(QUEUE_DEVICE, &device.to_ne_bytes())];
+        let header = [GET_QUEUES, 1, 0, 0];
+        netlink::append(&mut request, self.family, FLAG_REQUEST | FLAG_DUMP, SEQUENCE, &header, &attributes);
+        let mut count = 0;
+        let asked = self.routes.ask(&request, |message| count += usize::from(is_receive_queue(message)));
+        if asked.is_ok() { count } else { 0 }
+    }
+
     /// Returns what each device can do, by its index.
     pub fn of_devices(&self) -> Result<BTreeMap<u32, Ability>, DriverError> {
         let mut request = Vec::new();
@@ -84,6 +95,13 @@ impl Features {
         Ok(found)
     }
 }
+
+/// `NETDEV_CMD_QUEUE_GET` (Linux 6.8) and its attributes.
+const GET_QUEUES: u8 = 10;
+const QUEUE_DEVICE: u16 = 2;
+const QUEUE_TYPE: u16 = 3;
+/// `NETDEV_QUEUE_TYPE_RX`.
+const QUEUE_RECEIVES: u32 = 0;
 
 /// `GENL_ID_CTRL`.
 const CONTROL: u16 = 0x10;
@@ -127,6 +145,13 @@ fn parse_group(content: &[u8]) -> Option<i32> {
     let mut number = netlink::attributes(content).filter(|(attribute, _)| *attribute == GROUP_ID);
     (name.next()?.1 == GROUP).then_some(())?;
     number.next()?.1.first_chunk().map(|bytes| i32::from_ne_bytes(*bytes))
+}
+
+fn is_receive_queue(message: Message<'_>) -> bool {
+    let attributes = netlink::attributes(message.body.get(HEADER_BYTES..).unwrap_or_default());
+    let mut kinds = attributes.filter(|(attribute, _)| *attribute == QUEUE_TYPE);
+    let kind = kinds.next().and_then(|(_, content)| content.first_chunk()).map(|bytes| u32::from_ne_bytes(*bytes));
+    kind == Some(QUEUE_RECEIVES)
 }
 
 fn parse_device(message: Message<'_>) -> Option<(u32, Ability)> {

@@ -73,24 +73,28 @@ pub(super) fn why_not_plain(view: &IpView<'_>) -> Option<&'static str> {
     (!is_possible_source(view.source())).then_some("its source is no address of a machine")
 }
 
-/// Fills in the checksum of a packet that its sender left to the card, which on a link made of software is nobody.
+/// Returns whether a packet's sender left the checksum to the card, which on a link made of software is nobody.
 ///
 /// Such a packet has the sum of the pseudo header where its checksum belongs. A damaged packet has the same there once in
-/// 65,536 times, a good one may have it by chance and stays as it is.
-pub(super) fn complete_checksum(packet: &mut [u8]) {
-    let Ok(view) = IpView::parse(packet) else { return };
+/// 65,536 times, and a good one may have it by chance.
+pub(super) fn lacks_checksum(view: &IpView<'_>) -> bool {
     let field = match view.protocol() {
         protocol::UDP => 6,
         protocol::TCP => 16,
-        _ => return,
+        _ => return false,
     };
-    let payload = view.payload();
-    let Some([high, low]) = payload.get(field..).and_then(|bytes| bytes.first_chunk::<2>()).copied() else { return };
-    if view.fragment() != Fragment::Whole || u16::from_be_bytes([high, low]) != pseudo_header_sum(&view) {
-        return;
-    }
-    // A damaged header would be mended together with the checksum.
-    if !checksum::verify_header(&view) {
+    let Some([high, low]) = view.payload().get(field..).and_then(|bytes| bytes.first_chunk::<2>()).copied() else {
+        return false;
+    };
+    view.fragment() == Fragment::Whole
+        && u16::from_be_bytes([high, low]) == pseudo_header_sum(view)
+        // A damaged header would be mended together with the checksum.
+        && checksum::verify_header(view)
+}
+
+/// Fills in the checksum of a packet that [lacks](lacks_checksum) it. A good one stays as it is.
+pub(super) fn complete_checksum(packet: &mut [u8]) {
+    if !IpView::parse(packet).is_ok_and(|view| lacks_checksum(&view)) {
         return;
     }
     if let Err(error) = checksum::fill(packet) {

@@ -82,7 +82,8 @@ pub struct Afxdp {
     events: OwnedFd,
     looked_at: Instant,
     tended_at: Instant,
-    /// The program's counter of forwarded packets when it was last looked at.
+    /// The program's counters when they were last looked at.
+    without_socket: u64,
     forwarded: u64,
     handed_over: u64,
     counters: Counters,
@@ -159,6 +160,7 @@ impl Afxdp {
             events,
             looked_at: now,
             tended_at: now,
+            without_socket: 0,
             forwarded: 0,
             handed_over: 0,
             counters: Counters::default(),
@@ -229,13 +231,15 @@ impl Afxdp {
                 counters.unseen += 1;
                 return Some(received.frame);
             };
-            if received.is_virtual {
-                frame::complete_checksum(&mut bytes[header_bytes..]);
-            }
-            let Ok(view) = IpView::parse(&bytes[header_bytes..]) else {
+            let packet = &mut bytes[header_bytes..];
+            let Ok(mut view) = IpView::parse(packet) else {
                 counters.unseen += 1;
                 return Some(received.frame);
             };
+            if received.is_virtual && frame::lacks_checksum(&view) {
+                frame::complete_checksum(packet);
+                view = IpView::parse(packet).expect("with its checksum it is a packet as before");
+            }
             let interface = vlan.map_or(received.device, |vlan| logical(ways, received.device, vlan));
             let start = received.range.start + header_bytes;
             let place = |offset: usize| u16::try_from(offset).expect("a frame is small");

@@ -161,6 +161,11 @@ impl Ports {
         self.device(device).map(|device| (device.places.start, device.sockets.len()))
     }
 
+    /// Returns how many queues of a device are served, and how many it can have at most.
+    pub fn queues(&self, device: u32) -> (usize, usize) {
+        self.device(device).map_or((0, 0), |device| (device.sockets.len(), device.places.len()))
+    }
+
     /// Returns a device's sockets, each with its place.
     pub fn descriptors(&self, device: u32) -> impl Iterator<Item = (usize, BorrowedFd<'_>)> {
         let device = self.device(device).into_iter();

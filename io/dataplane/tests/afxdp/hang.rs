@@ -6,8 +6,10 @@ use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
 use netserv_dataplane::{Batch, Driver, DriverConfig, limits};
+use netserv_wire::ip::build;
 use rustix::process::{Pid, Signal, kill_process};
 
+use crate::classify::device;
 use crate::common::Chain;
 use crate::{Flow, ROUTER, config, idle, open, open_with, pass};
 
@@ -23,6 +25,10 @@ fn packets_pass_unseen_after_heartbeat_max_without_a_look() {
     flow.send(b"seen");
     assert_eq!(pass(&mut driver, 1), 1);
     assert_eq!(flow.received().unwrap(), b"seen");
+    let (index, station) = device(&chain);
+    let packet = build::udp("10.0.0.1:1".parse().unwrap(), flow.to, 64, b"x").unwrap();
+    let frame = [&station[..], &[2; 6], &[8, 0], &packet].concat();
+    eprintln!("the program takes {:?} for a wanted packet", driver.time(&frame, index, 1_000_000).unwrap());
     std::thread::sleep(HUNG);
     flow.send(b"unseen");
     assert_eq!(flow.received().unwrap(), b"unseen");
@@ -55,6 +61,10 @@ fn who_fails_closed_lets_nothing_pass_unseen() {
     let _entered = chain.enter(ROUTER);
     let mut driver = open_with(&DriverConfig { fail_open: false, ..config("closed-hang") }, &["udp port 5060"]);
     let flow = Flow::new(&chain, false, 5060);
+    let (index, station) = device(&chain);
+    let packet = build::udp("10.0.0.1:1".parse().unwrap(), flow.to, 64, b"x").unwrap();
+    let frame = [&station[..], &[2; 6], &[8, 0], &packet].concat();
+    eprintln!("without looking at the clock {:?}", driver.time(&frame, index, 1_000_000).unwrap());
     std::thread::sleep(HUNG);
     flow.send(b"x");
     flow.receiver.set_read_timeout(Some(Duration::from_millis(100))).unwrap();

@@ -10,7 +10,7 @@ use netserv_dataplane::{Batch, Driver, DriverError, Egress, Final, InterfaceId, 
 use netserv_wire::ip::{IpView, build, checksum};
 
 use crate::common::{Chain, address, receive};
-use crate::{Flow, RECEIVER, ROUTER, SENDER, for_each_packet, open, pass, snmp};
+use crate::{Flow, RECEIVER, ROUTER, SENDER, for_each_packet, idle, open, pass, snmp};
 
 /// A module that answers in the packet path: what comes goes back with source and destination swapped.
 #[test]
@@ -324,6 +324,45 @@ fn every_queue_of_a_device_is_served() {
         assert_eq!(pass(&mut driver, 16), 16);
         (0..16).for_each(|_| assert_eq!(flow.received().unwrap(), [round]));
     }
+}
+
+/// A bridge has no XDP of its own, and its packets no queue: the generic program serves it, in both directions.
+#[test]
+fn a_bridge_is_served_by_the_generic_program() {
+    let Some(chain) = Chain::new(3) else { return };
+    if !chain.try_run(ROUTER, &["ip", "link", "add", "bridge", "type", "bridge"]) {
+        return eprintln!("SKIPPED: this kernel has no bridges");
+    }
+    chain.run(ROUTER, &["ip", "address", "flush", "dev", "left"]);
+    chain.run(ROUTER, &["ip", "link", "set", "left", "master", "bridge"]);
+    chain.run(ROUTER, &["ip", "address", "add", "10.0.0.2/24", "dev", "bridge"]);
+    chain.run(ROUTER, &["ip", "link", "set", "bridge", "up"]);
+    chain.run(ROUTER, &["sysctl", "-qw", "net.ipv4.conf.bridge.forwarding=1"]);
+    chain.try_run(SENDER, &["ip", "neigh", "flush", "dev", "right"]);
+    let _entered = chain.enter(ROUTER);
+    let mut driver = open("bridge", &["udp port 5060"]);
+    let modes: Vec<_> = driver.devices().into_iter().map(|device| (device.name, device.mode)).collect();
+    let expected = [("right", "native"), ("bridge", "generic")].map(|(name, mode)| (name.to_owned(), mode.to_owned()));
+    assert!(modes.len() == 2 && expected.iter().all(|one| modes.contains(one)), "{modes:?}");
+    let there = Flow::new(&chain, false, 5060);
+    let back = Flow {
+        sender: chain.udp(RECEIVER, "10.0.1.2:0"),
+        receiver: chain.udp(SENDER, "10.0.0.1:5060"),
+        to: "10.0.0.1:5060".parse().unwrap(),
+    };
+    let mut ways = Vec::new();
+    for flow in [there, back] {
+        for number in 0..10_u8 {
+            flow.send(&[number]);
+            for_each_packet(&mut driver, |driver, id, _| {
+                ways.push(driver.explain(id, Final::Pass));
+                driver.finish(id, Final::Pass);
+            });
+            assert_eq!(flow.received().unwrap(), [number]);
+            idle(&mut driver);
+        }
+    }
+    assert!(driver.handed_over() <= 4, "only until neighbours were found: {ways:?}");
 }
 
 /// Large TCP sends over veth travel with an unfinished checksum; modules must see packets as on the wire.

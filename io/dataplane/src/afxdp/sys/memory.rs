@@ -40,8 +40,13 @@ impl Mapping {
             unsafe { mmap_anonymous(std::ptr::null_mut(), length, protection, flags) }
         };
         let flags = MapFlags::PRIVATE | MapFlags::POPULATE;
-        let huge = if length.is_multiple_of(HUGE_PAGE_BYTES) { map(flags | MapFlags::HUGETLB) } else { map(flags) };
-        Mapping::adopt(huge.or_else(|_| map(flags))?.cast(), length)
+        if length.is_multiple_of(HUGE_PAGE_BYTES) {
+            match map(flags | MapFlags::HUGETLB) {
+                Ok(start) => return Mapping::adopt(start.cast(), length),
+                Err(error) => tracing::debug!(%error, length, "no huge pages for packets"),
+            }
+        }
+        Mapping::adopt(map(flags)?.cast(), length)
     }
 
     /// Returns a word at an offset.
