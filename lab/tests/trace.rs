@@ -20,7 +20,7 @@ use netserv_model::{DropReason, Verdict};
 
 over_each_driver!(packets_are_followed_through_every_step, nothing_is_left_of_a_trace_whatever_ends_it);
 
-/// Goal: a trace tells filter, container, module, verdict and egress of packets that a module changes, drops and passes,
+/// Goal: a trace tells filter, container, module, verdict and egress of packets that a module changes, drops and passes
 /// and of ones that no module wants.
 /// Method: NetMonitor, which passes everything, and KeepAlive, which answers a double CRLF and drops a single one.
 fn packets_are_followed_through_every_step(driver: Driver) {

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Traces as the control loop knows them: their filters in the driver, their taps in the packet loop, their end.
 //!
-//! A trace lives as long as somebody holds its [`Feed`]. It adds filters of its own to the driver, so that packets which
-//! no module wants are seen too; nothing of it outlives the feed, and the driver takes its filters along when it ends.
+//! A trace lives as long as somebody holds its [`Feed`]. It adds filters of its own to the driver, so that packets are
+//! seen too that no module wants; nothing of it outlives the feed, and the driver takes its filters along when it ends.
 
 use std::collections::BTreeMap;
 use std::convert::Infallible;

@@ -22,7 +22,7 @@ const BYTES_USUAL: u32 = 128;
 /// What `--help` shows at the end.
 const EXAMPLE: &str = "\
 FILTER is `[PROTO] [src NET] [dst NET] [sport PORTS] [dport PORTS]` with PROTO ip, ip4, ip6, tcp, udp, icmp or icmp6,
-NET an address or a prefix, PORTS a port or a range; `port` is the destination port, `host NET` is source or destination.
+NET an address or a prefix, PORTS a port or a range; `port` is the destination port, `host NET` source or destination.
 Only packets that this node forwards are seen, those to and from itself are not. A container tells only the last module
 that dropped or changed a packet. Of more than 1,000 packets in a second some are skipped, and the summary says so.
 
@@ -41,8 +41,8 @@ Example:
 
 /// Follow single packets through the node of this machine
 ///
-/// Shows for each packet which modules want it, what its containers and modules say, what becomes of it and why, and where
-/// it goes. Packets that no module wants are shown too. Ends with Ctrl-C, or as --count and --timeout say.
+/// Shows for each packet which modules want it, what its containers and modules say, what becomes of it and why, and
+/// where it goes. Packets that no module wants are shown too. Ends with Ctrl-C, or as --count and --timeout say.
 #[derive(Args)]
 #[command(after_long_help = EXAMPLE)]
 pub struct Trace {
@@ -197,7 +197,8 @@ mod tests {
         (end.lost, end.skipped) = (2, 3);
         assert_eq!(
             summary(&end),
-            "1 packet traced, 2 lost because they were not read fast enough, 3 skipped because there were too many in a second"
+            "1 packet traced, 2 lost because they were not read fast enough, \
+             3 skipped because there were too many in a second"
         );
     }
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Filters of traces as people write them: the grammar of [`Filter`] and the short forms that `tcpdump` has taught them.
+//! Filters of traces as people write them: the grammar of [`Filter`] and the short forms that `tcpdump` has taught.
 
 use std::fmt;
 use std::net::IpAddr;

@@ -145,7 +145,7 @@ fn fails(mode: FailureMode) -> &'static str {
 }
 
 fn what(flow: Option<&TraceFlow>, length: usize) -> String {
-    let Some(flow) = flow else { return format!("no IP packet that the node understands, {length} bytes") };
+    let Some(flow) = flow else { return format!("no IP packet the node understands, {length} bytes") };
     let (source, destination) = (end(flow.source, flow.source_port), end(flow.destination, flow.destination_port));
     format!("{source} > {destination} {} {length} bytes", protocol(flow.protocol))
 }
@@ -290,7 +290,7 @@ mod tests {
         check(
             &packet,
             "\
-2026-11-21T02:00:01.204518Z  no IP packet that the node understands, 412 bytes, made by example.org/echo@0.1.0 of janedoe
+2026-11-21T02:00:01.204518Z  no IP packet the node understands, 412 bytes, made by example.org/echo@0.1.0 of janedoe
   verdict    not sent (bad-verdict): what came back is no whole IP packet
 ",
         );
