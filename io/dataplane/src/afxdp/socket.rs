@@ -120,11 +120,9 @@ impl Socket {
 
     /// Returns how many packets the kernel lost for lack of room.
     pub fn lost(&self) -> u64 {
-        sockopt::xdp_statistics(&self.descriptor).map_or(0, |statistics| {
-            statistics.rx_dropped
-                + statistics.rx_ring_full.unwrap_or(0)
-                + statistics.rx_fill_ring_empty_descs.unwrap_or(0)
-        })
+        // A packet for which there is no frame counts as dropped; that the fill ring was empty is counted besides.
+        sockopt::xdp_statistics(&self.descriptor)
+            .map_or(0, |statistics| statistics.rx_dropped + statistics.rx_ring_full.unwrap_or(0))
     }
 }
 
