@@ -169,7 +169,8 @@ impl<T: Copy> FilterIndex<T> {
                 || fine < FILTER_TUPLES_MAX - COARSE_MASKS
                 || self.tuples.iter().any(|tuple| tuple.mask == *mask)
         };
-        let mut patterns = Grain::ALL.into_iter().map(|grain| (pattern(filter, grain), grain));
+        let grains = Grain::ALL.into_iter().filter(|grain| grain.suits(filter));
+        let mut patterns = grains.map(|grain| (pattern(filter, grain), grain));
         let found = patterns.find(|((mask, _), _)| fits(mask));
         let ((mask, wanted), grain) = found.expect("the coarsest grain has coarse masks");
         (mask, wanted, grain)

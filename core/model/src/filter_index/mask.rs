@@ -81,7 +81,8 @@ impl Mask {
         let one_side = (self.source == 0) != (self.destination == 0);
         let whole = self.source.is_multiple_of(step) && self.destination.is_multiple_of(step);
         let sides = self.version == 0 || one_side && whole;
-        sides && !self.protocol && self.source_port.is_none() && self.destination_port.is_none()
+        let ports = self.source_port.is_none() && self.destination_port.is_none_or(|mask| mask == u16::MAX);
+        sides && ports && !self.protocol
     }
 }
 
@@ -90,6 +91,8 @@ impl Mask {
 pub(super) enum Grain {
     /// A range of ports is the smallest block of ports with common upper bits that holds it; all else is exact.
     PortBlocks,
+    /// Only the longer one of the prefixes, without its last bits, and the destination port matter, which is a single one.
+    OnePort,
     /// Ports do not matter.
     NoPorts,
     /// Nor do the last bits of prefixes.
@@ -100,18 +103,30 @@ pub(super) enum Grain {
 
 impl Grain {
     /// From the finest to the coarsest.
-    pub const ALL: [Grain; 4] = [Grain::PortBlocks, Grain::NoPorts, Grain::ShortPrefixes, Grain::OnePrefix];
+    pub const ALL: [Grain; 5] =
+        [Grain::PortBlocks, Grain::OnePort, Grain::NoPorts, Grain::ShortPrefixes, Grain::OnePrefix];
+
+    /// Returns whether a filter has what the grain looks at.
+    pub fn suits(self, filter: &Filter) -> bool {
+        self != Grain::OnePort || filter.destination_ports().is_some_and(|ports| ports.first() == ports.last())
+    }
+
+    /// Returns whether only one prefix counts, and no protocol.
+    fn is_coarse(self) -> bool {
+        matches!(self, Grain::OnePort | Grain::OnePrefix)
+    }
 }
 
-/// How many masks there are of the coarsest grain: source or destination, in four lengths for each version, and none.
-pub(super) const COARSE_MASKS: usize = 2 * 2 * 4 + 1;
+/// How many masks there are of the coarse grains: source or destination, in four lengths for each version, and none; each
+/// with and without one destination port.
+pub(super) const COARSE_MASKS: usize = 2 * (2 * 2 * 4 + 1);
 
 /// Returns the mask of a filter and what must stand under it.
 pub(super) fn pattern(filter: &Filter, grain: Grain) -> (Mask, Bits) {
-    let block = |ports: Option<PortRange>| ports.filter(|_| grain == Grain::PortBlocks).map(block_around).unzip();
-    let (source_port, source_port_mask) = block(filter.source_ports());
-    let (destination_port, destination_port_mask) = block(filter.destination_ports());
-    let protocol = (grain < Grain::OnePrefix).then(|| protocol_number(filter.protocol())).flatten();
+    let block = |ports: Option<PortRange>, counts: bool| ports.filter(|_| counts).map(block_around).unzip();
+    let (source_port, source_port_mask) = block(filter.source_ports(), grain == Grain::PortBlocks);
+    let (destination_port, destination_port_mask) = block(filter.destination_ports(), grain <= Grain::OnePort);
+    let protocol = (!grain.is_coarse()).then(|| protocol_number(filter.protocol())).flatten();
     let (source, destination) = lengths(filter, grain);
     let mask = Mask {
         version: if source == 0 && destination == 0 { 0 } else { filter.version().unwrap_or(0) },
@@ -143,14 +158,15 @@ pub(super) fn is_exact(filter: &Filter, grain: Grain) -> bool {
 fn lengths(filter: &Filter, grain: Grain) -> (u8, u8) {
     let length = |net: Option<IpNet>| {
         let Some(net) = net else { return 0 };
-        let step = if grain >= Grain::ShortPrefixes { prefix_step(version(net.addr())) } else { 1 };
+        let is_short = grain.is_coarse() || grain == Grain::ShortPrefixes;
+        let step = if is_short { prefix_step(version(net.addr())) } else { 1 };
         net.prefix_len() / step * step
     };
     let (source, destination) = (length(filter.source()), length(filter.destination()));
     match grain {
         Grain::PortBlocks | Grain::NoPorts | Grain::ShortPrefixes => (source, destination),
-        Grain::OnePrefix if source > destination => (source, 0),
-        Grain::OnePrefix => (0, destination),
+        Grain::OnePort | Grain::OnePrefix if source > destination => (source, 0),
+        Grain::OnePort | Grain::OnePrefix => (0, destination),
     }
 }
 

@@ -37,14 +37,15 @@ fn filter_tuples_max_tuples_hold_every_filter() {
     let mut index = FilterIndex::new(1);
     let mut filters = BTreeMap::new();
     // More masks than there are places, and then the coarse ones that are kept free.
-    let fine = (9..33).flat_map(|bits| [format!("udp dst 10.0.0.0/{bits}"), format!("tcp src 10.0.0.0/{bits} port 7")]);
+    let fine = (9..33).flat_map(|bits| [format!("udp dst 10.0.0.0/{bits}"), format!("tcp src 10.0.0.0/{bits} port 6-7")]);
     let both = (33..120).map(|bits| format!("src 2001:db8::/{bits} dst 2001:db8::/40"));
     let rest = ["src", "dst"].into_iter().flat_map(|side| {
         let v4 = [8, 16, 24, 32].map(|bits| format!("{side} 10.0.0.0/{bits}"));
         let v6 = [32, 64, 96, 128].map(|bits| format!("{side} 2001:db8::/{bits}"));
-        v4.into_iter().chain(v6)
+        v4.into_iter().chain(v6).flat_map(|net| [format!("udp {net} port 9"), net])
     });
-    for (id, text) in (0..).zip(fine.chain(both).chain(rest).chain(["ip".to_owned()])) {
+    let all = ["udp port 9", "ip"].map(str::to_owned);
+    for (id, text) in (0..).zip(fine.chain(both).chain(rest).chain(all)) {
         let filter: Filter = text.parse().unwrap();
         index.insert(FilterId(id), filter.clone(), ());
         filters.insert(FilterId(id), filter);
@@ -80,6 +81,25 @@ fn a_look_up_does_not_grow_with_the_filters() {
             index.for_each_candidate(&flow("192.0.2.1", &to, 17, Some((5, port))), |_, _| candidates += 1);
             assert_eq!(candidates, expected);
         }
+    }
+}
+
+/// One user's odd masks take every place that is not kept; filters for one port, as most are, stay apart all the same.
+#[test]
+fn who_takes_all_tuples_makes_look_ups_of_others_no_longer() {
+    let mut index = FilterIndex::new(7);
+    for bits in 1..=60 {
+        let odd = format!("udp src 2001:db8::/{bits} dst 2001:db8::/48 port 7-8");
+        index.insert(FilterId(1_000_000 + bits), odd.parse().unwrap(), ());
+    }
+    for id in 0..10_000 {
+        let filter = format!("udp dst 10.7.{}.0/26 sport 1024-65535 port {}", id % 16, 1000 + id / 16);
+        index.insert(FilterId(id), filter.parse().unwrap(), ());
+    }
+    for (port, expected) in [(1000, 1), (999, 0)] {
+        let mut candidates = 0;
+        index.for_each_candidate(&flow("192.0.2.1", "10.7.3.9", 17, Some((5000, port))), |_, _| candidates += 1);
+        assert_eq!(candidates, expected);
     }
 }
 
