@@ -37,7 +37,8 @@ fn filter_tuples_max_tuples_hold_every_filter() {
     let mut index = FilterIndex::new(1);
     let mut filters = BTreeMap::new();
     // More masks than there are places, and then the coarse ones that are kept free.
-    let fine = (9..33).flat_map(|bits| [format!("udp dst 10.0.0.0/{bits}"), format!("tcp src 10.0.0.0/{bits} port 6-7")]);
+    let fine =
+        (9..33).flat_map(|bits| [format!("udp dst 10.0.0.0/{bits}"), format!("tcp src 10.0.0.0/{bits} port 6-7")]);
     let both = (33..120).map(|bits| format!("src 2001:db8::/{bits} dst 2001:db8::/40"));
     let rest = ["src", "dst"].into_iter().flat_map(|side| {
         let v4 = [8, 16, 24, 32].map(|bits| format!("{side} 10.0.0.0/{bits}"));
