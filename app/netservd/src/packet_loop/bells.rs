@@ -21,10 +21,10 @@ pub(super) struct Bells {
 impl Bells {
     pub(super) fn new(commands: &OwnedFd, driver: Option<BorrowedFd<'_>>) -> rustix::io::Result<Bells> {
         let events = epoll::create(epoll::CreateFlags::CLOEXEC)?;
-        epoll::add(&events, commands, NO_SEAT, epoll::EventFlags::IN | epoll::EventFlags::ET)?;
+        epoll::add(&events, commands, COMMANDS, epoll::EventFlags::IN | epoll::EventFlags::ET)?;
         let is_blind = driver.is_none();
         if let Some(driver) = driver {
-            epoll::add(&events, driver, NO_SEAT, epoll::EventFlags::IN)?;
+            epoll::add(&events, driver, DRIVER, epoll::EventFlags::IN)?;
         }
         Ok(Bells { events, is_blind })
     }
@@ -42,22 +42,25 @@ impl Bells {
     }
 
     /// Puts the containers that rang since the last time into `rung`, in the place of what is there, or some of them: the
-    /// others come the next time. If nothing happened, waits for something, at most so long.
-    pub(super) fn take(&self, wait: Duration, rung: &mut Vec<SeatId>) {
+    /// others come the next time. If nothing happened, waits for something, at most so long. Returns whether there are
+    /// commands, which is heard only once.
+    pub(super) fn take(&self, wait: Duration, rung: &mut Vec<SeatId>) -> bool {
         let wait = if self.is_blind { wait.min(BLIND_WAIT_MAX) } else { wait };
         let wait =
             Timespec { tv_sec: i64::try_from(wait.as_secs()).unwrap_or(1), tv_nsec: i64::from(wait.subsec_nanos()) };
-        let mut events = [epoll::Event { flags: epoll::EventFlags::empty(), data: NO_SEAT }; RUNG_MAX];
+        let mut events = [epoll::Event { flags: epoll::EventFlags::empty(), data: DRIVER }; RUNG_MAX];
         // An interrupted call means no more than that the loop looks again.
         let count = epoll::wait(&self.events, &mut events, Some(&wait)).unwrap_or(0);
         rung.clear();
         rung.extend(events[..count].iter().filter_map(|event| SeatId::try_from(event.data.u64()).ok()));
+        events[..count].iter().any(|event| event.data.u64() == COMMANDS.u64())
     }
 }
 
 /// How long the loop sleeps at most with a driver that cannot be waited for.
 const BLIND_WAIT_MAX: Duration = Duration::from_millis(1);
 /// What is no container: seats have numbers of 32 bits.
-const NO_SEAT: epoll::EventData = epoll::EventData::new_u64(u64::MAX);
+const COMMANDS: epoll::EventData = epoll::EventData::new_u64(u64::MAX);
+const DRIVER: epoll::EventData = epoll::EventData::new_u64(u64::MAX - 1);
 /// Containers that are heard at a time.
 const RUNG_MAX: usize = 64;

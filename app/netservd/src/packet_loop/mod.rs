@@ -219,6 +219,7 @@ impl PacketLoop {
             PacketCommand::ChangeRules { add, remove } => {
                 for (id, rule) in add {
                     self.filters.insert(id, rule.filter.clone(), rule.stop(&mut self.seats));
+                    self.tracer.note_rule(&rule);
                     self.rules.insert(id, rule);
                 }
                 for id in remove {

@@ -115,13 +115,12 @@ impl PacketLoop {
         }
     }
 
-    /// Activates containers that rang; returns whether there are any. Waits at most so long for one, for a command, or for
-    /// packets.
+    /// Activates containers that rang; returns whether there are any, or commands. Waits at most so long for one, for a
+    /// command, or for packets.
     pub(super) fn hear_bells(&mut self, wait: Duration) -> bool {
         self.heard_at = self.now;
         let mut rung = std::mem::take(&mut self.rung);
-        self.bells.take(wait, &mut rung);
-        let mut any = false;
+        let mut any = self.bells.take(wait, &mut rung);
         for seat in rung.drain(..) {
             any |= self.seats.port(seat).is_some() && self.activate(seat);
         }

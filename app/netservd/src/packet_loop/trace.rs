@@ -9,7 +9,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, SystemTime};
 
 use netserv_dataplane::{Egress, Final, Packet};
-use netserv_model::command::{FilterId, ModuleSlot};
+use netserv_model::command::ModuleSlot;
 use netserv_model::trace::{TraceChange, TraceEgress, TraceFlow, TraceOrigin, TracePacket, TraceStep, TraceVerdict};
 use netserv_model::verdict::FailureMode;
 use netserv_model::{DropReason, Filter, Flow, ModuleRef, UserId, Verdict};
@@ -79,6 +79,8 @@ pub(super) struct Tracer {
     taps: Vec<(Tap, Second)>,
     /// The loaded modules of each user in the order of loading, which is that of their turns.
     loaded: BTreeMap<UserId, Vec<ModuleSlot>>,
+    /// What is in the places of each user, or was there last.
+    names: BTreeMap<UserId, BTreeMap<ModuleSlot, ModuleRef>>,
 }
 
 /// The packets followed in the current second.
@@ -106,6 +108,13 @@ impl Tracer {
     /// Takes note that a user has a new container, or none.
     pub(super) fn forget_modules(&mut self, user: &UserId) {
         self.loaded.remove(user);
+    }
+
+    /// Takes note of whose a rule is.
+    pub(super) fn note_rule(&mut self, rule: &Rule) {
+        if let Some(module) = &rule.module {
+            self.names.entry(rule.user.clone()).or_default().insert(rule.slot, module.clone());
+        }
     }
 
     /// Takes note that a module is loaded, or is no more.
@@ -195,7 +204,9 @@ impl PacketLoop {
         let origin = TraceOrigin::Network { interface: packet.interface.0, name: None };
         let mut record = Record::new(taps, origin, flow.copied(), packet.bytes, bytes_max);
         if let Some(flow) = flow {
-            record.want(self.rules.iter(), flow);
+            // Not all rules are asked: there may be many, and the index has just been.
+            let rules = self.found.iter().filter_map(|(id, _)| self.rules.get(id));
+            record.want(rules.filter(|rule| rule.filter.matches(flow)));
         }
         Some(Box::new(record))
     }
@@ -267,8 +278,7 @@ impl PacketLoop {
             return;
         }
         let user = self.seats.user(seat).clone();
-        let rule = self.rules.values().find(|rule| rule.user == user && Some(rule.slot) == slot);
-        let module = rule.and_then(|rule| rule.module.clone());
+        let module = slot.and_then(|slot| self.tracer.names.get(&user)?.get(&slot).cloned());
         let mut record = Record::new(taps, TraceOrigin::Module { user, module }, flow, bytes, bytes_max);
         match sent {
             Ok(()) => record.end(Verdict::Pass, None, Some(TraceEgress::Destination)),
@@ -309,9 +319,9 @@ impl Record {
         }
     }
 
-    /// Notes which rules match.
-    fn want<'a>(&mut self, rules: impl Iterator<Item = (&'a FilterId, &'a Rule)>, flow: &Flow) {
-        for (_, rule) in rules.filter(|(_, rule)| rule.filter.matches(flow)) {
+    /// Notes the rules that match.
+    fn want<'a>(&mut self, rules: impl Iterator<Item = &'a Rule>) {
+        for rule in rules {
             let (user, module) = (rule.user.clone(), rule.module.clone());
             if !self.wanted.iter().any(|(owner, slot, _)| *owner == user && *slot == rule.slot) {
                 self.wanted.push((user.clone(), rule.slot, module.clone()));

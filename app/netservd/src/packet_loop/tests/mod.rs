@@ -2,6 +2,7 @@
 //! The packet loop over the dummy driver, with the workers' ends of the rings in the test's hands.
 
 mod chain;
+mod commands;
 mod cost;
 mod failures;
 mod guards;
