@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 OR GPL-2.0-only */
 /* What the XDP programs have in common: reading frames, looking filters up, and the way to the node's AF_XDP sockets.
  *
- * Tuple space search: filters that look at the same bits share a tuple, and one look into a hash table says whether any
- * filter of the tuple matches. The cost depends on the number of tuples, not on that of filters.
+ * Tuple space search: filters that look at the same bits share a tuple, and one look into a hash table says whether
+ * any filter of the tuple matches. The cost depends on the number of tuples, not on that of filters.
  *
- * The kernel keeps: what is no IP, no whole packet or too long for the driver, frames for other stations, tagged frames of
- * VLANs that are no interface of the node, packets for and from the node itself, everything link-local, multicast, and
- * signaling. Later fragments have no ports, so that filters with ports do not match them. */
+ * The kernel keeps: what is no IP, no whole packet or too long for the driver, frames for other stations, tagged
+ * frames of VLANs that are no interface of the node, packets for and from the node itself, everything link-local,
+ * multicast, and signaling. Later fragments have no ports, so that filters with ports do not match them. */
 #ifndef NETSERV_BPF_CLASSIFY_H
 #define NETSERV_BPF_CLASSIFY_H
 
@@ -269,8 +269,8 @@ struct frame {
 	u32 offset;
 };
 
-/* Has the verifier forget what it knows of a frame's numbers, so that the paths by which they were read, of which there are
- * many, are one from here on: it does not know that `nothing` is zero. */
+/* Has the verifier forget what it knows of a frame's numbers, so that the paths by which they were read, of which there
+ * are many, are one from here on: it does not know that `nothing` is zero. */
 INLINE void blur(struct frame *frame, u32 nothing)
 {
 	frame->offset ^= nothing;
@@ -326,8 +326,8 @@ INLINE int is_alive(void)
 	return state && (!state->silence_max || (s64)(coarse_time() - state->beat) <= (s64)state->silence_max);
 }
 
-/* Signaling is for the kernel's sockets and the interceptor, and packets with a source of the node's own that come in from
- * outside are for the kernel to refuse. */
+/* Signaling is for the kernel's sockets and the interceptor, and packets with a source of the node's own that come in
+ * from outside are for the kernel to refuse. */
 INLINE int is_for_kernel(const struct flow *flow)
 {
 	return (flow->protocol == UDP && flow->has_ports && flow->destination_port == NETWORK16(SIGNALING_PORT)) ||

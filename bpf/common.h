@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 OR GPL-2.0-only */
-/* What the XDP programs and the driver `afxdp` have in common. The driver's mirror is `io/dataplane/src/afxdp/layout.rs`,
- * which checks the sizes given in the map definitions. No header of the system is needed, and no BTF.
+/* What the XDP programs and the driver `afxdp` have in common. The driver's mirror is
+ * `io/dataplane/src/afxdp/layout.rs`, which checks the sizes given in the map definitions. No header of the system is
+ * needed, and no BTF.
  *
  * All shared fields are in network byte order, but for indices, counts and flags. */
 #ifndef NETSERV_BPF_COMMON_H

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 OR GPL-2.0-only
 // As classify.c, and forwards the packets that no filter wants by the kernel's own tables. The kernel keeps all that is
-// more than to look up, count down and send: what it would answer with an error, cut up, filter out or ask a neighbour for.
+// more than to look up, count down and send: what it would answer with an error, cut up, filter out or ask a neighbour
+// for.
 
 #include "classify.h"
 

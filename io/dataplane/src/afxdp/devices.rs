@@ -176,7 +176,8 @@ impl Afxdp {
         }
     }
 
-    /// Serves queues that devices have by now; nobody gives notice of them. To try a queue is dear, so devices are asked.
+    /// Serves queues that devices have by now; nobody gives notice of them. To try a queue is dear, so devices are
+    /// asked.
     fn grow(&mut self) {
         let without_socket = self.program.counter(layout::COUNTER_NO_SOCKET);
         let missed = without_socket != self.without_socket;

@@ -59,8 +59,8 @@ impl Afxdp {
         sent.map_err(|frame| self.ports.release(frame)).is_ok()
     }
 
-    /// Sends a packet of the node's own, or one with new addresses, from a frame of ours if its way is known; false if it
-    /// has to go by the kernel.
+    /// Sends a packet of the node's own, or one with new addresses, from a frame of ours if its way is known; false if
+    /// it has to go by the kernel.
     pub(super) fn send_new(&mut self, bytes: &[u8], decrement: bool) -> bool {
         let Way::Out(hop) = way_of_new(&mut self.ways, bytes) else { return false };
         let Some(mut frame) = self.ports.take() else { return false };
@@ -123,7 +123,7 @@ impl Afxdp {
                 Ok(view) if ip::addresses(received) == Some((view.source(), view.destination())) => {
                     match way_on(&mut self.ways, bytes, owed.interface, frame::why_not_plain(&view)) {
                         Way::Out(_) if usize::from(owed.start) + bytes.len() > FRAME_BYTES => Way::Kernel(NO_ROOM),
-                        way => way,
+                        way @ (Way::Out(_) | Way::Kernel(_) | Way::Refused(_)) => way,
                     }
                 }
                 Ok(view) if view.ttl() <= 1 => Way::Refused("its TTL runs out on its new way"),
@@ -158,7 +158,7 @@ fn way_on(ways: &mut Ways, packet: &[u8], came: u32, why_not_plain: Option<&'sta
     };
     match ways.way(source, destination, Some(came)) {
         Way::Out(hop) if packet.len() > hop.mtu => Way::Kernel(TOO_LONG),
-        way => *way,
+        way @ (Way::Out(_) | Way::Kernel(_) | Way::Refused(_)) => *way,
     }
 }
 
@@ -175,7 +175,7 @@ fn way_of_new(ways: &mut Ways, packet: &[u8]) -> Way {
     match ways.way(view.source(), view.destination(), None) {
         Way::Out(hop) if packet.len() > hop.mtu => Way::Kernel(TOO_LONG),
         Way::Out(_) if packet.len() > FRAME_BYTES - ROOM_BYTES => Way::Kernel(NO_ROOM),
-        way => *way,
+        way @ (Way::Out(_) | Way::Kernel(_) | Way::Refused(_)) => *way,
     }
 }
 

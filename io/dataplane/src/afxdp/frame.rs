@@ -58,8 +58,8 @@ const TYPE_IPV4: u16 = 0x0800;
 const TYPE_IPV6: u16 = 0x86dd;
 const TYPE_VLAN: u16 = 0x8100;
 
-/// Returns why a packet is not one that can be forwarded by looking at its addresses alone, if so. Such are for the kernel:
-/// with options to be acted on, with a TTL that runs out, from sources that cannot be, with a wrong checksum.
+/// Returns why a packet is not one that can be forwarded by looking at its addresses alone, if so. Such are for the
+/// kernel: with options to be acted on, with a TTL that runs out, from sources that cannot be, with a wrong checksum.
 pub(super) fn why_not_plain(view: &IpView<'_>) -> Option<&'static str> {
     match view.version() {
         IpVersion::V4 if view.bytes()[0] != 0x45 => return Some("it has options"),
@@ -75,8 +75,8 @@ pub(super) fn why_not_plain(view: &IpView<'_>) -> Option<&'static str> {
 
 /// Returns whether a packet's sender left the checksum to the card, which on a link made of software is nobody.
 ///
-/// Such a packet has the sum of the pseudo header where its checksum belongs. A damaged packet has the same there once in
-/// 65,536 times, and a good one may have it by chance.
+/// Such a packet has the sum of the pseudo header where its checksum belongs. A damaged packet has the same there once
+/// in 65,536 times, and a good one may have it by chance.
 pub(super) fn lacks_checksum(view: &IpView<'_>) -> bool {
     let field = match view.protocol() {
         protocol::UDP => 6,
@@ -174,7 +174,7 @@ mod tests {
     #[test]
     fn what_only_the_kernel_can_forward_is_not_plain() {
         let check = |packet: &[u8], expected: bool| {
-            assert_eq!(why_not_plain(&IpView::parse(packet).unwrap()).is_none(), expected)
+            assert_eq!(why_not_plain(&IpView::parse(packet).unwrap()).is_none(), expected);
         };
         let mut packet = testing::udp("10.0.0.1:1", "10.0.0.2:2", b"abc");
         check(&packet, true);

@@ -211,8 +211,8 @@ impl Afxdp {
         Ok(Duration::from_nanos(nanoseconds.into()))
     }
 
-    /// Runs the XDP program on a frame as if it had come in by a device; returns whether the driver would get it, or, if
-    /// the program forwards, another device.
+    /// Runs the XDP program on a frame as if it had come in by a device; returns whether the driver would get it, or,
+    /// if the program forwards, another device.
     ///
     /// # Errors
     /// If the device has no program, or the frame no Ethernet header.

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The devices' sockets, one per queue, all on the same packet memory, so that a packet received by one of them is sent by
-//! another from where it lies.
+//! The devices' sockets, one per queue, all on the same packet memory, so that a packet received by one of them is sent
+//! by another from where it lies.
 //!
-//! Each device registers the memory for itself: one can work without a copy while another cannot, and none of them needs
-//! another to be there.
+//! Each device registers the memory for itself: one can work without a copy while another cannot, and none of them
+//! needs another to be there.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::io;
@@ -91,7 +91,9 @@ impl Ports {
     pub fn add(&mut self, device: u32, queues: u32, is_virtual: bool) -> Result<(), DriverError> {
         let queues = usize::try_from(queues).unwrap_or(1).clamp(1, limits::QUEUES_MAX);
         let failed = |error| DriverError::system("opening an AF_XDP socket", error);
-        let places = self.free_places(queues).ok_or_else(|| failed(io::Error::from_raw_os_error(libc::ENOSPC)))?;
+        let taken = self.devices.iter().map(|device| device.places.clone());
+        let places =
+            free_places(taken.collect(), queues).ok_or_else(|| failed(io::Error::from_raw_os_error(libc::ENOSPC)))?;
         let sockets = self.open_sockets(device, queues, true).map(|sockets| (sockets, true));
         let sockets = sockets.or_else(|error| {
             tracing::debug!(device, %error, "no zero copy here");
@@ -205,8 +207,8 @@ impl Ports {
         self.refill();
     }
 
-    /// Queues a frame for sending by a device, by the queue that answers to the one it came by; gives it back if there is
-    /// no room.
+    /// Queues a frame for sending by a device, by the queue that answers to the one it came by; gives it back if there
+    /// is no room.
     pub fn send(&mut self, device: u32, queue: u16, frame: Frame, range: Range<usize>) -> Result<(), Frame> {
         let Some(device) = self.devices.iter_mut().find(|one| one.index == device) else { return Err(frame) };
         let count = device.sockets.len();
@@ -297,19 +299,6 @@ impl Ports {
         sockets.iter_mut().for_each(|socket| socket.fill_target = socket.fill_target.min(share).max(1));
     }
 
-    fn free_places(&self, count: usize) -> Option<Range<usize>> {
-        let mut taken: Vec<&Range<usize>> = self.devices.iter().map(|device| &device.places).collect();
-        taken.sort_unstable_by_key(|places| places.start);
-        let mut start = 0;
-        for places in taken {
-            if start + count <= places.start {
-                break;
-            }
-            start = places.end;
-        }
-        (start + count <= limits::SOCKETS_MAX).then_some(start..start + count)
-    }
-
     /// Takes back the frames that were sent, and those that have rested.
     fn reap(&mut self) {
         for socket in self.devices.iter_mut().flat_map(|device| &mut device.sockets).filter(|one| one.sending > 0) {
@@ -354,6 +343,19 @@ impl Ports {
     }
 }
 
+/// Returns so many places in a row that are not among the taken ones.
+fn free_places(mut taken: Vec<Range<usize>>, count: usize) -> Option<Range<usize>> {
+    taken.sort_unstable_by_key(|places| places.start);
+    let mut start = 0;
+    for places in taken {
+        if start + count <= places.start {
+            break;
+        }
+        start = places.end;
+    }
+    (start + count <= limits::SOCKETS_MAX).then_some(start..start + count)
+}
+
 /// Hands over at most so many frames of a socket; returns how many there were.
 fn receive_from(socket: &mut Socket, at_most: usize, mut each: impl FnMut(Frame, Range<usize>)) -> usize {
     let mut taken = 0;
@@ -382,3 +384,21 @@ const RING_ENTRIES_MIN: usize = 64;
 const RING_ENTRIES_MAX: usize = 2048;
 /// How long frames of a closed socket are left alone: the kernel closes in the background.
 const REST: Duration = Duration::from_secs(1);
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn sockets_max_places_are_given_out_and_used_again() {
+        let mut taken = Vec::new();
+        while let Some(places) = free_places(taken.clone(), limits::QUEUES_MAX) {
+            taken.push(places);
+        }
+        assert_eq!(taken.iter().map(Range::len).sum::<usize>(), limits::SOCKETS_MAX);
+        assert_eq!(free_places(taken.clone(), 1), None);
+        let gone = taken.swap_remove(3);
+        assert_eq!(free_places(taken.clone(), gone.len() + 1), None);
+        assert_eq!(free_places(taken, gone.len()), Some(gone));
+    }
+}

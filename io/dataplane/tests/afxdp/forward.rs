@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Forwarding by the XDP program: what no filter wants, if that is simple; the kernel has the rest, and nothing is lost.
+//! Forwarding by the XDP program: what no filter wants, if that is simple; the kernel has the rest, and nothing is
+//! lost.
 
 use std::time::{Duration, Instant};
 

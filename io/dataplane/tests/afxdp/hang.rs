@@ -56,6 +56,25 @@ fn who_waits_for_packets_does_not_hang() {
 }
 
 #[test]
+fn who_polls_busily_gets_packets_and_keeps_to_the_time() {
+    let Some(chain) = Chain::new(3) else { return };
+    let _entered = chain.enter(ROUTER);
+    let busy_poll = Some(Duration::from_millis(10));
+    let mut driver = open_with(&DriverConfig { busy_poll, ..config("busy") }, &["udp port 5060"]);
+    let flow = Flow::new(&chain, false, 5060);
+    for number in 0..50_u8 {
+        flow.send(&[number]);
+        assert_eq!(pass(&mut driver, 1), 1);
+        assert_eq!(flow.received().unwrap(), [number]);
+    }
+    for time in [Duration::ZERO, Duration::from_millis(3), Duration::from_millis(40)] {
+        let start = Instant::now();
+        assert_eq!(driver.receive(&mut Batch::new(), Some(time)).unwrap(), 0);
+        assert!(start.elapsed() >= time);
+    }
+}
+
+#[test]
 fn who_fails_closed_lets_nothing_pass_unseen() {
     let Some(chain) = Chain::new(3) else { return };
     let _entered = chain.enter(ROUTER);
