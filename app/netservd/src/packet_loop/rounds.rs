@@ -103,15 +103,25 @@ impl PacketLoop {
             }
         }
         self.staged = staged;
+        self.wake_sleepers(more_soon);
+    }
+
+    /// Wakes all sleepers together when the first of them is due: they then take the core once, one after the other.
+    fn wake_sleepers(&mut self, more_soon: bool) {
         while let Some((since, seat)) = self.unwoken.front().copied() {
             // One that was woken meanwhile is of no concern.
-            if let Some(port) = self.seats.port(seat).filter(|port| port.unwoken_since == Some(since)) {
+            if self.seats.port(seat).is_some_and(|port| port.unwoken_since == Some(since)) {
                 if more_soon && self.now.duration_since(since) < UNWOKEN_TIME_MAX {
-                    break;
+                    return;
                 }
-                self.woke |= port.wake();
+                break;
             }
             self.unwoken.pop_front();
+        }
+        while let Some((since, seat)) = self.unwoken.pop_front() {
+            if let Some(port) = self.seats.port(seat).filter(|port| port.unwoken_since == Some(since)) {
+                self.woke |= port.wake();
+            }
         }
     }
 
