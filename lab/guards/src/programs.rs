@@ -57,13 +57,45 @@ fn test_program(package: &str, target: &str) -> Result<PathBuf> {
         .output()
         .context("cargo cannot be run")?;
     ensure!(output.status.success(), "the tests cannot be built");
-    let messages = String::from_utf8_lossy(&output.stdout);
+    find(&String::from_utf8_lossy(&output.stdout), package, target)
+        .with_context(|| format!("{package} has no tests named `{target}`"))
+}
+
+/// Returns where the tests of a target are, by cargo's messages.
+fn find(messages: &str, package: &str, target: &str) -> Option<PathBuf> {
     let mut messages = messages.lines().filter_map(|line| serde_json::from_str::<Value>(line).ok());
-    let found = messages.find_map(|message| {
-        let of_package = message["package_id"].as_str()?.contains(&format!("{package}@"))
-            || message["package_id"].as_str()?.contains(&format!("/{package}#"));
+    messages.find_map(|message| {
+        let id = message["package_id"].as_str()?;
+        // A package that is not named as its folder has its name behind the folder's.
+        let of_package = id.contains(&format!("/{package}#")) || id.contains(&format!("#{package}@"));
         let wanted = of_package && message["target"]["name"] == target && message["profile"]["test"] == true;
-        wanted.then(|| message["executable"].as_str().map(PathBuf::from))?
-    });
-    found.with_context(|| format!("{package} has no tests named `{target}`"))
+        if wanted { message["executable"].as_str().map(PathBuf::from) } else { None }
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn tests_are_found_by_cargos_messages() {
+        let line = |id: &str, target: &str, test: bool, executable: &str| {
+            let (id, target) = (format!("path+file:///x/{id}"), format!("{{\"name\":\"{target}\"}}"));
+            let profile = format!("{{\"test\":{test}}}");
+            format!(r#"{{"package_id":"{id}","target":{target},"profile":{profile},"executable":{executable}}}"#)
+        };
+        let messages = [
+            line("app/netservd#0.1.0", "netservd", false, r#""/t/netservd""#),
+            line("app/netservd#0.1.0", "netservd", true, r#""/t/deps/netservd-1""#),
+            line("io/worker#netserv-worker@0.1.0", "netserv_worker", true, r#""/t/deps/lib-1""#),
+            line("io/worker#netserv-worker@0.1.0", "all", true, r#""/t/deps/all-1""#),
+            "not json".to_owned(),
+        ];
+        let check = |package, target, expected: Option<&str>| {
+            assert_eq!(find(&messages.join("\n"), package, target), expected.map(PathBuf::from));
+        };
+        check("netservd", "netservd", Some("/t/deps/netservd-1"));
+        check("netserv-worker", "all", Some("/t/deps/all-1"));
+        check("netserv", "netservd", None);
+    }
 }
