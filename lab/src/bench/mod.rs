@@ -256,9 +256,11 @@ fn measure(part: Part, plan: &Plan, programs: &Programs) -> Result<Measured> {
 fn packets(plan: &Plan, programs: &Programs) -> Result<Measured> {
     let nets = ways::Nets::up(programs)?;
     let (ladder, mut measured) = ladder::measure(plan, programs, &nets)?;
-    let delays = delay::measure(plan, programs, &nets, &ladder)?;
-    measured.figures.extend(delays.figures);
-    measured.plots.extend(delays.plots);
+    if plan.sizes.contains(&delay::BYTES) {
+        let delays = delay::measure(plan, programs, &nets, &ladder)?;
+        measured.figures.extend(delays.figures);
+        measured.plots.extend(delays.plots);
+    }
     Ok(measured)
 }
 

@@ -25,6 +25,8 @@ pub struct Traffic<'a> {
     pub port: u16,
     /// How many ports from there on take turns.
     pub ports: u16,
+    /// How many packets in a row go to one port.
+    pub burst: u16,
     /// A file with the payload of packets that are answered; the answers come back from `port`.
     pub answered: Option<&'a Path>,
 }
@@ -32,7 +34,7 @@ pub struct Traffic<'a> {
 impl Traffic<'_> {
     /// Returns numbered packets of a size to a port.
     pub fn new(bytes: u16, port: u16) -> Traffic<'static> {
-        Traffic { bytes, port, ports: 1, answered: None }
+        Traffic { bytes, port, ports: 1, burst: 1, answered: None }
     }
 }
 
@@ -109,13 +111,15 @@ pub fn run(net: &Net, programs: &Programs, traffic: &Traffic, load: &Load) -> Re
     for _ in 0..DISTURBED_MAX {
         let before = Others::now(&net.pids())?;
         let outcome = run_once(net, programs, traffic, load)?;
-        if Others::now(&net.pids())?.were_quiet_since(&before) {
+        if outcome.sent > 0 && Others::now(&net.pids())?.were_quiet_since(&before) {
             return Ok(outcome);
         }
         DISTURBED.fetch_add(1, Ordering::Relaxed);
     }
     ACCEPTED.fetch_add(1, Ordering::Relaxed);
-    run_once(net, programs, traffic, load)
+    let outcome = run_once(net, programs, traffic, load)?;
+    ensure!(outcome.sent > 0, "the generator sent nothing");
+    Ok(outcome)
 }
 
 fn run_once(net: &Net, programs: &Programs, traffic: &Traffic, load: &Load) -> Result<Outcome> {
@@ -134,6 +138,7 @@ fn run_once(net: &Net, programs: &Programs, traffic: &Traffic, load: &Load) -> R
         .arg(format!("core={OUTSIDE_CORE}"))
         .arg(format!("port={}", traffic.port))
         .arg(format!("ports={}", traffic.ports))
+        .arg(format!("burst={}", traffic.burst))
         .arg(format!("bytes={}", traffic.bytes))
         .arg(format!("rate={:.0}", load.rate.unwrap_or(0.0)))
         .arg(format!("seconds={}", load.seconds));
@@ -145,9 +150,7 @@ fn run_once(net: &Net, programs: &Programs, traffic: &Traffic, load: &Load) -> R
     }
     let output = command.stdin(Stdio::null()).output().context("cannot run trial")?;
     ensure!(output.status.success(), "trial: {}", String::from_utf8_lossy(&output.stderr).trim());
-    let outcome: Outcome = serde_json::from_slice(&output.stdout).context("the trial's result")?;
-    ensure!(outcome.sent > 0, "the generator sent nothing");
-    Ok(outcome)
+    serde_json::from_slice(&output.stdout).context("the trial's result")
 }
 
 #[allow(clippy::cast_precision_loss, reason = "a share of packets")]
