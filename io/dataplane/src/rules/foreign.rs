@@ -3,16 +3,22 @@
 
 use netserv_wire::ip::IpVersion;
 
-use super::tool;
+use super::{netlink_tables, tool};
 use crate::DriverError;
 
 /// Returns the first rule for forwarded packets that is not ours, in words, if there is one.
 ///
 /// # Errors
-/// The tables cannot be read. Without the tool nothing is known, and nothing found.
+/// The tables cannot be read. Without the tool `iptables-save`, nothing is known of its tables, and nothing found.
 pub(crate) fn first() -> Result<Option<String>, DriverError> {
     let tables = tool::save_all(&[IpVersion::V4, IpVersion::V6])?;
-    Ok(tables.iter().find_map(|(_, text)| first_in(text)))
+    if let Some(rule) = tables.iter().find_map(|(_, text)| first_in(text)) {
+        return Ok(Some(rule));
+    }
+    if let Some(chain) = netlink_tables::first_chain()? {
+        return Ok(Some(chain));
+    }
+    Ok(netlink_tables::has_ipsec()?.then(|| "policies of IPsec".to_owned()))
 }
 
 fn first_in(saved: &str) -> Option<String> {

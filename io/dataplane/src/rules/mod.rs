@@ -6,6 +6,7 @@
 //! IP versions have tables of their own and are changed at the same time, by two processes.
 
 pub(crate) mod foreign;
+mod netlink_tables;
 mod text;
 mod tool;
 
