@@ -71,7 +71,9 @@ INLINE int is_impossible_source(const struct flow *flow)
 
 	if (flow->version == 4)
 		return first >> 24 == 0 || first >> 24 == 127 || first >= 0xe0000000;
-	return first >> 24 == 0xff || !(flow->source.words[0] | flow->source.words[1] | flow->source.words[2]);
+	/* Multicast, ::/96, and IPv4 in disguise. */
+	return first >> 24 == 0xff || (!(flow->source.words[0] | flow->source.words[1]) &&
+				       (!flow->source.words[2] || flow->source.words[2] == NETWORK32(0xffff)));
 }
 
 /* Fills in what the kernel's tables ask for; returns 0 if the packet is not one to be forwarded here. */
@@ -104,31 +106,32 @@ INLINE int describe(struct lookup *lookup, const struct flow *flow, void *packet
 	return 1;
 }
 
-/* Whether the way back to the source is as the interface demands. */
-INLINE int is_source_right(struct xdp_md *context, const struct interface *interface, const struct lookup *there)
+/* Whether the way back to the source of a packet with this type of service is as the interface demands. */
+INLINE int is_source_right(struct xdp_md *context, const struct interface *interface, const struct flow *flow,
+			   u8 service)
 {
 	struct lookup back = { 0 };
 
-	if (there->family != FAMILY_V4 || !(interface->flags & (CHECKS_SOURCE | CHECKS_SOURCE_LOOSELY)))
+	if (flow->version != 4 || !(interface->flags & (CHECKS_SOURCE | CHECKS_SOURCE_LOOSELY)))
 		return 1;
 	back.family = FAMILY_V4;
-	back.service = there->service;
-	back.source = there->destination;
-	back.destination = there->source;
+	back.service = service;
+	back.source = flow->destination;
+	back.destination = flow->source;
 	back.device = context->ingress_ifindex;
 	if (fib_lookup(context, &back, sizeof(back), 0))
 		return 0;
 	return !(interface->flags & CHECKS_SOURCE) || back.device == context->ingress_ifindex;
 }
 
-/* Counts down the packet's time to live and addresses the frame to the next hop. */
-INLINE void rewrite(const struct lookup *lookup, void *data, void *packet)
+/* Counts down the packet's time to live and addresses the frame to the next hop, which may be of the other version. */
+INLINE void rewrite(const struct flow *flow, const struct lookup *lookup, void *data, void *packet)
 {
 	struct ethernet_header *ethernet = data;
 	struct ipv4_header *v4 = packet;
 	struct ipv6_header *v6 = packet;
 
-	if (lookup->family == FAMILY_V4) {
+	if (flow->version == 4) {
 		/* RFC 1624: the sum is one less in its first byte, its complement one more. */
 		u32 checksum = v4->checksum + NETWORK16(0x0100);
 
@@ -148,6 +151,7 @@ INLINE int forward(struct xdp_md *context, const struct frame *frame, const stru
 	void *packet = data + sizeof(struct ethernet_header);
 	const struct flow *flow = &frame->flow;
 	struct lookup lookup = { 0 };
+	u8 service;
 
 	if (!(interface->flags & (flow->version == 4 ? FORWARDS_V4 : FORWARDS_V6)) || frame->key.vlan ||
 	    frame->offset != sizeof(struct ethernet_header) || !is_alive() || is_for_kernel(flow) ||
@@ -158,14 +162,17 @@ INLINE int forward(struct xdp_md *context, const struct frame *frame, const stru
 	if (!describe(&lookup, flow, packet, data_end))
 		return XDP_PASS;
 	lookup.device = context->ingress_ifindex;
+	/* The answer takes the place of the question: the gateway that of the destination, its version that of the packet,
+	 * the route's metric that of the service. */
+	service = lookup.service;
 	/* Anything but 0 is for the kernel: no route, a neighbour to be asked for, a packet to be cut. A packet that goes
 	 * back where it came from may be worth an advice to its sender. */
 	if (fib_lookup(context, &lookup, sizeof(lookup), 0) || lookup.device == context->ingress_ifindex ||
-	    !is_source_right(context, interface, &lookup))
+	    !is_source_right(context, interface, flow, service))
 		return XDP_PASS;
 	if (redirect_map(&targets, lookup.device, XDP_PASS) != XDP_REDIRECT)
 		return XDP_PASS;
-	rewrite(&lookup, data, packet);
+	rewrite(flow, &lookup, data, packet);
 	count(COUNTER_FORWARDED);
 	return XDP_REDIRECT;
 }

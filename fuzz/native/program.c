@@ -86,6 +86,10 @@ static long native_helper_69(void *context, void *parameters, int bytes, unsigne
 	if (current->lookup_fails)
 		return 1;
 	lookup->device = current->out_device;
+	/* As the kernel does for a gateway of the other version. */
+	lookup->family = lookup->family == FAMILY_V4 ? FAMILY_V6 : FAMILY_V4;
+	memset(&lookup->destination, 0xfd, sizeof(lookup->destination));
+	lookup->flow = 0x400;
 	memcpy(lookup->source_station, current->source_station, 6);
 	memcpy(lookup->destination_station, current->destination_station, 6);
 #else

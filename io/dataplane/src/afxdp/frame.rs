@@ -120,7 +120,9 @@ fn is_possible_source(source: IpAddr) -> bool {
         IpAddr::V4(v4) => {
             !(v4.is_unspecified() || v4.is_loopback() || v4.is_multicast() || v4.is_broadcast() || v4.octets()[0] == 0)
         }
-        IpAddr::V6(v6) => !(v6.is_unspecified() || v6.is_loopback() || v6.is_multicast()),
+        IpAddr::V6(v6) => {
+            !(v6.is_unspecified() || v6.is_loopback() || v6.is_multicast() || v6.to_ipv4_mapped().is_some())
+        }
     }
 }
 
@@ -181,7 +183,13 @@ mod tests {
         packet[8] = 1;
         checksum::fill(&mut packet).unwrap();
         check(&packet, false);
-        check(&testing::udp("127.0.0.1:1", "10.0.0.2:2", b"abc"), false);
+        for source in ["127.0.0.1:1", "0.1.2.3:1", "224.0.0.1:1"] {
+            check(&testing::udp(source, "10.0.0.2:2", b"abc"), false);
+        }
+        check(&testing::udp("[2001:db8::1]:1", "[2001:db8::2]:2", b"abc"), true);
+        for source in ["[::]:1", "[::1]:1", "[ff02::1]:1", "[::ffff:1.2.3.4]:1"] {
+            check(&testing::udp(source, "[2001:db8::2]:2", b"abc"), false);
+        }
         let mut packet = testing::udp("10.0.0.1:1", "10.0.0.2:2", b"abc");
         packet[10] ^= 1;
         check(&packet, false);

@@ -2,11 +2,13 @@
 //! Forwarding by the XDP program: what no filter wants, if that is simple; the kernel has the rest, and nothing is
 //! lost.
 
+use std::net::SocketAddr;
 use std::time::{Duration, Instant};
 
 use netserv_dataplane::afxdp::Afxdp;
 use netserv_dataplane::{Driver, DriverConfig, limits};
-use netserv_wire::ip::{build, checksum};
+use netserv_model::command::FilterId;
+use netserv_wire::ip::{IpView, build, checksum};
 
 use crate::classify::device;
 use crate::common::Chain;
@@ -106,6 +108,78 @@ fn packets_without_their_checksum_are_left_to_the_kernel() {
         (0..20_u8).for_each(|number| assert_eq!(flow.received().unwrap(), [number; 5]));
     }
     assert_eq!(driver.counters().forwarded, 0);
+}
+
+/// RFC 8950. The kernel answers a question about such a way in terms of the other version.
+#[test]
+fn ipv4_packets_go_by_way_of_an_ipv6_neighbour() {
+    let Some(chain) = chain() else { return };
+    chain.run(RECEIVER, &["ip", "address", "add", "10.99.0.1/32", "dev", "lo"]);
+    chain.run(SENDER, &["ip", "route", "add", "10.99.0.0/24", "via", "10.0.0.2"]);
+    chain.run(ROUTER, &["ip", "route", "add", "10.99.0.0/24", "via", "inet6", "fd00:0:0:1::2", "dev", "right"]);
+    let to = SocketAddr::from(([10, 99, 0, 1], 5060));
+    let flow = Flow { sender: chain.udp(SENDER, "10.0.0.1:0"), receiver: chain.udp(RECEIVER, &to.to_string()), to };
+    let _entered = chain.enter(ROUTER);
+    let mut driver = open_with(&forwarding("by-v6"), &[]);
+    warm_up(&mut driver, &flow);
+    let forwarded = driver.counters().forwarded;
+    let tap = Tap::new(&chain, RECEIVER);
+    (0..20_u8).for_each(|number| flow.send(&[number]));
+    (0..20_u8).for_each(|number| assert_eq!(flow.received().unwrap(), [number]));
+    let is_ours = |view: &IpView<'_>| view.destination() == to.ip() && view.udp().is_some();
+    let arrived = tap.find(|view| is_ours(view).then(|| (view.ttl(), checksum::verify_header(view))));
+    assert_eq!((arrived, driver.counters().forwarded - forwarded), ((63, true), 20));
+    driver.install(FilterId(0), &"udp port 5060".parse().unwrap()).unwrap();
+    flow.send(b"wanted");
+    assert_eq!(pass(&mut driver, 1), 1);
+    assert_eq!(flow.received().unwrap(), b"wanted");
+}
+
+/// The way back is that of an answer: from the packet's destination, not from the gateway to it.
+#[test]
+fn sources_are_checked_behind_gateways_as_the_kernel_does() {
+    let Some(chain) = chain() else { return };
+    chain.run(ROUTER, &["sysctl", "-qw", "net.ipv4.conf.left.rp_filter=1"]);
+    for (net, gateway) in [("10.98.0.0/24", "10.0.1.2"), ("10.99.0.0/24", "fd00:0:0:1::2")] {
+        let family = if gateway.contains(':') { "inet6" } else { "inet" };
+        chain.run(ROUTER, &["ip", "route", "add", net, "via", family, gateway, "dev", "right"]);
+    }
+    let _entered = chain.enter(ROUTER);
+    let mut driver = open_with(&forwarding("behind"), &[]);
+    for v6 in [false, true] {
+        warm_up(&mut driver, &Flow::new(&chain, v6, 5060));
+    }
+    let check = |from: &str, expected: bool| {
+        for to in ["10.0.1.2:1", "10.98.0.1:1", "10.99.0.1:1"] {
+            assert_eq!(is_forwarded(&driver, &chain, from, to), expected, "{from} to {to}");
+        }
+    };
+    check("10.0.0.1:1", true);
+    check("203.0.113.7:1", false);
+    // Answers from there would go another way.
+    chain.run(ROUTER, &["ip", "route", "add", "10.0.0.0/24", "via", "10.0.1.2", "table", "100"]);
+    chain.run(ROUTER, &["ip", "rule", "add", "from", "10.98.0.0/15", "lookup", "100"]);
+    for (to, expected) in [("10.0.1.2:1", true), ("10.98.0.1:1", false), ("10.99.0.1:1", false)] {
+        assert_eq!(is_forwarded(&driver, &chain, "10.0.0.1:1", to), expected, "{to}");
+    }
+}
+
+#[test]
+fn ipv6_sources_that_the_kernel_drops_are_left_to_it() {
+    let Some(chain) = chain() else { return };
+    let _entered = chain.enter(ROUTER);
+    let mut driver = open_with(&forwarding("odd-v6"), &[]);
+    warm_up(&mut driver, &Flow::new(&chain, true, 5060));
+    for (from, expected) in [
+        ("[fd00:0:0:7::1]:1", true),
+        ("[::fffe:102:304]:1", true),
+        ("[::ffff:1.2.3.4]:1", false),
+        ("[::1.2.3.4]:1", false),
+        ("[::1]:1", false),
+        ("[ff0e::1]:1", false),
+    ] {
+        assert_eq!(is_forwarded(&driver, &chain, from, "[fd00:0:0:1::2]:1"), expected, "{from}");
+    }
 }
 
 #[test]
@@ -218,6 +292,14 @@ fn at_most_neighbours_asked_max_stale_neighbours_are_asked_for_at_a_time() {
         left = stale();
     }
     assert!((1..=all - limits::NEIGHBOURS_ASKED_MAX + 8).contains(&left), "{left} of {all} are left");
+}
+
+/// Returns whether the program would forward a UDP packet that comes from the sender's side.
+fn is_forwarded(driver: &Afxdp, chain: &Chain, from: &str, to: &str) -> bool {
+    let (device, station) = device(chain);
+    let packet = build::udp(from.parse().unwrap(), to.parse().unwrap(), 64, b"abc").unwrap();
+    let kind: [u8; 2] = if packet[0] >> 4 == 4 { [8, 0] } else { [0x86, 0xdd] };
+    driver.classify(&[&station[..], &[2; 6], &kind, &packet].concat(), device).unwrap()
 }
 
 /// A chain on which senders complete their checksums, and the receiver's end takes what XDP sends.
