@@ -6,7 +6,8 @@
  *
  * The kernel keeps: what is no IP, no whole packet or too long for the driver, frames for other stations, tagged
  * frames of VLANs that are no interface of the node, packets for and from the node itself, everything link-local,
- * multicast, and signaling. Later fragments have no ports, so that filters with ports do not match them. */
+ * multicast, signaling, and on devices made of software what may not be finished inside. Later fragments have no ports,
+ * so that filters with ports do not match them. */
 #ifndef NETSERV_BPF_CLASSIFY_H
 #define NETSERV_BPF_CLASSIFY_H
 
@@ -32,7 +33,9 @@ SECTION("maps") struct map_definition sockets = { MAP_XSK, sizeof(u32), sizeof(u
 SECTION("maps") struct map_definition heart = { MAP_ARRAY, sizeof(u32), sizeof(struct heart), 1, MAP_MMAPABLE };
 SECTION("maps") struct map_definition counters = { MAP_PERCPU_ARRAY, sizeof(u32), sizeof(u64), COUNTERS, 0 };
 
-enum protocol { TCP = 6, UDP = 17, DCCP = 33, SCTP = 132, UDP_LITE = 136 };
+enum protocol { IPV4_IN_IP = 4, TCP = 6, UDP = 17, DCCP = 33, IPV6_IN_IP = 41, GRE = 47, SCTP = 132, UDP_LITE = 136 };
+/* Ports of UDP that tunnels go to. */
+enum tunnel_port { GENEVE_PORT = 6081, VXLAN_PORT = 4789, VXLAN_OLD_PORT = 8472 };
 enum extension {
 	HOP_BY_HOP = 0, ROUTING = 43, FRAGMENT = 44, AUTHENTICATION = 51, DESTINATION = 60, MOBILITY = 135, HIP = 139,
 	SHIM6 = 140
@@ -343,6 +346,20 @@ INLINE struct interface *find_interface(const struct frame *frame, void *data)
 	return interface && same_station(interface->station, ethernet->destination) ? interface : 0;
 }
 
+/* Whether the sender may have left a checksum inside the packet, or that of SCTP, to a card that is not there. The
+ * kernel keeps note of that beside the packet; in XDP nothing shows it, and the note is lost with a redirect. */
+INLINE int may_be_unfinished(const struct interface *interface, const struct flow *flow)
+{
+	if (!(interface->flags & IS_VIRTUAL))
+		return 0;
+	if (flow->protocol == UDP)
+		return flow->has_ports && (flow->destination_port == NETWORK16(VXLAN_PORT) ||
+					   flow->destination_port == NETWORK16(VXLAN_OLD_PORT) ||
+					   flow->destination_port == NETWORK16(GENEVE_PORT));
+	return flow->protocol == IPV4_IN_IP || flow->protocol == IPV6_IN_IP || flow->protocol == GRE ||
+	       flow->protocol == SCTP;
+}
+
 /* Leads a wanted packet to a socket; returns the verdict. */
 INLINE int take(const struct frame *frame, const struct interface *interface, u32 frame_bytes, u32 queue)
 {
@@ -350,6 +367,10 @@ INLINE int take(const struct frame *frame, const struct interface *interface, u3
 
 	if (map_lookup(&own, &frame->flow.destination) || is_for_kernel(&frame->flow))
 		return XDP_PASS;
+	if (may_be_unfinished(interface, &frame->flow)) {
+		count(COUNTER_UNFINISHED);
+		return XDP_PASS;
+	}
 	if (frame_bytes > interface->frame_bytes_max) {
 		count(COUNTER_TOO_LONG);
 		return XDP_PASS;

@@ -149,6 +149,8 @@ enum counter {
 	COUNTER_NO_SOCKET,
 	/* Packets that nobody wants and that were forwarded. */
 	COUNTER_FORWARDED,
+	/* Wanted packets that passed unseen: what is in them may not be finished. */
+	COUNTER_UNFINISHED,
 	COUNTERS
 };
 

@@ -157,7 +157,8 @@ INLINE int forward(struct xdp_md *context, const struct frame *frame, const stru
 	    frame->offset != sizeof(struct ethernet_header) || !is_alive() || is_for_kernel(flow) ||
 	    is_impossible_source(flow))
 		return XDP_PASS;
-	if (interface->flags & IS_VIRTUAL && lacks_checksum(flow, data, data_end))
+	if (may_be_unfinished(interface, flow) ||
+	    (interface->flags & IS_VIRTUAL && lacks_checksum(flow, data, data_end)))
 		return XDP_PASS;
 	if (!describe(&lookup, flow, packet, data_end))
 		return XDP_PASS;

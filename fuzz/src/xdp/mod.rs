@@ -103,7 +103,8 @@ impl Scene {
     fn read(input: &mut Input<'_>, flags: u16) -> Scene {
         let (maps, installed, coarse) = read_filters(input);
         let interfaces = BTreeMap::from([((DEVICE, 0), STATION), ((DEVICE, VLAN), VLAN_STATION)]);
-        let node = Node { own: OWN.into_iter().collect(), interfaces, frame_bytes_max: FRAME_BYTES_MAX };
+        let is_virtual = flags & IS_VIRTUAL != 0;
+        let node = Node { own: OWN.into_iter().collect(), interfaces, is_virtual, frame_bytes_max: FRAME_BYTES_MAX };
         let filters = installed.into_values().collect();
         let frame = read_frame(input);
         Scene { maps, node, filters, coarse, flags, frame, buffer: Vec::new(), counted: [0; 8] }

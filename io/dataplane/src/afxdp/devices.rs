@@ -134,7 +134,7 @@ impl Afxdp {
             let number = |count: usize| u32::try_from(count).expect("there are few sockets");
             let value = InterfaceRepr {
                 station,
-                flags: flags(interface),
+                flags: flags(interface, self.ways.interfaces().get(&device)),
                 first_socket: number(place),
                 queues: number(sockets),
                 frame_bytes_max: FRAME_BYTES_RECEIVED,
@@ -256,7 +256,8 @@ pub(super) fn watch(events: &std::os::fd::OwnedFd, descriptor: BorrowedFd<'_>) -
     }
 }
 
-fn flags(interface: &Interface) -> u16 {
+/// Returns what holds for packets of an interface, whose frames come in by a device: itself, or that below a VLAN.
+fn flags(interface: &Interface, device: Option<&Interface>) -> u16 {
     let forwards = [(interface.forwards_v4, layout::FORWARDS_V4), (interface.forwards_v6, layout::FORWARDS_V6)];
     let forwards = forwards.iter().filter(|(does, _)| *does && !interface.enslaved).map(|(_, flag)| flag).sum::<u16>();
     let check = match interface.source_check {
@@ -264,5 +265,5 @@ fn flags(interface: &Interface) -> u16 {
         SourceCheck::Strict => layout::CHECKS_SOURCE,
         SourceCheck::Loose => layout::CHECKS_SOURCE_LOOSELY,
     };
-    forwards | check | if interface.is_virtual { layout::IS_VIRTUAL } else { 0 }
+    forwards | check | if device.is_some_and(|device| device.is_virtual) { layout::IS_VIRTUAL } else { 0 }
 }

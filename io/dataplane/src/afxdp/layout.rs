@@ -10,8 +10,9 @@ pub(super) type AddressBytes = [u8; 16];
 pub(super) const KEY_BYTES: usize = 40;
 /// Bytes of the head of `struct tuple_set`.
 pub(super) const SET_HEAD_BYTES: usize = 8;
-/// The counters of wanted packets that passed unseen: `COUNTER_TOO_LONG`, `COUNTER_SILENT` and `COUNTER_NO_SOCKET`.
-pub(super) const COUNTERS_UNSEEN: [u32; 3] = [0, 1, COUNTER_NO_SOCKET];
+/// The counters of wanted packets that passed unseen: `COUNTER_TOO_LONG`, `COUNTER_SILENT`, `COUNTER_NO_SOCKET` and
+/// `COUNTER_UNFINISHED`.
+pub(super) const COUNTERS_UNSEEN: [u32; 4] = [0, 1, COUNTER_NO_SOCKET, 4];
 /// `COUNTER_NO_SOCKET`.
 pub(super) const COUNTER_NO_SOCKET: u32 = 2;
 /// `COUNTER_FORWARDED`.

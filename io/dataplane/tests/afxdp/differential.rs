@@ -93,7 +93,7 @@ impl Bench {
         if has_vlan {
             interfaces.insert((device, VLAN), [2, 0, 0, 0, 0, 5]);
         }
-        let node = Node { own: own.collect(), interfaces, frame_bytes_max: FRAME_BYTES_MAX };
+        let node = Node { own: own.collect(), interfaces, is_virtual: true, frame_bytes_max: FRAME_BYTES_MAX };
         assert!(node.own.contains(&"10.0.0.2".parse().unwrap()), "{:?}", node.own);
         let entered = chain.enter(ROUTER);
         let driver = open(instance, &[]);

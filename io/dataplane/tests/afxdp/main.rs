@@ -5,6 +5,7 @@
 mod classify;
 #[path = "../common/mod.rs"]
 mod common;
+mod cost;
 mod differential;
 mod filters;
 mod forward;
@@ -14,6 +15,7 @@ mod life;
 mod paths;
 mod random;
 mod reference;
+mod tunnels;
 
 use std::net::{SocketAddr, UdpSocket};
 use std::os::fd::OwnedFd;

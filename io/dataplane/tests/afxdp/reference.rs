@@ -18,6 +18,8 @@ pub struct Node {
     pub own: BTreeSet<IpAddr>,
     /// Stations of its interfaces: of a device (VLAN 0), or of a VLAN on it.
     pub interfaces: BTreeMap<(u32, u16), [u8; 6]>,
+    /// Its devices are made of software: what is inside a packet may not be finished.
+    pub is_virtual: bool,
     /// Bytes of the longest frame that fits into the driver's memory.
     pub frame_bytes_max: usize,
 }
@@ -44,6 +46,7 @@ pub fn may_be_taken(node: &Node, frame: &[u8], device: u32) -> Option<Flow> {
         || !is_beyond_one_link(flow.destination)
         || is_on_the_link(flow.source)
         || signaling
+        || (node.is_virtual && may_be_unfinished(&flow))
         || node.own.contains(&flow.destination)
         || node.own.contains(&flow.source)
         || frame.len() > node.frame_bytes_max;
@@ -77,9 +80,19 @@ fn is_on_the_link(source: IpAddr) -> bool {
     }
 }
 
+/// Returns whether a sender may have left a checksum inside the packet, or that of SCTP, to its card.
+fn may_be_unfinished(flow: &Flow) -> bool {
+    let tunnel = flow.protocol == UDP && flow.destination_port.is_some_and(|port| TUNNEL_PORTS.contains(&port));
+    tunnel || UNFINISHED_PROTOCOLS.contains(&flow.protocol)
+}
+
 const TYPE_IPV4: u16 = 0x0800;
 const TYPE_IPV6: u16 = 0x86dd;
 const TYPE_VLAN: u16 = 0x8100;
 const UDP: u8 = 17;
 /// RFC 5971 §5.2.
 const SIGNALING_PORT: u16 = 270;
+/// IPv4 and IPv6 in IP, GRE, SCTP.
+const UNFINISHED_PROTOCOLS: [u8; 4] = [4, 41, 47, 132];
+/// VXLAN, the same as Linux had it first, Geneve.
+const TUNNEL_PORTS: [u16; 3] = [4789, 8472, 6081];
