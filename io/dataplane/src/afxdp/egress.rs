@@ -7,7 +7,7 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::net::IpAddr;
 use std::time::{Duration, Instant};
 
-use super::kernel::{Interface, Kernel, Neighbour, Route, SourceCheck, Station};
+use super::kernel::{Interface, Kernel, Neighbour, Route, Rules, SourceCheck, Station};
 use crate::{DriverError, limits};
 
 /// The way of a packet.
@@ -40,7 +40,7 @@ pub(super) struct Hop {
 struct Key {
     /// The interface where it came in; 0 for a packet of the node's own.
     came: u32,
-    /// The source, where it is checked.
+    /// The source, where it is checked or a rule of routing looks at it.
     source: Option<IpAddr>,
     destination: IpAddr,
 }
@@ -60,6 +60,9 @@ pub(super) struct Ways {
     now: Instant,
     /// Some interface checks sources.
     checks_source: bool,
+    rules: Rules,
+    /// A change of rules was heard of, and what they are like is not known yet.
+    rules_stale: bool,
     /// A change of links was heard of, and what they are like is not known yet.
     links_stale: bool,
 }
@@ -84,9 +87,12 @@ impl Ways {
             aged: now,
             now,
             checks_source: false,
+            rules: Rules::default(),
+            rules_stale: true,
             links_stale: true,
         };
         ways.ask_for_links()?;
+        ways.ask_for_rules()?;
         Ok(ways)
     }
 
@@ -115,13 +121,18 @@ impl Ways {
     /// If the kernel does not say what links are like; the next call asks again.
     pub fn look(&mut self, now: Instant) -> Result<bool, DriverError> {
         self.now = now;
-        // Both, so that both are emptied.
-        let (links, ways) = (self.kernel.links_changed(), self.kernel.ways_changed());
-        if links || ways {
+        // All, so that all are emptied.
+        let (links, ways, rules) =
+            (self.kernel.links_changed(), self.kernel.ways_changed(), self.kernel.rules_changed());
+        if links || ways || rules {
             self.ways.clear();
             self.forget_recent();
         } else if now.duration_since(self.aged) > RECENT {
             self.forget_recent();
+        }
+        self.rules_stale |= rules;
+        if self.rules_stale {
+            self.ask_for_rules()?;
         }
         self.links_stale |= links;
         let changed = self.links_stale;
@@ -138,11 +149,18 @@ impl Ways {
         Ok(())
     }
 
+    fn ask_for_rules(&mut self) -> Result<(), DriverError> {
+        self.rules = self.kernel.rules()?;
+        self.rules_stale = false;
+        Ok(())
+    }
+
     /// Returns the way of a packet that came in by an interface, or, without one, of a packet of the node's own.
     pub fn way(&mut self, source: IpAddr, destination: IpAddr, came: Option<u32>) -> &Way {
         let came_in = came.filter(|_| self.checks_source).and_then(|came| self.interfaces.get(&came));
         let checked = came_in.is_some_and(|interface| interface.source_check != SourceCheck::Off);
-        let key = Key { came: came.unwrap_or(0), source: checked.then_some(source), destination };
+        let by_source = checked || self.rules.by_source;
+        let key = Key { came: came.unwrap_or(0), source: by_source.then_some(source), destination };
         let place = place_of(&key);
         let age = self.age;
         if !self.recent[place].as_ref().is_some_and(|recent| recent.age == age && recent.key == key) {
@@ -167,7 +185,10 @@ impl Ways {
             let interface = self.interfaces.get(&came);
             interface.is_some_and(|one| if key.destination.is_ipv4() { one.forwards_v4 } else { one.forwards_v6 })
         });
-        let way = if forwards {
+        let unknown = self.rules.by_more || (self.rules.by_source && came.is_none());
+        let way = if forwards && unknown {
+            Way::Kernel("rules of routing look at more than the kernel is asked for")
+        } else if forwards {
             self.ask(key.destination, came.map(|came| (came, source)))
         } else {
             Way::Refused("the interface where it came in does not forward")

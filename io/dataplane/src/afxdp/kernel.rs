@@ -35,6 +35,15 @@ pub(super) struct Interface {
     pub source_check: SourceCheck,
 }
 
+/// What the rules of policy routing look at, beside interfaces and destinations.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct Rules {
+    /// Some look at sources.
+    pub by_source: bool,
+    /// Some look at what a question for a route does not tell: marks, ports, protocols, the kind of service.
+    pub by_more: bool,
+}
+
 /// What `rp_filter` asks of the way back to a packet's source.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum SourceCheck {
@@ -81,18 +90,25 @@ pub(super) struct Kernel {
     routes: Routes,
     /// Tells when links, addresses or their settings change.
     links: OwnedFd,
-    /// Tells when routes, rules or neighbours change.
+    /// Tells when routes or neighbours change.
     ways: OwnedFd,
+    /// Tells when rules of policy routing change.
+    rules: OwnedFd,
 }
 
 impl Kernel {
     pub fn open() -> Result<Kernel, DriverError> {
-        Ok(Kernel { routes: Routes::open()?, links: routes::open(LINK_GROUPS)?, ways: routes::open(WAY_GROUPS)? })
+        Ok(Kernel {
+            routes: Routes::open()?,
+            links: routes::open(LINK_GROUPS)?,
+            ways: routes::open(WAY_GROUPS)?,
+            rules: routes::open(RULE_GROUPS)?,
+        })
     }
 
     /// Returns what becomes readable when something changed.
-    pub fn notices(&self) -> [BorrowedFd<'_>; 2] {
-        [self.links.as_fd(), self.ways.as_fd()]
+    pub fn notices(&self) -> [BorrowedFd<'_>; 3] {
+        [self.links.as_fd(), self.ways.as_fd(), self.rules.as_fd()]
     }
 
     /// Returns whether links or addresses changed since the last call.
@@ -103,6 +119,22 @@ impl Kernel {
     /// Returns whether routes or neighbours changed since the last call.
     pub fn ways_changed(&self) -> bool {
         routes::drain(&self.ways)
+    }
+
+    /// Returns whether rules of policy routing changed since the last call.
+    pub fn rules_changed(&self) -> bool {
+        routes::drain(&self.rules)
+    }
+
+    /// Returns what the rules of policy routing look at.
+    pub fn rules(&self) -> Result<Rules, DriverError> {
+        let mut rules = Rules::default();
+        self.dump(GET_RULE, &[0; RULE_HEADER_BYTES], "asking for rules of routing", |message| {
+            let Some(rule) = parse_rule(message) else { return };
+            rules.by_source |= rule.by_source;
+            rules.by_more |= rule.by_more;
+        })?;
+        Ok(rules)
     }
 
     /// Returns the node's own addresses.
@@ -283,6 +315,15 @@ const FLAG_USE: u8 = 0x01;
 /// `NLM_F_CREATE | NLM_F_REPLACE`.
 const FLAG_REPLACE: u16 = 0x400 | 0x100;
 
+const NEW_RULE: u16 = 32;
+const GET_RULE: u16 = 34;
+const RULE_HEADER_BYTES: usize = 12;
+const RULE_MARK: u16 = 10;
+const RULE_MARK_MASK: u16 = 16;
+const RULE_PROTOCOL: u16 = 22;
+const RULE_SOURCE_PORTS: u16 = 23;
+const RULE_DESTINATION_PORTS: u16 = 24;
+
 /// `RTM_GETNETCONF`.
 const GET_SETTINGS: u16 = 82;
 const NEW_SETTINGS: u16 = 80;
@@ -295,8 +336,10 @@ const ALL_INTERFACES: i32 = -1;
 
 /// Links, addresses and settings of both versions.
 const LINK_GROUPS: u32 = 0x1 | 0x10 | 0x100 | 1 << 23 | 1 << 24;
-/// Neighbours, routes and rules of both versions.
-const WAY_GROUPS: u32 = 0x4 | 0x40 | 0x400 | 1 << 7 | 1 << 18;
+/// Neighbours and routes of both versions.
+const WAY_GROUPS: u32 = 0x4 | 0x40 | 0x400;
+/// Rules of both versions.
+const RULE_GROUPS: u32 = 1 << 7 | 1 << 18;
 const SEQUENCE: u32 = 1;
 
 fn octets(address: IpAddr) -> (u8, Vec<u8>) {
@@ -389,6 +432,18 @@ fn parse_settings(message: Message<'_>) -> Option<(i32, bool, SourceCheck)> {
         }
     }
     Some((interface?, forwards, check))
+}
+
+fn parse_rule(message: Message<'_>) -> Option<Rules> {
+    (message.kind == NEW_RULE).then_some(())?;
+    let (header, attributes) = message.body.split_first_chunk::<RULE_HEADER_BYTES>()?;
+    let (source_bits, service) = (header[2], header[3]);
+    let is_more = |attribute: u16| {
+        // Those behind the ports came with later kernels: the kind of service and the flow label.
+        matches!(attribute, RULE_MARK | RULE_MARK_MASK | RULE_PROTOCOL | RULE_SOURCE_PORTS | RULE_DESTINATION_PORTS..)
+    };
+    let by_more = service != 0 || netlink::attributes(attributes).any(|(attribute, _)| is_more(attribute));
+    Some(Rules { by_source: source_bits != 0, by_more })
 }
 
 fn parse_route(message: Message<'_>, destination: IpAddr) -> Route {

@@ -288,6 +288,41 @@ fn sources_that_cannot_be_true_are_refused_where_the_link_says_so() {
     assert_eq!(driver.counters().send_failed, 1);
 }
 
+/// Rules may come at any time, and look at more than a question for a route can tell: then the kernel decides.
+#[test]
+fn rules_of_routing_by_source_or_by_port_are_kept() {
+    let Some(chain) = Chain::new(3) else { return };
+    chain.run(SENDER, &["ip", "address", "add", "10.0.0.9/24", "dev", "right"]);
+    for switch in ["all", "left"] {
+        chain.run(ROUTER, &["sysctl", "-qw", &format!("net.ipv4.conf.{switch}.rp_filter=0")]);
+    }
+    chain.run(ROUTER, &["ip", "route", "add", "blackhole", "default", "table", "100"]);
+    let _entered = chain.enter(ROUTER);
+    let mut driver = open("rules", &["udp"]);
+    let (flow, other) = (Flow::new(&chain, false, 5060), Flow::new(&chain, false, 5061));
+    let refused = chain.udp(SENDER, "10.0.0.9:0");
+    let receiver = chain.udp(RECEIVER, "10.0.1.2:5062");
+    receiver.set_read_timeout(Some(Duration::from_millis(100))).unwrap();
+    let mut arrives = |socket: &std::net::UdpSocket| {
+        socket.send_to(b"x", "10.0.1.2:5062").unwrap();
+        assert_eq!(pass(&mut driver, 1), 1);
+        receive(&receiver).is_some()
+    };
+    let allowed = chain.udp(SENDER, "10.0.0.1:0");
+    assert!(arrives(&allowed) && arrives(&refused));
+    chain.run(ROUTER, &["ip", "rule", "add", "from", "10.0.0.9", "lookup", "100"]);
+    for _ in 0..2 {
+        assert!(arrives(&allowed));
+        assert!(!arrives(&refused), "the rule by source is not kept");
+    }
+    chain.run(ROUTER, &["ip", "rule", "add", "ipproto", "udp", "dport", "5061", "lookup", "100"]);
+    flow.send(b"good");
+    other.send(b"bad");
+    assert_eq!(pass(&mut driver, 2), 2);
+    assert_eq!(flow.received().unwrap(), b"good");
+    assert!(other.received().is_none(), "the rule by port is not kept");
+}
+
 #[test]
 fn long_links_get_the_generic_program() {
     let Some(chain) = Chain::new(3) else { return };
