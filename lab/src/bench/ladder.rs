@@ -123,7 +123,11 @@ impl Ladder {
             if ratio.is_empty() {
                 continue;
             }
-            rows.push(Row::new(format!("{} / kernel", way.name()), "ratio", &ratio).goal(Goal::AtLeast(goal)));
+            let row = Row::new(format!("{} / kernel", way.name()), "ratio", &ratio);
+            rows.push(match goal {
+                Some(goal) => row.goal(Goal::AtLeast(goal)),
+                None => row,
+            });
         }
         if bytes == 64 {
             let ratio = self.ratio(bytes, Way::NfqueueMonitor, Way::NfqueueNull);
@@ -151,12 +155,12 @@ impl Ladder {
     }
 }
 
-/// Returns what ways have to reach against kernel forwarding.
-fn goals(bytes: u16) -> Vec<(Way, f64)> {
+/// Returns the ways whose ratio to kernel forwarding is shown, and what it has to reach.
+fn goals(bytes: u16) -> Vec<(Way, Option<f64>)> {
     match bytes {
-        64 => vec![(Way::AfxdpMonitor, 1.0), (Way::AfxdpUnmatched, 0.97), (Way::XdpForward, 1.1)],
-        340 => vec![(Way::AfxdpKeepAlive, 1.0), (Way::AfxdpMonitor, 1.0)],
-        _ => vec![(Way::AfxdpMonitor, 1.0)],
+        64 => vec![(Way::AfxdpMonitor, Some(1.0)), (Way::AfxdpUnmatched, Some(0.97)), (Way::XdpForward, Some(1.1))],
+        340 => vec![(Way::AfxdpKeepAlive, Some(1.0)), (Way::AfxdpMonitor, None)],
+        _ => vec![(Way::AfxdpMonitor, None)],
     }
 }
 
