@@ -11,7 +11,7 @@ use rustix::event::epoll;
 use super::features::Ability;
 use super::kernel::{Interface, SourceCheck};
 use super::layout::{self, InterfaceRepr};
-use super::{Afxdp, FRAME_BYTES_RECEIVED};
+use super::{Afxdp, FRAME_BYTES_RECEIVED, once_free};
 use crate::{DriverError, limits};
 
 impl Afxdp {
@@ -46,7 +46,8 @@ impl Afxdp {
             if self.links.contains_key(&device) {
                 continue;
             }
-            match self.take(device, queues) {
+            // Packets do not wait for a device that is busy.
+            match self.take(device, queues, Instant::now()) {
                 Ok(()) => {
                     self.troubled.remove(&device);
                 }
@@ -63,11 +64,12 @@ impl Afxdp {
         Ok(())
     }
 
-    /// Begins to serve a device.
-    pub(super) fn take(&mut self, device: u32, queues: u32) -> Result<(), DriverError> {
+    /// Begins to serve a device, and tries until a moment while it is busy.
+    pub(super) fn take(&mut self, device: u32, queues: u32, busy_until: Instant) -> Result<(), DriverError> {
         let is_virtual = self.ways.interfaces().get(&device).is_some_and(|interface| interface.is_virtual);
-        self.ports.add(device, queues, is_virtual)?;
-        let taken = self.connect(device).and_then(|()| self.program.attach(device));
+        once_free(busy_until, || self.ports.add(device, queues, is_virtual))?;
+        let attach = || once_free(busy_until, || self.program.attach(device));
+        let taken = self.connect(device).and_then(|()| attach());
         match taken {
             Ok(link) => {
                 let (queues, zero_copy) = (self.queues(device), self.ports.zero_copy(device));

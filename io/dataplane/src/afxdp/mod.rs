@@ -168,7 +168,8 @@ impl Afxdp {
         let silence_max = u64::try_from(limits::HEARTBEAT_MAX.as_nanos()).expect("a short time");
         driver.heart.set_silence_max(if config.fail_open { silence_max } else { 0 });
         driver.heart.beat();
-        devices.into_iter().try_for_each(|(device, queues)| driver.take(device, queues))?;
+        let busy_until = Instant::now() + BUSY_MAX;
+        devices.into_iter().try_for_each(|(device, queues)| driver.take(device, queues, busy_until))?;
         driver.follow_links()?;
         Ok(driver)
     }
@@ -412,6 +413,28 @@ const ROOM_BYTES: usize = 256;
 /// Bytes of the longest frame that fits into a frame of memory behind the room.
 const FRAME_BYTES_RECEIVED: u32 = 2048 - 256;
 
+/// How long a start waits for devices that are busy: the kernel closes the AF_XDP sockets of a killed process in the
+/// background, after its end.
+const BUSY_MAX: Duration = Duration::from_secs(2);
+/// How often they are tried meanwhile.
+const BUSY_STEP: Duration = Duration::from_millis(10);
+
+/// Tries something once, and as long as it is busy again and again until a moment.
+fn once_free<T>(until: Instant, mut attempt: impl FnMut() -> Result<T, DriverError>) -> Result<T, DriverError> {
+    loop {
+        let result = attempt();
+        let busy = matches!(&result, Err(DriverError::System { source, .. }) if is_busy(source));
+        if !busy || Instant::now() >= until {
+            return result;
+        }
+        std::thread::sleep(BUSY_STEP);
+    }
+}
+
+fn is_busy(error: &std::io::Error) -> bool {
+    error.raw_os_error() == Some(libc::EBUSY)
+}
+
 /// Returns what is owed a verdict under this name.
 fn find_owed(owed: &[Option<Owed>], id: PacketId) -> Option<&Owed> {
     owed.get(index_of(id)?)?.as_ref().filter(|owed| u64::from(owed.sequence) == id.0 >> 32)
@@ -446,4 +469,28 @@ fn choose_devices(
 fn logical(ways: &Ways, device: u32, vlan: u16) -> u32 {
     let found = ways.interfaces().iter().find(|(_, interface)| interface.vlan == Some((device, vlan)));
     found.map_or(device, |(index, _)| *index)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_busy_is_tried_until_it_is_free_or_the_time_is_over() {
+        let failure = |number| DriverError::system("trying", std::io::Error::from_raw_os_error(number));
+        let attempts = |until: Instant, free_after: usize, number: i32| {
+            let mut attempts = 0;
+            let result = once_free(until, || {
+                attempts += 1;
+                if attempts > free_after { Ok(()) } else { Err(failure(number)) }
+            });
+            (attempts, result.is_ok())
+        };
+        let later = Instant::now() + BUSY_MAX;
+        assert_eq!(attempts(later, 3, libc::EBUSY), (4, true));
+        assert_eq!(attempts(later, 3, libc::EINVAL), (1, false));
+        assert_eq!(attempts(Instant::now(), 3, libc::EBUSY), (1, false));
+        let (tried, done) = attempts(Instant::now() + 5 * BUSY_STEP, usize::MAX, libc::EBUSY);
+        assert!(!done && (2..=6).contains(&tried), "{tried}");
+    }
 }

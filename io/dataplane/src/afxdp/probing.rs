@@ -2,6 +2,7 @@
 //! What can be said of a machine before the driver is opened, without touching its devices.
 
 use std::collections::BTreeMap;
+use std::time::Instant;
 
 use netserv_model::api::DeviceInfo;
 
@@ -12,7 +13,7 @@ use super::program::Program;
 use super::sys::bpf::AttachMode;
 use super::sys::memory::FRAME_BYTES;
 use super::tun::Tun;
-use super::{FRAME_BYTES_RECEIVED, choose_devices, devices};
+use super::{BUSY_MAX, FRAME_BYTES_RECEIVED, choose_devices, devices, once_free};
 use crate::{DriverConfig, DriverError, limits};
 
 /// Finds out whether the driver works here, without leaving anything behind.
@@ -25,7 +26,7 @@ pub fn probe() -> Result<(), DriverError> {
     drop(Program::load(false)?);
     let mut ports = Ports::open(&BTreeMap::new(), FRAME_BYTES * limits::BATCH_PACKETS_MAX, None)?;
     if let Some(device) = devices.keys().next() {
-        ports.add(*device, 1, false)?;
+        once_free(Instant::now() + BUSY_MAX, || ports.add(*device, 1, false))?;
     }
     drop(Tun::open(&format!("p{}", std::process::id()), &kernel)?);
     Ok(())

@@ -2,8 +2,8 @@
 //! Beginnings and ends: of the driver, of its process, of links.
 
 use std::io::{BufRead, BufReader};
-use std::process::{Command, Stdio};
-use std::time::Duration;
+use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
 
 use netserv_dataplane::afxdp::Afxdp;
 use netserv_dataplane::{Batch, Driver, DriverKind};
@@ -14,18 +14,7 @@ use crate::{Flow, RECEIVER, ROUTER, config, open, pass};
 #[test]
 fn packets_flow_on_when_the_process_is_killed() {
     let Some(chain) = Chain::new(3) else { return };
-    let child = std::env::current_exe().unwrap();
-    let arguments = ["--exact", "life::a_process_to_be_killed", "--nocapture", "--test-threads=1"];
-    let mut child = Command::new("ip")
-        .args(["netns", "exec", &chain.names()[ROUTER]])
-        .arg(child)
-        .args(arguments)
-        .env("NETSERV_TEST_KILLED", "1")
-        .stdout(Stdio::piped())
-        .spawn()
-        .unwrap();
-    let lines = BufReader::new(child.stdout.take().unwrap()).lines();
-    assert!(lines.map_while(Result::ok).any(|line| line.contains("taking packets")));
+    let mut child = start_to_be_killed(&chain, ROUTER);
     let flow = Flow::new(&chain, false, 5060);
     flow.receiver.set_read_timeout(Some(Duration::from_millis(300))).unwrap();
     flow.send(b"taken");
@@ -38,7 +27,53 @@ fn packets_flow_on_when_the_process_is_killed() {
     assert!(!links.contains("xdp") && !links.contains("nsv-"), "{links}");
 }
 
-/// The other half of the test above; alone it does nothing.
+/// The kernel closes the sockets of a killed process in the background. That takes longer at times, so here the process
+/// is killed ever later after the other began to open.
+#[test]
+fn a_driver_opens_while_another_is_dying() {
+    std::thread::scope(|scope| {
+        for first in 0..4 {
+            scope.spawn(move || {
+                let Some(chain) = Chain::new(2) else { return };
+                (first..20).step_by(4).for_each(|round| open_while_another_dies(&chain, round));
+            });
+        }
+    });
+}
+
+fn open_while_another_dies(chain: &Chain, round: u32) {
+    let mut child = start_to_be_killed(chain, 0);
+    let killing = std::thread::spawn(move || {
+        std::thread::sleep(Duration::from_millis(20) * round);
+        child.kill().unwrap();
+        child.wait().unwrap();
+    });
+    let _entered = chain.enter(0);
+    if round.is_multiple_of(3) {
+        assert_eq!(DriverKind::Afxdp.probe().usable, Ok(()), "in round {round}");
+    } else {
+        Afxdp::open(&config("second")).unwrap_or_else(|error| panic!("in round {round}: {error}"));
+    }
+    killing.join().unwrap();
+}
+
+/// Starts a process that takes packets of a node, and waits until it does.
+fn start_to_be_killed(chain: &Chain, node: usize) -> Child {
+    let arguments = ["--exact", "life::a_process_to_be_killed", "--nocapture", "--test-threads=1"];
+    let mut child = Command::new("ip")
+        .args(["netns", "exec", &chain.names()[node]])
+        .arg(std::env::current_exe().unwrap())
+        .args(arguments)
+        .env("NETSERV_TEST_KILLED", "1")
+        .stdout(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let lines = BufReader::new(child.stdout.take().unwrap()).lines();
+    assert!(lines.map_while(Result::ok).any(|line| line.contains("taking packets")));
+    child
+}
+
+/// What [`start_to_be_killed`] starts; alone it does nothing.
 #[test]
 fn a_process_to_be_killed() {
     if std::env::var_os("NETSERV_TEST_KILLED").is_none() {
@@ -118,8 +153,10 @@ fn one_driver_has_a_device() {
     let Some(chain) = Chain::new(2) else { return };
     let _entered = chain.enter(0);
     let first = Afxdp::open(&config("first")).unwrap();
+    let begun = Instant::now();
     let second = Afxdp::open(&config("second")).map(|_| ()).unwrap_err().to_string();
     assert!(second.contains("busy"), "{second}");
+    assert!(begun.elapsed() < Duration::from_secs(4), "it gives up after two seconds");
     drop(first);
     Afxdp::open(&config("second")).unwrap();
 }
