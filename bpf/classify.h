@@ -2,7 +2,8 @@
 /* What the XDP programs have in common: reading frames, looking filters up, and the way to the node's AF_XDP sockets.
  *
  * Tuple space search: filters that look at the same bits share a tuple, and one look into a hash table says whether
- * any filter of the tuple matches. The cost depends on the number of tuples, not on that of filters.
+ * any filter of the tuple matches. The cost depends on the number of tuples, not on that of filters. Most looks are
+ * spared by a summary of all keys: what has no bit there is in no filter.
  *
  * The kernel keeps: what is no IP, no whole packet or too long for the driver, frames for other stations, tagged
  * frames of VLANs that are no interface of the node, packets for and from the node itself, everything link-local,
@@ -17,9 +18,13 @@ static void *(*const map_lookup)(void *map, const void *key) = (void *)1;
 static long (*const redirect_map)(void *map, u32 key, u64 flags) = (void *)51;
 static u64 (*const coarse_time)(void) = (void *)160;
 
-SECTION("maps") struct map_definition active = { MAP_ARRAY_OF_MAPS, sizeof(u32), sizeof(u32), 1, 0 };
-/* What `active` holds. */
-SECTION("maps") struct map_definition tuples = { MAP_ARRAY, sizeof(u32), sizeof(struct tuple_set), 1, 0 };
+SECTION("maps") struct map_definition tuples = {
+	MAP_ARRAY, sizeof(u32), sizeof(struct tuple_table), 1, MAP_MMAPABLE
+};
+/* No program looks into it: a change has the kernel wait for the programs that run. */
+SECTION("maps") struct map_definition grace = { MAP_ARRAY_OF_MAPS, sizeof(u32), sizeof(u32), 1, 0 };
+/* What `grace` holds. */
+SECTION("maps") struct map_definition inner = { MAP_ARRAY, sizeof(u32), sizeof(u32), 1, 0 };
 SECTION("maps") struct map_definition filters = {
 	MAP_HASH, sizeof(struct filter_key), sizeof(u8), KEYS_MAX, MAP_NO_PREALLOC
 };
@@ -215,37 +220,55 @@ INLINE int parse_ipv6(struct flow *flow, void *data, void *data_end, u32 offset,
 	return 1;
 }
 
+/* Returns the head of a key with all that the packet shows, and no slot. */
+INLINE u64 head_of(const struct flow *flow)
+{
+	u64 ports = (u64)flow->source_port, head = (u64)flow->version << 8 | (u64)flow->protocol << 16;
+
+#if __BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__
+	return head | ports << 32 | (u64)flow->destination_port << 48;
+#else
+	return __builtin_bswap64(head) | ports << 16 | flow->destination_port;
+#endif
+}
+
+/* Returns the bit of a key in the summary; io/dataplane/src/afxdp/layout.rs has the same. */
+INLINE u32 summary_bit(const struct filter_key *key)
+{
+	u64 sum = key->head * 0x61c88647 + key->source.halves[0] * 0x7feb352d + key->destination.halves[0] * 0x5bd1e995 +
+		  key->source.halves[1] * 0x27d4eb2f + key->destination.halves[1] * 0x165667b1;
+
+	sum ^= sum >> 32;
+	return (u32)((sum * 0x9e3779b97f4a7c15ULL) >> (64 - SUMMARY_BITS_LOG));
+}
+
 INLINE int is_wanted(const struct flow *flow)
 {
-	struct filter_key key;
+	struct tuple_table *table;
 	struct tuple_set *set;
-	const struct tuple *tuple;
-	void *inner;
-	u32 zero = 0, i;
+	u64 head = head_of(flow);
+	u32 zero = 0, i, lacks = (flow->version == 4 ? NEEDS_V6 : NEEDS_V4) | (flow->has_ports ? 0 : NEEDS_PORTS);
 
-	inner = map_lookup(&active, &zero);
-	if (!inner)
+	table = map_lookup(&tuples, &zero);
+	if (!table)
 		return 0;
-	set = map_lookup(inner, &zero);
-	if (!set)
-		return 0;
+	set = &table->sets[table->active & 1];
 	for (i = 0; i < TUPLES_MAX; i++) {
+		const struct tuple *tuple = &set->tuples[i];
+		struct filter_key key;
+		u32 bit;
+
 		if (i >= set->count)
 			return 0;
-		tuple = &set->tuples[i];
-		if ((tuple->version && tuple->version != flow->version) || tuple->with_ports > flow->has_ports)
+		if (tuple->needs & lacks)
 			continue;
-		key.slot = tuple->slot;
-		key.version = tuple->version;
-		key.protocol = flow->protocol & tuple->protocol_mask;
-		key.unused = 0;
-		key.source_port = flow->source_port & tuple->source_port_mask;
-		key.destination_port = flow->destination_port & tuple->destination_port_mask;
-		key.source.halves[0] = flow->source.halves[0] & tuple->source_mask.halves[0];
-		key.source.halves[1] = flow->source.halves[1] & tuple->source_mask.halves[1];
-		key.destination.halves[0] = flow->destination.halves[0] & tuple->destination_mask.halves[0];
-		key.destination.halves[1] = flow->destination.halves[1] & tuple->destination_mask.halves[1];
-		if (map_lookup(&filters, &key))
+		key.head = (head & tuple->mask.head) | tuple->slot;
+		key.source.halves[0] = flow->source.halves[0] & tuple->mask.source.halves[0];
+		key.source.halves[1] = flow->source.halves[1] & tuple->mask.source.halves[1];
+		key.destination.halves[0] = flow->destination.halves[0] & tuple->mask.destination.halves[0];
+		key.destination.halves[1] = flow->destination.halves[1] & tuple->mask.destination.halves[1];
+		bit = summary_bit(&key);
+		if (table->summary[bit >> 6] >> (bit & 63) & 1 && map_lookup(&filters, &key))
 			return 1;
 	}
 	return 0;

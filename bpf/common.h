@@ -50,7 +50,9 @@ struct map_definition {
 };
 
 /* Combinations of masks; io/dataplane/src/limits.rs has the same number. */
-#define TUPLES_MAX 64
+#define TUPLES_MAX 104
+/* Bits by which most keys that are not there are known, as a power of two. */
+#define SUMMARY_BITS_LOG 17
 #define KEYS_MAX 131072
 #define INTERFACES_MAX 1024
 #define OWN_ADDRESSES_MAX 4096
@@ -67,38 +69,50 @@ union address {
 	u64 halves[2];
 };
 
-/* Filters that look at the same bits. */
-struct tuple {
-	u8 slot;
-	/* 4 or 6; 0 for both. */
-	u8 version;
-	/* The packet must show ports. */
-	u8 with_ports;
-	/* 0xff if the protocol counts, else 0. */
-	u8 protocol_mask;
-	u16 source_port_mask;
-	u16 destination_port_mask;
-	union address source_mask;
-	union address destination_mask;
+/* What is left of a packet under a tuple's masks. */
+struct filter_key {
+	union {
+		struct {
+			u8 slot;
+			u8 version;
+			u8 protocol;
+			u8 unused;
+			u16 source_port;
+			u16 destination_port;
+		};
+		u64 head;
+	};
+	union address source;
+	union address destination;
 };
 
-/* The tuples in use. Never changed in place: a new set takes the place of the old one. */
-struct tuple_set {
-	u32 count;
+/* What a tuple needs of a packet. */
+enum need { NEEDS_V4 = 1, NEEDS_V6 = 2, NEEDS_PORTS = 4 };
+
+/* Filters that look at the same bits. */
+struct tuple {
+	/* The slot's place is empty here. */
+	struct filter_key mask;
+	/* The head of a key with the tuple's slot, and nothing else. */
+	u64 slot;
+	/* enum need */
+	u32 needs;
 	u32 unused;
+};
+
+struct tuple_set {
+	u64 count;
 	struct tuple tuples[TUPLES_MAX];
 };
 
-/* What is left of a packet under a tuple's masks. */
-struct filter_key {
-	u8 slot;
-	u8 version;
-	u8 protocol;
-	u8 unused;
-	u16 source_port;
-	u16 destination_port;
-	union address source;
-	union address destination;
+/* Written by the driver while packets come, word by word. */
+struct tuple_table {
+	/* The set in use. The other one is written only when no packet can see it any more. */
+	u64 active;
+	u64 unused[7];
+	/* The bits of `summary_bit` for all keys of `filters`. */
+	u64 summary[(1 << SUMMARY_BITS_LOG) / 64];
+	struct tuple_set sets[2];
 };
 
 /* A device, or a VLAN on it. */

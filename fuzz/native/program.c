@@ -24,7 +24,7 @@ struct call {
 };
 
 /* `Map` in `src/xdp/sys.rs`. */
-enum { MAP_SET, MAP_FILTERS, MAP_INTERFACES, MAP_OWN, MAP_SOCKETS, MAP_HEART, MAP_COUNTERS, MAP_TARGETS };
+enum { MAP_TUPLES, MAP_FILTERS, MAP_INTERFACES, MAP_OWN, MAP_SOCKETS, MAP_HEART, MAP_COUNTERS, MAP_TARGETS };
 
 static void *native_helper_1(void *map, const void *key);
 static long native_helper_51(void *map, unsigned int key, unsigned long long flags);
@@ -35,17 +35,12 @@ static unsigned long long native_helper_160(void);
 
 static __thread struct call *current;
 
-/* What stands in `active`. */
-static int set;
-
 static void *native_helper_1(void *map, const void *key)
 {
 	unsigned int kind;
 
-	if (map == &active)
-		return &set;
-	if (map == &set)
-		kind = MAP_SET;
+	if (map == &tuples)
+		kind = MAP_TUPLES;
 	else if (map == &filters)
 		kind = MAP_FILTERS;
 	else if (map == &interfaces)

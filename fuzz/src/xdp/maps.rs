@@ -10,10 +10,8 @@ use netserv_dataplane::afxdp::fuzzing;
 
 use super::sys::{Lookup, Map};
 
-/// Bytes of `struct tuple` and `struct filter_key`.
-pub(super) const KEY_BYTES: usize = 40;
-/// `TUPLES_MAX`
-const TUPLES_MAX: usize = 64;
+/// Bytes of `struct filter_key`.
+const KEY_BYTES: usize = 40;
 /// `COUNTERS`, and some that are none.
 const COUNTERS: usize = 8;
 
@@ -23,10 +21,16 @@ pub(super) struct FilterMaps {
     state: Mutex<FilterState>,
 }
 
-#[derive(Default)]
 struct FilterState {
     keys: BTreeSet<[u8; KEY_BYTES]>,
-    tuples: Vec<[u8; KEY_BYTES]>,
+    /// `struct tuple_table`
+    tuples: Vec<u8>,
+}
+
+impl Default for FilterState {
+    fn default() -> FilterState {
+        FilterState { keys: BTreeSet::new(), tuples: vec![0; 8 * fuzzing::TABLE_WORDS] }
+    }
 }
 
 impl fuzzing::Maps for FilterMaps {
@@ -42,9 +46,12 @@ impl fuzzing::Maps for FilterMaps {
         Ok(())
     }
 
-    fn set_tuples(&self, tuples: &[[u8; KEY_BYTES]]) -> Result<(), DriverError> {
-        assert!(tuples.len() <= TUPLES_MAX, "{} tuples", tuples.len());
-        self.state.lock().unwrap_or_else(PoisonError::into_inner).tuples = tuples.to_vec();
+    fn store(&self, word: usize, value: u64) {
+        let tuples = &mut self.state.lock().unwrap_or_else(PoisonError::into_inner).tuples;
+        tuples[8 * word..8 * word + 8].copy_from_slice(&value.to_ne_bytes());
+    }
+
+    fn wait(&self) -> Result<(), DriverError> {
         Ok(())
     }
 }
@@ -52,7 +59,7 @@ impl fuzzing::Maps for FilterMaps {
 /// All maps, as they are while a program runs.
 pub(super) struct Maps {
     keys: BTreeSet<[u8; KEY_BYTES]>,
-    set: Vec<u8>,
+    tuples: Vec<u8>,
     interfaces: BTreeMap<[u8; 8], [u8; 20]>,
     own: BTreeSet<[u8; 16]>,
     heart: [u8; 16],
@@ -66,13 +73,9 @@ pub(super) struct Maps {
 impl Maps {
     pub(super) fn new(filters: &Arc<FilterMaps>) -> Maps {
         let state = filters.state.lock().unwrap_or_else(PoisonError::into_inner);
-        let mut set = u32::try_from(state.tuples.len()).expect("there are few").to_ne_bytes().to_vec();
-        set.extend([0; 4]);
-        set.extend(state.tuples.concat());
-        set.resize(8 + TUPLES_MAX * KEY_BYTES, 0);
         Maps {
             keys: state.keys.clone(),
-            set,
+            tuples: state.tuples.clone(),
             interfaces: BTreeMap::new(),
             own: BTreeSet::new(),
             heart: [0; 16],
@@ -114,7 +117,7 @@ impl Lookup for Maps {
     fn find(&mut self, map: Map, key: &[u8]) -> Option<&mut [u8]> {
         let number = |key: &[u8]| u32::from_ne_bytes(key.try_into().expect("the map's keys have 4 bytes"));
         match map {
-            Map::Set => (number(key) == 0).then_some(&mut self.set[..]),
+            Map::Tuples => (number(key) == 0).then_some(&mut self.tuples[..]),
             Map::Heart => (number(key) == 0).then_some(&mut self.heart[..]),
             Map::Counters => self.counters.get_mut(usize::try_from(number(key)).ok()?).map(|counter| &mut counter[..]),
             Map::Interfaces => self.interfaces.get_mut(key).map(|value| &mut value[..]),

@@ -212,7 +212,7 @@ fn read_filters(input: &mut Input<'_>) -> (Arc<FilterMaps>, BTreeMap<FilterId, F
     let maps = Arc::new(FilterMaps::default());
     let table = fuzzing::table(Arc::clone(&maps));
     let mut installed = BTreeMap::new();
-    let mut most = 0;
+    let (mut most, mut is_broad) = (0, false);
     for number in 0..u64::from(input.byte() % 24) {
         let step = input.byte();
         let gone: Vec<FilterId> = match step % 4 {
@@ -223,12 +223,13 @@ fn read_filters(input: &mut Input<'_>) -> (Arc<FilterMaps>, BTreeMap<FilterId, F
         let removals = gone.iter().map(|id| Change::Remove(*id));
         let changes: Vec<_> = removals.chain(new.iter().map(|(id, filter)| Change::Install(*id, filter))).collect();
         table.change(&changes).expect("there are few filters, and none is there twice");
+        is_broad |= new.iter().any(|(_, filter)| tuples_max(filter) > NEW_TUPLES_PER_FILTER_MAX);
         // While a change is made, there are the tuples of both what goes and what comes.
         most = most.max(installed.values().chain(new.iter().map(|(_, filter)| filter)).map(tuples_max).sum());
         installed.retain(|id, _| !gone.contains(id));
         installed.extend(new);
     }
-    (maps, installed, most > TUPLES_MAX)
+    (maps, installed, is_broad || most > TUPLES_MAX)
 }
 
 /// Returns the rest as a frame, with the address of one of the node's stations in front if so wished.
@@ -265,8 +266,10 @@ const AROUND: usize = 64;
 const BEAT: u64 = 1000;
 const SILENCE_MAX: u64 = 500;
 const HERE: Surroundings = Surroundings { device: DEVICE, queue: 0, now: BEAT + SILENCE_MAX, way: None };
-/// One tuple is kept for the mask that matches everything.
-const TUPLES_MAX: usize = 63;
+/// The tuples that are not kept for coarse masks.
+const TUPLES_MAX: usize = 64;
+/// `NEW_TUPLES_PER_FILTER_MAX`
+const NEW_TUPLES_PER_FILTER_MAX: usize = 4;
 
 /// `enum xdp_action`
 const PASS: i32 = 2;

@@ -30,8 +30,8 @@ unsafe extern "C" {
 /// A map of the programs; `find` of [`Lookup`] is asked for its values.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Map {
-    /// `struct tuple_set`, under 0.
-    Set,
+    /// `struct tuple_table`, under 0.
+    Tuples,
     Filters,
     Interfaces,
     Own,
@@ -43,14 +43,14 @@ pub(super) enum Map {
 
 impl Map {
     const ALL: [Map; 8] =
-        [Map::Set, Map::Filters, Map::Interfaces, Map::Own, Map::Sockets, Map::Heart, Map::Counters, Map::Targets];
+        [Map::Tuples, Map::Filters, Map::Interfaces, Map::Own, Map::Sockets, Map::Heart, Map::Counters, Map::Targets];
 
     fn key_bytes(self) -> usize {
         match self {
             Map::Filters => 40,
             Map::Interfaces => 8,
             Map::Own => 16,
-            Map::Set | Map::Sockets | Map::Heart | Map::Counters | Map::Targets => 4,
+            Map::Tuples | Map::Sockets | Map::Heart | Map::Counters | Map::Targets => 4,
         }
     }
 }

@@ -30,7 +30,9 @@ pub const DELAYED_MAX: usize = 4096;
 /// Packets that the pcap wrapper keeps until their verdict; further ones are written down without one.
 pub const PCAP_WAITING_MAX: usize = 4096;
 /// Combinations of masks that `afxdp` looks up for each packet; filters that need more are made coarser.
-pub const TUPLES_MAX: usize = 64;
+pub const TUPLES_MAX: usize = 104;
+/// New combinations of masks that one filter may bring to `afxdp`; one that needs more is made coarser.
+pub const NEW_TUPLES_PER_FILTER_MAX: usize = 4;
 /// Patterns that one filter may become in `afxdp`; one that needs more is made coarser.
 pub const PATTERNS_PER_FILTER_MAX: usize = 64;
 /// Ways that `afxdp` remembers; at one more it forgets them all and asks the kernel again.

@@ -7,6 +7,7 @@ use std::sync::Arc;
 use netserv_wire::ip::IpView;
 
 use super::frame::{self, EthernetRepr};
+pub use super::layout::TABLE_WORDS;
 use super::layout::{self, InterfaceRepr};
 pub use super::table::Maps;
 use super::table::Table;

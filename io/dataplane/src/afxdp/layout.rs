@@ -3,13 +3,29 @@
 
 use std::net::IpAddr;
 
+use crate::limits;
+
 /// An address; IPv4 stands in the first word, and the rest is zero.
 pub(super) type AddressBytes = [u8; 16];
 
-/// Bytes of `struct tuple`, and of `struct filter_key`.
+/// Bytes of `struct filter_key`.
 pub(super) const KEY_BYTES: usize = 40;
-/// Bytes of the head of `struct tuple_set`.
-pub(super) const SET_HEAD_BYTES: usize = 8;
+/// Words of `struct tuple`.
+pub(super) const TUPLE_WORDS: usize = 7;
+/// Where in `struct tuple_table` the number of the set in use is, the summary, and the sets, in words of 8 bytes.
+pub(super) const ACTIVE_WORD: usize = 0;
+pub(super) const SUMMARY_WORD: usize = 8;
+pub(super) const SET_WORDS: usize = 1 + limits::TUPLES_MAX * TUPLE_WORDS;
+pub(super) const SETS_WORD: usize = SUMMARY_WORD + SUMMARY_BITS / 64;
+/// Words of `struct tuple_table`.
+pub const TABLE_WORDS: usize = SETS_WORD + 2 * SET_WORDS;
+/// Bits of the summary.
+pub(super) const SUMMARY_BITS: usize = 1 << SUMMARY_BITS_LOG;
+const SUMMARY_BITS_LOG: u32 = 17;
+/// `enum need`.
+pub(super) const NEEDS_V4: u8 = 1;
+pub(super) const NEEDS_V6: u8 = 2;
+pub(super) const NEEDS_PORTS: u8 = 4;
 /// The counters of wanted packets that passed unseen: `COUNTER_TOO_LONG`, `COUNTER_SILENT`, `COUNTER_NO_SOCKET` and
 /// `COUNTER_UNFINISHED`.
 pub(super) const COUNTERS_UNSEEN: [u32; 4] = [0, 1, COUNTER_NO_SOCKET, 4];
@@ -40,15 +56,12 @@ pub(super) fn address_bytes(address: IpAddr) -> AddressBytes {
     }
 }
 
-/// `struct tuple` and `struct filter_key`, which are laid out alike: a mask, or a value under a mask.
+/// `struct filter_key`: a value under a mask, or a mask.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct KeyRepr {
     pub slot: u8,
     pub version: u8,
-    /// `with_ports` of a tuple, `protocol` of a key.
-    pub third: u8,
-    /// `protocol_mask` of a tuple, zero in a key.
-    pub fourth: u8,
+    pub protocol: u8,
     pub source_port: u16,
     pub destination_port: u16,
     pub source: AddressBytes,
@@ -59,13 +72,55 @@ impl KeyRepr {
     /// Returns the bytes.
     pub fn emit(&self) -> [u8; KEY_BYTES] {
         let mut bytes = [0; KEY_BYTES];
-        bytes[..4].copy_from_slice(&[self.slot, self.version, self.third, self.fourth]);
+        bytes[..3].copy_from_slice(&[self.slot, self.version, self.protocol]);
         bytes[4..6].copy_from_slice(&self.source_port.to_be_bytes());
         bytes[6..8].copy_from_slice(&self.destination_port.to_be_bytes());
         bytes[8..24].copy_from_slice(&self.source);
         bytes[24..40].copy_from_slice(&self.destination);
         bytes
     }
+}
+
+/// `struct tuple`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct TupleRepr {
+    /// Its slot is zero.
+    pub mask: KeyRepr,
+    pub slot: u8,
+    pub needs: u8,
+}
+
+impl TupleRepr {
+    /// Returns the words.
+    pub fn emit(&self) -> [u64; TUPLE_WORDS] {
+        let mut words = [0; TUPLE_WORDS];
+        words[..5].copy_from_slice(&key_words(&self.mask.emit()));
+        words[5] = u64::from_ne_bytes([self.slot, 0, 0, 0, 0, 0, 0, 0]);
+        // 32 bits of needs, and 32 that are unused.
+        let needs = u32::from(self.needs).to_ne_bytes();
+        words[6] = u64::from_ne_bytes([needs[0], needs[1], needs[2], needs[3], 0, 0, 0, 0]);
+        words
+    }
+}
+
+/// Returns the bit of a key in the summary: `summary_bit` in `bpf/classify.h`.
+pub(super) fn summary_bit(key: &[u8; KEY_BYTES]) -> usize {
+    let [head, source, source_end, destination, destination_end] = key_words(key);
+    let products = [
+        head.wrapping_mul(0x61c8_8647),
+        source.wrapping_mul(0x7feb_352d),
+        destination.wrapping_mul(0x5bd1_e995),
+        source_end.wrapping_mul(0x27d4_eb2f),
+        destination_end.wrapping_mul(0x1656_67b1),
+    ];
+    let sum = products.into_iter().fold(0, u64::wrapping_add);
+    let mixed = (sum ^ sum >> 32).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+    usize::try_from(mixed >> (64 - SUMMARY_BITS_LOG)).expect("a few bits fit in usize")
+}
+
+fn key_words(key: &[u8; KEY_BYTES]) -> [u64; 5] {
+    let (words, _) = key.as_chunks::<8>();
+    std::array::from_fn(|at| u64::from_ne_bytes(words[at]))
 }
 
 /// Returns a key of `interfaces`: a device, or a VLAN on it.

@@ -159,13 +159,15 @@ mod tests {
     use crate::limits;
 
     const CLASSIFY: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/classify.o"));
+    const EXPECTED: [&str; 9] =
+        ["counters", "filters", "grace", "heart", "inner", "interfaces", "own", "sockets", "tuples"];
     const FORWARD: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/forward.o"));
 
     #[test]
     fn the_classifier_names_its_maps() {
         let object = Object::parse(CLASSIFY).unwrap();
         let names: Vec<&str> = object.maps.keys().map(String::as_str).collect();
-        assert_eq!(names, ["active", "counters", "filters", "heart", "interfaces", "own", "sockets", "tuples"]);
+        assert_eq!(names, EXPECTED);
         assert_eq!(usize::try_from(object.maps["sockets"].entries_max).unwrap(), limits::SOCKETS_MAX);
         let with_targets = Object::parse(FORWARD).unwrap().maps;
         assert!(with_targets.contains_key("targets") && object.maps.keys().all(|name| with_targets.contains_key(name)));

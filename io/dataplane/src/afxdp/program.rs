@@ -9,13 +9,15 @@ use std::os::fd::{AsFd, AsRawFd, OwnedFd};
 use super::layout;
 use super::object::{MapDefinition, Object};
 use super::sys::bpf::{self, AttachMode};
-use super::sys::memory::Heart;
-use crate::{DriverError, limits};
+use super::sys::memory::{Heart, Words};
+use crate::DriverError;
 
 /// A loaded program. It runs on the devices that it is attached to, each as long as its link is held.
 pub(super) struct Program {
     descriptor: OwnedFd,
     maps: BTreeMap<String, Map>,
+    /// `struct tuple_table`
+    table: Words,
 }
 
 struct Map {
@@ -46,7 +48,9 @@ impl Program {
                 false => DriverError::Unsupported { what: "the XDP program", why: error.to_string() },
             }
         })?;
-        Ok(Program { descriptor, maps })
+        let table = Words::map(&maps["tuples"].descriptor, layout::TABLE_WORDS)
+            .map_err(|error| DriverError::system("mapping a BPF map", error))?;
+        Ok(Program { descriptor, maps, table })
     }
 
     /// Puts the program on a device, in its driver if that can, else in the common receive path.
@@ -83,20 +87,15 @@ impl Program {
         self.update("sockets", &index.to_ne_bytes(), &socket.as_fd().as_raw_fd().to_ne_bytes())
     }
 
-    /// Makes a set of tuples the one in use, at once for every packet, and waits until no packet sees the old one.
-    pub fn set_tuples(&self, tuples: &[[u8; layout::KEY_BYTES]]) -> Result<(), DriverError> {
-        let definition = &self.maps["tuples"].definition;
-        let mut set = vec![0; usize::try_from(definition.value_bytes).expect("32 bits fit in usize")];
-        set[..4].copy_from_slice(&u32::try_from(tuples.len()).expect("there are few").to_ne_bytes());
-        for (place, tuple) in set[layout::SET_HEAD_BYTES..].chunks_exact_mut(layout::KEY_BYTES).zip(tuples) {
-            place.copy_from_slice(tuple);
-        }
-        let inner = bpf::create_map(definition, None, c"tuples")
-            .map_err(|error| DriverError::system("making a map of tuples", error))?;
-        let first = 0_u32.to_ne_bytes();
-        bpf::update(&inner, definition, &first, &set)
-            .map_err(|error| DriverError::system("filling a map of tuples", error))?;
-        self.update("active", &first, &inner.as_raw_fd().to_ne_bytes())
+    /// Writes a word of the table of tuples, for all packets from now on.
+    pub fn store(&self, word: usize, value: u64) {
+        self.table.store(word, value);
+    }
+
+    /// Waits until no packet is in the program that saw the table as it was before.
+    pub fn wait(&self) -> Result<(), DriverError> {
+        // The kernel waits for all programs that run when a map in a map is exchanged, be it for itself.
+        self.update("grace", &0_u32.to_ne_bytes(), &self.maps["inner"].descriptor.as_raw_fd().to_ne_bytes())
     }
 
     /// Returns the memory in which the program looks whether we are alive.
@@ -140,16 +139,16 @@ const VERDICT_REDIRECT: u32 = 4;
 const KIND_ARRAY_OF_MAPS: u32 = 12;
 
 fn create_maps(object: &Object) -> Result<BTreeMap<String, Map>, DriverError> {
-    let expected = layout::SET_HEAD_BYTES + limits::TUPLES_MAX * layout::KEY_BYTES;
-    let tuples = object.maps.get("tuples").filter(|map| usize::try_from(map.value_bytes).is_ok_and(|n| n == expected));
-    let tuples = tuples.expect("bpf/common.h and the driver agree on the size of a set");
+    let right = |bytes: u32| usize::try_from(bytes).is_ok_and(|bytes| bytes == 8 * layout::TABLE_WORDS);
+    assert!(right(object.maps["tuples"].value_bytes), "bpf/common.h and the driver agree on the table of tuples");
     let mut maps = BTreeMap::new();
     for (name, definition) in &object.maps {
         let failed = |error: io::Error| match error.raw_os_error() {
             Some(libc::EPERM) => DriverError::NotPermitted { what: "making a BPF map" },
             _ => DriverError::Unsupported { what: "a BPF map", why: format!("{name}: {error}") },
         };
-        let inner = (definition.kind == KIND_ARRAY_OF_MAPS).then(|| bpf::create_map(tuples, None, c"example"));
+        let inner =
+            (definition.kind == KIND_ARRAY_OF_MAPS).then(|| bpf::create_map(&object.maps["inner"], None, c"example"));
         let inner = inner.transpose().map_err(failed)?;
         let title = CString::new(name.as_str()).expect("names of symbols have no zero");
         let descriptor = bpf::create_map(definition, inner.as_ref(), &title).map_err(failed)?;

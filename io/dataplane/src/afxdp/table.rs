@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //! The installed filters, and the program's maps that follow them.
 //!
-//! A change first adds the keys that are new, then exchanges the set of tuples in one step, then takes away the keys
-//! that nobody needs any more. So a packet that is wanted before and after a change is wanted all through it, and when
+//! A change first adds the keys that are new, then exchanges the set of tuples in one step, waits until no packet sees the
+//! old one, then takes away the keys that nobody needs any more. So a packet that is wanted before and after a change is wanted all through it, and when
 //! a step fails those before it are undone.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
@@ -13,7 +13,7 @@ use netserv_model::command::FilterId;
 
 use super::layout;
 use super::program::Program;
-use super::tuples::{Grain, Mask, Pattern, patterns};
+use super::tuples::{COARSE_MASKS, Grain, Mask, Pattern, patterns};
 use crate::{Change, DriverError, FilterTable, limits};
 
 /// The maps that follow the filters: those of a program in the kernel, or others to look at.
@@ -28,11 +28,13 @@ pub trait Maps: Send + Sync {
     /// # Errors
     /// If it cannot be removed.
     fn remove_key(&self, key: &[u8; layout::KEY_BYTES]) -> Result<(), DriverError>;
-    /// Exchanges the set of tuples, at once for every packet.
+    /// Writes a word of `struct tuple_table`; who sees it sees all that was done before.
+    fn store(&self, word: usize, value: u64);
+    /// Waits until no packet is in the program that saw the table as it was before.
     ///
     /// # Errors
-    /// If the set stays as it was.
-    fn set_tuples(&self, tuples: &[[u8; layout::KEY_BYTES]]) -> Result<(), DriverError>;
+    /// If that cannot be known.
+    fn wait(&self) -> Result<(), DriverError>;
 }
 
 impl Maps for Program {
@@ -44,15 +46,35 @@ impl Maps for Program {
         self.delete("filters", key)
     }
 
-    fn set_tuples(&self, tuples: &[[u8; layout::KEY_BYTES]]) -> Result<(), DriverError> {
-        Program::set_tuples(self, tuples)
+    fn store(&self, word: usize, value: u64) {
+        Program::store(self, word, value);
+    }
+
+    fn wait(&self) -> Result<(), DriverError> {
+        Program::wait(self)
     }
 }
 
 /// The filters of one driver.
 pub(super) struct Table {
     maps: Arc<dyn Maps>,
+    summary: Mutex<Summary>,
     state: Mutex<State>,
+}
+
+/// How many keys have each bit of the summary.
+struct Summary {
+    keys: Vec<u32>,
+}
+
+impl Summary {
+    /// Returns the word with a bit, and its number, after one key more or less has the bit.
+    fn changed(&mut self, bit: usize, by: i32) -> (usize, u64) {
+        self.keys[bit] = self.keys[bit].checked_add_signed(by).expect("a key that goes was there");
+        let word = bit / 64;
+        let bits = self.keys[64 * word..64 * word + 64].iter().rev();
+        (layout::SUMMARY_WORD + word, bits.fold(0, |bits, keys| bits << 1 | u64::from(*keys > 0)))
+    }
 }
 
 #[derive(Default)]
@@ -63,6 +85,8 @@ struct State {
     uses: HashMap<Pattern, usize>,
     /// The tuples in use: their place, and how many patterns they have.
     tuples: BTreeMap<Mask, Tuple>,
+    /// Which of the two sets is in use.
+    active: usize,
 }
 
 #[derive(Clone, Copy)]
@@ -82,7 +106,8 @@ struct Plan {
 impl Table {
     /// Returns a table without filters.
     pub fn new<M: Maps + 'static>(maps: Arc<M>) -> Table {
-        Table { maps, state: Mutex::default() }
+        let summary = Summary { keys: vec![0; layout::SUMMARY_BITS] };
+        Table { maps, summary: Mutex::new(summary), state: Mutex::default() }
     }
 
     /// Refuses changes from now on.
@@ -106,7 +131,7 @@ impl Table {
             if state.uses.contains_key(pattern) || !added.insert(*pattern) {
                 continue;
             }
-            if let Err(error) = self.maps.add_key(&pattern.emit(slot_of(state, plan, pattern))) {
+            if let Err(error) = self.add_key(&pattern.emit(slot_of(state, plan, pattern))) {
                 added.remove(pattern);
                 self.remove_keys(added.iter().map(|pattern| pattern.emit(slot_of(state, plan, pattern))));
                 return Err(error);
@@ -115,13 +140,41 @@ impl Table {
         Ok(added)
     }
 
+    fn add_key(&self, key: &[u8; layout::KEY_BYTES]) -> Result<(), DriverError> {
+        self.maps.add_key(key)?;
+        self.summarize(key, 1);
+        Ok(())
+    }
+
     fn remove_keys(&self, keys: impl Iterator<Item = [u8; layout::KEY_BYTES]>) {
         for key in keys {
+            self.summarize(&key, -1);
             // What stays costs a detour of packets that no filter matches, no more.
             if let Err(error) = self.maps.remove_key(&key) {
                 tracing::warn!(%error, "a filter's key is left behind");
             }
         }
+    }
+
+    /// Counts a key that comes or goes in the summary.
+    fn summarize(&self, key: &[u8; layout::KEY_BYTES], by: i32) {
+        let mut summary = self.summary.lock().unwrap_or_else(PoisonError::into_inner);
+        let (word, bits) = summary.changed(layout::summary_bit(key), by);
+        self.maps.store(word, bits);
+    }
+
+    /// Makes a set of tuples the one in use, for every packet at once; returns which of the two it is.
+    fn exchange(&self, active: usize, tuples: &BTreeMap<Mask, Tuple>) -> Result<usize, DriverError> {
+        let next = 1 - active;
+        let number = |set: usize| u64::try_from(set).expect("usize fits in 64 bits");
+        let start = layout::SETS_WORD + next * layout::SET_WORDS;
+        let words = tuples.iter().flat_map(|(mask, tuple)| mask.emit(tuple.slot));
+        for (word, value) in std::iter::once(number(tuples.len())).chain(words).enumerate() {
+            self.maps.store(start + word, value);
+        }
+        self.maps.store(layout::ACTIVE_WORD, number(next));
+        self.maps.wait().inspect_err(|_| self.maps.store(layout::ACTIVE_WORD, number(active)))?;
+        Ok(next)
     }
 }
 
@@ -136,10 +189,12 @@ impl FilterTable for Table {
         let unneeded = state.unneeded(&plan);
         let tuples = state.tuples_after(&plan, &added, &unneeded);
         if !tuples.keys().eq(state.tuples.keys()) {
-            let set: Vec<_> = tuples.iter().map(|(mask, tuple)| mask.emit(tuple.slot)).collect();
-            if let Err(error) = self.maps.set_tuples(&set) {
-                self.remove_keys(added.iter().map(|pattern| pattern.emit(slot_of(&state, &plan, pattern))));
-                return Err(error);
+            match self.exchange(state.active, &tuples) {
+                Ok(active) => state.active = active,
+                Err(error) => {
+                    self.remove_keys(added.iter().map(|pattern| pattern.emit(slot_of(&state, &plan, pattern))));
+                    return Err(error);
+                }
             }
         }
         self.remove_keys(unneeded.iter().map(|pattern| pattern.emit(slot_of(&state, &plan, pattern))));
@@ -184,10 +239,12 @@ impl State {
                 |mask: &Mask, slots: &BTreeMap<Mask, u8>| self.tuples.contains_key(mask) || slots.contains_key(mask);
             let new: BTreeSet<Mask> =
                 patterns.iter().map(|pattern| pattern.mask).filter(|mask| !known(mask, slots)).collect();
-            // The last place is for the mask that matches everything.
-            let places = if grain == Grain::Everything { limits::TUPLES_MAX } else { limits::TUPLES_MAX - 1 };
-            let everything = usize::from(known(&Mask::EVERYTHING, slots));
-            if !new.is_empty() && self.tuples.len() + slots.len() + new.len() > places + everything {
+            let fine = |masks: &mut dyn Iterator<Item = &Mask>| masks.filter(|mask| !mask.is_coarse()).count();
+            let new_fine = fine(&mut new.iter());
+            // Coarse masks are so few that their places can be kept for them.
+            let places = limits::TUPLES_MAX - COARSE_MASKS;
+            let is_full = new_fine > 0 && fine(&mut self.tuples.keys().chain(slots.keys())) + new_fine > places;
+            if is_full || new.len() > limits::NEW_TUPLES_PER_FILTER_MAX {
                 continue;
             }
             if grain != Grain::Exact {
@@ -199,7 +256,7 @@ impl State {
             }
             return patterns;
         }
-        unreachable!("the last grain always finds the place that is kept for it")
+        unreachable!("the last grain has one mask, for which a place is kept")
     }
 
     fn free_slot(&self, slots: &BTreeMap<Mask, u8>) -> u8 {
@@ -258,3 +315,6 @@ fn slot_of(state: &State, plan: &Plan, pattern: &Pattern) -> u8 {
     let known = state.tuples.get(&pattern.mask).map(|tuple| tuple.slot);
     known.unwrap_or_else(|| plan.slots[&pattern.mask])
 }
+
+#[cfg(test)]
+mod tests;

@@ -7,7 +7,7 @@
 use ipnet::IpNet;
 use netserv_model::{Filter, PortRange, Protocol};
 
-use super::layout::{self, AddressBytes, KeyRepr};
+use super::layout::{self, AddressBytes, KeyRepr, TupleRepr};
 use crate::limits;
 
 /// Which bits a pattern looks at.
@@ -38,52 +38,74 @@ pub(super) struct Pattern {
     destination: AddressBytes,
 }
 
-/// How closely patterns follow a filter.
+/// How closely patterns follow a filter. Each matches at least what the filter matches.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Grain {
     /// They match what it matches.
     Exact,
     /// A range of ports becomes the one block that holds it.
     PortBlocks,
+    /// Only the longer one of the prefixes, without its last bits, and the destination ports matter, which are few and
+    /// taken one by one; without a prefix the protocol does, too.
+    SinglePorts,
     /// Ports do not matter.
     NoPorts,
     /// Nor do the last bits of prefixes.
     ShortPrefixes,
-    /// Every packet matches.
-    Everything,
+    /// Only the longer one of the prefixes matters, without its last bits, or, if there is none, the protocol.
+    OnePrefix,
 }
 
 impl Grain {
     /// From the finest to the coarsest.
-    pub const ALL: [Grain; 5] =
-        [Grain::Exact, Grain::PortBlocks, Grain::NoPorts, Grain::ShortPrefixes, Grain::Everything];
+    pub const ALL: [Grain; 6] =
+        [Grain::Exact, Grain::PortBlocks, Grain::SinglePorts, Grain::NoPorts, Grain::ShortPrefixes, Grain::OnePrefix];
+
+    /// Returns whether a filter has what the grain looks at.
+    fn suits(self, filter: &Filter) -> bool {
+        let few = |ports: PortRange| usize::from(ports.last() - ports.first()) < limits::PATTERNS_PER_FILTER_MAX / 2;
+        self != Grain::SinglePorts || filter.destination_ports().is_some_and(few)
+    }
+
+    /// Returns whether only one prefix counts.
+    fn is_coarse(self) -> bool {
+        matches!(self, Grain::SinglePorts | Grain::OnePrefix)
+    }
 }
 
+/// How many masks there are of the coarse grains: source or destination, in four lengths, and none, for each version;
+/// for both versions with and without the protocol; all with and without one destination port.
+pub(super) const COARSE_MASKS: usize = 2 * (2 * (2 * 4 + 1) + 2);
+
 impl Mask {
-    /// Returns the mask of the pattern that matches everything.
-    pub const EVERYTHING: Mask = Mask {
-        version: 0,
-        with_ports: false,
-        protocol: false,
-        source_port: 0,
-        destination_port: 0,
-        source: 0,
-        destination: 0,
-    };
+    /// Returns whether the mask is one of the [`COARSE_MASKS`] to which every filter can be brought.
+    pub fn is_coarse(&self) -> bool {
+        let step = prefix_step(self.version == 4);
+        let whole = self.source.is_multiple_of(step) && self.destination.is_multiple_of(step);
+        let sides = whole && (self.source == 0 || self.destination == 0);
+        let ports = matches!((self.with_ports, self.destination_port), (false, _) | (true, u16::MAX));
+        sides && ports && self.source_port == 0 && (!self.protocol || self.version == 0)
+    }
 
     /// Returns `struct tuple` for a place among the tuples.
-    pub fn emit(&self, slot: u8) -> [u8; layout::KEY_BYTES] {
-        let repr = KeyRepr {
-            slot,
-            version: self.version,
-            third: u8::from(self.with_ports),
-            fourth: if self.protocol { 0xff } else { 0 },
+    pub fn emit(&self, slot: u8) -> [u64; layout::TUPLE_WORDS] {
+        let whole = |counts: bool| if counts { u8::MAX } else { 0 };
+        let mask = KeyRepr {
+            slot: 0,
+            version: whole(self.version != 0),
+            protocol: whole(self.protocol),
             source_port: self.source_port,
             destination_port: self.destination_port,
             source: leading_ones(self.source),
             destination: leading_ones(self.destination),
         };
-        repr.emit()
+        let version = match self.version {
+            0 => 0,
+            4 => layout::NEEDS_V4,
+            _ => layout::NEEDS_V6,
+        };
+        let ports = if self.with_ports { layout::NEEDS_PORTS } else { 0 };
+        TupleRepr { mask, slot, needs: version | ports }.emit()
     }
 }
 
@@ -93,8 +115,7 @@ impl Pattern {
         let repr = KeyRepr {
             slot,
             version: self.mask.version,
-            third: self.protocol,
-            fourth: 0,
+            protocol: self.protocol,
             source_port: self.source_port,
             destination_port: self.destination_port,
             source: self.source,
@@ -104,37 +125,41 @@ impl Pattern {
     }
 }
 
-/// Returns the patterns of a filter; `None` if there would be more than [`limits::PATTERNS_PER_FILTER_MAX`].
+/// Returns the patterns of a filter; `None` if there would be more than [`limits::PATTERNS_PER_FILTER_MAX`], or the grain
+/// is not for this filter.
 pub(super) fn patterns(filter: &Filter, grain: Grain) -> Option<Vec<Pattern>> {
-    if grain == Grain::Everything {
-        let (source, destination) = ([0; 16], [0; 16]);
-        let everything =
-            Pattern { mask: Mask::EVERYTHING, protocol: 0, source_port: 0, destination_port: 0, source, destination };
-        return Some(vec![everything]);
-    }
-    let with_ports =
-        grain < Grain::NoPorts && (filter.source_ports().is_some() || filter.destination_ports().is_some());
+    grain.suits(filter).then_some(())?;
+    let (source_ports, destination_ports) = match grain {
+        Grain::Exact | Grain::PortBlocks => (filter.source_ports(), filter.destination_ports()),
+        Grain::SinglePorts => (None, filter.destination_ports()),
+        Grain::NoPorts | Grain::ShortPrefixes | Grain::OnePrefix => (None, None),
+    };
+    let with_ports = source_ports.is_some() || destination_ports.is_some();
     let blocks = |ports: Option<PortRange>| match ports {
         Some(range) if grain == Grain::Exact => blocks_of(range),
-        Some(range) if grain == Grain::PortBlocks => vec![block_around(range)],
-        Some(_) | None => vec![Block { first: 0, mask: 0 }],
+        Some(range) if grain == Grain::SinglePorts => {
+            (range.first()..=range.last()).map(|port| Block { first: port, mask: u16::MAX }).collect()
+        }
+        Some(range) => vec![block_around(range)],
+        None => vec![Block { first: 0, mask: 0 }],
     };
-    let (source_blocks, destination_blocks) = (blocks(filter.source_ports()), blocks(filter.destination_ports()));
+    let (source_blocks, destination_blocks) = (blocks(source_ports), blocks(destination_ports));
+    let with_protocol = filter.protocol() != Protocol::Any && (!grain.is_coarse() || filter.version().is_none());
     let protocols: &[u8] = match filter.protocol() {
+        _ if !with_protocol => &[0],
         Protocol::Any => &[0],
         Protocol::Tcp => &[6],
         Protocol::Udp => &[17],
         Protocol::Icmp => &[1, 58],
     };
-    let (source_bits, source) = prefix(filter.source(), grain);
-    let (destination_bits, destination) = prefix(filter.destination(), grain);
+    let [(source_bits, source), (destination_bits, destination)] = prefixes(filter, grain);
     let mut patterns = Vec::new();
     for source_block in &source_blocks {
         for destination_block in &destination_blocks {
             let mask = Mask {
                 version: filter.version().unwrap_or(0),
                 with_ports,
-                protocol: filter.protocol() != Protocol::Any,
+                protocol: with_protocol,
                 source_port: source_block.mask,
                 destination_port: destination_block.mask,
                 source: source_bits,
@@ -179,15 +204,32 @@ fn block_around(range: PortRange) -> Block {
     Block { first: range.first() & mask, mask }
 }
 
-fn prefix(net: Option<IpNet>, grain: Grain) -> (u8, AddressBytes) {
-    let Some(net) = net else { return (0, [0; 16]) };
-    let step = if net.addr().is_ipv4() { 8 } else { 32 };
-    let bits = if grain >= Grain::ShortPrefixes { net.prefix_len() / step * step } else { net.prefix_len() };
+/// Returns the length of both prefixes and what stands under them.
+fn prefixes(filter: &Filter, grain: Grain) -> [(u8, AddressBytes); 2] {
+    let length = |net: Option<IpNet>| net.map_or(0, |net| net.prefix_len());
+    let source_is_longer = length(filter.source()) > length(filter.destination());
+    let prefix = |net: Option<IpNet>, is_longer: bool| match net {
+        Some(net) if is_longer || !grain.is_coarse() => {
+            let step =
+                if grain.is_coarse() || grain == Grain::ShortPrefixes { prefix_step(net.addr().is_ipv4()) } else { 1 };
+            under(net, net.prefix_len() / step * step)
+        }
+        Some(_) | None => (0, [0; 16]),
+    };
+    [prefix(filter.source(), source_is_longer), prefix(filter.destination(), !source_is_longer)]
+}
+
+/// Returns the first bits of an address, and how many they are.
+fn under(net: IpNet, bits: u8) -> (u8, AddressBytes) {
     let mut address = layout::address_bytes(net.addr());
     for (byte, mask) in address.iter_mut().zip(leading_ones(bits)) {
         *byte &= mask;
     }
     (bits, address)
+}
+
+fn prefix_step(is_v4: bool) -> u8 {
+    if is_v4 { 8 } else { 32 }
 }
 
 fn leading_ones(bits: u8) -> AddressBytes {

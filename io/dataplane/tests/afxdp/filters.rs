@@ -1,13 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Filters: many of them, and changes while packets flow.
 
+use std::net::SocketAddr;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 use netserv_dataplane::{Change, Driver, DriverError, limits};
 use netserv_model::Filter;
 use netserv_model::command::FilterId;
+use netserv_wire::ip::build;
 
+use crate::classify::device;
 use crate::common::Chain;
 use crate::{Flow, ROUTER, idle, open, pass};
 
@@ -97,6 +100,33 @@ fn tuples_max_combinations_of_masks_are_kept_and_filters_made_coarser() {
     assert_eq!(flow.received().unwrap(), b"x");
     (0..200).for_each(|id| driver.remove(FilterId(id)).unwrap());
     assert_eq!(driver.tuples(), 0);
+}
+
+/// All of one user, in his own prefix, and each bringing as many masks as it can.
+#[test]
+fn new_tuples_per_filter_max_leaves_strangers_packets_alone() {
+    let Some(chain) = Chain::new(3) else { return };
+    let _entered = chain.enter(ROUTER);
+    let filters = [
+        "udp dst 10.9.0.0/16 sport 1-65534 port 1-2",
+        "udp dst 10.9.1.0/24 sport 1-65534 port 1-2",
+        "udp dst 10.9.1.1/32 sport 1-65534 port 1-2",
+        "udp dst 10.9.1.0/31 sport 1-65534 port 1-2",
+        "udp dst 10.9.1.0/30 port 1",
+        "udp dst 10.9.1.0/30 port 2-3",
+        "udp dst 10.9.1.0/30",
+        "tcp dst 10.9.0.0/17",
+    ];
+    let driver = open("strangers", &filters);
+    let (device, station) = device(&chain);
+    let takes = |to: &str, port: u16| {
+        let to = SocketAddr::new(to.parse().unwrap(), port);
+        let packet = build::udp("10.0.0.1:1".parse().unwrap(), to, 64, b"abc").unwrap();
+        driver.classify(&[&station[..], &[2; 6], &[8, 0], &packet].concat(), device).unwrap()
+    };
+    assert!(!takes("10.0.1.2", 9) && !takes("10.0.1.2", 1) && !takes("10.8.1.1", 1));
+    assert!(takes("10.9.77.1", 1) && takes("10.9.1.1", 2));
+    assert!(driver.tuples() <= filters.len() * limits::NEW_TUPLES_PER_FILTER_MAX);
 }
 
 #[test]

@@ -109,6 +109,33 @@ impl Heart {
     }
 }
 
+/// Words of a map that an XDP program reads while they are written.
+pub struct Words {
+    memory: Mapping,
+    count: usize,
+}
+
+// SAFETY: the words are only used atomically.
+unsafe impl Sync for Words {}
+
+impl Words {
+    /// Maps the first value of a map, which has so many words of 8 bytes.
+    pub fn map(map: impl AsFd, count: usize) -> io::Result<Words> {
+        Ok(Words { memory: Mapping::of_ring(map, 0, 8 * count)?, count })
+    }
+
+    /// Writes a word; who sees it sees what was written before, too.
+    ///
+    /// # Panics
+    /// If there is no such word.
+    pub fn store(&self, word: usize, value: u64) {
+        assert!(word < self.count, "word {word} of {}", self.count);
+        let word = self.memory.array::<AtomicU64>(8 * word).expect("the word lies in the mapping");
+        // SAFETY: the word lies in the mapping, which lives as long as `self`, and is only used atomically.
+        unsafe { word.as_ref() }.store(value, Ordering::Release);
+    }
+}
+
 /// The right to use one frame of packet memory. There is one per frame, and whoever has it, be it we or the kernel
 /// through a ring, may touch the frame's bytes.
 #[derive(Debug, PartialEq, Eq)]
