@@ -2,8 +2,8 @@
 //! The installed filters, and the program's maps that follow them.
 //!
 //! A change first adds the keys that are new, then exchanges the set of tuples in one step, waits until no packet sees the
-//! old one, then takes away the keys that nobody needs any more. So a packet that is wanted before and after a change is wanted all through it, and when
-//! a step fails those before it are undone.
+//! old one, then takes away the keys that nobody needs any more. So a packet that is wanted before and after a change is
+//! wanted all through it, and when a step fails those before it are undone.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
