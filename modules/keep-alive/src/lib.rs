@@ -15,9 +15,12 @@
 use std::net::SocketAddr;
 
 use netserv_sdk::ip::{Udp, parse_udp, write_udp};
-use netserv_sdk::{Counter, Packet, PacketModule, StartError, Verdict, netserv_module, property, random};
+use netserv_sdk::text::Writer;
+use netserv_sdk::{
+    Counter, PACKET_BYTES_MAX, Packet, PacketModule, StartError, Verdict, netserv_module, property, random,
+};
 
-use crate::sip::{RESPONSE_BYTES_USUAL, Request};
+use crate::sip::Request;
 
 pub mod sip;
 mod via;
@@ -27,8 +30,8 @@ pub struct KeepAlive {
     answers_options: bool,
     forces_rport: bool,
     secret: u64,
-    /// The last response, whose memory the next one uses.
-    response: Vec<u8>,
+    /// Where responses are put together.
+    room: [u8; PACKET_BYTES_MAX],
     counters: Counters,
 }
 
@@ -45,7 +48,7 @@ impl PacketModule for KeepAlive {
             answers_options: property::switch_or("options", true)?,
             forces_rport: property::switch_or("force-rport", false)?,
             secret: random::number(),
-            response: Vec::with_capacity(RESPONSE_BYTES_USUAL),
+            room: [0; PACKET_BYTES_MAX],
             counters: Counters {
                 notify: Counter::open("notify")?,
                 options: Counter::open("options")?,
@@ -78,10 +81,11 @@ impl PacketModule for KeepAlive {
         if !wanted {
             return Verdict::Pass;
         }
-        let port = request.ok_response(udp.source, self.forces_rport, self.secret, &mut self.response);
-        let Some(port) = port else { return Verdict::Pass };
+        let mut response = Writer::new(&mut self.room);
+        let port = request.ok_response(udp.source, self.forces_rport, self.secret, &mut response);
+        let (Some(port), Some(response)) = (port, response.finish()) else { return Verdict::Pass };
         let counter = if is_notify { self.counters.notify } else { self.counters.options };
-        answer(packet, &udp, SocketAddr::new(udp.source.ip(), port), &self.response, counter)
+        answer(packet, &udp, SocketAddr::new(udp.source.ip(), port), response, counter)
     }
 }
 

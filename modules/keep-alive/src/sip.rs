@@ -3,41 +3,42 @@
 
 use std::net::SocketAddr;
 
-use crate::via::Via;
+use netserv_sdk::text::{ByteSet, Writer};
+
+use crate::via;
 
 /// A request whose headers could be told apart, with those that matter here.
 #[derive(Debug)]
 pub struct Request<'a> {
     method: &'a [u8],
     uri: &'a [u8],
-    /// Whole header values, topmost first. One may hold several, with commas between.
-    via: &'a [u8],
-    other_vias: Vec<&'a [u8]>,
+    headers: Headers<'a>,
     from: &'a [u8],
     to: &'a [u8],
     call_id: &'a [u8],
     cseq: &'a [u8],
-    event: Option<&'a [u8]>,
-    /// Whether it asks for extensions, which only the server can say no to.
-    requires: bool,
 }
 
 impl<'a> Request<'a> {
     /// Returns the request in a datagram; nothing if it is none or lacks what every request has (RFC 3261 §8.1.1).
     pub fn parse(datagram: &'a [u8]) -> Option<Request<'a>> {
-        let (first, mut rest) = split_line(datagram)?;
-        let mut words = first.split(|byte| *byte == b' ');
-        let (method, uri, version) = (words.next()?, words.next()?, words.next()?);
-        if words.next().is_some() || !version.eq_ignore_ascii_case(b"SIP/2.0") || uri.is_empty() {
+        let (first, mut rest) = split_line(datagram, 0)?;
+        let method_end = SPACE.find(first, 0);
+        let uri_end = SPACE.find(first, method_end + 1);
+        let (method, uri) = (&first[..method_end], first.get(method_end + 1..uri_end)?);
+        if uri.is_empty() || !first.get(uri_end + 1..)?.eq_ignore_ascii_case(b"SIP/2.0") {
             return None;
         }
-        let mut found = Found::default();
+        let mut headers = Headers::default();
         for _ in 0..=HEADERS_MAX {
             let (name, value, after) = match split_header(rest)? {
-                Header::End => return found.into_request(method, uri),
-                Header::One { name, value, rest } => (name, value, rest),
+                Header::End => return headers.into_request(method, uri),
+                Header::One { name, value, goes_on, rest } => {
+                    headers.go_on |= goes_on;
+                    (name, value, rest)
+                }
             };
-            found.take(name, value)?;
+            headers.take(name, value)?;
             rest = after;
         }
         None
@@ -45,19 +46,19 @@ impl<'a> Request<'a> {
 
     /// Returns whether this is a NOTIFY that only keeps a binding alive.
     pub fn is_keep_alive_notify(&self) -> bool {
-        let package = self.event.and_then(|event| event.split(|byte| *byte == b';').next());
+        let package = self.headers.event.map(|event| &event[..SEMICOLON.find(event, 0)]);
         self.method == b"NOTIFY"
-            && !self.requires
+            && !self.headers.requires
             && package.is_some_and(|package| package.trim_ascii().eq_ignore_ascii_case(b"keep-alive"))
     }
 
     /// Returns whether this is an OPTIONS outside a dialog to the server itself.
     pub fn is_ping(&self) -> bool {
-        self.method == b"OPTIONS" && !self.requires && !has_tag(self.to) && names_no_user(self.uri)
+        self.method == b"OPTIONS" && !self.headers.requires && !has_tag(self.to) && names_no_user(self.uri)
     }
 
-    /// Writes the 200 response to the request over `response`, and returns the port that it goes to. `source` is where the
-    /// request came from; `secret` makes the To tag one that nobody can guess.
+    /// Writes the 200 response to the request, and returns the port that it goes to. `source` is where the request came
+    /// from; `secret` makes the To tag one that nobody can guess.
     ///
     /// Returns nothing if the topmost Via is damaged or asks for another transport or address.
     pub fn ok_response(
@@ -65,27 +66,31 @@ impl<'a> Request<'a> {
         source: SocketAddr,
         force_rport: bool,
         secret: u64,
-        response: &mut Vec<u8>,
+        response: &mut Writer<'_>,
     ) -> Option<u16> {
-        let (top, others) = Via::parse_first(self.via)?;
+        response.put(b"SIP/2.0 200 OK\r\nVia: ");
+        let top = via::answer_first(self.headers.via?, source, response)?;
         let port = if top.has_rport || force_rport { source.port() } else { top.port };
-        response.clear();
-        response.extend_from_slice(b"SIP/2.0 200 OK\r\n");
-        put(response, "Via", |value| top.write_as_received_from(source, value));
-        for via in Some(others).filter(|others| !others.is_empty()).into_iter().chain(self.other_vias.iter().copied()) {
-            put(response, "Via", |value| value.extend_from_slice(via));
+        for via in Some(top.others).filter(|others| !others.is_empty()).iter().chain(&self.headers.other_vias) {
+            response.put(b"\r\nVia: ");
+            response.put(via);
         }
-        put(response, "From", |value| value.extend_from_slice(self.from));
-        put(response, "To", |value| {
-            value.extend_from_slice(self.to);
-            if !has_tag(self.to) {
-                value.extend_from_slice(b";tag=");
-                value.extend_from_slice(&self.to_tag(secret));
-            }
-        });
-        put(response, "Call-ID", |value| value.extend_from_slice(self.call_id));
-        put(response, "CSeq", |value| value.extend_from_slice(self.cseq));
-        response.extend_from_slice(b"Content-Length: 0\r\n\r\n");
+        response.put(b"\r\nFrom: ");
+        response.put(self.from);
+        response.put(b"\r\nTo: ");
+        response.put(self.to);
+        if !has_tag(self.to) {
+            response.put(b";tag=");
+            response.put(&self.to_tag(secret));
+        }
+        response.put(b"\r\nCall-ID: ");
+        response.put(self.call_id);
+        response.put(b"\r\nCSeq: ");
+        response.put(self.cseq);
+        response.put(b"\r\nContent-Length: 0\r\n\r\n");
+        if self.headers.go_on {
+            put_on_one_line_each(response.written_mut());
+        }
         (port != 0).then_some(port)
     }
 
@@ -95,9 +100,7 @@ impl<'a> Request<'a> {
         let mut hash = secret ^ 0xcbf2_9ce4_8422_2325;
         for part in [self.call_id, self.from, self.cseq] {
             let (words, rest) = part.as_chunks::<8>();
-            let mut last = [0; 8];
-            last[..rest.len()].copy_from_slice(rest);
-            let length = [part.len() as u64, u64::from_le_bytes(last)];
+            let length = [part.len() as u64, little_endian(rest)];
             for word in words.iter().map(|word| u64::from_le_bytes(*word)).chain(length) {
                 hash = (hash ^ word).wrapping_mul(0x9e37_79b9_7f4a_7c15).rotate_left(29);
             }
@@ -109,9 +112,10 @@ impl<'a> Request<'a> {
     }
 }
 
-/// The headers that were found so far.
-#[derive(Default)]
-struct Found<'a> {
+/// The headers that were found so far: whole values, without spaces around.
+#[derive(Debug, Default)]
+struct Headers<'a> {
+    /// The topmost. It may hold several, with commas between.
     via: Option<&'a [u8]>,
     other_vias: Vec<&'a [u8]>,
     from: Option<&'a [u8]>,
@@ -119,31 +123,25 @@ struct Found<'a> {
     call_id: Option<&'a [u8]>,
     cseq: Option<&'a [u8]>,
     event: Option<&'a [u8]>,
+    /// Whether it asks for extensions, which only the server can say no to.
     requires: bool,
+    /// Whether some header goes on in further lines.
+    go_on: bool,
 }
 
-impl<'a> Found<'a> {
+impl<'a> Headers<'a> {
     /// Takes a header. Returns nothing if there is one of its kind that there may be only one of.
     fn take(&mut self, name: &[u8], value: &'a [u8]) -> Option<()> {
-        let is = |long: &str| name.eq_ignore_ascii_case(long.as_bytes());
         let once = |place: &mut Option<&'a [u8]>| place.replace(value).is_none().then_some(());
-        // By length first: most headers are none of these.
-        match name.len() {
-            1 => match name[0].to_ascii_lowercase() {
-                b'v' => self.take_via(value),
-                b'f' => once(&mut self.from)?,
-                b't' => once(&mut self.to)?,
-                b'i' => once(&mut self.call_id)?,
-                b'o' => once(&mut self.event)?,
-                _ => {}
-            },
-            2 if is("To") => once(&mut self.to)?,
-            3 if is("Via") => self.take_via(value),
-            4 if is("From") => once(&mut self.from)?,
-            4 if is("CSeq") => once(&mut self.cseq)?,
-            5 if is("Event") => once(&mut self.event)?,
-            7 if is("Call-ID") => once(&mut self.call_id)?,
-            7 | 13 if is("Require") || is("Proxy-Require") => self.requires = true,
+        match lower_case_word(name) {
+            VIA | VIA_SHORT => self.take_via(value),
+            FROM | FROM_SHORT => once(&mut self.from)?,
+            TO | TO_SHORT => once(&mut self.to)?,
+            CALL_ID | CALL_ID_SHORT => once(&mut self.call_id)?,
+            CSEQ => once(&mut self.cseq)?,
+            EVENT | EVENT_SHORT => once(&mut self.event)?,
+            REQUIRE => self.requires = true,
+            TOO_LONG => self.requires |= name.eq_ignore_ascii_case(b"Proxy-Require"),
             _ => {}
         }
         Some(())
@@ -158,117 +156,89 @@ impl<'a> Found<'a> {
     }
 
     fn into_request(self, method: &'a [u8], uri: &'a [u8]) -> Option<Request<'a>> {
-        let Found { via, other_vias, from, to, call_id, cseq, event, requires } = self;
-        let (via, from, to, call_id, cseq) = (via?, from?, to?, call_id?, cseq?);
-        let fits = |cseq: &[u8]| {
-            let mut words = cseq.split(u8::is_ascii_whitespace).filter(|word| !word.is_empty());
-            let number = words.next().is_some_and(|word| word.iter().all(u8::is_ascii_digit));
-            number && words.next() == Some(method) && words.next().is_none()
-        };
+        self.via?;
+        let (from, to, call_id, cseq) = (self.from?, self.to?, self.call_id?, self.cseq?);
+        let digits = DIGITS.find_other(cseq, 0);
+        let (number, rest) = cseq.split_at(digits);
+        let fits = !number.is_empty() && rest.first()?.is_ascii_whitespace() && rest.trim_ascii_start() == method;
         let filled = [from, to, call_id].iter().all(|value| !value.is_empty());
-        (filled && fits(cseq)).then_some(Request {
-            method,
-            uri,
-            via,
-            other_vias,
-            from,
-            to,
-            call_id,
-            cseq,
-            event,
-            requires,
-        })
+        (filled && fits).then_some(Request { method, uri, headers: self, from, to, call_id, cseq })
     }
 }
 
 enum Header<'a> {
     End,
-    One { name: &'a [u8], value: &'a [u8], rest: &'a [u8] },
+    One { name: &'a [u8], value: &'a [u8], goes_on: bool, rest: &'a [u8] },
 }
 
 /// Splits the first header off, with the lines that it goes on in (RFC 3261 §7.3.1).
+#[inline]
 fn split_header(bytes: &[u8]) -> Option<Header<'_>> {
-    let (line, mut rest) = split_line(bytes)?;
-    if line.is_empty() {
+    if bytes.starts_with(b"\r\n") {
         return Some(Header::End);
     }
-    let colon = line.iter().position(|byte| *byte == b':')?;
-    let name = line[..colon].trim_ascii_end();
-    let is_token = |byte: &u8| byte.is_ascii_alphanumeric() || b"-.!%*_+`'~".contains(byte);
-    if name.is_empty() || !name.iter().all(is_token) {
+    let name_end = TOKEN.find_other(bytes, 0);
+    let mut colon = name_end;
+    while matches!(bytes.get(colon)?, b' ' | b'\t') {
+        colon += 1;
+    }
+    if name_end == 0 || bytes[colon] != b':' {
         return None;
     }
-    let mut end = line.len();
+    let (mut line, mut rest) = split_line(bytes, colon + 1)?;
+    let goes_on = matches!(rest.first(), Some(b' ' | b'\t'));
     while matches!(rest.first(), Some(b' ' | b'\t')) {
-        let (more, after) = split_line(rest)?;
-        end += 2 + more.len();
-        rest = after;
+        (line, rest) = split_line(bytes, bytes.len() - rest.len())?;
     }
-    Some(Header::One { name, value: bytes[colon + 1..end].trim_ascii(), rest })
+    Some(Header::One { name: &bytes[..name_end], value: line[colon + 1..].trim_ascii(), goes_on, rest })
 }
 
-/// Splits the first line off. Nothing if there is no whole line, or one with a stray CR or LF.
-fn split_line(bytes: &[u8]) -> Option<(&[u8], &[u8])> {
-    let end = line_length(bytes)?;
-    let rest = bytes[end..].strip_prefix(b"\r\n")?;
-    Some((&bytes[..end], rest))
+/// Splits at the first end of a line at `from` or after it. Nothing if there is none, or a stray CR, LF or NUL before.
+#[inline]
+fn split_line(bytes: &[u8], from: usize) -> Option<(&[u8], &[u8])> {
+    let (line, rest) = bytes.split_at_checked(LINE_END.find(bytes, from))?;
+    Some((line, rest.strip_prefix(b"\r\n")?))
 }
 
-/// Returns where the first CR, LF or NUL is. Eight bytes at a time are looked at for one that is that small.
-fn line_length(bytes: &[u8]) -> Option<usize> {
-    const EACH: u64 = 0x0101_0101_0101_0101;
-    let ends = |byte: &u8| matches!(byte, b'\r' | b'\n' | 0);
-    let (words, rest) = bytes.as_chunks::<8>();
-    for (at, word) in (0..).step_by(8).zip(words) {
-        let small = u64::from_le_bytes(*word);
-        // The borrow sets the upper bit of each byte below 14, and may set it of others beside one.
-        if small.wrapping_sub(EACH * 14) & !small & (EACH * 0x80) != 0
-            && let Some(end) = word.iter().position(ends)
-        {
-            return Some(at + end);
+/// Makes the lines that a header goes on in part of its first, by spaces.
+fn put_on_one_line_each(text: &mut [u8]) {
+    for at in 0..text.len().saturating_sub(2) {
+        if text[at..].starts_with(b"\r\n") && matches!(text[at + 2], b' ' | b'\t') {
+            text[at..at + 2].fill(b' ');
         }
     }
-    Some(words.len() * 8 + rest.iter().position(ends)?)
-}
-
-/// Writes a header on one line.
-fn put(response: &mut Vec<u8>, name: &str, write_value: impl FnOnce(&mut Vec<u8>)) {
-    response.extend_from_slice(name.as_bytes());
-    response.extend_from_slice(b": ");
-    let start = response.len();
-    write_value(response);
-    // A value that went on in further lines.
-    if line_length(&response[start..]).is_some() {
-        for byte in &mut response[start..] {
-            *byte = if matches!(byte, b'\r' | b'\n') { b' ' } else { *byte };
-        }
-    }
-    response.extend_from_slice(b"\r\n");
 }
 
 /// Returns whether a From or To value has a tag parameter, outside its display name and address.
 fn has_tag(value: &[u8]) -> bool {
-    parameters(value).skip(1).any(|parameter| {
-        let name = parameter.split(|byte| *byte == b'=').next().unwrap_or_default();
-        name.trim_ascii().eq_ignore_ascii_case(b"tag")
-    })
+    let (mut at, mut bracketed) = (0, false);
+    loop {
+        at = ADDRESS_PARTS.find(value, at);
+        match value.get(at) {
+            Some(b'<') => bracketed = true,
+            Some(b'>') => bracketed = false,
+            Some(b'"') if !bracketed => at = quote_end(value, at),
+            Some(b';') if !bracketed && names_tag(&value[at + 1..]) => return true,
+            Some(_) => {}
+            None => return false,
+        }
+        at += 1;
+    }
 }
 
-/// Splits a value at the semicolons that are not inside quotes or angle brackets.
-fn parameters(value: &[u8]) -> impl Iterator<Item = &[u8]> {
-    let (mut quoted, mut escaped, mut bracketed) = (false, false, false);
-    value.split(move |byte| {
-        let was_escaped = std::mem::take(&mut escaped);
-        match byte {
-            b'\\' if quoted && !was_escaped => escaped = true,
-            b'"' if !was_escaped && !bracketed => quoted = !quoted,
-            b'<' if !quoted => bracketed = true,
-            b'>' if !quoted => bracketed = false,
-            b';' => return !quoted && !bracketed,
-            _ => {}
-        }
-        false
-    })
+/// Returns whether the first parameter there has the name `tag`.
+fn names_tag(parameters: &[u8]) -> bool {
+    let Some((name, rest)) = parameters.trim_ascii_start().split_at_checked(3) else { return false };
+    name.eq_ignore_ascii_case(b"tag") && matches!(rest.trim_ascii_start().first(), None | Some(b'=' | b';'))
+}
+
+/// Returns where the quoted string ends that starts at `start`: at its closing quote, or at the end of `bytes`.
+pub(crate) fn quote_end(bytes: &[u8], start: usize) -> usize {
+    let mut at = QUOTED_STOPS.find(bytes, start + 1);
+    while bytes.get(at) == Some(&b'\\') {
+        at = QUOTED_STOPS.find(bytes, at + 2);
+    }
+    at
 }
 
 /// Returns whether a SIP URI is of a server and not of a user there.
@@ -280,8 +250,53 @@ fn names_no_user(uri: &[u8]) -> bool {
     })
 }
 
-/// Bytes that are set aside for a response.
-pub const RESPONSE_BYTES_USUAL: usize = 1024;
+/// Returns at most eight bytes as a number that starts with its lowest byte.
+fn little_endian(bytes: &[u8]) -> u64 {
+    bytes.iter().rev().fold(0, |word, byte| word << 8 | u64::from(*byte))
+}
+
+/// Returns a token of at most eight bytes as a number, its letters in lower case. No two tokens with letters share it.
+fn lower_case_word(token: &[u8]) -> u64 {
+    // This bit is what upper case lacks.
+    const LOWER: u64 = 0x2020_2020_2020_2020;
+    match (token.len(), token.first_chunk()) {
+        (8, Some(word)) => u64::from_le_bytes(*word) | LOWER,
+        (9.., _) => TOO_LONG,
+        (length, _) => little_endian(token) | LOWER >> (64 - 8 * length),
+    }
+}
+
+/// Returns a name in lower case, as [`lower_case_word`] does.
+const fn word(name: &[u8]) -> u64 {
+    let (mut word, mut at) = (0, name.len());
+    while at > 0 {
+        at -= 1;
+        word = word << 8 | name[at] as u64;
+    }
+    word
+}
+
+const VIA: u64 = word(b"via");
+const VIA_SHORT: u64 = word(b"v");
+const FROM: u64 = word(b"from");
+const FROM_SHORT: u64 = word(b"f");
+const TO: u64 = word(b"to");
+const TO_SHORT: u64 = word(b"t");
+const CALL_ID: u64 = word(b"call-id");
+const CALL_ID_SHORT: u64 = word(b"i");
+const CSEQ: u64 = word(b"cseq");
+const EVENT: u64 = word(b"event");
+const EVENT_SHORT: u64 = word(b"o");
+const REQUIRE: u64 = word(b"require");
+const TOO_LONG: u64 = 0;
+
+const TOKEN: ByteSet = ByteSet::of(b"abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-.!%*_+`'~");
+const DIGITS: ByteSet = ByteSet::of(b"0123456789");
+const LINE_END: ByteSet = ByteSet::of(b"\r\n\0");
+const SPACE: ByteSet = ByteSet::of(b" ");
+const SEMICOLON: ByteSet = ByteSet::of(b";");
+const ADDRESS_PARTS: ByteSet = ByteSet::of(b"\"<>;");
+const QUOTED_STOPS: ByteSet = ByteSet::of(b"\"\\");
 /// Headers of a request; one with more is not looked at.
 const HEADERS_MAX: usize = 64;
 
@@ -313,25 +328,42 @@ mod tests {
     #[test]
     fn lines_end_at_the_first_control_byte_that_counts() {
         let text: Vec<u8> = (1..=255).filter(|byte| !matches!(byte, b'\r' | b'\n')).collect();
-        assert_eq!(line_length(&text), None);
+        assert_eq!(split_line(&text, 0), None);
         for at in 0..text.len() {
-            for end in [b'\r', b'\n', 0] {
-                let mut line = text.clone();
-                line.insert(at, end);
-                assert_eq!(line_length(&line), Some(at));
+            let mut line = text.clone();
+            line.splice(at..at, *b"\r\n");
+            assert_eq!(split_line(&line, 0), Some((&text[..at], &text[at..])));
+            for stray in [b'\r', b'\n', 0] {
+                let mut damaged = line.clone();
+                damaged.insert(at, stray);
+                assert_eq!(split_line(&damaged, 0), None);
             }
         }
     }
 
     #[test]
     fn headers_may_go_on_in_the_next_line() {
-        let Some(Header::One { name, value, rest }) = split_header(b"Event :  keep-\r\n\t alive \r\nTo: x\r\n\r\n")
+        let Some(Header::One { name, value, goes_on, rest }) =
+            split_header(b"Event :  keep-\r\n\t alive \r\nTo: x\r\n\r\n")
         else {
             panic!("a header");
         };
         assert_eq!((name, value, rest), (&b"Event"[..], &b"keep-\r\n\t alive"[..], &b"To: x\r\n\r\n"[..]));
-        let mut written = Vec::new();
-        put(&mut written, "Event", |written| written.extend_from_slice(value));
-        assert_eq!(written, b"Event: keep-  \t alive\r\n");
+        assert!(goes_on);
+        let mut written = b"Event: keep-\r\n\t alive\r\nTo: x\r\n\r\n".to_vec();
+        put_on_one_line_each(&mut written);
+        assert_eq!(written, b"Event: keep-  \t alive\r\nTo: x\r\n\r\n");
+    }
+
+    #[test]
+    fn names_of_headers_are_told_apart() {
+        for (name, expected) in [("Via", VIA), ("CALL-id", CALL_ID), ("i", CALL_ID_SHORT), ("Proxy-Require", TOO_LONG)]
+        {
+            assert_eq!(lower_case_word(name.as_bytes()), expected, "{name}");
+        }
+        assert_eq!(lower_case_word(b"Supports"), word(b"supports"));
+        for byte in (0..=255).filter(|byte| TOKEN.has(*byte) && !byte.is_ascii_alphabetic()) {
+            assert!(!(byte | 0x20).is_ascii_alphabetic(), "{byte}");
+        }
     }
 }

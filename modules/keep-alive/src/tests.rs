@@ -167,7 +167,7 @@ fn an_answer_that_does_not_fit_is_not_given() {
     fake::reset(&[]);
     // What the answer adds is longer than what it leaves out, so it does not fit where the request just does.
     let short = NOTIFY.replace("Max-Forwards: 70\r\n", "").replace(";rport", ";rport;x=");
-    let filler = "y".repeat(netserv_sdk::PACKET_BYTES_MAX - 28 - short.len());
+    let filler = "y".repeat(PACKET_BYTES_MAX - 28 - short.len());
     let long = short.replace(";x=", &format!(";x={filler}"));
     assert!(passes(&long));
     assert!(!passes(&long.replace(&filler, &filler[40..])));

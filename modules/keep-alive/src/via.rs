@@ -3,96 +3,103 @@
 
 use std::net::{IpAddr, SocketAddr};
 
-/// The topmost Via of a request that came over UDP.
+use netserv_sdk::text::{ByteSet, Writer};
+
+use crate::sip::quote_end;
+
+/// What the topmost Via of a request that came over UDP says.
 #[derive(Debug, PartialEq, Eq)]
-pub(crate) struct Via<'a> {
-    /// The protocol and who sent it, as text.
-    sent: &'a [u8],
-    host: &'a [u8],
+pub(crate) struct Top<'a> {
     /// The port that the sender listens on.
     pub(crate) port: u16,
     /// Whether the answer goes to the port that the request came from.
     pub(crate) has_rport: bool,
-    /// Its parameters, of which some are not kept.
-    parameters: Split<'a>,
+    /// The other Vias in the same header.
+    pub(crate) others: &'a [u8],
 }
 
-impl<'a> Via<'a> {
-    /// Returns the first Via of a header value, and the others in it.
-    pub(crate) fn parse_first(value: &'a [u8]) -> Option<(Via<'a>, &'a [u8])> {
-        let mut split = split_outside_quotes(value, b',');
-        let (first, others) = (split.next()?, value.get(split.at..).unwrap_or_default().trim_ascii());
-        let mut parts = split_outside_quotes(first, b';');
-        let sent = parts.next()?.trim_ascii();
-        let space = sent.iter().position(u8::is_ascii_whitespace)?;
-        let (protocol, sent_by) = (&sent[..space], sent[space..].trim_ascii());
-        if !protocol.eq_ignore_ascii_case(b"SIP/2.0/UDP") {
-            return None;
-        }
-        let (host, port) = split_port(sent_by)?;
-        let mut via = Via { sent, host, port, has_rport: false, parameters: parts };
-        for parameter in parts {
-            let name = name_of(parameter);
-            if name.eq_ignore_ascii_case(b"maddr") {
-                return None;
-            }
-            via.has_rport |= name.eq_ignore_ascii_case(b"rport");
-        }
-        Some((via, others))
+/// Writes the first Via of a header value with where the request really came from, and returns what it says.
+///
+/// Returns nothing if it is damaged or asks for another transport or address; what was written has no meaning then.
+pub(crate) fn answer_first<'a>(value: &'a [u8], source: SocketAddr, text: &mut Writer<'_>) -> Option<Top<'a>> {
+    let mut end = part_end(value, 0);
+    let sent = value[..end].trim_ascii();
+    let (protocol, sent_by) = sent.split_at_checked(PROTOCOL.len())?;
+    if !protocol.eq_ignore_ascii_case(PROTOCOL) || !sent_by.first()?.is_ascii_whitespace() {
+        return None;
     }
-
-    /// Writes the Via with where the request really came from.
-    pub(crate) fn write_as_received_from(&self, source: SocketAddr, text: &mut Vec<u8>) {
-        text.extend_from_slice(self.sent);
-        for parameter in self.parameters {
-            let name = name_of(parameter);
-            if !name.eq_ignore_ascii_case(b"rport") && !name.eq_ignore_ascii_case(b"received") {
-                text.push(b';');
-                text.extend_from_slice(parameter.trim_ascii());
+    let (host, port) = split_port(sent_by.trim_ascii())?;
+    text.put(sent);
+    let mut has_rport = false;
+    while value.get(end) == Some(&b';') {
+        let start = end + 1;
+        end = part_end(value, start);
+        match Parameter::of(&value[start..end]) {
+            Parameter::Maddr => return None,
+            Parameter::Rport => has_rport = true,
+            Parameter::Received => {}
+            Parameter::Other(parameter) => {
+                text.put(b";");
+                text.put(parameter);
             }
         }
-        if self.has_rport || !is_address(self.host, source.ip()) {
-            text.extend_from_slice(b";received=");
-            put_address(text, source.ip());
+    }
+    if has_rport || !is_address(host, source.ip()) {
+        text.put(b";received=");
+        put_address(text, source.ip());
+    }
+    if has_rport {
+        text.put(b";rport=");
+        text.put_number(source.port());
+    }
+    Some(Top { port, has_rport, others: value.get(end + 1..).unwrap_or_default().trim_ascii() })
+}
+
+enum Parameter<'a> {
+    Maddr,
+    Rport,
+    Received,
+    Other(&'a [u8]),
+}
+
+impl Parameter<'_> {
+    fn of(text: &[u8]) -> Parameter<'_> {
+        let text = text.trim_ascii();
+        // By the first letter first: most parameters are none of these.
+        if !matches!(text.first(), Some(b'm' | b'M' | b'r' | b'R')) {
+            return Parameter::Other(text);
         }
-        if self.has_rport {
-            text.extend_from_slice(b";rport=");
-            put_number(text, source.port());
+        let name = text[..EQUALS.find(text, 0)].trim_ascii_end();
+        match name.len() {
+            5 if name.eq_ignore_ascii_case(b"maddr") => Parameter::Maddr,
+            5 if name.eq_ignore_ascii_case(b"rport") => Parameter::Rport,
+            8 if name.eq_ignore_ascii_case(b"received") => Parameter::Received,
+            _ => Parameter::Other(text),
         }
     }
 }
 
-fn name_of(parameter: &[u8]) -> &[u8] {
-    parameter.split(|byte| *byte == b'=').next().unwrap_or_default().trim_ascii()
+/// Returns where the part ends that starts at `start`: at a semicolon or comma outside quotes, or at the end.
+fn part_end(value: &[u8], start: usize) -> usize {
+    let mut end = PART_STOPS.find(value, start);
+    while value.get(end) == Some(&b'"') {
+        end = PART_STOPS.find(value, quote_end(value, end) + 1);
+    }
+    end
 }
 
-fn put_address(text: &mut Vec<u8>, address: IpAddr) {
+fn put_address(text: &mut Writer<'_>, address: IpAddr) {
     match address {
         IpAddr::V4(address) => {
-            for (at, octet) in address.octets().into_iter().enumerate() {
-                if at > 0 {
-                    text.push(b'.');
-                }
-                put_number(text, octet.into());
+            let [a, b, c, d] = address.octets().map(u16::from);
+            text.put_number(a);
+            for octet in [b, c, d] {
+                text.put(b".");
+                text.put_number(octet);
             }
         }
-        IpAddr::V6(address) => text.extend_from_slice(address.to_string().as_bytes()),
+        IpAddr::V6(address) => text.put(address.to_string().as_bytes()),
     }
-}
-
-/// Writes a number as text, which the formatting of the standard library takes ten times as long for.
-fn put_number(text: &mut Vec<u8>, mut number: u16) {
-    let mut digits = [0; 5];
-    let mut first = digits.len();
-    loop {
-        first -= 1;
-        digits[first] = b'0' + u8::try_from(number % 10).expect("one digit");
-        number /= 10;
-        if number == 0 {
-            break;
-        }
-    }
-    text.extend_from_slice(&digits[first..]);
 }
 
 fn is_address(host: &[u8], address: IpAddr) -> bool {
@@ -103,57 +110,31 @@ fn is_address(host: &[u8], address: IpAddr) -> bool {
 /// Splits `host`, `host:port` or `[address]:port`.
 fn split_port(sent_by: &[u8]) -> Option<(&[u8], u16)> {
     let host_end = match sent_by.first()? {
-        b'[' => sent_by.iter().position(|byte| *byte == b']')? + 1,
-        _ => sent_by.iter().position(|byte| *byte == b':').unwrap_or(sent_by.len()),
+        b'[' => BRACKET.find(sent_by, 0) + 1,
+        _ => COLON.find(sent_by, 0),
     };
-    let (host, rest) = (sent_by[..host_end].trim_ascii(), sent_by[host_end..].trim_ascii());
-    let is_plain = |byte: &u8| byte.is_ascii_alphanumeric() || b"-._[]:".contains(byte);
-    if host.is_empty() || !host.iter().all(is_plain) {
+    let (host, rest) = sent_by.split_at_checked(host_end)?;
+    let (host, rest) = (host.trim_ascii(), rest.trim_ascii());
+    if host.is_empty() || HOST.find_other(host, 0) < host.len() {
         return None;
     }
     if rest.is_empty() {
         return Some((host, DEFAULT_PORT));
     }
     let digits = rest.strip_prefix(b":")?.trim_ascii();
-    if !digits.iter().all(u8::is_ascii_digit) {
-        return None;
-    }
-    Some((host, std::str::from_utf8(digits).ok()?.parse().ok()?))
+    let port = digits.iter().try_fold(0_u16, |port, digit| {
+        let digit = digit.is_ascii_digit().then(|| u16::from(digit - b'0'))?;
+        port.checked_mul(10)?.checked_add(digit)
+    });
+    Some((host, port.filter(|_| !digits.is_empty())?))
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct Split<'a> {
-    bytes: &'a [u8],
-    separator: u8,
-    /// Where the next part starts; beyond the end if there is none.
-    at: usize,
-}
-
-fn split_outside_quotes(bytes: &[u8], separator: u8) -> Split<'_> {
-    Split { bytes, separator, at: 0 }
-}
-
-impl<'a> Iterator for Split<'a> {
-    type Item = &'a [u8];
-
-    fn next(&mut self) -> Option<&'a [u8]> {
-        let rest = self.bytes.get(self.at..)?;
-        let (mut quoted, mut escaped) = (false, false);
-        let end = rest.iter().position(|byte| {
-            let was_escaped = std::mem::take(&mut escaped);
-            match byte {
-                b'\\' if quoted && !was_escaped => escaped = true,
-                b'"' if !was_escaped => quoted = !quoted,
-                _ => {}
-            }
-            *byte == self.separator && !quoted
-        });
-        let end = end.unwrap_or(rest.len());
-        self.at += end + 1;
-        Some(&rest[..end])
-    }
-}
-
+const PROTOCOL: &[u8] = b"SIP/2.0/UDP";
+const PART_STOPS: ByteSet = ByteSet::of(b";,\"");
+const EQUALS: ByteSet = ByteSet::of(b"=");
+const BRACKET: ByteSet = ByteSet::of(b"]");
+const COLON: ByteSet = ByteSet::of(b":");
+const HOST: ByteSet = ByteSet::of(b"abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-._[]:");
 /// RFC 3261 §18.2.2.
 const DEFAULT_PORT: u16 = 5060;
 
@@ -161,13 +142,18 @@ const DEFAULT_PORT: u16 = 5060;
 mod tests {
     use super::*;
 
-    fn check(value: &str, source: &str, expected: &str, port: u16) {
-        let (via, _) = Via::parse_first(value.as_bytes()).unwrap();
+    fn answer(value: &str, source: &str) -> Option<(String, u16, String)> {
         let source = source.parse().unwrap();
-        let mut text = Vec::new();
-        via.write_as_received_from(source, &mut text);
-        assert_eq!(String::from_utf8(text).unwrap(), expected);
-        assert_eq!(if via.has_rport { source.port() } else { via.port }, port);
+        let mut room = [0; 200];
+        let mut writer = Writer::new(&mut room);
+        let top = answer_first(value.as_bytes(), source, &mut writer)?;
+        let text = |bytes: &[u8]| String::from_utf8(bytes.to_vec()).unwrap();
+        let port = if top.has_rport { source.port() } else { top.port };
+        Some((text(writer.finish().unwrap()), port, text(top.others)))
+    }
+
+    fn check(value: &str, source: &str, expected: &str, port: u16) {
+        assert_eq!(answer(value, source), Some((expected.to_owned(), port, String::new())));
     }
 
     #[test]
@@ -205,18 +191,11 @@ mod tests {
     }
 
     #[test]
-    fn numbers_are_written_as_everywhere() {
-        for number in 0..=u16::MAX {
-            let mut text = Vec::new();
-            put_number(&mut text, number);
-            assert_eq!(text, number.to_string().as_bytes());
-        }
-    }
-
-    #[test]
     fn the_other_vias_stay() {
-        let (via, others) = Via::parse_first(b"SIP/2.0/UDP a;x=\"1,2\" , SIP/2.0/UDP b, SIP/2.0/TCP c").unwrap();
-        assert_eq!((via.host, others), (&b"a"[..], &b"SIP/2.0/UDP b, SIP/2.0/TCP c"[..]));
+        let (first, _, others) =
+            answer("SIP/2.0/UDP a;x=\"1,\\\"2\" , SIP/2.0/UDP b, SIP/2.0/TCP c", "192.0.2.9:1").unwrap();
+        assert_eq!(first, "SIP/2.0/UDP a;x=\"1,\\\"2\";received=192.0.2.9");
+        assert_eq!(others, "SIP/2.0/UDP b, SIP/2.0/TCP c");
     }
 
     #[test]
@@ -233,7 +212,7 @@ mod tests {
             "SIP/2.0/UDP a b",
             "SIP/2.0/UDP a;maddr=239.1.1.1",
         ] {
-            assert_eq!(Via::parse_first(value.as_bytes()), None, "{value}");
+            assert_eq!(answer(value, "192.0.2.9:1"), None, "{value}");
         }
     }
 }

@@ -103,11 +103,10 @@ pub fn checksum(sum: u32, bytes: &[u8]) -> u16 {
     // RFC 1071 §2 (B): in the other byte order the sum is the same but for the order of its bytes, and WebAssembly has
     // little-endian loads only.
     let (words, rest) = bytes.as_chunks::<8>();
-    let mut last = [0; 8];
-    last[..rest.len()].copy_from_slice(rest);
+    // By bytes: to copy so few would be a call to the engine.
+    let last = rest.iter().rev().fold(0, |last, byte| last << 8 | u64::from(*byte));
     let mut total = u64::from(fold(u64::from(sum)).swap_bytes());
-    for word in words.iter().chain([&last]) {
-        let word = u64::from_le_bytes(*word);
+    for word in words.iter().map(|word| u64::from_le_bytes(*word)).chain([last]) {
         total += (word & 0xffff_ffff) + (word >> 32);
     }
     !fold(total).swap_bytes()

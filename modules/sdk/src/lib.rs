@@ -40,6 +40,7 @@ pub mod random;
 #[doc(hidden)]
 pub mod runtime;
 mod sys;
+pub mod text;
 pub mod timer;
 
 pub use counter::Counter;

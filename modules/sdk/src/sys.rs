@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The SDK's only unsafe code: host calls by pointer and length, and the packet area.
+//! The SDK's only unsafe code: host calls by pointer and length, the packet area, and vector loads.
 #![allow(unsafe_code, reason = "the packet ABI passes addresses")]
 
 /// The module, once it started: WebAssembly has one thread, and the node never calls into a call.
@@ -12,6 +12,30 @@ unsafe impl<T> Sync for OneThread<T> {}
 
 #[cfg(target_arch = "wasm32")]
 pub(crate) use self::wasm::*;
+
+/// Returns a bit for each byte of the lane that is in the set: by its lower half, `upper_halves` has a bit for its upper.
+#[cfg(all(target_arch = "wasm32", target_feature = "simd128"))]
+#[inline]
+pub(crate) fn members(upper_halves: &[u8; 16], lane: &[u8; 16]) -> u16 {
+    use std::arch::wasm32::{
+        i8x16_bitmask, i8x16_eq, i8x16_splat, i8x16_swizzle, u8x16, u8x16_shr, v128_and, v128_load,
+    };
+
+    // SAFETY: both are 16 bytes, and vector loads need no alignment.
+    let (sets, bytes) = unsafe { (v128_load(upper_halves.as_ptr().cast()), v128_load(lane.as_ptr().cast())) };
+    let known = i8x16_swizzle(sets, v128_and(bytes, i8x16_splat(0xf)));
+    let bits = u8x16(1, 2, 4, 8, 16, 32, 64, 128, 0, 0, 0, 0, 0, 0, 0, 0);
+    let wanted = i8x16_swizzle(bits, u8x16_shr(bytes, 4));
+    !i8x16_bitmask(i8x16_eq(v128_and(known, wanted), i8x16_splat(0)))
+}
+
+/// Returns a bit for each byte of the lane that is in the set: by its lower half, `upper_halves` has a bit for its upper.
+#[cfg(not(all(target_arch = "wasm32", target_feature = "simd128")))]
+#[inline]
+pub(crate) fn members(upper_halves: &[u8; 16], lane: &[u8; 16]) -> u16 {
+    let is_in = |byte: u8| byte.is_ascii() && upper_halves[usize::from(byte & 0xf)] >> (byte >> 4) & 1 != 0;
+    lane.iter().rev().fold(0, |bits, byte| bits << 1 | u16::from(is_in(*byte)))
+}
 
 #[cfg(target_arch = "wasm32")]
 mod wasm {
