@@ -3,7 +3,7 @@
 
 use std::net::SocketAddr;
 
-use netserv_sdk::text::{ByteSet, Writer};
+use netserv_sdk::text::{ByteSet, Writer, little_endian};
 
 use crate::via;
 
@@ -26,7 +26,7 @@ impl<'a> Request<'a> {
         let method_end = SPACE.find(first, 0);
         let uri_end = SPACE.find(first, method_end + 1);
         let (method, uri) = (&first[..method_end], first.get(method_end + 1..uri_end)?);
-        if uri.is_empty() || !first.get(uri_end + 1..)?.eq_ignore_ascii_case(b"SIP/2.0") {
+        if uri.is_empty() || !is_text(first.get(uri_end + 1..)?, b"SIP/2.0") {
             return None;
         }
         let mut headers = Headers::default();
@@ -49,7 +49,7 @@ impl<'a> Request<'a> {
         let package = self.headers.event.map(|event| &event[..SEMICOLON.find(event, 0)]);
         self.method == b"NOTIFY"
             && !self.headers.requires
-            && package.is_some_and(|package| package.trim_ascii().eq_ignore_ascii_case(b"keep-alive"))
+            && package.is_some_and(|package| is_text(package.trim_ascii(), b"keep-alive"))
     }
 
     /// Returns whether this is an OPTIONS outside a dialog to the server itself.
@@ -98,12 +98,14 @@ impl<'a> Request<'a> {
     pub fn to_tag(&self, secret: u64) -> [u8; 16] {
         // FNV-1a by words, then the last steps of SplitMix64.
         let mut hash = secret ^ 0xcbf2_9ce4_8422_2325;
+        let mut mix = |word: u64| hash = (hash ^ word).wrapping_mul(0x9e37_79b9_7f4a_7c15).rotate_left(29);
         for part in [self.call_id, self.from, self.cseq] {
             let (words, rest) = part.as_chunks::<8>();
-            let length = [part.len() as u64, little_endian(rest)];
-            for word in words.iter().map(|word| u64::from_le_bytes(*word)).chain(length) {
-                hash = (hash ^ word).wrapping_mul(0x9e37_79b9_7f4a_7c15).rotate_left(29);
+            for word in words {
+                mix(u64::from_le_bytes(*word));
             }
+            mix(part.len() as u64);
+            mix(little_endian(rest));
         }
         hash = (hash ^ hash >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
         hash = (hash ^ hash >> 27).wrapping_mul(0x94d0_49bb_1331_11eb);
@@ -250,19 +252,19 @@ fn names_no_user(uri: &[u8]) -> bool {
     })
 }
 
-/// Returns at most eight bytes as a number that starts with its lowest byte.
-fn little_endian(bytes: &[u8]) -> u64 {
-    bytes.iter().rev().fold(0, |word, byte| word << 8 | u64::from(*byte))
+/// Returns whether both are the same but for upper and lower case, soonest if they are wholly the same.
+#[inline]
+pub(crate) fn is_text<const N: usize>(text: &[u8], expected: &[u8; N]) -> bool {
+    text == expected || text.eq_ignore_ascii_case(expected)
 }
 
 /// Returns a token of at most eight bytes as a number, its letters in lower case. No two tokens with letters share it.
 fn lower_case_word(token: &[u8]) -> u64 {
     // This bit is what upper case lacks.
     const LOWER: u64 = 0x2020_2020_2020_2020;
-    match (token.len(), token.first_chunk()) {
-        (8, Some(word)) => u64::from_le_bytes(*word) | LOWER,
-        (9.., _) => TOO_LONG,
-        (length, _) => little_endian(token) | LOWER >> (64 - 8 * length),
+    match token.len() {
+        1..=8 => little_endian(token) | LOWER >> (64 - 8 * token.len()),
+        _ => TOO_LONG,
     }
 }
 

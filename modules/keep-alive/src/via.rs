@@ -5,7 +5,7 @@ use std::net::{IpAddr, SocketAddr};
 
 use netserv_sdk::text::{ByteSet, Writer};
 
-use crate::sip::quote_end;
+use crate::sip::{is_text, quote_end};
 
 /// What the topmost Via of a request that came over UDP says.
 #[derive(Debug, PartialEq, Eq)]
@@ -25,7 +25,7 @@ pub(crate) fn answer_first<'a>(value: &'a [u8], source: SocketAddr, text: &mut W
     let mut end = part_end(value, 0);
     let sent = value[..end].trim_ascii();
     let (protocol, sent_by) = sent.split_at_checked(PROTOCOL.len())?;
-    if !protocol.eq_ignore_ascii_case(PROTOCOL) || !sent_by.first()?.is_ascii_whitespace() {
+    if !is_text(protocol, PROTOCOL) || !sent_by.first()?.is_ascii_whitespace() {
         return None;
     }
     let (host, port) = split_port(sent_by.trim_ascii())?;
@@ -71,9 +71,9 @@ impl Parameter<'_> {
         }
         let name = text[..EQUALS.find(text, 0)].trim_ascii_end();
         match name.len() {
-            5 if name.eq_ignore_ascii_case(b"maddr") => Parameter::Maddr,
-            5 if name.eq_ignore_ascii_case(b"rport") => Parameter::Rport,
-            8 if name.eq_ignore_ascii_case(b"received") => Parameter::Received,
+            5 if is_text(name, b"maddr") => Parameter::Maddr,
+            5 if is_text(name, b"rport") => Parameter::Rport,
+            8 if is_text(name, b"received") => Parameter::Received,
             _ => Parameter::Other(text),
         }
     }
@@ -129,7 +129,7 @@ fn split_port(sent_by: &[u8]) -> Option<(&[u8], u16)> {
     Some((host, port.filter(|_| !digits.is_empty())?))
 }
 
-const PROTOCOL: &[u8] = b"SIP/2.0/UDP";
+const PROTOCOL: &[u8; 11] = b"SIP/2.0/UDP";
 const PART_STOPS: ByteSet = ByteSet::of(b";,\"");
 const EQUALS: ByteSet = ByteSet::of(b"=");
 const BRACKET: ByteSet = ByteSet::of(b"]");

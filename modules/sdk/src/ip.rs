@@ -5,6 +5,7 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::ops::Range;
 
 use crate::Packet;
+use crate::text::little_endian;
 
 /// The protocol number of UDP.
 pub const UDP: u8 = 17;
@@ -103,12 +104,9 @@ pub fn checksum(sum: u32, bytes: &[u8]) -> u16 {
     // RFC 1071 §2 (B): in the other byte order the sum is the same but for the order of its bytes, and WebAssembly has
     // little-endian loads only.
     let (words, rest) = bytes.as_chunks::<8>();
-    // By bytes: to copy so few would be a call to the engine.
-    let last = rest.iter().rev().fold(0, |last, byte| last << 8 | u64::from(*byte));
-    let mut total = u64::from(fold(u64::from(sum)).swap_bytes());
-    for word in words.iter().map(|word| u64::from_le_bytes(*word)).chain([last]) {
-        total += (word & 0xffff_ffff) + (word >> 32);
-    }
+    let halves = |word: u64| (word & 0xffff_ffff) + (word >> 32);
+    let whole: u64 = words.iter().map(|word| halves(u64::from_le_bytes(*word))).sum();
+    let total = u64::from(fold(u64::from(sum)).swap_bytes()) + whole + halves(little_endian(rest));
     !fold(total).swap_bytes()
 }
 

@@ -78,8 +78,33 @@ impl ByteSet {
             let found = u32::from(hits(last)) >> (LANE_BYTES - left);
             return bytes.len() - left + if found == 0 { left } else { found.trailing_zeros() as usize };
         }
-        let rest = bytes.get(at..).unwrap_or_default();
-        bytes.len() - left + rest.iter().position(|byte| self.has(*byte) == WANTED).unwrap_or(left)
+        let mut short = [0; LANE_BYTES];
+        let (low, high) = bytes.split_at(bytes.len().min(8));
+        short[..8].copy_from_slice(&little_endian(low).to_le_bytes());
+        short[8..].copy_from_slice(&little_endian(high).to_le_bytes());
+        // A bit behind the last byte, for the case that there is none.
+        let found = (u32::from(hits(&short)) | 1 << bytes.len()) >> (bytes.len() - left) << (bytes.len() - left);
+        (found.trailing_zeros() as usize).min(bytes.len())
+    }
+}
+
+/// Returns the first eight bytes, or as many as there are, as a number whose lowest byte is the first.
+///
+/// It takes a few steps where a loop, or a copy to an array, would take many.
+#[inline]
+pub fn little_endian(bytes: &[u8]) -> u64 {
+    if let Some(word) = bytes.first_chunk() {
+        return u64::from_le_bytes(*word);
+    }
+    if let (Some(first), Some(last)) = (bytes.first_chunk(), bytes.last_chunk()) {
+        let last = u64::from(u32::from_le_bytes(*last)) << (8 * (bytes.len() - 4));
+        return u64::from(u32::from_le_bytes(*first)) | last;
+    }
+    match *bytes {
+        [a, b, c] => u64::from_le_bytes([a, b, c, 0, 0, 0, 0, 0]),
+        [a, b] => u64::from_le_bytes([a, b, 0, 0, 0, 0, 0, 0]),
+        [a] => u64::from(a),
+        _ => 0,
     }
 }
 
@@ -133,13 +158,12 @@ impl<'a> Writer<'a> {
     #[inline]
     pub fn put_number(&mut self, number: u16) {
         let digit = |unit: u16| b'0' + u8::try_from(number / unit % 10).unwrap_or(0);
-        let digits = [digit(10_000), digit(1000), digit(100), digit(10), digit(1)];
         match number {
-            0..10 => self.put(&digits[4..]),
-            10..100 => self.put(&digits[3..]),
-            100..1000 => self.put(&digits[2..]),
-            1000..10_000 => self.put(&digits[1..]),
-            10_000.. => self.put(&digits),
+            0..10 => self.put(&[digit(1)]),
+            10..100 => self.put(&[digit(10), digit(1)]),
+            100..1000 => self.put(&[digit(100), digit(10), digit(1)]),
+            1000..10_000 => self.put(&[digit(1000), digit(100), digit(10), digit(1)]),
+            10_000.. => self.put(&[digit(10_000), digit(1000), digit(100), digit(10), digit(1)]),
         }
     }
 }
@@ -203,6 +227,16 @@ mod tests {
         }
         assert_eq!(SET.find(b"aaa", 4), 3);
         assert_eq!(SET.find(&[b'a'; 40], 41), 40);
+    }
+
+    #[test]
+    fn short_texts_are_numbers() {
+        let bytes = [1, 2, 3, 4, 5, 6, 7, 8, 9];
+        for length in 0..=bytes.len() {
+            let mut word = [0; 8];
+            word[..length.min(8)].copy_from_slice(&bytes[..length.min(8)]);
+            assert_eq!(little_endian(&bytes[..length]), u64::from_le_bytes(word));
+        }
     }
 
     #[test]
