@@ -46,10 +46,10 @@ impl<'a> Request<'a> {
 
     /// Returns whether this is a NOTIFY that only keeps a binding alive.
     pub fn is_keep_alive_notify(&self) -> bool {
-        let package = self.headers.event.map(|event| &event[..SEMICOLON.find(event, 0)]);
-        self.method == b"NOTIFY"
-            && !self.headers.requires
-            && package.is_some_and(|package| is_text(package.trim_ascii(), b"keep-alive"))
+        let is_keep_alive = |event: &[u8]| {
+            event == b"keep-alive" || is_text(event[..SEMICOLON.find(event, 0)].trim_ascii(), b"keep-alive")
+        };
+        self.method == b"NOTIFY" && !self.headers.requires && self.headers.event.is_some_and(is_keep_alive)
     }
 
     /// Returns whether this is an OPTIONS outside a dialog to the server itself.
@@ -160,7 +160,7 @@ impl<'a> Headers<'a> {
     fn into_request(self, method: &'a [u8], uri: &'a [u8]) -> Option<Request<'a>> {
         self.via?;
         let (from, to, call_id, cseq) = (self.from?, self.to?, self.call_id?, self.cseq?);
-        let digits = DIGITS.find_other(cseq, 0);
+        let digits = cseq.iter().take_while(|byte| byte.is_ascii_digit()).count();
         let (number, rest) = cseq.split_at(digits);
         let fits = !number.is_empty() && rest.first()?.is_ascii_whitespace() && rest.trim_ascii_start() == method;
         let filled = [from, to, call_id].iter().all(|value| !value.is_empty());
@@ -293,7 +293,6 @@ const REQUIRE: u64 = word(b"require");
 const TOO_LONG: u64 = 0;
 
 const TOKEN: ByteSet = ByteSet::of(b"abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-.!%*_+`'~");
-const DIGITS: ByteSet = ByteSet::of(b"0123456789");
 const LINE_END: ByteSet = ByteSet::of(b"\r\n\0");
 const SPACE: ByteSet = ByteSet::of(b" ");
 const SEMICOLON: ByteSet = ByteSet::of(b";");

@@ -69,6 +69,9 @@ impl Parameter<'_> {
         if !matches!(text.first(), Some(b'm' | b'M' | b'r' | b'R')) {
             return Parameter::Other(text);
         }
+        if text == b"rport" {
+            return Parameter::Rport;
+        }
         let name = text[..EQUALS.find(text, 0)].trim_ascii_end();
         match name.len() {
             5 if is_text(name, b"maddr") => Parameter::Maddr,
@@ -109,13 +112,14 @@ fn is_address(host: &[u8], address: IpAddr) -> bool {
 
 /// Splits `host`, `host:port` or `[address]:port`.
 fn split_port(sent_by: &[u8]) -> Option<(&[u8], u16)> {
-    let host_end = match sent_by.first()? {
-        b'[' => BRACKET.find(sent_by, 0) + 1,
-        _ => COLON.find(sent_by, 0),
+    let (name, bracket) = match sent_by.first()? {
+        b'[' => (&ADDRESS_V6, 1),
+        _ => (&HOST, 0),
     };
+    let host_end = name.find_other(sent_by, bracket) + bracket;
     let (host, rest) = sent_by.split_at_checked(host_end)?;
-    let (host, rest) = (host.trim_ascii(), rest.trim_ascii());
-    if host.is_empty() || HOST.find_other(host, 0) < host.len() {
+    let rest = rest.trim_ascii();
+    if host.is_empty() || bracket == 1 && !host.ends_with(b"]") {
         return None;
     }
     if rest.is_empty() {
@@ -132,9 +136,8 @@ fn split_port(sent_by: &[u8]) -> Option<(&[u8], u16)> {
 const PROTOCOL: &[u8; 11] = b"SIP/2.0/UDP";
 const PART_STOPS: ByteSet = ByteSet::of(b";,\"");
 const EQUALS: ByteSet = ByteSet::of(b"=");
-const BRACKET: ByteSet = ByteSet::of(b"]");
-const COLON: ByteSet = ByteSet::of(b":");
-const HOST: ByteSet = ByteSet::of(b"abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-._[]:");
+const HOST: ByteSet = ByteSet::of(b"abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-._");
+const ADDRESS_V6: ByteSet = ByteSet::of(b"abcdefABCDEF0123456789:.");
 /// RFC 3261 §18.2.2.
 const DEFAULT_PORT: u16 = 5060;
 
