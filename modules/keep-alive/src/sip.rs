@@ -110,7 +110,10 @@ impl<'a> Request<'a> {
         hash = (hash ^ hash >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
         hash = (hash ^ hash >> 27).wrapping_mul(0x94d0_49bb_1331_11eb);
         hash ^= hash >> 31;
-        std::array::from_fn(|digit| b"0123456789abcdef"[(hash >> (60 - 4 * digit) & 0xf) as usize])
+        let mut digits = [0; 16];
+        digits[..8].copy_from_slice(&hexadecimal(hash >> 32));
+        digits[8..].copy_from_slice(&hexadecimal(hash & 0xffff_ffff));
+        digits
     }
 }
 
@@ -252,6 +255,17 @@ fn names_no_user(uri: &[u8]) -> bool {
     })
 }
 
+/// Returns the digits of a number below 2³², all eight at a time.
+fn hexadecimal(number: u64) -> [u8; 8] {
+    const EACH: u64 = 0x0101_0101_0101_0101;
+    let words = (number | number << 16) & 0x0000_ffff_0000_ffff;
+    let bytes = (words | words << 8) & 0x00ff_00ff_00ff_00ff;
+    let digits = (bytes | bytes << 4) & (EACH * 0xf);
+    // Adding 6 carries into the upper half of those that are letters.
+    let letters = (digits + EACH * 6) >> 4 & EACH;
+    (digits + EACH * u64::from(b'0') + letters * u64::from(b'a' - b'0' - 10)).to_be_bytes()
+}
+
 /// Returns whether both are the same but for upper and lower case, soonest if they are wholly the same.
 #[inline]
 pub(crate) fn is_text<const N: usize>(text: &[u8], expected: &[u8; N]) -> bool {
@@ -354,6 +368,13 @@ mod tests {
         let mut written = b"Event: keep-\r\n\t alive\r\nTo: x\r\n\r\n".to_vec();
         put_on_one_line_each(&mut written);
         assert_eq!(written, b"Event: keep-  \t alive\r\nTo: x\r\n\r\n");
+    }
+
+    #[test]
+    fn hexadecimal_digits_are_those_of_everywhere() {
+        for number in [0, 0x0123_4567, 0x89ab_cdef, 0xffff_ffff, 0x9a9a_0f0f] {
+            assert_eq!(hexadecimal(number), *format!("{number:08x}").as_bytes());
+        }
     }
 
     #[test]

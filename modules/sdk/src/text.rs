@@ -46,36 +46,38 @@ impl ByteSet {
     }
 
     /// Returns where the first byte of the set is, at `from` or after it; the length of `bytes` if there is none.
-    #[inline]
+    #[inline(always)]
     pub fn find(&self, bytes: &[u8], from: usize) -> usize {
         self.search::<true>(bytes, from)
     }
 
     /// Returns where the first byte is that is not in the set, at `from` or after it; the length of `bytes` if there
     /// is none.
-    #[inline]
+    #[inline(always)]
     pub fn find_other(&self, bytes: &[u8], from: usize) -> usize {
         self.search::<false>(bytes, from)
     }
 
-    #[inline]
+    #[inline(always)]
     fn search<const WANTED: bool>(&self, bytes: &[u8], from: usize) -> usize {
-        let hits = |lane: &[u8; LANE_BYTES]| {
-            let members = sys::members(&self.upper_halves, lane);
-            if WANTED { members } else { !members }
-        };
         let mut at = from;
         while let Some(lane) = bytes.get(at..).and_then(|rest| rest.first_chunk()) {
-            let found = hits(lane);
+            let found = self.hits::<WANTED>(lane);
             if found != 0 {
                 return at + found.trailing_zeros() as usize;
             }
             at += LANE_BYTES;
         }
+        self.search_end::<WANTED>(bytes, at)
+    }
+
+    /// Searches where fewer bytes are left than make a lane.
+    #[inline(never)]
+    fn search_end<const WANTED: bool>(&self, bytes: &[u8], at: usize) -> usize {
         let left = bytes.len().saturating_sub(at);
         if let Some(last) = bytes.last_chunk() {
             // Bytes that were looked at before make up the lane.
-            let found = u32::from(hits(last)) >> (LANE_BYTES - left);
+            let found = u32::from(self.hits::<WANTED>(last)) >> (LANE_BYTES - left);
             return bytes.len() - left + if found == 0 { left } else { found.trailing_zeros() as usize };
         }
         let mut short = [0; LANE_BYTES];
@@ -83,8 +85,15 @@ impl ByteSet {
         short[..8].copy_from_slice(&little_endian(low).to_le_bytes());
         short[8..].copy_from_slice(&little_endian(high).to_le_bytes());
         // A bit behind the last byte, for the case that there is none.
-        let found = (u32::from(hits(&short)) | 1 << bytes.len()) >> (bytes.len() - left) << (bytes.len() - left);
+        let found =
+            (u32::from(self.hits::<WANTED>(&short)) | 1 << bytes.len()) >> (bytes.len() - left) << (bytes.len() - left);
         (found.trailing_zeros() as usize).min(bytes.len())
+    }
+
+    #[inline(always)]
+    fn hits<const WANTED: bool>(&self, lane: &[u8; LANE_BYTES]) -> u16 {
+        let members = sys::members(&self.upper_halves, lane);
+        if WANTED { members } else { !members }
     }
 }
 
