@@ -182,15 +182,16 @@ fn split_header(bytes: &[u8]) -> Option<Header<'_>> {
     if bytes.starts_with(b"\r\n") {
         return Some(Header::End);
     }
+    // Where the line ends does not wait for where its name does: the processor looks for both at once.
+    let (mut line, mut rest) = split_line(bytes, 0)?;
     let name_end = TOKEN.find_other(bytes, 0);
     let mut colon = name_end;
-    while matches!(bytes.get(colon)?, b' ' | b'\t') {
+    while matches!(line.get(colon)?, b' ' | b'\t') {
         colon += 1;
     }
-    if name_end == 0 || bytes[colon] != b':' {
+    if name_end == 0 || line[colon] != b':' {
         return None;
     }
-    let (mut line, mut rest) = split_line(bytes, colon + 1)?;
     let goes_on = matches!(rest.first(), Some(b' ' | b'\t'));
     while matches!(rest.first(), Some(b' ' | b'\t')) {
         (line, rest) = split_line(bytes, bytes.len() - rest.len())?;
