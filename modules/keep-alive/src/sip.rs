@@ -61,6 +61,7 @@ impl<'a> Request<'a> {
     /// from; `secret` makes the To tag one that nobody can guess.
     ///
     /// Returns nothing if the topmost Via is damaged or asks for another transport or address.
+    #[inline(always)]
     pub fn ok_response(
         &self,
         source: SocketAddr,
@@ -207,6 +208,7 @@ fn split_line(bytes: &[u8], from: usize) -> Option<(&[u8], &[u8])> {
 }
 
 /// Makes the lines that a header goes on in part of its first, by spaces.
+#[cold]
 fn put_on_one_line_each(text: &mut [u8]) {
     for at in 0..text.len().saturating_sub(2) {
         if text[at..].starts_with(b"\r\n") && matches!(text[at + 2], b' ' | b'\t') {

@@ -21,6 +21,7 @@ pub(crate) struct Top<'a> {
 /// Writes the first Via of a header value with where the request really came from, and returns what it says.
 ///
 /// Returns nothing if it is damaged or asks for another transport or address; what was written has no meaning then.
+#[inline(always)]
 pub(crate) fn answer_first<'a>(value: &'a [u8], source: SocketAddr, text: &mut Writer<'_>) -> Option<Top<'a>> {
     let mut end = part_end(value, 0);
     let sent = value[..end].trim_ascii();
@@ -91,6 +92,7 @@ fn part_end(value: &[u8], start: usize) -> usize {
     end
 }
 
+#[inline(always)]
 fn put_address(text: &mut Writer<'_>, address: IpAddr) {
     match address {
         IpAddr::V4(address) => {

@@ -142,17 +142,19 @@ impl<'a> Writer<'a> {
     }
 
     /// Returns what was written, to be changed.
+    #[inline]
     pub fn written_mut(&mut self) -> &mut [u8] {
         &mut self.into[..self.length]
     }
 
     /// Returns the text; nothing if a piece of it did not fit.
+    #[inline]
     pub fn finish(self) -> Option<&'a [u8]> {
         if self.is_cut { None } else { self.into.get(..self.length) }
     }
 
     /// Writes a piece. One that does not fit is left out, and so is the whole text in the end.
-    #[inline]
+    #[inline(always)]
     pub fn put(&mut self, piece: &[u8]) {
         match self.into.get_mut(self.length..).and_then(|rest| rest.get_mut(..piece.len())) {
             Some(place) => {
@@ -164,7 +166,7 @@ impl<'a> Writer<'a> {
     }
 
     /// Writes a number in decimal.
-    #[inline]
+    #[inline(always)]
     pub fn put_number(&mut self, number: u16) {
         let digit = |unit: u16| b'0' + u8::try_from(number / unit % 10).unwrap_or(0);
         match number {
