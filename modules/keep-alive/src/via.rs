@@ -215,6 +215,8 @@ mod tests {
             "SIP/2.0/UDP a:",
             "SIP/2.0/UDP [::1",
             "SIP/2.0/UDP a b",
+            "SIP/2.0/UDP a[b]",
+            "SIP/2.0/UDP [phone]:5060",
             "SIP/2.0/UDP a;maddr=239.1.1.1",
         ] {
             assert_eq!(answer(value, "192.0.2.9:1"), None, "{value}");
