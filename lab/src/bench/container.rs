@@ -61,7 +61,7 @@ pub fn measure(plan: &Plan) -> Result<Vec<Figure>> {
         Row::new("the worker is ready after", "ms", &ready),
         Row::new("net-monitor is loaded after", "ms", &loaded),
         Row::new("resident, no module", "MiB", &[empty.resident_mib]),
-        Row::new("resident, net-monitor", "MiB", &[alone.resident_mib]).goal(Goal::AtMost(8.0)),
+        Row::new("resident, net-monitor", "MiB", &[alone.resident_mib]).goal(Goal::AtMost(6.0)),
         Row::new("proportional, net-monitor", "MiB", &[alone.proportional_mib]),
         Row::new("private, net-monitor", "MiB", &[alone.private_mib]),
         Row::new(format!("proportional, one of {HELD}"), "MiB", &shared_out),
