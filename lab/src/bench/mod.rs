@@ -53,6 +53,9 @@ pub struct Options {
     /// Sizes of packets that the ladder is measured with, in bytes.
     #[arg(long, value_delimiter = ',', default_values_t = ladder::SIZES)]
     pub sizes: Vec<u16>,
+    /// Numbers of containers that are measured; without it 1, 10, 100, and in a long run 50 and 500 too.
+    #[arg(long, value_delimiter = ',')]
+    pub containers: Vec<u16>,
     /// Measures these only, for instance `ladder,setup`.
     #[arg(long, value_delimiter = ',', value_enum)]
     pub only: Vec<Part>,
@@ -105,6 +108,10 @@ pub struct Plan {
 impl Plan {
     fn new(options: &Options) -> Plan {
         let sizes = options.sizes.clone();
+        let containers = |usual: &[u16]| match options.containers.is_empty() {
+            true => usual.to_vec(),
+            false => options.containers.clone(),
+        };
         match options.quick {
             true => Plan {
                 sizes,
@@ -112,7 +119,7 @@ impl Plan {
                 ladder_rounds: 2,
                 delay_rounds: 3,
                 delay_seconds: 0.5,
-                containers: vec![1, 10, 100],
+                containers: containers(&[1, 10, 100]),
                 many_rounds: 1,
                 loop_sizes: vec![256],
                 setups: 20,
@@ -129,7 +136,7 @@ impl Plan {
                 ladder_rounds: 7,
                 delay_rounds: 7,
                 delay_seconds: 2.0,
-                containers: vec![1, 10, 50, 100, 500],
+                containers: containers(&[1, 10, 50, 100, 500]),
                 many_rounds: 5,
                 loop_sizes: vec![64, 128, 256, 512, 1024],
                 setups: 50,
