@@ -4,49 +4,23 @@
 
 mod common;
 
-use std::io::{Read, Write};
-use std::net::{SocketAddr, TcpListener, TcpStream, UdpSocket};
+use std::net::SocketAddr;
 use std::time::{Duration, Instant};
 
+use common::contract::{self, Flow, RECEIVER, ROUTER, for_each_packet};
 use common::{Chain, address, receive};
 use netserv_dataplane::nfqueue::Nfqueue;
 use netserv_dataplane::{Batch, Change, Driver, DriverConfig, DriverError, DriverKind, Final, choose, limits};
 use netserv_model::Filter;
 use netserv_model::command::FilterId;
-use netserv_wire::ip::{IpView, build, checksum};
-
-const SENDER: usize = 0;
-const ROUTER: usize = 1;
-const RECEIVER: usize = 2;
+use netserv_wire::ip::build;
 
 #[test]
 fn matching_packets_are_seen_and_the_others_pass_alone() {
     let Some(chain) = Chain::new(3) else { return };
     let _entered = chain.enter(ROUTER);
     let mut driver = open("seen", &["udp port 5060"]);
-    for v6 in [false, true] {
-        let flow = Flow::new(&chain, v6, 5060);
-        let other = Flow::new(&chain, v6, 5061);
-        for number in 0..100_u8 {
-            flow.send(&[number]);
-        }
-        other.send(b"other");
-        assert_eq!(other.received().unwrap(), b"other");
-        let mut seen = 0;
-        while seen < 100 {
-            for_each_packet(&mut driver, |driver, id, bytes| {
-                let view = IpView::parse(bytes).unwrap();
-                assert_eq!(view.udp().unwrap().payload, [seen]);
-                assert_eq!(view.source(), address(v6, 0, 1));
-                seen += 1;
-                driver.finish(id, Final::Pass);
-            });
-        }
-        for number in 0..100_u8 {
-            assert_eq!(flow.received().unwrap(), [number]);
-        }
-    }
-    assert_eq!((driver.counters().received, driver.counters().passed), (200, 200));
+    contract::matching_packets_are_seen_and_the_others_pass_alone(&chain, &mut driver);
 }
 
 #[test]
@@ -54,59 +28,16 @@ fn packets_can_be_dropped_and_rewritten_and_stay_in_order() {
     let Some(chain) = Chain::new(3) else { return };
     let _entered = chain.enter(ROUTER);
     let mut driver = open("rewrite", &["udp port 5060"]);
-    for v6 in [false, true] {
-        let flow = Flow::new(&chain, v6, 5060);
-        for number in 0..30_u8 {
-            flow.send(&[number]);
-        }
-        let mut seen = 0;
-        while seen < 30 {
-            for_each_packet(&mut driver, |driver, id, bytes| {
-                match seen % 3 {
-                    0 => driver.finish(id, Final::Pass),
-                    1 => driver.finish(id, Final::Drop),
-                    _ => {
-                        let longer = format!("{seen} with more to say than before");
-                        let changed = build::replace_udp_payload(bytes, longer.as_bytes()).unwrap();
-                        driver.finish(id, Final::Replace(&changed));
-                    }
-                }
-                seen += 1;
-            });
-        }
-        for number in (0..30_u8).filter(|number| number % 3 != 1) {
-            let expected =
-                if number % 3 == 0 { vec![number] } else { format!("{number} with more to say than before").into() };
-            assert_eq!(flow.received().unwrap(), expected);
-        }
-    }
-    let counters = driver.counters();
-    assert_eq!((counters.passed, counters.dropped, counters.replaced), (20, 20, 20));
+    contract::packets_can_be_dropped_and_rewritten_and_stay_in_order(&chain, &mut driver);
 }
 
-/// A module that answers in the packet path: what comes goes back with source and destination swapped.
 #[test]
 fn a_packet_turned_around_reaches_its_sender() {
     let Some(chain) = Chain::new(3) else { return };
     chain.run(ROUTER, &["sysctl", "-qw", "net.ipv4.conf.all.rp_filter=1", "net.ipv4.conf.left.rp_filter=1"]);
     let _entered = chain.enter(ROUTER);
     let mut driver = open("swap", &["udp port 5060"]);
-    for v6 in [false, true] {
-        let flow = Flow::new(&chain, v6, 5060);
-        flow.send(b"echo");
-        for_each_packet(&mut driver, |driver, id, bytes| {
-            let view = IpView::parse(bytes).unwrap();
-            let udp = view.udp().unwrap();
-            let (from, to) = ((view.destination(), udp.destination_port), (view.source(), udp.source_port));
-            let turned = build::udp(from.into(), to.into(), 9, udp.payload).unwrap();
-            driver.finish(id, Final::Replace(&turned));
-        });
-        let (answer, from) = receive(&flow.sender).expect("the packet comes back");
-        assert_eq!((answer.as_slice(), from), (b"echo".as_slice(), flow.to));
-        flow.receiver.set_read_timeout(Some(Duration::from_millis(100))).unwrap();
-        assert_eq!(flow.received(), None);
-    }
-    assert_eq!(driver.counters().redirected, 2);
+    contract::a_packet_turned_around_reaches_its_sender(&chain, &mut driver, 1);
 }
 
 #[test]
@@ -114,13 +45,7 @@ fn a_packet_whose_ttl_runs_out_on_its_new_way_is_dropped() {
     let Some(chain) = Chain::new(3) else { return };
     let _entered = chain.enter(ROUTER);
     let mut driver = open("ttl", &["udp port 5060"]);
-    let flow = Flow::new(&chain, false, 5060);
-    flow.send(b"x");
-    for_each_packet(&mut driver, |driver, id, _| {
-        let turned = build::udp(flow.to, flow.sender.local_addr().unwrap(), 1, b"x").unwrap();
-        driver.finish(id, Final::Replace(&turned));
-    });
-    assert_eq!((driver.counters().bad_verdict, driver.counters().redirected), (1, 0));
+    contract::a_packet_whose_ttl_runs_out_on_its_new_way_is_dropped(&chain, &mut driver);
 }
 
 #[test]
@@ -229,43 +154,15 @@ fn a_packet_held_too_long_does_not_stop_the_others() {
     (0..101).for_each(|_| assert!(flow.received().is_some()));
 }
 
-/// Large TCP sends over veth travel as one piece with an unfinished checksum; modules must see packets as on the wire.
+/// Large TCP sends over veth travel as one piece; modules must see packets as on the wire.
 #[test]
 fn large_sends_are_cut_and_their_checksums_complete() {
     let Some(chain) = Chain::new(3) else { return };
     let _entered = chain.enter(ROUTER);
     for v6 in [false, true] {
         let mut driver = open("gso", &["tcp port 8000"]);
-        let to = SocketAddr::new(address(v6, 1, 2), 8000);
-        let listener = {
-            let _entered = chain.enter(RECEIVER);
-            TcpListener::bind(to).unwrap()
-        };
-        let data: Vec<u8> = (0..400_000_u32).map(|number| (number % 251).to_le_bytes()[0]).collect();
-        let expected = data.clone();
-        let names = chain.names()[SENDER].clone();
-        let sending = std::thread::spawn(move || {
-            let namespace = std::fs::File::open(format!("/run/netns/{names}")).unwrap();
-            let kind = Some(rustix::thread::LinkNameSpaceType::Network);
-            rustix::thread::move_into_link_name_space(std::os::fd::AsFd::as_fd(&namespace), kind).unwrap();
-            TcpStream::connect(to).unwrap().write_all(&data).unwrap();
-        });
-        let receiving = std::thread::spawn(move || {
-            let mut received = Vec::new();
-            listener.accept().unwrap().0.read_to_end(&mut received).unwrap();
-            received
-        });
-        let mut longest = 0;
-        while !receiving.is_finished() {
-            for_each_packet(&mut driver, |driver, id, bytes| {
-                longest = longest.max(bytes.len());
-                let view = IpView::parse(bytes).unwrap();
-                assert_eq!(checksum::verify_transport(&view), checksum::TransportChecksum::Good);
-                driver.finish(id, Final::Pass);
-            });
-        }
-        sending.join().unwrap();
-        assert!(receiving.join().unwrap() == expected, "the data arrives as it was sent");
+        let longest =
+            contract::streams_arrive_as_they_were_sent_and_their_checksums_are_complete(&chain, &mut driver, v6);
         assert_eq!(longest, 1500);
     }
 }
@@ -408,49 +305,12 @@ fn installing_a_filter_is_quick() {
     assert!(times[5] < Duration::from_millis(50), "{times:?}");
 }
 
-/// A sender's and a receiver's socket, and the way between them.
-struct Flow {
-    sender: UdpSocket,
-    receiver: UdpSocket,
-    to: SocketAddr,
-}
-
-impl Flow {
-    fn new(chain: &Chain, v6: bool, port: u16) -> Flow {
-        let to = SocketAddr::new(address(v6, 1, 2), port);
-        let sender = chain.udp(SENDER, &SocketAddr::new(address(v6, 0, 1), 0).to_string());
-        Flow { sender, receiver: chain.udp(RECEIVER, &to.to_string()), to }
-    }
-
-    fn send(&self, payload: &[u8]) {
-        self.sender.send_to(payload, self.to).unwrap();
-    }
-
-    fn received(&self) -> Option<Vec<u8>> {
-        receive(&self.receiver).map(|(payload, _)| payload)
-    }
-}
-
 fn config(instance: &str) -> DriverConfig {
     DriverConfig::new(instance)
 }
 
 fn open(instance: &str, filters: &[&str]) -> Nfqueue {
-    let mut driver = Nfqueue::open(&config(instance)).unwrap();
-    for (id, filter) in (0..).zip(filters) {
-        driver.install(FilterId(id), &filter.parse().unwrap()).unwrap();
-    }
-    driver
-}
-
-/// Receives one batch, hands each packet on, and flushes.
-fn for_each_packet(driver: &mut Nfqueue, mut each: impl FnMut(&mut Nfqueue, netserv_dataplane::PacketId, &[u8])) {
-    let mut batch = Batch::new();
-    driver.receive(&mut batch, Some(Duration::from_secs(2))).unwrap();
-    for packet in batch.iter() {
-        each(driver, packet.id, packet.bytes);
-    }
-    driver.flush().unwrap();
+    contract::with_filters(Nfqueue::open(&config(instance)).unwrap(), filters)
 }
 
 fn rules(chain: &Chain) -> String {

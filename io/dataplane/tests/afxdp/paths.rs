@@ -1,43 +1,25 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Where packets go: by us, by the kernel, back, out of nothing.
 
-use std::io::{Read, Write};
-use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::net::SocketAddr;
 use std::time::Duration;
 
 use netserv_dataplane::afxdp::AttachMode;
 use netserv_dataplane::{Batch, Driver, DriverError, Egress, Final, InterfaceId, PacketId};
-use netserv_wire::ip::{IpView, build, checksum};
+use netserv_wire::ip::build;
 
-use crate::common::{Chain, address, receive};
+use crate::common::{Chain, address, contract, receive};
 use crate::{Flow, RECEIVER, ROUTER, SENDER, for_each_packet, idle, open, pass, snmp};
 
-/// A module that answers in the packet path: what comes goes back with source and destination swapped.
 #[test]
 fn a_packet_turned_around_reaches_its_sender() {
     let Some(chain) = Chain::new(3) else { return };
     chain.run(ROUTER, &["sysctl", "-qw", "net.ipv4.conf.all.rp_filter=1", "net.ipv4.conf.left.rp_filter=1"]);
     let _entered = chain.enter(ROUTER);
     let mut driver = open("swap", &["udp port 5060"]);
-    for v6 in [false, true] {
-        let flow = Flow::new(&chain, v6, 5060);
-        // The first goes by the kernel, which asks for the neighbour; the second by us.
-        for _ in 0..2 {
-            flow.send(b"echo");
-            for_each_packet(&mut driver, |driver, id, bytes| {
-                let view = IpView::parse(bytes).unwrap();
-                let udp = view.udp().unwrap();
-                let (from, to) = ((view.destination(), udp.destination_port), (view.source(), udp.source_port));
-                let turned = build::udp(from.into(), to.into(), 9, udp.payload).unwrap();
-                driver.finish(id, Final::Replace(&turned));
-            });
-            let (answer, from) = receive(&flow.sender).expect("the packet comes back");
-            assert_eq!((answer.as_slice(), from), (b"echo".as_slice(), flow.to));
-        }
-        flow.receiver.set_read_timeout(Some(Duration::from_millis(100))).unwrap();
-        assert_eq!(flow.received(), None);
-    }
-    assert_eq!((driver.counters().redirected, driver.handed_over()), (4, 0));
+    // The first goes by the kernel, which asks for the neighbour; the second by us.
+    contract::a_packet_turned_around_reaches_its_sender(&chain, &mut driver, 2);
+    assert_eq!(driver.handed_over(), 0);
 }
 
 /// What is told of a packet beforehand is what becomes of it.
@@ -85,13 +67,7 @@ fn a_packet_whose_ttl_runs_out_on_its_new_way_is_dropped() {
     let Some(chain) = Chain::new(3) else { return };
     let _entered = chain.enter(ROUTER);
     let mut driver = open("ttl", &["udp port 5060"]);
-    let flow = Flow::new(&chain, false, 5060);
-    flow.send(b"x");
-    for_each_packet(&mut driver, |driver, id, _| {
-        let turned = build::udp(flow.to, flow.sender.local_addr().unwrap(), 1, b"x").unwrap();
-        driver.finish(id, Final::Replace(&turned));
-    });
-    assert_eq!((driver.counters().bad_verdict, driver.counters().redirected), (1, 0));
+    contract::a_packet_whose_ttl_runs_out_on_its_new_way_is_dropped(&chain, &mut driver);
 }
 
 #[test]
@@ -400,40 +376,12 @@ fn a_bridge_is_served_by_the_generic_program() {
     assert!(driver.handed_over() <= 4, "only until neighbours were found: {ways:?}");
 }
 
-/// Large TCP sends over veth travel with an unfinished checksum; modules must see packets as on the wire.
 #[test]
 fn streams_arrive_as_they_were_sent_and_their_checksums_are_complete() {
     let Some(chain) = Chain::new(3) else { return };
     let _entered = chain.enter(ROUTER);
     for v6 in [false, true] {
         let mut driver = open("tcp", &["tcp port 8000"]);
-        let to = SocketAddr::new(address(v6, 1, 2), 8000);
-        let listener = {
-            let _entered = chain.enter(RECEIVER);
-            TcpListener::bind(to).unwrap()
-        };
-        let data: Vec<u8> = (0..400_000_u32).map(|number| (number % 251).to_le_bytes()[0]).collect();
-        let expected = data.clone();
-        let names = chain.names()[SENDER].clone();
-        let sending = std::thread::spawn(move || {
-            let namespace = std::fs::File::open(format!("/run/netns/{names}")).unwrap();
-            let kind = Some(rustix::thread::LinkNameSpaceType::Network);
-            rustix::thread::move_into_link_name_space(std::os::fd::AsFd::as_fd(&namespace), kind).unwrap();
-            TcpStream::connect(to).unwrap().write_all(&data).unwrap();
-        });
-        let receiving = std::thread::spawn(move || {
-            let mut received = Vec::new();
-            listener.accept().unwrap().0.read_to_end(&mut received).unwrap();
-            received
-        });
-        while !receiving.is_finished() {
-            for_each_packet(&mut driver, |driver, id, bytes| {
-                let view = IpView::parse(bytes).unwrap();
-                assert_eq!(checksum::verify_transport(&view), checksum::TransportChecksum::Good);
-                driver.finish(id, Final::Pass);
-            });
-        }
-        sending.join().unwrap();
-        assert!(receiving.join().unwrap() == expected, "the data arrives as it was sent");
+        contract::streams_arrive_as_they_were_sent_and_their_checksums_are_complete(&chain, &mut driver, v6);
     }
 }

@@ -2,6 +2,8 @@
 //! Chains of network namespaces for tests as root.
 #![allow(dead_code, reason = "each test program uses its own part of this module")]
 
+pub mod contract;
+
 use std::fs::File;
 use std::io::Write;
 use std::net::{IpAddr, SocketAddr, UdpSocket};

@@ -1,0 +1,193 @@
+// SPDX-License-Identifier: Apache-2.0
+//! What every driver that forwards owes its caller, on real packets: a sender, a router with the driver, a receiver.
+//!
+//! The caller is in the router's namespace.
+
+use std::io::{Read, Write};
+use std::net::{SocketAddr, TcpListener, TcpStream, UdpSocket};
+use std::time::Duration;
+
+use netserv_dataplane::{Batch, Driver, Final, PacketId};
+use netserv_model::command::FilterId;
+use netserv_wire::ip::{IpView, build, checksum};
+
+use super::{Chain, address, receive};
+
+pub const SENDER: usize = 0;
+pub const ROUTER: usize = 1;
+pub const RECEIVER: usize = 2;
+
+/// A sender's and a receiver's socket, and the way between them.
+pub struct Flow {
+    pub sender: UdpSocket,
+    pub receiver: UdpSocket,
+    pub to: SocketAddr,
+}
+
+impl Flow {
+    pub fn new(chain: &Chain, v6: bool, port: u16) -> Flow {
+        let to = SocketAddr::new(address(v6, 1, 2), port);
+        let sender = chain.udp(SENDER, &SocketAddr::new(address(v6, 0, 1), 0).to_string());
+        Flow { sender, receiver: chain.udp(RECEIVER, &to.to_string()), to }
+    }
+
+    pub fn send(&self, payload: &[u8]) {
+        self.sender.send_to(payload, self.to).unwrap();
+    }
+
+    pub fn received(&self) -> Option<Vec<u8>> {
+        receive(&self.receiver).map(|(payload, _)| payload)
+    }
+}
+
+/// Installs filters, numbered from 0.
+pub fn with_filters<D: Driver>(mut driver: D, filters: &[&str]) -> D {
+    for (id, filter) in (0..).zip(filters) {
+        driver.install(FilterId(id), &filter.parse().unwrap()).unwrap();
+    }
+    driver
+}
+
+/// Receives one batch, hands each packet on, and flushes.
+pub fn for_each_packet<D: Driver>(driver: &mut D, mut each: impl FnMut(&mut D, PacketId, &[u8])) {
+    let mut batch = Batch::new();
+    driver.receive(&mut batch, Some(Duration::from_secs(2))).unwrap();
+    for packet in batch.iter() {
+        each(driver, packet.id, packet.bytes);
+    }
+    driver.flush().unwrap();
+}
+
+/// 200 packets to port 5060, which the driver's filter wants, are seen in order and arrive; those to port 5061 arrive
+/// although nobody receives.
+pub fn matching_packets_are_seen_and_the_others_pass_alone(chain: &Chain, driver: &mut impl Driver) {
+    for v6 in [false, true] {
+        let flow = Flow::new(chain, v6, 5060);
+        let other = Flow::new(chain, v6, 5061);
+        for number in 0..100_u8 {
+            flow.send(&[number]);
+        }
+        other.send(b"other");
+        assert_eq!(other.received().unwrap(), b"other");
+        let mut seen = 0;
+        while seen < 100 {
+            for_each_packet(driver, |driver, id, bytes| {
+                let view = IpView::parse(bytes).unwrap();
+                assert_eq!(view.udp().unwrap().payload, [seen]);
+                assert_eq!(view.source(), address(v6, 0, 1));
+                seen += 1;
+                driver.finish(id, Final::Pass);
+            });
+        }
+        for number in 0..100_u8 {
+            assert_eq!(flow.received().unwrap(), [number]);
+        }
+    }
+    assert_eq!((driver.counters().received, driver.counters().passed), (200, 200));
+}
+
+/// Of the packets to port 5060 a third each is passed, dropped, and made longer; what arrives is in order.
+pub fn packets_can_be_dropped_and_rewritten_and_stay_in_order(chain: &Chain, driver: &mut impl Driver) {
+    for v6 in [false, true] {
+        let flow = Flow::new(chain, v6, 5060);
+        for number in 0..30_u8 {
+            flow.send(&[number]);
+        }
+        let mut seen = 0;
+        while seen < 30 {
+            for_each_packet(driver, |driver, id, bytes| {
+                match seen % 3 {
+                    0 => driver.finish(id, Final::Pass),
+                    1 => driver.finish(id, Final::Drop),
+                    _ => {
+                        let longer = format!("{seen} with more to say than before");
+                        let changed = build::replace_udp_payload(bytes, longer.as_bytes()).unwrap();
+                        driver.finish(id, Final::Replace(&changed));
+                    }
+                }
+                seen += 1;
+            });
+        }
+        for number in (0..30_u8).filter(|number| number % 3 != 1) {
+            let expected =
+                if number % 3 == 0 { vec![number] } else { format!("{number} with more to say than before").into() };
+            assert_eq!(flow.received().unwrap(), expected);
+        }
+    }
+    let counters = driver.counters();
+    assert_eq!((counters.passed, counters.dropped, counters.replaced), (20, 20, 20));
+}
+
+/// A module that answers in the packet path, each flow so many times: what comes to port 5060 goes back with source and
+/// destination swapped, and nothing goes on.
+pub fn a_packet_turned_around_reaches_its_sender(chain: &Chain, driver: &mut impl Driver, times: u64) {
+    for v6 in [false, true] {
+        let flow = Flow::new(chain, v6, 5060);
+        for _ in 0..times {
+            flow.send(b"echo");
+            for_each_packet(driver, |driver, id, bytes| {
+                let view = IpView::parse(bytes).unwrap();
+                let udp = view.udp().unwrap();
+                let (from, to) = ((view.destination(), udp.destination_port), (view.source(), udp.source_port));
+                let turned = build::udp(from.into(), to.into(), 9, udp.payload).unwrap();
+                driver.finish(id, Final::Replace(&turned));
+            });
+            let (answer, from) = receive(&flow.sender).expect("the packet comes back");
+            assert_eq!((answer.as_slice(), from), (b"echo".as_slice(), flow.to));
+        }
+        flow.receiver.set_read_timeout(Some(Duration::from_millis(100))).unwrap();
+        assert_eq!(flow.received(), None);
+    }
+    assert_eq!(driver.counters().redirected, 2 * times);
+}
+
+/// A packet to port 5060 that is turned around with a TTL of 1 goes nowhere.
+pub fn a_packet_whose_ttl_runs_out_on_its_new_way_is_dropped(chain: &Chain, driver: &mut impl Driver) {
+    let flow = Flow::new(chain, false, 5060);
+    flow.send(b"x");
+    for_each_packet(driver, |driver, id, _| {
+        let turned = build::udp(flow.to, flow.sender.local_addr().unwrap(), 1, b"x").unwrap();
+        driver.finish(id, Final::Replace(&turned));
+    });
+    assert_eq!((driver.counters().bad_verdict, driver.counters().redirected), (1, 0));
+}
+
+/// Large TCP sends over veth travel with an unfinished checksum; modules must see packets as on the wire. The driver's
+/// filter wants port 8000 by TCP. Returns the length of the longest packet that was seen.
+pub fn streams_arrive_as_they_were_sent_and_their_checksums_are_complete(
+    chain: &Chain,
+    driver: &mut impl Driver,
+    v6: bool,
+) -> usize {
+    let to = SocketAddr::new(address(v6, 1, 2), 8000);
+    let listener = {
+        let _entered = chain.enter(RECEIVER);
+        TcpListener::bind(to).unwrap()
+    };
+    let data: Vec<u8> = (0..400_000_u32).map(|number| (number % 251).to_le_bytes()[0]).collect();
+    let expected = data.clone();
+    let names = chain.names()[SENDER].clone();
+    let sending = std::thread::spawn(move || {
+        let namespace = std::fs::File::open(format!("/run/netns/{names}")).unwrap();
+        let kind = Some(rustix::thread::LinkNameSpaceType::Network);
+        rustix::thread::move_into_link_name_space(std::os::fd::AsFd::as_fd(&namespace), kind).unwrap();
+        TcpStream::connect(to).unwrap().write_all(&data).unwrap();
+    });
+    let receiving = std::thread::spawn(move || {
+        let mut received = Vec::new();
+        listener.accept().unwrap().0.read_to_end(&mut received).unwrap();
+        received
+    });
+    let mut longest = 0;
+    while !receiving.is_finished() {
+        for_each_packet(driver, |driver, id, bytes| {
+            longest = longest.max(bytes.len());
+            let view = IpView::parse(bytes).unwrap();
+            assert_eq!(checksum::verify_transport(&view), checksum::TransportChecksum::Good);
+            driver.finish(id, Final::Pass);
+        });
+    }
+    sending.join().unwrap();
+    assert!(receiving.join().unwrap() == expected, "the data arrives as it was sent");
+    longest
+}
