@@ -13,7 +13,7 @@ use axum::http::StatusCode;
 use netserv_model::UnixTime;
 use netserv_model::api::{ApiError, DeviceInfo, LogLine, ModuleList, NodeInfo, PlaneInfo};
 use netserv_model::request::Load;
-use support::{FakeNode, Home, check, text};
+use support::{Channel, FakeNode, Home, check, text};
 
 fn info() -> NodeInfo {
     NodeInfo {
@@ -219,20 +219,4 @@ fn the_doctor_says_which_driver_the_node_took_and_how_it_serves_devices() {
     ];
     assert!(stdout.contains(&(lines.join("\n") + "\n")), "{stdout}");
     assert!(!stdout.contains("afxdp cannot"), "{stdout}");
-}
-
-/// A body that ends when nobody reads it.
-struct Channel(tokio::sync::mpsc::UnboundedReceiver<String>);
-
-impl hyper::body::Body for Channel {
-    type Data = hyper::body::Bytes;
-    type Error = std::convert::Infallible;
-
-    fn poll_frame(
-        mut self: std::pin::Pin<&mut Self>,
-        context: &mut std::task::Context<'_>,
-    ) -> std::task::Poll<Option<Result<hyper::body::Frame<Self::Data>, Self::Error>>> {
-        let text = self.0.poll_recv(context);
-        text.map(|text| text.map(|text| Ok(hyper::body::Frame::data(text.into()))))
-    }
 }

@@ -9,13 +9,12 @@ use std::process::{Command, Stdio};
 
 use axum::body::Body;
 use axum::http::StatusCode;
-use netserv_model::Verdict;
 use netserv_model::api::ApiError;
 use netserv_model::trace::{
     TraceEgress, TraceEnd, TraceEndReason, TraceFlow, TraceLine, TraceOrigin, TracePacket, TraceRequest, TraceStart,
     TraceStep,
 };
-use support::{FakeNode, Home, check, text};
+use support::{Channel, FakeNode, Home, check, text};
 
 const SHOWN: &str = "\
 2026-11-21T02:00:01.204518Z  10.1.0.2:9 > 10.2.0.9:5060 udp 33 bytes, in eth0
@@ -51,7 +50,9 @@ fn ctrl_c_ends_a_trace_with_its_summary() {
     let node = FakeNode::with(|| {
         let (sender, receiver) = tokio::sync::mpsc::unbounded_channel::<String>();
         sender.send(lines(&[started(), packet(0)])).unwrap();
-        (StatusCode::OK, Body::new(Channel(receiver, sender)))
+        // The answer goes on for as long as somebody reads it.
+        tokio::spawn(async move { sender.closed().await });
+        (StatusCode::OK, Body::new(Channel(receiver)))
     });
     let mut command = Home::empty().command(&["trace", "udp", "dport", "5060", "--count", "2"]);
     let command = command.current_dir("/").env("NETSERV_SOCKET", &node.socket);
@@ -113,42 +114,15 @@ fn packet(lost: u64) -> TraceLine {
         source_port: Some(9),
         destination_port: Some(5060),
     };
+    let origin = TraceOrigin::Network { interface: 2, name: Some("eth0".to_owned()) };
     TraceLine::Packet(Box::new(TracePacket {
-        time_us: 1_795_226_401_204_518,
-        origin: TraceOrigin::Network { interface: 2, name: Some("eth0".to_owned()) },
-        flow: Some(flow),
-        length: 33,
-        bytes: String::new(),
         steps: vec![TraceStep::NoFilter],
-        steps_left_out: 0,
-        verdict: Verdict::Pass,
-        reason: None,
-        changed: None,
         egress: Some(TraceEgress::Kernel { why: "this driver has the kernel forward everything".to_owned() }),
         lost,
-        skipped: 0,
+        ..TracePacket::new(1_795_226_401_204_518, origin, Some(flow), 33)
     }))
 }
 
 fn ended(reason: TraceEndReason) -> TraceLine {
     TraceLine::Ended(TraceEnd { reason, traced: 2, lost: 3, skipped: 0 })
-}
-
-/// A body that goes on for as long as somebody reads it.
-struct Channel(
-    tokio::sync::mpsc::UnboundedReceiver<String>,
-    #[expect(dead_code, reason = "kept open")] tokio::sync::mpsc::UnboundedSender<String>,
-);
-
-impl hyper::body::Body for Channel {
-    type Data = hyper::body::Bytes;
-    type Error = std::convert::Infallible;
-
-    fn poll_frame(
-        mut self: std::pin::Pin<&mut Self>,
-        context: &mut std::task::Context<'_>,
-    ) -> std::task::Poll<Option<Result<hyper::body::Frame<Self::Data>, Self::Error>>> {
-        let text = self.0.poll_recv(context);
-        text.map(|text| text.map(|text| Ok(hyper::body::Frame::data(text.into()))))
-    }
 }

@@ -148,7 +148,6 @@ fn json_line(line: &TraceLine) -> String {
 
 #[cfg(test)]
 mod tests {
-    use netserv_model::Verdict;
 
     use super::*;
 
@@ -225,21 +224,7 @@ mod tests {
     }
 
     fn traced() -> Traced {
-        let packet = TracePacket {
-            time_us: 0,
-            origin: TraceOrigin::Network { interface: 1, name: None },
-            flow: None,
-            length: 33,
-            bytes: String::new(),
-            steps: Vec::new(),
-            steps_left_out: 0,
-            verdict: Verdict::Pass,
-            reason: None,
-            changed: None,
-            egress: None,
-            lost: 0,
-            skipped: 0,
-        };
+        let packet = TracePacket::new(0, TraceOrigin::Network { interface: 1, name: None }, None, 33);
         Traced { packet, bytes: vec![0x45, 0xff], changed: Vec::new() }
     }
 }

@@ -261,6 +261,27 @@ pub enum TraceEgress {
     Destination,
 }
 
+impl TracePacket {
+    /// Returns a packet of which nothing is known but that it came: no steps, and that it passes.
+    pub fn new(time_us: u64, origin: TraceOrigin, flow: Option<TraceFlow>, length: usize) -> TracePacket {
+        TracePacket {
+            time_us,
+            origin,
+            flow,
+            length,
+            bytes: String::new(),
+            steps: Vec::new(),
+            steps_left_out: 0,
+            verdict: Verdict::Pass,
+            reason: None,
+            changed: None,
+            egress: None,
+            lost: 0,
+            skipped: 0,
+        }
+    }
+}
+
 impl From<Flow> for TraceFlow {
     fn from(flow: Flow) -> TraceFlow {
         let Flow { source, destination, protocol, source_port, destination_port } = flow;

@@ -152,3 +152,19 @@ pub fn check(output: &Output, code: i32, stdout: &str, stderr: &str) {
 pub fn text(bytes: &[u8]) -> String {
     String::from_utf8(bytes.to_vec()).unwrap()
 }
+
+/// A body that ends with its sender, which learns when nobody reads it.
+pub struct Channel(pub tokio::sync::mpsc::UnboundedReceiver<String>);
+
+impl hyper::body::Body for Channel {
+    type Data = Bytes;
+    type Error = std::convert::Infallible;
+
+    fn poll_frame(
+        mut self: std::pin::Pin<&mut Self>,
+        context: &mut std::task::Context<'_>,
+    ) -> std::task::Poll<Option<Result<hyper::body::Frame<Self::Data>, Self::Error>>> {
+        let text = self.0.poll_recv(context);
+        text.map(|text| text.map(|text| Ok(hyper::body::Frame::data(text.into()))))
+    }
+}

@@ -291,21 +291,8 @@ impl PacketLoop {
 impl Record {
     fn new(taps: Vec<TraceId>, origin: TraceOrigin, flow: Option<Flow>, bytes: &[u8], bytes_max: usize) -> Record {
         let since_epoch = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or(Duration::ZERO);
-        let packet = TracePacket {
-            time_us: u64::try_from(since_epoch.as_micros()).unwrap_or(u64::MAX),
-            origin,
-            flow: flow.map(TraceFlow::from),
-            length: bytes.len(),
-            bytes: String::new(),
-            steps: Vec::new(),
-            steps_left_out: 0,
-            verdict: Verdict::Pass,
-            reason: None,
-            changed: None,
-            egress: None,
-            lost: 0,
-            skipped: 0,
-        };
+        let time_us = u64::try_from(since_epoch.as_micros()).unwrap_or(u64::MAX);
+        let packet = TracePacket::new(time_us, origin, flow.map(TraceFlow::from), bytes.len());
         let bytes = bytes[..bytes.len().min(bytes_max)].to_vec();
         let traced = Traced { packet, bytes, changed: Vec::new() };
         Record { taps, traced, bytes_max, wanted: Vec::new(), asked: Vec::new(), inside: false }

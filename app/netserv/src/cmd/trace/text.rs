@@ -311,21 +311,8 @@ mod tests {
     }
 
     fn packet() -> TracePacket {
-        TracePacket {
-            time_us: 1_795_226_401_204_518,
-            origin: TraceOrigin::Network { interface: 2, name: Some("eth0".to_owned()) },
-            flow: Some(flow("10.1.0.2", "10.2.0.9")),
-            length: 412,
-            bytes: String::new(),
-            steps: Vec::new(),
-            steps_left_out: 0,
-            verdict: Verdict::Pass,
-            reason: None,
-            changed: None,
-            egress: None,
-            lost: 0,
-            skipped: 0,
-        }
+        let origin = TraceOrigin::Network { interface: 2, name: Some("eth0".to_owned()) };
+        TracePacket::new(1_795_226_401_204_518, origin, Some(flow("10.1.0.2", "10.2.0.9")), 412)
     }
 
     fn flow(source: &str, destination: &str) -> TraceFlow {
