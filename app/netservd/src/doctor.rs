@@ -18,12 +18,12 @@ pub fn print() -> ExitCode {
     }
     println!("forwarding planes, the best first");
     let survey = choose::survey();
-    for Fitness { kind, fits } in &survey {
+    for Fitness { kind, fits, notes } in &survey {
         match fits {
             Ok(()) => println!("  ok      {kind}"),
             Err(reason) => println!("  missing {kind}: {reason}"),
         }
-        for line in kind.probe().notes {
+        for line in notes {
             println!("          {line}");
         }
     }

@@ -157,6 +157,8 @@ pub struct Fitness {
     pub kind: DriverKind,
     /// `Err` with what speaks against it, in a form for people.
     pub fits: Result<(), String>,
+    /// What people should know of it, as in [`Probe::notes`].
+    pub notes: Vec<String>,
 }
 
 /// Returns which drivers `auto` may take, in its order, after trying each.
@@ -165,7 +167,11 @@ pub struct Fitness {
 /// called before a driver is opened: a device that is taken cannot be tried.
 pub fn survey() -> Vec<Fitness> {
     let kinds = DriverKind::ALL.into_iter().filter(|kind| *kind != DriverKind::Dummy);
-    kinds.map(|kind| Fitness { kind, fits: kind.probe().usable.and_then(|()| keeps_rules(kind)) }).collect()
+    let look = |kind: DriverKind| {
+        let Probe { usable, notes, .. } = kind.probe();
+        Fitness { kind, fits: usable.and_then(|()| keeps_rules(kind)), notes }
+    };
+    kinds.map(look).collect()
 }
 
 /// Returns the driver of this name; for `auto`, the first one that fits.
@@ -177,7 +183,7 @@ pub fn choose(name: &str, survey: &[Fitness]) -> Result<Choice, DriverError> {
         return Ok(Choice { kind: name.parse()?, why: "the configuration says so".to_owned() });
     }
     let mut reasons: Vec<String> = Vec::new();
-    for Fitness { kind, fits } in survey {
+    for Fitness { kind, fits, .. } in survey {
         match fits {
             Ok(()) if reasons.is_empty() => {
                 return Ok(Choice { kind: *kind, why: "the best that works here".to_owned() });
@@ -214,7 +220,8 @@ mod tests {
 
     #[test]
     fn auto_takes_the_first_that_fits_and_says_why() {
-        let plane = |kind, fits: Result<(), &str>| Fitness { kind, fits: fits.map_err(str::to_owned) };
+        let plane =
+            |kind, fits: Result<(), &str>| Fitness { kind, fits: fits.map_err(str::to_owned), notes: Vec::new() };
         let good = [plane(DriverKind::Afxdp, Ok(())), plane(DriverKind::Nfqueue, Ok(()))];
         let choice = choose("auto", &good).unwrap();
         assert_eq!((choice.kind, choice.why.as_str()), (DriverKind::Afxdp, "the best that works here"));
