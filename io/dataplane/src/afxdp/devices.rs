@@ -171,6 +171,11 @@ impl Afxdp {
     /// Does what has to be done now and then.
     fn tend(&mut self) {
         self.grow();
+        if !self.troubled.is_empty()
+            && let Err(error) = self.follow_links()
+        {
+            tracing::warn!(%error, "devices that could not be served were not tried again");
+        }
         let forwarded = self.program.counter(layout::COUNTER_FORWARDED);
         if forwarded != self.forwarded {
             self.forwarded = forwarded;
@@ -216,6 +221,7 @@ impl Afxdp {
             }
             Err(error) => {
                 self.close(device);
+                self.troubled.insert(device);
                 Err(error)
             }
         }
