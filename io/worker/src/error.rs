@@ -1,5 +1,29 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Errors that a module sees as the result of a host call.
+//! Errors that a module sees as the result of a host call, and those that end a worker.
+
+use std::io;
+
+use netserv_wire::container::ring::RingError;
+
+/// Why a worker ends before it is told to.
+#[derive(Debug, thiserror::Error)]
+pub enum ServeError {
+    /// The process was not started by a node.
+    #[error("descriptor {0} is not what a container has there: {1}; `serve` is started by netservd")]
+    NotInherited(i32, io::Error),
+    /// What runs the modules does not start.
+    #[error("{0} does not start: {1}")]
+    Engine(&'static str, String),
+    /// What runs the modules broke.
+    #[error("{0}")]
+    Broken(String),
+    /// The packet ring is broken.
+    #[error("the packet ring is broken: {0}")]
+    Ring(#[from] RingError),
+    /// A system call failed.
+    #[error("{0} failed: {1}")]
+    Io(&'static str, io::Error),
+}
 
 /// Why a host call did nothing; the codes are part of the packet ABI.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, thiserror::Error)]

@@ -9,6 +9,7 @@ use netserv_model::manifest::ModuleLimits;
 use netserv_model::{Instant, Now};
 use wasmtime::{Memory, ResourceLimiter};
 
+use crate::clock;
 use crate::counters::Counters;
 use crate::error::HostError;
 use crate::guest::MappedSlots;
@@ -31,7 +32,7 @@ impl Clock {
     /// Returns the monotonic clock.
     pub fn instant(&self) -> Instant {
         match self {
-            Clock::System => Instant::from_nanos(nanos(rustix::time::ClockId::Monotonic)),
+            Clock::System => clock::monotonic(),
             Clock::Manual(now) => now.get().instant,
         }
     }
@@ -39,7 +40,7 @@ impl Clock {
     /// Returns nanoseconds since 1970-01-01T00:00:00Z.
     pub fn wall_ns(&self) -> u64 {
         match self {
-            Clock::System => nanos(rustix::time::ClockId::Realtime),
+            Clock::System => clock::wall_ns(),
             Clock::Manual(now) => now.get().wall.0.saturating_mul(1_000_000),
         }
     }
@@ -205,12 +206,6 @@ impl ResourceLimiter for Cap {
     fn tables(&self) -> usize {
         limits::TABLES_MAX
     }
-}
-
-fn nanos(clock: rustix::time::ClockId) -> u64 {
-    let time = rustix::time::clock_gettime(clock);
-    let seconds = u64::try_from(time.tv_sec).unwrap_or(0);
-    seconds.saturating_mul(1_000_000_000).saturating_add(u64::try_from(time.tv_nsec).unwrap_or(0))
 }
 
 fn split_mix(state: &mut u64) -> u64 {

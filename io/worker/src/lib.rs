@@ -6,8 +6,11 @@
 //!
 //! Invariant: one thread; nothing here waits for the node but the one `poll` in [`serve`].
 
+pub mod birth;
 pub mod chain;
+pub mod clock;
 pub mod compile;
+pub mod control;
 pub mod counters;
 pub mod engine;
 pub mod error;

@@ -5,24 +5,21 @@
 //! copied. With others beside it, each has packets copied to it: what one module writes over a packet that it passes is
 //! not for the next to see, nor are packets that only the others see.
 
-mod control;
-
-use std::io;
-use std::os::fd::OwnedFd;
 use std::sync::atomic::AtomicU64;
-use std::time::Duration;
 
 use netserv_model::command::ModuleSlot;
 use netserv_model::limits::{BATCH_PACKETS_MAX, MODULES_PER_CONTAINER_MAX};
 use netserv_model::{Instant, Refusal};
 use netserv_wire::container::frames::{FromWorker, LogLevel, ToWorker};
-use netserv_wire::container::ring::{Arrival, HOST_SLOTS, Ingress, RingError, WorkerEnd};
-use netserv_wire::container::{CONTROL_FD, RING_FD, WAKE_HOST_FD, WAKE_WORKER_FD};
+use netserv_wire::container::ring::{Arrival, HOST_SLOTS, Ingress, WorkerEnd};
 use rustix::event::{PollFd, PollFlags, Timespec};
 
-use self::control::{Control, Received};
+use crate::birth::{Birth, HostWaker, Wakeup};
 use crate::chain::{Batch, Chain, Outcome, Surroundings, inject_all};
+use crate::clock;
+use crate::control::{Control, Received};
 use crate::engine::{ABI, ENGINE_NAME, Runtime};
+use crate::error::ServeError;
 use crate::host::{Clock, Entropy, Host};
 use crate::instance::Instance;
 use crate::kv::KvStores;
@@ -32,26 +29,6 @@ use crate::sys;
 
 /// Rounds of packets after which the control socket is looked at although there are more packets.
 const ROUNDS_BETWEEN_CONTROL: u32 = 16;
-
-/// How long a sleeping node may wait for the answers of a batch while there are more packets.
-const WAKE_DELAY_MAX: Duration = Duration::from_micros(50);
-
-/// Why a worker ends before it is told to.
-#[derive(Debug, thiserror::Error)]
-pub enum ServeError {
-    /// The process was not started by a node.
-    #[error("descriptor {0} is not what a container has there: {1}; `serve` is started by netservd")]
-    NotInherited(i32, io::Error),
-    /// The engine does not start.
-    #[error("the Wasm engine does not start: {0}")]
-    Engine(wasmtime::Error),
-    /// The packet ring is broken.
-    #[error("the packet ring is broken: {0}")]
-    Ring(#[from] RingError),
-    /// A system call failed.
-    #[error("{0} failed: {1}")]
-    Io(&'static str, io::Error),
-}
 
 /// How packets get to modules.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -67,20 +44,11 @@ pub enum Delivery {
 /// # Errors
 /// [`ServeError`] if the process was not started as the worker of a container, or its node breaks the rules.
 pub fn serve(delivery: Delivery) -> Result<(), ServeError> {
-    let inherited = |number| sys::inherited(number).map_err(|error| ServeError::NotInherited(number, error));
-    let control = inherited(CONTROL_FD)?;
-    let memory = inherited(RING_FD)?;
-    let wake_worker = inherited(WAKE_WORKER_FD)?;
-    let wake_host = inherited(WAKE_HOST_FD)?;
-    let memory = RingMemory::open(memory).map_err(|error| ServeError::NotInherited(RING_FD, error))?;
-    let runtime = Runtime::without_compiler().map_err(ServeError::Engine)?;
+    let Birth { control, memory, wake_worker, wake_host } = Birth::take()?;
+    let runtime =
+        Runtime::without_compiler().map_err(|error| ServeError::Engine("the Wasm engine", error.to_string()))?;
     let mut worker = Worker {
-        around: Around {
-            ring: WorkerEnd::new(memory.words())?,
-            arrivals: Vec::new(),
-            control: Control::new(control),
-            failed: 0,
-        },
+        around: Around { ring: WorkerEnd::new(memory.words())?, arrivals: Vec::new(), control, failed: 0 },
         memory,
         delivery,
         wake_worker,
@@ -89,7 +57,6 @@ pub fn serve(delivery: Delivery) -> Result<(), ServeError> {
         chain: Chain::default(),
         kv: KvStores::default(),
         outcomes: Vec::new(),
-        asleep_since: None,
     };
     sys::give_back_program();
     worker.around.control.send(&FromWorker::Ready { abi: ABI, engine: ENGINE_NAME.to_owned() });
@@ -100,14 +67,12 @@ struct Worker {
     around: Around,
     memory: RingMemory,
     delivery: Delivery,
-    wake_worker: OwnedFd,
-    wake_host: OwnedFd,
+    wake_worker: Wakeup,
+    wake_host: HostWaker,
     runtime: Runtime,
     chain: Chain,
     kv: KvStores,
     outcomes: Vec<Outcome>,
-    /// Since when a node that sleeps has something to look at.
-    asleep_since: Option<Instant>,
 }
 
 /// What modules are run on: the ring with a batch from it, and the control socket.
@@ -210,7 +175,7 @@ impl Worker {
         for (slot, instance) in self.chain.iter_mut() {
             let log = &mut instance.host_mut().log;
             if !log.is_empty() {
-                self.around.control.send_log(slot, log.take());
+                self.around.control.send_log(Some(slot), log.take());
             }
         }
         self.around.control.flush();
@@ -219,7 +184,8 @@ impl Worker {
     /// Waits until there is something to do, or only looks if `busy`. Returns whether the control socket has something.
     fn wait(&mut self, busy: bool) -> Result<bool, ServeError> {
         let sleep = !busy && self.around.ring.prepare_sleep();
-        let timeout = if sleep { self.poll_timeout().map(until) } else { Some(Timespec { tv_sec: 0, tv_nsec: 0 }) };
+        let timeout =
+            if sleep { self.poll_timeout().map(clock::until) } else { Some(Timespec { tv_sec: 0, tv_nsec: 0 }) };
         let mut control = PollFlags::IN;
         control.set(PollFlags::OUT, self.around.control.is_waiting());
         let mut fds = [PollFd::new(&self.around.control, control), PollFd::new(&self.wake_worker, PollFlags::IN)];
@@ -232,8 +198,7 @@ impl Worker {
             self.around.ring.cancel_sleep();
         }
         if woken {
-            let mut count = [0; 8];
-            rustix::io::read(&self.wake_worker, &mut count).map_err(|error| ServeError::Io("read", error.into()))?;
+            self.wake_worker.clear()?;
         }
         if self.kv.poll_timeout().is_some_and(|due| due <= Clock::System.instant()) {
             self.kv.handle_timeout(Clock::System.instant());
@@ -335,7 +300,7 @@ impl Worker {
         } else {
             inject_all(slot, &mut instance, &mut self.around);
         }
-        self.around.control.send_log(slot, last_lines(instance.into_host()));
+        self.around.control.send_log(Some(slot), last_lines(instance.into_host()));
     }
 
     fn stats(&mut self) {
@@ -363,19 +328,10 @@ impl Worker {
         Ok(())
     }
 
-    /// Lets the node see what there is for it, and wakes it if it sleeps. With `more` to come it is left asleep for a
-    /// while: waking it costs as much as many packets, and more where it takes this process's core.
+    /// Lets the node see what there is for it, and wakes it if it sleeps, late with `more` to come.
     fn publish(&mut self, more: bool) -> Result<(), ServeError> {
-        if self.around.ring.publish() {
-            self.asleep_since.get_or_insert_with(|| Clock::System.instant());
-        }
-        let Some(since) = self.asleep_since else { return Ok(()) };
-        if more && Clock::System.instant().since(since) < WAKE_DELAY_MAX {
-            return Ok(());
-        }
-        self.asleep_since = None;
-        let written = rustix::io::write(&self.wake_host, &1_u64.to_ne_bytes());
-        written.map(drop).map_err(|error| ServeError::Io("write", error.into()))
+        let sleeps = self.around.ring.publish();
+        self.wake_host.wake(sleeps, more)
     }
 }
 
@@ -430,7 +386,7 @@ impl Surroundings for Around {
 
     fn failed(&mut self, slot: ModuleSlot, refusal: Refusal, rest: Host) {
         self.failed += 1;
-        self.control.send_log(slot, last_lines(rest));
+        self.control.send_log(Some(slot), last_lines(rest));
         self.control.send(&FromWorker::Failed { slot, refusal });
     }
 }
@@ -438,9 +394,4 @@ impl Surroundings for Around {
 fn last_lines(mut host: Host) -> Vec<Line> {
     host.log.note_left_out();
     host.log.take()
-}
-
-fn until(due: Instant) -> Timespec {
-    let wait = due.since(Clock::System.instant());
-    Timespec { tv_sec: i64::try_from(wait.as_secs()).unwrap_or(i64::MAX), tv_nsec: i64::from(wait.subsec_nanos()) }
 }

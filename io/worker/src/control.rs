@@ -52,7 +52,7 @@ impl Control {
     }
 
     /// Queues log lines. If the node does not read, they are counted instead.
-    pub fn send_log(&mut self, slot: ModuleSlot, lines: Vec<Line>) {
+    pub fn send_log(&mut self, slot: Option<ModuleSlot>, lines: Vec<Line>) {
         for Line { level, text } in lines {
             if self.waiting.len() >= limits::FRAMES_WAITING_MAX {
                 self.lines_lost += 1;
@@ -63,7 +63,7 @@ impl Control {
                 self.lines_lost = 0;
                 self.send(&FromWorker::Log { slot: None, level, text });
             }
-            self.send(&FromWorker::Log { slot: Some(slot), level, text });
+            self.send(&FromWorker::Log { slot, level, text });
         }
     }
 
