@@ -11,4 +11,5 @@
 pub mod container;
 pub mod gist;
 pub mod ip;
+pub mod netlink;
 pub mod nslp;

@@ -17,7 +17,6 @@ pub mod error;
 mod filters;
 mod inject;
 pub mod limits;
-mod netlink;
 pub mod nfqueue;
 mod packet;
 mod rules;

@@ -4,9 +4,9 @@
 use std::collections::BTreeMap;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
-use crate::netlink::{self, FLAG_DUMP, FLAG_REQUEST, Message};
 use crate::signal::routes::{self, Routes};
 use crate::{DriverError, sys};
+use netserv_wire::netlink::{self, FLAG_DUMP, FLAG_REQUEST, Message};
 
 /// What one device can do.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

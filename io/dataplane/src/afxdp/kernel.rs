@@ -5,9 +5,9 @@ use std::collections::BTreeMap;
 use std::net::IpAddr;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
-use crate::netlink::{self, FLAG_ACK, FLAG_DUMP, FLAG_REQUEST, Message};
 use crate::signal::routes::{self, Routes};
 use crate::{DriverError, InterfaceId};
+use netserv_wire::netlink::{self, FLAG_ACK, FLAG_DUMP, FLAG_REQUEST, Message};
 
 /// An Ethernet address.
 pub(super) type Station = [u8; 6];

@@ -11,7 +11,7 @@ use rustix::net::netlink::{self, SocketAddrNetlink};
 use rustix::net::{AddressFamily, Protocol, RecvFlags, SendFlags, SocketFlags, SocketType, sockopt};
 
 use crate::DriverError;
-use crate::netlink::{
+use netserv_wire::netlink::{
     FLAG_DUMP, FLAG_REQUEST, Message, TYPE_DONE, TYPE_ERROR, append, attributes, error_number, messages,
 };
 

@@ -11,8 +11,8 @@ use rustix::io::Errno;
 use rustix::net::netlink::SocketAddrNetlink;
 use rustix::net::{AddressFamily, Protocol, RecvFlags, SendFlags, SocketFlags, SocketType};
 
-use crate::netlink::{self, FLAG_DUMP, FLAG_REQUEST, Message};
 use crate::{DriverError, InterfaceId};
+use netserv_wire::netlink::{self, FLAG_DUMP, FLAG_REQUEST, Message};
 
 /// One of the node's addresses.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]

@@ -1,35 +1,38 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Netlink messages: headers and attributes, as bytes.
+//! Netlink messages, by which programs and the Linux kernel talk: headers and attributes, as bytes.
 //!
 //! Numbers in headers are in the machine's own byte order; what the attributes hold is the business of each family.
 
 /// Bytes of a message header.
-pub(crate) const HEADER_BYTES: usize = 16;
+pub const HEADER_BYTES: usize = 16;
 /// Bytes of an attribute header.
-pub(crate) const ATTRIBUTE_HEADER_BYTES: usize = 4;
+pub const ATTRIBUTE_HEADER_BYTES: usize = 4;
 
 /// A reply that says how a request went (`NLMSG_ERROR`).
-pub(crate) const TYPE_ERROR: u16 = 2;
+pub const TYPE_ERROR: u16 = 2;
 /// The end of a reply of many messages (`NLMSG_DONE`).
-pub(crate) const TYPE_DONE: u16 = 3;
+pub const TYPE_DONE: u16 = 3;
 
 /// The message asks for something (`NLM_F_REQUEST`).
-pub(crate) const FLAG_REQUEST: u16 = 0x01;
+pub const FLAG_REQUEST: u16 = 0x01;
 /// The message wants an answer in any case (`NLM_F_ACK`).
-pub(crate) const FLAG_ACK: u16 = 0x04;
+pub const FLAG_ACK: u16 = 0x04;
 /// The message asks for a whole table (`NLM_F_DUMP`).
-pub(crate) const FLAG_DUMP: u16 = 0x300;
+pub const FLAG_DUMP: u16 = 0x300;
 
 /// One received message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Message<'a> {
+pub struct Message<'a> {
+    /// The type, whose meaning depends on the family.
     pub kind: u16,
+    /// The number of the request that it answers.
     pub sequence: u32,
+    /// What follows the header, padding left out.
     pub body: &'a [u8],
 }
 
 /// Returns the messages in what one receive call gave; the rest after a malformed header is left out.
-pub(crate) fn messages(mut bytes: &[u8]) -> impl Iterator<Item = Message<'_>> {
+pub fn messages(mut bytes: &[u8]) -> impl Iterator<Item = Message<'_>> {
     std::iter::from_fn(move || {
         let header: &[u8; HEADER_BYTES] = bytes.first_chunk()?;
         let length = usize::try_from(native_u32(header, 0)).ok()?;
@@ -41,7 +44,7 @@ pub(crate) fn messages(mut bytes: &[u8]) -> impl Iterator<Item = Message<'_>> {
 }
 
 /// Returns the attributes, as type and content; the rest after a malformed one is left out.
-pub(crate) fn attributes(mut bytes: &[u8]) -> impl Iterator<Item = (u16, &[u8])> {
+pub fn attributes(mut bytes: &[u8]) -> impl Iterator<Item = (u16, &[u8])> {
     std::iter::from_fn(move || {
         let header: &[u8; ATTRIBUTE_HEADER_BYTES] = bytes.first_chunk()?;
         let length = usize::from(native_u16(header, 0));
@@ -52,7 +55,7 @@ pub(crate) fn attributes(mut bytes: &[u8]) -> impl Iterator<Item = (u16, &[u8])>
 }
 
 /// Returns the error number in the body of a [`TYPE_ERROR`] message: 0 for success.
-pub(crate) fn error_number(body: &[u8]) -> Option<i32> {
+pub fn error_number(body: &[u8]) -> Option<i32> {
     body.first_chunk().map(|bytes| i32::from_ne_bytes(*bytes).saturating_neg())
 }
 
@@ -60,14 +63,7 @@ pub(crate) fn error_number(body: &[u8]) -> Option<i32> {
 ///
 /// # Panics
 /// If an attribute is over 65,531 bytes long; callers bound what they send.
-pub(crate) fn append(
-    to: &mut Vec<u8>,
-    kind: u16,
-    flags: u16,
-    sequence: u32,
-    family: &[u8],
-    attributes: &[(u16, &[u8])],
-) {
+pub fn append(to: &mut Vec<u8>, kind: u16, flags: u16, sequence: u32, family: &[u8], attributes: &[(u16, &[u8])]) {
     let start = to.len();
     to.extend([0; 4]);
     to.extend(kind.to_ne_bytes());
@@ -75,15 +71,32 @@ pub(crate) fn append(
     to.extend(sequence.to_ne_bytes());
     to.extend([0; 4]);
     to.extend(family);
-    for (kind, content) in attributes {
-        let length = u16::try_from(ATTRIBUTE_HEADER_BYTES + content.len()).expect("attributes are bounded by callers");
-        to.extend(length.to_ne_bytes());
-        to.extend(kind.to_ne_bytes());
-        to.extend(*content);
-        to.resize(start + aligned(to.len() - start), 0);
-    }
+    to.resize(start + aligned(to.len() - start), 0);
+    attributes.iter().for_each(|(kind, content)| append_attribute(to, *kind, content));
     let length = u32::try_from(to.len() - start).expect("a message of few attributes is under 4 GiB");
     to[start..start + 4].copy_from_slice(&length.to_ne_bytes());
+}
+
+/// Appends one attribute and its padding to attributes or to a message's own header, whose length is a multiple of four.
+///
+/// # Panics
+/// If it is over 65,531 bytes long; callers bound what they send.
+pub fn append_attribute(to: &mut Vec<u8>, kind: u16, content: &[u8]) {
+    let length = u16::try_from(ATTRIBUTE_HEADER_BYTES + content.len()).expect("attributes are bounded by callers");
+    to.extend(length.to_ne_bytes());
+    to.extend(kind.to_ne_bytes());
+    to.extend(content);
+    to.resize(to.len() + aligned(content.len()) - content.len(), 0);
+}
+
+/// Returns attributes one after the other, as the content of one that holds them.
+///
+/// # Panics
+/// If one of them is over 65,531 bytes long; callers bound what they send.
+pub fn nested(attributes: &[(u16, &[u8])]) -> Vec<u8> {
+    let mut content = Vec::new();
+    attributes.iter().for_each(|(kind, bytes)| append_attribute(&mut content, *kind, bytes));
+    content
 }
 
 /// Without the flags for nested and network-order attributes.
