@@ -1,0 +1,69 @@
+// SPDX-License-Identifier: Apache-2.0
+package org.netserv.block;
+
+import org.osgi.annotation.versioning.ProviderType;
+
+/**
+ * State that belongs to the module's name and its {@code state-schema}: a new version with the same schema finds what
+ * the old one left, and both see the same state while one replaces the other.
+ *
+ * <p>It is in memory: it lasts as long as the service container, and a minute beyond the module. Keys are in byte order.
+ * May be used on any thread.
+ */
+@ProviderType
+public interface KeyValueStore {
+    /** Bytes of a key at most; a key has at least one. */
+    int KEY_BYTES_MAX = 256;
+    /** Bytes of a value at most. */
+    int VALUE_BYTES_MAX = 65_536;
+
+    /**
+     * Returns a copy of a key's value.
+     *
+     * @param key the key
+     * @return the value, or null if there is none
+     */
+    byte[] get(byte[] key);
+
+    /**
+     * Reads a key's value without making an array. The value is written only if it fits.
+     *
+     * @param key the key
+     * @param into where it goes, from index 0
+     * @return the value's length in bytes, or -1 if there is none
+     */
+    int get(byte[] key, byte[] into);
+
+    /**
+     * Stores a value. Both arrays are copied.
+     *
+     * @param key the key, 1 to {@link #KEY_BYTES_MAX} bytes
+     * @param value the value, at most {@link #VALUE_BYTES_MAX} bytes
+     * @throws BlockException {@code QUOTA} beyond the module's {@code kv-entries} or {@code kv-bytes},
+     *     {@code TOO_LARGE} for a long key or value, {@code INVALID} for an empty key
+     */
+    void set(byte[] key, byte[] value) throws BlockException;
+
+    /**
+     * Forgets a key.
+     *
+     * @param key the key
+     * @return whether there was such a key
+     */
+    boolean delete(byte[] key);
+
+    /**
+     * Returns the first key after another one, so that all keys can be walked through while they come and go.
+     *
+     * @param key a key that need not be there; empty for the first key of all
+     * @return a copy of the next key, or null behind the last one
+     */
+    byte[] next(byte[] key);
+
+    /**
+     * Returns the number of entries.
+     *
+     * @return the number
+     */
+    int size();
+}
