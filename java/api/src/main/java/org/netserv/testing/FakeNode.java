@@ -1,0 +1,295 @@
+// SPDX-License-Identifier: Apache-2.0
+package org.netserv.testing;
+
+import java.nio.ByteBuffer;
+import java.nio.charset.StandardCharsets;
+import java.time.Duration;
+import java.util.ArrayList;
+import java.util.Arrays;
+import java.util.Comparator;
+import java.util.List;
+import java.util.Map;
+import java.util.SplittableRandom;
+import java.util.TreeMap;
+import org.netserv.block.BlockException;
+import org.netserv.block.Counter;
+import org.netserv.block.Counters;
+import org.netserv.block.Injector;
+import org.netserv.block.KeyValueStore;
+import org.netserv.block.Log;
+import org.netserv.block.Timer;
+import org.netserv.block.Timers;
+import org.netserv.module.ModuleContext;
+import org.netserv.packet.PacketProcessor;
+
+/** A node in memory, on one thread. Its clocks stand until {@link #advance} moves them. */
+public final class FakeNode implements ModuleContext, Counters, Timers, Injector, Log {
+    private final Map<String, String> properties;
+    private final Map<String, FakeCounter> counters = new TreeMap<>();
+    private final List<FakeTimer> timers = new ArrayList<>();
+    private final List<byte[]> injected = new ArrayList<>();
+    private final List<String> lines = new ArrayList<>();
+    private final FakeStore kv = new FakeStore();
+    private final SplittableRandom random = new SplittableRandom(1);
+    private long nowNanos;
+
+    /**
+     * Makes a node.
+     *
+     * @param properties what the module can read
+     */
+    public FakeNode(Map<String, String> properties) {
+        this.properties = Map.copyOf(properties);
+    }
+
+    /**
+     * Has a processor look at one packet.
+     *
+     * @param processor the processor
+     * @param packet the packet
+     * @return the packet as it goes on, or null if it goes no further
+     * @throws Exception what the processor throws
+     */
+    public byte[] process(PacketProcessor processor, byte[] packet) throws Exception {
+        FakePacket shown = new FakePacket(packet, nowNanos);
+        processor.process(shown);
+        return shown.outcome();
+    }
+
+    /**
+     * Moves the clocks on, and calls the timers that come due, in order.
+     *
+     * @param by how far
+     * @throws Exception what a timer's callback throws
+     */
+    public void advance(Duration by) throws Exception {
+        long until = nowNanos + by.toNanos();
+        while (true) {
+            FakeTimer next = timers.stream().min(Comparator.comparingLong(timer -> timer.dueNanos)).orElse(null);
+            if (next == null || next.dueNanos > until) {
+                break;
+            }
+            nowNanos = next.dueNanos;
+            if (next.periodNanos > 0) {
+                next.dueNanos += next.periodNanos;
+            } else {
+                timers.remove(next);
+            }
+            next.callback.run();
+        }
+        nowNanos = until;
+    }
+
+    /**
+     * Returns the value of a counter.
+     *
+     * @param name its name
+     * @return its value, 0 if there is none
+     */
+    public long counter(String name) {
+        FakeCounter counter = counters.get(name);
+        return counter == null ? 0 : counter.value;
+    }
+
+    /**
+     * Returns the packets that were injected, in order.
+     *
+     * @return the packets
+     */
+    public List<byte[]> injected() {
+        return injected;
+    }
+
+    /**
+     * Returns the log, each line behind its level.
+     *
+     * @return for instance {@code INFO: started}
+     */
+    public List<String> lines() {
+        return lines;
+    }
+
+    @Override
+    public String name() {
+        return "example.org/tested";
+    }
+
+    @Override
+    public String version() {
+        return "1.0.0";
+    }
+
+    @Override
+    public Map<String, String> properties() {
+        return properties;
+    }
+
+    @Override
+    public long monotonicNanos() {
+        return nowNanos;
+    }
+
+    @Override
+    public long wallNanos() {
+        return nowNanos;
+    }
+
+    @Override
+    public void random(byte[] into) {
+        random.nextBytes(into);
+    }
+
+    @Override
+    public long randomNumber() {
+        return random.nextLong();
+    }
+
+    @Override
+    public Log log() {
+        return this;
+    }
+
+    @Override
+    public KeyValueStore kv() {
+        return kv;
+    }
+
+    @Override
+    public Counters counters() {
+        return this;
+    }
+
+    @Override
+    public Timers timers() {
+        return this;
+    }
+
+    @Override
+    public Injector injector() {
+        return this;
+    }
+
+    @Override
+    public Counter open(String name) throws BlockException {
+        if (name.isEmpty() || name.chars().anyMatch(Character::isISOControl)) {
+            throw new BlockException(BlockException.Code.INVALID, "not a counter's name");
+        }
+        if (name.getBytes(StandardCharsets.UTF_8).length > NAME_BYTES_MAX) {
+            throw new BlockException(BlockException.Code.TOO_LARGE, "a counter's name is too long");
+        }
+        return counters.computeIfAbsent(name, unknown -> new FakeCounter());
+    }
+
+    @Override
+    public Timer once(Duration delay, Callback callback) {
+        return timer(delay, 0, callback);
+    }
+
+    @Override
+    public Timer every(Duration period, Callback callback) {
+        return timer(period, Math.max(period.toNanos(), 1_000_000), callback);
+    }
+
+    @Override
+    public void inject(byte[] from, int start, int length) {
+        injected.add(Arrays.copyOfRange(from, start, start + length));
+    }
+
+    @Override
+    public void inject(ByteBuffer packet) {
+        byte[] copy = new byte[packet.remaining()];
+        packet.get(packet.position(), copy);
+        injected.add(copy);
+    }
+
+    @Override
+    public boolean write(Level level, String text) {
+        return lines.add(level + ": " + text);
+    }
+
+    @Override
+    public void error(String text, Throwable cause) {
+        error(text + ": " + cause);
+    }
+
+    private Timer timer(Duration delay, long periodNanos, Callback callback) {
+        long due = nowNanos + Math.max(delay.toNanos(), 1_000_000);
+        FakeTimer timer = new FakeTimer(due, periodNanos, callback);
+        timers.add(timer);
+        return () -> timers.remove(timer);
+    }
+
+    private static final class FakeTimer {
+        private final long periodNanos;
+        private final Callback callback;
+        private long dueNanos;
+
+        FakeTimer(long dueNanos, long periodNanos, Callback callback) {
+            this.dueNanos = dueNanos;
+            this.periodNanos = periodNanos;
+            this.callback = callback;
+        }
+    }
+
+    private static final class FakeCounter implements Counter {
+        private long value;
+
+        @Override
+        public void add(long amount) {
+            value += amount;
+        }
+
+        @Override
+        public void set(long value) {
+            this.value = value;
+        }
+
+        @Override
+        public long value() {
+            return value;
+        }
+    }
+
+    private static final class FakeStore implements KeyValueStore {
+        private final TreeMap<byte[], byte[]> entries = new TreeMap<>(Arrays::compareUnsigned);
+
+        @Override
+        public byte[] get(byte[] key) {
+            byte[] value = entries.get(key);
+            return value == null ? null : value.clone();
+        }
+
+        @Override
+        public int get(byte[] key, byte[] into) {
+            byte[] value = entries.get(key);
+            if (value != null && value.length <= into.length) {
+                System.arraycopy(value, 0, into, 0, value.length);
+            }
+            return value == null ? -1 : value.length;
+        }
+
+        @Override
+        public void set(byte[] key, byte[] value) throws BlockException {
+            if (key.length == 0) {
+                throw new BlockException(BlockException.Code.INVALID, "an empty key");
+            }
+            entries.put(key.clone(), value.clone());
+        }
+
+        @Override
+        public boolean delete(byte[] key) {
+            return entries.remove(key) != null;
+        }
+
+        @Override
+        public byte[] next(byte[] key) {
+            byte[] next = entries.higherKey(key);
+            return next == null ? null : next.clone();
+        }
+
+        @Override
+        public int size() {
+            return entries.size();
+        }
+    }
+}
