@@ -1,0 +1,56 @@
+// SPDX-License-Identifier: Apache-2.0
+package org.netserv.block.http;
+
+import org.apache.felix.http.jetty.ConnectorFactory;
+import org.eclipse.jetty.server.Connector;
+import org.eclipse.jetty.server.HttpConfiguration;
+import org.eclipse.jetty.server.HttpConnectionFactory;
+import org.eclipse.jetty.server.NetworkConnectionLimit;
+import org.eclipse.jetty.server.Server;
+import org.eclipse.jetty.server.ServerConnector;
+import org.eclipse.jetty.util.thread.QueuedThreadPool;
+import org.eclipse.jetty.util.thread.ThreadPool;
+
+/**
+ * Takes the connector that Felix made from its properties, puts bounds on it that Felix has no properties for, and gives
+ * it back. Called once for each start of Felix's server.
+ */
+final class BoundedConnector implements ConnectorFactory {
+    private final int connections;
+    private final long headerMs;
+
+    BoundedConnector(int connections, long headerMs) {
+        this.connections = connections;
+        this.headerMs = headerMs;
+    }
+
+    @Override
+    public Connector createConnector(Server server) {
+        for (Connector connector : server.getConnectors()) {
+            if (connector instanceof ServerConnector known) {
+                // A removed connector is a stopped one: its settings may change. Felix adds and starts it again.
+                server.removeConnector(known);
+                bound(server, known);
+                return known;
+            }
+        }
+        throw new IllegalStateException("the HTTP engine has no connector: its port may be taken");
+    }
+
+    private void bound(Server server, ServerConnector connector) {
+        HttpConnectionFactory http = connector.getConnectionFactory(HttpConnectionFactory.class);
+        HttpConfiguration settings = http.getHttpConfiguration();
+        settings.setMinRequestDataRate(Limits.BODY_BYTES_PER_SECOND);
+        HeaderDeadline deadline = new HeaderDeadline(server.getScheduler(), headerMs);
+        settings.addCustomizer(deadline);
+        connector.addBean(deadline);
+        NetworkConnectionLimit limit = new NetworkConnectionLimit(connections, connector);
+        limit.setEndPointIdleTimeout(Limits.IDLE_MS_WHEN_FULL);
+        server.addBean(limit);
+        ThreadPool threads = server.getThreadPool();
+        if (threads instanceof QueuedThreadPool pool) {
+            pool.setMinThreads(Math.min(Limits.THREADS_MIN, pool.getMaxThreads()));
+            pool.setIdleTimeout(Limits.THREAD_IDLE_MS);
+        }
+    }
+}

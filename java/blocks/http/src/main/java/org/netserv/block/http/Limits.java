@@ -1,0 +1,23 @@
+// SPDX-License-Identifier: Apache-2.0
+package org.netserv.block.http;
+
+/** The bounds of the HTTP engine that Felix has no property for; the others are in {@code blocks.properties}. */
+final class Limits {
+    /** How many connections are open at once; while there are so many, no further ones are accepted. */
+    static final int CONNECTIONS = 256;
+    /** How long a connection may be idle while there are as many as may be, in milliseconds. */
+    static final long IDLE_MS_WHEN_FULL = 1_000;
+    /** How long a connection may take from its start, or the end of a request, to the next request's last header. */
+    static final long HEADER_MS = 10_000;
+    /** How often that is looked at, in milliseconds. */
+    static final long HEADER_CHECK_MS = 1_000;
+    /** The slowest body that is still read, in bytes per second. */
+    static final long BODY_BYTES_PER_SECOND = 1_024;
+    /** Threads that stay when there is nothing to do. */
+    static final int THREADS_MIN = 2;
+    /** How long a thread above that waits for work, in milliseconds. */
+    static final int THREAD_IDLE_MS = 10_000;
+
+    private Limits() {
+    }
+}
