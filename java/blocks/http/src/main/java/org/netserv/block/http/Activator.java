@@ -9,11 +9,24 @@ import org.osgi.framework.BundleContext;
 public final class Activator implements BundleActivator {
     @Override
     public void start(BundleContext context) {
-        context.registerService(ConnectorFactory.class, new BoundedConnector(Limits.CONNECTIONS, Limits.HEADER_MS), null);
+        int connections = number(context.getProperty(Limits.CONNECTIONS_PROPERTY), Limits.CONNECTIONS,
+                Limits.CONNECTIONS_MAX);
+        int headerMs = number(context.getProperty(Limits.HEADER_MS_PROPERTY), Limits.HEADER_MS, Limits.HEADER_MS_MAX);
+        context.registerService(ConnectorFactory.class, new BoundedConnector(connections, headerMs), null);
     }
 
     @Override
     public void stop(BundleContext context) {
         // The framework takes the registration back.
+    }
+
+    /** Returns the number that a text has, if it is 1 to {@code max}, otherwise the usual one. */
+    static int number(String text, int usual, int max) {
+        try {
+            int number = text == null ? usual : Integer.parseInt(text.trim());
+            return number >= 1 && number <= max ? number : usual;
+        } catch (NumberFormatException broken) {
+            return usual;
+        }
     }
 }
