@@ -1,13 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 //! The control socket: frames with an open file now and then.
 
-use std::collections::VecDeque;
+use std::collections::{BTreeMap, VecDeque};
 use std::fs::File;
 use std::io::IoSliceMut;
 use std::mem::MaybeUninit;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
 use netserv_model::command::ModuleSlot;
+use netserv_model::request::PacketCounts;
 use netserv_wire::container::frames::{FRAME_BYTES_MAX, FrameError, FromWorker, ToWorker};
 use rustix::net::{RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, ReturnFlags, SendFlags};
 
@@ -64,6 +65,15 @@ impl Control {
                 self.send(&FromWorker::Log { slot: None, level, text });
             }
             self.send(&FromWorker::Log { slot, level, text });
+        }
+    }
+
+    /// Queues what a module counted.
+    pub fn send_stats(&mut self, slot: ModuleSlot, packets: PacketCounts, mut counters: BTreeMap<String, u64>) {
+        // Only counters over the usual quota can make a frame too long; then the last names are left out.
+        while !self.send(&FromWorker::Stats { slot, packets, counters: counters.clone() }) {
+            let half = counters.len() / 2;
+            counters = counters.into_iter().take(half).collect();
         }
     }
 

@@ -18,6 +18,7 @@ pub mod guest;
 pub mod host;
 pub mod imports;
 pub mod instance;
+pub mod jvm;
 pub mod kv;
 pub mod limits;
 pub mod log;

@@ -44,3 +44,11 @@ pub const CODE_BYTES_MAX: u64 = 8 * WASM_BYTES_MAX;
 pub const STACK_BYTES_MAX: usize = 512 * 1024;
 /// Frames that wait for the node to read them; log lines beyond are counted and lost.
 pub const FRAMES_WAITING_MAX: usize = 1024;
+/// Bytes of a bundle that the JVM's worker copies into its container.
+pub const BUNDLE_BYTES_MAX: u64 = netserv_model::limits::PACKAGE_BYTES_MAX;
+/// Reports of Java threads that wait for the packet thread; further ones are counted and lost.
+pub const JAVA_EVENTS_WAITING_MAX: usize = 4096;
+/// Counters of one module that are taken from Java; further ones are left out.
+pub const JAVA_COUNTERS_MAX: usize = 4096;
+/// How long bundles have to stop when the node shuts a worker down.
+pub const JAVA_SHUTDOWN_MAX: Duration = Duration::from_secs(2);

@@ -305,13 +305,7 @@ impl Worker {
 
     fn stats(&mut self) {
         for (slot, instance) in self.chain.iter_mut() {
-            let packets = instance.counts;
-            let mut counters = instance.host().counters.all();
-            // Only counters over the usual quota can make a frame too long; then the last names are left out.
-            while !self.around.control.send(&FromWorker::Stats { slot, packets, counters: counters.clone() }) {
-                let half = counters.len() / 2;
-                counters = counters.into_iter().take(half).collect();
-            }
+            self.around.control.send_stats(slot, instance.counts, instance.host().counters.all());
         }
         self.around.control.send(&FromWorker::StatsDone);
     }

@@ -169,6 +169,15 @@ pub struct Activity {
     pub module: Option<ModuleSlot>,
 }
 
+/// Returns what the worker says that it is doing. `memory` is the ring, or its first page.
+///
+/// # Panics
+/// If the memory is shorter than a page.
+pub fn activity(memory: &[AtomicU64]) -> Activity {
+    let word = memory[ACTIVITY].load(Ordering::Acquire);
+    Activity { steps: word >> 8, module: decode_module(word & 0xff).ok().flatten() }
+}
+
 /// One direction: where its indices and descriptors are.
 #[derive(Clone, Copy, Debug)]
 struct Lane {

@@ -7,8 +7,8 @@ use netserv_model::command::ModuleSlot;
 use netserv_model::limits::PACKET_BYTES_MAX;
 
 use super::{
-    ACTIVITY, Activity, Answer, Consumer, Descriptor, HOST_SLOTS, Ingress, MAGIC, Producer, RingError, TO_HOST,
-    TO_WORKER, WORKER_SLOTS, check_length, check_mapping, check_packet, code, decode_module, read_slot, write_slot,
+    Activity, Answer, Consumer, Descriptor, HOST_SLOTS, Ingress, MAGIC, Producer, RingError, TO_HOST, TO_WORKER,
+    WORKER_SLOTS, activity, check_length, check_mapping, check_packet, code, decode_module, read_slot, write_slot,
 };
 
 /// A packet that the worker holds, as the node remembers it.
@@ -143,8 +143,7 @@ impl<M: AsRef<[AtomicU64]>> HostEnd<M> {
 
     /// Returns what the worker says that it is doing.
     pub fn activity(&self) -> Activity {
-        let word = self.memory.as_ref()[ACTIVITY].load(Ordering::Acquire);
-        Activity { steps: word >> 8, module: decode_module(word & 0xff).ok().flatten() }
+        activity(self.memory.as_ref())
     }
 
     /// Returns how many packets the worker holds.

@@ -1,0 +1,36 @@
+// SPDX-License-Identifier: Apache-2.0
+//! The process inside a service container that runs OSGi bundles on a JVM.
+
+use std::process::ExitCode;
+
+use clap::{Parser, Subcommand};
+use netserv_worker::jvm;
+
+#[derive(Parser)]
+#[command(version, about)]
+struct Cli {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Subcommand)]
+enum Command {
+    /// Run bundles inside a service container; started by netservd.
+    Serve(jvm::serve::Args),
+    /// Write the classes of the host as the JVM maps them, so that it starts in less time.
+    Archive(jvm::archive::Args),
+}
+
+fn main() -> ExitCode {
+    let result = match Cli::parse().command {
+        Command::Serve(args) => jvm::packet_thread(|| jvm::serve::serve(&args)),
+        Command::Archive(args) => jvm::packet_thread(|| jvm::archive::archive(&args)),
+    };
+    match result {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("netserv-jvm: {error}");
+            ExitCode::FAILURE
+        }
+    }
+}

@@ -1,0 +1,172 @@
+// SPDX-License-Identifier: Apache-2.0
+//! The JVM's options: what it may use of a container's memory, and what keeps it small and quiet.
+
+use std::path::Path;
+
+const MIB: u64 = 1 << 20;
+
+/// The bounds of a JVM's parts. Their sum is what its container may use, less what the JVM takes beside them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Memory {
+    /// Bytes of the Java heap.
+    pub heap_bytes: u64,
+    /// Bytes of the metadata of classes.
+    pub metaspace_bytes: u64,
+    /// Bytes of compiled code.
+    pub code_bytes: u64,
+    /// Bytes of buffers outside of the heap, and of large stacks.
+    pub direct_bytes: u64,
+}
+
+/// Bytes that the JVM takes beside the parts that can be bounded: its own tables, compilers at work, stacks, and the
+/// copies of the container's jar files.
+const BESIDE_BYTES: u64 = 20 * MIB;
+/// Bytes of the smallest heap that starts the framework.
+const HEAP_BYTES_MIN: u64 = 8 * MIB;
+
+impl Memory {
+    /// Shares out the memory that a container has. Under 56 MiB the shares stay, and the kernel ends a JVM that uses
+    /// them.
+    pub fn of(container_bytes: u64) -> Memory {
+        let share =
+            |part: u64, least: u64, most: u64| (container_bytes / part).clamp(least * MIB, most * MIB) / MIB * MIB;
+        let metaspace_bytes = share(4, 14, 96);
+        let code_bytes = share(8, 8, 48);
+        let direct_bytes = share(16, 2, 32);
+        let rest = container_bytes.saturating_sub(BESIDE_BYTES + metaspace_bytes + code_bytes + direct_bytes);
+        Memory { heap_bytes: rest.max(HEAP_BYTES_MIN) / MIB * MIB, metaspace_bytes, code_bytes, direct_bytes }
+    }
+}
+
+/// What a JVM is to be started with.
+#[derive(Clone, Debug)]
+pub struct Setup<'a> {
+    /// The Java release.
+    pub version: u32,
+    /// The jar files of the host, separated by colons.
+    pub class_path: &'a str,
+    /// A directory to write to.
+    pub data: &'a Path,
+    /// Bytes of memory that the container has.
+    pub memory_bytes: u64,
+    /// What is done about archived classes.
+    pub archive: Archive<'a>,
+    /// Whether recorded tests are run, with their own clock.
+    pub test: bool,
+}
+
+/// What a JVM does about archived classes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Archive<'a> {
+    /// Uses the JDK's own.
+    Default,
+    /// Uses this one.
+    Use(&'a Path),
+    /// Writes one with the classes that were loaded, when it ends.
+    Write(&'a Path),
+}
+
+/// Returns the options of a JVM.
+pub fn options(setup: &Setup<'_>) -> Vec<String> {
+    let Memory { heap_bytes, metaspace_bytes, code_bytes, direct_bytes } = Memory::of(setup.memory_bytes);
+    let mut options: Vec<String> = [
+        "-XX:+UseSerialGC",
+        "-XX:+IgnoreUnrecognizedVMOptions",
+        // No signal is handled but those that the JVM itself makes; nobody attaches to it, and it leaves no files.
+        "-Xrs",
+        "-XX:+DisableAttachMechanism",
+        "-XX:-UsePerfData",
+        "-XX:-CreateCoredumpOnCrash",
+        "-XX:ErrorFile=/dev/null",
+        "-XX:-UseContainerSupport",
+        "-Xlog:disable",
+        "-Xlog:all=error:stderr",
+        "-XX:+DisplayVMOutputToStderr",
+        // Small, and given back.
+        "-Xss256k",
+        "-XX:MinHeapFreeRatio=10",
+        "-XX:MaxHeapFreeRatio=30",
+        "-XX:TieredStopAtLevel=4",
+        "-Djava.awt.headless=true",
+        "-Djava.security.egd=file:/dev/urandom",
+        "-Dfile.encoding=UTF-8",
+    ]
+    .map(str::to_owned)
+    .to_vec();
+    options.extend([
+        format!("-Xms{}", heap_bytes.min(4 * MIB)),
+        format!("-Xmx{heap_bytes}"),
+        format!("-XX:MaxMetaspaceSize={metaspace_bytes}"),
+        format!("-XX:CompressedClassSpaceSize={}", metaspace_bytes / 4 * 3),
+        format!("-XX:ReservedCodeCacheSize={code_bytes}"),
+        format!("-XX:MaxDirectMemorySize={direct_bytes}"),
+        format!("-Djava.io.tmpdir={}", setup.data.join("tmp").display()),
+        format!("-Duser.home={}", setup.data.display()),
+        format!("-Djava.class.path={}", setup.class_path),
+    ]);
+    match setup.archive {
+        Archive::Default => {}
+        Archive::Use(file) => options.push(format!("-XX:SharedArchiveFile={}", file.display())),
+        Archive::Write(file) => options.push(format!("-XX:ArchiveClassesAtExit={}", file.display())),
+    }
+    if setup.version >= 23 {
+        // Felix asks for it, and each start would say so.
+        options.push("--sun-misc-unsafe-memory-access=allow".to_owned());
+    }
+    if setup.test {
+        options.push("-Dnetserv.test=true".to_owned());
+    }
+    options
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_parts_fit_the_container() {
+        for mib in 56..4096 {
+            let memory = Memory::of(mib * MIB);
+            let parts = memory.heap_bytes + memory.metaspace_bytes + memory.code_bytes + memory.direct_bytes;
+            assert!(parts + BESIDE_BYTES <= mib * MIB, "{mib} MiB: {memory:?}");
+            assert!(memory.heap_bytes >= HEAP_BYTES_MIN);
+        }
+    }
+
+    #[test]
+    fn each_bound_is_reached() {
+        let of = |mib: u64| {
+            let memory = Memory::of(mib * MIB);
+            [memory.heap_bytes, memory.metaspace_bytes, memory.code_bytes, memory.direct_bytes].map(|part| part / MIB)
+        };
+        assert_eq!(of(0), [8, 14, 8, 2]);
+        assert_eq!(of(64), [16, 16, 8, 4]);
+        assert_eq!(of(128), [52, 32, 16, 8]);
+        assert_eq!(of(4096), [3900, 96, 48, 32]);
+        assert!(Memory::of(u64::MAX).heap_bytes > 0);
+    }
+
+    #[test]
+    fn options_follow_the_setup() {
+        let setup = Setup {
+            version: 17,
+            class_path: "/java/host/a.jar",
+            data: Path::new("/data"),
+            memory_bytes: 64 * MIB,
+            archive: Archive::Use(Path::new("/java/archive/host.jsa")),
+            test: false,
+        };
+        let check = |setup: &Setup<'_>, option: &str, expected: bool| {
+            assert_eq!(options(setup).iter().any(|one| one == option), expected, "{option}");
+        };
+        check(&setup, "-Xmx16777216", true);
+        check(&setup, "-Djava.io.tmpdir=/data/tmp", true);
+        check(&setup, "-XX:SharedArchiveFile=/java/archive/host.jsa", true);
+        check(&setup, "-Dnetserv.test=true", false);
+        check(&Setup { test: true, ..setup.clone() }, "-Dnetserv.test=true", true);
+        check(&setup, "--sun-misc-unsafe-memory-access=allow", false);
+        check(&Setup { version: 25, ..setup.clone() }, "--sun-misc-unsafe-memory-access=allow", true);
+        let none = options(&Setup { archive: Archive::Default, ..setup });
+        assert!(none.iter().all(|option| !option.contains("Archive")));
+    }
+}

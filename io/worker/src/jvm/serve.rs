@@ -1,0 +1,396 @@
+// SPDX-License-Identifier: Apache-2.0
+//! `netserv-jvm serve`: the packet thread inside a service container.
+
+use std::fs::File;
+use std::io::Write as _;
+use std::path::PathBuf;
+use std::sync::atomic::AtomicU64;
+
+use netserv_model::command::ModuleSlot;
+use netserv_model::limits::{BATCH_PACKETS_MAX, MODULES_PER_CONTAINER_MAX};
+use netserv_model::{Instant, Refusal, RefusalKind};
+use netserv_wire::container::frames::{FromWorker, LogLevel, ToWorker};
+use netserv_wire::container::ring::{Answer, Arrival, HOST_SLOTS, WorkerEnd};
+use rustix::event::{PollFd, PollFlags, Timespec};
+
+use super::batch::{BatchMemory, Left};
+use super::bundles::{self, Bundles};
+use super::home::{JavaHome, Places, class_path};
+use super::options::{Archive, Setup, options};
+use super::outbox::{FromJava, Outbox};
+use super::sys::{Bridge, Buffers, End, Load, Thrown};
+use crate::birth::{Birth, HostWaker, Wakeup};
+use crate::clock;
+use crate::control::{Control, Received};
+use crate::error::ServeError;
+use crate::log::Line;
+use crate::{limits, sys};
+
+/// The packet ABI that packets of this worker follow.
+const ABI: u32 = 1;
+/// Rounds of packets after which the control socket is looked at although there are more packets.
+const ROUNDS_BETWEEN_CONTROL: u32 = 16;
+/// Words of the ring's first page.
+const HEADER_WORDS: usize = 4096 / size_of::<AtomicU64>();
+/// The archived classes of the host, inside a container.
+const ARCHIVE: &str = "/java/archive/host.jsa";
+
+/// The arguments of `serve`.
+#[derive(Clone, Debug, clap::Args)]
+pub struct Args {
+    /// The directory of the Java that is used.
+    #[arg(long)]
+    pub java_home: PathBuf,
+    /// Bytes of memory that the container has.
+    #[arg(long)]
+    pub memory_bytes: u64,
+    /// Archived classes, used if the file is there.
+    #[arg(long, hide = true, default_value = ARCHIVE)]
+    pub archive: PathBuf,
+    /// Where the Java part is.
+    #[command(flatten)]
+    pub places: Places,
+}
+
+/// Runs bundles until the node says that it is enough, or is gone.
+///
+/// # Errors
+/// [`ServeError`] if the process was not started as the worker of a container, there is no JVM, or the Java host broke.
+pub fn serve(args: &Args) -> Result<(), ServeError> {
+    let Birth { control, memory, wake_worker, wake_host } = Birth::take()?;
+    let ring = WorkerEnd::new(memory.words())?;
+    let bundles = Bundles::open(&args.places.data).map_err(|error| ServeError::Io("mkdir", error))?;
+    let outbox: &'static Outbox = Box::leak(Box::new(Outbox::new()?));
+    let header = &memory.words()[..HEADER_WORDS];
+    let bridge = open(args, outbox, header)?;
+    let batch = BatchMemory::new().map_err(|error| ServeError::Io("mmap", error))?;
+    let buffers = Buffers { table: batch.table, slots: memory.slots(), injects: batch.injects, header };
+    bridge.start(&buffers, &args.places.blocks, &args.places.data).map_err(broken)?;
+    let mut worker = Worker {
+        bridge,
+        batch,
+        ring,
+        arrivals: Vec::with_capacity(BATCH_PACKETS_MAX),
+        control,
+        outbox,
+        bundles,
+        wake_worker,
+        wake_host,
+        due: None,
+        is_stale: true,
+    };
+    worker.run()
+}
+
+/// Starts the JVM.
+fn open(args: &Args, outbox: &'static Outbox, header: &'static [AtomicU64]) -> Result<Bridge, ServeError> {
+    let failed = |error: &dyn ToString| ServeError::Engine("the JVM", error.to_string());
+    let home = JavaHome::open(&args.java_home).map_err(|error| failed(&error))?;
+    let class_path =
+        class_path(&args.places.host).map_err(|error| failed(&format!("{}: {error}", args.places.host.display())))?;
+    let archive = if args.archive.is_file() { Archive::Use(&args.archive) } else { Archive::Default };
+    let setup = Setup {
+        version: home.version,
+        class_path: &class_path,
+        data: &args.places.data,
+        memory_bytes: args.memory_bytes,
+        archive,
+        test: false,
+    };
+    let handler = Box::new(move |end| last_words(end, header));
+    Bridge::open(&home.libjvm(), &options(&setup), outbox, handler).map_err(|error| failed(&error))
+}
+
+struct Worker {
+    bridge: Bridge,
+    batch: BatchMemory,
+    ring: WorkerEnd<&'static [AtomicU64]>,
+    arrivals: Vec<Arrival>,
+    control: Control,
+    outbox: &'static Outbox,
+    bundles: Bundles,
+    wake_worker: Wakeup,
+    wake_host: HostWaker,
+    /// When Java wants to be called next, as it said last.
+    due: Option<Instant>,
+    /// Whether modules ran since Java said so.
+    is_stale: bool,
+}
+
+/// Whether the loop goes on.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Next {
+    Continue,
+    End,
+}
+
+impl Worker {
+    fn run(&mut self) -> Result<(), ServeError> {
+        let mut rounds = 0;
+        loop {
+            let busy = self.packets()? > 0;
+            rounds += 1;
+            let look = !busy || rounds >= ROUNDS_BETWEEN_CONTROL;
+            self.java(look)?;
+            self.publish(busy)?;
+            if !look {
+                continue;
+            }
+            rounds = 0;
+            if self.wait(busy)? && self.control()? == Next::End {
+                return Ok(());
+            }
+        }
+    }
+
+    /// Runs one batch from the ring. Returns its length.
+    fn packets(&mut self) -> Result<usize, ServeError> {
+        while self.arrivals.len() < BATCH_PACKETS_MAX
+            && let Some(arrival) = self.ring.pop()?
+        {
+            let index = self.arrivals.len();
+            self.batch.write(index, arrival.slot(), arrival.length(), arrival.ingress, arrival.modules);
+            self.arrivals.push(arrival);
+        }
+        let count = self.arrivals.len();
+        if count > 0 {
+            self.is_stale = true;
+            let injected = self.bridge.process(count).map_err(broken)?;
+            self.answer()?;
+            self.inject(injected);
+        }
+        self.publish(count == BATCH_PACKETS_MAX)?;
+        Ok(count)
+    }
+
+    /// Answers the packets of a batch as Java left them.
+    fn answer(&mut self) -> Result<(), ServeError> {
+        let mut nonsense = 0;
+        for (index, mut arrival) in self.arrivals.drain(..).enumerate() {
+            let left = self.batch.read(index).unwrap_or_else(|| {
+                nonsense += 1;
+                Left { answer: Answer::Failed, length: 0, module: first_module(arrival.modules) }
+            });
+            if left.answer == Answer::Modified {
+                self.ring.resize(&mut arrival, left.length)?;
+            }
+            self.ring.answer(arrival, left.answer, left.module)?;
+        }
+        if nonsense > 0 {
+            let text = format!("the Java host left {nonsense} verdicts that mean nothing; their packets failed");
+            self.outbox.log(None, LogLevel::Error, text.as_bytes());
+        }
+        Ok(())
+    }
+
+    /// Hands packets that modules made to the node.
+    fn inject(&mut self, count: i32) {
+        if count == 0 {
+            return;
+        }
+        let mut lost = [0_u32; MODULES_PER_CONTAINER_MAX];
+        let nothing = self.batch.take_injected(count, |slot, packet| {
+            if self.ring.inject(packet, slot).is_err() {
+                lost[usize::from(slot.0)] += 1;
+            }
+        });
+        for (slot, lost) in (0..).zip(lost).filter(|(_, lost)| *lost > 0) {
+            let text = format!("{lost} injected packets lost: the node has no room for more");
+            self.outbox.log(Some(ModuleSlot(slot)), LogLevel::Warn, text.as_bytes());
+        }
+        if nothing > 0 {
+            let text = format!("{nothing} injected packets lost: the Java host gave a length or a slot that none has");
+            self.outbox.log(None, LogLevel::Error, text.as_bytes());
+        }
+    }
+
+    /// Takes what Java has to tell, and lets it run what is due. With `look`, asks it when that is.
+    fn java(&mut self, look: bool) -> Result<(), ServeError> {
+        let raised = self.outbox.poll_raised()?;
+        if raised {
+            self.report();
+        }
+        let is_due = self.due.is_some_and(|due| due <= clock::monotonic());
+        if raised || is_due || (look && self.is_stale) {
+            self.due = self.bridge.idle(clock::monotonic()).map_err(broken)?;
+            self.is_stale = false;
+            let injected = self.bridge.injected().map_err(broken)?;
+            self.inject(injected);
+        }
+        Ok(())
+    }
+
+    /// Sends what Java has to tell.
+    fn report(&mut self) {
+        for (slot, lines) in self.outbox.take_logs() {
+            self.control.send_log(slot, lines);
+        }
+        while let Some(event) = self.outbox.poll_event() {
+            match event {
+                FromJava::Ready(engine) => {
+                    sys::give_back_program();
+                    self.control.send(&FromWorker::Ready { abi: ABI, engine });
+                }
+                FromJava::Loaded(slot) => {
+                    sys::give_back_program();
+                    self.control.send(&FromWorker::Loaded { slot });
+                }
+                FromJava::Failed(slot, refusal) => {
+                    let last = self.outbox.renew_log(slot);
+                    self.control.send_log(Some(slot), last);
+                    self.control.send(&FromWorker::Failed { slot, refusal });
+                }
+                FromJava::Stats(slot, packets, counters) => self.control.send_stats(slot, packets, counters),
+                FromJava::StatsDone => {
+                    self.control.send(&FromWorker::StatsDone);
+                }
+            }
+        }
+        self.control.flush();
+    }
+
+    /// Lets the node see what there is for it, and wakes it if it sleeps, late with `more` to come.
+    fn publish(&mut self, more: bool) -> Result<(), ServeError> {
+        let sleeps = self.ring.publish();
+        self.wake_host.wake(sleeps, more)
+    }
+
+    /// Waits until there is something to do, or only looks if `busy`. Returns whether the control socket has something.
+    fn wait(&mut self, busy: bool) -> Result<bool, ServeError> {
+        let sleep = !busy && self.ring.prepare_sleep();
+        let timeout = if sleep { self.due.map(clock::until) } else { Some(Timespec { tv_sec: 0, tv_nsec: 0 }) };
+        let mut control = PollFlags::IN;
+        control.set(PollFlags::OUT, self.control.is_waiting());
+        let mut fds = [
+            PollFd::new(&self.control, control),
+            PollFd::new(&self.wake_worker, PollFlags::IN),
+            PollFd::new(self.outbox, PollFlags::IN),
+        ];
+        match rustix::event::poll(&mut fds, timeout.as_ref()) {
+            Ok(_) | Err(rustix::io::Errno::INTR) => {}
+            Err(error) => return Err(ServeError::Io("poll", error.into())),
+        }
+        let (control, woken) = (fds[0].revents(), fds[1].revents().contains(PollFlags::IN));
+        if sleep {
+            self.ring.cancel_sleep();
+        }
+        if woken {
+            self.wake_worker.clear()?;
+        }
+        if control.contains(PollFlags::OUT) {
+            self.control.flush();
+        }
+        Ok(control.intersects(PollFlags::IN | PollFlags::HUP | PollFlags::ERR))
+    }
+
+    fn control(&mut self) -> Result<Next, ServeError> {
+        loop {
+            let (frame, file) = match self.control.receive() {
+                Received::Frame(frame, file) => (frame, file),
+                Received::Nothing => return Ok(Next::Continue),
+                Received::Closed => return Ok(Next::End),
+                Received::Malformed(error) => {
+                    let text = format!("a control frame was not understood: {error}");
+                    self.control.send_log(None, vec![Line { level: LogLevel::Error, text }]);
+                    continue;
+                }
+            };
+            match frame {
+                load @ ToWorker::Load { .. } => self.load(&load, file)?,
+                ToWorker::Unload { slot } => self.unload(slot)?,
+                ToWorker::Stats => self.bridge.stats().map_err(broken)?,
+                ToWorker::Shutdown => {
+                    self.shutdown()?;
+                    return Ok(Next::End);
+                }
+            }
+            self.control.flush();
+        }
+    }
+
+    fn load(&mut self, frame: &ToWorker, file: Option<File>) -> Result<(), ServeError> {
+        let ToWorker::Load { slot, module, properties, limits, state_schema } = frame else { return Ok(()) };
+        let last = self.outbox.renew_log(*slot);
+        self.control.send_log(Some(*slot), last);
+        let missing = || Refusal::new(RefusalKind::NodeFailed, "a load frame came without a bundle");
+        match file.ok_or_else(missing).and_then(|file| self.bundles.add(file)) {
+            Ok(jar) => {
+                let load = Load { slot: *slot, module, jar: &jar, properties, limits, state_schema: *state_schema };
+                self.bridge.load(&load).inspect_err(|_| bundles::remove(&jar)).map_err(broken)
+            }
+            Err(refusal) => {
+                // As with code that does not load, what was there before goes.
+                self.unload(*slot)?;
+                self.control.send(&FromWorker::Failed { slot: *slot, refusal });
+                Ok(())
+            }
+        }
+    }
+
+    fn unload(&mut self, slot: ModuleSlot) -> Result<(), ServeError> {
+        self.drain()?;
+        self.bridge.unload(slot).map_err(broken)
+    }
+
+    /// Answers the packets that are under way, before the set of modules changes.
+    fn drain(&mut self) -> Result<(), ServeError> {
+        let mut answered = 0;
+        while answered < HOST_SLOTS {
+            match self.packets()? {
+                0 => break,
+                count => answered += count,
+            }
+        }
+        Ok(())
+    }
+
+    fn shutdown(&mut self) -> Result<(), ServeError> {
+        self.drain()?;
+        self.bridge.shutdown(limits::JAVA_SHUTDOWN_MAX).map_err(broken)?;
+        self.outbox.wake();
+        self.java(true)?;
+        self.publish(false)
+    }
+}
+
+fn broken(thrown: Thrown) -> ServeError {
+    ServeError::Broken(format!("the Java host failed: {thrown}"))
+}
+
+fn first_module(modules: u64) -> Option<ModuleSlot> {
+    let slot = u8::try_from(modules.trailing_zeros()).ok()?;
+    (usize::from(slot) < MODULES_PER_CONTAINER_MAX).then_some(ModuleSlot(slot))
+}
+
+/// Says on standard error how the JVM ended, and returns the code to end with.
+fn last_words(end: End, header: &'static [AtomicU64]) -> i32 {
+    let activity = netserv_wire::container::ring::activity(header);
+    let who = match activity.module {
+        Some(slot) => format!(" while module slot {} had a packet or a timer", slot.0),
+        None => String::new(),
+    };
+    match end {
+        End::Exit(STALLED) => {
+            // The Java host said why.
+            STALLED
+        }
+        End::Exit(code) => {
+            say(&format!("the JVM ended with code {code}{who}: Java code called System.exit or Runtime.halt"));
+            if code == 0 { EXITED } else { code }
+        }
+        End::Abort => {
+            say(&format!("the JVM found itself broken{who}"));
+            EXITED
+        }
+    }
+}
+
+/// The code with which the Java host ends a process whose module does not stop.
+const STALLED: i32 = 70;
+/// The code of a worker that Java code ended as if all were well.
+const EXITED: i32 = 71;
+
+fn say(text: &str) {
+    // Without a standard error, there is nobody to tell.
+    let _ = std::io::stderr().write_all(format!("netserv-jvm: {text}\n").as_bytes());
+}
