@@ -1,0 +1,166 @@
+// SPDX-License-Identifier: Apache-2.0
+package org.netserv.samples.netmonitor;
+
+import java.nio.charset.StandardCharsets;
+import java.time.Duration;
+import org.netserv.block.BlockException;
+import org.netserv.block.Counter;
+import org.netserv.module.ModuleContext;
+import org.netserv.packet.IpView;
+import org.netserv.packet.PacketProcessor;
+import org.netserv.packet.PacketView;
+
+/**
+ * Counts packets by source address, destination address and time to live, as the NetMonitor of the 2011 paper does.
+ *
+ * <p>The counts are kept in kv state under keys such as {@code 10.1.0.2 10.2.0.1 61}, so that they outlive an upgrade
+ * of the module, and are shown as counters of the same names as far as there are enough. Property {@code sample=100}
+ * looks at one packet in a hundred and counts it as a hundred.
+ */
+final class NetMonitor implements PacketProcessor {
+    private static final Duration FLUSH_PERIOD = Duration.ofSeconds(1);
+
+    private final ModuleContext module;
+    private final long sample;
+    private final Counter packets;
+    private final Counter notKept;
+    /**
+     * What was counted since the last flush. Between flushes the kv state belongs to nobody, so that two versions of the
+     * module can count at the same time.
+     */
+    private final Counts counts = new Counts();
+    private final IpView ip = new IpView();
+    private long untilSample;
+    private long seen;
+
+    /** The key of the last packet: packets come in runs. */
+    private boolean hasLast;
+    private int lastKind;
+    private long lastSourceHigh;
+    private long lastSourceLow;
+    private long lastDestinationHigh;
+    private long lastDestinationLow;
+    private long lastCount;
+
+    /**
+     * Gets ready.
+     *
+     * @throws BlockException if there are too few counters or timers
+     * @throws IllegalArgumentException for a property that is not understood
+     */
+    NetMonitor(ModuleContext module) throws BlockException {
+        this.module = module;
+        sample = sample(module.property("sample", "1"));
+        untilSample = sample;
+        packets = module.counters().open("packets");
+        notKept = module.counters().open("not-kept");
+        showKeptCounts();
+        module.timers().every(FLUSH_PERIOD, this::flush);
+    }
+
+    @Override
+    public void process(PacketView packet) {
+        seen++;
+        if (--untilSample == 0) {
+            untilSample = sample;
+            if (ip.parse(packet)) {
+                count();
+            }
+        }
+    }
+
+    /** Puts what was counted into the kv state and the counters. Is called once a second, and in the end. */
+    void flush() {
+        packets.add(seen);
+        seen = 0;
+        putLastAway();
+        flushCounts();
+    }
+
+    private void count() {
+        int kind = Counts.kind(ip.version() == 6, ip.ttl());
+        if (hasLast && lastKind == kind && lastSourceLow == ip.sourceLow()
+                && lastDestinationLow == ip.destinationLow() && lastSourceHigh == ip.sourceHigh()
+                && lastDestinationHigh == ip.destinationHigh()) {
+            lastCount += sample;
+            return;
+        }
+        putLastAway();
+        hasLast = true;
+        lastKind = kind;
+        lastSourceHigh = ip.sourceHigh();
+        lastSourceLow = ip.sourceLow();
+        lastDestinationHigh = ip.destinationHigh();
+        lastDestinationLow = ip.destinationLow();
+        lastCount = sample;
+    }
+
+    private void putLastAway() {
+        if (!hasLast) {
+            return;
+        }
+        hasLast = false;
+        if (!tryPutLastAway()) {
+            flushCounts();
+            tryPutLastAway();
+        }
+    }
+
+    private boolean tryPutLastAway() {
+        return counts.add(
+                lastKind, lastSourceHigh, lastSourceLow, lastDestinationHigh, lastDestinationLow, lastCount);
+    }
+
+    private void flushCounts() {
+        counts.drain((name, count) -> {
+            byte[] key = name.getBytes(StandardCharsets.US_ASCII);
+            Long before = keptCount(key);
+            long kept = (before == null ? 0 : before) + count;
+            try {
+                module.kv().set(key, Long.toUnsignedString(kept).getBytes(StandardCharsets.US_ASCII));
+            } catch (BlockException e) {
+                notKept.add(count);
+                return;
+            }
+            show(name, kept);
+        });
+    }
+
+    private void showKeptCounts() {
+        byte[] key = module.kv().next(new byte[0]);
+        for (; key != null; key = module.kv().next(key)) {
+            String name = Numbers.utf8(key);
+            Long count = keptCount(key);
+            if (name != null && count != null) {
+                show(name, count);
+            }
+        }
+    }
+
+    private Long keptCount(byte[] key) {
+        byte[] value = module.kv().get(key);
+        String text = value == null ? null : Numbers.utf8(value);
+        return text == null ? null : Numbers.parse(text);
+    }
+
+    /** Shows a count as a counter. What has no counter any more, or too long a name for one, is in the kv state. */
+    private void show(String name, long count) {
+        try {
+            module.counters().open(name).set(count);
+        } catch (BlockException e) {
+            // It is in the kv state.
+        }
+    }
+
+    private static long sample(String text) {
+        Long sample = Numbers.parse(text);
+        if (sample == null) {
+            throw new IllegalArgumentException(
+                    "property `sample` has the value `" + text + "`, which is not understood");
+        }
+        if (sample == 0) {
+            throw new IllegalArgumentException("property `sample` is 0; write one packet in how many is looked at");
+        }
+        return sample;
+    }
+}

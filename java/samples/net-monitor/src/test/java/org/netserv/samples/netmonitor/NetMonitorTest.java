@@ -1,0 +1,155 @@
+// SPDX-License-Identifier: Apache-2.0
+package org.netserv.samples.netmonitor;
+
+import static org.junit.jupiter.api.Assertions.assertArrayEquals;
+import static org.junit.jupiter.api.Assertions.assertEquals;
+import static org.junit.jupiter.api.Assertions.assertThrows;
+import static org.junit.jupiter.api.Assertions.assertTrue;
+
+import com.sun.management.ThreadMXBean;
+import java.lang.management.ManagementFactory;
+import java.nio.charset.StandardCharsets;
+import java.time.Duration;
+import java.util.ArrayList;
+import java.util.List;
+import java.util.Map;
+import org.junit.jupiter.api.Test;
+import org.junit.jupiter.params.ParameterizedTest;
+import org.junit.jupiter.params.provider.ValueSource;
+import org.netserv.testing.FakeNode;
+import org.netserv.testing.FakePacket;
+import org.netserv.testing.Packets;
+
+class NetMonitorTest {
+    private FakeNode node = new FakeNode(Map.of());
+
+    @Test
+    void packetsAreCountedBySourceDestinationAndTtl() throws Exception {
+        NetMonitor module = new NetMonitor(node);
+        for (int[] packet : new int[][] {{1, 61}, {1, 61}, {2, 61}, {1, 60}, {1, 61}}) {
+            byte[] bytes = packet(packet[0], packet[1]);
+            assertArrayEquals(bytes, node.process(module, bytes));
+        }
+        assertEquals(0, node.counter("packets"));
+        node.advance(Duration.ofSeconds(1));
+        assertEquals(5, node.counter("packets"));
+        assertEquals(3, node.counter("10.1.0.1 10.2.0.1 61"));
+        assertEquals(1, node.counter("10.1.0.2 10.2.0.1 61"));
+        assertEquals(1, node.counter("10.1.0.1 10.2.0.1 60"));
+        assertEquals("3", kept("10.1.0.1 10.2.0.1 61"));
+    }
+
+    @Test
+    void countsOutliveAnUpgradeThatOverlaps() throws Exception {
+        NetMonitor first = new NetMonitor(node);
+        node.process(first, packet(1, 61));
+        first.flush();
+        NetMonitor old = new NetMonitor(node);
+        NetMonitor young = new NetMonitor(node);
+        assertEquals(1, node.counter("10.1.0.1 10.2.0.1 61"));
+        node.process(old, packet(1, 61));
+        node.process(young, packet(1, 61));
+        old.flush();
+        young.flush();
+        assertEquals(3, node.counter("10.1.0.1 10.2.0.1 61"));
+    }
+
+    @Test
+    void aSampleCountsForAll() throws Exception {
+        node = new FakeNode(Map.of("sample", "10"));
+        NetMonitor module = new NetMonitor(node);
+        for (int count = 0; count < 25; count++) {
+            node.process(module, packet(1, 61));
+        }
+        module.flush();
+        assertEquals(25, node.counter("packets"));
+        assertEquals(20, node.counter("10.1.0.1 10.2.0.1 61"));
+    }
+
+    @ParameterizedTest
+    @ValueSource(strings = {"0", "", "+", "-1", "1.5", " 1", "18446744073709551616", "\u0661"})
+    void aSampleIsANumber(String sample) {
+        FakeNode wrong = new FakeNode(Map.of("sample", sample));
+        String message = assertThrows(IllegalArgumentException.class, () -> new NetMonitor(wrong)).getMessage();
+        assertTrue(message.startsWith("property `sample` "), message);
+        new FakeNode(Map.of("sample", "18446744073709551615"));
+    }
+
+    @Test
+    void keysAreBounded() throws Exception {
+        NetMonitor module = new NetMonitor(node);
+        for (int host = 0; host <= Counts.KEYS_MAX + 1; host++) {
+            String source = "10.1." + host / 256 + "." + host % 256 + ":1";
+            node.process(module, Packets.udp(source, "10.2.0.1:5060", 61, new byte[0]));
+        }
+        assertEquals(Counts.KEYS_MAX, node.kv().size());
+        module.flush();
+        assertEquals(Counts.KEYS_MAX + 2, node.kv().size());
+    }
+
+    @Test
+    void damagedPacketsPass() throws Exception {
+        NetMonitor module = new NetMonitor(node);
+        byte[] damaged = new byte[19];
+        damaged[0] = 0x45;
+        assertArrayEquals(damaged, node.process(module, damaged));
+        module.flush();
+        assertEquals(0, node.kv().size());
+        assertEquals(1, node.counter("packets"));
+    }
+
+    @Test
+    void countsComeInOrder() {
+        Counts counts = new Counts();
+        long[][] keys = {{0, -1, 9}, {0, 1, 7}, {0, 1, 200}, {-1, 0, 1}, {1, 0, 1}, {0, 1, 8}};
+        for (long[] key : keys) {
+            assertTrue(counts.add(Counts.kind(true, (int) key[2]), key[0], key[1], 0, 0, 1));
+            assertTrue(counts.add(Counts.kind(false, (int) key[2]), 0, key[1] & 0xffff_ffffL, 0, 0, 1));
+        }
+        List<String> names = new ArrayList<>();
+        counts.drain((name, count) -> names.add(name + (count == 1 ? "" : " twice")));
+        assertEquals(List.of("0.0.0.0 0.0.0.0 1 twice", "0.0.0.1 0.0.0.0 7", "0.0.0.1 0.0.0.0 8",
+                "0.0.0.1 0.0.0.0 200", "255.255.255.255 0.0.0.0 9", "::1 :: 7", "::1 :: 8", "::1 :: 200",
+                "::ffff:ffff:ffff:ffff :: 9", "0:0:0:1:: :: 1", "ffff:ffff:ffff:ffff:: :: 1"), names);
+        assertEquals(0, counts.size());
+    }
+
+    @Test
+    void nothingIsAllocatedPerPacket() throws Exception {
+        NetMonitor module = new NetMonitor(node);
+        List<byte[]> packets = new ArrayList<>();
+        for (int host = 0; host < 100; host++) {
+            packets.add(packet(host, 61));
+            packets.add(Packets.udp("[2001:db8::" + host + "]:5060", "[2001:db8::7]:5060", 61, new byte[100]));
+        }
+        FakePacket view = new FakePacket(packets.get(0));
+        ThreadMXBean threads = (ThreadMXBean) ManagementFactory.getThreadMXBean();
+        long least = Long.MAX_VALUE;
+        // The first rounds load classes, and the compiler's work shows now and then.
+        for (int round = 0; round < 5; round++) {
+            long before = threads.getCurrentThreadAllocatedBytes();
+            round(module, packets, view, 1000);
+            least = Math.min(least, threads.getCurrentThreadAllocatedBytes() - before);
+        }
+        assertEquals(0, least, "bytes for 200,000 packets");
+    }
+
+    private static void round(NetMonitor module, List<byte[]> packets, FakePacket view, int times) {
+        for (int time = 0; time < times; time++) {
+            for (int at = 0; at < packets.size(); at++) {
+                byte[] bytes = packets.get(at);
+                view.setLength(bytes.length);
+                view.put(0, bytes, 0, bytes.length);
+                module.process(view);
+            }
+        }
+    }
+
+    private String kept(String key) {
+        return new String(node.kv().get(key.getBytes(StandardCharsets.UTF_8)), StandardCharsets.UTF_8);
+    }
+
+    private static byte[] packet(int host, int ttl) {
+        return Packets.udp("10.1.0." + host + ":1", "10.2.0.1:5060", ttl, new byte[] {'x'});
+    }
+}
