@@ -12,7 +12,8 @@ public final class Activator implements BundleActivator {
         int connections = number(context.getProperty(Limits.CONNECTIONS_PROPERTY), Limits.CONNECTIONS,
                 Limits.CONNECTIONS_MAX);
         int headerMs = number(context.getProperty(Limits.HEADER_MS_PROPERTY), Limits.HEADER_MS, Limits.HEADER_MS_MAX);
-        context.registerService(ConnectorFactory.class, new BoundedConnector(connections, headerMs), null);
+        int body = number(context.getProperty(Limits.BODY_BYTES_PROPERTY), Limits.BODY_BYTES, Limits.BODY_BYTES_MAX);
+        context.registerService(ConnectorFactory.class, new BoundedConnector(connections, headerMs, body), null);
     }
 
     @Override

@@ -9,7 +9,6 @@ import org.eclipse.jetty.server.NetworkConnectionLimit;
 import org.eclipse.jetty.server.Server;
 import org.eclipse.jetty.server.ServerConnector;
 import org.eclipse.jetty.util.thread.QueuedThreadPool;
-import org.eclipse.jetty.util.thread.ThreadPool;
 
 /**
  * Takes the connector that Felix made from its properties, puts bounds on it that Felix has no properties for, and gives
@@ -18,10 +17,12 @@ import org.eclipse.jetty.util.thread.ThreadPool;
 final class BoundedConnector implements ConnectorFactory {
     private final int connections;
     private final long headerMs;
+    private final long bodyBytes;
 
-    BoundedConnector(int connections, long headerMs) {
+    BoundedConnector(int connections, long headerMs, long bodyBytes) {
         this.connections = connections;
         this.headerMs = headerMs;
+        this.bodyBytes = bodyBytes;
     }
 
     @Override
@@ -43,14 +44,13 @@ final class BoundedConnector implements ConnectorFactory {
         settings.setMinRequestDataRate(Limits.BODY_BYTES_PER_SECOND);
         HeaderDeadline deadline = new HeaderDeadline(server.getScheduler(), headerMs);
         settings.addCustomizer(deadline);
+        settings.addCustomizer(new BodyLimit(bodyBytes));
         connector.addBean(deadline);
         NetworkConnectionLimit limit = new NetworkConnectionLimit(connections, connector);
         limit.setEndPointIdleTimeout(Limits.IDLE_MS_WHEN_FULL);
         server.addBean(limit);
-        ThreadPool threads = server.getThreadPool();
-        if (threads instanceof QueuedThreadPool pool) {
+        if (server.getThreadPool() instanceof QueuedThreadPool pool) {
             pool.setMinThreads(Math.min(Limits.THREADS_MIN, pool.getMaxThreads()));
-            pool.setIdleTimeout(Limits.THREAD_IDLE_MS);
         }
     }
 }

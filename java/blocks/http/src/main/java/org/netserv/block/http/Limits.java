@@ -24,10 +24,14 @@ final class Limits {
     static final long HEADER_CHECK_MS = 500;
     /** The slowest body that is still read, in bytes per second. */
     static final long BODY_BYTES_PER_SECOND = 1_024;
-    /** Threads that stay when there is nothing to do. */
+    /** Threads that stay when there is nothing to do; others end after a minute. */
     static final int THREADS_MIN = 2;
-    /** How long a thread above that waits for work, in milliseconds. */
-    static final int THREAD_IDLE_MS = 10_000;
+    /** The longest body of a request, in bytes, unless {@link #BODY_BYTES_PROPERTY} says so. */
+    static final int BODY_BYTES = 1024 * 1024;
+    /** The property of the framework for that length, 1 byte to 1 GiB. */
+    static final String BODY_BYTES_PROPERTY = "org.netserv.block.http.body-bytes";
+    /** The most that the property may ask for. */
+    static final int BODY_BYTES_MAX = 1024 * 1024 * 1024;
 
     private Limits() {
     }
