@@ -1,0 +1,61 @@
+// SPDX-License-Identifier: Apache-2.0
+//! What this machine lets containers' networks be.
+
+use std::fs;
+
+use super::firewall::{self, Permits};
+use super::{Inside, NetworkError};
+use crate::Check;
+
+/// Looks at the machine: makes a namespace with a firewall and drops it again, and reads the switches for forwarding.
+/// `versions` says which versions of IP (4, 6) containers are to have addresses of.
+pub fn doctor(versions: &[u8]) -> Vec<Check> {
+    let mut checks = vec![namespaces()];
+    for version in versions {
+        let on = forwarding(*version);
+        checks.push(Check {
+            what: if *version == 4 { "forwarding of IPv4" } else { "forwarding of IPv6" },
+            ok: on,
+            found: if on { "it is on".to_owned() } else { "it is off, so no packet reaches a container".to_owned() },
+            fix: if *version == 4 { "sysctl net.ipv4.ip_forward=1" } else { "sysctl net.ipv6.conf.all.forwarding=1" },
+        });
+    }
+    checks
+}
+
+/// Returns whether the kernel forwards packets of this version of IP (4 or 6) in this network namespace.
+pub fn forwarding(version: u8) -> bool {
+    let path = match version {
+        4 => "/proc/sys/net/ipv4/ip_forward",
+        _ => "/proc/sys/net/ipv6/conf/all/forwarding",
+    };
+    fs::read_to_string(path).is_ok_and(|text| text.trim() != "0")
+}
+
+fn namespaces() -> Check {
+    let tried = try_out();
+    Check {
+        what: "networks of containers",
+        ok: tried.is_ok(),
+        found: tried.map_or_else(|error| error.to_string(), |()| "a namespace with a firewall works".to_owned()),
+        fix: "run as root (CAP_SYS_ADMIN, CAP_NET_ADMIN) on Linux 5.10 or later with nf_tables, and /proc/sys/net writable",
+    }
+}
+
+fn try_out() -> Result<(), NetworkError> {
+    Inside::make()?.rules.carry_out(&firewall::new(&Permits::default()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_version_is_looked_at_once_and_has_its_fix() {
+        let checks = doctor(&[4, 6]);
+        assert_eq!(checks.len(), 3);
+        assert!(checks.iter().all(|check| !check.found.is_empty() && !check.fix.is_empty()), "{checks:?}");
+        assert_eq!(checks[1].ok, forwarding(4));
+        assert_eq!(doctor(&[6]).len(), 2);
+    }
+}

@@ -1,0 +1,334 @@
+// SPDX-License-Identifier: Apache-2.0
+//! What a container may send and receive, as rules inside its own namespace, where it has no right to change them.
+//!
+//! No connection tracking: the kernel has one bound on its entries for all namespaces, and strangers fill the table.
+//! - TCP is told by its flags. Only what opens a connection is judged by who opens; every other segment passes between ends
+//!   that a permit names, in both directions. The kernel drops what belongs to no connection of its own.
+//! - UDP has a set of remote ends that were permitted and are in use, of a fixed size.
+//! - ICMP errors pass at a bounded rate: the kernel asks whether they belong to a socket. Echoes pass as permits say.
+
+use std::collections::BTreeSet;
+use std::net::IpAddr;
+
+use ipnet::IpNet;
+use netserv_model::{Filter, Protocol};
+use netserv_wire::ip::IpVersion;
+
+use super::limits::{FLOW_IDLE, FLOW_UNANSWERED, FLOWS_MAX, ICMP_ERRORS_PER_SECOND};
+use super::nftables::{Batch, End, Hook, Rule, Verdict};
+use super::socket::Requests;
+
+/// What a firewall lets pass.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(super) struct Permits {
+    /// The container's own addresses.
+    pub addresses: Vec<IpAddr>,
+    /// What it may accept.
+    pub listen: Vec<Filter>,
+    /// What it may open.
+    pub connect: Vec<Filter>,
+    /// The node's addresses, which a permit to connect has to name.
+    pub node: BTreeSet<IpAddr>,
+}
+
+/// Returns what makes the firewall in a namespace that has none.
+pub(super) fn new(permits: &Permits) -> Requests {
+    let mut batch = Batch::new();
+    batch.table();
+    COUNTERS.iter().for_each(|name| batch.counter(name));
+    for version in VERSIONS {
+        batch.set(flows(version), octets_of(version) + 8, Some(FLOWS_MAX));
+        batch.set(node(version), octets_of(version), None);
+    }
+    batch.chain(IN, Some(Hook::Input));
+    batch.chain(FORWARD, Some(Hook::Forward));
+    batch.chain(OUT, Some(Hook::Output));
+    [ADMIT_IN, ADMIT_OUT, FROM_OWN, REFUSE].iter().for_each(|name| batch.chain(name, None));
+    fill(&mut batch, permits);
+    batch.finish()
+}
+
+/// Returns what changes the firewall; flows that are under way go on if they are still permitted.
+pub(super) fn changed(permits: &Permits) -> Requests {
+    let mut batch = Batch::new();
+    batch.remove_rules();
+    fill(&mut batch, permits);
+    batch.finish()
+}
+
+/// Why packets are dropped, as the counters are called.
+pub(super) const COUNTERS: [&str; 5] = [REFUSED_IN, REFUSED_OUT, SPOOFED, FLOWS_FULL, LINK];
+
+const REFUSED_IN: &str = "refused-in";
+const REFUSED_OUT: &str = "refused-out";
+const SPOOFED: &str = "spoofed";
+const FLOWS_FULL: &str = "flows-full";
+const LINK: &str = "link";
+
+const IN: &str = "in";
+const OUT: &str = "out";
+const FORWARD: &str = "forward";
+/// Adds the flow of a datagram that a container is permitted to get, or to send.
+const ADMIT_IN: &str = "admit-in";
+const ADMIT_OUT: &str = "admit-out";
+/// What has a source of the container's own.
+const FROM_OWN: &str = "from-own";
+const REFUSE: &str = "refuse";
+
+const VERSIONS: [IpVersion; 2] = [IpVersion::V4, IpVersion::V6];
+const TCP: u8 = 6;
+const UDP: u8 = 17;
+const ICMP: u8 = 1;
+const ICMPV6: u8 = 58;
+
+fn fill(batch: &mut Batch, permits: &Permits) {
+    for version in VERSIONS {
+        let addresses = permits.node.iter().filter(|address| version_of(**address) == version);
+        batch.replace_elements(node(version), addresses.map(|address| octets(*address)));
+    }
+    admit(batch);
+    incoming(batch, permits);
+    outgoing(batch, permits);
+}
+
+fn admit(batch: &mut Batch) {
+    for version in VERSIONS {
+        let of = |remote| Rule::new().version(version).flow(version, remote);
+        let taken = of(End::Source).flow_add(flows(version), FLOW_UNANSWERED, false);
+        batch.rule(ADMIT_IN, &taken.verdict(Verdict::Accept), "flows");
+        let taken = of(End::Destination).flow_add(flows(version), FLOW_IDLE, true);
+        batch.rule(ADMIT_OUT, &taken.verdict(Verdict::Accept), "flows");
+    }
+    for chain in [ADMIT_IN, ADMIT_OUT] {
+        batch.rule(chain, &Rule::new().count(FLOWS_FULL).verdict(Verdict::Drop), "flows");
+    }
+    batch.rule(REFUSE, &Rule::new().count(REFUSED_OUT).reject(), "a rejection");
+}
+
+fn incoming(batch: &mut Batch, permits: &Permits) {
+    batch.rule(IN, &Rule::new().loopback(Hook::Input).verdict(Verdict::Accept), "loopback");
+    for version in VERSIONS {
+        let known = Rule::new().version(version).protocol(UDP).flow(version, End::Source).flow_in(flows(version));
+        batch.rule(IN, &known.verdict(Verdict::Accept), "flows");
+    }
+    // Their first one has passed, or else they come to nothing.
+    batch.rule(IN, &Rule::new().version(IpVersion::V6).later_fragment().verdict(Verdict::Accept), "fragments");
+    for permit in &permits.connect {
+        for matched in matching(permit, true) {
+            let answer = match matched.protocol {
+                TCP => matched.rule.opening(false),
+                UDP => continue,
+                ICMP => matched.rule.icmp(ECHO_REPLY, ECHO_REPLY),
+                _ => matched.rule.icmp(ECHO_REPLY_V6, ECHO_REPLY_V6),
+            };
+            batch.rule(IN, &answer.verdict(Verdict::Accept), &permit.to_string());
+        }
+    }
+    for permit in &permits.listen {
+        for matched in matching(permit, false) {
+            let (rule, verdict) = match matched.protocol {
+                TCP => (matched.rule, Verdict::Accept),
+                UDP => (matched.rule, Verdict::Goto(ADMIT_IN)),
+                ICMP => (matched.rule.icmp(ECHO, ECHO), Verdict::Accept),
+                _ => (matched.rule.icmp(ECHO_V6, ECHO_V6), Verdict::Accept),
+            };
+            batch.rule(IN, &rule.verdict(verdict), &permit.to_string());
+        }
+    }
+    icmp_errors(batch, IN);
+    batch.rule(IN, &Rule::new().count(REFUSED_IN).verdict(Verdict::Drop), "the end");
+}
+
+fn outgoing(batch: &mut Batch, permits: &Permits) {
+    batch.rule(OUT, &Rule::new().loopback(Hook::Output).verdict(Verdict::Accept), "loopback");
+    // The neighbours are known, and nobody asks for groups: what the kernel says of itself has no listener.
+    for (first, last) in LINK_MESSAGES {
+        let chatter = Rule::new().version(IpVersion::V6).protocol(ICMPV6).icmp(first, last);
+        batch.rule(OUT, &chatter.count(LINK).verdict(Verdict::Drop), "messages of the link");
+    }
+    for address in &permits.addresses {
+        let octets = octets(*address);
+        let bits = if address.is_ipv4() { 32 } else { 128 };
+        let own = Rule::new().version(version_of(*address)).address(End::Source, &octets, bits);
+        batch.rule(OUT, &own.verdict(Verdict::Goto(FROM_OWN)), "own addresses");
+    }
+    batch.rule(OUT, &Rule::new().count(SPOOFED).verdict(Verdict::Drop), "other sources");
+    for version in VERSIONS {
+        let known = Rule::new().version(version).protocol(UDP).flow(version, End::Destination).flow_in(flows(version));
+        let kept = known.flow_add(flows(version), FLOW_IDLE, true);
+        batch.rule(FROM_OWN, &kept.verdict(Verdict::Accept), "flows");
+    }
+    for permit in &permits.listen {
+        for matched in matching(permit, true) {
+            let answer = match matched.protocol {
+                TCP => matched.rule.opening(false),
+                UDP => continue,
+                ICMP => matched.rule.icmp(ECHO_REPLY, ECHO_REPLY),
+                _ => matched.rule.icmp(ECHO_REPLY_V6, ECHO_REPLY_V6),
+            };
+            batch.rule(FROM_OWN, &answer.verdict(Verdict::Accept), &permit.to_string());
+        }
+    }
+    icmp_errors(batch, FROM_OWN);
+    let (named, unnamed): (Vec<_>, Vec<_>) = permits.connect.iter().partition(|permit| permit.destination().is_some());
+    open(batch, &named);
+    keep_from_node(batch);
+    open(batch, &unnamed);
+    batch.rule(FROM_OWN, &Rule::new().verdict(Verdict::Goto(REFUSE)), "the end");
+}
+
+/// Permits what the container opens.
+fn open(batch: &mut Batch, permits: &[&Filter]) {
+    for permit in permits {
+        for matched in matching(permit, false) {
+            let (rule, verdict) = match matched.protocol {
+                TCP => (matched.rule, Verdict::Accept),
+                UDP => (matched.rule, Verdict::Goto(ADMIT_OUT)),
+                ICMP => (matched.rule.icmp(ECHO, ECHO), Verdict::Accept),
+                _ => (matched.rule.icmp(ECHO_V6, ECHO_V6), Verdict::Accept),
+            };
+            batch.rule(FROM_OWN, &rule.verdict(verdict), &permit.to_string());
+        }
+    }
+}
+
+/// What follows is for other machines: not for the node, its link, or many at a time.
+fn keep_from_node(batch: &mut Batch) {
+    for version in VERSIONS {
+        let to_node = Rule::new().address_in(End::Destination, version, node(version));
+        batch.rule(FROM_OWN, &to_node.verdict(Verdict::Goto(REFUSE)), "the node's addresses");
+    }
+    for prefix in NOT_OTHER_MACHINES {
+        let prefix: IpNet = prefix.parse().expect("our own prefixes are prefixes");
+        let octets = octets(prefix.addr());
+        let near =
+            Rule::new().version(version_of(prefix.addr())).address(End::Destination, &octets, prefix.prefix_len());
+        batch.rule(FROM_OWN, &near.verdict(Verdict::Goto(REFUSE)), "addresses of no other machine");
+    }
+}
+
+fn icmp_errors(batch: &mut Batch, chain: &str) {
+    for (version, protocol, first, last) in ICMP_ERRORS {
+        let error = Rule::new().version(version).protocol(protocol).icmp(first, last);
+        let rule = error.at_most_per_second(ICMP_ERRORS_PER_SECOND).verdict(Verdict::Accept);
+        batch.rule(chain, &rule, "ICMP errors");
+    }
+}
+
+const ECHO_REPLY: u8 = 0;
+const ECHO: u8 = 8;
+const ECHO_V6: u8 = 128;
+const ECHO_REPLY_V6: u8 = 129;
+/// Unreachable with what is too big; time exceeded with bad parameters. RFC 4443 §2.1: all four of ICMPv6.
+const ICMP_ERRORS: [(IpVersion, u8, u8, u8); 3] =
+    [(IpVersion::V4, ICMP, 3, 3), (IpVersion::V4, ICMP, 11, 12), (IpVersion::V6, ICMPV6, 1, 4)];
+/// Listeners of groups, routers and neighbours; the second version of the first.
+const LINK_MESSAGES: [(u8, u8); 2] = [(130, 137), (143, 143)];
+/// Loopback and "this" network, one link, many receivers.
+const NOT_OTHER_MACHINES: [&str; 9] = [
+    "0.0.0.0/8",
+    "127.0.0.0/8",
+    "169.254.0.0/16",
+    "224.0.0.0/4",
+    "255.255.255.255/32",
+    "::/127",
+    "::ffff:0.0.0.0/96",
+    "fe80::/10",
+    "ff00::/8",
+];
+
+/// One of the rules that a filter becomes, and its protocol's number.
+struct Matched {
+    protocol: u8,
+    rule: Rule,
+}
+
+/// Returns a rule for each version and protocol that a filter takes; `reversed`, for the packets that come back.
+fn matching(filter: &Filter, reversed: bool) -> Vec<Matched> {
+    let protocols: &[(u8, Option<IpVersion>)] = match filter.protocol() {
+        Protocol::Any => &[(TCP, None), (UDP, None), (ICMP, Some(IpVersion::V4)), (ICMPV6, Some(IpVersion::V6))],
+        Protocol::Tcp => &[(TCP, None)],
+        Protocol::Udp => &[(UDP, None)],
+        Protocol::Icmp => &[(ICMP, Some(IpVersion::V4)), (ICMPV6, Some(IpVersion::V6))],
+    };
+    let wanted = filter.source().or(filter.destination()).map(|net| version_of(net.addr()));
+    let mut rules = Vec::new();
+    for (protocol, version) in protocols {
+        if wanted.zip(*version).is_some_and(|(wanted, version)| wanted != version) {
+            continue;
+        }
+        let mut rule = Rule::new();
+        if let Some(version) = wanted.or(*version) {
+            rule = rule.version(version);
+        }
+        rules.push(Matched { protocol: *protocol, rule: ends(rule.protocol(*protocol), filter, reversed) });
+    }
+    rules
+}
+
+fn ends(mut rule: Rule, filter: &Filter, reversed: bool) -> Rule {
+    let (first, second) = if reversed { (End::Destination, End::Source) } else { (End::Source, End::Destination) };
+    for (end, prefix) in [(first, filter.source()), (second, filter.destination())] {
+        if let Some(prefix) = prefix.filter(|prefix| prefix.prefix_len() > 0) {
+            rule = rule.address(end, &octets(prefix.addr()), prefix.prefix_len());
+        }
+    }
+    for (end, ports) in [(first, filter.source_ports()), (second, filter.destination_ports())] {
+        if let Some(ports) = ports {
+            rule = rule.port(end, ports);
+        }
+    }
+    rule
+}
+
+fn flows(version: IpVersion) -> &'static str {
+    match version {
+        IpVersion::V4 => "flows4",
+        IpVersion::V6 => "flows6",
+    }
+}
+
+fn node(version: IpVersion) -> &'static str {
+    match version {
+        IpVersion::V4 => "node4",
+        IpVersion::V6 => "node6",
+    }
+}
+
+fn octets_of(version: IpVersion) -> u32 {
+    match version {
+        IpVersion::V4 => 4,
+        IpVersion::V6 => 16,
+    }
+}
+
+pub(super) fn version_of(address: IpAddr) -> IpVersion {
+    if address.is_ipv4() { IpVersion::V4 } else { IpVersion::V6 }
+}
+
+pub(super) fn octets(address: IpAddr) -> Vec<u8> {
+    match address {
+        IpAddr::V4(v4) => v4.octets().to_vec(),
+        IpAddr::V6(v6) => v6.octets().to_vec(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn check(filter: &str, expected: &[u8]) {
+        let filter: Filter = filter.parse().unwrap();
+        let found: Vec<u8> = matching(&filter, false).iter().map(|matched| matched.protocol).collect();
+        assert_eq!(found, expected, "{filter}");
+    }
+
+    #[test]
+    fn a_filter_becomes_a_rule_for_each_protocol_of_its_version() {
+        check("tcp port 80", &[TCP]);
+        check("ip", &[TCP, UDP, ICMP, ICMPV6]);
+        check("ip src 10.0.0.0/8", &[TCP, UDP, ICMP]);
+        check("icmp", &[ICMP, ICMPV6]);
+        check("icmp dst 2001:db8::/32", &[ICMPV6]);
+    }
+}

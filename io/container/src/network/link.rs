@@ -1,0 +1,268 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Links, addresses, routes and neighbours as routing netlink messages.
+
+use std::io;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+use std::os::fd::{AsRawFd as _, BorrowedFd};
+
+use netserv_wire::netlink::{Message, attributes, nested};
+
+use super::error::NetworkError;
+use super::firewall::octets;
+use super::limits::MTU;
+use super::socket::{Requests, Socket};
+
+/// An Ethernet address.
+type Station = [u8; 6];
+
+/// What the container's interface is called.
+pub(super) const INSIDE_NAME: &str = "net0";
+/// The stations of both ends; each link has but these two, so all links have the same.
+const HOST_STATION: Station = [0x02, 0x4e, 0x53, 0, 0, 1];
+const INSIDE_STATION: Station = [0x02, 0x4e, 0x53, 0, 0, 2];
+/// The next hops: addresses of one link that nobody has, beside a neighbour entry that says where they are.
+const NEXT_HOP_V4: IpAddr = IpAddr::V4(Ipv4Addr::new(169, 254, 1, 1));
+const NEXT_HOP_V6: IpAddr = IpAddr::V6(Ipv6Addr::new(0xfe80, 0, 0, 0, 0, 0, 0, 1));
+
+/// Makes the pair of devices: one end here, the other in the namespace. Both are down.
+pub(super) fn make_pair(host: &Socket, name: &str, namespace: BorrowedFd<'_>) -> Result<(), NetworkError> {
+    let (inside_name, mtu, queue) = (text(INSIDE_NAME), MTU.to_ne_bytes(), 1_u32.to_ne_bytes());
+    let descriptor = u32::try_from(namespace.as_raw_fd()).expect("descriptors are positive").to_ne_bytes();
+    let inside: [(u16, &[u8]); 6] = [
+        (LINK_NAME, &inside_name),
+        (LINK_STATION, &INSIDE_STATION),
+        (LINK_MTU, &mtu),
+        (LINK_QUEUES_OUT, &queue),
+        (LINK_QUEUES_IN, &queue),
+        (LINK_NAMESPACE, &descriptor),
+    ];
+    let peer = [link_header(0, false).as_slice(), &nested(&inside)].concat();
+    let info = nested(&[(INFO_KIND, b"veth\0"), (INFO_DATA, &nested(&[(VETH_PEER, &peer)]))]);
+    let list: [(u16, &[u8]); 6] = [
+        (LINK_NAME, &text(name)),
+        (LINK_STATION, &HOST_STATION),
+        (LINK_MTU, &mtu),
+        (LINK_QUEUES_OUT, &queue),
+        (LINK_QUEUES_IN, &queue),
+        (LINK_INFO, &info),
+    ];
+    let mut requests = Requests::default();
+    requests.push(NEW_LINK, CREATE | EXCLUSIVE, &link_header(0, false), &list, format!("make the device {name}"));
+    host.carry_out(&requests)
+}
+
+/// Sets up what is inside: interface, addresses, and the way out.
+pub(super) fn set_up_inside(inside: &Socket, addresses: &[IpAddr]) -> Result<(), NetworkError> {
+    let index = index_of(inside, INSIDE_NAME).map_err(NetworkError::kernel("find the container's interface"))?;
+    let mut requests = Requests::default();
+    requests.push(SET_LINK, 0, &link_header(LOOPBACK, true), &[], "set up loopback");
+    start_link(&mut requests, index, &[]);
+    for address in addresses {
+        let bits = if address.is_ipv4() { 32 } else { 128 };
+        let octets = octets(*address);
+        let [a, b, c, d] = index.to_ne_bytes();
+        let header = [family(*address), bits, 0, 0, a, b, c, d];
+        let list: [(u16, &[u8]); 3] =
+            [(ADDRESS_LOCAL, &octets), (ADDRESS_PEER, &octets), (ADDRESS_FLAGS, &NO_DETECTION.to_ne_bytes())];
+        requests.push(NEW_ADDRESS, CREATE | EXCLUSIVE, &header, &list, format!("give the container {address}"));
+    }
+    for next_hop in [NEXT_HOP_V4, NEXT_HOP_V6] {
+        if !addresses.iter().any(|address| address.is_ipv4() == next_hop.is_ipv4()) {
+            continue;
+        }
+        neighbour(&mut requests, index, next_hop, HOST_STATION);
+        let header = route_header(next_hop, 0, 0, ON_LINK);
+        let list: [(u16, &[u8]); 2] = [(ROUTE_DEVICE, &index.to_ne_bytes()), (ROUTE_GATEWAY, &octets(next_hop))];
+        requests.push(NEW_ROUTE, CREATE, &header, &list, "lead the container's packets to the node");
+    }
+    inside.carry_out(&requests)
+}
+
+/// Sets up the node's end, and leads packets for the container there.
+pub(super) fn set_up_host(host: &Socket, name: &str, addresses: &[IpAddr]) -> Result<(), NetworkError> {
+    let index = index_of(host, name).map_err(NetworkError::kernel("find the node's end of the container's link"))?;
+    let mut requests = Requests::default();
+    // Only what the way back to leads here is a source that may come from here. IPv6 has no such switch.
+    start_link(&mut requests, index, &[(SETTING_FORWARDING, 1), (SETTING_SOURCE_CHECK, 1)]);
+    for address in addresses {
+        neighbour(&mut requests, index, *address, INSIDE_STATION);
+        let bits = if address.is_ipv4() { 32 } else { 128 };
+        let scope = if address.is_ipv4() { SCOPE_LINK } else { 0 };
+        let header = route_header(*address, bits, scope, 0);
+        let list: [(u16, &[u8]); 2] = [(ROUTE_DESTINATION, &octets(*address)), (ROUTE_DEVICE, &index.to_ne_bytes())];
+        requests.push(
+            NEW_ROUTE,
+            CREATE | EXCLUSIVE,
+            &header,
+            &list,
+            format!("lead packets for {address} to the container"),
+        );
+    }
+    host.carry_out(&requests)
+}
+
+/// Removes a device by its name, and with it the other end, routes and neighbours. One that is not there is removed.
+pub(super) fn remove(host: &Socket, name: &str) -> Result<(), NetworkError> {
+    let mut requests = Requests::default();
+    let header = link_header(0, false);
+    requests.push(DELETE_LINK, 0, &header, &[(LINK_NAME, &text(name))], format!("remove the device {name}"));
+    match host.carry_out(&requests) {
+        Err(NetworkError::Kernel { source, .. }) if source.raw_os_error() == Some(libc::ENODEV) => Ok(()),
+        other => other,
+    }
+}
+
+/// Returns the names of all devices.
+pub(super) fn names(socket: &Socket) -> io::Result<Vec<String>> {
+    let mut names = Vec::new();
+    socket.ask(GET_LINK, true, &link_header(0, false), &[], |message| names.extend(link_name(message)))?;
+    Ok(names)
+}
+
+/// Returns the namespace's own addresses, but those of loopback's network.
+pub(super) fn addresses(socket: &Socket) -> io::Result<Vec<IpAddr>> {
+    let mut found = Vec::new();
+    socket.ask(GET_ADDRESS, true, &[0; ADDRESS_HEADER_BYTES], &[], |message| {
+        let Some(list) = message.body.get(ADDRESS_HEADER_BYTES..).filter(|_| message.kind == NEW_ADDRESS) else {
+            return;
+        };
+        let of = |wanted: u16| attributes(list).find(|(kind, _)| *kind == wanted).and_then(|(_, bytes)| address(bytes));
+        found.extend(of(ADDRESS_LOCAL).or_else(|| of(ADDRESS_PEER)).filter(|address| !address.is_loopback()));
+    })?;
+    Ok(found)
+}
+
+/// Changes of addresses of both versions.
+pub(super) const ADDRESS_GROUPS: u32 = 0x10 | 0x100;
+
+/// Returns the index of a device.
+fn index_of(socket: &Socket, name: &str) -> io::Result<u32> {
+    let mut found = None;
+    let list: [(u16, &[u8]); 1] = [(LINK_NAME, &text(name))];
+    socket.ask(GET_LINK, false, &link_header(0, false), &list, |message| {
+        found = message.body.get(4..8).and_then(|bytes| bytes.first_chunk()).map(|bytes| u32::from_ne_bytes(*bytes));
+    })?;
+    found.ok_or_else(|| io::Error::from_raw_os_error(libc::ENODEV))
+}
+
+/// Sets a device up, with settings of IPv4, and without an IPv6 address that it would make for itself.
+fn start_link(requests: &mut Requests, index: u32, settings: &[(u16, u32)]) {
+    let values: Vec<(u16, [u8; 4])> = settings.iter().map(|(key, value)| (*key, value.to_ne_bytes())).collect();
+    let values: Vec<(u16, &[u8])> = values.iter().map(|(key, value)| (*key, value.as_slice())).collect();
+    let v4 = nested(&[(INET_SETTINGS, &nested(&values))]);
+    let v6 = nested(&[(INET6_GENERATION, &[GENERATES_NONE])]);
+    let mut families: Vec<(u16, &[u8])> = vec![(FAMILY_V6, &v6)];
+    if !settings.is_empty() {
+        families.push((FAMILY_V4, &v4));
+    }
+    let list: [(u16, &[u8]); 1] = [(LINK_FAMILIES, &nested(&families))];
+    requests.push(SET_LINK, 0, &link_header(index, false), &list, "set a device's options");
+    requests.push(SET_LINK, 0, &link_header(index, true), &[], "set a device up");
+}
+
+fn neighbour(requests: &mut Requests, index: u32, address: IpAddr, station: Station) {
+    let ([a, b, c, d], [e, f]) = (index.to_ne_bytes(), PERMANENT.to_ne_bytes());
+    let header = [family(address), 0, 0, 0, a, b, c, d, e, f, 0, 0];
+    let list: [(u16, &[u8]); 2] = [(NEIGHBOUR_ADDRESS, &octets(address)), (NEIGHBOUR_STATION, &station)];
+    requests.push(NEW_NEIGHBOUR, CREATE | REPLACE, &header, &list, "say who is at the other end");
+}
+
+/// `RTM_NEWLINK` and others.
+const NEW_LINK: u16 = 16;
+const DELETE_LINK: u16 = 17;
+const GET_LINK: u16 = 18;
+const SET_LINK: u16 = 19;
+const NEW_ADDRESS: u16 = 20;
+const GET_ADDRESS: u16 = 22;
+const NEW_ROUTE: u16 = 24;
+const NEW_NEIGHBOUR: u16 = 28;
+/// `NLM_F_CREATE`, `NLM_F_EXCL` and `NLM_F_REPLACE`.
+const CREATE: u16 = 0x400;
+const EXCLUSIVE: u16 = 0x200;
+const REPLACE: u16 = 0x100;
+
+const LINK_STATION: u16 = 1;
+const LINK_NAME: u16 = 3;
+const LINK_MTU: u16 = 4;
+const LINK_INFO: u16 = 18;
+const LINK_FAMILIES: u16 = 26;
+/// `IFLA_NET_NS_FD`.
+const LINK_NAMESPACE: u16 = 28;
+const LINK_QUEUES_OUT: u16 = 31;
+const LINK_QUEUES_IN: u16 = 32;
+const INFO_KIND: u16 = 1;
+const INFO_DATA: u16 = 2;
+/// `VETH_INFO_PEER`.
+const VETH_PEER: u16 = 1;
+/// `IFF_UP`.
+const UP: u32 = 1;
+/// The loopback interface has this index in every namespace.
+const LOOPBACK: u32 = 1;
+
+/// `AF_INET` and `AF_INET6`, as attributes of [`LINK_FAMILIES`] and in headers.
+const FAMILY_V4: u16 = 2;
+const FAMILY_V6: u16 = 10;
+/// `IFLA_INET_CONF`, which holds `IPV4_DEVCONF_FORWARDING` and `IPV4_DEVCONF_RP_FILTER`.
+const INET_SETTINGS: u16 = 1;
+const SETTING_FORWARDING: u16 = 1;
+const SETTING_SOURCE_CHECK: u16 = 8;
+/// `IFLA_INET6_ADDR_GEN_MODE` and `IN6_ADDR_GEN_MODE_NONE`.
+const INET6_GENERATION: u16 = 8;
+const GENERATES_NONE: u8 = 1;
+
+const ADDRESS_HEADER_BYTES: usize = 8;
+const ADDRESS_PEER: u16 = 1;
+const ADDRESS_LOCAL: u16 = 2;
+const ADDRESS_FLAGS: u16 = 8;
+/// `IFA_F_NODAD`: nobody else is on the link who could have the address.
+const NO_DETECTION: u32 = 0x02;
+
+const ROUTE_DESTINATION: u16 = 1;
+const ROUTE_DEVICE: u16 = 4;
+const ROUTE_GATEWAY: u16 = 5;
+/// `RT_TABLE_MAIN`, `RTN_UNICAST`, `RT_SCOPE_LINK`.
+const MAIN_TABLE: u8 = 254;
+const UNICAST: u8 = 1;
+const SCOPE_LINK: u8 = 253;
+/// The number by which `ip route` shows whose routes these are; 78 is `N`.
+const OWN_PROTOCOL: u8 = 78;
+/// `RTNH_F_ONLINK`.
+const ON_LINK: u32 = 4;
+
+const NEIGHBOUR_ADDRESS: u16 = 1;
+const NEIGHBOUR_STATION: u16 = 2;
+/// `NUD_PERMANENT`.
+const PERMANENT: u16 = 0x80;
+
+fn link_header(index: u32, up: bool) -> [u8; 16] {
+    let mut header = [0; 16];
+    header[4..8].copy_from_slice(&index.to_ne_bytes());
+    let flags = if up { UP } else { 0 };
+    header[8..12].copy_from_slice(&flags.to_ne_bytes());
+    header[12..].copy_from_slice(&flags.to_ne_bytes());
+    header
+}
+
+fn route_header(destination: IpAddr, bits: u8, scope: u8, flags: u32) -> [u8; 12] {
+    let [a, b, c, d] = flags.to_ne_bytes();
+    [family(destination), bits, 0, 0, MAIN_TABLE, OWN_PROTOCOL, scope, UNICAST, a, b, c, d]
+}
+
+fn family(address: IpAddr) -> u8 {
+    if address.is_ipv4() { 2 } else { 10 }
+}
+
+fn text(name: &str) -> Vec<u8> {
+    [name.as_bytes(), &[0]].concat()
+}
+
+fn link_name(message: Message<'_>) -> Option<String> {
+    let list = message.body.get(16..).filter(|_| message.kind == NEW_LINK)?;
+    let (_, name) = attributes(list).find(|(kind, _)| *kind == LINK_NAME)?;
+    Some(String::from_utf8_lossy(name).trim_end_matches('\0').to_owned())
+}
+
+fn address(bytes: &[u8]) -> Option<IpAddr> {
+    let v4 = <[u8; 4]>::try_from(bytes).map(IpAddr::from);
+    v4.or_else(|_| <[u8; 16]>::try_from(bytes).map(IpAddr::from)).ok()
+}
