@@ -6,6 +6,7 @@
 
 pub mod api;
 pub mod command;
+pub mod container_link;
 pub mod error;
 pub mod filter;
 pub mod filter_index;
