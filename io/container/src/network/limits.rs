@@ -22,5 +22,3 @@ pub const NODE_ADDRESSES_MAX: usize = 1024;
 pub const MTU: u32 = 1500;
 /// How long the kernel may take to answer over netlink.
 pub const ANSWER_TIME_MAX: Duration = Duration::from_secs(5);
-/// The highest number in the name of a host end, plus one: as many networks a node can have.
-pub const NETWORKS_MAX: u32 = 10_000;

@@ -22,13 +22,14 @@ use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
 use netserv_model::Filter;
+use netserv_model::container_link::{container_link_prefix, is_container_link};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
 pub use doctor::{doctor, forwarding};
 pub use error::NetworkError;
 
 use firewall::Permits;
-use limits::{ADDRESSES_MAX, NETWORKS_MAX, NODE_ADDRESSES_MAX, PERMITS_MAX};
+use limits::{ADDRESSES_MAX, NODE_ADDRESSES_MAX, PERMITS_MAX};
 use socket::Socket;
 
 use crate::sys;
@@ -36,7 +37,7 @@ use crate::sys;
 /// What a container's network is to be.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct NetworkSpec {
-    /// The name of the node's end of the link, as [`host_end`] gives it.
+    /// The name of the node's end of the link, as [`container_link`](netserv_model::container_link::container_link) gives it.
     pub name: String,
     /// The container's addresses, of either version of IP or both; none of them is anybody else's.
     pub addresses: Vec<IpAddr>,
@@ -171,24 +172,15 @@ impl AddressWatch {
     }
 }
 
-/// Returns the name of the node's end of a link: `ns`, the instance in eight hex digits, `n`, a number below
-/// [`NETWORKS_MAX`].
-pub fn host_end(instance: &str, number: u32) -> String {
-    format!("{}{}", prefix(instance), number % NETWORKS_MAX)
-}
-
 /// Removes the links that an earlier run of the instance left in this network namespace, and returns how many.
 ///
 /// # Errors
 /// [`NetworkError`] with the first that could not be removed.
 pub fn cleanup_networks(instance: &str) -> Result<usize, NetworkError> {
     let host = Socket::routes().map_err(NetworkError::kernel("open a netlink socket"))?;
-    let prefix = prefix(instance);
+    let prefix = container_link_prefix(instance);
     let names = link::names(&host).map_err(NetworkError::kernel("ask for devices"))?;
-    let is_ours = |name: &&String| {
-        name.strip_prefix(&prefix)
-            .is_some_and(|rest| !rest.is_empty() && rest.bytes().all(|byte| byte.is_ascii_digit()))
-    };
+    let is_ours = |name: &&String| is_container_link(name) && name.starts_with(&prefix);
     let ours: Vec<&String> = names.iter().filter(is_ours).collect();
     ours.iter().try_for_each(|name| link::remove(&host, name))?;
     if !ours.is_empty() {
@@ -222,16 +214,6 @@ impl Inside {
         let socket = |opened: io::Result<Socket>| opened.map_err(NetworkError::kernel("open a netlink socket"));
         Ok(Inside { namespace: namespace.into(), routes: socket(Socket::routes())?, rules: socket(Socket::rules())? })
     }
-}
-
-fn prefix(instance: &str) -> String {
-    let is_hash = instance.len() == 8 && instance.bytes().all(|byte| matches!(byte, b'0'..=b'9' | b'a'..=b'f'));
-    if is_hash {
-        return format!("ns{instance}n");
-    }
-    // FNV-1a: a short name, not a secret.
-    let step = |hash: u32, byte: &u8| (hash ^ u32::from(*byte)).wrapping_mul(0x0100_0193);
-    format!("ns{:08x}n", instance.as_bytes().iter().fold(0x811c_9dc5, step))
 }
 
 fn check(spec: &NetworkSpec) -> Result<(), NetworkError> {
@@ -284,20 +266,14 @@ fn node_addresses(host: &Socket) -> Result<BTreeSet<IpAddr>, NetworkError> {
 
 #[cfg(test)]
 mod tests {
-    use super::*;
+    use netserv_model::container_link::container_link;
 
-    #[test]
-    fn host_ends_carry_the_instance_and_fit() {
-        assert_eq!(host_end("0a1b2c3d", 7), "ns0a1b2c3dn7");
-        let hashed = host_end("a node's name", NETWORKS_MAX - 1);
-        assert!(hashed.starts_with("ns") && hashed.ends_with("n9999") && hashed.len() < libc::IFNAMSIZ, "{hashed}");
-        assert_ne!(prefix("node-1"), prefix("node-2"));
-    }
+    use super::*;
 
     #[test]
     fn what_makes_no_sense_or_is_too_much_is_refused() {
         let good = NetworkSpec {
-            name: host_end("x", 0),
+            name: container_link("x", 0),
             addresses: vec!["192.0.2.1".parse().unwrap()],
             listen: vec![Filter::default(); PERMITS_MAX],
             connect: vec![],
