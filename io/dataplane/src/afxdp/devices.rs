@@ -6,6 +6,7 @@ use std::net::IpAddr;
 use std::os::fd::BorrowedFd;
 use std::time::{Duration, Instant};
 
+use netserv_model::container_link::is_container_link;
 use rustix::event::epoll;
 
 use super::features::Ability;
@@ -246,10 +247,11 @@ const LOOK_INTERVAL: Duration = Duration::from_millis(1);
 /// How often queues and neighbours are looked after.
 const TEND_INTERVAL: Duration = Duration::from_secs(1);
 
-/// Returns the devices to be served, with the number of queues that they can have.
+/// Returns the devices to be served, with the number of queues that they can have. Links to containers come and go, and
+/// each would take sockets of its own, so they are left to the kernel unless they are named.
 pub(super) fn wanted_devices(names: &[String], interfaces: &BTreeMap<u32, Interface>) -> BTreeMap<u32, u32> {
     let wanted = |interface: &Interface| match names.is_empty() {
-        true => !interface.enslaved && interface.vlan.is_none(),
+        true => !interface.enslaved && interface.vlan.is_none() && !is_container_link(&interface.name),
         false => names.contains(&interface.name),
     };
     let devices = interfaces.iter().filter(|(_, interface)| interface.station.is_some() && wanted(interface));

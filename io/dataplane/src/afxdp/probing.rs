@@ -132,13 +132,16 @@ mod tests {
             (4, Interface { enslaved: true, ..device("port") }),
             (5, Interface { vlan: Some((2, 7)), ..device("eth0.7") }),
             (6, Interface { station: None, ..device("wg0") }),
+            (7, device("ns0a1b2c3dn0")),
         ]);
         let can = Ability::of(true, true, true);
         let abilities = BTreeMap::from([(2, can), (3, Ability::default())]);
         let (served, notes) = tell(&interfaces, Some(&abilities));
         let modes: Vec<_> = served.iter().map(|one| (one.name.as_str(), one.mode.as_str(), one.zero_copy)).collect();
         assert_eq!(modes, [("eth0", "native", true), ("eth1", "generic", false)]);
-        for (name, count) in [("lo", 0), ("eth0", 0), ("eth1", 4), ("port", 1), ("eth0.7", 1), ("wg0", 1)] {
+        for (name, count) in
+            [("lo", 0), ("eth0", 0), ("eth1", 4), ("port", 1), ("eth0.7", 1), ("wg0", 1), ("ns0a1b2c3dn0", 0)]
+        {
             let quoted = format!("`{name}`");
             assert_eq!(notes.iter().filter(|note| note.starts_with(&quoted)).count(), count, "{name}: {notes:?}");
         }
