@@ -2,7 +2,6 @@
 package org.netserv.block.jsonrpc.internal;
 
 import com.google.gson.Gson;
-import com.google.gson.JsonArray;
 import com.google.gson.JsonElement;
 import com.google.gson.JsonNull;
 import com.google.gson.JsonObject;
@@ -47,15 +46,11 @@ final class Caller {
         Object[] arguments = new Object[count];
         for (int i = 0; i < count; i++) {
             Parameter parameter = method.getParameters()[i];
-            JsonElement given = params.isJsonArray() ? positional(params.getAsJsonArray(), i)
+            JsonElement given = params.isJsonArray() ? params.getAsJsonArray().get(i)
                     : named(params.getAsJsonObject(), parameter);
             arguments[i] = argument(parameter, given, i);
         }
         return invoke(method, arguments);
-    }
-
-    private static JsonElement positional(JsonArray params, int i) {
-        return params.get(i);
     }
 
     private static JsonElement named(JsonObject params, Parameter parameter) throws JsonRpcException {
@@ -74,7 +69,8 @@ final class Caller {
             throw invalid("parameter " + i + " must not be null");
         }
         try {
-            return gson.fromJson(given, parameter.getParameterizedType());
+            // By way of text: a number that was parsed already is cut to the type, one that is text has to fit.
+            return gson.fromJson(given.toString(), parameter.getParameterizedType());
         } catch (JsonParseException | NumberFormatException | ClassCastException | IllegalStateException
                 | UnsupportedOperationException unfit) {
             throw invalid("parameter " + i + " is no " + parameter.getType().getSimpleName());

@@ -54,6 +54,8 @@ final class Dispatcher {
         JsonReader reader = new JsonReader(new StringReader(body));
         reader.setStrictness(Strictness.STRICT);
         reader.setNestingLimit(Limits.DEPTH);
+        // The parser takes an empty text for null; looking at it throws.
+        reader.peek();
         JsonElement parsed = JsonParser.parseReader(reader);
         if (reader.peek() != JsonToken.END_DOCUMENT) {
             throw new IOException("more than one value");
