@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The process inside a service container that runs packet modules on Wasmtime.
+//! The processes inside a service container that run packet modules: on Wasmtime, and, in [`jvm`], on a JVM.
 //!
-//! Only the binary uses this library. `serve` runs modules on a container's packet ring, `compile` makes the code that
-//! `serve` loads, `test` runs a module against captures. What modules see is in `wit/packet-abi.md`.
+//! Only the binaries use this library: `netserv-worker` and `netserv-jvm`, which has none of Wasmtime in it. `serve` runs
+//! modules on a container's packet ring, `compile` makes the code that `serve` loads, `test` runs a module against
+//! captures. What modules see is in `wit/packet-abi.md`.
 //!
-//! Invariant: one thread; nothing here waits for the node but the one `poll` in [`serve`].
+//! Invariant: one thread has the ring; nothing here waits for the node but the one `poll` in each `serve`.
 
 pub mod birth;
 pub mod chain;
@@ -27,4 +28,6 @@ pub mod pcap_test;
 pub mod ring_memory;
 pub mod serve;
 mod sys;
+pub mod test_command;
 pub mod timers;
+pub mod wasm_test;

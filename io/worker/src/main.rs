@@ -6,8 +6,8 @@ use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
 use netserv_worker::serve::Delivery;
-
-mod test_command;
+use netserv_worker::test_command::{self, Jobs};
+use netserv_worker::{compile, wasm_test};
 
 #[derive(Parser)]
 #[command(version, about)]
@@ -47,13 +47,23 @@ fn main() -> ExitCode {
                 }
             }
         }
-        Command::Compile { wasm, out } => match netserv_worker::compile::compile(&wasm, &out) {
+        Command::Compile { wasm, out } => match compile::compile(&wasm, &out) {
             Ok(()) => ExitCode::SUCCESS,
             Err(refusal) => {
                 eprintln!("{}", serde_json::to_string(&refusal).expect("a refusal is plain data"));
                 ExitCode::FAILURE
             }
         },
-        Command::Test(args) => test_command::run(&args),
+        Command::Test(args) => test_command::exit_code(test(&args)),
     }
+}
+
+fn test(args: &test_command::Args) -> anyhow::Result<bool> {
+    let jobs = Jobs::read(args, |build| build.wasm.as_ref())?;
+    let wasm = compile::read_wasm(&jobs.code)?;
+    let mut all_passed = true;
+    for job in &jobs {
+        all_passed &= jobs.finish(job, wasm_test::run(&wasm, &job.case))?;
+    }
+    Ok(all_passed)
 }

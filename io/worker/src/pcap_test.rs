@@ -1,25 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
-//! `netserv-worker test`: recorded packets in, expected packets out, without a node and without root.
+//! Recorded packets in, expected packets out, without a node and without root; whatever runs the module.
 
-use std::cell::Cell;
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
-use std::rc::Rc;
 use std::time::Duration;
 
-use netserv_model::command::ModuleSlot;
-use netserv_model::limits::{BATCH_PACKETS_MAX, PACKET_BYTES_MAX};
+use netserv_model::limits::BATCH_PACKETS_MAX;
 use netserv_model::manifest::ModuleLimits;
 use netserv_model::request::PacketCounts;
 use netserv_model::{Instant, Now, Refusal, UnixTime};
-use netserv_wire::container::ring::{Answer, Ingress};
 use serde::Serialize;
 
-use crate::chain::{Batch, Chain, Outcome, Surroundings, inject_all};
-use crate::engine::{Interruption, Runtime};
-use crate::host::{Clock, Entropy, Host};
-use crate::instance::{EPOCH_MS, Instance};
-use crate::kv::KvStores;
 use crate::log::Line;
 use crate::pcap::Captured;
 
@@ -79,211 +70,83 @@ pub struct Difference {
     pub actual: Option<String>,
 }
 
-/// Runs a module on a test's packets.
-pub fn run(wasm: &[u8], case: &Case) -> Report {
-    let mut report = Report {
-        passed: false,
-        failure: None,
-        difference: None,
-        wrong_counters: BTreeMap::new(),
-        packets: PacketCounts::default(),
-        counters: BTreeMap::new(),
-        log: Vec::new(),
-        output: Vec::new(),
+/// A module under test. Times are those of the capture, and only ever grow.
+pub trait Tested {
+    /// Shows it a batch of packets, which all came in at `time`. What goes on, and what the module makes, comes out.
+    fn process(&mut self, time: Duration, packets: Vec<Vec<u8>>, output: &mut Vec<Captured>);
+    /// Returns when it wants to be called next.
+    fn poll_timeout(&self) -> Option<Instant>;
+    /// Runs what is due at `time`, each once.
+    fn handle_timeout(&mut self, time: Duration, output: &mut Vec<Captured>);
+    /// Stops it.
+    fn finish(self, output: &mut Vec<Captured>) -> Finished;
+}
+
+/// What is left of a module after a test.
+#[derive(Clone, Debug, Default)]
+pub struct Finished {
+    /// Why it failed, if it did.
+    pub failure: Option<Refusal>,
+    /// What became of its packets.
+    pub packets: PacketCounts,
+    /// All of its counters.
+    pub counters: BTreeMap<String, u64>,
+    /// What it wrote to its log.
+    pub log: Vec<Line>,
+}
+
+/// Runs a test on the module that `start` starts, at the time of the first packet.
+pub fn run<T: Tested>(case: &Case, start: impl FnOnce(Duration, &mut Vec<Captured>) -> Result<T, Refusal>) -> Report {
+    let mut output = Vec::new();
+    let first = case.input.first().map_or(Duration::ZERO, |first| first.time);
+    let finished = match start(first, &mut output) {
+        Ok(mut tested) => {
+            show(&mut tested, &case.input, &mut output);
+            tested.finish(&mut output)
+        }
+        Err(refusal) => Finished { failure: Some(refusal), ..Finished::default() },
     };
-    match Run::start(wasm, case) {
-        Ok(mut run) => {
-            run.packets(&case.input);
-            run.finish(&mut report);
-        }
-        Err(refusal) => report.failure = Some(refusal),
-    }
-    report.difference = difference(&case.output, &report.output);
-    for (name, expected) in &case.counters {
-        let actual = report.counters.get(name).copied();
-        if actual != Some(*expected) {
-            report.wrong_counters.insert(name.clone(), (*expected, actual));
-        }
-    }
-    report.passed = report.failure.is_none() && report.difference.is_none() && report.wrong_counters.is_empty();
-    report
+    Report::new(case, finished, output)
 }
 
-const SLOT: ModuleSlot = ModuleSlot(0);
-
-struct Run {
-    clock: Rc<Cell<Now>>,
-    chain: Chain,
-    bench: Bench,
-    _epochs: EpochThread,
-}
-
-/// The packets of a batch, and all that comes out.
-#[derive(Default)]
-struct Bench {
-    time: Duration,
-    batch: Vec<Vec<u8>>,
-    output: Vec<Captured>,
-    failed: Option<(Refusal, BTreeMap<String, u64>, Vec<Line>)>,
-}
-
-impl Run {
-    fn start(wasm: &[u8], case: &Case) -> Result<Run, Refusal> {
-        let engine_failed =
-            |error: wasmtime::Error| Refusal::new(netserv_model::RefusalKind::NodeFailed, error.to_string());
-        let runtime = Runtime::new(Interruption::Epochs).map_err(engine_failed)?;
-        let checked = runtime.compile(wasm)?;
-        let epochs = EpochThread::start(runtime.engine().clone());
-        let first = case.input.first().map_or(Duration::ZERO, |first| first.time);
-        let clock = Rc::new(Cell::new(at(first)));
-        let name = "example.org/tested".parse().expect("a module name");
-        let kv = KvStores::default().open(&name, 1);
-        let host =
-            Host::new(case.properties.clone(), case.limits, kv, Clock::Manual(Rc::clone(&clock)), Entropy::Seeded(1));
-        let mut chain = Chain::default();
-        chain.insert(SLOT, Instance::start(&checked, host)?);
-        let mut bench = Bench { time: first, ..Bench::default() };
-        for (slot, instance) in chain.iter_mut() {
-            inject_all(slot, instance, &mut bench);
+impl Report {
+    /// Compares what a module did to what it should have done.
+    pub fn new(case: &Case, finished: Finished, output: Vec<Captured>) -> Report {
+        let Finished { failure, packets, counters, log } = finished;
+        let wrong = |(name, expected): (&String, &u64)| {
+            let actual = counters.get(name).copied();
+            (actual != Some(*expected)).then(|| (name.clone(), (*expected, actual)))
+        };
+        let wrong_counters: BTreeMap<_, _> = case.counters.iter().filter_map(wrong).collect();
+        let difference = difference(&case.output, &output);
+        Report {
+            passed: failure.is_none() && difference.is_none() && wrong_counters.is_empty(),
+            failure,
+            difference,
+            wrong_counters,
+            packets,
+            counters,
+            log: lines(&log),
+            output,
         }
-        Ok(Run { clock, chain, bench, _epochs: epochs })
     }
+}
 
-    fn packets(&mut self, input: &[Captured]) {
-        let mut outcomes = Vec::new();
-        for same_time in input.chunk_by(|one, next| one.time == next.time) {
-            for batch in same_time.chunks(BATCH_PACKETS_MAX) {
-                self.timers_until(batch[0].time);
-                self.bench.batch = batch.iter().map(|one| one.packet.clone()).collect();
-                self.chain.process(&mut self.bench, &mut outcomes);
-                self.bench.answer(&outcomes);
+fn show(tested: &mut impl Tested, input: &[Captured], output: &mut Vec<Captured>) {
+    for same_time in input.chunk_by(|one, next| one.time == next.time) {
+        for batch in same_time.chunks(BATCH_PACKETS_MAX) {
+            let time = batch[0].time;
+            // Every timer comes due at its own time.
+            while let Some(due) = tested.poll_timeout().filter(|due| *due <= at(time).instant) {
+                tested.handle_timeout(time.saturating_sub(at(time).instant.since(due)), output);
             }
-        }
-    }
-
-    /// Lets every timer come due at its own time.
-    fn timers_until(&mut self, time: Duration) {
-        let until = at(time);
-        while let Some(due) = self.chain.poll_timeout().filter(|due| *due <= until.instant) {
-            let ahead = until.instant.since(due);
-            self.clock.set(at(time.saturating_sub(ahead)));
-            self.bench.time = time.saturating_sub(ahead);
-            self.chain.handle_timeout(due, &mut self.bench);
-        }
-        self.clock.set(until);
-        self.bench.time = time;
-    }
-
-    fn finish(mut self, report: &mut Report) {
-        if let Some(mut instance) = self.chain.remove(SLOT) {
-            report.failure = instance.stop().err();
-            inject_all(SLOT, &mut instance, &mut self.bench);
-            report.packets = instance.counts;
-            let mut host = instance.into_host();
-            report.counters = host.counters.all();
-            report.log = lines(&host.log.take());
-        }
-        if let Some((refusal, counters, log)) = self.bench.failed.take() {
-            report.failure = Some(refusal);
-            report.counters = counters;
-            report.log = lines(&log);
-        }
-        report.output = self.bench.output;
-    }
-}
-
-impl Bench {
-    fn answer(&mut self, outcomes: &[Outcome]) {
-        for (packet, outcome) in self.batch.drain(..).zip(outcomes) {
-            match outcome.answer {
-                Answer::Pass | Answer::Modified => self.output.push(Captured { time: self.time, packet }),
-                Answer::Drop | Answer::Failed => {}
-            }
+            tested.process(time, batch.iter().map(|one| one.packet.clone()).collect(), output);
         }
     }
 }
 
-impl Batch for Bench {
-    fn len(&self) -> usize {
-        self.batch.len()
-    }
-
-    fn length(&self, index: usize) -> usize {
-        self.batch[index].len().min(PACKET_BYTES_MAX)
-    }
-
-    fn modules(&self, index: usize) -> u64 {
-        // A packet that no slot holds is never shown to modules.
-        u64::from(self.batch[index].len() <= PACKET_BYTES_MAX)
-    }
-
-    fn ingress(&self, _: usize) -> Ingress {
-        Ingress { interface: 1, timestamp_ns: at(self.time).instant.as_nanos() }
-    }
-
-    fn read(&self, index: usize, into: &mut [u8]) {
-        into.copy_from_slice(&self.batch[index]);
-    }
-
-    fn write(&mut self, index: usize, packet: &[u8]) {
-        self.batch[index] = packet.to_vec();
-    }
-
-    fn slot(&self, index: usize) -> usize {
-        index
-    }
-
-    fn resize(&mut self, index: usize, length: usize) {
-        self.batch[index].resize(length, 0);
-    }
-}
-
-impl Surroundings for Bench {
-    fn enter(&mut self, _: ModuleSlot) {}
-
-    fn leave(&mut self) {}
-
-    fn inject(&mut self, _: ModuleSlot, packet: &[u8]) -> bool {
-        self.output.push(Captured { time: self.time, packet: packet.to_vec() });
-        true
-    }
-
-    fn failed(&mut self, _: ModuleSlot, refusal: Refusal, mut rest: Host) {
-        self.failed = Some((refusal, rest.counters.all(), rest.log.take()));
-    }
-}
-
-/// Steps the engine's epoch until it is dropped.
-struct EpochThread {
-    stop: std::sync::mpsc::Sender<()>,
-    thread: Option<std::thread::JoinHandle<()>>,
-}
-
-impl EpochThread {
-    fn start(engine: wasmtime::Engine) -> EpochThread {
-        let (stop, stopped) = std::sync::mpsc::channel();
-        let thread = std::thread::spawn(move || {
-            while stopped.recv_timeout(Duration::from_millis(EPOCH_MS))
-                == Err(std::sync::mpsc::RecvTimeoutError::Timeout)
-            {
-                engine.increment_epoch();
-            }
-        });
-        EpochThread { stop, thread: Some(thread) }
-    }
-}
-
-impl Drop for EpochThread {
-    fn drop(&mut self) {
-        // The thread may have ended; then nobody is left to be told.
-        let _ = self.stop.send(());
-        if let Some(thread) = self.thread.take() {
-            let _ = thread.join();
-        }
-    }
-}
-
-fn at(time: Duration) -> Now {
+/// Returns both clocks at a capture's time.
+pub fn at(time: Duration) -> Now {
     let nanos = u64::try_from(time.as_nanos()).unwrap_or(u64::MAX);
     let millis = u64::try_from(time.as_millis()).unwrap_or(u64::MAX);
     Now { instant: Instant::from_nanos(nanos), wall: UnixTime(millis) }

@@ -1,23 +1,25 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The arguments and the output of `netserv-worker test`.
+//! The arguments and the output of `test`, which both programs have.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use anyhow::{Context as _, ensure};
-use netserv_model::manifest::{Manifest, ModuleLimits};
-use netserv_worker::pcap_test::{Case, Report, run as run_case};
-use netserv_worker::{compile, pcap};
+use netserv_model::manifest::{Build, Manifest, ModuleLimits};
 
-#[derive(clap::Args)]
-pub(crate) struct Args {
+use crate::pcap;
+use crate::pcap_test::{Case, Report};
+
+/// What is to be tested.
+#[derive(Clone, Debug, clap::Args)]
+pub struct Args {
     /// A folder with a netserv.toml; all its tests are run.
-    #[arg(long, conflicts_with_all = ["input", "output", "property", "counter"], required_unless_present = "wasm")]
+    #[arg(long, conflicts_with_all = ["input", "output", "property", "counter"], required_unless_present = "code")]
     package_dir: Option<PathBuf>,
-    /// The WebAssembly file; with --package-dir, in place of the one that the manifest names.
-    #[arg(long)]
-    wasm: Option<PathBuf>,
+    /// The WebAssembly file or the bundle; with --package-dir, in place of the one that the manifest names.
+    #[arg(long = "wasm", visible_alias = "bundle", value_name = "FILE")]
+    code: Option<PathBuf>,
     /// A capture of the packets that go in.
     #[arg(long, required_unless_present = "package_dir")]
     input: Option<PathBuf>,
@@ -36,10 +38,22 @@ pub(crate) struct Args {
 }
 
 /// One test with what belongs to it.
-struct Job {
-    name: String,
+#[derive(Clone, Debug)]
+pub struct Job {
+    /// What it is called.
+    pub name: String,
+    /// What goes in and what must come out.
+    pub case: Case,
     output: PathBuf,
-    case: Case,
+}
+
+/// The tests of a module, with the file of its code.
+#[derive(Clone, Debug)]
+pub struct Jobs {
+    /// The file of its code.
+    pub code: PathBuf,
+    jobs: Vec<Job>,
+    accept: bool,
 }
 
 #[derive(serde::Serialize)]
@@ -49,46 +63,73 @@ struct Named<'a> {
     report: &'a Report,
 }
 
-/// Runs the tests, and prints one line of JSON per test. Fails unless all pass.
-pub(crate) fn run(args: &Args) -> ExitCode {
-    match try_run(args) {
-        Ok(true) => ExitCode::SUCCESS,
-        Ok(false) => ExitCode::FAILURE,
-        Err(error) => {
-            eprintln!("netserv-worker: {error:#}");
-            ExitCode::from(2)
-        }
+impl Jobs {
+    /// Reads the tests that the arguments name. `named` finds the file of the code in a manifest.
+    ///
+    /// # Errors
+    /// A file is missing or makes no sense.
+    pub fn read(args: &Args, named: fn(&Build) -> Option<&String>) -> anyhow::Result<Jobs> {
+        let (code, jobs) = match &args.package_dir {
+            Some(folder) => from_manifest(folder, args, named)?,
+            None => from_arguments(args)?,
+        };
+        Ok(Jobs { code, jobs, accept: args.accept })
     }
-}
 
-fn try_run(args: &Args) -> anyhow::Result<bool> {
-    let (wasm, jobs) = match &args.package_dir {
-        Some(folder) => from_manifest(folder, args)?,
-        None => from_arguments(args)?,
-    };
-    let wasm = compile::read_wasm(&wasm)?;
-    let mut all_passed = true;
-    for job in &jobs {
-        let mut report = run_case(&wasm, &job.case);
-        if args.accept && report.failure.is_none() {
+    /// Returns the tests in turn.
+    pub fn iter(&self) -> std::slice::Iter<'_, Job> {
+        self.jobs.iter()
+    }
+
+    /// Prints one line of JSON with what a test found, and keeps the packets if they are accepted. Returns whether it
+    /// passed.
+    ///
+    /// # Errors
+    /// The packets cannot be kept.
+    pub fn finish(&self, job: &Job, mut report: Report) -> anyhow::Result<bool> {
+        if self.accept && report.failure.is_none() {
             std::fs::write(&job.output, pcap::write(&report.output))
                 .with_context(|| format!("cannot write {}", job.output.display()))?;
             report.difference = None;
             report.passed = report.wrong_counters.is_empty();
         }
-        all_passed &= report.passed;
         println!("{}", serde_json::to_string(&Named { name: &job.name, report: &report })?);
+        Ok(report.passed)
     }
-    Ok(all_passed)
 }
 
-fn from_manifest(folder: &Path, args: &Args) -> anyhow::Result<(PathBuf, Vec<Job>)> {
+impl<'a> IntoIterator for &'a Jobs {
+    type Item = &'a Job;
+    type IntoIter = std::slice::Iter<'a, Job>;
+
+    fn into_iter(self) -> Self::IntoIter {
+        self.iter()
+    }
+}
+
+/// Returns the exit code of a run of tests: 0 if all passed, 1 if not, 2 if they could not be run, which is said.
+pub fn exit_code(result: anyhow::Result<bool>) -> ExitCode {
+    match result {
+        Ok(true) => ExitCode::SUCCESS,
+        Ok(false) => ExitCode::FAILURE,
+        Err(error) => {
+            eprintln!("test: {error:#}");
+            ExitCode::from(2)
+        }
+    }
+}
+
+fn from_manifest(
+    folder: &Path,
+    args: &Args,
+    named: fn(&Build) -> Option<&String>,
+) -> anyhow::Result<(PathBuf, Vec<Job>)> {
     let path = folder.join("netserv.toml");
     let text = std::fs::read_to_string(&path).with_context(|| format!("cannot read {}", path.display()))?;
     let manifest: Manifest = toml::from_str(&text).with_context(|| format!("cannot read {}", path.display()))?;
     ensure!(!manifest.tests.is_empty(), "{} names no tests", path.display());
-    let named = manifest.build.wasm.as_ref().map(|wasm| folder.join(wasm));
-    let wasm = args.wasm.clone().or(named).context("name the WebAssembly file, with --wasm or as build.wasm")?;
+    let named = named(&manifest.build).map(|code| folder.join(code));
+    let code = args.code.clone().or(named).context("name the file, with --wasm or --bundle, or in [build]")?;
     let mut jobs = Vec::new();
     for test in &manifest.tests {
         let mut properties = manifest.properties.clone();
@@ -103,7 +144,7 @@ fn from_manifest(folder: &Path, args: &Args) -> anyhow::Result<(PathBuf, Vec<Job
         };
         jobs.push(Job { name: test.name.clone(), output, case });
     }
-    Ok((wasm, jobs))
+    Ok((code, jobs))
 }
 
 fn from_arguments(args: &Args) -> anyhow::Result<(PathBuf, Vec<Job>)> {
@@ -120,8 +161,8 @@ fn from_arguments(args: &Args) -> anyhow::Result<(PathBuf, Vec<Job>)> {
         counters,
         limits: ModuleLimits::default(),
     };
-    let wasm = args.wasm.clone().expect(given);
-    Ok((wasm, vec![Job { name: "test".to_owned(), output, case }]))
+    let code = args.code.clone().expect(given);
+    Ok((code, vec![Job { name: "test".to_owned(), output, case }]))
 }
 
 fn read_expected(path: &Path, accept: bool) -> anyhow::Result<Vec<pcap::Captured>> {

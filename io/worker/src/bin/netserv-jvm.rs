@@ -4,7 +4,7 @@
 use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
-use netserv_worker::jvm;
+use netserv_worker::{jvm, test_command};
 
 #[derive(Parser)]
 #[command(version, about)]
@@ -19,12 +19,15 @@ enum Command {
     Serve(jvm::serve::Args),
     /// Write the classes of the host as the JVM maps them, so that it starts in less time.
     Archive(jvm::archive::Args),
+    /// Run a bundle on recorded packets, and print what it did as JSON.
+    Test(jvm::test::Args),
 }
 
 fn main() -> ExitCode {
     let result = match Cli::parse().command {
         Command::Serve(args) => jvm::packet_thread(|| jvm::serve::serve(&args)),
         Command::Archive(args) => jvm::packet_thread(|| jvm::archive::archive(&args)),
+        Command::Test(args) => return test_command::exit_code(jvm::packet_thread(|| jvm::test::run(&args))),
     };
     match result {
         Ok(()) => ExitCode::SUCCESS,

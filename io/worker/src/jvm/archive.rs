@@ -4,12 +4,11 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
-use super::batch::BatchMemory;
 use super::bundles::Bundles;
-use super::home::{JavaHome, Places, class_path};
-use super::options::{Archive, Setup, options};
-use super::outbox::Outbox;
-use super::sys::{self, Bridge, Buffers, End};
+use super::home::Places;
+use super::options::Archive;
+use super::start::{Host, Purpose, RingParts, broken, java_home};
+use super::sys::End;
 use crate::error::ServeError;
 
 /// Bytes of memory that the JVM is sized for; no archive depends on it.
@@ -36,21 +35,14 @@ pub struct Args {
 /// # Errors
 /// [`ServeError`] if there is no JVM, or the Java host broke.
 pub fn archive(args: &Args) -> Result<(), ServeError> {
-    let failed = |error: &dyn ToString| ServeError::Engine("the JVM", error.to_string());
-    let broken = |thrown: sys::Thrown| ServeError::Broken(format!("the Java host failed: {thrown}"));
     Bundles::open(&args.places.data).map_err(|error| ServeError::Io("mkdir", error))?;
-    let home = JavaHome::open(&args.java_home).map_err(|error| failed(&error))?;
-    let class_path =
-        class_path(&args.places.host).map_err(|error| failed(&format!("{}: {error}", args.places.host.display())))?;
-    let setup = Setup {
-        version: home.version,
-        class_path: &class_path,
-        data: &args.places.data,
+    let purpose = Purpose {
+        home: &java_home(&args.java_home)?,
+        places: &args.places,
         memory_bytes: MEMORY_BYTES,
         archive: Archive::Write(&args.out),
         test: false,
     };
-    let outbox: &'static Outbox = Box::leak(Box::new(Outbox::new()?));
     let out = args.out.clone();
     let handler = Box::new(move |end| match end {
         End::Exit(0) if out.is_file() => 0,
@@ -59,16 +51,7 @@ pub fn archive(args: &Args) -> Result<(), ServeError> {
             1
         }
     });
-    let bridge = Bridge::open(&home.libjvm(), &options(&setup), outbox, handler).map_err(|error| failed(&error))?;
-    let memory = |count| sys::words(count).map_err(|error| ServeError::Io("mmap", error));
-    let batch = BatchMemory::new().map_err(|error| ServeError::Io("mmap", error))?;
-    let buffers = Buffers {
-        table: batch.table,
-        slots: memory(netserv_wire::container::ring::SLOTS_BYTES / size_of::<u64>())?,
-        injects: batch.injects,
-        header: memory(4096 / size_of::<u64>())?,
-    };
-    bridge.start(&buffers, &args.places.blocks, &args.places.data).map_err(broken)?;
-    bridge.shutdown(STOP_MAX).map_err(broken)?;
-    bridge.exit().map_err(broken)
+    let host = Host::start(&purpose, RingParts::new()?, handler)?;
+    host.bridge.shutdown(STOP_MAX).map_err(broken)?;
+    host.bridge.exit().map_err(broken)
 }

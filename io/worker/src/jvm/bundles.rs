@@ -47,11 +47,12 @@ pub fn remove(path: &Path) {
 }
 
 fn copy(bundle: File, path: &Path, bytes_max: u64) -> Result<(), Refusal> {
-    let failed = |error: io::Error| match error.kind() {
-        io::ErrorKind::StorageFull | io::ErrorKind::FileTooLarge => {
+    let failed = |error: io::Error| {
+        if [io::ErrorKind::StorageFull, io::ErrorKind::FileTooLarge].contains(&error.kind()) {
             Refusal::new(RefusalKind::PackageTooLarge, "the container's directory has no room for the bundle")
+        } else {
+            Refusal::new(RefusalKind::NodeFailed, format!("cannot copy the bundle: {error}"))
         }
-        _ => Refusal::new(RefusalKind::NodeFailed, format!("cannot copy the bundle: {error}")),
     };
     let mut file = File::create(path).map_err(failed)?;
     let copied = io::copy(&mut bundle.take(bytes_max + 1), &mut file).map_err(failed)?;

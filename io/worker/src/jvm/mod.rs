@@ -16,7 +16,8 @@ pub mod home;
 pub mod options;
 pub mod outbox;
 pub mod serve;
+pub mod start;
 mod sys;
 pub mod test;
 
-pub use sys::{End, packet_thread};
+pub use sys::{Bridge, End, Load, packet_thread};

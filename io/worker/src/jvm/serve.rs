@@ -15,10 +15,11 @@ use rustix::event::{PollFd, PollFlags, Timespec};
 
 use super::batch::{BatchMemory, Left};
 use super::bundles::{self, Bundles};
-use super::home::{JavaHome, Places, class_path};
-use super::options::{Archive, Setup, options};
+use super::home::Places;
+use super::options::Archive;
 use super::outbox::{FromJava, Outbox};
-use super::sys::{Bridge, Buffers, End, Load, Thrown};
+use super::start::{HEADER_WORDS, Host, Purpose, RingParts, broken, java_home};
+use super::sys::{Bridge, End, Load};
 use crate::birth::{Birth, HostWaker, Wakeup};
 use crate::clock;
 use crate::control::{Control, Received};
@@ -30,8 +31,6 @@ use crate::{limits, sys};
 const ABI: u32 = 1;
 /// Rounds of packets after which the control socket is looked at although there are more packets.
 const ROUNDS_BETWEEN_CONTROL: u32 = 16;
-/// Words of the ring's first page.
-const HEADER_WORDS: usize = 4096 / size_of::<AtomicU64>();
 /// The archived classes of the host, inside a container.
 const ARCHIVE: &str = "/java/archive/host.jsa";
 
@@ -60,19 +59,23 @@ pub fn serve(args: &Args) -> Result<(), ServeError> {
     let Birth { control, memory, wake_worker, wake_host } = Birth::take()?;
     let ring = WorkerEnd::new(memory.words())?;
     let bundles = Bundles::open(&args.places.data).map_err(|error| ServeError::Io("mkdir", error))?;
-    let outbox: &'static Outbox = Box::leak(Box::new(Outbox::new()?));
     let header = &memory.words()[..HEADER_WORDS];
-    let bridge = open(args, outbox, header)?;
-    let batch = BatchMemory::new().map_err(|error| ServeError::Io("mmap", error))?;
-    let buffers = Buffers { table: batch.table, slots: memory.slots(), injects: batch.injects, header };
-    bridge.start(&buffers, &args.places.blocks, &args.places.data).map_err(broken)?;
+    let purpose = Purpose {
+        home: &java_home(&args.java_home)?,
+        places: &args.places,
+        memory_bytes: args.memory_bytes,
+        archive: if args.archive.is_file() { Archive::Use(&args.archive) } else { Archive::Default },
+        test: false,
+    };
+    let parts = RingParts { slots: memory.slots(), header };
+    let host = Host::start(&purpose, parts, Box::new(move |end| last_words(end, header)))?;
     let mut worker = Worker {
-        bridge,
-        batch,
+        bridge: host.bridge,
+        batch: host.batch,
         ring,
         arrivals: Vec::with_capacity(BATCH_PACKETS_MAX),
         control,
-        outbox,
+        outbox: host.outbox,
         bundles,
         wake_worker,
         wake_host,
@@ -80,25 +83,6 @@ pub fn serve(args: &Args) -> Result<(), ServeError> {
         is_stale: true,
     };
     worker.run()
-}
-
-/// Starts the JVM.
-fn open(args: &Args, outbox: &'static Outbox, header: &'static [AtomicU64]) -> Result<Bridge, ServeError> {
-    let failed = |error: &dyn ToString| ServeError::Engine("the JVM", error.to_string());
-    let home = JavaHome::open(&args.java_home).map_err(|error| failed(&error))?;
-    let class_path =
-        class_path(&args.places.host).map_err(|error| failed(&format!("{}: {error}", args.places.host.display())))?;
-    let archive = if args.archive.is_file() { Archive::Use(&args.archive) } else { Archive::Default };
-    let setup = Setup {
-        version: home.version,
-        class_path: &class_path,
-        data: &args.places.data,
-        memory_bytes: args.memory_bytes,
-        archive,
-        test: false,
-    };
-    let handler = Box::new(move |end| last_words(end, header));
-    Bridge::open(&home.libjvm(), &options(&setup), outbox, handler).map_err(|error| failed(&error))
 }
 
 struct Worker {
@@ -156,8 +140,8 @@ impl Worker {
         if count > 0 {
             self.is_stale = true;
             let injected = self.bridge.process(count).map_err(broken)?;
-            self.answer()?;
             self.inject(injected);
+            self.answer()?;
         }
         self.publish(count == BATCH_PACKETS_MAX)?;
         Ok(count)
@@ -351,10 +335,6 @@ impl Worker {
         self.java(true)?;
         self.publish(false)
     }
-}
-
-fn broken(thrown: Thrown) -> ServeError {
-    ServeError::Broken(format!("the Java host failed: {thrown}"))
 }
 
 fn first_module(modules: u64) -> Option<ModuleSlot> {

@@ -14,8 +14,8 @@ use netserv_worker::host::Host;
 use netserv_worker::pcap;
 use netserv_worker::ring_memory::RingMemory;
 
+use crate::node::sys;
 use crate::support::{Setup, repository, roomy};
-use crate::sys;
 
 /// A batch whose packets are always the same, and that forgets what becomes of them.
 pub struct Same {

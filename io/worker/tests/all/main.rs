@@ -9,7 +9,8 @@ mod guards;
 mod host_calls;
 mod mapped;
 mod modules;
+#[path = "../node/mod.rs"]
+mod node;
 mod refusals;
 mod serve;
 mod support;
-mod sys;

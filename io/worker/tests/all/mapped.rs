@@ -10,9 +10,9 @@ use netserv_wire::container::frames::{FromWorker, ToWorker};
 use netserv_wire::container::ring::{Answer, HOST_SLOTS, HostEnd, Ingress, PACKET_OFFSET, SLOT_BYTES, SLOTS_OFFSET};
 use netserv_worker::ring_memory::RingMemory;
 
+use crate::node::sys;
 use crate::serve::Node;
 use crate::support::{Setup, for_each_packet, roomy};
-use crate::sys;
 
 /// Where the area's slots are in the memory of [`roomy`] guests.
 const SLOTS: usize = 2 * 65_536;

@@ -1,46 +1,27 @@
 // SPDX-License-Identifier: Apache-2.0
-//! A worker process, with the test in the place of the node.
+//! The Wasm worker's process.
 
 use std::collections::BTreeMap;
-use std::io::IoSlice;
-use std::mem::MaybeUninit;
-use std::os::fd::{AsFd as _, BorrowedFd, OwnedFd};
-use std::process::{Child, Command};
-use std::sync::atomic::AtomicU64;
+use std::fs::File;
+use std::ops::{Deref, DerefMut};
+use std::os::fd::AsFd as _;
+use std::process::Command;
 use std::time::{Duration, Instant};
 
 use netserv_model::RefusalKind;
 use netserv_model::command::ModuleSlot;
 use netserv_model::manifest::ModuleLimits;
-use netserv_wire::container::frames::{FRAME_BYTES_MAX, FromWorker, LogLevel, ToWorker};
-use netserv_wire::container::ring::{Answer, HostEnd, Ingress, Returned};
-use rustix::event::{EventfdFlags, PollFd, PollFlags, Timespec};
-use rustix::net::{
-    AddressFamily, RecvFlags, SendAncillaryBuffer, SendAncillaryMessage, SendFlags, SocketFlags, SocketType,
-};
+use netserv_wire::container::frames::{FromWorker, LogLevel, ToWorker};
+use netserv_wire::container::ring::{Answer, Ingress, Returned};
+use rustix::net::{AddressFamily, SocketFlags, SocketType};
 
+use crate::node::{self, wait_for};
 use crate::support::{bad_module, guest, guest_with};
-use crate::sys;
 
-/// A worker that dies with the test.
+/// A Wasm worker that dies with the test, and the directory in which its modules are compiled.
 pub struct Node {
-    worker: Child,
-    control: OwnedFd,
-    wake_worker: OwnedFd,
-    wake_host: OwnedFd,
-    pub ring: HostEnd<&'static [AtomicU64]>,
-    /// The whole ring as the node sees it.
-    pub words: &'static [AtomicU64],
+    node: node::Node,
     folder: tempfile::TempDir,
-}
-
-/// What became of a packet.
-#[derive(Debug, PartialEq)]
-pub struct Answered {
-    pub cookie: u64,
-    pub answer: Answer,
-    pub module: Option<u8>,
-    pub bytes: Vec<u8>,
 }
 
 impl Node {
@@ -50,38 +31,11 @@ impl Node {
 
     /// Starts a worker with further arguments.
     pub fn start_with(arguments: &[&str]) -> Node {
-        let (control, theirs) =
-            rustix::net::socketpair(AddressFamily::UNIX, SocketType::SEQPACKET, SocketFlags::CLOEXEC, None).unwrap();
-        let (memory, words) = sys::ring();
-        let ring = HostEnd::new(words).unwrap();
-        let wake_worker = rustix::event::eventfd(0, EventfdFlags::CLOEXEC).unwrap();
-        let wake_host = rustix::event::eventfd(0, EventfdFlags::CLOEXEC).unwrap();
         let mut command = Command::new(env!("CARGO_BIN_EXE_netserv-worker"));
         command.arg("serve").args(arguments);
-        let worker = sys::spawn(command, [&theirs, &memory, &wake_worker, &wake_host]);
-        let folder = tempfile::tempdir().unwrap();
-        let mut node = Node { worker, control, wake_worker, wake_host, ring, words, folder };
+        let mut node = node::Node::start(command);
         assert_eq!(node.frame(), FromWorker::Ready { abi: 1, engine: "wasmtime 48.0.8".to_owned() });
-        node
-    }
-
-    pub fn send(&self, frame: &ToWorker, fd: Option<BorrowedFd<'_>>) {
-        let bytes = frame.encode().unwrap();
-        let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(1))];
-        let mut ancillary = SendAncillaryBuffer::new(&mut space);
-        let fds: Vec<_> = fd.into_iter().collect();
-        if !fds.is_empty() {
-            assert!(ancillary.push(SendAncillaryMessage::ScmRights(&fds)));
-        }
-        rustix::net::sendmsg(&self.control, &[IoSlice::new(&bytes)], &mut ancillary, SendFlags::empty()).unwrap();
-    }
-
-    /// Waits for the next frame.
-    pub fn frame(&mut self) -> FromWorker {
-        assert!(wait_for(self.control.as_fd()), "the worker says nothing");
-        let mut bytes = vec![0; FRAME_BYTES_MAX];
-        let (length, _) = rustix::net::recv(&self.control, &mut bytes[..], RecvFlags::empty()).unwrap();
-        FromWorker::decode(&bytes[..length]).unwrap()
+        Node { node, folder: tempfile::tempdir().unwrap() }
     }
 
     pub fn load_with(&mut self, slot: u8, name: &str, wasm: &[u8], limits: ModuleLimits) -> FromWorker {
@@ -91,87 +45,27 @@ impl Node {
         let compiled = Command::new(env!("CARGO_BIN_EXE_netserv-worker")).arg("compile").arg(from).arg(&to).output();
         let compiled = compiled.unwrap();
         assert!(compiled.status.success(), "{}", String::from_utf8_lossy(&compiled.stderr));
-        let load = ToWorker::Load {
-            slot: ModuleSlot(slot),
-            module: format!("example.org/{name}@1.0.0").parse().unwrap(),
-            properties: BTreeMap::new(),
-            limits,
-            state_schema: 1,
-        };
-        let code = std::fs::File::open(to).unwrap();
-        self.send(&load, Some(code.as_fd()));
-        self.frame()
+        self.node.load_file(slot, name, Some(&File::open(to).unwrap()), limits)
     }
 
     pub fn load(&mut self, slot: u8, name: &str, wasm: &[u8]) {
         let answer = self.load_with(slot, name, wasm, ModuleLimits::default());
         assert_eq!(answer, FromWorker::Loaded { slot: ModuleSlot(slot) });
     }
+}
 
-    pub fn push(&mut self, modules: u64, packets: &[&[u8]]) {
-        for (cookie, packet) in packets.iter().enumerate() {
-            self.ring.push(packet, Ingress { interface: 1, timestamp_ns: 1 }, modules, cookie as u64).unwrap();
-        }
-        self.publish();
-    }
+impl Deref for Node {
+    type Target = node::Node;
 
-    pub fn publish(&mut self) {
-        if self.ring.publish() {
-            rustix::io::write(&self.wake_worker, &1_u64.to_ne_bytes()).unwrap();
-        }
-    }
-
-    /// Waits for as many answers; what is injected meanwhile is put aside.
-    pub fn answers(&mut self, count: usize, injected: &mut Vec<Vec<u8>>) -> Vec<Answered> {
-        let (mut answered, mut stray) = (Vec::new(), 0);
-        while answered.len() < count {
-            match self.ring.pop().unwrap() {
-                Some(Returned::Answer { cookie, answer, bytes, module, .. }) => {
-                    answered.push(Answered {
-                        cookie,
-                        answer,
-                        module: module.map(|slot| slot.0),
-                        bytes: bytes.to_vec(),
-                    });
-                }
-                Some(Returned::Injected { bytes, .. }) => injected.push(bytes.to_vec()),
-                None => {
-                    self.publish();
-                    if self.ring.prepare_sleep() {
-                        assert!(wait_for(self.wake_host.as_fd()), "the worker does not answer");
-                        rustix::io::read(&self.wake_host, &mut [0; 8]).unwrap();
-                    }
-                    stray += 1;
-                    assert!(stray < 10_000, "woken without a reason");
-                }
-            }
-        }
-        self.publish();
-        answered
-    }
-
-    pub fn round(&mut self, modules: u64, packet: &[u8]) -> Answered {
-        self.push(modules, &[packet]);
-        self.answers(1, &mut Vec::new()).remove(0)
-    }
-
-    fn memory_kib(&self, field: &str) -> u64 {
-        let status = std::fs::read_to_string(format!("/proc/{}/status", self.worker.id())).unwrap();
-        let line = status.lines().find_map(|line| line.strip_prefix(field)).unwrap();
-        line.split_whitespace().next().unwrap().parse().unwrap()
+    fn deref(&self) -> &node::Node {
+        &self.node
     }
 }
 
-impl Drop for Node {
-    fn drop(&mut self) {
-        let _ = self.worker.kill();
-        let _ = self.worker.wait();
+impl DerefMut for Node {
+    fn deref_mut(&mut self) -> &mut node::Node {
+        &mut self.node
     }
-}
-
-fn wait_for(fd: BorrowedFd<'_>) -> bool {
-    let mut fds = [PollFd::new(&fd, PollFlags::IN)];
-    rustix::event::poll(&mut fds, Some(&Timespec { tv_sec: 10, tv_nsec: 0 })).unwrap() == 1
 }
 
 /// A guest that adds one to the first byte of the first packet.
@@ -257,19 +151,12 @@ fn refusals_are_told() {
         let FromWorker::Failed { slot, refusal } = node.load_with(4, "bad", &wasm, limits) else { panic!("a refusal") };
         assert_eq!((slot.0, refusal.kind), (4, kind));
     }
-    let load = ToWorker::Load {
-        slot: ModuleSlot(5),
-        module: "example.org/bad@1.0.0".parse().unwrap(),
-        properties: BTreeMap::new(),
-        limits: ModuleLimits::default(),
-        state_schema: 1,
-    };
-    node.send(&load, None);
-    let FromWorker::Failed { refusal, .. } = node.frame() else { panic!("a refusal") };
+    let none = node.load_file(5, "bad", None, ModuleLimits::default());
+    let FromWorker::Failed { refusal, .. } = none else { panic!("a refusal") };
     assert_eq!(refusal.kind, RefusalKind::NodeFailed);
     let not_code = tempfile::tempfile().unwrap();
-    node.send(&load, Some(not_code.as_fd()));
-    let FromWorker::Failed { refusal, .. } = node.frame() else { panic!("a refusal") };
+    let answer = node.load_file(5, "bad", Some(&not_code), ModuleLimits::default());
+    let FromWorker::Failed { refusal, .. } = answer else { panic!("a refusal") };
     assert_eq!(refusal.kind, RefusalKind::BadCode);
     assert_eq!(node.round(1 << 5, &[5; 64]).answer, Answer::Failed);
 }

@@ -1,0 +1,14 @@
+// SPDX-License-Identifier: Apache-2.0
+//! The tests of the worker that runs bundles on a JVM, with a stand-in for the Java side.
+
+#![allow(clippy::unwrap_used, reason = "a helper that fails fails its test")]
+
+mod bench;
+mod ends;
+mod memory;
+mod nonsense;
+mod serve;
+mod support;
+
+#[path = "../node/mod.rs"]
+mod node;
