@@ -18,7 +18,8 @@ use std::fs::{self, File};
 use std::io;
 use std::net::IpAddr;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
-use std::sync::{Mutex, PoisonError};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use netserv_model::Filter;
@@ -55,6 +56,7 @@ pub struct ContainerNetwork {
     namespace: OwnedFd,
     rules: Socket,
     permits: Mutex<Permits>,
+    removed: AtomicBool,
 }
 
 impl ContainerNetwork {
@@ -65,14 +67,15 @@ impl ContainerNetwork {
     pub fn create(spec: &NetworkSpec) -> Result<ContainerNetwork, NetworkError> {
         check(spec)?;
         let host = Socket::routes().map_err(NetworkError::kernel("open a netlink socket"))?;
-        let node = node_addresses(&host)?;
+        let node = addresses_of(&host)?;
         let NetworkSpec { name, addresses, listen, connect } = spec.clone();
         let permits = Permits { addresses, listen, connect, node };
         let Inside { namespace, routes, rules } = Inside::make()?;
         // Before there is a link, so that nothing passes unjudged.
         rules.carry_out(&firewall::new(&permits))?;
         link::make_pair(&host, &name, namespace.as_fd())?;
-        let network = ContainerNetwork { name, namespace, rules, permits: Mutex::new(permits) };
+        let network =
+            ContainerNetwork { name, namespace, rules, permits: Mutex::new(permits), removed: AtomicBool::new(false) };
         link::set_up_inside(&routes, &spec.addresses)?;
         link::set_up_host(&host, &network.name, &spec.addresses)?;
         Ok(network)
@@ -106,8 +109,7 @@ impl ContainerNetwork {
     /// # Errors
     /// [`NetworkError`] if the kernel refuses.
     pub fn follow_node(&self) -> Result<(), NetworkError> {
-        let host = Socket::routes().map_err(NetworkError::kernel("open a netlink socket"))?;
-        let node = node_addresses(&host)?;
+        let node = node_addresses()?;
         if self.permits().node == node {
             return Ok(());
         }
@@ -124,6 +126,17 @@ impl ContainerNetwork {
         Ok(nftables::counters(&self.rules)?.into_iter().collect())
     }
 
+    /// Takes the link away, and with it routes and neighbours: about 30 ms. Returns when it is gone.
+    ///
+    /// # Errors
+    /// [`NetworkError`] if the kernel refuses.
+    pub fn remove(&self) -> Result<(), NetworkError> {
+        let host = Socket::routes().map_err(NetworkError::kernel("open a netlink socket"))?;
+        link::remove(&host, &self.name)?;
+        self.removed.store(true, Ordering::Relaxed);
+        Ok(())
+    }
+
     fn change(&self, change: impl FnOnce(&mut Permits)) -> Result<(), NetworkError> {
         let mut permits = self.permits();
         let mut wanted = permits.clone();
@@ -133,15 +146,17 @@ impl ContainerNetwork {
         Ok(())
     }
 
-    fn permits(&self) -> std::sync::MutexGuard<'_, Permits> {
+    fn permits(&self) -> MutexGuard<'_, Permits> {
         self.permits.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 impl Drop for ContainerNetwork {
     fn drop(&mut self) {
-        let host = Socket::routes().map_err(NetworkError::kernel("open a netlink socket"));
-        if let Err(error) = host.and_then(|host| link::remove(&host, &self.name)) {
+        if self.removed.load(Ordering::Relaxed) {
+            return;
+        }
+        if let Err(error) = self.remove() {
             tracing::warn!(%error, name = self.name, "a container's link is left behind");
         }
     }
@@ -250,7 +265,17 @@ fn check_permits(listen: &[Filter], connect: &[Filter]) -> Result<(), NetworkErr
     Ok(())
 }
 
-fn node_addresses(host: &Socket) -> Result<BTreeSet<IpAddr>, NetworkError> {
+/// Returns the addresses of this network namespace but those of loopback, at most [`NODE_ADDRESSES_MAX`] of each version
+/// of IP.
+///
+/// # Errors
+/// [`NetworkError`] if the kernel does not tell.
+pub fn node_addresses() -> Result<BTreeSet<IpAddr>, NetworkError> {
+    let host = Socket::routes().map_err(NetworkError::kernel("open a netlink socket"))?;
+    addresses_of(&host)
+}
+
+fn addresses_of(host: &Socket) -> Result<BTreeSet<IpAddr>, NetworkError> {
     let mut all: BTreeSet<IpAddr> =
         link::addresses(host).map_err(NetworkError::kernel("ask for the node's addresses"))?.into_iter().collect();
     for is_v4 in [true, false] {
