@@ -8,18 +8,22 @@ use clap::Args;
 use netserv_model::ModuleName;
 use serde::Serialize;
 
-use super::template;
+use super::template::{self, Language};
 use crate::exit::{Exit, Failure, OrFail};
 use crate::output::Output;
 
-/// Make a folder with a new packet module in Rust, ready to build, with a test
+/// Make a folder with a new packet module in Rust or Java, ready to build, with a test
 ///
-/// The folder holds the SDK too, so that `netserv module build` needs no network.
+/// For Rust the folder holds the SDK too; for Java all that Maven needs came with this program. So `netserv module build`
+/// needs no network.
 #[derive(Args)]
 pub struct New {
     /// The module's name; `hello` is short for `example.org/hello`
     #[arg(value_name = "NAME")]
     name: NewName,
+    /// The language that it is written in
+    #[arg(long, value_enum, value_name = "LANGUAGE", default_value = "rust")]
+    lang: Language,
     /// The folder to make [default: the last part of the name]
     #[arg(long, value_name = "DIR")]
     dir: Option<PathBuf>,
@@ -58,7 +62,7 @@ impl New {
         let NewName(module) = self.name;
         let short = module.as_str().rsplit('/').next().unwrap_or(module.as_str());
         let dir = self.dir.unwrap_or_else(|| short.into());
-        let files = template::files(&module, short)?;
+        let files = template::files(self.lang, &module, short)?;
         if dir.symlink_metadata().is_ok() {
             let cause = format!("{} exists and is not overwritten", dir.display());
             return Err(Failure::new(cause, "choose another folder with --dir"));
@@ -81,7 +85,9 @@ fn show(made: &Made, dry_run: bool, output: &mut Output) -> Result<Exit, Failure
     for file in made.files.iter().filter(|file| !file.starts_with("sdk")) {
         output.line(made.dir.join(file).display());
     }
-    output.line(made.dir.join("sdk/").display());
+    if made.files.iter().any(|file| file.starts_with("sdk")) {
+        output.line(made.dir.join("sdk/").display());
+    }
     if dry_run {
         output.note("these files would be made");
     } else {

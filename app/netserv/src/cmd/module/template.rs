@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //! The files of a new module.
 
+mod java;
+
 use std::net::SocketAddr;
 use std::path::PathBuf;
 
@@ -22,11 +24,32 @@ const GITIGNORE: &str = "/target\n*.nsm\n";
 /// The port that the new module drops packets to, unless its property says otherwise.
 const BLOCKED_PORT: u16 = 9;
 
-/// Returns each file of a new module with its path in the module's folder.
+/// The language that a new module is written in.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
+pub enum Language {
+    /// WebAssembly, built by Cargo
+    Rust,
+    /// An OSGi bundle, built by Maven
+    Java,
+}
+
+/// A file with its path in the module's folder.
+pub type File = (PathBuf, Vec<u8>);
+
+/// Returns each file of a new module.
 ///
 /// # Errors
-/// Never in practice: the sample packets are fixed.
-pub fn files(module: &ModuleName, short: &str) -> Result<Vec<(PathBuf, Vec<u8>)>, Failure> {
+/// What a module in Java is built with did not come with this program.
+pub fn files(language: Language, module: &ModuleName, short: &str) -> Result<Vec<File>, Failure> {
+    let mut files = match language {
+        Language::Rust => rust_files(module, short),
+        Language::Java => java::files(module, short, &java::repository()?),
+    };
+    files.extend(captures()?);
+    Ok(files)
+}
+
+fn rust_files(module: &ModuleName, short: &str) -> Vec<File> {
     // A crate's name has no dots, does not begin with a digit and is no word of the language.
     let crate_name = format!("module-{}", short.replace('.', "-"));
     let fill = |text: &str| {
@@ -34,22 +57,28 @@ pub fn files(module: &ModuleName, short: &str) -> Result<Vec<(PathBuf, Vec<u8>)>
         let text = text.replace("@PORT@", &BLOCKED_PORT.to_string()).replace("@VERSION@", env!("CARGO_PKG_VERSION"));
         text.replace("@CRATE_FILE@", &crate_name.replace('-', "_")).into_bytes()
     };
-    let ports = [5060, BLOCKED_PORT, 53];
-    let packets = ports.iter().map(|port| sample_packet(*port)).collect::<Result<Vec<_>, _>>()?;
-    let passing: Vec<_> = packets.iter().zip(ports).filter(|(_, port)| *port != BLOCKED_PORT).collect();
-    let mut files: Vec<(PathBuf, Vec<u8>)> = vec![
+    let mut files: Vec<File> = vec![
         ("netserv.toml".into(), fill(MANIFEST)),
         ("src/lib.rs".into(), fill(LIB)),
         ("Cargo.toml".into(), fill(CARGO_TOML)),
         (".cargo/config.toml".into(), fill(CARGO_CONFIG)),
         ("README.md".into(), fill(README)),
         (".gitignore".into(), GITIGNORE.into()),
+        ("sdk/Cargo.toml".into(), fill(SDK_CARGO_TOML)),
+    ];
+    files.extend(SDK_FILES.iter().map(|(path, bytes)| (PathBuf::from("sdk").join(path), bytes.to_vec())));
+    files
+}
+
+/// The packets of the new module's test, which is the same in each language.
+fn captures() -> Result<[File; 2], Failure> {
+    let ports = [5060, BLOCKED_PORT, 53];
+    let packets = ports.iter().map(|port| sample_packet(*port)).collect::<Result<Vec<_>, _>>()?;
+    let passing: Vec<_> = packets.iter().zip(ports).filter(|(_, port)| *port != BLOCKED_PORT).collect();
+    Ok([
         ("tests/in.pcap".into(), pcap(packets.iter())),
         ("tests/out.pcap".into(), pcap(passing.into_iter().map(|(packet, _)| packet))),
-    ];
-    files.push(("sdk/Cargo.toml".into(), fill(SDK_CARGO_TOML)));
-    files.extend(SDK_FILES.iter().map(|(path, bytes)| (PathBuf::from("sdk").join(path), bytes.to_vec())));
-    Ok(files)
+    ])
 }
 
 /// A UDP packet over IPv4 with good checksums.
@@ -76,6 +105,8 @@ fn pcap<'a>(packets: impl Iterator<Item = &'a Vec<u8>>) -> Vec<u8> {
 
 #[cfg(test)]
 mod tests {
+    use std::path::Path;
+
     use super::*;
 
     #[test]
@@ -90,23 +121,39 @@ mod tests {
     }
 
     #[test]
-    fn every_name_makes_a_crate_name() {
-        for name in ["example.org/a", "example.org/1st", "cp.example/type", "cp.example/a/b.c_d"] {
+    fn every_name_makes_a_crate_and_a_package() {
+        for name in ["example.org/a", "example.org/1st", "cp.example/type", "cp.example/a/b.c_d", "a.example/class"] {
             let module: ModuleName = name.parse().unwrap();
             let short = name.rsplit('/').next().unwrap();
-            let files = files(&module, short).unwrap();
-            let text = |path: &str| {
-                let (_, bytes) = files.iter().find(|(known, _)| known.to_str() == Some(path)).unwrap();
-                String::from_utf8(bytes.clone()).unwrap()
-            };
-            for path in ["Cargo.toml", "netserv.toml", "src/lib.rs", "README.md", "sdk/Cargo.toml"] {
-                assert!(!text(path).contains('@'), "{path} of {name}");
-            }
-            let cargo: toml::Table = toml::from_str(&text("Cargo.toml")).unwrap();
+            let files = rust_files(&module, short);
+            let cargo: toml::Table = toml::from_str(&text(&files, "Cargo.toml")).unwrap();
             let crate_name = cargo["package"]["name"].as_str().unwrap();
             assert!(crate_name.chars().all(|c| c.is_ascii_alphanumeric() || "-_".contains(c)), "{crate_name}");
-            let manifest = netserv_repository::manifest::parse(&text("netserv.toml")).unwrap();
-            assert_eq!(manifest.name, module);
+            check(&files, &module, &["Cargo.toml", "src/lib.rs", "sdk/Cargo.toml"]);
+
+            let files = java::files(&module, short, Path::new("/opt/netserv"));
+            check(&files, &module, &["pom.xml", "bnd.bnd"]);
+            for (path, bytes) in files.iter().filter(|(path, _)| path.extension().is_some_and(|end| end == "java")) {
+                let package =
+                    path.parent().unwrap().components().skip(3).map(|part| part.as_os_str().to_str().unwrap());
+                let package = package.collect::<Vec<_>>().join(".");
+                assert!(std::str::from_utf8(bytes).unwrap().starts_with(&format!("package {package};\n")), "{path:?}");
+            }
         }
+    }
+
+    /// Checks that the module's own names took all their places.
+    fn check(files: &[File], module: &ModuleName, more: &[&str]) {
+        for path in ["netserv.toml", "README.md"].iter().chain(more) {
+            let text = text(files, path);
+            assert!(!text.contains('@'), "{path} of {module}: {text}");
+        }
+        let manifest = netserv_repository::manifest::parse(&text(files, "netserv.toml")).unwrap();
+        assert_eq!(manifest.name, *module);
+    }
+
+    fn text(files: &[File], path: &str) -> String {
+        let (_, bytes) = files.iter().find(|(known, _)| known.to_str() == Some(path)).unwrap();
+        String::from_utf8(bytes.clone()).unwrap()
     }
 }
