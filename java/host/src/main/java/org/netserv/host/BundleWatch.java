@@ -1,0 +1,68 @@
+// SPDX-License-Identifier: Apache-2.0
+package org.netserv.host;
+
+import org.netserv.block.Log;
+import org.osgi.framework.Bundle;
+import org.osgi.framework.BundleEvent;
+import org.osgi.framework.BundleException;
+import org.osgi.framework.SynchronousBundleListener;
+
+/** Watches what modules do to bundles: their own, further ones and the framework itself. */
+final class BundleWatch implements SynchronousBundleListener {
+    private final ModuleIndex modules;
+    private final LifeCycle lifeCycle;
+    private final Restart restart;
+    private final Log log;
+    private volatile boolean isEnding;
+
+    BundleWatch(ModuleIndex modules, LifeCycle lifeCycle, Restart restart, Log log) {
+        this.modules = modules;
+        this.lifeCycle = lifeCycle;
+        this.restart = restart;
+        this.log = log;
+    }
+
+    /** Says that the framework is to stop. */
+    void end() {
+        isEnding = true;
+    }
+
+    @Override
+    public void bundleChanged(BundleEvent event) {
+        Bundle bundle = event.getBundle();
+        switch (event.getType()) {
+            case BundleEvent.INSTALLED -> installed(bundle, modules.of(event.getOrigin()));
+            case BundleEvent.STOPPED -> stopped(bundle);
+            case BundleEvent.STOPPING -> {
+                if (bundle.getBundleId() == 0 && !isEnding) {
+                    restart.now("a module stopped the OSGi framework");
+                }
+            }
+            default -> { }
+        }
+    }
+
+    private void installed(Bundle bundle, Module by) {
+        if (by == null) {
+            return;
+        }
+        modules.put(bundle, by);
+        if (!by.addOther(bundle)) {
+            by.log().error("a module may install at most " + Limits.BUNDLES_PER_MODULE_MAX + " bundles");
+            modules.remove(bundle);
+            try {
+                bundle.uninstall();
+            } catch (BundleException stuck) {
+                log.error("bundle " + bundle + " is not uninstalled", stuck);
+            }
+        }
+    }
+
+    private void stopped(Bundle bundle) {
+        Module module = modules.of(bundle);
+        if (module != null && module.bundle() == bundle) {
+            module.processors().clear();
+            lifeCycle.bundleStopped(module);
+        }
+    }
+}

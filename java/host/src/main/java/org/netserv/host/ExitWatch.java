@@ -1,0 +1,66 @@
+// SPDX-License-Identifier: Apache-2.0
+package org.netserv.host;
+
+import java.util.Map;
+import org.osgi.framework.Bundle;
+
+/** Finds out which module ended the process by System.exit, and says so before it is too late. */
+final class ExitWatch extends Thread {
+    private final ModuleIndex modules;
+    private final Dispatcher dispatcher;
+    private final Native node;
+    private final Restart restart;
+
+    ExitWatch(ModuleIndex modules, Dispatcher dispatcher, Native node, Restart restart) {
+        super("exit-watch");
+        this.modules = modules;
+        this.dispatcher = dispatcher;
+        this.node = node;
+        this.restart = restart;
+    }
+
+    @Override
+    public void run() {
+        for (Map.Entry<Thread, StackTraceElement[]> entry : Thread.getAllStackTraces().entrySet()) {
+            if (!isExit(entry.getValue())) {
+                continue;
+            }
+            Module module = culprit(entry.getKey(), entry.getValue());
+            if (module != null) {
+                String what = "called System.exit on thread " + entry.getKey().getName();
+                node.log(module.slot(), 0, what);
+                node.failed(module.slot(), Refusal.TRAPPED, "the module " + what);
+                restart.now("module " + module + " " + what);
+            }
+        }
+    }
+
+    private static boolean isExit(StackTraceElement[] trace) {
+        for (StackTraceElement frame : trace) {
+            if (frame.getClassName().equals("java.lang.Shutdown") && frame.getMethodName().equals("exit")
+                    || frame.getClassName().equals("java.lang.Runtime") && frame.getMethodName().equals("exit")) {
+                return true;
+            }
+        }
+        return false;
+    }
+
+    /** Returns the module whose class calls first, or whose thread it is. */
+    private Module culprit(Thread thread, StackTraceElement[] trace) {
+        for (StackTraceElement frame : trace) {
+            String path = frame.getClassName().replace('.', '/') + ".class";
+            for (Module module : modules.all()) {
+                Bundle bundle = module.bundle();
+                if (bundle != null && bundle.getEntry(path) != null) {
+                    return module;
+                }
+            }
+        }
+        for (Module module : modules.all()) {
+            if (thread != dispatcher.packetThread() && module.threads().alive().contains(thread)) {
+                return module;
+            }
+        }
+        return null;
+    }
+}

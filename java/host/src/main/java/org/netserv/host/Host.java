@@ -1,0 +1,91 @@
+// SPDX-License-Identifier: Apache-2.0
+package org.netserv.host;
+
+import java.io.File;
+import java.nio.ByteBuffer;
+import java.util.Map;
+import java.util.TreeMap;
+import org.netserv.block.Log;
+import org.osgi.framework.BundleException;
+
+/** A worker's Java side: the framework, the modules in it, and the packets that they see. One per process. */
+final class Host {
+    private final Native node;
+    private final Dispatcher dispatcher;
+    private final LifeCycle lifeCycle;
+    private final BundleWatch watch;
+    private final Restart restart;
+    private final OsgiFramework framework;
+
+    /** Memory that the native side shares. */
+    record Buffers(ByteBuffer table, ByteBuffer slots, ByteBuffer injects, ByteBuffer header) {
+    }
+
+    /** Starts the framework; the calling thread is the packet thread from here on. */
+    Host(Native node, Buffers buffers, File blocks, File data, Restart restart) throws BundleException {
+        this.node = node;
+        this.restart = restart;
+        Log log = new ModuleLog(node, -1);
+        dispatcher = new Dispatcher(node, buffers.table(), buffers.slots(), buffers.injects(), buffers.header());
+        framework = OsgiFramework.start(data, log);
+        ModuleIndex modules = new ModuleIndex();
+        Installer installer = new Installer(framework, modules, blocks, log);
+        lifeCycle = new LifeCycle(node, dispatcher, installer, restart, log);
+        watch = new BundleWatch(modules, lifeCycle, restart, log);
+        framework.context().addBundleListener(watch);
+        new ModuleServices(framework.context(), modules, log).open();
+        exitWatch = new ExitWatch(modules, dispatcher, node, restart);
+        Thread thread = new Thread(lifeCycle, "life-cycle");
+        thread.setDaemon(true);
+        thread.start();
+    }
+
+    private final ExitWatch exitWatch;
+
+    /** Takes modules from here on. */
+    void open() {
+        Runtime.getRuntime().addShutdownHook(exitWatch);
+        Thread.setDefaultUncaughtExceptionHandler(
+                (thread, thrown) -> new ModuleLog(node, -1).error("thread " + thread.getName() + " ended", thrown));
+        node.ready(framework.describe());
+    }
+
+    int process(int count) {
+        return dispatcher.process(count);
+    }
+
+    long idle(long now) {
+        restart.handleIdle();
+        return dispatcher.idle(now);
+    }
+
+    int injected() {
+        return dispatcher.injected();
+    }
+
+    void load(int slot, String name, String version, String jar, String[] keysAndValues, long[] limits, int schema) {
+        if (slot < 0 || slot >= Limits.MODULES_MAX) {
+            node.failed(slot, Refusal.NODE_FAILED, "there is no module slot " + slot);
+            return;
+        }
+        Map<String, String> properties = new TreeMap<>();
+        for (int at = 0; at + 1 < keysAndValues.length; at += 2) {
+            properties.put(keysAndValues[at], keysAndValues[at + 1]);
+        }
+        lifeCycle.load(new Module.Order(slot, name, version, new File(jar), Map.copyOf(properties),
+                ModuleLimits.of(limits), schema));
+    }
+
+    void unload(int slot) {
+        lifeCycle.unload(slot);
+    }
+
+    void stats() {
+        dispatcher.stats();
+    }
+
+    void shutdown(long millisMax) {
+        watch.end();
+        lifeCycle.shutdown(millisMax);
+    }
+}

@@ -1,0 +1,199 @@
+// SPDX-License-Identifier: Apache-2.0
+package org.netserv.host;
+
+import java.io.File;
+import java.util.List;
+import java.util.ArrayList;
+import org.netserv.block.Log;
+import org.osgi.framework.Bundle;
+import org.osgi.framework.BundleException;
+import org.osgi.framework.wiring.BundleRequirement;
+import org.osgi.framework.wiring.BundleWiring;
+
+/** Brings the bundles of modules into the framework, and takes them out. Used on the life cycle thread alone. */
+final class Installer {
+    private final OsgiFramework framework;
+    private final ModuleIndex modules;
+    private final BlockBundles blocks;
+    private final Missing missing;
+    private final Log log;
+
+    Installer(OsgiFramework framework, ModuleIndex modules, File blocksFolder, Log log) {
+        this.framework = framework;
+        this.modules = modules;
+        this.log = log;
+        blocks = new BlockBundles(framework.context(), framework.wiring(), blocksFolder, log);
+        missing = new Missing(framework.wiring());
+    }
+
+    OsgiFramework framework() {
+        return framework;
+    }
+
+    /**
+     * Installs, resolves and starts the bundle of a module.
+     *
+     * @throws Refusal if that does not go well; {@link #stop} and {@link #uninstall} clean up
+     * @throws ModuleThreads.Late if the bundle takes too long
+     */
+    void start(Module module) throws Refusal, ModuleThreads.Late {
+        BundleFile file = BundleFile.read(module.jar());
+        Bundle bundle = install(module);
+        refuseDuplicate(bundle, module);
+        List<Bundle> needed = resolve(bundle, file.hasComponents());
+        module.setLoader(bundle.adapt(BundleWiring.class).getClassLoader());
+        needed.forEach(this::startBlock);
+        Throwable thrown = module.threads().run("start", millisMax(module), () -> bundle.start(Bundle.START_TRANSIENT));
+        if (thrown != null) {
+            throw startFailure(thrown);
+        }
+    }
+
+    /**
+     * Stops the bundle of a module; what it throws goes to its log.
+     *
+     * @throws ModuleThreads.Late if it takes too long
+     */
+    void stop(Module module) throws ModuleThreads.Late {
+        Bundle bundle = module.bundle();
+        if (bundle == null || (bundle.getState() & (Bundle.ACTIVE | Bundle.STARTING)) == 0) {
+            return;
+        }
+        Throwable thrown;
+        try {
+            thrown = module.threads().run("stop", millisMax(module), () -> bundle.stop(Bundle.STOP_TRANSIENT));
+        } catch (Refusal noThread) {
+            throw new ModuleThreads.Late(noThread.getMessage(), false);
+        }
+        if (thrown != null) {
+            Throwable why = thrown instanceof BundleException && thrown.getCause() != null ? thrown.getCause() : thrown;
+            module.log().error("the module failed while it stopped", why);
+        }
+    }
+
+    /** Forgets the bundles of a module that is stopped, and its jar. */
+    void uninstall(Module module) {
+        List<Bundle> gone = new ArrayList<>(module.others());
+        if (module.bundle() != null) {
+            gone.add(module.bundle());
+        }
+        for (Bundle bundle : gone) {
+            try {
+                if (bundle.getState() != Bundle.UNINSTALLED) {
+                    bundle.uninstall();
+                }
+            } catch (BundleException | IllegalStateException stuck) {
+                log.error("bundle " + bundle + " of module " + module + " is not uninstalled", stuck);
+            }
+            modules.remove(bundle);
+        }
+        if (!gone.isEmpty() && !framework.refresh(gone)) {
+            log.warn("the framework does not forget module " + module + " in time");
+        }
+        if (!module.jar().delete()) {
+            log.debug("the file of module " + module + " is gone already");
+        }
+    }
+
+    private Bundle install(Module module) throws Refusal {
+        String location = "reference:" + module.jar().toURI();
+        if (framework.context().getBundle(location) != null) {
+            throw new Refusal(Refusal.NODE_FAILED, "the same file is loaded already");
+        }
+        try {
+            Bundle bundle = framework.context().installBundle(location);
+            module.setBundle(bundle);
+            modules.put(bundle, module);
+            return bundle;
+        } catch (BundleException malformed) {
+            throw new Refusal(Refusal.BAD_CODE, "the bundle cannot be installed: " + causes(malformed));
+        }
+    }
+
+    private void refuseDuplicate(Bundle bundle, Module module) throws Refusal {
+        for (Bundle other : framework.context().getBundles()) {
+            Module owner = modules.of(other);
+            boolean isSame = other != bundle && other.getVersion().equals(bundle.getVersion())
+                    && bundle.getSymbolicName().equals(other.getSymbolicName());
+            if (isSame && (owner == null || !owner.name().equals(module.name()))) {
+                String who = owner == null ? "the node" : "module " + owner.name();
+                throw new Refusal(Refusal.BAD_CODE, "bundle " + bundle.getSymbolicName() + " " + bundle.getVersion()
+                        + " is there already, as part of " + who);
+            }
+        }
+    }
+
+    /** Resolves a bundle. Returns the building blocks that have to run for it, in order. */
+    private List<Bundle> resolve(Bundle bundle, boolean hasComponents) throws Refusal {
+        List<BundleRequirement> unmet = missing.of(bundle);
+        boolean wantsBlocks = !unmet.isEmpty() || blocks.isWantedBy(bundle, hasComponents);
+        if (wantsBlocks && blocks.install()) {
+            unmet = missing.of(bundle);
+        }
+        if (!unmet.isEmpty()) {
+            throw missing.refusal(unmet);
+        }
+        if (!framework.wiring().resolveBundles(List.of(bundle))) {
+            throw unresolved(bundle);
+        }
+        return blocks.neededBy(bundle, hasComponents);
+    }
+
+    /** Says why a bundle whose requirements can all be met one by one is not resolved. */
+    private static Refusal unresolved(Bundle bundle) {
+        String why = "its requirements contradict each other";
+        try {
+            bundle.start(Bundle.START_TRANSIENT);
+        } catch (BundleException exception) {
+            why = causes(exception);
+        }
+        return new Refusal(Refusal.MISSING_DEPENDENCY, "the bundle cannot be resolved: " + why);
+    }
+
+    private void startBlock(Bundle block) {
+        boolean isFragment = block.getHeaders("").get("Fragment-Host") != null;
+        if (isFragment || block.getState() == Bundle.ACTIVE) {
+            return;
+        }
+        try {
+            block.start(Bundle.START_TRANSIENT);
+        } catch (BundleException broken) {
+            log.error("building block " + block + " does not start", broken);
+        }
+    }
+
+    private static Refusal startFailure(Throwable thrown) {
+        if (thrown instanceof BundleException exception && exception.getType() == BundleException.RESOLVE_ERROR) {
+            return new Refusal(Refusal.MISSING_DEPENDENCY, causes(exception));
+        }
+        Throwable root = thrown;
+        for (int depth = 0; depth < Limits.STACK_FRAMES_SHOWN && root != null; depth++, root = root.getCause()) {
+            if (root instanceof UnsupportedClassVersionError newer) {
+                return new Refusal(Refusal.MISSING_DEPENDENCY, JavaVersion.tooOld(newer));
+            }
+            if (root instanceof OutOfMemoryError) {
+                return Refusal.trapped(root);
+            }
+            if (root instanceof ClassFormatError || root instanceof VerifyError) {
+                return new Refusal(Refusal.BAD_CODE, "the bundle's code is broken: " + Text.shortTrace(root));
+            }
+        }
+        boolean hasCause = thrown instanceof BundleException && thrown.getCause() != null;
+        Throwable cause = hasCause ? thrown.getCause() : thrown;
+        if (cause instanceof ClassNotFoundException) {
+            return new Refusal(Refusal.BAD_CODE, "the bundle has not the class that starts it: " + cause.getMessage());
+        }
+        return Refusal.trapped(cause);
+    }
+
+    private static String causes(Throwable thrown) {
+        String message = String.valueOf(thrown.getMessage());
+        Throwable cause = thrown.getCause();
+        return Text.oneLine(cause == null || message.contains(String.valueOf(cause.getMessage()))
+                ? message : message + ": " + cause.getMessage());
+    }
+
+    private static long millisMax(Module module) {
+        return Math.max(module.limits().callMillis(), 1) * Limits.CALLS_PER_START;
+    }
+}

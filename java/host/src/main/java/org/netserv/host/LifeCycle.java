@@ -1,0 +1,218 @@
+// SPDX-License-Identifier: Apache-2.0
+package org.netserv.host;
+
+import java.util.List;
+import java.util.concurrent.CountDownLatch;
+import java.util.concurrent.LinkedBlockingQueue;
+import java.util.concurrent.TimeUnit;
+import org.netserv.block.Log;
+import org.osgi.framework.Bundle;
+
+/**
+ * Loads and unloads modules, one after the other, on a thread of its own. A module that replaces another one is started
+ * first; both see packets through the same place of the chain.
+ */
+final class LifeCycle implements Runnable {
+    private final Native node;
+    private final Dispatcher dispatcher;
+    private final Installer installer;
+    private final Restart restart;
+    private final Log log;
+    private final Entropy entropy = Entropy.ofSystem();
+    private final KvStates kv = new KvStates();
+    private final LoaderWatch loaders = new LoaderWatch();
+    private final LinkedBlockingQueue<Runnable> commands = new LinkedBlockingQueue<>(Limits.COMMANDS_MAX);
+    private int threadsLeft;
+    private boolean isEnding;
+
+    LifeCycle(Native node, Dispatcher dispatcher, Installer installer, Restart restart, Log log) {
+        this.node = node;
+        this.dispatcher = dispatcher;
+        this.installer = installer;
+        this.restart = restart;
+        this.log = log;
+        dispatcher.onFailure(this::failed);
+    }
+
+    /** Queues a load. */
+    void load(Module.Order order) {
+        if (!commands.offer(() -> doLoad(order))) {
+            node.failed(order.slot(), Refusal.NODE_FAILED, "the worker has too much to do");
+        }
+    }
+
+    /** Queues an unload. */
+    void unload(int slot) {
+        submit(() -> {
+            Module module = dispatcher.remove(slot);
+            if (module != null) {
+                discard(module, true);
+            }
+        });
+    }
+
+    /** Stops everything, and waits at most so long. */
+    void shutdown(long millisMax) {
+        CountDownLatch done = new CountDownLatch(1);
+        long until = System.nanoTime() + TimeUnit.MILLISECONDS.toNanos(millisMax);
+        submit(() -> {
+            doShutdown(until);
+            done.countDown();
+        });
+        try {
+            done.await(millisMax, TimeUnit.MILLISECONDS);
+        } catch (InterruptedException interrupted) {
+            Thread.currentThread().interrupt();
+        }
+    }
+
+    /** Is told of a bundle of a module's that stopped, by whomever. */
+    void bundleStopped(Module module) {
+        submit(() -> {
+            Bundle bundle = module.bundle();
+            boolean isLoaded = List.of(dispatcher.modules()).contains(module);
+            if (isLoaded && bundle.getState() != Bundle.ACTIVE) {
+                dispatcher.remove(module.slot());
+                failed(module, new Refusal(Refusal.TRAPPED, "the bundle was stopped by a bundle"));
+            }
+        });
+    }
+
+    @Override
+    public void run() {
+        while (!isEnding) {
+            try {
+                Runnable command = commands.poll(untilForgetting(), TimeUnit.NANOSECONDS);
+                if (command == null) {
+                    kv.forget(node.now());
+                } else {
+                    command.run();
+                }
+            } catch (OutOfMemoryError none) {
+                restart.now("the container has no more memory for its life cycle");
+            } catch (InterruptedException | RuntimeException | Error broken) {
+                log.error("the life cycle of modules stumbled", broken);
+            }
+        }
+    }
+
+    private long untilForgetting() {
+        long next = kv.nextNanos();
+        return next == Long.MAX_VALUE ? Long.MAX_VALUE : Math.max(next - node.now(), 1);
+    }
+
+    private void submit(Runnable command) {
+        if (!commands.offer(command)) {
+            restart.now("more than " + Limits.COMMANDS_MAX + " commands wait for the life cycle thread");
+        }
+    }
+
+    private void doLoad(Module.Order order) {
+        KvState state = kv.open(order.name(), order.stateSchema());
+        Module module = new Module(order, state, dispatcher, node, entropy);
+        try {
+            installer.start(module);
+        } catch (Refusal refusal) {
+            refuse(module, refusal);
+            return;
+        } catch (ModuleThreads.Late late) {
+            refuse(module, new Refusal(Refusal.STALLED, late.getMessage()));
+            late(module, late);
+            return;
+        } catch (RuntimeException | Error broken) {
+            refuse(module, Refusal.trapped(broken));
+            return;
+        }
+        Module old = dispatcher.insert(module);
+        if (old != null) {
+            discard(old, true);
+        }
+        node.loaded(order.slot());
+    }
+
+    private void refuse(Module module, Refusal refusal) {
+        Module old = dispatcher.remove(module.slot());
+        if (old != null) {
+            discard(old, true);
+        }
+        node.failed(module.slot(), refusal.kind(), refusal.getMessage());
+        discard(module, false);
+    }
+
+    /** Is told on the packet thread of a module that failed. */
+    private void failed(Module module, Refusal refusal) {
+        module.moduleLog().noteLeftOut();
+        node.failed(module.slot(), refusal.kind(), refusal.getMessage());
+        submit(() -> discard(module, false));
+    }
+
+    /** Ends a module that is out of the chain, and forgets it. What it injects while it stops is sent if it did well. */
+    private void discard(Module module, boolean isWell) {
+        ClassLoader loader = module.loader();
+        boolean isGone = true;
+        try {
+            installer.stop(module);
+        } catch (ModuleThreads.Late late) {
+            isGone = late.ended();
+            late(module, late);
+        }
+        module.moduleTimers().close();
+        if (isWell) {
+            module.moduleInjector().close();
+            dispatcher.sendLastOf(module);
+        } else {
+            module.moduleInjector().closeNow();
+        }
+        if (isGone) {
+            installer.uninstall(module);
+        }
+        endThreads(module);
+        module.setLoader(null);
+        module.processors().clear();
+        module.moduleLog().noteLeftOut();
+        kv.close(module.name(), module.stateSchema(), node.now());
+        loaders.add(module.toString(), loader);
+        lookForLeaks();
+    }
+
+    private void late(Module module, ModuleThreads.Late late) {
+        module.log().error(late.getMessage());
+        if (!late.ended() && !isEnding) {
+            restart.now("module " + module + " does not end: " + late.getMessage());
+        }
+    }
+
+    private void endThreads(Module module) {
+        List<Thread> left = module.threads().end();
+        if (left.isEmpty()) {
+            return;
+        }
+        threadsLeft += left.size();
+        List<String> names = left.stream().map(Thread::getName).limit(Limits.MISSING_NAMED_MAX).toList();
+        log.warn("module " + module + " left " + left.size() + " threads behind: " + String.join(", ", names));
+        if (threadsLeft > Limits.THREADS_LEFT_MAX && !isEnding) {
+            restart.now("unloaded modules left " + threadsLeft + " threads behind, the last one " + module);
+        }
+    }
+
+    private void lookForLeaks() {
+        if (!loaders.look()) {
+            return;
+        }
+        log.warn(loaders.leaked() + " class loaders of unloaded modules are still held: "
+                + String.join(", ", loaders.names()));
+        if (loaders.leaked() >= Limits.LOADERS_LEAKED_MAX && !isEnding) {
+            restart.now("unloaded modules leak " + loaders.leaked() + " class loaders: "
+                    + String.join(", ", loaders.names()));
+        }
+    }
+
+    private void doShutdown(long until) {
+        isEnding = true;
+        for (Module module : dispatcher.modules()) {
+            dispatcher.remove(module.slot());
+            discard(module, true);
+        }
+        installer.framework().stop(Math.max(TimeUnit.NANOSECONDS.toMillis(until - System.nanoTime()), 1));
+    }
+}
