@@ -6,9 +6,9 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result};
-use netserv_container::{Container, ContainerError, Launcher, LauncherConfig};
+use netserv_container::{Container, ContainerError, LaunchSpec, Launcher, LauncherConfig};
 use netserv_model::policy::ContainerLimits;
-use netserv_model::{Refusal, RefusalKind, UserId};
+use netserv_model::{Flavour, Refusal, RefusalKind, UserId};
 use tokio::sync::mpsc;
 
 use crate::control_loop::Event;
@@ -125,7 +125,8 @@ pub fn start_thread(keeper: Arc<Keeper>, events: mpsc::Sender<Event>) -> Result<
 fn run(keeper: &Keeper, inbox: &Receiver<Launch>, events: &mpsc::Sender<Event>) {
     for Launch { user, generation, limits } in inbox {
         let launcher = keeper.launcher();
-        let result = launcher.and_then(|launcher| launcher.launch(&user, &limits).map_err(Refusal::from));
+        let spec = LaunchSpec::new(&user, Flavour::Wasm, &limits);
+        let result = launcher.and_then(|launcher| launcher.launch(&spec).map_err(Refusal::from));
         let launched = Launched { user, generation, result };
         if events.blocking_send(Event::Launched(Box::new(launched))).is_err() {
             return;

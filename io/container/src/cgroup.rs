@@ -9,6 +9,7 @@ mod layout;
 #[cfg(test)]
 mod tests;
 
+use std::cell::Cell;
 use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
@@ -67,7 +68,7 @@ impl Cgroups {
 
     /// Makes a group of each hierarchy for one container, without limits yet.
     pub(crate) fn create(&self, name: &str) -> io::Result<Group> {
-        let mut group = Group { hierarchies: vec![] };
+        let mut group = Group { hierarchies: vec![], kills_told: Cell::new(0) };
         for (hierarchy, parent) in self.hierarchies.iter().zip(&self.parents) {
             let directory = parent.join(name);
             if let Err(error) = fs::create_dir(&directory) {
@@ -91,6 +92,8 @@ impl Cgroups {
 #[derive(Debug)]
 pub(crate) struct Group {
     hierarchies: Vec<(Hierarchy, PathBuf)>,
+    /// For how many of its processes it was told that the kernel killed them.
+    kills_told: Cell<u64>,
 }
 
 impl Group {
@@ -107,19 +110,25 @@ impl Group {
     /// Moves the calling process, which has one thread, into the groups. Under version 1 this waits for every processor
     /// (10 to 20 ms) unless another process was moved shortly before.
     pub(crate) fn enter(&self) -> io::Result<()> {
-        self.hierarchies.iter().try_for_each(|(_, directory)| write(&directory.join("cgroup.procs"), "0"))
+        self.move_in("0")
     }
 
-    /// Returns whether the kernel killed a process of the group for want of memory.
-    pub(crate) fn ran_out_of_memory(&self) -> bool {
-        self.hierarchies.iter().any(|(hierarchy, directory)| {
-            let file = match hierarchy.version {
-                Version::V1 => "memory.oom_control",
-                Version::V2 => "memory.events",
-            };
-            let text = fs::read_to_string(directory.join(file)).unwrap_or_default();
-            text.lines().filter_map(|line| line.strip_prefix("oom_kill ")).any(|count| count.trim() != "0")
-        })
+    /// Moves another process with all its threads into the groups, which takes as long.
+    pub(crate) fn admit(&self, pid: i32) -> io::Result<()> {
+        self.move_in(&pid.to_string())
+    }
+
+    fn move_in(&self, pid: &str) -> io::Result<()> {
+        self.hierarchies.iter().try_for_each(|(_, directory)| write(&directory.join("cgroup.procs"), pid))
+    }
+
+    /// Returns whether the kernel killed a process of the group for want of memory that this was not yet said of. Ask
+    /// once for each process that ended by a signal.
+    pub(crate) fn take_out_of_memory(&self) -> bool {
+        let kills = self.hierarchies.iter().map(|(hierarchy, directory)| kills(hierarchy.version, directory)).sum();
+        let news = self.kills_told.get() < kills;
+        self.kills_told.update(|told| told + u64::from(news));
+        news
     }
 
     /// Removes the groups. Returns false if a process is still leaving one; try again later.
@@ -145,6 +154,15 @@ pub(crate) fn cleanup(mounts: &str, instance: &str, below: Option<&Path>) -> usi
         let _ = fs::remove_dir(&parent);
     }
     found
+}
+
+fn kills(version: Version, directory: &Path) -> u64 {
+    let file = match version {
+        Version::V1 => "memory.oom_control",
+        Version::V2 => "memory.events",
+    };
+    let text = fs::read_to_string(directory.join(file)).unwrap_or_default();
+    text.lines().filter_map(|line| line.strip_prefix("oom_kill ")?.trim().parse::<u64>().ok()).sum()
 }
 
 fn parent_group(hierarchy: &Hierarchy, instance: &str, below: Option<&Path>) -> PathBuf {

@@ -1,63 +1,95 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Compiling a module, in a container of its own: a compiler is a large program that reads a stranger's bytes.
+//! Compiling a module, in a container of its own: a compiler is a large program that reads a stranger's bytes. The
+//! archive of Java's classes is made in the same way, since it has to be made where it is used.
 
 use std::fs::{self, File};
 use std::io::{self, Read as _};
 use std::os::fd::OwnedFd;
+use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use netserv_model::{Refusal, RefusalKind};
 use rustix::fs::{Mode, OFlags, ResolveFlags, openat2};
 
-use crate::container::{Exit, ExitCause};
-use crate::helper::COMPILE_OUTPUT;
+use crate::container::{Exit, ExitCause, Process};
+use crate::helper::{ARCHIVE_FILE, COMPILE_OUTPUT};
 use crate::launcher::Launcher;
-use crate::limits::CompileLimits;
+use crate::limits::{ArchiveLimits, CompileLimits};
+use crate::protocol::Request;
 
 pub(crate) fn compile(launcher: &Launcher, wasm: &Path, out: &Path, limits: &CompileLimits) -> Result<(), Refusal> {
     let input = File::open(wasm).map_err(node_failed(wasm))?;
-    let (mut process, directory) = launcher.start_compile(&input, &limits.container)?;
-    let Some(exit) = process.wait(limits.time) else {
+    let request = Request::Compile { limits: limits.container };
+    let (process, directory) = launcher.start_making(&request, Some(&input))?;
+    finish(process, limits.time, &COMPILER)?;
+    let code = open_output(&directory, COMPILE_OUTPUT)
+        .map_err(|error| Refusal::new(RefusalKind::BadCode, format!("the compiler left no output: {error}")))?;
+    put_in_place(code, limits.container.disk_bytes, out)
+}
+
+pub(crate) fn archive(launcher: &Launcher, out: &Path, limits: &ArchiveLimits) -> Result<(), Refusal> {
+    let request = Request::Archive { limits: limits.container };
+    let (process, directory) = launcher.start_making(&request, None)?;
+    finish(process, limits.time, &ARCHIVER)?;
+    let archive = open_output(&directory, ARCHIVE_FILE)
+        .map_err(|error| Refusal::new(RefusalKind::NodeFailed, format!("Java left no archive: {error}")))?;
+    put_in_place(archive, limits.container.disk_bytes, out)?;
+    // Workers have users of their own.
+    fs::set_permissions(out, fs::Permissions::from_mode(0o644)).map_err(node_failed(out))
+}
+
+/// How the ends of a process are told.
+struct Words {
+    who: &'static str,
+    on_what: &'static str,
+    failed: RefusalKind,
+}
+
+const COMPILER: Words = Words { who: "the compiler", on_what: "on this module", failed: RefusalKind::BadCode };
+const ARCHIVER: Words = Words { who: "Java", on_what: "on its archive", failed: RefusalKind::NodeFailed };
+
+/// Waits for the end of a process, which is to be a good one.
+fn finish(mut process: Process, time: Duration, words: &Words) -> Result<(), Refusal> {
+    let Some(exit) = process.wait(time) else {
         process.kill();
         process.wait(Duration::from_secs(2));
-        let detail = format!("the compiler did not end within {} s", limits.time.as_secs());
+        let detail = format!("{} did not end within {} s", words.who, time.as_secs());
         return Err(Refusal::new(RefusalKind::Stalled, detail));
     };
-    if exit.cause != ExitCause::Code(0) {
-        return Err(refusal(exit));
-    }
-    let code = open_output(&directory)
-        .map_err(|error| Refusal::new(RefusalKind::BadCode, format!("the compiler left no output: {error}")))?;
+    if exit.cause == ExitCause::Code(0) { Ok(()) } else { Err(refusal(exit, words)) }
+}
+
+fn put_in_place(output: File, bytes_max: u64, out: &Path) -> Result<(), Refusal> {
     let partial = partial_path(out);
-    let stored = store(code, limits.container.disk_bytes, &partial).and_then(|()| fs::rename(&partial, out));
+    let stored = store(output, bytes_max, &partial).and_then(|()| fs::rename(&partial, out));
     stored.map_err(|error| {
         let _ = fs::remove_file(&partial);
         node_failed(out)(error)
     })
 }
 
-/// The compiler prints a refusal as its last line; what it cannot say itself is told from how it ended.
-fn refusal(exit: &Exit) -> Refusal {
+/// The process prints a refusal as its last line; what it cannot say itself is told from how it ended.
+fn refusal(exit: &Exit, words: &Words) -> Refusal {
+    let Words { who, on_what, failed } = words;
     let said = exit.stderr.lines().last().and_then(|line| serde_json::from_str::<Refusal>(line).ok());
     match (exit.cause, said) {
         (ExitCause::Code(_), Some(said)) => Refusal::new(said.kind, said.detail),
         (ExitCause::OutOfMemory, _) => {
-            Refusal::new(RefusalKind::MemoryLimit, "the compiler reached its memory limit on this module")
+            Refusal::new(RefusalKind::MemoryLimit, format!("{who} reached its memory limit {on_what}"))
         }
         (ExitCause::Code(_) | ExitCause::Signal(_), _) => {
-            let detail = format!("the compiler failed on this module: {}", exit.refusal().detail);
-            Refusal::new(RefusalKind::BadCode, detail)
+            Refusal::new(*failed, format!("{who} failed {on_what}: {}", exit.refusal().detail))
         }
         (ExitCause::Unknown, _) => exit.refusal(),
     }
 }
 
 /// Opens the output, which a compiler that was taken over may have made anything it likes.
-fn open_output(directory: &OwnedFd) -> io::Result<File> {
+fn open_output(directory: &OwnedFd, name: &str) -> io::Result<File> {
     let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
     let resolve = ResolveFlags::BENEATH | ResolveFlags::NO_SYMLINKS | ResolveFlags::NO_XDEV;
-    let file = File::from(openat2(directory, COMPILE_OUTPUT, flags, Mode::empty(), resolve)?);
+    let file = File::from(openat2(directory, name, flags, Mode::empty(), resolve)?);
     if file.metadata()?.is_file() { Ok(file) } else { Err(io::Error::other("it is no regular file")) }
 }
 
@@ -96,23 +128,23 @@ mod tests {
         let directory = tempfile::tempdir().unwrap();
         let opened = || OwnedFd::from(File::open(directory.path()).unwrap());
         let output = directory.path().join(COMPILE_OUTPUT);
-        assert!(open_output(&opened()).is_err());
+        assert!(open_output(&opened(), COMPILE_OUTPUT).is_err());
         std::os::unix::fs::symlink("/etc/passwd", &output).unwrap();
-        assert!(open_output(&opened()).is_err());
+        assert!(open_output(&opened(), COMPILE_OUTPUT).is_err());
         fs::remove_file(&output).unwrap();
         fs::create_dir(&output).unwrap();
-        assert!(open_output(&opened()).is_err());
+        assert!(open_output(&opened(), COMPILE_OUTPUT).is_err());
         fs::remove_dir(&output).unwrap();
         rustix::fs::mknodat(opened(), COMPILE_OUTPUT, rustix::fs::FileType::Fifo, Mode::from_raw_mode(0o600), 0)
             .unwrap();
-        assert!(open_output(&opened()).is_err());
+        assert!(open_output(&opened(), COMPILE_OUTPUT).is_err());
         fs::remove_file(&output).unwrap();
         fs::write(&output, "code").unwrap();
-        assert!(open_output(&opened()).is_ok());
+        assert!(open_output(&opened(), COMPILE_OUTPUT).is_ok());
     }
 
     fn check(cause: ExitCause, stderr: &str, expected: RefusalKind) {
         let exit = Exit { cause, stderr: stderr.to_owned() };
-        assert_eq!(refusal(&exit).kind, expected, "{exit:?}");
+        assert_eq!(refusal(&exit, &COMPILER).kind, expected, "{exit:?}");
     }
 }

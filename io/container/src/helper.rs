@@ -7,10 +7,12 @@ use std::fs::{self, File};
 use std::io::{self, Read as _, Write as _};
 use std::os::fd::{AsFd as _, BorrowedFd, OwnedFd};
 use std::process::ExitCode;
+use std::rc::Rc;
 use std::time::Duration;
 
 use netserv_model::limits::BLOB_BYTES_MAX;
 use netserv_model::policy::ContainerLimits;
+use netserv_model::{Flavour, UserId};
 use netserv_wire::container::{CONTROL_FD, RING_FD, WAKE_HOST_FD, WAKE_WORKER_FD};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::fs::{AtFlags, Mode, OFlags};
@@ -21,10 +23,11 @@ use rustix::process::{
 
 use crate::cgroup::{Cgroups, Group};
 use crate::limits::{PROCESSES_MAX, SPARES, STDERR_BYTES_MAX};
-use crate::protocol::{ExitReport, Reply, Request, Setup, receive, send};
+use crate::protocol::{ExitReport, Reply, Request, Serve, Setup, receive, send};
 use crate::rootfs::{self, DATA, Template};
-use crate::spawn::{Kit, Orders, Spare, Step as _, StepError, step_error};
-use crate::{doctor, seccomp, sys};
+use crate::seccomp::once;
+use crate::spawn::{Kit, Orders, Profile, Spare, Step as _, StepError, step_error};
+use crate::{doctor, sys};
 
 /// The name under which a program starts itself as launcher.
 pub(crate) const LAUNCHER_NAME: &str = "netserv-launcher";
@@ -32,6 +35,8 @@ pub(crate) const LAUNCHER_NAME: &str = "netserv-launcher";
 pub(crate) const COMPILE_INPUT: &str = "in.wasm";
 /// A compilation's output inside its container.
 pub(crate) const COMPILE_OUTPUT: &str = "out.cwasm";
+/// The name of the archive of classes, in `/data` of the container that makes it and in the directory of archives.
+pub const ARCHIVE_FILE: &str = "host.jsa";
 
 /// Becomes the launcher if this process was started as one; call it first in `main`, before any thread.
 ///
@@ -58,10 +63,14 @@ pub fn run_if_launcher() -> Option<ExitCode> {
     })
 }
 
+/// What a node and a worker share.
+const SHARED_FDS: [i32; 4] = [CONTROL_FD, RING_FD, WAKE_WORKER_FD, WAKE_HOST_FD];
+
 /// The launcher's whole state.
 struct Helper<'a> {
     socket: BorrowedFd<'a>,
     kit: Kit,
+    java_home: Option<String>,
     cgroups: Cgroups,
     spares: Vec<Spare>,
     /// Counts groups, so that no two have the same name.
@@ -74,10 +83,14 @@ struct Helper<'a> {
     leaving: Vec<Group>,
 }
 
-/// A container or compilation that runs.
+/// A worker or compilation that runs.
 struct Process {
+    /// Whose worker it is; nobody's if it is something else.
+    user: Option<UserId>,
+    pid: i32,
     pidfd: OwnedFd,
-    group: Group,
+    /// Shared with the user's other worker.
+    group: Rc<Group>,
     stderr: OwnedFd,
     exit: OwnedFd,
 }
@@ -89,6 +102,8 @@ impl<'a> Helper<'a> {
         // A terminal's signals are for the node, which ends the launcher by closing the socket.
         let _ = rustix::process::setsid();
         raise_open_files();
+        // What is made here is for containers to read.
+        rustix::process::umask(Mode::from_raw_mode(0o022));
         let privileged = rustix::process::geteuid().is_root();
         if privileged {
             sys::unshare(libc::CLONE_NEWNS).step("make a mount namespace")?;
@@ -96,16 +111,15 @@ impl<'a> Helper<'a> {
             enter_user_namespace().step("make a user namespace; run as root, or allow unprivileged ones")?;
         }
         let mounts = fs::read_to_string("/proc/self/mountinfo").step("read mountinfo")?;
-        let template = Template::build(&setup.root, &setup.worker).step("build the root")?;
-        let filters = seccomp::filters().map_err(|error| step_error("compile the seccomp filter", &error))?;
-        let kit = Kit { template, filters };
+        let kit = kit(&setup)?;
         let cgroups = Cgroups::prepare(&mounts, &setup.instance, setup.cgroup_parent.as_deref());
-        let (enforced, missing) = summary(&setup, &cgroups, privileged);
+        let (enforced, missing) = summary(&setup, &kit, &cgroups, privileged);
         send(socket, &Reply::Ready { enforced, missing }, &[]).step("answer the setup")?;
         let processes = std::iter::repeat_with(|| None).take(PROCESSES_MAX).collect();
         let uid_base = privileged.then_some(setup.uid_base);
+        let java_home = setup.jvm.map(|jvm| jvm.java_home.to_string_lossy().into_owned());
         let (spares, groups, leaving) = (vec![], 0, vec![]);
-        Ok(Some(Helper { socket, kit, cgroups, spares, groups, processes, uid_base, leaving }))
+        Ok(Some(Helper { socket, kit, java_home, cgroups, spares, groups, processes, uid_base, leaving }))
     }
 
     fn run(&mut self) {
@@ -145,8 +159,9 @@ impl<'a> Helper<'a> {
 
     fn handle(&mut self, request: &Request, fds: Vec<OwnedFd>) {
         let outcome = match request {
-            Request::Serve { limits } => self.serve(limits, fds),
+            Request::Serve(serve) => self.serve(serve, fds),
             Request::Compile { limits } => self.compile(limits, fds),
+            Request::Archive { limits } => self.archive(limits, fds),
             Request::Setup(_) => Err(step_error("read a request", &"the setup was there already").into()),
         };
         let sent = match &outcome {
@@ -177,73 +192,137 @@ impl<'a> Helper<'a> {
         })
     }
 
-    fn serve(&mut self, limits: &ContainerLimits, fds: Vec<OwnedFd>) -> Result<(Reply, Vec<OwnedFd>), Reply> {
+    fn serve(&mut self, wanted: &Serve, mut fds: Vec<OwnedFd>) -> Result<(Reply, Vec<OwnedFd>), Reply> {
+        let network = if wanted.network { fds.pop() } else { None };
         let [control, ring, wake_worker, wake_host, exit] = take_fds(fds)?;
         let place = self.free_place()?;
-        let data = rootfs::data(limits.disk_bytes, self.uid(place).unwrap_or(0)).step("make /data")?;
-        let fds = vec![control, ring, wake_worker, wake_host];
-        let numbers = vec![CONTROL_FD, RING_FD, WAKE_WORKER_FD, WAKE_HOST_FD];
-        let orders = self.orders(place, limits, &["serve"], numbers);
-        let (reply, pidfd) = self.start_process(place, limits, &orders, data, fds, exit)?;
+        let arguments = self.serve_arguments(wanted)?;
+        let data = rootfs::data(wanted.limits.disk_bytes, self.uid(place).unwrap_or(0)).step("make /data")?;
+        let mut orders = self.orders(place, wanted.flavour, &wanted.limits, arguments);
+        (orders.network, orders.numbers) = (network.is_some(), SHARED_FDS.to_vec());
+        let fds = network.into_iter().chain([control, ring, wake_worker, wake_host]).collect();
+        let group = wanted.beside.and_then(|pid| self.group_of(&wanted.user, pid));
+        let start = Start { place, user: Some(wanted.user.clone()), group, exit };
+        let (reply, pidfd) = self.start_process(start, &wanted.limits, &orders, data, fds)?;
         Ok((reply, vec![pidfd]))
+    }
+
+    fn serve_arguments(&self, wanted: &Serve) -> Result<Vec<String>, StepError> {
+        Ok(match wanted.flavour {
+            Flavour::Wasm => vec!["serve".to_owned()],
+            Flavour::Osgi => {
+                let memory = wanted.limits.memory_bytes.to_string();
+                ["serve", "--java-home", self.java_home()?, "--memory-bytes", &memory].map(str::to_owned).to_vec()
+            }
+        })
+    }
+
+    fn java_home(&self) -> Result<&str, StepError> {
+        self.java_home.as_deref().ok_or_else(|| step_error("start an osgi worker", &"this node has no Java"))
+    }
+
+    /// Returns the groups of a user's worker that runs.
+    fn group_of(&self, user: &UserId, pid: i32) -> Option<Rc<Group>> {
+        let mut running = self.processes.iter().flatten();
+        let found = running.find(|process| process.pid == pid && process.user.as_ref() == Some(user))?;
+        Some(Rc::clone(&found.group))
     }
 
     fn compile(&mut self, limits: &ContainerLimits, fds: Vec<OwnedFd>) -> Result<(Reply, Vec<OwnedFd>), Reply> {
         let [wasm, exit] = take_fds(fds)?;
+        let (from, to) = (format!("{DATA}/{COMPILE_INPUT}"), format!("{DATA}/{COMPILE_OUTPUT}"));
+        let arguments = ["compile", &from, &to].map(str::to_owned).to_vec();
+        self.make_file(Flavour::Wasm, limits, arguments, Some(wasm), exit)
+    }
+
+    fn archive(&mut self, limits: &ContainerLimits, fds: Vec<OwnedFd>) -> Result<(Reply, Vec<OwnedFd>), Reply> {
+        let [exit] = take_fds(fds)?;
+        let out = format!("{DATA}/{ARCHIVE_FILE}");
+        let arguments = ["archive", "--java-home", self.java_home()?, "--out", &out].map(str::to_owned).to_vec();
+        self.make_file(Flavour::Osgi, limits, arguments, None, exit)
+    }
+
+    /// Starts a process that leaves its result in `/data`, which the node gets.
+    fn make_file(
+        &mut self,
+        flavour: Flavour,
+        limits: &ContainerLimits,
+        arguments: Vec<String>,
+        input: Option<OwnedFd>,
+        exit: OwnedFd,
+    ) -> Result<(Reply, Vec<OwnedFd>), Reply> {
         let place = self.free_place()?;
         let data = rootfs::data(limits.disk_bytes, self.uid(place).unwrap_or(0)).step("make /data")?;
-        copy_in(wasm, &data).step("copy the input")?;
+        if let Some(input) = input {
+            copy_in(input, &data).step("copy the input")?;
+        }
         let output = rustix::fs::openat(&data, ".", OFlags::DIRECTORY | OFlags::CLOEXEC, Mode::empty());
         let output = output.step("open /data")?;
-        let (from, to) = (format!("{DATA}/{COMPILE_INPUT}"), format!("{DATA}/{COMPILE_OUTPUT}"));
-        let orders = self.orders(place, limits, &["compile", &from, &to], vec![]);
-        let (reply, pidfd) = self.start_process(place, limits, &orders, data, vec![], exit)?;
+        let mut orders = self.orders(place, flavour, limits, arguments);
+        // Nothing is shared, but what a worker opens gets the numbers after those all the same.
+        orders.numbers = SHARED_FDS.to_vec();
+        let null = || rustix::fs::open("/dev/null", OFlags::RDONLY | OFlags::CLOEXEC, Mode::empty());
+        let nothing: Result<Vec<OwnedFd>, _> = SHARED_FDS.iter().map(|_| null()).collect();
+        let start = Start { place, user: None, group: None, exit };
+        let (reply, pidfd) = self.start_process(start, limits, &orders, data, nothing.step("open /dev/null")?)?;
         Ok((reply, vec![pidfd, output]))
     }
 
-    fn orders(&self, place: usize, limits: &ContainerLimits, arguments: &[&str], numbers: Vec<i32>) -> Orders {
-        let arguments = arguments.iter().map(|&argument| argument.to_owned()).collect();
-        Orders { uid: self.uid(place), data_bytes: limits.disk_bytes, arguments, numbers }
+    fn orders(&self, place: usize, flavour: Flavour, limits: &ContainerLimits, arguments: Vec<String>) -> Orders {
+        let (uid, data_bytes) = (self.uid(place), limits.disk_bytes);
+        Orders { flavour, uid, data_bytes, network: false, arguments, numbers: vec![] }
     }
 
     fn start_process(
         &mut self,
-        place: usize,
+        start: Start,
         limits: &ContainerLimits,
         orders: &Orders,
         data: OwnedFd,
         fds: Vec<OwnedFd>,
-        exit: OwnedFd,
     ) -> Result<(Reply, OwnedFd), Reply> {
         let (stderr, their_stderr) = rustix::pipe::pipe_with(PipeFlags::CLOEXEC).step("pipe")?;
         // A dead worker's end may live on in a message that nobody read, so reading must not wait for its end.
         rustix::fs::fcntl_setfl(&stderr, OFlags::NONBLOCK).step("pipe")?;
         let mut all = vec![data, their_stderr];
         all.extend(fds);
-        let (spare, landlock) = self.start_spare(limits, orders, &all)?;
+        let (spare, landlock) = self.start_spare(limits, orders, start.group.as_deref(), &all)?;
         let uid = orders.uid.unwrap_or_else(|| rustix::process::geteuid().as_raw());
-        let Spare { group, pid, pidfd, .. } = spare;
+        let Spare { group: own, pid, pidfd, .. } = spare;
         let their_pidfd = pidfd.try_clone().step("copy the pidfd");
-        self.processes[place] = Some(Process { pidfd, group, stderr, exit });
+        let group = match start.group {
+            Some(group) => {
+                self.leaving.push(own);
+                group
+            }
+            None => Rc::new(own),
+        };
+        let process = Process { user: start.user, pid, pidfd, group, stderr, exit: start.exit };
+        self.processes[start.place] = Some(process);
         Ok((Reply::Started { pid, uid, landlock }, their_pidfd?))
     }
 
+    /// Makes a spare a worker, in its own groups with these limits or in those of another worker.
     fn start_spare(
         &mut self,
         limits: &ContainerLimits,
         orders: &Orders,
+        beside: Option<&Group>,
         fds: &[OwnedFd],
     ) -> Result<(Spare, String), StepError> {
         // A spare may have died while it waited, so its failure is not the last word.
         let waiting = self.spares.pop();
         let last = waiting.is_none();
         let mut spare = waiting.map_or_else(|| self.new_spare(), Ok)?;
-        let started = spare.group.limit(limits).step("limit cgroups").and_then(|()| spare.become_worker(orders, fds));
-        match started {
+        let limited = match beside {
+            Some(_) => Ok(()),
+            None => spare.group.limit(limits).step("limit cgroups"),
+        };
+        match limited.and_then(|()| spare.become_worker(orders, beside, fds)) {
             Ok(landlock) => Ok((spare, landlock)),
             Err(error) => {
                 self.discard(spare);
-                if last { Err(error) } else { self.start_spare(limits, orders, fds) }
+                if last { Err(error) } else { self.start_spare(limits, orders, beside, fds) }
             }
         }
     }
@@ -269,19 +348,23 @@ impl<'a> Helper<'a> {
 
     /// Collects a process that ended, and tells the node how.
     fn reap(&mut self, place: usize) {
-        let Some(mut process) = self.processes[place].take() else { return };
+        let Some(process) = self.processes[place].take() else { return };
         let status = waitid(WaitId::PidFd(process.pidfd.as_fd()), WaitIdOptions::EXITED).ok().flatten();
+        let signal = status.as_ref().and_then(|status| status.terminating_signal());
         let report = ExitReport {
             code: status.as_ref().and_then(|status| status.exit_status()),
-            signal: status.as_ref().and_then(|status| status.terminating_signal()),
-            out_of_memory: process.group.ran_out_of_memory(),
+            signal,
+            out_of_memory: signal.is_some() && process.group.take_out_of_memory(),
             stderr: last_words(process.stderr),
         };
         let bytes = serde_json::to_vec(&report).expect("a report is plain data");
         // The node may have forgotten the container already.
         let _ = File::from(process.exit).write_all(&bytes);
-        if !process.group.remove() {
-            self.leaving.push(process.group);
+        // The last worker of a container takes the groups along.
+        if let Ok(mut group) = Rc::try_unwrap(process.group)
+            && !group.remove()
+        {
+            self.leaving.push(group);
         }
     }
 
@@ -305,6 +388,15 @@ impl<'a> Helper<'a> {
         }
         self.cgroups.remove_parents();
     }
+}
+
+/// Who starts, and where.
+struct Start {
+    place: usize,
+    user: Option<UserId>,
+    /// The groups to join; its own if there are none.
+    group: Option<Rc<Group>>,
+    exit: OwnedFd,
 }
 
 impl From<StepError> for Reply {
@@ -352,9 +444,30 @@ fn last_words(stderr: OwnedFd) -> String {
     String::from_utf8_lossy(&bytes[from..]).trim().to_owned()
 }
 
-fn summary(setup: &Setup, cgroups: &Cgroups, privileged: bool) -> (Vec<String>, Vec<String>) {
+/// Builds what containers are made of. A node whose Java is not as it should be runs Wasm all the same.
+fn kit(setup: &Setup) -> Result<Kit, StepError> {
+    rootfs::isolate().step("make mounts private")?;
+    let template = Template::wasm(&setup.root, &setup.worker).step("build the root")?;
+    let wasm = Profile::new(Flavour::Wasm, template)?;
+    let osgi = match &setup.jvm {
+        None => Err("this node has no Java".to_owned()),
+        Some(jvm) => match Template::osgi(&jvm.root, jvm) {
+            Ok(template) => Ok(Profile::new(Flavour::Osgi, template)?),
+            Err(error) => Err(error.to_string()),
+        },
+    };
+    let once = once::filter().map_err(|error| step_error("compile the seccomp filter", &error))?;
+    Ok(Kit { wasm, osgi, once })
+}
+
+fn summary(setup: &Setup, kit: &Kit, cgroups: &Cgroups, privileged: bool) -> (Vec<String>, Vec<String>) {
     let mut enforced = cgroups.enforced();
     let mut missing = cgroups.missing.clone();
+    match (&setup.jvm, &kit.osgi) {
+        (Some(jvm), Ok(_)) => enforced.push(format!("the same for Java workers, with {}", jvm.java_home.display())),
+        (Some(_), Err(reason)) => missing.push(format!("Java workers: {reason}")),
+        (None, _) => {}
+    }
     enforced.push("mount, pid, ipc, uts and network namespaces; read-only root; seccomp allow-list".to_owned());
     let ids = format!("user ids from {}", setup.uid_base);
     if privileged {
@@ -381,7 +494,8 @@ mod tests {
         let socket = io::stdin();
         let mut helper = Helper {
             socket: socket.as_fd(),
-            kit: Kit { template: Template { path: PathBuf::new(), library_path: String::new() }, filters: vec![] },
+            kit: Kit { wasm: no_profile(), osgi: Err(String::new()), once: vec![] },
+            java_home: None,
             cgroups: Cgroups::prepare("", "ns-container-none", None),
             spares: vec![],
             groups: 0,
@@ -392,14 +506,19 @@ mod tests {
         let null = || OwnedFd::from(File::open("/dev/null").unwrap());
         for expected in 0..PROCESSES_MAX {
             assert_eq!(helper.free_place().unwrap(), expected);
-            let group = helper.cgroups.create("c").unwrap();
+            let group = Rc::new(helper.cgroups.create("c").unwrap());
             let (stderr, exit) = (null(), null());
-            helper.processes[expected] = Some(Process { pidfd: null(), group, stderr, exit });
+            helper.processes[expected] = Some(Process { user: None, pid: 1, pidfd: null(), group, stderr, exit });
         }
         assert_eq!(helper.uid(PROCESSES_MAX - 1), Some(UID_BASE + 1023));
         assert!(matches!(helper.free_place(), Err(Reply::Failed { quota: true, .. })));
         helper.processes[7] = None;
         assert_eq!(helper.free_place().unwrap(), 7);
+    }
+
+    fn no_profile() -> Profile {
+        let template = Template { path: PathBuf::new(), library_path: String::new() };
+        Profile { template, filters: vec![], network_filters: vec![] }
     }
 
     #[test]

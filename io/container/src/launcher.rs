@@ -10,8 +10,8 @@ use std::process::{Child, Command, Stdio};
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-use netserv_model::UserId;
 use netserv_model::policy::ContainerLimits;
+use netserv_model::{Flavour, UserId};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::fs::FlockOperation;
 use rustix::net::sockopt::{Timeout, set_socket_timeout};
@@ -20,8 +20,11 @@ use rustix::net::{AddressFamily, SocketFlags, SocketType, socketpair};
 use crate::container::{Container, Process, Shared};
 use crate::error::ContainerError;
 use crate::helper::LAUNCHER_NAME;
-use crate::limits::{LAUNCHER_ANSWER_TIME_MAX, MEMORY_BYTES_MIN, UID_BASE};
-use crate::protocol::{Reply, Request, Setup, receive, send};
+use crate::limits::{
+    ArchiveLimits, CompileLimits, JAVA_MEMORY_BYTES_MIN, LAUNCHER_ANSWER_TIME_MAX, MEMORY_BYTES_MIN, UID_BASE,
+};
+use crate::network::ContainerNetwork;
+use crate::protocol::{JvmSetup, Reply, Request, Serve, Setup, receive, send};
 use crate::{cgroup, compile};
 
 /// What a launcher works with.
@@ -39,6 +42,57 @@ pub struct LauncherConfig {
     pub cgroup_parent: Option<PathBuf>,
     /// The program that becomes the launcher: it calls [`run_if_launcher`](crate::run_if_launcher) first.
     pub program: PathBuf,
+    /// What Java workers are made of; nothing on a node that runs none.
+    pub jvm: Option<JvmFiles>,
+}
+
+/// What Java workers are made of. Everybody must be allowed to read all of it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct JvmFiles {
+    /// The `netserv-jvm` program.
+    pub worker: PathBuf,
+    /// The Java installation, version 17 or later.
+    pub java_home: PathBuf,
+    /// The directory with our own `host/*.jar` and `blocks/*.jar`.
+    pub host: PathBuf,
+    /// A directory of the node's own for the archive of classes; made if it is not there.
+    pub archive: PathBuf,
+}
+
+/// A worker that is to be started.
+#[derive(Clone, Copy, Debug)]
+pub struct LaunchSpec<'a> {
+    /// Whose.
+    pub user: &'a UserId,
+    /// Which kind.
+    pub flavour: Flavour,
+    /// What the user's container may use, both workers together. One that joins the other finds them set.
+    pub limits: &'a ContainerLimits,
+    /// The process number of the user's other worker, whose cgroup this one joins; one of its own if that has ended.
+    pub beside: Option<i32>,
+    /// The container's network, which the worker enters; without one it makes no sockets.
+    pub network: Option<&'a ContainerNetwork>,
+}
+
+impl<'a> LaunchSpec<'a> {
+    /// Returns a worker by itself and without a network.
+    pub fn new(user: &'a UserId, flavour: Flavour, limits: &'a ContainerLimits) -> LaunchSpec<'a> {
+        LaunchSpec { user, flavour, limits, beside: None, network: None }
+    }
+}
+
+impl JvmFiles {
+    fn setup(&self, state_dir: &Path) -> Result<JvmSetup, ContainerError> {
+        fs::create_dir_all(&self.archive).map_err(failed("make the archive's directory"))?;
+        let find = |path: &Path, step| fs::canonicalize(path).map_err(failed(step));
+        Ok(JvmSetup {
+            worker: find(&self.worker, "find the Java worker")?,
+            java_home: find(&self.java_home, "find Java")?,
+            host: find(&self.host, "find the jars of the Java host")?,
+            archive: find(&self.archive, "find the archive's directory")?,
+            root: root_directory(state_dir, JAVA_ROOT)?,
+        })
+    }
 }
 
 impl LauncherConfig {
@@ -51,6 +105,7 @@ impl LauncherConfig {
             uid_base: UID_BASE,
             cgroup_parent: None,
             program: PathBuf::from("/proc/self/exe"),
+            jvm: None,
         }
     }
 }
@@ -84,11 +139,10 @@ impl Launcher {
         fs::create_dir_all(&config.state_dir).map_err(failed("make the state directory"))?;
         let lock = lock(&config.state_dir)?;
         remove_leftovers(&config.state_dir, &config.instance, config.cgroup_parent.as_deref());
-        let root = config.state_dir.join(ROOT);
-        fs::create_dir_all(&root).map_err(failed("make the root's directory"))?;
         let setup = Setup {
             worker: fs::canonicalize(&config.worker).map_err(failed("find the worker"))?,
-            root: fs::canonicalize(&root).map_err(failed("find the root's directory"))?,
+            root: root_directory(&config.state_dir, ROOT)?,
+            jvm: config.jvm.as_ref().map(|files| files.setup(&config.state_dir)).transpose()?,
             instance: config.instance.clone(),
             uid_base: config.uid_base,
             cgroup_parent: config.cgroup_parent.clone(),
@@ -139,34 +193,37 @@ impl Launcher {
         *self.socket.lock().unwrap_or_else(PoisonError::into_inner) = None;
     }
 
-    /// Starts a container, and returns when its process is the worker: about 2 ms. The worker says
-    /// [`Ready`](netserv_wire::container::frames::FromWorker::Ready) a little later.
+    /// Starts a worker, and returns when its process is that: about 2 ms, and 20 ms more under cgroup version 1 to join
+    /// another's groups. The worker says [`Ready`](netserv_wire::container::frames::FromWorker::Ready) a little later.
     ///
     /// # Errors
     /// [`ContainerError`] with the step that failed.
-    pub fn launch(&self, user: &UserId, limits: &ContainerLimits) -> Result<Container, ContainerError> {
-        check_limits(limits)?;
+    pub fn launch(&self, spec: &LaunchSpec<'_>) -> Result<Container, ContainerError> {
+        check_limits(spec.flavour, spec.limits)?;
+        let LaunchSpec { user, flavour, limits, beside, network } = *spec;
         let shared = Shared::new()?;
-        let request = Request::Serve { limits: *limits };
+        let serve = Serve { user: user.clone(), flavour, limits: *limits, beside, network: network.is_some() };
         let (exit, their_exit) = exit_pipe()?;
         let mut fds = shared.fds();
         fds.push(their_exit.as_fd());
-        let (started, mut fds) = self.started(&request, &fds)?;
+        fds.extend(network.map(ContainerNetwork::netns));
+        let (started, mut fds) = self.started(&Request::Serve(serve), &fds)?;
         let pidfd = fds.pop().ok_or_else(unexpected)?;
-        tracing::debug!(%user, pid = started.pid, uid = started.uid, landlock = started.landlock, "container started");
-        Ok(shared.into_container(user.clone(), Process::new(started.pid, pidfd, exit), started.landlock))
+        let StartedProcess { pid, uid, landlock } = started;
+        tracing::debug!(%user, %flavour, pid, uid, landlock, "worker started");
+        Ok(shared.into_container(user.clone(), Process::new(pid, pidfd, exit), landlock))
     }
 
-    /// Starts a compilation of the Wasm file. Returns its process and the directory with its output.
-    pub(crate) fn start_compile(
+    /// Starts a process that leaves a file in a directory. Returns the process and the directory.
+    pub(crate) fn start_making(
         &self,
-        wasm: &File,
-        limits: &ContainerLimits,
+        request: &Request,
+        input: Option<&File>,
     ) -> Result<(Process, OwnedFd), ContainerError> {
-        check_limits(limits)?;
         let (exit, their_exit) = exit_pipe()?;
-        let request = Request::Compile { limits: *limits };
-        let (started, mut fds) = self.started(&request, &[wasm.as_fd(), their_exit.as_fd()])?;
+        let mut fds: Vec<BorrowedFd<'_>> = input.iter().map(|file| file.as_fd()).collect();
+        fds.push(their_exit.as_fd());
+        let (started, mut fds) = self.started(request, &fds)?;
         let output = fds.pop().ok_or_else(unexpected)?;
         let pidfd = fds.pop().ok_or_else(unexpected)?;
         Ok((Process::new(started.pid, pidfd, exit), output))
@@ -177,13 +234,21 @@ impl Launcher {
     ///
     /// # Errors
     /// The worker's own refusal, or `stalled`, `memory-limit` or `bad-code` if it could not say one.
-    pub fn compile(
-        &self,
-        wasm: &Path,
-        out: &Path,
-        limits: &crate::limits::CompileLimits,
-    ) -> Result<(), netserv_model::Refusal> {
+    pub fn compile(&self, wasm: &Path, out: &Path, limits: &CompileLimits) -> Result<(), netserv_model::Refusal> {
+        check_limits(Flavour::Wasm, &limits.container)?;
         compile::compile(self, wasm, out, limits)
+    }
+
+    /// Makes the archive of classes that lets Java workers start faster, by `netserv-jvm archive` in a container of its
+    /// own, and puts it at `out`, in one step. Workers find it if `out` is
+    /// [`ARCHIVE_FILE`](crate::ARCHIVE_FILE) in the directory that [`JvmFiles::archive`] names. Blocks until that ends:
+    /// seconds, so call it off the control loop.
+    ///
+    /// # Errors
+    /// Why there is none. Workers start without it all the same.
+    pub fn archive(&self, out: &Path, limits: &ArchiveLimits) -> Result<(), netserv_model::Refusal> {
+        check_limits(Flavour::Osgi, &limits.container)?;
+        compile::archive(self, out, limits)
     }
 
     fn started(
@@ -255,6 +320,8 @@ pub fn cleanup_leftovers(state_dir: &Path, instance: &str) -> Result<usize, Cont
 
 /// The directory, in the state directory, over which the launcher mounts the root for itself.
 const ROOT: &str = "containers";
+/// Likewise for Java workers.
+const JAVA_ROOT: &str = "java-containers";
 const LOCK: &str = "launcher.lock";
 
 fn remove_leftovers(state_dir: &Path, instance: &str, cgroup_parent: Option<&Path>) -> usize {
@@ -263,8 +330,16 @@ fn remove_leftovers(state_dir: &Path, instance: &str, cgroup_parent: Option<&Pat
     if found > 0 {
         tracing::warn!(found, instance, "removed cgroups that an earlier run left");
     }
-    let _ = fs::remove_dir(state_dir.join(ROOT));
+    for root in [ROOT, JAVA_ROOT] {
+        let _ = fs::remove_dir(state_dir.join(root));
+    }
     found
+}
+
+fn root_directory(state_dir: &Path, name: &str) -> Result<PathBuf, ContainerError> {
+    let root = state_dir.join(name);
+    fs::create_dir_all(&root).map_err(failed("make the root's directory"))?;
+    fs::canonicalize(&root).map_err(failed("find the root's directory"))
 }
 
 fn lock(state_dir: &Path) -> Result<File, ContainerError> {
@@ -284,10 +359,14 @@ fn check_instance(instance: &str) -> Result<(), ContainerError> {
     if good { Ok(()) } else { Err(ContainerError::BadInstance(instance.chars().take(80).collect())) }
 }
 
-fn check_limits(limits: &ContainerLimits) -> Result<(), ContainerError> {
-    if limits.memory_bytes < MEMORY_BYTES_MIN {
-        let text =
-            format!("a container needs at least {MEMORY_BYTES_MIN} bytes of memory, not {}", limits.memory_bytes);
+fn check_limits(flavour: Flavour, limits: &ContainerLimits) -> Result<(), ContainerError> {
+    let least = match flavour {
+        Flavour::Wasm => MEMORY_BYTES_MIN,
+        Flavour::Osgi => JAVA_MEMORY_BYTES_MIN,
+    };
+    if limits.memory_bytes < least {
+        let memory = limits.memory_bytes;
+        let text = format!("a container with {flavour} modules needs at least {least} bytes of memory, not {memory}");
         return Err(ContainerError::Quota(text));
     }
     if limits.pids == 0 || limits.cpu_permille == 0 || limits.disk_bytes == 0 {
@@ -330,15 +409,18 @@ mod tests {
     #[test]
     fn limits_that_cannot_work_are_refused() {
         let good = ContainerLimits::default();
-        assert!(check_limits(&good).is_ok());
+        assert!(Flavour::ALL.iter().all(|flavour| check_limits(*flavour, &good).is_ok()));
         for bad in [
             ContainerLimits { memory_bytes: MEMORY_BYTES_MIN - 1, ..good },
             ContainerLimits { cpu_permille: 0, ..good },
             ContainerLimits { pids: 0, ..good },
             ContainerLimits { disk_bytes: 0, ..good },
         ] {
-            assert!(matches!(check_limits(&bad), Err(ContainerError::Quota(_))), "{bad:?}");
+            assert!(matches!(check_limits(Flavour::Wasm, &bad), Err(ContainerError::Quota(_))), "{bad:?}");
         }
+        let little = ContainerLimits { memory_bytes: JAVA_MEMORY_BYTES_MIN - 1, ..good };
+        assert!(check_limits(Flavour::Wasm, &little).is_ok());
+        assert!(matches!(check_limits(Flavour::Osgi, &little), Err(ContainerError::Quota(_))));
     }
 
     #[test]
@@ -361,7 +443,8 @@ mod tests {
             _lock: tempfile::tempfile().unwrap(),
         };
         let user = "janedoe".parse().unwrap();
-        let launch = || launcher.launch(&user, &ContainerLimits::default()).unwrap_err();
+        let limits = ContainerLimits::default();
+        let launch = || launcher.launch(&LaunchSpec::new(&user, Flavour::Wasm, &limits)).unwrap_err();
         assert!(matches!(launch(), ContainerError::LauncherGone(_)));
         let error = launch();
         assert!(matches!(&error, ContainerError::LauncherGone(text) if text == "it was given up"), "{error}");

@@ -10,24 +10,34 @@ use netserv_model::policy::ContainerLimits;
 pub const LAUNCHER_MESSAGE_BYTES_MAX: usize = 16 * 1024;
 /// How long the launcher may take to answer before the node gives it up.
 pub const LAUNCHER_ANSWER_TIME_MAX: Duration = Duration::from_secs(10);
+/// How long a new process may take between locking itself up and becoming the worker.
+pub const PERMIT_TIME_MAX: Duration = Duration::from_secs(5);
 /// Containers and compilations at a time; also how many user ids the launcher takes, from its `uid_base` on.
 pub const PROCESSES_MAX: usize = CONTAINERS_MAX;
 /// Processes that the launcher keeps ready to become workers.
 pub const SPARES: usize = 1;
 /// The first user id of containers unless the operator says otherwise.
 pub const UID_BASE: u32 = 64_000;
-/// Open files of a worker.
+/// Open files of a Wasm worker.
 pub const OPEN_FILES_MAX: u64 = 256;
+/// Open files of a Java worker, which has jars and sockets.
+pub const JAVA_OPEN_FILES_MAX: u64 = 1024;
 /// Files and directories in a container's writable directory.
 pub const DATA_ENTRIES_MAX: u64 = 4096;
 /// Libraries that a worker may be linked with.
 pub const LIBRARIES_MAX: usize = 64;
+/// Files and directories of a Java installation's `lib` and `conf`.
+pub const JAVA_ENTRIES_MAX: usize = 4096;
+/// Bytes of a file that is copied into the root of Java workers; larger ones are bound.
+pub const COPIED_FILE_BYTES_MAX: u64 = 1024 * 1024;
 /// Bytes kept of what a process wrote to its standard error before it ended.
 pub const STDERR_BYTES_MAX: usize = 2048;
 /// Control frames that a worker may have sent ahead of the node's reading them.
 pub const CONTROL_BUFFER_BYTES: usize = 208 * 1024;
 /// The least memory of a container: less does not start a worker.
 pub const MEMORY_BYTES_MIN: u64 = 4 * 1024 * 1024;
+/// The least memory of a container with a Java worker.
+pub const JAVA_MEMORY_BYTES_MIN: u64 = 32 * 1024 * 1024;
 
 /// What a compilation may use.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -48,6 +58,29 @@ impl Default for CompileLimits {
                 disk_bytes: 256 * 1024 * 1024,
             },
             time: Duration::from_secs(20),
+        }
+    }
+}
+
+/// What the making of an archive of Java classes may use.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ArchiveLimits {
+    /// Memory, processor, processes and the size of the archive.
+    pub container: ContainerLimits,
+    /// How long it may take.
+    pub time: Duration,
+}
+
+impl Default for ArchiveLimits {
+    fn default() -> ArchiveLimits {
+        ArchiveLimits {
+            container: ContainerLimits {
+                memory_bytes: 1024 * 1024 * 1024,
+                cpu_permille: 2000,
+                pids: 64,
+                disk_bytes: 128 * 1024 * 1024,
+            },
+            time: Duration::from_secs(60),
         }
     }
 }

@@ -7,6 +7,7 @@ use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::path::PathBuf;
 
 use netserv_model::policy::ContainerLimits;
+use netserv_model::{Flavour, UserId};
 use rustix::net::{
     RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, ReturnFlags, SendAncillaryBuffer, SendAncillaryMessage,
     SendFlags, recvmsg, sendmsg,
@@ -24,12 +25,26 @@ const FDS_MAX: usize = 8;
 pub(crate) enum Request {
     /// Get ready; answered by `Ready` or `Failed`.
     Setup(Setup),
-    /// Start a container. Beside it: control socket, ring memory, eventfd to the worker, eventfd to the host, and the
-    /// pipe for the exit report. Answered by `Started` with a pidfd, or `Failed`.
-    Serve { limits: ContainerLimits },
+    /// Start a worker. Beside it: control socket, ring memory, eventfd to the worker, eventfd to the host, the pipe for
+    /// the exit report, and the network namespace if it gets one. Answered by `Started` with a pidfd, or `Failed`.
+    Serve(Serve),
     /// Start a compilation. Beside it: the Wasm file and the pipe for the exit report. Answered by `Started` with a
     /// pidfd and the directory where the output will be, or `Failed`.
     Compile { limits: ContainerLimits },
+    /// Start the making of an archive of Java classes. Beside it: the pipe for the exit report. Answered as `Compile`.
+    Archive { limits: ContainerLimits },
+}
+
+/// A worker that is wanted.
+#[derive(Debug, Serialize, Deserialize)]
+pub(crate) struct Serve {
+    pub(crate) user: UserId,
+    pub(crate) flavour: Flavour,
+    pub(crate) limits: ContainerLimits,
+    /// The process whose groups it joins, if that still runs and is of the same user.
+    pub(crate) beside: Option<i32>,
+    /// Whether a network namespace comes along.
+    pub(crate) network: bool,
 }
 
 /// What a launcher works with.
@@ -37,9 +52,20 @@ pub(crate) enum Request {
 pub(crate) struct Setup {
     pub(crate) worker: PathBuf,
     pub(crate) root: PathBuf,
+    pub(crate) jvm: Option<JvmSetup>,
     pub(crate) instance: String,
     pub(crate) uid_base: u32,
     pub(crate) cgroup_parent: Option<PathBuf>,
+}
+
+/// What Java workers are made of; all paths are canonical.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub(crate) struct JvmSetup {
+    pub(crate) worker: PathBuf,
+    pub(crate) java_home: PathBuf,
+    pub(crate) host: PathBuf,
+    pub(crate) archive: PathBuf,
+    pub(crate) root: PathBuf,
 }
 
 /// The launcher's answers.
@@ -111,11 +137,11 @@ mod tests {
     fn messages_arrive_with_their_descriptors() {
         let (ours, theirs) = seqpacket().unwrap();
         let (reader, writer) = rustix::pipe::pipe().unwrap();
-        let request = Request::Serve { limits: ContainerLimits::default() };
+        let request = Request::Compile { limits: ContainerLimits::default() };
         send(&ours, &request, &[writer.as_fd()]).unwrap();
         drop(writer);
         let (received, fds) = receive::<Request>(&theirs).unwrap().unwrap();
-        assert!(matches!(received, Request::Serve { limits } if limits == ContainerLimits::default()));
+        assert!(matches!(received, Request::Compile { limits } if limits == ContainerLimits::default()));
         rustix::io::write(&fds[0], b"x").unwrap();
         assert_eq!(rustix::io::read(&reader, &mut [0; 8][..]), Ok(1));
         drop(ours);

@@ -4,24 +4,37 @@
 //! Everything that is not named here is answered with `EPERM`: nothing a worker needs is missing, libraries that try a
 //! newer call fall back to an older one, and who took over a worker learns only that a call failed. `clone3` is answered
 //! with `ENOSYS`, since a filter cannot look at its flags and the C library then uses `clone`, at whose flags it can.
+//! `execve` works once, for the worker itself ([`once`]).
 //!
-//! Left out on purpose: every way to make a socket, a process, a namespace or a mount; `ptrace`, `bpf`, `io_uring`,
-//! `keyctl`, `userfaultfd`, `perf_event_open`; signals to other processes; and taking `O_NONBLOCK` off a descriptor,
-//! because the eventfds are shared with the node, which must never block on them.
+//! Left out on purpose: every way to make a process, a namespace or a mount; `ptrace`, `bpf`, `io_uring`, `keyctl`,
+//! `userfaultfd`, `perf_event_open`; signals to other processes; sockets, of which a Java worker in a container with a
+//! network gets those of TCP and UDP ([`java`]); and taking `O_NONBLOCK` off the eventfds, because they are shared with
+//! the node, which must never block on them.
+
+mod java;
+pub(crate) mod once;
 
 use std::collections::BTreeMap;
 
+use netserv_model::Flavour;
 use seccompiler::{
     BpfProgram, Error, SeccompAction, SeccompCmpArgLen, SeccompCmpOp, SeccompCondition, SeccompFilter, SeccompRule,
     TargetArch,
 };
 
+type Rules = BTreeMap<i64, Vec<SeccompRule>>;
+
 /// The filters of a worker, in the order in which they are loaded.
-pub(crate) fn filters() -> Result<Vec<BpfProgram>, Error> {
+///
+/// A Wasm worker makes no sockets also in a container with a network: it has no use for them.
+pub(crate) fn filters(flavour: Flavour, network: bool) -> Result<Vec<BpfProgram>, Error> {
     let arch: TargetArch = std::env::consts::ARCH.try_into()?;
-    let mut rules: BTreeMap<i64, Vec<SeccompRule>> = ALLOWED.iter().map(|call| (*call, vec![])).collect();
-    rules.extend(per_arch().iter().map(|call| (*call, vec![])));
+    let mut rules: Rules = ALLOWED.iter().chain(per_arch()).map(|call| (*call, vec![])).collect();
     rules.extend(conditional()?);
+    match flavour {
+        Flavour::Wasm => rules.extend(wasm()?),
+        Flavour::Osgi => rules.extend(java::rules(network)?),
+    }
     let refuse = SeccompAction::Errno(libc::EPERM.unsigned_abs());
     let allow_list = SeccompFilter::new(rules, refuse, SeccompAction::Allow, arch)?;
 
@@ -31,38 +44,43 @@ pub(crate) fn filters() -> Result<Vec<BpfProgram>, Error> {
     Ok(vec![no_clone3.try_into()?, allow_list.try_into()?])
 }
 
-fn conditional() -> Result<BTreeMap<i64, Vec<SeccompRule>>, Error> {
+fn conditional() -> Result<Rules, Error> {
     let threads_only = u64::try_from(CLONE_WATCHED).expect("clone flags are positive");
     let thread = u64::try_from(libc::CLONE_THREAD | libc::CLONE_VM).expect("clone flags are positive");
-    let nonblock = u64::from(libc::O_NONBLOCK.unsigned_abs());
-    let mut rules = BTreeMap::new();
-    rules.insert(libc::SYS_clone, vec![rule(&[(0, SeccompCmpOp::MaskedEq(threads_only), thread)])?]);
-    rules.insert(libc::SYS_prlimit64, vec![rule(&[(2, SeccompCmpOp::Eq, 0)])?]);
-    let one_of = |argument: u8, values: &[i32]| -> Result<Vec<SeccompRule>, Error> {
-        values.iter().map(|value| rule(&[(argument, SeccompCmpOp::Eq, u64::from(value.unsigned_abs()))])).collect()
-    };
-    rules.insert(libc::SYS_prctl, one_of(0, &[libc::PR_SET_NAME, libc::PR_GET_NAME, libc::PR_SET_VMA])?);
+    let names = [libc::PR_SET_NAME, libc::PR_GET_NAME, libc::PR_SET_VMA];
+    Ok(BTreeMap::from([
+        (libc::SYS_clone, vec![rule(&[(0, SeccompCmpOp::MaskedEq(threads_only), thread)])?]),
+        (libc::SYS_prlimit64, vec![rule(&[(2, SeccompCmpOp::Eq, 0)])?]),
+        (libc::SYS_prctl, one_of(0, &names)?),
+    ]))
+}
+
+/// What a Wasm worker may do with its descriptors.
+fn wasm() -> Result<Rules, Error> {
+    let mut rules: Rules = WASM_ALLOWED.iter().map(|call| (*call, vec![])).collect();
     let mut fcntl = one_of(1, &FCNTL_COMMANDS)?;
-    fcntl.push(rule(&[
-        (1, SeccompCmpOp::Eq, u64::from(libc::F_SETFL.unsigned_abs())),
-        (2, SeccompCmpOp::MaskedEq(nonblock), nonblock),
-    ])?);
+    fcntl.push(rule(&[(1, SeccompCmpOp::Eq, F_DUPFD_CLOEXEC)])?);
+    fcntl.push(rule(&STAYS_NONBLOCKING)?);
     rules.insert(libc::SYS_fcntl, fcntl);
     Ok(rules)
 }
 
+fn one_of(argument: u8, values: &[i32]) -> Result<Vec<SeccompRule>, Error> {
+    values.iter().map(|value| rule(&[(argument, SeccompCmpOp::Eq, u64::from(value.unsigned_abs()))])).collect()
+}
+
 fn rule(conditions: &[(u8, SeccompCmpOp, u64)]) -> Result<SeccompRule, Error> {
     let conditions = conditions.iter().map(|(argument, operator, value)| {
-        // A call looks at all 64 bits of a flag or a pointer, but only at 32 of a command.
+        // A call looks at all 64 bits of a flag or a pointer, but only at 32 of a command or a descriptor.
         let length = match operator {
-            SeccompCmpOp::Eq if *value != 0 => SeccompCmpArgLen::Dword,
+            SeccompCmpOp::Eq if *value == 0 => SeccompCmpArgLen::Qword,
+            SeccompCmpOp::MaskedEq(_) => SeccompCmpArgLen::Qword,
             SeccompCmpOp::Eq
-            | SeccompCmpOp::MaskedEq(_)
             | SeccompCmpOp::Ge
             | SeccompCmpOp::Gt
             | SeccompCmpOp::Le
             | SeccompCmpOp::Lt
-            | SeccompCmpOp::Ne => SeccompCmpArgLen::Qword,
+            | SeccompCmpOp::Ne => SeccompCmpArgLen::Dword,
         };
         SeccompCondition::new(*argument, length, operator.clone(), *value)
     });
@@ -81,19 +99,18 @@ const CLONE_WATCHED: libc::c_int = libc::CLONE_THREAD
     | libc::CLONE_NEWNET
     | libc::CLONE_PTRACE;
 
-/// Locks, seals and flags of the descriptor itself; `F_SETFL` is looked at more closely.
-const FCNTL_COMMANDS: [i32; 8] = [
-    libc::F_GETFD,
-    libc::F_SETFD,
-    libc::F_GETFL,
-    libc::F_DUPFD_CLOEXEC,
-    libc::F_SETLK,
-    libc::F_GETLK,
-    libc::F_OFD_SETLK,
-    libc::F_GET_SEALS,
-];
+const F_SETFL: u64 = 4;
+const F_DUPFD_CLOEXEC: u64 = 1030;
+const O_NONBLOCK: u64 = 0o4000;
+/// An `F_SETFL` that leaves, or makes, the descriptor non-blocking.
+const STAYS_NONBLOCKING: [(u8, SeccompCmpOp, u64); 2] =
+    [(1, SeccompCmpOp::Eq, F_SETFL), (2, SeccompCmpOp::MaskedEq(O_NONBLOCK), O_NONBLOCK)];
 
-const ALLOWED: [i64; 81] = [
+/// Locks, seals and flags of the descriptor itself; copies and `F_SETFL` are looked at more closely.
+const FCNTL_COMMANDS: [i32; 7] =
+    [libc::F_GETFD, libc::F_SETFD, libc::F_GETFL, libc::F_SETLK, libc::F_GETLK, libc::F_OFD_SETLK, libc::F_GET_SEALS];
+
+const ALLOWED: [i64; 76] = [
     // Memory. Compiled code is made executable, so PROT_EXEC cannot be refused.
     libc::SYS_brk,
     libc::SYS_mmap,
@@ -101,7 +118,6 @@ const ALLOWED: [i64; 81] = [
     libc::SYS_mprotect,
     libc::SYS_mremap,
     libc::SYS_madvise,
-    libc::SYS_memfd_create,
     libc::SYS_membarrier,
     // Threads and signals of the process itself.
     libc::SYS_clone3,
@@ -143,13 +159,10 @@ const ALLOWED: [i64; 81] = [
     libc::SYS_write,
     libc::SYS_readv,
     libc::SYS_writev,
-    libc::SYS_recvmsg,
     libc::SYS_sendmsg,
     libc::SYS_recvfrom,
     libc::SYS_sendto,
     libc::SYS_ppoll,
-    libc::SYS_close,
-    libc::SYS_dup,
     libc::SYS_eventfd2,
     libc::SYS_pipe2,
     libc::SYS_epoll_create1,
@@ -179,8 +192,11 @@ const ALLOWED: [i64; 81] = [
     libc::SYS_unlinkat,
     libc::SYS_renameat2,
     libc::SYS_umask,
-    libc::SYS_close_range,
 ];
+
+/// What a Java worker gets with conditions, or not.
+const WASM_ALLOWED: [i64; 5] =
+    [libc::SYS_memfd_create, libc::SYS_recvmsg, libc::SYS_close, libc::SYS_dup, libc::SYS_close_range];
 
 /// Older forms of the calls above, which C libraries still use on this processor.
 #[cfg(target_arch = "x86_64")]
@@ -211,39 +227,51 @@ fn per_arch() -> &'static [i64] {
 mod tests {
     use super::*;
 
-    /// What the calls do inside a container is tested with a real one, in `tests/sandbox.rs`.
+    /// What the calls do inside a container is tested with a real one, in `tests/sandbox.rs` and `tests/java.rs`.
     #[test]
     fn the_filters_fit_the_kernel() {
-        let filters = filters().unwrap();
-        assert_eq!(filters.len(), 2);
-        assert!(filters.iter().all(|filter| (1..4096).contains(&filter.len())));
+        for (flavour, network) in [(Flavour::Wasm, false), (Flavour::Osgi, false), (Flavour::Osgi, true)] {
+            let filters = filters(flavour, network).unwrap();
+            assert_eq!(filters.len(), 2);
+            assert!(filters.iter().all(|filter| (1..4096).contains(&filter.len())));
+        }
     }
 
     #[test]
     fn nothing_is_allowed_twice_or_against_the_list_of_omissions() {
-        let mut calls: Vec<i64> = ALLOWED.iter().chain(per_arch()).copied().collect();
-        for never in [
+        let common: Vec<i64> = ALLOWED.iter().chain(per_arch()).copied().collect();
+        let never = [
             libc::SYS_ptrace,
             libc::SYS_bpf,
+            libc::SYS_seccomp,
             libc::SYS_io_uring_setup,
             libc::SYS_keyctl,
             libc::SYS_mount,
             libc::SYS_move_mount,
             libc::SYS_unshare,
             libc::SYS_setns,
-            libc::SYS_socket,
-            libc::SYS_socketpair,
             libc::SYS_kill,
-            libc::SYS_ioctl,
             libc::SYS_execveat,
+            libc::SYS_vfork,
             libc::SYS_userfaultfd,
             libc::SYS_perf_event_open,
-        ] {
-            assert!(!calls.contains(&never), "system call {never}");
+            libc::SYS_pidfd_getfd,
+        ];
+        let without_network = [libc::SYS_socket, libc::SYS_bind, libc::SYS_connect, libc::SYS_accept4];
+        let lists = [
+            (wasm().unwrap(), [&without_network[..], &[libc::SYS_socketpair, libc::SYS_ioctl]].concat()),
+            (java::rules(false).unwrap(), without_network.to_vec()),
+            (java::rules(true).unwrap(), vec![]),
+        ];
+        for (own, not_there) in lists {
+            let mut calls: Vec<i64> = common.iter().chain(own.keys()).copied().collect();
+            for call in never.iter().chain(&not_there) {
+                assert!(!calls.contains(call), "system call {call}");
+            }
+            let all = calls.len();
+            calls.sort_unstable();
+            calls.dedup();
+            assert_eq!(calls.len(), all);
         }
-        let all = calls.len();
-        calls.sort_unstable();
-        calls.dedup();
-        assert_eq!(calls.len(), all);
     }
 }

@@ -16,6 +16,7 @@ use landlock::{
     ABI, Access as _, AccessFs, AccessNet, CompatLevel, Compatible as _, Ruleset, RulesetAttr as _,
     RulesetCreatedAttr as _, RulesetStatus, Scope, path_beneath_rules,
 };
+use netserv_model::Flavour;
 use rustix::fs::{CWD, Mode, OFlags};
 use rustix::mount::{MoveMountFlags, UnmountFlags, move_mount, unmount};
 use rustix::process::{Gid, Resource, Rlimit, Signal, Uid};
@@ -25,25 +26,60 @@ use serde::{Deserialize, Serialize};
 
 use crate::cgroup::Group;
 use crate::launcher::seqpacket;
-use crate::limits::OPEN_FILES_MAX;
+use crate::limits::{JAVA_OPEN_FILES_MAX, OPEN_FILES_MAX, PERMIT_TIME_MAX};
 use crate::protocol::{receive, send};
-use crate::rootfs::{DATA, Template, WORKER};
+use crate::rootfs::{DATA, NULL, Template, WORKER};
+use crate::seccomp::{self, once};
 use crate::sys::{self, Cloned};
 
 /// What all containers of a node have in common.
 #[derive(Debug)]
 pub(crate) struct Kit {
-    pub(crate) template: Template,
-    pub(crate) filters: Vec<BpfProgram>,
+    pub(crate) wasm: Profile,
+    /// Or why there are no Java workers.
+    pub(crate) osgi: Result<Profile, String>,
+    /// The filter by which the worker's program is the last that is executed.
+    pub(crate) once: BpfProgram,
 }
 
-/// What a spare process has to become. Beside it go the file system for `/data`, the standard error, and one descriptor
-/// for each of `numbers`.
+impl Kit {
+    fn profile(&self, flavour: Flavour) -> Result<&Profile, StepError> {
+        match flavour {
+            Flavour::Wasm => Ok(&self.wasm),
+            Flavour::Osgi => self.osgi.as_ref().map_err(|reason| step_error("prepare an osgi worker", reason)),
+        }
+    }
+}
+
+/// What all workers of one flavour have in common.
+#[derive(Debug)]
+pub(crate) struct Profile {
+    pub(crate) template: Template,
+    /// Loaded in containers without a network.
+    pub(crate) filters: Vec<BpfProgram>,
+    /// Loaded in containers with one.
+    pub(crate) network_filters: Vec<BpfProgram>,
+}
+
+impl Profile {
+    pub(crate) fn new(flavour: Flavour, template: Template) -> Result<Profile, StepError> {
+        let compile = |network| {
+            let filters = seccomp::filters(flavour, network);
+            filters.map_err(|error| step_error("compile the seccomp filter", &error))
+        };
+        Ok(Profile { template, filters: compile(false)?, network_filters: compile(true)? })
+    }
+}
+
+/// What a spare process has to become. Beside it go the file system for `/data`, the standard error, the network
+/// namespace if there is to be one, and one descriptor for each of `numbers`.
 #[derive(Debug, Serialize, Deserialize)]
 pub(crate) struct Orders {
+    pub(crate) flavour: Flavour,
     /// The user and group to run as; nothing in a user namespace that has one user only.
     pub(crate) uid: Option<u32>,
     pub(crate) data_bytes: u64,
+    pub(crate) network: bool,
     pub(crate) arguments: Vec<String>,
     /// The numbers that the descriptors get.
     pub(crate) numbers: Vec<RawFd>,
@@ -52,7 +88,7 @@ pub(crate) struct Orders {
 /// A process in its own namespaces and groups, ready to become a worker.
 ///
 /// The launcher keeps a few of them ([`SPARES`](crate::limits::SPARES)), because entering a cgroup may take 20 ms, of
-/// which a container's start then sees nothing.
+/// which a container's start then sees nothing. A spare may become a worker of any flavour.
 #[derive(Debug)]
 pub(crate) struct Spare {
     pub(crate) group: Group,
@@ -68,6 +104,11 @@ pub(crate) struct StepError {
     pub(crate) step: String,
     pub(crate) detail: String,
 }
+
+/// What the new process says when it is about to become the worker. Beside it goes the descriptor at which it asks
+/// whether it may, if the kernel has such questions.
+#[derive(Debug, Serialize, Deserialize)]
+struct Locked;
 
 /// What the new process says before it becomes the worker. End of file after `Locked` means that it did.
 #[derive(Debug, Serialize, Deserialize)]
@@ -97,19 +138,37 @@ impl Spare {
         }
     }
 
-    /// Makes the spare a worker, and waits until it is. Returns how much of Landlock is enforced. If it fails, the spare
-    /// is dead, but not yet collected.
-    pub(crate) fn become_worker(&mut self, orders: &Orders, fds: &[OwnedFd]) -> Result<String, StepError> {
-        let outcome = self.try_become_worker(orders, fds);
+    /// Makes the spare a worker, in its own groups or in those of another, and waits until it is. Returns how much of
+    /// Landlock is enforced. If it fails, the spare is dead, but not yet collected.
+    pub(crate) fn become_worker(
+        &mut self,
+        orders: &Orders,
+        beside: Option<&Group>,
+        fds: &[OwnedFd],
+    ) -> Result<String, StepError> {
+        let outcome = self.try_become_worker(orders, beside, fds);
         if outcome.is_err() {
             let _ = rustix::process::pidfd_send_signal(&self.pidfd, Signal::KILL);
         }
         outcome
     }
 
-    fn try_become_worker(&mut self, orders: &Orders, fds: &[OwnedFd]) -> Result<String, StepError> {
+    fn try_become_worker(
+        &mut self,
+        orders: &Orders,
+        beside: Option<&Group>,
+        fds: &[OwnedFd],
+    ) -> Result<String, StepError> {
         let fds: Vec<BorrowedFd<'_>> = fds.iter().map(AsFd::as_fd).collect();
         let sent = send(&self.orders, orders, &fds);
+        // Nothing comes if the new process dies, of which the report below tells.
+        if let Ok(Some((Locked, mut listener))) = receive(&self.orders) {
+            // Earlier the new process might still have been on its way into its own groups.
+            beside.map_or(Ok(()), |group| group.admit(self.pid)).step("join cgroups")?;
+            if let Some(listener) = listener.pop() {
+                once::permit(listener, PERMIT_TIME_MAX).step("permit to exec the worker")?;
+            }
+        }
         let mut text = String::new();
         File::from(self.progress.try_clone().step("read progress")?).read_to_string(&mut text).step("read progress")?;
         let mut landlock = None;
@@ -155,36 +214,54 @@ fn lock_up_and_exec(
     group.enter().step("enter cgroups")?;
     // Of all processes of the machine, containers go first when memory is short. Best effort: it is no limit.
     let _ = fs::write("/proc/self/oom_score_adj", "500");
-    enter_root(&kit.template.path).step("enter the root")?;
     rustix::process::setsid().step("setsid")?;
     rustix::system::sethostname(b"container").step("sethostname")?;
 
-    let Some((orders, fds)) = receive::<Orders>(&orders).step("wait for orders")? else { std::process::exit(0) };
+    let socket = orders;
+    let Some((orders, fds)) = receive::<Orders>(&socket).step("wait for orders")? else { std::process::exit(0) };
     let mut fds = fds.into_iter();
     let (Some(data), Some(stderr)) = (fds.next(), fds.next()) else {
         return Err(step_error("wait for orders", &"descriptors are missing"));
     };
+    let profile = kit.profile(orders.flavour)?;
+    enter_root(&profile.template.path).step("enter the root")?;
+    if orders.network {
+        let namespace = fds.next().ok_or_else(|| step_error("wait for orders", &"the network is missing"))?;
+        sys::enter_network(namespace).step("enter the network namespace")?;
+    }
     move_mount(&data, "", CWD, DATA, MoveMountFlags::MOVE_MOUNT_F_EMPTY_PATH).step("mount /data")?;
     drop(data);
     let first_cloexec = orders.numbers.iter().map(|number| number + 1).max().unwrap_or(3);
-    let mut own: Vec<(OwnedFd, RawFd)> = fds.zip(orders.numbers).collect();
+    let mut own: Vec<(OwnedFd, RawFd)> = fds.zip(orders.numbers.iter().copied()).collect();
     own.push((stderr, 2));
     place_fds(own, first_cloexec).step("place descriptors")?;
-    set_rlimits(orders.data_bytes).step("set resource limits")?;
+    set_rlimits(&orders).step("set resource limits")?;
     drop_privileges(orders.uid).step("drop privileges")?;
     // Changing the user clears this signal, so it is asked for afterwards. Should the launcher have died before, the
     // write of the report below fails, since the launcher alone reads it.
     rustix::process::set_parent_process_death_signal(Some(Signal::KILL)).step("ask for the death signal")?;
-    let landlock = restrict_files().map_err(|error| step_error("landlock", &error))?;
+    let landlock = restrict_files(orders.network).map_err(|error| step_error("landlock", &error))?;
     let text = serde_json::to_string(&Progress::Locked { landlock }).expect("a status is plain data");
     rustix::io::write(&*report, format!("{text}\n").as_bytes()).step("report")?;
-    for filter in &kit.filters {
+    // Without such questions, as inside some other sandboxes, the worker can execute itself again, and nothing else.
+    let listener = once::load(&kit.once).ok();
+    let ours: Vec<BorrowedFd<'_>> = listener.iter().map(AsFd::as_fd).collect();
+    send(&socket, &Locked, &ours).step("hand over the right to exec")?;
+    let filters = if orders.network { &profile.network_filters } else { &profile.filters };
+    for filter in filters {
         seccompiler::apply_filter(filter).map_err(|error| step_error("seccomp", &error))?;
     }
     let mut command = Command::new(WORKER);
-    command.arg0("netserv-worker").args(orders.arguments);
-    command.env_clear().env("LD_LIBRARY_PATH", &kit.template.library_path);
+    command.arg0(worker_name(orders.flavour)).args(orders.arguments);
+    command.env_clear().env("LD_LIBRARY_PATH", &profile.template.library_path);
     Err(step_error("exec the worker", &command.exec()))
+}
+
+fn worker_name(flavour: Flavour) -> &'static str {
+    match flavour {
+        Flavour::Wasm => "netserv-worker",
+        Flavour::Osgi => "netserv-jvm",
+    }
 }
 
 /// Gives descriptors their numbers and closes all that came from the launcher.
@@ -204,11 +281,15 @@ fn enter_root(root: &Path) -> io::Result<()> {
     Ok(rustix::process::chdir("/")?)
 }
 
-fn set_rlimits(data_bytes: u64) -> io::Result<()> {
+fn set_rlimits(orders: &Orders) -> io::Result<()> {
+    let open_files = match orders.flavour {
+        Flavour::Wasm => OPEN_FILES_MAX,
+        Flavour::Osgi => JAVA_OPEN_FILES_MAX,
+    };
     let limits = [
         (Resource::Core, 0),
-        (Resource::Nofile, OPEN_FILES_MAX),
-        (Resource::Fsize, data_bytes),
+        (Resource::Nofile, open_files),
+        (Resource::Fsize, orders.data_bytes),
         (Resource::Memlock, 0),
         (Resource::Msgqueue, 0),
         (Resource::Sigpending, 64),
@@ -247,19 +328,23 @@ fn drop_privileges(uid: Option<u32>) -> io::Result<()> {
     Ok(rustix::thread::set_no_new_privs(true)?)
 }
 
-/// Restricts files to reading the root and writing `/data`, and forbids TCP ports, abstract sockets and signals to the
-/// outside. Returns how much of it the kernel enforces: all of it is done by other means too.
-fn restrict_files() -> Result<String, landlock::RulesetError> {
+/// Restricts files to reading the root and writing `/data`, and forbids abstract sockets and signals to the outside, and
+/// TCP ports unless a network's own firewall looks after them. Returns how much of it the kernel enforces: all of it is
+/// done by other means too.
+fn restrict_files(network: bool) -> Result<String, landlock::RulesetError> {
     let abi = ABI::V6;
     let data = AccessFs::from_all(abi) & !AccessFs::Execute;
-    let status = Ruleset::default()
-        .set_compatibility(CompatLevel::BestEffort)
-        .handle_access(AccessFs::from_all(abi))?
-        .handle_access(AccessNet::from_all(abi))?
+    let mut ruleset =
+        Ruleset::default().set_compatibility(CompatLevel::BestEffort).handle_access(AccessFs::from_all(abi))?;
+    if !network {
+        ruleset = ruleset.handle_access(AccessNet::from_all(abi))?;
+    }
+    let status = ruleset
         .scope(Scope::from_all(abi))?
         .create()?
         .add_rules(path_beneath_rules(["/"], AccessFs::from_read(abi)))?
         .add_rules(path_beneath_rules([DATA], data))?
+        .add_rules(path_beneath_rules([NULL], AccessFs::from_read(abi) | AccessFs::WriteFile))?
         .restrict_self()?;
     Ok(match status.ruleset {
         RulesetStatus::FullyEnforced => "fully enforced".to_owned(),

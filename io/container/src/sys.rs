@@ -68,6 +68,42 @@ pub(crate) fn placed(number: RawFd) -> OwnedFd {
     unsafe { OwnedFd::from_raw_fd(number) }
 }
 
+/// Moves this process into another network namespace.
+pub(crate) fn enter_network(namespace: impl AsFd) -> io::Result<()> {
+    // SAFETY: the call touches no memory.
+    check(unsafe { libc::setns(namespace.as_fd().as_raw_fd(), libc::CLONE_NEWNET) })
+}
+
+/// Loads a system call filter into this process, which has one thread and can gain no privileges, and returns the
+/// descriptor at which the filter's questions arrive.
+pub(crate) fn load_filter_with_listener(filter: &[seccompiler::sock_filter]) -> io::Result<OwnedFd> {
+    let program = libc::sock_fprog {
+        len: u16::try_from(filter.len()).map_err(io::Error::other)?,
+        filter: filter.as_ptr().cast::<libc::sock_filter>().cast_mut(),
+    };
+    let flags = libc::SECCOMP_FILTER_FLAG_NEW_LISTENER;
+    // SAFETY: the kernel reads `program` and the instructions, which both types lay out as it wants, and writes nothing.
+    let result = unsafe { libc::syscall(libc::SYS_seccomp, libc::SECCOMP_SET_MODE_FILTER, flags, &raw const program) };
+    match RawFd::try_from(result).expect("a descriptor fits 32 bits") {
+        -1 => Err(io::Error::last_os_error()),
+        // SAFETY: the call made this descriptor, and nobody else owns it.
+        listener => Ok(unsafe { OwnedFd::from_raw_fd(listener) }),
+    }
+}
+
+/// Takes the next question of a system call filter, and has the kernel go on with the call.
+pub(crate) fn permit_call(listener: impl AsFd) -> io::Result<()> {
+    let listener = listener.as_fd().as_raw_fd();
+    // SAFETY: all fields of `seccomp_notif` are integers, for which zero is a value.
+    let mut question: libc::seccomp_notif = unsafe { std::mem::zeroed() };
+    // SAFETY: the kernel fills `question`, which has the size that the command names.
+    check(unsafe { libc::ioctl(listener, libc::SECCOMP_IOCTL_NOTIF_RECV, &raw mut question) })?;
+    let flags = u32::try_from(libc::SECCOMP_USER_NOTIF_FLAG_CONTINUE).expect("a flag fits 32 bits");
+    let mut answer = libc::seccomp_notif_resp { id: question.id, val: 0, error: 0, flags };
+    // SAFETY: the kernel reads `answer`, which has the size that the command names.
+    check(unsafe { libc::ioctl(listener, libc::SECCOMP_IOCTL_NOTIF_SEND, &raw mut answer) })
+}
+
 /// Adds attributes to a mount.
 pub(crate) fn add_mount_attributes(mount: impl AsFd, attributes: u64) -> io::Result<()> {
     // SAFETY: all fields of `mount_attr` are integers, for which zero is a value.

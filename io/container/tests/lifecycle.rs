@@ -125,7 +125,7 @@ fn a_launcher_that_ends_is_known_to_be_down() {
         end(&node);
         eventually("the launcher is down", || !node.launcher.is_up());
         assert!(guest.process.wait(Duration::from_secs(5)).is_some(), "its containers end");
-        let refused = node.launcher.launch(&"janedoe".parse().unwrap(), &LIMITS);
+        let refused = node.try_launch(&LIMITS);
         assert!(matches!(refused, Err(ContainerError::LauncherGone(_))));
         assert!(!node.launcher.is_up());
     }
@@ -209,7 +209,7 @@ fn what_cannot_be_started_is_an_error_with_its_step() {
 
     let node = Node::start();
     let tiny = ContainerLimits { memory_bytes: 1 << 20, ..LIMITS };
-    let error = node.launcher.launch(&"janedoe".parse().unwrap(), &tiny).unwrap_err();
+    let error = node.try_launch(&tiny).err().unwrap();
     assert!(matches!(error, ContainerError::Quota(_)), "{error}");
 }
 

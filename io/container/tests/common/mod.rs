@@ -4,13 +4,17 @@
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
+use std::sync::LazyLock;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::{Duration, Instant};
 
-use netserv_container::{ControlChannel, ControlError, HostRing, Launcher, LauncherConfig, Process};
+use netserv_container::{
+    ContainerError, ControlChannel, ControlError, HostRing, LaunchSpec, Launcher, LauncherConfig, Process,
+};
 use netserv_model::command::ModuleSlot;
 use netserv_model::manifest::ModuleLimits;
 use netserv_model::policy::ContainerLimits;
+use netserv_model::{Flavour, UserId};
 use netserv_wire::container::frames::{FromWorker, ToWorker};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
@@ -37,21 +41,37 @@ pub struct Node {
 
 impl Node {
     pub fn start() -> Node {
+        Node::start_with(|config| config)
+    }
+
+    pub fn start_with(change: impl FnOnce(LauncherConfig) -> LauncherConfig) -> Node {
         let instance = unique_instance();
         let directory = tempfile::tempdir().unwrap();
-        let launcher = Launcher::start(&config(directory.path(), &instance)).unwrap();
+        let launcher = Launcher::start(&change(config(directory.path(), &instance))).unwrap();
         Node { launcher, instance, directory }
     }
 
     pub fn launch(&self, limits: &ContainerLimits) -> Guest {
-        let container = self.launcher.launch(&"janedoe".parse().unwrap(), limits).unwrap();
-        let (control, ring, process) = container.split();
-        Guest { control, ring, process }
+        self.try_launch(limits).unwrap()
+    }
+
+    pub fn try_launch(&self, limits: &ContainerLimits) -> Result<Guest, ContainerError> {
+        self.launch_as(&LaunchSpec::new(user(), Flavour::Wasm, limits))
+    }
+
+    pub fn launch_as(&self, spec: &LaunchSpec<'_>) -> Result<Guest, ContainerError> {
+        let (control, ring, process) = self.launcher.launch(spec)?.split();
+        Ok(Guest { control, ring, process })
     }
 
     pub fn state_dir(&self) -> &Path {
         self.directory.path()
     }
+}
+
+pub fn user() -> &'static UserId {
+    static USER: LazyLock<UserId> = LazyLock::new(|| "janedoe".parse().unwrap());
+    &USER
 }
 
 pub fn config(state_dir: &Path, instance: &str) -> LauncherConfig {

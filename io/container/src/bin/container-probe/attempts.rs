@@ -2,19 +2,25 @@
 //! What a worker that was taken over would try.
 
 use std::collections::BTreeMap;
+use std::ffi::CStr;
 use std::fs::{self, File};
-use std::io::Write as _;
-use std::os::unix::fs::OpenOptionsExt as _;
+use std::io::{Read as _, Write as _};
+use std::net::TcpListener;
+use std::os::fd::AsRawFd;
+use std::os::unix::fs::{MetadataExt as _, OpenOptionsExt as _};
+use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use netserv_wire::container::{CONTROL_FD, WAKE_WORKER_FD};
 use rustix::time::{ClockId, clock_gettime};
 
-use crate::sys::call;
+use crate::java;
+use crate::sys::{self, call};
 
 /// Makes one attempt. Returns `done` if it worked, `refused N` with the error number, or what was found.
 pub(crate) fn run(name: &str, properties: &BTreeMap<String, String>) -> String {
+    let property = |key: &str| properties.get(key).map_or("", String::as_str);
     let number = |key: &str| properties.get(key).and_then(|value| value.parse().ok()).unwrap_or(0);
     match name {
         "write-root" => file(|| File::create("/planted").map(drop)),
@@ -27,7 +33,28 @@ pub(crate) fn run(name: &str, properties: &BTreeMap<String, String>) -> String {
         "many-files" => many_files(),
         "open-files" => open_files(),
         "exec-data" => file(exec_data),
+        "map-data" => file(map_data),
+        "exec-self" => file(|| exec(c"/worker")),
+        "java" => java::start(property("home"), property("options")),
+        "close-eventfd" => raw(libc::SYS_close, [wake_fd(), 0, 0, 0, 0]),
+        "copy-eventfd" => raw(libc::SYS_dup, [wake_fd(), 0, 0, 0, 0]),
+        "copy-eventfd-by-fcntl" => raw(libc::SYS_fcntl, [wake_fd(), 1030, 20, 0, 0]),
+        "replace-eventfd" => file(|| replace_eventfd(wake_fd())),
+        "block-own" => file(block_own),
+        "receive-elsewhere" => file(receive_elsewhere),
+        "random" => file(|| File::open("/dev/urandom").and_then(|mut random| random.read_exact(&mut [0; 16]))),
+        "write-null" => file(|| File::options().write(true).open("/dev/null")?.write_all(b"x")),
+        "write-random" => file(|| File::options().write(true).open("/dev/random").map(drop)),
+        "tcp" => raw(libc::SYS_socket, [2, 1, 0, 0, 0]),
+        "udp6" => raw(libc::SYS_socket, [10, 2 | 0o2_004_000, 17, 0, 0]),
+        "raw-socket" => raw(libc::SYS_socket, [2, 3, 1, 0, 0]),
+        "ping-socket" => raw(libc::SYS_socket, [2, 2, 1, 0, 0]),
+        "sctp-socket" => raw(libc::SYS_socket, [2, 1, 132, 0, 0]),
+        "upper-layer" => file(upper_layer),
+        "listen" => file(|| TcpListener::bind("0.0.0.0:8080").map(drop)),
+        "interfaces" => network_interfaces(),
         "list" => list(Path::new("/")),
+        "programs" => programs(Path::new("/")).join(" "),
         "threads" => threads(),
         "memory" => take_memory(),
         "cpu" => burn(Duration::from_millis(1500)),
@@ -58,6 +85,7 @@ fn other_call(name: &str) -> String {
         "unshare-user" => raw(libc::SYS_unshare, [NEW_USER, 0, 0, 0, 0]),
         "setns" => raw(libc::SYS_setns, [3, 0, 0, 0, 0]),
         "fork" => raw(libc::SYS_clone, [17, 0, 0, 0, 0]),
+        "vfork" => raw(libc::SYS_clone, [0x4111, 0, 0, 0, 0]),
         "clone-user" => raw(libc::SYS_clone, [17 | NEW_USER, 0, 0, 0, 0]),
         "clone3" => raw(libc::SYS_clone3, [null, 88, 0, 0, 0]),
         "execveat" => raw(libc::SYS_execveat, [3, c"".as_ptr().addr(), 0, 0, 0x1000]),
@@ -132,11 +160,72 @@ fn exec_data() -> std::io::Result<()> {
     let mut copy = File::options().create(true).truncate(true).write(true).mode(0o755).open("/data/copy")?;
     std::io::copy(&mut File::open("/worker")?, &mut copy)?;
     drop(copy);
-    let arguments = [c"/data/copy".as_ptr().addr(), 0];
+    exec(c"/data/copy")
+}
+
+fn exec(program: &CStr) -> std::io::Result<()> {
+    let arguments = [program.as_ptr().addr(), 0];
     match call(libc::SYS_execve, [arguments[0], arguments.as_ptr().addr(), 0, 0, 0]) {
         Ok(_) => Ok(()),
         Err(error) => Err(std::io::Error::from_raw_os_error(error)),
     }
+}
+
+fn wake_fd() -> usize {
+    usize::try_from(WAKE_WORKER_FD).expect("positive")
+}
+
+/// Puts a descriptor of its own where a shared one is.
+fn replace_eventfd(number: usize) -> std::io::Result<()> {
+    let own = own_descriptor(&File::open("/worker")?);
+    checked(libc::SYS_dup3, [own, number, 0, 0, 0])
+}
+
+/// Makes a socket of its own non-blocking and then blocking.
+fn block_own() -> std::io::Result<()> {
+    let (socket, _) = UnixStream::pair()?;
+    let number = own_descriptor(&socket);
+    checked(libc::SYS_fcntl, [number, 4, 0o4000, 0, 0])?;
+    checked(libc::SYS_fcntl, [number, 4, 0, 0, 0])
+}
+
+/// Receives as one would who sent a descriptor to itself.
+fn receive_elsewhere() -> std::io::Result<()> {
+    let (socket, _) = UnixStream::pair()?;
+    checked(libc::SYS_recvmsg, [own_descriptor(&socket), 0, 0, 0, 0])
+}
+
+fn upper_layer() -> std::io::Result<()> {
+    let socket = TcpListener::bind("0.0.0.0:0")?;
+    checked(libc::SYS_setsockopt, [own_descriptor(&socket), 6, 31, c"tls".as_ptr().addr(), 3])
+}
+
+fn own_descriptor(file: &impl AsRawFd) -> usize {
+    usize::try_from(file.as_raw_fd()).expect("descriptors are positive")
+}
+
+fn checked(number: i64, arguments: [usize; 5]) -> std::io::Result<()> {
+    call(number, arguments).map(drop).map_err(std::io::Error::from_raw_os_error)
+}
+
+/// Returns the number of the network interfaces there are, which needs no more rights than to ask.
+fn network_interfaces() -> String {
+    let Ok(socket) = TcpListener::bind("0.0.0.0:0") else { return "no socket".to_owned() };
+    let found = (1..100_i32).filter(|index| {
+        // A `struct ifreq`: a name of 16 bytes, then the number.
+        let mut request = [0_u8; 40];
+        request[16..20].copy_from_slice(&index.to_ne_bytes());
+        checked(libc::SYS_ioctl, [own_descriptor(&socket), 0x8910, request.as_mut_ptr().expose_provenance(), 0, 0])
+            .is_ok()
+    });
+    found.count().to_string()
+}
+
+/// Maps a file of `/data` as a library's code is.
+fn map_data() -> std::io::Result<()> {
+    const READ_EXEC: usize = 5;
+    fs::write("/data/code", [0xc3; 4096])?;
+    sys::map(&File::open("/data/code")?, READ_EXEC)
 }
 
 fn list(directory: &Path) -> String {
@@ -148,6 +237,22 @@ fn list(directory: &Path) -> String {
         format!("{} {below}", path.display())
     });
     inside.collect()
+}
+
+/// Returns the files below a directory that are marked as programs.
+fn programs(directory: &Path) -> Vec<String> {
+    let entries = fs::read_dir(directory).into_iter().flatten().flatten();
+    entries.fold(vec![], |mut found, entry| {
+        let path = entry.path();
+        match entry.metadata() {
+            Ok(metadata) if metadata.is_dir() => found.extend(programs(&path)),
+            Ok(metadata) if metadata.is_file() && metadata.mode() & 0o111 != 0 => {
+                found.push(path.display().to_string());
+            }
+            Ok(_) | Err(_) => {}
+        }
+        found
+    })
 }
 
 fn threads() -> String {

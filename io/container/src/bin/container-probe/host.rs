@@ -3,14 +3,17 @@
 
 use std::process::ExitCode;
 
-use netserv_container::{Launcher, LauncherConfig};
+use netserv_container::{LaunchSpec, Launcher, LauncherConfig};
+use netserv_model::Flavour;
 use netserv_model::policy::ContainerLimits;
 
 pub(crate) fn hold(state_dir: &str, instance: &str, count: &str) -> ExitCode {
     let worker = std::env::current_exe().expect("the probe is a file");
     let launcher = Launcher::start(&LauncherConfig::new(worker, state_dir, instance)).expect("the launcher starts");
     let user = "janedoe".parse().expect("a user name");
-    let launch = |_| launcher.launch(&user, &ContainerLimits::default()).expect("a container starts").split();
+    let limits = ContainerLimits::default();
+    let spec = LaunchSpec::new(&user, Flavour::Wasm, &limits);
+    let launch = |_| launcher.launch(&spec).expect("a container starts").split();
     let containers: Vec<_> = (0..count.parse().expect("a count")).map(launch).collect();
     for line in &launcher.report().missing {
         println!("missing: {line}");

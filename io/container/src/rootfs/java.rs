@@ -1,0 +1,230 @@
+// SPDX-License-Identifier: Apache-2.0
+//! The root of Java workers: the worker, the parts of a Java installation that run programs, our own jars, and the few
+//! files of a system that Java looks for.
+//!
+//! The installation keeps its own path, sizes and times, so that an archive of classes fits that was made in another
+//! container. Where it links to files elsewhere, as Debian's does to `/etc`, these are there under the names by which
+//! the links know them.
+
+use std::ffi::OsStr;
+use std::fs::{self, File};
+use std::io;
+use std::path::{Component, Path, PathBuf};
+
+use super::libraries::libraries;
+use super::{DEVICE, READ_ONLY, READ_ONLY_DATA, WORKER, bind, inside};
+use crate::limits::{COPIED_FILE_BYTES_MAX, JAVA_ENTRIES_MAX};
+use crate::protocol::JvmSetup;
+
+/// Where the jars of the host are inside a container, and what in the configured directory they are.
+const JARS: [(&str, &str); 2] = [("host", "/java/host"), ("blocks", "/java/blocks")];
+/// Where the directory with the archive of classes is inside a container.
+const ARCHIVE: &str = "/java/archive";
+
+/// Fills the root at `root`. Returns the libraries that have to be bound beside.
+pub(super) fn fill(root: &Path, setup: &JvmSetup) -> io::Result<Vec<PathBuf>> {
+    let home = &setup.java_home;
+    bind(&setup.worker, &inside(root, Path::new(WORKER)), READ_ONLY)?;
+    for part in ["lib", "conf"] {
+        let directory = home.join(part);
+        bind(&directory, &inside(root, &directory), READ_ONLY)?;
+    }
+    copy(&home.join("release"), &inside(root, &home.join("release")))?;
+    let found = Installation::read(home)?;
+    for (path, target) in &found.outside {
+        place(target, &inside(root, path))?;
+    }
+    for (name, path) in JARS {
+        let directory = setup.host.join(name);
+        if directory.is_dir() {
+            bind(&directory, &inside(root, Path::new(path)), READ_ONLY_DATA)?;
+        } else {
+            fs::create_dir_all(inside(root, Path::new(path)))?;
+        }
+    }
+    bind(&setup.archive, &inside(root, Path::new(ARCHIVE)), READ_ONLY)?;
+    for device in ["/dev/null", "/dev/random", "/dev/urandom"] {
+        bind(Path::new(device), &inside(root, Path::new(device)), DEVICE)?;
+    }
+    write_system_files(root)?;
+    hide_programs(root, home)?;
+    let needed = libraries(&setup.worker, &found.libraries, &[home.join("lib/server"), home.join("lib")])?;
+    Ok(needed.into_iter().filter(|library| !library.starts_with(home)).collect())
+}
+
+/// What is of interest in a Java installation's directories.
+#[derive(Debug, Default)]
+struct Installation {
+    libraries: Vec<PathBuf>,
+    /// Files that lie elsewhere: the path that a link names, and the file that is there in the end.
+    outside: Vec<(PathBuf, PathBuf)>,
+}
+
+impl Installation {
+    fn read(home: &Path) -> io::Result<Installation> {
+        let mut found = Installation::default();
+        let mut left = vec![home.join("lib"), home.join("conf")];
+        let mut entries = 0;
+        while let Some(directory) = left.pop() {
+            for entry in fs::read_dir(&directory).map_err(named(&directory))? {
+                entries += 1;
+                if entries > JAVA_ENTRIES_MAX {
+                    let text = format!("{} has over {JAVA_ENTRIES_MAX} files", home.display());
+                    return Err(io::Error::other(text));
+                }
+                let (path, kind) = entry.and_then(|entry| Ok((entry.path(), entry.file_type()?)))?;
+                if kind.is_dir() {
+                    left.push(path);
+                } else if kind.is_symlink() {
+                    found.follow(&path, home, &mut left);
+                } else if is_library(&path) {
+                    found.libraries.push(path);
+                }
+            }
+        }
+        found.libraries.sort();
+        Ok(found)
+    }
+
+    /// Takes note of where a link leads, if that is outside of what is shown anyway. A link to nowhere is none.
+    fn follow(&mut self, link: &Path, home: &Path, left: &mut Vec<PathBuf>) {
+        let Ok(target) = fs::canonicalize(link) else { return };
+        let Ok(named) = fs::read_link(link) else { return };
+        let shown = target.starts_with(home.join("lib")) || target.starts_with(home.join("conf"));
+        if shown || needs_a_display(link) || link.extension() == Some(OsStr::new("zip")) {
+            return;
+        }
+        let path = normal(&link.parent().expect("a link has a directory").join(named));
+        if path.starts_with(home.join("lib")) || path.starts_with(home.join("conf")) {
+            // A link to a link, which is found itself.
+            return;
+        }
+        if target.is_dir() {
+            left.push(target.clone());
+        }
+        self.outside.push((path, target));
+    }
+}
+
+fn is_library(path: &Path) -> bool {
+    path.extension() == Some(OsStr::new("so")) && !needs_a_display(path)
+}
+
+/// Tells libraries that serve a screen, a loudspeaker or a debugger, of which a container has none. They would draw in
+/// half of a desktop.
+fn needs_a_display(path: &Path) -> bool {
+    const NAMES: [&str; 6] =
+        ["libawt_xawt.so", "libatk-wrapper.so", "libsplashscreen.so", "libjawt.so", "libjsound.so", "libsaproc.so"];
+    path.file_name().and_then(OsStr::to_str).is_some_and(|name| NAMES.contains(&name))
+}
+
+/// Returns a path without `.` and `..`, as the kernel would go if no directory of it were a link.
+fn normal(path: &Path) -> PathBuf {
+    let mut plain = PathBuf::new();
+    for part in path.components() {
+        match part {
+            Component::ParentDir => {
+                plain.pop();
+            }
+            Component::CurDir => {}
+            Component::Prefix(_) | Component::RootDir | Component::Normal(_) => plain.push(part),
+        }
+    }
+    plain
+}
+
+/// Puts a file or directory there: small files as copies, since every mount costs each container's start some time.
+fn place(source: &Path, target: &Path) -> io::Result<()> {
+    let metadata = fs::metadata(source).map_err(named(source))?;
+    if metadata.is_file() && metadata.len() <= COPIED_FILE_BYTES_MAX {
+        copy(source, target)
+    } else {
+        bind(source, target, READ_ONLY_DATA)
+    }
+}
+
+fn copy(source: &Path, target: &Path) -> io::Result<()> {
+    if target.exists() {
+        return Ok(());
+    }
+    fs::create_dir_all(target.parent().expect("a file has a directory")).map_err(named(target))?;
+    let mut from = File::open(source).map_err(named(source))?;
+    io::copy(&mut from, &mut File::create(target).map_err(named(target))?).map_err(named(source))?;
+    Ok(())
+}
+
+/// Writes what the C library and Java read of a system.
+fn write_system_files(root: &Path) -> io::Result<()> {
+    const FILES: [(&str, &str); 5] = [
+        ("/etc/passwd", "container:x:0:0::/data:\n"),
+        ("/etc/hosts", "127.0.0.1 localhost container\n::1 localhost container\n"),
+        ("/etc/resolv.conf", ""),
+        ("/etc/nsswitch.conf", "passwd: files\nhosts: files dns\n"),
+        // Without this file, Java 17 takes it that there is no IPv6.
+        ("/proc/net/if_inet6", "00000000000000000000000000000001 01 80 10 80       lo\n"),
+    ];
+    FILES.into_iter().try_for_each(|(path, text)| {
+        let path = inside(root, Path::new(path));
+        fs::create_dir_all(path.parent().expect("a file has a directory"))?;
+        fs::write(path, text)
+    })
+}
+
+/// Lays an empty file over each program among the libraries: nothing but the worker is there to be executed.
+fn hide_programs(root: &Path, home: &Path) -> io::Result<()> {
+    let empty = inside(root, Path::new("/java/nothing"));
+    File::create(&empty)?;
+    for program in ["lib/jexec", "lib/jspawnhelper"].map(|program| home.join(program)) {
+        if program.exists() {
+            bind(&empty, &inside(root, &program), READ_ONLY_DATA)?;
+        }
+    }
+    Ok(())
+}
+
+fn named(path: &Path) -> impl Fn(io::Error) -> io::Error {
+    move |error| io::Error::new(error.kind(), format!("{}: {error}", path.display()))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::fs::symlink;
+
+    use super::*;
+
+    #[test]
+    fn links_to_the_outside_are_found_under_the_names_that_they_use() {
+        let directory = tempfile::tempdir().unwrap();
+        let base = fs::canonicalize(directory.path()).unwrap();
+        let (home, etc) = (base.join("jdk"), base.join("etc"));
+        for path in [home.join("lib/server"), home.join("conf"), etc.join("more")] {
+            fs::create_dir_all(path).unwrap();
+        }
+        for path in [etc.join("a"), etc.join("more/b"), home.join("lib/libx.so"), home.join("lib/libawt_xawt.so")] {
+            fs::write(path, "x").unwrap();
+        }
+        symlink(etc.join("a"), etc.join("chain")).unwrap();
+        symlink("../../etc/chain", home.join("conf/a")).unwrap();
+        symlink(etc.join("more"), home.join("conf/more")).unwrap();
+        symlink("/nowhere/at/all", home.join("conf/dangling")).unwrap();
+        symlink("libx.so", home.join("lib/liby.so")).unwrap();
+        let mut found = Installation::read(&home).unwrap();
+        found.outside.sort();
+        let expected = [(etc.join("chain"), etc.join("a")), (etc.join("more"), etc.join("more"))];
+        assert_eq!(found.outside, expected);
+        assert_eq!(found.libraries, [home.join("lib/libx.so")]);
+    }
+
+    #[test]
+    fn the_number_of_files_is_bounded() {
+        let home = tempfile::tempdir().unwrap();
+        fs::create_dir(home.path().join("conf")).unwrap();
+        fs::create_dir(home.path().join("lib")).unwrap();
+        for number in 0..JAVA_ENTRIES_MAX {
+            File::create(home.path().join(format!("lib/{number}"))).unwrap();
+        }
+        assert!(Installation::read(home.path()).is_ok());
+        File::create(home.path().join("conf/one-more")).unwrap();
+        assert!(Installation::read(home.path()).is_err());
+    }
+}

@@ -1,0 +1,129 @@
+// SPDX-License-Identifier: Apache-2.0
+//! What a Java worker may do beside what all workers may.
+//!
+//! Java makes its own sockets blocking and non-blocking as it likes, so the rule that keeps the node's eventfds
+//! non-blocking looks at descriptor numbers. It holds since nothing can give the four shared ones another number or
+//! another file theirs: they are neither copied nor closed, and descriptors are received over the control socket only,
+//! whose other end is the node's.
+
+use netserv_wire::container::{CONTROL_FD, RING_FD, WAKE_HOST_FD, WAKE_WORKER_FD};
+use seccompiler::{Error, SeccompCmpOp};
+
+use super::{F_DUPFD_CLOEXEC, F_SETFL, FCNTL_COMMANDS, Rules, STAYS_NONBLOCKING, one_of, rule};
+
+/// Returns the rules for calls that other workers do not have, or have without conditions.
+pub(super) fn rules(network: bool) -> Result<Rules, Error> {
+    let mut rules: Rules = ALLOWED.iter().chain(per_arch()).map(|call| (*call, vec![])).collect();
+    let own = || (0, SeccompCmpOp::Ge, FIRST_OWN_FD);
+    let standard = (1, SeccompCmpOp::Le, 2);
+    rules.insert(libc::SYS_close, vec![rule(&[own()])?]);
+    rules.insert(libc::SYS_dup, vec![rule(&[own()])?]);
+    rules.insert(libc::SYS_dup3, vec![rule(&[own(), (1, SeccompCmpOp::Ge, FIRST_OWN_FD)])?, rule(&[own(), standard])?]);
+    #[cfg(target_arch = "x86_64")]
+    rules.insert(libc::SYS_dup2, rules[&libc::SYS_dup3].clone());
+    rules.insert(libc::SYS_recvmsg, vec![rule(&[(0, SeccompCmpOp::Eq, control_fd())])?]);
+    let mut fcntl = one_of(1, &FCNTL_COMMANDS)?;
+    fcntl.push(rule(&[(1, SeccompCmpOp::Eq, F_SETLKW)])?);
+    fcntl.push(rule(&[own(), (1, SeccompCmpOp::Eq, F_DUPFD_CLOEXEC)])?);
+    fcntl.push(rule(&[own(), (1, SeccompCmpOp::Eq, F_SETFL)])?);
+    fcntl.push(rule(&STAYS_NONBLOCKING)?);
+    rules.insert(libc::SYS_fcntl, fcntl);
+    // Java's channels take half of such a pair for a descriptor that is at its end.
+    rules.insert(libc::SYS_socketpair, vec![rule(&[(0, SeccompCmpOp::Eq, AF_UNIX)])?]);
+    rules.insert(libc::SYS_ioctl, vec![rule(&[(1, SeccompCmpOp::Eq, FIONREAD)])?]);
+    if network {
+        add_network(&mut rules)?;
+    }
+    Ok(rules)
+}
+
+fn add_network(rules: &mut Rules) -> Result<(), Error> {
+    rules.extend(NETWORK.map(|call| (call, vec![])));
+    let mut socket = vec![];
+    for family in [libc::AF_INET, libc::AF_INET6] {
+        for (kind, protocol) in [(libc::SOCK_STREAM, libc::IPPROTO_TCP), (libc::SOCK_DGRAM, libc::IPPROTO_UDP)] {
+            for protocol in [0, protocol] {
+                let [family, kind, protocol] = [family, kind, protocol].map(|value| u64::from(value.unsigned_abs()));
+                socket.push(rule(&[
+                    (0, SeccompCmpOp::Eq, family),
+                    (1, SeccompCmpOp::MaskedEq(SOCKET_KIND), kind),
+                    (2, SeccompCmpOp::Eq, protocol),
+                ])?);
+            }
+        }
+    }
+    rules.insert(libc::SYS_socket, socket);
+    let mut options = one_of(1, &[libc::SOL_SOCKET, libc::IPPROTO_IP, libc::IPPROTO_IPV6])?;
+    // An upper layer protocol would have the kernel run, or even load, code that few others use.
+    let [tcp, upper_layer] = [libc::IPPROTO_TCP, libc::TCP_ULP].map(|value| u64::from(value.unsigned_abs()));
+    options.push(rule(&[(1, SeccompCmpOp::Eq, tcp), (2, SeccompCmpOp::Ne, upper_layer)])?);
+    rules.insert(libc::SYS_setsockopt, options);
+    rules.entry(libc::SYS_ioctl).or_default().extend(
+        INTERFACE_QUESTIONS
+            .map(|question| rule(&[(1, SeccompCmpOp::Eq, question)]))
+            .into_iter()
+            .collect::<Result<Vec<_>, _>>()?,
+    );
+    Ok(())
+}
+
+/// The first descriptor that is not shared with the node, in front of which the standard ones and the shared ones are.
+const FIRST_OWN_FD: u64 = 7;
+const _: () = assert!(CONTROL_FD == 3 && RING_FD == 4 && WAKE_WORKER_FD == 5 && WAKE_HOST_FD == 6);
+
+fn control_fd() -> u64 {
+    u64::from(CONTROL_FD.unsigned_abs())
+}
+
+const AF_UNIX: u64 = 1;
+const F_SETLKW: u64 = 7;
+const FIONREAD: u64 = 0x541b;
+/// The bits of a socket's type that are not flags.
+const SOCKET_KIND: u64 = 0xf;
+
+/// `SIOCGIFNAME`, `…CONF`, `…FLAGS`, `…ADDR`, `…DSTADDR`, `…BRDADDR`, `…NETMASK`, `…MTU`, `…HWADDR`, `…INDEX`.
+const INTERFACE_QUESTIONS: [u64; 10] = [0x8910, 0x8912, 0x8913, 0x8915, 0x8917, 0x8919, 0x891b, 0x8921, 0x8927, 0x8933];
+
+const ALLOWED: [i64; 15] = [
+    // Files.
+    libc::SYS_msync,
+    libc::SYS_sendfile,
+    libc::SYS_copy_file_range,
+    libc::SYS_fadvise64,
+    libc::SYS_truncate,
+    libc::SYS_fchmod,
+    libc::SYS_fchmodat,
+    libc::SYS_utimensat,
+    libc::SYS_preadv,
+    libc::SYS_pwritev,
+    libc::SYS_inotify_init1,
+    libc::SYS_inotify_add_watch,
+    libc::SYS_inotify_rm_watch,
+    // Who and when.
+    libc::SYS_times,
+    libc::SYS_getgroups,
+];
+
+/// With a network; what it lets through is for the firewall of the container.
+const NETWORK: [i64; 10] = [
+    libc::SYS_bind,
+    libc::SYS_connect,
+    libc::SYS_listen,
+    libc::SYS_accept,
+    libc::SYS_accept4,
+    libc::SYS_getsockname,
+    libc::SYS_getpeername,
+    libc::SYS_getsockopt,
+    libc::SYS_shutdown,
+    libc::SYS_sendmmsg,
+];
+
+#[cfg(target_arch = "x86_64")]
+fn per_arch() -> &'static [i64] {
+    &[libc::SYS_chmod, libc::SYS_utimes]
+}
+
+#[cfg(not(target_arch = "x86_64"))]
+fn per_arch() -> &'static [i64] {
+    &[]
+}
