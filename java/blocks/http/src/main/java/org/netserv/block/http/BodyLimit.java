@@ -11,8 +11,9 @@ import org.eclipse.jetty.server.HttpConfiguration;
 import org.eclipse.jetty.server.Request;
 
 /**
- * Refuses bodies that are too long with 413. Felix's own property for it puts Jetty's handler for limits in the place of
- * the one that serves servlets. Any thread.
+ * Refuses bodies that are too long: with 413 if the client says how long, otherwise by an exception for the servlet that
+ * reads it. Felix's own property for it puts Jetty's handler for limits in the place of the one that serves servlets. Any
+ * thread.
  */
 final class BodyLimit implements HttpConfiguration.Customizer {
     private final long max;

@@ -29,13 +29,22 @@ final class BoundedConnector implements ConnectorFactory {
     public Connector createConnector(Server server) {
         for (Connector connector : server.getConnectors()) {
             if (connector instanceof ServerConnector known) {
-                // A removed connector is a stopped one: its settings may change. Felix adds and starts it again.
                 server.removeConnector(known);
+                stop(known);
                 bound(server, known);
                 return known;
             }
         }
         throw new IllegalStateException("the HTTP engine has no connector: its port may be taken");
+    }
+
+    /** Stops the connector, so that its settings may change; Felix starts it again. */
+    private static void stop(ServerConnector connector) {
+        try {
+            connector.stop();
+        } catch (Exception failed) {
+            throw new IllegalStateException("cannot stop " + connector, failed);
+        }
     }
 
     private void bound(Server server, ServerConnector connector) {
@@ -48,7 +57,7 @@ final class BoundedConnector implements ConnectorFactory {
         connector.addBean(deadline);
         NetworkConnectionLimit limit = new NetworkConnectionLimit(connections, connector);
         limit.setEndPointIdleTimeout(Limits.IDLE_MS_WHEN_FULL);
-        server.addBean(limit);
+        connector.addBean(limit);
         if (server.getThreadPool() instanceof QueuedThreadPool pool) {
             pool.setMinThreads(Math.min(Limits.THREADS_MIN, pool.getMaxThreads()));
         }
