@@ -7,25 +7,28 @@
 //! whose other end is the node's.
 
 use netserv_wire::container::{CONTROL_FD, RING_FD, WAKE_HOST_FD, WAKE_WORKER_FD};
-use seccompiler::{Error, SeccompCmpOp};
+use seccompiler::{Error, SeccompCmpOp, SeccompRule};
 
 use super::{F_DUPFD_CLOEXEC, F_SETFL, FCNTL_COMMANDS, Rules, STAYS_NONBLOCKING, one_of, rule};
 
 /// Returns the rules for calls that other workers do not have, or have without conditions.
 pub(super) fn rules(network: bool) -> Result<Rules, Error> {
     let mut rules: Rules = ALLOWED.iter().chain(per_arch()).map(|call| (*call, vec![])).collect();
-    let own = || (0, SeccompCmpOp::Ge, FIRST_OWN_FD);
-    let standard = (1, SeccompCmpOp::Le, 2);
-    rules.insert(libc::SYS_close, vec![rule(&[own()])?]);
-    rules.insert(libc::SYS_dup, vec![rule(&[own()])?]);
-    rules.insert(libc::SYS_dup3, vec![rule(&[own(), (1, SeccompCmpOp::Ge, FIRST_OWN_FD)])?, rule(&[own(), standard])?]);
+    let own = (0, SeccompCmpOp::Ge, FIRST_OWN_FD);
+    let unshared =
+        |argument| [(argument, SeccompCmpOp::Ge, FIRST_OWN_FD), (argument, SeccompCmpOp::Le, STANDARD_ERROR)];
+    let pairs = unshared(0).into_iter().flat_map(|from| unshared(1).map(|to| [from.clone(), to]));
+    let copies: Vec<SeccompRule> = pairs.map(|pair| rule(&pair)).collect::<Result<_, _>>()?;
+    rules.insert(libc::SYS_close, vec![rule(&[own.clone()])?]);
+    rules.insert(libc::SYS_dup, unshared(0).iter().map(|one| rule(&[one.clone()])).collect::<Result<_, _>>()?);
     #[cfg(target_arch = "x86_64")]
-    rules.insert(libc::SYS_dup2, rules[&libc::SYS_dup3].clone());
+    rules.insert(libc::SYS_dup2, copies.clone());
+    rules.insert(libc::SYS_dup3, copies);
     rules.insert(libc::SYS_recvmsg, vec![rule(&[(0, SeccompCmpOp::Eq, control_fd())])?]);
     let mut fcntl = one_of(1, &FCNTL_COMMANDS)?;
     fcntl.push(rule(&[(1, SeccompCmpOp::Eq, F_SETLKW)])?);
-    fcntl.push(rule(&[own(), (1, SeccompCmpOp::Eq, F_DUPFD_CLOEXEC)])?);
-    fcntl.push(rule(&[own(), (1, SeccompCmpOp::Eq, F_SETFL)])?);
+    fcntl.push(rule(&[own.clone(), (1, SeccompCmpOp::Eq, F_DUPFD_CLOEXEC)])?);
+    fcntl.push(rule(&[own, (1, SeccompCmpOp::Eq, F_SETFL)])?);
     fcntl.push(rule(&STAYS_NONBLOCKING)?);
     rules.insert(libc::SYS_fcntl, fcntl);
     // Java's channels take half of such a pair for a descriptor that is at its end.
@@ -70,6 +73,8 @@ fn add_network(rules: &mut Rules) -> Result<(), Error> {
 /// The first descriptor that is not shared with the node, in front of which the standard ones and the shared ones are.
 const FIRST_OWN_FD: u64 = 7;
 const _: () = assert!(CONTROL_FD == 3 && RING_FD == 4 && WAKE_WORKER_FD == 5 && WAKE_HOST_FD == 6);
+
+const STANDARD_ERROR: u64 = 2;
 
 fn control_fd() -> u64 {
     u64::from(CONTROL_FD.unsigned_abs())
@@ -120,7 +125,7 @@ const NETWORK: [i64; 10] = [
 
 #[cfg(target_arch = "x86_64")]
 fn per_arch() -> &'static [i64] {
-    &[libc::SYS_chmod, libc::SYS_utimes]
+    &[libc::SYS_chmod, libc::SYS_utimes, libc::SYS_inotify_init]
 }
 
 #[cfg(not(target_arch = "x86_64"))]
