@@ -22,6 +22,14 @@ pub fn container_link_prefix(instance: &str) -> String {
     format!("ns{:08x}n", instance.as_bytes().iter().fold(0x811c_9dc5, step))
 }
 
+/// Returns the number of the group of devices that holds the links of the same instance as this one, if it is one: they
+/// can be removed together.
+pub fn container_link_group(name: &str) -> Option<u32> {
+    let hash = name.get(2..2 + HASH_DIGITS).filter(|_| is_container_link(name))?;
+    // Group 0 is that of all other devices.
+    u32::from_str_radix(hash, 16).ok().map(|group| group.max(1))
+}
+
 /// Returns whether a device of this name is the node's end of a container's link, of whichever instance.
 pub fn is_container_link(name: &str) -> bool {
     let rest = name.strip_prefix("ns").and_then(|rest| rest.split_at_checked(HASH_DIGITS));

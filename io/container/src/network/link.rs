@@ -5,6 +5,7 @@ use std::io;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::os::fd::{AsRawFd as _, BorrowedFd};
 
+use netserv_model::container_link::container_link_group;
 use netserv_wire::netlink::{Message, attributes, nested};
 
 use super::error::NetworkError;
@@ -38,8 +39,10 @@ pub(super) fn make_pair(host: &Socket, name: &str, namespace: BorrowedFd<'_>) ->
     ];
     let peer = [link_header(0, false).as_slice(), &nested(&inside)].concat();
     let info = nested(&[(INFO_KIND, b"veth\0"), (INFO_DATA, &nested(&[(VETH_PEER, &peer)]))]);
-    let list: [(u16, &[u8]); 6] = [
+    let group = container_link_group(name).unwrap_or_default().to_ne_bytes();
+    let list: [(u16, &[u8]); 7] = [
         (LINK_NAME, &text(name)),
+        (LINK_GROUP, &group),
         (LINK_STATION, &HOST_STATION),
         (LINK_MTU, &mtu),
         (LINK_QUEUES_OUT, &queue),
@@ -110,6 +113,14 @@ pub(super) fn remove(host: &Socket, name: &str) -> Result<(), NetworkError> {
         Err(NetworkError::Kernel { source, .. }) if source.raw_os_error() == Some(libc::ENODEV) => Ok(()),
         other => other,
     }
+}
+
+/// Removes the devices of a group, all at once.
+pub(super) fn remove_group(host: &Socket, group: u32) -> Result<(), NetworkError> {
+    let mut requests = Requests::default();
+    let list: [(u16, &[u8]); 1] = [(LINK_GROUP, &group.to_ne_bytes())];
+    requests.push(DELETE_LINK, 0, &link_header(0, false), &list, "remove the links of all containers");
+    host.carry_out(&requests)
 }
 
 /// Returns the names of all devices.
@@ -186,6 +197,7 @@ const LINK_NAME: u16 = 3;
 const LINK_MTU: u16 = 4;
 const LINK_INFO: u16 = 18;
 const LINK_FAMILIES: u16 = 26;
+const LINK_GROUP: u16 = 27;
 /// `IFLA_NET_NS_FD`.
 const LINK_NAMESPACE: u16 = 28;
 const LINK_QUEUES_OUT: u16 = 31;

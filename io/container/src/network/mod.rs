@@ -23,7 +23,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use netserv_model::Filter;
-use netserv_model::container_link::{container_link_prefix, is_container_link};
+use netserv_model::container_link::{container_link_group, container_link_prefix, is_container_link};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
 pub use doctor::{doctor, forwarding};
@@ -187,21 +187,26 @@ impl AddressWatch {
     }
 }
 
-/// Removes the links that an earlier run of the instance left in this network namespace, and returns how many.
+/// Removes the links of all containers of an instance in this network namespace, those that a killed run left too, and
+/// returns how many there were. However many: about 30 ms.
 ///
 /// # Errors
 /// [`NetworkError`] with the first that could not be removed.
-pub fn cleanup_networks(instance: &str) -> Result<usize, NetworkError> {
+pub fn remove_networks(instance: &str) -> Result<usize, NetworkError> {
     let host = Socket::routes().map_err(NetworkError::kernel("open a netlink socket"))?;
-    let prefix = container_link_prefix(instance);
-    let names = link::names(&host).map_err(NetworkError::kernel("ask for devices"))?;
-    let is_ours = |name: &&String| is_container_link(name) && name.starts_with(&prefix);
-    let ours: Vec<&String> = names.iter().filter(is_ours).collect();
-    ours.iter().try_for_each(|name| link::remove(&host, name))?;
-    if !ours.is_empty() {
-        tracing::warn!(found = ours.len(), instance, "removed links of containers that an earlier run left");
+    let found = links_of(&host, instance)?;
+    let Some(group) = found.first().and_then(|name| container_link_group(name)) else { return Ok(0) };
+    if let Err(error) = link::remove_group(&host, group) {
+        tracing::debug!(%error, "links of containers are removed one by one");
     }
-    Ok(ours.len())
+    links_of(&host, instance)?.iter().try_for_each(|name| link::remove(&host, name))?;
+    Ok(found.len())
+}
+
+fn links_of(host: &Socket, instance: &str) -> Result<Vec<String>, NetworkError> {
+    let prefix = container_link_prefix(instance);
+    let names = link::names(host).map_err(NetworkError::kernel("ask for devices"))?;
+    Ok(names.into_iter().filter(|name| is_container_link(name) && name.starts_with(&prefix)).collect())
 }
 
 /// A namespace and ways to change it.
