@@ -6,7 +6,7 @@ mod common;
 
 use std::fs::{self, File};
 use std::path::{Path, PathBuf};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use common::{Guest, LIMITS, Node, PROBE, can_run, cgroups_of, eventually, user};
 use netserv_container::limits::{JAVA_OPEN_FILES_MAX, SPARES};
@@ -15,6 +15,7 @@ use netserv_container::{ARCHIVE_FILE, ArchiveLimits, ContainerError, ExitCause, 
 use netserv_model::container_link::container_link;
 use netserv_model::policy::ContainerLimits;
 use netserv_model::{Flavour, UserId};
+use netserv_wire::container::frames::{FromWorker, ToWorker};
 use rustix::thread::UnshareFlags;
 
 const JAVA_LIMITS: ContainerLimits =
@@ -260,6 +261,42 @@ fn java_starts_and_uses_an_archive() {
     }
 }
 
+/// The real worker, if it is built: it gets ready and loads its archive, in the least memory that is given by default.
+#[test]
+fn the_real_worker_gets_ready() {
+    const TEST: &str = "the_real_worker_gets_ready";
+    let Some((worker, host)) = real_worker() else {
+        eprintln!("SKIPPED {TEST}: netserv-jvm and its jars are not built");
+        return;
+    };
+    for home in installations() {
+        let Some(node) =
+            JavaNode::start_as(TEST, &home, |files| JvmFiles { worker: worker.clone(), host: host.clone(), ..files })
+        else {
+            return;
+        };
+        let ready = || {
+            let begun = Instant::now();
+            let limits = ContainerLimits::default();
+            let mut guest = node.node.launch_as(&LaunchSpec::new(user(), Flavour::Osgi, &limits)).unwrap();
+            let frame = guest.receive();
+            let took = begun.elapsed();
+            if frame.is_none() {
+                panic!("{}: {:?}", home.display(), guest.process.wait(Duration::from_secs(1)));
+            }
+            assert!(matches!(&frame, Some(FromWorker::Ready { .. })), "{frame:?}");
+            let kib = resident_kib(guest.process.pid());
+            guest.control.send(&ToWorker::Shutdown, None).unwrap();
+            assert_eq!(guest.process.wait(Duration::from_secs(5)).unwrap().cause, ExitCause::Code(0));
+            (took, kib)
+        };
+        let without = ready();
+        node.node.launcher.archive(&node.archive.join(ARCHIVE_FILE), &ArchiveLimits::default()).unwrap();
+        let with = ready();
+        eprintln!("{}: ready after {without:?} KiB, with the archive {with:?} KiB", home.display());
+    }
+}
+
 /// A node with a Java worker that is the probe.
 struct JavaNode {
     node: Node,
@@ -279,11 +316,15 @@ impl JavaNode {
     }
 
     fn start_with(test: &str, home: &Path) -> Option<JavaNode> {
+        JavaNode::start_as(test, home, |files| files)
+    }
+
+    fn start_as(test: &str, home: &Path, change: impl FnOnce(JvmFiles) -> JvmFiles) -> Option<JavaNode> {
         if !can_run(test) {
             return None;
         }
         let directory = tempfile::tempdir().unwrap();
-        let files = files(directory.path(), home);
+        let files = change(files(directory.path(), home));
         let archive = files.archive.clone();
         let node = Node::start_with(|config| LauncherConfig { jvm: Some(files), ..config });
         Some(JavaNode { node, home: home.to_owned(), archive, _directory: directory })
@@ -299,6 +340,21 @@ fn files(directory: &Path, home: &Path) -> JvmFiles {
     let host = directory.join("host");
     fs::create_dir_all(host.join("host")).unwrap();
     JvmFiles { worker: PROBE.into(), java_home: home.to_owned(), host, archive: directory.join("archive") }
+}
+
+/// The worker and the directory of its jars, where a build leaves them.
+fn real_worker() -> Option<(PathBuf, PathBuf)> {
+    let worker = Path::new(PROBE).with_file_name("netserv-jvm");
+    let built = [worker.with_file_name("netserv-java"), Path::new(env!("CARGO_MANIFEST_DIR")).join("../../java/dist")];
+    let has_jars = |path: &PathBuf| fs::read_dir(path.join("host")).is_ok_and(|mut jars| jars.next().is_some());
+    let host = built.into_iter().find(has_jars)?;
+    worker.exists().then_some((worker, host))
+}
+
+fn resident_kib(pid: i32) -> u64 {
+    let status = fs::read_to_string(format!("/proc/{pid}/status")).unwrap();
+    let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:")).unwrap();
+    line.trim().trim_end_matches(" kB").parse().unwrap()
 }
 
 /// The Java installations of this machine that are new enough, oldest first.
