@@ -5,6 +5,7 @@ import java.io.File;
 import java.util.ArrayList;
 import java.util.Arrays;
 import java.util.Collection;
+import java.util.Collections;
 import java.util.HashSet;
 import java.util.LinkedHashSet;
 import java.util.List;
@@ -34,14 +35,16 @@ final class BlockBundles {
     private final BundleContext system;
     private final FrameworkWiring wiring;
     private final File folder;
+    private final BlockSettings settings;
     private final Log log;
     private final Set<Bundle> blocks = new LinkedHashSet<>();
     private boolean installed;
 
-    BlockBundles(BundleContext system, FrameworkWiring wiring, File folder, Log log) {
-        this.system = system;
-        this.wiring = wiring;
+    BlockBundles(OsgiFramework framework, File folder, BlockSettings settings, Log log) {
+        system = framework.context();
+        wiring = framework.wiring();
         this.folder = folder;
+        this.settings = settings;
         this.log = log;
     }
 
@@ -92,7 +95,55 @@ final class BlockBundles {
                 needed.add(block);
             }
         }
+        addCompanions(needed);
         return new ArrayList<>(needed);
+    }
+
+    /** Adds the blocks that the settings say have to run with others, and what those need. */
+    private void addCompanions(Set<Bundle> needed) {
+        List<Bundle> left = new ArrayList<>(needed);
+        while (!left.isEmpty()) {
+            List<String> names = settings.with(left.remove(left.size() - 1).getSymbolicName());
+            for (Bundle block : blocks) {
+                if (names.contains(block.getSymbolicName()) && !needed.contains(block)
+                        && wiring.resolveBundles(List.of(block))) {
+                    addWired(block, needed);
+                    needed.add(block);
+                    left.add(block);
+                }
+            }
+        }
+    }
+
+    /** Starts blocks that do not run yet. */
+    void start(List<Bundle> wanted) {
+        for (Bundle block : wanted) {
+            boolean isFragment = block.getHeaders("").get("Fragment-Host") != null;
+            if (isFragment || block.getState() == Bundle.ACTIVE) {
+                continue;
+            }
+            try {
+                block.start(Bundle.START_TRANSIENT);
+            } catch (BundleException broken) {
+                log.error("building block " + block + " does not start", broken);
+            }
+        }
+    }
+
+    /** Stops the blocks that run and are not wanted any more, those last that were installed first. */
+    void stopAllBut(Set<Bundle> wanted) {
+        List<Bundle> all = new ArrayList<>(blocks);
+        Collections.reverse(all);
+        for (Bundle block : all) {
+            if (block.getState() != Bundle.ACTIVE || wanted.contains(block)) {
+                continue;
+            }
+            try {
+                block.stop(Bundle.STOP_TRANSIENT);
+            } catch (BundleException broken) {
+                log.error("building block " + block + " does not stop", broken);
+            }
+        }
     }
 
     /** Adds the blocks that a bundle is wired to, before the bundle itself. */

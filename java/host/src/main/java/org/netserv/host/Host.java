@@ -27,9 +27,10 @@ final class Host {
         this.restart = restart;
         Log log = new ModuleLog(node, -1);
         dispatcher = new Dispatcher(node, buffers.table(), buffers.slots(), buffers.injects(), buffers.header());
-        framework = OsgiFramework.start(data, log);
+        BlockSettings settings = new BlockSettings(blocks, log);
+        framework = OsgiFramework.start(data, settings.framework(), log);
         ModuleIndex modules = new ModuleIndex();
-        Installer installer = new Installer(framework, modules, blocks, log);
+        Installer installer = new Installer(framework, modules, new BlockBundles(framework, blocks, settings, log), log);
         lifeCycle = new LifeCycle(node, dispatcher, installer, restart, log);
         watch = new BundleWatch(modules, lifeCycle, restart, log);
         framework.context().addBundleListener(watch);

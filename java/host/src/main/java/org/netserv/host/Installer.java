@@ -1,9 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 package org.netserv.host;
 
-import java.io.File;
-import java.util.List;
 import java.util.ArrayList;
+import java.util.HashMap;
+import java.util.HashSet;
+import java.util.List;
+import java.util.Map;
+import java.util.Set;
 import org.netserv.block.Log;
 import org.osgi.framework.Bundle;
 import org.osgi.framework.BundleException;
@@ -17,12 +20,14 @@ final class Installer {
     private final BlockBundles blocks;
     private final Missing missing;
     private final Log log;
+    /** The building blocks that run for a bundle. */
+    private final Map<Bundle, List<Bundle>> needs = new HashMap<>();
 
-    Installer(OsgiFramework framework, ModuleIndex modules, File blocksFolder, Log log) {
+    Installer(OsgiFramework framework, ModuleIndex modules, BlockBundles blocks, Log log) {
         this.framework = framework;
         this.modules = modules;
+        this.blocks = blocks;
         this.log = log;
-        blocks = new BlockBundles(framework.context(), framework.wiring(), blocksFolder, log);
         missing = new Missing(framework.wiring());
     }
 
@@ -42,7 +47,11 @@ final class Installer {
         refuseDuplicate(bundle, module);
         List<Bundle> needed = resolve(bundle, file.hasComponents());
         module.setLoader(bundle.adapt(BundleWiring.class).getClassLoader());
-        needed.forEach(this::startBlock);
+        needs.put(bundle, needed);
+        if (!needed.isEmpty()) {
+            BlockSettings.setPort(module);
+            blocks.start(needed);
+        }
         Throwable thrown = module.threads().run("start", millisMax(module), () -> bundle.start(Bundle.START_TRANSIENT));
         if (thrown != null) {
             throw startFailure(thrown);
@@ -86,7 +95,11 @@ final class Installer {
                 log.error("bundle " + bundle + " of module " + module + " is not uninstalled", stuck);
             }
             modules.remove(bundle);
+            needs.remove(bundle);
         }
+        Set<Bundle> wanted = new HashSet<>();
+        needs.values().forEach(wanted::addAll);
+        blocks.stopAllBut(wanted);
         if (!gone.isEmpty() && !framework.refresh(gone)) {
             log.warn("the framework does not forget module " + module + " in time");
         }
@@ -148,18 +161,6 @@ final class Installer {
             why = causes(exception);
         }
         return new Refusal(Refusal.MISSING_DEPENDENCY, "the bundle cannot be resolved: " + why);
-    }
-
-    private void startBlock(Bundle block) {
-        boolean isFragment = block.getHeaders("").get("Fragment-Host") != null;
-        if (isFragment || block.getState() == Bundle.ACTIVE) {
-            return;
-        }
-        try {
-            block.start(Bundle.START_TRANSIENT);
-        } catch (BundleException broken) {
-            log.error("building block " + block + " does not start", broken);
-        }
     }
 
     private static Refusal startFailure(Throwable thrown) {

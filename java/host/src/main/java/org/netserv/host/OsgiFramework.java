@@ -41,10 +41,13 @@ final class OsgiFramework {
      * Starts a framework.
      *
      * @param data a folder to write to
+     * @param settings what building blocks want to find in the configuration
      * @param log where it writes
      */
-    static OsgiFramework start(File data, Log log) throws BundleException {
-        Framework framework = new Felix(configuration(data, log));
+    static OsgiFramework start(File data, Map<String, String> settings, Log log) throws BundleException {
+        Map<String, Object> configuration = new HashMap<>(settings);
+        configuration.putAll(configuration(data, log));
+        Framework framework = new Felix(configuration);
         framework.init();
         framework.getBundleContext().registerService(ResolverHookFactory.class, unused -> new NoSingletons(), null);
         framework.start();
