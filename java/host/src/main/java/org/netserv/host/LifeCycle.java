@@ -23,7 +23,7 @@ final class LifeCycle implements Runnable {
     private final LoaderWatch loaders = new LoaderWatch();
     private final LinkedBlockingQueue<Runnable> commands = new LinkedBlockingQueue<>(Limits.COMMANDS_MAX);
     private int threadsLeft;
-    private boolean isEnding;
+    private volatile boolean isEnding;
 
     LifeCycle(Native node, Dispatcher dispatcher, Installer installer, Restart restart, Log log) {
         this.node = node;
@@ -53,6 +53,9 @@ final class LifeCycle implements Runnable {
 
     /** Stops everything, and waits at most so long. */
     void shutdown(long millisMax) {
+        if (isEnding) {
+            return;
+        }
         CountDownLatch done = new CountDownLatch(1);
         long until = System.nanoTime() + TimeUnit.MILLISECONDS.toNanos(millisMax);
         submit(() -> {

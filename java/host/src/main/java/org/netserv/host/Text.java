@@ -62,7 +62,8 @@ final class Text {
         StackTraceElement[] trace = thrown.getStackTrace();
         for (int at = 0; at < trace.length && at < Limits.STACK_FRAMES_SHOWN; at++) {
             StackTraceElement frame = trace[at];
-            if (frame.getClassName().startsWith("org.netserv.host.")) {
+            if (frame.getClassName().startsWith("org.netserv.host.")
+                    || frame.getClassName().equals("org.netserv.packet.PacketProcessor")) {
                 break;
             }
             text.append(at == 0 ? " in " : " < ").append(frame.getClassName()).append('.')
