@@ -13,6 +13,7 @@ use crate::pcap_test::{Case, Report};
 
 /// What is to be tested.
 #[derive(Clone, Debug, clap::Args)]
+#[group(id = "tested")]
 pub struct Args {
     /// A folder with a netserv.toml; all its tests are run.
     #[arg(long, conflicts_with_all = ["input", "output", "property", "counter"], required_unless_present = "code")]
