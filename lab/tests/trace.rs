@@ -16,7 +16,7 @@ use netserv_model::trace::{
     TraceEgress, TraceEnd, TraceEndReason, TraceLine, TraceOrigin, TracePacket, TraceStep, TraceVerdict,
 };
 use netserv_model::verdict::FailureMode;
-use netserv_model::{DropReason, Verdict};
+use netserv_model::{DropReason, Flavour, Verdict};
 
 over_each_driver!(packets_are_followed_through_every_step, nothing_is_left_of_a_trace_whatever_ends_it);
 
@@ -40,7 +40,7 @@ fn packets_are_followed_through_every_step(driver: Driver) {
     let before: Vec<TraceStep> = vec![
         of_filter(&filter, &monitor.module),
         of_filter(&filter, &keeper.module),
-        TraceStep::Container { user: "janedoe".parse().unwrap() },
+        TraceStep::Container { user: "janedoe".parse().unwrap(), flavour: Flavour::Wasm },
     ];
     let steps =
         |first, second| [before.clone(), vec![said(&monitor.module, first), said(&keeper.module, second)]].concat();

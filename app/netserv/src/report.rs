@@ -3,7 +3,7 @@
 
 use netserv_model::api::RequestResult;
 use netserv_model::request::{Load, ModuleState, ModuleStatus, NodeReport, Outcome, PolicyReport};
-use netserv_model::{Refusal, RefusalKind};
+use netserv_model::{Flavour, Refusal, RefusalKind};
 
 use crate::exit::{Exit, Failure, one_line};
 use crate::output::{Output, Style};
@@ -72,16 +72,19 @@ pub fn exit(result: &RequestResult) -> Exit {
 ///
 /// Each comes with the node that it is on, or nothing for this one.
 pub fn modules<'a>(modules: impl Iterator<Item = (Option<&'a str>, &'a ModuleStatus)>) -> Table {
-    let mut table =
-        Table::new(&["WHERE", "USER", "MODULE", "STATE", "LEASE", "SEEN", "PASSED", "DROPPED", "MODIFIED", "INJECTED"]);
+    let mut table = Table::new(&[
+        "WHERE", "USER", "MODULE", "FLAVOUR", "STATE", "LEASE", "SEEN", "PASSED", "DROPPED", "MODIFIED", "INJECTED",
+    ]);
     for (node, module) in modules {
         let packets = module.packets;
         let counts = [packets.seen, packets.passed, packets.dropped, packets.modified, packets.injected];
         let state = state_cell(module.state);
-        let first = [plain(node.unwrap_or("here")), plain(&module.user), plain(&module.module), state];
+        let flavour = plain(module.flavour.map_or("-", Flavour::as_str));
+        let first = [plain(node.unwrap_or("here")), plain(&module.user), plain(&module.module), flavour, state];
         let lease = plain(format_seconds(module.lease_s));
         table.row(first.into_iter().chain([lease]).chain(counts.map(plain)));
         module.filters.iter().for_each(|filter| table.note(format!("filter: {filter}")));
+        module.addresses.iter().for_each(|address| table.note(format!("address: {address}")));
         for (name, value) in &module.counters {
             table.note(format!("counter: {name} = {value}"));
         }
@@ -123,6 +126,9 @@ fn stack(nodes: &[NodeReport]) -> Table {
         if !report.blocks.is_empty() {
             let blocks: Vec<String> = report.blocks.iter().map(ToString::to_string).collect();
             table.note(format!("blocks: {}", blocks.join(", ")));
+        }
+        for environment in &report.environments {
+            table.note(format!("{}: {}", environment.flavour, environment.engine));
         }
         if let Some(report) = &report.policy {
             policy(report).iter().for_each(|line| table.note(line));
@@ -202,6 +208,8 @@ fn policy(policy: &PolicyReport) -> Vec<String> {
         format!("longest lease: {}", format_seconds(policy.ttl_s_max)),
         format!("modules at most: {}", policy.modules_max),
         format!("memory of one module at most: {}", format_bytes(policy.memory_bytes_max)),
+        format!("connections that it may take: {}", list(&policy.listen, "none")),
+        format!("connections that it may open: {}", list(&policy.connect, "none")),
     ]
 }
 

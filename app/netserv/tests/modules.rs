@@ -127,7 +127,7 @@ fn dry_runs_write_nothing() {
     let output = home.netserv(&["module", "build", "tiny", "--dry-run", "-j", "--wasm", "x"]);
     let plan: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
     let out = "tiny/tiny-1.2.3.nsm";
-    assert_eq!(plan, serde_json::json!({ "would_run": null, "would_package": "x", "would_write": out }));
+    assert_eq!(plan, serde_json::json!({ "would_run": null, "would_package": ["x"], "would_write": out }));
     assert_eq!(std::fs::read_dir(home.path().join("tiny")).unwrap().count(), 1);
     assert!(home.netserv(&["module", "build", "tiny"]).status.success());
     let before = std::fs::read(home.path().join("tiny/tiny-1.2.3.nsm")).unwrap();
@@ -250,7 +250,8 @@ FAIL  starts
     let output = run_tests(&home, &worker, &["--no-build", "-j"]);
     let json: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
     assert_eq!(json["passed"], false);
-    let sent: serde_json::Value = serde_json::from_str(lines[1]).unwrap();
+    let mut sent: serde_json::Value = serde_json::from_str(lines[1]).unwrap();
+    sent["flavour"] = "wasm".into();
     assert_eq!(json["tests"][1], sent);
     assert_eq!(std::fs::read_to_string(home.path().join("arguments")).unwrap(), "test --package-dir tiny\n");
 }

@@ -7,8 +7,9 @@ mod support;
 use std::collections::BTreeMap;
 
 use netserv_model::api::{PostRequest, RequestResult};
-use netserv_model::request::{Body, Load, ModuleState, ModuleStatus, NodeReport, Outcome, PacketCounts, PolicyReport};
-use netserv_model::{Refusal, RefusalKind, SessionId};
+use netserv_model::request::{Body, Environment, Load, ModuleState, ModuleStatus, NodeReport, Outcome};
+use netserv_model::request::{PacketCounts, PolicyReport};
+use netserv_model::{Flavour, Refusal, RefusalKind, SessionId};
 use netserv_wire::nslp::Message;
 use support::{FakeNode, Home, check, text};
 
@@ -23,6 +24,7 @@ fn report(node: &str, address: &str, outcome: Outcome, took_us: u64) -> NodeRepo
         load: None,
         modules: Vec::new(),
         blocks: Vec::new(),
+        environments: Vec::new(),
         policy: None,
     }
 }
@@ -147,20 +149,26 @@ fn answers_to_a_probe_stand_below_their_node() {
     let mut first = report("r1", "10.0.0.1", Outcome::Probed, 300);
     first.load = Some(Load { containers: 1, modules: 2, packets: 77, load_permille: 125, memory_free_kib: 2048 });
     first.blocks = vec!["kv>=1".parse().unwrap(), "packet>=1".parse().unwrap()];
+    let engine = "Felix 7.0.5 (OSGi Core 8) on OpenJDK 17.0.15".to_owned();
+    first.environments = vec![Environment { flavour: Flavour::Osgi, engine }];
     first.policy = Some(PolicyReport {
         prefixes: vec!["10.2.0.0/24".into()],
         ports: Vec::new(),
         ttl_s_max: 604_800,
         modules_max: 8,
         memory_bytes_max: 8 << 20,
+        listen: vec!["tcp port 80".into()],
+        connect: Vec::new(),
     });
     first.modules = vec![ModuleStatus {
         user: "janedoe".parse().unwrap(),
         module: "example.org/a@1.0.0".parse().unwrap(),
         digest: DIGEST.parse().unwrap(),
+        flavour: Some(Flavour::Osgi),
         state: ModuleState::BackingOff,
         lease_s: 90,
         filters: vec!["udp port 5060".parse().unwrap()],
+        addresses: vec!["192.0.2.7".parse().unwrap()],
         restarts: 2,
         last_failure: Some(Refusal::new(RefusalKind::Trapped, "out of bounds")),
         packets: PacketCounts { seen: 10, passed: 6, dropped: 3, modified: 1, injected: 0 },
@@ -176,15 +184,19 @@ HOP  NODE  ADDRESS   OUTCOME  TIME
 1    r1    10.0.0.1  ok       0.3 ms
      load: 2 modules in 1 container, 77 packets seen, load 0.12, 2.0 MiB free
      blocks: kv>=1, packet>=1
+     osgi: Felix 7.0.5 (OSGi Core 8) on OpenJDK 17.0.15
      prefixes: 10.2.0.0/24
      ports: all
      longest lease: 7d
      modules at most: 8
      memory of one module at most: 8.0 MiB
+     connections that it may take: tcp port 80
+     connections that it may open: none
 
-WHERE  USER     MODULE               STATE        LEASE   SEEN  PASSED  DROPPED  MODIFIED  INJECTED
-r1     janedoe  example.org/a@1.0.0  backing-off  1m 30s  10    6       3        1         0
+WHERE  USER     MODULE               FLAVOUR  STATE        LEASE   SEEN  PASSED  DROPPED  MODIFIED  INJECTED
+r1     janedoe  example.org/a@1.0.0  osgi     backing-off  1m 30s  10    6       3        1         0
        filter: udp port 5060
+       address: 192.0.2.7
        counter: sip = 4
        last failure: trapped: out of bounds (2 restarts)
        fix: find the trap with `netserv module test`

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! The node's configuration: one TOML file, every key with a default, unknown keys refused.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -9,7 +9,7 @@ use anyhow::{Context, Result, ensure};
 use ipnet::IpNet;
 use netserv_model::manifest::ModuleLimits;
 use netserv_model::policy::{ContainerLimits, NodePolicy, UserPolicy};
-use netserv_model::{NodeId, PortRange, PublicKey, UserId, limits};
+use netserv_model::{Flavour, NodeId, PortRange, PublicKey, UserId, limits};
 use serde::{Deserialize, Serialize};
 
 /// What a user's table looks like, as comments after the defaults; uncommented it is valid.
@@ -35,6 +35,9 @@ pub struct Config {
     pub state_dir: PathBuf,
     /// The Unix socket of the HTTP API.
     pub socket: PathBuf,
+    /// The flavours of modules that the node runs, the preferred one first: `wasm`, `osgi`. One that this machine has not
+    /// what it takes for is left out.
+    pub flavours: Vec<Flavour>,
     /// The worker's executable; empty means `netserv-worker` beside `netservd`.
     pub worker: PathBuf,
     /// A file to which every signaling input is appended as one JSON line; empty means none.
@@ -246,6 +249,7 @@ impl Default for Config {
             role: Role::Node,
             state_dir: "/var/lib/netserv".into(),
             socket: "/run/netserv/netservd.sock".into(),
+            flavours: Flavour::ALL.to_vec(),
             worker: PathBuf::new(),
             record: PathBuf::new(),
             signaling: Signaling::default(),
@@ -333,6 +337,8 @@ impl Config {
             "signaling.router-alert is {}, but must be in the experimental range 65503-65534 (RFC 5350)",
             signaling.router_alert
         );
+        let flavours: BTreeSet<&Flavour> = self.flavours.iter().collect();
+        ensure!(flavours.len() == self.flavours.len(), "flavours has one of them twice");
         ensure!(signaling.tcp_port != 0, "signaling.tcp-port must not be 0");
         ensure!(signaling.queue != self.dataplane.queue, "signaling.queue and dataplane.queue must differ");
         for scheme in &self.fetch.schemes {
@@ -353,6 +359,8 @@ impl User {
             modules_max: self.modules_max,
             module_limits: self.module_limits,
             container: self.container,
+            listen: Vec::new(),
+            connect: Vec::new(),
         })
     }
 }

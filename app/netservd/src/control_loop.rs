@@ -13,7 +13,7 @@ use netserv_gist as gist;
 use netserv_model::api::{DeviceInfo, ModuleList, NodeInfo, PlaneInfo, PostRequest, RequestResult};
 use netserv_model::command::{JobId, ModuleSlot, RequestId};
 use netserv_model::request::{Ask, Body, ModuleStatus, NodeReport, PacketCounts, Request};
-use netserv_model::{Instant, Now, Refusal, RefusalKind, UserId, limits};
+use netserv_model::{Instant, Now, Refusal, RefusalKind, WorkerId, limits};
 use netserv_nslp::{LocalId, LocalPath, LocalRequest, Nslp};
 use netserv_wire::gist::{Direction, Mri};
 use tokio::sync::{mpsc, oneshot};
@@ -49,9 +49,9 @@ pub enum Event {
     Intercepted,
     /// A client of the HTTP API wants something.
     Api(Call),
-    /// A container did something.
+    /// A worker did something.
     Container(ContainerEvent),
-    /// A container was started, or could not be.
+    /// A worker was started, or could not be.
     Launched(Box<Launched>),
     /// A package was fetched, or could not be.
     Fetched(JobId, Result<Fetched, Refusal>),
@@ -415,8 +415,9 @@ impl ControlLoop {
 
     fn handle_container(&mut self, event: &ContainerEvent) {
         for line in self.executor.container_changed(event) {
-            let module = line.slot.and_then(|slot| self.controller.module_at(&line.user, slot));
-            let source = module.map_or_else(|| line.user.to_string(), |module| format!("{}/{module}", line.user));
+            let module = line.slot.and_then(|slot| self.controller.module_at(&line.worker, slot));
+            let user = &line.worker.user;
+            let source = module.map_or_else(|| user.to_string(), |module| format!("{user}/{module}"));
             self.logs.push(line.level.as_str(), &source, &line.text);
         }
         self.answer_stats_waiters(self.clock.now().instant);
@@ -424,14 +425,14 @@ impl ControlLoop {
 
     fn handle_packet_event(&mut self, event: PacketEvent) {
         match event {
-            PacketEvent::Stalled { user, generation, slot } => {
+            PacketEvent::Stalled { worker, generation, slot } => {
                 let refusal = Refusal::new(RefusalKind::Stalled, "the module did not come to an end in time");
-                self.executor.condemn(&user, generation, refusal, slot);
+                self.executor.condemn(&worker, generation, refusal, slot);
             }
-            PacketEvent::RingBroken { user, generation, detail } => {
-                tracing::warn!(%user, detail, "a container broke the rules of its ring");
+            PacketEvent::RingBroken { worker, generation, detail } => {
+                tracing::warn!(%worker, detail, "a worker broke the rules of its ring");
                 let refusal = Refusal::new(RefusalKind::NodeFailed, format!("broke the rules of its ring: {detail}"));
-                self.executor.condemn(&user, generation, refusal, None);
+                self.executor.condemn(&worker, generation, refusal, None);
             }
             PacketEvent::DriverFailed { detail } => {
                 tracing::error!(detail, "the forwarding plane failed; packets pass unseen until the node is restarted");
@@ -490,8 +491,8 @@ impl ControlLoop {
 
     fn add_stats(&self, modules: &mut [ModuleStatus]) {
         for status in modules {
-            let slot = self.controller.slot(&status.user, &status.module.name);
-            if let Some((packets, counters)) = slot.and_then(|slot| self.executor.stats(&status.user, slot)) {
+            let place = self.controller.place(&status.user, &status.module.name);
+            if let Some((packets, counters)) = place.and_then(|place| self.executor.stats(&place)) {
                 (status.packets, status.counters) = (*packets, counters.clone());
             }
         }
@@ -523,8 +524,8 @@ fn toward(mri: &Mri) -> Option<IpAddr> {
 
 /// What one module counted: its packets, and counters by name.
 pub type Counted = (PacketCounts, BTreeMap<String, u64>);
-/// A module's place on the node.
-pub type Place = (UserId, ModuleSlot);
+/// A module's worker, and its place there.
+pub type Place = (WorkerId, ModuleSlot);
 
 async fn sleep_until(clock: Clock, deadline: Option<Instant>) {
     match deadline {

@@ -13,14 +13,16 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result};
 use ipnet::IpNet;
-use netserv_container::{Container, ControlChannel, ControlError, Process};
+use netserv_container::{Activity, Container, ControlChannel, ControlError, Exit, ExitCause, Process};
 use netserv_dataplane::FilterTable;
 use netserv_model::api::DeviceInfo;
 use netserv_model::command::{Command, Event as ControllerEvent, InstalledRecord, JobId, Load, ModuleSlot, RequestId};
 use netserv_model::policy::ContainerLimits;
 use netserv_model::request::NodeReport;
 use netserv_model::trace::TraceRequest;
-use netserv_model::{Digest, DropReason, ModuleName, ModuleRef, PublicKey, Refusal, RefusalKind, UserId};
+use netserv_model::{
+    Digest, DropReason, Flavour, ModuleName, ModuleRef, PublicKey, Refusal, RefusalKind, UserId, WorkerId,
+};
 use netserv_wire::container::frames::{FromWorker, LogLevel, ToWorker};
 use tokio::io::unix::AsyncFd;
 use tokio::sync::{mpsc, oneshot};
@@ -39,25 +41,27 @@ use crate::readable::readable;
 use crate::store::Store;
 use crate::trace::{Feed, TraceRefusal, Traces};
 
-/// How long it may take to learn how a container ended that was killed.
+/// How long it may take to learn how a worker ended that was killed.
 const EXIT_WAIT: Duration = Duration::from_millis(500);
+/// The code with which a worker ends when a module does not come to an end that must not be waited for.
+const EXIT_STALLED: i32 = 70;
 
-/// A container's socket, process or deadline wants a look.
+/// A worker's socket, process or deadline wants a look.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ContainerEvent {
-    /// The container's user.
-    pub user: UserId,
-    /// Which of the user's containers, since they follow each other.
+    /// The worker.
+    pub worker: WorkerId,
+    /// Which of those that follow each other.
     pub generation: u64,
     /// It had its time to end.
     pub overdue: bool,
 }
 
-/// A line that a container wrote for the log.
+/// A line that a worker wrote for the log.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LogEntry {
-    /// The container's user.
-    pub user: UserId,
+    /// The worker.
+    pub worker: WorkerId,
     /// The module that wrote it; nothing if the worker did.
     pub slot: Option<ModuleSlot>,
     /// How important it is.
@@ -75,10 +79,10 @@ pub struct Executor {
     filters: Arc<dyn FilterTable>,
     packets: PacketPort,
     events: mpsc::Sender<Event>,
-    /// Containers that are being started, each with its generation.
-    starting: BTreeMap<UserId, u64>,
-    containers: BTreeMap<UserId, Running>,
-    /// Containers that have more to say than was listened to, each once, in the order of their turns.
+    /// Workers that are being started.
+    starting: BTreeMap<WorkerId, Starting>,
+    workers: BTreeMap<WorkerId, Running>,
+    /// Workers that have more to say than was listened to, each once, in the order of their turns.
     unheard: VecDeque<ContainerEvent>,
     /// Packages of installed modules, which must not leave the store.
     installed: BTreeMap<(UserId, ModuleName), Digest>,
@@ -86,7 +90,7 @@ pub struct Executor {
     stats: BTreeMap<Place, Counted>,
     /// What was last loaded where.
     modules: BTreeMap<Place, ModuleRef>,
-    code: BTreeMap<Digest, PathBuf>,
+    code: BTreeMap<(Digest, Flavour), PathBuf>,
     happened: VecDeque<ControllerEvent>,
     reports: VecDeque<(RequestId, NodeReport)>,
     changes: FilterChanges,
@@ -114,20 +118,36 @@ pub struct ExecutorParts {
 pub struct ModuleParts {
     /// Gets packages.
     pub packages: Packages,
-    /// The way to the thread that starts containers.
+    /// The way to the thread that starts workers.
     pub launches: Sender<Launch>,
+}
+
+struct Starting {
+    generation: u64,
+    limits: ContainerLimits,
+    /// Nobody was asked for it yet: the user's other worker is being started, whose container it is to join.
+    waits: bool,
 }
 
 struct Running {
     control: ControlChannel,
     process: Process,
+    /// What the worker says that it is doing, also when it is dead.
+    activity: Box<dyn Fn() -> Activity + Send>,
     generation: u64,
     ready: bool,
     stats_asked: bool,
     pinned: BTreeMap<ModuleSlot, Digest>,
-    /// It is being killed, for this reason unless its exit tells a better one.
-    dying: Option<Refusal>,
+    dying: Option<Dying>,
     log: LogBudget,
+}
+
+/// A worker whose channel ended and that is killed, until it is known how it ended.
+struct Dying {
+    /// Why, unless its exit tells better.
+    refusal: Refusal,
+    /// It hung up, as one does that ends. One that wrote what is no frame is believed in nothing.
+    hung_up: bool,
 }
 
 impl Executor {
@@ -142,7 +162,7 @@ impl Executor {
             packets,
             events,
             starting: BTreeMap::new(),
-            containers: BTreeMap::new(),
+            workers: BTreeMap::new(),
             unheard: VecDeque::new(),
             installed: BTreeMap::new(),
             prefixes: BTreeMap::new(),
@@ -167,7 +187,8 @@ impl Executor {
     /// Takes over which addresses are whose.
     pub fn set_users(&mut self, config: &Config) {
         self.prefixes = config.users.iter().map(|user| (user.name.clone(), user.prefixes.clone())).collect();
-        for user in self.containers.keys() {
+        let users: BTreeSet<&UserId> = self.workers.keys().map(|worker| &worker.user).collect();
+        for user in users {
             let prefixes = self.prefixes.get(user).cloned().unwrap_or_default();
             self.packets.send(PacketCommand::SetPrefixes { user: user.clone(), prefixes });
         }
@@ -193,15 +214,16 @@ impl Executor {
         }
         match command {
             Command::Fetch { job, url, digest, keys } => self.fetch(job, url, digest, keys),
-            Command::StartContainer { user, limits } => self.start_container(&user, &limits),
-            Command::StopContainer { user } => {
-                self.forget_container(&user, DropReason::ContainerGone);
+            Command::StartWorker { worker, limits } => self.start_worker(&worker, limits),
+            Command::StopWorker { worker } => {
+                self.forget_worker(&worker, DropReason::ContainerGone);
+                self.ask_for_waiting(&worker.user);
             }
             Command::Load(load) => self.load(load),
-            Command::Unload { user, slot } => self.unload(&user, slot),
-            Command::InstallFilter { id, user, slot, filter, on_failure } => {
-                let module = self.modules.get(&(user.clone(), slot)).cloned();
-                self.changes.install(id, Rule { user, slot, module, filter, on_failure });
+            Command::Unload { worker, slot } => self.unload(&worker, slot),
+            Command::InstallFilter { id, worker, slot, filter, on_failure } => {
+                let module = self.modules.get(&(worker.clone(), slot)).cloned();
+                self.changes.install(id, Rule { worker, slot, module, filter, on_failure });
             }
             Command::RemoveFilter { id } => self.changes.remove(id),
             Command::Store(record) => {
@@ -244,27 +266,27 @@ impl Executor {
     }
 
     /// Returns what a module last said that it counted.
-    pub fn stats(&self, user: &UserId, slot: ModuleSlot) -> Option<&Counted> {
-        self.stats.get(&(user.clone(), slot))
+    pub fn stats(&self, place: &Place) -> Option<&Counted> {
+        self.stats.get(place)
     }
 
-    /// Asks every container what its modules counted.
+    /// Asks every worker what its modules counted.
     pub fn ask_stats(&mut self) {
-        for running in self.containers.values_mut().filter(|running| running.can_be_asked()) {
+        for running in self.workers.values_mut().filter(|running| running.can_be_asked()) {
             running.stats_asked = running.control.send(&ToWorker::Stats, None).is_ok();
         }
     }
 
-    /// Returns whether a container still has to say what its modules counted.
+    /// Returns whether a worker still has to say what its modules counted.
     pub fn stats_missing(&self) -> bool {
-        self.containers.values().any(|running| running.stats_asked)
+        self.workers.values().any(|running| running.stats_asked)
     }
 
-    /// Looks at a container whose socket, process or deadline changed, and returns what it wrote for the log.
+    /// Looks at a worker whose socket, process or deadline changed, and returns what it wrote for the log.
     pub fn container_changed(&mut self, event: &ContainerEvent) -> Vec<LogEntry> {
         let mut lines = Vec::new();
         for _ in 0..FRAMES_BATCH {
-            let Some(running) = self.containers.get_mut(&event.user) else { return lines };
+            let Some(running) = self.workers.get_mut(&event.worker) else { return lines };
             if running.generation != event.generation {
                 return lines;
             }
@@ -273,9 +295,9 @@ impl Executor {
                 return lines;
             }
             match running.control.receive() {
-                Ok(Some(frame)) => lines.extend(self.take_frame(&event.user, frame)),
-                Ok(None) => match running.process.exit().map(|exit| exit.refusal()) {
-                    Some(refusal) => self.container_died(&event.user, refusal, None),
+                Ok(Some(frame)) => lines.extend(self.take_frame(&event.worker, frame)),
+                Ok(None) => match running.process.exit().cloned() {
+                    Some(exit) => self.worker_ended(&event.worker, &exit),
                     None => return lines,
                 },
                 Err(error) => self.let_die(event, &error),
@@ -288,52 +310,71 @@ impl Executor {
         lines
     }
 
-    /// Returns the container whose turn it is to say more.
+    /// Returns the worker whose turn it is to say more.
     pub fn poll_unheard(&mut self) -> Option<ContainerEvent> {
         self.unheard.pop_front()
     }
 
-    /// Returns whether a container has more to say.
+    /// Returns whether a worker has more to say.
     pub fn has_unheard(&self) -> bool {
         !self.unheard.is_empty()
     }
 
-    /// Kills a container whose control channel ended; how it ended is known a little later.
+    /// Kills a worker whose control channel ended; how it ended is known a little later.
     fn let_die(&mut self, event: &ContainerEvent, error: &ControlError) {
-        let Some(running) = self.containers.get_mut(&event.user) else { return };
+        let Some(running) = self.workers.get_mut(&event.worker) else { return };
         running.process.kill();
         let detail = format!("the control channel broke: {error}");
-        running.dying = Some(Refusal::new(RefusalKind::NodeFailed, detail));
+        let refusal = Refusal::new(RefusalKind::NodeFailed, detail);
+        running.dying = Some(Dying { refusal, hung_up: matches!(error, ControlError::Closed) });
         running.stats_asked = false;
-        let (user, reason) = (event.user.clone(), DropReason::ContainerGone);
-        self.packets.send(PacketCommand::RemoveContainer { user, reason });
+        let (worker, reason) = (event.worker.clone(), DropReason::ContainerGone);
+        self.packets.send(PacketCommand::RemoveWorker { worker, reason });
         tokio::spawn(remind(ContainerEvent { overdue: true, ..event.clone() }, self.events.clone()));
         self.see_it_die(event);
     }
 
     fn see_it_die(&mut self, event: &ContainerEvent) {
-        let Some(running) = self.containers.get_mut(&event.user) else { return };
-        let refusal = match running.process.exit() {
-            Some(exit) => Some(exit.refusal()),
-            None if event.overdue => running.dying.take(),
-            None => None,
+        let Some(running) = self.workers.get_mut(&event.worker) else { return };
+        let hung_up = running.dying.as_ref().is_some_and(|dying| dying.hung_up);
+        match running.process.exit().cloned() {
+            Some(exit) if hung_up => self.worker_ended(&event.worker, &exit),
+            Some(exit) => self.worker_died(&event.worker, exit.refusal(), None),
+            None if event.overdue => {
+                if let Some(Dying { refusal, .. }) = running.dying.take() {
+                    self.worker_died(&event.worker, refusal, None);
+                }
+            }
+            None => {}
+        }
+    }
+
+    /// Takes note that a worker ended by itself. The module that it was in did that, or drove it to that.
+    fn worker_ended(&mut self, worker: &WorkerId, exit: &Exit) {
+        let Some(running) = self.workers.get(worker) else { return };
+        let inside = (running.activity)().module;
+        let culprit = match exit.cause {
+            ExitCause::Unknown => None,
+            ExitCause::Code(_) | ExitCause::Signal(_) | ExitCause::OutOfMemory => {
+                inside.filter(|slot| running.pinned.contains_key(slot))
+            }
         };
-        if let Some(refusal) = refusal {
-            self.container_died(&event.user, refusal, None);
+        let refusal = why_ended(exit, culprit);
+        tracing::warn!(%worker, %refusal, ?culprit, "a worker ended by itself");
+        self.worker_died(worker, refusal, culprit);
+    }
+
+    /// Kills a worker that broke the rules, if it is still this one, and tells the controller.
+    pub fn condemn(&mut self, worker: &WorkerId, generation: u64, refusal: Refusal, culprit: Option<ModuleSlot>) {
+        // The packet loop's report may have been under way while the worker was replaced.
+        if self.workers.get(worker).is_some_and(|running| running.generation == generation) {
+            self.kill_worker(worker, refusal, culprit);
         }
     }
 
-    /// Kills a container that broke the rules, if it is still this one, and tells the controller.
-    pub fn condemn(&mut self, user: &UserId, generation: u64, refusal: Refusal, culprit: Option<ModuleSlot>) {
-        // The packet loop's report may have been under way while the container was replaced.
-        if self.containers.get(user).is_some_and(|running| running.generation == generation) {
-            self.kill_container(user, refusal, culprit);
-        }
-    }
-
-    fn kill_container(&mut self, user: &UserId, refusal: Refusal, culprit: Option<ModuleSlot>) {
-        tracing::warn!(%user, %refusal, ?culprit, "a container is killed");
-        self.container_died(user, refusal, culprit);
+    fn kill_worker(&mut self, worker: &WorkerId, refusal: Refusal, culprit: Option<ModuleSlot>) {
+        tracing::warn!(%worker, %refusal, ?culprit, "a worker is killed");
+        self.worker_died(worker, refusal, culprit);
     }
 
     /// Asks which devices the forwarding plane serves; nobody answers if it has ended.
@@ -359,7 +400,7 @@ impl Executor {
     /// Ends every container and the packet thread; the rules go with the driver.
     pub fn stop(&mut self) {
         self.packets.stop();
-        self.containers.clear();
+        self.workers.clear();
         if let Some(parts) = self.parts.take() {
             parts.packages.keeper.end();
         }
@@ -382,64 +423,85 @@ impl Executor {
     /// Takes what a fetch ended with.
     pub fn fetched(&mut self, job: JobId, result: Result<Fetched, Refusal>) {
         self.happened.push_back(match result {
-            Ok(Fetched { digest, code, manifest }) => {
+            Ok(Fetched { digest, flavour, code, manifest }) => {
                 if self.code.len() >= CODE_PATHS_MAX {
-                    let running = self.containers.values().flat_map(|running| running.pinned.values());
+                    let running = self.workers.values().flat_map(|running| running.pinned.values());
                     let used: BTreeSet<Digest> = running.chain(self.installed.values()).copied().collect();
-                    self.code.retain(|digest, _| used.contains(digest));
+                    self.code.retain(|(digest, _), _| used.contains(digest));
                 }
-                self.code.insert(digest, code);
-                ControllerEvent::Fetched { job, manifest }
+                self.code.insert((digest, flavour), code);
+                ControllerEvent::Fetched { job, manifest, flavour }
             }
             Err(refusal) => ControllerEvent::FetchFailed { job, refusal },
         });
     }
 
-    fn start_container(&mut self, user: &UserId, limits: &ContainerLimits) {
-        self.forget_container(user, DropReason::ContainerGone);
+    fn start_worker(&mut self, worker: &WorkerId, limits: ContainerLimits) {
+        self.forget_worker(worker, DropReason::ContainerGone);
         let generation = self.next_generation;
         self.next_generation += 1;
-        self.starting.insert(user.clone(), generation);
-        let launch = Launch { user: user.clone(), generation, limits: *limits };
-        let sent = self.parts.as_ref().is_some_and(|parts| parts.launches.send(launch).is_ok());
-        if !sent {
-            let refusal = Refusal::new(RefusalKind::NodeFailed, "nobody starts containers; restart netservd");
-            self.launched(Launched { user: user.clone(), generation, result: Err(refusal) });
+        let waits = self.starting.iter().any(|(other, starting)| other.user == worker.user && !starting.waits);
+        self.starting.insert(worker.clone(), Starting { generation, limits, waits });
+        if !waits {
+            self.ask_for(worker.clone(), generation, limits);
         }
     }
 
-    /// Takes a container that was started, unless it is not wanted any more.
+    fn ask_for(&mut self, worker: WorkerId, generation: u64, limits: ContainerLimits) {
+        let beside = self.workers.iter().find(|(other, _)| other.user == worker.user);
+        let beside = beside.map(|(_, running)| running.process.pid());
+        let launch = Launch { worker: worker.clone(), generation, limits, beside };
+        let sent = self.parts.as_ref().is_some_and(|parts| parts.launches.send(launch).is_ok());
+        if !sent {
+            let refusal = Refusal::new(RefusalKind::NodeFailed, "nobody starts workers; restart netservd");
+            self.launched(Launched { worker, generation, result: Err(refusal) });
+        }
+    }
+
+    /// Asks for a user's worker that waited for the other one.
+    fn ask_for_waiting(&mut self, user: &UserId) {
+        let mut others = self.starting.iter_mut().filter(|(worker, _)| worker.user == *user);
+        let Some((worker, starting)) = others.next().filter(|(_, starting)| starting.waits) else { return };
+        starting.waits = false;
+        let (worker, generation, limits) = (worker.clone(), starting.generation, starting.limits);
+        self.ask_for(worker, generation, limits);
+    }
+
+    /// Takes a worker that was started, unless it is not wanted any more.
     pub fn launched(&mut self, launched: Launched) {
-        let Launched { user, generation, result } = launched;
-        if self.starting.get(&user) != Some(&generation) {
+        let Launched { worker, generation, result } = launched;
+        if self.starting.get(&worker).is_none_or(|starting| starting.generation != generation) {
             // Dropping a container ends it.
             return;
         }
-        self.starting.remove(&user);
+        self.starting.remove(&worker);
         let adopted = result.and_then(|container| {
-            self.adopt(&user, generation, container).map_err(|error| {
-                let detail = format!("the container cannot be watched: {error}");
+            self.adopt(&worker, generation, container).map_err(|error| {
+                let detail = format!("the worker cannot be watched: {error}");
                 Refusal::new(RefusalKind::NodeFailed, detail)
             })
         });
         if let Err(refusal) = adopted {
-            tracing::warn!(%user, %refusal, "a container could not be started");
-            self.happened.push_back(ControllerEvent::ContainerDied { user, refusal, culprit: None });
+            tracing::warn!(%worker, %refusal, "a worker could not be started");
+            let worker = worker.clone();
+            self.happened.push_back(ControllerEvent::WorkerDied { worker, refusal, culprit: None });
         }
+        self.ask_for_waiting(&worker.user);
     }
 
-    fn adopt(&mut self, user: &UserId, generation: u64, container: Container) -> std::io::Result<()> {
+    fn adopt(&mut self, worker: &WorkerId, generation: u64, container: Container) -> std::io::Result<()> {
         let (control, ring, process) = container.split();
-        let event = ContainerEvent { user: user.clone(), generation, overdue: false };
+        let event = ContainerEvent { worker: worker.clone(), generation, overdue: false };
         for fd in [readable(&control)?, readable(&process)?] {
             tokio::spawn(watch(fd, event.clone(), self.events.clone()));
         }
-        let prefixes = self.prefixes.get(user).cloned().unwrap_or_default();
-        let (owner, ring) = (user.clone(), Box::new(ring));
-        self.packets.send(PacketCommand::AddContainer { user: owner, generation, ring, prefixes });
+        let prefixes = self.prefixes.get(&worker.user).cloned().unwrap_or_default();
+        let (activity, ring) = (Box::new(ring.activity_probe()), Box::new(ring));
+        self.packets.send(PacketCommand::AddWorker { worker: worker.clone(), generation, ring, prefixes });
         let running = Running {
             control,
             process,
+            activity,
             generation,
             ready: false,
             stats_asked: false,
@@ -447,7 +509,7 @@ impl Executor {
             dying: None,
             log: LogBudget::default(),
         };
-        self.containers.insert(user.clone(), running);
+        self.workers.insert(worker.clone(), running);
         Ok(())
     }
 
@@ -470,28 +532,28 @@ impl Executor {
 
     fn load(&mut self, load: Load) {
         // Its death will be told, which settles this too.
-        if self.containers.get(&load.user).is_some_and(|running| running.dying.is_some()) {
+        if self.workers.get(&load.worker).is_some_and(|running| running.dying.is_some()) {
             return;
         }
-        let (user, slot) = (load.user.clone(), load.slot);
+        let (worker, slot) = (load.worker.clone(), load.slot);
         if let Err(error) = self.try_load(load) {
-            let detail = format!("the module could not be given to its container: {error:#}");
+            let detail = format!("the module could not be given to its worker: {error:#}");
             let refusal = Refusal::new(RefusalKind::NodeFailed, detail);
-            self.happened.push_back(ControllerEvent::ModuleFailed { user, slot, refusal });
+            self.happened.push_back(ControllerEvent::ModuleFailed { worker, slot, refusal });
         }
     }
 
     fn try_load(&mut self, load: Load) -> Result<()> {
-        let Load { user, slot, module, digest, properties, limits, state_schema } = load;
-        let running = self.containers.get_mut(&user).context("there is no container")?;
+        let Load { worker, slot, module, digest, properties, limits, state_schema } = load;
+        let running = self.workers.get_mut(&worker).context("there is no worker")?;
         let parts = self.parts.as_ref().context("this machine runs no modules")?;
-        let path = self.code.get(&digest).context("the package was not fetched")?;
+        let path = self.code.get(&(digest, worker.flavour)).context("the package was not fetched")?;
         let code = File::open(path).with_context(|| format!("cannot open {}", path.display()))?;
         let call = Duration::from_millis(limits.call_ms.into());
-        self.modules.insert((user.clone(), slot), module.clone());
+        self.modules.insert((worker.clone(), slot), module.clone());
         let frame = ToWorker::Load { slot, module, properties, limits, state_schema };
         // Before the module starts, which is its first call.
-        self.packets.send(PacketCommand::SetCallTime { user, slot, call });
+        self.packets.send(PacketCommand::SetCallTime { worker, slot, call });
         running.control.send(&frame, Some(code.as_fd()))?;
         parts.packages.repository.pin(digest);
         if let Some(before) = running.pinned.insert(slot, digest) {
@@ -500,48 +562,48 @@ impl Executor {
         Ok(())
     }
 
-    fn unload(&mut self, user: &UserId, slot: ModuleSlot) {
-        let Some(running) = self.containers.get_mut(user) else { return };
+    fn unload(&mut self, worker: &WorkerId, slot: ModuleSlot) {
+        let Some(running) = self.workers.get_mut(worker) else { return };
         if let (Some(digest), Some(parts)) = (running.pinned.remove(&slot), &self.parts) {
             parts.packages.repository.unpin(digest);
         }
-        self.stats.remove(&(user.clone(), slot));
-        self.packets.send(PacketCommand::SetLoaded { user: user.clone(), slot, loaded: false });
+        self.stats.remove(&(worker.clone(), slot));
+        self.packets.send(PacketCommand::SetLoaded { worker: worker.clone(), slot, loaded: false });
         if running.dying.is_some() {
             return;
         }
         if let Err(error) = running.control.send(&ToWorker::Unload { slot }, None) {
             let detail = format!("the worker does not take frames: {error}");
-            self.kill_container(user, Refusal::new(RefusalKind::NodeFailed, detail), None);
+            self.kill_worker(worker, Refusal::new(RefusalKind::NodeFailed, detail), None);
         }
     }
 
-    fn take_frame(&mut self, user: &UserId, frame: FromWorker) -> Option<LogEntry> {
-        let running = self.containers.get_mut(user)?;
+    fn take_frame(&mut self, worker: &WorkerId, frame: FromWorker) -> Option<LogEntry> {
+        let running = self.workers.get_mut(worker)?;
         match frame {
             FromWorker::Ready { abi, engine } => {
-                tracing::debug!(%user, abi, engine, "container ready");
+                tracing::debug!(%worker, abi, engine, "worker ready");
                 running.ready = true;
-                self.happened.push_back(ControllerEvent::ContainerReady { user: user.clone() });
+                self.happened.push_back(ControllerEvent::WorkerReady { worker: worker.clone() });
             }
             FromWorker::Loaded { slot } => {
                 let loaded = running.pinned.contains_key(&slot);
-                self.packets.send(PacketCommand::SetLoaded { user: user.clone(), slot, loaded });
-                self.happened.push_back(ControllerEvent::Loaded { user: user.clone(), slot });
+                self.packets.send(PacketCommand::SetLoaded { worker: worker.clone(), slot, loaded });
+                self.happened.push_back(ControllerEvent::Loaded { worker: worker.clone(), slot });
             }
             FromWorker::Failed { slot, refusal } => {
                 // Its text is the worker's, so it is made one line again here.
                 let refusal = Refusal::new(refusal.kind, refusal.detail);
-                self.packets.send(PacketCommand::SetLoaded { user: user.clone(), slot, loaded: false });
-                self.happened.push_back(ControllerEvent::ModuleFailed { user: user.clone(), slot, refusal });
+                self.packets.send(PacketCommand::SetLoaded { worker: worker.clone(), slot, loaded: false });
+                self.happened.push_back(ControllerEvent::ModuleFailed { worker: worker.clone(), slot, refusal });
             }
             FromWorker::Log { slot, level, text } => {
-                let entry = LogEntry { user: user.clone(), slot, level, text };
+                let entry = LogEntry { worker: worker.clone(), slot, level, text };
                 return running.log.spend(Instant::now(), entry);
             }
             FromWorker::Stats { slot, packets, counters } => {
                 if running.pinned.contains_key(&slot) {
-                    self.stats.insert((user.clone(), slot), (packets, counters));
+                    self.stats.insert((worker.clone(), slot), (packets, counters));
                 }
             }
             FromWorker::StatsDone => running.stats_asked = false,
@@ -549,23 +611,23 @@ impl Executor {
         None
     }
 
-    fn container_died(&mut self, user: &UserId, refusal: Refusal, culprit: Option<ModuleSlot>) {
+    fn worker_died(&mut self, worker: &WorkerId, refusal: Refusal, culprit: Option<ModuleSlot>) {
         let reason = if refusal.kind == RefusalKind::Stalled { DropReason::Stalled } else { DropReason::ContainerGone };
-        if self.forget_container(user, reason) {
-            self.happened.push_back(ControllerEvent::ContainerDied { user: user.clone(), refusal, culprit });
+        if self.forget_worker(worker, reason) {
+            self.happened.push_back(ControllerEvent::WorkerDied { worker: worker.clone(), refusal, culprit });
         }
     }
 
-    /// Ends a container and forgets it; returns whether there was one.
-    fn forget_container(&mut self, user: &UserId, reason: DropReason) -> bool {
-        self.starting.remove(user);
-        let Some(running) = self.containers.remove(user) else { return false };
+    /// Ends a worker and forgets it; returns whether there was one.
+    fn forget_worker(&mut self, worker: &WorkerId, reason: DropReason) -> bool {
+        self.starting.remove(worker);
+        let Some(running) = self.workers.remove(worker) else { return false };
         // Before its process ends, so that its packets get their verdict at once.
-        self.packets.send(PacketCommand::RemoveContainer { user: user.clone(), reason });
+        self.packets.send(PacketCommand::RemoveWorker { worker: worker.clone(), reason });
         if let Some(parts) = &self.parts {
             running.pinned.values().for_each(|digest| parts.packages.repository.unpin(*digest));
         }
-        self.stats.retain(|(owner, _), _| owner != user);
+        self.stats.retain(|(owner, _), _| owner != worker);
         true
     }
 }
@@ -573,6 +635,16 @@ impl Executor {
 impl Running {
     fn can_be_asked(&self) -> bool {
         self.ready && !self.stats_asked && self.dying.is_none()
+    }
+}
+
+/// Says why a worker ended by itself, and which module drove it to that, if one did.
+fn why_ended(exit: &Exit, culprit: Option<ModuleSlot>) -> Refusal {
+    let refusal = exit.refusal();
+    match (exit.cause, culprit) {
+        (ExitCause::Code(EXIT_STALLED), _) => Refusal::new(RefusalKind::Stalled, refusal.detail),
+        (ExitCause::Code(_) | ExitCause::Signal(_), Some(_)) => Refusal::new(RefusalKind::Trapped, refusal.detail),
+        (ExitCause::Code(_) | ExitCause::Signal(_), None) | (ExitCause::OutOfMemory | ExitCause::Unknown, _) => refusal,
     }
 }
 

@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 use anyhow::{Context, Result};
 use netserv_container::{Container, ContainerError, LaunchSpec, Launcher, LauncherConfig};
 use netserv_model::policy::ContainerLimits;
-use netserv_model::{Flavour, Refusal, RefusalKind, UserId};
+use netserv_model::{Refusal, RefusalKind, WorkerId};
 use tokio::sync::mpsc;
 
 use crate::control_loop::Event;
@@ -90,23 +90,26 @@ fn refusal(error: &ContainerError) -> Refusal {
     Refusal::new(RefusalKind::NodeFailed, detail)
 }
 
-/// A container to be started.
+/// A worker to be started.
+#[derive(Debug)]
 pub struct Launch {
-    /// Whose.
-    pub user: UserId,
-    /// Which of the user's containers.
+    /// Which worker.
+    pub worker: WorkerId,
+    /// Which of those that follow each other.
     pub generation: u64,
-    /// What it may use.
+    /// What the user's container may use as a whole.
     pub limits: ContainerLimits,
+    /// The process of the user's other worker, whose container this one joins.
+    pub beside: Option<i32>,
 }
 
-/// A container that was started, or could not be.
+/// A worker that was started, or could not be.
 pub struct Launched {
-    /// Whose.
-    pub user: UserId,
-    /// Which of the user's containers.
+    /// Which worker.
+    pub worker: WorkerId,
+    /// Which of those that follow each other.
     pub generation: u64,
-    /// The container; dropping it ends it.
+    /// The worker in its container; dropping it ends it.
     pub result: Result<Container, Refusal>,
 }
 
@@ -115,7 +118,7 @@ pub struct Launched {
 /// # Errors
 /// The system gives no thread.
 pub fn start_thread(keeper: Arc<Keeper>, events: mpsc::Sender<Event>) -> Result<Sender<Launch>> {
-    // As many wait as there are users whose container is to start: the executor has one at a time for each.
+    // As many wait as there are users one of whose workers is to start: the executor has one at a time for each.
     let (jobs, inbox) = channel();
     let thread = std::thread::Builder::new().name("launches".into());
     thread.spawn(move || run(&keeper, &inbox, &events)).context("launch thread")?;
@@ -123,13 +126,19 @@ pub fn start_thread(keeper: Arc<Keeper>, events: mpsc::Sender<Event>) -> Result<
 }
 
 fn run(keeper: &Keeper, inbox: &Receiver<Launch>, events: &mpsc::Sender<Event>) {
-    for Launch { user, generation, limits } in inbox {
-        let launcher = keeper.launcher();
-        let spec = LaunchSpec::new(&user, Flavour::Wasm, &limits);
-        let result = launcher.and_then(|launcher| launcher.launch(&spec).map_err(Refusal::from));
-        let launched = Launched { user, generation, result };
+    for launch in inbox {
+        let result = keeper.launcher().and_then(|launcher| start_worker(&launcher, &launch));
+        let launched = Launched { worker: launch.worker, generation: launch.generation, result };
         if events.blocking_send(Event::Launched(Box::new(launched))).is_err() {
             return;
         }
     }
+}
+
+fn start_worker(launcher: &Launcher, launch: &Launch) -> Result<Container, Refusal> {
+    let spec = LaunchSpec {
+        beside: launch.beside,
+        ..LaunchSpec::new(&launch.worker.user, launch.worker.flavour, &launch.limits)
+    };
+    launcher.launch(&spec).map_err(Refusal::from)
 }

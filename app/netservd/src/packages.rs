@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Packages of modules: fetched, checked, compiled. All of it blocks, on threads of its own.
+//! Packages of modules: fetched, checked, and made ready to run in the flavour that this node prefers. All of it blocks, on threads of its own.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -8,17 +8,19 @@ use std::time::Instant;
 
 use netserv_container::CompileLimits;
 use netserv_model::manifest::Manifest;
-use netserv_model::{Digest, PublicKey, Refusal, RefusalKind};
-use netserv_repository::{FetchLimits, Repository};
+use netserv_model::{Digest, Flavour, PublicKey, Refusal, RefusalKind};
+use netserv_repository::{FetchLimits, Repository, Stored};
 
 use crate::launcher::Keeper;
 use crate::limits::COMPILES_MAX;
 
-/// A package that is in the store, with its code compiled.
+/// A package that is in the store, with its code ready to be loaded.
 pub struct Fetched {
     /// Its digest.
     pub digest: Digest,
-    /// Where its code is.
+    /// Which of its flavours this node takes.
+    pub flavour: Flavour,
+    /// Where the code of that is: what was compiled, or the bundle itself.
     pub code: PathBuf,
     /// What it says of itself.
     pub manifest: Box<Manifest>,
@@ -37,22 +39,42 @@ pub struct Packages {
     pub keeper: Arc<Keeper>,
     /// Who compiles at the moment.
     pub gate: Arc<Gate>,
+    /// The flavours that this node runs, the preferred one first.
+    pub flavours: Vec<Flavour>,
 }
 
 impl Packages {
     /// Returns a package, ready to be loaded.
     ///
     /// # Errors
-    /// It cannot be had, is not signed by one of the keys, or does not compile.
+    /// It cannot be had, is not signed by one of the keys, has no flavour that this node runs, or does not compile.
     pub fn get(&self, url: &str, digest: Digest, keys: &[PublicKey]) -> Result<Fetched, Refusal> {
         // Before a download that would be for nothing.
         self.keeper.launcher()?;
         let stored = self.repository.fetch(url, digest, keys, &self.limits)?;
-        let code = code_path(&stored.wasm_path, &self.engine);
+        let (flavour, path) = self.choose(&stored)?;
+        let code = match flavour {
+            Flavour::Wasm => self.compiled(digest, path)?,
+            Flavour::Osgi => path.to_owned(),
+        };
+        Ok(Fetched { digest, flavour, code, manifest: Box::new(stored.manifest.clone()) })
+    }
+
+    /// Returns the first flavour of this node's that the package has, and where its code is.
+    fn choose<'a>(&self, stored: &'a Stored) -> Result<(Flavour, &'a Path), Refusal> {
+        let code = |flavour: &Flavour| Some((*flavour, stored.code_path(*flavour)?));
+        self.flavours.iter().find_map(code).ok_or_else(|| {
+            let (has, runs) = (list(stored.code.keys()), list(&self.flavours));
+            Refusal::new(RefusalKind::NoFlavour, format!("the package has {has}, this node runs {runs}"))
+        })
+    }
+
+    fn compiled(&self, digest: Digest, wasm: &Path) -> Result<PathBuf, Refusal> {
+        let code = code_path(wasm, &self.engine);
         if !code.exists() {
-            self.gate.once(digest, || self.compile(digest, &stored.wasm_path, &code))?;
+            self.gate.once(digest, || self.compile(digest, wasm, &code))?;
         }
-        Ok(Fetched { digest, code, manifest: Box::new(stored.manifest.clone()) })
+        Ok(code)
     }
 
     fn compile(&self, digest: Digest, wasm: &Path, code: &Path) -> Result<(), Refusal> {
@@ -137,6 +159,10 @@ impl Drop for Turn<'_> {
 
 fn unfinished() -> Refusal {
     Refusal::new(RefusalKind::NodeFailed, "the compilation did not come to an end")
+}
+
+fn list<'a>(flavours: impl IntoIterator<Item = &'a Flavour>) -> String {
+    Flavour::list(flavours.into_iter().copied())
 }
 
 /// Compiled code lies beside the module that it was made from, and leaves the store with it.

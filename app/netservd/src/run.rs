@@ -13,6 +13,7 @@ use netserv_controller::Controller;
 use netserv_dataplane::choose::MARK_DEFAULT;
 use netserv_dataplane::signal::{Interceptor, SignalConfig, SignalSocket};
 use netserv_gist as gist;
+use netserv_model::Flavour;
 use netserv_nslp::Nslp;
 use netserv_repository::{FetchLimits, Repository, Sources};
 use rand::TryRngCore;
@@ -215,8 +216,18 @@ fn module_parts(config: &Config, keeper: Arc<Keeper>, events: &mpsc::Sender<Even
         ..FetchLimits::default()
     };
     let (repository, engine) = (Arc::new(open_repository(config)?), engine_name(config)?);
-    let packages = Packages { repository, limits, engine, keeper, gate: Arc::default() };
+    let flavours = runtimes(config);
+    let packages = Packages { repository, limits, engine, keeper, gate: Arc::default(), flavours };
     Ok(ModuleParts { packages, launches })
+}
+
+/// Returns the configured flavours that this machine has what it takes for.
+fn runtimes(config: &Config) -> Vec<Flavour> {
+    let there = |flavour: &Flavour| match flavour {
+        Flavour::Wasm => true,
+        Flavour::Osgi => false,
+    };
+    config.flavours.iter().copied().filter(there).collect()
 }
 
 fn start_signaling(config: &Config, events: &mpsc::Sender<Event>) -> Result<SignalIo> {

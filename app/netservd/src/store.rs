@@ -85,7 +85,7 @@ impl Store {
 mod tests {
     use std::collections::BTreeMap;
 
-    use netserv_model::{Digest, SessionId, UnixTime};
+    use netserv_model::{Digest, Flavour, SessionId, UnixTime};
 
     use super::*;
 
@@ -116,6 +116,20 @@ mod tests {
         assert!(Store::open(&path).err().unwrap().to_string().contains("newer"));
     }
 
+    /// What a node wrote that knew one flavour.
+    #[test]
+    fn a_record_without_a_flavour_is_read() {
+        let dir = tempfile::tempdir().unwrap();
+        let store = Store::open(&dir.path().join("node.db")).unwrap();
+        let old = r#"{"user":"janedoe","module":"example.org/echo@1.0.0","url":"https://cp.example/echo.nsm",
+            "digest":"sha256:0707070707070707070707070707070707070707070707070707070707070707",
+            "session":"01010101010101010101010101010101","filters":["udp dst 10.2.0.0/24 port 44444"],
+            "properties":{},"lease_until":1000,"order":1}"#;
+        let insert = "INSERT INTO installed VALUES ('janedoe', 'example.org/echo', ?1)";
+        store.connection.execute(insert, [old]).unwrap();
+        assert_eq!(store.all().unwrap(), [InstalledRecord { flavour: None, ..example() }]);
+    }
+
     fn example() -> InstalledRecord {
         InstalledRecord {
             user: "janedoe".parse().unwrap(),
@@ -127,6 +141,7 @@ mod tests {
             properties: BTreeMap::new(),
             lease_until: UnixTime::from_secs(1),
             order: 1,
+            flavour: Some(Flavour::Osgi),
         }
     }
 }

@@ -8,7 +8,7 @@ use netserv_model::limits::{CONTAINERS_MAX, PROPERTIES_PER_MODULE_MAX, PROPERTY_
 use netserv_model::manifest::{MANIFEST_VERSION, Manifest, ModuleLimits};
 use netserv_model::policy::{NodePolicy, UserPolicy};
 use netserv_model::request::{Ask, Body, Dependency, Probe, Request, Setup};
-use netserv_model::{Filter, PublicKey, Refusal, RefusalKind, UserId};
+use netserv_model::{Filter, Flavour, PublicKey, Refusal, RefusalKind, UserId};
 
 use crate::limits::MODULES_PER_USER_MAX;
 use crate::state::Key;
@@ -102,6 +102,7 @@ pub(crate) fn check_manifest(
     user: &UserPolicy,
     setup: &Setup,
     manifest: &Manifest,
+    flavour: Flavour,
 ) -> Result<Vec<Filter>, Refusal> {
     let bad = |detail: String| Err(Refusal::new(RefusalKind::BadManifest, detail));
     if manifest.manifest != MANIFEST_VERSION {
@@ -110,7 +111,9 @@ pub(crate) fn check_manifest(
     if manifest.module() != setup.module {
         return bad(format!("the package is {}, the request names {}", manifest.module(), setup.module));
     }
-    check_abi(policy, manifest.packet.abi)?;
+    if let (Flavour::Wasm, Some(packet)) = (flavour, &manifest.packet) {
+        check_abi(policy, packet.abi)?;
+    }
     check_dependencies(policy, &manifest.dependencies)?;
     if manifest.limits.memory_bytes > user.module_limits.memory_bytes {
         let (wanted, granted) = (manifest.limits.memory_bytes, user.module_limits.memory_bytes);
@@ -118,9 +121,31 @@ pub(crate) fn check_manifest(
         return Err(Refusal::new(RefusalKind::MemoryLimit, detail));
     }
     check_properties(&merged_properties(manifest, &setup.properties), RefusalKind::BadManifest)?;
-    let filters = if setup.filters.is_empty() { &manifest.packet.filters } else { &setup.filters };
+    check_server(policy, user, manifest)?;
+    if manifest.packet.is_none() && !setup.filters.is_empty() {
+        return bad("the request has filters, and the module has no part in the packet path".to_owned());
+    }
+    let filters = if setup.filters.is_empty() { manifest.filters() } else { &setup.filters };
     filters::check(user, filters)?;
     Ok(filters::without_repetitions(filters))
+}
+
+/// Checks that a module's server part, if it has one, may take its connections.
+pub(crate) fn check_server(policy: &NodePolicy, user: &UserPolicy, manifest: &Manifest) -> Result<(), Refusal> {
+    let Some(server) = &manifest.server else { return Ok(()) };
+    if !policy.network {
+        let detail = "the module is a server, and the containers of this node have no network";
+        return Err(Refusal::new(RefusalKind::NoNetwork, detail));
+    }
+    match server.listen.iter().find(|wanted| !filters::grants(&user.listen, wanted)) {
+        None => Ok(()),
+        Some(wanted) => {
+            let granted: Vec<String> = user.listen.iter().map(|filter| format!("`{filter}`")).collect();
+            let granted = if granted.is_empty() { "none".to_owned() } else { granted.join(", ") };
+            let detail = format!("the module wants to take connections at `{wanted}`, granted to the user: {granted}");
+            Err(Refusal::new(RefusalKind::NotPermitted, detail))
+        }
+    }
 }
 
 /// Returns the manifest's properties with those of the SETUP over them.

@@ -14,7 +14,7 @@ pub struct Counters {
     pub module_failures: u64,
     /// Modules put into quarantine.
     pub quarantines: u64,
-    /// Containers that ended without being told to, or did not start.
+    /// Workers that ended without being told to, or did not start.
     pub container_deaths: u64,
     /// Modules removed because their lease ended.
     pub leases_expired: u64,

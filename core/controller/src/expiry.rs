@@ -4,7 +4,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use netserv_model::command::{JobId, ModuleSlot};
-use netserv_model::{Instant, UserId};
+use netserv_model::{Instant, WorkerId};
 
 use crate::state::Key;
 
@@ -15,14 +15,16 @@ pub(crate) enum Timer {
     Lease(Key),
     /// A module is to be started again, or leaves quarantine.
     Restart(Key),
-    /// A container is to be started again.
-    RestartContainer(UserId),
+    /// A worker is to be started again.
+    RestartWorker(WorkerId),
     /// A fetch should have been answered.
     Fetch(JobId),
-    /// The start of a container should have been answered.
-    Start(UserId),
+    /// The start of a worker should have been answered.
+    Start(WorkerId),
     /// The load of a module should have been answered.
-    Load(UserId, ModuleSlot),
+    Load(WorkerId, ModuleSlot),
+    /// A worker has had no modules for a while.
+    StopIdle(WorkerId),
 }
 
 impl Timer {
@@ -30,10 +32,11 @@ impl Timer {
         match self {
             Timer::Lease(_) => "lease",
             Timer::Restart(_) => "module restart",
-            Timer::RestartContainer(_) => "container restart",
+            Timer::RestartWorker(_) => "worker restart",
             Timer::Fetch(_) => "fetch answer",
-            Timer::Start(_) => "container answer",
+            Timer::Start(_) => "worker answer",
             Timer::Load(..) => "load answer",
+            Timer::StopIdle(_) => "idle worker",
         }
     }
 }
@@ -59,6 +62,11 @@ impl Timers {
         if self.at.get(&timer).is_some_and(|set| *set < at) {
             self.set(timer, at);
         }
+    }
+
+    /// Returns whether a timer runs.
+    pub(crate) fn runs(&self, timer: &Timer) -> bool {
+        self.at.contains_key(timer)
     }
 
     /// Stops a timer if it runs.

@@ -41,6 +41,24 @@ pub(crate) fn without_repetitions(filters: &[Filter]) -> Vec<Filter> {
     kept
 }
 
+/// Returns whether what the operator grants holds everything that is wanted: the same protocol or any, the sources of a
+/// granted filter, and every port.
+pub(crate) fn grants(granted: &[Filter], wanted: &Filter) -> bool {
+    let within = |outer: Option<IpNet>, inner: Option<IpNet>| match (outer, inner) {
+        (None, _) => true,
+        (Some(outer), Some(inner)) => outer.contains(&inner),
+        (Some(_), None) => false,
+    };
+    let fits = |one: &&Filter| {
+        (one.protocol() == wanted.protocol() || one.protocol() == Protocol::Any)
+            && within(one.source(), wanted.source())
+            && within(one.destination(), wanted.destination())
+            && one.source_ports().is_none_or(|ports| wanted.source_ports().is_some_and(|own| ports.covers(own)))
+    };
+    let ports = granted.iter().filter(fits).map(|one| one.destination_ports().unwrap_or(PortRange::ALL));
+    covers(&ports.collect::<Vec<_>>(), wanted.destination_ports().unwrap_or(PortRange::ALL))
+}
+
 fn check_prefixes(user: &UserPolicy, filter: &Filter) -> Result<(), Refusal> {
     let own = |net: Option<IpNet>| net.is_some_and(|net| user.prefixes.iter().any(|prefix| prefix.contains(&net)));
     if own(filter.source()) || own(filter.destination()) {
@@ -132,6 +150,36 @@ mod tests {
     }
 
     #[test]
+    fn what_is_granted_holds_what_is_wanted() {
+        let check = |granted: &[&str], wanted: &str| {
+            let granted: Vec<Filter> = granted.iter().map(|filter| filter.parse().unwrap()).collect();
+            grants(&granted, &wanted.parse().unwrap())
+        };
+        for (granted, wanted) in [
+            (&["tcp port 80"][..], "tcp port 80"),
+            (&["tcp port 80", "tcp port 81-90"], "tcp port 80-90"),
+            (&["tcp"], "tcp port 443"),
+            (&["ip"], "udp port 53"),
+            (&["tcp src 10.0.0.0/8 port 80"], "tcp src 10.1.0.0/16 port 80"),
+        ] {
+            assert!(check(granted, wanted), "{granted:?} {wanted}");
+        }
+        for (granted, wanted) in [
+            (&[][..], "tcp port 80"),
+            (&["udp port 80"], "tcp port 80"),
+            (&["tcp port 80"], "tcp port 81"),
+            (&["tcp port 80"], "tcp port 80-81"),
+            (&["tcp port 80"], "tcp"),
+            (&["tcp port 80"], "ip"),
+            (&["tcp src 10.0.0.0/8 port 80"], "tcp port 80"),
+            (&["tcp src 10.0.0.0/8 port 80"], "tcp src 2001:db8::/32 port 80"),
+            (&["tcp sport 1000 port 80"], "tcp port 80"),
+        ] {
+            assert!(!check(granted, wanted), "{granted:?} {wanted}");
+        }
+    }
+
+    #[test]
     fn the_number_of_filters_is_bounded() {
         let filters: Vec<String> = (0..=FILTERS_PER_MODULE_MAX).map(|n| format!("dst 10.2.0.{n}")).collect();
         let filters: Vec<&str> = filters.iter().map(String::as_str).collect();
@@ -147,6 +195,8 @@ mod tests {
             modules_max: 1,
             module_limits: ModuleLimits::default(),
             container: ContainerLimits::default(),
+            listen: Vec::new(),
+            connect: Vec::new(),
         };
         let filters: Vec<Filter> = filters.iter().map(|filter| filter.parse().unwrap()).collect();
         check(&user, &filters).err().map(|refusal| refusal.kind)

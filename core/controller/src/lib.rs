@@ -10,16 +10,15 @@
 //!   [`Command::InstallFilter`]s are polled, and the request is answered only once all other commands are polled: an
 //!   [`Event::FilterFailed`] before the first leaves everything as it was, one before the second still refuses a first
 //!   install. A later one counts as a failure of a running module, which starts again after a while.
-//! - After [`Command::StopContainer`], no event of that container is handed in any more.
-//! - [`Command::Load`] has exactly one answer unless the container dies; one that comes after [`Command::Unload`]
+//! - After [`Command::StopWorker`], no event of that worker is handed in any more.
+//! - [`Command::Load`] has exactly one answer unless the worker dies; one that comes after [`Command::Unload`]
 //!   counts too.
 //!
-//! While an installed module is down (backing off, in quarantine, its container being restarted), its filters and its
+//! While an installed module is down (backing off, in quarantine, its worker being restarted), its filters and its
 //! place stay: the packet loop lets its packets pass or drops them as `on_failure` says.
 #![forbid(unsafe_code)]
 
 mod admission;
-mod containers;
 mod counters;
 mod expiry;
 mod filters;
@@ -32,13 +31,14 @@ mod restart;
 mod state;
 #[cfg(test)]
 mod tests;
+mod workers;
 
 use std::collections::{BTreeMap, VecDeque};
 
 use netserv_model::command::{Command, Event, FilterId, InstalledRecord, JobId, ModuleSlot, RequestId};
 use netserv_model::policy::NodePolicy;
 use netserv_model::request::{Body, Load, ModuleStatus, Request};
-use netserv_model::{Instant, ModuleName, Now, SessionId, UnixTime, UserId};
+use netserv_model::{Instant, ModuleName, Now, SessionId, UnixTime, UserId, WorkerId};
 
 pub use counters::Counters;
 
@@ -134,16 +134,16 @@ impl Controller {
         }
     }
 
-    /// Takes the result of a command, or news of a container.
+    /// Takes the result of a command, or news of a worker.
     pub fn handle_event(&mut self, now: Now, event: Event) {
         self.now = now;
         match event {
-            Event::Fetched { job, manifest } => self.fetched(job, *manifest),
+            Event::Fetched { job, manifest, flavour } => self.fetched(job, *manifest, flavour),
             Event::FetchFailed { job, refusal } => self.fetch_failed(job, &refusal),
-            Event::ContainerReady { user } => self.container_ready(&user),
-            Event::ContainerDied { user, refusal, culprit } => self.container_died(&user, &refusal, culprit),
-            Event::Loaded { user, slot } => self.loaded(&user, slot),
-            Event::ModuleFailed { user, slot, refusal } => self.module_failed(&user, slot, refusal),
+            Event::WorkerReady { worker } => self.worker_ready(&worker),
+            Event::WorkerDied { worker, refusal, culprit } => self.worker_died(&worker, &refusal, culprit),
+            Event::Loaded { worker, slot } => self.loaded(&worker, slot),
+            Event::ModuleFailed { worker, slot, refusal } => self.module_failed(&worker, slot, refusal),
             Event::FilterFailed { id, refusal } => self.filter_failed(id, refusal),
         }
     }
@@ -196,14 +196,15 @@ impl Controller {
         self.tenants.iter().flat_map(|(user, tenant)| report::modules_of(user, tenant, now.instant)).collect()
     }
 
-    /// Returns an installed module's place in its user's container, by which its packet counts are found.
-    pub fn slot(&self, user: &UserId, module: &ModuleName) -> Option<ModuleSlot> {
-        self.tenants.get(user)?.modules.get(module)?.active.as_ref()?.slot
+    /// Returns an installed module's worker and its place there, by which its packet counts are found.
+    pub fn place(&self, user: &UserId, module: &ModuleName) -> Option<(WorkerId, ModuleSlot)> {
+        let (flavour, slot) = self.tenants.get(user)?.modules.get(module)?.active.as_ref()?.place()?;
+        Some((WorkerId::new(user.clone(), flavour), slot))
     }
 
-    /// Returns the module that has a place in a user's container.
-    pub fn module_at(&self, user: &UserId, slot: ModuleSlot) -> Option<&ModuleName> {
-        Some(&self.tenants.get(user)?.container.places.get(&slot)?.module)
+    /// Returns the module that has a place in a worker.
+    pub fn module_at(&self, worker: &WorkerId, slot: ModuleSlot) -> Option<&ModuleName> {
+        Some(&self.tenants.get(&worker.user)?.workers.get(&worker.flavour)?.places.get(&slot)?.module)
     }
 
     /// Returns the load with the controller's own counts filled in.
@@ -211,7 +212,8 @@ impl Controller {
         let count = |n: usize| u32::try_from(n).unwrap_or(u32::MAX);
         let modules = self.tenants.values().flat_map(|tenant| tenant.modules.values());
         let modules = modules.filter(|entry| entry.active.is_some()).count();
-        let containers = self.tenants.values().filter(|tenant| tenant.container.phase != Phase::Absent).count();
+        let there = |tenant: &&Tenant| tenant.workers.values().any(|worker| worker.phase != Phase::Absent);
+        let containers = self.tenants.values().filter(there).count();
         Load { containers: count(containers), modules: count(modules), ..self.load }
     }
 

@@ -8,7 +8,7 @@ use netserv_model::limits::REQUESTS_PENDING_MAX;
 use netserv_model::manifest::Manifest;
 use netserv_model::request::{Outcome, Setup};
 use netserv_model::verdict::FailureMode;
-use netserv_model::{Digest, Refusal, RefusalKind, SessionId, UserId};
+use netserv_model::{Digest, Flavour, Refusal, RefusalKind, SessionId, WorkerId};
 
 use crate::Controller;
 use crate::admission::{check_manifest, clamp_limits, merged_properties};
@@ -43,14 +43,14 @@ impl Controller {
     }
 
     /// A package is there.
-    pub(crate) fn fetched(&mut self, job: JobId, manifest: Manifest) {
+    pub(crate) fn fetched(&mut self, job: JobId, manifest: Manifest, flavour: Flavour) {
         let Some(key) = self.end_job(job) else { return };
         if let Some(Stage::Fetching(wanted)) = self.stage(&key)
             && *wanted == job
         {
-            return self.operation_fetched(&key, manifest);
+            return self.operation_fetched(&key, manifest, flavour);
         }
-        self.active_fetched(&key, job, manifest);
+        self.active_fetched(&key, job, manifest, flavour);
     }
 
     /// A package could not be had.
@@ -65,24 +65,24 @@ impl Controller {
     }
 
     /// A module runs.
-    pub(crate) fn loaded(&mut self, user: &UserId, slot: ModuleSlot) {
-        let Some(place) = self.end_load(user, slot) else { return };
-        let key = (user.clone(), place.module);
+    pub(crate) fn loaded(&mut self, worker: &WorkerId, slot: ModuleSlot) {
+        let Some(place) = self.end_load(worker, slot) else { return };
+        let key = (worker.user.clone(), place.module);
         match place.role {
-            Role::Leaving => self.free_place(user, slot),
+            Role::Leaving => self.free_place(worker, slot),
             Role::Candidate => self.settle(&key),
-            Role::Active => self.run(&key, slot),
+            Role::Active => self.run(&key, worker, slot),
         }
     }
 
     /// A module could not be loaded, or trapped.
-    pub(crate) fn module_failed(&mut self, user: &UserId, slot: ModuleSlot, refusal: Refusal) {
-        let Some(place) = self.end_load(user, slot) else { return };
-        let key = (user.clone(), place.module);
+    pub(crate) fn module_failed(&mut self, worker: &WorkerId, slot: ModuleSlot, refusal: Refusal) {
+        let Some(place) = self.end_load(worker, slot) else { return };
+        let key = (worker.user.clone(), place.module);
         match place.role {
-            Role::Leaving => self.free_place(user, slot),
+            Role::Leaving => self.free_place(worker, slot),
             Role::Candidate => {
-                self.free_place(user, slot);
+                self.free_place(worker, slot);
                 self.forget_candidate_slot(&key);
                 self.fail_operation(&key, refusal);
             }
@@ -149,9 +149,9 @@ impl Controller {
         let Some(operation) = self.entry(key).and_then(|entry| entry.operation.take()) else { return };
         match operation.stage {
             Stage::Fetching(job) => self.drop_job(job),
-            Stage::Waiting(candidate) => self.drop_module(key, candidate.rules, candidate.slot, None),
-            Stage::Loading(candidate) => self.drop_module(key, candidate.rules, candidate.slot, Some(Run::Loading)),
-            Stage::Settling(candidate) => self.drop_module(key, candidate.rules, candidate.slot, Some(Run::Running)),
+            Stage::Waiting(candidate) => self.drop_candidate(key, candidate, None),
+            Stage::Loading(candidate) => self.drop_candidate(key, candidate, Some(Run::Loading)),
+            Stage::Settling(candidate) => self.drop_candidate(key, candidate, Some(Run::Running)),
         }
         self.sweep(key);
         self.refuse(operation.ticket, refusal);
@@ -177,11 +177,11 @@ impl Controller {
         job
     }
 
-    /// Asks the container to load a module.
-    pub(crate) fn load_into(&mut self, key: &Key, slot: ModuleSlot, what: &LoadWhat<'_>) {
-        let granted = self.policy.users.get(&key.0).map(|user| user.module_limits).unwrap_or_default();
+    /// Asks a worker to load a module.
+    pub(crate) fn load_into(&mut self, worker: &WorkerId, slot: ModuleSlot, what: &LoadWhat<'_>) {
+        let granted = self.policy.users.get(&worker.user).map(|user| user.module_limits).unwrap_or_default();
         let load = Load {
-            user: key.0.clone(),
+            worker: worker.clone(),
             slot,
             module: what.manifest.module(),
             digest: what.digest,
@@ -189,19 +189,17 @@ impl Controller {
             limits: clamp_limits(&what.manifest.limits, &granted),
             state_schema: what.manifest.state_schema,
         };
-        self.timers.set(Timer::Load(key.0.clone(), slot), self.now.instant + LOAD_ANSWER_TIME_MAX);
+        self.timers.set(Timer::Load(worker.clone(), slot), self.now.instant + LOAD_ANSWER_TIME_MAX);
         self.commands.push_back(Command::Load(load));
     }
 
-    /// Drops what an entry no longer needs: itself, then its container.
+    /// Drops what an entry no longer needs: itself, then its worker.
     pub(crate) fn sweep(&mut self, key: &Key) {
         let Some(tenant) = self.tenants.get_mut(&key.0) else { return };
         if tenant.modules.get(&key.1).is_some_and(Entry::is_empty) {
             tenant.modules.remove(&key.1);
         }
-        if tenant.modules.is_empty() {
-            self.release_container(&key.0);
-        }
+        self.release_unused(&key.0);
     }
 
     /// Returns an installed module.
@@ -241,8 +239,8 @@ impl Controller {
             return self.refresh(key, ticket, session, &setup);
         }
         let same_code = active.filter(|active| active.record.digest == setup.digest);
-        if let Some(manifest) = same_code.and_then(|active| active.manifest.clone()) {
-            self.try_candidate(key, ticket, session, setup, manifest);
+        if let Some(code) = same_code.and_then(|active| active.manifest.clone().zip(active.record.flavour)) {
+            self.try_candidate(key, ticket, session, setup, code);
         } else {
             let job = self.fetch(key, setup.url.clone(), setup.digest);
             let stage = Stage::Fetching(job);
@@ -271,16 +269,23 @@ impl Controller {
         self.answer(ticket, Outcome::Removed);
     }
 
-    fn operation_fetched(&mut self, key: &Key, manifest: Manifest) {
+    fn operation_fetched(&mut self, key: &Key, manifest: Manifest, flavour: Flavour) {
         let Some(operation) = self.entry(key).and_then(|entry| entry.operation.take()) else { return };
         let Operation { ticket, session, setup, stage: _ } = operation;
-        self.try_candidate(key, ticket, session, setup, manifest);
+        self.try_candidate(key, ticket, session, setup, (manifest, flavour));
         self.advance(key);
     }
 
-    fn try_candidate(&mut self, key: &Key, ticket: Ticket, session: SessionId, setup: Setup, manifest: Manifest) {
+    fn try_candidate(
+        &mut self,
+        key: &Key,
+        ticket: Ticket,
+        session: SessionId,
+        setup: Setup,
+        (manifest, flavour): (Manifest, Flavour),
+    ) {
         let user = self.user_policy(&key.0);
-        let checked = user.and_then(|user| check_manifest(&self.policy, user, &setup, &manifest));
+        let checked = user.and_then(|user| check_manifest(&self.policy, user, &setup, &manifest, flavour));
         let filters = match checked {
             Ok(filters) => filters,
             Err(refusal) => {
@@ -289,7 +294,7 @@ impl Controller {
             }
         };
         let rules = filters.into_iter().map(|filter| Rule { filter, id: None }).collect();
-        let stage = Stage::Waiting(Candidate { manifest, rules, slot: None });
+        let stage = Stage::Waiting(Candidate { manifest, flavour, rules, slot: None });
         self.entry_or_new(key).operation = Some(Operation { ticket, session, setup, stage });
         self.pump(&key.0);
     }
@@ -300,8 +305,8 @@ impl Controller {
         operation.stage = match operation.stage {
             Stage::Loading(mut candidate) => {
                 let slot = candidate.slot.expect("a module is loaded into a place");
-                let on_failure = candidate.manifest.packet.on_failure;
-                candidate.rules = self.install_rules(key, slot, on_failure, candidate.rules);
+                let (worker, mode) = (WorkerId::new(key.0.clone(), candidate.flavour), candidate.manifest.on_failure());
+                candidate.rules = self.install_rules(key, (&worker, slot), mode, candidate.rules);
                 self.settling.push_back(key.clone());
                 Stage::Settling(candidate)
             }
@@ -311,34 +316,40 @@ impl Controller {
     }
 
     /// Takes note that an installed module runs again, and installs the filters that it has not yet.
-    fn run(&mut self, key: &Key, slot: ModuleSlot) {
+    fn run(&mut self, key: &Key, worker: &WorkerId, slot: ModuleSlot) {
         let Some(active) = self.active(key) else { return };
         if active.run != Run::Loading {
-            // It failed before this answer was given, so the container must not keep it.
+            // It failed before this answer was given, so the worker must not keep it.
             let down = active.run != Run::Running;
             self.counters.stray_events += 1;
             if down {
-                self.commands.push_back(Command::Unload { user: key.0.clone(), slot });
+                self.commands.push_back(Command::Unload { worker: worker.clone(), slot });
             }
             return;
         }
         active.run = Run::Running;
-        let on_failure = active.manifest.as_ref().map(|manifest| manifest.packet.on_failure).unwrap_or_default();
+        let on_failure = active.manifest.as_ref().map(Manifest::on_failure).unwrap_or_default();
         let rules = mem::take(&mut active.rules);
-        let rules = self.install_rules(key, slot, on_failure, rules);
+        let rules = self.install_rules(key, (worker, slot), on_failure, rules);
         if let Some(active) = self.active(key) {
             active.rules = rules;
         }
     }
 
-    fn install_rules(&mut self, key: &Key, slot: ModuleSlot, mode: FailureMode, mut rules: Vec<Rule>) -> Vec<Rule> {
+    fn install_rules(
+        &mut self,
+        key: &Key,
+        (worker, slot): (&WorkerId, ModuleSlot),
+        mode: FailureMode,
+        mut rules: Vec<Rule>,
+    ) -> Vec<Rule> {
         for rule in rules.iter_mut().filter(|rule| rule.id.is_none()) {
             let id = FilterId(self.next_rule);
             self.next_rule += 1;
             rule.id = Some(id);
             self.rules.insert(id, key.clone());
-            let (user, filter) = (key.0.clone(), rule.filter.clone());
-            self.commands.push_back(Command::InstallFilter { id, user, slot, filter, on_failure: mode });
+            let (worker, filter) = (worker.clone(), rule.filter.clone());
+            self.commands.push_back(Command::InstallFilter { id, worker, slot, filter, on_failure: mode });
         }
         rules
     }
@@ -346,7 +357,8 @@ impl Controller {
     fn activate(&mut self, key: &Key, session: SessionId, setup: Setup, candidate: Candidate) -> Active {
         if let Some(tenant) = self.tenants.get_mut(&key.0)
             && let Some(slot) = candidate.slot
-            && let Some(place) = tenant.container.places.get_mut(&slot)
+            && let Some(worker) = tenant.workers.get_mut(&candidate.flavour)
+            && let Some(place) = worker.places.get_mut(&slot)
         {
             place.role = Role::Active;
         }
@@ -360,6 +372,7 @@ impl Controller {
             properties: setup.properties,
             lease_until: self.now.wall + setup.ttl,
             order: self.next_order,
+            flavour: Some(candidate.flavour),
         };
         self.next_order += 1;
         Active {
@@ -382,36 +395,44 @@ impl Controller {
         if let Run::Fetching(job) = active.run {
             self.drop_job(job);
         }
-        self.drop_module(key, active.rules, active.slot, Some(active.run).filter(|run| run.in_container()));
+        let (place, run) = (active.place(), Some(active.run).filter(|run| run.in_worker()));
+        self.drop_module(key, active.rules, place, run);
     }
 
-    fn drop_module(&mut self, key: &Key, rules: Vec<Rule>, slot: Option<ModuleSlot>, run: Option<Run>) {
+    fn drop_candidate(&mut self, key: &Key, candidate: Candidate, run: Option<Run>) {
+        let place = candidate.place();
+        self.drop_module(key, candidate.rules, place, run);
+    }
+
+    fn drop_module(&mut self, key: &Key, rules: Vec<Rule>, place: Option<(Flavour, ModuleSlot)>, run: Option<Run>) {
         for id in rules.into_iter().filter_map(|rule| rule.id) {
             self.rules.remove(&id);
             self.commands.push_back(Command::RemoveFilter { id });
         }
-        let Some(slot) = slot else { return };
+        let Some((flavour, slot)) = place else { return };
+        let worker = WorkerId::new(key.0.clone(), flavour);
         if run.is_some() {
-            self.commands.push_back(Command::Unload { user: key.0.clone(), slot });
+            self.commands.push_back(Command::Unload { worker: worker.clone(), slot });
         }
         if run == Some(Run::Loading) {
-            self.leave_place(&key.0, slot);
+            self.leave_place(&worker, slot);
         } else {
-            self.free_place(&key.0, slot);
+            self.free_place(&worker, slot);
         }
     }
 
-    fn leave_place(&mut self, user: &UserId, slot: ModuleSlot) {
-        if let Some(tenant) = self.tenants.get_mut(user)
-            && let Some(place) = tenant.container.places.get_mut(&slot)
+    fn leave_place(&mut self, worker: &WorkerId, slot: ModuleSlot) {
+        if let Some(worker) = self.worker(worker)
+            && let Some(place) = worker.places.get_mut(&slot)
         {
             place.role = Role::Leaving;
         }
     }
 
-    fn free_place(&mut self, user: &UserId, slot: ModuleSlot) {
-        if let Some(tenant) = self.tenants.get_mut(user) {
-            tenant.container.places.remove(&slot);
+    /// Gives a place back.
+    pub(crate) fn free_place(&mut self, worker: &WorkerId, slot: ModuleSlot) {
+        if let Some(worker) = self.worker(worker) {
+            worker.places.remove(&slot);
         }
     }
 
@@ -423,9 +444,9 @@ impl Controller {
     }
 
     /// Takes note of the answer to a load, or of later news of it; returns who has the place.
-    fn end_load(&mut self, user: &UserId, slot: ModuleSlot) -> Option<Place> {
-        self.timers.cancel(&Timer::Load(user.clone(), slot));
-        let place = self.tenants.get(user).and_then(|tenant| tenant.container.places.get(&slot)).cloned();
+    fn end_load(&mut self, worker: &WorkerId, slot: ModuleSlot) -> Option<Place> {
+        self.timers.cancel(&Timer::Load(worker.clone(), slot));
+        let place = self.worker(worker).and_then(|worker| worker.places.get(&slot)).cloned();
         if place.is_none() {
             self.counters.stray_events += 1;
         }

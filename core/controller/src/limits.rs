@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use netserv_model::limits;
 
-/// Modules that one user may have installed: a container's places less one, which a replacement needs beside the old.
+/// Modules that one user may have installed: a worker's places less one, which a replacement needs beside the old.
 pub const MODULES_PER_USER_MAX: usize = limits::MODULES_PER_CONTAINER_MAX - 1;
 
 /// Failures within [`FAILURE_WINDOW`] that put a module into quarantine.
@@ -23,7 +23,9 @@ pub const QUARANTINED_MAX: usize = 4096;
 
 /// How long a fetch may stay unanswered, with checking and compiling.
 pub const FETCH_ANSWER_TIME_MAX: Duration = Duration::from_secs(60);
-/// How long the start of a container may stay unanswered.
+/// How long the start of a worker may stay unanswered.
 pub const START_ANSWER_TIME_MAX: Duration = Duration::from_secs(10);
+/// How long a worker stays that has no modules while its user has others. Its last module's packets are on their way.
+pub const IDLE_WORKER_TIME: Duration = Duration::from_secs(1);
 /// How long the load of a module may stay unanswered.
 pub const LOAD_ANSWER_TIME_MAX: Duration = Duration::from_secs(10);

@@ -1,9 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 //! What happens without a request: timers fire, leases end, the operator changes the policy.
 
-use netserv_model::{Refusal, RefusalKind};
+use netserv_model::manifest::Manifest;
+use netserv_model::policy::UserPolicy;
+use netserv_model::{Filter, Refusal, RefusalKind};
 
 use crate::Controller;
+use crate::admission::check_server;
 use crate::expiry::Timer;
 use crate::filters;
 use crate::limits::FETCH_ANSWER_TIME_MAX;
@@ -15,13 +18,14 @@ impl Controller {
         match timer {
             Timer::Lease(key) => self.advance(&key),
             Timer::Restart(key) => self.restart(&key),
-            Timer::RestartContainer(user) => self.restart_container(&user),
+            Timer::RestartWorker(worker) => self.restart_worker(&worker),
             Timer::Fetch(job) => {
                 let detail = format!("no answer within {} s", FETCH_ANSWER_TIME_MAX.as_secs());
                 self.fetch_failed(job, &Refusal::new(RefusalKind::FetchFailed, detail));
             }
-            Timer::Start(user) => self.start_overdue(&user),
-            Timer::Load(user, slot) => self.load_overdue(&user, slot),
+            Timer::Start(worker) => self.start_overdue(&worker),
+            Timer::Load(worker, slot) => self.load_overdue(&worker, slot),
+            Timer::StopIdle(worker) => self.stop_idle(&worker),
         }
     }
 
@@ -84,11 +88,17 @@ impl Controller {
         let user = self.policy.users.get(&key.0)?;
         let own = operation.stage.candidate().map(|candidate| candidate.rules.iter().map(|rule| rule.filter.clone()));
         let filters = own.map_or_else(|| operation.setup.filters.clone(), Iterator::collect);
-        filters::check(user, &filters).err()
+        let manifest = operation.stage.candidate().map(|candidate| &candidate.manifest);
+        self.why_not_allowed(user, &filters, manifest)
     }
 
     fn why_not_kept(&self, key: &Key) -> Option<Refusal> {
         let active = self.tenants.get(&key.0)?.modules.get(&key.1)?.active.as_ref()?;
-        filters::check(self.policy.users.get(&key.0)?, &active.record.filters).err()
+        self.why_not_allowed(self.policy.users.get(&key.0)?, &active.record.filters, active.manifest.as_ref())
+    }
+
+    fn why_not_allowed(&self, user: &UserPolicy, filters: &[Filter], manifest: Option<&Manifest>) -> Option<Refusal> {
+        let server = || manifest.map_or(Ok(()), |manifest| check_server(&self.policy, user, manifest));
+        filters::check(user, filters).and_then(|()| server()).err()
     }
 }

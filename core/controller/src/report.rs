@@ -31,7 +31,10 @@ impl Controller {
         for ask in &probe.ask {
             match ask {
                 Ask::Nodes => {}
-                Ask::Blocks => report.blocks = self.blocks(),
+                Ask::Blocks => {
+                    report.blocks = self.blocks();
+                    report.environments.clone_from(&self.policy.environments);
+                }
                 Ask::Load => report.load = Some(self.load()),
                 Ask::Modules => report.modules = user.map(|user| self.modules_of(user)).unwrap_or_default(),
                 Ask::Policy => report.policy = user.and_then(|user| self.policy_of(user)),
@@ -64,6 +67,7 @@ impl Controller {
             load: None,
             modules: Vec::new(),
             blocks: Vec::new(),
+            environments: Vec::new(),
             policy: None,
         }
     }
@@ -94,6 +98,8 @@ impl Controller {
             ttl_s_max: self.policy.ttl_max.as_secs(),
             modules_max: policy.modules_max,
             memory_bytes_max: policy.module_limits.memory_bytes,
+            listen: policy.listen.iter().map(ToString::to_string).collect(),
+            connect: policy.connect.iter().map(ToString::to_string).collect(),
         })
     }
 }
@@ -120,9 +126,11 @@ fn active_status(user: &UserId, active: &Active, now: Instant) -> ModuleStatus {
         user: user.clone(),
         module: active.record.module.clone(),
         digest: active.record.digest,
+        flavour: active.record.flavour,
         state: active.run.state(),
         lease_s: active.lease_end.since(now).as_secs(),
         filters: active.record.filters.clone(),
+        addresses: Vec::new(),
         restarts: active.restarts,
         last_failure: active.last_failure.clone(),
         packets: PacketCounts::default(),
@@ -139,9 +147,11 @@ fn operation_status(user: &UserId, operation: &Operation) -> ModuleStatus {
         user: user.clone(),
         module: operation.setup.module.clone(),
         digest: operation.setup.digest,
+        flavour: operation.stage.candidate().map(|candidate| candidate.flavour),
         state,
         lease_s: 0,
         filters: operation.setup.filters.clone(),
+        addresses: Vec::new(),
         restarts: 0,
         last_failure: None,
         packets: PacketCounts::default(),

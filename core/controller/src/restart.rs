@@ -3,10 +3,10 @@
 
 use std::time::Duration;
 
-use netserv_model::command::{Command, InstalledRecord, JobId};
+use netserv_model::command::{Command, FilterId, InstalledRecord, JobId};
 use netserv_model::manifest::Manifest;
 use netserv_model::request::Setup;
-use netserv_model::{Refusal, RefusalKind};
+use netserv_model::{Flavour, Refusal, RefusalKind, WorkerId};
 
 use crate::Controller;
 use crate::admission::check_manifest;
@@ -19,7 +19,7 @@ impl Controller {
     /// An installed module trapped or could not be loaded: it is started again after a while, or kept out.
     pub(crate) fn fail_active(&mut self, key: &Key, refusal: Refusal) {
         let now = self.now.instant;
-        let Some(active) = self.active(key).filter(|active| active.run.in_container()) else {
+        let Some(active) = self.active(key).filter(|active| active.run.in_worker()) else {
             self.counters.stray_events += 1;
             return;
         };
@@ -28,7 +28,7 @@ impl Controller {
         self.back_off(key, now);
     }
 
-    /// A module is to blame for the end of its container, which starts without it.
+    /// A module is to blame for the end of its worker, which starts without it.
     pub(crate) fn fail_culprit(&mut self, key: &Key, refusal: Refusal) {
         self.fail_active(key, refusal);
         let later = self.now.instant + BACKOFF_MIN;
@@ -46,10 +46,10 @@ impl Controller {
         };
         active.last_failure = Some(refusal);
         active.run = Run::BackingOff;
-        let (slot, wait) = (active.slot, active.backoff.retry(now).max(BACKOFF_MIN));
+        let (place, wait) = (active.place(), active.backoff.retry(now).max(BACKOFF_MIN));
         self.counters.module_failures += 1;
-        if let Some(slot) = slot {
-            self.commands.push_back(Command::Unload { user: key.0.clone(), slot });
+        if let Some((flavour, slot)) = place {
+            self.commands.push_back(Command::Unload { worker: WorkerId::new(key.0.clone(), flavour), slot });
         }
         self.timers.set(Timer::Restart(key.clone()), now + wait);
     }
@@ -111,14 +111,15 @@ impl Controller {
     }
 
     /// The package of an installed module is there again.
-    pub(crate) fn active_fetched(&mut self, key: &Key, job: JobId, manifest: Manifest) {
+    pub(crate) fn active_fetched(&mut self, key: &Key, job: JobId, manifest: Manifest, flavour: Flavour) {
         let Some(record) = self.record_fetching(key, job) else { return };
         let setup = as_setup(record);
         let user = self.user_policy(&key.0);
-        let checked = user.and_then(|user| check_manifest(&self.policy, user, &setup, &manifest));
+        let checked = user.and_then(|user| check_manifest(&self.policy, user, &setup, &manifest, flavour));
         if checked.is_err() {
             return self.give_up(key);
         }
+        self.change_flavour(key, flavour);
         if let Some(active) = self.active(key) {
             active.manifest = Some(manifest);
             active.run = Run::Waiting;
@@ -196,6 +197,24 @@ impl Controller {
         (active.run == Run::Fetching(job)).then_some(&active.record)
     }
 
+    /// Takes note of the flavour that an installed module has from here on; what it had of another one goes.
+    fn change_flavour(&mut self, key: &Key, flavour: Flavour) {
+        let Some(active) = self.active(key).filter(|active| active.record.flavour != Some(flavour)) else { return };
+        let place = active.place();
+        active.slot = None;
+        active.record.flavour = Some(flavour);
+        let record = active.record.clone();
+        let rules: Vec<FilterId> = active.rules.iter_mut().filter_map(|rule| rule.id.take()).collect();
+        for id in rules {
+            self.rules.remove(&id);
+            self.commands.push_back(Command::RemoveFilter { id });
+        }
+        if let Some((before, slot)) = place {
+            self.free_place(&WorkerId::new(key.0.clone(), before), slot);
+        }
+        self.commands.push_back(Command::Store(record));
+    }
+
     fn give_up(&mut self, key: &Key) {
         self.counters.revoked += 1;
         self.uninstall(key);
@@ -207,7 +226,11 @@ impl Controller {
 fn may_come_back(kind: RefusalKind) -> bool {
     matches!(
         kind,
-        RefusalKind::FetchFailed | RefusalKind::NodeFailed | RefusalKind::Timeout | RefusalKind::QuotaExceeded
+        RefusalKind::FetchFailed
+            | RefusalKind::NodeFailed
+            | RefusalKind::Timeout
+            | RefusalKind::QuotaExceeded
+            | RefusalKind::NoFlavour
     )
 }
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! What the controller knows of users, containers and modules.
+//! What the controller knows of users, workers and modules.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::time::Duration;
@@ -8,7 +8,7 @@ use netserv_model::command::{FilterId, InstalledRecord, JobId, ModuleSlot, Reque
 use netserv_model::limits::MODULES_PER_CONTAINER_MAX;
 use netserv_model::manifest::Manifest;
 use netserv_model::request::{ModuleState, Outcome, Setup};
-use netserv_model::{Filter, Instant, ModuleName, Refusal, SessionId, UserId};
+use netserv_model::{Filter, Flavour, Instant, ModuleName, Refusal, SessionId, UserId};
 
 use crate::filters;
 use crate::limits::{BACKOFF_MAX, BACKOFF_MIN, FAILURE_WINDOW, FAILURES_MAX};
@@ -27,8 +27,25 @@ pub(crate) struct Ticket {
 /// One user with a container or on the way to one.
 #[derive(Debug, Default)]
 pub(crate) struct Tenant {
-    pub(crate) container: Container,
+    /// Those that are there or on the way, by what they run.
+    pub(crate) workers: BTreeMap<Flavour, Worker>,
     pub(crate) modules: BTreeMap<ModuleName, Entry>,
+}
+
+impl Tenant {
+    /// Returns whether modules of a flavour are installed or being installed, or may turn out to be of it.
+    pub(crate) fn needs(&self, flavour: Flavour) -> bool {
+        self.modules.values().any(|entry| {
+            let installed = entry.active.as_ref().is_some_and(|active| active.record.flavour == Some(flavour));
+            let asked = entry.operation.as_ref().is_some_and(|operation| match &operation.stage {
+                Stage::Fetching(_) => true,
+                Stage::Waiting(candidate) | Stage::Loading(candidate) | Stage::Settling(candidate) => {
+                    candidate.flavour == flavour
+                }
+            });
+            installed || asked
+        })
+    }
 }
 
 /// One module name of one user: what is installed, what is under way, what comes after that.
@@ -86,9 +103,14 @@ pub(crate) struct Active {
 }
 
 impl Active {
+    /// Returns where the module has its place.
+    pub(crate) fn place(&self) -> Option<(Flavour, ModuleSlot)> {
+        self.record.flavour.zip(self.slot)
+    }
+
     /// Returns whether a SETUP asks for nothing but what is installed.
     pub(crate) fn is_what(&self, setup: &Setup) -> bool {
-        let own_filters = self.manifest.as_ref().map(|manifest| manifest.packet.filters.as_slice());
+        let own_filters = self.manifest.as_ref().map(Manifest::filters);
         let same_filters = match (setup.filters.is_empty(), own_filters) {
             (false, _) => filters::same(&setup.filters, &self.record.filters),
             (true, Some(own)) => filters::same(own, &self.record.filters),
@@ -113,7 +135,7 @@ pub(crate) struct Rule {
 pub(crate) enum Run {
     /// Its package is being had again.
     Fetching(JobId),
-    /// It waits for its container.
+    /// It waits for its worker.
     Waiting,
     /// It is being loaded.
     Loading,
@@ -126,8 +148,8 @@ pub(crate) enum Run {
 }
 
 impl Run {
-    /// Returns whether the container holds the module, or is about to.
-    pub(crate) fn in_container(self) -> bool {
+    /// Returns whether the worker holds the module, or is about to.
+    pub(crate) fn in_worker(self) -> bool {
         matches!(self, Run::Loading | Run::Running)
     }
 
@@ -156,7 +178,7 @@ pub(crate) struct Operation {
 pub(crate) enum Stage {
     /// Its package is being fetched.
     Fetching(JobId),
-    /// It waits for its container.
+    /// It waits for its worker.
     Waiting(Candidate),
     /// It is being loaded.
     Loading(Candidate),
@@ -177,20 +199,28 @@ impl Stage {
 #[derive(Debug)]
 pub(crate) struct Candidate {
     pub(crate) manifest: Manifest,
+    pub(crate) flavour: Flavour,
     pub(crate) rules: Vec<Rule>,
     pub(crate) slot: Option<ModuleSlot>,
 }
 
-/// A user's container.
+impl Candidate {
+    /// Returns where the module has its place.
+    pub(crate) fn place(&self) -> Option<(Flavour, ModuleSlot)> {
+        self.slot.map(|slot| (self.flavour, slot))
+    }
+}
+
+/// What runs a user's modules of one flavour.
 #[derive(Debug, Default)]
-pub(crate) struct Container {
+pub(crate) struct Worker {
     pub(crate) phase: Phase,
     pub(crate) places: BTreeMap<ModuleSlot, Place>,
     next_place: u8,
     pub(crate) backoff: Backoff,
 }
 
-impl Container {
+impl Worker {
     /// Takes a free place.
     ///
     /// Places are given in rotation, so that news of a module that left does not meet its successor.
@@ -204,7 +234,7 @@ impl Container {
     }
 }
 
-/// What a container is doing.
+/// What a worker is doing.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) enum Phase {
     /// There is none, and none was wanted.
@@ -218,7 +248,7 @@ pub(crate) enum Phase {
     Down,
 }
 
-/// Who has a place in a container.
+/// Who has a place in a worker.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Place {
     pub(crate) module: ModuleName,
@@ -304,16 +334,16 @@ mod tests {
 
     #[test]
     fn places_rotate_and_run_out() {
-        let mut container = Container::default();
+        let mut worker = Worker::default();
         let place = || Place { module: "example.org/m".parse().unwrap(), role: Role::Active };
         for n in 0..MODULES_PER_CONTAINER_MAX {
-            assert_eq!(container.take_place(place()), Some(ModuleSlot(u8::try_from(n).unwrap())));
+            assert_eq!(worker.take_place(place()), Some(ModuleSlot(u8::try_from(n).unwrap())));
         }
-        assert_eq!(container.take_place(place()), None);
-        container.places.remove(&ModuleSlot(7));
-        container.places.remove(&ModuleSlot(3));
-        assert_eq!(container.take_place(place()), Some(ModuleSlot(3)));
-        container.places.remove(&ModuleSlot(3));
-        assert_eq!(container.take_place(place()), Some(ModuleSlot(7)));
+        assert_eq!(worker.take_place(place()), None);
+        worker.places.remove(&ModuleSlot(7));
+        worker.places.remove(&ModuleSlot(3));
+        assert_eq!(worker.take_place(place()), Some(ModuleSlot(3)));
+        worker.places.remove(&ModuleSlot(3));
+        assert_eq!(worker.take_place(place()), Some(ModuleSlot(7)));
     }
 }

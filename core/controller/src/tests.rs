@@ -4,6 +4,7 @@
 mod admission;
 mod bounds;
 mod failures;
+mod flavours;
 mod lifecycle;
 mod operator;
 mod random;

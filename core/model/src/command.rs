@@ -9,7 +9,9 @@ use crate::manifest::{Manifest, ModuleLimits};
 use crate::policy::ContainerLimits;
 use crate::request::NodeReport;
 use crate::verdict::FailureMode;
-use crate::{Digest, Filter, ModuleName, ModuleRef, PublicKey, Refusal, SessionId, UnixTime, UserId};
+use crate::{
+    Digest, Filter, Flavour, ModuleName, ModuleRef, PublicKey, Refusal, SessionId, UnixTime, UserId, WorkerId,
+};
 
 /// Names one request inside the node, from its arrival to its answer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -19,7 +21,7 @@ pub struct RequestId(pub u64);
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct JobId(pub u64);
 
-/// A module's place in its container, 0–63: its bit in packet descriptors. Modules see packets in install order, which
+/// A module's place in its worker, 0–63: its bit in packet descriptors. Modules see packets in install order, which
 /// the worker keeps as the order of loading, whatever the place.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(transparent)]
@@ -32,8 +34,8 @@ pub struct FilterId(pub u64);
 /// One thing that the controller wants done. Commands are carried out in order.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Command {
-    /// Fetch a package, check its digest and that one of `keys` signed it, compile it; answered by
-    /// [`Event::Fetched`] or [`Event::FetchFailed`].
+    /// Fetch a package, check its digest and that one of `keys` signed it, choose its flavour and make that ready to
+    /// run; answered by [`Event::Fetched`] or [`Event::FetchFailed`].
     Fetch {
         /// The job.
         job: JobId,
@@ -44,24 +46,25 @@ pub enum Command {
         /// Keys of its owner.
         keys: Vec<PublicKey>,
     },
-    /// Start the user's container; answered by [`Event::ContainerReady`] or [`Event::ContainerDied`].
-    StartContainer {
-        /// The container's user.
-        user: UserId,
-        /// What the container may use.
+    /// Start a worker, in the container that the user's other worker is in if there is one; answered by
+    /// [`Event::WorkerReady`] or [`Event::WorkerDied`].
+    StartWorker {
+        /// The worker.
+        worker: WorkerId,
+        /// What the user's container may use as a whole.
         limits: ContainerLimits,
     },
-    /// Stop the user's container and forget it; not answered.
-    StopContainer {
-        /// The container's user.
-        user: UserId,
+    /// Stop a worker and forget it; not answered.
+    StopWorker {
+        /// The worker.
+        worker: WorkerId,
     },
     /// Load a fetched module; answered by [`Event::Loaded`] or [`Event::ModuleFailed`].
     Load(Load),
     /// Unload a module; not answered. Packets under way are answered first.
     Unload {
-        /// The container's user.
-        user: UserId,
+        /// The module's worker.
+        worker: WorkerId,
         /// The module's place.
         slot: ModuleSlot,
     },
@@ -69,8 +72,8 @@ pub enum Command {
     InstallFilter {
         /// The rule.
         id: FilterId,
-        /// The container's user.
-        user: UserId,
+        /// The module's worker.
+        worker: WorkerId,
         /// The module's place.
         slot: ModuleSlot,
         /// Which packets.
@@ -104,13 +107,13 @@ pub enum Command {
 /// Everything that a worker needs to run a module.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Load {
-    /// The container's user.
-    pub user: UserId,
+    /// The worker.
+    pub worker: WorkerId,
     /// The module's place.
     pub slot: ModuleSlot,
     /// Its name and version.
     pub module: ModuleRef,
-    /// The package's digest, by which the compiled code is found.
+    /// The package's digest, by which the code is found.
     pub digest: Digest,
     /// What the module can read.
     pub properties: BTreeMap<String, String>,
@@ -141,17 +144,22 @@ pub struct InstalledRecord {
     pub lease_until: UnixTime,
     /// Its place in the install order of its container.
     pub order: u64,
+    /// The flavour that ran last. What runs after a restart is found out when the package is had again.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub flavour: Option<Flavour>,
 }
 
 /// What the controller is told by those who carry out commands and watch containers.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Event {
-    /// A package is in the store, checked and compiled.
+    /// A package is in the store, checked and ready to be loaded.
     Fetched {
         /// The job.
         job: JobId,
         /// What the package says of itself.
         manifest: Box<Manifest>,
+        /// Which of its flavours this node takes.
+        flavour: Flavour,
     },
     /// A package could not be had.
     FetchFailed {
@@ -160,15 +168,15 @@ pub enum Event {
         /// Why.
         refusal: Refusal,
     },
-    /// A container takes modules.
-    ContainerReady {
-        /// The container's user.
-        user: UserId,
+    /// A worker takes modules.
+    WorkerReady {
+        /// The worker.
+        worker: WorkerId,
     },
-    /// A container could not be started, or ended without being told to.
-    ContainerDied {
-        /// The container's user.
-        user: UserId,
+    /// A worker could not be started, or ended without being told to.
+    WorkerDied {
+        /// The worker.
+        worker: WorkerId,
         /// Why.
         refusal: Refusal,
         /// The module that is to blame, if one is.
@@ -176,15 +184,15 @@ pub enum Event {
     },
     /// A module runs.
     Loaded {
-        /// The container's user.
-        user: UserId,
+        /// The module's worker.
+        worker: WorkerId,
         /// The module's place.
         slot: ModuleSlot,
     },
-    /// A module could not be loaded, or trapped and was unloaded; its container goes on.
+    /// A module could not be loaded, or trapped and was unloaded; its worker goes on.
     ModuleFailed {
-        /// The container's user.
-        user: UserId,
+        /// The module's worker.
+        worker: WorkerId,
         /// The module's place.
         slot: ModuleSlot,
         /// Why.

@@ -26,6 +26,10 @@ pub enum RefusalKind {
     PrefixNotAllowed,
     /// A filter reaches beyond the user's ports.
     PortNotAllowed,
+    /// The module wants to take connections that the operator does not grant its user.
+    NotPermitted,
+    /// The module is a server, and containers on the node have no network.
+    NoNetwork,
     /// A bound of the user's or the node's is reached.
     QuotaExceeded,
     /// The lease asked for is too short or too long.
@@ -48,7 +52,7 @@ pub enum RefusalKind {
     BadManifest,
     /// The package has no flavour that the node runs.
     NoFlavour,
-    /// The code is not a WebAssembly module that the node can compile.
+    /// The code is not a WebAssembly module that the node can compile, or not an OSGi bundle that it can install.
     BadCode,
     /// The module was built for another packet ABI.
     AbiMismatch,
@@ -74,7 +78,7 @@ pub enum RefusalKind {
 
 impl RefusalKind {
     /// Every kind.
-    pub const ALL: [RefusalKind; 30] = [
+    pub const ALL: [RefusalKind; 32] = [
         RefusalKind::BadRequest,
         RefusalKind::Unsigned,
         RefusalKind::UnknownUser,
@@ -83,6 +87,8 @@ impl RefusalKind {
         RefusalKind::Replayed,
         RefusalKind::PrefixNotAllowed,
         RefusalKind::PortNotAllowed,
+        RefusalKind::NotPermitted,
+        RefusalKind::NoNetwork,
         RefusalKind::QuotaExceeded,
         RefusalKind::BadTtl,
         RefusalKind::MissingDependency,
@@ -118,6 +124,8 @@ impl RefusalKind {
             RefusalKind::Replayed => "replayed",
             RefusalKind::PrefixNotAllowed => "prefix-not-allowed",
             RefusalKind::PortNotAllowed => "port-not-allowed",
+            RefusalKind::NotPermitted => "not-permitted",
+            RefusalKind::NoNetwork => "no-network",
             RefusalKind::QuotaExceeded => "quota-exceeded",
             RefusalKind::BadTtl => "bad-ttl",
             RefusalKind::MissingDependency => "missing-dependency",
@@ -156,6 +164,8 @@ impl RefusalKind {
                 "narrow the filter to a prefix of yours, or ask the operator to add the prefix"
             }
             RefusalKind::PortNotAllowed => "narrow the filter's ports, or ask the operator to add them",
+            RefusalKind::NotPermitted => "narrow `server.listen` in netserv.toml, or ask the operator to add the port",
+            RefusalKind::NoNetwork => "send the SETUP to a node whose containers have a network, or ask its operator",
             RefusalKind::QuotaExceeded => "remove a module, or ask the operator for more",
             RefusalKind::BadTtl => "ask for a lease that the node grants (`netserv probe --ask policy`)",
             RefusalKind::MissingDependency => "see which blocks the nodes have with `netserv probe --ask blocks`",

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The forms in which a module's code comes.
+//! Flavours of code, and the processes that run them.
 
 use std::fmt;
 use std::str::FromStr;
@@ -7,28 +7,35 @@ use std::str::FromStr;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use crate::UserId;
 use crate::ids::ParseIdError;
 
-/// A form of a module's code, and with it the kind of worker that runs it.
+/// A kind of code that a package may hold. Where several workers see a packet, they do so in this order.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Flavour {
-    /// WebAssembly.
+    /// A WebAssembly module.
     Wasm,
-    /// An OSGi bundle on a Java virtual machine.
+    /// An OSGi bundle, which runs on a JVM.
     Osgi,
 }
 
 impl Flavour {
-    /// Every flavour, in the order in which workers of one user see a packet.
+    /// Every flavour, in order.
     pub const ALL: [Flavour; 2] = [Flavour::Wasm, Flavour::Osgi];
 
-    /// Returns the name in configurations, manifests and messages.
+    /// Returns the flavour as its word in manifests, configurations and reports.
     pub fn as_str(self) -> &'static str {
         match self {
             Flavour::Wasm => "wasm",
             Flavour::Osgi => "osgi",
         }
+    }
+
+    /// Returns the words of some flavours, as `wasm, osgi`, or `none`.
+    pub fn list(flavours: impl IntoIterator<Item = Flavour>) -> String {
+        let words: Vec<&str> = flavours.into_iter().map(Flavour::as_str).collect();
+        if words.is_empty() { "none".to_owned() } else { words.join(", ") }
     }
 }
 
@@ -47,16 +54,50 @@ impl FromStr for Flavour {
     }
 }
 
+/// Names one worker: the process that runs all modules of one flavour for one user, in that user's container.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct WorkerId {
+    /// Whose container it is in.
+    pub user: UserId,
+    /// What it runs.
+    pub flavour: Flavour,
+}
+
+impl WorkerId {
+    /// Names a user's worker of a flavour.
+    pub fn new(user: UserId, flavour: Flavour) -> WorkerId {
+        WorkerId { user, flavour }
+    }
+}
+
+impl fmt::Display for WorkerId {
+    /// Writes `janedoe (osgi)`.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} ({})", self.user, self.flavour)
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
 
     #[test]
-    fn each_has_one_name() {
+    fn flavours_have_one_spelling() {
         for flavour in Flavour::ALL {
-            assert_eq!(flavour.to_string().parse(), Ok(flavour));
+            assert_eq!(flavour.to_string().parse::<Flavour>().unwrap(), flavour);
+            assert_eq!(serde_json::to_string(&flavour).unwrap(), format!("\"{flavour}\""));
         }
-        assert!("java".parse::<Flavour>().is_err());
-        assert!(Flavour::Wasm < Flavour::Osgi);
+        for bad in ["", "Wasm", "jar", "osgi "] {
+            assert!(bad.parse::<Flavour>().is_err(), "{bad}");
+        }
+        assert_eq!(Flavour::list(Flavour::ALL), "wasm, osgi");
+        assert_eq!(Flavour::list([]), "none");
+    }
+
+    #[test]
+    fn wasm_comes_before_osgi() {
+        let worker = |flavour| WorkerId::new("jane".parse().unwrap(), flavour);
+        assert!(worker(Flavour::Wasm) < worker(Flavour::Osgi));
+        assert_eq!(worker(Flavour::Osgi).to_string(), "jane (osgi)");
     }
 }

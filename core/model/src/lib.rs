@@ -23,7 +23,7 @@ pub mod verdict;
 pub use error::{Refusal, RefusalKind};
 pub use filter::{Filter, Flow, PortRange, Protocol};
 pub use filter_index::FilterIndex;
-pub use flavour::Flavour;
+pub use flavour::{Flavour, WorkerId};
 pub use ids::{Digest, ModuleName, ModuleRef, NodeId, Nonce, PublicKey, SessionId, Signature, UserId};
 pub use time::{Instant, Now, UnixTime};
 pub use verdict::{DropReason, Verdict};

@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::request::Dependency;
 use crate::verdict::FailureMode;
-use crate::{Filter, ModuleName, ModuleRef};
+use crate::{Filter, Flavour, ModuleName, ModuleRef};
 
 /// The manifest version that this code writes and reads.
 pub const MANIFEST_VERSION: u32 = 1;
@@ -29,8 +29,12 @@ pub struct Manifest {
     /// The building blocks it needs, as `kv>=1`.
     #[serde(default)]
     pub dependencies: Vec<Dependency>,
-    /// The part in the packet path.
-    pub packet: PacketPart,
+    /// The part in the packet path; a module has this part, a server part, or both.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub packet: Option<PacketPart>,
+    /// The part that takes connections in the container's own network.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub server: Option<ServerPart>,
     /// What it needs at most; the node's own limits stay above these.
     #[serde(default)]
     pub limits: ModuleLimits,
@@ -53,13 +57,29 @@ impl Manifest {
     pub fn module(&self) -> ModuleRef {
         ModuleRef { name: self.name.clone(), version: self.version.clone() }
     }
+
+    /// Returns which packets the module sees unless the SETUP says otherwise; a server alone sees none.
+    pub fn filters(&self) -> &[Filter] {
+        self.packet.as_ref().map_or(&[], |packet| &packet.filters)
+    }
+
+    /// Returns what happens to the module's packets while it cannot say.
+    pub fn on_failure(&self) -> FailureMode {
+        self.packet.as_ref().map(|packet| packet.on_failure).unwrap_or_default()
+    }
+
+    /// Returns where the module takes connections.
+    pub fn listen(&self) -> &[Filter] {
+        self.server.as_ref().map_or(&[], |server| &server.listen)
+    }
 }
 
 /// The part of a module in the packet path.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
 pub struct PacketPart {
-    /// The packet ABI that it was built for (`wit/packet-abi.md`).
+    /// The packet ABI that the WebAssembly code was built for (`wit/packet-abi.md`); 0 where there is none.
+    #[serde(default)]
     pub abi: u32,
     /// Which packets it sees unless the SETUP says otherwise.
     #[serde(default)]
@@ -69,11 +89,21 @@ pub struct PacketPart {
     pub on_failure: FailureMode,
 }
 
+/// The part of a module that takes connections.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, rename_all = "kebab-case")]
+pub struct ServerPart {
+    /// Where it takes connections, such as `tcp port 80`: a protocol and its ports at the container's own addresses,
+    /// from everywhere or from `src PREFIX`.
+    #[serde(default)]
+    pub listen: Vec<Filter>,
+}
+
 /// What one module may use.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case", default)]
 pub struct ModuleLimits {
-    /// Linear memory in bytes.
+    /// Memory in bytes: the linear memory of WebAssembly code; a bundle shares the heap of its JVM, which has so much.
     pub memory_bytes: u64,
     /// Entries of kv state.
     pub kv_entries: u32,
@@ -126,6 +156,18 @@ pub struct Build {
     pub command: Option<String>,
     /// The WebAssembly file that the command leaves, relative to the manifest.
     pub wasm: Option<String>,
+    /// The OSGi bundle that the command leaves, relative to the manifest.
+    pub bundle: Option<String>,
+}
+
+impl Build {
+    /// Returns the file that has the code of a flavour, if there is one.
+    pub fn code(&self, flavour: Flavour) -> Option<&String> {
+        match flavour {
+            Flavour::Wasm => self.wasm.as_ref(),
+            Flavour::Osgi => self.bundle.as_ref(),
+        }
+    }
 }
 
 fn one() -> u32 {

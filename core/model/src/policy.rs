@@ -11,7 +11,8 @@ use serde::{Deserialize, Serialize};
 use crate::filter::PortRange;
 use crate::limits;
 use crate::manifest::ModuleLimits;
-use crate::{NodeId, PublicKey, UserId};
+use crate::request::Environment;
+use crate::{Filter, NodeId, PublicKey, UserId};
 
 /// Everything that admission depends on.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -30,6 +31,10 @@ pub struct NodePolicy {
     pub users: BTreeMap<UserId, UserPolicy>,
     /// Building blocks and flavours with their versions.
     pub blocks: BTreeMap<String, u32>,
+    /// What runs modules here, the preferred one first.
+    pub environments: Vec<Environment>,
+    /// Whether containers have a network of their own, so that modules can be servers.
+    pub network: bool,
 }
 
 impl NodePolicy {
@@ -43,6 +48,8 @@ impl NodePolicy {
             ttl_max: limits::TTL_MAX,
             users: BTreeMap::new(),
             blocks: BTreeMap::new(),
+            environments: Vec::new(),
+            network: false,
         }
     }
 }
@@ -60,8 +67,12 @@ pub struct UserPolicy {
     pub modules_max: u32,
     /// The highest limits that a module of the user's gets.
     pub module_limits: ModuleLimits,
-    /// The container's own limits.
+    /// The limits of the container as a whole.
     pub container: ContainerLimits,
+    /// Connections that the user's container may take; empty means none.
+    pub listen: Vec<Filter>,
+    /// Connections that the user's container may open; empty means none.
+    pub connect: Vec<Filter>,
 }
 
 /// What one service container may use, enforced by the kernel.

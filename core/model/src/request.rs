@@ -8,7 +8,9 @@ use std::time::Duration;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::{Digest, Filter, ModuleName, ModuleRef, NodeId, Nonce, Refusal, SessionId, Signature, UnixTime, UserId};
+use crate::{
+    Digest, Filter, Flavour, ModuleName, ModuleRef, NodeId, Nonce, Refusal, SessionId, Signature, UnixTime, UserId,
+};
 
 /// One request as it enters the controller, by signaling or by the HTTP API alike.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -166,9 +168,21 @@ pub struct NodeReport {
     /// Building blocks and flavours as `name>=version`, if asked.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub blocks: Vec<Dependency>,
+    /// What runs modules, the preferred one first, if blocks were asked for.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub environments: Vec<Environment>,
     /// What the user may do here, if asked.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub policy: Option<PolicyReport>,
+}
+
+/// What runs modules of one flavour on a node.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct Environment {
+    /// The flavour.
+    pub flavour: Flavour,
+    /// What runs it, for people: `Felix 7.0.5 (OSGi Core 8) on OpenJDK 17.0.15`.
+    pub engine: String,
 }
 
 /// What a node did with a request.
@@ -249,12 +263,18 @@ pub struct ModuleStatus {
     pub module: ModuleRef,
     /// The digest of its package.
     pub digest: Digest,
+    /// Which of its flavours runs; nothing while its package is fetched for the first time.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub flavour: Option<Flavour>,
     /// What it is doing.
     pub state: ModuleState,
     /// Seconds until its lease ends.
     pub lease_s: u64,
     /// Which packets it sees.
     pub filters: Vec<Filter>,
+    /// The addresses of its container; none where containers have no network.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub addresses: Vec<IpAddr>,
     /// Times that it was restarted after a failure.
     pub restarts: u32,
     /// Why it last failed.
@@ -312,4 +332,10 @@ pub struct PolicyReport {
     pub modules_max: u32,
     /// Memory of one module at most, in bytes.
     pub memory_bytes_max: u64,
+    /// Connections that its container may take, as text; empty means none.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub listen: Vec<String>,
+    /// Connections that its container may open, as text; empty means none.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub connect: Vec<String>,
 }

@@ -9,7 +9,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::verdict::FailureMode;
-use crate::{DropReason, Filter, Flow, ModuleRef, UserId, Verdict};
+use crate::{DropReason, Filter, Flavour, Flow, ModuleRef, UserId, Verdict};
 
 pub use text::{TraceFilterError, parse_filters};
 
@@ -174,6 +174,9 @@ pub enum TraceStep {
     Container {
         /// Whose container.
         user: UserId,
+        /// The flavour of the worker in it that got the packet.
+        #[serde(default = "wasm")]
+        flavour: Flavour,
     },
     /// A module had its say, or not.
     Module {
@@ -304,6 +307,11 @@ pub fn reason_text(reason: DropReason) -> &'static str {
         DropReason::SendFailed => "the driver could not send it",
         DropReason::Fault => "the fault wrapper dropped it on purpose",
     }
+}
+
+/// What a node runs that does not say.
+fn wasm() -> Flavour {
+    Flavour::Wasm
 }
 
 #[allow(clippy::trivially_copy_pass_by_ref, reason = "serde calls it with a reference")]

@@ -201,6 +201,7 @@ pub(crate) fn refused(node: &NodeId, address: Option<IpAddr>, refusal: Refusal, 
         load: None,
         modules: Vec::new(),
         blocks: Vec::new(),
+        environments: Vec::new(),
         policy: None,
     }
 }

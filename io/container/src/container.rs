@@ -247,6 +247,7 @@ pub(crate) struct Shared {
     wake_worker: OwnedFd,
     wake_host: OwnedFd,
     end: HostEnd<SharedWords>,
+    header: SharedWords,
 }
 
 impl Shared {
@@ -257,9 +258,10 @@ impl Shared {
         let words = SharedWords::map(&memory, MAPPING_WORDS).map_err(prepare("map the ring"))?;
         let wake = || eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK);
         let wake = || wake().map_err(|error| prepare("make an eventfd")(error.into()));
+        let header = SharedWords::map(&memory, HEADER_WORDS).map_err(prepare("map the ring's header"))?;
         // The worker looks for the layout as soon as it runs.
         let end = HostEnd::new(words)?;
-        Ok(Shared { control, their_control, memory, wake_worker: wake()?, wake_host: wake()?, end })
+        Ok(Shared { control, their_control, memory, wake_worker: wake()?, wake_host: wake()?, end, header })
     }
 
     /// What the worker gets, in the order of its descriptor numbers.
@@ -268,7 +270,7 @@ impl Shared {
     }
 
     pub(crate) fn into_container(self, user: UserId, process: Process, landlock: String) -> Container {
-        let ring = HostRing::new(self.end, self.wake_worker, self.wake_host);
+        let ring = HostRing::new(self.end, self.header, self.wake_worker, self.wake_host);
         Container::new(user, ControlChannel { socket: self.control }, ring, process, landlock)
     }
 
@@ -278,10 +280,13 @@ impl Shared {
         let map = || SharedWords::map(&self.memory, MAPPING_WORDS).map_err(step);
         let clone = |fd: &OwnedFd| fd.try_clone().map_err(step);
         let worker = DetachedWorker::new([map()?, map()?], clone(&self.wake_worker)?, clone(&self.wake_host)?)?;
-        let ring = HostRing::new(self.end, self.wake_worker, self.wake_host);
+        let ring = HostRing::new(self.end, self.header, self.wake_worker, self.wake_host);
         Ok((ControlChannel { socket: self.control }, self.their_control, ring, worker))
     }
 }
+
+/// The ring's first page.
+const HEADER_WORDS: usize = 512;
 
 fn control_pair() -> io::Result<(OwnedFd, OwnedFd)> {
     let (ours, theirs) = seqpacket()?;

@@ -2,9 +2,12 @@
 //! A container's packet ring in the hands of the node's packet thread.
 
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
 
-use netserv_wire::container::ring::{Activity, HostEnd, Ingress, Outstanding, Returned, RingError, WorkerEnd};
+use netserv_wire::container::ring::{
+    Activity, HostEnd, Ingress, Outstanding, Returned, RingError, WorkerEnd, activity,
+};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
 use crate::container::Shared;
@@ -23,11 +26,18 @@ pub struct HostRing {
     wake_host: OwnedFd,
     /// The worker sleeps, and there is something for it.
     to_be_woken: bool,
+    /// A mapping of its own of the first page.
+    header: Arc<SharedWords>,
 }
 
 impl HostRing {
-    pub(crate) fn new(end: HostEnd<SharedWords>, wake_worker: OwnedFd, wake_host: OwnedFd) -> HostRing {
-        HostRing { end, wake_worker, wake_host, to_be_woken: false }
+    pub(crate) fn new(
+        end: HostEnd<SharedWords>,
+        header: SharedWords,
+        wake_worker: OwnedFd,
+        wake_host: OwnedFd,
+    ) -> HostRing {
+        HostRing { end, wake_worker, wake_host, to_be_woken: false, header: Arc::new(header) }
     }
 
     /// Makes a ring without a container, both ends in this process: for tests and benches of packet loops.
@@ -100,6 +110,13 @@ impl HostRing {
     /// Returns what the worker says that it is doing, for the watchdog.
     pub fn activity(&self) -> Activity {
         self.end.activity()
+    }
+
+    /// Returns what tells the same as [`HostRing::activity`] wherever the ring itself is, also when the worker is dead:
+    /// what it said last.
+    pub fn activity_probe(&self) -> impl Fn() -> Activity + Send + Sync + 'static {
+        let header = self.header.clone();
+        move || activity(header.as_ref().as_ref())
     }
 
     /// Returns how many packets the worker holds.

@@ -11,6 +11,10 @@ pub const FRAME_BYTES_MAX: u64 = 128 * 1024;
 pub const SIGNATURES_MAX: usize = 16;
 /// Layers of one package: one per flavour.
 pub const LAYERS_MAX: usize = 8;
+/// Entries of a bundle's jar.
+pub const JAR_ENTRIES_MAX: usize = 16 * 1024;
+/// Bytes of the manifest in a bundle's jar.
+pub const JAR_MANIFEST_BYTES_MAX: usize = 256 * 1024;
 /// Bytes of a URL.
 pub const URL_BYTES_MAX: usize = 2048;
 /// Redirects that one fetch follows.

@@ -3,7 +3,7 @@
 
 use netserv_model::limits::{FILTERS_PER_MODULE_MAX, PROPERTIES_PER_MODULE_MAX, PROPERTY_BYTES_MAX};
 use netserv_model::manifest::{MANIFEST_VERSION, Manifest};
-use netserv_model::{Refusal, RefusalKind};
+use netserv_model::{Filter, Refusal, RefusalKind};
 
 use crate::limits::MANIFEST_BYTES_MAX;
 
@@ -23,9 +23,7 @@ pub fn parse(text: &str) -> Result<Manifest, Refusal> {
     if manifest.manifest != MANIFEST_VERSION {
         return Err(bad(format!("`manifest = {}`, understood is {MANIFEST_VERSION}", manifest.manifest)));
     }
-    if manifest.packet.filters.len() > FILTERS_PER_MODULE_MAX {
-        return Err(bad(format!("{} filters, at most {FILTERS_PER_MODULE_MAX}", manifest.packet.filters.len())));
-    }
+    check_parts(&manifest)?;
     if manifest.properties.len() > PROPERTIES_PER_MODULE_MAX {
         return Err(bad(format!("{} properties, at most {PROPERTIES_PER_MODULE_MAX}", manifest.properties.len())));
     }
@@ -35,6 +33,29 @@ pub fn parse(text: &str) -> Result<Manifest, Refusal> {
         return Err(bad(format!("property `{key}` is longer than {PROPERTY_BYTES_MAX} bytes")));
     }
     Ok(manifest)
+}
+
+fn check_parts(manifest: &Manifest) -> Result<(), Refusal> {
+    if manifest.packet.is_none() && manifest.server.is_none() {
+        return Err(bad("there is neither [packet] nor [server], so the module would do nothing"));
+    }
+    if manifest.filters().len() > FILTERS_PER_MODULE_MAX {
+        return Err(bad(format!("{} filters, at most {FILTERS_PER_MODULE_MAX}", manifest.filters().len())));
+    }
+    if manifest.listen().len() > FILTERS_PER_MODULE_MAX {
+        let detail = format!("{} entries of server.listen, at most {FILTERS_PER_MODULE_MAX}", manifest.listen().len());
+        return Err(bad(detail));
+    }
+    let odd = |filter: &&Filter| {
+        let elsewhere = filter.destination().is_some() || filter.source_ports().is_some();
+        elsewhere || filter.destination_ports().is_none()
+    };
+    match manifest.listen().iter().find(odd) {
+        Some(filter) => {
+            Err(bad(format!("server.listen has `{filter}`; write a protocol and a port, as `tcp port 80`")))
+        }
+        None => Ok(()),
+    }
 }
 
 /// Returns the JSON Schema of `netserv.toml`, as published in `docs/schemas`.

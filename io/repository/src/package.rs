@@ -6,7 +6,7 @@
 //! index.json                  one entry: the module, with its signatures in annotation `org.netserv.signatures`
 //! blobs/sha256/<digest>       image manifest, artifact type application/vnd.netserv.module.v1
 //! blobs/sha256/…                config: the bytes of netserv.toml, application/vnd.netserv.manifest.v1+toml
-//! blobs/sha256/…                one layer per flavour: application/wasm, …
+//! blobs/sha256/…                one layer per flavour: application/wasm, application/java-archive
 //! blobs/sha256/…              image manifest, artifact type application/vnd.netserv.signature.v1, whose `subject` is
 //!                             the module's image manifest
 //! blobs/sha256/…                config: {}
@@ -24,13 +24,13 @@ pub use ed25519_dalek::SigningKey;
 use ed25519_dalek::{Signer as _, VerifyingKey};
 use netserv_model::limits::PACKAGE_BYTES_MAX;
 use netserv_model::manifest::Manifest;
-use netserv_model::{Digest, ModuleRef, PublicKey, Refusal, RefusalKind, Signature};
+use netserv_model::{Digest, Flavour, ModuleRef, PublicKey, Refusal, RefusalKind, Signature};
 use serde::Serialize;
 
 use crate::archive::Archive;
 use crate::limits::{LAYERS_MAX, SIGNATURES_MAX};
 use crate::oci::{self, Descriptor, ImageIndex, ImageManifest, SignatureDocument, bad};
-use crate::{limits, manifest};
+use crate::{bundle, limits, manifest};
 
 /// What every WebAssembly module starts with.
 const WASM_MAGIC: &[u8] = b"\0asm";
@@ -68,22 +68,46 @@ pub struct Summary {
     pub bad_signatures: usize,
 }
 
-/// Builds a package without signatures; the same input gives the same bytes.
+/// Builds a package without signatures from its manifest and the code of each flavour, in whatever order; the same input
+/// gives the same bytes.
 ///
 /// # Errors
-/// The manifest is not understood, the code is no WebAssembly module, or the package would be too large.
-pub fn build(manifest_text: &str, wasm: &[u8]) -> Result<Package, Refusal> {
+/// The manifest is not understood, there is no code, a flavour is there twice or its code is not what it should be, or
+/// the package would be too large.
+pub fn build(manifest_text: &str, code: &[(Flavour, &[u8])]) -> Result<Package, Refusal> {
     let manifest = manifest::parse(manifest_text)?;
-    if !wasm.starts_with(WASM_MAGIC) {
-        return Err(Refusal::new(RefusalKind::BadCode, "the code is not a WebAssembly module in binary form"));
+    let flavours: BTreeMap<Flavour, &[u8]> = code.iter().copied().collect();
+    if flavours.is_empty() {
+        return Err(Refusal::new(RefusalKind::NoFlavour, "there is no code to package"));
     }
-    let bytes = manifest_text.len().saturating_add(wasm.len());
+    if flavours.len() < code.len() {
+        return Err(bad("one flavour is there twice"));
+    }
+    for (flavour, code) in &flavours {
+        check_code(&manifest, *flavour, code)?;
+    }
+    let bytes = flavours.values().fold(manifest_text.len(), |sum, code| sum.saturating_add(code.len()));
     let room = PACKAGE_BYTES_MAX - limits::FRAME_BYTES_MAX;
     if u64::try_from(bytes).is_ok_and(|bytes| bytes > room) {
         let detail = format!("manifest and code have {bytes} bytes, a package takes at most {room}");
         return Err(Refusal::new(RefusalKind::PackageTooLarge, detail));
     }
-    Ok(Package { layout: Layout::new(&manifest, manifest_text, wasm), manifest })
+    Ok(Package { layout: Layout::new(&manifest, manifest_text, &flavours), manifest })
+}
+
+/// Checks what can be seen of code without running it.
+fn check_code(manifest: &Manifest, flavour: Flavour, code: &[u8]) -> Result<(), Refusal> {
+    match flavour {
+        Flavour::Wasm if !code.starts_with(WASM_MAGIC) => {
+            Err(Refusal::new(RefusalKind::BadCode, "the code is not a WebAssembly module in binary form"))
+        }
+        Flavour::Wasm if manifest.packet.as_ref().is_some_and(|packet| packet.abi == 0) => {
+            let detail = "netserv.toml: [packet] has no `abi`, which WebAssembly code needs";
+            Err(Refusal::new(RefusalKind::BadManifest, detail))
+        }
+        Flavour::Wasm => Ok(()),
+        Flavour::Osgi => bundle::check(code),
+    }
 }
 
 /// Reads a package; its signatures are not checked.
@@ -133,9 +157,14 @@ impl Package {
         self.layout.config().and_then(|config| str::from_utf8(config).ok()).expect("it was parsed as text")
     }
 
-    /// Returns the WebAssembly code, if the package has that flavour.
-    pub fn wasm(&self) -> Option<&[u8]> {
-        self.layout.wasm()
+    /// Returns the code of a flavour, if the package has it.
+    pub fn code(&self, flavour: Flavour) -> Option<&[u8]> {
+        self.layout.code(flavour)
+    }
+
+    /// Returns the flavours that the package has, in order.
+    pub fn flavours(&self) -> Vec<Flavour> {
+        Flavour::ALL.into_iter().filter(|flavour| self.code(*flavour).is_some()).collect()
     }
 
     /// Returns the signatures, unchecked.
@@ -184,13 +213,13 @@ pub(crate) struct Layout {
 }
 
 impl Layout {
-    fn new(manifest: &Manifest, manifest_text: &str, wasm: &[u8]) -> Layout {
+    fn new(manifest: &Manifest, manifest_text: &str, code: &BTreeMap<Flavour, &[u8]>) -> Layout {
         let image = ImageManifest {
             schema_version: 2,
             media_type: Some(oci::IMAGE_MANIFEST.to_owned()),
             artifact_type: Some(oci::MODULE.to_owned()),
             config: Descriptor::of(oci::MODULE_CONFIG, manifest_text.as_bytes()),
-            layers: vec![Descriptor::of(oci::WASM, wasm)],
+            layers: code.iter().map(|(flavour, code)| Descriptor::of(oci::media_type(*flavour), code)).collect(),
             subject: None,
             annotations: BTreeMap::from([
                 ("org.opencontainers.image.title".to_owned(), manifest.name.to_string()),
@@ -201,7 +230,7 @@ impl Layout {
         let module = Descriptor::of(oci::IMAGE_MANIFEST, &json);
         let blobs = [(module.digest, json), (image.config.digest, manifest_text.as_bytes().to_vec())];
         let mut blobs = BTreeMap::from(blobs);
-        blobs.insert(image.layers[0].digest, wasm.to_vec());
+        blobs.extend(image.layers.iter().zip(code.values()).map(|(layer, code)| (layer.digest, code.to_vec())));
         Layout { module, image, signatures: BTreeSet::new(), blobs }
     }
 
@@ -243,7 +272,11 @@ impl Layout {
         let config = self.config().ok_or_else(|| bad("the manifest is missing"))?;
         let bad_text = || Refusal::new(RefusalKind::BadManifest, "netserv.toml is not text");
         let manifest = manifest::parse(str::from_utf8(config).map_err(|_| bad_text())?)?;
-        Ok(Package { manifest, layout: self })
+        let package = Package { manifest, layout: self };
+        for flavour in package.flavours() {
+            check_code(&package.manifest, flavour, package.code(flavour).unwrap_or_default())?;
+        }
+        Ok(package)
     }
 
     /// Takes over the good signatures of another copy, as far as they fit in.
@@ -273,8 +306,8 @@ impl Layout {
         Archive { index, blobs }.to_bytes()
     }
 
-    fn wasm(&self) -> Option<&[u8]> {
-        let layer = self.image.layers.iter().find(|layer| layer.media_type == oci::WASM)?;
+    fn code(&self, flavour: Flavour) -> Option<&[u8]> {
+        let layer = self.image.layers.iter().find(|layer| layer.media_type == oci::media_type(flavour))?;
         self.blobs.get(&layer.digest).map(Vec::as_slice)
     }
 

@@ -3,7 +3,8 @@
 //!
 //! ```text
 //! packages/sha256-<digest>/package.nsm    the package, checked again whenever it is used
-//! packages/sha256-<digest>/module.wasm    its code
+//! packages/sha256-<digest>/module.wasm    its WebAssembly code, if it has any
+//! packages/sha256-<digest>/module.jar     its OSGi bundle, if it has one
 //! tmp/                                    what is being written or removed; emptied when the store is opened
 //! ```
 //!
@@ -19,9 +20,10 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::SystemTime;
 
 use netserv_model::manifest::Manifest;
-use netserv_model::{Digest, PublicKey, Refusal, RefusalKind};
+use netserv_model::{Digest, Flavour, PublicKey, Refusal, RefusalKind};
 
 use crate::limits::STORE_BYTES_MAX;
+use crate::oci;
 use crate::package::{Layout, Package};
 use crate::source::{FetchLimits, Fetcher, Sources};
 
@@ -45,8 +47,8 @@ impl Default for Config {
 pub struct Stored {
     /// What the package says of itself.
     pub manifest: Manifest,
-    /// The WebAssembly code. Files that are made from it may be put beside it.
-    pub wasm_path: PathBuf,
+    /// Where the code of each flavour is that the package has. Files that are made from it may be put beside it.
+    pub code: BTreeMap<Flavour, PathBuf>,
     /// The package's digest.
     pub digest: Digest,
     /// The key whose signature was found good.
@@ -54,6 +56,13 @@ pub struct Stored {
     /// Whether the package was in the store already.
     pub cached: bool,
     _hold: Arc<Hold>,
+}
+
+impl Stored {
+    /// Returns where the code of a flavour is, if the package has it.
+    pub fn code_path(&self, flavour: Flavour) -> Option<&Path> {
+        self.code.get(&flavour).map(PathBuf::as_path)
+    }
 }
 
 /// A store of packages with a way to fill it. All calls block; share it behind an [`Arc`]. One per node and folder.
@@ -150,8 +159,9 @@ impl Repository {
 
     fn stored(&self, package: &Package, signer: PublicKey, cached: bool, hold: Arc<Hold>) -> Stored {
         let digest = package.digest();
-        let wasm_path = self.folder(digest).join("module.wasm");
-        Stored { manifest: package.manifest().clone(), wasm_path, digest, signer, cached, _hold: hold }
+        let folder = self.folder(digest);
+        let code = package.flavours().into_iter().map(|flavour| (flavour, folder.join(file_name(flavour)))).collect();
+        Stored { manifest: package.manifest().clone(), code, digest, signer, cached, _hold: hold }
     }
 
     /// Reads a package from the store; one that is broken is removed.
@@ -174,16 +184,18 @@ impl Repository {
 
     /// Writes the code beside its package once more if it is not what the package holds.
     fn restore_code(&self, package: &Package) -> Result<(), Refusal> {
-        let wasm = code(package)?;
-        let path = self.folder(package.digest()).join("module.wasm");
-        if fs::read(&path).is_ok_and(|stored| stored == wasm) {
-            return Ok(());
+        let folder = self.folder(package.digest());
+        for (flavour, code) in code(package)? {
+            let path = folder.join(file_name(flavour));
+            if !fs::read(&path).is_ok_and(|stored| stored == code) {
+                self.replace_file(&path, code).map_err(|error| not_written(&error))?;
+            }
         }
-        self.replace_file(&path, wasm).map_err(|error| not_written(&error))
+        Ok(())
     }
 
     fn store(&self, package: &Package) -> Result<(), Refusal> {
-        let (wasm, bytes, digest) = (code(package)?, package.to_bytes(), package.digest());
+        let (code, bytes, digest) = (code(package)?, package.to_bytes(), package.digest());
         let mut state = self.state();
         if state.used.contains_key(&digest) {
             // Only its signatures are new; whoever uses it keeps what was made from it.
@@ -192,20 +204,23 @@ impl Repository {
             drop(state);
             return self.restore_code(package);
         }
-        self.make_room(&mut state, bytes.len().saturating_add(wasm.len()))?;
-        self.write_package(digest, &bytes, wasm).map_err(|error| not_written(&error))?;
+        let length = code.iter().fold(bytes.len(), |sum, (_, code)| sum.saturating_add(code.len()));
+        self.make_room(&mut state, length)?;
+        self.write_package(digest, &bytes, &code).map_err(|error| not_written(&error))?;
         state.touch(digest);
         Ok(())
     }
 
-    fn write_package(&self, digest: Digest, bytes: &[u8], wasm: &[u8]) -> io::Result<()> {
+    fn write_package(&self, digest: Digest, bytes: &[u8], code: &[(Flavour, &[u8])]) -> io::Result<()> {
         fault::point()?;
         let folder = tempfile::Builder::new().prefix("new-").tempdir_in(&self.tmp)?;
         fault::point()?;
         fs::write(folder.path().join("package.nsm"), bytes)?;
         fault::point()?;
-        fs::write(folder.path().join("module.wasm"), wasm)?;
-        fault::point()?;
+        for (flavour, code) in code {
+            fs::write(folder.path().join(file_name(*flavour)), code)?;
+            fault::point()?;
+        }
         fs::rename(folder.path(), self.folder(digest))
     }
 
@@ -325,11 +340,24 @@ impl Drop for Hold {
     }
 }
 
-fn code(package: &Package) -> Result<&[u8], Refusal> {
-    package.wasm().ok_or_else(|| {
-        let flavours: Vec<String> = package.summary().flavours.into_iter().map(|(flavour, _)| flavour).collect();
-        Refusal::new(RefusalKind::NoFlavour, format!("the package has [{}], no application/wasm", flavours.join(", ")))
-    })
+/// Returns the code of each flavour; there is one.
+fn code(package: &Package) -> Result<Vec<(Flavour, &[u8])>, Refusal> {
+    let code = |flavour: Flavour| Some((flavour, package.code(flavour)?));
+    let code: Vec<(Flavour, &[u8])> = Flavour::ALL.into_iter().filter_map(code).collect();
+    if code.is_empty() {
+        let types: Vec<String> = package.summary().flavours.into_iter().map(|(flavour, _)| flavour).collect();
+        let known = Flavour::ALL.map(oci::media_type).join(" and no ");
+        let detail = format!("the package has [{}], no {known}", types.join(", "));
+        return Err(Refusal::new(RefusalKind::NoFlavour, detail));
+    }
+    Ok(code)
+}
+
+fn file_name(flavour: Flavour) -> &'static str {
+    match flavour {
+        Flavour::Wasm => "module.wasm",
+        Flavour::Osgi => "module.jar",
+    }
 }
 
 fn not_written(error: &io::Error) -> Refusal {
@@ -389,7 +417,10 @@ mod tests {
                 }
                 drop(result);
                 let again = get(&repository, dir.path(), &wanted).unwrap();
-                assert_eq!(fs::read(&again.wasm_path).unwrap(), wanted.wasm().unwrap());
+                for flavour in Flavour::ALL {
+                    let path = again.code_path(flavour).unwrap();
+                    assert_eq!(fs::read(path).unwrap(), wanted.code(flavour).unwrap());
+                }
                 let reopened = open(dir.path());
                 assert_eq!(fs::read_dir(dir.path().join("store/tmp")).unwrap().count(), 0);
                 assert!(get(&reopened, dir.path(), &wanted).unwrap().cached);
@@ -412,7 +443,9 @@ mod tests {
 
     fn repairing(dir: &Path, first: &Package, _: &Package) -> Package {
         let stored = get(&open(dir), dir, first).unwrap();
-        fs::write(&stored.wasm_path, b"broken").unwrap();
+        for path in stored.code.values() {
+            fs::write(path, b"broken").unwrap();
+        }
         first.clone()
     }
 
@@ -428,7 +461,9 @@ mod tests {
 
     fn package(key: u8, version: &str) -> Package {
         let manifest = MANIFEST.replace("1.0.0", version);
-        let mut package = package::build(&manifest, &[b"\0asm".as_slice(), &[0; 10_000]].concat()).unwrap();
+        let wasm = [b"\0asm".as_slice(), &[0; 6_000]].concat();
+        let jar = crate::bundle::tests::jar("Bundle-SymbolicName: m\r\n");
+        let mut package = package::build(&manifest, &[(Flavour::Wasm, &wasm), (Flavour::Osgi, &jar)]).unwrap();
         package::sign(&mut package, &SigningKey::from_bytes(&[key; 32])).unwrap();
         package
     }

@@ -13,7 +13,7 @@ use std::time::{Duration, Instant};
 use common::server::{Server, ok, status};
 use common::tar_file::Tar;
 use common::{MANIFEST, WASM, public, signed};
-use netserv_model::{Digest, Refusal, RefusalKind};
+use netserv_model::{Digest, Flavour, Refusal, RefusalKind};
 use netserv_repository::limits::{REDIRECTS_MAX, URL_BYTES_MAX};
 use netserv_repository::package;
 use netserv_repository::{Config, FetchLimits, Package, Repository, Sources, Stored};
@@ -25,7 +25,7 @@ fn a_package_is_fetched_checked_and_stored() {
     let repository = open(dir.path());
     let stored = fetch(&repository, &server.url("/m.nsm"), package.digest()).unwrap();
     assert_eq!(stored.manifest, *package.manifest());
-    assert_eq!(fs::read(&stored.wasm_path).unwrap(), WASM);
+    assert_eq!(fs::read(stored.code_path(Flavour::Wasm).unwrap()).unwrap(), WASM);
     assert_eq!((stored.digest, stored.signer, stored.cached), (package.digest(), public(1), false));
     assert_eq!(repository.digests(), [package.digest()]);
     assert_eq!(leftovers(dir.path()), 0);
@@ -43,7 +43,7 @@ fn a_stored_package_needs_no_network_also_after_a_restart() {
     for _ in 0..2 {
         let stored = fetch(&repository, &url, package.digest()).unwrap();
         assert!(stored.cached);
-        assert_eq!(fs::read(&stored.wasm_path).unwrap(), WASM);
+        assert_eq!(fs::read(stored.code_path(Flavour::Wasm).unwrap()).unwrap(), WASM);
     }
 }
 
@@ -53,14 +53,14 @@ fn the_store_is_not_trusted() {
     let server = Server::of(package.to_bytes());
     let repository = open(dir.path());
     let stored = fetch(&repository, &server.url("/m"), package.digest()).unwrap();
-    fs::write(&stored.wasm_path, b"\0asm evil").unwrap();
+    fs::write(stored.code_path(Flavour::Wasm).unwrap(), b"\0asm evil").unwrap();
     let stored = fetch(&repository, &server.url("/m"), package.digest()).unwrap();
     assert!(stored.cached);
-    assert_eq!(fs::read(&stored.wasm_path).unwrap(), WASM);
-    fs::write(stored.wasm_path.with_file_name("package.nsm"), b"torn").unwrap();
+    assert_eq!(fs::read(stored.code_path(Flavour::Wasm).unwrap()).unwrap(), WASM);
+    fs::write(stored.code_path(Flavour::Wasm).unwrap().with_file_name("package.nsm"), b"torn").unwrap();
     let stored = fetch(&repository, &server.url("/m"), package.digest()).unwrap();
     assert!(!stored.cached);
-    assert_eq!((server.requests(), fs::read(&stored.wasm_path).unwrap().as_slice()), (2, WASM));
+    assert_eq!((server.requests(), fs::read(stored.code_path(Flavour::Wasm).unwrap()).unwrap().as_slice()), (2, WASM));
     assert_eq!(leftovers(dir.path()), 0);
 }
 
@@ -109,10 +109,10 @@ fn wrong_packages_are_refused_and_not_stored() {
 
 #[test]
 fn a_package_without_our_flavour_is_refused() {
-    let (dir, package) = (dir(), java_only());
+    let (dir, package) = (dir(), of_another_flavour());
     let server = Server::of(package.to_bytes());
     let result = fetch(&open(dir.path()), &server.url("/m"), package.digest());
-    check(result, RefusalKind::NoFlavour, "[application/java-archive]");
+    check(result, RefusalKind::NoFlavour, "[application/x-perl], no application/wasm and no application/java-archive");
 }
 
 #[test]
@@ -352,7 +352,7 @@ fn files_beside_the_code_count_and_leave_with_it() {
     let server = Server::start(move |path, stream| ok(stream, &bodies[path[1..].parse::<usize>().unwrap()]));
     let repository = Repository::open(dir.path(), Config { sources: sources(), store_bytes_max }).unwrap();
     let stored = fetch(&repository, &server.url("/0"), one.digest()).unwrap();
-    let compiled = stored.wasm_path.with_file_name("module.cwasm");
+    let compiled = stored.code_path(Flavour::Wasm).unwrap().with_file_name("module.cwasm");
     fs::write(&compiled, vec![0; code().len() * 2]).unwrap();
     drop(stored);
     fetch(&repository, &server.url("/1"), two.digest()).unwrap();
@@ -369,7 +369,7 @@ fn many_threads_may_fetch_the_same() {
         for _ in 0..8 {
             scope.spawn(|| {
                 let stored = fetch(&repository, &server.url("/m"), package.digest()).unwrap();
-                assert_eq!(fs::read(&stored.wasm_path).unwrap(), code());
+                assert_eq!(fs::read(stored.code_path(Flavour::Wasm).unwrap()).unwrap(), code());
             });
         }
     });
@@ -412,10 +412,10 @@ fn code() -> Vec<u8> {
     [WASM, &vec![0; 100_000]].concat()
 }
 
-/// Turns a package into one whose only flavour is for a JVM; it is signed afresh.
-fn java_only() -> Package {
+/// Turns a package into one whose only flavour is of no known kind; it is signed afresh.
+fn of_another_flavour() -> Package {
     let mut layout = Tar::of(&signed(MANIFEST, WASM, &[]));
-    layout.rewrite_everywhere("application/wasm", "application/java-archive");
+    layout.rewrite_everywhere("application/wasm", "application/x-perl");
     let mut package = package::read(&layout.to_bytes()).unwrap();
     package::sign(&mut package, &common::key(1)).unwrap();
     package

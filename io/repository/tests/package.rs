@@ -5,12 +5,12 @@
 mod common;
 
 use common::tar_file::{Entry, Tar};
-use common::{MANIFEST, WASM, key, public, signed};
-use netserv_model::RefusalKind;
+use common::{JAR, MANIFEST, WASM, key, public, signed};
 use netserv_model::limits::{BLOB_BYTES_MAX, FILTERS_PER_MODULE_MAX, PACKAGE_BYTES_MAX, PACKAGE_ENTRIES_MAX};
 use netserv_model::limits::{PROPERTIES_PER_MODULE_MAX, PROPERTY_BYTES_MAX};
+use netserv_model::{Flavour, Refusal, RefusalKind};
 use netserv_repository::limits::{FRAME_BYTES_MAX, JSON_BYTES_MAX, LAYERS_MAX, MANIFEST_BYTES_MAX, SIGNATURES_MAX};
-use netserv_repository::package;
+use netserv_repository::package::{self, Package};
 use tar::EntryType;
 
 #[test]
@@ -20,13 +20,31 @@ fn what_was_built_can_be_read() {
     assert_eq!(read.digest(), built.digest());
     assert_eq!(read.manifest(), built.manifest());
     assert_eq!(read.manifest_text(), MANIFEST);
-    assert_eq!(read.wasm(), Some(WASM));
+    assert_eq!(read.code(Flavour::Wasm), Some(WASM));
     assert_eq!(read.signatures().len(), 2);
     assert_eq!(read.to_bytes(), built.to_bytes());
     let summary = read.summary();
     assert_eq!(summary.module.to_string(), "example.org/net-monitor@1.2.0");
     assert_eq!(summary.flavours, [("application/wasm".to_owned(), u64::try_from(WASM.len()).unwrap())]);
     assert_eq!((summary.signed_by.len(), summary.bad_signatures), (2, 0));
+}
+
+/// One package for nodes of both kinds; the order in which its parts are given does not matter.
+#[test]
+fn a_package_may_have_two_flavours() {
+    let (wasm, osgi) = ((Flavour::Wasm, WASM), (Flavour::Osgi, JAR));
+    let built = package::build(MANIFEST, &[osgi, wasm]).unwrap();
+    assert_eq!(built.to_bytes(), package::build(MANIFEST, &[wasm, osgi]).unwrap().to_bytes());
+    let read = package::read(&built.to_bytes()).unwrap();
+    assert_eq!(read.flavours(), Flavour::ALL);
+    assert_eq!((read.code(Flavour::Wasm), read.code(Flavour::Osgi)), (Some(WASM), Some(JAR)));
+    let types: Vec<String> = read.summary().flavours.into_iter().map(|(media_type, _)| media_type).collect();
+    assert_eq!(types, ["application/wasm", "application/java-archive"]);
+    let bundle = package::build(&MANIFEST.replace("abi = 1\n", ""), &[osgi]).unwrap();
+    assert_eq!(package::read(&bundle.to_bytes()).unwrap().flavours(), [Flavour::Osgi]);
+    assert_eq!(package::build(MANIFEST, &[]).unwrap_err().kind, RefusalKind::NoFlavour);
+    assert_eq!(package::build(MANIFEST, &[wasm, wasm]).unwrap_err().kind, RefusalKind::BadPackage);
+    assert_eq!(package::build(MANIFEST, &[(Flavour::Osgi, WASM)]).unwrap_err().kind, RefusalKind::BadCode);
 }
 
 /// The digest below is part of the format: if it changes, every published module has another digest.
@@ -89,16 +107,24 @@ fn manifests_are_read_strictly() {
         ("manifest = ".to_owned(), "netserv.toml: line 1"),
         ("manifest = 1".to_owned(), "missing field"),
         (format!("{MANIFEST}\n#{}", "x".repeat(MANIFEST_BYTES_MAX)), "at most 65536"),
+        (MANIFEST.replace("[packet]", "[server]").replace("abi = 1\n", ""), "unknown field `filters`"),
+        (MANIFEST.split("[packet]").next().unwrap().to_owned(), "neither [packet] nor [server]"),
+        (MANIFEST.replace("abi = 1\n", ""), "[packet] has no `abi`"),
+        (server("tcp"), "server.listen has `tcp`; write a protocol and a port"),
+        (server("tcp dst 10.0.0.1 port 80"), "write a protocol and a port"),
+        (server("tcp sport 1 port 80"), "write a protocol and a port"),
+        (servers(FILTERS_PER_MODULE_MAX + 1), "17 entries of server.listen, at most 16"),
         (filters(FILTERS_PER_MODULE_MAX + 1), "17 filters, at most 16"),
         (properties(PROPERTIES_PER_MODULE_MAX + 1), "65 properties, at most 64"),
         (format!("{MANIFEST}\n[properties]\nkey = \"{}\"", "x".repeat(PROPERTY_BYTES_MAX)), "property `key` is longer"),
     ] {
-        let refusal = package::build(&text, WASM).unwrap_err();
+        let refusal = build(&text, WASM).unwrap_err();
         assert_eq!(refusal.kind, RefusalKind::BadManifest, "{expected}");
         assert!(refusal.detail.contains(expected), "{} has no {expected}", refusal.detail);
     }
-    assert!(package::build(&filters(FILTERS_PER_MODULE_MAX), WASM).is_ok());
-    assert!(package::build(&properties(PROPERTIES_PER_MODULE_MAX), WASM).is_ok());
+    assert!(build(&filters(FILTERS_PER_MODULE_MAX), WASM).is_ok());
+    assert!(build(&servers(FILTERS_PER_MODULE_MAX), WASM).is_ok());
+    assert!(build(&properties(PROPERTIES_PER_MODULE_MAX), WASM).is_ok());
 }
 
 #[test]
@@ -108,7 +134,7 @@ fn only_code_can_be_built_and_only_so_much() {
     let room = usize::try_from(PACKAGE_BYTES_MAX - FRAME_BYTES_MAX).unwrap() - MANIFEST.len();
     let code = |bytes: usize| [WASM, &vec![0; bytes - WASM.len()]].concat();
     assert_eq!(build_error(&code(room + 1)), RefusalKind::PackageTooLarge);
-    let mut largest = package::build(MANIFEST, &code(room)).unwrap();
+    let mut largest = build(MANIFEST, &code(room)).unwrap();
     (0..SIGNATURES_MAX).for_each(|n| package::sign(&mut largest, &key(u8::try_from(n).unwrap())).unwrap());
     assert!(package::read(&largest.to_bytes()).is_ok());
 }
@@ -147,7 +173,7 @@ fn a_changed_byte_is_found_wherever_it_is() {
         // Some bytes of a tar file mean nothing (padding), or make another package of it; but never the same digest
         // with other content.
         if let Ok(package) = package::read(&changed) {
-            let same = package.wasm() == Some(WASM) && package.manifest_text() == MANIFEST;
+            let same = package.code(Flavour::Wasm) == Some(WASM) && package.manifest_text() == MANIFEST;
             assert!(same || package.digest() != digest, "byte {at}");
         }
     }
@@ -269,7 +295,8 @@ fn layers_are_one_per_flavour_and_bounded() {
         layout.rewrite_everywhere("\"layers\":[", &format!("\"layers\":[{more},"));
         layout.to_bytes()
     };
-    assert!(package::read(&with(&layer("application/java-archive"))).is_ok());
+    assert!(package::read(&with(&layer("application/x-perl"))).is_ok());
+    check(&with(&layer("application/java-archive")), RefusalKind::BadCode, "the bundle is no jar");
     check(&with(&layer("application/wasm")), RefusalKind::BadPackage, "one flavour is there twice");
     let many: Vec<String> = (0..LAYERS_MAX).map(|n| layer(&format!("application/x-{n}"))).collect();
     check(&with(&many.join(",")), RefusalKind::BadPackage, "9 layers, at most 8");
@@ -282,8 +309,21 @@ fn check(bytes: &[u8], kind: RefusalKind, detail: &str) {
     assert!(refusal.detail.contains(detail), "`{}` has no `{detail}`", refusal.detail);
 }
 
+fn build(manifest: &str, wasm: &[u8]) -> Result<Package, Refusal> {
+    package::build(manifest, &[(Flavour::Wasm, wasm)])
+}
+
 fn build_error(wasm: &[u8]) -> RefusalKind {
-    package::build(MANIFEST, wasm).unwrap_err().kind
+    build(MANIFEST, wasm).unwrap_err().kind
+}
+
+fn server(listen: &str) -> String {
+    format!("{MANIFEST}\n[server]\nlisten = [\"{listen}\"]\n")
+}
+
+fn servers(count: usize) -> String {
+    let ports: Vec<String> = (1..=count).map(|port| format!("tcp port {port}")).collect();
+    server(&ports.join("\", \""))
 }
 
 fn filters(count: usize) -> String {

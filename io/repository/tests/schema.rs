@@ -21,7 +21,10 @@ fn the_published_schema_is_current() {
 fn the_schema_refuses_unknown_keys_and_names_the_parts() {
     let schema: serde_json::Value = serde_json::from_str(&netserv_repository::manifest::schema()).unwrap();
     assert_eq!(schema["additionalProperties"], serde_json::Value::Bool(false));
-    for key in ["manifest", "name", "version", "packet"] {
+    for key in ["manifest", "name", "version"] {
         assert!(schema["required"].as_array().unwrap().iter().any(|required| required == key), "{key}");
+    }
+    for key in ["packet", "server", "build"] {
+        assert!(schema["properties"].get(key).is_some(), "{key}");
     }
 }

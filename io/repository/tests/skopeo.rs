@@ -8,6 +8,7 @@ use std::path::Path;
 use std::process::Command;
 
 use common::{MANIFEST, WASM, digest, signed};
+use netserv_model::Flavour;
 use netserv_repository::package;
 
 #[test]
@@ -44,7 +45,7 @@ fn a_copy_by_skopeo_is_a_package() {
     skopeo.write(&package);
     skopeo.run(&["copy", "--preserve-digests", &skopeo.archive("m.nsm"), &skopeo.archive("copy.nsm")]);
     let copy = package::read(&std::fs::read(skopeo.path("copy.nsm")).unwrap()).unwrap();
-    assert_eq!((copy.digest(), copy.wasm(), copy.signatures().len()), (package.digest(), Some(WASM), 0));
+    assert_eq!((copy.digest(), copy.code(Flavour::Wasm), copy.signatures().len()), (package.digest(), Some(WASM), 0));
 }
 
 struct Skopeo {

@@ -45,6 +45,7 @@ impl Controller {
             load: None,
             modules: Vec::new(),
             blocks: Vec::new(),
+            environments: Vec::new(),
             policy: None,
         }
     }

@@ -23,18 +23,18 @@ const STORE_BYTES: u64 = 40_000;
 #[tokio::test]
 async fn nobody_waits_for_containers_that_start() {
     let mut rig = Rig::new();
-    let users: Vec<UserId> = (0..100).map(|number| id(&format!("user{number}"))).collect();
+    let users: Vec<UserId> = (0..100).map(|number| format!("user{number}").parse().unwrap()).collect();
     for user in &users {
-        rig.executor.carry_out(Command::StartContainer { user: user.clone(), limits: ContainerLimits::default() });
+        rig.executor.carry_out(Command::StartWorker { worker: wasm(user), limits: ContainerLimits::default() });
     }
     let launches: Vec<Launch> = rig.launches.try_iter().collect();
-    assert!(launches.iter().map(|launch| &launch.user).eq(&users), "each is asked for once, in order");
+    assert!(launches.iter().map(|launch| &launch.worker.user).eq(&users), "each is asked for once, in order");
     let containers: Vec<DetachedContainer> = launches.into_iter().map(|launch| rig.launch(launch)).collect();
     assert!(containers.iter().all(|container| container.send(&ready())));
     let mut readied = BTreeSet::new();
     for _ in &users {
-        let Some(ControllerEvent::ContainerReady { user }) = rig.next().await else { panic!("not ready") };
-        readied.insert(user);
+        let Some(ControllerEvent::WorkerReady { worker }) = rig.next().await else { panic!("not ready") };
+        readied.insert(worker.user);
     }
     assert!(users.into_iter().collect::<BTreeSet<_>>() == readied);
 }
@@ -42,7 +42,7 @@ async fn nobody_waits_for_containers_that_start() {
 #[tokio::test]
 async fn a_container_that_is_not_wanted_any_more_is_ended() {
     let mut rig = Rig::new();
-    for end in [Command::StopContainer { user: id("alice") }, start("alice")] {
+    for end in [Command::StopWorker { worker: id("alice") }, start("alice")] {
         rig.executor.carry_out(start("alice"));
         let early = rig.launches.try_recv().unwrap();
         rig.executor.carry_out(end);
@@ -56,10 +56,10 @@ async fn a_container_that_is_not_wanted_any_more_is_ended() {
 async fn a_container_that_cannot_be_started_is_told_with_its_reason() {
     let mut rig = Rig::new();
     rig.executor.carry_out(start("alice"));
-    let Launch { user, generation, .. } = rig.launches.try_recv().unwrap();
+    let Launch { worker, generation, .. } = rig.launches.try_recv().unwrap();
     let refusal = Refusal::new(RefusalKind::NodeFailed, "no more places");
-    rig.executor.launched(Launched { user: user.clone(), generation, result: Err(refusal.clone()) });
-    assert_eq!(rig.executor.poll_event(), Some(ControllerEvent::ContainerDied { user, refusal, culprit: None }));
+    rig.executor.launched(Launched { worker: worker.clone(), generation, result: Err(refusal.clone()) });
+    assert_eq!(rig.executor.poll_event(), Some(ControllerEvent::WorkerDied { worker, refusal, culprit: None }));
 }
 
 #[tokio::test]
@@ -71,10 +71,10 @@ async fn how_a_container_ended_is_learned_without_waiting() {
     assert_eq!(rig.executor.poll_event(), None, "nobody knows yet how it ended");
     // Its death will be told, and no module is to blame for what is asked of it until then.
     rig.executor.carry_out(Command::Load(load("alice")));
-    rig.executor.carry_out(Command::Unload { user: id("alice"), slot: ModuleSlot(0) });
+    rig.executor.carry_out(Command::Unload { worker: id("alice"), slot: ModuleSlot(0) });
     assert_eq!(rig.executor.poll_event(), None);
     container.report_signal(11).unwrap();
-    let Some(ControllerEvent::ContainerDied { refusal, .. }) = rig.next().await else { panic!("no death") };
+    let Some(ControllerEvent::WorkerDied { refusal, .. }) = rig.next().await else { panic!("no death") };
     assert!(refusal.detail.contains("signal 11"), "{refusal}");
 }
 
@@ -83,7 +83,7 @@ async fn a_container_whose_end_nobody_tells_is_given_up() {
     let mut rig = Rig::new();
     let mut container = rig.start("alice").await;
     container.hang_up();
-    let Some(ControllerEvent::ContainerDied { refusal, .. }) = rig.next().await else { panic!("no death") };
+    let Some(ControllerEvent::WorkerDied { refusal, .. }) = rig.next().await else { panic!("no death") };
     assert!(refusal.detail.contains("control channel broke"), "{refusal}");
 }
 
@@ -100,7 +100,7 @@ async fn floods_of_log_lines_are_bounded_and_heard_in_turn() {
     let started = Instant::now();
     for name in ["alice", "bob"] {
         rig.executor.container_changed(&ContainerEvent {
-            user: id(name),
+            worker: id(name),
             generation: rig.generation(name),
             overdue: false,
         });
@@ -109,9 +109,9 @@ async fn floods_of_log_lines_are_bounded_and_heard_in_turn() {
         fill();
         let event = rig.executor.poll_unheard().expect("both have more to say");
         for entry in rig.executor.container_changed(&event) {
-            *kept.entry(entry.user).or_default() += 1;
+            *kept.entry(entry.worker.user).or_default() += 1;
         }
-        heard.push(event.user);
+        heard.push(event.worker);
     }
     let turns = [id("alice"), id("bob")].into_iter().cycle().take(heard.len());
     assert!(turns.eq(heard), "they are not heard in turn");
@@ -135,7 +135,7 @@ async fn packages_of_installed_modules_stay_in_the_store() {
     assert_eq!(rig.fetch(&second).unwrap_err().kind, RefusalKind::QuotaExceeded, "restored");
     // A renewed lease stores the module again.
     rig.executor.carry_out(Command::Store(record(first.digest)));
-    rig.executor.carry_out(Command::Forget { user: id("alice"), module: "example.org/m".parse().unwrap() });
+    rig.executor.carry_out(Command::Forget { user: id("alice").user, module: "example.org/m".parse().unwrap() });
     rig.fetch(&second).unwrap();
     assert_eq!(rig.repository.digests(), [second.digest]);
 }
@@ -166,7 +166,14 @@ impl Rig {
         // It is never asked for a launcher.
         let keeper = Arc::new(Keeper::new(LauncherConfig::new("no-worker", dir.path(), "no-instance")));
         let (limits, engine) = (FetchLimits::default(), "engine".to_owned());
-        let packages = Packages { repository: repository.clone(), limits, engine, keeper, gate: Arc::default() };
+        let packages = Packages {
+            repository: repository.clone(),
+            limits,
+            engine,
+            keeper,
+            gate: Arc::default(),
+            flavours: Flavour::ALL.to_vec(),
+        };
         let (jobs, launches) = channel();
         let (sender, events) = mpsc::channel(4096);
         let (dummy, plane) = Dummy::new();
@@ -194,19 +201,19 @@ impl Rig {
         let launch = self.launches.try_recv().unwrap();
         let container = self.launch(launch);
         assert!(container.send(&ready()));
-        assert_eq!(self.next().await, Some(ControllerEvent::ContainerReady { user: id(user) }));
+        assert_eq!(self.next().await, Some(ControllerEvent::WorkerReady { worker: id(user) }));
         container
     }
 
     fn launch(&mut self, launch: Launch) -> DetachedContainer {
-        let Launch { user, generation, .. } = launch;
-        let (container, theirs) = Container::detached(&user).unwrap();
-        self.executor.launched(Launched { user, generation, result: Ok(container) });
+        let Launch { worker, generation, .. } = launch;
+        let (container, theirs) = Container::detached(&worker.user).unwrap();
+        self.executor.launched(Launched { worker, generation, result: Ok(container) });
         theirs
     }
 
     fn generation(&self, user: &str) -> u64 {
-        self.executor.containers[&id(user)].generation
+        self.executor.workers[&id(user)].generation
     }
 
     /// Hears containers until there is something for the controller.
@@ -231,7 +238,8 @@ impl Rig {
     fn publish(&self, version: &str) -> Published {
         let manifest =
             format!("manifest = 1\nname = \"example.org/m\"\nversion = \"{version}\"\npacket = {{ abi = 1 }}\n");
-        let mut package = package::build(&manifest, &[b"\0asm".as_slice(), &[0; 10_000]].concat()).unwrap();
+        let mut package =
+            package::build(&manifest, &[(Flavour::Wasm, &[b"\0asm".as_slice(), &[0; 10_000]].concat())]).unwrap();
         package::sign(&mut package, &key()).unwrap();
         let path = self.dir.path().join(version);
         std::fs::write(&path, package.to_bytes()).unwrap();
@@ -253,12 +261,18 @@ fn key() -> SigningKey {
     SigningKey::from_bytes(&[1; 32])
 }
 
-fn id(name: &str) -> UserId {
-    name.parse().unwrap()
+/// Returns the Wasm worker of `alice`, and the OSGi worker of `alice/osgi`.
+fn id(name: &str) -> WorkerId {
+    let (user, flavour) = name.split_once('/').unwrap_or((name, "wasm"));
+    WorkerId::new(user.parse().unwrap(), flavour.parse().unwrap())
+}
+
+fn wasm(user: &UserId) -> WorkerId {
+    WorkerId::new(user.clone(), Flavour::Wasm)
 }
 
 fn start(user: &str) -> Command {
-    Command::StartContainer { user: id(user), limits: ContainerLimits::default() }
+    Command::StartWorker { worker: id(user), limits: ContainerLimits::default() }
 }
 
 fn ready() -> FromWorker {
@@ -267,7 +281,7 @@ fn ready() -> FromWorker {
 
 fn load(user: &str) -> Load {
     Load {
-        user: id(user),
+        worker: id(user),
         slot: ModuleSlot(0),
         module: "example.org/m@1.0.0".parse().unwrap(),
         digest: Digest([1; 32]),
@@ -279,7 +293,7 @@ fn load(user: &str) -> Load {
 
 fn record(digest: Digest) -> InstalledRecord {
     InstalledRecord {
-        user: id("alice"),
+        user: id("alice").user,
         module: "example.org/m@1.0.0".parse().unwrap(),
         url: String::new(),
         digest,
@@ -288,5 +302,6 @@ fn record(digest: Digest) -> InstalledRecord {
         properties: BTreeMap::new(),
         lease_until: UnixTime::from_secs(1),
         order: 1,
+        flavour: Some(Flavour::Wasm),
     }
 }

@@ -9,34 +9,34 @@ use netserv_container::HostRing;
 use netserv_model::api::DeviceInfo;
 use netserv_model::command::{FilterId, ModuleSlot};
 use netserv_model::verdict::FailureMode;
-use netserv_model::{DropReason, Filter, ModuleRef, UserId};
+use netserv_model::{DropReason, Filter, ModuleRef, UserId, WorkerId};
 use tokio::sync::oneshot;
 
 use super::trace::{Tap, TraceId};
 
 /// What the control loop wants of the packet loop.
 pub enum PacketCommand {
-    /// Packets may go to this user's container.
-    AddContainer {
-        /// The container's user.
-        user: UserId,
-        /// Tells the user's containers apart, which follow each other.
+    /// Packets may go to this worker.
+    AddWorker {
+        /// The worker.
+        worker: WorkerId,
+        /// Tells workers of one name apart, which follow each other.
         generation: u64,
         /// The host's side of its ring.
         ring: Box<HostRing>,
         /// Source addresses that its packets may have beside their own.
         prefixes: Vec<IpNet>,
     },
-    /// The container is gone; packets that it holds get their failure verdict.
-    RemoveContainer {
-        /// The container's user.
-        user: UserId,
+    /// The worker is gone; packets that it holds get their failure verdict.
+    RemoveWorker {
+        /// The worker.
+        worker: WorkerId,
         /// Why its packets are lost to it.
         reason: DropReason,
     },
     /// Source addresses that a user's packets may have beside their own.
     SetPrefixes {
-        /// The container's user.
+        /// The user.
         user: UserId,
         /// Its prefixes.
         prefixes: Vec<IpNet>,
@@ -50,8 +50,8 @@ pub enum PacketCommand {
     },
     /// A module's longest call, for the watchdog. Give it before the module is loaded.
     SetCallTime {
-        /// The container's user.
-        user: UserId,
+        /// The module's worker.
+        worker: WorkerId,
         /// The module's place.
         slot: ModuleSlot,
         /// How long a call may take.
@@ -59,8 +59,8 @@ pub enum PacketCommand {
     },
     /// A module is loaded, or is no more; while it is not, it cannot answer for its packets.
     SetLoaded {
-        /// The container's user.
-        user: UserId,
+        /// The module's worker.
+        worker: WorkerId,
         /// The module's place.
         slot: ModuleSlot,
         /// Whether it is loaded.
@@ -79,8 +79,8 @@ pub enum PacketCommand {
 /// One installed filter.
 #[derive(Clone, Debug)]
 pub struct Rule {
-    /// Whose module.
-    pub user: UserId,
+    /// The module's worker.
+    pub worker: WorkerId,
     /// The module's place.
     pub slot: ModuleSlot,
     /// The module, for people who trace packets.
@@ -94,20 +94,20 @@ pub struct Rule {
 /// What the packet loop tells the control loop.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum PacketEvent {
-    /// A container has not answered for longer than its module may take.
+    /// A worker has not answered for longer than its module may take.
     Stalled {
-        /// The container's user.
-        user: UserId,
-        /// Which of the user's containers.
+        /// The worker.
+        worker: WorkerId,
+        /// Which of those that follow each other.
         generation: u64,
         /// The module that it was in.
         slot: Option<ModuleSlot>,
     },
-    /// A container broke the rules of the ring.
+    /// A worker broke the rules of the ring.
     RingBroken {
-        /// The container's user.
-        user: UserId,
-        /// Which of the user's containers.
+        /// The worker.
+        worker: WorkerId,
+        /// Which of those that follow each other.
         generation: u64,
         /// How.
         detail: String,

@@ -26,7 +26,7 @@ use anyhow::{Context, Result};
 use netserv_dataplane::{Batch, Driver, DriverError};
 use netserv_model::command::{FilterId, ModuleSlot};
 use netserv_model::verdict::FailureMode;
-use netserv_model::{DropReason, FilterIndex};
+use netserv_model::{DropReason, FilterIndex, Flavour, WorkerId};
 use rand::TryRngCore;
 use rand::rngs::OsRng;
 
@@ -202,18 +202,20 @@ impl PacketLoop {
 
     fn carry_out(&mut self, command: PacketCommand) {
         match command {
-            PacketCommand::AddContainer { user, generation, ring, prefixes } => {
-                self.add_container(&user, (generation, *ring), prefixes);
-                self.tracer.forget_modules(&user);
+            PacketCommand::AddWorker { worker, generation, ring, prefixes } => {
+                self.add_worker(&worker, (generation, *ring), prefixes);
+                self.tracer.forget_modules(&worker);
             }
-            PacketCommand::RemoveContainer { user, reason } => {
-                let seat = self.seats.of(&user);
-                self.remove_container(seat, reason);
-                self.tracer.forget_modules(&user);
+            PacketCommand::RemoveWorker { worker, reason } => {
+                let seat = self.seats.of(&worker);
+                self.remove_worker(seat, reason);
+                self.tracer.forget_modules(&worker);
             }
             PacketCommand::SetPrefixes { user, prefixes } => {
-                if let Some(port) = self.seats.port_of(&user) {
-                    port.prefixes = prefixes;
+                for flavour in Flavour::ALL {
+                    if let Some(port) = self.seats.port_of(&WorkerId::new(user.clone(), flavour)) {
+                        port.prefixes.clone_from(&prefixes);
+                    }
                 }
             }
             PacketCommand::ChangeRules { add, remove } => {
@@ -227,14 +229,14 @@ impl PacketLoop {
                     self.rules.remove(&id);
                 }
             }
-            PacketCommand::SetCallTime { user, slot, call } => {
-                if let Some(port) = self.seats.port_of(&user) {
+            PacketCommand::SetCallTime { worker, slot, call } => {
+                if let Some(port) = self.seats.port_of(&worker) {
                     port.set_call_time(slot, call);
                 }
             }
-            PacketCommand::SetLoaded { user, slot, loaded } => {
-                self.tracer.note_module(&user, slot, loaded);
-                if let Some(port) = self.seats.port_of(&user) {
+            PacketCommand::SetLoaded { worker, slot, loaded } => {
+                self.tracer.note_module(&worker, slot, loaded);
+                if let Some(port) = self.seats.port_of(&worker) {
                     port.loaded = if loaded { port.loaded | bit(slot) } else { port.loaded & !bit(slot) };
                 }
             }
@@ -282,7 +284,7 @@ impl PacketLoop {
 
     fn release_everything(&mut self) {
         for seat in self.seats.ids() {
-            self.remove_container(seat, DropReason::ContainerGone);
+            self.remove_worker(seat, DropReason::ContainerGone);
         }
         if let Err(error) = self.driver.flush() {
             tracing::warn!(%error, "the last verdicts could not be sent");
@@ -296,7 +298,7 @@ impl Rule {
     fn stop(&self, seats: &mut Seats) -> Stop {
         let modules = bit(self.slot);
         let closed = if self.on_failure == FailureMode::Closed { modules } else { 0 };
-        Stop { seat: seats.of(&self.user), modules, closed }
+        Stop { seat: seats.of(&self.worker), modules, closed }
     }
 }
 

@@ -14,6 +14,7 @@ use netserv_wire::ip::IpView;
 
 use super::PacketLoop;
 use super::pending::{Held, Stop, Way};
+use super::seats::Seats;
 use crate::limits::HELD_PER_FREE_MAX;
 
 impl PacketLoop {
@@ -38,8 +39,8 @@ impl PacketLoop {
         self.enter(Held { packet: packet.id, ends, interface, at, way, trace }, packet.bytes);
     }
 
-    /// Returns the containers that want to see packets of a flow, in the order in which they were first wanted: the
-    /// first one and the others.
+    /// Returns the workers that want to see packets of a flow, in the order in which they were first wanted: the first
+    /// one and the others. A user's workers keep the order of their flavours, though.
     fn way(&mut self, flow: &Flow) -> Option<(Stop, VecDeque<Stop>)> {
         self.filters.matching(flow, &mut self.found);
         let mut stops = self.found.iter().map(|(_, stop)| *stop);
@@ -51,7 +52,7 @@ impl PacketLoop {
                     known.modules |= stop.modules;
                     known.closed |= stop.closed;
                 }
-                None => rest.push_back(stop),
+                None => join(&self.seats, &mut first, &mut rest, stop),
             }
         }
         Some((first, rest))
@@ -164,6 +165,18 @@ impl PacketLoop {
             Err(reason) => self.tally.refused(reason),
         }
         sent
+    }
+}
+
+/// Adds a stop to a way: at its end, or right before the stop of the same user's next flavour.
+fn join(seats: &Seats, first: &mut Stop, rest: &mut VecDeque<Stop>, stop: Stop) {
+    match seats.next_of_user(stop.seat) {
+        Some(next) if first.seat == next => rest.push_front(std::mem::replace(first, stop)),
+        Some(next) => {
+            let at = rest.iter().position(|one| one.seat == next).unwrap_or(rest.len());
+            rest.insert(at, stop);
+        }
+        None => rest.push_back(stop),
     }
 }
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! One container as the packet loop sees it.
+//! One worker, and its part of a container, as the packet loop sees it.
 
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
@@ -14,9 +14,9 @@ use crate::limits::{
     INJECTED_BURST_MAX, INJECTED_PER_SECOND_MAX, OUTSIDE_TIME_MAX, UNWOKEN_PACKETS_MAX, UNWOKEN_TIME_MAX,
 };
 
-/// One container as the loop sees it.
+/// One worker as the loop sees it.
 pub(super) struct Port {
-    /// Tells the user's containers apart, which follow each other.
+    /// Tells workers of one name apart, which follow each other.
     pub(super) generation: u64,
     pub(super) ring: HostRing,
     pub(super) prefixes: Vec<IpNet>,

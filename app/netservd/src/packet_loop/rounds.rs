@@ -7,7 +7,7 @@
 use std::time::{Duration, Instant};
 
 use netserv_container::HostRing;
-use netserv_model::{DropReason, UserId, limits};
+use netserv_model::{DropReason, WorkerId, limits};
 use netserv_wire::container::ring::{RING_ENTRIES, Returned};
 
 use super::port::Port;
@@ -85,8 +85,11 @@ impl PacketLoop {
     fn report_broken(&mut self, seat: SeatId, port: &mut Port, detail: String) {
         port.broken = true;
         if !port.reported {
-            let event =
-                PacketEvent::RingBroken { user: self.seats.user(seat).clone(), generation: port.generation, detail };
+            let event = PacketEvent::RingBroken {
+                worker: self.seats.worker(seat).clone(),
+                generation: port.generation,
+                detail,
+            };
             port.reported = (self.report)(event);
         }
     }
@@ -138,10 +141,10 @@ impl PacketLoop {
         any
     }
 
-    /// Gives a user a container.
-    pub(super) fn add_container(&mut self, user: &UserId, port: (u64, HostRing), prefixes: Vec<ipnet::IpNet>) {
-        let seat = self.seats.of(user);
-        self.remove_container(seat, DropReason::ContainerGone);
+    /// Gives a worker its seat.
+    pub(super) fn add_worker(&mut self, worker: &WorkerId, port: (u64, HostRing), prefixes: Vec<ipnet::IpNet>) {
+        let seat = self.seats.of(worker);
+        self.remove_worker(seat, DropReason::ContainerGone);
         let mut port = Box::new(Port::new(port.0, port.1, prefixes, Instant::now()));
         if let Err(error) = self.bells.add(seat, &port.ring) {
             self.report_broken(seat, &mut port, format!("its eventfd cannot be waited for: {error}"));
@@ -150,8 +153,8 @@ impl PacketLoop {
         self.activate(seat);
     }
 
-    /// Takes a user's container away.
-    pub(super) fn remove_container(&mut self, seat: SeatId, reason: DropReason) {
+    /// Takes a worker away.
+    pub(super) fn remove_worker(&mut self, seat: SeatId, reason: DropReason) {
         let Some(mut port) = self.seats.take(seat) else { return };
         self.bells.remove(&port.ring);
         // What it answered before its end counts. It may still run, so there must be an end to that.
@@ -198,7 +201,7 @@ impl PacketLoop {
             && !port.reported
         {
             let generation = port.generation;
-            let event = PacketEvent::Stalled { user: self.seats.user(seat).clone(), generation, slot };
+            let event = PacketEvent::Stalled { worker: self.seats.worker(seat).clone(), generation, slot };
             let reported = (self.report)(event);
             if let Some(port) = self.seats.port(seat) {
                 port.reported = reported;

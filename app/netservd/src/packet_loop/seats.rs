@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The containers, by numbers that packets can carry, and which of them have something to do.
+//! The workers, by numbers that packets can carry, and which of them have something to do.
 
 use std::collections::BTreeMap;
 use std::num::TryFromIntError;
 
-use netserv_model::UserId;
+use netserv_model::{Flavour, WorkerId};
 
 use super::port::Port;
 
-/// The number of a user's seat. It never becomes that of another user.
+/// The number of a worker's seat. It never becomes that of another worker.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct SeatId(u32);
 
@@ -26,59 +26,71 @@ impl TryFrom<u64> for SeatId {
     }
 }
 
-/// One seat for each user that ever had a container or a rule, in the order of their coming. Users are the operator's,
+/// One seat for each worker that ever was there or had a rule, in the order of their coming. Users are the operator's,
 /// so they are few; a seat that stays empty costs its name.
 ///
-/// Active is a container that holds packets or wants something of the loop. Each of the others sleeps or waits for
+/// Active is a worker that holds packets or wants something of the loop. Each of the others sleeps or waits for
 /// packets, and rings when it has something.
 #[derive(Default)]
 pub(super) struct Seats {
     seats: Vec<Seat>,
-    by_user: BTreeMap<UserId, SeatId>,
+    by_worker: BTreeMap<WorkerId, SeatId>,
     active: Vec<SeatId>,
     /// Where the next round begins among the active ones.
     next: usize,
 }
 
 struct Seat {
-    user: UserId,
+    worker: WorkerId,
+    /// The seat of the user's next worker in the order of flavours.
+    next: Option<SeatId>,
     port: Option<Box<Port>>,
     active: bool,
 }
 
 impl Seats {
-    /// Returns a user's seat, and makes it if there is none.
-    pub(super) fn of(&mut self, user: &UserId) -> SeatId {
-        if let Some(seat) = self.by_user.get(user) {
+    /// Returns a worker's seat, and makes it if there is none.
+    pub(super) fn of(&mut self, worker: &WorkerId) -> SeatId {
+        if let Some(seat) = self.by_worker.get(worker) {
             return *seat;
         }
         let number = u32::try_from(self.seats.len()).expect("an operator has fewer users than 32 bits count");
-        self.seats.push(Seat { user: user.clone(), port: None, active: false });
-        self.by_user.insert(user.clone(), SeatId(number));
-        SeatId(number)
+        let seat = SeatId(number);
+        self.seats.push(Seat { worker: worker.clone(), next: None, port: None, active: false });
+        self.by_worker.insert(worker.clone(), seat);
+        let seat_of = |flavour| self.by_worker.get(&WorkerId::new(worker.user.clone(), flavour)).copied();
+        if let (Some(first), Some(second)) = (seat_of(Flavour::Wasm), seat_of(Flavour::Osgi)) {
+            self.seats[first.0 as usize].next = Some(second);
+        }
+        seat
     }
 
     /// Returns who sits there.
-    pub(super) fn user(&self, seat: SeatId) -> &UserId {
-        &self.seats[seat.0 as usize].user
+    pub(super) fn worker(&self, seat: SeatId) -> &WorkerId {
+        &self.seats[seat.0 as usize].worker
     }
 
-    /// Returns the container that sits there.
+    /// Returns the seat of the same user's worker that sees a packet after this one, if there is such a worker.
+    pub(super) fn next_of_user(&self, seat: SeatId) -> Option<SeatId> {
+        self.seats[seat.0 as usize].next
+    }
+
+    /// Returns what sits there.
     pub(super) fn port(&mut self, seat: SeatId) -> Option<&mut Port> {
         self.seats.get_mut(seat.0 as usize)?.port.as_deref_mut()
     }
 
-    /// Returns a user's container.
-    pub(super) fn port_of(&mut self, user: &UserId) -> Option<&mut Port> {
-        self.port(*self.by_user.get(user)?)
+    /// Returns a worker's end.
+    pub(super) fn port_of(&mut self, worker: &WorkerId) -> Option<&mut Port> {
+        self.port(*self.by_worker.get(worker)?)
     }
 
-    /// Takes a container out of its seat.
+    /// Takes a worker out of its seat.
     pub(super) fn take(&mut self, seat: SeatId) -> Option<Box<Port>> {
         self.seats[seat.0 as usize].port.take()
     }
 
-    /// Puts a container into a seat.
+    /// Puts a worker into a seat.
     pub(super) fn put(&mut self, seat: SeatId, port: Box<Port>) {
         self.seats[seat.0 as usize].port = Some(port);
     }
@@ -98,7 +110,7 @@ impl Seats {
         (0..u32::try_from(self.seats.len()).unwrap_or(u32::MAX)).map(SeatId)
     }
 
-    /// Returns the containers, to be changed.
+    /// Returns the workers' ends, to be changed.
     pub(super) fn ports_mut(&mut self) -> impl Iterator<Item = &mut Port> {
         self.seats.iter_mut().filter_map(|seat| seat.port.as_deref_mut())
     }

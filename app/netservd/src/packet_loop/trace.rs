@@ -12,7 +12,7 @@ use netserv_dataplane::{Egress, Final, Packet};
 use netserv_model::command::ModuleSlot;
 use netserv_model::trace::{TraceChange, TraceEgress, TraceFlow, TraceOrigin, TracePacket, TraceStep, TraceVerdict};
 use netserv_model::verdict::FailureMode;
-use netserv_model::{DropReason, Filter, Flow, ModuleRef, UserId, Verdict};
+use netserv_model::{DropReason, Filter, Flow, ModuleRef, Verdict, WorkerId};
 use netserv_wire::container::ring::Answer;
 use netserv_wire::ip::IpView;
 use tokio::sync::mpsc;
@@ -66,7 +66,7 @@ pub(super) struct Record {
     traced: Traced,
     bytes_max: usize,
     /// The modules that want it, in the order of their rules.
-    wanted: Vec<(UserId, ModuleSlot, Option<ModuleRef>)>,
+    wanted: Vec<(WorkerId, ModuleSlot, Option<ModuleRef>)>,
     /// The modules that it is shown to where it is, in the order of their turns.
     asked: Vec<ModuleSlot>,
     /// Whether a container holds it.
@@ -77,10 +77,10 @@ pub(super) struct Record {
 #[derive(Default)]
 pub(super) struct Tracer {
     taps: Vec<(Tap, Second)>,
-    /// The loaded modules of each user in the order of loading, which is that of their turns.
-    loaded: BTreeMap<UserId, Vec<ModuleSlot>>,
-    /// What is in the places of each user, or was there last.
-    names: BTreeMap<UserId, BTreeMap<ModuleSlot, ModuleRef>>,
+    /// The loaded modules of each worker in the order of loading, which is that of their turns.
+    loaded: BTreeMap<WorkerId, Vec<ModuleSlot>>,
+    /// What is in the places of each worker, or was there last.
+    names: BTreeMap<WorkerId, BTreeMap<ModuleSlot, ModuleRef>>,
 }
 
 /// The packets followed in the current second.
@@ -105,21 +105,21 @@ impl Tracer {
         self.taps.retain(|(tap, _)| tap.id != id);
     }
 
-    /// Takes note that a user has a new container, or none.
-    pub(super) fn forget_modules(&mut self, user: &UserId) {
-        self.loaded.remove(user);
+    /// Takes note that a worker is new, or gone.
+    pub(super) fn forget_modules(&mut self, worker: &WorkerId) {
+        self.loaded.remove(worker);
     }
 
     /// Takes note of whose a rule is.
     pub(super) fn note_rule(&mut self, rule: &Rule) {
         if let Some(module) = &rule.module {
-            self.names.entry(rule.user.clone()).or_default().insert(rule.slot, module.clone());
+            self.names.entry(rule.worker.clone()).or_default().insert(rule.slot, module.clone());
         }
     }
 
     /// Takes note that a module is loaded, or is no more.
-    pub(super) fn note_module(&mut self, user: &UserId, slot: ModuleSlot, loaded: bool) {
-        let modules = self.loaded.entry(user.clone()).or_default();
+    pub(super) fn note_module(&mut self, worker: &WorkerId, slot: ModuleSlot, loaded: bool) {
+        let modules = self.loaded.entry(worker.clone()).or_default();
         if !loaded {
             modules.retain(|one| *one != slot);
         } else if !modules.contains(&slot) {
@@ -215,8 +215,8 @@ impl PacketLoop {
     #[inline]
     pub(super) fn note_entered(&self, held: &mut Held) {
         let Some(record) = held.trace.as_deref_mut() else { return };
-        let user = self.seats.user(held.at.seat);
-        record.enter(user, self.tracer.loaded.get(user).map_or(&[], Vec::as_slice));
+        let worker = self.seats.worker(held.at.seat);
+        record.enter(worker, self.tracer.loaded.get(worker).map_or(&[], Vec::as_slice));
     }
 
     /// Notes that the container or module that a packet is at cannot say.
@@ -224,15 +224,15 @@ impl PacketLoop {
     pub(super) fn note_failure(&self, held: &mut Held, reason: DropReason) {
         let on_failure = held.at.on_failure();
         let Some(record) = held.trace.as_deref_mut() else { return };
-        let user = self.seats.user(held.at.seat);
-        record.fail(user, self.tracer.loaded.get(user).map_or(&[], Vec::as_slice), reason, on_failure);
+        let worker = self.seats.worker(held.at.seat);
+        record.fail(worker, self.tracer.loaded.get(worker).map_or(&[], Vec::as_slice), reason, on_failure);
     }
 
     /// Notes what a container answered for a packet.
     #[inline]
     pub(super) fn note_answer(&self, held: &mut Held, answer: Answer, module: Option<ModuleSlot>) {
         let Some(record) = held.trace.as_deref_mut() else { return };
-        record.answer(self.seats.user(held.at.seat), answer, module);
+        record.answer(self.seats.worker(held.at.seat), answer, module);
     }
 
     /// Tells of a packet that is about to get its verdict.
@@ -277,8 +277,9 @@ impl PacketLoop {
         if taps.is_empty() {
             return;
         }
-        let user = self.seats.user(seat).clone();
-        let module = slot.and_then(|slot| self.tracer.names.get(&user)?.get(&slot).cloned());
+        let worker = self.seats.worker(seat);
+        let module = slot.and_then(|slot| self.tracer.names.get(worker)?.get(&slot).cloned());
+        let user = worker.user.clone();
         let mut record = Record::new(taps, TraceOrigin::Module { user, module }, flow, bytes, bytes_max);
         match sent {
             Ok(()) => record.end(Verdict::Pass, None, Some(TraceEgress::Destination)),
@@ -309,44 +310,44 @@ impl Record {
     /// Notes the rules that match.
     fn want<'a>(&mut self, rules: impl Iterator<Item = &'a Rule>) {
         for rule in rules {
-            let (user, module) = (rule.user.clone(), rule.module.clone());
-            if !self.wanted.iter().any(|(owner, slot, _)| *owner == user && *slot == rule.slot) {
-                self.wanted.push((user.clone(), rule.slot, module.clone()));
+            let (user, module) = (rule.worker.user.clone(), rule.module.clone());
+            if !self.wants(&rule.worker, rule.slot) {
+                self.wanted.push((rule.worker.clone(), rule.slot, module.clone()));
             }
             self.step(TraceStep::Filter { user, module, filter: rule.filter.clone(), on_failure: rule.on_failure });
         }
     }
 
-    /// Notes the container that shows the packet to those of its modules that are loaded.
-    fn enter(&mut self, user: &UserId, loaded: &[ModuleSlot]) {
-        self.step(TraceStep::Container { user: user.clone() });
-        self.note_missing(user, loaded);
+    /// Notes the worker that shows the packet to those of its modules that are loaded.
+    fn enter(&mut self, worker: &WorkerId, loaded: &[ModuleSlot]) {
+        self.step(TraceStep::Container { user: worker.user.clone(), flavour: worker.flavour });
+        self.note_missing(worker, loaded);
         self.inside = true;
-        self.asked = loaded.iter().copied().filter(|slot| self.wants(user, *slot)).collect();
+        self.asked = loaded.iter().copied().filter(|slot| self.wants(worker, *slot)).collect();
     }
 
     /// Notes that the packet gets its failure verdict.
-    fn fail(&mut self, user: &UserId, loaded: &[ModuleSlot], reason: DropReason, on_failure: FailureMode) {
+    fn fail(&mut self, worker: &WorkerId, loaded: &[ModuleSlot], reason: DropReason, on_failure: FailureMode) {
         if !std::mem::take(&mut self.inside) && reason != DropReason::ContainerGone {
-            self.note_missing(user, loaded);
+            self.note_missing(worker, loaded);
         }
         for slot in std::mem::take(&mut self.asked) {
-            self.module(user, slot, TraceVerdict::Unanswered);
+            self.module(worker, slot, TraceVerdict::Unanswered);
         }
-        self.step(TraceStep::Failure { user: user.clone(), reason, on_failure });
+        self.step(TraceStep::Failure { user: worker.user.clone(), reason, on_failure });
     }
 
-    fn note_missing(&mut self, user: &UserId, loaded: &[ModuleSlot]) {
-        let missing = |(owner, slot, _): &&(UserId, ModuleSlot, _)| owner == user && !loaded.contains(slot);
+    fn note_missing(&mut self, worker: &WorkerId, loaded: &[ModuleSlot]) {
+        let missing = |(owner, slot, _): &&(WorkerId, ModuleSlot, _)| owner == worker && !loaded.contains(slot);
         let missing: Vec<ModuleSlot> = self.wanted.iter().filter(missing).map(|(_, slot, _)| *slot).collect();
         for slot in missing {
-            self.module(user, slot, TraceVerdict::NotLoaded);
+            self.module(worker, slot, TraceVerdict::NotLoaded);
         }
     }
 
     /// Notes what the modules did. The container names only the last that dropped or changed the packet, or the first
     /// that failed on it.
-    fn answer(&mut self, user: &UserId, answer: Answer, decided: Option<ModuleSlot>) {
+    fn answer(&mut self, worker: &WorkerId, answer: Answer, decided: Option<ModuleSlot>) {
         // One that failed is still to get its failure verdict.
         self.inside = answer == Answer::Failed;
         let asked = std::mem::take(&mut self.asked);
@@ -361,32 +362,32 @@ impl Record {
                 (Answer::Failed, Some(turn)) if turn == at => TraceVerdict::Failed,
                 (Answer::Drop | Answer::Modified | Answer::Failed, Some(_) | None) => TraceVerdict::WentOn,
             };
-            self.module(user, *slot, verdict);
+            self.module(worker, *slot, verdict);
         }
         if turn.is_none() {
-            self.decided_by_unknown(user, answer);
+            self.decided_by_unknown(worker, answer);
         }
     }
 
     /// A container that names no module, or one that was not asked, is believed in nothing but what it answered.
-    fn decided_by_unknown(&mut self, user: &UserId, answer: Answer) {
+    fn decided_by_unknown(&mut self, worker: &WorkerId, answer: Answer) {
         let verdict = match answer {
             Answer::Pass => return,
             Answer::Drop => TraceVerdict::Dropped,
             Answer::Modified => TraceVerdict::Modified,
             Answer::Failed => TraceVerdict::Failed,
         };
-        self.step(TraceStep::Module { user: user.clone(), module: None, verdict });
+        self.step(TraceStep::Module { user: worker.user.clone(), module: None, verdict });
     }
 
-    fn module(&mut self, user: &UserId, slot: ModuleSlot, verdict: TraceVerdict) {
-        let known = self.wanted.iter().find(|(owner, at, _)| owner == user && *at == slot);
+    fn module(&mut self, worker: &WorkerId, slot: ModuleSlot, verdict: TraceVerdict) {
+        let known = self.wanted.iter().find(|(owner, at, _)| owner == worker && *at == slot);
         let module = known.and_then(|(_, _, module)| module.clone());
-        self.step(TraceStep::Module { user: user.clone(), module, verdict });
+        self.step(TraceStep::Module { user: worker.user.clone(), module, verdict });
     }
 
-    fn wants(&self, user: &UserId, slot: ModuleSlot) -> bool {
-        self.wanted.iter().any(|(owner, at, _)| owner == user && *at == slot)
+    fn wants(&self, worker: &WorkerId, slot: ModuleSlot) -> bool {
+        self.wanted.iter().any(|(owner, at, _)| owner == worker && *at == slot)
     }
 
     fn end(&mut self, verdict: Verdict, reason: Option<DropReason>, egress: Option<TraceEgress>) {

@@ -8,7 +8,9 @@ use netserv_model::request::{Ask, Body, Load, Outcome, Probe, Remove, Request, S
 use netserv_model::verdict::FailureMode;
 use netserv_model::{RefusalKind, UnixTime};
 
-use super::script::{Node, assert_refused, commands, key, manifest, name, policy, setup, sign, user, user_policy};
+use super::script::{
+    Node, assert_refused, commands, key, manifest, name, packet, policy, setup, sign, user, user_policy,
+};
 
 #[test]
 fn a_host_runs_nothing_and_answers_probes() {
@@ -212,12 +214,12 @@ fn packages_must_be_what_the_request_says() {
         (&|manifest| manifest.manifest = 2, RefusalKind::BadManifest, "version 2"),
         (&|manifest| manifest.name = name("other"), RefusalKind::BadManifest, "other@1.0.0"),
         (&|manifest| manifest.version = "1.0.1".parse().unwrap(), RefusalKind::BadManifest, "m@1.0.1"),
-        (&|manifest| manifest.packet.abi = 2, RefusalKind::AbiMismatch, "ABI 2"),
-        (&|manifest| manifest.packet.abi = 0, RefusalKind::AbiMismatch, "ABI 0"),
+        (&|manifest| packet(manifest).abi = 2, RefusalKind::AbiMismatch, "ABI 2"),
+        (&|manifest| packet(manifest).abi = 0, RefusalKind::AbiMismatch, "ABI 0"),
         (&|manifest| manifest.dependencies = deps("media>=1"), RefusalKind::MissingDependency, "media"),
         (&|manifest| manifest.limits.memory_bytes += 1, RefusalKind::MemoryLimit, "4194305"),
-        (&|manifest| manifest.packet.filters = vec![filter("ip")], RefusalKind::PrefixNotAllowed, "everybody"),
-        (&|manifest| manifest.packet.filters = filters(17), RefusalKind::QuotaExceeded, "17 filters"),
+        (&|manifest| packet(manifest).filters = vec![filter("ip")], RefusalKind::PrefixNotAllowed, "everybody"),
+        (&|manifest| packet(manifest).filters = filters(17), RefusalKind::QuotaExceeded, "17 filters"),
         (
             &|manifest| manifest.properties = (0..65).map(|n| (n.to_string(), String::new())).collect(),
             RefusalKind::BadManifest,
@@ -245,8 +247,9 @@ fn what_is_loaded_comes_from_request_manifest_and_policy() {
     let mut wanted = Setup { filters: Vec::new(), ..setup("m@1.0.0") };
     wanted.properties.insert("sample".to_owned(), "100".to_owned());
     let mut manifest = manifest(&wanted);
-    manifest.packet.filters = vec![filter("tcp src 10.2.0.1"), filter("tcp src 10.2.0.1"), filter("icmp dst 10.2.0.1")];
-    manifest.packet.on_failure = FailureMode::Closed;
+    packet(&mut manifest).filters =
+        vec![filter("tcp src 10.2.0.1"), filter("tcp src 10.2.0.1"), filter("icmp dst 10.2.0.1")];
+    packet(&mut manifest).on_failure = FailureMode::Closed;
     manifest.limits.timers = 1_000_000;
     manifest.limits.kv_entries = 5;
     manifest.properties = [("sample", "1"), ("depth", "2")].map(|(k, v)| (k.to_owned(), v.to_owned())).into();

@@ -3,11 +3,11 @@
 
 use std::time::Duration;
 
-use netserv_model::RefusalKind;
 use netserv_model::command::Event;
 use netserv_model::request::Setup;
+use netserv_model::{Flavour, RefusalKind};
 
-use super::script::{Node, assert_refused, commands, manifest, refusal, setup};
+use super::script::{Node, assert_refused, commands, jane, manifest, refusal, setup};
 use crate::limits::{
     FAILURE_WINDOW, FAILURES_MAX, FETCH_ANSWER_TIME_MAX, LOAD_ANSWER_TIME_MAX, QUARANTINE_TIME, START_ANSWER_TIME_MAX,
 };
@@ -351,8 +351,8 @@ fn a_module_that_the_node_cannot_load_is_fetched_again() {
             node.fetched(n + 2, manifest(&setup("a@1.0.0")));
             commands!(node, "load jane 1 a@1.0.0");
         }
-        let (user, slot) = (super::script::user("jane"), netserv_model::command::ModuleSlot(1));
-        node.event(Event::ModuleFailed { user, slot, refusal: refusal(RefusalKind::NodeFailed) });
+        let (worker, slot) = (jane(Flavour::Wasm), netserv_model::command::ModuleSlot(1));
+        node.event(Event::ModuleFailed { worker, slot, refusal: refusal(RefusalKind::NodeFailed) });
         assert_eq!(node.states()[1], "a@1.0.0 BackingOff");
     }
     assert_eq!(node.controller.counters().quarantines, 0);
@@ -374,10 +374,10 @@ fn a_place_is_free_once_its_load_is_answered() {
     node.commands();
     node.fetched(64, manifest(&setup("c@1.0.1")));
     node.commands();
-    assert_refused(&node.reports[&id], RefusalKind::QuotaExceeded, "every place of the container is taken");
+    assert_refused(&node.reports[&id], RefusalKind::QuotaExceeded, "every place of the worker is taken");
     node.loaded(1);
     node.install(setup("c@1.0.2"));
-    assert_eq!(node.controller.slot(&super::script::user("jane"), &super::script::name("c")).unwrap().0, 1);
+    assert_eq!(node.controller.place(&super::script::user("jane"), &super::script::name("c")).unwrap().1.0, 1);
 }
 
 /// The container holds a module that the controller gave up in the meantime: it must not stay there.

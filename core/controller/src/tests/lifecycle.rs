@@ -2,9 +2,9 @@
 //! The life of a module that does not fail.
 
 use netserv_model::request::{Body, Remove, Setup};
-use netserv_model::{RefusalKind, SessionId};
+use netserv_model::{Flavour, RefusalKind, SessionId};
 
-use super::script::{Node, assert_refused, commands, manifest, name, setup, user, user_policy};
+use super::script::{Node, assert_refused, commands, jane, manifest, name, setup, user, user_policy};
 
 #[test]
 fn a_module_is_fetched_loaded_filtered_stored_and_removed() {
@@ -30,7 +30,10 @@ fn a_module_is_fetched_loaded_filtered_stored_and_removed() {
     );
     assert_eq!(node.reports[&0].took_us, 7000);
     assert_eq!(node.states(), ["m@1.0.0 Running"]);
-    assert_eq!(node.controller.module_at(&user("jane"), netserv_model::command::ModuleSlot(0)), Some(&name("m")));
+    assert_eq!(
+        node.controller.module_at(&jane(Flavour::Wasm), netserv_model::command::ModuleSlot(0)),
+        Some(&name("m"))
+    );
     node.remove("m");
     commands!(node, "unfilter 0", "unfilter 1", "unload jane 0", "forget jane m", "stop jane", "answer 1 removed");
     node.assert_empty();

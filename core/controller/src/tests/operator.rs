@@ -5,9 +5,9 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use netserv_model::command::InstalledRecord;
-use netserv_model::{RefusalKind, SessionId};
+use netserv_model::{Flavour, RefusalKind, SessionId};
 
-use super::script::{Node, commands, manifest, setup, user, user_policy};
+use super::script::{Node, commands, manifest, packet, setup, user, user_policy};
 use crate::limits::MODULES_PER_USER_MAX;
 
 #[test]
@@ -59,7 +59,7 @@ fn packages_that_are_no_good_any_more_are_forgotten() {
     node.fetch_failed(0, RefusalKind::ModuleUnsigned);
     commands!(node, "forget jane a");
     let mut manifest = manifest(&setup("b@1.0.0"));
-    manifest.packet.abi = 9;
+    packet(&mut manifest).abi = 9;
     node.fetched(1, manifest);
     commands!(node, "forget jane b");
     assert_eq!(node.controller.counters().revoked, 2);
@@ -194,7 +194,7 @@ fn the_next_deadline_says_what_it_is_for() {
     node.setup(setup("m@1.0.0"));
     assert_eq!(reason(&node), Some("fetch answer"));
     node.fetched(0, manifest(&setup("m@1.0.0")));
-    assert_eq!(reason(&node), Some("container answer"));
+    assert_eq!(reason(&node), Some("worker answer"));
     node.ready();
     assert_eq!(reason(&node), Some("load answer"));
     node.loaded(0);
@@ -216,5 +216,6 @@ fn record(module: &str, left_s: u64, order: u64) -> InstalledRecord {
         properties: BTreeMap::new(),
         lease_until: super::script::START.wall + Duration::from_secs(left_s),
         order,
+        flavour: Some(Flavour::Wasm),
     }
 }

@@ -9,10 +9,10 @@ use netserv_model::command::{Command, Event, FilterId, JobId, ModuleSlot};
 use netserv_model::manifest::Manifest;
 use netserv_model::policy::NodePolicy;
 use netserv_model::request::{Body, Outcome, Remove, Request};
-use netserv_model::{ModuleName, ModuleRef, RefusalKind, UserId};
+use netserv_model::{Flavour, ModuleName, ModuleRef, RefusalKind, UserId, WorkerId};
 use proptest::prelude::*;
 
-use super::script::{Node, START, manifest, name, policy, refusal, setup, user, user_policy};
+use super::script::{Node, START, manifest, name, packet, policy, refusal, setup, user, user_policy};
 
 const USERS: [&str; 2] = ["jane", "john"];
 
@@ -22,13 +22,13 @@ enum Step {
     Setup { user: usize, module: u8, version: u8, own_filter: bool, property: bool, ttl_s: u64 },
     /// A REMOVE.
     Remove { user: usize, module: u8 },
-    /// One of the answers that are due, good or bad.
-    Answer { which: usize, good: bool },
+    /// One of the answers that are due, good or bad; where it is a package, it is of one flavour or the other.
+    Answer { which: usize, good: bool, osgi: bool },
     /// Time passes.
     Sleep { ms: u64 },
     /// A running module traps.
     Trap { which: usize },
-    /// A container dies, of a module or of nothing known.
+    /// A worker dies, of a module or of nothing known.
     Die { which: usize, culprit: Option<usize> },
     /// A filter rule is lost.
     LoseFilter { which: usize },
@@ -63,15 +63,15 @@ struct World {
     asked: u64,
     answered: BTreeSet<u64>,
     fetching: BTreeMap<JobId, Manifest>,
-    containers: BTreeMap<UserId, Container>,
-    rules: BTreeMap<FilterId, (UserId, ModuleSlot)>,
+    workers: BTreeMap<WorkerId, Worker>,
+    rules: BTreeMap<FilterId, (WorkerId, ModuleSlot)>,
     stored: BTreeMap<(UserId, ModuleName), ModuleRef>,
     /// What a fetch of a digest gives.
     packages: BTreeMap<netserv_model::Digest, Manifest>,
 }
 
 #[derive(Default)]
-struct Container {
+struct Worker {
     ready: bool,
     modules: BTreeMap<ModuleSlot, Module>,
     /// Places whose load is still to be answered although they were unloaded.
@@ -87,8 +87,8 @@ enum Module {
 /// An answer that the controller waits for.
 enum Due {
     Fetch(JobId),
-    Start(UserId),
-    Load(UserId, ModuleSlot),
+    Start(WorkerId),
+    Load(WorkerId, ModuleSlot),
 }
 
 impl World {
@@ -104,7 +104,7 @@ impl World {
             asked: 0,
             answered: BTreeSet::new(),
             fetching: BTreeMap::new(),
-            containers: BTreeMap::new(),
+            workers: BTreeMap::new(),
             rules: BTreeMap::new(),
             stored: BTreeMap::new(),
             packages: BTreeMap::new(),
@@ -116,7 +116,7 @@ impl World {
             Step::Setup { user, module, version, own_filter, property, ttl_s } => {
                 let mut setup = setup(&format!("m{module}@1.0.{version}"));
                 let mut manifest = manifest(&setup);
-                manifest.packet.filters = vec!["tcp dst 10.2.0.0/24".parse().unwrap()];
+                packet(&mut manifest).filters = vec!["tcp dst 10.2.0.0/24".parse().unwrap()];
                 setup.digest.0[1] = *module;
                 self.packages.insert(setup.digest, manifest);
                 if !own_filter {
@@ -131,7 +131,7 @@ impl World {
             Step::Remove { user, module } => {
                 self.send(USERS[*user], Body::Remove(Remove { module: name(&format!("m{module}")) }));
             }
-            Step::Answer { which, good } => self.answer(*which, *good),
+            Step::Answer { which, good, osgi } => self.answer(*which, *good, *osgi),
             Step::Sleep { ms } => self.sleep(Duration::from_millis(*ms)),
             Step::Trap { which } => self.trap(*which),
             Step::Die { which, culprit } => self.die(*which, *culprit),
@@ -162,74 +162,77 @@ impl World {
 
     fn due(&self) -> Vec<Due> {
         let mut due: Vec<Due> = self.fetching.keys().map(|job| Due::Fetch(*job)).collect();
-        for (user, container) in &self.containers {
-            if !container.ready {
-                due.push(Due::Start(user.clone()));
+        for (id, worker) in &self.workers {
+            if !worker.ready {
+                due.push(Due::Start(id.clone()));
             }
-            let loading = container.modules.iter().filter(|(_, module)| **module == Module::Loading);
-            due.extend(loading.map(|(slot, _)| Due::Load(user.clone(), *slot)));
-            due.extend(container.owed.iter().map(|slot| Due::Load(user.clone(), *slot)));
+            let loading = worker.modules.iter().filter(|(_, module)| **module == Module::Loading);
+            due.extend(loading.map(|(slot, _)| Due::Load(id.clone(), *slot)));
+            due.extend(worker.owed.iter().map(|slot| Due::Load(id.clone(), *slot)));
         }
         due
     }
 
-    fn answer(&mut self, which: usize, good: bool) {
+    fn answer(&mut self, which: usize, good: bool, osgi: bool) {
         let mut due = self.due();
         if due.is_empty() {
             return;
         }
         let event = match (due.swap_remove(which % due.len()), good) {
-            (Due::Fetch(job), true) => Event::Fetched { job, manifest: Box::new(self.fetching.remove(&job).unwrap()) },
+            (Due::Fetch(job), true) => {
+                let manifest = Box::new(self.fetching.remove(&job).unwrap());
+                Event::Fetched { job, manifest, flavour: if osgi { Flavour::Osgi } else { Flavour::Wasm } }
+            }
             (Due::Fetch(job), false) => {
                 self.fetching.remove(&job);
                 Event::FetchFailed { job, refusal: refusal(RefusalKind::FetchFailed) }
             }
-            (Due::Start(user), true) => {
-                self.containers.get_mut(&user).unwrap().ready = true;
-                Event::ContainerReady { user }
+            (Due::Start(worker), true) => {
+                self.workers.get_mut(&worker).unwrap().ready = true;
+                Event::WorkerReady { worker }
             }
-            (Due::Start(user), false) => {
-                self.containers.remove(&user);
-                Event::ContainerDied { user, refusal: refusal(RefusalKind::NodeFailed), culprit: None }
+            (Due::Start(worker), false) => {
+                self.workers.remove(&worker);
+                Event::WorkerDied { worker, refusal: refusal(RefusalKind::NodeFailed), culprit: None }
             }
-            (Due::Load(user, slot), good) => {
-                let container = self.containers.get_mut(&user).unwrap();
-                if !container.owed.remove(&slot) {
+            (Due::Load(worker, slot), good) => {
+                let inside = self.workers.get_mut(&worker).unwrap();
+                if !inside.owed.remove(&slot) {
                     let module = good.then_some(Module::Loaded);
-                    container.modules.remove(&slot);
-                    container.modules.extend(module.map(|module| (slot, module)));
+                    inside.modules.remove(&slot);
+                    inside.modules.extend(module.map(|module| (slot, module)));
                 }
                 let refusal = refusal(RefusalKind::Trapped);
-                if good { Event::Loaded { user, slot } } else { Event::ModuleFailed { user, slot, refusal } }
+                if good { Event::Loaded { worker, slot } } else { Event::ModuleFailed { worker, slot, refusal } }
             }
         };
         self.node.event(event);
     }
 
     fn trap(&mut self, which: usize) {
-        let running = |(user, container): (&UserId, &Container)| {
-            let loaded = container.modules.iter().filter(|(_, module)| **module == Module::Loaded);
-            loaded.map(|(slot, _)| (user.clone(), *slot)).collect::<Vec<_>>()
+        let running = |(id, worker): (&WorkerId, &Worker)| {
+            let loaded = worker.modules.iter().filter(|(_, module)| **module == Module::Loaded);
+            loaded.map(|(slot, _)| (id.clone(), *slot)).collect::<Vec<_>>()
         };
-        let running: Vec<(UserId, ModuleSlot)> = self.containers.iter().flat_map(running).collect();
+        let running: Vec<(WorkerId, ModuleSlot)> = self.workers.iter().flat_map(running).collect();
         if running.is_empty() {
             return;
         }
-        let (user, slot) = running[which % running.len()].clone();
-        self.containers.get_mut(&user).unwrap().modules.remove(&slot);
-        self.node.event(Event::ModuleFailed { user, slot, refusal: refusal(RefusalKind::Trapped) });
+        let (worker, slot) = running[which % running.len()].clone();
+        self.workers.get_mut(&worker).unwrap().modules.remove(&slot);
+        self.node.event(Event::ModuleFailed { worker, slot, refusal: refusal(RefusalKind::Trapped) });
     }
 
     fn die(&mut self, which: usize, culprit: Option<usize>) {
-        let users: Vec<UserId> = self.containers.keys().cloned().collect();
-        if users.is_empty() {
+        let workers: Vec<WorkerId> = self.workers.keys().cloned().collect();
+        if workers.is_empty() {
             return;
         }
-        let user = users[which % users.len()].clone();
-        let container = self.containers.remove(&user).unwrap();
-        let slots: Vec<ModuleSlot> = container.modules.keys().copied().collect();
+        let worker = workers[which % workers.len()].clone();
+        let died = self.workers.remove(&worker).unwrap();
+        let slots: Vec<ModuleSlot> = died.modules.keys().copied().collect();
         let culprit = culprit.filter(|_| !slots.is_empty()).map(|n| slots[n % slots.len()]);
-        self.node.event(Event::ContainerDied { user, refusal: refusal(RefusalKind::Stalled), culprit });
+        self.node.event(Event::WorkerDied { worker, refusal: refusal(RefusalKind::Stalled), culprit });
     }
 
     fn lose(&mut self, id: FilterId) {
@@ -277,29 +280,29 @@ impl World {
                 let before = self.fetching.insert(job, self.packages[&digest].clone());
                 assert!(before.is_none(), "{job:?} is used twice");
             }
-            Command::StartContainer { user, .. } => {
-                let before = self.containers.insert(user, Container::default());
-                assert!(before.is_none(), "a container is started twice");
+            Command::StartWorker { worker, .. } => {
+                let before = self.workers.insert(worker, Worker::default());
+                assert!(before.is_none(), "a worker is started twice");
             }
-            Command::StopContainer { user } => {
-                assert!(self.containers.remove(&user).is_some(), "no container to stop");
+            Command::StopWorker { worker } => {
+                assert!(self.workers.remove(&worker).is_some(), "no worker to stop");
             }
             Command::Load(load) => {
-                let container = self.containers.get_mut(&load.user).expect("loaded into a container");
-                assert!(container.ready && !container.owed.contains(&load.slot));
-                let before = container.modules.insert(load.slot, Module::Loading);
+                let worker = self.workers.get_mut(&load.worker).expect("loaded into a worker");
+                assert!(worker.ready && !worker.owed.contains(&load.slot));
+                let before = worker.modules.insert(load.slot, Module::Loading);
                 assert!(before.is_none(), "place {:?} is taken", load.slot);
             }
-            Command::Unload { user, slot } => {
-                let container = self.containers.get_mut(&user).expect("unloaded from a container");
-                if container.modules.remove(&slot) == Some(Module::Loading) {
-                    container.owed.insert(slot);
+            Command::Unload { worker, slot } => {
+                let worker = self.workers.get_mut(&worker).expect("unloaded from a worker");
+                if worker.modules.remove(&slot) == Some(Module::Loading) {
+                    worker.owed.insert(slot);
                 }
             }
-            Command::InstallFilter { id, user, slot, .. } => {
-                let loaded = self.containers.get(&user).and_then(|container| container.modules.get(&slot));
+            Command::InstallFilter { id, worker, slot, .. } => {
+                let loaded = self.workers.get(&worker).and_then(|worker| worker.modules.get(&slot));
                 assert!(loaded == Some(&Module::Loaded), "a filter for what does not run");
-                assert!(self.rules.insert(id, (user, slot)).is_none());
+                assert!(self.rules.insert(id, (worker, slot)).is_none());
             }
             Command::RemoveFilter { id } => assert!(self.rules.remove(&id).is_some(), "no filter {id:?}"),
             Command::Store(record) => {
@@ -320,21 +323,26 @@ impl World {
     /// What must hold after each step.
     fn check(&self) {
         let controller = &self.node.controller;
-        for (user, slot) in self.rules.values() {
-            assert!(controller.module_at(user, *slot).is_some(), "a filter without a module");
+        for (worker, slot) in self.rules.values() {
+            assert!(controller.module_at(worker, *slot).is_some(), "a filter without a module");
         }
         let stored: BTreeSet<(UserId, ModuleRef)> =
             self.stored.iter().map(|((user, _), module)| (user.clone(), module.clone())).collect();
         let installed = controller.modules(self.node.now).into_iter();
         let installed = installed
-            .filter(|status| status.lease_s > 0 || controller.slot(&status.user, &status.module.name).is_some());
+            .filter(|status| status.lease_s > 0 || controller.place(&status.user, &status.module.name).is_some());
         let installed: BTreeSet<(UserId, ModuleRef)> = installed.map(|status| (status.user, status.module)).collect();
         assert_eq!(installed, stored);
         let unanswered = usize::try_from(self.asked).unwrap() - self.answered.len();
         assert_eq!(controller.in_flight, unanswered);
-        for (user, container) in &self.containers {
-            let jobless = container.modules.is_empty() && !controller.tenants.contains_key(user);
-            assert!(!jobless, "a container that nobody knows of");
+        for id in self.workers.keys() {
+            let tenant = controller.tenants.get(&id.user);
+            let known = tenant.is_some_and(|tenant| tenant.workers.contains_key(&id.flavour));
+            assert!(known, "a worker that nobody knows of");
+            let idle = tenant.is_some_and(|tenant| !tenant.needs(id.flavour));
+            let starting = !self.workers[id].ready;
+            let leaves = controller.timers.runs(&crate::expiry::Timer::StopIdle(id.clone()));
+            assert!(!idle || starting || leaves, "a worker that nobody needs stays");
         }
     }
 
@@ -344,13 +352,13 @@ impl World {
             if self.due().is_empty() {
                 break;
             }
-            self.answer(0, true);
+            self.answer(0, true, true);
             self.carry_out();
             self.check();
         }
         self.sleep(Duration::from_secs(100));
         for _ in 0..1000 {
-            self.answer(0, true);
+            self.answer(0, true, true);
             self.carry_out();
             self.sleep(Duration::from_millis(if self.due().is_empty() { 10_000 } else { 0 }));
             if self.due().is_empty() && self.node.controller.poll_timeout().is_none() {
@@ -358,7 +366,7 @@ impl World {
             }
         }
         assert_eq!(self.answered.len(), usize::try_from(self.asked).unwrap(), "not every request is answered");
-        assert!(self.rules.is_empty() && self.stored.is_empty() && self.containers.is_empty());
+        assert!(self.rules.is_empty() && self.stored.is_empty() && self.workers.is_empty());
         self.node.assert_empty();
         assert!(self.node.now.instant > START.instant);
     }
@@ -379,7 +387,8 @@ fn step() -> impl Strategy<Value = Step> {
     prop_oneof![
         6 => setup,
         2 => (0usize..2, 0u8..4).prop_map(|(user, module)| Step::Remove { user, module }),
-        12 => (which.clone(), prop::bool::weighted(0.85)).prop_map(|(which, good)| Step::Answer { which, good }),
+        12 => (which.clone(), prop::bool::weighted(0.85), any::<bool>())
+            .prop_map(|(which, good, osgi)| Step::Answer { which, good, osgi }),
         4 => prop::sample::select(vec![0, 1, 99, 100, 1000, 4000, 9999, 10_000, 61_000])
             .prop_map(|ms| Step::Sleep { ms }),
         2 => which.clone().prop_map(|which| Step::Trap { which }),

@@ -9,8 +9,8 @@ use netserv_model::command::{Command, Event, FilterId, JobId, ModuleSlot, Reques
 use netserv_model::manifest::{Build, Manifest, ModuleLimits, PacketPart};
 use netserv_model::policy::{ContainerLimits, NodePolicy, UserPolicy};
 use netserv_model::request::{Ask, Body, NodeReport, Outcome, Probe, Remove, Request, Setup};
-use netserv_model::{Digest, Instant, ModuleName, Nonce, Now, PublicKey, Refusal, RefusalKind, SessionId};
-use netserv_model::{Signature, UnixTime, UserId};
+use netserv_model::{Digest, Flavour, Instant, ModuleName, Nonce, Now, PublicKey, Refusal, RefusalKind, SessionId};
+use netserv_model::{Signature, UnixTime, UserId, WorkerId};
 
 use crate::Controller;
 
@@ -118,29 +118,50 @@ impl Node {
     }
 
     pub(crate) fn fetched(&mut self, job: u64, manifest: Manifest) {
-        self.event(Event::Fetched { job: JobId(job), manifest: Box::new(manifest) });
+        self.fetched_as(Flavour::Wasm, job, manifest);
+    }
+
+    pub(crate) fn fetched_as(&mut self, flavour: Flavour, job: u64, manifest: Manifest) {
+        self.event(Event::Fetched { job: JobId(job), manifest: Box::new(manifest), flavour });
     }
 
     pub(crate) fn fetch_failed(&mut self, job: u64, kind: RefusalKind) {
         self.event(Event::FetchFailed { job: JobId(job), refusal: refusal(kind) });
     }
 
+    /// The Wasm worker is ready, as in all that follows where no flavour is named.
     pub(crate) fn ready(&mut self) {
-        self.event(Event::ContainerReady { user: user("jane") });
+        self.ready_as(Flavour::Wasm);
+    }
+
+    pub(crate) fn ready_as(&mut self, flavour: Flavour) {
+        self.event(Event::WorkerReady { worker: jane(flavour) });
     }
 
     pub(crate) fn died(&mut self, culprit: Option<u8>) {
-        let (user, culprit) = (user("jane"), culprit.map(ModuleSlot));
-        self.event(Event::ContainerDied { user, refusal: refusal(RefusalKind::NodeFailed), culprit });
+        self.died_as(Flavour::Wasm, culprit);
+    }
+
+    pub(crate) fn died_as(&mut self, flavour: Flavour, culprit: Option<u8>) {
+        let (worker, culprit) = (jane(flavour), culprit.map(ModuleSlot));
+        self.event(Event::WorkerDied { worker, refusal: refusal(RefusalKind::NodeFailed), culprit });
     }
 
     pub(crate) fn loaded(&mut self, slot: u8) {
-        self.event(Event::Loaded { user: user("jane"), slot: ModuleSlot(slot) });
+        self.loaded_as(Flavour::Wasm, slot);
+    }
+
+    pub(crate) fn loaded_as(&mut self, flavour: Flavour, slot: u8) {
+        self.event(Event::Loaded { worker: jane(flavour), slot: ModuleSlot(slot) });
     }
 
     pub(crate) fn trapped(&mut self, slot: u8) {
-        let (user, slot) = (user("jane"), ModuleSlot(slot));
-        self.event(Event::ModuleFailed { user, slot, refusal: refusal(RefusalKind::Trapped) });
+        self.trapped_as(Flavour::Wasm, slot);
+    }
+
+    pub(crate) fn trapped_as(&mut self, flavour: Flavour, slot: u8) {
+        let (worker, slot) = (jane(flavour), ModuleSlot(slot));
+        self.event(Event::ModuleFailed { worker, slot, refusal: refusal(RefusalKind::Trapped) });
     }
 
     pub(crate) fn filter_failed(&mut self, id: u64) {
@@ -164,21 +185,30 @@ impl Node {
 
     /// Installs a module, whatever commands that takes.
     pub(crate) fn install(&mut self, setup: Setup) {
+        self.install_as(Flavour::Wasm, setup);
+    }
+
+    /// Installs a module of which the node takes this flavour.
+    pub(crate) fn install_as(&mut self, flavour: Flavour, setup: Setup) {
         let manifest = manifest(&setup);
         let id = self.setup(setup);
-        self.carry_out(&manifest);
+        self.carry_out_as(flavour, &manifest);
         assert!(self.reports[&id].outcome.is_ok(), "{:?}", self.reports[&id].outcome);
     }
 
     /// Carries everything out with success until there is no more to do.
     pub(crate) fn carry_out(&mut self, manifest: &Manifest) {
+        self.carry_out_as(Flavour::Wasm, manifest);
+    }
+
+    fn carry_out_as(&mut self, flavour: Flavour, manifest: &Manifest) {
         while let Some(command) = self.controller.poll_command() {
             self.line(&command);
             match command {
-                Command::Fetch { job, .. } => self.fetched(job.0, manifest.clone()),
-                Command::StartContainer { user, .. } => self.event(Event::ContainerReady { user }),
-                Command::Load(load) => self.event(Event::Loaded { user: load.user, slot: load.slot }),
-                Command::StopContainer { .. }
+                Command::Fetch { job, .. } => self.fetched_as(flavour, job.0, manifest.clone()),
+                Command::StartWorker { worker, .. } => self.event(Event::WorkerReady { worker }),
+                Command::Load(load) => self.event(Event::Loaded { worker: load.worker, slot: load.slot }),
+                Command::StopWorker { .. }
                 | Command::Unload { .. }
                 | Command::InstallFilter { .. }
                 | Command::RemoveFilter { .. }
@@ -227,16 +257,30 @@ pub(crate) fn line(command: &Command) -> String {
     let short = |text: &dyn ToString| text.to_string().replace("example.org/", "");
     match command {
         Command::Fetch { job, digest, .. } => format!("fetch {} {}", job.0, digest.0[0]),
-        Command::StartContainer { user, .. } => format!("start {user}"),
-        Command::StopContainer { user } => format!("stop {user}"),
-        Command::Load(load) => format!("load {} {} {}", load.user, load.slot.0, short(&load.module)),
-        Command::Unload { user, slot } => format!("unload {user} {}", slot.0),
-        Command::InstallFilter { id, user, slot, filter, .. } => format!("filter {} {user} {} {filter}", id.0, slot.0),
+        Command::StartWorker { worker, .. } => format!("start {}", place(worker)),
+        Command::StopWorker { worker } => format!("stop {}", place(worker)),
+        Command::Load(load) => format!("load {} {} {}", place(&load.worker), load.slot.0, short(&load.module)),
+        Command::Unload { worker, slot } => format!("unload {} {}", place(worker), slot.0),
+        Command::InstallFilter { id, worker, slot, filter, .. } => {
+            format!("filter {} {} {} {filter}", id.0, place(worker), slot.0)
+        }
         Command::RemoveFilter { id } => format!("unfilter {}", id.0),
         Command::Store(record) => format!("store {} {}", record.user, short(&record.module)),
         Command::Forget { user, module } => format!("forget {user} {}", short(module)),
         Command::Answer { request, report } => format!("answer {} {}", request.0, outcome(&report.outcome)),
     }
+}
+
+/// Returns `jane` for the Wasm worker and `jane/osgi` for the other.
+fn place(worker: &WorkerId) -> String {
+    match worker.flavour {
+        Flavour::Wasm => worker.user.to_string(),
+        Flavour::Osgi => format!("{}/osgi", worker.user),
+    }
+}
+
+pub(crate) fn jane(flavour: Flavour) -> WorkerId {
+    WorkerId::new(user("jane"), flavour)
 }
 
 pub(crate) fn sign(mut request: Request, key: &SigningKey) -> Request {
@@ -266,13 +310,19 @@ pub(crate) fn manifest(setup: &Setup) -> Manifest {
         version: setup.module.version.clone(),
         description: String::new(),
         dependencies: Vec::new(),
-        packet: PacketPart { abi: 1, ..PacketPart::default() },
+        packet: Some(PacketPart { abi: 1, ..PacketPart::default() }),
+        server: None,
         limits: ModuleLimits::default(),
         properties: BTreeMap::new(),
         state_schema: 1,
         tests: Vec::new(),
         build: Build::default(),
     }
+}
+
+/// Returns a manifest's part in the packet path, to be changed.
+pub(crate) fn packet(manifest: &mut Manifest) -> &mut PacketPart {
+    manifest.packet.get_or_insert_default()
 }
 
 pub(crate) fn policy() -> NodePolicy {
@@ -291,6 +341,8 @@ pub(crate) fn user_policy(user: &str, prefix: &str) -> UserPolicy {
         modules_max: 100,
         module_limits: ModuleLimits::default(),
         container: ContainerLimits::default(),
+        listen: Vec::new(),
+        connect: Vec::new(),
     }
 }
 

@@ -195,6 +195,7 @@ fn report(node: &str, address: &str) -> NodeReport {
         load: None,
         modules: Vec::new(),
         blocks: Vec::new(),
+        environments: Vec::new(),
         policy: None,
     }
 }

@@ -176,7 +176,11 @@ fn clean_report(mut report: NodeReport) -> NodeReport {
             std::mem::take(&mut module.counters).into_iter().map(|(name, count)| (clean(&name), count)).collect();
     }
     if let Some(policy) = &mut report.policy {
-        policy.prefixes.iter_mut().chain(&mut policy.ports).for_each(|text| *text = clean(text));
+        let addresses = policy.prefixes.iter_mut().chain(&mut policy.ports);
+        addresses.chain(&mut policy.listen).chain(&mut policy.connect).for_each(|text| *text = clean(text));
+    }
+    for environment in &mut report.environments {
+        environment.engine = clean(&environment.engine);
     }
     report
 }

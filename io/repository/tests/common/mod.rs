@@ -6,7 +6,7 @@ pub mod server;
 pub mod tar_file;
 
 use ed25519_dalek::SigningKey;
-use netserv_model::{Digest, PublicKey};
+use netserv_model::{Digest, Flavour, PublicKey};
 use netserv_repository::package::{self, Package};
 use sha2::{Digest as _, Sha256};
 
@@ -26,6 +26,9 @@ on-failure = "closed"
 /// The smallest WebAssembly module.
 pub const WASM: &[u8] = b"\0asm\x01\0\0\0";
 
+/// A bundle with nothing but a manifest.
+pub const JAR: &[u8] = include_bytes!("empty.jar");
+
 /// Returns a key.
 pub fn key(n: u8) -> SigningKey {
     SigningKey::from_bytes(&[n; 32])
@@ -38,7 +41,7 @@ pub fn public(n: u8) -> PublicKey {
 
 /// Builds and signs a package.
 pub fn signed(manifest: &str, wasm: &[u8], keys: &[u8]) -> Package {
-    let mut package = package::build(manifest, wasm).unwrap();
+    let mut package = package::build(manifest, &[(Flavour::Wasm, wasm)]).unwrap();
     keys.iter().for_each(|n| package::sign(&mut package, &key(*n)).unwrap());
     package
 }

@@ -7,6 +7,7 @@ use std::process::{Command, Stdio};
 use std::time::Instant;
 
 use clap::Args;
+use netserv_model::Flavour;
 use netserv_model::limits;
 use netserv_model::manifest::Manifest;
 use netserv_repository::manifest;
@@ -24,8 +25,8 @@ pub const MANIFEST_FILE: &str = "netserv.toml";
 
 /// Build a module's code and package it
 ///
-/// Runs the manifest's `build.command` with `sh -c` in the module's folder, then packages `build.wasm` with the
-/// manifest.
+/// Runs the manifest's `build.command` with `sh -c` in the module's folder, then packages `build.wasm` and `build.bundle`,
+/// or the one that there is, with the manifest.
 #[derive(Args)]
 pub struct Build {
     /// The module's folder, with netserv.toml in it
@@ -37,6 +38,9 @@ pub struct Build {
     /// Package this WebAssembly file, without running the build command
     #[arg(long, value_name = "FILE")]
     wasm: Option<PathBuf>,
+    /// Package this OSGi bundle, without running the build command
+    #[arg(long, value_name = "FILE")]
+    bundle: Option<PathBuf>,
     /// The package to write [default: NAME-VERSION.nsm in the module's folder]
     #[arg(long, value_name = "FILE")]
     out: Option<PathBuf>,
@@ -85,16 +89,18 @@ impl Source {
         Ok(Source { path, dir, manifest, text })
     }
 
-    /// Returns where the WebAssembly code is.
+    /// Returns where the code of each flavour is, of which there is at least one.
     ///
     /// # Errors
     /// The manifest does not say.
-    pub fn wasm(&self) -> Result<PathBuf, Failure> {
-        let missing = || {
+    pub fn code(&self) -> Result<Vec<(Flavour, PathBuf)>, Failure> {
+        let file = |flavour: Flavour| Some((flavour, self.dir.join(self.manifest.build.code(flavour)?)));
+        let code: Vec<(Flavour, PathBuf)> = Flavour::ALL.into_iter().filter_map(file).collect();
+        if code.is_empty() {
             let cause = format!("{} does not say which file is the code", self.path.display());
-            Failure::new(cause, "add `wasm = \"FILE\"` below [build]")
-        };
-        self.manifest.build.wasm.as_ref().map(|wasm| self.dir.join(wasm)).ok_or_else(missing)
+            return Err(Failure::new(cause, "add `wasm = \"FILE\"` or `bundle = \"FILE\"` below [build]"));
+        }
+        Ok(code)
     }
 
     /// Runs the build command, if there is one.
@@ -140,18 +146,25 @@ impl Build {
             Some(path) => Source::of_manifest(path)?,
             None => Source::read(&self.dir)?,
         };
-        let wasm_path = self.wasm.clone().map_or_else(|| source.wasm(), Ok)?;
+        let named = [(Flavour::Wasm, self.wasm), (Flavour::Osgi, self.bundle)];
+        let named: Vec<_> = named.into_iter().filter_map(|(flavour, path)| Some((flavour, path?))).collect();
+        let builds = named.is_empty();
+        let code = if builds { source.code()? } else { named };
         let out = self.out.clone().unwrap_or_else(|| source.package_path());
         if self.dry_run {
-            let would_run = source.manifest.build.command.clone().filter(|_| self.wasm.is_none());
-            return Plan { would_run, would_package: wasm_path, would_write: out }.show(output);
+            let would_run = source.manifest.build.command.clone().filter(|_| builds);
+            let would_package = code.into_iter().map(|(_, path)| path).collect();
+            return Plan { would_run, would_package, would_write: out }.show(output);
         }
         let key = self.key.as_deref().map(keys::read).transpose()?;
-        if self.wasm.is_none() {
+        if builds {
             source.compile(output)?;
         }
-        let wasm = read_code(&wasm_path)?;
-        let built = package::build(&source.path, &source.text, &wasm, key.as_ref())?;
+        let mut parts = Vec::new();
+        for (flavour, path) in code {
+            parts.push((flavour, read_code(&path)?));
+        }
+        let built = package::build(&source.path, &source.text, &parts, key.as_ref())?;
         package::write(&out, &built)?;
         package::show(&out, &built, output)
     }
@@ -161,7 +174,7 @@ impl Build {
 #[derive(Serialize)]
 struct Plan {
     would_run: Option<String>,
-    would_package: PathBuf,
+    would_package: Vec<PathBuf>,
     would_write: PathBuf,
 }
 
@@ -174,7 +187,9 @@ impl Plan {
         if let Some(command) = &self.would_run {
             output.line(format!("would run      {}", one_line(command)));
         }
-        output.line(format!("would package  {}", self.would_package.display()));
+        for code in &self.would_package {
+            output.line(format!("would package  {}", code.display()));
+        }
         output.line(format!("would write    {}", self.would_write.display()));
         Ok(Exit::Done)
     }
@@ -182,7 +197,7 @@ impl Plan {
 
 fn read_code(path: &Path) -> Result<Vec<u8>, Failure> {
     let doing = format!("cannot read the code {}", path.display());
-    let fix = "check `wasm` and `command` below [build] in netserv.toml";
+    let fix = "check `wasm`, `bundle` and `command` below [build] in netserv.toml";
     let length = std::fs::metadata(path).or_fail(&doing, fix)?.len();
     if length > limits::BLOB_BYTES_MAX {
         let cause = format!("{} has {length} bytes, more than {}", path.display(), limits::BLOB_BYTES_MAX);

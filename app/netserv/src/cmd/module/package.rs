@@ -9,7 +9,7 @@ use ed25519_dalek::SigningKey;
 use netserv_model::limits::PACKAGE_BYTES_MAX;
 use netserv_model::manifest::Manifest;
 use netserv_model::verdict::FailureMode;
-use netserv_model::{Digest, PublicKey, Refusal};
+use netserv_model::{Digest, Flavour, PublicKey, Refusal};
 use netserv_repository::package::{self, Package, Summary};
 use serde::Serialize;
 
@@ -105,8 +105,14 @@ pub fn read_package(path: &Path) -> Result<Package, Failure> {
 ///
 /// # Errors
 /// The manifest or the code is not as it should be.
-pub fn build(manifest: &Path, text: &str, wasm: &[u8], key: Option<&SigningKey>) -> Result<Package, Failure> {
-    let mut package = package::build(text, wasm).map_err(|refusal| refused(manifest, &refusal))?;
+pub fn build(
+    manifest: &Path,
+    text: &str,
+    code: &[(Flavour, Vec<u8>)],
+    key: Option<&SigningKey>,
+) -> Result<Package, Failure> {
+    let code: Vec<(Flavour, &[u8])> = code.iter().map(|(flavour, bytes)| (*flavour, bytes.as_slice())).collect();
+    let mut package = package::build(text, &code).map_err(|refusal| refused(manifest, &refusal))?;
     if let Some(key) = key {
         package::sign(&mut package, key).map_err(|refusal| refused(manifest, &refusal))?;
     }
@@ -171,14 +177,15 @@ fn facts(shown: &Shown<'_>) -> Vec<(&'static str, String)> {
     facts.push(("digest", format!("{} (the package's, for --digest)", summary.digest)));
     let flavour = |(kind, bytes): &(String, u64)| ("flavour", format!("{kind}, {}", format_bytes(*bytes)));
     facts.extend(summary.flavours.iter().map(flavour));
-    facts.extend(manifest.packet.filters.iter().map(|filter| ("filter", filter.to_string())));
+    facts.extend(manifest.filters().iter().map(|filter| ("filter", filter.to_string())));
+    facts.extend(manifest.listen().iter().map(|filter| ("listens at", filter.to_string())));
     facts.extend(manifest.dependencies.iter().map(|dependency| ("needs", dependency.to_string())));
     facts.extend(manifest.properties.iter().map(|(key, value)| ("property", format!("{key}={value}"))));
-    let failing = match manifest.packet.on_failure {
+    let failing = match manifest.on_failure() {
         FailureMode::Open => "packets pass",
         FailureMode::Closed => "packets are dropped",
     };
-    facts.push(("on failure", failing.to_owned()));
+    facts.extend(manifest.packet.as_ref().map(|_| ("on failure", failing.to_owned())));
     let limits = &manifest.limits;
     let memory = format_bytes(limits.memory_bytes);
     facts.push(("limits", format!("memory {memory}, a call {} ms, {} timers", limits.call_ms, limits.timers)));

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 //! `netserv module test`.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output as ProcessOutput, Stdio};
 
 use clap::Args;
-use netserv_model::Refusal;
 use netserv_model::request::PacketCounts;
+use netserv_model::{Flavour, Refusal};
 use serde::{Deserialize, Serialize};
 
 use super::build::{MANIFEST_FILE, Source};
@@ -18,12 +18,16 @@ use crate::report::count;
 
 /// Run a module's packet tests: recorded packets in, expected packets out
 ///
-/// Builds the module first. The tests are those of netserv.toml; they need neither a node nor root.
+/// Builds the module first. The tests are those of netserv.toml; they need neither a node nor root. Code of two flavours
+/// must pass the same tests.
 #[derive(Args)]
 pub struct Test {
     /// The module's folder, with netserv.toml in it
     #[arg(value_name = "DIR", default_value = ".")]
     dir: PathBuf,
+    /// Test the code of this flavour only [default: every one that there is]
+    #[arg(long, value_name = "FLAVOUR")]
+    flavour: Option<Flavour>,
     /// Take the code as it is, without building
     #[arg(long)]
     no_build: bool,
@@ -45,6 +49,9 @@ struct Summary {
 /// What the worker says of one test.
 #[derive(Debug, Serialize, Deserialize)]
 struct TestReport {
+    /// Put in here; a worker runs one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    flavour: Option<Flavour>,
     name: String,
     passed: bool,
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -84,12 +91,21 @@ impl Test {
         if self.dry_run {
             return would_test(&source, output);
         }
-        let worker = worker::find()?;
+        let code = self.chosen(source.code()?)?;
+        let mut workers = Vec::new();
+        for (flavour, path) in code {
+            workers.push((flavour, path, worker::find(flavour)?));
+        }
         if !self.no_build {
             source.compile(output)?;
         }
-        check_code(&source.wasm()?)?;
-        let tests = run_worker(&worker, &self.dir, self.accept)?;
+        let mut tests = Vec::new();
+        for (flavour, code, worker) in &workers {
+            check_code(code)?;
+            // What the first wrote down as right, the others must do too.
+            let accept = self.accept && tests.is_empty();
+            tests.extend(run_worker(*flavour, worker, &self.dir, accept)?);
+        }
         let passed = tests.iter().all(|test| test.passed);
         let summary = Summary { passed, tests };
         if output.is_json() {
@@ -98,6 +114,18 @@ impl Test {
             show(&summary, output);
         }
         Ok(if summary.passed { Exit::Done } else { Exit::TestFailed })
+    }
+}
+
+impl Test {
+    fn chosen(&self, mut code: Vec<(Flavour, PathBuf)>) -> Result<Vec<(Flavour, PathBuf)>, Failure> {
+        let Some(wanted) = self.flavour else { return Ok(code) };
+        code.retain(|(flavour, _)| *flavour == wanted);
+        if code.is_empty() {
+            let cause = format!("{} names no code of flavour {wanted}", self.dir.join(MANIFEST_FILE).display());
+            return Err(Failure::new(cause, "leave --flavour out, or add the code below [build]"));
+        }
+        Ok(code)
     }
 }
 
@@ -111,35 +139,44 @@ fn would_test(source: &Source, output: &mut Output) -> Result<Exit, Failure> {
     Ok(Exit::Done)
 }
 
-fn check_code(wasm: &Path) -> Result<(), Failure> {
-    let missing = || Failure::new(format!("there is no {}", wasm.display()), "build it with `netserv module build`");
-    wasm.is_file().then_some(()).ok_or_else(missing)
+fn check_code(code: &Path) -> Result<(), Failure> {
+    let missing = || Failure::new(format!("there is no {}", code.display()), "build it with `netserv module build`");
+    code.is_file().then_some(()).ok_or_else(missing)
 }
 
-fn run_worker(worker: &Path, dir: &Path, accept: bool) -> Result<Vec<TestReport>, Failure> {
+fn run_worker(flavour: Flavour, worker: &Path, dir: &Path, accept: bool) -> Result<Vec<TestReport>, Failure> {
     let mut command = Command::new(worker);
     command.arg("test").arg("--package-dir").arg(dir).args(accept.then_some("--accept")).stdin(Stdio::null());
-    let ran = command.output().or_fail(format!("cannot run {}", worker.display()), "name it with NETSERV_WORKER")?;
+    let fix = "name it with NETSERV_WORKER or NETSERV_JVM";
+    let ran = command.output().or_fail(format!("cannot run {}", worker.display()), fix)?;
     let stdout = String::from_utf8_lossy(&ran.stdout);
-    let tests: Result<Vec<TestReport>, _> = stdout.lines().map(serde_json::from_str).collect();
+    let of_flavour = |test: TestReport| TestReport { flavour: Some(flavour), ..test };
+    let tests: Result<Vec<TestReport>, _> =
+        stdout.lines().map(|line| serde_json::from_str(line).map(of_flavour)).collect();
     // 0 and 1 tell how the tests went; everything else is a worker that could not run them.
     match (ran.status.code(), tests) {
         (Some(0 | 1), Ok(tests)) if !tests.is_empty() => Ok(tests),
-        (_, Ok(_) | Err(_)) => Err(worker_failure(&ran)),
+        (_, Ok(_) | Err(_)) => Err(worker_failure(worker::name(flavour), &ran)),
     }
 }
 
-fn worker_failure(ran: &ProcessOutput) -> Failure {
+fn worker_failure(worker: &str, ran: &ProcessOutput) -> Failure {
     let stderr = String::from_utf8_lossy(&ran.stderr);
-    let said = one_line(stderr.strip_prefix("netserv-worker: ").unwrap_or(&stderr));
-    let cause = if said.is_empty() { format!("netserv-worker ended with {}", ran.status) } else { said };
-    Failure::new(cause, "mend what the cause names, and check that netserv and netserv-worker are of one version")
+    let said = one_line(stderr.strip_prefix(&format!("{worker}: ")).unwrap_or(&stderr));
+    let cause = if said.is_empty() { format!("{worker} ended with {}", ran.status) } else { said };
+    let fix = format!("mend what the cause names, and check that netserv and {worker} are of one version");
+    Failure::new(cause, fix)
 }
 
 fn show(summary: &Summary, output: &mut Output) {
+    let flavours: BTreeSet<Option<Flavour>> = summary.tests.iter().map(|test| test.flavour).collect();
     for test in &summary.tests {
         let counts = &test.packets;
         let name = one_line(&test.name);
+        let name = match test.flavour.filter(|_| flavours.len() > 1) {
+            Some(flavour) => format!("{flavour}: {name}"),
+            None => name,
+        };
         if test.passed {
             let word = output.paint(Style::Good, "ok");
             let changed = counts.modified + counts.injected;

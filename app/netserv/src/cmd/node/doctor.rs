@@ -5,6 +5,7 @@ use std::path::Path;
 use std::process::{Command, Stdio};
 use std::time::Duration;
 
+use netserv_model::Flavour;
 use netserv_model::api::{DeviceInfo, NodeInfo, PlaneInfo, PostRequest, RequestResult};
 use netserv_model::request::{Ask, Outcome};
 use netserv_wire::nslp::RequestBuilder;
@@ -67,7 +68,7 @@ pub async fn run(client: &Client, socket: &Path, output: &mut Output) -> Result<
     let mut checks = node_checks(client, socket).await;
     let node_answers = checks.iter().all(|check| check.state != State::Fail);
     checks.extend(user_checks(client, node_answers).await);
-    checks.push(worker_check());
+    checks.extend(Flavour::ALL.map(worker_check));
     checks.push(target_check());
     let failed = checks.iter().any(|check| check.state == State::Fail);
     if output.is_json() {
@@ -171,10 +172,14 @@ async fn account_check(client: &Client, identity: &Identity) -> Check {
     }
 }
 
-fn worker_check() -> Check {
-    match worker::find() {
-        Ok(path) => Check::ok("worker", path.display().to_string()),
-        Err(failure) => Check::bad("worker", State::Warn, failure),
+fn worker_check(flavour: Flavour) -> Check {
+    let name = match flavour {
+        Flavour::Wasm => "worker",
+        Flavour::Osgi => "jvm",
+    };
+    match worker::find(flavour) {
+        Ok(path) => Check::ok(name, path.display().to_string()),
+        Err(failure) => Check::bad(name, State::Warn, failure),
     }
 }
 

@@ -44,7 +44,9 @@ fn write_step(step: &TraceStep, output: &mut Output) {
             line("filter", Style::Plain, &format!("{filter}, of {module} ({user}, {})", fails(*on_failure)), output);
         }
         TraceStep::NoFilter => line("filter", Style::Dim, "no module wants it", output),
-        TraceStep::Container { user } => line("container", Style::Plain, user.as_str(), output),
+        TraceStep::Container { user, flavour } => {
+            line("container", Style::Plain, &format!("{user} ({flavour})"), output);
+        }
         TraceStep::Module { user, module, verdict } => {
             let (style, said) = said(*verdict);
             line("module", style, &format!("{}: {said}", named(module.as_ref(), user)), output);
@@ -186,6 +188,7 @@ fn dump(name: &str, digits: &str, output: &mut Output) {
 
 #[cfg(test)]
 mod tests {
+    use netserv_model::Flavour;
     use netserv_model::trace::TraceChange;
 
     use super::*;
@@ -197,7 +200,7 @@ mod tests {
         packet.steps = vec![
             filter("example.org/net-monitor@1.2.0", FailureMode::Open),
             filter("example.org/keep-alive@0.1.0", FailureMode::Closed),
-            TraceStep::Container { user: user() },
+            TraceStep::Container { user: user(), flavour: Flavour::Wasm },
             said("example.org/net-monitor@1.2.0", TraceVerdict::WentOn),
             said("example.org/keep-alive@0.1.0", TraceVerdict::Modified),
         ];
@@ -213,7 +216,7 @@ mod tests {
 2026-11-21T02:00:01.204518Z  10.1.0.2:5060 > 10.2.0.9:5060 udp 412 bytes, in eth0
   filter     udp port 5060, of example.org/net-monitor@1.2.0 (janedoe, fails open)
   filter     udp port 5060, of example.org/keep-alive@0.1.0 (janedoe, fails closed)
-  container  janedoe
+  container  janedoe (wasm)
   module     example.org/net-monitor@1.2.0: let it go on, changed or not
   module     example.org/keep-alive@0.1.0: modified
   verdict    modified: 10.2.0.9:5060 > 10.1.0.2:5060 udp 287 bytes

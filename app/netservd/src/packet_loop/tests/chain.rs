@@ -75,7 +75,7 @@ fn a_container_that_goes_takes_only_its_own_packets_along() {
     rig.send(&[&to_alice(b"1")]);
     rig.answer(BOB, Answer::Pass);
     rig.send(&[&to_alice(b"2")]);
-    rig.command(PacketCommand::RemoveContainer { user: id(BOB), reason: DropReason::ContainerGone });
+    rig.command(PacketCommand::RemoveWorker { worker: id(BOB), reason: DropReason::ContainerGone });
     rig.turn();
     assert_eq!(rig.outcomes(), [Outcome::Dropped(to_alice(b"2"))]);
     assert_eq!(rig.answer(ALICE, Answer::Pass), [to_alice(b"1")]);

@@ -64,7 +64,7 @@ fn a_container_that_ends() {
             let mut rig = Rig::with_alice(mode);
             let packet = to_alice(b"x");
             rig.send(&[&packet]);
-            rig.command(PacketCommand::RemoveContainer { user: id(ALICE), reason });
+            rig.command(PacketCommand::RemoveWorker { worker: id(ALICE), reason });
             rig.turn();
             assert_eq!(rig.outcomes(), [given(mode, &packet)]);
             check(&rig, mode, reason, 1, 1);
@@ -84,7 +84,7 @@ fn a_container_that_ends_with_its_answers_unread() {
     let last = udp("10.0.0.2:1", "192.0.2.1:2", b"last words");
     worker.end().inject(&last, ModuleSlot(0)).unwrap();
     worker.wake();
-    rig.command(PacketCommand::RemoveContainer { user: id(ALICE), reason: DropReason::ContainerGone });
+    rig.command(PacketCommand::RemoveWorker { worker: id(ALICE), reason: DropReason::ContainerGone });
     rig.turn();
     let expected = [Outcome::Dropped(to_alice(b"1")), Outcome::Injected(last), Outcome::Passed(to_alice(b"2"))];
     assert_eq!(rig.outcomes(), expected);
@@ -186,7 +186,7 @@ fn a_broken_ring() {
         rig.send(&[&packet]);
         assert_eq!(rig.outcomes(), [given(mode, &packet)]);
         check(&rig, mode, DropReason::ContainerGone, 2, 1);
-        rig.command(PacketCommand::RemoveContainer { user: id(ALICE), reason: DropReason::ContainerGone });
+        rig.command(PacketCommand::RemoveWorker { worker: id(ALICE), reason: DropReason::ContainerGone });
         rig.finish();
     }
 }

@@ -18,7 +18,7 @@ use std::sync::{Arc, Mutex};
 use netserv_container::{DetachedWorker, HostRing};
 use netserv_dataplane::dummy::{Dummy, Outcome, Plane};
 use netserv_dataplane::{InterfaceId, PacketId};
-use netserv_model::{UserId, limits};
+use netserv_model::limits;
 use netserv_wire::container::ring::{Answer, Arrival};
 use netserv_wire::ip::build;
 use rustix::event::{EventfdFlags, eventfd};
@@ -86,7 +86,7 @@ impl Rig {
         let (ring, worker) = HostRing::detached().unwrap();
         self.workers.insert(user, worker);
         let prefixes = prefixes.iter().map(|prefix| prefix.parse().unwrap()).collect();
-        self.command(PacketCommand::AddContainer { user: id(user), generation: 7, ring: Box::new(ring), prefixes });
+        self.command(PacketCommand::AddWorker { worker: id(user), generation: 7, ring: Box::new(ring), prefixes });
     }
 
     /// Adds a loaded module with one filter.
@@ -96,14 +96,14 @@ impl Rig {
     }
 
     pub(super) fn load(&mut self, user: &str, slot: u8, loaded: bool) {
-        self.command(PacketCommand::SetLoaded { user: id(user), slot: ModuleSlot(slot), loaded });
+        self.command(PacketCommand::SetLoaded { worker: id(user), slot: ModuleSlot(slot), loaded });
     }
 
     pub(super) fn rules(&mut self, add: Vec<(u64, &str, u8, &str, FailureMode)>, remove: Vec<u64>) {
         let add = add.into_iter().map(|(rule, user, slot, filter, on_failure)| {
-            let (user, slot) = (id(user), ModuleSlot(slot));
+            let (worker, slot) = (id(user), ModuleSlot(slot));
             let module = Some(format!("example.org/m{}@1.0.0", slot.0).parse().unwrap());
-            (FilterId(rule), Rule { user, slot, module, filter: filter.parse().unwrap(), on_failure })
+            (FilterId(rule), Rule { worker, slot, module, filter: filter.parse().unwrap(), on_failure })
         });
         let (add, remove) = (add.collect(), remove.into_iter().map(FilterId).collect());
         self.command(PacketCommand::ChangeRules { add, remove });
@@ -213,8 +213,10 @@ fn counts(totals: &PacketTotals) -> String {
     named.map(|(name, count)| format!("{name}={count}")).collect::<Vec<_>>().join(" ")
 }
 
-pub(super) fn id(user: &str) -> UserId {
-    user.parse().unwrap()
+/// Returns the user's worker: the Wasm worker of `alice`, the OSGi worker of `alice/osgi`.
+pub(super) fn id(name: &str) -> WorkerId {
+    let (user, flavour) = name.split_once('/').unwrap_or((name, "wasm"));
+    WorkerId::new(user.parse().unwrap(), flavour.parse().unwrap())
 }
 
 /// Returns a UDP packet with a payload.

@@ -204,7 +204,7 @@ fn watched_per_look_max_idle_containers_are_watched_in_a_look() {
     assert!(looks.iter().all(|count| *count <= WATCHED_PER_LOOK_MAX));
     // After a sleep, all of them have their turn at once.
     for name in &names {
-        rig.command(PacketCommand::RemoveContainer { user: id(name), reason: DropReason::Stalled });
+        rig.command(PacketCommand::RemoveWorker { worker: id(name), reason: DropReason::Stalled });
         rig.container(name, &[]);
         rig.workers.get_mut(name).unwrap().end().enter(ModuleSlot(0));
     }

@@ -106,7 +106,7 @@ fn failures_of_containers_are_told_with_their_reason() {
         assert_eq!(feed.told(), [format!("filter m0, alice {reason} {word}; {}", end(reason))]);
 
         rig.send(&[&to_alice(b"x")]);
-        rig.command(PacketCommand::RemoveContainer { user: id(ALICE), reason: DropReason::Stalled });
+        rig.command(PacketCommand::RemoveWorker { worker: id(ALICE), reason: DropReason::Stalled });
         rig.turn();
         let reason = "stalled";
         let told = format!("filter m0, in alice, m0 unanswered, alice {reason} {word}; {}", end(reason));
@@ -174,7 +174,9 @@ fn packets_that_modules_make_are_told() {
     let traced = feed.take();
     let module = Some("example.org/m0@1.0.0".parse().unwrap());
     assert!(
-        traced.iter().all(|one| one.packet.origin == TraceOrigin::Module { user: id(ALICE), module: module.clone() })
+        traced
+            .iter()
+            .all(|one| one.packet.origin == TraceOrigin::Module { user: id(ALICE).user, module: module.clone() })
     );
     assert_eq!(traced.iter().map(line).collect::<Vec<_>>(), ["; pass, by destination", "; drop source-refused"]);
     rig.finish();
@@ -295,7 +297,7 @@ fn line(traced: &Traced) -> String {
     let step = |step: &TraceStep| match step {
         TraceStep::Filter { module, .. } => format!("filter {}", name(module)),
         TraceStep::NoFilter => "no filter".to_owned(),
-        TraceStep::Container { user } => format!("in {user}"),
+        TraceStep::Container { user, .. } => format!("in {user}"),
         TraceStep::Module { module, verdict, .. } => format!("{} {}", name(module), said(*verdict)),
         TraceStep::Failure { user, reason, on_failure } => {
             let mode = if *on_failure == FailureMode::Open { "open" } else { "closed" };

@@ -115,7 +115,7 @@ fn a_module_sends_packets_of_its_users_addresses_only() {
     rig.turn();
     assert_eq!(rig.outcomes(), own.map(Outcome::Injected));
     rig.assert_counts("injected=2 refused.bad-verdict=1 refused.source-refused=2");
-    rig.command(PacketCommand::SetPrefixes { user: id(ALICE), prefixes: vec!["192.0.2.0/24".parse().unwrap()] });
+    rig.command(PacketCommand::SetPrefixes { user: id(ALICE).user, prefixes: vec!["192.0.2.0/24".parse().unwrap()] });
     rig.workers.get_mut(ALICE).unwrap().end().inject(&foreign, ModuleSlot(0)).unwrap();
     rig.workers.get_mut(ALICE).unwrap().wake();
     rig.turn();

@@ -91,7 +91,7 @@ fn a_module_that_nobody_announced_has_a_usual_time() {
 /// Returns a loop whose one worker holds a packet and says that it is in a module, and the time from which on.
 fn busy_in(module: Option<u8>) -> (Rig, Instant) {
     let mut rig = Rig::with_alice(FailureMode::Open);
-    rig.command(PacketCommand::SetCallTime { user: id(ALICE), slot: ModuleSlot(3), call: CALL });
+    rig.command(PacketCommand::SetCallTime { worker: id(ALICE), slot: ModuleSlot(3), call: CALL });
     rig.send(&[&to_alice(b"x")]);
     if let Some(slot) = module {
         rig.workers.get_mut(ALICE).unwrap().end().enter(ModuleSlot(slot));
@@ -115,5 +115,5 @@ fn look(rig: &mut Rig, start: Instant, passed: Duration) {
 }
 
 fn stalled(slot: Option<u8>) -> PacketEvent {
-    PacketEvent::Stalled { user: id(ALICE), generation: 7, slot: slot.map(ModuleSlot) }
+    PacketEvent::Stalled { worker: id(ALICE), generation: 7, slot: slot.map(ModuleSlot) }
 }

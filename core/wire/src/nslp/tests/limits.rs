@@ -147,6 +147,7 @@ fn response(entries: usize, detail: &str) -> Response {
         load: None,
         modules: Vec::new(),
         blocks: Vec::new(),
+        environments: Vec::new(),
         policy: None,
     };
     Response {

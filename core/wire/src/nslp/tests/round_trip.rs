@@ -2,8 +2,8 @@
 //! Properties that hold for any input.
 
 use netserv_model::limits::MESSAGE_BYTES_MAX;
-use netserv_model::request::{Load, ModuleState, ModuleStatus, NodeReport, PacketCounts, PolicyReport};
-use netserv_model::{Digest, Filter, Nonce, Refusal, Signature, UnixTime};
+use netserv_model::request::{Environment, Load, ModuleState, ModuleStatus, NodeReport, PacketCounts, PolicyReport};
+use netserv_model::{Digest, Filter, Flavour, Nonce, Refusal, Signature, UnixTime};
 use proptest::prelude::*;
 
 use super::*;
@@ -122,9 +122,11 @@ fn report() -> impl Strategy<Value = NodeReport> {
         user: "jane".parse().unwrap(),
         module: "example.org/x@1.0.0".parse().unwrap(),
         digest: Digest([3; 32]),
+        flavour: Some(Flavour::Osgi),
         state: ModuleState::Running,
         lease_s: 9,
         filters: vec!["udp port 5060".parse().unwrap()],
+        addresses: vec!["192.0.2.7".parse().unwrap()],
         restarts: 1,
         last_failure: None,
         packets: PacketCounts::default(),
@@ -136,6 +138,8 @@ fn report() -> impl Strategy<Value = NodeReport> {
         ttl_s_max: 1,
         modules_max: 2,
         memory_bytes_max: 3,
+        listen: vec!["tcp port 80".to_owned()],
+        connect: Vec::new(),
     });
     let modules = prop::collection::vec(module, 0..3);
     (outcome, prop::option::of(load), modules, prop::option::of(policy), any::<[u8; 16]>(), any::<u64>()).prop_map(
@@ -147,6 +151,7 @@ fn report() -> impl Strategy<Value = NodeReport> {
             load,
             modules,
             blocks: vec!["kv>=1".parse().unwrap()],
+            environments: vec![Environment { flavour: Flavour::Osgi, engine: "Felix on a JVM".to_owned() }],
             policy,
         },
     )

@@ -1,0 +1,344 @@
+// SPDX-License-Identifier: Apache-2.0
+//! One worker per user and flavour: started when a module wants in, started again when it died, stopped when it is empty.
+
+use std::mem;
+
+use netserv_model::command::{Command, ModuleSlot};
+use netserv_model::{Flavour, ModuleName, Refusal, RefusalKind, UserId, WorkerId};
+
+use crate::Controller;
+use crate::expiry::Timer;
+use crate::lifecycle::LoadWhat;
+use crate::limits::{IDLE_WORKER_TIME, LOAD_ANSWER_TIME_MAX, START_ANSWER_TIME_MAX};
+use crate::state::{Active, Candidate, Entry, Key, Phase, Place, Role, Run, Stage, Tenant, Worker};
+
+impl Controller {
+    /// Brings a user's waiting modules on: into their worker if it takes them, else by starting it.
+    pub(crate) fn pump(&mut self, user: &UserId) {
+        for flavour in Flavour::ALL {
+            self.pump_worker(&WorkerId::new(user.clone(), flavour));
+        }
+    }
+
+    fn pump_worker(&mut self, worker: &WorkerId) {
+        let Some(tenant) = self.tenants.get(&worker.user) else { return };
+        let asked_for = tenant.modules.values().any(|entry| operation_waits(entry, worker.flavour));
+        if !asked_for && !tenant.modules.values().any(|entry| active_waits(entry, worker.flavour)) {
+            return;
+        }
+        match tenant.workers.get(&worker.flavour).map(|worker| worker.phase).unwrap_or_default() {
+            Phase::Starting => {}
+            Phase::Ready => self.load_waiting(worker),
+            Phase::Absent => self.start_worker(worker),
+            // A request is worth an attempt at once; modules that only come back wait for the back-off.
+            Phase::Down if asked_for => self.start_worker(worker),
+            Phase::Down => {}
+        }
+    }
+
+    /// A worker takes modules.
+    pub(crate) fn worker_ready(&mut self, worker: &WorkerId) {
+        let phase = self.worker(worker).map(|worker| worker.phase).unwrap_or_default();
+        match phase {
+            Phase::Starting => {
+                self.set_phase(worker, Phase::Ready);
+                self.timers.cancel(&Timer::Start(worker.clone()));
+                self.load_waiting(worker);
+                self.release_unused(&worker.user);
+            }
+            Phase::Ready => self.counters.stray_events += 1,
+            Phase::Absent | Phase::Down => {
+                self.counters.stray_events += 1;
+                self.commands.push_back(Command::StopWorker { worker: worker.clone() });
+            }
+        }
+    }
+
+    /// A worker could not be started, or ended by itself.
+    pub(crate) fn worker_died(&mut self, id: &WorkerId, refusal: &Refusal, culprit: Option<ModuleSlot>) {
+        let now = self.now.instant;
+        let phase = self.worker(id).map(|worker| worker.phase).unwrap_or_default();
+        let (Phase::Starting | Phase::Ready) = phase else {
+            self.counters.stray_events += 1;
+            return;
+        };
+        self.counters.container_deaths += 1;
+        let blamed = self.tenants.get(&id.user).and_then(|tenant| whom_to_blame(tenant, id.flavour, culprit));
+        let Some(worker) = self.worker(id) else { return };
+        let wait = match blamed {
+            Some(_) => std::time::Duration::ZERO,
+            None => worker.backoff.retry(now),
+        };
+        worker.phase = Phase::Down;
+        let slots: Vec<ModuleSlot> = worker.places.keys().copied().collect();
+        worker.places.retain(|_, place| place.role != Role::Leaving);
+        self.timers.cancel(&Timer::Start(id.clone()));
+        self.timers.cancel(&Timer::StopIdle(id.clone()));
+        for slot in slots {
+            self.timers.cancel(&Timer::Load(id.clone(), slot));
+        }
+        self.timers.set(Timer::RestartWorker(id.clone()), now + wait);
+        let modules = self.tenants.get(&id.user).map(|tenant| tenant.modules.keys().cloned().collect());
+        let modules: Vec<ModuleName> = modules.unwrap_or_default();
+        for name in modules {
+            let key = (id.user.clone(), name);
+            self.outlive_worker(&key, id.flavour, refusal, (blamed.as_ref(), phase == Phase::Starting));
+        }
+        self.release_unused(&id.user);
+    }
+
+    /// A worker's wait is over.
+    pub(crate) fn restart_worker(&mut self, id: &WorkerId) {
+        if let Some(worker) = self.worker(id)
+            && worker.phase == Phase::Down
+        {
+            worker.phase = Phase::Absent;
+            self.pump_worker(id);
+        }
+    }
+
+    /// A worker did not answer in time that it started.
+    pub(crate) fn start_overdue(&mut self, worker: &WorkerId) {
+        let detail = format!("the worker did not start within {} s", START_ANSWER_TIME_MAX.as_secs());
+        self.commands.push_back(Command::StopWorker { worker: worker.clone() });
+        self.worker_died(worker, &Refusal::new(RefusalKind::NodeFailed, detail), None);
+    }
+
+    /// A worker did not answer in time that a module is loaded: it hangs, and starts afresh.
+    pub(crate) fn load_overdue(&mut self, worker: &WorkerId, slot: ModuleSlot) {
+        let detail = format!("the module did not load within {} s", LOAD_ANSWER_TIME_MAX.as_secs());
+        self.commands.push_back(Command::StopWorker { worker: worker.clone() });
+        self.worker_died(worker, &Refusal::new(RefusalKind::Stalled, detail), Some(slot));
+    }
+
+    /// Lets workers go that nobody needs, and at last all that is known of their user.
+    ///
+    /// A user's last worker is stopped at once. Beside others it stays for a little while: its last module may just have
+    /// been replaced by one of another flavour, and still has packets to answer.
+    pub(crate) fn release_unused(&mut self, user: &UserId) {
+        let Some(tenant) = self.tenants.get(user) else { return };
+        let last = tenant.modules.is_empty();
+        let unused: Vec<(Flavour, Phase)> = tenant
+            .workers
+            .iter()
+            .filter(|(flavour, _)| last || !tenant.needs(**flavour))
+            .map(|(flavour, worker)| (*flavour, worker.phase))
+            .collect();
+        let needed = tenant.workers.keys().filter(|flavour| !unused.iter().any(|(unused, _)| unused == *flavour));
+        for flavour in needed {
+            self.timers.cancel(&Timer::StopIdle(WorkerId::new(user.clone(), *flavour)));
+        }
+        for (flavour, phase) in unused {
+            let worker = WorkerId::new(user.clone(), flavour);
+            match phase {
+                // It is stopped once it answers, so that its answer is not taken for that of a later one.
+                Phase::Starting => {}
+                Phase::Ready if !last => {
+                    let timer = Timer::StopIdle(worker);
+                    if !self.timers.runs(&timer) {
+                        self.timers.set(timer, self.now.instant + IDLE_WORKER_TIME);
+                    }
+                }
+                Phase::Ready | Phase::Absent | Phase::Down => self.forget_worker(&worker),
+            }
+        }
+        if last && self.tenants.get(user).is_some_and(|tenant| tenant.workers.is_empty()) {
+            self.tenants.remove(user);
+        }
+    }
+
+    /// A worker has had no modules for a while.
+    pub(crate) fn stop_idle(&mut self, worker: &WorkerId) {
+        if self.tenants.get(&worker.user).is_some_and(|tenant| !tenant.needs(worker.flavour)) {
+            self.forget_worker(worker);
+        }
+    }
+
+    /// Returns what is known of a worker.
+    pub(crate) fn worker(&mut self, id: &WorkerId) -> Option<&mut Worker> {
+        self.tenants.get_mut(&id.user)?.workers.get_mut(&id.flavour)
+    }
+
+    fn forget_worker(&mut self, id: &WorkerId) {
+        let Some(tenant) = self.tenants.get_mut(&id.user) else { return };
+        let Some(worker) = tenant.workers.remove(&id.flavour) else { return };
+        if worker.phase == Phase::Ready {
+            self.commands.push_back(Command::StopWorker { worker: id.clone() });
+        }
+        for slot in worker.places.keys() {
+            self.timers.cancel(&Timer::Load(id.clone(), *slot));
+        }
+        self.timers.cancel(&Timer::RestartWorker(id.clone()));
+        self.timers.cancel(&Timer::StopIdle(id.clone()));
+    }
+
+    fn set_phase(&mut self, id: &WorkerId, phase: Phase) {
+        if let Some(worker) = self.worker(id) {
+            worker.phase = phase;
+        }
+    }
+
+    fn start_worker(&mut self, id: &WorkerId) {
+        let Some(tenant) = self.tenants.get_mut(&id.user) else { return };
+        tenant.workers.entry(id.flavour).or_default().phase = Phase::Starting;
+        let limits = self.policy.users.get(&id.user).map(|user| user.container).unwrap_or_default();
+        self.timers.cancel(&Timer::RestartWorker(id.clone()));
+        self.timers.set(Timer::Start(id.clone()), self.now.instant + START_ANSWER_TIME_MAX);
+        self.commands.push_back(Command::StartWorker { worker: id.clone(), limits });
+    }
+
+    /// Loads what waits: installed modules in install order, then those being installed in order of their requests.
+    fn load_waiting(&mut self, worker: &WorkerId) {
+        let (user, flavour) = (&worker.user, worker.flavour);
+        let Some(tenant) = self.tenants.get(user) else { return };
+        let mut waiting: Vec<(u64, ModuleName)> = Vec::new();
+        let actives = tenant.modules.iter().filter(|(_, entry)| active_waits(entry, flavour));
+        let order = |entry: &Entry| entry.active.as_ref().map_or(0, |active| active.record.order);
+        waiting.extend(actives.map(|(name, entry)| (order(entry), name.clone())));
+        waiting.sort_unstable();
+        for (_, name) in waiting.drain(..) {
+            self.load_active(&(user.clone(), name), worker);
+        }
+        let Some(tenant) = self.tenants.get(user) else { return };
+        let operations = tenant.modules.iter().filter(|(_, entry)| operation_waits(entry, flavour));
+        let request = |entry: &Entry| entry.operation.as_ref().map_or(0, |operation| operation.ticket.request.0);
+        waiting.extend(operations.map(|(name, entry)| (request(entry), name.clone())));
+        waiting.sort_unstable();
+        for (_, name) in waiting {
+            self.load_candidate(&(user.clone(), name), worker);
+        }
+    }
+
+    fn load_active(&mut self, key: &Key, id: &WorkerId) {
+        let Some(Tenant { workers, modules }) = self.tenants.get_mut(&key.0) else { return };
+        let Some(worker) = workers.get_mut(&id.flavour) else { return };
+        let Some(active) = modules.get_mut(&key.1).and_then(|entry| entry.active.as_mut()) else { return };
+        let place = Place { module: key.1.clone(), role: Role::Active };
+        let Some(slot) = active.slot.or_else(|| worker.take_place(place)) else {
+            // A place is free again at the latest when a load that is under way is answered.
+            self.timers.set(Timer::Restart(key.clone()), self.now.instant + crate::limits::BACKOFF_MIN);
+            return;
+        };
+        active.slot = Some(slot);
+        active.run = Run::Loading;
+        let Some(manifest) = active.manifest.clone() else { return };
+        let (digest, properties) = (active.record.digest, active.record.properties.clone());
+        self.load_into(id, slot, &LoadWhat { digest, manifest: &manifest, properties: &properties });
+    }
+
+    fn load_candidate(&mut self, key: &Key, id: &WorkerId) {
+        let Some(Tenant { workers, modules }) = self.tenants.get_mut(&key.0) else { return };
+        let Some(worker) = workers.get_mut(&id.flavour) else { return };
+        let entry = modules.get_mut(&key.1);
+        let Some(operation) = entry.and_then(|entry| entry.operation.as_mut()) else { return };
+        let Stage::Waiting(candidate) = &mut operation.stage else { return };
+        let Some(slot) = worker.take_place(Place { module: key.1.clone(), role: Role::Candidate }) else {
+            let detail = "every place of the worker is taken";
+            return self.fail_operation(key, Refusal::new(RefusalKind::QuotaExceeded, detail));
+        };
+        let (flavour, rules) = (candidate.flavour, mem::take(&mut candidate.rules));
+        let manifest = candidate.manifest.clone();
+        operation.stage = Stage::Loading(Candidate { manifest: manifest.clone(), flavour, rules, slot: Some(slot) });
+        let (digest, properties) = (operation.setup.digest, operation.setup.properties.clone());
+        self.load_into(id, slot, &LoadWhat { digest, manifest: &manifest, properties: &properties });
+    }
+
+    /// Settles what the end of a worker means for one module: whom `blamed` names, if anybody, and whether it was still
+    /// `starting`.
+    fn outlive_worker(
+        &mut self,
+        key: &Key,
+        flavour: Flavour,
+        refusal: &Refusal,
+        (blamed, starting): (Option<&(ModuleName, Role)>, bool),
+    ) {
+        let blame = |role: Role| blamed.is_some_and(|(name, blamed)| *name == key.1 && *blamed == role);
+        let inside = |active: &&mut Active| active.record.flavour == Some(flavour) && active.run.in_worker();
+        if let Some(active) = self.active(key).filter(inside) {
+            if blame(Role::Active) {
+                self.fail_culprit(key, refusal.clone());
+            } else {
+                active.last_failure = Some(refusal.clone());
+                active.restarts = active.restarts.saturating_add(1);
+                active.run = Run::Waiting;
+            }
+        }
+        let Some(operation) = self.operation(key) else { return };
+        if operation.stage.candidate().is_none_or(|candidate| candidate.flavour != flavour) {
+            return;
+        }
+        let lost = match &operation.stage {
+            Stage::Fetching(_) => false,
+            Stage::Waiting(_) => starting,
+            Stage::Loading(_) | Stage::Settling(_) => true,
+        };
+        let innocent = matches!(operation.stage, Stage::Loading(_)) && blamed.is_some() && !blame(Role::Candidate);
+        if innocent {
+            self.wait_again(key);
+        } else if lost {
+            self.candidate_gone(key);
+            self.fail_operation(key, refusal.clone());
+        }
+    }
+
+    /// Puts a module whose load was cut off by another's fault back in line.
+    fn wait_again(&mut self, key: &Key) {
+        self.candidate_gone(key);
+        let Some(entry) = self.entry(key) else { return };
+        let Some(mut operation) = entry.operation.take() else { return };
+        operation.stage = match operation.stage {
+            Stage::Loading(candidate) => Stage::Waiting(candidate),
+            other @ (Stage::Fetching(_) | Stage::Waiting(_) | Stage::Settling(_)) => other,
+        };
+        entry.operation = Some(operation);
+    }
+
+    /// Takes a module's place away that went with its worker.
+    fn candidate_gone(&mut self, key: &Key) {
+        let Some(operation) = self.operation(key) else { return };
+        let place = match &mut operation.stage {
+            Stage::Fetching(_) => None,
+            Stage::Waiting(candidate) | Stage::Loading(candidate) | Stage::Settling(candidate) => {
+                let place = candidate.place();
+                candidate.slot = None;
+                place
+            }
+        };
+        if let Some((flavour, slot)) = place {
+            self.free_place(&WorkerId::new(key.0.clone(), flavour), slot);
+        }
+    }
+}
+
+fn active_waits(entry: &Entry, flavour: Flavour) -> bool {
+    let waits = |active: &Active| active.run == Run::Waiting && active.record.flavour == Some(flavour);
+    entry.active.as_ref().is_some_and(waits)
+}
+
+fn operation_waits(entry: &Entry, flavour: Flavour) -> bool {
+    entry
+        .operation
+        .as_ref()
+        .is_some_and(|operation| matches!(&operation.stage, Stage::Waiting(candidate) if candidate.flavour == flavour))
+}
+
+/// Returns the module to blame: the one that is named, or else the only one that was in the worker.
+fn whom_to_blame(tenant: &Tenant, flavour: Flavour, culprit: Option<ModuleSlot>) -> Option<(ModuleName, Role)> {
+    let in_worker = |place: &&Place| {
+        let Some(entry) = tenant.modules.get(&place.module) else { return false };
+        match place.role {
+            Role::Leaving => true,
+            Role::Active => entry.active.as_ref().is_some_and(|active| active.run.in_worker()),
+            Role::Candidate => true,
+        }
+    };
+    let worker = tenant.workers.get(&flavour)?;
+    let place = match culprit {
+        Some(slot) => worker.places.get(&slot),
+        None => {
+            let mut inside = worker.places.values().filter(in_worker);
+            inside.next().filter(|_| inside.next().is_none())
+        }
+    };
+    place.map(|place| (place.module.clone(), place.role))
+}
