@@ -198,15 +198,20 @@ final class Dispatcher {
         lock.lock();
         try {
             for (Module module : chain) {
-                var counters = module.moduleCounters().all();
-                String[] names = counters.keySet().toArray(String[]::new);
-                long[] values = counters.values().stream().mapToLong(Long::longValue).toArray();
-                node.stats(module.slot(), module.counts(), names, values);
+                stats(module);
             }
         } finally {
             lock.unlock();
         }
         node.statsDone();
+    }
+
+    /** Hands the counts of one module over, which need not be in the chain any more. */
+    void stats(Module module) {
+        var counters = module.moduleCounters().all();
+        String[] names = counters.keySet().toArray(String[]::new);
+        long[] values = counters.values().stream().mapToLong(Long::longValue).toArray();
+        node.stats(module.slot(), module.counts(), names, values);
     }
 
     private void setChain(Module[] changed) {

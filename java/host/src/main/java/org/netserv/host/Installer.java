@@ -65,7 +65,7 @@ final class Installer {
      */
     void stop(Module module) throws ModuleThreads.Late {
         Bundle bundle = module.bundle();
-        if (bundle == null || (bundle.getState() & (Bundle.ACTIVE | Bundle.STARTING)) == 0) {
+        if (bundle == null || bundle.getState() != Bundle.ACTIVE) {
             return;
         }
         Throwable thrown;
@@ -80,11 +80,16 @@ final class Installer {
         }
     }
 
-    /** Forgets the bundles of a module that is stopped, and its jar. */
+    /** Forgets the bundles of a module that is stopped, and its jar; nothing if it does not come to an end. */
     void uninstall(Module module) {
+        Bundle own = module.bundle();
+        if (own != null && (own.getState() & (Bundle.STARTING | Bundle.STOPPING)) != 0) {
+            log.warn("module " + module + " is stuck, and stays");
+            return;
+        }
         List<Bundle> gone = new ArrayList<>(module.others());
-        if (module.bundle() != null) {
-            gone.add(module.bundle());
+        if (own != null) {
+            gone.add(own);
         }
         for (Bundle bundle : gone) {
             try {

@@ -47,8 +47,15 @@ final class LifeCycle implements Runnable {
             Module module = dispatcher.remove(slot);
             if (module != null) {
                 discard(module, true);
+                // What it counted while it stopped is counted too.
+                dispatcher.stats(module);
             }
         });
+    }
+
+    /** Queues a report of all counts, behind what was queued before. */
+    void stats() {
+        submit(dispatcher::stats);
     }
 
     /** Stops everything, and waits at most so long. */
@@ -119,8 +126,9 @@ final class LifeCycle implements Runnable {
             refuse(module, refusal);
             return;
         } catch (ModuleThreads.Late late) {
-            refuse(module, new Refusal(Refusal.STALLED, late.getMessage()));
+            node.failed(module.slot(), Refusal.STALLED, late.getMessage());
             late(module, late);
+            withdraw(module);
             return;
         } catch (RuntimeException | Error broken) {
             refuse(module, Refusal.trapped(broken));
@@ -134,11 +142,16 @@ final class LifeCycle implements Runnable {
     }
 
     private void refuse(Module module, Refusal refusal) {
+        node.failed(module.slot(), refusal.kind(), refusal.getMessage());
+        withdraw(module);
+    }
+
+    /** Forgets a module that did not start, and the one that it was to replace. */
+    private void withdraw(Module module) {
         Module old = dispatcher.remove(module.slot());
         if (old != null) {
             discard(old, true);
         }
-        node.failed(module.slot(), refusal.kind(), refusal.getMessage());
         discard(module, false);
     }
 
@@ -152,11 +165,9 @@ final class LifeCycle implements Runnable {
     /** Ends a module that is out of the chain, and forgets it. What it injects while it stops is sent if it did well. */
     private void discard(Module module, boolean isWell) {
         ClassLoader loader = module.loader();
-        boolean isGone = true;
         try {
             installer.stop(module);
         } catch (ModuleThreads.Late late) {
-            isGone = late.ended();
             late(module, late);
         }
         module.moduleTimers().close();
@@ -166,9 +177,7 @@ final class LifeCycle implements Runnable {
         } else {
             module.moduleInjector().closeNow();
         }
-        if (isGone) {
-            installer.uninstall(module);
-        }
+        installer.uninstall(module);
         endThreads(module);
         module.setLoader(null);
         module.processors().clear();
