@@ -64,24 +64,24 @@ final class BlockIndex {
         return found;
     }
 
-    /** Returns all blocks that a bundle with this manifest needs, and what those need. */
+    /** Returns all blocks that a bundle with this manifest needs or may use, and what those need. */
     Set<Block> closure(Manifest manifest) {
-        Set<Block> taken = new LinkedHashSet<>();
-        List<Manifest> left = new ArrayList<>(List.of(manifest));
+        Set<Block> taken = new LinkedHashSet<>(needed(manifest, true));
+        List<Block> left = new ArrayList<>(taken);
         while (!left.isEmpty()) {
-            for (Block block : needed(left.remove(left.size() - 1))) {
+            for (Block block : needed(left.remove(left.size() - 1).manifest(), false)) {
                 if (taken.add(block)) {
-                    left.add(block.manifest());
+                    left.add(block);
                 }
             }
         }
         return taken;
     }
 
-    private Set<Block> needed(Manifest manifest) {
+    private Set<Block> needed(Manifest manifest, boolean withOptional) {
         Set<Block> needed = new LinkedHashSet<>();
         for (Header.Clause clause : Header.parse(manifest, "Import-Package")) {
-            if (!"optional".equals(clause.directives().get("resolution"))) {
+            if (withOptional || !"optional".equals(clause.directives().get("resolution"))) {
                 clause.names().forEach(name -> blocks.values().stream()
                         .filter(block -> exports(block, name, clause)).findFirst().ifPresent(needed::add));
             }

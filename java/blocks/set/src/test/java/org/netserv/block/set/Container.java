@@ -25,15 +25,15 @@ import org.osgi.framework.ServiceRegistration;
 import org.osgi.framework.launch.Framework;
 
 /** A plain Felix with the blocks that its bundles need, each at its turn, and a log service as a node's host has it. */
-final class Container implements AutoCloseable {
+public final class Container implements AutoCloseable {
     static final String PORT = "org.osgi.service.http.port";
 
     final Framework framework;
-    /** Lines as {@code symbolic-name LEVEL text}. */
     final List<String> log = new CopyOnWriteArrayList<>();
     private final BlockIndex index = new BlockIndex(Path.of(System.getProperty("netserv.blocks")));
 
-    Container(Path data, Map<String, String> settings) throws IOException, BundleException {
+    /** Starts a framework that writes to a folder, with settings that come before those of the blocks. */
+    public Container(Path data, Map<String, String> settings) throws IOException, BundleException {
         Map<String, String> all = new HashMap<>(index.properties("framework."));
         all.put(Constants.FRAMEWORK_STORAGE, data.resolve("cache").toString());
         all.put(Constants.FRAMEWORK_SYSTEMPACKAGES_EXTRA, "org.netserv.block;version=1.0.0");
@@ -46,7 +46,7 @@ final class Container implements AutoCloseable {
     }
 
     /** Installs a bundle with the blocks that it needs, and starts all of them. */
-    Bundle install(Path jar) throws IOException, BundleException {
+    public Bundle install(Path jar) throws IOException, BundleException {
         List<Bundle> bundles = new ArrayList<>();
         try (JarFile file = new JarFile(jar.toFile())) {
             for (BlockIndex.Block block : index.closure(file.getManifest())) {
@@ -58,6 +58,11 @@ final class Container implements AutoCloseable {
             bundle.start();
         }
         return bundles.get(bundles.size() - 1);
+    }
+
+    /** Returns what was logged, as {@code symbolic-name LEVEL text}. */
+    public List<String> log() {
+        return log;
     }
 
     BlockIndex index() {
@@ -90,7 +95,8 @@ final class Container implements AutoCloseable {
         }
     }
 
-    HttpResponse<String> get(String path) throws IOException, InterruptedException {
+    /** Asks for a path. */
+    public HttpResponse<String> get(String path) throws IOException, InterruptedException {
         return send(HttpRequest.newBuilder(uri(path)).build());
     }
 
