@@ -18,7 +18,6 @@ final class LifeCycle implements Runnable {
     private final Installer installer;
     private final Restart restart;
     private final Log log;
-    private final Entropy entropy = Entropy.ofSystem();
     private final KvStates kv = new KvStates();
     private final LoaderWatch loaders = new LoaderWatch();
     private final LinkedBlockingQueue<Runnable> commands = new LinkedBlockingQueue<>(Limits.COMMANDS_MAX);
@@ -119,7 +118,7 @@ final class LifeCycle implements Runnable {
 
     private void doLoad(Module.Order order) {
         KvState state = kv.open(order.name(), order.stateSchema());
-        Module module = new Module(order, state, dispatcher, node, entropy);
+        Module module = new Module(order, state, dispatcher, node, Entropy.ofSystem());
         try {
             installer.start(module);
         } catch (Refusal refusal) {

@@ -1,0 +1,113 @@
+// SPDX-License-Identifier: Apache-2.0
+package org.netserv.host;
+
+import static org.junit.jupiter.api.Assertions.assertEquals;
+import static org.junit.jupiter.api.Assertions.assertNull;
+import static org.junit.jupiter.api.Assertions.assertTrue;
+
+import java.lang.management.ClassLoadingMXBean;
+import java.lang.management.ManagementFactory;
+import java.lang.management.MemoryPoolMXBean;
+import java.nio.file.Files;
+import java.nio.file.Path;
+import java.util.ArrayList;
+import java.util.List;
+import org.junit.jupiter.api.Test;
+
+class LeaksTest {
+    private static final int UPDATES = 1000;
+    private static final int WARM_UP = 50;
+    private static final ClassLoadingMXBean CLASSES = ManagementFactory.getClassLoadingMXBean();
+
+    @Test
+    void aThousandUpdatesLeaveNothingBehind() throws Exception {
+        BundleBuilder bundle = BundleBuilder.active("updated", "1.0.0", """
+                void begin() throws Exception {
+                    Counter packets = module.counters().open("packets");
+                    PacketProcessor processor = packet -> packets.add(packet.getU8(0));
+                    context.registerService(PacketProcessor.class, processor, null);
+                    module.timers().every(Duration.ofMillis(1), () -> packets.add(1));
+                    module.kv().set(new byte[] {1}, new byte[100]);
+                    Thread thread = new Thread(() -> {
+                        try {
+                            Thread.sleep(1_000_000);
+                        } catch (InterruptedException asked) {
+                            return;
+                        }
+                    });
+                    thread.setDaemon(true);
+                    thread.start();
+                }
+                """);
+        try (Worker worker = new Worker()) {
+            Path jar = bundle.write(worker.folder.resolve("updated.jar"));
+            for (int count = 0; count < WARM_UP; count++) {
+                update(worker, jar, count);
+            }
+            long classes = classesAfterCollection();
+            long metaspace = metaspaceBytes();
+            int groups = groups();
+            for (int count = WARM_UP; count < WARM_UP + UPDATES; count++) {
+                update(worker, jar, count);
+            }
+            long classesMore = classesAfterCollection() - classes;
+            long metaspaceMore = metaspaceBytes() - metaspace;
+            // Each version has three classes or more of its own, in about 10 KiB.
+            assertTrue(classesMore < UPDATES / 10, classesMore + " classes more");
+            assertTrue(metaspaceMore < 1 << 20, metaspaceMore + " bytes of metaspace more");
+            assertEquals(groups, groups());
+            assertNull(worker.restarted.get());
+            assertEquals(List.of(), worker.lines(-1));
+        }
+    }
+
+    @Test
+    void leaksAreCountedAndEndTheWorker() throws Exception {
+        BundleBuilder bundle = BundleBuilder.active("leaky", "1.0.0", """
+                void begin() {
+                    // Something of the JVM's own that is never let go of.
+                    Object me = this;
+                    ((List<Object>) System.getProperties().get("netserv.test.leaks")).add(me);
+                }
+                """);
+        List<Object> leaks = new ArrayList<>();
+        System.getProperties().put("netserv.test.leaks", leaks);
+        try (Worker worker = new Worker()) {
+            Path jar = bundle.write(worker.folder.resolve("leaky.jar"));
+            for (int count = 0; worker.restarted.get() == null; count++) {
+                assertTrue(count <= Limits.LOADERS_LEAKED_MAX + Limits.LOADERS_UNSEEN_MAX, "no restart is asked for");
+                update(worker, jar, count);
+            }
+            assertEquals("-1/1: 16 class loaders of unloaded modules are still held: example.org/updated@1.0.0",
+                    worker.node.lines.stream().filter(line -> line.contains("class loaders")).findFirst().orElse(""));
+            assertEquals("unloaded modules leak 32 class loaders: example.org/updated@1.0.0", worker.restarted.get());
+        } finally {
+            System.getProperties().remove("netserv.test.leaks");
+        }
+    }
+
+    private static void update(Worker worker, Path jar, int count) throws Exception {
+        Path copy = Files.copy(jar, worker.folder.resolve("data/u" + count + ".jar"));
+        ModulesTest.check(0, "loaded", worker.load(0, "example.org/updated", copy, Worker.LIMITS, 1));
+        worker.packet(0, 0);
+    }
+
+    private static long classesAfterCollection() {
+        System.gc();
+        return CLASSES.getLoadedClassCount();
+    }
+
+    private static long metaspaceBytes() {
+        return ManagementFactory.getMemoryPoolMXBeans().stream()
+                .filter(pool -> pool.getName().equals("Metaspace")).map(MemoryPoolMXBean::getUsage)
+                .mapToLong(usage -> usage.getUsed()).sum();
+    }
+
+    private static int groups() {
+        ThreadGroup root = Thread.currentThread().getThreadGroup();
+        while (root.getParent() != null) {
+            root = root.getParent();
+        }
+        return root.activeGroupCount();
+    }
+}
