@@ -258,8 +258,8 @@ impl<'a> Run<'a> {
         }
     }
 
-    /// Lets Java run what is due, and takes what it tells.
-    fn idle(&mut self, output: &mut Vec<Captured>) -> Result<(), ServeError> {
+    /// Lets Java run what is due, and takes what it tells. Returns the last thing that is waited for.
+    fn idle(&mut self, output: &mut Vec<Captured>) -> Result<Option<Awaited>, ServeError> {
         let Bench { host, watch, .. } = &mut *self.bench;
         let now = at(self.time).instant;
         host.outbox.set_now(now);
@@ -267,8 +267,7 @@ impl<'a> Run<'a> {
             watch.over(self.call_max, || Ok((host.bridge.idle(now)?, host.bridge.injected()?))).map_err(broken)?;
         self.bench.due = due;
         self.take_injected(injected, output);
-        self.report();
-        Ok(())
+        Ok(self.report())
     }
 
     fn take_injected(&self, count: i32, output: &mut Vec<Captured>) {
@@ -306,9 +305,8 @@ impl<'a> Run<'a> {
         loop {
             let outbox = self.bench.host.outbox;
             if outbox.poll_raised()? {
-                let told = self.report();
-                self.idle(output)?;
-                if told == Some(awaited) {
+                let told = [self.report(), self.idle(output)?];
+                if told.contains(&Some(awaited)) {
                     return Ok(());
                 }
             }
@@ -355,7 +353,7 @@ impl<'a> Run<'a> {
             }
             index += 1;
         }
-        self.idle(output)
+        self.idle(output).map(drop)
     }
 
     fn try_finish(&mut self, output: &mut Vec<Captured>) -> Result<(), ServeError> {
@@ -389,7 +387,7 @@ impl Tested for Run<'_> {
     fn handle_timeout(&mut self, time: Duration, output: &mut Vec<Captured>) {
         self.time = time;
         let before = self.bench.due;
-        let result = self.idle(output);
+        let result = self.idle(output).map(drop);
         self.note(result);
         if self.bench.due == before {
             // A host that does not do what is due would be asked for ever.
