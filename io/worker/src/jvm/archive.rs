@@ -1,20 +1,29 @@
 // SPDX-License-Identifier: Apache-2.0
 //! `netserv-jvm archive`: writes the classes of the host as the JVM maps them, so that it starts in less time.
 
-use std::path::PathBuf;
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use netserv_model::ModuleRef;
+use netserv_model::command::ModuleSlot;
+use netserv_model::manifest::ModuleLimits;
+use rustix::event::{PollFd, PollFlags};
+
 use super::bundles::Bundles;
+use super::empty_bundle::empty_bundle;
 use super::home::Places;
 use super::options::Archive;
+use super::outbox::FromJava;
 use super::start::{Host, Purpose, RingParts, broken, java_home};
-use super::sys::End;
+use super::sys::{End, Load};
+use crate::clock;
 use crate::error::ServeError;
 
 /// Bytes of memory that the JVM is sized for; no archive depends on it.
 const MEMORY_BYTES: u64 = 256 << 20;
-/// How long the framework has to stop.
-const STOP_MAX: Duration = Duration::from_secs(10);
+/// How long a bundle has to start, and the framework to stop.
+const ANSWER_MAX: Duration = Duration::from_secs(10);
 
 /// The arguments of `archive`.
 #[derive(Clone, Debug, clap::Args)]
@@ -30,7 +39,8 @@ pub struct Args {
     pub places: Places,
 }
 
-/// Starts the framework, stops it, and ends the process with the archive written. Does not return if all goes well.
+/// Starts the framework, loads an empty bundle so that the classes are there which that takes, stops, and ends the
+/// process with the archive written. Does not return if all goes well.
 ///
 /// # Errors
 /// [`ServeError`] if there is no JVM, or the Java host broke.
@@ -52,6 +62,38 @@ pub fn archive(args: &Args) -> Result<(), ServeError> {
         }
     });
     let host = Host::start(&purpose, RingParts::new()?, handler)?;
-    host.bridge.shutdown(STOP_MAX).map_err(broken)?;
+    let jar = args.places.data.join("bundles/empty.jar");
+    std::fs::write(&jar, empty_bundle()).map_err(|error| ServeError::Io("write", error))?;
+    try_bundle(&host, &jar)?;
+    host.bridge.shutdown(ANSWER_MAX).map_err(broken)?;
     host.bridge.exit().map_err(broken)
+}
+
+/// Has a bundle loaded. Whether it is taken does not matter.
+fn try_bundle(host: &Host, jar: &Path) -> Result<(), ServeError> {
+    let module: ModuleRef = "example.org/archived@1.0.0".parse().expect("the name of a module");
+    let load = Load {
+        slot: ModuleSlot(0),
+        module: &module,
+        jar,
+        properties: &BTreeMap::new(),
+        limits: &ModuleLimits::default(),
+        state_schema: 1,
+    };
+    host.bridge.load(&load).map_err(broken)?;
+    let until = clock::monotonic() + ANSWER_MAX;
+    while clock::monotonic() < until {
+        if host.outbox.poll_raised()? {
+            host.bridge.idle(clock::monotonic()).map_err(broken)?;
+            let mut events = std::iter::from_fn(|| host.outbox.poll_event());
+            if events.any(|event| matches!(event, FromJava::Loaded(_) | FromJava::Failed(..))) {
+                break;
+            }
+        }
+        // A signal only makes this look once more.
+        let _ = rustix::event::poll(&mut [PollFd::new(host.outbox, PollFlags::IN)], Some(&clock::until(until)));
+    }
+    // A batch of none, for the classes of the packet path.
+    host.bridge.process(0).map_err(broken)?;
+    host.bridge.unload(ModuleSlot(0)).map_err(broken)
 }

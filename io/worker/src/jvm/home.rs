@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Where the JVM and the Java part of NetServ are.
 
+use std::io;
 use std::path::{Path, PathBuf};
 
 /// An installed JDK or Java runtime.
@@ -91,22 +92,27 @@ pub struct Places {
     pub data: PathBuf,
 }
 
+/// Returns the jar files of a directory, sorted.
+///
+/// # Errors
+/// The directory cannot be read.
+pub fn jars(folder: &Path) -> io::Result<Vec<PathBuf>> {
+    let paths = std::fs::read_dir(folder)?.map(|entry| entry.map(|entry| entry.path()));
+    let mut jars = paths.collect::<io::Result<Vec<PathBuf>>>()?;
+    jars.retain(|path| path.extension().is_some_and(|extension| extension == "jar"));
+    jars.sort();
+    Ok(jars)
+}
+
 /// Returns the jar files of a directory, sorted and separated by colons.
 ///
 /// # Errors
 /// The directory cannot be read, or holds none.
-pub fn class_path(host: &Path) -> std::io::Result<String> {
-    let mut jars = Vec::new();
-    for entry in std::fs::read_dir(host)? {
-        let path = entry?.path();
-        if path.extension().is_some_and(|extension| extension == "jar") {
-            jars.push(path.to_string_lossy().into_owned());
-        }
-    }
+pub fn class_path(host: &Path) -> io::Result<String> {
+    let jars: Vec<_> = jars(host)?.iter().map(|path| path.to_string_lossy().into_owned()).collect();
     if jars.is_empty() {
-        return Err(std::io::Error::new(std::io::ErrorKind::NotFound, "no jar files"));
+        return Err(io::Error::new(io::ErrorKind::NotFound, "no jar files"));
     }
-    jars.sort();
     Ok(jars.join(":"))
 }
 

@@ -12,6 +12,7 @@
 pub mod archive;
 pub mod batch;
 pub mod bundles;
+mod empty_bundle;
 pub mod home;
 pub mod options;
 pub mod outbox;

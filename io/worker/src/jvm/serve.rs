@@ -5,6 +5,7 @@ use std::fs::File;
 use std::io::Write as _;
 use std::path::PathBuf;
 use std::sync::atomic::AtomicU64;
+use std::time::Duration;
 
 use netserv_model::command::ModuleSlot;
 use netserv_model::limits::{BATCH_PACKETS_MAX, MODULES_PER_CONTAINER_MAX};
@@ -31,6 +32,8 @@ use crate::{limits, sys};
 const ABI: u32 = 1;
 /// Rounds of packets after which the control socket is looked at although there are more packets.
 const ROUNDS_BETWEEN_CONTROL: u32 = 16;
+/// How long after a start or a load the memory that it took is given back.
+const SETTLED_AFTER: Duration = Duration::from_secs(2);
 /// The archived classes of the host, inside a container.
 const ARCHIVE: &str = "/java/archive/host.jsa";
 
@@ -81,6 +84,7 @@ pub fn serve(args: &Args) -> Result<(), ServeError> {
         wake_host,
         due: None,
         is_stale: true,
+        settled: None,
     };
     worker.run()
 }
@@ -99,6 +103,8 @@ struct Worker {
     due: Option<Instant>,
     /// Whether modules ran since Java said so.
     is_stale: bool,
+    /// When what a start or a load took can be given back.
+    settled: Option<Instant>,
 }
 
 /// Whether the loop goes on.
@@ -212,11 +218,11 @@ impl Worker {
         while let Some(event) = self.outbox.poll_event() {
             match event {
                 FromJava::Ready(engine) => {
-                    sys::give_back_program();
+                    self.settle_later();
                     self.control.send(&FromWorker::Ready { abi: ABI, engine });
                 }
                 FromJava::Loaded(slot) => {
-                    sys::give_back_program();
+                    self.settle_later();
                     self.control.send(&FromWorker::Loaded { slot });
                 }
                 FromJava::Failed(slot, refusal) => {
@@ -233,6 +239,21 @@ impl Worker {
         self.control.flush();
     }
 
+    /// Gives memory back for the moment, and once more when what was begun will have been compiled.
+    fn settle_later(&mut self) {
+        sys::give_back_program();
+        self.settled = Some(clock::monotonic() + SETTLED_AFTER);
+    }
+
+    /// Gives memory back that was taken to get going.
+    fn settle(&mut self) {
+        if self.settled.is_some_and(|due| due <= clock::monotonic()) {
+            self.settled = None;
+            sys::give_back_freed();
+            sys::give_back_program();
+        }
+    }
+
     /// Lets the node see what there is for it, and wakes it if it sleeps, late with `more` to come.
     fn publish(&mut self, more: bool) -> Result<(), ServeError> {
         let sleeps = self.ring.publish();
@@ -242,7 +263,8 @@ impl Worker {
     /// Waits until there is something to do, or only looks if `busy`. Returns whether the control socket has something.
     fn wait(&mut self, busy: bool) -> Result<bool, ServeError> {
         let sleep = !busy && self.ring.prepare_sleep();
-        let timeout = if sleep { self.due.map(clock::until) } else { Some(Timespec { tv_sec: 0, tv_nsec: 0 }) };
+        let due = self.due.into_iter().chain(self.settled).min();
+        let timeout = if sleep { due.map(clock::until) } else { Some(Timespec { tv_sec: 0, tv_nsec: 0 }) };
         let mut control = PollFlags::IN;
         control.set(PollFlags::OUT, self.control.is_waiting());
         let mut fds = [
@@ -261,6 +283,7 @@ impl Worker {
         if woken {
             self.wake_worker.clear()?;
         }
+        self.settle();
         if control.contains(PollFlags::OUT) {
             self.control.flush();
         }

@@ -35,6 +35,7 @@ static HANDLER: OnceLock<Handler> = OnceLock::new();
 /// # Panics
 /// If `work` does, or no thread can be made.
 pub fn packet_thread<T: Send>(work: impl FnOnce() -> T + Send) -> T {
+    small_arenas();
     std::thread::scope(|scope| {
         let builder = std::thread::Builder::new().name("packets".to_owned()).stack_size(PACKET_STACK_BYTES);
         let thread = builder.spawn_scoped(scope, || {
@@ -79,7 +80,6 @@ pub(super) fn create(libjvm: &Path, options: &[String], handler: Handler) -> Res
         options: options.as_mut_ptr(),
         ignoreUnrecognized: false,
     };
-    small_arenas();
     let (mut vm, mut env) = (null_mut(), null_mut());
     // SAFETY: the function is that of libjvm, and all that the arguments point to outlives the call.
     let result = unsafe { create(&mut vm, &mut env, (&raw mut arguments).cast()) };
