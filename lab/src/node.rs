@@ -7,6 +7,7 @@ use std::process::{Command, Output};
 use std::time::Duration;
 
 use anyhow::{Context, Result, bail, ensure};
+use netserv_model::Flavour;
 use netserv_model::api::{ModuleList, RequestResult};
 
 use crate::netns::{Lab, program, wait_until};
@@ -65,14 +66,44 @@ impl Lab {
         self.package_from(&manifest, &wasm, &path, user)
     }
 
-    /// Packs and signs a module from its manifest and code.
+    /// Packs and signs one of our sample modules in the flavours that are named.
+    ///
+    /// # Errors
+    /// The modules are not built, or the package is refused.
+    pub fn package_in(&self, module: &str, flavours: &[Flavour], user: &LabUser) -> Result<LabPackage> {
+        let manifest = workspace().join("modules").join(module).join("netserv.toml");
+        let names: Vec<&str> = flavours.iter().map(|flavour| flavour.as_str()).collect();
+        let path = self.dir().join(format!("{module}-{}-{}.nsm", names.join("-"), user.name));
+        let code = |flavour: &Flavour| Ok((*flavour, module_code(module, *flavour)?));
+        let code = flavours.iter().map(code).collect::<Result<Vec<(Flavour, PathBuf)>>>()?;
+        self.package_of(&manifest, &code, &path, user)
+    }
+
+    /// Packs and signs a module from its manifest and WebAssembly code.
     ///
     /// # Errors
     /// The package is refused.
     pub fn package_from(&self, manifest: &Path, wasm: &Path, path: &Path, user: &LabUser) -> Result<LabPackage> {
+        self.package_of(manifest, &[(Flavour::Wasm, wasm.to_owned())], path, user)
+    }
+
+    /// Packs and signs a module from its manifest and the code of each flavour.
+    ///
+    /// # Errors
+    /// The package is refused.
+    pub fn package_of(
+        &self,
+        manifest: &Path,
+        code: &[(Flavour, PathBuf)],
+        path: &Path,
+        user: &LabUser,
+    ) -> Result<LabPackage> {
         let text = |path: &Path| path.to_string_lossy().into_owned();
-        let (manifest, wasm, out) = (text(manifest), text(wasm), text(path));
-        cli(&["module", "build", "--manifest", &manifest, "--wasm", &wasm, "--out", &out])?;
+        let (manifest, out) = (text(manifest), text(path));
+        let mut args = vec!["module", "build", "--manifest", &manifest, "--out", &out];
+        let files: Vec<(&str, String)> = code.iter().map(|(flavour, file)| (option_of(*flavour), text(file))).collect();
+        args.extend(files.iter().flat_map(|(option, file)| [*option, file.as_str()]));
+        cli(&args)?;
         cli(&["module", "sign", &out, "--key", &text(&user.key)])?;
         let output = cli(&["-j", "module", "inspect", &out])?;
         let json: serde_json::Value = serde_json::from_slice(&output.stdout)?;
@@ -270,6 +301,34 @@ pub fn cli(args: &[&str]) -> Result<Output> {
 pub fn workspace() -> PathBuf {
     let lab = Path::new(env!("CARGO_MANIFEST_DIR"));
     lab.parent().unwrap_or(lab).to_owned()
+}
+
+/// Returns the code of a sample module in a flavour.
+///
+/// # Errors
+/// It is not built; the error says how.
+pub fn module_code(module: &str, flavour: Flavour) -> Result<PathBuf> {
+    match flavour {
+        Flavour::Wasm => module_wasm(module),
+        Flavour::Osgi => module_bundle(module),
+    }
+}
+
+/// Returns the bundle of a sample module.
+///
+/// # Errors
+/// It is not built; the error says how.
+pub fn module_bundle(module: &str) -> Result<PathBuf> {
+    let path = workspace().join("java/samples").join(module).join("target").join(format!("{module}.jar"));
+    ensure!(path.exists(), "{} is not there; build it: ./dev build", path.display());
+    Ok(path)
+}
+
+fn option_of(flavour: Flavour) -> &'static str {
+    match flavour {
+        Flavour::Wasm => "--wasm",
+        Flavour::Osgi => "--bundle",
+    }
 }
 
 /// Returns the compiled code of a sample module.

@@ -8,11 +8,11 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, ensure};
-use netserv_container::{CompileLimits, ControlChannel, HostRing, Launcher, LauncherConfig, Process};
-use netserv_model::UserId;
+use netserv_container::{CompileLimits, ControlChannel, HostRing, LaunchSpec, Launcher, LauncherConfig, Process};
 use netserv_model::command::ModuleSlot;
 use netserv_model::manifest::ModuleLimits;
 use netserv_model::policy::ContainerLimits;
+use netserv_model::{Flavour, UserId};
 use netserv_wire::container::frames::{FromWorker, ToWorker};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
@@ -136,7 +136,9 @@ impl Host {
 
     fn launch(&self) -> Result<Guest> {
         let user: UserId = "janedoe".parse()?;
-        let (control, ring, process) = self.launcher.launch(&user, &ContainerLimits::default())?.split();
+        let limits = ContainerLimits::default();
+        let spec = LaunchSpec::new(&user, Flavour::Wasm, &limits);
+        let (control, ring, process) = self.launcher.launch(&spec)?.split();
         Ok(Guest { control, _ring: ring, process })
     }
 
