@@ -5,6 +5,7 @@ mod chain;
 mod commands;
 mod cost;
 mod failures;
+mod flavours;
 mod guards;
 mod share;
 mod trace;
