@@ -4,6 +4,7 @@
 use std::fs::{self, File};
 use std::io;
 use std::os::fd::{AsFd as _, BorrowedFd, OwnedFd};
+use std::os::unix::fs::PermissionsExt as _;
 use std::os::unix::process::CommandExt as _;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
@@ -84,6 +85,9 @@ impl<'a> LaunchSpec<'a> {
 impl JvmFiles {
     fn setup(&self, state_dir: &Path) -> Result<JvmSetup, ContainerError> {
         fs::create_dir_all(&self.archive).map_err(failed("make the archive's directory"))?;
+        // Workers have users of their own.
+        let readable = fs::Permissions::from_mode(0o755);
+        fs::set_permissions(&self.archive, readable).map_err(failed("make the archive's directory"))?;
         let find = |path: &Path, step| fs::canonicalize(path).map_err(failed(step));
         Ok(JvmSetup {
             worker: find(&self.worker, "find the Java worker")?,
