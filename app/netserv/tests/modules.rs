@@ -35,6 +35,9 @@ command = "printf '\\0asm\\1\\0\\0\\0' > tiny.wasm; echo compiled"
 wasm = "tiny.wasm"
 "#;
 
+/// A bundle with nothing but a manifest.
+const JAR: &[u8] = include_bytes!("../../../io/repository/tests/common/empty.jar");
+
 /// A home with a module folder `tiny` whose code is the shortest that there is.
 fn tiny() -> Home {
     let home = Home::with_key();
@@ -115,6 +118,98 @@ fn a_package_can_be_built_of_a_manifest_and_code_alone() {
     assert_eq!((text(&output.stderr).as_str(), output.status.code()), ("", Some(0)));
     assert!(!home.path().join("tiny/tiny.wasm").exists(), "the build command ran");
     assert_eq!(inspect(&home, "a.nsm")["module"], "example.org/tiny@1.2.3");
+}
+
+/// One package for nodes of both kinds, of what is named on the command line or below [build].
+#[test]
+fn a_package_may_have_a_bundle_beside_or_in_place_of_wasm() {
+    let home = tiny();
+    std::fs::write(home.path().join("code"), b"\0asm\x01\0\0\0").unwrap();
+    std::fs::write(home.path().join("tiny/tiny.jar"), JAR).unwrap();
+    let manifest = ["module", "build", "--manifest", "tiny/netserv.toml"];
+    let build = |more: &[&str]| home.netserv(&[&manifest, more].concat());
+    let flavours = |file: &str| {
+        let shown = inspect(&home, file)["flavours"].clone();
+        let names = shown.as_array().unwrap().iter().map(|flavour| flavour[0].as_str().unwrap().to_owned());
+        names.collect::<Vec<_>>().join(" ")
+    };
+    let both = build(&["--wasm", "code", "--bundle", "tiny/tiny.jar", "--out", "both.nsm"]);
+    let sizes = format!("flavour      application/wasm, 8 B\nflavour      application/java-archive, {} B\n", JAR.len());
+    assert!(text(&both.stdout).contains(&sizes), "{both:?}");
+    assert_eq!(flavours("both.nsm"), "application/wasm application/java-archive");
+    assert!(build(&["--bundle", "tiny/tiny.jar", "--out", "osgi.nsm"]).status.success());
+    assert_eq!(flavours("osgi.nsm"), "application/java-archive");
+    let named = MANIFEST.replace("wasm = \"tiny.wasm\"", "wasm = \"tiny.wasm\"\nbundle = \"tiny.jar\"");
+    std::fs::write(home.path().join("tiny/netserv.toml"), named).unwrap();
+    let plan = home.netserv(&["module", "build", "tiny", "--dry-run"]);
+    assert!(text(&plan.stdout).contains("would package  tiny/tiny.wasm\nwould package  tiny/tiny.jar\n"), "{plan:?}");
+    assert!(home.netserv(&["module", "build", "tiny", "--out", "named.nsm"]).status.success());
+    assert_eq!(flavours("named.nsm"), "application/wasm application/java-archive");
+    assert!(home.netserv(&["module", "sign", "named.nsm"]).status.success());
+    assert_eq!(inspect(&home, "named.nsm")["signed_by"].as_array().unwrap().len(), 1);
+}
+
+#[test]
+fn a_bundle_that_is_none_is_said_before_any_node_sees_it() {
+    let home = tiny();
+    let build = |jar: &[u8]| {
+        std::fs::write(home.path().join("x.jar"), jar).unwrap();
+        text(&home.netserv(&["module", "build", "tiny", "--bundle", "x.jar"]).stderr)
+    };
+    let stderr = build(b"not a jar");
+    assert!(stderr.starts_with("error: tiny/netserv.toml: the bundle is no jar: "), "{stderr}");
+    assert!(stderr.ends_with("\nfix: check the package with `netserv module test`\n"), "{stderr}");
+    let plain = JAR.iter().map(|byte| if *byte == b'S' { b's' } else { *byte }).collect::<Vec<u8>>();
+    assert!(build(&plain[..plain.len() - 1]).contains("the bundle is no jar"));
+}
+
+#[test]
+fn a_server_alone_shows_where_it_listens() {
+    let home = tiny();
+    std::fs::write(home.path().join("x.jar"), JAR).unwrap();
+    let head = MANIFEST.split("[packet]").next().unwrap();
+    let manifest = format!("{head}\n[server]\nlisten = [\"tcp port 80\"]\n");
+    std::fs::write(home.path().join("tiny/netserv.toml"), manifest).unwrap();
+    let shown = text(&home.netserv(&["module", "build", "tiny", "--bundle", "x.jar"]).stdout);
+    assert!(shown.contains("\nlistens at   tcp port 80\n"), "{shown}");
+    assert!(!shown.contains("on failure"), "{shown}");
+}
+
+/// Code of both flavours must pass the same tests; what one writes down as right, the other is compared with.
+#[test]
+fn tests_run_against_every_flavour_that_there_is() {
+    let home = tiny();
+    let report = concat!(
+        r#"{"name":"passes","passed":true,"#,
+        r#""packets":{"seen":3,"passed":2,"dropped":1,"modified":0,"injected":0},"counters":{},"log":[]}"#
+    );
+    let worker = fake_worker(&home, report, "", 0);
+    let named = MANIFEST.replace("wasm = \"tiny.wasm\"", "wasm = \"tiny.wasm\"\nbundle = \"tiny.jar\"");
+    std::fs::write(home.path().join("tiny/netserv.toml"), named).unwrap();
+    std::fs::write(home.path().join("tiny/tiny.wasm"), b"\0asm\x01\0\0\0").unwrap();
+    std::fs::write(home.path().join("tiny/tiny.jar"), JAR).unwrap();
+    let run = |arguments: &[&str]| {
+        std::fs::remove_file(home.path().join("arguments")).ok();
+        let all = [&["module", "test", "tiny", "--no-build"], arguments].concat();
+        let mut command = home.command(&all);
+        command.env("NETSERV_WORKER", &worker).env("NETSERV_JVM", &worker).output().unwrap()
+    };
+    let stdout = "\
+ok    wasm: passes (3 seen, 1 dropped, 0 changed or made)
+ok    osgi: passes (3 seen, 1 dropped, 0 changed or made)
+2 tests passed
+";
+    check(&run(&[]), 0, stdout, "");
+    run(&["--accept"]);
+    let last = std::fs::read_to_string(home.path().join("arguments")).unwrap();
+    assert_eq!(last, "test --package-dir tiny\n", "the second flavour accepts nothing");
+    let one = "ok    passes (3 seen, 1 dropped, 0 changed or made)\n1 test passed\n";
+    check(&run(&["--flavour", "osgi"]), 0, one, "");
+    let json: serde_json::Value = serde_json::from_slice(&run(&["-j"]).stdout).unwrap();
+    assert_eq!((&json["tests"][0]["flavour"], &json["tests"][1]["flavour"]), (&"wasm".into(), &"osgi".into()));
+    std::fs::write(home.path().join("tiny/netserv.toml"), MANIFEST).unwrap();
+    let stderr = text(&run(&["--flavour", "osgi"]).stderr);
+    assert!(stderr.starts_with("error: tiny/netserv.toml names no code of flavour osgi\n"), "{stderr}");
 }
 
 #[test]
