@@ -2,14 +2,17 @@
 //! The node's configuration: one TOML file, every key with a default, unknown keys refused.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::net::IpAddr;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use anyhow::{Context, Result, ensure};
 use ipnet::IpNet;
+use netserv_container::network::is_container_address;
+use netserv_container::network::limits::{ADDRESSES_MAX, PERMITS_MAX};
 use netserv_model::manifest::ModuleLimits;
 use netserv_model::policy::{ContainerLimits, NodePolicy, UserPolicy};
-use netserv_model::{Flavour, NodeId, PortRange, PublicKey, UserId, limits};
+use netserv_model::{Filter, Flavour, NodeId, PortRange, PublicKey, UserId, limits};
 use serde::{Deserialize, Serialize};
 
 /// What a user's table looks like, as comments after the defaults; uncommented it is valid.
@@ -21,6 +24,9 @@ const USER_EXAMPLE: &str = "
 # prefixes = [\"192.0.2.0/24\", \"2001:db8:1::/48\"]   # the user's own: a filter's source or destination lies in one
 # ports = [\"5060\", \"16384-32767\"]   # what its filters may name; without it every port
 # modules-max = 8
+# listen = [\"tcp port 80\"]   # what its containers may accept: as peers' packets look
+# connect = [\"tcp port 443\", \"udp dst 192.0.2.53 port 53\"]   # what they may open
+# addresses = [\"192.0.2.10\"]   # its containers', in place of free ones of network.prefixes
 ";
 
 /// Everything that an operator can set.
@@ -50,6 +56,8 @@ pub struct Config {
     pub admission: Admission,
     /// Where packages may come from.
     pub fetch: Fetch,
+    /// Containers' own networks.
+    pub network: Network,
     /// Who may do what.
     #[serde(rename = "user", skip_serializing_if = "Vec::is_empty")]
     pub users: Vec<User>,
@@ -218,6 +226,14 @@ impl Default for Fetch {
     }
 }
 
+/// Containers' own networks.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, rename_all = "kebab-case", default)]
+pub struct Network {
+    /// From which containers get addresses, one of each version of IP. They are to be routed to this node.
+    pub prefixes: Vec<IpNet>,
+}
+
 /// One user and what it may do.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
@@ -240,6 +256,15 @@ pub struct User {
     /// Limits of the user's container.
     #[serde(default)]
     pub container: ContainerLimits,
+    /// What the user's containers may accept; with neither this nor `connect`, they have no network.
+    #[serde(default)]
+    pub listen: Vec<Filter>,
+    /// What the user's containers may open. Without `dst`, it is about other machines only.
+    #[serde(default)]
+    pub connect: Vec<Filter>,
+    /// The addresses of the user's container, in place of free ones of `network.prefixes`.
+    #[serde(default)]
+    pub addresses: Vec<IpAddr>,
 }
 
 impl Default for Config {
@@ -256,6 +281,7 @@ impl Default for Config {
             dataplane: Dataplane::default(),
             admission: Admission::default(),
             fetch: Fetch::default(),
+            network: Network::default(),
             users: Vec::new(),
         }
     }
@@ -303,6 +329,7 @@ impl Config {
         policy.ttl_max = Duration::from_secs(self.admission.ttl_max_s);
         if self.role == Role::Node {
             policy.blocks = building_blocks();
+            policy.network = self.has_network();
         }
         for user in &self.users {
             let known = policy.users.insert(user.name.clone(), user.policy()?);
@@ -324,7 +351,44 @@ impl Config {
         format!("{hash:08x}")
     }
 
+    /// Returns whether there are addresses for containers.
+    pub fn has_network(&self) -> bool {
+        !self.network.prefixes.is_empty() || self.users.iter().any(|user| !user.addresses.is_empty())
+    }
+
+    fn check_network(&self) -> Result<()> {
+        for prefix in &self.network.prefixes {
+            let address = prefix.network();
+            ensure!(
+                is_container_address(address),
+                "network.prefixes has {prefix}, which has no addresses for containers"
+            );
+        }
+        let mut given = BTreeSet::new();
+        for User { name, listen, connect, addresses, .. } in &self.users {
+            for address in addresses {
+                ensure!(
+                    is_container_address(*address),
+                    "addresses of user {name} has {address}, which no container can have"
+                );
+                ensure!(given.insert(*address), "address {address} is given twice, once to user {name}");
+            }
+            ensure!(addresses.len() <= ADDRESSES_MAX, "user {name} has over {ADDRESSES_MAX} addresses");
+            for (key, filters) in [("listen", listen), ("connect", connect)] {
+                ensure!(filters.len() <= PERMITS_MAX, "`{key}` of user {name} has over {PERMITS_MAX} filters");
+                let has_address = !addresses.is_empty() || !self.network.prefixes.is_empty();
+                let fix = "set network.prefixes, or the user's addresses";
+                ensure!(
+                    has_address || filters.is_empty(),
+                    "user {name} has `{key}`, but its container no address; {fix}"
+                );
+            }
+        }
+        Ok(())
+    }
+
     fn check(&self) -> Result<()> {
+        self.check_network()?;
         self.policy()?;
         let signaling = &self.signaling;
         ensure!(
@@ -359,8 +423,8 @@ impl User {
             modules_max: self.modules_max,
             module_limits: self.module_limits,
             container: self.container,
-            listen: Vec::new(),
-            connect: Vec::new(),
+            listen: self.listen.clone(),
+            connect: self.connect.clone(),
         })
     }
 }
@@ -418,11 +482,18 @@ mod tests {
         let user = &policy.users[&"janedoe".parse().unwrap()];
         assert_eq!(user.prefixes.len(), 2);
         assert_eq!(user.ports[1].to_string(), "16384-32767");
-        assert!(!policy.accept_unsigned);
+        assert!(!policy.accept_unsigned && !policy.network && user.listen.is_empty());
+        let policy =
+            Config::parse(&format!("{text}listen = ['tcp port 80']\nconnect = ['udp']\naddresses = ['192.0.2.1']"));
+        let policy = policy.unwrap().policy().unwrap();
+        assert!(policy.network);
+        let user = &policy.users[&"janedoe".parse().unwrap()];
+        assert_eq!((user.listen[0].to_string(), user.connect[0].to_string()), ("tcp port 80".into(), "udp".into()));
     }
 
     #[test]
     fn wrong_keys_and_values_are_named() {
+        let user = |more: &str| format!("[[user]]\nname = 'janedoe'\nkeys = []\nprefixes = []\n{more}");
         for (text, named) in [
             ("nodes = 'x'", "nodes"),
             ("[signaling]\nnslp-id = 33", "nslp-id"),
@@ -430,6 +501,16 @@ mod tests {
             ("[fetch]\nschemes = ['ftp']", "ftp"),
             ("[dataplane]\nqueue = 270", "queue"),
             ("[dataplane]\ndriver = 'quantum'", "quantum"),
+            ("[network]\nprefixes = ['fe80::/64']", "fe80::/64"),
+            (&user("listen = ['tcp port 80']"), "network.prefixes"),
+            (&user("addresses = ['127.0.0.1']"), "127.0.0.1"),
+            (&user("addresses = ['192.0.2.1', '192.0.2.1']"), "twice"),
+            (
+                &user(&format!("addresses = {:?}", (1..10).map(|n| format!("192.0.2.{n}")).collect::<Vec<_>>())),
+                "over 8",
+            ),
+            (&user(&format!("addresses = ['192.0.2.1']\nconnect = {:?}", ["tcp port 1"; 65])), "over 64"),
+            (&user("listen = ['tcp door 80']"), "door"),
         ] {
             let error = format!("{:#}", Config::parse(text).unwrap_err());
             assert!(error.contains(named), "{error}");

@@ -491,6 +491,7 @@ impl ControlLoop {
 
     fn add_stats(&self, modules: &mut [ModuleStatus]) {
         for status in modules {
+            status.addresses = self.executor.addresses(&status.user);
             let place = self.controller.place(&status.user, &status.module.name);
             if let Some((packets, counters)) = place.and_then(|place| self.executor.stats(&place)) {
                 (status.packets, status.counters) = (*packets, counters.clone());
@@ -510,6 +511,7 @@ impl ControlLoop {
                 controller: &self.controller,
                 packets: self.executor.packet_totals(),
                 modules: self.modules(),
+                container_drops: self.executor.container_drops(),
             },
         );
         out.finish()

@@ -1,20 +1,32 @@
 // SPDX-License-Identifier: Apache-2.0
 //! What this machine can and cannot do for a node, and what to do about it.
 
+use std::collections::BTreeSet;
+use std::path::Path;
 use std::process::ExitCode;
 
+use anyhow::Result;
+use netserv_container::Check;
 use netserv_dataplane::choose::{self, Fitness};
 
-/// Prints every check with its fix; fails if a node could not run modules here.
-pub fn print() -> ExitCode {
+use crate::config::{Config, Role};
+
+/// Prints every check with its fix, also of what a configuration asks for; fails if a node could not run modules here.
+///
+/// # Errors
+/// The configuration cannot be read.
+pub fn print(config: Option<&Path>) -> Result<ExitCode> {
+    let config = config.map(Config::load).transpose()?;
     let mut usable = true;
     println!("containers");
-    for check in netserv_container::doctor() {
-        let mark = if check.ok { "ok     " } else { "missing" };
-        println!("  {mark} {}: {}", check.what, check.found);
-        if !check.ok {
-            println!("          fix: {}", check.fix);
+    netserv_container::doctor().iter().for_each(print_check);
+    println!("networks of containers, for servers");
+    match &config {
+        Some(config) if !config.has_network() => {
+            println!("  none    neither network.prefixes nor addresses of users are set")
         }
+        Some(config) => network(config).iter().for_each(print_check),
+        None => netserv_container::network::doctor(&[4, 6]).iter().for_each(print_check),
     }
     println!("forwarding planes, the best first");
     let survey = choose::survey();
@@ -32,11 +44,32 @@ pub fn print() -> ExitCode {
         println!("          {error}");
         println!("          fix: run as root with `iptables` installed, or use role = \"host\"");
     }
-    if usable { ExitCode::SUCCESS } else { ExitCode::FAILURE }
+    Ok(if usable { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }
 
 /// Returns what is missing, a line each, for the API.
-pub fn missing() -> Vec<String> {
-    let checks = netserv_container::doctor().into_iter().filter(|check| !check.ok);
+pub fn missing(config: &Config) -> Vec<String> {
+    let networks = if config.role == Role::Node { network(config) } else { Vec::new() };
+    let checks = netserv_container::doctor().into_iter().chain(networks).filter(|check| !check.ok);
     checks.map(|check| format!("{}: {}; fix: {}", check.what, check.found, check.fix)).collect()
+}
+
+/// Looks at what the networks of the configuration need; at nothing if there are none.
+fn network(config: &Config) -> Vec<Check> {
+    let prefixes = config.network.prefixes.iter().map(|prefix| prefix.addr());
+    let addresses = config.users.iter().flat_map(|user| user.addresses.iter().copied());
+    let versions: BTreeSet<u8> =
+        prefixes.chain(addresses).map(|address| if address.is_ipv4() { 4 } else { 6 }).collect();
+    if versions.is_empty() {
+        return Vec::new();
+    }
+    netserv_container::network::doctor(&Vec::from_iter(versions))
+}
+
+fn print_check(check: &Check) {
+    let mark = if check.ok { "ok     " } else { "missing" };
+    println!("  {mark} {}: {}", check.what, check.found);
+    if !check.ok {
+        println!("          fix: {}", check.fix);
+    }
 }

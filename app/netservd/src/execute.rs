@@ -3,6 +3,8 @@
 //!
 //! What takes long is done on threads of its own and comes back as an event; everything else is done at once.
 
+mod networks;
+
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::fs::File;
 use std::os::fd::{AsFd, OwnedFd};
@@ -30,9 +32,10 @@ use tokio::sync::{mpsc, oneshot};
 use crate::config::Config;
 use crate::control_loop::{Counted, Event, Place};
 use crate::filter_changes::FilterChanges;
-use crate::launcher::{Launch, Launched};
+use crate::launcher::{Job, Launch, Launched};
 use crate::limits::{CODE_PATHS_MAX, FRAMES_BATCH};
 use crate::log_budget::LogBudget;
+use crate::network::{Book, Networks};
 use crate::packages::{Fetched, Packages};
 use crate::packet_counters::PacketTotals;
 use crate::packet_loop::{PacketCommand, Rule, TraceId};
@@ -76,6 +79,7 @@ pub struct Executor {
     /// Nothing on a host, which runs no modules.
     parts: Option<ModuleParts>,
     store: Store,
+    book: Book,
     filters: Arc<dyn FilterTable>,
     packets: PacketPort,
     events: mpsc::Sender<Event>,
@@ -119,7 +123,9 @@ pub struct ModuleParts {
     /// Gets packages.
     pub packages: Packages,
     /// The way to the thread that starts workers.
-    pub launches: Sender<Launch>,
+    pub launches: Sender<Job>,
+    /// Containers' networks, to change and to ask them; that thread makes and removes them.
+    pub networks: Option<Arc<Networks>>,
 }
 
 struct Starting {
@@ -157,6 +163,7 @@ impl Executor {
         let mut executor = Executor {
             config_path,
             parts: modules,
+            book: Book::new(&store),
             store,
             filters,
             packets,
@@ -186,6 +193,7 @@ impl Executor {
 
     /// Takes over which addresses are whose.
     pub fn set_users(&mut self, config: &Config) {
+        self.set_networks(config);
         self.prefixes = config.users.iter().map(|user| (user.name.clone(), user.prefixes.clone())).collect();
         let users: BTreeSet<&UserId> = self.workers.keys().map(|worker| &worker.user).collect();
         for user in users {
@@ -218,6 +226,7 @@ impl Executor {
             Command::StopWorker { worker } => {
                 self.forget_worker(&worker, DropReason::ContainerGone);
                 self.ask_for_waiting(&worker.user);
+                self.spare_network(&worker.user);
             }
             Command::Load(load) => self.load(load),
             Command::Unload { worker, slot } => self.unload(&worker, slot),
@@ -237,6 +246,7 @@ impl Executor {
                 if let Err(error) = self.store.forget(&user, &module) {
                     tracing::error!(%error, %module, "a module that is gone will come back after a restart");
                 }
+                self.spare_network(&user);
             }
             Command::Answer { request, report } => self.reports.push_back((request, *report)),
         }
@@ -403,6 +413,9 @@ impl Executor {
         self.workers.clear();
         if let Some(parts) = self.parts.take() {
             parts.packages.keeper.end();
+            if let Some(networks) = parts.networks {
+                networks.end();
+            }
         }
     }
 
@@ -450,8 +463,12 @@ impl Executor {
     fn ask_for(&mut self, worker: WorkerId, generation: u64, limits: ContainerLimits) {
         let beside = self.workers.iter().find(|(other, _)| other.user == worker.user);
         let beside = beside.map(|(_, running)| running.process.pid());
-        let launch = Launch { worker: worker.clone(), generation, limits, beside };
-        let sent = self.parts.as_ref().is_some_and(|parts| parts.launches.send(launch).is_ok());
+        let network = match self.book.want(&worker.user, &self.store) {
+            Ok(network) => network,
+            Err(refusal) => return self.launched(Launched { worker, generation, result: Err(refusal) }),
+        };
+        let launch = Launch { worker: worker.clone(), generation, limits, beside, network };
+        let sent = self.parts.as_ref().is_some_and(|parts| parts.launches.send(Job::Start(launch)).is_ok());
         if !sent {
             let refusal = Refusal::new(RefusalKind::NodeFailed, "nobody starts workers; restart netservd");
             self.launched(Launched { worker, generation, result: Err(refusal) });

@@ -8,10 +8,11 @@ use std::time::{Duration, Instant};
 use anyhow::{Context, Result};
 use netserv_container::{Container, ContainerError, LaunchSpec, Launcher, LauncherConfig};
 use netserv_model::policy::ContainerLimits;
-use netserv_model::{Refusal, RefusalKind, WorkerId};
+use netserv_model::{Refusal, RefusalKind, UserId, WorkerId};
 use tokio::sync::mpsc;
 
 use crate::control_loop::Event;
+use crate::network::{Networks, Wanted};
 
 /// The node's launcher: the one that runs, or the one that takes its place when that one has died.
 ///
@@ -90,6 +91,15 @@ fn refusal(error: &ContainerError) -> Refusal {
     Refusal::new(RefusalKind::NodeFailed, detail)
 }
 
+/// What the thread that starts workers is to do.
+#[derive(Debug)]
+pub enum Job {
+    /// A worker is to be started.
+    Start(Launch),
+    /// A user has no worker and no module any more, and needs no network.
+    RemoveNetwork(UserId),
+}
+
 /// A worker to be started.
 #[derive(Debug)]
 pub struct Launch {
@@ -101,6 +111,8 @@ pub struct Launch {
     pub limits: ContainerLimits,
     /// The process of the user's other worker, whose container this one joins.
     pub beside: Option<i32>,
+    /// The network of the user's container; nothing for none.
+    pub network: Option<Wanted>,
 }
 
 /// A worker that was started, or could not be.
@@ -117,17 +129,24 @@ pub struct Launched {
 ///
 /// # Errors
 /// The system gives no thread.
-pub fn start_thread(keeper: Arc<Keeper>, events: mpsc::Sender<Event>) -> Result<Sender<Launch>> {
+pub fn start_thread(keeper: Arc<Keeper>, networks: Arc<Networks>, events: mpsc::Sender<Event>) -> Result<Sender<Job>> {
     // As many wait as there are users one of whose workers is to start: the executor has one at a time for each.
     let (jobs, inbox) = channel();
     let thread = std::thread::Builder::new().name("launches".into());
-    thread.spawn(move || run(&keeper, &inbox, &events)).context("launch thread")?;
+    thread.spawn(move || run(&keeper, &networks, &inbox, &events)).context("launch thread")?;
     Ok(jobs)
 }
 
-fn run(keeper: &Keeper, inbox: &Receiver<Launch>, events: &mpsc::Sender<Event>) {
-    for launch in inbox {
-        let result = keeper.launcher().and_then(|launcher| start_worker(&launcher, &launch));
+fn run(keeper: &Keeper, networks: &Networks, inbox: &Receiver<Job>, events: &mpsc::Sender<Event>) {
+    for job in inbox {
+        let launch = match job {
+            Job::Start(launch) => launch,
+            Job::RemoveNetwork(user) => {
+                networks.release(&user);
+                continue;
+            }
+        };
+        let result = keeper.launcher().and_then(|launcher| start_worker(&launcher, networks, &launch));
         let launched = Launched { worker: launch.worker, generation: launch.generation, result };
         if events.blocking_send(Event::Launched(Box::new(launched))).is_err() {
             return;
@@ -135,10 +154,10 @@ fn run(keeper: &Keeper, inbox: &Receiver<Launch>, events: &mpsc::Sender<Event>) 
     }
 }
 
-fn start_worker(launcher: &Launcher, launch: &Launch) -> Result<Container, Refusal> {
-    let spec = LaunchSpec {
-        beside: launch.beside,
-        ..LaunchSpec::new(&launch.worker.user, launch.worker.flavour, &launch.limits)
-    };
+fn start_worker(launcher: &Launcher, networks: &Networks, launch: &Launch) -> Result<Container, Refusal> {
+    let Launch { worker, limits, beside, network, .. } = launch;
+    let network = network.as_ref().map(|wanted| networks.of(&worker.user, wanted, beside.is_some())).transpose()?;
+    let network = network.as_deref();
+    let spec = LaunchSpec { beside: *beside, network, ..LaunchSpec::new(&worker.user, worker.flavour, limits) };
     launcher.launch(&spec).map_err(Refusal::from)
 }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! `netservd`: the daemon of one NetServ node.
 
+mod addresses;
 mod clock;
 mod config;
 mod control_loop;
@@ -17,6 +18,7 @@ mod logs;
 mod man;
 mod metrics;
 mod metrics_node;
+mod network;
 mod openapi;
 mod packages;
 mod packet_counters;
@@ -59,7 +61,11 @@ enum Command {
     #[command(subcommand)]
     Config(ConfigCommand),
     /// Says what this machine can and cannot do for a node.
-    Doctor,
+    Doctor {
+        /// The configuration file: what it asks for is looked at too.
+        #[arg(long, value_name = "FILE")]
+        config: Option<PathBuf>,
+    },
     /// Removes what a node of this configuration left behind when it was killed.
     Cleanup {
         /// The configuration file.
@@ -100,7 +106,7 @@ fn act(command: Command) -> Result<ExitCode> {
         Command::Run { config } => run::run(config.as_deref())?,
         Command::Config(ConfigCommand::Default) => print!("{}", Config::default_toml()),
         Command::Config(ConfigCommand::Check { file }) => print!("{}", Config::load(&file)?.to_toml()),
-        Command::Doctor => return Ok(doctor::print()),
+        Command::Doctor { config } => return doctor::print(config.as_deref()),
         Command::Cleanup { config, dry_run } => run::cleanup(config.as_deref(), dry_run)?,
     }
     Ok(ExitCode::SUCCESS)

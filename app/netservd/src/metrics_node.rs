@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Which metrics a node has, and where each comes from.
 
+use std::collections::BTreeMap;
+
 use netserv_controller::Controller;
 use netserv_gist as gist;
-use netserv_model::UnixTime;
 use netserv_model::request::ModuleStatus;
+use netserv_model::{UnixTime, UserId};
 use netserv_nslp::Nslp;
 
 use crate::metrics::{Exposition, Kind};
@@ -26,6 +28,8 @@ pub struct Sources<'a> {
     pub packets: PacketTotals,
     /// What is installed.
     pub modules: Vec<ModuleStatus>,
+    /// What the firewalls of containers dropped, by user and reason.
+    pub container_drops: BTreeMap<UserId, BTreeMap<String, u64>>,
 }
 
 /// Writes every family.
@@ -38,6 +42,7 @@ pub fn write(out: &mut Exposition, from: &Sources<'_>) {
     requests(out, from);
     packets(out, &from.packets);
     modules(out, &from.modules);
+    container_drops(out, &from.container_drops);
 }
 
 fn signaling(out: &mut Exposition, from: &Sources<'_>) {
@@ -126,6 +131,16 @@ fn packets(out: &mut Exposition, totals: &PacketTotals) {
     }
     out.family("driver_overruns_total", Kind::Counter, "Times that more packets came than the node took")
         .sample(&[], driver.overruns);
+}
+
+fn container_drops(out: &mut Exposition, drops: &BTreeMap<UserId, BTreeMap<String, u64>>) {
+    let help = "Packets to and from containers that their firewalls dropped, by reason";
+    let mut family = out.family("container_dropped_packets_total", Kind::Counter, help);
+    for (user, reasons) in drops {
+        for (reason, value) in reasons {
+            family.sample(&[("user", user.as_str()), ("reason", reason)], value);
+        }
+    }
 }
 
 fn modules(out: &mut Exposition, modules: &[ModuleStatus]) {

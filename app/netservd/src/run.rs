@@ -30,6 +30,7 @@ use crate::execute::{Executor, ExecutorParts, ModuleParts};
 use crate::launcher::Keeper;
 use crate::limits::FETCHES_MAX;
 use crate::logs::{Logs, wall};
+use crate::network::Networks;
 use crate::packages::Packages;
 use crate::plane::{self, Plane};
 use crate::record::Record;
@@ -71,7 +72,7 @@ pub fn cleanup(config_path: Option<&Path>, dry_run: bool) -> Result<()> {
     }
     let _lock = lock(&config.state_dir)?;
     if dry_run {
-        println!("would remove its filter rules, cgroups and socket");
+        println!("would remove its filter rules, cgroups, links of containers and socket");
         return Ok(());
     }
     sweep(&config)?;
@@ -124,6 +125,11 @@ fn sweep(config: &Config) -> Result<()> {
     if config.role == Role::Node && is_root() {
         netserv_dataplane::cleanup_leftovers(&instance).context("rules of an earlier node")?;
         netserv_container::cleanup_leftovers(&config.state_dir, &instance).context("containers of an earlier node")?;
+        // After the containers, which would keep their ends.
+        let found = netserv_container::network::remove_networks(&instance).context("networks of an earlier node")?;
+        if found > 0 {
+            tracing::warn!(found, "removed links of containers that an earlier run left");
+        }
     }
     Ok(())
 }
@@ -194,7 +200,7 @@ async fn run_node(config: Config, config_path: Option<PathBuf>, logs: Logs, keep
         executor,
         signal,
         record: Record::open(&config.record, seed)?,
-        about: About { started: wall(), driver: why, missing: doctor::missing(), devices, planes },
+        about: About { started: wall(), driver: why, missing: doctor::missing(&config), devices, planes },
         logs: logs.clone(),
         config: config.clone(),
     });
@@ -209,7 +215,8 @@ async fn run_node(config: Config, config_path: Option<PathBuf>, logs: Logs, keep
 }
 
 fn module_parts(config: &Config, keeper: Arc<Keeper>, events: &mpsc::Sender<Event>) -> Result<ModuleParts> {
-    let launches = launcher::start_thread(keeper.clone(), events.clone())?;
+    let networks = Networks::start(&config.instance())?;
+    let launches = launcher::start_thread(keeper.clone(), networks.clone(), events.clone())?;
     let limits = FetchLimits {
         time: Duration::from_secs(config.fetch.timeout_s),
         bytes: config.fetch.bytes_max,
@@ -218,7 +225,7 @@ fn module_parts(config: &Config, keeper: Arc<Keeper>, events: &mpsc::Sender<Even
     let (repository, engine) = (Arc::new(open_repository(config)?), engine_name(config)?);
     let flavours = runtimes(config);
     let packages = Packages { repository, limits, engine, keeper, gate: Arc::default(), flavours };
-    Ok(ModuleParts { packages, launches })
+    Ok(ModuleParts { packages, launches, networks: Some(networks) })
 }
 
 /// Returns the configured flavours that this machine has what it takes for.

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Installed modules as they survive a restart or a power cut: one SQLite table.
+//! Installed modules and containers' addresses as they survive a restart or a power cut: two SQLite tables.
 
+use std::collections::BTreeMap;
+use std::net::IpAddr;
 use std::path::Path;
 
 use anyhow::{Context, Result};
@@ -11,7 +13,7 @@ use rusqlite::{Connection, params};
 /// The version of the tables, kept in SQLite's `user_version`.
 const SCHEMA_VERSION: i64 = 1;
 
-/// The database of installed modules.
+/// The database of installed modules and containers' addresses.
 pub struct Store {
     connection: Connection,
 }
@@ -35,7 +37,8 @@ impl Store {
         connection.execute_batch(
             "CREATE TABLE IF NOT EXISTS installed (
                  user TEXT NOT NULL, module TEXT NOT NULL, record TEXT NOT NULL, PRIMARY KEY (user, module)
-             ) WITHOUT ROWID;",
+             ) WITHOUT ROWID;
+             CREATE TABLE IF NOT EXISTS addresses (user TEXT NOT NULL PRIMARY KEY, addresses TEXT NOT NULL) WITHOUT ROWID;",
         )?;
         connection.pragma_update(None, "user_version", SCHEMA_VERSION)?;
         Ok(Store { connection })
@@ -81,10 +84,48 @@ impl Store {
     }
 }
 
+/// Addresses of users' containers that the node chose.
+impl Store {
+    /// Remembers a user's addresses, in place of earlier ones.
+    ///
+    /// # Errors
+    /// The database cannot be written.
+    pub fn put_addresses(&self, user: &UserId, addresses: &[IpAddr]) -> Result<()> {
+        let row = params![user.as_str(), serde_json::to_string(addresses)?];
+        self.connection.execute("INSERT OR REPLACE INTO addresses (user, addresses) VALUES (?1, ?2)", row)?;
+        Ok(())
+    }
+
+    /// Forgets a user's addresses.
+    ///
+    /// # Errors
+    /// The database cannot be written.
+    pub fn forget_addresses(&self, user: &UserId) -> Result<()> {
+        self.connection.execute("DELETE FROM addresses WHERE user = ?1", params![user.as_str()])?;
+        Ok(())
+    }
+
+    /// Returns the addresses of all users; what cannot be read is logged and left out.
+    ///
+    /// # Errors
+    /// The database cannot be read.
+    pub fn addresses(&self) -> Result<BTreeMap<UserId, Vec<IpAddr>>> {
+        let mut statement = self.connection.prepare("SELECT user, addresses FROM addresses")?;
+        let rows = statement.query_map([], |row| Ok((row.get(0)?, row.get(1)?)))?;
+        let mut all = BTreeMap::new();
+        for row in rows {
+            let (user, addresses): (String, String) = row?;
+            match (user.parse(), serde_json::from_str(&addresses)) {
+                (Ok(user), Ok(addresses)) => drop(all.insert(user, addresses)),
+                (Err(_), _) | (_, Err(_)) => tracing::warn!(%user, %addresses, "stored addresses cannot be read"),
+            }
+        }
+        Ok(all)
+    }
+}
+
 #[cfg(test)]
 mod tests {
-    use std::collections::BTreeMap;
-
     use netserv_model::{Digest, Flavour, SessionId, UnixTime};
 
     use super::*;
@@ -101,6 +142,23 @@ mod tests {
         assert_eq!(store.all().unwrap(), [record.clone()]);
         store.forget(&record.user, &record.module.name).unwrap();
         assert_eq!(store.all().unwrap(), []);
+    }
+
+    #[test]
+    fn addresses_survive_and_are_forgotten() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("node.db");
+        let [alice, bob]: [UserId; 2] = ["alice", "bob"].map(|name| name.parse().unwrap());
+        let addresses: [IpAddr; 2] = ["192.0.2.7", "2001:db8::7"].map(|text| text.parse().unwrap());
+        let store = Store::open(&path).unwrap();
+        store.put_addresses(&alice, &addresses[..1]).unwrap();
+        store.put_addresses(&alice, &addresses).unwrap();
+        store.put_addresses(&bob, &addresses[..1]).unwrap();
+        store.forget_addresses(&bob).unwrap();
+        store.connection.execute("INSERT INTO addresses VALUES ('carol', 'nowhere')", []).unwrap();
+        drop(store);
+        let expected = BTreeMap::from([(alice, addresses.to_vec())]);
+        assert_eq!(Store::open(&path).unwrap().addresses().unwrap(), expected);
     }
 
     #[test]

@@ -27,7 +27,7 @@ async fn nobody_waits_for_containers_that_start() {
     for user in &users {
         rig.executor.carry_out(Command::StartWorker { worker: wasm(user), limits: ContainerLimits::default() });
     }
-    let launches: Vec<Launch> = rig.launches.try_iter().collect();
+    let launches: Vec<Launch> = rig.launches.try_iter().map(started).collect();
     assert!(launches.iter().map(|launch| &launch.worker.user).eq(&users), "each is asked for once, in order");
     let containers: Vec<DetachedContainer> = launches.into_iter().map(|launch| rig.launch(launch)).collect();
     assert!(containers.iter().all(|container| container.send(&ready())));
@@ -44,11 +44,11 @@ async fn a_container_that_is_not_wanted_any_more_is_ended() {
     let mut rig = Rig::new();
     for end in [Command::StopWorker { worker: id("alice") }, start("alice")] {
         rig.executor.carry_out(start("alice"));
-        let early = rig.launches.try_recv().unwrap();
+        let early = started(rig.launches.try_recv().unwrap());
         rig.executor.carry_out(end);
         assert!(rig.launch(early).is_let_go());
     }
-    let wanted = rig.launches.try_recv().unwrap();
+    let wanted = started(rig.launches.try_recv().unwrap());
     assert!(!rig.launch(wanted).is_let_go(), "the one that was asked for last");
 }
 
@@ -56,7 +56,7 @@ async fn a_container_that_is_not_wanted_any_more_is_ended() {
 async fn a_container_that_cannot_be_started_is_told_with_its_reason() {
     let mut rig = Rig::new();
     rig.executor.carry_out(start("alice"));
-    let Launch { worker, generation, .. } = rig.launches.try_recv().unwrap();
+    let Launch { worker, generation, .. } = started(rig.launches.try_recv().unwrap());
     let refusal = Refusal::new(RefusalKind::NodeFailed, "no more places");
     rig.executor.launched(Launched { worker: worker.clone(), generation, result: Err(refusal.clone()) });
     assert_eq!(rig.executor.poll_event(), Some(ControllerEvent::WorkerDied { worker, refusal, culprit: None }));
@@ -143,7 +143,7 @@ async fn packages_of_installed_modules_stay_in_the_store() {
 struct Rig {
     executor: Executor,
     events: mpsc::Receiver<Event>,
-    launches: Receiver<Launch>,
+    launches: Receiver<Job>,
     repository: Arc<Repository>,
     _plane: Plane,
     dir: tempfile::TempDir,
@@ -180,7 +180,7 @@ impl Rig {
         let filters = dummy.filters();
         let parts = ExecutorParts {
             config_path: None,
-            modules: Some(ModuleParts { packages, launches: jobs }),
+            modules: Some(ModuleParts { packages, launches: jobs, networks: None }),
             store: Store::open(&dir.path().join("node.db")).unwrap(),
             filters,
             packets: PacketPort::start(Box::new(dummy), &PacketThreadConfig::default(), Arc::new(|_| true)).unwrap(),
@@ -198,7 +198,7 @@ impl Rig {
     /// Starts a container, and hears that it is ready.
     async fn start(&mut self, user: &str) -> DetachedContainer {
         self.executor.carry_out(start(user));
-        let launch = self.launches.try_recv().unwrap();
+        let launch = started(self.launches.try_recv().unwrap());
         let container = self.launch(launch);
         assert!(container.send(&ready()));
         assert_eq!(self.next().await, Some(ControllerEvent::WorkerReady { worker: id(user) }));
@@ -250,6 +250,13 @@ impl Rig {
     fn fetch(&self, package: &Published) -> Result<(), Refusal> {
         let keys = [PublicKey(key().verifying_key().to_bytes())];
         self.repository.fetch(&package.url, package.digest, &keys, &FetchLimits::default()).map(drop)
+    }
+}
+
+fn started(job: Job) -> Launch {
+    match job {
+        Job::Start(launch) => launch,
+        Job::RemoveNetwork(user) => panic!("the network of {user} is to be removed"),
     }
 }
 

@@ -247,17 +247,19 @@ fn check(spec: &NetworkSpec) -> Result<(), NetworkError> {
     if spec.addresses.is_empty() || spec.addresses.len() > ADDRESSES_MAX {
         return refuse(format!("a container has 1 to {ADDRESSES_MAX} addresses, not {}", spec.addresses.len()));
     }
-    let odd = |address: &&IpAddr| {
-        let near = match address {
-            IpAddr::V4(v4) => v4.is_link_local() || v4.is_broadcast(),
-            IpAddr::V6(v6) => v6.is_unicast_link_local() || v6.to_ipv4_mapped().is_some(),
-        };
-        near || address.is_unspecified() || address.is_loopback() || address.is_multicast()
-    };
-    if let Some(address) = spec.addresses.iter().find(odd) {
+    if let Some(address) = spec.addresses.iter().find(|address| !is_container_address(**address)) {
         return refuse(format!("{address} cannot be a container's address"));
     }
     check_permits(&spec.listen, &spec.connect)
+}
+
+/// Returns whether a container can have the address: one of one machine, and not only on one link.
+pub fn is_container_address(address: IpAddr) -> bool {
+    let near = match address {
+        IpAddr::V4(v4) => v4.is_link_local() || v4.is_broadcast(),
+        IpAddr::V6(v6) => v6.is_unicast_link_local() || v6.to_ipv4_mapped().is_some(),
+    };
+    !(near || address.is_unspecified() || address.is_loopback() || address.is_multicast())
 }
 
 fn check_permits(listen: &[Filter], connect: &[Filter]) -> Result<(), NetworkError> {

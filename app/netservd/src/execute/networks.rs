@@ -1,0 +1,46 @@
+// SPDX-License-Identifier: Apache-2.0
+//! The executor's side of containers' networks: who wants one, and who needs it no longer.
+
+use std::collections::BTreeMap;
+use std::net::IpAddr;
+
+use netserv_model::UserId;
+
+use super::Executor;
+use crate::config::Config;
+use crate::launcher::Job;
+
+impl Executor {
+    /// Takes over what users' containers may do in their networks.
+    pub(super) fn set_networks(&mut self, config: &Config) {
+        for (user, permits) in self.book.set_users(config, &self.store) {
+            if let Some(networks) = self.parts.as_ref().and_then(|parts| parts.networks.as_ref()) {
+                networks.permit(&user, &permits);
+            }
+        }
+    }
+
+    /// Has a user's network removed if nothing of the user's runs, starts or is installed.
+    pub(super) fn spare_network(&mut self, user: &UserId) {
+        let used = self.workers.keys().chain(self.starting.keys()).any(|worker| worker.user == *user)
+            || self.installed.keys().any(|(owner, _)| owner == user);
+        if used || !self.book.let_go(user) {
+            return;
+        }
+        if let Some(parts) = &self.parts {
+            // If nobody takes jobs any more, the node is ending.
+            let _ = parts.launches.send(Job::RemoveNetwork(user.clone()));
+        }
+    }
+
+    /// Returns the addresses of a user's container; none if it has no network.
+    pub fn addresses(&self, user: &UserId) -> Vec<IpAddr> {
+        self.book.addresses(user).to_vec()
+    }
+
+    /// Returns how many packets the firewall of each user's container dropped, by reason.
+    pub fn container_drops(&self) -> BTreeMap<UserId, BTreeMap<String, u64>> {
+        let networks = self.parts.as_ref().and_then(|parts| parts.networks.as_ref());
+        networks.map(|networks| networks.dropped()).unwrap_or_default()
+    }
+}
