@@ -176,7 +176,34 @@ mod tests {
     use std::sync::atomic::{AtomicUsize, Ordering};
     use std::time::Duration;
 
+    use netserv_container::LauncherConfig;
+    use netserv_repository::Sources;
+    use netserv_repository::package::{self, SigningKey};
+
     use super::*;
+
+    #[test]
+    fn the_first_flavour_that_package_and_node_have_is_taken() {
+        use Flavour::{Osgi, Wasm};
+        for (runs, has, taken) in [
+            (&[Wasm, Osgi][..], &[Wasm, Osgi][..], Ok((Wasm, "module.wasm"))),
+            (&[Osgi, Wasm], &[Wasm, Osgi], Ok((Osgi, "module.jar"))),
+            (&[Osgi, Wasm], &[Wasm], Ok((Wasm, "module.wasm"))),
+            (&[Osgi], &[Wasm, Osgi], Ok((Osgi, "module.jar"))),
+            (&[Wasm], &[Osgi], Err("the package has osgi, this node runs wasm")),
+            (&[], &[Wasm, Osgi], Err("the package has wasm, osgi, this node runs none")),
+        ] {
+            let dir = tempfile::tempdir().unwrap();
+            let packages = packages(dir.path(), runs);
+            let stored = store(dir.path(), &packages, has);
+            let chosen = packages.choose(&stored);
+            let chosen = chosen.map(|(flavour, path)| (flavour, path.file_name().unwrap().to_str().unwrap()));
+            match taken {
+                Ok(taken) => assert_eq!(chosen, Ok(taken), "{runs:?} {has:?}"),
+                Err(detail) => assert_eq!(chosen, Err(Refusal::new(RefusalKind::NoFlavour, detail))),
+            }
+        }
+    }
 
     #[test]
     fn a_package_is_compiled_once_for_all_who_wait_for_it() {
@@ -230,5 +257,36 @@ mod tests {
             assert!(std::panic::catch_unwind(std::panic::AssertUnwindSafe(work)).is_err());
         }
         assert_eq!(gate.once(Digest([1; 32]), || Ok(())), Ok(()));
+    }
+
+    fn packages(dir: &Path, flavours: &[Flavour]) -> Packages {
+        let sources = Sources { file_roots: vec![dir.to_owned()], ..Sources::default() };
+        let config = netserv_repository::Config { sources, ..netserv_repository::Config::default() };
+        Packages {
+            repository: Arc::new(Repository::open(&dir.join("packages"), config).unwrap()),
+            limits: FetchLimits::default(),
+            engine: "engine".to_owned(),
+            // It is never asked for a launcher.
+            keeper: Arc::new(Keeper::new(LauncherConfig::new("no-worker", dir, "no-instance"))),
+            gate: Arc::default(),
+            flavours: flavours.to_vec(),
+        }
+    }
+
+    fn store(dir: &Path, packages: &Packages, flavours: &[Flavour]) -> Stored {
+        let manifest = "manifest = 1\nname = \"example.org/m\"\nversion = \"1.0.0\"\npacket = { abi = 1 }\n";
+        let jar: &[u8] = include_bytes!("../../../io/repository/tests/common/empty.jar");
+        let code = |flavour: &Flavour| match flavour {
+            Flavour::Wasm => (Flavour::Wasm, b"\0asm\x01\0\0\0".as_slice()),
+            Flavour::Osgi => (Flavour::Osgi, jar),
+        };
+        let code: Vec<(Flavour, &[u8])> = flavours.iter().map(code).collect();
+        let mut package = package::build(manifest, &code).unwrap();
+        let key = SigningKey::from_bytes(&[1; 32]);
+        package::sign(&mut package, &key).unwrap();
+        std::fs::write(dir.join("m.nsm"), package.to_bytes()).unwrap();
+        let keys = [PublicKey(key.verifying_key().to_bytes())];
+        let url = format!("file://{}", dir.join("m.nsm").display());
+        packages.repository.fetch(&url, package.digest(), &keys, &FetchLimits::default()).unwrap()
     }
 }
