@@ -2,6 +2,8 @@
 package org.netserv.host;
 
 import java.io.File;
+import java.lang.reflect.Field;
+import java.util.ArrayList;
 import java.util.Collection;
 import java.util.HashMap;
 import java.util.List;
@@ -32,9 +34,11 @@ final class OsgiFramework {
     private static final long REFRESH_MILLIS_MAX = 5_000;
 
     private final Framework framework;
+    private final Log log;
 
-    private OsgiFramework(Framework framework) {
+    private OsgiFramework(Framework framework, Log log) {
         this.framework = framework;
+        this.log = log;
     }
 
     /**
@@ -50,8 +54,9 @@ final class OsgiFramework {
         Framework framework = new Felix(configuration);
         framework.init();
         framework.getBundleContext().registerService(ResolverHookFactory.class, unused -> new NoSingletons(), null);
+        BundleUrls.use(framework.getBundleContext());
         framework.start();
-        return new OsgiFramework(framework);
+        return new OsgiFramework(framework, log);
     }
 
     BundleContext context() {
@@ -72,8 +77,15 @@ final class OsgiFramework {
 
     /** Forgets uninstalled bundles and what they were wired to. Returns whether it was done in time. */
     boolean refresh(Collection<Bundle> bundles) {
+        bundles.forEach(this::forgetServicesOf);
+        // The framework itself forgets those that nothing is wired to.
+        List<Bundle> held = new ArrayList<>(wiring().getRemovalPendingBundles());
+        held.retainAll(bundles);
+        if (held.isEmpty()) {
+            return true;
+        }
         CountDownLatch done = new CountDownLatch(1);
-        wiring().refreshBundles(bundles, event -> done.countDown());
+        wiring().refreshBundles(held, event -> done.countDown());
         try {
             return done.await(REFRESH_MILLIS_MAX, TimeUnit.MILLISECONDS);
         } catch (InterruptedException interrupted) {
@@ -91,6 +103,25 @@ final class OsgiFramework {
             // The process is about to end anyway.
             Thread.currentThread().interrupt();
         }
+    }
+
+    /**
+     * Has the framework forget which services a bundle used. Felix 7.0.5 keeps that, and with it the bundle, for bundles
+     * that leave it to the framework to give their services back.
+     */
+    private void forgetServicesOf(Bundle bundle) {
+        try {
+            Object registry = field(framework, Felix.class, "m_registry");
+            ((Map<?, ?>) field(registry, registry.getClass(), "m_inUseMap")).remove(bundle);
+        } catch (ReflectiveOperationException | ClassCastException changed) {
+            log.debug("bundle " + bundle + " may be kept: " + changed);
+        }
+    }
+
+    private static Object field(Object of, Class<?> type, String name) throws ReflectiveOperationException {
+        Field field = type.getDeclaredField(name);
+        field.setAccessible(true);
+        return field.get(of);
     }
 
     private static Map<String, Object> configuration(File data, Log log) {
