@@ -59,7 +59,7 @@ pub struct Args {
 /// # Errors
 /// They cannot be run.
 pub fn run(args: &Args) -> anyhow::Result<bool> {
-    let jobs = Arc::new(Jobs::read(&args.test, |_| None)?);
+    let jobs = Arc::new(Jobs::read(&args.test, |build| build.bundle.as_ref())?);
     let mut all_passed = args.skip == 0;
     if jobs.iter().len() <= args.skip {
         return Ok(all_passed);
@@ -71,8 +71,8 @@ pub fn run(args: &Args) -> anyhow::Result<bool> {
         state: Mutex::default(),
         news: Condvar::new(),
     });
-    let host = start(args, &data.0, &watch)?;
-    let mut bench = Bench { host, bundles: Bundles::open(&data.0)?, watch: Arc::clone(&watch), due: None };
+    let bundles = Bundles::open(&data.0)?;
+    let mut bench = Bench { host: start(args, &data.0, &watch)?, bundles, watch: Arc::clone(&watch), due: None };
     let guard = Arc::clone(&watch);
     std::thread::spawn(move || guard.run());
     for (number, job) in jobs.iter().enumerate().skip(args.skip) {
