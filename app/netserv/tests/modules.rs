@@ -6,7 +6,7 @@ mod support;
 
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
-use std::process::Output;
+use std::process::{Command, Output};
 
 use netserv_model::api::{PostRequest, RequestResult};
 use netserv_model::request::Body;
@@ -402,6 +402,64 @@ fn a_new_module_builds_offline_and_passes_its_test() {
     let accepted = home.netserv(&["module", "test", "my-monitor", "--no-build", "--accept"]);
     assert!(accepted.status.success(), "{accepted:?}");
     assert!(home.netserv(&["module", "test", "my-monitor", "--no-build"]).status.success());
+}
+
+/// Goes the same way in Java, on a machine whose Maven repository holds nothing but what comes with netserv.
+#[test]
+fn a_new_java_module_builds_offline_and_passes_its_test() {
+    let home = Home::with_key();
+    let java = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../java/dist");
+    let needed = [java.join("repository"), java.join("host"), worker_beside("netserv-jvm")];
+    if let Some(missing) = needed.iter().find(|path| !path.exists()) {
+        eprintln!("SKIPPED: a new module in Java, since {} is not built (./dev build)", missing.display());
+        return;
+    }
+    if Command::new("mvn").arg("-v").output().is_err() {
+        eprintln!("SKIPPED: a new module in Java, since there is no mvn");
+        return;
+    }
+    let run = |arguments: &[&str]| {
+        let mut command = home.command(arguments);
+        home.like_a_user(&mut command, &[]);
+        // Maven asks the system, not the environment, where the home is.
+        let repository = format!("-Dmaven.repo.local={}", home.path().join("m2").display());
+        command.env("NETSERV_JAVA", &java).env("MAVEN_OPTS", repository).output().unwrap()
+    };
+    let made = run(&["module", "new", "--lang", "java", "example.org/my-monitor"]);
+    assert!(made.status.success(), "{made:?}");
+    assert!(
+        text(&made.stdout).contains("my-monitor/src/main/java/org/example/my_monitor/PortFilter.java\n"),
+        "{made:?}"
+    );
+    let built = run(&["module", "build", "my-monitor", "--key", ".config/netserv/key.pem"]);
+    assert!(built.status.success(), "{built:?}");
+    assert!(home.path().join("my-monitor/target/surefire-reports").exists(), "the unit tests ran");
+    let inspected = inspect(&home, "my-monitor/my-monitor-0.1.0.nsm");
+    assert_eq!(inspected["module"], "example.org/my-monitor@0.1.0");
+    assert!(inspected["bytes"].as_u64().unwrap() < 20_000, "{inspected}");
+    // The same sources make the same package.
+    let again = run(&["module", "build", "my-monitor", "--out", "again.nsm"]);
+    assert!(again.status.success(), "{again:?}");
+    assert_eq!(inspect(&home, "again.nsm")["digest"], inspected["digest"]);
+
+    let tested = run(&["module", "test", "my-monitor", "--no-build"]);
+    let stdout = "ok    drops what goes to the blocked port (3 seen, 1 dropped, 0 changed or made)\n1 test passed\n";
+    assert_eq!(text(&tested.stdout), stdout, "{tested:?}");
+}
+
+#[test]
+fn a_java_module_is_not_made_without_what_it_is_built_with() {
+    let home = Home::empty();
+    let output =
+        home.command(&["module", "new", "--lang", "java", "a"]).env("NETSERV_JAVA", "/nowhere").output().unwrap();
+    let stderr = "error: there is no /nowhere/repository\n\
+        fix: install netserv-java beside netserv (./dev build makes it), or name it with NETSERV_JAVA\n";
+    check(&output, 1, "", stderr);
+    assert!(!home.path().join("a").exists());
+}
+
+fn worker_beside(name: &str) -> PathBuf {
+    Path::new(env!("CARGO_BIN_EXE_netserv")).with_file_name(name)
 }
 
 /// Runs the program with the Rust tools of whoever runs the tests, who has another home.
