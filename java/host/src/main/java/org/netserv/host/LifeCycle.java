@@ -96,6 +96,8 @@ final class LifeCycle implements Runnable {
                     kv.forget(node.now());
                 } else {
                     command.run();
+                    command = null;
+                    lookForLeaks();
                 }
             } catch (OutOfMemoryError none) {
                 restart.now("the container has no more memory for its life cycle");
@@ -183,7 +185,6 @@ final class LifeCycle implements Runnable {
         module.moduleLog().noteLeftOut();
         kv.close(module.name(), module.stateSchema(), node.now());
         loaders.add(module.toString(), loader);
-        lookForLeaks();
     }
 
     private void late(Module module, ModuleThreads.Late late) {
