@@ -10,9 +10,9 @@ pub const PENDING_PACKETS_MAX: usize = 65_536;
 pub const HELD_PER_FREE_MAX: usize = 1;
 /// How long a worker may leave packets alone while it is in no module: it may wait for the processor.
 pub const OUTSIDE_TIME_MAX: Duration = Duration::from_secs(5);
-/// Packets that the modules of one container may make in a second, in the long run.
+/// Packets that the modules of one user may make in a second, in the long run.
 pub const INJECTED_PER_SECOND_MAX: u32 = 20_000;
-/// Packets that the modules of one container may make at once.
+/// Packets that the modules of one user may make at once.
 pub const INJECTED_BURST_MAX: u32 = 2048;
 /// Traces that run at a time; further ones are refused.
 pub const TRACES_MAX: usize = 4;

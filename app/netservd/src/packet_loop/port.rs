@@ -33,7 +33,6 @@ pub(super) struct Port {
     pub(super) staged: bool,
     /// Since when it has packets for which it may have to be woken.
     pub(super) unwoken_since: Option<Instant>,
-    pub(super) injections: Injections,
     steps: u64,
     moved_at: Instant,
     answered_at: Instant,
@@ -53,7 +52,6 @@ impl Port {
             broken: false,
             staged: false,
             unwoken_since: None,
-            injections: Injections::new(now),
             steps,
             moved_at: now,
             answered_at: now,
@@ -154,7 +152,7 @@ impl Port {
     }
 }
 
-/// The packets that a container may still make: two nodes whose modules answer each other's packets must not fill the
+/// The packets that a user's modules may still make: two nodes whose modules answer each other's packets must not fill the
 /// line between them.
 pub(super) struct Injections {
     left: u32,
@@ -162,7 +160,7 @@ pub(super) struct Injections {
 }
 
 impl Injections {
-    fn new(now: Instant) -> Injections {
+    pub(super) fn new(now: Instant) -> Injections {
         Injections { left: INJECTED_BURST_MAX, refilled_at: now }
     }
 

@@ -3,10 +3,11 @@
 
 use std::collections::BTreeMap;
 use std::num::TryFromIntError;
+use std::time::Instant;
 
 use netserv_model::{Flavour, WorkerId};
 
-use super::port::Port;
+use super::port::{Injections, Port};
 
 /// The number of a worker's seat. It never becomes that of another worker.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -35,6 +36,8 @@ impl TryFrom<u64> for SeatId {
 pub(super) struct Seats {
     seats: Vec<Seat>,
     by_worker: BTreeMap<WorkerId, SeatId>,
+    /// The packets that each user's modules may still make, in whichever worker they are.
+    budgets: Vec<Injections>,
     active: Vec<SeatId>,
     /// Where the next round begins among the active ones.
     next: usize,
@@ -44,6 +47,8 @@ struct Seat {
     worker: WorkerId,
     /// The seat of the user's next worker in the order of flavours.
     next: Option<SeatId>,
+    /// The place of the user's budget.
+    budget: usize,
     port: Option<Box<Port>>,
     active: bool,
 }
@@ -56,7 +61,13 @@ impl Seats {
         }
         let number = u32::try_from(self.seats.len()).expect("an operator has fewer users than 32 bits count");
         let seat = SeatId(number);
-        self.seats.push(Seat { worker: worker.clone(), next: None, port: None, active: false });
+        let seat_of = |flavour| self.by_worker.get(&WorkerId::new(worker.user.clone(), flavour)).copied();
+        let other = Flavour::ALL.into_iter().find_map(seat_of);
+        let budget = other.map_or(self.budgets.len(), |other| self.seats[other.0 as usize].budget);
+        if other.is_none() {
+            self.budgets.push(Injections::new(Instant::now()));
+        }
+        self.seats.push(Seat { worker: worker.clone(), next: None, budget, port: None, active: false });
         self.by_worker.insert(worker.clone(), seat);
         let seat_of = |flavour| self.by_worker.get(&WorkerId::new(worker.user.clone(), flavour)).copied();
         if let (Some(first), Some(second)) = (seat_of(Flavour::Wasm), seat_of(Flavour::Osgi)) {
@@ -73,6 +84,12 @@ impl Seats {
     /// Returns the seat of the same user's worker that sees a packet after this one, if there is such a worker.
     pub(super) fn next_of_user(&self, seat: SeatId) -> Option<SeatId> {
         self.seats[seat.0 as usize].next
+    }
+
+    /// Takes one of the packets that the modules of a seat's user may make; false if there is none left at this time.
+    pub(super) fn may_make_packet(&mut self, seat: SeatId, now: Instant) -> bool {
+        let budget = self.seats[seat.0 as usize].budget;
+        self.budgets[budget].take(now)
     }
 
     /// Returns what sits there.

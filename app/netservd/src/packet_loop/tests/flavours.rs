@@ -2,6 +2,7 @@
 //! Two workers of one user: each has its own seat, ring and modules, and a packet visits them in the order of flavours.
 
 use super::*;
+use crate::limits::{INJECTED_BURST_MAX, INJECTED_PER_SECOND_MAX};
 
 const WASM: &str = "alice";
 const OSGI: &str = "alice/osgi";
@@ -95,6 +96,28 @@ fn prefixes_are_the_users_in_whichever_worker() {
         assert_eq!(rig.outcomes().last(), Some(&Outcome::Replaced(answer)), "{worker}");
     }
     rig.finish();
+}
+
+/// Two workers make no more packets than one, and a third that takes the place of one makes none the more.
+#[test]
+fn what_a_user_may_make_is_shared_by_the_workers() {
+    let mut rig = rig();
+    let (packet, begun) = (udp("10.0.0.2:5060", "192.0.2.1:9", b"x"), Instant::now());
+    for n in 0..2 * INJECTED_BURST_MAX {
+        if n == INJECTED_BURST_MAX / 2 {
+            rig.container(OSGI, &["10.0.0.0/24"]);
+        }
+        let name = if n % 2 == 0 { WASM } else { OSGI };
+        let worker = rig.workers.get_mut(name).unwrap();
+        worker.end().inject(&packet, ModuleSlot(0)).unwrap();
+        worker.wake();
+        rig.turn();
+        assert!(rig.arrivals(name).is_empty(), "only the place of the packet comes back");
+    }
+    let granted = (begun.elapsed().as_secs_f64() * f64::from(INJECTED_PER_SECOND_MAX)).ceil();
+    let sent = u32::try_from(rig.outcomes().len()).unwrap();
+    assert!(sent >= INJECTED_BURST_MAX, "{sent}");
+    assert!(f64::from(sent - INJECTED_BURST_MAX) <= granted, "{sent} sent, {granted} granted");
 }
 
 #[test]
