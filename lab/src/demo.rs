@@ -5,6 +5,7 @@ use std::io::Write;
 use std::time::Instant;
 
 use anyhow::{Context, Result, ensure};
+use netserv_model::Flavour;
 use netserv_model::api::RequestResult;
 use netserv_model::request::Outcome;
 
@@ -17,11 +18,11 @@ const PHONES: usize = 100;
 /// Lets lab nodes fetch from the lab's own web server.
 pub const FILES_ALLOWED: &str = "[fetch]\nschemes = [\"http\"]\n";
 
-/// Runs the demo; with `keep`, waits for Enter before it takes the network down.
+/// Runs the demo with modules of a flavour; with `keep`, waits for Enter before it takes the network down.
 ///
 /// # Errors
 /// Something did not do what the demo shows; the error says what.
-pub fn run(keep: bool) -> Result<()> {
+pub fn run(flavour: Flavour, keep: bool) -> Result<()> {
     ensure!(is_root(), "not root: the demo makes network namespaces; run `sudo ./dev demo`");
     let started = Instant::now();
     for id in clear_leftovers()? {
@@ -33,8 +34,8 @@ pub fn run(keep: bool) -> Result<()> {
     title("Before: each keep-alive travels all the way to the SIP server");
     let before = phones(&lab)?;
 
-    title("A signed SETUP travels hop by hop");
-    let keep_alive = lab.package("keep-alive", &user)?;
+    title(&format!("A signed SETUP travels hop by hop ({flavour})"));
+    let keep_alive = lab.package_in("keep-alive", &[flavour], &user)?;
     let result = setup(&lab, &keep_alive, &user, 5060)?;
     show(&result);
     probe(&lab, &user)?;
@@ -42,7 +43,7 @@ pub fn run(keep: bool) -> Result<()> {
     title("After: the router next to the phones answers");
     let after = phones(&lab)?;
 
-    title("Echo: UDP port 44444 comes back from the router");
+    title("Echo, a WebAssembly module: UDP port 44444 comes back from the router");
     let echo = lab.package("echo", &user)?;
     setup(&lab, &echo, &user, 44444)?;
     echo_once(&lab)?;

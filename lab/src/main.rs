@@ -8,6 +8,7 @@ use anyhow::{Context, Result};
 use clap::{Parser, Subcommand};
 use netserv_lab::topology::{Impairment, Kind, Topology};
 use netserv_lab::{bench, demo, netns};
+use netserv_model::Flavour;
 
 /// Networks of namespaces on one machine.
 #[derive(Parser)]
@@ -22,8 +23,8 @@ enum Command {
     /// A small network: a signed SETUP, the PROBE table, keep-alives answered by a router.
     Demo {
         /// Which flavour of the modules to run.
-        #[arg(long, default_value = "wasm", value_parser = ["wasm"])]
-        flavour: String,
+        #[arg(long, default_value_t = Flavour::Wasm)]
+        flavour: Flavour,
         /// Leaves the network up until Enter is pressed.
         #[arg(long)]
         keep: bool,
@@ -71,7 +72,7 @@ fn main() -> ExitCode {
 
 fn run(command: Command) -> Result<()> {
     match command {
-        Command::Demo { flavour: _, keep } => demo::run(keep),
+        Command::Demo { flavour, keep } => demo::run(flavour, keep),
         Command::Bench(options) => bench::run(&options),
         Command::NullDriver(options) => bench::null_driver::run(&options),
         Command::Up { middle } => up(&middle),

@@ -5,6 +5,7 @@ use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result};
+use netserv_model::Flavour;
 
 use super::net::{Installed, Net, Sink};
 use super::pin::{NODE_CORE, steer};
@@ -16,7 +17,9 @@ use crate::node::{LabPackage, LabUser};
 const PORT: u16 = 9000;
 const EMPTY_PORT: u16 = 9001;
 const TWO_PORT: u16 = 9002;
+const BUNDLE_PORT: u16 = 9003;
 const SIP_PORT: u16 = 5060;
+const BUNDLE_SIP_PORT: u16 = 5062;
 /// A port that nobody wants.
 const OTHER_PORT: u16 = 9009;
 /// The netfilter queue of the null verdict, in a namespace of its own.
@@ -45,6 +48,8 @@ pub enum Way {
     NfqueueNull,
     /// net-monitor by the driver `nfqueue`.
     NfqueueMonitor,
+    /// The same as a bundle.
+    NfqueueBundle,
     /// What no module wants, with a node and its driver `nfqueue`.
     NfqueueUnmatched,
     /// The driver `afxdp` alone.
@@ -53,10 +58,14 @@ pub enum Way {
     AfxdpEmpty,
     /// net-monitor by the driver `afxdp`.
     AfxdpMonitor,
+    /// The same as a bundle.
+    AfxdpBundle,
     /// net-monitor and a module that does nothing, in turn.
     AfxdpTwo,
     /// keep-alive, which answers each packet.
     AfxdpKeepAlive,
+    /// The same as a bundle.
+    AfxdpKeepAliveBundle,
     /// What no module wants, with a node and its driver `afxdp`.
     AfxdpUnmatched,
     /// The same, forwarded in XDP.
@@ -65,18 +74,21 @@ pub enum Way {
 
 impl Way {
     /// All ways, in the order of tables.
-    pub const ALL: [Way; 13] = [
+    pub const ALL: [Way; 16] = [
         Way::Kernel,
         Way::Steered,
         Way::Filtered,
         Way::NfqueueNull,
         Way::NfqueueMonitor,
+        Way::NfqueueBundle,
         Way::NfqueueUnmatched,
         Way::AfxdpNull,
         Way::AfxdpEmpty,
         Way::AfxdpMonitor,
+        Way::AfxdpBundle,
         Way::AfxdpTwo,
         Way::AfxdpKeepAlive,
+        Way::AfxdpKeepAliveBundle,
         Way::AfxdpUnmatched,
         Way::XdpForward,
     ];
@@ -89,12 +101,15 @@ impl Way {
             Way::Filtered => "kernel + packet filter",
             Way::NfqueueNull => "nfqueue, null verdict in C",
             Way::NfqueueMonitor => "nfqueue, net-monitor",
+            Way::NfqueueBundle => "nfqueue, net-monitor in Java",
             Way::NfqueueUnmatched => "nfqueue, unmatched",
             Way::AfxdpNull => "afxdp, driver alone",
             Way::AfxdpEmpty => "afxdp, container, empty module",
             Way::AfxdpMonitor => "afxdp, net-monitor",
+            Way::AfxdpBundle => "afxdp, net-monitor in Java",
             Way::AfxdpTwo => "afxdp, two modules in turn",
             Way::AfxdpKeepAlive => "afxdp, keep-alive answers NOTIFY",
+            Way::AfxdpKeepAliveBundle => "afxdp, keep-alive in Java answers NOTIFY",
             Way::AfxdpUnmatched => "afxdp, unmatched",
             Way::XdpForward => "afxdp, unmatched, forwarded in XDP",
         }
@@ -105,21 +120,29 @@ impl Way {
         let port = match self {
             Way::Kernel | Way::Steered | Way::Filtered | Way::NfqueueNull => PORT,
             Way::NfqueueMonitor | Way::AfxdpNull | Way::AfxdpMonitor => PORT,
+            Way::NfqueueBundle | Way::AfxdpBundle => BUNDLE_PORT,
             Way::AfxdpEmpty => EMPTY_PORT,
             Way::AfxdpTwo => TWO_PORT,
             Way::AfxdpKeepAlive => SIP_PORT,
+            Way::AfxdpKeepAliveBundle => BUNDLE_SIP_PORT,
             Way::NfqueueUnmatched | Way::AfxdpUnmatched | Way::XdpForward => OTHER_PORT,
         };
-        let answered = (self == Way::AfxdpKeepAlive).then_some(notify);
+        let answered = self.answers().then_some(notify);
         Traffic { answered, ..Traffic::new(bytes, port) }
+    }
+
+    /// Returns whether a module answers each packet.
+    pub fn answers(self) -> bool {
+        matches!(self, Way::AfxdpKeepAlive | Way::AfxdpKeepAliveBundle)
     }
 
     /// Returns where the sink counts: what leaves from the generator's core is counted there in any case.
     pub fn sink(self) -> Sink {
         match self {
             Way::Kernel | Way::Filtered | Way::NfqueueUnmatched | Way::AfxdpUnmatched | Way::XdpForward => Sink::Inside,
-            Way::Steered | Way::NfqueueNull | Way::NfqueueMonitor => Sink::Outside,
-            Way::AfxdpNull | Way::AfxdpEmpty | Way::AfxdpMonitor | Way::AfxdpTwo | Way::AfxdpKeepAlive => Sink::Outside,
+            Way::Steered | Way::NfqueueNull | Way::NfqueueMonitor | Way::NfqueueBundle => Sink::Outside,
+            Way::AfxdpNull | Way::AfxdpEmpty | Way::AfxdpMonitor | Way::AfxdpBundle => Sink::Outside,
+            Way::AfxdpTwo | Way::AfxdpKeepAlive | Way::AfxdpKeepAliveBundle => Sink::Outside,
         }
     }
 
@@ -127,6 +150,7 @@ impl Way {
     pub fn modules(self) -> u64 {
         match self {
             Way::NfqueueMonitor | Way::AfxdpEmpty | Way::AfxdpMonitor | Way::AfxdpKeepAlive => 1,
+            Way::NfqueueBundle | Way::AfxdpBundle | Way::AfxdpKeepAliveBundle => 1,
             Way::AfxdpTwo => 2,
             Way::Kernel | Way::Steered | Way::Filtered | Way::NfqueueNull | Way::AfxdpNull => 0,
             Way::NfqueueUnmatched | Way::AfxdpUnmatched | Way::XdpForward => 0,
@@ -184,11 +208,10 @@ impl Nets {
             Way::Steered => &self.steered,
             Way::Filtered => &self.filtered,
             Way::NfqueueNull => &self.nfqueue_null,
-            Way::NfqueueMonitor | Way::NfqueueUnmatched => &self.nfqueue,
+            Way::NfqueueMonitor | Way::NfqueueBundle | Way::NfqueueUnmatched => &self.nfqueue,
             Way::AfxdpNull => &self.afxdp_null,
-            Way::AfxdpEmpty | Way::AfxdpMonitor | Way::AfxdpTwo | Way::AfxdpKeepAlive | Way::AfxdpUnmatched => {
-                &self.afxdp
-            }
+            Way::AfxdpEmpty | Way::AfxdpMonitor | Way::AfxdpBundle | Way::AfxdpTwo | Way::AfxdpUnmatched => &self.afxdp,
+            Way::AfxdpKeepAlive | Way::AfxdpKeepAliveBundle => &self.afxdp,
             Way::XdpForward => return self.xdp_forward.as_ref(),
         })
     }
@@ -217,27 +240,31 @@ fn nfqueue_null(programs: &Programs) -> Result<Net> {
 
 fn nfqueue() -> Result<Net> {
     let mut net = Net::up()?;
-    let user = net.lab.user("alice", &[&net.destination()])?;
-    net.start_netservd("nfqueue", "", std::slice::from_ref(&user))?;
-    let package = net.lab.package("net-monitor", &user)?;
-    net.install(&Installed { user: &user, package: &package, port: PORT, properties: &[] })?;
+    let prefix = net.destination();
+    let [alice, bob] = [net.lab.user("alice", &[&prefix])?, net.lab.user("bob", &[&prefix])?];
+    net.start_netservd("nfqueue", "", &[alice.clone(), bob.clone()])?;
+    let install = |user, package: &LabPackage, port| net.install(&Installed { user, package, port, properties: &[] });
+    install(&alice, &net.lab.package("net-monitor", &alice)?, PORT)?;
+    install(&bob, &net.lab.package_in("net-monitor", &[Flavour::Osgi], &bob)?, BUNDLE_PORT)?;
     Ok(net)
 }
 
-/// A node with four users: net-monitor, the empty module, both, and keep-alive.
+/// A node with six users: net-monitor, the empty module, both, keep-alive, and the two as bundles.
 fn afxdp() -> Result<Net> {
     let mut net = Net::up()?;
     let prefix = net.destination();
-    let users = ["alice", "bob", "carol", "dave"].map(|name| net.lab.user(name, &[&prefix]));
+    let users = ["alice", "bob", "carol", "dave", "erin", "frank"].map(|name| net.lab.user(name, &[&prefix]));
     let users = users.into_iter().collect::<Result<Vec<LabUser>>>()?;
     net.start_netservd("afxdp", "", &users)?;
-    let [alice, bob, carol, dave] = &users[..] else { anyhow::bail!("four users") };
+    let [alice, bob, carol, dave, erin, frank] = &users[..] else { anyhow::bail!("six users") };
     let install = |user, package: &LabPackage, port| net.install(&Installed { user, package, port, properties: &[] });
     install(alice, &net.lab.package("net-monitor", alice)?, PORT)?;
     install(bob, &empty_module(&net, bob)?, EMPTY_PORT)?;
     install(carol, &net.lab.package("net-monitor", carol)?, TWO_PORT)?;
     install(carol, &empty_module(&net, carol)?, TWO_PORT)?;
     install(dave, &net.lab.package("keep-alive", dave)?, SIP_PORT)?;
+    install(erin, &net.lab.package_in("net-monitor", &[Flavour::Osgi], erin)?, BUNDLE_PORT)?;
+    install(frank, &net.lab.package_in("keep-alive", &[Flavour::Osgi], frank)?, BUNDLE_SIP_PORT)?;
     Ok(net)
 }
 

@@ -1,0 +1,242 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Bundles that do what they must not: each costs at most its own user's container, and an innocent user beside it, who
+//! has modules of both flavours, notices nothing.
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
+
+mod common;
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use common::{Driver, Net, ask_udp, assert_nodes, eventually, net_with};
+use netserv_lab::demo::FILES_ALLOWED;
+use netserv_lab::netns::wait_until;
+use netserv_lab::node::{LabPackage, workspace};
+use netserv_model::request::{ModuleStatus, Outcome};
+use netserv_model::{Flavour, RefusalKind};
+
+/// The innocent user's echo is asked every 10 ms, from beginning to end.
+const INNOCENT_PORT: u16 = 44444;
+/// How long an answer may take before the innocent user has noticed something.
+const NOTICED_MS: u32 = 400;
+/// Where the bad bundles' packets go.
+const BAD_PORT: u16 = 7777;
+
+over_each_driver!(
+    bundles_that_cannot_be_started,
+    bundles_that_fail_while_they_start,
+    bundles_that_fail_on_packets,
+    bundles_that_end_their_process,
+    bundles_that_try_to_get_out,
+    bundles_that_do_not_stop,
+);
+
+fn bundles_that_cannot_be_started(driver: Driver) {
+    let Some(mut net) = troubled("bundles_that_cannot_be_started", driver) else { return };
+    for (name, kind, named) in [
+        ("missing-import", RefusalKind::MissingDependency, "package"),
+        ("missing-capability", RefusalKind::MissingDependency, "capability"),
+        ("newer-java", RefusalKind::MissingDependency, "Java"),
+        ("newer-class", RefusalKind::BadCode, "Java"),
+        ("damaged-class", RefusalKind::BadCode, ""),
+        ("missing-activator", RefusalKind::BadCode, ""),
+        ("extension", RefusalKind::BadCode, ""),
+        ("fragment", RefusalKind::BadCode, ""),
+    ] {
+        let (package, url) = publish(&net, name, "", broken(name));
+        let refusal = common::refusal(&net.setup(&package, &url, &filter(&net)));
+        assert_eq!(refusal.kind, kind, "{name}: {refusal}");
+        assert!(refusal.detail.contains(named), "{name}: {refusal}");
+    }
+    assert_unhurt(&mut net);
+}
+
+fn bundles_that_fail_while_they_start(driver: Driver) {
+    let Some(mut net) = troubled("bundles_that_fail_while_they_start", driver) else { return };
+    for (behaviour, kinds) in [
+        ("throw", &[RefusalKind::Trapped][..]),
+        ("stack", &[RefusalKind::Trapped]),
+        ("heap", &[RefusalKind::MemoryLimit]),
+        ("threads", &[RefusalKind::MemoryLimit]),
+        ("block", &[RefusalKind::Stalled]),
+        ("deadlock", &[RefusalKind::Stalled]),
+        ("loop", &[RefusalKind::Stalled]),
+        ("exit", &[RefusalKind::Trapped, RefusalKind::NodeFailed]),
+        ("halt", &[RefusalKind::Trapped, RefusalKind::NodeFailed]),
+    ] {
+        let (package, url) = bad(&net, behaviour, "start");
+        let refusal = common::refusal(&net.setup(&package, &url, &filter(&net)));
+        assert!(kinds.contains(&refusal.kind), "{behaviour}: {refusal}");
+    }
+    assert_unhurt(&mut net);
+}
+
+fn bundles_that_fail_on_packets(driver: Driver) {
+    let Some(mut net) = troubled("bundles_that_fail_on_packets", driver) else { return };
+    for (behaviour, kind) in [
+        ("throw", RefusalKind::Trapped),
+        ("error", RefusalKind::Trapped),
+        ("rude", RefusalKind::Trapped),
+        ("stack", RefusalKind::Trapped),
+        ("heap", RefusalKind::MemoryLimit),
+        ("direct", RefusalKind::MemoryLimit),
+        ("threads", RefusalKind::MemoryLimit),
+        ("block", RefusalKind::Stalled),
+        ("deadlock", RefusalKind::Stalled),
+        ("loop", RefusalKind::Stalled),
+    ] {
+        let failure = run_until_it_fails(&net, behaviour);
+        assert_eq!(failure.last_failure.as_ref().map(|refusal| refusal.kind), Some(kind), "{behaviour}: {failure:?}");
+    }
+    assert_unhurt(&mut net);
+}
+
+fn bundles_that_end_their_process(driver: Driver) {
+    let Some(mut net) = troubled("bundles_that_end_their_process", driver) else { return };
+    for behaviour in ["exit", "halt", "crash"] {
+        run_until_it_fails(&net, behaviour);
+    }
+    assert_unhurt(&mut net);
+}
+
+fn bundles_that_try_to_get_out(driver: Driver) {
+    let Some(mut net) = troubled("bundles_that_try_to_get_out", driver) else { return };
+    for behaviour in ["exec", "library", "files", "sockets", "quotas", "scribble", "flood"] {
+        let (package, url) = bad(&net, behaviour, "packet");
+        assert_nodes(&net.setup(&package, &url, &filter(&net)), |outcome| matches!(outcome, Outcome::Installed { .. }));
+        eventually("the bundle has tried", || {
+            poke(&net);
+            let counters = net.status("n2", &package).unwrap().counters;
+            let tried = counters.get("refused").is_some_and(|count| *count > 0);
+            counters.get("seen").is_some_and(|count| *count > 1) && (tried || !refuses(behaviour))
+        });
+        let status = net.status("n2", &package).unwrap();
+        let done = status.counters.get("done").copied().unwrap_or(0);
+        assert!(done == 0 || !refuses(behaviour), "{behaviour}: {status:?}");
+        assert_nodes(&net.remove(&package), |outcome| *outcome == Outcome::Removed);
+    }
+    assert_unhurt(&mut net);
+}
+
+/// What the bundle tries is refused by the sandbox, and it counts that.
+fn refuses(behaviour: &str) -> bool {
+    ["exec", "library", "files", "sockets"].contains(&behaviour)
+}
+
+fn bundles_that_do_not_stop(driver: Driver) {
+    let Some(mut net) = troubled("bundles_that_do_not_stop", driver) else { return };
+    for behaviour in ["throw", "block", "loop", "exit"] {
+        let (package, url) = bad(&net, behaviour, "stop");
+        assert_nodes(&net.setup(&package, &url, &filter(&net)), |outcome| matches!(outcome, Outcome::Installed { .. }));
+        assert_nodes(&net.remove(&package), |outcome| *outcome == Outcome::Removed);
+        // The next one runs whatever the last one left.
+        let (next, url) = bad(&net, "nothing", "packet");
+        assert_nodes(&net.setup(&next, &url, &filter(&net)), |outcome| matches!(outcome, Outcome::Installed { .. }));
+        eventually("the next bundle sees packets", || {
+            poke(&net);
+            net.status("n2", &next).is_some_and(|status| status.counters.get("seen").is_some_and(|seen| *seen > 0))
+        });
+        assert_nodes(&net.remove(&next), |outcome| *outcome == Outcome::Removed);
+    }
+    assert_unhurt(&mut net);
+}
+
+/// A network in which `innocent` runs a bundle and a WebAssembly module for the receiver's address.
+fn troubled(test: &str, driver: Driver) -> Option<Net> {
+    let extra = format!("flavours = [\"osgi\", \"wasm\"]\n{FILES_ALLOWED}");
+    let mut net = net_with(test, driver, &extra, &[("innocent", &["10.4.0.2/32"])])?;
+    let innocent = net.others[0].clone();
+    let receiver = net.lab.v4("receiver");
+    for (module, flavour) in [("net-monitor", Flavour::Osgi), ("echo", Flavour::Wasm)] {
+        let package = net.lab.package_in(module, &[flavour], &innocent).unwrap();
+        let url = net.lab.publish("sender", &package).unwrap();
+        let (file, key) = (package.path.to_string_lossy().into_owned(), innocent.key.to_string_lossy().into_owned());
+        let (to, filter) = (receiver.to_string(), format!("udp dst {receiver}/32 port {INNOCENT_PORT}"));
+        let args =
+            ["setup", &file, "--to", &to, "--url", &url, "--filter", &filter, "--user", "innocent", "--key", &key];
+        let result = net.lab.request("sender", &args).unwrap();
+        assert_nodes(&result, |outcome| matches!(outcome, Outcome::Installed { .. }));
+    }
+    // Each line of its output is an answer that did not come in time.
+    let asking = format!(
+        "use IO::Socket::INET; use Time::HiRes qw(time sleep); $| = 1; \
+         $s = IO::Socket::INET->new(PeerAddr => '{receiver}', PeerPort => {INNOCENT_PORT}, Proto => 'udp') or die $!; \
+         print \"asking\\n\"; while (1) {{ my $id = ++$n; my $at = time; $s->send($id); \
+         eval {{ local $SIG{{ALRM}} = sub {{ die }}; Time::HiRes::ualarm({NOTICED_MS} * 1000); \
+         do {{ $s->recv($got, 20) }} while ($got ne $id); Time::HiRes::ualarm(0); 1 }} \
+         or print \"no answer to $id after \" . int(1000 * (time - $at)) . \" ms\\n\"; sleep 0.01 }}"
+    );
+    let mut command = net.lab.command("sender", "perl");
+    command.args(["-e", &asking]);
+    net.lab.start("sender", "asking", &mut command).unwrap();
+    eventually("the innocent user asks", || net.lab.log("sender", "asking").contains("asking"));
+    Some(net)
+}
+
+/// The innocent user got every answer in time, in both workers, and nothing of anybody else is left.
+fn assert_unhurt(net: &mut Net) {
+    assert!(!net.lab.has_ended("sender", "asking"), "nobody asked");
+    assert_eq!(net.lab.log("sender", "asking").trim(), "asking", "the innocent user noticed something");
+    let receiver = net.lab.v4("receiver").into();
+    assert_eq!(ask_udp(&net.lab, "sender", receiver, INNOCENT_PORT, "still here").as_deref(), Some("still here"));
+    for node in ["n1", "n2"] {
+        let modules = net.lab.modules(node).unwrap().modules;
+        let left: Vec<&ModuleStatus> = modules.iter().filter(|status| status.user.as_str() != "innocent").collect();
+        assert!(left.is_empty(), "state is left on {node}: {left:?}");
+        let failed: Vec<&ModuleStatus> =
+            modules.iter().filter(|status| status.restarts > 0 || status.last_failure.is_some()).collect();
+        assert!(failed.is_empty(), "the innocent user's modules failed on {node}: {failed:?}");
+    }
+}
+
+/// Installs a bundle that fails on its first packet, sends packets until the failure is known, and removes it. Packets
+/// pass meanwhile, since it fails open.
+fn run_until_it_fails(net: &Net, behaviour: &str) -> ModuleStatus {
+    let (package, url) = bad(net, behaviour, "packet");
+    assert_nodes(&net.setup(&package, &url, &filter(net)), |outcome| matches!(outcome, Outcome::Installed { .. }));
+    let failed = wait_until(Duration::from_secs(20), || {
+        poke(net);
+        net.status("n2", &package).is_some_and(|status| status.last_failure.is_some())
+    });
+    let status = net.status("n2", &package).unwrap();
+    assert!(failed, "{behaviour} did not fail: {status:?}\n{}", net.lab.log("n2", "netservd"));
+    assert_nodes(&net.remove(&package), |outcome| *outcome == Outcome::Removed);
+    status
+}
+
+/// Sends packets to the bad bundles.
+fn poke(net: &Net) {
+    let script = format!(
+        "use IO::Socket::INET; $s = IO::Socket::INET->new(PeerAddr => '{}', PeerPort => {BAD_PORT}, Proto => 'udp'); \
+         $s->send('poke') for 1..3; select(undef, undef, undef, 0.05)",
+        net.lab.v4("sender")
+    );
+    net.lab.run("receiver", "perl", &["-e", &script]).unwrap();
+}
+
+fn filter(net: &Net) -> String {
+    format!("udp dst {}/32 port {BAD_PORT}", net.lab.v4("sender"))
+}
+
+/// Packs the bundle that behaves badly, each behaviour as a module of its own.
+fn bad(net: &Net, behaviour: &str, when: &str) -> (LabPackage, String) {
+    let properties = format!("behaviour = {behaviour:?}\nwhen = {when:?}\ntarget = \"{}:80\"\n", net.lab.v4("sender"));
+    publish(net, &format!("{behaviour}-{when}"), &properties, workspace().join("java/samples/bad/target/bad.jar"))
+}
+
+fn broken(name: &str) -> PathBuf {
+    workspace().join("java/samples/bad/broken").join(format!("{name}.jar"))
+}
+
+fn publish(net: &Net, name: &str, properties: &str, bundle: PathBuf) -> (LabPackage, String) {
+    let manifest = net.lab.dir().join(format!("{name}.toml"));
+    let text = format!(
+        "manifest = 1\nname = \"example.org/{name}\"\nversion = \"1.0.0\"\n[packet]\n[limits]\ncall-ms = 300\n\
+         memory-bytes = 4194304\nkv-entries = 16\nkv-bytes = 4096\ntimers = 4\ncounters = 16\n[properties]\n{properties}"
+    );
+    std::fs::write(&manifest, text).unwrap();
+    let path = net.lab.dir().join(format!("{name}.nsm"));
+    let package = net.lab.package_of(&manifest, &[(Flavour::Osgi, bundle)], &path, &net.user).unwrap();
+    let url = net.lab.publish("sender", &package).unwrap();
+    (package, url)
+}
