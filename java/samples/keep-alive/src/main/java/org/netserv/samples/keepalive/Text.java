@@ -10,6 +10,8 @@ final class Text {
     private static final VarHandle LONGS = MethodHandles.byteArrayViewVarHandle(long[].class, ByteOrder.LITTLE_ENDIAN);
     private static final VarHandle INTS = MethodHandles.byteArrayViewVarHandle(int[].class, ByteOrder.LITTLE_ENDIAN);
     private static final long EACH = 0x0101_0101_0101_0101L;
+    /** What upper and lower case differ in. */
+    private static final int CASE = 'a' ^ 'A';
     private static final long LINE_END_BOUND = EACH * ('\r' + 1);
 
     private Text() {
@@ -66,7 +68,8 @@ final class Text {
             return false;
         }
         for (int at = 0; at < lowerCase.length; at++) {
-            if (lowerCase(bytes[from + at]) != lowerCase[at]) {
+            int difference = bytes[from + at] ^ lowerCase[at];
+            if (difference != 0 && (difference != CASE || lowerCase[at] < 'a' || lowerCase[at] > 'z')) {
                 return false;
             }
         }
@@ -125,9 +128,5 @@ final class Text {
 
     private static boolean endsLine(byte value) {
         return value == '\r' || value == '\n' || value == 0;
-    }
-
-    private static int lowerCase(byte value) {
-        return value >= 'A' && value <= 'Z' ? value + ('a' - 'A') : value;
     }
 }

@@ -60,22 +60,39 @@ final class TextWriter {
         room[length++] = (byte) character;
     }
 
-    /** Writes a number, which is not negative, in decimal. */
+    /** Writes a number from 0 to 65,535 in decimal. */
     void putNumber(int number) {
-        int unit = 1;
-        while (number / unit >= 10) {
-            unit *= 10;
+        // By constants: other divisions take as long as the rest of a packet's answer.
+        if (number >= 10_000) {
+            putDigit(number / 10_000);
         }
-        for (; unit > 0; unit /= 10) {
-            put((char) DIGITS[number / unit % 10]);
+        if (number >= 1000) {
+            putDigit(number / 1000 % 10);
         }
+        if (number >= 100) {
+            putDigit(number / 100 % 10);
+        }
+        if (number >= 10) {
+            putDigit(number / 10 % 10);
+        }
+        putDigit(number % 10);
     }
 
     /** Writes a number as 16 hexadecimal digits. */
     void putHexadecimal(long number) {
-        for (int shift = Long.SIZE - 4; shift >= 0; shift -= 4) {
-            put((char) DIGITS[(int) (number >>> shift) & 0xf]);
+        int digits = Long.SIZE / 4;
+        if (room.length - length < digits) {
+            cut = true;
+            return;
         }
+        for (int at = 0; at < digits; at++) {
+            room[length + at] = DIGITS[(int) (number >>> Long.SIZE - 4 - 4 * at) & 0xf];
+        }
+        length += digits;
+    }
+
+    private void putDigit(int digit) {
+        put((char) ('0' + digit));
     }
 
     /** Makes lines that begin with a space or tab part of the line before, by spaces. */
