@@ -14,7 +14,7 @@ use super::bundles::Bundles;
 use super::empty_bundle::empty_bundle;
 use super::home::Places;
 use super::options::Archive;
-use super::outbox::FromJava;
+use super::outbox::{FromJava, Outbox};
 use super::start::{Host, Purpose, RingParts, broken, java_home};
 use super::sys::{End, Load};
 use crate::clock;
@@ -61,7 +61,7 @@ pub fn archive(args: &Args) -> Result<(), ServeError> {
             1
         }
     });
-    let host = Host::start(&purpose, RingParts::new()?, handler)?;
+    let host = Host::start(&purpose, RingParts::new()?, Outbox::leak()?, handler)?;
     let jar = args.places.data.join("bundles/empty.jar");
     std::fs::write(&jar, empty_bundle()).map_err(|error| ServeError::Io("write", error))?;
     try_bundle(&host, &jar)?;

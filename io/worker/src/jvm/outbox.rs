@@ -68,6 +68,14 @@ impl Outbox {
         })
     }
 
+    /// Makes an empty one for the rest of the process's life.
+    ///
+    /// # Errors
+    /// As [`Outbox::new`].
+    pub fn leak() -> Result<&'static Outbox, ServeError> {
+        Outbox::new().map(|outbox| &*Box::leak(Box::new(outbox)))
+    }
+
     /// Queues an event, and wakes the packet thread. With [`limits::JAVA_EVENTS_WAITING_MAX`] waiting it is lost and
     /// counted.
     pub fn push(&self, event: FromJava) {

@@ -71,7 +71,7 @@ pub fn serve(args: &Args) -> Result<(), ServeError> {
         test: false,
     };
     let parts = RingParts { slots: memory.slots(), header };
-    let host = Host::start(&purpose, parts, Box::new(move |end| last_words(end, header)))?;
+    let host = Host::start(&purpose, parts, Outbox::leak()?, Box::new(move |end| last_words(end, header)))?;
     let mut worker = Worker {
         bridge: host.bridge,
         batch: host.batch,

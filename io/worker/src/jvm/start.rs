@@ -64,18 +64,23 @@ impl RingParts {
 }
 
 impl Host {
-    /// Starts a JVM in this process, and the host in it; once. `handler` is told when the JVM ends by itself.
+    /// Starts a JVM in this process, and the host in it; once. What it tells is left in `outbox`; `handler` is told when
+    /// the JVM ends by itself.
     ///
     /// # Errors
     /// There is no JVM to be had, or the host does not start in it.
-    pub fn start(purpose: &Purpose<'_>, ring: RingParts, handler: Handler) -> Result<Host, ServeError> {
+    pub fn start(
+        purpose: &Purpose<'_>,
+        ring: RingParts,
+        outbox: &'static Outbox,
+        handler: Handler,
+    ) -> Result<Host, ServeError> {
         let Purpose { home, places, memory_bytes, archive, test } = *purpose;
         let failed = |error: String| ServeError::Engine("the JVM", error);
         let class_path =
             class_path(&places.host).map_err(|error| failed(format!("{}: {error}", places.host.display())))?;
         let data = &places.data;
         let setup = Setup { version: home.version, class_path: &class_path, data, memory_bytes, archive, test };
-        let outbox: &'static Outbox = Box::leak(Box::new(Outbox::new()?));
         let bridge = Bridge::open(&home.libjvm(), &options(&setup), outbox, handler).map_err(failed)?;
         let batch = BatchMemory::new().map_err(|error| ServeError::Io("mmap", error))?;
         let buffers = Buffers { table: batch.table, slots: ring.slots, injects: batch.injects, header: ring.header };

@@ -4,10 +4,11 @@
 //! All tests run in one JVM. A module that does not come back, or that ends the JVM, takes it along; the tests behind it
 //! run in a new one, in the same process.
 
-use std::ffi::OsString;
+mod watch;
+
 use std::fs::File;
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::Context as _;
@@ -18,17 +19,18 @@ use netserv_model::{Instant, ModuleRef, Refusal, RefusalKind};
 use netserv_wire::container::ring::{Answer, Ingress};
 use rustix::event::{PollFd, PollFlags};
 
+use self::watch::Watch;
 use super::bundles::{self, Bundles};
 use super::home::{JavaHome, Places};
 use super::options::Archive;
-use super::outbox::FromJava;
+use super::outbox::{FromJava, Outbox};
 use super::start::{Host, Purpose, RingParts, broken};
-use super::sys::{self, End, Load};
+use super::sys::Load;
 use crate::clock;
 use crate::error::ServeError;
 use crate::pcap::Captured;
-use crate::pcap_test::{self, Case, Finished, Report, Tested, at};
-use crate::test_command::{self, Job, Jobs};
+use crate::pcap_test::{self, Case, Finished, Tested, at};
+use crate::test_command::{self, Jobs};
 
 /// Bytes of memory that the JVM is sized for.
 const MEMORY_BYTES: u64 = 256 << 20;
@@ -59,33 +61,36 @@ pub struct Args {
 /// # Errors
 /// They cannot be run.
 pub fn run(args: &Args) -> anyhow::Result<bool> {
-    let jobs = Arc::new(Jobs::read(&args.test, |build| build.bundle.as_ref())?);
+    let jobs = Jobs::read(&args.test, |build| build.bundle.as_ref())?;
+    let count = jobs.iter().len();
+    // A test that ended a JVM before did not pass.
     let mut all_passed = args.skip == 0;
-    if jobs.iter().len() <= args.skip {
+    if args.skip >= count {
         return Ok(all_passed);
     }
     let data = Scratch::new().context("cannot make a directory to run bundles in")?;
-    let watch = Arc::new(Watch {
-        jobs: Arc::clone(&jobs),
-        data: data.0.clone(),
-        state: Mutex::default(),
-        news: Condvar::new(),
-    });
     let bundles = Bundles::open(&data.0)?;
-    let mut bench = Bench { host: start(args, &data.0, &watch)?, bundles, watch: Arc::clone(&watch), due: None };
+    let watch = Arc::new(Watch::new(jobs, data.0.clone()));
+    let host = start(args, &data.0, Arc::clone(&watch))?;
+    let mut bench = Bench { host, bundles, watch: Arc::clone(&watch), due: None };
     let guard = Arc::clone(&watch);
     std::thread::spawn(move || guard.run());
-    for (number, job) in jobs.iter().enumerate().skip(args.skip) {
-        watch.state().job = number;
+    for (number, job) in watch.jobs().iter().enumerate().skip(args.skip) {
+        watch.begin(number);
         let report = pcap_test::run(&job.case, |first, output| {
-            Run::start(&mut bench, &jobs.code, &job.case, number, first, output)
+            Run::start(&mut bench, &watch.jobs().code, &job.case, number, first, output)
         });
-        all_passed &= jobs.finish(job, report)?;
+        let is_stalled = report.failure.as_ref().is_some_and(|failure| failure.kind == RefusalKind::Stalled);
+        all_passed &= watch.finish(report)?;
+        if is_stalled {
+            // The host ends a JVM in which a thread of a module is left.
+            watch.go_on();
+        }
     }
     Ok(all_passed)
 }
 
-fn start(args: &Args, data: &Path, watch: &Arc<Watch>) -> anyhow::Result<Host> {
+fn start(args: &Args, data: &Path, watch: Arc<Watch>) -> anyhow::Result<Host> {
     let home = match &args.java_home {
         Some(path) => JavaHome::open(path)?,
         None => JavaHome::find()?,
@@ -97,15 +102,9 @@ fn start(args: &Args, data: &Path, watch: &Arc<Watch>) -> anyhow::Result<Host> {
     let places = Places { host: java.join("host"), blocks: java.join("blocks"), data: data.to_owned() };
     let purpose =
         Purpose { home: &home, places: &places, memory_bytes: MEMORY_BYTES, archive: Archive::Default, test: true };
-    let watch = Arc::clone(watch);
-    let handler = Box::new(move |end| {
-        let detail = match end {
-            End::Exit(code) => format!("the module ended the JVM with code {code}"),
-            End::Abort => "the module broke the JVM".to_owned(),
-        };
-        watch.abandon(RefusalKind::Trapped, &detail)
-    });
-    Ok(Host::start(&purpose, RingParts::new()?, handler)?)
+    let outbox = Outbox::leak()?;
+    let handler = Box::new(move |end| watch.jvm_ended(end, outbox));
+    Ok(Host::start(&purpose, RingParts::new()?, outbox, handler)?)
 }
 
 /// A directory that is taken away at the end.
@@ -123,80 +122,6 @@ impl Drop for Scratch {
     fn drop(&mut self) {
         let _ = std::fs::remove_dir_all(&self.0);
     }
-}
-
-/// What has an eye on calls that do not come back.
-struct Watch {
-    jobs: Arc<Jobs>,
-    data: PathBuf,
-    state: Mutex<Watched>,
-    news: Condvar,
-}
-
-#[derive(Default)]
-struct Watched {
-    job: usize,
-    /// When the call that runs must have come back.
-    deadline: Option<std::time::Instant>,
-}
-
-impl Watch {
-    fn run(&self) {
-        let mut state = self.state();
-        loop {
-            let left = state.deadline.map(|deadline| deadline.saturating_duration_since(now()));
-            if left == Some(Duration::ZERO) {
-                drop(state);
-                let code = self.abandon(RefusalKind::Stalled, "a call of the module took longer than its limit");
-                std::process::exit(code);
-            }
-            // Woken too often is as good as woken late: the deadline is looked at again.
-            let waited = self.news.wait_timeout(state, left.unwrap_or(Duration::MAX));
-            state = waited.unwrap_or_else(PoisonError::into_inner).0;
-        }
-    }
-
-    /// Sees to it that `call` comes back within so long.
-    fn over<T>(&self, at_most: Duration, call: impl FnOnce() -> T) -> T {
-        self.state().deadline = Some(now() + at_most);
-        self.news.notify_one();
-        let result = call();
-        self.state().deadline = None;
-        result
-    }
-
-    /// Reports the test that runs as failed, and runs those behind it in a new program. Returns only if that cannot be.
-    fn abandon(&self, kind: RefusalKind, detail: &str) -> i32 {
-        let number = self.state().job;
-        let done = self.jobs.iter().nth(number).map(|job: &Job| {
-            let failure = Some(Refusal::new(kind, detail));
-            self.jobs.finish(job, Report::new(&job.case, Finished { failure, ..Finished::default() }, Vec::new()))
-        });
-        let _ = std::fs::remove_dir_all(&self.data);
-        if let Some(Err(error)) = done {
-            eprintln!("test: {error:#}");
-            return 2;
-        }
-        let error = sys::replace_program(with_skip(std::env::args_os().skip(1), number + 1));
-        eprintln!("test: cannot go on: {error}");
-        2
-    }
-
-    fn state(&self) -> MutexGuard<'_, Watched> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-}
-
-/// Returns the arguments with another number of tests to skip.
-fn with_skip(arguments: impl Iterator<Item = OsString>, skip: usize) -> Vec<OsString> {
-    let mut kept: Vec<OsString> =
-        arguments.filter(|argument| !argument.to_string_lossy().starts_with("--skip=")).collect();
-    kept.push(format!("--skip={skip}").into());
-    kept
-}
-
-fn now() -> std::time::Instant {
-    std::time::Instant::now()
 }
 
 /// The host with what tests need around it.
@@ -311,8 +236,8 @@ impl<'a> Run<'a> {
                 }
             }
             if clock::monotonic() >= until {
-                let code = self.bench.watch.abandon(RefusalKind::Stalled, "the module does not start or stop in time");
-                std::process::exit(code);
+                let detail = "the module does not start or stop in time";
+                self.bench.watch.abandon(&Refusal::new(RefusalKind::Stalled, detail));
             }
             let mut fds = [PollFd::new(outbox, PollFlags::IN)];
             match rustix::event::poll(&mut fds, Some(&clock::until(until))) {
@@ -402,18 +327,5 @@ impl Tested for Run<'_> {
         self.bench.host.outbox.renew_log(SLOT);
         self.bench.due = None;
         self.finished
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn what_was_run_is_skipped() {
-        let arguments = |texts: &[&str]| texts.iter().map(OsString::from).collect::<Vec<_>>();
-        let first = with_skip(arguments(&["test", "--wasm=x"]).into_iter(), 1);
-        assert_eq!(first, arguments(&["test", "--wasm=x", "--skip=1"]));
-        assert_eq!(with_skip(first.into_iter(), 3), arguments(&["test", "--wasm=x", "--skip=3"]));
     }
 }

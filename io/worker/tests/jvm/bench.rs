@@ -3,6 +3,7 @@
 //! `cargo test --release -p netserv-worker --test jvm -- --ignored --nocapture bench`.
 
 use std::collections::BTreeMap;
+use std::fs::File;
 use std::process::Command;
 use std::sync::atomic::AtomicU64;
 use std::time::{Duration, Instant};
@@ -11,27 +12,37 @@ use netserv_model::command::ModuleSlot;
 use netserv_model::limits::BATCH_PACKETS_MAX;
 use netserv_model::manifest::ModuleLimits;
 use netserv_wire::container::ring::{HostEnd, Ingress, WorkerEnd};
+use netserv_worker::jvm::bundles::Bundles;
 use netserv_worker::jvm::home::{JavaHome, Places};
 use netserv_worker::jvm::options::Archive;
-use netserv_worker::jvm::outbox::FromJava;
+use netserv_worker::jvm::outbox::{FromJava, Outbox};
 use netserv_worker::jvm::start::{HEADER_WORDS, Host, Purpose, RingParts};
 use netserv_worker::jvm::{Load, packet_thread};
 use netserv_worker::ring_memory::RingMemory;
 
+use crate::host::{ODD, built};
 use crate::node::sys;
 use crate::support::{host_jars, java_homes};
 
 /// Which Java the process of a bench runs.
 const JAVA: &str = "NETSERV_BENCH_JAVA";
+/// Whether it runs the real host, with a bundle that passes packets, and not the stand-in.
+const REAL: &str = "NETSERV_BENCH_HOST";
 
 #[test]
 #[ignore = "prints times, which nothing is checked against"]
 fn nanoseconds_per_packet() {
     // A process has one JVM, so each gets its own.
-    println!("Java  packets  batch of 1  of 64, ns per packet");
-    for java_home in java_homes() {
+    println!("Java  what            batch of 1  of 64, ns per packet");
+    for (java_home, is_real) in java_homes().into_iter().flat_map(|home| [(home.clone(), false), (home, true)]) {
+        if is_real && built().is_none() {
+            continue;
+        }
         let mut command = Command::new(std::env::current_exe().unwrap());
         command.args(["--ignored", "--nocapture", "--exact", "bench::of_one_java"]).env(JAVA, java_home);
+        if is_real {
+            command.env(REAL, "1");
+        }
         let output = command.output().unwrap();
         let text = String::from_utf8_lossy(&output.stdout).into_owned();
         assert!(output.status.success(), "{text}");
@@ -43,8 +54,10 @@ fn nanoseconds_per_packet() {
 #[ignore = "a part of the bench"]
 fn of_one_java() {
     let Some(java_home) = std::env::var_os(JAVA) else { return };
+    let home = JavaHome::open(java_home.as_ref()).unwrap();
+    let is_real = std::env::var_os(REAL).is_some();
     packet_thread(|| {
-        let mut rig = Rig::new(&JavaHome::open(java_home.as_ref()).unwrap());
+        let mut rig = Rig::new(&home, is_real);
         let mut best = [f64::MAX; 2];
         for _ in 0..40 {
             for (best, count) in best.iter_mut().zip([1, BATCH_PACKETS_MAX]) {
@@ -52,41 +65,51 @@ fn of_one_java() {
             }
         }
         let [one, many] = best;
-        println!("\n| {:4}  null     {one:10.1} {many:6.1}", rig.version);
+        let what = if is_real { "host and bundle" } else { "crossing alone" };
+        println!("\n| {:4}  {what:15} {one:10.1} {many:6.1}", home.version);
     });
 }
 
 /// Both ends of a ring in this process, with the stand-in at the worker's.
 struct Rig {
-    version: u32,
     node: HostEnd<&'static [AtomicU64]>,
     worker: WorkerEnd<&'static [AtomicU64]>,
     host: Host,
+    _data: tempfile::TempDir,
 }
 
 impl Rig {
-    fn new(home: &JavaHome) -> Rig {
+    fn new(home: &JavaHome, is_real: bool) -> Rig {
         let (memory, words) = sys::ring();
         let memory = RingMemory::open(memory).unwrap();
         let node = HostEnd::new(words).unwrap();
         let worker = WorkerEnd::new(memory.words()).unwrap();
         let ring = RingParts { slots: memory.slots(), header: &memory.words()[..HEADER_WORDS] };
         let data = tempfile::tempdir().unwrap();
-        let places = Places { host: host_jars(), blocks: data.path().to_owned(), data: data.path().to_owned() };
+        let jar = Bundles::open(data.path()).unwrap().add(File::open(&ODD.1).unwrap()).unwrap();
+        let jars = if is_real { built().unwrap().join("host") } else { host_jars() };
+        let places = Places { host: jars, blocks: data.path().to_owned(), data: data.path().to_owned() };
         let purpose = Purpose { home, places: &places, memory_bytes: 64 << 20, archive: Archive::Default, test: false };
-        let host = Host::start(&purpose, ring, Box::new(|end| panic!("{end:?}"))).unwrap();
+        let host = Host::start(&purpose, ring, Outbox::leak().unwrap(), Box::new(|end| panic!("{end:?}"))).unwrap();
         let load = Load {
             slot: ModuleSlot(0),
             module: &"example.org/null@1.0.0".parse().unwrap(),
-            jar: data.path(),
+            jar: &jar,
             properties: &BTreeMap::new(),
             limits: &ModuleLimits::default(),
             state_schema: 1,
         };
         host.bridge.load(&load).unwrap();
-        let events: Vec<_> = std::iter::from_fn(|| host.outbox.poll_event()).collect();
-        assert_eq!(events.last(), Some(&FromJava::Loaded(ModuleSlot(0))));
-        Rig { version: home.version, node, worker, host }
+        let until = Instant::now() + Duration::from_secs(10);
+        loop {
+            match host.outbox.poll_event() {
+                Some(FromJava::Ready(_)) => {}
+                Some(event) => break assert_eq!(event, FromJava::Loaded(ModuleSlot(0))),
+                None => assert!(Instant::now() < until, "the bundle does not start"),
+            }
+            std::thread::yield_now();
+        }
+        Rig { node, worker, host, _data: data }
     }
 
     /// Sends a batch through. Returns how long the worker's part took.

@@ -5,6 +5,7 @@
 
 mod bench;
 mod ends;
+mod host;
 mod memory;
 mod nonsense;
 mod serve;

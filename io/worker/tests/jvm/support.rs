@@ -36,11 +36,9 @@ static HOST: LazyLock<tempfile::TempDir> = LazyLock::new(|| {
     let folder = tempfile::tempdir().unwrap();
     let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/java/org/netserv/host/Bridge.java");
     let classes = folder.path().join("classes");
-    let tools = java_homes().into_iter().find(|home| home.join("bin/javac").is_file()).expect("a JDK with javac");
-    let tools = tools.join("bin");
-    run(Command::new(tools.join("javac")).args(["--release", "17", "-d"]).arg(&classes).arg(source));
+    run(Command::new(tool("javac")).args(["--release", "17", "-d"]).arg(&classes).arg(source));
     let jar = folder.path().join("host.jar");
-    run(Command::new(tools.join("jar")).arg("cf").arg(jar).arg("-C").arg(classes).arg("."));
+    run(Command::new(tool("jar")).arg("cf").arg(jar).arg("-C").arg(classes).arg("."));
     folder
 });
 
@@ -49,7 +47,13 @@ pub fn host_jars() -> PathBuf {
     HOST.path().to_owned()
 }
 
-fn run(command: &mut Command) {
+/// Returns a program of a JDK.
+pub fn tool(name: &str) -> PathBuf {
+    let tools = java_homes().into_iter().map(|home| home.join("bin").join(name));
+    tools.into_iter().find(|tool| tool.is_file()).expect("a JDK, not only a runtime")
+}
+
+pub fn run(command: &mut Command) {
     let output = command.output().unwrap();
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
 }

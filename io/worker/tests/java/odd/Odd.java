@@ -1,0 +1,87 @@
+// SPDX-License-Identifier: Apache-2.0
+package odd;
+
+import java.lang.management.ManagementFactory;
+import org.netserv.block.Counter;
+import org.netserv.module.ModuleContext;
+import org.netserv.packet.PacketProcessor;
+import org.netserv.packet.PacketView;
+import org.osgi.framework.BundleActivator;
+import org.osgi.framework.BundleContext;
+
+/** A bundle that does what its property {@code do} says, for tests of the native side with the real host. */
+public final class Odd implements BundleActivator {
+    private static final int WARM_PACKETS = 500_000;
+
+    /** Builds an activator. */
+    public Odd() {
+    }
+
+    @Override
+    public void start(BundleContext bundle) throws Exception {
+        ModuleContext module = bundle.getService(bundle.getServiceReference(ModuleContext.class));
+        String what = module.property("do", "pass");
+        if (what.equals("hang-at-start")) {
+            hang();
+        }
+        bundle.registerService(PacketProcessor.class, processor(what, module), null);
+    }
+
+    @Override
+    public void stop(BundleContext bundle) {
+    }
+
+    private static PacketProcessor processor(String what, ModuleContext module) throws Exception {
+        switch (what) {
+            case "measure" -> {
+                return new Measuring(module.counters().open("allocated"));
+            }
+            case "hang" -> {
+                return packet -> hang();
+            }
+            case "exit" -> {
+                return packet -> System.exit(0);
+            }
+            case "halt" -> {
+                return packet -> Runtime.getRuntime().halt(3);
+            }
+            case "throw" -> {
+                return packet -> {
+                    throw new IllegalStateException("as it is told to");
+                };
+            }
+            default -> {
+                return packet -> packet.pass();
+            }
+        }
+    }
+
+    private static void hang() {
+        while (true) {
+            Thread.onSpinWait();
+        }
+    }
+
+    /** Passes packets, and counts the bytes that the packet thread allocates once everything is compiled. */
+    private static final class Measuring implements PacketProcessor {
+        private final com.sun.management.ThreadMXBean threads =
+                (com.sun.management.ThreadMXBean) ManagementFactory.getThreadMXBean();
+        private final Counter allocated;
+        private long packets;
+        private long before;
+
+        Measuring(Counter allocated) {
+            this.allocated = allocated;
+        }
+
+        @Override
+        public void process(PacketView packet) {
+            packets++;
+            if (packets == WARM_PACKETS) {
+                before = threads.getCurrentThreadAllocatedBytes();
+            } else if (packets == WARM_PACKETS + 2_000_000) {
+                allocated.set(threads.getCurrentThreadAllocatedBytes() - before);
+            }
+        }
+    }
+}

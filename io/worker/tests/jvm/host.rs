@@ -1,0 +1,135 @@
+// SPDX-License-Identifier: Apache-2.0
+//! The real host of `java/`, if it is built.
+
+use std::collections::BTreeMap;
+use std::fs::File;
+use std::os::fd::AsFd as _;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::sync::LazyLock;
+
+use netserv_model::command::ModuleSlot;
+use netserv_model::manifest::ModuleLimits;
+use netserv_wire::container::frames::{FromWorker, ToWorker};
+use netserv_wire::container::ring::Answer;
+use netserv_worker::pcap::{self, Captured};
+
+use crate::node::Node;
+use crate::support::{java_homes, run, serve, tool};
+
+/// Where `mvn package` leaves the jar files.
+fn dist() -> Option<PathBuf> {
+    let dist = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../java/dist").canonicalize().ok()?;
+    dist.join("host").is_dir().then_some(dist)
+}
+
+/// Returns the built host, or says loudly that there is none.
+pub fn built() -> Option<PathBuf> {
+    let dist = dist();
+    if dist.is_none() {
+        eprintln!("SKIPPED: java/dist holds no host; `mvn -f java package` makes it");
+    }
+    dist
+}
+
+/// A bundle that does what its property says.
+pub static ODD: LazyLock<(tempfile::TempDir, PathBuf)> = LazyLock::new(|| {
+    let folder = tempfile::tempdir().unwrap();
+    let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/java/odd/Odd.java");
+    let (classes, manifest) = (folder.path().join("classes"), folder.path().join("manifest"));
+    let class_path = netserv_worker::jvm::home::class_path(&built().unwrap().join("host")).unwrap();
+    run(Command::new(tool("javac")).args(["--release", "17", "-cp", &class_path, "-d"]).arg(&classes).arg(source));
+    let headers = "Bundle-ManifestVersion: 2\nBundle-SymbolicName: odd\nBundle-Activator: odd.Odd\n\
+        Import-Package: com.sun.management,org.netserv.block,org.netserv.module,org.netserv.packet,org.osgi.framework\n";
+    std::fs::write(&manifest, headers).unwrap();
+    let jar = folder.path().join("odd.jar");
+    run(Command::new(tool("jar")).arg("cfm").arg(&jar).arg(manifest).arg("-C").arg(classes).arg("."));
+    (folder, jar)
+});
+
+/// Starts a worker with the real host and the odd bundle in it.
+fn worker(java_home: &Path, dist: &Path, data: &Path, what: &str) -> Node {
+    let mut command = serve(java_home, &dist.join("host"), data);
+    command.arg("--blocks").arg(dist.join("blocks")).stderr(Stdio::inherit());
+    let mut node = Node::start(command);
+    let FromWorker::Ready { abi: 1, engine } = node.frame() else { panic!("ready") };
+    assert!(engine.starts_with("Felix "), "{engine}");
+    let load = ToWorker::Load {
+        slot: ModuleSlot(0),
+        module: "example.org/odd@1.0.0".parse().unwrap(),
+        properties: BTreeMap::from([("do".to_owned(), what.to_owned())]),
+        limits: ModuleLimits::default(),
+        state_schema: 1,
+    };
+    node.send(&load, Some(File::open(&ODD.1).unwrap().as_fd()));
+    assert_eq!(node.frame(), FromWorker::Loaded { slot: ModuleSlot(0) });
+    node
+}
+
+#[test]
+fn a_packet_allocates_nothing() {
+    let Some(dist) = built() else { return };
+    for java_home in java_homes() {
+        let data = tempfile::tempdir().unwrap();
+        let mut node = worker(&java_home, &dist, data.path(), "measure");
+        let packets = vec![&[5_u8; 64][..]; 1000];
+        for _ in 0..2600 {
+            node.push(1, &packets);
+            let answers = node.answers(1000, &mut Vec::new());
+            assert_eq!(answers[999].answer, Answer::Pass);
+        }
+        node.send(&ToWorker::Stats, None);
+        let FromWorker::Stats { packets, counters, .. } = node.frame() else { panic!("stats") };
+        assert_eq!(packets.seen, 2_600_000);
+        // Over two million packets in 31,250 batches and more: nothing for each, and some bytes for what happens once.
+        let allocated = counters["allocated"];
+        assert!(allocated <= 4096, "{}: {allocated} bytes", java_home.display());
+    }
+}
+
+#[test]
+fn a_worker_with_the_framework_and_a_module_is_small() {
+    let Some(dist) = built() else { return };
+    for java_home in java_homes() {
+        let data = tempfile::tempdir().unwrap();
+        let mut node = worker(&java_home, &dist, data.path(), "pass");
+        assert_eq!(node.round(1, &[5; 64]).answer, Answer::Pass);
+        // SPECIFICATION.md: at most 45 MB. Without archived classes, which the node makes, it is more.
+        let resident = node.memory_kib("VmRSS:");
+        println!("{}: resident {resident} KiB", java_home.display());
+        assert!(resident <= 60_000_000 / 1024, "{resident} KiB");
+    }
+}
+
+#[test]
+fn recorded_tests_run_on_and_tell_how_a_module_ended() {
+    let Some(dist) = built() else { return };
+    let folder = tempfile::tempdir().unwrap();
+    let packet = [&[0x45, 0, 0, 28, 0, 0, 0, 0, 64, 17, 0, 0, 10, 0, 0, 1, 10, 0, 0, 2][..], &[0; 8]].concat();
+    let capture = pcap::write(&[Captured { time: std::time::Duration::from_secs(1), packet }]);
+    std::fs::write(folder.path().join("one.pcap"), capture).unwrap();
+    let mut manifest = "manifest = 1\nname = \"example.org/odd\"\nversion = \"1.0.0\"\n[packet]\nabi = 1\n\
+        filters = [\"udp\"]\non-failure = \"open\"\n[limits]\ncall-ms = 100\n"
+        .to_owned();
+    let names = ["pass", "hang", "throw", "exit", "halt", "hang-at-start", "measure"];
+    for name in names {
+        manifest += &format!(
+            "[[test]]\nname = \"{name}\"\ninput = \"one.pcap\"\noutput = \"one.pcap\"\nproperties = {{ do = \"{name}\" }}\n"
+        );
+    }
+    std::fs::write(folder.path().join("netserv.toml"), manifest).unwrap();
+    let mut command = Command::new(env!("CARGO_BIN_EXE_netserv-jvm"));
+    command.arg("test").arg("--package-dir").arg(folder.path()).arg("--bundle").arg(&ODD.1);
+    command.arg("--java").arg(&dist).arg("--java-home").arg(&java_homes()[0]);
+    let output = command.output().unwrap();
+    assert_eq!(output.status.code(), Some(1));
+    let text = String::from_utf8(output.stdout).unwrap();
+    let reports: Vec<serde_json::Value> = text.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    let found: Vec<_> =
+        reports.iter().map(|one| (one["name"].as_str().unwrap(), one["failure"]["kind"].as_str())).collect();
+    let kinds = [None, Some("stalled"), Some("trapped"), Some("trapped"), Some("trapped"), Some("stalled"), None];
+    assert_eq!(found, names.into_iter().zip(kinds).collect::<Vec<_>>(), "{text}");
+    let passed: Vec<_> = reports.iter().map(|one| one["passed"].as_bool().unwrap()).collect();
+    assert_eq!(passed, [true, false, false, false, false, false, true], "{text}");
+    assert!(reports[4]["failure"]["detail"].as_str().unwrap().contains("with code 3"), "{text}");
+}
