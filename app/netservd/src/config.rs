@@ -52,6 +52,8 @@ pub struct Config {
     pub signaling: Signaling,
     /// The forwarding plane.
     pub dataplane: Dataplane,
+    /// Java, for OSGi modules.
+    pub osgi: Osgi,
     /// What is asked of requests.
     pub admission: Admission,
     /// Where packages may come from.
@@ -155,6 +157,26 @@ impl Default for Dataplane {
             busy_poll_us: 0,
             pcap: PathBuf::new(),
         }
+    }
+}
+
+/// Java, for OSGi modules.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, rename_all = "kebab-case", default)]
+pub struct Osgi {
+    /// Whether they run here, if there is what they need.
+    pub enabled: bool,
+    /// The Java installation, 17 or later; empty means that of `JAVA_HOME`, else the newest in `/usr/lib/jvm`.
+    pub java_home: PathBuf,
+    /// The directory of NetServ's own jars; empty means `netserv-java` beside `netservd`.
+    pub host: PathBuf,
+    /// The worker's executable; empty means `netserv-jvm` beside `netservd`.
+    pub worker: PathBuf,
+}
+
+impl Default for Osgi {
+    fn default() -> Osgi {
+        Osgi { enabled: true, java_home: PathBuf::new(), host: PathBuf::new(), worker: PathBuf::new() }
     }
 }
 
@@ -279,6 +301,7 @@ impl Default for Config {
             record: PathBuf::new(),
             signaling: Signaling::default(),
             dataplane: Dataplane::default(),
+            osgi: Osgi::default(),
             admission: Admission::default(),
             fetch: Fetch::default(),
             network: Network::default(),
@@ -500,6 +523,7 @@ mod tests {
             ("[signaling]\nrouter-alert = 33", "router-alert"),
             ("[fetch]\nschemes = ['ftp']", "ftp"),
             ("[dataplane]\nqueue = 270", "queue"),
+            ("[osgi]\njvm = '/usr'", "jvm"),
             ("[dataplane]\ndriver = 'quantum'", "quantum"),
             ("[network]\nprefixes = ['fe80::/64']", "fe80::/64"),
             (&user("listen = ['tcp port 80']"), "network.prefixes"),

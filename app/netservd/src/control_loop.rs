@@ -29,6 +29,7 @@ use crate::metrics::Exposition;
 use crate::packages::Fetched;
 use crate::packet_loop::{PacketEvent, TraceId};
 use crate::record::Record;
+use crate::runtimes::Runtimes;
 use crate::signal_io::{SignalInput, SignalIo};
 use crate::trace::TraceRefusal;
 
@@ -90,6 +91,8 @@ pub struct About {
     pub started: netserv_model::UnixTime,
     /// The forwarding plane, and why that one.
     pub driver: String,
+    /// What runs modules.
+    pub runtimes: Runtimes,
     /// What it cannot do on this machine.
     pub missing: Vec<String>,
     /// The devices that the forwarding plane serves.
@@ -445,7 +448,8 @@ impl ControlLoop {
             return tracing::warn!("there is no configuration file to read again");
         };
         match Config::load(&path).and_then(|config| Ok((config.policy()?, config))) {
-            Ok((policy, config)) => {
+            Ok((mut policy, config)) => {
+                self.about.runtimes.add_to(&mut policy);
                 self.controller.set_policy(self.clock.now(), policy);
                 self.executor.set_users(&config);
                 self.config.users = config.users;

@@ -10,6 +10,7 @@ use netserv_container::Check;
 use netserv_dataplane::choose::{self, Fitness};
 
 use crate::config::{Config, Role};
+use crate::jvm::Jvm;
 
 /// Prints every check with its fix, also of what a configuration asks for; fails if a node could not run modules here.
 ///
@@ -28,6 +29,8 @@ pub fn print(config: Option<&Path>) -> Result<ExitCode> {
         Some(config) => network(config).iter().for_each(print_check),
         None => netserv_container::network::doctor(&[4, 6]).iter().for_each(print_check),
     }
+    println!("OSGi modules");
+    print_osgi(&config.unwrap_or_default());
     println!("forwarding planes, the best first");
     let survey = choose::survey();
     for Fitness { kind, fits, notes } in &survey {
@@ -64,6 +67,14 @@ fn network(config: &Config) -> Vec<Check> {
         return Vec::new();
     }
     netserv_container::network::doctor(&Vec::from_iter(versions))
+}
+
+fn print_osgi(config: &Config) {
+    match Jvm::find(config) {
+        _ if !config.osgi.enabled => println!("  none    osgi.enabled is false"),
+        Ok(jvm) => println!("  ok      {} in {}", jvm.engine, jvm.files.java_home.display()),
+        Err(missing) => println!("  missing {}\n          fix: {}", missing.what, missing.fix),
+    }
 }
 
 fn print_check(check: &Check) {

@@ -13,7 +13,6 @@ use netserv_controller::Controller;
 use netserv_dataplane::choose::MARK_DEFAULT;
 use netserv_dataplane::signal::{Interceptor, SignalConfig, SignalSocket};
 use netserv_gist as gist;
-use netserv_model::Flavour;
 use netserv_nslp::Nslp;
 use netserv_repository::{FetchLimits, Repository, Sources};
 use rand::TryRngCore;
@@ -34,6 +33,7 @@ use crate::network::Networks;
 use crate::packages::Packages;
 use crate::plane::{self, Plane};
 use crate::record::Record;
+use crate::runtimes::Runtimes;
 use crate::signal_io::SignalIo;
 use crate::store::Store;
 use crate::{doctor, http, launcher};
@@ -50,10 +50,11 @@ pub fn run(config_path: Option<&Path>) -> Result<()> {
     let _lock = lock(&config.state_dir)?;
     raise_open_files();
     sweep(&config)?;
-    let keeper = start_launcher(&config)?;
+    let runtimes = Runtimes::find(&config);
+    let keeper = start_launcher(&config, &runtimes)?;
     let mut runtime = tokio::runtime::Builder::new_current_thread();
     let runtime = runtime.enable_all().max_blocking_threads(FETCHES_MAX).build()?;
-    let result = runtime.block_on(run_node(config, config_path.map(Path::to_owned), logs, keeper));
+    let result = runtime.block_on(run_node(config, config_path.map(Path::to_owned), logs, runtimes, keeper));
     // Downloads that are under way end by their own deadline; nobody waits for them.
     runtime.shutdown_timeout(Duration::from_millis(100));
     result
@@ -140,12 +141,17 @@ fn is_root() -> bool {
 
 /// Starts the launcher of a node. One that cannot be started is no reason not to run: the machine may get what it lacks,
 /// and until then requests for modules are refused with the reason.
-fn start_launcher(config: &Config) -> Result<Option<Arc<Keeper>>> {
+fn start_launcher(config: &Config, runtimes: &Runtimes) -> Result<Option<Arc<Keeper>>> {
     if config.role == Role::Host {
         return Ok(None);
     }
     let worker = worker_path(config)?;
-    let keeper = Keeper::new(LauncherConfig::new(worker, &config.state_dir, &config.instance()));
+    for line in &runtimes.missing {
+        tracing::info!("not on this machine: {line}");
+    }
+    let jvm = runtimes.jvm.as_ref();
+    let launcher = LauncherConfig::new(worker, &config.state_dir, &config.instance());
+    let keeper = Arc::new(Keeper::new(LauncherConfig { jvm: jvm.map(|jvm| jvm.files.clone()), ..launcher }));
     match keeper.launcher() {
         Ok(launcher) => {
             for line in &launcher.report().missing {
@@ -154,7 +160,11 @@ fn start_launcher(config: &Config) -> Result<Option<Arc<Keeper>>> {
         }
         Err(refusal) => tracing::error!(%refusal, "requests for modules will be refused"),
     }
-    Ok(Some(Arc::new(keeper)))
+    if let Some(jvm) = jvm {
+        tracing::info!(java = %jvm.files.java_home.display(), "OSGi modules run on {}", jvm.engine);
+        jvm.make_archive(keeper.clone());
+    }
+    Ok(Some(keeper))
 }
 
 /// Compiled code is good for one build of the worker only: its size and time of change tell builds apart.
@@ -174,7 +184,13 @@ fn worker_path(config: &Config) -> Result<PathBuf> {
     Ok(path)
 }
 
-async fn run_node(config: Config, config_path: Option<PathBuf>, logs: Logs, keeper: Option<Arc<Keeper>>) -> Result<()> {
+async fn run_node(
+    config: Config,
+    config_path: Option<PathBuf>,
+    logs: Logs,
+    runtimes: Runtimes,
+    keeper: Option<Arc<Keeper>>,
+) -> Result<()> {
     let clock = Clock::start();
     let (events, inbox) = mpsc::channel(EVENTS_MAX);
     let listener = http::bind(&config.socket)?;
@@ -183,7 +199,7 @@ async fn run_node(config: Config, config_path: Option<PathBuf>, logs: Logs, keep
     let executor = Executor::new(
         ExecutorParts {
             config_path,
-            modules: keeper.map(|keeper| module_parts(&config, keeper, &events)).transpose()?,
+            modules: keeper.map(|keeper| module_parts(&config, &runtimes, keeper, &events)).transpose()?,
             store: Store::open(&config.state_dir.join("node.db"))?,
             filters,
             packets: port,
@@ -191,16 +207,19 @@ async fn run_node(config: Config, config_path: Option<PathBuf>, logs: Logs, keep
         },
         &config,
     );
+    let mut policy = config.policy()?;
+    runtimes.add_to(&mut policy);
+    let missing = doctor::missing(&config).into_iter().chain(runtimes.missing.clone()).collect();
     let seed = u64::from_ne_bytes(random_bytes()?);
     let control = ControlLoop::new(Parts {
         clock,
         engine: gist::Engine::new(gist_config(&config, &random_bytes()?), seed),
         nslp: Nslp::new(nslp_config(&config, signal.addresses()), seed.rotate_left(32)),
-        controller: Controller::new(config.policy()?),
+        controller: Controller::new(policy),
         executor,
         signal,
         record: Record::open(&config.record, seed)?,
-        about: About { started: wall(), driver: why, missing: doctor::missing(&config), devices, planes },
+        about: About { started: wall(), driver: why, runtimes, missing, devices, planes },
         logs: logs.clone(),
         config: config.clone(),
     });
@@ -214,7 +233,12 @@ async fn run_node(config: Config, config_path: Option<PathBuf>, logs: Logs, keep
     Ok(())
 }
 
-fn module_parts(config: &Config, keeper: Arc<Keeper>, events: &mpsc::Sender<Event>) -> Result<ModuleParts> {
+fn module_parts(
+    config: &Config,
+    runtimes: &Runtimes,
+    keeper: Arc<Keeper>,
+    events: &mpsc::Sender<Event>,
+) -> Result<ModuleParts> {
     let networks = Networks::start(&config.instance())?;
     let launches = launcher::start_thread(keeper.clone(), networks.clone(), events.clone())?;
     let limits = FetchLimits {
@@ -223,18 +247,9 @@ fn module_parts(config: &Config, keeper: Arc<Keeper>, events: &mpsc::Sender<Even
         ..FetchLimits::default()
     };
     let (repository, engine) = (Arc::new(open_repository(config)?), engine_name(config)?);
-    let flavours = runtimes(config);
+    let flavours = runtimes.flavours.clone();
     let packages = Packages { repository, limits, engine, keeper, gate: Arc::default(), flavours };
     Ok(ModuleParts { packages, launches, networks: Some(networks) })
-}
-
-/// Returns the configured flavours that this machine has what it takes for.
-fn runtimes(config: &Config) -> Vec<Flavour> {
-    let there = |flavour: &Flavour| match flavour {
-        Flavour::Wasm => true,
-        Flavour::Osgi => false,
-    };
-    config.flavours.iter().copied().filter(there).collect()
 }
 
 fn start_signaling(config: &Config, events: &mpsc::Sender<Event>) -> Result<SignalIo> {
