@@ -108,11 +108,17 @@ fn the_node_is_reached_only_by_name() {
     assert!(!connect("fd71:1::1", 443) && is_idle(&v6));
     assert!(connect("10.71.1.1", 80));
     drop(wanted);
-    for near in ["169.254.1.1", "224.0.0.1", "255.255.255.255"] {
+    let everywhere = udp(at("::", 9));
+    for near in ["169.254.1.1", "224.0.0.1", "255.255.255.255", "10.71.1.255", "10.71.1.0", "10.71.1.1"] {
         let sender = inside(network.netns(), || udp(at("10.71.9.1", 0)));
         sender.set_broadcast(true).unwrap();
         assert!(sender.send_to(b"hello", at(near, 9)).is_err(), "{near}");
     }
+    for near in ["fd71:1::", "fd71:1::1"] {
+        let sender = inside(network.netns(), || udp(at("fd71:9::1", 0)));
+        assert!(sender.send_to(b"hello", at(near, 9)).is_err(), "{near}");
+    }
+    assert!(is_silent(&everywhere));
     // An address that the node gets later.
     let watch = AddressWatch::open().unwrap();
     assert!(!watch.wait(Duration::ZERO));
@@ -173,6 +179,12 @@ fn other_sources_do_not_leave() {
         // The kernel itself does not let a program send from such an IPv4 address.
         assert_eq!(network.dropped().unwrap()["spoofed"] > before, other.contains(':'), "{other}");
     }
+    // A source route: to the client by way of the client.
+    let script = "import socket\ns=socket.socket(socket.AF_INET,socket.SOCK_DGRAM)\n\
+                  s.setsockopt(0,4,bytes([131,7,4,10,71,1,2,0]))\ns.sendto(b'x',('10.71.1.2',9000))";
+    let routed = || Command::new("/usr/bin/python3").args(["-c", script]).output().unwrap();
+    let output = inside(network.netns(), routed);
+    assert!(String::from_utf8_lossy(&output.stderr).contains("line 4") && !output.status.success(), "{output:?}");
     let receiver = lab.client(|| udp(at("10.71.1.2", 9001)));
     for (source, expected) in [("10.71.9.1", true), ("10.71.9.66", false), ("10.71.1.2", false)] {
         inside(network.netns(), || assert!(frame_from(source).status().unwrap().success()));

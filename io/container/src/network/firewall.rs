@@ -153,6 +153,8 @@ fn outgoing(batch: &mut Batch, permits: &Permits) {
         batch.rule(OUT, &own.verdict(Verdict::Goto(FROM_OWN)), "own addresses");
     }
     batch.rule(OUT, &Rule::new().count(SPOOFED).verdict(Verdict::Drop), "other sources");
+    // Every program may have the routers lead its packets elsewhere than to their destination (RFC 791, source route).
+    batch.rule(FROM_OWN, &Rule::new().options().verdict(Verdict::Goto(REFUSE)), "options");
     for version in VERSIONS {
         let known = Rule::new().version(version).protocol(UDP).flow(version, End::Destination).flow_in(flows(version));
         let kept = known.flow_add(flows(version), FLOW_IDLE, true);

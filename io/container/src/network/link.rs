@@ -5,6 +5,7 @@ use std::io;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::os::fd::{AsRawFd as _, BorrowedFd};
 
+use ipnet::IpNet;
 use netserv_model::container_link::container_link_group;
 use netserv_wire::netlink::{Message, attributes, nested};
 
@@ -130,7 +131,8 @@ pub(super) fn names(socket: &Socket) -> io::Result<Vec<String>> {
     Ok(names)
 }
 
-/// Returns the namespace's own addresses, but those of loopback's network.
+/// Returns what the namespace takes for itself, but for loopback's network: its own addresses, the broadcasts of their
+/// networks, and in IPv6 the address of every router there (RFC 4291 §2.6.1).
 pub(super) fn addresses(socket: &Socket) -> io::Result<Vec<IpAddr>> {
     let mut found = Vec::new();
     socket.ask(GET_ADDRESS, true, &[0; ADDRESS_HEADER_BYTES], &[], |message| {
@@ -138,7 +140,18 @@ pub(super) fn addresses(socket: &Socket) -> io::Result<Vec<IpAddr>> {
             return;
         };
         let of = |wanted: u16| attributes(list).find(|(kind, _)| *kind == wanted).and_then(|(_, bytes)| address(bytes));
-        found.extend(of(ADDRESS_LOCAL).or_else(|| of(ADDRESS_PEER)).filter(|address| !address.is_loopback()));
+        let own = of(ADDRESS_LOCAL).or_else(|| of(ADDRESS_PEER));
+        let Some(own) = own.filter(|address| !address.is_loopback()) else { return };
+        found.push(own);
+        found.extend(of(ADDRESS_BROADCAST));
+        // The network of a link with a peer is the peer's.
+        let network = of(ADDRESS_PEER).unwrap_or(own);
+        let Ok(network) = IpNet::new(network, message.body.get(1).copied().unwrap_or(u8::MAX)) else { return };
+        if network.max_prefix_len() - network.prefix_len() > 1 {
+            // The first one is a broadcast in IPv4 too, for kernels before 5.14.
+            found.push(network.network());
+            found.extend(Some(network.broadcast()).filter(IpAddr::is_ipv4));
+        }
     })?;
     Ok(found)
 }
@@ -225,6 +238,7 @@ const GENERATES_NONE: u8 = 1;
 const ADDRESS_HEADER_BYTES: usize = 8;
 const ADDRESS_PEER: u16 = 1;
 const ADDRESS_LOCAL: u16 = 2;
+const ADDRESS_BROADCAST: u16 = 4;
 const ADDRESS_FLAGS: u16 = 8;
 /// `IFA_F_NODAD`: nobody else is on the link who could have the address.
 const NO_DETECTION: u32 = 0x02;

@@ -272,7 +272,8 @@ fn check_permits(listen: &[Filter], connect: &[Filter]) -> Result<(), NetworkErr
     Ok(())
 }
 
-/// Returns the addresses of this network namespace but those of loopback, at most [`NODE_ADDRESSES_MAX`] of each version
+/// Returns what this network namespace takes for itself, but for loopback: its addresses and the broadcasts of their
+/// networks, at most [`NODE_ADDRESSES_MAX`] of each version
 /// of IP.
 ///
 /// # Errors

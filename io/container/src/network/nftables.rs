@@ -207,6 +207,12 @@ impl Rule {
         loaded.compare(AT_LEAST, &first).compare(AT_MOST, &last)
     }
 
+    /// Matches IPv4 packets with options in their header.
+    pub fn options(self) -> Rule {
+        let lengths = self.version(IpVersion::V4).load(NETWORK, 0, 1, REGISTER).masked(&[IPV4_HEADER_LENGTH]);
+        lengths.compare(NOT_EQUAL, &[IPV4_HEADER_WORDS])
+    }
+
     /// Matches TCP segments that ask for a new connection, or all others.
     pub fn opening(self, opens: bool) -> Rule {
         let flags = self.load(TRANSPORT, TCP_FLAGS_OFFSET, 1, REGISTER).masked(&[TCP_SYN | TCP_ACK]);
@@ -397,6 +403,9 @@ const EQUAL: u32 = 0;
 const NOT_EQUAL: u32 = 1;
 const AT_MOST: u32 = 3;
 const AT_LEAST: u32 = 5;
+/// RFC 791 §3.1: the length in words, 5 of which have their place.
+const IPV4_HEADER_LENGTH: u8 = 0x0f;
+const IPV4_HEADER_WORDS: u8 = 5;
 /// RFC 9293 §3.1.
 const TCP_FLAGS_OFFSET: u32 = 13;
 const TCP_SYN: u8 = 0x02;
