@@ -183,6 +183,17 @@ final class Dispatcher {
         wake();
     }
 
+    /** Returns the last module of a name in the chain; null if there is none. */
+    Module latest(String name) {
+        Module latest = null;
+        for (Module module : modules()) {
+            if (module.name().equals(name)) {
+                latest = module;
+            }
+        }
+        return latest;
+    }
+
     /** Returns the modules in turn. */
     Module[] modules() {
         lock.lock();

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 package org.netserv.host;
 
+import java.io.IOException;
+import java.nio.file.Files;
 import java.util.ArrayList;
 import java.util.HashMap;
 import java.util.HashSet;
@@ -52,6 +54,17 @@ final class Installer {
             BlockSettings.setPort(module);
             blocks.start(needed);
         }
+        startAgain(module);
+    }
+
+    /**
+     * Starts the bundle of a module that is resolved.
+     *
+     * @throws Refusal if it does not start
+     * @throws ModuleThreads.Late if it takes too long
+     */
+    void startAgain(Module module) throws Refusal, ModuleThreads.Late {
+        Bundle bundle = module.bundle();
         Throwable thrown = module.threads().run("start", millisMax(module), () -> bundle.start(Bundle.START_TRANSIENT));
         if (thrown != null) {
             throw startFailure(thrown);
@@ -108,8 +121,10 @@ final class Installer {
         if (!gone.isEmpty() && !framework.refresh(gone)) {
             log.warn("the framework does not forget module " + module + " in time");
         }
-        if (!module.jar().delete()) {
-            log.debug("the file of module " + module + " is gone already");
+        try {
+            Files.deleteIfExists(module.jar().toPath());
+        } catch (IOException stuck) {
+            log.warn("the file of module " + module + " is not deleted: " + stuck.getMessage());
         }
     }
 
@@ -173,7 +188,7 @@ final class Installer {
             return new Refusal(Refusal.MISSING_DEPENDENCY, causes(exception));
         }
         Throwable root = thrown;
-        for (int depth = 0; depth < Limits.STACK_FRAMES_SHOWN && root != null; depth++, root = root.getCause()) {
+        for (int depth = 0; depth < Limits.CAUSES_SEEN && root != null; depth++, root = root.getCause()) {
             if (root instanceof UnsupportedClassVersionError newer) {
                 return new Refusal(Refusal.MISSING_DEPENDENCY, JavaVersion.tooOld(newer));
             }

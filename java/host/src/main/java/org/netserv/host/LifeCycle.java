@@ -80,7 +80,7 @@ final class LifeCycle implements Runnable {
         submit(() -> {
             Bundle bundle = module.bundle();
             boolean isLoaded = List.of(dispatcher.modules()).contains(module);
-            if (isLoaded && bundle.getState() != Bundle.ACTIVE) {
+            if (isLoaded && !module.isPaused() && bundle.getState() != Bundle.ACTIVE) {
                 dispatcher.remove(module.slot());
                 failed(module, new Refusal(Refusal.TRAPPED, "the bundle was stopped by a bundle"));
             }
@@ -122,7 +122,7 @@ final class LifeCycle implements Runnable {
         KvState state = kv.open(order.name(), order.stateSchema());
         Module module = new Module(order, state, dispatcher, node, Entropy.ofSystem());
         try {
-            installer.start(module);
+            start(module);
         } catch (Refusal refusal) {
             refuse(module, refusal);
             return;
@@ -140,6 +140,27 @@ final class LifeCycle implements Runnable {
             discard(old, true);
         }
         node.loaded(order.slot());
+    }
+
+    /** Starts a module. One that wants a port of the version that it replaces gets it. */
+    private void start(Module module) throws Refusal, ModuleThreads.Late {
+        try {
+            installer.start(module);
+        } catch (Refusal refusal) {
+            Module old = refusal.isAddressInUse() ? dispatcher.latest(module.name()) : null;
+            if (old == null) {
+                throw refusal;
+            }
+            old.setPaused(true);
+            installer.stop(old);
+            try {
+                installer.startAgain(module);
+            } catch (Refusal again) {
+                installer.startAgain(old);
+                old.setPaused(false);
+                throw again;
+            }
+        }
     }
 
     private void refuse(Module module, Refusal refusal) {

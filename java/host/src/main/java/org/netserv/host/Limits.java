@@ -45,6 +45,8 @@ final class Limits {
     static final int DETAIL_CHARS_MAX = 2000;
     /** Frames of a stack trace that a refusal or a log line shows. */
     static final int STACK_FRAMES_SHOWN = 6;
+    /** Causes of something thrown that are looked at. */
+    static final int CAUSES_SEEN = 16;
     /** Commands of the node that wait. */
     static final int COMMANDS_MAX = 1024;
     /** How many of a module's calls its start or its stop may take. */

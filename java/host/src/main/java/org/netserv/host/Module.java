@@ -35,6 +35,8 @@ final class Module implements ModuleContext {
     private final List<Bundle> others = new ArrayList<>();
 
     private volatile Bundle bundle;
+    /** Whether the host itself stopped the bundle for a while. */
+    private volatile boolean isPaused;
     private volatile ClassLoader loader;
 
     // Counted and read under the dispatcher's lock.
@@ -115,6 +117,14 @@ final class Module implements ModuleContext {
 
     void setBundle(Bundle bundle) {
         this.bundle = bundle;
+    }
+
+    boolean isPaused() {
+        return isPaused;
+    }
+
+    void setPaused(boolean isPaused) {
+        this.isPaused = isPaused;
     }
 
     /** Returns the bundle's class loader, or null before it is resolved and after it is unloaded. */

@@ -36,7 +36,7 @@ final class Text {
         frames(thrown, text);
         Throwable root = thrown;
         // A chain of causes may be a ring.
-        for (int depth = 0; depth < 16 && root.getCause() != null; depth++) {
+        for (int depth = 0; depth < Limits.CAUSES_SEEN && root.getCause() != null; depth++) {
             root = root.getCause();
         }
         if (root != thrown) {

@@ -185,6 +185,52 @@ class ModulesTest {
     }
 
     @Test
+    void anUpdateGetsThePortOfTheVersionItReplaces() throws Exception {
+        String members = """
+                java.net.ServerSocket socket;
+                void begin() throws Exception {
+                    socket = new java.net.ServerSocket(%d, 1, java.net.InetAddress.getLoopbackAddress());
+                    if (%b) {
+                        socket.close();
+                        throw new java.net.BindException("another one");
+                    }
+                    module.log().info("listens " + socket.getLocalPort());
+                }
+                void end() throws Exception {
+                    socket.close();
+                }
+                """;
+        check(0, "loaded", worker.load(0, "example.org/s", BundleBuilder.active("s", "1.0.0", members.formatted(0, false))));
+        int port = Integer.parseInt(worker.lines(0).get(0).substring("2: listens ".length()));
+        check(1, "loaded", worker.load(1, "example.org/s", BundleBuilder.active("s", "1.0.1", members.formatted(port, false))));
+        worker.unload(0);
+        check(2, "trapped", worker.load(2, "example.org/t", BundleBuilder.active("t", "1.0.1", members.formatted(port, false))));
+        check(2, "trapped", worker.load(2, "example.org/s", BundleBuilder.active("s", "1.0.2", members.formatted(port, true))));
+        worker.settle();
+        assertEquals(List.of("2: listens " + port, "2: listens " + port), worker.lines(1));
+        assertEquals(0, worker.node.events.size());
+    }
+
+    @Test
+    void nothingOfTheJvmIsSeenWithoutAnImport() throws Exception {
+        BundleBuilder bundle = BundleBuilder.active("isolated", "1.0.0", """
+                void begin() {
+                    for (String name : List.of("java.sql.Date", "javax.sql.DataSource", "org.netserv.host.Bridge",
+                            "org.apache.felix.framework.Felix", "org.netserv.module.ModuleContext", "sun.misc.Unsafe")) {
+                        try {
+                            Class.forName(name);
+                            module.log().info(name);
+                        } catch (ClassNotFoundException | NoClassDefFoundError missing) {
+                            continue;
+                        }
+                    }
+                }
+                """);
+        check(0, "loaded", worker.load(0, "example.org/isolated", bundle));
+        assertEquals(List.of("2: java.sql.Date", "2: org.netserv.module.ModuleContext"), worker.lines(0));
+    }
+
+    @Test
     void aFailedUpdateTakesTheOldOneAway() throws Exception {
         check(0, "loaded", worker.load(0, "example.org/a", BundleBuilder.active("a", "1.0.0", COUNTING)));
         BundleBuilder bad = BundleBuilder.active("a", "1.0.1", "void begin() { throw new IllegalStateException(); }");
@@ -248,7 +294,7 @@ class ModulesTest {
                     Bundle inner = context.installBundle("reference:file:%s");
                     inner.start();
                     try {
-                        for (int count = 0; count < 99; count++) {
+                        for (int count = 0; count < 20; count++) {
                             context.installBundle("x" + count, new java.io.FileInputStream("%1$s"));
                         }
                     } catch (IllegalStateException | BundleException gone) {

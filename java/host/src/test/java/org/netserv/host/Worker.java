@@ -13,8 +13,8 @@ import org.osgi.framework.BundleException;
 
 /** A whole host without native code. The thread that makes it is its packet thread. */
 final class Worker implements AutoCloseable {
-    static final long[] LIMITS = {1 << 22, 100, 1 << 20, 8, 8, 500};
-    private static final long WAIT_MILLIS_MAX = 20_000;
+    static final long[] LIMITS = {1 << 22, 100, 1 << 20, 8, 8, 6000};
+    private static final long WAIT_MILLIS_MAX = 60_000;
 
     final FakeNative node = new FakeNative();
     final Ring ring = new Ring();
