@@ -60,7 +60,7 @@ pub struct ContainerNetwork {
 }
 
 impl ContainerNetwork {
-    /// Makes a network, in the network namespace of the calling thread: about 3 ms. Needs root.
+    /// Makes a network, in the network namespace of the calling thread: 2 to 6 ms. Needs root.
     ///
     /// # Errors
     /// [`NetworkError`] if the specification is over a bound, an address is taken, or the kernel refuses.
