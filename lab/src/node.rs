@@ -267,6 +267,11 @@ impl Lab {
             state.display().to_string(),
             socket.display().to_string()
         );
+        if let Ok(netservd) = program("netservd") {
+            // Made once for all nodes of all labs, so that none is at it while another is measured.
+            let _ =
+                writeln!(text, "osgi.archive = {:?}", netservd.with_file_name("java-archives").display().to_string());
+        }
         if let Some(driver) = self.driver() {
             // Writing to a String cannot fail.
             let _ = writeln!(text, "dataplane.driver = {driver:?}");

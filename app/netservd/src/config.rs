@@ -172,11 +172,15 @@ pub struct Osgi {
     pub host: PathBuf,
     /// The worker's executable; empty means `netserv-jvm` beside `netservd`.
     pub worker: PathBuf,
+    /// Where archives of Java's classes are, by which it starts faster; nodes of one machine may share it. Empty means
+    /// `jvm` in `state-dir`.
+    pub archive: PathBuf,
 }
 
 impl Default for Osgi {
     fn default() -> Osgi {
-        Osgi { enabled: true, java_home: PathBuf::new(), host: PathBuf::new(), worker: PathBuf::new() }
+        let [java_home, host, worker, archive] = [const { PathBuf::new() }; 4];
+        Osgi { enabled: true, java_home, host, worker, archive }
     }
 }
 

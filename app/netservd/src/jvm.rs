@@ -65,15 +65,21 @@ impl Jvm {
         };
         let (home, release) = Release::find(java_home)?;
         let engine = format!("Felix {felix} (OSGi Core {OSGI_VERSION}) on OpenJDK {}", release.version);
-        let archive = config.state_dir.join(ARCHIVES).join(fingerprint(&home, &worker, &host));
+        let archives = match config.osgi.archive.as_os_str().is_empty() {
+            true => config.state_dir.join(ARCHIVES),
+            false => config.osgi.archive.clone(),
+        };
+        let archive = archives.join(fingerprint(&home, &worker, &host));
         Ok(Jvm { files: JvmFiles { worker, java_home: home, host, archive }, java: release.feature, engine })
     }
 
     /// Makes the archive of classes, on a thread of its own, unless there is one for just these files. Workers start
-    /// without it too, but in twice the time.
-    pub fn make_archive(&self, keeper: Arc<Keeper>) {
+    /// without it too, but in twice the time. Of the archives in the state directory this one is left.
+    pub fn make_archive(&self, state_dir: &Path, keeper: Arc<Keeper>) {
         let directory = self.files.archive.clone();
-        sweep(&directory);
+        if directory.parent() == Some(&state_dir.join(ARCHIVES)) {
+            sweep(&directory);
+        }
         let out = directory.join(ARCHIVE_FILE);
         if out.exists() {
             return;
@@ -92,7 +98,7 @@ impl Jvm {
     }
 }
 
-/// Where archives are below the state directory, each in a directory named after what it was made of.
+/// Where archives are in the state directory unless the operator says otherwise, each in a directory named after what it was made of.
 const ARCHIVES: &str = "jvm";
 /// The jar of the OSGi framework among those of the host.
 const FRAMEWORK: &str = "org.apache.felix.framework.jar";

@@ -162,7 +162,7 @@ fn start_launcher(config: &Config, runtimes: &Runtimes) -> Result<Option<Arc<Kee
     }
     if let Some(jvm) = jvm {
         tracing::info!(java = %jvm.files.java_home.display(), "OSGi modules run on {}", jvm.engine);
-        jvm.make_archive(keeper.clone());
+        jvm.make_archive(&config.state_dir, keeper.clone());
     }
     Ok(Some(keeper))
 }
