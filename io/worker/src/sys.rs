@@ -81,12 +81,6 @@ pub fn load_code(engine: &wasmtime::Engine, code: &[u8]) -> wasmtime::Result<was
     unsafe { wasmtime::Module::deserialize(engine, code) }
 }
 
-/// Gives back memory that was freed.
-pub fn give_back_freed() {
-    // SAFETY: gives free pages of the C library's heap to the kernel.
-    unsafe { libc::malloc_trim(0) };
-}
-
 /// Gives back the pages of the program and its libraries. Those that are used again come back from the file, so after
 /// work that is done once, what it needed of them is no longer counted as the process's.
 pub fn give_back_program() {

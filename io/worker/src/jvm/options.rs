@@ -90,6 +90,7 @@ pub fn options(setup: &Setup<'_>) -> Vec<String> {
         "-Xss256k",
         "-XX:MinHeapFreeRatio=10",
         "-XX:MaxHeapFreeRatio=30",
+        "-XX:TrimNativeHeapInterval=2000",
         "-Djava.awt.headless=true",
         "-Djava.security.egd=file:/dev/urandom",
         "-Dfile.encoding=UTF-8",
@@ -104,6 +105,7 @@ pub fn options(setup: &Setup<'_>) -> Vec<String> {
         format!("-XX:ReservedCodeCacheSize={code_bytes}"),
         format!("-XX:MaxDirectMemorySize={direct_bytes}"),
         format!("-Djava.io.tmpdir={}", setup.data.join("tmp").display()),
+        "-Duser.name=container".to_owned(),
         format!("-Duser.home={}", setup.data.display()),
         format!("-Djava.class.path={}", setup.class_path),
     ]);

@@ -245,11 +245,10 @@ impl Worker {
         self.settled = Some(clock::monotonic() + SETTLED_AFTER);
     }
 
-    /// Gives memory back that was taken to get going.
+    /// Gives back what was needed to get going. What was freed, the JVM gives back itself.
     fn settle(&mut self) {
         if self.settled.is_some_and(|due| due <= clock::monotonic()) {
             self.settled = None;
-            sys::give_back_freed();
             sys::give_back_program();
         }
     }
