@@ -82,7 +82,7 @@ fn packets_are_followed_through_every_step(driver: Driver) {
     for part in [
         " udp 32 bytes, in ",
         "  filter     udp dst ",
-        "  container  janedoe\n",
+        "  container  janedoe (wasm)\n",
         &format!("{}: modified\n", keeper.module),
     ] {
         assert!(text.contains(part), "{part:?} is not in\n{text}");

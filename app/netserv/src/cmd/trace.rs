@@ -32,7 +32,7 @@ Example:
   2026-11-21T07:24:45.087447Z  10.4.0.2:46459 > 10.1.0.1:5060 udp 32 bytes, in eth1
     filter     udp dst 10.1.0.1/32 port 5060, of example.org/net-monitor@1.0.0 (janedoe, fails open)
     filter     udp dst 10.1.0.1/32 port 5060, of example.org/keep-alive@1.0.0 (janedoe, fails open)
-    container  janedoe
+    container  janedoe (wasm)
     module     example.org/net-monitor@1.0.0: let it go on, changed or not
     module     example.org/keep-alive@1.0.0: modified
     verdict    modified: 10.1.0.1:5060 > 10.4.0.2:46459 udp 30 bytes
