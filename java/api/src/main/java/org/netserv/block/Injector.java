@@ -20,8 +20,8 @@ public interface Injector {
      * @param from where the packet is
      * @param start index in {@code from} of its IP header
      * @param length bytes, {@code PacketView.LENGTH_MIN} to {@code PacketView.LENGTH_MAX}
-     * @throws BlockException {@code INVALID} for a packet that is too short, {@code TOO_LARGE} for one that is too long,
-     *     {@code QUOTA} after {@link #PACKETS_PER_CALL_MAX} packets
+     * @throws BlockException {@code INVALID} for a packet that is too short, {@code TOO_LARGE} for one that is too
+     *     long, {@code QUOTA} after {@link #PACKETS_PER_CALL_MAX} packets
      * @throws IndexOutOfBoundsException beyond the array
      */
     void inject(byte[] from, int start, int length) throws BlockException;

@@ -7,8 +7,8 @@ import org.osgi.annotation.versioning.ProviderType;
  * State that belongs to the module's name and its {@code state-schema}: a new version with the same schema finds what
  * the old one left, and both see the same state while one replaces the other.
  *
- * <p>It is in memory: it lasts as long as the service container, and a minute beyond the module. Keys are in byte order.
- * May be used on any thread.
+ * <p>It is in memory: it lasts as long as the service container, and a minute beyond the module. Keys are in byte
+ * order. May be used on any thread.
  */
 @ProviderType
 public interface KeyValueStore {

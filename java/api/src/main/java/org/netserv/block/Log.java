@@ -4,8 +4,8 @@ package org.netserv.block;
 import org.osgi.annotation.versioning.ProviderType;
 
 /**
- * The module's log. The node takes a burst of 256 lines, then 100 per second; others are counted and lost. A line is cut
- * at 1,024 bytes of UTF-8, and its control characters become spaces. May be used on any thread.
+ * The module's log. The node takes a burst of 256 lines, then 100 per second; others are counted and lost. A line is
+ * cut at 1,024 bytes of UTF-8, and its control characters become spaces. May be used on any thread.
  */
 @ProviderType
 public interface Log {

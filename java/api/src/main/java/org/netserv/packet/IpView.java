@@ -6,7 +6,8 @@ package org.netserv.packet;
  * allocates memory but {@link #sourceText()} and {@link #destinationText()}.
  *
  * <p>What it says about the headers is what they said at {@link #parse}, but for what its own setters changed. Setters
- * write to the packet and keep the checksums right that were right before; say {@link PacketView#modified()} in the end.
+ * write to the packet and keep the checksums right that were right before; say {@link PacketView#modified()} in the
+ * end.
  */
 public final class IpView {
     /** The protocol number of TCP. */

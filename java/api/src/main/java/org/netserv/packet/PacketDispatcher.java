@@ -10,8 +10,8 @@ import org.osgi.annotation.versioning.ProviderType;
 @ProviderType
 public interface PacketDispatcher {
     /**
-     * Has a processor look at packets, behind the bundle's other ones of the same rank. Its rank is 0. One that is there
-     * already is not added again.
+     * Has a processor look at packets, behind the bundle's other ones of the same rank. Its rank is 0. One that is
+     * there already is not added again.
      *
      * @param processor the processor
      * @throws IllegalStateException if the bundle has 64 processors

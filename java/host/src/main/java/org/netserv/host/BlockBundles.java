@@ -25,8 +25,8 @@ import org.osgi.framework.wiring.BundleWiring;
 import org.osgi.framework.wiring.FrameworkWiring;
 
 /**
- * Building blocks that are bundles: servlet engine, logging and the like. They are installed when the first module needs
- * something that the framework itself has not, and started when a module needs them.
+ * Building blocks that are bundles: servlet engine, logging and the like. They are installed when the first module
+ * needs something that the framework itself has not, and started when a module needs them.
  */
 final class BlockBundles {
     /** Where services, implementations of specifications and extenders are announced. */
@@ -69,7 +69,9 @@ final class BlockBundles {
         return blocks.contains(bundle);
     }
 
-    /** Returns whether a bundle needs components, services or extenders of building blocks, beyond what it is wired to. */
+    /**
+     * Returns whether a bundle needs components, services or extenders of building blocks, beyond what it is wired to.
+     */
     boolean isWantedBy(Bundle bundle, boolean hasComponents) {
         if (hasComponents) {
             return true;

@@ -16,6 +16,7 @@ final class Host {
     private final BundleWatch watch;
     private final Restart restart;
     private final OsgiFramework framework;
+    private final ExitWatch exitWatch;
 
     /** Memory that the native side shares. */
     record Buffers(ByteBuffer table, ByteBuffer slots, ByteBuffer injects, ByteBuffer header) {
@@ -30,7 +31,8 @@ final class Host {
         BlockSettings settings = new BlockSettings(blocks, log);
         framework = OsgiFramework.start(data, settings.framework(), log);
         ModuleIndex modules = new ModuleIndex();
-        Installer installer = new Installer(framework, modules, new BlockBundles(framework, blocks, settings, log), log);
+        BlockBundles bundles = new BlockBundles(framework, blocks, settings, log);
+        Installer installer = new Installer(framework, modules, bundles, log);
         lifeCycle = new LifeCycle(node, dispatcher, installer, restart, log);
         watch = new BundleWatch(modules, lifeCycle, restart, log);
         framework.context().addBundleListener(watch);
@@ -40,8 +42,6 @@ final class Host {
         thread.setDaemon(true);
         thread.start();
     }
-
-    private final ExitWatch exitWatch;
 
     /** Takes modules from here on. */
     void open() {

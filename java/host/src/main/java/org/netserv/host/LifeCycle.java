@@ -184,7 +184,9 @@ final class LifeCycle implements Runnable {
         submit(() -> discard(module, false));
     }
 
-    /** Ends a module that is out of the chain, and forgets it. What it injects while it stops is sent if it did well. */
+    /**
+     * Ends a module that is out of the chain, and forgets it. What it injects while it stops is sent if it did well.
+     */
     private void discard(Module module, boolean isWell) {
         ClassLoader loader = module.loader();
         try {

@@ -23,7 +23,8 @@ import org.osgi.resource.Resource;
 /** The requirements of a bundle that nothing in the framework meets. */
 final class Missing {
     private static final Pattern LOWEST = Pattern.compile("\\(version>=([^)]+)\\)");
-    private static final Pattern BEYOND = Pattern.compile("\\(!\\(version(>=|>)([^)]+)\\)\\)|\\(version(<=|<)([^)]+)\\)");
+    private static final Pattern BEYOND =
+            Pattern.compile("\\(!\\(version(>=|>)([^)]+)\\)\\)|\\(version(<=|<)([^)]+)\\)");
 
     private final FrameworkWiring wiring;
 
@@ -98,7 +99,8 @@ final class Missing {
     private String present(String name) {
         TreeSet<String> versions = new TreeSet<>();
         String filter = "(" + PackageNamespace.PACKAGE_NAMESPACE + "=" + name + ")";
-        for (BundleCapability capability : wiring.findProviders(new Wanted(PackageNamespace.PACKAGE_NAMESPACE, filter))) {
+        Wanted any = new Wanted(PackageNamespace.PACKAGE_NAMESPACE, filter);
+        for (BundleCapability capability : wiring.findProviders(any)) {
             versions.add(String.valueOf(capability.getAttributes().get(Constants.VERSION_ATTRIBUTE)));
         }
         return versions.isEmpty() ? "" : " (the node has " + String.join(", ", versions) + ")";

@@ -58,7 +58,9 @@ final class ModuleInjector implements Injector {
         inCall = 0;
     }
 
-    /** Moves waiting packets to where the node takes them from, as far as there is room. Returns whether some are left. */
+    /**
+     * Moves waiting packets to where the node takes them from, as far as there is room. Returns whether some are left.
+     */
     synchronized boolean drain(Injections injections) {
         while (!waiting.isEmpty() && !injections.isFull()) {
             byte[] packet = waiting.poll();

@@ -106,8 +106,8 @@ final class OsgiFramework {
     }
 
     /**
-     * Has the framework forget which services a bundle used. Felix 7.0.5 keeps that, and with it the bundle, for bundles
-     * that leave it to the framework to give their services back.
+     * Has the framework forget which services a bundle used. Felix 7.0.5 keeps that, and with it the bundle, for
+     * bundles that leave it to the framework to give their services back.
      */
     private void forgetServicesOf(Bundle bundle) {
         try {

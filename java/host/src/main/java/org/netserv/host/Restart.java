@@ -6,8 +6,8 @@ import java.util.concurrent.TimeUnit;
 import java.util.concurrent.atomic.AtomicReference;
 
 /**
- * The end of a worker that cannot go on as it is: what is queued for the node is sent, the reason goes to standard error,
- * and the process ends with {@link #EXIT_CODE}, to be started anew by the node.
+ * The end of a worker that cannot go on as it is: what is queued for the node is sent, the reason goes to standard
+ * error, and the process ends with {@link #EXIT_CODE}, to be started anew by the node.
  */
 class Restart {
     /** The code that says that the worker asks to be restarted. */

@@ -10,8 +10,8 @@ import org.netserv.packet.Verdict;
 /**
  * One packet of a batch where it lies in the ring.
  *
- * <p>While several modules are loaded, the packet is saved before the first write of a module, so that what it wrote can
- * be taken back if it passes the packet or fails.
+ * <p>While several modules are loaded, the packet is saved before the first write of a module, so that what it wrote
+ * can be taken back if it passes the packet or fails.
  */
 final class SlotView implements PacketView {
     /** What is answered for a packet, as in the table. */

@@ -56,7 +56,8 @@ class AllocationTest {
         for (int index = 0; index < Limits.BATCH_PACKETS_MAX; index++) {
             int at = index * RingLayout.ENTRY_BYTES;
             int place = (round + index) % Ring.SLOTS * 2048 + 64;
-            ring.slots.putInt(place, 0x45000030).putInt(place + 8, 64 << 24 | 17 << 16).putShort(place + 24, (short) 28);
+            ring.slots.putInt(place, 0x45000030).putInt(place + 8, 64 << 24 | 17 << 16)
+                    .putShort(place + 24, (short) 28);
             ring.table.putInt(at, place).putInt(at + 4, 48).putLong(at + 32, modules);
         }
         dispatcher.process(Limits.BATCH_PACKETS_MAX);
@@ -65,7 +66,8 @@ class AllocationTest {
     /** A module that reads headers, counts, writes in three ways and injects now and then. */
     private void load(int slot) throws Exception {
         ModuleLimits limits = new ModuleLimits(1 << 22, 100, 1 << 20, 8, 8, 500);
-        Module.Order order = new Module.Order(slot, "example.org/m" + slot, "1.0.0", new File("none"), Map.of(), limits, 1);
+        Module.Order order = new Module.Order(slot, "example.org/m" + slot, "1.0.0", new File("none"), Map.of(),
+                limits, 1);
         Module module = new Module(order, new KvState(), dispatcher, node, Entropy.ofSystem());
         Counter counter = module.counters().open("packets");
         IpView ip = new IpView();

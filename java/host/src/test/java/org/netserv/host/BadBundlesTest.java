@@ -42,9 +42,11 @@ class BadBundlesTest {
     @Test
     void everyMissingPackageAndCapabilityIsNamed() throws Exception {
         BundleBuilder bundle = BundleBuilder.active("needy", "1.0.0", "void begin() { }")
-                .header("Import-Package", BundleBuilder.API.replace("org.netserv.packet", "org.netserv.packet;version=\"[2,3)\"")
+                .header("Import-Package",
+                        BundleBuilder.API.replace("org.netserv.packet", "org.netserv.packet;version=\"[2,3)\"")
                         + ",com.missing.one;version=\"[1.2,2)\",com.missing.two,com.optional;resolution:=optional")
-                .header("Require-Capability", "netserv.block;filter:=\"(name=teleport)\",osgi.service;effective:=active;filter:=\"(a=b)\"")
+                .header("Require-Capability",
+                        "netserv.block;filter:=\"(name=teleport)\",osgi.service;effective:=active;filter:=\"(a=b)\"")
                 .header("Require-Bundle", "com.missing.bundle;bundle-version=\"3.0\"");
         check("missing-dependency", "the node has not what the bundle needs: bundle com.missing.bundle, "
                 + "capability netserv.block (name=teleport), package com.missing.one 1.2.0 to below 2.0.0, "
@@ -73,7 +75,8 @@ class BadBundlesTest {
         Path none = worker.jar();
         check("bad-code", "the file is not a jar: ", worker.load(0, "example.org/x", none, Worker.LIMITS, 1));
         Path bare = new BundleBuilder("x", "1").write(worker.jar(), null);
-        check("bad-code", "the jar has no META-INF/MANIFEST.MF", worker.load(0, "example.org/x", bare, Worker.LIMITS, 1));
+        check("bad-code", "the jar has no META-INF/MANIFEST.MF",
+                worker.load(0, "example.org/x", bare, Worker.LIMITS, 1));
         check("bad-code", "the jar is not a bundle: its manifest has no Bundle-SymbolicName",
                 worker.load(0, "example.org/x", new BundleBuilder("x", "1").header("Bundle-SymbolicName", null)));
         check("bad-code", "the bundle's manifest has no Bundle-ManifestVersion: 2",
@@ -87,7 +90,8 @@ class BadBundlesTest {
         check("bad-code", "the bundle cannot be installed: ",
                 worker.load(0, "example.org/x", new BundleBuilder("x", "1").header("Import-Package", "a;;=,")));
         check("bad-code", "the bundle has not the class that starts it: ",
-                worker.load(0, "example.org/x", new BundleBuilder("x", "1").header("Bundle-Activator", "gone.Activator")));
+                worker.load(0, "example.org/x",
+                        new BundleBuilder("x", "1").header("Bundle-Activator", "gone.Activator")));
     }
 
     @Test
@@ -115,7 +119,8 @@ class BadBundlesTest {
         BundleBuilder bundle = BundleBuilder.active("broken", "1.0.0", "void begin() { }");
         byte[] code = bundle.entries().get("test/Activator.class");
         bundle.entry("test/Activator.class", java.util.Arrays.copyOf(code, code.length / 2));
-        check("bad-code", "the bundle's code is broken: java.lang.ClassFormatError", worker.load(0, "example.org/broken", bundle));
+        check("bad-code", "the bundle's code is broken: java.lang.ClassFormatError",
+                worker.load(0, "example.org/broken", bundle));
     }
 
     @Test
@@ -126,7 +131,8 @@ class BadBundlesTest {
                     throw new java.io.IOException("no disk");
                 }
                 """);
-        check("trapped", "java.io.IOException: no disk in test.Activator.begin", worker.load(0, "example.org/thrower", thrower));
+        check("trapped", "java.io.IOException: no disk in test.Activator.begin",
+                worker.load(0, "example.org/thrower", thrower));
         BundleBuilder hungry = BundleBuilder.active("hungry", "1.0.0", """
                 void begin() { throw new OutOfMemoryError("Java heap space"); }
                 """);
@@ -202,7 +208,8 @@ class BadBundlesTest {
         try {
             worker.host.unload(0);
             worker.await("a restart", () -> worker.restarted.get() != null);
-            assertTrue(worker.restarted.get().startsWith("module example.org/unstoppable@1.0.0 does not end: stop took"));
+            assertTrue(worker.restarted.get()
+                    .startsWith("module example.org/unstoppable@1.0.0 does not end: stop took"));
         } finally {
             System.setProperty("netserv.test.end", "yes");
         }
@@ -227,11 +234,15 @@ class BadBundlesTest {
                 }
                 """;
         try {
-            ModulesTest.check(0, "loaded", worker.load(0, "example.org/few", BundleBuilder.active("few", "1.0.0", members.formatted(2))));
+            ModulesTest.check(0, "loaded",
+                    worker.load(0, "example.org/few", BundleBuilder.active("few", "1.0.0", members.formatted(2))));
             worker.unload(0);
-            assertTrue(worker.node.lines.contains("-1/1: module example.org/few@1.0.0 left 2 threads behind: immortal-0, immortal-1"), worker.node.lines.toString());
+            String told = "-1/1: module example.org/few@1.0.0 left 2 threads behind: immortal-0, immortal-1";
+            assertTrue(worker.node.lines.contains(told), worker.node.lines.toString());
             assertNull(worker.restarted.get());
-            ModulesTest.check(0, "loaded", worker.load(0, "example.org/many", BundleBuilder.active("many", "1.0.0", members.formatted(Limits.THREADS_LEFT_MAX - 1))));
+            ModulesTest.check(0, "loaded",
+                    worker.load(0, "example.org/many",
+                            BundleBuilder.active("many", "1.0.0", members.formatted(Limits.THREADS_LEFT_MAX - 1))));
             worker.host.unload(0);
             worker.await("a restart", () -> worker.restarted.get() != null);
             assertTrue(worker.restarted.get().startsWith("unloaded modules left 17 threads behind"));
@@ -260,7 +271,8 @@ class BadBundlesTest {
                 }
                 """);
         ModulesTest.check(0, "loaded", worker.load(0, "example.org/copy", bundle));
-        assertTrue(worker.lines(0).get(0).contains("the bundle has to import org.netserv.packet"), worker.lines(0).toString());
+        assertTrue(worker.lines(0).get(0).contains("the bundle has to import org.netserv.packet"),
+                worker.lines(0).toString());
     }
 
     @Test
@@ -270,7 +282,8 @@ class BadBundlesTest {
                     context.getBundle(0).stop();
                 }
                 """);
-        worker.host.load(0, "example.org/stopper", "1.0.0", bundle.write(worker.jar()).toString(), new String[0], Worker.LIMITS, 1);
+        worker.host.load(0, "example.org/stopper", "1.0.0", bundle.write(worker.jar()).toString(), new String[0],
+                Worker.LIMITS, 1);
         worker.await("a restart", () -> worker.restarted.get() != null);
         assertEquals("a module stopped the OSGi framework", worker.restarted.get());
     }

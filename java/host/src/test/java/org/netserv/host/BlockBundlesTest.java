@@ -34,7 +34,8 @@ class BlockBundlesTest {
                 .write(worker.blocks.resolve("b.jar"));
         block("util").header("Export-Package", "util").source("util.Util", "public class Util { }")
                 .write(worker.blocks.resolve("c.jar"));
-        block("components").header("Provide-Capability", "osgi.extender;osgi.extender=\"osgi.component\";version:Version=1.5")
+        block("components").header("Provide-Capability",
+                "osgi.extender;osgi.extender=\"osgi.component\";version:Version=1.5")
                 .write(worker.blocks.resolve("d.jar"));
         block("broken").header("Import-Package", "nowhere").header("Export-Package", "broken")
                 .write(worker.blocks.resolve("e.jar"));
@@ -66,7 +67,8 @@ class BlockBundlesTest {
 
     @Test
     void aRequiredImplementationIsStarted() throws Exception {
-        check("loaded", plain().header("Require-Capability", "osgi.implementation;filter:=\"(osgi.implementation=engine)\""));
+        check("loaded", plain()
+                .header("Require-Capability", "osgi.implementation;filter:=\"(osgi.implementation=engine)\""));
         assertEquals(List.of("engine-api starts", "util starts", "engine starts"), started());
     }
 
@@ -95,9 +97,11 @@ class BlockBundlesTest {
                 plain().header("Import-Package", BundleBuilder.API + ",broken"));
         ModulesTest.check(0, "missing-dependency", event);
         assertTrue(event.detail().contains("nowhere"), event.detail());
-        event = worker.load(0, "example.org/x", plain().header("Import-Package", BundleBuilder.API + ",engine.api;version=3"));
+        event = worker.load(0, "example.org/x",
+                plain().header("Import-Package", BundleBuilder.API + ",engine.api;version=3"));
         ModulesTest.check(0, "missing-dependency", event);
-        assertEquals("the node has not what the bundle needs: package engine.api 3.0.0 (the node has 2.1.0)", event.detail());
+        assertEquals("the node has not what the bundle needs: package engine.api 3.0.0 (the node has 2.1.0)",
+                event.detail());
     }
 
     private void check(String kind, BundleBuilder bundle) throws Exception {
@@ -113,6 +117,7 @@ class BlockBundlesTest {
     }
 
     private static BundleBuilder block(String name) {
-        return new BundleBuilder(name, "1.0.0").header("Bundle-Activator", "start.Started").source("start.Started", SAYS_SO);
+        return new BundleBuilder(name, "1.0.0").header("Bundle-Activator", "start.Started")
+                .source("start.Started", SAYS_SO);
     }
 }

@@ -144,7 +144,8 @@ final class BundleBuilder {
         };
         List<String> problems = new ArrayList<>();
         boolean compiled = compiler.getTask(null, manager, diagnostic -> problems.add(diagnostic.toString()),
-                List.of("--release", "17", "-nowarn", "-proc:none", "-classpath", System.getProperty("java.class.path")),
+                List.of("--release", "17", "-nowarn", "-proc:none", "-classpath",
+                        System.getProperty("java.class.path")),
                 null, List.of(file)).call();
         if (!compiled) {
             throw new IllegalArgumentException(problems + "\n" + source);

@@ -46,15 +46,16 @@ class ExitTest {
         assertEquals(Restart.EXIT_CODE, ended.code);
         assertEquals("5 trapped the module called System.exit on thread example.org/exit@1.0.0 start",
                 ended.told.get(ended.told.size() - 1));
-        assertEquals("netserv-jvm: module example.org/exit@1.0.0 called System.exit on thread example.org/exit@1.0.0 start",
-                ended.lastWords);
+        assertEquals("netserv-jvm: module example.org/exit@1.0.0 called System.exit on thread "
+                + "example.org/exit@1.0.0 start", ended.lastWords);
     }
 
     @Test
     void anExitOnAThreadIsTheModulesFault() throws Exception {
         Ended ended = run("thread");
         assertEquals(Restart.EXIT_CODE, ended.code);
-        assertTrue(ended.told.contains("5 trapped the module called System.exit on thread quitter"), ended.told.toString());
+        assertTrue(ended.told.contains("5 trapped the module called System.exit on thread quitter"),
+                ended.told.toString());
     }
 
     @Test
@@ -74,7 +75,7 @@ class ExitTest {
         File out = folder.resolve("out").toFile();
         File err = folder.resolve("err").toFile();
         Process process = new ProcessBuilder(
-                Path.of(System.getProperty("java.home"), "bin", "java").toString(), "-Xshare:auto", "-XX:TieredStopAtLevel=1",
+                Path.of(System.getProperty("java.home"), "bin", "java").toString(), "-XX:TieredStopAtLevel=1",
                 "-XX:+UseSerialGC", "-cp", System.getProperty("java.class.path"),
                 ExitMain.class.getName(), folder.toString(), how).redirectOutput(out).redirectError(err).start();
         try {
@@ -82,7 +83,8 @@ class ExitTest {
         } finally {
             process.destroyForcibly();
         }
-        List<String> lines = Files.readAllLines(err.toPath()).stream().filter(line -> line.startsWith("netserv")).toList();
+        List<String> lines = Files.readAllLines(err.toPath()).stream().filter(line -> line.startsWith("netserv"))
+                .toList();
         return new Ended(process.exitValue(), Files.readAllLines(out.toPath()),
                 lines.isEmpty() ? "" : lines.get(lines.size() - 1));
     }

@@ -129,7 +129,8 @@ class ModulesTest {
         BundleBuilder bundle = BundleBuilder.active("caps", "1.0.0", "void begin() { }")
                 .header("Require-Capability", "netserv.block;filter:=\"(&(name=kv)(version>=1.0))\","
                         + "osgi.ee;filter:=\"(&(osgi.ee=JavaSE)(version=17))\"")
-                .header("Import-Package", BundleBuilder.API + ",javax.sql,java.net.http,org.w3c.dom,com.sun.net.httpserver")
+                .header("Import-Package", BundleBuilder.API
+                        + ",javax.sql,java.net.http,org.w3c.dom,com.sun.net.httpserver")
                 .source("test.Uses", "public class Uses { java.sql.Date date; }");
         check(0, "loaded", worker.load(0, "example.org/caps", bundle));
     }
@@ -147,14 +148,14 @@ class ModulesTest {
                 }
                 """);
         check(0, "loaded", worker.load(0, "example.org/timers", bundle));
-        worker.await("an injected packet", () -> worker.host.injected() == 1);
-        assertEquals(20, worker.ring.injected(0).length);
+        worker.await("an injected packet", () -> worker.sent.size() == 1);
+        assertEquals(20, worker.sent.get(0).length);
         worker.node.nowNanos.addAndGet(10_000_000);
-        worker.host.idle(worker.node.now());
+        worker.idle();
         assertEquals(1, worker.counter(0, "ticks"));
         worker.host.unload(0);
-        worker.await("its last packet", () -> worker.host.injected() == 1);
-        assertEquals(21, worker.ring.injected(0).length);
+        worker.await("its last packet", () -> worker.sent.size() == 2);
+        assertEquals(21, worker.sent.get(1).length);
     }
 
     @Test
@@ -171,14 +172,18 @@ class ModulesTest {
                     module.log().info("ends %1$d");
                 }
                 """;
-        check(0, "loaded", worker.load(0, "example.org/u", BundleBuilder.active("u", "1.0.0", members.formatted(1, "drop"))));
+        check(0, "loaded", worker.load(0, "example.org/u",
+                BundleBuilder.active("u", "1.0.0", members.formatted(1, "drop"))));
         assertEquals(SlotView.DROP, worker.packet(0, 0));
-        check(0, "loaded", worker.load(0, "example.org/u", BundleBuilder.active("u", "1.0.0", members.formatted(2, "pass"))));
+        check(0, "loaded", worker.load(0, "example.org/u",
+                BundleBuilder.active("u", "1.0.0", members.formatted(2, "pass"))));
         assertEquals(SlotView.PASS, worker.packet(0, 0));
-        check(1, "loaded", worker.load(1, "example.org/u", BundleBuilder.active("u;singleton:=true", "1.1.0", members.formatted(3, "drop"))));
+        check(1, "loaded", worker.load(1, "example.org/u",
+                BundleBuilder.active("u;singleton:=true", "1.1.0", members.formatted(3, "drop"))));
         worker.unload(0);
         assertEquals(SlotView.DROP, worker.packet(1, 0));
-        Path other = BundleBuilder.active("u;singleton:=true", "1.1.0", members.formatted(4, "pass")).write(worker.jar());
+        Path other = BundleBuilder.active("u;singleton:=true", "1.1.0", members.formatted(4, "pass"))
+                .write(worker.jar());
         check(1, "loaded", worker.load(1, "example.org/u", other, Worker.LIMITS, 2));
         assertEquals(List.of("2: found nothing", "2: found 1", "2: ends 1", "2: ends 2"), worker.lines(0));
         assertEquals(List.of("2: found 2", "2: found nothing", "2: ends 3"), worker.lines(1));
@@ -200,12 +205,16 @@ class ModulesTest {
                     socket.close();
                 }
                 """;
-        check(0, "loaded", worker.load(0, "example.org/s", BundleBuilder.active("s", "1.0.0", members.formatted(0, false))));
+        check(0, "loaded", worker.load(0, "example.org/s",
+                BundleBuilder.active("s", "1.0.0", members.formatted(0, false))));
         int port = Integer.parseInt(worker.lines(0).get(0).substring("2: listens ".length()));
-        check(1, "loaded", worker.load(1, "example.org/s", BundleBuilder.active("s", "1.0.1", members.formatted(port, false))));
+        check(1, "loaded", worker.load(1, "example.org/s",
+                BundleBuilder.active("s", "1.0.1", members.formatted(port, false))));
         worker.unload(0);
-        check(2, "trapped", worker.load(2, "example.org/t", BundleBuilder.active("t", "1.0.1", members.formatted(port, false))));
-        check(2, "trapped", worker.load(2, "example.org/s", BundleBuilder.active("s", "1.0.2", members.formatted(port, true))));
+        check(2, "trapped", worker.load(2, "example.org/t",
+                BundleBuilder.active("t", "1.0.1", members.formatted(port, false))));
+        check(2, "trapped", worker.load(2, "example.org/s",
+                BundleBuilder.active("s", "1.0.2", members.formatted(port, true))));
         worker.settle();
         assertEquals(List.of("2: listens " + port, "2: listens " + port), worker.lines(1));
         assertEquals(0, worker.node.events.size());
@@ -216,7 +225,8 @@ class ModulesTest {
         BundleBuilder bundle = BundleBuilder.active("isolated", "1.0.0", """
                 void begin() {
                     for (String name : List.of("java.sql.Date", "javax.sql.DataSource", "org.netserv.host.Bridge",
-                            "org.apache.felix.framework.Felix", "org.netserv.module.ModuleContext", "sun.misc.Unsafe")) {
+                            "org.apache.felix.framework.Felix", "org.netserv.module.ModuleContext",
+                            "sun.misc.Unsafe")) {
                         try {
                             Class.forName(name);
                             module.log().info(name);
@@ -256,7 +266,8 @@ class ModulesTest {
         assertEquals(SlotView.FAILED, worker.packet(0, 0));
         FakeNative.Event event = worker.await(0);
         check(0, "trapped", event);
-        assertTrue(event.detail().startsWith("java.lang.IllegalStateException: no 20 in test.Activator."), event.detail());
+        assertTrue(event.detail().startsWith("java.lang.IllegalStateException: no 20 in test.Activator."),
+                event.detail());
         worker.settle();
         assertEquals(List.of("2: ends"), worker.lines(0));
         assertEquals(SlotView.DROP, worker.packet(1, 1));
@@ -305,7 +316,8 @@ class ModulesTest {
                 """.formatted(inner));
         check(0, "loaded", worker.load(0, "example.org/outer", outer));
         assertEquals(SlotView.DROP, worker.packet(0, 1));
-        assertTrue(worker.lines(0).contains("2: bundles " + (2 + Limits.BUNDLES_PER_MODULE_MAX)), worker.lines(0).toString());
+        assertTrue(worker.lines(0).contains("2: bundles " + (2 + Limits.BUNDLES_PER_MODULE_MAX)),
+                worker.lines(0).toString());
         worker.unload(0);
         check(1, "loaded", worker.load(1, "example.org/inner", BundleBuilder.active("inner", "1.0.0", COUNTING)));
     }
@@ -321,7 +333,7 @@ class ModulesTest {
                 """);
         check(0, "loaded", worker.load(0, "example.org/self", bundle));
         worker.node.nowNanos.addAndGet(5_000_000);
-        worker.host.idle(worker.node.now());
+        worker.idle();
         check(0, "trapped", worker.await(0));
         assertEquals(SlotView.FAILED, worker.packet(0, 0));
     }
@@ -329,17 +341,21 @@ class ModulesTest {
     @Test
     void packagesOfOneModuleCanBeUsedByAnother() throws Exception {
         BundleBuilder library = BundleBuilder.active("library", "1.0.0", "void begin() { }")
-                .header("Export-Package", "lib;version=1.2.0").source("lib.Lib", "public class Lib { public static int x() { return 7; } }");
-        BundleBuilder user = new BundleBuilder("user", "1.0.0").header("Import-Package", BundleBuilder.API + ",lib;version=\"[1.1,2)\"")
+                .header("Export-Package", "lib;version=1.2.0")
+                .source("lib.Lib", "public class Lib { public static int x() { return 7; } }");
+        BundleBuilder user = new BundleBuilder("user", "1.0.0")
+                .header("Import-Package", BundleBuilder.API + ",lib;version=\"[1.1,2)\"")
                 .header("Bundle-Activator", "test.User");
-        BundleBuilder both = new BundleBuilder("x", "1").source("lib.Lib", "public class Lib { public static int x() { return 7; } }");
+        BundleBuilder both = new BundleBuilder("x", "1")
+                .source("lib.Lib", "public class Lib { public static int x() { return 7; } }");
         user.entries().putAll(both.entries());
         user.source("test.User", """
                 public class User implements BundleActivator {
                     public void start(BundleContext context) throws Exception {
                         Object x = Class.forName("lib.Lib").getMethod("x").invoke(null);
                         Log log = context.getService(context.getServiceReference(Log.class));
-                        log.info("x " + x + " from " + Class.forName("lib.Lib").getClassLoader().equals(getClass().getClassLoader()));
+                        log.info("x " + x + " from "
+                                + Class.forName("lib.Lib").getClassLoader().equals(getClass().getClassLoader()));
                     }
                     public void stop(BundleContext context) { }
                 }

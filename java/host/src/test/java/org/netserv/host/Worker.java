@@ -22,6 +22,8 @@ final class Worker implements AutoCloseable {
     final Path blocks;
     /** Why the worker asked to be restarted; nothing while it did not. */
     final AtomicReference<String> restarted = new AtomicReference<>();
+    /** Packets that were injected while nothing came in. */
+    final List<byte[]> sent = new ArrayList<>();
     final Host host;
     private int jars;
 
@@ -88,11 +90,19 @@ final class Worker implements AutoCloseable {
             }
             try {
                 if (node.awaitWake(20)) {
-                    host.idle(node.now());
+                    idle();
                 }
             } catch (InterruptedException interrupted) {
                 throw new AssertionError(interrupted);
             }
+        }
+    }
+
+    /** Runs what is due, and takes what was injected. */
+    void idle() {
+        host.idle(node.now());
+        for (int index = 0; index < host.injected(); index++) {
+            sent.add(ring.injected(index));
         }
     }
 
