@@ -106,7 +106,7 @@ mod tests {
 
     #[test]
     fn a_user_gets_one_address_of_each_version_and_keeps_them() {
-        let mut addresses = with(config("['192.0.2.0/29', '2001:db8::/64']", &["a", "b"]));
+        let mut addresses = with(&config("['192.0.2.0/29', '2001:db8::/64']", &["a", "b"]));
         let node = set(&["192.0.2.1", "2001:db8::1"]);
         assert_eq!(texts(&addresses.choose(&user("a"), &node).unwrap()), ["192.0.2.2", "2001:db8::2"]);
         assert_eq!(texts(&addresses.choose(&user("b"), &node).unwrap()), ["192.0.2.3", "2001:db8::3"]);
@@ -121,7 +121,7 @@ mod tests {
             ("['192.0.2.8/32', '192.0.2.5/32']", ["192.0.2.8", "192.0.2.5"]),
             ("['2001:db8::/126']", ["2001:db8::1", "2001:db8::2"]),
         ] {
-            let mut addresses = with(config(prefixes, &["a", "b"]));
+            let mut addresses = with(&config(prefixes, &["a", "b"]));
             let found = ["a", "b"].map(|name| addresses.choose(&user(name), &BTreeSet::new()).unwrap());
             assert_eq!(found.map(|list| texts(&list).join(" ")), expected, "{prefixes}");
         }
@@ -130,7 +130,7 @@ mod tests {
     #[test]
     fn when_no_address_is_left_the_reason_is_told() {
         let users = ["a", "b", "c"];
-        let mut addresses = with(config("['192.0.2.0/30', '2001:db8::/64']", &users));
+        let mut addresses = with(&config("['192.0.2.0/30', '2001:db8::/64']", &users));
         for name in ["a", "b"] {
             addresses.choose(&user(name), &BTreeSet::new()).unwrap();
         }
@@ -139,7 +139,7 @@ mod tests {
         assert!(addresses.of(&user("c")).is_empty());
         addresses.set_users(&config("['192.0.2.0/30', '2001:db8::/64']", &["b", "c"]));
         assert_eq!(texts(&addresses.choose(&user("c"), &BTreeSet::new()).unwrap()), ["192.0.2.1", "2001:db8::1"]);
-        let mut none = with(config("[]", &users));
+        let mut none = with(&config("[]", &users));
         assert_eq!(none.choose(&user("a"), &BTreeSet::new()).unwrap_err().kind, RefusalKind::NoNetwork);
     }
 
@@ -162,9 +162,9 @@ mod tests {
         assert_eq!(texts(&addresses.choose(&user("b"), &BTreeSet::new()).unwrap()), ["192.0.2.2"]);
     }
 
-    fn with(config: Config) -> Addresses {
+    fn with(config: &Config) -> Addresses {
         let mut addresses = Addresses::default();
-        addresses.set_users(&config);
+        addresses.set_users(config);
         addresses
     }
 

@@ -24,7 +24,7 @@ pub fn print(config: Option<&Path>) -> Result<ExitCode> {
     println!("networks of containers, for servers");
     match &config {
         Some(config) if !config.has_network() => {
-            println!("  none    neither network.prefixes nor addresses of users are set")
+            println!("  none    neither network.prefixes nor addresses of users are set");
         }
         Some(config) => network(config).iter().for_each(print_check),
         None => netserv_container::network::doctor(&[4, 6]).iter().for_each(print_check),
