@@ -50,6 +50,9 @@ final class BoundedConnector implements ConnectorFactory {
     private void bound(Server server, ServerConnector connector) {
         HttpConnectionFactory http = connector.getConnectionFactory(HttpConnectionFactory.class);
         HttpConfiguration settings = http.getHttpConfiguration();
+        // Buffers outside of the heap have a small bound of their own in a container.
+        settings.setUseInputDirectByteBuffers(false);
+        settings.setUseOutputDirectByteBuffers(false);
         settings.setMinRequestDataRate(Limits.BODY_BYTES_PER_SECOND);
         HeaderDeadline deadline = new HeaderDeadline(server.getScheduler(), headerMs);
         settings.addCustomizer(deadline);

@@ -4,7 +4,7 @@ package org.netserv.block.http;
 /** The bounds of the HTTP engine that Felix has no property for; the others are in {@code blocks.properties}. */
 final class Limits {
     /** How many connections are open at once unless {@link #CONNECTIONS_PROPERTY} says so; others wait to be accepted. */
-    static final int CONNECTIONS = 256;
+    static final int CONNECTIONS = 64;
     /** The property of the framework for the number of connections, 1 to 4,096. */
     static final String CONNECTIONS_PROPERTY = "org.netserv.block.http.connections";
     /** The most that the property may ask for. */

@@ -92,7 +92,13 @@ class BlocksTest {
             assertEquals("component red", container.get("/ds").body());
             container.install(admin.write(folder));
             configure(container, DsServlet.class.getName(), Map.of("colour", "green"));
-            assertEquals("component green", container.get("/ds").body());
+            // The component is told in a thread of its own, and may be away for a moment.
+            long until = System.nanoTime() + 10_000_000_000L;
+            String body = "";
+            while (!body.equals("component green") && System.nanoTime() < until) {
+                body = container.get("/ds").body();
+            }
+            assertEquals("component green", body);
         }
     }
 
