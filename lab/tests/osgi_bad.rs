@@ -37,7 +37,7 @@ fn bundles_that_cannot_be_started(driver: Driver) {
         ("missing-import", RefusalKind::MissingDependency, "package"),
         ("missing-capability", RefusalKind::MissingDependency, "capability"),
         ("newer-java", RefusalKind::MissingDependency, "Java"),
-        ("newer-class", RefusalKind::BadCode, "Java"),
+        ("newer-class", RefusalKind::MissingDependency, "Java"),
         ("damaged-class", RefusalKind::BadCode, ""),
         ("missing-activator", RefusalKind::BadCode, ""),
         ("extension", RefusalKind::BadCode, ""),
@@ -73,20 +73,22 @@ fn bundles_that_fail_while_they_start(driver: Driver) {
 
 fn bundles_that_fail_on_packets(driver: Driver) {
     let Some(mut net) = troubled("bundles_that_fail_on_packets", driver) else { return };
-    for (behaviour, kind) in [
-        ("throw", RefusalKind::Trapped),
-        ("error", RefusalKind::Trapped),
-        ("rude", RefusalKind::Trapped),
-        ("stack", RefusalKind::Trapped),
-        ("heap", RefusalKind::MemoryLimit),
-        ("direct", RefusalKind::MemoryLimit),
-        ("threads", RefusalKind::MemoryLimit),
-        ("block", RefusalKind::Stalled),
-        ("deadlock", RefusalKind::Stalled),
-        ("loop", RefusalKind::Stalled),
+    for (behaviour, kinds) in [
+        ("throw", &[RefusalKind::Trapped][..]),
+        ("error", &[RefusalKind::Trapped]),
+        ("rude", &[RefusalKind::Trapped]),
+        ("stack", &[RefusalKind::Trapped]),
+        ("heap", &[RefusalKind::MemoryLimit]),
+        // Java tries for half a second before it says that there is no more, which is more than this module may take.
+        ("direct", &[RefusalKind::MemoryLimit, RefusalKind::Stalled]),
+        ("threads", &[RefusalKind::MemoryLimit]),
+        ("block", &[RefusalKind::Stalled]),
+        ("deadlock", &[RefusalKind::Stalled]),
+        ("loop", &[RefusalKind::Stalled]),
     ] {
         let failure = run_until_it_fails(&net, behaviour);
-        assert_eq!(failure.last_failure.as_ref().map(|refusal| refusal.kind), Some(kind), "{behaviour}: {failure:?}");
+        let kind = failure.last_failure.as_ref().map(|refusal| refusal.kind);
+        assert!(kind.is_some_and(|kind| kinds.contains(&kind)), "{behaviour}: {failure:?}");
     }
     assert_unhurt(&mut net);
 }
