@@ -157,7 +157,7 @@ class BoundsTest {
 
     @Test
     void idleConnectionsEnd() throws Exception {
-        start(Map.of("org.apache.felix.http.timeout", "500"));
+        start(Map.of("org.apache.felix.http.timeout", "2000"));
         try (Socket socket = connect()) {
             send(socket, GET + "\r\n");
             assertTrue(answer(socket).endsWith("jakarta 0"));
