@@ -1,6 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 package org.netserv.samples.bad;
 
+import static java.nio.file.StandardOpenOption.CREATE_NEW;
+import static java.nio.file.StandardOpenOption.DELETE_ON_CLOSE;
+import static java.nio.file.StandardOpenOption.WRITE;
+
 import java.lang.reflect.Field;
 import java.lang.reflect.Method;
 import java.net.DatagramPacket;
@@ -8,6 +12,7 @@ import java.net.DatagramSocket;
 import java.net.InetSocketAddress;
 import java.net.ServerSocket;
 import java.net.Socket;
+import java.nio.channels.FileChannel;
 import java.nio.file.Files;
 import java.nio.file.Path;
 import java.nio.file.StandardCopyOption;
@@ -60,14 +65,20 @@ final class Escapes {
         });
     }
 
+    /** Opens and closes: should one of these work, as it does outside of a sandbox, nothing is changed. */
     static void openFiles(Surroundings surroundings) throws BlockException {
         for (String path : new String[] {"/etc/shadow", "/proc/self/environ", "/proc/1/maps", "/sys/kernel/uevent_seqnum",
             "/root/.bashrc", "/dev/mem"}) {
             surroundings.attempt("reading " + path, () -> Files.readAllBytes(Path.of(path)));
         }
-        for (String path : new String[] {"/worker", "/java/host/bad.jar", "/java/blocks/bad.jar", "/java/archive/host.jsa",
-            "/etc/passwd", "/tmp/bad", "/bad"}) {
-            surroundings.attempt("writing " + path, () -> Files.write(Path.of(path), new byte[1]));
+        for (String path : new String[] {"/worker", "/etc/passwd", "/etc/hosts", "/java/host/org.netserv.host.jar"}) {
+            surroundings.attempt("writing to " + path, () -> FileChannel.open(Path.of(path), WRITE).close());
+        }
+        for (String path : new String[] {"/bad", "/tmp/bad", "/java/host/bad.jar", "/java/blocks/bad.jar",
+            "/java/archive/bad"}) {
+            surroundings.attempt("making " + path, () -> {
+                FileChannel.open(Path.of(path), WRITE, CREATE_NEW, DELETE_ON_CLOSE).close();
+            });
         }
     }
 
