@@ -55,7 +55,7 @@ impl Control {
     /// Queues log lines. If the node does not read, they are counted instead.
     pub fn send_log(&mut self, slot: Option<ModuleSlot>, lines: Vec<Line>) {
         for Line { level, text } in lines {
-            if self.waiting.len() >= limits::FRAMES_WAITING_MAX {
+            if !self.has_room() {
                 self.lines_lost += 1;
                 continue;
             }
@@ -89,6 +89,11 @@ impl Control {
                 }
             }
         }
+    }
+
+    /// Returns whether more frames may wait: fewer than [`limits::FRAMES_WAITING_MAX`] do.
+    pub fn has_room(&self) -> bool {
+        self.waiting.len() < limits::FRAMES_WAITING_MAX
     }
 
     /// Returns whether frames wait to be sent.

@@ -25,10 +25,7 @@ use crate::instance::Instance;
 use crate::kv::KvStores;
 use crate::log::Line;
 use crate::ring_memory::RingMemory;
-use crate::sys;
-
-/// Rounds of packets after which the control socket is looked at although there are more packets.
-const ROUNDS_BETWEEN_CONTROL: u32 = 16;
+use crate::{limits, sys};
 
 /// How packets get to modules.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -103,7 +100,7 @@ impl Worker {
             self.publish(busy)?;
             self.collect();
             rounds += 1;
-            if busy && rounds < ROUNDS_BETWEEN_CONTROL {
+            if busy && rounds < limits::ROUNDS_BETWEEN_CONTROL {
                 continue;
             }
             rounds = 0;

@@ -133,18 +133,18 @@ impl Outbox {
         self.waiting().events.pop_front()
     }
 
-    /// Takes all log lines that wait, and says what was lost.
+    /// Takes all log lines that wait.
     pub fn take_logs(&self) -> Vec<(Option<ModuleSlot>, Vec<Line>)> {
         let mut waiting = self.waiting();
-        let lost = std::mem::take(&mut waiting.lost);
-        let mut logs: Vec<_> =
-            waiting.logs.iter_mut().filter(|(_, log)| !log.is_empty()).map(|(slot, log)| (*slot, log.take())).collect();
-        drop(waiting);
-        if lost > 0 {
-            let text = format!("{lost} reports of the Java host lost: they meant nothing, or came too fast");
-            logs.push((None, vec![Line { level: LogLevel::Warn, text }]));
-        }
-        logs
+        let logs = waiting.logs.iter_mut().filter(|(_, log)| !log.is_empty());
+        logs.map(|(slot, log)| (*slot, log.take())).collect()
+    }
+
+    /// Returns a line that says how many events were lost, if some were, and forgets them.
+    pub fn take_lost(&self) -> Option<Line> {
+        let lost = std::mem::take(&mut self.waiting().lost);
+        let text = format!("{lost} reports of the Java host lost: they meant nothing, or came too fast");
+        (lost > 0).then_some(Line { level: LogLevel::Warn, text })
     }
 
     /// Forgets how much the module in a slot wrote, for the next one there. Returns its last lines.
@@ -195,9 +195,8 @@ mod tests {
         assert!(!outbox.poll_raised().unwrap());
         let taken: Vec<_> = std::iter::from_fn(|| outbox.poll_event()).collect();
         assert_eq!(taken, vec![FromJava::Loaded(ModuleSlot(1)); limits::JAVA_EVENTS_WAITING_MAX]);
-        let logs = outbox.take_logs();
-        assert_eq!(logs.len(), 1);
-        assert!(logs[0].1[0].text.starts_with("2 reports"), "{logs:?}");
+        assert!(outbox.take_lost().unwrap().text.starts_with("2 reports"));
+        assert_eq!(outbox.take_lost(), None);
         assert!(outbox.take_logs().is_empty());
     }
 

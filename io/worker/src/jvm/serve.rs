@@ -24,14 +24,11 @@ use super::sys::{Bridge, End, Load};
 use crate::birth::{Birth, HostWaker, Wakeup};
 use crate::clock;
 use crate::control::{Control, Received};
+use crate::engine::ABI;
 use crate::error::ServeError;
 use crate::log::Line;
 use crate::{limits, sys};
 
-/// The packet ABI that packets of this worker follow.
-const ABI: u32 = 1;
-/// Rounds of packets after which the control socket is looked at although there are more packets.
-const ROUNDS_BETWEEN_CONTROL: u32 = 16;
 /// How long after a start or a load the memory that it took is given back.
 const SETTLED_AFTER: Duration = Duration::from_secs(2);
 /// The archived classes of the host, inside a container.
@@ -84,6 +81,7 @@ pub fn serve(args: &Args) -> Result<(), ServeError> {
         wake_host,
         due: None,
         is_stale: true,
+        is_held: false,
         settled: None,
     };
     worker.run()
@@ -103,6 +101,8 @@ struct Worker {
     due: Option<Instant>,
     /// Whether modules ran since Java said so.
     is_stale: bool,
+    /// Whether Java told more than the node has read.
+    is_held: bool,
     /// When what a start or a load took can be given back.
     settled: Option<Instant>,
 }
@@ -120,7 +120,7 @@ impl Worker {
         loop {
             let busy = self.packets()? > 0;
             rounds += 1;
-            let look = !busy || rounds >= ROUNDS_BETWEEN_CONTROL;
+            let look = !busy || rounds >= limits::ROUNDS_BETWEEN_CONTROL;
             self.java(look)?;
             self.publish(busy)?;
             if !look {
@@ -197,7 +197,7 @@ impl Worker {
     /// Takes what Java has to tell, and lets it run what is due. With `look`, asks it when that is.
     fn java(&mut self, look: bool) -> Result<(), ServeError> {
         let raised = self.outbox.poll_raised()?;
-        if raised {
+        if raised || (self.is_held && self.control.has_room()) {
             self.report();
         }
         let is_due = self.due.is_some_and(|due| due <= clock::monotonic());
@@ -215,7 +215,14 @@ impl Worker {
         for (slot, lines) in self.outbox.take_logs() {
             self.control.send_log(slot, lines);
         }
-        while let Some(event) = self.outbox.poll_event() {
+        if self.control.has_room()
+            && let Some(line) = self.outbox.take_lost()
+        {
+            self.control.send_log(None, vec![line]);
+        }
+        while self.control.has_room()
+            && let Some(event) = self.outbox.poll_event()
+        {
             match event {
                 FromJava::Ready(engine) => {
                     self.settle_later();
@@ -236,6 +243,7 @@ impl Worker {
                 }
             }
         }
+        self.is_held = !self.control.has_room();
         self.control.flush();
     }
 

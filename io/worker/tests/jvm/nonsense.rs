@@ -63,3 +63,28 @@ fn nothing_that_java_hands_over_ends_the_worker() {
     assert_eq!(names, [(4, u64::MAX), (64, 4)]);
     assert_eq!(stats[2].1.len(), 1);
 }
+
+#[test]
+fn more_reports_than_the_node_reads_are_counted_and_lost() {
+    let mut worker = Worker::start();
+    worker.load(2, "reports");
+    for _ in 0..3 {
+        assert_eq!(worker.node.round(1 << 2, &[5; 64]).answer, Answer::Pass);
+    }
+    let (mut reports, mut lost) = (0, 0);
+    while reports + lost < 30_000 {
+        match worker.node.frame() {
+            FromWorker::Failed { .. } => reports += 1,
+            FromWorker::Log { text, .. } => {
+                let (count, what) = text.split_once(' ').unwrap();
+                assert!(what.starts_with("reports of the Java host lost"), "{text}");
+                lost += count.parse::<usize>().unwrap();
+            }
+            frame @ (FromWorker::Ready { .. }
+            | FromWorker::Loaded { .. }
+            | FromWorker::Stats { .. }
+            | FromWorker::StatsDone) => panic!("{frame:?}"),
+        }
+    }
+    assert!(lost > 0, "the queue has no bound");
+}

@@ -119,6 +119,11 @@ public final class Bridge {
                     log(slot, 2, "line " + line);
                 }
             }
+            case "example.org/reports" -> {
+                for (int report = 0; report < 10_000; report++) {
+                    failed(slot, "trapped", "report " + report);
+                }
+            }
             default -> verdict(at, 3, slot);
         }
     }
