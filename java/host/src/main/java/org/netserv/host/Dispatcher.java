@@ -296,9 +296,9 @@ final class Dispatcher {
         begin(module);
         Throwable thrown = null;
         try {
-            for (int turn = 0; turn < processors.length && shown.size() > 0; turn++) {
+            processors[0].processBatch(shown);
+            for (int turn = 1; turn < processors.length && shown.leaveOutDropped() > 0; turn++) {
                 processors[turn].processBatch(shown);
-                shown.leaveOutDropped();
             }
         } catch (Throwable any) {
             thrown = any;

@@ -8,12 +8,15 @@ import org.netserv.packet.Verdict;
 /** The packets of a batch that a module is shown. */
 final class Shown implements PacketBatch {
     private final SlotView[] all = new SlotView[Limits.BATCH_PACKETS_MAX];
-    private final SlotView[] views = new SlotView[Limits.BATCH_PACKETS_MAX];
+    private final SlotView[] left = new SlotView[Limits.BATCH_PACKETS_MAX];
+    /** What the module is shown: all packets, or those that are left. */
+    private SlotView[] views = all;
     private int count;
     private int size;
 
     /** Forgets every packet. */
     void clear() {
+        views = all;
         count = 0;
         size = 0;
     }
@@ -21,18 +24,20 @@ final class Shown implements PacketBatch {
     /** Adds a packet. */
     void add(SlotView view) {
         all[count++] = view;
-        views[size++] = view;
+        size = count;
     }
 
-    /** Takes those out that were dropped, before the next processor of the same module. */
-    void leaveOutDropped() {
-        int left = 0;
+    /** Takes those out that were dropped, before the next processor of the same module. Returns how many are left. */
+    int leaveOutDropped() {
+        int kept = 0;
         for (int index = 0; index < size; index++) {
             if (views[index].verdict() != Verdict.DROP) {
-                views[left++] = views[index];
+                left[kept++] = views[index];
             }
         }
-        size = left;
+        views = left;
+        size = kept;
+        return kept;
     }
 
     /** Returns the number of packets with those that were left out. */

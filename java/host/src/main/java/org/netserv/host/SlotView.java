@@ -77,9 +77,7 @@ final class SlotView implements PacketView {
     Verdict close(int slot) {
         switch (verdict) {
             case PASS -> takeBack();
-            case DROP -> {
-                then(DROP, slot);
-            }
+            case DROP -> then(DROP, slot);
             case MODIFIED -> {
                 length = limit;
                 then(MODIFIED, slot);
