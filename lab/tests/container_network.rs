@@ -31,6 +31,8 @@ fn a_network_comes_and_goes_with_a_users_modules(driver: Driver) {
     assert_eq!(addresses, ["10.99.7.1", "fd99:7::1"].map(|text| text.parse::<IpAddr>().unwrap()));
     let link = net.links();
     assert_eq!(link.len(), 1);
+    let device = net.lab.run("node", "ip", &["link", "show", "dev", &link[0]]).unwrap();
+    assert!(!String::from_utf8_lossy(&device.stdout).contains("xdp"), "the driver leaves it alone: {device:?}");
     let served = net.serve(addresses[0]);
     for machine in ["sender", "receiver", "node"] {
         for address in &addresses {
