@@ -4,6 +4,7 @@
 //! The targets in `fuzz_targets/` run these functions under libFuzzer. `tests/replay.rs` runs them over the corpus, and
 //! over damaged copies of it, with a stable compiler.
 
+mod bundle;
 mod container;
 mod engine;
 mod filters;
@@ -15,6 +16,7 @@ mod nslp;
 mod ring;
 mod xdp;
 
+pub use bundle::bundle_jar;
 pub use container::container_frames;
 pub use engine::gist_engine;
 pub use filters::filter_index;
@@ -29,7 +31,7 @@ pub use xdp::{xdp_classify, xdp_forward};
 pub type Target = fn(&[u8]);
 
 /// Every target by name.
-pub const TARGETS: [(&str, Target); 11] = [
+pub const TARGETS: [(&str, Target); 12] = [
     ("gist_message", gist_message),
     ("gist_stream", gist_stream),
     ("gist_engine", gist_engine),
@@ -41,4 +43,5 @@ pub const TARGETS: [(&str, Target); 11] = [
     ("xdp_classify", xdp_classify),
     ("xdp_forward", xdp_forward),
     ("filter_index", filter_index),
+    ("bundle_jar", bundle_jar),
 ];
