@@ -29,6 +29,9 @@ const USER_EXAMPLE: &str = "
 # addresses = [\"192.0.2.10\"]   # its containers', in place of free ones of network.prefixes
 ";
 
+/// Name servers that the C library asks at most.
+const NAME_SERVERS_MAX: usize = 3;
+
 /// Everything that an operator can set.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case", default)]
@@ -175,12 +178,14 @@ pub struct Osgi {
     /// Where archives of Java's classes are, by which it starts faster; nodes of one machine may share it. Empty means
     /// `jvm` in `state-dir`.
     pub archive: PathBuf,
+    /// Whom modules ask for names, three at most; each user has to be permitted to (`connect`).
+    pub name_servers: Vec<IpAddr>,
 }
 
 impl Default for Osgi {
     fn default() -> Osgi {
         let [java_home, host, worker, archive] = [const { PathBuf::new() }; 4];
-        Osgi { enabled: true, java_home, host, worker, archive }
+        Osgi { enabled: true, java_home, host, worker, archive, name_servers: Vec::new() }
     }
 }
 
@@ -432,6 +437,7 @@ impl Config {
         ensure!(flavours.len() == self.flavours.len(), "flavours has one of them twice");
         ensure!(signaling.tcp_port != 0, "signaling.tcp-port must not be 0");
         ensure!(signaling.queue != self.dataplane.queue, "signaling.queue and dataplane.queue must differ");
+        ensure!(self.osgi.name_servers.len() <= NAME_SERVERS_MAX, "osgi.name-servers has more than {NAME_SERVERS_MAX}");
         for scheme in &self.fetch.schemes {
             let known = ["https", "http", "file"].contains(&scheme.as_str());
             ensure!(known, "fetch.schemes has `{scheme}`, but only https, http and file are fetched");
@@ -528,6 +534,7 @@ mod tests {
             ("[fetch]\nschemes = ['ftp']", "ftp"),
             ("[dataplane]\nqueue = 270", "queue"),
             ("[osgi]\njvm = '/usr'", "jvm"),
+            ("[osgi]\nname-servers = ['192.0.2.1', '192.0.2.2', '192.0.2.3', '192.0.2.4']", "name-servers"),
             ("[dataplane]\ndriver = 'quantum'", "quantum"),
             ("[network]\nprefixes = ['fe80::/64']", "fe80::/64"),
             (&user("listen = ['tcp port 80']"), "network.prefixes"),

@@ -70,7 +70,9 @@ impl Jvm {
             false => config.osgi.archive.clone(),
         };
         let archive = archives.join(fingerprint(&home, &worker, &host));
-        Ok(Jvm { files: JvmFiles { worker, java_home: home, host, archive }, java: release.feature, engine })
+        let name_servers = config.osgi.name_servers.clone();
+        let files = JvmFiles { worker, java_home: home, host, archive, name_servers };
+        Ok(Jvm { files, java: release.feature, engine })
     }
 
     /// Makes the archive of classes, on a thread of its own, unless there is one for just these files. Workers start

@@ -65,14 +65,17 @@ impl Runtimes {
 
 #[cfg(test)]
 mod tests {
+    use std::path::PathBuf;
+
     use netserv_container::JvmFiles;
 
     use super::*;
 
     #[test]
     fn a_policy_shows_what_there_is() {
-        let files = || JvmFiles { worker: "w".into(), java_home: "j".into(), host: "h".into(), archive: "a".into() };
-        let jvm = Jvm { files: files(), java: 17, engine: "Felix on Java".to_owned() };
+        let [worker, java_home, host, archive] = ["w", "j", "h", "a"].map(PathBuf::from);
+        let files = JvmFiles { worker, java_home, host, archive, name_servers: vec![] };
+        let jvm = Jvm { files, java: 17, engine: "Felix on Java".to_owned() };
         let check = |flavours: &[Flavour], blocks: &[(&str, Option<u32>)], engines: &[&str]| {
             let jvm = flavours.contains(&Flavour::Osgi).then(|| jvm.clone());
             let runtimes = Runtimes { flavours: flavours.to_vec(), jvm, missing: vec![] };

@@ -3,6 +3,7 @@
 
 use std::fs::{self, File};
 use std::io;
+use std::net::IpAddr;
 use std::os::fd::{AsFd as _, BorrowedFd, OwnedFd};
 use std::os::unix::fs::PermissionsExt as _;
 use std::os::unix::process::CommandExt as _;
@@ -58,6 +59,8 @@ pub struct JvmFiles {
     pub host: PathBuf,
     /// A directory of the node's own for the archive of classes; made if it is not there.
     pub archive: PathBuf,
+    /// Whom modules ask for names, as far as their users are permitted to; the first three count.
+    pub name_servers: Vec<IpAddr>,
 }
 
 /// A worker that is to be started.
@@ -94,6 +97,7 @@ impl JvmFiles {
             java_home: find(&self.java_home, "find Java")?,
             host: find(&self.host, "find the jars of the Java host")?,
             archive: find(&self.archive, "find the archive's directory")?,
+            name_servers: self.name_servers.clone(),
             root: root_directory(state_dir, JAVA_ROOT)?,
         })
     }

@@ -3,6 +3,7 @@
 
 use std::io::{self, IoSlice, IoSliceMut};
 use std::mem::MaybeUninit;
+use std::net::IpAddr;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::path::PathBuf;
 
@@ -65,6 +66,7 @@ pub(crate) struct JvmSetup {
     pub(crate) java_home: PathBuf,
     pub(crate) host: PathBuf,
     pub(crate) archive: PathBuf,
+    pub(crate) name_servers: Vec<IpAddr>,
     pub(crate) root: PathBuf,
 }
 

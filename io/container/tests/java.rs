@@ -339,7 +339,13 @@ impl JavaNode {
 fn files(directory: &Path, home: &Path) -> JvmFiles {
     let host = directory.join("host");
     fs::create_dir_all(host.join("host")).unwrap();
-    JvmFiles { worker: PROBE.into(), java_home: home.to_owned(), host, archive: directory.join("archive") }
+    JvmFiles {
+        worker: PROBE.into(),
+        java_home: home.to_owned(),
+        host,
+        archive: directory.join("archive"),
+        name_servers: vec![],
+    }
 }
 
 /// The worker and the directory of its jars, where a build leaves them.

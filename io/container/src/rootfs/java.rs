@@ -9,6 +9,7 @@
 use std::ffi::OsStr;
 use std::fs::{self, File};
 use std::io;
+use std::net::IpAddr;
 use std::path::{Component, Path, PathBuf};
 
 use super::libraries::libraries;
@@ -46,7 +47,7 @@ pub(super) fn fill(root: &Path, setup: &JvmSetup) -> io::Result<Vec<PathBuf>> {
     for device in ["/dev/null", "/dev/random", "/dev/urandom"] {
         bind(Path::new(device), &inside(root, Path::new(device)), DEVICE)?;
     }
-    write_system_files(root)?;
+    write_system_files(root, &setup.name_servers)?;
     hide_programs(root, home)?;
     let needed = libraries(&setup.worker, &found.libraries, &[home.join("lib/server"), home.join("lib")])?;
     Ok(needed.into_iter().filter(|library| !library.starts_with(home)).collect())
@@ -154,16 +155,16 @@ fn copy(source: &Path, target: &Path) -> io::Result<()> {
 }
 
 /// Writes what the C library and Java read of a system.
-fn write_system_files(root: &Path) -> io::Result<()> {
-    const FILES: [(&str, &str); 5] = [
+fn write_system_files(root: &Path, name_servers: &[IpAddr]) -> io::Result<()> {
+    const FILES: [(&str, &str); 4] = [
         ("/etc/passwd", "container:x:0:0::/data:\n"),
         ("/etc/hosts", "127.0.0.1 localhost container\n::1 localhost container\n"),
-        ("/etc/resolv.conf", ""),
         ("/etc/nsswitch.conf", "passwd: files\nhosts: files dns\n"),
         // Without this file, Java 17 takes it that there is no IPv6.
         ("/proc/net/if_inet6", "00000000000000000000000000000001 01 80 10 80       lo\n"),
     ];
-    FILES.into_iter().try_for_each(|(path, text)| {
+    let resolver: String = name_servers.iter().map(|server| format!("nameserver {server}\n")).collect();
+    FILES.into_iter().chain([("/etc/resolv.conf", resolver.as_str())]).try_for_each(|(path, text)| {
         let path = inside(root, Path::new(path));
         fs::create_dir_all(path.parent().expect("a file has a directory"))?;
         fs::write(path, text)
@@ -213,6 +214,14 @@ mod tests {
         let expected = [(etc.join("chain"), etc.join("a")), (etc.join("more"), etc.join("more"))];
         assert_eq!(found.outside, expected);
         assert_eq!(found.libraries, [home.join("lib/libx.so")]);
+    }
+
+    #[test]
+    fn name_servers_are_where_the_c_library_looks() {
+        let root = tempfile::tempdir().unwrap();
+        write_system_files(root.path(), &["192.0.2.53".parse().unwrap(), "2001:db8::53".parse().unwrap()]).unwrap();
+        let text = fs::read_to_string(root.path().join("etc/resolv.conf")).unwrap();
+        assert_eq!(text, "nameserver 192.0.2.53\nnameserver 2001:db8::53\n");
     }
 
     #[test]

@@ -19,8 +19,11 @@ pub(super) fn rules(network: bool) -> Result<Rules, Error> {
         |argument| [(argument, SeccompCmpOp::Ge, FIRST_OWN_FD), (argument, SeccompCmpOp::Le, STANDARD_ERROR)];
     let pairs = unshared(0).into_iter().flat_map(|from| unshared(1).map(|to| [from.clone(), to]));
     let copies: Vec<SeccompRule> = pairs.map(|pair| rule(&pair)).collect::<Result<_, _>>()?;
-    rules.insert(libc::SYS_close, vec![rule(&[own.clone()])?]);
-    rules.insert(libc::SYS_dup, unshared(0).iter().map(|one| rule(&[one.clone()])).collect::<Result<_, _>>()?);
+    rules.insert(libc::SYS_close, vec![rule(std::slice::from_ref(&own))?]);
+    rules.insert(
+        libc::SYS_dup,
+        unshared(0).iter().map(|one| rule(std::slice::from_ref(one))).collect::<Result<_, _>>()?,
+    );
     #[cfg(target_arch = "x86_64")]
     rules.insert(libc::SYS_dup2, copies.clone());
     rules.insert(libc::SYS_dup3, copies);
