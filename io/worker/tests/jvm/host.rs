@@ -7,6 +7,7 @@ use std::os::fd::AsFd as _;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::sync::LazyLock;
+use std::time::{Duration, Instant};
 
 use netserv_model::command::ModuleSlot;
 use netserv_model::manifest::ModuleLimits;
@@ -50,7 +51,8 @@ pub static ODD: LazyLock<(tempfile::TempDir, PathBuf)> = LazyLock::new(|| {
 /// Starts a worker with the real host and the odd bundle in it.
 fn worker(java_home: &Path, dist: &Path, data: &Path, what: &str) -> Node {
     let mut command = serve(java_home, &dist.join("host"), data);
-    command.arg("--blocks").arg(dist.join("blocks")).stderr(Stdio::inherit());
+    command.arg("--blocks").arg(dist.join("blocks")).arg("--archive").arg(data.join("host.jsa"));
+    command.stderr(Stdio::inherit());
     let mut node = Node::start(command);
     let FromWorker::Ready { abi: 1, engine } = node.frame() else { panic!("ready") };
     assert!(engine.starts_with("Felix "), "{engine}");
@@ -88,16 +90,25 @@ fn a_packet_allocates_nothing() {
 }
 
 #[test]
-fn a_worker_with_the_framework_and_a_module_is_small() {
+fn a_worker_with_archived_classes_and_a_module_is_small() {
     let Some(dist) = built() else { return };
     for java_home in java_homes() {
         let data = tempfile::tempdir().unwrap();
+        let archive = data.path().join("host.jsa");
+        let mut command = Command::new(env!("CARGO_BIN_EXE_netserv-jvm"));
+        command.arg("archive").arg("--java-home").arg(&java_home).arg("--out").arg(&archive);
+        run(command.arg("--host").arg(dist.join("host")).arg("--data").arg(data.path().join("archiving")));
+        assert!(archive.metadata().unwrap().len() > 1_000_000);
+
         let mut node = worker(&java_home, &dist, data.path(), "pass");
         assert_eq!(node.round(1, &[5; 64]).answer, Answer::Pass);
-        // SPECIFICATION.md: at most 45 MB. Without archived classes, which the node makes, it is more.
-        let resident = node.memory_kib("VmRSS:");
-        println!("{}: resident {resident} KiB", java_home.display());
-        assert!(resident <= 60_000_000 / 1024, "{resident} KiB");
+        // SPECIFICATION.md: at most 45 MB. What the start took is given back some seconds after it.
+        let allowed = 45_000_000 / 1024;
+        let until = Instant::now() + Duration::from_secs(15);
+        while node.memory_kib("VmRSS:") > allowed {
+            assert!(Instant::now() < until, "{}: {} KiB", java_home.display(), node.memory_kib("VmRSS:"));
+            std::thread::sleep(Duration::from_millis(100));
+        }
     }
 }
 
@@ -106,7 +117,7 @@ fn recorded_tests_run_on_and_tell_how_a_module_ended() {
     let Some(dist) = built() else { return };
     let folder = tempfile::tempdir().unwrap();
     let packet = [&[0x45, 0, 0, 28, 0, 0, 0, 0, 64, 17, 0, 0, 10, 0, 0, 1, 10, 0, 0, 2][..], &[0; 8]].concat();
-    let capture = pcap::write(&[Captured { time: std::time::Duration::from_secs(1), packet }]);
+    let capture = pcap::write(&[Captured { time: Duration::from_secs(1), packet }]);
     std::fs::write(folder.path().join("one.pcap"), capture).unwrap();
     let mut manifest = "manifest = 1\nname = \"example.org/odd\"\nversion = \"1.0.0\"\n[packet]\nabi = 1\n\
         filters = [\"udp\"]\non-failure = \"open\"\n[limits]\ncall-ms = 100\n"
