@@ -17,6 +17,8 @@ final class Host {
     private final Restart restart;
     private final OsgiFramework framework;
     private final ExitWatch exitWatch;
+    private final ModuleIndex modules = new ModuleIndex();
+    private final Log log;
 
     /** Memory that the native side shares. */
     record Buffers(ByteBuffer table, ByteBuffer slots, ByteBuffer injects, ByteBuffer header) {
@@ -26,11 +28,10 @@ final class Host {
     Host(Native node, Buffers buffers, File blocks, File data, Restart restart) throws BundleException {
         this.node = node;
         this.restart = restart;
-        Log log = new ModuleLog(node, -1);
+        log = new ModuleLog(node, -1);
         dispatcher = new Dispatcher(node, buffers.table(), buffers.slots(), buffers.injects(), buffers.header());
         BlockSettings settings = new BlockSettings(blocks, log);
         framework = OsgiFramework.start(data, settings.framework(), log);
-        ModuleIndex modules = new ModuleIndex();
         BlockBundles bundles = new BlockBundles(framework, blocks, settings, log);
         Installer installer = new Installer(framework, modules, bundles, log);
         lifeCycle = new LifeCycle(node, dispatcher, installer, restart, log);
@@ -46,9 +47,19 @@ final class Host {
     /** Takes modules from here on. */
     void open() {
         Runtime.getRuntime().addShutdownHook(exitWatch);
-        Thread.setDefaultUncaughtExceptionHandler(
-                (thread, thrown) -> new ModuleLog(node, -1).error("thread " + thread.getName() + " ended", thrown));
+        Thread.setDefaultUncaughtExceptionHandler(this::uncaught);
         node.ready(framework.describe());
+    }
+
+    /** Logs what ended a thread, to the module that started it in a call on the packet thread. */
+    private void uncaught(Thread thread, Throwable thrown) {
+        Log owner = log;
+        for (Module module : modules.all()) {
+            if (module.loader() != null && module.loader() == thread.getContextClassLoader()) {
+                owner = module.log();
+            }
+        }
+        owner.error("thread " + thread.getName() + " ended", thrown);
     }
 
     int process(int count) {

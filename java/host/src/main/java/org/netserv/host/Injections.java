@@ -36,12 +36,11 @@ final class Injections {
     }
 
     /** Takes a packet, if there is room; the caller checked the length. */
-    boolean add(int slot, ByteBuffer packet) {
+    boolean add(int slot, ByteBuffer from, int start, int length) {
         if (isFull()) {
             return false;
         }
-        int length = packet.remaining();
-        area.put(begin(slot, length), packet, packet.position(), length);
+        area.put(begin(slot, length), from, start, length);
         return true;
     }
 

@@ -152,14 +152,31 @@ final class LifeCycle implements Runnable {
                 throw refusal;
             }
             old.setPaused(true);
-            installer.stop(old);
+            boolean isStarted = false;
             try {
+                installer.stop(old);
                 installer.startAgain(module);
-            } catch (Refusal again) {
-                installer.startAgain(old);
-                old.setPaused(false);
-                throw again;
+                isStarted = true;
+            } finally {
+                if (!isStarted) {
+                    resume(old);
+                }
             }
+        }
+    }
+
+    /** Starts a module again that made way for another one in vain. */
+    private void resume(Module module) {
+        try {
+            installer.startAgain(module);
+            module.setPaused(false);
+        } catch (Refusal refusal) {
+            dispatcher.remove(module.slot());
+            failed(module, refusal);
+        } catch (ModuleThreads.Late late) {
+            dispatcher.remove(module.slot());
+            failed(module, new Refusal(Refusal.STALLED, late.getMessage()));
+            late(module, late);
         }
     }
 

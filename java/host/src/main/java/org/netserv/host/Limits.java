@@ -51,8 +51,6 @@ final class Limits {
     static final int COMMANDS_MAX = 1024;
     /** How many of a module's calls its start or its stop may take. */
     static final long CALLS_PER_START = 10;
-    /** Milliseconds that building blocks may take to start. */
-    static final long BLOCKS_START_MILLIS = 10_000;
     /** Milliseconds that the threads of a module get to end after its stop. */
     static final long THREADS_END_MILLIS = 200;
     /** Threads of unloaded modules that may be left behind before the worker asks to be restarted. */

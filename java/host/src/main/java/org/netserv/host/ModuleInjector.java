@@ -41,14 +41,15 @@ final class ModuleInjector implements Injector {
 
     @Override
     public void inject(ByteBuffer packet) throws BlockException {
-        check(packet.remaining());
+        int length = packet.remaining();
+        check(length);
         if (dispatcher.runsHere(module)) {
             countInCall();
-            if (dispatcher.injections().add(module.slot(), packet)) {
+            if (dispatcher.injections().add(module.slot(), packet, packet.position(), length)) {
                 return;
             }
         }
-        byte[] copy = new byte[packet.remaining()];
+        byte[] copy = new byte[length];
         packet.get(packet.position(), copy);
         queue(copy);
     }

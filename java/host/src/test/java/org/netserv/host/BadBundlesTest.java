@@ -55,6 +55,45 @@ class BadBundlesTest {
     }
 
     @Test
+    void aRefusalNamesSixteenAtMostAndIsCut() throws Exception {
+        StringBuilder imports = new StringBuilder(BundleBuilder.API);
+        for (int count = 10; count < 30; count++) {
+            imports.append(",p").append(count);
+        }
+        FakeNative.Event event = worker.load(0, "example.org/x",
+                new BundleBuilder("x", "1").header("Import-Package", imports.toString()));
+        assertTrue(event.detail().endsWith(", package p24, package p25 and 4 more"), event.detail());
+        event = worker.load(0, "example.org/x",
+                new BundleBuilder("x", "1").header("Import-Package", "p" + "q".repeat(3 * Limits.DETAIL_CHARS_MAX)));
+        assertEquals(Limits.DETAIL_CHARS_MAX, event.detail().length());
+    }
+
+    @Test
+    void commandsThatWaitAreBounded() throws Exception {
+        BundleBuilder bundle = BundleBuilder.active("waiting", "1.0.0", """
+                void begin() throws Exception {
+                    module.log().info("waits");
+                    while (System.getProperty("netserv.test.waiting") == null) {
+                        Thread.sleep(1);
+                    }
+                }
+                """);
+        String jar = bundle.write(worker.jar()).toString();
+        try {
+            worker.host.load(0, "example.org/waiting", "1.0.0", jar, new String[0], Worker.LIMITS, 1);
+            worker.await("its start", () -> !worker.lines(0).isEmpty());
+            for (int count = 0; count <= Limits.COMMANDS_MAX; count++) {
+                worker.host.load(1, "example.org/none", "1.0.0", "none", new String[0], Worker.LIMITS, 1);
+            }
+            check("node-failed", "the worker has too much to do", worker.await(1));
+        } finally {
+            System.setProperty("netserv.test.waiting", "no");
+        }
+        ModulesTest.check(0, "loaded", worker.await(0));
+        worker.await("every answer", () -> worker.node.events.size() == Limits.COMMANDS_MAX);
+    }
+
+    @Test
     void aNewerJavaIsNamed() throws Exception {
         int present = Runtime.version().feature();
         BundleBuilder header = BundleBuilder.active("newer", "1.0.0", "void begin() { }")

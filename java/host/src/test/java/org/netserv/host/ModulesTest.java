@@ -298,6 +298,36 @@ class ModulesTest {
     }
 
     @Test
+    void threadsThatAPacketStartedEndWithTheModule() throws Exception {
+        BundleBuilder bundle = BundleBuilder.active("threads", "1.0.0", """
+                void begin() {
+                    PacketProcessor processor = packet -> {
+                        if (packet.getU8(0) == 1) {
+                            throw new IllegalStateException();
+                        }
+                        Thread thread = new Thread(() -> {
+                            try {
+                                Thread.sleep(1_000_000);
+                            } catch (InterruptedException asked) {
+                                module.log().info("interrupted");
+                            }
+                        });
+                        thread.setDaemon(true);
+                        thread.start();
+                    };
+                    context.registerService(PacketProcessor.class, processor, null);
+                }
+                """);
+        check(0, "loaded", worker.load(0, "example.org/threads", bundle));
+        worker.packet(0, 0);
+        worker.packet(0, 0);
+        worker.packet(0, 1);
+        check(0, "trapped", worker.await(0));
+        worker.settle();
+        assertEquals(List.of("2: interrupted", "2: interrupted"), worker.lines(0));
+    }
+
+    @Test
     void bundlesThatAModuleInstallsGoWithIt() throws Exception {
         Path inner = BundleBuilder.active("inner", "1.0.0", COUNTING).write(worker.folder.resolve("inner.jar"));
         BundleBuilder outer = BundleBuilder.active("outer", "1.0.0", """
