@@ -91,6 +91,6 @@ pub struct ContainerLimits {
 
 impl Default for ContainerLimits {
     fn default() -> ContainerLimits {
-        ContainerLimits { memory_bytes: 64 * 1024 * 1024, cpu_permille: 1000, pids: 64, disk_bytes: 16 * 1024 * 1024 }
+        ContainerLimits { memory_bytes: 96 * 1024 * 1024, cpu_permille: 1000, pids: 64, disk_bytes: 16 * 1024 * 1024 }
     }
 }
