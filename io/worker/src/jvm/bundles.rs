@@ -31,8 +31,8 @@ impl Bundles {
     /// Copies a bundle into a file of a new name, which Java takes away when the bundle is gone.
     ///
     /// # Errors
-    /// [`RefusalKind::PackageTooLarge`] if it is longer than [`limits::BUNDLE_BYTES_MAX`] or `/data` has no room for it,
-    /// [`RefusalKind::NodeFailed`] if it cannot be copied.
+    /// [`RefusalKind::PackageTooLarge`] if it is longer than [`limits::BUNDLE_BYTES_MAX`] or `/data` has no room
+    /// for it, [`RefusalKind::NodeFailed`] if it cannot be copied.
     pub fn add(&mut self, bundle: File) -> Result<PathBuf, Refusal> {
         let path = self.folder.join(format!("{}.jar", self.next));
         self.next += 1;

@@ -64,8 +64,8 @@ impl RingParts {
 }
 
 impl Host {
-    /// Starts a JVM in this process, and the host in it; once. What it tells is left in `outbox`; `handler` is told when
-    /// the JVM ends by itself.
+    /// Starts a JVM in this process, and the host in it; once. What it tells is left in `outbox`; `handler` is told
+    /// when the JVM ends by itself.
     ///
     /// # Errors
     /// There is no JVM to be had, or the host does not start in it.

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //! `netserv-jvm test`: recorded tests of bundles.
 //!
-//! All tests run in one JVM. A module that does not come back, or that ends the JVM, takes it along; the tests behind it
-//! run in a new one, in the same process.
+//! All tests run in one JVM. A module that does not come back, or that ends the JVM, takes it along; the tests behind
+//! it run in a new one, in the same process.
 
 mod watch;
 

@@ -41,7 +41,8 @@ pub static ODD: LazyLock<(tempfile::TempDir, PathBuf)> = LazyLock::new(|| {
     let class_path = netserv_worker::jvm::home::class_path(&built().unwrap().join("host")).unwrap();
     run(Command::new(tool("javac")).args(["--release", "17", "-cp", &class_path, "-d"]).arg(&classes).arg(source));
     let headers = "Bundle-ManifestVersion: 2\nBundle-SymbolicName: odd\nBundle-Activator: odd.Odd\n\
-        Import-Package: com.sun.management,org.netserv.block,org.netserv.module,org.netserv.packet,org.osgi.framework\n";
+        Import-Package: com.sun.management,org.netserv.block,org.netserv.module,org.netserv.packet,\
+        org.osgi.framework\n";
     std::fs::write(&manifest, headers).unwrap();
     let jar = folder.path().join("odd.jar");
     run(Command::new(tool("jar")).arg("cfm").arg(&jar).arg(manifest).arg("-C").arg(classes).arg("."));
@@ -125,7 +126,8 @@ fn recorded_tests_run_on_and_tell_how_a_module_ended() {
     let names = ["pass", "hang", "throw", "exit", "halt", "hang-at-start", "measure"];
     for name in names {
         manifest += &format!(
-            "[[test]]\nname = \"{name}\"\ninput = \"one.pcap\"\noutput = \"one.pcap\"\nproperties = {{ do = \"{name}\" }}\n"
+            "[[test]]\nname = \"{name}\"\n\
+            input = \"one.pcap\"\noutput = \"one.pcap\"\nproperties = {{ do = \"{name}\" }}\n"
         );
     }
     std::fs::write(folder.path().join("netserv.toml"), manifest).unwrap();

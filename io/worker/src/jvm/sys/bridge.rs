@@ -89,15 +89,13 @@ impl Bridge {
         let methods = Methods {
             start: method(
                 c"start",
-                c"(Ljava/nio/ByteBuffer;Ljava/nio/ByteBuffer;Ljava/nio/ByteBuffer;Ljava/nio/ByteBuffer;Ljava/lang/String;Ljava/lang/String;)V",
+                c"(Ljava/nio/ByteBuffer;Ljava/nio/ByteBuffer;Ljava/nio/ByteBuffer;Ljava/nio/ByteBuffer;\
+                    Ljava/lang/String;Ljava/lang/String;)V",
             )?,
             process: method(c"process", c"(I)I")?,
             idle: method(c"idle", c"(J)J")?,
             injected: method(c"injected", c"()I")?,
-            load: method(
-                c"load",
-                c"(ILjava/lang/String;Ljava/lang/String;Ljava/lang/String;[Ljava/lang/String;[JI)V",
-            )?,
+            load: method(c"load", c"(ILjava/lang/String;Ljava/lang/String;Ljava/lang/String;[Ljava/lang/String;[JI)V")?,
             unload: method(c"unload", c"(I)V")?,
             stats: method(c"stats", c"()V")?,
             shutdown: method(c"shutdown", c"(J)V")?,

@@ -95,7 +95,7 @@ type CreateJavaVm =
 
 fn load(libjvm: &Path) -> Result<CreateJavaVm, String> {
     let path = CString::new(libjvm.as_os_str().as_bytes()).map_err(|_| "a path holds a zero byte".to_owned())?;
-    // SAFETY: the operator's own JVM is loaded, for the rest of the process's life; its initialisers are its own affair.
+    // SAFETY: the operator's own JVM is loaded for the rest of the process's life; what it does then is its own affair.
     let library = unsafe { libc::dlopen(path.as_ptr(), libc::RTLD_NOW | libc::RTLD_GLOBAL) };
     if library.is_null() {
         // SAFETY: after a failure this returns a string, which the next call on this thread may take away.
@@ -129,7 +129,7 @@ fn small_arenas() {
     unsafe { libc::mallopt(libc::M_ARENA_MAX, 1) };
 }
 
-/// Takes away the small stack that Rust gave this thread for signals. The JVM's own signals are many, and it needs more.
+/// Takes away the small stack that Rust gave this thread for signals. The JVM has many signals, which need more.
 fn without_signal_stack() {
     let none = libc::stack_t { ss_sp: null_mut(), ss_flags: libc::SS_DISABLE, ss_size: libc::SIGSTKSZ };
     // SAFETY: the thread is on its usual stack, and goes on to use that for signals.

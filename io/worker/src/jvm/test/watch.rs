@@ -48,7 +48,7 @@ impl Watch {
         state.is_reported = false;
     }
 
-    /// Reports the test that runs. Returns whether it passed. Does not return if it was told meanwhile that the JVM ends.
+    /// Reports the test that runs. Returns whether it passed. Does not return if the JVM ended meanwhile.
     ///
     /// # Errors
     /// The packets that came out cannot be kept.

@@ -184,12 +184,14 @@ public final class Bridge {
         return injected;
     }
 
-    static void load(int slot, String name, String version, String jar, String[] properties, long[] limits, int schema) {
+    static void load(int slot, String name, String version, String jar, String[] properties, long[] limits,
+            int schema) {
         names[slot] = name.equals(NULL) ? NULL : name;
         if (name.equals("example.org/refused")) {
             failed(slot, "bad-code", "no bundle");
         } else if (name.equals("example.org/told")) {
-            log(slot, 2, version + " " + jar + " " + Arrays.toString(properties) + " " + Arrays.toString(limits) + " " + schema);
+            log(slot, 2, version + " " + jar + " " + Arrays.toString(properties) + " " + Arrays.toString(limits) + " "
+                    + schema);
             loaded(slot);
         } else if (name.equals("example.org/thread")) {
             new Thread(() -> {
