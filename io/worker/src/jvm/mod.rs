@@ -3,8 +3,8 @@
 //!
 //! The class `org.netserv.host.Bridge` (see `java/host`) is the other side. A batch of packets costs one crossing: the
 //! native side writes a table of the batch into memory that both see, calls `Bridge.process`, and reads the verdicts
-//! from the table; the packets stay where they are, in the slots of the ring. What Java threads have to tell, they leave in
-//! the [`outbox`], and the packet thread sends it.
+//! from the table; the packets stay where they are, in the slots of the ring. What Java threads have to tell, they
+//! leave in the [`outbox`], and the packet thread sends it.
 //!
 //! Invariant: one thread, the packet thread, touches the ring and the control socket. Java never trusts the native side
 //! less than that side trusts Java, which is not at all: verdicts, lengths and module slots are checked.
