@@ -3,11 +3,12 @@
 //!
 //! What takes long is done on threads of its own and comes back as an event; everything else is done at once.
 
+mod life;
 mod networks;
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::fs::File;
-use std::os::fd::{AsFd, OwnedFd};
+use std::os::fd::AsFd;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::mpsc::Sender;
@@ -15,7 +16,7 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result};
 use ipnet::IpNet;
-use netserv_container::{Activity, Container, ControlChannel, ControlError, Exit, ExitCause, Process};
+use netserv_container::{Activity, ControlChannel, Process};
 use netserv_dataplane::FilterTable;
 use netserv_model::api::DeviceInfo;
 use netserv_model::command::{Command, Event as ControllerEvent, InstalledRecord, JobId, Load, ModuleSlot, RequestId};
@@ -26,13 +27,12 @@ use netserv_model::{
     Digest, DropReason, Flavour, ModuleName, ModuleRef, PublicKey, Refusal, RefusalKind, UserId, WorkerId,
 };
 use netserv_wire::container::frames::{FromWorker, LogLevel, ToWorker};
-use tokio::io::unix::AsyncFd;
 use tokio::sync::{mpsc, oneshot};
 
 use crate::config::Config;
 use crate::control_loop::{Counted, Event, Place};
 use crate::filter_changes::FilterChanges;
-use crate::launcher::{Job, Launch, Launched};
+use crate::launcher::Job;
 use crate::limits::{CODE_PATHS_MAX, FRAMES_BATCH};
 use crate::log_budget::LogBudget;
 use crate::network::{Book, Networks};
@@ -40,14 +40,8 @@ use crate::packages::{Fetched, Packages};
 use crate::packet_counters::PacketTotals;
 use crate::packet_loop::{PacketCommand, Rule, TraceId};
 use crate::packet_port::PacketPort;
-use crate::readable::readable;
 use crate::store::Store;
 use crate::trace::{Feed, TraceRefusal, Traces};
-
-/// How long it may take to learn how a worker ended that was killed.
-const EXIT_WAIT: Duration = Duration::from_millis(500);
-/// The code with which a worker ends when a module does not come to an end that must not be waited for.
-const EXIT_STALLED: i32 = 70;
 
 /// A worker's socket, process or deadline wants a look.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -330,63 +324,6 @@ impl Executor {
         !self.unheard.is_empty()
     }
 
-    /// Kills a worker whose control channel ended; how it ended is known a little later.
-    fn let_die(&mut self, event: &ContainerEvent, error: &ControlError) {
-        let Some(running) = self.workers.get_mut(&event.worker) else { return };
-        running.process.kill();
-        let detail = format!("the control channel broke: {error}");
-        let refusal = Refusal::new(RefusalKind::NodeFailed, detail);
-        running.dying = Some(Dying { refusal, hung_up: matches!(error, ControlError::Closed) });
-        running.stats_asked = false;
-        let (worker, reason) = (event.worker.clone(), DropReason::ContainerGone);
-        self.packets.send(PacketCommand::RemoveWorker { worker, reason });
-        tokio::spawn(remind(ContainerEvent { overdue: true, ..event.clone() }, self.events.clone()));
-        self.see_it_die(event);
-    }
-
-    fn see_it_die(&mut self, event: &ContainerEvent) {
-        let Some(running) = self.workers.get_mut(&event.worker) else { return };
-        let hung_up = running.dying.as_ref().is_some_and(|dying| dying.hung_up);
-        match running.process.exit().cloned() {
-            Some(exit) if hung_up => self.worker_ended(&event.worker, &exit),
-            Some(exit) => self.worker_died(&event.worker, exit.refusal(), None),
-            None if event.overdue => {
-                if let Some(Dying { refusal, .. }) = running.dying.take() {
-                    self.worker_died(&event.worker, refusal, None);
-                }
-            }
-            None => {}
-        }
-    }
-
-    /// Takes note that a worker ended by itself. The module that it was in did that, or drove it to that.
-    fn worker_ended(&mut self, worker: &WorkerId, exit: &Exit) {
-        let Some(running) = self.workers.get(worker) else { return };
-        let inside = (running.activity)().module;
-        let culprit = match exit.cause {
-            ExitCause::Unknown => None,
-            ExitCause::Code(_) | ExitCause::Signal(_) | ExitCause::OutOfMemory => {
-                inside.filter(|slot| running.pinned.contains_key(slot))
-            }
-        };
-        let refusal = why_ended(exit, culprit);
-        tracing::warn!(%worker, %refusal, ?culprit, "a worker ended by itself");
-        self.worker_died(worker, refusal, culprit);
-    }
-
-    /// Kills a worker that broke the rules, if it is still this one, and tells the controller.
-    pub fn condemn(&mut self, worker: &WorkerId, generation: u64, refusal: Refusal, culprit: Option<ModuleSlot>) {
-        // The packet loop's report may have been under way while the worker was replaced.
-        if self.workers.get(worker).is_some_and(|running| running.generation == generation) {
-            self.kill_worker(worker, refusal, culprit);
-        }
-    }
-
-    fn kill_worker(&mut self, worker: &WorkerId, refusal: Refusal, culprit: Option<ModuleSlot>) {
-        tracing::warn!(%worker, %refusal, ?culprit, "a worker is killed");
-        self.worker_died(worker, refusal, culprit);
-    }
-
     /// Asks which devices the forwarding plane serves; nobody answers if it has ended.
     pub fn ask_devices(&self) -> oneshot::Receiver<Vec<DeviceInfo>> {
         let (reply, devices) = oneshot::channel();
@@ -447,87 +384,6 @@ impl Executor {
             }
             Err(refusal) => ControllerEvent::FetchFailed { job, refusal },
         });
-    }
-
-    fn start_worker(&mut self, worker: &WorkerId, limits: ContainerLimits) {
-        self.forget_worker(worker, DropReason::ContainerGone);
-        let generation = self.next_generation;
-        self.next_generation += 1;
-        let waits = self.starting.iter().any(|(other, starting)| other.user == worker.user && !starting.waits);
-        self.starting.insert(worker.clone(), Starting { generation, limits, waits });
-        if !waits {
-            self.ask_for(worker.clone(), generation, limits);
-        }
-    }
-
-    fn ask_for(&mut self, worker: WorkerId, generation: u64, limits: ContainerLimits) {
-        let beside = self.workers.iter().find(|(other, _)| other.user == worker.user);
-        let beside = beside.map(|(_, running)| running.process.pid());
-        let network = match self.book.want(&worker.user, &self.store) {
-            Ok(network) => network,
-            Err(refusal) => return self.launched(Launched { worker, generation, result: Err(refusal) }),
-        };
-        let launch = Launch { worker: worker.clone(), generation, limits, beside, network };
-        let sent = self.parts.as_ref().is_some_and(|parts| parts.launches.send(Job::Start(launch)).is_ok());
-        if !sent {
-            let refusal = Refusal::new(RefusalKind::NodeFailed, "nobody starts workers; restart netservd");
-            self.launched(Launched { worker, generation, result: Err(refusal) });
-        }
-    }
-
-    /// Asks for a user's worker that waited for the other one.
-    fn ask_for_waiting(&mut self, user: &UserId) {
-        let mut others = self.starting.iter_mut().filter(|(worker, _)| worker.user == *user);
-        let Some((worker, starting)) = others.next().filter(|(_, starting)| starting.waits) else { return };
-        starting.waits = false;
-        let (worker, generation, limits) = (worker.clone(), starting.generation, starting.limits);
-        self.ask_for(worker, generation, limits);
-    }
-
-    /// Takes a worker that was started, unless it is not wanted any more.
-    pub fn launched(&mut self, launched: Launched) {
-        let Launched { worker, generation, result } = launched;
-        if self.starting.get(&worker).is_none_or(|starting| starting.generation != generation) {
-            // Dropping a container ends it.
-            return;
-        }
-        self.starting.remove(&worker);
-        let adopted = result.and_then(|container| {
-            self.adopt(&worker, generation, container).map_err(|error| {
-                let detail = format!("the worker cannot be watched: {error}");
-                Refusal::new(RefusalKind::NodeFailed, detail)
-            })
-        });
-        if let Err(refusal) = adopted {
-            tracing::warn!(%worker, %refusal, "a worker could not be started");
-            let worker = worker.clone();
-            self.happened.push_back(ControllerEvent::WorkerDied { worker, refusal, culprit: None });
-        }
-        self.ask_for_waiting(&worker.user);
-    }
-
-    fn adopt(&mut self, worker: &WorkerId, generation: u64, container: Container) -> std::io::Result<()> {
-        let (control, ring, process) = container.split();
-        let event = ContainerEvent { worker: worker.clone(), generation, overdue: false };
-        for fd in [readable(&control)?, readable(&process)?] {
-            tokio::spawn(watch(fd, event.clone(), self.events.clone()));
-        }
-        let prefixes = self.prefixes.get(&worker.user).cloned().unwrap_or_default();
-        let (activity, ring) = (Box::new(ring.activity_probe()), Box::new(ring));
-        self.packets.send(PacketCommand::AddWorker { worker: worker.clone(), generation, ring, prefixes });
-        let running = Running {
-            control,
-            process,
-            activity,
-            generation,
-            ready: false,
-            stats_asked: false,
-            pinned: BTreeMap::new(),
-            dying: None,
-            log: LogBudget::default(),
-        };
-        self.workers.insert(worker.clone(), running);
-        Ok(())
     }
 
     /// Keeps the package of an installed module in the store, also while its container is down.
@@ -627,61 +483,12 @@ impl Executor {
         }
         None
     }
-
-    fn worker_died(&mut self, worker: &WorkerId, refusal: Refusal, culprit: Option<ModuleSlot>) {
-        let reason = if refusal.kind == RefusalKind::Stalled { DropReason::Stalled } else { DropReason::ContainerGone };
-        if self.forget_worker(worker, reason) {
-            self.happened.push_back(ControllerEvent::WorkerDied { worker: worker.clone(), refusal, culprit });
-        }
-    }
-
-    /// Ends a worker and forgets it; returns whether there was one.
-    fn forget_worker(&mut self, worker: &WorkerId, reason: DropReason) -> bool {
-        self.starting.remove(worker);
-        let Some(running) = self.workers.remove(worker) else { return false };
-        // Before its process ends, so that its packets get their verdict at once.
-        self.packets.send(PacketCommand::RemoveWorker { worker: worker.clone(), reason });
-        if let Some(parts) = &self.parts {
-            running.pinned.values().for_each(|digest| parts.packages.repository.unpin(*digest));
-        }
-        self.stats.retain(|(owner, _), _| owner != worker);
-        true
-    }
 }
 
 impl Running {
     fn can_be_asked(&self) -> bool {
         self.ready && !self.stats_asked && self.dying.is_none()
     }
-}
-
-/// Says why a worker ended by itself, and which module drove it to that, if one did.
-fn why_ended(exit: &Exit, culprit: Option<ModuleSlot>) -> Refusal {
-    let refusal = exit.refusal();
-    match (exit.cause, culprit) {
-        (ExitCause::Code(EXIT_STALLED), _) => Refusal::new(RefusalKind::Stalled, refusal.detail),
-        (ExitCause::Code(_) | ExitCause::Signal(_), Some(_)) => Refusal::new(RefusalKind::Trapped, refusal.detail),
-        (ExitCause::Code(_) | ExitCause::Signal(_), None) | (ExitCause::OutOfMemory | ExitCause::Unknown, _) => refusal,
-    }
-}
-
-/// Says whenever a descriptor becomes readable, until its other end is closed.
-async fn watch(fd: AsyncFd<OwnedFd>, event: ContainerEvent, events: mpsc::Sender<Event>) {
-    loop {
-        let Ok(mut ready) = fd.readable().await else { return };
-        // The runtime never clears this state, so waiting on would be no waiting.
-        let closed = ready.ready().is_read_closed();
-        ready.clear_ready();
-        if events.send(Event::Container(event.clone())).await.is_err() || closed {
-            return;
-        }
-    }
-}
-
-async fn remind(event: ContainerEvent, events: mpsc::Sender<Event>) {
-    tokio::time::sleep(EXIT_WAIT).await;
-    // The control loop may have ended.
-    let _ = events.send(Event::Container(event)).await;
 }
 
 #[cfg(test)]

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Packages of modules: fetched, checked, and made ready to run in the flavour that this node prefers. All of it blocks, on threads of its own.
+//! Packages of modules: fetched, checked, and made ready to run in the flavour that this node prefers. All of it blocks,
+//! on threads of its own.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//! One worker per user and flavour: started when a module wants in, started again when it died, stopped when it is empty.
+//! One worker per user and flavour: started when a module wants in, started again when it died, stopped when it is
+//! empty.
 
 use std::mem;
 
@@ -113,8 +114,8 @@ impl Controller {
 
     /// Lets workers go that nobody needs, and at last all that is known of their user.
     ///
-    /// A user's last worker is stopped at once. Beside others it stays for a little while: its last module may just have
-    /// been replaced by one of another flavour, and still has packets to answer.
+    /// A user's last worker is stopped at once. Beside others it stays for a little while: its last module may just
+    /// have been replaced by one of another flavour, and still has packets to answer.
     pub(crate) fn release_unused(&mut self, user: &UserId) {
         let Some(tenant) = self.tenants.get(user) else { return };
         let last = tenant.modules.is_empty();

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //! OSGi bundles, as far as they can be judged without running anything: a jar whose manifest says what it is.
 //!
-//! Only the jar's directory and its manifest are read. What the directory says is what a JVM goes by, so entries that are
-//! there twice are seen here, and not one of them taken for the other.
+//! Only the jar's directory and its manifest are read. What the directory says is what a JVM goes by, so entries that
+//! are there twice are seen here, and not one of them taken for the other.
 
 use std::collections::BTreeMap;
 
@@ -137,8 +137,8 @@ fn packed_bytes<'a>(jar: &'a [u8], entry: &Entry) -> Option<&'a [u8]> {
     header.get(start..start.checked_add(entry.packed)?)
 }
 
-/// Reads the main section of a jar's manifest: `Name: value` lines, those that start with a space going on with the line
-/// before. The sections after an empty line are about single files, and are not looked at.
+/// Reads the main section of a jar's manifest: `Name: value` lines, those that start with a space going on with the
+/// line before. The sections after an empty line are about single files, and are not looked at.
 fn parse_manifest(bytes: &[u8]) -> Result<BTreeMap<String, String>, Refusal> {
     let text = str::from_utf8(bytes).map_err(|_| bad_manifest("it is not text in UTF-8"))?;
     let mut lines: Vec<String> = Vec::new();

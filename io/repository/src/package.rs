@@ -68,8 +68,8 @@ pub struct Summary {
     pub bad_signatures: usize,
 }
 
-/// Builds a package without signatures from its manifest and the code of each flavour, in whatever order; the same input
-/// gives the same bytes.
+/// Builds a package without signatures from its manifest and the code of each flavour, in whatever order; the same
+/// input gives the same bytes.
 ///
 /// # Errors
 /// The manifest is not understood, there is no code, a flavour is there twice or its code is not what it should be, or

@@ -7,7 +7,7 @@ mod workers;
 use std::path::Path;
 use std::sync::mpsc::{Receiver, channel};
 
-use netserv_container::{DetachedContainer, LauncherConfig};
+use netserv_container::{Container, DetachedContainer, LauncherConfig};
 use netserv_dataplane::Driver as _;
 use netserv_dataplane::dummy::{Dummy, Plane};
 use netserv_model::manifest::ModuleLimits;
@@ -16,7 +16,7 @@ use netserv_repository::package::{self, SigningKey};
 use netserv_repository::{FetchLimits, Repository, Sources};
 
 use super::*;
-use crate::launcher::Keeper;
+use crate::launcher::{Keeper, Launch, Launched};
 use crate::limits::LOG_LINES_PER_CONTAINER_MAX;
 use crate::packet_port::PacketThreadConfig;
 

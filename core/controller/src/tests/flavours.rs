@@ -239,8 +239,8 @@ fn a_record_without_a_flavour_gets_one_when_its_package_is_there() {
     }
 }
 
-/// The node could not load a module, fetched it again, and takes another flavour then: what belongs to the place that it
-/// had goes.
+/// The node could not load a module, fetched it again, and takes another flavour then: what belongs to the place that
+/// it had goes.
 #[test]
 fn a_module_that_comes_back_in_another_flavour_leaves_its_old_place() {
     let mut node = Node::new();

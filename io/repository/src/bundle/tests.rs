@@ -7,8 +7,9 @@ use super::*;
 
 #[test]
 fn a_bundle_says_who_it_is() {
-    let lines = "Bundle-SymbolicName: org.example.hello;singleton:=true\r\nImport-Package: org.netserv.packet;version=\"[1,\r\n 2)\"\r\n";
-    let headers = headers(&jar(lines)).unwrap();
+    let symbolic = "Bundle-SymbolicName: org.example.hello;singleton:=true\r\n";
+    let import = "Import-Package: org.netserv.packet;version=\"[1,\r\n 2)\"\r\n";
+    let headers = headers(&jar(&format!("{symbolic}{import}"))).unwrap();
     assert_eq!(headers["bundle-symbolicname"], "org.example.hello;singleton:=true");
     assert_eq!(headers["import-package"], "org.netserv.packet;version=\"[1,2)\"");
     for line_end in ["\n", "\r\n"] {

@@ -25,8 +25,8 @@ pub const MANIFEST_FILE: &str = "netserv.toml";
 
 /// Build a module's code and package it
 ///
-/// Runs the manifest's `build.command` with `sh -c` in the module's folder, then packages `build.wasm` and `build.bundle`,
-/// or the one that there is, with the manifest.
+/// Runs the manifest's `build.command` with `sh -c` in the module's folder, then packages `build.wasm` and
+/// `build.bundle`, or the one that there is, with the manifest.
 #[derive(Args)]
 pub struct Build {
     /// The module's folder, with netserv.toml in it

@@ -18,8 +18,8 @@ use crate::report::count;
 
 /// Run a module's packet tests: recorded packets in, expected packets out
 ///
-/// Builds the module first. The tests are those of netserv.toml; they need neither a node nor root. Code of two flavours
-/// must pass the same tests.
+/// Builds the module first. The tests are those of netserv.toml; they need neither a node nor root. Code of two
+/// flavours must pass the same tests.
 #[derive(Args)]
 pub struct Test {
     /// The module's folder, with netserv.toml in it

@@ -1,7 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Two workers of one user, and whose fault it is when one ends.
 
+use netserv_container::{Exit, ExitCause};
+
 use super::*;
+use crate::execute::life::why_ended;
 
 /// The second joins the container of the first, so it is asked for when the first is there.
 #[tokio::test]

@@ -1,0 +1,214 @@
+// SPDX-License-Identifier: Apache-2.0
+//! How workers start and end, and whose fault an end is.
+
+use std::collections::BTreeMap;
+use std::os::fd::OwnedFd;
+use std::time::Duration;
+
+use netserv_container::{Container, ControlError, Exit, ExitCause};
+use netserv_model::command::{Event as ControllerEvent, ModuleSlot};
+use netserv_model::policy::ContainerLimits;
+use netserv_model::{DropReason, Refusal, RefusalKind, UserId, WorkerId};
+use tokio::io::unix::AsyncFd;
+use tokio::sync::mpsc;
+
+use super::{ContainerEvent, Dying, Executor, Running, Starting};
+use crate::control_loop::Event;
+use crate::launcher::{Job, Launch, Launched};
+use crate::log_budget::LogBudget;
+use crate::packet_loop::PacketCommand;
+use crate::readable::readable;
+
+/// How long it may take to learn how a worker ended that was killed.
+const EXIT_WAIT: Duration = Duration::from_millis(500);
+/// The code with which a worker ends when a module does not come to an end that must not be waited for.
+const EXIT_STALLED: i32 = 70;
+
+impl Executor {
+    pub(super) fn start_worker(&mut self, worker: &WorkerId, limits: ContainerLimits) {
+        self.forget_worker(worker, DropReason::ContainerGone);
+        let generation = self.next_generation;
+        self.next_generation += 1;
+        let waits = self.starting.iter().any(|(other, starting)| other.user == worker.user && !starting.waits);
+        self.starting.insert(worker.clone(), Starting { generation, limits, waits });
+        if !waits {
+            self.ask_for(worker.clone(), generation, limits);
+        }
+    }
+
+    fn ask_for(&mut self, worker: WorkerId, generation: u64, limits: ContainerLimits) {
+        let beside = self.workers.iter().find(|(other, _)| other.user == worker.user);
+        let beside = beside.map(|(_, running)| running.process.pid());
+        let network = match self.book.want(&worker.user, &self.store) {
+            Ok(network) => network,
+            Err(refusal) => return self.launched(Launched { worker, generation, result: Err(refusal) }),
+        };
+        let launch = Launch { worker: worker.clone(), generation, limits, beside, network };
+        let sent = self.parts.as_ref().is_some_and(|parts| parts.launches.send(Job::Start(launch)).is_ok());
+        if !sent {
+            let refusal = Refusal::new(RefusalKind::NodeFailed, "nobody starts workers; restart netservd");
+            self.launched(Launched { worker, generation, result: Err(refusal) });
+        }
+    }
+
+    /// Asks for a user's worker that waited for the other one.
+    pub(super) fn ask_for_waiting(&mut self, user: &UserId) {
+        let mut others = self.starting.iter_mut().filter(|(worker, _)| worker.user == *user);
+        let Some((worker, starting)) = others.next().filter(|(_, starting)| starting.waits) else { return };
+        starting.waits = false;
+        let (worker, generation, limits) = (worker.clone(), starting.generation, starting.limits);
+        self.ask_for(worker, generation, limits);
+    }
+
+    /// Takes a worker that was started, unless it is not wanted any more.
+    pub fn launched(&mut self, launched: Launched) {
+        let Launched { worker, generation, result } = launched;
+        if self.starting.get(&worker).is_none_or(|starting| starting.generation != generation) {
+            // Dropping a container ends it.
+            return;
+        }
+        self.starting.remove(&worker);
+        let adopted = result.and_then(|container| {
+            self.adopt(&worker, generation, container).map_err(|error| {
+                let detail = format!("the worker cannot be watched: {error}");
+                Refusal::new(RefusalKind::NodeFailed, detail)
+            })
+        });
+        if let Err(refusal) = adopted {
+            tracing::warn!(%worker, %refusal, "a worker could not be started");
+            let worker = worker.clone();
+            self.happened.push_back(ControllerEvent::WorkerDied { worker, refusal, culprit: None });
+        }
+        self.ask_for_waiting(&worker.user);
+    }
+
+    fn adopt(&mut self, worker: &WorkerId, generation: u64, container: Container) -> std::io::Result<()> {
+        let (control, ring, process) = container.split();
+        let event = ContainerEvent { worker: worker.clone(), generation, overdue: false };
+        for fd in [readable(&control)?, readable(&process)?] {
+            tokio::spawn(watch(fd, event.clone(), self.events.clone()));
+        }
+        let prefixes = self.prefixes.get(&worker.user).cloned().unwrap_or_default();
+        let (activity, ring) = (Box::new(ring.activity_probe()), Box::new(ring));
+        self.packets.send(PacketCommand::AddWorker { worker: worker.clone(), generation, ring, prefixes });
+        let running = Running {
+            control,
+            process,
+            activity,
+            generation,
+            ready: false,
+            stats_asked: false,
+            pinned: BTreeMap::new(),
+            dying: None,
+            log: LogBudget::default(),
+        };
+        self.workers.insert(worker.clone(), running);
+        Ok(())
+    }
+
+    /// Kills a worker whose control channel ended; how it ended is known a little later.
+    pub(super) fn let_die(&mut self, event: &ContainerEvent, error: &ControlError) {
+        let Some(running) = self.workers.get_mut(&event.worker) else { return };
+        running.process.kill();
+        let detail = format!("the control channel broke: {error}");
+        let refusal = Refusal::new(RefusalKind::NodeFailed, detail);
+        running.dying = Some(Dying { refusal, hung_up: matches!(error, ControlError::Closed) });
+        running.stats_asked = false;
+        let (worker, reason) = (event.worker.clone(), DropReason::ContainerGone);
+        self.packets.send(PacketCommand::RemoveWorker { worker, reason });
+        tokio::spawn(remind(ContainerEvent { overdue: true, ..event.clone() }, self.events.clone()));
+        self.see_it_die(event);
+    }
+
+    pub(super) fn see_it_die(&mut self, event: &ContainerEvent) {
+        let Some(running) = self.workers.get_mut(&event.worker) else { return };
+        let hung_up = running.dying.as_ref().is_some_and(|dying| dying.hung_up);
+        match running.process.exit().cloned() {
+            Some(exit) if hung_up => self.worker_ended(&event.worker, &exit),
+            Some(exit) => self.worker_died(&event.worker, exit.refusal(), None),
+            None if event.overdue => {
+                if let Some(Dying { refusal, .. }) = running.dying.take() {
+                    self.worker_died(&event.worker, refusal, None);
+                }
+            }
+            None => {}
+        }
+    }
+
+    /// Takes note that a worker ended by itself. The module that it was in did that, or drove it to that.
+    pub(super) fn worker_ended(&mut self, worker: &WorkerId, exit: &Exit) {
+        let Some(running) = self.workers.get(worker) else { return };
+        let inside = (running.activity)().module;
+        let culprit = match exit.cause {
+            ExitCause::Unknown => None,
+            ExitCause::Code(_) | ExitCause::Signal(_) | ExitCause::OutOfMemory => {
+                inside.filter(|slot| running.pinned.contains_key(slot))
+            }
+        };
+        let refusal = why_ended(exit, culprit);
+        tracing::warn!(%worker, %refusal, ?culprit, "a worker ended by itself");
+        self.worker_died(worker, refusal, culprit);
+    }
+
+    /// Kills a worker that broke the rules, if it is still this one, and tells the controller.
+    pub fn condemn(&mut self, worker: &WorkerId, generation: u64, refusal: Refusal, culprit: Option<ModuleSlot>) {
+        // The packet loop's report may have been under way while the worker was replaced.
+        if self.workers.get(worker).is_some_and(|running| running.generation == generation) {
+            self.kill_worker(worker, refusal, culprit);
+        }
+    }
+
+    pub(super) fn kill_worker(&mut self, worker: &WorkerId, refusal: Refusal, culprit: Option<ModuleSlot>) {
+        tracing::warn!(%worker, %refusal, ?culprit, "a worker is killed");
+        self.worker_died(worker, refusal, culprit);
+    }
+
+    pub(super) fn worker_died(&mut self, worker: &WorkerId, refusal: Refusal, culprit: Option<ModuleSlot>) {
+        let reason = if refusal.kind == RefusalKind::Stalled { DropReason::Stalled } else { DropReason::ContainerGone };
+        if self.forget_worker(worker, reason) {
+            self.happened.push_back(ControllerEvent::WorkerDied { worker: worker.clone(), refusal, culprit });
+        }
+    }
+
+    /// Ends a worker and forgets it; returns whether there was one.
+    pub(super) fn forget_worker(&mut self, worker: &WorkerId, reason: DropReason) -> bool {
+        self.starting.remove(worker);
+        let Some(running) = self.workers.remove(worker) else { return false };
+        // Before its process ends, so that its packets get their verdict at once.
+        self.packets.send(PacketCommand::RemoveWorker { worker: worker.clone(), reason });
+        if let Some(parts) = &self.parts {
+            running.pinned.values().for_each(|digest| parts.packages.repository.unpin(*digest));
+        }
+        self.stats.retain(|(owner, _), _| owner != worker);
+        true
+    }
+}
+
+/// Says why a worker ended by itself, and which module drove it to that, if one did.
+pub(super) fn why_ended(exit: &Exit, culprit: Option<ModuleSlot>) -> Refusal {
+    let refusal = exit.refusal();
+    match (exit.cause, culprit) {
+        (ExitCause::Code(EXIT_STALLED), _) => Refusal::new(RefusalKind::Stalled, refusal.detail),
+        (ExitCause::Code(_) | ExitCause::Signal(_), Some(_)) => Refusal::new(RefusalKind::Trapped, refusal.detail),
+        (ExitCause::Code(_) | ExitCause::Signal(_), None) | (ExitCause::OutOfMemory | ExitCause::Unknown, _) => refusal,
+    }
+}
+
+/// Says whenever a descriptor becomes readable, until its other end is closed.
+async fn watch(fd: AsyncFd<OwnedFd>, event: ContainerEvent, events: mpsc::Sender<Event>) {
+    loop {
+        let Ok(mut ready) = fd.readable().await else { return };
+        // The runtime never clears this state, so waiting on would be no waiting.
+        let closed = ready.ready().is_read_closed();
+        ready.clear_ready();
+        if events.send(Event::Container(event.clone())).await.is_err() || closed {
+            return;
+        }
+    }
+}
+
+async fn remind(event: ContainerEvent, events: mpsc::Sender<Event>) {
+    tokio::time::sleep(EXIT_WAIT).await;
+    // The control loop may have ended.
+    let _ = events.send(Event::Container(event)).await;
+}
