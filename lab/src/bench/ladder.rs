@@ -18,6 +18,13 @@ use super::{Measured, Plan, kilo, progress};
 /// Sizes of the IPv4 packets, in bytes. The second is that of the NOTIFYs of the 2011 paper.
 pub const SIZES: [u16; 3] = [64, 340, 1500];
 
+/// What a JVM gets to do before it is measured: enough packets to find out what is to be compiled, and time for that.
+const WARM_UP: [Load; 3] = [
+    Load { rate: Some(20_000.0), seconds: 2.0, timed: false },
+    Load { rate: Some(100_000.0), seconds: 2.0, timed: false },
+    Load { rate: None, seconds: 1.0, timed: false },
+];
+
 /// What was found for one way and size, one per round.
 #[derive(Default)]
 struct Cell {
@@ -84,6 +91,9 @@ pub fn measure(plan: &Plan, programs: &Programs, nets: &Nets) -> Result<(Ladder,
 fn rate_of(how: Search, programs: &Programs, nets: &Nets, way: Way, bytes: u16, guess: Option<f64>) -> Result<Found> {
     let (net, traffic) = (nets.of(way).context("no such router")?, way.traffic(bytes, &nets.notify));
     net.prepare(way.sink())?;
+    if way.is_java() && guess.is_none() {
+        WARM_UP.iter().try_for_each(|load| trial::run(net, programs, &traffic, load).map(drop))?;
+    }
     let mut arrived = 0;
     let before = if way.modules() > 0 { net.seen()? } else { 0 };
     let found = search(how, guess, &mut |load: &Load| {
@@ -188,7 +198,7 @@ fn how(plan: &Plan, bytes: u16) -> String {
     format!(
         "Highest rate at which at most {:.2} % of {bytes}-byte IPv4 packets are lost (RFC 2544 §26.1): trials of {} s, a \
          last one of {} s, {:.1} % apart; a trial with loss is repeated twice. The ways in turn, {} rounds; ratios are \
-         within a round. Generator (frames made in the kernel, 64 at a time) on core {OUTSIDE_CORE}; veth delivers on the \
+         within a round. A JVM runs for five seconds before. Generator (frames made in the kernel, 64 at a time) on core {OUTSIDE_CORE}; veth delivers on the \
          sender's core, so that there run also: all of kernel forwarding, netfilter up to the queue, the XDP program with \
          its copy to the driver, and forwarding in XDP. On core {NODE_CORE}: driver, netservd, worker, null verdict, \
          whatever they send, and steered forwarding. The sink counts on core {OUTSIDE_CORE}, in the kernel. Processor time is that of \

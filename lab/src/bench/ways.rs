@@ -136,6 +136,11 @@ impl Way {
         matches!(self, Way::AfxdpKeepAlive | Way::AfxdpKeepAliveBundle)
     }
 
+    /// Returns whether a JVM has part in it.
+    pub fn is_java(self) -> bool {
+        matches!(self, Way::NfqueueBundle | Way::AfxdpBundle | Way::AfxdpKeepAliveBundle)
+    }
+
     /// Returns where the sink counts: what leaves from the generator's core is counted there in any case.
     pub fn sink(self) -> Sink {
         match self {
