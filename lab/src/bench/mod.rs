@@ -7,6 +7,7 @@ mod commands;
 pub mod container;
 mod delay;
 mod handshake;
+mod java;
 mod ladder;
 mod loops;
 pub mod machine;
@@ -74,6 +75,8 @@ pub enum Part {
     Loops,
     /// SETUP over two nodes.
     Setup,
+    /// Containers with a JVM: SETUP over two nodes, and memory.
+    Java,
     /// Start and memory of containers.
     Containers,
     /// From trap to recovered.
@@ -215,12 +218,13 @@ pub fn run(options: &Options) -> Result<()> {
     Ok(())
 }
 
-const PARTS: [Part; 10] = [
+const PARTS: [Part; 11] = [
     Part::Ladder,
     Part::Many,
     Part::Filters,
     Part::Loops,
     Part::Setup,
+    Part::Java,
     Part::Containers,
     Part::Recovery,
     Part::Handshakes,
@@ -252,6 +256,7 @@ fn measure(part: Part, plan: &Plan, programs: &Programs) -> Result<Measured> {
         Part::Filters => many::filters(plan, programs),
         Part::Loops => loops::measure(plan, programs),
         Part::Setup => setup::measure(plan).map(Measured::from),
+        Part::Java => java::measure(plan).map(Measured::from),
         Part::Containers => container::measure(plan).map(Measured::from),
         Part::Recovery => recovery::measure(plan, programs).map(Measured::from),
         Part::Handshakes => handshake::measure(plan).map(Measured::from),

@@ -110,7 +110,8 @@ pub fn workers(pid: u32) -> Result<Vec<u32>> {
     let serves = |pid: &u32| {
         let line = std::fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
         let mut words = line.split(|byte| *byte == 0);
-        words.next().is_some_and(|name| name.ends_with(b"netserv-worker")) && words.any(|word| word == b"serve")
+        words.next().is_some_and(|name| name.ends_with(b"netserv-worker") || name.ends_with(b"netserv-jvm"))
+            && words.any(|word| word == b"serve")
     };
     Ok(family(pid)?.into_iter().filter(serves).collect())
 }

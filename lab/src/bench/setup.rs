@@ -2,6 +2,7 @@
 //! SETUP over two nodes: from posting the request to the whole response stack.
 
 use anyhow::{Context, Result, ensure};
+use netserv_model::Flavour;
 use netserv_model::api::RequestResult;
 use netserv_model::request::Outcome;
 
@@ -9,7 +10,7 @@ use super::Plan;
 use super::summary::{Figure, Goal, Row};
 use crate::demo::FILES_ALLOWED;
 use crate::netns::Lab;
-use crate::node::{LabPackage, LabUser, module_wasm, workspace};
+use crate::node::{LabPackage, LabUser, module_code, workspace};
 use crate::topology::{Kind, Topology};
 
 /// Measures SETUP and REMOVE, with the module in the nodes' stores and without.
@@ -20,7 +21,7 @@ pub fn measure(plan: &Plan) -> Result<Vec<Figure>> {
     let net = Net::up()?;
     let (mut fresh, mut first_of_all) = (Vec::new(), Vec::new());
     for number in 0..plan.setups_uncached {
-        let package = net.package(number)?;
+        let package = net.package(number, Flavour::Wasm)?;
         let took = net.setup(&package)?;
         if number == 0 {
             first_of_all.push(took.whole);
@@ -29,7 +30,7 @@ pub fn measure(plan: &Plan) -> Result<Vec<Figure>> {
         };
         net.remove(&package)?;
     }
-    let package = net.package(0)?;
+    let package = net.package(0, Flavour::Wasm)?;
     let (mut whole, mut nodes, mut refresh, mut remove) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
     for _ in 0..plan.setups {
         let took = net.setup(&package)?;
@@ -54,18 +55,26 @@ pub fn measure(plan: &Plan) -> Result<Vec<Figure>> {
     Ok(vec![Figure { name: "SETUP over two nodes", how: how.to_owned(), rows }])
 }
 
-struct Net {
+/// Two nodes on a path.
+pub struct Net {
     lab: Lab,
     user: LabUser,
 }
 
-struct Took {
-    whole: f64,
-    nodes: Vec<f64>,
+/// How long a SETUP took, in ms.
+pub struct Took {
+    /// Until the whole response stack was back.
+    pub whole: f64,
+    /// In each node.
+    pub nodes: Vec<f64>,
 }
 
 impl Net {
-    fn up() -> Result<Net> {
+    /// Builds the network.
+    ///
+    /// # Errors
+    /// A daemon does not start.
+    pub fn up() -> Result<Net> {
         let chain = [
             ("sender", Kind::Host),
             ("n1", Kind::Node),
@@ -84,18 +93,34 @@ impl Net {
     }
 
     /// Packs net-monitor under a version of its own, so that no node has seen it.
-    fn package(&self, number: usize) -> Result<LabPackage> {
+    ///
+    /// # Errors
+    /// It is not built.
+    pub fn package(&self, number: usize, flavour: Flavour) -> Result<LabPackage> {
+        self.package_as("net-monitor", number, flavour)
+    }
+
+    /// The same under another name.
+    ///
+    /// # Errors
+    /// It is not built.
+    pub fn package_as(&self, name: &str, number: usize, flavour: Flavour) -> Result<LabPackage> {
         let source = std::fs::read_to_string(workspace().join("modules/net-monitor/netserv.toml"))?;
         let text = source.replacen("version = \"1.0.0\"", &format!("version = \"1.0.{number}\""), 1);
         // Recorded tests lie beside the module's own manifest, and the nodes do not run them.
         let text = text.split("[[test]]").next().context("the manifest is empty")?;
         let manifest = self.lab.dir().join("net-monitor.toml");
-        std::fs::write(&manifest, text)?;
-        let path = self.lab.dir().join(format!("net-monitor-{number}.nsm"));
-        self.lab.package_from(&manifest, &module_wasm("net-monitor")?, &path, &self.user)
+        std::fs::write(&manifest, text.replacen("/net-monitor\"", &format!("/{name}\""), 1))?;
+        let path = self.lab.dir().join(format!("{name}-{flavour}-{number}.nsm"));
+        let code = (flavour, module_code("net-monitor", flavour)?);
+        self.lab.package_of(&manifest, &[code], &path, &self.user)
     }
 
-    fn setup(&self, package: &LabPackage) -> Result<Took> {
+    /// Installs a package on both nodes.
+    ///
+    /// # Errors
+    /// One refuses it.
+    pub fn setup(&self, package: &LabPackage) -> Result<Took> {
         let url = self.lab.publish("sender", package)?;
         let (file, to) = (package.path.to_string_lossy().into_owned(), self.lab.v4("receiver").to_string());
         let filter = format!("udp dst {}/32 port 5060", self.lab.v4("sender"));
@@ -108,7 +133,11 @@ impl Net {
         })
     }
 
-    fn remove(&self, package: &LabPackage) -> Result<f64> {
+    /// Removes a package from both nodes, and returns how long that took, in ms.
+    ///
+    /// # Errors
+    /// One refuses it.
+    pub fn remove(&self, package: &LabPackage) -> Result<f64> {
         let name = package.module.split('@').next().unwrap_or_default();
         let result = self.request(&["remove", name, "--to", &self.lab.v4("receiver").to_string()])?;
         both(&result, |outcome| *outcome == Outcome::Removed)?;
