@@ -8,8 +8,9 @@
 //!
 //! Left out on purpose: every way to make a process, a namespace or a mount; `ptrace`, `bpf`, `io_uring`, `keyctl`,
 //! `userfaultfd`, `perf_event_open`; signals to other processes; sockets, of which a Java worker in a container with a
-//! network gets those of TCP and UDP ([`java`]); and taking `O_NONBLOCK` off the eventfds, because they are shared with
-//! the node, which must never block on them.
+//! network gets those of TCP and UDP ([`java`]); taking `O_NONBLOCK` off the eventfds, because they are shared with the
+//! node, which must never block on them; and `sendmsg` to the node, since descriptors that come along are closed by who
+//! receives them, and closing may wait for as long as the sender likes (`SO_LINGER`).
 
 mod java;
 pub(crate) mod once;
@@ -110,7 +111,7 @@ const STAYS_NONBLOCKING: [(u8, SeccompCmpOp, u64); 2] =
 const FCNTL_COMMANDS: [i32; 7] =
     [libc::F_GETFD, libc::F_SETFD, libc::F_GETFL, libc::F_SETLK, libc::F_GETLK, libc::F_OFD_SETLK, libc::F_GET_SEALS];
 
-const ALLOWED: [i64; 76] = [
+const ALLOWED: [i64; 75] = [
     // Memory. Compiled code is made executable, so PROT_EXEC cannot be refused.
     libc::SYS_brk,
     libc::SYS_mmap,
@@ -159,7 +160,6 @@ const ALLOWED: [i64; 76] = [
     libc::SYS_write,
     libc::SYS_readv,
     libc::SYS_writev,
-    libc::SYS_sendmsg,
     libc::SYS_recvfrom,
     libc::SYS_sendto,
     libc::SYS_ppoll,

@@ -54,6 +54,8 @@ fn everything_but_the_workers_own_work_is_refused() {
         "raise-limit",
         "outlive-parent",
         "block-eventfd",
+        "send-descriptor",
+        "send-descriptors",
         "signal-owner",
     ];
     for attempt in refused {

@@ -14,7 +14,7 @@ use super::{F_DUPFD_CLOEXEC, F_SETFL, FCNTL_COMMANDS, Rules, STAYS_NONBLOCKING, 
 /// Returns the rules for calls that other workers do not have, or have without conditions.
 pub(super) fn rules(network: bool) -> Result<Rules, Error> {
     let mut rules: Rules = ALLOWED.iter().chain(per_arch()).map(|call| (*call, vec![])).collect();
-    let own = (0, SeccompCmpOp::Ge, FIRST_OWN_FD);
+    let own = first_own();
     let unshared =
         |argument| [(argument, SeccompCmpOp::Ge, FIRST_OWN_FD), (argument, SeccompCmpOp::Le, STANDARD_ERROR)];
     let pairs = unshared(0).into_iter().flat_map(|from| unshared(1).map(|to| [from.clone(), to]));
@@ -28,6 +28,7 @@ pub(super) fn rules(network: bool) -> Result<Rules, Error> {
     rules.insert(libc::SYS_dup2, copies.clone());
     rules.insert(libc::SYS_dup3, copies);
     rules.insert(libc::SYS_recvmsg, vec![rule(&[(0, SeccompCmpOp::Eq, control_fd())])?]);
+    rules.insert(libc::SYS_sendmsg, vec![rule(std::slice::from_ref(&own))?]);
     let mut fcntl = one_of(1, &FCNTL_COMMANDS)?;
     fcntl.push(rule(&[(1, SeccompCmpOp::Eq, F_SETLKW)])?);
     fcntl.push(rule(&[own.clone(), (1, SeccompCmpOp::Eq, F_DUPFD_CLOEXEC)])?);
@@ -39,6 +40,7 @@ pub(super) fn rules(network: bool) -> Result<Rules, Error> {
     rules.insert(libc::SYS_ioctl, vec![rule(&[(1, SeccompCmpOp::Eq, FIONREAD)])?]);
     if network {
         add_network(&mut rules)?;
+        rules.insert(libc::SYS_sendmmsg, vec![rule(&[first_own()])?]);
     }
     Ok(rules)
 }
@@ -77,6 +79,11 @@ fn add_network(rules: &mut Rules) -> Result<(), Error> {
 const FIRST_OWN_FD: u64 = 7;
 const _: () = assert!(CONTROL_FD == 3 && RING_FD == 4 && WAKE_WORKER_FD == 5 && WAKE_HOST_FD == 6);
 
+/// A call whose first argument is such a descriptor.
+fn first_own() -> (u8, SeccompCmpOp, u64) {
+    (0, SeccompCmpOp::Ge, FIRST_OWN_FD)
+}
+
 const STANDARD_ERROR: u64 = 2;
 
 fn control_fd() -> u64 {
@@ -113,7 +120,7 @@ const ALLOWED: [i64; 15] = [
 ];
 
 /// With a network; what it lets through is for the firewall of the container.
-const NETWORK: [i64; 10] = [
+const NETWORK: [i64; 9] = [
     libc::SYS_bind,
     libc::SYS_connect,
     libc::SYS_listen,
@@ -123,7 +130,6 @@ const NETWORK: [i64; 10] = [
     libc::SYS_getpeername,
     libc::SYS_getsockopt,
     libc::SYS_shutdown,
-    libc::SYS_sendmmsg,
 ];
 
 #[cfg(target_arch = "x86_64")]

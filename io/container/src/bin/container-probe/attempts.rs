@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use std::ffi::CStr;
 use std::fs::{self, File};
 use std::io::{Read as _, Write as _};
-use std::net::TcpListener;
+use std::net::{TcpListener, UdpSocket};
 use std::os::fd::AsRawFd;
 use std::os::unix::fs::{MetadataExt as _, OpenOptionsExt as _};
 use std::os::unix::net::UnixStream;
@@ -13,6 +13,7 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use netserv_wire::container::{CONTROL_FD, WAKE_WORKER_FD};
+use rustix::net::RecvFlags;
 use rustix::time::{ClockId, clock_gettime};
 
 use crate::java;
@@ -42,6 +43,10 @@ pub(crate) fn run(name: &str, properties: &BTreeMap<String, String>) -> String {
         "replace-eventfd" => file(|| replace_eventfd(wake_fd())),
         "block-own" => file(block_own),
         "receive-elsewhere" => file(receive_elsewhere),
+        "send-descriptor" => file(|| sys::send_descriptor(CONTROL_FD, false)),
+        "send-descriptors" => file(|| sys::send_descriptor(CONTROL_FD, true)),
+        "send-own" => file(send_own),
+        "fill-sockets" => fill_sockets(),
         "random" => file(|| File::open("/dev/urandom").and_then(|mut random| random.read_exact(&mut [0; 16]))),
         "write-null" => file(|| File::options().write(true).open("/dev/null")?.write_all(b"x")),
         "write-random" => file(|| File::options().write(true).open("/dev/random").map(drop)),
@@ -193,6 +198,34 @@ fn block_own() -> std::io::Result<()> {
 fn receive_elsewhere() -> std::io::Result<()> {
     let (socket, _) = UnixStream::pair()?;
     checked(libc::SYS_recvmsg, [own_descriptor(&socket), 0, 0, 0, 0])
+}
+
+/// Sends a descriptor to itself.
+fn send_own() -> std::io::Result<()> {
+    let (socket, _other) = UnixStream::pair()?;
+    sys::send_descriptor(socket.as_raw_fd(), false)
+}
+
+/// Has the kernel keep datagrams that nobody reads. Returns how many bytes it took.
+fn fill_sockets() -> String {
+    const SOCKETS: u32 = 400;
+    let mut kept = vec![];
+    let mut taken = 0;
+    for _ in 0..SOCKETS {
+        let Ok(socket) = UdpSocket::bind("127.0.0.1:0") else { break };
+        let most = i32::MAX.to_ne_bytes();
+        // `SO_RCVBUF`, which the kernel takes down to the most that it allows.
+        let _ = checked(libc::SYS_setsockopt, [own_descriptor(&socket), 1, 8, most.as_ptr().addr(), most.len()]);
+        let to = socket.local_addr().expect("a bound socket has an address");
+        for _ in 0..16 {
+            taken += socket.send_to(&[1; 32 * 1024], to).unwrap_or(0);
+        }
+        kept.push(socket);
+    }
+    let one = |socket: &UdpSocket| rustix::net::recv(socket, &mut [0; 64], RecvFlags::DONTWAIT).ok();
+    let waiting = |socket: &UdpSocket| std::iter::from_fn(|| one(socket)).count();
+    let datagrams: usize = kept.iter().map(waiting).sum();
+    format!("{} of {taken}", datagrams * 32 * 1024)
 }
 
 fn upper_layer() -> std::io::Result<()> {

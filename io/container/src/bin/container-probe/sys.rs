@@ -18,6 +18,35 @@ pub(crate) fn call(number: i64, arguments: [usize; 5]) -> Result<i64, i32> {
     if result >= 0 { Ok(result) } else { Err(std::io::Error::last_os_error().raw_os_error().unwrap_or(0)) }
 }
 
+/// Sends one byte with a descriptor beside it, by either call that can.
+pub(crate) fn send_descriptor(socket: RawFd, many: bool) -> std::io::Result<()> {
+    let mut ancillary = [0_u64; 3];
+    let (mut byte, level, kind) = ([1_u8], libc::SOL_SOCKET, libc::SCM_RIGHTS);
+    let mut part = libc::iovec { iov_base: byte.as_mut_ptr().cast(), iov_len: 1 };
+    // SAFETY: all fields are integers and pointers, for which zero is a value.
+    let mut message: libc::mmsghdr = unsafe { std::mem::zeroed() };
+    message.msg_hdr.msg_iov = &raw mut part;
+    message.msg_hdr.msg_iovlen = 1;
+    message.msg_hdr.msg_control = ancillary.as_mut_ptr().cast();
+    message.msg_hdr.msg_controllen = size_of_val(&ancillary);
+    let header = ancillary.as_mut_ptr().cast::<libc::cmsghdr>();
+    // SAFETY: the ancillary data has room for a header of 16 bytes and what comes after it, and is aligned for both.
+    unsafe {
+        (*header).cmsg_len = 20;
+        (*header).cmsg_level = level;
+        (*header).cmsg_type = kind;
+        header.add(1).cast::<RawFd>().write(0);
+    }
+    // SAFETY: everything that the message points to lives until the call returns.
+    let result = unsafe {
+        match many {
+            true => i64::from(libc::sendmmsg(socket, &raw mut message, 1, 0)),
+            false => i64::try_from(libc::sendmsg(socket, &raw const message.msg_hdr, 0)).expect("one byte or an error"),
+        }
+    };
+    if result < 0 { Err(std::io::Error::last_os_error()) } else { Ok(()) }
+}
+
 /// Maps the first page of a file, for this access.
 pub(crate) fn map(file: &File, access: usize) -> std::io::Result<()> {
     const PRIVATE: usize = 2;
