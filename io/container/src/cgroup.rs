@@ -18,6 +18,8 @@ use std::time::{Duration, Instant};
 use netserv_model::policy::ContainerLimits;
 use rustix::process::{Pid, Signal};
 
+use crate::limits::SOCKET_MEMORY_SHARE;
+
 pub(crate) use layout::{Controller, Hierarchy, Version, detect};
 
 /// Where a node's groups are.
@@ -208,7 +210,13 @@ fn write_limits(
             // Without swap accounting the file is not there, and mostly no swap either.
             let _ = fs::write(directory.join("memory.memsw.limit_in_bytes"), limits.memory_bytes.to_string());
             let _ = fs::write(directory.join("memory.swappiness"), "0");
-            Ok(())
+            // What sockets hold is not in the limit above, and without one of its own not counted at all. Kernels without
+            // this counter have no file of this name.
+            let sockets = limits.memory_bytes / SOCKET_MEMORY_SHARE;
+            match write(&directory.join("memory.kmem.tcp.limit_in_bytes"), &sockets.to_string()) {
+                Err(error) if error.kind() != io::ErrorKind::PermissionDenied => Err(error),
+                Ok(()) | Err(_) => Ok(()),
+            }
         }
         (Version::V1, Controller::Cpu) => {
             write(&directory.join("cpu.cfs_period_us"), &period_us.to_string())?;

@@ -36,6 +36,9 @@ pub const STDERR_BYTES_MAX: usize = 2048;
 pub const CONTROL_BUFFER_BYTES: usize = 208 * 1024;
 /// The least memory of a container: less does not start a worker.
 pub const MEMORY_BYTES_MIN: u64 = 4 * 1024 * 1024;
+/// Under cgroup version 1, which counts the memory of sockets by itself, they may have as much again as this part of a
+/// container's memory. Version 2 counts both together.
+pub const SOCKET_MEMORY_SHARE: u64 = 4;
 /// The least memory of a container with a Java worker.
 pub const JAVA_MEMORY_BYTES_MIN: u64 = 32 * 1024 * 1024;
 

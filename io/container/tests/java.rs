@@ -68,6 +68,8 @@ fn everything_but_javas_own_work_is_refused() {
         "copy-eventfd-by-fcntl",
         "replace-eventfd",
         "receive-elsewhere",
+        "send-descriptor",
+        "send-descriptors",
         "signal-owner",
         "map-data",
     ];
@@ -77,7 +79,7 @@ fn everything_but_javas_own_work_is_refused() {
     for attempt in ["clone3", "exec-self"] {
         assert_eq!(guest.attempt(attempt), format!("refused {}", libc::ENOSYS), "{attempt}");
     }
-    for attempt in ["block-own", "random", "write-null", "write-data"] {
+    for attempt in ["block-own", "send-own", "random", "write-null", "write-data"] {
         assert_eq!(guest.attempt(attempt), "done", "{attempt}");
     }
     for attempt in ["write-root", "make-directory", "write-worker", "write-random"] {
@@ -131,11 +133,27 @@ fn a_network_brings_tcp_and_udp_only() {
         "io-uring",
         "block-eventfd",
         "receive-elsewhere",
+        "send-descriptor",
+        "send-descriptors",
         "tty",
     ];
     for attempt in refused {
         assert_eq!(guest.attempt(attempt), format!("refused {}", libc::EPERM), "{attempt}");
     }
+}
+
+/// What the kernel keeps for sockets counts too, under version 1 by a counter of its own.
+#[test]
+fn memory_of_sockets_has_a_limit() {
+    let Some(node) = JavaNode::start("memory_of_sockets_has_a_limit") else { return };
+    let network = Network::new();
+    let limits = ContainerLimits { memory_bytes: 32 << 20, ..JAVA_LIMITS };
+    let spec = LaunchSpec { network: Some(&network.inside), ..LaunchSpec::new(user(), Flavour::Osgi, &limits) };
+    let mut guest = node.node.launch_as(&spec).unwrap();
+    guest.ready();
+    let said = guest.attempt("fill-sockets");
+    let kept: u64 = said.split(' ').next().unwrap().parse().unwrap();
+    assert!((1 << 20..limits.memory_bytes).contains(&kept), "{said}");
 }
 
 /// A Wasm worker in a container with a network is in it, and makes no sockets all the same.

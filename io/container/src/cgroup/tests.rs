@@ -79,6 +79,7 @@ fn v1_groups_get_their_limits_below_a_given_group() {
     assert!(!group.take_out_of_memory());
     let in_group = |name: &str| root.path().join(name).join("service/netserv-test/c0");
     check(&in_group("memory").join("memory.limit_in_bytes"), "33554432");
+    check(&in_group("memory").join("memory.kmem.tcp.limit_in_bytes"), "8388608");
     check(&in_group("cpu").join("cpu.cfs_period_us"), "10000");
     check(&in_group("cpu").join("cpu.cfs_quota_us"), "2000");
     check(&in_group("pids").join("pids.max"), "8");
