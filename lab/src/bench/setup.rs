@@ -97,23 +97,23 @@ impl Net {
     /// # Errors
     /// It is not built.
     pub fn package(&self, number: usize, flavour: Flavour) -> Result<LabPackage> {
-        self.package_as("net-monitor", number, flavour)
-    }
-
-    /// The same under another name.
-    ///
-    /// # Errors
-    /// It is not built.
-    pub fn package_as(&self, name: &str, number: usize, flavour: Flavour) -> Result<LabPackage> {
         let source = std::fs::read_to_string(workspace().join("modules/net-monitor/netserv.toml"))?;
         let text = source.replacen("version = \"1.0.0\"", &format!("version = \"1.0.{number}\""), 1);
         // Recorded tests lie beside the module's own manifest, and the nodes do not run them.
         let text = text.split("[[test]]").next().context("the manifest is empty")?;
         let manifest = self.lab.dir().join("net-monitor.toml");
-        std::fs::write(&manifest, text.replacen("/net-monitor\"", &format!("/{name}\""), 1))?;
-        let path = self.lab.dir().join(format!("{name}-{flavour}-{number}.nsm"));
+        std::fs::write(&manifest, text)?;
+        let path = self.lab.dir().join(format!("net-monitor-{flavour}-{number}.nsm"));
         let code = (flavour, module_code("net-monitor", flavour)?);
         self.lab.package_of(&manifest, &[code], &path, &self.user)
+    }
+
+    /// Packs keep-alive.
+    ///
+    /// # Errors
+    /// It is not built.
+    pub fn other(&self, flavour: Flavour) -> Result<LabPackage> {
+        self.lab.package_in("keep-alive", &[flavour], &self.user)
     }
 
     /// Installs a package on both nodes.
