@@ -2,19 +2,21 @@
 //! `./dev demo`: sender – node – plain router – node – receiver, with real SIP phones behind the last node.
 
 use std::io::Write;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, ensure};
 use netserv_model::Flavour;
 use netserv_model::api::RequestResult;
 use netserv_model::request::Outcome;
 
-use crate::netns::{Lab, clear_leftovers, is_root};
-use crate::node::{LabPackage, LabUser};
+use crate::netns::{Lab, clear_leftovers, is_root, wait_until};
+use crate::node::{LabPackage, LabUser, workspace};
 use crate::topology::{Kind, Topology};
 
 /// Phones in the demo.
 const PHONES: usize = 100;
+/// How long a servlet engine may take until it answers.
+const ANSWER_WAIT: Duration = Duration::from_secs(10);
 /// Lets lab nodes fetch from the lab's own web server.
 pub const FILES_ALLOWED: &str = "[fetch]\nschemes = [\"http\"]\n";
 
@@ -48,9 +50,15 @@ pub fn run(flavour: Flavour, keep: bool) -> Result<()> {
     setup(&lab, &echo, &user, 44444)?;
     echo_once(&lab)?;
 
+    let server = match flavour {
+        Flavour::Wasm => None,
+        Flavour::Osgi => Some(server(&lab, &user)?),
+    };
+
     title("REMOVE: the nodes are what they were");
-    remove(&lab, &keep_alive, &user)?;
-    remove(&lab, &echo, &user)?;
+    for package in [Some(&keep_alive), Some(&echo), server.as_ref()].into_iter().flatten() {
+        remove(&lab, package, &user)?;
+    }
 
     title("Figures");
     let none = if after.reached == 0 { " (none)" } else { "" };
@@ -80,9 +88,11 @@ fn network() -> Result<(Lab, LabUser)> {
     ]))?;
     let sender = lab.v4("sender");
     println!("  sender {sender} ── n1 ── r (plain router) ── n2 ── receiver {}", lab.v4("receiver"));
-    let user = lab.user("janedoe", &[&format!("{sender}/32"), &format!("{}/128", lab.v6("sender"))])?;
-    for node in ["n1", "n2"] {
-        lab.start_netservd(node, "node", std::slice::from_ref(&user), FILES_ALLOWED)?;
+    let mut user = lab.user("janedoe", &[&format!("{sender}/32"), &format!("{}/128", lab.v6("sender"))])?;
+    user.extra = "listen = [\"tcp port 80\"]\n".to_owned();
+    for (node, prefix) in [("n1", "10.99.1.0/29"), ("n2", "10.99.2.0/29")] {
+        let extra = format!("{FILES_ALLOWED}[network]\nprefixes = [{prefix:?}]\n");
+        lab.start_netservd(node, "node", std::slice::from_ref(&user), &extra)?;
     }
     lab.start_netservd("sender", "host", &[], "")?;
     lab.serve_http("sender")?;
@@ -168,6 +178,35 @@ fn echo_once(lab: &Lab) -> Result<()> {
     println!("  receiver got    `{}`", echoed.trim_end());
     ensure!(echoed.trim_end() == text, "the echo came back as `{echoed}`");
     Ok(())
+}
+
+/// Runs a servlet bundle from Maven Central on both nodes, and asks the one next to the receiver.
+fn server(lab: &Lab, user: &LabUser) -> Result<LabPackage> {
+    title("A server: a servlet from Maven Central, as it is, on an address of janedoe's container");
+    let dir = workspace().join("java/samples/central/pax-hello");
+    let code = (Flavour::Osgi, dir.join("target/pax-hello.jar"));
+    let path = lab.dir().join("pax-hello.nsm");
+    let package = lab.package_of(&dir.join("netserv.toml"), &[code], &path, user)?;
+    let (url, receiver) = (lab.publish("sender", &package)?, lab.v4("receiver").to_string());
+    println!("  netserv setup {} --to {receiver}", package.module);
+    show(&signed(lab, user, &["setup", &path.to_string_lossy(), "--to", &receiver, "--url", &url])?);
+    let modules = lab.modules("n2")?.modules;
+    let status = modules.iter().find(|status| status.module.to_string() == package.module);
+    let address = status.and_then(|status| status.addresses.first()).context("the server has no address")?;
+    // The operator's part: the prefix of the node's containers is routed to the node.
+    let node = lab.topology().interfaces(3).0.v4.to_string();
+    lab.run("receiver", "ip", &["route", "add", &address.to_string(), "via", &node])?;
+    let url = format!("http://{address}/helloworld/hs");
+    let mut page = String::new();
+    let answered = wait_until(ANSWER_WAIT, || {
+        let output = lab.command("receiver", "curl").args(["--silent", "--max-time", "2", &url]).output();
+        page = output.map(|output| String::from_utf8_lossy(&output.stdout).into_owned()).unwrap_or_default();
+        page.contains("Hello World")
+    });
+    ensure!(answered, "{url} answers `{page}`");
+    println!("  receiver asked  {url}");
+    println!("  receiver got    {}", page.split_whitespace().collect::<Vec<_>>().join(" "));
+    Ok(package)
 }
 
 fn netcat(lab: &Lab, text: &str) -> Result<String> {
