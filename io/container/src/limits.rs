@@ -10,8 +10,11 @@ use netserv_model::policy::ContainerLimits;
 pub const LAUNCHER_MESSAGE_BYTES_MAX: usize = 16 * 1024;
 /// How long the launcher may take to answer before the node gives it up.
 pub const LAUNCHER_ANSWER_TIME_MAX: Duration = Duration::from_secs(10);
-/// How long a new process may take between locking itself up and becoming the worker.
-pub const PERMIT_TIME_MAX: Duration = Duration::from_secs(5);
+/// How long a new process may take between locking itself up and asking to become the worker, and how long from there
+/// to being it: both together less than the launcher may take to answer, or it would be given up for one container.
+pub const PERMIT_TIME_MAX: Duration = Duration::from_secs(2);
+const _: () =
+    assert!(PERMIT_TIME_MAX.as_secs() * 4 < LAUNCHER_ANSWER_TIME_MAX.as_secs(), "also if a spare is tried first");
 /// Containers and compilations at a time; also how many user ids the launcher takes, from its `uid_base` on.
 pub const PROCESSES_MAX: usize = CONTAINERS_MAX;
 /// Processes that the launcher keeps ready to become workers.

@@ -6,17 +6,19 @@
 
 use std::convert::Infallible;
 use std::fs::{self, File};
-use std::io::{self, Read as _, Write as _};
+use std::io::{self, Write as _};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd, RawFd};
 use std::os::unix::process::CommandExt as _;
 use std::path::Path;
 use std::process::Command;
+use std::time::{Duration, Instant};
 
 use landlock::{
     ABI, Access as _, AccessFs, AccessNet, CompatLevel, Compatible as _, Ruleset, RulesetAttr as _,
     RulesetCreatedAttr as _, RulesetStatus, Scope, path_beneath_rules,
 };
 use netserv_model::Flavour;
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::fs::{CWD, Mode, OFlags};
 use rustix::mount::{MoveMountFlags, UnmountFlags, move_mount, unmount};
 use rustix::process::{Gid, Resource, Rlimit, Signal, Uid};
@@ -169,8 +171,7 @@ impl Spare {
                 once::permit(listener, PERMIT_TIME_MAX).step("permit to exec the worker")?;
             }
         }
-        let mut text = String::new();
-        File::from(self.progress.try_clone().step("read progress")?).read_to_string(&mut text).step("read progress")?;
+        let text = read_to_end(&self.progress, PERMIT_TIME_MAX).step("read progress")?;
         let mut landlock = None;
         for line in text.lines() {
             match serde_json::from_str(line) {
@@ -181,6 +182,24 @@ impl Spare {
         }
         sent.step("send orders")?;
         landlock.ok_or_else(|| step_error("lock up", &"the new process died"))
+    }
+}
+
+/// Reads until the other end is closed, which a process may put off that gets no processor time.
+fn read_to_end(progress: &OwnedFd, at_most: Duration) -> io::Result<String> {
+    let until = Instant::now() + at_most;
+    let (mut text, mut buffer) = (vec![], [0; 4096]);
+    loop {
+        let left = until.saturating_duration_since(Instant::now());
+        let timeout = Timespec::try_from(left).map_err(io::Error::other)?;
+        if poll(&mut [PollFd::new(progress, PollFlags::IN)], Some(&timeout))? == 0 {
+            let detail = format!("the new process does not become the worker within {} s", at_most.as_secs());
+            return Err(io::Error::new(io::ErrorKind::TimedOut, detail));
+        }
+        match rustix::io::read(progress, &mut buffer)? {
+            0 => return Ok(String::from_utf8_lossy(&text).into_owned()),
+            length => text.extend_from_slice(&buffer[..length]),
+        }
     }
 }
 
@@ -365,5 +384,21 @@ pub(crate) trait Step<T> {
 impl<T, E: Into<io::Error>> Step<T> for Result<T, E> {
     fn step(self, step: &str) -> Result<T, StepError> {
         self.map_err(|error| step_error(step, &error.into()))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_process_that_does_not_become_the_worker_is_not_waited_for() {
+        let (progress, report) = rustix::pipe::pipe().unwrap();
+        rustix::io::write(&report, b"locked\n").unwrap();
+        let error = read_to_end(&progress, Duration::from_millis(20)).unwrap_err();
+        assert_eq!(error.kind(), io::ErrorKind::TimedOut);
+        rustix::io::write(&report, b"failed\n").unwrap();
+        drop(report);
+        assert_eq!(read_to_end(&progress, Duration::from_secs(5)).unwrap(), "failed\n");
     }
 }
