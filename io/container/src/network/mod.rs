@@ -91,6 +91,12 @@ impl ContainerNetwork {
         self.permits().addresses.clone()
     }
 
+    /// Returns what the container may accept, and what it may open.
+    pub fn permitted(&self) -> (Vec<Filter>, Vec<Filter>) {
+        let permits = self.permits();
+        (permits.listen.clone(), permits.connect.clone())
+    }
+
     /// Changes what the container may accept and open, at once and for connections that are open too.
     ///
     /// # Errors
