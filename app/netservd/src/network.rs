@@ -104,6 +104,8 @@ impl Book {
 pub struct Networks {
     instance: String,
     made: Mutex<BTreeMap<UserId, Made>>,
+    /// What users may do by now, whatever it was when their networks were asked for.
+    granted: Mutex<BTreeMap<UserId, Permits>>,
 }
 
 #[derive(Clone, Debug)]
@@ -118,38 +120,54 @@ impl Networks {
     /// # Errors
     /// The kernel does not tell of changes, or gives no thread.
     pub fn start(instance: &str) -> Result<Arc<Networks>> {
-        let networks = Arc::new(Networks { instance: instance.to_owned(), made: Mutex::default() });
+        let networks =
+            Arc::new(Networks { instance: instance.to_owned(), made: Mutex::default(), granted: Mutex::default() });
         let (watch, weak) = (AddressWatch::open().context("changes of addresses")?, Arc::downgrade(&networks));
         let thread = std::thread::Builder::new().name("addresses".to_owned());
         thread.spawn(move || follow(&watch, &weak)).context("thread for addresses")?;
         Ok(networks)
     }
 
-    /// Returns a user's network: the one that there is, with the permissions that are wanted, or a new one. One that a
-    /// worker uses (`in_use`) is not replaced, whatever its addresses.
+    /// Returns a user's network: the one that there is or a new one, with the permissions that are wanted or were granted
+    /// since. One that a worker uses (`in_use`) is not replaced, whatever its addresses.
     ///
     /// # Errors
     /// The kernel refuses, or something of what is wanted is over a bound.
     pub fn of(&self, user: &UserId, wanted: &Wanted, in_use: bool) -> Result<Arc<ContainerNetwork>, Refusal> {
-        let Wanted { addresses, permits: Permits { listen, connect } } = wanted.clone();
         let made = self.made().get(user).cloned();
         if let Some(Made { network, .. }) = made {
-            if in_use || network.addresses() == addresses {
-                network.permit(&listen, &connect)?;
+            if in_use || network.addresses() == wanted.addresses {
+                network.permit(&wanted.permits.listen, &wanted.permits.connect)?;
+                self.catch_up(user, &network, &wanted.permits)?;
                 return Ok(network);
             }
             self.release(user);
         }
+        let Wanted { addresses, permits: Permits { listen, connect } } = wanted.clone();
         let number = self.free_number()?;
         let name = container_link(&self.instance, number);
         let network = Arc::new(ContainerNetwork::create(&NetworkSpec { name, addresses, listen, connect })?);
         tracing::debug!(%user, number, addresses = ?wanted.addresses, "a container has a network");
         self.made().insert(user.clone(), Made { number, network: network.clone() });
+        // From here on, whoever changes what is granted finds the network.
+        self.catch_up(user, &network, &wanted.permits)?;
         Ok(network)
     }
 
-    /// Changes what a user's container may do, if it has a network.
+    /// Takes note of what a user's container may do, for a network that is asked for next. Only who also calls
+    /// [`permit`](Networks::permit) may call it.
+    pub fn grant(&self, user: &UserId, permits: &Permits) {
+        self.granted().insert(user.clone(), permits.clone());
+    }
+
+    /// Forgets what a user's container may do, whose network is to be removed. Likewise.
+    pub fn revoke(&self, user: &UserId) {
+        self.granted().remove(user);
+    }
+
+    /// Changes what a user's container may do, at once if it has a network, else when it gets the one that was asked for.
     pub fn permit(&self, user: &UserId, permits: &Permits) {
+        self.grant(user, permits);
         let Some(Made { network, .. }) = self.made().get(user).cloned() else { return };
         if let Err(error) = network.permit(&permits.listen, &permits.connect) {
             tracing::error!(%user, %error, "a container may do what it might before");
@@ -188,11 +206,27 @@ impl Networks {
         made.into_iter().filter_map(read).collect()
     }
 
+    /// Has a network permit what is granted by now, if that is not what was `applied` to it. The last one to apply looks
+    /// once more, so that two who do that at a time leave what was granted last.
+    fn catch_up(&self, user: &UserId, network: &ContainerNetwork, applied: &Permits) -> Result<(), Refusal> {
+        let mut applied = applied.clone();
+        loop {
+            let granted = self.granted().get(user).cloned();
+            let Some(granted) = granted.filter(|granted| *granted != applied) else { return Ok(()) };
+            network.permit(&granted.listen, &granted.connect)?;
+            applied = granted;
+        }
+    }
+
     fn free_number(&self) -> Result<u32, Refusal> {
         let made = self.made();
         let free = (0..CONTAINER_LINKS_MAX).find(|number| made.values().all(|made| made.number != *number));
         let detail = || format!("{CONTAINER_LINKS_MAX} containers have networks, which is the most");
         free.ok_or_else(|| Refusal::new(RefusalKind::QuotaExceeded, detail()))
+    }
+
+    fn granted(&self) -> MutexGuard<'_, BTreeMap<UserId, Permits>> {
+        self.granted.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn made(&self) -> MutexGuard<'_, BTreeMap<UserId, Made>> {
@@ -224,6 +258,7 @@ mod tests {
     use std::fs::File;
     use std::os::fd::AsFd as _;
     use std::process::Command;
+    use std::sync::atomic::{AtomicU32, Ordering};
 
     use netserv_model::container_link::is_container_link;
     use rustix::thread::{LinkNameSpaceType, move_into_link_name_space};
@@ -282,6 +317,30 @@ mod tests {
         assert!(links().is_empty());
     }
 
+    /// What was asked for may be older than what is granted by the time that somebody makes it.
+    #[test]
+    fn what_was_taken_back_while_a_network_was_asked_for_stays_so() {
+        let Some(_node) = Namespace::enter("what_was_taken_back_while_a_network_was_asked_for_stays_so") else {
+            return;
+        };
+        let networks = Networks::start("0a1b2c3e").unwrap();
+        let [alice, _] = users();
+        let listen = |text: &str| Permits { listen: vec![text.parse().unwrap()], connect: vec![] };
+        let wanted = Wanted { permits: listen("tcp port 80"), ..wanted(1) };
+        networks.grant(&alice, &wanted.permits);
+        networks.permit(&alice, &Permits::default());
+        let network = networks.of(&alice, &wanted, false).unwrap();
+        assert_eq!(network.permitted(), (vec![], vec![]), "a new one");
+        networks.permit(&alice, &listen("tcp port 90"));
+        assert_eq!(network.permitted().0, listen("tcp port 90").listen);
+        networks.of(&alice, &wanted, true).unwrap();
+        assert_eq!(network.permitted().0, listen("tcp port 90").listen, "one that is there");
+        networks.grant(&alice, &wanted.permits);
+        networks.of(&alice, &wanted, true).unwrap();
+        assert_eq!(network.permitted().0, wanted.permits.listen);
+        networks.end();
+    }
+
     fn users() -> [UserId; 2] {
         ["alice", "bob"].map(|name| name.parse().unwrap())
     }
@@ -314,7 +373,9 @@ mod tests {
                 eprintln!("SKIPPED {test}: networks need root");
                 return None;
             }
-            let namespace = Namespace(format!("ns-network-d{}", std::process::id()));
+            static NEXT: AtomicU32 = AtomicU32::new(0);
+            let number = NEXT.fetch_add(1, Ordering::Relaxed);
+            let namespace = Namespace(format!("ns-network-d{}-{number}", std::process::id()));
             assert!(Command::new("ip").args(["netns", "add", &namespace.0]).status().unwrap().success());
             let file = File::open(format!("/run/netns/{}", namespace.0)).unwrap();
             move_into_link_name_space(file.as_fd(), Some(LinkNameSpaceType::Network)).unwrap();

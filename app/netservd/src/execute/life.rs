@@ -43,6 +43,10 @@ impl Executor {
             Ok(network) => network,
             Err(refusal) => return self.launched(Launched { worker, generation, result: Err(refusal) }),
         };
+        let networks = self.parts.as_ref().and_then(|parts| parts.networks.as_ref());
+        if let (Some(networks), Some(wanted)) = (networks, &network) {
+            networks.grant(&worker.user, &wanted.permits);
+        }
         let launch = Launch { worker: worker.clone(), generation, limits, beside, network };
         let sent = self.parts.as_ref().is_some_and(|parts| parts.launches.send(Job::Start(launch)).is_ok());
         if !sent {

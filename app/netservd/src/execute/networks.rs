@@ -28,6 +28,9 @@ impl Executor {
             return;
         }
         if let Some(parts) = &self.parts {
+            if let Some(networks) = &parts.networks {
+                networks.revoke(user);
+            }
             // If nobody takes jobs any more, the node is ending.
             let _ = parts.launches.send(Job::RemoveNetwork(user.clone()));
         }
