@@ -84,6 +84,7 @@ impl Executor {
             self.happened.push_back(ControllerEvent::WorkerDied { worker, refusal, culprit: None });
         }
         self.ask_for_waiting(&worker.user);
+        self.spare_network(&worker.user);
     }
 
     fn adopt(&mut self, worker: &WorkerId, generation: u64, container: Container) -> std::io::Result<()> {
@@ -170,6 +171,8 @@ impl Executor {
     pub(super) fn worker_died(&mut self, worker: &WorkerId, refusal: Refusal, culprit: Option<ModuleSlot>) {
         let reason = if refusal.kind == RefusalKind::Stalled { DropReason::Stalled } else { DropReason::ContainerGone };
         if self.forget_worker(worker, reason) {
+            // The controller stops no worker that is dead.
+            self.spare_network(&worker.user);
             self.happened.push_back(ControllerEvent::WorkerDied { worker: worker.clone(), refusal, culprit });
         }
     }

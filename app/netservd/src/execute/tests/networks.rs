@@ -35,6 +35,33 @@ async fn a_network_is_wanted_by_whom_something_is_permitted_until_the_last_modul
     drop(containers);
 }
 
+/// Nothing was installed, so nothing is forgotten, and what never ran is not stopped.
+#[tokio::test]
+async fn a_network_goes_with_a_worker_that_did_not_start_or_died() {
+    let mut rig = Rig::new();
+    rig.executor.set_users(&config("alice", "listen = ['tcp port 80']"));
+    rig.executor.carry_out(start("alice"));
+    let Launch { worker, generation, .. } = started(rig.launches.try_recv().unwrap());
+    let refusal = Refusal::new(RefusalKind::NodeFailed, "no more places");
+    rig.executor.launched(Launched { worker, generation, result: Err(refusal) });
+    assert_eq!(removed(rig.launches.try_recv().unwrap()), id("alice").user);
+    rig.executor.poll_event().unwrap();
+
+    let mut container = rig.start("alice").await;
+    container.hang_up();
+    container.report_signal(11).unwrap();
+    let Some(ControllerEvent::WorkerDied { .. }) = rig.next().await else { panic!("no death") };
+    assert_eq!(removed(rig.launches.try_recv().unwrap()), id("alice").user);
+
+    // One that is to start again keeps it, and so does one beside.
+    rig.executor.carry_out(Command::Store(record(Digest([1; 32]))));
+    let mut container = rig.start("alice").await;
+    container.hang_up();
+    container.report_signal(11).unwrap();
+    let Some(ControllerEvent::WorkerDied { .. }) = rig.next().await else { panic!("no death") };
+    assert!(rig.launches.try_recv().is_err());
+}
+
 #[tokio::test]
 async fn a_worker_for_which_no_address_is_left_is_not_started() {
     let mut rig = Rig::new();
