@@ -47,7 +47,8 @@ pub(crate) fn filters(flavour: Flavour, network: bool) -> Result<Vec<BpfProgram>
 
 fn conditional() -> Result<Rules, Error> {
     let threads_only = u64::try_from(CLONE_WATCHED).expect("clone flags are positive");
-    let thread = u64::try_from(libc::CLONE_THREAD | libc::CLONE_VM).expect("clone flags are positive");
+    let thread = libc::CLONE_THREAD | libc::CLONE_VM | libc::CLONE_FILES;
+    let thread = u64::try_from(thread).expect("clone flags are positive");
     let names = [libc::PR_SET_NAME, libc::PR_GET_NAME, libc::PR_SET_VMA];
     Ok(BTreeMap::from([
         (libc::SYS_clone, vec![rule(&[(0, SeccompCmpOp::MaskedEq(threads_only), thread)])?]),
@@ -88,9 +89,11 @@ fn rule(conditions: &[(u8, SeccompCmpOp, u64)]) -> Result<SeccompRule, Error> {
     Ok(SeccompRule::new(conditions.collect::<Result<Vec<SeccompCondition>, _>>()?)?)
 }
 
-/// Of these flags, a clone has exactly the first two: it makes a thread, and no namespace.
+/// Of these flags, a clone has exactly the first three: it makes a thread, with the descriptors of all others, which are
+/// bounded together, and no namespace.
 const CLONE_WATCHED: libc::c_int = libc::CLONE_THREAD
     | libc::CLONE_VM
+    | libc::CLONE_FILES
     | libc::CLONE_NEWNS
     | libc::CLONE_NEWCGROUP
     | libc::CLONE_NEWUTS

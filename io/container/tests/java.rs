@@ -36,7 +36,9 @@ fn everything_but_javas_own_work_is_refused() {
         "setns",
         "fork",
         "vfork",
+        "clone-files",
         "clone-user",
+        "forget-file",
         "execveat",
         "socket-inet",
         "socket-packet",
@@ -79,7 +81,7 @@ fn everything_but_javas_own_work_is_refused() {
     for attempt in ["clone3", "exec-self"] {
         assert_eq!(guest.attempt(attempt), format!("refused {}", libc::ENOSYS), "{attempt}");
     }
-    for attempt in ["block-own", "send-own", "random", "write-null", "write-data"] {
+    for attempt in ["block-own", "read-ahead", "send-own", "random", "write-null", "write-data"] {
         assert_eq!(guest.attempt(attempt), "done", "{attempt}");
     }
     for attempt in ["write-root", "make-directory", "write-worker", "write-random"] {

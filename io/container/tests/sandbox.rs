@@ -31,6 +31,7 @@ fn everything_but_the_workers_own_work_is_refused() {
         "setns",
         "fork",
         "vfork",
+        "clone-files",
         "clone-user",
         "execveat",
         "socket-inet",

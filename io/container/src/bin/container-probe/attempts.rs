@@ -43,6 +43,8 @@ pub(crate) fn run(name: &str, properties: &BTreeMap<String, String>) -> String {
         "replace-eventfd" => file(|| replace_eventfd(wake_fd())),
         "block-own" => file(block_own),
         "receive-elsewhere" => file(receive_elsewhere),
+        "forget-file" => file(|| advise(4)),
+        "read-ahead" => file(|| advise(2)),
         "send-descriptor" => file(|| sys::send_descriptor(CONTROL_FD, false)),
         "send-descriptors" => file(|| sys::send_descriptor(CONTROL_FD, true)),
         "send-own" => file(send_own),
@@ -91,6 +93,7 @@ fn other_call(name: &str) -> String {
         "setns" => raw(libc::SYS_setns, [3, 0, 0, 0, 0]),
         "fork" => raw(libc::SYS_clone, [17, 0, 0, 0, 0]),
         "vfork" => raw(libc::SYS_clone, [0x4111, 0, 0, 0, 0]),
+        "clone-files" => raw(libc::SYS_clone, [0x1_0900, 0, 0, 0, 0]),
         "clone-user" => raw(libc::SYS_clone, [17 | NEW_USER, 0, 0, 0, 0]),
         "clone3" => raw(libc::SYS_clone3, [null, 88, 0, 0, 0]),
         "execveat" => raw(libc::SYS_execveat, [3, c"".as_ptr().addr(), 0, 0, 0x1000]),
@@ -198,6 +201,11 @@ fn block_own() -> std::io::Result<()> {
 fn receive_elsewhere() -> std::io::Result<()> {
     let (socket, _) = UnixStream::pair()?;
     checked(libc::SYS_recvmsg, [own_descriptor(&socket), 0, 0, 0, 0])
+}
+
+/// Tells the kernel about a file that all containers share.
+fn advise(advice: usize) -> std::io::Result<()> {
+    checked(libc::SYS_fadvise64, [own_descriptor(&File::open("/worker")?), 0, 0, advice, 0])
 }
 
 /// Sends a descriptor to itself.
