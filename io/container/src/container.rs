@@ -17,7 +17,7 @@ use rustix::process::Signal;
 use crate::error::{ContainerError, ControlError};
 use crate::host_ring::{DetachedWorker, HostRing};
 use crate::launcher::seqpacket;
-use crate::limits::CONTROL_BUFFER_BYTES;
+use crate::limits::{CONTROL_BUFFER_BYTES, EXIT_REPORT_BYTES_MAX};
 use crate::protocol::{ExitReport, send_bytes};
 use crate::sys::SharedWords;
 
@@ -145,7 +145,7 @@ impl Process {
     /// Returns how it ended; nothing while it runs.
     pub fn exit(&mut self) -> Option<&Exit> {
         if self.ended.is_none() {
-            let mut bytes = [0; 4096 * 2];
+            let mut bytes = [0; EXIT_REPORT_BYTES_MAX];
             self.ended = match self.exit.read(&mut bytes) {
                 Ok(length) => Some(Exit::from_report(&bytes[..length])),
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => None,

@@ -436,12 +436,14 @@ fn copy_in(wasm: OwnedFd, data: &OwnedFd) -> io::Result<()> {
     Ok(())
 }
 
-/// Returns the end of what a process wrote to its standard error.
+/// Returns the end of what a process wrote to its standard error. What is no text becomes spaces, since each of it would
+/// take six bytes in a report, and the report has to fit into what its reader takes.
 fn last_words(stderr: OwnedFd) -> String {
     let mut bytes = vec![];
     let _ = File::from(stderr).read_to_end(&mut bytes);
     let from = bytes.len().saturating_sub(STDERR_BYTES_MAX);
-    String::from_utf8_lossy(&bytes[from..]).trim().to_owned()
+    let text = String::from_utf8_lossy(&bytes[from..]).trim().to_owned();
+    text.replace(|c: char| c.is_control() && c != '\n', " ")
 }
 
 /// Builds what containers are made of. A node whose Java is not as it should be runs Wasm all the same.
@@ -487,7 +489,7 @@ mod tests {
     use std::path::PathBuf;
 
     use super::*;
-    use crate::limits::UID_BASE;
+    use crate::limits::{EXIT_REPORT_BYTES_MAX, UID_BASE};
 
     #[test]
     fn every_place_has_its_user_and_there_are_no_more() {
@@ -530,5 +532,18 @@ mod tests {
         // The writer stays open: reading must not wait for it.
         let words = last_words(reader);
         assert!(words.len() < STDERR_BYTES_MAX && words.ends_with("xthe end"));
+    }
+
+    #[test]
+    fn whatever_the_last_words_are_their_report_is_read_whole() {
+        for bytes in [b"\x01", b"\"", b"\xff", b"\x7f"] {
+            let (reader, writer) = rustix::pipe::pipe().unwrap();
+            rustix::io::write(&writer, &[b"x", &bytes.repeat(STDERR_BYTES_MAX)[..], b"x"].concat()).unwrap();
+            drop(writer);
+            let stderr = last_words(reader);
+            let report = ExitReport { code: Some(i32::MIN), signal: Some(i32::MIN), out_of_memory: false, stderr };
+            let length = serde_json::to_vec(&report).unwrap().len();
+            assert!(length < EXIT_REPORT_BYTES_MAX, "{bytes:?}: {length}");
+        }
     }
 }

@@ -35,6 +35,8 @@ pub const JAVA_ENTRIES_MAX: usize = 4096;
 pub const COPIED_FILE_BYTES_MAX: u64 = 1024 * 1024;
 /// Bytes kept of what a process wrote to its standard error before it ended.
 pub const STDERR_BYTES_MAX: usize = 2048;
+/// Bytes of the report on how a process ended.
+pub const EXIT_REPORT_BYTES_MAX: usize = 8 * 1024;
 /// Control frames that a worker may have sent ahead of the node's reading them.
 pub const CONTROL_BUFFER_BYTES: usize = 208 * 1024;
 /// The least memory of a container: less does not start a worker.

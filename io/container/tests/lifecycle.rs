@@ -39,6 +39,7 @@ fn every_way_to_end_is_told_apart() {
     };
     assert_eq!(end("shutdown").cause, ExitCause::Code(0));
     assert_eq!(end("exit").cause, ExitCause::Code(3));
+    assert_eq!(end("exit-noisily").cause, ExitCause::Code(3), "whatever it wrote last");
     assert_eq!(end("kill").cause, ExitCause::Signal(libc::SIGKILL));
     assert!(matches!(end("crash").cause, ExitCause::Signal(_) | ExitCause::Code(127)));
     let exit = end("panic");

@@ -71,6 +71,10 @@ pub(crate) fn run(name: &str, properties: &BTreeMap<String, String>) -> String {
         "panic" => panic!("the probe's last words"),
         "crash" => std::process::abort(),
         "exit" => std::process::exit(3),
+        "exit-noisily" => {
+            let _ = std::io::stderr().write_all(&[1; 4096]);
+            std::process::exit(3)
+        }
         "kill-host" => raw(libc::SYS_kill, [number("pid"), 9, 0, 0, 0]),
         "signal-host" => raw(libc::SYS_tgkill, [number("pid"), number("pid"), 9, 0, 0]),
         "trace-host" => raw(libc::SYS_ptrace, [16, number("pid"), 0, 0, 0]),
