@@ -4,7 +4,8 @@
 # a network: the API, the plugins of its pom.xml and what they need in turn. Builds such a project to find out what that
 # is. To be run after `mvn package` in java/.
 set -euo pipefail
-readonly self=$(readlink -f "$0")
+self=$(readlink -f "$0")
+readonly self
 cd "$(dirname "$self")/.."
 
 readonly repository=$PWD/dist/repository
