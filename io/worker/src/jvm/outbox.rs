@@ -120,12 +120,22 @@ impl Outbox {
     /// # Errors
     /// The eventfd cannot be read.
     pub fn poll_raised(&self) -> Result<bool, ServeError> {
-        if !self.raised.load(Ordering::Relaxed) {
+        if !self.raised.load(Ordering::Acquire) {
             return Ok(false);
         }
         // In this order, so that whoever raises it in between either finds it raised, and is seen, or writes anew.
         self.wakeup.clear()?;
         Ok(self.raised.swap(false, Ordering::AcqRel))
+    }
+
+    /// Takes note that its descriptor was found readable: whoever raised it before it was last asked may have written
+    /// only afterwards, and it would stay readable although there is nothing to look at.
+    ///
+    /// # Errors
+    /// The eventfd cannot be read.
+    pub fn handle_readable(&self) -> Result<(), ServeError> {
+        // What was raised is seen without it.
+        self.wakeup.clear()
     }
 
     /// Takes the next event.
@@ -216,6 +226,28 @@ mod tests {
         assert_eq!(outbox.take_logs()[0].1[0].text, "the next module");
     }
 
+    fn is_readable(outbox: &Outbox) -> bool {
+        let mut fds = [rustix::event::PollFd::new(outbox, rustix::event::PollFlags::IN)];
+        rustix::event::poll(&mut fds, Some(&rustix::event::Timespec { tv_sec: 0, tv_nsec: 0 })).unwrap() == 1
+    }
+
+    #[test]
+    fn a_wake_up_that_is_written_late_wakes_once() {
+        let outbox = Outbox::new().unwrap();
+        // Another thread raises it, and is interrupted before it writes; meanwhile the packet thread looks.
+        assert!(!outbox.raised.swap(true, Ordering::AcqRel));
+        assert!(outbox.poll_raised().unwrap());
+        outbox.wakeup.raise();
+        assert!(is_readable(&outbox));
+        assert!(!outbox.poll_raised().unwrap());
+        outbox.handle_readable().unwrap();
+        assert!(!is_readable(&outbox));
+        outbox.wake();
+        assert!(is_readable(&outbox));
+        outbox.handle_readable().unwrap();
+        assert!(outbox.poll_raised().unwrap());
+    }
+
     #[test]
     fn no_wake_up_is_lost() {
         let outbox = std::sync::Arc::new(Outbox::new().unwrap());
@@ -227,7 +259,8 @@ mod tests {
             let mut fds = [rustix::event::PollFd::new(&*outbox, rustix::event::PollFlags::IN)];
             let wait = rustix::event::Timespec { tv_sec: 10, tv_nsec: 0 };
             assert_eq!(rustix::event::poll(&mut fds, Some(&wait)).unwrap(), 1, "{taken} events, {lost} lost");
-            assert!(outbox.poll_raised().unwrap());
+            outbox.handle_readable().unwrap();
+            let _ = outbox.poll_raised().unwrap();
             taken += std::iter::from_fn(|| outbox.poll_event()).count();
             lost += usize::try_from(std::mem::take(&mut outbox.waiting().lost)).unwrap();
         }

@@ -284,11 +284,15 @@ impl Worker {
             Err(error) => return Err(ServeError::Io("poll", error.into())),
         }
         let (control, woken) = (fds[0].revents(), fds[1].revents().contains(PollFlags::IN));
+        let told = fds[2].revents().contains(PollFlags::IN);
         if sleep {
             self.ring.cancel_sleep();
         }
         if woken {
             self.wake_worker.clear()?;
+        }
+        if told {
+            self.outbox.handle_readable()?;
         }
         self.settle();
         if control.contains(PollFlags::OUT) {

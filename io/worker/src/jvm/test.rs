@@ -241,6 +241,7 @@ impl<'a> Run<'a> {
             }
             let mut fds = [PollFd::new(outbox, PollFlags::IN)];
             match rustix::event::poll(&mut fds, Some(&clock::until(until))) {
+                Ok(1..) => outbox.handle_readable()?,
                 Ok(_) | Err(rustix::io::Errno::INTR) => {}
                 Err(error) => return Err(ServeError::Io("poll", error.into())),
             }

@@ -114,6 +114,27 @@ fn a_worker_with_archived_classes_and_a_module_is_small() {
 }
 
 #[test]
+fn a_worker_with_nothing_to_do_sleeps() {
+    let Some(dist) = built() else { return };
+    for java_home in java_homes() {
+        let data = tempfile::tempdir().unwrap();
+        let mut node = worker(&java_home, &dist, data.path(), "pass");
+        node.round(1, &[5; 64]);
+        let until = Instant::now() + Duration::from_secs(10);
+        loop {
+            let (before, begun) = (node.cpu_time(), Instant::now());
+            std::thread::sleep(Duration::from_secs(1));
+            // What a start leaves behind is compiled and given back in the first seconds.
+            let (share, limit) = ((node.cpu_time() - before).as_secs_f64() / begun.elapsed().as_secs_f64(), 0.05);
+            if share <= limit {
+                break;
+            }
+            assert!(Instant::now() < until, "{}: {share:.2} of a processor", java_home.display());
+        }
+    }
+}
+
+#[test]
 fn recorded_tests_run_on_and_tell_how_a_module_ended() {
     let Some(dist) = built() else { return };
     let folder = tempfile::tempdir().unwrap();

@@ -8,6 +8,7 @@ use std::mem::MaybeUninit;
 use std::os::fd::{AsFd as _, BorrowedFd, OwnedFd};
 use std::process::{Child, Command};
 use std::sync::atomic::AtomicU64;
+use std::time::Duration;
 
 use netserv_model::command::ModuleSlot;
 use netserv_model::manifest::ModuleLimits;
@@ -131,6 +132,15 @@ impl Node {
     pub fn round(&mut self, modules: u64, packet: &[u8]) -> Answered {
         self.push(modules, &[packet]);
         self.answers(1, &mut Vec::new()).remove(0)
+    }
+
+    /// Returns how long the worker's threads ran, in whole hundredths of a second.
+    #[allow(dead_code, reason = "the tests of one of the workers look at it")]
+    pub fn cpu_time(&self) -> Duration {
+        let stat = std::fs::read_to_string(format!("/proc/{}/stat", self.worker.id())).unwrap();
+        let fields = stat.rsplit(')').next().unwrap().split_whitespace();
+        let ticks: u64 = fields.skip(11).take(2).map(|field| field.parse::<u64>().unwrap()).sum();
+        Duration::from_millis(ticks * 10)
     }
 
     /// Returns a line of what the kernel says of the worker's memory.
