@@ -91,6 +91,9 @@ pub fn options(setup: &Setup<'_>) -> Vec<String> {
         "-XX:MinHeapFreeRatio=10",
         "-XX:MaxHeapFreeRatio=30",
         "-XX:TrimNativeHeapInterval=2000",
+        // The first thread runs no Java code: without this, each start where there is no `/proc` warns on standard error
+        // that its stack is not found, and refusals show the end of that.
+        "-Dsun.java.launcher=SUN_STANDARD",
         "-Djava.awt.headless=true",
         "-Djava.security.egd=file:/dev/urandom",
         "-Dfile.encoding=UTF-8",
@@ -166,6 +169,7 @@ mod tests {
         };
         check(&setup, "-Xmx16777216", true);
         check(&setup, "-Djava.io.tmpdir=/data/tmp", true);
+        check(&setup, "-Dsun.java.launcher=SUN_STANDARD", true);
         check(&setup, "-XX:SharedArchiveFile=/java/archive/host.jsa", true);
         check(&setup, "-Dnetserv.test=true", false);
         check(&Setup { test: true, ..setup.clone() }, "-Dnetserv.test=true", true);
