@@ -125,6 +125,8 @@ impl Controller {
             active.run = Run::Waiting;
         }
         self.pump(&key.0);
+        // The worker of the flavour that it had may have nothing left.
+        self.release_unused(&key.0);
     }
 
     /// The package of an installed module could not be had again.

@@ -264,6 +264,24 @@ fn a_module_that_comes_back_in_another_flavour_leaves_its_old_place() {
     node.assert_empty();
 }
 
+/// Likewise where the other worker runs already, so that nothing else happens that would let the first one go.
+#[test]
+fn the_worker_that_such_a_module_leaves_is_stopped() {
+    let mut node = two();
+    let refusal = super::script::refusal(RefusalKind::NodeFailed);
+    let (worker, slot) = (jane(Wasm), netserv_model::command::ModuleSlot(0));
+    node.trapped(0);
+    node.sleep_ms(0);
+    node.event(netserv_model::command::Event::ModuleFailed { worker, slot, refusal });
+    node.sleep_ms(1000);
+    assert!(node.commands().contains(&"fetch 2 100".to_owned()));
+    node.fetched_as(Osgi, 2, manifest(&setup("w@1.0.0")));
+    node.loaded_as(Osgi, 1);
+    assert!(node.commands().contains(&"load jane/osgi 1 w@1.0.0".to_owned()));
+    node.sleep(IDLE_WORKER_TIME);
+    commands!(node, "stop jane");
+}
+
 #[test]
 fn a_server_needs_a_network_and_a_permission() {
     for (network, granted, kind, detail) in [
