@@ -13,6 +13,7 @@ import org.netserv.block.Counters;
 /** The counters of one module. */
 final class ModuleCounters implements Counters {
     private final long max;
+    /** Also the lock: modules have this object, and must not be able to lock the host out. */
     private final Map<String, Cell> cells = new TreeMap<>();
 
     ModuleCounters(long max) {
@@ -20,7 +21,7 @@ final class ModuleCounters implements Counters {
     }
 
     @Override
-    public synchronized Counter open(String name) throws BlockException {
+    public Counter open(String name) throws BlockException {
         if (name.length() > Limits.COUNTER_NAME_BYTES_MAX
                 || Text.utf8Length(name) > Limits.COUNTER_NAME_BYTES_MAX) {
             throw new BlockException(Code.TOO_LARGE, "a counter's name has at most 64 bytes");
@@ -28,22 +29,26 @@ final class ModuleCounters implements Counters {
         if (name.isEmpty() || name.chars().anyMatch(Character::isISOControl)) {
             throw new BlockException(Code.INVALID, "a counter's name is printable and not empty");
         }
-        Cell known = cells.get(name);
-        if (known != null) {
-            return known;
+        synchronized (cells) {
+            Cell known = cells.get(name);
+            if (known != null) {
+                return known;
+            }
+            if (cells.size() >= max) {
+                throw new BlockException(Code.QUOTA, "the module has " + max + " counters");
+            }
+            Cell cell = new Cell();
+            cells.put(name, cell);
+            return cell;
         }
-        if (cells.size() >= max) {
-            throw new BlockException(Code.QUOTA, "the module has " + max + " counters");
-        }
-        Cell cell = new Cell();
-        cells.put(name, cell);
-        return cell;
     }
 
     /** Returns all counters by name. */
-    synchronized Map<String, Long> all() {
+    Map<String, Long> all() {
         Map<String, Long> all = new TreeMap<>();
-        cells.forEach((name, cell) -> all.put(name, cell.value()));
+        synchronized (cells) {
+            cells.forEach((name, cell) -> all.put(name, cell.value()));
+        }
         return all;
     }
 

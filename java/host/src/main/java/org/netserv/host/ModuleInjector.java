@@ -15,6 +15,7 @@ import org.netserv.block.Injector;
 final class ModuleInjector implements Injector {
     private final Dispatcher dispatcher;
     private final Module module;
+    /** Also the lock: modules have this object, and must not be able to lock the host out. */
     private final ArrayDeque<byte[]> waiting = new ArrayDeque<>();
     private int inCall;
     private boolean closed;
@@ -62,24 +63,30 @@ final class ModuleInjector implements Injector {
     /**
      * Moves waiting packets to where the node takes them from, as far as there is room. Returns whether some are left.
      */
-    synchronized boolean drain(Injections injections) {
-        while (!waiting.isEmpty() && !injections.isFull()) {
-            byte[] packet = waiting.poll();
-            injections.add(module.slot(), packet, 0, packet.length);
-            module.countInjected(1);
+    boolean drain(Injections injections) {
+        synchronized (waiting) {
+            while (!waiting.isEmpty() && !injections.isFull()) {
+                byte[] packet = waiting.poll();
+                injections.add(module.slot(), packet, 0, packet.length);
+                module.countInjected(1);
+            }
+            return !waiting.isEmpty();
         }
-        return !waiting.isEmpty();
     }
 
     /** Takes nothing from here on; what waits is still to be sent. */
-    synchronized void close() {
-        closed = true;
+    void close() {
+        synchronized (waiting) {
+            closed = true;
+        }
     }
 
     /** Forgets what waits, and takes nothing from here on. */
-    synchronized void closeNow() {
-        closed = true;
-        waiting.clear();
+    void closeNow() {
+        synchronized (waiting) {
+            closed = true;
+            waiting.clear();
+        }
     }
 
     private static void check(int length) throws BlockException {
@@ -99,7 +106,7 @@ final class ModuleInjector implements Injector {
     }
 
     private void queue(byte[] packet) throws BlockException {
-        synchronized (this) {
+        synchronized (waiting) {
             if (closed || waiting.size() >= Limits.INJECTS_PER_CALL_MAX) {
                 throw new BlockException(Code.QUOTA, "64 packets wait to be sent");
             }

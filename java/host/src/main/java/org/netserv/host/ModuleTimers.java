@@ -14,6 +14,7 @@ final class ModuleTimers implements Timers {
     private final Native node;
     private final long max;
     private final LongConsumer onEarlier;
+    /** Also the lock: modules have this object, and must not be able to lock the host out. */
     private final TreeSet<Entry> queue = new TreeSet<>();
     private long numbers;
     private boolean closed;
@@ -37,30 +38,36 @@ final class ModuleTimers implements Timers {
     }
 
     /** Returns what a timer runs that is due, or null; a periodic one is set anew, without the periods missed. */
-    synchronized Callback pollDue(long now) {
-        if (queue.isEmpty() || queue.first().due > now) {
-            return null;
+    Callback pollDue(long now) {
+        synchronized (queue) {
+            if (queue.isEmpty() || queue.first().due > now) {
+                return null;
+            }
+            Entry entry = queue.pollFirst();
+            if (entry.period > 0) {
+                long missed = (now - entry.due) / entry.period;
+                entry.due += (missed + 1) * entry.period;
+                queue.add(entry);
+            } else {
+                entry.isSet = false;
+            }
+            return entry.callback;
         }
-        Entry entry = queue.pollFirst();
-        if (entry.period > 0) {
-            long missed = (now - entry.due) / entry.period;
-            entry.due += (missed + 1) * entry.period;
-            queue.add(entry);
-        } else {
-            entry.isSet = false;
-        }
-        return entry.callback;
     }
 
     /** Returns when the next timer is due, {@link Long#MAX_VALUE} for never. */
-    synchronized long nextNanos() {
-        return queue.isEmpty() ? Long.MAX_VALUE : queue.first().due;
+    long nextNanos() {
+        synchronized (queue) {
+            return queue.isEmpty() ? Long.MAX_VALUE : queue.first().due;
+        }
     }
 
     /** Forgets every timer, and takes none from here on. */
-    synchronized void close() {
-        closed = true;
-        queue.clear();
+    void close() {
+        synchronized (queue) {
+            closed = true;
+            queue.clear();
+        }
     }
 
     private Timer set(long delay, long period, Callback callback) throws BlockException {
@@ -69,7 +76,7 @@ final class ModuleTimers implements Timers {
         }
         long due = node.now() + delay;
         Entry entry;
-        synchronized (this) {
+        synchronized (queue) {
             if (closed || queue.size() >= max) {
                 throw new BlockException(Code.QUOTA, "the module has " + max + " timers");
             }
@@ -103,7 +110,7 @@ final class ModuleTimers implements Timers {
 
         @Override
         public boolean cancel() {
-            synchronized (ModuleTimers.this) {
+            synchronized (queue) {
                 boolean wasSet = isSet && queue.remove(this);
                 isSet = false;
                 return wasSet;

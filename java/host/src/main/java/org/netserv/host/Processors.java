@@ -11,6 +11,7 @@ import org.netserv.packet.PacketProcessor;
 final class Processors implements PacketDispatcher {
     private static final PacketProcessor[] NONE = {};
 
+    /** Also the lock: modules have this object, and must not be able to lock the host out. */
     private final List<Ranked> ranked = new ArrayList<>();
     private long numbers;
     private volatile PacketProcessor[] inTurn = NONE;
@@ -21,38 +22,47 @@ final class Processors implements PacketDispatcher {
     }
 
     /** Puts a processor in, which {@code key} stands for; one that was there under that key goes. */
-    synchronized void put(Object key, int ranking, PacketProcessor processor) {
-        Ranked old = remove(key);
-        if (ranked.size() >= Limits.PROCESSORS_MAX) {
-            throw new IllegalStateException("a module has at most " + Limits.PROCESSORS_MAX + " packet processors");
+    void put(Object key, int ranking, PacketProcessor processor) {
+        synchronized (ranked) {
+            Ranked old = remove(key);
+            if (ranked.size() >= Limits.PROCESSORS_MAX) {
+                throw new IllegalStateException(
+                        "a module has at most " + Limits.PROCESSORS_MAX + " packet processors");
+            }
+            ranked.add(new Ranked(key, ranking, old == null ? numbers++ : old.number(), processor));
+            ranked.sort(Comparator.comparingInt(Ranked::ranking).reversed().thenComparingLong(Ranked::number));
+            publish();
         }
-        ranked.add(new Ranked(key, ranking, old == null ? numbers++ : old.number(), processor));
-        ranked.sort(Comparator.comparingInt(Ranked::ranking).reversed().thenComparingLong(Ranked::number));
-        publish();
     }
 
     /** Takes the processor out that {@code key} stands for. Returns whether it was there. */
-    synchronized boolean take(Object key) {
-        boolean wasThere = remove(key) != null;
-        publish();
-        return wasThere;
+    boolean take(Object key) {
+        synchronized (ranked) {
+            boolean wasThere = remove(key) != null;
+            publish();
+            return wasThere;
+        }
     }
 
     /** Takes all processors out. */
-    synchronized void clear() {
-        ranked.clear();
-        publish();
-    }
-
-    @Override
-    public synchronized void addPktProcessor(PacketProcessor processor) {
-        if (ranked.stream().noneMatch(known -> known.key() == processor)) {
-            put(processor, 0, java.util.Objects.requireNonNull(processor));
+    void clear() {
+        synchronized (ranked) {
+            ranked.clear();
+            publish();
         }
     }
 
     @Override
-    public synchronized void removePktProcessor(PacketProcessor processor) {
+    public void addPktProcessor(PacketProcessor processor) {
+        synchronized (ranked) {
+            if (ranked.stream().noneMatch(known -> known.key() == processor)) {
+                put(processor, 0, java.util.Objects.requireNonNull(processor));
+            }
+        }
+    }
+
+    @Override
+    public void removePktProcessor(PacketProcessor processor) {
         take(processor);
     }
 
