@@ -121,6 +121,11 @@ final class Dispatcher {
         return Thread.currentThread() == packetThread && running == module;
     }
 
+    /** Returns the module that runs on the packet thread; for whoever was started by it or holds it up. */
+    Module running() {
+        return running;
+    }
+
     Thread packetThread() {
         return packetThread;
     }
@@ -294,20 +299,21 @@ final class Dispatcher {
         }
         int before = injections.count();
         begin(module);
-        Throwable thrown = null;
+        Refusal refusal = null;
         try {
             processors[0].processBatch(shown);
             for (int turn = 1; turn < processors.length && shown.leaveOutDropped() > 0; turn++) {
                 processors[turn].processBatch(shown);
             }
         } catch (Throwable any) {
-            thrown = any;
+            // Looking at it calls the module's code again.
+            refusal = Refusal.trapped(any);
         }
         end();
-        if (thrown == null) {
+        if (refusal == null) {
             settle(module, before);
         } else {
-            fail(module, thrown, before);
+            fail(module, refusal, before);
         }
     }
 
@@ -326,13 +332,13 @@ final class Dispatcher {
         module.countInjected(injections.count() - injectedBefore);
     }
 
-    private void fail(Module module, Throwable thrown, int injectedBefore) {
+    private void fail(Module module, Refusal refusal, int injectedBefore) {
         for (int index = 0; index < shown.count(); index++) {
             shown.any(index).fail(module.slot());
         }
         injections.cutTo(injectedBefore);
         remove(module.slot());
-        failed.accept(module, Refusal.trapped(thrown));
+        failed.accept(module, refusal);
     }
 
     /** Runs the timers of a module that are due. Returns whether some are left, since there is no room to inject. */
@@ -344,15 +350,15 @@ final class Dispatcher {
             }
             shown.clear();
             begin(module);
-            Throwable thrown = null;
+            Refusal refusal = null;
             try {
                 callback.run();
             } catch (Throwable any) {
-                thrown = any;
+                refusal = Refusal.trapped(any);
             }
             end();
-            if (thrown != null) {
-                fail(module, thrown, 0);
+            if (refusal != null) {
+                fail(module, refusal, 0);
                 return false;
             }
             module.countInjected(injections.count());
@@ -369,6 +375,8 @@ final class Dispatcher {
 
     private void end() {
         activity.leave();
+        // An interrupt is the module's own affair, not that of the next one on this thread.
+        Thread.interrupted();
         packetThread.setContextClassLoader(null);
         running = null;
     }

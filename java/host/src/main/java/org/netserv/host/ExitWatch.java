@@ -47,20 +47,33 @@ final class ExitWatch extends Thread {
 
     /** Returns the module whose class calls first, or whose thread it is. */
     private Module culprit(Thread thread, StackTraceElement[] trace) {
+        Module owner = thread == dispatcher.packetThread() ? dispatcher.running() : owner(thread);
         for (StackTraceElement frame : trace) {
             String path = frame.getClassName().replace('.', '/') + ".class";
+            // Two versions of a module have classes of the same names.
+            if (owner != null && has(owner, path)) {
+                return owner;
+            }
             for (Module module : modules.all()) {
-                Bundle bundle = module.bundle();
-                if (bundle != null && bundle.getEntry(path) != null) {
+                if (has(module, path)) {
                     return module;
                 }
             }
         }
+        return owner;
+    }
+
+    private Module owner(Thread thread) {
         for (Module module : modules.all()) {
-            if (thread != dispatcher.packetThread() && module.threads().alive().contains(thread)) {
+            if (module.threads().alive().contains(thread)) {
                 return module;
             }
         }
         return null;
+    }
+
+    private static boolean has(Module module, String path) {
+        Bundle bundle = module.bundle();
+        return bundle != null && bundle.getEntry(path) != null;
     }
 }

@@ -52,7 +52,7 @@ final class Refusal extends Exception {
 
     private static boolean hasBindException(Throwable thrown) {
         Throwable at = thrown;
-        for (int depth = 0; depth < Limits.CAUSES_SEEN && at != null; depth++, at = at.getCause()) {
+        for (int depth = 0; depth < Limits.CAUSES_SEEN && at != null; depth++, at = Text.cause(at)) {
             if (at instanceof BindException) {
                 return true;
             }

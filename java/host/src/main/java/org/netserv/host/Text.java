@@ -32,12 +32,34 @@ final class Text {
 
     /** Returns what was thrown, where, and its first cause, on one line. */
     static String shortTrace(Throwable thrown) {
+        try {
+            return trace(thrown);
+        } catch (Throwable worse) {
+            // What modules throw may have methods of its own.
+            return thrown.getClass().getName();
+        }
+    }
+
+    /** Returns the cause of what a module threw, null if there is none or it cannot be told. */
+    static Throwable cause(Throwable thrown) {
+        try {
+            return thrown.getCause();
+        } catch (Throwable worse) {
+            return null;
+        }
+    }
+
+    private static String trace(Throwable thrown) {
         StringBuilder text = new StringBuilder(describe(thrown));
         frames(thrown, text);
         Throwable root = thrown;
         // A chain of causes may be a ring.
-        for (int depth = 0; depth < Limits.CAUSES_SEEN && root.getCause() != null; depth++) {
-            root = root.getCause();
+        for (int depth = 0; depth < Limits.CAUSES_SEEN; depth++) {
+            Throwable cause = cause(root);
+            if (cause == null) {
+                break;
+            }
+            root = cause;
         }
         if (root != thrown) {
             text.append(", caused by ").append(describe(root));

@@ -15,6 +15,8 @@ final class ExitMain {
         Path folder = Path.of(arguments[0]);
         Host host = new Host(node, ring.buffers(), folder.resolve("none").toFile(), folder.toFile(), new Restart(node));
         host.open();
+        Path old = Files.copy(folder.resolve("exit.bundle"), folder.resolve("old.jar"));
+        host.load(4, "example.org/exit", "0.9.0", old.toString(), new String[] {"how", "not"}, Worker.LIMITS, 1);
         Path jar = Files.copy(folder.resolve("exit.bundle"), folder.resolve("exit.jar"));
         host.load(5, "example.org/exit", "1.0.0", jar.toString(), new String[] {"how", arguments[1]}, Worker.LIMITS, 1);
         for (boolean isLoaded = false; ; ) {
@@ -22,7 +24,7 @@ final class ExitMain {
             host.idle(node.now());
             for (FakeNative.Event event = node.events.poll(); event != null; event = node.events.poll()) {
                 System.out.println(event.slot() + " " + event.kind() + " " + event.detail());
-                isLoaded |= event.kind().equals("loaded");
+                isLoaded |= event.slot() == 5 && event.kind().equals("loaded");
             }
             System.out.flush();
             if (isLoaded) {
