@@ -8,6 +8,7 @@ import java.util.Collection;
 import java.util.HashMap;
 import java.util.List;
 import java.util.Map;
+import java.util.Set;
 import java.util.concurrent.CountDownLatch;
 import java.util.concurrent.TimeUnit;
 import org.apache.felix.framework.Felix;
@@ -21,6 +22,7 @@ import org.osgi.framework.ServiceReference;
 import org.osgi.framework.hooks.resolver.ResolverHook;
 import org.osgi.framework.hooks.resolver.ResolverHookFactory;
 import org.osgi.framework.launch.Framework;
+import org.osgi.framework.namespace.PackageNamespace;
 import org.osgi.framework.wiring.BundleCapability;
 import org.osgi.framework.wiring.BundleRequirement;
 import org.osgi.framework.wiring.BundleRevision;
@@ -31,6 +33,7 @@ final class OsgiFramework {
     /** Packages of the API, with the version that they are exported with. */
     private static final String API_PACKAGES = "org.netserv.packet;version=1.0.0,"
             + "org.netserv.module;version=1.0.0;uses:=\"org.netserv.block\",org.netserv.block;version=1.0.0";
+    private static final Set<Object> API = Set.of("org.netserv.packet", "org.netserv.module", "org.netserv.block");
     private static final long REFRESH_MILLIS_MAX = 5_000;
 
     private final Framework framework;
@@ -53,7 +56,7 @@ final class OsgiFramework {
         configuration.putAll(configuration(data, log));
         Framework framework = new Felix(configuration);
         framework.init();
-        framework.getBundleContext().registerService(ResolverHookFactory.class, unused -> new NoSingletons(), null);
+        framework.getBundleContext().registerService(ResolverHookFactory.class, unused -> new Resolution(), null);
         BundleUrls.use(framework.getBundleContext());
         framework.start();
         return new OsgiFramework(framework, log);
@@ -143,8 +146,11 @@ final class OsgiFramework {
         return configuration;
     }
 
-    /** Lets the old and the new version of a singleton bundle be resolved side by side. */
-    private static final class NoSingletons implements ResolverHook {
+    /**
+     * Lets the old and the new version of a singleton bundle be resolved side by side, and nobody take the place of
+     * the host's API.
+     */
+    private static final class Resolution implements ResolverHook {
         @Override
         public void filterResolvable(Collection<BundleRevision> candidates) {
             // All may be resolved.
@@ -158,7 +164,11 @@ final class OsgiFramework {
 
         @Override
         public void filterMatches(BundleRequirement requirement, Collection<BundleCapability> candidates) {
-            // All may be used.
+            // What a module exports under the API's name is not the API that the host calls.
+            if (requirement.getNamespace().equals(PackageNamespace.PACKAGE_NAMESPACE)) {
+                candidates.removeIf(one -> one.getRevision().getBundle().getBundleId() != 0
+                        && API.contains(one.getAttributes().get(PackageNamespace.PACKAGE_NAMESPACE)));
+            }
         }
 
         @Override
