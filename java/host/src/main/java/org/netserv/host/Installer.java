@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 package org.netserv.host;
 
+import java.io.File;
 import java.io.IOException;
 import java.nio.file.Files;
 import java.util.ArrayList;
@@ -65,9 +66,19 @@ final class Installer {
      */
     void startAgain(Module module) throws Refusal, ModuleThreads.Late {
         Bundle bundle = module.bundle();
-        Throwable thrown = module.threads().run("start", millisMax(module), () -> bundle.start(Bundle.START_TRANSIENT));
+        Throwable thrown = module.threads().run("start", millisMax(module), () -> {
+            try {
+                bundle.start(Bundle.START_TRANSIENT);
+            } catch (Throwable any) {
+                // Looking at it calls the module's code again, so this is the place.
+                throw startFailure(any);
+            }
+        });
+        if (thrown instanceof Refusal refusal) {
+            throw refusal;
+        }
         if (thrown != null) {
-            throw startFailure(thrown);
+            throw new Refusal(Refusal.TRAPPED, thrown.getClass().getName());
         }
     }
 
@@ -77,19 +88,31 @@ final class Installer {
      * @throws ModuleThreads.Late if it takes too long
      */
     void stop(Module module) throws ModuleThreads.Late {
-        Bundle bundle = module.bundle();
-        if (bundle == null || bundle.getState() != Bundle.ACTIVE) {
+        List<Bundle> active = new ArrayList<>();
+        if (module.bundle() != null && module.bundle().getState() == Bundle.ACTIVE) {
+            active.add(module.bundle());
+        }
+        for (Bundle other : module.others()) {
+            if ((other.getState() & (Bundle.STARTING | Bundle.ACTIVE)) != 0) {
+                active.add(other);
+            }
+        }
+        if (active.isEmpty()) {
             return;
         }
-        Throwable thrown;
         try {
-            thrown = module.threads().run("stop", millisMax(module), () -> bundle.stop(Bundle.STOP_TRANSIENT));
+            module.threads().run("stop", millisMax(module), () -> active.forEach(bundle -> stop(module, bundle)));
         } catch (Refusal noThread) {
             throw new ModuleThreads.Late(noThread.getMessage(), false);
         }
-        if (thrown != null) {
-            Throwable why = thrown instanceof BundleException && thrown.getCause() != null ? thrown.getCause() : thrown;
-            module.log().error("the module failed while it stopped", why);
+    }
+
+    private static void stop(Module module, Bundle bundle) {
+        try {
+            bundle.stop(Bundle.STOP_TRANSIENT);
+        } catch (Throwable any) {
+            Throwable cause = any instanceof BundleException ? any.getCause() : null;
+            module.log().error("the module failed while it stopped", cause == null ? any : cause);
         }
     }
 
@@ -105,6 +128,10 @@ final class Installer {
             gone.add(own);
         }
         for (Bundle bundle : gone) {
+            if ((bundle.getState() & (Bundle.STARTING | Bundle.STOPPING)) != 0) {
+                log.warn("bundle " + bundle + " of module " + module + " is stuck, and stays");
+                continue;
+            }
             try {
                 if (bundle.getState() != Bundle.UNINSTALLED) {
                     bundle.uninstall();
@@ -121,10 +148,15 @@ final class Installer {
         if (!gone.isEmpty() && !framework.refresh(gone)) {
             log.warn("the framework does not forget module " + module + " in time");
         }
+        delete(module.jar(), log);
+    }
+
+    /** Deletes the jar of a module. */
+    static void delete(File jar, Log log) {
         try {
-            Files.deleteIfExists(module.jar().toPath());
+            Files.deleteIfExists(jar.toPath());
         } catch (IOException stuck) {
-            log.warn("the file of module " + module + " is not deleted: " + stuck.getMessage());
+            log.warn("the file of a module is not deleted: " + stuck.getMessage());
         }
     }
 
@@ -188,7 +220,7 @@ final class Installer {
             return new Refusal(Refusal.MISSING_DEPENDENCY, causes(exception));
         }
         Throwable root = thrown;
-        for (int depth = 0; depth < Limits.CAUSES_SEEN && root != null; depth++, root = root.getCause()) {
+        for (int depth = 0; depth < Limits.CAUSES_SEEN && root != null; depth++, root = Text.cause(root)) {
             if (root instanceof UnsupportedClassVersionError newer) {
                 return new Refusal(Refusal.MISSING_DEPENDENCY, JavaVersion.tooOld(newer));
             }
@@ -199,8 +231,8 @@ final class Installer {
                 return new Refusal(Refusal.BAD_CODE, "the bundle's code is broken: " + Text.shortTrace(root));
             }
         }
-        boolean hasCause = thrown instanceof BundleException && thrown.getCause() != null;
-        Throwable cause = hasCause ? thrown.getCause() : thrown;
+        Throwable within = thrown instanceof BundleException ? thrown.getCause() : null;
+        Throwable cause = within == null ? thrown : within;
         if (cause instanceof ClassNotFoundException) {
             return new Refusal(Refusal.BAD_CODE, "the bundle has not the class that starts it: " + cause.getMessage());
         }

@@ -13,7 +13,7 @@ final class KvState {
     private long bytes;
 
     /** Returns the state as a module with these limits uses it. */
-    KeyValueStore within(ModuleLimits limits) {
+    View within(ModuleLimits limits) {
         return new View(limits);
     }
 
@@ -71,11 +71,18 @@ final class KvState {
         return next == null ? null : next.clone();
     }
 
-    private final class View implements KeyValueStore {
+    /** What one module has of the state. */
+    final class View implements KeyValueStore {
         private final ModuleLimits limits;
+        private volatile boolean isClosed;
 
-        View(ModuleLimits limits) {
+        private View(ModuleLimits limits) {
             this.limits = limits;
+        }
+
+        /** Changes nothing from here on: what is there may be the next version's. */
+        void close() {
+            isClosed = true;
         }
 
         @Override
@@ -90,12 +97,15 @@ final class KvState {
 
         @Override
         public void set(byte[] key, byte[] value) throws BlockException {
+            if (isClosed) {
+                throw new BlockException(Code.QUOTA, "the module is unloaded");
+            }
             KvState.this.set(key, value, limits);
         }
 
         @Override
         public boolean delete(byte[] key) {
-            return KvState.this.delete(key);
+            return !isClosed && KvState.this.delete(key);
         }
 
         @Override

@@ -21,6 +21,8 @@ final class LifeCycle implements Runnable {
     private final KvStates kv = new KvStates();
     private final LoaderWatch loaders = new LoaderWatch();
     private final LinkedBlockingQueue<Runnable> commands = new LinkedBlockingQueue<>(Limits.COMMANDS_MAX);
+    /** Held while the node is told that a module is loaded, or that it failed. */
+    private final Object answers = new Object();
     private int threadsLeft;
     private volatile boolean isEnding;
 
@@ -37,6 +39,7 @@ final class LifeCycle implements Runnable {
     void load(Module.Order order) {
         if (!commands.offer(() -> doLoad(order))) {
             node.failed(order.slot(), Refusal.NODE_FAILED, "the worker has too much to do");
+            Installer.delete(order.jar(), log);
         }
     }
 
@@ -139,7 +142,19 @@ final class LifeCycle implements Runnable {
         if (old != null) {
             discard(old, true);
         }
-        node.loaded(order.slot());
+        answer(module);
+    }
+
+    /** Answers the load of a module that is in the chain, and may have failed there before the old one was gone. */
+    private void answer(Module module) {
+        synchronized (answers) {
+            Refusal refusal = module.answer();
+            if (refusal == null) {
+                node.loaded(module.slot());
+            } else {
+                node.failed(module.slot(), refusal.kind(), refusal.getMessage());
+            }
+        }
     }
 
     /** Starts a module. One that wants a port of the version that it replaces gets it. */
@@ -197,7 +212,11 @@ final class LifeCycle implements Runnable {
     /** Is told on the packet thread of a module that failed. */
     private void failed(Module module, Refusal refusal) {
         module.moduleLog().noteLeftOut();
-        node.failed(module.slot(), refusal.kind(), refusal.getMessage());
+        synchronized (answers) {
+            if (!module.failsEarly(refusal)) {
+                node.failed(module.slot(), refusal.kind(), refusal.getMessage());
+            }
+        }
         submit(() -> discard(module, false));
     }
 
@@ -222,7 +241,8 @@ final class LifeCycle implements Runnable {
         endThreads(module);
         module.setLoader(null);
         module.processors().clear();
-        module.moduleLog().noteLeftOut();
+        module.moduleLog().close();
+        module.kvState().close();
         kv.close(module.name(), module.stateSchema(), node.now());
         loaders.add(module.toString(), loader);
     }

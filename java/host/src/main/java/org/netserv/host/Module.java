@@ -28,7 +28,7 @@ final class Module implements ModuleContext {
     private final ModuleCounters counters;
     private final ModuleTimers timers;
     private final ModuleInjector injector;
-    private final KeyValueStore kv;
+    private final KvState.View kv;
     private final Processors processors = new Processors();
     private final ModuleThreads threads;
     /** Bundles that the module installed itself. */
@@ -46,6 +46,10 @@ final class Module implements ModuleContext {
     private long modified;
     private long injected;
     private boolean isWarned;
+
+    // Guarded by the life cycle, which answers.
+    private boolean isAnswered;
+    private Refusal early;
 
     /** What the node says about a module that is to be loaded. */
     record Order(int slot, String name, String version, File jar, Map<String, String> properties,
@@ -108,6 +112,24 @@ final class Module implements ModuleContext {
 
     ModuleInjector moduleInjector() {
         return injector;
+    }
+
+    KvState.View kvState() {
+        return kv;
+    }
+
+    /** Says that its load is answered now. Returns what it failed with before, or null. */
+    Refusal answer() {
+        isAnswered = true;
+        return early;
+    }
+
+    /** Returns whether its load is not answered yet; then the refusal is kept for that. */
+    boolean failsEarly(Refusal refusal) {
+        if (!isAnswered) {
+            early = refusal;
+        }
+        return !isAnswered;
     }
 
     /** Returns the module's bundle, or null before it is installed. */

@@ -10,6 +10,9 @@ final class ModuleLog implements Log {
     private int tokens = Limits.LOG_LINES_BURST;
     private long refilledNanos;
     private long leftOut;
+    private boolean isClosed;
+    /** Modules have the log itself, and must not be able to lock the host out. */
+    private final Object lock = new Object();
 
     ModuleLog(Native node, int slot) {
         this.node = node;
@@ -18,16 +21,21 @@ final class ModuleLog implements Log {
     }
 
     @Override
-    public synchronized boolean write(Level level, String text) {
-        refill(node.now());
-        if (tokens == 0) {
-            leftOut++;
-            return false;
+    public boolean write(Level level, String text) {
+        synchronized (lock) {
+            if (isClosed) {
+                return false;
+            }
+            refill(node.now());
+            if (tokens == 0) {
+                leftOut++;
+                return false;
+            }
+            tokens--;
+            noteLeftOut();
+            node.log(slot, level.ordinal(), Text.oneLine(text));
+            return true;
         }
-        tokens--;
-        noteLeftOut();
-        node.log(slot, level.ordinal(), Text.oneLine(text));
-        return true;
     }
 
     @Override
@@ -36,10 +44,20 @@ final class ModuleLog implements Log {
     }
 
     /** Says how many lines were left out; for the end of a module. */
-    synchronized void noteLeftOut() {
-        if (leftOut > 0) {
-            node.log(slot, Level.WARN.ordinal(), leftOut + " lines left out: the module writes too many");
-            leftOut = 0;
+    void noteLeftOut() {
+        synchronized (lock) {
+            if (leftOut > 0) {
+                node.log(slot, Level.WARN.ordinal(), leftOut + " lines left out: the module writes too many");
+                leftOut = 0;
+            }
+        }
+    }
+
+    /** Takes no more lines: the slot may be another module's from here on. */
+    void close() {
+        synchronized (lock) {
+            noteLeftOut();
+            isClosed = true;
         }
     }
 

@@ -66,7 +66,7 @@ final class ModuleThreads {
     /** Interrupts the module's threads, and waits a short while. Returns those that are still there. */
     List<Thread> end() {
         List<Thread> threads = alive();
-        threads.forEach(Thread::interrupt);
+        interrupt(threads);
         long until = System.nanoTime() + TimeUnit.MILLISECONDS.toNanos(Limits.THREADS_END_MILLIS);
         for (Thread thread : threads) {
             long left = TimeUnit.NANOSECONDS.toMillis(until - System.nanoTime());
@@ -82,6 +82,32 @@ final class ModuleThreads {
         return threads;
     }
 
+    /** Interrupts threads; those whose class may do so in its own way, on a thread of the module's. */
+    private void interrupt(List<Thread> threads) {
+        List<Thread> peculiar = new ArrayList<>();
+        for (Thread thread : threads) {
+            if (isPlain(thread)) {
+                thread.interrupt();
+            } else {
+                peculiar.add(thread);
+            }
+        }
+        if (peculiar.isEmpty()) {
+            return;
+        }
+        try {
+            run("end", Limits.THREADS_END_MILLIS, () -> peculiar.forEach(Thread::interrupt));
+        } catch (Refusal | Late notDone) {
+            module.log().error("the module's threads are not interrupted: " + notDone.getMessage());
+        }
+    }
+
+    /** Returns whether a thread's class is of the JDK or the host, so that its methods do what they should. */
+    private static boolean isPlain(Thread thread) {
+        ClassLoader loader = thread.getClass().getClassLoader();
+        return loader == null || loader == ModuleThreads.class.getClassLoader();
+    }
+
     private boolean isOwn(Thread thread) {
         for (ThreadGroup at = thread.getThreadGroup(); at != null; at = at.getParent()) {
             if (at == group) {
@@ -89,8 +115,8 @@ final class ModuleThreads {
             }
         }
         ClassLoader loader = module.loader();
-        return loader != null && (thread.getContextClassLoader() == loader
-                || thread.getClass().getClassLoader() == loader);
+        return loader != null && (thread.getClass().getClassLoader() == loader
+                || isPlain(thread) && thread.getContextClassLoader() == loader);
     }
 
     /** A module that was late; whether its thread ended when it was interrupted. */

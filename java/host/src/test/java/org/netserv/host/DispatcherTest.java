@@ -5,6 +5,7 @@ import static org.junit.jupiter.api.Assertions.assertArrayEquals;
 import static org.junit.jupiter.api.Assertions.assertEquals;
 import static org.junit.jupiter.api.Assertions.assertNull;
 import static org.junit.jupiter.api.Assertions.assertThrows;
+import static org.junit.jupiter.api.Assertions.assertTimeoutPreemptively;
 import static org.junit.jupiter.api.Assertions.assertTrue;
 
 import java.io.File;
@@ -15,6 +16,7 @@ import java.util.ArrayList;
 import java.util.Arrays;
 import java.util.List;
 import java.util.Map;
+import java.util.concurrent.CountDownLatch;
 import org.junit.jupiter.api.BeforeEach;
 import org.junit.jupiter.api.Test;
 import org.netserv.block.BlockException;
@@ -434,6 +436,97 @@ class DispatcherTest {
         assertEquals(List.of("new", "other"), calls);
         assertEquals(2, dispatcher.modules().length);
         assertNull(dispatcher.remove(7));
+    }
+
+    @Test
+    void anInterruptStaysWithTheModuleThatAskedForIt() {
+        load(0, packet -> Thread.currentThread().interrupt());
+        load(1, packet -> {
+            if (Thread.currentThread().isInterrupted()) {
+                packet.drop();
+            }
+        });
+        ring.put(0, 0, filled(20, 0), 3);
+        dispatcher.process(1);
+        check(0, SlotView.PASS, 20, 0);
+        assertEquals(false, Thread.interrupted());
+    }
+
+    @Test
+    void whatIsThrownMayThrowWhenItIsLookedAt() {
+        List<Long> words = new ArrayList<>();
+        load(0, packet -> {
+            throw new RuntimeException() {
+                private static final long serialVersionUID = 1L;
+
+                @Override
+                public synchronized Throwable getCause() {
+                    words.add(ring.activity() & 0xff);
+                    throw this;
+                }
+
+                @Override
+                public StackTraceElement[] getStackTrace() {
+                    return null;
+                }
+            };
+        });
+        load(1, packet -> packet.drop());
+        ring.put(0, 0, filled(20, 0), 1);
+        ring.put(1, 1, filled(20, 0), 2);
+        dispatcher.process(2);
+        check(0, SlotView.FAILED, 20, 1);
+        check(1, SlotView.DROP, 20, 2);
+        assertEquals(1, failed.size());
+        assertTrue(failed.get(0).startsWith("0 trapped org.netserv.host.DispatcherTest"), failed.get(0));
+        // The watchdog knows whom to blame if that does not come back.
+        assertEquals(List.of(1L), words.stream().distinct().toList());
+    }
+
+    @Test
+    void aModuleCannotLockThePacketThreadOut() throws Exception {
+        Module module = load(0, packet -> { });
+        CountDownLatch locked = new CountDownLatch(1);
+        CountDownLatch done = new CountDownLatch(1);
+        Thread holder = new Thread(() -> {
+            synchronized (module.kv()) {
+                synchronized (module.counters()) {
+                    synchronized (module.timers()) {
+                        synchronized (module.injector()) {
+                            synchronized (module.log()) {
+                                synchronized (module.processors()) {
+                                    locked.countDown();
+                                    await(done);
+                                }
+                            }
+                        }
+                    }
+                }
+            }
+        });
+        holder.start();
+        locked.await();
+        try {
+            assertTimeoutPreemptively(Duration.ofSeconds(10), () -> {
+                dispatcher.idle(node.now());
+                dispatcher.stats();
+                module.moduleLog().noteLeftOut();
+                module.processors().clear();
+                module.moduleTimers().close();
+                module.moduleInjector().close();
+            });
+        } finally {
+            done.countDown();
+            holder.join();
+        }
+    }
+
+    private static void await(CountDownLatch latch) {
+        try {
+            latch.await();
+        } catch (InterruptedException interrupted) {
+            Thread.currentThread().interrupt();
+        }
     }
 
     private Module load(int slot, PacketProcessor processor) {
