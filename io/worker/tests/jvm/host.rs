@@ -114,6 +114,44 @@ fn a_worker_with_archived_classes_and_a_module_is_small() {
 }
 
 #[test]
+fn small_and_large_containers_start() {
+    let Some(dist) = built() else { return };
+    for (java_home, mib) in java_homes().iter().flat_map(|home| [(home, 40_u64), (home, 2048)]) {
+        let data = tempfile::tempdir().unwrap();
+        let mut command = Command::new(env!("CARGO_BIN_EXE_netserv-jvm"));
+        command.env_clear().args(["serve", "--memory-bytes"]).arg((mib << 20).to_string());
+        command.arg("--java-home").arg(java_home).arg("--host").arg(dist.join("host")).arg("--data").arg(data.path());
+        let mut node = Node::start(command);
+        assert!(matches!(node.frame(), FromWorker::Ready { .. }), "{mib} MiB on {}", java_home.display());
+        let answer = node.load_file(0, "odd", Some(&File::open(&ODD.1).unwrap()), ModuleLimits::default());
+        assert_eq!(answer, FromWorker::Loaded { slot: ModuleSlot(0) }, "{mib} MiB on {}", java_home.display());
+    }
+}
+
+/// What wakes a worker that has nothing to do, over ten seconds.
+#[test]
+#[ignore = "a measurement"]
+fn idle() {
+    let Some(dist) = built() else { return };
+    for java_home in java_homes() {
+        let data = tempfile::tempdir().unwrap();
+        let mut node = worker(&java_home, &dist, data.path(), "pass");
+        node.round(1, &[5; 64]);
+        std::thread::sleep(Duration::from_secs(5));
+        let before = (node.cpu_time(), node.switches());
+        std::thread::sleep(Duration::from_secs(10));
+        let after = (node.cpu_time(), node.switches());
+        println!("{}: {:?} in 10 s", java_home.display(), after.0 - before.0);
+        for (thread, count) in after.1 {
+            let woken = count - before.1.get(&thread).copied().unwrap_or(0);
+            if woken > 0 {
+                println!("  {thread}: {woken} voluntary switches");
+            }
+        }
+    }
+}
+
+#[test]
 fn a_worker_with_nothing_to_do_sleeps() {
     let Some(dist) = built() else { return };
     for java_home in java_homes() {

@@ -143,6 +143,19 @@ impl Node {
         Duration::from_millis(ticks * 10)
     }
 
+    /// Returns how often each thread of the worker went to sleep, by its name.
+    #[allow(dead_code, reason = "the tests of one of the workers look at it")]
+    pub fn switches(&self) -> BTreeMap<String, u64> {
+        let mut switches = BTreeMap::new();
+        for task in std::fs::read_dir(format!("/proc/{}/task", self.worker.id())).unwrap() {
+            let status = std::fs::read_to_string(task.unwrap().path().join("status")).unwrap();
+            let field = |name: &str| status.lines().find_map(|line| line.strip_prefix(name)).unwrap().trim();
+            *switches.entry(field("Name:").to_owned()).or_default() +=
+                field("voluntary_ctxt_switches:").parse::<u64>().unwrap();
+        }
+        switches
+    }
+
     /// Returns a line of what the kernel says of the worker's memory.
     pub fn memory_kib(&self, field: &str) -> u64 {
         let status = std::fs::read_to_string(format!("/proc/{}/status", self.worker.id())).unwrap();
