@@ -55,10 +55,7 @@ fn setup_args(net: &Net, package: &LabPackage, url: &str, filter: &str) -> Vec<S
 }
 
 fn request_as(net: &Net, user: &LabUser, args: &[String]) -> netserv_model::api::RequestResult {
-    let key = user.key.to_string_lossy().into_owned();
-    let mut all: Vec<&str> = args.iter().map(String::as_str).collect();
-    all.extend(["--user", &user.name, "--key", &key]);
-    net.lab.request("sender", &all).unwrap()
+    common::request_as(&net.lab, user, &args.iter().map(String::as_str).collect::<Vec<_>>())
 }
 
 over_each_driver!(

@@ -7,11 +7,9 @@ mod common;
 use std::net::IpAddr;
 use std::process::{Child, Command, Stdio};
 
-use common::{Driver, eventually, refusal};
-use netserv_lab::demo::FILES_ALLOWED;
-use netserv_lab::netns::{Lab, host_port, is_root, skipped};
+use common::{Driver, eventually, refusal, request_as, serving_net};
+use netserv_lab::netns::{Lab, host_port};
 use netserv_lab::node::{LabPackage, LabUser};
-use netserv_lab::topology::{Kind, Topology};
 use netserv_model::api::RequestResult;
 use netserv_model::container_link::is_container_link;
 use netserv_model::request::{ModuleState, ModuleStatus};
@@ -108,29 +106,9 @@ struct Served(Child);
 
 impl Net {
     fn start(test: &str, driver: Driver, prefixes: &[&str]) -> Option<Net> {
-        if !is_root() {
-            skipped(test, "not root, so no namespaces");
-            return None;
-        }
-        let chain = [("sender", Kind::Host), ("node", Kind::Node), ("receiver", Kind::Host)];
-        let mut lab = Lab::up(Topology::chain(&chain)).unwrap();
-        lab.use_driver(driver.name());
-        let own = [format!("{}/32", lab.v4("sender")), format!("{}/128", lab.v6("sender"))];
-        let user = |name| lab.user(name, &[&own[0], &own[1]]).unwrap();
-        let [mut server, mut other, plain] = ["server", "other", "plain"].map(user);
-        server.extra = "listen = ['tcp port 8080']\n".to_owned();
-        other.extra = "connect = ['tcp port 443']\n".to_owned();
-        let users = [server.clone(), other.clone(), plain.clone()];
-        let extra = format!("{FILES_ALLOWED}\n[network]\nprefixes = {prefixes:?}\n");
-        lab.start_netservd("node", "node", &users, &extra).unwrap();
-        lab.start_netservd("sender", "host", &[], "").unwrap();
-        lab.serve_http("sender").unwrap();
-        // The operator's part: the prefixes are routed to the node.
-        for (machine, via) in
-            [("sender", "10.1.0.2"), ("sender", "fd00:1::2"), ("receiver", "10.2.0.1"), ("receiver", "fd00:2::1")]
-        {
-            lab.run(machine, "ip", &["route", "add", "default", "via", via]).unwrap();
-        }
+        let users =
+            [("server", "listen = ['tcp port 8080']\n"), ("other", "connect = ['tcp port 443']\n"), ("plain", "")];
+        let (lab, [server, other, plain]) = serving_net(test, driver, prefixes, users)?;
         Some(Net { lab, server, other, plain })
     }
 
@@ -156,20 +134,13 @@ impl Net {
         let url = self.lab.publish("sender", &package).unwrap();
         let (file, receiver) = (package.path.to_string_lossy().into_owned(), self.lab.v4("receiver").to_string());
         let filter = format!("udp dst {}/32 port {}", self.lab.v4("sender"), 44000 + port);
-        self.request(user, &["setup", &file, "--to", &receiver, "--url", &url, "--filter", &filter])
+        request_as(&self.lab, user, &["setup", &file, "--to", &receiver, "--url", &url, "--filter", &filter])
     }
 
     fn remove(&self, user: &LabUser, module: &str) -> RequestResult {
         let package = self.package(user, module);
         let name = package.module.split('@').next().unwrap();
-        self.request(user, &["remove", name, "--to", &self.lab.v4("receiver").to_string()])
-    }
-
-    fn request(&self, user: &LabUser, args: &[&str]) -> RequestResult {
-        let key = user.key.to_string_lossy().into_owned();
-        let mut all = args.to_vec();
-        all.extend(["--user", &user.name, "--key", &key]);
-        self.lab.request("sender", &all).unwrap()
+        request_as(&self.lab, user, &["remove", name, "--to", &self.lab.v4("receiver").to_string()])
     }
 
     fn status(&self, user: &LabUser) -> Vec<ModuleStatus> {

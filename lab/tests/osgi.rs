@@ -5,17 +5,15 @@
 mod common;
 
 use std::net::IpAddr;
+use std::path::PathBuf;
 use std::time::Duration;
 
 use common::{Driver, Net, assert_nodes, eventually, net_with};
 use netserv_lab::demo::FILES_ALLOWED;
-use netserv_lab::netns::Lab;
+use netserv_lab::netns::{Lab, wait_until};
 use netserv_lab::node::LabPackage;
 use netserv_model::Flavour;
 use netserv_model::request::Outcome;
-
-/// Numbered datagrams, one a millisecond.
-const STREAM: usize = 1500;
 
 over_each_driver!(
     a_bundle_counts_packets_and_leaves,
@@ -88,7 +86,8 @@ fn a_module_changes_its_flavour_and_no_packet_is_lost(driver: Driver) {
         assert_nodes(&net.setup(package, url, &filter), |outcome| matches!(outcome, Outcome::Replaced { .. }));
         assert_eq!(net.status("n1", package).unwrap().flavour, Some(flavour));
     }
-    assert_eq!(end_stream(&mut net.lab, "sender"), STREAM);
+    let (sent, arrived) = end_stream(&mut net.lab, "receiver", "sender");
+    assert!(sent > 0 && arrived == sent, "{arrived} of {sent} arrived");
 }
 
 fn a_node_that_is_killed_brings_its_bundles_back(driver: Driver) {
@@ -121,7 +120,8 @@ fn installed(outcome: &Outcome) -> bool {
     matches!(outcome, Outcome::Installed { .. })
 }
 
-/// Sends a stream of numbered datagrams from one machine to another, where they are counted.
+/// Sends numbered datagrams from one machine to another, one a millisecond, where they are counted, until
+/// [`end_stream`].
 fn start_stream(lab: &mut Lab, from: &str, to: &str, port: u16) {
     let counter = format!(
         "use IO::Socket::INET; $s = IO::Socket::INET->new(LocalPort => {port}, Proto => 'udp') or die $!; $| = 1;\
@@ -134,16 +134,25 @@ fn start_stream(lab: &mut Lab, from: &str, to: &str, port: u16) {
     let address = lab.v4(to);
     let source = format!(
         "use IO::Socket::INET; $s = IO::Socket::INET->new(PeerAddr => '{address}', PeerPort => {port}, Proto => 'udp') \
-         or die $!; for (1..{STREAM}) {{ $s->send($_); select(undef, undef, undef, 0.001) }}"
+         or die $!; until (-e {:?}) {{ $s->send(++$n); select(undef, undef, undef, 0.001) }} print $n",
+        end_of_stream(lab)
     );
     let mut command = lab.command(from, "perl");
     command.args(["-e", &source]);
     lab.start(from, "source", &mut command).unwrap();
 }
 
-/// Waits for the end of a stream, and returns how many datagrams arrived.
-fn end_stream(lab: &mut Lab, to: &str) -> usize {
-    let last = |lab: &Lab| lab.log(to, "counter").lines().last().and_then(|line| line.parse().ok()).unwrap_or(0);
-    netserv_lab::netns::wait_until(Duration::from_secs(10), || last(lab) == STREAM);
-    last(lab)
+/// Ends a stream, and returns how many datagrams were sent, and how many arrived.
+fn end_stream(lab: &mut Lab, from: &str, to: &str) -> (u64, u64) {
+    std::fs::write(end_of_stream(lab), "").unwrap();
+    eventually("the source ends", || lab.has_ended(from, "source"));
+    let last = |machine, name| lab.log(machine, name).lines().last().and_then(|line| line.parse().ok()).unwrap_or(0);
+    let sent = last(from, "source");
+    wait_until(Duration::from_secs(10), || last(to, "counter") == sent);
+    (sent, last(to, "counter"))
+}
+
+/// The file that ends a stream by being there.
+fn end_of_stream(lab: &Lab) -> PathBuf {
+    lab.dir().join("end-of-stream")
 }

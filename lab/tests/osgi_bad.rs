@@ -8,7 +8,7 @@ mod common;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use common::{Driver, Net, ask_udp, assert_nodes, eventually, net_with};
+use common::{Driver, Net, ask_udp, assert_nodes, eventually, net_with, request_as};
 use netserv_lab::demo::FILES_ALLOWED;
 use netserv_lab::netns::wait_until;
 use netserv_lab::node::{LabPackage, workspace};
@@ -153,11 +153,10 @@ fn troubled(test: &str, driver: Driver) -> Option<Net> {
     for (module, flavour) in [("net-monitor", Flavour::Osgi), ("echo", Flavour::Wasm)] {
         let package = net.lab.package_in(module, &[flavour], &innocent).unwrap();
         let url = net.lab.publish("sender", &package).unwrap();
-        let (file, key) = (package.path.to_string_lossy().into_owned(), innocent.key.to_string_lossy().into_owned());
-        let (to, filter) = (receiver.to_string(), format!("udp dst {receiver}/32 port {INNOCENT_PORT}"));
-        let args =
-            ["setup", &file, "--to", &to, "--url", &url, "--filter", &filter, "--user", "innocent", "--key", &key];
-        let result = net.lab.request("sender", &args).unwrap();
+        let (file, to) = (package.path.to_string_lossy().into_owned(), receiver.to_string());
+        let filter = format!("udp dst {receiver}/32 port {INNOCENT_PORT}");
+        let args = ["setup", &file, "--to", &to, "--url", &url, "--filter", &filter];
+        let result = request_as(&net.lab, &innocent, &args);
         assert_nodes(&result, |outcome| matches!(outcome, Outcome::Installed { .. }));
     }
     // Each line of its output is an answer that did not come in time.

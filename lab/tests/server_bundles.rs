@@ -8,11 +8,9 @@ use std::net::IpAddr;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use common::Driver;
-use netserv_lab::demo::FILES_ALLOWED;
-use netserv_lab::netns::{Lab, host_port, is_root, skipped, wait_until};
+use common::{Driver, eventually, request_as, serving_net};
+use netserv_lab::netns::{Lab, host_port, wait_until};
 use netserv_lab::node::{LabPackage, LabUser, workspace};
-use netserv_lab::topology::{Kind, Topology};
 use netserv_model::request::Outcome;
 use netserv_model::{Flavour, Refusal, RefusalKind};
 
@@ -38,7 +36,7 @@ fn two_users_both_listen_on_port_80(driver: Driver) {
     }
     // One leaves, the other goes on; what left answers no more.
     assert_eq!(net.request(&net.alice, &["remove", "example.org/pax-hello"]), Outcome::Removed);
-    assert!(wait_until(Duration::from_secs(5), || net.get("receiver", addresses[0], "/helloworld/hs").is_none()));
+    eventually("no answer", || net.get("receiver", addresses[0], "/helloworld/hs").is_none());
     net.answers("sender", addresses[1], "/helloworld/hs", "Hello World");
 }
 
@@ -74,28 +72,9 @@ struct Net {
 
 impl Net {
     fn start(test: &str, driver: Driver) -> Option<Net> {
-        if !is_root() {
-            skipped(test, "not root, so no namespaces");
-            return None;
-        }
-        let chain = [("sender", Kind::Host), ("node", Kind::Node), ("receiver", Kind::Host)];
-        let mut lab = Lab::up(Topology::chain(&chain)).unwrap();
-        lab.use_driver(driver.name());
-        let own = format!("{}/32", lab.v4("sender"));
-        let [mut alice, mut bob, carol] = ["alice", "bob", "carol"].map(|name| lab.user(name, &[&own]).unwrap());
-        for user in [&mut alice, &mut bob] {
-            user.extra = "listen = ['tcp port 80']\n".to_owned();
-        }
-        let extra = format!("{FILES_ALLOWED}\n[network]\nprefixes = ['10.99.7.0/29', 'fd99:7::/64']\n");
-        lab.start_netservd("node", "node", &[alice.clone(), bob.clone(), carol.clone()], &extra).unwrap();
-        lab.start_netservd("sender", "host", &[], "").unwrap();
-        lab.serve_http("sender").unwrap();
-        // The operator's part: the prefixes are routed to the node.
-        for (machine, via) in
-            [("sender", "10.1.0.2"), ("sender", "fd00:1::2"), ("receiver", "10.2.0.1"), ("receiver", "fd00:2::1")]
-        {
-            lab.run(machine, "ip", &["route", "add", "default", "via", via]).unwrap();
-        }
+        let listen = "listen = ['tcp port 80']\n";
+        let users = [("alice", listen), ("bob", listen), ("carol", "")];
+        let (lab, [alice, bob, carol]) = serving_net(test, driver, &["10.99.7.0/29", "fd99:7::/64"], users)?;
         Some(Net { lab, alice, bob, carol })
     }
 
@@ -114,9 +93,8 @@ impl Net {
 
     /// Sends a request toward the receiver, and returns what the node did.
     fn request(&self, user: &LabUser, args: &[&str]) -> Outcome {
-        let (key, to) = (user.key.to_string_lossy().into_owned(), self.lab.v4("receiver").to_string());
-        let all = [args, &["--to", &to, "--user", &user.name, "--key", &key]].concat();
-        let result = self.lab.request("sender", &all).unwrap();
+        let to = self.lab.v4("receiver").to_string();
+        let result = request_as(&self.lab, user, &[args, &["--to", &to]].concat());
         result.nodes.into_iter().find(|node| node.node.as_str() == "node").unwrap().outcome
     }
 

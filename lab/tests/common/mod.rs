@@ -100,10 +100,7 @@ impl Net {
 
     /// Sends any request from the sender as `janedoe`.
     pub fn request(&self, args: &[&str]) -> RequestResult {
-        let key = self.user.key.to_string_lossy().into_owned();
-        let mut all = args.to_vec();
-        all.extend(["--user", "janedoe", "--key", &key]);
-        self.lab.request("sender", &all).unwrap()
+        request_as(&self.lab, &self.user, args)
     }
 
     /// Sends a REMOVE toward the receiver.
@@ -122,6 +119,46 @@ impl Net {
     pub fn ask_udp(&self, destination: std::net::IpAddr, port: u16, text: &str) -> Option<String> {
         ask_udp(&self.lab, "receiver", destination, port, text)
     }
+}
+
+/// `sender – node – receiver`, whose node gives containers addresses of `prefixes`, with a daemon and a web server on the
+/// sender. The users own the sender's addresses; beside its name stand further lines of each one's table.
+pub fn serving_net<const N: usize>(
+    test: &str,
+    driver: Driver,
+    prefixes: &[&str],
+    users: [(&str, &str); N],
+) -> Option<(Lab, [LabUser; N])> {
+    if !is_root() {
+        skipped(test, "not root, so no namespaces");
+        return None;
+    }
+    let chain = [("sender", Kind::Host), ("node", Kind::Node), ("receiver", Kind::Host)];
+    let mut lab = Lab::up(Topology::chain(&chain)).unwrap();
+    lab.use_driver(driver.name());
+    let own = [format!("{}/32", lab.v4("sender")), format!("{}/128", lab.v6("sender"))];
+    let user = |(name, extra): (&str, &str)| LabUser {
+        extra: extra.to_owned(),
+        ..lab.user(name, &[&own[0], &own[1]]).unwrap()
+    };
+    let users = users.map(user);
+    let extra = format!("{FILES_ALLOWED}\n[network]\nprefixes = {prefixes:?}\n");
+    lab.start_netservd("node", "node", &users, &extra).unwrap();
+    lab.start_netservd("sender", "host", &[], "").unwrap();
+    lab.serve_http("sender").unwrap();
+    // The operator's part: the prefixes are routed to the node.
+    for (machine, via) in
+        [("sender", "10.1.0.2"), ("sender", "fd00:1::2"), ("receiver", "10.2.0.1"), ("receiver", "fd00:2::1")]
+    {
+        lab.run(machine, "ip", &["route", "add", "default", "via", via]).unwrap();
+    }
+    Some((lab, users))
+}
+
+/// Sends any request from the sender as a user.
+pub fn request_as(lab: &Lab, user: &LabUser, args: &[&str]) -> RequestResult {
+    let key = user.key.to_string_lossy().into_owned();
+    lab.request("sender", &[args, &["--user", &user.name, "--key", &key]].concat()).unwrap()
 }
 
 /// Sends one UDP datagram from a machine and returns what comes back within half a second.
@@ -171,7 +208,9 @@ pub fn assert_nodes(result: &RequestResult, expected: impl Fn(&Outcome) -> bool)
     }
 }
 
-/// Waits up to five seconds for something to be so.
+/// Waits for something to be so, as long as it may take on a slow machine with much to do.
 pub fn eventually(what: &str, condition: impl FnMut() -> bool) {
-    assert!(wait_until(Duration::from_secs(5), condition), "{what}: not within five seconds");
+    assert!(wait_until(EVENTUALLY, condition), "{what}: not within {EVENTUALLY:?}");
 }
+
+const EVENTUALLY: Duration = Duration::from_secs(20);
