@@ -156,7 +156,9 @@ impl RefusalKind {
         match self {
             RefusalKind::BadRequest => "send a request made by this version of `netserv`",
             RefusalKind::Unsigned => "sign the request: `netserv setup --key FILE`",
-            RefusalKind::UnknownUser => "ask the node's operator to add the user and its public key",
+            RefusalKind::UnknownUser => {
+                "name yourself as the operator does (`--user`), or ask the operator to add you and your public key"
+            }
             RefusalKind::BadSignature => "sign with the key whose public half the operator has (`netserv key show`)",
             RefusalKind::StaleRequest => "set both clocks (NTP), then send a new request",
             RefusalKind::Replayed => "send a new request; each nonce works once",
@@ -168,7 +170,9 @@ impl RefusalKind {
             RefusalKind::NoNetwork => "send the SETUP to a node whose containers have a network, or ask its operator",
             RefusalKind::QuotaExceeded => "remove a module, or ask the operator for more",
             RefusalKind::BadTtl => "ask for a lease that the node grants (`netserv probe --ask policy`)",
-            RefusalKind::MissingDependency => "see which blocks the nodes have with `netserv probe --ask blocks`",
+            RefusalKind::MissingDependency => {
+                "put it into the module, or send the SETUP to nodes that have it (`netserv probe --ask blocks`)"
+            }
             RefusalKind::BadUrl => "use an https, http or file URL that the operator allows",
             RefusalKind::FetchFailed => "check that the node can reach the URL",
             RefusalKind::PackageTooLarge => "make the package smaller, or ask the operator for a higher limit",
@@ -182,7 +186,7 @@ impl RefusalKind {
             RefusalKind::BadCode => "check the package with `netserv module test`",
             RefusalKind::AbiMismatch => "rebuild the module with the SDK of the node's version",
             RefusalKind::MemoryLimit => {
-                "lower the module's memory, or raise `limits.memory` in netserv.toml and at the operator"
+                "lower the module's memory, or raise `limits.memory-bytes` in netserv.toml and at the operator"
             }
             RefusalKind::Trapped => "find the trap with `netserv module test`",
             RefusalKind::Stalled => "find the endless loop with `netserv module test`",
