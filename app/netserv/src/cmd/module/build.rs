@@ -162,7 +162,8 @@ impl Build {
         }
         let mut parts = Vec::new();
         for (flavour, path) in code {
-            parts.push((flavour, read_code(&path)?));
+            let bytes = read_code(&path)?;
+            parts.push((flavour, path, bytes));
         }
         let built = package::build(&source.path, &source.text, &parts, key.as_ref())?;
         package::write(&out, &built)?;

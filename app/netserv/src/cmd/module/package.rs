@@ -108,11 +108,11 @@ pub fn read_package(path: &Path) -> Result<Package, Failure> {
 pub fn build(
     manifest: &Path,
     text: &str,
-    code: &[(Flavour, Vec<u8>)],
+    code: &[(Flavour, PathBuf, Vec<u8>)],
     key: Option<&SigningKey>,
 ) -> Result<Package, Failure> {
-    let code: Vec<(Flavour, &[u8])> = code.iter().map(|(flavour, bytes)| (*flavour, bytes.as_slice())).collect();
-    let mut package = package::build(text, &code).map_err(|refusal| refused(manifest, &refusal))?;
+    let parts: Vec<(Flavour, &[u8])> = code.iter().map(|(flavour, _, bytes)| (*flavour, bytes.as_slice())).collect();
+    let mut package = package::build(text, &parts).map_err(|refusal| not_packaged(manifest, text, code, &refusal))?;
     if let Some(key) = key {
         package::sign(&mut package, key).map_err(|refusal| refused(manifest, &refusal))?;
     }
@@ -206,6 +206,28 @@ fn signatures(summary: &Summary, output: &mut Output) {
     if summary.bad_signatures > 0 {
         let bad = output.paint(Style::Bad, &format!("{} that do not fit", summary.bad_signatures));
         output.line(line("signatures", &bad));
+    }
+}
+
+/// Names the file that cannot be packaged: the manifest, or the code of the flavour that is refused by itself too.
+fn not_packaged(manifest: &Path, text: &str, code: &[(Flavour, PathBuf, Vec<u8>)], refusal: &Refusal) -> Failure {
+    if let Some(detail) = refusal.detail.strip_prefix("netserv.toml: ") {
+        let shown = manifest.display();
+        return Failure::new(format!("{shown}: {detail}"), format!("mend {shown}"));
+    }
+    let is_at_fault = |(flavour, _, bytes): &&(Flavour, PathBuf, Vec<u8>)| {
+        package::build(text, &[(*flavour, bytes)]).is_err_and(|alone| alone == *refusal)
+    };
+    match code.iter().find(is_at_fault) {
+        Some((Flavour::Wasm, path, _)) => Failure::new(
+            format!("{}: {}", path.display(), refusal.detail),
+            "name a WebAssembly file: `wasm` below [build] in netserv.toml, or --wasm",
+        ),
+        Some((Flavour::Osgi, path, _)) => Failure::new(
+            format!("{}: {}", path.display(), refusal.detail),
+            "name an OSGi bundle: `bundle` below [build] in netserv.toml, or --bundle",
+        ),
+        None => refused(manifest, refusal),
     }
 }
 
