@@ -144,8 +144,10 @@ impl Release {
     /// Reads the installation at `home`, and returns its real path with it.
     fn read(home: &Path) -> Result<(PathBuf, Release), String> {
         let path = fs::canonicalize(home).map_err(|error| format!("{}: {error}", home.display()))?;
-        if !path.join("lib/server/libjvm.so").is_file() {
-            return Err(format!("{} has no lib/server/libjvm.so", path.display()));
+        for file in ["lib/server/libjvm.so", "lib/modules"] {
+            if !path.join(file).is_file() {
+                return Err(format!("{} has no {file}", path.display()));
+            }
         }
         let text = read_bounded(&path.join("release")).unwrap_or_default();
         let release = Release::parse(&String::from_utf8_lossy(&text));
@@ -243,6 +245,11 @@ mod tests {
         assert!(Release::newest(&directory.path().join("openjdk-17")).is_none());
         let old = Release::find(&directory.path().join("d")).unwrap_err();
         assert!(old.what.contains("11.0.2") && old.fix.contains("osgi.java-home"), "{old}");
+        for file in ["lib/modules", "lib/server/libjvm.so"] {
+            fs::remove_file(directory.path().join("a").join(file)).unwrap();
+            let broken = Release::find(&directory.path().join("a")).unwrap_err();
+            assert!(broken.what.ends_with(file), "{broken}");
+        }
     }
 
     #[test]
@@ -284,7 +291,9 @@ mod tests {
 
     fn install(home: &Path, version: &str) {
         fs::create_dir_all(home.join("lib/server")).unwrap();
-        fs::write(home.join("lib/server/libjvm.so"), "").unwrap();
+        for file in ["lib/server/libjvm.so", "lib/modules"] {
+            fs::write(home.join(file), "").unwrap();
+        }
         fs::write(home.join("release"), format!("JAVA_VERSION=\"{version}\"\n")).unwrap();
     }
 
