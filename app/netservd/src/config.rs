@@ -24,6 +24,7 @@ const USER_EXAMPLE: &str = "
 # prefixes = [\"192.0.2.0/24\", \"2001:db8:1::/48\"]   # the user's own: a filter's source or destination lies in one
 # ports = [\"5060\", \"16384-32767\"]   # what its filters may name; without it every port
 # modules-max = 8
+# container = { memory-bytes = 100663296, cpu-permille = 1000, pids = 64, disk-bytes = 16777216 }   # of all modules
 # listen = [\"tcp port 80\"]   # what its containers may accept: as peers' packets look
 # connect = [\"tcp port 443\", \"udp dst 192.0.2.53 port 53\"]   # what they may open
 # addresses = [\"192.0.2.10\"]   # its containers', in place of free ones of network.prefixes

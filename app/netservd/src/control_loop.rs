@@ -450,7 +450,12 @@ impl ControlLoop {
         match Config::load(&path).and_then(|config| Ok((config.policy()?, config))) {
             Ok((mut policy, config)) => {
                 self.about.runtimes.add_to(&mut policy);
+                let revoked = self.controller.counters().revoked;
                 self.controller.set_policy(self.clock.now(), policy);
+                let modules = self.controller.counters().revoked - revoked;
+                if modules > 0 {
+                    tracing::warn!(modules, "modules are removed, since the configuration no longer allows them");
+                }
                 self.executor.set_users(&config);
                 self.config.users = config.users;
                 self.config.admission = config.admission;

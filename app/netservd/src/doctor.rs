@@ -8,6 +8,7 @@ use std::process::ExitCode;
 use anyhow::Result;
 use netserv_container::Check;
 use netserv_dataplane::choose::{self, Fitness};
+use netserv_model::Flavour;
 
 use crate::config::{Config, Role};
 use crate::jvm::Jvm;
@@ -72,6 +73,7 @@ fn network(config: &Config) -> Vec<Check> {
 fn print_osgi(config: &Config) {
     match Jvm::find(config) {
         _ if !config.osgi.enabled => println!("  none    osgi.enabled is false"),
+        _ if !config.flavours.contains(&Flavour::Osgi) => println!("  none    `flavours` does not name osgi"),
         Ok(jvm) => println!("  ok      {} in {}", jvm.engine, jvm.files.java_home.display()),
         Err(missing) => println!("  missing {}\n          fix: {}", missing.what, missing.fix),
     }
