@@ -100,15 +100,13 @@ class BoundsTest {
     @Test
     void slowHeadersEndTheConnection() throws Exception {
         start(Map.of("org.netserv.block.http.header-ms", "1000"));
-        try (Socket socket = connect(); Socket served = connect()) {
+        try (Socket socket = connect()) {
             send(socket, GET);
             socket.setSoTimeout(100);
             long start = System.nanoTime();
             assertTrue(closedWhileSending(socket, start), "open after 8 s");
             long ms = (System.nanoTime() - start) / 1_000_000;
             assertTrue(ms >= 800, () -> "closed after " + ms + " ms");
-            send(served, GET + "\r\n");
-            assertFalse(served.isClosed());
         }
         assertEquals(200, container.get("/jakarta").statusCode());
     }
