@@ -100,7 +100,8 @@ impl Jvm {
     }
 }
 
-/// Where archives are in the state directory unless the operator says otherwise, each in a directory named after what it was made of.
+/// Where archives are in the state directory unless the operator says otherwise, each in a directory named after what it
+/// was made of.
 const ARCHIVES: &str = "jvm";
 /// The jar of the OSGi framework among those of the host.
 const FRAMEWORK: &str = "org.apache.felix.framework.jar";
