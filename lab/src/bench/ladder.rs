@@ -198,11 +198,12 @@ fn how(plan: &Plan, bytes: u16) -> String {
     format!(
         "Highest rate at which at most {:.2} % of {bytes}-byte IPv4 packets are lost (RFC 2544 §26.1): trials of {} s, a \
          last one of {} s, {:.1} % apart; a trial with loss is repeated twice. The ways in turn, {} rounds; ratios are \
-         within a round. A JVM runs for five seconds before. Generator (frames made in the kernel, 64 at a time) on core {OUTSIDE_CORE}; veth delivers on the \
-         sender's core, so that there run also: all of kernel forwarding, netfilter up to the queue, the XDP program with \
-         its copy to the driver, and forwarding in XDP. On core {NODE_CORE}: driver, netservd, worker, null verdict, \
-         whatever they send, and steered forwarding. The sink counts on core {OUTSIDE_CORE}, in the kernel. Processor time is that of \
-         generator, router and sink on both cores.",
+         within a round. A JVM runs for five seconds before. Generator (frames made in the kernel, 64 at a time) on \
+         core {OUTSIDE_CORE}; veth delivers on the sender's core, so that there run also: all of kernel forwarding, \
+         netfilter up to the queue, the XDP program with its copy to the driver, and forwarding in XDP. On core \
+         {NODE_CORE}: driver, netservd, worker, null verdict, whatever they send, and steered forwarding. The sink \
+         counts on core {OUTSIDE_CORE}, in the kernel. Processor time is that of generator, router and sink on both \
+         cores.",
         LOSS_MAX * 100.0,
         plan.search.seconds,
         plan.search.confirm_seconds,
