@@ -153,7 +153,7 @@ pub fn cgroups_of(instance: &str) -> Vec<PathBuf> {
 }
 
 pub fn eventually(what: &str, mut condition: impl FnMut() -> bool) {
-    let until = Instant::now() + Duration::from_secs(5);
+    let until = Instant::now() + Duration::from_secs(20);
     while !condition() {
         assert!(Instant::now() < until, "{what}");
         std::thread::sleep(Duration::from_millis(2));
