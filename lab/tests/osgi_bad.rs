@@ -23,16 +23,16 @@ const NOTICED_MS: u32 = 400;
 const BAD_PORT: u16 = 7777;
 
 over_each_driver!(
-    bundles_that_cannot_be_started,
-    bundles_that_fail_while_they_start,
     bundles_that_fail_on_packets,
     bundles_that_end_their_process,
     bundles_that_try_to_get_out,
     bundles_that_do_not_stop,
 );
 
-fn bundles_that_cannot_be_started(driver: Driver) {
-    let Some(mut net) = troubled("bundles_that_cannot_be_started", driver) else { return };
+/// No driver has part in it.
+#[test]
+fn bundles_that_cannot_be_started() {
+    let Some(mut net) = troubled("bundles_that_cannot_be_started", Driver::Afxdp) else { return };
     for (name, kind, named) in [
         ("missing-import", RefusalKind::MissingDependency, "package"),
         ("missing-capability", RefusalKind::MissingDependency, "capability"),
@@ -51,8 +51,10 @@ fn bundles_that_cannot_be_started(driver: Driver) {
     assert_unhurt(&mut net);
 }
 
-fn bundles_that_fail_while_they_start(driver: Driver) {
-    let Some(mut net) = troubled("bundles_that_fail_while_they_start", driver) else { return };
+/// No driver has part in it.
+#[test]
+fn bundles_that_fail_while_they_start() {
+    let Some(mut net) = troubled("bundles_that_fail_while_they_start", Driver::Nfqueue) else { return };
     for (behaviour, kinds) in [
         ("throw", &[RefusalKind::Trapped][..]),
         ("stack", &[RefusalKind::Trapped]),

@@ -8,7 +8,7 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use support::{Home, text};
+use support::{Home, skipped, text};
 
 /// Runs each `sh` block of the page in one shell that stops at the first failure. The node's part needs root and a
 /// network namespace of its own, so that the module sees only the test's packets.
@@ -22,7 +22,7 @@ fn the_commands_of_the_tutorial_work_as_they_stand() {
     let home = Home::empty();
     let tools = Path::new(env!("CARGO_BIN_EXE_netserv")).parent().unwrap().to_owned();
     if !tools.join("netserv-worker").exists() {
-        eprintln!("SKIPPED: the tutorial, since netserv-worker is not built");
+        skipped("the tutorial, since netserv-worker is not built");
         return;
     }
     let isolated = may_run_a_node(&tools);
@@ -47,12 +47,12 @@ fn the_commands_of_the_page_for_java_work_as_they_stand() {
     let tools = Path::new(env!("CARGO_BIN_EXE_netserv")).parent().unwrap().to_owned();
     for needed in ["netserv-jvm", "netserv-java/host", "netserv-java/repository"] {
         if !tools.join(needed).exists() {
-            eprintln!("SKIPPED: the page for Java, since {needed} is not built (./dev build)");
+            skipped(&format!("the page for Java, since {needed} is not built (./dev build)"));
             return;
         }
     }
     if Command::new("mvn").arg("-v").output().is_err() {
-        eprintln!("SKIPPED: the page for Java, since there is no mvn");
+        skipped("the page for Java, since there is no mvn");
         return;
     }
     let isolated = may_run_a_node(&tools);
