@@ -436,6 +436,11 @@ impl Config {
         );
         let flavours: BTreeSet<&Flavour> = self.flavours.iter().collect();
         ensure!(flavours.len() == self.flavours.len(), "flavours has one of them twice");
+        let runs = |flavour: &Flavour| *flavour != Flavour::Osgi || self.osgi.enabled;
+        ensure!(
+            self.role == Role::Host || self.flavours.iter().any(runs),
+            "flavours leaves nothing that the node may run (`osgi` counts only with osgi.enabled)"
+        );
         ensure!(signaling.tcp_port != 0, "signaling.tcp-port must not be 0");
         ensure!(signaling.queue != self.dataplane.queue, "signaling.queue and dataplane.queue must differ");
         ensure!(self.osgi.name_servers.len() <= NAME_SERVERS_MAX, "osgi.name-servers has more than {NAME_SERVERS_MAX}");
@@ -534,6 +539,8 @@ mod tests {
             ("[signaling]\nrouter-alert = 33", "router-alert"),
             ("[fetch]\nschemes = ['ftp']", "ftp"),
             ("[dataplane]\nqueue = 270", "queue"),
+            ("flavours = ['osgi']\n[osgi]\nenabled = false", "osgi.enabled"),
+            ("flavours = []", "flavours"),
             ("[osgi]\njvm = '/usr'", "jvm"),
             ("[osgi]\nname-servers = ['192.0.2.1', '192.0.2.2', '192.0.2.3', '192.0.2.4']", "name-servers"),
             ("[dataplane]\ndriver = 'quantum'", "quantum"),
