@@ -54,7 +54,7 @@ fn main() -> ExitCode {
                 ExitCode::FAILURE
             }
         },
-        Command::Test(args) => test_command::exit_code(test(&args)),
+        Command::Test(args) => ExitCode::from(test_command::exit_code(test(&args))),
     }
 }
 

@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //! The process inside a service container that runs OSGi bundles on a JVM.
 
-use std::process::ExitCode;
-
 use clap::{Parser, Subcommand};
 use netserv_worker::{jvm, test_command};
 
@@ -23,17 +21,17 @@ enum Command {
     Test(jvm::test::Args),
 }
 
-fn main() -> ExitCode {
+fn main() {
     let result = match Cli::parse().command {
         Command::Serve(args) => jvm::packet_thread(|| jvm::serve::serve(&args)),
         Command::Archive(args) => jvm::packet_thread(|| jvm::archive::archive(&args)),
-        Command::Test(args) => return test_command::exit_code(jvm::packet_thread(|| jvm::test::run(&args))),
+        Command::Test(args) => jvm::leave(test_command::exit_code(jvm::packet_thread(|| jvm::test::run(&args)))),
     };
     match result {
-        Ok(()) => ExitCode::SUCCESS,
+        Ok(()) => jvm::leave(0),
         Err(error) => {
             eprintln!("netserv-jvm: {error}");
-            ExitCode::FAILURE
+            jvm::leave(1)
         }
     }
 }

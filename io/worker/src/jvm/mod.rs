@@ -21,4 +21,4 @@ pub mod start;
 mod sys;
 pub mod test;
 
-pub use sys::{Bridge, End, Load, packet_thread};
+pub use sys::{Bridge, End, Load, leave, packet_thread};

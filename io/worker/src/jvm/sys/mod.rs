@@ -13,7 +13,7 @@ use rustix::mm::{MapFlags, ProtFlags};
 
 pub use bridge::{Bridge, Buffers, Load};
 pub use env::Thrown;
-pub use vm::{End, Handler, packet_thread, replace_program};
+pub use vm::{End, Handler, leave, packet_thread, replace_program};
 
 /// Returns so many words of zeroed memory, for the rest of the process's life, at the start of a page.
 ///
