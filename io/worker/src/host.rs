@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! What one instance of a module has on the node's side: the state behind its host calls.
 
-use std::cell::{Cell, RefCell};
+use std::cell::Cell;
 use std::collections::BTreeMap;
 use std::rc::Rc;
 
@@ -13,7 +13,7 @@ use crate::clock;
 use crate::counters::Counters;
 use crate::error::HostError;
 use crate::guest::MappedSlots;
-use crate::kv::KvStore;
+use crate::kv::SharedKv;
 use crate::limits;
 use crate::log::LogBuffer;
 use crate::sys;
@@ -124,7 +124,7 @@ pub struct Host {
     /// Its random bytes.
     pub entropy: Entropy,
     /// Its kv state.
-    pub kv: Rc<RefCell<KvStore>>,
+    pub kv: SharedKv,
     /// Its counters.
     pub counters: Counters,
     /// Its timers.
@@ -158,7 +158,7 @@ impl Host {
     pub fn new(
         properties: BTreeMap<String, String>,
         limits: ModuleLimits,
-        kv: Rc<RefCell<KvStore>>,
+        kv: SharedKv,
         clock: Clock,
         entropy: Entropy,
     ) -> Host {

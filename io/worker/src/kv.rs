@@ -1,10 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Kv state: what a module remembers beyond its own replacement.
 
-use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::ops::Bound;
-use std::rc::Rc;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use netserv_model::manifest::ModuleLimits;
 use netserv_model::{Instant, ModuleName};
@@ -78,6 +77,22 @@ impl KvStore {
     }
 }
 
+/// One module's state, as its packet part and its server part share it.
+#[derive(Clone, Debug, Default)]
+pub struct SharedKv(Arc<Mutex<KvStore>>);
+
+impl SharedKv {
+    /// Returns the state, which nobody else uses meanwhile: let go of it before anything that waits.
+    pub fn lock(&self) -> MutexGuard<'_, KvStore> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Returns whether nobody else has the state.
+    fn is_left(&self) -> bool {
+        Arc::strong_count(&self.0) == 1
+    }
+}
+
 /// The state of all modules of the container, by name and schema version.
 #[derive(Debug, Default)]
 pub struct KvStores {
@@ -86,22 +101,22 @@ pub struct KvStores {
 
 #[derive(Debug, Default)]
 struct Kept {
-    store: Rc<RefCell<KvStore>>,
+    store: SharedKv,
     left: Option<Instant>,
 }
 
 impl KvStores {
     /// Returns the state of a module, which all versions of the same schema share.
-    pub fn open(&mut self, name: &ModuleName, schema: u32) -> Rc<RefCell<KvStore>> {
+    pub fn open(&mut self, name: &ModuleName, schema: u32) -> SharedKv {
         let kept = self.stores.entry((name.clone(), schema)).or_default();
         kept.left = None;
-        Rc::clone(&kept.store)
+        kept.store.clone()
     }
 
     /// Forgets state that no module has used for a while. To be called after modules were unloaded, and at
     /// [`KvStores::poll_timeout`].
     pub fn handle_timeout(&mut self, now: Instant) {
-        for kept in self.stores.values_mut().filter(|kept| Rc::strong_count(&kept.store) == 1) {
+        for kept in self.stores.values_mut().filter(|kept| kept.store.is_left()) {
             kept.left.get_or_insert(now);
         }
         self.stores.retain(|_, kept| kept.left.is_none_or(|left| now.since(left) < limits::KV_KEPT));
@@ -193,17 +208,17 @@ mod tests {
         let name: ModuleName = "example.org/a".parse().unwrap();
         let mut stores = KvStores::default();
         let store = stores.open(&name, 1);
-        store.borrow_mut().set(b"a", b"1", &ModuleLimits::default()).unwrap();
+        store.lock().set(b"a", b"1", &ModuleLimits::default()).unwrap();
         stores.handle_timeout(Instant::from_millis(0));
         assert_eq!(stores.poll_timeout(), None);
         drop(store);
         stores.handle_timeout(Instant::from_millis(1000));
         assert_eq!(stores.poll_timeout(), Some(Instant::from_millis(61_000)));
-        assert_eq!(stores.open(&name, 1).borrow().len(), 1);
-        assert!(stores.open(&name, 2).borrow().is_empty());
+        assert_eq!(stores.open(&name, 1).lock().len(), 1);
+        assert!(stores.open(&name, 2).lock().is_empty());
         stores.handle_timeout(Instant::from_millis(2000));
         stores.handle_timeout(Instant::from_millis(62_000));
-        assert!(stores.open(&name, 1).borrow().is_empty());
+        assert!(stores.open(&name, 1).lock().is_empty());
     }
 
     #[test]
@@ -211,11 +226,11 @@ mod tests {
         let mut stores = KvStores::default();
         for n in 0..=limits::KV_KEPT_MAX {
             let store = stores.open(&format!("example.org/{n}").parse().unwrap(), 1);
-            store.borrow_mut().set(b"a", b"1", &ModuleLimits::default()).unwrap();
+            store.lock().set(b"a", b"1", &ModuleLimits::default()).unwrap();
             drop(store);
             stores.handle_timeout(Instant::from_millis(n as u64));
         }
-        assert!(stores.open(&"example.org/0".parse().unwrap(), 1).borrow().is_empty());
-        assert!(!stores.open(&"example.org/1".parse().unwrap(), 1).borrow().is_empty());
+        assert!(stores.open(&"example.org/0".parse().unwrap(), 1).lock().is_empty());
+        assert!(!stores.open(&"example.org/1".parse().unwrap(), 1).lock().is_empty());
     }
 }

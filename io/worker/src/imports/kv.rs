@@ -38,7 +38,7 @@ pub(super) fn add(linker: &mut Linker<Host>) -> wasmtime::Result<()> {
 
 fn kv_get(caller: &mut Caller<'_, Host>, key: (u32, u32), out: (u32, u32)) -> Result<i32, HostError> {
     let (mut memory, host) = guest(caller)?;
-    let kv = host.kv.borrow();
+    let kv = host.kv.lock();
     let value = kv.value(&memory.read(key.0, key.1, KV_KEY_BYTES_MAX)?).ok_or(HostError::NotFound)?;
     memory.put(out.0, out.1, value)
 }
@@ -47,19 +47,19 @@ fn kv_set(caller: &mut Caller<'_, Host>, key: (u32, u32), value: (u32, u32)) -> 
     let (memory, host) = guest(caller)?;
     let key = memory.read(key.0, key.1, KV_KEY_BYTES_MAX)?;
     let value = memory.read(value.0, value.1, KV_VALUE_BYTES_MAX)?;
-    host.kv.borrow_mut().set(&key, &value, &host.limits)?;
+    host.kv.lock().set(&key, &value, &host.limits)?;
     Ok(0)
 }
 
 fn kv_delete(caller: &mut Caller<'_, Host>, key: (u32, u32)) -> Result<i32, HostError> {
     let (memory, host) = guest(caller)?;
-    host.kv.borrow_mut().delete(&memory.read(key.0, key.1, KV_KEY_BYTES_MAX)?)?;
+    host.kv.lock().delete(&memory.read(key.0, key.1, KV_KEY_BYTES_MAX)?)?;
     Ok(0)
 }
 
 fn kv_next(caller: &mut Caller<'_, Host>, key: (u32, u32), out: (u32, u32)) -> Result<i32, HostError> {
     let (mut memory, host) = guest(caller)?;
-    let kv = host.kv.borrow();
+    let kv = host.kv.lock();
     let next = kv.next(&memory.read(key.0, key.1, KV_KEY_BYTES_MAX)?).ok_or(HostError::NotFound)?;
     memory.put(out.0, out.1, next)
 }

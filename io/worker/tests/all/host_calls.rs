@@ -30,7 +30,7 @@ fn check(data: &str, expression: &str, expected: i32) {
     let mut setup = Setup::new();
     setup.properties = [("key".to_owned(), "value".to_owned())].into();
     setup.limits = ModuleLimits { counters: 1, timers: 1, kv_entries: 1, ..setup.limits };
-    setup.kv.borrow_mut().set(b"key", b"value", &setup.limits).unwrap();
+    setup.kv.lock().set(b"key", b"value", &setup.limits).unwrap();
     assert_eq!(eval(&setup, data, expression).0, expected, "{expression}");
 }
 
@@ -113,7 +113,7 @@ fn kv_state_is_kept() {
     let setup = Setup::new();
     let set = "(call $kv_set (i32.const 0) (i32.const 3) (i32.const 3) (i32.const 5))";
     assert_eq!(eval(&setup, "keyvalue", set).0, 0);
-    assert_eq!(setup.kv.borrow().value(b"key"), Some(&b"value"[..]));
+    assert_eq!(setup.kv.lock().value(b"key"), Some(&b"value"[..]));
     let (value, memory, _) =
         eval(&setup, "key", "(call $kv_get (i32.const 0) (i32.const 3) (i32.const 8) (i32.const 8))");
     assert_eq!((value, &memory[8..14]), (5, &b"value\0"[..]));
@@ -121,7 +121,7 @@ fn kv_state_is_kept() {
         eval(&setup, "", "(call $kv_next (i32.const 0) (i32.const 0) (i32.const 8) (i32.const 8))");
     assert_eq!((value, &memory[8..12]), (3, &b"key\0"[..]));
     assert_eq!(eval(&setup, "key", "(call $kv_delete (i32.const 0) (i32.const 3))").0, 0);
-    assert!(setup.kv.borrow().is_empty());
+    assert!(setup.kv.lock().is_empty());
 
     check("kez", "(call $kv_get (i32.const 0) (i32.const 3) (i32.const 8) (i32.const 8))", NOT_FOUND);
     check("key", "(call $kv_get (i32.const 0) (i32.const 3) (i32.const 8) (i32.const 0))", 5);

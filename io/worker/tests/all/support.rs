@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Guests and surroundings for the worker's tests.
 
-use std::cell::{Cell, RefCell};
+use std::cell::Cell;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
@@ -14,7 +14,7 @@ use netserv_worker::chain::{Batch, Chain, Outcome, Surroundings};
 use netserv_worker::engine::{Interruption, Runtime};
 use netserv_worker::host::{Clock, Entropy, Host};
 use netserv_worker::instance::Instance;
-use netserv_worker::kv::KvStore;
+use netserv_worker::kv::SharedKv;
 
 /// Where the guests of [`guest`] have their first descriptor's verdict, and the first packet.
 pub const VERDICT: u32 = 65_536 + 12;
@@ -98,7 +98,7 @@ pub struct Setup {
     pub runtime: Runtime,
     pub limits: ModuleLimits,
     pub properties: BTreeMap<String, String>,
-    pub kv: Rc<RefCell<KvStore>>,
+    pub kv: SharedKv,
     pub clock: Rc<Cell<Now>>,
 }
 
@@ -108,14 +108,14 @@ impl Setup {
             runtime: Runtime::new(Interruption::None).unwrap(),
             limits: ModuleLimits::default(),
             properties: BTreeMap::new(),
-            kv: Rc::default(),
+            kv: SharedKv::default(),
             clock: Rc::new(Cell::new(Now { instant: Instant::from_nanos(1_234), wall: UnixTime(5) })),
         }
     }
 
     pub fn start(&self, wasm: &[u8]) -> Result<Instance, Refusal> {
         let clock = Clock::Manual(Rc::clone(&self.clock));
-        let host = Host::new(self.properties.clone(), self.limits, Rc::clone(&self.kv), clock, Entropy::Seeded(7));
+        let host = Host::new(self.properties.clone(), self.limits, self.kv.clone(), clock, Entropy::Seeded(7));
         Instance::start(&self.runtime.compile(wasm)?, host)
     }
 
