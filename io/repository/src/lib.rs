@@ -11,6 +11,8 @@ pub mod limits;
 pub mod manifest;
 mod oci;
 pub mod package;
+pub mod push;
+pub mod registry;
 mod source;
 mod store;
 

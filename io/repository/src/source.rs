@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 
 use netserv_model::{Refusal, RefusalKind, limits};
 use ureq::http::Uri;
-use ureq::http::header::LOCATION;
+use ureq::http::header::{ACCEPT, AUTHORIZATION, LOCATION, WWW_AUTHENTICATE};
 use ureq::unversioned::resolver::{DefaultResolver, ResolvedSocketAddrs, Resolver};
 use ureq::unversioned::transport::{DefaultConnector, NextTimeout};
 
@@ -18,9 +18,9 @@ use crate::limits::{REDIRECTS_MAX, URL_BYTES_MAX};
 /// From where packages may come; set by the operator.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Sources {
-    /// Whether `https:` URLs are fetched.
+    /// Whether `https:` URLs are fetched, and `oci:` URLs by it.
     pub https: bool,
-    /// Whether `http:` URLs are fetched; digest and signature protect the content all the same.
+    /// Whether `http:` URLs are fetched, and `oci:` URLs by it if `https` does not answer; digest and signature protect the content all the same.
     pub http: bool,
     /// Hosts that may be asked: `cp.example`, `cp.example:8080`, or `*.cp.example` for every host below; `None` means
     /// every host but this machine and whoever only shares a link with it. An entry without a port allows every port.
@@ -81,12 +81,34 @@ impl Fetcher {
         if let Some(path) = url.strip_prefix("file://") {
             return self.read_file(path.strip_prefix("localhost").unwrap_or(path), limits);
         }
-        let mut uri = parse(url)?;
+        if url.starts_with(crate::registry::SCHEME) {
+            return crate::registry::fetch(self, url, deadline, limits);
+        }
+        let answered = self.follow(Ask { uri: parse(url)?, accept: None, authorization: None }, deadline, limits)?;
+        match answered.status {
+            200..=299 => Ok(answered.body),
+            _ => Err(failed(format!("the server answered {}", answered.line))),
+        }
+    }
+
+    /// Returns the schemes that may be fetched over the network, the safer one first.
+    pub(crate) fn schemes(&self) -> Vec<&'static str> {
+        let schemes = [(self.sources.https, "https"), (self.sources.http, "http")];
+        schemes.into_iter().filter_map(|(allowed, scheme)| allowed.then_some(scheme)).collect()
+    }
+
+    /// Asks a server, and follows where it leads. Every hop is checked against the operator's list.
+    pub(crate) fn follow(&self, ask: Ask<'_>, deadline: Instant, limits: &FetchLimits) -> Result<Answered, Refusal> {
+        let mut ask = ask;
         for _ in 0..=limits.redirects {
-            self.check(&uri)?;
-            match self.hop(&uri, deadline, limits)? {
-                Hop::Body(bytes) => return Ok(bytes),
-                Hop::Redirect(next) => uri = next,
+            self.check(&ask.uri)?;
+            match self.hop(&ask, deadline, limits)? {
+                Hop::Answer(answered) => return Ok(answered),
+                Hop::Redirect(next) => {
+                    // What a server asked for is not for the next one to see.
+                    let same = next.authority() == ask.uri.authority() && next.scheme() == ask.uri.scheme();
+                    ask = Ask { uri: next, authorization: ask.authorization.filter(|_| same), ..ask };
+                }
             }
         }
         Err(failed(format!("more than {} redirects", limits.redirects)))
@@ -116,21 +138,33 @@ impl Fetcher {
         }
     }
 
-    fn hop(&self, uri: &Uri, deadline: Instant, limits: &FetchLimits) -> Result<Hop, Refusal> {
+    fn hop(&self, ask: &Ask<'_>, deadline: Instant, limits: &FetchLimits) -> Result<Hop, Refusal> {
         let left = deadline.saturating_duration_since(Instant::now());
         if left.is_zero() {
             return Err(too_slow(limits));
         }
-        let request = self.agent.get(uri.clone()).config().timeout_global(Some(left)).build();
+        let mut request = self.agent.get(ask.uri.clone()).config().timeout_global(Some(left)).build();
+        for (name, value) in [(ACCEPT, ask.accept), (AUTHORIZATION, ask.authorization)] {
+            if let Some(value) = value {
+                request = request.header(name, value);
+            }
+        }
         let response = request.call().map_err(|error| explain(&error, limits))?;
         let status = response.status();
         if status.is_redirection() {
             let location = response.headers().get(LOCATION).and_then(|value| value.to_str().ok());
-            return resolve(uri, location.ok_or_else(|| failed(format!("{status} without a location")))?)
+            return resolve(&ask.uri, location.ok_or_else(|| failed(format!("{status} without a location")))?)
                 .map(Hop::Redirect);
         }
+        let challenge = response.headers().get(WWW_AUTHENTICATE).and_then(|value| value.to_str().ok());
+        let mut answered = Answered {
+            status: status.as_u16(),
+            line: status.to_string(),
+            challenge: challenge.map(str::to_owned),
+            body: Vec::new(),
+        };
         if !status.is_success() {
-            return Err(failed(format!("the server answered {status}")));
+            return Ok(Hop::Answer(answered));
         }
         if response.body().content_length().is_some_and(|bytes| bytes > limits.bytes) {
             return Err(too_large(limits));
@@ -141,7 +175,11 @@ impl Fetcher {
             Ok(error) => explain(&error, limits),
             Err(error) => failed(format!("the download broke off: {error}")),
         })?;
-        if fits(&bytes, limits) { Ok(Hop::Body(bytes)) } else { Err(too_large(limits)) }
+        if !fits(&bytes, limits) {
+            return Err(too_large(limits));
+        }
+        answered.body = bytes;
+        Ok(Hop::Answer(answered))
     }
 
     fn read_file(&self, path: &str, limits: &FetchLimits) -> Result<Vec<u8>, Refusal> {
@@ -212,8 +250,29 @@ fn is_beyond_one_link(address: IpAddr) -> bool {
     !near && !address.is_loopback() && !address.is_multicast() && !address.is_unspecified()
 }
 
+/// What a server is asked.
+#[derive(Clone, Debug)]
+pub(crate) struct Ask<'a> {
+    pub(crate) uri: Uri,
+    /// The types of content that are understood.
+    pub(crate) accept: Option<&'a str>,
+    /// What proves who asks.
+    pub(crate) authorization: Option<&'a str>,
+}
+
+/// What a server answered, with a body only if the status is that of a success.
+#[derive(Clone, Debug)]
+pub(crate) struct Answered {
+    pub(crate) status: u16,
+    /// The status in words.
+    pub(crate) line: String,
+    /// What the server wants to be asked with.
+    pub(crate) challenge: Option<String>,
+    pub(crate) body: Vec<u8>,
+}
+
 enum Hop {
-    Body(Vec<u8>),
+    Answer(Answered),
     Redirect(Uri),
 }
 

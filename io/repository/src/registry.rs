@@ -1,0 +1,349 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Packages in OCI registries: how they are named, and how a node gets one. [`crate::push`] puts them there.
+//!
+//! A registry keeps a package as it is: its image manifest under a tag, and each signature as a referrer of it. A
+//! registry without the referrers API keeps the list of signatures under the tag `sha256-HEX` of the package's digest.
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::str::FromStr;
+use std::time::Instant;
+
+use netserv_model::{Digest, Refusal, RefusalKind};
+use ureq::http::Uri;
+
+use crate::archive::Archive;
+use crate::limits::{JSON_BYTES_MAX, LAYERS_MAX, SIGNATURES_MAX};
+use crate::oci::{self, Descriptor, ImageIndex, ImageManifest, bad, digest_of};
+use crate::source::{Answered, Ask, FetchLimits, Fetcher};
+
+/// What URLs of packages in registries begin with.
+pub const SCHEME: &str = "oci://";
+
+/// A package in a registry: `oci://HOST[:PORT]/REPOSITORY:TAG`, or with `@sha256:…` in place of the tag.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Reference {
+    /// The registry, with its port if it is not the usual one.
+    pub host: String,
+    /// The repository, such as `modules/net-monitor`.
+    pub repository: String,
+    /// The tag or the digest.
+    pub tag: String,
+}
+
+impl FromStr for Reference {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Reference, String> {
+        let wrong = |what: &str| format!("`{}`: {what}; write oci://HOST[:PORT]/REPOSITORY:TAG", short(text));
+        let rest = text.strip_prefix(SCHEME).ok_or_else(|| wrong("does not begin with oci://"))?;
+        let (host, path) = rest.split_once('/').ok_or_else(|| wrong("there is no repository"))?;
+        let (repository, tag) = match path.split_once('@') {
+            Some((repository, digest)) => {
+                digest.parse::<Digest>().map_err(|_| wrong("the digest is not sha256:…"))?;
+                (repository, digest)
+            }
+            None => path.split_once(':').ok_or_else(|| wrong("there is no tag"))?,
+        };
+        let plain = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || "._-".contains(c);
+        if host.is_empty() || host.contains(['@', '?', '#', ' ']) {
+            return Err(wrong("the host is missing or odd"));
+        }
+        let part = |part: &str| !part.is_empty() && part.starts_with(|c: char| c.is_ascii_alphanumeric());
+        if !repository.split('/').all(|one| part(one) && one.chars().all(plain)) {
+            return Err(wrong("repositories have lower-case letters, digits and `._-` between slashes"));
+        }
+        let in_tag = |c: char| c.is_ascii_alphanumeric() || "._-".contains(c);
+        let is_tag = !tag.is_empty() && tag.len() <= 128 && !tag.starts_with(['.', '-']) && tag.chars().all(in_tag);
+        if !is_tag && tag.parse::<Digest>().is_err() {
+            return Err(wrong("tags have 1 to 128 letters, digits and `._-`"));
+        }
+        Ok(Reference { host: host.to_owned(), repository: repository.to_owned(), tag: tag.to_owned() })
+    }
+}
+
+impl fmt::Display for Reference {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let separator = if self.tag.contains(':') { '@' } else { ':' };
+        write!(formatter, "{SCHEME}{}/{}{separator}{}", self.host, self.repository, self.tag)
+    }
+}
+
+/// Returns the tag under which a registry without the referrers API keeps what refers to a manifest.
+pub(crate) fn referrers_tag(digest: Digest) -> String {
+    digest.to_string().replace(':', "-")
+}
+
+/// What a registry wants before it answers, from the header `www-authenticate`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Challenge {
+    /// A name and a password.
+    Basic,
+    /// A token that this URL gives.
+    Bearer { url: String },
+}
+
+impl Challenge {
+    /// Reads the header.
+    pub(crate) fn parse(header: &str) -> Option<Challenge> {
+        let (scheme, rest) = header.split_once(' ').unwrap_or((header, ""));
+        if scheme.eq_ignore_ascii_case("basic") {
+            return Some(Challenge::Basic);
+        }
+        if !scheme.eq_ignore_ascii_case("bearer") {
+            return None;
+        }
+        let mut parameters = parameters(rest);
+        let realm = parameters.remove("realm")?;
+        let wanted = ["service", "scope"].iter().filter_map(|key| Some((*key, parameters.get(*key)?)));
+        let query: Vec<String> = wanted.map(|(key, value)| format!("{key}={}", percent_encode(value))).collect();
+        let separator = if realm.contains('?') { '&' } else { '?' };
+        Some(Challenge::Bearer { url: format!("{realm}{separator}{}", query.join("&")) })
+    }
+}
+
+/// Reads a token from what the URL of a challenge gives.
+pub(crate) fn token(body: &[u8]) -> Option<String> {
+    let answer: serde_json::Value = serde_json::from_slice(body).ok()?;
+    let token = answer.get("token").or_else(|| answer.get("access_token"))?.as_str()?;
+    (token.len() <= JSON_BYTES_MAX && token.bytes().all(|byte| byte.is_ascii_graphic())).then(|| token.to_owned())
+}
+
+/// Gets a package: the manifest, its config and layers, and the signatures, as the bytes of a `.nsm` file.
+pub(crate) fn fetch(fetcher: &Fetcher, url: &str, deadline: Instant, limits: &FetchLimits) -> Result<Vec<u8>, Refusal> {
+    let reference: Reference = url.parse().map_err(|error: String| Refusal::new(RefusalKind::BadUrl, error))?;
+    let mut session = Session::open(fetcher, &reference, deadline, limits)?;
+    let json = session.manifest(&reference.tag)?.ok_or_else(|| failed(format!("{reference} is not there")))?;
+    let mut module = Descriptor::of(oci::IMAGE_MANIFEST, &json);
+    if reference.tag.parse().is_ok_and(|digest: Digest| digest != module.digest) {
+        return Err(failed(format!("{reference} has the digest {}", module.digest)));
+    }
+    let image: ImageManifest = oci::from_json("the image manifest", &json)?;
+    if image.artifact_type.as_deref() != Some(oci::MODULE) {
+        return Err(bad(format!("{reference} is no NetServ module")));
+    }
+    let mut blobs = BTreeMap::from([(module.digest, json)]);
+    session.parts(&image, &mut blobs)?;
+    let mut signatures = Vec::new();
+    for digest in session.signatures(module.digest)? {
+        let Some(json) = session.manifest(&digest.to_string())? else { continue };
+        let signature: ImageManifest = oci::from_json("a signature's image manifest", &json)?;
+        if signature.artifact_type.as_deref() != Some(oci::SIGNATURE) || digest_of(&json) != digest {
+            return Err(bad(format!("{digest} is listed as a signature and is none")));
+        }
+        session.parts(&signature, &mut blobs)?;
+        blobs.insert(digest, json);
+        signatures.push(digest.to_string());
+    }
+    if !signatures.is_empty() {
+        module.annotations.insert(oci::SIGNATURES.to_owned(), signatures.join(","));
+    }
+    let media_type = Some(oci::IMAGE_INDEX.to_owned());
+    let index = oci::to_json(&ImageIndex { schema_version: 2, media_type, manifests: vec![module] });
+    Ok(Archive { index, blobs }.to_bytes())
+}
+
+/// One registry while a package is fetched.
+struct Session<'a> {
+    fetcher: &'a Fetcher,
+    /// The scheme and the host.
+    base: String,
+    repository: &'a str,
+    authorization: Option<String>,
+    deadline: Instant,
+    limits: &'a FetchLimits,
+    /// Bytes that may still come.
+    left: u64,
+}
+
+impl<'a> Session<'a> {
+    /// Finds out how the registry speaks: by `https` where the operator allows that, else by `http`.
+    fn open(
+        fetcher: &'a Fetcher,
+        reference: &'a Reference,
+        deadline: Instant,
+        limits: &'a FetchLimits,
+    ) -> Result<Session<'a>, Refusal> {
+        let schemes = fetcher.schemes();
+        let mut outcome = Err(Refusal::new(RefusalKind::BadUrl, "the node fetches neither `https:` nor `http:`"));
+        for scheme in &schemes {
+            let base = format!("{scheme}://{}", reference.host);
+            let repository = &reference.repository;
+            let left = limits.bytes;
+            let mut session = Session { fetcher, base, repository, authorization: None, deadline, limits, left };
+            if schemes.len() == 1 {
+                return Ok(session);
+            }
+            match session.get("/v2/", "application/json", u64::try_from(JSON_BYTES_MAX).unwrap_or(u64::MAX)) {
+                Ok(_) => return Ok(session),
+                // What the operator does not allow stays so with the other scheme.
+                Err(refusal) if refusal.kind == RefusalKind::BadUrl => return Err(refusal),
+                Err(refusal) => outcome = outcome.or(Err(refusal)),
+            }
+        }
+        outcome
+    }
+
+    /// Returns a manifest by tag or digest, if there is one.
+    fn manifest(&mut self, tag: &str) -> Result<Option<Vec<u8>>, Refusal> {
+        let path = format!("/v2/{}/manifests/{tag}", self.repository);
+        let accept = format!("{}, {}", oci::IMAGE_MANIFEST, oci::IMAGE_INDEX);
+        self.get(&path, &accept, u64::try_from(JSON_BYTES_MAX).unwrap_or(u64::MAX))
+    }
+
+    /// Gets the config and the layers of a manifest.
+    fn parts(&mut self, image: &ImageManifest, blobs: &mut BTreeMap<Digest, Vec<u8>>) -> Result<(), Refusal> {
+        if image.layers.len() > LAYERS_MAX {
+            return Err(bad(format!("{} layers, at most {LAYERS_MAX}", image.layers.len())));
+        }
+        for part in image.layers.iter().chain([&image.config]) {
+            if blobs.contains_key(&part.digest) {
+                continue;
+            }
+            if part.size > self.left {
+                let detail = format!("more than {} bytes", self.limits.bytes);
+                return Err(Refusal::new(RefusalKind::PackageTooLarge, detail));
+            }
+            let path = format!("/v2/{}/blobs/{}", self.repository, part.digest);
+            let blob = self.get(&path, "*/*", part.size)?;
+            let blob = blob.ok_or_else(|| failed(format!("blob {} is not there", part.digest)))?;
+            if digest_of(&blob) != part.digest {
+                return Err(failed(format!("blob {} has another content than its name says", part.digest)));
+            }
+            blobs.insert(part.digest, blob);
+        }
+        Ok(())
+    }
+
+    /// Lists the signatures of a package, by the API for that or by the tag that stands in for it.
+    fn signatures(&mut self, module: Digest) -> Result<Vec<Digest>, Refusal> {
+        let path = format!("/v2/{}/referrers/{module}", self.repository);
+        let room = u64::try_from(JSON_BYTES_MAX).unwrap_or(u64::MAX);
+        let index = match self.get(&path, oci::IMAGE_INDEX, room)? {
+            Some(index) => Some(index),
+            None => self.manifest(&referrers_tag(module))?,
+        };
+        let Some(index) = index else { return Ok(Vec::new()) };
+        let index: ImageIndex = oci::from_json("the list of referrers", &index)?;
+        let is_signature = |entry: &&Descriptor| entry.artifact_type.as_deref() == Some(oci::SIGNATURE);
+        Ok(index.manifests.iter().filter(is_signature).take(SIGNATURES_MAX).map(|entry| entry.digest).collect())
+    }
+
+    /// Returns what is at a path; nothing if the registry says that there is nothing.
+    fn get(&mut self, path: &str, accept: &str, bytes_max: u64) -> Result<Option<Vec<u8>>, Refusal> {
+        let url = format!("{}{path}", self.base);
+        let mut answered = self.ask(&url, accept, bytes_max)?;
+        if answered.status == 401 && self.authorization.is_none() {
+            self.authorize(answered.challenge.as_deref())?;
+            answered = self.ask(&url, accept, bytes_max)?;
+        }
+        match answered.status {
+            200..=299 => {
+                self.left = self.left.saturating_sub(u64::try_from(answered.body.len()).unwrap_or(u64::MAX));
+                Ok(Some(answered.body))
+            }
+            404 => Ok(None),
+            401 | 403 => Err(failed("the registry does not give the package to everybody")),
+            status => Err(failed(format!("the registry answered {status}"))),
+        }
+    }
+
+    fn ask(&self, url: &str, accept: &str, bytes_max: u64) -> Result<Answered, Refusal> {
+        let uri: Uri = url.parse().map_err(|error| Refusal::new(RefusalKind::BadUrl, format!("{error}")))?;
+        let limits = FetchLimits { bytes: bytes_max.min(self.left), ..*self.limits };
+        let authorization = self.authorization.as_deref();
+        self.fetcher.follow(Ask { uri, accept: Some(accept), authorization }, self.deadline, &limits)
+    }
+
+    /// Gets a token for everybody; the URL that gives it is checked as every URL is.
+    fn authorize(&mut self, challenge: Option<&str>) -> Result<(), Refusal> {
+        let Some(Challenge::Bearer { url }) = challenge.and_then(Challenge::parse) else {
+            return Err(failed("the registry wants a name and a password, which a node has not"));
+        };
+        let answered = self.ask(&url, "application/json", u64::try_from(JSON_BYTES_MAX).unwrap_or(u64::MAX))?;
+        let token = token(&answered.body).filter(|_| answered.status == 200);
+        let token = token.ok_or_else(|| failed("the registry does not give a token to everybody"))?;
+        self.authorization = Some(format!("Bearer {token}"));
+        Ok(())
+    }
+}
+
+/// Reads `key="value",key="value"`.
+fn parameters(text: &str) -> BTreeMap<&str, String> {
+    let mut found = BTreeMap::new();
+    let mut rest = text;
+    while let Some((key, after)) = rest.split_once("=\"") {
+        let Some((value, after)) = after.split_once('"') else { break };
+        found.insert(key.trim_matches([',', ' ']), value.to_owned());
+        rest = after;
+    }
+    found
+}
+
+fn percent_encode(text: &str) -> String {
+    let mut encoded = String::new();
+    for byte in text.bytes() {
+        if byte.is_ascii_alphanumeric() || b"-._~:/,".contains(&byte) {
+            encoded.push(char::from(byte));
+        } else {
+            encoded.push_str(&format!("%{byte:02X}"));
+        }
+    }
+    encoded
+}
+
+fn failed(detail: impl AsRef<str>) -> Refusal {
+    Refusal::new(RefusalKind::FetchFailed, detail)
+}
+
+fn short(text: &str) -> String {
+    text.chars().take(100).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn references_are_read_and_written() {
+        let digest = format!("sha256:{}", "9f".repeat(32));
+        for good in [
+            "oci://registry.example/monitor:1.2.0".to_owned(),
+            "oci://localhost:5000/a/b-c/d_e.f:latest".to_owned(),
+            "oci://[2001:db8::1]:5000/a:1".to_owned(),
+            format!("oci://registry.example/monitor@{digest}"),
+        ] {
+            assert_eq!(good.parse::<Reference>().unwrap().to_string(), good);
+        }
+        for (wrong, why) in [
+            ("docker://a/b:c", "oci://"),
+            ("oci://host", "no repository"),
+            ("oci://host/", "no tag"),
+            ("oci://host/a", "no tag"),
+            ("oci:///a:1", "host"),
+            ("oci://user@host/a:1", "host"),
+            ("oci://host/A:1", "lower-case"),
+            ("oci://host/a//b:1", "lower-case"),
+            ("oci://host/../a:1", "lower-case"),
+            ("oci://host/a:b/c", "tags"),
+            ("oci://host/a:", "tags"),
+            ("oci://host/a@sha256:12", "digest"),
+        ] {
+            let error = wrong.parse::<Reference>().unwrap_err();
+            assert!(error.contains(why), "{error}");
+        }
+    }
+
+    #[test]
+    fn challenges_say_where_a_token_is() {
+        let header =
+            r#"Bearer realm="https://auth.example/token",service="registry.example",scope="repository:a/b:pull""#;
+        let url = "https://auth.example/token?service=registry.example&scope=repository:a/b:pull".to_owned();
+        assert_eq!(Challenge::parse(header), Some(Challenge::Bearer { url }));
+        assert_eq!(Challenge::parse("Basic realm=\"x\""), Some(Challenge::Basic));
+        assert_eq!(Challenge::parse("Bearer service=\"x\""), None);
+        assert_eq!(Challenge::parse("Negotiate"), None);
+        assert_eq!(token(br#"{"token":"abc"}"#), Some("abc".to_owned()));
+        assert_eq!(token(br#"{"access_token":"a b"}"#), None, "a token with a space would be two");
+    }
+}
