@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Bytes and meaning: GIST and NSLP messages, views of IP packets, container frames.
+//! Bytes and meaning: GIST, NSLP and SIP messages, views of IP packets, container frames.
 //!
 //! Every parser takes bytes that anybody may have sent. None panics, none reads past its input, and what it gives back
 //! is a valid value or an error that says what was wrong.
@@ -13,3 +13,4 @@ pub mod gist;
 pub mod ip;
 pub mod netlink;
 pub mod nslp;
+pub mod sip;
