@@ -168,10 +168,14 @@ fn answers_to_a_probe_stand_below_their_node() {
         state: ModuleState::BackingOff,
         lease_s: 90,
         filters: vec!["udp port 5060".parse().unwrap()],
+        listen: Vec::new(),
+        intercept: Vec::new(),
+        chain: Vec::new(),
         addresses: vec!["192.0.2.7".parse().unwrap()],
         restarts: 2,
         last_failure: Some(Refusal::new(RefusalKind::Trapped, "out of bounds")),
         packets: PacketCounts { seen: 10, passed: 6, dropped: 3, modified: 1, injected: 0 },
+        server: None,
         counters: BTreeMap::from([("sip".to_owned(), 4)]),
     }];
     let node = node(&result(vec![first], None));

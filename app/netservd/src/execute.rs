@@ -26,7 +26,7 @@ use netserv_model::trace::TraceRequest;
 use netserv_model::{
     Digest, DropReason, Flavour, ModuleName, ModuleRef, PublicKey, Refusal, RefusalKind, UserId, WorkerId,
 };
-use netserv_wire::container::frames::{FromWorker, LogLevel, ToWorker};
+use netserv_wire::container::frames::{FromWorker, LogLevel, PartKind, ToWorker};
 use tokio::sync::{mpsc, oneshot};
 
 use crate::config::Config;
@@ -229,6 +229,11 @@ impl Executor {
                 self.changes.install(id, Rule { worker, slot, module, filter, on_failure });
             }
             Command::RemoveFilter { id } => self.changes.remove(id),
+            Command::Intercept { id, worker, slot, filter, on_failure } => {
+                self.intercept(id, &worker, slot, &filter, on_failure);
+            }
+            Command::SuspendIntercept { id } => self.suspend_intercept(id),
+            Command::EndIntercept { id } => self.end_intercept(id),
             Command::Store(record) => {
                 self.keep_package(&record);
                 if let Err(error) = self.store.put(&record) {
@@ -277,7 +282,7 @@ impl Executor {
     /// Asks every worker what its modules counted.
     pub fn ask_stats(&mut self) {
         for running in self.workers.values_mut().filter(|running| running.can_be_asked()) {
-            running.stats_asked = running.control.send(&ToWorker::Stats, None).is_ok();
+            running.stats_asked = running.control.send(&ToWorker::Stats, &[]).is_ok();
         }
     }
 
@@ -417,17 +422,27 @@ impl Executor {
     }
 
     fn try_load(&mut self, load: Load) -> Result<()> {
-        let Load { worker, slot, module, digest, properties, limits, state_schema } = load;
+        let Load { worker, slot, module, digest, properties, limits, state_schema, .. } = load;
         let running = self.workers.get_mut(&worker).context("there is no worker")?;
         let parts = self.parts.as_ref().context("this machine runs no modules")?;
         let path = self.code.get(&(digest, worker.flavour)).context("the package was not fetched")?;
         let code = File::open(path).with_context(|| format!("cannot open {}", path.display()))?;
         let call = Duration::from_millis(limits.call_ms.into());
         self.modules.insert((worker.clone(), slot), module.clone());
-        let frame = ToWorker::Load { slot, module, properties, limits, state_schema };
+        let (parts_sent, blocks) = (vec![PartKind::Packet], BTreeSet::new());
+        let frame = ToWorker::Load {
+            slot,
+            module,
+            properties,
+            limits,
+            state_schema,
+            parts: parts_sent,
+            server: None,
+            blocks,
+        };
         // Before the module starts, which is its first call.
         self.packets.send(PacketCommand::SetCallTime { worker, slot, call });
-        running.control.send(&frame, Some(code.as_fd()))?;
+        running.control.send(&frame, &[code.as_fd()])?;
         parts.packages.repository.pin(digest);
         if let Some(before) = running.pinned.insert(slot, digest) {
             parts.packages.repository.unpin(before);
@@ -445,7 +460,7 @@ impl Executor {
         if running.dying.is_some() {
             return;
         }
-        if let Err(error) = running.control.send(&ToWorker::Unload { slot }, None) {
+        if let Err(error) = running.control.send(&ToWorker::Unload { slot }, &[]) {
             let detail = format!("the worker does not take frames: {error}");
             self.kill_worker(worker, Refusal::new(RefusalKind::NodeFailed, detail), None);
         }
@@ -474,12 +489,13 @@ impl Executor {
                 let entry = LogEntry { worker: worker.clone(), slot, level, text };
                 return running.log.spend(Instant::now(), entry);
             }
-            FromWorker::Stats { slot, packets, counters } => {
+            FromWorker::Stats { slot, packets, counters, server: _ } => {
                 if running.pinned.contains_key(&slot) {
                     self.stats.insert((worker.clone(), slot), (packets, counters));
                 }
             }
             FromWorker::StatsDone => running.stats_asked = false,
+            FromWorker::Sockets { count, v6 } => self.send_sockets(worker, count, v6),
         }
         None
     }

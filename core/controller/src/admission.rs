@@ -164,6 +164,10 @@ pub(crate) fn clamp_limits(wanted: &ModuleLimits, granted: &ModuleLimits) -> Mod
         timers: wanted.timers.min(granted.timers),
         counters: wanted.counters.min(granted.counters),
         call_ms: wanted.call_ms.min(granted.call_ms),
+        request_ms: wanted.request_ms.min(granted.request_ms),
+        requests: wanted.requests.min(granted.requests),
+        connections: wanted.connections.min(granted.connections),
+        body_bytes: wanted.body_bytes.min(granted.body_bytes),
     }
 }
 

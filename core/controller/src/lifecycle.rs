@@ -188,6 +188,9 @@ impl Controller {
             properties: merged_properties(what.manifest, what.properties),
             limits: clamp_limits(&what.manifest.limits, &granted),
             state_schema: what.manifest.state_schema,
+            packet: what.manifest.packet.is_some(),
+            server: what.manifest.server.clone(),
+            chain: Vec::new(),
         };
         self.timers.set(Timer::Load(worker.clone(), slot), self.now.instant + LOAD_ANSWER_TIME_MAX);
         self.commands.push_back(Command::Load(load));

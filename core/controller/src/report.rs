@@ -130,10 +130,14 @@ fn active_status(user: &UserId, active: &Active, now: Instant) -> ModuleStatus {
         state: active.run.state(),
         lease_s: active.lease_end.since(now).as_secs(),
         filters: active.record.filters.clone(),
+        listen: active.manifest.as_ref().map(|manifest| manifest.listen().to_vec()).unwrap_or_default(),
+        intercept: active.manifest.as_ref().map(|manifest| manifest.intercept().to_vec()).unwrap_or_default(),
+        chain: Vec::new(),
         addresses: Vec::new(),
         restarts: active.restarts,
         last_failure: active.last_failure.clone(),
         packets: PacketCounts::default(),
+        server: None,
         counters: BTreeMap::new(),
     }
 }
@@ -151,10 +155,14 @@ fn operation_status(user: &UserId, operation: &Operation) -> ModuleStatus {
         state,
         lease_s: 0,
         filters: operation.setup.filters.clone(),
+        listen: Vec::new(),
+        intercept: Vec::new(),
+        chain: Vec::new(),
         addresses: Vec::new(),
         restarts: 0,
         last_failure: None,
         packets: PacketCounts::default(),
+        server: None,
         counters: BTreeMap::new(),
     }
 }

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
-use crate::manifest::{Manifest, ModuleLimits};
+use crate::manifest::{Manifest, ModuleLimits, ServerPart};
 use crate::policy::ContainerLimits;
 use crate::request::NodeReport;
 use crate::verdict::FailureMode;
@@ -86,6 +86,30 @@ pub enum Command {
         /// The rule.
         id: FilterId,
     },
+    /// Hand the TCP connections that match to a module, which takes connections by now: both directions go through its
+    /// container. It also ends a [`Command::SuspendIntercept`] of the same rule.
+    Intercept {
+        /// The rule.
+        id: FilterId,
+        /// The module's worker.
+        worker: WorkerId,
+        /// The module's place.
+        slot: ModuleSlot,
+        /// Which connections, seen from the client.
+        filter: Filter,
+        /// What happens to new ones while the module cannot take them.
+        on_failure: FailureMode,
+    },
+    /// Treat new connections of a rule as its failure mode says, until the next [`Command::Intercept`] of it.
+    SuspendIntercept {
+        /// The rule.
+        id: FilterId,
+    },
+    /// Take a rule of [`Command::Intercept`] away; connections under way end.
+    EndIntercept {
+        /// The rule.
+        id: FilterId,
+    },
     /// Remember an installed module across restarts, in place of an earlier record of the same user and name.
     Store(InstalledRecord),
     /// Forget an installed module.
@@ -121,6 +145,12 @@ pub struct Load {
     pub limits: ModuleLimits,
     /// The version of its kv state.
     pub state_schema: u32,
+    /// Whether it has a part that sees packets.
+    pub packet: bool,
+    /// The part that takes connections, if it has one.
+    pub server: Option<ServerPart>,
+    /// The packages whose components are composed to its server part, the outermost first; empty if it is its own.
+    pub chain: Vec<Digest>,
 }
 
 /// A module as it is remembered across restarts.
@@ -198,7 +228,7 @@ pub enum Event {
         /// Why.
         refusal: Refusal,
     },
-    /// A filter rule could not be installed.
+    /// A filter rule or a rule of an interception could not be installed.
     FilterFailed {
         /// The rule.
         id: FilterId,

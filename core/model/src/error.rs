@@ -28,6 +28,12 @@ pub enum RefusalKind {
     PortNotAllowed,
     /// The module wants to take connections that the operator does not grant its user.
     NotPermitted,
+    /// Another module of the user's takes connections at the port, or intercepts them.
+    PortTaken,
+    /// A part of a service is not installed, or not in a version that will do.
+    MissingPart,
+    /// The parts of a service do not fit each other.
+    BadService,
     /// The module is a server, and containers on the node have no network.
     NoNetwork,
     /// A bound of the user's or the node's is reached.
@@ -78,7 +84,7 @@ pub enum RefusalKind {
 
 impl RefusalKind {
     /// Every kind.
-    pub const ALL: [RefusalKind; 32] = [
+    pub const ALL: [RefusalKind; 35] = [
         RefusalKind::BadRequest,
         RefusalKind::Unsigned,
         RefusalKind::UnknownUser,
@@ -88,6 +94,9 @@ impl RefusalKind {
         RefusalKind::PrefixNotAllowed,
         RefusalKind::PortNotAllowed,
         RefusalKind::NotPermitted,
+        RefusalKind::PortTaken,
+        RefusalKind::MissingPart,
+        RefusalKind::BadService,
         RefusalKind::NoNetwork,
         RefusalKind::QuotaExceeded,
         RefusalKind::BadTtl,
@@ -125,6 +134,9 @@ impl RefusalKind {
             RefusalKind::PrefixNotAllowed => "prefix-not-allowed",
             RefusalKind::PortNotAllowed => "port-not-allowed",
             RefusalKind::NotPermitted => "not-permitted",
+            RefusalKind::PortTaken => "port-taken",
+            RefusalKind::MissingPart => "missing-part",
+            RefusalKind::BadService => "bad-service",
             RefusalKind::NoNetwork => "no-network",
             RefusalKind::QuotaExceeded => "quota-exceeded",
             RefusalKind::BadTtl => "bad-ttl",
@@ -167,6 +179,11 @@ impl RefusalKind {
             }
             RefusalKind::PortNotAllowed => "narrow the filter's ports, or ask the operator to add them",
             RefusalKind::NotPermitted => "narrow `server.listen` in netserv.toml, or ask the operator to add the port",
+            RefusalKind::PortTaken => "take another port in netserv.toml, or remove the other module first",
+            RefusalKind::MissingPart => {
+                "send SETUPs for the service's parts first, in versions that its `[service] chain` takes"
+            }
+            RefusalKind::BadService => "correct `[service] chain` in netserv.toml",
             RefusalKind::NoNetwork => "send the SETUP to a node whose containers have a network, or ask its operator",
             RefusalKind::QuotaExceeded => "remove a module, or ask the operator for more",
             RefusalKind::BadTtl => "ask for a lease that the node grants (`netserv probe --ask policy`)",

@@ -19,6 +19,10 @@ pub const HEADERS_MAX: usize = 256;
 /// Entries of a response stack; a longer path loses the entries furthest from the requester.
 pub const STACK_ENTRIES_MAX: usize = 64;
 
+/// Parts of one service.
+pub const CHAIN_PARTS_MAX: usize = 16;
+/// Parts that make a chain.
+pub const CHAIN_PARTS_MIN: usize = 2;
 /// Filters of one module.
 pub const FILTERS_PER_MODULE_MAX: usize = 16;
 /// Combinations of masks that a [`FilterIndex`](crate::FilterIndex) looks up for each packet; filters that need more are

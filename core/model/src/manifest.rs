@@ -2,10 +2,13 @@
 //! `netserv.toml`: what a module package says of itself. Unknown keys are refused.
 
 use std::collections::BTreeMap;
+use std::fmt;
+use std::str::FromStr;
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use crate::ids::ParseIdError;
 use crate::request::Dependency;
 use crate::verdict::FailureMode;
 use crate::{Filter, Flavour, ModuleName, ModuleRef};
@@ -35,6 +38,9 @@ pub struct Manifest {
     /// The part that takes connections in the container's own network.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub server: Option<ServerPart>,
+    /// The modules that a service is made of; a package with it has no code of its own.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub service: Option<ServicePart>,
     /// What it needs at most; the node's own limits stay above these.
     #[serde(default)]
     pub limits: ModuleLimits,
@@ -47,6 +53,9 @@ pub struct Manifest {
     /// Recorded packets that go in and must come out, run by `netserv module test`.
     #[serde(default, rename = "test")]
     pub tests: Vec<PacketTest>,
+    /// HTTP requests with the responses they must have, run by `netserv module test`.
+    #[serde(default, rename = "http-test", skip_serializing_if = "Vec::is_empty")]
+    pub http_tests: Vec<HttpTest>,
     /// How `netserv module build` makes the code.
     #[serde(default)]
     pub build: Build,
@@ -71,6 +80,16 @@ impl Manifest {
     /// Returns where the module takes connections.
     pub fn listen(&self) -> &[Filter] {
         self.server.as_ref().map_or(&[], |server| &server.listen)
+    }
+
+    /// Returns which connections between others the module takes over.
+    pub fn intercept(&self) -> &[Filter] {
+        self.server.as_ref().map_or(&[], |server| &server.intercept)
+    }
+
+    /// Returns the parts of the service that the package is, in order; none if it has code of its own.
+    pub fn chain(&self) -> &[ChainPart] {
+        self.service.as_ref().map_or(&[], |service| &service.chain)
     }
 }
 
@@ -97,13 +116,82 @@ pub struct ServerPart {
     /// from everywhere or from `src PREFIX`.
     #[serde(default)]
     pub listen: Vec<Filter>,
+    /// Connections between others that it takes over, such as `tcp dst 10.2.0.0/16 port 80`, seen from the client.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub intercept: Vec<Filter>,
+    /// What happens to new connections of `intercept` while it cannot take them.
+    #[serde(default)]
+    pub on_failure: FailureMode,
+    /// With it, HTTP on its own ports is HTTPS.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub tls: Option<Tls>,
+}
+
+/// The files that a server shows to its clients to prove who it is; `netserv module build` packages them.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, rename_all = "kebab-case")]
+pub struct Tls {
+    /// The certificate chain in PEM, the server's own first, relative to the manifest.
+    pub certificate: String,
+    /// The certificate's key in PEM, relative to the manifest.
+    pub key: String,
+}
+
+/// What a service is made of.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, rename_all = "kebab-case")]
+pub struct ServicePart {
+    /// Modules of the same user by name and range of versions, `example.org/auth@^1`: packets and requests go through
+    /// them in this order.
+    pub chain: Vec<ChainPart>,
+}
+
+/// One part of a service: a module in any version of a range, written `example.org/auth@^1`.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(try_from = "String", into = "String")]
+pub struct ChainPart {
+    /// The module's name.
+    pub name: ModuleName,
+    /// Which versions of it will do.
+    pub versions: semver::VersionReq,
+}
+
+impl FromStr for ChainPart {
+    type Err = ParseIdError;
+
+    fn from_str(text: &str) -> Result<ChainPart, ParseIdError> {
+        let bad = || ParseIdError::new(text, "a part of a service such as example.org/auth@^1");
+        let (name, versions) = text.split_once('@').ok_or_else(bad)?;
+        Ok(ChainPart { name: name.parse().map_err(|_| bad())?, versions: versions.parse().map_err(|_| bad())? })
+    }
+}
+
+impl TryFrom<String> for ChainPart {
+    type Error = ParseIdError;
+
+    fn try_from(text: String) -> Result<ChainPart, ParseIdError> {
+        text.parse()
+    }
+}
+
+impl From<ChainPart> for String {
+    fn from(part: ChainPart) -> String {
+        part.to_string()
+    }
+}
+
+impl fmt::Display for ChainPart {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}@{}", self.name, self.versions)
+    }
 }
 
 /// What one module may use.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case", default)]
 pub struct ModuleLimits {
-    /// Memory in bytes: the linear memory of WebAssembly code; a bundle shares the heap of its JVM, which has so much.
+    /// Memory in bytes: the linear memory of WebAssembly code, of each instance that serves an HTTP request, too; a
+    /// bundle shares the heap of its JVM, which has so much.
     pub memory_bytes: u64,
     /// Entries of kv state.
     pub kv_entries: u32,
@@ -115,6 +203,14 @@ pub struct ModuleLimits {
     pub counters: u32,
     /// Milliseconds that one batch, timer or start may take before the module counts as stalled.
     pub call_ms: u32,
+    /// Milliseconds that one HTTP request may take, from its head to the end of the response.
+    pub request_ms: u32,
+    /// HTTP requests at a time.
+    pub requests: u32,
+    /// Connections at a time, at ports of its own and intercepted.
+    pub connections: u32,
+    /// Bytes of one HTTP request's body.
+    pub body_bytes: u64,
 }
 
 impl Default for ModuleLimits {
@@ -126,6 +222,10 @@ impl Default for ModuleLimits {
             timers: 64,
             counters: 1024,
             call_ms: 500,
+            request_ms: 10_000,
+            requests: 64,
+            connections: 8192,
+            body_bytes: 16 * 1024 * 1024,
         }
     }
 }
@@ -148,20 +248,75 @@ pub struct PacketTest {
     pub counters: BTreeMap<String, u64>,
 }
 
+/// One test of an HTTP module: a request, and what its response must be.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, rename_all = "kebab-case")]
+pub struct HttpTest {
+    /// What the test is called.
+    pub name: String,
+    /// The request's method.
+    #[serde(default = "get")]
+    pub method: String,
+    /// The request's path, with its query if there is one.
+    #[serde(default = "root")]
+    pub path: String,
+    /// The request's headers; `host` is `module.test` if it is not here.
+    #[serde(default)]
+    pub headers: BTreeMap<String, String>,
+    /// The request's body, as text.
+    #[serde(default)]
+    pub body: Option<String>,
+    /// A file with the request's body, relative to the manifest.
+    #[serde(default)]
+    pub body_file: Option<String>,
+    /// Properties for this test.
+    #[serde(default)]
+    pub properties: BTreeMap<String, String>,
+    /// The response's status.
+    #[serde(default = "ok_status")]
+    pub status: u16,
+    /// Headers that the response must have.
+    #[serde(default)]
+    pub expect_headers: BTreeMap<String, String>,
+    /// The response's whole body, as text.
+    #[serde(default)]
+    pub expect_body: Option<String>,
+    /// A file with the response's whole body, relative to the manifest; `netserv module test --accept` writes it.
+    #[serde(default)]
+    pub expect_body_file: Option<String>,
+    /// Text that must be somewhere in the response's body.
+    #[serde(default)]
+    pub expect_contains: Vec<String>,
+}
+
+fn get() -> String {
+    "GET".to_owned()
+}
+
+fn root() -> String {
+    "/".to_owned()
+}
+
+fn ok_status() -> u16 {
+    200
+}
+
 /// How the code is made.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case", default)]
 pub struct Build {
     /// A shell command, run where the manifest is; nothing if the code is made some other way.
     pub command: Option<String>,
-    /// The WebAssembly file that the command leaves, relative to the manifest.
+    /// The WebAssembly core module that the command leaves, for `[packet]`, relative to the manifest.
     pub wasm: Option<String>,
+    /// The WebAssembly component that the command leaves, for `[server]`, relative to the manifest.
+    pub component: Option<String>,
     /// The OSGi bundle that the command leaves, relative to the manifest.
     pub bundle: Option<String>,
 }
 
 impl Build {
-    /// Returns the file that has the code of a flavour, if there is one.
+    /// Returns the file that has the code of a flavour for packets, if there is one.
     pub fn code(&self, flavour: Flavour) -> Option<&String> {
         match flavour {
             Flavour::Wasm => self.wasm.as_ref(),

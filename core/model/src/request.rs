@@ -272,6 +272,15 @@ pub struct ModuleStatus {
     pub lease_s: u64,
     /// Which packets it sees.
     pub filters: Vec<Filter>,
+    /// Where it takes connections, at its container's addresses.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub listen: Vec<Filter>,
+    /// Which connections between others it takes over.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub intercept: Vec<Filter>,
+    /// The parts of the service that it is, the first one first.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub chain: Vec<ModuleRef>,
     /// The addresses of its container; none where containers have no network.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub addresses: Vec<IpAddr>,
@@ -283,9 +292,30 @@ pub struct ModuleStatus {
     /// Packets it saw, passed, dropped, modified and injected.
     #[serde(default)]
     pub packets: PacketCounts,
+    /// Connections that it took; nothing if it has no part that takes any.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub server: Option<ServerCounts>,
     /// Counters that the module keeps, by name.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub counters: BTreeMap<String, u64>,
+}
+
+/// What became of the connections that one module took, since it was loaded.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(default)]
+pub struct ServerCounts {
+    /// Connections it took, at ports of its own and intercepted.
+    pub connections: u64,
+    /// HTTP requests on them.
+    pub requests: u64,
+    /// Connections and requests that were turned away because of a bound.
+    pub refused: u64,
+    /// Requests and connections that ended with a trap, a time-out or an error of the module's.
+    pub failed: u64,
+    /// Bytes that came from clients and servers.
+    pub bytes_in: u64,
+    /// Bytes that went to them.
+    pub bytes_out: u64,
 }
 
 /// What became of the packets that one module saw.

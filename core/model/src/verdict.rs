@@ -78,13 +78,15 @@ impl DropReason {
     }
 }
 
-/// What happens to a module's packets while the module cannot say.
+/// What happens to a module's packets, or to new connections, while the module cannot say.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum FailureMode {
-    /// Packets pass unseen.
+    /// Packets pass unseen, connections go to whom they are for. It may also be written `pass`.
     #[default]
+    #[serde(alias = "pass")]
     Open,
-    /// Packets are dropped.
+    /// Packets are dropped, connections refused. It may also be written `drop`.
+    #[serde(alias = "drop")]
     Closed,
 }

@@ -4,14 +4,14 @@
 //! Seeds are golden bytes out of `vectors/`, messages that are wrong in one way each, and scripts for the targets that
 //! play one. What a fuzzer found is in the corpus beside them, under names that libFuzzer gave.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::Path;
 use std::time::Duration;
 
 use netserv_model::command::ModuleSlot;
 use netserv_model::{Nonce, Refusal, RefusalKind, SessionId};
-use netserv_wire::container::frames::{FromWorker, LogLevel, ToWorker};
+use netserv_wire::container::frames::{FromWorker, LogLevel, PartKind, ToWorker};
 use netserv_wire::gist::{
     AdditionalInfo, Cookie, ErrorCode, ErrorObject, LooseEnd, Message, MessageType, Mri, NatTraversal, Nli,
     PathCoupled, ProtocolOption, RawObject, StackConfiguration, StackProposal, strip_magic,
@@ -369,8 +369,9 @@ fn frames() -> Seeds {
         ("loaded", FromWorker::Loaded { slot: ModuleSlot(63) }),
         ("failed", FromWorker::Failed { slot: ModuleSlot(1), refusal }),
         ("log", log),
-        ("stats", FromWorker::Stats { slot: ModuleSlot(0), packets: Default::default(), counters }),
+        ("stats", FromWorker::Stats { slot: ModuleSlot(0), packets: Default::default(), counters, server: None }),
         ("stats-done", FromWorker::StatsDone),
+        ("sockets-wanted", FromWorker::Sockets { count: 64, v6: true }),
     ];
     let load = ToWorker::Load {
         slot: ModuleSlot(3),
@@ -378,11 +379,16 @@ fn frames() -> Seeds {
         properties: BTreeMap::from([("sample".to_owned(), "100".to_owned())]),
         limits: Default::default(),
         state_schema: 1,
+        parts: vec![PartKind::Packet],
+        server: None,
+        blocks: BTreeSet::new(),
     };
     let to = [
         ("load", load),
         ("unload", ToWorker::Unload { slot: ModuleSlot(64) }),
         ("stats-wanted", ToWorker::Stats),
+        ("sockets", ToWorker::Sockets { v6: false }),
+        ("permit", ToWorker::Permit { connect: Vec::new(), listen: Vec::new() }),
         ("shutdown", ToWorker::Shutdown),
     ];
     let from = from.into_iter().filter_map(|(name, frame)| Some((name.to_owned(), frame.encode().ok()?)));

@@ -65,14 +65,15 @@ pub struct ControlChannel {
 }
 
 impl ControlChannel {
-    /// Sends one frame, with the module's code beside a [`ToWorker::Load`].
+    /// Sends one frame, with the parts of a module beside a [`ToWorker::Load`] and sockets beside a
+    /// [`ToWorker::Sockets`]; at most [`DESCRIPTORS_MAX`](netserv_wire::container::frames::DESCRIPTORS_MAX).
     ///
     /// # Errors
     /// [`ControlError::Full`] if the worker does not read; others mean that the worker is of no more use.
-    pub fn send(&self, frame: &ToWorker, code: Option<BorrowedFd<'_>>) -> Result<(), ControlError> {
+    pub fn send(&self, frame: &ToWorker, descriptors: &[BorrowedFd<'_>]) -> Result<(), ControlError> {
         let bytes = frame.encode()?;
         let flags = SendFlags::NOSIGNAL | SendFlags::DONTWAIT;
-        send_bytes(&self.socket, &bytes, code.as_slice(), flags).map_err(|error| {
+        send_bytes(&self.socket, &bytes, descriptors, flags).map_err(|error| {
             if error.kind() == io::ErrorKind::WouldBlock {
                 ControlError::Full
             } else if [io::ErrorKind::BrokenPipe, io::ErrorKind::ConnectionReset].contains(&error.kind()) {
@@ -308,7 +309,7 @@ fn ring_memory() -> io::Result<OwnedFd> {
 
 #[cfg(test)]
 mod tests {
-    use std::collections::BTreeMap;
+    use std::collections::{BTreeMap, BTreeSet};
 
     use netserv_model::command::ModuleSlot;
     use netserv_model::manifest::ModuleLimits;
@@ -326,10 +327,13 @@ mod tests {
             properties: BTreeMap::from([("key".to_owned(), value)]),
             limits: ModuleLimits::default(),
             state_schema: 1,
+            parts: vec![],
+            server: None,
+            blocks: BTreeSet::new(),
         };
         let channel = ControlChannel { socket: ours };
-        channel.send(&load, None).unwrap();
-        assert!(matches!(channel.send(&load, None), Err(ControlError::Full)));
+        channel.send(&load, &[]).unwrap();
+        assert!(matches!(channel.send(&load, &[]), Err(ControlError::Full)));
         let mut bytes = vec![0; FRAME_BYTES_MAX];
         let (length, _) = rustix::net::recv(&theirs, &mut bytes, RecvFlags::empty()).unwrap();
         assert_eq!(ToWorker::decode(&bytes[..length]).unwrap(), load);
@@ -347,7 +351,7 @@ mod tests {
         assert!(matches!(channel.receive(), Err(ControlError::Frame(_))));
         drop(theirs);
         assert!(matches!(channel.receive(), Err(ControlError::Closed)));
-        assert!(matches!(channel.send(&ToWorker::Stats, None), Err(ControlError::Closed)));
+        assert!(matches!(channel.send(&ToWorker::Stats, &[]), Err(ControlError::Closed)));
     }
 
     #[test]

@@ -9,6 +9,7 @@ use std::path::PathBuf;
 
 use netserv_model::policy::ContainerLimits;
 use netserv_model::{Flavour, UserId};
+use netserv_wire::container::frames::DESCRIPTORS_MAX;
 use rustix::net::{
     RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, ReturnFlags, SendAncillaryBuffer, SendAncillaryMessage,
     SendFlags, recvmsg, sendmsg,
@@ -19,7 +20,7 @@ use serde::{Deserialize, Serialize};
 use crate::limits::LAUNCHER_MESSAGE_BYTES_MAX;
 
 /// Descriptors with one message at most.
-const FDS_MAX: usize = 8;
+const FDS_MAX: usize = DESCRIPTORS_MAX;
 
 /// The node's requests. The first is always `Setup`.
 #[derive(Debug, Serialize, Deserialize)]
@@ -46,6 +47,15 @@ pub(crate) struct Serve {
     pub(crate) beside: Option<i32>,
     /// Whether a network namespace comes along.
     pub(crate) network: bool,
+    pub(crate) storage: Option<StorageSetup>,
+}
+
+/// What a worker may keep on disk.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub(crate) struct StorageSetup {
+    pub(crate) directory: PathBuf,
+    pub(crate) kv_bytes: u64,
+    pub(crate) cache_bytes: u64,
 }
 
 /// What a launcher works with.

@@ -306,7 +306,7 @@ fn the_real_worker_gets_ready() {
             }
             assert!(matches!(&frame, Some(FromWorker::Ready { .. })), "{frame:?}");
             let kib = resident_kib(guest.process.pid());
-            guest.control.send(&ToWorker::Shutdown, None).unwrap();
+            guest.control.send(&ToWorker::Shutdown, &[]).unwrap();
             assert_eq!(guest.process.wait(Duration::from_secs(5)).unwrap().cause, ExitCause::Code(0));
             (took, kib)
         };

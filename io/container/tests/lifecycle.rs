@@ -28,13 +28,13 @@ fn every_way_to_end_is_told_apart() {
         guest.ready();
         assert_eq!(guest.process.exit(), None);
         match attempt {
-            "shutdown" => guest.control.send(&ToWorker::Shutdown, None).unwrap(),
+            "shutdown" => guest.control.send(&ToWorker::Shutdown, &[]).unwrap(),
             "kill" => guest.process.kill(),
             other => guest.start_attempt(other, &[]),
         }
         let exit = guest.process.wait(Duration::from_secs(5)).unwrap().clone();
         assert!(guest.receive().is_none(), "the control channel closes");
-        assert!(matches!(guest.control.send(&ToWorker::Stats, None), Err(ControlError::Closed)));
+        assert!(matches!(guest.control.send(&ToWorker::Stats, &[]), Err(ControlError::Closed)));
         exit
     };
     assert_eq!(end("shutdown").cause, ExitCause::Code(0));

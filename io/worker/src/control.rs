@@ -1,15 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The control socket: frames with an open file now and then.
+//! The control socket: frames with descriptors now and then.
 
 use std::collections::{BTreeMap, VecDeque};
-use std::fs::File;
 use std::io::IoSliceMut;
 use std::mem::MaybeUninit;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
 use netserv_model::command::ModuleSlot;
-use netserv_model::request::PacketCounts;
-use netserv_wire::container::frames::{FRAME_BYTES_MAX, FrameError, FromWorker, ToWorker};
+use netserv_model::request::{PacketCounts, ServerCounts};
+use netserv_wire::container::frames::{DESCRIPTORS_MAX, FRAME_BYTES_MAX, FrameError, FromWorker, ToWorker};
 use rustix::net::{RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, ReturnFlags, SendFlags};
 
 use crate::limits;
@@ -25,8 +24,8 @@ pub struct Control {
 
 /// What came in.
 pub enum Received {
-    /// A frame, and the file that came with it.
-    Frame(ToWorker, Option<File>),
+    /// A frame, and the descriptors that came with it, in their order.
+    Frame(ToWorker, Vec<OwnedFd>),
     /// Nothing for the moment.
     Nothing,
     /// The node is gone.
@@ -69,9 +68,15 @@ impl Control {
     }
 
     /// Queues what a module counted.
-    pub fn send_stats(&mut self, slot: ModuleSlot, packets: PacketCounts, mut counters: BTreeMap<String, u64>) {
+    pub fn send_stats(
+        &mut self,
+        slot: ModuleSlot,
+        packets: PacketCounts,
+        mut counters: BTreeMap<String, u64>,
+        server: Option<ServerCounts>,
+    ) {
         // Only counters over the usual quota can make a frame too long; then the last names are left out.
-        while !self.send(&FromWorker::Stats { slot, packets, counters: counters.clone() }) {
+        while !self.send(&FromWorker::Stats { slot, packets, counters: counters.clone(), server }) {
             let half = counters.len() / 2;
             counters = counters.into_iter().take(half).collect();
         }
@@ -103,19 +108,21 @@ impl Control {
 
     /// Takes the next frame.
     pub fn receive(&mut self) -> Received {
-        let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(1))];
+        let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(DESCRIPTORS_MAX))];
         let mut ancillary = RecvAncillaryBuffer::new(&mut space);
         let mut into = [IoSliceMut::new(&mut self.buffer)];
         let flags = RecvFlags::DONTWAIT | RecvFlags::CMSG_CLOEXEC;
         let (length, truncated) = match rustix::net::recvmsg(&self.socket, &mut into, &mut ancillary, flags) {
-            Ok(message) => (message.bytes, message.flags.contains(ReturnFlags::TRUNC)),
+            Ok(message) => (message.bytes, message.flags.intersects(ReturnFlags::TRUNC | ReturnFlags::CTRUNC)),
             Err(rustix::io::Errno::AGAIN | rustix::io::Errno::INTR) => return Received::Nothing,
             Err(_) => return Received::Closed,
         };
-        let file = ancillary.drain().find_map(|message| {
-            let RecvAncillaryMessage::ScmRights(mut fds) = message else { return None };
-            fds.next().map(File::from)
-        });
+        let mut descriptors = Vec::new();
+        for message in ancillary.drain() {
+            if let RecvAncillaryMessage::ScmRights(received) = message {
+                descriptors.extend(received);
+            }
+        }
         if length == 0 {
             return Received::Closed;
         }
@@ -123,7 +130,7 @@ impl Control {
             return Received::Malformed(FrameError::TooLong(length));
         }
         match ToWorker::decode(&self.buffer[..length]) {
-            Ok(frame) => Received::Frame(frame, file),
+            Ok(frame) => Received::Frame(frame, descriptors),
             Err(error) => Received::Malformed(error),
         }
     }

@@ -210,8 +210,8 @@ impl Worker {
 
     fn control(&mut self) -> Result<Next, ServeError> {
         loop {
-            let (frame, code) = match self.around.control.receive() {
-                Received::Frame(frame, code) => (frame, code),
+            let (frame, descriptors) = match self.around.control.receive() {
+                Received::Frame(frame, descriptors) => (frame, descriptors),
                 Received::Nothing => return Ok(Next::Continue),
                 Received::Closed => return Ok(Next::End),
                 Received::Malformed(error) => {
@@ -221,9 +221,10 @@ impl Worker {
                 }
             };
             match frame {
-                load @ ToWorker::Load { .. } => self.load(load, code)?,
+                load @ ToWorker::Load { .. } => self.load(load, descriptors.into_iter().next().map(Into::into))?,
                 ToWorker::Unload { slot } => self.unload(slot)?,
                 ToWorker::Stats => self.stats(),
+                ToWorker::Permit { .. } | ToWorker::Sockets { .. } => {}
                 ToWorker::Shutdown => {
                     self.shutdown()?;
                     return Ok(Next::End);
@@ -235,7 +236,7 @@ impl Worker {
     }
 
     fn load(&mut self, frame: ToWorker, code: Option<std::fs::File>) -> Result<(), ServeError> {
-        let ToWorker::Load { slot, module, properties, limits, state_schema } = frame else { return Ok(()) };
+        let ToWorker::Load { slot, module, properties, limits, state_schema, .. } = frame else { return Ok(()) };
         self.settle()?;
         let kv = self.kv.open(&module.name, state_schema);
         let host = Host::new(properties, limits, kv, Clock::System, Entropy::System);
@@ -302,7 +303,7 @@ impl Worker {
 
     fn stats(&mut self) {
         for (slot, instance) in self.chain.iter_mut() {
-            self.around.control.send_stats(slot, instance.counts, instance.host().counters.all());
+            self.around.control.send_stats(slot, instance.counts, instance.host().counters.all(), None);
         }
         self.around.control.send(&FromWorker::StatsDone);
     }

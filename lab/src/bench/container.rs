@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Service containers: how long one takes to start, what it takes of the machine's memory.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs::File;
 use std::os::fd::AsFd;
 use std::path::{Path, PathBuf};
@@ -13,7 +13,7 @@ use netserv_model::command::ModuleSlot;
 use netserv_model::manifest::ModuleLimits;
 use netserv_model::policy::ContainerLimits;
 use netserv_model::{Flavour, UserId};
-use netserv_wire::container::frames::{FromWorker, ToWorker};
+use netserv_wire::container::frames::{FromWorker, PartKind, ToWorker};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
 use super::Plan;
@@ -177,8 +177,11 @@ impl Guest {
             properties: BTreeMap::new(),
             limits: ModuleLimits { timers: 1, counters: 1024, kv_entries: 65_536, ..ModuleLimits::default() },
             state_schema: 1,
+            parts: vec![PartKind::Packet],
+            server: None,
+            blocks: BTreeSet::new(),
         };
-        self.control.send(&load, Some(File::open(code)?.as_fd()))?;
+        self.control.send(&load, &[File::open(code)?.as_fd()])?;
         let answer = self.answer()?;
         ensure!(matches!(answer, FromWorker::Loaded { .. }), "the worker said {answer:?} and not that it is loaded");
         Ok(())

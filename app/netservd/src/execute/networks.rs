@@ -4,7 +4,10 @@
 use std::collections::BTreeMap;
 use std::net::IpAddr;
 
-use netserv_model::UserId;
+use netserv_model::command::{Event as ControllerEvent, FilterId, ModuleSlot};
+use netserv_model::verdict::FailureMode;
+use netserv_model::{Filter, Refusal, RefusalKind, UserId, WorkerId};
+use netserv_wire::container::frames::ToWorker;
 
 use super::Executor;
 use crate::config::Config;
@@ -34,6 +37,32 @@ impl Executor {
             // If nobody takes jobs any more, the node is ending.
             let _ = parts.launches.send(Job::RemoveNetwork(user.clone()));
         }
+    }
+
+    /// Has connections between others handed to a module.
+    pub(super) fn intercept(
+        &mut self,
+        id: FilterId,
+        _worker: &WorkerId,
+        _slot: ModuleSlot,
+        _filter: &Filter,
+        _on_failure: FailureMode,
+    ) {
+        let refusal = Refusal::new(RefusalKind::NodeFailed, "this node hands no connections to modules");
+        self.happened.push_back(ControllerEvent::FilterFailed { id, refusal });
+    }
+
+    /// Treats new connections of a rule as its failure mode says.
+    pub(super) fn suspend_intercept(&mut self, _id: FilterId) {}
+
+    /// Takes a rule away.
+    pub(super) fn end_intercept(&mut self, _id: FilterId) {}
+
+    /// Gives a worker sockets with which it can speak for others, none if there can be none.
+    pub(super) fn send_sockets(&mut self, worker: &WorkerId, _count: u32, v6: bool) {
+        let Some(running) = self.workers.get(worker) else { return };
+        // A worker that does not read is seen when it is to load something.
+        let _ = running.control.send(&ToWorker::Sockets { v6 }, &[]);
     }
 
     /// Returns the addresses of a user's container; none if it has no network.

@@ -298,6 +298,9 @@ fn load(user: &str) -> Load {
         properties: BTreeMap::new(),
         limits: ModuleLimits::default(),
         state_schema: 1,
+        packet: true,
+        server: None,
+        chain: Vec::new(),
     }
 }
 

@@ -407,7 +407,7 @@ fn server_policy(network: bool, granted: &str) -> NodePolicy {
 }
 
 fn server(setup: &Setup, listen: &str) -> Manifest {
-    let server = Some(ServerPart { listen: vec![listen.parse().unwrap()] });
+    let server = Some(ServerPart { listen: vec![listen.parse().unwrap()], ..ServerPart::default() });
     Manifest { packet: None, server, ..manifest(setup) }
 }
 

@@ -305,6 +305,9 @@ impl World {
                 assert!(self.rules.insert(id, (worker, slot)).is_none());
             }
             Command::RemoveFilter { id } => assert!(self.rules.remove(&id).is_some(), "no filter {id:?}"),
+            Command::Intercept { .. } | Command::SuspendIntercept { .. } | Command::EndIntercept { .. } => {
+                unreachable!("no module here intercepts")
+            }
             Command::Store(record) => {
                 let key = (record.user.clone(), record.module.name.clone());
                 self.stored.insert(key, record.module);

@@ -212,6 +212,9 @@ impl Node {
                 | Command::Unload { .. }
                 | Command::InstallFilter { .. }
                 | Command::RemoveFilter { .. }
+                | Command::Intercept { .. }
+                | Command::SuspendIntercept { .. }
+                | Command::EndIntercept { .. }
                 | Command::Store(_)
                 | Command::Forget { .. }
                 | Command::Answer { .. } => {}
@@ -265,6 +268,11 @@ pub(crate) fn line(command: &Command) -> String {
             format!("filter {} {} {} {filter}", id.0, place(worker), slot.0)
         }
         Command::RemoveFilter { id } => format!("unfilter {}", id.0),
+        Command::Intercept { id, worker, slot, filter, .. } => {
+            format!("intercept {} {} {} {filter}", id.0, place(worker), slot.0)
+        }
+        Command::SuspendIntercept { id } => format!("suspend {}", id.0),
+        Command::EndIntercept { id } => format!("unintercept {}", id.0),
         Command::Store(record) => format!("store {} {}", record.user, short(&record.module)),
         Command::Forget { user, module } => format!("forget {user} {}", short(module)),
         Command::Answer { request, report } => format!("answer {} {}", request.0, outcome(&report.outcome)),
@@ -312,10 +320,12 @@ pub(crate) fn manifest(setup: &Setup) -> Manifest {
         dependencies: Vec::new(),
         packet: Some(PacketPart { abi: 1, ..PacketPart::default() }),
         server: None,
+        service: None,
         limits: ModuleLimits::default(),
         properties: BTreeMap::new(),
         state_schema: 1,
         tests: Vec::new(),
+        http_tests: Vec::new(),
         build: Build::default(),
     }
 }

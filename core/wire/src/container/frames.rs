@@ -3,13 +3,14 @@
 //!
 //! What a worker sends is untrusted: it may have been taken over by a module.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
+use std::net::IpAddr;
 
 use netserv_model::command::ModuleSlot;
 use netserv_model::limits::MODULES_PER_CONTAINER_MAX;
 use netserv_model::manifest::ModuleLimits;
-use netserv_model::request::PacketCounts;
-use netserv_model::{ModuleRef, Refusal};
+use netserv_model::request::{PacketCounts, ServerCounts};
+use netserv_model::{Filter, ModuleRef, Refusal};
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
@@ -19,12 +20,16 @@ pub const FRAME_BYTES_MAX: usize = 384 * 1024;
 pub const LOG_TEXT_BYTES_MAX: usize = 4 * 1024;
 /// Bytes of a counter's name.
 pub const COUNTER_NAME_BYTES_MAX: usize = 64;
+/// Descriptors beside one [`ToWorker::Load`].
+pub const LOAD_PARTS_MAX: usize = 8;
+/// Sockets that one [`FromWorker::Sockets`] asks for, and descriptors beside any frame.
+pub const DESCRIPTORS_MAX: usize = 64;
 
 /// What a node tells a worker.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "frame", rename_all = "kebab-case", deny_unknown_fields)]
 pub enum ToWorker {
-    /// Load a module. The datagram carries one file descriptor: the module's precompiled code, open for reading.
+    /// Load a module. The datagram carries one descriptor for each of its parts, files open for reading.
     /// Answered by [`FromWorker::Loaded`] or [`FromWorker::Failed`].
     Load {
         /// The module's place.
@@ -37,6 +42,14 @@ pub enum ToWorker {
         limits: ModuleLimits,
         /// The version of its kv state.
         state_schema: u32,
+        /// What the datagram's descriptors are, in their order; each kind at most once.
+        parts: Vec<PartKind>,
+        /// Where it takes connections; nothing if it only sees packets.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        server: Option<ServerLoad>,
+        /// The building blocks that it may use.
+        #[serde(default, skip_serializing_if = "BTreeSet::is_empty")]
+        blocks: BTreeSet<String>,
     },
     /// Unload a module; not answered.
     Unload {
@@ -46,8 +59,51 @@ pub enum ToWorker {
     /// Tell what the modules counted; answered by one [`FromWorker::Stats`] per module, then
     /// [`FromWorker::StatsDone`].
     Stats,
+    /// The sockets that [`FromWorker::Sockets`] asked for, as the datagram's descriptors: unbound, non-blocking TCP
+    /// sockets that may take any address as their own. Fewer than asked for if the node cannot make more.
+    Sockets {
+        /// Whether they are of IPv6.
+        v6: bool,
+    },
+    /// What the user's modules may do in the network from here on.
+    Permit {
+        /// Connections that they may open.
+        connect: Vec<Filter>,
+        /// Connections that they may take.
+        listen: Vec<Filter>,
+    },
     /// End; the process exits with 0.
     Shutdown,
+}
+
+/// What a descriptor beside a [`ToWorker::Load`] is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum PartKind {
+    /// The code that sees packets: a compiled core module, or an OSGi bundle whatever it does.
+    Packet,
+    /// The code that takes connections: a compiled component.
+    Server,
+    /// The certificate chain, then its key, in PEM.
+    Tls,
+    /// The listening socket that intercepted IPv4 connections arrive at.
+    ListenerV4,
+    /// The listening socket that intercepted IPv6 connections arrive at.
+    ListenerV6,
+}
+
+/// What the part of a module that takes connections has to know.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct ServerLoad {
+    /// Where it takes connections, at the container's own addresses.
+    pub listen: Vec<Filter>,
+    /// Which connections between others it takes over.
+    pub intercept: Vec<Filter>,
+    /// The container's own addresses.
+    pub addresses: Vec<IpAddr>,
+    /// Connections that it may open.
+    pub connect: Vec<Filter>,
 }
 
 /// What a worker tells its node.
@@ -90,9 +146,19 @@ pub enum FromWorker {
         packets: PacketCounts,
         /// Counters that it keeps, by name.
         counters: BTreeMap<String, u64>,
+        /// What the part that takes connections counted, if there is one.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        server: Option<ServerCounts>,
     },
     /// There are no more [`FromWorker::Stats`] in this answer.
     StatsDone,
+    /// The worker wants sockets that may take any address as their own; answered by [`ToWorker::Sockets`].
+    Sockets {
+        /// How many: 1 to [`DESCRIPTORS_MAX`].
+        count: u32,
+        /// Whether they are to be of IPv6.
+        v6: bool,
+    },
 }
 
 /// How important a log line is.
@@ -148,8 +214,12 @@ impl ToWorker {
     pub fn decode(bytes: &[u8]) -> Result<ToWorker, FrameError> {
         let frame: ToWorker = decode(bytes)?;
         match &frame {
-            ToWorker::Load { slot, .. } | ToWorker::Unload { slot } => check_slot(*slot)?,
-            ToWorker::Stats | ToWorker::Shutdown => {}
+            ToWorker::Load { slot, parts, .. } => {
+                check_slot(*slot)?;
+                check_parts(parts)?;
+            }
+            ToWorker::Unload { slot } => check_slot(*slot)?,
+            ToWorker::Stats | ToWorker::Sockets { .. } | ToWorker::Permit { .. } | ToWorker::Shutdown => {}
         }
         Ok(frame)
     }
@@ -185,6 +255,7 @@ impl FromWorker {
                 counters.keys().try_for_each(|name| check_name(name))?;
             }
             FromWorker::Ready { engine, .. } => check_text("an engine's name", engine, LOG_TEXT_BYTES_MAX)?,
+            FromWorker::Sockets { count, .. } => check_count(*count)?,
             FromWorker::StatsDone => {}
         }
         Ok(frame)
@@ -208,6 +279,22 @@ fn check_slot(slot: ModuleSlot) -> Result<(), FrameError> {
         Ok(())
     } else {
         Err(FrameError::Malformed(format!("module slot {} is over {}", slot.0, MODULES_PER_CONTAINER_MAX - 1)))
+    }
+}
+
+fn check_parts(parts: &[PartKind]) -> Result<(), FrameError> {
+    let kinds: BTreeSet<&PartKind> = parts.iter().collect();
+    if kinds.len() < parts.len() || parts.len() > LOAD_PARTS_MAX {
+        return Err(FrameError::Malformed(format!("{} parts of {} kinds", parts.len(), kinds.len())));
+    }
+    Ok(())
+}
+
+fn check_count(sockets: u32) -> Result<(), FrameError> {
+    if (1..=DESCRIPTORS_MAX).contains(&usize::try_from(sockets).unwrap_or(usize::MAX)) {
+        Ok(())
+    } else {
+        Err(FrameError::Malformed(format!("{sockets} sockets wanted, 1 to {DESCRIPTORS_MAX} at a time")))
     }
 }
 
@@ -264,6 +351,25 @@ mod tests {
         check_from_worker(&FromWorker::Loaded { slot: ModuleSlot(64) }, false);
         check_from_worker(&stats(&long[..COUNTER_NAME_BYTES_MAX]), true);
         check_from_worker(&stats(&long[..=COUNTER_NAME_BYTES_MAX]), false);
+
+        for (count, fits) in [(0, false), (1, true), (64, true), (65, false), (u32::MAX, false)] {
+            check_from_worker(&FromWorker::Sockets { count, v6: false }, fits);
+        }
+    }
+
+    #[test]
+    fn a_part_is_there_once() {
+        let with = |parts: Vec<PartKind>| {
+            let ToWorker::Load { slot, module, properties, limits, state_schema, server, blocks, .. } = load() else {
+                unreachable!()
+            };
+            let load = ToWorker::Load { slot, module, properties, limits, state_schema, parts, server, blocks };
+            ToWorker::decode(&load.encode().unwrap())
+        };
+        assert!(with(vec![]).is_ok());
+        assert!(with(vec![PartKind::Tls, PartKind::Server]).is_ok());
+        assert!(matches!(with(vec![PartKind::Tls, PartKind::Tls]), Err(FrameError::Malformed(_))));
+        assert!(matches!(with(vec![PartKind::Packet; LOAD_PARTS_MAX + 1]), Err(FrameError::Malformed(_))));
     }
 
     #[test]
@@ -293,7 +399,7 @@ mod tests {
         }
 
         #[test]
-        fn damaged_frames_never_panic(which in 0_usize..6, at in 0_usize..200, byte in any::<u8>()) {
+        fn damaged_frames_never_panic(which in 0_usize..7, at in 0_usize..200, byte in any::<u8>()) {
             let mut bytes = from_worker_examples()[which].encode().unwrap();
             let at = at % bytes.len();
             bytes[at] = byte;
@@ -309,18 +415,33 @@ mod tests {
 
     fn stats(counter: &str) -> FromWorker {
         let counters = BTreeMap::from([(counter.to_owned(), 7)]);
-        FromWorker::Stats { slot: ModuleSlot(1), packets: PacketCounts::default(), counters }
+        let server = Some(ServerCounts { requests: 3, ..ServerCounts::default() });
+        FromWorker::Stats { slot: ModuleSlot(1), packets: PacketCounts::default(), counters, server }
     }
 
-    fn to_worker_examples() -> Vec<ToWorker> {
-        let load = ToWorker::Load {
+    fn load() -> ToWorker {
+        let filter = |text: &str| vec![text.parse().unwrap()];
+        ToWorker::Load {
             slot: ModuleSlot(0),
             module: "example.org/net-monitor@1.2.0".parse().unwrap(),
             properties: BTreeMap::from([("sample".to_owned(), "100".to_owned())]),
             limits: ModuleLimits::default(),
             state_schema: 1,
-        };
-        vec![load, ToWorker::Unload { slot: ModuleSlot(63) }, ToWorker::Stats, ToWorker::Shutdown]
+            parts: vec![PartKind::Packet, PartKind::Server, PartKind::Tls, PartKind::ListenerV4, PartKind::ListenerV6],
+            server: Some(ServerLoad {
+                listen: filter("tcp port 443"),
+                intercept: filter("tcp dst 10.1.0.0/16 port 80"),
+                addresses: vec!["2001:db8::2".parse().unwrap()],
+                connect: filter("tcp"),
+            }),
+            blocks: BTreeSet::from(["kv".to_owned()]),
+        }
+    }
+
+    fn to_worker_examples() -> Vec<ToWorker> {
+        let permit = ToWorker::Permit { connect: vec!["tcp".parse().unwrap()], listen: vec![] };
+        let unload = ToWorker::Unload { slot: ModuleSlot(63) };
+        vec![load(), unload, ToWorker::Stats, ToWorker::Sockets { v6: true }, permit, ToWorker::Shutdown]
     }
 
     fn from_worker_examples() -> Vec<FromWorker> {
@@ -331,6 +452,7 @@ mod tests {
             FromWorker::Log { slot: None, level: LogLevel::Warn, text: "a \"line\"".to_owned() },
             stats("packets"),
             FromWorker::StatsDone,
+            FromWorker::Sockets { count: 64, v6: true },
         ]
     }
 }

@@ -2,7 +2,7 @@
 //! A launcher and containers that run the probe.
 #![allow(dead_code, reason = "each test program uses another part")]
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 use std::sync::LazyLock;
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -120,8 +120,11 @@ impl Guest {
             properties,
             limits: ModuleLimits::default(),
             state_schema: 1,
+            parts: vec![],
+            server: None,
+            blocks: BTreeSet::new(),
         };
-        self.control.send(&load, None).unwrap();
+        self.control.send(&load, &[]).unwrap();
     }
 
     /// Waits for the next frame; nothing if the probe ends first.

@@ -237,7 +237,7 @@ impl Worker {
                     self.control.send_log(Some(slot), last);
                     self.control.send(&FromWorker::Failed { slot, refusal });
                 }
-                FromJava::Stats(slot, packets, counters) => self.control.send_stats(slot, packets, counters),
+                FromJava::Stats(slot, packets, counters) => self.control.send_stats(slot, packets, counters, None),
                 FromJava::StatsDone => {
                     self.control.send(&FromWorker::StatsDone);
                 }
@@ -303,8 +303,8 @@ impl Worker {
 
     fn control(&mut self) -> Result<Next, ServeError> {
         loop {
-            let (frame, file) = match self.control.receive() {
-                Received::Frame(frame, file) => (frame, file),
+            let (frame, descriptors) = match self.control.receive() {
+                Received::Frame(frame, descriptors) => (frame, descriptors),
                 Received::Nothing => return Ok(Next::Continue),
                 Received::Closed => return Ok(Next::End),
                 Received::Malformed(error) => {
@@ -314,9 +314,11 @@ impl Worker {
                 }
             };
             match frame {
-                load @ ToWorker::Load { .. } => self.load(&load, file)?,
+                load @ ToWorker::Load { .. } => self.load(&load, descriptors.into_iter().next().map(File::from))?,
                 ToWorker::Unload { slot } => self.unload(slot)?,
                 ToWorker::Stats => self.bridge.stats().map_err(broken)?,
+                // The kernel holds a JVM to its permissions; it takes over no connections.
+                ToWorker::Permit { .. } | ToWorker::Sockets { .. } => {}
                 ToWorker::Shutdown => {
                     self.shutdown()?;
                     return Ok(Next::End);
@@ -327,7 +329,7 @@ impl Worker {
     }
 
     fn load(&mut self, frame: &ToWorker, file: Option<File>) -> Result<(), ServeError> {
-        let ToWorker::Load { slot, module, properties, limits, state_schema } = frame else { return Ok(()) };
+        let ToWorker::Load { slot, module, properties, limits, state_schema, .. } = frame else { return Ok(()) };
         let last = self.outbox.renew_log(*slot);
         self.control.send_log(Some(*slot), last);
         let missing = || Refusal::new(RefusalKind::NodeFailed, "a load frame came without a bundle");

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! The real host of `java/`, if it is built.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs::File;
 use std::os::fd::AsFd as _;
 use std::path::{Path, PathBuf};
@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 
 use netserv_model::command::ModuleSlot;
 use netserv_model::manifest::ModuleLimits;
-use netserv_wire::container::frames::{FromWorker, ToWorker};
+use netserv_wire::container::frames::{FromWorker, PartKind, ToWorker};
 use netserv_wire::container::ring::Answer;
 use netserv_worker::pcap::{self, Captured};
 
@@ -63,6 +63,9 @@ fn worker(java_home: &Path, dist: &Path, data: &Path, what: &str) -> Node {
         properties: BTreeMap::from([("do".to_owned(), what.to_owned())]),
         limits: ModuleLimits::default(),
         state_schema: 1,
+        parts: vec![PartKind::Packet],
+        server: None,
+        blocks: BTreeSet::new(),
     };
     node.send(&load, Some(File::open(&ODD.1).unwrap().as_fd()));
     assert_eq!(node.frame(), FromWorker::Loaded { slot: ModuleSlot(0) });

@@ -50,6 +50,7 @@ fn nothing_that_java_hands_over_ends_the_worker() {
             }
             FromWorker::StatsDone => break,
             FromWorker::Loaded { .. } => panic!("of no slot"),
+            FromWorker::Sockets { .. } => panic!("a JVM wants no sockets"),
         }
     }
     assert_eq!(engines, [0, 256]);
@@ -83,6 +84,7 @@ fn more_reports_than_the_node_reads_are_counted_and_lost() {
             frame @ (FromWorker::Ready { .. }
             | FromWorker::Loaded { .. }
             | FromWorker::Stats { .. }
+            | FromWorker::Sockets { .. }
             | FromWorker::StatsDone) => panic!("{frame:?}"),
         }
     }

@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Packets and frames through a JVM.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::os::fd::AsFd as _;
 use std::process::Stdio;
 
 use netserv_model::command::ModuleSlot;
 use netserv_model::manifest::ModuleLimits;
 use netserv_model::{Refusal, RefusalKind};
-use netserv_wire::container::frames::{FromWorker, LogLevel, ToWorker};
+use netserv_wire::container::frames::{FromWorker, LogLevel, PartKind, ToWorker};
 use netserv_wire::container::ring::{Answer, Returned};
 
 use crate::node::wait_for;
@@ -48,8 +48,19 @@ fn a_module_gets_what_its_frame_says() {
         slot: ModuleSlot(63),
         module: "example.org/told@1.2.3-beta.1".parse().unwrap(),
         properties,
-        limits: ModuleLimits { memory_bytes: u64::MAX, kv_entries: 2, kv_bytes: 3, timers: 4, counters: 5, call_ms: 6 },
+        limits: ModuleLimits {
+            memory_bytes: u64::MAX,
+            kv_entries: 2,
+            kv_bytes: 3,
+            timers: 4,
+            counters: 5,
+            call_ms: 6,
+            ..ModuleLimits::default()
+        },
         state_schema: u32::MAX,
+        parts: vec![PartKind::Packet],
+        server: None,
+        blocks: BTreeSet::new(),
     };
     worker.node.send(&load, Some(tempfile::tempfile().unwrap().as_fd()));
     let (slot, level, text) = worker.line();

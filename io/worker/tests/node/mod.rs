@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! A worker process, with the test in the place of the node.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs::File;
 use std::io::IoSlice;
 use std::mem::MaybeUninit;
@@ -12,7 +12,7 @@ use std::time::Duration;
 
 use netserv_model::command::ModuleSlot;
 use netserv_model::manifest::ModuleLimits;
-use netserv_wire::container::frames::{FRAME_BYTES_MAX, FromWorker, ToWorker};
+use netserv_wire::container::frames::{FRAME_BYTES_MAX, FromWorker, PartKind, ToWorker};
 use netserv_wire::container::ring::{Answer, HostEnd, Ingress, Returned};
 use rustix::event::{EventfdFlags, PollFd, PollFlags, Timespec};
 use rustix::net::{
@@ -82,6 +82,9 @@ impl Node {
             properties: BTreeMap::new(),
             limits,
             state_schema: 1,
+            parts: vec![PartKind::Packet],
+            server: None,
+            blocks: BTreeSet::new(),
         };
         self.send(&load, code.map(|code| code.as_fd()));
         self.frame()

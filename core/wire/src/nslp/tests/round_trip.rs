@@ -2,7 +2,9 @@
 //! Properties that hold for any input.
 
 use netserv_model::limits::MESSAGE_BYTES_MAX;
-use netserv_model::request::{Environment, Load, ModuleState, ModuleStatus, NodeReport, PacketCounts, PolicyReport};
+use netserv_model::request::{
+    Environment, Load, ModuleState, ModuleStatus, NodeReport, PacketCounts, PolicyReport, ServerCounts,
+};
 use netserv_model::{Digest, Filter, Flavour, Nonce, Refusal, Signature, UnixTime};
 use proptest::prelude::*;
 
@@ -126,10 +128,14 @@ fn report() -> impl Strategy<Value = NodeReport> {
         state: ModuleState::Running,
         lease_s: 9,
         filters: vec!["udp port 5060".parse().unwrap()],
+        listen: vec!["tcp port 80".parse().unwrap()],
+        intercept: vec!["tcp dst 10.0.0.0/8 port 80".parse().unwrap()],
+        chain: vec!["example.org/y@1.0.0".parse().unwrap()],
         addresses: vec!["192.0.2.7".parse().unwrap()],
         restarts: 1,
         last_failure: None,
         packets: PacketCounts::default(),
+        server: Some(ServerCounts { requests: 5, ..ServerCounts::default() }),
         counters,
     });
     let policy = Just(PolicyReport {

@@ -159,7 +159,7 @@ impl Bridge {
     /// # Errors
     /// What Java threw.
     pub fn load(&self, load: &Load<'_>) -> Result<(), Thrown> {
-        let ModuleLimits { memory_bytes, kv_entries, kv_bytes, timers, counters, call_ms } = *load.limits;
+        let ModuleLimits { memory_bytes, kv_entries, kv_bytes, timers, counters, call_ms, .. } = *load.limits;
         let long = |value: u64| i64::try_from(value).unwrap_or(i64::MAX);
         let limits =
             [long(memory_bytes), kv_entries.into(), long(kv_bytes), timers.into(), counters.into(), call_ms.into()];
