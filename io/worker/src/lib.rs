@@ -7,6 +7,7 @@
 //!
 //! Invariant: one thread has the ring; nothing here waits for the node but the one `poll` in each `serve`.
 
+pub mod bench_command;
 pub mod birth;
 pub mod chain;
 pub mod clock;
@@ -23,6 +24,7 @@ pub mod jvm;
 pub mod kv;
 pub mod limits;
 pub mod log;
+pub mod packet_bench;
 pub mod pcap;
 pub mod pcap_test;
 pub mod ring_memory;

@@ -7,7 +7,7 @@ use std::process::ExitCode;
 use clap::{Parser, Subcommand};
 use netserv_worker::serve::Delivery;
 use netserv_worker::test_command::{self, Jobs};
-use netserv_worker::{compile, wasm_test};
+use netserv_worker::{bench_command, compile, wasm_test};
 
 #[derive(Parser)]
 #[command(version, about)]
@@ -33,6 +33,8 @@ enum Command {
     },
     /// Run a module on recorded packets, and print what it did as JSON.
     Test(test_command::Args),
+    /// Measure a module, and print how long it takes as JSON.
+    Bench(bench_command::Args),
 }
 
 fn main() -> ExitCode {
@@ -55,6 +57,13 @@ fn main() -> ExitCode {
             }
         },
         Command::Test(args) => ExitCode::from(test_command::exit_code(test(&args))),
+        Command::Bench(args) => match bench_command::run(&args) {
+            Ok(()) => ExitCode::SUCCESS,
+            Err(error) => {
+                eprintln!("bench: {error:#}");
+                ExitCode::from(2)
+            }
+        },
     }
 }
 

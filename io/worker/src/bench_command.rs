@@ -1,0 +1,73 @@
+// SPDX-License-Identifier: Apache-2.0
+//! The arguments and the output of `bench`.
+
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use anyhow::{Context as _, anyhow, ensure};
+use netserv_model::Refusal;
+use netserv_model::limits::PACKET_BYTES_MAX;
+use netserv_model::manifest::Manifest;
+use serde::Serialize;
+
+use crate::{compile, packet_bench, pcap};
+
+/// What is to be measured.
+#[derive(Clone, Debug, clap::Args)]
+pub struct Args {
+    /// A folder with a netserv.toml; its code is measured with the packets and requests of its tests.
+    #[arg(long)]
+    package_dir: PathBuf,
+    /// How long measuring each part takes, in milliseconds.
+    #[arg(long, value_name = "MS", default_value_t = 3000, value_parser = clap::value_parser!(u64).range(100..=60_000))]
+    time_ms: u64,
+}
+
+/// What was measured, in one line of JSON.
+#[derive(Clone, Debug, Default, Serialize)]
+pub struct Report {
+    /// The packet part.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub packet: Option<packet_bench::Report>,
+}
+
+/// Measures what a manifest names, and prints what was found.
+///
+/// # Errors
+/// A file is missing, or the module fails.
+pub fn run(args: &Args) -> anyhow::Result<()> {
+    let path = args.package_dir.join("netserv.toml");
+    let text = std::fs::read_to_string(&path).with_context(|| format!("cannot read {}", path.display()))?;
+    let manifest: Manifest = toml::from_str(&text).with_context(|| format!("cannot read {}", path.display()))?;
+    let time = Duration::from_millis(args.time_ms);
+    let mut report = Report::default();
+    if let Some(wasm) = &manifest.build.wasm {
+        report.packet = Some(packet_part(&args.package_dir, &manifest, wasm, time)?);
+    }
+    ensure!(report.packet.is_some(), "{} names no WebAssembly code below [build]", path.display());
+    println!("{}", serde_json::to_string(&report)?);
+    Ok(())
+}
+
+fn packet_part(dir: &Path, manifest: &Manifest, wasm: &str, time: Duration) -> anyhow::Result<packet_bench::Report> {
+    let wasm = compile::read_wasm(&dir.join(wasm)).map_err(said)?;
+    let mut properties = manifest.properties.clone();
+    let mut packets = Vec::new();
+    if let Some(test) = manifest.tests.first() {
+        properties.extend(test.properties.clone());
+        let path = dir.join(&test.input);
+        let bytes = std::fs::read(&path).with_context(|| format!("cannot read {}", path.display()))?;
+        let captured = pcap::read(&bytes).with_context(|| format!("cannot read {}", path.display()))?;
+        packets.extend(captured.into_iter().map(|one| one.packet).filter(|one| one.len() <= PACKET_BYTES_MAX));
+    }
+    if packets.is_empty() {
+        packets.push(packet_bench::SAMPLE.to_vec());
+    }
+    let setting = packet_bench::Setting { packets, properties, limits: manifest.limits, time };
+    packet_bench::run(&wasm, &setting).map_err(said)
+}
+
+#[expect(clippy::needless_pass_by_value, reason = "it is what `map_err` gives")]
+fn said(refusal: Refusal) -> anyhow::Error {
+    anyhow!("{}: {}", refusal.kind, refusal.detail)
+}
