@@ -1,0 +1,102 @@
+// SPDX-License-Identifier: Apache-2.0
+//! The packet part.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::net::IpAddr;
+use std::time::Duration;
+
+use netserv_sdk::{Counter, Packet, PacketModule, StartError, Verdict, ip, kv, log, netserv_module, timer};
+
+/// Senders that are counted; packets of further ones pass uncounted.
+const SENDERS_MAX: usize = 4096;
+/// How often counts are put where the page finds them.
+const PUBLISHED_EACH: Duration = Duration::from_millis(500);
+
+/// The module.
+pub struct Guard {
+    seen: BTreeMap<IpAddr, Seen>,
+    blocked: BTreeSet<IpAddr>,
+    dropped: Counter,
+}
+
+#[derive(Default)]
+struct Seen {
+    packets: u64,
+    published: u64,
+}
+
+impl PacketModule for Guard {
+    fn start() -> Result<Guard, StartError> {
+        timer::every(0, PUBLISHED_EACH)?;
+        let mut guard = Guard { seen: BTreeMap::new(), blocked: BTreeSet::new(), dropped: Counter::open("dropped")? };
+        for key in kv::keys() {
+            let Some((kind, address)) = std::str::from_utf8(&key).ok().and_then(|key| key.split_once('/')) else {
+                continue;
+            };
+            match (kind, address.parse()) {
+                ("blocked", Ok(address)) => {
+                    guard.blocked.insert(address);
+                }
+                ("seen", Ok(address)) => {
+                    let packets = kv::value(&key).and_then(|value| value.try_into().ok()).map_or(0, u64::from_le_bytes);
+                    guard.seen.insert(address, Seen { packets, published: packets });
+                }
+                _ => {}
+            }
+        }
+        Ok(guard)
+    }
+
+    fn process(&mut self, packet: &mut Packet<'_>) -> Verdict {
+        let Some(ip) = ip::parse(packet.bytes()) else { return Verdict::Pass };
+        if self.seen.len() < SENDERS_MAX || self.seen.contains_key(&ip.source) {
+            self.seen.entry(ip.source).or_default().packets += 1;
+        }
+        if self.blocked.contains(&ip.source) {
+            self.dropped.add(1);
+            return Verdict::Drop;
+        }
+        Verdict::Pass
+    }
+
+    fn timer(&mut self, _: u32) {
+        self.publish();
+    }
+
+    fn stop(&mut self) {
+        self.publish();
+    }
+}
+
+impl Guard {
+    fn publish(&mut self) {
+        for (address, seen) in &mut self.seen {
+            if seen.packets != seen.published {
+                // Over the quota, the page shows what it showed before.
+                let _ = kv::set(format!("seen/{address}").as_bytes(), &seen.packets.to_le_bytes());
+                seen.published = seen.packets;
+            }
+        }
+    }
+
+    /// Does what the page was asked for: `block ADDRESS` or `allow ADDRESS`.
+    fn grant(&mut self, wish: &[u8]) {
+        let text = String::from_utf8_lossy(wish);
+        let Some((verb, Ok(address))) = text.split_once(' ').map(|(verb, address)| (verb, address.parse())) else {
+            log::warn(&format!("a message was not understood: {text}"));
+            return;
+        };
+        let key = format!("blocked/{address}");
+        let kept = match verb {
+            "block" if self.blocked.insert(address) => kv::set(key.as_bytes(), b""),
+            "allow" if self.blocked.remove(&address) => kv::delete(key.as_bytes()),
+            _ => return,
+        };
+        match kept {
+            Ok(()) => log::info(&text),
+            Err(error) => log::warn(&format!("{text} holds until the module ends: {error}")),
+        }
+    }
+}
+
+netserv_module!(Guard);

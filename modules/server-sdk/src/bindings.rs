@@ -1,0 +1,67 @@
+// SPDX-License-Identifier: Apache-2.0
+//! What `wit-bindgen` makes of `wit/`.
+
+/// Everything that a module may import.
+pub mod imports {
+    wit_bindgen::generate!({
+        path: "../../wit",
+        inline: "package netserv:sdk-imports;
+            world imports {
+                include netserv:module/blocks@1.0.0;
+                include wasi:cli/imports@0.2.12;
+                include wasi:http/imports@0.2.12;
+                import netserv:tcp/control@1.0.0;
+            }",
+        generate_all,
+    });
+}
+
+/// The export of a module that answers HTTP requests.
+pub mod http {
+    wit_bindgen::generate!({
+        path: "../../wit",
+        inline: "package netserv:sdk-http;
+            world http { export wasi:http/incoming-handler@0.2.12; }",
+        with: {
+            "wasi:http/types@0.2.12": super::imports::wasi::http::types,
+            "wasi:io/error@0.2.12": super::imports::wasi::io::error,
+            "wasi:io/poll@0.2.12": super::imports::wasi::io::poll,
+            "wasi:io/streams@0.2.12": super::imports::wasi::io::streams,
+            "wasi:clocks/monotonic-clock@0.2.12": super::imports::wasi::clocks::monotonic_clock,
+        },
+        generate_all,
+        pub_export_macro: true,
+        export_macro_name: "export_http",
+        default_bindings_module: "netserv_server_sdk::bindings::http",
+    });
+}
+
+/// The export of a module that handles TCP connections.
+pub mod tcp {
+    wit_bindgen::generate!({
+        path: "../../wit",
+        inline: "package netserv:sdk-tcp;
+            world tcp { export netserv:tcp/handler@1.0.0; }",
+        with: { "netserv:tcp/types@1.0.0": super::imports::netserv::tcp::types },
+        pub_export_macro: true,
+        export_macro_name: "export_tcp",
+        default_bindings_module: "netserv_server_sdk::bindings::tcp",
+    });
+}
+
+/// The import of a module that stands before another one of its service; what it exports is as in [`http`].
+pub mod middleware {
+    wit_bindgen::generate!({
+        path: "../../wit",
+        inline: "package netserv:sdk-middleware;
+            world middleware { import wasi:http/incoming-handler@0.2.12; }",
+        with: {
+            "wasi:http/types@0.2.12": super::imports::wasi::http::types,
+            "wasi:io/error@0.2.12": super::imports::wasi::io::error,
+            "wasi:io/poll@0.2.12": super::imports::wasi::io::poll,
+            "wasi:io/streams@0.2.12": super::imports::wasi::io::streams,
+            "wasi:clocks/monotonic-clock@0.2.12": super::imports::wasi::clocks::monotonic_clock,
+        },
+        generate_all,
+    });
+}

@@ -1,0 +1,344 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Modules that answer HTTP requests.
+
+use crate::bindings::imports::wasi::http::outgoing_handler;
+pub use crate::bindings::imports::wasi::http::types::{ErrorCode, Method, Scheme};
+use crate::bindings::imports::wasi::http::types::{
+    Fields, IncomingBody, IncomingRequest, OutgoingBody, OutgoingRequest, OutgoingResponse, ResponseOutparam,
+};
+use crate::bindings::imports::wasi::io::streams::{InputStream, OutputStream, StreamError};
+
+/// A module that answers HTTP requests. Each comes to a fresh instance: what is to last goes to [`kv`](crate::kv).
+pub trait HttpModule {
+    /// Answers one request.
+    fn handle(request: Request) -> Response;
+}
+
+/// A request.
+pub struct Request {
+    /// The method, such as `GET`.
+    pub method: String,
+    /// The path with its query, such as `/a?b=c`.
+    pub path: String,
+    /// The host that was asked, with its port if it has one; empty if the client said none.
+    pub authority: String,
+    headers: Vec<(String, Vec<u8>)>,
+    incoming: IncomingRequest,
+}
+
+impl Request {
+    fn new(incoming: IncomingRequest) -> Request {
+        let method = match incoming.method() {
+            Method::Get => "GET".to_owned(),
+            Method::Head => "HEAD".to_owned(),
+            Method::Post => "POST".to_owned(),
+            Method::Put => "PUT".to_owned(),
+            Method::Delete => "DELETE".to_owned(),
+            Method::Connect => "CONNECT".to_owned(),
+            Method::Options => "OPTIONS".to_owned(),
+            Method::Trace => "TRACE".to_owned(),
+            Method::Patch => "PATCH".to_owned(),
+            Method::Other(name) => name,
+        };
+        Request {
+            method,
+            path: incoming.path_with_query().unwrap_or_else(|| "/".to_owned()),
+            authority: incoming.authority().unwrap_or_default(),
+            headers: incoming.headers().entries(),
+            incoming,
+        }
+    }
+
+    /// Returns the first header of a name, in whatever case.
+    pub fn header(&self, name: &str) -> Option<&[u8]> {
+        self.headers.iter().find(|(key, _)| key.eq_ignore_ascii_case(name)).map(|(_, value)| &**value)
+    }
+
+    /// Returns all headers in the order in which they came.
+    pub fn headers(&self) -> &[(String, Vec<u8>)] {
+        &self.headers
+    }
+
+    /// Reads the body.
+    ///
+    /// # Errors
+    /// It is longer than `max` bytes, or the client went away.
+    pub fn body(&self, max: usize) -> Result<Vec<u8>, BodyError> {
+        let body = self.incoming.consume().map_err(|()| BodyError::Taken)?;
+        let stream = body.stream().map_err(|()| BodyError::Taken)?;
+        let mut bytes = Vec::new();
+        while let Some(chunk) = read(&stream)? {
+            if bytes.len() + chunk.len() > max {
+                return Err(BodyError::TooLarge);
+            }
+            bytes.extend_from_slice(&chunk);
+        }
+        Ok(bytes)
+    }
+}
+
+/// Why there is no body.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum BodyError {
+    /// It is longer than what was allowed.
+    TooLarge,
+    /// The client went away.
+    Broken,
+    /// It was read before.
+    Taken,
+}
+
+/// What an answer carries.
+pub enum Body {
+    /// So many bytes; `content-length` is added.
+    Bytes(Vec<u8>),
+    /// One chunk after the other, until there is none. After an error the client sees that the body is not whole.
+    Chunks(Box<dyn FnMut() -> Result<Option<Vec<u8>>, BodyError>>),
+}
+
+/// An answer.
+pub struct Response {
+    /// The status code.
+    pub status: u16,
+    /// The headers.
+    pub headers: Vec<(String, Vec<u8>)>,
+    /// The body.
+    pub body: Body,
+}
+
+impl Response {
+    /// Returns an answer without headers.
+    pub fn new(status: u16, body: impl Into<Vec<u8>>) -> Response {
+        Response { status, headers: Vec::new(), body: Body::Bytes(body.into()) }
+    }
+
+    /// Returns an answer whose body comes in chunks.
+    pub fn chunks(status: u16, next: impl FnMut() -> Result<Option<Vec<u8>>, BodyError> + 'static) -> Response {
+        Response { status, headers: Vec::new(), body: Body::Chunks(Box::new(next)) }
+    }
+
+    /// Returns an answer of plain text.
+    pub fn text(status: u16, body: impl Into<String>) -> Response {
+        Response::new(status, body.into()).with("content-type", "text/plain; charset=utf-8")
+    }
+
+    /// Returns an answer of HTML.
+    pub fn html(status: u16, body: impl Into<String>) -> Response {
+        Response::new(status, body.into()).with("content-type", "text/html; charset=utf-8")
+    }
+
+    /// Adds a header.
+    #[must_use]
+    pub fn with(mut self, name: &str, value: &str) -> Response {
+        self.headers.push((name.to_owned(), value.as_bytes().to_vec()));
+        self
+    }
+
+    fn send(self, out: ResponseOutparam) {
+        let response = OutgoingResponse::new(self.fields());
+        if response.set_status_code(self.status).is_err() {
+            eprintln!("{} is no status code; 200 is sent", self.status);
+        }
+        let body = response.body().expect("the body is asked for once");
+        ResponseOutparam::set(out, Ok(response));
+        let stream = body.write().expect("the stream is asked for once");
+        let written = match self.body {
+            Body::Bytes(bytes) => write_all(&stream, &bytes),
+            Body::Chunks(next) => write_chunks(&stream, next),
+        };
+        drop(stream);
+        // Without the end of the body, the client sees that it is not whole.
+        if written.is_ok() {
+            let _ = OutgoingBody::finish(body, None);
+        }
+    }
+
+    fn fields(&self) -> Fields {
+        let fields = Fields::new();
+        for (name, value) in &self.headers {
+            if let Err(error) = fields.append(name, value) {
+                eprintln!("the header {name} is left out: {error:?}");
+            }
+        }
+        if let Body::Bytes(bytes) = &self.body {
+            let length = bytes.len().to_string().into_bytes();
+            let _ = fields.set("content-length", &[length]);
+        }
+        fields
+    }
+}
+
+fn write_chunks(
+    stream: &OutputStream,
+    mut next: impl FnMut() -> Result<Option<Vec<u8>>, BodyError>,
+) -> Result<(), BodyError> {
+    while let Some(chunk) = next()? {
+        write_all(stream, &chunk)?;
+    }
+    Ok(())
+}
+
+/// What came back from another server.
+pub struct Fetched {
+    /// The status code.
+    pub status: u16,
+    /// The headers.
+    pub headers: Vec<(String, Vec<u8>)>,
+    stream: InputStream,
+    // The stream belongs to it.
+    _body: IncomingBody,
+}
+
+impl Fetched {
+    /// Returns the first header of a name, in whatever case.
+    pub fn header(&self, name: &str) -> Option<&[u8]> {
+        self.headers.iter().find(|(key, _)| key.eq_ignore_ascii_case(name)).map(|(_, value)| &**value)
+    }
+
+    /// Returns the next bytes of the body, nothing at its end.
+    ///
+    /// # Errors
+    /// The server went away.
+    pub fn chunk(&mut self) -> Result<Option<Vec<u8>>, BodyError> {
+        read(&self.stream)
+    }
+}
+
+/// Sends a request without a body and waits for the answer's head. Where to is what the operator permits.
+///
+/// # Errors
+/// What WASI says of it.
+pub fn fetch(
+    scheme: &Scheme,
+    authority: &str,
+    method: &Method,
+    path: &str,
+    headers: &[(String, Vec<u8>)],
+) -> Result<Fetched, ErrorCode> {
+    let fields = Fields::new();
+    for (name, value) in headers {
+        // Those of one connection are the node's to set.
+        let _ = fields.append(name, value);
+    }
+    let request = OutgoingRequest::new(fields);
+    let invalid = |()| ErrorCode::HttpRequestUriInvalid;
+    request.set_scheme(Some(scheme)).map_err(invalid)?;
+    request.set_authority(Some(authority)).map_err(invalid)?;
+    request.set_method(method).map_err(invalid)?;
+    request.set_path_with_query(Some(path)).map_err(invalid)?;
+    let body = request.body().map_err(invalid)?;
+    let future = outgoing_handler::handle(request, None)?;
+    OutgoingBody::finish(body, None)?;
+    future.subscribe().block();
+    let response = future.get().and_then(Result::ok).unwrap_or(Err(ErrorCode::InternalError(None)))?;
+    let body = response.consume().map_err(|()| ErrorCode::InternalError(None))?;
+    let stream = body.stream().map_err(|()| ErrorCode::InternalError(None))?;
+    Ok(Fetched { status: response.status(), headers: response.headers().entries(), stream, _body: body })
+}
+
+/// Returns the next bytes of a stream, nothing at its end.
+///
+/// # Errors
+/// The other side went away.
+pub fn read(stream: &InputStream) -> Result<Option<Vec<u8>>, BodyError> {
+    match stream.blocking_read(READ_BYTES) {
+        Ok(bytes) => Ok(Some(bytes)),
+        Err(StreamError::Closed) => Ok(None),
+        Err(StreamError::LastOperationFailed(_)) => Err(BodyError::Broken),
+    }
+}
+
+/// Writes bytes to a stream, as fast as the other side takes them.
+///
+/// # Errors
+/// The other side went away.
+pub fn write_all(stream: &OutputStream, bytes: &[u8]) -> Result<(), BodyError> {
+    for chunk in bytes.chunks(WRITE_BYTES) {
+        stream.blocking_write_and_flush(chunk).map_err(|_| BodyError::Broken)?;
+    }
+    Ok(())
+}
+
+/// A module that stands before another one of its service, and lets requests through or answers them itself.
+///
+/// WASI 0.2 has no way to make a request or to look into an answer of the next module, so neither can be changed.
+pub trait HttpMiddleware {
+    /// Looks at one request. `None` hands it to the next module as it came; its body must not have been read then.
+    fn handle(request: &Request) -> Option<Response>;
+}
+
+/// Runs a module before the next one on one request; what
+/// [`http_middleware!`](crate::http_middleware) calls.
+#[doc(hidden)]
+pub fn run_before_next<M: HttpMiddleware>(request: IncomingRequest, out: ResponseOutparam) {
+    let request = Request::new(request);
+    match M::handle(&request) {
+        Some(response) => response.send(out),
+        None => crate::bindings::middleware::wasi::http::incoming_handler::handle(request.incoming, out),
+    }
+}
+
+/// Runs a module on one request; what [`http_module!`](crate::http_module) calls.
+#[doc(hidden)]
+pub fn run<M: HttpModule>(request: IncomingRequest, out: ResponseOutparam) {
+    M::handle(Request::new(request)).send(out);
+}
+
+/// Bytes asked for at once.
+const READ_BYTES: u64 = 64 * 1024;
+/// What `blocking-write-and-flush` takes at once.
+const WRITE_BYTES: usize = 4096;
+
+/// Makes a type that is an [`HttpModule`](crate::http::HttpModule) the module of its crate.
+#[macro_export]
+macro_rules! http_module {
+    ($module:ty) => {
+        // On other targets the code is only compiled, for tests of its parts.
+        #[cfg(not(target_arch = "wasm32"))]
+        const _: fn($crate::wasi::http::types::IncomingRequest, $crate::wasi::http::types::ResponseOutparam) =
+            $crate::http::run::<$module>;
+
+        #[cfg(target_arch = "wasm32")]
+        const _: () = {
+            struct Exported;
+
+            impl $crate::bindings::http::exports::wasi::http::incoming_handler::Guest for Exported {
+                fn handle(
+                    request: $crate::wasi::http::types::IncomingRequest,
+                    out: $crate::wasi::http::types::ResponseOutparam,
+                ) {
+                    $crate::http::run::<$module>(request, out);
+                }
+            }
+
+    $crate::bindings::http::export_http!(Exported with_types_in $crate::bindings::http);
+        };
+    };
+}
+
+/// Makes a type that is an [`HttpMiddleware`](crate::http::HttpMiddleware) the module of its crate.
+#[macro_export]
+macro_rules! http_middleware {
+    ($module:ty) => {
+        // On other targets the code is only compiled, for tests of its parts.
+        #[cfg(not(target_arch = "wasm32"))]
+        const _: fn($crate::wasi::http::types::IncomingRequest, $crate::wasi::http::types::ResponseOutparam) =
+            $crate::http::run_before_next::<$module>;
+
+        #[cfg(target_arch = "wasm32")]
+        const _: () = {
+            struct Exported;
+
+            impl $crate::bindings::http::exports::wasi::http::incoming_handler::Guest for Exported {
+                fn handle(
+                    request: $crate::wasi::http::types::IncomingRequest,
+                    out: $crate::wasi::http::types::ResponseOutparam,
+                ) {
+                    $crate::http::run_before_next::<$module>(request, out);
+                }
+            }
+
+    $crate::bindings::http::export_http!(Exported with_types_in $crate::bindings::http);
+        };
+    };
+}

@@ -1,0 +1,46 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Write server modules for NetServ nodes in Rust: components of WASI 0.2 for `wasm32-wasip2`.
+//!
+//! A module that only answers HTTP needs nothing of this: any `wasi:http/proxy` component runs. This crate has the node's
+//! building blocks ([`kv`], [`messages`], [`cache`] and the others) and two traits that save most of the boilerplate:
+//! [`http::HttpModule`] and [`tcp::TcpModule`].
+//!
+//! ```no_run
+//! use netserv_server_sdk::http::{HttpModule, Request, Response};
+//! use netserv_server_sdk::{http_module, kv};
+//!
+//! struct Visitors;
+//!
+//! impl HttpModule for Visitors {
+//!     fn handle(_: Request) -> Response {
+//!         match kv::increment(b"visitors", 1) {
+//!             Ok(count) => Response::text(200, format!("you are number {count}\n")),
+//!             Err(error) => Response::text(500, format!("no state: {error:?}\n")),
+//!         }
+//!     }
+//! }
+//!
+//! http_module!(Visitors);
+//! # fn main() {}
+//! ```
+
+#[allow(
+    missing_docs,
+    unsafe_code,
+    unused_qualifications,
+    clippy::all,
+    clippy::allow_attributes_without_reason,
+    reason = "generated; the documentation is in wit/"
+)]
+#[doc(hidden)]
+pub mod bindings;
+pub mod http;
+pub mod tcp;
+
+#[doc(inline)]
+pub use bindings::imports::netserv::{
+    compress::codec as compress, crypto::crypto, hash::digest as hash, kv::store as kv, log::log, media::media,
+    messages::exchange as messages, metrics::counters, properties::properties, search::search, sip::parser as sip,
+};
+#[doc(inline)]
+pub use bindings::imports::{netserv::cache::store as cache, wasi};
