@@ -22,12 +22,12 @@ use rustix::process::{
 };
 
 use crate::cgroup::{Cgroups, Group};
-use crate::limits::{PROCESSES_MAX, SPARES, STDERR_BYTES_MAX};
-use crate::protocol::{ExitReport, Reply, Request, Serve, Setup, receive, send};
+use crate::limits::{END_PATIENCE, PROCESSES_MAX, SPARES, STDERR_BYTES_MAX};
+use crate::protocol::{ExitReport, Reply, Request, Serve, Setup, StorageSetup, receive, send};
 use crate::rootfs::{self, DATA, Template};
 use crate::seccomp::once;
 use crate::spawn::{Kit, Orders, Profile, Spare, Step as _, StepError, step_error};
-use crate::{doctor, sys};
+use crate::{doctor, storage, sys};
 
 /// The name under which a program starts itself as launcher.
 pub(crate) const LAUNCHER_NAME: &str = "netserv-launcher";
@@ -85,8 +85,8 @@ struct Helper<'a> {
 
 /// A worker or compilation that runs.
 struct Process {
-    /// Whose worker it is; nobody's if it is something else.
-    user: Option<UserId>,
+    /// Whose worker of which flavour it is; nobody's if it is something else.
+    worker: Option<(UserId, Flavour)>,
     pid: i32,
     pidfd: OwnedFd,
     /// Shared with the user's other worker.
@@ -199,12 +199,44 @@ impl<'a> Helper<'a> {
         let arguments = self.serve_arguments(wanted)?;
         let data = rootfs::data(wanted.limits.disk_bytes, self.uid(place).unwrap_or(0)).step("make /data")?;
         let mut orders = self.orders(place, wanted.flavour, &wanted.limits, arguments);
+        let stores = self.stores(wanted, place, &mut orders);
         (orders.network, orders.numbers) = (network.is_some(), SHARED_FDS.to_vec());
-        let fds = network.into_iter().chain([control, ring, wake_worker, wake_host]).collect();
+        let fds = network.into_iter().chain(stores).chain([control, ring, wake_worker, wake_host]).collect();
         let group = wanted.beside.and_then(|pid| self.group_of(&wanted.user, pid));
-        let start = Start { place, user: Some(wanted.user.clone()), group, exit };
+        let start = Start { place, worker: Some((wanted.user.clone(), wanted.flavour)), group, exit };
         let (reply, pidfd) = self.start_process(start, &wanted.limits, &orders, data, fds)?;
         Ok((reply, vec![pidfd]))
+    }
+
+    /// Returns the mounts of what a worker has on disk. One that had them before and still runs is ended first, since two
+    /// would write over each other's.
+    fn stores(&mut self, wanted: &Serve, place: usize, orders: &mut Orders) -> Vec<OwnedFd> {
+        let Some(StorageSetup { directory, kv_bytes, cache_bytes }) = &wanted.storage else { return vec![] };
+        let (user, flavour) = (&wanted.user, wanted.flavour);
+        let is_earlier =
+            |process: &Process| process.worker.as_ref().is_some_and(|one| one.0 == *user && one.1 == flavour);
+        let earlier: Vec<usize> =
+            (0..self.processes.len()).filter(|place| self.processes[*place].as_ref().is_some_and(is_earlier)).collect();
+        for place in earlier {
+            self.end_one(place);
+        }
+        let (kv_bytes, cache_bytes) = (*kv_bytes, *cache_bytes);
+        let owner = self.uid(place).unwrap_or(0);
+        let files = storage::Wanted { user, flavour, directory, kv_bytes, cache_bytes };
+        let (places, mounts): (Vec<&str>, Vec<OwnedFd>) = storage::mounts(&files, owner).into_iter().unzip();
+        orders.stores = places.into_iter().map(str::to_owned).collect();
+        orders.file_bytes = orders.file_bytes.max(kv_bytes).max(cache_bytes);
+        mounts
+    }
+
+    /// Ends a process that may be about to end by itself, and collects it.
+    fn end_one(&mut self, place: usize) {
+        let Some(process) = &self.processes[place] else { return };
+        let patience = Timespec { tv_sec: 0, tv_nsec: END_PATIENCE.subsec_nanos().into() };
+        if poll(&mut [PollFd::new(&process.pidfd, PollFlags::IN)], Some(&patience)) != Ok(1) {
+            let _ = pidfd_send_signal(&process.pidfd, Signal::KILL);
+        }
+        self.reap(place);
     }
 
     fn serve_arguments(&self, wanted: &Serve) -> Result<Vec<String>, StepError> {
@@ -224,7 +256,8 @@ impl<'a> Helper<'a> {
     /// Returns the groups of a user's worker that runs.
     fn group_of(&self, user: &UserId, pid: i32) -> Option<Rc<Group>> {
         let mut running = self.processes.iter().flatten();
-        let found = running.find(|process| process.pid == pid && process.user.as_ref() == Some(user))?;
+        let is_theirs = |process: &Process| process.worker.as_ref().is_some_and(|(owner, _)| owner == user);
+        let found = running.find(|process| process.pid == pid && is_theirs(process))?;
         Some(Rc::clone(&found.group))
     }
 
@@ -263,14 +296,14 @@ impl<'a> Helper<'a> {
         orders.numbers = SHARED_FDS.to_vec();
         let null = || rustix::fs::open("/dev/null", OFlags::RDONLY | OFlags::CLOEXEC, Mode::empty());
         let nothing: Result<Vec<OwnedFd>, _> = SHARED_FDS.iter().map(|_| null()).collect();
-        let start = Start { place, user: None, group: None, exit };
+        let start = Start { place, worker: None, group: None, exit };
         let (reply, pidfd) = self.start_process(start, limits, &orders, data, nothing.step("open /dev/null")?)?;
         Ok((reply, vec![pidfd, output]))
     }
 
     fn orders(&self, place: usize, flavour: Flavour, limits: &ContainerLimits, arguments: Vec<String>) -> Orders {
-        let (uid, data_bytes) = (self.uid(place), limits.disk_bytes);
-        Orders { flavour, uid, data_bytes, network: false, arguments, numbers: vec![] }
+        let (uid, file_bytes) = (self.uid(place), limits.disk_bytes);
+        Orders { flavour, uid, file_bytes, network: false, stores: vec![], arguments, numbers: vec![] }
     }
 
     fn start_process(
@@ -297,7 +330,7 @@ impl<'a> Helper<'a> {
             }
             None => Rc::new(own),
         };
-        let process = Process { user: start.user, pid, pidfd, group, stderr, exit: start.exit };
+        let process = Process { worker: start.worker, pid, pidfd, group, stderr, exit: start.exit };
         self.processes[start.place] = Some(process);
         Ok((Reply::Started { pid, uid, landlock }, their_pidfd?))
     }
@@ -393,7 +426,7 @@ impl<'a> Helper<'a> {
 /// Who starts, and where.
 struct Start {
     place: usize,
-    user: Option<UserId>,
+    worker: Option<(UserId, Flavour)>,
     /// The groups to join; its own if there are none.
     group: Option<Rc<Group>>,
     exit: OwnedFd,
@@ -510,7 +543,7 @@ mod tests {
             assert_eq!(helper.free_place().unwrap(), expected);
             let group = Rc::new(helper.cgroups.create("c").unwrap());
             let (stderr, exit) = (null(), null());
-            helper.processes[expected] = Some(Process { user: None, pid: 1, pidfd: null(), group, stderr, exit });
+            helper.processes[expected] = Some(Process { worker: None, pid: 1, pidfd: null(), group, stderr, exit });
         }
         assert_eq!(helper.uid(PROCESSES_MAX - 1), Some(UID_BASE + 1023));
         assert!(matches!(helper.free_place(), Err(Reply::Failed { quota: true, .. })));

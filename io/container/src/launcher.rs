@@ -26,7 +26,8 @@ use crate::limits::{
     ArchiveLimits, CompileLimits, JAVA_MEMORY_BYTES_MIN, LAUNCHER_ANSWER_TIME_MAX, MEMORY_BYTES_MIN, UID_BASE,
 };
 use crate::network::ContainerNetwork;
-use crate::protocol::{JvmSetup, Reply, Request, Serve, Setup, receive, send};
+use crate::protocol::{JvmSetup, Reply, Request, Serve, Setup, StorageSetup, receive, send};
+use crate::storage::Storage;
 use crate::{cgroup, compile};
 
 /// What a launcher works with.
@@ -76,12 +77,14 @@ pub struct LaunchSpec<'a> {
     pub beside: Option<i32>,
     /// The container's network, which the worker enters; without one it makes no sockets.
     pub network: Option<&'a ContainerNetwork>,
+    /// What it may keep on disk, beyond its own end; without it nothing.
+    pub storage: Option<Storage<'a>>,
 }
 
 impl<'a> LaunchSpec<'a> {
     /// Returns a worker by itself and without a network.
     pub fn new(user: &'a UserId, flavour: Flavour, limits: &'a ContainerLimits) -> LaunchSpec<'a> {
-        LaunchSpec { user, flavour, limits, beside: None, network: None }
+        LaunchSpec { user, flavour, limits, beside: None, network: None, storage: None }
     }
 }
 
@@ -208,9 +211,15 @@ impl Launcher {
     /// [`ContainerError`] with the step that failed.
     pub fn launch(&self, spec: &LaunchSpec<'_>) -> Result<Container, ContainerError> {
         check_limits(spec.flavour, spec.limits)?;
-        let LaunchSpec { user, flavour, limits, beside, network } = *spec;
+        let LaunchSpec { user, flavour, limits, beside, network, storage } = *spec;
         let shared = Shared::new()?;
-        let serve = Serve { user: user.clone(), flavour, limits: *limits, beside, network: network.is_some() };
+        let storage = storage.map(|storage| StorageSetup {
+            directory: storage.directory.to_owned(),
+            kv_bytes: storage.kv_bytes,
+            cache_bytes: storage.cache_bytes,
+        });
+        let network_given = network.is_some();
+        let serve = Serve { user: user.clone(), flavour, limits: *limits, beside, network: network_given, storage };
         let (exit, their_exit) = exit_pipe()?;
         let mut fds = shared.fds();
         fds.push(their_exit.as_fd());

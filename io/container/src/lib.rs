@@ -28,6 +28,7 @@ mod protocol;
 mod rootfs;
 mod seccomp;
 mod spawn;
+mod storage;
 mod sys;
 
 pub use container::{Container, ControlChannel, Exit, ExitCause, Process};
@@ -39,3 +40,4 @@ pub use host_ring::{DetachedWorker, HostRing};
 pub use launcher::{JvmFiles, LaunchSpec, Launcher, LauncherConfig, LauncherReport, cleanup_leftovers};
 pub use limits::{ArchiveLimits, CompileLimits};
 pub use netserv_wire::container::ring::{Activity, Answer, Ingress, Outstanding, Returned, RingError};
+pub use storage::{STORE_CACHE, STORE_KV, Storage, retain_storage};

@@ -15,6 +15,8 @@ pub const LAUNCHER_ANSWER_TIME_MAX: Duration = Duration::from_secs(10);
 pub const PERMIT_TIME_MAX: Duration = Duration::from_secs(2);
 const _: () =
     assert!(PERMIT_TIME_MAX.as_secs() * 4 < LAUNCHER_ANSWER_TIME_MAX.as_secs(), "also if a spare is tried first");
+/// How long a worker that was told to end may take before one that takes over its files has it killed.
+pub const END_PATIENCE: Duration = Duration::from_millis(300);
 /// Containers and compilations at a time; also how many user ids the launcher takes, from its `uid_base` on.
 pub const PROCESSES_MAX: usize = CONTAINERS_MAX;
 /// Processes that the launcher keeps ready to become workers.

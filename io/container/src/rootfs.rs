@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! What a container's file system shows: the worker, the libraries it is linked with, and `/data`.
+//! What a container's file system shows: the worker, the libraries it is linked with, `/data`, and `/store`.
 //!
 //! The launcher builds one read-only root per flavour in a mount namespace of its own; each container gets a copy of
 //! that namespace and makes one of the roots its own. Only the libraries that the dynamic loader names are there, each
@@ -23,6 +23,7 @@ use rustix::mount::{
 
 use crate::limits::DATA_ENTRIES_MAX;
 use crate::protocol::JvmSetup;
+use crate::storage::{STORE_CACHE, STORE_KV};
 use crate::sys;
 use libraries::{libraries, library_path};
 
@@ -30,6 +31,8 @@ use libraries::{libraries, library_path};
 pub(crate) const WORKER: &str = "/worker";
 /// The writable directory inside a container.
 pub(crate) const DATA: &str = "/data";
+/// Where the files are that outlive a container ([`storage`](crate::storage)).
+const STORE: &str = "/store";
 /// What a container may write to beside its directory, if it is there.
 pub(crate) const NULL: &str = "/dev/null";
 
@@ -66,6 +69,10 @@ impl Template {
         let root = tmpfs(options)?;
         move_mount(&root, "", CWD, path, MoveMountFlags::MOVE_MOUNT_F_EMPTY_PATH)?;
         fs::create_dir(inside(path, Path::new(DATA)))?;
+        fs::create_dir(inside(path, Path::new(STORE)))?;
+        for place in [STORE_KV, STORE_CACHE] {
+            File::create(inside(path, Path::new(place)))?;
+        }
         let libraries = fill()?;
         for library in &libraries {
             bind(library, &inside(path, library), READ_ONLY)?;
@@ -74,6 +81,14 @@ impl Template {
         sys::add_mount_attributes(&root, READ_ONLY)?;
         Ok(Template { path: path.to_owned(), library_path: library_path(&libraries) })
     }
+}
+
+/// Returns a mount of one file that can be written, and nothing else be done with, not yet mounted anywhere.
+pub(crate) fn writable_file(path: &Path) -> io::Result<OwnedFd> {
+    let flags = OpenTreeFlags::OPEN_TREE_CLONE | OpenTreeFlags::OPEN_TREE_CLOEXEC;
+    let copy = open_tree(CWD, path, flags)?;
+    sys::add_mount_attributes(&copy, STORED)?;
+    Ok(copy)
 }
 
 /// Keeps the mounts of this process's mount namespace, which is its own, from being seen elsewhere.
@@ -88,6 +103,7 @@ pub(crate) fn data(bytes: u64, owner: u32) -> io::Result<OwnedFd> {
 }
 
 const READ_ONLY: u64 = libc::MOUNT_ATTR_RDONLY | libc::MOUNT_ATTR_NOSUID | libc::MOUNT_ATTR_NODEV;
+const STORED: u64 = libc::MOUNT_ATTR_NOSUID | libc::MOUNT_ATTR_NODEV | libc::MOUNT_ATTR_NOEXEC;
 const READ_ONLY_DATA: u64 = READ_ONLY | libc::MOUNT_ATTR_NOEXEC;
 /// A device is as writable on a read-only mount as on any other.
 const DEVICE: u64 = libc::MOUNT_ATTR_RDONLY | libc::MOUNT_ATTR_NOSUID | libc::MOUNT_ATTR_NOEXEC;

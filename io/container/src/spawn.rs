@@ -32,6 +32,7 @@ use crate::limits::{JAVA_OPEN_FILES_MAX, OPEN_FILES_MAX, PERMIT_TIME_MAX};
 use crate::protocol::{receive, send};
 use crate::rootfs::{DATA, NULL, Template, WORKER};
 use crate::seccomp::{self, once};
+use crate::storage::{STORE_CACHE, STORE_KV};
 use crate::sys::{self, Cloned};
 
 /// What all containers of a node have in common.
@@ -74,14 +75,17 @@ impl Profile {
 }
 
 /// What a spare process has to become. Beside it go the file system for `/data`, the standard error, the network
-/// namespace if there is to be one, and one descriptor for each of `numbers`.
+/// namespace if there is to be one, a mount for each of `stores`, and one descriptor for each of `numbers`.
 #[derive(Debug, Serialize, Deserialize)]
 pub(crate) struct Orders {
     pub(crate) flavour: Flavour,
     /// The user and group to run as; nothing in a user namespace that has one user only.
     pub(crate) uid: Option<u32>,
-    pub(crate) data_bytes: u64,
+    /// Bytes of the longest file.
+    pub(crate) file_bytes: u64,
     pub(crate) network: bool,
+    /// Where mounted files go.
+    pub(crate) stores: Vec<String>,
     pub(crate) arguments: Vec<String>,
     /// The numbers that the descriptors get.
     pub(crate) numbers: Vec<RawFd>,
@@ -250,6 +254,10 @@ fn lock_up_and_exec(
     }
     move_mount(&data, "", CWD, DATA, MoveMountFlags::MOVE_MOUNT_F_EMPTY_PATH).step("mount /data")?;
     drop(data);
+    for place in &orders.stores {
+        let mount = fds.next().ok_or_else(|| step_error("wait for orders", &"a file is missing"))?;
+        move_mount(&mount, "", CWD, place.as_str(), MoveMountFlags::MOVE_MOUNT_F_EMPTY_PATH).step("mount a file")?;
+    }
     let first_cloexec = orders.numbers.iter().map(|number| number + 1).max().unwrap_or(3);
     let mut own: Vec<(OwnedFd, RawFd)> = fds.zip(orders.numbers.iter().copied()).collect();
     own.push((stderr, 2));
@@ -308,7 +316,7 @@ fn set_rlimits(orders: &Orders) -> io::Result<()> {
     let limits = [
         (Resource::Core, 0),
         (Resource::Nofile, open_files),
-        (Resource::Fsize, orders.data_bytes),
+        (Resource::Fsize, orders.file_bytes),
         (Resource::Memlock, 0),
         (Resource::Msgqueue, 0),
         (Resource::Sigpending, 64),
@@ -347,7 +355,7 @@ fn drop_privileges(uid: Option<u32>) -> io::Result<()> {
     Ok(rustix::thread::set_no_new_privs(true)?)
 }
 
-/// Restricts files to reading the root and writing `/data`, and forbids abstract sockets and signals to the outside, and
+/// Restricts files to reading the root and writing `/data` and what is in `/store`, and forbids abstract sockets and signals to the outside, and
 /// TCP ports unless a network's own firewall looks after them. Returns how much of it the kernel enforces: all of it is
 /// done by other means too.
 fn restrict_files(network: bool) -> Result<String, landlock::RulesetError> {
@@ -364,6 +372,7 @@ fn restrict_files(network: bool) -> Result<String, landlock::RulesetError> {
         .add_rules(path_beneath_rules(["/"], AccessFs::from_read(abi)))?
         .add_rules(path_beneath_rules([DATA], data))?
         .add_rules(path_beneath_rules([NULL], AccessFs::from_read(abi) | AccessFs::WriteFile))?
+        .add_rules(path_beneath_rules([STORE_KV, STORE_CACHE], AccessFs::from_file(abi) & !AccessFs::Execute))?
         .restrict_self()?;
     Ok(match status.ruleset {
         RulesetStatus::FullyEnforced => "fully enforced".to_owned(),

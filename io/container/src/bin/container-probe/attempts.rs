@@ -7,7 +7,7 @@ use std::fs::{self, File};
 use std::io::{Read as _, Write as _};
 use std::net::{TcpListener, UdpSocket};
 use std::os::fd::AsRawFd;
-use std::os::unix::fs::{MetadataExt as _, OpenOptionsExt as _};
+use std::os::unix::fs::{FileExt as _, MetadataExt as _, OpenOptionsExt as _};
 use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
@@ -31,6 +31,17 @@ pub(crate) fn run(name: &str, properties: &BTreeMap<String, String>) -> String {
         "read-etc" => file(|| fs::read("/etc/passwd").map(drop)),
         "write-data" => file(|| fs::write("/data/kept", "text")),
         "fill-data" => fill_data(),
+        "store-write" => file(|| {
+            let place = File::options().write(true).open(property("path"))?;
+            place.write_all_at(property("text").as_bytes(), number("offset") as u64)
+        }),
+        "store-read" => store_read(property("path"), number("length")),
+        "store-fill" => store_fill(property("path")),
+        "store-create" => file(|| File::create("/store/other").map(drop)),
+        "store-remove" => file(|| fs::remove_file("/store/kv")),
+        "store-rename" => file(|| fs::rename("/store/kv", "/data/kv")),
+        "store-link" => file(|| fs::hard_link("/store/kv", "/data/kv")),
+        "store-exec" => file(|| exec(c"/store/kv")),
         "many-files" => many_files(),
         "open-files" => open_files(),
         "exec-data" => file(exec_data),
@@ -148,6 +159,24 @@ fn fill_data() -> String {
         match big.write(&[1; 65536]) {
             Ok(bytes) => written += bytes,
             Err(error) => return format!("{written} then {}", error.raw_os_error().unwrap_or(0)),
+        }
+    }
+}
+
+fn store_read(path: &str, length: usize) -> String {
+    let mut bytes = vec![0; length];
+    match File::open(path).and_then(|mut file| file.read_exact(&mut bytes)) {
+        Ok(()) => String::from_utf8_lossy(&bytes).into_owned(),
+        Err(error) => format!("refused {}", error.raw_os_error().unwrap_or(0)),
+    }
+}
+
+/// Writes until the kernel says no.
+fn store_fill(path: &str) -> String {
+    let mut place = File::options().append(true).open(path).expect("the file is writable");
+    loop {
+        if let Err(error) = place.write_all(&[1; 65536]) {
+            return format!("refused {}", error.raw_os_error().unwrap_or(0));
         }
     }
 }
