@@ -2,6 +2,7 @@
 //! `./dev demo`: sender – node – plain router – node – receiver, with real SIP phones behind the last node.
 
 use std::io::Write;
+use std::net::IpAddr;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, ensure};
@@ -10,12 +11,14 @@ use netserv_model::api::RequestResult;
 use netserv_model::request::Outcome;
 
 use crate::netns::{Lab, clear_leftovers, is_root, wait_until};
-use crate::node::{LabPackage, LabUser, workspace};
+use crate::node::{LabPackage, LabUser, Part, workspace};
 use crate::topology::{Kind, Topology};
 
 /// Phones in the demo.
 const PHONES: usize = 100;
-/// How long a servlet engine may take until it answers.
+/// The port whose packets the guard sees.
+const GUARDED_PORT: u16 = 9999;
+/// How long a server may take until it answers.
 const ANSWER_WAIT: Duration = Duration::from_secs(10);
 /// Lets lab nodes fetch from the lab's own web server.
 pub const FILES_ALLOWED: &str = "[fetch]\nschemes = [\"http\"]\n";
@@ -51,12 +54,12 @@ pub fn run(flavour: Flavour, keep: bool) -> Result<()> {
     echo_once(&lab)?;
 
     let server = match flavour {
-        Flavour::Wasm => None,
-        Flavour::Osgi => Some(server(&lab, &user)?),
+        Flavour::Wasm => guard(&lab, &user)?,
+        Flavour::Osgi => servlet(&lab, &user)?,
     };
 
     title("REMOVE: the nodes are what they were");
-    for package in [Some(&keep_alive), Some(&echo), server.as_ref()].into_iter().flatten() {
+    for package in [&keep_alive, &echo, &server] {
         remove(&lab, package, &user)?;
     }
 
@@ -180,33 +183,67 @@ fn echo_once(lab: &Lab) -> Result<()> {
     Ok(())
 }
 
+/// Runs a module of both roles on both nodes: its packet part counts and drops, its server part shows and takes wishes.
+fn guard(lab: &Lab, user: &LabUser) -> Result<LabPackage> {
+    title("A module of both roles: its packet part counts who sends, its page lets people block them");
+    let package = lab.package("guard", user)?;
+    setup(lab, &package, user, GUARDED_PORT)?;
+    let address = served_at(lab, &package)?;
+    let (sender, receiver) = (lab.v4("sender"), lab.v4("receiver"));
+    let send = format!("for i in 1 2 3; do echo x > /dev/udp/{sender}/{GUARDED_PORT}; done");
+    println!("  receiver sent   three packets to {sender}:{GUARDED_PORT}");
+    lab.run("receiver", "bash", &["-c", &send])?;
+    asked(lab, &format!("http://{address}/senders"), &format!("{receiver} 3 allowed"))?;
+    let wish = format!("http://{address}/block/{receiver}");
+    println!("  receiver posted {wish}");
+    lab.run("receiver", "curl", &["--silent", "--max-time", "2", "--request", "POST", &wish])?;
+    asked(lab, &format!("http://{address}/senders"), "blocked")?;
+    lab.run("receiver", "bash", &["-c", &send])?;
+    let dropped =
+        || lab.modules("n2").map(|list| list.modules.iter().map(|status| status.packets.dropped).sum::<u64>());
+    ensure!(wait_until(ANSWER_WAIT, || matches!(dropped(), Ok(3..))), "n2 dropped {:?} packets, not 3", dropped());
+    println!("  receiver sent   three more, and n2 dropped them");
+    Ok(package)
+}
+
 /// Runs a servlet bundle from Maven Central on both nodes, and asks the one next to the receiver.
-fn server(lab: &Lab, user: &LabUser) -> Result<LabPackage> {
+fn servlet(lab: &Lab, user: &LabUser) -> Result<LabPackage> {
     title("A server: a servlet from Maven Central, as it is, on an address of janedoe's container");
     let dir = workspace().join("java/samples/central/pax-hello");
-    let code = (Flavour::Osgi, dir.join("target/pax-hello.jar"));
+    let code = (Part::Bundle, dir.join("target/pax-hello.jar"));
     let path = lab.dir().join("pax-hello.nsm");
     let package = lab.package_of(&dir.join("netserv.toml"), &[code], &path, user)?;
     let (url, receiver) = (lab.publish("sender", &package)?, lab.v4("receiver").to_string());
     println!("  netserv setup {} --to {receiver}", package.module);
     show(&signed(lab, user, &["setup", &path.to_string_lossy(), "--to", &receiver, "--url", &url])?);
+    let address = served_at(lab, &package)?;
+    asked(lab, &format!("http://{address}/helloworld/hs"), "Hello World")?;
+    Ok(package)
+}
+
+/// Returns the address of a module's container on n2, with the way there.
+fn served_at(lab: &Lab, package: &LabPackage) -> Result<IpAddr> {
     let modules = lab.modules("n2")?.modules;
     let status = modules.iter().find(|status| status.module.to_string() == package.module);
     let address = status.and_then(|status| status.addresses.first()).context("the server has no address")?;
     // The operator's part: the prefix of the node's containers is routed to the node.
     let node = lab.topology().interfaces(3).0.v4.to_string();
     lab.run("receiver", "ip", &["route", "add", &address.to_string(), "via", &node])?;
-    let url = format!("http://{address}/helloworld/hs");
+    Ok(*address)
+}
+
+/// Has the receiver ask until the answer has a text, and shows it.
+fn asked(lab: &Lab, url: &str, text: &str) -> Result<()> {
     let mut page = String::new();
     let answered = wait_until(ANSWER_WAIT, || {
-        let output = lab.command("receiver", "curl").args(["--silent", "--max-time", "2", &url]).output();
+        let output = lab.command("receiver", "curl").args(["--silent", "--max-time", "2", url]).output();
         page = output.map(|output| String::from_utf8_lossy(&output.stdout).into_owned()).unwrap_or_default();
-        page.contains("Hello World")
+        page.contains(text)
     });
     ensure!(answered, "{url} answers `{page}`");
     println!("  receiver asked  {url}");
     println!("  receiver got    {}", page.split_whitespace().collect::<Vec<_>>().join(" "));
-    Ok(package)
+    Ok(())
 }
 
 fn netcat(lab: &Lab, text: &str) -> Result<String> {

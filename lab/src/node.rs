@@ -30,6 +30,28 @@ pub struct LabUser {
     pub extra: String,
 }
 
+/// What a file of a module's code is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Part {
+    /// The packet part in Wasm.
+    Packet,
+    /// The server part in Wasm.
+    Component,
+    /// The bundle, of whatever parts.
+    Bundle,
+}
+
+impl Part {
+    /// Returns the option of `netserv module build` that names the file.
+    fn option(self) -> &'static str {
+        match self {
+            Part::Packet => "--wasm",
+            Part::Component => "--component",
+            Part::Bundle => "--bundle",
+        }
+    }
+}
+
 /// A signed package.
 #[derive(Clone, Debug)]
 pub struct LabPackage {
@@ -55,15 +77,14 @@ impl Lab {
         Ok(LabUser { name: name.to_owned(), key, public, prefixes, extra: String::new() })
     }
 
-    /// Packs and signs one of our sample modules.
+    /// Packs and signs one of our sample modules, in Wasm.
     ///
     /// # Errors
     /// The modules are not built, or the package is refused.
     pub fn package(&self, module: &str, user: &LabUser) -> Result<LabPackage> {
         let manifest = workspace().join("modules").join(module).join("netserv.toml");
-        let wasm = module_wasm(module)?;
-        let path = self.dir().join(format!("{module}.nsm"));
-        self.package_from(&manifest, &wasm, &path, user)
+        let path = self.dir().join(format!("{module}-{}.nsm", user.name));
+        self.package_of(&manifest, &module_parts(module, Flavour::Wasm)?, &path, user)
     }
 
     /// Packs and signs one of our sample modules in the flavours that are named.
@@ -74,9 +95,8 @@ impl Lab {
         let manifest = workspace().join("modules").join(module).join("netserv.toml");
         let names: Vec<&str> = flavours.iter().map(|flavour| flavour.as_str()).collect();
         let path = self.dir().join(format!("{module}-{}-{}.nsm", names.join("-"), user.name));
-        let code = |flavour: &Flavour| Ok((*flavour, module_code(module, *flavour)?));
-        let code = flavours.iter().map(code).collect::<Result<Vec<(Flavour, PathBuf)>>>()?;
-        self.package_of(&manifest, &code, &path, user)
+        let parts = flavours.iter().map(|flavour| module_parts(module, *flavour)).collect::<Result<Vec<_>>>()?;
+        self.package_of(&manifest, &parts.concat(), &path, user)
     }
 
     /// Packs and signs a module from its manifest and WebAssembly code.
@@ -84,24 +104,24 @@ impl Lab {
     /// # Errors
     /// The package is refused.
     pub fn package_from(&self, manifest: &Path, wasm: &Path, path: &Path, user: &LabUser) -> Result<LabPackage> {
-        self.package_of(manifest, &[(Flavour::Wasm, wasm.to_owned())], path, user)
+        self.package_of(manifest, &[(Part::Packet, wasm.to_owned())], path, user)
     }
 
-    /// Packs and signs a module from its manifest and the code of each flavour.
+    /// Packs and signs a module from its manifest and the files of its code.
     ///
     /// # Errors
     /// The package is refused.
     pub fn package_of(
         &self,
         manifest: &Path,
-        code: &[(Flavour, PathBuf)],
+        parts: &[(Part, PathBuf)],
         path: &Path,
         user: &LabUser,
     ) -> Result<LabPackage> {
         let text = |path: &Path| path.to_string_lossy().into_owned();
         let (manifest, out) = (text(manifest), text(path));
         let mut args = vec!["module", "build", "--manifest", &manifest, "--out", &out];
-        let files: Vec<(&str, String)> = code.iter().map(|(flavour, file)| (option_of(*flavour), text(file))).collect();
+        let files: Vec<(&str, String)> = parts.iter().map(|(part, file)| (part.option(), text(file))).collect();
         args.extend(files.iter().flat_map(|(option, file)| [*option, file.as_str()]));
         cli(&args)?;
         cli(&["module", "sign", &out, "--key", &text(&user.key)])?;
@@ -308,15 +328,21 @@ pub fn workspace() -> PathBuf {
     lab.parent().unwrap_or(lab).to_owned()
 }
 
-/// Returns the code of a sample module in a flavour.
+/// Returns the files of a sample module's code in a flavour.
 ///
 /// # Errors
 /// It is not built; the error says how.
-pub fn module_code(module: &str, flavour: Flavour) -> Result<PathBuf> {
-    match flavour {
-        Flavour::Wasm => module_wasm(module),
-        Flavour::Osgi => module_bundle(module),
+pub fn module_parts(module: &str, flavour: Flavour) -> Result<Vec<(Part, PathBuf)>> {
+    if flavour == Flavour::Osgi {
+        return Ok(vec![(Part::Bundle, module_bundle(module)?)]);
     }
+    let parts = [
+        module_wasm(module).map(|file| (Part::Packet, file)),
+        module_component(module).map(|file| (Part::Component, file)),
+    ];
+    let built: Vec<_> = parts.into_iter().flatten().collect();
+    ensure!(!built.is_empty(), "the module {module} is not built; build it: ./dev build");
+    Ok(built)
 }
 
 /// Returns the bundle of a sample module.
@@ -329,14 +355,7 @@ pub fn module_bundle(module: &str) -> Result<PathBuf> {
     Ok(path)
 }
 
-fn option_of(flavour: Flavour) -> &'static str {
-    match flavour {
-        Flavour::Wasm => "--wasm",
-        Flavour::Osgi => "--bundle",
-    }
-}
-
-/// Returns the compiled code of a sample module.
+/// Returns the packet part of a sample module.
 ///
 /// # Errors
 /// It is not built; the error says how.
@@ -345,6 +364,18 @@ pub fn module_wasm(module: &str) -> Result<PathBuf> {
     let path = workspace().join("modules/target/wasm32-unknown-unknown/release").join(file);
     ensure!(path.exists(), "{} is not there; build it: ./dev build", path.display());
     Ok(path)
+}
+
+/// Returns the component of a sample module.
+///
+/// # Errors
+/// It is not built; the error says how.
+pub fn module_component(module: &str) -> Result<PathBuf> {
+    let folder = workspace().join("modules/target/wasm32-wasip2/release");
+    // Programs keep the dashes of their names, libraries do not.
+    let names = [module.replace('-', "_"), module.to_owned()].map(|name| folder.join(format!("{name}.wasm")));
+    let built = names.into_iter().find(|path| path.exists());
+    built.with_context(|| format!("the component of {module} is not there; build it: ./dev build"))
 }
 
 fn log_level() -> String {

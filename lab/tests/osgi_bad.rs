@@ -11,7 +11,7 @@ use std::time::Duration;
 use common::{Driver, Net, ask_udp, assert_nodes, eventually, net_with, request_as};
 use netserv_lab::demo::FILES_ALLOWED;
 use netserv_lab::netns::wait_until;
-use netserv_lab::node::{LabPackage, workspace};
+use netserv_lab::node::{LabPackage, Part, workspace};
 use netserv_model::request::{ModuleStatus, Outcome};
 use netserv_model::{Flavour, RefusalKind};
 
@@ -240,7 +240,7 @@ fn publish(net: &Net, name: &str, properties: &str, bundle: PathBuf) -> (LabPack
     );
     std::fs::write(&manifest, text).unwrap();
     let path = net.lab.dir().join(format!("{name}.nsm"));
-    let package = net.lab.package_of(&manifest, &[(Flavour::Osgi, bundle)], &path, &net.user).unwrap();
+    let package = net.lab.package_of(&manifest, &[(Part::Bundle, bundle)], &path, &net.user).unwrap();
     let url = net.lab.publish("sender", &package).unwrap();
     (package, url)
 }

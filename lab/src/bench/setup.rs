@@ -10,7 +10,7 @@ use super::Plan;
 use super::summary::{Figure, Goal, Row};
 use crate::demo::FILES_ALLOWED;
 use crate::netns::Lab;
-use crate::node::{LabPackage, LabUser, module_code, workspace};
+use crate::node::{LabPackage, LabUser, module_parts, workspace};
 use crate::topology::{Kind, Topology};
 
 /// Measures SETUP and REMOVE, with the module in the nodes' stores and without.
@@ -104,8 +104,7 @@ impl Net {
         let manifest = self.lab.dir().join("net-monitor.toml");
         std::fs::write(&manifest, text)?;
         let path = self.lab.dir().join(format!("net-monitor-{flavour}-{number}.nsm"));
-        let code = (flavour, module_code("net-monitor", flavour)?);
-        self.lab.package_of(&manifest, &[code], &path, &self.user)
+        self.lab.package_of(&manifest, &module_parts("net-monitor", flavour)?, &path, &self.user)
     }
 
     /// Packs keep-alive.

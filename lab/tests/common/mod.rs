@@ -2,6 +2,8 @@
 //! The network that most end-to-end tests use.
 #![allow(dead_code, reason = "each test file uses some of it")]
 
+mod serving;
+
 use std::time::Duration;
 
 use netserv_lab::demo::FILES_ALLOWED;
@@ -11,6 +13,8 @@ use netserv_lab::topology::{Kind, Topology};
 use netserv_model::api::RequestResult;
 use netserv_model::request::{ModuleStatus, NodeReport, Outcome};
 use netserv_model::{Refusal, RefusalKind};
+
+pub use serving::Serving;
 
 /// `sender – n1 – r – n2 – receiver`, with daemons, a web server on the sender, and the user `janedoe`, who owns the
 /// sender's addresses.
