@@ -1,9 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 //! `netserv module`.
 
+mod bench;
 mod build;
+mod code;
 mod new;
 mod package;
+mod push;
 mod template;
 mod test;
 pub mod worker;
@@ -14,7 +17,7 @@ pub use package::read_package;
 use crate::exit::{Exit, Failure};
 use crate::output::Output;
 
-/// Make, sign, look into and test modules
+/// Make, test, measure, sign and publish modules
 #[derive(Subcommand)]
 pub enum Module {
     New(new::New),
@@ -22,6 +25,8 @@ pub enum Module {
     Sign(package::Sign),
     Inspect(package::Inspect),
     Test(test::Test),
+    Bench(bench::Bench),
+    Push(push::Push),
 }
 
 impl Module {
@@ -36,6 +41,8 @@ impl Module {
             Module::Sign(sign) => sign.run(output),
             Module::Inspect(inspect) => inspect.run(output),
             Module::Test(test) => test.run(output),
+            Module::Bench(bench) => bench.run(output),
+            Module::Push(push) => push.run(output),
         }
     }
 }
