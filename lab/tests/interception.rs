@@ -1,0 +1,177 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Modules that take over TCP connections on their way, with real clients and servers.
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
+
+mod common;
+
+use std::io::{BufRead as _, BufReader, Write as _};
+use std::net::IpAddr;
+use std::process::{ChildStdin, ChildStdout, Stdio};
+
+use common::{Driver, Serving, eventually};
+use netserv_lab::netns::host_port;
+use netserv_model::request::Outcome;
+
+/// The module's own container needs no port; what it takes over is in the user's prefixes.
+const PERMITS: &str = "connect = ['tcp']\n";
+
+over_each_driver!(
+    a_cache_answers_in_the_place_of_the_server,
+    words_are_taken_out_of_streams_and_both_ends_see_each_other,
+    connections_pass_untouched_when_the_module_is_gone,
+);
+
+fn a_cache_answers_in_the_place_of_the_server(driver: Driver) {
+    let Some(net) = Serving::start("a_cache_answers_in_the_place_of_the_server", driver, PERMITS) else { return };
+    let www = net.lab.dir().join("www");
+    std::fs::write(www.join("page.txt"), "a page of the provider\n").unwrap();
+    intercept(&net, "edge-cache", 80);
+    for six in [false, true] {
+        let server: IpAddr = if six { net.lab.v6("sender").into() } else { net.lab.v4("sender").into() };
+        let url = format!("http://{}/page.txt", host_port(server, 80));
+        let ask = || String::from_utf8_lossy(&net.curl("receiver", &["-i", &url]).stdout).to_lowercase();
+        let first = ask();
+        assert!(first.contains("x-cache: miss") && first.contains("a page of the provider"), "{first}");
+        eventually("the cache answers", || ask().contains("x-cache: hit"));
+        let again = ask();
+        assert!(again.contains("a page of the provider") && again.contains("content-type: text/plain"), "{again}");
+
+        // The server saw the client's own address, and not each request.
+        let client = if six { net.lab.v6("receiver").to_string() } else { net.lab.v4("receiver").to_string() };
+        let log = std::fs::read_to_string(net.lab.dir().join("sender-access.txt")).unwrap();
+        let seen = log.lines().filter(|line| line.contains("/page.txt") && line.starts_with(&client)).count();
+        let asked = net.status(&net.alice, "edge-cache").unwrap().counters;
+        assert!(seen >= 1 && asked["hits"] >= 1, "{log}\n{asked:?}");
+        assert!((seen as u64) < asked["hits"] + asked["misses"], "{log}\n{asked:?}");
+    }
+    // Another user's traffic, and other ports, are not touched.
+    assert!(!ask_head(&net, "sender", "receiver", 80).contains("x-cache"));
+}
+
+fn words_are_taken_out_of_streams_and_both_ends_see_each_other(driver: Driver) {
+    let test = "words_are_taken_out_of_streams_and_both_ends_see_each_other";
+    let Some(mut net) = Serving::start(test, driver, PERMITS) else { return };
+    start_line_server(&mut net, 7000);
+    intercept(&net, "redact", 7000);
+    for server in [IpAddr::from(net.lab.v4("sender")), net.lab.v6("sender").into()] {
+        let client =
+            if server.is_ipv6() { net.lab.v6("receiver").to_string() } else { net.lab.v4("receiver").to_string() };
+        let mut talk = Talk::open(&net, server, 7000);
+        // The server's greeting says who it believes that it talks to.
+        assert_eq!(talk.line(), format!("hello {client}"));
+        talk.say("my secret is out");
+        assert_eq!(talk.line(), "echo my ****** is out");
+        talk.say("nothing to see");
+        assert_eq!(talk.line(), "echo nothing to see");
+        // A half-closed connection still brings what the server has to say.
+        talk.end();
+        assert_eq!(talk.line(), "bye 2");
+        assert_eq!(talk.line(), "");
+    }
+    assert!(net.status(&net.alice, "redact").unwrap().counters["words"] >= 2);
+}
+
+fn connections_pass_untouched_when_the_module_is_gone(driver: Driver) {
+    let test = "connections_pass_untouched_when_the_module_is_gone";
+    let Some(mut net) = Serving::start(test, driver, PERMITS) else { return };
+    start_line_server(&mut net, 7000);
+    let server = IpAddr::from(net.lab.v4("sender"));
+    // One that was there before goes on.
+    let mut before = Talk::open(&net, server, 7000);
+    assert!(before.line().starts_with("hello"));
+    intercept(&net, "redact", 7000);
+    before.say("my secret is mine");
+    assert_eq!(before.line(), "echo my secret is mine");
+
+    let mut during = Talk::open(&net, server, 7000);
+    assert!(during.line().starts_with("hello"));
+    during.say("my secret is out");
+    assert_eq!(during.line(), "echo my ****** is out");
+    assert_eq!(net.request(&net.alice, &["remove", "example.org/redact"]), Outcome::Removed);
+    let mut after = Talk::open(&net, server, 7000);
+    assert!(after.line().starts_with("hello"));
+    after.say("my secret is mine");
+    assert_eq!(after.line(), "echo my secret is mine");
+    before.say("still here");
+    assert_eq!(before.line(), "echo still here");
+}
+
+/// Installs a sample module for connections to a port of the sender, which is alice's.
+fn intercept(net: &Serving, module: &str, port: u16) {
+    // Its manifest names the port; the SETUP narrows it to addresses of the user's own.
+    let filters = [
+        format!("tcp dst {}/32 port {port}", net.lab.v4("sender")),
+        format!("tcp dst {}/128 port {port}", net.lab.v6("sender")),
+    ];
+    net.install(module, &net.alice, &["--filter", &filters[0], "--filter", &filters[1]]);
+}
+
+fn ask_head(net: &Serving, machine: &str, server: &str, port: u16) -> String {
+    let url = format!("http://{}/", host_port(net.lab.v4(server).into(), port));
+    String::from_utf8_lossy(&net.curl(machine, &["-i", &url]).stdout).to_lowercase()
+}
+
+/// Starts a server on the sender that greets with the client's address, echoes lines, and says goodbye after the end.
+fn start_line_server(net: &mut Serving, port: u16) {
+    let script = format!(
+        "import socket, threading\n\
+         s = socket.create_server(('::', {port}), family=socket.AF_INET6, dualstack_ipv6=True, backlog=64)\n\
+         def talk(c, a):\n\
+         \x20   f = c.makefile('rw', newline='\\n'); n = 0\n\
+         \x20   f.write('hello ' + a[0].replace('::ffff:', '') + '\\n'); f.flush()\n\
+         \x20   for line in f:\n\
+         \x20       n += 1; f.write('echo ' + line); f.flush()\n\
+         \x20   f.write('bye %d\\n' % n); f.flush(); f.close(); c.close()\n\
+         while True:\n\
+         \x20   c, a = s.accept(); threading.Thread(target=talk, args=(c, a), daemon=True).start()\n"
+    );
+    let mut command = net.lab.command("sender", "python3");
+    command.args(["-c", &script]);
+    net.lab.start("sender", "lines", &mut command).unwrap();
+    let listens = || {
+        let output = net.lab.command("sender", "nc").args(["-z", "-w", "1", "127.0.0.1", &port.to_string()]).status();
+        output.unwrap().success()
+    };
+    eventually("the server listens", listens);
+}
+
+/// A connection from the receiver, line by line.
+struct Talk {
+    input: Option<ChildStdin>,
+    output: BufReader<ChildStdout>,
+    child: std::process::Child,
+}
+
+impl Talk {
+    fn open(net: &Serving, server: IpAddr, port: u16) -> Talk {
+        let mut command = net.lab.command("receiver", "nc");
+        command.args(["-N", "-w", "10", &server.to_string(), &port.to_string()]);
+        let mut child = command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
+        let (input, output) = (child.stdin.take(), BufReader::new(child.stdout.take().unwrap()));
+        Talk { input, output, child }
+    }
+
+    fn say(&mut self, line: &str) {
+        writeln!(self.input.as_mut().unwrap(), "{line}").unwrap();
+    }
+
+    /// Sends no more.
+    fn end(&mut self) {
+        self.input = None;
+    }
+
+    /// Returns the next line, an empty one at the end.
+    fn line(&mut self) -> String {
+        let mut line = String::new();
+        self.output.read_line(&mut line).unwrap();
+        line.trim_end().to_owned()
+    }
+}
+
+impl Drop for Talk {
+    fn drop(&mut self) {
+        // It may have ended already.
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
