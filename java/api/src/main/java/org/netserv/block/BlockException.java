@@ -14,7 +14,9 @@ public final class BlockException extends Exception {
         /** A key, value, name or packet is longer than allowed. */
         TOO_LARGE(-4),
         /** An argument has no meaning here. */
-        INVALID(-5);
+        INVALID(-5),
+        /** The node does not have what the block needs. */
+        UNAVAILABLE(-6);
 
         private final int number;
 

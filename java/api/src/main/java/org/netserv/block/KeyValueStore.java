@@ -7,8 +7,8 @@ import org.osgi.annotation.versioning.ProviderType;
  * State that belongs to the module's name and its {@code state-schema}: a new version with the same schema finds what
  * the old one left, and both see the same state while one replaces the other.
  *
- * <p>It is in memory: it lasts as long as the service container, and a minute beyond the module. Keys are in byte
- * order. May be used on any thread.
+ * <p>It is on the node's disk within a second, outlives the service container and the node's restart, and is forgotten a
+ * minute after the module was removed. Keys are in byte order. May be used on any thread, and never waits for the disk.
  */
 @ProviderType
 public interface KeyValueStore {
@@ -39,8 +39,8 @@ public interface KeyValueStore {
      *
      * @param key the key, 1 to {@link #KEY_BYTES_MAX} bytes
      * @param value the value, at most {@link #VALUE_BYTES_MAX} bytes
-     * @throws BlockException {@code QUOTA} beyond the module's {@code kv-entries} or {@code kv-bytes},
-     *     {@code TOO_LARGE} for a long key or value, {@code INVALID} for an empty key
+     * @throws BlockException {@code QUOTA} beyond the module's {@code kv-entries} or {@code kv-bytes}, or the
+     *     user's room on the disk, {@code TOO_LARGE} for a long key or value, {@code INVALID} for an empty key
      */
     void set(byte[] key, byte[] value) throws BlockException;
 
@@ -51,6 +51,27 @@ public interface KeyValueStore {
      * @return whether there was such a key
      */
     boolean delete(byte[] key);
+
+    /**
+     * Adds to an entry of eight little-endian bytes, wrapping. One that is not there counts as 0.
+     *
+     * @param key the key, 1 to {@link #KEY_BYTES_MAX} bytes
+     * @param delta how much
+     * @return the sum
+     * @throws BlockException {@code INVALID} for an entry of another length, else as for {@link #set}
+     */
+    long increment(byte[] key, long delta) throws BlockException;
+
+    /**
+     * Stores a value, or forgets the key, if the key has the value that is expected.
+     *
+     * @param key the key, 1 to {@link #KEY_BYTES_MAX} bytes
+     * @param expected the value that it has to have, or null if it must not be there
+     * @param value the new value, or null to forget the key
+     * @return whether it had
+     * @throws BlockException as for {@link #set}
+     */
+    boolean compareAndSet(byte[] key, byte[] expected, byte[] value) throws BlockException;
 
     /**
      * Returns the first key after another one, so that all keys can be walked through while they come and go.

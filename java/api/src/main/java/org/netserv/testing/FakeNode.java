@@ -2,6 +2,7 @@
 package org.netserv.testing;
 
 import java.nio.ByteBuffer;
+import java.nio.ByteOrder;
 import java.nio.charset.StandardCharsets;
 import java.time.Duration;
 import java.util.ArrayList;
@@ -279,6 +280,30 @@ public final class FakeNode implements ModuleContext, Counters, Timers, Injector
         @Override
         public boolean delete(byte[] key) {
             return entries.remove(key) != null;
+        }
+
+        @Override
+        public long increment(byte[] key, long delta) throws BlockException {
+            byte[] old = entries.getOrDefault(key, new byte[Long.BYTES]);
+            if (old.length != Long.BYTES) {
+                throw new BlockException(BlockException.Code.INVALID, "no number of eight bytes");
+            }
+            ByteBuffer sum = ByteBuffer.wrap(old.clone()).order(ByteOrder.LITTLE_ENDIAN);
+            set(key, sum.putLong(0, sum.getLong(0) + delta).array());
+            return sum.getLong(0);
+        }
+
+        @Override
+        public boolean compareAndSet(byte[] key, byte[] expected, byte[] value) throws BlockException {
+            if (!Arrays.equals(entries.get(key), expected)) {
+                return false;
+            }
+            if (value == null) {
+                delete(key);
+            } else {
+                set(key, value);
+            }
+            return true;
         }
 
         @Override

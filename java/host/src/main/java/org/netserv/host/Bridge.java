@@ -12,6 +12,10 @@ import org.osgi.framework.BundleException;
  * recorded tests of Wasm modules give.
  */
 public final class Bridge {
+    /** Names another folder than {@value #STORE} for what outlives the process. */
+    private static final String STORE_PROPERTY = "netserv.store";
+    private static final String STORE = "/store";
+
     private static Host host;
 
     private Bridge() {
@@ -76,7 +80,9 @@ public final class Bridge {
             }
         };
         Host.Buffers buffers = new Host.Buffers(table, slots, injects, header);
-        host = new Host(node, buffers, new File(blocksDir), new File(dataDir), new Restart(node));
+        File store = new File(System.getProperty(STORE_PROPERTY, STORE));
+        host = new Host(node, buffers, new Host.Folders(new File(blocksDir), new File(dataDir), store),
+                new Restart(node));
         host.open();
     }
 

@@ -24,17 +24,30 @@ final class Host {
     record Buffers(ByteBuffer table, ByteBuffer slots, ByteBuffer injects, ByteBuffer header) {
     }
 
+    /**
+     * Where files are.
+     *
+     * @param blocks building blocks, to read
+     * @param data a folder to write to that is empty at the start
+     * @param store what outlives the process: the files {@code kv} and {@code cache}, if the node gives room for them
+     */
+    record Folders(File blocks, File data, File store) {
+    }
+
     /** Starts the framework; the calling thread is the packet thread from here on. */
-    Host(Native node, Buffers buffers, File blocks, File data, Restart restart) throws BundleException {
+    Host(Native node, Buffers buffers, Folders folders, Restart restart) throws BundleException {
         this.node = node;
         this.restart = restart;
         log = new ModuleLog(node, -1);
         dispatcher = new Dispatcher(node, buffers.table(), buffers.slots(), buffers.injects(), buffers.header());
-        BlockSettings settings = new BlockSettings(blocks, log);
-        framework = OsgiFramework.start(data, settings.framework(), log);
-        BlockBundles bundles = new BlockBundles(framework, blocks, settings, log);
+        BlockSettings settings = new BlockSettings(folders.blocks(), log);
+        Map<String, String> configuration = new TreeMap<>(settings.framework());
+        configuration.put(BlockSettings.STORE, folders.store().getPath());
+        framework = OsgiFramework.start(folders.data(), configuration, log);
+        BlockBundles bundles = new BlockBundles(framework, folders.blocks(), settings, log);
         Installer installer = new Installer(framework, modules, bundles, log);
-        lifeCycle = new LifeCycle(node, dispatcher, installer, restart, log);
+        KvStates kv = new KvStates(new File(folders.store(), "kv"), node.now(), log);
+        lifeCycle = new LifeCycle(node, dispatcher, installer, kv, restart, log);
         watch = new BundleWatch(modules, lifeCycle, restart, log);
         framework.context().addBundleListener(watch);
         new ModuleServices(framework.context(), modules, log).open();

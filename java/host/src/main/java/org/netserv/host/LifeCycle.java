@@ -18,7 +18,7 @@ final class LifeCycle implements Runnable {
     private final Installer installer;
     private final Restart restart;
     private final Log log;
-    private final KvStates kv = new KvStates();
+    private final KvStates kv;
     private final LoaderWatch loaders = new LoaderWatch();
     private final LinkedBlockingQueue<Runnable> commands = new LinkedBlockingQueue<>(Limits.COMMANDS_MAX);
     /** Held while the node is told that a module is loaded, or that it failed. */
@@ -26,10 +26,11 @@ final class LifeCycle implements Runnable {
     private int threadsLeft;
     private volatile boolean isEnding;
 
-    LifeCycle(Native node, Dispatcher dispatcher, Installer installer, Restart restart, Log log) {
+    LifeCycle(Native node, Dispatcher dispatcher, Installer installer, KvStates kv, Restart restart, Log log) {
         this.node = node;
         this.dispatcher = dispatcher;
         this.installer = installer;
+        this.kv = kv;
         this.restart = restart;
         this.log = log;
         dispatcher.onFailure(this::failed);
@@ -285,6 +286,7 @@ final class LifeCycle implements Runnable {
             dispatcher.remove(module.slot());
             discard(module, true);
         }
+        kv.end();
         installer.framework().stop(Math.max(TimeUnit.NANOSECONDS.toMillis(until - System.nanoTime()), 1));
     }
 }

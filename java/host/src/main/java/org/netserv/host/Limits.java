@@ -23,6 +23,22 @@ final class Limits {
     static final long KV_KEPT_NANOS = 60_000_000_000L;
     /** Kv states kept without a module at a time; the one that was left first goes first. */
     static final int KV_KEPT_MAX = 64;
+    /** Nanoseconds that kv state is kept after a start that found it in the file, while no module uses it. */
+    static final long KV_RESTORED_NANOS = 3_600_000_000_000L;
+    /** Nanoseconds from a change of kv state until it is written to the disk. */
+    static final long KV_WRITE_NANOS = 500_000_000L;
+    /** Milliseconds that the last writing may take before the process ends. */
+    static final long KV_LAST_WRITE_MILLIS = 2_000;
+    /** Bytes that an entry takes in the file beside its key and its value. */
+    static final int KV_ENTRY_OVERHEAD_BYTES = 7;
+    /** Bytes of a record in the file; an entry with the longest key and value fits. */
+    static final int KV_RECORD_BYTES_MAX = 128 * 1024;
+    /** Bytes of a module's name in the file. */
+    static final int KV_NAME_BYTES_MAX = 512;
+    /** Bytes of the file that are kept free for the names of states. */
+    static final int KV_NAMES_BYTES_MAX = 32 * 1024;
+    /** The part of the heap that kv state may take: one of so many. */
+    static final long KV_HEAP_PARTS = 4;
     /** The shortest delay and period of a timer. */
     static final long TIMER_NANOS_MIN = 1_000_000;
     /** The longest delay and period of a timer. */

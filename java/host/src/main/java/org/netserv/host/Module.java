@@ -3,8 +3,10 @@ package org.netserv.host;
 
 import java.io.File;
 import java.util.ArrayList;
+import java.util.HashMap;
 import java.util.List;
 import java.util.Map;
+import java.util.function.Supplier;
 import org.netserv.block.Counters;
 import org.netserv.block.Injector;
 import org.netserv.block.KeyValueStore;
@@ -33,6 +35,7 @@ final class Module implements ModuleContext {
     private final ModuleThreads threads;
     /** Bundles that the module installed itself. */
     private final List<Bundle> others = new ArrayList<>();
+    private final Map<Class<?>, Object> computing = new HashMap<>();
 
     private volatile Bundle bundle;
     /** Whether the host itself stopped the bundle for a while. */
@@ -156,6 +159,13 @@ final class Module implements ModuleContext {
 
     void setLoader(ClassLoader loader) {
         this.loader = loader;
+    }
+
+    /** Returns the module's own block of a kind that only computes, made when it is first asked for. */
+    <S> S compute(Class<S> kind, Supplier<S> made) {
+        synchronized (computing) {
+            return kind.cast(computing.computeIfAbsent(kind, unknown -> made.get()));
+        }
     }
 
     /** Takes a bundle that the module installed. Returns whether it may have one more. */

@@ -3,10 +3,18 @@ package org.netserv.host;
 
 import java.util.function.Function;
 import org.netserv.block.Counters;
+import org.netserv.block.Crypto;
+import org.netserv.block.Hash;
 import org.netserv.block.Injector;
 import org.netserv.block.KeyValueStore;
 import org.netserv.block.Log;
+import org.netserv.block.Search;
+import org.netserv.block.Sip;
 import org.netserv.block.Timers;
+import org.netserv.host.compute.CryptoBlock;
+import org.netserv.host.compute.HashBlock;
+import org.netserv.host.compute.SearchBlock;
+import org.netserv.host.compute.SipBlock;
 import org.netserv.module.ModuleContext;
 import org.netserv.packet.PacketDispatcher;
 import org.netserv.packet.PacketProcessor;
@@ -24,7 +32,8 @@ import org.osgi.framework.ServiceRegistration;
 final class ModuleServices implements AllServiceListener {
     /** Capabilities that bundles can require: the building blocks that are always there. */
     static final String CAPABILITIES = capabilities(
-            "clock", "counters", "inject", "kv", "log", "packet", "properties", "random", "timers");
+            "clock", "counters", "crypto", "hash", "inject", "kv", "log", "match", "metrics", "packet", "properties",
+            "random", "sip", "timers");
     private static final String PROCESSORS = "(" + Constants.OBJECTCLASS + "=" + PacketProcessor.class.getName() + ")";
 
     private final BundleContext system;
@@ -45,6 +54,10 @@ final class ModuleServices implements AllServiceListener {
         offer(Timers.class, Module::timers);
         offer(Injector.class, Module::injector);
         offer(PacketDispatcher.class, Module::processors);
+        offer(Crypto.class, module -> module.compute(Crypto.class, CryptoBlock::new));
+        offer(Hash.class, module -> module.compute(Hash.class, HashBlock::new));
+        offer(Search.class, module -> module.compute(Search.class, SearchBlock::new));
+        offer(Sip.class, module -> module.compute(Sip.class, SipBlock::new));
         system.registerService(Log.class, new BoundTo<>(module -> module.log(), hostLog), null);
         try {
             system.addServiceListener(this, PROCESSORS);

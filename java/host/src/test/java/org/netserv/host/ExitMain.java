@@ -13,7 +13,8 @@ final class ExitMain {
         FakeNative node = new FakeNative();
         Ring ring = new Ring();
         Path folder = Path.of(arguments[0]);
-        Host host = new Host(node, ring.buffers(), folder.resolve("none").toFile(), folder.toFile(), new Restart(node));
+        Host host = new Host(node, ring.buffers(), new Host.Folders(folder.resolve("none").toFile(),
+                folder.toFile(), folder.resolve("none").toFile()), new Restart(node));
         host.open();
         Path old = Files.copy(folder.resolve("exit.bundle"), folder.resolve("old.jar"));
         host.load(4, "example.org/exit", "0.9.0", old.toString(), new String[] {"how", "not"}, Worker.LIMITS, 1);

@@ -20,6 +20,7 @@ final class Worker implements AutoCloseable {
     final Ring ring = new Ring();
     final Path folder;
     final Path blocks;
+    final Path store;
     /** Why the worker asked to be restarted; nothing while it did not. */
     final AtomicReference<String> restarted = new AtomicReference<>();
     /** Packets that were injected while nothing came in. */
@@ -31,13 +32,15 @@ final class Worker implements AutoCloseable {
         folder = Files.createTempDirectory("netserv-host");
         blocks = Files.createDirectory(folder.resolve("blocks"));
         Path data = Files.createDirectory(folder.resolve("data"));
+        store = Files.createDirectory(folder.resolve("store"));
         Restart restart = new Restart(node) {
             @Override
             void end(String why) {
                 restarted.set(why);
             }
         };
-        host = new Host(node, ring.buffers(), blocks.toFile(), data.toFile(), restart);
+        Host.Folders folders = new Host.Folders(blocks.toFile(), data.toFile(), store.toFile());
+        host = new Host(node, ring.buffers(), folders, restart);
     }
 
     /** Loads a bundle as a module of that name, and returns what came of it. */

@@ -9,8 +9,6 @@ import static org.junit.jupiter.api.Assertions.assertNull;
 import static org.junit.jupiter.api.Assertions.assertThrows;
 import static org.junit.jupiter.api.Assertions.assertTrue;
 
-import com.sun.management.ThreadMXBean;
-import java.lang.management.ManagementFactory;
 import java.nio.charset.StandardCharsets;
 import java.util.ArrayList;
 import java.util.List;
@@ -18,6 +16,7 @@ import java.util.Map;
 import org.junit.jupiter.api.Test;
 import org.netserv.packet.IpView;
 import org.netserv.packet.PacketView;
+import org.netserv.testing.Allocations;
 import org.netserv.testing.FakeNode;
 import org.netserv.testing.FakePacket;
 import org.netserv.testing.Packets;
@@ -164,27 +163,7 @@ class KeepAliveTest {
             packets.add(packet(text));
             packets.add(Packets.udp("[2001:db8::9]:5060", "[2001:db8::7]:5060", 61, bytes(text)));
         }
-        FakePacket view = new FakePacket(packets.get(0));
-        ThreadMXBean threads = (ThreadMXBean) ManagementFactory.getThreadMXBean();
-        long least = Long.MAX_VALUE;
-        // The first rounds load classes, and the compiler's work shows now and then.
-        for (int round = 0; round < 5; round++) {
-            long before = threads.getCurrentThreadAllocatedBytes();
-            round(module, packets, view, 1000);
-            least = Math.min(least, threads.getCurrentThreadAllocatedBytes() - before);
-        }
-        assertEquals(0, least, "bytes for 12,000 packets");
-    }
-
-    private static void round(KeepAlive module, List<byte[]> packets, FakePacket view, int times) {
-        for (int time = 0; time < times; time++) {
-            for (int at = 0; at < packets.size(); at++) {
-                byte[] bytes = packets.get(at);
-                view.setLength(bytes.length);
-                view.put(0, bytes, 0, bytes.length);
-                module.process(view);
-            }
-        }
+        assertEquals(0, Allocations.bytesOf(module, packets), "bytes for 12,000 packets");
     }
 
     private int answersOf(String vias) throws Exception {

@@ -7,8 +7,6 @@ import static org.junit.jupiter.api.Assertions.assertEquals;
 import static org.junit.jupiter.api.Assertions.assertThrows;
 import static org.junit.jupiter.api.Assertions.assertTrue;
 
-import com.sun.management.ThreadMXBean;
-import java.lang.management.ManagementFactory;
 import java.nio.charset.StandardCharsets;
 import java.time.Duration;
 import java.util.ArrayList;
@@ -17,8 +15,8 @@ import java.util.Map;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.ValueSource;
+import org.netserv.testing.Allocations;
 import org.netserv.testing.FakeNode;
-import org.netserv.testing.FakePacket;
 import org.netserv.testing.Packets;
 
 class NetMonitorTest {
@@ -123,27 +121,7 @@ class NetMonitorTest {
             packets.add(packet(host, 61));
             packets.add(Packets.udp("[2001:db8::" + host + "]:5060", "[2001:db8::7]:5060", 61, new byte[100]));
         }
-        FakePacket view = new FakePacket(packets.get(0));
-        ThreadMXBean threads = (ThreadMXBean) ManagementFactory.getThreadMXBean();
-        long least = Long.MAX_VALUE;
-        // The first rounds load classes, and the compiler's work shows now and then.
-        for (int round = 0; round < 5; round++) {
-            long before = threads.getCurrentThreadAllocatedBytes();
-            round(module, packets, view, 1000);
-            least = Math.min(least, threads.getCurrentThreadAllocatedBytes() - before);
-        }
-        assertEquals(0, least, "bytes for 200,000 packets");
-    }
-
-    private static void round(NetMonitor module, List<byte[]> packets, FakePacket view, int times) {
-        for (int time = 0; time < times; time++) {
-            for (int at = 0; at < packets.size(); at++) {
-                byte[] bytes = packets.get(at);
-                view.setLength(bytes.length);
-                view.put(0, bytes, 0, bytes.length);
-                module.process(view);
-            }
-        }
+        assertEquals(0, Allocations.bytesOf(module, packets), "bytes for 200,000 packets");
     }
 
     private String kept(String key) {

@@ -1,0 +1,45 @@
+// SPDX-License-Identifier: Apache-2.0
+package org.netserv.block;
+
+import org.osgi.annotation.versioning.ProviderType;
+
+/** Digests. May be used on any thread. */
+@ProviderType
+public interface Hash {
+    /** How to digest. */
+    enum Algorithm {
+        /** 20 bytes; for protocols that want it. */
+        SHA1,
+        /** 32 bytes. */
+        SHA256,
+        /** 64 bytes. */
+        SHA512,
+        /** 16 bytes; for protocols that want it. */
+        MD5,
+        /** 4 bytes, the most significant one first. */
+        CRC32
+    }
+
+    /**
+     * Returns the digest of some bytes.
+     *
+     * @param algorithm how
+     * @param bytes where they are
+     * @param start where they begin
+     * @param length how many they are
+     * @return the digest
+     * @throws IndexOutOfBoundsException beyond the array
+     */
+    byte[] digest(Algorithm algorithm, byte[] bytes, int start, int length);
+
+    /**
+     * Returns the digest of an array.
+     *
+     * @param algorithm how
+     * @param bytes what
+     * @return the digest
+     */
+    default byte[] digest(Algorithm algorithm, byte[] bytes) {
+        return digest(algorithm, bytes, 0, bytes.length);
+    }
+}
