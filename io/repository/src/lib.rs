@@ -11,11 +11,13 @@ pub mod limits;
 pub mod manifest;
 mod oci;
 pub mod package;
+mod parts;
 pub mod push;
 pub mod registry;
 mod source;
 mod store;
 
 pub use package::{Package, PackageSignature, Summary};
+pub use parts::Part;
 pub use source::{FetchLimits, Sources};
 pub use store::{Config, Repository, Stored};

@@ -9,7 +9,9 @@ pub const JSON_BYTES_MAX: usize = 64 * 1024;
 pub const FRAME_BYTES_MAX: u64 = 128 * 1024;
 /// Signatures of one package.
 pub const SIGNATURES_MAX: usize = 16;
-/// Layers of one package: one per flavour.
+/// Bytes of a certificate chain with its key.
+pub const PEM_BYTES_MAX: usize = 64 * 1024;
+/// Layers of one package: one per part.
 pub const LAYERS_MAX: usize = 8;
 /// Entries of a bundle's jar.
 pub const JAR_ENTRIES_MAX: usize = 16 * 1024;

@@ -6,7 +6,7 @@
 
 use std::collections::BTreeMap;
 
-use netserv_model::{Digest, Flavour, Refusal, RefusalKind};
+use netserv_model::{Digest, Refusal, RefusalKind};
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use sha2::{Digest as _, Sha256};
@@ -27,22 +27,16 @@ pub(crate) const MODULE_CONFIG: &str = "application/vnd.netserv.manifest.v1+toml
 pub(crate) const SIGNATURE: &str = "application/vnd.netserv.signature.v1";
 /// Type of a signature's only layer.
 pub(crate) const SIGNATURE_LAYER: &str = "application/vnd.netserv.signature.v1+json";
-/// Type of the Wasm flavour's layer.
+/// Type of the layer of a core module, and of that of a component: their headers tell them apart.
 pub(crate) const WASM: &str = "application/wasm";
 /// Type of the OSGi flavour's layer.
 pub(crate) const JAR: &str = "application/java-archive";
+/// Type of the layer with a certificate chain and its key.
+pub(crate) const PEM: &str = "application/x-pem-file";
 /// The annotation of the module's index entry that lists its signatures, separated by commas.
 ///
 /// Signatures are no index entries of their own, because tools that are given no tag take only a layout with one entry.
 pub(crate) const SIGNATURES: &str = "org.netserv.signatures";
-
-/// Returns the type of a flavour's layer.
-pub(crate) fn media_type(flavour: Flavour) -> &'static str {
-    match flavour {
-        Flavour::Wasm => WASM,
-        Flavour::Osgi => JAR,
-    }
-}
 
 /// Content of `oci-layout`.
 pub(crate) const LAYOUT: &str = r#"{"imageLayoutVersion":"1.0.0"}"#;

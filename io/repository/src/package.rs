@@ -6,7 +6,8 @@
 //! index.json                  one entry: the module, with its signatures in annotation `org.netserv.signatures`
 //! blobs/sha256/<digest>       image manifest, artifact type application/vnd.netserv.module.v1
 //! blobs/sha256/…                config: the bytes of netserv.toml, application/vnd.netserv.manifest.v1+toml
-//! blobs/sha256/…                one layer per flavour: application/wasm, application/java-archive
+//! blobs/sha256/…                one layer per part: application/wasm (a core module, a component or one of each),
+//!                               application/java-archive, application/x-pem-file (certificates, then their key)
 //! blobs/sha256/…              image manifest, artifact type application/vnd.netserv.signature.v1, whose `subject` is
 //!                             the module's image manifest
 //! blobs/sha256/…                config: {}
@@ -30,10 +31,8 @@ use serde::Serialize;
 use crate::archive::Archive;
 use crate::limits::{LAYERS_MAX, SIGNATURES_MAX};
 use crate::oci::{self, Descriptor, ImageIndex, ImageManifest, SignatureDocument, bad};
-use crate::{bundle, limits, manifest};
-
-/// What every WebAssembly module starts with.
-const WASM_MAGIC: &[u8] = b"\0asm";
+use crate::parts::{self, Part};
+use crate::{limits, manifest};
 
 /// A package whose parts are all there and have the digests that they are named by.
 #[derive(Clone, Debug)]
@@ -60,54 +59,39 @@ pub struct Summary {
     pub digest: Digest,
     /// One line for people.
     pub description: String,
-    /// The media type of each flavour, with its bytes.
+    /// The media type of each layer, with its bytes.
     pub flavours: Vec<(String, u64)>,
+    /// The parts that are known here, with their bytes.
+    pub parts: Vec<(Part, u64)>,
     /// The keys whose signatures are good.
     pub signed_by: Vec<PublicKey>,
     /// Signatures that do not fit the package.
     pub bad_signatures: usize,
 }
 
-/// Builds a package without signatures from its manifest and the code of each flavour, in whatever order; the same
-/// input gives the same bytes.
+/// Builds a package without signatures from its manifest and its parts, in whatever order; the same input gives the
+/// same bytes. A flavour stands for its code that sees packets.
 ///
 /// # Errors
-/// The manifest is not understood, there is no code, a flavour is there twice or its code is not what it should be, or
-/// the package would be too large.
-pub fn build(manifest_text: &str, code: &[(Flavour, &[u8])]) -> Result<Package, Refusal> {
+/// The manifest is not understood, there is no code, a part is there twice, is not what it should be or is missing for
+/// what the manifest says, or the package would be too large.
+pub fn build<P: Into<Part> + Copy>(manifest_text: &str, parts: &[(P, &[u8])]) -> Result<Package, Refusal> {
     let manifest = manifest::parse(manifest_text)?;
-    let flavours: BTreeMap<Flavour, &[u8]> = code.iter().copied().collect();
-    if flavours.is_empty() {
+    let known: BTreeMap<Part, &[u8]> = parts.iter().map(|(part, content)| ((*part).into(), *content)).collect();
+    if manifest.service.is_none() && !known.keys().any(|part| part.is_code()) {
         return Err(Refusal::new(RefusalKind::NoFlavour, "there is no code to package"));
     }
-    if flavours.len() < code.len() {
-        return Err(bad("one flavour is there twice"));
+    if known.len() < parts.len() {
+        return Err(bad("one part is there twice"));
     }
-    for (flavour, code) in &flavours {
-        check_code(&manifest, *flavour, code)?;
-    }
-    let bytes = flavours.values().fold(manifest_text.len(), |sum, code| sum.saturating_add(code.len()));
+    parts::check(&manifest, &known)?;
+    let bytes = known.values().fold(manifest_text.len(), |sum, part| sum.saturating_add(part.len()));
     let room = PACKAGE_BYTES_MAX - limits::FRAME_BYTES_MAX;
     if u64::try_from(bytes).is_ok_and(|bytes| bytes > room) {
         let detail = format!("manifest and code have {bytes} bytes, a package takes at most {room}");
         return Err(Refusal::new(RefusalKind::PackageTooLarge, detail));
     }
-    Ok(Package { layout: Layout::new(&manifest, manifest_text, &flavours), manifest })
-}
-
-/// Checks what can be seen of code without running it.
-fn check_code(manifest: &Manifest, flavour: Flavour, code: &[u8]) -> Result<(), Refusal> {
-    match flavour {
-        Flavour::Wasm if !code.starts_with(WASM_MAGIC) => {
-            Err(Refusal::new(RefusalKind::BadCode, "the code is not a WebAssembly module in binary form"))
-        }
-        Flavour::Wasm if manifest.packet.as_ref().is_some_and(|packet| packet.abi == 0) => {
-            let detail = "netserv.toml: [packet] has no `abi`, which WebAssembly code needs";
-            Err(Refusal::new(RefusalKind::BadManifest, detail))
-        }
-        Flavour::Wasm => Ok(()),
-        Flavour::Osgi => bundle::check(code),
-    }
+    Ok(Package { layout: Layout::new(&manifest, manifest_text, &known), manifest })
 }
 
 /// Reads a package; its signatures are not checked.
@@ -157,14 +141,24 @@ impl Package {
         self.layout.config().and_then(|config| str::from_utf8(config).ok()).expect("it was parsed as text")
     }
 
-    /// Returns the code of a flavour, if the package has it.
+    /// Returns the code of a flavour that sees packets, if the package has it.
     pub fn code(&self, flavour: Flavour) -> Option<&[u8]> {
-        self.layout.code(flavour)
+        self.part(flavour.into())
     }
 
-    /// Returns the flavours that the package has, in order.
+    /// Returns a part, if the package has it.
+    pub fn part(&self, part: Part) -> Option<&[u8]> {
+        self.layout.parts().get(&part).copied()
+    }
+
+    /// Returns the parts that the package has.
+    pub fn parts(&self) -> BTreeMap<Part, &[u8]> {
+        self.layout.parts()
+    }
+
+    /// Returns the flavours in which the package has all that its manifest asks for, in order; none for a service.
     pub fn flavours(&self) -> Vec<Flavour> {
-        Flavour::ALL.into_iter().filter(|flavour| self.code(*flavour).is_some()).collect()
+        parts::flavours(&self.manifest, |part| self.part(part).is_some())
     }
 
     /// Returns the signatures, unchecked.
@@ -182,6 +176,7 @@ impl Package {
             digest: self.digest(),
             description: self.manifest.description.clone(),
             flavours: self.layout.image.layers.iter().map(flavour).collect(),
+            parts: self.parts().into_iter().map(|(part, content)| (part, length(content))).collect(),
             signed_by: good.iter().map(|signature| signature.key).collect(),
             bad_signatures: bad.len(),
         }
@@ -213,13 +208,13 @@ pub(crate) struct Layout {
 }
 
 impl Layout {
-    fn new(manifest: &Manifest, manifest_text: &str, code: &BTreeMap<Flavour, &[u8]>) -> Layout {
+    fn new(manifest: &Manifest, manifest_text: &str, parts: &BTreeMap<Part, &[u8]>) -> Layout {
         let image = ImageManifest {
             schema_version: 2,
             media_type: Some(oci::IMAGE_MANIFEST.to_owned()),
             artifact_type: Some(oci::MODULE.to_owned()),
             config: Descriptor::of(oci::MODULE_CONFIG, manifest_text.as_bytes()),
-            layers: code.iter().map(|(flavour, code)| Descriptor::of(oci::media_type(*flavour), code)).collect(),
+            layers: parts.iter().map(|(part, content)| Descriptor::of(part.media_type(), content)).collect(),
             subject: None,
             annotations: BTreeMap::from([
                 ("org.opencontainers.image.title".to_owned(), manifest.name.to_string()),
@@ -230,7 +225,7 @@ impl Layout {
         let module = Descriptor::of(oci::IMAGE_MANIFEST, &json);
         let blobs = [(module.digest, json), (image.config.digest, manifest_text.as_bytes().to_vec())];
         let mut blobs = BTreeMap::from(blobs);
-        blobs.extend(image.layers.iter().zip(code.values()).map(|(layer, code)| (layer.digest, code.to_vec())));
+        blobs.extend(image.layers.iter().zip(parts.values()).map(|(layer, part)| (layer.digest, part.to_vec())));
         Layout { module, image, signatures: BTreeSet::new(), blobs }
     }
 
@@ -272,11 +267,12 @@ impl Layout {
         let config = self.config().ok_or_else(|| bad("the manifest is missing"))?;
         let bad_text = || Refusal::new(RefusalKind::BadManifest, "netserv.toml is not text");
         let manifest = manifest::parse(str::from_utf8(config).map_err(|_| bad_text())?)?;
-        let package = Package { manifest, layout: self };
-        for flavour in package.flavours() {
-            check_code(&package.manifest, flavour, package.code(flavour).unwrap_or_default())?;
+        let parts = self.parts();
+        if parts.len() < self.known_layers().count() {
+            return Err(bad("one part is there twice"));
         }
-        Ok(package)
+        parts::check(&manifest, &parts)?;
+        Ok(Package { manifest, layout: self })
     }
 
     /// Takes over the good signatures of another copy, as far as they fit in.
@@ -306,9 +302,16 @@ impl Layout {
         Archive { index, blobs }.to_bytes()
     }
 
-    fn code(&self, flavour: Flavour) -> Option<&[u8]> {
-        let layer = self.image.layers.iter().find(|layer| layer.media_type == oci::media_type(flavour))?;
-        self.blobs.get(&layer.digest).map(Vec::as_slice)
+    fn parts(&self) -> BTreeMap<Part, &[u8]> {
+        self.known_layers().collect()
+    }
+
+    /// Returns the layers that are known here; a part may be there twice.
+    fn known_layers(&self) -> impl Iterator<Item = (Part, &[u8])> {
+        self.image.layers.iter().filter_map(|layer| {
+            let content = self.blobs.get(&layer.digest)?.as_slice();
+            Some((Part::of_layer(&layer.media_type, content)?, content))
+        })
     }
 
     fn config(&self) -> Option<&[u8]> {
@@ -370,9 +373,11 @@ fn the_module(index: &ImageIndex, archive: &Archive) -> Result<(Descriptor, Imag
     if image.layers.len() > LAYERS_MAX {
         return Err(bad(format!("{} layers, at most {LAYERS_MAX}", image.layers.len())));
     }
-    let types: BTreeSet<&str> = image.layers.iter().map(|layer| layer.media_type.as_str()).collect();
-    if types.len() != image.layers.len() {
-        return Err(bad("one flavour is there twice"));
+    // Only what is told apart by its content may be there more often.
+    let others = || image.layers.iter().map(|layer| layer.media_type.as_str()).filter(|kind| *kind != oci::WASM);
+    let types: BTreeSet<&str> = others().collect();
+    if types.len() != others().count() {
+        return Err(bad("one part is there twice"));
     }
     Ok((module, image))
 }
@@ -408,6 +413,10 @@ fn read_signature(archive: &Archive, digest: Digest, module: &Descriptor) -> Res
     let [layer] = referrer.layers.as_slice() else { return Err(bad(format!("signature {digest} has not one layer"))) };
     let SignatureDocument { key, signature } = oci::from_json("a signature", checked_blob(archive, layer)?)?;
     Ok(PackageSignature { key, signature })
+}
+
+fn length(content: &[u8]) -> u64 {
+    u64::try_from(content.len()).unwrap_or(u64::MAX)
 }
 
 fn checked_blob<'a>(archive: &'a Archive, descriptor: &Descriptor) -> Result<&'a [u8], Refusal> {

@@ -3,8 +3,10 @@
 //!
 //! ```text
 //! packages/sha256-<digest>/package.nsm    the package, checked again whenever it is used
-//! packages/sha256-<digest>/module.wasm    its WebAssembly code, if it has any
+//! packages/sha256-<digest>/module.wasm    its WebAssembly core module, if it has one
+//! packages/sha256-<digest>/component.wasm its WebAssembly component, if it has one
 //! packages/sha256-<digest>/module.jar     its OSGi bundle, if it has one
+//! packages/sha256-<digest>/tls.pem        its certificate and key, if it has them; for the owner only
 //! tmp/                                    what is being written or removed; emptied when the store is opened
 //! ```
 //!
@@ -15,6 +17,7 @@
 use std::collections::BTreeMap;
 use std::fs::{self, File};
 use std::io;
+use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::SystemTime;
@@ -25,6 +28,7 @@ use netserv_model::{Digest, Flavour, PublicKey, Refusal, RefusalKind};
 use crate::limits::STORE_BYTES_MAX;
 use crate::oci;
 use crate::package::{Layout, Package};
+use crate::parts::Part;
 use crate::source::{FetchLimits, Fetcher, Sources};
 
 /// How a repository gets and keeps its packages.
@@ -47,21 +51,34 @@ impl Default for Config {
 pub struct Stored {
     /// What the package says of itself.
     pub manifest: Manifest,
-    /// Where the code of each flavour is that the package has. Files that are made from it may be put beside it.
-    pub code: BTreeMap<Flavour, PathBuf>,
+    /// Where the parts of the package are. Files that are made from them may be put beside them.
+    pub parts: BTreeMap<Part, PathBuf>,
+    /// The flavours in which all is there that the manifest asks for, in order.
+    pub flavours: Vec<Flavour>,
     /// The package's digest.
     pub digest: Digest,
     /// The key whose signature was found good.
     pub signer: PublicKey,
     /// Whether the package was in the store already.
     pub cached: bool,
+    folder: PathBuf,
     _hold: Arc<Hold>,
 }
 
 impl Stored {
-    /// Returns where the code of a flavour is, if the package has it.
+    /// Returns where the code of a flavour is that sees packets, if the package has it.
     pub fn code_path(&self, flavour: Flavour) -> Option<&Path> {
-        self.code.get(&flavour).map(PathBuf::as_path)
+        self.path(flavour.into())
+    }
+
+    /// Returns where a part is, if the package has it.
+    pub fn path(&self, part: Part) -> Option<&Path> {
+        self.parts.get(&part).map(PathBuf::as_path)
+    }
+
+    /// Returns the package's folder; files that are put there leave with it.
+    pub fn folder(&self) -> &Path {
+        &self.folder
     }
 }
 
@@ -160,8 +177,9 @@ impl Repository {
     fn stored(&self, package: &Package, signer: PublicKey, cached: bool, hold: Arc<Hold>) -> Stored {
         let digest = package.digest();
         let folder = self.folder(digest);
-        let code = package.flavours().into_iter().map(|flavour| (flavour, folder.join(file_name(flavour)))).collect();
-        Stored { manifest: package.manifest().clone(), code, digest, signer, cached, _hold: hold }
+        let parts = package.parts().into_keys().map(|part| (part, folder.join(part.file_name()))).collect();
+        let (manifest, flavours) = (package.manifest().clone(), package.flavours());
+        Stored { manifest, parts, flavours, digest, signer, cached, folder, _hold: hold }
     }
 
     /// Reads a package from the store; one that is broken is removed.
@@ -185,17 +203,17 @@ impl Repository {
     /// Writes the code beside its package once more if it is not what the package holds.
     fn restore_code(&self, package: &Package) -> Result<(), Refusal> {
         let folder = self.folder(package.digest());
-        for (flavour, code) in code(package)? {
-            let path = folder.join(file_name(flavour));
-            if !fs::read(&path).is_ok_and(|stored| stored == code) {
-                self.replace_file(&path, code).map_err(|error| not_written(&error))?;
+        for (part, content) in parts(package)? {
+            let path = folder.join(part.file_name());
+            if !fs::read(&path).is_ok_and(|stored| stored == content) {
+                self.replace_file(&path, content).map_err(|error| not_written(&error))?;
             }
         }
         Ok(())
     }
 
     fn store(&self, package: &Package) -> Result<(), Refusal> {
-        let (code, bytes, digest) = (code(package)?, package.to_bytes(), package.digest());
+        let (parts, bytes, digest) = (parts(package)?, package.to_bytes(), package.digest());
         let mut state = self.state();
         if state.used.contains_key(&digest) {
             // Only its signatures are new; whoever uses it keeps what was made from it.
@@ -204,21 +222,21 @@ impl Repository {
             drop(state);
             return self.restore_code(package);
         }
-        let length = code.iter().fold(bytes.len(), |sum, (_, code)| sum.saturating_add(code.len()));
+        let length = parts.values().fold(bytes.len(), |sum, part| sum.saturating_add(part.len()));
         self.make_room(&mut state, length)?;
-        self.write_package(digest, &bytes, &code).map_err(|error| not_written(&error))?;
+        self.write_package(digest, &bytes, &parts).map_err(|error| not_written(&error))?;
         state.touch(digest);
         Ok(())
     }
 
-    fn write_package(&self, digest: Digest, bytes: &[u8], code: &[(Flavour, &[u8])]) -> io::Result<()> {
+    fn write_package(&self, digest: Digest, bytes: &[u8], parts: &BTreeMap<Part, &[u8]>) -> io::Result<()> {
         fault::point()?;
         let folder = tempfile::Builder::new().prefix("new-").tempdir_in(&self.tmp)?;
         fault::point()?;
-        fs::write(folder.path().join("package.nsm"), bytes)?;
+        write_private(&folder.path().join("package.nsm"), bytes)?;
         fault::point()?;
-        for (flavour, code) in code {
-            fs::write(folder.path().join(file_name(*flavour)), code)?;
+        for (part, content) in parts {
+            write_private(&folder.path().join(part.file_name()), content)?;
             fault::point()?;
         }
         fs::rename(folder.path(), self.folder(digest))
@@ -340,24 +358,22 @@ impl Drop for Hold {
     }
 }
 
-/// Returns the code of each flavour; there is one.
-fn code(package: &Package) -> Result<Vec<(Flavour, &[u8])>, Refusal> {
-    let code = |flavour: Flavour| Some((flavour, package.code(flavour)?));
-    let code: Vec<(Flavour, &[u8])> = Flavour::ALL.into_iter().filter_map(code).collect();
-    if code.is_empty() {
+/// Returns the parts of a package, which has code or is a service.
+fn parts(package: &Package) -> Result<BTreeMap<Part, &[u8]>, Refusal> {
+    let parts = package.parts();
+    if package.manifest().service.is_none() && !parts.keys().any(|part| part.is_code()) {
         let types: Vec<String> = package.summary().flavours.into_iter().map(|(flavour, _)| flavour).collect();
-        let known = Flavour::ALL.map(oci::media_type).join(" and no ");
+        let known = [oci::WASM, oci::JAR].join(" and no ");
         let detail = format!("the package has [{}], no {known}", types.join(", "));
         return Err(Refusal::new(RefusalKind::NoFlavour, detail));
     }
-    Ok(code)
+    Ok(parts)
 }
 
-fn file_name(flavour: Flavour) -> &'static str {
-    match flavour {
-        Flavour::Wasm => "module.wasm",
-        Flavour::Osgi => "module.jar",
-    }
+/// Writes a file that only its owner reads: a package may hold the key of a certificate.
+fn write_private(path: &Path, content: &[u8]) -> io::Result<()> {
+    let mut file = File::options().write(true).create_new(true).mode(0o600).open(path)?;
+    io::Write::write_all(&mut file, content)
 }
 
 fn not_written(error: &io::Error) -> Refusal {
@@ -443,7 +459,7 @@ mod tests {
 
     fn repairing(dir: &Path, first: &Package, _: &Package) -> Package {
         let stored = get(&open(dir), dir, first).unwrap();
-        for path in stored.code.values() {
+        for path in stored.parts.values() {
             fs::write(path, b"broken").unwrap();
         }
         first.clone()

@@ -5,11 +5,15 @@
 mod common;
 
 use common::tar_file::{Entry, Tar};
-use common::{JAR, MANIFEST, WASM, key, public, signed};
+use common::{COMPONENT, JAR, MANIFEST, PEM, WASM, key, public, signed};
 use netserv_model::limits::{BLOB_BYTES_MAX, FILTERS_PER_MODULE_MAX, PACKAGE_BYTES_MAX, PACKAGE_ENTRIES_MAX};
+use netserv_model::limits::{CHAIN_PARTS_MAX, CHAIN_PARTS_MIN};
 use netserv_model::limits::{PROPERTIES_PER_MODULE_MAX, PROPERTY_BYTES_MAX};
 use netserv_model::{Flavour, Refusal, RefusalKind};
-use netserv_repository::limits::{FRAME_BYTES_MAX, JSON_BYTES_MAX, LAYERS_MAX, MANIFEST_BYTES_MAX, SIGNATURES_MAX};
+use netserv_repository::Part;
+use netserv_repository::limits::{
+    FRAME_BYTES_MAX, JSON_BYTES_MAX, LAYERS_MAX, MANIFEST_BYTES_MAX, PEM_BYTES_MAX, SIGNATURES_MAX,
+};
 use netserv_repository::package::{self, Package};
 use tar::EntryType;
 
@@ -42,7 +46,7 @@ fn a_package_may_have_two_flavours() {
     assert_eq!(types, ["application/wasm", "application/java-archive"]);
     let bundle = package::build(&MANIFEST.replace("abi = 1\n", ""), &[osgi]).unwrap();
     assert_eq!(package::read(&bundle.to_bytes()).unwrap().flavours(), [Flavour::Osgi]);
-    assert_eq!(package::build(MANIFEST, &[]).unwrap_err().kind, RefusalKind::NoFlavour);
+    assert_eq!(package::build::<Part>(MANIFEST, &[]).unwrap_err().kind, RefusalKind::NoFlavour);
     assert_eq!(package::build(MANIFEST, &[wasm, wasm]).unwrap_err().kind, RefusalKind::BadPackage);
     assert_eq!(package::build(MANIFEST, &[(Flavour::Osgi, WASM)]).unwrap_err().kind, RefusalKind::BadCode);
 }
@@ -114,6 +118,15 @@ fn manifests_are_read_strictly() {
         (server("tcp dst 10.0.0.1 port 80"), "write a protocol and a port"),
         (server("tcp sport 1 port 80"), "write a protocol and a port"),
         (servers(FILTERS_PER_MODULE_MAX + 1), "17 entries of server.listen, at most 16"),
+        (intercept("tcp"), "server.intercept has `tcp`; write `tcp` and a port"),
+        (intercept("udp port 53"), "write `tcp` and a port"),
+        (intercepts(FILTERS_PER_MODULE_MAX + 1), "17 entries of server.intercept, at most 16"),
+        (service(CHAIN_PARTS_MIN - 1), "1 parts in service.chain, 2 to 16"),
+        (service(CHAIN_PARTS_MAX + 1), "17 parts in service.chain, 2 to 16"),
+        (service(2).replace("a1@", "a0@"), "service.chain has example.org/a0 twice"),
+        (service(2).replace("a1@", "net-monitor@"), "has the service example.org/net-monitor itself"),
+        (service(2).replace("@^1", "@^^1"), "is not a part of a service"),
+        (format!("{}\n[packet]\nabi = 1\n", service(2)), "[service] and [packet]"),
         (filters(FILTERS_PER_MODULE_MAX + 1), "17 filters, at most 16"),
         (properties(PROPERTIES_PER_MODULE_MAX + 1), "65 properties, at most 64"),
         (format!("{MANIFEST}\n[properties]\nkey = \"{}\"", "x".repeat(PROPERTY_BYTES_MAX)), "property `key` is longer"),
@@ -123,8 +136,95 @@ fn manifests_are_read_strictly() {
         assert!(refusal.detail.contains(expected), "{} has no {expected}", refusal.detail);
     }
     assert!(build(&filters(FILTERS_PER_MODULE_MAX), WASM).is_ok());
-    assert!(build(&servers(FILTERS_PER_MODULE_MAX), WASM).is_ok());
+    assert!(both(&servers(FILTERS_PER_MODULE_MAX)).is_ok());
+    assert!(both(&intercepts(FILTERS_PER_MODULE_MAX)).is_ok());
+    assert!(build_parts(&service(CHAIN_PARTS_MAX), &[]).is_ok());
     assert!(build(&properties(PROPERTIES_PER_MODULE_MAX), WASM).is_ok());
+}
+
+#[test]
+fn a_package_may_have_both_roles() {
+    let manifest = tls_server();
+    let parts = [(Part::Tls, PEM.as_bytes()), (Part::Component, COMPONENT), (Part::Core, WASM)];
+    let built = build_parts(&manifest, &parts).unwrap();
+    let read = package::read(&built.to_bytes()).unwrap();
+    assert_eq!(read.parts().into_iter().collect::<Vec<_>>(), [parts[2], parts[1], parts[0]]);
+    assert_eq!((read.flavours(), read.code(Flavour::Wasm)), (vec![Flavour::Wasm], Some(WASM)));
+    let kinds: Vec<String> = read.summary().flavours.into_iter().map(|(kind, _)| kind).collect();
+    assert_eq!(kinds, ["application/wasm", "application/wasm", "application/x-pem-file"]);
+    assert_eq!(read.summary().parts[1], (Part::Component, 8));
+
+    let service = build_parts(&service(2), &[]).unwrap();
+    let read = package::read(&service.to_bytes()).unwrap();
+    assert_eq!((read.flavours(), read.manifest().chain().len()), (vec![], 2));
+    assert_eq!(read.manifest().chain()[1].to_string(), "example.org/a1@^1");
+}
+
+/// The node takes a bundle for what WebAssembly code is missing for.
+#[test]
+fn parts_are_those_that_the_manifest_asks_for() {
+    use Part::{Bundle, Component, Core, Tls};
+    let (core, component, bundle) = ((Core, WASM), (Component, COMPONENT), (Bundle, JAR));
+    let tls = (Tls, PEM.as_bytes());
+    let packet_only = MANIFEST.to_owned();
+    let server_only = format!("{}[server]\nlisten = [\"tcp port 80\"]\n", MANIFEST.split("[packet]").next().unwrap());
+    let both = server("tcp port 80");
+    for (manifest, parts, expected) in [
+        (&packet_only, vec![core], Ok("wasm")),
+        (&server_only, vec![component], Ok("wasm")),
+        (&both, vec![core, component], Ok("wasm")),
+        (&both, vec![core, component, bundle], Ok("wasm, osgi")),
+        (&both, vec![core, bundle], Ok("osgi")),
+        (&both, vec![bundle], Ok("osgi")),
+        (&both, vec![core], Err("has [server], but the package no WebAssembly component (`[build] component`)")),
+        (&both, vec![component], Err("has [packet], but the package no WebAssembly core module (`[build] wasm`)")),
+        (&packet_only, vec![core, component], Err("no [server], which the WebAssembly component would be for")),
+        (&server_only, vec![core, component], Err("no [packet], which the WebAssembly core module would be for")),
+        (&packet_only, vec![(Core, COMPONENT)], Err("not a core module but a component")),
+        (&server_only, vec![(Component, WASM)], Err("not a component but a core module")),
+        (&server_only, vec![(Component, &COMPONENT[..7])], Err("not a WebAssembly module")),
+        (&server_only, vec![component, tls], Err("a certificate, but netserv.toml no `server.tls`")),
+        (&tls_server(), vec![core, component], Err("`server.tls`, but the package no certificate")),
+        (&tls_server(), vec![core, component, (Tls, &PEM.as_bytes()[..70])], Err("holds 0 keys")),
+        (&service(2), vec![component], Err("remove the WebAssembly component")),
+        (&both, vec![core, component, component], Err("one part is there twice")),
+    ] {
+        let built = build_parts(manifest, &parts);
+        match expected {
+            Ok(flavours) => assert_eq!(Flavour::list(built.unwrap().flavours()), flavours, "{parts:?}"),
+            Err(words) => {
+                let detail = built.unwrap_err().detail;
+                assert!(detail.contains(words), "{detail} has no {words}");
+            }
+        }
+    }
+}
+
+#[test]
+fn what_could_not_be_built_cannot_be_read() {
+    let whole =
+        build_parts(&tls_server(), &[(Part::Tls, PEM.as_bytes()), (Part::Component, COMPONENT), (Part::Core, WASM)]);
+    let whole = whole.unwrap();
+    let layer = |kind: &str, blob: &[u8]| {
+        format!("{{\"mediaType\":\"{kind}\",\"digest\":\"{}\",\"size\":{}}}", common::digest(blob), blob.len())
+    };
+    let replaced = |from: &[u8], to: &[u8], kind: &str| {
+        let mut layout = Tar::of(&whole);
+        layout.push_blob(to);
+        layout.rewrite_everywhere(&layer(kind, from), &layer(kind, to));
+        layout.to_bytes()
+    };
+    let (wasm, pem) = ("application/wasm", "application/x-pem-file");
+    let other = [COMPONENT, b"\0"].concat();
+    check(&replaced(WASM, &other, wasm), RefusalKind::BadPackage, "one part is there twice");
+    check(&replaced(COMPONENT, b"\0asm\x01\0\0\0\0", wasm), RefusalKind::BadPackage, "one part is there twice");
+    check(&replaced(COMPONENT, b"\0asm", wasm), RefusalKind::BadPackage, "one part is there twice");
+    check(&replaced(PEM.as_bytes(), &PEM.as_bytes()[..70], pem), RefusalKind::BadPackage, "holds 0 keys");
+    let huge = format!("{PEM}{}", "#".repeat(PEM_BYTES_MAX));
+    check(&replaced(PEM.as_bytes(), huge.as_bytes(), pem), RefusalKind::PackageTooLarge, "at most 65536");
+    let mut layout = Tar::of(&whole);
+    layout.rewrite_everywhere(&format!("{},", layer(wasm, COMPONENT)), "");
+    check(&layout.to_bytes(), RefusalKind::BadPackage, "has [server], but the package no");
 }
 
 #[test]
@@ -286,7 +386,7 @@ fn every_blob_that_is_named_must_be_there() {
 }
 
 #[test]
-fn layers_are_one_per_flavour_and_bounded() {
+fn layers_are_one_per_part_and_bounded() {
     let layer = |kind: &str| {
         format!("{{\"mediaType\":\"{kind}\",\"digest\":\"{}\",\"size\":{}}}", common::digest(WASM), WASM.len())
     };
@@ -297,7 +397,7 @@ fn layers_are_one_per_flavour_and_bounded() {
     };
     assert!(package::read(&with(&layer("application/x-perl"))).is_ok());
     check(&with(&layer("application/java-archive")), RefusalKind::BadCode, "the bundle is no jar");
-    check(&with(&layer("application/wasm")), RefusalKind::BadPackage, "one flavour is there twice");
+    check(&with(&layer("application/wasm")), RefusalKind::BadPackage, "one part is there twice");
     let many: Vec<String> = (0..LAYERS_MAX).map(|n| layer(&format!("application/x-{n}"))).collect();
     check(&with(&many.join(",")), RefusalKind::BadPackage, "9 layers, at most 8");
     assert!(package::read(&with(&many[1..].join(","))).is_ok());
@@ -313,12 +413,40 @@ fn build(manifest: &str, wasm: &[u8]) -> Result<Package, Refusal> {
     package::build(manifest, &[(Flavour::Wasm, wasm)])
 }
 
+/// Builds a package with parts of both roles.
+fn both(manifest: &str) -> Result<Package, Refusal> {
+    build_parts(manifest, &[(Part::Core, WASM), (Part::Component, COMPONENT)])
+}
+
+fn build_parts(manifest: &str, parts: &[(Part, &[u8])]) -> Result<Package, Refusal> {
+    package::build(manifest, parts)
+}
+
 fn build_error(wasm: &[u8]) -> RefusalKind {
     build(MANIFEST, wasm).unwrap_err().kind
 }
 
 fn server(listen: &str) -> String {
     format!("{MANIFEST}\n[server]\nlisten = [\"{listen}\"]\n")
+}
+
+fn tls_server() -> String {
+    server("tcp port 443") + "tls = { certificate = \"cert.pem\", key = \"key.pem\" }\n"
+}
+
+fn intercept(filter: &str) -> String {
+    format!("{MANIFEST}\n[server]\nintercept = [\"{filter}\"]\n")
+}
+
+fn intercepts(count: usize) -> String {
+    let filters: Vec<String> = (1..=count).map(|port| format!("tcp dst 10.0.0.0/8 port {port}")).collect();
+    intercept(&filters.join("\", \""))
+}
+
+fn service(parts: usize) -> String {
+    let parts: Vec<String> = (0..parts).map(|n| format!("\"example.org/a{n}@^1\"")).collect();
+    let head = MANIFEST.split("[packet]").next().unwrap();
+    format!("{head}[service]\nchain = [{}]\n", parts.join(", "))
 }
 
 fn servers(count: usize) -> String {

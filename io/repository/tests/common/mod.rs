@@ -26,6 +26,13 @@ on-failure = "closed"
 /// The smallest WebAssembly module.
 pub const WASM: &[u8] = b"\0asm\x01\0\0\0";
 
+/// The smallest WebAssembly component.
+pub const COMPONENT: &[u8] = b"\0asm\x0d\0\x01\0";
+
+/// A certificate and its key, as far as packages look.
+pub const PEM: &str = "-----BEGIN CERTIFICATE-----\nMIIB\n-----END CERTIFICATE-----\n\
+    -----BEGIN PRIVATE KEY-----\nMC4C\n-----END PRIVATE KEY-----\n";
+
 /// A bundle with nothing but a manifest.
 pub const JAR: &[u8] = include_bytes!("empty.jar");
 
