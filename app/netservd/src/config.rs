@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! The node's configuration: one TOML file, every key with a default, unknown keys refused.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 use std::net::IpAddr;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -14,6 +14,8 @@ use netserv_model::manifest::ModuleLimits;
 use netserv_model::policy::{ContainerLimits, NodePolicy, UserPolicy};
 use netserv_model::{Filter, Flavour, NodeId, PortRange, PublicKey, UserId, limits};
 use serde::{Deserialize, Serialize};
+
+use crate::blocks::Blocks;
 
 /// What a user's table looks like, as comments after the defaults; uncommented it is valid.
 const USER_EXAMPLE: &str = "
@@ -64,6 +66,8 @@ pub struct Config {
     pub fetch: Fetch,
     /// Containers' own networks.
     pub network: Network,
+    /// What modules may use beside their own code.
+    pub blocks: Blocks,
     /// Who may do what.
     #[serde(rename = "user", skip_serializing_if = "Vec::is_empty")]
     pub users: Vec<User>,
@@ -315,6 +319,7 @@ impl Default for Config {
             admission: Admission::default(),
             fetch: Fetch::default(),
             network: Network::default(),
+            blocks: Blocks::default(),
             users: Vec::new(),
         }
     }
@@ -361,8 +366,8 @@ impl Config {
         policy.clock_skew_max = Duration::from_secs(self.admission.clock_skew_s);
         policy.ttl_max = Duration::from_secs(self.admission.ttl_max_s);
         if self.role == Role::Node {
-            policy.blocks = building_blocks();
             policy.network = self.has_network();
+            policy.blocks = self.blocks.versions(policy.network);
         }
         for user in &self.users {
             let known = policy.users.insert(user.name.clone(), user.policy()?);
@@ -422,6 +427,7 @@ impl Config {
 
     fn check(&self) -> Result<()> {
         self.check_network()?;
+        self.blocks.check()?;
         self.policy()?;
         let signaling = &self.signaling;
         ensure!(
@@ -466,14 +472,6 @@ impl User {
             connect: self.connect.clone(),
         })
     }
-}
-
-/// The building blocks that every node of this version has, and the packet ABI as block `packet`.
-fn building_blocks() -> BTreeMap<String, u32> {
-    ["clock", "counters", "inject", "kv", "log", "packet", "properties", "random", "timers", "wasm"]
-        .into_iter()
-        .map(|name| (name.to_owned(), 1))
-        .collect()
 }
 
 fn host_name() -> NodeId {
@@ -544,6 +542,8 @@ mod tests {
             ("[osgi]\njvm = '/usr'", "jvm"),
             ("[osgi]\nname-servers = ['192.0.2.1', '192.0.2.2', '192.0.2.3', '192.0.2.4']", "name-servers"),
             ("[dataplane]\ndriver = 'quantum'", "quantum"),
+            ("[blocks]\nenabled = ['kvv']", "kvv"),
+            ("[blocks.kv]\nbytes = 1", "blocks.kv.bytes"),
             ("[network]\nprefixes = ['fe80::/64']", "fe80::/64"),
             (&user("listen = ['tcp port 80']"), "network.prefixes"),
             (&user("addresses = ['127.0.0.1']"), "127.0.0.1"),

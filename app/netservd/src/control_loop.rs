@@ -12,7 +12,7 @@ use netserv_controller::Controller;
 use netserv_gist as gist;
 use netserv_model::api::{DeviceInfo, ModuleList, NodeInfo, PlaneInfo, PostRequest, RequestResult};
 use netserv_model::command::{JobId, ModuleSlot, RequestId};
-use netserv_model::request::{Ask, Body, ModuleStatus, NodeReport, PacketCounts, Request};
+use netserv_model::request::{Ask, Body, ModuleStatus, NodeReport, PacketCounts, Request, ServerCounts};
 use netserv_model::{Instant, Now, Refusal, RefusalKind, WorkerId, limits};
 use netserv_nslp::{LocalId, LocalPath, LocalRequest, Nslp};
 use netserv_wire::gist::{Direction, Mri};
@@ -502,7 +502,8 @@ impl ControlLoop {
         for status in modules {
             status.addresses = self.executor.addresses(&status.user);
             let place = self.controller.place(&status.user, &status.module.name);
-            if let Some((packets, counters)) = place.and_then(|place| self.executor.stats(&place)) {
+            if let Some(Counted { packets, counters, server }) = place.and_then(|place| self.executor.stats(&place)) {
+                status.server = *server;
                 (status.packets, status.counters) = (*packets, counters.clone());
             }
         }
@@ -533,8 +534,17 @@ fn toward(mri: &Mri) -> Option<IpAddr> {
     Some(if mri.direction()? == Direction::Downstream { destination } else { source })
 }
 
-/// What one module counted: its packets, and counters by name.
-pub type Counted = (PacketCounts, BTreeMap<String, u64>);
+/// What one module counted.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Counted {
+    /// Its packets.
+    pub packets: PacketCounts,
+    /// Counters that it keeps, by name.
+    pub counters: BTreeMap<String, u64>,
+    /// Its connections, if it is a server.
+    pub server: Option<ServerCounts>,
+}
+
 /// A module's worker, and its place there.
 pub type Place = (WorkerId, ModuleSlot);
 

@@ -4,29 +4,28 @@
 //! What takes long is done on threads of its own and comes back as an event; everything else is done at once.
 
 mod life;
+mod load;
 mod networks;
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
-use std::fs::File;
-use std::os::fd::AsFd;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::mpsc::Sender;
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
-use anyhow::{Context, Result};
+use anyhow::Result;
 use ipnet::IpNet;
 use netserv_container::{Activity, ControlChannel, Process};
 use netserv_dataplane::FilterTable;
 use netserv_model::api::DeviceInfo;
-use netserv_model::command::{Command, Event as ControllerEvent, InstalledRecord, JobId, Load, ModuleSlot, RequestId};
+use netserv_model::command::{Command, Event as ControllerEvent, InstalledRecord, JobId, ModuleSlot, RequestId};
 use netserv_model::policy::ContainerLimits;
 use netserv_model::request::NodeReport;
 use netserv_model::trace::TraceRequest;
 use netserv_model::{
     Digest, DropReason, Flavour, ModuleName, ModuleRef, PublicKey, Refusal, RefusalKind, UserId, WorkerId,
 };
-use netserv_wire::container::frames::{FromWorker, LogLevel, PartKind, ToWorker};
+use netserv_wire::container::frames::{FromWorker, LogLevel, ToWorker};
 use tokio::sync::{mpsc, oneshot};
 
 use crate::config::Config;
@@ -36,7 +35,7 @@ use crate::launcher::Job;
 use crate::limits::{CODE_PATHS_MAX, FRAMES_BATCH};
 use crate::log_budget::LogBudget;
 use crate::network::{Book, Networks};
-use crate::packages::{Fetched, Packages};
+use crate::packages::{CodeParts, Fetched, Packages};
 use crate::packet_counters::PacketTotals;
 use crate::packet_loop::{PacketCommand, Rule, TraceId};
 use crate::packet_port::PacketPort;
@@ -85,10 +84,12 @@ pub struct Executor {
     /// Packages of installed modules, which must not leave the store.
     installed: BTreeMap<(UserId, ModuleName), Digest>,
     prefixes: BTreeMap<UserId, Vec<IpNet>>,
+    /// The building blocks that modules may use.
+    blocks: BTreeSet<String>,
     stats: BTreeMap<Place, Counted>,
     /// What was last loaded where.
     modules: BTreeMap<Place, ModuleRef>,
-    code: BTreeMap<(Digest, Flavour), PathBuf>,
+    code: BTreeMap<(Digest, Flavour), CodeParts>,
     happened: VecDeque<ControllerEvent>,
     reports: VecDeque<(RequestId, NodeReport)>,
     changes: FilterChanges,
@@ -167,6 +168,7 @@ impl Executor {
             unheard: VecDeque::new(),
             installed: BTreeMap::new(),
             prefixes: BTreeMap::new(),
+            blocks: BTreeSet::new(),
             stats: BTreeMap::new(),
             modules: BTreeMap::new(),
             code: BTreeMap::new(),
@@ -188,6 +190,7 @@ impl Executor {
     /// Takes over which addresses are whose.
     pub fn set_users(&mut self, config: &Config) {
         self.set_networks(config);
+        self.blocks = config.blocks.versions(config.has_network()).into_keys().collect();
         self.prefixes = config.users.iter().map(|user| (user.name.clone(), user.prefixes.clone())).collect();
         let users: BTreeSet<&UserId> = self.workers.keys().map(|worker| &worker.user).collect();
         for user in users {
@@ -378,13 +381,13 @@ impl Executor {
     /// Takes what a fetch ended with.
     pub fn fetched(&mut self, job: JobId, result: Result<Fetched, Refusal>) {
         self.happened.push_back(match result {
-            Ok(Fetched { digest, flavour, code, manifest }) => {
+            Ok(Fetched { digest, flavour, parts, manifest }) => {
                 if self.code.len() >= CODE_PATHS_MAX {
                     let running = self.workers.values().flat_map(|running| running.pinned.values());
                     let used: BTreeSet<Digest> = running.chain(self.installed.values()).copied().collect();
                     self.code.retain(|(digest, _), _| used.contains(digest));
                 }
-                self.code.insert((digest, flavour), code);
+                self.code.insert((digest, flavour), parts);
                 ControllerEvent::Fetched { job, manifest, flavour }
             }
             Err(refusal) => ControllerEvent::FetchFailed { job, refusal },
@@ -406,48 +409,6 @@ impl Executor {
         if let (Some(parts), Some(digest)) = (&self.parts, digest) {
             parts.packages.repository.unpin(digest);
         }
-    }
-
-    fn load(&mut self, load: Load) {
-        // Its death will be told, which settles this too.
-        if self.workers.get(&load.worker).is_some_and(|running| running.dying.is_some()) {
-            return;
-        }
-        let (worker, slot) = (load.worker.clone(), load.slot);
-        if let Err(error) = self.try_load(load) {
-            let detail = format!("the module could not be given to its worker: {error:#}");
-            let refusal = Refusal::new(RefusalKind::NodeFailed, detail);
-            self.happened.push_back(ControllerEvent::ModuleFailed { worker, slot, refusal });
-        }
-    }
-
-    fn try_load(&mut self, load: Load) -> Result<()> {
-        let Load { worker, slot, module, digest, properties, limits, state_schema, .. } = load;
-        let running = self.workers.get_mut(&worker).context("there is no worker")?;
-        let parts = self.parts.as_ref().context("this machine runs no modules")?;
-        let path = self.code.get(&(digest, worker.flavour)).context("the package was not fetched")?;
-        let code = File::open(path).with_context(|| format!("cannot open {}", path.display()))?;
-        let call = Duration::from_millis(limits.call_ms.into());
-        self.modules.insert((worker.clone(), slot), module.clone());
-        let (parts_sent, blocks) = (vec![PartKind::Packet], BTreeSet::new());
-        let frame = ToWorker::Load {
-            slot,
-            module,
-            properties,
-            limits,
-            state_schema,
-            parts: parts_sent,
-            server: None,
-            blocks,
-        };
-        // Before the module starts, which is its first call.
-        self.packets.send(PacketCommand::SetCallTime { worker, slot, call });
-        running.control.send(&frame, &[code.as_fd()])?;
-        parts.packages.repository.pin(digest);
-        if let Some(before) = running.pinned.insert(slot, digest) {
-            parts.packages.repository.unpin(before);
-        }
-        Ok(())
     }
 
     fn unload(&mut self, worker: &WorkerId, slot: ModuleSlot) {
@@ -489,9 +450,9 @@ impl Executor {
                 let entry = LogEntry { worker: worker.clone(), slot, level, text };
                 return running.log.spend(Instant::now(), entry);
             }
-            FromWorker::Stats { slot, packets, counters, server: _ } => {
+            FromWorker::Stats { slot, packets, counters, server } => {
                 if running.pinned.contains_key(&slot) {
-                    self.stats.insert((worker.clone(), slot), (packets, counters));
+                    self.stats.insert((worker.clone(), slot), Counted { packets, counters, server });
                 }
             }
             FromWorker::StatsDone => running.stats_asked = false,

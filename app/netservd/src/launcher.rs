@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Keeps a launcher running, and starts containers on a thread of their own, since a start may take long.
 
+use std::path::PathBuf;
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result};
-use netserv_container::{Container, ContainerError, LaunchSpec, Launcher, LauncherConfig};
+use netserv_container::{Container, ContainerError, LaunchSpec, Launcher, LauncherConfig, Storage};
 use netserv_model::policy::ContainerLimits;
 use netserv_model::{Refusal, RefusalKind, UserId, WorkerId};
 use tokio::sync::mpsc;
@@ -91,6 +92,17 @@ fn refusal(error: &ContainerError) -> Refusal {
     Refusal::new(RefusalKind::NodeFailed, detail)
 }
 
+/// What the workers of a node may keep on its disk.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Disk {
+    /// The directory of their files.
+    pub directory: PathBuf,
+    /// Bytes of kv state of one user and flavour; 0 for none.
+    pub kv_bytes: u64,
+    /// Bytes of the cache of one user and flavour; 0 for none.
+    pub cache_bytes: u64,
+}
+
 /// What the thread that starts workers is to do.
 #[derive(Debug)]
 pub enum Job {
@@ -129,15 +141,20 @@ pub struct Launched {
 ///
 /// # Errors
 /// The system gives no thread.
-pub fn start_thread(keeper: Arc<Keeper>, networks: Arc<Networks>, events: mpsc::Sender<Event>) -> Result<Sender<Job>> {
+pub fn start_thread(
+    keeper: Arc<Keeper>,
+    networks: Arc<Networks>,
+    disk: Disk,
+    events: mpsc::Sender<Event>,
+) -> Result<Sender<Job>> {
     // As many wait as there are users one of whose workers is to start: the executor has one at a time for each.
     let (jobs, inbox) = channel();
     let thread = std::thread::Builder::new().name("launches".into());
-    thread.spawn(move || run(&keeper, &networks, &inbox, &events)).context("launch thread")?;
+    thread.spawn(move || run(&keeper, &networks, &disk, (&inbox, &events))).context("launch thread")?;
     Ok(jobs)
 }
 
-fn run(keeper: &Keeper, networks: &Networks, inbox: &Receiver<Job>, events: &mpsc::Sender<Event>) {
+fn run(keeper: &Keeper, networks: &Networks, disk: &Disk, (inbox, events): (&Receiver<Job>, &mpsc::Sender<Event>)) {
     for job in inbox {
         let launch = match job {
             Job::Start(launch) => launch,
@@ -146,7 +163,7 @@ fn run(keeper: &Keeper, networks: &Networks, inbox: &Receiver<Job>, events: &mps
                 continue;
             }
         };
-        let result = keeper.launcher().and_then(|launcher| start_worker(&launcher, networks, &launch));
+        let result = keeper.launcher().and_then(|launcher| start_worker(&launcher, networks, disk, &launch));
         let launched = Launched { worker: launch.worker, generation: launch.generation, result };
         if events.blocking_send(Event::Launched(Box::new(launched))).is_err() {
             return;
@@ -154,10 +171,13 @@ fn run(keeper: &Keeper, networks: &Networks, inbox: &Receiver<Job>, events: &mps
     }
 }
 
-fn start_worker(launcher: &Launcher, networks: &Networks, launch: &Launch) -> Result<Container, Refusal> {
+fn start_worker(launcher: &Launcher, networks: &Networks, disk: &Disk, launch: &Launch) -> Result<Container, Refusal> {
     let Launch { worker, limits, beside, network, .. } = launch;
     let network = network.as_ref().map(|wanted| networks.of(&worker.user, wanted, beside.is_some())).transpose()?;
     let network = network.as_deref();
-    let spec = LaunchSpec { beside: *beside, network, ..LaunchSpec::new(&worker.user, worker.flavour, limits) };
+    let Disk { directory, kv_bytes, cache_bytes } = disk;
+    let storage = Some(Storage { directory, kv_bytes: *kv_bytes, cache_bytes: *cache_bytes });
+    let spec =
+        LaunchSpec { beside: *beside, network, storage, ..LaunchSpec::new(&worker.user, worker.flavour, limits) };
     launcher.launch(&spec).map_err(Refusal::from)
 }

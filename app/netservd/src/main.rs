@@ -2,6 +2,7 @@
 //! `netservd`: the daemon of one NetServ node.
 
 mod addresses;
+mod blocks;
 mod clock;
 mod config;
 mod control_loop;

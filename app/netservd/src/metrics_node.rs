@@ -143,6 +143,29 @@ fn container_drops(out: &mut Exposition, drops: &BTreeMap<UserId, BTreeMap<Strin
     }
 }
 
+fn servers(out: &mut Exposition, modules: &[ModuleStatus]) {
+    let help = "Connections and HTTP requests of each module, and what became of them";
+    let mut family = out.family("module_connections_total", Kind::Counter, help);
+    for (status, counts) in modules.iter().filter_map(|status| Some((status, status.server?))) {
+        let module = status.module.to_string();
+        for (what, value) in [
+            ("connections", counts.connections),
+            ("requests", counts.requests),
+            ("refused", counts.refused),
+            ("failed", counts.failed),
+        ] {
+            family.sample(&[("user", status.user.as_str()), ("module", &module), ("what", what)], value);
+        }
+    }
+    let mut family = out.family("module_bytes_total", Kind::Counter, "Bytes that modules took and gave as servers");
+    for (status, counts) in modules.iter().filter_map(|status| Some((status, status.server?))) {
+        let module = status.module.to_string();
+        for (direction, value) in [("in", counts.bytes_in), ("out", counts.bytes_out)] {
+            family.sample(&[("user", status.user.as_str()), ("module", &module), ("direction", direction)], value);
+        }
+    }
+}
+
 fn modules(out: &mut Exposition, modules: &[ModuleStatus]) {
     let mut family = out.family("module_packets_total", Kind::Counter, "Packets of each module, by what it did");
     for status in modules {
@@ -158,6 +181,7 @@ fn modules(out: &mut Exposition, modules: &[ModuleStatus]) {
             family.sample(&[("user", status.user.as_str()), ("module", &module), ("fate", fate)], value);
         }
     }
+    servers(out, modules);
     let mut family = out.family("module_counter_total", Kind::Counter, "Counters that modules keep");
     for status in modules {
         let module = status.module.to_string();

@@ -88,6 +88,11 @@ impl Book {
         Ok(Some(Wanted { addresses: self.addresses.of(user).to_vec(), permits }))
     }
 
+    /// Returns what a user's container may do in its network.
+    pub fn permits(&self, user: &UserId) -> Permits {
+        self.permits.get(user).cloned().unwrap_or_default()
+    }
+
     /// Notes that a user's network is not needed any more. Returns whether the user may have one.
     pub fn let_go(&mut self, user: &UserId) -> bool {
         self.asked.remove(user)

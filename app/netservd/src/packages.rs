@@ -10,7 +10,7 @@ use std::time::Instant;
 use netserv_container::CompileLimits;
 use netserv_model::manifest::Manifest;
 use netserv_model::{Digest, Flavour, PublicKey, Refusal, RefusalKind};
-use netserv_repository::{FetchLimits, Repository, Stored};
+use netserv_repository::{FetchLimits, Part, Repository, Stored};
 
 use crate::launcher::Keeper;
 use crate::limits::COMPILES_MAX;
@@ -21,10 +21,23 @@ pub struct Fetched {
     pub digest: Digest,
     /// Which of its flavours this node takes.
     pub flavour: Flavour,
-    /// Where the code of that is: what was compiled, or the bundle itself.
-    pub code: PathBuf,
+    /// Where the parts of that are.
+    pub parts: CodeParts,
     /// What it says of itself.
     pub manifest: Box<Manifest>,
+}
+
+/// Where what a worker gets to load is.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct CodeParts {
+    /// The code that sees packets: the compiled core module, or the bundle itself, which may also be a server.
+    pub packet: Option<PathBuf>,
+    /// The compiled component, which takes connections.
+    pub server: Option<PathBuf>,
+    /// The component as it came, of which services are composed.
+    pub component: Option<PathBuf>,
+    /// The certificate chain and its key.
+    pub tls: Option<PathBuf>,
 }
 
 /// Gets packages; clones share everything.
@@ -53,29 +66,38 @@ impl Packages {
         // Before a download that would be for nothing.
         self.keeper.launcher()?;
         let stored = self.repository.fetch(url, digest, keys, &self.limits)?;
-        let (flavour, path) = self.choose(&stored)?;
-        let code = match flavour {
-            Flavour::Wasm => self.compiled(digest, path)?,
-            Flavour::Osgi => path.to_owned(),
-        };
-        Ok(Fetched { digest, flavour, code, manifest: Box::new(stored.manifest.clone()) })
+        let flavour = self.choose(&stored)?;
+        let path = |part: Part| stored.path(part).map(Path::to_owned);
+        let mut parts = CodeParts { tls: path(Part::Tls), ..CodeParts::default() };
+        match flavour {
+            Flavour::Wasm => {
+                parts.component = path(Part::Component);
+                let wasm = [path(Part::Core), path(Part::Component)];
+                self.compile_all(digest, wasm.iter().flatten())?;
+                [parts.packet, parts.server] = wasm.map(|wasm| wasm.map(|wasm| code_path(&wasm, &self.engine)));
+            }
+            Flavour::Osgi => parts.packet = path(Part::Bundle),
+        }
+        Ok(Fetched { digest, flavour, parts, manifest: Box::new(stored.manifest.clone()) })
     }
 
-    /// Returns the first flavour of this node's that the package has, and where its code is.
-    fn choose<'a>(&self, stored: &'a Stored) -> Result<(Flavour, &'a Path), Refusal> {
-        let code = |flavour: &Flavour| Some((*flavour, stored.code_path(*flavour)?));
-        self.flavours.iter().find_map(code).ok_or_else(|| {
-            let (has, runs) = (list(stored.code.keys()), list(&self.flavours));
+    /// Returns the first flavour of this node's in which the package is whole. A service, which has no code, is for the
+    /// flavour of its parts.
+    fn choose(&self, stored: &Stored) -> Result<Flavour, Refusal> {
+        let fits = |flavour: &&Flavour| stored.manifest.service.is_some() || stored.flavours.contains(flavour);
+        self.flavours.iter().find(fits).copied().ok_or_else(|| {
+            let (has, runs) = (list(&stored.flavours), list(&self.flavours));
             Refusal::new(RefusalKind::NoFlavour, format!("the package has {has}, this node runs {runs}"))
         })
     }
 
-    fn compiled(&self, digest: Digest, wasm: &Path) -> Result<PathBuf, Refusal> {
-        let code = code_path(wasm, &self.engine);
-        if !code.exists() {
-            self.gate.once(digest, || self.compile(digest, wasm, &code))?;
+    /// Compiles those of a package's files that are not compiled yet.
+    fn compile_all<'a>(&self, digest: Digest, wasm: impl Iterator<Item = &'a PathBuf>) -> Result<(), Refusal> {
+        let wanted: Vec<(&PathBuf, PathBuf)> = wasm.map(|wasm| (wasm, code_path(wasm, &self.engine))).collect();
+        if wanted.iter().all(|(_, code)| code.exists()) {
+            return Ok(());
         }
-        Ok(code)
+        self.gate.once(digest, || wanted.iter().try_for_each(|(wasm, code)| self.compile(digest, wasm, code)))
     }
 
     fn compile(&self, digest: Digest, wasm: &Path, code: &Path) -> Result<(), Refusal> {
@@ -86,7 +108,7 @@ impl Packages {
         let started = Instant::now();
         self.keeper.launcher()?.compile(wasm, code, &CompileLimits::default())?;
         let took_ms = u64::try_from(started.elapsed().as_millis()).unwrap_or(u64::MAX);
-        tracing::info!(%digest, took_ms, "a package is compiled");
+        tracing::info!(%digest, took_ms, file = ?wasm.file_name().unwrap_or_default(), "a package is compiled");
         Ok(())
     }
 }
@@ -186,19 +208,22 @@ mod tests {
     #[test]
     fn the_first_flavour_that_package_and_node_have_is_taken() {
         use Flavour::{Osgi, Wasm};
-        for (runs, has, taken) in [
-            (&[Wasm, Osgi][..], &[Wasm, Osgi][..], Ok((Wasm, "module.wasm"))),
-            (&[Osgi, Wasm], &[Wasm, Osgi], Ok((Osgi, "module.jar"))),
-            (&[Osgi, Wasm], &[Wasm], Ok((Wasm, "module.wasm"))),
-            (&[Osgi], &[Wasm, Osgi], Ok((Osgi, "module.jar"))),
-            (&[Wasm], &[Osgi], Err("the package has osgi, this node runs wasm")),
-            (&[], &[Wasm, Osgi], Err("the package has wasm, osgi, this node runs none")),
+        use Part::{Bundle, Component, Core};
+        for (server, runs, has, taken) in [
+            (false, &[Wasm, Osgi][..], &[Core, Bundle][..], Ok(Wasm)),
+            (false, &[Osgi, Wasm], &[Core, Bundle], Ok(Osgi)),
+            (false, &[Osgi, Wasm], &[Core], Ok(Wasm)),
+            (false, &[Osgi], &[Core, Bundle], Ok(Osgi)),
+            (false, &[Wasm], &[Bundle], Err("the package has osgi, this node runs wasm")),
+            (false, &[], &[Core, Bundle], Err("the package has wasm, osgi, this node runs none")),
+            (true, &[Wasm, Osgi], &[Core, Component, Bundle], Ok(Wasm)),
+            (true, &[Wasm, Osgi], &[Core, Bundle], Ok(Osgi)),
+            (true, &[Wasm], &[Core, Bundle], Err("the package has osgi, this node runs wasm")),
         ] {
             let dir = tempfile::tempdir().unwrap();
             let packages = packages(dir.path(), runs);
-            let stored = store(dir.path(), &packages, has);
+            let stored = store(dir.path(), &packages, has, server);
             let chosen = packages.choose(&stored);
-            let chosen = chosen.map(|(flavour, path)| (flavour, path.file_name().unwrap().to_str().unwrap()));
             match taken {
                 Ok(taken) => assert_eq!(chosen, Ok(taken), "{runs:?} {has:?}"),
                 Err(detail) => assert_eq!(chosen, Err(Refusal::new(RefusalKind::NoFlavour, detail))),
@@ -274,15 +299,17 @@ mod tests {
         }
     }
 
-    fn store(dir: &Path, packages: &Packages, flavours: &[Flavour]) -> Stored {
+    fn store(dir: &Path, packages: &Packages, parts: &[Part], server: bool) -> Stored {
         let manifest = "manifest = 1\nname = \"example.org/m\"\nversion = \"1.0.0\"\npacket = { abi = 1 }\n";
-        let jar: &[u8] = include_bytes!("../../../io/repository/tests/common/empty.jar");
-        let code = |flavour: &Flavour| match flavour {
-            Flavour::Wasm => (Flavour::Wasm, b"\0asm\x01\0\0\0".as_slice()),
-            Flavour::Osgi => (Flavour::Osgi, jar),
+        let manifest = format!("{manifest}{}", if server { "[server]\nlisten = ['tcp port 80']" } else { "" });
+        let content = |part: &Part| match part {
+            Part::Core => b"\0asm\x01\0\0\0".as_slice(),
+            Part::Component => b"\0asm\x0d\0\x01\0",
+            Part::Bundle => include_bytes!("../../../io/repository/tests/common/empty.jar"),
+            Part::Tls => b"",
         };
-        let code: Vec<(Flavour, &[u8])> = flavours.iter().map(code).collect();
-        let mut package = package::build(manifest, &code).unwrap();
+        let parts: Vec<(Part, &[u8])> = parts.iter().map(|part| (*part, content(part))).collect();
+        let mut package = package::build(&manifest, &parts).unwrap();
         let key = SigningKey::from_bytes(&[1; 32]);
         package::sign(&mut package, &key).unwrap();
         std::fs::write(dir.join("m.nsm"), package.to_bytes()).unwrap();

@@ -26,7 +26,7 @@ use crate::clock::Clock;
 use crate::config::{Config, Role};
 use crate::control_loop::{About, ControlLoop, EVENTS_MAX, Event, Parts};
 use crate::execute::{Executor, ExecutorParts, ModuleParts};
-use crate::launcher::Keeper;
+use crate::launcher::{Disk, Keeper};
 use crate::limits::FETCHES_MAX;
 use crate::logs::{Logs, wall};
 use crate::network::Networks;
@@ -240,7 +240,7 @@ fn module_parts(
     events: &mpsc::Sender<Event>,
 ) -> Result<ModuleParts> {
     let networks = Networks::start(&config.instance())?;
-    let launches = launcher::start_thread(keeper.clone(), networks.clone(), events.clone())?;
+    let launches = launcher::start_thread(keeper.clone(), networks.clone(), disk(config), events.clone())?;
     let limits = FetchLimits {
         time: Duration::from_secs(config.fetch.timeout_s),
         bytes: config.fetch.bytes_max,
@@ -250,6 +250,19 @@ fn module_parts(
     let flavours = runtimes.flavours.clone();
     let packages = Packages { repository, limits, engine, keeper, gate: Arc::default(), flavours };
     Ok(ModuleParts { packages, launches, networks: Some(networks) })
+}
+
+/// Says what workers may keep on disk; what is there of users that are not known any more is removed.
+fn disk(config: &Config) -> Disk {
+    let directory = config.state_dir.join("store");
+    let users = config.users.iter().map(|user| user.name.clone()).collect();
+    match netserv_container::retain_storage(&directory, &users) {
+        Ok(0) => {}
+        Ok(files) => tracing::info!(files, "removed what modules of users kept who are gone"),
+        Err(error) => tracing::warn!(%error, "what modules of users kept who are gone stays"),
+    }
+    let (kv_bytes, cache_bytes) = config.blocks.file_bytes();
+    Disk { directory, kv_bytes, cache_bytes }
 }
 
 fn start_signaling(config: &Config, events: &mpsc::Sender<Event>) -> Result<SignalIo> {

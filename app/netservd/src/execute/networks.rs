@@ -3,15 +3,18 @@
 
 use std::collections::BTreeMap;
 use std::net::IpAddr;
+use std::os::fd::OwnedFd;
 
+use anyhow::Result;
 use netserv_model::command::{Event as ControllerEvent, FilterId, ModuleSlot};
 use netserv_model::verdict::FailureMode;
-use netserv_model::{Filter, Refusal, RefusalKind, UserId, WorkerId};
-use netserv_wire::container::frames::ToWorker;
+use netserv_model::{Filter, Flavour, Refusal, RefusalKind, UserId, WorkerId};
+use netserv_wire::container::frames::{PartKind, ToWorker};
 
 use super::Executor;
 use crate::config::Config;
 use crate::launcher::Job;
+use crate::network::Permits;
 
 impl Executor {
     /// Takes over what users' containers may do in their networks.
@@ -20,7 +23,16 @@ impl Executor {
             if let Some(networks) = self.parts.as_ref().and_then(|parts| parts.networks.as_ref()) {
                 networks.permit(&user, &permits);
             }
+            self.tell_permits(&user, permits);
         }
+    }
+
+    /// Tells a user's worker what its modules may do from here on. A JVM is held to it by the kernel alone.
+    fn tell_permits(&self, user: &UserId, permits: Permits) {
+        let Some(running) = self.workers.get(&WorkerId::new(user.clone(), Flavour::Wasm)) else { return };
+        let Permits { listen, connect } = permits;
+        // A worker that does not read is seen when it is to load something.
+        let _ = running.control.send(&ToWorker::Permit { connect, listen }, &[]);
     }
 
     /// Has a user's network removed if nothing of the user's runs, starts or is installed.
@@ -37,6 +49,12 @@ impl Executor {
             // If nobody takes jobs any more, the node is ending.
             let _ = parts.launches.send(Job::RemoveNetwork(user.clone()));
         }
+    }
+
+    /// Returns the listening sockets that intercepted connections arrive at, in the network of a worker's container.
+    #[expect(clippy::unnecessary_wraps, reason = "the kernel may refuse them")]
+    pub(super) fn listeners(&self, _worker: &WorkerId) -> Result<Vec<(PartKind, OwnedFd)>> {
+        Ok(Vec::new())
     }
 
     /// Has connections between others handed to a module.

@@ -4,6 +4,9 @@
 mod networks;
 mod workers;
 
+use std::time::Duration;
+
+use netserv_model::command::Load;
 use std::path::Path;
 use std::sync::mpsc::{Receiver, channel};
 

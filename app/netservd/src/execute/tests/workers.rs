@@ -5,6 +5,7 @@ use netserv_container::{Exit, ExitCause};
 
 use super::*;
 use crate::execute::life::why_ended;
+use crate::packages::CodeParts;
 
 /// The second joins the container of the first, so it is asked for when the first is there.
 #[tokio::test]
@@ -128,10 +129,10 @@ impl Rig {
         let package = self.publish("1.0.0");
         self.fetch(&package).unwrap();
         let (digest, flavour) = (package.digest, id(worker).flavour);
-        let code = self.dir.path().join("1.0.0");
+        let parts = CodeParts { packet: Some(self.dir.path().join("1.0.0")), ..CodeParts::default() };
         let manifest = "manifest = 1\nname = \"example.org/m\"\nversion = \"1.0.0\"\npacket = { abi = 1 }\n";
         let manifest = Box::new(netserv_repository::manifest::parse(manifest).unwrap());
-        self.executor.fetched(JobId(0), Ok(Fetched { digest, flavour, code, manifest }));
+        self.executor.fetched(JobId(0), Ok(Fetched { digest, flavour, parts, manifest }));
         let fetched = self.executor.poll_event();
         assert!(matches!(fetched, Some(ControllerEvent::Fetched { flavour: taken, .. }) if taken == flavour));
         self.executor.carry_out(Command::Load(Load { digest, ..load(worker) }));

@@ -1,0 +1,152 @@
+// SPDX-License-Identifier: Apache-2.0
+//! The building blocks that modules of this node may use, as `[blocks]` of the configuration says.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use anyhow::{Result, ensure};
+use serde::{Deserialize, Serialize};
+
+/// Blocks that every node of this version has, and the packet ABI as block `packet`.
+const ALWAYS: [&str; 9] = ["clock", "counters", "inject", "log", "packet", "properties", "random", "timers", "wasm"];
+/// Blocks that an operator may leave out.
+const OPTIONAL: [&str; 14] = [
+    "cache",
+    "command",
+    "compress",
+    "crypto",
+    "hash",
+    "http",
+    "http-client",
+    "kv",
+    "match",
+    "media",
+    "messages",
+    "metrics",
+    "sip",
+    "tcp",
+];
+/// Blocks that are of use only where containers have a network.
+const NETWORK: [&str; 4] = ["command", "http", "http-client", "tcp"];
+/// Bytes that a block's file may be given at least, and at most.
+const FILE_BYTES: std::ops::RangeInclusive<u64> = 1024 * 1024..=1024 * 1024 * 1024 * 1024;
+
+/// What modules may use beside their own code.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, rename_all = "kebab-case", default)]
+pub struct Blocks {
+    /// Those that may be used of the ones that can be left out; one that this machine lacks something for is left out.
+    pub enabled: Vec<String>,
+    /// What modules remember.
+    pub kv: KvBlock,
+    /// What modules keep on disk to have it at hand.
+    pub cache: CacheBlock,
+}
+
+impl Default for Blocks {
+    fn default() -> Blocks {
+        let enabled = OPTIONAL.map(str::to_owned).to_vec();
+        Blocks { enabled, kv: KvBlock::default(), cache: CacheBlock::default() }
+    }
+}
+
+/// The block `kv`.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, rename_all = "kebab-case", default)]
+pub struct KvBlock {
+    /// Bytes on disk of the state that one user's modules of one flavour keep.
+    pub bytes: u64,
+}
+
+impl Default for KvBlock {
+    fn default() -> KvBlock {
+        KvBlock { bytes: 64 * 1024 * 1024 }
+    }
+}
+
+/// The block `cache`.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, rename_all = "kebab-case", default)]
+pub struct CacheBlock {
+    /// Bytes on disk of the cache that one user's modules of one flavour share.
+    pub bytes: u64,
+}
+
+impl Default for CacheBlock {
+    fn default() -> CacheBlock {
+        CacheBlock { bytes: 256 * 1024 * 1024 }
+    }
+}
+
+impl Blocks {
+    /// Returns the blocks that are enabled, with their versions.
+    pub fn versions(&self, network: bool) -> BTreeMap<String, u32> {
+        let works = |name: &&str| network || !NETWORK.contains(name);
+        let enabled = self.enabled.iter().map(String::as_str).filter(works);
+        ALWAYS.into_iter().chain(enabled).map(|name| (name.to_owned(), 1)).collect()
+    }
+
+    /// Returns whether a block is enabled.
+    pub fn has(&self, name: &str) -> bool {
+        self.enabled.iter().any(|enabled| enabled == name)
+    }
+
+    /// Returns how many bytes the files of a worker have: that of the kv state, and that of the cache.
+    pub fn file_bytes(&self) -> (u64, u64) {
+        let of = |name: &str, bytes: u64| if self.has(name) { bytes } else { 0 };
+        (of("kv", self.kv.bytes), of("cache", self.cache.bytes))
+    }
+
+    /// Checks what the operator wrote.
+    ///
+    /// # Errors
+    /// A name is unknown or there twice, or a size is out of its bounds.
+    pub fn check(&self) -> Result<()> {
+        let mut seen = BTreeSet::new();
+        for name in &self.enabled {
+            ensure!(!ALWAYS.contains(&name.as_str()), "blocks.enabled has `{name}`, which every node has anyway");
+            let known = OPTIONAL.join(", ");
+            ensure!(OPTIONAL.contains(&name.as_str()), "blocks.enabled has `{name}`; there are {known}");
+            ensure!(seen.insert(name), "blocks.enabled has `{name}` twice");
+        }
+        for (key, bytes) in [("kv", self.kv.bytes), ("cache", self.cache.bytes)] {
+            let (least, most) = (FILE_BYTES.start(), FILE_BYTES.end());
+            ensure!(FILE_BYTES.contains(&bytes), "blocks.{key}.bytes is {bytes}, but must be {least} to {most}");
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_operator_chooses() {
+        let all = Blocks::default().versions(true);
+        assert_eq!((all.len(), all["kv"], all["packet"]), (ALWAYS.len() + OPTIONAL.len(), 1, 1));
+        let unconnected = Blocks::default().versions(false);
+        assert_eq!(all.keys().filter(|name| !unconnected.contains_key(*name)).collect::<Vec<_>>(), NETWORK.each_ref());
+        let few = Blocks { enabled: vec!["hash".to_owned()], ..Blocks::default() };
+        assert!(few.versions(true).contains_key("hash") && !few.versions(true).contains_key("kv"));
+        assert_eq!((few.file_bytes(), Blocks::default().file_bytes()), ((0, 0), (64 << 20, 256 << 20)));
+    }
+
+    #[test]
+    fn what_is_wrong_is_named() {
+        let with = |names: &[&str]| Blocks {
+            enabled: names.iter().map(|name| (*name).to_owned()).collect(),
+            ..Blocks::default()
+        };
+        for (blocks, named) in [
+            (with(&["kv", "kvv"]), "`kvv`; there are cache, command"),
+            (with(&["kv", "kv"]), "`kv` twice"),
+            (with(&["clock"]), "`clock`, which every node has"),
+            (Blocks { kv: KvBlock { bytes: 5 }, ..Blocks::default() }, "blocks.kv.bytes is 5"),
+            (Blocks { cache: CacheBlock { bytes: u64::MAX }, ..Blocks::default() }, "blocks.cache.bytes"),
+        ] {
+            let error = blocks.check().unwrap_err().to_string();
+            assert!(error.contains(named), "{error}");
+        }
+        assert!(with(&[]).check().is_ok());
+    }
+}
