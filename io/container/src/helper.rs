@@ -13,6 +13,7 @@ use std::time::Duration;
 use netserv_model::limits::BLOB_BYTES_MAX;
 use netserv_model::policy::ContainerLimits;
 use netserv_model::{Flavour, UserId};
+use netserv_wire::container::media::{MediaLayer, MediaTask};
 use netserv_wire::container::{CONTROL_FD, RING_FD, WAKE_HOST_FD, WAKE_WORKER_FD};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::fs::{AtFlags, Mode, OFlags};
@@ -22,11 +23,12 @@ use rustix::process::{
 };
 
 use crate::cgroup::{Cgroups, Group};
-use crate::limits::{END_PATIENCE, PROCESSES_MAX, SPARES, STDERR_BYTES_MAX};
-use crate::protocol::{ExitReport, Reply, Request, Serve, Setup, StorageSetup, receive, send};
+use crate::limits::{END_PATIENCE, MEDIA_SPARE_BYTES, PROCESSES_MAX, SPARES, STDERR_BYTES_MAX};
+use crate::media::arguments::{Means, PICTURE_FD, Program, TEXT, arguments};
+use crate::protocol::{ExitReport, MediaOrder, Reply, Request, Serve, Setup, StorageSetup, receive, send};
 use crate::rootfs::{self, DATA, Template};
 use crate::seccomp::once;
-use crate::spawn::{Kit, Orders, Profile, Spare, Step as _, StepError, step_error};
+use crate::spawn::{Kit, MediaKit, Orders, Profile, Spare, Step as _, StepError, step_error};
 use crate::{doctor, storage, sys};
 
 /// The name under which a program starts itself as launcher.
@@ -162,6 +164,7 @@ impl<'a> Helper<'a> {
             Request::Serve(serve) => self.serve(serve, fds),
             Request::Compile { limits } => self.compile(limits, fds),
             Request::Archive { limits } => self.archive(limits, fds),
+            Request::Media(wanted) => self.media(wanted, fds),
             Request::Setup(_) => Err(step_error("read a request", &"the setup was there already").into()),
         };
         let sent = match &outcome {
@@ -275,6 +278,29 @@ impl<'a> Helper<'a> {
         self.make_file(Flavour::Osgi, limits, arguments, None, exit)
     }
 
+    fn media(&mut self, wanted: &MediaOrder, mut fds: Vec<OwnedFd>) -> Result<(Reply, Vec<OwnedFd>), Reply> {
+        let MediaOrder { task, limits } = wanted;
+        let picture = if task.has_picture() { fds.pop() } else { None };
+        let [exit, input, output] = take_fds(fds)?;
+        let place = self.free_place()?;
+        let data = rootfs::data(limits.disk_bytes + MEDIA_SPARE_BYTES, self.uid(place).unwrap_or(0));
+        let data = data.step("make /data")?;
+        if let Some(text) = text_of(task) {
+            write_in(&data, TEXT, text.as_bytes()).step("write the text")?;
+        }
+        let means = Means {
+            threads: limits.cpu_permille.div_ceil(1000).clamp(1, 8),
+            allocation_bytes: limits.memory_bytes / 2,
+        };
+        let mut orders = self.orders(place, Flavour::Wasm, limits, arguments(task, means));
+        (orders.media, orders.numbers) = (Some(Program::of(task)), vec![0, 1]);
+        orders.numbers.extend(picture.as_ref().map(|_| PICTURE_FD));
+        let fds = [input, output].into_iter().chain(picture).collect();
+        let start = Start { place, worker: None, group: None, exit };
+        let (reply, pidfd) = self.start_process(start, limits, &orders, data, fds)?;
+        Ok((reply, vec![pidfd]))
+    }
+
     /// Starts a process that leaves its result in `/data`, which the node gets.
     fn make_file(
         &mut self,
@@ -303,7 +329,7 @@ impl<'a> Helper<'a> {
 
     fn orders(&self, place: usize, flavour: Flavour, limits: &ContainerLimits, arguments: Vec<String>) -> Orders {
         let (uid, file_bytes) = (self.uid(place), limits.disk_bytes);
-        Orders { flavour, uid, file_bytes, network: false, stores: vec![], arguments, numbers: vec![] }
+        Orders { flavour, media: None, uid, file_bytes, network: false, stores: vec![], arguments, numbers: vec![] }
     }
 
     fn start_process(
@@ -317,6 +343,10 @@ impl<'a> Helper<'a> {
         let (stderr, their_stderr) = rustix::pipe::pipe_with(PipeFlags::CLOEXEC).step("pipe")?;
         // A dead worker's end may live on in a message that nobody read, so reading must not wait for its end.
         rustix::fs::fcntl_setfl(&stderr, OFlags::NONBLOCK).step("pipe")?;
+        if orders.media.is_some() {
+            // ffmpeg may have more to say of a bad input than anybody reads before its end, and does not wait then.
+            rustix::fs::fcntl_setfl(&their_stderr, OFlags::NONBLOCK).step("pipe")?;
+        }
         let mut all = vec![data, their_stderr];
         all.extend(fds);
         let (spare, landlock) = self.start_spare(limits, orders, start.group.as_deref(), &all)?;
@@ -469,6 +499,21 @@ fn copy_in(wasm: OwnedFd, data: &OwnedFd) -> io::Result<()> {
     Ok(())
 }
 
+fn text_of(task: &MediaTask) -> Option<&str> {
+    let MediaTask::Transcode { settings, .. } = task else { return None };
+    match &settings.overlay.as_ref()?.layer {
+        MediaLayer::Text(text) => Some(text),
+        MediaLayer::Png | MediaLayer::Jpeg => None,
+    }
+}
+
+/// Writes a file for everybody to read.
+fn write_in(data: &OwnedFd, name: &str, bytes: &[u8]) -> io::Result<()> {
+    let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::CLOEXEC;
+    let file = rustix::fs::openat(data, name, flags, Mode::from_raw_mode(0o444))?;
+    File::from(file).write_all(bytes)
+}
+
 /// Returns the end of what a process wrote to its standard error. What is no text becomes spaces, since each of it would
 /// take six bytes in a report, and the report has to fit into what its reader takes.
 fn last_words(stderr: OwnedFd) -> String {
@@ -491,8 +536,12 @@ fn kit(setup: &Setup) -> Result<Kit, StepError> {
             Err(error) => Err(error.to_string()),
         },
     };
+    let media = match &setup.media {
+        None => Err("this node has no ffmpeg".to_owned()),
+        Some(media) => MediaKit::new(media).map_err(|error| error.detail),
+    };
     let once = once::filter().map_err(|error| step_error("compile the seccomp filter", &error))?;
-    Ok(Kit { wasm, osgi, once })
+    Ok(Kit { wasm, osgi, media, once })
 }
 
 fn summary(setup: &Setup, kit: &Kit, cgroups: &Cgroups, privileged: bool) -> (Vec<String>, Vec<String>) {
@@ -501,6 +550,13 @@ fn summary(setup: &Setup, kit: &Kit, cgroups: &Cgroups, privileged: bool) -> (Ve
     match (&setup.jvm, &kit.osgi) {
         (Some(jvm), Ok(_)) => enforced.push(format!("the same for Java workers, with {}", jvm.java_home.display())),
         (Some(_), Err(reason)) => missing.push(format!("Java workers: {reason}")),
+        (None, _) => {}
+    }
+    match (&setup.media, &kit.media) {
+        (Some(media), Ok(_)) => {
+            enforced.push(format!("the same for media jobs, with {}", media.files.ffmpeg.display()));
+        }
+        (Some(_), Err(reason)) => missing.push(format!("media jobs: {reason}")),
         (None, _) => {}
     }
     enforced.push("mount, pid, ipc, uts and network namespaces; read-only root; seccomp allow-list".to_owned());
@@ -529,7 +585,7 @@ mod tests {
         let socket = io::stdin();
         let mut helper = Helper {
             socket: socket.as_fd(),
-            kit: Kit { wasm: no_profile(), osgi: Err(String::new()), once: vec![] },
+            kit: Kit { wasm: no_profile(), osgi: Err(String::new()), media: Err(String::new()), once: vec![] },
             java_home: None,
             cgroups: Cgroups::prepare("", "ns-container-none", None),
             spares: vec![],

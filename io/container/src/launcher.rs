@@ -25,8 +25,9 @@ use crate::helper::LAUNCHER_NAME;
 use crate::limits::{
     ArchiveLimits, CompileLimits, JAVA_MEMORY_BYTES_MIN, LAUNCHER_ANSWER_TIME_MAX, MEMORY_BYTES_MIN, UID_BASE,
 };
+use crate::media::MediaFiles;
 use crate::network::ContainerNetwork;
-use crate::protocol::{JvmSetup, Reply, Request, Serve, Setup, StorageSetup, receive, send};
+use crate::protocol::{JvmSetup, MediaSetup, Reply, Request, Serve, Setup, StorageSetup, receive, send};
 use crate::storage::Storage;
 use crate::{cgroup, compile};
 
@@ -47,6 +48,8 @@ pub struct LauncherConfig {
     pub program: PathBuf,
     /// What Java workers are made of; nothing on a node that runs none.
     pub jvm: Option<JvmFiles>,
+    /// What media jobs are made of; nothing on a node that takes none.
+    pub media: Option<MediaFiles>,
 }
 
 /// What Java workers are made of. Everybody must be allowed to read all of it.
@@ -106,6 +109,13 @@ impl JvmFiles {
     }
 }
 
+fn media_setup(files: &MediaFiles, state_dir: &Path) -> Result<MediaSetup, ContainerError> {
+    let find = |path: &Path, step| fs::canonicalize(path).map_err(failed(step));
+    let font = files.font.as_ref().map(|font| find(font, "find the font")).transpose()?;
+    let (ffmpeg, ffprobe) = (find(&files.ffmpeg, "find ffmpeg")?, find(&files.ffprobe, "find ffprobe")?);
+    Ok(MediaSetup { files: MediaFiles { ffmpeg, ffprobe, font }, root: root_directory(state_dir, MEDIA_ROOT)? })
+}
+
 impl LauncherConfig {
     /// Returns a configuration with everything else as usual: this very program becomes the launcher.
     pub fn new(worker: impl Into<PathBuf>, state_dir: impl Into<PathBuf>, instance: &str) -> LauncherConfig {
@@ -117,6 +127,7 @@ impl LauncherConfig {
             cgroup_parent: None,
             program: PathBuf::from("/proc/self/exe"),
             jvm: None,
+            media: None,
         }
     }
 }
@@ -154,6 +165,7 @@ impl Launcher {
             worker: fs::canonicalize(&config.worker).map_err(failed("find the worker"))?,
             root: root_directory(&config.state_dir, ROOT)?,
             jvm: config.jvm.as_ref().map(|files| files.setup(&config.state_dir)).transpose()?,
+            media: config.media.as_ref().map(|files| media_setup(files, &config.state_dir)).transpose()?,
             instance: config.instance.clone(),
             uid_base: config.uid_base,
             cgroup_parent: config.cgroup_parent.clone(),
@@ -229,6 +241,16 @@ impl Launcher {
         let StartedProcess { pid, uid, landlock } = started;
         tracing::debug!(%user, %flavour, pid, uid, landlock, "worker started");
         Ok(shared.into_container(user.clone(), Process::new(pid, pidfd, exit), landlock))
+    }
+
+    /// Starts a process that is no worker. Returns its number and descriptor.
+    pub(crate) fn start_alone(
+        &self,
+        request: &Request,
+        fds: &[BorrowedFd<'_>],
+    ) -> Result<(i32, OwnedFd), ContainerError> {
+        let (started, mut fds) = self.started(request, fds)?;
+        Ok((started.pid, fds.pop().ok_or_else(unexpected)?))
     }
 
     /// Starts a process that leaves a file in a directory. Returns the process and the directory.
@@ -339,6 +361,8 @@ pub fn cleanup_leftovers(state_dir: &Path, instance: &str) -> Result<usize, Cont
 const ROOT: &str = "containers";
 /// Likewise for Java workers.
 const JAVA_ROOT: &str = "java-containers";
+/// Likewise for media jobs.
+const MEDIA_ROOT: &str = "media-jobs";
 const LOCK: &str = "launcher.lock";
 
 fn remove_leftovers(state_dir: &Path, instance: &str, cgroup_parent: Option<&Path>) -> usize {
@@ -347,7 +371,7 @@ fn remove_leftovers(state_dir: &Path, instance: &str, cgroup_parent: Option<&Pat
     if found > 0 {
         tracing::warn!(found, instance, "removed cgroups that an earlier run left");
     }
-    for root in [ROOT, JAVA_ROOT] {
+    for root in [ROOT, JAVA_ROOT, MEDIA_ROOT] {
         let _ = fs::remove_dir(state_dir.join(root));
     }
     found
@@ -376,7 +400,7 @@ fn check_instance(instance: &str) -> Result<(), ContainerError> {
     if good { Ok(()) } else { Err(ContainerError::BadInstance(instance.chars().take(80).collect())) }
 }
 
-fn check_limits(flavour: Flavour, limits: &ContainerLimits) -> Result<(), ContainerError> {
+pub(crate) fn check_limits(flavour: Flavour, limits: &ContainerLimits) -> Result<(), ContainerError> {
     let least = match flavour {
         Flavour::Wasm => MEMORY_BYTES_MIN,
         Flavour::Osgi => JAVA_MEMORY_BYTES_MIN,

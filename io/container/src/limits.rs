@@ -31,6 +31,14 @@ pub const JAVA_OPEN_FILES_MAX: u64 = 1024;
 pub const DATA_ENTRIES_MAX: u64 = 4096;
 /// Libraries that a worker may be linked with.
 pub const LIBRARIES_MAX: usize = 64;
+/// Libraries that ffmpeg may be linked with.
+pub const MEDIA_LIBRARIES_MAX: usize = 512;
+/// Bytes of a media job's directory beside those for what is kept of the input.
+pub const MEDIA_SPARE_BYTES: u64 = 1024 * 1024;
+/// Pixels of one picture that ffmpeg takes: as many as 4096 × 2304.
+pub const MEDIA_PIXELS_MAX: u64 = 4096 * 2304;
+/// Streams of one input that ffmpeg takes.
+pub const MEDIA_STREAMS_MAX: u32 = 32;
 /// Files and directories of a Java installation's `lib` and `conf`.
 pub const JAVA_ENTRIES_MAX: usize = 4096;
 /// Bytes of a file that is copied into the root of Java workers; larger ones are bound.
@@ -68,6 +76,27 @@ impl Default for CompileLimits {
                 disk_bytes: 256 * 1024 * 1024,
             },
             time: Duration::from_secs(20),
+        }
+    }
+}
+
+/// What a media job may use.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct MediaLimits {
+    /// Memory, processor, threads, and bytes of an input that are kept because it may be read twice; these count as
+    /// memory too.
+    pub container: ContainerLimits,
+}
+
+impl Default for MediaLimits {
+    fn default() -> MediaLimits {
+        MediaLimits {
+            container: ContainerLimits {
+                memory_bytes: 512 * 1024 * 1024,
+                cpu_permille: 1000,
+                pids: 64,
+                disk_bytes: 128 * 1024 * 1024,
+            },
         }
     }
 }

@@ -10,6 +10,7 @@ use std::path::PathBuf;
 use netserv_model::policy::ContainerLimits;
 use netserv_model::{Flavour, UserId};
 use netserv_wire::container::frames::DESCRIPTORS_MAX;
+use netserv_wire::container::media::MediaTask;
 use rustix::net::{
     RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, ReturnFlags, SendAncillaryBuffer, SendAncillaryMessage,
     SendFlags, recvmsg, sendmsg,
@@ -18,6 +19,7 @@ use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
 use crate::limits::LAUNCHER_MESSAGE_BYTES_MAX;
+use crate::media::MediaFiles;
 
 /// Descriptors with one message at most.
 const FDS_MAX: usize = DESCRIPTORS_MAX;
@@ -35,6 +37,9 @@ pub(crate) enum Request {
     Compile { limits: ContainerLimits },
     /// Start the making of an archive of Java classes. Beside it: the pipe for the exit report. Answered as `Compile`.
     Archive { limits: ContainerLimits },
+    /// Start a media job. Beside it: the pipe for the exit report, the input's end, the output's, and the picture's if
+    /// the task has one. Answered by `Started` with a pidfd, or `Failed`.
+    Media(MediaOrder),
 }
 
 /// A worker that is wanted.
@@ -58,15 +63,30 @@ pub(crate) struct StorageSetup {
     pub(crate) cache_bytes: u64,
 }
 
+/// A media job that is wanted.
+#[derive(Debug, Serialize, Deserialize)]
+pub(crate) struct MediaOrder {
+    pub(crate) task: MediaTask,
+    pub(crate) limits: ContainerLimits,
+}
+
 /// What a launcher works with.
 #[derive(Debug, Serialize, Deserialize)]
 pub(crate) struct Setup {
     pub(crate) worker: PathBuf,
     pub(crate) root: PathBuf,
     pub(crate) jvm: Option<JvmSetup>,
+    pub(crate) media: Option<MediaSetup>,
     pub(crate) instance: String,
     pub(crate) uid_base: u32,
     pub(crate) cgroup_parent: Option<PathBuf>,
+}
+
+/// What media jobs are made of; all paths are canonical.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub(crate) struct MediaSetup {
+    pub(crate) files: MediaFiles,
+    pub(crate) root: PathBuf,
 }
 
 /// What Java workers are made of; all paths are canonical.

@@ -9,6 +9,7 @@
 
 mod java;
 mod libraries;
+pub(crate) mod media;
 
 use std::fs::{self, File};
 use std::io;
@@ -37,7 +38,7 @@ const STORE: &str = "/store";
 pub(crate) const NULL: &str = "/dev/null";
 
 /// The root that every container of a node and flavour shows.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(crate) struct Template {
     /// Where it is mounted, in the launcher's mount namespace.
     pub(crate) path: PathBuf,

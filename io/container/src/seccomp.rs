@@ -13,6 +13,7 @@
 //! receives them, and closing may wait for as long as the sender likes (`SO_LINGER`).
 
 mod java;
+pub(crate) mod media;
 pub(crate) mod once;
 
 use std::collections::BTreeMap;
@@ -39,19 +40,28 @@ pub(crate) fn filters(flavour: Flavour, network: bool) -> Result<Vec<BpfProgram>
     let refuse = SeccompAction::Errno(libc::EPERM.unsigned_abs());
     let allow_list = SeccompFilter::new(rules, refuse, SeccompAction::Allow, arch)?;
 
-    let no_clone3 = BTreeMap::from([(libc::SYS_clone3, vec![])]);
-    let unknown = SeccompAction::Errno(libc::ENOSYS.unsigned_abs());
-    let no_clone3 = SeccompFilter::new(no_clone3, SeccompAction::Allow, unknown, arch)?;
-    Ok(vec![no_clone3.try_into()?, allow_list.try_into()?])
+    Ok(vec![no_clone3(arch)?, allow_list.try_into()?])
 }
 
-fn conditional() -> Result<Rules, Error> {
+/// A filter that answers `clone3` as a kernel does that has no such call.
+fn no_clone3(arch: TargetArch) -> Result<BpfProgram, Error> {
+    let no_clone3 = BTreeMap::from([(libc::SYS_clone3, vec![])]);
+    let unknown = SeccompAction::Errno(libc::ENOSYS.unsigned_abs());
+    Ok(SeccompFilter::new(no_clone3, SeccompAction::Allow, unknown, arch)?.try_into()?)
+}
+
+/// A `clone` that makes a thread.
+fn clone_rule() -> Result<SeccompRule, Error> {
     let threads_only = u64::try_from(CLONE_WATCHED).expect("clone flags are positive");
     let thread = libc::CLONE_THREAD | libc::CLONE_VM | libc::CLONE_FILES;
     let thread = u64::try_from(thread).expect("clone flags are positive");
+    rule(&[(0, SeccompCmpOp::MaskedEq(threads_only), thread)])
+}
+
+fn conditional() -> Result<Rules, Error> {
     let names = [libc::PR_SET_NAME, libc::PR_GET_NAME, libc::PR_SET_VMA];
     Ok(BTreeMap::from([
-        (libc::SYS_clone, vec![rule(&[(0, SeccompCmpOp::MaskedEq(threads_only), thread)])?]),
+        (libc::SYS_clone, vec![clone_rule()?]),
         (libc::SYS_prlimit64, vec![rule(&[(2, SeccompCmpOp::Eq, 0)])?]),
         (libc::SYS_prctl, one_of(0, &names)?),
     ]))

@@ -29,7 +29,9 @@ use serde::{Deserialize, Serialize};
 use crate::cgroup::Group;
 use crate::launcher::seqpacket;
 use crate::limits::{JAVA_OPEN_FILES_MAX, OPEN_FILES_MAX, PERMIT_TIME_MAX};
-use crate::protocol::{receive, send};
+use crate::media::arguments::Program;
+use crate::protocol::{MediaSetup, receive, send};
+use crate::rootfs::media::MediaRoot;
 use crate::rootfs::{DATA, NULL, Template, WORKER};
 use crate::seccomp::{self, once};
 use crate::storage::{STORE_CACHE, STORE_KV};
@@ -41,16 +43,42 @@ pub(crate) struct Kit {
     pub(crate) wasm: Profile,
     /// Or why there are no Java workers.
     pub(crate) osgi: Result<Profile, String>,
+    /// Or why there are no media jobs.
+    pub(crate) media: Result<MediaKit, String>,
     /// The filter by which the worker's program is the last that is executed.
     pub(crate) once: BpfProgram,
 }
 
 impl Kit {
-    fn profile(&self, flavour: Flavour) -> Result<&Profile, StepError> {
-        match flavour {
+    fn profile(&self, orders: &Orders) -> Result<&Profile, StepError> {
+        if orders.media.is_some() {
+            return Ok(&self.media()?.profile);
+        }
+        match orders.flavour {
             Flavour::Wasm => Ok(&self.wasm),
             Flavour::Osgi => self.osgi.as_ref().map_err(|reason| step_error("prepare an osgi worker", reason)),
         }
+    }
+
+    fn media(&self) -> Result<&MediaKit, StepError> {
+        self.media.as_ref().map_err(|reason| step_error("prepare a media job", reason))
+    }
+}
+
+/// What all media jobs have in common.
+#[derive(Debug)]
+pub(crate) struct MediaKit {
+    profile: Profile,
+    root: MediaRoot,
+}
+
+impl MediaKit {
+    pub(crate) fn new(setup: &MediaSetup) -> Result<MediaKit, StepError> {
+        let root = MediaRoot::build(setup).step("build the root")?;
+        let filters = seccomp::media::filters();
+        let filters = filters.map_err(|error| step_error("compile the seccomp filter", &error))?;
+        let profile = Profile { template: root.template.clone(), filters, network_filters: vec![] };
+        Ok(MediaKit { profile, root })
     }
 }
 
@@ -79,6 +107,8 @@ impl Profile {
 #[derive(Debug, Serialize, Deserialize)]
 pub(crate) struct Orders {
     pub(crate) flavour: Flavour,
+    /// The program of a media job; nothing for a worker.
+    pub(crate) media: Option<Program>,
     /// The user and group to run as; nothing in a user namespace that has one user only.
     pub(crate) uid: Option<u32>,
     /// Bytes of the longest file.
@@ -246,7 +276,10 @@ fn lock_up_and_exec(
     let (Some(data), Some(stderr)) = (fds.next(), fds.next()) else {
         return Err(step_error("wait for orders", &"descriptors are missing"));
     };
-    let profile = kit.profile(orders.flavour)?;
+    let profile = kit.profile(&orders)?;
+    if orders.media.is_some() {
+        kit.media()?.root.fill().step("fill the root")?;
+    }
     enter_root(&profile.template.path).step("enter the root")?;
     if orders.network {
         let namespace = fds.next().ok_or_else(|| step_error("wait for orders", &"the network is missing"))?;
@@ -258,7 +291,10 @@ fn lock_up_and_exec(
         let mount = fds.next().ok_or_else(|| step_error("wait for orders", &"a file is missing"))?;
         move_mount(&mount, "", CWD, place.as_str(), MoveMountFlags::MOVE_MOUNT_F_EMPTY_PATH).step("mount a file")?;
     }
-    let first_cloexec = orders.numbers.iter().map(|number| number + 1).max().unwrap_or(3);
+    let first_cloexec = orders.numbers.iter().map(|number| number + 1).fold(3, RawFd::max);
+    if orders.media.is_some() {
+        rustix::process::chdir(DATA).step("enter /data")?;
+    }
     let mut own: Vec<(OwnedFd, RawFd)> = fds.zip(orders.numbers.iter().copied()).collect();
     own.push((stderr, 2));
     place_fds(own, first_cloexec).step("place descriptors")?;
@@ -278,8 +314,15 @@ fn lock_up_and_exec(
     for filter in filters {
         seccompiler::apply_filter(filter).map_err(|error| step_error("seccomp", &error))?;
     }
-    let mut command = Command::new(WORKER);
-    command.arg0(worker_name(orders.flavour)).args(orders.arguments);
+    let mut command = match orders.media {
+        Some(program) => Command::new(program.path()),
+        None => {
+            let mut command = Command::new(WORKER);
+            command.arg0(worker_name(orders.flavour));
+            command
+        }
+    };
+    command.args(orders.arguments);
     command.env_clear().env("LD_LIBRARY_PATH", &profile.template.library_path);
     Err(step_error("exec the worker", &command.exec()))
 }

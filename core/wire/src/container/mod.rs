@@ -2,9 +2,10 @@
 //! What a node and the workers inside its service containers say to each other.
 //!
 //! [`frames`] is the control channel: one JSON value per datagram of a `SOCK_SEQPACKET` socket. [`ring`] is the packet
-//! path: a layout of shared memory and the two ends that work on it.
+//! path: a layout of shared memory and the two ends that work on it. [`media`] says what ffmpeg is asked to do.
 
 pub mod frames;
+pub mod media;
 pub mod ring;
 
 /// The control socket in a worker.
