@@ -59,6 +59,46 @@ impl<'a> GuestMemory<'a> {
         Ok(Cow::Owned(bytes))
     }
 
+    /// Returns the bytes that the module means, as [`GuestMemory::read`] does but without memory for each call: bytes of
+    /// slots are copied into `scratch`.
+    ///
+    /// # Errors
+    /// [`HostError::BadAddress`] if they reach beyond the memory, [`HostError::TooLarge`] if there are more than `max`.
+    pub fn lend<'b>(
+        &'b self,
+        address: u32,
+        length: u32,
+        max: usize,
+        scratch: &'b mut Vec<u8>,
+    ) -> Result<&'b [u8], HostError> {
+        let range = self.check(address, length)?;
+        if range.len() > max {
+            return Err(HostError::TooLarge);
+        }
+        let length = range.len();
+        let [before, slots, after] = self.split(range);
+        if length == before.len() {
+            return Ok(&self.before[before]);
+        }
+        if length == after.len() {
+            return Ok(&self.after[after]);
+        }
+        // Whole words are copied. Only if nothing comes before the slots, the first of them may begin earlier.
+        let skipped = slots.start % WORD_BYTES;
+        let words = &self.slots[slots.start / WORD_BYTES..slots.end.div_ceil(WORD_BYTES)];
+        let (middle, end) = (before.len(), before.len() + skipped + slots.len());
+        let room = middle + words.len() * WORD_BYTES + after.len();
+        if scratch.len() < room {
+            scratch.resize(room, 0);
+        }
+        scratch[..middle].copy_from_slice(&self.before[before]);
+        for (bytes, word) in scratch[middle..].as_chunks_mut::<WORD_BYTES>().0.iter_mut().zip(words) {
+            *bytes = word.load(Ordering::Relaxed).to_le_bytes();
+        }
+        scratch[end..end + after.len()].copy_from_slice(&self.after[after]);
+        Ok(&scratch[skipped..skipped + length])
+    }
+
     /// Writes `value` where the module wants it if it fits there, and returns its length.
     ///
     /// # Errors
@@ -151,6 +191,7 @@ mod tests {
             for (address, length) in [(48, 1), (0, 49), (20, 29), (49, 0), (u32::MAX, u32::MAX)] {
                 assert_eq!(memory.read(address, length, 100), Err(HostError::BadAddress));
                 assert_eq!(memory.put(address, length, b"x"), Err(HostError::BadAddress));
+                assert_eq!(memory.lend(address, length, 100, &mut Vec::new()), Err(HostError::BadAddress));
             }
             assert_eq!(memory.read(48, 0, 100).as_deref(), Ok(&[][..]));
         }
@@ -161,6 +202,8 @@ mod tests {
         let mut bytes = [0; 48];
         let memory = GuestMemory::new(&mut bytes, Some(slots()));
         assert_eq!(memory.read(17, 20, 4).unwrap().len(), 5);
+        assert_eq!(memory.lend(17, 20, 19, &mut Vec::new()), Err(HostError::TooLarge));
+        assert_eq!(memory.lend(0, 5, 4, &mut Vec::new()), Err(HostError::TooLarge));
     }
 
     #[test]
@@ -180,6 +223,7 @@ mod tests {
         GuestMemory::new(&mut plain, None).put(start, length, &value).unwrap();
         assert_eq!(memory.read(0, 48, 48).as_deref(), Ok(&plain[..]));
         assert_eq!(memory.read(start, length, 48).as_deref(), Ok(&value[..]));
+        assert_eq!(memory.lend(start, length, 48, &mut vec![0xff; 7]), Ok(&value[..]));
         assert_eq!(bytes[MAPPED], [0; 16], "what lies below the slots is not touched");
     }
 

@@ -10,6 +10,7 @@ use netserv_model::{Instant, Now};
 use wasmtime::{Memory, ResourceLimiter};
 
 use crate::clock;
+use crate::compute::Workplace;
 use crate::counters::Counters;
 use crate::error::HostError;
 use crate::guest::MappedSlots;
@@ -129,6 +130,8 @@ pub struct Host {
     pub counters: Counters,
     /// Its timers.
     pub timers: Timers,
+    /// What the blocks that only compute keep for it.
+    pub work: Workplace,
     /// Its log lines.
     pub log: LogBuffer,
     /// The packets it made.
@@ -171,6 +174,7 @@ impl Host {
             kv,
             counters: Counters::default(),
             timers: Timers::default(),
+            work: Workplace::default(),
             log,
             injected: Injected::default(),
             has_timer: false,

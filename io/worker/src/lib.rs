@@ -12,6 +12,7 @@ pub mod birth;
 pub mod chain;
 pub mod clock;
 pub mod compile;
+pub mod compute;
 pub mod control;
 pub mod counters;
 pub mod engine;

@@ -54,3 +54,51 @@ pub const JAVA_EVENTS_WAITING_MAX: usize = 4096;
 pub const JAVA_COUNTERS_MAX: usize = 4096;
 /// How long bundles have to stop when the node shuts a worker down.
 pub const JAVA_SHUTDOWN_MAX: Duration = Duration::from_secs(2);
+/// Bytes that a module may have searched in one call.
+pub const SEARCH_BYTES_MAX: usize = 1 << 20;
+/// Patterns of one set.
+pub const PATTERNS_MAX: usize = 4096;
+/// Bytes of one pattern.
+pub const PATTERN_BYTES_MAX: usize = 1024;
+/// Bytes of all patterns of one set.
+pub const PATTERNS_BYTES_MAX: usize = 128 * 1024;
+/// Bytes of all patterns of a set that is searched for by a table, which is faster and takes more memory.
+pub const PATTERNS_TABLE_BYTES_MAX: usize = 2048;
+/// Sets of patterns that an instance may have at a time.
+pub const PATTERN_SETS_MAX: usize = 16;
+/// Bytes of memory of all sets of patterns of an instance.
+pub const PATTERNS_MEMORY_BYTES_MAX: usize = 16 << 20;
+/// Hits that one call gives.
+pub const HITS_MAX: usize = 1024;
+/// Bytes that are hashed in one call.
+pub const HASH_BYTES_MAX: usize = 16 << 20;
+/// Bytes that are signed, sealed or opened in one call.
+pub const CRYPTO_BYTES_MAX: usize = 16 << 20;
+/// Bytes that a compressor takes in one call.
+pub const COMPRESS_INPUT_BYTES_MAX: usize = 1 << 20;
+/// Bytes that a decompressor takes in one call.
+pub const DECOMPRESS_INPUT_BYTES_MAX: usize = 64 * 1024;
+/// Bytes that a decompressor gives in one call.
+pub const DECOMPRESS_READ_BYTES_MAX: usize = 256 * 1024;
+/// Bytes that a decompressor gives in all, whatever its user allows.
+pub const DECOMPRESS_OUTPUT_BYTES_MAX: u64 = 1 << 40;
+/// Bytes of memory of all coders of a module's instances together.
+pub const COMPRESS_MEMORY_BYTES_MAX: usize = 64 << 20;
+/// Compressors and decompressors that an instance may have at a time.
+pub const CODERS_MAX: usize = 16;
+/// Bytes of memory that a compressor for gzip is taken to need.
+pub const GZIP_ENCODER_BYTES: usize = 512 * 1024;
+/// Bytes of memory that a compressor for Brotli is taken to need.
+pub const BROTLI_ENCODER_BYTES: usize = 6 << 20;
+/// Bytes of memory that a compressor for Zstandard is taken to need.
+pub const ZSTD_ENCODER_BYTES: usize = 5 << 20;
+/// Bytes of memory that a decompressor for gzip is taken to need.
+pub const GZIP_DECODER_BYTES: usize = 128 * 1024;
+/// Bytes of memory that a decompressor for Brotli is taken to need besides its window, which the stream says.
+pub const BROTLI_DECODER_BYTES: usize = 512 * 1024;
+/// Bytes of memory that a decompressor for Zstandard is taken to need.
+pub const ZSTD_DECODER_BYTES: usize = 9 << 20;
+/// Logarithm of the largest window of a Zstandard stream (RFC 9659).
+pub const ZSTD_WINDOW_LOG_MAX: u32 = 23;
+/// Bytes of the header of a gzip stream's member.
+pub const GZIP_HEADER_BYTES_MAX: usize = 4096;

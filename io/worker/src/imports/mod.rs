@@ -3,11 +3,14 @@
 
 mod clock;
 mod counter;
+mod find;
+mod hash;
 mod inject;
 mod kv;
 mod log;
 mod property;
 mod random;
+mod sip;
 mod timer;
 
 use wasmtime::{Caller, Linker};
@@ -31,6 +34,9 @@ pub fn add_to_linker(linker: &mut Linker<Host>) -> wasmtime::Result<()> {
     counter::add(linker)?;
     kv::add(linker)?;
     timer::add(linker)?;
+    find::add(linker)?;
+    sip::add(linker)?;
+    hash::add(linker)?;
     inject::add(linker)
 }
 

@@ -1,0 +1,61 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Memory that is handed out until there is none left.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use crate::error::HostError;
+
+/// Bytes that all instances of a module share. Clones share them, too.
+#[derive(Clone, Debug)]
+pub struct Budget {
+    left: Arc<AtomicUsize>,
+}
+
+/// A part of a budget, which goes back when this is dropped.
+#[derive(Debug)]
+pub struct Reserved {
+    bytes: usize,
+    left: Arc<AtomicUsize>,
+}
+
+impl Budget {
+    /// Returns a budget of so many bytes.
+    pub fn new(bytes: usize) -> Budget {
+        Budget { left: Arc::new(AtomicUsize::new(bytes)) }
+    }
+
+    /// Takes bytes out of the budget.
+    ///
+    /// # Errors
+    /// [`HostError::Quota`] if it has fewer.
+    pub fn reserve(&self, bytes: usize) -> Result<Reserved, HostError> {
+        let took = self.left.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |left| left.checked_sub(bytes));
+        took.map_err(|_| HostError::Quota)?;
+        Ok(Reserved { bytes, left: Arc::clone(&self.left) })
+    }
+}
+
+impl Drop for Reserved {
+    fn drop(&mut self) {
+        self.left.fetch_add(self.bytes, Ordering::Relaxed);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_taken_is_back_in_the_end() {
+        let budget = Budget::new(100);
+        let other = budget.clone();
+        let most = other.reserve(60).unwrap();
+        assert_eq!(budget.reserve(41).unwrap_err(), HostError::Quota);
+        let rest = budget.reserve(40).unwrap();
+        drop(most);
+        assert!(budget.reserve(61).is_err());
+        drop(rest);
+        assert!(budget.reserve(100).is_ok());
+    }
+}
