@@ -3,23 +3,41 @@
 
 use std::fs::File;
 use std::io::Read as _;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use netserv_model::{Refusal, RefusalKind};
 
 use crate::engine::{Interruption, Runtime};
 use crate::limits;
+use crate::server::component;
+use crate::server::engine::ServerEngine;
 
-/// Compiles the file `wasm` into the file `out`, after checking that it is a packet module.
+/// Compiles the files `wasm` into the file `out`, after checking what it is: one packet module, one component, or
+/// several components of which each hands HTTP requests on to the next.
 ///
 /// # Errors
 /// [`RefusalKind::BadCode`], [`RefusalKind::AbiMismatch`] or [`RefusalKind::MemoryLimit`] if the module is at fault,
 /// [`RefusalKind::NodeFailed`] if the machine is.
-pub fn compile(wasm: &Path, out: &Path) -> Result<(), Refusal> {
-    let wasm = read_wasm(wasm)?;
-    let runtime = Runtime::new(Interruption::None).map_err(|error| node_failed(error.root_cause()))?;
-    let code = runtime.precompile(&wasm)?;
+pub fn compile_all(wasm: &[PathBuf], out: &Path) -> Result<(), Refusal> {
+    let code = match wasm {
+        [one] => precompile(&read_wasm(one)?)?,
+        _ => return Err(Refusal::new(RefusalKind::BadCode, "components are not composed yet")),
+    };
     std::fs::write(out, code).map_err(|error| node_failed(&format!("cannot write {}: {error}", out.display())))
+}
+
+/// Compiles one WebAssembly file into code that `serve` loads.
+///
+/// # Errors
+/// Those of [`compile_all`].
+pub fn precompile(wasm: &[u8]) -> Result<Vec<u8>, Refusal> {
+    if component::is_component(wasm) {
+        let engine = ServerEngine::new().map_err(|error| node_failed(error.root_cause()))?;
+        component::precompile(&engine, wasm)
+    } else {
+        let runtime = Runtime::new(Interruption::None).map_err(|error| node_failed(error.root_cause()))?;
+        runtime.precompile(wasm)
+    }
 }
 
 /// Reads a WebAssembly file.

@@ -54,6 +54,71 @@ pub const JAVA_EVENTS_WAITING_MAX: usize = 4096;
 pub const JAVA_COUNTERS_MAX: usize = 4096;
 /// How long bundles have to stop when the node shuts a worker down.
 pub const JAVA_SHUTDOWN_MAX: Duration = Duration::from_secs(2);
+
+/// Instances of components at a time, of all server modules of a container together; one request has one.
+pub const INSTANCES_MAX: u32 = 512;
+/// Instances of core modules in one instance of a component.
+pub const CORE_INSTANCES_PER_COMPONENT_MAX: u32 = 128;
+/// Memories of one instance of a component, which a chain of components has several of.
+pub const MEMORIES_PER_COMPONENT_MAX: u32 = 16;
+/// Tables of one instance of a component.
+pub const TABLES_PER_COMPONENT_MAX: u32 = 64;
+/// As [`CORE_INSTANCES_PER_COMPONENT_MAX`], for the store's own count.
+pub const CORE_INSTANCES_MAX: usize = CORE_INSTANCES_PER_COMPONENT_MAX as usize;
+/// As [`MEMORIES_PER_COMPONENT_MAX`], for the store's own count.
+pub const MEMORIES_MAX: usize = MEMORIES_PER_COMPONENT_MAX as usize;
+/// As [`TABLES_PER_COMPONENT_MAX`], for the store's own count.
+pub const SERVER_TABLES_MAX: usize = TABLES_PER_COMPONENT_MAX as usize;
+/// Places of ended instances that keep what makes the next one of the same component cheap.
+pub const WARM_SLOTS_MAX: u32 = 32;
+/// Bytes of the stack that an instance runs on, with room for the node's own calls.
+pub const FIBER_BYTES: usize = 1024 * 1024;
+/// Bytes of the stack of threads that do little.
+pub const SMALL_STACK_BYTES: usize = 128 * 1024;
+/// Resources (streams, requests, sockets) of one instance.
+pub const RESOURCES_MAX: usize = 16_384;
+/// Bytes of the headers of one HTTP message that a component makes, as they are in the node's memory.
+pub const FIELDS_BYTES_MAX: usize = 128 * 1024;
+/// Random bytes in one call of a component.
+pub const SERVER_RANDOM_BYTES_MAX: u64 = 1024 * 1024;
+/// Sets of imports that are kept for the next component with the same blocks.
+pub const LINKERS_KEPT_MAX: usize = 16;
+/// How long a component computes before others of its thread have their turn.
+pub const BEAT: Duration = Duration::from_millis(5);
+/// Beats without anything at work after which the beat rests.
+pub const IDLE_BEATS: u32 = 20;
+/// How long the beat rests at most.
+pub const BEAT_SLEEP_MAX: Duration = Duration::from_secs(3600);
+/// Bytes of the head of an HTTP request or response.
+pub const HEAD_BYTES_MAX: usize = 64 * 1024;
+/// Header lines of an HTTP request or response.
+pub const HEADERS_MAX: usize = 100;
+/// How long a client may take for a request's head, from the connection's start or the request before.
+pub const HEAD_TIME_MAX: Duration = Duration::from_secs(10);
+/// How long a TLS handshake may take.
+pub const HANDSHAKE_TIME_MAX: Duration = Duration::from_secs(5);
+/// Streams at a time of one HTTP/2 connection.
+pub const STREAMS_MAX: u32 = 128;
+/// Bytes of responses that wait in one HTTP/2 stream.
+pub const SEND_BYTES_MAX: usize = 256 * 1024;
+/// How long a request waits for its turn if its module serves as many as it may.
+pub const TURN_TIME_MAX: Duration = Duration::from_secs(1);
+/// Requests that wait for their turn, for each that may be served at a time.
+pub const WAITING_PER_REQUEST_MAX: usize = 4;
+/// How long requests under way have to end when their module is stopped or replaced.
+pub const STOP_TIME_MAX: Duration = Duration::from_secs(5);
+/// Ports that one server module listens at.
+pub const LISTEN_PORTS_MAX: usize = 64;
+/// Connections that wait at one port to be taken.
+pub const BACKLOG: u32 = 1024;
+/// Bytes of a certificate chain with its key.
+pub const PEM_BYTES_MAX: u64 = 256 * 1024;
+/// How long a component's own request may take to be connected.
+pub const EGRESS_CONNECT_TIME_MAX: Duration = Duration::from_secs(10);
+/// How long a server may be silent while a component waits for its answer.
+pub const EGRESS_IDLE_TIME_MAX: Duration = Duration::from_secs(60);
+/// Addresses of a name that are tried.
+pub const EGRESS_ADDRESSES_MAX: usize = 4;
 /// Bytes that a module may have searched in one call.
 pub const SEARCH_BYTES_MAX: usize = 1 << 20;
 /// Patterns of one set.
@@ -102,3 +167,7 @@ pub const ZSTD_DECODER_BYTES: usize = 9 << 20;
 pub const ZSTD_WINDOW_LOG_MAX: u32 = 23;
 /// Bytes of the header of a gzip stream's member.
 pub const GZIP_HEADER_BYTES_MAX: usize = 4096;
+/// Threads that serve connections, if there are so many processors.
+pub const SERVER_THREADS_MAX: usize = 4;
+/// Threads that ask name servers.
+pub const LOOKUP_THREADS_MAX: usize = 4;

@@ -6,8 +6,9 @@ use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
 use netserv_worker::serve::Delivery;
+use netserv_worker::server::dev;
 use netserv_worker::test_command::{self, Jobs};
-use netserv_worker::{bench_command, compile, wasm_test};
+use netserv_worker::{bench_command, compile, http_test, wasm_test};
 
 #[derive(Parser)]
 #[command(version, about)]
@@ -24,13 +25,15 @@ enum Command {
         #[arg(long, hide = true)]
         copy: bool,
     },
-    /// Compile a WebAssembly file to code that `serve` loads.
+    /// Compile a WebAssembly file to code that `serve` loads: a core module that sees packets, or a component that takes
+    /// connections. Several HTTP components become one, in which each hands requests on to the next.
     Compile {
-        /// The WebAssembly file.
-        wasm: PathBuf,
-        /// The file to write.
-        out: PathBuf,
+        /// The WebAssembly files, then the file to write.
+        #[arg(num_args = 2..=17, required = true, value_name = "WASM… OUT")]
+        files: Vec<PathBuf>,
     },
+    /// Serve HTTP with a component, on this machine and without a sandbox, for developers.
+    ServeHttp(dev::Args),
     /// Run a module on recorded packets, and print what it did as JSON.
     Test(test_command::Args),
     /// Measure a module, and print how long it takes as JSON.
@@ -49,10 +52,18 @@ fn main() -> ExitCode {
                 }
             }
         }
-        Command::Compile { wasm, out } => match compile::compile(&wasm, &out) {
+        Command::Compile { files } => match files.split_last().map(|(out, wasm)| compile::compile_all(wasm, out)) {
+            Some(Ok(())) => ExitCode::SUCCESS,
+            Some(Err(refusal)) => {
+                eprintln!("{}", serde_json::to_string(&refusal).expect("a refusal is plain data"));
+                ExitCode::FAILURE
+            }
+            None => ExitCode::FAILURE,
+        },
+        Command::ServeHttp(args) => match dev::serve(&args) {
             Ok(()) => ExitCode::SUCCESS,
             Err(refusal) => {
-                eprintln!("{}", serde_json::to_string(&refusal).expect("a refusal is plain data"));
+                eprintln!("netserv-worker: {refusal}");
                 ExitCode::FAILURE
             }
         },
@@ -69,10 +80,15 @@ fn main() -> ExitCode {
 
 fn test(args: &test_command::Args) -> anyhow::Result<bool> {
     let jobs = Jobs::read(args, |build| build.wasm.as_ref())?;
-    let wasm = compile::read_wasm(&jobs.code)?;
     let mut all_passed = true;
-    for job in &jobs {
-        all_passed &= jobs.finish(job, wasm_test::run(&wasm, &job.case))?;
+    if jobs.iter().len() > 0 {
+        let wasm = compile::read_wasm(&jobs.code)?;
+        for job in &jobs {
+            all_passed &= jobs.finish(job, wasm_test::run(&wasm, &job.case))?;
+        }
+    }
+    if let Some((dir, manifest)) = &jobs.http {
+        all_passed &= http_test::run(dir, manifest, jobs.accept)?;
     }
     Ok(all_passed)
 }

@@ -5,10 +5,13 @@
 //! copied. With others beside it, each has packets copied to it: what one module writes over a packet that it passes is
 //! not for the next to see, nor are packets that only the others see.
 
+use std::os::fd::OwnedFd;
+use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
 
 use netserv_model::command::ModuleSlot;
 use netserv_model::limits::{BATCH_PACKETS_MAX, MODULES_PER_CONTAINER_MAX};
+use netserv_model::request::PacketCounts;
 use netserv_model::{Instant, Refusal};
 use netserv_wire::container::frames::{FromWorker, LogLevel, ToWorker};
 use netserv_wire::container::ring::{Arrival, HOST_SLOTS, Ingress, WorkerEnd};
@@ -24,6 +27,7 @@ use crate::host::{Clock, Entropy, Host};
 use crate::instance::Instance;
 use crate::kv::KvStores;
 use crate::log::Line;
+use crate::parts::{News, PacketPart, Parts, Servers, Step};
 use crate::ring_memory::RingMemory;
 use crate::{limits, sys};
 
@@ -44,8 +48,9 @@ pub fn serve(delivery: Delivery) -> Result<(), ServeError> {
     let Birth { control, memory, wake_worker, wake_host } = Birth::take()?;
     let runtime =
         Runtime::without_compiler().map_err(|error| ServeError::Engine("the Wasm engine", error.to_string()))?;
+    let wake = Wakeup::new().map_err(|error| ServeError::Io("eventfd", error))?;
     let mut worker = Worker {
-        around: Around { ring: WorkerEnd::new(memory.words())?, arrivals: Vec::new(), control, failed: 0 },
+        around: Around { ring: WorkerEnd::new(memory.words())?, arrivals: Vec::new(), control, failed: Vec::new() },
         memory,
         delivery,
         wake_worker,
@@ -53,6 +58,7 @@ pub fn serve(delivery: Delivery) -> Result<(), ServeError> {
         runtime,
         chain: Chain::default(),
         kv: KvStores::default(),
+        servers: Servers::new(Arc::new(wake)),
         outcomes: Vec::new(),
     };
     sys::give_back_program();
@@ -69,6 +75,7 @@ struct Worker {
     runtime: Runtime,
     chain: Chain,
     kv: KvStores,
+    servers: Servers,
     outcomes: Vec<Outcome>,
 }
 
@@ -78,7 +85,7 @@ struct Around {
     arrivals: Vec<Arrival>,
     control: Control,
     /// Modules that failed since this was last looked at.
-    failed: u32,
+    failed: Vec<ModuleSlot>,
 }
 
 /// Whether the loop goes on.
@@ -94,7 +101,7 @@ impl Worker {
         loop {
             let busy = self.packets()? > 0;
             self.timers();
-            if self.around.failed > 0 {
+            if !self.around.failed.is_empty() {
                 self.after_failure()?;
             }
             self.publish(busy)?;
@@ -140,7 +147,9 @@ impl Worker {
 
     /// Forgets what failed modules left, and looks at the rest anew.
     fn after_failure(&mut self) -> Result<(), ServeError> {
-        self.around.failed = 0;
+        for slot in std::mem::take(&mut self.around.failed) {
+            self.end_server(slot)?;
+        }
         self.kv.handle_timeout(Clock::System.instant());
         self.deliver()
     }
@@ -185,17 +194,25 @@ impl Worker {
             if sleep { self.poll_timeout().map(clock::until) } else { Some(Timespec { tv_sec: 0, tv_nsec: 0 }) };
         let mut control = PollFlags::IN;
         control.set(PollFlags::OUT, self.around.control.is_waiting());
-        let mut fds = [PollFd::new(&self.around.control, control), PollFd::new(&self.wake_worker, PollFlags::IN)];
+        let mut fds = [
+            PollFd::new(&self.around.control, control),
+            PollFd::new(&self.wake_worker, PollFlags::IN),
+            PollFd::from_borrowed_fd(self.servers.wake(), PollFlags::IN),
+        ];
         match rustix::event::poll(&mut fds, timeout.as_ref()) {
             Ok(_) | Err(rustix::io::Errno::INTR) => {}
             Err(error) => return Err(ServeError::Io("poll", error.into())),
         }
         let (control, woken) = (fds[0].revents(), fds[1].revents().contains(PollFlags::IN));
+        let served = fds[2].revents().contains(PollFlags::IN);
         if sleep {
             self.around.ring.cancel_sleep();
         }
         if woken {
             self.wake_worker.clear()?;
+        }
+        if served {
+            self.reports()?;
         }
         if self.kv.poll_timeout().is_some_and(|due| due <= Clock::System.instant()) {
             self.kv.handle_timeout(Clock::System.instant());
@@ -221,10 +238,11 @@ impl Worker {
                 }
             };
             match frame {
-                load @ ToWorker::Load { .. } => self.load(load, descriptors.into_iter().next().map(Into::into))?,
+                load @ ToWorker::Load { .. } => self.load(load, descriptors)?,
                 ToWorker::Unload { slot } => self.unload(slot)?,
                 ToWorker::Stats => self.stats(),
-                ToWorker::Permit { .. } | ToWorker::Sockets { .. } => {}
+                ToWorker::Permit { connect, listen } => self.servers.permit(&connect, &listen),
+                ToWorker::Sockets { v6 } => self.servers.sockets(v6, descriptors)?,
                 ToWorker::Shutdown => {
                     self.shutdown()?;
                     return Ok(Next::End);
@@ -235,30 +253,50 @@ impl Worker {
         }
     }
 
-    fn load(&mut self, frame: ToWorker, code: Option<std::fs::File>) -> Result<(), ServeError> {
-        let ToWorker::Load { slot, module, properties, limits, state_schema, .. } = frame else { return Ok(()) };
+    /// Begins to load a module: its server part first, if it has one, whose thread reports when it runs.
+    fn load(&mut self, frame: ToWorker, descriptors: Vec<OwnedFd>) -> Result<(), ServeError> {
+        let Some(parts) = Parts::new(frame, descriptors) else { return Ok(()) };
+        let kv = self.kv.open(&parts.profile.name.name, parts.state_schema);
+        let slot = parts.profile.slot;
+        match self.servers.load(parts, kv)? {
+            Step::Wait => Ok(()),
+            Step::Start(packet) => self.load_packet(slot, Some(packet)),
+            Step::Fail(refusal) => {
+                self.settle()?;
+                self.fail(slot, refusal);
+                self.deliver()
+            }
+        }
+    }
+
+    /// Loads the part of a module that sees packets, if it has one, and says that the module runs.
+    fn load_packet(&mut self, slot: ModuleSlot, part: Option<PacketPart>) -> Result<(), ServeError> {
         self.settle()?;
-        let kv = self.kv.open(&module.name, state_schema);
-        let host = Host::new(properties, limits, kv, Clock::System, Entropy::System);
-        self.around.enter(slot);
-        let started = match code {
-            Some(code) => self.runtime.load(code).and_then(|checked| Instance::start(&checked, host)),
-            None => Err(Refusal::new(netserv_model::RefusalKind::NodeFailed, "a load frame came without code")),
-        };
-        self.around.leave();
+        let started = part.map(|part| {
+            let PacketPart { code, profile, kv } = part;
+            let host = Host::new(profile.properties, profile.limits, kv, Clock::System, Entropy::System);
+            self.around.enter(slot);
+            let started = self.runtime.load(code).and_then(|checked| Instance::start(&checked, host));
+            self.around.leave();
+            started
+        });
         match started {
-            Ok(mut instance) => {
+            Some(Ok(mut instance)) => {
                 inject_all(slot, &mut instance, &mut self.around);
                 if let Some(old) = self.chain.insert(slot, instance) {
                     self.stop(slot, old);
                 }
                 self.around.control.send(&FromWorker::Loaded { slot });
             }
-            Err(refusal) => {
+            None => {
                 if let Some(old) = self.chain.remove(slot) {
                     self.stop(slot, old);
                 }
-                self.around.control.send(&FromWorker::Failed { slot, refusal });
+                self.around.control.send(&FromWorker::Loaded { slot });
+            }
+            Some(Err(refusal)) => {
+                self.end_server(slot)?;
+                self.fail(slot, refusal);
             }
         }
         self.kv.handle_timeout(Clock::System.instant());
@@ -266,13 +304,52 @@ impl Worker {
         self.deliver()
     }
 
+    /// Ends what packets a module sees, and tells the node why.
+    fn fail(&mut self, slot: ModuleSlot, refusal: Refusal) {
+        if let Some(old) = self.chain.remove(slot) {
+            self.stop(slot, old);
+        }
+        self.around.control.send(&FromWorker::Failed { slot, refusal });
+    }
+
     fn unload(&mut self, slot: ModuleSlot) -> Result<(), ServeError> {
         self.settle()?;
+        self.end_server(slot)?;
         if let Some(instance) = self.chain.remove(slot) {
             self.stop(slot, instance);
         }
         self.kv.handle_timeout(Clock::System.instant());
         self.deliver()
+    }
+
+    /// Ends the server part of a module, if it has one.
+    fn end_server(&mut self, slot: ModuleSlot) -> Result<(), ServeError> {
+        let lines = self.servers.unload(slot)?;
+        self.around.control.send_log(Some(slot), lines);
+        Ok(())
+    }
+
+    /// Does what the server thread's reports ask for.
+    fn reports(&mut self) -> Result<(), ServeError> {
+        self.servers.clear()?;
+        while let Some(news) = self.servers.news()? {
+            match news {
+                News::Loaded(slot, packet) => self.load_packet(slot, packet)?,
+                News::Failed(slot, refusal, lines) => {
+                    self.settle()?;
+                    self.around.control.send_log(Some(slot), lines);
+                    self.fail(slot, refusal);
+                    self.deliver()?;
+                }
+                News::WantsSockets { count, v6 } => {
+                    self.around.control.send(&FromWorker::Sockets { count, v6 });
+                }
+            }
+        }
+        for (slot, lines) in self.servers.lines() {
+            self.around.control.send_log(Some(slot), lines);
+        }
+        Ok(())
     }
 
     /// Answers the packets that are under way, before the set of modules changes.
@@ -302,14 +379,27 @@ impl Worker {
     }
 
     fn stats(&mut self) {
+        let mut served = self.servers.counted();
         for (slot, instance) in self.chain.iter_mut() {
-            self.around.control.send_stats(slot, instance.counts, instance.host().counters.all(), None);
+            let mut counters = instance.host().counters.all();
+            let server = served.remove(&slot).map(|(more, server)| {
+                more.into_iter().for_each(|(name, count)| *counters.entry(name).or_default() += count);
+                server
+            });
+            self.around.control.send_stats(slot, instance.counts, counters, server);
+        }
+        for (slot, (counters, server)) in served {
+            self.around.control.send_stats(slot, PacketCounts::default(), counters, Some(server));
         }
         self.around.control.send(&FromWorker::StatsDone);
     }
 
     fn shutdown(&mut self) -> Result<(), ServeError> {
         self.drain()?;
+        self.servers.end();
+        for (slot, lines) in self.servers.lines() {
+            self.around.control.send_log(Some(slot), lines);
+        }
         for slot in (0..MODULES_PER_CONTAINER_MAX).filter_map(|slot| u8::try_from(slot).ok()).map(ModuleSlot) {
             if let Some(instance) = self.chain.remove(slot) {
                 self.stop(slot, instance);
@@ -377,7 +467,7 @@ impl Surroundings for Around {
     }
 
     fn failed(&mut self, slot: ModuleSlot, refusal: Refusal, rest: Host) {
-        self.failed += 1;
+        self.failed.push(slot);
         self.control.send_log(Some(slot), last_lines(rest));
         self.control.send(&FromWorker::Failed { slot, refusal });
     }

@@ -81,6 +81,15 @@ pub fn load_code(engine: &wasmtime::Engine, code: &[u8]) -> wasmtime::Result<was
     unsafe { wasmtime::Module::deserialize(engine, code) }
 }
 
+/// Loads the compiled code of a component.
+///
+/// # Errors
+/// The code was compiled by or for another engine, or is damaged.
+pub fn load_component(engine: &wasmtime::Engine, code: &[u8]) -> wasmtime::Result<wasmtime::component::Component> {
+    // SAFETY: as in `load_code`.
+    unsafe { wasmtime::component::Component::deserialize(engine, code) }
+}
+
 /// Gives back the pages of the program and its libraries. Those that are used again come back from the file, so after
 /// work that is done once, what it needed of them is no longer counted as the process's.
 pub fn give_back_program() {

@@ -1,0 +1,110 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Bodies of HTTP messages on their way through the node.
+
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll, ready};
+
+use bytes::Bytes;
+use http_body_util::combinators::UnsyncBoxBody;
+use http_body_util::{BodyExt as _, Full};
+use hyper::body::{Body, Frame, SizeHint};
+use wasmtime_wasi_http::Error;
+
+use super::connection::Underway;
+use super::module::Module;
+
+/// A request's body: counted, and no longer than the module allows.
+pub struct RequestBody<B> {
+    body: B,
+    module: Arc<Module>,
+    left: u64,
+}
+
+impl<B> RequestBody<B> {
+    /// Returns a body that fails once it is longer than the module allows.
+    pub fn new(body: B, module: &Arc<Module>) -> RequestBody<B> {
+        RequestBody { body, module: Arc::clone(module), left: module.limits.body_bytes }
+    }
+}
+
+impl<B> Body for RequestBody<B>
+where
+    B: Body<Data = Bytes> + Unpin,
+    B::Error: Into<Error>,
+{
+    type Data = Bytes;
+    type Error = Error;
+
+    fn poll_frame(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, Error>>> {
+        let Some(frame) = ready!(Pin::new(&mut self.body).poll_frame(context)) else { return Poll::Ready(None) };
+        let frame = match frame {
+            Ok(frame) => frame,
+            Err(error) => return Poll::Ready(Some(Err(error.into()))),
+        };
+        let length = frame.data_ref().map_or(0, Bytes::len);
+        self.module.counts.bytes_in(length);
+        match self.left.checked_sub(length as u64) {
+            Some(left) => {
+                self.left = left;
+                Poll::Ready(Some(Ok(frame)))
+            }
+            None => {
+                self.left = 0;
+                self.module.counts.refused();
+                Poll::Ready(Some(Err(Error::HttpRequestBodySize(Some(self.module.limits.body_bytes)))))
+            }
+        }
+    }
+
+    fn is_end_stream(&self) -> bool {
+        self.body.is_end_stream()
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        self.body.size_hint()
+    }
+}
+
+/// A response's body: counted, and the end of its request.
+pub struct ResponseBody {
+    body: UnsyncBoxBody<Bytes, Error>,
+    module: Arc<Module>,
+    _underway: Option<Underway>,
+}
+
+impl ResponseBody {
+    /// Returns a body that ends its request when it ends itself.
+    pub fn new(body: UnsyncBoxBody<Bytes, Error>, module: &Arc<Module>, underway: Option<Underway>) -> ResponseBody {
+        ResponseBody { body, module: Arc::clone(module), _underway: underway }
+    }
+
+    /// Returns a text of the node's own.
+    pub fn text(text: &'static str, module: &Arc<Module>) -> ResponseBody {
+        let body = Full::new(Bytes::from_static(text.as_bytes()));
+        ResponseBody::new(body.map_err(|never| match never {}).boxed_unsync(), module, None)
+    }
+}
+
+impl Body for ResponseBody {
+    type Data = Bytes;
+    type Error = Error;
+
+    fn poll_frame(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, Error>>> {
+        let frame = ready!(Pin::new(&mut self.body).poll_frame(context));
+        match &frame {
+            Some(Ok(frame)) => self.module.counts.bytes_out(frame.data_ref().map_or(0, Bytes::len)),
+            Some(Err(_)) => self.module.counts.failed(),
+            None => {}
+        }
+        Poll::Ready(frame)
+    }
+
+    fn is_end_stream(&self) -> bool {
+        self.body.is_end_stream()
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        self.body.size_hint()
+    }
+}

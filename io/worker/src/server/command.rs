@@ -1,0 +1,85 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Modules that are programs: one instance each, with sockets of its own, for as long as the module is there.
+
+use std::sync::Arc;
+
+use netserv_model::{Refusal, RefusalKind};
+use tokio::sync::oneshot;
+use tokio::task::JoinHandle;
+use wasmtime_wasi::I32Exit;
+use wasmtime_wasi::p2::bindings::CommandPre;
+
+use super::component::{CheckedComponent, failure};
+use super::egress::Egress;
+use super::engine::ServerEngine;
+use super::module::Module;
+use super::state::{ServerState, Sockets};
+use crate::engine::one_line;
+
+/// A program at work. It ends when this is dropped.
+pub struct Program {
+    task: JoinHandle<()>,
+}
+
+impl Program {
+    /// Starts the program. `ended` is called if it ends by itself.
+    ///
+    /// # Errors
+    /// [`RefusalKind::MemoryLimit`] or [`RefusalKind::Trapped`] if there can be no instance.
+    pub async fn start(
+        engine: &Arc<ServerEngine>,
+        component: CheckedComponent,
+        module: &Arc<Module>,
+        ended: impl FnOnce(Refusal) + Send + 'static,
+    ) -> Result<Program, Refusal> {
+        let pre =
+            CommandPre::new(component.pre).map_err(|error| Refusal::new(RefusalKind::AbiMismatch, one_line(&error)))?;
+        let state = ServerState::new(module, Sockets::Permitted, Egress::new(module));
+        let mut store = state.into_store(engine.engine());
+        let (instantiated, made) = oneshot::channel();
+        let run = async move {
+            let command = match pre.instantiate_async(&mut store).await {
+                Ok(command) => command,
+                Err(error) => {
+                    // Whoever starts it waits for this.
+                    let _ = instantiated.send(Err(failure(&error, &store.data().cap)));
+                    return;
+                }
+            };
+            let _ = instantiated.send(Ok(()));
+            let outcome = command.wasi_cli_run().call_run(&mut store).await;
+            ended(end(outcome, &store.data().cap));
+        };
+        let task = tokio::spawn(engine.pace(run));
+        match made.await {
+            Ok(made) => made.map(|()| Program { task }),
+            Err(_) => Err(Refusal::new(RefusalKind::NodeFailed, "the program was not started")),
+        }
+    }
+
+    /// Ends the program, which is not asked.
+    pub async fn stop(mut self) {
+        self.task.abort();
+        // It ended by itself or was aborted; both are its end.
+        let _ = (&mut self.task).await;
+    }
+}
+
+impl Drop for Program {
+    fn drop(&mut self) {
+        self.task.abort();
+    }
+}
+
+/// Says how a program ended. That it did is a failure, whatever it says itself.
+fn end(outcome: wasmtime::Result<Result<(), ()>>, cap: &super::state::Cap) -> Refusal {
+    let exited = |status: i32| Refusal::new(RefusalKind::Trapped, format!("the program ended with status {status}"));
+    match outcome {
+        Ok(Ok(())) => exited(0),
+        Ok(Err(())) => exited(1),
+        Err(error) => match error.downcast_ref::<I32Exit>() {
+            Some(I32Exit(status)) => exited(*status),
+            None => failure(&error, cap),
+        },
+    }
+}

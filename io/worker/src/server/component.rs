@@ -1,0 +1,168 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Components: what kind one is, and the checks that it passes before it runs.
+
+use std::collections::BTreeSet;
+use std::fs::File;
+use std::io::Read as _;
+
+use netserv_model::{Refusal, RefusalKind};
+use wasmtime::component::{Component, InstancePre};
+use wasmtime::{Engine, Trap, WasmBacktrace};
+
+use super::blocks;
+use super::engine::ServerEngine;
+use super::state::{Cap, ServerState};
+use crate::engine::{memory_limit, one_line};
+use crate::{limits, sys};
+
+/// What a component does for its module, seen from what it exports.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ComponentKind {
+    /// It handles TCP connections as events: it exports `netserv:tcp/handler`.
+    Tcp,
+    /// It answers HTTP requests: it exports `wasi:http/incoming-handler`.
+    Http,
+    /// It is a program: it exports `wasi:cli/run`.
+    Command,
+}
+
+impl ComponentKind {
+    /// Returns the kind in a word.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            ComponentKind::Tcp => "tcp",
+            ComponentKind::Http => "http",
+            ComponentKind::Command => "command",
+        }
+    }
+}
+
+/// A component that has all that it needs here.
+#[derive(Clone)]
+pub struct CheckedComponent {
+    /// What is needed to make instances.
+    pub pre: InstancePre<ServerState>,
+    /// What it does.
+    pub kind: ComponentKind,
+}
+
+/// Returns whether a WebAssembly file is a component, and not a core module.
+pub fn is_component(wasm: &[u8]) -> bool {
+    matches!(wasm.get(..8), Some([0, b'a', b's', b'm', _, _, 1, 0]))
+}
+
+/// Compiles a component into code that [`load`] takes, and checks it against all that nodes can have.
+///
+/// # Errors
+/// [`RefusalKind::BadCode`], or [`RefusalKind::AbiMismatch`] with the imports that no node has.
+pub fn precompile(server: &ServerEngine, wasm: &[u8]) -> Result<Vec<u8>, Refusal> {
+    let component = Component::from_binary(server.engine(), wasm).map_err(|error| bad_code(&error))?;
+    check(server, &component, &blocks::all())?;
+    component.serialize().map_err(|error| bad_code(&error))
+}
+
+/// Loads compiled code and checks that it imports nothing but what `blocks` and WASI have.
+///
+/// # Errors
+/// [`RefusalKind::BadCode`], or [`RefusalKind::AbiMismatch`] with the imports that are missing.
+pub fn load(server: &ServerEngine, code: File, blocks: &BTreeSet<String>) -> Result<CheckedComponent, Refusal> {
+    let mut bytes = Vec::new();
+    let read = code.take(limits::CODE_BYTES_MAX).read_to_end(&mut bytes);
+    read.map_err(|error| Refusal::new(RefusalKind::NodeFailed, format!("cannot read the code: {error}")))?;
+    let component = sys::load_component(server.engine(), &bytes).map_err(|error| bad_code(&error))?;
+    check(server, &component, blocks)
+}
+
+/// Compiles a component to run it in this process.
+///
+/// # Errors
+/// Those of [`precompile`].
+pub fn compile(server: &ServerEngine, wasm: &[u8], blocks: &BTreeSet<String>) -> Result<CheckedComponent, Refusal> {
+    let component = Component::from_binary(server.engine(), wasm).map_err(|error| bad_code(&error))?;
+    check(server, &component, blocks)
+}
+
+/// Checks what a component imports and exports.
+///
+/// # Errors
+/// [`RefusalKind::AbiMismatch`] with the imports that are missing, or if it exports nothing of use.
+pub fn check(
+    server: &ServerEngine,
+    component: &Component,
+    blocks: &BTreeSet<String>,
+) -> Result<CheckedComponent, Refusal> {
+    let kind = kind(server.engine(), component)?;
+    let missing = missing_imports(server.engine(), component, blocks);
+    if !missing.is_empty() {
+        let detail = format!("the component imports what it does not get here: {}", missing.join(", "));
+        return Err(Refusal::new(RefusalKind::AbiMismatch, detail));
+    }
+    let linker = server.linker(blocks).map_err(|error| Refusal::new(RefusalKind::NodeFailed, one_line(&error)))?;
+    let pre = linker.instantiate_pre(component);
+    let pre = pre.map_err(|error| Refusal::new(RefusalKind::AbiMismatch, one_line(&error)))?;
+    Ok(CheckedComponent { pre, kind })
+}
+
+/// Returns the refusal for a call into an instance that did not come back as it should.
+pub fn failure(error: &wasmtime::Error, cap: &Cap) -> Refusal {
+    if let Some(wanted) = cap.denied {
+        return memory_limit(wanted, cap.allowed());
+    }
+    let trap = error.downcast_ref::<Trap>();
+    let cause = trap.map_or_else(|| one_line(error), ToString::to_string);
+    let names: Vec<&str> = error
+        .downcast_ref::<WasmBacktrace>()
+        .map(|trace| trace.frames().iter().filter_map(|frame| frame.func_name()).take(FRAMES_MAX).collect())
+        .unwrap_or_default();
+    let within = if names.is_empty() { String::new() } else { format!(" in {}", names.join(" < ")) };
+    Refusal::new(RefusalKind::Trapped, format!("{cause}{within}"))
+}
+
+const FRAMES_MAX: usize = 6;
+
+fn kind(engine: &Engine, component: &Component) -> Result<ComponentKind, Refusal> {
+    let exports: Vec<String> = component.component_type().exports(engine).map(|(name, _)| name.to_owned()).collect();
+    let kinds = [
+        ("netserv:tcp/handler", ComponentKind::Tcp),
+        ("wasi:http/incoming-handler", ComponentKind::Http),
+        ("wasi:cli/run", ComponentKind::Command),
+    ];
+    let found = kinds.into_iter().find(|(name, _)| exports.iter().any(|export| interface(export) == *name));
+    found.map(|(_, kind)| kind).ok_or_else(|| {
+        let named = if exports.is_empty() { "nothing".to_owned() } else { exports.join(", ") };
+        let detail = format!(
+            "the component exports {named}; a server module exports wasi:http/incoming-handler, \
+             netserv:tcp/handler or wasi:cli/run"
+        );
+        Refusal::new(RefusalKind::AbiMismatch, detail)
+    })
+}
+
+/// Returns what a component imports and the node does not have, or not for this module.
+fn missing_imports(engine: &Engine, component: &Component, blocks: &BTreeSet<String>) -> Vec<String> {
+    let known = |name: &str| {
+        let interface = interface(name);
+        match interface.strip_prefix("netserv:").and_then(|rest| rest.split('/').next()) {
+            Some(block) => blocks::is_linked(block, blocks),
+            None => WASI_PACKAGES.iter().any(|package| interface.starts_with(package)) && !is_preview_3(name),
+        }
+    };
+    component.component_type().imports(engine).map(|(name, _)| name.to_owned()).filter(|name| !known(name)).collect()
+}
+
+/// Packages that are linked as a whole; what one of a newer version adds to them is found when linking.
+const WASI_PACKAGES: [&str; 7] =
+    ["wasi:cli/", "wasi:clocks/", "wasi:filesystem/", "wasi:http/", "wasi:io/", "wasi:random/", "wasi:sockets/"];
+
+fn is_preview_3(name: &str) -> bool {
+    name.split_once('@').is_some_and(|(_, version)| version.starts_with("0.3"))
+}
+
+/// Returns an interface's name without its version.
+fn interface(name: &str) -> &str {
+    name.split_once('@').map_or(name, |(name, _)| name)
+}
+
+fn bad_code(error: &wasmtime::Error) -> Refusal {
+    Refusal::new(RefusalKind::BadCode, one_line(error))
+}

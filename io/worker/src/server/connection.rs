@@ -1,0 +1,108 @@
+// SPDX-License-Identifier: Apache-2.0
+//! One HTTP connection: how long it may be idle, and until when its requests must be over.
+
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use tokio::time::Instant;
+
+use crate::limits;
+
+/// What is under way on a connection.
+#[derive(Clone, Debug)]
+pub struct Progress(Arc<Mutex<State>>);
+
+#[derive(Debug)]
+struct State {
+    next: u64,
+    /// When each request must be over.
+    deadlines: BTreeMap<u64, Instant>,
+    /// Since when there is none.
+    idle_since: Instant,
+}
+
+/// A request under way, until this is dropped.
+#[derive(Debug)]
+pub struct Underway {
+    progress: Progress,
+    number: u64,
+}
+
+/// What to do with a connection.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Judgement {
+    /// Let it go on; to be asked again then.
+    GoOn(Instant),
+    /// End it.
+    End,
+}
+
+impl Progress {
+    /// Returns the state of a connection without a request.
+    pub fn new() -> Progress {
+        let state = State { next: 0, deadlines: BTreeMap::new(), idle_since: Instant::now() };
+        Progress(Arc::new(Mutex::new(state)))
+    }
+
+    /// Begins a request.
+    pub fn begin(&self, deadline: Instant) -> Underway {
+        let mut state = self.lock();
+        let number = state.next;
+        state.next += 1;
+        state.deadlines.insert(number, deadline);
+        drop(state);
+        Underway { progress: self.clone(), number }
+    }
+
+    /// Says whether a connection goes on: one whose client does not ask, or does not read the answer, ends.
+    pub fn judge(&self, now: Instant) -> Judgement {
+        let state = self.lock();
+        let oldest = state.deadlines.values().min().map(|deadline| *deadline + GRACE);
+        let until = oldest.unwrap_or(state.idle_since + limits::HEAD_TIME_MAX);
+        if until <= now { Judgement::End } else { Judgement::GoOn(until) }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// How long after a request's deadline its connection ends if telling the client takes so long.
+const GRACE: Duration = Duration::from_millis(500);
+
+impl Drop for Underway {
+    fn drop(&mut self) {
+        let mut state = self.progress.lock();
+        state.deadlines.remove(&self.number);
+        state.idle_since = Instant::now();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_idle_connection_ends() {
+        let progress = Progress::new();
+        let now = Instant::now();
+        let Judgement::GoOn(until) = progress.judge(now) else { panic!("it ended at once") };
+        assert!(until <= now + limits::HEAD_TIME_MAX);
+        assert_eq!(progress.judge(until), Judgement::End);
+    }
+
+    #[test]
+    fn the_oldest_request_counts() {
+        let progress = Progress::new();
+        let start = Instant::now();
+        let first = progress.begin(start + Duration::from_secs(60));
+        let second = progress.begin(start + Duration::from_secs(90));
+        let late = start + Duration::from_secs(80);
+        assert_eq!(progress.judge(late), Judgement::End);
+        drop(first);
+        assert!(matches!(progress.judge(late), Judgement::GoOn(_)));
+        drop(second);
+        assert_eq!(progress.judge(late), Judgement::End);
+    }
+}

@@ -1,0 +1,117 @@
+// SPDX-License-Identifier: Apache-2.0
+//! `netserv-worker serve-http`: an HTTP module on the developer's own machine, without a sandbox.
+
+use std::net::SocketAddr;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
+
+use netserv_model::command::ModuleSlot;
+use netserv_model::manifest::ModuleLimits;
+use netserv_model::{Refusal, RefusalKind};
+use netserv_wire::container::frames::ServerLoad;
+
+use super::component::{self, ComponentKind};
+use super::engine::ServerEngine;
+use super::http::HttpService;
+use super::listeners::{Handler, Listeners};
+use super::module::{Module, Profile};
+use super::site::HttpSite;
+use super::{blocks, thread, tls};
+use crate::birth::Wakeup;
+use crate::kv::SharedKv;
+use crate::{compile, limits};
+
+/// What to serve, and where.
+#[derive(Clone, Debug, clap::Args)]
+pub struct Args {
+    /// The component, which exports `wasi:http/incoming-handler`.
+    component: PathBuf,
+    /// Where to listen.
+    #[arg(long, value_name = "ADDRESS:PORT", default_value = "127.0.0.1:8080")]
+    listen: SocketAddr,
+    /// A certificate chain and its key in PEM, for HTTPS.
+    #[arg(long, value_name = "FILE")]
+    tls: Option<PathBuf>,
+    /// A property of the module.
+    #[arg(long = "property", value_name = "NAME=VALUE", value_parser = property)]
+    properties: Vec<(String, String)>,
+    /// Bytes of memory that each request may use.
+    #[arg(long, value_name = "BYTES", default_value_t = ModuleLimits::default().memory_bytes)]
+    memory: u64,
+    /// Requests at a time.
+    #[arg(long, value_name = "N", default_value_t = ModuleLimits::default().requests)]
+    requests: u32,
+}
+
+fn property(text: &str) -> Result<(String, String), String> {
+    let (name, value) = text.split_once('=').ok_or("a property is NAME=VALUE")?;
+    Ok((name.to_owned(), value.to_owned()))
+}
+
+/// Serves until the process is ended.
+///
+/// # Errors
+/// Those of a node that loads the component, or the port is taken.
+pub fn serve(args: &Args) -> Result<(), Refusal> {
+    let failed = |error: &dyn ToString| Refusal::new(RefusalKind::NodeFailed, error.to_string());
+    let wasm = compile::read_wasm(&args.component)?;
+    let engine = Arc::new(ServerEngine::new().map_err(|error| failed(&error))?);
+    let component = component::compile(&engine, &wasm, &blocks::all())?;
+    if component.kind != ComponentKind::Http {
+        let detail = format!("the component is a {} module; this serves http modules", component.kind.as_str());
+        return Err(Refusal::new(RefusalKind::AbiMismatch, detail));
+    }
+    let tls = match &args.tls {
+        Some(path) => {
+            let named = |error: std::io::Error| failed(&format!("{}: {error}", path.display()));
+            Some(tls::acceptor(std::fs::File::open(path).map_err(named)?)?)
+        }
+        None => None,
+    };
+    let module = Arc::new(module(args)?);
+    let runtime = thread::runtime().map_err(|error| failed(&error))?;
+    runtime.block_on(async {
+        let service = Arc::new(HttpService::start(&engine, component, &module).await?);
+        let scheme = if tls.is_some() { "https" } else { "http" };
+        let handler = Handler::Http(Arc::new(HttpSite::new(service, tls)));
+        let mut ports = Listeners::default();
+        let port = [args.listen.port()].into();
+        ports.open(ModuleSlot(0), &port, &[args.listen.ip()], &handler)?;
+        eprintln!("{scheme}://{} without a sandbox: only for code that you trust", args.listen);
+        loop {
+            for line in module.take_log() {
+                eprintln!("{}: {}", line.level.as_str(), line.text);
+            }
+            tokio::time::sleep(LOG_PAUSE).await;
+        }
+    })
+}
+
+const LOG_PAUSE: Duration = Duration::from_millis(100);
+
+fn module(args: &Args) -> Result<Module, Refusal> {
+    let everywhere = ["tcp", "udp"].map(|text| text.parse().expect("a filter"));
+    let network = ServerLoad {
+        listen: vec![],
+        intercept: vec![],
+        addresses: vec![args.listen.ip()],
+        connect: everywhere.to_vec(),
+    };
+    let mut blocks = blocks::all();
+    blocks.insert("http-client".to_owned());
+    let profile = Profile {
+        slot: ModuleSlot(0),
+        name: "localhost/module@0.0.0".parse().expect("a name with a version"),
+        properties: args.properties.iter().cloned().collect(),
+        limits: ModuleLimits {
+            memory_bytes: args.memory.min(limits::MEMORY_BYTES_MAX),
+            requests: args.requests,
+            ..ModuleLimits::default()
+        },
+        blocks,
+        network,
+    };
+    let wake = Wakeup::new().map_err(|error| Refusal::new(RefusalKind::NodeFailed, error.to_string()))?;
+    Ok(Module::new(profile, SharedKv::default(), Arc::new(wake)))
+}

@@ -1,0 +1,252 @@
+// SPDX-License-Identifier: Apache-2.0
+//! `wasi:http/outgoing-handler`: where a component's own HTTP requests go. HTTP/1.1 over TCP, and over TLS toward
+//! servers whose certificates the authorities of Mozilla's list vouch for.
+//!
+//! Only addresses that the module's `connect` filters name are tried, whatever a name server says, and a redirect is the
+//! component's to follow or not.
+
+use std::io;
+use std::net::{IpAddr, SocketAddr};
+use std::pin::{Pin, pin};
+use std::sync::{Arc, OnceLock};
+use std::task::{Context, Poll, ready};
+use std::time::Duration;
+
+use bytes::Bytes;
+use http::uri::{Authority, PathAndQuery, Scheme, Uri};
+use http::{Request, Response};
+use http_body_util::BodyExt as _;
+use hyper::body::{Body, Frame, Incoming, SizeHint};
+use hyper::client::conn::http1::{self, SendRequest};
+use tokio::io::{AsyncRead, AsyncWrite};
+use tokio::net::TcpStream;
+use tokio::time::{Interval, timeout};
+use tokio_rustls::TlsConnector;
+use tokio_rustls::rustls::pki_types::ServerName;
+use tokio_rustls::rustls::{ClientConfig, RootCertStore};
+use wasmtime_wasi_http::io::TokioIo;
+use wasmtime_wasi_http::{Error, RequestOptions, WasiBody, WasiHttpHooks};
+
+use super::module::{Module, Transport};
+use super::tls;
+use crate::limits;
+
+/// Where an intercepted request came to be sent.
+pub trait Origin: Send + Sync {
+    /// Connects to the server of the flow, from the client's own address.
+    fn connect(&self) -> Pin<Box<dyn Future<Output = io::Result<TcpStream>> + Send>>;
+}
+
+/// Sends the requests of one instance.
+pub struct Egress {
+    module: Arc<Module>,
+    origin: Option<(Authority, Arc<dyn Origin>)>,
+}
+
+impl Egress {
+    /// Returns what sends requests only to where the module may connect.
+    pub fn new(module: &Arc<Module>) -> Egress {
+        Egress { module: Arc::clone(module), origin: None }
+    }
+
+    /// Sends requests to `authority` to where the intercepted flow went, too.
+    pub fn with_origin(mut self, authority: Authority, origin: Arc<dyn Origin>) -> Egress {
+        self.origin = Some((authority, origin));
+        self
+    }
+
+    /// Returns how to get to the server of a request.
+    fn route(&self, uri: &Uri) -> Result<Route, Error> {
+        let authority = uri.authority().ok_or(Error::HttpRequestUriInvalid)?.clone();
+        let tls = uri.scheme() == Some(&Scheme::HTTPS);
+        let origin = self.origin.as_ref().filter(|(own, _)| !tls && *own == authority).map(|(_, origin)| origin);
+        if origin.is_none() && !self.module.has_block("http-client") {
+            return Err(Error::HttpRequestDenied);
+        }
+        Ok(Route { module: Arc::clone(&self.module), authority, tls, origin: origin.cloned() })
+    }
+}
+
+type Exchange = (Response<WasiBody>, Box<dyn Future<Output = Result<(), Error>> + Send>);
+
+impl WasiHttpHooks for Egress {
+    fn send_request(
+        &mut self,
+        request: Request<WasiBody>,
+        options: Option<RequestOptions>,
+        _: Box<dyn Future<Output = Result<(), Error>> + Send>,
+    ) -> Box<dyn Future<Output = Result<Exchange, Error>> + Send> {
+        let route = self.route(request.uri());
+        Box::new(async move { send(request, route?, Patience::new(options)).await })
+    }
+}
+
+/// How long to wait for what.
+#[derive(Clone, Copy, Debug)]
+struct Patience {
+    connect: Duration,
+    first_byte: Duration,
+    between_bytes: Duration,
+}
+
+impl Patience {
+    fn new(options: Option<RequestOptions>) -> Patience {
+        let options = options.unwrap_or_default();
+        let bounded = |wanted: Option<Duration>, most: Duration| wanted.unwrap_or(most).clamp(SHORTEST, most);
+        Patience {
+            connect: bounded(options.connect_timeout, limits::EGRESS_CONNECT_TIME_MAX),
+            first_byte: bounded(options.first_byte_timeout, limits::EGRESS_IDLE_TIME_MAX),
+            between_bytes: bounded(options.between_bytes_timeout, limits::EGRESS_IDLE_TIME_MAX),
+        }
+    }
+}
+
+/// An interval cannot be shorter.
+const SHORTEST: Duration = Duration::from_millis(1);
+
+/// The way to a server.
+struct Route {
+    module: Arc<Module>,
+    authority: Authority,
+    tls: bool,
+    origin: Option<Arc<dyn Origin>>,
+}
+
+trait Stream: AsyncRead + AsyncWrite + Send + Unpin {}
+impl<T: AsyncRead + AsyncWrite + Send + Unpin> Stream for T {}
+
+impl Route {
+    async fn connect(&self) -> Result<Box<dyn Stream>, Error> {
+        let stream = match &self.origin {
+            Some(origin) => origin.connect().await.map_err(Error::Connect)?,
+            None => self.connect_as_permitted().await?,
+        };
+        // Small requests are not to wait for acknowledgements; without the option they do, and still arrive.
+        let _ = stream.set_nodelay(true);
+        if !self.tls {
+            return Ok(Box::new(stream));
+        }
+        let name = ServerName::try_from(self.host().to_owned()).map_err(|_| Error::HttpRequestUriInvalid)?;
+        let connector = TlsConnector::from(client_config()?);
+        Ok(Box::new(connector.connect(name, stream).await.map_err(Error::Tls)?))
+    }
+
+    async fn connect_as_permitted(&self) -> Result<TcpStream, Error> {
+        let port = self.authority.port_u16().unwrap_or(if self.tls { 443 } else { 80 });
+        let found: Vec<SocketAddr> = match self.host().parse::<IpAddr>() {
+            Ok(address) => vec![SocketAddr::new(address, port)],
+            Err(_) => tokio::net::lookup_host((self.host(), port)).await.map_err(no_name)?.collect(),
+        };
+        let permitted = found.into_iter().filter(|address| self.module.may_connect(Transport::Tcp, *address));
+        let mut last = Error::HttpRequestDenied;
+        for address in permitted.take(limits::EGRESS_ADDRESSES_MAX) {
+            match TcpStream::connect(address).await {
+                Ok(stream) => return Ok(stream),
+                Err(error) => last = Error::Connect(error),
+            }
+        }
+        Err(last)
+    }
+
+    /// Returns the host without the brackets of an IPv6 address.
+    fn host(&self) -> &str {
+        let host = self.authority.host();
+        host.strip_prefix('[').and_then(|host| host.strip_suffix(']')).unwrap_or(host)
+    }
+}
+
+fn no_name(_: io::Error) -> Error {
+    Error::DnsError { rcode: None, info_code: None }
+}
+
+fn client_config() -> Result<Arc<ClientConfig>, Error> {
+    static CONFIG: OnceLock<Arc<ClientConfig>> = OnceLock::new();
+    if let Some(config) = CONFIG.get() {
+        return Ok(Arc::clone(config));
+    }
+    let roots = RootCertStore { roots: webpki_roots::TLS_SERVER_ROOTS.into() };
+    let builder = ClientConfig::builder_with_provider(tls::provider()).with_safe_default_protocol_versions();
+    let builder = builder.map_err(|error| Error::InternalError(Some(error.to_string())))?;
+    let config = builder.with_root_certificates(roots).with_no_client_auth();
+    Ok(Arc::clone(CONFIG.get_or_init(|| Arc::new(config))))
+}
+
+async fn send(mut request: Request<WasiBody>, route: Route, patience: Patience) -> Result<Exchange, Error> {
+    let connecting = async {
+        let stream = route.connect().await?;
+        let mut builder = http1::Builder::new();
+        builder.max_buf_size(limits::HEAD_BYTES_MAX).max_headers(limits::HEADERS_MAX);
+        builder.handshake(TokioIo::new(stream)).await.map_err(Error::from)
+    };
+    let connected = timeout(patience.connect, connecting).await.map_err(|_| Error::ConnectionTimeout)?;
+    let (sender, connection) = connected?;
+    let path = request.uri().path_and_query().cloned().unwrap_or(PathAndQuery::from_static("/"));
+    *request.uri_mut() = path.into();
+
+    // The connection has to be driven while the answer is waited for, and afterwards for the answer's body.
+    let mut connection = Box::pin(connection);
+    let mut answer = pin!(answer(sender, request, patience));
+    let mut ended = false;
+    let response = std::future::poll_fn(|context| {
+        if let Poll::Ready(answer) = answer.as_mut().poll(context) {
+            return Poll::Ready(answer);
+        }
+        if ended {
+            return Poll::Pending;
+        }
+        let outcome = ready!(connection.as_mut().poll(context));
+        ended = true;
+        match outcome {
+            Ok(()) => answer.as_mut().poll(context),
+            Err(error) => Poll::Ready(Err(error.into())),
+        }
+    })
+    .await?;
+    let rest = async move { if ended { Ok(()) } else { connection.await.map_err(Error::from) } };
+    Ok((response, Box::new(rest)))
+}
+
+async fn answer(
+    mut sender: SendRequest<WasiBody>,
+    request: Request<WasiBody>,
+    patience: Patience,
+) -> Result<Response<WasiBody>, Error> {
+    let response = timeout(patience.first_byte, sender.send_request(request));
+    let response = response.await.map_err(|_| Error::ConnectionReadTimeout)??;
+    let mut pause = tokio::time::interval(patience.between_bytes);
+    pause.reset();
+    Ok(response.map(|body| ResponseBody { body, pause }.boxed_unsync()))
+}
+
+/// A response's body that must not pause for too long.
+struct ResponseBody {
+    body: Incoming,
+    pause: Interval,
+}
+
+impl Body for ResponseBody {
+    type Data = Bytes;
+    type Error = Error;
+
+    fn poll_frame(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, Error>>> {
+        match Pin::new(&mut self.body).poll_frame(context) {
+            Poll::Ready(Some(frame)) => {
+                self.pause.reset();
+                Poll::Ready(Some(frame.map_err(Error::from)))
+            }
+            Poll::Ready(None) => Poll::Ready(None),
+            Poll::Pending => {
+                ready!(self.pause.poll_tick(context));
+                Poll::Ready(Some(Err(Error::ConnectionReadTimeout)))
+            }
+        }
+    }
+
+    fn is_end_stream(&self) -> bool {
+        self.body.is_end_stream()
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        self.body.size_hint()
+    }
+}

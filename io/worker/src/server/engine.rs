@@ -1,0 +1,209 @@
+// SPDX-License-Identifier: Apache-2.0
+//! The engine of server modules: settings, what components can import, and the thread that keeps the beat for those that
+//! compute for long.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::future::Future;
+use std::pin::Pin;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::task::{Context, Poll};
+use std::thread;
+
+use wasmtime::component::Linker;
+use wasmtime::{Config, Enabled, Engine, InstanceAllocationStrategy, PoolingAllocationConfig};
+
+use super::blocks;
+use super::state::ServerState;
+use crate::limits;
+
+/// The engine with all that components can import.
+pub struct ServerEngine {
+    engine: Engine,
+    linkers: Mutex<BTreeMap<BTreeSet<String>, Linker<ServerState>>>,
+    beat: Arc<Beat>,
+}
+
+impl ServerEngine {
+    /// Builds an engine that runs compiled components.
+    ///
+    /// # Errors
+    /// The processor or the kernel lacks what Wasmtime needs.
+    pub fn without_compiler() -> wasmtime::Result<ServerEngine> {
+        ServerEngine::with(config().enable_compiler(false))
+    }
+
+    /// Builds an engine that compiles components and runs them.
+    ///
+    /// # Errors
+    /// As [`ServerEngine::without_compiler`].
+    pub fn new() -> wasmtime::Result<ServerEngine> {
+        ServerEngine::with(&config())
+    }
+
+    fn with(config: &Config) -> wasmtime::Result<ServerEngine> {
+        let engine = Engine::new(config)?;
+        let beat = Beat::start(&engine)?;
+        Ok(ServerEngine { engine, linkers: Mutex::default(), beat })
+    }
+
+    /// Returns Wasmtime's engine.
+    pub fn engine(&self) -> &Engine {
+        &self.engine
+    }
+
+    /// Returns what a component can import that may use `blocks`.
+    ///
+    /// # Errors
+    /// An interface is defined twice.
+    pub fn linker(&self, blocks: &BTreeSet<String>) -> wasmtime::Result<Linker<ServerState>> {
+        let mut linkers = self.linkers.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(linker) = linkers.get(blocks) {
+            return Ok(linker.clone());
+        }
+        let mut linker = Linker::new(&self.engine);
+        wasmtime_wasi::p2::add_to_linker_async(&mut linker)?;
+        wasmtime_wasi_http::p2::add_only_http_to_linker_async(&mut linker)?;
+        blocks::add_to_linker(&mut linker, blocks)?;
+        if linkers.len() >= limits::LINKERS_KEPT_MAX {
+            linkers.clear();
+        }
+        linkers.insert(blocks.clone(), linker.clone());
+        Ok(linker)
+    }
+
+    /// Has the beat go on while `future` is at work: to be put around whatever runs code of a component.
+    pub fn pace<F: Future>(&self, future: F) -> Paced<F> {
+        Paced { future: Box::pin(future), beat: Arc::clone(&self.beat) }
+    }
+}
+
+/// Settings that change the code: `compile` and `serve` must agree in them, or Wasmtime refuses the code.
+fn config() -> Config {
+    let mut pool = PoolingAllocationConfig::new();
+    pool.total_component_instances(limits::INSTANCES_MAX)
+        .total_stacks(limits::INSTANCES_MAX)
+        .total_memories(2 * limits::INSTANCES_MAX)
+        .total_tables(4 * limits::INSTANCES_MAX)
+        .total_core_instances(8 * limits::INSTANCES_MAX)
+        .max_memory_size(usize::try_from(limits::MEMORY_BYTES_MAX).unwrap_or(usize::MAX))
+        .table_elements(limits::TABLE_ELEMENTS_MAX)
+        .max_core_instances_per_component(limits::CORE_INSTANCES_PER_COMPONENT_MAX)
+        .max_memories_per_component(limits::MEMORIES_PER_COMPONENT_MAX)
+        .max_tables_per_component(limits::TABLES_PER_COMPONENT_MAX)
+        .max_unused_warm_slots(limits::WARM_SLOTS_MAX)
+        // It asks /proc, which a container does not have.
+        .pagemap_scan(Enabled::No);
+    let mut config = Config::new();
+    config.allocation_strategy(InstanceAllocationStrategy::Pooling(pool));
+    config.memory_reservation(4 << 30).memory_guard_size(32 << 20).memory_may_move(false);
+    config.max_wasm_stack(limits::STACK_BYTES_MAX).async_stack_size(limits::FIBER_BYTES);
+    config.parallel_compilation(false);
+    config.wasm_relaxed_simd(false).wasm_memory64(false);
+    config.wasm_component_model(true).epoch_interruption(true);
+    config
+}
+
+/// A thread that moves the engine's epoch on while code of components runs, and sleeps otherwise.
+struct Beat {
+    /// Times that a component was entered and left.
+    entered: AtomicU64,
+    left: AtomicU64,
+    asleep: AtomicBool,
+    ended: AtomicBool,
+    thread: Mutex<Option<thread::Thread>>,
+}
+
+impl Beat {
+    fn start(engine: &Engine) -> wasmtime::Result<Arc<Beat>> {
+        let beat = Arc::new(Beat {
+            entered: AtomicU64::new(0),
+            left: AtomicU64::new(0),
+            asleep: AtomicBool::new(false),
+            ended: AtomicBool::new(false),
+            thread: Mutex::new(None),
+        });
+        let (engine, own) = (engine.weak(), Arc::downgrade(&beat));
+        let keep = move || {
+            let mut idle = 0;
+            let mut seen = 0;
+            while let (Some(engine), Some(beat)) = (engine.upgrade(), own.upgrade()) {
+                if beat.ended.load(Ordering::Relaxed) {
+                    return;
+                }
+                engine.increment_epoch();
+                drop(engine);
+                idle = if beat.is_idle(&mut seen) { idle + 1 } else { 0 };
+                if idle < limits::IDLE_BEATS {
+                    drop(beat);
+                    thread::sleep(limits::BEAT);
+                } else {
+                    idle = 0;
+                    beat.sleep();
+                }
+            }
+        };
+        let builder = thread::Builder::new().name("beat".to_owned()).stack_size(limits::SMALL_STACK_BYTES);
+        let handle = builder.spawn(keep)?;
+        *beat.thread.lock().unwrap_or_else(PoisonError::into_inner) = Some(handle.thread().clone());
+        Ok(beat)
+    }
+
+    /// Returns whether nothing runs nor has run since it was asked last.
+    fn is_idle(&self, seen: &mut u64) -> bool {
+        let entered = self.entered.load(Ordering::SeqCst);
+        let idle = entered == *seen && self.left.load(Ordering::SeqCst) == entered;
+        *seen = entered;
+        idle
+    }
+
+    fn sleep(&self) {
+        self.asleep.store(true, Ordering::SeqCst);
+        // Whoever entered before the flag was up did not see it.
+        if self.entered.load(Ordering::SeqCst) == self.left.load(Ordering::SeqCst) {
+            thread::park_timeout(limits::BEAT_SLEEP_MAX);
+        }
+        self.asleep.store(false, Ordering::SeqCst);
+    }
+
+    fn enter(&self) {
+        self.entered.fetch_add(1, Ordering::SeqCst);
+        if self.asleep.load(Ordering::SeqCst) {
+            self.wake();
+        }
+    }
+
+    fn leave(&self) {
+        self.left.fetch_add(1, Ordering::SeqCst);
+    }
+
+    fn wake(&self) {
+        if let Some(thread) = &*self.thread.lock().unwrap_or_else(PoisonError::into_inner) {
+            thread.unpark();
+        }
+    }
+}
+
+impl Drop for ServerEngine {
+    fn drop(&mut self) {
+        self.beat.ended.store(true, Ordering::Relaxed);
+        self.beat.wake();
+    }
+}
+
+/// A future during whose work the beat goes on.
+pub struct Paced<F> {
+    future: Pin<Box<F>>,
+    beat: Arc<Beat>,
+}
+
+impl<F: Future> Future for Paced<F> {
+    type Output = F::Output;
+
+    fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<F::Output> {
+        self.beat.enter();
+        let polled = self.future.as_mut().poll(context);
+        self.beat.leave();
+        polled
+    }
+}

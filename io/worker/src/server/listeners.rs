@@ -1,0 +1,187 @@
+// SPDX-License-Identifier: Apache-2.0
+//! The ports of a container's server modules. A port stays open over an upgrade of its module: new connections wait,
+//! and go to the new version.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::net::{IpAddr, SocketAddr};
+use std::sync::{Arc, PoisonError, RwLock};
+
+use netserv_model::command::ModuleSlot;
+use netserv_model::{Filter, Refusal, RefusalKind};
+use tokio::net::{TcpListener, TcpSocket, TcpStream};
+use tokio::task::JoinHandle;
+
+use super::egress::Origin;
+use super::site::HttpSite;
+use super::tcp::TcpService;
+use crate::limits;
+
+/// A connection that came in.
+pub struct Accepted {
+    /// The connection.
+    pub stream: TcpStream,
+    /// Who opened it.
+    pub client: SocketAddr,
+    /// Whom it was opened to.
+    pub server: SocketAddr,
+    /// How to get to the server if it is not this module itself: the connection is intercepted then.
+    pub origin: Option<Arc<dyn Origin>>,
+}
+
+/// What takes connections.
+#[derive(Clone)]
+pub enum Handler {
+    /// An HTTP module.
+    Http(Arc<HttpSite>),
+    /// A module that handles connections as events.
+    Tcp(Arc<TcpService>),
+}
+
+impl Handler {
+    /// Takes a connection.
+    pub fn accept(&self, accepted: Accepted) {
+        match self {
+            Handler::Http(site) => site.accept(accepted),
+            Handler::Tcp(service) => service.accept(accepted),
+        }
+    }
+}
+
+/// The ports that are open.
+#[derive(Default)]
+pub struct Listeners {
+    ports: BTreeMap<u16, Port>,
+}
+
+struct Port {
+    owner: ModuleSlot,
+    handler: Arc<RwLock<Handler>>,
+    tasks: Vec<JoinHandle<()>>,
+}
+
+impl Listeners {
+    /// Opens the ports of a module at `addresses`, those that are open already for its new version, and closes what it
+    /// has no longer.
+    ///
+    /// # Errors
+    /// [`RefusalKind::PortTaken`] if one is another module's, [`RefusalKind::NodeFailed`] if the kernel refuses; its
+    /// ports are then as before.
+    pub fn open(
+        &mut self,
+        owner: ModuleSlot,
+        ports: &BTreeSet<u16>,
+        addresses: &[IpAddr],
+        handler: &Handler,
+    ) -> Result<(), Refusal> {
+        if let Some(taken) = ports.iter().find(|port| self.ports.get(port).is_some_and(|open| open.owner != owner)) {
+            let detail = format!("another module of the container has TCP port {taken}");
+            return Err(Refusal::new(RefusalKind::PortTaken, detail));
+        }
+        let mut new = Vec::new();
+        for port in ports.iter().filter(|port| !self.ports.contains_key(port)) {
+            for address in addresses {
+                new.push((*port, bind(SocketAddr::new(*address, *port))?));
+            }
+        }
+        self.close_if(|port, open| open.owner == owner && !ports.contains(&port));
+        for port in ports {
+            let handler = || Arc::new(RwLock::new(handler.clone()));
+            self.ports.entry(*port).or_insert_with(|| Port { owner, handler: handler(), tasks: Vec::new() });
+        }
+        for open in self.ports.values_mut().filter(|open| open.owner == owner) {
+            *open.handler.write().unwrap_or_else(PoisonError::into_inner) = handler.clone();
+        }
+        for (port, listener) in new {
+            if let Some(open) = self.ports.get_mut(&port) {
+                open.tasks.push(tokio::spawn(take(listener, Arc::clone(&open.handler))));
+            }
+        }
+        Ok(())
+    }
+
+    /// Closes all ports of a module.
+    pub fn close(&mut self, owner: ModuleSlot) {
+        self.close_if(|_, open| open.owner == owner);
+    }
+
+    fn close_if(&mut self, which: impl Fn(u16, &Port) -> bool) {
+        self.ports.retain(|port, open| {
+            let close = which(*port, open);
+            if close {
+                open.tasks.iter().for_each(JoinHandle::abort);
+            }
+            !close
+        });
+    }
+}
+
+/// Returns the TCP ports that `filters` name.
+///
+/// # Errors
+/// [`RefusalKind::BadManifest`] if they are more than [`limits::LISTEN_PORTS_MAX`], or none is named.
+pub fn tcp_ports(filters: &[Filter]) -> Result<BTreeSet<u16>, Refusal> {
+    let mut ports = BTreeSet::new();
+    for filter in filters.iter().filter(|filter| filter.protocol().matches(TCP)) {
+        let Some(range) = filter.destination_ports() else {
+            let detail = format!("`listen` has to name the port: `{filter}`");
+            return Err(Refusal::new(RefusalKind::BadManifest, detail));
+        };
+        ports.extend((range.first()..=range.last()).take(limits::LISTEN_PORTS_MAX + 1));
+    }
+    if ports.len() > limits::LISTEN_PORTS_MAX {
+        let detail = format!("a server module listens at {} ports at most", limits::LISTEN_PORTS_MAX);
+        return Err(Refusal::new(RefusalKind::BadManifest, detail));
+    }
+    Ok(ports)
+}
+
+const TCP: u8 = 6;
+
+fn bind(address: SocketAddr) -> Result<TcpListener, Refusal> {
+    let socket = if address.is_ipv4() { TcpSocket::new_v4() } else { TcpSocket::new_v6() };
+    let listener = socket.and_then(|socket| {
+        socket.set_reuseaddr(true)?;
+        socket.bind(address)?;
+        socket.listen(limits::BACKLOG)
+    });
+    listener.map_err(|error| match error.kind() {
+        std::io::ErrorKind::AddrInUse => Refusal::new(RefusalKind::PortTaken, format!("TCP {address} is taken")),
+        _ => Refusal::new(RefusalKind::NodeFailed, format!("cannot listen at {address}: {error}")),
+    })
+}
+
+/// Takes connections for whoever has the port at the time.
+async fn take(listener: TcpListener, handler: Arc<RwLock<Handler>>) {
+    loop {
+        let Ok((stream, client)) = listener.accept().await else {
+            // The connection was given up meanwhile, or there are too many open files until others end.
+            tokio::time::sleep(PAUSE).await;
+            continue;
+        };
+        let Ok(server) = stream.local_addr() else { continue };
+        let handler = handler.read().unwrap_or_else(PoisonError::into_inner).clone();
+        handler.accept(Accepted { stream, client, server, origin: None });
+    }
+}
+
+const PAUSE: std::time::Duration = std::time::Duration::from_millis(10);
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ports_are_named_and_bounded() {
+        let check = |texts: &[&str], expected: Option<&[u16]>| {
+            let filters: Vec<Filter> = texts.iter().map(|text| text.parse().unwrap()).collect();
+            let found = tcp_ports(&filters).ok().map(Vec::from_iter);
+            assert_eq!(found.as_deref(), expected, "{texts:?}");
+        };
+        check(&[], Some(&[]));
+        check(&["tcp port 80", "udp port 53", "tcp src 192.0.2.0/24 port 8080-8081"], Some(&[80, 8080, 8081]));
+        check(&["tcp"], None);
+        check(&["tcp port 1-64"], Some(&(1..=64).collect::<Vec<u16>>()));
+        check(&["tcp port 1-65"], None);
+        check(&["tcp port 0-65535"], None);
+    }
+}

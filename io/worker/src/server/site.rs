@@ -1,0 +1,191 @@
+// SPDX-License-Identifier: Apache-2.0
+//! The connections of an HTTP module. They outlive an upgrade: each request goes to the version that serves just then.
+
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, PoisonError, RwLock};
+
+use hyper::body::Incoming;
+use hyper::service::service_fn;
+use hyper_util::rt::{TokioExecutor, TokioTimer};
+use hyper_util::server::conn::auto;
+use tokio::io::{AsyncRead, AsyncWrite};
+use tokio::net::TcpStream;
+use tokio::sync::watch;
+use tokio::time::{Instant, sleep_until, timeout};
+use tokio_rustls::TlsAcceptor;
+use wasmtime_wasi_http::io::TokioIo;
+
+use super::connection::{Judgement, Progress};
+use super::http::{HttpService, Via};
+use super::listeners::Accepted;
+use crate::limits;
+
+/// Where the connections of one HTTP module arrive.
+pub struct HttpSite {
+    current: RwLock<Version>,
+    open: AtomicUsize,
+    stage: watch::Sender<Stage>,
+    builder: auto::Builder<TokioExecutor>,
+}
+
+#[derive(Clone)]
+struct Version {
+    service: Arc<HttpService>,
+    tls: Option<TlsAcceptor>,
+}
+
+/// How far the end of the connections has come.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+enum Stage {
+    /// They go on.
+    Open,
+    /// Each ends when its requests have.
+    Ending,
+    /// They end.
+    Ended,
+}
+
+impl HttpSite {
+    /// Returns a site at which `service` answers.
+    pub fn new(service: Arc<HttpService>, tls: Option<TlsAcceptor>) -> HttpSite {
+        let (stage, _) = watch::channel(Stage::Open);
+        let current = RwLock::new(Version { service, tls });
+        HttpSite { current, open: AtomicUsize::new(0), stage, builder: builder() }
+    }
+
+    /// Has another version answer from here on. Requests that the old one has begun end with it, within
+    /// [`limits::STOP_TIME_MAX`].
+    pub fn replace(&self, service: Arc<HttpService>, tls: Option<TlsAcceptor>) {
+        let new = Version { service, tls };
+        let old = std::mem::replace(&mut *self.current.write().unwrap_or_else(PoisonError::into_inner), new);
+        tokio::spawn(async move {
+            tokio::time::sleep(limits::STOP_TIME_MAX).await;
+            old.service.end();
+        });
+    }
+
+    /// Ends all connections, each when its requests have ended, or after [`limits::STOP_TIME_MAX`].
+    pub async fn stop(&self) {
+        self.stage.send_replace(Stage::Ending);
+        let begun = Instant::now();
+        let mut closed = self.stage.subscribe();
+        while self.open.load(Ordering::SeqCst) > 0 {
+            let until = begun + limits::STOP_TIME_MAX;
+            if tokio::time::timeout_at(until, closed.changed()).await.is_err() {
+                break;
+            }
+        }
+        self.stage.send_replace(Stage::Ended);
+        self.version().service.end();
+    }
+
+    /// Takes a connection, unless there are as many as there may be.
+    pub fn accept(self: &Arc<Self>, accepted: Accepted) {
+        let version = self.version();
+        let module = version.service.module();
+        module.counts.connection();
+        let most = usize::try_from(module.limits.connections).unwrap_or(usize::MAX);
+        if self.open.fetch_add(1, Ordering::SeqCst) >= most {
+            self.closed();
+            module.counts.refused();
+            turn_away(&accepted.stream, version.tls.is_some());
+            return;
+        }
+        let site = Arc::clone(self);
+        tokio::spawn(async move {
+            site.serve(accepted, version.tls).await;
+            site.closed();
+        });
+    }
+
+    fn version(&self) -> Version {
+        self.current.read().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    fn closed(&self) {
+        self.open.fetch_sub(1, Ordering::SeqCst);
+        // Whoever waits for the end looks again.
+        self.stage.send_if_modified(|stage| *stage == Stage::Ending);
+    }
+
+    async fn serve(self: &Arc<Self>, accepted: Accepted, tls: Option<TlsAcceptor>) {
+        // Without the option answers wait for acknowledgements, and still arrive.
+        let _ = accepted.stream.set_nodelay(true);
+        // Intercepted connections are the node's to take as they are.
+        let via = Via { secure: tls.is_some() && accepted.origin.is_none(), origin: accepted.origin };
+        match tls.filter(|_| via.secure) {
+            Some(tls) => {
+                if let Ok(Ok(stream)) = timeout(limits::HANDSHAKE_TIME_MAX, tls.accept(accepted.stream)).await {
+                    self.drive(stream, via).await;
+                }
+            }
+            None => self.drive(accepted.stream, via).await,
+        }
+    }
+
+    /// Serves a connection until one of both sides ends it.
+    async fn drive<S: AsyncRead + AsyncWrite + Unpin + Send + 'static>(self: &Arc<Self>, stream: S, via: Via) {
+        let progress = Progress::new();
+        let service = service_fn(|request: hyper::Request<Incoming>| {
+            self.version().service.handle(request, via.clone(), progress.clone())
+        });
+        let connection = self.builder.serve_connection(TokioIo::new(stream), service);
+        let mut connection = std::pin::pin!(connection);
+        let mut stage = self.stage.subscribe();
+        let mut ending = false;
+        let mut alarm = std::pin::pin!(sleep_until(Instant::now() + limits::HEAD_TIME_MAX));
+        loop {
+            tokio::select! {
+                biased;
+                // A client that breaks the rules is told so by hyper, and is its own fault.
+                _ = connection.as_mut() => return,
+                () = alarm.as_mut() => match progress.judge(Instant::now()) {
+                    Judgement::GoOn(until) => alarm.as_mut().reset(until),
+                    Judgement::End => return,
+                },
+                changed = stage.wait_for(|stage| *stage > Stage::Open), if !ending => {
+                    if changed.is_err() {
+                        return;
+                    }
+                    ending = true;
+                    connection.as_mut().graceful_shutdown();
+                }
+                _ = ended(&self.stage), if ending => return,
+            }
+        }
+    }
+}
+
+async fn ended(stage: &watch::Sender<Stage>) {
+    // The sender lives as long as the site.
+    let _ = stage.subscribe().wait_for(|stage| *stage == Stage::Ended).await;
+}
+
+fn builder() -> auto::Builder<TokioExecutor> {
+    let mut builder = auto::Builder::new(TokioExecutor::new());
+    builder
+        .http1()
+        .timer(TokioTimer::new())
+        .header_read_timeout(limits::HEAD_TIME_MAX)
+        .max_buf_size(limits::HEAD_BYTES_MAX)
+        .max_headers(limits::HEADERS_MAX)
+        .half_close(true);
+    builder
+        .http2()
+        .timer(TokioTimer::new())
+        .max_concurrent_streams(limits::STREAMS_MAX)
+        .max_header_list_size(u32::try_from(limits::HEAD_BYTES_MAX).unwrap_or(u32::MAX))
+        .max_send_buf_size(limits::SEND_BYTES_MAX);
+    builder
+}
+
+/// Says that there is no room, if that can be said at once and in clear.
+fn turn_away(stream: &TcpStream, secure: bool) {
+    if !secure {
+        // A client that does not hear it finds the connection closed.
+        let _ = stream.try_write(
+            b"HTTP/1.1 503 Service Unavailable\r\nretry-after: 1\r\ncontent-length: 0\r\n\
+                                   connection: close\r\n\r\n",
+        );
+    }
+}

@@ -1,0 +1,163 @@
+// SPDX-License-Identifier: Apache-2.0
+//! What one instance of a component has on the node's side.
+
+use std::sync::Arc;
+
+use netserv_wire::container::frames::LogLevel;
+use wasmtime::component::ResourceTable;
+use wasmtime::{Engine, ResourceLimiter, Store, UpdateDeadline};
+use wasmtime_wasi::{WasiCtx, WasiCtxView, WasiView};
+use wasmtime_wasi_http::{WasiHttpCtx, WasiHttpCtxView, WasiHttpView};
+
+use super::blocks::BlockState;
+use super::egress::Egress;
+use super::log_stream::LogStream;
+use super::module::Module;
+use super::sockets;
+use crate::limits;
+
+/// The node's side of one instance.
+pub struct ServerState {
+    /// What WASI knows of it.
+    pub wasi: WasiCtx,
+    /// What `wasi:http` knows of it.
+    pub http: WasiHttpCtx,
+    /// Its resources.
+    pub table: ResourceTable,
+    /// What the building blocks keep for this instance.
+    pub blocks: BlockState,
+    /// Where its own HTTP requests go.
+    pub egress: Egress,
+    /// The cap on its memories and tables.
+    pub cap: Cap,
+    /// The module that it is an instance of.
+    pub module: Arc<Module>,
+}
+
+/// Whether an instance may use sockets of its own.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Sockets {
+    /// As the module's filters say.
+    Permitted,
+    /// None; the node has the sockets.
+    None,
+}
+
+impl ServerState {
+    /// Returns the node's side of an instance that has not done anything.
+    pub fn new(module: &Arc<Module>, sockets: Sockets, egress: Egress) -> ServerState {
+        let mut wasi = WasiCtx::builder();
+        wasi.stdout(LogStream::new(module, LogLevel::Info)).stderr(LogStream::new(module, LogLevel::Warn));
+        wasi.max_random_size(limits::SERVER_RANDOM_BYTES_MAX);
+        if sockets == Sockets::Permitted {
+            sockets::permit(&mut wasi, module);
+        }
+        let mut table = ResourceTable::new();
+        table.set_max_capacity(limits::RESOURCES_MAX);
+        let mut http = WasiHttpCtx::new();
+        http.set_field_size_limit(limits::FIELDS_BYTES_MAX);
+        ServerState {
+            wasi: wasi.build(),
+            http,
+            table,
+            blocks: BlockState::new(module),
+            egress,
+            cap: Cap::new(module.limits.memory_bytes),
+            module: Arc::clone(module),
+        }
+    }
+
+    /// Returns a store that has it, with the bounds that it says.
+    pub fn into_store(self, engine: &Engine) -> Store<ServerState> {
+        let mut store = Store::new(engine, self);
+        store.limiter(|state| &mut state.cap);
+        store.set_epoch_deadline(1);
+        // Whoever computes for long lets the others of its thread go on after each step.
+        store.epoch_deadline_callback(|_| Ok(UpdateDeadline::Yield(1)));
+        store
+    }
+}
+
+impl WasiView for ServerState {
+    fn ctx(&mut self) -> WasiCtxView<'_> {
+        WasiCtxView { ctx: &mut self.wasi, table: &mut self.table }
+    }
+}
+
+impl WasiHttpView for ServerState {
+    fn http(&mut self) -> WasiHttpCtxView<'_> {
+        WasiHttpCtxView { hooks: &mut self.egress, table: &mut self.table, ctx: &mut self.http }
+    }
+}
+
+/// What an instance may grow to, all its memories together.
+#[derive(Clone, Copy, Debug)]
+pub struct Cap {
+    allowed: u64,
+    used: u64,
+    /// The bytes that the instance asked for and did not get.
+    pub denied: Option<u64>,
+}
+
+impl Cap {
+    fn new(memory_bytes: u64) -> Cap {
+        Cap { allowed: memory_bytes, used: 0, denied: None }
+    }
+
+    /// Returns how many bytes the instance may have.
+    pub fn allowed(&self) -> u64 {
+        self.allowed
+    }
+}
+
+impl ResourceLimiter for Cap {
+    fn memory_growing(&mut self, current: usize, desired: usize, _: Option<usize>) -> wasmtime::Result<bool> {
+        let wanted = self.used.saturating_add(desired.saturating_sub(current) as u64);
+        let allowed = wanted <= self.allowed;
+        if allowed {
+            self.used = wanted;
+        } else {
+            self.denied = Some(wanted);
+        }
+        Ok(allowed)
+    }
+
+    fn table_growing(&mut self, _: usize, desired: usize, _: Option<usize>) -> wasmtime::Result<bool> {
+        Ok(desired <= limits::TABLE_ELEMENTS_MAX)
+    }
+
+    fn instances(&self) -> usize {
+        limits::CORE_INSTANCES_MAX
+    }
+
+    fn memories(&self) -> usize {
+        limits::MEMORIES_MAX
+    }
+
+    fn tables(&self) -> usize {
+        limits::SERVER_TABLES_MAX
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn all_memories_of_an_instance_count_together() {
+        let mut cap = Cap::new(3 * 65_536);
+        assert!(cap.memory_growing(0, 65_536, None).unwrap());
+        assert!(cap.memory_growing(0, 65_536, None).unwrap());
+        assert!(!cap.memory_growing(65_536, 3 * 65_536, None).unwrap());
+        assert_eq!(cap.denied, Some(4 * 65_536));
+        assert!(cap.memory_growing(65_536, 2 * 65_536, None).unwrap());
+        assert!(!cap.memory_growing(0, 1, None).unwrap());
+    }
+
+    #[test]
+    fn tables_are_bounded() {
+        let mut cap = Cap::new(0);
+        assert!(cap.table_growing(0, limits::TABLE_ELEMENTS_MAX, None).unwrap());
+        assert!(!cap.table_growing(0, limits::TABLE_ELEMENTS_MAX + 1, None).unwrap());
+    }
+}

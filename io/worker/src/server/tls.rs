@@ -1,0 +1,66 @@
+// SPDX-License-Identifier: Apache-2.0
+//! HTTPS with a module's own certificate.
+
+use std::fs::File;
+use std::io::Read as _;
+use std::sync::Arc;
+
+use netserv_model::{Refusal, RefusalKind};
+use tokio_rustls::TlsAcceptor;
+use tokio_rustls::rustls::ServerConfig;
+use tokio_rustls::rustls::crypto::{CryptoProvider, ring};
+use tokio_rustls::rustls::pki_types::pem::PemObject as _;
+use tokio_rustls::rustls::pki_types::{CertificateDer, PrivateKeyDer};
+
+use crate::limits;
+
+/// Returns the implementation of TLS's ciphers.
+pub fn provider() -> Arc<CryptoProvider> {
+    Arc::new(ring::default_provider())
+}
+
+/// Reads a certificate chain, then its key, in PEM. Clients may choose between HTTP/2 and HTTP/1.1.
+///
+/// # Errors
+/// [`RefusalKind::BadPackage`] if it is something else.
+pub fn acceptor(pem: File) -> Result<TlsAcceptor, Refusal> {
+    let mut bytes = Vec::new();
+    let read = pem.take(limits::PEM_BYTES_MAX + 1).read_to_end(&mut bytes);
+    read.map_err(|error| Refusal::new(RefusalKind::NodeFailed, format!("cannot read the certificate: {error}")))?;
+    if bytes.len() as u64 > limits::PEM_BYTES_MAX {
+        return Err(bad(&format!("it is longer than {} bytes", limits::PEM_BYTES_MAX)));
+    }
+    acceptor_from(&bytes)
+}
+
+fn acceptor_from(pem: &[u8]) -> Result<TlsAcceptor, Refusal> {
+    let chain: Result<Vec<CertificateDer<'static>>, _> = CertificateDer::pem_slice_iter(pem).collect();
+    let chain = chain.map_err(|error| bad(&error.to_string()))?;
+    if chain.is_empty() {
+        return Err(bad("it has no certificate"));
+    }
+    let key = PrivateKeyDer::from_pem_slice(pem).map_err(|error| bad(&format!("its key: {error}")))?;
+    let builder = ServerConfig::builder_with_provider(provider()).with_safe_default_protocol_versions();
+    let builder = builder.map_err(|error| bad(&error.to_string()))?;
+    let config = builder.with_no_client_auth().with_single_cert(chain, key);
+    let mut config = config.map_err(|error| bad(&error.to_string()))?;
+    config.alpn_protocols = vec![b"h2".to_vec(), b"http/1.1".to_vec()];
+    Ok(TlsAcceptor::from(Arc::new(config)))
+}
+
+fn bad(why: &str) -> Refusal {
+    Refusal::new(RefusalKind::BadPackage, format!("the package's certificate cannot be used: {why}"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_no_certificate_with_a_key_is_refused() {
+        for pem in ["", "text", "-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n"] {
+            let refusal = acceptor_from(pem.as_bytes()).map(drop).unwrap_err();
+            assert_eq!(refusal.kind, RefusalKind::BadPackage, "{pem}");
+        }
+    }
+}
