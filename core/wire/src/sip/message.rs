@@ -67,6 +67,27 @@ pub struct Header {
     pub value: Span,
 }
 
+impl Header {
+    /// Returns the header's long name in lower case, whichever form it was written in.
+    pub fn long_name(&self, message: &[u8]) -> String {
+        match self.name.text() {
+            Some(name) => name.to_ascii_lowercase(),
+            None => String::from_utf8_lossy(self.name_text.of(message)).to_ascii_lowercase(),
+        }
+    }
+
+    /// Returns the header's value as one line: where it goes on in the next one, with a space. What is no UTF-8 becomes
+    /// U+FFFD.
+    pub fn text(&self, message: &[u8]) -> String {
+        let value = String::from_utf8_lossy(self.value.of(message));
+        if !value.contains('\n') {
+            return value.into_owned();
+        }
+        let lines = value.lines().map(|line| line.trim_matches([' ', '\t'])).filter(|line| !line.is_empty());
+        lines.collect::<Vec<_>>().join(" ")
+    }
+}
+
 /// Reads a message, and puts its headers into `headers`, in their order, in the place of what was there.
 ///
 /// CRLFs in front of the message are skipped (RFC 3261 §7.5). Bytes behind the body are left alone.
