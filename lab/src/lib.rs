@@ -3,9 +3,11 @@
 
 pub mod bench;
 pub mod demo;
+pub mod exercises;
 pub mod netns;
 pub mod node;
 pub mod relay;
+pub mod serving;
 mod sys;
 pub mod topology;
 pub mod voip;

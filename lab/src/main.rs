@@ -7,7 +7,7 @@ use std::process::ExitCode;
 use anyhow::{Context, Result};
 use clap::{Parser, Subcommand};
 use netserv_lab::topology::{Impairment, Kind, Topology};
-use netserv_lab::{bench, demo, netns};
+use netserv_lab::{bench, demo, exercises, netns};
 use netserv_model::Flavour;
 
 /// Networks of namespaces on one machine.
@@ -28,6 +28,14 @@ enum Command {
         /// Leaves the network up until Enter is pressed.
         #[arg(long)]
         keep: bool,
+    },
+    /// Checks somebody's solution of an exercise of docs/tutorial.
+    Check {
+        /// The exercise's number.
+        #[arg(value_parser = clap::value_parser!(u8).range(1..=6))]
+        exercise: u8,
+        /// The module's folder.
+        dir: PathBuf,
     },
     /// The figures of SPECIFICATION.md that are measured on a running system.
     Bench(bench::Options),
@@ -73,6 +81,7 @@ fn main() -> ExitCode {
 fn run(command: Command) -> Result<()> {
     match command {
         Command::Demo { flavour, keep } => demo::run(flavour, keep),
+        Command::Check { exercise, dir } => exercises::check(exercise, &dir),
         Command::Bench(options) => bench::run(&options),
         Command::NullDriver(options) => bench::null_driver::run(&options),
         Command::Up { middle } => up(&middle),

@@ -14,6 +14,7 @@ use netserv_model::api::RequestResult;
 use netserv_model::request::{ModuleStatus, NodeReport, Outcome};
 use netserv_model::{Refusal, RefusalKind};
 
+#[allow(unused_imports, reason = "some test files use it")]
 pub use serving::Serving;
 
 /// `sender – n1 – r – n2 – receiver`, with daemons, a web server on the sender, and the user `janedoe`, who owns the
@@ -125,8 +126,8 @@ impl Net {
     }
 }
 
-/// `sender – node – receiver`, whose node gives containers addresses of `prefixes`, with a daemon and a web server on the
-/// sender. The users own the sender's addresses; beside its name stand further lines of each one's table.
+/// `sender – node – receiver`, whose node gives containers addresses of `prefixes`, as [`netserv_lab::serving::network`] makes it, or
+/// says that the test is skipped.
 pub fn serving_net<const N: usize>(
     test: &str,
     driver: Driver,
@@ -137,26 +138,7 @@ pub fn serving_net<const N: usize>(
         skipped(test, "not root, so no namespaces");
         return None;
     }
-    let chain = [("sender", Kind::Host), ("node", Kind::Node), ("receiver", Kind::Host)];
-    let mut lab = Lab::up(Topology::chain(&chain)).unwrap();
-    lab.use_driver(driver.name());
-    let own = [format!("{}/32", lab.v4("sender")), format!("{}/128", lab.v6("sender"))];
-    let user = |(name, extra): (&str, &str)| LabUser {
-        extra: extra.to_owned(),
-        ..lab.user(name, &[&own[0], &own[1]]).unwrap()
-    };
-    let users = users.map(user);
-    let extra = format!("{FILES_ALLOWED}\n[network]\nprefixes = {prefixes:?}\n");
-    lab.start_netservd("node", "node", &users, &extra).unwrap();
-    lab.start_netservd("sender", "host", &[], "").unwrap();
-    lab.serve_http("sender").unwrap();
-    // The operator's part: the prefixes are routed to the node.
-    for (machine, via) in
-        [("sender", "10.1.0.2"), ("sender", "fd00:1::2"), ("receiver", "10.2.0.1"), ("receiver", "fd00:2::1")]
-    {
-        lab.run(machine, "ip", &["route", "add", "default", "via", via]).unwrap();
-    }
-    Some((lab, users))
+    Some(netserv_lab::serving::network(Some(driver.name()), prefixes, users).unwrap())
 }
 
 /// Sends any request from the sender as a user.
