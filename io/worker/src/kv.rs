@@ -1,52 +1,90 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Kv state: what a module remembers beyond its own replacement.
+//!
+//! What is in memory counts. Where the node gives a file, changes are written to it a little later, on a thread of its
+//! own ([`writer`](crate::storage::writer)), so that no packet waits for a disk.
 
 use std::collections::BTreeMap;
 use std::ops::Bound;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
 
 use netserv_model::manifest::ModuleLimits;
 use netserv_model::{Instant, ModuleName};
 
 use crate::error::HostError;
 use crate::limits;
+use crate::storage::StoreFile;
+use crate::storage::journal::{Batch, Entries, StateId};
+use crate::storage::limits::{KV_CHANGES_MAX, KV_ENTRY_COST};
+use crate::storage::writer::{Bell, Writer};
 
 /// One module's state. Iteration is in byte order of the keys.
 #[derive(Debug, Default)]
 pub struct KvStore {
-    entries: BTreeMap<Box<[u8]>, Box<[u8]>>,
+    entries: BTreeMap<Box<[u8]>, Entry>,
     bytes: u64,
+    /// Nothing where there is no file.
+    changes: Option<Changes>,
+}
+
+#[derive(Debug)]
+struct Entry {
+    value: Box<[u8]>,
+    /// Whether its key is among the changes.
+    is_changed: bool,
 }
 
 impl KvStore {
     /// Returns the value of a key.
     pub fn value(&self, key: &[u8]) -> Option<&[u8]> {
-        self.entries.get(key).map(|value| &**value)
+        self.entries.get(key).map(|entry| &*entry.value)
     }
 
     /// Stores a value.
     ///
     /// # Errors
-    /// An empty or long key, a long value, or more entries or bytes than `quota` allows; the store is as before then.
+    /// An empty or long key, a long value, more entries or bytes than `quota` allows, or more than the user's modules
+    /// may keep together; the store is as before then.
     pub fn set(&mut self, key: &[u8], value: &[u8], quota: &ModuleLimits) -> Result<(), HostError> {
         check_key(key)?;
         if value.len() > limits::KV_VALUE_BYTES_MAX {
             return Err(HostError::TooLarge);
         }
-        let before = self.entries.get(key).map(|old| size(key, old));
-        let after = self.bytes - before.unwrap_or(0) + size(key, value);
-        let entries_full = before.is_none() && self.entries.len() >= quota.kv_entries as usize;
-        if entries_full || (after > quota.kv_bytes && after > self.bytes) {
-            return Err(HostError::Quota);
-        }
+        let full = self.entries.len() >= quota.kv_entries as usize;
         match self.entries.get_mut(key) {
-            Some(old) if old.len() == value.len() => old.copy_from_slice(value),
-            Some(old) => *old = value.into(),
+            Some(entry) => {
+                if entry.value.len() == value.len() {
+                    entry.value.copy_from_slice(value);
+                } else {
+                    let after = self.bytes - entry.value.len() as u64 + value.len() as u64;
+                    check_bytes(self.bytes, after, quota)?;
+                    charge(self.changes.as_ref(), entry.value.len() as u64, value.len() as u64)?;
+                    entry.value = value.into();
+                    self.bytes = after;
+                }
+                if let Some(changes) = &mut self.changes
+                    && !std::mem::replace(&mut entry.is_changed, true)
+                {
+                    changes.note(key.into());
+                }
+            }
             None => {
-                self.entries.insert(key.into(), value.into());
+                if full {
+                    return Err(HostError::Quota);
+                }
+                let after = self.bytes + size(key, value);
+                check_bytes(self.bytes, after, quota)?;
+                charge(self.changes.as_ref(), 0, cost(key, value))?;
+                if let Some(changes) = &mut self.changes {
+                    changes.note(key.into());
+                }
+                let entry = Entry { value: value.into(), is_changed: self.changes.is_some() };
+                self.entries.insert(key.into(), entry);
+                self.bytes = after;
             }
         }
-        self.bytes = after;
         Ok(())
     }
 
@@ -55,15 +93,62 @@ impl KvStore {
     /// # Errors
     /// There is no such key.
     pub fn delete(&mut self, key: &[u8]) -> Result<(), HostError> {
-        let value = self.entries.remove(key).ok_or(HostError::NotFound)?;
-        self.bytes -= size(key, &value);
+        let (key, entry) = self.entries.remove_entry(key).ok_or(HostError::NotFound)?;
+        self.bytes -= size(&key, &entry.value);
+        if let Some(changes) = &mut self.changes {
+            changes.account.give_back(cost(&key, &entry.value));
+            if !entry.is_changed {
+                changes.note(key);
+            }
+        }
         Ok(())
+    }
+
+    /// Adds to an entry of eight little-endian bytes, wrapping; one that is not there counts as 0. Returns the sum.
+    ///
+    /// # Errors
+    /// An entry of another length, and as [`KvStore::set`].
+    pub fn increment(&mut self, key: &[u8], delta: i64, quota: &ModuleLimits) -> Result<i64, HostError> {
+        let before = match self.value(key) {
+            None => 0,
+            Some(value) => i64::from_le_bytes(value.try_into().map_err(|_| HostError::Invalid)?),
+        };
+        let sum = before.wrapping_add(delta);
+        self.set(key, &sum.to_le_bytes(), quota)?;
+        Ok(sum)
+    }
+
+    /// Stores `new`, or forgets the key, if its value is `old`. Returns whether it was.
+    ///
+    /// # Errors
+    /// As [`KvStore::set`].
+    pub fn compare_and_set(
+        &mut self,
+        key: &[u8],
+        old: Option<&[u8]>,
+        new: Option<&[u8]>,
+        quota: &ModuleLimits,
+    ) -> Result<bool, HostError> {
+        check_key(key)?;
+        if self.value(key) != old {
+            return Ok(false);
+        }
+        match new {
+            Some(new) => self.set(key, new, quota)?,
+            // One that is not there is forgotten already.
+            None => drop(self.delete(key)),
+        }
+        Ok(true)
     }
 
     /// Returns the first key after `key`; the first of all after the empty key.
     pub fn next(&self, key: &[u8]) -> Option<&[u8]> {
-        let range = (Bound::Excluded(key), Bound::Unbounded);
-        self.entries.range::<[u8], _>(range).next().map(|(key, _)| &**key)
+        self.keys(key).next()
+    }
+
+    /// Returns the keys after `after` in byte order.
+    pub fn keys(&self, after: &[u8]) -> impl Iterator<Item = &[u8]> {
+        self.entries.range::<[u8], _>((Bound::Excluded(after), Bound::Unbounded)).map(|(key, _)| &**key)
     }
 
     /// Returns the number of entries.
@@ -74,6 +159,97 @@ impl KvStore {
     /// Returns whether there are no entries.
     pub fn is_empty(&self) -> bool {
         self.entries.is_empty()
+    }
+
+    /// Builds a state whose changes are noted for a file.
+    fn kept(entries: Entries, account: &Arc<Account>, bell: &Arc<Bell>) -> KvStore {
+        let bytes = entries.iter().map(|(key, value)| size(key, value)).sum();
+        account.used.fetch_add(entries.iter().map(|(key, value)| cost(key, value)).sum(), Ordering::Relaxed);
+        let changes = Changes { keys: vec![], all: false, account: Arc::clone(account), bell: Arc::clone(bell) };
+        let unchanged = |(key, value)| (key, Entry { value, is_changed: false });
+        KvStore { entries: entries.into_iter().map(unchanged).collect(), bytes, changes: Some(changes) }
+    }
+
+    /// Puts what changed since the last time into a batch, or everything.
+    fn collect(&mut self, id: &StateId, whole: bool, batch: &mut Batch) {
+        let Some(changes) = &mut self.changes else { return };
+        let (keys, all) = (std::mem::take(&mut changes.keys), std::mem::take(&mut changes.all));
+        if whole || all {
+            batch.state(id);
+            if !whole {
+                batch.forget();
+            }
+            for (key, entry) in &mut self.entries {
+                entry.is_changed = false;
+                batch.set(key, &entry.value);
+            }
+            return;
+        }
+        for key in &keys {
+            batch.state(id);
+            match self.entries.get_mut(key) {
+                Some(entry) => {
+                    entry.is_changed = false;
+                    batch.set(key, &entry.value);
+                }
+                None => batch.delete(key),
+            }
+        }
+    }
+}
+
+impl Drop for KvStore {
+    fn drop(&mut self) {
+        if let Some(changes) = &self.changes {
+            changes.account.give_back(self.entries.iter().map(|(key, entry)| cost(key, &entry.value)).sum());
+        }
+    }
+}
+
+/// What is not in the file yet.
+#[derive(Debug)]
+struct Changes {
+    keys: Vec<Box<[u8]>>,
+    /// Whether more changed than was noted.
+    all: bool,
+    account: Arc<Account>,
+    bell: Arc<Bell>,
+}
+
+impl Changes {
+    fn note(&mut self, key: Box<[u8]>) {
+        if self.keys.len() < KV_CHANGES_MAX {
+            self.keys.push(key);
+        } else {
+            self.all = true;
+        }
+        if self.keys.len() == 1 {
+            self.bell.ring();
+        }
+    }
+}
+
+/// What the modules of a user keep together.
+#[derive(Debug)]
+struct Account {
+    limit: u64,
+    used: AtomicU64,
+    /// Whether somebody was refused, so that state that nobody uses has to go.
+    is_short: AtomicBool,
+}
+
+impl Account {
+    fn take(&self, cost: u64) -> Result<(), HostError> {
+        if self.used.fetch_add(cost, Ordering::Relaxed) + cost > self.limit {
+            self.give_back(cost);
+            self.is_short.store(true, Ordering::Relaxed);
+            return Err(HostError::Quota);
+        }
+        Ok(())
+    }
+
+    fn give_back(&self, cost: u64) {
+        self.used.fetch_sub(cost, Ordering::Relaxed);
     }
 }
 
@@ -94,43 +270,184 @@ impl SharedKv {
 }
 
 /// The state of all modules of the container, by name and schema version.
+///
+/// Without a file, state lasts for a while after its last module. With one, it lasts until others need the room.
 #[derive(Debug, Default)]
 pub struct KvStores {
-    stores: BTreeMap<(ModuleName, u32), Kept>,
+    kept: Arc<Kept>,
+    /// Whether the file was looked for.
+    is_open: bool,
+    file: Option<StoreFile>,
+    writer: Option<Writer>,
+}
+
+/// What the thread that writes shares with the one that serves modules.
+#[derive(Debug, Default)]
+pub struct Kept {
+    states: Mutex<States>,
 }
 
 #[derive(Debug, Default)]
-struct Kept {
+struct States {
+    states: BTreeMap<StateId, State>,
+    /// States that are to be forgotten in the file too.
+    forgotten: Vec<StateId>,
+    /// Where there is a file.
+    kept: Option<(Arc<Account>, Arc<Bell>)>,
+}
+
+impl States {
+    /// Returns the states that nobody uses and that have to go: those without a file after a while, empty ones, those
+    /// over the bound, and the one that was left first if the others are short of room.
+    fn to_forget(&self, now: Instant, is_short: bool) -> Vec<StateId> {
+        let since = |state: &State| state.left.filter(|left| *left <= now);
+        let mut left: Vec<(Instant, &StateId, &State)> =
+            self.states.iter().filter_map(|(id, state)| Some((since(state)?, id, state))).collect();
+        left.sort_by_key(|(left, id, _)| (*left, *id));
+        let is_over = |left: Instant, state: &State| match &self.kept {
+            None => now.since(left) >= limits::KV_KEPT,
+            Some(_) => state.store.lock().is_empty(),
+        };
+        let (over, left): (Vec<_>, Vec<_>) = left.into_iter().partition(|(left, _, state)| is_over(*left, state));
+        let too_many = left.len().saturating_sub(limits::KV_KEPT_MAX).max(usize::from(is_short));
+        over.iter().chain(left.iter().take(too_many)).map(|(_, id, _)| (*id).clone()).collect()
+    }
+
+    fn forget(&mut self, id: &StateId) {
+        self.states.remove(id);
+        if let Some((_, bell)) = &self.kept {
+            self.forgotten.push(id.clone());
+            bell.ring();
+        }
+    }
+}
+
+#[derive(Debug)]
+struct State {
     store: SharedKv,
     left: Option<Instant>,
 }
 
 impl KvStores {
-    /// Returns the state of a module, which all versions of the same schema share.
-    pub fn open(&mut self, name: &ModuleName, schema: u32) -> SharedKv {
-        let kept = self.stores.entry((name.clone(), schema)).or_default();
-        kept.left = None;
-        kept.store.clone()
+    /// Returns stores that keep what they hold in a file, from where also comes what earlier ones held. It is read when
+    /// the first module comes.
+    pub fn in_file(file: Option<StoreFile>) -> KvStores {
+        KvStores { file, ..KvStores::default() }
     }
 
-    /// Forgets state that no module has used for a while. To be called after modules were unloaded, and at
-    /// [`KvStores::poll_timeout`].
-    pub fn handle_timeout(&mut self, now: Instant) {
-        for kept in self.stores.values_mut().filter(|kept| kept.store.is_left()) {
-            kept.left.get_or_insert(now);
+    /// Returns the state of a module, which all versions of the same schema share.
+    pub fn open(&mut self, name: &ModuleName, schema: u32) -> SharedKv {
+        if !std::mem::replace(&mut self.is_open, true)
+            && let Some(file) = self.file.take()
+        {
+            self.writer = Some(Writer::start(file, Arc::clone(&self.kept), crate::clock::monotonic()));
         }
-        self.stores.retain(|_, kept| kept.left.is_none_or(|left| now.since(left) < limits::KV_KEPT));
-        let mut left: Vec<_> =
-            self.stores.iter().filter_map(|(key, kept)| kept.left.map(|left| (left, key.clone()))).collect();
-        left.sort();
-        for (_, key) in left.iter().take(left.len().saturating_sub(limits::KV_KEPT_MAX)) {
-            self.stores.remove(key);
+        self.kept.open((name.clone(), schema))
+    }
+
+    /// Forgets state that no module has used for a while, or whose room is needed. To be called after modules were
+    /// unloaded, and at [`KvStores::poll_timeout`].
+    pub fn handle_timeout(&mut self, now: Instant) {
+        let left = self.kept.handle_timeout(now);
+        // A module that was unloaded may be followed by the worker's end.
+        if let Some(writer) = self.writer.as_ref().filter(|_| left) {
+            writer.hurry();
         }
     }
 
     /// Returns when state is next to be forgotten.
     pub fn poll_timeout(&self) -> Option<Instant> {
-        self.stores.values().filter_map(|kept| kept.left).min().map(|left| left + limits::KV_KEPT)
+        self.kept.poll_timeout()
+    }
+
+    /// Returns what there is to say about the file since the last time, for the log.
+    pub fn take_reports(&self) -> Vec<String> {
+        self.writer.as_ref().map(Writer::take_reports).unwrap_or_default()
+    }
+
+    /// Returns how many times the file could not be read or written.
+    pub fn failures(&self) -> u64 {
+        self.writer.as_ref().map_or(0, Writer::failures)
+    }
+
+    /// Writes what is not in the file yet, and waits for that, at most so long.
+    pub fn close(&mut self, at_most: Duration) {
+        if let Some(writer) = self.writer.take() {
+            writer.close(at_most);
+        }
+    }
+}
+
+impl Kept {
+    /// Takes over what was in a file, and keeps what there is in one from here on.
+    pub fn keep(&self, found: Vec<(StateId, Entries)>, usable: u64, bell: &Arc<Bell>, now: Instant) {
+        let account = Arc::new(Account { limit: usable, used: AtomicU64::new(0), is_short: AtomicBool::new(false) });
+        let mut this = self.lock();
+        // The modules of these states are about to be loaded, or gone.
+        let mut left = now + limits::KV_KEPT;
+        for (id, entries) in found {
+            let store = SharedKv(Arc::new(Mutex::new(KvStore::kept(entries, &account, bell))));
+            this.states.insert(id, State { store, left: Some(left) });
+            // In the order in which they were written.
+            left = left + Duration::from_nanos(1);
+        }
+        this.kept = Some((account, Arc::clone(bell)));
+    }
+
+    /// Returns the changes since the last time, or everything.
+    pub fn collect(&self, whole: bool) -> Batch {
+        let mut batch = Batch::default();
+        let mut this = self.lock();
+        for id in std::mem::take(&mut this.forgotten) {
+            if !whole {
+                batch.state(&id);
+                batch.forget();
+            }
+        }
+        for (id, state) in &this.states {
+            state.store.lock().collect(id, whole, &mut batch);
+        }
+        batch
+    }
+
+    fn open(&self, id: StateId) -> SharedKv {
+        let mut this = self.lock();
+        let States { states, kept, .. } = &mut *this;
+        let state = states.entry(id).or_insert_with(|| {
+            let store = kept.as_ref().map(|(account, bell)| KvStore::kept(Entries::new(), account, bell));
+            State { store: SharedKv(Arc::new(Mutex::new(store.unwrap_or_default()))), left: None }
+        });
+        state.left = None;
+        state.store.clone()
+    }
+
+    /// Returns whether a state was left since the last time.
+    fn handle_timeout(&self, now: Instant) -> bool {
+        let mut this = self.lock();
+        let mut any_left = false;
+        for state in this.states.values_mut().filter(|state| state.left.is_none() && state.store.is_left()) {
+            state.left = Some(now);
+            any_left = true;
+        }
+        let account = this.kept.as_ref().map(|(account, _)| account);
+        let is_short = account.is_some_and(|account| account.is_short.swap(false, Ordering::Relaxed));
+        for id in this.to_forget(now, is_short) {
+            this.forget(&id);
+        }
+        any_left
+    }
+
+    fn poll_timeout(&self) -> Option<Instant> {
+        let this = self.lock();
+        let mut left = this.states.values().filter_map(|state| state.left);
+        match &this.kept {
+            None => left.min().map(|left| left + limits::KV_KEPT),
+            Some((account, _)) => left.find(|_| account.is_short.load(Ordering::Relaxed)),
+        }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, States> {
+        self.states.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -142,95 +459,29 @@ fn check_key(key: &[u8]) -> Result<(), HostError> {
     }
 }
 
+fn check_bytes(before: u64, after: u64, quota: &ModuleLimits) -> Result<(), HostError> {
+    if after > quota.kv_bytes && after > before { Err(HostError::Quota) } else { Ok(()) }
+}
+
+/// Has the user's account follow a change of what an entry costs.
+fn charge(changes: Option<&Changes>, before: u64, after: u64) -> Result<(), HostError> {
+    let Some(Changes { account, .. }) = changes else { return Ok(()) };
+    if after > before {
+        account.take(after - before)
+    } else {
+        account.give_back(before - after);
+        Ok(())
+    }
+}
+
 fn size(key: &[u8], value: &[u8]) -> u64 {
     (key.len() + value.len()) as u64
 }
 
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn quota(entries: u32, bytes: u64) -> ModuleLimits {
-        ModuleLimits { kv_entries: entries, kv_bytes: bytes, ..ModuleLimits::default() }
-    }
-
-    #[test]
-    fn entries_and_bytes_are_bounded() {
-        let mut store = KvStore::default();
-        let quota = quota(2, 10);
-        assert_eq!(store.set(b"a", b"1234", &quota), Ok(()));
-        assert_eq!(store.set(b"b", b"12345", &quota), Err(HostError::Quota));
-        assert_eq!(store.set(b"b", b"1234", &quota), Ok(()));
-        assert_eq!(store.set(b"c", b"", &quota), Err(HostError::Quota));
-        assert_eq!(store.set(b"a", b"", &quota), Ok(()));
-        assert_eq!(store.set(b"b", b"12345678", &quota), Ok(()));
-        assert_eq!(store.set(b"b", b"123456789", &quota), Err(HostError::Quota));
-        assert_eq!(store.value(b"b"), Some(&b"12345678"[..]));
-    }
-
-    #[test]
-    fn a_store_over_a_new_quota_may_shrink_but_not_grow() {
-        let mut store = KvStore::default();
-        store.set(b"a", b"123456789", &quota(9, 10)).unwrap();
-        assert_eq!(store.set(b"a", b"12345678", &quota(9, 5)), Ok(()));
-        assert_eq!(store.set(b"a", b"123456789", &quota(9, 5)), Err(HostError::Quota));
-    }
-
-    #[test]
-    fn keys_and_values_are_bounded() {
-        let mut store = KvStore::default();
-        let quota = ModuleLimits::default();
-        assert_eq!(store.set(b"", b"", &quota), Err(HostError::Invalid));
-        assert_eq!(store.set(&[0; limits::KV_KEY_BYTES_MAX], b"", &quota), Ok(()));
-        assert_eq!(store.set(&[0; limits::KV_KEY_BYTES_MAX + 1], b"", &quota), Err(HostError::TooLarge));
-        assert_eq!(store.set(b"a", &[0; limits::KV_VALUE_BYTES_MAX], &quota), Ok(()));
-        assert_eq!(store.set(b"a", &[0; limits::KV_VALUE_BYTES_MAX + 1], &quota), Err(HostError::TooLarge));
-    }
-
-    #[test]
-    fn iteration_goes_by_key() {
-        let mut store = KvStore::default();
-        for key in [&b"b"[..], b"a", b"ab"] {
-            store.set(key, b"", &ModuleLimits::default()).unwrap();
-        }
-        let mut keys = vec![store.next(b"").unwrap()];
-        while let Some(key) = store.next(keys[keys.len() - 1]) {
-            keys.push(key);
-        }
-        assert_eq!(keys, [&b"a"[..], b"ab", b"b"]);
-        assert_eq!(store.delete(b"ab"), Ok(()));
-        assert_eq!(store.delete(b"ab"), Err(HostError::NotFound));
-        assert_eq!(store.next(b"a"), Some(&b"b"[..]));
-    }
-
-    #[test]
-    fn state_outlives_its_module_by_a_minute() {
-        let name: ModuleName = "example.org/a".parse().unwrap();
-        let mut stores = KvStores::default();
-        let store = stores.open(&name, 1);
-        store.lock().set(b"a", b"1", &ModuleLimits::default()).unwrap();
-        stores.handle_timeout(Instant::from_millis(0));
-        assert_eq!(stores.poll_timeout(), None);
-        drop(store);
-        stores.handle_timeout(Instant::from_millis(1000));
-        assert_eq!(stores.poll_timeout(), Some(Instant::from_millis(61_000)));
-        assert_eq!(stores.open(&name, 1).lock().len(), 1);
-        assert!(stores.open(&name, 2).lock().is_empty());
-        stores.handle_timeout(Instant::from_millis(2000));
-        stores.handle_timeout(Instant::from_millis(62_000));
-        assert!(stores.open(&name, 1).lock().is_empty());
-    }
-
-    #[test]
-    fn state_without_a_module_is_bounded() {
-        let mut stores = KvStores::default();
-        for n in 0..=limits::KV_KEPT_MAX {
-            let store = stores.open(&format!("example.org/{n}").parse().unwrap(), 1);
-            store.lock().set(b"a", b"1", &ModuleLimits::default()).unwrap();
-            drop(store);
-            stores.handle_timeout(Instant::from_millis(n as u64));
-        }
-        assert!(stores.open(&"example.org/0".parse().unwrap(), 1).lock().is_empty());
-        assert!(!stores.open(&"example.org/1".parse().unwrap(), 1).lock().is_empty());
-    }
+/// What an entry takes of what the user's modules may keep together.
+fn cost(key: &[u8], value: &[u8]) -> u64 {
+    size(key, value) + KV_ENTRY_COST
 }
+
+#[cfg(test)]
+mod tests;

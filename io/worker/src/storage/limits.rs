@@ -1,0 +1,32 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Named bounds of what modules keep: kv state, the cache, and messages between a module's parts.
+
+use std::time::Duration;
+
+/// How long a change of kv state waits for others before all are written together.
+pub const KV_WRITE_DELAY: Duration = Duration::from_millis(500);
+/// How long after a failed write of kv state the next one is tried.
+pub const KV_RETRY_DELAY: Duration = Duration::from_secs(10);
+/// How long the last write of kv state may take when the worker ends.
+pub const KV_CLOSE_TIME_MAX: Duration = Duration::from_secs(1);
+/// Bytes of a file that is of use for kv state.
+pub const KV_FILE_BYTES_MIN: u64 = 128 * 1024;
+/// Bytes of one record of the file, of which a batch of changes has as many as it takes.
+pub const KV_RECORD_BYTES_MAX: usize = 256 * 1024;
+/// Bytes that an entry counts for beside its key and value, against what the user's modules may keep together.
+pub const KV_ENTRY_COST: u64 = 16;
+/// Keys of one module that are noted as changed; with more, its whole state is written.
+pub const KV_CHANGES_MAX: usize = 65_536;
+/// Of one half of the file, how many quarters state may take; the rest is for what is written meanwhile.
+pub const KV_USABLE_QUARTERS: u64 = 3;
+/// Keys that one call lists.
+pub const KV_KEYS_MAX: u32 = 1024;
+/// Lines about the file that wait to be logged.
+pub const REPORTS_MAX: usize = 16;
+
+/// Messages that wait in one direction.
+pub const MESSAGES_MAX: usize = 1024;
+/// Bytes of one message.
+pub const MESSAGE_BYTES_MAX: usize = 4096;
+/// Bytes of the messages that wait in one direction.
+pub const MESSAGES_BYTES_MAX: usize = 256 * 1024;

@@ -1,0 +1,155 @@
+// SPDX-License-Identifier: Apache-2.0
+//! What outlives the process: the files that the node mounts for a user's modules.
+//!
+//! Each has a fixed length from the start. What is in them may be anything: the process may have been killed amid a
+//! write, the disk may be full or broken, and an earlier worker may have been taken over. So nothing is believed without
+//! its checksum, nothing read from them can panic or take more memory than the file has bytes, and a module never
+//! waits for a disk nor fails by it.
+
+pub mod journal;
+pub mod limits;
+pub mod writer;
+
+use std::fs::File;
+use std::io;
+use std::os::unix::fs::FileExt as _;
+use std::path::Path;
+
+/// Where the node mounts the file of kv state.
+pub const KV_PATH: &str = "/store/kv";
+/// Where the node mounts the file of the cache.
+pub const CACHE_PATH: &str = "/store/cache";
+
+/// A file of fixed length. Reads and writes beyond it are errors.
+pub trait Disk: Send {
+    /// Returns the length in bytes.
+    fn len(&self) -> u64;
+    /// Returns whether it has no byte.
+    fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+    /// Fills `into` from `offset` on.
+    ///
+    /// # Errors
+    /// It cannot be read, or is shorter.
+    fn read_at(&self, offset: u64, into: &mut [u8]) -> io::Result<()>;
+    /// Writes all of `bytes` at `offset`.
+    ///
+    /// # Errors
+    /// It cannot be written, as when the disk is full, or is shorter.
+    fn write_at(&self, offset: u64, bytes: &[u8]) -> io::Result<()>;
+    /// Returns when everything that was written is safe from a power cut.
+    ///
+    /// # Errors
+    /// It is not; nothing is certain of what was written since the last time.
+    fn sync(&self) -> io::Result<()>;
+}
+
+/// A file that the node mounted.
+#[derive(Debug)]
+pub struct StoreFile {
+    file: File,
+    length: u64,
+}
+
+impl StoreFile {
+    /// Opens a file; nothing if the node granted none, which then is an empty one or cannot be written.
+    pub fn open(path: &Path) -> Option<StoreFile> {
+        let file = File::options().read(true).write(true).open(path).ok()?;
+        let metadata = file.metadata().ok()?;
+        let length = metadata.len();
+        (metadata.is_file() && length > 0).then_some(StoreFile { file, length })
+    }
+}
+
+impl Disk for StoreFile {
+    fn len(&self) -> u64 {
+        self.length
+    }
+
+    fn read_at(&self, offset: u64, into: &mut [u8]) -> io::Result<()> {
+        self.file.read_exact_at(into, offset)
+    }
+
+    fn write_at(&self, offset: u64, bytes: &[u8]) -> io::Result<()> {
+        if offset.checked_add(bytes.len() as u64).is_none_or(|end| end > self.length) {
+            return Err(io::Error::from(io::ErrorKind::StorageFull));
+        }
+        self.file.write_all_at(bytes, offset)
+    }
+
+    fn sync(&self) -> io::Result<()> {
+        self.file.sync_data()
+    }
+}
+
+#[cfg(test)]
+pub(crate) mod testing {
+    //! Disks in memory that break as they are told.
+
+    use std::sync::{Arc, Mutex};
+
+    use super::*;
+
+    /// A disk whose clones are the same one.
+    #[derive(Clone, Debug, Default)]
+    pub struct Memory {
+        pub bytes: Arc<Mutex<Vec<u8>>>,
+        /// Writes and syncs that still work; the one after them is cut in its middle, and fails, as do all later ones.
+        pub left: Arc<Mutex<Option<usize>>>,
+    }
+
+    impl Memory {
+        pub fn new(length: usize) -> Memory {
+            Memory { bytes: Arc::new(Mutex::new(vec![0; length])), left: Arc::default() }
+        }
+
+        pub fn break_after(&self, writes: Option<usize>) {
+            *self.left.lock().unwrap() = writes;
+        }
+
+        /// Returns another disk with the same bytes, as after a power cut.
+        pub fn copy(&self) -> Memory {
+            Memory { bytes: Arc::new(Mutex::new(self.bytes.lock().unwrap().clone())), left: Arc::default() }
+        }
+
+        fn spend(&self) -> bool {
+            match &mut *self.left.lock().unwrap() {
+                None => true,
+                Some(0) => false,
+                Some(left) => {
+                    *left -= 1;
+                    true
+                }
+            }
+        }
+    }
+
+    impl Disk for Memory {
+        fn len(&self) -> u64 {
+            self.bytes.lock().unwrap().len() as u64
+        }
+
+        fn read_at(&self, offset: u64, into: &mut [u8]) -> io::Result<()> {
+            let bytes = self.bytes.lock().unwrap();
+            let start = usize::try_from(offset).unwrap();
+            let from = bytes.get(start..start + into.len()).ok_or(io::ErrorKind::UnexpectedEof)?;
+            into.copy_from_slice(from);
+            Ok(())
+        }
+
+        fn write_at(&self, offset: u64, from: &[u8]) -> io::Result<()> {
+            let works = self.spend();
+            let mut bytes = self.bytes.lock().unwrap();
+            let start = usize::try_from(offset).unwrap();
+            let into = bytes.get_mut(start..start + from.len()).ok_or(io::ErrorKind::StorageFull)?;
+            let length = if works { from.len() } else { from.len() / 2 };
+            into[..length].copy_from_slice(&from[..length]);
+            if works { Ok(()) } else { Err(io::Error::other("the disk broke")) }
+        }
+
+        fn sync(&self) -> io::Result<()> {
+            if self.spend() { Ok(()) } else { Err(io::Error::other("the disk broke")) }
+        }
+    }
+}
