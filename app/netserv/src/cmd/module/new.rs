@@ -8,19 +8,25 @@ use clap::Args;
 use netserv_model::ModuleName;
 use serde::Serialize;
 
-use super::template::{self, Language};
+use super::template::{self, Language, Template};
 use crate::exit::{Exit, Failure, OrFail};
 use crate::output::Output;
 
-/// Make a folder with a new packet module in Rust or Java, ready to build, with a test
+/// Make a folder with a new module, ready to build, with a test
 ///
-/// For Rust the folder holds the SDK too; for Java all that Maven needs came with this program. So `netserv module build`
-/// needs no network.
+/// Templates and their languages: packet (rust, c, java), http (rust, js), tcp (rust), both (rust). The folder's README.md
+/// has the next commands, and what the build is sensitive to.
+///
+/// For Rust the folder holds the SDK too; for Java all that Maven needs came with this program. Packet modules are built
+/// without a network; the first build of a server fetches a generator of bindings (Rust) or the tools (JavaScript).
 #[derive(Args)]
 pub struct New {
     /// The module's name; `hello` is short for `example.org/hello`
     #[arg(value_name = "NAME")]
     name: NewName,
+    /// What it does
+    #[arg(long, value_enum, value_name = "TEMPLATE", default_value = "packet")]
+    template: Template,
     /// The language that it is written in
     #[arg(long, value_enum, value_name = "LANGUAGE", default_value = "rust")]
     lang: Language,
@@ -62,7 +68,7 @@ impl New {
         let NewName(module) = self.name;
         let short = module.as_str().rsplit('/').next().unwrap_or(module.as_str());
         let dir = self.dir.unwrap_or_else(|| short.into());
-        let files = template::files(self.lang, &module, short)?;
+        let files = template::files(self.template, self.lang, &module, short)?;
         if dir.symlink_metadata().is_ok() {
             let cause = format!("{} exists and is not overwritten", dir.display());
             return Err(Failure::new(cause, "choose another folder with --dir"));
@@ -82,17 +88,19 @@ fn show(made: &Made, dry_run: bool, output: &mut Output) -> Result<Exit, Failure
         output.json(made)?;
         return Ok(Exit::Done);
     }
-    for file in made.files.iter().filter(|file| !file.starts_with("sdk")) {
+    // What comes along is many files, and nobody's to change.
+    let along = ["sdk", "server-sdk", "wit/deps"];
+    for file in made.files.iter().filter(|file| !along.iter().any(|dir| file.starts_with(dir))) {
         output.line(made.dir.join(file).display());
     }
-    if made.files.iter().any(|file| file.starts_with("sdk")) {
-        output.line(made.dir.join("sdk/").display());
+    for dir in along.iter().filter(|dir| made.files.iter().any(|file| file.starts_with(dir))) {
+        output.line(format!("{}/", made.dir.join(dir).display()));
     }
     if dry_run {
         output.note("these files would be made");
     } else {
         let dir = made.dir.display();
-        output.note(format!("next: `netserv module build {dir}` and `netserv module test {dir}`"));
+        output.note(format!("next: `netserv module test {dir}`; {dir}/README.md says more"));
     }
     Ok(Exit::Done)
 }

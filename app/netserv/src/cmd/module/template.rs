@@ -2,35 +2,80 @@
 //! The files of a new module.
 
 mod java;
+mod server;
 
+use std::fmt;
 use std::net::SocketAddr;
 use std::path::PathBuf;
 
 use netserv_model::ModuleName;
 use netserv_wire::ip::build;
 
-use crate::exit::{Failure, OrFail};
+use crate::exit::{Exit, Failure, OrFail};
 
 include!(concat!(env!("OUT_DIR"), "/sdk_files.rs"));
 
-const CARGO_TOML: &str = include_str!("template/Cargo.toml.in");
-const MANIFEST: &str = include_str!("template/netserv.toml.in");
 const CARGO_CONFIG: &str = include_str!("template/cargo-config.toml.in");
 const SDK_CARGO_TOML: &str = include_str!("template/sdk.toml.in");
-const LIB: &str = include_str!("template/lib.rs.in");
-const README: &str = include_str!("template/README.md.in");
 const GITIGNORE: &str = "/target\n*.nsm\n";
 
 /// The port that the new module drops packets to, unless its property says otherwise.
 const BLOCKED_PORT: u16 = 9;
+
+/// What a new module does.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
+pub enum Template {
+    /// Sees packets
+    Packet,
+    /// Answers HTTP requests
+    Http,
+    /// Handles TCP connections
+    Tcp,
+    /// Sees packets and answers HTTP requests
+    Both,
+}
 
 /// The language that a new module is written in.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
 pub enum Language {
     /// WebAssembly, built by Cargo
     Rust,
+    /// WebAssembly, built by clang
+    C,
+    /// WebAssembly with an engine in it, built by componentize-js
+    Js,
     /// An OSGi bundle, built by Maven
     Java,
+}
+
+/// What can be made.
+const OFFERED: &[(Template, &[Language])] = &[
+    (Template::Packet, &[Language::Rust, Language::C, Language::Java]),
+    (Template::Http, &[Language::Rust, Language::Js]),
+    (Template::Tcp, &[Language::Rust]),
+    (Template::Both, &[Language::Rust]),
+];
+
+impl fmt::Display for Template {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str(match self {
+            Template::Packet => "packet",
+            Template::Http => "http",
+            Template::Tcp => "tcp",
+            Template::Both => "both",
+        })
+    }
+}
+
+impl fmt::Display for Language {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str(match self {
+            Language::Rust => "rust",
+            Language::C => "c",
+            Language::Js => "js",
+            Language::Java => "java",
+        })
+    }
 }
 
 /// A file with its path in the module's folder.
@@ -39,35 +84,89 @@ pub type File = (PathBuf, Vec<u8>);
 /// Returns each file of a new module.
 ///
 /// # Errors
-/// What a module in Java is built with did not come with this program.
-pub fn files(language: Language, module: &ModuleName, short: &str) -> Result<Vec<File>, Failure> {
-    let mut files = match language {
-        Language::Rust => rust_files(module, short),
-        Language::Java => java::files(module, short, &java::repository()?),
+/// There is no such template in the language, or what a module in Java is built with did not come with this program.
+pub fn files(template: Template, language: Language, module: &ModuleName, short: &str) -> Result<Vec<File>, Failure> {
+    let filling = Filling::new(module, short);
+    let mut files = match (template, language) {
+        (Template::Packet, Language::Rust) => rust_files(&filling),
+        (Template::Packet, Language::C) => c_files(&filling),
+        (Template::Packet, Language::Java) => java::files(module, short, &java::repository()?),
+        (Template::Http, Language::Rust) => server::http(&filling),
+        (Template::Http, Language::Js) => server::javascript(&filling),
+        (Template::Tcp, Language::Rust) => server::tcp(&filling),
+        (Template::Both, Language::Rust) => server::both(&filling),
+        (Template::Packet, Language::Js)
+        | (Template::Http | Template::Tcp | Template::Both, Language::C | Language::Java)
+        | (Template::Tcp | Template::Both, Language::Js) => return Err(not_offered(template, language)),
     };
-    files.extend(captures()?);
+    match template {
+        Template::Packet | Template::Both => files.extend(captures()?),
+        Template::Http | Template::Tcp => {}
+    }
     Ok(files)
 }
 
-fn rust_files(module: &ModuleName, short: &str) -> Vec<File> {
-    // A crate's name has no dots, does not begin with a digit and is no word of the language.
-    let crate_name = format!("module-{}", short.replace('.', "-"));
-    let fill = |text: &str| {
-        let text = text.replace("@MODULE@", module.as_str()).replace("@CRATE@", &crate_name);
+fn not_offered(template: Template, language: Language) -> Failure {
+    let list = |languages: &[Language]| languages.iter().map(ToString::to_string).collect::<Vec<_>>().join(", ");
+    let all: Vec<String> =
+        OFFERED.iter().map(|(template, languages)| format!("{template} ({})", list(languages))).collect();
+    let cause = format!("there is no template `{template}` in {language}");
+    Failure::new(cause, format!("choose one of: {}", all.join(", "))).with_exit(Exit::Usage)
+}
+
+/// What takes the places of names in templates.
+struct Filling {
+    module: String,
+    short: String,
+    crate_name: String,
+}
+
+impl Filling {
+    fn new(module: &ModuleName, short: &str) -> Filling {
+        // A crate's name has no dots, does not begin with a digit and is no word of the language.
+        let crate_name = format!("module-{}", short.replace('.', "-"));
+        Filling { module: module.to_string(), short: short.to_owned(), crate_name }
+    }
+
+    fn text(&self, text: &str) -> String {
+        let text = text.replace("@MODULE@", &self.module).replace("@SHORT@", &self.short);
         let text = text.replace("@PORT@", &BLOCKED_PORT.to_string()).replace("@VERSION@", env!("CARGO_PKG_VERSION"));
-        text.replace("@CRATE_FILE@", &crate_name.replace('-', "_")).into_bytes()
-    };
-    let mut files: Vec<File> = vec![
-        ("netserv.toml".into(), fill(MANIFEST)),
-        ("src/lib.rs".into(), fill(LIB)),
-        ("Cargo.toml".into(), fill(CARGO_TOML)),
-        (".cargo/config.toml".into(), fill(CARGO_CONFIG)),
-        ("README.md".into(), fill(README)),
-        (".gitignore".into(), GITIGNORE.into()),
-        ("sdk/Cargo.toml".into(), fill(SDK_CARGO_TOML)),
-    ];
+        text.replace("@CRATE_FILE@", &self.crate_name.replace('-', "_")).replace("@CRATE@", &self.crate_name)
+    }
+
+    fn fill(&self, files: &[(&str, &str)]) -> Vec<File> {
+        files.iter().map(|(path, text)| (PathBuf::from(path), self.text(text).into_bytes())).collect()
+    }
+}
+
+fn rust_files(filling: &Filling) -> Vec<File> {
+    let mut files = filling.fill(&[
+        ("netserv.toml", include_str!("template/netserv.toml.in")),
+        ("src/lib.rs", include_str!("template/lib.rs.in")),
+        ("Cargo.toml", include_str!("template/Cargo.toml.in")),
+        (".cargo/config.toml", CARGO_CONFIG),
+        ("README.md", include_str!("template/README.md.in")),
+        (".gitignore", GITIGNORE),
+    ]);
+    files.extend(sdk_files(filling));
+    files
+}
+
+fn sdk_files(filling: &Filling) -> Vec<File> {
+    let mut files = filling.fill(&[("sdk/Cargo.toml", SDK_CARGO_TOML)]);
     files.extend(SDK_FILES.iter().map(|(path, bytes)| (PathBuf::from("sdk").join(path), bytes.to_vec())));
     files
+}
+
+fn c_files(filling: &Filling) -> Vec<File> {
+    filling.fill(&[
+        ("netserv.toml", include_str!("template/c/netserv.toml.in")),
+        ("module.c", include_str!("template/c/module.c.in")),
+        ("netserv.h", include_str!("template/c/netserv.h.in")),
+        ("build.sh", include_str!("template/c/build.sh.in")),
+        ("README.md", include_str!("template/c/README.md.in")),
+        (".gitignore", GITIGNORE),
+    ])
 }
 
 /// The packets of the new module's test, which is the same in each language.
@@ -107,6 +206,8 @@ fn pcap<'a>(packets: impl Iterator<Item = &'a Vec<u8>>) -> Vec<u8> {
 mod tests {
     use std::path::Path;
 
+    use clap::ValueEnum as _;
+
     use super::*;
 
     #[test]
@@ -125,14 +226,17 @@ mod tests {
         for name in ["example.org/a", "example.org/1st", "cp.example/type", "cp.example/a/b.c_d", "a.example/class"] {
             let module: ModuleName = name.parse().unwrap();
             let short = name.rsplit('/').next().unwrap();
-            let files = rust_files(&module, short);
-            let cargo: toml::Table = toml::from_str(&text(&files, "Cargo.toml")).unwrap();
-            let crate_name = cargo["package"]["name"].as_str().unwrap();
-            assert!(crate_name.chars().all(|c| c.is_ascii_alphanumeric() || "-_".contains(c)), "{crate_name}");
-            check(&files, &module, &["Cargo.toml", "src/lib.rs", "sdk/Cargo.toml"]);
-
+            for (template, language) in offered().filter(|(_, language)| *language != Language::Java) {
+                let files = files(template, language, &module, short).unwrap();
+                check(&files, &module);
+                if language == Language::Rust {
+                    let cargo: toml::Table = toml::from_str(&text(&files, "Cargo.toml")).unwrap();
+                    let crate_name = cargo["package"]["name"].as_str().unwrap();
+                    assert!(crate_name.chars().all(|c| c.is_ascii_alphanumeric() || "-_".contains(c)), "{crate_name}");
+                }
+            }
             let files = java::files(&module, short, Path::new("/opt/netserv"));
-            check(&files, &module, &["pom.xml", "bnd.bnd"]);
+            check(&files, &module);
             for (path, bytes) in files.iter().filter(|(path, _)| path.extension().is_some_and(|end| end == "java")) {
                 let package =
                     path.parent().unwrap().components().skip(3).map(|part| part.as_os_str().to_str().unwrap());
@@ -142,14 +246,42 @@ mod tests {
         }
     }
 
-    /// Checks that the module's own names took all their places.
-    fn check(files: &[File], module: &ModuleName, more: &[&str]) {
-        for path in ["netserv.toml", "README.md"].iter().chain(more) {
-            let text = text(files, path);
-            assert!(!text.contains('@'), "{path} of {module}: {text}");
+    #[test]
+    fn what_there_is_not_is_refused_with_a_list() {
+        let module: ModuleName = "example.org/a".parse().unwrap();
+        for template in Template::value_variants() {
+            for language in Language::value_variants() {
+                if offered().any(|one| one == (*template, *language)) {
+                    continue;
+                }
+                let failure = files(*template, *language, &module, "a").unwrap_err();
+                assert_eq!(failure.exit, Exit::Usage);
+                assert!(failure.cause.contains(&format!("`{template}` in {language}")), "{}", failure.cause);
+                assert!(failure.fix.contains("packet (rust, c, java)"), "{}", failure.fix);
+            }
         }
+    }
+
+    fn offered() -> impl Iterator<Item = (Template, Language)> {
+        OFFERED.iter().flat_map(|(template, languages)| languages.iter().map(|language| (*template, *language)))
+    }
+
+    /// Checks that the module's own names took all their places, and that the manifest names files that are there.
+    fn check(files: &[File], module: &ModuleName) {
+        for (path, bytes) in files {
+            let text = String::from_utf8_lossy(bytes);
+            let place =
+                text.split('@').find(|one| !one.is_empty() && one.bytes().all(|byte| byte.is_ascii_uppercase()));
+            assert!(place.is_none(), "{path:?} of {module} has @{place:?}@");
+        }
+        text(files, "README.md");
         let manifest = netserv_repository::manifest::parse(&text(files, "netserv.toml")).unwrap();
         assert_eq!(manifest.name, *module);
+        let captures = manifest.tests.iter().flat_map(|test| [&test.input, &test.output]);
+        let golden = manifest.http_tests.iter().filter_map(|test| test.expect_body_file.as_ref());
+        for named in golden.chain(captures.filter(|path| !path.ends_with(".pcap"))) {
+            assert!(files.iter().any(|(path, _)| path == Path::new(named)), "{named} of {module} is not there");
+        }
     }
 
     fn text(files: &[File], path: &str) -> String {
