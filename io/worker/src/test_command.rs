@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
-use anyhow::{Context as _, ensure};
+use anyhow::{Context as _, bail, ensure};
 use netserv_model::manifest::{Build, Manifest, ModuleLimits};
 
 use crate::pcap;
@@ -50,10 +50,13 @@ pub struct Job {
 /// The tests of a module, with the file of its code.
 #[derive(Clone, Debug)]
 pub struct Jobs {
-    /// The file of its code.
+    /// The file of its code; empty if there are no tests for it.
     pub code: PathBuf,
+    /// The folder and the manifest, if there is one with tests of its HTTP part.
+    pub http: Option<(PathBuf, Manifest)>,
+    /// Whether what comes out is what must come out.
+    pub accept: bool,
     jobs: Vec<Job>,
-    accept: bool,
 }
 
 #[derive(serde::Serialize)]
@@ -69,11 +72,13 @@ impl Jobs {
     /// # Errors
     /// A file is missing or makes no sense.
     pub fn read(args: &Args, named: fn(&Build) -> Option<&String>) -> anyhow::Result<Jobs> {
-        let (code, jobs) = match &args.package_dir {
-            Some(folder) => from_manifest(folder, args, named)?,
-            None => from_arguments(args)?,
-        };
-        Ok(Jobs { code, jobs, accept: args.accept })
+        match &args.package_dir {
+            Some(folder) => from_manifest(folder, args, named),
+            None => {
+                let (code, jobs) = from_arguments(args)?;
+                Ok(Jobs { code, http: None, accept: args.accept, jobs })
+            }
+        }
     }
 
     /// Returns the tests in turn.
@@ -119,17 +124,16 @@ pub fn exit_code(result: anyhow::Result<bool>) -> u8 {
     }
 }
 
-fn from_manifest(
-    folder: &Path,
-    args: &Args,
-    named: fn(&Build) -> Option<&String>,
-) -> anyhow::Result<(PathBuf, Vec<Job>)> {
+fn from_manifest(folder: &Path, args: &Args, named: fn(&Build) -> Option<&String>) -> anyhow::Result<Jobs> {
     let path = folder.join("netserv.toml");
     let text = std::fs::read_to_string(&path).with_context(|| format!("cannot read {}", path.display()))?;
     let manifest: Manifest = toml::from_str(&text).with_context(|| format!("cannot read {}", path.display()))?;
-    ensure!(!manifest.tests.is_empty(), "{} names no tests", path.display());
-    let named = named(&manifest.build).map(|code| folder.join(code));
-    let code = args.code.clone().or(named).context("name the file, with --wasm or --bundle, or in [build]")?;
+    ensure!(!manifest.tests.is_empty() || !manifest.http_tests.is_empty(), "{} names no tests", path.display());
+    let code = match args.code.clone().or(named(&manifest.build).map(|code| folder.join(code))) {
+        Some(code) => code,
+        None if manifest.tests.is_empty() => PathBuf::new(),
+        None => bail!("name the file, with --wasm or --bundle, or in [build]"),
+    };
     let mut jobs = Vec::new();
     for test in &manifest.tests {
         let mut properties = manifest.properties.clone();
@@ -144,7 +148,8 @@ fn from_manifest(
         };
         jobs.push(Job { name: test.name.clone(), output, case });
     }
-    Ok((code, jobs))
+    let http = (!manifest.http_tests.is_empty()).then(|| (folder.to_owned(), manifest));
+    Ok(Jobs { code, http, accept: args.accept, jobs })
 }
 
 fn from_arguments(args: &Args) -> anyhow::Result<(PathBuf, Vec<Job>)> {
