@@ -96,6 +96,40 @@ impl Controller {
     }
 }
 
+impl Controller {
+    /// Checks that no other module of the user's takes connections where a module would: they share a container.
+    pub(crate) fn check_ports(&self, key: &Key, manifest: &Manifest) -> Result<(), Refusal> {
+        let Some(tenant) = self.tenants.get(&key.0) else { return Ok(()) };
+        for (name, entry) in tenant.modules.iter().filter(|(name, _)| **name != key.1) {
+            let candidate = entry.operation.as_ref().and_then(|operation| operation.stage.candidate());
+            let active = entry.active.as_ref().and_then(|active| active.manifest.as_ref());
+            for other in active.into_iter().chain(candidate.map(|candidate| &candidate.manifest)) {
+                let taken = |what: &str, wanted: &Filter, theirs: &Filter| {
+                    let detail = format!("{what} `{wanted}` meets `{theirs}` of {name}, another module of the user");
+                    Err(Refusal::new(RefusalKind::PortTaken, detail))
+                };
+                if let Some((wanted, theirs)) = pair(manifest.listen(), other.listen(), filters::share_port) {
+                    return taken("server.listen", wanted, theirs);
+                }
+                if let Some((wanted, theirs)) = pair(manifest.intercept(), other.intercept(), filters::overlap) {
+                    return taken("server.intercept", wanted, theirs);
+                }
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Returns the first two filters of two lists of which something is true.
+fn pair<'a>(
+    one: &'a [Filter],
+    other: &'a [Filter],
+    is: impl Fn(&Filter, &Filter) -> bool,
+) -> Option<(&'a Filter, &'a Filter)> {
+    let is = &is;
+    one.iter().find_map(|own| other.iter().find(|theirs| is(own, theirs)).map(|theirs| (own, theirs)))
+}
+
 /// Checks a package against the SETUP that named it; returns the filters that the module gets.
 pub(crate) fn check_manifest(
     policy: &NodePolicy,
@@ -136,6 +170,14 @@ pub(crate) fn check_server(policy: &NodePolicy, user: &UserPolicy, manifest: &Ma
     if !policy.network {
         let detail = "the module is a server, and the containers of this node have no network";
         return Err(Refusal::new(RefusalKind::NoNetwork, detail));
+    }
+    if !server.intercept.is_empty() {
+        if user.listen.is_empty() && user.connect.is_empty() {
+            let detail = "the module takes over connections, and the user's container has no network: the operator \
+                          grants neither `listen` nor `connect`";
+            return Err(Refusal::new(RefusalKind::NotPermitted, detail));
+        }
+        filters::check(user, &server.intercept)?;
     }
     match server.listen.iter().find(|wanted| !filters::grants(&user.listen, wanted)) {
         None => Ok(()),

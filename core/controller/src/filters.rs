@@ -59,6 +59,34 @@ pub(crate) fn grants(granted: &[Filter], wanted: &Filter) -> bool {
     covers(&ports.collect::<Vec<_>>(), wanted.destination_ports().unwrap_or(PortRange::ALL))
 }
 
+/// Returns whether servers at two places would want one port of one protocol, whoever may reach them there.
+pub(crate) fn share_port(one: &Filter, other: &Filter) -> bool {
+    share_protocol(one, other) && share(one.destination_ports(), other.destination_ports())
+}
+
+/// Returns whether there are flows that both filters match.
+pub(crate) fn overlap(one: &Filter, other: &Filter) -> bool {
+    let meet = |one: Option<IpNet>, other: Option<IpNet>| match (one, other) {
+        (Some(one), Some(other)) => one.contains(&other) || other.contains(&one),
+        (None, _) | (_, None) => true,
+    };
+    let versions = one.version().zip(other.version()).is_none_or(|(one, other)| one == other);
+    versions
+        && share_port(one, other)
+        && share(one.source_ports(), other.source_ports())
+        && meet(one.source(), other.source())
+        && meet(one.destination(), other.destination())
+}
+
+fn share_protocol(one: &Filter, other: &Filter) -> bool {
+    one.protocol() == other.protocol() || [one.protocol(), other.protocol()].contains(&Protocol::Any)
+}
+
+fn share(one: Option<PortRange>, other: Option<PortRange>) -> bool {
+    let (one, other) = (one.unwrap_or(PortRange::ALL), other.unwrap_or(PortRange::ALL));
+    one.first() <= other.last() && other.first() <= one.last()
+}
+
 fn check_prefixes(user: &UserPolicy, filter: &Filter) -> Result<(), Refusal> {
     let own = |net: Option<IpNet>| net.is_some_and(|net| user.prefixes.iter().any(|prefix| prefix.contains(&net)));
     if own(filter.source()) || own(filter.destination()) {
@@ -177,6 +205,24 @@ mod tests {
         ] {
             assert!(!check(granted, wanted), "{granted:?} {wanted}");
         }
+    }
+
+    #[test]
+    fn what_meets_is_found() {
+        let check = |one: &str, other: &str, port: bool, flows: bool| {
+            let (one, other): (Filter, Filter) = (one.parse().unwrap(), other.parse().unwrap());
+            assert_eq!((share_port(&one, &other), overlap(&one, &other)), (port, flows), "{one} {other}");
+            assert_eq!((share_port(&other, &one), overlap(&other, &one)), (port, flows), "{other} {one}");
+        };
+        check("tcp port 80", "tcp port 80", true, true);
+        check("tcp port 80", "tcp port 81", false, false);
+        check("tcp port 80-90", "tcp port 90-99", true, true);
+        check("tcp port 80", "udp port 80", false, false);
+        check("tcp src 10.1.0.0/16 port 80", "tcp src 10.2.0.0/16 port 80", true, false);
+        check("tcp src 10.1.0.0/16 port 80", "tcp src 10.1.2.0/24 port 80", true, true);
+        check("tcp dst 10.1.0.0/16 port 80", "tcp src 10.2.0.0/16 port 80", true, true);
+        check("tcp dst 10.1.0.0/16 port 80", "tcp src 2001:db8::/32 port 80", true, false);
+        check("tcp sport 1 port 80", "tcp sport 2 port 80", true, false);
     }
 
     #[test]

@@ -7,7 +7,6 @@ use netserv_model::command::{Command, FilterId, InstalledRecord, JobId, Load, Mo
 use netserv_model::limits::REQUESTS_PENDING_MAX;
 use netserv_model::manifest::Manifest;
 use netserv_model::request::{Outcome, Setup};
-use netserv_model::verdict::FailureMode;
 use netserv_model::{Digest, Flavour, Refusal, RefusalKind, SessionId, WorkerId};
 
 use crate::Controller;
@@ -16,7 +15,7 @@ use crate::expiry::Timer;
 use crate::limits::{FETCH_ANSWER_TIME_MAX, LOAD_ANSWER_TIME_MAX};
 use crate::report::not_installed;
 use crate::state::{
-    Active, Backoff, Candidate, Entry, Key, Operation, Place, Role, Rule, Run, Stage, Task, Ticket, Waiter,
+    Active, Backoff, Candidate, Entry, Key, Operation, Place, Role, Rule, RuleKind, Run, Stage, Task, Ticket, Waiter,
 };
 
 impl Controller {
@@ -289,6 +288,7 @@ impl Controller {
     ) {
         let user = self.user_policy(&key.0);
         let checked = user.and_then(|user| check_manifest(&self.policy, user, &setup, &manifest, flavour));
+        let checked = checked.and_then(|filters| self.check_ports(key, &manifest).map(|()| filters));
         let filters = match checked {
             Ok(filters) => filters,
             Err(refusal) => {
@@ -296,7 +296,7 @@ impl Controller {
                 return self.refuse(ticket, refusal);
             }
         };
-        let rules = filters.into_iter().map(|filter| Rule { filter, id: None }).collect();
+        let rules = Rule::all_of(&filters, Some(&manifest));
         let stage = Stage::Waiting(Candidate { manifest, flavour, rules, slot: None });
         self.entry_or_new(key).operation = Some(Operation { ticket, session, setup, stage });
         self.pump(&key.0);
@@ -308,8 +308,8 @@ impl Controller {
         operation.stage = match operation.stage {
             Stage::Loading(mut candidate) => {
                 let slot = candidate.slot.expect("a module is loaded into a place");
-                let (worker, mode) = (WorkerId::new(key.0.clone(), candidate.flavour), candidate.manifest.on_failure());
-                candidate.rules = self.install_rules(key, (&worker, slot), mode, candidate.rules);
+                let worker = WorkerId::new(key.0.clone(), candidate.flavour);
+                candidate.rules = self.install_rules(key, (&worker, slot), &candidate.manifest, candidate.rules);
                 self.settling.push_back(key.clone());
                 Stage::Settling(candidate)
             }
@@ -331,30 +331,61 @@ impl Controller {
             return;
         }
         active.run = Run::Running;
-        let on_failure = active.manifest.as_ref().map(Manifest::on_failure).unwrap_or_default();
+        let Some(manifest) = active.manifest.clone() else { return };
         let rules = mem::take(&mut active.rules);
-        let rules = self.install_rules(key, (worker, slot), on_failure, rules);
+        let rules = self.install_rules(key, (worker, slot), &manifest, rules);
         if let Some(active) = self.active(key) {
             active.rules = rules;
         }
     }
 
+    /// Installs the rules that are not installed, and those of connections again, which were suspended.
     fn install_rules(
         &mut self,
         key: &Key,
         (worker, slot): (&WorkerId, ModuleSlot),
-        mode: FailureMode,
+        manifest: &Manifest,
         mut rules: Vec<Rule>,
     ) -> Vec<Rule> {
-        for rule in rules.iter_mut().filter(|rule| rule.id.is_none()) {
-            let id = FilterId(self.next_rule);
-            self.next_rule += 1;
-            rule.id = Some(id);
-            self.rules.insert(id, key.clone());
+        for rule in &mut rules {
+            let known = rule.id;
+            let id = known.unwrap_or(FilterId(self.next_rule));
+            if known.is_none() {
+                self.next_rule += 1;
+                rule.id = Some(id);
+                self.rules.insert(id, key.clone());
+            }
             let (worker, filter) = (worker.clone(), rule.filter.clone());
-            self.commands.push_back(Command::InstallFilter { id, worker, slot, filter, on_failure: mode });
+            match rule.kind {
+                RuleKind::Show if known.is_some() => {}
+                RuleKind::Show => {
+                    let on_failure = manifest.on_failure();
+                    self.commands.push_back(Command::InstallFilter { id, worker, slot, filter, on_failure });
+                }
+                RuleKind::Intercept => {
+                    let on_failure = manifest.server.as_ref().map(|server| server.on_failure).unwrap_or_default();
+                    self.commands.push_back(Command::Intercept { id, worker, slot, filter, on_failure });
+                }
+            }
         }
         rules
+    }
+
+    /// Has the new connections that a running module takes over treated as its failure mode says, since it goes down.
+    pub(crate) fn suspend_intercepts(&mut self, key: &Key) {
+        let Some(active) = self.active(key).filter(|active| active.run == Run::Running) else { return };
+        let taken = active.rules.iter().filter(|rule| rule.kind == RuleKind::Intercept);
+        let ids: Vec<FilterId> = taken.filter_map(|rule| rule.id).collect();
+        self.commands.extend(ids.into_iter().map(|id| Command::SuspendIntercept { id }));
+    }
+
+    /// Takes a rule away that was installed.
+    pub(crate) fn remove_rule(&mut self, kind: RuleKind, id: FilterId) {
+        self.rules.remove(&id);
+        self.commands.push_back(match kind {
+            RuleKind::Show => Command::RemoveFilter { id },
+            RuleKind::Intercept => Command::EndIntercept { id },
+        });
     }
 
     fn activate(&mut self, key: &Key, session: SessionId, setup: Setup, candidate: Candidate) -> Active {
@@ -371,7 +402,7 @@ impl Controller {
             url: setup.url,
             digest: setup.digest,
             session,
-            filters: candidate.rules.iter().map(|rule| rule.filter.clone()).collect(),
+            filters: Rule::shown(&candidate.rules),
             properties: setup.properties,
             lease_until: self.now.wall + setup.ttl,
             order: self.next_order,
@@ -408,9 +439,8 @@ impl Controller {
     }
 
     fn drop_module(&mut self, key: &Key, rules: Vec<Rule>, place: Option<(Flavour, ModuleSlot)>, run: Option<Run>) {
-        for id in rules.into_iter().filter_map(|rule| rule.id) {
-            self.rules.remove(&id);
-            self.commands.push_back(Command::RemoveFilter { id });
+        for (kind, id) in rules.into_iter().filter_map(|rule| Some((rule.kind, rule.id?))) {
+            self.remove_rule(kind, id);
         }
         let Some((flavour, slot)) = place else { return };
         let worker = WorkerId::new(key.0.clone(), flavour);

@@ -10,7 +10,7 @@ use crate::admission::check_server;
 use crate::expiry::Timer;
 use crate::filters;
 use crate::limits::FETCH_ANSWER_TIME_MAX;
-use crate::state::Key;
+use crate::state::{Key, Rule};
 
 impl Controller {
     /// Does what a timer was set for.
@@ -86,8 +86,8 @@ impl Controller {
     fn why_not_installed(&self, key: &Key) -> Option<Refusal> {
         let operation = self.tenants.get(&key.0)?.modules.get(&key.1)?.operation.as_ref()?;
         let user = self.policy.users.get(&key.0)?;
-        let own = operation.stage.candidate().map(|candidate| candidate.rules.iter().map(|rule| rule.filter.clone()));
-        let filters = own.map_or_else(|| operation.setup.filters.clone(), Iterator::collect);
+        let own = operation.stage.candidate().map(|candidate| Rule::shown(&candidate.rules));
+        let filters = own.unwrap_or_else(|| operation.setup.filters.clone());
         let manifest = operation.stage.candidate().map(|candidate| &candidate.manifest);
         self.why_not_allowed(user, &filters, manifest)
     }

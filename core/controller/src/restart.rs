@@ -13,12 +13,13 @@ use crate::admission::check_manifest;
 use crate::expiry::Timer;
 use crate::filters;
 use crate::limits::{BACKOFF_MIN, MODULES_PER_USER_MAX, QUARANTINE_TIME};
-use crate::state::{Active, Backoff, Key, Rule, Run};
+use crate::state::{Active, Backoff, Key, Rule, RuleKind, Run};
 
 impl Controller {
     /// An installed module trapped or could not be loaded: it is started again after a while, or kept out.
     pub(crate) fn fail_active(&mut self, key: &Key, refusal: Refusal) {
         let now = self.now.instant;
+        self.suspend_intercepts(key);
         let Some(active) = self.active(key).filter(|active| active.run.in_worker()) else {
             self.counters.stray_events += 1;
             return;
@@ -41,6 +42,7 @@ impl Controller {
     /// A running module lost a filter through no fault of its own: it starts afresh after a while.
     pub(crate) fn fail_filter(&mut self, key: &Key, refusal: Refusal) {
         let now = self.now.instant;
+        self.suspend_intercepts(key);
         let Some(active) = self.active(key).filter(|active| active.run == Run::Running) else {
             return;
         };
@@ -121,6 +123,10 @@ impl Controller {
         }
         self.change_flavour(key, flavour);
         if let Some(active) = self.active(key) {
+            // Connections are taken over as the manifest says, which a restarted node has only from here on.
+            if !active.rules.iter().any(|rule| rule.kind == RuleKind::Intercept) {
+                active.rules.extend(Rule::all_of(&[], Some(&manifest)));
+            }
             active.manifest = Some(manifest);
             active.run = Run::Waiting;
         }
@@ -177,7 +183,7 @@ impl Controller {
         record.lease_until = self.now.wall + left;
         let lease_end = self.now.instant + left;
         let job = self.fetch(key, record.url.clone(), record.digest);
-        let rules = record.filters.iter().map(|filter| Rule { filter: filter.clone(), id: None }).collect();
+        let rules = Rule::all_of(&record.filters, None);
         let active = Active {
             record,
             lease_end,
@@ -206,10 +212,10 @@ impl Controller {
         active.slot = None;
         active.record.flavour = Some(flavour);
         let record = active.record.clone();
-        let rules: Vec<FilterId> = active.rules.iter_mut().filter_map(|rule| rule.id.take()).collect();
-        for id in rules {
-            self.rules.remove(&id);
-            self.commands.push_back(Command::RemoveFilter { id });
+        let rules: Vec<(RuleKind, FilterId)> =
+            active.rules.iter_mut().filter_map(|rule| Some((rule.kind, rule.id.take()?))).collect();
+        for (kind, id) in rules {
+            self.remove_rule(kind, id);
         }
         if let Some((before, slot)) = place {
             self.free_place(&WorkerId::new(key.0.clone(), before), slot);

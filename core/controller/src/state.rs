@@ -126,8 +126,34 @@ impl Active {
 /// One filter, with its rule's name once it is installed.
 #[derive(Debug)]
 pub(crate) struct Rule {
+    pub(crate) kind: RuleKind,
     pub(crate) filter: Filter,
     pub(crate) id: Option<FilterId>,
+}
+
+impl Rule {
+    /// Returns the rules of a module that are still to be installed: of its packets, then of its connections.
+    pub(crate) fn all_of(filters: &[Filter], manifest: Option<&Manifest>) -> Vec<Rule> {
+        let intercept = manifest.map(|manifest| filters::without_repetitions(manifest.intercept())).unwrap_or_default();
+        let rule = |kind: RuleKind| move |filter: Filter| Rule { kind, filter, id: None };
+        let packets = filters.iter().cloned().map(rule(RuleKind::Show));
+        packets.chain(intercept.into_iter().map(rule(RuleKind::Intercept))).collect()
+    }
+
+    /// Returns the filters of packets among some rules.
+    pub(crate) fn shown(rules: &[Rule]) -> Vec<Filter> {
+        let shown = rules.iter().filter(|rule| rule.kind == RuleKind::Show);
+        shown.map(|rule| rule.filter.clone()).collect()
+    }
+}
+
+/// What happens with what a rule's filter matches.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum RuleKind {
+    /// The module sees the packets.
+    Show,
+    /// The module takes the connections over.
+    Intercept,
 }
 
 /// What an installed module is doing.

@@ -9,3 +9,4 @@ mod lifecycle;
 mod operator;
 mod random;
 mod script;
+mod servers;

@@ -255,10 +255,12 @@ impl Controller {
     ) {
         let blame = |role: Role| blamed.is_some_and(|(name, blamed)| *name == key.1 && *blamed == role);
         let inside = |active: &&mut Active| active.record.flavour == Some(flavour) && active.run.in_worker();
-        if let Some(active) = self.active(key).filter(inside) {
+        if self.active(key).filter(inside).is_some() {
             if blame(Role::Active) {
                 self.fail_culprit(key, refusal.clone());
             } else {
+                self.suspend_intercepts(key);
+                let Some(active) = self.active(key) else { return };
                 active.last_failure = Some(refusal.clone());
                 active.restarts = active.restarts.saturating_add(1);
                 active.run = Run::Waiting;
