@@ -6,6 +6,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use anyhow::{Result, ensure};
 use serde::{Deserialize, Serialize};
 
+use crate::media::MediaBlock;
+
 /// Blocks that every node of this version has, and the packet ABI as block `packet`.
 const ALWAYS: [&str; 9] = ["clock", "counters", "inject", "log", "packet", "properties", "random", "timers", "wasm"];
 /// Blocks that an operator may leave out.
@@ -40,12 +42,14 @@ pub struct Blocks {
     pub kv: KvBlock,
     /// What modules keep on disk to have it at hand.
     pub cache: CacheBlock,
+    /// Sound and pictures.
+    pub media: MediaBlock,
 }
 
 impl Default for Blocks {
     fn default() -> Blocks {
         let enabled = OPTIONAL.map(str::to_owned).to_vec();
-        Blocks { enabled, kv: KvBlock::default(), cache: CacheBlock::default() }
+        Blocks { enabled, kv: KvBlock::default(), cache: CacheBlock::default(), media: MediaBlock::default() }
     }
 }
 
@@ -80,7 +84,8 @@ impl Default for CacheBlock {
 impl Blocks {
     /// Returns the blocks that are enabled, with their versions.
     pub fn versions(&self, network: bool) -> BTreeMap<String, u32> {
-        let works = |name: &&str| network || !NETWORK.contains(name);
+        let media = self.has("media") && self.media.files().is_ok();
+        let works = |name: &&str| (network || !NETWORK.contains(name)) && (*name != "media" || media);
         let enabled = self.enabled.iter().map(String::as_str).filter(works);
         ALWAYS.into_iter().chain(enabled).map(|name| (name.to_owned(), 1)).collect()
     }
@@ -112,7 +117,7 @@ impl Blocks {
             let (least, most) = (FILE_BYTES.start(), FILE_BYTES.end());
             ensure!(FILE_BYTES.contains(&bytes), "blocks.{key}.bytes is {bytes}, but must be {least} to {most}");
         }
-        Ok(())
+        self.media.check()
     }
 }
 
@@ -123,7 +128,11 @@ mod tests {
     #[test]
     fn the_operator_chooses() {
         let all = Blocks::default().versions(true);
-        assert_eq!((all.len(), all["kv"], all["packet"]), (ALWAYS.len() + OPTIONAL.len(), 1, 1));
+        let without_ffmpeg = usize::from(MediaBlock::default().files().is_err());
+        let expected = ALWAYS.len() + OPTIONAL.len() - without_ffmpeg;
+        assert_eq!((all.len(), all["kv"], all["packet"]), (expected, 1, 1));
+        let media = MediaBlock { ffmpeg: "/nowhere".into(), ..MediaBlock::default() };
+        assert!(!Blocks { media, ..Blocks::default() }.versions(true).contains_key("media"));
         let unconnected = Blocks::default().versions(false);
         assert_eq!(all.keys().filter(|name| !unconnected.contains_key(*name)).collect::<Vec<_>>(), NETWORK.each_ref());
         let few = Blocks { enabled: vec!["hash".to_owned()], ..Blocks::default() };

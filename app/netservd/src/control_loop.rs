@@ -20,7 +20,7 @@ use tokio::sync::{mpsc, oneshot};
 
 use crate::clock::Clock;
 use crate::config::{Config, Role};
-use crate::execute::{ContainerEvent, Executor};
+use crate::execute::{ContainerEvent, Executor, MediaEvent};
 use crate::http::Call;
 use crate::launcher::Launched;
 use crate::load;
@@ -54,6 +54,8 @@ pub enum Event {
     Container(ContainerEvent),
     /// A worker was started, or could not be.
     Launched(Box<Launched>),
+    /// Something about a media job.
+    Media(MediaEvent),
     /// A package was fetched, or could not be.
     Fetched(JobId, Result<Fetched, Refusal>),
     /// The packet loop reports.
@@ -215,6 +217,7 @@ impl ControlLoop {
             Event::Api(call) => self.handle_call(call),
             Event::Container(event) => self.handle_container(&event),
             Event::Launched(launched) => self.executor.launched(*launched),
+            Event::Media(event) => self.executor.media_changed(event),
             Event::Fetched(job, result) => self.executor.fetched(job, result),
             Event::Packet(event) => self.handle_packet_event(event),
             Event::TraceEnded(id) => self.executor.end_trace(id),
@@ -522,6 +525,7 @@ impl ControlLoop {
                 packets: self.executor.packet_totals(),
                 modules: self.modules(),
                 container_drops: self.executor.container_drops(),
+                media: self.executor.media_counts(),
             },
         );
         out.finish()

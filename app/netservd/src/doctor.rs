@@ -30,8 +30,11 @@ pub fn print(config: Option<&Path>) -> Result<ExitCode> {
         Some(config) => network(config).iter().for_each(print_check),
         None => netserv_container::network::doctor(&[4, 6]).iter().for_each(print_check),
     }
+    let config = config.unwrap_or_default();
     println!("OSGi modules");
-    print_osgi(&config.unwrap_or_default());
+    print_osgi(&config);
+    println!("media jobs");
+    print_media(&config);
     println!("forwarding planes, the best first");
     let survey = choose::survey();
     for Fitness { kind, fits, notes } in &survey {
@@ -76,6 +79,17 @@ fn print_osgi(config: &Config) {
         _ if !config.flavours.contains(&Flavour::Osgi) => println!("  none    `flavours` does not name osgi"),
         Ok(jvm) => println!("  ok      {} in {}", jvm.engine, jvm.files.java_home.display()),
         Err(missing) => println!("  missing {}\n          fix: {}", missing.what, missing.fix),
+    }
+}
+
+fn print_media(config: &Config) {
+    match config.blocks.media.files() {
+        _ if !config.blocks.has("media") => println!("  none    blocks.enabled does not name media"),
+        Ok(files) => {
+            let text = if files.font.is_some() { "" } else { ", but no font: no texts are laid over pictures" };
+            println!("  ok      {}{text}", files.ffmpeg.display());
+        }
+        Err(missing) => println!("  missing {}", missing.replace("; fix: ", "\n          fix: ")),
     }
 }
 

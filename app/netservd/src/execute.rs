@@ -5,6 +5,7 @@
 
 mod life;
 mod load;
+mod media;
 mod networks;
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
@@ -41,6 +42,8 @@ use crate::packet_loop::{PacketCommand, Rule, TraceId};
 use crate::packet_port::PacketPort;
 use crate::store::Store;
 use crate::trace::{Feed, TraceRefusal, Traces};
+
+pub use media::MediaEvent;
 
 /// A worker's socket, process or deadline wants a look.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -94,6 +97,7 @@ pub struct Executor {
     reports: VecDeque<(RequestId, NodeReport)>,
     changes: FilterChanges,
     traces: Traces,
+    media: media::Media,
     next_generation: u64,
 }
 
@@ -176,6 +180,7 @@ impl Executor {
             reports: VecDeque::new(),
             changes: FilterChanges::default(),
             traces: Traces::default(),
+            media: media::Media::default(),
             next_generation: 0,
         };
         executor.set_users(config);
@@ -190,6 +195,7 @@ impl Executor {
     /// Takes over which addresses are whose.
     pub fn set_users(&mut self, config: &Config) {
         self.set_networks(config);
+        self.media.set(&config.blocks);
         self.blocks = config.blocks.versions(config.has_network()).into_keys().collect();
         self.prefixes = config.users.iter().map(|user| (user.name.clone(), user.prefixes.clone())).collect();
         let users: BTreeSet<&UserId> = self.workers.keys().map(|worker| &worker.user).collect();
@@ -412,6 +418,7 @@ impl Executor {
     }
 
     fn unload(&mut self, worker: &WorkerId, slot: ModuleSlot) {
+        self.cancel_media_of(worker, Some(slot));
         let Some(running) = self.workers.get_mut(worker) else { return };
         if let (Some(digest), Some(parts)) = (running.pinned.remove(&slot), &self.parts) {
             parts.packages.repository.unpin(digest);
@@ -457,6 +464,8 @@ impl Executor {
             }
             FromWorker::StatsDone => running.stats_asked = false,
             FromWorker::Sockets { count, v6 } => self.send_sockets(worker, count, v6),
+            FromWorker::Media { slot, job, task } => self.start_media(worker, slot, job, task),
+            FromWorker::MediaCancel { job } => self.cancel_media(worker, job),
         }
         None
     }

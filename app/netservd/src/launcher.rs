@@ -7,12 +7,15 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result};
-use netserv_container::{Container, ContainerError, LaunchSpec, Launcher, LauncherConfig, Storage};
+use netserv_container::{Container, ContainerError, LaunchSpec, Launcher, LauncherConfig, MediaLimits, Storage};
 use netserv_model::policy::ContainerLimits;
 use netserv_model::{Refusal, RefusalKind, UserId, WorkerId};
+use netserv_wire::container::media::MediaTask;
 use tokio::sync::mpsc;
 
 use crate::control_loop::Event;
+use crate::execute::MediaEvent;
+use crate::media::JobKey;
 use crate::network::{Networks, Wanted};
 
 /// The node's launcher: the one that runs, or the one that takes its place when that one has died.
@@ -108,8 +111,21 @@ pub struct Disk {
 pub enum Job {
     /// A worker is to be started.
     Start(Launch),
+    /// A media job is to be started.
+    Media(Box<MediaLaunch>),
     /// A user has no worker and no module any more, and needs no network.
     RemoveNetwork(UserId),
+}
+
+/// A media job to be started.
+#[derive(Debug)]
+pub struct MediaLaunch {
+    /// Which job.
+    pub key: JobKey,
+    /// What is to be done.
+    pub task: MediaTask,
+    /// What it may use.
+    pub limits: MediaLimits,
 }
 
 /// A worker to be started.
@@ -158,6 +174,14 @@ fn run(keeper: &Keeper, networks: &Networks, disk: &Disk, (inbox, events): (&Rec
     for job in inbox {
         let launch = match job {
             Job::Start(launch) => launch,
+            Job::Media(launch) => {
+                let MediaLaunch { key, task, limits } = *launch;
+                let started = keeper.launcher().and_then(|launcher| Ok(launcher.start_media(&task, &limits)?));
+                if events.blocking_send(Event::Media(MediaEvent::Started(key, started))).is_err() {
+                    return;
+                }
+                continue;
+            }
             Job::RemoveNetwork(user) => {
                 networks.release(&user);
                 continue;

@@ -47,6 +47,12 @@ pub const FETCHES_MAX: usize = 64;
 /// Packages whose code can be found without asking the store again; when there are more, those not in use are forgotten
 /// and a new SETUP fetches them from the store.
 pub const CODE_PATHS_MAX: usize = 4096;
+/// Media jobs that wait for their turn; further ones are refused.
+pub const MEDIA_WAITING_MAX: usize = 64;
+/// Media jobs of one user that wait, for each that it may have at a time.
+pub const MEDIA_WAITING_PER_JOB_MAX: usize = 4;
+/// How long a media job waits for its turn before it is refused.
+pub const MEDIA_WAITING_TIME_MAX: Duration = Duration::from_secs(30);
 /// Frames taken from one worker at a time, before other events have their turn.
 pub const FRAMES_BATCH: usize = 256;
 /// Lines of one container that go into the log in a second.

@@ -18,6 +18,7 @@ mod log_budget;
 mod logs;
 #[cfg(test)]
 mod man;
+mod media;
 mod metrics;
 mod metrics_node;
 mod network;

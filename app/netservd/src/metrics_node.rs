@@ -9,6 +9,7 @@ use netserv_model::request::ModuleStatus;
 use netserv_model::{UnixTime, UserId};
 use netserv_nslp::Nslp;
 
+use crate::media::MediaCounts;
 use crate::metrics::{Exposition, Kind};
 use crate::packet_counters::PacketTotals;
 
@@ -30,6 +31,8 @@ pub struct Sources<'a> {
     pub modules: Vec<ModuleStatus>,
     /// What the firewalls of containers dropped, by user and reason.
     pub container_drops: BTreeMap<UserId, BTreeMap<String, u64>>,
+    /// Media jobs.
+    pub media: MediaCounts,
 }
 
 /// Writes every family.
@@ -43,6 +46,7 @@ pub fn write(out: &mut Exposition, from: &Sources<'_>) {
     packets(out, &from.packets);
     modules(out, &from.modules);
     container_drops(out, &from.container_drops);
+    media(out, &from.media);
 }
 
 fn signaling(out: &mut Exposition, from: &Sources<'_>) {
@@ -131,6 +135,20 @@ fn packets(out: &mut Exposition, totals: &PacketTotals) {
     }
     out.family("driver_overruns_total", Kind::Counter, "Times that more packets came than the node took")
         .sample(&[], driver.overruns);
+}
+
+fn media(out: &mut Exposition, counts: &MediaCounts) {
+    let mut family = out.family("media_jobs", Kind::Gauge, "Media jobs that run, and that wait for their turn");
+    family.sample(&[("state", "running")], counts.running);
+    family.sample(&[("state", "waiting")], counts.waiting);
+    let mut family = out.family("media_jobs_total", Kind::Counter, "Media jobs by how they ended");
+    for ((user, outcome), value) in &counts.ended {
+        family.sample(&[("user", user.as_str()), ("outcome", outcome.as_str())], value);
+    }
+    let mut family = out.family("media_milliseconds_total", Kind::Counter, "How long media jobs took that ended");
+    for (user, value) in &counts.ms {
+        family.sample(&[("user", user.as_str())], value);
+    }
 }
 
 fn container_drops(out: &mut Exposition, drops: &BTreeMap<UserId, BTreeMap<String, u64>>) {

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::{Context, Result, ensure};
-use netserv_container::LauncherConfig;
+use netserv_container::{LauncherConfig, MediaFiles};
 use netserv_controller::Controller;
 use netserv_dataplane::choose::MARK_DEFAULT;
 use netserv_dataplane::signal::{Interceptor, SignalConfig, SignalSocket};
@@ -151,7 +151,10 @@ fn start_launcher(config: &Config, runtimes: &Runtimes) -> Result<Option<Arc<Kee
     }
     let jvm = runtimes.jvm.as_ref();
     let launcher = LauncherConfig::new(worker, &config.state_dir, &config.instance());
-    let keeper = Arc::new(Keeper::new(LauncherConfig { jvm: jvm.map(|jvm| jvm.files.clone()), ..launcher }));
+    let media = media_files(config);
+    let jvm_files = jvm.map(|jvm| jvm.files.clone());
+    let name_servers = config.osgi.name_servers.clone();
+    let keeper = Arc::new(Keeper::new(LauncherConfig { jvm: jvm_files, media, name_servers, ..launcher }));
     match keeper.launcher() {
         Ok(launcher) => {
             for line in &launcher.report().missing {
@@ -165,6 +168,15 @@ fn start_launcher(config: &Config, runtimes: &Runtimes) -> Result<Option<Arc<Kee
         jvm.make_archive(&config.state_dir, keeper.clone());
     }
     Ok(Some(keeper))
+}
+
+/// Looks for what media jobs are made of, if the operator offers them.
+fn media_files(config: &Config) -> Option<MediaFiles> {
+    if !config.blocks.has("media") {
+        return None;
+    }
+    let files = config.blocks.media.files();
+    files.inspect_err(|missing| tracing::info!("not on this machine: media jobs: {missing}")).ok()
 }
 
 /// Compiled code is good for one build of the worker only: its size and time of change tell builds apart.

@@ -12,6 +12,9 @@ use std::time::Duration;
 use netserv_model::command::ModuleSlot;
 use netserv_model::{Nonce, Refusal, RefusalKind, SessionId};
 use netserv_wire::container::frames::{FromWorker, LogLevel, PartKind, ToWorker};
+use netserv_wire::container::media::{
+    Corner, MediaFormat, MediaLayer, MediaOutcome, MediaOverlay, MediaSettings, MediaSource, MediaTask,
+};
 use netserv_wire::gist::{
     AdditionalInfo, Cookie, ErrorCode, ErrorObject, LooseEnd, Message, MessageType, Mri, NatTraversal, Nli,
     PathCoupled, ProtocolOption, RawObject, StackConfiguration, StackProposal, strip_magic,
@@ -360,6 +363,13 @@ fn texts() -> Seeds {
     ])
 }
 
+fn media_task() -> FromWorker {
+    let overlay = MediaOverlay { layer: MediaLayer::Text("hello".to_owned()), corner: Corner::TopRight };
+    let settings = MediaSettings { width: 320, overlay: Some(overlay), ..MediaSettings::new(MediaFormat::Webm) };
+    let task = MediaTask::Transcode { source: MediaSource::Any, settings };
+    FromWorker::Media { slot: ModuleSlot(1), job: 7, task }
+}
+
 fn frames() -> Seeds {
     let refusal = Refusal::new(RefusalKind::Trapped, "out of bounds");
     let log = FromWorker::Log { slot: Some(ModuleSlot(3)), level: LogLevel::Warn, text: "odd".to_owned() };
@@ -372,6 +382,8 @@ fn frames() -> Seeds {
         ("stats", FromWorker::Stats { slot: ModuleSlot(0), packets: Default::default(), counters, server: None }),
         ("stats-done", FromWorker::StatsDone),
         ("sockets-wanted", FromWorker::Sockets { count: 64, v6: true }),
+        ("media-wanted", media_task()),
+        ("media-cancel", FromWorker::MediaCancel { job: 7 }),
     ];
     let load = ToWorker::Load {
         slot: ModuleSlot(3),
@@ -389,6 +401,8 @@ fn frames() -> Seeds {
         ("stats-wanted", ToWorker::Stats),
         ("sockets", ToWorker::Sockets { v6: false }),
         ("permit", ToWorker::Permit { connect: Vec::new(), listen: Vec::new() }),
+        ("media-started", ToWorker::MediaStarted { job: 7 }),
+        ("media-ended", ToWorker::MediaEnded { job: 7, outcome: MediaOutcome::Done, detail: String::new() }),
         ("shutdown", ToWorker::Shutdown),
     ];
     let from = from.into_iter().filter_map(|(name, frame)| Some((name.to_owned(), frame.encode().ok()?)));

@@ -6,6 +6,7 @@
 //! not for the next to see, nor are packets that only the others see.
 
 use std::os::fd::OwnedFd;
+use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
 
@@ -27,8 +28,12 @@ use crate::host::{Clock, Entropy, Host};
 use crate::instance::Instance;
 use crate::kv::KvStores;
 use crate::log::Line;
+use crate::messages::Exchanges;
 use crate::parts::{News, PacketPart, Parts, Servers, Step};
 use crate::ring_memory::RingMemory;
+use crate::server::module::Shared;
+use crate::storage::limits::KV_CLOSE_TIME_MAX;
+use crate::storage::{KV_PATH, StoreFile};
 use crate::{limits, sys};
 
 /// How packets get to modules.
@@ -48,7 +53,7 @@ pub fn serve(delivery: Delivery) -> Result<(), ServeError> {
     let Birth { control, memory, wake_worker, wake_host } = Birth::take()?;
     let runtime =
         Runtime::without_compiler().map_err(|error| ServeError::Engine("the Wasm engine", error.to_string()))?;
-    let wake = Wakeup::new().map_err(|error| ServeError::Io("eventfd", error))?;
+    let wake = Arc::new(Wakeup::new().map_err(|error| ServeError::Io("eventfd", error))?);
     let mut worker = Worker {
         around: Around { ring: WorkerEnd::new(memory.words())?, arrivals: Vec::new(), control, failed: Vec::new() },
         memory,
@@ -57,13 +62,16 @@ pub fn serve(delivery: Delivery) -> Result<(), ServeError> {
         wake_host,
         runtime,
         chain: Chain::default(),
-        kv: KvStores::default(),
-        servers: Servers::new(Arc::new(wake)),
+        kv: KvStores::in_file(StoreFile::open(Path::new(KV_PATH))),
+        exchanges: Exchanges::new(Arc::clone(&wake)),
+        servers: Servers::new(wake),
         outcomes: Vec::new(),
     };
     sys::give_back_program();
     worker.around.control.send(&FromWorker::Ready { abi: ABI, engine: ENGINE_NAME.to_owned() });
-    worker.run()
+    let ended = worker.run();
+    worker.kv.close(KV_CLOSE_TIME_MAX);
+    ended
 }
 
 struct Worker {
@@ -75,6 +83,7 @@ struct Worker {
     runtime: Runtime,
     chain: Chain,
     kv: KvStores,
+    exchanges: Exchanges,
     servers: Servers,
     outcomes: Vec<Outcome>,
 }
@@ -101,6 +110,7 @@ impl Worker {
         loop {
             let busy = self.packets()? > 0;
             self.timers();
+            self.chain.handle_messages(&mut self.around);
             if !self.around.failed.is_empty() {
                 self.after_failure()?;
             }
@@ -184,6 +194,9 @@ impl Worker {
                 self.around.control.send_log(Some(slot), log.take());
             }
         }
+        for text in self.kv.take_reports() {
+            self.around.control.send(&FromWorker::Log { slot: None, level: LogLevel::Warn, text });
+        }
         self.around.control.flush();
     }
 
@@ -243,6 +256,7 @@ impl Worker {
                 ToWorker::Stats => self.stats(),
                 ToWorker::Permit { connect, listen } => self.servers.permit(&connect, &listen),
                 ToWorker::Sockets { v6 } => self.servers.sockets(v6, descriptors)?,
+                ToWorker::MediaStarted { .. } | ToWorker::MediaEnded { .. } => {}
                 ToWorker::Shutdown => {
                     self.shutdown()?;
                     return Ok(Next::End);
@@ -256,9 +270,12 @@ impl Worker {
     /// Begins to load a module: its server part first, if it has one, whose thread reports when it runs.
     fn load(&mut self, frame: ToWorker, descriptors: Vec<OwnedFd>) -> Result<(), ServeError> {
         let Some(parts) = Parts::new(frame, descriptors) else { return Ok(()) };
-        let kv = self.kv.open(&parts.profile.name.name, parts.state_schema);
+        let name = &parts.profile.name.name;
+        let shared = Shared { kv: self.kv.open(name, parts.state_schema), messages: self.exchanges.open(name) };
+        let (packets, server) = parts.which();
+        shared.messages.set_parts(packets, server);
         let slot = parts.profile.slot;
-        match self.servers.load(parts, kv)? {
+        match self.servers.load(parts, shared)? {
             Step::Wait => Ok(()),
             Step::Start(packet) => self.load_packet(slot, Some(packet)),
             Step::Fail(refusal) => {
@@ -273,8 +290,10 @@ impl Worker {
     fn load_packet(&mut self, slot: ModuleSlot, part: Option<PacketPart>) -> Result<(), ServeError> {
         self.settle()?;
         let started = part.map(|part| {
-            let PacketPart { code, profile, kv } = part;
+            let PacketPart { code, profile, shared: Shared { kv, messages } } = part;
+            messages.tell_again();
             let host = Host::new(profile.properties, profile.limits, kv, Clock::System, Entropy::System);
+            let host = Host { messages, ..host };
             self.around.enter(slot);
             let started = self.runtime.load(code).and_then(|checked| Instance::start(&checked, host));
             self.around.leave();

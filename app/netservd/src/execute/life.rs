@@ -181,6 +181,7 @@ impl Executor {
     pub(super) fn forget_worker(&mut self, worker: &WorkerId, reason: DropReason) -> bool {
         self.starting.remove(worker);
         let Some(running) = self.workers.remove(worker) else { return false };
+        self.cancel_media_of(worker, None);
         // Before its process ends, so that its packets get their verdict at once.
         self.packets.send(PacketCommand::RemoveWorker { worker: worker.clone(), reason });
         if let Some(parts) = &self.parts {

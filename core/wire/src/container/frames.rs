@@ -14,6 +14,8 @@ use netserv_model::{Filter, ModuleRef, Refusal};
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
+use super::media::{MediaOutcome, MediaTask};
+
 /// Bytes of one frame. Both ends set their send buffers so that one frame of this size fits.
 pub const FRAME_BYTES_MAX: usize = 384 * 1024;
 /// Bytes of a log line's text; a worker cuts longer ones.
@@ -71,6 +73,21 @@ pub enum ToWorker {
         connect: Vec<Filter>,
         /// Connections that they may take.
         listen: Vec<Filter>,
+    },
+    /// A media job runs. The datagram's descriptors are where its input is written to, where its output is read from, and
+    /// where the picture is written to if its task has one. Answers [`FromWorker::Media`]; [`ToWorker::MediaEnded`] follows.
+    MediaStarted {
+        /// Which job.
+        job: u64,
+    },
+    /// A media job ended, or was never started.
+    MediaEnded {
+        /// Which job.
+        job: u64,
+        /// How.
+        outcome: MediaOutcome,
+        /// ffmpeg's last words about it, or why it was not started; empty if all is well.
+        detail: String,
     },
     /// End; the process exits with 0.
     Shutdown,
@@ -159,6 +176,20 @@ pub enum FromWorker {
         /// Whether they are to be of IPv6.
         v6: bool,
     },
+    /// A module wants a media job; answered by [`ToWorker::MediaStarted`] or [`ToWorker::MediaEnded`].
+    Media {
+        /// The module's place.
+        slot: ModuleSlot,
+        /// The job's number, which no other job of this worker has or had.
+        job: u64,
+        /// What is to be done.
+        task: MediaTask,
+    },
+    /// Nobody wants a media job any more; answered by [`ToWorker::MediaEnded`] if it has not ended.
+    MediaCancel {
+        /// Which job.
+        job: u64,
+    },
 }
 
 /// How important a log line is.
@@ -219,7 +250,12 @@ impl ToWorker {
                 check_parts(parts)?;
             }
             ToWorker::Unload { slot } => check_slot(*slot)?,
-            ToWorker::Stats | ToWorker::Sockets { .. } | ToWorker::Permit { .. } | ToWorker::Shutdown => {}
+            ToWorker::MediaEnded { detail, .. } => check_text("words about a job", detail, LOG_TEXT_BYTES_MAX)?,
+            ToWorker::Stats
+            | ToWorker::Sockets { .. }
+            | ToWorker::Permit { .. }
+            | ToWorker::MediaStarted { .. }
+            | ToWorker::Shutdown => {}
         }
         Ok(frame)
     }
@@ -256,7 +292,11 @@ impl FromWorker {
             }
             FromWorker::Ready { engine, .. } => check_text("an engine's name", engine, LOG_TEXT_BYTES_MAX)?,
             FromWorker::Sockets { count, .. } => check_count(*count)?,
-            FromWorker::StatsDone => {}
+            FromWorker::Media { slot, task, .. } => {
+                check_slot(*slot)?;
+                task.check().map_err(FrameError::Malformed)?;
+            }
+            FromWorker::StatsDone | FromWorker::MediaCancel { .. } => {}
         }
         Ok(frame)
     }
@@ -321,6 +361,7 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
+    use crate::container::media::MediaSource;
 
     #[test]
     fn frames_round_trip() {
@@ -399,7 +440,7 @@ mod tests {
         }
 
         #[test]
-        fn damaged_frames_never_panic(which in 0_usize..7, at in 0_usize..200, byte in any::<u8>()) {
+        fn damaged_frames_never_panic(which in 0_usize..9, at in 0_usize..200, byte in any::<u8>()) {
             let mut bytes = from_worker_examples()[which].encode().unwrap();
             let at = at % bytes.len();
             bytes[at] = byte;
@@ -442,6 +483,14 @@ mod tests {
         let permit = ToWorker::Permit { connect: vec!["tcp".parse().unwrap()], listen: vec![] };
         let unload = ToWorker::Unload { slot: ModuleSlot(63) };
         vec![load(), unload, ToWorker::Stats, ToWorker::Sockets { v6: true }, permit, ToWorker::Shutdown]
+            .into_iter()
+            .chain(media_to_worker())
+            .collect()
+    }
+
+    fn media_to_worker() -> [ToWorker; 2] {
+        let detail = "Invalid data found".to_owned();
+        [ToWorker::MediaStarted { job: 7 }, ToWorker::MediaEnded { job: 7, outcome: MediaOutcome::Failed, detail }]
     }
 
     fn from_worker_examples() -> Vec<FromWorker> {
@@ -453,6 +502,8 @@ mod tests {
             stats("packets"),
             FromWorker::StatsDone,
             FromWorker::Sockets { count: 64, v6: true },
+            FromWorker::Media { slot: ModuleSlot(1), job: 7, task: MediaTask::Probe { source: MediaSource::Any } },
+            FromWorker::MediaCancel { job: 7 },
         ]
     }
 }

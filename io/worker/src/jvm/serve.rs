@@ -319,6 +319,8 @@ impl Worker {
                 ToWorker::Stats => self.bridge.stats().map_err(broken)?,
                 // The kernel holds a JVM to its permissions; it takes over no connections.
                 ToWorker::Permit { .. } | ToWorker::Sockets { .. } => {}
+                // Nothing of it asks for jobs yet.
+                ToWorker::MediaStarted { .. } | ToWorker::MediaEnded { .. } => {}
                 ToWorker::Shutdown => {
                     self.shutdown()?;
                     return Ok(Next::End);
@@ -329,13 +331,16 @@ impl Worker {
     }
 
     fn load(&mut self, frame: &ToWorker, file: Option<File>) -> Result<(), ServeError> {
-        let ToWorker::Load { slot, module, properties, limits, state_schema, .. } = frame else { return Ok(()) };
+        let ToWorker::Load { slot, module, properties, limits, state_schema, blocks, .. } = frame else {
+            return Ok(());
+        };
         let last = self.outbox.renew_log(*slot);
         self.control.send_log(Some(*slot), last);
         let missing = || Refusal::new(RefusalKind::NodeFailed, "a load frame came without a bundle");
         match file.ok_or_else(missing).and_then(|file| self.bundles.add(file)) {
             Ok(jar) => {
-                let load = Load { slot: *slot, module, jar: &jar, properties, limits, state_schema: *state_schema };
+                let state_schema = *state_schema;
+                let load = Load { slot: *slot, module, jar: &jar, properties, limits, state_schema, blocks };
                 self.bridge.load(&load).inspect_err(|_| bundles::remove(&jar)).map_err(broken)
             }
             Err(refusal) => {

@@ -51,6 +51,7 @@ fn nothing_that_java_hands_over_ends_the_worker() {
             FromWorker::StatsDone => break,
             FromWorker::Loaded { .. } => panic!("of no slot"),
             FromWorker::Sockets { .. } => panic!("a JVM wants no sockets"),
+            FromWorker::Media { .. } | FromWorker::MediaCancel { .. } => panic!("nobody wants a job"),
         }
     }
     assert_eq!(engines, [0, 256]);
@@ -85,6 +86,8 @@ fn more_reports_than_the_node_reads_are_counted_and_lost() {
             | FromWorker::Loaded { .. }
             | FromWorker::Stats { .. }
             | FromWorker::Sockets { .. }
+            | FromWorker::Media { .. }
+            | FromWorker::MediaCancel { .. }
             | FromWorker::StatsDone) => panic!("{frame:?}"),
         }
     }

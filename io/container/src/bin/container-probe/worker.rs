@@ -48,7 +48,12 @@ pub(crate) fn serve() -> ExitCode {
                     let text = attempts::run(&name, &properties);
                     send(&control, &FromWorker::Log { slot: Some(slot), level: LogLevel::Info, text });
                 }
-                ToWorker::Unload { .. } | ToWorker::Stats | ToWorker::Permit { .. } | ToWorker::Sockets { .. } => {}
+                ToWorker::Unload { .. }
+                | ToWorker::Stats
+                | ToWorker::Permit { .. }
+                | ToWorker::Sockets { .. }
+                | ToWorker::MediaStarted { .. }
+                | ToWorker::MediaEnded { .. } => {}
                 ToWorker::Shutdown => return ExitCode::SUCCESS,
             }
         }

@@ -1,0 +1,250 @@
+// SPDX-License-Identifier: Apache-2.0
+//! The executor's side of media jobs: they are started, watched and told of; what goes through their pipes is between
+//! ffmpeg and the worker.
+
+use std::collections::BTreeMap;
+use std::os::fd::OwnedFd;
+use std::time::{Duration, Instant};
+
+use netserv_container::{MediaJob, media_outcome};
+use netserv_model::command::ModuleSlot;
+use netserv_model::{Refusal, RefusalKind, WorkerId};
+use netserv_wire::container::frames::ToWorker;
+use netserv_wire::container::media::{MediaOutcome, MediaTask};
+use tokio::io::unix::AsyncFd;
+use tokio::sync::mpsc;
+
+use super::Executor;
+use crate::blocks::Blocks;
+use crate::control_loop::Event;
+use crate::launcher::{Job, MediaLaunch};
+use crate::limits::MEDIA_WAITING_TIME_MAX;
+use crate::media::{JobKey, MediaBlock, MediaCounts, Turns, Wanted};
+use crate::readable::readable;
+
+/// Something about a media job.
+#[derive(Debug)]
+pub enum MediaEvent {
+    /// It was started, or could not be.
+    Started(JobKey, Result<MediaJob, Refusal>),
+    /// Its process ended.
+    Ended(JobKey),
+    /// It is time to see which jobs have had their time.
+    Tick,
+}
+
+/// The media jobs of a node.
+#[derive(Default)]
+pub(super) struct Media {
+    block: MediaBlock,
+    /// Why there are no jobs.
+    missing: Option<String>,
+    turns: Turns,
+    started: BTreeMap<JobKey, Started>,
+    counts: MediaCounts,
+    /// Whether a tick is to come.
+    ticks: bool,
+}
+
+/// A job that has its turn.
+struct Started {
+    /// Nothing while it is being started.
+    process: Option<netserv_container::Process>,
+    since: Instant,
+    /// Why it is to end, unless it ends by itself before.
+    fate: Option<MediaOutcome>,
+}
+
+impl Media {
+    /// Takes over what the operator allows.
+    pub(super) fn set(&mut self, blocks: &Blocks) {
+        self.block = blocks.media.clone();
+        self.missing = if blocks.has("media") { self.block.files().err() } else { Some(NOT_OFFERED.to_owned()) };
+    }
+}
+
+const NOT_OFFERED: &str = "the operator does not offer it";
+
+impl Executor {
+    pub(super) fn start_media(&mut self, worker: &WorkerId, slot: ModuleSlot, job: u64, task: MediaTask) {
+        let Some(running) = self.workers.get(worker) else { return };
+        let key = JobKey { worker: worker.clone(), generation: running.generation, job };
+        if let Some(missing) = self.media.missing.clone() {
+            return self.tell_media_ended(&key, MediaOutcome::Unavailable, missing);
+        }
+        let block = self.media.block.clone();
+        let since = Instant::now();
+        if !self.media.turns.add(Wanted { key: key.clone(), slot, task, since }, &block) {
+            return self.tell_media_ended(&key, MediaOutcome::Busy, "too many jobs wait already".to_owned());
+        }
+        self.next_media();
+        self.tick_media();
+    }
+
+    pub(super) fn cancel_media(&mut self, worker: &WorkerId, job: u64) {
+        let Some(running) = self.workers.get(worker) else { return };
+        let key = JobKey { worker: worker.clone(), generation: running.generation, job };
+        self.end_media(&key, MediaOutcome::Cancelled);
+    }
+
+    /// Ends the jobs of a worker, or only those of one of its modules.
+    pub(super) fn cancel_media_of(&mut self, worker: &WorkerId, slot: Option<ModuleSlot>) {
+        for key in self.media.turns.of(worker, slot) {
+            self.end_media(&key, MediaOutcome::Cancelled);
+        }
+    }
+
+    /// Takes what happened to a media job.
+    pub fn media_changed(&mut self, event: MediaEvent) {
+        match event {
+            MediaEvent::Started(key, result) => self.media_started(key, result),
+            MediaEvent::Ended(key) => self.media_ended(&key),
+            MediaEvent::Tick => {
+                self.media.ticks = false;
+                self.end_overdue_media();
+            }
+        }
+        self.next_media();
+        self.tick_media();
+    }
+
+    /// Returns what became of media jobs.
+    pub fn media_counts(&self) -> MediaCounts {
+        let (running, waiting) = self.media.turns.counts();
+        MediaCounts { running, waiting, ..self.media.counts.clone() }
+    }
+
+    /// Has the jobs started whose turn it is.
+    fn next_media(&mut self) {
+        while let Some(Wanted { key, task, .. }) = self.media.turns.next(&self.media.block.clone()) {
+            let limits = self.media.block.limits();
+            self.media.started.insert(key.clone(), Started { process: None, since: Instant::now(), fate: None });
+            let launch = Job::Media(Box::new(MediaLaunch { key: key.clone(), task, limits }));
+            let sent = self.parts.as_ref().is_some_and(|parts| parts.launches.send(launch).is_ok());
+            if !sent {
+                let refusal = Refusal::new(RefusalKind::NodeFailed, "nobody starts jobs; restart netservd");
+                self.media_started(key, Err(refusal));
+            }
+        }
+    }
+
+    fn media_started(&mut self, key: JobKey, result: Result<MediaJob, Refusal>) {
+        let Some(started) = self.media.started.get_mut(&key) else { return };
+        let job = match (result, started.fate) {
+            (Ok(job), None) => job,
+            // Dropping a job ends it.
+            (_, Some(outcome)) => return self.settle_media(&key, outcome, String::new()),
+            (Err(refusal), None) => return self.settle_media(&key, MediaOutcome::Unavailable, refusal.detail),
+        };
+        let watched = readable(&job.process);
+        let worker = self.workers.get(&key.worker).filter(|running| running.generation == key.generation);
+        let sent = worker.is_some_and(|running| {
+            let frame = ToWorker::MediaStarted { job: key.job };
+            running.control.send(&frame, &job.ends.fds()).is_ok()
+        });
+        let Ok(watched) = watched else {
+            return self.settle_media(&key, MediaOutcome::Unavailable, "no descriptor is left".to_owned());
+        };
+        if !sent {
+            return self.settle_media(&key, MediaOutcome::Cancelled, String::new());
+        }
+        started.process = Some(job.process);
+        started.since = Instant::now();
+        tokio::spawn(watch(watched, key, self.events.clone()));
+    }
+
+    fn media_ended(&mut self, key: &JobKey) {
+        let Some(started) = self.media.started.get_mut(key) else { return };
+        let Some(exit) = started.process.as_mut().and_then(|process| process.exit().cloned()) else { return };
+        let (outcome, detail) = media_outcome(&exit);
+        match started.fate {
+            // It may have done its work in the last moment.
+            Some(fate) if outcome != MediaOutcome::Done => self.settle_media(key, fate, self.words(fate)),
+            Some(_) | None => self.settle_media(key, outcome, detail),
+        }
+    }
+
+    fn words(&self, fate: MediaOutcome) -> String {
+        match fate {
+            MediaOutcome::Time => format!("it took longer than {} s", self.media.block.time_s),
+            MediaOutcome::Cancelled => "nobody wanted it any more".to_owned(),
+            MediaOutcome::Done
+            | MediaOutcome::Failed
+            | MediaOutcome::Memory
+            | MediaOutcome::Input
+            | MediaOutcome::Busy
+            | MediaOutcome::Unavailable
+            | MediaOutcome::Invalid => String::new(),
+        }
+    }
+
+    /// Ends a job, whether it runs or waits.
+    fn end_media(&mut self, key: &JobKey, outcome: MediaOutcome) {
+        if self.media.turns.give_up(key) {
+            return self.tell_media_ended(key, outcome, self.words(outcome));
+        }
+        let Some(started) = self.media.started.get_mut(key) else { return };
+        started.fate.get_or_insert(outcome);
+        if let Some(process) = &started.process {
+            process.kill();
+        }
+    }
+
+    /// Forgets a job that had its turn, and tells of its end.
+    fn settle_media(&mut self, key: &JobKey, outcome: MediaOutcome, detail: String) {
+        self.media.turns.end(key);
+        if let Some(started) = self.media.started.remove(key) {
+            let took = u64::try_from(started.since.elapsed().as_millis()).unwrap_or(u64::MAX);
+            *self.media.counts.ms.entry(key.worker.user.clone()).or_default() += took;
+        }
+        self.tell_media_ended(key, outcome, detail);
+    }
+
+    fn tell_media_ended(&mut self, key: &JobKey, outcome: MediaOutcome, detail: String) {
+        tracing::debug!(worker = %key.worker, job = key.job, outcome = outcome.as_str(), detail, "media job ended");
+        *self.media.counts.ended.entry((key.worker.user.clone(), outcome)).or_default() += 1;
+        let worker = self.workers.get(&key.worker).filter(|running| running.generation == key.generation);
+        if let Some(running) = worker {
+            // A worker that does not read is seen when it is to load something.
+            let _ = running.control.send(&ToWorker::MediaEnded { job: key.job, outcome, detail }, &[]);
+        }
+    }
+
+    fn end_overdue_media(&mut self) {
+        let now = Instant::now();
+        for key in self.media.turns.waiting_since(now.checked_sub(MEDIA_WAITING_TIME_MAX)) {
+            self.media.turns.give_up(&key);
+            self.tell_media_ended(&key, MediaOutcome::Busy, "it waited for its turn too long".to_owned());
+        }
+        let time = Duration::from_secs(self.media.block.time_s);
+        let is_overdue = |started: &Started| started.process.is_some() && now.duration_since(started.since) >= time;
+        let overdue = self.media.started.iter().filter(|(_, started)| is_overdue(started));
+        for key in overdue.map(|(key, _)| key.clone()).collect::<Vec<JobKey>>() {
+            self.end_media(&key, MediaOutcome::Time);
+        }
+    }
+
+    /// Makes sure that a tick comes while there are jobs.
+    fn tick_media(&mut self) {
+        if self.media.ticks || self.media.turns.counts() == (0, 0) {
+            return;
+        }
+        self.media.ticks = true;
+        let events = self.events.clone();
+        tokio::spawn(async move {
+            tokio::time::sleep(TICK).await;
+            // The control loop may have ended.
+            let _ = events.send(Event::Media(MediaEvent::Tick)).await;
+        });
+    }
+}
+
+/// How exactly jobs' times are kept.
+const TICK: Duration = Duration::from_millis(250);
+
+/// Says when a job's process ended.
+async fn watch(process: AsyncFd<OwnedFd>, key: JobKey, events: mpsc::Sender<Event>) {
+    // If it cannot be waited for, its time ends it.
+    let Ok(_ready) = process.readable().await else { return };
+    let _ = events.send(Event::Media(MediaEvent::Ended(key))).await;
+}

@@ -1,0 +1,296 @@
+// SPDX-License-Identifier: Apache-2.0
+//! The block `media`: what the operator allows, which programs there are, and which job has its turn.
+
+use std::collections::{BTreeMap, VecDeque};
+use std::path::{Path, PathBuf};
+use std::time::Instant;
+
+use anyhow::{Result, ensure};
+use netserv_container::{MediaFiles, MediaLimits};
+use netserv_model::command::ModuleSlot;
+use netserv_model::policy::ContainerLimits;
+use netserv_model::{UserId, WorkerId};
+use netserv_wire::container::media::{MediaOutcome, MediaTask};
+use serde::{Deserialize, Serialize};
+
+use crate::limits::{MEDIA_WAITING_MAX, MEDIA_WAITING_PER_JOB_MAX};
+
+/// The block `media`.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, rename_all = "kebab-case", default)]
+pub struct MediaBlock {
+    /// The `ffmpeg` program, beside which `ffprobe` is; empty means the one in `/usr/bin` or `/usr/local/bin`.
+    pub ffmpeg: PathBuf,
+    /// The font of texts that are laid over pictures; empty means DejaVu Sans where Debian has it.
+    pub font: PathBuf,
+    /// Jobs at a time on this node.
+    pub jobs: u32,
+    /// Jobs at a time of one user.
+    pub jobs_per_user: u32,
+    /// Seconds that a job may take.
+    pub time_s: u64,
+    /// Bytes of memory of one job, what is kept of its input included.
+    pub memory_bytes: u64,
+    /// Bytes of an input that may be kept because it has to be read twice.
+    pub input_bytes: u64,
+    /// Processor time of one job, in thousandths of a processor.
+    pub cpu_permille: u32,
+}
+
+impl Default for MediaBlock {
+    fn default() -> MediaBlock {
+        let ContainerLimits { memory_bytes, cpu_permille, disk_bytes, .. } = MediaLimits::default().container;
+        MediaBlock {
+            ffmpeg: PathBuf::new(),
+            font: PathBuf::new(),
+            jobs: 4,
+            jobs_per_user: 2,
+            time_s: 300,
+            memory_bytes,
+            input_bytes: disk_bytes,
+            cpu_permille,
+        }
+    }
+}
+
+impl MediaBlock {
+    /// Looks for the programs and the font.
+    ///
+    /// # Errors
+    /// What is missing, and what to do about it.
+    pub fn files(&self) -> Result<MediaFiles, String> {
+        let usual = ["/usr/bin/ffmpeg", "/usr/local/bin/ffmpeg"].map(PathBuf::from);
+        let found = match self.ffmpeg.as_os_str().is_empty() {
+            true => usual.into_iter().find(|path| path.is_file()),
+            false => Some(self.ffmpeg.clone()).filter(|path| path.is_file()),
+        };
+        let fix = "install ffmpeg, or set blocks.media.ffmpeg to where it is";
+        let ffmpeg = found.ok_or_else(|| format!("there is no ffmpeg; fix: {fix}"))?;
+        let ffprobe = ffmpeg.with_file_name("ffprobe");
+        if !ffprobe.is_file() {
+            return Err(format!("{} is not there; fix: install it beside ffmpeg", ffprobe.display()));
+        }
+        let font = match self.font.as_os_str().is_empty() {
+            true => Path::new(DEJAVU).is_file().then(|| PathBuf::from(DEJAVU)),
+            false if self.font.is_file() => Some(self.font.clone()),
+            false => return Err(format!("{} is not there; fix: set blocks.media.font", self.font.display())),
+        };
+        Ok(MediaFiles { ffmpeg, ffprobe, font })
+    }
+
+    /// Returns what one job may use.
+    pub fn limits(&self) -> MediaLimits {
+        let pids = MediaLimits::default().container.pids;
+        let (memory_bytes, cpu_permille, disk_bytes) = (self.memory_bytes, self.cpu_permille, self.input_bytes);
+        MediaLimits { container: ContainerLimits { memory_bytes, cpu_permille, pids, disk_bytes } }
+    }
+
+    /// Checks what the operator wrote.
+    ///
+    /// # Errors
+    /// A number with which no job could run.
+    pub fn check(&self) -> Result<()> {
+        ensure!((1..=256).contains(&self.jobs), "blocks.media.jobs is {}, but must be 1 to 256", self.jobs);
+        ensure!(self.jobs_per_user > 0, "blocks.media.jobs-per-user must not be 0");
+        ensure!((1..=86_400).contains(&self.time_s), "blocks.media.time-s is {}, but must be 1 to 86400", self.time_s);
+        let least = 64 * 1024 * 1024;
+        ensure!(self.memory_bytes >= least, "blocks.media.memory-bytes must be {least} or more");
+        ensure!(self.input_bytes > 0, "blocks.media.input-bytes must not be 0");
+        ensure!(
+            self.input_bytes <= self.memory_bytes / 2,
+            "blocks.media.input-bytes must be half of blocks.media.memory-bytes at most, of which it is a part"
+        );
+        ensure!(self.cpu_permille >= 10, "blocks.media.cpu-permille must be 10 or more");
+        Ok(())
+    }
+}
+
+const DEJAVU: &str = "/usr/share/fonts/truetype/dejavu/DejaVuSans.ttf";
+
+/// Which job of which worker.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct JobKey {
+    /// The worker that asked for it.
+    pub worker: WorkerId,
+    /// Which of those that follow each other.
+    pub generation: u64,
+    /// The worker's own number for it.
+    pub job: u64,
+}
+
+/// A job that wants to run.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Wanted {
+    /// Which job.
+    pub key: JobKey,
+    /// The module that asked for it.
+    pub slot: ModuleSlot,
+    /// What is to be done.
+    pub task: MediaTask,
+    /// When it was asked for.
+    pub since: Instant,
+}
+
+/// How many jobs there are, and how they ended.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct MediaCounts {
+    /// Jobs that ended, by user and outcome.
+    pub ended: BTreeMap<(UserId, MediaOutcome), u64>,
+    /// Milliseconds that ended jobs took, by user.
+    pub ms: BTreeMap<UserId, u64>,
+    /// Jobs that run.
+    pub running: usize,
+    /// Jobs that wait for their turn.
+    pub waiting: usize,
+}
+
+/// Jobs in the order of their turns: who came first, but no user has more at a time than its share.
+#[derive(Debug, Default)]
+pub struct Turns {
+    waiting: VecDeque<Wanted>,
+    /// The jobs that have their turn, with the modules that asked for them.
+    running: BTreeMap<JobKey, ModuleSlot>,
+}
+
+impl Turns {
+    /// Takes a job, unless too many wait already or there is one of the same name.
+    pub fn add(&mut self, wanted: Wanted, block: &MediaBlock) -> bool {
+        let user = &wanted.key.worker.user;
+        let theirs = self.waiting.iter().filter(|other| other.key.worker.user == *user).count();
+        let share = usize::try_from(block.jobs_per_user).unwrap_or(usize::MAX);
+        let known = self.running.contains_key(&wanted.key) || self.waiting.iter().any(|one| one.key == wanted.key);
+        let fits = self.waiting.len() < MEDIA_WAITING_MAX
+            && theirs < share.saturating_mul(MEDIA_WAITING_PER_JOB_MAX)
+            && !known;
+        if fits {
+            self.waiting.push_back(wanted);
+        }
+        fits
+    }
+
+    /// Returns the next job that has its turn.
+    pub fn next(&mut self, block: &MediaBlock) -> Option<Wanted> {
+        let below = |count: usize, most: u32| u32::try_from(count).is_ok_and(|count| count < most);
+        if !below(self.running.len(), block.jobs) {
+            return None;
+        }
+        let has_turn = |wanted: &Wanted| below(self.running_of(&wanted.key.worker.user), block.jobs_per_user);
+        let place = self.waiting.iter().position(has_turn)?;
+        let wanted = self.waiting.remove(place)?;
+        self.running.insert(wanted.key.clone(), wanted.slot);
+        Some(wanted)
+    }
+
+    /// Takes a job away that has not had its turn; returns whether there was one.
+    pub fn give_up(&mut self, key: &JobKey) -> bool {
+        let before = self.waiting.len();
+        self.waiting.retain(|wanted| wanted.key != *key);
+        self.waiting.len() < before
+    }
+
+    /// Returns the jobs that have waited since then, or longer.
+    pub fn waiting_since(&self, then: Option<Instant>) -> Vec<JobKey> {
+        let long = self.waiting.iter().filter(|wanted| then.is_some_and(|then| wanted.since <= then));
+        long.map(|wanted| wanted.key.clone()).collect()
+    }
+
+    /// Takes note that a job ended; returns whether it had its turn.
+    pub fn end(&mut self, key: &JobKey) -> bool {
+        self.running.remove(key).is_some()
+    }
+
+    /// Returns the jobs of a worker, or only those of one of its modules.
+    pub fn of(&self, worker: &WorkerId, slot: Option<ModuleSlot>) -> Vec<JobKey> {
+        let waiting = self.waiting.iter().map(|wanted| (&wanted.key, wanted.slot));
+        let all = self.running.iter().map(|(key, slot)| (key, *slot)).chain(waiting);
+        let theirs = all.filter(|(key, of)| key.worker == *worker && slot.is_none_or(|slot| slot == *of));
+        theirs.map(|(key, _)| key.clone()).collect()
+    }
+
+    /// Returns how many jobs run, and how many wait.
+    pub fn counts(&self) -> (usize, usize) {
+        (self.running.len(), self.waiting.len())
+    }
+
+    fn running_of(&self, user: &UserId) -> usize {
+        self.running.keys().filter(|key| key.worker.user == *user).count()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use netserv_model::Flavour;
+    use netserv_wire::container::media::MediaSource;
+
+    use super::*;
+
+    #[test]
+    fn turns_are_taken_in_order_and_in_shares() {
+        let block = MediaBlock { jobs: 3, jobs_per_user: 2, ..MediaBlock::default() };
+        let mut turns = Turns::default();
+        for (user, job) in [("a", 1), ("a", 2), ("a", 3), ("b", 1), ("b", 2)] {
+            assert!(turns.add(wanted(user, job), &block));
+        }
+        assert!(!turns.add(wanted("b", 2), &block), "it is there already");
+        let mut next = || turns.next(&block).map(|wanted| (wanted.key.worker.user.to_string(), wanted.key.job));
+        assert_eq!(next(), Some(("a".to_owned(), 1)));
+        assert_eq!(next(), Some(("a".to_owned(), 2)));
+        assert_eq!(next(), Some(("b".to_owned(), 1)), "user a has its share");
+        assert_eq!(next(), None, "the node has its jobs");
+        assert!(turns.end(&wanted("b", 1).key) && !turns.end(&wanted("b", 1).key));
+        assert_eq!(turns.next(&block).unwrap().key, wanted("b", 2).key);
+        assert!(turns.end(&wanted("a", 1).key));
+        assert_eq!(turns.next(&block).unwrap().key, wanted("a", 3).key);
+        assert_eq!(turns.of(&wanted("a", 0).key.worker, None).len(), 2);
+        assert_eq!(turns.of(&wanted("a", 0).key.worker, Some(ModuleSlot(9))).len(), 0);
+        assert_eq!(turns.counts(), (3, 0));
+    }
+
+    #[test]
+    fn waiting_jobs_are_bounded_for_a_user_and_for_all() {
+        let block = MediaBlock::default();
+        let mut turns = Turns::default();
+        let share = u64::from(block.jobs_per_user) * u64::try_from(MEDIA_WAITING_PER_JOB_MAX).unwrap();
+        for job in 0..share {
+            assert!(turns.add(wanted("a", job), &block));
+        }
+        assert!(!turns.add(wanted("a", share), &block));
+        assert!(turns.give_up(&wanted("a", 0).key) && !turns.give_up(&wanted("a", 0).key));
+        assert!(turns.add(wanted("a", share), &block));
+        let more = (0..MEDIA_WAITING_MAX).filter(|number| turns.add(wanted(&format!("u{number}"), 1), &block)).count();
+        assert_eq!(turns.counts(), (0, MEDIA_WAITING_MAX));
+        assert_eq!(turns.waiting_since(Some(Instant::now())).len(), MEDIA_WAITING_MAX);
+        assert_eq!(turns.waiting_since(None).len(), 0);
+        assert!(more < MEDIA_WAITING_MAX);
+    }
+
+    #[test]
+    fn what_is_missing_or_wrong_is_named() {
+        let block = |change: fn(&mut MediaBlock)| {
+            let mut block = MediaBlock::default();
+            change(&mut block);
+            block
+        };
+        assert!(MediaBlock::default().check().is_ok());
+        let files = |change| block(change).files().unwrap_err();
+        assert!(files(|block| block.ffmpeg = "/nowhere/ffmpeg".into()).contains("blocks.media.ffmpeg"));
+        assert!(files(|block| block.ffmpeg = "/proc/self/exe".into()).contains("ffprobe"));
+        for (change, named) in [
+            ((|block| block.jobs = 0) as fn(&mut MediaBlock), "jobs"),
+            (|block| block.jobs_per_user = 0, "jobs-per-user"),
+            (|block| block.time_s = 0, "time-s"),
+            (|block| block.memory_bytes = 1, "memory-bytes"),
+            (|block| block.input_bytes = u64::MAX, "input-bytes"),
+            (|block| block.cpu_permille = 0, "cpu-permille"),
+        ] {
+            let error = block(change).check().unwrap_err().to_string();
+            assert!(error.contains(named), "{error}");
+        }
+    }
+
+    fn wanted(user: &str, job: u64) -> Wanted {
+        let worker = WorkerId::new(user.parse().unwrap(), Flavour::Wasm);
+        let task = MediaTask::Probe { source: MediaSource::Any };
+        Wanted { key: JobKey { worker, generation: 0, job }, slot: ModuleSlot(1), task, since: Instant::now() }
+    }
+}
