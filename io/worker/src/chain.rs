@@ -163,6 +163,30 @@ impl Chain {
         }
     }
 
+    /// Tells every module of messages that came for it from its server part.
+    pub fn handle_messages(&mut self, around: &mut impl Surroundings) {
+        let mut at = 0;
+        while let Some(link) = self.links.get_mut(at) {
+            if !link.instance.host().messages.take_news() {
+                at += 1;
+                continue;
+            }
+            around.enter(link.slot);
+            let result = link.instance.handle_message();
+            around.leave();
+            match result {
+                Ok(()) => {
+                    inject_all(link.slot, &mut link.instance, around);
+                    at += 1;
+                }
+                Err(refusal) => {
+                    let Link { slot, instance } = self.links.remove(at);
+                    around.failed(slot, refusal, instance.into_host());
+                }
+            }
+        }
+    }
+
     /// Returns when the next timer of any module is due.
     pub fn poll_timeout(&self) -> Option<Instant> {
         self.links.iter().filter_map(|link| link.instance.host().timers.poll_timeout()).min()

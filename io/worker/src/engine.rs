@@ -134,6 +134,7 @@ const EXPORTS: &[(&str, usize, usize, bool)] = &[
     ("netserv_start", 0, 1, true),
     ("netserv_process", 1, 0, true),
     ("netserv_timer", 1, 0, false),
+    ("netserv_message", 0, 0, false),
     ("netserv_stop", 0, 0, false),
 ];
 

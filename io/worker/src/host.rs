@@ -4,6 +4,7 @@
 use std::cell::Cell;
 use std::collections::BTreeMap;
 use std::rc::Rc;
+use std::sync::Arc;
 
 use netserv_model::manifest::ModuleLimits;
 use netserv_model::{Instant, Now};
@@ -17,6 +18,7 @@ use crate::guest::MappedSlots;
 use crate::kv::SharedKv;
 use crate::limits;
 use crate::log::LogBuffer;
+use crate::messages::Exchange;
 use crate::sys;
 use crate::timers::Timers;
 
@@ -126,6 +128,8 @@ pub struct Host {
     pub entropy: Entropy,
     /// Its kv state.
     pub kv: SharedKv,
+    /// Its messages from and to its server part.
+    pub messages: Arc<Exchange>,
     /// Its counters.
     pub counters: Counters,
     /// Its timers.
@@ -172,6 +176,7 @@ impl Host {
             clock,
             entropy,
             kv,
+            messages: Arc::default(),
             counters: Counters::default(),
             timers: Timers::default(),
             work: Workplace::default(),

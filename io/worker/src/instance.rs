@@ -39,6 +39,7 @@ pub struct Instance {
     is_roomy: bool,
     process: TypedFunc<i32, ()>,
     timer: Option<TypedFunc<i32, ()>>,
+    message: Option<TypedFunc<(), ()>>,
     stop: Option<TypedFunc<(), ()>>,
     /// Epoch steps that one call may take.
     epochs: Option<u64>,
@@ -86,6 +87,7 @@ impl Instance {
             is_roomy: false,
             process: instance.get_typed_func(&mut store, "netserv_process").map_err(missing)?,
             timer: instance.get_typed_func(&mut store, "netserv_timer").ok(),
+            message: instance.get_typed_func(&mut store, "netserv_message").ok(),
             stop: instance.get_typed_func(&mut store, "netserv_stop").ok(),
             epochs,
             counts: PacketCounts::default(),
@@ -189,6 +191,17 @@ impl Instance {
     pub fn handle_timer(&mut self, id: i32) -> Result<(), Refusal> {
         match self.timer.clone() {
             Some(timer) => self.call(|store| timer.call(store, id)),
+            None => Ok(()),
+        }
+    }
+
+    /// Tells the module that there are messages from its server part.
+    ///
+    /// # Errors
+    /// It trapped.
+    pub fn handle_message(&mut self) -> Result<(), Refusal> {
+        match self.message.clone() {
+            Some(message) => self.call(|store| message.call(store, ())),
             None => Ok(()),
         }
     }

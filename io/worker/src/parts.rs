@@ -14,9 +14,8 @@ use netserv_wire::container::frames::{PartKind, ToWorker};
 
 use crate::birth::Wakeup;
 use crate::error::ServeError;
-use crate::kv::SharedKv;
 use crate::log::Line;
-use crate::server::module::{Module, Profile};
+use crate::server::module::{Module, Profile, Shared};
 use crate::server::{Load, Order, Report, Server};
 
 /// What came with a load frame.
@@ -37,8 +36,8 @@ pub struct PacketPart {
     pub code: File,
     /// What the module is told of itself.
     pub profile: Profile,
-    /// Its kv state.
-    pub kv: SharedKv,
+    /// What it shares with the server part.
+    pub shared: Shared,
 }
 
 /// How loading a module goes on.
@@ -67,6 +66,11 @@ pub enum News {
 }
 
 impl Parts {
+    /// Returns whether there is a part that sees packets, and whether there is one that takes connections.
+    pub fn which(&self) -> (bool, bool) {
+        (self.packet.is_some(), self.server.is_some())
+    }
+
     /// Sorts what came with a load frame; nothing if it is another frame.
     pub fn new(frame: ToWorker, descriptors: Vec<OwnedFd>) -> Option<Parts> {
         let ToWorker::Load { slot, module, properties, limits, state_schema, parts: kinds, server, blocks } = frame
@@ -128,10 +132,10 @@ impl Servers {
     ///
     /// # Errors
     /// The server thread is gone, or does not start.
-    pub fn load(&mut self, parts: Parts, kv: SharedKv) -> Result<Step, ServeError> {
+    pub fn load(&mut self, parts: Parts, shared: Shared) -> Result<Step, ServeError> {
         let Parts { profile, packet, server, tls, listeners, .. } = parts;
         let slot = profile.slot;
-        let packet = packet.map(|code| PacketPart { code, profile: profile.clone(), kv: kv.clone() });
+        let packet = packet.map(|code| PacketPart { code, profile: profile.clone(), shared: shared.clone() });
         let Some(code) = server else {
             self.unload(slot)?;
             let nothing = || Step::Fail(Refusal::new(RefusalKind::NodeFailed, "a load frame came without code"));
@@ -139,7 +143,7 @@ impl Servers {
         };
         self.tickets += 1;
         let ticket = self.tickets;
-        let module = Arc::new(Module::new(profile, kv, Arc::clone(self.thread.wake())));
+        let module = Arc::new(Module::new(profile, shared, Arc::clone(self.thread.wake())));
         let served = Served { ticket, module: Arc::clone(&module), packet };
         if let Some(old) = self.there.insert(slot, served) {
             self.leaving.push(old.module);

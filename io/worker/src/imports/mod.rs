@@ -8,6 +8,7 @@ mod hash;
 mod inject;
 mod kv;
 mod log;
+mod messages;
 mod property;
 mod random;
 mod sip;
@@ -33,6 +34,7 @@ pub fn add_to_linker(linker: &mut Linker<Host>) -> wasmtime::Result<()> {
     property::add(linker)?;
     counter::add(linker)?;
     kv::add(linker)?;
+    messages::add(linker)?;
     timer::add(linker)?;
     find::add(linker)?;
     sip::add(linker)?;

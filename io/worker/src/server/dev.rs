@@ -15,11 +15,10 @@ use super::component::{self, ComponentKind};
 use super::engine::ServerEngine;
 use super::http::HttpService;
 use super::listeners::{Handler, Listeners};
-use super::module::{Module, Profile};
+use super::module::{Module, Profile, Shared};
 use super::site::HttpSite;
 use super::{blocks, thread, tls};
 use crate::birth::Wakeup;
-use crate::kv::SharedKv;
 use crate::{compile, limits};
 
 /// What to serve, and where.
@@ -113,5 +112,5 @@ fn module(args: &Args) -> Result<Module, Refusal> {
         network,
     };
     let wake = Wakeup::new().map_err(|error| Refusal::new(RefusalKind::NodeFailed, error.to_string()))?;
-    Ok(Module::new(profile, SharedKv::default(), Arc::new(wake)))
+    Ok(Module::new(profile, Shared::default(), Arc::new(wake)))
 }

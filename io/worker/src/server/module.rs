@@ -15,9 +15,12 @@ use netserv_wire::container::frames::{LogLevel, ServerLoad};
 
 use crate::birth::Wakeup;
 use crate::clock;
+use crate::compute::Budget;
 use crate::counters::Counters;
 use crate::kv::SharedKv;
+use crate::limits;
 use crate::log::{Line, LogBuffer};
+use crate::messages::Exchange;
 
 /// The protocol of a connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -43,8 +46,12 @@ pub struct Module {
     pub blocks: BTreeSet<String>,
     /// Its kv state, which its packet part has too.
     pub kv: SharedKv,
+    /// Its messages from and to its packet part.
+    pub messages: Arc<Exchange>,
     /// The counters of its server part.
     pub counters: Mutex<Counters>,
+    /// What the compressors and decompressors of its instances may take.
+    pub coder_memory: Budget,
     /// What its server part did.
     pub counts: Counts,
     network: RwLock<Network>,
@@ -54,7 +61,7 @@ pub struct Module {
 
 impl Module {
     /// Returns a module that has done nothing. Lines of its log raise `wake`.
-    pub fn new(profile: Profile, kv: SharedKv, wake: Arc<Wakeup>) -> Module {
+    pub fn new(profile: Profile, shared: Shared, wake: Arc<Wakeup>) -> Module {
         let Profile { slot, name, properties, limits, blocks, network } = profile;
         Module {
             slot,
@@ -62,8 +69,10 @@ impl Module {
             properties,
             limits,
             blocks,
-            kv,
+            kv: shared.kv,
+            messages: shared.messages,
             counters: Mutex::default(),
+            coder_memory: Budget::new(limits::COMPRESS_MEMORY_BYTES_MAX),
             counts: Counts::default(),
             network: RwLock::new(Network { load: network, listen_permitted: None }),
             log: Mutex::new(LogBuffer::new(clock::monotonic())),
@@ -158,6 +167,15 @@ impl Transport {
             Transport::Udp => 17,
         }
     }
+}
+
+/// What all parts of a module, and the versions of it that follow each other, have together.
+#[derive(Clone, Debug, Default)]
+pub struct Shared {
+    /// Kv state.
+    pub kv: SharedKv,
+    /// Messages between the parts.
+    pub messages: Arc<Exchange>,
 }
 
 /// A module's place in the network.
@@ -325,6 +343,6 @@ mod tests {
             blocks: BTreeSet::new(),
             network,
         };
-        Module::new(profile, SharedKv::default(), Arc::new(Wakeup::new().unwrap()))
+        Module::new(profile, Shared::default(), Arc::new(Wakeup::new().unwrap()))
     }
 }

@@ -19,10 +19,9 @@ use super::component::{self, CheckedComponent, ComponentKind};
 use super::egress::Egress;
 use super::engine::ServerEngine;
 use super::http::HttpService;
-use super::module::{Module, Profile};
+use super::module::{Module, Profile, Shared};
 use super::{blocks, thread};
 use crate::birth::Wakeup;
-use crate::kv::SharedKv;
 use crate::log::Line;
 
 /// What the module under test is told of itself, and may use.
@@ -111,7 +110,7 @@ impl HttpTester {
             blocks: settings.blocks,
             network: ServerLoad::default(),
         };
-        let module = Arc::new(Module::new(profile, SharedKv::default(), wake));
+        let module = Arc::new(Module::new(profile, Shared::default(), wake));
         let service = Arc::new(runtime.block_on(HttpService::start(&engine, component, &module))?);
         Ok(HttpTester { runtime, service })
     }
