@@ -56,6 +56,11 @@ impl Counters {
         Ok(())
     }
 
+    /// Returns a counter's value; 0 if there is none of that name.
+    pub fn value(&self, name: &str) -> u64 {
+        self.numbers.get(name).map_or(0, |number| self.values[*number])
+    }
+
     /// Returns all counters by name.
     pub fn all(&self) -> BTreeMap<String, u64> {
         self.numbers.iter().map(|(name, number)| (name.clone(), self.values[*number])).collect()

@@ -139,6 +139,8 @@ pub const HITS_MAX: usize = 1024;
 pub const HASH_BYTES_MAX: usize = 16 << 20;
 /// Bytes that are signed, sealed or opened in one call.
 pub const CRYPTO_BYTES_MAX: usize = 16 << 20;
+/// Random bytes that one call of the block `crypto` gives.
+pub const CRYPTO_RANDOM_BYTES_MAX: usize = 65_536;
 /// Bytes that a compressor takes in one call.
 pub const COMPRESS_INPUT_BYTES_MAX: usize = 1 << 20;
 /// Bytes that a decompressor takes in one call.
@@ -147,6 +149,8 @@ pub const DECOMPRESS_INPUT_BYTES_MAX: usize = 64 * 1024;
 pub const DECOMPRESS_READ_BYTES_MAX: usize = 256 * 1024;
 /// Bytes that a decompressor gives in all, whatever its user allows.
 pub const DECOMPRESS_OUTPUT_BYTES_MAX: u64 = 1 << 40;
+/// Bytes that are decompressed at once, without a decompressor.
+pub const DECOMPRESS_AT_ONCE_BYTES_MAX: u64 = 8 << 20;
 /// Bytes of memory of all coders of a module's instances together.
 pub const COMPRESS_MEMORY_BYTES_MAX: usize = 64 << 20;
 /// Compressors and decompressors that an instance may have at a time.

@@ -52,6 +52,8 @@ pub struct Module {
     pub counters: Mutex<Counters>,
     /// What the compressors and decompressors of its instances may take.
     pub coder_memory: Budget,
+    /// What the compressors and decompressors of its instances may take.
+    pub coder_memory: Budget,
     /// What its server part did.
     pub counts: Counts,
     network: RwLock<Network>,
@@ -72,6 +74,7 @@ impl Module {
             kv: shared.kv,
             messages: shared.messages,
             counters: Mutex::default(),
+            coder_memory: Budget::new(limits::COMPRESS_MEMORY_BYTES_MAX),
             coder_memory: Budget::new(limits::COMPRESS_MEMORY_BYTES_MAX),
             counts: Counts::default(),
             network: RwLock::new(Network { load: network, listen_permitted: None }),

@@ -4,6 +4,16 @@
 //! A block adds its interface to the linker, and implements the interface's functions on [`ServerState`], where it has
 //! its own part of [`BlockState`]. What instances of a module share is in [`Module`].
 
+mod compress;
+mod compute;
+mod crypto;
+mod hash;
+mod log;
+mod metrics;
+mod properties;
+mod search;
+mod sip;
+
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
@@ -15,17 +25,41 @@ use super::state::ServerState;
 /// Adds the interfaces of a block to a linker.
 type Add = fn(&mut Linker<ServerState>) -> wasmtime::Result<()>;
 
-/// The blocks that components import by an interface `netserv:NAME/…`, each with what adds it.
-const BLOCKS: &[(&str, Add)] = &[];
+pub use compute::ComputeState;
+
+/// A block that components import.
+struct Block {
+    /// The package of its interfaces, `netserv:PACKAGE/…`.
+    package: &'static str,
+    /// The block's own name.
+    name: &'static str,
+    /// What adds its interfaces.
+    add: Add,
+}
+
+const BLOCKS: &[Block] = &[
+    Block { package: "compress", name: "compress", add: compress::add_to_linker },
+    Block { package: "crypto", name: "crypto", add: crypto::add_to_linker },
+    Block { package: "hash", name: "hash", add: hash::add_to_linker },
+    Block { package: "log", name: "log", add: log::add_to_linker },
+    Block { package: "metrics", name: "metrics", add: metrics::add_to_linker },
+    Block { package: "properties", name: "properties", add: properties::add_to_linker },
+    Block { package: "search", name: "match", add: search::add_to_linker },
+    Block { package: "sip", name: "sip", add: sip::add_to_linker },
+];
+/// Blocks that every component has, as every packet module does.
+const OF_EVERYBODY: [&str; 2] = ["log", "properties"];
 
 /// What the building blocks keep for one instance.
-#[derive(Default)]
-pub struct BlockState {}
+pub struct BlockState {
+    /// What is bounded of the blocks that only compute.
+    pub compute: ComputeState,
+}
 
 impl BlockState {
     /// Returns the state of an instance that has not done anything.
-    pub fn new(_module: &Arc<Module>) -> BlockState {
-        BlockState {}
+    pub fn new(module: &Arc<Module>) -> BlockState {
+        BlockState { compute: ComputeState::new(&module.coder_memory) }
     }
 }
 
@@ -34,20 +68,24 @@ impl BlockState {
 /// # Errors
 /// An interface is defined twice.
 pub fn add_to_linker(linker: &mut Linker<ServerState>, blocks: &BTreeSet<String>) -> wasmtime::Result<()> {
-    for (name, add) in BLOCKS {
-        if is_linked(name, blocks) {
-            add(linker)?;
-        }
+    for block in BLOCKS.iter().filter(|block| block.is_in(blocks)) {
+        (block.add)(linker)?;
     }
     Ok(())
 }
 
-/// Returns whether a module that may use `blocks` gets the interfaces of `netserv:NAME`.
-pub fn is_linked(name: &str, blocks: &BTreeSet<String>) -> bool {
-    BLOCKS.iter().any(|(known, _)| *known == name) && blocks.contains(name)
+/// Returns whether a module that may use `blocks` gets the interfaces of `netserv:PACKAGE`.
+pub fn is_linked(package: &str, blocks: &BTreeSet<String>) -> bool {
+    BLOCKS.iter().any(|block| block.package == package && block.is_in(blocks))
 }
 
 /// Returns the names of all blocks that nodes can have.
 pub fn all() -> BTreeSet<String> {
-    BLOCKS.iter().map(|(name, _)| (*name).to_owned()).collect()
+    BLOCKS.iter().map(|block| block.name.to_owned()).collect()
+}
+
+impl Block {
+    fn is_in(&self, blocks: &BTreeSet<String>) -> bool {
+        blocks.contains(self.name) || OF_EVERYBODY.contains(&self.name)
+    }
 }

@@ -1,0 +1,167 @@
+// SPDX-License-Identifier: Apache-2.0
+//! `netserv:compress/codec`.
+
+use wasmtime::component::{HasSelf, Linker, Resource};
+
+use super::ComputeState;
+use crate::compute::compress::{self, CodeError, Compressor, Decompressor};
+use crate::limits;
+use crate::server::state::ServerState;
+
+mod bindings {
+    wasmtime::component::bindgen!({
+        path: "../../wit",
+        inline: "package netserv:host-compress; world host { import netserv:compress/codec@1.0.0; }",
+        with: {
+            "netserv:compress/codec.compressor": crate::compute::compress::Compressor,
+            "netserv:compress/codec.decompressor": crate::compute::compress::Decompressor,
+        },
+        imports: { default: trappable },
+    });
+}
+
+use bindings::netserv::compress::codec::{self as wit, Encoding, Error};
+
+type Bytes = wasmtime::Result<Result<Vec<u8>, Error>>;
+
+/// Adds the interface to a linker.
+///
+/// # Errors
+/// It is there already.
+pub fn add_to_linker(linker: &mut Linker<ServerState>) -> wasmtime::Result<()> {
+    wit::add_to_linker::<_, HasSelf<ServerState>>(linker, |state| state)
+}
+
+impl wit::Host for ServerState {
+    fn compress(&mut self, encoding: Encoding, level: u8, bytes: Vec<u8>) -> Bytes {
+        Ok(compress_all(encoding.into(), level, &bytes, &self.blocks.compute).map_err(Error::from))
+    }
+
+    fn decompress(&mut self, encoding: Encoding, bytes: Vec<u8>, output_max: u32) -> Bytes {
+        let output_max = u64::from(output_max).min(limits::DECOMPRESS_AT_ONCE_BYTES_MAX);
+        Ok(decompress_all(encoding.into(), &bytes, output_max, &self.blocks.compute).map_err(Error::from))
+    }
+}
+
+impl wit::HostCompressor for ServerState {
+    fn open(&mut self, encoding: Encoding, level: u8) -> wasmtime::Result<Result<Resource<Compressor>, Error>> {
+        let opened = self.blocks.compute.more_coders();
+        match opened.and_then(|budget| Compressor::open(encoding.into(), level, budget)) {
+            Ok(coder) => {
+                let coder = self.table.push(coder)?;
+                self.blocks.compute.coders += 1;
+                Ok(Ok(coder))
+            }
+            Err(error) => Ok(Err(error.into())),
+        }
+    }
+
+    fn write(&mut self, coder: Resource<Compressor>, bytes: Vec<u8>) -> Bytes {
+        Ok(self.table.get_mut(&coder)?.write(&bytes).map_err(Error::from))
+    }
+
+    fn flush(&mut self, coder: Resource<Compressor>) -> Bytes {
+        Ok(self.table.get_mut(&coder)?.flush().map_err(Error::from))
+    }
+
+    fn finish(&mut self, coder: Resource<Compressor>) -> Bytes {
+        Ok(self.table.get_mut(&coder)?.finish().map_err(Error::from))
+    }
+
+    fn drop(&mut self, coder: Resource<Compressor>) -> wasmtime::Result<()> {
+        self.table.delete(coder)?;
+        self.blocks.compute.coders -= 1;
+        Ok(())
+    }
+}
+
+impl wit::HostDecompressor for ServerState {
+    fn open(&mut self, encoding: Encoding, output_max: u64) -> wasmtime::Result<Result<Resource<Decompressor>, Error>> {
+        let opened = self.blocks.compute.more_coders();
+        match opened.and_then(|budget| Decompressor::open(encoding.into(), output_max, budget)) {
+            Ok(coder) => {
+                let coder = self.table.push(coder)?;
+                self.blocks.compute.coders += 1;
+                Ok(Ok(coder))
+            }
+            Err(error) => Ok(Err(error.into())),
+        }
+    }
+
+    fn write(&mut self, coder: Resource<Decompressor>, bytes: Vec<u8>) -> wasmtime::Result<Result<(), Error>> {
+        Ok(self.table.get_mut(&coder)?.write(&bytes).map_err(Error::from))
+    }
+
+    fn read(&mut self, coder: Resource<Decompressor>, max: u32) -> Bytes {
+        Ok(self.table.get_mut(&coder)?.read(max as usize).map_err(Error::from))
+    }
+
+    fn finish(&mut self, coder: Resource<Decompressor>) -> wasmtime::Result<Result<(), Error>> {
+        Ok(self.table.get_mut(&coder)?.finish().map_err(Error::from))
+    }
+
+    fn drop(&mut self, coder: Resource<Decompressor>) -> wasmtime::Result<()> {
+        self.table.delete(coder)?;
+        self.blocks.compute.coders -= 1;
+        Ok(())
+    }
+}
+
+fn compress_all(
+    encoding: compress::Encoding,
+    level: u8,
+    bytes: &[u8],
+    state: &ComputeState,
+) -> Result<Vec<u8>, CodeError> {
+    let mut coder = Compressor::open(encoding, level, state.more_coders()?)?;
+    let mut output = coder.write(bytes)?;
+    output.extend(coder.finish()?);
+    Ok(output)
+}
+
+fn decompress_all(
+    encoding: compress::Encoding,
+    bytes: &[u8],
+    output_max: u64,
+    state: &ComputeState,
+) -> Result<Vec<u8>, CodeError> {
+    if bytes.len() > limits::COMPRESS_INPUT_BYTES_MAX {
+        return Err(CodeError::TooLarge);
+    }
+    let mut coder = Decompressor::open(encoding, output_max, state.more_coders()?)?;
+    let mut output = Vec::new();
+    for piece in bytes.chunks(limits::DECOMPRESS_INPUT_BYTES_MAX) {
+        coder.write(piece)?;
+        loop {
+            let read = coder.read(usize::MAX)?;
+            if read.is_empty() {
+                break;
+            }
+            output.extend(read);
+        }
+    }
+    coder.finish()?;
+    Ok(output)
+}
+
+impl From<Encoding> for compress::Encoding {
+    fn from(encoding: Encoding) -> compress::Encoding {
+        match encoding {
+            Encoding::Gzip => compress::Encoding::Gzip,
+            Encoding::Br => compress::Encoding::Brotli,
+            Encoding::Zstd => compress::Encoding::Zstd,
+        }
+    }
+}
+
+impl From<CodeError> for Error {
+    fn from(error: CodeError) -> Error {
+        match error {
+            CodeError::Invalid => Error::Invalid,
+            CodeError::TooLarge => Error::TooLarge,
+            CodeError::Quota => Error::Quota,
+            CodeError::Busy => Error::Busy,
+            CodeError::Finished => Error::Finished,
+        }
+    }
+}
