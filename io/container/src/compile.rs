@@ -18,10 +18,11 @@ use crate::launcher::Launcher;
 use crate::limits::{ArchiveLimits, CompileLimits};
 use crate::protocol::Request;
 
-pub(crate) fn compile(launcher: &Launcher, wasm: &Path, out: &Path, limits: &CompileLimits) -> Result<(), Refusal> {
-    let input = File::open(wasm).map_err(node_failed(wasm))?;
+pub(crate) fn compile(launcher: &Launcher, wasm: &[&Path], out: &Path, limits: &CompileLimits) -> Result<(), Refusal> {
+    let open = |wasm: &&Path| File::open(wasm).map_err(node_failed(wasm));
+    let inputs = wasm.iter().map(open).collect::<Result<Vec<File>, Refusal>>()?;
     let request = Request::Compile { limits: limits.container };
-    let (process, directory) = launcher.start_making(&request, Some(&input))?;
+    let (process, directory) = launcher.start_making(&request, &inputs)?;
     finish(process, limits.time, &COMPILER)?;
     let code = open_output(&directory, COMPILE_OUTPUT)
         .map_err(|error| Refusal::new(RefusalKind::BadCode, format!("the compiler left no output: {error}")))?;
@@ -30,7 +31,7 @@ pub(crate) fn compile(launcher: &Launcher, wasm: &Path, out: &Path, limits: &Com
 
 pub(crate) fn archive(launcher: &Launcher, out: &Path, limits: &ArchiveLimits) -> Result<(), Refusal> {
     let request = Request::Archive { limits: limits.container };
-    let (process, directory) = launcher.start_making(&request, None)?;
+    let (process, directory) = launcher.start_making(&request, &[])?;
     finish(process, limits.time, &ARCHIVER)?;
     let archive = open_output(&directory, ARCHIVE_FILE)
         .map_err(|error| Refusal::new(RefusalKind::NodeFailed, format!("Java left no archive: {error}")))?;

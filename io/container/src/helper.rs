@@ -33,8 +33,8 @@ use crate::{doctor, storage, sys};
 
 /// The name under which a program starts itself as launcher.
 pub(crate) const LAUNCHER_NAME: &str = "netserv-launcher";
-/// A compilation's input inside its container.
-pub(crate) const COMPILE_INPUT: &str = "in.wasm";
+/// What the names of a compilation's inputs inside its container start with.
+pub(crate) const COMPILE_INPUT: &str = "in";
 /// A compilation's output inside its container.
 pub(crate) const COMPILE_OUTPUT: &str = "out.cwasm";
 /// The name of the archive of classes, in `/data` of the container that makes it and in the directory of archives.
@@ -264,18 +264,21 @@ impl<'a> Helper<'a> {
         Some(Rc::clone(&found.group))
     }
 
-    fn compile(&mut self, limits: &ContainerLimits, fds: Vec<OwnedFd>) -> Result<(Reply, Vec<OwnedFd>), Reply> {
-        let [wasm, exit] = take_fds(fds)?;
-        let (from, to) = (format!("{DATA}/{COMPILE_INPUT}"), format!("{DATA}/{COMPILE_OUTPUT}"));
-        let arguments = ["compile", &from, &to].map(str::to_owned).to_vec();
-        self.make_file(Flavour::Wasm, limits, arguments, Some(wasm), exit)
+    /// The inputs come first, then the pipe for the exit report.
+    fn compile(&mut self, limits: &ContainerLimits, mut fds: Vec<OwnedFd>) -> Result<(Reply, Vec<OwnedFd>), Reply> {
+        let exit = fds.split_off(fds.len().saturating_sub(1));
+        let [exit] = take_fds(exit)?;
+        let inputs = (0..fds.len()).map(|number| format!("{DATA}/{}", compile_input(number)));
+        let mut arguments: Vec<String> = ["compile".to_owned()].into_iter().chain(inputs).collect();
+        arguments.push(format!("{DATA}/{COMPILE_OUTPUT}"));
+        self.make_file(Flavour::Wasm, limits, arguments, fds, exit)
     }
 
     fn archive(&mut self, limits: &ContainerLimits, fds: Vec<OwnedFd>) -> Result<(Reply, Vec<OwnedFd>), Reply> {
         let [exit] = take_fds(fds)?;
         let out = format!("{DATA}/{ARCHIVE_FILE}");
         let arguments = ["archive", "--java-home", self.java_home()?, "--out", &out].map(str::to_owned).to_vec();
-        self.make_file(Flavour::Osgi, limits, arguments, None, exit)
+        self.make_file(Flavour::Osgi, limits, arguments, vec![], exit)
     }
 
     fn media(&mut self, wanted: &MediaOrder, mut fds: Vec<OwnedFd>) -> Result<(Reply, Vec<OwnedFd>), Reply> {
@@ -307,13 +310,13 @@ impl<'a> Helper<'a> {
         flavour: Flavour,
         limits: &ContainerLimits,
         arguments: Vec<String>,
-        input: Option<OwnedFd>,
+        inputs: Vec<OwnedFd>,
         exit: OwnedFd,
     ) -> Result<(Reply, Vec<OwnedFd>), Reply> {
         let place = self.free_place()?;
         let data = rootfs::data(limits.disk_bytes, self.uid(place).unwrap_or(0)).step("make /data")?;
-        if let Some(input) = input {
-            copy_in(input, &data).step("copy the input")?;
+        for (number, input) in inputs.into_iter().enumerate() {
+            copy_in(input, &compile_input(number), &data).step("copy the input")?;
         }
         let output = rustix::fs::openat(&data, ".", OFlags::DIRECTORY | OFlags::CLOEXEC, Mode::empty());
         let output = output.step("open /data")?;
@@ -487,11 +490,16 @@ fn enter_user_namespace() -> io::Result<()> {
     fs::write("/proc/self/gid_map", format!("0 {group} 1"))
 }
 
-fn copy_in(wasm: OwnedFd, data: &OwnedFd) -> io::Result<()> {
+/// Returns the name of one of the files that a compiler reads.
+fn compile_input(number: usize) -> String {
+    format!("{COMPILE_INPUT}{number}.wasm")
+}
+
+fn copy_in(wasm: OwnedFd, name: &str, data: &OwnedFd) -> io::Result<()> {
     let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::CLOEXEC;
     let mut input = File::from(wasm).take(BLOB_BYTES_MAX + 1);
-    let mut copy = File::from(rustix::fs::openat(data, COMPILE_INPUT, flags, Mode::from_raw_mode(0o444))?);
-    rustix::fs::chmodat(data, COMPILE_INPUT, Mode::from_raw_mode(0o444), AtFlags::empty())?;
+    let mut copy = File::from(rustix::fs::openat(data, name, flags, Mode::from_raw_mode(0o444))?);
+    rustix::fs::chmodat(data, name, Mode::from_raw_mode(0o444), AtFlags::empty())?;
     let bytes = io::copy(&mut input, &mut copy)?;
     if bytes > BLOB_BYTES_MAX {
         return Err(io::Error::other(format!("the module is over {BLOB_BYTES_MAX} bytes")));
@@ -527,7 +535,7 @@ fn last_words(stderr: OwnedFd) -> String {
 /// Builds what containers are made of. A node whose Java is not as it should be runs Wasm all the same.
 fn kit(setup: &Setup) -> Result<Kit, StepError> {
     rootfs::isolate().step("make mounts private")?;
-    let template = Template::wasm(&setup.root, &setup.worker).step("build the root")?;
+    let template = Template::wasm(&setup.root, &setup.worker, &setup.name_servers).step("build the root")?;
     let wasm = Profile::new(Flavour::Wasm, template)?;
     let osgi = match &setup.jvm {
         None => Err("this node has no Java".to_owned()),

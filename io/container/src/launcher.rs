@@ -46,6 +46,8 @@ pub struct LauncherConfig {
     pub cgroup_parent: Option<PathBuf>,
     /// The program that becomes the launcher: it calls [`run_if_launcher`](crate::run_if_launcher) first.
     pub program: PathBuf,
+    /// Whom Wasm modules ask for names, as far as their users are permitted to; the first three count.
+    pub name_servers: Vec<IpAddr>,
     /// What Java workers are made of; nothing on a node that runs none.
     pub jvm: Option<JvmFiles>,
     /// What media jobs are made of; nothing on a node that takes none.
@@ -126,6 +128,7 @@ impl LauncherConfig {
             uid_base: UID_BASE,
             cgroup_parent: None,
             program: PathBuf::from("/proc/self/exe"),
+            name_servers: Vec::new(),
             jvm: None,
             media: None,
         }
@@ -164,6 +167,7 @@ impl Launcher {
         let setup = Setup {
             worker: fs::canonicalize(&config.worker).map_err(failed("find the worker"))?,
             root: root_directory(&config.state_dir, ROOT)?,
+            name_servers: config.name_servers.clone(),
             jvm: config.jvm.as_ref().map(|files| files.setup(&config.state_dir)).transpose()?,
             media: config.media.as_ref().map(|files| media_setup(files, &config.state_dir)).transpose()?,
             instance: config.instance.clone(),
@@ -257,10 +261,10 @@ impl Launcher {
     pub(crate) fn start_making(
         &self,
         request: &Request,
-        input: Option<&File>,
+        inputs: &[File],
     ) -> Result<(Process, OwnedFd), ContainerError> {
         let (exit, their_exit) = exit_pipe()?;
-        let mut fds: Vec<BorrowedFd<'_>> = input.iter().map(|file| file.as_fd()).collect();
+        let mut fds: Vec<BorrowedFd<'_>> = inputs.iter().map(|file| file.as_fd()).collect();
         fds.push(their_exit.as_fd());
         let (started, mut fds) = self.started(request, &fds)?;
         let output = fds.pop().ok_or_else(unexpected)?;
@@ -275,7 +279,17 @@ impl Launcher {
     /// The worker's own refusal, or `stalled`, `memory-limit` or `bad-code` if it could not say one.
     pub fn compile(&self, wasm: &Path, out: &Path, limits: &CompileLimits) -> Result<(), netserv_model::Refusal> {
         check_limits(Flavour::Wasm, &limits.container)?;
-        compile::compile(self, wasm, out, limits)
+        compile::compile(self, &[wasm], out, limits)
+    }
+
+    /// Composes components, of which each hands HTTP requests on to the next, and compiles that, as
+    /// [`Launcher::compile`] does.
+    ///
+    /// # Errors
+    /// Those of [`Launcher::compile`].
+    pub fn compose(&self, parts: &[&Path], out: &Path, limits: &CompileLimits) -> Result<(), netserv_model::Refusal> {
+        check_limits(Flavour::Wasm, &limits.container)?;
+        compile::compile(self, parts, out, limits)
     }
 
     /// Makes the archive of classes that lets Java workers start faster, by `netserv-jvm archive` in a container of its

@@ -231,6 +231,10 @@ fn compilations_give_code_or_the_reason() {
     };
     compile(b"good").unwrap();
     assert_eq!(fs::read(&out).unwrap(), b"compiled good");
+    let (second, both) = (node.state_dir().join("b.wasm"), node.state_dir().join("ab.cwasm"));
+    fs::write(&second, b"next").unwrap();
+    node.launcher.compose(&[&wasm, &second, &wasm], &both, &limits).unwrap();
+    assert_eq!(fs::read(&both).unwrap(), b"compiled good+next+good");
     for (input, kind) in [
         (&b"refuse"[..], RefusalKind::AbiMismatch),
         (b"crash", RefusalKind::BadCode),

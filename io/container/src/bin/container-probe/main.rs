@@ -22,7 +22,7 @@ fn main() -> ExitCode {
     match arguments[..] {
         ["serve"] | ["serve", "--java-home", _, "--memory-bytes", _] => worker::serve(),
         ["archive", "--java-home", home, "--out", out] => java::archive(home, out),
-        ["compile", wasm, out] => worker::compile(wasm, out),
+        ["compile", ref inputs @ .., out] => worker::compile(inputs, out),
         ["hold", state_dir, instance, count] => host::hold(state_dir, instance, count),
         _ => ExitCode::FAILURE,
     }

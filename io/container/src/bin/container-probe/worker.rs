@@ -111,9 +111,10 @@ fn receive(control: &OwnedFd) -> Option<ToWorker> {
     (length > 0).then(|| ToWorker::decode(&bytes[..length]).expect("the node sends frames"))
 }
 
-/// Compiles as the input says: copies it, refuses it, hangs, crashes or takes all memory.
-pub(crate) fn compile(wasm: &str, out: &str) -> ExitCode {
-    let input = std::fs::read(wasm).expect("the input is readable");
+/// Compiles as the inputs together say: copies them, refuses them, hangs, crashes or takes all memory.
+pub(crate) fn compile(inputs: &[&str], out: &str) -> ExitCode {
+    let input = inputs.iter().map(|input| std::fs::read(input).expect("the input is readable"));
+    let input = input.collect::<Vec<_>>().join(&b'+');
     match &input[..] {
         b"refuse" => {
             let refusal = Refusal::new(RefusalKind::AbiMismatch, "no netserv_process");
