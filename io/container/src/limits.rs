@@ -25,6 +25,8 @@ pub const SPARES: usize = 1;
 pub const UID_BASE: u32 = 64_000;
 /// Open files of a Wasm worker.
 pub const OPEN_FILES_MAX: u64 = 256;
+/// Open files of a Wasm worker in a container with a network: two for each intercepted connection.
+pub const NETWORK_OPEN_FILES_MAX: u64 = 24 * 1024;
 /// Open files of a Java worker, which has jars and sockets.
 pub const JAVA_OPEN_FILES_MAX: u64 = 1024;
 /// Files and directories in a container's writable directory.

@@ -75,6 +75,7 @@ pub(crate) struct MediaOrder {
 pub(crate) struct Setup {
     pub(crate) worker: PathBuf,
     pub(crate) root: PathBuf,
+    pub(crate) name_servers: Vec<IpAddr>,
     pub(crate) jvm: Option<JvmSetup>,
     pub(crate) media: Option<MediaSetup>,
     pub(crate) instance: String,

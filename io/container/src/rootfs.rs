@@ -4,7 +4,7 @@
 //! The launcher builds one read-only root per flavour in a mount namespace of its own; each container gets a copy of
 //! that namespace and makes one of the roots its own. Only the libraries that the dynamic loader names are there, each
 //! bound by itself, rather than whole library directories: a Wasm worker needs about five files, and who takes it over
-//! finds no interpreter, no shell and no tool. There is no `/proc`, `/sys` or `/dev`, of which a Java worker gets a few
+//! finds no interpreter, no shell and no tool. What it reads to look up names is in `/etc`. There is no `/proc`, `/sys` or `/dev`, of which a Java worker gets a few
 //! files ([`java`]).
 
 mod java;
@@ -13,6 +13,7 @@ pub(crate) mod media;
 
 use std::fs::{self, File};
 use std::io;
+use std::net::IpAddr;
 use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
 
@@ -49,9 +50,10 @@ pub(crate) struct Template {
 impl Template {
     /// Builds the root of Wasm workers at `path`, an empty directory, in this process's mount namespace, which is its
     /// own ([`isolate`]).
-    pub(crate) fn wasm(path: &Path, worker: &Path) -> io::Result<Template> {
+    pub(crate) fn wasm(path: &Path, worker: &Path, name_servers: &[IpAddr]) -> io::Result<Template> {
         Template::build(path, &[("size", "1m"), ("nr_inodes", "1024"), ("mode", "755")], || {
             bind(worker, &inside(path, Path::new(WORKER)), READ_ONLY)?;
+            write_resolver_files(path, name_servers)?;
             libraries(worker, &[], &[])
         })
     }
@@ -101,6 +103,23 @@ pub(crate) fn isolate() -> io::Result<()> {
 pub(crate) fn data(bytes: u64, owner: u32) -> io::Result<OwnedFd> {
     let (size, entries, owner) = (bytes.to_string(), DATA_ENTRIES_MAX.to_string(), owner.to_string());
     tmpfs(&[("size", &size), ("nr_inodes", &entries), ("mode", "700"), ("uid", &owner), ("gid", &owner)])
+}
+
+/// Writes what the C library reads to find the address of a name.
+fn write_resolver_files(root: &Path, name_servers: &[IpAddr]) -> io::Result<()> {
+    let servers: String = name_servers.iter().map(|server| format!("nameserver {server}\n")).collect();
+    let files = [
+        ("/etc/hosts", "127.0.0.1 localhost container\n::1 localhost container\n"),
+        ("/etc/nsswitch.conf", "passwd: files\nhosts: files dns\n"),
+        ("/etc/resolv.conf", servers.as_str()),
+    ];
+    files.into_iter().try_for_each(|(path, text)| write(&inside(root, Path::new(path)), text))
+}
+
+/// Writes a file, and makes its directory if it is not there.
+fn write(path: &Path, text: &str) -> io::Result<()> {
+    fs::create_dir_all(path.parent().expect("a file has a directory"))?;
+    fs::write(path, text)
 }
 
 const READ_ONLY: u64 = libc::MOUNT_ATTR_RDONLY | libc::MOUNT_ATTR_NOSUID | libc::MOUNT_ATTR_NODEV;

@@ -7,13 +7,14 @@
 //! `execve` works once, for the worker itself ([`once`]).
 //!
 //! Left out on purpose: every way to make a process, a namespace or a mount; `ptrace`, `bpf`, `io_uring`, `keyctl`,
-//! `userfaultfd`, `perf_event_open`; signals to other processes; sockets, of which a Java worker in a container with a
-//! network gets those of TCP and UDP ([`java`]); taking `O_NONBLOCK` off the eventfds, because they are shared with the
+//! `userfaultfd`, `perf_event_open`; signals to other processes; sockets, of which a worker in a container with a network
+//! gets those of TCP and UDP ([`network`]); taking `O_NONBLOCK` off the eventfds, because they are shared with the
 //! node, which must never block on them; and `sendmsg` to the node, since descriptors that come along are closed by who
 //! receives them, and closing may wait for as long as the sender likes (`SO_LINGER`).
 
 mod java;
 pub(crate) mod media;
+mod network;
 pub(crate) mod once;
 
 use std::collections::BTreeMap;
@@ -28,13 +29,13 @@ type Rules = BTreeMap<i64, Vec<SeccompRule>>;
 
 /// The filters of a worker, in the order in which they are loaded.
 ///
-/// A Wasm worker makes no sockets also in a container with a network: it has no use for them.
+/// Sockets are made only in a container with a network.
 pub(crate) fn filters(flavour: Flavour, network: bool) -> Result<Vec<BpfProgram>, Error> {
     let arch: TargetArch = std::env::consts::ARCH.try_into()?;
     let mut rules: Rules = ALLOWED.iter().chain(per_arch()).map(|call| (*call, vec![])).collect();
     rules.extend(conditional()?);
     match flavour {
-        Flavour::Wasm => rules.extend(wasm()?),
+        Flavour::Wasm => rules.extend(wasm(network)?),
         Flavour::Osgi => rules.extend(java::rules(network)?),
     }
     let refuse = SeccompAction::Errno(libc::EPERM.unsigned_abs());
@@ -68,11 +69,18 @@ fn conditional() -> Result<Rules, Error> {
 }
 
 /// What a Wasm worker may do with its descriptors.
-fn wasm() -> Result<Rules, Error> {
+fn wasm(network: bool) -> Result<Rules, Error> {
     let mut rules: Rules = WASM_ALLOWED.iter().map(|call| (*call, vec![])).collect();
     let mut fcntl = one_of(1, &FCNTL_COMMANDS)?;
     fcntl.push(rule(&[(1, SeccompCmpOp::Eq, F_DUPFD_CLOEXEC)])?);
     fcntl.push(rule(&STAYS_NONBLOCKING)?);
+    if network {
+        // What memories start with is sealed before it is mapped; the ring's own seals are sealed.
+        fcntl.push(rule(&[(1, SeccompCmpOp::Eq, F_ADD_SEALS)])?);
+        // The runtime of tasks makes itself a pair for signals, of which none comes.
+        rules.insert(libc::SYS_socketpair, vec![rule(&[(0, SeccompCmpOp::Eq, AF_UNIX)])?]);
+        network::add(&mut rules)?;
+    }
     rules.insert(libc::SYS_fcntl, fcntl);
     Ok(rules)
 }
@@ -113,7 +121,9 @@ const CLONE_WATCHED: libc::c_int = libc::CLONE_THREAD
     | libc::CLONE_NEWNET
     | libc::CLONE_PTRACE;
 
+const AF_UNIX: u64 = 1;
 const F_SETFL: u64 = 4;
+const F_ADD_SEALS: u64 = 1033;
 const F_DUPFD_CLOEXEC: u64 = 1030;
 const O_NONBLOCK: u64 = 0o4000;
 /// An `F_SETFL` that leaves, or makes, the descriptor non-blocking.
@@ -243,7 +253,8 @@ mod tests {
     /// What the calls do inside a container is tested with a real one, in `tests/sandbox.rs` and `tests/java.rs`.
     #[test]
     fn the_filters_fit_the_kernel() {
-        for (flavour, network) in [(Flavour::Wasm, false), (Flavour::Osgi, false), (Flavour::Osgi, true)] {
+        let flavours = [Flavour::Wasm, Flavour::Osgi];
+        for (flavour, network) in flavours.into_iter().flat_map(|flavour| [(flavour, false), (flavour, true)]) {
             let filters = filters(flavour, network).unwrap();
             assert_eq!(filters.len(), 2);
             assert!(filters.iter().all(|filter| (1..4096).contains(&filter.len())));
@@ -272,7 +283,8 @@ mod tests {
         ];
         let without_network = [libc::SYS_socket, libc::SYS_bind, libc::SYS_connect, libc::SYS_accept4];
         let lists = [
-            (wasm().unwrap(), [&without_network[..], &[libc::SYS_socketpair, libc::SYS_ioctl]].concat()),
+            (wasm(false).unwrap(), [&without_network[..], &[libc::SYS_socketpair, libc::SYS_ioctl]].concat()),
+            (wasm(true).unwrap(), vec![libc::SYS_ioctl, libc::SYS_sendmsg, libc::SYS_sendmmsg]),
             (java::rules(false).unwrap(), without_network.to_vec()),
             (java::rules(true).unwrap(), vec![]),
         ];

@@ -28,7 +28,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::cgroup::Group;
 use crate::launcher::seqpacket;
-use crate::limits::{JAVA_OPEN_FILES_MAX, OPEN_FILES_MAX, PERMIT_TIME_MAX};
+use crate::limits::{JAVA_OPEN_FILES_MAX, NETWORK_OPEN_FILES_MAX, OPEN_FILES_MAX, PERMIT_TIME_MAX};
 use crate::media::arguments::Program;
 use crate::protocol::{MediaSetup, receive, send};
 use crate::rootfs::media::MediaRoot;
@@ -353,6 +353,7 @@ fn enter_root(root: &Path) -> io::Result<()> {
 
 fn set_rlimits(orders: &Orders) -> io::Result<()> {
     let open_files = match orders.flavour {
+        Flavour::Wasm if orders.network => NETWORK_OPEN_FILES_MAX,
         Flavour::Wasm => OPEN_FILES_MAX,
         Flavour::Osgi => JAVA_OPEN_FILES_MAX,
     };

@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use common::{Guest, LIMITS, Node, PROBE, can_run, cgroups_of, eventually, user};
-use netserv_container::limits::{JAVA_OPEN_FILES_MAX, SPARES};
+use netserv_container::limits::{JAVA_OPEN_FILES_MAX, NETWORK_OPEN_FILES_MAX, SPARES};
 use netserv_container::network::{ContainerNetwork, NetworkSpec};
 use netserv_container::{ARCHIVE_FILE, ArchiveLimits, ContainerError, ExitCause, JvmFiles, LaunchSpec, LauncherConfig};
 use netserv_model::container_link::container_link;
@@ -158,17 +158,48 @@ fn memory_of_sockets_has_a_limit() {
     assert!((1 << 20..limits.memory_bytes).contains(&kept), "{said}");
 }
 
-/// A Wasm worker in a container with a network is in it, and makes no sockets all the same.
+/// A Wasm worker in a container with a network has what a Java worker has there, and never `sendmsg`.
 #[test]
-fn a_wasm_worker_makes_no_sockets_in_a_network() {
-    let Some(node) = JavaNode::start("a_wasm_worker_makes_no_sockets_in_a_network") else { return };
+fn a_wasm_worker_gets_tcp_and_udp_only() {
+    let Some(node) = JavaNode::start("a_wasm_worker_gets_tcp_and_udp_only") else { return };
     let network = Network::new();
     let spec = LaunchSpec { network: Some(&network.inside), ..LaunchSpec::new(user(), Flavour::Wasm, &LIMITS) };
     let mut guest = node.node.launch_as(&spec).unwrap();
     guest.ready();
     let theirs = fs::read_link(format!("/proc/{}/ns/net", guest.process.pid())).unwrap();
     assert_eq!(theirs.to_string_lossy(), network.name());
-    assert_eq!(guest.attempt("tcp"), format!("refused {}", libc::EPERM));
+    for attempt in ["tcp", "udp6", "listen"] {
+        assert_eq!(guest.attempt(attempt), "done", "{attempt}");
+    }
+    let refused = [
+        "raw-socket",
+        "ping-socket",
+        "sctp-socket",
+        "socket-packet",
+        "socket-netlink",
+        "socket-unix",
+        "upper-layer",
+        "setns",
+        "fork",
+        "clone-user",
+        "execveat",
+        "io-uring",
+        "bpf",
+        "ptrace",
+        "mount",
+        "block-eventfd",
+        "send-descriptor",
+        "send-descriptors",
+        "send-own",
+        "tty",
+    ];
+    for attempt in refused {
+        assert_eq!(guest.attempt(attempt), format!("refused {}", libc::EPERM), "{attempt}");
+    }
+    assert_eq!(guest.attempt("interfaces"), "0", "it asks nothing of links");
+    let open = guest.attempt("open-files");
+    let files: u64 = open.split(' ').next().unwrap().parse().unwrap();
+    assert!((1024..NETWORK_OPEN_FILES_MAX).contains(&files), "{open}");
 }
 
 #[test]

@@ -93,8 +93,9 @@ fn the_file_system_shows_the_worker_and_one_writable_directory() {
     let list = guest.attempt("list");
     let files: Vec<&str> = list.split_whitespace().filter(|path| !path.ends_with('/')).collect();
     let worker_or_library = |path: &&str| {
-        ["/worker", "/data", "/store", "/store/kv", "/store/cache", "/lib", "/lib64", "/usr"].contains(path)
-            || path.contains("/lib")
+        let others = ["/worker", "/data", "/store", "/store/kv", "/store/cache", "/lib", "/lib64", "/usr"];
+        let names = ["/etc", "/etc/hosts", "/etc/nsswitch.conf", "/etc/resolv.conf"];
+        others.contains(path) || names.contains(path) || path.contains("/lib")
     };
     assert!(files.contains(&"/worker") && files.iter().all(worker_or_library), "{files:?}");
     for attempt in ["write-root", "make-directory"] {

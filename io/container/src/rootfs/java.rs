@@ -13,7 +13,7 @@ use std::net::IpAddr;
 use std::path::{Component, Path, PathBuf};
 
 use super::libraries::libraries;
-use super::{DEVICE, READ_ONLY, READ_ONLY_DATA, WORKER, bind, inside};
+use super::{DEVICE, READ_ONLY, READ_ONLY_DATA, WORKER, bind, inside, write, write_resolver_files};
 use crate::limits::{COPIED_FILE_BYTES_MAX, JAVA_ENTRIES_MAX};
 use crate::protocol::JvmSetup;
 
@@ -156,19 +156,13 @@ fn copy(source: &Path, target: &Path) -> io::Result<()> {
 
 /// Writes what the C library and Java read of a system.
 fn write_system_files(root: &Path, name_servers: &[IpAddr]) -> io::Result<()> {
-    const FILES: [(&str, &str); 4] = [
+    const FILES: [(&str, &str); 2] = [
         ("/etc/passwd", "container:x:0:0::/data:\n"),
-        ("/etc/hosts", "127.0.0.1 localhost container\n::1 localhost container\n"),
-        ("/etc/nsswitch.conf", "passwd: files\nhosts: files dns\n"),
         // Without this file, Java 17 takes it that there is no IPv6.
         ("/proc/net/if_inet6", "00000000000000000000000000000001 01 80 10 80       lo\n"),
     ];
-    let resolver: String = name_servers.iter().map(|server| format!("nameserver {server}\n")).collect();
-    FILES.into_iter().chain([("/etc/resolv.conf", resolver.as_str())]).try_for_each(|(path, text)| {
-        let path = inside(root, Path::new(path));
-        fs::create_dir_all(path.parent().expect("a file has a directory"))?;
-        fs::write(path, text)
-    })
+    write_resolver_files(root, name_servers)?;
+    FILES.into_iter().try_for_each(|(path, text)| write(&inside(root, Path::new(path)), text))
 }
 
 /// Lays an empty file over each program among the libraries: nothing but the worker is there to be executed.

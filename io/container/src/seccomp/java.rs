@@ -9,7 +9,7 @@
 use netserv_wire::container::{CONTROL_FD, RING_FD, WAKE_HOST_FD, WAKE_WORKER_FD};
 use seccompiler::{Error, SeccompCmpOp, SeccompRule};
 
-use super::{F_DUPFD_CLOEXEC, F_SETFL, FCNTL_COMMANDS, Rules, STAYS_NONBLOCKING, one_of, rule};
+use super::{AF_UNIX, F_DUPFD_CLOEXEC, F_SETFL, FCNTL_COMMANDS, Rules, STAYS_NONBLOCKING, network, one_of, rule};
 
 /// Returns the rules for calls that other workers do not have, or have without conditions.
 pub(super) fn rules(network: bool) -> Result<Rules, Error> {
@@ -41,40 +41,16 @@ pub(super) fn rules(network: bool) -> Result<Rules, Error> {
     // Everything but having the kernel forget what it read of files that all containers share.
     rules.insert(libc::SYS_fadvise64, vec![rule(&[(3, SeccompCmpOp::Ne, FADVISE_DONTNEED)])?]);
     if network {
-        add_network(&mut rules)?;
+        network::add(&mut rules)?;
+        rules.entry(libc::SYS_ioctl).or_default().extend(
+            INTERFACE_QUESTIONS
+                .map(|question| rule(&[(1, SeccompCmpOp::Eq, question)]))
+                .into_iter()
+                .collect::<Result<Vec<_>, _>>()?,
+        );
         rules.insert(libc::SYS_sendmmsg, vec![rule(&[first_own()])?]);
     }
     Ok(rules)
-}
-
-fn add_network(rules: &mut Rules) -> Result<(), Error> {
-    rules.extend(NETWORK.map(|call| (call, vec![])));
-    let mut socket = vec![];
-    for family in [libc::AF_INET, libc::AF_INET6] {
-        for (kind, protocol) in [(libc::SOCK_STREAM, libc::IPPROTO_TCP), (libc::SOCK_DGRAM, libc::IPPROTO_UDP)] {
-            for protocol in [0, protocol] {
-                let [family, kind, protocol] = [family, kind, protocol].map(|value| u64::from(value.unsigned_abs()));
-                socket.push(rule(&[
-                    (0, SeccompCmpOp::Eq, family),
-                    (1, SeccompCmpOp::MaskedEq(SOCKET_KIND), kind),
-                    (2, SeccompCmpOp::Eq, protocol),
-                ])?);
-            }
-        }
-    }
-    rules.insert(libc::SYS_socket, socket);
-    let mut options = one_of(1, &[libc::SOL_SOCKET, libc::IPPROTO_IP, libc::IPPROTO_IPV6])?;
-    // An upper layer protocol would have the kernel run, or even load, code that few others use.
-    let [tcp, upper_layer] = [libc::IPPROTO_TCP, libc::TCP_ULP].map(|value| u64::from(value.unsigned_abs()));
-    options.push(rule(&[(1, SeccompCmpOp::Eq, tcp), (2, SeccompCmpOp::Ne, upper_layer)])?);
-    rules.insert(libc::SYS_setsockopt, options);
-    rules.entry(libc::SYS_ioctl).or_default().extend(
-        INTERFACE_QUESTIONS
-            .map(|question| rule(&[(1, SeccompCmpOp::Eq, question)]))
-            .into_iter()
-            .collect::<Result<Vec<_>, _>>()?,
-    );
-    Ok(())
 }
 
 /// The first descriptor that is not shared with the node, in front of which the standard ones and the shared ones are.
@@ -92,13 +68,9 @@ fn control_fd() -> u64 {
     u64::from(CONTROL_FD.unsigned_abs())
 }
 
-const AF_UNIX: u64 = 1;
 const F_SETLKW: u64 = 7;
 const FADVISE_DONTNEED: u64 = 4;
 const FIONREAD: u64 = 0x541b;
-/// The bits of a socket's type that are not flags.
-const SOCKET_KIND: u64 = 0xf;
-
 /// `SIOCGIFNAME`, `…CONF`, `…FLAGS`, `…ADDR`, `…DSTADDR`, `…BRDADDR`, `…NETMASK`, `…MTU`, `…HWADDR`, `…INDEX`.
 const INTERFACE_QUESTIONS: [u64; 10] = [0x8910, 0x8912, 0x8913, 0x8915, 0x8917, 0x8919, 0x891b, 0x8921, 0x8927, 0x8933];
 
@@ -119,19 +91,6 @@ const ALLOWED: [i64; 14] = [
     // Who and when.
     libc::SYS_times,
     libc::SYS_getgroups,
-];
-
-/// With a network; what it lets through is for the firewall of the container.
-const NETWORK: [i64; 9] = [
-    libc::SYS_bind,
-    libc::SYS_connect,
-    libc::SYS_listen,
-    libc::SYS_accept,
-    libc::SYS_accept4,
-    libc::SYS_getsockname,
-    libc::SYS_getpeername,
-    libc::SYS_getsockopt,
-    libc::SYS_shutdown,
 ];
 
 #[cfg(target_arch = "x86_64")]

@@ -12,7 +12,7 @@ use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-use netserv_wire::container::{CONTROL_FD, RING_FD, WAKE_WORKER_FD};
+use netserv_wire::container::{CONTROL_FD, WAKE_WORKER_FD};
 use rustix::net::RecvFlags;
 use rustix::time::{ClockId, clock_gettime};
 
@@ -133,8 +133,6 @@ fn other_call(name: &str) -> String {
         "raise-limit" => raw(libc::SYS_prlimit64, [0, 7, [1_u64 << 20, 1 << 20].as_ptr().addr(), 0, 0]),
         "outlive-parent" => raw(libc::SYS_prctl, [1, 0, 0, 0, 0]),
         "block-eventfd" => raw(libc::SYS_fcntl, [usize::try_from(WAKE_WORKER_FD).expect("positive"), 4, 2, 0, 0]),
-        // F_ADD_SEALS with F_SEAL_WRITE.
-        "seal-ring" => raw(libc::SYS_fcntl, [usize::try_from(RING_FD).expect("positive"), 1033, 8, 0, 0]),
         "signal-owner" => raw(libc::SYS_fcntl, [usize::try_from(CONTROL_FD).expect("positive"), 8, 1, 0, 0]),
         unknown => format!("unknown attempt {unknown}"),
     }
