@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! `docs/tutorial-first-module.md` and `docs/osgi.md`: their commands as they stand.
+//! `docs/tutorial/1-first-module.md` and `docs/osgi.md`: their commands as they stand.
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 
 mod support;
@@ -14,7 +14,7 @@ use support::{Home, skipped, text};
 /// network namespace of its own, so that the module sees only the test's packets.
 #[test]
 fn the_commands_of_the_tutorial_work_as_they_stand() {
-    let page = std::fs::read_to_string(root().join("docs/tutorial-first-module.md")).unwrap();
+    let page = std::fs::read_to_string(root().join("docs/tutorial/1-first-module.md")).unwrap();
     let (without_root, with_root) = page.split_once("\n## 5. Run it\n").unwrap();
     let (here, node) = (commands(without_root), commands(with_root));
     assert!(here.lines().count() > 8 && node.lines().count() > 20, "the page's blocks are not found");
