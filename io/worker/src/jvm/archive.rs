@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! `netserv-jvm archive`: writes the classes of the host as the JVM maps them, so that it starts in less time.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -79,6 +79,7 @@ fn try_bundle(host: &Host, jar: &Path) -> Result<(), ServeError> {
         properties: &BTreeMap::new(),
         limits: &ModuleLimits::default(),
         state_schema: 1,
+        blocks: &BTreeSet::new(),
     };
     host.bridge.load(&load).map_err(broken)?;
     let until = clock::monotonic() + ANSWER_MAX;

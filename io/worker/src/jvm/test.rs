@@ -6,6 +6,7 @@
 
 mod watch;
 
+use std::collections::BTreeSet;
 use std::fs::File;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -39,6 +40,8 @@ const ANSWER_MAX: Duration = Duration::from_secs(10);
 /// What a call may take beyond its limit, while classes are loaded and compiled for the first time.
 const CALL_SLACK: Duration = Duration::from_millis(500);
 const SLOT: ModuleSlot = ModuleSlot(0);
+/// The building blocks that there are without a node: those that only compute.
+const COMPUTING: [&str; 5] = ["compress", "crypto", "hash", "match", "sip"];
 
 /// The arguments of `test`.
 #[derive(Clone, Debug, clap::Args)]
@@ -72,7 +75,8 @@ pub fn run(args: &Args) -> anyhow::Result<bool> {
     let bundles = Bundles::open(&data.0)?;
     let watch = Arc::new(Watch::new(jobs, data.0.clone()));
     let host = start(args, &data.0, Arc::clone(&watch))?;
-    let mut bench = Bench { host, bundles, watch: Arc::clone(&watch), due: None };
+    let blocks = COMPUTING.map(str::to_owned).into();
+    let mut bench = Bench { host, bundles, watch: Arc::clone(&watch), due: None, blocks };
     let guard = Arc::clone(&watch);
     std::thread::spawn(move || guard.run());
     for (number, job) in watch.jobs().iter().enumerate().skip(args.skip) {
@@ -130,6 +134,7 @@ struct Bench {
     bundles: Bundles,
     watch: Arc<Watch>,
     due: Option<Instant>,
+    blocks: BTreeSet<String>,
 }
 
 /// One module under test.
@@ -174,6 +179,7 @@ impl<'a> Run<'a> {
             properties: &case.properties,
             limits: &case.limits,
             state_schema: 1,
+            blocks: &run.bench.blocks,
         };
         run.bench.host.bridge.load(&load).map_err(|thrown| failed(thrown.to_string()))?;
         run.wait(Awaited::Loaded, output).map_err(|error| failed(error.to_string()))?;

@@ -2,7 +2,7 @@
 //! How long a crossing takes, for people; with `JAVA_HOME` set, on that Java:
 //! `cargo test --release -p netserv-worker --test jvm -- --ignored --nocapture bench`.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs::File;
 use std::process::Command;
 use std::sync::atomic::AtomicU64;
@@ -101,6 +101,7 @@ impl Rig {
             properties: &BTreeMap::new(),
             limits: &ModuleLimits::default(),
             state_schema: 1,
+            blocks: &BTreeSet::new(),
         };
         host.bridge.load(&load).unwrap();
         let until = Instant::now() + Duration::from_secs(10);

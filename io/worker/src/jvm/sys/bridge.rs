@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! The calls into `org.netserv.host.Bridge`.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::CStr;
 use std::path::Path;
 use std::sync::atomic::AtomicU64;
@@ -65,6 +65,8 @@ pub struct Load<'a> {
     pub limits: &'a ModuleLimits,
     /// The version of its kv state.
     pub state_schema: u32,
+    /// The building blocks that it may use.
+    pub blocks: &'a BTreeSet<String>,
 }
 
 impl Bridge {
@@ -95,7 +97,10 @@ impl Bridge {
             process: method(c"process", c"(I)I")?,
             idle: method(c"idle", c"(J)J")?,
             injected: method(c"injected", c"()I")?,
-            load: method(c"load", c"(ILjava/lang/String;Ljava/lang/String;Ljava/lang/String;[Ljava/lang/String;[JI)V")?,
+            load: method(
+                c"load",
+                c"(ILjava/lang/String;Ljava/lang/String;Ljava/lang/String;[Ljava/lang/String;[JI[Ljava/lang/String;)V",
+            )?,
             unload: method(c"unload", c"(I)V")?,
             stats: method(c"stats", c"()V")?,
             shutdown: method(c"shutdown", c"(J)V")?,
@@ -175,6 +180,7 @@ impl Bridge {
                 jvalue { l: env.strings(properties.into_iter())? },
                 jvalue { l: env.longs(&limits)? },
                 jvalue { i: i32::try_from(load.state_schema).unwrap_or(i32::MAX) },
+                jvalue { l: env.strings(load.blocks.iter().map(String::as_str))? },
             ];
             // SAFETY: these are the arguments of its signature.
             unsafe { env.call_void(self.class, self.methods.load, &arguments) }

@@ -19,9 +19,6 @@ final class BlockSettings {
     /** Where the servlet engine reads its port from; one of the framework's properties would hide it. */
     static final String ENGINE_PORT = "org.osgi.service.http.port";
 
-    /** The framework's property that names the folder of what outlives the process. */
-    static final String STORE = "netserv.store";
-
     private static final int HTTP_PORT_DEFAULT = 80;
     private static final int PORT_MAX = 65_535;
 

@@ -3,6 +3,7 @@ package org.netserv.host;
 
 import java.io.File;
 import java.nio.ByteBuffer;
+import java.util.Set;
 import org.osgi.framework.BundleException;
 
 /**
@@ -125,10 +126,27 @@ public final class Bridge {
      * @param propertiesKV keys and values in turn
      * @param limits see {@link ModuleLimits}
      * @param stateSchema the schema of its kv state
+     * @param blocks the building blocks that it may use
+     */
+    public static void load(int slot, String name, String version, String jarPath, String[] propertiesKV,
+            long[] limits, int stateSchema, String[] blocks) {
+        host.load(slot, name, version, jarPath, propertiesKV, limits, stateSchema, Set.of(blocks));
+    }
+
+    /**
+     * Queues a load of a module that may use no building blocks but those that are always there.
+     *
+     * @param slot as for the other form
+     * @param name as for the other form
+     * @param version as for the other form
+     * @param jarPath as for the other form
+     * @param propertiesKV as for the other form
+     * @param limits as for the other form
+     * @param stateSchema as for the other form
      */
     public static void load(int slot, String name, String version, String jarPath, String[] propertiesKV,
             long[] limits, int stateSchema) {
-        host.load(slot, name, version, jarPath, propertiesKV, limits, stateSchema);
+        load(slot, name, version, jarPath, propertiesKV, limits, stateSchema, new String[0]);
     }
 
     /**

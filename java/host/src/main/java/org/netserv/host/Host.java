@@ -4,6 +4,7 @@ package org.netserv.host;
 import java.io.File;
 import java.nio.ByteBuffer;
 import java.util.Map;
+import java.util.Set;
 import java.util.TreeMap;
 import org.netserv.block.Log;
 import org.osgi.framework.BundleException;
@@ -41,16 +42,15 @@ final class Host {
         log = new ModuleLog(node, -1);
         dispatcher = new Dispatcher(node, buffers.table(), buffers.slots(), buffers.injects(), buffers.header());
         BlockSettings settings = new BlockSettings(folders.blocks(), log);
-        Map<String, String> configuration = new TreeMap<>(settings.framework());
-        configuration.put(BlockSettings.STORE, folders.store().getPath());
-        framework = OsgiFramework.start(folders.data(), configuration, log);
+        framework = OsgiFramework.start(folders.data(), settings.framework(), log);
         BlockBundles bundles = new BlockBundles(framework, folders.blocks(), settings, log);
         Installer installer = new Installer(framework, modules, bundles, log);
         KvStates kv = new KvStates(new File(folders.store(), "kv"), node.now(), log);
         lifeCycle = new LifeCycle(node, dispatcher, installer, kv, restart, log);
         watch = new BundleWatch(modules, lifeCycle, restart, log);
         framework.context().addBundleListener(watch);
-        new ModuleServices(framework.context(), modules, log).open();
+        SharedBlocks shared = new SharedBlocks(folders.store(), node, log);
+        new ModuleServices(framework.context(), modules, shared, log).open();
         exitWatch = new ExitWatch(modules, dispatcher, node, restart);
         Thread thread = new Thread(lifeCycle, "life-cycle");
         thread.setDaemon(true);
@@ -88,7 +88,8 @@ final class Host {
         return dispatcher.injected();
     }
 
-    void load(int slot, String name, String version, String jar, String[] keysAndValues, long[] limits, int schema) {
+    void load(int slot, String name, String version, String jar, String[] keysAndValues, long[] limits, int schema,
+            Set<String> blocks) {
         if (slot < 0 || slot >= Limits.MODULES_MAX) {
             node.failed(slot, Refusal.NODE_FAILED, "there is no module slot " + slot);
             return;
@@ -98,7 +99,7 @@ final class Host {
             properties.put(keysAndValues[at], keysAndValues[at + 1]);
         }
         lifeCycle.load(new Module.Order(slot, name, version, new File(jar), Map.copyOf(properties),
-                ModuleLimits.of(limits), schema));
+                ModuleLimits.of(limits), schema, blocks));
     }
 
     void unload(int slot) {

@@ -240,6 +240,7 @@ final class LifeCycle implements Runnable {
         }
         installer.uninstall(module);
         endThreads(module);
+        module.closeBlocks();
         module.setLoader(null);
         module.processors().clear();
         module.moduleLog().close();

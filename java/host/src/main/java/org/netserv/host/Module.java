@@ -1,11 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 package org.netserv.host;
 
+import java.io.Closeable;
 import java.io.File;
+import java.io.IOException;
 import java.util.ArrayList;
 import java.util.HashMap;
 import java.util.List;
 import java.util.Map;
+import java.util.Set;
 import java.util.function.Supplier;
 import org.netserv.block.Counters;
 import org.netserv.block.Injector;
@@ -24,6 +27,7 @@ final class Module implements ModuleContext {
     private final Map<String, String> properties;
     private final ModuleLimits limits;
     private final int stateSchema;
+    private final Set<String> blocks;
     private final Native node;
     private final Entropy entropy;
     private final ModuleLog log;
@@ -35,7 +39,8 @@ final class Module implements ModuleContext {
     private final ModuleThreads threads;
     /** Bundles that the module installed itself. */
     private final List<Bundle> others = new ArrayList<>();
-    private final Map<Class<?>, Object> computing = new HashMap<>();
+    /** Blocks that are made when they are asked for, null for those that are not offered. */
+    private final Map<Class<?>, Object> own = new HashMap<>();
 
     private volatile Bundle bundle;
     /** Whether the host itself stopped the bundle for a while. */
@@ -56,7 +61,7 @@ final class Module implements ModuleContext {
 
     /** What the node says about a module that is to be loaded. */
     record Order(int slot, String name, String version, File jar, Map<String, String> properties,
-            ModuleLimits limits, int stateSchema) {
+            ModuleLimits limits, int stateSchema, Set<String> blocks) {
     }
 
     Module(Order order, KvState state, Dispatcher dispatcher, Native node, Entropy entropy) {
@@ -67,6 +72,7 @@ final class Module implements ModuleContext {
         properties = order.properties();
         limits = order.limits();
         stateSchema = order.stateSchema();
+        blocks = order.blocks();
         this.node = node;
         this.entropy = entropy;
         log = new ModuleLog(node, slot);
@@ -161,10 +167,35 @@ final class Module implements ModuleContext {
         this.loader = loader;
     }
 
-    /** Returns the module's own block of a kind that only computes, made when it is first asked for. */
-    <S> S compute(Class<S> kind, Supplier<S> made) {
-        synchronized (computing) {
-            return kind.cast(computing.computeIfAbsent(kind, unknown -> made.get()));
+    /**
+     * Returns the module's own block of a kind, made when it is first asked for; null if the operator offers none, which
+     * the log says once.
+     */
+    <S> S block(String name, Class<S> kind, Supplier<S> made) {
+        synchronized (own) {
+            if (!own.containsKey(kind)) {
+                boolean isOffered = blocks.contains(name);
+                if (!isOffered) {
+                    log.warn("the node does not offer the building block " + name);
+                }
+                own.put(kind, isOffered ? made.get() : null);
+            }
+            return kind.cast(own.get(kind));
+        }
+    }
+
+    /** Ends what the module's blocks have open. */
+    void closeBlocks() {
+        synchronized (own) {
+            for (Object block : own.values()) {
+                if (block instanceof Closeable closeable) {
+                    try {
+                        closeable.close();
+                    } catch (IOException broken) {
+                        log.debug("a block is not closed well: " + broken.getMessage());
+                    }
+                }
+            }
         }
     }
 

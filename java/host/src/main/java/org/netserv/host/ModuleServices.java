@@ -2,15 +2,21 @@
 package org.netserv.host;
 
 import java.util.function.Function;
+import org.netserv.block.Cache;
+import org.netserv.block.Compression;
 import org.netserv.block.Counters;
 import org.netserv.block.Crypto;
 import org.netserv.block.Hash;
+import org.netserv.block.HttpCaller;
 import org.netserv.block.Injector;
 import org.netserv.block.KeyValueStore;
 import org.netserv.block.Log;
 import org.netserv.block.Search;
 import org.netserv.block.Sip;
 import org.netserv.block.Timers;
+import org.netserv.host.cache.ModuleCache;
+import org.netserv.host.client.Caller;
+import org.netserv.host.compute.CompressionBlock;
 import org.netserv.host.compute.CryptoBlock;
 import org.netserv.host.compute.HashBlock;
 import org.netserv.host.compute.SearchBlock;
@@ -30,19 +36,21 @@ import org.osgi.framework.ServiceRegistration;
 
 /** What the host offers to bundles as services, each bound to the bundle that asks; and the services it takes. */
 final class ModuleServices implements AllServiceListener {
-    /** Capabilities that bundles can require: the building blocks that are always there. */
+    /** Capabilities that bundles can require: the building blocks that are not bundles. */
     static final String CAPABILITIES = capabilities(
-            "clock", "counters", "crypto", "hash", "inject", "kv", "log", "match", "metrics", "packet", "properties",
-            "random", "sip", "timers");
+            "cache", "clock", "compress", "counters", "crypto", "hash", "http-client", "inject", "kv", "log", "match",
+            "metrics", "packet", "properties", "random", "sip", "timers");
     private static final String PROCESSORS = "(" + Constants.OBJECTCLASS + "=" + PacketProcessor.class.getName() + ")";
 
     private final BundleContext system;
     private final ModuleIndex modules;
+    private final SharedBlocks shared;
     private final Log hostLog;
 
-    ModuleServices(BundleContext system, ModuleIndex modules, Log hostLog) {
+    ModuleServices(BundleContext system, ModuleIndex modules, SharedBlocks shared, Log hostLog) {
         this.system = system;
         this.modules = modules;
+        this.shared = shared;
         this.hostLog = hostLog;
     }
 
@@ -54,10 +62,13 @@ final class ModuleServices implements AllServiceListener {
         offer(Timers.class, Module::timers);
         offer(Injector.class, Module::injector);
         offer(PacketDispatcher.class, Module::processors);
-        offer(Crypto.class, module -> module.compute(Crypto.class, CryptoBlock::new));
-        offer(Hash.class, module -> module.compute(Hash.class, HashBlock::new));
-        offer(Search.class, module -> module.compute(Search.class, SearchBlock::new));
-        offer(Sip.class, module -> module.compute(Sip.class, SipBlock::new));
+        offer("cache", Cache.class, module -> new ModuleCache(shared.cache(), module.name()));
+        offer("compress", Compression.class, module -> new CompressionBlock());
+        offer("crypto", Crypto.class, module -> new CryptoBlock());
+        offer("hash", Hash.class, module -> new HashBlock());
+        offer("http-client", HttpCaller.class, module -> new Caller(shared.client()));
+        offer("match", Search.class, module -> new SearchBlock());
+        offer("sip", Sip.class, module -> new SipBlock());
         system.registerService(Log.class, new BoundTo<>(module -> module.log(), hostLog), null);
         try {
             system.addServiceListener(this, PROCESSORS);
@@ -101,6 +112,11 @@ final class ModuleServices implements AllServiceListener {
 
     private <S> void offer(Class<S> type, Function<Module, S> choice) {
         system.registerService(type, new BoundTo<>(choice, null), null);
+    }
+
+    /** Offers a block that costs something only once a module asks for it. */
+    private <S> void offer(String name, Class<S> type, Function<Module, S> made) {
+        offer(type, module -> module.block(name, type, () -> made.apply(module)));
     }
 
     private static String capabilities(String... names) {

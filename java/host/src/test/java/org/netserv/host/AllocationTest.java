@@ -7,6 +7,7 @@ import com.sun.management.ThreadMXBean;
 import java.io.File;
 import java.lang.management.ManagementFactory;
 import java.util.Map;
+import java.util.Set;
 import org.junit.jupiter.api.Test;
 import org.netserv.block.Counter;
 import org.netserv.packet.IpView;
@@ -76,7 +77,7 @@ class AllocationTest {
     private void load(int slot) throws Exception {
         ModuleLimits limits = new ModuleLimits(1 << 22, 100, 1 << 20, 8, 8, 500);
         Module.Order order = new Module.Order(slot, "example.org/m" + slot, "1.0.0", new File("none"), Map.of(),
-                limits, 1);
+                limits, 1, Set.of());
         Module module = new Module(order, new KvState(), dispatcher, node, Entropy.ofSystem());
         Counter counter = module.counters().open("packets");
         IpView ip = new IpView();

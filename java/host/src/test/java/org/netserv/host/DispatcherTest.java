@@ -16,6 +16,7 @@ import java.util.ArrayList;
 import java.util.Arrays;
 import java.util.List;
 import java.util.Map;
+import java.util.Set;
 import java.util.concurrent.CountDownLatch;
 import org.junit.jupiter.api.BeforeEach;
 import org.junit.jupiter.api.Test;
@@ -537,7 +538,7 @@ class DispatcherTest {
 
     private Module module(int slot, PacketProcessor processor) {
         Module.Order order = new Module.Order(slot, "example.org/m" + slot, "1.0.0", new File("none"), Map.of(),
-                LIMITS, 1);
+                LIMITS, 1, Set.of());
         Module module = new Module(order, new KvState(), dispatcher, node, Entropy.ofSystem());
         if (processor != null) {
             module.processors().addPktProcessor(processor);

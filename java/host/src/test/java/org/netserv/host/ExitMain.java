@@ -17,9 +17,11 @@ final class ExitMain {
                 folder.toFile(), folder.resolve("none").toFile()), new Restart(node));
         host.open();
         Path old = Files.copy(folder.resolve("exit.bundle"), folder.resolve("old.jar"));
-        host.load(4, "example.org/exit", "0.9.0", old.toString(), new String[] {"how", "not"}, Worker.LIMITS, 1);
+        host.load(4, "example.org/exit", "0.9.0", old.toString(), new String[] {"how", "not"}, Worker.LIMITS, 1,
+                Worker.BLOCKS);
         Path jar = Files.copy(folder.resolve("exit.bundle"), folder.resolve("exit.jar"));
-        host.load(5, "example.org/exit", "1.0.0", jar.toString(), new String[] {"how", arguments[1]}, Worker.LIMITS, 1);
+        host.load(5, "example.org/exit", "1.0.0", jar.toString(), new String[] {"how", arguments[1]}, Worker.LIMITS, 1,
+                Worker.BLOCKS);
         for (boolean isLoaded = false; ; ) {
             node.awaitWake(20);
             host.idle(node.now());

@@ -7,6 +7,7 @@ import java.nio.file.Path;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.Map;
+import java.util.Set;
 import java.util.concurrent.atomic.AtomicReference;
 import java.util.function.BooleanSupplier;
 import org.osgi.framework.BundleException;
@@ -14,6 +15,8 @@ import org.osgi.framework.BundleException;
 /** A whole host without native code. The thread that makes it is its packet thread. */
 final class Worker implements AutoCloseable {
     static final long[] LIMITS = {1 << 22, 100, 1 << 20, 8, 8, 6000};
+    static final Set<String> BLOCKS =
+            Set.of("cache", "compress", "crypto", "hash", "http-client", "match", "sip");
     private static final long WAIT_MILLIS_MAX = 60_000;
 
     final FakeNative node = new FakeNative();
@@ -49,7 +52,7 @@ final class Worker implements AutoCloseable {
     }
 
     FakeNative.Event load(int slot, String name, Path jar, long[] limits, int schema, String... properties) {
-        host.load(slot, name, "1.0.0", jar.toString(), properties, limits, schema);
+        host.load(slot, name, "1.0.0", jar.toString(), properties, limits, schema, BLOCKS);
         return await(slot);
     }
 
@@ -80,7 +83,8 @@ final class Worker implements AutoCloseable {
 
     /** Waits until every command so far is carried out. */
     void settle() {
-        host.load(63, "example.org/none", "1.0.0", folder.resolve("none").toString(), new String[0], LIMITS, 1);
+        host.load(63, "example.org/none", "1.0.0", folder.resolve("none").toString(), new String[0], LIMITS, 1,
+                BLOCKS);
         await(63);
     }
 
