@@ -3,9 +3,13 @@
 //!
 //! It has no quotas; `netserv module test` runs a module with the real ones.
 
+mod sip;
+
 use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::time::Duration;
+
+pub(crate) use sip::sip_parse;
 
 use crate::{PACKET_BYTES_MAX, Packet, PacketModule, Verdict};
 
@@ -26,6 +30,8 @@ pub struct Node {
     pub timers: BTreeMap<u32, (u64, u64)>,
     /// Injected packets.
     pub injected: Vec<Vec<u8>>,
+    /// Sets of patterns, and whether they ignore the case of ASCII letters; those that were closed have none.
+    pub patterns: Vec<(Vec<Vec<u8>>, bool)>,
     counters: Vec<(String, u64)>,
 }
 
@@ -177,6 +183,97 @@ pub(crate) fn timer_cancel(id: u32) -> i32 {
 pub(crate) fn inject(packet: &[u8]) -> i32 {
     with(|node| node.injected.push(packet.to_vec()));
     0
+}
+
+pub(crate) fn find(bytes: &[u8], needle: &[u8]) -> i32 {
+    if needle.is_empty() {
+        return INVALID;
+    }
+    bytes.windows(needle.len()).position(|window| window == needle).map_or(NOT_FOUND, length)
+}
+
+pub(crate) fn patterns_open(mut list: &[u8], flags: u32) -> i32 {
+    let mut patterns = Vec::new();
+    while let Some((count, rest)) = list.split_first_chunk::<2>() {
+        let Some((pattern, rest)) = rest.split_at_checked(usize::from(u16::from_le_bytes(*count))) else {
+            return INVALID;
+        };
+        patterns.push(pattern.to_vec());
+        list = rest;
+    }
+    if patterns.is_empty() || patterns.iter().any(Vec::is_empty) || !list.is_empty() {
+        return INVALID;
+    }
+    with(|node| {
+        node.patterns.push((patterns, flags & 1 != 0));
+        length(node.patterns.len() - 1)
+    })
+}
+
+pub(crate) fn patterns_find(set: u32, bytes: &[u8], out: &mut [u8]) -> i32 {
+    let found = with(|node| {
+        let (patterns, ignore_case) = node.patterns.get(set as usize).filter(|(patterns, _)| !patterns.is_empty())?;
+        Some(hits(patterns, *ignore_case, bytes))
+    });
+    let Some(hits) = found else { return NOT_FOUND };
+    let places = out.as_chunks_mut::<12>().0;
+    if places.is_empty() {
+        return i32::from(!hits.is_empty());
+    }
+    for (place, hit) in places.iter_mut().zip(&hits) {
+        for (word, number) in place.as_chunks_mut::<4>().0.iter_mut().zip(hit) {
+            *word = u32::try_from(*number).unwrap_or(u32::MAX).to_le_bytes();
+        }
+    }
+    length(hits.len().min(places.len()))
+}
+
+/// Returns number, start and end of each hit: the leftmost, and of those the longest.
+fn hits(patterns: &[Vec<u8>], ignore_case: bool, bytes: &[u8]) -> Vec<[usize; 3]> {
+    let is_at = |pattern: &[u8], at: usize| {
+        let there = bytes[at..].get(..pattern.len());
+        there.is_some_and(|there| there == pattern || ignore_case && there.eq_ignore_ascii_case(pattern))
+    };
+    let (mut hits, mut at) = (Vec::new(), 0);
+    while at < bytes.len() {
+        let here = patterns.iter().enumerate().filter(|(_, pattern)| is_at(pattern, at));
+        match here.rev().max_by_key(|(_, pattern)| pattern.len()) {
+            Some((number, pattern)) => {
+                hits.push([number, at, at + pattern.len()]);
+                at += pattern.len();
+            }
+            None => at += 1,
+        }
+    }
+    hits
+}
+
+pub(crate) fn patterns_close(set: u32) -> i32 {
+    with(|node| {
+        node.patterns.get_mut(set as usize).map_or(NOT_FOUND, |(patterns, _)| {
+            patterns.clear();
+            0
+        })
+    })
+}
+
+/// Returns a digest of the right length that depends on the bytes, and is none that anybody else knows.
+pub(crate) fn hash(algorithm: i32, bytes: &[u8], out: &mut [u8]) -> i32 {
+    let Some(digest_bytes) =
+        usize::try_from(algorithm).ok().and_then(|number| [20, 32, 64, 16, 4, 8].get(number).copied())
+    else {
+        return INVALID;
+    };
+    let mut state = bytes
+        .iter()
+        .fold(0xcbf2_9ce4_8422_2325_u64, |hash, byte| (hash ^ u64::from(*byte)).wrapping_mul(0x0100_0000_01b3));
+    let digest: Vec<u8> = (0..digest_bytes)
+        .map(|_| {
+            state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+            state.to_be_bytes()[0]
+        })
+        .collect();
+    put(&digest, out)
 }
 
 fn change_counter(counter: u32, change: impl FnOnce(&mut u64)) -> i32 {

@@ -63,6 +63,36 @@ pub(crate) fn inject(packet: &[u8]) -> Result<(), Error> {
     done(calls::inject(packet))
 }
 
+pub(crate) fn find(bytes: &[u8], needle: &[u8]) -> Result<usize, Error> {
+    number(calls::find(bytes, needle))
+}
+
+pub(crate) fn patterns_open(list: &[u8], flags: u32) -> Result<u32, Error> {
+    let code = calls::patterns_open(list, flags);
+    u32::try_from(code).map_err(|_| Error::from_code(code))
+}
+
+pub(crate) fn patterns_find(set: u32, bytes: &[u8], out: &mut [u8]) -> Result<usize, Error> {
+    number(calls::patterns_find(set, bytes, out))
+}
+
+pub(crate) fn patterns_close(set: u32) {
+    // A set that was opened is there.
+    let _ = calls::patterns_close(set);
+}
+
+pub(crate) fn sip_parse(bytes: &[u8], out: &mut [u8]) -> Result<usize, Error> {
+    number(calls::sip_parse(bytes, out))
+}
+
+pub(crate) fn hash(algorithm: i32, bytes: &[u8], out: &mut [u8]) -> Result<usize, Error> {
+    number(calls::hash(algorithm, bytes, out))
+}
+
+fn number(code: i32) -> Result<usize, Error> {
+    usize::try_from(code).map_err(|_| Error::from_code(code))
+}
+
 fn done(code: i32) -> Result<(), Error> {
     if code >= 0 { Ok(()) } else { Err(Error::from_code(code)) }
 }

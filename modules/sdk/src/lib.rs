@@ -30,6 +30,7 @@ mod counter;
 mod error;
 #[cfg(not(target_arch = "wasm32"))]
 pub mod fake;
+pub mod hash;
 mod host;
 pub mod ip;
 pub mod kv;
@@ -39,6 +40,8 @@ pub mod property;
 pub mod random;
 #[doc(hidden)]
 pub mod runtime;
+pub mod search;
+pub mod sip;
 mod sys;
 pub mod text;
 pub mod timer;

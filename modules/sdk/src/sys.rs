@@ -60,10 +60,23 @@ mod wasm {
             pub(crate) safe fn timer_set(id: u32, delay_ns: u64, period_ns: u64) -> i32;
             pub(crate) safe fn timer_cancel(id: u32) -> i32;
             pub(super) fn inject(packet: *const u8, length: usize) -> i32;
+            pub(super) fn find(bytes: *const u8, length: usize, needle: *const u8, needle_length: usize) -> i32;
+            pub(super) fn patterns_open(list: *const u8, length: usize, flags: u32) -> i32;
+            pub(super) fn patterns_find(
+                set: u32,
+                bytes: *const u8,
+                length: usize,
+                out: *mut u8,
+                out_length: usize,
+            ) -> i32;
+            pub(crate) safe fn patterns_close(set: u32) -> i32;
+            pub(super) fn sip_parse(bytes: *const u8, length: usize, out: *mut u8, out_length: usize) -> i32;
+            pub(super) fn hash(algorithm: i32, bytes: *const u8, length: usize, out: *mut u8, out_length: usize)
+            -> i32;
         }
     }
 
-    pub(crate) use raw::{counter_add, counter_set, monotonic_ns, timer_cancel, timer_set, wall_ns};
+    pub(crate) use raw::{counter_add, counter_set, monotonic_ns, patterns_close, timer_cancel, timer_set, wall_ns};
 
     pub(crate) fn log(level: i32, text: &[u8]) -> i32 {
         // SAFETY: the node reads `text` and nothing else.
@@ -108,6 +121,31 @@ mod wasm {
     pub(crate) fn inject(packet: &[u8]) -> i32 {
         // SAFETY: the node reads `packet` and nothing else.
         unsafe { raw::inject(packet.as_ptr(), packet.len()) }
+    }
+
+    pub(crate) fn find(bytes: &[u8], needle: &[u8]) -> i32 {
+        // SAFETY: the node reads `bytes` and `needle` and nothing else.
+        unsafe { raw::find(bytes.as_ptr(), bytes.len(), needle.as_ptr(), needle.len()) }
+    }
+
+    pub(crate) fn patterns_open(list: &[u8], flags: u32) -> i32 {
+        // SAFETY: the node reads `list` and nothing else.
+        unsafe { raw::patterns_open(list.as_ptr(), list.len(), flags) }
+    }
+
+    pub(crate) fn patterns_find(set: u32, bytes: &[u8], out: &mut [u8]) -> i32 {
+        // SAFETY: the node reads `bytes`, writes `out` and nothing else.
+        unsafe { raw::patterns_find(set, bytes.as_ptr(), bytes.len(), out.as_mut_ptr(), out.len()) }
+    }
+
+    pub(crate) fn sip_parse(bytes: &[u8], out: &mut [u8]) -> i32 {
+        // SAFETY: the node reads `bytes`, writes `out` and nothing else.
+        unsafe { raw::sip_parse(bytes.as_ptr(), bytes.len(), out.as_mut_ptr(), out.len()) }
+    }
+
+    pub(crate) fn hash(algorithm: i32, bytes: &[u8], out: &mut [u8]) -> i32 {
+        // SAFETY: the node reads `bytes`, writes `out` and nothing else.
+        unsafe { raw::hash(algorithm, bytes.as_ptr(), bytes.len(), out.as_mut_ptr(), out.len()) }
     }
 
     /// Returns the address of zeroed pages for the rest of the module's life; 0 if there are none. They come straight
