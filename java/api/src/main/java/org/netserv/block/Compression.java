@@ -7,8 +7,8 @@ import java.io.OutputStream;
 import org.osgi.annotation.versioning.ProviderType;
 
 /**
- * Compression of streams. May be used on any thread. Comes by {@code dependencies = ["compress>=1"]} in the module's
- * manifest.
+ * Compression of streams. May be used on any thread. A module that cannot do without says
+ * {@code dependencies = ["compress>=1"]} in its manifest.
  */
 @ProviderType
 public interface Compression {
@@ -16,7 +16,7 @@ public interface Compression {
     long OUTPUT_BYTES_MAX = 1L << 30;
     /** The level with the smallest output. */
     int LEVEL_MAX = 9;
-    /** Streams that a module may have open at a time. */
+    /** Streams that a module may have open at a time; fewer if half the heap is too small for what they may take. */
     int STREAMS_MAX = 16;
 
     /** How bytes are compressed, as in {@code Content-Encoding} of HTTP. */
@@ -45,21 +45,21 @@ public interface Compression {
      * @param into where the compressed bytes go; it is closed with what is returned
      * @return what takes the plain bytes; close it
      * @throws BlockException {@code INVALID} for a level or an encoding that there is not, {@code QUOTA} with
-     *     {@link #STREAMS_MAX} streams open
+     *     {@link #STREAMS_MAX} streams open, or too little memory for one more
      * @throws IOException what the other stream throws
      */
     OutputStream compress(Encoding encoding, int level, OutputStream into) throws BlockException, IOException;
 
     /**
-     * Begins to decompress. What is returned throws {@link IOException} on bytes that are not of the encoding, end early
-     * or become more than allowed.
+     * Begins to decompress. What is returned throws {@link IOException} on bytes that are not of the encoding, end
+     * early or become more than allowed.
      *
      * @param encoding the encoding
      * @param outputMax bytes that may come out, at most {@link #OUTPUT_BYTES_MAX}
      * @param from the compressed bytes; closed with what is returned
      * @return the plain bytes; close it
      * @throws BlockException {@code INVALID} for a negative or too large bound, {@code QUOTA} with {@link #STREAMS_MAX}
-     *     streams open
+     *     streams open, or too little memory for one more
      * @throws IOException what the other stream throws, or its first bytes are not of the encoding
      */
     InputStream decompress(Encoding encoding, long outputMax, InputStream from) throws BlockException, IOException;

@@ -3,7 +3,7 @@ package org.netserv.block;
 
 import org.osgi.annotation.versioning.ProviderType;
 
-/** What needs keys. May be used on any thread. Random bytes are in {@code ModuleContext}. */
+/** What needs keys. May be used on any thread. Random bytes are in {@code org.netserv.module.ModuleContext}. */
 @ProviderType
 public interface Crypto {
     /** Bytes of a key of {@link #seal}. */
@@ -13,6 +13,14 @@ public interface Crypto {
     /** Bytes that a sealed message is longer than the message. */
     int TAG_BYTES = 16;
 
+    /** How to seal. */
+    enum Cipher {
+        /** RFC 8439. */
+        CHACHA20_POLY1305,
+        /** RFC 5116. */
+        AES256_GCM
+    }
+
     /**
      * Returns HMAC-SHA-256 (RFC 2104).
      *
@@ -21,6 +29,15 @@ public interface Crypto {
      * @return 32 bytes
      */
     byte[] hmacSha256(byte[] key, byte[] message);
+
+    /**
+     * Returns HMAC-SHA-512 (RFC 2104).
+     *
+     * @param key the key, of any length
+     * @param message the message
+     * @return 64 bytes
+     */
+    byte[] hmacSha512(byte[] key, byte[] message);
 
     /**
      * Returns whether two arrays are equal, in a time that tells nothing of where they differ.
@@ -38,25 +55,27 @@ public interface Crypto {
      * @param message the message
      * @param signature 64 bytes
      * @return whether it is
-     * @throws BlockException {@code INVALID} for a key or signature of another length
+     * @throws BlockException {@code INVALID} for a key or signature of another length, or a key that is none
      */
     boolean verifyEd25519(byte[] key, byte[] message, byte[] signature) throws BlockException;
 
     /**
-     * Encrypts with ChaCha20-Poly1305 (RFC 8439).
+     * Encrypts.
      *
+     * @param cipher how
      * @param key {@link #KEY_BYTES} bytes
-     * @param nonce {@link #NONCE_BYTES} bytes that are used once
+     * @param nonce {@link #NONCE_BYTES} bytes that are used once with the key
      * @param message what to encrypt
      * @param associated what is not encrypted, but has to be the same when it is opened
      * @return the sealed message, {@link #TAG_BYTES} bytes longer
      * @throws BlockException {@code INVALID} for a key or nonce of another length
      */
-    byte[] seal(byte[] key, byte[] nonce, byte[] message, byte[] associated) throws BlockException;
+    byte[] seal(Cipher cipher, byte[] key, byte[] nonce, byte[] message, byte[] associated) throws BlockException;
 
     /**
      * Decrypts what {@link #seal} made.
      *
+     * @param cipher the same
      * @param key the same key
      * @param nonce the same nonce
      * @param sealed the sealed message
@@ -64,5 +83,5 @@ public interface Crypto {
      * @return the message, or null if it is not what was sealed
      * @throws BlockException {@code INVALID} for a key or nonce of another length
      */
-    byte[] open(byte[] key, byte[] nonce, byte[] sealed, byte[] associated) throws BlockException;
+    byte[] open(Cipher cipher, byte[] key, byte[] nonce, byte[] sealed, byte[] associated) throws BlockException;
 }

@@ -21,6 +21,14 @@ public interface Hash {
     }
 
     /**
+     * Begins a digest of bytes that come one after the other.
+     *
+     * @param algorithm how
+     * @return what takes them; for one thread at a time
+     */
+    Hasher hasher(Algorithm algorithm);
+
+    /**
      * Returns the digest of some bytes.
      *
      * @param algorithm how
@@ -30,7 +38,11 @@ public interface Hash {
      * @return the digest
      * @throws IndexOutOfBoundsException beyond the array
      */
-    byte[] digest(Algorithm algorithm, byte[] bytes, int start, int length);
+    default byte[] digest(Algorithm algorithm, byte[] bytes, int start, int length) {
+        Hasher hasher = hasher(algorithm);
+        hasher.update(bytes, start, length);
+        return hasher.digest();
+    }
 
     /**
      * Returns the digest of an array.
@@ -41,5 +53,26 @@ public interface Hash {
      */
     default byte[] digest(Algorithm algorithm, byte[] bytes) {
         return digest(algorithm, bytes, 0, bytes.length);
+    }
+
+    /** A digest of bytes that come one after the other. */
+    @ProviderType
+    interface Hasher {
+        /**
+         * Takes further bytes.
+         *
+         * @param bytes where they are
+         * @param start where they begin
+         * @param length how many they are
+         * @throws IndexOutOfBoundsException beyond the array
+         */
+        void update(byte[] bytes, int start, int length);
+
+        /**
+         * Returns the digest of what was taken so far, and begins anew.
+         *
+         * @return the digest
+         */
+        byte[] digest();
     }
 }

@@ -11,8 +11,8 @@ import org.osgi.annotation.versioning.ProviderType;
 /**
  * Requests to HTTP servers: HTTP/1.1 and HTTP/2, by the JDK's client, with bounds. Where it may connect is what the
  * user's permissions let out of the container. No redirect is followed, and no proxy or cookie is used. May be used on
- * any thread but the packet thread, which it would hold up. Comes by {@code dependencies = ["http-client>=1"]} in the
- * module's manifest.
+ * any thread but the packet thread, which it would hold up. A module that cannot do without says
+ * {@code dependencies = ["http-client>=1"]} in its manifest.
  */
 @ProviderType
 public interface HttpCaller {

@@ -10,8 +10,10 @@ import org.osgi.annotation.versioning.ProviderType;
 public interface Search {
     /** Patterns of one set at most. */
     int PATTERNS_MAX = 4_096;
+    /** Bytes of one pattern at most. */
+    int PATTERN_BYTES_MAX = 1_024;
     /** Bytes of one set's patterns together at most. */
-    int PATTERN_BYTES_MAX = 1 << 20;
+    int SET_BYTES_MAX = 128 * 1024;
     /** Sets that a module may have at a time. */
     int SETS_MAX = 16;
 
@@ -46,8 +48,9 @@ public interface Search {
      * @param patterns the patterns; an equal one is found under the first one's number
      * @param ignoreAsciiCase whether a to z count as A to Z
      * @return the set; close it
-     * @throws BlockException {@code INVALID} for an empty pattern, {@code QUOTA} beyond {@link #PATTERNS_MAX} or
-     *     {@link #PATTERN_BYTES_MAX}, or with {@link #SETS_MAX} sets open
+     * @throws BlockException {@code INVALID} for an empty pattern or none at all, {@code TOO_LARGE} beyond
+     *     {@link #PATTERN_BYTES_MAX}, {@code QUOTA} beyond {@link #PATTERNS_MAX}, {@link #SET_BYTES_MAX}, or
+     *     {@link #SETS_MAX} sets open
      */
     Patterns compile(List<byte[]> patterns, boolean ignoreAsciiCase) throws BlockException;
 

@@ -6,8 +6,8 @@ import org.osgi.annotation.versioning.ProviderType;
 
 /**
  * A SIP message that is taken apart. It holds places in the text, not copies: of an array until the array changes, of a
- * packet until the next {@code parse}. Used by one thread at a time. What returns a {@link String} allocates it, nothing
- * else allocates anything.
+ * packet until the next {@code parse}. Used by one thread at a time. What returns a {@link String} allocates it,
+ * nothing else allocates anything.
  *
  * <p>Offsets are from where the text begins. The methods other than {@code parse} and {@code errorReason} may be called
  * only after a {@code parse} that returned true; else they throw {@link IllegalStateException}.
@@ -157,6 +157,36 @@ public interface SipMessage {
      * @return whether there is
      */
     boolean matches(String name, String value);
+
+    /**
+     * Returns whether a header of a name contains a text.
+     *
+     * @param name the header's name in lower case, in the long form
+     * @param text the text in ASCII, whose case does not count
+     * @return whether one does
+     */
+    boolean contains(String name, String text);
+
+    /**
+     * Returns the URI of the From, without display name and angle brackets.
+     *
+     * @return the URI
+     */
+    String fromUri();
+
+    /**
+     * Returns the URI of the To, without display name and angle brackets.
+     *
+     * @return the URI
+     */
+    String toUri();
+
+    /**
+     * Returns the host of the topmost Via, with its port if it has one.
+     *
+     * @return the host
+     */
+    String sentBy();
 
     /**
      * Returns what names the call.

@@ -15,8 +15,8 @@ public final class Allocations {
     }
 
     /**
-     * Returns the bytes that a processor allocates for a thousand times the packets. They are shown to it five times that
-     * often, and the best round counts: the first ones load classes, and the compiler's work shows now and then.
+     * Returns the bytes that a processor allocates for a thousand times the packets. They are shown to it five times
+     * that often, and the best round counts: the first ones load classes, and the compiler's work shows now and then.
      *
      * @param processor the processor
      * @param packets what it is shown, in turn

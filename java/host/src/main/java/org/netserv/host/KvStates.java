@@ -11,8 +11,9 @@ import java.util.Map;
 import org.netserv.block.Log;
 
 /**
- * The kv state of all modules of the container, by name and schema version. Memory is what counts; the disk follows, and
- * whatever is wrong with it, modules go on. Used on the life cycle thread, and for writing on the {@link KvWriter}'s.
+ * The kv state of all modules of the container, by name and schema version. Memory is what counts; the disk follows,
+ * and whatever is wrong with it, modules go on. Used on the life cycle thread, and for writing on the
+ * {@link KvWriter}'s.
  */
 final class KvStates {
     private final Map<Key, Kept> states = new HashMap<>();

@@ -168,8 +168,8 @@ final class Module implements ModuleContext {
     }
 
     /**
-     * Returns the module's own block of a kind, made when it is first asked for; null if the operator offers none, which
-     * the log says once.
+     * Returns the module's own block of a kind, made when it is first asked for; null if the operator offers none,
+     * which the log says once.
      */
     <S> S block(String name, Class<S> kind, Supplier<S> made) {
         synchronized (own) {

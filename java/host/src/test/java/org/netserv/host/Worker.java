@@ -32,10 +32,15 @@ final class Worker implements AutoCloseable {
     private int jars;
 
     Worker() throws IOException, BundleException {
+        this(null);
+    }
+
+    /** A worker with a folder of what outlives it; its own empty one if there is none. */
+    Worker(Path kept) throws IOException, BundleException {
         folder = Files.createTempDirectory("netserv-host");
         blocks = Files.createDirectory(folder.resolve("blocks"));
         Path data = Files.createDirectory(folder.resolve("data"));
-        store = Files.createDirectory(folder.resolve("store"));
+        store = kept == null ? Files.createDirectory(folder.resolve("store")) : kept;
         Restart restart = new Restart(node) {
             @Override
             void end(String why) {

@@ -6,8 +6,8 @@ import java.util.List;
 
 /**
  * The automaton of Aho and Corasick: a tree of the patterns' bytes, whose nodes know the longest other node that their
- * own path ends with. Children are found by a hash of node and byte, so that a node costs the same whatever its alphabet,
- * some 30 bytes. Finds the leftmost hit, and of those the longest. Unchanged once it is made.
+ * own path ends with. Children are found by a hash of node and byte, so that a node costs the same whatever its
+ * alphabet, some 30 bytes. Finds the leftmost hit, and of those the longest. Unchanged once it is made.
  */
 final class Automaton {
     /** No hit. */

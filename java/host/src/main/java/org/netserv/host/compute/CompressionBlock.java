@@ -8,8 +8,8 @@ import java.io.FilterOutputStream;
 import java.io.IOException;
 import java.io.InputStream;
 import java.io.OutputStream;
-import java.util.HashSet;
-import java.util.Set;
+import java.util.HashMap;
+import java.util.Map;
 import java.util.zip.GZIPInputStream;
 import java.util.zip.GZIPOutputStream;
 import org.brotli.dec.BrotliInputStream;
@@ -19,10 +19,23 @@ import org.netserv.block.Compression;
 
 /** The block {@code compress} of one module: the JDK's gzip, Airlift's Zstandard, and Google's decoder of Brotli. */
 public final class CompressionBlock implements Compression {
-    private final Set<Closeable> open = new HashSet<>();
+    /** Bytes of memory that a stream takes at most, of each encoding: a window of the size that it may ask for. */
+    private static final Map<Encoding, Long> STREAM_BYTES =
+            Map.of(Encoding.GZIP, 512L << 10, Encoding.BR, 16L << 20, Encoding.ZSTD, 8L << 20);
+    /** The part of the heap that a module's streams may take: one of so many. */
+    private static final long HEAP_PARTS = 2;
+
+    private final Map<Closeable, Encoding> open = new HashMap<>();
+    private final long bytesMax;
 
     /** Makes the block of a module. */
     public CompressionBlock() {
+        this(Runtime.getRuntime().maxMemory() / HEAP_PARTS);
+    }
+
+    /** For tests, with another bound. */
+    CompressionBlock(long bytesMax) {
+        this.bytesMax = bytesMax;
     }
 
     @Override
@@ -40,7 +53,7 @@ public final class CompressionBlock implements Compression {
             throw new BlockException(Code.INVALID, "levels are 0 to 9, encodings gzip and zstd");
         }
         Packing packing = new Packing();
-        keep(packing);
+        keep(packing, encoding);
         boolean isMade = false;
         try {
             packing.use(encoding == Encoding.GZIP ? new Gzip(into, level) : new ZstdOutputStream(into));
@@ -60,7 +73,7 @@ public final class CompressionBlock implements Compression {
             throw new BlockException(Code.INVALID, "at most 1 GiB may come out");
         }
         Unpacking unpacking = new Unpacking(outputMax);
-        keep(unpacking);
+        keep(unpacking, encoding);
         boolean isMade = false;
         try {
             unpacking.use(switch (encoding) {
@@ -79,12 +92,15 @@ public final class CompressionBlock implements Compression {
         return unpacking;
     }
 
-    private void keep(Closeable stream) throws BlockException {
+    /** Takes note of a stream. One may be open whatever it takes. */
+    private void keep(Closeable stream, Encoding encoding) throws BlockException {
         synchronized (open) {
-            if (open.size() >= STREAMS_MAX) {
-                throw new BlockException(Code.QUOTA, "a module may have 16 streams open at a time");
+            long bytes = open.values().stream().mapToLong(STREAM_BYTES::get).sum() + STREAM_BYTES.get(encoding);
+            if (open.size() >= STREAMS_MAX || !open.isEmpty() && bytes > bytesMax) {
+                throw new BlockException(Code.QUOTA, "a module may have 16 streams open at a time, which together may "
+                        + "take " + bytesMax + " bytes of memory");
             }
-            open.add(stream);
+            open.put(stream, encoding);
         }
     }
 

@@ -14,8 +14,8 @@ import java.security.spec.EdECPublicKeySpec;
 import java.security.spec.InvalidKeySpecException;
 import java.security.spec.NamedParameterSpec;
 import javax.crypto.AEADBadTagException;
-import javax.crypto.Cipher;
 import javax.crypto.Mac;
+import javax.crypto.spec.GCMParameterSpec;
 import javax.crypto.spec.IvParameterSpec;
 import javax.crypto.spec.SecretKeySpec;
 import org.netserv.block.BlockException;
@@ -26,7 +26,6 @@ import org.netserv.block.Crypto;
 public final class CryptoBlock implements Crypto {
     private static final int ED25519_KEY_BYTES = 32;
     private static final int ED25519_SIGNATURE_BYTES = 64;
-    private static final int HMAC_BLOCK_BYTES = 64;
 
     /** Makes the block. */
     public CryptoBlock() {
@@ -34,10 +33,19 @@ public final class CryptoBlock implements Crypto {
 
     @Override
     public byte[] hmacSha256(byte[] key, byte[] message) {
+        return hmac("HmacSHA256", key, message);
+    }
+
+    @Override
+    public byte[] hmacSha512(byte[] key, byte[] message) {
+        return hmac("HmacSHA512", key, message);
+    }
+
+    private static byte[] hmac(String name, byte[] key, byte[] message) {
         try {
-            Mac mac = Mac.getInstance("HmacSHA256");
+            Mac mac = Mac.getInstance(name);
             // Java takes no empty key; RFC 2104 fills short keys up with zeros.
-            mac.init(new SecretKeySpec(key.length == 0 ? new byte[HMAC_BLOCK_BYTES] : key, "HmacSHA256"));
+            mac.init(new SecretKeySpec(key.length == 0 ? new byte[1] : key, name));
             return mac.doFinal(message);
         } catch (GeneralSecurityException impossible) {
             throw new IllegalStateException(impossible);
@@ -59,7 +67,9 @@ public final class CryptoBlock implements Crypto {
             verifier.initVerify(ed25519(key));
             verifier.update(message);
             return verifier.verify(signature);
-        } catch (InvalidKeySpecException | SignatureException | InvalidKeyException damaged) {
+        } catch (InvalidKeySpecException | InvalidKeyException none) {
+            throw new BlockException(Code.INVALID, "this is no Ed25519 key");
+        } catch (SignatureException damaged) {
             return false;
         } catch (GeneralSecurityException impossible) {
             throw new IllegalStateException(impossible);
@@ -80,22 +90,24 @@ public final class CryptoBlock implements Crypto {
     }
 
     @Override
-    public byte[] seal(byte[] key, byte[] nonce, byte[] message, byte[] associated) throws BlockException {
+    public byte[] seal(Cipher cipher, byte[] key, byte[] nonce, byte[] message, byte[] associated)
+            throws BlockException {
         try {
-            return cipher(Cipher.ENCRYPT_MODE, key, nonce, associated).doFinal(message);
+            return ready(cipher, javax.crypto.Cipher.ENCRYPT_MODE, key, nonce, associated).doFinal(message);
         } catch (GeneralSecurityException impossible) {
             throw new IllegalStateException(impossible);
         }
     }
 
     @Override
-    public byte[] open(byte[] key, byte[] nonce, byte[] sealed, byte[] associated) throws BlockException {
+    public byte[] open(Cipher cipher, byte[] key, byte[] nonce, byte[] sealed, byte[] associated)
+            throws BlockException {
         if (sealed.length < TAG_BYTES) {
             cipherArguments(key, nonce);
             return null;
         }
         try {
-            return cipher(Cipher.DECRYPT_MODE, key, nonce, associated).doFinal(sealed);
+            return ready(cipher, javax.crypto.Cipher.DECRYPT_MODE, key, nonce, associated).doFinal(sealed);
         } catch (AEADBadTagException forged) {
             return null;
         } catch (GeneralSecurityException impossible) {
@@ -103,13 +115,23 @@ public final class CryptoBlock implements Crypto {
         }
     }
 
-    private static Cipher cipher(int mode, byte[] key, byte[] nonce, byte[] associated)
+    private static javax.crypto.Cipher ready(Cipher cipher, int mode, byte[] key, byte[] nonce, byte[] associated)
             throws BlockException, GeneralSecurityException {
         cipherArguments(key, nonce);
-        Cipher cipher = Cipher.getInstance("ChaCha20-Poly1305");
-        cipher.init(mode, new SecretKeySpec(key, "ChaCha20"), new IvParameterSpec(nonce));
-        cipher.updateAAD(associated);
-        return cipher;
+        javax.crypto.Cipher ready = switch (cipher) {
+            case CHACHA20_POLY1305 -> {
+                javax.crypto.Cipher made = javax.crypto.Cipher.getInstance("ChaCha20-Poly1305");
+                made.init(mode, new SecretKeySpec(key, "ChaCha20"), new IvParameterSpec(nonce));
+                yield made;
+            }
+            case AES256_GCM -> {
+                javax.crypto.Cipher made = javax.crypto.Cipher.getInstance("AES/GCM/NoPadding");
+                made.init(mode, new SecretKeySpec(key, "AES"), new GCMParameterSpec(TAG_BYTES * Byte.SIZE, nonce));
+                yield made;
+            }
+        };
+        ready.updateAAD(associated);
+        return ready;
     }
 
     private static void cipherArguments(byte[] key, byte[] nonce) throws BlockException {

@@ -15,28 +15,53 @@ public final class HashBlock implements Hash {
     }
 
     @Override
-    public byte[] digest(Algorithm algorithm, byte[] bytes, int start, int length) {
-        Objects.checkFromIndexSize(start, length, bytes.length);
+    public Hasher hasher(Algorithm algorithm) {
         return switch (algorithm) {
-            case SHA1 -> digest("SHA-1", bytes, start, length);
-            case SHA256 -> digest("SHA-256", bytes, start, length);
-            case SHA512 -> digest("SHA-512", bytes, start, length);
-            case MD5 -> digest("MD5", bytes, start, length);
-            case CRC32 -> {
-                CRC32 crc = new CRC32();
-                crc.update(bytes, start, length);
-                yield ByteBuffer.allocate(Integer.BYTES).putInt((int) crc.getValue()).array();
-            }
+            case SHA1 -> new Digest("SHA-1");
+            case SHA256 -> new Digest("SHA-256");
+            case SHA512 -> new Digest("SHA-512");
+            case MD5 -> new Digest("MD5");
+            case CRC32 -> new Crc();
         };
     }
 
-    private static byte[] digest(String name, byte[] bytes, int start, int length) {
-        try {
-            MessageDigest digest = MessageDigest.getInstance(name);
+    private static final class Digest implements Hasher {
+        private final MessageDigest digest;
+
+        Digest(String name) {
+            try {
+                digest = MessageDigest.getInstance(name);
+            } catch (NoSuchAlgorithmException impossible) {
+                throw new IllegalStateException("every JDK has it", impossible);
+            }
+        }
+
+        @Override
+        public void update(byte[] bytes, int start, int length) {
+            Objects.checkFromIndexSize(start, length, bytes.length);
             digest.update(bytes, start, length);
+        }
+
+        @Override
+        public byte[] digest() {
             return digest.digest();
-        } catch (NoSuchAlgorithmException impossible) {
-            throw new IllegalStateException("every JDK has it", impossible);
+        }
+    }
+
+    private static final class Crc implements Hasher {
+        private final CRC32 crc = new CRC32();
+
+        @Override
+        public void update(byte[] bytes, int start, int length) {
+            Objects.checkFromIndexSize(start, length, bytes.length);
+            crc.update(bytes, start, length);
+        }
+
+        @Override
+        public byte[] digest() {
+            int value = (int) crc.getValue();
+            crc.reset();
+            return ByteBuffer.allocate(Integer.BYTES).putInt(value).array();
         }
     }
 }

@@ -72,10 +72,16 @@ public final class SearchBlock implements Search {
             if (pattern.length == 0) {
                 throw new BlockException(Code.INVALID, "a pattern has at least one byte");
             }
+            if (pattern.length > PATTERN_BYTES_MAX) {
+                throw new BlockException(Code.TOO_LARGE, "a pattern has at most 1,024 bytes");
+            }
             bytes += pattern.length;
         }
-        if (patterns.size() > PATTERNS_MAX || bytes > PATTERN_BYTES_MAX) {
-            throw new BlockException(Code.QUOTA, "a set has at most 4,096 patterns and 1 MiB of them");
+        if (patterns.isEmpty()) {
+            throw new BlockException(Code.INVALID, "a set has at least one pattern");
+        }
+        if (patterns.size() > PATTERNS_MAX || bytes > SET_BYTES_MAX) {
+            throw new BlockException(Code.QUOTA, "a set has at most 4,096 patterns and 128 KiB of them");
         }
         if (sets.incrementAndGet() > SETS_MAX) {
             sets.decrementAndGet();

@@ -3,13 +3,15 @@ package org.netserv.host.compute;
 
 import java.nio.charset.StandardCharsets;
 
-/** One parameter of an address or a Via: where its value is. */
+/** An address or a Via: where its URI or host is, and the value of one parameter. */
 final class SipParameter {
     private static final int NONE = SipBytes.NONE;
 
     private final String name;
     private int from;
     private int end;
+    private int mainFrom;
+    private int mainEnd;
 
     SipParameter(String name) {
         this.name = name;
@@ -18,6 +20,11 @@ final class SipParameter {
     /** Returns its value, empty without one. */
     String text(byte[] bytes) {
         return from == NONE ? "" : new String(bytes, from, end - from, StandardCharsets.US_ASCII);
+    }
+
+    /** Returns the URI or the host. */
+    String main(byte[] bytes) {
+        return SipBytes.text(bytes, mainFrom, mainEnd);
     }
 
     /** Reads a From or To value (RFC 3261 §20.10). Returns whether it is whole. */
@@ -47,6 +54,8 @@ final class SipParameter {
                 return false;
             }
         }
+        mainFrom = uri;
+        mainEnd = uriEnd;
         return read(bytes, at, stop);
     }
 
@@ -58,8 +67,9 @@ final class SipParameter {
         if (parameters == NONE || protocolEnd >= stop || !SipBytes.isSpace(bytes[protocolEnd])) {
             return false;
         }
-        boolean isSent = SipBytes.skipSpaces(bytes, protocolEnd, parameters) < parameters;
-        return isSent && read(bytes, parameters, valueEnd);
+        mainFrom = SipBytes.skipSpaces(bytes, protocolEnd, parameters);
+        mainEnd = SipBytes.trimEnd(bytes, mainFrom, parameters);
+        return mainFrom < parameters && read(bytes, parameters, valueEnd);
     }
 
     /** Returns where {@code SIP/2.0/UDP} ends, between whose parts there may be spaces. */
@@ -82,7 +92,7 @@ final class SipParameter {
         return at;
     }
 
-    /** Reads parameters, each behind a semicolon. Returns whether they are whole, and this one is there at most once. */
+    /** Reads parameters, each behind a semicolon. Returns whether they are whole, and this one at most once there. */
     private boolean read(byte[] bytes, int start, int stop) {
         from = NONE;
         int at = SipBytes.skipSpaces(bytes, start, stop);

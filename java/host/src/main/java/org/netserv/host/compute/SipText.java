@@ -9,8 +9,8 @@ import org.netserv.block.SipMessage;
 import org.netserv.packet.PacketView;
 
 /**
- * A SIP message as places in its bytes. It holds a message to the letter in what frames it and in the headers that every
- * message has, and leaves all other values alone: the same as {@code core/wire/src/sip} does for Wasm modules.
+ * A SIP message as places in its bytes. It holds a message to the letter in what frames it and in the headers that
+ * every message has, and leaves all other values alone: the same as {@code core/wire/src/sip} does for Wasm modules.
  */
 final class SipText implements SipMessage {
     private static final String NOT_SIP = "not a SIP message";
@@ -134,6 +134,11 @@ final class SipText implements SipMessage {
         // Some leave the space before an empty reason phrase out.
         if (code < 100 || code >= 700 || lineEnd > from + 3 && bytes[from + 3] != ' ') {
             return START_LINE;
+        }
+        for (int at = from; at < lineEnd; at++) {
+            if (bytes[at] >= 0 && bytes[at] < ' ' && bytes[at] != '\t' || bytes[at] == 0x7f) {
+                return START_LINE;
+            }
         }
         status = (int) code;
         restStart = Math.min(from + 4, lineEnd);
@@ -264,7 +269,8 @@ final class SipText implements SipMessage {
     private boolean looksLikeSip() {
         for (int at = start; at < end; at++) {
             byte value = bytes[at];
-            if (value >= 0 && (value < ' ' || value == 0x7f) && value != '\r' && value != '\n') {
+            boolean isBlank = value == '\t' || value == '\r' || value == '\n';
+            if (value >= 0 && (value < ' ' || value == 0x7f) && !isBlank) {
                 return false;
             }
         }
@@ -360,6 +366,36 @@ final class SipText implements SipMessage {
             }
         }
         return false;
+    }
+
+    @Override
+    public boolean contains(String name, String text) {
+        for (int at = find(name, 0); at >= 0; at = find(name, at + 1)) {
+            for (int from = valueStart[at]; from <= valueEnd[at] - text.length(); from++) {
+                if (SipBytes.is(bytes, from, from + text.length(), text)) {
+                    return true;
+                }
+            }
+        }
+        return false;
+    }
+
+    @Override
+    public String fromUri() {
+        check();
+        return fromTag.main(bytes);
+    }
+
+    @Override
+    public String toUri() {
+        check();
+        return toTag.main(bytes);
+    }
+
+    @Override
+    public String sentBy() {
+        check();
+        return branch.main(bytes);
     }
 
     @Override

@@ -135,6 +135,20 @@ class CompressionBlockTest {
         compress(Encoding.ZSTD, 1, TEXT);
     }
 
+    @Test
+    void theMemoryOfStreamsIsBounded() throws Exception {
+        Compression small = new CompressionBlock(1 << 20);
+        // One may take more than there is for all.
+        InputStream first = small.decompress(Encoding.BR, 1000, new ByteArrayInputStream(BROTLI));
+        assertEquals(Code.QUOTA, assertThrows(BlockException.class,
+                () -> small.compress(Encoding.GZIP, 1, OutputStream.nullOutputStream())).code());
+        first.close();
+        small.compress(Encoding.GZIP, 1, OutputStream.nullOutputStream());
+        small.compress(Encoding.GZIP, 1, OutputStream.nullOutputStream());
+        assertEquals(Code.QUOTA, assertThrows(BlockException.class,
+                () -> small.compress(Encoding.GZIP, 1, OutputStream.nullOutputStream())).code());
+    }
+
     private void code(Code code, Encoding encoding, int level) {
         assertEquals(code, assertThrows(BlockException.class,
                 () -> compression.compress(encoding, level, OutputStream.nullOutputStream())).code());

@@ -14,6 +14,8 @@ import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.function.Executable;
 import org.netserv.block.BlockException;
 import org.netserv.block.BlockException.Code;
+import org.netserv.block.Crypto.Cipher;
+import org.netserv.block.Hash;
 import org.netserv.block.Hash.Algorithm;
 
 /** Digests and ciphers, by the examples of their specifications. */
@@ -35,6 +37,12 @@ class CryptoBlockTest {
     private static void digest(Algorithm algorithm, String expected) {
         assertEquals(expected, hex(new HashBlock().digest(algorithm, bytes("abc"))));
         assertEquals(expected, hex(new HashBlock().digest(algorithm, bytes("xabcx"), 1, 3)));
+        Hash.Hasher hasher = new HashBlock().hasher(algorithm);
+        for (int round = 0; round < 2; round++) {
+            hasher.update(bytes("xab"), 1, 2);
+            hasher.update(bytes("c"), 0, 1);
+            assertEquals(expected, hex(hasher.digest()));
+        }
     }
 
     @Test
@@ -43,6 +51,9 @@ class CryptoBlockTest {
                 hex(crypto.hmacSha256(bytes("Jefe"), bytes("what do ya want for nothing?"))));
         assertEquals("b613679a0814d9ec772f95d778c35fc5ff1697c493715653c6c712144292c5ad",
                 hex(crypto.hmacSha256(new byte[0], new byte[0])));
+        assertEquals("164b7a7bfcf819e2e395fbe73b56e0a387bd64222e831fd610270cd7ea250554"
+                + "9758bf75c05a994a6d034f65f8f0e6fdcaeab1a34d4a6b4b636e070a38bce737",
+                hex(crypto.hmacSha512(bytes("Jefe"), bytes("what do ya want for nothing?"))));
         assertTrue(crypto.equal(bytes("a"), bytes("a")));
         assertFalse(crypto.equal(bytes("a"), bytes("b")));
         assertFalse(crypto.equal(bytes("a"), bytes("aa")));
@@ -59,7 +70,7 @@ class CryptoBlockTest {
         assertFalse(crypto.verifyEd25519(key, new byte[] {0x72}, signature));
         byte[] noPoint = new byte[32];
         noPoint[0] = 2;
-        assertFalse(crypto.verifyEd25519(noPoint, new byte[0], signature));
+        invalid(() -> crypto.verifyEd25519(noPoint, new byte[0], signature));
         invalid(() -> crypto.verifyEd25519(new byte[31], new byte[0], signature));
         invalid(() -> crypto.verifyEd25519(key, new byte[0], new byte[63]));
     }
@@ -71,17 +82,27 @@ class CryptoBlockTest {
         byte[] associated = unhex("50515253c0c1c2c3c4c5c6c7");
         byte[] message = bytes("Ladies and Gentlemen of the class of '99: If I could offer you only one tip for the "
                 + "future, sunscreen would be it.");
-        byte[] sealed = crypto.seal(key, nonce, message, associated);
+        byte[] sealed = crypto.seal(Cipher.CHACHA20_POLY1305, key, nonce, message, associated);
         assertTrue(hex(sealed).startsWith("d31a8d34648e60db7b86afbc53ef7ec2"), hex(sealed));
         assertTrue(hex(sealed).endsWith("1ae10b594f09e26a7e902ecbd0600691"), hex(sealed));
-        assertArrayEquals(message, crypto.open(key, nonce, sealed, associated));
-        assertNull(crypto.open(key, nonce, sealed, new byte[0]));
+        assertArrayEquals(message, crypto.open(Cipher.CHACHA20_POLY1305, key, nonce, sealed, associated));
+        assertNull(crypto.open(Cipher.CHACHA20_POLY1305, key, nonce, sealed, new byte[0]));
         sealed[3] ^= 1;
-        assertNull(crypto.open(key, nonce, sealed, associated));
-        assertNull(crypto.open(key, nonce, new byte[15], associated));
-        invalid(() -> crypto.seal(new byte[31], nonce, message, associated));
-        invalid(() -> crypto.seal(key, new byte[13], message, associated));
-        invalid(() -> crypto.open(key, new byte[13], new byte[0], associated));
+        assertNull(crypto.open(Cipher.CHACHA20_POLY1305, key, nonce, sealed, associated));
+        assertNull(crypto.open(Cipher.CHACHA20_POLY1305, key, nonce, new byte[15], associated));
+        invalid(() -> crypto.seal(Cipher.AES256_GCM, new byte[31], nonce, message, associated));
+        invalid(() -> crypto.seal(Cipher.CHACHA20_POLY1305, key, new byte[13], message, associated));
+        invalid(() -> crypto.open(Cipher.CHACHA20_POLY1305, key, new byte[13], new byte[0], associated));
+    }
+
+    @Test
+    void sealingIsThatOfAesGcm() throws BlockException {
+        // Test case 14 of McGrew and Viega's specification, with a block of zeros.
+        byte[] sealed = crypto.seal(Cipher.AES256_GCM, new byte[32], new byte[12], new byte[16], new byte[0]);
+        assertEquals("cea7403d4d606b6e074ec5d3baf39d18d0d1c8a799996bf0265b98b5d48ab919", hex(sealed));
+        assertArrayEquals(new byte[16], crypto.open(Cipher.AES256_GCM, new byte[32], new byte[12], sealed, new byte[0]));
+        assertNull(crypto.open(Cipher.AES256_GCM, new byte[32], new byte[12], sealed, new byte[1]));
+        assertNull(crypto.open(Cipher.CHACHA20_POLY1305, new byte[32], new byte[12], sealed, new byte[0]));
     }
 
     private static void invalid(Executable call) {

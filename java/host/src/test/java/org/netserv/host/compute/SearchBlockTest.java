@@ -122,24 +122,32 @@ class SearchBlockTest {
     void patternsAreBounded() throws BlockException {
         code(Code.INVALID, List.of(new byte[0]));
         code(Code.QUOTA, Collections.nCopies(Search.PATTERNS_MAX + 1, bytes("a")));
-        code(Code.QUOTA, List.of(new byte[Search.PATTERN_BYTES_MAX], new byte[1]));
+        code(Code.INVALID, List.of());
+        code(Code.TOO_LARGE, List.of(new byte[Search.PATTERN_BYTES_MAX + 1]));
         search.compile(Collections.nCopies(Search.PATTERNS_MAX, bytes("a")), false).close();
-        byte[] longest = new byte[Search.PATTERN_BYTES_MAX];
-        longest[longest.length - 1] = 1;
-        Search.Patterns set = search.compile(List.of(longest), false);
+        List<byte[]> largest = new ArrayList<>();
+        for (int number = 0; number < Search.SET_BYTES_MAX / Search.PATTERN_BYTES_MAX; number++) {
+            byte[] pattern = new byte[Search.PATTERN_BYTES_MAX];
+            pattern[number] = 1;
+            largest.add(pattern);
+        }
+        byte[] longest = largest.get(5);
+        Search.Patterns set = search.compile(largest, false);
         assertTrue(set.find(longest, 0, longest.length));
-        assertEquals(longest.length, set.end());
+        assertEquals(5, set.pattern());
+        largest.add(new byte[1]);
+        code(Code.QUOTA, largest);
         set.close();
         set.close();
         assertThrows(IllegalStateException.class, () -> set.find(longest, 0, 1));
         List<Search.Patterns> open = new ArrayList<>();
         for (int count = 0; count < Search.SETS_MAX; count++) {
-            open.add(search.compile(List.of(), true));
+            open.add(search.compile(List.of(bytes("x")), true));
         }
         assertFalse(open.get(0).find(longest, 0, 9));
-        code(Code.QUOTA, List.of());
+        code(Code.QUOTA, List.of(bytes("x")));
         open.get(0).close();
-        search.compile(List.of(), true);
+        search.compile(List.of(bytes("x")), true);
     }
 
     private void code(Code code, List<byte[]> patterns) {

@@ -93,6 +93,12 @@ class SipTextTest {
         assertFalse(message.matches("to", "sip:bob@example.co"));
         assertTrue(message.matches("x-unknown", ""));
         assertFalse(message.matches("subject", ""));
+        assertTrue(message.contains("via", "UDP C"));
+        assertFalse(message.contains("via", "udp d"));
+        assertFalse(message.contains("x-unknown", "x"));
+        assertEquals("sip:a@b;tag=no", message.fromUri());
+        assertEquals("sip:bob@example.com", message.toUri());
+        assertEquals("a", message.sentBy());
         String value = new String(text, message.valueStart(4), message.valueEnd(4) - message.valueStart(4),
                 StandardCharsets.UTF_8);
         assertEquals(message.headerValue(4), value);
