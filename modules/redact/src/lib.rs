@@ -66,7 +66,7 @@ tcp_module!(Redact);
 fn blot_out(text: &mut [u8], word: &[u8]) -> u64 {
     let mut found = 0;
     let mut start = 0;
-    while let Some(at) = text[start..].windows(word.len()).position(|window| window == word) {
+    while let Some(at) = memchr::memmem::find(&text[start..], word) {
         text[start + at..start + at + word.len()].fill(b'*');
         found += 1;
         start += at + word.len();
