@@ -10,6 +10,7 @@ use netserv_model::{Refusal, RefusalKind};
 use crate::engine::{Interruption, Runtime};
 use crate::limits;
 use crate::server::component;
+use crate::server::compose::{Part, compose};
 use crate::server::engine::ServerEngine;
 
 /// Compiles the files `wasm` into the file `out`, after checking what it is: one packet module, one component, or
@@ -21,9 +22,17 @@ use crate::server::engine::ServerEngine;
 pub fn compile_all(wasm: &[PathBuf], out: &Path) -> Result<(), Refusal> {
     let code = match wasm {
         [one] => precompile(&read_wasm(one)?)?,
-        _ => return Err(Refusal::new(RefusalKind::BadCode, "components are not composed yet")),
+        parts => {
+            let parts: Result<Vec<Part>, Refusal> = parts.iter().map(|path| part(path)).collect();
+            precompile(&compose(parts?)?)?
+        }
     };
     std::fs::write(out, code).map_err(|error| node_failed(&format!("cannot write {}: {error}", out.display())))
+}
+
+fn part(path: &Path) -> Result<Part, Refusal> {
+    let name = path.file_stem().unwrap_or(path.as_os_str()).to_string_lossy().into_owned();
+    Ok(Part { name, wasm: read_wasm(path)? })
 }
 
 /// Compiles one WebAssembly file into code that `serve` loads.

@@ -8,6 +8,7 @@ pub mod blocks;
 pub mod body;
 pub mod command;
 pub mod component;
+pub mod compose;
 pub mod connection;
 pub mod dev;
 pub mod egress;

@@ -48,6 +48,9 @@ impl ServerState {
     pub fn new(module: &Arc<Module>, sockets: Sockets, egress: Egress) -> ServerState {
         let mut wasi = WasiCtx::builder();
         wasi.stdout(LogStream::new(module, LogLevel::Info)).stderr(LogStream::new(module, LogLevel::Warn));
+        for (name, value) in &module.properties {
+            wasi.env(name, value);
+        }
         wasi.max_random_size(limits::SERVER_RANDOM_BYTES_MAX);
         if sockets == Sockets::Permitted {
             sockets::permit(&mut wasi, module);
