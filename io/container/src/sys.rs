@@ -3,7 +3,7 @@
 #![allow(unsafe_code, reason = "these calls have no safe form")]
 
 use std::io;
-use std::os::fd::{AsFd, AsRawFd as _, FromRawFd as _, OwnedFd, RawFd};
+use std::os::fd::{AsFd, AsRawFd as _, BorrowedFd, FromRawFd as _, OwnedFd, RawFd};
 use std::ptr;
 use std::sync::atomic::AtomicU64;
 
@@ -39,6 +39,16 @@ pub(crate) fn clone_into(namespaces: libc::c_int) -> io::Result<Cloned> {
 pub(crate) fn unshare(namespaces: libc::c_int) -> io::Result<()> {
     // SAFETY: the call touches no memory; the descriptor table stays shared with nobody.
     check(unsafe { libc::unshare(namespaces) })
+}
+
+/// Lets a socket take any address as its own (`IP_TRANSPARENT`, `IPV6_TRANSPARENT`). Needs CAP_NET_ADMIN.
+pub(crate) fn set_transparent(socket: BorrowedFd<'_>, v6: bool) -> io::Result<()> {
+    let (level, option) =
+        if v6 { (libc::SOL_IPV6, libc::IPV6_TRANSPARENT) } else { (libc::SOL_IP, libc::IP_TRANSPARENT) };
+    let on: libc::c_int = 1;
+    let bytes = libc::socklen_t::try_from(size_of_val(&on)).expect("a number is short");
+    // SAFETY: `on` lives through the call and has as many bytes as are named.
+    check(unsafe { libc::setsockopt(socket.as_raw_fd(), level, option, (&raw const on).cast(), bytes) })
 }
 
 /// Puts copies of `fds` at the numbers beside them, closes everything from `first_closed` on, and marks what lies from

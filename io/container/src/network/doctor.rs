@@ -4,13 +4,13 @@
 use std::fs;
 
 use super::firewall::{self, Permits};
-use super::{Inside, NetworkError};
+use super::{Inside, NetworkError, intercept};
 use crate::Check;
 
 /// Looks at the machine: makes a namespace with a firewall and drops it again, and reads the switches for forwarding.
 /// `versions` says which versions of IP (4, 6) containers are to have addresses of.
 pub fn doctor(versions: &[u8]) -> Vec<Check> {
-    let mut checks = vec![namespaces()];
+    let mut checks = vec![namespaces(), interception()];
     for version in versions {
         let on = forwarding(*version);
         checks.push(Check {
@@ -42,6 +42,17 @@ fn namespaces() -> Check {
     }
 }
 
+fn interception() -> Check {
+    let tried = intercept::try_out();
+    Check {
+        what: "interception of TCP",
+        ok: tried.is_ok(),
+        found: tried.map_or_else(|error| error.to_string(), |()| "transparent sockets and their rules work".to_owned()),
+        fix: "run as root on a kernel with nft_tproxy, nft_socket and policy routing (CONFIG_NFT_TPROXY, CONFIG_NFT_SOCKET, \
+              CONFIG_IP_MULTIPLE_TABLES); modules that intercept nothing do not need it",
+    }
+}
+
 fn try_out() -> Result<(), NetworkError> {
     Inside::make()?.rules.carry_out(&firewall::new(&Permits::default()))
 }
@@ -53,9 +64,10 @@ mod tests {
     #[test]
     fn each_version_is_looked_at_once_and_has_its_fix() {
         let checks = doctor(&[4, 6]);
-        assert_eq!(checks.len(), 3);
+        assert_eq!(checks.len(), 4);
         assert!(checks.iter().all(|check| !check.found.is_empty() && !check.fix.is_empty()), "{checks:?}");
-        assert_eq!(checks[1].ok, forwarding(4));
-        assert_eq!(doctor(&[6]).len(), 2);
+        assert_eq!(checks[2].ok, forwarding(4));
+        assert_eq!(doctor(&[6]).len(), 3);
+        assert_eq!(checks[1].ok, rustix::process::geteuid().is_root(), "{checks:?}");
     }
 }

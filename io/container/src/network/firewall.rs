@@ -14,8 +14,9 @@ use ipnet::IpNet;
 use netserv_model::{Filter, Protocol};
 use netserv_wire::ip::IpVersion;
 
+use super::intercept::{self, Intercept};
 use super::limits::{FLOW_IDLE, FLOW_UNANSWERED, FLOWS_MAX, ICMP_ERRORS_PER_SECOND};
-use super::nftables::{Batch, End, Hook, Rule, Verdict};
+use super::nftables::{Batch, End, Hook, Rule, TABLE, Verdict};
 use super::socket::Requests;
 
 /// What a firewall lets pass.
@@ -29,11 +30,13 @@ pub(super) struct Permits {
     pub connect: Vec<Filter>,
     /// The node's addresses, which a permit to connect has to name.
     pub node: BTreeSet<IpAddr>,
+    /// The connections between others that it takes over.
+    pub intercepts: Vec<Intercept>,
 }
 
 /// Returns what makes the firewall in a namespace that has none.
 pub(super) fn new(permits: &Permits) -> Requests {
-    let mut batch = Batch::new();
+    let mut batch = Batch::of(TABLE);
     batch.table();
     COUNTERS.iter().for_each(|name| batch.counter(name));
     for version in VERSIONS {
@@ -50,14 +53,14 @@ pub(super) fn new(permits: &Permits) -> Requests {
 
 /// Returns what changes the firewall; flows that are under way go on if they are still permitted.
 pub(super) fn changed(permits: &Permits) -> Requests {
-    let mut batch = Batch::new();
+    let mut batch = Batch::of(TABLE);
     batch.remove_rules();
     fill(&mut batch, permits);
     batch.finish()
 }
 
 /// Why packets are dropped, as the counters are called.
-pub(super) const COUNTERS: [&str; 5] = [REFUSED_IN, REFUSED_OUT, SPOOFED, FLOWS_FULL, LINK];
+pub(super) const COUNTERS: [&str; 6] = [REFUSED_IN, REFUSED_OUT, SPOOFED, FLOWS_FULL, LINK, intercept::REFUSED];
 
 const REFUSED_IN: &str = "refused-in";
 const REFUSED_OUT: &str = "refused-out";
@@ -76,7 +79,7 @@ const FROM_OWN: &str = "from-own";
 const REFUSE: &str = "refuse";
 
 const VERSIONS: [IpVersion; 2] = [IpVersion::V4, IpVersion::V6];
-const TCP: u8 = 6;
+pub(super) const TCP: u8 = 6;
 const UDP: u8 = 17;
 const ICMP: u8 = 1;
 const ICMPV6: u8 = 58;
@@ -87,6 +90,9 @@ fn fill(batch: &mut Batch, permits: &Permits) {
         batch.replace_elements(node(version), addresses.map(|address| octets(*address)));
     }
     admit(batch);
+    intercept::take(batch, permits);
+    intercept::accept_in(batch, IN, permits);
+    intercept::pass_on(batch, FORWARD, permits);
     incoming(batch, permits);
     outgoing(batch, permits);
 }
@@ -152,6 +158,7 @@ fn outgoing(batch: &mut Batch, permits: &Permits) {
         let own = Rule::new().version(version_of(*address)).address(End::Source, &octets, bits);
         batch.rule(OUT, &own.verdict(Verdict::Goto(FROM_OWN)), "own addresses");
     }
+    intercept::send_out(batch, OUT, REFUSE, permits);
     batch.rule(OUT, &Rule::new().count(SPOOFED).verdict(Verdict::Drop), "other sources");
     // Every program may have the routers lead its packets elsewhere than to their destination (RFC 791, source route).
     batch.rule(FROM_OWN, &Rule::new().options().verdict(Verdict::Goto(REFUSE)), "options");
@@ -174,7 +181,7 @@ fn outgoing(batch: &mut Batch, permits: &Permits) {
     icmp_errors(batch, FROM_OWN);
     let (named, unnamed): (Vec<_>, Vec<_>) = permits.connect.iter().partition(|permit| permit.destination().is_some());
     open(batch, &named);
-    keep_from_node(batch);
+    keep_from_node(batch, FROM_OWN);
     open(batch, &unnamed);
     batch.rule(FROM_OWN, &Rule::new().verdict(Verdict::Goto(REFUSE)), "the end");
 }
@@ -195,17 +202,17 @@ fn open(batch: &mut Batch, permits: &[&Filter]) {
 }
 
 /// What follows is for other machines: not for the node, its link, or many at a time.
-fn keep_from_node(batch: &mut Batch) {
+pub(super) fn keep_from_node(batch: &mut Batch, chain: &str) {
     for version in VERSIONS {
         let to_node = Rule::new().address_in(End::Destination, version, node(version));
-        batch.rule(FROM_OWN, &to_node.verdict(Verdict::Goto(REFUSE)), "the node's addresses");
+        batch.rule(chain, &to_node.verdict(Verdict::Goto(REFUSE)), "the node's addresses");
     }
     for prefix in NOT_OTHER_MACHINES {
         let prefix: IpNet = prefix.parse().expect("our own prefixes are prefixes");
         let octets = octets(prefix.addr());
         let near =
             Rule::new().version(version_of(prefix.addr())).address(End::Destination, &octets, prefix.prefix_len());
-        batch.rule(FROM_OWN, &near.verdict(Verdict::Goto(REFUSE)), "addresses of no other machine");
+        batch.rule(chain, &near.verdict(Verdict::Goto(REFUSE)), "addresses of no other machine");
     }
 }
 
@@ -268,7 +275,7 @@ fn matching(filter: &Filter, reversed: bool) -> Vec<Matched> {
     rules
 }
 
-fn ends(mut rule: Rule, filter: &Filter, reversed: bool) -> Rule {
+pub(super) fn ends(mut rule: Rule, filter: &Filter, reversed: bool) -> Rule {
     let (first, second) = if reversed { (End::Destination, End::Source) } else { (End::Source, End::Destination) };
     for (end, prefix) in [(first, filter.source()), (second, filter.destination())] {
         if let Some(prefix) = prefix.filter(|prefix| prefix.prefix_len() > 0) {

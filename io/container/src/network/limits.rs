@@ -20,5 +20,15 @@ pub const ICMP_ERRORS_PER_SECOND: u64 = 1000;
 pub const NODE_ADDRESSES_MAX: usize = 1024;
 /// The largest packet of a container's interface, in bytes.
 pub const MTU: u32 = 1500;
+/// Bytes of the largest set of rules that is handed to the kernel at once, and of its answers.
+pub const RULES_BYTES_MAX: usize = 4 * 1024 * 1024;
 /// How long the kernel may take to answer over netlink.
 pub const ANSWER_TIME_MAX: Duration = Duration::from_secs(5);
+/// Filters by which a container intercepts connections.
+pub const INTERCEPTS_MAX: usize = 64;
+/// Such filters of all containers of a node: each packet that the kernel forwards may be compared with all of them.
+pub const NODE_INTERCEPTS_MAX: usize = 256;
+/// Transparent sockets that are made at a time.
+pub const TRANSPARENT_SOCKETS_MAX: usize = 64;
+/// Connections that wait for a module to take them, at each listening socket; further ones have to ask again.
+pub const BACKLOG: u16 = 8192;

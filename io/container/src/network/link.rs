@@ -26,6 +26,10 @@ const INSIDE_STATION: Station = [0x02, 0x4e, 0x53, 0, 0, 2];
 const NEXT_HOP_V4: IpAddr = IpAddr::V4(Ipv4Addr::new(169, 254, 1, 1));
 const NEXT_HOP_V6: IpAddr = IpAddr::V6(Ipv6Addr::new(0xfe80, 0, 0, 0, 0, 0, 0, 1));
 
+/// The same for intercepted packets, from the node to the container, which need not have addresses of both versions.
+const INSIDE_HOPS: [IpAddr; 2] =
+    [IpAddr::V4(Ipv4Addr::new(169, 254, 1, 2)), IpAddr::V6(Ipv6Addr::new(0xfe80, 0, 0, 0, 0, 0, 0, 2))];
+
 /// Makes the pair of devices: one end here, the other in the namespace. Both are down.
 pub(super) fn make_pair(host: &Socket, name: &str, namespace: BorrowedFd<'_>) -> Result<(), NetworkError> {
     let (inside_name, mtu, queue) = (text(INSIDE_NAME), MTU.to_ne_bytes(), 1_u32.to_ne_bytes());
@@ -59,7 +63,7 @@ pub(super) fn make_pair(host: &Socket, name: &str, namespace: BorrowedFd<'_>) ->
 pub(super) fn set_up_inside(inside: &Socket, addresses: &[IpAddr]) -> Result<(), NetworkError> {
     let index = index_of(inside, INSIDE_NAME).map_err(NetworkError::kernel("find the container's interface"))?;
     let mut requests = Requests::default();
-    requests.push(SET_LINK, 0, &link_header(LOOPBACK, true), &[], "set up loopback");
+    start_loopback(&mut requests);
     start_link(&mut requests, index, &[]);
     for address in addresses {
         let bits = if address.is_ipv4() { 32 } else { 128 };
@@ -70,16 +74,23 @@ pub(super) fn set_up_inside(inside: &Socket, addresses: &[IpAddr]) -> Result<(),
             [(ADDRESS_LOCAL, &octets), (ADDRESS_PEER, &octets), (ADDRESS_FLAGS, &NO_DETECTION.to_ne_bytes())];
         requests.push(NEW_ADDRESS, CREATE | EXCLUSIVE, &header, &list, format!("give the container {address}"));
     }
-    for next_hop in [NEXT_HOP_V4, NEXT_HOP_V6] {
-        if !addresses.iter().any(|address| address.is_ipv4() == next_hop.is_ipv4()) {
-            continue;
-        }
-        neighbour(&mut requests, index, next_hop, HOST_STATION);
+    ways_out(&mut requests, index, |v4| addresses.iter().any(|address| address.is_ipv4() == v4));
+    inside.carry_out(&requests)
+}
+
+/// Sets the loopback interface up.
+pub(super) fn start_loopback(requests: &mut Requests) {
+    requests.push(SET_LINK, 0, &link_header(LOOPBACK, true), &[], "set up loopback");
+}
+
+/// Leads what goes out to the node, in the wanted versions of IP (`true` is asked for 4).
+fn ways_out(requests: &mut Requests, index: u32, wanted: impl Fn(bool) -> bool) {
+    for next_hop in [NEXT_HOP_V4, NEXT_HOP_V6].into_iter().filter(|next_hop| wanted(next_hop.is_ipv4())) {
+        neighbour(requests, index, next_hop, HOST_STATION);
         let header = route_header(next_hop, 0, 0, ON_LINK);
         let list: [(u16, &[u8]); 2] = [(ROUTE_DEVICE, &index.to_ne_bytes()), (ROUTE_GATEWAY, &octets(next_hop))];
-        requests.push(NEW_ROUTE, CREATE, &header, &list, "lead the container's packets to the node");
+        requests.push(NEW_ROUTE, CREATE | REPLACE, &header, &list, "lead the container's packets to the node");
     }
-    inside.carry_out(&requests)
 }
 
 /// Sets up the node's end, and leads packets for the container there.
@@ -103,6 +114,44 @@ pub(super) fn set_up_host(host: &Socket, name: &str, addresses: &[IpAddr]) -> Re
         );
     }
     host.carry_out(&requests)
+}
+
+/// Lets packets with other sources than the container's come from the node's end of its link, if there is any way back to
+/// them: the source is then checked by rules. Returns where a table of routes is to lead for the container.
+pub(super) fn open_host_end(host: &Socket, name: &str) -> Result<(u32, [IpAddr; 2]), NetworkError> {
+    let index = index_of(host, name).map_err(NetworkError::kernel("find the node's end of the container's link"))?;
+    let mut requests = Requests::default();
+    start_link(&mut requests, index, &[(SETTING_FORWARDING, 1), (SETTING_SOURCE_CHECK, LOOSE)]);
+    for next_hop in INSIDE_HOPS {
+        neighbour(&mut requests, index, next_hop, INSIDE_STATION);
+    }
+    // Without any address, the kernel takes the only source of a device to be what leads there.
+    host_address(&mut requests, NEW_ADDRESS, CREATE | REPLACE, index);
+    host.carry_out(&requests).map(|()| (index, INSIDE_HOPS))
+}
+
+/// Takes that back.
+pub(super) fn close_host_end(host: &Socket, name: &str) -> Result<(), NetworkError> {
+    let index = index_of(host, name).map_err(NetworkError::kernel("find the node's end of the container's link"))?;
+    let mut requests = Requests::default();
+    start_link(&mut requests, index, &[(SETTING_FORWARDING, 1), (SETTING_SOURCE_CHECK, 1)]);
+    host_address(&mut requests, DELETE_ADDRESS, 0, index);
+    host.carry_out(&requests)
+}
+
+fn host_address(requests: &mut Requests, kind: u16, flags: u16, index: u32) {
+    let ([a, b, c, d], octets) = (index.to_ne_bytes(), octets(NEXT_HOP_V4));
+    let header = [family(NEXT_HOP_V4), 32, 0, SCOPE_LINK, a, b, c, d];
+    let list: [(u16, &[u8]); 2] = [(ADDRESS_LOCAL, &octets), (ADDRESS_PEER, &octets)];
+    requests.push(kind, flags, &header, &list, "change the address of the node's end of the link");
+}
+
+/// Has the container's end know where to send packets of both versions of IP, whichever it has addresses of.
+pub(super) fn open_inside_end(inside: &Socket) -> Result<(), NetworkError> {
+    let index = index_of(inside, INSIDE_NAME).map_err(NetworkError::kernel("find the container's interface"))?;
+    let mut requests = Requests::default();
+    ways_out(&mut requests, index, |_| true);
+    inside.carry_out(&requests)
 }
 
 /// Removes a device by its name, and with it the other end, routes and neighbours. One that is not there is removed.
@@ -160,7 +209,7 @@ pub(super) fn addresses(socket: &Socket) -> io::Result<Vec<IpAddr>> {
 pub(super) const ADDRESS_GROUPS: u32 = 0x10 | 0x100;
 
 /// Returns the index of a device.
-fn index_of(socket: &Socket, name: &str) -> io::Result<u32> {
+pub(super) fn index_of(socket: &Socket, name: &str) -> io::Result<u32> {
     let mut found = None;
     let list: [(u16, &[u8]); 1] = [(LINK_NAME, &text(name))];
     socket.ask(GET_LINK, false, &link_header(0, false), &list, |message| {
@@ -197,13 +246,14 @@ const DELETE_LINK: u16 = 17;
 const GET_LINK: u16 = 18;
 const SET_LINK: u16 = 19;
 const NEW_ADDRESS: u16 = 20;
+const DELETE_ADDRESS: u16 = 21;
 const GET_ADDRESS: u16 = 22;
 const NEW_ROUTE: u16 = 24;
 const NEW_NEIGHBOUR: u16 = 28;
 /// `NLM_F_CREATE`, `NLM_F_EXCL` and `NLM_F_REPLACE`.
-const CREATE: u16 = 0x400;
-const EXCLUSIVE: u16 = 0x200;
-const REPLACE: u16 = 0x100;
+pub(super) const CREATE: u16 = 0x400;
+pub(super) const EXCLUSIVE: u16 = 0x200;
+pub(super) const REPLACE: u16 = 0x100;
 
 const LINK_STATION: u16 = 1;
 const LINK_NAME: u16 = 3;
@@ -231,6 +281,8 @@ const FAMILY_V6: u16 = 10;
 const INET_SETTINGS: u16 = 1;
 const SETTING_FORWARDING: u16 = 1;
 const SETTING_SOURCE_CHECK: u16 = 8;
+/// RFC 3704 §2.4: there is a way to the source, whichever.
+const LOOSE: u32 = 2;
 /// `IFLA_INET6_ADDR_GEN_MODE` and `IN6_ADDR_GEN_MODE_NONE`.
 const INET6_GENERATION: u16 = 8;
 const GENERATES_NONE: u8 = 1;
@@ -251,7 +303,7 @@ const MAIN_TABLE: u8 = 254;
 const UNICAST: u8 = 1;
 const SCOPE_LINK: u8 = 253;
 /// The number by which `ip route` shows whose routes these are; 78 is `N`.
-const OWN_PROTOCOL: u8 = 78;
+pub(super) const OWN_PROTOCOL: u8 = 78;
 /// `RTNH_F_ONLINK`.
 const ON_LINK: u32 = 4;
 
@@ -274,7 +326,7 @@ fn route_header(destination: IpAddr, bits: u8, scope: u8, flags: u32) -> [u8; 12
     [family(destination), bits, 0, 0, MAIN_TABLE, OWN_PROTOCOL, scope, UNICAST, a, b, c, d]
 }
 
-fn family(address: IpAddr) -> u8 {
+pub(super) fn family(address: IpAddr) -> u8 {
     if address.is_ipv4() { 2 } else { 10 }
 }
 

@@ -8,9 +8,12 @@
 mod doctor;
 mod error;
 mod firewall;
+mod host_intercepts;
+mod intercept;
 pub mod limits;
 mod link;
 mod nftables;
+mod routing;
 mod socket;
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -28,6 +31,8 @@ use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
 pub use doctor::{doctor, forwarding};
 pub use error::NetworkError;
+pub use host_intercepts::{HostIntercepts, remove_intercepts};
+pub use intercept::{Intercept, ListenerPorts, Listeners};
 
 use firewall::Permits;
 use limits::{ADDRESSES_MAX, NODE_ADDRESSES_MAX, PERMITS_MAX};
@@ -56,6 +61,8 @@ pub struct ContainerNetwork {
     namespace: OwnedFd,
     rules: Socket,
     permits: Mutex<Permits>,
+    /// Whether the namespace hands on packets of others.
+    prepared: Mutex<bool>,
     removed: AtomicBool,
 }
 
@@ -69,13 +76,13 @@ impl ContainerNetwork {
         let host = Socket::routes().map_err(NetworkError::kernel("open a netlink socket"))?;
         let node = addresses_of(&host)?;
         let NetworkSpec { name, addresses, listen, connect } = spec.clone();
-        let permits = Permits { addresses, listen, connect, node };
+        let permits = Permits { addresses, listen, connect, node, intercepts: Vec::new() };
         let Inside { namespace, routes, rules } = Inside::make()?;
         // Before there is a link, so that nothing passes unjudged.
         rules.carry_out(&firewall::new(&permits))?;
         link::make_pair(&host, &name, namespace.as_fd())?;
-        let network =
-            ContainerNetwork { name, namespace, rules, permits: Mutex::new(permits), removed: AtomicBool::new(false) };
+        let (permits, prepared, removed) = (Mutex::new(permits), Mutex::new(false), AtomicBool::new(false));
+        let network = ContainerNetwork { name, namespace, rules, permits, prepared, removed };
         link::set_up_inside(&routes, &spec.addresses)?;
         link::set_up_host(&host, &network.name, &spec.addresses)?;
         Ok(network)
@@ -84,6 +91,11 @@ impl ContainerNetwork {
     /// Returns the namespace that the container's processes are to enter.
     pub fn netns(&self) -> BorrowedFd<'_> {
         self.namespace.as_fd()
+    }
+
+    /// Returns the name of the node's end of the link.
+    pub fn name(&self) -> &str {
+        &self.name
     }
 
     /// Returns the container's addresses.
@@ -129,7 +141,7 @@ impl ContainerNetwork {
     /// The kernel does not tell.
     pub fn dropped(&self) -> io::Result<BTreeMap<String, u64>> {
         let _alone = self.permits();
-        Ok(nftables::counters(&self.rules)?.into_iter().collect())
+        Ok(nftables::counters(&self.rules, nftables::TABLE)?.into_iter().collect())
     }
 
     /// Takes the link away, and with it routes and neighbours: about 30 ms. Returns when it is gone.
@@ -193,12 +205,13 @@ impl AddressWatch {
     }
 }
 
-/// Removes the links of all containers of an instance in this network namespace, those that a killed run left too, and
-/// returns how many there were. However many: about 30 ms.
+/// Removes the links of all containers of an instance in this network namespace and what leads packets of others there,
+/// also what a killed run left, and returns how many links there were. However many: about 30 ms.
 ///
 /// # Errors
 /// [`NetworkError`] with the first that could not be removed.
 pub fn remove_networks(instance: &str) -> Result<usize, NetworkError> {
+    remove_intercepts(instance)?;
     let host = Socket::routes().map_err(NetworkError::kernel("open a netlink socket"))?;
     let found = links_of(&host, instance)?;
     let Some(group) = found.first().and_then(|name| container_link_group(name)) else { return Ok(0) };

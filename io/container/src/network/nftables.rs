@@ -11,12 +11,14 @@ use netserv_wire::netlink::{append_attribute, attributes, nested};
 
 use super::socket::{Requests, Socket};
 
-/// The table's name.
-const TABLE: &[u8] = b"netserv\0";
+/// The name of the table in a container's namespace.
+pub(super) const TABLE: &str = "netserv";
 
 /// A hook of the kernel at which a chain begins.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Hook {
+    /// Before packets are routed, at this place among others' chains. What is not judged passes.
+    Prerouting(i32),
     Input,
     Forward,
     Output,
@@ -40,50 +42,57 @@ pub(super) enum End {
 
 /// Changes that the kernel makes all or none.
 #[derive(Debug)]
-pub(super) struct Batch(Requests);
+pub(super) struct Batch {
+    requests: Requests,
+    table: Vec<u8>,
+}
 
 impl Batch {
-    pub fn new() -> Batch {
+    /// Returns changes of the table of this name.
+    pub fn of(table: &str) -> Batch {
         let mut requests = Requests::default();
         requests.push_silent(BATCH_BEGIN, &BATCH_HEADER);
-        Batch(requests)
+        Batch { requests, table: text(table) }
     }
 
     /// Returns the requests, to be carried out.
     pub fn finish(mut self) -> Requests {
-        self.0.push_silent(BATCH_END, &BATCH_HEADER);
-        self.0
+        self.requests.push_silent(BATCH_END, &BATCH_HEADER);
+        self.requests
     }
 
     pub fn table(&mut self) {
-        self.push(NEW_TABLE, FLAG_CREATE, &[(1, TABLE)], "make a table of the packet filter (nf_tables)");
+        self.push(NEW_TABLE, FLAG_CREATE, &[], "make a table of the packet filter (nf_tables)");
     }
 
-    /// Adds a chain; one at a hook drops what its rules do not accept.
+    /// Takes the table away, which must be there, with all that is in it.
+    pub fn remove_table(&mut self) {
+        self.push(DELETE_TABLE, 0, &[], "remove a table of the packet filter");
+    }
+
+    /// Adds a chain; one at a hook drops what its rules do not accept, unless the hook says otherwise.
     pub fn chain(&mut self, name: &str, hook: Option<Hook>) {
         let name = text(name);
-        let number: u32 = match hook {
-            None => {
-                return self.push(NEW_CHAIN, FLAG_CREATE, &[(CHAIN_TABLE, TABLE), (CHAIN_NAME, &name)], "add a chain");
-            }
-            Some(Hook::Input) => 1,
-            Some(Hook::Forward) => 2,
-            Some(Hook::Output) => 3,
+        let (number, priority, policy): (u32, i32, i32) = match hook {
+            None => return self.push(NEW_CHAIN, FLAG_CREATE, &[(CHAIN_NAME, &name)], "add a chain"),
+            Some(Hook::Prerouting(priority)) => (0, priority, ACCEPT),
+            Some(Hook::Input) => (1, 0, DROP),
+            Some(Hook::Forward) => (2, 0, DROP),
+            Some(Hook::Output) => (3, 0, DROP),
         };
-        let place = nested(&[(1, &number.to_be_bytes()), (2, &0_u32.to_be_bytes())]);
-        let list: [(u16, &[u8]); 5] = [
-            (CHAIN_TABLE, TABLE),
+        let place = nested(&[(1, &number.to_be_bytes()), (2, &priority.to_be_bytes())]);
+        let list: [(u16, &[u8]); 4] = [
             (CHAIN_NAME, &name),
             (CHAIN_HOOK, &place),
-            (CHAIN_POLICY, &DROP.to_be_bytes()),
+            (CHAIN_POLICY, &policy.to_be_bytes()),
             (CHAIN_TYPE, b"filter\0"),
         ];
         self.push(NEW_CHAIN, FLAG_CREATE, &list, "add a chain");
     }
 
     pub fn counter(&mut self, name: &str) {
-        let list: [(u16, &[u8]); 4] =
-            [(1, TABLE), (OBJECT_NAME, &text(name)), (3, &OBJECT_COUNTER.to_be_bytes()), (OBJECT_DATA, &[])];
+        let list: [(u16, &[u8]); 3] =
+            [(OBJECT_NAME, &text(name)), (3, &OBJECT_COUNTER.to_be_bytes()), (OBJECT_DATA, &[])];
         self.push(NEW_OBJECT, FLAG_CREATE, &list, "add a counter");
     }
 
@@ -93,7 +102,7 @@ impl Batch {
         let about = size.map(|size| nested(&[(1, &size.to_be_bytes())])).unwrap_or_default();
         let (name, flags, key) = (text(name), flags.to_be_bytes(), key_bytes.to_be_bytes());
         // The identifier is for elements of the same batch, and has to be there.
-        let mut list: Vec<(u16, &[u8])> = vec![(1, TABLE), (2, &name), (3, &flags), (5, &key), (10, &[0, 0, 0, 1])];
+        let mut list: Vec<(u16, &[u8])> = vec![(2, &name), (3, &flags), (5, &key), (10, &[0, 0, 0, 1])];
         if size.is_some() {
             list.push((9, &about));
         }
@@ -103,37 +112,39 @@ impl Batch {
     /// Puts elements into a set, in place of those that are there.
     pub fn replace_elements(&mut self, set: &str, keys: impl IntoIterator<Item = Vec<u8>>) {
         let name = text(set);
-        self.push(DELETE_ELEMENTS, 0, &[(1, TABLE), (2, &name)], "empty a set");
+        self.push(DELETE_ELEMENTS, 0, &[(2, &name)], "empty a set");
         let mut list = Vec::new();
         for key in keys {
             append_attribute(&mut list, LIST_ELEMENT, &nested(&[(1, &nested(&[(DATA_VALUE, &key)]))]));
         }
         if !list.is_empty() {
-            self.push(NEW_ELEMENTS, FLAG_CREATE, &[(1, TABLE), (2, &name), (3, &list)], "fill a set");
+            self.push(NEW_ELEMENTS, FLAG_CREATE, &[(2, &name), (3, &list)], "fill a set");
         }
     }
 
     /// Takes away the rules of all chains.
     pub fn remove_rules(&mut self) {
-        self.push(DELETE_RULES, 0, &[(RULE_TABLE, TABLE)], "remove rules");
+        self.push(DELETE_RULES, 0, &[], "remove rules");
     }
 
     /// Appends a rule to a chain. `what` is for the error that names it.
     pub fn rule(&mut self, chain: &str, rule: &Rule, what: &str) {
-        let list: [(u16, &[u8]); 3] = [(RULE_TABLE, TABLE), (2, &text(chain)), (4, &rule.0)];
+        let list: [(u16, &[u8]); 2] = [(2, &text(chain)), (4, &rule.0)];
         self.push(NEW_RULE, FLAG_CREATE | FLAG_APPEND, &list, &format!("add a rule ({what})"));
     }
 
     fn push(&mut self, kind: u16, flags: u16, list: &[(u16, &[u8])], what: &str) {
-        self.0.push(SUBSYSTEM << 8 | kind, flags, &[FAMILY_INET, 0, 0, 0], list, what);
+        let list: Vec<(u16, &[u8])> =
+            std::iter::once((TABLE_NAME, self.table.as_slice())).chain(list.iter().copied()).collect();
+        self.requests.push(SUBSYSTEM << 8 | kind, flags, &[FAMILY_INET, 0, 0, 0], &list, what);
     }
 }
 
 /// Returns how many packets each counter of the table has seen.
-pub(super) fn counters(socket: &Socket) -> std::io::Result<Vec<(String, u64)>> {
+pub(super) fn counters(socket: &Socket, table: &str) -> std::io::Result<Vec<(String, u64)>> {
     let mut found = Vec::new();
     let header = [FAMILY_INET, 0, 0, 0];
-    socket.ask(SUBSYSTEM << 8 | GET_OBJECT, true, &header, &[(1, TABLE)], |message| {
+    socket.ask(SUBSYSTEM << 8 | GET_OBJECT, true, &header, &[(TABLE_NAME, &text(table))], |message| {
         let of = |bytes: &'_ [u8], wanted: u16| {
             attributes(bytes).find(|(kind, _)| *kind == wanted).map(|(_, content)| content.to_vec())
         };
@@ -144,6 +155,19 @@ pub(super) fn counters(socket: &Socket) -> std::io::Result<Vec<(String, u64)>> {
         found.extend(name.zip(packets));
     })?;
     Ok(found)
+}
+
+/// Returns whether there is a table of this name.
+pub(super) fn has_table(socket: &Socket, table: &str) -> std::io::Result<bool> {
+    let mut found = false;
+    let asked =
+        socket.ask(SUBSYSTEM << 8 | GET_TABLE, false, &[FAMILY_INET, 0, 0, 0], &[(TABLE_NAME, &text(table))], |_| {
+            found = true
+        });
+    match asked {
+        Err(error) if error.raw_os_error() == Some(libc::ENOENT) => Ok(false),
+        asked => asked.map(|()| found),
+    }
 }
 
 /// One rule: expressions, as the content of its list.
@@ -158,10 +182,49 @@ impl Rule {
     /// Matches packets that come from, or go to, the namespace's own loopback interface.
     pub fn loopback(self, hook: Hook) -> Rule {
         let key = match hook {
-            Hook::Input | Hook::Forward => META_IN,
+            Hook::Prerouting(_) | Hook::Input | Hook::Forward => META_IN,
             Hook::Output => META_OUT,
         };
         self.meta(key).compare(EQUAL, &LOOPBACK_INDEX.to_ne_bytes())
+    }
+
+    /// Matches packets that came in by a device, by its index.
+    pub fn from_device(self, index: u32) -> Rule {
+        self.meta(META_IN).compare(EQUAL, &index.to_ne_bytes())
+    }
+
+    /// Matches packets that came in by a device of a group.
+    pub fn from_group(self, group: u32) -> Rule {
+        self.meta(META_IN_GROUP).compare(EQUAL, &group.to_ne_bytes())
+    }
+
+    /// Matches packets with this mark.
+    pub fn marked(self, mark: u32) -> Rule {
+        self.meta(META_MARK).compare(EQUAL, &mark.to_ne_bytes())
+    }
+
+    /// Gives packets a mark.
+    pub fn mark(self, mark: u32) -> Rule {
+        let marked = self.set_register(REGISTER, &mark.to_ne_bytes());
+        marked.expression("meta", &[(2, &META_MARK.to_be_bytes()), (3, &REGISTER.to_be_bytes())])
+    }
+
+    /// Matches packets of a connection whose socket here may take any address.
+    pub fn of_transparent_socket(self) -> Rule {
+        let numbers = [SOCKET_TRANSPARENT, REGISTER].map(u32::to_be_bytes);
+        self.expression("socket", &[(1, &numbers[0]), (2, &numbers[1])]).compare(EQUAL, &[1])
+    }
+
+    /// Hands packets to the socket that listens at an address of this namespace, wherever they go, and does not match if
+    /// there is none. The version and the protocol must have been matched.
+    pub fn to_listener(self, version: IpVersion, octets: &[u8], port: u16) -> Rule {
+        let at = self.set_register(REGISTER, octets).set_register(SECOND_REGISTER, &port.to_be_bytes());
+        let family: u32 = match version {
+            IpVersion::V4 => 2,
+            IpVersion::V6 => 10,
+        };
+        let numbers = [family, REGISTER, SECOND_REGISTER].map(u32::to_be_bytes);
+        at.expression("tproxy", &[(1, &numbers[0]), (2, &numbers[1]), (3, &numbers[2])])
     }
 
     pub fn version(self, version: IpVersion) -> Rule {
@@ -175,6 +238,11 @@ impl Rule {
     /// Matches the protocol above IP and its extension headers.
     pub fn protocol(self, number: u8) -> Rule {
         self.meta(META_PROTOCOL).compare(EQUAL, &[number])
+    }
+
+    /// Matches every other protocol.
+    pub fn not_protocol(self, number: u8) -> Rule {
+        self.meta(META_PROTOCOL).compare(NOT_EQUAL, &[number])
     }
 
     /// Matches an address in a prefix. The version must have been matched.
@@ -289,6 +357,11 @@ impl Rule {
         self.expression("reject", &[(1, &REJECT_BY_VERSION.to_be_bytes()), (2, &[REJECT_PROHIBITED])])
     }
 
+    /// Drops the segment and tells its sender that nobody takes connections there. TCP must have been matched.
+    pub fn reset(self) -> Rule {
+        self.expression("reject", &[(1, &REJECT_RESET.to_be_bytes())])
+    }
+
     pub fn verdict(self, verdict: Verdict) -> Rule {
         let code = match verdict {
             Verdict::Accept => ACCEPT,
@@ -304,6 +377,11 @@ impl Rule {
         list.extend(chain.as_deref().map(|chain| (2, chain)));
         let data = nested(&[(DATA_VERDICT, &nested(&list))]);
         self.expression("immediate", &[(1, &VERDICT_REGISTER.to_be_bytes()), (2, &data)])
+    }
+
+    fn set_register(self, register: u32, value: &[u8]) -> Rule {
+        let data = nested(&[(DATA_VALUE, value)]);
+        self.expression("immediate", &[(1, &register.to_be_bytes()), (2, &data)])
     }
 
     fn meta(self, key: u32) -> Rule {
@@ -353,6 +431,8 @@ const FLAG_APPEND: u16 = 0x800;
 
 /// `NFT_MSG_NEWTABLE` and those after it.
 const NEW_TABLE: u16 = 0;
+const GET_TABLE: u16 = 1;
+const DELETE_TABLE: u16 = 2;
 const NEW_CHAIN: u16 = 3;
 const NEW_RULE: u16 = 6;
 const DELETE_RULES: u16 = 8;
@@ -362,12 +442,12 @@ const DELETE_ELEMENTS: u16 = 14;
 const NEW_OBJECT: u16 = 18;
 const GET_OBJECT: u16 = 19;
 
-const CHAIN_TABLE: u16 = 1;
+/// The attribute with the table's name, the same in all messages.
+const TABLE_NAME: u16 = 1;
 const CHAIN_NAME: u16 = 3;
 const CHAIN_HOOK: u16 = 4;
 const CHAIN_POLICY: u16 = 5;
 const CHAIN_TYPE: u16 = 7;
-const RULE_TABLE: u16 = 1;
 const OBJECT_NAME: u16 = 2;
 const OBJECT_DATA: u16 = 4;
 /// `NFTA_COUNTER_PACKETS`.
@@ -386,13 +466,19 @@ const SET_EVAL: u32 = 0x20;
 const VERDICT_REGISTER: u32 = 0;
 /// `NFT_REG_1`, of 16 bytes.
 const REGISTER: u32 = 1;
+/// `NFT_REG_2`.
+const SECOND_REGISTER: u32 = 2;
 /// `NFT_REG32_00`, the first of 16 registers of 4 bytes each.
 const WORD_REGISTER: u32 = 8;
 /// `NFT_META_IIF` and others.
+const META_MARK: u32 = 3;
 const META_IN: u32 = 4;
 const META_OUT: u32 = 5;
 const META_FAMILY: u32 = 15;
 const META_PROTOCOL: u32 = 16;
+const META_IN_GROUP: u32 = 21;
+/// `NFT_SOCKET_TRANSPARENT`.
+const SOCKET_TRANSPARENT: u32 = 0;
 /// The loopback interface has this index in every namespace.
 const LOOPBACK_INDEX: u32 = 1;
 /// `NFT_PAYLOAD_NETWORK_HEADER` and `NFT_PAYLOAD_TRANSPORT_HEADER`.
@@ -416,6 +502,8 @@ const FRAGMENT_OFFSET: u32 = 2;
 /// `NFT_REJECT_ICMPX_UNREACH` and `NFT_REJECT_ICMPX_ADMIN_PROHIBITED`.
 const REJECT_BY_VERSION: u32 = 2;
 const REJECT_PROHIBITED: u8 = 3;
+/// `NFT_REJECT_TCP_RST`.
+const REJECT_RESET: u32 = 1;
 /// `NF_DROP`, `NF_ACCEPT` and `NFT_GOTO`.
 const DROP: i32 = 0;
 const ACCEPT: i32 = 1;

@@ -8,11 +8,13 @@ use netserv_wire::netlink::{FLAG_ACK, FLAG_DUMP, FLAG_REQUEST, Message, TYPE_DON
 use netserv_wire::netlink::{append, error_number, messages};
 use rustix::io::Errno;
 use rustix::net::netlink::{self, SocketAddrNetlink};
-use rustix::net::sockopt::{Timeout, set_socket_timeout};
+use rustix::net::sockopt::{
+    Timeout, set_socket_recv_buffer_size_force, set_socket_send_buffer_size_force, set_socket_timeout,
+};
 use rustix::net::{AddressFamily, Protocol, RecvFlags, SendFlags, SocketFlags, SocketType};
 
 use super::error::NetworkError;
-use super::limits::ANSWER_TIME_MAX;
+use super::limits::{ANSWER_TIME_MAX, RULES_BYTES_MAX};
 
 /// A netlink socket. It belongs to the namespace in which it was opened, wherever it is used.
 #[derive(Debug)]
@@ -69,6 +71,9 @@ impl Socket {
         let flags = SocketFlags::CLOEXEC;
         let fd = rustix::net::socket_with(AddressFamily::NETLINK, SocketType::RAW, flags, protocol)?;
         set_socket_timeout(&fd, Timeout::Recv, Some(ANSWER_TIME_MAX))?;
+        // Only root may, and only root needs it: without, a node has fewer rules.
+        let _ = set_socket_recv_buffer_size_force(&fd, RULES_BYTES_MAX);
+        let _ = set_socket_send_buffer_size_force(&fd, RULES_BYTES_MAX);
         Ok(Socket(fd))
     }
 
@@ -83,6 +88,9 @@ impl Socket {
     /// The first request that the kernel refused. Those after it were carried out all the same, but for rules of the
     /// packet filter, which are taken all or none.
     pub fn carry_out(&self, requests: &Requests) -> Result<(), NetworkError> {
+        if requests.bytes.is_empty() {
+            return Ok(());
+        }
         let failed = |source: Errno| NetworkError::Kernel { step: "ask the kernel".to_owned(), source: source.into() };
         self.send(&requests.bytes).map_err(failed)?;
         let (mut missing, mut first) = (requests.whats.len(), Ok(()));

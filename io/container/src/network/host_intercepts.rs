@@ -1,0 +1,284 @@
+// SPDX-License-Identifier: Apache-2.0
+//! The node's side of interception: packets of flows that a container takes over are led to its link.
+//!
+//! One table of nf_tables for each instance, which is named after it, marks these packets of both directions, but not
+//! those that come from a container; a rule of policy routing leads each mark to a table of routes with one way, the
+//! container's link. When a link goes, its routes go, and the packets go on as all others do. A second set of rules there
+//! judges what comes from such a container: its own addresses, and the ends of its flows.
+
+use std::collections::BTreeMap;
+use std::io;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use netserv_model::Filter;
+use netserv_model::container_link::{CONTAINER_LINKS_MAX, container_link_group, container_link_prefix};
+use netserv_wire::ip::IpVersion;
+
+use super::firewall::{TCP, octets, version_of};
+use super::limits::NODE_INTERCEPTS_MAX;
+use super::nftables::{self, Batch, End, Hook, Rule, Verdict};
+use super::socket::{Requests, Socket};
+use super::{ContainerNetwork, NetworkError, intercept, link, routing};
+
+/// What a node leads to containers other than packets for their own addresses. Dropping it takes all of it away.
+#[derive(Debug)]
+pub struct HostIntercepts {
+    instance: String,
+    state: Mutex<State>,
+}
+
+#[derive(Debug)]
+struct State {
+    routes: Socket,
+    rules: Socket,
+    links: BTreeMap<String, Link>,
+}
+
+/// One container's link.
+#[derive(Clone, Debug)]
+struct Link {
+    index: u32,
+    mark: u32,
+    addresses: Vec<std::net::IpAddr>,
+    filters: Vec<Filter>,
+}
+
+impl HostIntercepts {
+    /// Returns the intercepts of an instance in this network namespace, none at first; those that a killed run left go.
+    ///
+    /// # Errors
+    /// [`NetworkError`] if the kernel gives no socket or does not let them go.
+    pub fn open(instance: &str) -> Result<HostIntercepts, NetworkError> {
+        remove_intercepts(instance)?;
+        let routes = Socket::routes().map_err(NetworkError::kernel("open a netlink socket"))?;
+        let rules = Socket::rules().map_err(NetworkError::kernel("open a netlink socket"))?;
+        let state = Mutex::new(State { routes, rules, links: BTreeMap::new() });
+        Ok(HostIntercepts { instance: instance.to_owned(), state })
+    }
+
+    /// Leads the packets that a container's filters match, and those of the way back, to the container; those of filters
+    /// that are not named any more go as they would.
+    ///
+    /// # Errors
+    /// [`NetworkError`] if there are too many or the kernel refuses; then all is as it was.
+    pub fn set(&self, network: &ContainerNetwork, filters: &[Filter]) -> Result<(), NetworkError> {
+        intercept::check(filters.iter())?;
+        let mut state = self.state();
+        let name = network.name().to_owned();
+        let others: usize = state.links.iter().filter(|(link, _)| **link != name).map(|(_, l)| l.filters.len()).sum();
+        if others + filters.len() > NODE_INTERCEPTS_MAX {
+            let text = format!("a node intercepts by {NODE_INTERCEPTS_MAX} filters at most");
+            return Err(NetworkError::Spec(text));
+        }
+        let mut links = state.links.clone();
+        if filters.is_empty() {
+            links.remove(&name);
+        } else if let Some(link) = links.get_mut(&name) {
+            link.filters = filters.to_vec();
+        } else {
+            links.insert(name.clone(), state.lead(network, filters)?);
+        }
+        let (had, has) = (state.links.get(&name).map(|link| link.mark), links.contains_key(&name));
+        let changed = state.rules.carry_out(&table(&self.instance, &links));
+        if changed.is_ok() {
+            state.links = links;
+        }
+        let gone = if changed.is_ok() { !has } else { had.is_none() };
+        if gone && let Some(mark) = had.or_else(|| mark_of(&name)) {
+            state.let_go(&name, mark);
+        }
+        changed
+    }
+
+    /// Forgets a container whose link is being removed.
+    ///
+    /// # Errors
+    /// [`NetworkError`] if the kernel refuses.
+    pub fn forget(&self, network: &ContainerNetwork) -> Result<(), NetworkError> {
+        if self.state().links.contains_key(network.name()) { self.set(network, &[]) } else { Ok(()) }
+    }
+
+    /// Returns how many packets of intercepting containers were dropped here since neither their own address nor an end of
+    /// their flows was the source; nothing if there is no such container.
+    ///
+    /// # Errors
+    /// The kernel does not tell.
+    pub fn spoofed(&self) -> io::Result<Option<u64>> {
+        let state = self.state();
+        let name = table_name(&self.instance);
+        if !nftables::has_table(&state.rules, &name)? {
+            return Ok(None);
+        }
+        let counters = nftables::counters(&state.rules, &name)?;
+        Ok(counters.into_iter().find(|(counter, _)| counter == SPOOFED).map(|(_, packets)| packets))
+    }
+
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Drop for HostIntercepts {
+    fn drop(&mut self) {
+        if self.state().links.is_empty() {
+            return;
+        }
+        if let Err(error) = remove_intercepts(&self.instance) {
+            tracing::warn!(%error, "rules of interception are left behind");
+        }
+    }
+}
+
+impl State {
+    /// Makes the way to a container.
+    fn lead(&self, network: &ContainerNetwork, filters: &[Filter]) -> Result<Link, NetworkError> {
+        let name = network.name();
+        let mark = mark_of(name).ok_or_else(|| NetworkError::Spec(format!("`{name}` is no container's link")))?;
+        let (index, hops) = link::open_host_end(&self.routes, name)?;
+        for (version, hop) in VERSIONS.into_iter().zip(hops) {
+            let mut requests = Requests::default();
+            routing::lead_to(&mut requests, mark, index, hop);
+            routing::add_rule(&mut requests, version, mark, mark);
+            match self.routes.carry_out(&requests) {
+                Err(error) if version == IpVersion::V6 && routing::is_missing_here(&error) => {}
+                Err(error) => {
+                    self.let_go(name, mark);
+                    return Err(error);
+                }
+                Ok(()) => {}
+            }
+        }
+        Ok(Link { index, mark, addresses: network.addresses(), filters: filters.to_vec() })
+    }
+
+    /// Takes the way to a container away; routes go with its link, and lead nowhere without the rule.
+    fn let_go(&self, name: &str, mark: u32) {
+        for version in VERSIONS {
+            if routing::marks(&self.routes, version).is_ok_and(|marks| marks.contains(&mark)) {
+                let mut requests = Requests::default();
+                routing::remove_rule(&mut requests, version, mark, mark);
+                if let Err(error) = self.routes.carry_out(&requests) {
+                    tracing::warn!(%error, name, "a rule of policy routing is left behind");
+                }
+            }
+        }
+        if let Err(error) = link::close_host_end(&self.routes, name) {
+            tracing::debug!(%error, name, "the link is gone");
+        }
+    }
+}
+
+/// Removes what an instance leads to containers in this network namespace, also what a killed run left.
+///
+/// # Errors
+/// [`NetworkError`] with the first that could not be removed.
+pub fn remove_intercepts(instance: &str) -> Result<(), NetworkError> {
+    let routes = Socket::routes().map_err(NetworkError::kernel("open a netlink socket"))?;
+    for version in VERSIONS {
+        let marks = routing::marks(&routes, version).map_err(NetworkError::kernel("ask for policy routing"))?;
+        let mut requests = Requests::default();
+        let first = first_mark(instance);
+        for mark in marks.into_iter().filter(|mark| (first..first + CONTAINER_LINKS_MAX).contains(mark)) {
+            routing::remove_rule(&mut requests, version, mark, mark);
+        }
+        routes.carry_out(&requests)?;
+    }
+    let rules = Socket::rules().map_err(NetworkError::kernel("open a netlink socket"))?;
+    let name = table_name(instance);
+    if nftables::has_table(&rules, &name).map_err(NetworkError::kernel("ask for tables of the packet filter"))? {
+        let mut batch = Batch::of(&name);
+        batch.remove_table();
+        rules.carry_out(&batch.finish())?;
+    }
+    Ok(())
+}
+
+const VERSIONS: [IpVersion; 2] = [IpVersion::V4, IpVersion::V6];
+const MARK: &str = "mark";
+const JUDGE: &str = "judge";
+const SPOOFED: &str = "spoofed";
+/// Just after destinations were translated, so that both directions show the addresses that they have on the inside.
+const PRIORITY: i32 = -99;
+
+/// Returns what makes the table anew; none if no link needs it.
+fn table(instance: &str, links: &BTreeMap<String, Link>) -> Requests {
+    let mut batch = Batch::of(&table_name(instance));
+    // One that is not there cannot be removed.
+    batch.table();
+    batch.remove_table();
+    if links.is_empty() {
+        return batch.finish();
+    }
+    batch.table();
+    batch.counter(SPOOFED);
+    batch.chain(MARK, Some(Hook::Prerouting(PRIORITY)));
+    batch.chain(JUDGE, None);
+    if let Some(group) = links.keys().find_map(|name| container_link_group(name)) {
+        batch.rule(MARK, &Rule::new().from_group(group).verdict(Verdict::Goto(JUDGE)), "what containers send");
+    }
+    for link in links.values() {
+        for address in &link.addresses {
+            let (octets, bits) = (octets(*address), if address.is_ipv4() { 32 } else { 128 });
+            let own = Rule::new().from_device(link.index).version(version_of(*address));
+            batch.rule(JUDGE, &own.address(End::Source, &octets, bits).verdict(Verdict::Accept), "own addresses");
+        }
+        for filter in &link.filters {
+            for (_, rule) in intercept::matching(filter, false).chain(intercept::matching(filter, true)) {
+                let sent = rule.from_device(link.index).verdict(Verdict::Accept);
+                batch.rule(JUDGE, &sent, "what intercepting containers send");
+            }
+        }
+        let other = Rule::new().from_device(link.index).count(SPOOFED).verdict(Verdict::Drop);
+        batch.rule(JUDGE, &other, "other sources");
+    }
+    batch.rule(MARK, &Rule::new().not_protocol(TCP).verdict(Verdict::Accept), "what is not TCP");
+    for link in links.values() {
+        for filter in &link.filters {
+            for (_, rule) in intercept::matching(filter, false).chain(intercept::matching(filter, true)) {
+                batch.rule(MARK, &rule.mark(link.mark).verdict(Verdict::Accept), "flows to intercept");
+            }
+        }
+    }
+    batch.finish()
+}
+
+/// The table is called as the links, without their numbers.
+fn table_name(instance: &str) -> String {
+    container_link_prefix(instance).trim_end_matches('n').to_owned()
+}
+
+/// Returns the mark of the packets that go to a container, which is also the number of their table of routes.
+fn mark_of(name: &str) -> Option<u32> {
+    let number: u32 = name.rsplit_once('n')?.1.parse().ok()?;
+    container_link_group(name).map(|group| base(group) + number % CONTAINER_LINKS_MAX)
+}
+
+fn first_mark(instance: &str) -> u32 {
+    container_link_group(&format!("{}0", container_link_prefix(instance))).map_or(0, base)
+}
+
+/// Numbers below are in use by others: tables of the system, and small marks.
+const BASE_MIN: u32 = 0x0100_0000;
+
+fn base(group: u32) -> u32 {
+    group.clamp(BASE_MIN, u32::MAX - CONTAINER_LINKS_MAX)
+}
+
+#[cfg(test)]
+mod tests {
+    use netserv_model::container_link::container_link;
+
+    use super::*;
+
+    #[test]
+    fn marks_are_told_apart_and_found_by_the_instance() {
+        for instance in ["0a1b2c3d", "00000001", "ffffffff", "a node"] {
+            let first = first_mark(instance);
+            for number in [0, 7, CONTAINER_LINKS_MAX - 1] {
+                assert_eq!(mark_of(&container_link(instance, number)), Some(first + number), "{instance}");
+            }
+            assert!(first >= BASE_MIN && table_name(instance).len() == 10, "{instance}");
+        }
+        assert_eq!(mark_of("eth0"), None);
+    }
+}

@@ -1,0 +1,126 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Routing by mark: rules that lead marked packets to a table of their own, and what stands in it.
+
+use std::io;
+use std::net::IpAddr;
+
+use netserv_wire::ip::IpVersion;
+use netserv_wire::netlink::{Message, attributes};
+
+use super::error::NetworkError;
+use super::firewall::octets;
+use super::link::{CREATE, EXCLUSIVE, OWN_PROTOCOL, REPLACE, family};
+use super::socket::{Requests, Socket};
+
+/// The place of our rules among others': after the node's own addresses, before what is usual.
+pub(super) const PRIORITY: u32 = 7800;
+
+/// Leads packets with a mark to the table of a number, in one version of IP.
+pub(super) fn add_rule(requests: &mut Requests, version: IpVersion, mark: u32, table: u32) {
+    let list = rule_attributes(mark, table);
+    let list: Vec<(u16, &[u8])> = list.iter().map(|(kind, bytes)| (*kind, bytes.as_slice())).collect();
+    requests.push(NEW_RULE, CREATE | EXCLUSIVE, &rule_header(version), &list, "add a rule of policy routing");
+}
+
+/// Takes such a rule away.
+pub(super) fn remove_rule(requests: &mut Requests, version: IpVersion, mark: u32, table: u32) {
+    let list = rule_attributes(mark, table);
+    let list: Vec<(u16, &[u8])> = list.iter().map(|(kind, bytes)| (*kind, bytes.as_slice())).collect();
+    requests.push(DELETE_RULE, 0, &rule_header(version), &list, "remove a rule of policy routing");
+}
+
+/// Returns the marks of rules of ours whose mark is also the number of their table.
+pub(super) fn marks(socket: &Socket, version: IpVersion) -> io::Result<Vec<u32>> {
+    let mut found = Vec::new();
+    let asked = socket.ask(GET_RULE, true, &rule_header(version), &[], |message| found.extend(own_mark(message)));
+    match asked {
+        // The kernel knows no policy routing, or not this version.
+        Err(error) if is_missing(&error) => Ok(Vec::new()),
+        asked => asked.map(|()| found),
+    }
+}
+
+/// Leads a whole table to the station at the other end of a link.
+pub(super) fn lead_to(requests: &mut Requests, table: u32, index: u32, next_hop: IpAddr) {
+    let header = table_header(next_hop.is_ipv4(), SCOPE_UNIVERSE, UNICAST, ON_LINK);
+    let (gateway, device, table) = (octets(next_hop), index.to_ne_bytes(), table.to_ne_bytes());
+    let list: [(u16, &[u8]); 3] = [(ROUTE_TABLE, &table), (ROUTE_DEVICE, &device), (ROUTE_GATEWAY, &gateway)];
+    requests.push(NEW_ROUTE, CREATE | REPLACE, &header, &list, "lead intercepted packets to the container");
+}
+
+/// Has a whole table's packets delivered here, whatever their destination.
+pub(super) fn deliver_here(requests: &mut Requests, version: IpVersion, table: u32) {
+    let header = table_header(version == IpVersion::V4, SCOPE_HOST, LOCAL, 0);
+    let (device, table) = (LOOPBACK.to_ne_bytes(), table.to_ne_bytes());
+    let list: [(u16, &[u8]); 2] = [(ROUTE_TABLE, &table), (ROUTE_DEVICE, &device)];
+    requests.push(NEW_ROUTE, CREATE | REPLACE, &header, &list, "deliver intercepted packets in the container");
+}
+
+/// Returns whether the kernel says that it has no such thing.
+pub(super) fn is_missing(error: &io::Error) -> bool {
+    matches!(error.raw_os_error(), Some(libc::EOPNOTSUPP | libc::EAFNOSUPPORT | libc::EPROTONOSUPPORT))
+}
+
+/// Says that the kernel has no such thing, for errors of requests.
+pub(super) fn is_missing_here(error: &NetworkError) -> bool {
+    matches!(error, NetworkError::Kernel { source, .. } if is_missing(source))
+}
+
+/// `RTM_NEWROUTE`, `RTM_NEWRULE` and others.
+const NEW_ROUTE: u16 = 24;
+const NEW_RULE: u16 = 32;
+const DELETE_RULE: u16 = 33;
+const GET_RULE: u16 = 34;
+/// `FRA_PRIORITY` and others.
+const RULE_PRIORITY: u16 = 6;
+const RULE_MARK: u16 = 10;
+const RULE_TABLE: u16 = 15;
+const RULE_MASK: u16 = 16;
+const RULE_PROTOCOL: u16 = 21;
+/// `FR_ACT_TO_TBL`.
+const TO_TABLE: u8 = 1;
+const RULE_HEADER_BYTES: usize = 12;
+const ROUTE_DEVICE: u16 = 4;
+const ROUTE_GATEWAY: u16 = 5;
+const ROUTE_TABLE: u16 = 15;
+/// `RTN_UNICAST` and `RTN_LOCAL`.
+const UNICAST: u8 = 1;
+const LOCAL: u8 = 2;
+const SCOPE_UNIVERSE: u8 = 0;
+const SCOPE_HOST: u8 = 254;
+/// `RTNH_F_ONLINK`.
+const ON_LINK: u32 = 4;
+const LOOPBACK: u32 = 1;
+
+fn rule_header(version: IpVersion) -> [u8; RULE_HEADER_BYTES] {
+    let family = match version {
+        IpVersion::V4 => 2,
+        IpVersion::V6 => 10,
+    };
+    [family, 0, 0, 0, 0, 0, 0, TO_TABLE, 0, 0, 0, 0]
+}
+
+fn rule_attributes(mark: u32, table: u32) -> [(u16, Vec<u8>); 5] {
+    [
+        (RULE_PRIORITY, PRIORITY.to_ne_bytes().to_vec()),
+        (RULE_MARK, mark.to_ne_bytes().to_vec()),
+        (RULE_MASK, u32::MAX.to_ne_bytes().to_vec()),
+        (RULE_TABLE, table.to_ne_bytes().to_vec()),
+        (RULE_PROTOCOL, vec![OWN_PROTOCOL]),
+    ]
+}
+
+fn table_header(v4: bool, scope: u8, kind: u8, flags: u32) -> [u8; 12] {
+    let address: IpAddr = if v4 { [0, 0, 0, 0].into() } else { [0_u16; 8].into() };
+    let [a, b, c, d] = flags.to_ne_bytes();
+    // The table's number stands in an attribute, since it does not fit here.
+    [family(address), 0, 0, 0, 0, OWN_PROTOCOL, scope, kind, a, b, c, d]
+}
+
+fn own_mark(message: Message<'_>) -> Option<u32> {
+    let list = message.body.get(RULE_HEADER_BYTES..).filter(|_| message.kind == NEW_RULE)?;
+    let of = |wanted: u16| attributes(list).find(|(kind, _)| *kind == wanted).map(|(_, bytes)| bytes);
+    let number = |wanted: u16| of(wanted).and_then(|bytes| bytes.first_chunk()).map(|bytes| u32::from_ne_bytes(*bytes));
+    let ours = of(RULE_PROTOCOL) == Some(&[OWN_PROTOCOL]) && number(RULE_PRIORITY) == Some(PRIORITY);
+    number(RULE_MARK).filter(|mark| ours && number(RULE_TABLE) == Some(*mark))
+}

@@ -1,0 +1,477 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Interception of TCP between a client and a server, on a router with a container: the test is the module's worker.
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
+
+use std::fs::{self, File};
+use std::io::{self, ErrorKind, Read as _, Write as _};
+use std::net::{IpAddr, Shutdown, SocketAddr, TcpListener, TcpStream};
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::process::Command;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::time::{Duration, Instant};
+
+use netserv_container::network::limits::{INTERCEPTS_MAX, TRANSPARENT_SOCKETS_MAX};
+use netserv_container::network::{
+    ContainerNetwork, HostIntercepts, Intercept, Listeners, NetworkError, NetworkSpec, remove_networks,
+};
+use netserv_model::Filter;
+use netserv_model::container_link::container_link;
+use rustix::event::{PollFd, PollFlags, poll};
+use rustix::net::{connect, sockopt};
+use rustix::thread::{LinkNameSpaceType, move_into_link_name_space};
+
+/// How long to wait for what must not come, and for what must.
+const SHORT: Duration = Duration::from_millis(200);
+const LONG: Duration = Duration::from_secs(5);
+/// Client and server of each version of IP.
+const ENDS: [(&str, &str); 2] = [("10.72.1.2", "10.72.2.2"), ("fd72:1::2", "fd72:2::2")];
+
+#[test]
+fn a_connection_is_taken_over_and_both_ends_see_each_other() {
+    let Some(lab) = Lab::start("a_connection_is_taken_over_and_both_ends_see_each_other") else { return };
+    // The way back is checked strictly everywhere but where containers send.
+    fs::write("/proc/sys/net/ipv4/conf/all/rp_filter", "1").unwrap();
+    fs::write("/proc/sys/net/ipv4/conf/eth2/rp_filter", "1").unwrap();
+    fs::write("/proc/sys/net/ipv4/conf/eth1/rp_filter", "1").unwrap();
+    let network = lab.container(1, &["10.72.9.1", "fd72:9::1"]);
+    let intercepting = Intercepting::start(&lab, &network, &["tcp port 80"], false);
+    for (client, server) in ENDS {
+        let listener = lab.server(|| TcpListener::bind(at(server, 80)).unwrap());
+        let mut stream = lab.client(|| TcpStream::connect_timeout(&at(server, 80), LONG)).unwrap();
+        let mut taken = intercepting.accept(server);
+        assert_eq!(taken.peer_addr().unwrap(), stream.local_addr().unwrap(), "the module sees the client");
+        assert_eq!(taken.local_addr().unwrap(), at(server, 80), "and the server");
+        assert_eq!(stream.peer_addr().unwrap(), at(server, 80), "the client sees the server");
+        let mut onward = intercepting.open(&network, client, at(server, 80)).unwrap();
+        let (mut arrived, from) = listener.accept().unwrap();
+        assert_eq!(from.ip(), client.parse::<IpAddr>().unwrap(), "the server sees the client");
+        pass(&mut stream, &mut taken, b"request");
+        pass(&mut onward, &mut arrived, b"changed request");
+        pass(&mut arrived, &mut onward, b"answer");
+        pass(&mut taken, &mut stream, b"changed answer");
+        // One half closes, the other goes on.
+        stream.shutdown(Shutdown::Write).unwrap();
+        assert_eq!(taken.read(&mut [0; 8]).unwrap(), 0);
+        pass(&mut taken, &mut stream, &[7; 200_000]);
+        let other = lab.client(|| TcpStream::connect_timeout(&at(server, 81), SHORT)).unwrap_err();
+        assert_eq!(other.kind(), ErrorKind::ConnectionRefused, "another port is the server's own");
+    }
+}
+
+#[test]
+fn connections_that_were_there_before_go_on() {
+    let Some(lab) = Lab::start("connections_that_were_there_before_go_on") else { return };
+    let network = lab.container(1, &["10.72.9.1", "fd72:9::1"]);
+    for (_, server) in ENDS {
+        let listener = lab.server(|| TcpListener::bind(at(server, 80)).unwrap());
+        let mut before = lab.client(|| TcpStream::connect_timeout(&at(server, 80), LONG)).unwrap();
+        let (mut arrived, _) = listener.accept().unwrap();
+        let mut intercepting = Intercepting::start(&lab, &network, &["tcp port 80"], false);
+        pass(&mut before, &mut arrived, &[1; 100_000]);
+        pass(&mut arrived, &mut before, &[2; 100_000]);
+        let mut during = lab.client(|| TcpStream::connect_timeout(&at(server, 80), LONG)).unwrap();
+        let mut taken = intercepting.accept(server);
+        // Nobody takes new ones: those that were taken go on, and so do those that were not.
+        intercepting.suspend(&network);
+        let mut after = lab.client(|| TcpStream::connect_timeout(&at(server, 80), LONG)).unwrap();
+        let (mut untouched, _) = listener.accept().unwrap();
+        pass(&mut after, &mut untouched, b"untouched");
+        pass(&mut during, &mut taken, b"taken");
+        pass(&mut taken, &mut during, b"taken");
+        pass(&mut before, &mut arrived, b"before");
+        // No interception any more.
+        intercepting.end(&network);
+        pass(&mut after, &mut untouched, &[3; 100_000]);
+        pass(&mut before, &mut arrived, &[4; 100_000]);
+        // What was taken over cannot go on, and its client learns it: the server knows no such connection.
+        during.set_read_timeout(Some(LONG)).unwrap();
+        during.write_all(b"?").unwrap();
+        assert_eq!(during.read(&mut [0; 8]).unwrap_err().kind(), ErrorKind::ConnectionReset);
+    }
+}
+
+#[test]
+fn when_nobody_takes_connections_they_pass_or_are_reset() {
+    let Some(lab) = Lab::start("when_nobody_takes_connections_they_pass_or_are_reset") else { return };
+    let network = lab.container(1, &["10.72.9.1", "fd72:9::1"]);
+    for refuse in [false, true] {
+        for (_, server) in ENDS {
+            let listener = lab.server(|| TcpListener::bind(at(server, 80)).unwrap());
+            let mut intercepting = Intercepting::start(&lab, &network, &["tcp port 80"], refuse);
+            let connect = || lab.client(|| TcpStream::connect_timeout(&at(server, 80), LONG));
+            let taken = connect().unwrap();
+            drop(intercepting.accept(server));
+            drop(taken);
+            // As when the worker dies: the kernel closes what listens.
+            intercepting.listeners = None;
+            check_untaken(connect(), &listener, refuse);
+            intercepting.suspend(&network);
+            check_untaken(connect(), &listener, refuse);
+        }
+    }
+    assert_eq!(network.dropped().unwrap()["refused-intercepted"], 4);
+}
+
+fn check_untaken(connected: io::Result<TcpStream>, listener: &TcpListener, refuse: bool) {
+    if refuse {
+        assert_eq!(connected.unwrap_err().kind(), ErrorKind::ConnectionRefused);
+    } else {
+        pass(&mut connected.unwrap(), &mut listener.accept().unwrap().0, b"untouched");
+    }
+}
+
+/// Goal: the sockets that a worker gets lead nowhere but where its filters are about. They may bind to every address.
+#[test]
+fn other_addresses_and_ports_cannot_be_taken() {
+    let Some(lab) = Lab::start("other_addresses_and_ports_cannot_be_taken") else { return };
+    let network = lab.container(1, &["10.72.9.1", "fd72:9::1"]);
+    let filters = ["tcp src 10.72.1.0/24 port 80", "tcp src fd72:1::/64 port 80"];
+    let intercepting = Intercepting::start(&lab, &network, &filters, false);
+    for ((client, server), (stranger, node)) in
+        ENDS.into_iter().zip([("10.72.3.9", "10.72.2.1"), ("fd72:3::9", "fd72:2::1")])
+    {
+        let open = lab.server(|| [80, 81].map(|port| TcpListener::bind(at(server, port)).unwrap()));
+        let node_service = TcpListener::bind(at(node, 80)).unwrap();
+        let try_open = |source: &str, to: SocketAddr| intercepting.open(&network, source, to);
+        assert!(try_open(client, at(server, 80)).is_ok());
+        assert!(open[0].accept().is_ok());
+        for (source, to) in
+            [(stranger, at(server, 80)), (client, at(server, 81)), (client, at(node, 80)), (server, at(client, 80))]
+        {
+            let begun = Instant::now();
+            let refused = try_open(source, to).unwrap_err();
+            assert!(begun.elapsed() < LONG, "{source} to {to}: {refused}");
+        }
+        assert!(is_idle(&open[0]) && is_idle(&open[1]) && is_idle(&node_service), "{server}");
+        // Its own addresses are no part of it.
+        let own = network.addresses().into_iter().find(|own| own.is_ipv4() == at(server, 80).is_ipv4()).unwrap();
+        assert!(inside(network.netns(), || TcpStream::connect_timeout(&at(server, 80), SHORT)).is_err(), "{own}");
+    }
+    assert!(network.dropped().unwrap()["spoofed"] > 0);
+    // Past the rules inside, there are those of the node.
+    let receiver = lab.server(|| std::net::UdpSocket::bind(at("::", 9001)).unwrap());
+    receiver.set_read_timeout(Some(SHORT)).unwrap();
+    for (source, expected) in [("10.72.9.1", true), ("10.72.1.2", false), ("10.72.3.9", false)] {
+        inside(network.netns(), || assert!(frame_from(source, 17).status().unwrap().success()));
+        assert_eq!(receiver.recv_from(&mut [0; 64]).is_ok(), expected, "{source}");
+    }
+}
+
+#[test]
+fn the_node_itself_and_another_containers_flows_are_left_alone() {
+    let Some(lab) = Lab::start("the_node_itself_and_another_containers_flows_are_left_alone") else { return };
+    let [first, second] = [1, 2].map(|n| lab.container(n, &[&format!("10.72.9.{n}"), &format!("fd72:9::{n}")]));
+    let one = Intercepting::start(&lab, &first, &["tcp port 80"], false);
+    let two = Intercepting::start(&lab, &second, &["tcp port 90"], false);
+    for (client, server) in ENDS {
+        let node = TcpListener::bind(at(if client.contains(':') { "fd72:1::1" } else { "10.72.1.1" }, 80)).unwrap();
+        let mut stream = lab.client(|| TcpStream::connect_timeout(&node.local_addr().unwrap(), LONG)).unwrap();
+        pass(&mut stream, &mut node.accept().unwrap().0, b"to the node");
+        let [web, other] = [80, 90].map(|port| lab.server(|| TcpListener::bind(at(server, port)).unwrap()));
+        for (port, intercepting, idle) in [(80, &one, &two), (90, &two, &one)] {
+            let _stream = lab.client(|| TcpStream::connect_timeout(&at(server, port), LONG)).unwrap();
+            drop(intercepting.accept(server));
+            assert!(idle.is_idle(server));
+        }
+        assert!(is_idle(&web) && is_idle(&other));
+    }
+}
+
+#[test]
+fn a_container_with_one_version_of_ip_intercepts_both() {
+    let Some(lab) = Lab::start("a_container_with_one_version_of_ip_intercepts_both") else { return };
+    for (number, address) in [(1, "10.72.9.1"), (2, "fd72:9::2")] {
+        let network = lab.container(number, &[address]);
+        let intercepting = Intercepting::start(&lab, &network, &["tcp port 80"], false);
+        for (client, server) in ENDS {
+            let listener = lab.server(|| TcpListener::bind(at(server, 80)).unwrap());
+            let mut stream = lab.client(|| TcpStream::connect_timeout(&at(server, 80), LONG)).unwrap();
+            let mut taken = intercepting.accept(server);
+            pass(&mut stream, &mut taken, b"request");
+            let mut onward = intercepting.open(&network, client, at(server, 80)).unwrap();
+            pass(&mut onward, &mut listener.accept().unwrap().0, b"request");
+        }
+        intercepting.end(&network);
+    }
+}
+
+/// Goal: a router whose links have no IPv4 at all.
+#[test]
+fn a_node_with_ipv6_only_intercepts() {
+    let Some(lab) = Lab::start("a_node_with_ipv6_only_intercepts") else { return };
+    for (name, device) in [(&lab.router, "eth1"), (&lab.router, "eth2"), (&lab.client, "eth1"), (&lab.server, "eth2")] {
+        run(&format!("ip -n {name} -4 address flush dev {device}"));
+    }
+    let network = lab.container(1, &["fd72:9::1"]);
+    let intercepting = Intercepting::start(&lab, &network, &["tcp dst fd72:2::/64 port 80"], false);
+    let (client, server) = ENDS[1];
+    let listener = lab.server(|| TcpListener::bind(at(server, 80)).unwrap());
+    let mut stream = lab.client(|| TcpStream::connect_timeout(&at(server, 80), LONG)).unwrap();
+    pass(&mut stream, &mut intercepting.accept(server), b"request");
+    let mut onward = intercepting.open(&network, client, at(server, 80)).unwrap();
+    pass(&mut onward, &mut listener.accept().unwrap().0, b"request");
+}
+
+#[test]
+fn nothing_is_left_when_it_ends() {
+    let Some(lab) = Lab::start("nothing_is_left_when_it_ends") else { return };
+    let network = lab.container(1, &["10.72.9.1", "fd72:9::1"]);
+    let intercepting = Intercepting::start(&lab, &network, &["tcp port 80"], false);
+    assert!(has_rules() && lab.host.spoofed().unwrap().is_some());
+    intercepting.end(&network);
+    assert!(!has_rules() && lab.host.spoofed().unwrap().is_none());
+    // As after a crash.
+    let host = HostIntercepts::open(&lab.instance()).unwrap();
+    host.set(&network, &filters(&["tcp port 80"])).unwrap();
+    std::mem::forget((host, network));
+    assert!(has_rules());
+    assert_eq!(remove_networks(&lab.instance()).unwrap(), 1);
+    assert!(!has_rules() && lab.host.spoofed().unwrap().is_none());
+    // The name is free again, and nothing is led to what is gone.
+    let network = lab.container(1, &["10.72.9.1", "fd72:9::1"]);
+    let intercepting = Intercepting::start(&lab, &network, &["tcp port 80"], false);
+    network.remove().unwrap();
+    for (_, server) in ENDS {
+        let listener = lab.server(|| TcpListener::bind(at(server, 80)).unwrap());
+        let mut stream = lab.client(|| TcpStream::connect_timeout(&at(server, 80), LONG)).unwrap();
+        pass(&mut stream, &mut listener.accept().unwrap().0, b"the link is gone");
+    }
+    intercepting.host.forget(&network).unwrap();
+    assert!(!has_rules());
+}
+
+#[test]
+fn bounds_are_kept_and_what_is_no_flow_is_refused() {
+    let Some(lab) = Lab::start("bounds_are_kept_and_what_is_no_flow_is_refused") else { return };
+    let network = lab.container(1, &["10.72.9.1"]);
+    let host = HostIntercepts::open(&lab.instance()).unwrap();
+    let intercept = |filter: &str| Intercept { filter: filter.parse().unwrap(), ports: None, refuse: false };
+    for bad in ["udp port 80", "ip dst 10.72.2.0/24", "tcp dst 10.72.2.0/24"] {
+        assert!(matches!(network.intercept(&[intercept(bad)]), Err(NetworkError::Spec(_))), "{bad}");
+        assert!(matches!(host.set(&network, &filters(&[bad])), Err(NetworkError::Spec(_))), "{bad}");
+    }
+    let many = vec![intercept("tcp port 80"); INTERCEPTS_MAX + 1];
+    assert!(matches!(network.intercept(&many), Err(NetworkError::Spec(_))));
+    network.intercept(&many[1..]).unwrap();
+    assert_eq!(network.transparent_sockets(false, TRANSPARENT_SOCKETS_MAX).unwrap().len(), TRANSPARENT_SOCKETS_MAX);
+    assert!(matches!(network.transparent_sockets(true, TRANSPARENT_SOCKETS_MAX + 1), Err(NetworkError::Spec(_))));
+    let most = vec!["tcp dst 10.72.2.0/24 port 80"; INTERCEPTS_MAX];
+    let networks: Vec<ContainerNetwork> =
+        (2..6).map(|number| lab.container(number, &[&format!("10.72.9.{number}")])).collect();
+    networks.iter().for_each(|network| host.set(network, &filters(&most)).unwrap());
+    assert!(matches!(host.set(&network, &filters(&most[..1])), Err(NetworkError::Spec(_))), "the node's bound");
+    host.set(&networks[0], &[]).unwrap();
+    host.set(&network, &filters(&most[..1])).unwrap();
+}
+
+/// A module at work: what listens for it, and what leads packets there.
+struct Intercepting {
+    host: Arc<HostIntercepts>,
+    filters: Vec<Filter>,
+    refuse: bool,
+    listeners: Option<[TcpListener; 2]>,
+}
+
+impl Intercepting {
+    fn start(lab: &Lab, network: &ContainerNetwork, texts: &[&str], refuse: bool) -> Intercepting {
+        let host = lab.host.clone();
+        let Listeners { v4, v6, ports } = network.listeners().unwrap();
+        let intercept = |filter: Filter| Intercept { filter, ports: Some(ports), refuse };
+        let filters = filters(texts);
+        network.intercept(&filters.iter().cloned().map(intercept).collect::<Vec<_>>()).unwrap();
+        host.set(network, &filters).unwrap();
+        let listener = |fd: OwnedFd| {
+            let listener = TcpListener::from(fd);
+            listener.set_nonblocking(false).unwrap();
+            listener
+        };
+        Intercepting { host, filters, refuse, listeners: Some([v4.unwrap(), v6.unwrap()].map(listener)) }
+    }
+
+    fn accept(&self, server: &str) -> TcpStream {
+        let [v4, v6] = self.listeners.as_ref().unwrap();
+        let listener = if server.contains(':') { v6 } else { v4 };
+        assert!(!is_idle(listener), "no connection came");
+        listener.accept().unwrap().0
+    }
+
+    fn is_idle(&self, server: &str) -> bool {
+        let [v4, v6] = self.listeners.as_ref().unwrap();
+        is_idle(if server.contains(':') { v6 } else { v4 })
+    }
+
+    /// Goes on to a server with a client's address, as a program without any right does.
+    fn open(&self, network: &ContainerNetwork, client: &str, server: SocketAddr) -> io::Result<TcpStream> {
+        let socket = network.transparent_sockets(server.is_ipv6(), 1).unwrap().pop().unwrap();
+        rustix::net::bind(&socket, &at(client, 0))?;
+        match connect(&socket, &server) {
+            Err(rustix::io::Errno::INPROGRESS) => {}
+            other => other?,
+        }
+        let ready = poll(&mut [PollFd::new(&socket, PollFlags::OUT)], Some(&SHORT.try_into().unwrap()))?;
+        if ready == 0 {
+            return Err(ErrorKind::TimedOut.into());
+        }
+        sockopt::socket_error(&socket)??;
+        let stream = TcpStream::from(socket);
+        stream.set_nonblocking(false)?;
+        Ok(stream)
+    }
+
+    fn suspend(&mut self, network: &ContainerNetwork) {
+        let intercept = |filter: &Filter| Intercept { filter: filter.clone(), ports: None, refuse: self.refuse };
+        network.intercept(&self.filters.iter().map(intercept).collect::<Vec<_>>()).unwrap();
+    }
+
+    fn end(self, network: &ContainerNetwork) {
+        self.host.set(network, &[]).unwrap();
+        network.intercept(&[]).unwrap();
+    }
+}
+
+/// Returns whether anything of ours is in this namespace.
+fn has_rules() -> bool {
+    !leftovers().is_empty()
+}
+
+fn leftovers() -> String {
+    let rules = ["-4", "-6"].map(|version| {
+        let output = Command::new("ip").args([version, "rule", "show"]).output().unwrap();
+        String::from_utf8(output.stdout).unwrap()
+    });
+    rules.concat().lines().filter(|line| line.contains("proto 78")).collect()
+}
+
+/// Sends an UDP packet of this source from inside, past the firewall there.
+fn frame_from(source: &str, protocol: u8) -> Command {
+    let script = format!(
+        "import socket,struct\ns=socket.socket(socket.AF_PACKET,socket.SOCK_RAW)\ns.bind(('net0',0x800))\n\
+         body=struct.pack('!HHHH',9001,9001,9,0)+b'x'\n\
+         head=struct.pack('!BBHHHBBH4s4s',0x45,0,20+len(body),1,0,64,{protocol},0,socket.inet_aton('{source}'),\
+         socket.inet_aton('10.72.2.2'))\n\
+         sum=sum(struct.unpack('!10H',head));sum=(sum&0xffff)+(sum>>16);sum=~((sum&0xffff)+(sum>>16))&0xffff\n\
+         head=head[:10]+struct.pack('!H',sum)+head[12:]\n\
+         s.send(bytes.fromhex('024e53000001024e53000002')+b'\\x08\\x00'+head+body)"
+    );
+    let mut command = Command::new("/usr/bin/python3");
+    command.args(["-c", &script]);
+    command
+}
+
+/// Sends bytes over a connection and sees them arrive.
+fn pass(from: &mut TcpStream, to: &mut TcpStream, bytes: &[u8]) {
+    let mut writer = from.try_clone().unwrap();
+    to.set_read_timeout(Some(LONG)).unwrap();
+    let mut received = vec![0; bytes.len()];
+    std::thread::scope(|scope| {
+        scope.spawn(move || writer.write_all(bytes).unwrap());
+        to.read_exact(&mut received).unwrap();
+    });
+    assert_eq!(received, bytes);
+}
+
+/// Waits for a connection for a while, and returns whether none came.
+fn is_idle(listener: &TcpListener) -> bool {
+    poll(&mut [PollFd::new(listener, PollFlags::IN)], Some(&SHORT.try_into().unwrap())).unwrap() == 0
+}
+
+/// A client and a server with a router between them; the test's thread is the router.
+struct Lab {
+    router: String,
+    client: String,
+    server: String,
+    host: Arc<HostIntercepts>,
+}
+
+impl Lab {
+    fn start(test: &str) -> Option<Lab> {
+        static NEXT: AtomicU32 = AtomicU32::new(0);
+        if !rustix::process::geteuid().is_root() {
+            eprintln!("SKIPPED {test}: networks need root");
+            return None;
+        }
+        let number = format!("{}-{}", std::process::id(), NEXT.fetch_add(1, Ordering::Relaxed));
+        let [router, client, server] = ["r", "c", "s"].map(|letter| format!("ns-intercept-{letter}{number}"));
+        [&router, &client, &server].iter().for_each(|name| run(&format!("ip netns add {name}")));
+        run(&format!("ip -n {router} link set lo up"));
+        for (place, name) in [(1, &client), (2, &server)] {
+            for command in [
+                format!("ip -n {router} link add eth{place} type veth peer name eth{place} netns {name}"),
+                format!("ip -n {name} link set lo up"),
+                format!("ip -n {router} address add 10.72.{place}.1/24 dev eth{place}"),
+                format!("ip -n {name} address add 10.72.{place}.2/24 dev eth{place}"),
+                format!("ip -n {router} address add fd72:{place}::1/64 dev eth{place} nodad"),
+                format!("ip -n {name} address add fd72:{place}::2/64 dev eth{place} nodad"),
+                format!("ip -n {router} address add fe80::1/64 dev eth{place} nodad"),
+                format!("ip -n {name} address add fe80::2/64 dev eth{place} nodad"),
+                format!("ip -n {router} link set eth{place} up addrgenmode none"),
+                format!("ip -n {name} link set eth{place} up addrgenmode none"),
+                format!("ip -n {name} route add default via 10.72.{place}.1"),
+                format!("ip -n {name} route add default via fd72:{place}::1"),
+            ] {
+                run(&command);
+            }
+        }
+        enter(File::open(format!("/run/netns/{router}")).unwrap().as_fd());
+        fs::write("/proc/sys/net/ipv4/ip_forward", "1").unwrap();
+        fs::write("/proc/sys/net/ipv6/conf/all/forwarding", "1").unwrap();
+        let host = Arc::new(HostIntercepts::open(&router).unwrap());
+        Some(Lab { router, client, server, host })
+    }
+
+    fn instance(&self) -> String {
+        self.router.clone()
+    }
+
+    fn container(&self, number: u32, addresses: &[&str]) -> ContainerNetwork {
+        let addresses = addresses.iter().map(|address| address.parse().unwrap()).collect();
+        let name = container_link(&self.instance(), number);
+        ContainerNetwork::create(&NetworkSpec { name, addresses, listen: vec![], connect: vec![] }).unwrap()
+    }
+
+    fn client<T: Send>(&self, act: impl FnOnce() -> T + Send) -> T {
+        inside(File::open(format!("/run/netns/{}", self.client)).unwrap().as_fd(), act)
+    }
+
+    fn server<T: Send>(&self, act: impl FnOnce() -> T + Send) -> T {
+        inside(File::open(format!("/run/netns/{}", self.server)).unwrap().as_fd(), act)
+    }
+}
+
+impl Drop for Lab {
+    fn drop(&mut self) {
+        for name in [&self.router, &self.client, &self.server] {
+            let _ = Command::new("ip").args(["netns", "delete", name]).status();
+        }
+    }
+}
+
+/// Acts in a namespace, on a thread that ends with it. Sockets that are made there stay there.
+fn inside<T: Send>(namespace: BorrowedFd<'_>, act: impl FnOnce() -> T + Send) -> T {
+    std::thread::scope(|scope| {
+        let entered = scope.spawn(|| {
+            enter(namespace);
+            act()
+        });
+        entered.join().unwrap()
+    })
+}
+
+fn enter(namespace: BorrowedFd<'_>) {
+    move_into_link_name_space(namespace, Some(LinkNameSpaceType::Network)).unwrap();
+}
+
+fn run(command: &str) {
+    let mut words = command.split(' ');
+    let output = Command::new(words.next().unwrap()).args(words).output().unwrap();
+    assert!(output.status.success(), "{command}: {}", String::from_utf8_lossy(&output.stderr));
+}
+
+fn filters(texts: &[&str]) -> Vec<Filter> {
+    texts.iter().map(|text| text.parse().unwrap()).collect()
+}
+
+fn at(address: &str, port: u16) -> SocketAddr {
+    SocketAddr::new(address.parse().unwrap(), port)
+}
