@@ -26,6 +26,7 @@ pub mod jvm;
 pub mod kv;
 pub mod limits;
 pub mod log;
+pub mod media;
 pub mod messages;
 pub mod packet_bench;
 pub mod parts;

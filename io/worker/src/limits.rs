@@ -171,6 +171,22 @@ pub const ZSTD_DECODER_BYTES: usize = 9 << 20;
 pub const ZSTD_WINDOW_LOG_MAX: u32 = 23;
 /// Bytes of the header of a gzip stream's member.
 pub const GZIP_HEADER_BYTES_MAX: usize = 4096;
+/// Media jobs of one process at a time, those that wait included.
+pub const MEDIA_JOBS_MAX: usize = 64;
+/// Media jobs of one module at a time.
+pub const MEDIA_JOBS_PER_MODULE_MAX: usize = 8;
+/// Bytes that a media job may give.
+pub const MEDIA_OUTPUT_BYTES_MAX: u64 = 4 << 30;
+/// Bytes of an input whose contents are told.
+pub const MEDIA_PROBED_BYTES_MAX: usize = 16 << 20;
+/// Streams of an input that are told of.
+pub const MEDIA_STREAMS_TOLD_MAX: usize = 32;
+/// Bytes of the name of a format or codec.
+pub const MEDIA_NAME_BYTES_MAX: usize = 64;
+/// Bytes that a stream of a media job takes or gives in one call.
+pub const MEDIA_PIECE_BYTES_MAX: usize = 64 << 10;
+/// How long what was written to a media job waits for ffmpeg once the stream is dropped.
+pub const MEDIA_REST_TIME_MAX: Duration = Duration::from_secs(30);
 /// Threads that serve connections, if there are so many processors.
 pub const SERVER_THREADS_MAX: usize = 4;
 /// Threads that ask name servers.
