@@ -5,6 +5,7 @@
 mod common;
 
 use std::path::PathBuf;
+use std::time::Duration;
 
 use common::{Driver, Serving, eventually};
 use netserv_lab::node::{LabPackage, LabUser, Part, workspace};
@@ -15,6 +16,7 @@ over_each_driver!(
     two_users_both_listen_on_port_80,
     bundles_as_they_are_answer_over_ipv4_and_ipv6,
     a_server_that_is_not_permitted_is_refused_up_front,
+    every_building_block_serves_bundles,
 );
 
 fn two_users_both_listen_on_port_80(driver: Driver) {
@@ -58,11 +60,53 @@ fn a_server_that_is_not_permitted_is_refused_up_front(driver: Driver) {
     assert!(detail.contains("80"), "{detail}");
 }
 
+fn every_building_block_serves_bundles(driver: Driver) {
+    let Some(mut net) = Serving::start("every_building_block_serves_bundles", driver, LISTEN) else { return };
+    let toolbox = built(&net, "java/samples/toolbox", "toolbox", &net.alice);
+    let filter = format!("udp src {} port 5060", net.lab.v4("sender"));
+    let outcome = net.setup(&net.alice, &toolbox, &["--filter", &filter]);
+    assert!(matches!(outcome, Outcome::Installed { .. }), "{outcome:?}");
+    let address = net.address(&net.alice, false);
+    for path in ["/cache", "/compress", "/crypto", "/match", "/sip"] {
+        net.answers("receiver", address, path, "ok");
+    }
+    net.answers("receiver", address, "/http-client?url=http://127.0.0.1/hash", "200 ba7816bf8f01cfea");
+    // Alice may connect to nobody.
+    let elsewhere = format!("/http-client?url=http://{}:80/", net.lab.v4("sender"));
+    net.answers("receiver", address, &elsewhere, "Exception");
+
+    let calls = |net: &Serving| {
+        let answer = net.get("receiver", net.address(&net.alice, false), "/kv")?;
+        answer.trim().strip_prefix("ok ")?.parse::<u64>().ok()
+    };
+    let before = calls(&net).unwrap();
+    let mut count = before;
+    while count < before + 100 {
+        count = calls(&net).unwrap();
+    }
+    std::thread::sleep(KV_WRITTEN);
+    net.lab.kill("node", "netservd").unwrap();
+    net.lab.restart_netservd("node").unwrap();
+    let mut after = None;
+    eventually("an answer", || {
+        after = calls(&net);
+        after.is_some()
+    });
+    assert!(after.unwrap() > count, "{count} calls, then {after:?}");
+}
+
+/// After which kv state that is set is on the disk.
+const KV_WRITTEN: Duration = Duration::from_secs(1);
 const LISTEN: &str = "listen = ['tcp port 80']\n";
 
 /// Packs and signs a bundle from Maven Central.
 fn package(net: &Serving, name: &str, user: &LabUser) -> LabPackage {
-    let dir = workspace().join("java/samples/central").join(name);
+    built(net, &format!("java/samples/central/{name}"), name, user)
+}
+
+/// Packs and signs a bundle that was built in a directory.
+fn built(net: &Serving, dir: &str, name: &str, user: &LabUser) -> LabPackage {
+    let dir = workspace().join(dir);
     let bundle: PathBuf = dir.join("target").join(format!("{name}.jar"));
     assert!(bundle.exists(), "{} is not there; build it: ./dev build", bundle.display());
     let path = net.lab.dir().join(format!("{name}-{}.nsm", user.name));

@@ -21,6 +21,7 @@ pub mod plot;
 mod programs;
 mod recovery;
 mod search;
+mod servers;
 mod setup;
 pub mod summary;
 mod trial;
@@ -77,6 +78,8 @@ pub enum Part {
     Setup,
     /// Containers with a JVM: SETUP over two nodes, and memory.
     Java,
+    /// Server modules: requests a second, intercepted connections.
+    Servers,
     /// Start and memory of containers.
     Containers,
     /// From trap to recovered.
@@ -106,6 +109,8 @@ pub struct Plan {
     handshake_rounds: usize,
     call_rounds: usize,
     demos: usize,
+    server_rounds: usize,
+    server_seconds: u32,
 }
 
 impl Plan {
@@ -132,6 +137,8 @@ impl Plan {
                 handshake_rounds: 3,
                 call_rounds: 1,
                 demos: 2,
+                server_rounds: 3,
+                server_seconds: 3,
             },
             false => Plan {
                 sizes,
@@ -149,6 +156,8 @@ impl Plan {
                 handshake_rounds: 9,
                 call_rounds: 5,
                 demos: 5,
+                server_rounds: 7,
+                server_seconds: 10,
             },
         }
     }
@@ -218,13 +227,14 @@ pub fn run(options: &Options) -> Result<()> {
     Ok(())
 }
 
-const PARTS: [Part; 11] = [
+const PARTS: [Part; 12] = [
     Part::Ladder,
     Part::Many,
     Part::Filters,
     Part::Loops,
     Part::Setup,
     Part::Java,
+    Part::Servers,
     Part::Containers,
     Part::Recovery,
     Part::Handshakes,
@@ -257,6 +267,7 @@ fn measure(part: Part, plan: &Plan, programs: &Programs) -> Result<Measured> {
         Part::Loops => loops::measure(plan, programs),
         Part::Setup => setup::measure(plan).map(Measured::from),
         Part::Java => java::measure(plan).map(Measured::from),
+        Part::Servers => servers::measure(plan).map(Measured::from),
         Part::Containers => container::measure(plan).map(Measured::from),
         Part::Recovery => recovery::measure(plan, programs).map(Measured::from),
         Part::Handshakes => handshake::measure(plan).map(Measured::from),
