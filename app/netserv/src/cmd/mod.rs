@@ -27,7 +27,7 @@ pub async fn run(cli: Cli, output: &mut Output) -> Result<Exit, Failure> {
         Command::Probe(probe) => probe.run(&client, output).await,
         Command::Path(path) => path.run(&client, output).await,
         Command::Trace(trace) => trace.run(&client, output).await,
-        Command::Module(module) => module.run(output),
+        Command::Module(module) => module.run(output).await,
         Command::Node(node) => node.run(&client, &cli.global.socket, output).await,
         Command::Key(key) => key.run(output),
         Command::Completions(completions) => {

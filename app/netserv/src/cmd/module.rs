@@ -3,10 +3,13 @@
 
 mod bench;
 mod build;
+mod check;
 mod code;
+mod inspect;
 mod new;
 mod package;
 mod push;
+mod run;
 mod template;
 mod test;
 pub mod worker;
@@ -17,14 +20,15 @@ pub use package::read_package;
 use crate::exit::{Exit, Failure};
 use crate::output::Output;
 
-/// Make, test, measure, sign and publish modules
+/// Make, test, run, measure, sign and publish modules
 #[derive(Subcommand)]
 pub enum Module {
     New(new::New),
     Build(build::Build),
     Sign(package::Sign),
-    Inspect(package::Inspect),
+    Inspect(inspect::Inspect),
     Test(test::Test),
+    Run(run::Run),
     Bench(bench::Bench),
     Push(push::Push),
 }
@@ -34,13 +38,14 @@ impl Module {
     ///
     /// # Errors
     /// A file, a build or a package is not as it should be.
-    pub fn run(self, output: &mut Output) -> Result<Exit, Failure> {
+    pub async fn run(self, output: &mut Output) -> Result<Exit, Failure> {
         match self {
             Module::New(new) => new.run(output),
             Module::Build(build) => build.run(output),
             Module::Sign(sign) => sign.run(output),
             Module::Inspect(inspect) => inspect.run(output),
             Module::Test(test) => test.run(output),
+            Module::Run(run) => run.run(output).await,
             Module::Bench(bench) => bench.run(output),
             Module::Push(push) => push.run(output),
         }

@@ -7,14 +7,13 @@ use std::process::{Command, Stdio};
 use std::time::Instant;
 
 use clap::Args;
-use netserv_model::Flavour;
 use netserv_model::limits;
 use netserv_model::manifest::Manifest;
-use netserv_repository::manifest;
+use netserv_repository::{Part, manifest};
 
 use serde::Serialize;
 
-use super::package;
+use super::{check, inspect, package};
 use crate::exit::{Exit, Failure, OrFail, one_line};
 use crate::keys;
 use crate::output::Output;
@@ -25,8 +24,8 @@ pub const MANIFEST_FILE: &str = "netserv.toml";
 
 /// Build a module's code and package it
 ///
-/// Runs the manifest's `build.command` with `sh -c` in the module's folder, then packages `build.wasm` and
-/// `build.bundle`, or the one that there is, with the manifest.
+/// Runs the manifest's `build.command` with `sh -c` in the module's folder, then packages with the manifest what it names:
+/// `build.wasm`, `build.component` and `build.bundle`, and the certificate and the key of `server.tls`.
 #[derive(Args)]
 pub struct Build {
     /// The module's folder, with netserv.toml in it
@@ -35,9 +34,12 @@ pub struct Build {
     /// The manifest [default: netserv.toml in the module's folder]
     #[arg(long, value_name = "FILE", conflicts_with = "dir")]
     manifest: Option<PathBuf>,
-    /// Package this WebAssembly file, without running the build command
+    /// Package this WebAssembly core module, which sees packets, without running the build command
     #[arg(long, value_name = "FILE")]
     wasm: Option<PathBuf>,
+    /// Package this WebAssembly component, which takes connections, without running the build command
+    #[arg(long, value_name = "FILE")]
+    component: Option<PathBuf>,
     /// Package this OSGi bundle, without running the build command
     #[arg(long, value_name = "FILE")]
     bundle: Option<PathBuf>,
@@ -55,7 +57,7 @@ pub struct Build {
 /// A module's source: its folder and its manifest.
 pub struct Source {
     /// The manifest's file.
-    path: PathBuf,
+    pub path: PathBuf,
     /// The folder.
     pub dir: PathBuf,
     /// The manifest as it was read.
@@ -82,25 +84,76 @@ impl Source {
         let shown = path.display();
         let missing = "name a module's folder, or make one with `netserv module new`";
         let text = std::fs::read_to_string(&path).or_fail(format!("cannot read {shown}"), missing)?;
-        let manifest = manifest::parse(&text).map_err(|refusal| {
-            let detail = refusal.detail.strip_prefix("netserv.toml: ").unwrap_or(&refusal.detail);
-            Failure::new(format!("{shown}: {detail}"), format!("mend {shown}"))
-        })?;
+        let manifest = manifest::parse(&text).map_err(|refusal| check::bad_manifest(&path, &text, &refusal))?;
         Ok(Source { path, dir, manifest, text })
     }
 
-    /// Returns where the code of each flavour is, of which there is at least one.
+    /// Returns where each part is, of which there is at least one unless the module is a service.
     ///
     /// # Errors
     /// The manifest does not say.
-    pub fn code(&self) -> Result<Vec<(Flavour, PathBuf)>, Failure> {
-        let file = |flavour: Flavour| Some((flavour, self.dir.join(self.manifest.build.code(flavour)?)));
-        let code: Vec<(Flavour, PathBuf)> = Flavour::ALL.into_iter().filter_map(file).collect();
-        if code.is_empty() {
+    pub fn parts(&self) -> Result<Vec<PartFile>, Failure> {
+        let build = &self.manifest.build;
+        let named = [(Part::Core, &build.wasm), (Part::Component, &build.component), (Part::Bundle, &build.bundle)];
+        let file = |(part, file): (Part, &Option<String>)| Some(PartFile::of(part, self.dir.join(file.as_ref()?)));
+        let parts: Vec<PartFile> = named.into_iter().filter_map(file).collect();
+        if parts.is_empty() && self.manifest.service.is_none() {
             let cause = format!("{} does not say which file is the code", self.path.display());
-            return Err(Failure::new(cause, "add `wasm = \"FILE\"` or `bundle = \"FILE\"` below [build]"));
+            let fix = "add `wasm = \"FILE\"`, `component = \"FILE\"` or `bundle = \"FILE\"` below [build]";
+            return Err(Failure::new(cause, fix));
         }
-        Ok(code)
+        Ok(parts)
+    }
+
+    /// Returns the certificate and its key as one part, if the manifest names them.
+    ///
+    /// # Errors
+    /// A file cannot be read.
+    fn tls(&self) -> Result<Option<PartFile>, Failure> {
+        let Some(tls) = self.manifest.server.as_ref().and_then(|server| server.tls.as_ref()) else { return Ok(None) };
+        let mut pem = Vec::new();
+        for (key, file) in [("certificate", &tls.certificate), ("key", &tls.key)] {
+            let path = self.dir.join(file);
+            let place = self.place("server.tls", key).or_else(|| self.place("server", "tls"));
+            let doing = format!("{}`{key}` names {}, which cannot be read", self.at(place), path.display());
+            pem.extend(
+                std::fs::read(&path).or_fail(doing, format!("put the PEM file there, or mend {}", self.shown()))?,
+            );
+            if !pem.ends_with(b"\n") {
+                pem.push(b'\n');
+            }
+        }
+        let path = self.dir.join(&tls.certificate);
+        Ok(Some(PartFile { bytes: pem, ..PartFile::of(Part::Tls, path) }))
+    }
+
+    /// Reads the files of parts, and looks whether they are what the manifest and this version of nodes want.
+    ///
+    /// # Errors
+    /// One of them is not; the failure names the line of the manifest.
+    pub fn load(&self, mut files: Vec<PartFile>, output: &Output) -> Result<Vec<PartFile>, Failure> {
+        for file in &mut files {
+            file.bytes = read_code(&file.path)?;
+            check::code(self, file, output)?;
+        }
+        files.extend(self.tls()?);
+        Ok(files)
+    }
+
+    /// Returns the manifest's file as it was named.
+    pub fn shown(&self) -> std::path::Display<'_> {
+        self.path.display()
+    }
+
+    /// Returns the line of the manifest in which a key of a section is, or the section without a key.
+    pub fn place(&self, section: &str, key: &str) -> Option<usize> {
+        check::line_of(&self.text, section, key)
+    }
+
+    /// Returns the manifest's name and a line of it, to stand before what is wrong there.
+    pub fn at(&self, line: Option<usize>) -> String {
+        let line = line.map(|line| format!("line {line}: ")).unwrap_or_default();
+        format!("{}: {line}", self.shown())
     }
 
     /// Runs the build command, if there is one.
@@ -146,28 +199,52 @@ impl Build {
             Some(path) => Source::of_manifest(path)?,
             None => Source::read(&self.dir)?,
         };
-        let named = [(Flavour::Wasm, self.wasm), (Flavour::Osgi, self.bundle)];
-        let named: Vec<_> = named.into_iter().filter_map(|(flavour, path)| Some((flavour, path?))).collect();
+        let named = [(Part::Core, self.wasm), (Part::Component, self.component), (Part::Bundle, self.bundle)];
+        let named: Vec<_> = named.into_iter().filter_map(|(part, path)| Some(PartFile::of(part, path?))).collect();
         let builds = named.is_empty();
-        let code = if builds { source.code()? } else { named };
+        let files = if builds { source.parts()? } else { named };
         let out = self.out.clone().unwrap_or_else(|| source.package_path());
         if self.dry_run {
             let would_run = source.manifest.build.command.clone().filter(|_| builds);
-            let would_package = code.into_iter().map(|(_, path)| path).collect();
+            let would_package = files.into_iter().map(|file| file.path).collect();
             return Plan { would_run, would_package, would_write: out }.show(output);
         }
         let key = self.key.as_deref().map(keys::read).transpose()?;
         if builds {
             source.compile(output)?;
         }
-        let mut parts = Vec::new();
-        for (flavour, path) in code {
-            let bytes = read_code(&path)?;
-            parts.push((flavour, path, bytes));
-        }
-        let built = package::build(&source.path, &source.text, &parts, key.as_ref())?;
+        let parts = source.load(files, output)?;
+        let built = package::build(&source, &parts, key.as_ref())?;
         package::write(&out, &built)?;
-        package::show(&out, &built, output)
+        inspect::show(&out, &built, output)
+    }
+}
+
+/// A file that becomes a part of a package.
+#[derive(Debug)]
+pub struct PartFile {
+    /// Which part.
+    pub part: Part,
+    /// The file.
+    pub path: PathBuf,
+    /// What is in it, once it was read.
+    pub bytes: Vec<u8>,
+}
+
+impl PartFile {
+    /// Names a file that was not read.
+    pub fn of(part: Part, path: PathBuf) -> PartFile {
+        PartFile { part, path, bytes: Vec::new() }
+    }
+
+    /// Returns the key below [build] that names the part; the certificate has none there.
+    pub fn key(&self) -> &'static str {
+        match self.part {
+            Part::Core => "wasm",
+            Part::Component => "component",
+            Part::Bundle => "bundle",
+            Part::Tls => "tls",
+        }
     }
 }
 
@@ -198,7 +275,7 @@ impl Plan {
 
 fn read_code(path: &Path) -> Result<Vec<u8>, Failure> {
     let doing = format!("cannot read the code {}", path.display());
-    let fix = "check `wasm`, `bundle` and `command` below [build] in netserv.toml";
+    let fix = "check `wasm`, `component`, `bundle` and `command` below [build] in netserv.toml";
     let length = std::fs::metadata(path).or_fail(&doing, fix)?.len();
     if length > limits::BLOB_BYTES_MAX {
         let cause = format!("{} has {length} bytes, more than {}", path.display(), limits::BLOB_BYTES_MAX);

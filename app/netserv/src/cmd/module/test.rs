@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //! `netserv module test`.
 
+mod http;
+
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output as ProcessOutput, Stdio};
@@ -8,18 +10,19 @@ use std::process::{Command, Output as ProcessOutput, Stdio};
 use clap::Args;
 use netserv_model::request::PacketCounts;
 use netserv_model::{Flavour, Refusal};
+use netserv_repository::Part;
 use serde::{Deserialize, Serialize};
 
-use super::build::{MANIFEST_FILE, Source};
+use super::build::{MANIFEST_FILE, PartFile, Source};
 use super::worker;
 use crate::exit::{Exit, Failure, OrFail, one_line};
 use crate::output::{Output, Style};
 use crate::report::count;
 
-/// Run a module's packet tests: recorded packets in, expected packets out
+/// Run a module's tests: recorded packets in, expected packets out; requests in, expected responses out
 ///
-/// Builds the module first. The tests are those of netserv.toml; they need neither a node nor root. Code of two
-/// flavours must pass the same tests.
+/// Builds the module first. The tests are those of netserv.toml, [[test]] and [[http-test]]; they need neither a node nor
+/// root. Code of two flavours must pass the same packet tests.
 #[derive(Args)]
 pub struct Test {
     /// The module's folder, with netserv.toml in it
@@ -43,10 +46,27 @@ pub struct Test {
 #[derive(Serialize)]
 struct Summary {
     passed: bool,
-    tests: Vec<TestReport>,
+    tests: Vec<Report>,
 }
 
-/// What the worker says of one test.
+/// What the worker says of one test of either kind.
+#[derive(Debug, Serialize, Deserialize)]
+#[serde(untagged)]
+enum Report {
+    Http(http::Report),
+    Packet(TestReport),
+}
+
+impl Report {
+    fn passed(&self) -> bool {
+        match self {
+            Report::Http(report) => report.passed,
+            Report::Packet(report) => report.passed,
+        }
+    }
+}
+
+/// What the worker says of one packet test.
 #[derive(Debug, Serialize, Deserialize)]
 struct TestReport {
     /// Put in here; a worker runs one.
@@ -84,14 +104,15 @@ impl Test {
     /// The tests cannot be run.
     pub fn run(self, output: &mut Output) -> Result<Exit, Failure> {
         let source = Source::read(&self.dir)?;
-        if source.manifest.tests.is_empty() {
+        if source.manifest.tests.is_empty() && source.manifest.http_tests.is_empty() {
             let cause = format!("{} has no [[test]]", self.dir.join(MANIFEST_FILE).display());
-            return Err(Failure::new(cause, "add a [[test]] with name, input and output"));
+            let fix = "add a [[test]] with name, input and output, or an [[http-test]] with name, path and status";
+            return Err(Failure::new(cause, fix));
         }
         if self.dry_run {
             return would_test(&source, output);
         }
-        let code = self.chosen(source.code()?)?;
+        let code = self.chosen(&source)?;
         let mut workers = Vec::new();
         for (flavour, path) in code {
             workers.push((flavour, path, worker::find(flavour)?));
@@ -101,12 +122,12 @@ impl Test {
         }
         let mut tests = Vec::new();
         for (flavour, code, worker) in &workers {
-            check_code(code)?;
+            code.iter().try_for_each(|path| check_code(path))?;
             // What the first wrote down as right, the others must do too.
             let accept = self.accept && tests.is_empty();
             tests.extend(run_worker(*flavour, worker, &self.dir, accept)?);
         }
-        let passed = tests.iter().all(|test| test.passed);
+        let passed = tests.iter().all(Report::passed);
         let summary = Summary { passed, tests };
         if output.is_json() {
             output.json(&summary)?;
@@ -118,19 +139,41 @@ impl Test {
 }
 
 impl Test {
-    fn chosen(&self, mut code: Vec<(Flavour, PathBuf)>) -> Result<Vec<(Flavour, PathBuf)>, Failure> {
-        let Some(wanted) = self.flavour else { return Ok(code) };
-        code.retain(|(flavour, _)| *flavour == wanted);
-        if code.is_empty() {
-            let cause = format!("{} names no code of flavour {wanted}", self.dir.join(MANIFEST_FILE).display());
-            return Err(Failure::new(cause, "leave --flavour out, or add the code below [build]"));
+    /// Returns the files of code that have tests, each with the flavour whose worker runs them.
+    fn chosen(&self, source: &Source) -> Result<Vec<(Flavour, Vec<PathBuf>)>, Failure> {
+        let files = source.parts()?;
+        let manifest = &source.manifest;
+        let paths = |parts: &[(Part, bool)]| -> Vec<PathBuf> {
+            let wanted = |file: &&PartFile| parts.iter().any(|(part, tested)| *part == file.part && *tested);
+            files.iter().filter(wanted).map(|file| file.path.clone()).collect()
+        };
+        let (packet, http) = (!manifest.tests.is_empty(), !manifest.http_tests.is_empty());
+        let mut code = vec![
+            (Flavour::Wasm, paths(&[(Part::Core, packet), (Part::Component, http)])),
+            (Flavour::Osgi, paths(&[(Part::Bundle, packet)])),
+        ];
+        code.retain(|(flavour, paths)| !paths.is_empty() && self.flavour.is_none_or(|wanted| wanted == *flavour));
+        if !code.is_empty() {
+            return Ok(code);
         }
-        Ok(code)
+        let shown = self.dir.join(MANIFEST_FILE);
+        let shown = shown.display();
+        Err(match self.flavour {
+            Some(wanted) => {
+                let cause = format!("{shown} names no code of flavour {wanted}");
+                Failure::new(cause, "leave --flavour out, or add the code below [build]")
+            }
+            None => {
+                let cause = format!("{shown} has tests for code that [build] does not name");
+                Failure::new(cause, "add `wasm` for [[test]], `component` for [[http-test]]")
+            }
+        })
     }
 }
 
 fn would_test(source: &Source, output: &mut Output) -> Result<Exit, Failure> {
-    let names: Vec<&str> = source.manifest.tests.iter().map(|test| test.name.as_str()).collect();
+    let packet = source.manifest.tests.iter().map(|test| test.name.as_str());
+    let names: Vec<&str> = packet.chain(source.manifest.http_tests.iter().map(|test| test.name.as_str())).collect();
     if output.is_json() {
         output.json(&serde_json::json!({ "would_test": names }))?;
     } else {
@@ -144,15 +187,17 @@ fn check_code(code: &Path) -> Result<(), Failure> {
     code.is_file().then_some(()).ok_or_else(missing)
 }
 
-fn run_worker(flavour: Flavour, worker: &Path, dir: &Path, accept: bool) -> Result<Vec<TestReport>, Failure> {
+fn run_worker(flavour: Flavour, worker: &Path, dir: &Path, accept: bool) -> Result<Vec<Report>, Failure> {
     let mut command = Command::new(worker);
     command.arg("test").arg("--package-dir").arg(dir).args(accept.then_some("--accept")).stdin(Stdio::null());
     let fix = "name it with NETSERV_WORKER or NETSERV_JVM";
     let ran = command.output().or_fail(format!("cannot run {}", worker.display()), fix)?;
     let stdout = String::from_utf8_lossy(&ran.stdout);
-    let of_flavour = |test: TestReport| TestReport { flavour: Some(flavour), ..test };
-    let tests: Result<Vec<TestReport>, _> =
-        stdout.lines().map(|line| serde_json::from_str(line).map(of_flavour)).collect();
+    let of_flavour = |report: Report| match report {
+        Report::Packet(test) => Report::Packet(TestReport { flavour: Some(flavour), ..test }),
+        Report::Http(report) => Report::Http(report),
+    };
+    let tests: Result<Vec<Report>, _> = stdout.lines().map(|line| serde_json::from_str(line).map(of_flavour)).collect();
     // 0 and 1 tell how the tests went; everything else is a worker that could not run them.
     match (ran.status.code(), tests) {
         (Some(0 | 1), Ok(tests)) if !tests.is_empty() => Ok(tests),
@@ -169,28 +214,18 @@ fn worker_failure(worker: &str, ran: &ProcessOutput) -> Failure {
 }
 
 fn show(summary: &Summary, output: &mut Output) {
-    let flavours: BTreeSet<Option<Flavour>> = summary.tests.iter().map(|test| test.flavour).collect();
-    for test in &summary.tests {
-        let counts = &test.packets;
-        let name = one_line(&test.name);
-        let name = match test.flavour.filter(|_| flavours.len() > 1) {
-            Some(flavour) => format!("{flavour}: {name}"),
-            None => name,
-        };
-        if test.passed {
-            let word = output.paint(Style::Good, "ok");
-            let changed = counts.modified + counts.injected;
-            let rest = format!("{} seen, {} dropped, {changed} changed or made", counts.seen, counts.dropped);
-            output.line(format!("{word}    {name} ({rest})"));
-        } else {
-            let word = output.paint(Style::Bad, "FAIL");
-            output.line(format!("{word}  {name}"));
-            show_faults(test, output);
+    let flavour = |report: &Report| match report {
+        Report::Packet(test) => test.flavour,
+        Report::Http(_) => None,
+    };
+    let flavours: BTreeSet<Flavour> = summary.tests.iter().filter_map(flavour).collect();
+    for report in &summary.tests {
+        match report {
+            Report::Packet(test) => show_packet(test, flavours.len() > 1, output),
+            Report::Http(report) => report.show(output),
         }
-        let lines = if test.passed { &[] } else { test.log.as_slice() };
-        lines.iter().for_each(|line| output.line(format!("      log {}", one_line(line))));
     }
-    let failed = summary.tests.iter().filter(|test| !test.passed).count();
+    let failed = summary.tests.iter().filter(|test| !test.passed()).count();
     let tests = count(u64::try_from(summary.tests.len()).unwrap_or(u64::MAX), "test");
     let (style, sum) = match failed {
         0 => (Style::Good, format!("{tests} passed")),
@@ -198,6 +233,26 @@ fn show(summary: &Summary, output: &mut Output) {
     };
     let sum = output.paint(style, &sum);
     output.line(sum);
+}
+
+fn show_packet(test: &TestReport, with_flavour: bool, output: &mut Output) {
+    let counts = &test.packets;
+    let name = one_line(&test.name);
+    let name = match test.flavour.filter(|_| with_flavour) {
+        Some(flavour) => format!("{flavour}: {name}"),
+        None => name,
+    };
+    if test.passed {
+        let word = output.paint(Style::Good, "ok");
+        let changed = counts.modified + counts.injected;
+        let rest = format!("{} seen, {} dropped, {changed} changed or made", counts.seen, counts.dropped);
+        output.line(format!("{word}    {name} ({rest})"));
+        return;
+    }
+    let word = output.paint(Style::Bad, "FAIL");
+    output.line(format!("{word}  {name}"));
+    show_faults(test, output);
+    test.log.iter().for_each(|line| output.line(format!("      log {}", one_line(line))));
 }
 
 fn show_faults(test: &TestReport, output: &mut Output) {

@@ -1,0 +1,95 @@
+// SPDX-License-Identifier: Apache-2.0
+//! HTTP without a node: `netserv-worker serve-http`, started anew whenever the sources change.
+
+use std::path::Path;
+use std::process::Stdio;
+
+use netserv_model::Flavour;
+use serde_json::json;
+use tokio::process::{Child, Command};
+
+use super::watch::Watch;
+use super::{Run, Signals, WATCH_EVERY, component, show_failure};
+use crate::cmd::module::build::Source;
+use crate::cmd::module::worker;
+use crate::exit::{Exit, Failure, OrFail};
+use crate::output::Output;
+
+/// Serves a module's component until it is interrupted.
+pub(super) async fn run(
+    source: &Source,
+    run: Run,
+    signals: &mut Signals,
+    output: &mut Output,
+) -> Result<Exit, Failure> {
+    let Some(component) = component(source)? else {
+        let cause =
+            format!("{} has no component for HTTP, and only root may make the network for others", source.shown());
+        return Err(Failure::new(cause, "run it as root: `sudo netserv module run`"));
+    };
+    let worker = worker::find(Flavour::Wasm)?;
+    let mut watch = Watch::new(source);
+    build(source, output)?;
+    output.note(
+        "without a node: no sandbox, no interception, no packet part, and state ends with the process. As root there is \
+         all of it.",
+    );
+    let mut served = serve(&worker, &component, source, &run, output)?;
+    loop {
+        tokio::select! {
+            () = signals.any() => break,
+            status = served.wait() => {
+                let status = status.map_or_else(|error| error.to_string(), |status| status.to_string());
+                return Err(Failure::new(format!("netserv-worker ended with {status}"), "mend what the lines above name"));
+            }
+            () = tokio::time::sleep(WATCH_EVERY), if !run.no_watch => {
+                if !watch.has_changed() {
+                    continue;
+                }
+                match Source::read(&run.dir).and_then(|source| build(&source, output).map(|()| source)) {
+                    Ok(source) => {
+                        end(&mut served).await;
+                        served = serve(&worker, &component, &source, &run, output)?;
+                    }
+                    Err(failure) => show_failure(&failure, output)?,
+                }
+                watch.settle();
+            }
+        }
+    }
+    end(&mut served).await;
+    Ok(Exit::Done)
+}
+
+fn build(source: &Source, output: &Output) -> Result<(), Failure> {
+    source.compile(output)?;
+    source.load(source.parts()?, output).map(drop)
+}
+
+fn serve(worker: &Path, component: &Path, source: &Source, run: &Run, output: &mut Output) -> Result<Child, Failure> {
+    let mut command = Command::new(worker);
+    command.arg("serve-http").arg(component).args(["--listen", &run.listen.to_string()]).stdin(Stdio::null());
+    let limits = &source.manifest.limits;
+    command.args(["--memory", &limits.memory_bytes.to_string(), "--requests", &limits.requests.to_string()]);
+    let mut properties = source.manifest.properties.clone();
+    properties.extend(run.property.iter().cloned());
+    for (key, value) in properties {
+        command.arg("--property").arg(format!("{key}={value}"));
+    }
+    // Its lines are for people; standard output is for the result alone.
+    let stderr = std::os::fd::AsFd::as_fd(&std::io::stderr()).try_clone_to_owned();
+    command.stdout(stderr.or_fail("cannot use standard error", "open standard error")?).kill_on_drop(true);
+    let child = command.spawn().or_fail(format!("cannot run {}", worker.display()), "name it with NETSERV_WORKER")?;
+    if output.is_json() {
+        output.json_line(&json!({ "event": "serving", "listen": run.listen }))?;
+    } else {
+        output.line(format!("try         curl http://{}/", run.listen));
+    }
+    Ok(child)
+}
+
+/// Ends what serves, and waits for it, so that the port is free.
+async fn end(served: &mut Child) {
+    // It may have ended by itself.
+    let _ = served.kill().await;
+}
