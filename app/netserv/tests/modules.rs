@@ -96,6 +96,7 @@ description  Does nothing
 file         tiny/tiny-1.2.3.nsm, {size}
 digest       {digest} (the package's, for --digest)
 flavour      application/wasm, 8 B
+packet part  core module without the packet ABI, 8 B
 filter       udp port 5060
 needs        packet>=1
 on failure   packets are dropped
