@@ -7,13 +7,14 @@
 
 use std::collections::BTreeMap;
 use std::net::IpAddr;
+use std::path::PathBuf;
 
 use netserv_controller::Controller;
 use netserv_gist as gist;
 use netserv_model::api::{DeviceInfo, ModuleList, NodeInfo, PlaneInfo, PostRequest, RequestResult};
 use netserv_model::command::{JobId, ModuleSlot, RequestId};
 use netserv_model::request::{Ask, Body, ModuleStatus, NodeReport, PacketCounts, Request, ServerCounts};
-use netserv_model::{Instant, Now, Refusal, RefusalKind, WorkerId, limits};
+use netserv_model::{Digest, Instant, Now, Refusal, RefusalKind, WorkerId, limits};
 use netserv_nslp::{LocalId, LocalPath, LocalRequest, Nslp};
 use netserv_wire::gist::{Direction, Mri};
 use tokio::sync::{mpsc, oneshot};
@@ -58,6 +59,8 @@ pub enum Event {
     Media(MediaEvent),
     /// A package was fetched, or could not be.
     Fetched(JobId, Result<Fetched, Refusal>),
+    /// A composition of packages came to its end: the job, the packages, the code.
+    Composed(JobId, Vec<Digest>, Result<PathBuf, Refusal>),
     /// The packet loop reports.
     Packet(PacketEvent),
     /// Nobody reads a trace any more.
@@ -219,6 +222,7 @@ impl ControlLoop {
             Event::Launched(launched) => self.executor.launched(*launched),
             Event::Media(event) => self.executor.media_changed(event),
             Event::Fetched(job, result) => self.executor.fetched(job, result),
+            Event::Composed(job, parts, result) => self.executor.composed(job, parts, result),
             Event::Packet(event) => self.handle_packet_event(event),
             Event::TraceEnded(id) => self.executor.end_trace(id),
             Event::Reload => self.reload(),

@@ -7,6 +7,7 @@ mod life;
 mod load;
 mod media;
 mod networks;
+mod services;
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::path::PathBuf;
@@ -93,6 +94,8 @@ pub struct Executor {
     /// What was last loaded where.
     modules: BTreeMap<Place, ModuleRef>,
     code: BTreeMap<(Digest, Flavour), CodeParts>,
+    /// Where the compositions of packages' components are.
+    composed: BTreeMap<Vec<Digest>, PathBuf>,
     happened: VecDeque<ControllerEvent>,
     reports: VecDeque<(RequestId, NodeReport)>,
     changes: FilterChanges,
@@ -176,6 +179,7 @@ impl Executor {
             stats: BTreeMap::new(),
             modules: BTreeMap::new(),
             code: BTreeMap::new(),
+            composed: BTreeMap::new(),
             happened: VecDeque::new(),
             reports: VecDeque::new(),
             changes: FilterChanges::default(),
@@ -225,6 +229,7 @@ impl Executor {
         }
         match command {
             Command::Fetch { job, url, digest, keys } => self.fetch(job, url, digest, keys),
+            Command::Compose { job, parts } => self.compose(job, parts),
             Command::StartWorker { worker, limits } => self.start_worker(&worker, limits),
             Command::StopWorker { worker } => {
                 self.forget_worker(&worker, DropReason::ContainerGone);
@@ -237,6 +242,7 @@ impl Executor {
                 let module = self.modules.get(&(worker.clone(), slot)).cloned();
                 self.changes.install(id, Rule { worker, slot, module, filter, on_failure });
             }
+            Command::Order { worker, slots } => self.order(&worker, slots),
             Command::RemoveFilter { id } => self.changes.remove(id),
             Command::Intercept { id, worker, slot, filter, on_failure } => {
                 self.intercept(id, &worker, slot, &filter, on_failure);
@@ -255,6 +261,9 @@ impl Executor {
                     tracing::error!(%error, %module, "a module that is gone will come back after a restart");
                 }
                 self.spare_network(&user);
+            }
+            Command::Dissolved { user, module, refusal } => {
+                tracing::warn!(%user, %module, %refusal, "a service is removed");
             }
             Command::Answer { request, report } => self.reports.push_back((request, *report)),
         }

@@ -57,3 +57,5 @@ pub const MEDIA_WAITING_TIME_MAX: Duration = Duration::from_secs(30);
 pub const FRAMES_BATCH: usize = 256;
 /// Lines of one container that go into the log in a second.
 pub const LOG_LINES_PER_CONTAINER_MAX: u32 = 1000;
+/// Compositions of services' parts that the node remembers; over it, it forgets all and composes anew what it needs.
+pub const COMPOSITIONS_MAX: usize = 128;

@@ -4,6 +4,7 @@
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::Instant;
 
@@ -55,6 +56,8 @@ pub struct Packages {
     pub gate: Arc<Gate>,
     /// The flavours that this node runs, the preferred one first.
     pub flavours: Vec<Flavour>,
+    /// Where compositions of components are.
+    pub compositions: Arc<Compositions>,
 }
 
 impl Packages {
@@ -79,6 +82,20 @@ impl Packages {
             Flavour::Osgi => parts.packet = path(Part::Bundle),
         }
         Ok(Fetched { digest, flavour, parts, manifest: Box::new(stored.manifest.clone()) })
+    }
+
+    /// Composes components, the outermost first, and returns where the code of that is.
+    ///
+    /// # Errors
+    /// They do not fit each other, or the node cannot compile them.
+    pub fn compose(&self, components: &[PathBuf]) -> Result<PathBuf, Refusal> {
+        let started = Instant::now();
+        let code = self.compositions.new_path();
+        let parts: Vec<&Path> = components.iter().map(PathBuf::as_path).collect();
+        self.keeper.launcher()?.compose(&parts, &code, &CompileLimits::default())?;
+        let took_ms = u64::try_from(started.elapsed().as_millis()).unwrap_or(u64::MAX);
+        tracing::info!(parts = parts.len(), took_ms, "a service is composed");
+        Ok(code)
     }
 
     /// Returns the first flavour of this node's in which the package is whole. A service, which has no code, is for the
@@ -110,6 +127,31 @@ impl Packages {
         let took_ms = u64::try_from(started.elapsed().as_millis()).unwrap_or(u64::MAX);
         tracing::info!(%digest, took_ms, file = ?wasm.file_name().unwrap_or_default(), "a package is compiled");
         Ok(())
+    }
+}
+
+/// The directory of composed code. It holds nothing that a restarted node would use.
+#[derive(Debug, Default)]
+pub struct Compositions {
+    directory: PathBuf,
+    next: AtomicU64,
+}
+
+impl Compositions {
+    /// Returns an empty directory for compositions.
+    ///
+    /// # Errors
+    /// It cannot be emptied or made.
+    pub fn open(directory: PathBuf) -> std::io::Result<Compositions> {
+        match std::fs::remove_dir_all(&directory) {
+            Err(error) if error.kind() != std::io::ErrorKind::NotFound => return Err(error),
+            Ok(()) | Err(_) => std::fs::create_dir_all(&directory)?,
+        }
+        Ok(Compositions { directory, next: AtomicU64::new(0) })
+    }
+
+    fn new_path(&self) -> PathBuf {
+        self.directory.join(format!("{}.cwasm", self.next.fetch_add(1, Ordering::Relaxed)))
     }
 }
 
@@ -196,7 +238,7 @@ fn code_path(wasm: &Path, engine: &str) -> PathBuf {
 #[cfg(test)]
 mod tests {
     use std::sync::Barrier;
-    use std::sync::atomic::{AtomicUsize, Ordering};
+    use std::sync::atomic::AtomicUsize;
     use std::time::Duration;
 
     use netserv_container::LauncherConfig;
@@ -296,6 +338,7 @@ mod tests {
             keeper: Arc::new(Keeper::new(LauncherConfig::new("no-worker", dir, "no-instance"))),
             gate: Arc::default(),
             flavours: flavours.to_vec(),
+            compositions: Arc::default(),
         }
     }
 

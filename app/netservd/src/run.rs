@@ -30,7 +30,7 @@ use crate::launcher::{Disk, Keeper};
 use crate::limits::FETCHES_MAX;
 use crate::logs::{Logs, wall};
 use crate::network::Networks;
-use crate::packages::Packages;
+use crate::packages::{Compositions, Packages};
 use crate::plane::{self, Plane};
 use crate::record::Record;
 use crate::runtimes::Runtimes;
@@ -260,7 +260,8 @@ fn module_parts(
     };
     let (repository, engine) = (Arc::new(open_repository(config)?), engine_name(config)?);
     let flavours = runtimes.flavours.clone();
-    let packages = Packages { repository, limits, engine, keeper, gate: Arc::default(), flavours };
+    let compositions = Arc::new(Compositions::open(config.state_dir.join("compositions"))?);
+    let packages = Packages { repository, limits, engine, keeper, gate: Arc::default(), flavours, compositions };
     Ok(ModuleParts { packages, launches, networks: Some(networks) })
 }
 

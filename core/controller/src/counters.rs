@@ -22,6 +22,8 @@ pub struct Counters {
     pub restored: u64,
     /// Modules removed because a changed policy no longer allows them.
     pub revoked: u64,
+    /// Services removed because their parts are not what they need any more.
+    pub dissolved: u64,
     /// Events that nothing waited for.
     pub stray_events: u64,
 }

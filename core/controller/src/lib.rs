@@ -28,6 +28,7 @@ mod operator;
 mod quota;
 mod report;
 mod restart;
+mod services;
 mod state;
 #[cfg(test)]
 mod tests;
@@ -139,6 +140,7 @@ impl Controller {
         self.now = now;
         match event {
             Event::Fetched { job, manifest, flavour } => self.fetched(job, *manifest, flavour),
+            Event::Composed { job } => self.composed(job),
             Event::FetchFailed { job, refusal } => self.fetch_failed(job, &refusal),
             Event::WorkerReady { worker } => self.worker_ready(&worker),
             Event::WorkerDied { worker, refusal, culprit } => self.worker_died(&worker, &refusal, culprit),

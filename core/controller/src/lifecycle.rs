@@ -55,7 +55,7 @@ impl Controller {
     /// A package could not be had.
     pub(crate) fn fetch_failed(&mut self, job: JobId, refusal: &Refusal) {
         let Some(key) = self.end_job(job) else { return };
-        if let Some(Stage::Fetching(wanted)) = self.stage(&key)
+        if let Some(Stage::Fetching(wanted) | Stage::Composing(wanted, _)) = self.stage(&key)
             && *wanted == job
         {
             return self.fail_operation(&key, refusal.clone());
@@ -122,18 +122,27 @@ impl Controller {
         let settling = entry.operation.take_if(|operation| matches!(operation.stage, Stage::Settling(_)));
         let Some(Operation { ticket, session, setup, stage: Stage::Settling(candidate) }) = settling else { return };
         let old = entry.active.take();
+        let kept = old.as_ref().filter(|_| ticket.is_none()).map(Active::lease);
         let lease_s = setup.ttl.as_secs();
         let outcome = if old.is_some() { Outcome::Replaced { lease_s } } else { Outcome::Installed { lease_s } };
         if let Some(old) = old {
             self.retire(key, old);
         }
-        let active = self.activate(key, session, setup, candidate);
+        let mut active = self.activate(key, session, setup, candidate);
+        if let Some(lease) = kept {
+            active.keep_lease(lease);
+        }
         self.commands.push_back(Command::Store(active.record.clone()));
         self.timers.set(Timer::Lease(key.clone()), active.lease_end);
         let entry = self.entry_or_new(key);
         entry.active = Some(active);
-        entry.answering = Some((ticket, outcome));
-        self.answering.push_back(key.clone());
+        if let Some(ticket) = ticket {
+            entry.answering = Some((ticket, outcome));
+            self.answering.push_back(key.clone());
+        }
+        self.order_packets(&key.0);
+        self.check_services(&key.0);
+        self.advance(key);
     }
 
     /// Answers the request that put a module in force.
@@ -148,12 +157,20 @@ impl Controller {
         let Some(operation) = self.entry(key).and_then(|entry| entry.operation.take()) else { return };
         match operation.stage {
             Stage::Fetching(job) => self.drop_job(job),
+            Stage::Composing(job, candidate) => {
+                self.drop_job(job);
+                self.drop_candidate(key, candidate, None);
+            }
             Stage::Waiting(candidate) => self.drop_candidate(key, candidate, None),
             Stage::Loading(candidate) => self.drop_candidate(key, candidate, Some(Run::Loading)),
             Stage::Settling(candidate) => self.drop_candidate(key, candidate, Some(Run::Running)),
         }
         self.sweep(key);
-        self.refuse(operation.ticket, refusal);
+        match operation.ticket {
+            Some(ticket) => self.refuse(ticket, refusal),
+            None => self.dissolve(key, refusal),
+        }
+        self.check_services(&key.0);
         self.advance(key);
     }
 
@@ -162,17 +179,25 @@ impl Controller {
         let Some(active) = self.entry(key).and_then(|entry| entry.active.take()) else { return false };
         self.retire(key, active);
         self.commands.push_back(Command::Forget { user: key.0.clone(), module: key.1.clone() });
+        self.order_packets(&key.0);
+        self.check_services(&key.0);
         true
     }
 
     /// Asks for a package.
     pub(crate) fn fetch(&mut self, key: &Key, url: String, digest: Digest) -> JobId {
+        let job = self.begin_job(key);
+        let keys = self.policy.users.get(&key.0).map(|user| user.keys.clone()).unwrap_or_default();
+        self.commands.push_back(Command::Fetch { job, url, digest, keys });
+        job
+    }
+
+    /// Names a job for a module, which is to end in time.
+    pub(crate) fn begin_job(&mut self, key: &Key) -> JobId {
         let job = JobId(self.next_job);
         self.next_job += 1;
         self.jobs.insert(job, key.clone());
         self.timers.set(Timer::Fetch(job), self.now.instant + FETCH_ANSWER_TIME_MAX);
-        let keys = self.policy.users.get(&key.0).map(|user| user.keys.clone()).unwrap_or_default();
-        self.commands.push_back(Command::Fetch { job, url, digest, keys });
         job
     }
 
@@ -189,7 +214,7 @@ impl Controller {
             state_schema: what.manifest.state_schema,
             packet: what.manifest.packet.is_some(),
             server: what.manifest.server.clone(),
-            chain: Vec::new(),
+            chain: what.chain.to_vec(),
         };
         self.timers.set(Timer::Load(worker.clone(), slot), self.now.instant + LOAD_ANSWER_TIME_MAX);
         self.commands.push_back(Command::Load(load));
@@ -227,7 +252,7 @@ impl Controller {
         if entry.is_busy() { None } else { entry.waiting.pop_front() }
     }
 
-    fn stage(&self, key: &Key) -> Option<&Stage> {
+    pub(crate) fn stage(&self, key: &Key) -> Option<&Stage> {
         let entry = self.tenants.get(&key.0)?.modules.get(&key.1)?;
         entry.operation.as_ref().map(|operation| &operation.stage)
     }
@@ -246,7 +271,7 @@ impl Controller {
         } else {
             let job = self.fetch(key, setup.url.clone(), setup.digest);
             let stage = Stage::Fetching(job);
-            self.entry_or_new(key).operation = Some(Operation { ticket, session, setup, stage });
+            self.entry_or_new(key).operation = Some(Operation { ticket: Some(ticket), session, setup, stage });
         }
     }
 
@@ -273,7 +298,7 @@ impl Controller {
 
     fn operation_fetched(&mut self, key: &Key, manifest: Manifest, flavour: Flavour) {
         let Some(operation) = self.entry(key).and_then(|entry| entry.operation.take()) else { return };
-        let Operation { ticket, session, setup, stage: _ } = operation;
+        let Operation { ticket: Some(ticket), session, setup, stage: _ } = operation else { return };
         self.try_candidate(key, ticket, session, setup, (manifest, flavour));
         self.advance(key);
     }
@@ -288,34 +313,42 @@ impl Controller {
     ) {
         let user = self.user_policy(&key.0);
         let checked = user.and_then(|user| check_manifest(&self.policy, user, &setup, &manifest, flavour));
-        let checked = checked.and_then(|filters| self.check_ports(key, &manifest).map(|()| filters));
-        let filters = match checked {
-            Ok(filters) => filters,
+        let checked = checked.and_then(|filters| {
+            self.check_ports(key, &manifest)?;
+            Ok((filters, self.composition(key, &manifest)?))
+        });
+        let (filters, composition) = match checked {
+            Ok(checked) => checked,
             Err(refusal) => {
                 self.sweep(key);
                 return self.refuse(ticket, refusal);
             }
         };
         let rules = Rule::all_of(&filters, Some(&manifest));
-        let stage = Stage::Waiting(Candidate { manifest, flavour, rules, slot: None });
-        self.entry_or_new(key).operation = Some(Operation { ticket, session, setup, stage });
+        let flavour = if composition.is_some() { Flavour::Wasm } else { flavour };
+        let candidate = Candidate { manifest, flavour, rules, slot: None, composition };
+        let stage = self.first_stage(key, candidate);
+        self.entry_or_new(key).operation = Some(Operation { ticket: Some(ticket), session, setup, stage });
         self.pump(&key.0);
     }
 
     /// Installs the filters of a module that has just been loaded.
     fn settle(&mut self, key: &Key) {
-        let Some(mut operation) = self.entry(key).and_then(|entry| entry.operation.take()) else { return };
-        operation.stage = match operation.stage {
-            Stage::Loading(mut candidate) => {
-                let slot = candidate.slot.expect("a module is loaded into a place");
-                let worker = WorkerId::new(key.0.clone(), candidate.flavour);
-                candidate.rules = self.install_rules(key, (&worker, slot), &candidate.manifest, candidate.rules);
-                self.settling.push_back(key.clone());
-                Stage::Settling(candidate)
-            }
-            other @ (Stage::Fetching(_) | Stage::Waiting(_) | Stage::Settling(_)) => other,
-        };
-        self.entry_or_new(key).operation = Some(operation);
+        let Some(operation) = self.operation(key) else { return };
+        let Stage::Loading(candidate) = &mut operation.stage else { return };
+        let slot = candidate.slot.expect("a module is loaded into a place");
+        let worker = WorkerId::new(key.0.clone(), candidate.flavour);
+        let (manifest, rules) = (candidate.manifest.clone(), mem::take(&mut candidate.rules));
+        let (flavour, composition) = (candidate.flavour, candidate.composition.take());
+        let settling = Candidate { manifest: manifest.clone(), flavour, rules: vec![], slot: Some(slot), composition };
+        operation.stage = Stage::Settling(settling);
+        // It is in its place before it sees packets.
+        self.order_packets(&key.0);
+        let rules = self.install_rules(key, (&worker, slot), &manifest, rules);
+        if let Some(Operation { stage: Stage::Settling(candidate), .. }) = self.operation(key) {
+            candidate.rules = rules;
+        }
+        self.settling.push_back(key.clone());
     }
 
     /// Takes note that an installed module runs again, and installs the filters that it has not yet.
@@ -333,6 +366,7 @@ impl Controller {
         active.run = Run::Running;
         let Some(manifest) = active.manifest.clone() else { return };
         let rules = mem::take(&mut active.rules);
+        self.order_packets(&key.0);
         let rules = self.install_rules(key, (worker, slot), &manifest, rules);
         if let Some(active) = self.active(key) {
             active.rules = rules;
@@ -415,6 +449,7 @@ impl Controller {
             manifest: Some(candidate.manifest),
             rules: candidate.rules,
             slot: candidate.slot,
+            composition: candidate.composition,
             run: Run::Running,
             backoff: Backoff::default(),
             restarts: 0,
@@ -486,7 +521,7 @@ impl Controller {
         place
     }
 
-    fn end_job(&mut self, job: JobId) -> Option<Key> {
+    pub(crate) fn end_job(&mut self, job: JobId) -> Option<Key> {
         self.timers.cancel(&Timer::Fetch(job));
         let key = self.jobs.remove(&job);
         if key.is_none() {
@@ -506,6 +541,8 @@ pub(crate) struct LoadWhat<'a> {
     pub(crate) digest: Digest,
     pub(crate) manifest: &'a Manifest,
     pub(crate) properties: &'a std::collections::BTreeMap<String, String>,
+    /// The packages that a service's component is composed of.
+    pub(crate) chain: &'a [Digest],
 }
 
 fn forget_rule(rules: &mut [Rule], id: FilterId) -> bool {

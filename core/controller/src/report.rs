@@ -132,7 +132,7 @@ fn active_status(user: &UserId, active: &Active, now: Instant) -> ModuleStatus {
         filters: active.record.filters.clone(),
         listen: active.manifest.as_ref().map(|manifest| manifest.listen().to_vec()).unwrap_or_default(),
         intercept: active.manifest.as_ref().map(|manifest| manifest.intercept().to_vec()).unwrap_or_default(),
-        chain: Vec::new(),
+        chain: active.composition.as_ref().map(|composition| composition.parts.clone()).unwrap_or_default(),
         addresses: Vec::new(),
         restarts: active.restarts,
         last_failure: active.last_failure.clone(),
@@ -145,7 +145,7 @@ fn active_status(user: &UserId, active: &Active, now: Instant) -> ModuleStatus {
 fn operation_status(user: &UserId, operation: &Operation) -> ModuleStatus {
     let state = match operation.stage {
         Stage::Fetching(_) => ModuleState::Fetching,
-        Stage::Waiting(_) | Stage::Loading(_) | Stage::Settling(_) => ModuleState::Starting,
+        Stage::Composing(_, _) | Stage::Waiting(_) | Stage::Loading(_) | Stage::Settling(_) => ModuleState::Starting,
     };
     ModuleStatus {
         user: user.clone(),

@@ -82,6 +82,9 @@ impl Controller {
         }
         active.restarts = active.restarts.saturating_add(1);
         active.run = Run::Waiting;
+        if active.manifest.as_ref().is_some_and(|manifest| manifest.service.is_some()) {
+            return self.compose_active(key);
+        }
         if active.manifest.is_none() {
             let (url, digest) = (active.record.url.clone(), active.record.digest);
             let job = self.fetch(key, url, digest);
@@ -121,7 +124,8 @@ impl Controller {
         if checked.is_err() {
             return self.give_up(key);
         }
-        self.change_flavour(key, flavour);
+        let service = manifest.service.is_some();
+        self.change_flavour(key, if service { Flavour::Wasm } else { flavour });
         if let Some(active) = self.active(key) {
             // Connections are taken over as the manifest says, which a restarted node has only from here on.
             if !active.rules.iter().any(|rule| rule.kind == RuleKind::Intercept) {
@@ -130,7 +134,11 @@ impl Controller {
             active.manifest = Some(manifest);
             active.run = Run::Waiting;
         }
+        if service {
+            return self.compose_active(key);
+        }
         self.pump(&key.0);
+        self.check_services(&key.0);
         // The worker of the flavour that it had may have nothing left.
         self.release_unused(&key.0);
     }
@@ -190,6 +198,7 @@ impl Controller {
             manifest: None,
             rules,
             slot: None,
+            composition: None,
             run: Run::Fetching(job),
             backoff: Backoff::default(),
             restarts: 0,
@@ -242,7 +251,7 @@ fn may_come_back(kind: RefusalKind) -> bool {
     )
 }
 
-fn as_setup(record: &InstalledRecord) -> Setup {
+pub(crate) fn as_setup(record: &InstalledRecord) -> Setup {
     Setup {
         module: record.module.clone(),
         url: record.url.clone(),

@@ -8,7 +8,7 @@ use netserv_model::command::{FilterId, InstalledRecord, JobId, ModuleSlot, Reque
 use netserv_model::limits::MODULES_PER_CONTAINER_MAX;
 use netserv_model::manifest::Manifest;
 use netserv_model::request::{ModuleState, Outcome, Setup};
-use netserv_model::{Filter, Flavour, Instant, ModuleName, Refusal, SessionId, UserId};
+use netserv_model::{Digest, Filter, Flavour, Instant, ModuleName, ModuleRef, Refusal, SessionId, UserId};
 
 use crate::filters;
 use crate::limits::{BACKOFF_MAX, BACKOFF_MIN, FAILURE_WINDOW, FAILURES_MAX};
@@ -39,9 +39,10 @@ impl Tenant {
             let installed = entry.active.as_ref().is_some_and(|active| active.record.flavour == Some(flavour));
             let asked = entry.operation.as_ref().is_some_and(|operation| match &operation.stage {
                 Stage::Fetching(_) => true,
-                Stage::Waiting(candidate) | Stage::Loading(candidate) | Stage::Settling(candidate) => {
-                    candidate.flavour == flavour
-                }
+                Stage::Composing(_, candidate)
+                | Stage::Waiting(candidate)
+                | Stage::Loading(candidate)
+                | Stage::Settling(candidate) => candidate.flavour == flavour,
             });
             installed || asked
         })
@@ -96,6 +97,8 @@ pub(crate) struct Active {
     pub(crate) rules: Vec<Rule>,
     /// Kept while the module is down, so that its filters keep their meaning.
     pub(crate) slot: Option<ModuleSlot>,
+    /// What a service is made of, once that is known.
+    pub(crate) composition: Option<Composition>,
     pub(crate) run: Run,
     pub(crate) backoff: Backoff,
     pub(crate) restarts: u32,
@@ -193,7 +196,8 @@ impl Run {
 /// A SETUP under way.
 #[derive(Debug)]
 pub(crate) struct Operation {
-    pub(crate) ticket: Ticket,
+    /// Nothing if nobody asked: a service is composed anew.
+    pub(crate) ticket: Option<Ticket>,
     pub(crate) session: SessionId,
     pub(crate) setup: Setup,
     pub(crate) stage: Stage,
@@ -204,6 +208,8 @@ pub(crate) struct Operation {
 pub(crate) enum Stage {
     /// Its package is being fetched.
     Fetching(JobId),
+    /// It is a service, whose parts are being composed.
+    Composing(JobId, Candidate),
     /// It waits for its worker.
     Waiting(Candidate),
     /// It is being loaded.
@@ -216,9 +222,21 @@ impl Stage {
     pub(crate) fn candidate(&self) -> Option<&Candidate> {
         match self {
             Stage::Fetching(_) => None,
-            Stage::Waiting(candidate) | Stage::Loading(candidate) | Stage::Settling(candidate) => Some(candidate),
+            Stage::Composing(_, candidate)
+            | Stage::Waiting(candidate)
+            | Stage::Loading(candidate)
+            | Stage::Settling(candidate) => Some(candidate),
         }
     }
+}
+
+/// What a service is made of.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Composition {
+    /// Its parts in order, services among them replaced by theirs.
+    pub(crate) parts: Vec<ModuleRef>,
+    /// Packages of those whose components are composed, the outermost first.
+    pub(crate) servers: Vec<Digest>,
 }
 
 /// A module that is to become active.
@@ -228,6 +246,8 @@ pub(crate) struct Candidate {
     pub(crate) flavour: Flavour,
     pub(crate) rules: Vec<Rule>,
     pub(crate) slot: Option<ModuleSlot>,
+    /// What a service is made of.
+    pub(crate) composition: Option<Composition>,
 }
 
 impl Candidate {
@@ -243,6 +263,8 @@ pub(crate) struct Worker {
     pub(crate) phase: Phase,
     pub(crate) places: BTreeMap<ModuleSlot, Place>,
     next_place: u8,
+    /// The order of packets through modules that was last asked for; empty if none was.
+    pub(crate) order: Vec<ModuleSlot>,
     pub(crate) backoff: Backoff,
 }
 

@@ -181,7 +181,9 @@ impl Controller {
 
     fn start_worker(&mut self, id: &WorkerId) {
         let Some(tenant) = self.tenants.get_mut(&id.user) else { return };
-        tenant.workers.entry(id.flavour).or_default().phase = Phase::Starting;
+        let worker = tenant.workers.entry(id.flavour).or_default();
+        worker.phase = Phase::Starting;
+        worker.order.clear();
         let limits = self.policy.users.get(&id.user).map(|user| user.container).unwrap_or_default();
         self.timers.cancel(&Timer::RestartWorker(id.clone()));
         self.timers.set(Timer::Start(id.clone()), self.now.instant + START_ANSWER_TIME_MAX);
@@ -202,7 +204,10 @@ impl Controller {
         }
         let Some(tenant) = self.tenants.get(user) else { return };
         let operations = tenant.modules.iter().filter(|(_, entry)| operation_waits(entry, flavour));
-        let request = |entry: &Entry| entry.operation.as_ref().map_or(0, |operation| operation.ticket.request.0);
+        let request = |entry: &Entry| {
+            let ticket = entry.operation.as_ref().and_then(|operation| operation.ticket.as_ref());
+            ticket.map_or(u64::MAX, |ticket| ticket.request.0)
+        };
         waiting.extend(operations.map(|(name, entry)| (request(entry), name.clone())));
         waiting.sort_unstable();
         for (_, name) in waiting {
@@ -224,7 +229,8 @@ impl Controller {
         active.run = Run::Loading;
         let Some(manifest) = active.manifest.clone() else { return };
         let (digest, properties) = (active.record.digest, active.record.properties.clone());
-        self.load_into(id, slot, &LoadWhat { digest, manifest: &manifest, properties: &properties });
+        let chain = active.composition.as_ref().map(|composition| composition.servers.clone()).unwrap_or_default();
+        self.load_into(id, slot, &LoadWhat { digest, manifest: &manifest, properties: &properties, chain: &chain });
     }
 
     fn load_candidate(&mut self, key: &Key, id: &WorkerId) {
@@ -238,10 +244,12 @@ impl Controller {
             return self.fail_operation(key, Refusal::new(RefusalKind::QuotaExceeded, detail));
         };
         let (flavour, rules) = (candidate.flavour, mem::take(&mut candidate.rules));
-        let manifest = candidate.manifest.clone();
-        operation.stage = Stage::Loading(Candidate { manifest: manifest.clone(), flavour, rules, slot: Some(slot) });
+        let (manifest, composition) = (candidate.manifest.clone(), candidate.composition.take());
+        let chain = composition.as_ref().map(|composition| composition.servers.clone()).unwrap_or_default();
+        let loading = Candidate { manifest: manifest.clone(), flavour, rules, slot: Some(slot), composition };
+        operation.stage = Stage::Loading(loading);
         let (digest, properties) = (operation.setup.digest, operation.setup.properties.clone());
-        self.load_into(id, slot, &LoadWhat { digest, manifest: &manifest, properties: &properties });
+        self.load_into(id, slot, &LoadWhat { digest, manifest: &manifest, properties: &properties, chain: &chain });
     }
 
     /// Settles what the end of a worker means for one module: whom `blamed` names, if anybody, and whether it was still
@@ -254,7 +262,8 @@ impl Controller {
         (blamed, starting): (Option<&(ModuleName, Role)>, bool),
     ) {
         let blame = |role: Role| blamed.is_some_and(|(name, blamed)| *name == key.1 && *blamed == role);
-        let inside = |active: &&mut Active| active.record.flavour == Some(flavour) && active.run.in_worker();
+        let inside =
+            |active: &&mut Active| active.place().is_some_and(|(own, _)| own == flavour) && active.run.in_worker();
         if self.active(key).filter(inside).is_some() {
             if blame(Role::Active) {
                 self.fail_culprit(key, refusal.clone());
@@ -271,7 +280,7 @@ impl Controller {
             return;
         }
         let lost = match &operation.stage {
-            Stage::Fetching(_) => false,
+            Stage::Fetching(_) | Stage::Composing(_, _) => false,
             Stage::Waiting(_) => starting,
             Stage::Loading(_) | Stage::Settling(_) => true,
         };
@@ -291,7 +300,7 @@ impl Controller {
         let Some(mut operation) = entry.operation.take() else { return };
         operation.stage = match operation.stage {
             Stage::Loading(candidate) => Stage::Waiting(candidate),
-            other @ (Stage::Fetching(_) | Stage::Waiting(_) | Stage::Settling(_)) => other,
+            other @ (Stage::Fetching(_) | Stage::Composing(_, _) | Stage::Waiting(_) | Stage::Settling(_)) => other,
         };
         entry.operation = Some(operation);
     }
@@ -300,7 +309,7 @@ impl Controller {
     fn candidate_gone(&mut self, key: &Key) {
         let Some(operation) = self.operation(key) else { return };
         let place = match &mut operation.stage {
-            Stage::Fetching(_) => None,
+            Stage::Fetching(_) | Stage::Composing(_, _) => None,
             Stage::Waiting(candidate) | Stage::Loading(candidate) | Stage::Settling(candidate) => {
                 let place = candidate.place();
                 candidate.slot = None;

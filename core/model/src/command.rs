@@ -46,6 +46,14 @@ pub enum Command {
         /// Keys of its owner.
         keys: Vec<PublicKey>,
     },
+    /// Compose the components of fetched packages, of which each hands HTTP requests on to the next, and make that ready
+    /// to run; answered by [`Event::Composed`] or [`Event::FetchFailed`].
+    Compose {
+        /// The job.
+        job: JobId,
+        /// The packages, the outermost component first.
+        parts: Vec<Digest>,
+    },
     /// Start a worker, in the container that the user's other worker is in if there is one; answered by
     /// [`Event::WorkerReady`] or [`Event::WorkerDied`].
     StartWorker {
@@ -67,6 +75,13 @@ pub enum Command {
         worker: WorkerId,
         /// The module's place.
         slot: ModuleSlot,
+    },
+    /// Have packets go through modules in this order, which are loaded; others come after them. Not answered.
+    Order {
+        /// Their worker.
+        worker: WorkerId,
+        /// Their places.
+        slots: Vec<ModuleSlot>,
     },
     /// Show matching packets to a module.
     InstallFilter {
@@ -118,6 +133,15 @@ pub enum Command {
         user: UserId,
         /// The module's name.
         module: ModuleName,
+    },
+    /// Tell people that a service is removed since its parts are not what it needs any more.
+    Dissolved {
+        /// The service's owner.
+        user: UserId,
+        /// The service.
+        module: ModuleRef,
+        /// Why.
+        refusal: Refusal,
     },
     /// Answer a request.
     Answer {
@@ -191,7 +215,12 @@ pub enum Event {
         /// Which of its flavours this node takes.
         flavour: Flavour,
     },
-    /// A package could not be had.
+    /// A composition is ready to be loaded.
+    Composed {
+        /// The job.
+        job: JobId,
+    },
+    /// A package could not be had, or a composition not be made.
     FetchFailed {
         /// The job.
         job: JobId,

@@ -64,7 +64,7 @@ impl Outcome {
     }
 }
 
-/// The loaded modules in the order of loading.
+/// The loaded modules, in the order of loading unless another is asked for.
 #[derive(Default)]
 pub struct Chain {
     links: Vec<Link>,
@@ -94,6 +94,11 @@ impl Chain {
     pub fn remove(&mut self, slot: ModuleSlot) -> Option<Instance> {
         let place = self.links.iter().position(|link| link.slot == slot)?;
         Some(self.links.remove(place).instance)
+    }
+
+    /// Puts the modules into an order; those that it does not name come after the others, in the order that they have.
+    pub fn sort(&mut self, order: &[ModuleSlot]) {
+        self.links.sort_by_key(|link| order.iter().position(|slot| *slot == link.slot).unwrap_or(usize::MAX));
     }
 
     /// Returns the number of modules.

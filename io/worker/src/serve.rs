@@ -33,8 +33,9 @@ use crate::parts::{News, PacketPart, Parts, Servers, Step};
 use crate::ring_memory::RingMemory;
 use crate::server::module::Shared;
 use crate::storage::limits::KV_CLOSE_TIME_MAX;
-use crate::storage::{KV_PATH, StoreFile};
-use crate::{limits, sys};
+use crate::storage::cache::{CacheHandle, CacheSource};
+use crate::storage::{CACHE_PATH, KV_PATH, StoreFile};
+use crate::{limits, media, sys};
 
 /// How packets get to modules.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -54,6 +55,8 @@ pub fn serve(delivery: Delivery) -> Result<(), ServeError> {
     let runtime =
         Runtime::without_compiler().map_err(|error| ServeError::Engine("the Wasm engine", error.to_string()))?;
     let wake = Arc::new(Wakeup::new().map_err(|error| ServeError::Io("eventfd", error))?);
+    let waker = Arc::clone(&wake);
+    media::desk().open(move || waker.raise());
     let mut worker = Worker {
         around: Around { ring: WorkerEnd::new(memory.words())?, arrivals: Vec::new(), control, failed: Vec::new() },
         memory,
@@ -64,6 +67,7 @@ pub fn serve(delivery: Delivery) -> Result<(), ServeError> {
         chain: Chain::default(),
         kv: KvStores::in_file(StoreFile::open(Path::new(KV_PATH))),
         exchanges: Exchanges::new(Arc::clone(&wake)),
+        cache: CacheSource::at(CACHE_PATH),
         servers: Servers::new(wake),
         outcomes: Vec::new(),
     };
@@ -84,6 +88,7 @@ struct Worker {
     chain: Chain,
     kv: KvStores,
     exchanges: Exchanges,
+    cache: Arc<CacheSource>,
     servers: Servers,
     outcomes: Vec<Outcome>,
 }
@@ -197,6 +202,11 @@ impl Worker {
         for text in self.kv.take_reports() {
             self.around.control.send(&FromWorker::Log { slot: None, level: LogLevel::Warn, text });
         }
+        while self.around.control.has_room()
+            && let Some(wish) = media::desk().poll_wish()
+        {
+            self.around.control.send(&wish);
+        }
         self.around.control.flush();
     }
 
@@ -253,10 +263,15 @@ impl Worker {
             match frame {
                 load @ ToWorker::Load { .. } => self.load(load, descriptors)?,
                 ToWorker::Unload { slot } => self.unload(slot)?,
+                ToWorker::Order { slots } => {
+                    self.settle()?;
+                    self.chain.sort(&slots);
+                }
                 ToWorker::Stats => self.stats(),
                 ToWorker::Permit { connect, listen } => self.servers.permit(&connect, &listen),
                 ToWorker::Sockets { v6 } => self.servers.sockets(v6, descriptors)?,
-                ToWorker::MediaStarted { .. } | ToWorker::MediaEnded { .. } => {}
+                ToWorker::MediaStarted { job } => media::desk().handle_started(job, descriptors),
+                ToWorker::MediaEnded { job, outcome, detail } => media::desk().handle_ended(job, outcome, detail),
                 ToWorker::Shutdown => {
                     self.shutdown()?;
                     return Ok(Next::End);
@@ -271,7 +286,11 @@ impl Worker {
     fn load(&mut self, frame: ToWorker, descriptors: Vec<OwnedFd>) -> Result<(), ServeError> {
         let Some(parts) = Parts::new(frame, descriptors) else { return Ok(()) };
         let name = &parts.profile.name.name;
-        let shared = Shared { kv: self.kv.open(name, parts.state_schema), messages: self.exchanges.open(name) };
+        let shared = Shared {
+            kv: self.kv.open(name, parts.state_schema),
+            messages: self.exchanges.open(name),
+            cache: Arc::new(CacheHandle::new(&self.cache, name)),
+        };
         let (packets, server) = parts.which();
         shared.messages.set_parts(packets, server);
         let slot = parts.profile.slot;
@@ -290,7 +309,7 @@ impl Worker {
     fn load_packet(&mut self, slot: ModuleSlot, part: Option<PacketPart>) -> Result<(), ServeError> {
         self.settle()?;
         let started = part.map(|part| {
-            let PacketPart { code, profile, shared: Shared { kv, messages } } = part;
+            let PacketPart { code, profile, shared: Shared { kv, messages, .. } } = part;
             messages.tell_again();
             let host = Host::new(profile.properties, profile.limits, kv, Clock::System, Entropy::System);
             let host = Host { messages, ..host };

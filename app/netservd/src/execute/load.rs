@@ -61,7 +61,9 @@ impl Executor {
     fn descriptors(&self, load: &Load) -> Result<Vec<(PartKind, OwnedFd)>> {
         let code = self.code.get(&(load.digest, load.worker.flavour)).context("the package was not fetched")?;
         let mut descriptors = Vec::new();
-        for (kind, path) in files(code, load) {
+        let composed = self.composed.get(&load.chain);
+        ensure!(load.chain.is_empty() || composed.is_some(), "the service was not composed");
+        for (kind, path) in files(code, composed, load) {
             let path = path.with_context(|| format!("the package was fetched without its part `{kind:?}`"))?;
             let file = File::open(path).with_context(|| format!("cannot open {}", path.display()))?;
             descriptors.push((kind, OwnedFd::from(file)));
@@ -83,7 +85,7 @@ impl Executor {
 }
 
 /// Returns the files that a module is loaded from; nothing in place of one that is not there.
-fn files<'a>(code: &'a CodeParts, load: &Load) -> Vec<(PartKind, Option<&'a PathBuf>)> {
+fn files<'a>(code: &'a CodeParts, composed: Option<&'a PathBuf>, load: &Load) -> Vec<(PartKind, Option<&'a PathBuf>)> {
     let mut files = Vec::new();
     match load.worker.flavour {
         Flavour::Osgi => files.push((PartKind::Packet, code.packet.as_ref())),
@@ -92,7 +94,7 @@ fn files<'a>(code: &'a CodeParts, load: &Load) -> Vec<(PartKind, Option<&'a Path
                 files.push((PartKind::Packet, code.packet.as_ref()));
             }
             if let Some(server) = &load.server {
-                files.push((PartKind::Server, code.server.as_ref()));
+                files.push((PartKind::Server, composed.or(code.server.as_ref())));
                 files.extend(server.tls.as_ref().map(|_| (PartKind::Tls, code.tls.as_ref())));
             }
         }

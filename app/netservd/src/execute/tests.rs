@@ -178,6 +178,7 @@ impl Rig {
             engine,
             keeper,
             gate: Arc::default(),
+            compositions: Arc::default(),
             flavours: Flavour::ALL.to_vec(),
         };
         let (jobs, launches) = channel();
@@ -263,6 +264,7 @@ fn started(job: Job) -> Launch {
     match job {
         Job::Start(launch) => launch,
         Job::RemoveNetwork(user) => panic!("the network of {user} is to be removed"),
+        Job::Media(_) => panic!("media is to be worked on"),
     }
 }
 

@@ -308,6 +308,9 @@ impl World {
             Command::Intercept { .. } | Command::SuspendIntercept { .. } | Command::EndIntercept { .. } => {
                 unreachable!("no module here intercepts")
             }
+            Command::Compose { .. } | Command::Order { .. } | Command::Dissolved { .. } => {
+                unreachable!("there is no service here")
+            }
             Command::Store(record) => {
                 let key = (record.user.clone(), record.module.name.clone());
                 self.stored.insert(key, record.module);

@@ -206,6 +206,7 @@ impl Node {
             self.line(&command);
             match command {
                 Command::Fetch { job, .. } => self.fetched_as(flavour, job.0, manifest.clone()),
+                Command::Compose { job, .. } => self.event(Event::Composed { job }),
                 Command::StartWorker { worker, .. } => self.event(Event::WorkerReady { worker }),
                 Command::Load(load) => self.event(Event::Loaded { worker: load.worker, slot: load.slot }),
                 Command::StopWorker { .. }
@@ -215,6 +216,8 @@ impl Node {
                 | Command::Intercept { .. }
                 | Command::SuspendIntercept { .. }
                 | Command::EndIntercept { .. }
+                | Command::Order { .. }
+                | Command::Dissolved { .. }
                 | Command::Store(_)
                 | Command::Forget { .. }
                 | Command::Answer { .. } => {}
@@ -260,6 +263,15 @@ pub(crate) fn line(command: &Command) -> String {
     let short = |text: &dyn ToString| text.to_string().replace("example.org/", "");
     match command {
         Command::Fetch { job, digest, .. } => format!("fetch {} {}", job.0, digest.0[0]),
+        Command::Compose { job, parts } => {
+            let parts: Vec<String> = parts.iter().map(|digest| digest.0[0].to_string()).collect();
+            format!("compose {} {}", job.0, parts.join("+"))
+        }
+        Command::Order { worker, slots } => {
+            let slots: Vec<String> = slots.iter().map(|slot| slot.0.to_string()).collect();
+            format!("order {} {}", place(worker), slots.join(" "))
+        }
+        Command::Dissolved { user, module, refusal } => format!("dissolved {user} {} {}", short(module), refusal.kind),
         Command::StartWorker { worker, .. } => format!("start {}", place(worker)),
         Command::StopWorker { worker } => format!("stop {}", place(worker)),
         Command::Load(load) => format!("load {} {} {}", place(&load.worker), load.slot.0, short(&load.module)),

@@ -67,6 +67,11 @@ pub enum ToWorker {
         /// Whether they are of IPv6.
         v6: bool,
     },
+    /// Have packets go through modules in this order; others come after them, in the order of loading.
+    Order {
+        /// Their places.
+        slots: Vec<ModuleSlot>,
+    },
     /// What the user's modules may do in the network from here on.
     Permit {
         /// Connections that they may open.
@@ -250,6 +255,7 @@ impl ToWorker {
                 check_parts(parts)?;
             }
             ToWorker::Unload { slot } => check_slot(*slot)?,
+            ToWorker::Order { slots } => check_order(slots)?,
             ToWorker::MediaEnded { detail, .. } => check_text("words about a job", detail, LOG_TEXT_BYTES_MAX)?,
             ToWorker::Stats
             | ToWorker::Sockets { .. }
@@ -320,6 +326,14 @@ fn check_slot(slot: ModuleSlot) -> Result<(), FrameError> {
     } else {
         Err(FrameError::Malformed(format!("module slot {} is over {}", slot.0, MODULES_PER_CONTAINER_MAX - 1)))
     }
+}
+
+fn check_order(slots: &[ModuleSlot]) -> Result<(), FrameError> {
+    let places: BTreeSet<&ModuleSlot> = slots.iter().collect();
+    if places.len() < slots.len() {
+        return Err(FrameError::Malformed("a module is in the order of packets twice".to_owned()));
+    }
+    slots.iter().try_for_each(|slot| check_slot(*slot))
 }
 
 fn check_parts(parts: &[PartKind]) -> Result<(), FrameError> {
@@ -396,6 +410,18 @@ mod tests {
         for (count, fits) in [(0, false), (1, true), (64, true), (65, false), (u32::MAX, false)] {
             check_from_worker(&FromWorker::Sockets { count, v6: false }, fits);
         }
+    }
+
+    #[test]
+    fn an_order_has_each_module_once() {
+        let check = |slots: &[u8], fits: bool| {
+            let slots = slots.iter().map(|slot| ModuleSlot(*slot)).collect();
+            assert_eq!(ToWorker::decode(&ToWorker::Order { slots }.encode().unwrap()).is_ok(), fits);
+        };
+        check(&[], true);
+        check(&[63, 0], true);
+        check(&[64], false);
+        check(&[1, 1], false);
     }
 
     #[test]
@@ -480,9 +506,10 @@ mod tests {
     }
 
     fn to_worker_examples() -> Vec<ToWorker> {
+        let order = ToWorker::Order { slots: vec![ModuleSlot(3), ModuleSlot(0)] };
         let permit = ToWorker::Permit { connect: vec!["tcp".parse().unwrap()], listen: vec![] };
         let unload = ToWorker::Unload { slot: ModuleSlot(63) };
-        vec![load(), unload, ToWorker::Stats, ToWorker::Sockets { v6: true }, permit, ToWorker::Shutdown]
+        vec![load(), unload, ToWorker::Stats, ToWorker::Sockets { v6: true }, permit, order, ToWorker::Shutdown]
             .into_iter()
             .chain(media_to_worker())
             .collect()

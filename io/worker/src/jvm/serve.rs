@@ -318,7 +318,7 @@ impl Worker {
                 ToWorker::Unload { slot } => self.unload(slot)?,
                 ToWorker::Stats => self.bridge.stats().map_err(broken)?,
                 // The kernel holds a JVM to its permissions; it takes over no connections.
-                ToWorker::Permit { .. } | ToWorker::Sockets { .. } => {}
+                ToWorker::Permit { .. } | ToWorker::Sockets { .. } | ToWorker::Order { .. } => {}
                 // Nothing of it asks for jobs yet.
                 ToWorker::MediaStarted { .. } | ToWorker::MediaEnded { .. } => {}
                 ToWorker::Shutdown => {

@@ -235,3 +235,14 @@ fn an_instance_can_be_used_without_a_chain() {
     assert_eq!([left[0].verdict, left[1].verdict], [Verdict::Drop, Verdict::Pass]);
     assert_eq!(instance.packet(1, 20), [2; 20]);
 }
+
+/// The order of packets may be another than that of loading; who is not in it comes last.
+#[test]
+fn modules_can_be_put_into_another_order() {
+    let add = add_to_first_byte(1);
+    let mut chain = Setup::new().chain(&[(0, &add), (1, &add), (2, &add), (3, &add)]);
+    chain.sort(&[ModuleSlot(2), ModuleSlot(9), ModuleSlot(0)]);
+    let mut bench = Bench::new(&[(0b1111, &[0; 20])]);
+    bench.run(&mut chain);
+    assert_eq!((bench.entered, bench.packets[0].1[0]), (vec![2, 0, 1, 3], 4));
+}

@@ -87,5 +87,6 @@ fn removed(job: Job) -> UserId {
     match job {
         Job::RemoveNetwork(user) => user,
         Job::Start(launch) => panic!("{} is to be started", launch.worker),
+        Job::Media(_) => panic!("media is to be worked on"),
     }
 }

@@ -52,6 +52,7 @@ pub(crate) fn serve() -> ExitCode {
                 | ToWorker::Stats
                 | ToWorker::Permit { .. }
                 | ToWorker::Sockets { .. }
+                | ToWorker::Order { .. }
                 | ToWorker::MediaStarted { .. }
                 | ToWorker::MediaEnded { .. } => {}
                 ToWorker::Shutdown => return ExitCode::SUCCESS,

@@ -1,0 +1,65 @@
+// SPDX-License-Identifier: Apache-2.0
+//! The executor's side of services: their components composed, and packets in their order.
+
+use std::path::PathBuf;
+
+use netserv_model::command::{Event as ControllerEvent, JobId, ModuleSlot};
+use netserv_model::{Digest, Flavour, Refusal, RefusalKind, WorkerId};
+use netserv_wire::container::frames::ToWorker;
+
+use super::Executor;
+use crate::control_loop::Event;
+use crate::limits::COMPOSITIONS_MAX;
+
+impl Executor {
+    /// Has the components of packages composed.
+    pub(super) fn compose(&mut self, job: JobId, parts: Vec<Digest>) {
+        if self.composed.contains_key(&parts) {
+            return self.happened.push_back(ControllerEvent::Composed { job });
+        }
+        let component = |digest: &Digest| self.code.get(&(*digest, Flavour::Wasm))?.component.clone();
+        let components: Option<Vec<PathBuf>> = parts.iter().map(component).collect();
+        let (Some(components), Some(node)) = (components, &self.parts) else {
+            let refusal = Refusal::new(RefusalKind::NodeFailed, "a part of the service was not fetched");
+            return self.happened.push_back(ControllerEvent::FetchFailed { job, refusal });
+        };
+        let (packages, events) = (node.packages.clone(), self.events.clone());
+        tokio::task::spawn_blocking(move || {
+            let composed = packages.compose(&components);
+            // The control loop may have ended.
+            let _ = events.blocking_send(Event::Composed(job, parts, composed));
+        });
+    }
+
+    /// Takes what a composition ended with.
+    pub fn composed(&mut self, job: JobId, parts: Vec<Digest>, result: Result<PathBuf, Refusal>) {
+        if self.composed.len() >= COMPOSITIONS_MAX {
+            self.forget_compositions();
+        }
+        self.happened.push_back(match result {
+            Ok(code) => {
+                self.composed.insert(parts, code);
+                ControllerEvent::Composed { job }
+            }
+            Err(refusal) => ControllerEvent::FetchFailed { job, refusal },
+        });
+    }
+
+    /// Has packets go through a worker's modules in an order.
+    pub(super) fn order(&mut self, worker: &WorkerId, slots: Vec<ModuleSlot>) {
+        let Some(running) = self.workers.get(worker).filter(|running| running.dying.is_none()) else { return };
+        if let Err(error) = running.control.send(&ToWorker::Order { slots }, &[]) {
+            let detail = format!("the worker does not take frames: {error}");
+            self.kill_worker(worker, Refusal::new(RefusalKind::NodeFailed, detail), None);
+        }
+    }
+
+    /// What is loaded stays so; a service that is loaded again is composed anew.
+    fn forget_compositions(&mut self) {
+        for code in std::mem::take(&mut self.composed).into_values() {
+            if let Err(error) = std::fs::remove_file(&code) {
+                tracing::debug!(%error, code = %code.display(), "a composition is left behind");
+            }
+        }
+    }
+}

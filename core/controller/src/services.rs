@@ -1,0 +1,325 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Services: modules that a user has installed, put together as one. Their components are composed, and packets go
+//! through them in the service's order.
+//!
+//! A service is what its parts are: it is composed anew when one of them is replaced, and removed when one is gone.
+
+use netserv_model::command::{Command, JobId, ModuleSlot};
+use netserv_model::limits::CHAIN_PARTS_MAX;
+use netserv_model::manifest::{ChainPart, Manifest};
+use netserv_model::{Flavour, Instant, ModuleName, Refusal, RefusalKind, UnixTime, UserId, WorkerId};
+
+use crate::Controller;
+use crate::expiry::Timer;
+use crate::limits::BACKOFF_MAX;
+use crate::restart::as_setup;
+use crate::state::{Active, Candidate, Composition, Entry, Key, Operation, Phase, Rule, Run, Stage, Tenant};
+
+/// Why a service cannot be put together.
+enum Unresolved {
+    /// It can never be, as things are.
+    Refused(Refusal),
+    /// A part's package is being had again after a restart of the node.
+    NotYet(Refusal),
+}
+
+impl Controller {
+    /// Returns what a service is to be made of; nothing for a module that is none.
+    ///
+    /// # Errors
+    /// A refusal that names the part that is missing or does not fit.
+    pub(crate) fn composition(&self, key: &Key, manifest: &Manifest) -> Result<Option<Composition>, Refusal> {
+        if manifest.service.is_none() {
+            return Ok(None);
+        }
+        match self.resolve(key, manifest) {
+            Ok(composition) => Ok(Some(composition)),
+            Err(Unresolved::Refused(refusal) | Unresolved::NotYet(refusal)) => Err(refusal),
+        }
+    }
+
+    /// Returns where the installation of a module begins whose package is there and checked.
+    pub(crate) fn first_stage(&mut self, key: &Key, candidate: Candidate) -> Stage {
+        let Some(composition) = &candidate.composition else { return Stage::Waiting(candidate) };
+        if composition.servers.is_empty() {
+            // It has nothing to load: only the order of its parts is its own.
+            self.settling.push_back(key.clone());
+            return Stage::Settling(candidate);
+        }
+        let job = self.compose(key, &composition.servers.clone());
+        Stage::Composing(job, candidate)
+    }
+
+    /// A composition is ready to be loaded.
+    pub(crate) fn composed(&mut self, job: JobId) {
+        let Some(key) = self.end_job(job) else { return };
+        if !matches!(self.stage(&key), Some(Stage::Composing(wanted, _)) if *wanted == job) {
+            return self.active_composed(&key, job);
+        }
+        let Some(entry) = self.entry(&key) else { return };
+        if let Some(Operation { ticket, session, setup, stage: Stage::Composing(_, candidate) }) =
+            entry.operation.take()
+        {
+            entry.operation = Some(Operation { ticket, session, setup, stage: Stage::Waiting(candidate) });
+        }
+        self.pump(&key.0);
+    }
+
+    /// Puts an installed service together, which is not in force: after a restart of the node, or after a failure.
+    pub(crate) fn compose_active(&mut self, key: &Key) {
+        let Some(manifest) = self.active(key).and_then(|active| active.manifest.clone()) else { return };
+        match self.resolve(key, &manifest) {
+            Ok(composition) => self.begin_active(key, composition),
+            Err(Unresolved::Refused(refusal)) => self.dissolve(key, refusal),
+            Err(Unresolved::NotYet(refusal)) => {
+                let later = self.now.instant + BACKOFF_MAX;
+                let Some(active) = self.active(key) else { return };
+                active.last_failure = Some(refusal);
+                active.run = Run::BackingOff;
+                // Its parts wake it earlier.
+                self.timers.set(Timer::Restart(key.clone()), later);
+            }
+        }
+    }
+
+    /// Looks at a user's services after something changed: what is not what its parts are is composed anew or removed.
+    pub(crate) fn check_services(&mut self, user: &UserId) {
+        let Some(tenant) = self.tenants.get(user) else { return };
+        let services: Vec<ModuleName> = tenant
+            .modules
+            .iter()
+            .filter(|(_, entry)| is_settled_service(entry))
+            .map(|(name, _)| name.clone())
+            .collect();
+        for name in services {
+            self.check_service(&(user.clone(), name));
+        }
+    }
+
+    /// Removes a service whose parts are not what it needs, and says so.
+    pub(crate) fn dissolve(&mut self, key: &Key, refusal: Refusal) {
+        let Some(active) = self.active(key) else { return };
+        let (user, module) = (key.0.clone(), active.record.module.clone());
+        self.counters.dissolved += 1;
+        self.commands.push_back(Command::Dissolved { user, module, refusal });
+        self.uninstall(key);
+        self.advance(key);
+    }
+
+    /// Asks for the order of packets through a user's modules, if services want one and it is another than before.
+    pub(crate) fn order_packets(&mut self, user: &UserId) {
+        let Some(tenant) = self.tenants.get_mut(user) else { return };
+        let slots = packet_order(tenant);
+        let Some(worker) = tenant.workers.get_mut(&Flavour::Wasm).filter(|worker| worker.phase == Phase::Ready) else {
+            return;
+        };
+        let Some(slots) = slots.filter(|slots| *slots != worker.order) else { return };
+        worker.order.clone_from(&slots);
+        self.commands.push_back(Command::Order { worker: WorkerId::new(user.clone(), Flavour::Wasm), slots });
+    }
+
+    fn check_service(&mut self, key: &Key) {
+        let Some(Entry { active: Some(active), .. }) = self.entry(key).filter(|entry| is_settled_service(entry)) else {
+            return;
+        };
+        let (manifest, known) = (active.manifest.clone(), active.composition.clone());
+        let Some(manifest) = manifest else { return };
+        match (self.resolve(key, &manifest), known) {
+            (Ok(composition), Some(known)) if composition.servers == known.servers => {
+                if let Some(active) = self.active(key) {
+                    active.composition = Some(composition);
+                }
+                self.order_packets(&key.0);
+            }
+            (Ok(composition), Some(_)) => self.compose_anew(key, manifest, composition),
+            (Ok(_), None) => {
+                self.timers.cancel(&Timer::Restart(key.clone()));
+                self.compose_active(key);
+            }
+            (Err(Unresolved::Refused(refusal)), _) => self.dissolve(key, refusal),
+            (Err(Unresolved::NotYet(_)), _) => {}
+        }
+    }
+
+    /// Replaces a service by itself, made of other parts. What is in force stays so until then.
+    fn compose_anew(&mut self, key: &Key, manifest: Manifest, composition: Composition) {
+        let Some(active) = self.active(key) else { return };
+        let (session, setup) = (active.record.session, as_setup(&active.record));
+        let rules = Rule::all_of(&[], Some(&manifest));
+        let candidate =
+            Candidate { manifest, flavour: Flavour::Wasm, rules, slot: None, composition: Some(composition) };
+        let stage = self.first_stage(key, candidate);
+        self.entry_or_new(key).operation = Some(Operation { ticket: None, session, setup, stage });
+    }
+
+    fn begin_active(&mut self, key: &Key, composition: Composition) {
+        let servers = composition.servers.clone();
+        let job = (!servers.is_empty()).then(|| self.compose(key, &servers));
+        let Some(active) = self.active(key) else { return };
+        active.composition = Some(composition);
+        active.run = job.map_or(Run::Running, Run::Fetching);
+        self.order_packets(&key.0);
+    }
+
+    fn active_composed(&mut self, key: &Key, job: JobId) {
+        let Some(active) = self.active(key).filter(|active| active.run == Run::Fetching(job)) else { return };
+        let (manifest, known) = (active.manifest.clone(), active.composition.clone());
+        active.run = Run::Waiting;
+        let Some(manifest) = manifest else { return };
+        // Its parts may have changed meanwhile.
+        match self.resolve(key, &manifest) {
+            Ok(composition) if Some(&composition) == known.as_ref() => self.pump(&key.0),
+            Ok(_) | Err(_) => self.compose_active(key),
+        }
+    }
+
+    fn compose(&mut self, key: &Key, servers: &[netserv_model::Digest]) -> JobId {
+        let job = self.begin_job(key);
+        self.commands.push_back(Command::Compose { job, parts: servers.to_vec() });
+        job
+    }
+
+    fn resolve(&self, key: &Key, manifest: &Manifest) -> Result<Composition, Unresolved> {
+        let empty = Tenant::default();
+        let tenant = self.tenants.get(&key.0).unwrap_or(&empty);
+        let mut parts: Vec<&Active> = Vec::new();
+        collect(tenant, manifest.chain(), &mut vec![&key.1], &mut parts)?;
+        for part in &parts {
+            check_part(part, manifest).map_err(Unresolved::Refused)?;
+        }
+        let serves = |part: &&&Active| part.manifest.as_ref().is_some_and(|manifest| manifest.server.is_some());
+        let servers: Vec<_> = match &manifest.server {
+            Some(_) => parts.iter().filter(serves).map(|part| part.record.digest).collect(),
+            None => Vec::new(),
+        };
+        if manifest.server.is_some() && servers.is_empty() {
+            return Err(refused("the service has [server], and none of its parts has"));
+        }
+        Ok(Composition { parts: parts.iter().map(|part| part.record.module.clone()).collect(), servers })
+    }
+}
+
+impl Active {
+    /// Returns when the lease ends, by both clocks, and the place in the install order.
+    pub(crate) fn lease(&self) -> (Instant, UnixTime, u64) {
+        (self.lease_end, self.record.lease_until, self.record.order)
+    }
+
+    /// Takes over the lease of what it replaces.
+    pub(crate) fn keep_lease(&mut self, (lease_end, lease_until, order): (Instant, UnixTime, u64)) {
+        (self.lease_end, self.record.lease_until, self.record.order) = (lease_end, lease_until, order);
+    }
+}
+
+/// Finds the parts of a chain, with those of services in it. `inside` are the services that it is in.
+fn collect<'a>(
+    tenant: &'a Tenant,
+    chain: &'a [ChainPart],
+    inside: &mut Vec<&'a ModuleName>,
+    parts: &mut Vec<&'a Active>,
+) -> Result<(), Unresolved> {
+    for part in chain {
+        if inside.contains(&&part.name) {
+            let way: Vec<&str> = inside.iter().copied().chain([&part.name]).map(ModuleName::as_str).collect();
+            return Err(refused(&format!("a service is inside itself: {}", way.join(", which has "))));
+        }
+        let active = tenant.modules.get(&part.name).and_then(|entry| entry.active.as_ref());
+        let Some(active) = active else { return Err(missing(format!("its part `{part}` is not installed"))) };
+        let version = &active.record.module.version;
+        if !part.versions.matches(version) {
+            return Err(missing(format!("of its part `{part}`, version {version} is installed")));
+        }
+        let Some(manifest) = &active.manifest else {
+            let detail = format!("the package of its part `{part}` is being fetched");
+            return Err(Unresolved::NotYet(Refusal::new(RefusalKind::MissingPart, detail)));
+        };
+        if manifest.service.is_some() {
+            inside.push(&part.name);
+            collect(tenant, manifest.chain(), inside, parts)?;
+            inside.pop();
+        } else if parts.iter().any(|known| known.record.module.name == part.name) {
+            return Err(refused(&format!("`{}` would be in it twice", part.name)));
+        } else if parts.len() >= CHAIN_PARTS_MAX {
+            return Err(refused(&format!("with the parts of its parts it has more than {CHAIN_PARTS_MAX}")));
+        } else {
+            parts.push(active);
+        }
+    }
+    Ok(())
+}
+
+/// Checks that a module can be part of a service.
+fn check_part(part: &Active, service: &Manifest) -> Result<(), Refusal> {
+    let bad = |detail: String| Err(Refusal::new(RefusalKind::BadService, detail));
+    let module = &part.record.module;
+    match part.record.flavour {
+        Some(Flavour::Wasm) => {}
+        Some(other @ Flavour::Osgi) => {
+            return bad(format!("its part {module} runs as {other}; services are made of WebAssembly modules"));
+        }
+        None => return bad(format!("nobody knows what its part {module} runs as")),
+    }
+    let packets = part.manifest.as_ref().is_some_and(|manifest| manifest.packet.is_some());
+    if service.server.is_none() && !packets {
+        return bad(format!("its part {module} sees no packets, and the service has no [server]"));
+    }
+    Ok(())
+}
+
+/// Returns the loaded modules of a tenant in the order that its services want: the order of installation, in which the
+/// parts of each service change places among themselves. Nothing if no service cares.
+fn packet_order(tenant: &Tenant) -> Option<Vec<ModuleSlot>> {
+    let mut services: Vec<(u64, &Composition)> = tenant.modules.values().filter_map(service_of).collect();
+    services.sort_by_key(|(order, _)| *order);
+    let cared_for = tenant.workers.get(&Flavour::Wasm).is_some_and(|worker| !worker.order.is_empty());
+    if services.is_empty() && !cared_for {
+        return None;
+    }
+    let mut loaded: Vec<(u64, ModuleSlot, &ModuleName)> = Vec::new();
+    for (name, entry) in &tenant.modules {
+        let order = entry.active.as_ref().map(|active| active.record.order);
+        let running = entry.active.as_ref().filter(|active| active.run == Run::Running);
+        let settling = entry.operation.as_ref().and_then(|operation| match &operation.stage {
+            Stage::Settling(candidate) => candidate.place(),
+            Stage::Fetching(_) | Stage::Composing(_, _) | Stage::Waiting(_) | Stage::Loading(_) => None,
+        });
+        let places = running.and_then(|active| active.place()).into_iter().chain(settling);
+        let wasm = places.filter(|(flavour, _)| *flavour == Flavour::Wasm);
+        loaded.extend(wasm.map(|(_, slot)| (order.unwrap_or(u64::MAX), slot, name)));
+    }
+    loaded.sort_unstable();
+    for (_, composition) in services {
+        let rank = |name: &ModuleName| composition.parts.iter().position(|part| part.name == *name);
+        let places: Vec<usize> = (0..loaded.len()).filter(|at| rank(loaded[*at].2).is_some()).collect();
+        let mut parts: Vec<_> = places.iter().map(|at| loaded[*at]).collect();
+        parts.sort_by_key(|(_, _, name)| rank(name));
+        places.into_iter().zip(parts).for_each(|(at, part)| loaded[at] = part);
+    }
+    Some(loaded.into_iter().map(|(_, slot, _)| slot).collect())
+}
+
+/// Returns what an installed service, or one that is about to be, is made of, with its place in the install order.
+fn service_of(entry: &Entry) -> Option<(u64, &Composition)> {
+    let settling = entry.operation.as_ref().and_then(|operation| match &operation.stage {
+        Stage::Settling(candidate) => candidate.composition.as_ref(),
+        Stage::Fetching(_) | Stage::Composing(_, _) | Stage::Waiting(_) | Stage::Loading(_) => None,
+    });
+    let order = entry.active.as_ref().map_or(u64::MAX, |active| active.record.order);
+    let composition = settling.or_else(|| entry.active.as_ref()?.composition.as_ref())?;
+    (composition.parts.len() > 1).then_some((order, composition))
+}
+
+/// Returns whether an entry is an installed service about which nothing is under way.
+fn is_settled_service(entry: &Entry) -> bool {
+    let service = |active: &Active| active.manifest.as_ref().is_some_and(|manifest| manifest.service.is_some());
+    let active = entry.active.as_ref().filter(|active| service(active));
+    entry.operation.is_none() && active.is_some_and(|active| !matches!(active.run, Run::Fetching(_)))
+}
+
+fn missing(detail: String) -> Unresolved {
+    Unresolved::Refused(Refusal::new(RefusalKind::MissingPart, detail))
+}
+
+fn refused(detail: &str) -> Unresolved {
+    Unresolved::Refused(Refusal::new(RefusalKind::BadService, detail))
+}
