@@ -53,11 +53,15 @@ pub fn host_error(error: SipError) -> HostError {
 /// Returns how many headers it has and how many bytes were written. `headers` is room to work in.
 ///
 /// # Errors
-/// Those of [`host_error`], and [`HostError::Invalid`] if not even the head fits in `room` bytes.
+/// Those of [`host_error`]; [`HostError::NotFound`] for empty lines alone, which keep connections alive; and
+/// [`HostError::Invalid`] if not even the head fits in `room` bytes.
 pub fn encode(bytes: &[u8], headers: &mut Vec<Header>, out: &mut Vec<u8>, room: usize) -> Result<usize, HostError> {
     out.clear();
     if room < HEAD_BYTES {
         return Err(HostError::Invalid);
+    }
+    if bytes.iter().all(|byte| matches!(byte, b'\r' | b'\n')) {
+        return Err(HostError::NotFound);
     }
     let message = parse(bytes, headers).map_err(host_error)?;
     out.extend_from_slice(&head(&message, headers.len()));
@@ -199,6 +203,8 @@ mod tests {
     fn errors_are_told_apart() {
         for (bytes, expected) in [
             (&b"GET / HTTP/1.1\r\n\r\n"[..], HostError::NotFound),
+            (b"\r\n\r\n", HostError::NotFound),
+            (b"", HostError::NotFound),
             (&REQUEST[..40], HostError::Invalid),
             (&[b'a'; 70_000][..], HostError::TooLarge),
         ] {

@@ -15,7 +15,7 @@ use netserv_worker::pcap;
 use netserv_worker::ring_memory::RingMemory;
 
 use crate::node::sys;
-use crate::support::{Setup, repository, roomy};
+use crate::support::{Setup, for_each_packet, repository, roomy};
 
 /// A batch whose packets are always the same, and that forgets what becomes of them.
 pub struct Same {
@@ -206,6 +206,82 @@ fn nanoseconds_per_packet() {
     };
     show("keep-alive", "REGISTER", &module("keep_alive"), &capture("pass.pcap"));
     show("keep-alive", "NOTIFY", &module("keep_alive"), &capture("answered.in.pcap"));
+}
+
+#[test]
+#[ignore = "prints times, which nothing is checked against"]
+fn nanoseconds_per_search() {
+    println!("search       packets                batch of 1  of 64, ns per packet");
+    for length in [64, 340, 1500] {
+        let packets = packet_with_needle(length);
+        let what = format!("{length} B");
+        show("nothing", &what, &searching("", "(i32.const 0)"), &packets);
+        show("own loop", &what, &searching("", OWN_LOOP), &packets);
+        show("find", &what, &searching("", FIND), &packets);
+        for count in [1, 10, 100, 1000] {
+            let list = (0..count).map(|number| format!("\\08\\00{number:04}none")).collect::<String>();
+            let start = format!(
+                "(global.set $set (call $patterns_open (i32.const 16) (i32.const {}) (i32.const 0)))",
+                10 * count
+            );
+            show(&format!("{count} patterns"), &what, &searching(&list, &start), &packets);
+        }
+    }
+    let register = std::fs::read(repository().join("modules/keep-alive/tests/pass.pcap")).unwrap();
+    let register = vec![pcap::read(&register).unwrap().remove(0).packet];
+    show("sip_parse", "REGISTER", &searching("", SIP_PARSE), &register);
+    show(
+        "xxh3",
+        "REGISTER",
+        &searching("", "(call $hash (i32.const 5) (local.get $p) (local.get $length) (i32.const 0) (i32.const 8))"),
+        &register,
+    );
+    show(
+        "sha256",
+        "REGISTER",
+        &searching("", "(call $hash (i32.const 1) (local.get $p) (local.get $length) (i32.const 0) (i32.const 32))"),
+        &register,
+    );
+}
+
+/// Looks for four bytes one after the other, as a module without the node's help does.
+const OWN_LOOP: &str = "(block $found (result i32)
+    (local.set $at (local.get $p))
+    (loop $search
+        (drop (br_if $found (local.get $at) (i32.eq (i32.load (local.get $at)) (i32.load (i32.const 0)))))
+        (br_if $search (i32.lt_u (local.tee $at (i32.add (local.get $at) (i32.const 1)))
+            (i32.add (local.get $p) (i32.sub (local.get $length) (i32.const 3))))))
+    (i32.const -1))";
+const FIND: &str = "(call $find (local.get $p) (local.get $length) (i32.const 0) (i32.const 4))";
+const SIP_PARSE: &str = "(call $sip_parse (i32.add (local.get $p) (i32.const 28))
+    (i32.sub (local.get $length) (i32.const 28)) (i32.const 1024) (i32.const 1024))";
+
+/// Returns a guest that runs an expression for each packet, which is at `$p`, or that opens patterns in it once and then
+/// looks for them. Its memory begins with what is looked for.
+fn searching(patterns: &str, expression: &str) -> Vec<u8> {
+    let search = match patterns {
+        "" => expression.to_owned(),
+        _ => format!(
+            "(call $patterns_find (block (result i32)
+                (if (i32.lt_s (global.get $set) (i32.const 0)) (then {expression})) (global.get $set))
+                (local.get $p) (local.get $length) (i32.const 1024) (i32.const 120))"
+        ),
+    };
+    let each = for_each_packet(&format!("(local.set $length (i32.load offset=4 (local.get $d))) (drop {search})"));
+    let fields = format!(
+        "(global $set (mut i32) (i32.const -1)) (data (i32.const 0) \"ndle\") (data (i32.const 16) \"{patterns}\")"
+    );
+    roomy(&format!("(local $at i32) (local $length i32) {each}"), &fields)
+}
+
+/// Returns a packet whose last bytes are what is looked for.
+fn packet_with_needle(length: usize) -> Vec<Vec<u8>> {
+    let mut packet = udp(length).remove(0);
+    for (at, byte) in (28..).zip(&mut packet[28..]) {
+        *byte = b"the quick brown fox jumps over the lazy dog "[at % 44];
+    }
+    packet[length - 4..].copy_from_slice(b"ndle");
+    vec![packet]
 }
 
 fn show(name: &str, what: &str, wasm: &[u8], packets: &[Vec<u8>]) {

@@ -6,14 +6,14 @@ use netserv_model::manifest::ModuleLimits;
 use netserv_model::{Instant, Now};
 use netserv_worker::instance::Instance;
 
-const NOT_FOUND: i32 = -1;
-const BAD_ADDRESS: i32 = -2;
-const QUOTA: i32 = -3;
-const TOO_LARGE: i32 = -4;
-const INVALID: i32 = -5;
+pub const NOT_FOUND: i32 = -1;
+pub const BAD_ADDRESS: i32 = -2;
+pub const QUOTA: i32 = -3;
+pub const TOO_LARGE: i32 = -4;
+pub const INVALID: i32 = -5;
 
 /// Runs an expression in a guest whose memory starts with `data`. Returns its value and the first bytes of the memory.
-fn eval(setup: &Setup, data: &str, expression: &str) -> (i32, Vec<u8>, Instance) {
+pub fn eval(setup: &Setup, data: &str, expression: &str) -> (i32, Vec<u8>, Instance) {
     let wasm = guest_returning(expression, &format!("(data (i32.const 0) \"{data}\")"));
     let mut chain = setup.chain(&[(0, &wasm)]);
     let mut bench = Bench::new(&[(1, &[0; 64])]);

@@ -5,6 +5,7 @@
 
 mod bench;
 mod chain;
+mod compute_calls;
 mod guards;
 mod host_calls;
 mod mapped;
