@@ -14,6 +14,7 @@ mod input;
 mod ip;
 mod nslp;
 mod ring;
+mod sip;
 mod xdp;
 
 pub use bundle::bundle_jar;
@@ -25,18 +26,20 @@ pub use gist::{gist_message, gist_stream};
 pub use ip::ip_view;
 pub use nslp::nslp_text;
 pub use ring::packet_ring;
+pub use sip::sip_text;
 pub use xdp::{xdp_classify, xdp_forward};
 
 /// What is done with one input; it panics if something does not hold.
 pub type Target = fn(&[u8]);
 
 /// Every target by name.
-pub const TARGETS: [(&str, Target); 12] = [
+pub const TARGETS: [(&str, Target); 13] = [
     ("gist_message", gist_message),
     ("gist_stream", gist_stream),
     ("gist_engine", gist_engine),
     ("ip_view", ip_view),
     ("nslp_text", nslp_text),
+    ("sip_text", sip_text),
     ("container_frames", container_frames),
     ("packet_ring", packet_ring),
     ("ethernet_frame", ethernet_frame),

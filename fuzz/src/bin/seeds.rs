@@ -33,6 +33,7 @@ fn main() -> std::io::Result<()> {
     write("gist_engine", &engine_scripts())?;
     write("ip_view", &packets())?;
     write("nslp_text", &texts())?;
+    write("sip_text", &sip_messages()?)?;
     write("container_frames", &frames())?;
     write("packet_ring", &ring_scripts())?;
     let frames = link_frames();
@@ -46,6 +47,18 @@ fn write(target: &str, seeds: &Seeds) -> std::io::Result<()> {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("corpus").join(target);
     fs::create_dir_all(&folder)?;
     seeds.iter().try_for_each(|(name, bytes)| fs::write(folder.join(name), bytes))
+}
+
+/// The vectors of both parsers.
+fn sip_messages() -> std::io::Result<Seeds> {
+    let mut seeds = Seeds::new();
+    for entry in fs::read_dir(Path::new(env!("CARGO_MANIFEST_DIR")).join("../vectors/sip"))? {
+        let path = entry?.path();
+        if let (Some("sip"), Some(name)) = (path.extension().and_then(|it| it.to_str()), path.file_stem()) {
+            seeds.push((name.to_string_lossy().into_owned(), fs::read(&path)?));
+        }
+    }
+    Ok(seeds)
 }
 
 fn named(seeds: &[(&str, &[u8])]) -> Seeds {

@@ -210,7 +210,7 @@ fn first_byte(bytes: &[u8]) -> Result<usize, SipError> {
 
 /// Returns whether bytes without the end of a line may be the start of a message.
 fn looks_like_sip(bytes: &[u8]) -> bool {
-    bytes.iter().all(|byte| byte.is_ascii_graphic() || matches!(byte, b' ' | b'\r' | b'\n') || !byte.is_ascii())
+    bytes.iter().all(|byte| !byte.is_ascii_control() || matches!(byte, b'\t' | b'\r' | b'\n'))
 }
 
 /// Returns what the first line says; of a request, where its method is, too.
@@ -238,6 +238,9 @@ fn status_line(bytes: &[u8], start: usize, end: usize) -> Result<Start, SipError
     let text = &bytes[start..end];
     let status = text.get(..3).and_then(value::number).and_then(|status| u16::try_from(status).ok());
     let status = status.filter(|status| (100..700).contains(status)).ok_or(malformed)?;
+    if text.iter().any(|byte| byte.is_ascii_control() && *byte != b'\t') {
+        return Err(malformed);
+    }
     match text.get(3) {
         Some(b' ') => Ok(Start::Response { status, reason: Span::between(start + 4, end) }),
         // Some leave the space before an empty reason phrase out.
