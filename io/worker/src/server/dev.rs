@@ -112,5 +112,6 @@ fn module(args: &Args) -> Result<Module, Refusal> {
         network,
     };
     let wake = Wakeup::new().map_err(|error| Refusal::new(RefusalKind::NodeFailed, error.to_string()))?;
-    Ok(Module::new(profile, Shared::default(), Arc::new(wake)))
+    let shared = Shared::for_tests(&profile.name);
+    Ok(Module::new(profile, shared, Arc::new(wake)))
 }

@@ -21,6 +21,8 @@ use crate::kv::SharedKv;
 use crate::limits;
 use crate::log::{Line, LogBuffer};
 use crate::messages::Exchange;
+use crate::storage::cache::{CacheHandle, CacheSource};
+use crate::storage::limits::CACHE_TEST_BYTES;
 
 /// The protocol of a connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -48,10 +50,10 @@ pub struct Module {
     pub kv: SharedKv,
     /// Its messages from and to its packet part.
     pub messages: Arc<Exchange>,
+    /// Its share of the cache.
+    pub cache: Arc<CacheHandle>,
     /// The counters of its server part.
     pub counters: Mutex<Counters>,
-    /// What the compressors and decompressors of its instances may take.
-    pub coder_memory: Budget,
     /// What the compressors and decompressors of its instances may take.
     pub coder_memory: Budget,
     /// What its server part did.
@@ -73,8 +75,8 @@ impl Module {
             blocks,
             kv: shared.kv,
             messages: shared.messages,
+            cache: shared.cache,
             counters: Mutex::default(),
-            coder_memory: Budget::new(limits::COMPRESS_MEMORY_BYTES_MAX),
             coder_memory: Budget::new(limits::COMPRESS_MEMORY_BYTES_MAX),
             counts: Counts::default(),
             network: RwLock::new(Network { load: network, listen_permitted: None }),
@@ -179,6 +181,16 @@ pub struct Shared {
     pub kv: SharedKv,
     /// Messages between the parts.
     pub messages: Arc<Exchange>,
+    /// The module's share of the cache.
+    pub cache: Arc<CacheHandle>,
+}
+
+impl Shared {
+    /// Returns what a module under test has: empty state, no other part, a cache in memory.
+    pub fn for_tests(module: &ModuleRef) -> Shared {
+        let cache = CacheHandle::new(&CacheSource::in_memory(CACHE_TEST_BYTES), &module.name);
+        Shared { cache: Arc::new(cache), ..Shared::default() }
+    }
 }
 
 /// A module's place in the network.

@@ -110,7 +110,8 @@ impl HttpTester {
             blocks: settings.blocks,
             network: ServerLoad::default(),
         };
-        let module = Arc::new(Module::new(profile, Shared::default(), wake));
+        let shared = Shared::for_tests(&profile.name);
+        let module = Arc::new(Module::new(profile, shared, wake));
         let service = Arc::new(runtime.block_on(HttpService::start(&engine, component, &module))?);
         Ok(HttpTester { runtime, service })
     }

@@ -30,3 +30,20 @@ pub const MESSAGES_MAX: usize = 1024;
 pub const MESSAGE_BYTES_MAX: usize = 4096;
 /// Bytes of the messages that wait in one direction.
 pub const MESSAGES_BYTES_MAX: usize = 256 * 1024;
+
+/// Bytes of a block of the cache's file.
+pub const CACHE_BLOCK_BYTES: usize = 16 * 1024;
+/// Bytes of a file that is of use as a cache.
+pub const CACHE_FILE_BYTES_MIN: u64 = 16 * CACHE_BLOCK_BYTES as u64;
+/// Bytes of a file beyond which the cache leaves the rest.
+pub const CACHE_FILE_BYTES_MAX: u64 = 64 * 1024 * 1024 * 1024;
+/// Bytes of a key.
+pub const CACHE_KEY_BYTES_MAX: usize = 1024;
+/// Bytes of a content type, and of an etag.
+pub const CACHE_META_BYTES_MAX: usize = 256;
+/// Entries that a module may write at a time.
+pub const CACHE_WRITERS_MAX: usize = 64;
+/// Bytes of the cache that a module under test has.
+pub const CACHE_TEST_BYTES: u64 = 16 * 1024 * 1024;
+/// Bytes of a body that are read ahead, or written at once, for one stream.
+pub const CACHE_STREAM_BYTES_MAX: usize = 128 * 1024;

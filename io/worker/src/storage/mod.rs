@@ -6,6 +6,7 @@
 //! its checksum, nothing read from them can panic or take more memory than the file has bytes, and a module never
 //! waits for a disk nor fails by it.
 
+pub mod cache;
 pub mod journal;
 pub mod limits;
 pub mod writer;
@@ -21,7 +22,7 @@ pub const KV_PATH: &str = "/store/kv";
 pub const CACHE_PATH: &str = "/store/cache";
 
 /// A file of fixed length. Reads and writes beyond it are errors.
-pub trait Disk: Send {
+pub trait Disk: Send + Sync {
     /// Returns the length in bytes.
     fn len(&self) -> u64;
     /// Returns whether it has no byte.
@@ -59,6 +60,16 @@ impl StoreFile {
         let metadata = file.metadata().ok()?;
         let length = metadata.len();
         (metadata.is_file() && length > 0).then_some(StoreFile { file, length })
+    }
+
+    /// Returns one in memory, for tests.
+    ///
+    /// # Errors
+    /// The kernel has none left.
+    pub fn in_memory(length: u64) -> io::Result<StoreFile> {
+        let file = rustix::fs::memfd_create("netserv-store", rustix::fs::MemfdFlags::CLOEXEC)?;
+        rustix::fs::ftruncate(&file, length)?;
+        Ok(StoreFile { file: file.into(), length })
     }
 }
 

@@ -4,11 +4,15 @@
 //! A block adds its interface to the linker, and implements the interface's functions on [`ServerState`], where it has
 //! its own part of [`BlockState`]. What instances of a module share is in [`Module`].
 
+mod cache;
 mod compress;
 mod compute;
 mod crypto;
 mod hash;
+mod kv;
 mod log;
+mod media;
+mod messages;
 mod metrics;
 mod properties;
 mod search;
@@ -38,10 +42,14 @@ struct Block {
 }
 
 const BLOCKS: &[Block] = &[
+    Block { package: "cache", name: "cache", add: cache::add_to_linker },
     Block { package: "compress", name: "compress", add: compress::add_to_linker },
     Block { package: "crypto", name: "crypto", add: crypto::add_to_linker },
     Block { package: "hash", name: "hash", add: hash::add_to_linker },
+    Block { package: "kv", name: "kv", add: kv::add_to_linker },
     Block { package: "log", name: "log", add: log::add_to_linker },
+    Block { package: "media", name: "media", add: media::add_to_linker },
+    Block { package: "messages", name: "messages", add: messages::add_to_linker },
     Block { package: "metrics", name: "metrics", add: metrics::add_to_linker },
     Block { package: "properties", name: "properties", add: properties::add_to_linker },
     Block { package: "search", name: "match", add: search::add_to_linker },

@@ -1,0 +1,131 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Which entries there are, whose, and in which order they were used.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use netserv_model::ModuleName;
+
+use super::Entry;
+use super::block::Head;
+
+/// The entries of all modules.
+pub(super) struct Index {
+    modules: BTreeMap<ModuleName, Part>,
+    blocks: u32,
+    /// Counts uses, so that each has its time.
+    uses: u64,
+}
+
+/// What one module has.
+#[derive(Default)]
+struct Part {
+    entries: BTreeMap<String, (u64, Arc<Entry>)>,
+    by_use: BTreeMap<u64, String>,
+    /// Blocks of its entries, and of those that it writes.
+    blocks: u32,
+    writers: usize,
+    /// How many versions of the module are there.
+    users: u32,
+}
+
+impl Index {
+    pub(super) fn new(blocks: u32) -> Index {
+        Index { modules: BTreeMap::new(), blocks, uses: 0 }
+    }
+
+    pub(super) fn join(&mut self, module: &ModuleName) {
+        self.modules.entry(module.clone()).or_default().users += 1;
+    }
+
+    pub(super) fn leave(&mut self, module: &ModuleName) {
+        if let Some(part) = self.modules.get_mut(module) {
+            part.users -= 1;
+        }
+        self.modules.retain(|_, part| part.users > 0 || part.writers > 0 || !part.entries.is_empty());
+    }
+
+    /// Returns the blocks that each module may have.
+    pub(super) fn share(&self) -> u32 {
+        let users = self.modules.values().filter(|part| part.users > 0).count();
+        self.blocks / u32::try_from(users.max(1)).unwrap_or(u32::MAX)
+    }
+
+    pub(super) fn is_over_share(&self, module: &ModuleName) -> bool {
+        self.modules.get(module).is_some_and(|part| part.blocks >= self.share())
+    }
+
+    pub(super) fn count(&mut self, module: &ModuleName, blocks: u32) {
+        self.modules.entry(module.clone()).or_default().blocks += blocks;
+    }
+
+    pub(super) fn begin(&mut self, module: &ModuleName, writers_max: usize) -> bool {
+        let part = self.modules.entry(module.clone()).or_default();
+        let is_room = part.writers < writers_max;
+        part.writers += usize::from(is_room);
+        is_room
+    }
+
+    /// Takes note that an entry is written, or was given up, and that its blocks are no longer the writer's.
+    pub(super) fn end(&mut self, module: &ModuleName, blocks: u32) {
+        if let Some(part) = self.modules.get_mut(module) {
+            part.writers -= 1;
+            part.blocks -= blocks;
+        }
+    }
+
+    pub(super) fn find(&mut self, module: &ModuleName, key: &str, use_it: bool) -> Option<Arc<Entry>> {
+        let part = self.modules.get_mut(module)?;
+        let (used, entry) = part.entries.get_mut(key)?;
+        if use_it {
+            self.uses += 1;
+            let key = part.by_use.remove(used).unwrap_or_else(|| key.to_owned());
+            part.by_use.insert(self.uses, key);
+            *used = self.uses;
+        }
+        Some(Arc::clone(entry))
+    }
+
+    /// Puts an entry in the place of an older one, which is returned.
+    pub(super) fn insert(&mut self, entry: Arc<Entry>) -> Option<Arc<Entry>> {
+        let (module, key) = (entry.head.module.clone(), entry.head.key.clone());
+        let old = self.remove(&module, &key);
+        self.uses += 1;
+        let part = self.modules.entry(module).or_default();
+        part.blocks += entry.block_count();
+        part.by_use.insert(self.uses, key.clone());
+        part.entries.insert(key, (self.uses, entry));
+        old
+    }
+
+    pub(super) fn remove(&mut self, module: &ModuleName, key: &str) -> Option<Arc<Entry>> {
+        let part = self.modules.get_mut(module)?;
+        let (used, entry) = part.entries.remove(key)?;
+        part.by_use.remove(&used);
+        part.blocks -= entry.block_count();
+        Some(entry)
+    }
+
+    /// Removes this very entry. Returns whether it was there.
+    pub(super) fn remove_one(&mut self, entry: &Entry) -> bool {
+        let Head { module, key, .. } = &entry.head;
+        let is_there = self.find(module, key, false).is_some_and(|there| there.number == entry.number);
+        is_there && self.remove(module, key).is_some()
+    }
+
+    /// Removes the entry that has to go so that a module gets a block: its own least recently used one, or one of
+    /// whoever is furthest over the share, nobody's first. Nothing if there is none.
+    pub(super) fn evict_for(&mut self, module: &ModuleName) -> Option<Arc<Entry>> {
+        let share = self.share();
+        let is_over = self.modules.get(module).is_some_and(|part| part.blocks >= share);
+        let victim = if is_over {
+            module.clone()
+        } else {
+            let evictable = self.modules.iter().filter(|(_, part)| !part.entries.is_empty());
+            let (name, _) = evictable.max_by_key(|(_, part)| (part.users == 0, part.blocks))?;
+            name.clone()
+        };
+        let key = self.modules.get(&victim)?.by_use.first_key_value()?.1.clone();
+        self.remove(&victim, &key)
+    }
+}

@@ -1,0 +1,257 @@
+// SPDX-License-Identifier: Apache-2.0
+//! The cache of a user's modules: bodies of any size with what is known of them, on disk, of which the least recently
+//! used give way.
+//!
+//! The file is made of blocks ([`block`]); what is where is kept in memory and found again by a look at all blocks when
+//! the cache is first used. An entry is written from its second block on and its head last, so one that was cut off is
+//! none. Each module may fill its share of the file, which all modules that use it have the same of.
+
+mod block;
+mod entry;
+mod index;
+mod lazy;
+mod writer;
+
+use std::io;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use netserv_model::ModuleName;
+
+use super::Disk;
+use super::limits::{
+    CACHE_BLOCK_BYTES, CACHE_FILE_BYTES_MAX, CACHE_FILE_BYTES_MIN, CACHE_KEY_BYTES_MAX, CACHE_META_BYTES_MAX,
+    CACHE_WRITERS_MAX,
+};
+use block::{FORGOTTEN_AT, HEADER_BYTES, Head, Header, NUMBER_MAX};
+pub use entry::Entry;
+use entry::{Blocks, Pool};
+use index::Index;
+pub use lazy::{CacheHandle, CacheSource};
+pub use writer::Writer;
+
+/// Why the cache did nothing.
+#[derive(Debug, thiserror::Error)]
+pub enum CacheError {
+    /// The entry is larger than the module's share, or the rest of it is being read or written.
+    #[error("an entry is larger than the module's share of the cache")]
+    TooLarge,
+    /// A key or a piece of metadata is empty or too long.
+    #[error("a key is empty, or a text too long")]
+    Invalid,
+    /// The module writes as many entries as it may.
+    #[error("too many entries are being written")]
+    Busy,
+    /// The disk failed.
+    #[error("the cache's file failed: {0}")]
+    Disk(#[from] io::Error),
+    /// What was read is not what was written.
+    #[error("an entry of the cache is damaged")]
+    Damaged,
+}
+
+/// What a module says of an entry.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Meta {
+    /// The media type, at most [`CACHE_META_BYTES_MAX`] bytes.
+    pub content_type: String,
+    /// The validator, at most as many.
+    pub etag: String,
+    /// Seconds after which it counts as stale.
+    pub max_age: u64,
+}
+
+/// The cache.
+pub struct Cache {
+    disk: Arc<dyn Disk>,
+    pool: Arc<Pool>,
+    index: Mutex<Index>,
+    next_number: AtomicU64,
+    failures: AtomicU64,
+}
+
+impl Cache {
+    /// Looks through a file for entries, which takes a read for each of its blocks, and opens it as a cache.
+    ///
+    /// # Errors
+    /// It is too short to be of use.
+    pub fn open(disk: impl Disk + 'static) -> Result<Arc<Cache>, CacheError> {
+        if disk.len() < CACHE_FILE_BYTES_MIN {
+            return Err(CacheError::TooLarge);
+        }
+        let count = u32::try_from(disk.len().min(CACHE_FILE_BYTES_MAX) / CACHE_BLOCK_BYTES as u64);
+        let pool = Arc::new(Pool::new(count.expect("a file has few blocks")));
+        let disk: Arc<dyn Disk> = Arc::new(disk);
+        let mut index = Index::new(pool.len());
+        let (last, failures) = scan(&disk, &pool, &mut index);
+        let [next_number, failures] = [last + 1, failures].map(AtomicU64::new);
+        Ok(Arc::new(Cache { disk, pool, index: Mutex::new(index), next_number, failures }))
+    }
+
+    /// Returns a module's share, which is its own for as long as that is held. What it has goes on to its next version.
+    pub fn share(self: &Arc<Cache>, module: &ModuleName) -> Share {
+        self.lock().join(module);
+        Share { cache: Arc::clone(self), module: module.clone() }
+    }
+
+    /// Returns how many times the file could not be read or written, or was damaged.
+    pub fn failures(&self) -> u64 {
+        self.failures.load(Ordering::Relaxed)
+    }
+
+    /// Returns a free block for a module, from what was least recently used if need be.
+    fn take_block(&self, module: &ModuleName) -> Result<u32, CacheError> {
+        let mut index = self.lock();
+        loop {
+            let room = if index.is_over_share(module) { None } else { self.pool.take() };
+            if let Some(block) = room {
+                index.count(module, 1);
+                return Ok(block);
+            }
+            let gone = index.evict_for(module).ok_or(CacheError::TooLarge)?;
+            self.forget(&gone);
+        }
+    }
+
+    /// Sees to it that an entry is not found again.
+    fn forget(&self, entry: &Entry) {
+        if self.disk.write_at(place(entry.head_block()) + FORGOTTEN_AT as u64, &[1; 4]).is_err() {
+            self.failed();
+        }
+    }
+
+    fn failed(&self) {
+        self.failures.fetch_add(1, Ordering::Relaxed);
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Index> {
+        self.index.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// One module's part of the cache.
+pub struct Share {
+    cache: Arc<Cache>,
+    module: ModuleName,
+}
+
+impl Share {
+    /// Returns what is known of a key.
+    pub fn stat(&self, key: &str) -> Option<Arc<Entry>> {
+        self.cache.lock().find(&self.module, key, false)
+    }
+
+    /// Returns an entry to be read, which makes it the most recently used one. It can be read to its end, whatever
+    /// becomes of the key meanwhile.
+    pub fn get(&self, key: &str) -> Option<Arc<Entry>> {
+        self.cache.lock().find(&self.module, key, true)
+    }
+
+    /// Begins an entry, as of `put_at` seconds since 1970.
+    ///
+    /// # Errors
+    /// [`CacheError::Invalid`] and [`CacheError::Busy`].
+    pub fn put(self: &Arc<Share>, key: &str, meta: Meta, put_at: u64) -> Result<Writer, CacheError> {
+        let Meta { content_type, etag, max_age } = meta;
+        let is_long = [&content_type, &etag].iter().any(|text| text.len() > CACHE_META_BYTES_MAX);
+        if key.is_empty() || key.len() > CACHE_KEY_BYTES_MAX || is_long {
+            return Err(CacheError::Invalid);
+        }
+        if !self.cache.lock().begin(&self.module, CACHE_WRITERS_MAX) {
+            return Err(CacheError::Busy);
+        }
+        let (module, key) = (self.module.clone(), key.to_owned());
+        let head = Head { module, key, content_type, etag, max_age, put_at, size: 0 };
+        let number = self.cache.next_number.fetch_add(1, Ordering::Relaxed);
+        Ok(Writer::new(Arc::clone(self), head, number))
+    }
+
+    /// Forgets an entry. Returns whether it was there. After a power cut in the next moment it may be back.
+    pub fn remove(&self, key: &str) -> bool {
+        let gone = self.cache.lock().remove(&self.module, key);
+        if let Some(entry) = &gone {
+            self.cache.forget(entry);
+        }
+        gone.is_some()
+    }
+
+    /// Returns the bytes that the module's entries may take together, heads and all.
+    pub fn bytes(&self) -> u64 {
+        u64::from(self.cache.lock().share()) * CACHE_BLOCK_BYTES as u64
+    }
+
+    /// Returns how many times the file could not be read or written, or was damaged.
+    pub fn failures(&self) -> u64 {
+        self.cache.failures()
+    }
+
+    /// Reads a part of an entry's body, at most to the end of one block; nothing at its end.
+    ///
+    /// # Errors
+    /// The disk failed or the entry is damaged; it is forgotten then.
+    pub fn read(&self, entry: &Entry, offset: u64, max: usize) -> Result<Vec<u8>, CacheError> {
+        let read = entry.read(&*self.cache.disk, offset, max);
+        if read.is_err() {
+            self.cache.failed();
+            // Another one may have come in its place.
+            let gone = self.cache.lock().remove_one(entry);
+            if gone {
+                self.cache.forget(entry);
+            }
+        }
+        read
+    }
+}
+
+impl Drop for Share {
+    fn drop(&mut self) {
+        self.cache.lock().leave(&self.module);
+    }
+}
+
+fn place(block: u32) -> u64 {
+    u64::from(block) * CACHE_BLOCK_BYTES as u64
+}
+
+/// Finds the entries of a file. Returns the highest number of one that it saw, and how many reads failed.
+fn scan(disk: &Arc<dyn Disk>, pool: &Arc<Pool>, index: &mut Index) -> (u64, u64) {
+    let (mut headers, mut failures) = (vec![], 0);
+    for block in 0..pool.len() {
+        let mut bytes = [0; HEADER_BYTES];
+        match disk.read_at(place(block), &mut bytes) {
+            Ok(()) => headers.extend(Header::parse(&bytes).map(|one| (one.number, one.index, block, one.is_forgotten))),
+            Err(_) => failures += 1,
+        }
+    }
+    headers.sort_unstable();
+    // Of two blocks that claim the same place, the first one is as good.
+    headers.dedup_by_key(|(number, index, ..)| (*number, *index));
+    let last = headers.last().map_or(0, |(number, ..)| *number);
+    if last >= NUMBER_MAX / 2 {
+        // No file that was written here comes near it.
+        return (0, failures + 1);
+    }
+    for group in headers.chunk_by(|one, other| one.0 == other.0) {
+        let blocks: Vec<u32> = group.iter().map(|(_, _, block, _)| *block).collect();
+        let is_whole = group.iter().zip(0..).all(|((_, at, ..), place)| *at == place);
+        let is_forgotten = group[0].3;
+        let head = (is_whole && !is_forgotten).then(|| read_head(&**disk, blocks[0], group[0].0)).flatten();
+        if let Some((head, head_bytes)) = head
+            && entry::blocks_of(head.size, head_bytes) == Some(blocks.len())
+        {
+            pool.claim(&blocks);
+            let blocks = Blocks::new(blocks, Arc::clone(pool));
+            index.insert(Arc::new(Entry::new(head, head_bytes, group[0].0, blocks)));
+        }
+    }
+    (last, failures)
+}
+
+fn read_head(disk: &dyn Disk, block: u32, number: u64) -> Option<(Head, usize)> {
+    let mut bytes = vec![0; CACHE_BLOCK_BYTES];
+    disk.read_at(place(block), &mut bytes).ok()?;
+    Head::parse(block::payload(&bytes, number, 0)?)
+}
+
+#[cfg(test)]
+mod tests;
