@@ -7,9 +7,9 @@ import org.osgi.annotation.versioning.ProviderType;
  * State that belongs to the module's name and its {@code state-schema}: a new version with the same schema finds what
  * the old one left, and both see the same state while one replaces the other.
  *
- * <p>It is on the node's disk within a second, outlives the service container and the node's restart, and is forgotten
- * a minute after the module was removed. Keys are in byte order. May be used on any thread, and never waits for the
- * disk.
+ * <p>It is on the node's disk within a second, and outlives the service container and the node's restart. When the
+ * module is removed, it is kept until its room is needed; on a node that keeps none on its disk, for a minute. Keys are
+ * in byte order. May be used on any thread, and never waits for the disk.
  */
 @ProviderType
 public interface KeyValueStore {

@@ -29,7 +29,8 @@ final class KvState {
      * State that is written to the disk.
      *
      * @param room what is left for it
-     * @param changed called when there is something to be written where there was nothing; under the state's lock
+     * @param changed called when there is something to be written where there was nothing, or no room; under the
+     *     state's lock
      */
     KvState(KvRoom room, Runnable changed) {
         this.room = room;
@@ -134,6 +135,8 @@ final class KvState {
             throw new BlockException(Code.QUOTA, "the module's kv state is full");
         }
         if (!room.take(change + (old == null ? Limits.KV_ENTRY_OVERHEAD_BYTES : 0))) {
+            // What is left behind by other modules may go, so that there is room the next time.
+            changed.run();
             throw new BlockException(Code.QUOTA, "the kv state of the user's modules is full");
         }
         bytes += change;

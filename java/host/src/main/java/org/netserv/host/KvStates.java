@@ -23,6 +23,8 @@ final class KvStates {
     private final KvWriter writer;
     private final Log log;
     private volatile boolean isWarned;
+    /** The last time that was told. */
+    private long lastNanos;
 
     /** State that lasts as long as the process. */
     KvStates() {
@@ -58,33 +60,35 @@ final class KvStates {
     synchronized void close(String name, int schema, long now) {
         Kept kept = states.get(new Key(name, schema));
         if (kept != null && --kept.users == 0) {
-            kept.untilNanos = now + Limits.KV_KEPT_NANOS;
+            kept.leftNanos = now;
         }
         forget(now);
     }
 
-    /** Forgets state that no module has used for a while. */
+    /**
+     * Forgets state that no module uses: without a file after a while, in a file when it is empty; beyond
+     * {@link Limits#KV_KEPT_MAX} of them in any case, those first that were left first.
+     */
     synchronized void forget(long now) {
+        lastNanos = now;
         List<Key> old = new ArrayList<>();
         states.forEach((key, kept) -> {
-            if (kept.users == 0 && now - kept.untilNanos >= 0) {
+            boolean isOver = file == null ? now - kept.leftNanos >= Limits.KV_KEPT_NANOS : kept.state.size() == 0;
+            if (kept.isLeft(now) && isOver) {
                 old.add(key);
             }
         });
         old.forEach(this::drop);
-        while (states.values().stream().filter(kept -> kept.users == 0).count() > Limits.KV_KEPT_MAX) {
-            states.entrySet().stream()
-                    .filter(entry -> entry.getValue().users == 0)
-                    .min(Comparator.comparingLong(entry -> entry.getValue().untilNanos))
-                    .ifPresent(entry -> drop(entry.getKey()));
+        while (states.values().stream().filter(kept -> kept.isLeft(now)).count() > Limits.KV_KEPT_MAX) {
+            dropOldest(now);
         }
     }
 
     /** Returns when state is next to be forgotten, {@link Long#MAX_VALUE} for never. */
     synchronized long nextNanos() {
-        return states.values().stream()
+        return file != null ? Long.MAX_VALUE : states.values().stream()
                 .filter(kept -> kept.users == 0)
-                .mapToLong(kept -> kept.untilNanos)
+                .mapToLong(kept -> kept.leftNanos + Limits.KV_KEPT_NANOS)
                 .min().orElse(Long.MAX_VALUE);
     }
 
@@ -120,6 +124,20 @@ final class KvStates {
         }
     }
 
+    private void dropOldest(long now) {
+        states.entrySet().stream()
+                .filter(entry -> entry.getValue().isLeft(now))
+                .min(Comparator.comparingLong(entry -> entry.getValue().leftNanos))
+                .ifPresent(entry -> drop(entry.getKey()));
+    }
+
+    /** Forgets the state that was left first, if there was no room for another one. */
+    private synchronized void makeRoom() {
+        if (room.wasShort()) {
+            dropOldest(lastNanos);
+        }
+    }
+
     private void restore(long now) {
         KvFile.Reader reader = new KvFile.Reader() {
             @Override
@@ -147,11 +165,12 @@ final class KvStates {
         } catch (IOException | RuntimeException broken) {
             log.warn("the file of the kv state cannot be read: " + broken);
         }
-        states.values().forEach(kept -> kept.untilNanos = now + Limits.KV_RESTORED_NANOS);
+        states.values().forEach(kept -> kept.leftNanos = now + Limits.KV_KEPT_NANOS);
     }
 
-    /** Writes what changed. */
+    /** Makes room, and writes what changed. */
     void write() {
+        makeRoom();
         try {
             synchronized (file) {
                 file.write(this::writeChanges, this::writeAll);
@@ -209,11 +228,16 @@ final class KvStates {
     private static final class Kept {
         private final KvState state;
         private int users;
-        /** When it is forgotten while nobody uses it. */
-        private long untilNanos;
+        /** When the last one who used it went. */
+        private long leftNanos;
 
         Kept(KvState state) {
             this.state = state;
+        }
+
+        /** Returns whether nobody uses it. */
+        boolean isLeft(long now) {
+            return users == 0 && leftNanos <= now;
         }
     }
 }

@@ -19,12 +19,13 @@ final class Limits {
     static final int KV_KEY_BYTES_MAX = 256;
     /** Bytes of a kv value. */
     static final int KV_VALUE_BYTES_MAX = 65_536;
-    /** Nanoseconds that kv state is kept after the last module that used it is gone. */
+    /**
+     * Nanoseconds that kv state without a file is kept after the last module that used it is gone; that of a file is not
+     * looked at for as long after a start.
+     */
     static final long KV_KEPT_NANOS = 60_000_000_000L;
     /** Kv states kept without a module at a time; the one that was left first goes first. */
     static final int KV_KEPT_MAX = 64;
-    /** Nanoseconds that kv state is kept after a start that found it in the file, while no module uses it. */
-    static final long KV_RESTORED_NANOS = 3_600_000_000_000L;
     /** Nanoseconds from a change of kv state until it is written to the disk. */
     static final long KV_WRITE_NANOS = 500_000_000L;
     /** Milliseconds that the last writing may take before the process ends. */

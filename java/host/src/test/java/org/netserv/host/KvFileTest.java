@@ -4,6 +4,7 @@ package org.netserv.host;
 import static org.junit.jupiter.api.Assertions.assertArrayEquals;
 import static org.junit.jupiter.api.Assertions.assertEquals;
 import static org.junit.jupiter.api.Assertions.assertFalse;
+import static org.junit.jupiter.api.Assertions.assertNotSame;
 import static org.junit.jupiter.api.Assertions.assertNull;
 import static org.junit.jupiter.api.Assertions.assertTrue;
 import static org.netserv.host.DispatcherTest.code;
@@ -202,29 +203,65 @@ class KvFileTest {
     }
 
     @Test
-    void forgottenStateIsNotFoundAgain() throws Exception {
+    void whatNobodyUsesIsKeptUntilItsRoomIsNeeded() throws Exception {
         KvStates states = open();
-        view(states, NAME).set(bytes("a"), bytes("1"));
-        states.write();
-        states.close(NAME, 1, 0);
+        for (int number = 0; number < 3; number++) {
+            view(states, "example.org/" + number).set(bytes("a"), new byte[60_000]);
+            states.close("example.org/" + number, 1, number);
+        }
         states.forget(Limits.KV_KEPT_NANOS);
-        KeyValueStore again = view(states, NAME);
-        assertEquals(0, again.size());
-        again.set(bytes("b"), bytes("2"));
+        assertEquals(1, states.open("example.org/2", 1).size());
+        KeyValueStore kv = view(states, NAME);
+        int[] count = new int[1];
+        code(Code.QUOTA, () -> {
+            for (; ; count[0]++) {
+                kv.set(bytes("k" + count[0]), new byte[50_000]);
+            }
+        });
+        states.write();
+        // The first one went, and no other.
+        kv.set(bytes("more"), new byte[50_000]);
+        states.end();
+        assertEquals(count[0] + 1, found(NAME).size());
+        assertEquals(Map.of(), found("example.org/0"));
+        assertEquals(1, found("example.org/1").size());
+        assertEquals(1, found("example.org/2").size());
+        assertEquals("[]", node.lines.toString());
+    }
+
+    @Test
+    void emptyStateIsForgotten() throws Exception {
+        KvStates states = open();
+        KvState state = states.open(NAME, 1);
+        KeyValueStore kv = view(states, NAME);
+        kv.set(bytes("a"), bytes("1"));
+        states.write();
+        kv.delete(bytes("a"));
+        states.close(NAME, 1, 0);
+        states.close(NAME, 1, 1);
+        KvState again = states.open(NAME, 1);
+        assertNotSame(state, again);
+        again.within(new ModuleLimits(0, 9, 99, 0, 0, 0)).set(bytes("b"), bytes("2"));
         states.end();
         assertEquals(Map.of("b", "2"), found(NAME));
     }
 
     @Test
-    void whatNobodyTakesUpIsForgottenAfterAnHour() throws Exception {
+    void stateThatIsLeftInTheFileIsBounded() throws Exception {
         KvStates states = open();
-        view(states, NAME).set(bytes("a"), bytes("1"));
+        for (int count = 0; count <= Limits.KV_KEPT_MAX; count++) {
+            view(states, "example.org/" + count).set(bytes("a"), bytes("1"));
+            states.close("example.org/" + count, 1, count);
+        }
         states.end();
+        assertEquals(Map.of(), found("example.org/0"));
+        assertEquals(1, found("example.org/1").size());
+        // The modules of what was found are about to be loaded, or gone.
         KvStates next = open();
-        assertEquals(Limits.KV_RESTORED_NANOS, next.nextNanos());
-        next.forget(Limits.KV_RESTORED_NANOS);
+        next.forget(Limits.KV_KEPT_NANOS - 1);
+        assertEquals(1, next.open("example.org/2", 1).size());
+        assertEquals(Long.MAX_VALUE, next.nextNanos());
         next.end();
-        assertEquals(Map.of(), found(NAME));
     }
 
     @Test
