@@ -63,6 +63,10 @@ impl PacketModule for Guard {
         self.publish();
     }
 
+    fn message(&mut self, message: &[u8]) {
+        self.grant(message);
+    }
+
     fn stop(&mut self) {
         self.publish();
     }

@@ -28,6 +28,8 @@ pub struct Node {
     pub kv: BTreeMap<Vec<u8>, Vec<u8>>,
     /// Timers: when they are due, and their period.
     pub timers: BTreeMap<u32, (u64, u64)>,
+    /// Messages that the module sent to its server part.
+    pub sent: Vec<Vec<u8>>,
     /// Injected packets.
     pub injected: Vec<Vec<u8>>,
     /// Sets of patterns, and whether they ignore the case of ASCII letters; those that were closed have none.
@@ -70,6 +72,11 @@ pub fn process(module: &mut impl PacketModule, packet: &[u8]) -> (Verdict, Vec<u
         Verdict::Modified => shown.bytes().to_vec(),
     };
     (verdict, left)
+}
+
+/// Has a module take a message from its server part.
+pub fn message(module: &mut impl PacketModule, message: &[u8]) {
+    module.message(message);
 }
 
 /// Moves the clocks on, and calls the timers that come due, in order.
@@ -169,6 +176,35 @@ pub(crate) fn kv_next(key: &[u8], into: &mut [u8]) -> i32 {
         let next = node.kv.keys().find(|known| known.as_slice() > key);
         next.map_or(NOT_FOUND, |next| put(next, into))
     })
+}
+
+pub(crate) fn kv_increment(key: &[u8], delta: i64, sum: &mut [u8; 8]) -> i32 {
+    let before = with(|node| node.kv.get(key).cloned()).unwrap_or_else(|| vec![0; 8]);
+    let Ok(before) = <[u8; 8]>::try_from(before) else { return INVALID };
+    *sum = i64::from_le_bytes(before).wrapping_add(delta).to_le_bytes();
+    kv_set(key, sum)
+}
+
+pub(crate) fn kv_compare_and_set(key: &[u8], old: Option<&[u8]>, new: Option<&[u8]>) -> i32 {
+    if with(|node| node.kv.get(key).cloned()).as_deref() != old {
+        return 0;
+    }
+    let code = match new {
+        Some(new) => kv_set(key, new),
+        // One that is not there is forgotten already.
+        None => kv_delete(key).max(0),
+    };
+    if code < 0 { code } else { 1 }
+}
+
+pub(crate) fn message_send(message: &[u8]) -> i32 {
+    with(|node| node.sent.push(message.to_vec()));
+    0
+}
+
+/// Messages come by [`message`] alone.
+pub(crate) fn message_receive(_: &mut [u8]) -> i32 {
+    NOT_FOUND
 }
 
 pub(crate) fn timer_set(id: u32, delay_ns: u64, period_ns: u64) -> i32 {

@@ -51,6 +51,24 @@ pub(crate) fn kv_next(key: &[u8]) -> Result<Vec<u8>, Error> {
     value(|into| calls::kv_next(key, into))
 }
 
+pub(crate) fn kv_increment(key: &[u8], delta: i64) -> Result<i64, Error> {
+    let mut sum = [0; 8];
+    done(calls::kv_increment(key, delta, &mut sum))?;
+    Ok(i64::from_le_bytes(sum))
+}
+
+pub(crate) fn kv_compare_and_set(key: &[u8], old: Option<&[u8]>, new: Option<&[u8]>) -> Result<bool, Error> {
+    number(calls::kv_compare_and_set(key, old, new)).map(|swapped| swapped != 0)
+}
+
+pub(crate) fn message_send(message: &[u8]) -> Result<(), Error> {
+    done(calls::message_send(message))
+}
+
+pub(crate) fn message_receive(into: &mut [u8]) -> Result<usize, Error> {
+    number(calls::message_receive(into))
+}
+
 pub(crate) fn timer_set(id: u32, delay_ns: u64, period_ns: u64) -> Result<(), Error> {
     done(calls::timer_set(id, delay_ns, period_ns))
 }

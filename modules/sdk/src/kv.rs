@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! State that outlives the module's replacement by another version with the same `state-schema`.
+//! State that outlives the module's replacement by another version with the same `state-schema`, and the node's restart.
 
 use crate::error::Error;
 use crate::host;
@@ -24,6 +24,23 @@ pub fn set(key: &[u8], value: &[u8]) -> Result<(), Error> {
 /// [`Error::NotFound`] if there is none.
 pub fn delete(key: &[u8]) -> Result<(), Error> {
     host::kv_delete(key)
+}
+
+/// Adds to an entry of eight little-endian bytes, wrapping; one that is not there counts as 0. Returns the sum. The
+/// module's server part comes in between neither here nor in [`compare_and_set`].
+///
+/// # Errors
+/// [`Error::Invalid`] for an entry of another length, and those of [`set`].
+pub fn increment(key: &[u8], delta: i64) -> Result<i64, Error> {
+    host::kv_increment(key, delta)
+}
+
+/// Stores `new`, or forgets the key, if its value is `old`. Returns whether it was.
+///
+/// # Errors
+/// Those of [`set`].
+pub fn compare_and_set(key: &[u8], old: Option<&[u8]>, new: Option<&[u8]>) -> Result<bool, Error> {
+    host::kv_compare_and_set(key, old, new)
 }
 
 /// Returns all keys in byte order. Keys may come and go meanwhile.

@@ -35,6 +35,7 @@ mod host;
 pub mod ip;
 pub mod kv;
 pub mod log;
+pub mod messages;
 mod packet;
 pub mod property;
 pub mod random;
@@ -68,6 +69,9 @@ pub trait PacketModule: Sized {
 
     /// Is called when a [`timer`] of the module is due.
     fn timer(&mut self, _id: u32) {}
+
+    /// Is called for each message from the module's server part, in order. [`messages::send`] answers.
+    fn message(&mut self, _message: &[u8]) {}
 
     /// Is called before the module is unloaded, but not after it trapped.
     fn stop(&mut self) {}
@@ -115,6 +119,11 @@ macro_rules! netserv_module {
             #[unsafe(no_mangle)]
             extern "C" fn netserv_timer(id: u32) {
                 RUNTIME.timer(id);
+            }
+
+            #[unsafe(no_mangle)]
+            extern "C" fn netserv_message() {
+                RUNTIME.message();
             }
 
             #[unsafe(no_mangle)]

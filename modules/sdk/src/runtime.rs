@@ -10,6 +10,7 @@ mod wasm {
     use std::cell::{Cell, RefCell};
     use std::time::Duration;
 
+    use crate::messages::{self, MESSAGE_BYTES_MAX};
     use crate::packet::{Packet, Verdict};
     use crate::sys::{OneThread, PAGE_BYTES, allocate_pages, area_bytes};
     use crate::{PacketModule, log};
@@ -68,6 +69,16 @@ mod wasm {
         pub fn timer(&self, id: u32) {
             if let Some(module) = self.0.0.module.borrow_mut().as_mut() {
                 module.timer(id);
+            }
+        }
+
+        /// Passes messages on until there is none left.
+        pub fn message(&self) {
+            if let Some(module) = self.0.0.module.borrow_mut().as_mut() {
+                let mut bytes = [0; MESSAGE_BYTES_MAX];
+                while let Some(message) = messages::receive(&mut bytes) {
+                    module.message(message);
+                }
             }
         }
 

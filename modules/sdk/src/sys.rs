@@ -57,6 +57,17 @@ mod wasm {
             pub(super) fn kv_set(key: *const u8, key_length: usize, value: *const u8, value_length: usize) -> i32;
             pub(super) fn kv_delete(key: *const u8, key_length: usize) -> i32;
             pub(super) fn kv_next(key: *const u8, key_length: usize, out: *mut u8, out_length: usize) -> i32;
+            pub(super) fn kv_increment(key: *const u8, key_length: usize, delta: i64, out: *mut u8) -> i32;
+            pub(super) fn kv_compare_and_set(
+                key: *const u8,
+                key_length: usize,
+                old: *const u8,
+                old_length: usize,
+                new: *const u8,
+                new_length: usize,
+            ) -> i32;
+            pub(super) fn message_send(message: *const u8, length: usize) -> i32;
+            pub(super) fn message_receive(out: *mut u8, out_length: usize) -> i32;
             pub(crate) safe fn timer_set(id: u32, delay_ns: u64, period_ns: u64) -> i32;
             pub(crate) safe fn timer_cancel(id: u32) -> i32;
             pub(super) fn inject(packet: *const u8, length: usize) -> i32;
@@ -116,6 +127,29 @@ mod wasm {
     pub(crate) fn kv_next(key: &[u8], into: &mut [u8]) -> i32 {
         // SAFETY: the node reads `key`, writes `into` and nothing else.
         unsafe { raw::kv_next(key.as_ptr(), key.len(), into.as_mut_ptr(), into.len()) }
+    }
+
+    pub(crate) fn kv_increment(key: &[u8], delta: i64, sum: &mut [u8; 8]) -> i32 {
+        // SAFETY: the node reads `key`, writes the eight bytes of `sum` and nothing else.
+        unsafe { raw::kv_increment(key.as_ptr(), key.len(), delta, sum.as_mut_ptr()) }
+    }
+
+    pub(crate) fn kv_compare_and_set(key: &[u8], old: Option<&[u8]>, new: Option<&[u8]>) -> i32 {
+        // The length of a value that is not there.
+        let place = |value: Option<&[u8]>| value.map_or((std::ptr::null(), usize::MAX), |it| (it.as_ptr(), it.len()));
+        let ((old, old_length), (new, new_length)) = (place(old), place(new));
+        // SAFETY: the node reads `key` and the values that are there and nothing else.
+        unsafe { raw::kv_compare_and_set(key.as_ptr(), key.len(), old, old_length, new, new_length) }
+    }
+
+    pub(crate) fn message_send(message: &[u8]) -> i32 {
+        // SAFETY: the node reads `message` and nothing else.
+        unsafe { raw::message_send(message.as_ptr(), message.len()) }
+    }
+
+    pub(crate) fn message_receive(into: &mut [u8]) -> i32 {
+        // SAFETY: the node writes `into` and nothing else.
+        unsafe { raw::message_receive(into.as_mut_ptr(), into.len()) }
     }
 
     pub(crate) fn inject(packet: &[u8]) -> i32 {
