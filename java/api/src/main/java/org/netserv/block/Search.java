@@ -42,7 +42,7 @@ public interface Search {
     int find(PacketView in, int start, int end, byte[] needle);
 
     /**
-     * Prepares patterns that are looked for at once, which takes some time, and 30 bytes of memory for each byte of a
+     * Prepares patterns that are looked for at once, which takes some time, and 35 bytes of memory for each byte of a
      * pattern.
      *
      * @param patterns the patterns; an equal one is found under the first one's number

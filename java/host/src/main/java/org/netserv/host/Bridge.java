@@ -134,22 +134,6 @@ public final class Bridge {
     }
 
     /**
-     * Queues a load of a module that may use no building blocks but those that are always there.
-     *
-     * @param slot as for the other form
-     * @param name as for the other form
-     * @param version as for the other form
-     * @param jarPath as for the other form
-     * @param propertiesKV as for the other form
-     * @param limits as for the other form
-     * @param stateSchema as for the other form
-     */
-    public static void load(int slot, String name, String version, String jarPath, String[] propertiesKV,
-            long[] limits, int stateSchema) {
-        load(slot, name, version, jarPath, propertiesKV, limits, stateSchema, new String[0]);
-    }
-
-    /**
      * Queues an unload.
      *
      * @param slot the module's slot
