@@ -191,3 +191,29 @@ pub const MEDIA_REST_TIME_MAX: Duration = Duration::from_secs(30);
 pub const SERVER_THREADS_MAX: usize = 4;
 /// Threads that ask name servers.
 pub const LOOKUP_THREADS_MAX: usize = 4;
+/// Bytes of a connection that a module is shown at once, as `wit/deps/netserv-tcp/tcp.wit` says.
+pub const TCP_CHUNK_BYTES_MAX: usize = 256 * 1024;
+/// Bytes of the first chunk, and of chunks for a side that does not take them as fast as they come.
+pub const TCP_CHUNK_BYTES_FIRST: usize = 16 * 1024;
+/// Bytes of chunks while [`TCP_WAITING_TOTAL`] is reached.
+pub const TCP_CHUNK_BYTES_MIN: usize = 4 * 1024;
+/// Bytes that wait in all connections of a module before each of them reads less at a time.
+pub const TCP_WAITING_TOTAL: usize = 16 << 20;
+/// Bytes that a module may have waiting for one side, and may put in place of a chunk.
+pub const TCP_SEND_BYTES_MAX: usize = 1 << 20;
+/// Bytes that wait in all connections of a module before it may not send more of its own.
+pub const TCP_SENT_TOTAL: usize = 24 << 20;
+/// Large buffers that are kept for the next connection with something to read.
+pub const TCP_BUFFERS_KEPT_MAX: usize = 8;
+/// Timers of a module that handles connections.
+pub const TCP_TIMERS_MAX: usize = 64;
+/// How long a connection may be silent before its other end is asked whether it is there.
+pub const TCP_KEEP_IDLE: Duration = Duration::from_secs(300);
+/// How long a module may send nothing to a client that sends no more, without closing the connection.
+pub const TCP_HALF_CLOSED_TIME_MAX: Duration = Duration::from_secs(60);
+/// Sockets for intercepted connections that are kept of each version of IP.
+pub const SOCKETS_KEPT: usize = 32;
+/// Sockets that the node is asked for at once.
+pub const SOCKETS_ASKED_MAX: usize = netserv_wire::container::frames::DESCRIPTORS_MAX;
+/// How long an intercepted connection waits for a socket.
+pub const SOCKETS_TIME_MAX: Duration = Duration::from_secs(5);

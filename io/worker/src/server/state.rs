@@ -14,6 +14,7 @@ use super::egress::Egress;
 use super::log_stream::LogStream;
 use super::module::Module;
 use super::sockets;
+use super::tcp_board::Board;
 use crate::limits;
 
 /// The node's side of one instance.
@@ -28,6 +29,8 @@ pub struct ServerState {
     pub blocks: BlockState,
     /// Where its own HTTP requests go.
     pub egress: Egress,
+    /// Its connections, if it handles them as events.
+    pub tcp: Arc<Board>,
     /// The cap on its memories and tables.
     pub cap: Cap,
     /// The module that it is an instance of.
@@ -65,6 +68,7 @@ impl ServerState {
             table,
             blocks: BlockState::new(module),
             egress,
+            tcp: Arc::default(),
             cap: Cap::new(module.limits.memory_bytes),
             module: Arc::clone(module),
         }

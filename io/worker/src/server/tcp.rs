@@ -1,36 +1,234 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Modules that handle TCP connections as events.
+//! Modules that handle TCP connections as events: one instance for all connections of a module, whose calls follow each
+//! other. The node has the sockets, the buffers and the back-pressure; see `wit/deps/netserv-tcp/tcp.wit`.
 
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError, Weak};
+use std::time::Duration;
 
 use netserv_model::{Refusal, RefusalKind};
+use netserv_wire::container::frames::LogLevel;
+use tokio::sync::watch;
+use tokio::time::{Instant, timeout, timeout_at};
+use wasmtime::Store;
 
-use super::component::CheckedComponent;
+use super::component::{CheckedComponent, failure};
+use super::egress::Egress;
 use super::engine::ServerEngine;
 use super::listeners::Accepted;
 use super::module::Module;
+use super::state::{ServerState, Sockets};
+use super::tcp_board::Board;
+use super::tcp_buffers::Buffers;
+use super::tcp_connection;
+use crate::engine::one_line;
+use crate::limits;
+
+mod bindings {
+    wasmtime::component::bindgen!({
+        path: "../../wit",
+        inline: "package netserv:host-tcp;
+            world tcp-host { import netserv:tcp/control@1.0.0; export netserv:tcp/handler@1.0.0; }",
+        imports: { default: trappable },
+        exports: { default: async },
+        require_store_data_send: true,
+    });
+}
+
+pub(super) use bindings::netserv::tcp::control as control_wit;
+pub(super) use bindings::netserv::tcp::types::{Action, Address, Decision, Flow, Side};
 
 /// One version of a module that handles connections as events.
-pub struct TcpService {}
+pub struct TcpService {
+    engine: Arc<ServerEngine>,
+    module: Arc<Module>,
+    guest: tokio::sync::Mutex<Guest>,
+    /// What the module knows of its connections.
+    pub(super) board: Arc<Board>,
+    /// What connections read into.
+    pub(super) buffers: Buffers,
+    stage: watch::Sender<Stage>,
+    ended: Mutex<Option<Ended>>,
+}
+
+/// Told once, when the module cannot go on.
+type Ended = Box<dyn FnOnce(Refusal) + Send>;
+
+struct Guest {
+    store: Store<ServerState>,
+    instance: bindings::TcpHost,
+}
+
+/// How far the service's end has come.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+enum Stage {
+    Open,
+    /// It takes no new connections.
+    Ending,
+    /// It is not called any more.
+    Ended,
+}
+
+/// Calls the module, whose calls wait for each other; nothing if it has failed, or fails by this.
+macro_rules! call {
+    ($service:ident, $method:ident $(, $argument:expr)*) => {{
+        let mut guest = $service.guest.lock().await;
+        let Guest { store, instance } = &mut *guest;
+        if $service.stage() == Stage::Ended {
+            None
+        } else {
+            let handler = instance.netserv_tcp_handler();
+            let called = $service.engine.pace(handler.$method(&mut *store $(, $argument)*));
+            match timeout($service.patience(), called).await {
+                Ok(Ok(value)) => Some(value),
+                Ok(Err(error)) => {
+                    $service.fail(failure(&error, &store.data().cap));
+                    None
+                }
+                Err(_) => {
+                    let words = concat!("the module did not come back from ", stringify!($method));
+                    $service.fail(Refusal::new(RefusalKind::Stalled, words));
+                    None
+                }
+            }
+        }
+    }};
+}
 
 impl TcpService {
-    /// Starts the module's one instance.
+    /// Starts the module's one instance. `ended` is called if the module fails by itself.
     ///
     /// # Errors
     /// Why there is none.
     pub async fn start(
-        _engine: &Arc<ServerEngine>,
-        _component: CheckedComponent,
-        _module: &Arc<Module>,
+        engine: &Arc<ServerEngine>,
+        component: CheckedComponent,
+        module: &Arc<Module>,
+        ended: impl FnOnce(Refusal) + Send + 'static,
     ) -> Result<Arc<TcpService>, Refusal> {
-        Err(Refusal::new(RefusalKind::AbiMismatch, "components that export netserv:tcp/handler are not run"))
+        let pre = bindings::TcpHostPre::new(component.pre);
+        let pre = pre.map_err(|error| Refusal::new(RefusalKind::AbiMismatch, one_line(&error)))?;
+        let mut state = ServerState::new(module, Sockets::Permitted, Egress::new(module));
+        let board = Arc::clone(&state.tcp);
+        board.open();
+        state.tcp = Arc::clone(&board);
+        let mut store = state.into_store(engine.engine());
+        let made = engine.pace(pre.instantiate_async(&mut store)).await;
+        let instance = made.map_err(|error| failure(&error, &store.data().cap))?;
+        let service = Arc::new(TcpService {
+            engine: Arc::clone(engine),
+            module: Arc::clone(module),
+            guest: tokio::sync::Mutex::new(Guest { store, instance }),
+            board,
+            buffers: Buffers::default(),
+            stage: watch::Sender::new(Stage::Open),
+            ended: Mutex::new(Some(Box::new(ended))),
+        });
+        tokio::spawn(keep_time(Arc::downgrade(&service)));
+        Ok(service)
     }
 
-    /// Takes a connection.
-    pub fn accept(&self, accepted: Accepted) {
-        drop(accepted);
+    /// Returns the module.
+    pub(super) fn module(&self) -> &Arc<Module> {
+        &self.module
     }
 
-    /// Ends all connections, after [`STOP_TIME_MAX`](crate::limits::STOP_TIME_MAX) at the latest.
-    pub async fn stop(&self) {}
+    /// Takes a connection, unless there are as many as there may be.
+    pub fn accept(self: &Arc<Self>, accepted: Accepted) {
+        self.module.counts.connection();
+        let most = usize::try_from(self.module.limits.connections).unwrap_or(usize::MAX);
+        let entered =
+            if self.stage() == Stage::Open { self.board.enter(accepted.origin.is_some(), most) } else { None };
+        let Some((id, connection)) = entered else {
+            self.module.counts.refused();
+            tcp_connection::reset(&accepted.stream);
+            return;
+        };
+        let service = Arc::clone(self);
+        tokio::spawn(async move {
+            tcp_connection::serve(&service, id, &connection, accepted).await;
+            service.board.leave(id);
+            // Whoever waits for the end looks again.
+            service.stage.send_if_modified(|stage| *stage == Stage::Ending);
+        });
+    }
+
+    /// Ends all connections, those under way after [`STOP_TIME_MAX`](limits::STOP_TIME_MAX) at the latest.
+    pub async fn stop(&self) {
+        self.stage.send_if_modified(|stage| std::mem::replace(stage, Stage::Ending.max(*stage)) < Stage::Ending);
+        let until = Instant::now() + limits::STOP_TIME_MAX;
+        let mut left = self.stage.subscribe();
+        while self.board.count() > 0 && self.stage() == Stage::Ending {
+            if timeout_at(until, left.changed()).await.is_err() {
+                break;
+            }
+        }
+        self.stage.send_replace(Stage::Ended);
+        self.board.abort_all();
+    }
+
+    pub(super) async fn connect(&self, id: u64, flow: Flow) -> Option<Decision> {
+        call!(self, call_connect, id, &flow)
+    }
+
+    pub(super) async fn data(&self, id: u64, source: Side, bytes: &[u8]) -> Option<Action> {
+        call!(self, call_data, id, source, bytes)
+    }
+
+    pub(super) async fn end(&self, id: u64, source: Side) -> Option<()> {
+        call!(self, call_end, id, source)
+    }
+
+    pub(super) async fn closed(&self, id: u64) -> Option<()> {
+        call!(self, call_closed, id)
+    }
+
+    async fn timer(&self, id: u32) -> Option<()> {
+        call!(self, call_timer, id)
+    }
+
+    fn stage(&self) -> Stage {
+        *self.stage.borrow()
+    }
+
+    /// How long the module may take for an event.
+    fn patience(&self) -> Duration {
+        Duration::from_millis(u64::from(self.module.limits.request_ms))
+    }
+
+    /// Gives the module up, whose state nobody knows.
+    fn fail(&self, refusal: Refusal) {
+        self.module.counts.failed();
+        self.stage.send_replace(Stage::Ended);
+        self.board.abort_all();
+        self.module.log(LogLevel::Error, refusal.to_string().as_bytes());
+        if let Some(ended) = self.ended.lock().unwrap_or_else(PoisonError::into_inner).take() {
+            ended(refusal);
+        }
+    }
 }
+
+/// Calls the module's timers when they are due.
+async fn keep_time(service: Weak<TcpService>) {
+    let Some(board) = service.upgrade().map(|service| Arc::clone(&service.board)) else { return };
+    loop {
+        let changed = board.timers_changed();
+        match board.next_timer() {
+            Some(due) => {
+                let _ = timeout_at(due, changed).await;
+            }
+            // Nobody may set one any more, and nobody tells of that.
+            None => {
+                let _ = timeout(LOOK_TIME, changed).await;
+            }
+        }
+        let Some(service) = service.upgrade() else { return };
+        if service.stage() == Stage::Ended {
+            return;
+        }
+        while let Some(id) = board.due_timer(Instant::now()) {
+            service.timer(id).await;
+        }
+    }
+}
+
+const LOOK_TIME: Duration = Duration::from_secs(1);

@@ -18,6 +18,7 @@ use super::listeners::{Handler, Listeners, tcp_ports};
 use super::module::Module;
 use super::site::HttpSite;
 use super::tcp::TcpService;
+use super::tcp_intercept::Intercepts;
 use super::{Load, Order, Report, Reports, tls};
 use crate::engine::one_line;
 use crate::error::ServeError;
@@ -71,6 +72,7 @@ struct Servers {
     reports: Reports,
     running: BTreeMap<ModuleSlot, Work>,
     ports: Listeners,
+    intercepts: Intercepts,
 }
 
 /// One module at work.
@@ -82,7 +84,8 @@ enum Work {
 
 impl Servers {
     fn new(engine: ServerEngine, reports: Reports) -> Servers {
-        Servers { engine: Arc::new(engine), reports, running: BTreeMap::new(), ports: Listeners::default() }
+        let intercepts = Intercepts::new(reports.clone());
+        Servers { engine: Arc::new(engine), reports, running: BTreeMap::new(), ports: Listeners::default(), intercepts }
     }
 
     async fn run(mut self, mut orders: UnboundedReceiver<Order>) {
@@ -90,14 +93,14 @@ impl Servers {
             match order {
                 Order::Load(load) => self.load(*load).await,
                 Order::Unload(slot) => self.unload(slot),
-                // Nobody asked for them yet.
-                Order::Sockets { sockets, .. } => drop(sockets),
+                Order::Sockets { v6, sockets } => self.intercepts.supply(v6, sockets),
                 Order::End => break,
             }
         }
         let mut stopping = tokio::task::JoinSet::new();
         for (slot, work) in std::mem::take(&mut self.running) {
             self.ports.close(slot);
+            self.intercepts.close(slot);
             stopping.spawn(work.stop());
         }
         stopping.join_all().await;
@@ -135,7 +138,11 @@ impl Servers {
                 let service = Arc::new(HttpService::start(&self.engine, component, module).await?);
                 Work::Http(self.site(module.slot, service, tls))
             }
-            ComponentKind::Tcp => Work::Tcp(TcpService::start(&self.engine, component, module).await?),
+            ComponentKind::Tcp => {
+                let (slot, reports) = (module.slot, self.reports.clone());
+                let ended = move |refusal| reports.send(Report::Failed { slot, ticket, refusal });
+                Work::Tcp(TcpService::start(&self.engine, component, module, ended).await?)
+            }
             ComponentKind::Command => {
                 // Two versions cannot have the same port.
                 self.stop(module.slot).await;
@@ -144,13 +151,19 @@ impl Servers {
                 Work::Command(Program::start(&self.engine, component, module, ended).await?)
             }
         };
-        // Where intercepted connections arrive.
-        drop(listeners);
         match work.handler() {
             Some(handler) => {
                 self.ports.open(module.slot, &tcp_ports(&network.listen)?, &network.addresses, &handler)?;
+                if network.intercept.is_empty() {
+                    self.intercepts.close(module.slot);
+                } else {
+                    self.intercepts.open(module.slot, listeners, &handler)?;
+                }
             }
-            None => self.ports.close(module.slot),
+            None => {
+                self.ports.close(module.slot);
+                self.intercepts.close(module.slot);
+            }
         }
         let goes_on = self.running.get(&module.slot).is_some_and(|old| work.goes_on(old));
         if let Some(old) = self.running.insert(module.slot, work)
@@ -179,6 +192,7 @@ impl Servers {
 
     fn unload(&mut self, slot: ModuleSlot) {
         self.ports.close(slot);
+        self.intercepts.close(slot);
         if let Some(work) = self.running.remove(&slot) {
             tokio::spawn(work.stop());
         }
@@ -186,6 +200,7 @@ impl Servers {
 
     async fn stop(&mut self, slot: ModuleSlot) {
         self.ports.close(slot);
+        self.intercepts.close(slot);
         if let Some(work) = self.running.remove(&slot) {
             work.stop().await;
         }

@@ -25,6 +25,7 @@ use wasmtime::component::Linker;
 
 use super::module::Module;
 use super::state::ServerState;
+use super::tcp_board;
 
 /// Adds the interfaces of a block to a linker.
 type Add = fn(&mut Linker<ServerState>) -> wasmtime::Result<()>;
@@ -54,9 +55,10 @@ const BLOCKS: &[Block] = &[
     Block { package: "properties", name: "properties", add: properties::add_to_linker },
     Block { package: "search", name: "match", add: search::add_to_linker },
     Block { package: "sip", name: "sip", add: sip::add_to_linker },
+    Block { package: "tcp", name: "tcp", add: tcp_board::add_to_linker },
 ];
 /// Blocks that every component has, as every packet module does.
-const OF_EVERYBODY: [&str; 2] = ["log", "properties"];
+const OF_EVERYBODY: [&str; 3] = ["log", "properties", "tcp"];
 
 /// What the building blocks keep for one instance.
 pub struct BlockState {

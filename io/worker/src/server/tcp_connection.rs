@@ -1,0 +1,255 @@
+// SPDX-License-Identifier: Apache-2.0
+//! One connection of a module that handles them as events: its bytes from side to side.
+//!
+//! A side is read only while nothing waits to be sent to the other, so that senders feel how fast the receivers are.
+//! Nothing that calls the module is ever given up half-way.
+
+use std::io;
+use std::net::SocketAddr;
+use std::time::Duration;
+
+use rustix::net::sockopt;
+use tokio::net::TcpStream;
+use tokio::time::{sleep, timeout};
+
+use super::listeners::Accepted;
+use super::tcp::{Action, Address, Decision, Flow, Side, TcpService};
+use super::tcp_board::{Connection, Lane, Stage};
+use crate::limits;
+
+/// Serves a connection to its end.
+pub async fn serve(service: &TcpService, id: u64, connection: &Connection, accepted: Accepted) {
+    let Accepted { stream: client, client: from, server: to, origin } = accepted;
+    let flow = Flow { client: address(from), server: address(to), intercepted: origin.is_some() };
+    match service.connect(id, flow).await {
+        Some(Decision::Accept) => {}
+        Some(Decision::Splice) if origin.is_some() => connection.advance(Stage::Spliced),
+        // Without another side there is nobody to hand it on to.
+        Some(Decision::Splice | Decision::Refuse) | None => {
+            reset(&client);
+            return;
+        }
+    }
+    let opened = match origin {
+        Some(origin) => timeout(limits::EGRESS_CONNECT_TIME_MAX, origin.connect()).await.map(|opened| opened.map(Some)),
+        None => Ok(Ok(None)),
+    };
+    match opened {
+        Ok(Ok(server)) => exchange(service, id, connection, &client, server.as_ref()).await,
+        Ok(Err(_)) | Err(_) => {
+            service.module().counts.failed();
+            reset(&client);
+        }
+    }
+    service.closed(id).await;
+}
+
+/// Closes a connection so that its other end learns that it is none.
+pub fn reset(stream: &TcpStream) {
+    // Without it, it is closed as any other.
+    let _ = sockopt::set_socket_linger(stream, Some(Duration::ZERO));
+}
+
+async fn exchange(
+    service: &TcpService,
+    id: u64,
+    connection: &Connection,
+    client: &TcpStream,
+    server: Option<&TcpStream>,
+) {
+    prepare(client);
+    let ends = match server {
+        Some(server) => {
+            prepare(server);
+            let (client, server) = ((Side::Client, client), (Side::Server, server));
+            let (a, b, c, d) = tokio::join!(
+                read(service, id, connection, client.0, client.1),
+                read(service, id, connection, server.0, server.1),
+                write(service, connection, client.0, client.1),
+                write(service, connection, server.0, server.1),
+            );
+            [a, b, c, d]
+        }
+        None => {
+            let (a, b) = tokio::join!(
+                read(service, id, connection, Side::Client, client),
+                write(service, connection, Side::Client, client),
+            );
+            [a, b, Ok(()), Ok(())]
+        }
+    };
+    if connection.stage() == Stage::Aborted || ends.iter().any(Result::is_err) {
+        std::iter::once(client).chain(server).for_each(reset);
+    }
+}
+
+fn prepare(stream: &TcpStream) {
+    // Without these options it works too: later, or for longer than its other end lives.
+    let _ = stream.set_nodelay(true);
+    let _ = sockopt::set_socket_keepalive(stream, true);
+    let _ = sockopt::set_tcp_keepidle(stream, limits::TCP_KEEP_IDLE);
+}
+
+/// Hands what one side sends to the module and on, until it sends no more.
+async fn read(
+    service: &TcpService,
+    id: u64,
+    connection: &Connection,
+    source: Side,
+    stream: &TcpStream,
+) -> io::Result<()> {
+    let outcome = receive(service, id, connection, source, stream).await;
+    match outcome {
+        Ok(true) => {
+            if connection.stage() < Stage::Spliced && service.end(id, source).await.is_none() {
+                connection.advance(Stage::Aborted);
+            }
+            match connection.other(source) {
+                Some(other) => connection.lane(other).shut(),
+                None => linger(connection).await,
+            }
+        }
+        Ok(false) => {}
+        Err(_) => connection.advance(Stage::Aborted),
+    }
+    outcome.map(drop)
+}
+
+/// Lets a module finish what it sends to a client that sends no more.
+async fn linger(connection: &Connection) {
+    let own = connection.lane(Side::Client);
+    let mut quiet = Duration::ZERO;
+    while connection.stage() < Stage::Closing && !own.is_shut() && quiet < limits::TCP_HALF_CLOSED_TIME_MAX {
+        sleep(LOOK_TIME).await;
+        quiet = if own.is_empty() { quiet + LOOK_TIME } else { Duration::ZERO };
+    }
+    connection.advance(Stage::Closing);
+}
+
+const LOOK_TIME: Duration = Duration::from_millis(250);
+
+/// Returns whether the side ended by itself.
+async fn receive(
+    service: &TcpService,
+    id: u64,
+    connection: &Connection,
+    source: Side,
+    stream: &TcpStream,
+) -> io::Result<bool> {
+    let other = connection.other(source);
+    // What a module sends to the only side there is holds up what it is shown.
+    let lane = connection.lane(other.unwrap_or(source));
+    let mut wanted = limits::TCP_CHUNK_BYTES_FIRST;
+    loop {
+        while !lane.has_room() {
+            tokio::select! {
+                () = connection.reached(Stage::Closing) => return Ok(false),
+                () = lane.room.notified() => {}
+            }
+        }
+        tokio::select! {
+            biased;
+            () = connection.reached(Stage::Closing) => return Ok(false),
+            ready = stream.readable() => ready?,
+        }
+        let most = wanted.min(service.board.chunk_bytes());
+        let mut buffer = service.buffers.take(most);
+        let length = match stream.try_read_buf(&mut bytes::BufMut::limit(&mut buffer, most)) {
+            Ok(0) => return Ok(true),
+            Ok(length) => length,
+            Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
+                service.buffers.give(buffer);
+                continue;
+            }
+            Err(error) => return Err(error),
+        };
+        service.module().counts.bytes_in(length);
+        let whole = act(service, id, connection, source, stream_of(other, lane), buffer).await;
+        if length == wanted && whole {
+            wanted = (wanted * 2).min(limits::TCP_CHUNK_BYTES_MAX);
+        } else if !whole {
+            wanted = limits::TCP_CHUNK_BYTES_FIRST;
+        }
+    }
+}
+
+fn stream_of(other: Option<Side>, lane: &Lane) -> Option<&Lane> {
+    other.map(|_| lane)
+}
+
+/// Does with bytes as the module says. Returns whether nothing of them waits.
+async fn act(
+    service: &TcpService,
+    id: u64,
+    connection: &Connection,
+    source: Side,
+    lane: Option<&Lane>,
+    bytes: Vec<u8>,
+) -> bool {
+    let action =
+        if connection.stage() == Stage::Spliced { Some(Action::Pass) } else { service.data(id, source, &bytes).await };
+    match action {
+        Some(Action::Pass) => hand_on(lane, bytes),
+        Some(Action::Replace(others)) if others.len() <= limits::TCP_SEND_BYTES_MAX => {
+            service.buffers.give(bytes);
+            hand_on(lane, others);
+        }
+        Some(Action::Splice) => {
+            connection.advance(if lane.is_some() { Stage::Spliced } else { Stage::Closing });
+            hand_on(lane, bytes);
+        }
+        Some(Action::Close) => connection.advance(Stage::Closing),
+        Some(Action::Replace(_)) => {
+            service.module().counts.failed();
+            connection.advance(Stage::Aborted);
+        }
+        None => connection.advance(Stage::Aborted),
+    }
+    lane.is_none_or(Lane::is_empty)
+}
+
+fn hand_on(lane: Option<&Lane>, bytes: Vec<u8>) {
+    if let Some(lane) = lane {
+        lane.push(bytes);
+    }
+}
+
+/// Sends a side what waits for it, until no more comes.
+async fn write(service: &TcpService, connection: &Connection, side: Side, stream: &TcpStream) -> io::Result<()> {
+    let lane = connection.lane(side);
+    let sent = send(service, connection, lane, stream).await;
+    if sent.is_err() {
+        connection.advance(Stage::Aborted);
+    }
+    sent
+}
+
+async fn send(service: &TcpService, connection: &Connection, lane: &Lane, stream: &TcpStream) -> io::Result<()> {
+    loop {
+        if connection.stage() == Stage::Aborted {
+            return Ok(());
+        }
+        let write = |bytes: &[u8]| {
+            let written = stream.try_write(bytes)?;
+            service.module().counts.bytes_out(written);
+            Ok(written)
+        };
+        if !lane.write(write)? {
+            tokio::select! {
+                biased;
+                () = connection.reached(Stage::Aborted) => {}
+                ready = stream.writable() => ready?,
+            }
+        } else if lane.is_shut() {
+            // If the other end is gone, there is nobody to tell.
+            let _ = rustix::net::shutdown(stream, rustix::net::Shutdown::Write);
+            return Ok(());
+        } else {
+            lane.more.notified().await;
+        }
+    }
+}
+
+fn address(of: SocketAddr) -> Address {
+    Address { ip: of.ip().to_canonical().to_string(), port: of.port() }
+}
