@@ -259,54 +259,66 @@ fn check_part(part: &Active, service: &Manifest) -> Result<(), Refusal> {
         }
         None => return bad(format!("nobody knows what its part {module} runs as")),
     }
-    let packets = part.manifest.as_ref().is_some_and(|manifest| manifest.packet.is_some());
-    if service.server.is_none() && !packets {
+    if service.server.is_none() && !sees(part.manifest.as_ref()) {
         return bad(format!("its part {module} sees no packets, and the service has no [server]"));
     }
     Ok(())
 }
 
-/// Returns the loaded modules of a tenant in the order that its services want: the order of installation, in which the
-/// parts of each service change places among themselves. Nothing if no service cares.
+/// Returns the loaded modules of a tenant that see packets, in the order that its services want: the order of
+/// installation, in which the parts of each service change places among themselves. Nothing if no service cares.
 fn packet_order(tenant: &Tenant) -> Option<Vec<ModuleSlot>> {
-    let mut services: Vec<(u64, &Composition)> = tenant.modules.values().filter_map(service_of).collect();
-    services.sort_by_key(|(order, _)| *order);
+    let mut services: Vec<(u64, Vec<&ModuleName>)> =
+        tenant.modules.values().filter_map(|entry| packet_parts(tenant, entry)).collect();
+    services.sort_unstable();
     let cared_for = tenant.workers.get(&Flavour::Wasm).is_some_and(|worker| !worker.order.is_empty());
     if services.is_empty() && !cared_for {
         return None;
     }
     let mut loaded: Vec<(u64, ModuleSlot, &ModuleName)> = Vec::new();
     for (name, entry) in &tenant.modules {
-        let order = entry.active.as_ref().map(|active| active.record.order);
-        let running = entry.active.as_ref().filter(|active| active.run == Run::Running);
-        let settling = entry.operation.as_ref().and_then(|operation| match &operation.stage {
-            Stage::Settling(candidate) => candidate.place(),
-            Stage::Fetching(_) | Stage::Composing(_, _) | Stage::Waiting(_) | Stage::Loading(_) => None,
-        });
-        let places = running.and_then(|active| active.place()).into_iter().chain(settling);
+        let order = entry.active.as_ref().map_or(u64::MAX, |active| active.record.order);
+        let running =
+            entry.active.as_ref().filter(|active| active.run == Run::Running && sees(active.manifest.as_ref()));
+        let settling = settling(entry).filter(|candidate| sees(Some(&candidate.manifest)));
+        let places = running.and_then(Active::place).into_iter().chain(settling.and_then(Candidate::place));
         let wasm = places.filter(|(flavour, _)| *flavour == Flavour::Wasm);
-        loaded.extend(wasm.map(|(_, slot)| (order.unwrap_or(u64::MAX), slot, name)));
+        loaded.extend(wasm.map(|(_, slot)| (order, slot, name)));
     }
     loaded.sort_unstable();
-    for (_, composition) in services {
-        let rank = |name: &ModuleName| composition.parts.iter().position(|part| part.name == *name);
+    for (_, parts) in services {
+        let rank = |name: &ModuleName| parts.iter().position(|part| *part == name);
         let places: Vec<usize> = (0..loaded.len()).filter(|at| rank(loaded[*at].2).is_some()).collect();
-        let mut parts: Vec<_> = places.iter().map(|at| loaded[*at]).collect();
-        parts.sort_by_key(|(_, _, name)| rank(name));
-        places.into_iter().zip(parts).for_each(|(at, part)| loaded[at] = part);
+        let mut in_order: Vec<_> = places.iter().map(|at| loaded[*at]).collect();
+        in_order.sort_by_key(|(_, _, name)| rank(name));
+        places.into_iter().zip(in_order).for_each(|(at, part)| loaded[at] = part);
     }
     Some(loaded.into_iter().map(|(_, slot, _)| slot).collect())
 }
 
-/// Returns what an installed service, or one that is about to be, is made of, with its place in the install order.
-fn service_of(entry: &Entry) -> Option<(u64, &Composition)> {
-    let settling = entry.operation.as_ref().and_then(|operation| match &operation.stage {
-        Stage::Settling(candidate) => candidate.composition.as_ref(),
-        Stage::Fetching(_) | Stage::Composing(_, _) | Stage::Waiting(_) | Stage::Loading(_) => None,
-    });
+/// Returns the parts that see packets of an installed service, or of one that is about to be, with its place in the
+/// order of installation; nothing for fewer than two.
+fn packet_parts<'a>(tenant: &'a Tenant, entry: &'a Entry) -> Option<(u64, Vec<&'a ModuleName>)> {
     let order = entry.active.as_ref().map_or(u64::MAX, |active| active.record.order);
-    let composition = settling.or_else(|| entry.active.as_ref()?.composition.as_ref())?;
-    (composition.parts.len() > 1).then_some((order, composition))
+    let composition = settling(entry).and_then(|candidate| candidate.composition.as_ref());
+    let composition = composition.or_else(|| entry.active.as_ref()?.composition.as_ref())?;
+    let active = |name: &ModuleName| tenant.modules.get(name)?.active.as_ref();
+    let looks = |name: &&ModuleName| active(name).is_some_and(|active| sees(active.manifest.as_ref()));
+    let parts: Vec<&ModuleName> = composition.parts.iter().map(|part| &part.name).filter(looks).collect();
+    (parts.len() > 1).then_some((order, parts))
+}
+
+/// Returns whether a module sees packets.
+fn sees(manifest: Option<&Manifest>) -> bool {
+    manifest.is_some_and(|manifest| manifest.packet.is_some())
+}
+
+/// Returns what is loaded and about to be in force.
+fn settling(entry: &Entry) -> Option<&Candidate> {
+    match &entry.operation.as_ref()?.stage {
+        Stage::Settling(candidate) => Some(candidate),
+        Stage::Fetching(_) | Stage::Composing(_, _) | Stage::Waiting(_) | Stage::Loading(_) => None,
+    }
 }
 
 /// Returns whether an entry is an installed service about which nothing is under way.

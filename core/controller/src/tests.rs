@@ -10,3 +10,4 @@ mod operator;
 mod random;
 mod script;
 mod servers;
+mod services;

@@ -125,6 +125,10 @@ impl Node {
         self.event(Event::Fetched { job: JobId(job), manifest: Box::new(manifest), flavour });
     }
 
+    pub(crate) fn composed(&mut self, job: u64) {
+        self.event(Event::Composed { job: JobId(job) });
+    }
+
     pub(crate) fn fetch_failed(&mut self, job: u64, kind: RefusalKind) {
         self.event(Event::FetchFailed { job: JobId(job), refusal: refusal(kind) });
     }
