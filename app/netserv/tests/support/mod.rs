@@ -174,3 +174,16 @@ pub fn skipped(what: &str) {
     assert!(std::env::var_os("CI").is_none(), "{what}");
     eprintln!("SKIPPED: {what}");
 }
+
+/// Waits for something that becomes so.
+#[track_caller]
+pub fn eventually<T>(mut look: impl FnMut() -> Option<T>) -> T {
+    let end = std::time::Instant::now() + std::time::Duration::from_secs(20);
+    loop {
+        if let Some(found) = look() {
+            return found;
+        }
+        assert!(std::time::Instant::now() < end, "it did not come to be");
+        std::thread::sleep(std::time::Duration::from_millis(20));
+    }
+}

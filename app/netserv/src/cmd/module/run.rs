@@ -205,7 +205,7 @@ impl Workbench {
         let source = Source::read(&self.dir)?;
         output.line("");
         output.line("network     client 10.1.0.1 ── node ── server 10.2.0.2, and fd00:1::1, fd00:2::2");
-        for address in &addresses {
+        for address in addresses.iter().filter(|_| !listen.is_empty()) {
             output.line(format!("address     {address}  {}", listen.join(", ")));
         }
         for line in lab::to_try(&source, &addresses) {

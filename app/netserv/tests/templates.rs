@@ -1,0 +1,138 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Each template builds with its own tools and passes its own tests; those whose tools are missing are skipped loudly.
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
+
+mod support;
+
+use std::io::{BufRead, BufReader, Read, Write};
+use std::net::{TcpListener, TcpStream};
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output, Stdio};
+
+use support::{Home, skipped, text};
+
+/// Makes, builds, tests and packages a module, and returns its folder; nothing if something is missing here.
+fn build_and_test(home: &Home, template: &str, language: &str, tools: &[&str]) -> Option<PathBuf> {
+    let name = format!("{template}-{language}");
+    let missing = tools.iter().find(|tool| Command::new(tool).arg("--version").output().is_err());
+    if let Some(missing) = missing {
+        skipped(&format!("template {name}: there is no {missing}"));
+        return None;
+    }
+    let netserv = Path::new(env!("CARGO_BIN_EXE_netserv"));
+    if !netserv.with_file_name("netserv-worker").is_file() {
+        skipped(&format!("template {name}: there is no netserv-worker beside netserv"));
+        return None;
+    }
+    let made = home.netserv(&["module", "new", &name, "--template", template, "--lang", language]);
+    assert!(made.status.success(), "{made:?}");
+    let dir = home.path().join(&name);
+    if language == "rust" {
+        // What the SDK is made with takes a minute to build, so it is kept from run to run.
+        let kept = Path::new(env!("CARGO_TARGET_TMPDIR")).join("templates");
+        std::fs::create_dir_all(&kept).unwrap();
+        std::os::unix::fs::symlink(&kept, dir.join("target")).unwrap();
+    }
+    if language == "js" {
+        let kept = Path::new(env!("CARGO_TARGET_TMPDIR")).join("node_modules");
+        if kept.is_dir() {
+            std::os::unix::fs::symlink(&kept, dir.join("node_modules")).unwrap();
+        }
+    }
+    if template != "tcp" {
+        let tested = run(home, &["module", "test", &name]);
+        assert!(tested.status.success(), "{name}: {}{}", text(&tested.stdout), text(&tested.stderr));
+    }
+    let built = run(home, &["module", "build", &name]);
+    let stderr = text(&built.stderr);
+    assert!(built.status.success(), "{name}: {stderr}");
+    assert!(!stderr.contains("to `dependencies`"), "the manifest of {name} leaves out a building block: {stderr}");
+    Some(dir)
+}
+
+fn run(home: &Home, arguments: &[&str]) -> Output {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_netserv"));
+    command.args(arguments);
+    home.like_a_user(&mut command, &[]);
+    command.output().unwrap()
+}
+
+#[test]
+fn a_packet_module_in_c() {
+    let home = Home::with_key();
+    let Some(dir) = build_and_test(&home, "packet", "c", &["clang-14", "wasm-ld-14"]) else { return };
+    // No C library and nothing else that would make it large.
+    assert!(std::fs::metadata(dir.join("target/module.wasm")).unwrap().len() < 4096);
+    let benched = run(&home, &["-j", "module", "bench", "packet-c", "--no-build", "--time", "200ms"]);
+    let report: serde_json::Value = serde_json::from_slice(&benched.stdout).unwrap();
+    let ns = |key: &str| report["packet"][key]["median"].as_f64().unwrap();
+    assert!(ns("ns_in_batches") > 0.0 && ns("ns_in_batches") < ns("ns_alone"), "{report}");
+    assert_eq!(report["packet"]["modified"], 0);
+}
+
+#[test]
+fn servers_in_rust() {
+    let home = Home::with_key();
+    let Some(dir) = build_and_test(&home, "http", "rust", &["cargo"]) else { return };
+    for template in ["tcp", "both"] {
+        build_and_test(&home, template, "rust", &["cargo"]).unwrap();
+    }
+    let inspect = |file: &str| -> serde_json::Value {
+        serde_json::from_slice(&run(&home, &["-j", "module", "inspect", file]).stdout).unwrap()
+    };
+    let kinds = |file: &str, part: &str| inspect(file)["code"]["wasm"][part]["kind"].clone();
+    assert_eq!(kinds("http-rust/http-rust-0.1.0.nsm", "server"), "http");
+    assert_eq!(kinds("tcp-rust/tcp-rust-0.1.0.nsm", "server"), "tcp");
+    let both = "both-rust/both-rust-0.1.0.nsm";
+    assert_eq!((kinds(both, "packet"), kinds(both, "server")), ("packet".into(), "http".into()));
+
+    // A golden file that is wrong is said, and accepted when that is wanted.
+    let golden = dir.join("tests/greeting.txt");
+    std::fs::write(&golden, "Good morning\n").unwrap();
+    let failed = run(&home, &["module", "test", "http-rust", "--no-build"]);
+    assert_eq!(failed.status.code(), Some(7));
+    let stdout = text(&failed.stdout);
+    assert!(stdout.contains("- Good morning") && stdout.contains("+ Hello, you are visitor 1"), "{stdout}");
+    assert!(run(&home, &["module", "test", "http-rust", "--no-build", "--accept"]).status.success());
+    assert_eq!(std::fs::read_to_string(&golden).unwrap(), "Hello, you are visitor 1\n");
+
+    served_without_a_node(&home);
+}
+
+/// `module run --direct`: HTTP without a node, for whoever is not root.
+fn served_without_a_node(home: &Home) {
+    let port = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
+    let listen = format!("127.0.0.1:{port}");
+    let mut command = Command::new(env!("CARGO_BIN_EXE_netserv"));
+    command.args(["-j", "module", "run", "http-rust", "--direct", "--listen", &listen, "--property", "greeting=Hi"]);
+    home.like_a_user(&mut command, &[]);
+    let mut child = command.stdout(Stdio::piped()).stderr(Stdio::null()).spawn().unwrap();
+    let mut lines = BufReader::new(child.stdout.take().unwrap()).lines();
+    let serving = lines.next().unwrap().unwrap();
+    assert!(serving.contains("\"serving\""), "{serving}");
+    let answer = support::eventually(|| {
+        let mut stream = TcpStream::connect(&listen).ok()?;
+        write!(stream, "GET / HTTP/1.1\r\nhost: module.test\r\nconnection: close\r\n\r\n").ok()?;
+        let mut answer = String::new();
+        stream.read_to_string(&mut answer).ok()?;
+        Some(answer)
+    });
+    assert!(answer.contains("Hi, you are visitor 1"), "{answer}");
+    let pid = child.id().to_string();
+    assert!(Command::new("kill").args(["-s", "INT", &pid]).status().unwrap().success());
+    assert!(child.wait().unwrap().success());
+    assert!(TcpStream::connect(&listen).is_err(), "the server ends with the command");
+}
+
+#[test]
+#[ignore = "takes a minute, and npm fetches 400 MB the first time"]
+fn a_server_in_javascript() {
+    let home = Home::with_key();
+    let kept = Path::new(env!("CARGO_TARGET_TMPDIR"));
+    if Command::new("npm").arg("--version").output().is_ok() && !kept.join("node_modules").is_dir() {
+        let tools = "@bytecodealliance/componentize-js@0.19.3";
+        let install = ["install", "--no-audit", "--no-fund", "--no-save", "--prefix"];
+        assert!(Command::new("npm").args(install).arg(kept).arg(tools).status().unwrap().success());
+    }
+    build_and_test(&home, "http", "js", &["node"]);
+}
