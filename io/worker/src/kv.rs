@@ -360,6 +360,11 @@ impl KvStores {
         self.kept.poll_timeout()
     }
 
+    /// Has what changed written at once, without waiting for that.
+    pub fn hurry(&self) {
+        self.writer.iter().for_each(Writer::hurry);
+    }
+
     /// Returns what there is to say about the file since the last time, for the log.
     pub fn take_reports(&self) -> Vec<String> {
         self.writer.as_ref().map(Writer::take_reports).unwrap_or_default()
@@ -394,20 +399,32 @@ impl Kept {
         this.kept = Some((account, Arc::clone(bell)));
     }
 
-    /// Returns the changes since the last time, or everything.
-    pub fn collect(&self, whole: bool) -> Batch {
+    /// Returns the changes since the last time.
+    pub fn collect(&self) -> Batch {
         let mut batch = Batch::default();
         let mut this = self.lock();
         for id in std::mem::take(&mut this.forgotten) {
-            if !whole {
-                batch.state(&id);
-                batch.forget();
-            }
+            batch.state(&id);
+            batch.forget();
         }
         for (id, state) in &this.states {
-            state.store.lock().collect(id, whole, &mut batch);
+            state.store.lock().collect(id, false, &mut batch);
         }
         batch
+    }
+
+    /// Returns everything, state by state. What changes after a state was returned is among the next changes.
+    pub fn collect_all(&self) -> impl Iterator<Item = Batch> {
+        let ids: Vec<StateId> = {
+            let mut this = self.lock();
+            this.forgotten.clear();
+            this.states.keys().cloned().collect()
+        };
+        ids.into_iter().filter_map(|id| {
+            let mut batch = Batch::default();
+            self.lock().states.get(&id)?.store.lock().collect(&id, true, &mut batch);
+            Some(batch)
+        })
     }
 
     fn open(&self, id: StateId) -> SharedKv {

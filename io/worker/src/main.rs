@@ -24,6 +24,9 @@ enum Command {
         /// Copy packets into modules even where they could be mapped, for comparison.
         #[arg(long, hide = true)]
         copy: bool,
+        /// The directory of the files that outlive the process, for tests.
+        #[arg(long, hide = true, default_value = netserv_worker::storage::STORE)]
+        store: PathBuf,
     },
     /// Compile a WebAssembly file to code that `serve` loads: a core module that sees packets, or a component that takes
     /// connections. Several HTTP components become one, in which each hands requests on to the next.
@@ -42,9 +45,9 @@ enum Command {
 
 fn main() -> ExitCode {
     match Cli::parse().command {
-        Command::Serve { copy } => {
+        Command::Serve { copy, store } => {
             let delivery = if copy { Delivery::Copied } else { Delivery::Mapped };
-            match netserv_worker::serve::serve(delivery) {
+            match netserv_worker::serve::serve(delivery, &store) {
                 Ok(()) => ExitCode::SUCCESS,
                 Err(error) => {
                     eprintln!("netserv-worker: {error}");

@@ -34,7 +34,7 @@ use crate::ring_memory::RingMemory;
 use crate::server::module::Shared;
 use crate::storage::limits::KV_CLOSE_TIME_MAX;
 use crate::storage::cache::{CacheHandle, CacheSource};
-use crate::storage::{CACHE_PATH, KV_PATH, StoreFile};
+use crate::storage::{CACHE_FILE, KV_FILE, StoreFile};
 use crate::{limits, media, sys};
 
 /// How packets get to modules.
@@ -46,11 +46,11 @@ pub enum Delivery {
     Copied,
 }
 
-/// Runs modules until the node says that it is enough, or is gone.
+/// Runs modules until the node says that it is enough, or is gone. What outlives it is in the files of `store`.
 ///
 /// # Errors
 /// [`ServeError`] if the process was not started as the worker of a container, or its node breaks the rules.
-pub fn serve(delivery: Delivery) -> Result<(), ServeError> {
+pub fn serve(delivery: Delivery, store: &Path) -> Result<(), ServeError> {
     let Birth { control, memory, wake_worker, wake_host } = Birth::take()?;
     let runtime =
         Runtime::without_compiler().map_err(|error| ServeError::Engine("the Wasm engine", error.to_string()))?;
@@ -65,9 +65,9 @@ pub fn serve(delivery: Delivery) -> Result<(), ServeError> {
         wake_host,
         runtime,
         chain: Chain::default(),
-        kv: KvStores::in_file(StoreFile::open(Path::new(KV_PATH))),
+        kv: KvStores::in_file(StoreFile::open(&store.join(KV_FILE))),
         exchanges: Exchanges::new(Arc::clone(&wake)),
-        cache: CacheSource::at(CACHE_PATH),
+        cache: CacheSource::at(store.join(CACHE_FILE)),
         servers: Servers::new(wake),
         outcomes: Vec::new(),
     };
@@ -433,6 +433,8 @@ impl Worker {
     }
 
     fn shutdown(&mut self) -> Result<(), ServeError> {
+        // Modules may take longer to end than the node waits.
+        self.kv.hurry();
         self.drain()?;
         self.servers.end();
         for (slot, lines) in self.servers.lines() {

@@ -121,7 +121,7 @@ impl<D: Disk> Journal<D> {
     pub fn append(&mut self, batch: &Batch) -> Result<(), JournalError> {
         let Some(area) = self.active.as_mut().filter(|_| self.is_sound) else { return Err(JournalError::Full) };
         let mut next = area.clone();
-        match next.write(&self.disk, batch).and_then(|()| Ok(self.disk.sync()?)) {
+        match next.write(&self.disk, batch, LAST).and_then(|()| Ok(self.disk.sync()?)) {
             Ok(()) => {
                 *area = next;
                 Ok(())
@@ -134,18 +134,21 @@ impl<D: Disk> Journal<D> {
         }
     }
 
-    /// Writes the whole state to the other area, from which on that one counts.
+    /// Writes the whole state, of which `parts` is made, to the other area, from which on that one counts.
     ///
     /// # Errors
     /// [`JournalError`]; what counted before still does.
-    pub fn rewrite(&mut self, whole: &Batch) -> Result<(), JournalError> {
+    pub fn rewrite(&mut self, parts: impl Iterator<Item = Batch>) -> Result<(), JournalError> {
         let range = next_area(self.disk.len(), self.active.as_ref().map(|area| &area.range));
         // Never in the place of the header that counts: it has the other parity.
         let taken = self.active.as_ref().map(|area| area.generation % 2);
         let generation = self.generation + if taken == Some((self.generation + 1) % 2) { 2 } else { 1 };
         let mut area = Area { end: range.start, range, generation, sequence: 0 };
         self.generation = generation;
-        area.write(&self.disk, whole)?;
+        for part in parts {
+            area.write(&self.disk, &part, 0)?;
+        }
+        area.write(&self.disk, &Batch::default(), LAST)?;
         self.disk.sync()?;
         // From here on, either of the two may be what the next start finds.
         self.is_sound = false;
@@ -221,8 +224,8 @@ impl Area {
         bytes
     }
 
-    /// Writes a batch behind the last one; it is not safe yet. The first of an area is never empty.
-    fn write(&mut self, disk: &impl Disk, batch: &Batch) -> Result<(), JournalError> {
+    /// Writes changes behind the last ones, with these flags in the last record; they are not safe yet.
+    fn write(&mut self, disk: &impl Disk, batch: &Batch, last_flags: u32) -> Result<(), JournalError> {
         let empty = vec![];
         let records: Vec<&Vec<u8>> = if batch.is_empty() { vec![&empty] } else { batch.records.iter().collect() };
         let bytes: u64 = records.iter().map(|record| (RECORD_HEADER_BYTES + record.len()) as u64).sum();
@@ -230,7 +233,7 @@ impl Area {
             return Err(JournalError::Full);
         }
         for (number, payload) in records.iter().enumerate() {
-            let flags = u32::from(number + 1 == records.len());
+            let flags = if number + 1 == records.len() { last_flags } else { 0 };
             let record = self.record(flags, payload);
             disk.write_at(self.end, &record)?;
             self.end += record.len() as u64;
@@ -272,7 +275,7 @@ impl Area {
         }
         self.end = start + length as u64;
         self.sequence += 1;
-        Next::Record { is_last: flags & 1 != 0, payload }
+        Next::Record { is_last: flags & LAST != 0, payload }
     }
 }
 
@@ -289,6 +292,9 @@ const HEADER_BYTES: usize = 40;
 const GENERATION_MAX: u64 = 1 << 62;
 const AREAS_START: u64 = 8192;
 const RECORD_HEADER_BYTES: usize = 32;
+
+/// The flag of the last record of a batch.
+const LAST: u32 = 1;
 
 const STATE: u8 = 1;
 const SET: u8 = 2;
@@ -327,25 +333,32 @@ struct Replayed {
     damage: Option<String>,
 }
 
-/// Reads the batches of an area up to the last whole one.
-fn replay(disk: &impl Disk, mut area: Area) -> Replayed {
-    let mut states = States::default();
-    let (mut last, mut pending, mut batches) = (area.clone(), vec![], 0);
-    let damage = loop {
+/// Reads the batches of an area up to the last whole one. Each record is read twice, first to see how far they go, so
+/// that no more than one is in memory.
+fn replay(disk: &impl Disk, first: Area) -> Replayed {
+    let (mut area, mut last) = (first.clone(), first.clone());
+    let mut damage = loop {
         match area.read(disk) {
-            Next::Record { is_last, payload } => pending.push((is_last, payload)),
-            Next::None if batches > 0 && pending.is_empty() => break None,
+            Next::Record { is_last: true, .. } => last = area.clone(),
+            Next::Record { is_last: false, .. } => {}
+            Next::None if last.end == area.end && last.end > first.end => break None,
             Next::None | Next::Damaged => break Some("the last changes in it are cut off or damaged".to_owned()),
         }
-        if pending.last().is_some_and(|(is_last, _)| *is_last) {
-            if !pending.drain(..).all(|(_, payload)| states.apply(&payload).is_some()) {
-                break Some("it has changes that mean nothing".to_owned());
-            }
-            (last, batches) = (area.clone(), batches + 1);
-        }
     };
+    let (mut area, mut states) = (first.clone(), States::default());
+    while area.end < last.end {
+        let applied = match area.read(disk) {
+            Next::Record { payload, .. } => states.apply(&payload).is_some(),
+            Next::None | Next::Damaged => false,
+        };
+        if !applied {
+            damage = Some("it has changes that mean nothing".to_owned());
+            break;
+        }
+    }
+    let is_whole = last.end > first.end;
     let states = states.order.into_iter().filter_map(|id| states.entries.remove_entry(&id)).collect();
-    Replayed { area: last, states, is_whole: batches > 0, damage }
+    Replayed { area: last, states, is_whole, damage }
 }
 
 #[derive(Default)]

@@ -16,10 +16,12 @@ use std::io;
 use std::os::unix::fs::FileExt as _;
 use std::path::Path;
 
-/// Where the node mounts the file of kv state.
-pub const KV_PATH: &str = "/store/kv";
-/// Where the node mounts the file of the cache.
-pub const CACHE_PATH: &str = "/store/cache";
+/// Where the node mounts the files.
+pub const STORE: &str = "/store";
+/// The file of kv state there.
+pub const KV_FILE: &str = "kv";
+/// The file of the cache there.
+pub const CACHE_FILE: &str = "cache";
 
 /// A file of fixed length. Reads and writes beyond it are errors.
 pub trait Disk: Send + Sync {

@@ -209,7 +209,7 @@ impl<D: Disk> Scribe<D> {
 
     fn write(&mut self) -> Result<(), JournalError> {
         if self.journal.is_begun() && !self.is_behind {
-            let batch = self.kept.collect(false);
+            let batch = self.kept.collect();
             if batch.is_empty() {
                 return Ok(());
             }
@@ -223,7 +223,7 @@ impl<D: Disk> Scribe<D> {
             }
         }
         self.is_behind = true;
-        self.journal.rewrite(&self.kept.collect(true))?;
+        self.journal.rewrite(self.kept.collect_all())?;
         self.is_behind = false;
         Ok(())
     }

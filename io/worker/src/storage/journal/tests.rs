@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
+use std::iter::once;
+
 use super::*;
 use crate::storage::testing::Memory;
 
@@ -9,7 +11,7 @@ const LEAST: usize = 128 * 1024;
 fn what_was_written_is_found_again() {
     let disk = Memory::new(LENGTH);
     let mut journal = open(&disk);
-    journal.rewrite(&batch("a", &[("k", Some("1")), ("l", Some("2"))])).unwrap();
+    journal.rewrite(once(batch("a", &[("k", Some("1")), ("l", Some("2"))]))).unwrap();
     journal.append(&batch("a", &[("k", Some("3")), ("l", None)])).unwrap();
     journal.append(&batch("b", &[("x", Some(""))])).unwrap();
     assert_eq!(contents(&disk), "a:k=3; b:x=;");
@@ -24,7 +26,7 @@ fn what_was_written_is_found_again() {
 fn an_empty_state_is_no_damage() {
     let disk = Memory::new(LENGTH);
     assert_eq!(contents(&disk), "");
-    open(&disk).rewrite(&Batch::default()).unwrap();
+    open(&disk).rewrite(std::iter::empty()).unwrap();
     assert_eq!(contents(&disk), "");
 }
 
@@ -33,17 +35,17 @@ fn a_full_area_takes_nothing_more_until_everything_is_written_anew() {
     let disk = Memory::new(LEAST);
     let mut journal = open(&disk);
     let value = "x".repeat(1000);
-    journal.rewrite(&Batch::default()).unwrap();
+    journal.rewrite(std::iter::empty()).unwrap();
     let mut appended = 0;
     while journal.append(&batch("a", &[("k", Some(&value))])).is_ok() {
         appended += 1;
     }
     assert!((50..62).contains(&appended), "{appended}");
-    journal.rewrite(&batch("a", &[("k", Some("new"))])).unwrap();
+    journal.rewrite(once(batch("a", &[("k", Some("new"))]))).unwrap();
     journal.append(&batch("a", &[("l", Some("more"))])).unwrap();
     assert_eq!(contents(&disk), "a:k=new l=more;");
     let whole = batch("a", &[("k", Some(&"x".repeat(60_000))), ("l", Some(&"x".repeat(10_000)))]);
-    assert!(matches!(journal.rewrite(&whole), Err(JournalError::Full)));
+    assert!(matches!(journal.rewrite(once(whole)), Err(JournalError::Full)));
     assert_eq!(contents(&disk), "a:k=new l=more;");
 }
 
@@ -51,7 +53,7 @@ fn a_full_area_takes_nothing_more_until_everything_is_written_anew() {
 fn a_batch_may_be_longer_than_a_record_and_still_counts_as_a_whole() {
     let disk = Memory::new(6 << 20);
     let mut journal = open(&disk);
-    journal.rewrite(&Batch::default()).unwrap();
+    journal.rewrite(std::iter::empty()).unwrap();
     let mut long = batch("a", &[]);
     (0..30_u8).for_each(|key| long.set(&[key], &[key; KV_VALUE_BYTES_MAX]));
     assert!(long.records.len() > 5 && long.records.iter().all(|record| record.len() <= KV_RECORD_BYTES_MAX));
@@ -59,7 +61,7 @@ fn a_batch_may_be_longer_than_a_record_and_still_counts_as_a_whole() {
     assert!(journal.append(&long).is_err());
     assert_eq!(found(&disk).states.len(), 0);
     disk.break_after(None);
-    journal.rewrite(&long).unwrap();
+    journal.rewrite(once(long)).unwrap();
     let states = found(&disk).states;
     assert_eq!(states[0].1.len(), 30);
     assert!(states[0].1.iter().all(|(key, value)| value.iter().all(|byte| *byte == key[0])));
@@ -123,7 +125,7 @@ fn script(disk: &Memory, mut goes_on: impl FnMut(&Memory) -> bool) -> Outcome {
         let text = format!("{number}{}", "x".repeat(900));
         let change = batch("a", &[("k", Some(&text)), ("l", Some(&text))]);
         let written = match journal.append(&change) {
-            Err(JournalError::Full) => journal.rewrite(&change),
+            Err(JournalError::Full) => journal.rewrite(once(change)),
             other => other,
         };
         match written {
@@ -148,7 +150,7 @@ fn check_kept(disk: &Memory, what: &str, safe: Option<u32>, tried: Option<u32>) 
 fn damage_is_noticed_and_costs_no_more_than_what_it_hit() {
     let disk = Memory::new(LENGTH);
     let mut journal = open(&disk);
-    journal.rewrite(&batch("a", &[("first", Some("1"))])).unwrap();
+    journal.rewrite(once(batch("a", &[("first", Some("1"))]))).unwrap();
     journal.append(&batch("a", &[("second", Some("2"))])).unwrap();
     let at = disk.bytes.lock().unwrap().windows(6).position(|bytes| bytes == b"second").unwrap();
     disk.bytes.lock().unwrap()[at] ^= 1;
@@ -157,7 +159,7 @@ fn damage_is_noticed_and_costs_no_more_than_what_it_hit() {
     assert_eq!(found.states[0].1.len(), 1);
     assert!(!journal.is_begun());
     assert!(matches!(journal.append(&Batch::default()), Err(JournalError::Full)));
-    journal.rewrite(&batch("a", &[("first", Some("1"))])).unwrap();
+    journal.rewrite(once(batch("a", &[("first", Some("1"))]))).unwrap();
     assert_eq!(contents(&disk), "a:first=1;");
 }
 
@@ -169,7 +171,7 @@ fn any_bytes_are_a_file() {
     let mut journal = open(&disk);
     let mut big = batch("a", &[]);
     (0..50_u8).for_each(|key| big.set(&[key; 3], &[key; 500]));
-    journal.rewrite(&big).unwrap();
+    journal.rewrite(once(big)).unwrap();
     journal.append(&batch("b", &[("k", Some("v"))])).unwrap();
     let good = disk.bytes.lock().unwrap().clone();
     let mut random = 88_172_645_463_325_252_u64;
@@ -192,7 +194,7 @@ fn any_bytes_are_a_file() {
         let broken = Memory { bytes: std::sync::Arc::new(std::sync::Mutex::new(bytes)), ..Memory::default() };
         let (mut journal, found) = Journal::open(broken.clone()).unwrap();
         noticed += usize::from(found.damage.is_some());
-        journal.rewrite(&batch("c", &[("k", Some("v"))])).unwrap();
+        journal.rewrite(once(batch("c", &[("k", Some("v"))]))).unwrap();
         assert_eq!(states_of(&Journal::open(broken).unwrap().1), "c:k=v;");
     }
     assert!(noticed > 1000, "{noticed}");
@@ -202,19 +204,19 @@ fn any_bytes_are_a_file() {
 fn a_file_that_grew_is_used_as_a_whole_and_one_that_shrank_starts_anew() {
     let disk = Memory::new(LEAST);
     let mut journal = open(&disk);
-    journal.rewrite(&batch("a", &[("k", Some("1"))])).unwrap();
-    journal.rewrite(&batch("a", &[("k", Some("2"))])).unwrap();
+    journal.rewrite(once(batch("a", &[("k", Some("1"))]))).unwrap();
+    journal.rewrite(once(batch("a", &[("k", Some("2"))]))).unwrap();
     disk.bytes.lock().unwrap().resize(LENGTH, 0);
     let value = "x".repeat(60_000);
     for _ in 0..3 {
         assert!(contents(&disk).starts_with("a:k="));
         let whole = batch("a", &[("k", Some(&value)), ("l", Some(&value)), ("m", Some(&value))]);
-        open(&disk).rewrite(&whole).unwrap();
+        open(&disk).rewrite(once(whole)).unwrap();
     }
     assert_eq!(found(&disk).states[0].1.len(), 3);
     disk.bytes.lock().unwrap().truncate(LEAST);
     assert!(found(&disk).damage.is_some());
-    open(&disk).rewrite(&batch("a", &[("k", Some("4"))])).unwrap();
+    open(&disk).rewrite(once(batch("a", &[("k", Some("4"))]))).unwrap();
     assert_eq!(states_of(&found(&disk)), "a:k=4;");
 }
 
