@@ -84,6 +84,12 @@ fn the_packet_abi_is_known_by_its_page() {
     for known in ["log", "kv_get", "inject", "timer_cancel"] {
         assert!(is_in_packet_abi(known), "{known}");
     }
+    // Whatever our own SDK calls is on the page.
+    let sdk = include_str!("../../../../../../modules/sdk/src/sys.rs");
+    let imports = sdk.split("extern \"C\" {").nth(1).and_then(|rest| rest.split("\n        }\n").next()).unwrap();
+    let names = imports.split(" fn ").skip(1).filter_map(|rest| rest.split('(').next());
+    let unknown: Vec<&str> = names.filter(|name| !is_in_packet_abi(name)).collect();
+    assert!(imports.contains("kv_get") && unknown.is_empty(), "add to wit/packet-abi.md: {unknown:?}");
     assert!(!is_in_packet_abi("kv") && !is_in_packet_abi("teleport"));
     assert!(PACKET_ABI.starts_with(&format!("# Packet ABI, version {PACKET_ABI_VERSION}\n")));
     assert_eq!(known_packages().get("netserv:kv").map(String::as_str), Some("1.0.0"));
