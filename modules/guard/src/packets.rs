@@ -104,3 +104,54 @@ impl Guard {
 }
 
 netserv_module!(Guard);
+
+#[cfg(test)]
+mod tests {
+    use std::net::Ipv4Addr;
+
+    use netserv_sdk::fake;
+    use netserv_testing::udp;
+
+    use super::*;
+
+    #[test]
+    fn senders_are_counted_and_wishes_outlive_the_module() {
+        fake::reset(&[]);
+        let mut guard = Guard::start().unwrap();
+        let packet = udp("192.0.2.1:1000", "192.0.2.9:9999", 60, b"x");
+        assert_eq!(fake::process(&mut guard, &packet).0, Verdict::Pass);
+        guard.message(b"block 192.0.2.1");
+        assert_eq!(fake::process(&mut guard, &packet).0, Verdict::Drop);
+        guard.stop();
+        assert_eq!(kv::value(b"seen/192.0.2.1"), Some(2_u64.to_le_bytes().to_vec()));
+
+        let mut next = Guard::start().unwrap();
+        assert_eq!(fake::process(&mut next, &packet).0, Verdict::Drop);
+        next.message(b"allow 192.0.2.1");
+        assert_eq!(fake::process(&mut next, &packet).0, Verdict::Pass);
+        assert_eq!(kv::value(b"blocked/192.0.2.1"), None);
+    }
+
+    #[test]
+    fn nonsense_changes_nothing() {
+        fake::reset(&[]);
+        let mut guard = Guard::start().unwrap();
+        for wish in [&b"block"[..], b"block everybody", b"\xff \xff", b"", b"praise 192.0.2.1"] {
+            guard.message(wish);
+        }
+        assert!(guard.blocked.is_empty());
+        assert_eq!(fake::process(&mut guard, b"not even IP").0, Verdict::Pass);
+    }
+
+    #[test]
+    fn counted_senders_are_bounded() {
+        fake::reset(&[]);
+        let mut guard = Guard::start().unwrap();
+        for number in 0..=u32::try_from(SENDERS_MAX).unwrap() {
+            let source = Ipv4Addr::from(0x0a00_0000 + number);
+            let packet = udp(&format!("{source}:1000"), "192.0.2.9:9999", 60, b"x");
+            assert_eq!(fake::process(&mut guard, &packet).0, Verdict::Pass);
+        }
+        assert_eq!(guard.seen.len(), SENDERS_MAX);
+    }
+}
