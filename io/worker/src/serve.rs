@@ -314,7 +314,8 @@ impl Worker {
             let host = Host::new(profile.properties, profile.limits, kv, Clock::System, Entropy::System);
             let host = Host { messages, ..host };
             self.around.enter(slot);
-            let started = self.runtime.load(code).and_then(|checked| Instance::start(&checked, host));
+            let checked = self.runtime.load(code).and_then(|checked| checked.permit(&profile.blocks));
+            let started = checked.and_then(|checked| Instance::start(&checked, host));
             self.around.leave();
             started
         });

@@ -63,7 +63,8 @@ pub(crate) fn arguments(task: &MediaTask, means: Means) -> Vec<String> {
     match task {
         MediaTask::Probe { source } => {
             line.input(*source, means.threads);
-            line.words("-show_format -show_streams -of json=compact=1");
+            line.option("-show_entries", TOLD);
+            line.words("-of json=compact=1");
         }
         MediaTask::Transcode { source, settings } => {
             line.words("-nostdin -nostats -y -abort_on empty_output -filter_threads 1 -filter_complex_threads 1");
@@ -76,6 +77,9 @@ pub(crate) fn arguments(task: &MediaTask, means: Means) -> Vec<String> {
     }
     line.0
 }
+
+/// What is told of an input: some bytes for each stream, so that its writer never waits for a reader.
+const TOLD: &str = "format=format_name,duration:stream=codec_name,codec_type,width,height,sample_rate,channels";
 
 #[derive(Default)]
 struct Line(Vec<String>);

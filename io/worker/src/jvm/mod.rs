@@ -14,6 +14,7 @@ pub mod batch;
 pub mod bundles;
 mod empty_bundle;
 pub mod home;
+pub mod media;
 pub mod options;
 pub mod outbox;
 pub mod serve;

@@ -27,7 +27,7 @@ use crate::control::{Control, Received};
 use crate::engine::ABI;
 use crate::error::ServeError;
 use crate::log::Line;
-use crate::{limits, sys};
+use crate::{limits, media, sys};
 
 /// How long after a start or a load the memory that it took is given back.
 const SETTLED_AFTER: Duration = Duration::from_secs(2);
@@ -68,7 +68,9 @@ pub fn serve(args: &Args) -> Result<(), ServeError> {
         test: false,
     };
     let parts = RingParts { slots: memory.slots(), header };
-    let host = Host::start(&purpose, parts, Outbox::leak()?, Box::new(move |end| last_words(end, header)))?;
+    let outbox = Outbox::leak()?;
+    media::desk().open(|| outbox.wake());
+    let host = Host::start(&purpose, parts, outbox, Box::new(move |end| last_words(end, header)))?;
     let mut worker = Worker {
         bridge: host.bridge,
         batch: host.batch,
@@ -243,6 +245,11 @@ impl Worker {
                 }
             }
         }
+        while self.control.has_room()
+            && let Some(wish) = media::desk().poll_wish()
+        {
+            self.control.send(&wish);
+        }
         self.is_held = !self.control.has_room();
         self.control.flush();
     }
@@ -319,8 +326,8 @@ impl Worker {
                 ToWorker::Stats => self.bridge.stats().map_err(broken)?,
                 // The kernel holds a JVM to its permissions; it takes over no connections.
                 ToWorker::Permit { .. } | ToWorker::Sockets { .. } | ToWorker::Order { .. } => {}
-                // Nothing of it asks for jobs yet.
-                ToWorker::MediaStarted { .. } | ToWorker::MediaEnded { .. } => {}
+                ToWorker::MediaStarted { job } => media::desk().handle_started(job, descriptors),
+                ToWorker::MediaEnded { job, outcome, detail } => media::desk().handle_ended(job, outcome, detail),
                 ToWorker::Shutdown => {
                     self.shutdown()?;
                     return Ok(Next::End);

@@ -108,7 +108,7 @@ mod tests {
 
     #[test]
     fn nonsense_is_an_error_or_nothing() {
-        for json in ["", "[]", "null", r#"{"streams":5}"#, r#"{"streams":[{"width":-1}]}"#] {
+        for json in ["", "null", "5", r#"{"streams":5}"#, r#"{"streams":[{"width":-1}]}"#] {
             assert!(Description::parse(json.as_bytes()).is_err(), "{json}");
         }
         for duration in ["-1", "NaN", "inf", "1e300", "x"] {

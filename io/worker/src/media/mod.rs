@@ -152,6 +152,11 @@ impl Desk {
 }
 
 impl Ticket {
+    /// Returns the job's number, which no other job of the process has or had.
+    pub fn number(&self) -> u64 {
+        self.number
+    }
+
     /// Waits until the job runs; its ends are returned once.
     ///
     /// # Errors

@@ -13,7 +13,7 @@ use netserv_model::manifest::ModuleLimits;
 use netserv_model::{Instant, ModuleRef};
 
 use super::env::{Env, Thrown};
-use super::natives;
+use super::{media_natives, natives};
 use super::vm::{self, Handler};
 use crate::jvm::outbox::Outbox;
 
@@ -87,6 +87,7 @@ impl Bridge {
     fn find(env: Env, outbox: &'static Outbox) -> Result<Bridge, Thrown> {
         let class = env.kept(env.class(CLASS)?)?;
         natives::register(env, class, outbox)?;
+        media_natives::register(env)?;
         let method = |name, signature| env.static_method(class, name, signature);
         let methods = Methods {
             start: method(

@@ -5,7 +5,7 @@ use std::ffi::CStr;
 use std::ptr::null_mut;
 use std::sync::atomic::AtomicU64;
 
-use jni_sys::{JNIEnv, jarray, jclass, jlong, jlongArray, jmethodID, jobject, jobjectArray, jsize, jstring, jvalue};
+use jni_sys::{JNIEnv, jarray, jbyteArray, jclass, jint, jlong, jlongArray, jmethodID, jobject, jobjectArray, jsize, jstring, jvalue};
 
 /// Characters of an exception's text.
 const THROWN_CHARS_MAX: usize = 400;
@@ -202,6 +202,40 @@ impl Env {
         // SAFETY: this thread's table, an array of at least that length, and room for as many elements.
         unsafe { jni!(self, GetLongArrayRegion, array, 0, jsize::try_from(length).unwrap_or(0), values.as_mut_ptr()) };
         values
+    }
+
+    /// Copies bytes out of an array.
+    ///
+    /// # Errors
+    /// There is no array, or it has no such range.
+    ///
+    /// # Safety
+    /// `array` is a `byte[]` or `null`, given to this thread.
+    pub(super) unsafe fn bytes_from(self, array: jbyteArray, start: jint, into: &mut [u8]) -> Result<(), Thrown> {
+        let length = jsize::try_from(into.len()).map_err(|_| Thrown("an array is too long".to_owned()))?;
+        if array.is_null() {
+            return Err(Thrown("no array".to_owned()));
+        }
+        // SAFETY: this thread's table, an array, whose range the JVM checks, and room for so many bytes.
+        unsafe { jni!(self, GetByteArrayRegion, array, start, length, into.as_mut_ptr().cast()) };
+        self.check()
+    }
+
+    /// Copies bytes into an array.
+    ///
+    /// # Errors
+    /// As [`Env::bytes_from`].
+    ///
+    /// # Safety
+    /// As there.
+    pub(super) unsafe fn bytes_into(self, array: jbyteArray, start: jint, bytes: &[u8]) -> Result<(), Thrown> {
+        let length = jsize::try_from(bytes.len()).map_err(|_| Thrown("an array is too long".to_owned()))?;
+        if array.is_null() {
+            return Err(Thrown("no array".to_owned()));
+        }
+        // SAFETY: this thread's table, an array, whose range the JVM checks, and so many bytes, which are copied.
+        unsafe { jni!(self, SetByteArrayRegion, array, start, length, bytes.as_ptr().cast()) };
+        self.check()
     }
 
     /// Returns at most so many strings of an array, each cut; none for `null`, and empty ones for `null` in it.

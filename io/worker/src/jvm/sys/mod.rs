@@ -4,6 +4,7 @@
 
 mod bridge;
 mod env;
+mod media_natives;
 mod natives;
 mod vm;
 

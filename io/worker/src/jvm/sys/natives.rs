@@ -42,7 +42,7 @@ pub(super) fn register(env: Env, class: jclass, outbox: &'static Outbox) -> Resu
     unsafe { env.register(class, &natives) }
 }
 
-fn method(name: &'static CStr, signature: &'static CStr, function: *mut c_void) -> JNINativeMethod {
+pub(super) fn method(name: &'static CStr, signature: &'static CStr, function: *mut c_void) -> JNINativeMethod {
     JNINativeMethod { name: name.as_ptr().cast_mut(), signature: signature.as_ptr().cast_mut(), fnPtr: function }
 }
 

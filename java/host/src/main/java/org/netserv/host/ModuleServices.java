@@ -11,6 +11,7 @@ import org.netserv.block.HttpCaller;
 import org.netserv.block.Injector;
 import org.netserv.block.KeyValueStore;
 import org.netserv.block.Log;
+import org.netserv.block.Media;
 import org.netserv.block.Search;
 import org.netserv.block.Sip;
 import org.netserv.block.Timers;
@@ -21,6 +22,7 @@ import org.netserv.host.compute.CryptoBlock;
 import org.netserv.host.compute.HashBlock;
 import org.netserv.host.compute.SearchBlock;
 import org.netserv.host.compute.SipBlock;
+import org.netserv.host.media.ModuleMedia;
 import org.netserv.module.ModuleContext;
 import org.netserv.packet.PacketDispatcher;
 import org.netserv.packet.PacketProcessor;
@@ -39,7 +41,7 @@ final class ModuleServices implements AllServiceListener {
     /** Capabilities that bundles can require: the building blocks that are not bundles. */
     static final String CAPABILITIES = capabilities(
             "cache", "clock", "compress", "counters", "crypto", "hash", "http-client", "inject", "kv", "log", "match",
-            "metrics", "packet", "properties", "random", "sip", "timers");
+            "media", "metrics", "packet", "properties", "random", "sip", "timers");
     private static final String PROCESSORS = "(" + Constants.OBJECTCLASS + "=" + PacketProcessor.class.getName() + ")";
 
     private final BundleContext system;
@@ -68,6 +70,7 @@ final class ModuleServices implements AllServiceListener {
         offer("hash", Hash.class, module -> new HashBlock());
         offer("http-client", HttpCaller.class, module -> new Caller(shared.client()));
         offer("match", Search.class, module -> new SearchBlock());
+        offer("media", Media.class, module -> new ModuleMedia(module.slot()));
         offer("sip", Sip.class, module -> new SipBlock());
         system.registerService(Log.class, new BoundTo<>(module -> module.log(), hostLog), null);
         try {
