@@ -122,7 +122,7 @@ pub(crate) fn check(manifest: &Manifest, parts: &BTreeMap<Part, &[u8]>) -> Resul
     if code.next().is_none() || !flavours(manifest, has).is_empty() {
         return Ok(());
     }
-    match missing_wasm(manifest, &has) {
+    match missing_wasm(manifest, has) {
         Some((section, part, key)) => {
             let detail = format!("netserv.toml has [{section}], but the package no {} (`[build] {key}`)", part.title());
             Err(bad(detail))
