@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! The Wasm engine, its settings, and the checks that a module passes before it runs.
 
+use std::collections::BTreeSet;
 use std::fs::File;
 use std::io::Read as _;
 
@@ -115,6 +116,24 @@ impl Runtime {
         }
         let pre = self.linker.instantiate_pre(module).map_err(|error| abi_mismatch(&one_line(&error)))?;
         Ok(Checked { pre, interruption: self.interruption })
+    }
+}
+
+impl Checked {
+    /// Checks that the module may use the blocks that it imports from.
+    ///
+    /// # Errors
+    /// [`RefusalKind::AbiMismatch`], which names the first import and its block.
+    pub fn permit(self, blocks: &BTreeSet<String>) -> Result<Checked, Refusal> {
+        for import in self.pre.module().imports() {
+            let block = imports::block_of(import.name()).filter(|block| !blocks.contains(*block));
+            if let Some(block) = block {
+                let name = import.name();
+                let detail = format!("the module imports `{name}` of the block `{block}`, which the node does not offer");
+                return Err(abi_mismatch(&detail));
+            }
+        }
+        Ok(self)
     }
 }
 

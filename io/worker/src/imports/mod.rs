@@ -42,6 +42,16 @@ pub fn add_to_linker(linker: &mut Linker<Host>) -> wasmtime::Result<()> {
     inject::add(linker)
 }
 
+/// Returns the block that a host call belongs to, if it is one that a node may do without.
+pub fn block_of(name: &str) -> Option<&'static str> {
+    match name {
+        "find" | "patterns_open" | "patterns_find" | "patterns_close" => Some("match"),
+        "sip_parse" => Some("sip"),
+        "hash" => Some("hash"),
+        _ => None,
+    }
+}
+
 /// Returns the module's memory and the state behind its host calls.
 fn guest<'a>(caller: &'a mut Caller<'_, Host>) -> Result<(GuestMemory<'a>, &'a mut Host), HostError> {
     let memory = caller.data().memory.ok_or(HostError::BadAddress)?;

@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 //! The host calls that only compute, with what they return for good and for bad arguments.
 
+use netserv_model::RefusalKind;
 use netserv_worker::limits::{HASH_BYTES_MAX, PATTERN_SETS_MAX, SEARCH_BYTES_MAX};
 
 use crate::host_calls::{BAD_ADDRESS, INVALID, NOT_FOUND, QUOTA, TOO_LARGE, eval};
-use crate::support::Setup;
+use crate::support::{Setup, guest};
 
 /// Bytes of the guests' memory.
 const MEMORY_BYTES: usize = 327_680;
@@ -127,6 +128,23 @@ fn sip_is_read() {
     check(&data, &load(24), 4 << 16 | start("call"));
     check(&data, &load(56), 4 << 16 | start("body"));
     check(&data, &load(64 + 12), (start("f: ")) << 16 | 2);
+}
+
+#[test]
+fn a_node_without_a_block_refuses_who_needs_it() {
+    let setup = Setup::new();
+    let all = ["match", "sip", "hash"];
+    let permit = |blocks: &[&str]| {
+        let blocks = blocks.iter().map(ToString::to_string).collect();
+        setup.runtime.compile(&guest("")).unwrap().permit(&blocks).map(drop)
+    };
+    assert_eq!(permit(&all), Ok(()));
+    for missing in all {
+        let others: Vec<_> = all.into_iter().filter(|block| *block != missing).collect();
+        let refusal = permit(&others).unwrap_err();
+        assert_eq!(refusal.kind, RefusalKind::AbiMismatch);
+        assert!(refusal.detail.contains(&format!("`{missing}`")), "{refusal}");
+    }
 }
 
 #[test]

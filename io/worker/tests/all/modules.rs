@@ -47,11 +47,22 @@ fn a_test_that_fails_shows_the_packet() {
     assert_eq!(report["wrong_counters"]["echoed"], serde_json::json!([4, 3]));
 }
 
-/// Builds the modules, in their own target folder.
+/// Builds the modules that have tests, in their own target folder.
 fn build(folder: &Path) {
+    cargo_build(folder, &["--target", "wasm32-unknown-unknown"]);
+    for package in packages(folder) {
+        if manifest(&package).contains("[[http-test]]") {
+            let name = package.file_name().unwrap().to_str().unwrap();
+            cargo_build(folder, &["--target", "wasm32-wasip2", "-p", name]);
+        }
+    }
+}
+
+fn cargo_build(folder: &Path, arguments: &[&str]) {
     let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
     let built = Command::new(cargo)
-        .args(["build", "--release", "--quiet", "--target", "wasm32-unknown-unknown"])
+        .args(["build", "--release", "--quiet"])
+        .args(arguments)
         .current_dir(folder)
         .env_remove("CARGO_TARGET_DIR")
         .output()
@@ -59,11 +70,18 @@ fn build(folder: &Path) {
     assert!(built.status.success(), "{}", String::from_utf8_lossy(&built.stderr));
 }
 
+/// Returns the packages whose manifests name tests; the others are tested in labs.
 fn packages(folder: &Path) -> Vec<PathBuf> {
     let entries = std::fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path());
-    let mut packages: Vec<_> = entries.filter(|path| path.join("netserv.toml").exists()).collect();
+    let has_tests =
+        |package: &PathBuf| ["[[test]]", "[[http-test]]"].iter().any(|test| manifest(package).contains(test));
+    let mut packages: Vec<_> = entries.filter(has_tests).collect();
     packages.sort();
     packages
+}
+
+fn manifest(package: &Path) -> String {
+    std::fs::read_to_string(package.join("netserv.toml")).unwrap_or_default()
 }
 
 fn wasm(folder: &Path, name: &str) -> PathBuf {

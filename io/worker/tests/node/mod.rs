@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! A worker process, with the test in the place of the node.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::fs::File;
 use std::io::IoSlice;
 use std::mem::MaybeUninit;
@@ -84,7 +84,7 @@ impl Node {
             state_schema: 1,
             parts: vec![PartKind::Packet],
             server: None,
-            blocks: BTreeSet::new(),
+            blocks: ["match", "sip", "hash"].map(str::to_owned).into(),
         };
         self.send(&load, code.map(|code| code.as_fd()));
         self.frame()
