@@ -23,16 +23,16 @@ pub fn compile_all(wasm: &[PathBuf], out: &Path) -> Result<(), Refusal> {
     let code = match wasm {
         [one] => precompile(&read_wasm(one)?)?,
         parts => {
-            let parts: Result<Vec<Part>, Refusal> = parts.iter().map(|path| part(path)).collect();
+            let numbered = parts.iter().zip(1..);
+            let parts: Result<Vec<Part>, Refusal> = numbered.map(|(path, number)| part(path, number)).collect();
             precompile(&compose(parts?)?)?
         }
     };
     std::fs::write(out, code).map_err(|error| node_failed(&format!("cannot write {}: {error}", out.display())))
 }
 
-fn part(path: &Path) -> Result<Part, Refusal> {
-    let name = path.file_stem().unwrap_or(path.as_os_str()).to_string_lossy().into_owned();
-    Ok(Part { name, wasm: read_wasm(path)? })
+fn part(path: &Path, number: usize) -> Result<Part, Refusal> {
+    Ok(Part { name: format!("part {number}"), wasm: read_wasm(path)? })
 }
 
 /// Compiles one WebAssembly file into code that `serve` loads.

@@ -3,6 +3,7 @@
 
 use std::pin::Pin;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::task::{Context, Poll, ready};
 
 use bytes::Bytes;
@@ -70,19 +71,27 @@ where
 pub struct ResponseBody {
     body: UnsyncBoxBody<Bytes, Error>,
     module: Arc<Module>,
+    /// Whether the component failed, by which a body ends that looks whole.
+    broken: Option<Arc<AtomicBool>>,
     _underway: Option<Underway>,
 }
 
 impl ResponseBody {
-    /// Returns a body that ends its request when it ends itself.
-    pub fn new(body: UnsyncBoxBody<Bytes, Error>, module: &Arc<Module>, underway: Option<Underway>) -> ResponseBody {
-        ResponseBody { body, module: Arc::clone(module), _underway: underway }
+    /// Returns a body that ends its request when it ends itself, and is an error if its component is `broken` by then.
+    pub fn new(
+        body: UnsyncBoxBody<Bytes, Error>,
+        module: &Arc<Module>,
+        broken: Arc<AtomicBool>,
+        underway: Option<Underway>,
+    ) -> ResponseBody {
+        ResponseBody { body, module: Arc::clone(module), broken: Some(broken), _underway: underway }
     }
 
     /// Returns a text of the node's own.
     pub fn text(text: &'static str, module: &Arc<Module>) -> ResponseBody {
         let body = Full::new(Bytes::from_static(text.as_bytes()));
-        ResponseBody::new(body.map_err(|never| match never {}).boxed_unsync(), module, None)
+        let body = body.map_err(|never| match never {}).boxed_unsync();
+        ResponseBody { body, module: Arc::clone(module), broken: None, _underway: None }
     }
 }
 
@@ -91,7 +100,11 @@ impl Body for ResponseBody {
     type Error = Error;
 
     fn poll_frame(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, Error>>> {
-        let frame = ready!(Pin::new(&mut self.body).poll_frame(context));
+        let mut frame = ready!(Pin::new(&mut self.body).poll_frame(context));
+        if frame.is_none() && self.broken.as_ref().is_some_and(|broken| broken.load(Ordering::Acquire)) {
+            self.broken = None;
+            frame = Some(Err(Error::HttpResponseIncomplete));
+        }
         match &frame {
             Some(Ok(frame)) => self.module.counts.bytes_out(frame.data_ref().map_or(0, Bytes::len)),
             Some(Err(_)) => self.module.counts.failed(),
@@ -101,7 +114,7 @@ impl Body for ResponseBody {
     }
 
     fn is_end_stream(&self) -> bool {
-        self.body.is_end_stream()
+        self.broken.is_none() && self.body.is_end_stream()
     }
 
     fn size_hint(&self) -> SizeHint {

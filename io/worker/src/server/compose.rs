@@ -29,7 +29,7 @@ pub fn compose(parts: Vec<Part>) -> Result<Vec<u8>, Refusal> {
     };
     for outer in parts {
         let wasm = plug(&outer, &composed).map_err(|error| {
-            let reason = format!("`{}` cannot hand requests on to `{}`: {error:#}", outer.name, composed.name);
+            let reason = format!("{} cannot hand requests on to {}: {error:#}", outer.name, composed.name);
             Refusal::new(RefusalKind::BadService, reason)
         })?;
         composed = Part { name: outer.name, wasm };
@@ -40,7 +40,7 @@ pub fn compose(parts: Vec<Part>) -> Result<Vec<u8>, Refusal> {
 const HANDLER: &str = "wasi:http/incoming-handler@";
 
 fn check(part: &Part, is_last: bool) -> Result<(), Refusal> {
-    let refuse = |why: &str| Err(Refusal::new(RefusalKind::BadService, format!("`{}` {why}", part.name)));
+    let refuse = |why: &str| Err(Refusal::new(RefusalKind::BadService, format!("{} {why}", part.name)));
     let mut graph = CompositionGraph::new();
     let package = match Package::from_bytes(PART, None, part.wasm.clone(), graph.types_mut()) {
         Ok(package) => package,

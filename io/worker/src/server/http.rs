@@ -3,7 +3,7 @@
 
 use std::convert::Infallible;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
 use http::header::{CONTENT_LENGTH, HOST, HeaderName, HeaderValue, RETRY_AFTER};
 use http::uri::{Authority, Scheme};
@@ -145,9 +145,10 @@ impl HttpService {
                 return self.fail(StatusCode::BAD_REQUEST);
             }
         };
-        let service = Arc::clone(self);
+        let (service, broken) = (Arc::clone(self), Arc::new(AtomicBool::new(false)));
+        let breaks = Arc::clone(&broken);
         let call = async move {
-            let handled = service.run(store, request, out, deadline).await;
+            let handled = service.run(store, request, out, deadline, &breaks).await;
             drop(turn);
             handled
         };
@@ -156,7 +157,7 @@ impl HttpService {
             Ok(Ok(response)) if response.status().as_u16() >= 200 => {
                 // What it does after its answer has begun goes on until the deadline.
                 call.0 = None;
-                response.map(|body| ResponseBody::new(body, &self.module, underway))
+                response.map(|body| ResponseBody::new(body, &self.module, broken, underway))
             }
             Ok(Ok(response)) => {
                 self.tell(&format!("the component answered a request with status {}", response.status()));
@@ -191,6 +192,7 @@ impl HttpService {
         request: IncomingRequest,
         out: ResponseOutparam,
         deadline: Instant,
+        broken: &AtomicBool,
     ) -> Handled {
         let mut ended = self.ended.subscribe();
         let call = async {
@@ -206,6 +208,8 @@ impl HttpService {
             },
             _ = ended.wait_for(|ended| *ended) => Ended::Stopped,
         };
+        // Before the store is dropped, and with it what the body comes from.
+        broken.store(true, Ordering::Release);
         match &handled {
             Ended::Failed(error) => self.tell(&failure(error, &store.data().cap).to_string()),
             Ended::Late => self.tell(&format!("a request took over {} ms", self.module.limits.request_ms)),
