@@ -25,7 +25,7 @@ use netserv_model::policy::ContainerLimits;
 use netserv_model::request::NodeReport;
 use netserv_model::trace::TraceRequest;
 use netserv_model::{
-    Digest, DropReason, Flavour, ModuleName, ModuleRef, PublicKey, Refusal, RefusalKind, UserId, WorkerId,
+    Digest, Flavour, ModuleName, ModuleRef, PublicKey, Refusal, RefusalKind, UserId, WorkerId,
 };
 use netserv_wire::container::frames::{FromWorker, LogLevel, ToWorker};
 use tokio::sync::{mpsc, oneshot};
@@ -232,7 +232,7 @@ impl Executor {
             Command::Compose { job, parts } => self.compose(job, parts),
             Command::StartWorker { worker, limits } => self.start_worker(&worker, limits),
             Command::StopWorker { worker } => {
-                self.forget_worker(&worker, DropReason::ContainerGone);
+                self.let_worker_end(&worker);
                 self.ask_for_waiting(&worker.user);
                 self.spare_network(&worker.user);
             }
@@ -370,7 +370,7 @@ impl Executor {
     /// Ends every container and the packet thread; the rules go with the driver.
     pub fn stop(&mut self) {
         self.packets.stop();
-        self.workers.clear();
+        self.let_workers_end();
         if let Some(parts) = self.parts.take() {
             parts.packages.keeper.end();
             if let Some(networks) = parts.networks {
@@ -428,6 +428,7 @@ impl Executor {
 
     fn unload(&mut self, worker: &WorkerId, slot: ModuleSlot) {
         self.cancel_media_of(worker, Some(slot));
+        self.drop_listeners(worker, Some(slot));
         let Some(running) = self.workers.get_mut(worker) else { return };
         if let (Some(digest), Some(parts)) = (running.pinned.remove(&slot), &self.parts) {
             parts.packages.repository.unpin(digest);
@@ -461,6 +462,7 @@ impl Executor {
                 let refusal = Refusal::new(refusal.kind, refusal.detail);
                 self.packets.send(PacketCommand::SetLoaded { worker: worker.clone(), slot, loaded: false });
                 self.happened.push_back(ControllerEvent::ModuleFailed { worker: worker.clone(), slot, refusal });
+                self.drop_listeners(worker, Some(slot));
             }
             FromWorker::Log { slot, level, text } => {
                 let entry = LogEntry { worker: worker.clone(), slot, level, text };

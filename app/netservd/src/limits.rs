@@ -59,3 +59,11 @@ pub const FRAMES_BATCH: usize = 256;
 pub const LOG_LINES_PER_CONTAINER_MAX: u32 = 1000;
 /// Compositions of services' parts that the node remembers; over it, it forgets all and composes anew what it needs.
 pub const COMPOSITIONS_MAX: usize = 128;
+/// How long the flows of an interception that ended still lead to the container, for the ends of its connections: longer
+/// than a worker takes to end them.
+pub const INTERCEPT_REST: Duration = Duration::from_secs(8);
+/// Batches of sockets for intercepted connections that a container gets at once, of
+/// [`DESCRIPTORS_MAX`](netserv_wire::container::frames::DESCRIPTORS_MAX) each.
+pub const SOCKET_BATCHES_BURST: f64 = 192.0;
+/// Such batches per second in the long run.
+pub const SOCKET_BATCHES_PER_SECOND: f64 = 64.0;

@@ -10,6 +10,7 @@ mod doctor;
 mod execute;
 mod filter_changes;
 mod http;
+mod interception;
 mod jvm;
 mod launcher;
 mod limits;

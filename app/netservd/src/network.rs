@@ -6,16 +6,23 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::io;
 use std::net::IpAddr;
+use std::os::fd::OwnedFd;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result};
-use netserv_container::network::{AddressWatch, ContainerNetwork, NetworkSpec, node_addresses, remove_networks};
+use netserv_container::network::limits::TRANSPARENT_SOCKETS_MAX;
+use netserv_container::network::{
+    AddressWatch, ContainerNetwork, HostIntercepts, Listeners, NetworkSpec, node_addresses, remove_networks,
+};
+use netserv_model::command::ModuleSlot;
 use netserv_model::container_link::{CONTAINER_LINKS_MAX, container_link};
-use netserv_model::{Filter, Refusal, RefusalKind, UserId};
+use netserv_model::{Filter, Refusal, RefusalKind, UserId, WorkerId};
+use netserv_wire::container::frames::PartKind;
 
 use crate::addresses::Addresses;
 use crate::config::{Config, User};
+use crate::interception::Interceptions;
 use crate::store::Store;
 
 /// What a user's container is to have.
@@ -111,6 +118,9 @@ pub struct Networks {
     made: Mutex<BTreeMap<UserId, Made>>,
     /// What users may do by now, whatever it was when their networks were asked for.
     granted: Mutex<BTreeMap<UserId, Permits>>,
+    /// What leads packets of others to containers.
+    host: HostIntercepts,
+    interceptions: Mutex<Interceptions>,
 }
 
 #[derive(Clone, Debug)]
@@ -125,8 +135,9 @@ impl Networks {
     /// # Errors
     /// The kernel does not tell of changes, or gives no thread.
     pub fn start(instance: &str) -> Result<Arc<Networks>> {
-        let networks =
-            Arc::new(Networks { instance: instance.to_owned(), made: Mutex::default(), granted: Mutex::default() });
+        let host = HostIntercepts::open(instance).context("interception of connections")?;
+        let (made, granted, interceptions) = (Mutex::default(), Mutex::default(), Mutex::default());
+        let networks = Arc::new(Networks { instance: instance.to_owned(), made, granted, host, interceptions });
         let (watch, weak) = (AddressWatch::open().context("changes of addresses")?, Arc::downgrade(&networks));
         let thread = std::thread::Builder::new().name("addresses".to_owned());
         thread.spawn(move || follow(&watch, &weak)).context("thread for addresses")?;
@@ -182,6 +193,9 @@ impl Networks {
     /// Removes a user's network, if there is one: about 30 ms.
     pub fn release(&self, user: &UserId) {
         let Some(Made { network, .. }) = self.made().remove(user) else { return };
+        if let Err(error) = self.host.forget(&network) {
+            tracing::warn!(%user, %error, "rules of interception are left behind");
+        }
         // Somebody else may hold it for a moment, and its name is to be free at once.
         match network.remove() {
             Ok(()) => tracing::debug!(%user, "a container's network is removed"),
@@ -198,6 +212,85 @@ impl Networks {
         if let Err(error) = remove_networks(&self.instance) {
             tracing::warn!(%error, "links of containers are left behind");
         }
+    }
+
+    /// Makes the listening sockets at which a module's intercepted connections arrive, for its worker; none if that has
+    /// them from the module's last version.
+    ///
+    /// # Errors
+    /// There is no network, or the kernel refuses.
+    pub fn listeners(&self, worker: &WorkerId, slot: ModuleSlot) -> Result<Vec<(PartKind, OwnedFd)>> {
+        if self.interceptions().has_ports(worker, slot) {
+            return Ok(Vec::new());
+        }
+        let network = self.network(&worker.user).context("the container has no network")?;
+        let Listeners { v4, v6, ports } = network.listeners()?;
+        self.interceptions().set_ports(worker, slot, ports);
+        let (v4, v6) = (v4.map(|fd| (PartKind::ListenerV4, fd)), v6.map(|fd| (PartKind::ListenerV6, fd)));
+        Ok(v4.into_iter().chain(v6).collect())
+    }
+
+    /// Makes sockets with which a container speaks for others; none if it had too many of late.
+    ///
+    /// # Errors
+    /// There is no network, or the kernel refuses.
+    pub fn sockets(&self, user: &UserId, v6: bool, count: usize) -> Result<Vec<OwnedFd>> {
+        if !self.interceptions().spend_sockets(user, Instant::now()) {
+            return Ok(Vec::new());
+        }
+        let network = self.network(user).context("the container has no network")?;
+        Ok(network.transparent_sockets(v6, count.min(TRANSPARENT_SOCKETS_MAX))?)
+    }
+
+    /// Changes the rules of interception, and carries out those of the user that this returns.
+    ///
+    /// # Errors
+    /// The kernel refuses, or there are too many.
+    pub fn change_interceptions(
+        &self,
+        change: impl FnOnce(&mut Interceptions) -> Option<UserId>,
+    ) -> Result<(), Refusal> {
+        let mut interceptions = self.interceptions();
+        let Some(user) = change(&mut interceptions) else { return Ok(()) };
+        self.lead(&user, &interceptions)
+    }
+
+    /// Forgets rules whose connections had their time.
+    fn sweep(&self) {
+        let mut interceptions = self.interceptions();
+        for user in interceptions.sweep(Instant::now()) {
+            if let Err(refusal) = self.lead(&user, &interceptions) {
+                tracing::warn!(%user, %refusal, "connections go on to be led to a container");
+            }
+        }
+    }
+
+    /// Has the kernel do what the rules of a user say.
+    fn lead(&self, user: &UserId, interceptions: &Interceptions) -> Result<(), Refusal> {
+        let wanted = interceptions.of(user);
+        let Some(network) = self.network(user) else {
+            let none = || Refusal::new(RefusalKind::NoNetwork, "the container has no network");
+            return if wanted.iter().all(|intercept| intercept.ports.is_none()) { Ok(()) } else { Err(none()) };
+        };
+        let filters: Vec<Filter> = wanted.iter().map(|intercept| intercept.filter.clone()).collect();
+        // Packets are led to a container only while it knows what to do with them.
+        if wanted.is_empty() {
+            self.host.set(&network, &filters)?;
+            network.intercept(&wanted)?;
+        } else {
+            network.intercept(&wanted)?;
+            self.host.set(&network, &filters)?;
+        }
+        Ok(())
+    }
+
+    fn network(&self, user: &UserId) -> Option<Arc<ContainerNetwork>> {
+        self.made().get(user).map(|made| Arc::clone(&made.network))
+    }
+
+    /// Whoever also asks for what is made asks for this first.
+    fn interceptions(&self) -> MutexGuard<'_, Interceptions> {
+        self.interceptions.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Returns how many packets the firewall of each user's container dropped, by reason.
@@ -246,6 +339,7 @@ fn follow(watch: &AddressWatch, networks: &Weak<Networks>) {
     loop {
         let changed = watch.wait(WATCH_TIME);
         let Some(networks) = networks.upgrade() else { return };
+        networks.sweep();
         if !changed {
             continue;
         }

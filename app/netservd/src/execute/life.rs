@@ -3,12 +3,13 @@
 
 use std::collections::BTreeMap;
 use std::os::fd::OwnedFd;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use netserv_container::{Container, ControlError, Exit, ExitCause};
 use netserv_model::command::{Event as ControllerEvent, ModuleSlot};
 use netserv_model::policy::ContainerLimits;
 use netserv_model::{DropReason, Refusal, RefusalKind, UserId, WorkerId};
+use netserv_wire::container::frames::ToWorker;
 use tokio::io::unix::AsyncFd;
 use tokio::sync::mpsc;
 
@@ -19,6 +20,8 @@ use crate::log_budget::LogBudget;
 use crate::packet_loop::PacketCommand;
 use crate::readable::readable;
 
+/// How long a worker may take to write what its modules keep, when it is told to end.
+const END_WAIT: Duration = Duration::from_secs(1);
 /// How long it may take to learn how a worker ended that was killed.
 const EXIT_WAIT: Duration = Duration::from_millis(500);
 /// The code with which a worker ends when a module does not come to an end that must not be waited for.
@@ -177,18 +180,47 @@ impl Executor {
         }
     }
 
+    /// Has a worker end by itself, in a while that nobody waits for, and forgets it.
+    pub(super) fn let_worker_end(&mut self, worker: &WorkerId) {
+        let Some(Running { control, mut process, .. }) = self.take_worker(worker, DropReason::ContainerGone) else {
+            return;
+        };
+        if control.send(&ToWorker::Shutdown, &[]).is_ok() {
+            tokio::task::spawn_blocking(move || {
+                process.wait(END_WAIT);
+                drop((process, control));
+            });
+        }
+    }
+
+    /// Has all workers end by themselves, and waits for that. Those that do not are killed.
+    pub(super) fn let_workers_end(&mut self) {
+        let told = |running: &Running| running.control.send(&ToWorker::Shutdown, &[]).is_ok();
+        self.workers.retain(|_, running| told(running));
+        let until = Instant::now() + END_WAIT;
+        for running in self.workers.values_mut() {
+            running.process.wait(until.saturating_duration_since(Instant::now()));
+        }
+        self.workers.clear();
+    }
+
     /// Ends a worker and forgets it; returns whether there was one.
     pub(super) fn forget_worker(&mut self, worker: &WorkerId, reason: DropReason) -> bool {
+        self.take_worker(worker, reason).is_some()
+    }
+
+    fn take_worker(&mut self, worker: &WorkerId, reason: DropReason) -> Option<Running> {
         self.starting.remove(worker);
-        let Some(running) = self.workers.remove(worker) else { return false };
+        let running = self.workers.remove(worker)?;
         self.cancel_media_of(worker, None);
+        self.drop_listeners(worker, None);
         // Before its process ends, so that its packets get their verdict at once.
         self.packets.send(PacketCommand::RemoveWorker { worker: worker.clone(), reason });
         if let Some(parts) = &self.parts {
             running.pinned.values().for_each(|digest| parts.packages.repository.unpin(*digest));
         }
         self.stats.retain(|(owner, _), _| owner != worker);
-        true
+        Some(running)
     }
 }
 

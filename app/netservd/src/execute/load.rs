@@ -25,6 +25,7 @@ impl Executor {
         }
         let (worker, slot) = (load.worker.clone(), load.slot);
         if let Err(error) = self.try_load(load) {
+            self.drop_listeners(&worker, Some(slot));
             let detail = format!("the module could not be given to its worker: {error:#}");
             let refusal = Refusal::new(RefusalKind::NodeFailed, detail);
             self.happened.push_back(ControllerEvent::ModuleFailed { worker, slot, refusal });
@@ -69,7 +70,7 @@ impl Executor {
             descriptors.push((kind, OwnedFd::from(file)));
         }
         if load.server.as_ref().is_some_and(|server| !server.intercept.is_empty()) {
-            descriptors.extend(self.listeners(&load.worker)?);
+            descriptors.extend(self.listeners(&load.worker, load.slot)?);
         }
         Ok(descriptors)
     }

@@ -3,9 +3,10 @@
 
 use std::collections::BTreeMap;
 use std::net::IpAddr;
-use std::os::fd::OwnedFd;
+use std::os::fd::{AsFd, OwnedFd};
+use std::time::Instant;
 
-use anyhow::Result;
+use anyhow::{Context as _, Result, ensure};
 use netserv_model::command::{Event as ControllerEvent, FilterId, ModuleSlot};
 use netserv_model::verdict::FailureMode;
 use netserv_model::{Filter, Flavour, Refusal, RefusalKind, UserId, WorkerId};
@@ -14,7 +15,7 @@ use netserv_wire::container::frames::{PartKind, ToWorker};
 use super::Executor;
 use crate::config::Config;
 use crate::launcher::Job;
-use crate::network::Permits;
+use crate::network::{Networks, Permits};
 
 impl Executor {
     /// Takes over what users' containers may do in their networks.
@@ -51,36 +52,83 @@ impl Executor {
         }
     }
 
-    /// Returns the listening sockets that intercepted connections arrive at, in the network of a worker's container.
-    #[expect(clippy::unnecessary_wraps, reason = "the kernel may refuse them")]
-    pub(super) fn listeners(&self, _worker: &WorkerId) -> Result<Vec<(PartKind, OwnedFd)>> {
-        Ok(Vec::new())
+    /// Returns the listening sockets that a module's intercepted connections arrive at, in the network of its worker's
+    /// container; none if the worker has them.
+    pub(super) fn listeners(&self, worker: &WorkerId, slot: ModuleSlot) -> Result<Vec<(PartKind, OwnedFd)>> {
+        ensure!(worker.flavour == Flavour::Wasm, "bundles do not take over connections between others");
+        self.networks().context("this node's containers have no networks")?.listeners(worker, slot)
+    }
+
+    /// Takes note that a worker has no listening sockets any more, for a module or for all.
+    pub(super) fn drop_listeners(&self, worker: &WorkerId, slot: Option<ModuleSlot>) {
+        let Some(networks) = self.networks() else { return };
+        let changed = networks.change_interceptions(|all| {
+            all.drop_ports(worker, slot);
+            None
+        });
+        debug_assert!(changed.is_ok(), "nothing is carried out");
     }
 
     /// Has connections between others handed to a module.
     pub(super) fn intercept(
         &mut self,
         id: FilterId,
-        _worker: &WorkerId,
-        _slot: ModuleSlot,
-        _filter: &Filter,
-        _on_failure: FailureMode,
+        worker: &WorkerId,
+        slot: ModuleSlot,
+        filter: &Filter,
+        on_failure: FailureMode,
     ) {
-        let refusal = Refusal::new(RefusalKind::NodeFailed, "this node hands no connections to modules");
-        self.happened.push_back(ControllerEvent::FilterFailed { id, refusal });
+        let no_network = || Refusal::new(RefusalKind::NoNetwork, "this node's containers have no networks");
+        let installed = self.networks().ok_or_else(no_network).and_then(|networks| {
+            let installed = networks.change_interceptions(|all| {
+                all.install(id, worker, slot, filter, on_failure);
+                Some(worker.user.clone())
+            });
+            installed.inspect_err(|_| {
+                let forgotten = networks.change_interceptions(|all| {
+                    all.forget(id);
+                    None
+                });
+                debug_assert!(forgotten.is_ok(), "nothing is carried out");
+            })
+        });
+        if let Err(refusal) = installed {
+            tracing::warn!(%worker, %filter, %refusal, "connections cannot be intercepted");
+            self.happened.push_back(ControllerEvent::FilterFailed { id, refusal });
+        }
     }
 
     /// Treats new connections of a rule as its failure mode says.
-    pub(super) fn suspend_intercept(&mut self, _id: FilterId) {}
+    pub(super) fn suspend_intercept(&mut self, id: FilterId) {
+        let suspended = self.networks().map(|networks| networks.change_interceptions(|all| all.suspend(id)));
+        if let Some(Err(refusal)) = suspended {
+            tracing::warn!(%refusal, filter = id.0, "connections are still handed to a module that is down");
+        }
+    }
 
     /// Takes a rule away.
-    pub(super) fn end_intercept(&mut self, _id: FilterId) {}
+    pub(super) fn end_intercept(&mut self, id: FilterId) {
+        let ended = self.networks().map(|networks| networks.change_interceptions(|all| all.end(id, Instant::now())));
+        if let Some(Err(refusal)) = ended {
+            tracing::warn!(%refusal, filter = id.0, "connections are still handed to a module that goes");
+        }
+    }
 
     /// Gives a worker sockets with which it can speak for others, none if there can be none.
-    pub(super) fn send_sockets(&mut self, worker: &WorkerId, _count: u32, v6: bool) {
+    pub(super) fn send_sockets(&mut self, worker: &WorkerId, count: u32, v6: bool) {
+        let made = self.networks().map(|networks| {
+            let made = networks.sockets(&worker.user, v6, usize::try_from(count).unwrap_or(usize::MAX));
+            made.inspect_err(|error| tracing::warn!(%worker, %error, "a worker gets no sockets for connections"))
+        });
+        let sockets = made.and_then(Result::ok).unwrap_or_default();
         let Some(running) = self.workers.get(worker) else { return };
+        let borrowed: Vec<_> = sockets.iter().map(AsFd::as_fd).collect();
         // A worker that does not read is seen when it is to load something.
-        let _ = running.control.send(&ToWorker::Sockets { v6 }, &[]);
+        let _ = running.control.send(&ToWorker::Sockets { v6 }, &borrowed);
+    }
+
+    fn networks(&self) -> Option<&Networks> {
+        self.parts.as_ref()?.networks.as_deref()
     }
 
     /// Returns the addresses of a user's container; none if it has no network.

@@ -169,7 +169,7 @@ impl Sockets {
         self.reports.send(Report::WantsSockets { count, v6 });
     }
 
-    fn supply(&self, v6: bool, mut sockets: Vec<OwnedFd>) {
+    fn supply(self: &Arc<Self>, v6: bool, mut sockets: Vec<OwnedFd>) {
         let family = &self.families[usize::from(v6)];
         let mut stock = family.lock();
         stock.asked = false;
@@ -177,14 +177,22 @@ impl Sockets {
         sockets.truncate(room.max(limits::SOCKETS_ASKED_MAX));
         let count = sockets.len();
         stock.sockets.extend(sockets);
-        // A node that has none is asked by the next who wants one.
         if count > 0 {
             self.ask(&mut stock, v6);
+        } else if stock.waiting > 0 {
+            let own = Arc::clone(self);
+            tokio::spawn(async move {
+                tokio::time::sleep(ASK_AGAIN).await;
+                own.ask(&mut own.families[usize::from(v6)].lock(), v6);
+            });
         }
         drop(stock);
         family.there.add_permits(count);
     }
 }
+
+/// How long to wait before a node that had no sockets is asked again.
+const ASK_AGAIN: std::time::Duration = std::time::Duration::from_millis(100);
 
 impl Default for Family {
     fn default() -> Family {
