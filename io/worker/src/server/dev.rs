@@ -76,7 +76,7 @@ pub fn serve(args: &Args) -> Result<(), Refusal> {
         let handler = Handler::Http(Arc::new(HttpSite::new(service, tls)));
         let mut ports = Listeners::default();
         let port = [args.listen.port()].into();
-        ports.open(ModuleSlot(0), &port, &[args.listen.ip()], &handler)?;
+        ports.open((ModuleSlot(0), &module.name.name), &port, &[args.listen.ip()], &handler)?;
         eprintln!("{scheme}://{} without a sandbox: only for code that you trust", args.listen);
         loop {
             for line in module.take_log() {

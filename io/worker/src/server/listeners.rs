@@ -7,7 +7,7 @@ use std::net::{IpAddr, SocketAddr};
 use std::sync::{Arc, PoisonError, RwLock};
 
 use netserv_model::command::ModuleSlot;
-use netserv_model::{Filter, Refusal, RefusalKind};
+use netserv_model::{Filter, ModuleName, Refusal, RefusalKind};
 use tokio::net::{TcpListener, TcpSocket, TcpStream};
 use tokio::task::JoinHandle;
 
@@ -54,6 +54,9 @@ pub struct Listeners {
 }
 
 struct Port {
+    /// The module that has the port, whichever version.
+    name: ModuleName,
+    /// The place of its version that takes connections.
     owner: ModuleSlot,
     handler: Arc<RwLock<Handler>>,
     tasks: Vec<JoinHandle<()>>,
@@ -68,12 +71,12 @@ impl Listeners {
     /// ports are then as before.
     pub fn open(
         &mut self,
-        owner: ModuleSlot,
+        (owner, name): (ModuleSlot, &ModuleName),
         ports: &BTreeSet<u16>,
         addresses: &[IpAddr],
         handler: &Handler,
     ) -> Result<(), Refusal> {
-        if let Some(taken) = ports.iter().find(|port| self.ports.get(port).is_some_and(|open| open.owner != owner)) {
+        if let Some(taken) = ports.iter().find(|port| self.ports.get(port).is_some_and(|open| open.name != *name)) {
             let detail = format!("another module of the container has TCP port {taken}");
             return Err(Refusal::new(RefusalKind::PortTaken, detail));
         }
@@ -83,12 +86,14 @@ impl Listeners {
                 new.push((*port, bind(SocketAddr::new(*address, *port))?));
             }
         }
-        self.close_if(|port, open| open.owner == owner && !ports.contains(&port));
+        self.close_if(|port, open| open.name == *name && !ports.contains(&port));
         for port in ports {
             let handler = || Arc::new(RwLock::new(handler.clone()));
-            self.ports.entry(*port).or_insert_with(|| Port { owner, handler: handler(), tasks: Vec::new() });
+            let new = || Port { name: name.clone(), owner, handler: handler(), tasks: Vec::new() };
+            self.ports.entry(*port).or_insert_with(new);
         }
-        for open in self.ports.values_mut().filter(|open| open.owner == owner) {
+        for open in self.ports.values_mut().filter(|open| open.name == *name) {
+            open.owner = owner;
             *open.handler.write().unwrap_or_else(PoisonError::into_inner) = handler.clone();
         }
         for (port, listener) in new {
@@ -99,7 +104,7 @@ impl Listeners {
         Ok(())
     }
 
-    /// Closes all ports of a module.
+    /// Closes the ports of a module in a place; those that another version of it has taken over stay open.
     pub fn close(&mut self, owner: ModuleSlot) {
         self.close_if(|_, open| open.owner == owner);
     }

@@ -153,7 +153,8 @@ impl Servers {
         };
         match work.handler() {
             Some(handler) => {
-                self.ports.open(module.slot, &tcp_ports(&network.listen)?, &network.addresses, &handler)?;
+                let owner = (module.slot, &module.name.name);
+                self.ports.open(owner, &tcp_ports(&network.listen)?, &network.addresses, &handler)?;
                 if network.intercept.is_empty() {
                     self.intercepts.close(module.slot);
                 } else {
