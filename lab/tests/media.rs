@@ -1,0 +1,64 @@
+// SPDX-License-Identifier: Apache-2.0
+//! The block `media` end to end: a server module, a node, and ffmpeg in its sandbox.
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
+
+mod common;
+
+use std::net::IpAddr;
+use std::path::Path;
+use std::process::Command;
+
+use common::{Driver, Serving, eventually};
+use netserv_lab::netns::host_port;
+
+const LISTEN: &str = "listen = ['tcp port 80']\n";
+
+#[test]
+fn a_module_converts_clips_by_the_nodes_ffmpeg() {
+    let test = "a_module_converts_clips_by_the_nodes_ffmpeg";
+    if !Path::new("/usr/bin/ffmpeg").exists() {
+        return eprintln!("SKIPPED {test}: needs ffmpeg");
+    }
+    let Some(net) = Serving::start(test, Driver::Nfqueue, LISTEN) else { return };
+    net.install("converter", &net.alice, &[]);
+    let (address, clip) = (net.address(&net.alice, false), net.lab.dir().join("clip.mp4"));
+    make_clip(&clip);
+    let post = |path: &str, body: &Path| post(&net, address, path, body);
+
+    eventually("the module answers", || net.get("receiver", address, "/").is_some());
+    let told = post("/probe", &clip);
+    assert!(told.contains("video h264 320x180") && told.contains("audio aac 44100 Hz"), "{told}");
+    let converted = net.lab.dir().join("clip.webm");
+    let url = format!("http://{}/convert/webm?width=160&text=over+it", host_port(address, 80));
+    let data = format!("@{}", clip.display());
+    let output = converted.display().to_string();
+    let out = net.curl("receiver", &["-m", "20", "-f", "--data-binary", &data, "-o", &output, &url]);
+    assert!(out.status.success(), "{out:?}\n{}", net.lab.log("node", "netservd"));
+    let told = post("/probe", &converted);
+    assert!(told.contains("matroska,webm") && told.contains("video vp8 160x90"), "{told}");
+
+    // What is no clip is said to be none, and the module goes on.
+    let nonsense = net.lab.dir().join("nonsense");
+    std::fs::write(&nonsense, "#EXTM3U\n#EXTINF:1,\nfile:///etc/passwd\n").unwrap();
+    assert!(post("/convert/webm", &nonsense).contains("Invalid"), "ffmpeg says why");
+    assert!(post("/probe", &clip).contains("h264"));
+
+    let metrics = net.lab.metrics("node").unwrap();
+    for line in ["netserv_media_jobs_total{user=\"alice\",outcome=\"done\"} ", "netserv_media_jobs{state=\"running\"} 0"] {
+        assert!(metrics.contains(line), "{line}: {metrics}");
+    }
+    assert!(metrics.contains("netserv_media_jobs_total{user=\"alice\",outcome=\"failed\"} 1"), "{metrics}");
+}
+
+fn post(net: &Serving, address: IpAddr, path: &str, body: &Path) -> String {
+    let url = format!("http://{}{path}", host_port(address, 80));
+    let out = net.curl("receiver", &["-m", "20", "--data-binary", &format!("@{}", body.display()), &url]);
+    String::from_utf8_lossy(&out.stdout).into_owned()
+}
+
+fn make_clip(path: &Path) {
+    let mut ffmpeg = Command::new("/usr/bin/ffmpeg");
+    ffmpeg.args(["-v", "error", "-f", "lavfi", "-i", "testsrc2=size=320x180:rate=25", "-f", "lavfi", "-i"]);
+    ffmpeg.args(["sine=frequency=440", "-t", "1", "-c:v", "libx264", "-preset", "ultrafast", "-c:a", "aac"]);
+    assert!(ffmpeg.arg(path).status().unwrap().success());
+}
