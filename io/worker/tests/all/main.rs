@@ -15,4 +15,5 @@ mod modules;
 mod node;
 mod refusals;
 mod serve;
+mod state;
 mod support;

@@ -62,6 +62,11 @@ fn guest_of(pages: &str, process: &str, fields: &str) -> Vec<u8> {
             (import "netserv" "kv_set" (func $kv_set (param i32 i32 i32 i32) (result i32)))
             (import "netserv" "kv_delete" (func $kv_delete (param i32 i32) (result i32)))
             (import "netserv" "kv_next" (func $kv_next (param i32 i32 i32 i32) (result i32)))
+            (import "netserv" "kv_increment" (func $kv_increment (param i32 i32 i64 i32) (result i32)))
+            (import "netserv" "kv_compare_and_set"
+                (func $kv_compare_and_set (param i32 i32 i32 i32 i32 i32) (result i32)))
+            (import "netserv" "message_send" (func $message_send (param i32 i32) (result i32)))
+            (import "netserv" "message_receive" (func $message_receive (param i32 i32) (result i32)))
             (import "netserv" "timer_set" (func $timer_set (param i32 i64 i64) (result i32)))
             (import "netserv" "timer_cancel" (func $timer_cancel (param i32) (result i32)))
             (import "netserv" "inject" (func $inject (param i32 i32) (result i32)))
