@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //! How a module gets into its worker: what it is loaded from, and what it is told.
 
-use std::collections::BTreeSet;
 use std::fs::File;
 use std::os::fd::{AsFd as _, OwnedFd};
 use std::path::PathBuf;
@@ -36,10 +35,7 @@ impl Executor {
         ensure!(self.workers.contains_key(&load.worker), "there is no worker");
         let descriptors = self.descriptors(&load)?;
         let server = load.server.as_ref().map(|server| self.server_load(&load.worker.user, server));
-        let blocks = match load.worker.flavour {
-            Flavour::Wasm => self.blocks.clone(),
-            Flavour::Osgi => BTreeSet::new(),
-        };
+        let blocks = self.blocks.clone();
         let Load { worker, slot, module, digest, properties, limits, state_schema, .. } = load;
         let running = self.workers.get_mut(&worker).context("there is no worker")?;
         let parts = self.parts.as_ref().context("this machine runs no modules")?;
