@@ -14,7 +14,7 @@ Exit codes:
   4  netservd refused the call
   5  at least one node on the path refused
   6  no node answered, or the response stack is incomplete
-  7  a module's packet test failed";
+  7  a module's test failed";
 
 /// The exit code of a command.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -33,7 +33,7 @@ pub enum Exit {
     NodeRefused,
     /// The response stack is empty or incomplete.
     Incomplete,
-    /// A packet test failed.
+    /// A test of a module failed.
     TestFailed,
 }
 

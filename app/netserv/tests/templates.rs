@@ -70,6 +70,25 @@ fn a_packet_module_in_c() {
     assert_eq!(report["packet"]["modified"], 0);
 }
 
+/// Go's code is made for WASI, and adapted.
+#[test]
+fn a_packet_module_in_go() {
+    let home = Home::with_key();
+    let has_go = Command::new("go").arg("version").output().is_ok();
+    if !has_go {
+        return skipped("template packet-go: there is no go");
+    }
+    let Some(dir) = build_and_test(&home, "packet", "go", &[]) else { return };
+    let inspect = |file: &str| -> serde_json::Value {
+        let path = dir.join("target").join(file);
+        serde_json::from_slice(&run(&home, &["-j", "module", "inspect", path.to_str().unwrap()]).stdout).unwrap()
+    };
+    let before = inspect("go.wasm");
+    let fix = before["skew"]["fix"].as_str().unwrap();
+    assert!(fix.contains("netserv module adapt"), "{before}");
+    assert!(inspect("module.wasm")["skew"].is_null());
+}
+
 #[test]
 fn servers_in_rust() {
     let home = Home::with_key();

@@ -19,6 +19,37 @@ This page is what `--help` says; a test keeps it so. The same text is in the man
 - A failure is one line of cause and one line of fix on standard error, with `-j` an `ApiError` in one line.
 - Commands that change something take `--dry-run`. A `setup` or `remove` then asks the nodes what they would do.
 - Colours are for terminals only; `NO_COLOR` switches them off.
+
+## A module's day
+
+```sh
+netserv module new hello --template both     # packet, http, tcp or both; --lang rust, c, go, js or java
+netserv module test hello                    # builds it; recorded packets and requests in, what is expected out
+netserv module run hello                     # a small network with a real node; changed sources replace the module
+netserv module bench hello                   # nanoseconds per packet, requests per second, memory
+netserv module build hello --key key.pem     # the signed package
+netserv module push hello/*.nsm oci://registry.example/modules/hello:0.1.0
+netserv setup hello/*.nsm --to DEST --url oci://registry.example/modules/hello:0.1.0
+```
+
+- **Templates.** What makes no sense in a language is refused with the list of what there is. The README.md of each new
+  module has the next commands, and which versions of tools it is sensitive to. TCP modules and those of both roles need
+  the node's own WIT, for which only the Rust tools make small components today; C has no generator in Debian, and Go's
+  needs a compiler of its own (TinyGo).
+- **Tests** are in netserv.toml: `[[test]]` names captures that go in and come out, `[[http-test]]` a request and what its
+  response must be (`status`, `expect-headers`, `expect-body`, `expect-body-file`, `expect-contains`). `--accept` writes
+  captures and files with bodies anew. HTTP tests share the module's kv state, in their order.
+- **Faults** name the line of netserv.toml and the fix. Where code and nodes do not fit (another packet ABI, an interface
+  `netserv:kv@2.0.0`, WASI 0.3), it is said which side has to be updated, by `build`, `inspect` and `test`.
+- **`inspect`** takes packages, `.wasm` and `.jar` files. With `-j`, `code` has an object for each flavour with what its
+  parts import, export and use.
+- **`run`** as root makes three namespaces, `client` – `node` – `server`, with 10.1.0.1 and 10.2.0.2 at the ends and
+  10.99.1.0/29 for containers; IPv6 beside it. Filters that name no address are narrowed to the server's side. With `-j`
+  each line is an object with an `event`: `ready`, `installed`, `replaced`, `unchanged`, `failed`, `log`. Everything goes
+  with the command, also after `kill -9`.
+- **`push`** puts signatures beside the package as referrers, so nodes find them; a copy by skopeo leaves them behind, and
+  has to be signed or pushed again. An `oci:` URL is fetched by `https` where the node's `fetch.schemes` has that, and by
+  `http` if that is listed and `https` does not answer.
 ";
 
 #[test]

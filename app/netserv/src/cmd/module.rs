@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! `netserv module`.
 
+mod adapt;
 mod bench;
 mod build;
 mod check;
@@ -31,6 +32,7 @@ pub enum Module {
     Run(run::Run),
     Bench(bench::Bench),
     Push(push::Push),
+    Adapt(adapt::Adapt),
 }
 
 impl Module {
@@ -47,6 +49,7 @@ impl Module {
             Module::Test(test) => test.run(output),
             Module::Run(run) => run.run(output).await,
             Module::Bench(bench) => bench.run(output),
+            Module::Adapt(adapt) => adapt.run(output),
             Module::Push(push) => push.run(output),
         }
     }

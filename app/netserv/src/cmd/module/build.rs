@@ -170,6 +170,10 @@ impl Source {
         // A manifest named without a folder lies in this one.
         let dir = if self.dir.as_os_str().is_empty() { Path::new(".") } else { &self.dir };
         let mut shell = Command::new("sh");
+        // Commands may call this program, whatever PATH has.
+        if let Ok(own) = std::env::current_exe() {
+            shell.env("NETSERV", own);
+        }
         let shell = shell.arg("-c").arg(command).current_dir(dir).stdin(Stdio::null()).stdout(stderr);
         let status = shell.status().or_fail("cannot run sh", "install a shell as `sh`")?;
         if !status.success() {

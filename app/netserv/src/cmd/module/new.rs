@@ -14,7 +14,7 @@ use crate::output::Output;
 
 /// Make a folder with a new module, ready to build, with a test
 ///
-/// Templates and their languages: packet (rust, c, java), http (rust, js), tcp (rust), both (rust). The folder's README.md
+/// Templates and their languages: packet (rust, c, go, java), http (rust, js), tcp (rust), both (rust). The folder's README.md
 /// has the next commands, and what the build is sensitive to.
 ///
 /// For Rust the folder holds the SDK too; for Java all that Maven needs came with this program. Packet modules are built

@@ -42,6 +42,8 @@ pub enum Language {
     Rust,
     /// WebAssembly, built by clang
     C,
+    /// WebAssembly with Go's runtime in it, built by go
+    Go,
     /// WebAssembly with an engine in it, built by componentize-js
     Js,
     /// An OSGi bundle, built by Maven
@@ -50,7 +52,7 @@ pub enum Language {
 
 /// What can be made.
 const OFFERED: &[(Template, &[Language])] = &[
-    (Template::Packet, &[Language::Rust, Language::C, Language::Java]),
+    (Template::Packet, &[Language::Rust, Language::C, Language::Go, Language::Java]),
     (Template::Http, &[Language::Rust, Language::Js]),
     (Template::Tcp, &[Language::Rust]),
     (Template::Both, &[Language::Rust]),
@@ -72,6 +74,7 @@ impl fmt::Display for Language {
         formatter.write_str(match self {
             Language::Rust => "rust",
             Language::C => "c",
+            Language::Go => "go",
             Language::Js => "js",
             Language::Java => "java",
         })
@@ -90,13 +93,14 @@ pub fn files(template: Template, language: Language, module: &ModuleName, short:
     let mut files = match (template, language) {
         (Template::Packet, Language::Rust) => rust_files(&filling),
         (Template::Packet, Language::C) => c_files(&filling),
+        (Template::Packet, Language::Go) => go_files(&filling),
         (Template::Packet, Language::Java) => java::files(module, short, &java::repository()?),
         (Template::Http, Language::Rust) => server::http(&filling),
         (Template::Http, Language::Js) => server::javascript(&filling),
         (Template::Tcp, Language::Rust) => server::tcp(&filling),
         (Template::Both, Language::Rust) => server::both(&filling),
         (Template::Packet, Language::Js)
-        | (Template::Http | Template::Tcp | Template::Both, Language::C | Language::Java)
+        | (Template::Http | Template::Tcp | Template::Both, Language::C | Language::Go | Language::Java)
         | (Template::Tcp | Template::Both, Language::Js) => return Err(not_offered(template, language)),
     };
     match template {
@@ -165,6 +169,17 @@ fn c_files(filling: &Filling) -> Vec<File> {
         ("netserv.h", include_str!("template/c/netserv.h.in")),
         ("build.sh", include_str!("template/c/build.sh.in")),
         ("README.md", include_str!("template/c/README.md.in")),
+        (".gitignore", GITIGNORE),
+    ])
+}
+
+fn go_files(filling: &Filling) -> Vec<File> {
+    filling.fill(&[
+        ("netserv.toml", include_str!("template/go/netserv.toml.in")),
+        ("module.go", include_str!("template/go/module.go.in")),
+        ("netserv.go", include_str!("template/go/netserv.go.in")),
+        ("go.mod", "module @MODULE@\n\ngo 1.24\n"),
+        ("README.md", include_str!("template/go/README.md.in")),
         (".gitignore", GITIGNORE),
     ])
 }
@@ -257,7 +272,7 @@ mod tests {
                 let failure = files(*template, *language, &module, "a").unwrap_err();
                 assert_eq!(failure.exit, Exit::Usage);
                 assert!(failure.cause.contains(&format!("`{template}` in {language}")), "{}", failure.cause);
-                assert!(failure.fix.contains("packet (rust, c, java)"), "{}", failure.fix);
+                assert!(failure.fix.contains("packet (rust, c, go, java)"), "{}", failure.fix);
             }
         }
     }
