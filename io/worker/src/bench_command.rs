@@ -10,7 +10,8 @@ use netserv_model::limits::PACKET_BYTES_MAX;
 use netserv_model::manifest::Manifest;
 use serde::Serialize;
 
-use crate::{compile, packet_bench, pcap};
+use crate::server::testing::HostSettings;
+use crate::{compile, http_bench, http_test, packet_bench, pcap};
 
 /// What is to be measured.
 #[derive(Clone, Debug, clap::Args)]
@@ -29,6 +30,9 @@ pub struct Report {
     /// The packet part.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub packet: Option<packet_bench::Report>,
+    /// The server part, if it answers HTTP requests.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub http: Option<http_bench::Report>,
 }
 
 /// Measures what a manifest names, and prints what was found.
@@ -44,7 +48,11 @@ pub fn run(args: &Args) -> anyhow::Result<()> {
     if let Some(wasm) = &manifest.build.wasm {
         report.packet = Some(packet_part(&args.package_dir, &manifest, wasm, time)?);
     }
-    ensure!(report.packet.is_some(), "{} names no WebAssembly code below [build]", path.display());
+    if manifest.build.component.is_some() && !manifest.http_tests.is_empty() {
+        report.http = Some(http_part(&args.package_dir, &manifest, time)?);
+    }
+    let nothing = "names neither `wasm` nor, with an [[http-test]], `component` below [build]";
+    ensure!(report.packet.is_some() || report.http.is_some(), "{} {nothing}", path.display());
     println!("{}", serde_json::to_string(&report)?);
     Ok(())
 }
@@ -65,6 +73,18 @@ fn packet_part(dir: &Path, manifest: &Manifest, wasm: &str, time: Duration) -> a
     }
     let setting = packet_bench::Setting { packets, properties, limits: manifest.limits, time };
     packet_bench::run(&wasm, &setting).map_err(said)
+}
+
+fn http_part(dir: &Path, manifest: &Manifest, time: Duration) -> anyhow::Result<http_bench::Report> {
+    let component = http_test::component_of(dir, manifest)?;
+    let mut properties = manifest.properties.clone();
+    let mut requests = Vec::new();
+    for test in &manifest.http_tests {
+        properties.extend(test.properties.clone());
+        requests.push((http_test::request_of(dir, test)?, test.status));
+    }
+    let settings = HostSettings { properties, limits: manifest.limits, ..HostSettings::new(manifest.module()) };
+    http_bench::run(&component, settings, &requests, time).map_err(said)
 }
 
 #[expect(clippy::needless_pass_by_value, reason = "it is what `map_err` gives")]

@@ -19,6 +19,7 @@ pub mod engine;
 pub mod error;
 pub mod guest;
 pub mod host;
+pub mod http_bench;
 pub mod http_test;
 pub mod imports;
 pub mod instance;
