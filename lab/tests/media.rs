@@ -44,7 +44,9 @@ fn a_module_converts_clips_by_the_nodes_ffmpeg() {
     assert!(post("/probe", &clip).contains("h264"));
 
     let metrics = net.lab.metrics("node").unwrap();
-    for line in ["netserv_media_jobs_total{user=\"alice\",outcome=\"done\"} ", "netserv_media_jobs{state=\"running\"} 0"] {
+    for line in
+        ["netserv_media_jobs_total{user=\"alice\",outcome=\"done\"} ", "netserv_media_jobs{state=\"running\"} 0"]
+    {
         assert!(metrics.contains(line), "{line}: {metrics}");
     }
     assert!(metrics.contains("netserv_media_jobs_total{user=\"alice\",outcome=\"failed\"} 1"), "{metrics}");

@@ -132,8 +132,10 @@ fn a_node_with_ipv6_only_serves() {
 fn what_cannot_be_served_is_refused_up_front() {
     let test = "what_cannot_be_served_is_refused_up_front";
     let Some(net) = Serving::start(test, Driver::Nfqueue, LISTEN) else { return };
+    let filter = format!("udp dst {}/32 port 9999", net.lab.v4("sender"));
     let refused = |user: &LabUser, package: &LabPackage, kind: RefusalKind, why: &str| {
-        let Outcome::Refused(Refusal { kind: got, detail, .. }) = net.setup(user, package, &[]) else {
+        let outcome = net.setup(user, package, &["--filter", &filter]);
+        let Outcome::Refused(Refusal { kind: got, detail, .. }) = outcome else {
             panic!("{} is not refused", package.module)
         };
         assert_eq!(got, kind, "{detail}");

@@ -5,7 +5,8 @@ use std::io::{Read as _, Write as _};
 use std::net::{TcpListener, TcpStream};
 
 fn main() -> std::io::Result<()> {
-    let listener = TcpListener::bind("[::]:7").or_else(|_| TcpListener::bind("0.0.0.0:7"))?;
+    // A socket of WASI is for one version of IP.
+    let listener = TcpListener::bind("0.0.0.0:7").or_else(|_| TcpListener::bind("[::]:7"))?;
     println!("listening on {}", listener.local_addr()?);
     for connection in listener.incoming() {
         if let Err(error) = echo(connection?) {
