@@ -129,7 +129,8 @@ impl Checked {
             let block = imports::block_of(import.name()).filter(|block| !blocks.contains(*block));
             if let Some(block) = block {
                 let name = import.name();
-                let detail = format!("the module imports `{name}` of the block `{block}`, which the node does not offer");
+                let detail =
+                    format!("the module imports `{name}` of the block `{block}`, which the node does not offer");
                 return Err(abi_mismatch(&detail));
             }
         }

@@ -127,6 +127,7 @@ struct Once {
 }
 
 impl Once {
+    #[expect(clippy::wildcard_enum_match_arm, reason = "only a few of the many headers matter here")]
     fn take(&mut self, name: HeaderName, value: Span) -> Result<(), SipError> {
         let place = match name {
             HeaderName::Via => {
@@ -138,7 +139,6 @@ impl Once {
             HeaderName::CallId => &mut self.call_id,
             HeaderName::CSeq => &mut self.cseq,
             HeaderName::ContentLength => &mut self.content_length,
-            #[expect(clippy::wildcard_enum_match_arm, reason = "only the headers above matter here")]
             _ => return Ok(()),
         };
         match place.replace(value) {

@@ -108,11 +108,9 @@ fn put(out: &mut Vec<u8>, numbers: &[u16]) {
 }
 
 fn is_named(header: &Header, bytes: &[u8], name: &str) -> bool {
-    match HeaderName::of(name.as_bytes()) {
-        HeaderName::Other => header.name_text.of(bytes).eq_ignore_ascii_case(name.as_bytes()),
-        #[expect(clippy::wildcard_enum_match_arm, reason = "every known name, and there are many")]
-        known => header.name == known,
-    }
+    let known = HeaderName::of(name.as_bytes());
+    let is_unknown = known == HeaderName::Other;
+    header.name == known && (!is_unknown || header.name_text.of(bytes).eq_ignore_ascii_case(name.as_bytes()))
 }
 
 fn contains(value: &[u8], text: &[u8]) -> bool {

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //! The building blocks that compute, as a component sees them: the sample `toolbox` under the node's own HTTP tester.
 
-use std::path::PathBuf;
 use std::process::Command;
 use std::sync::LazyLock;
 
