@@ -16,7 +16,7 @@ use super::engine::ServerEngine;
 use super::http::HttpService;
 use super::listeners::{Handler, Listeners};
 use super::module::{Module, Profile, Shared};
-use super::site::HttpSite;
+use super::site::{HttpSite, Version};
 use super::{blocks, thread, tls};
 use crate::birth::Wakeup;
 use crate::{compile, limits};
@@ -73,7 +73,7 @@ pub fn serve(args: &Args) -> Result<(), Refusal> {
     runtime.block_on(async {
         let service = Arc::new(HttpService::start(&engine, component, &module).await?);
         let scheme = if tls.is_some() { "https" } else { "http" };
-        let handler = Handler::Http(Arc::new(HttpSite::new(service, tls)));
+        let handler = Handler::Http(Arc::new(HttpSite::new(Version { service, tls })));
         let mut ports = Listeners::default();
         let port = [args.listen.port()].into();
         ports.open((ModuleSlot(0), &module.name.name), &port, &[args.listen.ip()], &handler)?;

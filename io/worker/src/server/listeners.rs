@@ -104,6 +104,14 @@ impl Listeners {
         Ok(())
     }
 
+    /// Leaves the ports of a module in one place to its version in another.
+    pub fn leave(&mut self, owner: ModuleSlot, heir: ModuleSlot, handler: &Handler) {
+        for open in self.ports.values_mut().filter(|open| open.owner == owner) {
+            open.owner = heir;
+            *open.handler.write().unwrap_or_else(PoisonError::into_inner) = handler.clone();
+        }
+    }
+
     /// Closes the ports of a module in a place; those that another version of it has taken over stay open.
     pub fn close(&mut self, owner: ModuleSlot) {
         self.close_if(|_, open| open.owner == owner);

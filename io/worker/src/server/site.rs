@@ -28,10 +28,21 @@ pub struct HttpSite {
     builder: auto::Builder<TokioExecutor>,
 }
 
+/// One version of an HTTP module, with its certificate.
 #[derive(Clone)]
-struct Version {
-    service: Arc<HttpService>,
-    tls: Option<TlsAcceptor>,
+pub struct Version {
+    /// What answers requests.
+    pub service: Arc<HttpService>,
+    /// With it, connections that are not intercepted are HTTPS.
+    pub tls: Option<TlsAcceptor>,
+}
+
+impl Version {
+    /// Ends what is still under way, after [`limits::STOP_TIME_MAX`].
+    pub async fn retire(self) {
+        tokio::time::sleep(limits::STOP_TIME_MAX).await;
+        self.service.end();
+    }
 }
 
 /// How far the end of the connections has come.
@@ -46,22 +57,20 @@ enum Stage {
 }
 
 impl HttpSite {
-    /// Returns a site at which `service` answers.
-    pub fn new(service: Arc<HttpService>, tls: Option<TlsAcceptor>) -> HttpSite {
+    /// Returns a site at which `version` answers.
+    pub fn new(version: Version) -> HttpSite {
         let (stage, _) = watch::channel(Stage::Open);
-        let current = RwLock::new(Version { service, tls });
-        HttpSite { current, open: AtomicUsize::new(0), stage, builder: builder() }
+        HttpSite { current: RwLock::new(version), open: AtomicUsize::new(0), stage, builder: builder() }
     }
 
-    /// Has another version answer from here on. Requests that the old one has begun end with it, within
-    /// [`limits::STOP_TIME_MAX`].
-    pub fn replace(&self, service: Arc<HttpService>, tls: Option<TlsAcceptor>) {
-        let new = Version { service, tls };
-        let old = std::mem::replace(&mut *self.current.write().unwrap_or_else(PoisonError::into_inner), new);
-        tokio::spawn(async move {
-            tokio::time::sleep(limits::STOP_TIME_MAX).await;
-            old.service.end();
-        });
+    /// Has another version answer from here on. Requests that the old one has begun end with it.
+    pub fn replace(&self, version: Version) {
+        *self.current.write().unwrap_or_else(PoisonError::into_inner) = version;
+    }
+
+    /// Returns whether it is this version that answers.
+    pub fn is_served_by(&self, version: &Version) -> bool {
+        Arc::ptr_eq(&self.version().service, &version.service)
     }
 
     /// Ends all connections, each when its requests have ended, or after [`limits::STOP_TIME_MAX`].

@@ -6,7 +6,7 @@ use std::os::fd::OwnedFd;
 use std::sync::Arc;
 
 use netserv_model::command::ModuleSlot;
-use netserv_model::{Refusal, RefusalKind};
+use netserv_model::{ModuleName, Refusal, RefusalKind};
 use tokio::runtime::{Builder, Runtime};
 use tokio::sync::mpsc::UnboundedReceiver;
 
@@ -16,7 +16,7 @@ use super::engine::ServerEngine;
 use super::http::HttpService;
 use super::listeners::{Handler, Listeners, tcp_ports};
 use super::module::Module;
-use super::site::HttpSite;
+use super::site::{HttpSite, Version};
 use super::tcp::TcpService;
 use super::tcp_intercept::Intercepts;
 use super::{Load, Order, Report, Reports, tls};
@@ -70,14 +70,24 @@ pub fn runtime() -> std::io::Result<Runtime> {
 struct Servers {
     engine: Arc<ServerEngine>,
     reports: Reports,
-    running: BTreeMap<ModuleSlot, Work>,
+    running: BTreeMap<ModuleSlot, Running>,
     ports: Listeners,
     intercepts: Intercepts,
 }
 
-/// One module at work.
+/// One module at work. Its next version is loaded in another place beside it.
+struct Running {
+    name: ModuleName,
+    ticket: u64,
+    work: Work,
+}
+
 enum Work {
-    Http(Arc<HttpSite>),
+    /// Versions of one module share the site.
+    Http {
+        site: Arc<HttpSite>,
+        version: Version,
+    },
     Tcp(Arc<TcpService>),
     Command(Program),
 }
@@ -98,136 +108,186 @@ impl Servers {
             }
         }
         let mut stopping = tokio::task::JoinSet::new();
-        for (slot, work) in std::mem::take(&mut self.running) {
+        for (slot, running) in std::mem::take(&mut self.running) {
             self.ports.close(slot);
             self.intercepts.close(slot);
-            stopping.spawn(work.stop());
+            stopping.spawn(running.work.stop());
         }
         stopping.join_all().await;
     }
 
     async fn load(&mut self, load: Load) {
-        let Load { module, ticket, code, tls, listeners } = load;
-        let slot = module.slot;
-        let started = match component::load(&self.engine, code, &module.blocks) {
-            Ok(component) => self.start(component, &module, ticket, tls, listeners).await,
-            Err(refusal) => Err(refusal),
-        };
-        sys::give_back_program();
-        match started {
-            Ok(()) => self.reports.send(Report::Loaded { slot, ticket }),
-            Err(refusal) => {
+        let (slot, ticket) = (load.module.slot, load.ticket);
+        let replaced = match self.start(load).await {
+            Ok(()) => {
+                self.reports.send(Report::Loaded { slot, ticket });
+                return sys::give_back_program();
+            }
+            Err((refusal, replaced)) => {
                 self.unload(slot);
                 self.reports.send(Report::Failed { slot, ticket, refusal });
+                replaced
             }
+        };
+        // What had to end for the sake of this one is gone, and the node takes it for running.
+        for (slot, ticket) in replaced {
+            let refusal = Refusal::new(RefusalKind::Trapped, "it ended for its next version, which did not start");
+            self.reports.send(Report::Failed { slot, ticket, refusal });
+        }
+        sys::give_back_program();
+    }
+
+    /// Starts a module.
+    ///
+    /// # Errors
+    /// Why it does not run, and what ended for its sake.
+    async fn start(&mut self, load: Load) -> Result<(), (Refusal, Vec<(ModuleSlot, u64)>)> {
+        let Load { module, ticket, code, tls, listeners } = load;
+        let component = component::load(&self.engine, code, &module.blocks).map_err(|refusal| (refusal, vec![]))?;
+        let mut ended = vec![];
+        if component.kind == ComponentKind::Command {
+            // Two versions cannot have the same port.
+            ended = self.stop(&module).await;
+        }
+        let work = self.work(component, &module, ticket, tls).await;
+        let opened = match work {
+            Ok(work) => self.open(&module, &work, listeners).map(|()| work),
+            Err(refusal) => Err(refusal),
+        };
+        match opened {
+            Ok(work) => {
+                if let Work::Http { site, version } = &work {
+                    site.replace(version.clone());
+                }
+                let running = Running { name: module.name.name.clone(), ticket, work };
+                if let Some(old) = self.running.insert(module.slot, running) {
+                    self.retire(old);
+                }
+                Ok(())
+            }
+            Err(refusal) => Err((refusal, ended)),
         }
     }
 
-    async fn start(
-        &mut self,
+    async fn work(
+        &self,
         component: CheckedComponent,
         module: &Arc<Module>,
         ticket: u64,
         tls: Option<std::fs::File>,
-        listeners: [Option<OwnedFd>; 2],
-    ) -> Result<(), Refusal> {
-        let network = module.network();
-        let work = match component.kind {
+    ) -> Result<Work, Refusal> {
+        let (slot, reports) = (module.slot, self.reports.clone());
+        let ended = move |refusal| reports.send(Report::Failed { slot, ticket, refusal });
+        match component.kind {
             ComponentKind::Http => {
                 let tls = tls.map(tls::acceptor).transpose()?;
                 let service = Arc::new(HttpService::start(&self.engine, component, module).await?);
-                Work::Http(self.site(module.slot, service, tls))
+                let version = Version { service, tls };
+                let old = self.running.values().find_map(|running| running.site_of(&module.name.name));
+                let site = old.unwrap_or_else(|| Arc::new(HttpSite::new(version.clone())));
+                Ok(Work::Http { site, version })
             }
-            ComponentKind::Tcp => {
-                let (slot, reports) = (module.slot, self.reports.clone());
-                let ended = move |refusal| reports.send(Report::Failed { slot, ticket, refusal });
-                Work::Tcp(TcpService::start(&self.engine, component, module, ended).await?)
-            }
-            ComponentKind::Command => {
-                // Two versions cannot have the same port.
-                self.stop(module.slot).await;
-                let (slot, reports) = (module.slot, self.reports.clone());
-                let ended = move |refusal| reports.send(Report::Failed { slot, ticket, refusal });
-                Work::Command(Program::start(&self.engine, component, module, ended).await?)
-            }
+            ComponentKind::Tcp => Ok(Work::Tcp(TcpService::start(&self.engine, component, module, ended).await?)),
+            ComponentKind::Command => Ok(Work::Command(Program::start(&self.engine, component, module, ended).await?)),
+        }
+    }
+
+    /// Opens the way to a module.
+    fn open(&mut self, module: &Module, work: &Work, listeners: [Option<OwnedFd>; 2]) -> Result<(), Refusal> {
+        let network = module.network();
+        let Some(handler) = work.handler() else {
+            self.ports.close(module.slot);
+            self.intercepts.close(module.slot);
+            return Ok(());
         };
-        match work.handler() {
-            Some(handler) => {
-                let owner = (module.slot, &module.name.name);
-                self.ports.open(owner, &tcp_ports(&network.listen)?, &network.addresses, &handler)?;
-                if network.intercept.is_empty() {
-                    self.intercepts.close(module.slot);
-                } else {
-                    self.intercepts.open(module.slot, listeners, &handler)?;
-                }
-            }
-            None => {
-                self.ports.close(module.slot);
-                self.intercepts.close(module.slot);
-            }
+        let owner = (module.slot, &module.name.name);
+        self.ports.open(owner, &tcp_ports(&network.listen)?, &network.addresses, &handler)?;
+        if network.intercept.is_empty() {
+            self.intercepts.close(module.slot);
+            return Ok(());
         }
-        let goes_on = self.running.get(&module.slot).is_some_and(|old| work.goes_on(old));
-        if let Some(old) = self.running.insert(module.slot, work)
-            && !goes_on
-        {
-            tokio::spawn(old.stop());
-        }
-        Ok(())
+        self.intercepts.open(module.slot, listeners, &handler)
     }
 
-    /// Returns the site of a module's slot with `service` behind it: that of the version before, if there is one.
-    fn site(
-        &self,
-        slot: ModuleSlot,
-        service: Arc<HttpService>,
-        tls: Option<tokio_rustls::TlsAcceptor>,
-    ) -> Arc<HttpSite> {
-        match self.running.get(&slot) {
-            Some(Work::Http(site)) => {
-                site.replace(service, tls);
-                Arc::clone(site)
-            }
-            Some(Work::Tcp(_) | Work::Command(_)) | None => Arc::new(HttpSite::new(service, tls)),
-        }
-    }
-
+    /// Ends what is in a place. If another version of it is there, that has its ports and connections.
     fn unload(&mut self, slot: ModuleSlot) {
-        self.ports.close(slot);
         self.intercepts.close(slot);
-        if let Some(work) = self.running.remove(&slot) {
-            tokio::spawn(work.stop());
+        let Some(running) = self.running.remove(&slot) else { return self.ports.close(slot) };
+        let heir = self.running.iter().find(|(_, other)| other.name == running.name);
+        if let Some((heir, other)) = heir
+            && let Some(handler) = other.work.handler()
+        {
+            self.ports.leave(slot, *heir, &handler);
+            if let (Work::Http { site, version }, Work::Http { version: own, .. }) = (&other.work, &running.work)
+                && site.is_served_by(own)
+            {
+                site.replace(version.clone());
+            }
+        }
+        self.ports.close(slot);
+        self.retire(running);
+    }
+
+    /// Ends what ran, or leaves its connections to the version that has them.
+    fn retire(&self, old: Running) {
+        match old.work {
+            Work::Http { site, version } if self.running.values().any(|other| other.has(&site)) => {
+                tokio::spawn(version.retire());
+            }
+            work => {
+                tokio::spawn(work.stop());
+            }
         }
     }
 
-    async fn stop(&mut self, slot: ModuleSlot) {
-        self.ports.close(slot);
-        self.intercepts.close(slot);
-        if let Some(work) = self.running.remove(&slot) {
-            work.stop().await;
+    /// Ends all versions of a module, and waits for that. Returns those in other places.
+    async fn stop(&mut self, module: &Module) -> Vec<(ModuleSlot, u64)> {
+        let versions = self.running.iter().filter(|(_, running)| running.name == module.name.name);
+        let slots: Vec<ModuleSlot> = versions.map(|(slot, _)| *slot).collect();
+        let mut ended = vec![];
+        for slot in slots {
+            self.ports.close(slot);
+            self.intercepts.close(slot);
+            if let Some(running) = self.running.remove(&slot) {
+                if slot != module.slot {
+                    ended.push((slot, running.ticket));
+                }
+                running.work.stop().await;
+            }
         }
+        ended
+    }
+}
+
+impl Running {
+    /// Returns the site, if this is a version of the HTTP module of that name.
+    fn site_of(&self, name: &ModuleName) -> Option<Arc<HttpSite>> {
+        match &self.work {
+            Work::Http { site, .. } if self.name == *name => Some(Arc::clone(site)),
+            Work::Http { .. } | Work::Tcp(_) | Work::Command(_) => None,
+        }
+    }
+
+    fn has(&self, wanted: &Arc<HttpSite>) -> bool {
+        self.site_of(&self.name).is_some_and(|site| Arc::ptr_eq(&site, wanted))
     }
 }
 
 impl Work {
     fn handler(&self) -> Option<Handler> {
         match self {
-            Work::Http(site) => Some(Handler::Http(Arc::clone(site))),
+            Work::Http { site, .. } => Some(Handler::Http(Arc::clone(site))),
             Work::Tcp(service) => Some(Handler::Tcp(Arc::clone(service))),
             Work::Command(_) => None,
         }
     }
 
-    /// Returns whether this is the same as `old`, with another version behind it.
-    fn goes_on(&self, old: &Work) -> bool {
-        match (self, old) {
-            (Work::Http(new), Work::Http(old)) => Arc::ptr_eq(new, old),
-            (Work::Http(_) | Work::Tcp(_) | Work::Command(_), _) => false,
-        }
-    }
-
     async fn stop(self) {
         match self {
-            Work::Http(site) => site.stop().await,
+            Work::Http { site, version } => {
+                site.stop().await;
+                version.service.end();
+            }
             Work::Tcp(service) => service.stop().await,
             Work::Command(program) => program.stop().await,
         }
