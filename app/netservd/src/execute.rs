@@ -24,9 +24,7 @@ use netserv_model::command::{Command, Event as ControllerEvent, InstalledRecord,
 use netserv_model::policy::ContainerLimits;
 use netserv_model::request::NodeReport;
 use netserv_model::trace::TraceRequest;
-use netserv_model::{
-    Digest, Flavour, ModuleName, ModuleRef, PublicKey, Refusal, RefusalKind, UserId, WorkerId,
-};
+use netserv_model::{Digest, Flavour, ModuleName, ModuleRef, PublicKey, Refusal, RefusalKind, UserId, WorkerId};
 use netserv_wire::container::frames::{FromWorker, LogLevel, ToWorker};
 use tokio::sync::{mpsc, oneshot};
 
@@ -229,7 +227,7 @@ impl Executor {
         }
         match command {
             Command::Fetch { job, url, digest, keys } => self.fetch(job, url, digest, keys),
-            Command::Compose { job, parts } => self.compose(job, parts),
+            Command::Compose { job, parts, names } => self.compose(job, parts, names),
             Command::StartWorker { worker, limits } => self.start_worker(&worker, limits),
             Command::StopWorker { worker } => {
                 self.let_worker_end(&worker);

@@ -7,7 +7,7 @@
 use netserv_model::command::{Command, JobId, ModuleSlot};
 use netserv_model::limits::CHAIN_PARTS_MAX;
 use netserv_model::manifest::{ChainPart, Manifest};
-use netserv_model::{Flavour, Instant, ModuleName, Refusal, RefusalKind, UnixTime, UserId, WorkerId};
+use netserv_model::{Digest, Flavour, Instant, ModuleName, Refusal, RefusalKind, UnixTime, UserId, WorkerId};
 
 use crate::Controller;
 use crate::expiry::Timer;
@@ -173,9 +173,13 @@ impl Controller {
         }
     }
 
-    fn compose(&mut self, key: &Key, servers: &[netserv_model::Digest]) -> JobId {
+    fn compose(&mut self, key: &Key, servers: &[Digest]) -> JobId {
         let job = self.begin_job(key);
-        self.commands.push_back(Command::Compose { job, parts: servers.to_vec() });
+        let modules = self.tenants.get(&key.0).map(|tenant| &tenant.modules);
+        let actives = || modules.into_iter().flatten().filter_map(|(_, entry)| entry.active.as_ref());
+        let name = |digest: &Digest| actives().find(|active| active.record.digest == *digest);
+        let names = servers.iter().filter_map(name).map(|active| active.record.module.clone()).collect();
+        self.commands.push_back(Command::Compose { job, parts: servers.to_vec(), names });
         job
     }
 

@@ -53,6 +53,8 @@ pub enum Command {
         job: JobId,
         /// The packages, the outermost component first.
         parts: Vec<Digest>,
+        /// What the packages are, for people.
+        names: Vec<ModuleRef>,
     },
     /// Start a worker, in the container that the user's other worker is in if there is one; answered by
     /// [`Event::WorkerReady`] or [`Event::WorkerDied`].

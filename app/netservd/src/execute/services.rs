@@ -4,7 +4,7 @@
 use std::path::PathBuf;
 
 use netserv_model::command::{Event as ControllerEvent, JobId, ModuleSlot};
-use netserv_model::{Digest, Flavour, Refusal, RefusalKind, WorkerId};
+use netserv_model::{Digest, Flavour, ModuleRef, Refusal, RefusalKind, WorkerId};
 use netserv_wire::container::frames::ToWorker;
 
 use super::Executor;
@@ -12,8 +12,8 @@ use crate::control_loop::Event;
 use crate::limits::COMPOSITIONS_MAX;
 
 impl Executor {
-    /// Has the components of packages composed.
-    pub(super) fn compose(&mut self, job: JobId, parts: Vec<Digest>) {
+    /// Has the components of packages composed, which refusals call by their names.
+    pub(super) fn compose(&mut self, job: JobId, parts: Vec<Digest>, names: Vec<ModuleRef>) {
         if self.composed.contains_key(&parts) {
             return self.happened.push_back(ControllerEvent::Composed { job });
         }
@@ -25,7 +25,7 @@ impl Executor {
         };
         let (packages, events) = (node.packages.clone(), self.events.clone());
         tokio::task::spawn_blocking(move || {
-            let composed = packages.compose(&components);
+            let composed = packages.compose(&components).map_err(|refusal| named(&refusal, &names));
             // The control loop may have ended.
             let _ = events.blocking_send(Event::Composed(job, parts, composed));
         });
@@ -61,5 +61,27 @@ impl Executor {
                 tracing::debug!(%error, code = %code.display(), "a composition is left behind");
             }
         }
+    }
+}
+
+/// Puts modules' names in the place of `part 1` and so on, which is all that a compiler knows.
+fn named(refusal: &Refusal, names: &[ModuleRef]) -> Refusal {
+    // The last first, as `part 1` is also how `part 12` begins.
+    let detail = names.iter().enumerate().rev().fold(refusal.detail.clone(), |detail, (before, name)| {
+        detail.replace(&format!("part {}", before + 1), &name.to_string())
+    });
+    Refusal::new(refusal.kind, detail)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn refusals_name_modules() {
+        let names: Vec<ModuleRef> = (1..=12).map(|n| format!("example.org/m{n}@1.0.0").parse().unwrap()).collect();
+        let refusal = Refusal::new(RefusalKind::BadService, "part 12 cannot hand requests on to part 1: no part");
+        let expected = "example.org/m12@1.0.0 cannot hand requests on to example.org/m1@1.0.0: no part";
+        assert_eq!(named(&refusal, &names), Refusal::new(RefusalKind::BadService, expected));
     }
 }

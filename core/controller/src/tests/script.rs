@@ -267,7 +267,8 @@ pub(crate) fn line(command: &Command) -> String {
     let short = |text: &dyn ToString| text.to_string().replace("example.org/", "");
     match command {
         Command::Fetch { job, digest, .. } => format!("fetch {} {}", job.0, digest.0[0]),
-        Command::Compose { job, parts } => {
+        Command::Compose { job, parts, names } => {
+            assert!(!names.is_empty() && names.len() <= parts.len());
             let parts: Vec<String> = parts.iter().map(|digest| digest.0[0].to_string()).collect();
             format!("compose {} {}", job.0, parts.join("+"))
         }
