@@ -15,5 +15,6 @@ mod modules;
 mod node;
 mod refusals;
 mod serve;
+mod server;
 mod state;
 mod support;

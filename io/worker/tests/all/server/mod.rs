@@ -1,0 +1,317 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Server modules in a worker's process, with real connections. Their components are in `modules/server-tests`.
+
+mod bad_input;
+mod http;
+mod parts;
+mod program;
+mod upgrade;
+
+use std::collections::BTreeMap;
+use std::fs::File;
+use std::io::{IoSlice, Read as _, Write as _};
+use std::mem::MaybeUninit;
+use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::ops::{Deref, DerefMut};
+use std::os::fd::{AsFd as _, BorrowedFd};
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::sync::OnceLock;
+use std::sync::atomic::{AtomicU16, Ordering};
+use std::time::{Duration, Instant};
+
+use netserv_model::command::ModuleSlot;
+use netserv_model::manifest::ModuleLimits;
+use netserv_model::request::ServerCounts;
+use netserv_model::{Filter, RefusalKind};
+use netserv_wire::container::frames::{FromWorker, LogLevel, PartKind, ServerLoad, ToWorker};
+use rustix::net::{SendAncillaryBuffer, SendAncillaryMessage, SendFlags};
+
+use crate::node;
+
+/// The building blocks that modules of these tests import.
+const BLOCKS: &[&str] = &["http-client", "properties", "crypto", "match", "sip", "hash", "messages", "kv"];
+/// How long to wait for what must come.
+const LONG: Duration = Duration::from_secs(20);
+
+/// A worker, with the lines that its modules wrote.
+pub struct Worker {
+    node: node::Node,
+    pub log: Vec<(LogLevel, String)>,
+}
+
+/// A module that is to be loaded.
+#[derive(Clone)]
+pub struct Spec {
+    pub slot: u8,
+    pub name: String,
+    pub packet: Option<PathBuf>,
+    pub component: Option<PathBuf>,
+    pub tls: Option<PathBuf>,
+    pub properties: BTreeMap<String, String>,
+    pub limits: ModuleLimits,
+    pub listen: Vec<u16>,
+    pub connect: Vec<String>,
+}
+
+impl Spec {
+    /// Returns the module of `modules/server-tests`, at a free port.
+    pub fn new() -> Spec {
+        Spec::of(compiled("server_tests"))
+    }
+
+    pub fn program() -> Spec {
+        Spec::of(compiled("server-program"))
+    }
+
+    pub fn of(component: PathBuf) -> Spec {
+        Spec {
+            slot: 0,
+            name: "example.org/tests@1.0.0".to_owned(),
+            packet: None,
+            component: Some(component),
+            tls: None,
+            properties: BTreeMap::new(),
+            limits: ModuleLimits::default(),
+            listen: vec![free_port()],
+            connect: vec![],
+        }
+    }
+
+    pub fn with(mut self, change: impl FnOnce(&mut Spec)) -> Spec {
+        change(&mut self);
+        self
+    }
+
+    pub fn property(mut self, name: &str, value: &str) -> Spec {
+        self.properties.insert(name.to_owned(), value.to_owned());
+        self
+    }
+
+    pub fn port(&self) -> u16 {
+        self.listen[0]
+    }
+}
+
+impl Worker {
+    pub fn start() -> Worker {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_netserv-worker"));
+        command.arg("serve");
+        let mut node = node::Node::start(command);
+        assert!(matches!(node.frame(), FromWorker::Ready { .. }));
+        Worker { node, log: Vec::new() }
+    }
+
+    /// Starts a worker with one module that runs.
+    pub fn with(spec: &Spec) -> Worker {
+        let mut worker = Worker::start();
+        worker.load(spec);
+        worker
+    }
+
+    pub fn load(&mut self, spec: &Spec) {
+        self.send_load(spec);
+        let answer = self.answer();
+        assert_eq!(answer, FromWorker::Loaded { slot: ModuleSlot(spec.slot) });
+    }
+
+    /// Loads a module that must not run. Returns why.
+    pub fn refused(&mut self, spec: &Spec) -> (RefusalKind, String) {
+        self.send_load(spec);
+        self.failed(spec.slot)
+    }
+
+    /// Waits until a module fails.
+    pub fn failed(&mut self, slot: u8) -> (RefusalKind, String) {
+        match self.answer() {
+            FromWorker::Failed { slot: ModuleSlot(of), refusal } if of == slot => (refusal.kind, refusal.detail),
+            other => panic!("{other:?}"),
+        }
+    }
+
+    pub fn send_load(&mut self, spec: &Spec) {
+        let addresses = ["127.0.0.1", "::1"].map(|address| address.parse().unwrap()).to_vec();
+        let filters = |texts: Vec<String>| texts.iter().map(|text| text.parse().unwrap()).collect::<Vec<Filter>>();
+        let listen = filters(spec.listen.iter().map(|port| format!("tcp port {port}")).collect());
+        let server = ServerLoad { listen, intercept: vec![], addresses, connect: filters(spec.connect.clone()) };
+        let parts = [(PartKind::Packet, &spec.packet), (PartKind::Server, &spec.component), (PartKind::Tls, &spec.tls)];
+        let parts: Vec<(PartKind, File)> =
+            parts.into_iter().filter_map(|(kind, path)| Some((kind, File::open(path.as_ref()?).unwrap()))).collect();
+        let load = ToWorker::Load {
+            slot: ModuleSlot(spec.slot),
+            module: spec.name.parse().unwrap(),
+            properties: spec.properties.clone(),
+            limits: spec.limits,
+            state_schema: 1,
+            parts: parts.iter().map(|(kind, _)| *kind).collect(),
+            server: Some(server),
+            blocks: BLOCKS.iter().map(|block| (*block).to_owned()).collect(),
+        };
+        let files: Vec<BorrowedFd<'_>> = parts.iter().map(|(_, file)| file.as_fd()).collect();
+        let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(8))];
+        let mut ancillary = SendAncillaryBuffer::new(&mut space);
+        assert!(files.is_empty() || ancillary.push(SendAncillaryMessage::ScmRights(&files)));
+        let bytes = load.encode().unwrap();
+        rustix::net::sendmsg(&self.node.control, &[IoSlice::new(&bytes)], &mut ancillary, SendFlags::empty()).unwrap();
+    }
+
+    /// Waits for the next frame that is no line of a log.
+    pub fn answer(&mut self) -> FromWorker {
+        loop {
+            match self.node.frame() {
+                FromWorker::Log { level, text, .. } => self.log.push((level, text)),
+                other => return other,
+            }
+        }
+    }
+
+    /// Waits until a line of a module's log has `part` in it.
+    pub fn wait_for_line(&mut self, part: &str) -> String {
+        loop {
+            if let Some(at) = self.log.iter().position(|(_, text)| text.contains(part)) {
+                return self.log.remove(at).1;
+            }
+            match self.node.frame() {
+                FromWorker::Log { level, text, .. } => self.log.push((level, text)),
+                other => panic!("{other:?} instead of a line with {part}"),
+            }
+        }
+    }
+
+    /// Returns what the module in place 0 counted.
+    pub fn counts(&mut self) -> ServerCounts {
+        self.node.send(&ToWorker::Stats, None);
+        let mut counts = None;
+        loop {
+            match self.answer() {
+                FromWorker::Stats { slot: ModuleSlot(0), server, .. } => counts = server,
+                FromWorker::Stats { .. } => {}
+                FromWorker::StatsDone => return counts.unwrap(),
+                other => panic!("{other:?}"),
+            }
+        }
+    }
+}
+
+impl Deref for Worker {
+    type Target = node::Node;
+
+    fn deref(&self) -> &node::Node {
+        &self.node
+    }
+}
+
+impl DerefMut for Worker {
+    fn deref_mut(&mut self) -> &mut node::Node {
+        &mut self.node
+    }
+}
+
+/// Returns a port that no other test of this run has, and that the kernel gives to nobody.
+pub fn free_port() -> u16 {
+    static NEXT: AtomicU16 = AtomicU16::new(0);
+    loop {
+        let number = u32::from(NEXT.fetch_add(1, Ordering::Relaxed)) + std::process::id() * 97;
+        let port = 10_000 + u16::try_from(number % 20_000).unwrap();
+        if TcpListener::bind(("127.0.0.1", port)).is_ok() {
+            return port;
+        }
+    }
+}
+
+/// Waits until nobody listens at a port.
+pub fn wait_until_closed(port: u16) {
+    let begun = Instant::now();
+    while TcpStream::connect(("127.0.0.1", port)).is_ok() {
+        assert!(begun.elapsed() < Duration::from_secs(3), "somebody listens at {port}");
+        std::thread::sleep(Duration::from_millis(2));
+    }
+}
+
+/// Returns the code of a component in `modules`, built and compiled once for all tests.
+pub fn compiled(name: &str) -> PathBuf {
+    let folder = folder();
+    let code = folder.path().join(format!("{name}.cwasm"));
+    static LOCK: std::sync::Mutex<()> = std::sync::Mutex::new(());
+    let _one = LOCK.lock().unwrap();
+    if !code.exists() {
+        compile(&[&component(name)], &code).unwrap();
+    }
+    code
+}
+
+/// A folder for the code of all tests.
+pub fn folder() -> &'static tempfile::TempDir {
+    static FOLDER: OnceLock<tempfile::TempDir> = OnceLock::new();
+    FOLDER.get_or_init(|| tempfile::tempdir().unwrap())
+}
+
+/// Returns a component in `modules`, all of which are built once.
+pub fn component(name: &str) -> PathBuf {
+    static BUILT: OnceLock<PathBuf> = OnceLock::new();
+    let modules = BUILT.get_or_init(|| {
+        let modules = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../modules");
+        let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
+        let built = Command::new(cargo)
+            .args(["build", "--release", "--quiet", "--target", "wasm32-wasip2"])
+            .args(["-p", "server-tests", "-p", "hello-http", "-p", "token"])
+            .current_dir(&modules)
+            .env_remove("CARGO_TARGET_DIR")
+            .output()
+            .unwrap();
+        assert!(built.status.success(), "{}", String::from_utf8_lossy(&built.stderr));
+        modules
+    });
+    modules.join("target/wasm32-wasip2/release").join(format!("{name}.wasm"))
+}
+
+/// Runs `netserv-worker compile`.
+pub fn compile(wasm: &[&Path], out: &Path) -> Result<(), String> {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_netserv-worker"));
+    let output = command.arg("compile").args(wasm).arg(out).output().unwrap();
+    if output.status.success() { Ok(()) } else { Err(String::from_utf8_lossy(&output.stderr).into_owned()) }
+}
+
+pub fn connect(port: u16) -> TcpStream {
+    let stream = TcpStream::connect(SocketAddr::from(([127, 0, 0, 1], port))).unwrap();
+    stream.set_read_timeout(Some(LONG)).unwrap();
+    stream
+}
+
+/// Sends bytes on a connection of their own. Returns all that comes until the other side closes it.
+pub fn talk(port: u16, bytes: &[u8]) -> String {
+    let mut stream = connect(port);
+    // Who is refused early may be so before all was sent.
+    let _ = stream.write_all(bytes);
+    let mut answer = Vec::new();
+    let _ = stream.read_to_end(&mut answer);
+    String::from_utf8_lossy(&answer).into_owned()
+}
+
+/// Asks for a path on a connection of its own. Returns the status and the body.
+pub fn get(port: u16, path: &str) -> (u16, String) {
+    let answer =
+        talk(port, format!("GET {path} HTTP/1.1\r\nhost: module.test\r\nconnection: close\r\n\r\n").as_bytes());
+    (status(&answer), body(&answer))
+}
+
+/// Returns the status of the first response in `answer`; 0 if there is none.
+pub fn status(answer: &str) -> u16 {
+    answer.strip_prefix("HTTP/1.1 ").and_then(|rest| rest.get(..3)?.parse().ok()).unwrap_or(0)
+}
+
+/// Returns the body of a response, with chunks put together.
+pub fn body(answer: &str) -> String {
+    let Some((head, rest)) = answer.split_once("\r\n\r\n") else { return String::new() };
+    if !head.to_ascii_lowercase().contains("transfer-encoding: chunked") {
+        return rest.to_owned();
+    }
+    let (mut rest, mut body) = (rest, String::new());
+    while let Some((size, after)) = rest.split_once("\r\n") {
+        let Ok(size) = usize::from_str_radix(size, 16) else { break };
+        let Some(chunk) = after.get(..size).filter(|chunk| !chunk.is_empty()) else { break };
+        body.push_str(chunk);
+        rest = after.get(size + 2..).unwrap_or("");
+    }
+    body
+}
