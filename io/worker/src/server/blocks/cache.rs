@@ -253,3 +253,117 @@ impl OutputStream for Sink {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use wit::{Host as _, HostWriter as _};
+
+    use super::*;
+    use crate::server::blocks::testing::{run, state};
+    use crate::server::module::Shared;
+
+    #[test]
+    fn a_body_is_written_and_read_as_streams() {
+        run(async {
+            let mut state = state(Shared::for_tests);
+            let body: Vec<u8> = (0..300_000_u32).flat_map(u32::to_le_bytes).collect();
+            assert!(state.get("k".into(), None).unwrap().unwrap().is_none());
+            put(&mut state, "k", &body).unwrap();
+            let (entry, stream) = state.get("k".into(), None).unwrap().unwrap().unwrap();
+            assert_eq!((entry.size, &*entry.content_type, entry.max_age), (1_200_000, "text/plain", 60));
+            assert!(entry.age < 60);
+            assert_eq!(read(&mut state, stream).await.unwrap(), body);
+            for (start, length, expected) in [
+                (10, Some(5), &body[10..15]),
+                (1_199_990, None, &body[1_199_990..]),
+                (1_199_990, Some(u64::MAX), &body[1_199_990..]),
+                (2_000_000, Some(5), &[]),
+                (0, Some(0), &[]),
+            ] {
+                let range = Some(Range { start, length });
+                let (_, stream) = state.get("k".into(), range).unwrap().unwrap().unwrap();
+                assert_eq!(read(&mut state, stream).await.unwrap(), expected, "{start} {length:?}");
+            }
+            assert!(state.remove("k".into()).unwrap() && !state.remove("k".into()).unwrap());
+            assert!(state.stat("k".into()).unwrap().is_none());
+        });
+    }
+
+    #[test]
+    fn an_entry_appears_only_when_all_of_it_is_there() {
+        run(async {
+            let mut state = state(Shared::for_tests);
+            let writing = begin(&mut state, "k").unwrap();
+            let rep = writing.rep();
+            let stream = state.body(Resource::new_borrow(rep)).unwrap().unwrap();
+            assert!(matches!(state.body(Resource::new_borrow(rep)).unwrap(), Err(Error::Invalid)));
+            state.table.get_mut(&stream).unwrap().write(Bytes::from_static(b"half")).unwrap();
+            assert!(matches!(state.finish(writing).unwrap(), Err(Error::Invalid)), "the stream is still there");
+            assert!(state.table.get_mut(&stream).unwrap().check_write().is_err());
+            let writing = begin(&mut state, "k").unwrap();
+            wit::HostWriter::drop(&mut state, writing).unwrap();
+            assert!(state.stat("k".into()).unwrap().is_none());
+            assert!(matches!(begin(&mut state, ""), Err(Error::Invalid)));
+        });
+    }
+
+    #[test]
+    fn an_entry_over_the_share_closes_its_stream() {
+        run(async {
+            let mut state = state(Shared::for_tests);
+            let writing = begin(&mut state, "k").unwrap();
+            let stream = state.body(Resource::new_borrow(writing.rep())).unwrap().unwrap();
+            let share = state.module.cache.share().unwrap().bytes();
+            let sink = state.table.get_mut(&stream).unwrap();
+            let piece = Bytes::from(vec![1; CACHE_STREAM_BYTES_MAX]);
+            let mut written = 0;
+            while sink.check_write().is_ok() && sink.write(piece.clone()).is_ok() {
+                written += piece.len() as u64;
+            }
+            assert!(written < share && written > share / 2);
+            assert!(sink.check_write().is_err());
+            state.table.delete(stream).unwrap();
+            assert!(matches!(state.finish(writing).unwrap(), Err(Error::TooLarge)));
+        });
+    }
+
+    #[test]
+    fn without_a_file_it_is_as_if_it_were_empty() {
+        run(async {
+            let mut state = state(|_| Shared::default());
+            assert!(state.stat("k".into()).unwrap().is_none());
+            assert!(state.get("k".into(), None).unwrap().unwrap().is_none());
+            assert!(!state.remove("k".into()).unwrap());
+            assert!(matches!(begin(&mut state, "k"), Err(Error::Unavailable)));
+        });
+    }
+
+    fn begin(state: &mut ServerState, key: &str) -> Result<Resource<Writing>, Error> {
+        state.put(key.into(), "text/plain".into(), "\"1\"".into(), 60).unwrap()
+    }
+
+    fn put(state: &mut ServerState, key: &str, body: &[u8]) -> Result<(), Error> {
+        let writing = begin(state, key)?;
+        let stream = state.body(Resource::new_borrow(writing.rep())).unwrap()?;
+        for piece in body.chunks(CACHE_STREAM_BYTES_MAX) {
+            let sink = state.table.get_mut(&stream).unwrap();
+            assert!(sink.check_write().unwrap() >= piece.len());
+            sink.write(Bytes::copy_from_slice(piece)).unwrap();
+        }
+        state.table.delete(stream).unwrap();
+        state.finish(writing).unwrap()
+    }
+
+    async fn read(state: &mut ServerState, stream: Resource<DynInputStream>) -> Result<Vec<u8>, StreamError> {
+        let mut body = state.table.delete(stream).unwrap();
+        let mut bytes = vec![];
+        loop {
+            body.ready().await;
+            match body.read(50_000) {
+                Ok(piece) => bytes.extend(piece),
+                Err(StreamError::Closed) => return Ok(bytes),
+                Err(error) => return Err(error),
+            }
+        }
+    }
+}

@@ -65,3 +65,50 @@ impl From<HostError> for Error {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use wit::Host as _;
+
+    use super::*;
+    use crate::server::blocks::testing::state;
+    use crate::server::module::Shared;
+
+    #[test]
+    fn entries_are_those_of_the_packet_part() {
+        let mut state = state(Shared::for_tests);
+        let limits = state.module.limits;
+        state.module.kv.lock().set(b"packets", b"1", &limits).unwrap();
+        assert_eq!(state.get(b"packets".to_vec()).unwrap().unwrap(), Some(b"1".to_vec()));
+        state.set(b"server".to_vec(), b"2".to_vec()).unwrap().unwrap();
+        assert_eq!(state.module.kv.lock().value(b"server"), Some(&b"2"[..]));
+        assert_eq!(state.increment(b"n".to_vec(), 5).unwrap().unwrap(), 5);
+        let swap = |state: &mut ServerState, old: &[u8]| {
+            state.compare_and_set(b"server".to_vec(), Some(old.to_vec()), None).unwrap().unwrap()
+        };
+        assert_eq!((swap(&mut state, b"3"), swap(&mut state, b"2")), (false, true));
+        assert!(!state.delete(b"server".to_vec()).unwrap().unwrap());
+    }
+
+    #[test]
+    fn lists_and_entries_are_bounded() {
+        let mut state = state(Shared::for_tests);
+        for key in 0..KV_KEYS_MAX + 5 {
+            state.set(key.to_be_bytes().to_vec(), vec![]).unwrap().unwrap();
+        }
+        let all = state.keys(None, u32::MAX).unwrap().unwrap();
+        assert_eq!(all.len(), KV_KEYS_MAX as usize);
+        let rest = state.keys(all.last().cloned(), u32::MAX).unwrap().unwrap();
+        assert_eq!((rest.len(), &rest[0][..]), (5, &KV_KEYS_MAX.to_be_bytes()[..]));
+        assert!(matches!(state.set(vec![], vec![]).unwrap(), Err(Error::Invalid)));
+        assert!(matches!(state.set(vec![1; 257], vec![]).unwrap(), Err(Error::TooLarge)));
+        assert!(matches!(state.increment(vec![1], 1).unwrap(), Ok(1)));
+        state.set(vec![1], vec![1]).unwrap().unwrap();
+        assert!(matches!(state.increment(vec![1], 1).unwrap(), Err(Error::Invalid)));
+        let limits = state.module.limits;
+        let value = vec![0; 65_536];
+        let refused = (0..=limits.kv_bytes / 65_536)
+            .find_map(|key| state.set(vec![9, u8::try_from(key).unwrap()], value.clone()).unwrap().err());
+        assert!(matches!(refused, Some(Error::Quota)));
+    }
+}

@@ -63,3 +63,41 @@ impl Pollable for Waiting {
         self.0.wait_for_server().await;
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use wit::Host as _;
+
+    use super::*;
+    use crate::server::blocks::testing::{run, state};
+    use crate::server::module::Shared;
+    use crate::storage::limits::{MESSAGE_BYTES_MAX, MESSAGES_MAX};
+
+    #[test]
+    fn errors_are_told_apart() {
+        let mut state = state(Shared::for_tests);
+        assert!(matches!(state.send(vec![1]).unwrap(), Err(Error::NoPeer)));
+        state.module.messages.set_parts(true, true);
+        assert!(matches!(state.send(vec![1; MESSAGE_BYTES_MAX + 1]).unwrap(), Err(Error::TooLarge)));
+        (0..MESSAGES_MAX).for_each(|_| state.send(vec![1]).unwrap().unwrap());
+        assert!(matches!(state.send(vec![1]).unwrap(), Err(Error::Quota)));
+        assert_eq!(state.receive().unwrap(), None);
+    }
+
+    #[test]
+    fn a_pollable_is_ready_when_a_message_comes() {
+        run(async {
+            let mut state = state(Shared::for_tests);
+            state.module.messages.set_parts(true, true);
+            let mut waiting = Waiting(Arc::clone(&state.module.messages));
+            assert!(tokio::time::timeout(Duration::from_millis(5), waiting.ready()).await.is_err());
+            state.module.messages.send_to_server(b"news").unwrap();
+            waiting.ready().await;
+            assert_eq!(state.receive().unwrap(), Some(b"news".to_vec()));
+            let pollable = state.subscribe().unwrap();
+            state.table.delete(pollable).unwrap();
+        });
+    }
+}

@@ -17,6 +17,8 @@ mod metrics;
 mod properties;
 mod search;
 mod sip;
+#[cfg(test)]
+mod testing;
 
 use std::collections::BTreeSet;
 use std::sync::Arc;

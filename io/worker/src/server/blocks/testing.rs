@@ -1,0 +1,36 @@
+// SPDX-License-Identifier: Apache-2.0
+//! An instance of no component, for tests of what blocks do.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::future::Future;
+use std::sync::Arc;
+
+use netserv_model::ModuleRef;
+use netserv_model::command::ModuleSlot;
+use netserv_model::manifest::ModuleLimits;
+use netserv_wire::container::frames::ServerLoad;
+
+use crate::birth::Wakeup;
+use crate::server::egress::Egress;
+use crate::server::module::{Module, Profile, Shared};
+use crate::server::state::{ServerState, Sockets};
+
+/// Returns the node's side of an instance whose module shares this.
+pub(super) fn state(shared: impl FnOnce(&ModuleRef) -> Shared) -> ServerState {
+    let profile = Profile {
+        slot: ModuleSlot(0),
+        name: "example.org/a@1.0.0".parse().unwrap(),
+        properties: BTreeMap::new(),
+        limits: ModuleLimits::default(),
+        blocks: BTreeSet::new(),
+        network: ServerLoad::default(),
+    };
+    let shared = shared(&profile.name);
+    let module = Arc::new(Module::new(profile, shared, Arc::new(Wakeup::new().unwrap())));
+    ServerState::new(&module, Sockets::None, Egress::new(&module))
+}
+
+/// Runs a task as the server thread does.
+pub(super) fn run(task: impl Future<Output = ()>) {
+    crate::server::thread::runtime().unwrap().block_on(task);
+}
