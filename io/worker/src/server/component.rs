@@ -6,7 +6,7 @@ use std::fs::File;
 use std::io::Read as _;
 
 use netserv_model::{Refusal, RefusalKind};
-use wasmtime::component::{Component, InstancePre};
+use wasmtime::component::{Component, InstancePre, Linker};
 use wasmtime::{Engine, Trap, WasmBacktrace};
 
 use super::blocks;
@@ -97,7 +97,9 @@ pub fn check(
         let detail = format!("the component imports what it does not get here: {}", missing.join(", "));
         return Err(Refusal::new(RefusalKind::AbiMismatch, detail));
     }
-    let linker = server.linker(blocks).map_err(|error| Refusal::new(RefusalKind::NodeFailed, one_line(&error)))?;
+    let node_failed = |error: &wasmtime::Error| Refusal::new(RefusalKind::NodeFailed, one_line(error));
+    let mut linker = server.linker(blocks).map_err(|error| node_failed(&error))?;
+    end_chain(server.engine(), component, &mut linker).map_err(|error| node_failed(&error))?;
     let pre = linker.instantiate_pre(component);
     let pre = pre.map_err(|error| Refusal::new(RefusalKind::AbiMismatch, one_line(&error)))?;
     Ok(CheckedComponent { pre, kind })
@@ -135,6 +137,19 @@ fn kind(engine: &Engine, component: &Component) -> Result<ComponentKind, Refusal
              netserv:tcp/handler or wasi:cli/run"
         );
         Refusal::new(RefusalKind::AbiMismatch, detail)
+    })
+}
+
+/// Lets a component run by itself that hands requests on, which only a service gives it a next one for: it traps when
+/// it does so.
+fn end_chain(engine: &Engine, component: &Component, linker: &mut Linker<ServerState>) -> wasmtime::Result<()> {
+    let ty = component.component_type();
+    let Some((name, _)) = ty.imports(engine).find(|(name, _)| interface(name) == "wasi:http/incoming-handler") else {
+        return Ok(());
+    };
+    let mut handler = linker.instance(name)?;
+    handler.func_new("handle", |_, _, _, _| {
+        Err(wasmtime::format_err!("there is no module behind this one; it is for the chain of a service"))
     })
 }
 
