@@ -14,6 +14,7 @@ use crate::container::{Container, Process, Shared};
 use crate::error::ContainerError;
 use crate::host_ring::DetachedWorker;
 use crate::launcher::exit_pipe;
+use crate::media::{MediaEnds, MediaJob};
 
 /// What the worker and the launcher would hold of a container that [`Container::detached`] made.
 #[derive(Debug)]
@@ -76,6 +77,39 @@ impl DetachedContainer {
     /// The node has let go of the container.
     pub fn report_signal(&mut self, signal: i32) -> std::io::Result<()> {
         let report = format!(r#"{{"code":null,"signal":{signal},"out_of_memory":false,"stderr":""}}"#);
+        self.exit.write_all(report.as_bytes())
+    }
+}
+
+/// What the launcher would hold of a job that [`MediaJob::detached`] made.
+#[derive(Debug)]
+pub struct DetachedJob {
+    exit: File,
+}
+
+impl MediaJob {
+    /// Makes a media job without a process: for tests of nodes.
+    ///
+    /// # Errors
+    /// The system gives no descriptor.
+    pub fn detached() -> Result<(MediaJob, DetachedJob), ContainerError> {
+        let prepare = |source| ContainerError::Prepare { step: "make a pipe", source };
+        let (exit, their_exit) = exit_pipe()?;
+        let no_process = exit.try_clone().map_err(prepare)?;
+        let pipe = || rustix::pipe::pipe().map_err(|error| prepare(error.into()));
+        let ((_, input), (output, _)) = (pipe()?, pipe()?);
+        let ends = MediaEnds { input, output, picture: None };
+        Ok((MediaJob { process: Process::new(0, no_process, exit), ends }, DetachedJob { exit: their_exit.into() }))
+    }
+}
+
+impl DetachedJob {
+    /// Says as the launcher that the job's process ended with a code.
+    ///
+    /// # Errors
+    /// The node has let go of the job.
+    pub fn report_code(&mut self, code: i32) -> std::io::Result<()> {
+        let report = format!(r#"{{"code":{code},"signal":null,"out_of_memory":false,"stderr":"why"}}"#);
         self.exit.write_all(report.as_bytes())
     }
 }

@@ -33,7 +33,7 @@ mod storage;
 mod sys;
 
 pub use container::{Container, ControlChannel, Exit, ExitCause, Process};
-pub use detached::DetachedContainer;
+pub use detached::{DetachedContainer, DetachedJob};
 pub use doctor::{Check, doctor};
 pub use error::{ContainerError, ControlError};
 pub use helper::{ARCHIVE_FILE, run_if_launcher};
