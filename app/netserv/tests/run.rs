@@ -38,14 +38,14 @@ fn a_changed_module_replaces_the_one_that_runs_and_nothing_is_left() {
     let net = format!("--net=/run/netns/{client}");
     let send = || Command::new("nsenter").args([&net, "ping", "-c", "1", "-W", "2", "10.2.0.2"]).output().unwrap();
     assert!(send().status.success());
-    let udp = ["sh", "-c", "for i in 1 2 3; do echo x | nc -u -w 0 10.2.0.2 9; done"];
-    Command::new("nsenter").arg(&net).args(udp).status().unwrap();
+    let udp = ["sh", "-c", "echo x | nc -u -w 0 10.2.0.2 9"];
     let dropped = eventually(|| {
+        Command::new("nsenter").arg(&net).args(udp).status().unwrap();
         let list = home.netserv(&["-j", "--socket", &socket, "node", "list"]);
         let list: Value = serde_json::from_slice(&list.stdout).ok()?;
-        list["modules"][0]["counters"]["dropped"].as_u64().filter(|dropped| *dropped == 3)
+        list["modules"][0]["counters"]["dropped"].as_u64().filter(|dropped| *dropped > 2)
     });
-    assert_eq!(dropped, 3);
+    assert!(dropped > 2);
 
     // What does not compile is said, and what runs goes on; what does, replaces it.
     let source = home.path().join("m/module.c");

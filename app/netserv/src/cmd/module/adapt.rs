@@ -7,8 +7,8 @@ use std::path::PathBuf;
 use clap::Args;
 use wasm_encoder::reencode::{self, Reencode, RoundtripReencoder, utils};
 use wasm_encoder::{
-    CodeSection, EntityType, Function, FunctionSection, ImportSection, Instruction, MemArg, Module, SectionId,
-    StartSection, TypeSection, ValType,
+    CodeSection, EntityType, ExportKind, ExportSection, Function, FunctionSection, ImportSection, Instruction, MemArg,
+    Module, TypeSection, ValType,
 };
 use wasmparser::{ExternalKind, Parser, Payload, TypeRef};
 
@@ -24,8 +24,8 @@ const NOT_SUPPORTED: i32 = 58;
 /// Put stubs in place of the WASI imports of a packet module
 ///
 /// For compilers that cannot leave WASI out, such as Go's. Clocks, random bytes and what is written to standard error
-/// become the node's clocks, random bytes and log; there are no arguments, no environment and no files. What `_initialize`
-/// does is done at the start.
+/// become the node's clocks, random bytes and log; there are no arguments, no environment and no files. `_initialize` is
+/// called before anything else.
 #[derive(Args)]
 pub struct Adapt {
     /// The core module
@@ -134,7 +134,8 @@ impl Stub {
                 // Clock 0 is that of the wall; every other one never steps.
                 let long = MemArg { offset: 0, align: 3, memory_index: 0 };
                 emit(&[I::LocalGet(2), call("monotonic_ns"), call("wall_ns"), I::LocalGet(0), I::Select]);
-                emit(&[I::I64Store(long), I::I32Const(0)]);
+                // Go takes a clock at zero for a broken one, and clocks of tests begin there.
+                emit(&[I::I64Const(1), I::I64Add, I::I64Store(long), I::I32Const(0)]);
             }
             Stub::Random => emit(&[I::LocalGet(0), I::LocalGet(1), call("random"), I::Drop, I::I32Const(0)]),
             Stub::Log => {
@@ -167,13 +168,14 @@ struct Plan {
     defined: u32,
     types: u32,
     initialize: Option<u32>,
-    started: bool,
+    /// The function that the node calls first.
+    abi: Option<u32>,
 }
 
 impl Plan {
     fn of(bytes: &[u8]) -> Result<Plan, String> {
         let broken = |error: wasmparser::BinaryReaderError| format!("is no whole core module: {}", error.message());
-        let mut plan = Plan { stubs: Vec::new(), imported: 0, defined: 0, types: 0, initialize: None, started: false };
+        let mut plan = Plan { stubs: Vec::new(), imported: 0, defined: 0, types: 0, initialize: None, abi: None };
         for payload in Parser::new(0).parse_all(bytes) {
             match payload.map_err(broken)? {
                 Payload::Version { encoding: wasmparser::Encoding::Component, .. } => {
@@ -198,12 +200,13 @@ impl Plan {
                     }
                 }
                 Payload::FunctionSection(section) => plan.defined = section.count(),
-                Payload::StartSection { .. } => plan.started = true,
                 Payload::ExportSection(section) => {
                     for export in section {
                         let export = export.map_err(broken)?;
-                        if export.name == "_initialize" && export.kind == ExternalKind::Func {
-                            plan.initialize = Some(export.index);
+                        match export.name {
+                            "_initialize" if export.kind == ExternalKind::Func => plan.initialize = Some(export.index),
+                            "netserv_abi" if export.kind == ExternalKind::Func => plan.abi = Some(export.index),
+                            _ => {}
                         }
                     }
                 }
@@ -215,7 +218,7 @@ impl Plan {
 
     fn adapt(&self, bytes: &[u8]) -> Result<Vec<u8>, String> {
         let mut module = Module::new();
-        let mut adapter = Adapter { plan: self, added_start: self.started };
+        let mut adapter = Adapter { plan: self };
         let adapted = adapter.parse_core_module(&mut module, Parser::new(0), bytes);
         adapted.map_err(|error| format!("cannot be adapted: {error}"))?;
         Ok(module.finish())
@@ -228,6 +231,15 @@ impl Plan {
     /// Functions that stay imports, without those for stubs.
     fn kept(&self) -> u32 {
         self.imported - self.stub_count()
+    }
+
+    /// Returns the place of a function that initializes and then says the ABI, and the two that it calls.
+    ///
+    /// Not a start function: the node's calls work only once there is an instance.
+    fn beginning(&self) -> Option<(u32, u32, u32)> {
+        let added = u32::try_from(HOST.len()).unwrap_or(u32::MAX);
+        let (initialize, abi) = (self.initialize?, self.abi?);
+        Some((self.imported + added + self.defined, self.place(initialize), self.place(abi)))
     }
 
     /// Returns where a function is in the adapted module: kept imports, imports for stubs, the module's own, stubs.
@@ -244,7 +256,6 @@ impl Plan {
 
 struct Adapter<'a> {
     plan: &'a Plan,
-    added_start: bool,
 }
 
 type Outcome = Result<(), reencode::Error<std::convert::Infallible>>;
@@ -261,6 +272,7 @@ impl Reencode for Adapter<'_> {
         for (_, parameters, results) in HOST {
             types.ty().function(parameters.iter().copied(), results.iter().copied());
         }
+        types.ty().function([], [ValType::I32]);
         Ok(())
     }
 
@@ -291,6 +303,9 @@ impl Reencode for Adapter<'_> {
         for (_, _, of) in &self.plan.stubs {
             functions.function(*of);
         }
+        if self.plan.beginning().is_some() {
+            functions.function(self.plan.types + u32::try_from(HOST.len()).unwrap_or(u32::MAX));
+        }
         Ok(())
     }
 
@@ -300,19 +315,28 @@ impl Reencode for Adapter<'_> {
         for (_, stub, _) in &self.plan.stubs {
             code.function(&stub.code(&host));
         }
+        if let Some((_, initialize, abi)) = self.plan.beginning() {
+            let mut beginning = Function::new([]);
+            beginning.instruction(&Instruction::Call(initialize));
+            beginning.instruction(&Instruction::Call(abi)).instruction(&Instruction::End);
+            code.function(&beginning);
+        }
         Ok(())
     }
 
-    fn intersperse_section_hook(
+    fn parse_export_section(
         &mut self,
-        module: &mut Module,
-        _: Option<SectionId>,
-        before: Option<SectionId>,
+        exports: &mut ExportSection,
+        section: wasmparser::ExportSectionReader<'_>,
     ) -> Outcome {
-        let behind = [Some(SectionId::Element), Some(SectionId::DataCount), Some(SectionId::Code)];
-        if let Some(initialize) = self.plan.initialize.filter(|_| behind.contains(&before) && !self.added_start) {
-            self.added_start = true;
-            module.section(&StartSection { function_index: self.plan.place(initialize) });
+        for export in section {
+            let export = export?;
+            match self.plan.beginning() {
+                Some((place, _, _)) if export.name == "netserv_abi" => {
+                    exports.export(export.name, ExportKind::Func, place);
+                }
+                Some(_) | None => utils::parse_export(self, exports, export)?,
+            }
         }
         Ok(())
     }
@@ -343,19 +367,19 @@ mod tests {
         let bytes = wat::parse_str(FOR_WASI).unwrap();
         let adapted = Plan::of(&bytes).unwrap().adapt(&bytes).unwrap();
         let code = Code::read(&adapted).unwrap();
-        assert_eq!((code.kind, code.abi, code.skew()), (Kind::Packet, Some(1), None));
+        assert_eq!((code.kind, code.skew()), (Kind::Packet, None));
         let imports: Vec<&str> = code.imports.iter().map(String::as_str).collect();
         assert_eq!(
             imports,
             ["netserv.counter_add", "netserv.log", "netserv.monotonic_ns", "netserv.random", "netserv.wall_ns"]
         );
-        let starts = Parser::new(0).parse_all(&adapted);
-        let start = starts.filter_map(Result::ok).find_map(|payload| match payload {
-            Payload::StartSection { func, .. } => Some(func),
+        let exports = Parser::new(0).parse_all(&adapted).filter_map(Result::ok).find_map(|payload| match payload {
+            Payload::ExportSection(section) => Some(section.into_iter().map(Result::unwrap)),
             _ => None,
         });
-        // counter_add, four imports for stubs, $own, netserv_abi, then _initialize.
-        assert_eq!(start, Some(7));
+        let abi = exports.unwrap().find(|export| export.name == "netserv_abi").unwrap().index;
+        // counter_add, four imports for stubs, $own, netserv_abi, _initialize, six stubs, then what calls both.
+        assert_eq!(abi, 1 + 4 + 3 + 6);
         // Nothing of WASI: nothing to do but the start.
         assert!(Plan::of(&adapted).unwrap().stubs.is_empty());
     }
