@@ -74,9 +74,10 @@ fn a_packet_module_in_c() {
 #[test]
 fn a_packet_module_in_go() {
     let home = Home::with_key();
-    let has_go = Command::new("go").arg("version").output().is_ok();
-    if !has_go {
-        return skipped("template packet-go: there is no go");
+    if Command::new("go").arg("version").output().is_err() {
+        // Not in CI either: Debian's Go is too old for this.
+        eprintln!("SKIPPED: template packet-go: there is no go");
+        return;
     }
     let Some(dir) = build_and_test(&home, "packet", "go", &[]) else { return };
     let inspect = |file: &str| -> serde_json::Value {

@@ -271,6 +271,7 @@ struct Seen {
 }
 
 impl Seen {
+    #[allow(clippy::wildcard_enum_match_arm, reason = "sections that say nothing here; the enum is the parser's")]
     fn take(&mut self, payload: &Payload<'_>) -> Result<(), wasmparser::BinaryReaderError> {
         match payload {
             Payload::Version { encoding, .. } => {
@@ -284,7 +285,7 @@ impl Seen {
                 for import in section.clone().into_imports() {
                     let import = import?;
                     self.imported_functions += u32::from(matches!(import.ty, TypeRef::Func(_)));
-                    insert(&mut self.imports, format!("{}.{}", import.module, import.name));
+                    insert(&mut self.imports, &format!("{}.{}", import.module, import.name));
                 }
             }
             Payload::ExportSection(section) => {
@@ -293,7 +294,7 @@ impl Seen {
                     if export.name == "netserv_abi" {
                         self.abi_function = Some(export.index);
                     }
-                    insert(&mut self.exports, export.name.to_owned());
+                    insert(&mut self.exports, export.name);
                 }
             }
             Payload::MemorySection(section) => {
@@ -310,14 +311,14 @@ impl Seen {
             }
             Payload::ComponentImportSection(section) => {
                 for import in section.clone() {
-                    insert(&mut self.imports, import?.name.name.to_owned());
+                    insert(&mut self.imports, import?.name.name);
                 }
             }
             Payload::ComponentExportSection(section) => {
                 for export in section.clone() {
                     let export = export?;
                     if export.kind == ComponentExternalKind::Instance || export.kind == ComponentExternalKind::Func {
-                        insert(&mut self.exports, export.name.name.to_owned());
+                        insert(&mut self.exports, export.name.name);
                     }
                 }
             }
@@ -350,9 +351,9 @@ impl Seen {
 }
 
 /// Keeps a name that came out of a file, as one line.
-fn insert(names: &mut BTreeSet<String>, name: String) {
+fn insert(names: &mut BTreeSet<String>, name: &str) {
     if names.len() < NAMES_MAX {
-        names.insert(one_line(&name));
+        names.insert(one_line(name));
     }
 }
 
