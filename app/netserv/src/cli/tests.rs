@@ -87,7 +87,18 @@ fn the_manual_pages_are_what_man_writes() {
 
 #[test]
 fn every_command_that_changes_something_has_a_dry_run() {
-    for line in ["setup", "remove", "module new", "module build", "module sign", "module test", "key new", "man"] {
+    for line in [
+        "setup",
+        "remove",
+        "module new",
+        "module build",
+        "module sign",
+        "module test",
+        "module push",
+        "module adapt",
+        "key new",
+        "man",
+    ] {
         let mut command = Cli::command();
         for word in line.split(' ') {
             command = command.find_subcommand(word).unwrap().clone();

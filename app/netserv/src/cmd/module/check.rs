@@ -113,6 +113,10 @@ pub fn not_packaged(source: &Source, files: &[PartFile], refusal: &Refusal) -> F
         return Failure::new(format!("{}there is {detail}", source.at(line)), fix);
     }
     let alone = |file: &&PartFile| {
+        // A certificate alone is no package.
+        if file.part == Part::Tls {
+            return refusal.detail.contains("PEM");
+        }
         package::build(&source.text, &[(file.part, file.bytes.as_slice())]).is_err_and(|alone| alone == *refusal)
     };
     let cause = |file: &PartFile| format!("{}: {}", file.path.display(), refusal.detail);
