@@ -2,30 +2,24 @@
 //! Interception of TCP between a client and a server, on a router with a container: the test is the module's worker.
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 
-use std::fs::{self, File};
+mod triple;
+
+use std::fs;
 use std::io::{self, ErrorKind, Read as _, Write as _};
 use std::net::{IpAddr, Shutdown, SocketAddr, TcpListener, TcpStream};
-use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::os::fd::OwnedFd;
 use std::process::Command;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU32, Ordering};
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use netserv_container::network::limits::{INTERCEPTS_MAX, TRANSPARENT_SOCKETS_MAX};
 use netserv_container::network::{
-    ContainerNetwork, HostIntercepts, Intercept, Listeners, NetworkError, NetworkSpec, remove_networks,
+    ContainerNetwork, HostIntercepts, Intercept, Listeners, NetworkError, remove_networks,
 };
 use netserv_model::Filter;
-use netserv_model::container_link::container_link;
 use rustix::event::{PollFd, PollFlags, poll};
 use rustix::net::{connect, sockopt};
-use rustix::thread::{LinkNameSpaceType, move_into_link_name_space};
-
-/// How long to wait for what must not come, and for what must.
-const SHORT: Duration = Duration::from_millis(200);
-const LONG: Duration = Duration::from_secs(5);
-/// Client and server of each version of IP.
-const ENDS: [(&str, &str); 2] = [("10.72.1.2", "10.72.2.2"), ("fd72:1::2", "fd72:2::2")];
+use triple::{ENDS, LONG, Lab, SHORT, at, filters, inside, is_idle, pass, run};
 
 #[test]
 fn a_connection_is_taken_over_and_both_ends_see_each_other() {
@@ -357,121 +351,4 @@ fn frame_from(source: &str, protocol: u8) -> Command {
     let mut command = Command::new("/usr/bin/python3");
     command.args(["-c", &script]);
     command
-}
-
-/// Sends bytes over a connection and sees them arrive.
-fn pass(from: &mut TcpStream, to: &mut TcpStream, bytes: &[u8]) {
-    let mut writer = from.try_clone().unwrap();
-    to.set_read_timeout(Some(LONG)).unwrap();
-    let mut received = vec![0; bytes.len()];
-    std::thread::scope(|scope| {
-        scope.spawn(move || writer.write_all(bytes).unwrap());
-        to.read_exact(&mut received).unwrap();
-    });
-    assert_eq!(received, bytes);
-}
-
-/// Waits for a connection for a while, and returns whether none came.
-fn is_idle(listener: &TcpListener) -> bool {
-    poll(&mut [PollFd::new(listener, PollFlags::IN)], Some(&SHORT.try_into().unwrap())).unwrap() == 0
-}
-
-/// A client and a server with a router between them; the test's thread is the router.
-struct Lab {
-    router: String,
-    client: String,
-    server: String,
-    host: Arc<HostIntercepts>,
-}
-
-impl Lab {
-    fn start(test: &str) -> Option<Lab> {
-        static NEXT: AtomicU32 = AtomicU32::new(0);
-        if !rustix::process::geteuid().is_root() {
-            eprintln!("SKIPPED {test}: networks need root");
-            return None;
-        }
-        let number = format!("{}-{}", std::process::id(), NEXT.fetch_add(1, Ordering::Relaxed));
-        let [router, client, server] = ["r", "c", "s"].map(|letter| format!("ns-intercept-{letter}{number}"));
-        [&router, &client, &server].iter().for_each(|name| run(&format!("ip netns add {name}")));
-        run(&format!("ip -n {router} link set lo up"));
-        for (place, name) in [(1, &client), (2, &server)] {
-            for command in [
-                format!("ip -n {router} link add eth{place} type veth peer name eth{place} netns {name}"),
-                format!("ip -n {name} link set lo up"),
-                format!("ip -n {router} address add 10.72.{place}.1/24 dev eth{place}"),
-                format!("ip -n {name} address add 10.72.{place}.2/24 dev eth{place}"),
-                format!("ip -n {router} address add fd72:{place}::1/64 dev eth{place} nodad"),
-                format!("ip -n {name} address add fd72:{place}::2/64 dev eth{place} nodad"),
-                format!("ip -n {router} address add fe80::1/64 dev eth{place} nodad"),
-                format!("ip -n {name} address add fe80::2/64 dev eth{place} nodad"),
-                format!("ip -n {router} link set eth{place} up addrgenmode none"),
-                format!("ip -n {name} link set eth{place} up addrgenmode none"),
-                format!("ip -n {name} route add default via 10.72.{place}.1"),
-                format!("ip -n {name} route add default via fd72:{place}::1"),
-            ] {
-                run(&command);
-            }
-        }
-        enter(File::open(format!("/run/netns/{router}")).unwrap().as_fd());
-        fs::write("/proc/sys/net/ipv4/ip_forward", "1").unwrap();
-        fs::write("/proc/sys/net/ipv6/conf/all/forwarding", "1").unwrap();
-        let host = Arc::new(HostIntercepts::open(&router).unwrap());
-        Some(Lab { router, client, server, host })
-    }
-
-    fn instance(&self) -> String {
-        self.router.clone()
-    }
-
-    fn container(&self, number: u32, addresses: &[&str]) -> ContainerNetwork {
-        let addresses = addresses.iter().map(|address| address.parse().unwrap()).collect();
-        let name = container_link(&self.instance(), number);
-        ContainerNetwork::create(&NetworkSpec { name, addresses, listen: vec![], connect: vec![] }).unwrap()
-    }
-
-    fn client<T: Send>(&self, act: impl FnOnce() -> T + Send) -> T {
-        inside(File::open(format!("/run/netns/{}", self.client)).unwrap().as_fd(), act)
-    }
-
-    fn server<T: Send>(&self, act: impl FnOnce() -> T + Send) -> T {
-        inside(File::open(format!("/run/netns/{}", self.server)).unwrap().as_fd(), act)
-    }
-}
-
-impl Drop for Lab {
-    fn drop(&mut self) {
-        for name in [&self.router, &self.client, &self.server] {
-            let _ = Command::new("ip").args(["netns", "delete", name]).status();
-        }
-    }
-}
-
-/// Acts in a namespace, on a thread that ends with it. Sockets that are made there stay there.
-fn inside<T: Send>(namespace: BorrowedFd<'_>, act: impl FnOnce() -> T + Send) -> T {
-    std::thread::scope(|scope| {
-        let entered = scope.spawn(|| {
-            enter(namespace);
-            act()
-        });
-        entered.join().unwrap()
-    })
-}
-
-fn enter(namespace: BorrowedFd<'_>) {
-    move_into_link_name_space(namespace, Some(LinkNameSpaceType::Network)).unwrap();
-}
-
-fn run(command: &str) {
-    let mut words = command.split(' ');
-    let output = Command::new(words.next().unwrap()).args(words).output().unwrap();
-    assert!(output.status.success(), "{command}: {}", String::from_utf8_lossy(&output.stderr));
-}
-
-fn filters(texts: &[&str]) -> Vec<Filter> {
-    texts.iter().map(|text| text.parse().unwrap()).collect()
-}
-
-fn at(address: &str, port: u16) -> SocketAddr {
-    SocketAddr::new(address.parse().unwrap(), port)
 }
