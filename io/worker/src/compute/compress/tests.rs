@@ -221,6 +221,52 @@ fn headers_of_gzip_may_have_everything() {
     }
 }
 
+#[test]
+#[ignore = "reads the memory of the whole process, so it runs alone"]
+fn coders_take_no_more_memory_than_they_are_taken_to_need() {
+    let resident = || {
+        let statm = std::fs::read_to_string("/proc/self/statm").unwrap();
+        statm.split(' ').nth(1).unwrap().parse::<usize>().unwrap() * 4096
+    };
+    let mut state = 1_u64;
+    let mut random = || {
+        state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
+        state.to_be_bytes()[0] & 0x3f
+    };
+    let bytes: Vec<u8> = (0..20 << 20).map(|_| random()).collect();
+    let needs = [limits::GZIP_ENCODER_BYTES, limits::BROTLI_ENCODER_BYTES, limits::ZSTD_ENCODER_BYTES];
+    for (encoding, need) in Encoding::ALL.into_iter().zip(needs) {
+        for level in [1, 5, 9] {
+            let budget = budget();
+            let before = resident();
+            let mut coders: Vec<_> = (0..4).map(|_| Compressor::open(encoding, level, &budget).unwrap()).collect();
+            for coder in &mut coders {
+                bytes.chunks(65_536).for_each(|piece| drop(coder.write(piece).unwrap()));
+            }
+            let each = (resident() - before) / coders.len();
+            println!("{encoding:?} level {level}: {each} of {need} bytes");
+            assert!(each <= need);
+        }
+    }
+    let needs = [limits::GZIP_DECODER_BYTES, limits::BROTLI_DECODER_BYTES + (1 << 18), limits::ZSTD_DECODER_BYTES];
+    for (encoding, need) in Encoding::ALL.into_iter().zip(needs) {
+        let compressed = compress(encoding, 5, &bytes, 65_536);
+        let budget = budget();
+        let before = resident();
+        let open = |_| Decompressor::open(encoding, u64::MAX, &budget).unwrap();
+        let mut coders: Vec<_> = (0..4).map(open).collect();
+        for coder in &mut coders {
+            for piece in compressed.chunks(65_536) {
+                coder.write(piece).unwrap();
+                while !coder.read(65_536).unwrap().is_empty() {}
+            }
+        }
+        let each = (resident() - before) / coders.len();
+        println!("{encoding:?} back: {each} of {need} bytes");
+        assert!(each <= need + limits::DECOMPRESS_INPUT_BYTES_MAX);
+    }
+}
+
 proptest! {
     #[test]
     fn everything_comes_back(
