@@ -14,6 +14,8 @@ use crate::server::testing::{HostSettings, HttpTester, TestRequest};
 
 /// Rounds that are measured.
 const ROUNDS: usize = 7;
+/// Instances that are made without a request.
+const INSTANCES: usize = 200;
 
 /// What was measured.
 #[derive(Clone, Debug, Serialize)]
@@ -22,6 +24,8 @@ pub struct Report {
     pub requests_per_second: Spread,
     /// Microseconds per request, with its fresh instance.
     pub request_us: Spread,
+    /// Microseconds that a fresh instance alone takes.
+    pub instantiate_us: Spread,
     /// Requests that were sent.
     pub requests: u64,
     /// Of these, how many were not answered with the status that the test expects.
@@ -53,9 +57,12 @@ pub fn run(
     // The first round warms caches up and does not count.
     round(&tester, requests, each, &mut counts)?;
     let rounds = (0..ROUNDS).map(|_| round(&tester, requests, each, &mut counts)).collect::<Result<Vec<_>, _>>()?;
+    let instance = |_| Ok(tester.instantiate()?.as_secs_f64() * 1e6);
+    let instances = (0..INSTANCES).map(instance).collect::<Result<Vec<f64>, Refusal>>()?;
     Ok(Report {
         requests_per_second: Spread::of(rounds.iter().map(|seconds| 1.0 / seconds).collect()),
         request_us: Spread::of(rounds.iter().map(|seconds| seconds * 1e6).collect()),
+        instantiate_us: Spread::of(instances),
         requests: counts.0,
         failed: counts.1,
         compile_ms,

@@ -76,10 +76,20 @@ impl HttpService {
         let turns = Arc::new(Semaphore::new(usize::try_from(module.limits.requests).unwrap_or(usize::MAX >> 4)));
         let (engine, module) = (Arc::clone(engine), Arc::clone(module));
         let service = HttpService { engine, pre, module, turns, waiting: AtomicUsize::new(0), ended };
-        let mut store = service.store(Egress::new(&service.module));
-        let made = service.engine.pace(service.pre.instantiate_async(&mut store)).await;
-        made.map_err(|error| failure(&error, &store.data().cap))?;
+        service.instantiate().await?;
         Ok(service)
+    }
+
+    /// Makes one instance and drops it. Returns how long making it took.
+    ///
+    /// # Errors
+    /// Those of a module that asks for more than it may have.
+    pub async fn instantiate(&self) -> Result<std::time::Duration, Refusal> {
+        let mut store = self.store(Egress::new(&self.module));
+        let began = std::time::Instant::now();
+        let made = self.engine.pace(self.pre.instantiate_async(&mut store)).await;
+        let took = began.elapsed();
+        made.map(|_| took).map_err(|error| failure(&error, &store.data().cap))
     }
 
     /// Returns the module.

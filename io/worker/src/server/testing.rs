@@ -124,6 +124,14 @@ impl HttpTester {
         self.runtime.block_on(self.answer(request))
     }
 
+    /// Makes one instance without a request. Returns how long that took.
+    ///
+    /// # Errors
+    /// Those of [`HttpService::instantiate`].
+    pub fn instantiate(&self) -> Result<Duration, Refusal> {
+        self.runtime.block_on(self.service.instantiate())
+    }
+
     /// Returns what the module counted.
     pub fn module(&self) -> &Arc<Module> {
         self.service.module()

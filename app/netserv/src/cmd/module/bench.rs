@@ -82,6 +82,11 @@ fn lines(report: &Value) -> Vec<(&'static str, String)> {
         let number = |key: &str| http[key].as_u64().unwrap_or_default();
         lines.push(("requests", format!("{} per second", spread(&http["requests_per_second"], ""))));
         lines.push(("one request", spread(&http["request_us"], "µs")));
+        lines.push(("an instance", spread(&http["instantiate_us"], "µs")));
+        lines.push((
+            "answered",
+            format!("{} requests, {} of them not as expected", number("requests"), number("failed")),
+        ));
         lines
             .push(("compiled", format!("once in {} ms, {}", number("compile_ms"), format_bytes(number("wasm_bytes")))));
     }
