@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! The executor over the dummy driver, with the containers' other ends in the test's hands.
 
+mod media;
 mod networks;
 mod workers;
 
