@@ -2,7 +2,7 @@
 //! Response stacks as people read them.
 
 use netserv_model::api::RequestResult;
-use netserv_model::request::{Load, ModuleState, ModuleStatus, NodeReport, Outcome, PolicyReport};
+use netserv_model::request::{Load, ModuleState, ModuleStatus, NodeReport, Outcome, PolicyReport, ServerCounts};
 use netserv_model::{Flavour, Refusal, RefusalKind};
 
 use crate::exit::{Exit, Failure, one_line};
@@ -84,7 +84,13 @@ pub fn modules<'a>(modules: impl Iterator<Item = (Option<&'a str>, &'a ModuleSta
         let lease = plain(format_seconds(module.lease_s));
         table.row(first.into_iter().chain([lease]).chain(counts.map(plain)));
         module.filters.iter().for_each(|filter| table.note(format!("filter: {filter}")));
+        module.listen.iter().for_each(|filter| table.note(format!("listens: {filter}")));
+        module.intercept.iter().for_each(|filter| table.note(format!("intercepts: {filter}")));
+        module.chain.iter().for_each(|part| table.note(format!("part: {part}")));
         module.addresses.iter().for_each(|address| table.note(format!("address: {address}")));
+        if let Some(counts) = &module.server {
+            table.note(served(counts));
+        }
         for (name, value) in &module.counters {
             table.note(format!("counter: {name} = {value}"));
         }
@@ -211,6 +217,17 @@ fn policy(policy: &PolicyReport) -> Vec<String> {
         format!("connections that it may take: {}", list(&policy.listen, "none")),
         format!("connections that it may open: {}", list(&policy.connect, "none")),
     ]
+}
+
+fn served(counts: &ServerCounts) -> String {
+    let ServerCounts { connections, requests, refused, failed, bytes_in, bytes_out } = *counts;
+    format!(
+        "served: {} with {}, {refused} refused, {failed} failed, {} in, {} out",
+        count(connections, "connection"),
+        count(requests, "request"),
+        format_bytes(bytes_in),
+        format_bytes(bytes_out),
+    )
 }
 
 /// Writes a count with its noun.

@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 
 use netserv_model::api::{PostRequest, RequestResult};
 use netserv_model::request::{Body, Environment, Load, ModuleState, ModuleStatus, NodeReport, Outcome};
-use netserv_model::request::{PacketCounts, PolicyReport};
+use netserv_model::request::{PacketCounts, PolicyReport, ServerCounts};
 use netserv_model::{Flavour, Refusal, RefusalKind, SessionId};
 use netserv_wire::nslp::Message;
 use support::{FakeNode, Home, check, text};
@@ -168,14 +168,14 @@ fn answers_to_a_probe_stand_below_their_node() {
         state: ModuleState::BackingOff,
         lease_s: 90,
         filters: vec!["udp port 5060".parse().unwrap()],
-        listen: Vec::new(),
-        intercept: Vec::new(),
-        chain: Vec::new(),
+        listen: vec!["tcp port 80".parse().unwrap()],
+        intercept: vec!["tcp dst 10.2.0.0/24 port 8080".parse().unwrap()],
+        chain: vec!["example.org/b@1.1.0".parse().unwrap()],
         addresses: vec!["192.0.2.7".parse().unwrap()],
         restarts: 2,
         last_failure: Some(Refusal::new(RefusalKind::Trapped, "out of bounds")),
         packets: PacketCounts { seen: 10, passed: 6, dropped: 3, modified: 1, injected: 0 },
-        server: None,
+        server: Some(ServerCounts { connections: 1, requests: 5, refused: 2, failed: 3, bytes_in: 2048, bytes_out: 9 }),
         counters: BTreeMap::from([("sip".to_owned(), 4)]),
     }];
     let node = node(&result(vec![first], None));
@@ -200,7 +200,11 @@ HOP  NODE  ADDRESS   OUTCOME  TIME
 WHERE  USER     MODULE               FLAVOUR  STATE        LEASE   SEEN  PASSED  DROPPED  MODIFIED  INJECTED
 r1     janedoe  example.org/a@1.0.0  osgi     backing-off  1m 30s  10    6       3        1         0
        filter: udp port 5060
+       listens: tcp port 80
+       intercepts: tcp dst 10.2.0.0/24 port 8080
+       part: example.org/b@1.1.0
        address: 192.0.2.7
+       served: 1 connection with 5 requests, 2 refused, 3 failed, 2.0 KiB in, 9 B out
        counter: sip = 4
        last failure: trapped: out of bounds (2 restarts)
        fix: find the trap with `netserv module test`
