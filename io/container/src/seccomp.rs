@@ -74,11 +74,11 @@ fn wasm(network: bool) -> Result<Rules, Error> {
     let mut fcntl = one_of(1, &FCNTL_COMMANDS)?;
     fcntl.push(rule(&[(1, SeccompCmpOp::Eq, F_DUPFD_CLOEXEC)])?);
     fcntl.push(rule(&STAYS_NONBLOCKING)?);
+    // What memories start with is sealed before it is mapped; the ring's own seals are sealed.
+    fcntl.push(rule(&[(1, SeccompCmpOp::Eq, F_ADD_SEALS)])?);
+    // The runtime of server modules makes itself a pair for signals, of which none comes.
+    rules.insert(libc::SYS_socketpair, vec![rule(&[(0, SeccompCmpOp::Eq, AF_UNIX)])?]);
     if network {
-        // What memories start with is sealed before it is mapped; the ring's own seals are sealed.
-        fcntl.push(rule(&[(1, SeccompCmpOp::Eq, F_ADD_SEALS)])?);
-        // The runtime of tasks makes itself a pair for signals, of which none comes.
-        rules.insert(libc::SYS_socketpair, vec![rule(&[(0, SeccompCmpOp::Eq, AF_UNIX)])?]);
         network::add(&mut rules)?;
     }
     rules.insert(libc::SYS_fcntl, fcntl);
@@ -283,7 +283,7 @@ mod tests {
         ];
         let without_network = [libc::SYS_socket, libc::SYS_bind, libc::SYS_connect, libc::SYS_accept4];
         let lists = [
-            (wasm(false).unwrap(), [&without_network[..], &[libc::SYS_socketpair, libc::SYS_ioctl]].concat()),
+            (wasm(false).unwrap(), [&without_network[..], &[libc::SYS_sendmsg, libc::SYS_ioctl]].concat()),
             (wasm(true).unwrap(), vec![libc::SYS_ioctl, libc::SYS_sendmsg, libc::SYS_sendmmsg]),
             (java::rules(false).unwrap(), without_network.to_vec()),
             (java::rules(true).unwrap(), vec![]),

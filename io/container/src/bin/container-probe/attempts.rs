@@ -26,7 +26,7 @@ pub(crate) fn run(name: &str, properties: &BTreeMap<String, String>) -> String {
     match name {
         "write-root" => file(|| File::create("/planted").map(drop)),
         "write-worker" => file(|| File::options().write(true).open("/worker").map(drop)),
-        "make-directory" => file(|| fs::create_dir("/etc")),
+        "make-directory" => file(|| fs::create_dir("/made")),
         "read-proc" => file(|| fs::read("/proc/self/status").map(drop)),
         "read-etc" => file(|| fs::read("/etc/passwd").map(drop)),
         "write-data" => file(|| fs::write("/data/kept", "text")),
