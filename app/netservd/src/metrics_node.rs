@@ -83,6 +83,7 @@ fn requests(out: &mut Exposition, from: &Sources<'_>) {
         ("lease-expired", counters.leases_expired),
         ("restored", counters.restored),
         ("revoked", counters.revoked),
+        ("dissolved", counters.dissolved),
         ("stray-event", counters.stray_events),
     ] {
         family.sample(&[("event", event)], value);
