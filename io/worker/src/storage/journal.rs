@@ -90,7 +90,7 @@ impl<D: Disk> Journal<D> {
         let mut states = vec![];
         let mut active = None;
         for area in headers {
-            let replayed = replay(&disk, area);
+            let replayed = replay(&disk, &area);
             damage = replayed.damage.or(damage);
             states = replayed.states;
             active = Some(replayed.area);
@@ -335,7 +335,7 @@ struct Replayed {
 
 /// Reads the batches of an area up to the last whole one. Each record is read twice, first to see how far they go, so
 /// that no more than one is in memory.
-fn replay(disk: &impl Disk, first: Area) -> Replayed {
+fn replay(disk: &impl Disk, first: &Area) -> Replayed {
     let (mut area, mut last) = (first.clone(), first.clone());
     let mut damage = loop {
         match area.read(disk) {
