@@ -6,6 +6,7 @@
 mod bench;
 mod ends;
 mod host;
+mod media;
 mod memory;
 mod nonsense;
 mod serve;

@@ -34,9 +34,10 @@ pub fn java_home() -> PathBuf {
 /// The stand-in as a jar file in a directory of its own, compiled once.
 static HOST: LazyLock<tempfile::TempDir> = LazyLock::new(|| {
     let folder = tempfile::tempdir().unwrap();
-    let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/java/org/netserv/host/Bridge.java");
+    let sources = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/java/org/netserv/host");
+    let sources = ["Bridge.java", "media/MediaNative.java"].map(|source| sources.join(source));
     let classes = folder.path().join("classes");
-    run(Command::new(tool("javac")).args(["--release", "17", "-d"]).arg(&classes).arg(source));
+    run(Command::new(tool("javac")).args(["--release", "17", "-d"]).arg(&classes).args(sources));
     let jar = folder.path().join("host.jar");
     run(Command::new(tool("jar")).arg("cf").arg(jar).arg("-C").arg(classes).arg("."));
     folder

@@ -56,12 +56,16 @@ impl Node {
     }
 
     pub fn send(&self, frame: &ToWorker, fd: Option<BorrowedFd<'_>>) {
+        self.send_with(frame, fd.as_slice());
+    }
+
+    /// Sends a frame with descriptors.
+    pub fn send_with(&self, frame: &ToWorker, fds: &[BorrowedFd<'_>]) {
         let bytes = frame.encode().unwrap();
-        let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(1))];
+        let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(4))];
         let mut ancillary = SendAncillaryBuffer::new(&mut space);
-        let fds: Vec<_> = fd.into_iter().collect();
         if !fds.is_empty() {
-            assert!(ancillary.push(SendAncillaryMessage::ScmRights(&fds)));
+            assert!(ancillary.push(SendAncillaryMessage::ScmRights(fds)));
         }
         rustix::net::sendmsg(&self.control, &[IoSlice::new(&bytes)], &mut ancillary, SendFlags::empty()).unwrap();
     }

@@ -193,6 +193,9 @@ public final class Bridge {
             log(slot, 2, version + " " + jar + " " + Arrays.toString(properties) + " " + Arrays.toString(limits) + " "
                     + schema);
             loaded(slot);
+        } else if (name.equals("example.org/media")) {
+            new Thread(() -> log(slot, 2, org.netserv.host.media.MediaNative.run(slot))).start();
+            loaded(slot);
         } else if (name.equals("example.org/thread")) {
             new Thread(() -> {
                 synchronized (later) {
