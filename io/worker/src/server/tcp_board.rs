@@ -13,6 +13,7 @@ use wasmtime::component::{HasSelf, Linker};
 use super::state::ServerState;
 use super::tcp::Side;
 use super::tcp::control_wit as wit;
+use super::tcp_buffers::Buffers;
 use crate::limits;
 
 /// The connections and timers of one instance.
@@ -215,6 +216,23 @@ impl Lane {
     /// Returns whether it was shut: what is sent then goes nowhere.
     pub fn is_shut(&self) -> bool {
         self.lock().shut
+    }
+
+    /// Returns whether bytes may be sent at once: none wait, and it was not shut.
+    pub fn is_free(&self) -> bool {
+        let queue = self.lock();
+        queue.chunks.is_empty() && !queue.shut
+    }
+
+    /// Appends what is left of bytes of which so many were sent, and keeps no more memory for it than it needs.
+    pub fn push_rest(&self, bytes: Vec<u8>, sent: usize, buffers: &Buffers) {
+        if sent == 0 && bytes.capacity() <= 2 * bytes.len() {
+            return self.push(bytes);
+        }
+        if sent < bytes.len() {
+            self.push(bytes[sent..].to_vec());
+        }
+        buffers.give(bytes);
     }
 
     /// Appends bytes; none to one that is shut.

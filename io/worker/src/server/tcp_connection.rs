@@ -63,8 +63,8 @@ async fn exchange(
             prepare(server);
             let (client, server) = ((Side::Client, client), (Side::Server, server));
             let (a, b, c, d) = tokio::join!(
-                read(service, id, connection, client.0, client.1),
-                read(service, id, connection, server.0, server.1),
+                read(service, id, connection, client, Some(server.1)),
+                read(service, id, connection, server, Some(client.1)),
                 write(service, connection, client.0, client.1),
                 write(service, connection, server.0, server.1),
             );
@@ -72,7 +72,7 @@ async fn exchange(
         }
         None => {
             let (a, b) = tokio::join!(
-                read(service, id, connection, Side::Client, client),
+                read(service, id, connection, (Side::Client, client), None),
                 write(service, connection, Side::Client, client),
             );
             [a, b, Ok(()), Ok(())]
@@ -95,10 +95,10 @@ async fn read(
     service: &TcpService,
     id: u64,
     connection: &Connection,
-    source: Side,
-    stream: &TcpStream,
+    (source, stream): (Side, &TcpStream),
+    onward: Option<&TcpStream>,
 ) -> io::Result<()> {
-    let outcome = receive(service, id, connection, source, stream).await;
+    let outcome = receive(service, id, connection, (source, stream), onward).await;
     match outcome {
         Ok(true) => {
             if connection.stage() < Stage::Spliced && service.end(id, source).await.is_none() {
@@ -133,12 +133,12 @@ async fn receive(
     service: &TcpService,
     id: u64,
     connection: &Connection,
-    source: Side,
-    stream: &TcpStream,
+    (source, stream): (Side, &TcpStream),
+    onward: Option<&TcpStream>,
 ) -> io::Result<bool> {
-    let other = connection.other(source);
     // What a module sends to the only side there is holds up what it is shown.
-    let lane = connection.lane(other.unwrap_or(source));
+    let lane = connection.lane(connection.other(source).unwrap_or(source));
+    let way = onward.map(|onward| Way { service, lane, onward });
     let mut wanted = limits::TCP_CHUNK_BYTES_FIRST;
     loop {
         while !lane.has_room() {
@@ -147,11 +147,6 @@ async fn receive(
                 () = lane.room.notified() => {}
             }
         }
-        tokio::select! {
-            biased;
-            () = connection.reached(Stage::Closing) => return Ok(false),
-            ready = stream.readable() => ready?,
-        }
         let most = wanted.min(service.board.chunk_bytes());
         let mut buffer = service.buffers.take(most);
         let length = match stream.try_read_buf(&mut bytes::BufMut::limit(&mut buffer, most)) {
@@ -159,44 +154,72 @@ async fn receive(
             Ok(length) => length,
             Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
                 service.buffers.give(buffer);
+                tokio::select! {
+                    biased;
+                    () = connection.reached(Stage::Closing) => return Ok(false),
+                    ready = stream.readable() => ready?,
+                }
                 continue;
             }
             Err(error) => return Err(error),
         };
         service.module().counts.bytes_in(length);
-        let whole = act(service, id, connection, source, stream_of(other, lane), buffer).await;
-        if length == wanted && whole {
+        act(service, id, connection, source, way.as_ref(), buffer).await?;
+        if connection.stage() >= Stage::Closing {
+            return Ok(false);
+        }
+        if !lane.is_empty() {
+            wanted = (wanted / 2).max(limits::TCP_CHUNK_BYTES_FIRST);
+        } else if length == most {
             wanted = (wanted * 2).min(limits::TCP_CHUNK_BYTES_MAX);
-        } else if !whole {
-            wanted = limits::TCP_CHUNK_BYTES_FIRST;
         }
     }
 }
 
-fn stream_of(other: Option<Side>, lane: &Lane) -> Option<&Lane> {
-    other.map(|_| lane)
+/// The way to the other side.
+struct Way<'a> {
+    service: &'a TcpService,
+    lane: &'a Lane,
+    onward: &'a TcpStream,
 }
 
-/// Does with bytes as the module says. Returns whether nothing of them waits.
+impl Way<'_> {
+    /// Sends bytes behind those that wait: at once as many as the socket takes, if none do.
+    fn send(&self, bytes: Vec<u8>) -> io::Result<()> {
+        let mut sent = 0;
+        while self.lane.is_free() && sent < bytes.len() {
+            match self.onward.try_write(&bytes[sent..]) {
+                Ok(length) => sent += length,
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => break,
+                Err(error) => return Err(error),
+            }
+        }
+        self.service.module().counts.bytes_out(sent);
+        self.lane.push_rest(bytes, sent, &self.service.buffers);
+        Ok(())
+    }
+}
+
+/// Does with bytes as the module says.
 async fn act(
     service: &TcpService,
     id: u64,
     connection: &Connection,
     source: Side,
-    lane: Option<&Lane>,
+    way: Option<&Way<'_>>,
     bytes: Vec<u8>,
-) -> bool {
+) -> io::Result<()> {
     let action =
         if connection.stage() == Stage::Spliced { Some(Action::Pass) } else { service.data(id, source, &bytes).await };
     match action {
-        Some(Action::Pass) => hand_on(lane, bytes),
+        Some(Action::Pass) => way.map_or(Ok(()), |way| way.send(bytes))?,
         Some(Action::Replace(others)) if others.len() <= limits::TCP_SEND_BYTES_MAX => {
             service.buffers.give(bytes);
-            hand_on(lane, others);
+            way.map_or(Ok(()), |way| way.send(others))?;
         }
         Some(Action::Splice) => {
-            connection.advance(if lane.is_some() { Stage::Spliced } else { Stage::Closing });
-            hand_on(lane, bytes);
+            connection.advance(if way.is_some() { Stage::Spliced } else { Stage::Closing });
+            way.map_or(Ok(()), |way| way.send(bytes))?;
         }
         Some(Action::Close) => connection.advance(Stage::Closing),
         Some(Action::Replace(_)) => {
@@ -205,13 +228,7 @@ async fn act(
         }
         None => connection.advance(Stage::Aborted),
     }
-    lane.is_none_or(Lane::is_empty)
-}
-
-fn hand_on(lane: Option<&Lane>, bytes: Vec<u8>) {
-    if let Some(lane) = lane {
-        lane.push(bytes);
-    }
+    Ok(())
 }
 
 /// Sends a side what waits for it, until no more comes.
