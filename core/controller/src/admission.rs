@@ -8,7 +8,7 @@ use netserv_model::limits::{CONTAINERS_MAX, PROPERTIES_PER_MODULE_MAX, PROPERTY_
 use netserv_model::manifest::{MANIFEST_VERSION, Manifest, ModuleLimits};
 use netserv_model::policy::{NodePolicy, UserPolicy};
 use netserv_model::request::{Ask, Body, Dependency, Probe, Request, Setup};
-use netserv_model::{Filter, Flavour, PublicKey, Refusal, RefusalKind, UserId};
+use netserv_model::{Filter, Flavour, Protocol, PublicKey, Refusal, RefusalKind, UserId};
 
 use crate::limits::MODULES_PER_USER_MAX;
 use crate::state::Key;
@@ -130,6 +130,18 @@ fn pair<'a>(
     one.iter().find_map(|own| other.iter().find(|theirs| is(own, theirs)).map(|theirs| (own, theirs)))
 }
 
+/// Returns the manifest as a SETUP leaves it: the filters of a request for a module without a packet part are about the
+/// connections that it takes over.
+pub(crate) fn narrowed(mut manifest: Manifest, setup: &Setup) -> Manifest {
+    if let (None, Some(server)) = (&manifest.packet, &mut manifest.server)
+        && !server.intercept.is_empty()
+        && !setup.filters.is_empty()
+    {
+        server.intercept.clone_from(&setup.filters);
+    }
+    manifest
+}
+
 /// Checks a package against the SETUP that named it; returns the filters that the module gets.
 pub(crate) fn check_manifest(
     policy: &NodePolicy,
@@ -156,8 +168,14 @@ pub(crate) fn check_manifest(
     }
     check_properties(&merged_properties(manifest, &setup.properties), RefusalKind::BadManifest)?;
     check_server(policy, user, manifest)?;
-    if manifest.packet.is_none() && !setup.filters.is_empty() {
-        return bad("the request has filters, and the module has no part in the packet path".to_owned());
+    if manifest.packet.is_none() {
+        return match setup.filters.is_empty() || !manifest.intercept().is_empty() {
+            true => Ok(Vec::new()),
+            false => bad(
+                "the request has filters, and the module has no part in the packet path and takes over no connections"
+                    .to_owned(),
+            ),
+        };
     }
     let filters = if setup.filters.is_empty() { manifest.filters() } else { &setup.filters };
     filters::check(user, filters)?;
@@ -178,6 +196,11 @@ pub(crate) fn check_server(policy: &NodePolicy, user: &UserPolicy, manifest: &Ma
             return Err(Refusal::new(RefusalKind::NotPermitted, detail));
         }
         filters::check(user, &server.intercept)?;
+        let odd = |filter: &&Filter| filter.protocol() != Protocol::Tcp || filter.destination_ports().is_none();
+        if let Some(filter) = server.intercept.iter().find(odd) {
+            let detail = format!("connections cannot be taken over by `{filter}`; write `tcp` and a port");
+            return Err(Refusal::new(RefusalKind::BadRequest, detail));
+        }
     }
     match server.listen.iter().find(|wanted| !filters::grants(&user.listen, wanted)) {
         None => Ok(()),

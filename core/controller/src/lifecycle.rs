@@ -10,7 +10,7 @@ use netserv_model::request::{Outcome, Setup};
 use netserv_model::{Digest, Flavour, Refusal, RefusalKind, SessionId, WorkerId};
 
 use crate::Controller;
-use crate::admission::{check_manifest, clamp_limits, merged_properties};
+use crate::admission::{check_manifest, clamp_limits, merged_properties, narrowed};
 use crate::expiry::Timer;
 use crate::limits::{FETCH_ANSWER_TIME_MAX, LOAD_ANSWER_TIME_MAX};
 use crate::report::not_installed;
@@ -265,7 +265,8 @@ impl Controller {
         if active.as_ref().is_some_and(|active| active.is_what(&setup)) {
             return self.refresh(key, ticket, session, &setup);
         }
-        let same_code = active.filter(|active| active.record.digest == setup.digest);
+        // A manifest that was narrowed by the request before does not say what it was.
+        let same_code = active.filter(|active| active.record.digest == setup.digest && !active.is_narrowed());
         if let Some(code) = same_code.and_then(|active| active.manifest.clone().zip(active.record.flavour)) {
             self.try_candidate(key, ticket, session, setup, code);
         } else {
@@ -311,6 +312,7 @@ impl Controller {
         setup: Setup,
         (manifest, flavour): (Manifest, Flavour),
     ) {
+        let manifest = narrowed(manifest, &setup);
         let user = self.user_policy(&key.0);
         let checked = user.and_then(|user| check_manifest(&self.policy, user, &setup, &manifest, flavour));
         let checked = checked.and_then(|filters| {
@@ -430,13 +432,14 @@ impl Controller {
         {
             place.role = Role::Active;
         }
+        let sees_packets = candidate.manifest.packet.is_some();
         let record = InstalledRecord {
             user: key.0.clone(),
             module: setup.module,
             url: setup.url,
             digest: setup.digest,
             session,
-            filters: Rule::shown(&candidate.rules),
+            filters: if sees_packets { Rule::shown(&candidate.rules) } else { setup.filters },
             properties: setup.properties,
             lease_until: self.now.wall + setup.ttl,
             order: self.next_order,

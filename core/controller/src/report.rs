@@ -122,6 +122,8 @@ pub(crate) fn modules_of(user: &UserId, tenant: &Tenant, now: Instant) -> Vec<Mo
 }
 
 fn active_status(user: &UserId, active: &Active, now: Instant) -> ModuleStatus {
+    // Else they say which connections it takes over.
+    let sees_packets = active.manifest.as_ref().is_none_or(|manifest| manifest.packet.is_some());
     ModuleStatus {
         user: user.clone(),
         module: active.record.module.clone(),
@@ -129,7 +131,7 @@ fn active_status(user: &UserId, active: &Active, now: Instant) -> ModuleStatus {
         flavour: active.record.flavour,
         state: active.run.state(),
         lease_s: active.lease_end.since(now).as_secs(),
-        filters: active.record.filters.clone(),
+        filters: if sees_packets { active.record.filters.clone() } else { Vec::new() },
         listen: active.manifest.as_ref().map(|manifest| manifest.listen().to_vec()).unwrap_or_default(),
         intercept: active.manifest.as_ref().map(|manifest| manifest.intercept().to_vec()).unwrap_or_default(),
         chain: active.composition.as_ref().map(|composition| composition.parts.clone()).unwrap_or_default(),

@@ -9,7 +9,7 @@ use netserv_model::request::Setup;
 use netserv_model::{Flavour, Refusal, RefusalKind, WorkerId};
 
 use crate::Controller;
-use crate::admission::check_manifest;
+use crate::admission::{check_manifest, narrowed};
 use crate::expiry::Timer;
 use crate::filters;
 use crate::limits::{BACKOFF_MIN, MODULES_PER_USER_MAX, QUARANTINE_TIME};
@@ -119,6 +119,7 @@ impl Controller {
     pub(crate) fn active_fetched(&mut self, key: &Key, job: JobId, manifest: Manifest, flavour: Flavour) {
         let Some(record) = self.record_fetching(key, job) else { return };
         let setup = as_setup(record);
+        let manifest = narrowed(manifest, &setup);
         let user = self.user_policy(&key.0);
         let checked = user.and_then(|user| check_manifest(&self.policy, user, &setup, &manifest, flavour));
         if checked.is_err() {
@@ -128,6 +129,9 @@ impl Controller {
         self.change_flavour(key, if service { Flavour::Wasm } else { flavour });
         if let Some(active) = self.active(key) {
             // Connections are taken over as the manifest says, which a restarted node has only from here on.
+            if manifest.packet.is_none() {
+                active.rules.retain(|rule| rule.kind == RuleKind::Intercept);
+            }
             if !active.rules.iter().any(|rule| rule.kind == RuleKind::Intercept) {
                 active.rules.extend(Rule::all_of(&[], Some(&manifest)));
             }

@@ -111,13 +111,20 @@ impl Active {
         self.record.flavour.zip(self.slot)
     }
 
+    /// Returns whether a request said in place of the manifest which connections the module takes over.
+    pub(crate) fn is_narrowed(&self) -> bool {
+        let sees_packets = self.manifest.as_ref().is_none_or(|manifest| manifest.packet.is_some());
+        !sees_packets && !self.record.filters.is_empty()
+    }
+
     /// Returns whether a SETUP asks for nothing but what is installed.
     pub(crate) fn is_what(&self, setup: &Setup) -> bool {
-        let own_filters = self.manifest.as_ref().map(Manifest::filters);
-        let same_filters = match (setup.filters.is_empty(), own_filters) {
-            (false, _) => filters::same(&setup.filters, &self.record.filters),
-            (true, Some(own)) => filters::same(own, &self.record.filters),
-            (true, None) => true,
+        let same_filters = match &self.manifest {
+            None if setup.filters.is_empty() => true,
+            Some(manifest) if setup.filters.is_empty() && manifest.packet.is_some() => {
+                filters::same(manifest.filters(), &self.record.filters)
+            }
+            Some(_) | None => filters::same(&setup.filters, &self.record.filters),
         };
         same_filters
             && self.record.module == setup.module

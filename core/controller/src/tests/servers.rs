@@ -137,6 +137,43 @@ fn interceptions_come_back_after_a_restart_of_the_node() {
 }
 
 #[test]
+fn a_request_for_a_module_without_a_packet_part_narrows_what_it_takes_over() {
+    let taker = |setup: &Setup| Manifest { packet: None, ..both(setup) };
+    let narrow = |filter: &str| Setup { filters: vec![filter.parse().unwrap()], ..asked("m@1.0.0") };
+    let mut node = node();
+    let setup = narrow("tcp dst 10.2.3.0/24 port 80");
+    node.setup(setup.clone());
+    node.carry_out(&taker(&setup));
+    let status = &node.controller.modules(node.now)[0];
+    assert_eq!((status.filters.len(), status.intercept[0].to_string()), (0, "tcp dst 10.2.3.0/24 port 80".to_owned()));
+
+    // The same again refreshes; another filter replaces.
+    let id = node.setup(setup.clone());
+    assert!(node.commands().iter().any(|command| command.starts_with(&format!("answer {id} refreshed"))));
+    node.setup(narrow("tcp dst 10.2.4.0/24 port 80"));
+    let commands = node.commands();
+    assert!(commands.iter().any(|command| command.starts_with("fetch")), "{commands:?}");
+
+    // What cannot be taken over is refused, also if the manifest is right.
+    for (filter, kind) in [
+        ("udp dst 10.2.3.0/24 port 80", RefusalKind::BadRequest),
+        ("tcp dst 10.2.3.0/24", RefusalKind::BadRequest),
+        ("tcp dst 10.77.3.0/24 port 80", RefusalKind::PrefixNotAllowed),
+    ] {
+        let mut node = Node::with(server_policy());
+        let setup = narrow(filter);
+        let id = node.setup(setup.clone());
+        let mut commands = node.commands();
+        // Foreign prefixes are seen before the package is fetched.
+        if commands.iter().any(|command| command.starts_with("fetch")) {
+            node.fetched(0, taker(&setup));
+            commands.extend(node.commands());
+        }
+        assert!(commands.contains(&check_answer(id, kind)), "{filter}: {commands:?}");
+    }
+}
+
+#[test]
 fn interception_is_held_to_the_users_prefixes_ports_and_network() {
     use RefusalKind::{NoNetwork, NotPermitted, PortNotAllowed, PrefixNotAllowed, QuotaExceeded};
     let own = "tcp dst 10.2.0.0/16 port 80";
