@@ -23,6 +23,7 @@ pub struct Control {
 }
 
 /// What came in.
+#[allow(clippy::large_enum_variant, reason = "there is one at a time, on the stack")]
 pub enum Received {
     /// A frame, and the descriptors that came with it, in their order.
     Frame(ToWorker, Vec<OwnedFd>),

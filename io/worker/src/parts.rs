@@ -41,6 +41,7 @@ pub struct PacketPart {
 }
 
 /// How loading a module goes on.
+#[allow(clippy::large_enum_variant, reason = "there is one at a time, on the stack")]
 pub enum Step {
     /// There is nothing to wait for: the part that sees packets starts.
     Start(PacketPart),
@@ -51,6 +52,7 @@ pub enum Step {
 }
 
 /// What the server thread's report means.
+#[allow(clippy::large_enum_variant, reason = "there is one at a time, on the stack")]
 pub enum News {
     /// A server part runs: the part that sees packets starts, if there is one.
     Loaded(ModuleSlot, Option<PacketPart>),

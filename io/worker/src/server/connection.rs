@@ -38,13 +38,15 @@ pub enum Judgement {
     End,
 }
 
-impl Progress {
+impl Default for Progress {
     /// Returns the state of a connection without a request.
-    pub fn new() -> Progress {
+    fn default() -> Progress {
         let state = State { next: 0, deadlines: BTreeMap::new(), idle_since: Instant::now() };
         Progress(Arc::new(Mutex::new(state)))
     }
+}
 
+impl Progress {
     /// Begins a request.
     pub fn begin(&self, deadline: Instant) -> Underway {
         let mut state = self.lock();
@@ -85,7 +87,7 @@ mod tests {
 
     #[test]
     fn an_idle_connection_ends() {
-        let progress = Progress::new();
+        let progress = Progress::default();
         let now = Instant::now();
         let Judgement::GoOn(until) = progress.judge(now) else { panic!("it ended at once") };
         assert!(until <= now + limits::HEAD_TIME_MAX);
@@ -94,7 +96,7 @@ mod tests {
 
     #[test]
     fn the_oldest_request_counts() {
-        let progress = Progress::new();
+        let progress = Progress::default();
         let start = Instant::now();
         let first = progress.begin(start + Duration::from_secs(60));
         let second = progress.begin(start + Duration::from_secs(90));

@@ -177,7 +177,7 @@ impl HttpService {
                 self.tell(&format!("the component answered a request with an error: {code:?}"));
                 self.fail(StatusCode::INTERNAL_SERVER_ERROR)
             }
-            Err(_) => self.after(call.join().await),
+            Err(_) => self.after(&call.join().await),
         }
     }
 
@@ -229,7 +229,7 @@ impl HttpService {
     }
 
     /// Returns the answer for a call that has given none.
-    fn after(&self, handled: Handled) -> Response<ResponseBody> {
+    fn after(&self, handled: &Handled) -> Response<ResponseBody> {
         match handled {
             Ok(()) => {
                 self.tell("the component gave no answer to a request");

@@ -157,9 +157,12 @@ fn bind(address: SocketAddr) -> Result<TcpListener, Refusal> {
         socket.bind(address)?;
         socket.listen(limits::BACKLOG)
     });
-    listener.map_err(|error| match error.kind() {
-        std::io::ErrorKind::AddrInUse => Refusal::new(RefusalKind::PortTaken, format!("TCP {address} is taken")),
-        _ => Refusal::new(RefusalKind::NodeFailed, format!("cannot listen at {address}: {error}")),
+    listener.map_err(|error| {
+        if error.kind() == std::io::ErrorKind::AddrInUse {
+            Refusal::new(RefusalKind::PortTaken, format!("TCP {address} is taken"))
+        } else {
+            Refusal::new(RefusalKind::NodeFailed, format!("cannot listen at {address}: {error}"))
+        }
     })
 }
 

@@ -134,7 +134,7 @@ impl HttpSite {
 
     /// Serves a connection until one of both sides ends it.
     async fn drive<S: AsyncRead + AsyncWrite + Unpin + Send + 'static>(self: &Arc<Self>, stream: S, via: Via) {
-        let progress = Progress::new();
+        let progress = Progress::default();
         let service = service_fn(|request: hyper::Request<Incoming>| {
             self.version().service.handle(request, via.clone(), progress.clone())
         });

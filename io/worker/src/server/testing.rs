@@ -87,11 +87,11 @@ impl HttpTester {
         let failed = |error: &dyn ToString| Refusal::new(RefusalKind::NodeFailed, error.to_string());
         let engine = Arc::new(ServerEngine::new().map_err(|error| failed(&error))?);
         let component = component::compile(&engine, component, &settings.blocks)?;
-        HttpTester::of(engine, component, settings)
+        HttpTester::of(&engine, component, settings)
     }
 
     fn of(
-        engine: Arc<ServerEngine>,
+        engine: &Arc<ServerEngine>,
         component: CheckedComponent,
         settings: HostSettings,
     ) -> Result<HttpTester, Refusal> {
@@ -112,7 +112,7 @@ impl HttpTester {
         };
         let shared = Shared::for_tests(&profile.name);
         let module = Arc::new(Module::new(profile, shared, wake));
-        let service = Arc::new(runtime.block_on(HttpService::start(&engine, component, &module))?);
+        let service = Arc::new(runtime.block_on(HttpService::start(engine, component, &module))?);
         Ok(HttpTester { runtime, service })
     }
 

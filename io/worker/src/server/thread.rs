@@ -234,7 +234,7 @@ impl Servers {
             Work::Http { site, version } if self.running.values().any(|other| other.has(&site)) => {
                 tokio::spawn(version.retire());
             }
-            work => {
+            work @ (Work::Http { .. } | Work::Tcp(_) | Work::Command(_)) => {
                 tokio::spawn(work.stop());
             }
         }
