@@ -1,19 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
 //! The executor over the dummy driver, with the containers' other ends in the test's hands.
 
+mod load;
 mod media;
 mod networks;
 mod workers;
 
-use std::time::Duration;
-
-use netserv_model::command::Load;
 use std::path::Path;
 use std::sync::mpsc::{Receiver, channel};
+use std::time::Duration;
 
 use netserv_container::{Container, DetachedContainer, LauncherConfig};
 use netserv_dataplane::Driver as _;
 use netserv_dataplane::dummy::{Dummy, Plane};
+use netserv_model::command::Load;
 use netserv_model::manifest::ModuleLimits;
 use netserv_model::{SessionId, UnixTime};
 use netserv_repository::package::{self, SigningKey};
