@@ -7,7 +7,7 @@ use netserv_model::limits::BATCH_PACKETS_MAX;
 use netserv_worker::pcap;
 
 use crate::bench::{Same, module};
-use crate::support::{Setup, guest, repository};
+use crate::support::{Setup, for_each_packet, guest, guest_with, repository};
 
 /// Packets of a case.
 const PACKETS: usize = 1024;
@@ -17,11 +17,19 @@ const PACKETS: usize = 1024;
 fn modules_per_packet() {
     let capture = std::fs::read(repository().join("modules/net-monitor/tests/count.pcap")).unwrap();
     let packets: Vec<_> = pcap::read(&capture).unwrap().into_iter().map(|one| one.packet).collect();
-    for (name, wasm) in [("null", guest("")), ("net-monitor", module("net_monitor"))] {
+    let modules = [("null", guest("")), ("net-monitor", module("net_monitor")), ("kv get and set", kv())];
+    for (name, wasm) in modules {
         for count in [1, BATCH_PACKETS_MAX] {
             guard(&format!("{name} in batches of {count}"), &wasm, &packets, count);
         }
     }
+}
+
+/// Returns a guest that reads and stores an entry for each packet.
+fn kv() -> Vec<u8> {
+    let calls = "(drop (call $kv_get (i32.const 0) (i32.const 4) (i32.const 8) (i32.const 8)))
+        (drop (call $kv_set (i32.const 0) (i32.const 4) (i32.const 8) (i32.const 8)))";
+    guest_with(&for_each_packet(calls), "(data (i32.const 0) \"name\")")
 }
 
 fn guard(name: &str, wasm: &[u8], packets: &[Vec<u8>], count: usize) {
