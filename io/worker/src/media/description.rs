@@ -27,7 +27,7 @@ impl Description {
         let told: Told = serde_json::from_slice(json).map_err(|error| format!("ffprobe wrote no JSON: {error}"))?;
         let mut found = Description { format: name(&told.format.format_name), ..Description::default() };
         let seconds = told.format.duration.as_deref().and_then(|text| text.parse::<f64>().ok());
-        found.duration_ms = seconds.and_then(|seconds| milliseconds(seconds)).unwrap_or(0);
+        found.duration_ms = seconds.and_then(milliseconds).unwrap_or(0);
         for stream in told.streams.into_iter().take(MEDIA_STREAMS_TOLD_MAX) {
             let codec = name(&stream.codec_name);
             match stream.codec_type.as_str() {

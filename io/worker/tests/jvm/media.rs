@@ -19,8 +19,7 @@ fn a_bundle_writes_and_reads_a_job() {
         worker.load(5, "media");
         let FromWorker::Media { slot, job, task } = worker.node.frame() else { panic!("a job is wanted") };
         assert_eq!((slot, task), (ModuleSlot(5), MediaTask::Probe { source: MediaSource::Any }));
-        let ((our_input, input), (output, our_output)) =
-            (rustix::pipe::pipe().unwrap(), rustix::pipe::pipe().unwrap());
+        let ((our_input, input), (output, our_output)) = (rustix::pipe::pipe().unwrap(), rustix::pipe::pipe().unwrap());
         worker.node.send_with(&ToWorker::MediaStarted { job }, &[input.as_fd(), output.as_fd()]);
         drop((input, output));
         let mut read = String::new();
