@@ -7,10 +7,11 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::io;
 use std::net::IpAddr;
 use std::os::fd::OwnedFd;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::{Duration, Instant};
 
-use anyhow::{Context, Result};
+use anyhow::{Context, Result, ensure};
 use netserv_container::network::limits::TRANSPARENT_SOCKETS_MAX;
 use netserv_container::network::{
     AddressWatch, ContainerNetwork, HostIntercepts, Listeners, NetworkSpec, node_addresses, remove_networks,
@@ -121,6 +122,8 @@ pub struct Networks {
     /// What leads packets of others to containers.
     host: HostIntercepts,
     interceptions: Mutex<Interceptions>,
+    /// Whether the forwarding plane sends packets on before the kernel could lead them to a container.
+    past_kernel: AtomicBool,
 }
 
 #[derive(Clone, Debug)]
@@ -137,7 +140,9 @@ impl Networks {
     pub fn start(instance: &str) -> Result<Arc<Networks>> {
         let host = HostIntercepts::open(instance).context("interception of connections")?;
         let (made, granted, interceptions) = (Mutex::default(), Mutex::default(), Mutex::default());
-        let networks = Arc::new(Networks { instance: instance.to_owned(), made, granted, host, interceptions });
+        let past_kernel = AtomicBool::new(false);
+        let networks =
+            Arc::new(Networks { instance: instance.to_owned(), made, granted, host, interceptions, past_kernel });
         let (watch, weak) = (AddressWatch::open().context("changes of addresses")?, Arc::downgrade(&networks));
         let thread = std::thread::Builder::new().name("addresses".to_owned());
         thread.spawn(move || follow(&watch, &weak)).context("thread for addresses")?;
@@ -214,6 +219,11 @@ impl Networks {
         }
     }
 
+    /// Says whether the forwarding plane sends packets on before the kernel sees them: then nothing can be intercepted.
+    pub fn set_past_kernel(&self, past_kernel: bool) {
+        self.past_kernel.store(past_kernel, Ordering::Relaxed);
+    }
+
     /// Makes the listening sockets at which a module's intercepted connections arrive, for its worker; none if that has
     /// them from the module's last version.
     ///
@@ -223,6 +233,8 @@ impl Networks {
         if self.interceptions().has_ports(worker, slot) {
             return Ok(Vec::new());
         }
+        let past_kernel = self.past_kernel.load(Ordering::Relaxed);
+        ensure!(!past_kernel, "with `dataplane.xdp-forward`, packets do not reach who takes over their connections");
         let network = self.network(&worker.user).context("the container has no network")?;
         let Listeners { v4, v6, ports } = network.listeners()?;
         self.interceptions().set_ports(worker, slot, ports);

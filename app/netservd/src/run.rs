@@ -252,6 +252,7 @@ fn module_parts(
     events: &mpsc::Sender<Event>,
 ) -> Result<ModuleParts> {
     let networks = Networks::start(&config.instance())?;
+    networks.set_past_kernel(config.dataplane.xdp_forward);
     let launches = launcher::start_thread(keeper.clone(), networks.clone(), disk(config), events.clone())?;
     let limits = FetchLimits {
         time: Duration::from_secs(config.fetch.timeout_s),

@@ -6,6 +6,7 @@
 use std::io;
 use std::time::Duration;
 
+use netserv_model::container_link::is_container_link;
 use rustix::io::Errno;
 use rustix::net::netlink::{self, SocketAddrNetlink};
 use rustix::net::{AddressFamily, Protocol, RecvFlags, SendFlags, SocketFlags, SocketType, sockopt};
@@ -53,7 +54,9 @@ fn foreign_chain(body: &[u8]) -> Option<String> {
     };
     let on_the_way = family == FAMILY_NETDEV || matches!(number, HOOK_PREROUTING | HOOK_FORWARD | HOOK_POSTROUTING);
     let of_iptables = matches!(family, FAMILY_IPV4 | FAMILY_IPV6) && TABLES_OF_IPTABLES.contains(&table.as_str());
-    (on_the_way && !of_iptables).then(|| format!("chain `{chain}` of nftables' table `{name} {table}`"))
+    // Ours only marks flows that modules take over, which the node's filters are not about.
+    let own = family == FAMILY_INET && is_container_link(&format!("{table}n0"));
+    (on_the_way && !of_iptables && !own).then(|| format!("chain `{chain}` of nftables' table `{name} {table}`"))
 }
 
 /// Asks for a whole table, and returns what `pick` makes of the first message that it takes.
@@ -145,6 +148,7 @@ mod tests {
         assert!(chain(FAMILY_NETDEV, "fw", Some(0)).is_some());
         for (family, table, hook) in [
             (FAMILY_INET, "fw", None),
+            (FAMILY_INET, "ns0a1b2c3d", Some(HOOK_PREROUTING)),
             (FAMILY_INET, "fw", Some(1)),
             (FAMILY_IPV4, "mangle", Some(HOOK_PREROUTING)),
             (FAMILY_IPV6, "filter", Some(HOOK_FORWARD)),
