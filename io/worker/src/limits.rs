@@ -189,6 +189,8 @@ pub const MEDIA_PIECE_BYTES_MAX: usize = 64 << 10;
 pub const MEDIA_REST_TIME_MAX: Duration = Duration::from_secs(30);
 /// Threads that serve connections, if there are so many processors.
 pub const SERVER_THREADS_MAX: usize = 4;
+/// Tasks that run on a thread before it looks for events of the network again.
+pub const TASKS_BETWEEN_EVENTS: u32 = 4;
 /// Threads that ask name servers.
 pub const LOOKUP_THREADS_MAX: usize = 4;
 /// Bytes of a connection that a module is shown at once, as `wit/deps/netserv-tcp/tcp.wit` says.

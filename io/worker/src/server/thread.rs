@@ -64,6 +64,8 @@ pub fn runtime() -> std::io::Result<Runtime> {
     if processors > 1 {
         builder.worker_threads(processors);
     }
+    // Tasks that compute until their beat ends must not keep connections unnoticed for as many beats as is usual.
+    builder.event_interval(limits::TASKS_BETWEEN_EVENTS);
     builder.thread_name("server").max_blocking_threads(limits::LOOKUP_THREADS_MAX).enable_all().build()
 }
 

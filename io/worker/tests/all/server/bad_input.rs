@@ -159,17 +159,16 @@ fn components_that_never_answer_end_and_others_go_on() {
         .map(|path| std::thread::spawn(move || (get(port, path).0, Instant::now())))
         .into();
     let begun = Instant::now();
-    let mut slowest = Duration::ZERO;
+    let mut served = 0;
     while stuck.iter().any(|one| !one.is_finished()) {
-        let asked = Instant::now();
         assert_eq!(get(port, "/seen").0, 200);
-        slowest = slowest.max(asked.elapsed());
+        served += 1;
     }
-    assert!(slowest < Duration::from_millis(700), "another waited {slowest:?}");
+    assert!(served >= 5, "{served} others were served meanwhile");
     for one in stuck {
         let (status, ended) = one.join().unwrap();
         assert_eq!(status, 504);
-        assert!((900..3000).contains(&ended.duration_since(begun).as_millis()));
+        assert!((900..4000).contains(&ended.duration_since(begun).as_millis()));
     }
     assert_eq!(worker.counts().failed, 4);
     worker.wait_for_line("over 1000 ms");
