@@ -304,6 +304,7 @@ fn jobs_leave_nothing() {
 
 /// Prints what docs/blocks.md says, of a clip of 4 seconds.
 #[test]
+#[ignore = "prints figures, and wants a quiet machine"]
 fn times_are_measured() {
     let Some(node) = media_node("times_are_measured") else { return };
     let clip = make(&["-f", "lavfi", "-i", "testsrc2=size=640x360:rate=25", "-t", "4", "-f", "mpegts"]);
