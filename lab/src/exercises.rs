@@ -32,18 +32,20 @@ const LISTEN: &str = "listen = ['tcp port 80']\n";
 /// The folder has no solution; the error says what is missing.
 pub fn check(exercise: u8, dir: &Path) -> Result<()> {
     ensure!(dir.join("netserv.toml").exists(), "{} has no netserv.toml: name the module's folder", dir.display());
-    let text = dir.to_string_lossy();
-    cli(&["module", "build", &text])?;
+    let scratch = Scratch::new()?;
+    let built = scratch.0.join("module.nsm");
+    // Not over the package that is there, which may be signed.
+    cli(&["module", "build", &dir.to_string_lossy(), "--out", &built.to_string_lossy()])?;
     println!("ok  the module builds");
     own_tests(dir)?;
     match exercise {
-        1 => signed(dir)?,
-        2..=4 => asked_tests(exercise, dir)?,
+        1 => signed(dir, &built)?,
+        2..=4 => asked_tests(exercise, dir, &scratch)?,
         5 => {
-            asked_tests(3, dir)?;
-            both_roles(dir)?;
+            asked_tests(3, dir, &scratch)?;
+            both_roles(&built)?;
         }
-        _ => upgrade(dir)?,
+        _ => upgrade(dir, &built, &scratch)?,
     }
     println!("exercise {exercise} is solved");
     Ok(())
@@ -58,13 +60,17 @@ fn own_tests(dir: &Path) -> Result<()> {
     Ok(())
 }
 
-/// Exercise 1: the package is signed.
-fn signed(dir: &Path) -> Result<()> {
+/// Exercise 1: the package that is there is signed, and is what the folder builds.
+fn signed(dir: &Path, built: &Path) -> Result<()> {
     let package = package_of(dir)?;
-    let output = cli(&["-j", "module", "inspect", &package.to_string_lossy()])?;
-    let shown: serde_json::Value = serde_json::from_slice(&output.stdout)?;
+    let inspect = |path: &Path| -> Result<serde_json::Value> {
+        Ok(serde_json::from_slice(&cli(&["-j", "module", "inspect", &path.to_string_lossy()])?.stdout)?)
+    };
+    let (shown, fresh) = (inspect(&package)?, inspect(built)?);
+    let name = package.display();
+    ensure!(shown["digest"] == fresh["digest"], "{name} is not what the folder builds: netserv module build");
     let signatures = shown["signatures"].as_array().map_or(0, Vec::len);
-    ensure!(signatures > 0, "{} is not signed: netserv module sign {}", package.display(), package.display());
+    ensure!(signatures > 0, "{name} is not signed: netserv module sign {name}");
     println!("ok  the package is signed");
     Ok(())
 }
@@ -80,7 +86,7 @@ fn package_of(dir: &Path) -> Result<PathBuf> {
 }
 
 /// Runs the tests of `docs/tutorial/checks` on the module's code, in place of its own.
-fn asked_tests(exercise: u8, dir: &Path) -> Result<()> {
+fn asked_tests(exercise: u8, dir: &Path, scratch: &Scratch) -> Result<()> {
     let checks = workspace().join("docs/tutorial/checks").join(exercise.to_string());
     let asked = read_toml(&checks.join("netserv.toml"))?;
     let mut manifest = read_toml(&dir.join("netserv.toml"))?;
@@ -96,7 +102,6 @@ fn asked_tests(exercise: u8, dir: &Path) -> Result<()> {
         let built = dir.join(file.as_str().unwrap_or_default()).canonicalize()?;
         *file = toml::Value::String(built.to_string_lossy().into_owned());
     }
-    let scratch = Scratch::new()?;
     for entry in std::fs::read_dir(&checks)? {
         let path = entry?.path();
         std::fs::copy(&path, scratch.0.join(path.file_name().context("a file has a name")?))?;
@@ -122,8 +127,8 @@ impl Run {
         Ok(Run { lab, user, filter })
     }
 
-    fn setup(&self, dir: &Path, package: &Path) -> Result<Outcome> {
-        let package = self.sign(dir, package)?;
+    fn setup(&self, package: &Path) -> Result<Outcome> {
+        let package = self.sign(package)?;
         let (url, file) = (self.lab.publish("sender", &package)?, package.path.to_string_lossy().into_owned());
         let (to, key) = (self.lab.v4("receiver").to_string(), self.user.key.to_string_lossy().into_owned());
         let args = ["setup", &file, "--to", &to, "--url", &url, "--filter", &self.filter];
@@ -132,17 +137,13 @@ impl Run {
         Ok(node.outcome)
     }
 
-    /// Signs a copy of the package with the key that this node knows.
-    fn sign(&self, dir: &Path, package: &Path) -> Result<LabPackage> {
-        let path = self.lab.dir().join(package.file_name().context("a package has a name")?);
-        std::fs::copy(package, &path)?;
-        let text = path.to_string_lossy();
+    /// Signs a package with the key that this node knows.
+    fn sign(&self, package: &Path) -> Result<LabPackage> {
+        let text = package.to_string_lossy();
         cli(&["module", "sign", &text, "--key", &self.user.key.to_string_lossy()])?;
         let shown: serde_json::Value = serde_json::from_slice(&cli(&["-j", "module", "inspect", &text])?.stdout)?;
         let field = |name: &str| shown[name].as_str().map(str::to_owned).context("inspect shows no digest");
-        let found = LabPackage { digest: field("digest")?, module: field("module")?, path: path.clone() };
-        ensure!(!found.digest.is_empty(), "{} has no digest", dir.display());
-        Ok(found)
+        Ok(LabPackage { digest: field("digest")?, module: field("module")?, path: package.to_owned() })
     }
 
     fn address(&self) -> Result<IpAddr> {
@@ -172,9 +173,9 @@ impl Run {
 }
 
 /// Exercise 5: the page shows who has knocked, and closes doors.
-fn both_roles(dir: &Path) -> Result<()> {
+fn both_roles(package: &Path) -> Result<()> {
     let run = Run::start()?;
-    let outcome = run.setup(dir, &package_of(dir)?)?;
+    let outcome = run.setup(package)?;
     ensure!(matches!(outcome, Outcome::Installed { .. }), "the node does not take the module: {outcome:?}");
     let receiver = run.lab.v4("receiver").to_string();
     ensure!(wait_until(WAIT, || run.get("GET", "/").is_ok_and(|page| !page.is_empty())), "GET / brings nothing");
@@ -198,13 +199,12 @@ fn both_roles(dir: &Path) -> Result<()> {
 }
 
 /// Exercise 6: a new version takes over under load, and nothing is lost.
-fn upgrade(dir: &Path) -> Result<()> {
+fn upgrade(dir: &Path, package: &Path, scratch: &Scratch) -> Result<()> {
     let run = Run::start()?;
-    let package = package_of(dir)?;
-    let outcome = run.setup(dir, &package)?;
+    let outcome = run.setup(package)?;
     ensure!(matches!(outcome, Outcome::Installed { .. }), "the node does not take the module: {outcome:?}");
     ensure!(wait_until(WAIT, || run.get("GET", "/").is_ok_and(|page| !page.is_empty())), "GET / brings nothing");
-    let newer = next_version(dir, run.lab.dir())?;
+    let newer = next_version(dir, &scratch.0)?;
 
     let mut load = run.lab.command("receiver", "wrk");
     let url = format!("http://{}/", run.address()?);
@@ -212,7 +212,7 @@ fn upgrade(dir: &Path) -> Result<()> {
     let mut load = load.spawn().context("wrk is missing: apt-get install wrk")?;
     let counted = run.count_udp()?;
     let mut packets = run.stream()?;
-    let outcome = run.setup(dir, &newer)?;
+    let outcome = run.setup(&newer)?;
     ensure!(matches!(outcome, Outcome::Replaced { .. }), "the new version does not take over: {outcome:?}");
     ensure!(packets.wait()?.success(), "the packets could not be sent");
     let mut report = String::new();

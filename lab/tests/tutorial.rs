@@ -12,11 +12,11 @@ use netserv_lab::node::{cli, workspace};
 #[test]
 fn exercise_1_is_the_template_with_a_signature() {
     let folder = Folder::new(1, "my-monitor", "packet");
+    cli(&["module", "build", &folder.0.to_string_lossy()]).unwrap();
     let unsigned = check(1, &folder.0).unwrap_err().to_string();
     assert!(unsigned.contains("is not signed"), "{unsigned}");
     let (package, key) = (folder.0.join("my-monitor-0.1.0.nsm"), folder.0.join("key.pem"));
     cli(&["key", "new", "--out", &key.to_string_lossy()]).unwrap();
-    // A check builds anew, which gives the same package: the signature still fits.
     cli(&["module", "sign", &package.to_string_lossy(), "--key", &key.to_string_lossy()]).unwrap();
     check(1, &folder.0).unwrap();
 }
