@@ -8,8 +8,8 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context as _, anyhow, ensure};
-use netserv_model::manifest::{HttpTest, Manifest};
 use netserv_model::Refusal;
+use netserv_model::manifest::{HttpTest, Manifest};
 use serde::Serialize;
 
 use crate::compile;
@@ -63,8 +63,11 @@ pub fn run(dir: &Path, manifest: &Manifest, accept: bool) -> anyhow::Result<bool
         let mut properties = manifest.properties.clone();
         properties.extend(test.properties.clone());
         if tester.as_ref().is_none_or(|(before, _)| *before != properties) {
-            let settings =
-                HostSettings { properties: properties.clone(), limits: manifest.limits, ..HostSettings::new(manifest.module()) };
+            let settings = HostSettings {
+                properties: properties.clone(),
+                limits: manifest.limits,
+                ..HostSettings::new(manifest.module())
+            };
             tester = Some((properties, HttpTester::new(&component, settings)));
         }
         let (_, tester) = tester.as_ref().expect("it was just put there");
@@ -105,12 +108,7 @@ pub fn request_of(dir: &Path, test: &HttpTest) -> anyhow::Result<TestRequest> {
     Ok(TestRequest { method: test.method.clone(), path: test.path.clone(), headers, body })
 }
 
-fn check(
-    dir: &Path,
-    test: &HttpTest,
-    response: Result<TestResponse, Refusal>,
-    accept: bool,
-) -> anyhow::Result<Report> {
+fn check(dir: &Path, test: &HttpTest, response: Result<TestResponse, Refusal>, accept: bool) -> anyhow::Result<Report> {
     let mut report = Report {
         name: test.name.clone(),
         kind: "http",
@@ -190,7 +188,11 @@ fn differences(test: &HttpTest, response: &TestResponse) -> Vec<String> {
 fn first_difference(expected: &[u8], actual: &[u8]) -> String {
     let same = expected.iter().zip(actual).take_while(|(one, other)| one == other).count();
     let line = expected[..same].iter().filter(|byte| **byte == b'\n').count() + 1;
-    format!("body: {} bytes expected, {} came; they differ from byte {same} on, in line {line}", expected.len(), actual.len())
+    format!(
+        "body: {} bytes expected, {} came; they differ from byte {same} on, in line {line}",
+        expected.len(),
+        actual.len()
+    )
 }
 
 fn shown(body: &[u8]) -> String {

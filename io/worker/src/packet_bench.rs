@@ -21,8 +21,8 @@ use crate::kv::KvStores;
 
 /// A packet for modules without recorded ones: UDP over IPv4, 36 bytes.
 pub const SAMPLE: &[u8] = &[
-    0x45, 0, 0, 36, 0, 1, 0, 0, 64, 17, 0x55, 0x64, 10, 0, 0, 1, 10, 0, 0, 2, 0x9c, 0x40, 0x13, 0xc4, 0, 16, 0, 0, 1, 2, 3,
-    4, 5, 6, 7, 8,
+    0x45, 0, 0, 36, 0, 1, 0, 0, 64, 17, 0x55, 0x64, 10, 0, 0, 1, 10, 0, 0, 2, 0x9c, 0x40, 0x13, 0xc4, 0, 16, 0, 0, 1,
+    2, 3, 4, 5, 6, 7, 8,
 ];
 /// Rounds of each kind.
 const ROUNDS: usize = 7;

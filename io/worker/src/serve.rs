@@ -32,8 +32,8 @@ use crate::messages::Exchanges;
 use crate::parts::{News, PacketPart, Parts, Servers, Step};
 use crate::ring_memory::RingMemory;
 use crate::server::module::Shared;
-use crate::storage::limits::KV_CLOSE_TIME_MAX;
 use crate::storage::cache::{CacheHandle, CacheSource};
+use crate::storage::limits::KV_CLOSE_TIME_MAX;
 use crate::storage::{CACHE_FILE, KV_FILE, StoreFile};
 use crate::{limits, media, sys};
 

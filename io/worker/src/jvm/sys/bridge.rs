@@ -13,8 +13,8 @@ use netserv_model::manifest::ModuleLimits;
 use netserv_model::{Instant, ModuleRef};
 
 use super::env::{Env, Thrown};
-use super::{media_natives, natives};
 use super::vm::{self, Handler};
+use super::{media_natives, natives};
 use crate::jvm::outbox::Outbox;
 
 const CLASS: &CStr = c"org/netserv/host/Bridge";

@@ -5,7 +5,10 @@ use std::ffi::CStr;
 use std::ptr::null_mut;
 use std::sync::atomic::AtomicU64;
 
-use jni_sys::{JNIEnv, jarray, jbyteArray, jclass, jint, jlong, jlongArray, jmethodID, jobject, jobjectArray, jsize, jstring, jvalue};
+use jni_sys::{
+    JNIEnv, jarray, jbyteArray, jclass, jint, jlong, jlongArray, jmethodID, jobject, jobjectArray, jsize, jstring,
+    jvalue,
+};
 
 /// Characters of an exception's text.
 const THROWN_CHARS_MAX: usize = 400;
