@@ -24,11 +24,11 @@ fn middleware_stands_before_a_module_until_it_is_removed() {
     assert_eq!(refusal.kind, RefusalKind::MissingPart);
     assert!(refusal.detail.contains("example.org/token@^1"), "{refusal}");
 
-    installed(net.setup(&net.alice, &part(&net, "token", "1.0.0"), &[]));
-    installed(net.setup(&net.alice, &part(&net, "hello-http", "1.0.0"), &[]));
+    installed(&net.setup(&net.alice, &part(&net, "token", "1.0.0"), &[]));
+    installed(&net.setup(&net.alice, &part(&net, "hello-http", "1.0.0"), &[]));
     let address = net.address(&net.alice, false);
     assert_eq!(net.get("receiver", address, "/"), None, "parts serve nothing by themselves");
-    installed(net.setup(&net.alice, &service, &["--property", "token=secret"]));
+    installed(&net.setup(&net.alice, &service, &["--property", "token=secret"]));
     net.answers("receiver", address, "/", "a token is needed");
     let url = format!("http://{address}/");
     let with_token = || net.curl("receiver", &["-H", "authorization: Bearer secret", &url]);
@@ -54,8 +54,8 @@ fn parts_that_do_not_fit_are_refused_by_name() {
     let Some(net) = Serving::start("parts_that_do_not_fit_are_refused_by_name", Driver::Nfqueue, LISTEN) else {
         return;
     };
-    installed(net.setup(&net.alice, &part(&net, "token", "1.0.0"), &[]));
-    installed(net.setup(&net.alice, &part(&net, "hello-http", "1.0.0"), &[]));
+    installed(&net.setup(&net.alice, &part(&net, "token", "1.0.0"), &[]));
+    installed(&net.setup(&net.alice, &part(&net, "hello-http", "1.0.0"), &[]));
     let turned = service(&net, "1.0.0", &[CHAIN[1], CHAIN[0]]);
     let refusal = refused(net.setup(&net.alice, &turned, &[]));
     assert_eq!(refusal.kind, RefusalKind::BadService, "{refusal}");
@@ -66,7 +66,7 @@ fn parts_that_do_not_fit_are_refused_by_name() {
     assert!(refusal.detail.contains("version 1.0.0 is installed"), "{refusal}");
 }
 
-fn installed(outcome: Outcome) {
+fn installed(outcome: &Outcome) {
     assert!(matches!(outcome, Outcome::Installed { .. }), "{outcome:?}");
 }
 

@@ -88,13 +88,13 @@ fn worker_of(net: &Serving) -> u32 {
 /// Returns the worker of the node's only container.
 fn worker_if_any(net: &Serving) -> Option<u32> {
     let netservd = net.lab.pid("node", "netservd").unwrap();
-    let workers = children(netservd).into_iter().flat_map(children);
+    let mut workers = children(netservd).into_iter().flat_map(children);
     // A spare of the launcher's has its name still.
     let is_worker = |pid: &u32| {
         let line = std::fs::read_to_string(PathBuf::from(format!("/proc/{pid}/cmdline"))).unwrap_or_default();
         line.starts_with("netserv-worker\0serve")
     };
-    workers.filter(is_worker).next()
+    workers.find(is_worker)
 }
 
 fn children(pid: u32) -> Vec<u32> {

@@ -184,7 +184,7 @@ impl Launcher {
         drop(command);
         let mut launcher =
             Launcher { socket: Mutex::new(Some(socket)), child, report: LauncherReport::default(), _lock: lock };
-        match launcher.ask(&Request::Setup(setup), &[])? {
+        match launcher.ask(&Request::Setup(Box::new(setup)), &[])? {
             (Reply::Ready { enforced, missing }, _) => launcher.report = LauncherReport { enforced, missing },
             (Reply::Failed { step, detail, .. }, _) => {
                 return Err(ContainerError::LauncherRefused(format!("{step}: {detail}")));

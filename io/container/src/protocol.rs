@@ -28,7 +28,7 @@ const FDS_MAX: usize = DESCRIPTORS_MAX;
 #[derive(Debug, Serialize, Deserialize)]
 pub(crate) enum Request {
     /// Get ready; answered by `Ready` or `Failed`.
-    Setup(Setup),
+    Setup(Box<Setup>),
     /// Start a worker. Beside it: control socket, ring memory, eventfd to the worker, eventfd to the host, the pipe for
     /// the exit report, and the network namespace if it gets one. Answered by `Started` with a pidfd, or `Failed`.
     Serve(Serve),

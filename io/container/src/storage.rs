@@ -11,7 +11,7 @@ use std::fs::{self, File};
 use std::io;
 use std::os::fd::OwnedFd;
 use std::os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _, fchown};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use netserv_model::{Flavour, UserId};
 
@@ -90,7 +90,7 @@ const CACHE: &str = "cache";
 
 /// Makes sure that the file is there, has its length and belongs to the container.
 fn open(path: &Path, bytes: u64, owner: u32) -> io::Result<()> {
-    let directory = path.parent().map(Path::to_owned).unwrap_or_else(PathBuf::new);
+    let directory = path.parent().map(Path::to_owned).unwrap_or_default();
     fs::DirBuilder::new().recursive(true).mode(0o700).create(directory)?;
     let mut options = File::options();
     let file = options.read(true).write(true).create(true).truncate(false).mode(0o600).custom_flags(libc::O_NOFOLLOW);

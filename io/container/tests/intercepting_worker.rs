@@ -348,8 +348,9 @@ fn answer(
     }
 }
 
+/// To measure, `NETSERV_WORKER` names one that was built for speed.
 fn real_worker() -> PathBuf {
-    Path::new(PROBE).with_file_name("netserv-worker")
+    std::env::var_os("NETSERV_WORKER").map_or_else(|| Path::new(PROBE).with_file_name("netserv-worker"), PathBuf::from)
 }
 
 fn component() -> PathBuf {

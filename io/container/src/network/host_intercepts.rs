@@ -214,21 +214,21 @@ fn table(instance: &str, links: &BTreeMap<String, Link>) -> Requests {
     batch.chain(MARK, Some(Hook::Prerouting(PRIORITY)));
     batch.chain(JUDGE, None);
     if let Some(group) = links.keys().find_map(|name| container_link_group(name)) {
-        batch.rule(MARK, &Rule::new().from_group(group).verdict(Verdict::Goto(JUDGE)), "what containers send");
+        batch.rule(MARK, &Rule::new().of_group(group).verdict(Verdict::Goto(JUDGE)), "what containers send");
     }
     for link in links.values() {
         for address in &link.addresses {
             let (octets, bits) = (octets(*address), if address.is_ipv4() { 32 } else { 128 });
-            let own = Rule::new().from_device(link.index).version(version_of(*address));
+            let own = Rule::new().of_device(link.index).version(version_of(*address));
             batch.rule(JUDGE, &own.address(End::Source, &octets, bits).verdict(Verdict::Accept), "own addresses");
         }
         for filter in &link.filters {
             for (_, rule) in intercept::matching(filter, false).chain(intercept::matching(filter, true)) {
-                let sent = rule.from_device(link.index).verdict(Verdict::Accept);
+                let sent = rule.of_device(link.index).verdict(Verdict::Accept);
                 batch.rule(JUDGE, &sent, "what intercepting containers send");
             }
         }
-        let other = Rule::new().from_device(link.index).count(SPOOFED).verdict(Verdict::Drop);
+        let other = Rule::new().of_device(link.index).count(SPOOFED).verdict(Verdict::Drop);
         batch.rule(JUDGE, &other, "other sources");
     }
     batch.rule(MARK, &Rule::new().not_protocol(TCP).verdict(Verdict::Accept), "what is not TCP");

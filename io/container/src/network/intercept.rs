@@ -171,7 +171,7 @@ pub(super) fn take(batch: &mut Batch, permits: &Permits) {
                 IpVersion::V6 => (IpAddr::V6(Ipv6Addr::LOCALHOST), ports.and_then(|ports| ports.v6)),
             };
             if let Some(port) = port {
-                let taken = rule.opening(true).to_listener(version, &octets(address), port);
+                let taken = rule.opening(true).deliver_to(version, &octets(address), port);
                 batch.rule(TAKE, &here(taken), "new connections (nft_tproxy)");
             }
         }

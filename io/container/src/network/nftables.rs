@@ -162,7 +162,7 @@ pub(super) fn has_table(socket: &Socket, table: &str) -> std::io::Result<bool> {
     let mut found = false;
     let asked =
         socket.ask(SUBSYSTEM << 8 | GET_TABLE, false, &[FAMILY_INET, 0, 0, 0], &[(TABLE_NAME, &text(table))], |_| {
-            found = true
+            found = true;
         });
     match asked {
         Err(error) if error.raw_os_error() == Some(libc::ENOENT) => Ok(false),
@@ -189,12 +189,12 @@ impl Rule {
     }
 
     /// Matches packets that came in by a device, by its index.
-    pub fn from_device(self, index: u32) -> Rule {
+    pub fn of_device(self, index: u32) -> Rule {
         self.meta(META_IN).compare(EQUAL, &index.to_ne_bytes())
     }
 
     /// Matches packets that came in by a device of a group.
-    pub fn from_group(self, group: u32) -> Rule {
+    pub fn of_group(self, group: u32) -> Rule {
         self.meta(META_IN_GROUP).compare(EQUAL, &group.to_ne_bytes())
     }
 
@@ -217,7 +217,7 @@ impl Rule {
 
     /// Hands packets to the socket that listens at an address of this namespace, wherever they go, and does not match if
     /// there is none. The version and the protocol must have been matched.
-    pub fn to_listener(self, version: IpVersion, octets: &[u8], port: u16) -> Rule {
+    pub fn deliver_to(self, version: IpVersion, octets: &[u8], port: u16) -> Rule {
         let at = self.set_register(REGISTER, octets).set_register(SECOND_REGISTER, &port.to_be_bytes());
         let family: u32 = match version {
             IpVersion::V4 => 2,

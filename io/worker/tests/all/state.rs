@@ -93,10 +93,9 @@ fn a_file_that_cannot_be_used_is_reported_and_costs_nothing_else() {
     std::fs::write(store.directory.path().join(KV_FILE), vec![7; 1 << 20]).unwrap();
     let mut node = store.node();
     node.load(0, "counter", &counter());
-    match node.frame() {
-        FromWorker::Log { slot: None, level: LogLevel::Warn, text } => assert!(text.contains("damaged"), "{text}"),
-        other => panic!("{other:?}"),
-    }
+    let frame = node.frame();
+    let FromWorker::Log { slot: None, level: LogLevel::Warn, text } = frame else { panic!("{frame:?}") };
+    assert!(text.contains("damaged"), "{text}");
     assert_eq!(node.round(1, &[0; 64]).bytes[0], 1);
     node.send(&ToWorker::Shutdown, None);
     assert!(node.worker.wait().unwrap().success());
@@ -309,11 +308,12 @@ fn load_both(node: &mut Node, packets: &File, server: &File) {
     let bytes = load.encode().unwrap();
     rustix::net::sendmsg(&node.control, &[IoSlice::new(&bytes)], &mut ancillary, SendFlags::empty()).unwrap();
     loop {
-        match node.frame() {
-            FromWorker::Loaded { .. } => return,
-            FromWorker::Log { text, .. } => eprintln!("{text}"),
-            other => panic!("{other:?}"),
+        let frame = node.frame();
+        if let FromWorker::Loaded { .. } = frame {
+            return;
         }
+        let FromWorker::Log { text, .. } = frame else { panic!("{frame:?}") };
+        eprintln!("{text}");
     }
 }
 
