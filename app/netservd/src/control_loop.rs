@@ -60,7 +60,7 @@ pub enum Event {
     /// A package was fetched, or could not be.
     Fetched(JobId, Result<Fetched, Refusal>),
     /// A composition of packages came to its end: the job, the packages, the code.
-    Composed(JobId, Vec<Digest>, Result<PathBuf, Refusal>),
+    Composed(Vec<Digest>, Result<PathBuf, Refusal>),
     /// The packet loop reports.
     Packet(PacketEvent),
     /// Nobody reads a trace any more.
@@ -222,7 +222,7 @@ impl ControlLoop {
             Event::Launched(launched) => self.executor.launched(*launched),
             Event::Media(event) => self.executor.media_changed(event),
             Event::Fetched(job, result) => self.executor.fetched(job, result),
-            Event::Composed(job, parts, result) => self.executor.composed(job, parts, result),
+            Event::Composed(parts, result) => self.executor.composed(parts, result),
             Event::Packet(event) => self.handle_packet_event(event),
             Event::TraceEnded(id) => self.executor.end_trace(id),
             Event::Reload => self.reload(),

@@ -94,6 +94,8 @@ pub struct Executor {
     code: BTreeMap<(Digest, Flavour), CodeParts>,
     /// Where the compositions of packages' components are.
     composed: BTreeMap<Vec<Digest>, PathBuf>,
+    /// Who waits for the compositions that are being made.
+    composing: BTreeMap<Vec<Digest>, Vec<JobId>>,
     happened: VecDeque<ControllerEvent>,
     reports: VecDeque<(RequestId, NodeReport)>,
     changes: FilterChanges,
@@ -178,6 +180,7 @@ impl Executor {
             modules: BTreeMap::new(),
             code: BTreeMap::new(),
             composed: BTreeMap::new(),
+            composing: BTreeMap::new(),
             happened: VecDeque::new(),
             reports: VecDeque::new(),
             changes: FilterChanges::default(),

@@ -88,11 +88,12 @@ impl Packages {
     ///
     /// # Errors
     /// They do not fit each other, or the node cannot compile them.
-    pub fn compose(&self, components: &[PathBuf]) -> Result<PathBuf, Refusal> {
+    pub fn compose(&self, packages: &[Digest], components: &[PathBuf]) -> Result<PathBuf, Refusal> {
         let started = Instant::now();
         let code = self.compositions.new_path();
         let parts: Vec<&Path> = components.iter().map(PathBuf::as_path).collect();
-        self.keeper.launcher()?.compose(&parts, &code, &CompileLimits::default())?;
+        let compose = || Ok(self.keeper.launcher()?.compose(&parts, &code, &CompileLimits::default())?);
+        self.gate.once(packages, compose)?;
         let took_ms = u64::try_from(started.elapsed().as_millis()).unwrap_or(u64::MAX);
         tracing::info!(parts = parts.len(), took_ms, "a service is composed");
         Ok(code)
@@ -114,7 +115,7 @@ impl Packages {
         if wanted.iter().all(|(_, code)| code.exists()) {
             return Ok(());
         }
-        self.gate.once(digest, || wanted.iter().try_for_each(|(wasm, code)| self.compile(digest, wasm, code)))
+        self.gate.once(&[digest], || wanted.iter().try_for_each(|(wasm, code)| self.compile(digest, wasm, code)))
     }
 
     fn compile(&self, digest: Digest, wasm: &Path, code: &Path) -> Result<(), Refusal> {
@@ -155,7 +156,7 @@ impl Compositions {
     }
 }
 
-/// Lets each package be compiled by one at a time, and [`COMPILES_MAX`] packages in all.
+/// Lets each package, or composition of packages, be compiled by one at a time, and [`COMPILES_MAX`] of them in all.
 #[derive(Default)]
 pub struct Gate {
     state: Mutex<Compiling>,
@@ -165,7 +166,7 @@ pub struct Gate {
 #[derive(Default)]
 struct Compiling {
     /// Those under way or waiting, each with what it ends with for everybody who waits for it.
-    packages: BTreeMap<Digest, Arc<OnceLock<Result<(), Refusal>>>>,
+    packages: BTreeMap<Vec<Digest>, Arc<OnceLock<Result<(), Refusal>>>>,
     running: usize,
 }
 
@@ -174,19 +175,19 @@ impl Gate {
     ///
     /// # Errors
     /// Those of the work.
-    pub fn once(&self, digest: Digest, work: impl FnOnce() -> Result<(), Refusal>) -> Result<(), Refusal> {
+    pub fn once(&self, packages: &[Digest], work: impl FnOnce() -> Result<(), Refusal>) -> Result<(), Refusal> {
         let mut state = self.state();
-        if let Some(result) = state.packages.get(&digest).cloned() {
+        if let Some(result) = state.packages.get(packages).cloned() {
             let _state = self.wait_while(state, |_| result.get().is_none());
             return result.get().cloned().unwrap_or_else(|| Err(unfinished()));
         }
         let result = Arc::new(OnceLock::new());
-        state.packages.insert(digest, result.clone());
+        state.packages.insert(packages.to_vec(), result.clone());
         state = self.wait_while(state, |state| state.running >= COMPILES_MAX);
         state.running += 1;
         drop(state);
         // Leaves the gate also when the work panics.
-        let turn = Turn { gate: self, digest, result };
+        let turn = Turn { gate: self, packages, result };
         let done = work();
         // Nobody else sets it.
         let _ = turn.result.set(done.clone());
@@ -208,7 +209,7 @@ impl Gate {
 
 struct Turn<'a> {
     gate: &'a Gate,
-    digest: Digest,
+    packages: &'a [Digest],
     result: Arc<OnceLock<Result<(), Refusal>>>,
 }
 
@@ -217,7 +218,7 @@ impl Drop for Turn<'_> {
         let mut state = self.gate.state();
         let _ = self.result.set(Err(unfinished()));
         state.running -= 1;
-        state.packages.remove(&self.digest);
+        state.packages.remove(self.packages);
         self.gate.changed.notify_all();
     }
 }
@@ -285,17 +286,17 @@ mod tests {
                         let work = || {
                             times.fetch_add(1, Ordering::SeqCst);
                             // The gate holds it, and each of the twenty.
-                            while Arc::strong_count(&gate.state().packages[&Digest([1; 32])]) < 21 {
+                            while Arc::strong_count(&gate.state().packages[&[Digest([1; 32])][..]]) < 21 {
                                 std::thread::yield_now();
                             }
                             result.clone()
                         };
-                        assert_eq!(gate.once(Digest([1; 32]), work), result);
+                        assert_eq!(gate.once(&[Digest([1; 32])], work), result);
                     });
                 }
             });
             assert_eq!(times.into_inner(), 1);
-            assert_eq!(gate.once(Digest([1; 32]), || Ok(())), Ok(()), "a later attempt is one of its own");
+            assert_eq!(gate.once(&[Digest([1; 32])], || Ok(())), Ok(()), "a later attempt is one of its own");
         }
     }
 
@@ -311,7 +312,7 @@ mod tests {
                     inside.fetch_sub(1, Ordering::SeqCst);
                     Ok(())
                 };
-                scope.spawn(move || gate.once(Digest([digest; 32]), work).unwrap());
+                scope.spawn(move || gate.once(&[Digest([digest; 32])], work).unwrap());
             }
         });
         assert_eq!(most.into_inner(), COMPILES_MAX);
@@ -321,10 +322,10 @@ mod tests {
     fn a_compilation_that_panics_lets_others_through() {
         let gate = Gate::default();
         for _ in 0..=COMPILES_MAX {
-            let work = || gate.once(Digest([1; 32]), || panic!("as it must be here"));
+            let work = || gate.once(&[Digest([1; 32])], || panic!("as it must be here"));
             assert!(std::panic::catch_unwind(std::panic::AssertUnwindSafe(work)).is_err());
         }
-        assert_eq!(gate.once(Digest([1; 32]), || Ok(())), Ok(()));
+        assert_eq!(gate.once(&[Digest([1; 32])], || Ok(())), Ok(()));
     }
 
     fn packages(dir: &Path, flavours: &[Flavour]) -> Packages {

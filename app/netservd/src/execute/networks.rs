@@ -87,9 +87,11 @@ impl Executor {
             installed.inspect_err(|_| {
                 let forgotten = networks.change_interceptions(|all| {
                     all.forget(id);
-                    None
+                    Some(worker.user.clone())
                 });
-                debug_assert!(forgotten.is_ok(), "nothing is carried out");
+                if let Err(refusal) = forgotten {
+                    tracing::warn!(%worker, %refusal, "a refused interception is left in the container's network");
+                }
             })
         });
         if let Err(refusal) = installed {
@@ -115,8 +117,10 @@ impl Executor {
     }
 
     /// Gives a worker sockets with which it can speak for others, none if there can be none.
+    ///
+    /// Bundles take over nothing, so a Java worker that asks has been taken over itself.
     pub(super) fn send_sockets(&mut self, worker: &WorkerId, count: u32, v6: bool) {
-        let made = self.networks().map(|networks| {
+        let made = self.networks().filter(|_| worker.flavour == Flavour::Wasm).map(|networks| {
             let made = networks.sockets(&worker.user, v6, usize::try_from(count).unwrap_or(usize::MAX));
             made.inspect_err(|error| tracing::warn!(%worker, %error, "a worker gets no sockets for connections"))
         });

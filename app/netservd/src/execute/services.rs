@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! The executor's side of services: their components composed, and packets in their order.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use netserv_model::command::{Event as ControllerEvent, JobId, ModuleSlot};
 use netserv_model::{Digest, Flavour, ModuleRef, Refusal, RefusalKind, WorkerId};
@@ -17,6 +17,9 @@ impl Executor {
         if self.composed.contains_key(&parts) {
             return self.happened.push_back(ControllerEvent::Composed { job });
         }
+        if let Some(waiting) = self.composing.get_mut(&parts) {
+            return waiting.push(job);
+        }
         let component = |digest: &Digest| self.code.get(&(*digest, Flavour::Wasm))?.component.clone();
         let components: Option<Vec<PathBuf>> = parts.iter().map(component).collect();
         let (Some(components), Some(node)) = (components, &self.parts) else {
@@ -24,25 +27,29 @@ impl Executor {
             return self.happened.push_back(ControllerEvent::FetchFailed { job, refusal });
         };
         let (packages, events) = (node.packages.clone(), self.events.clone());
+        self.composing.insert(parts.clone(), vec![job]);
         tokio::task::spawn_blocking(move || {
-            let composed = packages.compose(&components).map_err(|refusal| named(&refusal, &names));
+            let composed = packages.compose(&parts, &components).map_err(|refusal| named(&refusal, &names));
             // The control loop may have ended.
-            let _ = events.blocking_send(Event::Composed(job, parts, composed));
+            let _ = events.blocking_send(Event::Composed(parts, composed));
         });
     }
 
-    /// Takes what a composition ended with.
-    pub fn composed(&mut self, job: JobId, parts: Vec<Digest>, result: Result<PathBuf, Refusal>) {
+    /// Takes what a composition ended with, for everybody who waits for it.
+    pub fn composed(&mut self, parts: Vec<Digest>, result: Result<PathBuf, Refusal>) {
         if self.composed.len() >= COMPOSITIONS_MAX {
             self.forget_compositions();
         }
-        self.happened.push_back(match result {
-            Ok(code) => {
-                self.composed.insert(parts, code);
-                ControllerEvent::Composed { job }
-            }
-            Err(refusal) => ControllerEvent::FetchFailed { job, refusal },
-        });
+        let event = |job: JobId| match &result {
+            Ok(_) => ControllerEvent::Composed { job },
+            Err(refusal) => ControllerEvent::FetchFailed { job, refusal: refusal.clone() },
+        };
+        self.happened.extend(self.composing.remove(&parts).into_iter().flatten().map(event));
+        if let Ok(code) = result
+            && let Some(older) = self.composed.insert(parts, code)
+        {
+            forget(&older);
+        }
     }
 
     /// Has packets go through a worker's modules in an order.
@@ -56,11 +63,13 @@ impl Executor {
 
     /// What is loaded stays so; a service that is loaded again is composed anew.
     fn forget_compositions(&mut self) {
-        for code in std::mem::take(&mut self.composed).into_values() {
-            if let Err(error) = std::fs::remove_file(&code) {
-                tracing::debug!(%error, code = %code.display(), "a composition is left behind");
-            }
-        }
+        std::mem::take(&mut self.composed).values().for_each(|code| forget(code));
+    }
+}
+
+fn forget(code: &Path) {
+    if let Err(error) = std::fs::remove_file(code) {
+        tracing::debug!(%error, code = %code.display(), "a composition is left behind");
     }
 }
 

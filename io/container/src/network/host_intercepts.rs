@@ -223,7 +223,7 @@ fn table(instance: &str, links: &BTreeMap<String, Link>) -> Requests {
             batch.rule(JUDGE, &own.address(End::Source, &octets, bits).verdict(Verdict::Accept), "own addresses");
         }
         for filter in &link.filters {
-            for (_, rule) in intercept::matching(filter, false).chain(intercept::matching(filter, true)) {
+            for rule in intercept::sent(filter) {
                 let sent = rule.of_device(link.index).verdict(Verdict::Accept);
                 batch.rule(JUDGE, &sent, "what intercepting containers send");
             }

@@ -21,9 +21,9 @@ use rustix::net::{AddressFamily, SocketFlags, SocketType, sockopt};
 use rustix::thread::{LinkNameSpaceType, move_into_link_name_space};
 
 use super::firewall::Permits;
-use super::firewall::{TCP, ends, keep_from_node, octets};
+use super::firewall::{TCP, ends, keep_from_node, octets, version_of};
 use super::limits::{BACKLOG, INTERCEPTS_MAX, TRANSPARENT_SOCKETS_MAX};
-use super::nftables::{Batch, Hook, Rule, Verdict};
+use super::nftables::{Batch, End, Hook, Rule, Verdict};
 use super::socket::{Requests, Socket};
 use super::{ContainerNetwork, NetworkError, link, routing};
 use crate::sys;
@@ -155,6 +155,12 @@ pub(super) fn matching(filter: &Filter, reversed: bool) -> impl Iterator<Item = 
     versions.map(move |(version, _)| (version, ends(Rule::new().version(version).protocol(TCP), filter, reversed)))
 }
 
+/// Returns the rules that match what a container sends of a filter's flows: connections are opened to the server only.
+pub(super) fn sent(filter: &Filter) -> impl Iterator<Item = Rule> {
+    let to_server = matching(filter, false).map(|(_, rule)| rule);
+    to_server.chain(matching(filter, true).map(|(_, rule)| rule.opening(false)))
+}
+
 /// Adds the rules that hand packets to sockets here.
 pub(super) fn take(batch: &mut Batch, permits: &Permits) {
     if permits.intercepts.is_empty() {
@@ -163,6 +169,11 @@ pub(super) fn take(batch: &mut Batch, permits: &Permits) {
     batch.chain(TAKE, Some(Hook::Prerouting(PRIORITY)));
     let here = |rule: Rule| rule.mark(DELIVER).verdict(Verdict::Accept);
     batch.rule(TAKE, &Rule::new().loopback(Hook::Prerouting(PRIORITY)).verdict(Verdict::Accept), "loopback");
+    for address in &permits.addresses {
+        let (octets, bits) = (octets(*address), if address.is_ipv4() { 32 } else { 128 });
+        let own = Rule::new().version(version_of(*address)).address(End::Destination, &octets, bits);
+        batch.rule(TAKE, &own.verdict(Verdict::Accept), "own addresses, which are judged as ever");
+    }
     batch.rule(TAKE, &here(Rule::new().protocol(TCP).of_transparent_socket()), "taken connections (nft_socket)");
     for Intercept { filter, ports, .. } in &permits.intercepts {
         for (version, rule) in matching(filter, false) {
@@ -210,7 +221,7 @@ pub(super) fn send_out(batch: &mut Batch, chain: &str, refuse: &'static str, per
     keep_from_node(batch, THROUGH);
     batch.rule(THROUGH, &Rule::new().verdict(Verdict::Accept), "intercepted packets");
     for Intercept { filter, .. } in &permits.intercepts {
-        for (_, rule) in matching(filter, false).chain(matching(filter, true)) {
+        for rule in sent(filter) {
             batch.rule(chain, &rule.verdict(Verdict::Goto(THROUGH)), "intercepted packets");
         }
     }

@@ -66,8 +66,14 @@ async fn a_service_is_loaded_from_its_composition() {
     assert!(matches!(failed, Some(ControllerEvent::FetchFailed { job: JobId(7), .. })), "{failed:?}");
 
     std::fs::write(&code, "code").unwrap();
-    rig.executor.composed(JobId(8), parts.clone(), Ok(code));
-    assert_eq!(rig.executor.poll_event(), Some(ControllerEvent::Composed { job: JobId(8) }));
+    // Two services of the same parts wait for one composition.
+    rig.executor.composing.insert(parts.clone(), vec![JobId(8)]);
+    rig.executor.carry_out(Command::Compose { job: JobId(10), parts: parts.clone(), names: vec![] });
+    assert_eq!(rig.executor.poll_event(), None);
+    rig.executor.composed(parts.clone(), Ok(code));
+    for job in [8, 10] {
+        assert_eq!(rig.executor.poll_event(), Some(ControllerEvent::Composed { job: JobId(job) }));
+    }
     rig.executor.carry_out(Command::Compose { job: JobId(9), parts, names: vec![] });
     assert_eq!(rig.executor.poll_event(), Some(ControllerEvent::Composed { job: JobId(9) }), "it is there");
     rig.executor.carry_out(Command::Load(service()));
@@ -85,10 +91,17 @@ async fn compositions_are_bounded() {
     for n in 0..=COMPOSITIONS_MAX {
         let code = rig.dir.path().join(format!("composed-{n}"));
         std::fs::write(&code, "code").unwrap();
-        rig.executor.composed(JobId(0), vec![Digest([u8::try_from(n).unwrap(); 32])], Ok(code));
+        rig.executor.composed(vec![Digest([u8::try_from(n).unwrap(); 32])], Ok(code));
     }
     assert_eq!(rig.executor.composed.len(), 1);
     assert!(!rig.dir.path().join("composed-0").exists());
+
+    // Nothing of an older composition of the same parts is left.
+    let (parts, newer) = (rig.executor.composed.keys().next().unwrap().clone(), rig.dir.path().join("newer"));
+    let older = rig.executor.composed[&parts].clone();
+    std::fs::write(&newer, "code").unwrap();
+    rig.executor.composed(parts, Ok(newer));
+    assert!(!older.exists());
 }
 
 impl Rig {
