@@ -152,6 +152,27 @@ fn other_addresses_and_ports_cannot_be_taken() {
     }
 }
 
+/// Goal: who took over a worker can use its sockets for nothing else: not to listen at the container's own address, and not
+/// to open connections in the place of a server.
+#[test]
+fn sockets_neither_listen_nor_open_past_what_is_granted() {
+    let Some(lab) = Lab::start("sockets_neither_listen_nor_open_past_what_is_granted") else { return };
+    let network = lab.container(1, &["10.72.9.1", "fd72:9::1"]);
+    let filters = ["tcp src 10.72.1.0/24 port 80", "tcp src fd72:1::/64 port 80"];
+    let intercepting = Intercepting::start(&lab, &network, &filters, false);
+    for ((client, server), own) in ENDS.into_iter().zip(["10.72.9.1", "fd72:9::1"]) {
+        let victim = lab.client(|| TcpListener::bind(at(client, 9002)).unwrap());
+        assert!(intercepting.open_from(&network, at(server, 80), at(client, 9002)).is_err());
+        assert!(is_idle(&victim));
+
+        let socket = network.transparent_sockets(at(own, 0).is_ipv6(), 1).unwrap().pop().unwrap();
+        rustix::net::bind(&socket, &at(own, 2222)).unwrap();
+        rustix::net::listen(&socket, 1).unwrap();
+        assert!(lab.client(|| TcpStream::connect_timeout(&at(own, 2222), SHORT)).is_err());
+        assert!(is_idle(&TcpListener::from(socket)));
+    }
+}
+
 #[test]
 fn the_node_itself_and_another_containers_flows_are_left_alone() {
     let Some(lab) = Lab::start("the_node_itself_and_another_containers_flows_are_left_alone") else { return };
@@ -297,8 +318,12 @@ impl Intercepting {
 
     /// Goes on to a server with a client's address, as a program without any right does.
     fn open(&self, network: &ContainerNetwork, client: &str, server: SocketAddr) -> io::Result<TcpStream> {
+        self.open_from(network, at(client, 0), server)
+    }
+
+    fn open_from(&self, network: &ContainerNetwork, client: SocketAddr, server: SocketAddr) -> io::Result<TcpStream> {
         let socket = network.transparent_sockets(server.is_ipv6(), 1).unwrap().pop().unwrap();
-        rustix::net::bind(&socket, &at(client, 0))?;
+        rustix::net::bind(&socket, &client)?;
         match connect(&socket, &server) {
             Err(rustix::io::Errno::INPROGRESS) => {}
             other => other?,
