@@ -36,7 +36,7 @@ const PREFIXES: [&str; 2] = ["10.99.7.0/29", "fd99:7::/64"];
 /// # Errors
 /// A node refuses, or a program is missing.
 pub fn measure(plan: &Plan) -> Result<Vec<Figure>> {
-    Ok(vec![requests(plan)?, streams(plan)?, flows()?])
+    Ok(vec![requests(plan)?, streams(plan, "afxdp")?, streams(plan, "nfqueue")?, flows()?])
 }
 
 /// `receiver – node – sender`, with a user whose modules are servers on the node.
@@ -46,8 +46,8 @@ struct Net {
 }
 
 impl Net {
-    fn up() -> Result<Net> {
-        let (lab, [user]) = serving::network(Some("afxdp"), &PREFIXES, [("anna", PERMITS)])?;
+    fn up(driver: &str) -> Result<Net> {
+        let (lab, [user]) = serving::network(Some(driver), &PREFIXES, [("anna", PERMITS)])?;
         to_node_core(lab.pid("node", "netservd").context("netservd runs")?)?;
         Ok(Net { lab, user })
     }
@@ -115,7 +115,7 @@ impl Net {
 }
 
 fn requests(plan: &Plan) -> Result<Figure> {
-    let mut net = Net::up()?;
+    let mut net = Net::up("afxdp")?;
     // A container that is there already, to see what a server adds.
     let filter = format!("udp dst {}/32 port 9", net.lab.v4("sender"));
     net.install("echo", &[filter])?;
@@ -222,8 +222,8 @@ fn built_cgi() -> Result<PathBuf> {
     Ok(program)
 }
 
-fn streams(plan: &Plan) -> Result<Figure> {
-    let mut net = Net::up()?;
+fn streams(plan: &Plan, driver: &'static str) -> Result<Figure> {
+    let mut net = Net::up(driver)?;
     let mut command = net.lab.command("sender", "iperf3");
     command.args(["--server", "--port", &IPERF_PORT.to_string()]);
     net.lab.start("sender", "iperf3", &mut command).context("iperf3: apt-get install iperf3")?;
@@ -248,9 +248,15 @@ fn streams(plan: &Plan) -> Result<Figure> {
         Row::new("intercepted, each byte shown to byte-count", "Gbit/s", &taken),
         Row::new("intercepted / forwarded", "", &ratios).goal(Goal::AtLeast(0.7)),
     ];
-    let how = "iperf3 from receiver to sender, one TCP flow, offloads of veth as they are; client, server and node on \
-               two cores together, in turn with and without the module.";
-    Ok(Figure { name: "One intercepted TCP flow", how: how.to_owned(), rows })
+    let segments = match driver {
+        "afxdp" => "With its XDP program the links carry no segments larger than a frame.",
+        _ => "Without XDP the links carry segments of up to 64 KiB.",
+    };
+    let how = format!(
+        "iperf3 from receiver to sender, one TCP flow; client, server and node on two cores together, in turn with and \
+         without the module. Driver {driver}. {segments}"
+    );
+    Ok(Figure { name: "One intercepted TCP flow", how, rows })
 }
 
 impl Net {
@@ -267,7 +273,7 @@ impl Net {
 }
 
 fn flows() -> Result<Figure> {
-    let mut net = Net::up()?;
+    let mut net = Net::up("afxdp")?;
     let script = workspace().join("lab/src/bench/flows.py");
     let mut command = net.lab.command("sender", "python3");
     command.arg(&script).args(["serve", &LINES_PORT.to_string()]);
