@@ -52,6 +52,8 @@ pub fn check(exercise: u8, dir: &Path) -> Result<()> {
 }
 
 fn own_tests(dir: &Path) -> Result<()> {
+    // For people first: what fails is the error.
+    cli(&["module", "test", &dir.to_string_lossy(), "--no-build"]).context("its own tests fail")?;
     let output = cli(&["-j", "module", "test", &dir.to_string_lossy(), "--no-build"])?;
     let report: serde_json::Value = serde_json::from_slice(&output.stdout)?;
     let count = report["tests"].as_array().map_or(0, Vec::len);
@@ -69,7 +71,7 @@ fn signed(dir: &Path, built: &Path) -> Result<()> {
     let (shown, fresh) = (inspect(&package)?, inspect(built)?);
     let name = package.display();
     ensure!(shown["digest"] == fresh["digest"], "{name} is not what the folder builds: netserv module build");
-    let signatures = shown["signatures"].as_array().map_or(0, Vec::len);
+    let signatures = shown["signed_by"].as_array().map_or(0, Vec::len);
     ensure!(signatures > 0, "{name} is not signed: netserv module sign {name}");
     println!("ok  the package is signed");
     Ok(())
@@ -107,7 +109,8 @@ fn asked_tests(exercise: u8, dir: &Path, scratch: &Scratch) -> Result<()> {
         std::fs::copy(&path, scratch.0.join(path.file_name().context("a file has a name")?))?;
     }
     std::fs::write(scratch.0.join("netserv.toml"), toml::to_string(&manifest)?)?;
-    cli(&["module", "test", &scratch.0.to_string_lossy(), "--no-build"])?;
+    let asked = format!("it does not do what exercise {exercise} asks for, see {}", checks.display());
+    cli(&["module", "test", &scratch.0.to_string_lossy(), "--no-build"]).context(asked)?;
     println!("ok  it does what exercise {exercise} asks for");
     Ok(())
 }

@@ -160,7 +160,11 @@ impl Response {
                 eprintln!("the header {name} is left out: {error:?}");
             }
         }
-        if let Body::Bytes(bytes) = &self.body {
+        // RFC 9110 §8.6: there is none without content.
+        let may_have_content = !matches!(self.status, 100..=199 | 204 | 304);
+        if let Body::Bytes(bytes) = &self.body
+            && may_have_content
+        {
             let length = bytes.len().to_string().into_bytes();
             let _ = fields.set("content-length", &[length]);
         }
