@@ -68,9 +68,9 @@ fn echo_comes_back_from_the_router_over_ipv4_and_ipv6(driver: Driver) {
 
 fn signaling_travels_over_ipv6(driver: Driver) {
     let Some(net) = net("signaling_travels_over_ipv6", driver) else { return };
-    let (package, _) = net.publish("echo");
+    let (package, url) = net.publish("echo");
     let v6 = net.lab.v6("sender");
-    let url = format!("http://[{v6}]/echo.nsm");
+    let url = url.replacen(&net.lab.v4("sender").to_string(), &format!("[{v6}]"), 1);
     let file = package.path.to_string_lossy().into_owned();
     let receiver = net.lab.v6("receiver").to_string();
     let filter = format!("udp dst {v6}/128 port 44444");
