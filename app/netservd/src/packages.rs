@@ -92,7 +92,7 @@ impl Packages {
         let started = Instant::now();
         let code = self.compositions.new_path();
         let parts: Vec<&Path> = components.iter().map(PathBuf::as_path).collect();
-        let compose = || Ok(self.keeper.launcher()?.compose(&parts, &code, &CompileLimits::default())?);
+        let compose = || self.keeper.launcher()?.compose(&parts, &code, &CompileLimits::default());
         self.gate.once(packages, compose)?;
         let took_ms = u64::try_from(started.elapsed().as_millis()).unwrap_or(u64::MAX);
         tracing::info!(parts = parts.len(), took_ms, "a service is composed");
