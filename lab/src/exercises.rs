@@ -32,20 +32,21 @@ const LISTEN: &str = "listen = ['tcp port 80']\n";
 /// The folder has no solution; the error says what is missing.
 pub fn check(exercise: u8, dir: &Path) -> Result<()> {
     ensure!(dir.join("netserv.toml").exists(), "{} has no netserv.toml: name the module's folder", dir.display());
-    let scratch = Scratch::new()?;
-    let built = scratch.0.join("module.nsm");
+    let folder = tempfile::tempdir()?;
+    let scratch = folder.path();
+    let built = scratch.join("module.nsm");
     // Not over the package that is there, which may be signed.
     cli(&["module", "build", &dir.to_string_lossy(), "--out", &built.to_string_lossy()])?;
     println!("ok  the module builds");
     own_tests(dir)?;
     match exercise {
         1 => signed(dir, &built)?,
-        2..=4 => asked_tests(exercise, dir, &scratch)?,
+        2..=4 => asked_tests(exercise, dir, scratch)?,
         5 => {
-            asked_tests(3, dir, &scratch)?;
+            asked_tests(3, dir, scratch)?;
             both_roles(&built)?;
         }
-        _ => upgrade(dir, &built, &scratch)?,
+        _ => upgrade(dir, &built, scratch)?,
     }
     println!("exercise {exercise} is solved");
     Ok(())
@@ -88,7 +89,7 @@ fn package_of(dir: &Path) -> Result<PathBuf> {
 }
 
 /// Runs the tests of `docs/tutorial/checks` on the module's code, in place of its own.
-fn asked_tests(exercise: u8, dir: &Path, scratch: &Scratch) -> Result<()> {
+fn asked_tests(exercise: u8, dir: &Path, scratch: &Path) -> Result<()> {
     let checks = workspace().join("docs/tutorial/checks").join(exercise.to_string());
     let asked = read_toml(&checks.join("netserv.toml"))?;
     let mut manifest = read_toml(&dir.join("netserv.toml"))?;
@@ -106,11 +107,11 @@ fn asked_tests(exercise: u8, dir: &Path, scratch: &Scratch) -> Result<()> {
     }
     for entry in std::fs::read_dir(&checks)? {
         let path = entry?.path();
-        std::fs::copy(&path, scratch.0.join(path.file_name().context("a file has a name")?))?;
+        std::fs::copy(&path, scratch.join(path.file_name().context("a file has a name")?))?;
     }
-    std::fs::write(scratch.0.join("netserv.toml"), toml::to_string(&manifest)?)?;
+    std::fs::write(scratch.join("netserv.toml"), toml::to_string(&manifest)?)?;
     let asked = format!("it does not do what exercise {exercise} asks for, see {}", checks.display());
-    cli(&["module", "test", &scratch.0.to_string_lossy(), "--no-build"]).context(asked)?;
+    cli(&["module", "test", &scratch.to_string_lossy(), "--no-build"]).context(asked)?;
     println!("ok  it does what exercise {exercise} asks for");
     Ok(())
 }
@@ -202,12 +203,12 @@ fn both_roles(package: &Path) -> Result<()> {
 }
 
 /// Exercise 6: a new version takes over under load, and nothing is lost.
-fn upgrade(dir: &Path, package: &Path, scratch: &Scratch) -> Result<()> {
+fn upgrade(dir: &Path, package: &Path, scratch: &Path) -> Result<()> {
     let run = Run::start()?;
     let outcome = run.setup(package)?;
     ensure!(matches!(outcome, Outcome::Installed { .. }), "the node does not take the module: {outcome:?}");
     ensure!(wait_until(WAIT, || run.get("GET", "/").is_ok_and(|page| !page.is_empty())), "GET / brings nothing");
-    let newer = next_version(dir, &scratch.0)?;
+    let newer = next_version(dir, scratch)?;
 
     let mut load = run.lab.command("receiver", "wrk");
     let url = format!("http://{}/", run.address()?);
@@ -289,22 +290,4 @@ fn next_version(dir: &Path, into: &Path) -> Result<PathBuf> {
 fn read_toml(path: &Path) -> Result<toml::Table> {
     let text = std::fs::read_to_string(path).with_context(|| format!("cannot read {}", path.display()))?;
     text.parse().with_context(|| format!("{} is not TOML", path.display()))
-}
-
-/// A folder that goes away.
-struct Scratch(PathBuf);
-
-impl Scratch {
-    fn new() -> Result<Scratch> {
-        let path = std::env::temp_dir().join(format!("netserv-check-{}", std::process::id()));
-        std::fs::create_dir_all(&path)?;
-        Ok(Scratch(path))
-    }
-}
-
-impl Drop for Scratch {
-    fn drop(&mut self) {
-        // What cannot be removed is of no harm.
-        let _ = std::fs::remove_dir_all(&self.0);
-    }
 }
