@@ -54,6 +54,16 @@ pub enum Style {
 }
 
 impl Style {
+    /// Returns how a log line's level looks, by its word.
+    pub fn of_level(level: &str) -> Style {
+        match level {
+            "error" => Style::Bad,
+            "warn" => Style::Warn,
+            "debug" => Style::Dim,
+            _ => Style::Plain,
+        }
+    }
+
     fn code(self) -> &'static str {
         match self {
             Style::Plain => "",

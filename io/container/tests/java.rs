@@ -117,31 +117,8 @@ fn a_network_brings_tcp_and_udp_only() {
     let network = Network::new();
     let mut guest = node.launch(Some(&network.inside));
     guest.ready();
-    let ours = fs::read_link(format!("/proc/{}/ns/net", guest.process.pid())).unwrap();
-    assert_eq!(ours.to_string_lossy(), network.name());
-    for attempt in ["tcp", "udp6", "listen"] {
-        assert_eq!(guest.attempt(attempt), "done", "{attempt}");
-    }
+    check_sockets(&mut guest, &network, &["receive-elsewhere"]);
     assert_eq!(guest.attempt("interfaces"), "2", "loopback and its own link");
-    let refused = [
-        "raw-socket",
-        "ping-socket",
-        "sctp-socket",
-        "socket-packet",
-        "socket-netlink",
-        "socket-unix",
-        "upper-layer",
-        "setns",
-        "io-uring",
-        "block-eventfd",
-        "receive-elsewhere",
-        "send-descriptor",
-        "send-descriptors",
-        "tty",
-    ];
-    for attempt in refused {
-        assert_eq!(guest.attempt(attempt), format!("refused {}", libc::EPERM), "{attempt}");
-    }
 }
 
 /// What the kernel keeps for sockets counts too, under version 1 by a counter of its own.
@@ -166,41 +143,42 @@ fn a_wasm_worker_gets_tcp_and_udp_only() {
     let spec = LaunchSpec { network: Some(&network.inside), ..LaunchSpec::new(user(), Flavour::Wasm, &LIMITS) };
     let mut guest = node.node.launch_as(&spec).unwrap();
     guest.ready();
-    let theirs = fs::read_link(format!("/proc/{}/ns/net", guest.process.pid())).unwrap();
-    assert_eq!(theirs.to_string_lossy(), network.name());
-    for attempt in ["tcp", "udp6", "listen"] {
-        assert_eq!(guest.attempt(attempt), "done", "{attempt}");
-    }
-    let refused = [
-        "raw-socket",
-        "ping-socket",
-        "sctp-socket",
-        "socket-packet",
-        "socket-netlink",
-        "socket-unix",
-        "upper-layer",
-        "setns",
-        "fork",
-        "clone-user",
-        "execveat",
-        "io-uring",
-        "bpf",
-        "ptrace",
-        "mount",
-        "block-eventfd",
-        "send-descriptor",
-        "send-descriptors",
-        "send-own",
-        "tty",
-    ];
-    for attempt in refused {
-        assert_eq!(guest.attempt(attempt), format!("refused {}", libc::EPERM), "{attempt}");
-    }
+    let also_refused = ["fork", "clone-user", "execveat", "bpf", "ptrace", "mount", "send-own"];
+    check_sockets(&mut guest, &network, &also_refused);
     assert_eq!(guest.attempt("interfaces"), "0", "it asks nothing of links");
     let open = guest.attempt("open-files");
     let files: u64 = open.split(' ').next().unwrap().parse().unwrap();
     assert!((1024..NETWORK_OPEN_FILES_MAX).contains(&files), "{open}");
 }
+
+/// Checks that a worker in a network is in that one, and has TCP and UDP there and no other way out.
+fn check_sockets(guest: &mut Guest, network: &Network, also_refused: &[&str]) {
+    let entered = fs::read_link(format!("/proc/{}/ns/net", guest.process.pid())).unwrap();
+    assert_eq!(entered.to_string_lossy(), network.name());
+    for attempt in ["tcp", "udp6", "listen"] {
+        assert_eq!(guest.attempt(attempt), "done", "{attempt}");
+    }
+    for attempt in REFUSED_IN_NETWORKS.iter().chain(also_refused) {
+        assert_eq!(guest.attempt(attempt), format!("refused {}", libc::EPERM), "{attempt}");
+    }
+}
+
+/// What no worker may do in a network, of whichever flavour.
+const REFUSED_IN_NETWORKS: [&str; 13] = [
+    "raw-socket",
+    "ping-socket",
+    "sctp-socket",
+    "socket-packet",
+    "socket-netlink",
+    "socket-unix",
+    "upper-layer",
+    "setns",
+    "io-uring",
+    "block-eventfd",
+    "send-descriptor",
+    "send-descriptors",
+    "tty",
+];
 
 #[test]
 fn two_workers_of_a_container_share_its_limits() {

@@ -35,6 +35,15 @@ pub enum Received {
     Malformed(FrameError),
 }
 
+/// Whether a worker's loop goes on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Next {
+    /// It does.
+    Continue,
+    /// It was told to end, or its node is gone.
+    End,
+}
+
 impl Control {
     /// Takes the socket.
     pub fn new(socket: OwnedFd) -> Control {

@@ -21,7 +21,7 @@ use rustix::event::{PollFd, PollFlags, Timespec};
 use crate::birth::{Birth, HostWaker, Wakeup};
 use crate::chain::{Batch, Chain, Outcome, Surroundings, inject_all};
 use crate::clock;
-use crate::control::{Control, Received};
+use crate::control::{Control, Next, Received};
 use crate::engine::{ABI, ENGINE_NAME, Runtime};
 use crate::error::ServeError;
 use crate::host::{Clock, Entropy, Host};
@@ -100,13 +100,6 @@ struct Around {
     control: Control,
     /// Modules that failed since this was last looked at.
     failed: Vec<ModuleSlot>,
-}
-
-/// Whether the loop goes on.
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Next {
-    Continue,
-    End,
 }
 
 impl Worker {

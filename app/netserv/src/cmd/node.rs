@@ -103,13 +103,7 @@ fn write_log_line(line: &LogLine, output: &mut Output) -> Result<(), Failure> {
     if output.is_json() {
         return output.json_line(line);
     }
-    let style = match line.level.as_str() {
-        "error" => Style::Bad,
-        "warn" => Style::Warn,
-        "debug" => Style::Dim,
-        _ => Style::Plain,
-    };
-    let level = output.paint(style, &format!("{:5}", one_line(&line.level)));
+    let level = output.paint(Style::of_level(&line.level), &format!("{:5}", one_line(&line.level)));
     output.line(format!("{}  {level}  {}  {}", line.time, one_line(&line.source), one_line(&line.text)));
     Ok(())
 }

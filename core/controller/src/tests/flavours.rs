@@ -412,17 +412,5 @@ fn server(setup: &Setup, listen: &str) -> Manifest {
 }
 
 fn record(flavour: Option<Flavour>) -> netserv_model::command::InstalledRecord {
-    let setup = setup("m@1.0.0");
-    netserv_model::command::InstalledRecord {
-        user: user("jane"),
-        module: setup.module,
-        url: setup.url,
-        digest: setup.digest,
-        session: netserv_model::SessionId([9; 16]),
-        filters: setup.filters,
-        properties: setup.properties,
-        lease_until: super::script::START.wall + Duration::from_secs(3600),
-        order: 0,
-        flavour,
-    }
+    netserv_model::command::InstalledRecord { flavour, ..super::script::record(setup("m@1.0.0")) }
 }

@@ -1,11 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Restarts of the node and changes of its policy.
 
-use std::collections::BTreeMap;
 use std::time::Duration;
 
 use netserv_model::command::InstalledRecord;
-use netserv_model::{Flavour, RefusalKind, SessionId};
+use netserv_model::{Flavour, RefusalKind};
 
 use super::script::{Node, commands, manifest, packet, setup, user, user_policy};
 use crate::limits::MODULES_PER_USER_MAX;
@@ -205,17 +204,10 @@ fn the_next_deadline_says_what_it_is_for() {
 }
 
 fn record(module: &str, left_s: u64, order: u64) -> InstalledRecord {
-    let setup = setup(module);
     InstalledRecord {
-        user: user("jane"),
-        module: setup.module,
-        url: setup.url,
-        digest: setup.digest,
-        session: SessionId([9; 16]),
-        filters: setup.filters,
-        properties: BTreeMap::new(),
         lease_until: super::script::START.wall + Duration::from_secs(left_s),
         order,
         flavour: Some(Flavour::Wasm),
+        ..super::script::record(setup(module))
     }
 }

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use ed25519_dalek::{Signer as _, SigningKey};
-use netserv_model::command::{Command, Event, FilterId, JobId, ModuleSlot, RequestId};
+use netserv_model::command::{Command, Event, FilterId, InstalledRecord, JobId, ModuleSlot, RequestId};
 use netserv_model::manifest::{Build, Manifest, ModuleLimits, PacketPart};
 use netserv_model::policy::{ContainerLimits, NodePolicy, UserPolicy};
 use netserv_model::request::{Ask, Body, NodeReport, Outcome, Probe, Remove, Request, Setup};
@@ -324,6 +324,22 @@ pub(crate) fn setup(module: &str) -> Setup {
         properties: BTreeMap::new(),
         dependencies: Vec::new(),
         ttl: Duration::from_secs(60),
+    }
+}
+
+/// Returns what a node remembers of a module that a SETUP of `jane` installed, with an hour left.
+pub(crate) fn record(setup: Setup) -> InstalledRecord {
+    InstalledRecord {
+        user: user("jane"),
+        module: setup.module,
+        url: setup.url,
+        digest: setup.digest,
+        session: SessionId([9; 16]),
+        filters: setup.filters,
+        properties: setup.properties,
+        lease_until: START.wall + Duration::from_secs(3600),
+        order: 0,
+        flavour: None,
     }
 }
 

@@ -111,18 +111,7 @@ fn what_cannot_be_intercepted_refuses_the_request_or_starts_again() {
 fn interceptions_come_back_after_a_restart_of_the_node() {
     let mut node = node();
     let asked = asked("m@1.0.0");
-    let record = InstalledRecord {
-        user: user("jane"),
-        module: asked.module.clone(),
-        url: asked.url.clone(),
-        digest: asked.digest,
-        session: netserv_model::SessionId([9; 16]),
-        filters: both(&asked).filters().to_vec(),
-        properties: asked.properties.clone(),
-        lease_until: node.now.wall + Duration::from_secs(3600),
-        order: 0,
-        flavour: None,
-    };
+    let record = InstalledRecord { filters: both(&asked).filters().to_vec(), ..super::script::record(asked.clone()) };
     node.controller.restore(node.now, vec![record]);
     node.commands();
     node.fetched(0, both(&asked));

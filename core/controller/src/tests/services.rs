@@ -366,17 +366,10 @@ fn service(module: &str, chain: &[&str]) -> Manifest {
 }
 
 fn record(node: &Node, module: &str, order: usize) -> InstalledRecord {
-    let setup = asked(module);
     InstalledRecord {
-        user: user("jane"),
-        module: setup.module,
-        url: setup.url,
-        digest: setup.digest,
-        session: netserv_model::SessionId([9; 16]),
-        filters: setup.filters,
-        properties: setup.properties,
         lease_until: node.now.wall + Duration::from_secs(3600),
         order: u64::try_from(order).unwrap(),
         flavour: Some(Flavour::Wasm),
+        ..super::script::record(asked(module))
     }
 }

@@ -23,7 +23,7 @@ use super::start::{HEADER_WORDS, Host, Purpose, RingParts, broken, java_home};
 use super::sys::{Bridge, End, Load};
 use crate::birth::{Birth, HostWaker, Wakeup};
 use crate::clock;
-use crate::control::{Control, Received};
+use crate::control::{Control, Next, Received};
 use crate::engine::ABI;
 use crate::error::ServeError;
 use crate::log::Line;
@@ -107,13 +107,6 @@ struct Worker {
     is_held: bool,
     /// When what a start or a load took can be given back.
     settled: Option<Instant>,
-}
-
-/// Whether the loop goes on.
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Next {
-    Continue,
-    End,
 }
 
 impl Worker {

@@ -277,13 +277,7 @@ fn show_log(text: &str, output: &mut Output) -> Result<(), Failure> {
     if output.is_json() {
         return output.json_line(&json!({ "event": "log", "line": line }));
     }
-    let style = match line.level.as_str() {
-        "error" => Style::Bad,
-        "warn" => Style::Warn,
-        "debug" => Style::Dim,
-        _ => Style::Plain,
-    };
-    let level = output.paint(style, &format!("{:5}", one_line(&line.level)));
+    let level = output.paint(Style::of_level(&line.level), &format!("{:5}", one_line(&line.level)));
     output.line(format!("log         {level}  {}", one_line(&line.text)));
     Ok(())
 }
