@@ -119,28 +119,8 @@ fn incoming(batch: &mut Batch, permits: &Permits) {
     }
     // Their first one has passed, or else they come to nothing.
     batch.rule(IN, &Rule::new().version(IpVersion::V6).later_fragment().verdict(Verdict::Accept), "fragments");
-    for permit in &permits.connect {
-        for matched in matching(permit, true) {
-            let answer = match matched.protocol {
-                TCP => matched.rule.opening(false),
-                UDP => continue,
-                ICMP => matched.rule.icmp(ECHO_REPLY, ECHO_REPLY),
-                _ => matched.rule.icmp(ECHO_REPLY_V6, ECHO_REPLY_V6),
-            };
-            batch.rule(IN, &answer.verdict(Verdict::Accept), &permit.to_string());
-        }
-    }
-    for permit in &permits.listen {
-        for matched in matching(permit, false) {
-            let (rule, verdict) = match matched.protocol {
-                TCP => (matched.rule, Verdict::Accept),
-                UDP => (matched.rule, Verdict::Goto(ADMIT_IN)),
-                ICMP => (matched.rule.icmp(ECHO, ECHO), Verdict::Accept),
-                _ => (matched.rule.icmp(ECHO_V6, ECHO_V6), Verdict::Accept),
-            };
-            batch.rule(IN, &rule.verdict(verdict), &permit.to_string());
-        }
-    }
+    answers(batch, IN, &permits.connect);
+    openings(batch, IN, &permits.listen, ADMIT_IN);
     icmp_errors(batch, IN);
     batch.rule(IN, &Rule::new().count(REFUSED_IN).verdict(Verdict::Drop), "the end");
 }
@@ -167,7 +147,18 @@ fn outgoing(batch: &mut Batch, permits: &Permits) {
         let kept = known.flow_add(flows(version), FLOW_IDLE, true);
         batch.rule(FROM_OWN, &kept.verdict(Verdict::Accept), "flows");
     }
-    for permit in &permits.listen {
+    answers(batch, FROM_OWN, &permits.listen);
+    icmp_errors(batch, FROM_OWN);
+    let (named, unnamed): (Vec<_>, Vec<_>) = permits.connect.iter().partition(|permit| permit.destination().is_some());
+    openings(batch, FROM_OWN, named, ADMIT_OUT);
+    keep_from_node(batch, FROM_OWN);
+    openings(batch, FROM_OWN, unnamed, ADMIT_OUT);
+    batch.rule(FROM_OWN, &Rule::new().verdict(Verdict::Goto(REFUSE)), "the end");
+}
+
+/// Passes the answers to what permits let begin on the other side. Of datagrams, the flows know which these are.
+fn answers(batch: &mut Batch, chain: &str, permits: &[Filter]) {
+    for permit in permits {
         for matched in matching(permit, true) {
             let answer = match matched.protocol {
                 TCP => matched.rule.opening(false),
@@ -175,28 +166,22 @@ fn outgoing(batch: &mut Batch, permits: &Permits) {
                 ICMP => matched.rule.icmp(ECHO_REPLY, ECHO_REPLY),
                 _ => matched.rule.icmp(ECHO_REPLY_V6, ECHO_REPLY_V6),
             };
-            batch.rule(FROM_OWN, &answer.verdict(Verdict::Accept), &permit.to_string());
+            batch.rule(chain, &answer.verdict(Verdict::Accept), &permit.to_string());
         }
     }
-    icmp_errors(batch, FROM_OWN);
-    let (named, unnamed): (Vec<_>, Vec<_>) = permits.connect.iter().partition(|permit| permit.destination().is_some());
-    open(batch, &named);
-    keep_from_node(batch, FROM_OWN);
-    open(batch, &unnamed);
-    batch.rule(FROM_OWN, &Rule::new().verdict(Verdict::Goto(REFUSE)), "the end");
 }
 
-/// Permits what the container opens.
-fn open(batch: &mut Batch, permits: &[&Filter]) {
+/// Passes what permits let begin; datagrams by way of `admit`, which adds their flows.
+fn openings<'a>(batch: &mut Batch, chain: &str, permits: impl IntoIterator<Item = &'a Filter>, admit: &'static str) {
     for permit in permits {
         for matched in matching(permit, false) {
             let (rule, verdict) = match matched.protocol {
                 TCP => (matched.rule, Verdict::Accept),
-                UDP => (matched.rule, Verdict::Goto(ADMIT_OUT)),
+                UDP => (matched.rule, Verdict::Goto(admit)),
                 ICMP => (matched.rule.icmp(ECHO, ECHO), Verdict::Accept),
                 _ => (matched.rule.icmp(ECHO_V6, ECHO_V6), Verdict::Accept),
             };
-            batch.rule(FROM_OWN, &rule.verdict(verdict), &permit.to_string());
+            batch.rule(chain, &rule.verdict(verdict), &permit.to_string());
         }
     }
 }
