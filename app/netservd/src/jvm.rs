@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Instant, UNIX_EPOCH};
 
-use netserv_container::{ARCHIVE_FILE, ArchiveLimits, JvmFiles};
+use netserv_container::{ARCHIVE_FILE, BuildLimits, JvmFiles};
 
 use crate::config::{Config, Osgi};
 use crate::launcher::Keeper;
@@ -88,7 +88,7 @@ impl Jvm {
         }
         let make = move || {
             let begun = Instant::now();
-            let made = keeper.launcher().and_then(|launcher| launcher.archive(&out, &ArchiveLimits::default()));
+            let made = keeper.launcher().and_then(|launcher| launcher.archive(&out, &BuildLimits::ARCHIVE));
             match made {
                 Ok(()) => tracing::info!(took = ?begun.elapsed(), "Java's classes are archived for quicker starts"),
                 Err(refusal) => tracing::warn!(%refusal, "Java starts without an archive of its classes"),

@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::Instant;
 
-use netserv_container::CompileLimits;
+use netserv_container::BuildLimits;
 use netserv_model::manifest::Manifest;
 use netserv_model::{Digest, Flavour, PublicKey, Refusal, RefusalKind};
 use netserv_repository::{FetchLimits, Part, Repository, Stored};
@@ -92,7 +92,7 @@ impl Packages {
         let started = Instant::now();
         let code = self.compositions.new_path();
         let parts: Vec<&Path> = components.iter().map(PathBuf::as_path).collect();
-        let compose = || self.keeper.launcher()?.compose(&parts, &code, &CompileLimits::default());
+        let compose = || self.keeper.launcher()?.compose(&parts, &code, &BuildLimits::CODE);
         self.gate.once(packages, compose)?;
         let took_ms = u64::try_from(started.elapsed().as_millis()).unwrap_or(u64::MAX);
         tracing::info!(parts = parts.len(), took_ms, "a service is composed");
@@ -124,7 +124,7 @@ impl Packages {
             return Ok(());
         }
         let started = Instant::now();
-        self.keeper.launcher()?.compile(wasm, code, &CompileLimits::default())?;
+        self.keeper.launcher()?.compile(wasm, code, &BuildLimits::CODE)?;
         let took_ms = u64::try_from(started.elapsed().as_millis()).unwrap_or(u64::MAX);
         tracing::info!(%digest, took_ms, file = ?wasm.file_name().unwrap_or_default(), "a package is compiled");
         Ok(())

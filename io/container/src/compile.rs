@@ -15,10 +15,10 @@ use rustix::fs::{Mode, OFlags, ResolveFlags, openat2};
 use crate::container::{Exit, ExitCause, Process};
 use crate::helper::{ARCHIVE_FILE, COMPILE_OUTPUT};
 use crate::launcher::Launcher;
-use crate::limits::{ArchiveLimits, CompileLimits};
+use crate::limits::BuildLimits;
 use crate::protocol::Request;
 
-pub(crate) fn compile(launcher: &Launcher, wasm: &[&Path], out: &Path, limits: &CompileLimits) -> Result<(), Refusal> {
+pub(crate) fn compile(launcher: &Launcher, wasm: &[&Path], out: &Path, limits: &BuildLimits) -> Result<(), Refusal> {
     let open = |wasm: &&Path| File::open(wasm).map_err(node_failed(wasm));
     let inputs = wasm.iter().map(open).collect::<Result<Vec<File>, Refusal>>()?;
     let request = Request::Compile { limits: limits.container };
@@ -29,7 +29,7 @@ pub(crate) fn compile(launcher: &Launcher, wasm: &[&Path], out: &Path, limits: &
     put_in_place(code, limits.container.disk_bytes, out)
 }
 
-pub(crate) fn archive(launcher: &Launcher, out: &Path, limits: &ArchiveLimits) -> Result<(), Refusal> {
+pub(crate) fn archive(launcher: &Launcher, out: &Path, limits: &BuildLimits) -> Result<(), Refusal> {
     let request = Request::Archive { limits: limits.container };
     let (process, directory) = launcher.start_making(&request, &[])?;
     finish(process, limits.time, &ARCHIVER)?;

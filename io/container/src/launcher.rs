@@ -22,9 +22,7 @@ use rustix::net::{AddressFamily, SocketFlags, SocketType, socketpair};
 use crate::container::{Container, Process, Shared};
 use crate::error::ContainerError;
 use crate::helper::LAUNCHER_NAME;
-use crate::limits::{
-    ArchiveLimits, CompileLimits, JAVA_MEMORY_BYTES_MIN, LAUNCHER_ANSWER_TIME_MAX, MEMORY_BYTES_MIN, UID_BASE,
-};
+use crate::limits::{BuildLimits, JAVA_MEMORY_BYTES_MIN, LAUNCHER_ANSWER_TIME_MAX, MEMORY_BYTES_MIN, UID_BASE};
 use crate::media::MediaFiles;
 use crate::network::ContainerNetwork;
 use crate::protocol::{JvmSetup, MediaSetup, Reply, Request, Serve, Setup, StorageSetup, receive, send};
@@ -277,7 +275,7 @@ impl Launcher {
     ///
     /// # Errors
     /// The worker's own refusal, or `stalled`, `memory-limit` or `bad-code` if it could not say one.
-    pub fn compile(&self, wasm: &Path, out: &Path, limits: &CompileLimits) -> Result<(), netserv_model::Refusal> {
+    pub fn compile(&self, wasm: &Path, out: &Path, limits: &BuildLimits) -> Result<(), netserv_model::Refusal> {
         check_limits(Flavour::Wasm, &limits.container)?;
         compile::compile(self, &[wasm], out, limits)
     }
@@ -287,7 +285,7 @@ impl Launcher {
     ///
     /// # Errors
     /// Those of [`Launcher::compile`].
-    pub fn compose(&self, parts: &[&Path], out: &Path, limits: &CompileLimits) -> Result<(), netserv_model::Refusal> {
+    pub fn compose(&self, parts: &[&Path], out: &Path, limits: &BuildLimits) -> Result<(), netserv_model::Refusal> {
         check_limits(Flavour::Wasm, &limits.container)?;
         compile::compile(self, parts, out, limits)
     }
@@ -299,7 +297,7 @@ impl Launcher {
     ///
     /// # Errors
     /// Why there is none. Workers start without it all the same.
-    pub fn archive(&self, out: &Path, limits: &ArchiveLimits) -> Result<(), netserv_model::Refusal> {
+    pub fn archive(&self, out: &Path, limits: &BuildLimits) -> Result<(), netserv_model::Refusal> {
         check_limits(Flavour::Osgi, &limits.container)?;
         compile::archive(self, out, limits)
     }

@@ -39,7 +39,7 @@ pub use error::{ContainerError, ControlError};
 pub use helper::{ARCHIVE_FILE, run_if_launcher};
 pub use host_ring::{DetachedWorker, HostRing};
 pub use launcher::{JvmFiles, LaunchSpec, Launcher, LauncherConfig, LauncherReport, cleanup_leftovers};
-pub use limits::{ArchiveLimits, CompileLimits, MediaLimits};
+pub use limits::{BuildLimits, MediaLimits};
 pub use media::{MediaEnds, MediaFiles, MediaJob, media_outcome};
 pub use netserv_wire::container::ring::{Activity, Answer, Ingress, Outstanding, Returned, RingError};
 pub use storage::{STORE_CACHE, STORE_KV, Storage, retain_storage};

@@ -59,27 +59,36 @@ pub const SOCKET_MEMORY_SHARE: u64 = 4;
 /// The least memory of a container with a Java worker.
 pub const JAVA_MEMORY_BYTES_MIN: u64 = 32 * 1024 * 1024;
 
-/// What a compilation may use.
+/// What a program may use that makes one file, in a container of its own.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct CompileLimits {
+pub struct BuildLimits {
     /// Memory, processor, processes and the size of input and output together.
     pub container: ContainerLimits,
     /// How long it may take.
     pub time: Duration,
 }
 
-impl Default for CompileLimits {
-    fn default() -> CompileLimits {
-        CompileLimits {
-            container: ContainerLimits {
-                memory_bytes: 1024 * 1024 * 1024,
-                cpu_permille: 2000,
-                pids: 32,
-                disk_bytes: 256 * 1024 * 1024,
-            },
-            time: Duration::from_secs(20),
-        }
-    }
+impl BuildLimits {
+    /// For a module's code, and that of a service.
+    pub const CODE: BuildLimits = BuildLimits {
+        container: ContainerLimits {
+            memory_bytes: 1024 * 1024 * 1024,
+            cpu_permille: 2000,
+            pids: 32,
+            disk_bytes: 256 * 1024 * 1024,
+        },
+        time: Duration::from_secs(20),
+    };
+    /// For the archive of Java's classes.
+    pub const ARCHIVE: BuildLimits = BuildLimits {
+        container: ContainerLimits {
+            memory_bytes: 1024 * 1024 * 1024,
+            cpu_permille: 2000,
+            pids: 64,
+            disk_bytes: 128 * 1024 * 1024,
+        },
+        time: Duration::from_secs(60),
+    };
 }
 
 /// What a media job may use.
@@ -99,29 +108,6 @@ impl Default for MediaLimits {
                 pids: 64,
                 disk_bytes: 128 * 1024 * 1024,
             },
-        }
-    }
-}
-
-/// What the making of an archive of Java classes may use.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct ArchiveLimits {
-    /// Memory, processor, processes and the size of the archive.
-    pub container: ContainerLimits,
-    /// How long it may take.
-    pub time: Duration,
-}
-
-impl Default for ArchiveLimits {
-    fn default() -> ArchiveLimits {
-        ArchiveLimits {
-            container: ContainerLimits {
-                memory_bytes: 1024 * 1024 * 1024,
-                cpu_permille: 2000,
-                pids: 64,
-                disk_bytes: 128 * 1024 * 1024,
-            },
-            time: Duration::from_secs(60),
         }
     }
 }

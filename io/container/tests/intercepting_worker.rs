@@ -19,7 +19,7 @@ use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use common::{Guest, Node, PROBE, can_run, user};
-use netserv_container::limits::CompileLimits;
+use netserv_container::limits::BuildLimits;
 use netserv_container::network::{ContainerNetwork, Intercept};
 use netserv_container::{ControlChannel, LaunchSpec, LauncherConfig, Process};
 use netserv_model::Flavour;
@@ -248,7 +248,7 @@ impl Module {
         // The launcher belongs to the machine, the network to the router.
         let node = Node::start_with(|config| LauncherConfig { worker: worker.clone(), ..config });
         let code = node.state_dir().join("module.code");
-        node.launcher.compile(&component, &code, &CompileLimits::default()).unwrap();
+        node.launcher.compile(&component, &code, &BuildLimits::CODE).unwrap();
         let lab = Lab::start(test)?;
         let network = lab.container(1, &["10.72.9.1", "fd72:9::1"]);
         let spec = LaunchSpec { network: Some(&network), ..LaunchSpec::new(user(), Flavour::Wasm, &LIMITS) };

@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 use common::{Guest, LIMITS, Node, PROBE, can_run, cgroups_of, eventually, user};
 use netserv_container::limits::{JAVA_OPEN_FILES_MAX, NETWORK_OPEN_FILES_MAX, SPARES};
 use netserv_container::network::{ContainerNetwork, NetworkSpec};
-use netserv_container::{ARCHIVE_FILE, ArchiveLimits, ContainerError, ExitCause, JvmFiles, LaunchSpec, LauncherConfig};
+use netserv_container::{ARCHIVE_FILE, BuildLimits, ContainerError, ExitCause, JvmFiles, LaunchSpec, LauncherConfig};
 use netserv_model::container_link::container_link;
 use netserv_model::policy::ContainerLimits;
 use netserv_model::{Flavour, UserId};
@@ -279,7 +279,7 @@ fn java_starts_and_uses_an_archive() {
         };
         assert_eq!(attempt(&guest, "-Xmx16m"), "done", "{}", home.display());
         let archive = node.archive.join(ARCHIVE_FILE);
-        node.node.launcher.archive(&archive, &ArchiveLimits::default()).unwrap();
+        node.node.launcher.archive(&archive, &BuildLimits::ARCHIVE).unwrap();
         assert!(fs::metadata(&archive).unwrap().len() > 100_000);
         assert_eq!(fs::read_dir(&node.archive).unwrap().count(), 1, "nothing else is left");
         // With `on`, Java does not start if it cannot use the archive; this container was there before it.
@@ -324,7 +324,7 @@ fn the_real_worker_gets_ready() {
             (took, kib)
         };
         let without = ready();
-        node.node.launcher.archive(&node.archive.join(ARCHIVE_FILE), &ArchiveLimits::default()).unwrap();
+        node.node.launcher.archive(&node.archive.join(ARCHIVE_FILE), &BuildLimits::ARCHIVE).unwrap();
         let with = ready();
         eprintln!("{}: ready after {without:?} KiB, with the archive {with:?} KiB", home.display());
     }

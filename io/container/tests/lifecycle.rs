@@ -221,7 +221,7 @@ fn compilations_give_code_or_the_reason() {
     }
     let node = Node::start();
     let (wasm, out) = (node.state_dir().join("a.wasm"), node.state_dir().join("a.cwasm"));
-    let limits = netserv_container::CompileLimits {
+    let limits = netserv_container::BuildLimits {
         container: ContainerLimits { memory_bytes: 32 << 20, disk_bytes: 1 << 20, ..LIMITS },
         time: Duration::from_millis(500),
     };

@@ -15,7 +15,7 @@ use std::process::Command;
 use std::time::{Duration, Instant};
 
 use common::{Guest, Node, PROBE, can_run, user};
-use netserv_container::limits::CompileLimits;
+use netserv_container::limits::BuildLimits;
 use netserv_container::network::{ContainerNetwork, NetworkSpec};
 use netserv_container::{LaunchSpec, LauncherConfig};
 use netserv_model::Flavour;
@@ -41,7 +41,7 @@ fn an_http_module_answers_from_its_container() {
     }
     let node = Node::start_with(|config| LauncherConfig { worker: worker.clone(), ..config });
     let code = node.state_dir().join("hello.code");
-    node.launcher.compile(&component, &code, &CompileLimits::default()).unwrap();
+    node.launcher.compile(&component, &code, &BuildLimits::CODE).unwrap();
     let network = Network::new();
     let limits = ContainerLimits { memory_bytes: 64 << 20, cpu_permille: 2000, pids: 32, disk_bytes: 1 << 20 };
     let spec = LaunchSpec { network: Some(&network.inside), ..LaunchSpec::new(user(), Flavour::Wasm, &limits) };

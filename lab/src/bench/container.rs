@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, ensure};
-use netserv_container::{CompileLimits, ControlChannel, HostRing, LaunchSpec, Launcher, LauncherConfig, Process};
+use netserv_container::{BuildLimits, ControlChannel, HostRing, LaunchSpec, Launcher, LauncherConfig, Process};
 use netserv_model::command::ModuleSlot;
 use netserv_model::manifest::ModuleLimits;
 use netserv_model::policy::ContainerLimits;
@@ -129,7 +129,7 @@ impl Host {
 
     fn compile(&self, module: &str) -> Result<PathBuf> {
         let code = self.dir.0.join(format!("{module}.cwasm"));
-        let compiled = self.launcher.compile(&module_wasm(module)?, &code, &CompileLimits::default());
+        let compiled = self.launcher.compile(&module_wasm(module)?, &code, &BuildLimits::CODE);
         compiled.map_err(|refusal| anyhow::anyhow!("{module}: {refusal}"))?;
         Ok(code)
     }
