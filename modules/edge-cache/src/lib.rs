@@ -4,27 +4,29 @@
 //! `GET` without `authorization` or `cookie` is answered from the cache if it is there and fresh. Everything else goes on
 //! to the server that it was for. What the server says of its own `max-age` holds; the property `max-age` (seconds) is for
 //! answers that say nothing.
+//!
+//! The host in a request is the client's word. Where servers of several people are behind the filters, the property `hosts`
+//! has to name those whose answers are kept (`www.example.org img.example.org:8080`): otherwise one of these people can
+//! put a page of another's into the cache.
 
 use netserv_server_sdk::cache::{self, Entry, Writer};
-use netserv_server_sdk::http::{Fetched, HttpModule, Method, Request, Response, Scheme, fetch, read, write_all};
+use netserv_server_sdk::http::{Fetched, HttpModule, Request, Response, Scheme, forward, read, write_all};
 use netserv_server_sdk::{counters, http_module, properties};
 
 struct EdgeCache;
 
 impl HttpModule for EdgeCache {
     fn handle(request: Request) -> Response {
-        if request.method != "GET" && request.method != "HEAD" {
-            return Response::text(501, "only GET and HEAD pass here\n");
-        }
         let key = format!("{}{}", request.authority, request.path);
         let cacheable = request.method == "GET"
             && request.header("authorization").is_none()
             && request.header("cookie").is_none()
-            && request.header("range").is_none();
+            && request.header("range").is_none()
+            && is_kept(&request.authority, properties::get("hosts").as_deref());
         if cacheable && let Some(response) = from_cache(&key) {
             return response;
         }
-        from_server(&request, cacheable.then_some(key))
+        from_server(request, cacheable.then_some(key))
     }
 }
 
@@ -49,10 +51,9 @@ fn head(response: Response, entry: &Entry) -> Response {
     response
 }
 
-fn from_server(request: &Request, key: Option<String>) -> Response {
-    let method = if request.method == "HEAD" { Method::Head } else { Method::Get };
+fn from_server(request: Request, key: Option<String>) -> Response {
     let headers: Vec<_> = request.headers().iter().filter(|(name, _)| !is_of_connection(name)).cloned().collect();
-    let fetched = match fetch(&Scheme::Http, &request.authority, &method, &request.path, &headers) {
+    let fetched = match forward(&Scheme::Http, request, &headers) {
         Ok(fetched) => fetched,
         Err(error) => return Response::text(502, format!("the server does not answer: {error:?}\n")),
     };
@@ -111,6 +112,11 @@ fn max_age(control: &str) -> Option<u64> {
     Some(age.unwrap_or_else(default)).filter(|seconds| *seconds > 0)
 }
 
+/// Returns whether answers of a host are kept: of all of them, unless there is a list.
+fn is_kept(host: &str, hosts: Option<&str>) -> bool {
+    hosts.is_none_or(|hosts| hosts.split_whitespace().any(|kept| kept.eq_ignore_ascii_case(host)))
+}
+
 /// Returns whether a header is about one connection only (RFC 9110 §7.6.1) or the node's own to set.
 fn is_of_connection(name: &str) -> bool {
     ["connection", "keep-alive", "proxy-connection", "te", "trailer", "transfer-encoding", "upgrade", "host"]
@@ -136,5 +142,11 @@ mod tests {
         assert_eq!(max_age("max-age=60, no-store"), None);
         assert_eq!(max_age("private"), None);
         assert_eq!(max_age("max-age=soon"), None);
+    }
+
+    #[test]
+    fn hosts_are_kept_as_the_property_says() {
+        assert!(is_kept("a.example", None) && is_kept("A.example", Some("b.example:81 a.example")));
+        assert!(!is_kept("a.example:81", Some("b.example:81 a.example")) && !is_kept("a.example", Some("")));
     }
 }

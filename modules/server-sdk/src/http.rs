@@ -4,7 +4,8 @@
 use crate::bindings::imports::wasi::http::outgoing_handler;
 pub use crate::bindings::imports::wasi::http::types::{ErrorCode, Method, Scheme};
 use crate::bindings::imports::wasi::http::types::{
-    Fields, IncomingBody, IncomingRequest, OutgoingBody, OutgoingRequest, OutgoingResponse, ResponseOutparam,
+    Fields, FutureIncomingResponse, IncomingBody, IncomingRequest, OutgoingBody, OutgoingRequest, OutgoingResponse,
+    ResponseOutparam,
 };
 use crate::bindings::imports::wasi::io::streams::{InputStream, OutputStream, StreamError};
 
@@ -219,6 +220,40 @@ pub fn fetch(
     path: &str,
     headers: &[(String, Vec<u8>)],
 ) -> Result<Fetched, ErrorCode> {
+    let (body, answer) = send_head(scheme, authority, method, path, headers)?;
+    OutgoingBody::finish(body, None)?;
+    wait_for(&answer)
+}
+
+/// Sends a request on to whom it is for, with its body but other headers, and waits for the answer's head.
+///
+/// # Errors
+/// What WASI says of it; [`ErrorCode::ConnectionReadTimeout`] if the client stops in the middle of the body.
+pub fn forward(scheme: &Scheme, request: Request, headers: &[(String, Vec<u8>)]) -> Result<Fetched, ErrorCode> {
+    let method = request.incoming.method();
+    let incoming = request.incoming.consume().map_err(|()| ErrorCode::InternalError(None))?;
+    let from = incoming.stream().map_err(|()| ErrorCode::InternalError(None))?;
+    let (body, answer) = send_head(scheme, &request.authority, &method, &request.path, headers)?;
+    let to = body.write().map_err(|()| ErrorCode::InternalError(None))?;
+    let mut taken = true;
+    while taken && let Some(chunk) = read(&from).map_err(|_| ErrorCode::ConnectionReadTimeout)? {
+        // A server may answer without having read all of it.
+        taken = write_all(&to, &chunk).is_ok();
+    }
+    drop(to);
+    if taken {
+        OutgoingBody::finish(body, None)?;
+    }
+    wait_for(&answer)
+}
+
+fn send_head(
+    scheme: &Scheme,
+    authority: &str,
+    method: &Method,
+    path: &str,
+    headers: &[(String, Vec<u8>)],
+) -> Result<(OutgoingBody, FutureIncomingResponse), ErrorCode> {
     let fields = Fields::new();
     for (name, value) in headers {
         // Those of one connection are the node's to set.
@@ -231,10 +266,12 @@ pub fn fetch(
     request.set_method(method).map_err(invalid)?;
     request.set_path_with_query(Some(path)).map_err(invalid)?;
     let body = request.body().map_err(invalid)?;
-    let future = outgoing_handler::handle(request, None)?;
-    OutgoingBody::finish(body, None)?;
-    future.subscribe().block();
-    let response = future.get().and_then(Result::ok).unwrap_or(Err(ErrorCode::InternalError(None)))?;
+    Ok((body, outgoing_handler::handle(request, None)?))
+}
+
+fn wait_for(answer: &FutureIncomingResponse) -> Result<Fetched, ErrorCode> {
+    answer.subscribe().block();
+    let response = answer.get().and_then(Result::ok).unwrap_or(Err(ErrorCode::InternalError(None)))?;
     let body = response.consume().map_err(|()| ErrorCode::InternalError(None))?;
     let stream = body.stream().map_err(|()| ErrorCode::InternalError(None))?;
     Ok(Fetched { status: response.status(), headers: response.headers().entries(), stream, _body: body })
@@ -297,26 +334,7 @@ const WRITE_BYTES: usize = 4096;
 #[macro_export]
 macro_rules! http_module {
     ($module:ty) => {
-        // On other targets the code is only compiled, for tests of its parts.
-        #[cfg(not(target_arch = "wasm32"))]
-        const _: fn($crate::wasi::http::types::IncomingRequest, $crate::wasi::http::types::ResponseOutparam) =
-            $crate::http::run::<$module>;
-
-        #[cfg(target_arch = "wasm32")]
-        const _: () = {
-            struct Exported;
-
-            impl $crate::bindings::http::exports::wasi::http::incoming_handler::Guest for Exported {
-                fn handle(
-                    request: $crate::wasi::http::types::IncomingRequest,
-                    out: $crate::wasi::http::types::ResponseOutparam,
-                ) {
-                    $crate::http::run::<$module>(request, out);
-                }
-            }
-
-    $crate::bindings::http::export_http!(Exported with_types_in $crate::bindings::http);
-        };
+        $crate::export_http_handler!($crate::http::run::<$module>);
     };
 }
 
@@ -324,10 +342,18 @@ macro_rules! http_module {
 #[macro_export]
 macro_rules! http_middleware {
     ($module:ty) => {
+        $crate::export_http_handler!($crate::http::run_before_next::<$module>);
+    };
+}
+
+/// Exports a function as what handles requests.
+#[doc(hidden)]
+#[macro_export]
+macro_rules! export_http_handler {
+    ($handle:expr) => {
         // On other targets the code is only compiled, for tests of its parts.
         #[cfg(not(target_arch = "wasm32"))]
-        const _: fn($crate::wasi::http::types::IncomingRequest, $crate::wasi::http::types::ResponseOutparam) =
-            $crate::http::run_before_next::<$module>;
+        const _: fn($crate::wasi::http::types::IncomingRequest, $crate::wasi::http::types::ResponseOutparam) = $handle;
 
         #[cfg(target_arch = "wasm32")]
         const _: () = {
@@ -338,7 +364,7 @@ macro_rules! http_middleware {
                     request: $crate::wasi::http::types::IncomingRequest,
                     out: $crate::wasi::http::types::ResponseOutparam,
                 ) {
-                    $crate::http::run_before_next::<$module>(request, out);
+                    $handle(request, out);
                 }
             }
 
