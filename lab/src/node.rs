@@ -237,7 +237,7 @@ impl Lab {
         Ok(String::from_utf8(output.stdout)?)
     }
 
-    /// Serves the lab's directory over HTTP on port 80 of a machine with nginx.
+    /// Serves the lab's directory over HTTP on port 80 of a machine with nginx, which takes files by `PUT` too.
     ///
     /// # Errors
     /// nginx is missing or does not start.
@@ -251,7 +251,7 @@ impl Lab {
              http {{ access_log {dir}/{machine}-access.txt; client_body_temp_path {dir}/nginx-body;\n\
              proxy_temp_path {dir}/nginx-proxy; fastcgi_temp_path {dir}/nginx-fastcgi;\n\
              uwsgi_temp_path {dir}/nginx-uwsgi; scgi_temp_path {dir}/nginx-scgi;\n\
-             server {{ listen 80; listen [::]:80; root {dir}/www; }} }}\n"
+             server {{ listen 80; listen [::]:80; root {dir}/www; dav_methods PUT; }} }}\n"
         );
         let path = self.dir().join(format!("{machine}-nginx.conf"));
         std::fs::write(&path, config)?;

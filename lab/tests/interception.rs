@@ -43,6 +43,16 @@ fn a_cache_answers_in_the_place_of_the_server(driver: Driver) {
         let asked = net.status(&net.alice, "edge-cache").unwrap().counters;
         assert!(seen >= 1 && asked["hits"] >= 1, "{log}\n{asked:?}");
         assert!((seen as u64) < asked["hits"] + asked["misses"], "{log}\n{asked:?}");
+
+        // What is not for a cache goes on, with its body.
+        let upload = vec![b'u'; 300_000];
+        std::fs::write(net.lab.dir().join("upload"), &upload).unwrap();
+        let name = format!("uploaded{}", u8::from(six));
+        let (file, url) = (net.lab.dir().join("upload"), format!("http://{}/{name}", host_port(server, 80)));
+        let put = net.curl("receiver", &["-i", "-T", &file.to_string_lossy(), &url]).stdout;
+        let put = String::from_utf8_lossy(&put).to_lowercase();
+        assert!(put.contains(" 201 created") && put.contains("x-cache: miss"), "{put}");
+        assert!(std::fs::read(www.join(name)).unwrap() == upload, "the server got another body");
     }
     // Another user's traffic, and other ports, are not touched.
     assert!(!ask_head(&net, "sender", "receiver", 80).contains("x-cache"));
