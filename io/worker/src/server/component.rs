@@ -7,7 +7,7 @@ use std::io::Read as _;
 
 use netserv_model::{Refusal, RefusalKind};
 use wasmtime::component::{Component, InstancePre, Linker};
-use wasmtime::{Engine, Trap, WasmBacktrace};
+use wasmtime::{Engine, PoolConcurrencyLimitError, Trap, WasmBacktrace};
 
 use super::blocks;
 use super::engine::ServerEngine;
@@ -110,6 +110,10 @@ pub fn failure(error: &wasmtime::Error, cap: &Cap) -> Refusal {
     if let Some(wanted) = cap.denied {
         return memory_limit(wanted, cap.allowed());
     }
+    if is_full(error) {
+        let detail = format!("the container's modules have as many instances as they may: {}", one_line(error));
+        return Refusal::new(RefusalKind::QuotaExceeded, detail);
+    }
     let trap = error.downcast_ref::<Trap>();
     let cause = trap.map_or_else(|| one_line(error), ToString::to_string);
     let names: Vec<&str> = error
@@ -118,6 +122,11 @@ pub fn failure(error: &wasmtime::Error, cap: &Cap) -> Refusal {
         .unwrap_or_default();
     let within = if names.is_empty() { String::new() } else { format!(" in {}", names.join(" < ")) };
     Refusal::new(RefusalKind::Trapped, format!("{cause}{within}"))
+}
+
+/// Returns whether there was no room for another instance among those of the container.
+pub fn is_full(error: &wasmtime::Error) -> bool {
+    error.is::<PoolConcurrencyLimitError>()
 }
 
 const FRAMES_MAX: usize = 6;

@@ -21,7 +21,7 @@ use wasmtime_wasi_http::p2::bindings::http::types::{ErrorCode, Scheme as WasiSch
 use wasmtime_wasi_http::p2::body::HyperOutgoingBody;
 
 use super::body::{RequestBody, ResponseBody};
-use super::component::{CheckedComponent, failure};
+use super::component::{CheckedComponent, failure, is_full};
 use super::connection::{Progress, Underway};
 use super::egress::{Egress, Origin};
 use super::engine::ServerEngine;
@@ -53,6 +53,8 @@ pub struct Via {
 /// How a call of a component ended that did not come back as it should.
 enum Ended {
     Failed(wasmtime::Error),
+    /// There are as many instances in the container as there may be.
+    Full,
     Late,
     Stopped,
 }
@@ -213,6 +215,7 @@ impl HttpService {
             biased;
             handled = timeout_at(deadline, self.engine.pace(call)) => match handled {
                 Ok(Ok(())) => return Ok(()),
+                Ok(Err(error)) if is_full(&error) => Ended::Full,
                 Ok(Err(error)) => Ended::Failed(error),
                 Err(_) => Ended::Late,
             },
@@ -223,7 +226,7 @@ impl HttpService {
         match &handled {
             Ended::Failed(error) => self.tell(&failure(error, &store.data().cap).to_string()),
             Ended::Late => self.tell(&format!("a request took over {} ms", self.module.limits.request_ms)),
-            Ended::Stopped => {}
+            Ended::Full | Ended::Stopped => {}
         }
         Err(handled)
     }
@@ -236,6 +239,7 @@ impl HttpService {
                 self.fail(StatusCode::INTERNAL_SERVER_ERROR)
             }
             Err(Ended::Failed(_)) => self.fail(StatusCode::INTERNAL_SERVER_ERROR),
+            Err(Ended::Full) => self.turn_away(StatusCode::SERVICE_UNAVAILABLE),
             Err(Ended::Late) => self.fail(StatusCode::GATEWAY_TIMEOUT),
             Err(Ended::Stopped) => self.fail(StatusCode::SERVICE_UNAVAILABLE),
         }

@@ -7,8 +7,9 @@ use std::net::TcpStream;
 use std::time::{Duration, Instant};
 
 use netserv_model::RefusalKind;
-use netserv_worker::limits::{HEAD_BYTES_MAX, HEAD_TIME_MAX, HEADERS_MAX, WAITING_PER_REQUEST_MAX};
+use netserv_worker::limits::{HEAD_BYTES_MAX, HEAD_TIME_MAX, HEADERS_MAX, INSTANCES_MAX, WAITING_PER_REQUEST_MAX};
 
+use super::http::read_response;
 use super::{Spec, Worker, body, compile, connect, folder, get, status, talk};
 
 /// Clients that never finish a request's head, in all three ways, end in time, and keep nobody else from being served.
@@ -270,6 +271,45 @@ fn requests_and_connections_at_a_time_are_bounded() {
     }
     assert_eq!(status(&talk(port, ASK.as_bytes())), 503);
     drop(open);
+}
+
+/// Goal: more requests than the container has instances for are refused, and cost nothing else. Method: as many clients as
+/// there are instances each have one that waits for a body.
+#[test]
+fn instances_at_a_time_are_bounded() {
+    let spec = Spec::new().with(|spec| {
+        spec.limits.requests = 2 * INSTANCES_MAX;
+        spec.limits.request_ms = 120_000;
+    });
+    let mut worker = Worker::with(&spec);
+    let mut clients: Vec<TcpStream> = (0..INSTANCES_MAX).map(|_| connect(spec.port())).collect();
+    for client in &mut clients {
+        client
+            .write_all(b"POST /count HTTP/1.1\r\nhost: a\r\nexpect: 100-continue\r\ncontent-length: 1\r\n\r\n")
+            .unwrap();
+    }
+    // The component asks for the body, so there is an instance.
+    let mut go_on = [0; b"HTTP/1.1 100 Continue\r\n\r\n".len()];
+    for client in &mut clients {
+        client.read_exact(&mut go_on).unwrap();
+        assert!(go_on.starts_with(b"HTTP/1.1 100"));
+    }
+    let answer = talk(spec.port(), ASK.as_bytes());
+    assert!(status(&answer) == 503 && answer.contains("retry-after: 1\r\n"), "{answer}");
+    let counts = worker.counts();
+    assert_eq!((counts.requests, counts.refused, counts.failed), (u64::from(INSTANCES_MAX) + 1, 1, 0));
+    let other = spec.clone().with(|spec| {
+        spec.slot = 1;
+        spec.name = "example.org/other@1.0.0".to_owned();
+    });
+    assert_eq!(worker.refused(&other).0, RefusalKind::QuotaExceeded);
+
+    for client in &mut clients {
+        client.write_all(b"x").unwrap();
+        let answer = read_response(client);
+        assert_eq!((status(&answer), body(&answer).as_str()), (200, "1 ended"));
+    }
+    assert_eq!(get(spec.port(), "/seen").0, 200);
 }
 
 const ASK: &str = "GET /seen HTTP/1.1\r\nhost: a\r\nconnection: close\r\n\r\n";
