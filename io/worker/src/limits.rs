@@ -107,6 +107,8 @@ pub const TURN_TIME_MAX: Duration = Duration::from_secs(1);
 pub const WAITING_PER_REQUEST_MAX: usize = 4;
 /// How long requests under way have to end when their module is stopped or replaced.
 pub const STOP_TIME_MAX: Duration = Duration::from_secs(5);
+/// How long the version of a program that is to be replaced stays for the next one to want its port.
+pub const HANDOVER_TIME_MAX: Duration = Duration::from_secs(1);
 /// Ports that one server module listens at.
 pub const LISTEN_PORTS_MAX: usize = 64;
 /// Connections that wait at one port to be taken.

@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-//! A program with sockets of its own: it tries what the property `try` says, then echoes what comes to port `port`.
+//! A program with sockets of its own: it tries what the property `try` says, waits for `wait-ms`, then echoes what comes
+//! to port `port`.
 
 use std::io::{Read as _, Write as _};
 use std::net::{TcpListener, TcpStream, UdpSocket};
+use std::time::Duration;
 
 fn main() {
     for attempt in property("try").split_whitespace() {
@@ -13,6 +15,7 @@ fn main() {
         "trap" => std::process::abort(),
         status => std::process::exit(status.parse().unwrap_or(99)),
     }
+    std::thread::sleep(Duration::from_millis(property("wait-ms").parse().unwrap_or(0)));
     let listener =
         TcpListener::bind(("0.0.0.0", property("port").parse().unwrap_or(0))).expect("the port is published");
     println!("listening");

@@ -13,16 +13,18 @@ use super::component::{CheckedComponent, failure};
 use super::egress::Egress;
 use super::engine::ServerEngine;
 use super::module::Module;
+use super::sockets::{self, Porter};
 use super::state::{ServerState, Sockets};
 use crate::engine::one_line;
 
 /// A program at work. It ends when this is dropped.
 pub struct Program {
     task: JoinHandle<()>,
+    porter: Porter,
 }
 
 impl Program {
-    /// Starts the program. `ended` is called if it ends by itself.
+    /// Starts the program, which gets no port before [`Program::open_ports`]. `ended` is called if it ends by itself.
     ///
     /// # Errors
     /// [`RefusalKind::MemoryLimit`] or [`RefusalKind::Trapped`] if there can be no instance.
@@ -34,7 +36,8 @@ impl Program {
     ) -> Result<Program, Refusal> {
         let pre =
             CommandPre::new(component.pre).map_err(|error| Refusal::new(RefusalKind::AbiMismatch, one_line(&error)))?;
-        let state = ServerState::new(module, Sockets::Permitted, Egress::new(module));
+        let (gate, porter) = sockets::gate();
+        let state = ServerState::new(module, Sockets::Permitted(Some(gate)), Egress::new(module));
         let mut store = state.into_store(engine.engine());
         let (instantiated, made) = oneshot::channel();
         let run = async move {
@@ -52,9 +55,20 @@ impl Program {
         };
         let task = tokio::spawn(engine.pace(run));
         match made.await {
-            Ok(made) => made.map(|()| Program { task }),
+            Ok(made) => made.map(|()| Program { task, porter }),
             Err(_) => Err(Refusal::new(RefusalKind::NodeFailed, "the program was not started")),
         }
+    }
+
+    /// Waits until the program wants a port; not for long, since there are some that never do. Returns whether it is
+    /// still at work.
+    pub async fn wants_port(&mut self) -> bool {
+        self.porter.wait().await
+    }
+
+    /// Lets the program take ports.
+    pub fn open_ports(&self) {
+        self.porter.open();
     }
 
     /// Ends the program, which is not asked.

@@ -6,19 +6,71 @@
 use std::net::SocketAddr;
 use std::sync::Arc;
 
+use tokio::sync::{mpsc, watch};
+use tokio::time::timeout;
 use wasmtime_wasi::WasiCtxBuilder;
 use wasmtime_wasi::sockets::SocketAddrUse;
 
 use super::module::{Module, Transport};
+use crate::limits;
 
-/// Lets an instance of `module` make sockets, and look up names.
-pub fn permit(wasi: &mut WasiCtxBuilder, module: &Arc<Module>) {
+/// Lets an instance of `module` make sockets, and look up names. With a gate, it waits there before it takes a port.
+pub fn permit(wasi: &mut WasiCtxBuilder, module: &Arc<Module>, gate: Option<Gate>) {
     let module = Arc::clone(module);
     wasi.allow_tcp(true).allow_udp(true).allow_ip_name_lookup(true);
     wasi.socket_addr_check(move |address, of| {
         let permitted = is_permitted(&module, address, of);
-        Box::pin(async move { permitted })
+        let takes_port = matches!(of, SocketAddrUse::TcpBind | SocketAddrUse::UdpBind) && address.port() != 0;
+        let gate = gate.clone().filter(|_| permitted && takes_port);
+        Box::pin(async move {
+            if let Some(gate) = gate {
+                gate.pass().await;
+            }
+            permitted
+        })
     });
+}
+
+/// Where a program waits before it takes a port, until the version before it has left.
+#[derive(Clone, Debug)]
+pub struct Gate {
+    asks: mpsc::Sender<()>,
+    open: watch::Receiver<bool>,
+}
+
+/// Who opens a [`Gate`].
+#[derive(Debug)]
+pub struct Porter {
+    asked: mpsc::Receiver<()>,
+    open: watch::Sender<bool>,
+}
+
+/// Returns a closed gate, and who opens it.
+pub fn gate() -> (Gate, Porter) {
+    let (asks, asked) = mpsc::channel(1);
+    let (sender, open) = watch::channel(false);
+    (Gate { asks, open }, Porter { asked, open: sender })
+}
+
+impl Gate {
+    async fn pass(mut self) {
+        // Who asked before is heard, too.
+        let _ = self.asks.try_send(());
+        // Without a porter the program is being ended.
+        let _ = self.open.wait_for(|open| *open).await;
+    }
+}
+
+impl Porter {
+    /// Waits until the program is at the gate, or for [`limits::HANDOVER_TIME_MAX`]. Returns whether it has not ended.
+    pub async fn wait(&mut self) -> bool {
+        timeout(limits::HANDOVER_TIME_MAX, self.asked.recv()).await.map_or(true, |asked| asked.is_some())
+    }
+
+    /// Lets the program pass, from here on.
+    pub fn open(&self) {
+        self.open.send_replace(true);
+    }
 }
 
 fn is_permitted(module: &Module, address: SocketAddr, of: SocketAddrUse) -> bool {

@@ -13,7 +13,7 @@ use super::blocks::BlockState;
 use super::egress::Egress;
 use super::log_stream::LogStream;
 use super::module::Module;
-use super::sockets;
+use super::sockets::{self, Gate};
 use super::tcp_board::Board;
 use crate::limits;
 
@@ -38,10 +38,10 @@ pub struct ServerState {
 }
 
 /// Whether an instance may use sockets of its own.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug)]
 pub enum Sockets {
-    /// As the module's filters say.
-    Permitted,
+    /// As the module's filters say, and published ports once the gate is open, if there is one.
+    Permitted(Option<Gate>),
     /// None; the node has the sockets.
     None,
 }
@@ -55,8 +55,8 @@ impl ServerState {
             wasi.env(name, value);
         }
         wasi.max_random_size(limits::SERVER_RANDOM_BYTES_MAX);
-        if sockets == Sockets::Permitted {
-            sockets::permit(&mut wasi, module);
+        if let Sockets::Permitted(gate) = sockets {
+            sockets::permit(&mut wasi, module, gate);
         }
         let mut table = ResourceTable::new();
         table.set_max_capacity(limits::RESOURCES_MAX);

@@ -107,7 +107,7 @@ impl TcpService {
     ) -> Result<Arc<TcpService>, Refusal> {
         let pre = bindings::TcpHostPre::new(component.pre);
         let pre = pre.map_err(|error| Refusal::new(RefusalKind::AbiMismatch, one_line(&error)))?;
-        let mut state = ServerState::new(module, Sockets::Permitted, Egress::new(module));
+        let mut state = ServerState::new(module, Sockets::Permitted(None), Egress::new(module));
         let board = Arc::clone(&state.tcp);
         board.open();
         state.tcp = Arc::clone(&board);

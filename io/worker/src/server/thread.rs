@@ -80,7 +80,6 @@ struct Servers {
 /// One module at work. Its next version is loaded in another place beside it.
 struct Running {
     name: ModuleName,
-    ticket: u64,
     work: Work,
 }
 
@@ -120,21 +119,17 @@ impl Servers {
 
     async fn load(&mut self, load: Load) {
         let (slot, ticket) = (load.module.slot, load.ticket);
-        let replaced = match self.start(load).await {
+        match self.start(load).await {
             Ok(()) => {
                 self.reports.send(Report::Loaded { slot, ticket });
-                return sys::give_back_program();
+                if let Some(Running { work: Work::Command(program), .. }) = self.running.get(&slot) {
+                    program.open_ports();
+                }
             }
-            Err((refusal, replaced)) => {
+            Err(refusal) => {
                 self.unload(slot);
                 self.reports.send(Report::Failed { slot, ticket, refusal });
-                replaced
             }
-        };
-        // What had to end for the sake of this one is gone, and the node takes it for running.
-        for (slot, ticket) in replaced {
-            let refusal = Refusal::new(RefusalKind::Trapped, "it ended for its next version, which did not start");
-            self.reports.send(Report::Failed { slot, ticket, refusal });
         }
         sys::give_back_program();
     }
@@ -142,32 +137,30 @@ impl Servers {
     /// Starts a module.
     ///
     /// # Errors
-    /// Why it does not run, and what ended for its sake.
-    async fn start(&mut self, load: Load) -> Result<(), (Refusal, Vec<(ModuleSlot, u64)>)> {
+    /// Why it does not run.
+    async fn start(&mut self, load: Load) -> Result<(), Refusal> {
         let Load { module, ticket, code, tls, listeners } = load;
-        let component = component::load(&self.engine, code, &module.blocks).map_err(|refusal| (refusal, vec![]))?;
-        let mut ended = vec![];
-        if component.kind == ComponentKind::Command {
-            // Two versions cannot have the same port.
-            ended = self.stop(&module).await;
+        let component = component::load(&self.engine, code, &module.blocks)?;
+        let mut work = self.work(component, &module, ticket, tls).await?;
+        self.open(&module, &work, listeners)?;
+        match &mut work {
+            Work::Http { site, version } => site.replace(version.clone()),
+            Work::Tcp(_) => {}
+            Work::Command(program) => self.hand_over(&module, program).await,
         }
-        let work = self.work(component, &module, ticket, tls).await;
-        let opened = match work {
-            Ok(work) => self.open(&module, &work, listeners).map(|()| work),
-            Err(refusal) => Err(refusal),
-        };
-        match opened {
-            Ok(work) => {
-                if let Work::Http { site, version } = &work {
-                    site.replace(version.clone());
-                }
-                let running = Running { name: module.name.name.clone(), ticket, work };
-                if let Some(old) = self.running.insert(module.slot, running) {
-                    self.retire(old);
-                }
-                Ok(())
-            }
-            Err(refusal) => Err((refusal, ended)),
+        let running = Running { name: module.name.name.clone(), work };
+        if let Some(old) = self.running.insert(module.slot, running) {
+            self.retire(old);
+        }
+        Ok(())
+    }
+
+    /// Ends the versions of a module before `program`, once it wants a port: two cannot have the same. If it ended
+    /// instead, the node hears of that, and the others go on.
+    async fn hand_over(&mut self, module: &Module, program: &mut Program) {
+        let has_others = self.running.values().any(|running| running.name == module.name.name);
+        if has_others && program.wants_port().await {
+            self.stop(module).await;
         }
     }
 
@@ -242,22 +235,17 @@ impl Servers {
         }
     }
 
-    /// Ends all versions of a module, and waits for that. Returns those in other places.
-    async fn stop(&mut self, module: &Module) -> Vec<(ModuleSlot, u64)> {
+    /// Ends all versions of a module, and waits for that.
+    async fn stop(&mut self, module: &Module) {
         let versions = self.running.iter().filter(|(_, running)| running.name == module.name.name);
         let slots: Vec<ModuleSlot> = versions.map(|(slot, _)| *slot).collect();
-        let mut ended = vec![];
         for slot in slots {
             self.ports.close(slot);
             self.intercepts.close(slot);
             if let Some(running) = self.running.remove(&slot) {
-                if slot != module.slot {
-                    ended.push((slot, running.ticket));
-                }
                 running.work.stop().await;
             }
         }
-        ended
     }
 }
 

@@ -2,7 +2,10 @@
 //! Programs with sockets of their own.
 
 use std::io::{Read as _, Write as _};
-use std::net::{TcpListener, UdpSocket};
+use std::net::{TcpListener, TcpStream, UdpSocket};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
 
 use netserv_model::RefusalKind;
 
@@ -19,11 +22,7 @@ fn a_program_serves_at_its_port() {
     let spec = program();
     let mut worker = Worker::with(&spec);
     worker.wait_for_line("listening");
-    let mut stream = connect(spec.port());
-    stream.write_all(b"round").unwrap();
-    let mut bytes = [0; 5];
-    stream.read_exact(&mut bytes).unwrap();
-    assert_eq!(&bytes, b"round");
+    echo(&mut connect(spec.port()));
     assert_eq!(worker.counts().connections, 1);
 }
 
@@ -77,34 +76,79 @@ fn a_program_that_ends_fails_its_module() {
 }
 
 #[test]
-fn the_old_version_ends_before_the_new_one_starts() {
+fn connections_end_with_the_version_that_has_them() {
     let spec = program();
     let mut worker = Worker::with(&spec);
     worker.wait_for_line("listening");
     let mut old = connect(spec.port());
-    old.write_all(b"x").unwrap();
-    old.read_exact(&mut [0]).unwrap();
+    echo(&mut old);
     worker.load(&spec);
     worker.wait_for_line("listening");
     assert!(matches!(old.read(&mut [0]), Ok(0) | Err(_)), "the old version's connections end with it");
-    let mut new = connect(spec.port());
-    new.write_all(b"y").unwrap();
-    new.read_exact(&mut [0]).unwrap();
+    echo(&mut connect(spec.port()));
+}
+
+/// Goal: while a new version gets ready, the old one serves. Method: ask again and again, each time on a new connection,
+/// and see for how long nobody answers although the new version takes a while before it wants its port.
+#[test]
+fn the_old_version_serves_until_the_new_one_wants_its_port() {
+    const READY: Duration = Duration::from_millis(700);
+    let (spec, done) = (program(), Arc::new(AtomicBool::new(false)));
+    let mut worker = Worker::with(&spec);
+    worker.wait_for_line("listening");
+    let (port, stop) = (spec.port(), Arc::clone(&done));
+    let client = std::thread::spawn(move || {
+        let (mut served, mut failed, mut last, mut gap) = (0, 0, Instant::now(), Duration::ZERO);
+        while !stop.load(Ordering::Relaxed) {
+            match TcpStream::connect(("127.0.0.1", port)).and_then(|mut stream| try_echo(&mut stream)) {
+                Ok(()) => {
+                    served += 1;
+                    gap = gap.max(last.elapsed());
+                    last = Instant::now();
+                }
+                Err(_) => failed += 1,
+            }
+        }
+        (served, failed, gap)
+    });
+    let begun = Instant::now();
+    let ready_ms = READY.as_millis().to_string();
+    worker.load(&spec.clone().property("wait-ms", &ready_ms).with(|spec| spec.slot = 1));
+    assert!(begun.elapsed() >= READY, "it is loaded when it takes over");
+    worker.wait_for_line("listening");
+    echo(&mut connect(port));
+    done.store(true, Ordering::Relaxed);
+    let (served, failed, gap) = client.join().unwrap();
+    eprintln!("{served} connections served, {failed} refused or broken, nobody answered for {gap:?}");
+    assert!(served > 0 && gap < READY / 2, "nobody answered for {gap:?}");
 }
 
 #[test]
-fn an_old_version_that_ended_for_nothing_is_told() {
+fn the_old_version_goes_on_if_the_new_one_does_not_start() {
     let spec = program();
     let mut worker = Worker::with(&spec);
     worker.wait_for_line("listening");
+    let mut old = connect(spec.port());
     let beside = spec.clone().with(|spec| spec.slot = 1);
     let (kind, _) = worker.refused(&beside.clone().with(|spec| spec.limits.memory_bytes = 65_536));
     assert_eq!(kind, RefusalKind::MemoryLimit);
-    let (_, detail) = worker.failed(0);
-    assert!(detail.contains("next version"), "{detail}");
-    worker.load(&spec);
-    worker.wait_for_line("listening");
+    echo(&mut old);
+    let (kind, _) = worker.refused(&beside.clone().property("end", "trap"));
+    assert_eq!(kind, RefusalKind::Trapped);
+    echo(&mut old);
     worker.load(&beside);
     worker.wait_for_line("listening");
-    connect(spec.port());
+    echo(&mut connect(spec.port()));
+}
+
+fn echo(stream: &mut TcpStream) {
+    try_echo(stream).unwrap();
+}
+
+fn try_echo(stream: &mut TcpStream) -> std::io::Result<()> {
+    stream.write_all(b"round")?;
+    let mut bytes = [0; 5];
+    stream.read_exact(&mut bytes)?;
+    assert_eq!(&bytes, b"round");
+    Ok(())
 }

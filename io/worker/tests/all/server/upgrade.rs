@@ -3,7 +3,7 @@
 
 use std::io::Write as _;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
+use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::{Duration, Instant};
 
 use netserv_model::RefusalKind;
@@ -17,15 +17,15 @@ use super::{Spec, Worker, body, connect, get, status, wait_until_closed};
 fn an_upgrade_refuses_no_connection_and_breaks_none() {
     let spec = Spec::new().property("version", "0");
     let mut worker = Worker::with(&spec);
-    let (stop, asked) = (Arc::new(AtomicBool::new(false)), Arc::new(AtomicU32::new(0)));
+    let asked = Arc::new(AtomicU32::new(0));
     let port = spec.port();
     let clients: Vec<_> = (0..4)
         .map(|kind| {
-            let (stop, asked) = (Arc::clone(&stop), Arc::clone(&asked));
+            let asked = Arc::clone(&asked);
             std::thread::spawn(move || {
                 let mut kept = connect(port);
                 let mut last = 0;
-                while !stop.load(Ordering::Relaxed) {
+                while last < 10 {
                     let version = if kind % 2 == 0 {
                         kept.write_all(b"GET /version HTTP/1.1\r\nhost: a\r\n\r\n").unwrap();
                         let answer = read_response(&mut kept);
@@ -41,22 +41,19 @@ fn an_upgrade_refuses_no_connection_and_breaks_none() {
                     last = version;
                     asked.fetch_add(1, Ordering::Relaxed);
                 }
-                last
             })
         })
         .collect();
     for version in 1..=10_u8 {
-        let before = asked.load(Ordering::Relaxed);
+        while asked.load(Ordering::Relaxed) < 20 * u32::from(version) {
+            std::thread::yield_now();
+        }
         // As the node does it: beside the old version, which then goes.
         let [new, old] = [version % 2, (version + 1) % 2];
         worker.load(&spec.clone().property("version", &version.to_string()).with(|spec| spec.slot = new));
         worker.send(&ToWorker::Unload { slot: ModuleSlot(old) }, None);
-        while asked.load(Ordering::Relaxed) < before + 20 {
-            std::thread::yield_now();
-        }
     }
-    stop.store(true, Ordering::Relaxed);
-    assert!(clients.into_iter().all(|client| client.join().unwrap() == 10));
+    clients.into_iter().for_each(|client| client.join().unwrap());
 }
 
 #[test]
@@ -95,6 +92,37 @@ fn an_unloaded_module_answers_what_is_under_way_and_no_more() {
     // The port is free for another module.
     worker.load(&spec.clone().with(|spec| spec.name = "example.org/other@1.0.0".to_owned()));
     assert_eq!(get(port, "/seen").0, 200);
+}
+
+/// Goal: what a node does when a user's last module is removed costs no request. Method: `unload` and `shutdown` at once.
+#[test]
+fn an_unloaded_module_answers_what_is_under_way_also_if_its_worker_is_shut_down() {
+    let spec = Spec::new();
+    let mut worker = Worker::with(&spec);
+    let port = spec.port();
+    let under_way = std::thread::spawn(move || get(port, "/sleep?1000"));
+    while worker.counts().requests == 0 {
+        std::thread::sleep(Duration::from_millis(5));
+    }
+    worker.send(&ToWorker::Unload { slot: ModuleSlot(0) }, None);
+    worker.send(&ToWorker::Shutdown, None);
+    let begun = Instant::now();
+    assert_eq!(under_way.join().unwrap(), (200, "slept".to_owned()));
+    assert!(worker.worker.wait().unwrap().success());
+    assert!(begun.elapsed() < Duration::from_secs(4), "nothing is under way any more: {:?}", begun.elapsed());
+}
+
+#[test]
+fn a_worker_with_nothing_under_way_ends_at_once() {
+    let spec = Spec::new();
+    let mut worker = Worker::with(&spec);
+    assert_eq!(get(spec.port(), "/seen").0, 200);
+    worker.load(&spec);
+    worker.send(&ToWorker::Unload { slot: ModuleSlot(0) }, None);
+    worker.send(&ToWorker::Shutdown, None);
+    let begun = Instant::now();
+    assert!(worker.worker.wait().unwrap().success());
+    assert!(begun.elapsed() < Duration::from_secs(2), "{:?}", begun.elapsed());
 }
 
 #[test]
