@@ -53,6 +53,16 @@ fn kv_state_outlives_worker_node_and_module() {
     eventually("it remembers", || says(&net, &format!("{receiver} 2 blocked")));
     assert!(file.with_file_name("alice.wasm.cache").exists());
 
+    // A file that was damaged costs what it held, and is counted.
+    net.lab.stop("node", "netservd").unwrap();
+    std::fs::write(&file, vec![7; usize::try_from(file.metadata().unwrap().len()).unwrap()]).unwrap();
+    net.lab.restart_netservd("node").unwrap();
+    eventually("the module runs", || says(&net, ""));
+    let metrics = net.lab.metrics("node").unwrap();
+    let count =
+        |what: &str| format!("netserv_storage_failures_total{{user=\"alice\",flavour=\"wasm\",what=\"{what}\"}} ");
+    assert!(metrics.contains(&(count("kv") + "1\n")) && metrics.contains(&(count("cache") + "0\n")), "{metrics}");
+
     // A user that is gone takes everything along.
     net.lab.stop("node", "netservd").unwrap();
     let config = net.lab.dir().join("node.toml");

@@ -530,6 +530,7 @@ impl ControlLoop {
                 modules: self.modules(),
                 container_drops: self.executor.container_drops(),
                 media: self.executor.media_counts(),
+                storage_failures: self.executor.storage_failures().collect(),
             },
         );
         out.finish()

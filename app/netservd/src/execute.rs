@@ -25,7 +25,7 @@ use netserv_model::policy::ContainerLimits;
 use netserv_model::request::NodeReport;
 use netserv_model::trace::TraceRequest;
 use netserv_model::{Digest, Flavour, ModuleName, ModuleRef, PublicKey, Refusal, RefusalKind, UserId, WorkerId};
-use netserv_wire::container::frames::{FromWorker, LogLevel, ToWorker};
+use netserv_wire::container::frames::{FromWorker, LogLevel, StorageFailures, ToWorker};
 use tokio::sync::{mpsc, oneshot};
 
 use crate::config::Config;
@@ -145,6 +145,8 @@ struct Running {
     generation: u64,
     ready: bool,
     stats_asked: bool,
+    /// What it last said of its files.
+    storage: StorageFailures,
     pinned: BTreeMap<ModuleSlot, Digest>,
     dying: Option<Dying>,
     log: LogBudget,
@@ -303,6 +305,11 @@ impl Executor {
         for running in self.workers.values_mut().filter(|running| running.can_be_asked()) {
             running.stats_asked = running.control.send(&ToWorker::Stats, &[]).is_ok();
         }
+    }
+
+    /// Returns what each worker last said of its files.
+    pub fn storage_failures(&self) -> impl Iterator<Item = (&WorkerId, StorageFailures)> {
+        self.workers.iter().map(|(worker, running)| (worker, running.storage))
     }
 
     /// Returns whether a worker still has to say what its modules counted.
@@ -474,7 +481,10 @@ impl Executor {
                     self.stats.insert((worker.clone(), slot), Counted { packets, counters, server });
                 }
             }
-            FromWorker::StatsDone => running.stats_asked = false,
+            FromWorker::StatsDone { storage } => {
+                running.stats_asked = false;
+                running.storage = storage;
+            }
             FromWorker::Sockets { count, v6 } => self.send_sockets(worker, count, v6),
             FromWorker::Media { slot, job, task } => self.start_media(worker, slot, job, task),
             FromWorker::MediaCancel { job } => self.cancel_media(worker, job),

@@ -6,8 +6,9 @@ use std::collections::BTreeMap;
 use netserv_controller::Controller;
 use netserv_gist as gist;
 use netserv_model::request::ModuleStatus;
-use netserv_model::{UnixTime, UserId};
+use netserv_model::{UnixTime, UserId, WorkerId};
 use netserv_nslp::Nslp;
+use netserv_wire::container::frames::StorageFailures;
 
 use crate::media::MediaCounts;
 use crate::metrics::{Exposition, Kind};
@@ -33,6 +34,8 @@ pub struct Sources<'a> {
     pub container_drops: BTreeMap<UserId, BTreeMap<String, u64>>,
     /// Media jobs.
     pub media: MediaCounts,
+    /// What workers could not read or write of their files.
+    pub storage_failures: Vec<(&'a WorkerId, StorageFailures)>,
 }
 
 /// Writes every family.
@@ -47,6 +50,7 @@ pub fn write(out: &mut Exposition, from: &Sources<'_>) {
     modules(out, &from.modules);
     container_drops(out, &from.container_drops);
     media(out, &from.media);
+    storage_failures(out, &from.storage_failures);
 }
 
 fn signaling(out: &mut Exposition, from: &Sources<'_>) {
@@ -158,6 +162,17 @@ fn container_drops(out: &mut Exposition, drops: &BTreeMap<UserId, BTreeMap<Strin
     for (user, reasons) in drops {
         for (reason, value) in reasons {
             family.sample(&[("user", user.as_str()), ("reason", reason)], value);
+        }
+    }
+}
+
+fn storage_failures(out: &mut Exposition, failures: &[(&WorkerId, StorageFailures)]) {
+    let help = "Times that the files of a user's modules could not be read or written, or were damaged";
+    let mut family = out.family("storage_failures_total", Kind::Counter, help);
+    for (worker, StorageFailures { kv, cache }) in failures {
+        for (what, value) in [("kv", kv), ("cache", cache)] {
+            let labels = [("user", worker.user.as_str()), ("flavour", worker.flavour.as_str()), ("what", what)];
+            family.sample(&labels, value);
         }
     }
 }

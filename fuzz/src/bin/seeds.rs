@@ -11,7 +11,7 @@ use std::time::Duration;
 
 use netserv_model::command::ModuleSlot;
 use netserv_model::{Nonce, Refusal, RefusalKind, SessionId};
-use netserv_wire::container::frames::{FromWorker, LogLevel, PartKind, ToWorker};
+use netserv_wire::container::frames::{FromWorker, LogLevel, PartKind, StorageFailures, ToWorker};
 use netserv_wire::container::media::{
     Corner, MediaFormat, MediaLayer, MediaOutcome, MediaOverlay, MediaSettings, MediaSource, MediaTask,
 };
@@ -393,7 +393,7 @@ fn frames() -> Seeds {
         ("failed", FromWorker::Failed { slot: ModuleSlot(1), refusal }),
         ("log", log),
         ("stats", FromWorker::Stats { slot: ModuleSlot(0), packets: Default::default(), counters, server: None }),
-        ("stats-done", FromWorker::StatsDone),
+        ("stats-done", FromWorker::StatsDone { storage: StorageFailures::default() }),
         ("sockets-wanted", FromWorker::Sockets { count: 64, v6: true }),
         ("media-wanted", media_task()),
         ("media-cancel", FromWorker::MediaCancel { job: 7 }),

@@ -313,7 +313,7 @@ mod tests {
 
     use netserv_model::command::ModuleSlot;
     use netserv_model::manifest::ModuleLimits;
-    use netserv_wire::container::frames::FRAME_BYTES_MAX;
+    use netserv_wire::container::frames::{FRAME_BYTES_MAX, StorageFailures};
 
     use super::*;
 
@@ -361,7 +361,7 @@ mod tests {
         let (reader, writer) = rustix::pipe::pipe().unwrap();
         send_bytes(&theirs, br#"{"frame":"stats-done"}"#, &[writer.as_fd()], SendFlags::empty()).unwrap();
         drop(writer);
-        assert_eq!(channel.receive().unwrap(), Some(FromWorker::StatsDone));
+        assert_eq!(channel.receive().unwrap(), Some(FromWorker::StatsDone { storage: StorageFailures::default() }));
         // End of file, since no writer is left.
         assert_eq!(rustix::io::read(&reader, &mut [0; 8][..]).unwrap(), 0);
     }

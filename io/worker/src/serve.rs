@@ -14,7 +14,7 @@ use netserv_model::command::ModuleSlot;
 use netserv_model::limits::{BATCH_PACKETS_MAX, MODULES_PER_CONTAINER_MAX};
 use netserv_model::request::PacketCounts;
 use netserv_model::{Instant, Refusal};
-use netserv_wire::container::frames::{FromWorker, LogLevel, ToWorker};
+use netserv_wire::container::frames::{FromWorker, LogLevel, StorageFailures, ToWorker};
 use netserv_wire::container::ring::{Arrival, HOST_SLOTS, Ingress, WorkerEnd};
 use rustix::event::{PollFd, PollFlags, Timespec};
 
@@ -423,7 +423,8 @@ impl Worker {
         for (slot, (counters, server)) in served {
             self.around.control.send_stats(slot, PacketCounts::default(), counters, Some(server));
         }
-        self.around.control.send(&FromWorker::StatsDone);
+        let storage = StorageFailures { kv: self.kv.failures(), cache: self.cache.failures() };
+        self.around.control.send(&FromWorker::StatsDone { storage });
     }
 
     fn shutdown(&mut self) -> Result<(), ServeError> {

@@ -9,7 +9,7 @@ use netserv_container::{Container, ControlError, Exit, ExitCause};
 use netserv_model::command::{Event as ControllerEvent, ModuleSlot};
 use netserv_model::policy::ContainerLimits;
 use netserv_model::{DropReason, Refusal, RefusalKind, UserId, WorkerId};
-use netserv_wire::container::frames::ToWorker;
+use netserv_wire::container::frames::{StorageFailures, ToWorker};
 use tokio::io::unix::AsyncFd;
 use tokio::sync::mpsc;
 
@@ -106,6 +106,7 @@ impl Executor {
             generation,
             ready: false,
             stats_asked: false,
+            storage: StorageFailures::default(),
             pinned: BTreeMap::new(),
             dying: None,
             log: LogBudget::default(),

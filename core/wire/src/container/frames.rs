@@ -174,7 +174,11 @@ pub enum FromWorker {
         server: Option<ServerCounts>,
     },
     /// There are no more [`FromWorker::Stats`] in this answer.
-    StatsDone,
+    StatsDone {
+        /// What went wrong with the files of the worker's modules.
+        #[serde(default)]
+        storage: StorageFailures,
+    },
     /// The worker wants sockets that may take any address as their own; answered by [`ToWorker::Sockets`].
     Sockets {
         /// How many: 1 to [`DESCRIPTORS_MAX`].
@@ -196,6 +200,16 @@ pub enum FromWorker {
         /// Which job.
         job: u64,
     },
+}
+
+/// How many times a worker's files could not be read or written, or were damaged, since it started.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct StorageFailures {
+    /// That of kv state.
+    pub kv: u64,
+    /// That of the cache.
+    pub cache: u64,
 }
 
 /// How important a log line is.
@@ -303,7 +317,7 @@ impl FromWorker {
                 check_slot(*slot)?;
                 task.check().map_err(FrameError::Malformed)?;
             }
-            FromWorker::StatsDone | FromWorker::MediaCancel { .. } => {}
+            FromWorker::StatsDone { .. } | FromWorker::MediaCancel { .. } => {}
         }
         Ok(frame)
     }
@@ -528,7 +542,7 @@ mod tests {
             FromWorker::Failed { slot: ModuleSlot(2), refusal: Refusal::new(RefusalKind::Trapped, "unreachable") },
             FromWorker::Log { slot: None, level: LogLevel::Warn, text: "a \"line\"".to_owned() },
             stats("packets"),
-            FromWorker::StatsDone,
+            FromWorker::StatsDone { storage: StorageFailures { kv: 3, cache: u64::MAX } },
             FromWorker::Sockets { count: 64, v6: true },
             FromWorker::Media { slot: ModuleSlot(1), job: 7, task: MediaTask::Probe { source: MediaSource::Any } },
             FromWorker::MediaCancel { job: 7 },

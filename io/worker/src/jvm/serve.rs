@@ -10,7 +10,7 @@ use std::time::Duration;
 use netserv_model::command::ModuleSlot;
 use netserv_model::limits::{BATCH_PACKETS_MAX, MODULES_PER_CONTAINER_MAX};
 use netserv_model::{Instant, Refusal, RefusalKind};
-use netserv_wire::container::frames::{FromWorker, LogLevel, ToWorker};
+use netserv_wire::container::frames::{FromWorker, LogLevel, StorageFailures, ToWorker};
 use netserv_wire::container::ring::{Answer, Arrival, HOST_SLOTS, WorkerEnd};
 use rustix::event::{PollFd, PollFlags, Timespec};
 
@@ -234,7 +234,7 @@ impl Worker {
                 }
                 FromJava::Stats(slot, packets, counters) => self.control.send_stats(slot, packets, counters, None),
                 FromJava::StatsDone => {
-                    self.control.send(&FromWorker::StatsDone);
+                    self.control.send(&FromWorker::StatsDone { storage: StorageFailures::default() });
                 }
             }
         }

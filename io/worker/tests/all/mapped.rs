@@ -107,7 +107,7 @@ fn the_next_module_sees_what_came_and_not_what_the_first_wrote_over_it() {
     // Alone again, it has the slots again.
     node.send(&ToWorker::Unload { slot: ModuleSlot(1) }, None);
     node.send(&ToWorker::Stats, None);
-    while !matches!(node.frame(), FromWorker::StatsDone) {}
+    while !matches!(node.frame(), FromWorker::StatsDone { .. }) {}
     assert_eq!(node.round(1, &[5; 64]).answer, Answer::Pass);
     assert_eq!(first_byte(&node), 0xAB);
 }

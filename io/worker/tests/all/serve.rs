@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 use netserv_model::RefusalKind;
 use netserv_model::command::ModuleSlot;
 use netserv_model::manifest::ModuleLimits;
-use netserv_wire::container::frames::{FromWorker, LogLevel, ToWorker};
+use netserv_wire::container::frames::{FromWorker, LogLevel, StorageFailures, ToWorker};
 use netserv_wire::container::ring::{Answer, Ingress, Returned};
 use rustix::net::{AddressFamily, SocketFlags, SocketType};
 
@@ -212,7 +212,7 @@ fn packets_under_way_are_answered_before_an_unload() {
     let answers = node.answers(200, &mut Vec::new());
     assert!(answers.iter().all(|one| one.answer != Answer::Failed));
     node.send(&ToWorker::Stats, None);
-    assert_eq!(node.frame(), FromWorker::StatsDone);
+    assert_eq!(node.frame(), FromWorker::StatsDone { storage: StorageFailures::default() });
     assert_eq!(node.round(1, &[5; 64]).answer, Answer::Failed);
 }
 

@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 
 use netserv_model::command::ModuleSlot;
 use netserv_model::manifest::ModuleLimits;
-use netserv_wire::container::frames::{FromWorker, LogLevel, PartKind, ServerLoad, ToWorker};
+use netserv_wire::container::frames::{FromWorker, LogLevel, PartKind, ServerLoad, StorageFailures, ToWorker};
 use netserv_worker::kv::KvStores;
 use netserv_worker::storage::{KV_FILE, StoreFile};
 use rustix::net::{SendAncillaryBuffer, SendAncillaryMessage, SendFlags};
@@ -96,6 +96,9 @@ fn a_file_that_cannot_be_used_is_reported_and_costs_nothing_else() {
     let frame = node.frame();
     let FromWorker::Log { slot: None, level: LogLevel::Warn, text } = frame else { panic!("{frame:?}") };
     assert!(text.contains("damaged"), "{text}");
+    node.send(&ToWorker::Stats, None);
+    assert!(matches!(node.frame(), FromWorker::Stats { .. }));
+    assert_eq!(node.frame(), FromWorker::StatsDone { storage: StorageFailures { kv: 1, cache: 0 } });
     assert_eq!(node.round(1, &[0; 64]).bytes[0], 1);
     node.send(&ToWorker::Shutdown, None);
     assert!(node.worker.wait().unwrap().success());

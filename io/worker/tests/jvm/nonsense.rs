@@ -48,7 +48,7 @@ fn nothing_that_java_hands_over_ends_the_worker() {
                 lines += 1;
                 lost |= text.starts_with("20 reports of the Java host lost");
             }
-            FromWorker::StatsDone => break,
+            FromWorker::StatsDone { .. } => break,
             FromWorker::Loaded { .. } => panic!("of no slot"),
             FromWorker::Sockets { .. } => panic!("a JVM wants no sockets"),
             FromWorker::Media { .. } | FromWorker::MediaCancel { .. } => panic!("nobody wants a job"),
@@ -88,7 +88,7 @@ fn more_reports_than_the_node_reads_are_counted_and_lost() {
             | FromWorker::Sockets { .. }
             | FromWorker::Media { .. }
             | FromWorker::MediaCancel { .. }
-            | FromWorker::StatsDone) => panic!("{frame:?}"),
+            | FromWorker::StatsDone { .. }) => panic!("{frame:?}"),
         }
     }
     assert!(lost > 0, "the queue has no bound");

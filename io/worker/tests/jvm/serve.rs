@@ -105,7 +105,7 @@ fn packets_under_way_are_answered_before_an_unload() {
     let answers = worker.node.answers(200, &mut Vec::new());
     assert!(answers.iter().all(|one| one.answer == Answer::Modified));
     worker.node.send(&ToWorker::Stats, None);
-    assert_eq!(worker.node.frame(), FromWorker::StatsDone);
+    assert!(matches!(worker.node.frame(), FromWorker::StatsDone { .. }));
     assert_eq!(worker.node.round(1, &[5; 64]).answer, Answer::Failed);
 }
 
@@ -173,7 +173,7 @@ fn a_crossing_allocates_nothing() {
         }
         worker.node.send(&ToWorker::Stats, None);
         let FromWorker::Stats { counters, .. } = worker.node.frame() else { panic!("stats") };
-        assert_eq!(worker.node.frame(), FromWorker::StatsDone);
+        assert!(matches!(worker.node.frame(), FromWorker::StatsDone { .. }));
         counters["allocated"]
     };
     // The question itself costs something, about the same each time.

@@ -33,6 +33,11 @@ impl CacheSource {
         Arc::new(CacheSource { file: Some(File::InMemory(bytes)), cache: OnceLock::new() })
     }
 
+    /// Returns how many times the file could not be read or written, or was damaged.
+    pub fn failures(&self) -> u64 {
+        self.cache.get().and_then(Option::as_ref).map_or(0, |cache| cache.failures())
+    }
+
     fn cache(&self) -> Option<&Arc<Cache>> {
         let open = || {
             let file = match self.file.as_ref()? {

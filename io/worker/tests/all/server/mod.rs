@@ -188,7 +188,7 @@ impl Worker {
             match self.answer() {
                 FromWorker::Stats { slot: ModuleSlot(0), server, .. } => counts = server,
                 FromWorker::Stats { .. } => {}
-                FromWorker::StatsDone => return counts.unwrap(),
+                FromWorker::StatsDone { .. } => return counts.unwrap(),
                 other => panic!("{other:?}"),
             }
         }
