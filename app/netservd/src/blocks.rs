@@ -2,8 +2,10 @@
 //! The building blocks that modules of this node may use, as `[blocks]` of the configuration says.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::path::{Path, PathBuf};
 
-use anyhow::{Result, ensure};
+use anyhow::{Context as _, Result, ensure};
+use netserv_model::limits::AUTHORITIES_BYTES_MAX;
 use serde::{Deserialize, Serialize};
 
 use crate::media::MediaBlock;
@@ -42,6 +44,8 @@ pub struct Blocks {
     pub kv: KvBlock,
     /// What modules keep on disk to have it at hand.
     pub cache: CacheBlock,
+    /// Modules' requests to other servers.
+    pub http_client: HttpClientBlock,
     /// Sound and pictures.
     pub media: MediaBlock,
 }
@@ -49,7 +53,13 @@ pub struct Blocks {
 impl Default for Blocks {
     fn default() -> Blocks {
         let enabled = OPTIONAL.map(str::to_owned).to_vec();
-        Blocks { enabled, kv: KvBlock::default(), cache: CacheBlock::default(), media: MediaBlock::default() }
+        Blocks {
+            enabled,
+            kv: KvBlock::default(),
+            cache: CacheBlock::default(),
+            http_client: HttpClientBlock::default(),
+            media: MediaBlock::default(),
+        }
     }
 }
 
@@ -78,6 +88,31 @@ pub struct CacheBlock {
 impl Default for CacheBlock {
     fn default() -> CacheBlock {
         CacheBlock { bytes: 256 * 1024 * 1024 }
+    }
+}
+
+/// The block `http-client`.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, rename_all = "kebab-case", default)]
+pub struct HttpClientBlock {
+    /// Certificate authorities in PEM that Wasm modules trust beside those of Mozilla's list; empty means none.
+    pub authorities: PathBuf,
+}
+
+impl HttpClientBlock {
+    /// Returns the file of authorities, if there is one.
+    pub fn file(&self) -> Option<&Path> {
+        Some(self.authorities.as_path()).filter(|path| !path.as_os_str().is_empty())
+    }
+
+    fn check(&self) -> Result<()> {
+        let Some(path) = self.file() else { return Ok(()) };
+        let key = "blocks.http-client.authorities";
+        let pem = std::fs::read_to_string(path).with_context(|| format!("{key}: cannot read {}", path.display()))?;
+        let most = AUTHORITIES_BYTES_MAX;
+        ensure!(pem.len() as u64 <= most, "{key}: {} has over {most} bytes", path.display());
+        ensure!(pem.contains("-----BEGIN CERTIFICATE-----"), "{key}: {} has no certificate in PEM", path.display());
+        Ok(())
     }
 }
 
@@ -117,6 +152,7 @@ impl Blocks {
             let (least, most) = (FILE_BYTES.start(), FILE_BYTES.end());
             ensure!(FILE_BYTES.contains(&bytes), "blocks.{key}.bytes is {bytes}, but must be {least} to {most}");
         }
+        self.http_client.check()?;
         self.media.check()
     }
 }
@@ -146,16 +182,23 @@ mod tests {
             enabled: names.iter().map(|name| (*name).to_owned()).collect(),
             ..Blocks::default()
         };
+        let with_authorities =
+            |path: &str| Blocks { http_client: HttpClientBlock { authorities: path.into() }, ..Blocks::default() };
         for (blocks, named) in [
             (with(&["kv", "kvv"]), "`kvv`; there are cache, command"),
             (with(&["kv", "kv"]), "`kv` twice"),
             (with(&["clock"]), "`clock`, which every node has"),
             (Blocks { kv: KvBlock { bytes: 5 }, ..Blocks::default() }, "blocks.kv.bytes is 5"),
             (Blocks { cache: CacheBlock { bytes: u64::MAX }, ..Blocks::default() }, "blocks.cache.bytes"),
+            (with_authorities("/nowhere/ca.pem"), "cannot read /nowhere/ca.pem"),
+            (with_authorities("/dev/null"), "/dev/null has no certificate"),
         ] {
             let error = blocks.check().unwrap_err().to_string();
             assert!(error.contains(named), "{error}");
         }
         assert!(with(&[]).check().is_ok());
+        let file = tempfile::NamedTempFile::new().unwrap();
+        std::fs::write(file.path(), "-----BEGIN CERTIFICATE-----\n").unwrap();
+        assert!(with_authorities(file.path().to_str().unwrap()).check().is_ok());
     }
 }

@@ -154,7 +154,9 @@ fn start_launcher(config: &Config, runtimes: &Runtimes) -> Result<Option<Arc<Kee
     let media = media_files(config);
     let jvm_files = jvm.map(|jvm| jvm.files.clone());
     let name_servers = config.osgi.name_servers.clone();
-    let keeper = Arc::new(Keeper::new(LauncherConfig { jvm: jvm_files, media, name_servers, ..launcher }));
+    let authorities = config.blocks.http_client.file().map(Path::to_path_buf);
+    let files = LauncherConfig { jvm: jvm_files, media, name_servers, authorities, ..launcher };
+    let keeper = Arc::new(Keeper::new(files));
     match keeper.launcher() {
         Ok(launcher) => {
             for line in &launcher.report().missing {

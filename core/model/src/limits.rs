@@ -47,6 +47,8 @@ pub const PACKAGE_BYTES_MAX: u64 = 32 * 1024 * 1024;
 pub const BLOB_BYTES_MAX: u64 = 32 * 1024 * 1024;
 /// Entries in a package's tar file.
 pub const PACKAGE_ENTRIES_MAX: usize = 64;
+/// Bytes of the file with the operator's own certificate authorities: as many as hold a system's whole list.
+pub const AUTHORITIES_BYTES_MAX: u64 = 512 * 1024;
 /// How long a download may take in all.
 pub const FETCH_TIME_MAX: Duration = Duration::from_secs(30);
 

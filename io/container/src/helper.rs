@@ -535,7 +535,7 @@ fn last_words(stderr: OwnedFd) -> String {
 /// Builds what containers are made of. A node whose Java is not as it should be runs Wasm all the same.
 fn kit(setup: &Setup) -> Result<Kit, StepError> {
     rootfs::isolate().step("make mounts private")?;
-    let template = Template::wasm(&setup.root, &setup.worker, &setup.name_servers).step("build the root")?;
+    let template = Template::wasm(setup).step("build the root")?;
     let wasm = Profile::new(Flavour::Wasm, template)?;
     let osgi = match &setup.jvm {
         None => Err("this node has no Java".to_owned()),

@@ -46,6 +46,9 @@ pub struct LauncherConfig {
     pub program: PathBuf,
     /// Whom Wasm modules ask for names, as far as their users are permitted to; the first three count.
     pub name_servers: Vec<IpAddr>,
+    /// Certificate authorities in PEM that Wasm modules trust beside those of Mozilla's list, at most
+    /// [`AUTHORITIES_BYTES_MAX`](netserv_model::limits::AUTHORITIES_BYTES_MAX). The file is read once.
+    pub authorities: Option<PathBuf>,
     /// What Java workers are made of; nothing on a node that runs none.
     pub jvm: Option<JvmFiles>,
     /// What media jobs are made of; nothing on a node that takes none.
@@ -127,6 +130,7 @@ impl LauncherConfig {
             cgroup_parent: None,
             program: PathBuf::from("/proc/self/exe"),
             name_servers: Vec::new(),
+            authorities: None,
             jvm: None,
             media: None,
         }
@@ -166,6 +170,12 @@ impl Launcher {
             worker: fs::canonicalize(&config.worker).map_err(failed("find the worker"))?,
             root: root_directory(&config.state_dir, ROOT)?,
             name_servers: config.name_servers.clone(),
+            authorities: config
+                .authorities
+                .as_ref()
+                .map(fs::canonicalize)
+                .transpose()
+                .map_err(failed("find the authorities"))?,
             jvm: config.jvm.as_ref().map(|files| files.setup(&config.state_dir)).transpose()?,
             media: config.media.as_ref().map(|files| media_setup(files, &config.state_dir)).transpose()?,
             instance: config.instance.clone(),

@@ -76,6 +76,7 @@ pub(crate) struct Setup {
     pub(crate) worker: PathBuf,
     pub(crate) root: PathBuf,
     pub(crate) name_servers: Vec<IpAddr>,
+    pub(crate) authorities: Option<PathBuf>,
     pub(crate) jvm: Option<JvmSetup>,
     pub(crate) media: Option<MediaSetup>,
     pub(crate) instance: String,

@@ -12,11 +12,12 @@ mod libraries;
 pub(crate) mod media;
 
 use std::fs::{self, File};
-use std::io;
+use std::io::{self, Read as _};
 use std::net::IpAddr;
 use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
 
+use netserv_model::limits::AUTHORITIES_BYTES_MAX;
 use rustix::fs::CWD;
 use rustix::mount::{
     FsMountFlags, FsOpenFlags, MountAttrFlags, MountPropagationFlags, MoveMountFlags, OpenTreeFlags, fsconfig_create,
@@ -24,7 +25,7 @@ use rustix::mount::{
 };
 
 use crate::limits::DATA_ENTRIES_MAX;
-use crate::protocol::JvmSetup;
+use crate::protocol::{JvmSetup, Setup};
 use crate::storage::{STORE_CACHE, STORE_KV};
 use crate::sys;
 use libraries::{libraries, library_path};
@@ -35,6 +36,8 @@ pub(crate) const WORKER: &str = "/worker";
 pub(crate) const DATA: &str = "/data";
 /// Where the files are that outlive a container ([`storage`](crate::storage)).
 const STORE: &str = "/store";
+/// Where certificate authorities are that the operator added.
+const AUTHORITIES: &str = "/etc/authorities.pem";
 /// What a container may write to beside its directory, if it is there.
 pub(crate) const NULL: &str = "/dev/null";
 
@@ -48,12 +51,16 @@ pub(crate) struct Template {
 }
 
 impl Template {
-    /// Builds the root of Wasm workers at `path`, an empty directory, in this process's mount namespace, which is its
-    /// own ([`isolate`]).
-    pub(crate) fn wasm(path: &Path, worker: &Path, name_servers: &[IpAddr]) -> io::Result<Template> {
-        Template::build(path, &[("size", "1m"), ("nr_inodes", "1024"), ("mode", "755")], || {
-            bind(worker, &inside(path, Path::new(WORKER)), READ_ONLY)?;
-            write_resolver_files(path, name_servers)?;
+    /// Builds the root of Wasm workers in the empty directory that `setup` names, in this process's mount namespace,
+    /// which is its own ([`isolate`]).
+    pub(crate) fn wasm(setup: &Setup) -> io::Result<Template> {
+        let Setup { root, worker, name_servers, authorities, .. } = setup;
+        Template::build(root, &[("size", "1m"), ("nr_inodes", "1024"), ("mode", "755")], || {
+            bind(worker, &inside(root, Path::new(WORKER)), READ_ONLY)?;
+            write_resolver_files(root, name_servers)?;
+            if let Some(authorities) = authorities {
+                copy(authorities, &inside(root, Path::new(AUTHORITIES)), AUTHORITIES_BYTES_MAX)?;
+            }
             libraries(worker, &[], &[])
         })
     }
@@ -114,6 +121,17 @@ fn write_resolver_files(root: &Path, name_servers: &[IpAddr]) -> io::Result<()> 
         ("/etc/resolv.conf", servers.as_str()),
     ];
     files.into_iter().try_for_each(|(path, text)| write(&inside(root, Path::new(path)), text))
+}
+
+/// Copies a file that is not longer than it may be.
+fn copy(from: &Path, to: &Path, bytes_max: u64) -> io::Result<()> {
+    let named = |error: io::Error| io::Error::new(error.kind(), format!("{}: {error}", from.display()));
+    let mut text = String::new();
+    let length = File::open(from).and_then(|file| file.take(bytes_max + 1).read_to_string(&mut text)).map_err(named)?;
+    if length as u64 > bytes_max {
+        return Err(named(io::Error::other(format!("it is over {bytes_max} bytes"))));
+    }
+    write(to, &text)
 }
 
 /// Writes a file, and makes its directory if it is not there.

@@ -7,10 +7,11 @@ mod common;
 use std::fs;
 use std::time::Duration;
 
-use common::{LIMITS, Node, can_run};
-use netserv_container::ExitCause;
+use common::{LIMITS, Node, can_run, config, unique_instance};
 use netserv_container::limits::{DATA_ENTRIES_MAX, OPEN_FILES_MAX};
+use netserv_container::{ExitCause, Launcher, LauncherConfig};
 use netserv_model::RefusalKind;
+use netserv_model::limits::AUTHORITIES_BYTES_MAX;
 use netserv_model::policy::ContainerLimits;
 
 #[test]
@@ -110,6 +111,31 @@ fn the_file_system_shows_the_worker_and_one_writable_directory() {
     }
     assert_eq!(guest.attempt("write-data"), "done");
     assert_eq!(guest.attempt("exec-data"), format!("refused {}", libc::ENOSPC), "the probe is larger than its quota");
+}
+
+#[test]
+fn the_operators_authorities_are_where_workers_look_for_them() {
+    if !can_run("the_operators_authorities_are_where_workers_look_for_them") {
+        return;
+    }
+    let (file, longest) = (tempfile::NamedTempFile::new().unwrap(), usize::try_from(AUTHORITIES_BYTES_MAX).unwrap());
+    let text = format!("-----BEGIN CERTIFICATE-----{}", "x".repeat(longest - 27));
+    fs::write(file.path(), &text).unwrap();
+    let authorities = Some(file.path().to_owned());
+    let node = Node::start_with(|config| LauncherConfig { authorities: authorities.clone(), ..config });
+    let mut guest = node.launch(&LIMITS);
+    guest.ready();
+    let read = |length: usize| {
+        guest.attempt_on("store-read", &[("path", "/etc/authorities.pem".to_owned()), ("length", length.to_string())])
+    };
+    assert_eq!(read(27), "-----BEGIN CERTIFICATE-----");
+    assert_eq!(read(longest + 1), "refused 0", "it is there to its end, and no further");
+
+    fs::write(file.path(), text + "x").unwrap();
+    let directory = tempfile::tempdir().unwrap();
+    let config = config(directory.path(), &unique_instance());
+    let error = Launcher::start(&LauncherConfig { authorities, ..config }).unwrap_err().to_string();
+    assert!(error.contains("build the root") && error.contains("over 524288 bytes"), "{error}");
 }
 
 #[test]

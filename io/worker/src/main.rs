@@ -6,7 +6,7 @@ use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
 use netserv_worker::serve::Delivery;
-use netserv_worker::server::dev;
+use netserv_worker::server::{dev, egress};
 use netserv_worker::test_command::{self, Jobs};
 use netserv_worker::{bench_command, compile, http_test, wasm_test};
 
@@ -27,6 +27,9 @@ enum Command {
         /// The directory of the files that outlive the process, for tests.
         #[arg(long, hide = true, default_value = netserv_worker::storage::STORE)]
         store: PathBuf,
+        /// The file of the operator's own certificate authorities, for tests.
+        #[arg(long, hide = true, default_value = egress::AUTHORITIES)]
+        authorities: PathBuf,
     },
     /// Compile a WebAssembly file to code that `serve` loads: a core module that sees packets, or a component that takes
     /// connections. Several HTTP components become one, in which each hands requests on to the next.
@@ -45,7 +48,8 @@ enum Command {
 
 fn main() -> ExitCode {
     match Cli::parse().command {
-        Command::Serve { copy, store } => {
+        Command::Serve { copy, store, authorities } => {
+            egress::trust(authorities);
             let delivery = if copy { Delivery::Copied } else { Delivery::Mapped };
             match netserv_worker::serve::serve(delivery, &store) {
                 Ok(()) => ExitCode::SUCCESS,

@@ -17,7 +17,7 @@ use super::http::HttpService;
 use super::listeners::{Handler, Listeners};
 use super::module::{Module, Profile, Shared};
 use super::site::{HttpSite, Version};
-use super::{blocks, thread, tls};
+use super::{blocks, egress, thread, tls};
 use crate::birth::Wakeup;
 use crate::{compile, limits};
 
@@ -32,6 +32,9 @@ pub struct Args {
     /// A certificate chain and its key in PEM, for HTTPS.
     #[arg(long, value_name = "FILE")]
     tls: Option<PathBuf>,
+    /// Certificate authorities in PEM that the module's own requests trust, beside those of Mozilla's list.
+    #[arg(long, value_name = "FILE")]
+    authorities: Option<PathBuf>,
     /// A property of the module.
     #[arg(long = "property", value_name = "NAME=VALUE", value_parser = property)]
     properties: Vec<(String, String)>,
@@ -61,13 +64,13 @@ pub fn serve(args: &Args) -> Result<(), Refusal> {
         let detail = format!("the component is a {} module; this serves http modules", component.kind.as_str());
         return Err(Refusal::new(RefusalKind::AbiMismatch, detail));
     }
-    let tls = match &args.tls {
-        Some(path) => {
-            let named = |error: std::io::Error| failed(&format!("{}: {error}", path.display()));
-            Some(tls::acceptor(std::fs::File::open(path).map_err(named)?)?)
-        }
-        None => None,
-    };
+    let open =
+        |path: &PathBuf| std::fs::File::open(path).map_err(|error| failed(&format!("{}: {error}", path.display())));
+    let tls = args.tls.as_ref().map(|path| tls::acceptor(open(path)?)).transpose()?;
+    if let Some(path) = &args.authorities {
+        open(path)?;
+        egress::trust(path.clone());
+    }
     let module = Arc::new(module(args)?);
     let runtime = thread::runtime().map_err(|error| failed(&error))?;
     runtime.block_on(async {

@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 //! `wasi:http/outgoing-handler`: where a component's own HTTP requests go. HTTP/1.1 over TCP, and over TLS toward
-//! servers whose certificates the authorities of Mozilla's list vouch for.
+//! servers whose certificates the authorities of Mozilla's list vouch for, or the operator's own.
 //!
 //! Only addresses that the module's `connect` filters name are tried, whatever a name server says, and a redirect is the
 //! component's to follow or not.
 
 use std::io;
 use std::net::{IpAddr, SocketAddr};
+use std::path::PathBuf;
 use std::pin::{Pin, pin};
 use std::sync::{Arc, OnceLock};
 use std::task::{Context, Poll, ready};
@@ -18,18 +19,31 @@ use http::{Request, Response};
 use http_body_util::BodyExt as _;
 use hyper::body::{Body, Frame, Incoming, SizeHint};
 use hyper::client::conn::http1::{self, SendRequest};
+use netserv_wire::container::frames::LogLevel;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::TcpStream;
 use tokio::time::{Interval, timeout};
 use tokio_rustls::TlsConnector;
 use tokio_rustls::rustls::pki_types::ServerName;
-use tokio_rustls::rustls::{ClientConfig, RootCertStore};
+use tokio_rustls::rustls::{self, ClientConfig};
 use wasmtime_wasi_http::io::TokioIo;
 use wasmtime_wasi_http::{Error, RequestOptions, WasiBody, WasiHttpHooks};
 
 use super::module::{Module, Transport};
 use super::tls;
 use crate::limits;
+
+/// Where a container has the operator's own authorities, if there are any.
+pub const AUTHORITIES: &str = "/etc/authorities.pem";
+
+static AUTHORITIES_FILE: OnceLock<PathBuf> = OnceLock::new();
+
+/// Names the file of the operator's own authorities, in PEM. It is read when the first request over TLS is sent, and need
+/// not be there.
+pub fn trust(authorities: PathBuf) {
+    // A process has one such file.
+    let _ = AUTHORITIES_FILE.set(authorities);
+}
 
 /// Where an intercepted request came to be sent.
 pub trait Origin: Send + Sync {
@@ -128,7 +142,23 @@ impl Route {
         }
         let name = ServerName::try_from(self.host().to_owned()).map_err(|_| Error::HttpRequestUriInvalid)?;
         let connector = TlsConnector::from(client_config()?);
-        Ok(Box::new(connector.connect(name, stream).await.map_err(Error::Tls)?))
+        let connected = connector.connect(name, stream).await;
+        Ok(Box::new(connected.map_err(|error| self.no_tls(error))?))
+    }
+
+    /// Says why there is no TLS with the server: in the log, and as `wasi:http` knows it.
+    fn no_tls(&self, error: io::Error) -> Error {
+        let text = format!("no TLS with {}: {error}", self.authority);
+        self.module.log(LogLevel::Warn, text.as_bytes());
+        match error.get_ref().and_then(|cause| cause.downcast_ref()) {
+            Some(rustls::Error::InvalidCertificate(_) | rustls::Error::NoCertificatesPresented) => {
+                Error::TlsCertificateError
+            }
+            Some(rustls::Error::AlertReceived(alert)) => {
+                Error::TlsAlertReceived { alert_id: Some((*alert).into()), alert_message: Some(format!("{alert:?}")) }
+            }
+            Some(_) | None => Error::Tls(error),
+        }
     }
 
     async fn connect_as_permitted(&self) -> Result<TcpStream, Error> {
@@ -160,15 +190,9 @@ fn no_name(_: io::Error) -> Error {
 }
 
 fn client_config() -> Result<Arc<ClientConfig>, Error> {
-    static CONFIG: OnceLock<Arc<ClientConfig>> = OnceLock::new();
-    if let Some(config) = CONFIG.get() {
-        return Ok(Arc::clone(config));
-    }
-    let roots = RootCertStore { roots: webpki_roots::TLS_SERVER_ROOTS.into() };
-    let builder = ClientConfig::builder_with_provider(tls::provider()).with_safe_default_protocol_versions();
-    let builder = builder.map_err(|error| Error::InternalError(Some(error.to_string())))?;
-    let config = builder.with_root_certificates(roots).with_no_client_auth();
-    Ok(Arc::clone(CONFIG.get_or_init(|| Arc::new(config))))
+    static CONFIG: OnceLock<Result<Arc<ClientConfig>, String>> = OnceLock::new();
+    let config = CONFIG.get_or_init(|| tls::client(AUTHORITIES_FILE.get().map(PathBuf::as_path)).map(Arc::new));
+    config.clone().map_err(|why| Error::InternalError(Some(why)))
 }
 
 async fn send(mut request: Request<WasiBody>, route: Route, patience: Patience) -> Result<Exchange, Error> {

@@ -1,16 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
-//! HTTPS with a module's own certificate.
+//! HTTPS: with a module's own certificate, and whose certificates its requests trust.
 
 use std::fs::File;
-use std::io::Read as _;
+use std::io::{self, Read as _};
+use std::path::Path;
 use std::sync::Arc;
 
+use netserv_model::limits::AUTHORITIES_BYTES_MAX;
 use netserv_model::{Refusal, RefusalKind};
 use tokio_rustls::TlsAcceptor;
-use tokio_rustls::rustls::ServerConfig;
 use tokio_rustls::rustls::crypto::{CryptoProvider, ring};
 use tokio_rustls::rustls::pki_types::pem::PemObject as _;
 use tokio_rustls::rustls::pki_types::{CertificateDer, PrivateKeyDer};
+use tokio_rustls::rustls::{ClientConfig, RootCertStore, ServerConfig};
 
 use crate::limits;
 
@@ -48,6 +50,33 @@ fn acceptor_from(pem: &[u8]) -> Result<TlsAcceptor, Refusal> {
     Ok(TlsAcceptor::from(Arc::new(config)))
 }
 
+/// Returns what trusts the authorities of Mozilla's list, and those in a file if it is there.
+///
+/// # Errors
+/// The file cannot be read, or has no certificate of an authority in PEM.
+pub fn client(authorities: Option<&Path>) -> Result<ClientConfig, String> {
+    let mut roots = RootCertStore { roots: webpki_roots::TLS_SERVER_ROOTS.into() };
+    if let Some(path) = authorities {
+        let unusable = |why: &str| format!("the node's own authorities cannot be used: {why}");
+        match File::open(path) {
+            Ok(file) => add_authorities(&mut roots, file).map_err(|why| unusable(&why))?,
+            Err(error) if error.kind() == io::ErrorKind::NotFound => {}
+            Err(error) => return Err(unusable(&error.to_string())),
+        }
+    }
+    let builder = ClientConfig::builder_with_provider(provider()).with_safe_default_protocol_versions();
+    let builder = builder.map_err(|error| error.to_string())?;
+    Ok(builder.with_root_certificates(roots).with_no_client_auth())
+}
+
+fn add_authorities(roots: &mut RootCertStore, file: File) -> Result<(), String> {
+    let mut pem = Vec::new();
+    file.take(AUTHORITIES_BYTES_MAX).read_to_end(&mut pem).map_err(|error| error.to_string())?;
+    let certificates: Result<Vec<CertificateDer<'static>>, _> = CertificateDer::pem_slice_iter(&pem).collect();
+    let (added, _) = roots.add_parsable_certificates(certificates.map_err(|error| error.to_string())?);
+    if added == 0 { Err("there is no certificate among them".to_owned()) } else { Ok(()) }
+}
+
 fn bad(why: &str) -> Refusal {
     Refusal::new(RefusalKind::BadPackage, format!("the package's certificate cannot be used: {why}"))
 }
@@ -62,5 +91,19 @@ mod tests {
             let refusal = acceptor_from(pem.as_bytes()).map(drop).unwrap_err();
             assert_eq!(refusal.kind, RefusalKind::BadPackage, "{pem}");
         }
+    }
+
+    #[test]
+    fn own_authorities_need_not_be_there_but_have_to_be_some() {
+        let file = tempfile::NamedTempFile::new().unwrap();
+        assert!(client(None).is_ok() && client(Some(Path::new("/nowhere/at/all"))).is_ok());
+        for pem in ["", "text", "-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n"] {
+            std::fs::write(file.path(), pem).unwrap();
+            let why = client(Some(file.path())).map(drop).unwrap_err();
+            assert!(why.contains("no certificate"), "{pem}: {why}");
+        }
+        let certificate = include_bytes!("../../tests/all/server/certificates/authority.pem");
+        std::fs::write(file.path(), certificate).unwrap();
+        assert!(client(Some(file.path())).is_ok());
     }
 }

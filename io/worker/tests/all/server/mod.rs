@@ -4,12 +4,14 @@
 #![allow(clippy::wildcard_enum_match_arm, reason = "what was not waited for fails the test")]
 
 mod bad_input;
+mod egress;
 mod http;
 mod parts;
 mod program;
 mod upgrade;
 
 use std::collections::BTreeMap;
+use std::ffi::OsStr;
 use std::fs::File;
 use std::io::{IoSlice, Read as _, Write as _};
 use std::mem::MaybeUninit;
@@ -97,8 +99,13 @@ impl Spec {
 
 impl Worker {
     pub fn start() -> Worker {
+        Worker::start_with(&[])
+    }
+
+    /// Starts a worker with further arguments.
+    pub fn start_with(arguments: &[&OsStr]) -> Worker {
         let mut command = Command::new(env!("CARGO_BIN_EXE_netserv-worker"));
-        command.arg("serve");
+        command.arg("serve").args(arguments);
         let mut node = node::Node::start(command);
         assert!(matches!(node.frame(), FromWorker::Ready { .. }));
         Worker { node, log: Vec::new() }
