@@ -3,10 +3,12 @@
 //!
 //! What takes long is done on threads of its own and comes back as an event; everything else is done at once.
 
+mod ending;
 mod life;
 mod load;
 mod media;
 mod networks;
+mod outbox;
 mod services;
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
@@ -16,8 +18,9 @@ use std::sync::mpsc::Sender;
 use std::time::Instant;
 
 use anyhow::Result;
+use ending::Ending;
 use ipnet::IpNet;
-use netserv_container::{Activity, ControlChannel, Process};
+use netserv_container::{Activity, Process};
 use netserv_dataplane::FilterTable;
 use netserv_model::api::DeviceInfo;
 use netserv_model::command::{Command, Event as ControllerEvent, InstalledRecord, JobId, ModuleSlot, RequestId};
@@ -26,6 +29,7 @@ use netserv_model::request::NodeReport;
 use netserv_model::trace::TraceRequest;
 use netserv_model::{Digest, Flavour, ModuleName, ModuleRef, PublicKey, Refusal, RefusalKind, UserId, WorkerId};
 use netserv_wire::container::frames::{FromWorker, LogLevel, StorageFailures, ToWorker};
+use outbox::Outbox;
 use tokio::sync::{mpsc, oneshot};
 
 use crate::config::Config;
@@ -81,6 +85,8 @@ pub struct Executor {
     /// Workers that are being started.
     starting: BTreeMap<WorkerId, Starting>,
     workers: BTreeMap<WorkerId, Running>,
+    /// Workers that were told to end, by their generation.
+    ending: BTreeMap<u64, Ending>,
     /// Workers that have more to say than was listened to, each once, in the order of their turns.
     unheard: VecDeque<ContainerEvent>,
     /// Packages of installed modules, which must not leave the store.
@@ -133,17 +139,22 @@ pub struct ModuleParts {
 struct Starting {
     generation: u64,
     limits: ContainerLimits,
-    /// Nobody was asked for it yet: the user's other worker is being started, whose container it is to join.
+    /// Nobody was asked for it yet: the user's other worker is being started, whose container it is to join, or the
+    /// last one of its kind has not ended.
     waits: bool,
 }
 
 struct Running {
-    control: ControlChannel,
+    control: Outbox,
+    /// When to send again what waits.
+    send_again: Option<Instant>,
     process: Process,
     /// What the worker says that it is doing, also when it is dead.
     activity: Box<dyn Fn() -> Activity + Send>,
     generation: u64,
     ready: bool,
+    /// It has had server modules, whose requests are to end before it does.
+    serves: bool,
     stats_asked: bool,
     /// What it last said of its files.
     storage: StorageFailures,
@@ -174,6 +185,7 @@ impl Executor {
             events,
             starting: BTreeMap::new(),
             workers: BTreeMap::new(),
+            ending: BTreeMap::new(),
             unheard: VecDeque::new(),
             installed: BTreeMap::new(),
             prefixes: BTreeMap::new(),
@@ -320,6 +332,10 @@ impl Executor {
     /// Looks at a worker whose socket, process or deadline changed, and returns what it wrote for the log.
     pub fn container_changed(&mut self, event: &ContainerEvent) -> Vec<LogEntry> {
         let mut lines = Vec::new();
+        if self.see_off(event) {
+            return lines;
+        }
+        self.send_waiting(&event.worker);
         for _ in 0..FRAMES_BATCH {
             let Some(running) = self.workers.get_mut(&event.worker) else { return lines };
             if running.generation != event.generation {

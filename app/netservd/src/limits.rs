@@ -53,6 +53,8 @@ pub const MEDIA_WAITING_MAX: usize = 64;
 pub const MEDIA_WAITING_PER_JOB_MAX: usize = 4;
 /// How long a media job waits for its turn before it is refused.
 pub const MEDIA_WAITING_TIME_MAX: Duration = Duration::from_secs(30);
+/// Frames to one worker that wait for it to read others; one that has more of them is killed.
+pub const FRAMES_UNSENT_MAX: usize = 64;
 /// Frames taken from one worker at a time, before other events have their turn.
 pub const FRAMES_BATCH: usize = 256;
 /// Lines of one container that go into the log in a second.

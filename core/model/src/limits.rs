@@ -49,6 +49,8 @@ pub const BLOB_BYTES_MAX: u64 = 32 * 1024 * 1024;
 pub const PACKAGE_ENTRIES_MAX: usize = 64;
 /// Bytes of the file with the operator's own certificate authorities: as many as hold a system's whole list.
 pub const AUTHORITIES_BYTES_MAX: u64 = 512 * 1024;
+/// How long requests under way have to end when their server module is stopped or replaced.
+pub const SERVER_STOP_TIME_MAX: Duration = Duration::from_secs(5);
 /// How long a download may take in all.
 pub const FETCH_TIME_MAX: Duration = Duration::from_secs(30);
 

@@ -9,10 +9,11 @@ use netserv_container::{Container, ControlError, Exit, ExitCause};
 use netserv_model::command::{Event as ControllerEvent, ModuleSlot};
 use netserv_model::policy::ContainerLimits;
 use netserv_model::{DropReason, Refusal, RefusalKind, UserId, WorkerId};
-use netserv_wire::container::frames::{StorageFailures, ToWorker};
+use netserv_wire::container::frames::StorageFailures;
 use tokio::io::unix::AsyncFd;
 use tokio::sync::mpsc;
 
+use super::outbox::Outbox;
 use super::{ContainerEvent, Dying, Executor, Running, Starting};
 use crate::control_loop::Event;
 use crate::launcher::{Job, Launch, Launched};
@@ -20,8 +21,6 @@ use crate::log_budget::LogBudget;
 use crate::packet_loop::PacketCommand;
 use crate::readable::readable;
 
-/// How long a worker may take to write what its modules keep, when it is told to end.
-const END_WAIT: Duration = Duration::from_secs(1);
 /// How long it may take to learn how a worker ended that was killed.
 const EXIT_WAIT: Duration = Duration::from_millis(500);
 /// The code with which a worker ends when a module does not come to an end that must not be waited for.
@@ -32,11 +31,8 @@ impl Executor {
         self.forget_worker(worker, DropReason::ContainerGone);
         let generation = self.next_generation;
         self.next_generation += 1;
-        let waits = self.starting.iter().any(|(other, starting)| other.user == worker.user && !starting.waits);
-        self.starting.insert(worker.clone(), Starting { generation, limits, waits });
-        if !waits {
-            self.ask_for(worker.clone(), generation, limits);
-        }
+        self.starting.insert(worker.clone(), Starting { generation, limits, waits: true });
+        self.ask_for_waiting(&worker.user);
     }
 
     fn ask_for(&mut self, worker: WorkerId, generation: u64, limits: ContainerLimits) {
@@ -58,12 +54,17 @@ impl Executor {
         }
     }
 
-    /// Asks for a user's worker that waited for the other one.
+    /// Asks for a user's next worker, unless one is being started. One that takes another's place waits for its end.
     pub(super) fn ask_for_waiting(&mut self, user: &UserId) {
-        let mut others = self.starting.iter_mut().filter(|(worker, _)| worker.user == *user);
-        let Some((worker, starting)) = others.next().filter(|(_, starting)| starting.waits) else { return };
+        let wanted = || self.starting.iter().filter(|(worker, _)| worker.user == *user);
+        if wanted().any(|(_, starting)| !starting.waits) {
+            return;
+        }
+        let next = wanted().map(|(worker, _)| worker).find(|worker| !self.is_ending(worker)).cloned();
+        let Some(worker) = next else { return };
+        let Some(starting) = self.starting.get_mut(&worker) else { return };
         starting.waits = false;
-        let (worker, generation, limits) = (worker.clone(), starting.generation, starting.limits);
+        let (generation, limits) = (starting.generation, starting.limits);
         self.ask_for(worker, generation, limits);
     }
 
@@ -100,11 +101,13 @@ impl Executor {
         let (activity, ring) = (Box::new(ring.activity_probe()), Box::new(ring));
         self.packets.send(PacketCommand::AddWorker { worker: worker.clone(), generation, ring, prefixes });
         let running = Running {
-            control,
+            control: Outbox::new(control),
+            send_again: None,
             process,
             activity,
             generation,
             ready: false,
+            serves: false,
             stats_asked: false,
             storage: StorageFailures::default(),
             pinned: BTreeMap::new(),
@@ -125,7 +128,8 @@ impl Executor {
         running.stats_asked = false;
         let (worker, reason) = (event.worker.clone(), DropReason::ContainerGone);
         self.packets.send(PacketCommand::RemoveWorker { worker, reason });
-        tokio::spawn(remind(ContainerEvent { overdue: true, ..event.clone() }, self.events.clone()));
+        let overdue = ContainerEvent { overdue: true, ..event.clone() };
+        tokio::spawn(remind(Instant::now() + EXIT_WAIT, overdue, self.events.clone()));
         self.see_it_die(event);
     }
 
@@ -181,36 +185,12 @@ impl Executor {
         }
     }
 
-    /// Has a worker end by itself, in a while that nobody waits for, and forgets it.
-    pub(super) fn let_worker_end(&mut self, worker: &WorkerId) {
-        let Some(Running { control, mut process, .. }) = self.take_worker(worker, DropReason::ContainerGone) else {
-            return;
-        };
-        if control.send(&ToWorker::Shutdown, &[]).is_ok() {
-            tokio::task::spawn_blocking(move || {
-                process.wait(END_WAIT);
-                drop((process, control));
-            });
-        }
-    }
-
-    /// Has all workers end by themselves, and waits for that. Those that do not are killed.
-    pub(super) fn let_workers_end(&mut self) {
-        let told = |running: &Running| running.control.send(&ToWorker::Shutdown, &[]).is_ok();
-        self.workers.retain(|_, running| told(running));
-        let until = Instant::now() + END_WAIT;
-        for running in self.workers.values_mut() {
-            running.process.wait(until.saturating_duration_since(Instant::now()));
-        }
-        self.workers.clear();
-    }
-
     /// Ends a worker and forgets it; returns whether there was one.
     pub(super) fn forget_worker(&mut self, worker: &WorkerId, reason: DropReason) -> bool {
         self.take_worker(worker, reason).is_some()
     }
 
-    fn take_worker(&mut self, worker: &WorkerId, reason: DropReason) -> Option<Running> {
+    pub(super) fn take_worker(&mut self, worker: &WorkerId, reason: DropReason) -> Option<Running> {
         self.starting.remove(worker);
         let running = self.workers.remove(worker)?;
         self.cancel_media_of(worker, None);
@@ -248,8 +228,9 @@ async fn watch(fd: AsyncFd<OwnedFd>, event: ContainerEvent, events: mpsc::Sender
     }
 }
 
-async fn remind(event: ContainerEvent, events: mpsc::Sender<Event>) {
-    tokio::time::sleep(EXIT_WAIT).await;
+/// Has a worker looked at when it is time.
+pub(super) async fn remind(at: Instant, event: ContainerEvent, events: mpsc::Sender<Event>) {
+    tokio::time::sleep_until(at.into()).await;
     // The control loop may have ended.
     let _ = events.send(Event::Container(event)).await;
 }

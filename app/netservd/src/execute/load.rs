@@ -38,6 +38,7 @@ impl Executor {
         let blocks = self.blocks.clone();
         let Load { worker, slot, module, digest, properties, limits, state_schema, .. } = load;
         let running = self.workers.get_mut(&worker).context("there is no worker")?;
+        running.serves |= server.is_some();
         let parts = self.parts.as_ref().context("this machine runs no modules")?;
         let call = Duration::from_millis(limits.call_ms.into());
         self.modules.insert((worker.clone(), slot), module.clone());

@@ -137,7 +137,7 @@ impl Executor {
             (Err(refusal), None) => return self.settle_media(&key, MediaOutcome::Unavailable, refusal.detail),
         };
         let watched = readable(&job.process);
-        let worker = self.workers.get(&key.worker).filter(|running| running.generation == key.generation);
+        let worker = self.workers.get_mut(&key.worker).filter(|running| running.generation == key.generation);
         let sent = worker.is_some_and(|running| {
             let frame = ToWorker::MediaStarted { job: key.job };
             running.control.send(&frame, &job.ends.fds()).is_ok()
@@ -203,10 +203,8 @@ impl Executor {
     fn tell_media_ended(&mut self, key: &JobKey, outcome: MediaOutcome, detail: String) {
         tracing::debug!(worker = %key.worker, job = key.job, outcome = outcome.as_str(), detail, "media job ended");
         *self.media.counts.ended.entry((key.worker.user.clone(), outcome)).or_default() += 1;
-        let worker = self.workers.get(&key.worker).filter(|running| running.generation == key.generation);
-        if let Some(running) = worker {
-            // A worker that does not read is seen when it is to load something.
-            let _ = running.control.send(&ToWorker::MediaEnded { job: key.job, outcome, detail }, &[]);
+        if self.workers.get(&key.worker).is_some_and(|running| running.generation == key.generation) {
+            self.tell(&key.worker, ToWorker::MediaEnded { job: key.job, outcome, detail });
         }
     }
 

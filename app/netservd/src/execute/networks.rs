@@ -7,6 +7,7 @@ use std::os::fd::{AsFd, OwnedFd};
 use std::time::Instant;
 
 use anyhow::{Context as _, Result, ensure};
+use netserv_container::ControlError;
 use netserv_model::command::{Event as ControllerEvent, FilterId, ModuleSlot};
 use netserv_model::verdict::FailureMode;
 use netserv_model::{Filter, Flavour, Refusal, RefusalKind, UserId, WorkerId};
@@ -29,16 +30,15 @@ impl Executor {
     }
 
     /// Tells a user's worker what its modules may do from here on. A JVM is held to it by the kernel alone.
-    fn tell_permits(&self, user: &UserId, permits: Permits) {
-        let Some(running) = self.workers.get(&WorkerId::new(user.clone(), Flavour::Wasm)) else { return };
+    fn tell_permits(&mut self, user: &UserId, permits: Permits) {
         let Permits { listen, connect } = permits;
-        // A worker that does not read is seen when it is to load something.
-        let _ = running.control.send(&ToWorker::Permit { connect, listen }, &[]);
+        self.tell(&WorkerId::new(user.clone(), Flavour::Wasm), ToWorker::Permit { connect, listen });
     }
 
-    /// Has a user's network removed if nothing of the user's runs, starts or is installed.
+    /// Has a user's network removed if nothing of the user's runs, ends, starts or is installed.
     pub(super) fn spare_network(&mut self, user: &UserId) {
         let used = self.workers.keys().chain(self.starting.keys()).any(|worker| worker.user == *user)
+            || self.has_ending(user)
             || self.installed.keys().any(|(owner, _)| owner == user);
         if used || !self.book.let_go(user) {
             return;
@@ -125,10 +125,13 @@ impl Executor {
             made.inspect_err(|error| tracing::warn!(%worker, %error, "a worker gets no sockets for connections"))
         });
         let sockets = made.and_then(Result::ok).unwrap_or_default();
-        let Some(running) = self.workers.get(worker) else { return };
+        let Some(running) = self.workers.get_mut(worker) else { return };
         let borrowed: Vec<_> = sockets.iter().map(AsFd::as_fd).collect();
-        // A worker that does not read is seen when it is to load something.
-        let _ = running.control.send(&ToWorker::Sockets { v6 }, &borrowed);
+        let frame = ToWorker::Sockets { v6 };
+        if let Err(ControlError::Full) = running.control.send(&frame, &borrowed) {
+            // It asks again once it reads that there are none: nobody keeps sockets for it.
+            self.tell(worker, frame);
+        }
     }
 
     fn networks(&self) -> Option<&Networks> {

@@ -54,7 +54,7 @@ impl Executor {
 
     /// Has packets go through a worker's modules in an order.
     pub(super) fn order(&mut self, worker: &WorkerId, slots: Vec<ModuleSlot>) {
-        let Some(running) = self.workers.get(worker).filter(|running| running.dying.is_none()) else { return };
+        let Some(running) = self.workers.get_mut(worker).filter(|running| running.dying.is_none()) else { return };
         if let Err(error) = running.control.send(&ToWorker::Order { slots }, &[]) {
             let detail = format!("the worker does not take frames: {error}");
             self.kill_worker(worker, Refusal::new(RefusalKind::NodeFailed, detail), None);

@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 //! The executor over the dummy driver, with the containers' other ends in the test's hands.
 
+mod ending;
 mod load;
 mod media;
 mod networks;
+mod outbox;
 mod workers;
 
 use std::path::Path;

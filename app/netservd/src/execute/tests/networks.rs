@@ -16,10 +16,11 @@ async fn a_network_is_wanted_by_whom_something_is_permitted_until_the_last_modul
     assert_eq!(wanted.permits.listen[0].to_string(), "tcp port 80");
     assert_eq!(rig.executor.addresses(&id("alice").user), wanted.addresses);
     assert!(rig.executor.addresses(&id("bob").user).is_empty());
-    let containers = [rig.launch(first), rig.launch(second)];
+    let [mut container, bobs] = [rig.launch(first), rig.launch(second)];
 
     rig.executor.carry_out(Command::Store(record(Digest([1; 32]))));
     rig.executor.carry_out(Command::StopWorker { worker: id("alice") });
+    rig.see_end(&mut container).await;
     assert!(rig.launches.try_recv().is_err(), "a module is installed");
     rig.executor.carry_out(start("alice"));
     let again = started(rig.launches.try_recv().unwrap());
@@ -32,7 +33,7 @@ async fn a_network_is_wanted_by_whom_something_is_permitted_until_the_last_modul
     let removed: Vec<UserId> = rig.launches.try_iter().map(removed).collect();
     assert_eq!(removed, [id("alice").user], "once, and of nobody who had none");
     assert!(rig.executor.addresses(&id("alice").user).is_empty());
-    drop(containers);
+    drop(bobs);
 }
 
 /// Nothing was installed, so nothing is forgotten, and what never ran is not stopped.

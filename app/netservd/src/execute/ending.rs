@@ -1,0 +1,99 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Workers that were told to end. Until one has, its user keeps the network, and no other has its files.
+
+use std::time::{Duration, Instant};
+
+use netserv_container::Process;
+use netserv_model::limits::SERVER_STOP_TIME_MAX;
+use netserv_model::{DropReason, UserId, WorkerId};
+use netserv_wire::container::frames::ToWorker;
+
+use super::life::remind;
+use super::outbox::Outbox;
+use super::{ContainerEvent, Executor, Running};
+
+/// How long a worker may take to write what its modules keep, when it is told to end.
+const END_WAIT: Duration = Duration::from_secs(1);
+/// How long one with server modules may take, whose requests end before.
+const SERVER_END_WAIT: Duration = SERVER_STOP_TIME_MAX.saturating_add(END_WAIT);
+/// How long the network of a worker with server modules outlives it: the kernel still has the ends of answers.
+const NETWORK_REST: Duration = Duration::from_secs(1);
+
+/// A worker that was told to end.
+pub(super) struct Ending {
+    worker: WorkerId,
+    process: Process,
+    /// Kept open: a worker whose node hangs up ends at once.
+    _control: Outbox,
+    serves: bool,
+    until: Instant,
+    /// It ended, and only its network is still there.
+    rests: bool,
+}
+
+impl Ending {
+    /// Tells a worker to end; nothing if it does not hear that.
+    fn tell(worker: WorkerId, running: Running) -> Option<Ending> {
+        let Running { mut control, process, serves, .. } = running;
+        control.send(&ToWorker::Shutdown, &[]).ok()?;
+        let until = Instant::now() + if serves { SERVER_END_WAIT } else { END_WAIT };
+        Some(Ending { worker, process, _control: control, serves, until, rests: false })
+    }
+}
+
+impl Executor {
+    /// Has a worker end by itself, in a while that nobody waits for, and forgets all else of it.
+    pub(super) fn let_worker_end(&mut self, worker: &WorkerId) {
+        let Some(running) = self.take_worker(worker, DropReason::ContainerGone) else { return };
+        let generation = running.generation;
+        let Some(ending) = Ending::tell(worker.clone(), running) else { return };
+        self.look_again(worker, generation, ending.until);
+        self.ending.insert(generation, ending);
+    }
+
+    /// Looks at a worker that was told to end, and kills it if it had its time. Returns whether the event was of one.
+    pub(super) fn see_off(&mut self, event: &ContainerEvent) -> bool {
+        let Some(ending) = self.ending.get_mut(&event.generation) else { return false };
+        if !event.overdue && (ending.rests || ending.process.exit().is_none()) {
+            return true;
+        }
+        if ending.serves && !event.overdue {
+            ending.rests = true;
+            self.look_again(&event.worker, event.generation, Instant::now() + NETWORK_REST);
+        } else {
+            self.ending.remove(&event.generation);
+        }
+        self.ask_for_waiting(&event.worker.user);
+        self.spare_network(&event.worker.user);
+        true
+    }
+
+    /// Returns whether a worker's last process may still write its files.
+    pub(super) fn is_ending(&self, worker: &WorkerId) -> bool {
+        self.ending.values().any(|ending| ending.worker == *worker && !ending.rests)
+    }
+
+    /// Returns whether something of a user's goes on in the network that was told to end.
+    pub(super) fn has_ending(&self, user: &UserId) -> bool {
+        self.ending.values().any(|ending| ending.worker.user == *user)
+    }
+
+    /// Has all workers end by themselves, and waits for that. Those that do not are killed.
+    pub(super) fn let_workers_end(&mut self) {
+        let running = std::mem::take(&mut self.workers);
+        let told = running.into_iter().filter_map(|(worker, running)| {
+            let generation = running.generation;
+            Some((generation, Ending::tell(worker, running)?))
+        });
+        self.ending.extend(told);
+        for ending in self.ending.values_mut() {
+            ending.process.wait(ending.until.saturating_duration_since(Instant::now()));
+        }
+        self.ending.clear();
+    }
+
+    fn look_again(&self, worker: &WorkerId, generation: u64, at: Instant) {
+        let event = ContainerEvent { worker: worker.clone(), generation, overdue: true };
+        tokio::spawn(remind(at, event, self.events.clone()));
+    }
+}
