@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The block `media` end to end: a server module, a node, and ffmpeg in its sandbox.
+//! The block `media` end to end: a server module of either flavour, a node, and ffmpeg in its sandbox.
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 
 mod common;
@@ -9,18 +9,31 @@ use std::path::Path;
 use std::process::Command;
 
 use common::{Driver, Serving, eventually};
-use netserv_lab::netns::host_port;
+use netserv_lab::netns::{host_port, skipped};
+use netserv_model::Flavour;
+use netserv_model::request::Outcome;
 
 const LISTEN: &str = "listen = ['tcp port 80']\n";
 
 #[test]
 fn a_module_converts_clips_by_the_nodes_ffmpeg() {
-    let test = "a_module_converts_clips_by_the_nodes_ffmpeg";
+    clips_are_converted("a_module_converts_clips_by_the_nodes_ffmpeg", Flavour::Wasm);
+}
+
+#[test]
+fn a_bundle_converts_clips_by_the_nodes_ffmpeg() {
+    clips_are_converted("a_bundle_converts_clips_by_the_nodes_ffmpeg", Flavour::Osgi);
+}
+
+fn clips_are_converted(test: &str, flavour: Flavour) {
     if !Path::new("/usr/bin/ffmpeg").exists() {
-        return eprintln!("SKIPPED {test}: needs ffmpeg");
+        return skipped(test, "needs ffmpeg");
     }
     let Some(net) = Serving::start(test, Driver::Nfqueue, LISTEN) else { return };
-    net.install("converter", &net.alice, &[]);
+    let package = net.lab.package_in("converter", &[flavour], &net.alice).unwrap();
+    let outcome = net.setup(&net.alice, &package, &[]);
+    assert!(matches!(outcome, Outcome::Installed { .. }), "{outcome:?}\n{}", net.lab.log("node", "netservd"));
+    assert_eq!(net.status(&net.alice, "converter").unwrap().flavour, Some(flavour));
     let (address, clip) = (net.address(&net.alice, false), net.lab.dir().join("clip.mp4"));
     make_clip(&clip);
     let post = |path: &str, body: &Path| post(&net, address, path, body);
@@ -40,7 +53,8 @@ fn a_module_converts_clips_by_the_nodes_ffmpeg() {
     // What is no clip is said to be none, and the module goes on.
     let nonsense = net.lab.dir().join("nonsense");
     std::fs::write(&nonsense, "#EXTM3U\n#EXTINF:1,\nfile:///etc/passwd\n").unwrap();
-    assert!(post("/convert/webm", &nonsense).contains("Invalid"), "ffmpeg says why");
+    let told = post("/convert/webm", &nonsense);
+    assert!(told.contains("Invalid"), "ffmpeg says why: {told}");
     assert!(post("/probe", &clip).contains("h264"));
 
     let metrics = net.lab.metrics("node").unwrap();
