@@ -58,7 +58,10 @@ fn own_tests(dir: &Path) -> Result<()> {
     let output = cli(&["-j", "module", "test", &dir.to_string_lossy(), "--no-build"])?;
     let report: serde_json::Value = serde_json::from_slice(&output.stdout)?;
     let count = report["tests"].as_array().map_or(0, Vec::len);
-    ensure!(count > 0, "the module has no tests of its own: add a [[test]] or [[http-test]] to netserv.toml");
+    ensure!(
+        count > 0,
+        "the module has no tests of its own: add a [[test]], [[http-test]] or [[tcp-test]] to netserv.toml"
+    );
     println!("ok  its own tests pass: {count}");
     Ok(())
 }
@@ -93,7 +96,7 @@ fn asked_tests(exercise: u8, dir: &Path, scratch: &Path) -> Result<()> {
     let checks = workspace().join("docs/tutorial/checks").join(exercise.to_string());
     let asked = read_toml(&checks.join("netserv.toml"))?;
     let mut manifest = read_toml(&dir.join("netserv.toml"))?;
-    for tests in ["test", "http-test"] {
+    for tests in ["test", "http-test", "tcp-test"] {
         manifest.remove(tests);
         if let Some(theirs) = asked.get(tests) {
             manifest.insert(tests.to_owned(), theirs.clone());
@@ -275,7 +278,7 @@ fn next_version(dir: &Path, into: &Path) -> Result<PathBuf> {
             args.extend([option.to_owned(), dir.join(file).to_string_lossy().into_owned()]);
         }
     }
-    for tests in ["test", "http-test", "build"] {
+    for tests in ["test", "http-test", "tcp-test", "build"] {
         manifest.remove(tests);
     }
     let (path, out) = (into.join("next.toml"), into.join("next.nsm"));

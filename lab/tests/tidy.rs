@@ -185,7 +185,7 @@ fn every_sample_module_is_tested() {
         if let Ok(text) = std::fs::read_to_string(&manifest) {
             modules += 1;
             let name = entry.file_name().to_string_lossy().into_owned();
-            let is_recorded = text.contains("[[test]]") || text.contains("[[http-test]]");
+            let is_recorded = ["[[test]]", "[[http-test]]", "[[tcp-test]]"].iter().any(|kind| text.contains(kind));
             let is_run = [&name, &name.replace('-', "_")]
                 .iter()
                 .any(|name| tests.contains(&format!("\"{name}\"")) || tests.contains(&format!("{name}.wasm")));

@@ -18,7 +18,7 @@ mod units;
 use std::process::ExitCode;
 
 use clap::Parser;
-use clap::error::ErrorKind;
+use clap::error::{ContextKind, ContextValue, ErrorKind};
 use netserv_model::api::ApiError;
 
 use crate::cli::Cli;
@@ -69,11 +69,29 @@ fn usage(error: &clap::Error) -> Exit {
         }
         _ => {
             let (cause, fix) = usage_lines(&error.to_string());
+            let fix = hint(error).map_or(fix, str::to_owned);
             let json = std::env::args_os().any(|arg| arg == "-j" || arg == "--json");
             print_failure(&Failure { exit: Exit::Usage, cause, fix }, json);
             Exit::Usage
         }
     }
+}
+
+/// Returns a better fix than clap's own: names that are like others may mean something else.
+fn hint(error: &clap::Error) -> Option<&'static str> {
+    let text = |kind| match error.get(kind) {
+        Some(ContextValue::String(text)) => Some(text.as_str()),
+        Some(_) | None => None,
+    };
+    if !text(ContextKind::InvalidArg)?.starts_with("--lang ") {
+        return None;
+    }
+    Some(match text(ContextKind::InvalidValue)? {
+        "typescript" | "ts" => "write `--lang js`, and have `build.command` compile TypeScript to module.js first",
+        _ => {
+            "choose one of these; what else makes components of WASI 0.2 is packaged by `netserv module build --component`"
+        }
+    })
 }
 
 /// Makes a cause and a fix of clap's paragraphs: what is wrong, tips, usage.

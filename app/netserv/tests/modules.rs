@@ -265,11 +265,11 @@ fix: name a module's folder, or make one with `netserv module new`
 
 #[test]
 fn a_package_larger_than_nodes_take_is_not_read() {
-    let home = Home::empty();
+    let home = Home::with_key();
     let file = std::fs::File::create(home.path().join("a.nsm")).unwrap();
     file.set_len(netserv_model::limits::PACKAGE_BYTES_MAX + 1).unwrap();
     let stderr = "error: a.nsm is larger than 32.0 MiB\nfix: name a package that `netserv module build` made\n";
-    check(&home.netserv(&["module", "inspect", "a.nsm"]), 1, "", stderr);
+    check(&home.netserv(&["module", "sign", "a.nsm"]), 1, "", stderr);
     let home = tiny();
     let file = std::fs::File::create(home.path().join("code")).unwrap();
     file.set_len(netserv_model::limits::BLOB_BYTES_MAX + 1).unwrap();

@@ -76,3 +76,36 @@ fn a_package_that_nobody_signed_is_pushed_with_a_remark() {
     let stderr = "the package is not signed; nodes refuse it until `netserv module sign` and another push\n";
     check(&output, 0, &text(&output.stdout), stderr);
 }
+
+#[test]
+fn a_folder_with_other_things_in_it_is_left_alone() {
+    let home = packaged();
+    let file = home.path().join("things/notes.txt");
+    std::fs::create_dir(home.path().join("things")).unwrap();
+    std::fs::create_dir(home.path().join("empty")).unwrap();
+    std::fs::write(&file, "mine").unwrap();
+    let stderr = "error: things is not empty, and no OCI image layout\n\
+                  fix: name a folder with an OCI image layout, an empty or a new one, that you may write to\n";
+    for more in [&["--dry-run"][..], &[]] {
+        let output = home.netserv(&[&["module", "push", "a.nsm", "dir:things"], more].concat());
+        check(&output, 1, "", stderr);
+    }
+    assert_eq!(std::fs::read_dir(home.path().join("things")).unwrap().count(), 1);
+    let to_file = text(&home.netserv(&["module", "push", "a.nsm", "dir:a.nsm"]).stderr);
+    assert!(to_file.starts_with("error: a.nsm/oci-layout: Not a directory"), "{to_file}");
+    assert!(home.netserv(&["module", "push", "a.nsm", "dir:empty"]).status.success());
+
+    // Somebody else's layout keeps what it has.
+    std::fs::create_dir(home.path().join("theirs")).unwrap();
+    std::fs::write(home.path().join("theirs/oci-layout"), r#"{"imageLayoutVersion":"1.0.0"}"#).unwrap();
+    let digest = format!("sha256:{}", "0".repeat(64));
+    let entry = format!(r#"{{"mediaType":"application/vnd.oci.image.manifest.v1+json","digest":"{digest}","size":2}}"#);
+    let index = format!(r#"{{"schemaVersion":2,"manifests":[{entry}]}}"#);
+    std::fs::write(home.path().join("theirs/index.json"), index).unwrap();
+    assert!(home.netserv(&["module", "push", "a.nsm", "dir:theirs"]).status.success());
+    let index = std::fs::read_to_string(home.path().join("theirs/index.json")).unwrap();
+    assert!(index.contains(&digest) && index.contains("\"1.0.0\""), "{index}");
+    std::fs::write(home.path().join("theirs/oci-layout"), r#"{"imageLayoutVersion":"9.0.0"}"#).unwrap();
+    let newer = text(&home.netserv(&["module", "push", "a.nsm", "dir:theirs"]).stderr);
+    assert!(newer.starts_with("error: theirs/oci-layout: image layout version 9.0.0"), "{newer}");
+}

@@ -39,10 +39,8 @@ fn build_and_test(home: &Home, template: &str, language: &str, tools: &[&str]) -
             std::os::unix::fs::symlink(&kept, dir.join("node_modules")).unwrap();
         }
     }
-    if template != "tcp" {
-        let tested = run(home, &["module", "test", &name]);
-        assert!(tested.status.success(), "{name}: {}{}", text(&tested.stdout), text(&tested.stderr));
-    }
+    let tested = run(home, &["module", "test", &name]);
+    assert!(tested.status.success(), "{name}: {}{}", text(&tested.stdout), text(&tested.stderr));
     let built = run(home, &["module", "build", &name]);
     let stderr = text(&built.stderr);
     assert!(built.status.success(), "{name}: {stderr}");
@@ -116,7 +114,28 @@ fn servers_in_rust() {
     assert!(run(&home, &["module", "test", "http-rust", "--no-build", "--accept"]).status.success());
     assert_eq!(std::fs::read_to_string(&golden).unwrap(), "Hello, you are visitor 1\n");
 
+    let benched = run(&home, &["-j", "module", "bench", "tcp-rust", "--no-build", "--time", "200ms"]);
+    let report: serde_json::Value = serde_json::from_slice(&benched.stdout).unwrap();
+    assert!(report["tcp"]["bytes_per_second"]["median"].as_f64().unwrap() > 1e6, "{report}");
+    assert_eq!(report["tcp"]["connections"], 1, "lines are short enough for one connection: {report}");
+    let shown = text(&run(&home, &["module", "bench", "tcp-rust", "--no-build", "--time", "200ms"]).stdout);
+    assert!(shown.contains(" MB per second ("), "{shown}");
+
     served_without_a_node(&home);
+    direct_is_for_http(&home);
+}
+
+/// What `--direct` cannot do is said, with what can.
+fn direct_is_for_http(home: &Home) {
+    for (args, cause) in [
+        (&["tcp-rust", "--direct"][..], "handles TCP connections as events, and without a node there is only HTTP"),
+        (&["http-rust", "--direct", "--listen", "192.0.2.1:80"], "cannot listen at 192.0.2.1:80"),
+    ] {
+        let output = run(home, &[&["module", "run"], args].concat());
+        let stderr = text(&output.stderr);
+        assert!(output.status.code() == Some(1) && stderr.contains(cause), "{stderr}");
+        assert!(stderr.contains("\nfix: "), "{stderr}");
+    }
 }
 
 /// `module run --direct`: HTTP without a node, for whoever is not root.

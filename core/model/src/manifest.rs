@@ -3,6 +3,7 @@
 
 use std::collections::BTreeMap;
 use std::fmt;
+use std::net::SocketAddr;
 use std::str::FromStr;
 
 use schemars::JsonSchema;
@@ -56,6 +57,9 @@ pub struct Manifest {
     /// HTTP requests with the responses they must have, run by `netserv module test`.
     #[serde(default, rename = "http-test", skip_serializing_if = "Vec::is_empty")]
     pub http_tests: Vec<HttpTest>,
+    /// TCP connections with the bytes that must come out, run by `netserv module test`.
+    #[serde(default, rename = "tcp-test", skip_serializing_if = "Vec::is_empty")]
+    pub tcp_tests: Vec<TcpTest>,
     /// How `netserv module build` makes the code.
     #[serde(default)]
     pub build: Build,
@@ -85,6 +89,11 @@ impl Manifest {
     /// Returns which connections between others the module takes over.
     pub fn intercept(&self) -> &[Filter] {
         self.server.as_ref().map_or(&[], |server| &server.intercept)
+    }
+
+    /// Returns whether there is a test of any kind.
+    pub fn has_tests(&self) -> bool {
+        !(self.tests.is_empty() && self.http_tests.is_empty() && self.tcp_tests.is_empty())
     }
 
     /// Returns the parts of the service that the package is, in order; none if it has code of its own.
@@ -289,6 +298,105 @@ pub struct HttpTest {
     pub expect_contains: Vec<String>,
 }
 
+/// One test of a module that handles TCP connections as events: a connection, and what must come out of it.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, rename_all = "kebab-case")]
+pub struct TcpTest {
+    /// What the test is called.
+    pub name: String,
+    /// Whether the connection is one between others that the module takes over; else it is opened to the module, and
+    /// there is no server.
+    #[serde(default)]
+    pub intercepted: bool,
+    /// The client's address and port.
+    #[serde(default = "test_client")]
+    pub client: SocketAddr,
+    /// The address and port that the client connects to.
+    #[serde(default = "test_server")]
+    pub server: SocketAddr,
+    /// Properties for this test.
+    #[serde(default)]
+    pub properties: BTreeMap<String, String>,
+    /// What happens, in order.
+    #[serde(default)]
+    pub steps: Vec<TcpStep>,
+    /// What has become of the connection after the last step.
+    #[serde(default)]
+    pub outcome: TcpOutcome,
+}
+
+/// One step of a TCP test: what the sides send, and all that they get before the next step.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, rename_all = "kebab-case", default)]
+pub struct TcpStep {
+    /// What the client sends.
+    pub from_client: Option<TestBytes>,
+    /// What the server sends, after the client.
+    pub from_server: Option<TestBytes>,
+    /// Who sends no more from here on.
+    pub end: Option<TcpSide>,
+    /// Milliseconds that pass then, for modules with timers.
+    pub wait_ms: u64,
+    /// What the client gets; without it nothing.
+    pub to_client: Option<TestBytes>,
+    /// What the server gets; without it nothing.
+    pub to_server: Option<TestBytes>,
+}
+
+/// One end of a connection.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum TcpSide {
+    /// Who opened it.
+    Client,
+    /// Whom it was opened to.
+    Server,
+}
+
+/// What became of a connection.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum TcpOutcome {
+    /// It goes on, with the module.
+    #[default]
+    Open,
+    /// The module did not take it.
+    Refused,
+    /// It goes on without the module.
+    Spliced,
+    /// It was closed.
+    Closed,
+    /// It was reset: what the module wanted to send is more than it may.
+    Reset,
+}
+
+impl fmt::Display for TcpOutcome {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            TcpOutcome::Open => "open",
+            TcpOutcome::Refused => "refused",
+            TcpOutcome::Spliced => "spliced",
+            TcpOutcome::Closed => "closed",
+            TcpOutcome::Reset => "reset",
+        })
+    }
+}
+
+/// Bytes of a test: a text, a list of numbers, or a file.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(untagged, deny_unknown_fields, expecting = "expected a text, a list of bytes, or { file = \"PATH\" }")]
+pub enum TestBytes {
+    /// A text.
+    Text(String),
+    /// Numbers, one for each byte.
+    Bytes(Vec<u8>),
+    /// The content of a file, relative to the manifest; `netserv module test --accept` writes those that must come out.
+    File {
+        /// The file.
+        file: String,
+    },
+}
+
 fn get() -> String {
     "GET".to_owned()
 }
@@ -299,6 +407,16 @@ fn root() -> String {
 
 fn ok_status() -> u16 {
     200
+}
+
+/// Returns who opens connections in tests that do not say.
+pub fn test_client() -> SocketAddr {
+    SocketAddr::from(([192, 0, 2, 1], 40_000))
+}
+
+/// Returns whom connections are opened to in tests that do not say.
+pub fn test_server() -> SocketAddr {
+    SocketAddr::from(([198, 51, 100, 7], 7000))
 }
 
 /// How the code is made.

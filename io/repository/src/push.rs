@@ -108,6 +108,9 @@ pub enum PushError {
     /// The package is not whole.
     #[error("{0}")]
     Package(#[from] Refusal),
+    /// There is something else in the folder.
+    #[error("{0} is not empty, and no OCI image layout")]
+    NoLayout(PathBuf),
     /// A file of the folder cannot be read or written.
     #[error("{path}: {error}")]
     Folder {
@@ -192,15 +195,38 @@ pub fn to_registry(package: &Package, reference: &Reference, options: &Options) 
     Ok(session.pushed)
 }
 
+/// Looks whether a folder takes packages: it is an image layout, empty, or not there.
+///
+/// # Errors
+/// It holds something else, or cannot be read.
+pub fn check_folder(folder: &Path) -> Result<(), PushError> {
+    let failed = |path: &Path, error| PushError::Folder { path: path.to_owned(), error };
+    let marker = folder.join("oci-layout");
+    match std::fs::read(&marker) {
+        Ok(bytes) => return oci::check_layout(&bytes).map_err(|odd| failed(&marker, io::Error::other(odd.detail))),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => {}
+        Err(error) => return Err(failed(&marker, error)),
+    }
+    match std::fs::read_dir(folder) {
+        Ok(mut entries) => entries.next().map_or(Ok(()), |_| Err(PushError::NoLayout(folder.to_owned()))),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
+        Err(error) => Err(failed(folder, error)),
+    }
+}
+
 /// Puts a package with its signatures into an image layout in a folder, under a tag. What else is in the layout stays.
 ///
 /// # Errors
 /// The folder holds something else, or cannot be written.
 pub fn to_folder(package: &Package, folder: &Path, tag: &str) -> Result<Pushed, PushError> {
+    check_folder(folder)?;
     let parts = Parts::of(package)?;
     let index_path = folder.join("index.json");
     let mut index = match std::fs::read(&index_path) {
-        Ok(bytes) => oci::from_json::<ImageIndex>("index.json", &bytes)?,
+        Ok(bytes) => oci::from_json::<ImageIndex>("index.json", &bytes).map_err(|refusal| PushError::Folder {
+            path: index_path.clone(),
+            error: io::Error::other(refusal.detail),
+        })?,
         Err(error) if error.kind() == io::ErrorKind::NotFound => {
             let media_type = Some(oci::IMAGE_INDEX.to_owned());
             ImageIndex { schema_version: 2, media_type, manifests: Vec::new() }

@@ -1,17 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
 //! The arguments and the output of `bench`.
 
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use anyhow::{Context as _, anyhow, ensure};
 use netserv_model::Refusal;
 use netserv_model::limits::PACKET_BYTES_MAX;
-use netserv_model::manifest::Manifest;
+use netserv_model::manifest::{self, Manifest, TcpSide};
 use serde::Serialize;
 
+use crate::server::tcp_testing::TestFlow;
 use crate::server::testing::HostSettings;
-use crate::{compile, http_bench, http_test, packet_bench, pcap};
+use crate::{compile, http_bench, http_test, packet_bench, pcap, tcp_bench, tcp_test};
 
 /// What is to be measured.
 #[derive(Clone, Debug, clap::Args)]
@@ -33,6 +35,9 @@ pub struct Report {
     /// The server part, if it answers HTTP requests.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub http: Option<http_bench::Report>,
+    /// The server part, if it handles TCP connections as events.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub tcp: Option<tcp_bench::Report>,
 }
 
 /// Measures what a manifest names, and prints what was found.
@@ -48,11 +53,16 @@ pub fn run(args: &Args) -> anyhow::Result<()> {
     if let Some(wasm) = &manifest.build.wasm {
         report.packet = Some(packet_part(&args.package_dir, &manifest, wasm, time)?);
     }
-    if manifest.build.component.is_some() && !manifest.http_tests.is_empty() {
-        report.http = Some(http_part(&args.package_dir, &manifest, time)?);
+    if manifest.build.component.is_some() {
+        if manifest.http_tests.is_empty() {
+            report.tcp = tcp_part(&args.package_dir, &manifest, time)?;
+        } else {
+            report.http = Some(http_part(&args.package_dir, &manifest, time)?);
+        }
     }
-    let nothing = "names neither `wasm` nor, with an [[http-test]], `component` below [build]";
-    ensure!(report.packet.is_some() || report.http.is_some(), "{} {nothing}", path.display());
+    let is_empty = report.packet.is_none() && report.http.is_none() && report.tcp.is_none();
+    let measured = "`wasm`, a component that handles TCP, or, with an [[http-test]], one that answers HTTP";
+    ensure!(!is_empty, "{} names no code that can be measured: {measured}", path.display());
     println!("{}", serde_json::to_string(&report)?);
     Ok(())
 }
@@ -86,6 +96,33 @@ fn http_part(dir: &Path, manifest: &Manifest, time: Duration) -> anyhow::Result<
     let settings = HostSettings { properties, limits: manifest.limits, ..HostSettings::new(manifest.module()) };
     http_bench::run(&component, settings, &requests, time).map_err(said)
 }
+
+/// Measures a component that handles connections, with the bytes of its first test that has some; else nothing.
+fn tcp_part(dir: &Path, manifest: &Manifest, time: Duration) -> anyhow::Result<Option<tcp_bench::Report>> {
+    let component = http_test::component_of(dir, manifest)?;
+    let intercepted = !manifest.intercept().is_empty();
+    let mut load = tcp_bench::Load {
+        flow: TestFlow { client: manifest::test_client(), server: manifest::test_server(), intercepted },
+        from: TcpSide::Client,
+        bytes: LINE.to_vec(),
+    };
+    let mut properties = BTreeMap::new();
+    for test in &manifest.tcp_tests {
+        let client = test.steps.iter().find_map(|step| Some((TcpSide::Client, step.from_client.as_ref()?)));
+        let server = test.steps.iter().find_map(|step| Some((TcpSide::Server, step.from_server.as_ref()?)));
+        let Some((from, bytes)) = client.or(server) else { continue };
+        let bytes = tcp_test::bytes_of(dir, bytes)?;
+        if !bytes.is_empty() {
+            load = tcp_bench::Load { flow: tcp_test::flow_of(test), from, bytes };
+            properties = test.properties.clone();
+            break;
+        }
+    }
+    tcp_bench::run(&component, HostSettings::of(manifest, &properties), &load, time).map_err(said)
+}
+
+/// What is sent to a module without tests.
+const LINE: &[u8] = b"The quick brown fox jumps over the lazy dog.\n";
 
 #[expect(clippy::needless_pass_by_value, reason = "it is what `map_err` gives")]
 fn said(refusal: Refusal) -> anyhow::Error {

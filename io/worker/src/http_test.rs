@@ -4,7 +4,6 @@
 //! The tests of a manifest go to one module in their order, so that a later one finds the state that an earlier one
 //! left. A test with properties of its own begins anew.
 
-use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context as _, anyhow, ensure};
@@ -57,18 +56,12 @@ pub struct Report {
 /// The component or a file of a test is missing, or a file cannot be written.
 pub fn run(dir: &Path, manifest: &Manifest, accept: bool) -> anyhow::Result<bool> {
     let component = component_of(dir, manifest)?;
-    let mut tester: Option<(BTreeMap<String, String>, Result<HttpTester, Refusal>)> = None;
+    let mut tester: Option<(HostSettings, Result<HttpTester, Refusal>)> = None;
     let mut all_passed = true;
     for test in &manifest.http_tests {
-        let mut properties = manifest.properties.clone();
-        properties.extend(test.properties.clone());
-        if tester.as_ref().is_none_or(|(before, _)| *before != properties) {
-            let settings = HostSettings {
-                properties: properties.clone(),
-                limits: manifest.limits,
-                ..HostSettings::new(manifest.module())
-            };
-            tester = Some((properties, HttpTester::new(&component, settings)));
+        let settings = HostSettings::of(manifest, &test.properties);
+        if tester.as_ref().is_none_or(|(before, _)| *before != settings) {
+            tester = Some((settings.clone(), HttpTester::new(&component, settings)));
         }
         let (_, tester) = tester.as_ref().expect("it was just put there");
         let request = request_of(dir, test)?;
@@ -85,7 +78,7 @@ pub fn run(dir: &Path, manifest: &Manifest, accept: bool) -> anyhow::Result<bool
 /// # Errors
 /// There is none.
 pub fn component_of(dir: &Path, manifest: &Manifest) -> anyhow::Result<Vec<u8>> {
-    let named = manifest.build.component.as_ref().context("[[http-test]] needs `component` below [build]")?;
+    let named = manifest.build.component.as_ref().context("the tests need `component` below [build]")?;
     compile::read_wasm(&dir.join(named)).map_err(|refusal| anyhow!("{}", refusal.detail))
 }
 
@@ -156,10 +149,7 @@ fn expected_body(
     };
     let path: PathBuf = dir.join(file);
     if accept {
-        if let Some(parent) = path.parent() {
-            std::fs::create_dir_all(parent).with_context(|| format!("cannot make {}", parent.display()))?;
-        }
-        std::fs::write(&path, &response.body).with_context(|| format!("cannot write {}", path.display()))?;
+        write(&path, &response.body)?;
     }
     read(&path).map(Some)
 }
@@ -199,12 +189,22 @@ fn shown(body: &[u8]) -> String {
     String::from_utf8_lossy(&body[..body.len().min(SHOWN_BYTES_MAX)]).into_owned()
 }
 
-fn log_line(line: &Line) -> String {
+/// Returns a line of a module's log, its level in front.
+pub(crate) fn log_line(line: &Line) -> String {
     format!("{}: {}", line.level.as_str(), line.text)
 }
 
-fn read(path: &Path) -> anyhow::Result<Vec<u8>> {
+/// Reads a file of a test.
+pub(crate) fn read(path: &Path) -> anyhow::Result<Vec<u8>> {
     std::fs::read(path).with_context(|| format!("cannot read {}", path.display()))
+}
+
+/// Writes what came out to a file of a test.
+pub(crate) fn write(path: &Path, bytes: &[u8]) -> anyhow::Result<()> {
+    if let Some(parent) = path.parent() {
+        std::fs::create_dir_all(parent).with_context(|| format!("cannot make {}", parent.display()))?;
+    }
+    std::fs::write(path, bytes).with_context(|| format!("cannot write {}", path.display()))
 }
 
 #[cfg(test)]

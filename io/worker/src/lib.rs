@@ -38,6 +38,8 @@ pub mod serve;
 pub mod server;
 pub mod storage;
 mod sys;
+pub mod tcp_bench;
+pub mod tcp_test;
 pub mod test_command;
 pub mod timers;
 pub mod wasm_test;

@@ -8,7 +8,7 @@ use clap::{Parser, Subcommand};
 use netserv_worker::serve::Delivery;
 use netserv_worker::server::{dev, egress};
 use netserv_worker::test_command::{self, Jobs};
-use netserv_worker::{bench_command, compile, http_test, wasm_test};
+use netserv_worker::{bench_command, compile, http_test, tcp_test, wasm_test};
 
 #[derive(Parser)]
 #[command(version, about)]
@@ -40,7 +40,7 @@ enum Command {
     },
     /// Serve HTTP with a component, on this machine and without a sandbox, for developers.
     ServeHttp(dev::Args),
-    /// Run a module on recorded packets, and print what it did as JSON.
+    /// Run a module's tests, or a module on recorded packets, and print what it did as JSON.
     Test(test_command::Args),
     /// Measure a module, and print how long it takes as JSON.
     Bench(bench_command::Args),
@@ -94,8 +94,13 @@ fn test(args: &test_command::Args) -> anyhow::Result<bool> {
             all_passed &= jobs.finish(job, wasm_test::run(&wasm, &job.case))?;
         }
     }
-    if let Some((dir, manifest)) = &jobs.http {
-        all_passed &= http_test::run(dir, manifest, jobs.accept)?;
+    if let Some((dir, manifest)) = &jobs.server {
+        if !manifest.http_tests.is_empty() {
+            all_passed &= http_test::run(dir, manifest, jobs.accept)?;
+        }
+        if !manifest.tcp_tests.is_empty() {
+            all_passed &= tcp_test::run(dir, manifest, jobs.accept)?;
+        }
     }
     Ok(all_passed)
 }

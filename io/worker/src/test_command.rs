@@ -52,8 +52,8 @@ pub struct Job {
 pub struct Jobs {
     /// The file of its code; empty if there are no tests for it.
     pub code: PathBuf,
-    /// The folder and the manifest, if there is one with tests of its HTTP part.
-    pub http: Option<(PathBuf, Manifest)>,
+    /// The folder and the manifest, if there is one with tests of its server part.
+    pub server: Option<(PathBuf, Manifest)>,
     /// Whether what comes out is what must come out.
     pub accept: bool,
     jobs: Vec<Job>,
@@ -76,7 +76,7 @@ impl Jobs {
             Some(folder) => from_manifest(folder, args, named),
             None => {
                 let (code, jobs) = from_arguments(args)?;
-                Ok(Jobs { code, http: None, accept: args.accept, jobs })
+                Ok(Jobs { code, server: None, accept: args.accept, jobs })
             }
         }
     }
@@ -128,7 +128,7 @@ fn from_manifest(folder: &Path, args: &Args, named: fn(&Build) -> Option<&String
     let path = folder.join("netserv.toml");
     let text = std::fs::read_to_string(&path).with_context(|| format!("cannot read {}", path.display()))?;
     let manifest: Manifest = toml::from_str(&text).with_context(|| format!("cannot read {}", path.display()))?;
-    ensure!(!manifest.tests.is_empty() || !manifest.http_tests.is_empty(), "{} names no tests", path.display());
+    ensure!(manifest.has_tests(), "{} names no tests", path.display());
     let code = match args.code.clone().or(named(&manifest.build).map(|code| folder.join(code))) {
         Some(code) => code,
         None if manifest.tests.is_empty() => PathBuf::new(),
@@ -148,8 +148,9 @@ fn from_manifest(folder: &Path, args: &Args, named: fn(&Build) -> Option<&String
         };
         jobs.push(Job { name: test.name.clone(), output, case });
     }
-    let http = (!manifest.http_tests.is_empty()).then(|| (folder.to_owned(), manifest));
-    Ok(Jobs { code, http, accept: args.accept, jobs })
+    let has_server = !(manifest.http_tests.is_empty() && manifest.tcp_tests.is_empty());
+    let server = has_server.then(|| (folder.to_owned(), manifest));
+    Ok(Jobs { code, server, accept: args.accept, jobs })
 }
 
 fn from_arguments(args: &Args) -> anyhow::Result<(PathBuf, Vec<Job>)> {

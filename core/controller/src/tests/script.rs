@@ -359,6 +359,7 @@ pub(crate) fn manifest(setup: &Setup) -> Manifest {
         state_schema: 1,
         tests: Vec::new(),
         http_tests: Vec::new(),
+        tcp_tests: Vec::new(),
         build: Build::default(),
     }
 }

@@ -25,6 +25,7 @@ pub mod tcp_board;
 pub mod tcp_buffers;
 pub mod tcp_connection;
 pub mod tcp_intercept;
+pub mod tcp_testing;
 pub mod testing;
 pub mod thread;
 pub mod tls;

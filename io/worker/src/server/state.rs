@@ -111,6 +111,11 @@ impl Cap {
         Cap { allowed: memory_bytes, used: 0, denied: None }
     }
 
+    /// Returns how many bytes the instance has.
+    pub fn used(&self) -> u64 {
+        self.used
+    }
+
     /// Returns how many bytes the instance may have.
     pub fn allowed(&self) -> u64 {
         self.allowed

@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use rustix::net::sockopt;
 use tokio::net::TcpStream;
-use tokio::time::{sleep, timeout};
+use tokio::time::{Instant, sleep, timeout, timeout_at};
 
 use super::listeners::Accepted;
 use super::tcp::{Action, Address, Decision, Flow, Side, TcpService};
@@ -71,15 +71,30 @@ async fn exchange(
             [a, b, c, d]
         }
         None => {
-            let (a, b) = tokio::join!(
+            let (a, b, ()) = tokio::join!(
                 read(service, id, connection, (Side::Client, client), None),
                 write(service, connection, Side::Client, client),
+                end_if_idle(connection, service.times.idle),
             );
             [a, b, Ok(()), Ok(())]
         }
     };
     if connection.stage() == Stage::Aborted || ends.iter().any(Result::is_err) {
         std::iter::once(client).chain(server).for_each(reset);
+    }
+}
+
+/// Closes a connection on which nothing comes or goes: a client that is there and does nothing keeps its place from
+/// others.
+async fn end_if_idle(connection: &Connection, time: Duration) {
+    loop {
+        let until = connection.moved() + time;
+        if until <= Instant::now() {
+            return connection.advance(Stage::Closing);
+        }
+        if timeout_at(until, connection.reached(Stage::Closing)).await.is_ok() {
+            return;
+        }
     }
 }
 
@@ -164,7 +179,10 @@ async fn receive(
             Err(error) => return Err(error),
         };
         service.module().counts.bytes_in(length);
-        act(service, id, connection, source, way.as_ref(), buffer).await?;
+        connection.touch();
+        if let (Some(bytes), Some(way)) = (shown(service, id, connection, source, buffer).await, &way) {
+            way.send(bytes)?;
+        }
         if connection.stage() >= Stage::Closing {
             return Ok(false);
         }
@@ -200,26 +218,25 @@ impl Way<'_> {
     }
 }
 
-/// Does with bytes as the module says.
-async fn act(
+/// Shows bytes to the module, and returns those that go on to the other side, if there is one.
+pub(super) async fn shown(
     service: &TcpService,
     id: u64,
     connection: &Connection,
     source: Side,
-    way: Option<&Way<'_>>,
     bytes: Vec<u8>,
-) -> io::Result<()> {
+) -> Option<Vec<u8>> {
     let action =
         if connection.stage() == Stage::Spliced { Some(Action::Pass) } else { service.data(id, source, &bytes).await };
     match action {
-        Some(Action::Pass) => way.map_or(Ok(()), |way| way.send(bytes))?,
+        Some(Action::Pass) => return Some(bytes),
         Some(Action::Replace(others)) if others.len() <= limits::TCP_SEND_BYTES_MAX => {
             service.buffers.give(bytes);
-            way.map_or(Ok(()), |way| way.send(others))?;
+            return Some(others);
         }
         Some(Action::Splice) => {
-            connection.advance(if way.is_some() { Stage::Spliced } else { Stage::Closing });
-            way.map_or(Ok(()), |way| way.send(bytes))?;
+            connection.advance(if connection.other(source).is_some() { Stage::Spliced } else { Stage::Closing });
+            return Some(bytes);
         }
         Some(Action::Close) => connection.advance(Stage::Closing),
         Some(Action::Replace(_)) => {
@@ -228,7 +245,7 @@ async fn act(
         }
         None => connection.advance(Stage::Aborted),
     }
-    Ok(())
+    None
 }
 
 /// Sends a side what waits for it, until no more comes.
@@ -249,6 +266,7 @@ async fn send(service: &TcpService, connection: &Connection, lane: &Lane, stream
         let write = |bytes: &[u8]| {
             let written = stream.try_write(bytes)?;
             service.module().counts.bytes_out(written);
+            connection.touch();
             Ok(written)
         };
         if !lane.write(write)? {
@@ -256,6 +274,7 @@ async fn send(service: &TcpService, connection: &Connection, lane: &Lane, stream
                 biased;
                 () = connection.reached(Stage::Aborted) => {}
                 ready = stream.writable() => ready?,
+                () = closed_for(connection, service.times.closing) => connection.advance(Stage::Aborted),
             }
         } else if lane.is_shut() {
             // If the other end is gone, there is nobody to tell.
@@ -267,6 +286,12 @@ async fn send(service: &TcpService, connection: &Connection, lane: &Lane, stream
     }
 }
 
-fn address(of: SocketAddr) -> Address {
+/// Waits until a connection has been closing for a while.
+async fn closed_for(connection: &Connection, time: Duration) {
+    connection.reached(Stage::Closing).await;
+    sleep(time).await;
+}
+
+pub(super) fn address(of: SocketAddr) -> Address {
     Address { ip: of.ip().to_canonical().to_string(), port: of.port() }
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! HTTP modules without sockets: for `netserv module test` and `bench`.
+//! Server modules without sockets: for `netserv module test` and `bench`.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 use bytes::Bytes;
 use http_body_util::{BodyExt as _, Full};
 use netserv_model::command::ModuleSlot;
-use netserv_model::manifest::ModuleLimits;
+use netserv_model::manifest::{Manifest, ModuleLimits};
 use netserv_model::{ModuleRef, Refusal, RefusalKind};
 use netserv_wire::container::frames::ServerLoad;
 use tokio::runtime::Runtime;
@@ -25,7 +25,7 @@ use crate::birth::Wakeup;
 use crate::log::Line;
 
 /// What the module under test is told of itself, and may use.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct HostSettings {
     /// Its name and version.
     pub module: ModuleRef,
@@ -42,6 +42,68 @@ impl HostSettings {
     pub fn new(module: ModuleRef) -> HostSettings {
         HostSettings { module, properties: BTreeMap::new(), limits: ModuleLimits::default(), blocks: blocks::all() }
     }
+
+    /// Returns the settings of a manifest's module, some of whose properties have other values.
+    pub fn of(manifest: &Manifest, properties: &BTreeMap<String, String>) -> HostSettings {
+        let mut all = manifest.properties.clone();
+        all.extend(properties.clone());
+        HostSettings { properties: all, limits: manifest.limits, ..HostSettings::new(manifest.module()) }
+    }
+
+    /// Returns a module that has done nothing.
+    pub(super) fn into_module(self) -> Result<Arc<Module>, Refusal> {
+        let wake = Arc::new(Wakeup::new().map_err(|error| node_failed(&error))?);
+        let shared = Shared::for_tests(&self.module);
+        let profile = Profile {
+            slot: ModuleSlot(0),
+            name: self.module,
+            properties: self.properties,
+            limits: self.limits,
+            blocks: self.blocks,
+            network: ServerLoad::default(),
+        };
+        Ok(Arc::new(Module::new(profile, shared, wake)))
+    }
+}
+
+/// A component that is compiled for this process.
+pub struct TestCode {
+    pub(super) engine: Arc<ServerEngine>,
+    component: CheckedComponent,
+}
+
+impl TestCode {
+    /// Compiles a component that may use all building blocks.
+    ///
+    /// # Errors
+    /// Those of a node that loads it.
+    pub fn compile(component: &[u8]) -> Result<TestCode, Refusal> {
+        TestCode::compile_for(component, &blocks::all())
+    }
+
+    fn compile_for(component: &[u8], blocks: &BTreeSet<String>) -> Result<TestCode, Refusal> {
+        let engine = Arc::new(ServerEngine::new().map_err(|error| node_failed(&error))?);
+        let component = component::compile(&engine, component, blocks)?;
+        Ok(TestCode { engine, component })
+    }
+
+    /// Returns what the component does.
+    pub fn kind(&self) -> ComponentKind {
+        self.component.kind
+    }
+
+    /// Returns the component if it does what is wanted.
+    pub(super) fn component(&self, wanted: ComponentKind) -> Result<CheckedComponent, Refusal> {
+        if self.kind() == wanted {
+            return Ok(self.component.clone());
+        }
+        let (kind, wanted) = (self.kind().as_str(), wanted.as_str());
+        Err(Refusal::new(RefusalKind::AbiMismatch, format!("it is a module of kind {kind}, and not {wanted}")))
+    }
+}
+
+pub(super) fn node_failed(error: &dyn ToString) -> Refusal {
+    Refusal::new(RefusalKind::NodeFailed, error.to_string())
 }
 
 /// A request.
@@ -84,35 +146,11 @@ impl HttpTester {
     /// # Errors
     /// Those of a node that loads it, and [`RefusalKind::AbiMismatch`] if it answers no HTTP requests.
     pub fn new(component: &[u8], settings: HostSettings) -> Result<HttpTester, Refusal> {
-        let failed = |error: &dyn ToString| Refusal::new(RefusalKind::NodeFailed, error.to_string());
-        let engine = Arc::new(ServerEngine::new().map_err(|error| failed(&error))?);
-        let component = component::compile(&engine, component, &settings.blocks)?;
-        HttpTester::of(&engine, component, settings)
-    }
-
-    fn of(
-        engine: &Arc<ServerEngine>,
-        component: CheckedComponent,
-        settings: HostSettings,
-    ) -> Result<HttpTester, Refusal> {
-        let failed = |error: &dyn ToString| Refusal::new(RefusalKind::NodeFailed, error.to_string());
-        if component.kind != ComponentKind::Http {
-            let detail = format!("the component is a {} module, not an http one", component.kind.as_str());
-            return Err(Refusal::new(RefusalKind::AbiMismatch, detail));
-        }
-        let runtime = thread::runtime().map_err(|error| failed(&error))?;
-        let wake = Arc::new(Wakeup::new().map_err(|error| failed(&error))?);
-        let profile = Profile {
-            slot: ModuleSlot(0),
-            name: settings.module,
-            properties: settings.properties,
-            limits: settings.limits,
-            blocks: settings.blocks,
-            network: ServerLoad::default(),
-        };
-        let shared = Shared::for_tests(&profile.name);
-        let module = Arc::new(Module::new(profile, shared, wake));
-        let service = Arc::new(runtime.block_on(HttpService::start(engine, component, &module))?);
+        let code = TestCode::compile_for(component, &settings.blocks)?;
+        let component = code.component(ComponentKind::Http)?;
+        let runtime = thread::runtime().map_err(|error| node_failed(&error))?;
+        let module = settings.into_module()?;
+        let service = Arc::new(runtime.block_on(HttpService::start(&code.engine, component, &module))?);
         Ok(HttpTester { runtime, service })
     }
 

@@ -47,11 +47,70 @@ fn a_test_that_fails_shows_the_packet() {
     assert_eq!(report["wrong_counters"]["echoed"], serde_json::json!([4, 3]));
 }
 
+#[test]
+fn a_tcp_test_that_fails_shows_the_bytes() {
+    let folder = repository().join("modules");
+    build(&folder);
+    let component = folder.join("target/wasm32-wasip2/release/redact.wasm");
+    let package = tempfile::tempdir().unwrap();
+    let write = |more: &str| {
+        let head = "manifest = 1\nname = \"example.org/redact\"\nversion = \"1.0.0\"\n[server]\n";
+        let text = format!("{head}{more}\n[build]\ncomponent = {component:?}\n");
+        std::fs::write(package.path().join("netserv.toml"), text).unwrap();
+    };
+    let run = |command: &str, more: &[&str]| {
+        let mut worker = Command::new(env!("CARGO_BIN_EXE_netserv-worker"));
+        let output = worker.arg(command).arg("--package-dir").arg(package.path()).args(more).output().unwrap();
+        let lines = String::from_utf8(output.stdout).unwrap();
+        let reports = lines.lines().map(|line| serde_json::from_str(line).unwrap());
+        (output.status.code(), reports.collect::<Vec<serde_json::Value>>(), String::from_utf8(output.stderr).unwrap())
+    };
+
+    let steps = "steps = [{ from-client = \"a secret\\n\", to-server = \"a secret\\n\" }]";
+    write(&format!(
+        "[[tcp-test]]\nname = \"a\"\nintercepted = true\n{steps}\noutcome = \"closed\"\n\
+                    [[tcp-test]]\nname = \"b\"\nsteps = [{{ from-client = \"x\", wait-ms = 1 }}]\n"
+    ));
+    let (code, reports, _) = run("test", &[]);
+    assert_eq!((code, reports.len()), (Some(1), 2));
+    let [sent, outcome] = [
+        r#"step 1: to-server: 9 bytes expected, 9 came; from byte 2 on expected "secret\n", is "******\n""#,
+        "outcome: expected closed, is open",
+    ];
+    assert_eq!(reports[0]["differences"], serde_json::json!([sent, outcome]));
+    assert_eq!((&reports[0]["bytes_in"], &reports[0]["bytes_out"]), (&9.into(), &9.into()));
+    let refused = "step 1: the client cannot send, for the connection is refused";
+    assert_eq!(reports[1]["differences"][0], refused);
+
+    // What comes out is written down where that is wanted.
+    write(
+        "[[tcp-test]]\nname = \"a\"\nintercepted = true\n\
+           steps = [{ from-client = \"a secret\", to-server = { file = \"golden/out\" } }]",
+    );
+    let (code, _, stderr) = run("test", &[]);
+    assert!(code == Some(2) && stderr.contains("[[tcp-test]] `a`: cannot read"), "{stderr}");
+    assert_eq!(run("test", &["--accept"]).0, Some(0));
+    assert_eq!(std::fs::read(package.path().join("golden/out")).unwrap(), b"a ******");
+    assert_eq!(run("test", &[]).0, Some(0));
+    let (code, reports, stderr) = run("bench", &["--time-ms", "100"]);
+    assert_eq!(code, Some(0), "{stderr}");
+    assert_eq!((&reports[0]["tcp"]["connections"], &reports[0]["tcp"]["chunk_bytes"]), (&1.into(), &65536.into()));
+
+    // A module that does not run at all says why, in each test; one that refuses cannot be measured.
+    write("[limits]\nmemory-bytes = 65536\n[[tcp-test]]\nname = \"a\"\n[[tcp-test]]\nname = \"b\"\n");
+    let (code, reports, _) = run("test", &[]);
+    assert_eq!((code, reports.len()), (Some(1), 2));
+    assert!(reports.iter().all(|report| report["failure"]["kind"] == "memory-limit"), "{reports:?}");
+    write("");
+    let (code, _, stderr) = run("bench", &["--time-ms", "100"]);
+    assert!(code == Some(2) && stderr.contains("the module has each connection refused"), "{stderr}");
+}
+
 /// Builds the modules that have tests, in their own target folder.
 fn build(folder: &Path) {
     cargo_build(folder, &["--target", "wasm32-unknown-unknown"]);
     for package in packages(folder) {
-        if manifest(&package).contains("[[http-test]]") {
+        if ["[[http-test]]", "[[tcp-test]]"].iter().any(|test| manifest(&package).contains(test)) {
             let name = package.file_name().unwrap().to_str().unwrap();
             cargo_build(folder, &["--target", "wasm32-wasip2", "-p", name]);
         }
@@ -73,8 +132,8 @@ fn cargo_build(folder: &Path, arguments: &[&str]) {
 /// Returns the packages whose manifests name tests; the others are tested in labs.
 fn packages(folder: &Path) -> Vec<PathBuf> {
     let entries = std::fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path());
-    let has_tests =
-        |package: &PathBuf| ["[[test]]", "[[http-test]]"].iter().any(|test| manifest(package).contains(test));
+    let kinds = ["[[test]]", "[[http-test]]", "[[tcp-test]]"];
+    let has_tests = |package: &PathBuf| kinds.iter().any(|test| manifest(package).contains(test));
     let mut packages: Vec<_> = entries.filter(has_tests).collect();
     packages.sort();
     packages

@@ -46,8 +46,8 @@ impl Adapt {
     /// The file is no core module, or imports more of WASI than there are stubs for.
     pub fn run(self, output: &mut Output) -> Result<Exit, Failure> {
         let shown = self.from.display();
-        let bytes = read_file(&self.from, &format!("cannot read {shown}"))?;
         let fix = "name a core module that Go made with GOOS=wasip1 and -buildmode=c-shared";
+        let bytes = read_file(&self.from, fix)?;
         let plan = Plan::of(&bytes).map_err(|error| Failure::new(format!("{shown} {error}"), fix))?;
         let names: Vec<&str> = plan.stubs.iter().map(|(_, stub, _)| stub.name()).collect();
         if output.is_json() {

@@ -15,11 +15,12 @@ use crate::exit::{Exit, Failure, OrFail, one_line};
 use crate::output::Output;
 use crate::units::{format_bytes, parse_duration};
 
-/// Measure a module: nanoseconds per packet, requests per second, memory
+/// Measure a module: nanoseconds per packet, requests or bytes per second, memory
 ///
-/// Builds the module first. Packets and requests are those of the module's tests, shown over and over again. For packets
-/// it is measured what a node does for them, in batches of 64 as under load and one by one: copy in, call, read the
-/// verdict, copy out. What is measured elsewhere on the machine at the same time is measured with it.
+/// Builds the module first. Packets, requests and bytes are those of the module's tests, shown over and over again. For
+/// packets it is measured what a node does for them, in batches of 64 as under load and one by one: copy in, call, read the
+/// verdict, copy out. A module that handles TCP connections is shown 64 KiB at once, without sockets. What else runs on the
+/// machine at the same time is measured with it.
 #[derive(Args)]
 pub struct Bench {
     /// The module's folder, with netserv.toml in it
@@ -40,6 +41,11 @@ impl Bench {
     /// The module cannot be built or fails.
     pub fn run(self, output: &mut Output) -> Result<Exit, Failure> {
         let source = Source::read(&self.dir)?;
+        let build = &source.manifest.build;
+        if build.wasm.is_none() && build.component.is_none() {
+            let cause = format!("{} names no WebAssembly below [build], and only that is measured", source.shown());
+            return Err(Failure::new(cause, "add `wasm = \"FILE\"` or `component = \"FILE\"` if there is one"));
+        }
         let worker = worker::find(Flavour::Wasm)?;
         if !self.no_build {
             source.compile(output)?;
@@ -87,10 +93,25 @@ fn lines(report: &Value) -> Vec<(&'static str, String)> {
             "answered",
             format!("{} requests, {} of them not as expected", number("requests"), number("failed")),
         ));
-        lines
-            .push(("compiled", format!("once in {} ms, {}", number("compile_ms"), format_bytes(number("wasm_bytes")))));
+        lines.push(compiled(http));
+    }
+    if let Some(tcp) = report.get("tcp") {
+        let number = |key: &str| tcp[key].as_u64().unwrap_or_default();
+        let per_second = |key: &str| tcp["bytes_per_second"][key].as_f64().unwrap_or_default() / 1e6;
+        let [median, least, greatest] = ["median", "least", "greatest"].map(per_second);
+        lines.push(("bytes", format!("{median:.0} MB per second ({least:.0}–{greatest:.0})")));
+        lines.push(("a connection", spread(&tcp["connection_us"], "µs")));
+        let chunk = format_bytes(number("chunk_bytes"));
+        lines.push(("shown", format!("{} times {chunk} in {} connections", number("chunks"), number("connections"))));
+        lines.push(("memory", format_bytes(number("memory_bytes"))));
+        lines.push(compiled(tcp));
     }
     lines
+}
+
+fn compiled(component: &Value) -> (&'static str, String) {
+    let number = |key: &str| component[key].as_u64().unwrap_or_default();
+    ("compiled", format!("once in {} ms, {}", number("compile_ms"), format_bytes(number("wasm_bytes"))))
 }
 
 fn spread(value: &Value, unit: &str) -> String {

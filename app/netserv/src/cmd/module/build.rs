@@ -21,6 +21,8 @@ use crate::units::format_micros;
 
 /// The manifest's file name.
 pub const MANIFEST_FILE: &str = "netserv.toml";
+/// The status of a shell that finds no program of a name.
+const NOT_FOUND: i32 = 127;
 
 /// Build a module's code and package it
 ///
@@ -72,6 +74,10 @@ impl Source {
     /// # Errors
     /// There is none, or it is not as it should be.
     pub fn read(dir: &Path) -> Result<Source, Failure> {
+        if dir.is_file() {
+            let cause = format!("{} is a file, and no module's folder", dir.display());
+            return Err(Failure::new(cause, "name the folder that netserv.toml is in"));
+        }
         Source::of_manifest(dir.join(MANIFEST_FILE))
     }
 
@@ -176,6 +182,11 @@ impl Source {
         }
         let shell = shell.arg("-c").arg(command).current_dir(dir).stdin(Stdio::null()).stdout(stderr);
         let status = shell.status().or_fail("cannot run sh", "install a shell as `sh`")?;
+        if status.code() == Some(NOT_FOUND) {
+            let cause = format!("the build command names a program that is not there: {command}");
+            let fix = "install what the line above names; the README.md of a new module says what it is built with";
+            return Err(Failure::new(cause, fix));
+        }
         if !status.success() {
             let cause = format!("the build command ended with {status}: {command}");
             return Err(Failure::new(cause, "mend what the lines above name, then build again"));

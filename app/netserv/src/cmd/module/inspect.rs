@@ -13,7 +13,7 @@ use netserv_repository::{Part, bundle};
 use serde::Serialize;
 
 use super::code::Code;
-use super::package::{read_file, refused};
+use super::package::{not_a_package, read_file, refused};
 use crate::exit::{Exit, Failure, one_line};
 use crate::output::{Output, Style};
 use crate::units::format_bytes;
@@ -38,14 +38,14 @@ impl Inspect {
     /// # Errors
     /// The file is none of these.
     pub fn run(self, output: &mut Output) -> Result<Exit, Failure> {
-        let bytes = read_file(&self.file, &format!("cannot read {}", self.file.display()))?;
+        let bytes = read_file(&self.file, "name a package, which `netserv module build` makes and shows, or code")?;
         if bytes.starts_with(b"\0asm") {
             return show_wasm(&self.file, &bytes, output);
         }
         if bytes.starts_with(b"PK\x03\x04") {
             return show_jar(&self.file, &bytes, output);
         }
-        let package = package::read(&bytes).map_err(|refusal| refused(&self.file, &refusal))?;
+        let package = package::read(&bytes).map_err(|refusal| not_a_package(&self.file, &bytes, &refusal))?;
         show(&self.file, &package, output)
     }
 }

@@ -79,13 +79,11 @@ impl New {
             }
         }
         let made = Made { module, dir, files: files.into_iter().map(|(path, _)| path).collect() };
-        // Recorded tests are of packets and of HTTP requests.
-        let next = if self.template == Template::Tcp { "run" } else { "test" };
-        show(&made, next, self.dry_run, output)
+        show(&made, self.dry_run, output)
     }
 }
 
-fn show(made: &Made, next: &str, dry_run: bool, output: &mut Output) -> Result<Exit, Failure> {
+fn show(made: &Made, dry_run: bool, output: &mut Output) -> Result<Exit, Failure> {
     if output.is_json() {
         output.json(made)?;
         return Ok(Exit::Done);
@@ -102,7 +100,7 @@ fn show(made: &Made, next: &str, dry_run: bool, output: &mut Output) -> Result<E
         output.note("these files would be made");
     } else {
         let dir = made.dir.display();
-        output.note(format!("next: `netserv module {next} {dir}`; {dir}/README.md says more"));
+        output.note(format!("next: `netserv module test {dir}`; {dir}/README.md says more"));
     }
     Ok(Exit::Done)
 }

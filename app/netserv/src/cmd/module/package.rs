@@ -70,18 +70,35 @@ fn would_sign(key: PublicKey, digest: Digest, output: &mut Output) -> Result<Exi
 /// # Errors
 /// It cannot be read, or is no package.
 pub fn read_package(path: &Path) -> Result<Package, Failure> {
-    let doing = format!("cannot read {}", path.display());
-    let bytes = read_file(path, &doing)?;
-    package::read(&bytes).map_err(|refusal| refused(path, &refusal))
+    let bytes = read_file(path, "name a package that `netserv module build` made")?;
+    package::read(&bytes).map_err(|refusal| not_a_package(path, &bytes, &refusal))
+}
+
+/// Says what a file is that should be a package.
+pub fn not_a_package(path: &Path, bytes: &[u8], refusal: &Refusal) -> Failure {
+    let build = "build the package with `netserv module build`, and name that";
+    let is = if path.extension().is_some_and(|end| end == "toml") {
+        "a manifest"
+    } else if bytes.starts_with(b"\0asm") {
+        "WebAssembly code"
+    } else if bytes.starts_with(b"PK\x03\x04") {
+        "an OSGi bundle or another zip file"
+    } else {
+        return refused(path, refusal);
+    };
+    Failure::new(format!("{} is {is}, and no package", path.display()), build)
 }
 
 /// Reads a file that is no larger than packages are.
 ///
 /// # Errors
 /// It cannot be read, or is larger.
-pub fn read_file(path: &Path, doing: &str) -> Result<Vec<u8>, Failure> {
-    let fix = "name a package that `netserv module build` made";
-    let file = std::fs::File::open(path).or_fail(doing, fix)?;
+pub fn read_file(path: &Path, fix: &str) -> Result<Vec<u8>, Failure> {
+    let doing = format!("cannot read {}", path.display());
+    if path.is_dir() {
+        return Err(Failure::new(format!("{} is a folder", path.display()), fix));
+    }
+    let file = std::fs::File::open(path).or_fail(&doing, fix)?;
     let mut bytes = Vec::new();
     file.take(PACKAGE_BYTES_MAX + 1).read_to_end(&mut bytes).or_fail(doing, fix)?;
     if u64::try_from(bytes.len()).is_ok_and(|length| length > PACKAGE_BYTES_MAX) {

@@ -97,6 +97,9 @@ impl Push {
         if package.signatures().is_empty() {
             output.note("the package is not signed; nodes refuse it until `netserv module sign` and another push");
         }
+        if let Target::Folder { path, .. } = &self.to {
+            push::check_folder(path).map_err(|error| failure(&error, self.plain_http))?;
+        }
         if self.dry_run {
             return show(&Shown { to, digest, pushed: Pushed::default(), dry_run: true }, output);
         }
@@ -163,7 +166,9 @@ fn failure(error: &PushError, plain_http: bool) -> Failure {
         PushError::Refused { .. } => "look at the registry's log; it must take OCI artifacts (OCI 1.0 or later)",
         PushError::CredentialsFile(_) => "name another file with --credentials",
         PushError::Package(_) => "build the package anew with `netserv module build`",
-        PushError::Folder { .. } => "name a folder with an OCI image layout, or a new one, that you may write to",
+        PushError::NoLayout(_) | PushError::Folder { .. } => {
+            "name a folder with an OCI image layout, an empty or a new one, that you may write to"
+        }
     };
     Failure::new(error.to_string(), fix)
 }

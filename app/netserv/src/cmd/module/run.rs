@@ -52,9 +52,9 @@ pub struct Run {
     /// Serve HTTP without a node, also as root
     #[arg(long)]
     direct: bool,
-    /// Where HTTP is served without a node
-    #[arg(long, value_name = "ADDRESS:PORT", default_value = "127.0.0.1:8080")]
-    listen: SocketAddr,
+    /// Where HTTP is served without a node [default: 127.0.0.1:8080]
+    #[arg(long, value_name = "ADDRESS:PORT")]
+    listen: Option<SocketAddr>,
     /// Leave the module as it is when its source changes
     #[arg(long)]
     no_watch: bool,
@@ -71,6 +71,10 @@ impl Run {
         let is_root = std::fs::metadata("/proc/self").is_ok_and(|own| own.uid() == 0);
         if self.direct || !is_root {
             return direct::run(&source, self, &mut signals, output).await;
+        }
+        if self.listen.is_some() {
+            let cause = "--listen is for HTTP without a node, and root gets a node";
+            return Err(Failure::new(cause, "add --direct, or leave --listen out").with_exit(Exit::Usage));
         }
         let watch = Watch::new(&source);
         let mut bench = Workbench::open(&self, &source).await?;

@@ -43,8 +43,10 @@ pub enum Language {
     /// WebAssembly, built by clang
     C,
     /// WebAssembly with Go's runtime in it, built by go
+    #[value(alias = "golang")]
     Go,
     /// WebAssembly with an engine in it, built by componentize-js
+    #[value(alias = "javascript")]
     Js,
     /// An OSGi bundle, built by Maven
     Java,

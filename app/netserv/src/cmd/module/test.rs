@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! `netserv module test`.
 
-mod http;
+mod server;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
@@ -19,10 +19,10 @@ use crate::exit::{Exit, Failure, OrFail, one_line};
 use crate::output::{Output, Style};
 use crate::report::count;
 
-/// Run a module's tests: recorded packets in, expected packets out; requests in, expected responses out
+/// Run a module's tests: recorded packets in, expected packets out; the same for requests and for TCP connections
 ///
-/// Builds the module first. The tests are those of netserv.toml, [[test]] and [[http-test]]; they need neither a node nor
-/// root. Code of two flavours must pass the same packet tests.
+/// Builds the module first. The tests are those of netserv.toml, [[test]], [[http-test]] and [[tcp-test]]; they need neither
+/// a node nor root. Code of two flavours must pass the same packet tests.
 #[derive(Args)]
 pub struct Test {
     /// The module's folder, with netserv.toml in it
@@ -53,14 +53,14 @@ struct Summary {
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(untagged)]
 enum Report {
-    Http(http::Report),
+    Server(server::Report),
     Packet(TestReport),
 }
 
 impl Report {
     fn passed(&self) -> bool {
         match self {
-            Report::Http(report) => report.passed,
+            Report::Server(report) => report.passed,
             Report::Packet(report) => report.passed,
         }
     }
@@ -104,9 +104,10 @@ impl Test {
     /// The tests cannot be run.
     pub fn run(self, output: &mut Output) -> Result<Exit, Failure> {
         let source = Source::read(&self.dir)?;
-        if source.manifest.tests.is_empty() && source.manifest.http_tests.is_empty() {
-            let cause = format!("{} has no [[test]]", self.dir.join(MANIFEST_FILE).display());
-            let fix = "add a [[test]] with name, input and output, or an [[http-test]] with name, path and status";
+        if !source.manifest.has_tests() {
+            let cause = format!("{} has no tests", self.dir.join(MANIFEST_FILE).display());
+            let fix = "add a [[test]] with name, input and output, an [[http-test]] with name, path and status, or a \
+                       [[tcp-test]] with name and steps";
             return Err(Failure::new(cause, fix));
         }
         if self.dry_run {
@@ -147,9 +148,10 @@ impl Test {
             let wanted = |file: &&PartFile| parts.iter().any(|(part, tested)| *part == file.part && *tested);
             files.iter().filter(wanted).map(|file| file.path.clone()).collect()
         };
-        let (packet, http) = (!manifest.tests.is_empty(), !manifest.http_tests.is_empty());
+        let packet = !manifest.tests.is_empty();
+        let server = !(manifest.http_tests.is_empty() && manifest.tcp_tests.is_empty());
         let mut code = vec![
-            (Flavour::Wasm, paths(&[(Part::Core, packet), (Part::Component, http)])),
+            (Flavour::Wasm, paths(&[(Part::Core, packet), (Part::Component, server)])),
             (Flavour::Osgi, paths(&[(Part::Bundle, packet)])),
         ];
         code.retain(|(flavour, paths)| !paths.is_empty() && self.flavour.is_none_or(|wanted| wanted == *flavour));
@@ -165,15 +167,18 @@ impl Test {
             }
             None => {
                 let cause = format!("{shown} has tests for code that [build] does not name");
-                Failure::new(cause, "add `wasm` for [[test]], `component` for [[http-test]]")
+                Failure::new(cause, "add `wasm` for [[test]], `component` for [[http-test]] and [[tcp-test]]")
             }
         })
     }
 }
 
 fn would_test(source: &Source, output: &mut Output) -> Result<Exit, Failure> {
-    let packet = source.manifest.tests.iter().map(|test| test.name.as_str());
-    let names: Vec<&str> = packet.chain(source.manifest.http_tests.iter().map(|test| test.name.as_str())).collect();
+    let manifest = &source.manifest;
+    let packet = manifest.tests.iter().map(|test| test.name.as_str());
+    let http = manifest.http_tests.iter().map(|test| test.name.as_str());
+    let tcp = manifest.tcp_tests.iter().map(|test| test.name.as_str());
+    let names: Vec<&str> = packet.chain(http).chain(tcp).collect();
     if output.is_json() {
         output.json(&serde_json::json!({ "would_test": names }))?;
     } else {
@@ -195,7 +200,7 @@ fn run_worker(flavour: Flavour, worker: &Path, dir: &Path, accept: bool) -> Resu
     let stdout = String::from_utf8_lossy(&ran.stdout);
     let of_flavour = |report: Report| match report {
         Report::Packet(test) => Report::Packet(TestReport { flavour: Some(flavour), ..test }),
-        Report::Http(report) => Report::Http(report),
+        Report::Server(report) => Report::Server(report),
     };
     let tests: Result<Vec<Report>, _> = stdout.lines().map(|line| serde_json::from_str(line).map(of_flavour)).collect();
     // 0 and 1 tell how the tests went; everything else is a worker that could not run them.
@@ -216,13 +221,13 @@ fn worker_failure(worker: &str, ran: &ProcessOutput) -> Failure {
 fn show(summary: &Summary, output: &mut Output) {
     let flavour = |report: &Report| match report {
         Report::Packet(test) => test.flavour,
-        Report::Http(_) => None,
+        Report::Server(_) => None,
     };
     let flavours: BTreeSet<Flavour> = summary.tests.iter().filter_map(flavour).collect();
     for report in &summary.tests {
         match report {
             Report::Packet(test) => show_packet(test, flavours.len() > 1, output),
-            Report::Http(report) => report.show(output),
+            Report::Server(report) => report.show(output),
         }
     }
     let failed = summary.tests.iter().filter(|test| !test.passed()).count();

@@ -1,16 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
 //! HTTP without a node: `netserv-worker serve-http`, started anew whenever the sources change.
 
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::path::Path;
 use std::process::Stdio;
 
 use netserv_model::Flavour;
+use netserv_repository::Part;
 use serde_json::json;
 use tokio::process::{Child, Command};
 
 use super::watch::Watch;
 use super::{Run, Signals, WATCH_EVERY, component, show_failure};
 use crate::cmd::module::build::Source;
+use crate::cmd::module::code::{Code, Kind};
 use crate::cmd::module::worker;
 use crate::exit::{Exit, Failure, OrFail};
 use crate::output::Output;
@@ -23,9 +26,8 @@ pub(super) async fn run(
     output: &mut Output,
 ) -> Result<Exit, Failure> {
     let Some(component) = component(source)? else {
-        let cause =
-            format!("{} has no component for HTTP, and only root may make the network for others", source.shown());
-        return Err(Failure::new(cause, "run it as root: `sudo netserv module run`"));
+        let cause = if run.direct { "--direct serves HTTP alone" } else { "only root may make the network for others" };
+        return Err(Failure::new(format!("{} has no component for HTTP, and {cause}", source.shown()), AS_ROOT));
     };
     let worker = worker::find(Flavour::Wasm)?;
     let mut watch = Watch::new(source);
@@ -63,12 +65,30 @@ pub(super) async fn run(
 
 fn build(source: &Source, output: &Output) -> Result<(), Failure> {
     source.compile(output)?;
-    source.load(source.parts()?, output).map(drop)
+    let parts = source.load(source.parts()?, output)?;
+    let components = parts.iter().filter(|file| file.part == Part::Component);
+    for kind in components.filter_map(|file| Code::read(&file.bytes).ok()).map(|code| code.kind) {
+        let does = match kind {
+            Kind::Http => continue,
+            Kind::Tcp => "handles TCP connections as events",
+            Kind::Command => "is a program with sockets of its own",
+            Kind::Packet | Kind::Core | Kind::Component => "answers no requests",
+        };
+        let cause = format!("the component of {} {does}, and without a node there is only HTTP", source.shown());
+        return Err(Failure::new(cause, AS_ROOT));
+    }
+    Ok(())
 }
 
+/// What runs everything.
+const AS_ROOT: &str = "run it as root without --direct: `sudo netserv module run`";
+/// Where HTTP is served if nobody says where.
+const LISTEN: SocketAddr = SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), 8080);
+
 fn serve(worker: &Path, component: &Path, source: &Source, run: &Run, output: &mut Output) -> Result<Child, Failure> {
+    let listen = run.listen.unwrap_or(LISTEN);
     let mut command = Command::new(worker);
-    command.arg("serve-http").arg(component).args(["--listen", &run.listen.to_string()]).stdin(Stdio::null());
+    command.arg("serve-http").arg(component).args(["--listen", &listen.to_string()]).stdin(Stdio::null());
     let limits = &source.manifest.limits;
     command.args(["--memory", &limits.memory_bytes.to_string(), "--requests", &limits.requests.to_string()]);
     let mut properties = source.manifest.properties.clone();
@@ -81,9 +101,9 @@ fn serve(worker: &Path, component: &Path, source: &Source, run: &Run, output: &m
     command.stdout(stderr.or_fail("cannot use standard error", "open standard error")?).kill_on_drop(true);
     let child = command.spawn().or_fail(format!("cannot run {}", worker.display()), "name it with NETSERV_WORKER")?;
     if output.is_json() {
-        output.json_line(&json!({ "event": "serving", "listen": run.listen }))?;
+        output.json_line(&json!({ "event": "serving", "listen": listen }))?;
     } else {
-        output.line(format!("try         curl http://{}/", run.listen));
+        output.line(format!("try         curl http://{listen}/"));
     }
     Ok(child)
 }

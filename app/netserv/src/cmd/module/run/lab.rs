@@ -26,7 +26,7 @@ const LINES_SHOWN: usize = 8;
 /// Bytes of memory that the container has beside what its modules may use.
 const CONTAINER_BYTES: u64 = 192 * 1024 * 1024;
 
-/// Waits until whoever started it is gone, then ends what is in the namespaces and removes them.
+/// Waits until whoever started it is gone, then ends what is in the namespaces, and removes them and what the node left.
 const JANITOR: &str = r#"
 cat >/dev/null
 # The node alone first: it takes its containers down, and nobody else knows where their control groups are.
@@ -44,6 +44,8 @@ for machine in node client server; do
     left=50
     while [ "$left" -gt 0 ] && [ -n "$(ip netns pids "$name")" ]; do sleep 0.1; left=$((left - 1)); done
   done
+  # A node that was killed left control groups, which only its configuration tells.
+  [ "$machine" = node ] && nsenter --net="/run/netns/$name" "$3" cleanup --config "$2/netservd.toml"
   ip netns delete "$name"
 done
 rm -rf "$2"
@@ -88,7 +90,12 @@ impl Lab {
         std::fs::create_dir(&dir).or_fail(format!("cannot make {}", dir.display()), "remove it, or set TMPDIR")?;
         // First of all, so that from here on nothing is left behind.
         let mut janitor = Command::new("setsid");
-        janitor.args(["sh", "-c", JANITOR, "janitor", &id]).arg(&dir).stdin(Stdio::piped()).stdout(Stdio::null());
+        janitor
+            .args(["sh", "-c", JANITOR, "janitor", &id])
+            .arg(&dir)
+            .arg(&netservd)
+            .stdin(Stdio::piped())
+            .stdout(Stdio::null());
         let mut janitor = janitor.stderr(Stdio::null()).spawn().or_fail("cannot run setsid", fix)?;
         let made = Lab::make(&netservd, &id, &dir, key, manifest, fix);
         let node = match made {
