@@ -8,6 +8,10 @@ use support::{Home, text};
 
 const HEAD: &str = "manifest = 1\nname = \"example.org/m\"\nversion = \"1.0.0\"\n";
 const CORE: &str = "(module (func (export \"netserv_abi\") (result i32) i32.const 1))";
+const CERTIFICATE: &str = "-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----";
+const KEY: &str = "-----BEGIN PRIVATE KEY-----\nAAAA\n-----END PRIVATE KEY-----";
+/// A bundle without classes.
+const JAR: &[u8] = include_bytes!("../../../io/repository/tests/common/empty.jar");
 const HTTP: &str = "(component (instance $i) (export \"wasi:http/incoming-handler@0.2.4\" (instance $i)))";
 
 /// Builds a module of this manifest, below the head, with these files, and returns what is said.
@@ -17,8 +21,11 @@ fn build(manifest: &str, files: &[(&str, &str)]) -> String {
     std::fs::create_dir(&dir).unwrap();
     std::fs::write(dir.join("netserv.toml"), format!("{HEAD}{manifest}")).unwrap();
     for (name, content) in files {
-        let is_code = content.starts_with('(');
-        let bytes = if is_code { wat::parse_str(content).unwrap() } else { content.as_bytes().to_vec() };
+        let bytes = match *content {
+            "a bundle" => JAR.to_vec(),
+            code if code.starts_with('(') => wat::parse_str(code).unwrap(),
+            other => other.as_bytes().to_vec(),
+        };
         std::fs::write(dir.join(name), bytes).unwrap();
     }
     text(&home.netserv(&["module", "build", "m"]).stderr)
@@ -82,6 +89,26 @@ fn a_manifest_that_makes_no_sense_is_named_by_line() {
     );
 }
 
+/// Before a node starts a bundle that would wait for connections, or speak in clear, or to nobody.
+#[test]
+fn what_bundles_do_not_have_is_named_by_line() {
+    let server = "[server]\nlisten = [\"tcp port 80\"]\n[build]\nbundle = \"a.jar\"\n";
+    let files = [("a.jar", "a bundle"), ("a.pem", CERTIFICATE), ("b.pem", KEY)];
+    let check = |manifest: String, cause| check(&manifest, &files, cause, "mend m/netserv.toml");
+    check(
+        server.replace("[build]", "intercept = [\"tcp port 8080\"]\n[build]"),
+        "netserv.toml: line 6: server.intercept is set, and bundles take over no connections; remove it, or the bundle\n",
+    );
+    check(
+        server.replace("[build]", "tls = { certificate = \"a.pem\", key = \"b.pem\" }\n[build]"),
+        "netserv.toml: line 6: server.tls is set, and bundles get no certificate; remove it, or the bundle\n",
+    );
+    check(
+        format!("dependencies = [\"messages>=1\"]\n{server}"),
+        "netserv.toml: line 4: `dependencies` has messages, and a bundle is one part",
+    );
+}
+
 /// Code for other versions of nodes is refused with the side that is to be updated; missing blocks are only pointed to.
 #[test]
 fn skew_is_said_by_build_and_inspect() {
@@ -114,8 +141,7 @@ fn skew_is_said_by_build_and_inspect() {
 #[test]
 fn a_bundle_shows_what_it_says_of_itself() {
     let home = Home::empty();
-    let jar: &[u8] = include_bytes!("../../../io/repository/tests/common/empty.jar");
-    std::fs::write(home.path().join("a.jar"), jar).unwrap();
+    std::fs::write(home.path().join("a.jar"), JAR).unwrap();
     let shown = text(&home.netserv(&["module", "inspect", "a.jar"]).stdout);
     assert!(shown.starts_with("file         a.jar, OSGi bundle, "), "{shown}");
     let json: serde_json::Value =
@@ -133,13 +159,12 @@ fn certificates_are_packaged() {
                     [build]\ncomponent = \"a.wasm\"\n";
     std::fs::write(dir.join("netserv.toml"), format!("{HEAD}{manifest}")).unwrap();
     std::fs::write(dir.join("a.wasm"), wat::parse_str(HTTP).unwrap()).unwrap();
-    let block = |label: &str| format!("-----BEGIN {label}-----\nAAAA\n-----END {label}-----");
-    std::fs::write(dir.join("a.pem"), block("CERTIFICATE")).unwrap();
-    std::fs::write(dir.join("b.pem"), block("PRIVATE KEY")).unwrap();
+    std::fs::write(dir.join("a.pem"), CERTIFICATE).unwrap();
+    std::fs::write(dir.join("b.pem"), KEY).unwrap();
     let built = home.netserv(&["-j", "module", "build", "m"]);
     assert!(built.status.success(), "{built:?}");
     let package = std::fs::read(dir.join("m-1.0.0.nsm")).unwrap();
     let package = netserv_repository::package::read(&package).unwrap();
-    let expected = format!("{}\n{}\n", block("CERTIFICATE"), block("PRIVATE KEY"));
+    let expected = format!("{CERTIFICATE}\n{KEY}\n");
     assert_eq!(package.part(netserv_repository::Part::Tls), Some(expected.as_bytes()));
 }

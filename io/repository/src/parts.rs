@@ -161,9 +161,25 @@ fn check_one(manifest: &Manifest, part: Part, content: &[u8]) -> Result<(), Refu
             let superfluous = manifest.server.is_none() && manifest.service.is_none();
             if superfluous { manifest_lacks("server") } else { Ok(()) }
         }
-        Part::Bundle => bundle::check(content),
+        Part::Bundle => check_for_bundle(manifest).and_then(|()| bundle::check(content)),
         Part::Tls => check_pem(content),
     }
+}
+
+/// Checks that a manifest asks for nothing that only WebAssembly code gets: a bundle would go without it, unnoticed.
+fn check_for_bundle(manifest: &Manifest) -> Result<(), Refusal> {
+    let has_tls = manifest.server.as_ref().is_some_and(|server| server.tls.is_some());
+    let has_messages = manifest.dependencies.iter().any(|wanted| wanted.block == "messages");
+    let detail = if !manifest.intercept().is_empty() {
+        "server.intercept is set, and bundles take over no connections"
+    } else if has_tls {
+        "server.tls is set, and bundles get no certificate"
+    } else if has_messages {
+        "`dependencies` has messages, and a bundle is one part, which has nobody to send them to"
+    } else {
+        return Ok(());
+    };
+    Err(Refusal::new(RefusalKind::BadManifest, format!("netserv.toml: {detail}; remove it, or the bundle")))
 }
 
 fn check_wasm(part: Part, content: &[u8]) -> Result<(), Refusal> {

@@ -187,6 +187,9 @@ fn parts_are_those_that_the_manifest_asks_for() {
         (&tls_server(), vec![core, component], Err("`server.tls`, but the package no certificate")),
         (&tls_server(), vec![core, component, (Tls, &PEM.as_bytes()[..70])], Err("holds 0 keys")),
         (&service(2), vec![component], Err("remove the WebAssembly component")),
+        (&intercept("tcp port 80"), vec![core, component, bundle], Err("server.intercept is set, and bundles take over")),
+        (&tls_server(), vec![bundle, tls], Err("server.tls is set, and bundles get no certificate")),
+        (&messages(), vec![core, bundle], Err("has messages, and a bundle is one part")),
         (&both, vec![core, component, component], Err("one part is there twice")),
     ] {
         let built = build_parts(manifest, &parts);
@@ -225,6 +228,10 @@ fn what_could_not_be_built_cannot_be_read() {
     let mut layout = Tar::of(&whole);
     layout.rewrite_everywhere(&format!("{},", layer(wasm, COMPONENT)), "");
     check(&layout.to_bytes(), RefusalKind::BadPackage, "has [server], but the package no");
+    let mut layout = Tar::of(&whole);
+    layout.push_blob(JAR);
+    layout.rewrite_everywhere(&layer(wasm, COMPONENT), &layer("application/java-archive", JAR));
+    check(&layout.to_bytes(), RefusalKind::BadManifest, "bundles get no certificate");
 }
 
 #[test]
@@ -436,6 +443,10 @@ fn tls_server() -> String {
 
 fn intercept(filter: &str) -> String {
     format!("{MANIFEST}\n[server]\nintercept = [\"{filter}\"]\n")
+}
+
+fn messages() -> String {
+    MANIFEST.replace("kv>=1", "messages>=1")
 }
 
 fn intercepts(count: usize) -> String {

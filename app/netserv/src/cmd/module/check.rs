@@ -80,6 +80,7 @@ fn place_of(text: &str, detail: &str) -> Option<usize> {
         ("server.tls", "server.tls", ""),
         ("service.chain", "service", "chain"),
         ("chain", "service", "chain"),
+        ("`dependencies`", "", "dependencies"),
         ("filters", "packet", "filters"),
         ("[packet]", "packet", ""),
         ("[server]", "server", ""),
