@@ -187,7 +187,7 @@ fn parts_are_those_that_the_manifest_asks_for() {
         (&tls_server(), vec![core, component], Err("`server.tls`, but the package no certificate")),
         (&tls_server(), vec![core, component, (Tls, &PEM.as_bytes()[..70])], Err("holds 0 keys")),
         (&service(2), vec![component], Err("remove the WebAssembly component")),
-        (&intercept("tcp port 80"), vec![core, component, bundle], Err("server.intercept is set, and bundles take over")),
+        (&intercept("tcp port 80"), vec![core, component, bundle], Err("bundles take over no connections")),
         (&tls_server(), vec![bundle, tls], Err("server.tls is set, and bundles get no certificate")),
         (&messages(), vec![core, bundle], Err("has messages, and a bundle is one part")),
         (&both, vec![core, component, component], Err("one part is there twice")),
