@@ -11,16 +11,18 @@ import java.util.zip.CRC32C;
 
 /**
  * The file that holds kv state: of fixed size, in two halves. One half has a copy of everything, followed by what
- * changed since; when it is full, a new copy goes to the other half. A record that was not written to its end is none.
- * One thread at a time.
+ * changed since; when it is full, a new copy goes to the other half. What is written together is a batch of records, and
+ * counts when the last one of them is there. One thread at a time.
  *
  * <p>A half begins with a magic number, its generation and a checksum; the higher generation counts. A record is its
- * length, a checksum over generation, place and content, and the content: puts, deletions, and which state they are of.
+ * length, which is negative of the last one of a batch, its generation, a checksum over these, its place and content,
+ * and the content: puts, deletions, and which state they are of.
  */
 final class KvFile implements AutoCloseable {
-    private static final long MAGIC = 0x4e45_5453_4b56_0001L;
+    private static final long MAGIC = 0x4e45_5453_4b56_0002L;
     private static final int HALF_HEADER_BYTES = 20;
-    private static final int RECORD_HEADER_BYTES = 8;
+    private static final int RECORD_HEADER_BYTES = 16;
+    private static final int LAST = 1 << 31;
     private static final byte STATE = 1;
     private static final byte PUT = 2;
     private static final byte DELETE = 3;
@@ -35,8 +37,10 @@ final class KvFile implements AutoCloseable {
     private int half;
     /** 0 if neither half counts. */
     private long generation;
-    /** Where the next record goes, from the half's start; its end if nothing may be added. */
+    /** Where the next record is or goes, from the half's start; its end if nothing may be added. */
     private long at;
+    /** Whether the record that was read last ends its batch. */
+    private boolean isLast;
 
     /** What is told what a file holds. */
     interface Reader {
@@ -74,13 +78,18 @@ final class KvFile implements AutoCloseable {
         return new KvFile(channel, channel.size() / 2);
     }
 
-    /** Returns how many bytes of entries, with {@link Limits#KV_ENTRY_OVERHEAD_BYTES} each, are sure to fit. */
+    /** Returns how many bytes of entries, with {@link Limits#KV_ENTRY_FILE_BYTES} each, are sure to fit. */
     long room() {
         // Records end early where the next entry does not fit; each begins with the name of its state.
         return Math.max(halfBytes - HALF_HEADER_BYTES - halfBytes / 64 - Limits.KV_NAMES_BYTES_MAX, 0);
     }
 
-    /** Reads everything there is, up to the first thing that is damaged. Returns false if that was not the end. */
+    /**
+     * Reads the batches that there are, up to the first one that is cut off or damaged. Returns false if there was one.
+     *
+     * <p>What is behind the last one may be pieces of another, which must not count once there is something before them:
+     * so what is written next is everything.
+     */
     boolean read(Reader reader) throws IOException {
         for (int which = 0; which < 2; which++) {
             long found = generationOf(which);
@@ -92,17 +101,25 @@ final class KvFile implements AutoCloseable {
         if (generation == 0) {
             return true;
         }
-        at = HALF_HEADER_BYTES;
         useBuffer();
-        while (readRecord()) {
-            long next = at + RECORD_HEADER_BYTES + buffer.limit();
-            if (!apply(reader)) {
-                at = halfBytes;
-                return false;
-            }
-            at = next;
+        long end = HALF_HEADER_BYTES;
+        at = end;
+        boolean isWhole;
+        do {
+            isWhole = readRecord();
+            at += isWhole ? RECORD_HEADER_BYTES + buffer.limit() : 0;
+            end = isWhole && isLast ? at : end;
+        } while (isWhole);
+        isWhole = at == end && !isBegun();
+        at = HALF_HEADER_BYTES;
+        boolean isTaken = true;
+        while (isTaken && at < end) {
+            isTaken = readRecord();
+            at += RECORD_HEADER_BYTES + buffer.limit();
+            isTaken = isTaken && apply(reader);
         }
-        return true;
+        at = halfBytes;
+        return isWhole && isTaken;
     }
 
     /** Adds changes, or everything anew where they do not fit or something went wrong before. */
@@ -154,7 +171,7 @@ final class KvFile implements AutoCloseable {
             buffer.clear();
             Output out = new Output();
             source.write(out);
-            out.flush();
+            out.flush(LAST);
             isDone = true;
         } finally {
             if (!isDone) {
@@ -191,21 +208,32 @@ final class KvFile implements AutoCloseable {
         if (!readFully(header, half * halfBytes + at)) {
             return false;
         }
-        int length = header.getInt(0);
+        int length = header.getInt(0) & ~LAST;
+        isLast = header.getInt(0) < 0;
         if (length < 1 || length > buffer.capacity() || at + RECORD_HEADER_BYTES + length > halfBytes) {
             return false;
         }
         buffer.clear().limit(length);
         return readFully(buffer, half * halfBytes + at + RECORD_HEADER_BYTES)
-                && header.getInt(Integer.BYTES) == checksum();
+                && header.equals(header(isLast ? LAST : 0));
     }
 
-    /** Returns the checksum of the record in the buffer, which is unchanged. */
-    private int checksum() {
+    /** Returns whether there is the header of a record of this half at the place that is next, whole or not. */
+    private boolean isBegun() throws IOException {
+        ByteBuffer header = ByteBuffer.allocate(RECORD_HEADER_BYTES);
+        return at + RECORD_HEADER_BYTES <= halfBytes
+                && readFully(header, half * halfBytes + at)
+                && header.getLong(Integer.BYTES) == generation;
+    }
+
+    /** Returns the header of the record in the buffer, which is unchanged. */
+    private ByteBuffer header(int flags) {
+        ByteBuffer header = ByteBuffer.allocate(RECORD_HEADER_BYTES).putInt(buffer.limit() | flags).putLong(generation);
         crc.reset();
-        crc.update(ByteBuffer.allocate(2 * Long.BYTES).putLong(generation).putLong(at).flip());
+        crc.update(ByteBuffer.allocate(Long.BYTES).putLong(at).flip());
+        crc.update(header.duplicate().flip());
         crc.update(buffer.duplicate());
-        return (int) crc.getValue();
+        return header.putInt((int) crc.getValue()).flip();
     }
 
     /** Tells what the record in the buffer holds. Returns whether it was whole and wanted. */
@@ -308,7 +336,7 @@ final class KvFile implements AutoCloseable {
 
         /** Adds an entry, without a value its deletion. Returns false if there has to be a {@link #flush} first. */
         boolean put(byte[] key, byte[] value) {
-            int bytes = Limits.KV_ENTRY_OVERHEAD_BYTES + key.length + (value == null ? 0 : value.length);
+            int bytes = Limits.KV_ENTRY_FILE_BYTES + key.length + (value == null ? 0 : value.length);
             if (buffer.remaining() < bytes) {
                 return false;
             }
@@ -321,13 +349,17 @@ final class KvFile implements AutoCloseable {
 
         /** Writes what was collected. */
         void flush() throws FullException, IOException {
+            flush(0);
+        }
+
+        private void flush(int flags) throws FullException, IOException {
             if (buffer.position() > 0) {
                 buffer.flip();
                 int length = buffer.limit();
                 if (at + RECORD_HEADER_BYTES + length > halfBytes) {
                     throw new FullException();
                 }
-                ByteBuffer header = ByteBuffer.allocate(RECORD_HEADER_BYTES).putInt(length).putInt(checksum()).flip();
+                ByteBuffer header = header(flags);
                 writeFully(buffer, half * halfBytes + at + RECORD_HEADER_BYTES);
                 writeFully(header, half * halfBytes + at);
                 at += RECORD_HEADER_BYTES + length;

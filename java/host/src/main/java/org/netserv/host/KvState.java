@@ -56,7 +56,7 @@ final class KvState {
 
     /** Gives back the room of a state that is forgotten. */
     synchronized void release() {
-        room.force(-bytes - (long) Limits.KV_ENTRY_OVERHEAD_BYTES * entries.size());
+        room.force(-bytes - (long) Limits.KV_ENTRY_COST_BYTES * entries.size());
     }
 
     /** Returns whether something is not on the disk. */
@@ -134,7 +134,7 @@ final class KvState {
         if (isFull || bytes + change > limits.kvBytes() && change > 0) {
             throw new BlockException(Code.QUOTA, "the module's kv state is full");
         }
-        if (!room.take(change + (old == null ? Limits.KV_ENTRY_OVERHEAD_BYTES : 0))) {
+        if (!room.take(change + (old == null ? Limits.KV_ENTRY_COST_BYTES : 0))) {
             // What is left behind by other modules may go, so that there is room the next time.
             changed.run();
             throw new BlockException(Code.QUOTA, "the kv state of the user's modules is full");
@@ -170,7 +170,7 @@ final class KvState {
         }
         long size = sizeOf(key, old.value);
         bytes -= size;
-        room.force(-size - Limits.KV_ENTRY_OVERHEAD_BYTES);
+        room.force(-size - Limits.KV_ENTRY_COST_BYTES);
         old.value = null;
         markChanged(old);
         return true;
@@ -227,7 +227,7 @@ final class KvState {
     }
 
     private static int overhead(Object entry) {
-        return entry == null ? 0 : Limits.KV_ENTRY_OVERHEAD_BYTES;
+        return entry == null ? 0 : Limits.KV_ENTRY_COST_BYTES;
     }
 
     private static final class Entry {

@@ -9,8 +9,10 @@ import static org.junit.jupiter.api.Assertions.assertNull;
 import static org.junit.jupiter.api.Assertions.assertTrue;
 import static org.netserv.host.DispatcherTest.code;
 
+import com.sun.management.ThreadMXBean;
 import java.io.IOException;
 import java.io.RandomAccessFile;
+import java.lang.management.ManagementFactory;
 import java.nio.charset.StandardCharsets;
 import java.nio.file.Files;
 import java.nio.file.Path;
@@ -20,6 +22,7 @@ import java.util.Arrays;
 import java.util.List;
 import java.util.Map;
 import java.util.Random;
+import java.util.Set;
 import java.util.TreeMap;
 import java.util.concurrent.CountDownLatch;
 import org.junit.jupiter.api.BeforeEach;
@@ -33,6 +36,7 @@ import org.netserv.block.KeyValueStore;
 class KvFileTest {
     private static final String NAME = "example.org/a";
     private static final int FILE_BYTES = 1 << 20;
+    private static final byte[] LONG = bytes("x".repeat(60_000));
 
     @TempDir
     Path folder;
@@ -200,6 +204,92 @@ class KvFileTest {
         states.end();
         assertEquals(count[0], found(NAME).size());
         assertEquals("[]", node.lines.toString());
+    }
+
+    @Test
+    void anEntryTakesNoMoreOfTheHeapThanItCounts() throws Exception {
+        ThreadMXBean threads = (ThreadMXBean) ManagementFactory.getThreadMXBean();
+        int count = 20_000;
+        for (int length : new int[] {0, 1, 8, 9, 200}) {
+            KvState.View kv = new KvState().within(new ModuleLimits(0, count, 1 << 30, 0, 0, 0));
+            byte[] value = new byte[length];
+            byte[][] keys = new byte[count][];
+            Arrays.setAll(keys, number -> bytes("k" + number));
+            long cost = 0;
+            for (byte[] key : keys) {
+                cost += key.length + length + Limits.KV_ENTRY_COST_BYTES;
+            }
+            long before = threads.getCurrentThreadAllocatedBytes();
+            for (byte[] key : keys) {
+                kv.set(key, value);
+            }
+            long taken = threads.getCurrentThreadAllocatedBytes() - before;
+            assertTrue(taken <= cost && taken > cost / 2, "values of " + length + ": " + taken + " of " + cost);
+        }
+    }
+
+    @Test
+    void aBatchThatWasCutOffCountsNotAtAll() throws Exception {
+        KvStates states = open();
+        KeyValueStore kv = view(states, NAME);
+        kv.set(bytes("before"), bytes("1"));
+        states.write();
+        byte[] before = Files.readAllBytes(path);
+        // A batch of three records.
+        for (int number = 0; number < 5; number++) {
+            kv.set(bytes("k" + number), LONG);
+        }
+        states.write();
+        states.end();
+        byte[] after = Files.readAllBytes(path);
+        int first = Arrays.mismatch(before, after);
+        assertEquals(6, entries(path).size());
+        for (int cut = first; cut < first + 300_000; cut += 10_000) {
+            byte[] content = after.clone();
+            Arrays.fill(content, cut, content.length, (byte) 0);
+            Files.write(path, content);
+            assertEquals(Set.of("before"), entries(path).keySet(), "cut off after " + (cut - first));
+        }
+        assertEquals("[]", node.lines.toString());
+    }
+
+    @Test
+    void piecesOfABatchThatWasCutOffNeverCount() throws Exception {
+        KvStates states = open();
+        KeyValueStore kv = view(states, NAME);
+        kv.set(bytes("before"), bytes("1"));
+        states.write();
+        byte[] before = Files.readAllBytes(path);
+        for (int number = 0; number < 5; number++) {
+            kv.set(bytes("k" + number), LONG);
+        }
+        states.write();
+        states.end();
+        // The power cut took the first record, and left the others.
+        byte[] content = Files.readAllBytes(path);
+        int first = Arrays.mismatch(before, content);
+        Arrays.fill(content, first, first + 16, (byte) 0);
+        Files.write(path, content);
+        KvStates next = open();
+        KeyValueStore again = view(next, NAME);
+        // What is written there is as long.
+        again.set(bytes("n0"), LONG);
+        again.set(bytes("n1"), LONG);
+        next.end();
+        assertEquals(List.of("before", "n0", "n1"), List.copyOf(entries(path).keySet()));
+    }
+
+    @Test
+    void whatIsDamagedIsSaid() throws Exception {
+        KvStates states = open();
+        view(states, NAME).set(bytes("a"), bytes("the value"));
+        states.end();
+        byte[] content = Files.readAllBytes(path);
+        String text = new String(content, StandardCharsets.ISO_8859_1);
+        content[text.indexOf("the value")]++;
+        Files.write(path, content);
+        assertEquals(Map.of(), found(NAME));
+        assertTrue(node.lines.toString().contains("is damaged"), node.lines.toString());
     }
 
     @Test
