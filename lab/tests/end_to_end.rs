@@ -9,9 +9,10 @@ use std::time::Duration;
 
 use common::{Driver, ask_udp, assert_nodes, eventually, net};
 use netserv_lab::demo::FILES_ALLOWED;
-use netserv_lab::netns::{Lab, is_root, skipped};
+use netserv_lab::netns::{Lab, is_root};
 use netserv_lab::topology::{Impairment, Kind, Topology};
 use netserv_model::request::Outcome;
+use netserv_skips::skipped;
 
 fn installed(outcome: &Outcome) -> bool {
     matches!(outcome, Outcome::Installed { .. })

@@ -8,10 +8,11 @@ use std::path::Path;
 use std::process::Command;
 use std::time::{Duration, Instant};
 
-use netserv_lab::netns::{Lab, is_root, skipped, wait_until};
+use netserv_lab::netns::{Lab, is_root, wait_until};
 use netserv_lab::node::{LabPackage, LabUser};
 use netserv_lab::topology::{Kind, Topology};
 use netserv_model::request::{ModuleState, Outcome};
+use netserv_skips::skipped;
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
 const USERS: usize = 100;

@@ -6,8 +6,9 @@ use std::path::PathBuf;
 use std::process::Command;
 
 use netserv_lab::exercises::check;
-use netserv_lab::netns::{is_root, skipped};
+use netserv_lab::netns::is_root;
 use netserv_lab::node::{cli, workspace};
+use netserv_skips::skipped;
 use tempfile::TempDir;
 
 #[test]

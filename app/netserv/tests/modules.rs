@@ -11,8 +11,9 @@ use std::process::{Command, Output};
 use netserv_model::api::{PostRequest, RequestResult};
 use netserv_model::request::Body;
 use netserv_model::{Digest, PublicKey, SessionId};
+use netserv_skips::skipped;
 use netserv_wire::nslp::Message;
-use support::{FakeNode, Home, check, skipped, text};
+use support::{FakeNode, Home, check, text};
 
 const MANIFEST: &str = r#"manifest = 1
 name = "example.org/tiny"
@@ -390,7 +391,7 @@ fn a_new_module_builds_offline_and_passes_its_test() {
 
     let worker = Path::new(env!("CARGO_BIN_EXE_netserv")).with_file_name("netserv-worker");
     if !worker.exists() {
-        skipped(&format!("the packet test of a new module, since {} is not built", worker.display()));
+        skipped("the packet test of a new module", &format!("{} is not built", worker.display()));
         return;
     }
     let tested = with_rust(&home, &["module", "test", "my-monitor"]);
@@ -412,11 +413,11 @@ fn a_new_java_module_builds_offline_and_passes_its_test() {
     let java = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../java/dist");
     let needed = [java.join("repository"), java.join("host"), worker_beside("netserv-jvm")];
     if let Some(missing) = needed.iter().find(|path| !path.exists()) {
-        skipped(&format!("a new module in Java, since {} is not built (./dev build)", missing.display()));
+        skipped("a new module in Java", &format!("{} is not built (./dev build)", missing.display()));
         return;
     }
     if Command::new("mvn").arg("-v").output().is_err() {
-        skipped("a new module in Java, since there is no mvn");
+        skipped("a new module in Java", "there is no mvn");
         return;
     }
     let run = |arguments: &[&str]| {

@@ -9,20 +9,21 @@ use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdout, Command, Stdio};
 
+use netserv_skips::skipped;
 use serde_json::Value;
-use support::{Home, eventually, skipped};
+use support::{Home, eventually};
 
 #[test]
 fn a_changed_module_replaces_the_one_that_runs_and_nothing_is_left() {
     let netserv = Path::new(env!("CARGO_BIN_EXE_netserv"));
     let missing = ["netservd", "netserv-worker"].into_iter().find(|name| !netserv.with_file_name(name).is_file());
     if let Some(missing) = missing {
-        return skipped(&format!("module run: there is no {missing} beside netserv"));
+        return skipped("module run", &format!("there is no {missing} beside netserv"));
     }
     if std::fs::metadata("/proc/self").unwrap().uid() != 0
         || Command::new("clang-14").arg("--version").output().is_err()
     {
-        return skipped("module run: it needs root and clang-14");
+        return skipped("module run", "it needs root and clang-14");
     }
     let home = Home::with_key();
     let made = home.netserv(&["module", "new", "m", "--lang", "c"]);

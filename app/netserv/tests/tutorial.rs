@@ -8,7 +8,8 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use support::{Home, skipped, text};
+use netserv_skips::skipped;
+use support::{Home, text};
 
 /// Runs each `sh` block of the page in one shell that stops at the first failure. The node's part needs root and a
 /// network namespace of its own, so that the module sees only the test's packets.
@@ -22,7 +23,7 @@ fn the_commands_of_the_tutorial_work_as_they_stand() {
     let home = Home::empty();
     let tools = Path::new(env!("CARGO_BIN_EXE_netserv")).parent().unwrap().to_owned();
     if !tools.join("netserv-worker").exists() {
-        skipped("the tutorial, since netserv-worker is not built");
+        skipped("the tutorial", "netserv-worker is not built");
         return;
     }
     let isolated = may_run_a_node(&tools);
@@ -47,12 +48,12 @@ fn the_commands_of_the_page_for_java_work_as_they_stand() {
     let tools = Path::new(env!("CARGO_BIN_EXE_netserv")).parent().unwrap().to_owned();
     for needed in ["netserv-jvm", "netserv-java/host", "netserv-java/repository"] {
         if !tools.join(needed).exists() {
-            skipped(&format!("the page for Java, since {needed} is not built (./dev build)"));
+            skipped("the page for Java", &format!("{needed} is not built (./dev build)"));
             return;
         }
     }
     if Command::new("mvn").arg("-v").output().is_err() {
-        skipped("the page for Java, since there is no mvn");
+        skipped("the page for Java", "there is no mvn");
         return;
     }
     let isolated = may_run_a_node(&tools);
@@ -92,7 +93,7 @@ fn check(stdout: &str, wanted: &[&str]) {
 fn may_run_a_node(tools: &Path) -> bool {
     let may = tools.join("netservd").exists() && may_isolate();
     if !may {
-        eprintln!("SKIPPED: the node's part of the page, since this is not root or netservd is not built");
+        skipped("the node's part of the page", "not root, or netservd is not built");
     }
     may
 }

@@ -27,6 +27,7 @@ use netserv_model::command::ModuleSlot;
 use netserv_model::manifest::ModuleLimits;
 use netserv_model::policy::ContainerLimits;
 use netserv_model::request::ServerCounts;
+use netserv_skips::skipped;
 use netserv_wire::container::frames::{FromWorker, PartKind, ServerLoad, ToWorker};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use triple::{ENDS, LONG, Lab, at, filters, pass};
@@ -242,7 +243,7 @@ impl Module {
             return None;
         }
         if !worker.exists() || !component.exists() {
-            eprintln!("SKIPPED {test}: needs {} and {}", worker.display(), component.display());
+            skipped(test, &format!("needs {} and {}", worker.display(), component.display()));
             return None;
         }
         // The launcher belongs to the machine, the network to the router.

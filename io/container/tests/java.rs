@@ -15,6 +15,7 @@ use netserv_container::{ARCHIVE_FILE, BuildLimits, ContainerError, ExitCause, Jv
 use netserv_model::container_link::container_link;
 use netserv_model::policy::ContainerLimits;
 use netserv_model::{Flavour, UserId};
+use netserv_skips::skipped;
 use netserv_wire::container::frames::{FromWorker, ToWorker};
 use rustix::thread::UnshareFlags;
 
@@ -295,8 +296,7 @@ fn java_starts_and_uses_an_archive() {
 fn the_real_worker_gets_ready() {
     const TEST: &str = "the_real_worker_gets_ready";
     let Some((worker, host)) = real_worker() else {
-        eprintln!("SKIPPED {TEST}: netserv-jvm and its jars are not built");
-        return;
+        return skipped(TEST, "netserv-jvm and its jars are not built");
     };
     for home in installations() {
         let Some(node) =
@@ -342,7 +342,7 @@ impl JavaNode {
     /// Nothing if containers or Java are not to be had here.
     fn start(test: &str) -> Option<JavaNode> {
         let Some(home) = installations().pop() else {
-            eprintln!("SKIPPED {test}: no Java 17 or later in /usr/lib/jvm");
+            skipped(test, "no Java 17 or later in /usr/lib/jvm");
             return None;
         };
         JavaNode::start_with(test, &home)

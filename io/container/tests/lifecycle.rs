@@ -15,6 +15,7 @@ use netserv_container::limits::SPARES;
 use netserv_container::{ContainerError, ControlError, ExitCause, Launcher, cleanup_leftovers};
 use netserv_model::RefusalKind;
 use netserv_model::policy::ContainerLimits;
+use netserv_skips::not_run;
 use netserv_wire::container::frames::ToWorker;
 
 #[test]
@@ -182,7 +183,7 @@ fn processes_that_an_earlier_run_left_are_ended() {
     let mounts = fs::read_to_string("/proc/self/mountinfo").unwrap();
     let pids = mounts.lines().find(|line| line.contains(" - cgroup ") && line.ends_with("pids"));
     let Some(pids) = pids.and_then(|line| line.split(' ').nth(4)) else {
-        return eprintln!("SKIPPED processes_that_an_earlier_run_left_are_ended: no v1 hierarchy for pids");
+        return not_run("processes_that_an_earlier_run_left_are_ended", "no v1 hierarchy for pids");
     };
     let mut stray = Command::new("sleep").arg("60").spawn().unwrap();
     let group = format!("{pids}/netserv-{instance}/7-janedoe");
@@ -261,7 +262,7 @@ fn without_root_containers_start_and_the_missing_walls_are_named() {
     let user_namespaces =
         netserv_container::doctor().into_iter().find(|check| check.what == "user namespaces").unwrap();
     if !user_namespaces.ok {
-        return eprintln!("SKIPPED the part without root: user namespaces: {}", user_namespaces.found);
+        return not_run("the part without root", &format!("user namespaces: {}", user_namespaces.found));
     }
     let (directory, instance) = (tempfile::tempdir().unwrap(), unique_instance());
     std::os::unix::fs::chown(directory.path(), Some(NOBODY), Some(NOBODY)).unwrap();

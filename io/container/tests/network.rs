@@ -14,6 +14,7 @@ use netserv_container::network::limits::{FLOWS_MAX, ICMP_ERRORS_PER_SECOND};
 use netserv_container::network::{AddressWatch, ContainerNetwork, NetworkSpec, remove_networks};
 use netserv_model::Filter;
 use netserv_model::container_link::container_link;
+use netserv_skips::skipped;
 use rustix::thread::{LinkNameSpaceType, move_into_link_name_space};
 
 /// How long to wait for what must not come, and for what must.
@@ -384,7 +385,7 @@ impl Lab {
     fn start(test: &str) -> Option<Lab> {
         static NEXT: AtomicU32 = AtomicU32::new(0);
         if !rustix::process::geteuid().is_root() {
-            eprintln!("SKIPPED {test}: networks need root");
+            skipped(test, "networks need root");
             return None;
         }
         let number = format!("{}-{}", std::process::id(), NEXT.fetch_add(1, Ordering::Relaxed));

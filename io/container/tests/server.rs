@@ -5,7 +5,6 @@
 
 mod common;
 
-use std::collections::BTreeSet;
 use std::fs::{self, File};
 use std::io::{Read as _, Write as _};
 use std::net::{SocketAddr, TcpStream};
@@ -23,6 +22,7 @@ use netserv_model::command::ModuleSlot;
 use netserv_model::container_link::container_link;
 use netserv_model::manifest::ModuleLimits;
 use netserv_model::policy::ContainerLimits;
+use netserv_skips::skipped;
 use netserv_wire::container::frames::{FromWorker, PartKind, ServerLoad, ToWorker};
 use rustix::thread::{LinkNameSpaceType, UnshareFlags, move_into_link_name_space};
 
@@ -36,7 +36,7 @@ fn an_http_module_answers_from_its_container() {
         return;
     }
     if !worker.exists() || !component.exists() {
-        eprintln!("SKIPPED {test}: needs {} and {}", worker.display(), component.display());
+        skipped(test, &format!("needs {} and {}", worker.display(), component.display()));
         return;
     }
     let node = Node::start_with(|config| LauncherConfig { worker: worker.clone(), ..config });
@@ -59,6 +59,7 @@ fn an_http_module_answers_from_its_container() {
     let used = own_kib(&guest) - before;
     eprintln!("loaded in {loaded:?}; {idle} KiB more when idle, {used} KiB after some requests");
     assert!(loaded < Duration::from_secs(1), "{loaded:?}");
+    assert!(idle * 1024 <= 4_000_000, "{idle} KiB");
     assert!(used < 16 * 1024, "{used} KiB");
     guest.control.send(&ToWorker::Shutdown, &[]).unwrap();
     let exit = guest.process.wait(Duration::from_secs(10)).unwrap();
@@ -79,7 +80,7 @@ fn load(guest: &Guest, code: &Path) {
         state_schema: 1,
         parts: vec![PartKind::Server],
         server: Some(server),
-        blocks: BTreeSet::new(),
+        blocks: ["http".to_owned()].into(),
     };
     guest.control.send(&load, &[File::open(code).unwrap().as_fd()]).unwrap();
     assert_eq!(guest.receive(), Some(FromWorker::Loaded { slot: ModuleSlot(0) }));

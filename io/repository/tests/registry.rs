@@ -17,6 +17,7 @@ use netserv_model::{Digest, Refusal, RefusalKind};
 use netserv_repository::push::{self, Credentials, Options, PushError};
 use netserv_repository::registry::Reference;
 use netserv_repository::{Config, FetchLimits, Package, Repository, Sources, Stored};
+use netserv_skips::skipped;
 
 const PLAIN: Options = Options { plain_http: true, credentials: None };
 /// `user` with the password `secret`.
@@ -242,7 +243,7 @@ struct Registry {
 impl Registry {
     fn start(test: &str, with_password: bool) -> Option<Registry> {
         if Command::new("docker-registry").arg("--version").output().is_err() {
-            eprintln!("SKIPPED {test}: docker-registry is not installed");
+            skipped(test, "docker-registry is not installed");
             return None;
         }
         let dir = tempfile::tempdir().unwrap();
@@ -305,7 +306,7 @@ struct Skopeo {
 impl Skopeo {
     fn find(test: &str) -> Option<Skopeo> {
         if Command::new("skopeo").arg("--version").output().is_err() {
-            eprintln!("SKIPPED {test}: skopeo is not installed");
+            skipped(test, "skopeo is not installed");
             return None;
         }
         let dir = tempfile::tempdir().unwrap();

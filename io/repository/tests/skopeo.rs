@@ -10,6 +10,7 @@ use std::process::Command;
 use common::{MANIFEST, WASM, digest, signed};
 use netserv_model::Flavour;
 use netserv_repository::package;
+use netserv_skips::skipped;
 
 #[test]
 fn skopeo_reads_a_package() {
@@ -55,7 +56,7 @@ struct Skopeo {
 impl Skopeo {
     fn find(test: &str) -> Option<Skopeo> {
         if Command::new("skopeo").arg("--version").output().is_err() {
-            eprintln!("SKIPPED {test}: skopeo is not installed");
+            skipped(test, "skopeo is not installed");
             return None;
         }
         Some(Skopeo { dir: tempfile::tempdir().unwrap() })

@@ -7,12 +7,13 @@ mod serving;
 use std::time::Duration;
 
 use netserv_lab::demo::FILES_ALLOWED;
-use netserv_lab::netns::{Lab, is_root, skipped, wait_until};
+use netserv_lab::netns::{Lab, is_root, wait_until};
 use netserv_lab::node::{LabPackage, LabUser};
 use netserv_lab::topology::{Kind, Topology};
 use netserv_model::api::RequestResult;
 use netserv_model::request::{ModuleStatus, NodeReport, Outcome};
 use netserv_model::{Refusal, RefusalKind};
+use netserv_skips::skipped;
 
 #[allow(unused_imports, reason = "some test files use it")]
 pub use serving::Serving;

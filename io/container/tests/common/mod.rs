@@ -15,6 +15,7 @@ use netserv_model::command::ModuleSlot;
 use netserv_model::manifest::ModuleLimits;
 use netserv_model::policy::ContainerLimits;
 use netserv_model::{Flavour, UserId};
+use netserv_skips::skipped;
 use netserv_wire::container::frames::{FromWorker, ToWorker};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
@@ -27,7 +28,7 @@ pub const LIMITS: ContainerLimits =
 pub fn can_run(test: &str) -> bool {
     let root = rustix::process::geteuid().is_root();
     if !root {
-        eprintln!("SKIPPED {test}: containers with all their walls need root");
+        skipped(test, "containers with all their walls need root");
     }
     root
 }

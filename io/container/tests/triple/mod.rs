@@ -14,6 +14,7 @@ use std::time::Duration;
 use netserv_container::network::{ContainerNetwork, HostIntercepts, NetworkSpec};
 use netserv_model::Filter;
 use netserv_model::container_link::container_link;
+use netserv_skips::skipped;
 use rustix::event::{PollFd, PollFlags, poll};
 use rustix::thread::{LinkNameSpaceType, move_into_link_name_space};
 
@@ -52,7 +53,7 @@ impl Lab {
     pub fn start(test: &str) -> Option<Lab> {
         static NEXT: AtomicU32 = AtomicU32::new(0);
         if !rustix::process::geteuid().is_root() {
-            eprintln!("SKIPPED {test}: networks need root");
+            skipped(test, "networks need root");
             return None;
         }
         let number = format!("{}-{}", std::process::id(), NEXT.fetch_add(1, Ordering::Relaxed));

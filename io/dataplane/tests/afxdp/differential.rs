@@ -10,6 +10,7 @@ use netserv_dataplane::afxdp::Afxdp;
 use netserv_dataplane::{Change, Driver};
 use netserv_model::Filter;
 use netserv_model::command::FilterId;
+use netserv_skips::not_run;
 
 use crate::classify::device;
 use crate::common::Chain;
@@ -202,7 +203,7 @@ impl Bench {
 fn add_vlan(chain: &Chain) -> bool {
     let (name, id) = (format!("left.{VLAN}"), VLAN.to_string());
     if !chain.try_run(ROUTER, &["ip", "link", "add", "link", "left", "name", &name, "type", "vlan", "id", &id]) {
-        eprintln!("SKIPPED: frames of a VLAN that is an interface; this kernel has no VLANs");
+        not_run("frames of a VLAN that is an interface", "this kernel has no VLANs");
         return false;
     }
     chain.run(ROUTER, &["ip", "link", "set", &name, "address", "02:00:00:00:00:05", "up"]);

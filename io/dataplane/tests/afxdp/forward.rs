@@ -8,10 +8,11 @@ use std::time::{Duration, Instant};
 use netserv_dataplane::afxdp::Afxdp;
 use netserv_dataplane::{Driver, DriverConfig, limits};
 use netserv_model::command::FilterId;
+use netserv_skips::not_run;
 use netserv_wire::ip::{IpView, build, checksum};
 
 use crate::classify::device;
-use crate::common::Chain;
+use crate::common::{Chain, test};
 use crate::{Flow, RECEIVER, ROUTER, SENDER, Tap, config, idle, open_with, pass, snmp, snmp6};
 
 #[test]
@@ -307,7 +308,7 @@ fn chain() -> Option<Chain> {
     let chain = Chain::new(3)?;
     chain.run(SENDER, &["ethtool", "-K", "right", "tx", "off"]);
     if !chain.try_run(RECEIVER, &["ethtool", "-K", "left", "gro", "on"]) {
-        eprintln!("SKIPPED: veth of this kernel has no NAPI of its own");
+        not_run(&test(), "veth of this kernel has no NAPI of its own");
         return None;
     }
     Some(chain)

@@ -5,8 +5,9 @@ use std::time::{Duration, Instant};
 
 use netserv_dataplane::afxdp::Afxdp;
 use netserv_dataplane::{Batch, Driver, DriverConfig, Egress, Final};
+use netserv_skips::not_run;
 
-use crate::common::Chain;
+use crate::common::{Chain, test};
 use crate::{Flow, RECEIVER, ROUTER, SENDER, config, idle, open, open_with, pass};
 
 #[test]
@@ -176,7 +177,7 @@ fn queues_that_come_later_are_served() {
     let grown = chain.try_run(ROUTER, &["ethtool", "-L", "left", "rx", "2", "tx", "2"])
         && chain.try_run(SENDER, &["ethtool", "-L", "right", "rx", "2", "tx", "2"]);
     if !grown {
-        return eprintln!("SKIPPED: no `ethtool`, or no second queue for veth here");
+        return not_run(&test(), "no `ethtool`, or no second queue for veth here");
     }
     let flow = Flow::new(&chain, false, 5060);
     let round = |driver: &mut Afxdp| {

@@ -6,9 +6,10 @@ use std::time::Duration;
 
 use netserv_dataplane::afxdp::AttachMode;
 use netserv_dataplane::{Batch, Driver, DriverError, Egress, Final, InterfaceId, PacketId};
+use netserv_skips::not_run;
 use netserv_wire::ip::build;
 
-use crate::common::{Chain, address, contract, receive};
+use crate::common::{Chain, address, contract, receive, test};
 use crate::{Flow, RECEIVER, ROUTER, SENDER, for_each_packet, idle, open, pass, snmp};
 
 #[test]
@@ -205,7 +206,7 @@ fn fragments_match_filters_without_ports_and_arrive_in_any_case() {
 fn tagged_frames_come_from_and_go_to_vlans() {
     let Some(chain) = Chain::new(3) else { return };
     if !chain.try_run(ROUTER, &["ip", "link", "add", "link", "left", "name", "try", "type", "vlan", "id", "9"]) {
-        return eprintln!("SKIPPED: this kernel has no VLANs");
+        return not_run(&test(), "this kernel has no VLANs");
     }
     chain.run(ROUTER, &["ip", "link", "del", "try"]);
     // Without `reorder_hdr` the tag stands in the frame, as it does on a wire.
@@ -323,7 +324,7 @@ fn every_queue_of_a_device_is_served() {
     let both = chain.try_run(SENDER, &["ethtool", "-L", "right", "rx", "2", "tx", "2"])
         && chain.try_run(ROUTER, &["ethtool", "-L", "left", "rx", "2", "tx", "2"]);
     if !both {
-        return eprintln!("SKIPPED: no `ethtool`, or no second queue for veth here");
+        return not_run(&test(), "no `ethtool`, or no second queue for veth here");
     }
     let _entered = chain.enter(ROUTER);
     let mut driver = open("queues", &["udp port 5060"]);
@@ -342,7 +343,7 @@ fn every_queue_of_a_device_is_served() {
 fn a_bridge_is_served_by_the_generic_program() {
     let Some(chain) = Chain::new(3) else { return };
     if !chain.try_run(ROUTER, &["ip", "link", "add", "bridge", "type", "bridge"]) {
-        return eprintln!("SKIPPED: this kernel has no bridges");
+        return not_run(&test(), "this kernel has no bridges");
     }
     chain.run(ROUTER, &["ip", "address", "flush", "dev", "left"]);
     chain.run(ROUTER, &["ip", "link", "set", "left", "master", "bridge"]);

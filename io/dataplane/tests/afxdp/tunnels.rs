@@ -7,10 +7,11 @@ use std::time::Duration;
 
 use netserv_dataplane::afxdp::Afxdp;
 use netserv_dataplane::{Batch, Driver, DriverConfig, Final};
+use netserv_skips::not_run;
 use netserv_wire::ip::{build, checksum};
 
 use crate::classify::device;
-use crate::common::{Chain, receive};
+use crate::common::{Chain, receive, test};
 use crate::{RECEIVER, ROUTER, SENDER, config, idle, open, open_with};
 
 #[test]
@@ -18,7 +19,7 @@ fn what_travels_in_tunnels_arrives() {
     for kind in ["ipip", "gre", "vxlan"] {
         let Some(chain) = Chain::new(3) else { return };
         let Some(tunnel) = Tunnel::new(&chain, kind) else {
-            eprintln!("SKIPPED: this kernel has no tunnels of the kind {kind}");
+            not_run(&test(), &format!("this kernel has no tunnels of the kind {kind}"));
             continue;
         };
         tunnel.carries_all(|| 0, "by the kernel alone");
@@ -92,7 +93,7 @@ impl Tunnel {
             chain.run(node, &["ip", "link", "set", "inside", "up"]);
         }
         if !chain.try_run(RECEIVER, &["ethtool", "-K", "left", "gro", "on"]) {
-            eprintln!("SKIPPED: forwarding in XDP; veth of this kernel has no NAPI of its own");
+            not_run("forwarding in XDP", "veth of this kernel has no NAPI of its own");
         }
         let receiver = chain.udp(RECEIVER, "10.77.0.2:5060");
         receiver.set_read_timeout(Some(Duration::from_secs(2))).unwrap();

@@ -11,6 +11,7 @@ use std::process::{Command, Stdio};
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
+use netserv_skips::skipped;
 use rustix::thread::{LinkNameSpaceType, move_into_link_name_space};
 
 /// Namespaces in a row: link `k` joins the `k`-th and the next one. They go when this is dropped.
@@ -26,7 +27,7 @@ impl Chain {
     pub fn new(count: usize) -> Option<Chain> {
         static NUMBER: AtomicU32 = AtomicU32::new(0);
         if !rustix::process::geteuid().is_root() {
-            eprintln!("SKIPPED: this test needs root for network namespaces");
+            skipped(&test(), "network namespaces need root");
             return None;
         }
         let number = NUMBER.fetch_add(1, Ordering::Relaxed);
@@ -163,4 +164,9 @@ fn ip(arguments: &[&str], input: &str) {
     child.stdin.take().unwrap().write_all(input.as_bytes()).unwrap();
     let output = child.wait_with_output().unwrap();
     assert!(output.status.success(), "{input}: {}", String::from_utf8_lossy(&output.stderr));
+}
+
+/// Returns the name of the test that runs in this thread.
+pub fn test() -> String {
+    std::thread::current().name().unwrap_or("a test").to_owned()
 }

@@ -11,6 +11,7 @@ use std::time::{Duration, Instant};
 
 use netserv_model::command::ModuleSlot;
 use netserv_model::manifest::ModuleLimits;
+use netserv_skips::skipped;
 use netserv_wire::container::frames::{FromWorker, PartKind, ToWorker};
 use netserv_wire::container::ring::Answer;
 use netserv_worker::pcap::{self, Captured};
@@ -28,7 +29,7 @@ fn dist() -> Option<PathBuf> {
 pub fn built() -> Option<PathBuf> {
     let dist = dist();
     if dist.is_none() {
-        eprintln!("SKIPPED: java/dist holds no host; `mvn -f java package` makes it");
+        skipped("a test of the Java host", "java/dist holds none; `mvn -f java package` makes it");
     }
     dist
 }

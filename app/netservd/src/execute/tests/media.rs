@@ -104,7 +104,7 @@ fn rig(jobs_per_user: u32) -> Option<Rig> {
     let text = format!("[blocks.media]\njobs-per-user = {jobs_per_user}\n");
     let config = Config::parse(&text).unwrap();
     if let Err(missing) = config.blocks.media.files() {
-        eprintln!("SKIPPED: {missing}");
+        netserv_skips::skipped("a media job of a node", &missing.to_string());
         return None;
     }
     rig.executor.set_users(&config);
