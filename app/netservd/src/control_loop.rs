@@ -27,6 +27,7 @@ use crate::launcher::Launched;
 use crate::load;
 use crate::logs::Logs;
 use crate::metrics::Exposition;
+use crate::network_thread::NetworkEvent;
 use crate::packages::Fetched;
 use crate::packet_loop::{PacketEvent, TraceId};
 use crate::record::Record;
@@ -55,6 +56,8 @@ pub enum Event {
     Container(ContainerEvent),
     /// A worker was started, or could not be.
     Launched(Box<Launched>),
+    /// The kernel did what was wanted of a container's network, or did not.
+    Network(NetworkEvent),
     /// Something about a media job.
     Media(MediaEvent),
     /// A package was fetched, or could not be.
@@ -220,6 +223,7 @@ impl ControlLoop {
             Event::Api(call) => self.handle_call(call),
             Event::Container(event) => self.handle_container(&event),
             Event::Launched(launched) => self.executor.launched(*launched),
+            Event::Network(event) => self.executor.network_changed(event),
             Event::Media(event) => self.executor.media_changed(event),
             Event::Fetched(job, result) => self.executor.fetched(job, result),
             Event::Composed(parts, result) => self.executor.composed(parts, result),
@@ -277,7 +281,9 @@ impl ControlLoop {
         } else if let Some(event) = self.executor.poll_event() {
             // Before further commands: a command that failed must not be followed as if it had not.
             self.controller.handle_event(now, event);
-        } else if let Some(command) = self.controller.poll_command() {
+        } else if !self.executor.is_busy()
+            && let Some(command) = self.controller.poll_command()
+        {
             self.executor.carry_out(command);
         } else if let Some((id, report)) = self.executor.poll_report() {
             self.take_report(now, id, report);

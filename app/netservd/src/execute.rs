@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Carries out the controller's commands: packages, containers, filters, the store.
 //!
-//! What takes long is done on threads of its own and comes back as an event; everything else is done at once.
+//! What takes long is done on threads of its own and comes back as an event; everything else is done at once. What the
+//! controller must know before its next command is waited for, while the control loop does other things.
 
 mod ending;
 mod life;
@@ -39,6 +40,7 @@ use crate::launcher::Job;
 use crate::limits::{CODE_PATHS_MAX, FRAMES_BATCH};
 use crate::log_budget::LogBudget;
 use crate::network::{Book, Networks};
+use crate::network_thread::{Interception, NetworkJob};
 use crate::packages::{CodeParts, Fetched, Packages};
 use crate::packet_counters::PacketTotals;
 use crate::packet_loop::{PacketCommand, Rule, TraceId};
@@ -108,6 +110,8 @@ pub struct Executor {
     traces: Traces,
     media: media::Media,
     next_generation: u64,
+    /// The thread of networks is at a command of which no other may be carried out before its answer.
+    busy: bool,
 }
 
 /// What the executor is made of.
@@ -132,8 +136,10 @@ pub struct ModuleParts {
     pub packages: Packages,
     /// The way to the thread that starts workers.
     pub launches: Sender<Job>,
-    /// Containers' networks, to change and to ask them; that thread makes and removes them.
+    /// Containers' networks; that thread makes and removes them.
     pub networks: Option<Arc<Networks>>,
+    /// The way to the thread that changes them.
+    pub network_jobs: Option<Sender<NetworkJob>>,
 }
 
 struct Starting {
@@ -156,6 +162,8 @@ struct Running {
     /// It has had server modules, whose requests are to end before it does.
     serves: bool,
     stats_asked: bool,
+    /// Whether sockets of IPv4, and of IPv6, are being made for it.
+    sockets_asked: [bool; 2],
     /// What it last said of its files.
     storage: StorageFailures,
     pinned: BTreeMap<ModuleSlot, Digest>,
@@ -201,6 +209,7 @@ impl Executor {
             traces: Traces::default(),
             media: media::Media::default(),
             next_generation: 0,
+            busy: false,
         };
         executor.set_users(config);
         executor
@@ -236,6 +245,11 @@ impl Executor {
         Ok(records)
     }
 
+    /// Returns whether no command may be carried out for the moment.
+    pub fn is_busy(&self) -> bool {
+        self.busy
+    }
+
     /// Carries out one command.
     pub fn carry_out(&mut self, command: Command) {
         let filter_command = matches!(command, Command::InstallFilter { .. } | Command::RemoveFilter { .. });
@@ -260,10 +274,14 @@ impl Executor {
             Command::Order { worker, slots } => self.order(&worker, slots),
             Command::RemoveFilter { id } => self.changes.remove(id),
             Command::Intercept { id, worker, slot, filter, on_failure } => {
-                self.intercept(id, &worker, slot, &filter, on_failure);
+                self.intercept(Interception { id, worker, slot, filter, on_failure });
             }
-            Command::SuspendIntercept { id } => self.suspend_intercept(id),
-            Command::EndIntercept { id } => self.end_intercept(id),
+            Command::SuspendIntercept { id } => {
+                self.change_network(NetworkJob::Suspend(id));
+            }
+            Command::EndIntercept { id } => {
+                self.change_network(NetworkJob::End(id));
+            }
             Command::Store(record) => {
                 self.keep_package(&record);
                 if let Err(error) = self.store.put(&record) {
@@ -501,7 +519,7 @@ impl Executor {
                 running.stats_asked = false;
                 running.storage = storage;
             }
-            FromWorker::Sockets { count, v6 } => self.send_sockets(worker, count, v6),
+            FromWorker::Sockets { count, v6 } => self.ask_for_sockets(worker, count, v6),
             FromWorker::Media { slot, job, task } => self.start_media(worker, slot, job, task),
             FromWorker::MediaCancel { job } => self.cancel_media(worker, job),
         }

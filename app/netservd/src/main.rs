@@ -23,6 +23,7 @@ mod media;
 mod metrics;
 mod metrics_node;
 mod network;
+mod network_thread;
 mod openapi;
 mod packages;
 mod packet_counters;

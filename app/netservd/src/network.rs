@@ -175,8 +175,8 @@ impl Networks {
         Ok(network)
     }
 
-    /// Takes note of what a user's container may do, for a network that is asked for next. Only who also calls
-    /// [`permit`](Networks::permit) may call it.
+    /// Takes note of what a user's container may do. A network that is there permits it with the next
+    /// [`permit`](Networks::permit), one that was asked for when it is made. Only one thread may call it.
     pub fn grant(&self, user: &UserId, permits: &Permits) {
         self.granted().insert(user.clone(), permits.clone());
     }
@@ -186,11 +186,12 @@ impl Networks {
         self.granted().remove(user);
     }
 
-    /// Changes what a user's container may do, at once if it has a network, else when it gets the one that was asked for.
-    pub fn permit(&self, user: &UserId, permits: &Permits) {
-        self.grant(user, permits);
-        let Some(Made { network, .. }) = self.made().get(user).cloned() else { return };
-        if let Err(error) = network.permit(&permits.listen, &permits.connect) {
+    /// Has a user's network permit what is granted by now, if there is one.
+    pub fn permit(&self, user: &UserId) {
+        let Some(network) = self.network(user) else { return };
+        let Some(granted) = self.granted().get(user).cloned() else { return };
+        let permitted = network.permit(&granted.listen, &granted.connect).map_err(Refusal::from);
+        if let Err(error) = permitted.and_then(|()| self.catch_up(user, &network, &granted)) {
             tracing::error!(%user, %error, "a container may do what it might before");
         }
     }
@@ -268,7 +269,7 @@ impl Networks {
     }
 
     /// Forgets rules whose connections had their time.
-    fn sweep(&self) {
+    pub fn sweep(&self) {
         let mut interceptions = self.interceptions();
         for user in interceptions.sweep(Instant::now()) {
             if let Err(refusal) = self.lead(&user, &interceptions) {
@@ -351,7 +352,6 @@ fn follow(watch: &AddressWatch, networks: &Weak<Networks>) {
     loop {
         let changed = watch.wait(WATCH_TIME);
         let Some(networks) = networks.upgrade() else { return };
-        networks.sweep();
         if !changed {
             continue;
         }
@@ -439,10 +439,12 @@ mod tests {
         let listen = |text: &str| Permits { listen: vec![text.parse().unwrap()], connect: vec![] };
         let wanted = Wanted { permits: listen("tcp port 80"), ..wanted(1) };
         networks.grant(&alice, &wanted.permits);
-        networks.permit(&alice, &Permits::default());
+        networks.grant(&alice, &Permits::default());
+        networks.permit(&alice);
         let network = networks.of(&alice, &wanted, false).unwrap();
         assert_eq!(network.permitted(), (vec![], vec![]), "a new one");
-        networks.permit(&alice, &listen("tcp port 90"));
+        networks.grant(&alice, &listen("tcp port 90"));
+        networks.permit(&alice);
         assert_eq!(network.permitted().0, listen("tcp port 90").listen);
         networks.of(&alice, &wanted, true).unwrap();
         assert_eq!(network.permitted().0, listen("tcp port 90").listen, "one that is there");
@@ -481,7 +483,7 @@ mod tests {
     impl Namespace {
         fn enter(test: &str) -> Option<Namespace> {
             if !rustix::process::geteuid().is_root() {
-                eprintln!("SKIPPED {test}: networks need root");
+                netserv_skips::skipped(test, "networks need root");
                 return None;
             }
             static NEXT: AtomicU32 = AtomicU32::new(0);

@@ -30,6 +30,7 @@ use crate::launcher::{Disk, Keeper};
 use crate::limits::FETCHES_MAX;
 use crate::logs::{Logs, wall};
 use crate::network::Networks;
+use crate::network_thread;
 use crate::packages::{Compositions, Packages};
 use crate::plane::{self, Plane};
 use crate::record::Record;
@@ -256,6 +257,7 @@ fn module_parts(
     let networks = Networks::start(&config.instance())?;
     networks.set_past_kernel(config.dataplane.xdp_forward);
     let launches = launcher::start_thread(keeper.clone(), networks.clone(), disk(config), events.clone())?;
+    let network_jobs = Some(network_thread::start(networks.clone(), events.clone())?);
     let limits = FetchLimits {
         time: Duration::from_secs(config.fetch.timeout_s),
         bytes: config.fetch.bytes_max,
@@ -265,7 +267,7 @@ fn module_parts(
     let flavours = runtimes.flavours.clone();
     let compositions = Arc::new(Compositions::open(config.state_dir.join("compositions"))?);
     let packages = Packages { repository, limits, engine, keeper, gate: Arc::default(), flavours, compositions };
-    Ok(ModuleParts { packages, launches, networks: Some(networks) })
+    Ok(ModuleParts { packages, launches, networks: Some(networks), network_jobs })
 }
 
 /// Says what workers may keep on disk; what is there of users that are not known any more is removed.

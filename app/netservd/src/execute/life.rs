@@ -109,6 +109,7 @@ impl Executor {
             ready: false,
             serves: false,
             stats_asked: false,
+            sockets_asked: [false; 2],
             storage: StorageFailures::default(),
             pinned: BTreeMap::new(),
             dying: None,

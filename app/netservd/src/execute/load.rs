@@ -18,12 +18,18 @@ use crate::packet_loop::PacketCommand;
 
 impl Executor {
     pub(super) fn load(&mut self, load: Load) {
+        let intercepts = load.server.as_ref().is_some_and(|server| !server.intercept.is_empty());
+        if intercepts { self.ask_for_listeners(load) } else { self.load_with(load, Ok(vec![])) }
+    }
+
+    /// Loads a module, with the listening sockets that its intercepted connections arrive at.
+    pub(super) fn load_with(&mut self, load: Load, listeners: Result<Vec<(PartKind, OwnedFd)>>) {
         // Its death will be told, which settles this too.
         if self.workers.get(&load.worker).is_some_and(|running| running.dying.is_some()) {
             return;
         }
         let (worker, slot) = (load.worker.clone(), load.slot);
-        if let Err(error) = self.try_load(load) {
+        if let Err(error) = listeners.and_then(|listeners| self.try_load(load, listeners)) {
             self.drop_listeners(&worker, Some(slot));
             let detail = format!("the module could not be given to its worker: {error:#}");
             let refusal = Refusal::new(RefusalKind::NodeFailed, detail);
@@ -31,9 +37,10 @@ impl Executor {
         }
     }
 
-    fn try_load(&mut self, load: Load) -> Result<()> {
+    fn try_load(&mut self, load: Load, listeners: Vec<(PartKind, OwnedFd)>) -> Result<()> {
         ensure!(self.workers.contains_key(&load.worker), "there is no worker");
-        let descriptors = self.descriptors(&load)?;
+        let mut descriptors = self.files(&load)?;
+        descriptors.extend(listeners);
         let server = load.server.as_ref().map(|server| self.server_load(&load.worker.user, server));
         let blocks = self.blocks.clone();
         let Load { worker, slot, module, digest, properties, limits, state_schema, .. } = load;
@@ -55,8 +62,8 @@ impl Executor {
         Ok(())
     }
 
-    /// Returns what goes beside the frame: the module's files, and sockets for connections between others.
-    fn descriptors(&self, load: &Load) -> Result<Vec<(PartKind, OwnedFd)>> {
+    /// Opens the module's files, which go beside the frame.
+    fn files(&self, load: &Load) -> Result<Vec<(PartKind, OwnedFd)>> {
         let code = self.code.get(&(load.digest, load.worker.flavour)).context("the package was not fetched")?;
         let mut descriptors = Vec::new();
         let composed = self.composed.get(&load.chain);
@@ -65,9 +72,6 @@ impl Executor {
             let path = path.with_context(|| format!("the package was fetched without its part `{kind:?}`"))?;
             let file = File::open(path).with_context(|| format!("cannot open {}", path.display()))?;
             descriptors.push((kind, OwnedFd::from(file)));
-        }
-        if load.server.as_ref().is_some_and(|server| !server.intercept.is_empty()) {
-            descriptors.extend(self.listeners(&load.worker, load.slot)?);
         }
         Ok(descriptors)
     }

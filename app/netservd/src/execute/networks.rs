@@ -4,27 +4,27 @@
 use std::collections::BTreeMap;
 use std::net::IpAddr;
 use std::os::fd::{AsFd, OwnedFd};
-use std::time::Instant;
 
-use anyhow::{Context as _, Result, ensure};
+use anyhow::anyhow;
 use netserv_container::ControlError;
-use netserv_model::command::{Event as ControllerEvent, FilterId, ModuleSlot};
-use netserv_model::verdict::FailureMode;
-use netserv_model::{Filter, Flavour, Refusal, RefusalKind, UserId, WorkerId};
-use netserv_wire::container::frames::{PartKind, ToWorker};
+use netserv_model::command::{Event as ControllerEvent, Load, ModuleSlot};
+use netserv_model::{Flavour, Refusal, RefusalKind, UserId, WorkerId};
+use netserv_wire::container::frames::ToWorker;
 
 use super::Executor;
 use crate::config::Config;
 use crate::launcher::Job;
-use crate::network::{Networks, Permits};
+use crate::network::Permits;
+use crate::network_thread::{Interception, NetworkEvent, NetworkJob, SocketWish};
 
 impl Executor {
     /// Takes over what users' containers may do in their networks.
     pub(super) fn set_networks(&mut self, config: &Config) {
         for (user, permits) in self.book.set_users(config, &self.store) {
             if let Some(networks) = self.parts.as_ref().and_then(|parts| parts.networks.as_ref()) {
-                networks.permit(&user, &permits);
+                networks.grant(&user, &permits);
             }
+            self.change_network(NetworkJob::Permit(user.clone()));
             self.tell_permits(&user, permits);
         }
     }
@@ -52,90 +52,86 @@ impl Executor {
         }
     }
 
-    /// Returns the listening sockets that a module's intercepted connections arrive at, in the network of its worker's
-    /// container; none if the worker has them.
-    pub(super) fn listeners(&self, worker: &WorkerId, slot: ModuleSlot) -> Result<Vec<(PartKind, OwnedFd)>> {
-        ensure!(worker.flavour == Flavour::Wasm, "bundles do not take over connections between others");
-        self.networks().context("this node's containers have no networks")?.listeners(worker, slot)
+    /// Has listening sockets made for a module that is to be loaded, in the network of its worker's container.
+    pub(super) fn ask_for_listeners(&mut self, load: Load) {
+        if load.worker.flavour != Flavour::Wasm {
+            return self.load_with(load, Err(anyhow!("bundles do not take over connections between others")));
+        }
+        let job = NetworkJob::Listeners(Box::new(load.clone()));
+        self.busy = self.change_network(job);
+        if !self.busy {
+            self.load_with(load, Err(anyhow!(NO_NETWORKS)));
+        }
     }
 
     /// Takes note that a worker has no listening sockets any more, for a module or for all.
     pub(super) fn drop_listeners(&self, worker: &WorkerId, slot: Option<ModuleSlot>) {
-        let Some(networks) = self.networks() else { return };
-        let changed = networks.change_interceptions(|all| {
-            all.drop_ports(worker, slot);
-            None
-        });
-        debug_assert!(changed.is_ok(), "nothing is carried out");
+        self.change_network(NetworkJob::DropListeners(worker.clone(), slot));
     }
 
     /// Has connections between others handed to a module.
-    pub(super) fn intercept(
-        &mut self,
-        id: FilterId,
-        worker: &WorkerId,
-        slot: ModuleSlot,
-        filter: &Filter,
-        on_failure: FailureMode,
-    ) {
-        let no_network = || Refusal::new(RefusalKind::NoNetwork, "this node's containers have no networks");
-        let installed = self.networks().ok_or_else(no_network).and_then(|networks| {
-            let installed = networks.change_interceptions(|all| {
-                all.install(id, worker, slot, filter, on_failure);
-                Some(worker.user.clone())
-            });
-            installed.inspect_err(|_| {
-                let forgotten = networks.change_interceptions(|all| {
-                    all.forget(id);
-                    Some(worker.user.clone())
-                });
-                if let Err(refusal) = forgotten {
-                    tracing::warn!(%worker, %refusal, "a refused interception is left in the container's network");
-                }
-            })
-        });
-        if let Err(refusal) = installed {
-            tracing::warn!(%worker, %filter, %refusal, "connections cannot be intercepted");
+    pub(super) fn intercept(&mut self, rule: Interception) {
+        let id = rule.id;
+        self.busy = self.change_network(NetworkJob::Intercept(rule));
+        if !self.busy {
+            let refusal = Refusal::new(RefusalKind::NoNetwork, NO_NETWORKS);
             self.happened.push_back(ControllerEvent::FilterFailed { id, refusal });
         }
     }
 
-    /// Treats new connections of a rule as its failure mode says.
-    pub(super) fn suspend_intercept(&mut self, id: FilterId) {
-        let suspended = self.networks().map(|networks| networks.change_interceptions(|all| all.suspend(id)));
-        if let Some(Err(refusal)) = suspended {
-            tracing::warn!(%refusal, filter = id.0, "connections are still handed to a module that is down");
-        }
-    }
-
-    /// Takes a rule away.
-    pub(super) fn end_intercept(&mut self, id: FilterId) {
-        let ended = self.networks().map(|networks| networks.change_interceptions(|all| all.end(id, Instant::now())));
-        if let Some(Err(refusal)) = ended {
-            tracing::warn!(%refusal, filter = id.0, "connections are still handed to a module that goes");
-        }
-    }
-
-    /// Gives a worker sockets with which it can speak for others, none if there can be none.
+    /// Has sockets made with which a worker can speak for others, none if there can be none.
     ///
     /// Bundles take over nothing, so a Java worker that asks has been taken over itself.
-    pub(super) fn send_sockets(&mut self, worker: &WorkerId, count: u32, v6: bool) {
-        let made = self.networks().filter(|_| worker.flavour == Flavour::Wasm).map(|networks| {
-            let made = networks.sockets(&worker.user, v6, usize::try_from(count).unwrap_or(usize::MAX));
-            made.inspect_err(|error| tracing::warn!(%worker, %error, "a worker gets no sockets for connections"))
-        });
-        let sockets = made.and_then(Result::ok).unwrap_or_default();
+    pub(super) fn ask_for_sockets(&mut self, worker: &WorkerId, count: u32, v6: bool) {
         let Some(running) = self.workers.get_mut(worker) else { return };
+        // One that asks twice gets one answer.
+        if std::mem::replace(&mut running.sockets_asked[usize::from(v6)], true) {
+            return;
+        }
+        let count = usize::try_from(count).unwrap_or(usize::MAX);
+        let wish = SocketWish { worker: worker.clone(), generation: running.generation, v6, count };
+        if worker.flavour != Flavour::Wasm || !self.change_network(NetworkJob::Sockets(wish.clone())) {
+            self.give_sockets(&wish, &[]);
+        }
+    }
+
+    /// Takes what the thread of networks did.
+    pub fn network_changed(&mut self, event: NetworkEvent) {
+        match event {
+            NetworkEvent::Listeners(load, made) => {
+                self.busy = false;
+                // Of one that is gone, its death was told.
+                if self.workers.contains_key(&load.worker) {
+                    self.load_with(*load, made);
+                }
+            }
+            NetworkEvent::Sockets(wish, sockets) => self.give_sockets(&wish, &sockets),
+            NetworkEvent::Intercepted(id, installed) => {
+                self.busy = false;
+                if let Err(refusal) = installed {
+                    self.happened.push_back(ControllerEvent::FilterFailed { id, refusal });
+                }
+            }
+        }
+    }
+
+    fn give_sockets(&mut self, wish: &SocketWish, sockets: &[OwnedFd]) {
+        let SocketWish { worker, generation, v6, .. } = wish;
+        let running = self.workers.get_mut(worker).filter(|running| running.generation == *generation);
+        let Some(running) = running else { return };
+        running.sockets_asked[usize::from(*v6)] = false;
         let borrowed: Vec<_> = sockets.iter().map(AsFd::as_fd).collect();
-        let frame = ToWorker::Sockets { v6 };
+        let frame = ToWorker::Sockets { v6: *v6 };
         if let Err(ControlError::Full) = running.control.send(&frame, &borrowed) {
             // It asks again once it reads that there are none: nobody keeps sockets for it.
             self.tell(worker, frame);
         }
     }
 
-    fn networks(&self) -> Option<&Networks> {
-        self.parts.as_ref()?.networks.as_deref()
+    /// Has the thread of networks do something, if there is one; returns whether it will.
+    pub(super) fn change_network(&self, job: NetworkJob) -> bool {
+        let jobs = self.parts.as_ref().and_then(|parts| parts.network_jobs.as_ref());
+        jobs.is_some_and(|jobs| jobs.send(job).is_ok())
     }
 
     /// Returns the addresses of a user's container; none if it has no network.
@@ -149,3 +145,5 @@ impl Executor {
         networks.map(|networks| networks.dropped()).unwrap_or_default()
     }
 }
+
+const NO_NETWORKS: &str = "this node's containers have no networks";

@@ -190,7 +190,7 @@ impl Rig {
         let filters = dummy.filters();
         let parts = ExecutorParts {
             config_path: None,
-            modules: Some(ModuleParts { packages, launches: jobs, networks: None }),
+            modules: Some(ModuleParts { packages, launches: jobs, networks: None, network_jobs: None }),
             store: Store::open(&dir.path().join("node.db")).unwrap(),
             filters,
             packets: PacketPort::start(Box::new(dummy), &PacketThreadConfig::default(), Arc::new(|_| true)).unwrap(),
