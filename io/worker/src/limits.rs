@@ -109,6 +109,9 @@ pub const WAITING_PER_REQUEST_MAX: usize = 4;
 pub const STOP_TIME_MAX: Duration = Duration::from_secs(5);
 /// How long the version of a program that is to be replaced stays for the next one to want its port.
 pub const HANDOVER_TIME_MAX: Duration = Duration::from_secs(1);
+/// How long after its deadline a request ends if telling the client takes so long: by the end of its connection, or of its
+/// stream in HTTP/2.
+pub const GRACE_TIME: Duration = Duration::from_millis(500);
 /// Ports that one server module listens at.
 pub const LISTEN_PORTS_MAX: usize = 64;
 /// Connections that wait at one port to be taken.

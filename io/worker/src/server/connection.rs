@@ -3,7 +3,6 @@
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::time::Duration;
 
 use tokio::time::Instant;
 
@@ -16,8 +15,8 @@ pub struct Progress(Arc<Mutex<State>>);
 #[derive(Debug)]
 struct State {
     next: u64,
-    /// When each request must be over.
-    deadlines: BTreeMap<u64, Instant>,
+    /// When each request must be over; nothing for one that sees to that by itself.
+    deadlines: BTreeMap<u64, Option<Instant>>,
     /// Since when there is none.
     idle_since: Instant,
 }
@@ -47,8 +46,8 @@ impl Default for Progress {
 }
 
 impl Progress {
-    /// Begins a request.
-    pub fn begin(&self, deadline: Instant) -> Underway {
+    /// Begins a request, at whose deadline the whole connection ends, if it has one.
+    pub fn begin(&self, deadline: Option<Instant>) -> Underway {
         let mut state = self.lock();
         let number = state.next;
         state.next += 1;
@@ -60,8 +59,11 @@ impl Progress {
     /// Says whether a connection goes on: one whose client does not ask, or does not read the answer, ends.
     pub fn judge(&self, now: Instant) -> Judgement {
         let state = self.lock();
-        let oldest = state.deadlines.values().min().map(|deadline| *deadline + GRACE);
-        let until = oldest.unwrap_or(state.idle_since + limits::HEAD_TIME_MAX);
+        let until = match state.deadlines.values().flatten().min() {
+            Some(oldest) => *oldest + limits::GRACE_TIME,
+            None if state.deadlines.is_empty() => state.idle_since + limits::HEAD_TIME_MAX,
+            None => now + limits::HEAD_TIME_MAX,
+        };
         if until <= now { Judgement::End } else { Judgement::GoOn(until) }
     }
 
@@ -69,9 +71,6 @@ impl Progress {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
-
-/// How long after a request's deadline its connection ends if telling the client takes so long.
-const GRACE: Duration = Duration::from_millis(500);
 
 impl Drop for Underway {
     fn drop(&mut self) {
@@ -83,6 +82,8 @@ impl Drop for Underway {
 
 #[cfg(test)]
 mod tests {
+    use std::time::Duration;
+
     use super::*;
 
     #[test]
@@ -98,13 +99,23 @@ mod tests {
     fn the_oldest_request_counts() {
         let progress = Progress::default();
         let start = Instant::now();
-        let first = progress.begin(start + Duration::from_secs(60));
-        let second = progress.begin(start + Duration::from_secs(90));
+        let first = progress.begin(Some(start + Duration::from_secs(60)));
+        let second = progress.begin(Some(start + Duration::from_secs(90)));
         let late = start + Duration::from_secs(80);
         assert_eq!(progress.judge(late), Judgement::End);
         drop(first);
         assert!(matches!(progress.judge(late), Judgement::GoOn(_)));
         drop(second);
         assert_eq!(progress.judge(late), Judgement::End);
+    }
+
+    #[test]
+    fn a_request_that_ends_by_itself_leaves_the_connection() {
+        let progress = Progress::default();
+        let request = progress.begin(None);
+        let late = Instant::now() + 2 * limits::HEAD_TIME_MAX;
+        assert!(matches!(progress.judge(late), Judgement::GoOn(until) if until > late));
+        drop(request);
+        assert_eq!(progress.judge(late), Judgement::End, "it is idle, as any other");
     }
 }

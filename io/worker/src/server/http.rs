@@ -116,7 +116,8 @@ impl HttpService {
     ) -> Result<Response<ResponseBody>, Infallible> {
         self.module.counts.request();
         let deadline = Instant::now() + std::time::Duration::from_millis(u64::from(self.module.limits.request_ms));
-        let underway = progress.begin(deadline);
+        // A stream of HTTP/2 ends by itself, and its connection goes on.
+        let underway = progress.begin((request.version() < Version::HTTP_2).then_some(deadline));
         let authority = match self.check(&request) {
             Ok(authority) => authority,
             Err(status) => return Ok(self.turn_away(status)),

@@ -1,12 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 //! The connections of an HTTP module. They outlive an upgrade: each request goes to the version that serves just then.
 
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, PoisonError, RwLock};
+use std::time::Duration;
 
 use hyper::body::Incoming;
+use hyper::rt::Executor;
 use hyper::service::service_fn;
-use hyper_util::rt::{TokioExecutor, TokioTimer};
+use hyper_util::rt::TokioTimer;
 use hyper_util::server::conn::auto;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::TcpStream;
@@ -25,7 +27,9 @@ pub struct HttpSite {
     current: RwLock<Version>,
     open: AtomicUsize,
     stage: watch::Sender<Stage>,
-    builder: auto::Builder<TokioExecutor>,
+    /// How long a request may take, and the end of its stream in HTTP/2.
+    stream_ms: Arc<AtomicU64>,
+    builder: auto::Builder<StreamExecutor>,
 }
 
 /// One version of an HTTP module, with its certificate.
@@ -60,11 +64,14 @@ impl HttpSite {
     /// Returns a site at which `version` answers.
     pub fn new(version: Version) -> HttpSite {
         let (stage, _) = watch::channel(Stage::Open);
-        HttpSite { current: RwLock::new(version), open: AtomicUsize::new(0), stage, builder: builder() }
+        let stream_ms = Arc::new(AtomicU64::new(stream_ms(&version)));
+        let builder = builder(StreamExecutor { stream_ms: Arc::clone(&stream_ms) });
+        HttpSite { current: RwLock::new(version), open: AtomicUsize::new(0), stage, stream_ms, builder }
     }
 
     /// Has another version answer from here on. Requests that the old one has begun end with it.
     pub fn replace(&self, version: Version) {
+        self.stream_ms.store(stream_ms(&version), Ordering::Relaxed);
         *self.current.write().unwrap_or_else(PoisonError::into_inner) = version;
     }
 
@@ -170,8 +177,28 @@ async fn ended(stage: &watch::Sender<Stage>) {
     let _ = stage.subscribe().wait_for(|stage| *stage == Stage::Ended).await;
 }
 
-fn builder() -> auto::Builder<TokioExecutor> {
-    let mut builder = auto::Builder::new(TokioExecutor::new());
+/// Runs streams of HTTP/2, and resets those whose clients do not read: hyper asks a body for nothing while it cannot be
+/// sent, so that the body cannot end by itself.
+#[derive(Clone)]
+struct StreamExecutor {
+    stream_ms: Arc<AtomicU64>,
+}
+
+impl<F: Future<Output = ()> + Send + 'static> Executor<F> for StreamExecutor {
+    fn execute(&self, stream: F) {
+        let time = Duration::from_millis(self.stream_ms.load(Ordering::Relaxed));
+        // Nobody waits for it, however it ends.
+        tokio::spawn(async move { timeout(time, stream).await.ok() });
+    }
+}
+
+fn stream_ms(version: &Version) -> u64 {
+    let request = Duration::from_millis(u64::from(version.service.module().limits.request_ms));
+    u64::try_from((request + limits::GRACE_TIME).as_millis()).unwrap_or(u64::MAX)
+}
+
+fn builder(executor: StreamExecutor) -> auto::Builder<StreamExecutor> {
+    let mut builder = auto::Builder::new(executor);
     builder
         .http1()
         .timer(TokioTimer::new())
