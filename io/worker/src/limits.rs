@@ -75,10 +75,24 @@ pub const WARM_SLOTS_MAX: u32 = 32;
 pub const FIBER_BYTES: usize = 1024 * 1024;
 /// Bytes of the stack of threads that do little.
 pub const SMALL_STACK_BYTES: usize = 128 * 1024;
-/// Resources (streams, requests, sockets) of one instance.
+/// How long a component may take until there is an instance of it. The thread that starts modules waits for it.
+pub const START_TIME_MAX: Duration = Duration::from_secs(2);
+/// Resources (streams, requests, sockets) of an instance that lives as long as its module.
 pub const RESOURCES_MAX: usize = 16_384;
+/// Resources of an instance that answers one request.
+pub const REQUEST_RESOURCES_MAX: usize = 1024;
+/// Bytes that an instance may hand over in one call, if its own memory is smaller.
+pub const CALL_BYTES_MIN: usize = 1 << 20;
+/// How long memory that an instance did not get is taken for the cause if it traps.
+pub const DENIED_TIME_MAX: Duration = Duration::from_secs(1);
 /// Bytes of the headers of one HTTP message that a component makes, as they are in the node's memory.
 pub const FIELDS_BYTES_MAX: usize = 128 * 1024;
+/// Bytes of the node's memory for HTTP messages that an instance has in any case.
+pub const MESSAGES_BYTES_FREE: usize = 256 * 1024;
+/// Bytes of the node's memory for HTTP messages of all instances of a module beyond [`MESSAGES_BYTES_FREE`] of each.
+pub const MESSAGES_MEMORY_BYTES_MAX: usize = 16 << 20;
+/// Bytes of a body that a component may write at once.
+pub const BODY_CHUNK_BYTES_MAX: usize = 64 * 1024;
 /// Random bytes in one call of a component.
 pub const SERVER_RANDOM_BYTES_MAX: u64 = 1024 * 1024;
 /// Sets of imports that are kept for the next component with the same blocks.
@@ -136,7 +150,7 @@ pub const PATTERNS_BYTES_MAX: usize = 128 * 1024;
 pub const PATTERNS_TABLE_BYTES_MAX: usize = 2048;
 /// Sets of patterns that an instance may have at a time.
 pub const PATTERN_SETS_MAX: usize = 16;
-/// Bytes of memory of all sets of patterns of an instance.
+/// Bytes of memory of all sets of patterns of a module's packet part, and of all instances of its server part together.
 pub const PATTERNS_MEMORY_BYTES_MAX: usize = 16 << 20;
 /// Hits that one call gives.
 pub const HITS_MAX: usize = 1024;
@@ -198,6 +212,8 @@ pub const SERVER_THREADS_MAX: usize = 4;
 pub const TASKS_BETWEEN_EVENTS: u32 = 4;
 /// Threads that ask name servers.
 pub const LOOKUP_THREADS_MAX: usize = 4;
+/// Threads that read bodies from the cache, which a name server that does not answer must not hold up.
+pub const CACHE_THREADS_MAX: usize = 2;
 /// Bytes of a connection that a module is shown at once, as `wit/deps/netserv-tcp/tcp.wit` says.
 pub const TCP_CHUNK_BYTES_MAX: usize = 256 * 1024;
 /// Bytes of the first chunk, and of chunks for a side that does not take them as fast as they come.
@@ -218,6 +234,10 @@ pub const TCP_TIMERS_MAX: usize = 64;
 pub const TCP_KEEP_IDLE: Duration = Duration::from_secs(300);
 /// How long a module may send nothing to a client that sends no more, without closing the connection.
 pub const TCP_HALF_CLOSED_TIME_MAX: Duration = Duration::from_secs(60);
+/// How long a connection that is being closed waits for its other end to take more of what was sent before.
+pub const TCP_CLOSING_TIME_MAX: Duration = Duration::from_secs(30);
+/// How long nothing may come or go on a connection to the module's own port.
+pub const TCP_IDLE_TIME_MAX: Duration = Duration::from_secs(300);
 /// Sockets for intercepted connections that are kept of each version of IP.
 pub const SOCKETS_KEPT: usize = 32;
 /// Sockets that the node is asked for at once.

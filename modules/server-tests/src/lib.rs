@@ -45,6 +45,14 @@ impl Guest for Tests {
                 std::mem::forget(vec![1_u8; usize::try_from(number).unwrap_or(0)]);
                 answer(out, 200, b"leaked");
             }
+            "/headers" => {
+                (0..number).for_each(|_| leak_headers());
+                answer(out, 200, b"leaked");
+            }
+            "/requests" => {
+                (0..number).for_each(|_| leak_request());
+                answer(out, 200, b"leaked");
+            }
             "/many" => stream(out, number, || {}),
             "/break" => stream(out, number, || std::process::abort()),
             "/drip" => drip(out),
@@ -119,6 +127,34 @@ fn take_memory(wanted: u64) -> u64 {
         taken.push(piece);
     }
     wanted
+}
+
+/// Makes about 110 KiB of headers, and keeps them.
+fn leak_headers() {
+    let headers = Fields::new();
+    for number in 0..100 {
+        if headers.append(&format!("x-{number}"), &vec![b'x'; 1024]).is_err() {
+            break;
+        }
+    }
+    std::mem::forget(headers);
+}
+
+/// Makes a request with some of its body, and keeps it without sending it.
+fn leak_request() {
+    let request = OutgoingRequest::new(Fields::new());
+    if let Ok(body) = request.body()
+        && let Ok(stream) = body.write()
+    {
+        while let Ok(room @ 1..) = stream.check_write() {
+            let piece = vec![b'x'; usize::try_from(room.min(65_536)).unwrap_or(0)];
+            if stream.write(&piece).is_err() {
+                break;
+            }
+        }
+        std::mem::forget((body, stream));
+    }
+    std::mem::forget(request);
 }
 
 fn begin(out: ResponseOutparam, status: u16) -> Option<(OutgoingBody, OutputStream)> {

@@ -34,7 +34,7 @@ fn property(name: &str) -> String {
     std::env::var(name).unwrap_or_default()
 }
 
-/// `bind=ADDRESS`, `connect=ADDRESS`, `udp=ADDRESS` or `file=PATH`.
+/// `bind=ADDRESS`, `connect=ADDRESS`, `udp=ADDRESS`, `file=PATH`, `grow=BYTES` or `sleep=MS`.
 fn try_it(attempt: &str) -> String {
     let (what, whom) = attempt.split_once('=').unwrap_or((attempt, ""));
     let outcome = match what {
@@ -42,7 +42,16 @@ fn try_it(attempt: &str) -> String {
         "connect" => TcpStream::connect(whom).map(drop),
         "udp" => UdpSocket::bind("0.0.0.0:0").and_then(|socket| socket.send_to(b"x", whom)).map(drop),
         "file" => std::fs::read(whom).map(drop),
+        "grow" => grow(whom.parse().unwrap_or(0)),
+        "sleep" => {
+            std::thread::sleep(Duration::from_millis(whom.parse().unwrap_or(0)));
+            Ok(())
+        }
         _ => return "unknown".to_owned(),
     };
     outcome.map_or_else(|error| format!("{:?}", error.kind()), |()| "done".to_owned())
+}
+
+fn grow(bytes: usize) -> std::io::Result<()> {
+    Vec::<u8>::new().try_reserve_exact(bytes).map_err(|_| std::io::ErrorKind::OutOfMemory.into())
 }

@@ -36,6 +36,20 @@ impl Budget {
     }
 }
 
+impl Reserved {
+    /// Makes it larger or smaller.
+    ///
+    /// # Errors
+    /// [`HostError::Quota`] if the budget has too little left; it is then as before.
+    pub fn resize(&mut self, bytes: usize) -> Result<(), HostError> {
+        let own = self.bytes;
+        let took = self.left.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |left| (left + own).checked_sub(bytes));
+        took.map_err(|_| HostError::Quota)?;
+        self.bytes = bytes;
+        Ok(())
+    }
+}
+
 impl Drop for Reserved {
     fn drop(&mut self) {
         self.left.fetch_add(self.bytes, Ordering::Relaxed);
@@ -56,6 +70,19 @@ mod tests {
         drop(most);
         assert!(budget.reserve(61).is_err());
         drop(rest);
+        assert!(budget.reserve(100).is_ok());
+    }
+
+    #[test]
+    fn what_is_taken_grows_and_shrinks() {
+        let budget = Budget::new(100);
+        let mut part = budget.reserve(0).unwrap();
+        part.resize(70).unwrap();
+        assert_eq!(part.resize(101).unwrap_err(), HostError::Quota);
+        assert!(budget.reserve(31).is_err() && budget.reserve(30).is_ok());
+        part.resize(20).unwrap();
+        assert!(budget.reserve(80).is_ok());
+        drop(part);
         assert!(budget.reserve(100).is_ok());
     }
 }

@@ -6,16 +6,18 @@ use std::sync::Arc;
 use netserv_model::{Refusal, RefusalKind};
 use tokio::sync::oneshot;
 use tokio::task::JoinHandle;
+use tokio::time::timeout;
 use wasmtime_wasi::I32Exit;
 use wasmtime_wasi::p2::bindings::CommandPre;
 
-use super::component::{CheckedComponent, failure};
+use super::component::{CheckedComponent, failure, stalled};
 use super::egress::Egress;
 use super::engine::ServerEngine;
 use super::module::Module;
 use super::sockets::{self, Porter};
 use super::state::{ServerState, Sockets};
 use crate::engine::one_line;
+use crate::limits;
 
 /// A program at work. It ends when this is dropped.
 pub struct Program {
@@ -53,10 +55,11 @@ impl Program {
             let outcome = command.wasi_cli_run().call_run(&mut store).await;
             ended(end(outcome, &store.data().cap));
         };
-        let task = tokio::spawn(engine.pace(run));
-        match made.await {
-            Ok(made) => made.map(|()| Program { task, porter }),
-            Err(_) => Err(Refusal::new(RefusalKind::NodeFailed, "the program was not started")),
+        let program = Program { task: tokio::spawn(engine.pace(run)), porter };
+        match timeout(limits::START_TIME_MAX, made).await {
+            Ok(Ok(made)) => made.map(|()| program),
+            Ok(Err(_)) => Err(Refusal::new(RefusalKind::NodeFailed, "the program was not started")),
+            Err(_) => Err(stalled()),
         }
     }
 

@@ -4,8 +4,10 @@
 use std::collections::BTreeSet;
 use std::fs::File;
 use std::io::Read as _;
+use std::time::Instant;
 
 use netserv_model::{Refusal, RefusalKind};
+use tokio::time::error::Elapsed;
 use wasmtime::component::{Component, InstancePre, Linker};
 use wasmtime::{Engine, PoolConcurrencyLimitError, Trap, WasmBacktrace};
 
@@ -61,7 +63,7 @@ pub fn precompile(server: &ServerEngine, wasm: &[u8]) -> Result<Vec<u8>, Refusal
     component.serialize().map_err(|error| bad_code(&error))
 }
 
-/// Loads compiled code and checks that it imports nothing but what `blocks` and WASI have.
+/// Loads compiled code and checks that it is and imports nothing but what `blocks` and WASI have.
 ///
 /// # Errors
 /// [`RefusalKind::BadCode`], or [`RefusalKind::AbiMismatch`] with the imports that are missing.
@@ -107,8 +109,8 @@ pub fn check(
 
 /// Returns the refusal for a call into an instance that did not come back as it should.
 pub fn failure(error: &wasmtime::Error, cap: &Cap) -> Refusal {
-    if let Some(wanted) = cap.denied {
-        return memory_limit(wanted, cap.allowed());
+    if let Some(denied) = cap.denied.filter(|denied| denied.explains_trap(Instant::now())) {
+        return memory_limit(denied.wanted, denied.allowed);
     }
     if is_full(error) {
         let detail = format!("the container's modules have as many instances as they may: {}", one_line(error));
@@ -130,6 +132,22 @@ pub fn is_full(error: &wasmtime::Error) -> bool {
 }
 
 const FRAMES_MAX: usize = 6;
+
+/// Returns what was made of a component in [`limits::START_TIME_MAX`].
+///
+/// # Errors
+/// [`RefusalKind::Stalled`] if it took longer, or those of [`failure`].
+pub fn started<T>(made: Result<wasmtime::Result<T>, Elapsed>, cap: &Cap) -> Result<T, Refusal> {
+    match made {
+        Ok(made) => made.map_err(|error| failure(&error, cap)),
+        Err(_) => Err(stalled()),
+    }
+}
+
+/// Returns the refusal for a component of which there is no instance in time.
+pub fn stalled() -> Refusal {
+    Refusal::new(RefusalKind::Stalled, format!("there was no instance after {} s", limits::START_TIME_MAX.as_secs()))
+}
 
 fn kind(engine: &Engine, component: &Component) -> Result<ComponentKind, Refusal> {
     let exports: Vec<String> = component.component_type().exports(engine).map(|(name, _)| name.to_owned()).collect();

@@ -93,6 +93,10 @@ impl WasiHttpHooks for Egress {
         let route = self.route(request.uri());
         Box::new(async move { send(request, route?, Patience::new(options)).await })
     }
+
+    fn p2_outgoing_body_chunk_size(&mut self) -> usize {
+        limits::BODY_CHUNK_BYTES_MAX
+    }
 }
 
 /// How long to wait for what.

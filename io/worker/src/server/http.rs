@@ -13,7 +13,7 @@ use netserv_model::{Refusal, RefusalKind};
 use netserv_wire::container::frames::LogLevel;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, oneshot, watch};
 use tokio::task::JoinHandle;
-use tokio::time::{Instant, timeout_at};
+use tokio::time::{Instant, timeout, timeout_at};
 use wasmtime::Store;
 use wasmtime_wasi_http::WasiHttpView as _;
 use wasmtime_wasi_http::p2::bindings::ProxyPre;
@@ -21,7 +21,7 @@ use wasmtime_wasi_http::p2::bindings::http::types::{ErrorCode, Scheme as WasiSch
 use wasmtime_wasi_http::p2::body::HyperOutgoingBody;
 
 use super::body::{RequestBody, ResponseBody};
-use super::component::{CheckedComponent, failure, is_full};
+use super::component::{CheckedComponent, failure, is_full, started};
 use super::connection::{Progress, Underway};
 use super::egress::{Egress, Origin};
 use super::engine::ServerEngine;
@@ -89,9 +89,10 @@ impl HttpService {
     pub async fn instantiate(&self) -> Result<std::time::Duration, Refusal> {
         let mut store = self.store(Egress::new(&self.module));
         let began = std::time::Instant::now();
-        let made = self.engine.pace(self.pre.instantiate_async(&mut store)).await;
+        let made = self.engine.pace(self.pre.instantiate_async(&mut store));
+        let made = timeout(limits::START_TIME_MAX, made).await;
         let took = began.elapsed();
-        made.map(|_| took).map_err(|error| failure(&error, &store.data().cap))
+        started(made, &store.data().cap).map(|_| took)
     }
 
     /// Returns the module.

@@ -16,6 +16,7 @@ pub mod engine;
 pub mod http;
 pub mod listeners;
 pub mod log_stream;
+pub mod message_memory;
 pub mod module;
 pub mod site;
 pub mod sockets;

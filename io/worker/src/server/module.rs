@@ -22,7 +22,7 @@ use crate::limits;
 use crate::log::{Line, LogBuffer};
 use crate::messages::Exchange;
 use crate::storage::cache::{CacheHandle, CacheSource};
-use crate::storage::limits::CACHE_TEST_BYTES;
+use crate::storage::limits::{CACHE_AHEAD_BYTES_MAX, CACHE_TEST_BYTES};
 
 /// The protocol of a connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -56,6 +56,12 @@ pub struct Module {
     pub counters: Mutex<Counters>,
     /// What the compressors and decompressors of its instances may take.
     pub coder_memory: Budget,
+    /// What the sets of patterns of its instances may take.
+    pub pattern_memory: Budget,
+    /// What the HTTP messages of its instances may take.
+    pub message_memory: Budget,
+    /// What is read ahead of bodies in the cache.
+    pub cache_memory: Budget,
     /// What its server part did.
     pub counts: Counts,
     network: RwLock<Network>,
@@ -78,6 +84,9 @@ impl Module {
             cache: shared.cache,
             counters: Mutex::default(),
             coder_memory: Budget::new(limits::COMPRESS_MEMORY_BYTES_MAX),
+            pattern_memory: Budget::new(limits::PATTERNS_MEMORY_BYTES_MAX),
+            message_memory: Budget::new(limits::MESSAGES_MEMORY_BYTES_MAX),
+            cache_memory: Budget::new(CACHE_AHEAD_BYTES_MAX),
             counts: Counts::default(),
             network: RwLock::new(Network { load: network, listen_permitted: None }),
             log: Mutex::new(LogBuffer::new(clock::monotonic())),

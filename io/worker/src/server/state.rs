@@ -2,6 +2,7 @@
 //! What one instance of a component has on the node's side.
 
 use std::sync::Arc;
+use std::time::Instant;
 
 use netserv_wire::container::frames::LogLevel;
 use wasmtime::component::ResourceTable;
@@ -12,6 +13,7 @@ use wasmtime_wasi_http::{WasiHttpCtx, WasiHttpCtxView, WasiHttpView};
 use super::blocks::BlockState;
 use super::egress::Egress;
 use super::log_stream::LogStream;
+use super::message_memory::MessageMemory;
 use super::module::Module;
 use super::sockets::{self, Gate};
 use super::tcp_board::Board;
@@ -25,6 +27,8 @@ pub struct ServerState {
     pub http: WasiHttpCtx,
     /// Its resources.
     pub table: ResourceTable,
+    /// What its HTTP messages take.
+    pub messages: MessageMemory,
     /// What the building blocks keep for this instance.
     pub blocks: BlockState,
     /// Where its own HTTP requests go.
@@ -55,17 +59,22 @@ impl ServerState {
             wasi.env(name, value);
         }
         wasi.max_random_size(limits::SERVER_RANDOM_BYTES_MAX);
-        if let Sockets::Permitted(gate) = sockets {
-            sockets::permit(&mut wasi, module, gate);
-        }
+        let resources_max = match sockets {
+            Sockets::Permitted(gate) => {
+                sockets::permit(&mut wasi, module, gate);
+                limits::RESOURCES_MAX
+            }
+            Sockets::None => limits::REQUEST_RESOURCES_MAX,
+        };
         let mut table = ResourceTable::new();
-        table.set_max_capacity(limits::RESOURCES_MAX);
+        table.set_max_capacity(resources_max);
         let mut http = WasiHttpCtx::new();
         http.set_field_size_limit(limits::FIELDS_BYTES_MAX);
         ServerState {
             wasi: wasi.build(),
             http,
             table,
+            messages: MessageMemory::new(&module.message_memory),
             blocks: BlockState::new(module),
             egress,
             tcp: Arc::default(),
@@ -76,12 +85,24 @@ impl ServerState {
 
     /// Returns a store that has it, with the bounds that it says.
     pub fn into_store(self, engine: &Engine) -> Store<ServerState> {
+        let call_bytes = usize::try_from(self.cap.allowed).unwrap_or(usize::MAX).max(limits::CALL_BYTES_MIN);
         let mut store = Store::new(engine, self);
+        // Lists whose elements are all the same bytes must not become as many copies.
+        store.set_hostcall_fuel(call_bytes);
         store.limiter(|state| &mut state.cap);
         store.set_epoch_deadline(1);
         // Whoever computes for long lets the others of its thread go on after each step.
         store.epoch_deadline_callback(|_| Ok(UpdateDeadline::Yield(1)));
         store
+    }
+
+    /// Takes all resources from an instance whose HTTP messages need too much memory: it traps as soon as it uses one.
+    fn weigh_messages(&mut self) {
+        if let Err(denied) = self.messages.weigh(&mut self.table) {
+            self.table = ResourceTable::new();
+            self.table.set_max_capacity(0);
+            self.cap.denied = Some(denied);
+        }
     }
 }
 
@@ -93,6 +114,7 @@ impl WasiView for ServerState {
 
 impl WasiHttpView for ServerState {
     fn http(&mut self) -> WasiHttpCtxView<'_> {
+        self.weigh_messages();
         WasiHttpCtxView { hooks: &mut self.egress, table: &mut self.table, ctx: &mut self.http }
     }
 }
@@ -102,8 +124,30 @@ impl WasiHttpView for ServerState {
 pub struct Cap {
     allowed: u64,
     used: u64,
-    /// The bytes that the instance asked for and did not get.
-    pub denied: Option<u64>,
+    /// What the instance asked for last and did not get.
+    pub denied: Option<Denied>,
+}
+
+/// Memory that an instance did not get.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Denied {
+    /// How many bytes it would have had.
+    pub wanted: u64,
+    /// How many it may have.
+    pub allowed: u64,
+    at: Instant,
+}
+
+impl Denied {
+    /// Returns that it did not get memory just then.
+    pub fn new(wanted: u64, allowed: u64) -> Denied {
+        Denied { wanted, allowed, at: Instant::now() }
+    }
+
+    /// Returns whether a trap at `now` is likely to come from it: a program goes on for long after it was told.
+    pub fn explains_trap(&self, now: Instant) -> bool {
+        now.duration_since(self.at) < limits::DENIED_TIME_MAX
+    }
 }
 
 impl Cap {
@@ -115,11 +159,6 @@ impl Cap {
     pub fn used(&self) -> u64 {
         self.used
     }
-
-    /// Returns how many bytes the instance may have.
-    pub fn allowed(&self) -> u64 {
-        self.allowed
-    }
 }
 
 impl ResourceLimiter for Cap {
@@ -129,7 +168,7 @@ impl ResourceLimiter for Cap {
         if allowed {
             self.used = wanted;
         } else {
-            self.denied = Some(wanted);
+            self.denied = Some(Denied::new(wanted, self.allowed));
         }
         Ok(allowed)
     }
@@ -161,7 +200,9 @@ mod tests {
         assert!(cap.memory_growing(0, 65_536, None).unwrap());
         assert!(cap.memory_growing(0, 65_536, None).unwrap());
         assert!(!cap.memory_growing(65_536, 3 * 65_536, None).unwrap());
-        assert_eq!(cap.denied, Some(4 * 65_536));
+        let denied = cap.denied.unwrap();
+        assert_eq!((denied.wanted, denied.allowed), (4 * 65_536, 3 * 65_536));
+        assert!(denied.explains_trap(denied.at) && !denied.explains_trap(denied.at + limits::DENIED_TIME_MAX));
         assert!(cap.memory_growing(65_536, 2 * 65_536, None).unwrap());
         assert!(!cap.memory_growing(0, 1, None).unwrap());
     }

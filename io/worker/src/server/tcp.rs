@@ -11,7 +11,7 @@ use tokio::sync::watch;
 use tokio::time::{Instant, timeout, timeout_at};
 use wasmtime::Store;
 
-use super::component::{CheckedComponent, failure};
+use super::component::{CheckedComponent, failure, started};
 use super::egress::Egress;
 use super::engine::ServerEngine;
 use super::listeners::Accepted;
@@ -46,8 +46,25 @@ pub struct TcpService {
     pub(super) board: Arc<Board>,
     /// What connections read into.
     pub(super) buffers: Buffers,
+    /// How long its connections may do nothing.
+    pub(super) times: Times,
     stage: watch::Sender<Stage>,
     ended: Mutex<Option<Ended>>,
+}
+
+/// How long connections may do nothing.
+#[derive(Clone, Copy, Debug)]
+pub struct Times {
+    /// One that is being closed, while what was sent before does not go.
+    pub closing: Duration,
+    /// One to the module's own port, while nothing comes or goes.
+    pub idle: Duration,
+}
+
+impl Default for Times {
+    fn default() -> Times {
+        Times { closing: limits::TCP_CLOSING_TIME_MAX, idle: limits::TCP_IDLE_TIME_MAX }
+    }
 }
 
 /// Told once, when the module cannot go on.
@@ -76,6 +93,8 @@ macro_rules! call {
         if $service.stage() == Stage::Ended {
             None
         } else {
+            // What it did not get in another call has nothing to do with this one.
+            store.data_mut().cap.denied = None;
             let handler = instance.netserv_tcp_handler();
             let called = $service.engine.pace(handler.$method(&mut *store $(, $argument)*));
             match timeout($service.patience(), called).await {
@@ -103,6 +122,7 @@ impl TcpService {
         engine: &Arc<ServerEngine>,
         component: CheckedComponent,
         module: &Arc<Module>,
+        times: Times,
         ended: impl FnOnce(Refusal) + Send + 'static,
     ) -> Result<Arc<TcpService>, Refusal> {
         let pre = bindings::TcpHostPre::new(component.pre);
@@ -112,14 +132,16 @@ impl TcpService {
         board.open();
         state.tcp = Arc::clone(&board);
         let mut store = state.into_store(engine.engine());
-        let made = engine.pace(pre.instantiate_async(&mut store)).await;
-        let instance = made.map_err(|error| failure(&error, &store.data().cap))?;
+        let made = engine.pace(pre.instantiate_async(&mut store));
+        let made = timeout(limits::START_TIME_MAX, made).await;
+        let instance = started(made, &store.data().cap)?;
         let service = Arc::new(TcpService {
             engine: Arc::clone(engine),
             module: Arc::clone(module),
             guest: tokio::sync::Mutex::new(Guest { store, instance }),
             board,
             buffers: Buffers::default(),
+            times,
             stage: watch::Sender::new(Stage::Open),
             ended: Mutex::new(Some(Box::new(ended))),
         });

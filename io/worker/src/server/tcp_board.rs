@@ -45,6 +45,8 @@ pub struct Connection {
     lanes: [Lane; 2],
     has_server: bool,
     stage: watch::Sender<Stage>,
+    /// When something came or went last.
+    moved: Mutex<Instant>,
 }
 
 /// How far a connection's end has come.
@@ -99,7 +101,8 @@ impl Board {
         }
         inner.next += 1;
         let (id, stage) = (inner.next, watch::Sender::new(Stage::Open));
-        let connection = Arc::new(Connection { lanes: [lane(), lane()], has_server, stage });
+        let moved = Mutex::new(Instant::now());
+        let connection = Arc::new(Connection { lanes: [lane(), lane()], has_server, stage, moved });
         inner.connections.insert(id, Arc::clone(&connection));
         Some((id, connection))
     }
@@ -188,6 +191,16 @@ impl Connection {
         if forward && stage >= Stage::Closing {
             self.lanes.iter().for_each(Lane::shut);
         }
+    }
+
+    /// Takes note that something came or went.
+    pub fn touch(&self) {
+        *self.moved.lock().unwrap_or_else(PoisonError::into_inner) = Instant::now();
+    }
+
+    /// Returns when something came or went last, or when it was opened.
+    pub fn moved(&self) -> Instant {
+        *self.moved.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Waits until it is at least so far.

@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use rustix::net::sockopt;
 use tokio::net::TcpStream;
-use tokio::time::{sleep, timeout};
+use tokio::time::{Instant, sleep, timeout, timeout_at};
 
 use super::listeners::Accepted;
 use super::tcp::{Action, Address, Decision, Flow, Side, TcpService};
@@ -71,15 +71,30 @@ async fn exchange(
             [a, b, c, d]
         }
         None => {
-            let (a, b) = tokio::join!(
+            let (a, b, ()) = tokio::join!(
                 read(service, id, connection, (Side::Client, client), None),
                 write(service, connection, Side::Client, client),
+                end_if_idle(connection, service.times.idle),
             );
             [a, b, Ok(()), Ok(())]
         }
     };
     if connection.stage() == Stage::Aborted || ends.iter().any(Result::is_err) {
         std::iter::once(client).chain(server).for_each(reset);
+    }
+}
+
+/// Closes a connection on which nothing comes or goes: a client that is there and does nothing keeps its place from
+/// others.
+async fn end_if_idle(connection: &Connection, time: Duration) {
+    loop {
+        let until = connection.moved() + time;
+        if until <= Instant::now() {
+            return connection.advance(Stage::Closing);
+        }
+        if timeout_at(until, connection.reached(Stage::Closing)).await.is_ok() {
+            return;
+        }
     }
 }
 
@@ -164,6 +179,7 @@ async fn receive(
             Err(error) => return Err(error),
         };
         service.module().counts.bytes_in(length);
+        connection.touch();
         if let (Some(bytes), Some(way)) = (shown(service, id, connection, source, buffer).await, &way) {
             way.send(bytes)?;
         }
@@ -250,6 +266,7 @@ async fn send(service: &TcpService, connection: &Connection, lane: &Lane, stream
         let write = |bytes: &[u8]| {
             let written = stream.try_write(bytes)?;
             service.module().counts.bytes_out(written);
+            connection.touch();
             Ok(written)
         };
         if !lane.write(write)? {
@@ -257,6 +274,7 @@ async fn send(service: &TcpService, connection: &Connection, lane: &Lane, stream
                 biased;
                 () = connection.reached(Stage::Aborted) => {}
                 ready = stream.writable() => ready?,
+                () = closed_for(connection, service.times.closing) => connection.advance(Stage::Aborted),
             }
         } else if lane.is_shut() {
             // If the other end is gone, there is nobody to tell.
@@ -266,6 +284,12 @@ async fn send(service: &TcpService, connection: &Connection, lane: &Lane, stream
             lane.more.notified().await;
         }
     }
+}
+
+/// Waits until a connection has been closing for a while.
+async fn closed_for(connection: &Connection, time: Duration) {
+    connection.reached(Stage::Closing).await;
+    sleep(time).await;
 }
 
 pub(super) fn address(of: SocketAddr) -> Address {

@@ -12,7 +12,7 @@ use netserv_model::manifest::{TcpOutcome, TcpSide};
 use tokio::runtime::Runtime;
 
 use super::component::ComponentKind;
-use super::tcp::{Decision, Flow, Side, TcpService};
+use super::tcp::{Decision, Flow, Side, TcpService, Times};
 use super::tcp_board::{Connection, Stage};
 use super::tcp_connection::{address, shown};
 use super::testing::{HostSettings, TestCode, node_failed};
@@ -59,7 +59,7 @@ impl TcpTester {
         let failure = Arc::new(Mutex::new(None));
         let told = Arc::clone(&failure);
         let ended = move |refusal| *told.lock().unwrap_or_else(PoisonError::into_inner) = Some(refusal);
-        let service = runtime.block_on(TcpService::start(&code.engine, component, &module, ended))?;
+        let service = runtime.block_on(TcpService::start(&code.engine, component, &module, Times::default(), ended))?;
         Ok(TcpTester { runtime, service, failure })
     }
 

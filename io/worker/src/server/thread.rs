@@ -17,7 +17,7 @@ use super::http::HttpService;
 use super::listeners::{Handler, Listeners, tcp_ports};
 use super::module::Module;
 use super::site::{HttpSite, Version};
-use super::tcp::TcpService;
+use super::tcp::{TcpService, Times};
 use super::tcp_intercept::Intercepts;
 use super::{Load, Order, Report, Reports, tls};
 use crate::engine::one_line;
@@ -182,7 +182,10 @@ impl Servers {
                 let site = old.unwrap_or_else(|| Arc::new(HttpSite::new(version.clone())));
                 Ok(Work::Http { site, version })
             }
-            ComponentKind::Tcp => Ok(Work::Tcp(TcpService::start(&self.engine, component, module, ended).await?)),
+            ComponentKind::Tcp => {
+                let service = TcpService::start(&self.engine, component, module, Times::default(), ended).await?;
+                Ok(Work::Tcp(service))
+            }
             ComponentKind::Command => Ok(Work::Command(Program::start(&self.engine, component, module, ended).await?)),
         }
     }

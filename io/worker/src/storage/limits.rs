@@ -47,3 +47,9 @@ pub const CACHE_WRITERS_MAX: usize = 64;
 pub const CACHE_TEST_BYTES: u64 = 16 * 1024 * 1024;
 /// Bytes of a body that are read ahead, or written at once, for one stream.
 pub const CACHE_STREAM_BYTES_MAX: usize = 128 * 1024;
+/// Bytes of a body that are read ahead while those of all bodies take [`CACHE_AHEAD_BYTES_MAX`].
+pub const CACHE_STREAM_BYTES_MIN: usize = 4 * 1024;
+/// Bytes that are read ahead of all bodies of a module.
+pub const CACHE_AHEAD_BYTES_MAX: usize = 16 << 20;
+/// Bodies that an instance may read at a time.
+pub const CACHE_READERS_MAX: usize = 16;

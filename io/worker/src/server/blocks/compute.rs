@@ -11,15 +11,13 @@ pub struct ComputeState {
     pub coders: usize,
     /// Sets of patterns.
     pub pattern_sets: usize,
-    /// Bytes of memory of these.
-    pub pattern_bytes: usize,
     budget: Budget,
 }
 
 impl ComputeState {
     /// Returns the state of an instance that has nothing. `budget` is what all coders of its module may take.
     pub fn new(budget: &Budget) -> ComputeState {
-        ComputeState { coders: 0, pattern_sets: 0, pattern_bytes: 0, budget: budget.clone() }
+        ComputeState { coders: 0, pattern_sets: 0, budget: budget.clone() }
     }
 
     /// Returns where a further coder's memory comes from.

@@ -3,6 +3,7 @@
 
 use wasmtime::component::{HasSelf, Linker, Resource};
 
+use crate::compute::Reserved;
 use crate::compute::search::{self, Patterns};
 use crate::error::HostError;
 use crate::limits;
@@ -12,12 +13,18 @@ mod bindings {
     wasmtime::component::bindgen!({
         path: "../../wit",
         inline: "package netserv:host-search; world host { import netserv:search/search@1.0.0; }",
-        with: { "netserv:search/search.patterns": crate::compute::search::Patterns },
+        with: { "netserv:search/search.patterns": super::PatternSet },
         imports: { default: trappable },
     });
 }
 
 use bindings::netserv::search::search::{self as wit, Error, Hit};
+
+/// A set of patterns of an instance.
+pub struct PatternSet {
+    patterns: Patterns,
+    _memory: Reserved,
+}
 
 /// Adds the interface to a linker.
 ///
@@ -42,43 +49,42 @@ impl wit::HostPatterns for ServerState {
         &mut self,
         patterns: Vec<Vec<u8>>,
         ignore_ascii_case: bool,
-    ) -> wasmtime::Result<Result<Resource<Patterns>, Error>> {
+    ) -> wasmtime::Result<Result<Resource<PatternSet>, Error>> {
         if self.blocks.compute.pattern_sets >= limits::PATTERN_SETS_MAX {
             return Ok(Err(Error::Quota));
         }
-        let patterns = match Patterns::compile(&patterns, ignore_ascii_case) {
-            Ok(patterns) => patterns,
-            Err(error) => return Ok(Err(error.into())),
-        };
-        let memory_bytes = self.blocks.compute.pattern_bytes + patterns.memory_bytes();
-        if memory_bytes > limits::PATTERNS_MEMORY_BYTES_MAX {
-            return Ok(Err(Error::Quota));
+        let compiled = Patterns::compile(&patterns, ignore_ascii_case).and_then(|patterns| {
+            let memory = self.module.pattern_memory.reserve(patterns.memory_bytes())?;
+            Ok(PatternSet { patterns, _memory: memory })
+        });
+        match compiled {
+            Ok(set) => {
+                let set = self.table.push(set)?;
+                self.blocks.compute.pattern_sets += 1;
+                Ok(Ok(set))
+            }
+            Err(error) => Ok(Err(error.into())),
         }
-        let patterns = self.table.push(patterns)?;
-        self.blocks.compute.pattern_sets += 1;
-        self.blocks.compute.pattern_bytes = memory_bytes;
-        Ok(Ok(patterns))
     }
 
-    fn is_match(&mut self, patterns: Resource<Patterns>, haystack: Vec<u8>) -> wasmtime::Result<Result<bool, Error>> {
-        Ok(self.table.get(&patterns)?.is_match(&haystack).map_err(Error::from))
+    fn is_match(&mut self, set: Resource<PatternSet>, haystack: Vec<u8>) -> wasmtime::Result<Result<bool, Error>> {
+        Ok(self.table.get(&set)?.patterns.is_match(&haystack).map_err(Error::from))
     }
 
     fn find(
         &mut self,
-        patterns: Resource<Patterns>,
+        set: Resource<PatternSet>,
         haystack: Vec<u8>,
         max: u32,
     ) -> wasmtime::Result<Result<Vec<Hit>, Error>> {
-        let hits = self.table.get(&patterns)?.find(&haystack).map_err(Error::from);
+        let hits = self.table.get(&set)?.patterns.find(&haystack).map_err(Error::from);
         let hit = |hit: search::Hit| Hit { pattern: hit.pattern, start: hit.start, end: hit.end };
         Ok(hits.map(|hits| hits.take(max as usize).map(hit).collect()))
     }
 
-    fn drop(&mut self, patterns: Resource<Patterns>) -> wasmtime::Result<()> {
-        let patterns = self.table.delete(patterns)?;
+    fn drop(&mut self, set: Resource<PatternSet>) -> wasmtime::Result<()> {
+        self.table.delete(set)?;
         self.blocks.compute.pattern_sets -= 1;
-        self.blocks.compute.pattern_bytes -= patterns.memory_bytes();
         Ok(())
     }
 }
@@ -90,5 +96,52 @@ impl From<HostError> for Error {
             HostError::TooLarge => Error::TooLarge,
             HostError::Invalid | HostError::NotFound | HostError::BadAddress => Error::Invalid,
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use wit::HostPatterns as _;
+
+    use super::*;
+    use crate::server::blocks::testing::state;
+    use crate::server::egress::Egress;
+    use crate::server::module::Shared;
+    use crate::server::state::Sockets;
+
+    #[test]
+    fn patterns_of_all_instances_of_a_module_count_together() {
+        let first = state(Shared::for_tests);
+        let module = Arc::clone(&first.module);
+        let mut instances = vec![first];
+        let (mut sets, mut full) = (0, false);
+        while !full {
+            let mut instance = ServerState::new(&module, Sockets::None, Egress::new(&module));
+            for _ in 0..limits::PATTERN_SETS_MAX {
+                match instance.compile(large(), true).unwrap() {
+                    Ok(_) => sets += 1,
+                    Err(error) => full = matches!(error, Error::Quota),
+                }
+            }
+            assert!(matches!(instance.compile(large(), true).unwrap(), Err(Error::Quota)), "it has all that it may");
+            instances.push(instance);
+            assert!(instances.len() < 64, "{sets} large sets");
+        }
+        assert!(sets > 0);
+        let mut other = ServerState::new(&module, Sockets::None, Egress::new(&module));
+        assert!(matches!(other.compile(large(), true).unwrap(), Err(Error::Quota)));
+        drop(instances);
+        let set = other.compile(large(), true).unwrap().unwrap();
+        wit::HostPatterns::drop(&mut other, set).unwrap();
+        drop(other);
+        assert!(module.pattern_memory.reserve(limits::PATTERNS_MEMORY_BYTES_MAX).is_ok(), "nothing is left");
+    }
+
+    /// Returns as many bytes of patterns as a set may have, hardly any of which begin alike.
+    fn large() -> Vec<Vec<u8>> {
+        let pattern = |number: usize| format!("{number:0>8}").repeat(limits::PATTERN_BYTES_MAX / 8).into_bytes();
+        (0..limits::PATTERNS_BYTES_MAX / limits::PATTERN_BYTES_MAX).map(pattern).collect()
     }
 }

@@ -236,6 +236,26 @@ fn memory_is_bounded_and_gone_with_the_request() {
     assert!(after < before + 4 * 1024, "{before} KiB, then {after} KiB");
 }
 
+/// Goal: what an instance has on the node's side is bounded as its own memory is, over all instances of a module together,
+/// and gone with the request. Method: many requests at a time each keep as many headers, or requests, as they get.
+#[test]
+fn memory_outside_of_the_component_is_bounded_too() {
+    let spec = Spec::new();
+    let port = spec.port();
+    for path in ["/headers", "/requests"] {
+        let mut worker = Worker::with(&spec);
+        assert_eq!(get(port, &format!("{path}?10")).0, 200, "{path}");
+        let before = worker.memory_kib("VmHWM:");
+        let asked: Vec<_> = (0..64).map(|_| std::thread::spawn(move || get(port, &format!("{path}?1000")).0)).collect();
+        assert!(asked.into_iter().all(|one| one.join().unwrap() == 500), "{path}: none gets so much");
+        let most = worker.memory_kib("VmHWM:") - before;
+        eprintln!("{path}: {most} KiB more");
+        assert!(most < 64 * 1024, "{path}: {most} KiB more");
+        assert_eq!(get(port, &format!("{path}?10")).0, 200, "{path}: all is given back");
+        worker.wait_for_line("memory-limit");
+    }
+}
+
 #[test]
 fn a_component_that_starts_too_large_is_refused() {
     let spec = Spec::new().with(|spec| spec.limits.memory_bytes = 65_536);
