@@ -66,13 +66,20 @@ pub fn precompile(server: &ServerEngine, wasm: &[u8]) -> Result<Vec<u8>, Refusal
 /// Loads compiled code and checks that it is and imports nothing but what `blocks` and WASI have.
 ///
 /// # Errors
-/// [`RefusalKind::BadCode`], or [`RefusalKind::AbiMismatch`] with the imports that are missing.
+/// [`RefusalKind::BadCode`], [`RefusalKind::AbiMismatch`] with the imports that are missing, or
+/// [`RefusalKind::MissingDependency`] if there are to be no servers of its kind.
 pub fn load(server: &ServerEngine, code: File, blocks: &BTreeSet<String>) -> Result<CheckedComponent, Refusal> {
     let mut bytes = Vec::new();
     let read = code.take(limits::CODE_BYTES_MAX).read_to_end(&mut bytes);
     read.map_err(|error| Refusal::new(RefusalKind::NodeFailed, format!("cannot read the code: {error}")))?;
     let component = sys::load_component(server.engine(), &bytes).map_err(|error| bad_code(&error))?;
-    check(server, &component, blocks)
+    let checked = check(server, &component, blocks)?;
+    let kind = checked.kind.as_str();
+    if !blocks.contains(kind) {
+        let detail = format!("the component is a server of kind `{kind}`: the block `{kind}` is needed, the node has none");
+        return Err(Refusal::new(RefusalKind::MissingDependency, detail));
+    }
+    Ok(checked)
 }
 
 /// Compiles a component to run it in this process.
@@ -126,13 +133,6 @@ pub fn failure(error: &wasmtime::Error, cap: &Cap) -> Refusal {
     Refusal::new(RefusalKind::Trapped, format!("{cause}{within}"))
 }
 
-/// Returns whether there was no room for another instance among those of the container.
-pub fn is_full(error: &wasmtime::Error) -> bool {
-    error.is::<PoolConcurrencyLimitError>()
-}
-
-const FRAMES_MAX: usize = 6;
-
 /// Returns what was made of a component in [`limits::START_TIME_MAX`].
 ///
 /// # Errors
@@ -148,6 +148,13 @@ pub fn started<T>(made: Result<wasmtime::Result<T>, Elapsed>, cap: &Cap) -> Resu
 pub fn stalled() -> Refusal {
     Refusal::new(RefusalKind::Stalled, format!("there was no instance after {} s", limits::START_TIME_MAX.as_secs()))
 }
+
+/// Returns whether there was no room for another instance among those of the container.
+pub fn is_full(error: &wasmtime::Error) -> bool {
+    error.is::<PoolConcurrencyLimitError>()
+}
+
+const FRAMES_MAX: usize = 6;
 
 fn kind(engine: &Engine, component: &Component) -> Result<ComponentKind, Refusal> {
     let exports: Vec<String> = component.component_type().exports(engine).map(|(name, _)| name.to_owned()).collect();
@@ -207,4 +214,41 @@ fn interface(name: &str) -> &str {
 
 fn bad_code(error: &wasmtime::Error) -> Refusal {
     Refusal::new(RefusalKind::BadCode, one_line(error))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::{Seek as _, Write as _};
+
+    use super::*;
+
+    #[test]
+    fn a_server_needs_the_block_of_its_kind() {
+        let server = ServerEngine::new().unwrap();
+        let exports = ["netserv:tcp/handler@1.0.0", "wasi:http/incoming-handler@0.2.0", "wasi:cli/run@0.2.0"];
+        let kinds = [ComponentKind::Tcp, ComponentKind::Http, ComponentKind::Command];
+        for (export, kind) in exports.into_iter().zip(kinds) {
+            let code = precompile(&server, &wat::parse_str(component(export)).unwrap()).unwrap();
+            let mut file = tempfile::tempfile().unwrap();
+            file.write_all(&code).unwrap();
+            let mut load = |blocks: &[&str]| {
+                file.rewind().unwrap();
+                let blocks = blocks.iter().map(ToString::to_string).collect();
+                super::load(&server, file.try_clone().unwrap(), &blocks).map(|checked| checked.kind)
+            };
+            assert_eq!(load(&["kv", kind.as_str()]), Ok(kind));
+            let others: Vec<&str> = kinds.iter().filter(|other| **other != kind).map(|other| other.as_str()).collect();
+            assert_eq!(load(&others).unwrap_err().kind, RefusalKind::MissingDependency, "{export}");
+        }
+    }
+
+    #[test]
+    fn what_a_tcp_module_calls_is_there_with_its_block_only() {
+        let has = |names: &[&str]| blocks::is_linked("tcp", &names.iter().map(ToString::to_string).collect());
+        assert!(has(&["tcp"]) && !has(&["http", "command"]));
+    }
+
+    fn component(export: &str) -> String {
+        format!("(component (instance $nothing) (export \"{export}\" (instance $nothing)))")
+    }
 }

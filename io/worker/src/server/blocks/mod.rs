@@ -18,7 +18,7 @@ mod properties;
 mod search;
 mod sip;
 #[cfg(test)]
-mod testing;
+pub(super) mod testing;
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -60,7 +60,7 @@ const BLOCKS: &[Block] = &[
     Block { package: "tcp", name: "tcp", add: tcp_board::add_to_linker },
 ];
 /// Blocks that every component has, as every packet module does.
-const OF_EVERYBODY: [&str; 3] = ["log", "properties", "tcp"];
+const OF_EVERYBODY: [&str; 2] = ["log", "properties"];
 
 /// What the building blocks keep for one instance.
 pub struct BlockState {

@@ -36,8 +36,9 @@ use rustix::net::{SendAncillaryBuffer, SendAncillaryMessage, SendFlags};
 
 use crate::node;
 
-/// The building blocks that modules of these tests import.
-const BLOCKS: &[&str] = &["http-client", "properties", "crypto", "match", "sip", "hash", "messages", "kv"];
+/// The building blocks that modules of these tests are and import.
+const BLOCKS: &[&str] =
+    &["http", "tcp", "command", "http-client", "properties", "crypto", "match", "sip", "hash", "messages", "kv"];
 /// How long to wait for what must come.
 const LONG: Duration = Duration::from_secs(20);
 
