@@ -207,3 +207,41 @@ impl<F: Future> Future for Paced<F> {
         polled
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use wasmtime::component::Component;
+
+    use super::*;
+
+    #[test]
+    fn components_have_only_so_many_parts() {
+        let engine = ServerEngine::new().unwrap();
+        for (part, most) in [
+            ("", limits::CORE_INSTANCES_PER_COMPONENT_MAX),
+            ("(memory 1)", limits::MEMORIES_PER_COMPONENT_MAX),
+            ("(table 1 funcref)", limits::TABLES_PER_COMPONENT_MAX),
+        ] {
+            let component = |count: u32| {
+                let instances = "(core instance (instantiate $m))".repeat(count as usize);
+                let wasm = wat::parse_str(format!("(component (core module $m {part}) {instances})")).unwrap();
+                Component::new(engine.engine(), wasm).map(drop)
+            };
+            component(most).unwrap();
+            let error = format!("{:#}", component(most + 1).unwrap_err());
+            assert!(error.contains(&format!("maximum of {most}")), "{part}: {error}");
+        }
+    }
+
+    #[test]
+    fn only_so_many_linkers_are_kept() {
+        let engine = ServerEngine::new().unwrap();
+        let names: Vec<String> = blocks::all().into_iter().collect();
+        for bits in 0..=limits::LINKERS_KEPT_MAX {
+            let chosen = names.iter().enumerate().filter(|(place, _)| bits >> place & 1 == 1);
+            engine.linker(&chosen.map(|(_, name)| name.clone()).collect()).unwrap();
+            assert!(engine.linkers.lock().unwrap().len() <= limits::LINKERS_KEPT_MAX);
+        }
+        assert_eq!(engine.linkers.lock().unwrap().len(), 1, "they went, and the last one came");
+    }
+}

@@ -444,6 +444,19 @@ mod tests {
     }
 
     #[test]
+    fn there_are_only_so_many_timers() {
+        let mut state = crate::server::blocks::testing::state(crate::server::module::Shared::for_tests);
+        state.tcp.open();
+        let most = u32::try_from(limits::TCP_TIMERS_MAX).unwrap();
+        let set = |state: &mut ServerState, id| wit::Host::set_timer(state, id, 1000, 0).unwrap();
+        (0..most).for_each(|id| set(&mut state, id).unwrap());
+        assert!(matches!(set(&mut state, most), Err(wit::Error::Quota)));
+        assert!(set(&mut state, 0).is_ok(), "one that is there is set anew");
+        wit::Host::cancel_timer(&mut state, 0).unwrap();
+        assert!(set(&mut state, most).is_ok());
+    }
+
+    #[test]
     fn stages_go_one_way() {
         let (_, connection) = board().enter(true, 1).unwrap();
         connection.advance(Stage::Closing);

@@ -165,3 +165,40 @@ impl From<CodeError> for Error {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use wit::{Host as _, HostCompressor, HostDecompressor};
+
+    use super::*;
+    use crate::server::blocks::testing::state;
+    use crate::server::module::Shared;
+
+    #[test]
+    fn an_instance_has_only_so_many_coders() {
+        let mut state = state(Shared::for_tests);
+        let compressor = |state: &mut ServerState| HostCompressor::open(state, Encoding::Gzip, 1).unwrap();
+        let decompressor = |state: &mut ServerState| HostDecompressor::open(state, Encoding::Gzip, 1).unwrap();
+        let half = limits::CODERS_MAX / 2;
+        let _compressors: Vec<_> = (0..half).map(|_| compressor(&mut state).unwrap()).collect();
+        let mut decompressors: Vec<_> = (half..limits::CODERS_MAX).map(|_| decompressor(&mut state).unwrap()).collect();
+        assert!(matches!(compressor(&mut state), Err(Error::Quota)));
+        assert!(matches!(decompressor(&mut state), Err(Error::Quota)));
+        assert!(matches!(state.compress(Encoding::Gzip, 1, vec![]).unwrap(), Err(Error::Quota)));
+        HostDecompressor::drop(&mut state, decompressors.pop().unwrap()).unwrap();
+        assert!(compressor(&mut state).is_ok());
+    }
+
+    #[test]
+    fn what_is_decompressed_at_once_is_bounded() {
+        let mut state = state(Shared::for_tests);
+        let mut zeros = |length| state.compress(Encoding::Gzip, 9, vec![0; length]).unwrap().unwrap();
+        let most = usize::try_from(limits::DECOMPRESS_AT_ONCE_BYTES_MAX).unwrap();
+        // A member of the stream for each piece that may be compressed in one call.
+        let whole = zeros(limits::COMPRESS_INPUT_BYTES_MAX).repeat(most / limits::COMPRESS_INPUT_BYTES_MAX);
+        let longer = [&whole[..], &zeros(1)].concat();
+        let mut decompress = |bytes| state.decompress(Encoding::Gzip, bytes, u32::MAX).unwrap();
+        assert_eq!(decompress(whole).unwrap().len(), most);
+        assert!(matches!(decompress(longer), Err(Error::TooLarge)));
+    }
+}

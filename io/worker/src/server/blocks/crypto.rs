@@ -84,3 +84,28 @@ impl From<HostError> for Error {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use wasmtime_wasi::p2::bindings::random::random::Host as Random;
+    use wasmtime_wasi::random::WasiRandomView as _;
+
+    use super::*;
+    use crate::limits::SERVER_RANDOM_BYTES_MAX;
+    use crate::server::blocks::testing::state;
+    use crate::server::module::Shared;
+
+    #[test]
+    fn a_call_gives_only_so_many_random_bytes() {
+        let mut state = state(Shared::for_tests);
+        let most = u32::try_from(CRYPTO_RANDOM_BYTES_MAX).unwrap();
+        for (wanted, given) in [(0, 0), (most, most), (most + 1, most), (u32::MAX, most)] {
+            let bytes = wit::Host::random(&mut state, wanted).unwrap();
+            assert_eq!(bytes.len(), given as usize);
+            assert!(given == 0 || bytes[bytes.len() - 32..] != [0; 32], "all of them are");
+        }
+        let random = state.wasi.random();
+        assert!(Random::get_random_bytes(random, SERVER_RANDOM_BYTES_MAX).is_ok());
+        assert!(Random::get_random_bytes(random, SERVER_RANDOM_BYTES_MAX + 1).is_err());
+    }
+}

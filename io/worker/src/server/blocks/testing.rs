@@ -16,7 +16,7 @@ use crate::server::module::{Module, Profile, Shared};
 use crate::server::state::{ServerState, Sockets};
 
 /// Returns the node's side of an instance whose module shares this.
-pub(super) fn state(shared: impl FnOnce(&ModuleRef) -> Shared) -> ServerState {
+pub(in crate::server) fn state(shared: impl FnOnce(&ModuleRef) -> Shared) -> ServerState {
     let profile = Profile {
         slot: ModuleSlot(0),
         name: "example.org/a@1.0.0".parse().unwrap(),

@@ -4,18 +4,20 @@
 use std::io::{Read as _, Write as _};
 use std::net::TcpStream;
 use std::sync::Arc;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use bytes::Bytes;
 use http_body_util::{BodyExt as _, Full};
 use hyper_util::rt::{TokioExecutor, TokioIo};
 use netserv_wire::container::frames::ToWorker;
+use netserv_worker::server::testing::{HostSettings, TestRequest};
+use netserv_worker::{http_bench, limits};
 use tokio_rustls::TlsConnector;
 use tokio_rustls::rustls::pki_types::pem::PemObject as _;
 use tokio_rustls::rustls::pki_types::{CertificateDer, ServerName};
 use tokio_rustls::rustls::{ClientConfig, RootCertStore};
 
-use super::{Spec, Worker, body, connect, get, status, talk};
+use super::{Spec, Worker, body, component, connect, get, status, talk};
 
 #[test]
 fn requests_are_answered_by_fresh_instances() {
@@ -74,6 +76,56 @@ fn http2_is_understood_without_being_asked() {
         let answers = over_http2(TokioIo::new(stream), "http").await;
         assert_eq!(answers, ["1"; 20], "each stream has an instance of its own");
     });
+}
+
+/// SPECIFICATION.md promises 100 µs; it is some 20 on an idle machine.
+#[test]
+fn an_instance_costs_little() {
+    let settings = HostSettings::new("example.org/hello@1.0.0".parse().unwrap());
+    let request = TestRequest { method: "GET".to_owned(), path: "/".to_owned(), headers: Vec::new(), body: Vec::new() };
+    let component = std::fs::read(component("hello_http")).unwrap();
+    let report = http_bench::run(&component, settings, &[(request, 200)], Duration::from_millis(100)).unwrap();
+    assert_eq!(report.failed, 0);
+    assert!(report.instantiate_us.median <= 100.0, "{report:?}");
+}
+
+/// Method: more streams than the server allows, in frames of our own, since clients that know what it allows wait.
+#[test]
+fn a_connection_has_only_so_many_streams() {
+    let spec = Spec::new().with(|spec| spec.limits.requests = 2 * limits::STREAMS_MAX);
+    let _worker = Worker::with(&spec);
+    let frame = |kind: u8, flags: u8, stream: u32, payload: &[u8]| {
+        let length = u32::try_from(payload.len()).unwrap().to_be_bytes();
+        [&length[1..], &[kind, flags], &stream.to_be_bytes(), payload].concat()
+    };
+    // GET, http, a path and an authority: RFC 7541, appendix A has the numbers.
+    let request = b"\x82\x86\x04\x0b/sleep?4000\x01\x01a";
+    let mut bytes = [b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n".to_vec(), frame(4, 0, 0, b"")].concat();
+    let last = 2 * limits::STREAMS_MAX + 1;
+    for stream in (1..=last).step_by(2) {
+        bytes.extend(frame(1, 5, stream, request));
+    }
+    let mut connection = connect(spec.port());
+    connection.write_all(&bytes).unwrap();
+    let mut settings = Vec::new();
+    loop {
+        let mut head = [0; 9];
+        connection.read_exact(&mut head).unwrap();
+        let mut payload = vec![0; usize::from(u16::from_be_bytes([head[1], head[2]]))];
+        connection.read_exact(&mut payload).unwrap();
+        let stream = u32::from_be_bytes(head[5..].try_into().unwrap());
+        match head[3] {
+            // Before any of the others is answered.
+            3 => {
+                assert_eq!((stream, &payload[..]), (last, &[0, 0, 0, 7][..]), "refused");
+                break;
+            }
+            4 if head[4] == 0 => settings = payload,
+            kind => assert!([4, 6, 8].contains(&kind), "frame {kind} of stream {stream}"),
+        }
+    }
+    let allowed = [&[0, 3][..], &limits::STREAMS_MAX.to_be_bytes()].concat();
+    assert!(settings.chunks(6).any(|setting| setting == allowed), "{settings:?}");
 }
 
 #[test]

@@ -224,3 +224,22 @@ same_names!(wit::Format => MediaFormat: Webm FragmentedMp4 Mpegts Matroska Ogg M
 same_names!(wit::VideoCodec => VideoCodec: Standard Copy H264 Vp8 Vp9 None);
 same_names!(wit::AudioCodec => AudioCodec: Standard Copy Aac Opus Vorbis Mp3 None);
 same_names!(wit::Corner => media::Corner: TopLeft TopRight BottomLeft BottomRight Center);
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::server::blocks::testing::{run, state};
+    use crate::server::module::Shared;
+
+    #[test]
+    fn what_is_told_of_is_bounded() {
+        let state = state(Shared::for_tests);
+        let input = vec![0; MEDIA_PROBED_BYTES_MAX + 1];
+        run(async {
+            let refused = probe(&state.module, wit::Source::Any, &input).await.unwrap_err();
+            assert!(matches!(refused, Error::Invalid(why) if why.contains("16777217 bytes")));
+            let asked = probe(&state.module, wit::Source::Any, &input[1..]).await.unwrap_err();
+            assert!(matches!(asked, Error::Unavailable(_)), "there is no node to do it");
+        });
+    }
+}
