@@ -9,9 +9,10 @@ use std::path::Path;
 use std::process::Command;
 
 use common::{Driver, Serving, eventually};
-use netserv_lab::netns::{host_port, skipped};
+use netserv_lab::netns::host_port;
 use netserv_model::Flavour;
 use netserv_model::request::Outcome;
+use netserv_skips::skipped;
 
 const LISTEN: &str = "listen = ['tcp port 80']\n";
 

@@ -4,14 +4,16 @@
 
 mod common;
 
+use std::io::{BufRead as _, BufReader, Write as _};
 use std::path::Path;
-use std::process::{Child, Stdio};
+use std::process::{Child, ChildStdin, ChildStdout, Stdio};
 
 use common::{Driver, Serving, eventually};
 use netserv_lab::netns::host_port;
 use netserv_lab::node::{LabPackage, LabUser, module_parts, workspace};
 use netserv_model::request::{ModuleState, Outcome};
 use netserv_model::{Flavour, Refusal, RefusalKind};
+use serde_json::{Value, json};
 
 const LISTEN: &str = "listen = ['tcp port 80', 'tcp port 7', 'tcp port 443']\n";
 const HELLO: &str = "Hello from a NetServ node";
@@ -66,7 +68,7 @@ fn a_module_of_both_roles_shares_its_state(driver: Driver) {
     eventually("its packet is dropped", || net.status(&net.alice, "guard").unwrap().packets.dropped == 1);
 
     // What is blocked stays blocked in the next version, which finds the same state.
-    let newer = newer(&net, "guard", &net.alice, "1.0.1", "");
+    let newer = newer(&net, "guard", &net.alice, "1.0.1");
     assert!(matches!(net.setup(&net.alice, &newer, &["--filter", &filter]), Outcome::Replaced { .. }));
     send();
     eventually("its packet is dropped", || net.status(&net.alice, "guard").unwrap().packets.dropped == 1);
@@ -84,12 +86,49 @@ fn an_upgrade_under_load_refuses_no_request(driver: Driver) {
     net.answers("receiver", address, "/", HELLO);
     let load = wrk(&net, &format!("http://{address}/"), 4);
     for patch in 1..=3 {
-        let newer = newer(&net, "hello-http", &net.alice, &format!("1.0.{patch}"), "");
+        let newer = newer(&net, "hello-http", &net.alice, &format!("1.0.{patch}"));
         assert!(matches!(net.setup(&net.alice, &newer, &[]), Outcome::Replaced { .. }));
     }
     let report = String::from_utf8(load.wait_with_output().unwrap().stdout).unwrap();
     assert!(report.contains("Requests/sec") && !report.contains("Socket errors"), "{report}");
     assert!(!report.contains("Non-2xx"), "{report}");
+}
+
+/// Goal: requests that are under way when the user's last module is removed are answered, also if the module comes back
+/// meanwhile or the node is stopped. Method: a client that takes two seconds to say what is to be echoed.
+#[test]
+fn what_is_under_way_is_answered_after_the_last_module_was_removed() {
+    let test = "what_is_under_way_is_answered_after_the_last_module_was_removed";
+    let Some(mut net) = Serving::start(test, Driver::Nfqueue, LISTEN) else { return };
+    let package = net.install("hello-http", &net.alice, &[]);
+    let address = net.address(&net.alice, false);
+    net.answers("receiver", address, "/", HELLO);
+    let links = || {
+        let output = net.lab.command("node", "ip").args(["route", "show", "proto", "78"]).output().unwrap();
+        String::from_utf8(output.stdout).unwrap()
+    };
+    assert!(links().contains(&address.to_string()));
+
+    let slow = slow_echo(&net, address);
+    assert_eq!(net.request(&net.alice, &["remove", "example.org/hello-http"]), Outcome::Removed);
+    eventually("nobody is served any more", || net.get("receiver", address, "/").is_none());
+    assert_eq!(answer(slow), "first second");
+    eventually("the network goes after the worker", || links().is_empty());
+
+    let installed = |outcome: &Outcome| matches!(outcome, Outcome::Installed { .. });
+    assert!(installed(&net.setup(&net.alice, &package, &[])));
+    net.answers("receiver", address, "/", HELLO);
+    let slow = slow_echo(&net, address);
+    assert_eq!(net.request(&net.alice, &["remove", "example.org/hello-http"]), Outcome::Removed);
+    let outcome = net.setup(&net.alice, &package, &[]);
+    assert!(installed(&outcome), "{outcome:?}");
+    assert_eq!(answer(slow), "first second");
+    assert_eq!(net.address(&net.alice, false), address);
+    net.answers("receiver", address, "/", HELLO);
+
+    let slow = slow_echo(&net, address);
+    net.lab.stop("node", "netservd").unwrap();
+    assert_eq!(answer(slow), "first second");
 }
 
 #[test]
@@ -103,20 +142,98 @@ fn a_program_with_sockets_of_its_own_runs_as_it_is() {
     eventually("the echo comes back", || output() == b"hello\n");
 }
 
+/// Goal: the page is of use to people. Method: a browser presses the button beside the one sender that there is, as
+/// somebody does who looks at the page, and the sender's next packet is dropped.
 #[test]
 fn a_browser_reads_and_uses_the_page() {
     let Some(net) = Serving::start("a_browser_reads_and_uses_the_page", Driver::Nfqueue, LISTEN) else { return };
     let filter = format!("udp dst {}/32 port 9999", net.lab.v4("sender"));
     net.install("guard", &net.alice, &["--filter", &filter]);
-    let address = net.address(&net.alice, true);
-    net.answers("receiver", address, "/", "Who sends packets");
-    let profile = net.lab.dir().join("browser");
-    let mut browser = net.lab.command("receiver", "chromium");
-    browser.args(["--headless=new", "--no-sandbox", "--disable-gpu", "--dump-dom"]);
-    browser.arg(format!("--user-data-dir={}", profile.display())).arg(format!("http://{}/", host_port(address, 80)));
-    let output = browser.output().unwrap();
-    let page = String::from_utf8_lossy(&output.stdout).into_owned();
-    assert!(page.contains("<h1>Who sends packets</h1>") && page.contains("id=\"senders\""), "{page}");
+    let (address, client) = (net.address(&net.alice, true), net.lab.v4("receiver"));
+    let send = || {
+        let line = format!("echo hello > /dev/udp/{}/9999", net.lab.v4("sender"));
+        assert!(net.lab.command("receiver", "bash").args(["-c", &line]).status().unwrap().success());
+    };
+    send();
+    net.answers("receiver", address, "/", &client.to_string());
+    let mut browser = Browser::open(&net, &format!("http://{}/", host_port(address, 80)));
+    let mut page = Value::Null;
+    eventually("the page has the sender", || {
+        page = browser.evaluate("document.querySelector('#senders')?.innerText");
+        page.as_str().is_some_and(|text| text.contains(&client.to_string()))
+    });
+    assert_eq!(page, json!(format!("address\tpackets\t\n{client}\t1\t\nblock")));
+    assert_eq!(browser.evaluate("document.querySelector('h1').innerText"), json!("Who sends packets"));
+    assert_eq!(browser.evaluate("document.querySelectorAll('button').length"), json!(1));
+    browser.evaluate("document.querySelector('button').click()");
+    let said = json!(format!("block {client}\n"));
+    eventually("the answer is shown", || browser.evaluate("document.body?.innerText") == said);
+    send();
+    eventually("its packet is dropped", || net.status(&net.alice, "guard").unwrap().packets.dropped == 1);
+}
+
+/// A browser that is led by its debugging pipe: messages in JSON, each with a zero byte behind it.
+struct Browser {
+    process: Child,
+    input: ChildStdin,
+    output: BufReader<ChildStdout>,
+    session: Value,
+    calls: u64,
+}
+
+impl Browser {
+    fn open(net: &Serving, url: &str) -> Browser {
+        let profile = format!("--user-data-dir={}", net.lab.dir().join("browser").display());
+        // The pipe's ends are descriptors 3 and 4.
+        let mut command = net.lab.command("receiver", "sh");
+        command.args([
+            "-c",
+            "exec \"$@\" 3<&0 4>&1 >&2 2>/dev/null",
+            "sh",
+            "chromium",
+            "--headless=new",
+            "--no-sandbox",
+        ]);
+        command.args(["--disable-gpu", "--remote-debugging-pipe", &profile]);
+        let mut process = command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
+        let (input, output) = (process.stdin.take().unwrap(), BufReader::new(process.stdout.take().unwrap()));
+        let mut browser = Browser { process, input, output, session: Value::Null, calls: 0 };
+        let target = browser.call("Target.createTarget", &json!({ "url": url }))["targetId"].take();
+        let attached = browser.call("Target.attachToTarget", &json!({ "targetId": target, "flatten": true }));
+        browser.session = attached["sessionId"].clone();
+        browser
+    }
+
+    /// Returns the value of an expression in the page; nothing while there is none.
+    fn evaluate(&mut self, expression: &str) -> Value {
+        self.call("Runtime.evaluate", &json!({ "expression": expression }))["result"]["value"].take()
+    }
+
+    fn call(&mut self, method: &str, parameters: &Value) -> Value {
+        self.calls += 1;
+        let mut message = json!({ "id": self.calls, "method": method, "params": parameters });
+        if !self.session.is_null() {
+            message["sessionId"] = self.session.clone();
+        }
+        self.input.write_all(format!("{message}\0").as_bytes()).unwrap();
+        loop {
+            let mut bytes = Vec::new();
+            self.output.read_until(0, &mut bytes).unwrap();
+            assert_eq!(bytes.pop(), Some(0), "the browser ended");
+            let mut answer: Value = serde_json::from_slice(&bytes).unwrap();
+            // In between it tells of events.
+            if answer["id"] == self.calls {
+                return answer["result"].take();
+            }
+        }
+    }
+}
+
+impl Drop for Browser {
+    fn drop(&mut self) {
+        let _ = self.process.kill();
+        let _ = self.process.wait();
+    }
 }
 
 #[test]
@@ -146,7 +263,7 @@ fn what_cannot_be_served_is_refused_up_front() {
 
     // Two modules of a user on one port.
     net.install("hello-http", &net.alice, &[]);
-    let other = newer(&net, "guard", &net.alice, "1.0.0", "");
+    let other = newer(&net, "guard", &net.alice, "1.0.0");
     refused(&net.alice, &other, RefusalKind::PortTaken, "example.org/hello-http");
     net.answers("receiver", net.address(&net.alice, false), "/", HELLO);
 }
@@ -154,28 +271,60 @@ fn what_cannot_be_served_is_refused_up_front() {
 #[test]
 fn a_program_that_ends_is_started_again_and_then_given_up() {
     let test = "a_program_that_ends_is_started_again_and_then_given_up";
-    let Some(net) = Serving::start(test, Driver::Nfqueue, "listen = ['tcp port 80']\n") else { return };
-    // It may not listen on port 7, so it ends with an error at once, each time.
-    let package = newer(&net, "echo-server", &net.alice, "1.0.1", "tcp port 80");
-    let outcome = net.setup(&net.alice, &package, &[]);
-    let failed = || {
-        net.status(&net.alice, "echo-server")
-            .is_none_or(|status| matches!(status.state, ModuleState::BackingOff | ModuleState::Quarantined))
-    };
-    assert!(matches!(outcome, Outcome::Installed { .. } | Outcome::Refused(_)), "{outcome:?}");
-    eventually("the failure is seen", failed);
+    let Some(net) = Serving::start(test, Driver::Nfqueue, LISTEN) else { return };
+    let manifest = net.lab.dir().join("program.toml");
+    let text = "manifest = 1\nname = \"example.org/program\"\nversion = \"1.0.0\"\n\
+                dependencies = [\"command>=1\"]\n[server]\nlisten = [\"tcp port 80\"]\n";
+    std::fs::write(&manifest, text).unwrap();
+    let (parts, out) = (module_parts("server-program", Flavour::Wasm).unwrap(), net.lab.dir().join("program.nsm"));
+    let package = net.lab.package_of(&manifest, &parts, &out, &net.alice).unwrap();
+    // It runs for a while, then may not have the port that it wants, and ends.
+    let wishes = ["--property", "wait-ms=500", "--property", "port=81"];
+    let outcome = net.setup(&net.alice, &package, &wishes);
+    assert!(matches!(outcome, Outcome::Installed { .. }), "{outcome:?}");
+    let mut states = Vec::new();
+    eventually("it is given up", || {
+        let status = net.status(&net.alice, "program").unwrap();
+        let now = (status.state, status.restarts);
+        if states.last() != Some(&now) {
+            states.push(now);
+        }
+        status.state == ModuleState::Quarantined
+    });
+    // What lasts long enough to be seen each time; a start does not.
+    let seen = |state| states.iter().filter(move |(one, _)| *one == state).map(|(_, restarts)| *restarts);
+    assert_eq!(seen(ModuleState::Running).collect::<Vec<_>>(), [0, 1, 2, 3, 4], "{states:?}");
+    assert!(seen(ModuleState::BackingOff).count() >= 2, "{states:?}");
+    let failure = net.status(&net.alice, "program").unwrap().last_failure.unwrap();
+    assert_eq!(failure.kind, RefusalKind::Trapped, "{failure}");
+    assert_eq!(net.get("receiver", net.address(&net.alice, false), "/"), None);
 }
 
-/// Packs a sample module with another version, and another port if one is named.
-fn newer(net: &Serving, module: &str, user: &LabUser, version: &str, listen: &str) -> LabPackage {
+/// Packs a sample module with another version.
+fn newer(net: &Serving, module: &str, user: &LabUser, version: &str) -> LabPackage {
     let source = workspace().join("modules").join(module).join("netserv.toml");
     let text = std::fs::read_to_string(source).unwrap();
     let text = text.split("[[").next().unwrap().replacen("\"1.0.0\"", &format!("{version:?}"), 1);
-    let text = if listen.is_empty() { text } else { text.replacen("tcp port 7", listen, 1) };
     let manifest = net.lab.dir().join(format!("{module}-{version}.toml"));
     std::fs::write(&manifest, text).unwrap();
     let out = net.lab.dir().join(format!("{module}-{version}.nsm"));
     net.lab.package_of(&manifest, &module_parts(module, Flavour::Wasm).unwrap(), Path::new(&out), user).unwrap()
+}
+
+/// Has a server of alice's echo what takes two seconds to be said, and returns when the request is under way.
+fn slow_echo(net: &Serving, address: std::net::IpAddr) -> Child {
+    let requests = || net.status(&net.alice, "hello-http").and_then(|status| status.server).unwrap().requests;
+    let before = requests();
+    let script =
+        format!("(printf 'first '; sleep 2; printf second) | curl -sN -m 9 -X POST -T - http://{address}/echo");
+    let mut command = net.lab.command("receiver", "sh");
+    let child = command.args(["-c", &script]).stdout(Stdio::piped()).spawn().unwrap();
+    eventually("the request is under way", || requests() > before);
+    child
+}
+
+fn answer(client: Child) -> String {
+    String::from_utf8(client.wait_with_output().unwrap().stdout).unwrap()
 }
 
 /// Asks a server over and over, with 16 connections.

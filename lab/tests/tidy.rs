@@ -23,7 +23,7 @@ const ORDER: [&str; 11] = [
     "netserv",
 ];
 /// What is around the node may import all of it, but for the worker.
-const LAB: [&str; 2] = ["netserv-lab", "netserv-guards"];
+const LAB: [&str; 3] = ["netserv-lab", "netserv-guards", "netserv-skips"];
 /// Bytes of a file that is not worth a question.
 const BLOB_BYTES_MAX: u64 = 300 * 1024;
 
@@ -42,8 +42,8 @@ fn crates_import_only_what_lies_below_them() {
             if import == "wasmtime" {
                 assert_eq!(name, "netserv-worker", "only the worker links Wasmtime");
             }
-            if import == "netserv-lab" {
-                assert_eq!(dependency.kind, DependencyKind::Development, "{name} imports the lab");
+            if LAB.contains(&import) {
+                assert_eq!(dependency.kind, DependencyKind::Development, "{name} imports {import}");
             } else if let Some(other) = place(import) {
                 assert!(other < own, "{name} imports {import}, which lies above it");
                 let io = |name: &str| place(name).is_some_and(|at| (5..=8).contains(&at));
@@ -163,11 +163,48 @@ fn every_promise_names_its_test() {
         let cells: Vec<&str> = row.split('|').map(str::trim).collect();
         let proof = cells[cells.len() - 2];
         let named = proof.split('`').skip(1).step_by(2).all(|test| {
-            let file = test.split("::").next().unwrap_or_default();
-            test.starts_with("./dev") || root().join(file).exists()
+            let (file, function) = test.split_once("::").map_or((test, None), |(file, name)| (file, Some(name)));
+            let Ok(text) = std::fs::read_to_string(root().join(file)) else { return test.starts_with("./dev") };
+            function.is_none_or(|name| text.contains(&format!("fn {name}(")))
         });
         assert!(proof.contains("[pending]") || (proof.contains('`') && named), "no test for: {row}");
     }
+}
+
+/// The same blocks are known to the node, to its workers, to the command line and to what modules are written against.
+#[test]
+fn every_list_of_building_blocks_is_the_same() {
+    let read = |path: &str| std::fs::read_to_string(root().join(path)).unwrap();
+    let netservd = read("app/netservd/src/blocks.rs");
+    let node = [quoted(&netservd, "const ALWAYS:"), quoted(&netservd, "const OPTIONAL:")].concat();
+    let worker = quoted(&read("io/worker/src/server/blocks/mod.rs"), "const BLOCKS:");
+    let worker: BTreeSet<(String, String)> = worker.chunks(2).map(|pair| (pair[0].clone(), pair[1].clone())).collect();
+    let netserv = read("app/netserv/src/cmd/module/code.rs");
+    let packages = quoted(&netserv, "const PACKAGES:");
+    let packages: BTreeSet<(String, String)> = packages
+        .chunks(2)
+        .map(|pair| (pair[0].strip_prefix("netserv:").unwrap().to_owned(), pair[1].clone()))
+        .collect();
+    assert_eq!(packages, worker, "packages that components import, of netserv and of the worker");
+    let folders = std::fs::read_dir(root().join("wit/deps")).unwrap().flatten();
+    let folders = folders.filter_map(|folder| folder.file_name().to_str()?.strip_prefix("netserv-").map(str::to_owned));
+    let of_worker: BTreeSet<String> = worker.iter().map(|(package, _)| package.clone()).collect();
+    assert_eq!(folders.collect::<BTreeSet<_>>(), of_worker, "packages in wit/deps and of the worker");
+
+    let java = quoted(&read("java/host/src/main/java/org/netserv/host/ModuleServices.java"), "String CAPABILITIES");
+    let functions = quoted(&netserv, "const FUNCTIONS:");
+    let functions = functions.chunks(2).map(|pair| pair[1].clone());
+    // What is no import: flavours and kinds of modules.
+    let kinds = ["command", "http", "wasm"].map(str::to_owned);
+    let all = worker.into_iter().map(|(_, name)| name).chain(functions).chain(java).chain(kinds);
+    assert_eq!(all.collect::<BTreeSet<_>>(), node.iter().cloned().collect(), "blocks of all others and of netservd");
+}
+
+/// Returns the texts in quotes of the declaration that begins with `head`.
+fn quoted(source: &str, head: &str) -> Vec<String> {
+    let (_, rest) = source.split_once(head).unwrap_or_else(|| panic!("no `{head}`"));
+    let declaration = rest.split_once(";\n").unwrap().0;
+    declaration.split('"').skip(1).step_by(2).map(str::to_owned).collect()
 }
 
 /// Those without recorded tests, which are servers of streams, must be in a test that runs them.

@@ -9,19 +9,20 @@ use std::net::{TcpListener, TcpStream};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 
-use support::{Home, skipped, text};
+use netserv_skips::{not_run, skipped};
+use support::{Home, text};
 
 /// Makes, builds, tests and packages a module, and returns its folder; nothing if something is missing here.
 fn build_and_test(home: &Home, template: &str, language: &str, tools: &[&str]) -> Option<PathBuf> {
     let name = format!("{template}-{language}");
     let missing = tools.iter().find(|tool| Command::new(tool).arg("--version").output().is_err());
     if let Some(missing) = missing {
-        skipped(&format!("template {name}: there is no {missing}"));
+        skipped(&format!("template {name}"), &format!("there is no {missing}"));
         return None;
     }
     let netserv = Path::new(env!("CARGO_BIN_EXE_netserv"));
     if !netserv.with_file_name("netserv-worker").is_file() {
-        skipped(&format!("template {name}: there is no netserv-worker beside netserv"));
+        skipped(&format!("template {name}"), "there is no netserv-worker beside netserv");
         return None;
     }
     let made = home.netserv(&["module", "new", &name, "--template", template, "--lang", language]);
@@ -35,9 +36,7 @@ fn build_and_test(home: &Home, template: &str, language: &str, tools: &[&str]) -
     }
     if language == "js" {
         let kept = Path::new(env!("CARGO_TARGET_TMPDIR")).join("node_modules");
-        if kept.is_dir() {
-            std::os::unix::fs::symlink(&kept, dir.join("node_modules")).unwrap();
-        }
+        std::os::unix::fs::symlink(kept, dir.join("node_modules")).unwrap();
     }
     let tested = run(home, &["module", "test", &name]);
     assert!(tested.status.success(), "{name}: {}{}", text(&tested.stdout), text(&tested.stderr));
@@ -74,8 +73,7 @@ fn a_packet_module_in_go() {
     let home = Home::with_key();
     if Command::new("go").arg("version").output().is_err() {
         // Not in CI either: Debian's Go is too old for this.
-        eprintln!("SKIPPED: template packet-go: there is no go");
-        return;
+        return not_run("template packet-go", "there is no go");
     }
     let Some(dir) = build_and_test(&home, "packet", "go", &[]) else { return };
     let inspect = |file: &str| -> serde_json::Value {
@@ -163,15 +161,16 @@ fn served_without_a_node(home: &Home) {
     assert!(TcpStream::connect(&listen).is_err(), "the server ends with the command");
 }
 
+/// Runs where somebody fetched the tools once; CI does not either, unless it does that.
 #[test]
-#[ignore = "takes a minute, and npm fetches 400 MB the first time"]
 fn a_server_in_javascript() {
-    let home = Home::with_key();
     let kept = Path::new(env!("CARGO_TARGET_TMPDIR"));
-    if Command::new("npm").arg("--version").output().is_ok() && !kept.join("node_modules").is_dir() {
-        let tools = "@bytecodealliance/componentize-js@0.19.3";
-        let install = ["install", "--no-audit", "--no-fund", "--no-save", "--prefix"];
-        assert!(Command::new("npm").args(install).arg(kept).arg(tools).status().unwrap().success());
+    if !kept.join(JS_TOOLS).is_dir() {
+        let install = format!("npm install --no-save --prefix {} {JS_PACKAGE}", kept.display());
+        return not_run("template http-js", &format!("there is no componentize-js, some 400 MB; fix: {install}"));
     }
-    build_and_test(&home, "http", "js", &["node"]);
+    build_and_test(&Home::with_key(), "http", "js", &["node"]);
 }
+
+const JS_TOOLS: &str = "node_modules/@bytecodealliance/componentize-js";
+const JS_PACKAGE: &str = "@bytecodealliance/componentize-js@0.19.3";

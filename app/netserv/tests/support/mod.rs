@@ -169,12 +169,6 @@ impl hyper::body::Body for Channel {
     }
 }
 
-/// Says that a test did not run for want of what `./dev test` builds. In CI all of that is there, so there it fails.
-pub fn skipped(what: &str) {
-    assert!(std::env::var_os("CI").is_none(), "{what}");
-    eprintln!("SKIPPED: {what}");
-}
-
 /// Waits for something that becomes so.
 #[track_caller]
 pub fn eventually<T>(mut look: impl FnMut() -> Option<T>) -> T {

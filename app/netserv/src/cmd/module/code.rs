@@ -212,47 +212,50 @@ fn is_in_packet_abi(name: &str) -> bool {
     PACKET_ABI.contains(&format!("\n| `{name}` |"))
 }
 
+/// Beginnings of the names of functions that packet modules import, with their blocks.
+const FUNCTIONS: [(&str, &str); 14] = [
+    ("log", "log"),
+    ("monotonic_", "clock"),
+    ("wall_", "clock"),
+    ("random", "random"),
+    ("property_", "properties"),
+    ("counter_", "counters"),
+    ("kv_", "kv"),
+    ("timer_", "timers"),
+    ("inject", "inject"),
+    ("message_", "messages"),
+    ("find", "match"),
+    ("patterns_", "match"),
+    ("sip_", "sip"),
+    ("hash", "hash"),
+];
+/// Packages of interfaces that components import, with their blocks.
+const PACKAGES: [(&str, &str); 13] = [
+    ("netserv:cache", "cache"),
+    ("netserv:compress", "compress"),
+    ("netserv:crypto", "crypto"),
+    ("netserv:hash", "hash"),
+    ("netserv:kv", "kv"),
+    ("netserv:log", "log"),
+    ("netserv:media", "media"),
+    ("netserv:messages", "messages"),
+    ("netserv:metrics", "metrics"),
+    ("netserv:properties", "properties"),
+    ("netserv:search", "match"),
+    ("netserv:sip", "sip"),
+    ("netserv:tcp", "tcp"),
+];
+
 /// Returns the building block that an import belongs to.
 fn block_of(import: &str) -> Option<&'static str> {
     if let Some(name) = import.strip_prefix("netserv.") {
-        let by_prefix: [(&str, &str); 17] = [
-            ("log", "log"),
-            ("monotonic_", "clock"),
-            ("wall_", "clock"),
-            ("random", "random"),
-            ("property_", "properties"),
-            ("counter_", "counters"),
-            ("kv_", "kv"),
-            ("timer_", "timers"),
-            ("inject", "inject"),
-            ("message_", "messages"),
-            ("find", "match"),
-            ("patterns_", "match"),
-            ("search", "match"),
-            ("sip_", "sip"),
-            ("hash", "hash"),
-            ("sha256", "hash"),
-            ("crypto_", "crypto"),
-        ];
-        return by_prefix.iter().find(|(prefix, _)| name.starts_with(prefix)).map(|(_, block)| *block);
+        return FUNCTIONS.iter().find(|(prefix, _)| name.starts_with(prefix)).map(|(_, block)| *block);
     }
     let (package, rest) = import.split_once('/')?;
-    match package {
-        "netserv:cache" => Some("cache"),
-        "netserv:compress" => Some("compress"),
-        "netserv:crypto" => Some("crypto"),
-        "netserv:hash" => Some("hash"),
-        "netserv:kv" => Some("kv"),
-        "netserv:log" => Some("log"),
-        "netserv:match" | "netserv:search" => Some("match"),
-        "netserv:media" => Some("media"),
-        "netserv:messages" => Some("messages"),
-        "netserv:metrics" => Some("metrics"),
-        "netserv:properties" => Some("properties"),
-        "netserv:sip" => Some("sip"),
-        "wasi:http" if rest.starts_with("outgoing-handler") => Some("http-client"),
-        _ => None,
+    if package == "wasi:http" && rest.starts_with("outgoing-handler") {
+        return Some("http-client");
     }
+    PACKAGES.iter().find(|(name, _)| *name == package).map(|(_, block)| *block)
 }
 
 #[derive(Default)]

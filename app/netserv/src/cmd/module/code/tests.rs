@@ -94,3 +94,18 @@ fn the_packet_abi_is_known_by_its_page() {
     assert!(PACKET_ABI.starts_with(&format!("# Packet ABI, version {PACKET_ABI_VERSION}\n")));
     assert_eq!(known_packages().get("netserv:kv").map(String::as_str), Some("1.0.0"));
 }
+
+/// No function of the page is without its block, and no row is about a function that is not there.
+#[test]
+fn every_function_of_the_packet_abi_belongs_to_a_block() {
+    let rows = PACKET_ABI.lines().filter_map(|line| line.strip_prefix("| `")?.split('`').next());
+    let exported = |name: &&str| *name == "memory" || name.starts_with("netserv_");
+    let imported: Vec<&str> = rows.filter(|name| !exported(name)).collect();
+    assert!(imported.len() > 20, "{imported:?}");
+    for name in &imported {
+        assert!(block_of(&format!("netserv.{name}")).is_some(), "{name}");
+    }
+    for (beginning, block) in FUNCTIONS {
+        assert!(imported.iter().any(|name| name.starts_with(beginning)), "{beginning} of {block}");
+    }
+}
