@@ -223,3 +223,15 @@ fn window_bits(first: u8) -> Result<u8, CodeError> {
         (_, bits, _) => Ok(17 + bits),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn nobody_allows_more_than_the_worker_does() {
+        let budget = Budget::new(limits::COMPRESS_MEMORY_BYTES_MAX);
+        let left = |output_max| Decompressor::open(Encoding::Gzip, output_max, &budget).unwrap().left;
+        assert_eq!((left(u64::MAX), left(7)), (limits::DECOMPRESS_OUTPUT_BYTES_MAX, 7));
+    }
+}
