@@ -5,7 +5,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context as _, Result, ensure};
-use netserv_model::limits::AUTHORITIES_BYTES_MAX;
+use netserv_model::limits::{AUTHORITIES_BYTES_MAX, CACHE_FILE_BYTES_MAX};
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::media::MediaBlock;
@@ -31,11 +32,13 @@ const OPTIONAL: [&str; 14] = [
 ];
 /// Blocks that are of use only where containers have a network.
 const NETWORK: [&str; 4] = ["command", "http", "http-client", "tcp"];
-/// Bytes that a block's file may be given at least, and at most.
-const FILE_BYTES: std::ops::RangeInclusive<u64> = 1024 * 1024..=1024 * 1024 * 1024 * 1024;
+/// Bytes that a block's file has at least.
+const FILE_BYTES_MIN: u64 = 1024 * 1024;
+/// Bytes of the file of kv state at most; a container's memory bounds it as well.
+const KV_FILE_BYTES_MAX: u64 = 16 * 1024 * 1024 * 1024;
 
 /// What modules may use beside their own code.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case", default)]
 pub struct Blocks {
     /// Those that may be used of the ones that can be left out; one that this machine lacks something for is left out.
@@ -64,7 +67,7 @@ impl Default for Blocks {
 }
 
 /// The block `kv`.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case", default)]
 pub struct KvBlock {
     /// Bytes on disk of the state that one user's modules of one flavour keep.
@@ -78,7 +81,7 @@ impl Default for KvBlock {
 }
 
 /// The block `cache`.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case", default)]
 pub struct CacheBlock {
     /// Bytes on disk of the cache that one user's modules of one flavour share.
@@ -92,7 +95,7 @@ impl Default for CacheBlock {
 }
 
 /// The block `http-client`.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case", default)]
 pub struct HttpClientBlock {
     /// Certificate authorities in PEM that Wasm modules trust beside those of Mozilla's list; empty means none.
@@ -148,9 +151,10 @@ impl Blocks {
             ensure!(OPTIONAL.contains(&name.as_str()), "blocks.enabled has `{name}`; there are {known}");
             ensure!(seen.insert(name), "blocks.enabled has `{name}` twice");
         }
-        for (key, bytes) in [("kv", self.kv.bytes), ("cache", self.cache.bytes)] {
-            let (least, most) = (FILE_BYTES.start(), FILE_BYTES.end());
-            ensure!(FILE_BYTES.contains(&bytes), "blocks.{key}.bytes is {bytes}, but must be {least} to {most}");
+        let (kv, cache) = (self.kv.bytes, self.cache.bytes);
+        for (key, bytes, most) in [("kv", kv, KV_FILE_BYTES_MAX), ("cache", cache, CACHE_FILE_BYTES_MAX)] {
+            let is_fit = (FILE_BYTES_MIN..=most).contains(&bytes);
+            ensure!(is_fit, "blocks.{key}.bytes is {bytes}, but must be {FILE_BYTES_MIN} to {most}");
         }
         self.http_client.check()?;
         self.media.check()
@@ -189,7 +193,10 @@ mod tests {
             (with(&["kv", "kv"]), "`kv` twice"),
             (with(&["clock"]), "`clock`, which every node has"),
             (Blocks { kv: KvBlock { bytes: 5 }, ..Blocks::default() }, "blocks.kv.bytes is 5"),
-            (Blocks { cache: CacheBlock { bytes: u64::MAX }, ..Blocks::default() }, "blocks.cache.bytes"),
+            (
+                Blocks { cache: CacheBlock { bytes: CACHE_FILE_BYTES_MAX + 1 }, ..Blocks::default() },
+                "blocks.cache.bytes",
+            ),
             (with_authorities("/nowhere/ca.pem"), "cannot read /nowhere/ca.pem"),
             (with_authorities("/dev/null"), "/dev/null has no certificate"),
         ] {

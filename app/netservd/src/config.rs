@@ -13,6 +13,7 @@ use netserv_container::network::limits::{ADDRESSES_MAX, PERMITS_MAX};
 use netserv_model::manifest::ModuleLimits;
 use netserv_model::policy::{ContainerLimits, NodePolicy, UserPolicy};
 use netserv_model::{Filter, Flavour, NodeId, PortRange, PublicKey, UserId, limits};
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::blocks::Blocks;
@@ -36,10 +37,10 @@ const USER_EXAMPLE: &str = "
 const NAME_SERVERS_MAX: usize = 3;
 
 /// Everything that an operator can set.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case", default)]
 pub struct Config {
-    /// The node's name in response stacks.
+    /// The node's name in response stacks; the machine's own if it is not set.
     pub node: NodeId,
     /// Whether it runs modules or only sends requests.
     pub role: Role,
@@ -74,7 +75,7 @@ pub struct Config {
 }
 
 /// What a machine is for.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Role {
     /// Forwards packets and runs modules.
@@ -95,7 +96,7 @@ impl Role {
 }
 
 /// Signaling: GIST (RFC 5971) and the NetServ NSLP.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case", default)]
 pub struct Signaling {
     /// The NSLPID, from the private range 32704–32767.
@@ -132,7 +133,7 @@ impl Default for Signaling {
 }
 
 /// The forwarding plane.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case", default)]
 pub struct Dataplane {
     /// `auto` takes the best that works here.
@@ -169,7 +170,7 @@ impl Default for Dataplane {
 }
 
 /// Java, for OSGi modules.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case", default)]
 pub struct Osgi {
     /// Whether they run here, if there is what they need.
@@ -195,7 +196,7 @@ impl Default for Osgi {
 }
 
 /// Which forwarding plane.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum DriverChoice {
     /// The best that works here.
@@ -210,7 +211,7 @@ pub enum DriverChoice {
 }
 
 /// What is asked of requests.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case", default)]
 pub struct Admission {
     /// Whether unsigned requests of known users are taken. For closed labs only.
@@ -232,7 +233,7 @@ impl Default for Admission {
 }
 
 /// Where packages may come from.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case", default)]
 pub struct Fetch {
     /// URL schemes: `https`, `http`, `file`.
@@ -263,15 +264,16 @@ impl Default for Fetch {
 }
 
 /// Containers' own networks.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case", default)]
 pub struct Network {
     /// From which containers get addresses, one of each version of IP. They are to be routed to this node.
+    #[schemars(with = "Vec<String>")]
     pub prefixes: Vec<IpNet>,
 }
 
 /// One user and what it may do.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
 pub struct User {
     /// The user's name.
@@ -279,6 +281,7 @@ pub struct User {
     /// Keys that it signs with.
     pub keys: Vec<PublicKey>,
     /// Its own prefixes: a filter's source or destination must lie in one of them.
+    #[schemars(with = "Vec<String>")]
     pub prefixes: Vec<IpNet>,
     /// Ports that its filters may name, as `5060` or `16384-32767`; empty means every port.
     #[serde(default)]

@@ -11,12 +11,13 @@ use netserv_model::command::ModuleSlot;
 use netserv_model::policy::ContainerLimits;
 use netserv_model::{UserId, WorkerId};
 use netserv_wire::container::media::{MediaOutcome, MediaTask};
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::limits::{MEDIA_WAITING_MAX, MEDIA_WAITING_PER_JOB_MAX};
 
 /// The block `media`.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case", default)]
 pub struct MediaBlock {
     /// The `ffmpeg` program, beside which `ffprobe` is; empty means the one in `/usr/bin` or `/usr/local/bin`.
