@@ -109,6 +109,9 @@ pub const HEAD_BYTES_MAX: usize = 64 * 1024;
 pub const HEADERS_MAX: usize = 100;
 /// How long a client may take for a request's head, from the connection's start or the request before.
 pub const HEAD_TIME_MAX: Duration = Duration::from_secs(10);
+/// How long after its deadline a request ends if telling the client takes so long: by the end of its connection, or of its
+/// stream in HTTP/2.
+pub const GRACE_TIME: Duration = Duration::from_millis(500);
 /// How long a TLS handshake may take.
 pub const HANDSHAKE_TIME_MAX: Duration = Duration::from_secs(5);
 /// Streams at a time of one HTTP/2 connection.
@@ -123,9 +126,6 @@ pub const WAITING_PER_REQUEST_MAX: usize = 4;
 pub const STOP_TIME_MAX: Duration = Duration::from_secs(5);
 /// How long the version of a program that is to be replaced stays for the next one to want its port.
 pub const HANDOVER_TIME_MAX: Duration = Duration::from_secs(1);
-/// How long after its deadline a request ends if telling the client takes so long: by the end of its connection, or of its
-/// stream in HTTP/2.
-pub const GRACE_TIME: Duration = Duration::from_millis(500);
 /// Ports that one server module listens at.
 pub const LISTEN_PORTS_MAX: usize = 64;
 /// Connections that wait at one port to be taken.
@@ -212,8 +212,8 @@ pub const SERVER_THREADS_MAX: usize = 4;
 pub const TASKS_BETWEEN_EVENTS: u32 = 4;
 /// Threads that ask name servers.
 pub const LOOKUP_THREADS_MAX: usize = 4;
-/// Threads that read bodies from the cache, which a name server that does not answer must not hold up.
-pub const CACHE_THREADS_MAX: usize = 2;
+/// Threads that wait for the disk, apart from those that wait for name servers.
+pub const DISK_THREADS_MAX: usize = 4;
 /// Bytes of a connection that a module is shown at once, as `wit/deps/netserv-tcp/tcp.wit` says.
 pub const TCP_CHUNK_BYTES_MAX: usize = 256 * 1024;
 /// Bytes of the first chunk, and of chunks for a side that does not take them as fast as they come.

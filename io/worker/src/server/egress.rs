@@ -134,10 +134,11 @@ trait Stream: AsyncRead + AsyncWrite + Send + Unpin {}
 impl<T: AsyncRead + AsyncWrite + Send + Unpin> Stream for T {}
 
 impl Route {
-    async fn connect(&self) -> Result<Box<dyn Stream>, Error> {
+    /// Connects in `time`, which the caller sees to.
+    async fn connect(&self, time: Duration) -> Result<Box<dyn Stream>, Error> {
         let stream = match &self.origin {
             Some(origin) => origin.connect().await.map_err(Error::Connect)?,
-            None => self.connect_as_permitted().await?,
+            None => self.connect_as_permitted(time).await?,
         };
         // Small requests are not to wait for acknowledgements; without the option they do, and still arrive.
         let _ = stream.set_nodelay(true);
@@ -165,21 +166,15 @@ impl Route {
         }
     }
 
-    async fn connect_as_permitted(&self) -> Result<TcpStream, Error> {
+    async fn connect_as_permitted(&self, time: Duration) -> Result<TcpStream, Error> {
         let port = self.authority.port_u16().unwrap_or(if self.tls { 443 } else { 80 });
         let found: Vec<SocketAddr> = match self.host().parse::<IpAddr>() {
             Ok(address) => vec![SocketAddr::new(address, port)],
             Err(_) => tokio::net::lookup_host((self.host(), port)).await.map_err(no_name)?.collect(),
         };
         let permitted = found.into_iter().filter(|address| self.module.may_connect(Transport::Tcp, *address));
-        let mut last = Error::HttpRequestDenied;
-        for address in permitted.take(limits::EGRESS_ADDRESSES_MAX) {
-            match TcpStream::connect(address).await {
-                Ok(stream) => return Ok(stream),
-                Err(error) => last = Error::Connect(error),
-            }
-        }
-        Err(last)
+        let permitted: Vec<SocketAddr> = permitted.take(limits::EGRESS_ADDRESSES_MAX).collect();
+        connect_to_one_of(&permitted, time).await
     }
 
     /// Returns the host without the brackets of an IPv6 address.
@@ -187,6 +182,21 @@ impl Route {
         let host = self.authority.host();
         host.strip_prefix('[').and_then(|host| host.strip_suffix(']')).unwrap_or(host)
     }
+}
+
+/// Connects to the first address that answers. Each has its share of the time: one that is silent leaves the others
+/// theirs.
+async fn connect_to_one_of(addresses: &[SocketAddr], time: Duration) -> Result<TcpStream, Error> {
+    let share = time / u32::try_from(addresses.len().max(1)).unwrap_or(u32::MAX);
+    let mut last = Error::HttpRequestDenied;
+    for address in addresses {
+        last = match timeout(share, TcpStream::connect(address)).await {
+            Ok(Ok(stream)) => return Ok(stream),
+            Ok(Err(error)) => Error::Connect(error),
+            Err(_) => Error::ConnectionTimeout,
+        };
+    }
+    Err(last)
 }
 
 fn no_name(_: io::Error) -> Error {
@@ -201,7 +211,7 @@ fn client_config() -> Result<Arc<ClientConfig>, Error> {
 
 async fn send(mut request: Request<WasiBody>, route: Route, patience: Patience) -> Result<Exchange, Error> {
     let connecting = async {
-        let stream = route.connect().await?;
+        let stream = route.connect(patience.connect).await?;
         let mut builder = http1::Builder::new();
         builder.max_buf_size(limits::HEAD_BYTES_MAX).max_headers(limits::HEADERS_MAX);
         builder.handshake(TokioIo::new(stream)).await.map_err(Error::from)
@@ -276,5 +286,45 @@ impl Body for ResponseBody {
 
     fn size_hint(&self) -> SizeHint {
         self.body.size_hint()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::net::TcpListener;
+
+    use tokio::time::Instant;
+
+    use super::*;
+
+    #[test]
+    fn a_silent_address_leaves_time_for_the_next() {
+        crate::server::thread::runtime().unwrap().block_on(async {
+            let time = Duration::from_secs(1);
+            let (silent, _connected) = silent().await;
+            let good = TcpListener::bind("127.0.0.1:0").unwrap();
+            let begun = Instant::now();
+            let stream = connect_to_one_of(&[silent, good.local_addr().unwrap()], time).await.unwrap();
+            assert_eq!(stream.peer_addr().unwrap(), good.local_addr().unwrap());
+            assert!((time / 2..time).contains(&begun.elapsed()), "{:?}", begun.elapsed());
+            let refused = {
+                let gone = TcpListener::bind("127.0.0.1:0").unwrap();
+                gone.local_addr().unwrap()
+            };
+            assert!(matches!(connect_to_one_of(&[silent, refused], time).await, Err(Error::Connect(_))));
+            assert!(matches!(connect_to_one_of(&[refused, silent], time).await, Err(Error::ConnectionTimeout)));
+            assert!(matches!(connect_to_one_of(&[], time).await, Err(Error::HttpRequestDenied)));
+        });
+    }
+
+    /// Returns an address that does not answer: more connections than a listener holds wait there to be taken.
+    async fn silent() -> (SocketAddr, (TcpListener, Vec<TcpStream>)) {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        rustix::net::listen(&listener, 0).unwrap();
+        let (address, mut connected) = (listener.local_addr().unwrap(), Vec::new());
+        while let Ok(stream) = timeout(Duration::from_millis(200), TcpStream::connect(address)).await {
+            connected.push(stream.unwrap());
+        }
+        (address, (listener, connected))
     }
 }

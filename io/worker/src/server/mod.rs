@@ -11,6 +11,7 @@ pub mod component;
 pub mod compose;
 pub mod connection;
 pub mod dev;
+pub mod disk;
 pub mod egress;
 pub mod engine;
 pub mod http;

@@ -28,6 +28,8 @@ use wasmtime::component::Linker;
 use super::module::Module;
 use super::state::ServerState;
 use super::tcp_board;
+use crate::compute::Budget;
+use crate::storage::limits::CACHE_READERS_MAX;
 
 /// Adds the interfaces of a block to a linker.
 type Add = fn(&mut Linker<ServerState>) -> wasmtime::Result<()>;
@@ -66,12 +68,15 @@ const OF_EVERYBODY: [&str; 2] = ["log", "properties"];
 pub struct BlockState {
     /// What is bounded of the blocks that only compute.
     pub compute: ComputeState,
+    /// How many bodies it may begin to read from the cache.
+    pub cache_readers: Budget,
 }
 
 impl BlockState {
     /// Returns the state of an instance that has not done anything.
     pub fn new(module: &Arc<Module>) -> BlockState {
-        BlockState { compute: ComputeState::new(&module.coder_memory) }
+        let cache_readers = Budget::new(CACHE_READERS_MAX);
+        BlockState { compute: ComputeState::new(&module.coder_memory), cache_readers }
     }
 }
 
