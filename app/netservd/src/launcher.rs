@@ -8,6 +8,7 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result};
 use netserv_container::{Container, ContainerError, LaunchSpec, Launcher, LauncherConfig, MediaLimits, Storage};
+use netserv_model::limits::CACHE_BYTES_PER_MEMORY_BYTE_MAX;
 use netserv_model::policy::ContainerLimits;
 use netserv_model::{Refusal, RefusalKind, UserId, WorkerId};
 use netserv_wire::container::media::MediaTask;
@@ -106,6 +107,17 @@ pub struct Disk {
     pub cache_bytes: u64,
 }
 
+impl Disk {
+    /// Returns what a worker may keep whose container may use this: of kv state a part is in memory, and of the cache
+    /// what is where.
+    fn storage(&self, limits: &ContainerLimits) -> Storage<'_> {
+        let memory = limits.memory_bytes;
+        let kv_bytes = self.kv_bytes.min(memory);
+        let cache_bytes = self.cache_bytes.min(memory.saturating_mul(CACHE_BYTES_PER_MEMORY_BYTE_MAX));
+        Storage { directory: &self.directory, kv_bytes, cache_bytes }
+    }
+}
+
 /// What the thread that starts workers is to do.
 #[derive(Debug)]
 pub enum Job {
@@ -199,9 +211,22 @@ fn start_worker(launcher: &Launcher, networks: &Networks, disk: &Disk, launch: &
     let Launch { worker, limits, beside, network, .. } = launch;
     let network = network.as_ref().map(|wanted| networks.of(&worker.user, wanted, beside.is_some())).transpose()?;
     let network = network.as_deref();
-    let Disk { directory, kv_bytes, cache_bytes } = disk;
-    let storage = Some(Storage { directory, kv_bytes: *kv_bytes, cache_bytes: *cache_bytes });
+    let storage = Some(disk.storage(limits));
     let spec =
         LaunchSpec { beside: *beside, network, storage, ..LaunchSpec::new(&worker.user, worker.flavour, limits) };
     launcher.launch(&spec).map_err(Refusal::from)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_small_container_gets_small_files() {
+        let disk = Disk { directory: PathBuf::from("/store"), kv_bytes: 64 << 20, cache_bytes: 16 << 30 };
+        for (memory, kv, cache) in [(512 << 20, 64 << 20, 16 << 30), (32 << 20, 32 << 20, 4 << 30)] {
+            let storage = disk.storage(&ContainerLimits { memory_bytes: memory, ..ContainerLimits::default() });
+            assert_eq!((storage.kv_bytes, storage.cache_bytes), (kv, cache));
+        }
+    }
 }

@@ -51,6 +51,11 @@ pub const PACKAGE_ENTRIES_MAX: usize = 64;
 pub const AUTHORITIES_BYTES_MAX: u64 = 512 * 1024;
 /// How long requests under way have to end when their server module is stopped or replaced.
 pub const SERVER_STOP_TIME_MAX: Duration = Duration::from_secs(5);
+/// Bytes of the file of a cache.
+pub const CACHE_FILE_BYTES_MAX: u64 = 16 * 1024 * 1024 * 1024;
+/// Bytes of the file of a cache for each byte of its container's memory: of every 16 KiB, 20 bytes are known there, which
+/// then take less than a sixth of it.
+pub const CACHE_BYTES_PER_MEMORY_BYTE_MAX: u64 = 128;
 /// How long a download may take in all.
 pub const FETCH_TIME_MAX: Duration = Duration::from_secs(30);
 

@@ -16,7 +16,7 @@ use netserv_model::{Instant, ModuleName};
 use crate::error::HostError;
 use crate::limits;
 use crate::storage::StoreFile;
-use crate::storage::journal::{Batch, Entries, StateId};
+use crate::storage::journal::{Batch, Entries, StateId, cost_of};
 use crate::storage::limits::{KV_CHANGES_MAX, KV_ENTRY_COST};
 use crate::storage::writer::{Bell, Writer};
 
@@ -164,7 +164,7 @@ impl KvStore {
     /// Builds a state whose changes are noted for a file.
     fn kept(entries: Entries, account: &Arc<Account>, bell: &Arc<Bell>) -> KvStore {
         let bytes = entries.iter().map(|(key, value)| size(key, value)).sum();
-        account.used.fetch_add(entries.iter().map(|(key, value)| cost(key, value)).sum(), Ordering::Relaxed);
+        account.used.fetch_add(cost_of(&entries), Ordering::Relaxed);
         let changes = Changes { keys: vec![], all: false, account: Arc::clone(account), bell: Arc::clone(bell) };
         let unchanged = |(key, value)| (key, Entry { value, is_changed: false });
         KvStore { entries: entries.into_iter().map(unchanged).collect(), bytes, changes: Some(changes) }
@@ -384,19 +384,25 @@ impl KvStores {
 }
 
 impl Kept {
-    /// Takes over what was in a file, and keeps what there is in one from here on.
-    pub fn keep(&self, found: Vec<(StateId, Entries)>, usable: u64, bell: &Arc<Bell>, now: Instant) {
+    /// Takes over what was in a file, and keeps what there is in one from here on. Returns how many states were left
+    /// out, since those before them take what `usable` allows.
+    pub fn keep(&self, found: Vec<(StateId, Entries)>, usable: u64, bell: &Arc<Bell>, now: Instant) -> usize {
         let account = Arc::new(Account { limit: usable, used: AtomicU64::new(0), is_short: AtomicBool::new(false) });
         let mut this = self.lock();
         // The modules of these states are about to be loaded, or gone.
-        let mut left = now + limits::KV_KEPT;
+        let (mut left, mut left_out) = (now + limits::KV_KEPT, 0);
         for (id, entries) in found {
+            if account.used.load(Ordering::Relaxed) + cost_of(&entries) > usable {
+                left_out += 1;
+                continue;
+            }
             let store = SharedKv(Arc::new(Mutex::new(KvStore::kept(entries, &account, bell))));
             this.states.insert(id, State { store, left: Some(left) });
             // In the order in which they were written.
             left = left + Duration::from_nanos(1);
         }
         this.kept = Some((account, Arc::clone(bell)));
+        left_out
     }
 
     /// Returns the changes since the last time.
@@ -495,8 +501,8 @@ fn size(key: &[u8], value: &[u8]) -> u64 {
     (key.len() + value.len()) as u64
 }
 
-/// What an entry takes of what the user's modules may keep together.
-fn cost(key: &[u8], value: &[u8]) -> u64 {
+/// Returns what an entry takes of what the user's modules may keep together.
+pub(crate) fn cost(key: &[u8], value: &[u8]) -> u64 {
     size(key, value) + KV_ENTRY_COST
 }
 

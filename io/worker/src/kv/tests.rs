@@ -186,7 +186,7 @@ fn a_file_is_written_anew_again_and_again() {
 
 #[test]
 fn more_changes_than_are_noted_are_written_all_the_same() {
-    let file = TestFile::of(16 << 20);
+    let file = TestFile::of(32 << 20);
     let mut stores = file.open();
     let state = stores.open(&name("a"), 1);
     let plenty = ModuleLimits { kv_entries: u32::MAX, ..*USUAL };
@@ -226,6 +226,62 @@ fn the_modules_of_a_user_share_a_quota_and_state_that_nobody_uses_gives_way() {
     drop(a);
     stores.close(LONG);
     assert_eq!((file.value("left", b"k"), file.value("a", b"k")), (None, Some(vec![2; 29_000])));
+}
+
+/// Goal: what entries take in memory is what they count for. Method: a process of its own fills states, and looks at what
+/// it has of the machine.
+#[test]
+fn entries_take_no_more_memory_than_they_cost() {
+    const NAME: &str = "kv::tests::entries_take_no_more_memory_than_they_cost";
+    if std::env::var_os("NETSERV_TEST_ALONE").is_none() {
+        let mut alone = std::process::Command::new(std::env::current_exe().unwrap());
+        let output = alone.args(["--exact", NAME]).env("NETSERV_TEST_ALONE", "1").output().unwrap();
+        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stdout));
+        return;
+    }
+    let plenty = ModuleLimits { kv_entries: u32::MAX, kv_bytes: u64::MAX, ..*USUAL };
+    let mut kept = vec![];
+    for (key_length, value_length) in [(8, 0), (8, 1), (8, 8), (25, 41), (8, 200)] {
+        // In their order, and all over the place.
+        for factor in [1, 0x9e37_79b9_7f4a_7c15] {
+            let (before, mut store, mut total) = (resident_bytes(), KvStore::default(), 0);
+            for number in 0..40_000_u64 {
+                let mut key = number.wrapping_mul(factor).to_be_bytes().to_vec();
+                key.resize(key_length, 0);
+                let value = vec![1; value_length];
+                store.set(&key, &value, &plenty).unwrap();
+                total += cost(&key, &value);
+            }
+            let taken = resident_bytes() - before;
+            assert!(taken <= total && taken > total / 2, "{key_length} {value_length}: {taken} of {total}");
+            kept.push(store);
+        }
+    }
+}
+
+#[test]
+fn what_is_over_the_quota_is_not_restored() {
+    use crate::storage::journal::Journal;
+    let file = TestFile::new();
+    let mut all = vec![];
+    for (module, bytes) in [("a", 10_000), ("b", 40_000), ("c", 50_000), ("d", 20_000)] {
+        let mut batch = Batch::default();
+        batch.state(&(name(module), 1));
+        batch.set(b"k", &vec![1; bytes]);
+        all.push(batch);
+    }
+    let (mut journal, _) = Journal::open(StoreFile::open(&file.path()).unwrap()).unwrap();
+    journal.rewrite(all.into_iter()).unwrap();
+    let mut stores = file.open();
+    let there = ["a", "b", "c", "d"].map(|module| !stores.open(&name(module), 1).lock().is_empty());
+    assert_eq!(there, [true, true, false, true]);
+    let reports = stores.take_reports();
+    assert!(reports.len() == 1 && reports[0].contains("1 states are forgotten"), "{reports:?}");
+    put(&mut stores, "a", b"k", b"1");
+    stores.close(LONG);
+    let mut stores = file.open();
+    assert!(stores.open(&name("c"), 1).lock().is_empty());
+    assert_eq!((stores.take_reports(), stores.failures()), (vec![], 0));
 }
 
 #[test]
@@ -314,6 +370,11 @@ impl TestFile {
         let path: &Path = self.directory.path();
         path.join("kv")
     }
+}
+
+fn resident_bytes() -> u64 {
+    let pages = std::fs::read_to_string("/proc/self/statm").unwrap();
+    pages.split(' ').nth(1).unwrap().parse::<u64>().unwrap() * 4096
 }
 
 fn name(module: &str) -> ModuleName {

@@ -2,7 +2,9 @@
 //! The file of kv state: batches of changes, one after the other, in one of two areas.
 //!
 //! A batch counts as a whole or not at all. When an area is full, the whole state is written to the other one, which
-//! then counts: so at any time, whatever is cut off in the middle, one area has everything that was written before.
+//! then counts: so at any time, whatever is cut off in the middle, one area has everything that was written before. What
+//! is behind the last batch of a file that was opened may be pieces of another one that a power cut left, which must not
+//! count once there is something before them: so the first thing written to it is everything.
 //!
 //! ```text
 //! 0       header: magic, generation, start and length of an area, checksum
@@ -21,7 +23,8 @@ use netserv_model::limits::MODULE_NAME_CHARS_MAX;
 use xxhash_rust::xxh3::xxh3_64;
 
 use super::Disk;
-use super::limits::{KV_FILE_BYTES_MIN, KV_RECORD_BYTES_MAX};
+use super::limits::{KV_FILE_BYTES_MIN, KV_RECORD_BYTES_MAX, KV_RESTORED_TIMES_MAX, KV_USABLE_QUARTERS};
+use crate::kv::cost;
 use crate::limits::{KV_KEY_BYTES_MAX, KV_VALUE_BYTES_MAX};
 
 /// Whose state: the module's name and the version of its schema.
@@ -99,14 +102,13 @@ impl<D: Disk> Journal<D> {
                 break;
             }
         }
-        // What is behind a cut would be hidden by nothing but its own checksum, so the next write makes all anew.
-        let journal = Journal { disk, generation, active, is_sound: damage.is_none() };
+        let journal = Journal { disk, generation, active, is_sound: false };
         Ok((journal, Found { states, damage }))
     }
 
     /// Returns the bytes that a state of all modules together may take, counted as [`cost`] does.
     pub fn usable(&self) -> u64 {
-        (self.disk.len() - AREAS_START) / 2 / 4 * super::limits::KV_USABLE_QUARTERS
+        usable(self.disk.len(), self.active.as_ref().map(|area| &area.range))
     }
 
     /// Returns whether changes can be added: the file has an area that counts.
@@ -314,11 +316,13 @@ fn read_headers(disk: &impl Disk) -> (Vec<Area>, Option<String>) {
             continue;
         }
         let (generation, start, length) = (u64_at(&bytes, 8), u64_at(&bytes, 16), u64_at(&bytes, 24));
-        let fits = start >= AREAS_START && start.checked_add(length).is_some_and(|end| end <= disk.len());
+        let is_inside = start >= AREAS_START && start.checked_add(length).is_some_and(|end| end <= disk.len());
+        // Without room for the next one beside it, nothing could ever be written again.
+        let fits = is_inside && room_beside(disk.len(), Some(&(start..start + length))) >= half(disk.len()) / 2;
         if &bytes[..8] == MAGIC && xxh3_64(&bytes[..32]) == u64_at(&bytes, 32) && fits && generation < GENERATION_MAX {
             areas.push(Area { range: start..start + length, generation, end: start, sequence: 0 });
         } else {
-            damage = Some("a header is damaged, or lies beyond its end".to_owned());
+            damage = Some("a header is damaged, or does not fit the file".to_owned());
         }
     }
     areas.sort_by_key(|area| std::cmp::Reverse(area.generation));
@@ -345,14 +349,17 @@ fn replay(disk: &impl Disk, first: &Area) -> Replayed {
             Next::None | Next::Damaged => break Some("the last changes in it are cut off or damaged".to_owned()),
         }
     };
-    let (mut area, mut states) = (first.clone(), States::default());
+    let cost_max = usable(disk.len(), Some(&first.range)) * KV_RESTORED_TIMES_MAX;
+    let (mut area, mut states) = (first.clone(), States { cost_max, ..States::default() });
     while area.end < last.end {
         let applied = match area.read(disk) {
             Next::Record { payload, .. } => states.apply(&payload).is_some(),
             Next::None | Next::Damaged => false,
         };
         if !applied {
-            damage = Some("it has changes that mean nothing".to_owned());
+            let over = "it holds more than there is memory for";
+            let why = if states.cost > cost_max { over } else { "it has changes that mean nothing" };
+            damage = Some(why.to_owned());
             break;
         }
     }
@@ -365,10 +372,13 @@ fn replay(disk: &impl Disk, first: &Area) -> Replayed {
 struct States {
     entries: BTreeMap<StateId, Entries>,
     order: Vec<StateId>,
+    /// What all of it takes in memory, about.
+    cost: u64,
+    cost_max: u64,
 }
 
 impl States {
-    /// Makes the changes of one record. Nothing if they are none.
+    /// Makes the changes of one record. Nothing if they are none, or take too much.
     fn apply(&mut self, payload: &[u8]) -> Option<()> {
         let mut bytes = payload;
         let mut state = None;
@@ -388,21 +398,29 @@ impl States {
                     let (value, rest) = take_length(rest, KV_VALUE_BYTES_MAX)?;
                     let (key, rest) = rest.split_at_checked(key).filter(|(key, _)| !key.is_empty())?;
                     let (value, rest) = rest.split_at_checked(value)?;
-                    self.of(state.as_ref()?).insert(key.into(), value.into());
+                    let old = self.of(state.as_ref()?).insert(key.into(), value.into());
+                    self.cost += cost(key, value);
+                    self.cost -= old.map_or(0, |old| cost(key, &old));
                     bytes = rest;
                 }
                 DELETE => {
                     let (key, rest) = take_length(bytes, KV_KEY_BYTES_MAX)?;
                     let (key, rest) = rest.split_at_checked(key)?;
-                    self.of(state.as_ref()?).remove(key);
+                    let old = self.entries.get_mut(state.as_ref()?).and_then(|entries| entries.remove(key));
+                    self.cost -= old.map_or(0, |old| cost(key, &old));
                     bytes = rest;
                 }
                 FORGET => {
                     let id = state.as_ref()?;
-                    self.entries.remove(id);
-                    self.order.retain(|other| other != id);
+                    if let Some(entries) = self.entries.remove(id) {
+                        self.order.retain(|other| other != id);
+                        self.cost -= state_cost(id) + cost_of(&entries);
+                    }
                 }
                 _ => return None,
+            }
+            if self.cost > self.cost_max {
+                return None;
             }
         }
         Some(())
@@ -411,14 +429,40 @@ impl States {
     fn of(&mut self, id: &StateId) -> &mut Entries {
         if !self.entries.contains_key(id) {
             self.order.push(id.clone());
+            self.cost += state_cost(id);
         }
         self.entries.entry(id.clone()).or_default()
     }
 }
 
+/// Returns what entries take of what the user's modules may keep together.
+pub fn cost_of(entries: &Entries) -> u64 {
+    entries.iter().map(|(key, value)| cost(key, value)).sum()
+}
+
+/// Returns what a state without entries takes in memory, about: its name is there twice.
+fn state_cost((name, _): &StateId) -> u64 {
+    2 * cost(name.as_str().as_bytes(), &[])
+}
+
+/// Returns what state may take so that it can be written beside the area that counts.
+fn usable(length: u64, active: Option<&Range<u64>>) -> u64 {
+    half(length).min(room_beside(length, active)) / 4 * KV_USABLE_QUARTERS
+}
+
+fn room_beside(length: u64, active: Option<&Range<u64>>) -> u64 {
+    let next = next_area(length, active);
+    next.end - next.start
+}
+
+/// Returns the bytes of an area of a file whose length was always the same.
+fn half(length: u64) -> u64 {
+    (length - AREAS_START) / 2
+}
+
 /// Returns where the next area goes: into the half that does not touch the one that counts.
 fn next_area(length: u64, active: Option<&Range<u64>>) -> Range<u64> {
-    let middle = AREAS_START + (length - AREAS_START) / 2;
+    let middle = AREAS_START + half(length);
     let Some(active) = active else { return AREAS_START..middle };
     let low = AREAS_START..middle.min(active.start).max(AREAS_START);
     let high = middle.max(active.end).min(length)..length;

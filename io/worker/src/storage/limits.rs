@@ -13,8 +13,12 @@ pub const KV_CLOSE_TIME_MAX: Duration = Duration::from_secs(1);
 pub const KV_FILE_BYTES_MIN: u64 = 128 * 1024;
 /// Bytes of one record of the file, of which a batch of changes has as many as it takes.
 pub const KV_RECORD_BYTES_MAX: usize = 256 * 1024;
-/// Bytes that an entry counts for beside its key and value, against what the user's modules may keep together.
-pub const KV_ENTRY_COST: u64 = 16;
+/// Bytes that an entry counts for beside its key and value, against what the user's modules may keep together: what it
+/// takes in memory, which was measured as 80 to 135.
+pub const KV_ENTRY_COST: u64 = 144;
+/// How many times what modules may keep together a file may hold while it is read: changes that take something away may
+/// come behind those that add.
+pub const KV_RESTORED_TIMES_MAX: u64 = 2;
 /// Keys of one module that are noted as changed; with more, its whole state is written.
 pub const KV_CHANGES_MAX: usize = 65_536;
 /// Of one half of the file, how many quarters state may take; the rest is for what is written meanwhile.
@@ -35,8 +39,10 @@ pub const MESSAGES_BYTES_MAX: usize = 256 * 1024;
 pub const CACHE_BLOCK_BYTES: usize = 16 * 1024;
 /// Bytes of a file that is of use as a cache.
 pub const CACHE_FILE_BYTES_MIN: u64 = 16 * CACHE_BLOCK_BYTES as u64;
-/// Bytes of a file beyond which the cache leaves the rest.
-pub const CACHE_FILE_BYTES_MAX: u64 = 64 * 1024 * 1024 * 1024;
+/// Bytes of memory that what is known of the cache's entries may take, beside four for each block.
+pub const CACHE_INDEX_BYTES_MAX: u64 = 8 * 1024 * 1024;
+/// Bytes of memory that an entry takes beside its texts.
+pub const CACHE_ENTRY_COST: u64 = 400;
 /// Bytes of a key.
 pub const CACHE_KEY_BYTES_MAX: usize = 1024;
 /// Bytes of a content type, and of an etag.

@@ -3,8 +3,8 @@
 //!
 //! Each has a fixed length from the start. What is in them may be anything: the process may have been killed amid a
 //! write, the disk may be full or broken, and an earlier worker may have been taken over. So nothing is believed without
-//! its checksum, nothing read from them can panic or take more memory than the file has bytes, and a module never
-//! waits for a disk nor fails by it.
+//! its checksum, nothing read from them can panic or take more memory than a bound in [`limits`], and no module fails by
+//! a disk. Nobody waits for one either but who calls the cache, and that on a thread of its own.
 
 pub mod cache;
 pub mod journal;
@@ -58,10 +58,19 @@ pub struct StoreFile {
 impl StoreFile {
     /// Opens a file; nothing if the node granted none, which then is an empty one or cannot be written.
     pub fn open(path: &Path) -> Option<StoreFile> {
-        let file = File::options().read(true).write(true).open(path).ok()?;
-        let metadata = file.metadata().ok()?;
+        StoreFile::try_open(path).ok()
+    }
+
+    /// Opens a file that the node should have granted.
+    ///
+    /// # Errors
+    /// There is none, it cannot be written, or it is empty.
+    pub fn try_open(path: &Path) -> io::Result<StoreFile> {
+        let file = File::options().read(true).write(true).open(path)?;
+        let metadata = file.metadata()?;
         let length = metadata.len();
-        (metadata.is_file() && length > 0).then_some(StoreFile { file, length })
+        let is_of_use = metadata.is_file() && length > 0;
+        is_of_use.then_some(StoreFile { file, length }).ok_or_else(|| io::Error::other("it is empty, or no file"))
     }
 
     /// Returns one in memory, for tests.
@@ -100,7 +109,8 @@ impl Disk for StoreFile {
 pub(crate) mod testing {
     //! Disks in memory that break as they are told.
 
-    use std::sync::{Arc, Mutex};
+    use std::sync::{Arc, Condvar, Mutex};
+    use std::time::Duration;
 
     use super::*;
 
@@ -110,11 +120,25 @@ pub(crate) mod testing {
         pub bytes: Arc<Mutex<Vec<u8>>>,
         /// Writes and syncs that still work; the one after them is cut in its middle, and fails, as do all later ones.
         pub left: Arc<Mutex<Option<usize>>>,
+        pub held: Arc<(Mutex<bool>, Condvar)>,
     }
 
     impl Memory {
         pub fn new(length: usize) -> Memory {
-            Memory { bytes: Arc::new(Mutex::new(vec![0; length])), left: Arc::default() }
+            Memory { bytes: Arc::new(Mutex::new(vec![0; length])), ..Memory::default() }
+        }
+
+        /// Has reads and writes wait until it is told otherwise; after ten seconds they fail.
+        pub fn hold(&self, is_held: bool) {
+            *self.held.0.lock().unwrap() = is_held;
+            self.held.1.notify_all();
+        }
+
+        fn wait(&self) -> io::Result<()> {
+            let (is_held, changed) = &*self.held;
+            let time = Duration::from_secs(10);
+            let waited = changed.wait_timeout_while(is_held.lock().unwrap(), time, |is_held| *is_held).unwrap();
+            if waited.1.timed_out() { Err(io::ErrorKind::TimedOut.into()) } else { Ok(()) }
         }
 
         pub fn break_after(&self, writes: Option<usize>) {
@@ -123,7 +147,7 @@ pub(crate) mod testing {
 
         /// Returns another disk with the same bytes, as after a power cut.
         pub fn copy(&self) -> Memory {
-            Memory { bytes: Arc::new(Mutex::new(self.bytes.lock().unwrap().clone())), left: Arc::default() }
+            Memory { bytes: Arc::new(Mutex::new(self.bytes.lock().unwrap().clone())), ..Memory::default() }
         }
 
         fn spend(&self) -> bool {
@@ -144,6 +168,7 @@ pub(crate) mod testing {
         }
 
         fn read_at(&self, offset: u64, into: &mut [u8]) -> io::Result<()> {
+            self.wait()?;
             let bytes = self.bytes.lock().unwrap();
             let start = usize::try_from(offset).unwrap();
             let from = bytes.get(start..start + into.len()).ok_or(io::ErrorKind::UnexpectedEof)?;
@@ -152,6 +177,7 @@ pub(crate) mod testing {
         }
 
         fn write_at(&self, offset: u64, from: &[u8]) -> io::Result<()> {
+            self.wait()?;
             let works = self.spend();
             let mut bytes = self.bytes.lock().unwrap();
             let start = usize::try_from(offset).unwrap();

@@ -42,7 +42,12 @@ impl Writer {
                 "the file of kv state: {damage}; what modules remember is from before ({count} states)"
             ));
         }
-        kept.keep(found.states, journal.usable(), &bell, now);
+        let left_out = kept.keep(found.states, journal.usable(), &bell, now);
+        if left_out > 0 {
+            health.failed(format!(
+                "the file of kv state holds more than modules may keep together: {left_out} states are forgotten"
+            ));
+        }
         let mut scribe = Scribe { journal, kept, health: Arc::clone(&health), is_behind: false };
         let thread = std::thread::Builder::new().name("kv".to_owned()).stack_size(SMALL_STACK_BYTES);
         match thread.spawn(move || scribe.run(&bell)) {

@@ -11,6 +11,8 @@
 //! 32  what follows: of the head, what is known of the entry and the start of its body; of others, more of the body
 //! ```
 
+use std::sync::Arc;
+
 use xxhash_rust::xxh3::xxh3_64;
 
 use crate::storage::limits::{CACHE_BLOCK_BYTES, CACHE_KEY_BYTES_MAX, CACHE_META_BYTES_MAX};
@@ -79,7 +81,7 @@ fn checksum(header: &[u8], payload: &[u8]) -> u64 {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Head {
     pub(super) module: ModuleName,
-    pub(super) key: String,
+    pub(super) key: Arc<str>,
     pub(super) content_type: String,
     pub(super) etag: String,
     pub(super) max_age: u64,
@@ -120,7 +122,7 @@ impl Head {
             Some(std::str::from_utf8(text).ok()?.to_owned())
         };
         let module = text(usize::from(u16::MAX))?.parse().ok()?;
-        let key = text(CACHE_KEY_BYTES_MAX)?;
+        let key = text(CACHE_KEY_BYTES_MAX)?.into();
         let (content_type, etag) = (text(CACHE_META_BYTES_MAX)?, text(CACHE_META_BYTES_MAX)?);
         let head = Head { module, key, content_type, etag, max_age, put_at, size };
         Some((head, bytes.len() - rest.len()))
@@ -150,7 +152,7 @@ mod tests {
     fn a_head_is_read_as_it_was_written_and_never_half() {
         let head = Head {
             module: "example.org/a".parse().unwrap(),
-            key: "k".repeat(CACHE_KEY_BYTES_MAX),
+            key: "k".repeat(CACHE_KEY_BYTES_MAX).into(),
             content_type: "text/plain".to_owned(),
             etag: "e".repeat(CACHE_META_BYTES_MAX),
             max_age: u64::MAX,
@@ -161,7 +163,7 @@ mod tests {
         assert!(bytes.len() < PAYLOAD_BYTES / 2);
         assert_eq!(Head::parse(&[&bytes[..], b"body"].concat()), Some((head.clone(), bytes.len())));
         assert!((0..bytes.len()).all(|length| Head::parse(&bytes[..length]).is_none()));
-        let long = Head { key: "k".repeat(CACHE_KEY_BYTES_MAX + 1), ..head };
+        let long = Head { key: "k".repeat(CACHE_KEY_BYTES_MAX + 1).into(), ..head };
         assert_eq!(Head::parse(&long.encode()), None);
     }
 }

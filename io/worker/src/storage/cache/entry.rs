@@ -1,14 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 //! An entry, and the blocks that it has for as long as somebody reads it.
 
-use std::collections::BTreeSet;
 use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use super::block::{self, Head, PAYLOAD_BYTES};
 use super::{CacheError, place};
 use crate::storage::Disk;
-use crate::storage::limits::CACHE_BLOCK_BYTES;
+use crate::storage::limits::{CACHE_BLOCK_BYTES, CACHE_ENTRY_COST};
 
 /// An entry of the cache.
 #[derive(Debug)]
@@ -57,6 +56,13 @@ impl Entry {
         u32::try_from(self.blocks.numbers.len()).expect("a file has few blocks")
     }
 
+    /// Returns what it takes in memory beside the numbers of its blocks.
+    pub(super) fn cost(&self) -> u64 {
+        let Head { module, key, content_type, etag, .. } = &self.head;
+        let texts = [module.as_str(), key, content_type, etag];
+        CACHE_ENTRY_COST + texts.iter().map(|text| text.len() as u64).sum::<u64>()
+    }
+
     pub(super) fn read(&self, disk: &dyn Disk, offset: u64, max: usize) -> Result<Vec<u8>, CacheError> {
         let left = self.head.size.saturating_sub(offset);
         let max = usize::try_from(left).unwrap_or(usize::MAX).min(max);
@@ -100,7 +106,8 @@ impl Blocks {
 
 impl Drop for Blocks {
     fn drop(&mut self) {
-        self.pool.lock().extend(self.numbers.iter().copied());
+        let mut free = self.pool.lock();
+        self.numbers.iter().for_each(|block| free.mark(*block, true));
     }
 }
 
@@ -113,12 +120,33 @@ impl fmt::Debug for Blocks {
 /// The blocks of the file, and which of them are nobody's.
 pub(super) struct Pool {
     count: u32,
-    free: Mutex<BTreeSet<u32>>,
+    free: Mutex<Free>,
+}
+
+/// A bit for each block, which is set while it is nobody's.
+struct Free {
+    words: Vec<u64>,
+    /// No word before this one has a bit.
+    first: usize,
+}
+
+impl Free {
+    fn mark(&mut self, block: u32, is_free: bool) {
+        let (word, bit) = (block as usize / 64, 1 << (block % 64));
+        if is_free {
+            self.words[word] |= bit;
+            self.first = self.first.min(word);
+        } else {
+            self.words[word] &= !bit;
+        }
+    }
 }
 
 impl Pool {
     pub(super) fn new(count: u32) -> Pool {
-        Pool { count, free: Mutex::new((0..count).collect()) }
+        let mut free = Free { words: vec![0; count.div_ceil(64) as usize], first: 0 };
+        (0..count).for_each(|block| free.mark(block, true));
+        Pool { count, free: Mutex::new(free) }
     }
 
     pub(super) fn len(&self) -> u32 {
@@ -126,17 +154,24 @@ impl Pool {
     }
 
     pub(super) fn take(&self) -> Option<u32> {
-        self.lock().pop_first()
+        let mut free = self.lock();
+        while let Some(word) = free.words.get(free.first) {
+            if *word != 0 {
+                let block = u32::try_from(free.first * 64).expect("a file has few blocks") + word.trailing_zeros();
+                free.mark(block, false);
+                return Some(block);
+            }
+            free.first += 1;
+        }
+        None
     }
 
     pub(super) fn claim(&self, blocks: &[u32]) {
         let mut free = self.lock();
-        for block in blocks {
-            free.remove(block);
-        }
+        blocks.iter().for_each(|block| free.mark(*block, false));
     }
 
-    fn lock(&self) -> MutexGuard<'_, BTreeSet<u32>> {
+    fn lock(&self) -> MutexGuard<'_, Free> {
         self.free.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

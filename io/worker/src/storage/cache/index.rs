@@ -8,11 +8,14 @@ use netserv_model::ModuleName;
 
 use super::Entry;
 use super::block::Head;
+use crate::storage::limits::CACHE_INDEX_BYTES_MAX;
 
 /// The entries of all modules.
 pub(super) struct Index {
     modules: BTreeMap<ModuleName, Part>,
     blocks: u32,
+    /// What all entries take in memory.
+    cost: u64,
     /// Counts uses, so that each has its time.
     uses: u64,
 }
@@ -20,8 +23,9 @@ pub(super) struct Index {
 /// What one module has.
 #[derive(Default)]
 struct Part {
-    entries: BTreeMap<String, (u64, Arc<Entry>)>,
-    by_use: BTreeMap<u64, String>,
+    entries: BTreeMap<Arc<str>, (u64, Arc<Entry>)>,
+    by_use: BTreeMap<u64, Arc<str>>,
+    cost: u64,
     /// Blocks of its entries, and of those that it writes.
     blocks: u32,
     writers: usize,
@@ -31,7 +35,7 @@ struct Part {
 
 impl Index {
     pub(super) fn new(blocks: u32) -> Index {
-        Index { modules: BTreeMap::new(), blocks, uses: 0 }
+        Index { modules: BTreeMap::new(), blocks, cost: 0, uses: 0 }
     }
 
     pub(super) fn join(&mut self, module: &ModuleName) {
@@ -79,23 +83,31 @@ impl Index {
         let (used, entry) = part.entries.get_mut(key)?;
         if use_it {
             self.uses += 1;
-            let key = part.by_use.remove(used).unwrap_or_else(|| key.to_owned());
+            let key = part.by_use.remove(used).unwrap_or_else(|| key.into());
             part.by_use.insert(self.uses, key);
             *used = self.uses;
         }
         Some(Arc::clone(entry))
     }
 
-    /// Puts an entry in the place of an older one, which is returned.
-    pub(super) fn insert(&mut self, entry: Arc<Entry>) -> Option<Arc<Entry>> {
+    /// Puts an entry in the place of an older one. Returns those that are gone: that one, and those that had to go since
+    /// all of them took too much memory.
+    pub(super) fn insert(&mut self, entry: Arc<Entry>) -> Vec<Arc<Entry>> {
         let (module, key) = (entry.head.module.clone(), entry.head.key.clone());
-        let old = self.remove(&module, &key);
+        let mut gone: Vec<Arc<Entry>> = self.remove(&module, &key).into_iter().collect();
         self.uses += 1;
         let part = self.modules.entry(module).or_default();
         part.blocks += entry.block_count();
+        part.cost += entry.cost();
+        self.cost += entry.cost();
         part.by_use.insert(self.uses, key.clone());
         part.entries.insert(key, (self.uses, entry));
-        old
+        while self.cost > CACHE_INDEX_BYTES_MAX
+            && let Some(entry) = self.evict_by(|part| part.cost)
+        {
+            gone.push(entry);
+        }
+        gone
     }
 
     pub(super) fn remove(&mut self, module: &ModuleName, key: &str) -> Option<Arc<Entry>> {
@@ -103,6 +115,8 @@ impl Index {
         let (used, entry) = part.entries.remove(key)?;
         part.by_use.remove(&used);
         part.blocks -= entry.block_count();
+        part.cost -= entry.cost();
+        self.cost -= entry.cost();
         Some(entry)
     }
 
@@ -118,14 +132,18 @@ impl Index {
     pub(super) fn evict_for(&mut self, module: &ModuleName) -> Option<Arc<Entry>> {
         let share = self.share();
         let is_over = self.modules.get(module).is_some_and(|part| part.blocks >= share);
-        let victim = if is_over {
-            module.clone()
-        } else {
-            let evictable = self.modules.iter().filter(|(_, part)| !part.entries.is_empty());
-            let (name, _) = evictable.max_by_key(|(_, part)| (part.users == 0, part.blocks))?;
-            name.clone()
-        };
-        let key = self.modules.get(&victim)?.by_use.first_key_value()?.1.clone();
-        self.remove(&victim, &key)
+        if is_over { self.evict_from(module) } else { self.evict_by(|part| u64::from(part.blocks)) }
+    }
+
+    /// Removes the least recently used entry of whoever has most of something, nobody's first.
+    fn evict_by(&mut self, amount: impl Fn(&Part) -> u64) -> Option<Arc<Entry>> {
+        let evictable = self.modules.iter().filter(|(_, part)| !part.entries.is_empty());
+        let (name, _) = evictable.max_by_key(|(_, part)| (part.users == 0, amount(part)))?;
+        self.evict_from(&name.clone())
+    }
+
+    fn evict_from(&mut self, module: &ModuleName) -> Option<Arc<Entry>> {
+        let key = Arc::clone(self.modules.get(module)?.by_use.first_key_value()?.1);
+        self.remove(module, &key)
     }
 }

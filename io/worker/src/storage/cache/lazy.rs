@@ -2,51 +2,83 @@
 //! A cache that is opened when somebody first uses it.
 
 use std::fmt;
+use std::io;
 use std::path::PathBuf;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, OnceLock};
 
 use netserv_model::ModuleName;
+use tokio::sync::SetOnce;
 
-use super::{Cache, Share};
+use super::{Cache, CacheError, Share};
+use crate::limits::SMALL_STACK_BYTES;
 use crate::storage::StoreFile;
 
 /// Where the cache of a worker comes from.
 #[derive(Default)]
 pub struct CacheSource {
     file: Option<File>,
-    pub(super) cache: OnceLock<Option<Arc<Cache>>>,
+    is_begun: AtomicBool,
+    pub(super) cache: SetOnce<Result<Arc<Cache>, CacheError>>,
 }
 
 enum File {
     At(PathBuf),
     InMemory(u64),
+    #[cfg(test)]
+    On(crate::storage::testing::Memory),
 }
 
 impl CacheSource {
-    /// Returns a cache in a file, if the node granted one.
+    /// Returns a cache in a file that the node granted.
     pub fn at(path: impl Into<PathBuf>) -> Arc<CacheSource> {
-        Arc::new(CacheSource { file: Some(File::At(path.into())), cache: OnceLock::new() })
+        CacheSource::of(File::At(path.into()))
     }
 
     /// Returns a cache in memory, for tests.
     pub fn in_memory(bytes: u64) -> Arc<CacheSource> {
-        Arc::new(CacheSource { file: Some(File::InMemory(bytes)), cache: OnceLock::new() })
+        CacheSource::of(File::InMemory(bytes))
     }
 
-    /// Returns how many times the file could not be read or written, or was damaged.
+    /// Returns a cache on a disk that breaks as it is told.
+    #[cfg(test)]
+    pub(crate) fn on(disk: &crate::storage::testing::Memory) -> Arc<CacheSource> {
+        CacheSource::of(File::On(disk.clone()))
+    }
+
+    fn of(file: File) -> Arc<CacheSource> {
+        Arc::new(CacheSource { file: Some(file), ..CacheSource::default() })
+    }
+
+    /// Returns how many times the file could not be opened, read or written, or was damaged.
     pub fn failures(&self) -> u64 {
-        self.cache.get().and_then(Option::as_ref).map_or(0, |cache| cache.failures())
+        match self.cache.get() {
+            None => 0,
+            Some(Ok(cache)) => cache.failures(),
+            Some(Err(_)) => 1,
+        }
     }
 
-    fn cache(&self) -> Option<&Arc<Cache>> {
-        let open = || {
-            let file = match self.file.as_ref()? {
-                File::At(path) => StoreFile::open(path)?,
-                File::InMemory(bytes) => StoreFile::in_memory(*bytes).ok()?,
-            };
-            Cache::open(file).ok()
-        };
-        self.cache.get_or_init(open).as_ref()
+    /// Returns the cache once the whole file was looked through, on a thread of its own. That goes on if nobody waits.
+    async fn open(self: &Arc<CacheSource>) -> &Result<Arc<Cache>, CacheError> {
+        if !self.is_begun.swap(true, Ordering::Relaxed) {
+            let source = Arc::clone(self);
+            let thread = std::thread::Builder::new().name("cache".to_owned()).stack_size(SMALL_STACK_BYTES);
+            if let Err(error) = thread.spawn(move || drop(source.cache.set(source.look()))) {
+                drop(self.cache.set(Err(error.into())));
+            }
+        }
+        self.cache.wait().await
+    }
+
+    fn look(&self) -> Result<Arc<Cache>, CacheError> {
+        match &self.file {
+            Some(File::At(path)) => Cache::open(StoreFile::try_open(path)?),
+            Some(File::InMemory(bytes)) => Cache::open(StoreFile::in_memory(*bytes)?),
+            #[cfg(test)]
+            Some(File::On(disk)) => Cache::open(disk.clone()),
+            None => Err(io::Error::from(io::ErrorKind::NotFound).into()),
+        }
     }
 }
 
@@ -64,10 +96,20 @@ impl CacheHandle {
         CacheHandle { source: Arc::clone(source), module: Some(module.clone()), share: OnceLock::new() }
     }
 
-    /// Returns the module's share; nothing where there is no file of use. The first time, the whole file is looked
-    /// through.
-    pub fn share(&self) -> Option<&Arc<Share>> {
-        let join = || Some(Arc::new(self.source.cache()?.share(self.module.as_ref()?)));
+    /// Returns the module's share; nothing where there is no file of use, which `report` is told once. The first time,
+    /// this waits until the file was looked through.
+    pub async fn share(&self, report: impl FnOnce(&CacheError)) -> Option<&Arc<Share>> {
+        if let Some(known) = self.share.get() {
+            return known.as_ref();
+        }
+        let cache = self.source.open().await;
+        let join = || match cache {
+            Ok(cache) => Some(Arc::new(cache.share(self.module.as_ref()?))),
+            Err(error) => {
+                report(error);
+                None
+            }
+        };
         self.share.get_or_init(join).as_ref()
     }
 }

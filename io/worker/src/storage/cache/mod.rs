@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //! The cache of a user's modules: bodies of any size with what is known of them, on disk, of which the least recently
-//! used give way.
+//! used give way. All of it may wait for the disk, but for what says otherwise.
 //!
 //! The file is made of blocks ([`block`]); what is where is kept in memory and found again by a look at all blocks when
 //! the cache is first used. An entry is written from its second block on and its head last, so one that was cut off is
@@ -17,11 +17,11 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use netserv_model::ModuleName;
+use netserv_model::limits::CACHE_FILE_BYTES_MAX;
 
 use super::Disk;
 use super::limits::{
-    CACHE_BLOCK_BYTES, CACHE_FILE_BYTES_MAX, CACHE_FILE_BYTES_MIN, CACHE_KEY_BYTES_MAX, CACHE_META_BYTES_MAX,
-    CACHE_WRITERS_MAX,
+    CACHE_BLOCK_BYTES, CACHE_FILE_BYTES_MIN, CACHE_KEY_BYTES_MAX, CACHE_META_BYTES_MAX, CACHE_WRITERS_MAX,
 };
 use block::{FORGOTTEN_AT, HEADER_BYTES, Head, Header, NUMBER_MAX};
 pub use entry::Entry;
@@ -77,7 +77,7 @@ impl Cache {
     /// It is too short to be of use.
     pub fn open(disk: impl Disk + 'static) -> Result<Arc<Cache>, CacheError> {
         if disk.len() < CACHE_FILE_BYTES_MIN {
-            return Err(CacheError::TooLarge);
+            return Err(io::Error::other(format!("it has under {CACHE_FILE_BYTES_MIN} bytes")).into());
         }
         let count = u32::try_from(disk.len().min(CACHE_FILE_BYTES_MAX) / CACHE_BLOCK_BYTES as u64);
         let pool = Arc::new(Pool::new(count.expect("a file has few blocks")));
@@ -136,18 +136,18 @@ pub struct Share {
 }
 
 impl Share {
-    /// Returns what is known of a key.
+    /// Returns what is known of a key, without a look at the disk.
     pub fn stat(&self, key: &str) -> Option<Arc<Entry>> {
         self.cache.lock().find(&self.module, key, false)
     }
 
     /// Returns an entry to be read, which makes it the most recently used one. It can be read to its end, whatever
-    /// becomes of the key meanwhile.
+    /// becomes of the key meanwhile. The disk is not looked at.
     pub fn get(&self, key: &str) -> Option<Arc<Entry>> {
         self.cache.lock().find(&self.module, key, true)
     }
 
-    /// Begins an entry, as of `put_at` seconds since 1970.
+    /// Begins an entry, as of `put_at` seconds since 1970. Nothing is written yet.
     ///
     /// # Errors
     /// [`CacheError::Invalid`] and [`CacheError::Busy`].
@@ -160,7 +160,7 @@ impl Share {
         if !self.cache.lock().begin(&self.module, CACHE_WRITERS_MAX) {
             return Err(CacheError::Busy);
         }
-        let (module, key) = (self.module.clone(), key.to_owned());
+        let (module, key) = (self.module.clone(), key.into());
         let head = Head { module, key, content_type, etag, max_age, put_at, size: 0 };
         let number = self.cache.next_number.fetch_add(1, Ordering::Relaxed);
         Ok(Writer::new(Arc::clone(self), head, number))
@@ -215,27 +215,37 @@ fn place(block: u32) -> u64 {
 
 /// Finds the entries of a file. Returns the highest number of one that it saw, and how many reads failed.
 fn scan(disk: &Arc<dyn Disk>, pool: &Arc<Pool>, index: &mut Index) -> (u64, u64) {
-    let (mut headers, mut failures) = (vec![], 0);
+    // Room for all at once, since a vector that grows takes up to three times as much. What is not used costs nothing.
+    let mut headers = Vec::with_capacity(pool.len() as usize);
+    let (mut last, mut failures) = (0, 0);
     for block in 0..pool.len() {
         let mut bytes = [0; HEADER_BYTES];
         match disk.read_at(place(block), &mut bytes) {
-            Ok(()) => headers.extend(Header::parse(&bytes).map(|one| (one.number, one.index, block, one.is_forgotten))),
+            Ok(()) => {
+                let Some(header) = Header::parse(&bytes) else { continue };
+                last = last.max(header.number);
+                // Without its head, an entry is none.
+                if header.index > 0 || !header.is_forgotten {
+                    headers.push((header.number, header.index, block));
+                }
+            }
             Err(_) => failures += 1,
         }
     }
-    headers.sort_unstable();
-    // Of two blocks that claim the same place, the first one is as good.
-    headers.dedup_by_key(|(number, index, ..)| (*number, *index));
-    let last = headers.last().map_or(0, |(number, ..)| *number);
     if last >= NUMBER_MAX / 2 {
         // No file that was written here comes near it.
         return (0, failures + 1);
     }
+    headers.sort_unstable();
+    // Of two blocks that claim the same place, the first one is as good.
+    headers.dedup_by_key(|(number, index, _)| (*number, *index));
     for group in headers.chunk_by(|one, other| one.0 == other.0) {
-        let blocks: Vec<u32> = group.iter().map(|(_, _, block, _)| *block).collect();
-        let is_whole = group.iter().zip(0..).all(|((_, at, ..), place)| *at == place);
-        let is_forgotten = group[0].3;
-        let head = (is_whole && !is_forgotten).then(|| read_head(&**disk, blocks[0], group[0].0)).flatten();
+        let is_whole = group.iter().zip(0..).all(|((_, at, _), place)| *at == place);
+        if !is_whole {
+            continue;
+        }
+        let blocks: Vec<u32> = group.iter().map(|(_, _, block)| *block).collect();
+        let head = read_head(&**disk, blocks[0], group[0].0);
         if let Some((head, head_bytes)) = head
             && entry::blocks_of(head.size, head_bytes) == Some(blocks.len())
         {

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 use super::block::PAYLOAD_BYTES;
 use super::*;
+use crate::storage::StoreFile;
+use crate::storage::limits::CACHE_INDEX_BYTES_MAX;
 use crate::storage::testing::Memory;
 
 const BLOCKS: usize = 32;
@@ -272,15 +274,48 @@ fn any_bytes_are_a_file() {
 
 #[test]
 fn a_cache_is_opened_when_it_is_used_and_may_not_be_there() {
-    let source = CacheSource::in_memory(CACHE_FILE_BYTES_MIN);
-    let (a, b) = (CacheHandle::new(&source, &name("a")), CacheHandle::new(&source, &name("b")));
-    assert!(source.cache.get().is_none());
-    let blocks = CACHE_FILE_BYTES_MIN / CACHE_BLOCK_BYTES as u64;
-    assert_eq!(a.share().unwrap().bytes(), blocks * CACHE_BLOCK_BYTES as u64);
-    assert_eq!(b.share().unwrap().bytes(), blocks / 2 * CACHE_BLOCK_BYTES as u64);
-    for source in [CacheSource::at("/nowhere/at/all"), CacheSource::in_memory(1), Arc::default()] {
-        assert!(CacheHandle::new(&source, &name("a")).share().is_none());
+    crate::server::thread::runtime().unwrap().block_on(async {
+        let source = CacheSource::in_memory(CACHE_FILE_BYTES_MIN);
+        let (a, b) = (CacheHandle::new(&source, &name("a")), CacheHandle::new(&source, &name("b")));
+        assert!(source.cache.get().is_none());
+        let blocks = CACHE_FILE_BYTES_MIN / CACHE_BLOCK_BYTES as u64;
+        let silent = |error: &CacheError| panic!("{error}");
+        assert_eq!(a.share(silent).await.unwrap().bytes(), blocks * CACHE_BLOCK_BYTES as u64);
+        assert_eq!(b.share(silent).await.unwrap().bytes(), blocks / 2 * CACHE_BLOCK_BYTES as u64);
+        let short = CacheSource::in_memory(CACHE_FILE_BYTES_MIN - 1);
+        for (source, words) in [
+            (CacheSource::at("/nowhere/at/all"), "No such file"),
+            (short, "under 262144"),
+            (Arc::default(), "not found"),
+        ] {
+            let (handle, mut said) = (CacheHandle::new(&source, &name("a")), vec![]);
+            for _ in 0..2 {
+                assert!(handle.share(|error| said.push(error.to_string())).await.is_none());
+            }
+            assert!(said.len() == 1 && said[0].contains(words), "{said:?}");
+            assert_eq!(source.failures(), 1);
+        }
+    });
+}
+
+/// Goal: what is known of entries has its bound in memory, before the file is full. Method: small ones with long names.
+#[test]
+fn what_is_known_of_entries_is_bounded() {
+    let disk = StoreFile::in_memory(256 << 20).unwrap();
+    let cache = Cache::open(disk).unwrap();
+    let (a, b) = (Arc::new(cache.share(&name("a"))), Arc::new(cache.share(&name("b"))));
+    let text = || "x".repeat(CACHE_META_BYTES_MAX);
+    let meta = || Meta { content_type: text(), etag: text(), max_age: 0 };
+    put(&b, "of b", b"x");
+    let key = |number: u32| format!("{number:0>width$}", width = CACHE_KEY_BYTES_MAX);
+    for number in 0..5000 {
+        a.put(&key(number), meta(), 0).unwrap().finish().unwrap();
     }
+    let one = a.stat(&key(4999)).unwrap().cost();
+    let left = (0..5000).filter(|number| a.stat(&key(*number)).is_some()).count() as u64;
+    assert!((CACHE_INDEX_BYTES_MAX / one - 2..=CACHE_INDEX_BYTES_MAX / one).contains(&left), "{left} of {one} bytes");
+    assert!(a.stat(&key(5000 - u32::try_from(left).unwrap())).is_some(), "the last ones");
+    assert!(b.stat("of b").is_some(), "who has less keeps it");
 }
 
 fn cache() -> (Arc<Cache>, Arc<Share>) {

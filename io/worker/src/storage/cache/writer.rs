@@ -41,6 +41,11 @@ impl Writer {
         written
     }
 
+    /// Returns whether so many bytes more are kept in memory: the disk is not waited for.
+    pub fn has_room(&self, length: usize) -> bool {
+        length < (PAYLOAD_BYTES - self.first.len()) + (PAYLOAD_BYTES - self.rest.len())
+    }
+
     /// Returns whether nothing more can be done with the entry.
     pub fn has_failed(&self) -> bool {
         self.failed
@@ -69,11 +74,9 @@ impl Writer {
         let mut index = cache.lock();
         let blocks = self.blocks.take().expect("it is not finished");
         index.end(&self.share.module, count(&blocks));
-        let old = index.insert(Arc::new(Entry::new(self.head.clone(), self.head_bytes, self.number, blocks)));
+        let gone = index.insert(Arc::new(Entry::new(self.head.clone(), self.head_bytes, self.number, blocks)));
         drop(index);
-        if let Some(old) = old {
-            cache.forget(&old);
-        }
+        gone.iter().for_each(|entry| cache.forget(entry));
         Ok(())
     }
 

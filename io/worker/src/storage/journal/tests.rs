@@ -17,9 +17,9 @@ fn what_was_written_is_found_again() {
     assert_eq!(contents(&disk), "a:k=3; b:x=;");
     let mut gone = batch("a", &[]);
     gone.forget();
-    let mut journal = open(&disk);
     journal.append(&gone).unwrap();
     assert_eq!(contents(&disk), "b:x=;");
+    assert!(!open(&disk).is_begun(), "what is behind the last batch is not known");
 }
 
 #[test]
@@ -163,8 +163,8 @@ fn damage_is_noticed_and_costs_no_more_than_what_it_hit() {
     assert_eq!(contents(&disk), "a:first=1;");
 }
 
-/// Goal: no bytes whatsoever make opening fail, panic, or take more memory than the file. Method: random damage of a
-/// good file, in headers and in records, whose checksums are then made right now and then.
+/// Goal: no bytes whatsoever make opening fail or panic. Method: random damage of a good file, in headers and in records,
+/// whose checksums are then made right now and then.
 #[test]
 fn any_bytes_are_a_file() {
     let disk = Memory::new(LEAST);
@@ -218,6 +218,88 @@ fn a_file_that_grew_is_used_as_a_whole_and_one_that_shrank_starts_anew() {
     assert!(found(&disk).damage.is_some());
     open(&disk).rewrite(once(batch("a", &[("k", Some("4"))]))).unwrap();
     assert_eq!(states_of(&found(&disk)), "a:k=4;");
+}
+
+/// Goal: pieces of a batch that a power cut left never count. Method: of a batch of two records, the first one is lost;
+/// what is written next is as long.
+#[test]
+fn pieces_of_a_batch_that_was_cut_off_never_count() {
+    let disk = Memory::new(4 << 20);
+    let mut journal = open(&disk);
+    journal.rewrite(once(batch("a", &[("k", Some("1"))]))).unwrap();
+    let values = |keys: Range<u8>, value: u8| {
+        let mut batch = batch("a", &[]);
+        keys.for_each(|key| batch.set(&[key], &[value; KV_VALUE_BYTES_MAX]));
+        batch
+    };
+    let at = usize::try_from(journal.active.as_ref().unwrap().end).unwrap();
+    let lost = values(0..5, 1);
+    assert_eq!(lost.records.len(), 2);
+    journal.append(&lost).unwrap();
+    disk.bytes.lock().unwrap()[at..at + RECORD_HEADER_BYTES].fill(0);
+    let mut journal = open(&disk);
+    let next = values(0..3, 2);
+    assert_eq!(next.records[0].len(), lost.records[0].len());
+    if journal.append(&next).is_err() {
+        journal.rewrite(once(next)).unwrap();
+    }
+    let keys: Vec<u8> = found(&disk).states[0].1.keys().map(|key| key[0]).collect();
+    assert_eq!(keys, [0, 1, 2]);
+}
+
+/// Goal: no header leaves so little room beside its area that state cannot be written any more. Method: headers with
+/// right checksums and areas of all places and lengths; then as much state as may be kept.
+#[test]
+fn no_header_stops_what_comes_after_it() {
+    let (mut taken, mut damaged) = (0, 0);
+    let step = 32 * 1024;
+    for start in (8192..LENGTH as u64).step_by(step) {
+        for end in (start..=LENGTH as u64).step_by(step) {
+            let disk = Memory::new(LENGTH);
+            let area = Area { range: start..end, generation: 5, end: start, sequence: 0 };
+            disk.write_at(HEADER_PLACES[1], &area.header()).unwrap();
+            let (mut journal, found) = Journal::open(disk.clone()).unwrap();
+            // An area without a record is damage as well, but one that is read.
+            let is_taken = found.damage.is_some_and(|text| text.contains("cut off"));
+            *(if is_taken { &mut taken } else { &mut damaged }) += 1;
+            let mut whole = batch("a", &[]);
+            let (value, mut cost) = ([1; 4000], 0);
+            for key in (0..u16::MAX).map(u16::to_be_bytes) {
+                cost += super::cost(&key, &value);
+                if cost > journal.usable() {
+                    break;
+                }
+                whole.set(&key, &value);
+            }
+            journal.rewrite(once(whole)).unwrap_or_else(|error| panic!("{start} to {end}: {error}"));
+            assert!(journal.usable() > LENGTH as u64 / 8, "{start} to {end}");
+        }
+    }
+    assert!(taken > 30 && damaged > 10, "{taken} {damaged}");
+}
+
+/// Goal: a file whose entries take more in memory than on the disk does not take the memory of all else.
+#[test]
+fn what_is_found_is_bounded_by_what_may_be_kept() {
+    let disk = Memory::new(LENGTH);
+    let mut journal = open(&disk);
+    let mut small = batch("a", &[]);
+    (0..15_000_u16).for_each(|key| small.set(&key.to_be_bytes(), b""));
+    journal.rewrite(once(small)).unwrap();
+    let (found, most) = (found(&disk), journal.usable() * KV_RESTORED_TIMES_MAX);
+    assert!(found.damage.is_some_and(|text| text.contains("more than there is memory for")));
+    let cost: u64 = found.states.iter().map(|(_, entries)| cost_of(entries)).sum();
+    assert!(cost > most / 2 && cost < most + 1000, "{cost} of {most}");
+    // Names without an entry take memory too.
+    let mut names = Batch::default();
+    for number in 0..4000 {
+        names.state(&id(&number.to_string()));
+        names.set(b"k", b"");
+        names.delete(b"k");
+    }
+    journal.rewrite(once(names)).unwrap();
+    let (_, found) = Journal::open(disk).unwrap();
+    assert!(found.damage.is_some() && found.states.len() < 2000, "{}", found.states.len());
 }
 
 fn open(disk: &Memory) -> Journal<Memory> {
