@@ -16,8 +16,9 @@ use anyhow::{Context, Result, anyhow, bail, ensure};
 
 use crate::topology::{Impairment, Interface, Kind, Topology};
 
-/// How long a process may take to end when asked, before it is killed.
-const END_WAIT: Duration = Duration::from_secs(3);
+/// How long a process may take to end when asked, before it is killed. A node gives requests that are under way five
+/// seconds.
+const END_WAIT: Duration = Duration::from_secs(8);
 
 /// A running lab. Dropping it ends its processes and removes its namespaces and files.
 pub struct Lab {

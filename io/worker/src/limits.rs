@@ -123,7 +123,7 @@ pub const TURN_TIME_MAX: Duration = Duration::from_secs(1);
 /// Requests that wait for their turn, for each that may be served at a time.
 pub const WAITING_PER_REQUEST_MAX: usize = 4;
 /// How long requests under way have to end when their module is stopped or replaced.
-pub const STOP_TIME_MAX: Duration = Duration::from_secs(5);
+pub const STOP_TIME_MAX: Duration = netserv_model::limits::SERVER_STOP_TIME_MAX;
 /// How long the version of a program that is to be replaced stays for the next one to want its port.
 pub const HANDOVER_TIME_MAX: Duration = Duration::from_secs(1);
 /// Ports that one server module listens at.
@@ -244,3 +244,5 @@ pub const SOCKETS_KEPT: usize = 32;
 pub const SOCKETS_ASKED_MAX: usize = netserv_wire::container::frames::DESCRIPTORS_MAX;
 /// How long an intercepted connection waits for a socket.
 pub const SOCKETS_TIME_MAX: Duration = Duration::from_secs(5);
+/// How long the node may take to give sockets before it is asked again.
+pub const SOCKETS_ANSWER_TIME_MAX: Duration = Duration::from_secs(1);

@@ -14,7 +14,7 @@ use netserv_model::{Refusal, RefusalKind};
 use tokio::net::{TcpListener, TcpSocket, TcpStream};
 use tokio::sync::Semaphore;
 use tokio::task::JoinHandle;
-use tokio::time::timeout;
+use tokio::time::{Instant, timeout_at};
 
 use super::egress::Origin;
 use super::listeners::{Accepted, Handler};
@@ -35,8 +35,7 @@ struct Place {
 impl Intercepts {
     /// Returns none; sockets are asked for by reports.
     pub fn new(reports: Reports) -> Intercepts {
-        let sockets = Arc::new(Sockets { reports, families: [Family::default(), Family::default()] });
-        Intercepts { places: BTreeMap::new(), sockets }
+        Intercepts { places: BTreeMap::new(), sockets: Arc::new(Sockets::new(reports)) }
     }
 
     /// Takes connections for a module: at new listening sockets, or at those that its last version had.
@@ -140,30 +139,43 @@ struct Stock {
     sockets: VecDeque<OwnedFd>,
     /// Who waits for one.
     waiting: usize,
-    /// Whether the node was asked and has not answered.
-    asked: bool,
+    /// When the node was asked that has not answered.
+    asked: Option<Instant>,
 }
 
 impl Sockets {
+    fn new(reports: Reports) -> Sockets {
+        Sockets { reports, families: [Family::default(), Family::default()] }
+    }
+
     async fn take(&self, v6: bool) -> io::Result<OwnedFd> {
         let family = &self.families[usize::from(v6)];
         let waiting = Waiting::new(family);
-        self.ask(&mut family.lock(), v6);
         let none = || io::Error::new(io::ErrorKind::TimedOut, "the node gave no socket");
-        let permit = timeout(limits::SOCKETS_TIME_MAX, family.there.acquire()).await;
-        permit.map_err(|_| none())?.map_err(|_| none())?.forget();
+        let until = Instant::now() + limits::SOCKETS_TIME_MAX;
+        let permit = loop {
+            self.ask(&mut family.lock(), v6);
+            let again = until.min(Instant::now() + limits::SOCKETS_ANSWER_TIME_MAX);
+            match timeout_at(again, family.there.acquire()).await {
+                Ok(permit) => break permit.map_err(|_| none())?,
+                Err(_) if again < until => {}
+                Err(_) => return Err(none()),
+            }
+        };
+        permit.forget();
         let socket = family.lock().sockets.pop_front();
         drop(waiting);
         socket.ok_or_else(none)
     }
 
-    /// Has the node asked for more before they run out.
+    /// Has the node asked for more before they run out, once until it answers or has had its time.
     fn ask(&self, stock: &mut Stock, v6: bool) {
         let wanted = (stock.waiting + limits::SOCKETS_KEPT).saturating_sub(stock.sockets.len());
-        if stock.asked || wanted <= limits::SOCKETS_KEPT / 2 {
+        let asked = stock.asked.is_some_and(|asked| asked.elapsed() < limits::SOCKETS_ANSWER_TIME_MAX);
+        if asked || wanted <= limits::SOCKETS_KEPT / 2 {
             return;
         }
-        stock.asked = true;
+        stock.asked = Some(Instant::now());
         let count = u32::try_from(wanted.min(limits::SOCKETS_ASKED_MAX)).unwrap_or(u32::MAX);
         self.reports.send(Report::WantsSockets { count, v6 });
     }
@@ -171,7 +183,7 @@ impl Sockets {
     fn supply(self: &Arc<Self>, v6: bool, mut sockets: Vec<OwnedFd>) {
         let family = &self.families[usize::from(v6)];
         let mut stock = family.lock();
-        stock.asked = false;
+        stock.asked = None;
         let room = (limits::SOCKETS_KEPT + stock.waiting).saturating_sub(stock.sockets.len());
         sockets.truncate(room.max(limits::SOCKETS_ASKED_MAX));
         let count = sockets.len();
@@ -217,5 +229,42 @@ impl Waiting<'_> {
 impl Drop for Waiting<'_> {
     fn drop(&mut self) {
         self.0.lock().waiting -= 1;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::mpsc;
+
+    use super::*;
+    use crate::birth::Wakeup;
+
+    /// An answer may be lost, and a client may give up before its connection does.
+    #[tokio::test]
+    async fn a_node_that_does_not_answer_is_asked_again() {
+        let (sender, mut reports) = mpsc::channel();
+        let sockets = Arc::new(Sockets::new(Reports { sender, wake: Arc::new(Wakeup::new().unwrap()) }));
+        let taker = || {
+            let sockets = Arc::clone(&sockets);
+            tokio::spawn(async move { sockets.take(false).await })
+        };
+        let gives_up = taker();
+        reports = asked(reports).await;
+        gives_up.abort();
+        let waits = taker();
+        asked(reports).await;
+        let socket = rustix::event::eventfd(0, rustix::event::EventfdFlags::CLOEXEC).unwrap();
+        sockets.supply(false, vec![socket]);
+        waits.await.unwrap().unwrap();
+    }
+
+    /// Waits until the node is asked, for less time than a connection waits.
+    async fn asked(reports: mpsc::Receiver<Report>) -> mpsc::Receiver<Report> {
+        let wait = move || {
+            let report = reports.recv_timeout(limits::SOCKETS_TIME_MAX / 2).expect("nobody asks");
+            assert!(matches!(report, Report::WantsSockets { v6: false, .. }), "{report:?}");
+            reports
+        };
+        tokio::task::spawn_blocking(wait).await.unwrap()
     }
 }

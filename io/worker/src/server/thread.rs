@@ -9,6 +9,8 @@ use netserv_model::command::ModuleSlot;
 use netserv_model::{ModuleName, Refusal, RefusalKind};
 use tokio::runtime::{Builder, Runtime};
 use tokio::sync::mpsc::UnboundedReceiver;
+use tokio::task::JoinSet;
+use tokio::time::timeout;
 
 use super::command::Program;
 use super::component::{self, CheckedComponent, ComponentKind};
@@ -73,6 +75,8 @@ struct Servers {
     engine: Arc<ServerEngine>,
     reports: Reports,
     running: BTreeMap<ModuleSlot, Running>,
+    /// What was unloaded, and still has requests under way.
+    retiring: JoinSet<()>,
     ports: Listeners,
     intercepts: Intercepts,
 }
@@ -96,25 +100,31 @@ enum Work {
 impl Servers {
     fn new(engine: ServerEngine, reports: Reports) -> Servers {
         let intercepts = Intercepts::new(reports.clone());
-        Servers { engine: Arc::new(engine), reports, running: BTreeMap::new(), ports: Listeners::default(), intercepts }
+        let (engine, retiring, ports) = (Arc::new(engine), JoinSet::new(), Listeners::default());
+        Servers { engine, reports, running: BTreeMap::new(), retiring, ports, intercepts }
     }
 
     async fn run(mut self, mut orders: UnboundedReceiver<Order>) {
-        while let Some(order) = orders.recv().await {
+        loop {
+            let order = tokio::select! {
+                order = orders.recv() => order,
+                Some(_) = self.retiring.join_next() => continue,
+            };
             match order {
-                Order::Load(load) => self.load(*load).await,
-                Order::Unload(slot) => self.unload(slot),
-                Order::Sockets { v6, sockets } => self.intercepts.supply(v6, sockets),
-                Order::End => break,
+                Some(Order::Load(load)) => self.load(*load).await,
+                Some(Order::Unload(slot)) => self.unload(slot),
+                Some(Order::Sockets { v6, sockets }) => self.intercepts.supply(v6, sockets),
+                Some(Order::End) | None => break,
             }
         }
-        let mut stopping = tokio::task::JoinSet::new();
         for (slot, running) in std::mem::take(&mut self.running) {
             self.ports.close(slot);
             self.intercepts.close(slot);
-            stopping.spawn(running.work.stop());
+            self.retire(running);
         }
-        stopping.join_all().await;
+        let retired = async { while self.retiring.join_next().await.is_some() {} };
+        // What takes longer ends with the runtime.
+        let _ = timeout(limits::STOP_TIME_MAX, retired).await;
     }
 
     async fn load(&mut self, load: Load) {
@@ -227,13 +237,14 @@ impl Servers {
     }
 
     /// Ends what ran, or leaves its connections to the version that has them.
-    fn retire(&self, old: Running) {
+    fn retire(&mut self, old: Running) {
         match old.work {
             Work::Http { site, version } if self.running.values().any(|other| other.has(&site)) => {
+                // Who ends the site waits for its connections, and so for this version's requests.
                 tokio::spawn(version.retire());
             }
             work @ (Work::Http { .. } | Work::Tcp(_) | Work::Command(_)) => {
-                tokio::spawn(work.stop());
+                self.retiring.spawn(work.stop());
             }
         }
     }
