@@ -234,7 +234,7 @@ mod tests {
             let mut load = |blocks: &[&str]| {
                 file.rewind().unwrap();
                 let blocks = blocks.iter().map(ToString::to_string).collect();
-                super::load(&server, file.try_clone().unwrap(), &blocks).map(|checked| checked.kind)
+                load(&server, file.try_clone().unwrap(), &blocks).map(|checked| checked.kind)
             };
             assert_eq!(load(&["kv", kind.as_str()]), Ok(kind));
             let others: Vec<&str> = kinds.iter().filter(|other| **other != kind).map(|other| other.as_str()).collect();

@@ -88,7 +88,6 @@ impl From<HostError> for Error {
 #[cfg(test)]
 mod tests {
     use wasmtime_wasi::p2::bindings::random::random::Host as Random;
-    use wasmtime_wasi::random::WasiRandomView as _;
 
     use super::*;
     use crate::limits::SERVER_RANDOM_BYTES_MAX;
