@@ -498,9 +498,7 @@ impl ControlLoop {
                 StatsReply::Modules(reply) => {
                     let _ = reply.send(ModuleList { modules: self.modules() });
                 }
-                StatsReply::Metrics(reply) => {
-                    let _ = reply.send(self.metrics());
-                }
+                StatsReply::Metrics(reply) => self.answer_metrics(reply),
             }
         }
     }
@@ -522,7 +520,16 @@ impl ControlLoop {
         }
     }
 
-    fn metrics(&self) -> String {
+    /// Answers with the metrics; beside the loop, since the kernel is asked once for each container.
+    fn answer_metrics(&self, reply: oneshot::Sender<String>) {
+        let (mut out, container_drops) = (self.metrics(), self.executor.container_drops());
+        tokio::task::spawn_blocking(move || {
+            crate::metrics_node::container_drops(&mut out, &container_drops());
+            let _ = reply.send(out.finish());
+        });
+    }
+
+    fn metrics(&self) -> Exposition {
         let mut out = Exposition::default();
         crate::metrics_node::write(
             &mut out,
@@ -534,12 +541,11 @@ impl ControlLoop {
                 controller: &self.controller,
                 packets: self.executor.packet_totals(),
                 modules: self.modules(),
-                container_drops: self.executor.container_drops(),
                 media: self.executor.media_counts(),
                 storage_failures: self.executor.storage_failures().collect(),
             },
         );
-        out.finish()
+        out
     }
 }
 

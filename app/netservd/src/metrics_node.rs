@@ -30,15 +30,13 @@ pub struct Sources<'a> {
     pub packets: PacketTotals,
     /// What is installed.
     pub modules: Vec<ModuleStatus>,
-    /// What the firewalls of containers dropped, by user and reason.
-    pub container_drops: BTreeMap<UserId, BTreeMap<String, u64>>,
     /// Media jobs.
     pub media: MediaCounts,
     /// What workers could not read or write of their files.
     pub storage_failures: Vec<(&'a WorkerId, StorageFailures)>,
 }
 
-/// Writes every family.
+/// Writes every family but [`container_drops`].
 pub fn write(out: &mut Exposition, from: &Sources<'_>) {
     let role = if from.host_only { "host" } else { "node" };
     out.family("info", Kind::Gauge, "What runs here")
@@ -48,7 +46,6 @@ pub fn write(out: &mut Exposition, from: &Sources<'_>) {
     requests(out, from);
     packets(out, &from.packets);
     modules(out, &from.modules);
-    container_drops(out, &from.container_drops);
     media(out, &from.media);
     storage_failures(out, &from.storage_failures);
 }
@@ -156,7 +153,8 @@ fn media(out: &mut Exposition, counts: &MediaCounts) {
     }
 }
 
-fn container_drops(out: &mut Exposition, drops: &BTreeMap<UserId, BTreeMap<String, u64>>) {
+/// Writes what the firewalls of containers dropped, by user and reason.
+pub fn container_drops(out: &mut Exposition, drops: &BTreeMap<UserId, BTreeMap<String, u64>>) {
     let help = "Packets to and from containers that their firewalls dropped, by reason";
     let mut family = out.family("container_dropped_packets_total", Kind::Counter, help);
     for (user, reasons) in drops {

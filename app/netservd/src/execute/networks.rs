@@ -139,10 +139,11 @@ impl Executor {
         self.book.addresses(user).to_vec()
     }
 
-    /// Returns how many packets the firewall of each user's container dropped, by reason.
-    pub fn container_drops(&self) -> BTreeMap<UserId, BTreeMap<String, u64>> {
-        let networks = self.parts.as_ref().and_then(|parts| parts.networks.as_ref());
-        networks.map(|networks| networks.dropped()).unwrap_or_default()
+    /// Returns what finds out how many packets the firewall of each user's container dropped, by reason. That takes 13 µs
+    /// for each, and waits for rules that are being changed.
+    pub fn container_drops(&self) -> impl FnOnce() -> BTreeMap<UserId, BTreeMap<String, u64>> + Send + use<> {
+        let networks = self.parts.as_ref().and_then(|parts| parts.networks.clone());
+        move || networks.map(|networks| networks.dropped()).unwrap_or_default()
     }
 }
 
