@@ -8,8 +8,9 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use netserv_model::RefusalKind;
+use netserv_worker::limits::HANDOVER_TIME_MAX;
 
-use super::{Spec, Worker, connect, free_port};
+use super::{Spec, Worker, connect, free_port, wait_until_closed};
 
 fn program() -> Spec {
     let spec = Spec::program();
@@ -121,6 +122,17 @@ fn the_old_version_serves_until_the_new_one_wants_its_port() {
     let (served, failed, gap) = client.join().unwrap();
     eprintln!("{served} connections served, {failed} refused or broken, nobody answered for {gap:?}");
     assert!(served > 0 && gap < READY / 2, "nobody answered for {gap:?}");
+}
+
+#[test]
+fn a_new_version_that_wants_no_port_takes_over_all_the_same() {
+    let spec = program();
+    let mut worker = Worker::with(&spec);
+    worker.wait_for_line("listening");
+    let begun = Instant::now();
+    worker.load(&spec.clone().property("wait-ms", "60000").with(|spec| spec.slot = 1));
+    assert!((HANDOVER_TIME_MAX..10 * HANDOVER_TIME_MAX).contains(&begun.elapsed()), "{:?}", begun.elapsed());
+    wait_until_closed(spec.port());
 }
 
 #[test]
