@@ -198,10 +198,13 @@ impl Networks {
 
     /// Removes a user's network, if there is one: about 30 ms.
     pub fn release(&self, user: &UserId) {
+        // Nobody is to lead packets to it from here on.
+        let alone = self.interceptions();
         let Some(Made { network, .. }) = self.made().remove(user) else { return };
         if let Err(error) = self.host.forget(&network) {
             tracing::warn!(%user, %error, "rules of interception are left behind");
         }
+        drop(alone);
         // Somebody else may hold it for a moment, and its name is to be free at once.
         match network.remove() {
             Ok(()) => tracing::debug!(%user, "a container's network is removed"),
@@ -211,6 +214,7 @@ impl Networks {
 
     /// Removes all networks.
     pub fn end(&self) {
+        let _alone = self.interceptions();
         let made = std::mem::take(&mut *self.made());
         if made.is_empty() {
             return;
