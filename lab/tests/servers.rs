@@ -291,10 +291,11 @@ fn a_program_that_ends_is_started_again_and_then_given_up() {
         }
         status.state == ModuleState::Quarantined
     });
-    // What lasts long enough to be seen each time; a start does not.
-    let seen = |state| states.iter().filter(move |(one, _)| *one == state).map(|(_, restarts)| *restarts);
-    assert_eq!(seen(ModuleState::Running).collect::<Vec<_>>(), [0, 1, 2, 3, 4], "{states:?}");
-    assert!(seen(ModuleState::BackingOff).count() >= 2, "{states:?}");
+    // Not each state in between lasts long enough to be seen on a busy machine.
+    assert_eq!(states.last(), Some(&(ModuleState::Quarantined, 4)), "{states:?}");
+    for state in [ModuleState::BackingOff, ModuleState::Running] {
+        assert!(states.iter().any(|(seen, restarts)| *seen == state && *restarts > 0), "{state:?} in {states:?}");
+    }
     let failure = net.status(&net.alice, "program").unwrap().last_failure.unwrap();
     assert_eq!(failure.kind, RefusalKind::Trapped, "{failure}");
     assert_eq!(net.get("receiver", net.address(&net.alice, false), "/"), None);
