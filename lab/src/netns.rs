@@ -5,7 +5,7 @@
 
 use std::collections::BTreeMap;
 use std::fs::File;
-use std::io::{Read, Write};
+use std::io::Read;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
@@ -318,28 +318,65 @@ pub fn janitor(id: &str, dir: &Path) -> Result<()> {
     clear(id, dir)
 }
 
-/// Ends every process in the namespaces of a lab and removes them and its directory.
+/// Ends every process in the namespaces of a lab and removes them, its directory, and what the kernel keeps of its nodes.
 fn clear(id: &str, dir: &Path) -> Result<()> {
     let prefix = format!("{id}-");
     let listed = std::fs::read_dir("/run/netns").into_iter().flatten().flatten();
-    for name in listed.filter_map(|entry| entry.file_name().into_string().ok()).filter(|name| name.starts_with(&prefix))
-    {
-        for signal in ["-TERM", "-KILL"] {
-            let pids = String::from_utf8(run("ip", &["netns", "pids", &name])?.stdout)?;
-            let pids: Vec<&str> = pids.split_whitespace().collect();
-            if pids.is_empty() {
-                break;
-            }
-            // A process may end between the listing and the signal.
-            let _ = Command::new("kill").arg(signal).args(&pids).stderr(Stdio::null()).status();
-            wait_until(END_WAIT, || run("ip", &["netns", "pids", &name]).is_ok_and(|output| output.stdout.is_empty()));
+    for name in listed.filter_map(|entry| entry.file_name().into_string().ok()) {
+        let Some(machine) = name.strip_prefix(&prefix) else { continue };
+        let cleared = clear_namespace(&name, machine, dir);
+        // Two may be at it, the lab's own janitor and whoever looks for leftovers.
+        if Path::new("/run/netns").join(&name).exists() {
+            cleared?;
         }
-        run("ip", &["netns", "delete", &name])?;
     }
-    if dir.starts_with(std::env::temp_dir()) && dir.file_name().is_some_and(|name| name == id) && dir.exists() {
-        std::fs::remove_dir_all(dir).with_context(|| format!("cannot remove {}", dir.display()))?;
+    if dir.starts_with(std::env::temp_dir()) && dir.file_name().is_some_and(|name| name == id) {
+        let removed = std::fs::remove_dir_all(dir);
+        if dir.exists() {
+            removed.with_context(|| format!("cannot remove {}", dir.display()))?;
+        }
     }
     Ok(())
+}
+
+fn clear_namespace(name: &str, machine: &str, dir: &Path) -> Result<()> {
+    // A node that ends in good order takes it along.
+    let mut is_left = dir.join(format!("{machine}.sock")).exists();
+    for signal in ["-TERM", "-KILL"] {
+        let pids = String::from_utf8(run("ip", &["netns", "pids", name])?.stdout)?;
+        let pids: Vec<&str> = pids.split_whitespace().collect();
+        if pids.is_empty() {
+            break;
+        }
+        is_left = true;
+        // A process may end between the listing and the signal.
+        let _ = Command::new("kill").arg(signal).args(&pids).stderr(Stdio::null()).status();
+        wait_until(END_WAIT, || run("ip", &["netns", "pids", name]).is_ok_and(|output| output.stdout.is_empty()));
+    }
+    let config = dir.join(format!("{machine}.toml"));
+    if is_left
+        && config.exists()
+        && let Err(error) = clean_up_node(name, &config)
+    {
+        eprintln!("lab: {error:#}");
+    }
+    run("ip", &["netns", "delete", name]).map(drop)
+}
+
+/// Removes what a killed node leaves outside of its namespace, such as control groups, which have no name of the lab's.
+fn clean_up_node(namespace: &str, config: &Path) -> Result<()> {
+    let (netservd, config) = (program("netservd")?, config.to_string_lossy());
+    let namespace = format!("--net=/run/netns/{namespace}");
+    let clean_up = || run("nsenter", &[&namespace, "--", &netservd.to_string_lossy(), "cleanup", "--config", &config]);
+    let mut cleaned = clean_up();
+    // Its containers, which hold its lock, die a moment after it.
+    wait_until(END_WAIT, || {
+        if cleaned.is_err() {
+            cleaned = clean_up();
+        }
+        cleaned.is_ok()
+    });
+    cleaned.map(drop)
 }
 
 /// Clears up labs whose owner is gone; returns their names.
@@ -438,13 +475,4 @@ fn succeeded(output: Output, what: &str) -> Result<Output> {
     text.push_str(&String::from_utf8_lossy(&output.stdout));
     text.push_str(&String::from_utf8_lossy(&output.stderr));
     bail!("{what}: {}: {}", output.status, text.trim())
-}
-
-/// Says, so that it cannot be overlooked, that a test did not run.
-pub fn skipped(test: &str, reason: &str) {
-    // Past the test harness's capture, so that it is seen without `--nocapture`.
-    let line = format!("SKIPPED {test}: {reason}\n");
-    if let Ok(mut terminal) = File::options().write(true).open("/proc/self/fd/2") {
-        let _ = terminal.write_all(line.as_bytes());
-    }
 }

@@ -44,8 +44,12 @@ for machine in node client server; do
     left=50
     while [ "$left" -gt 0 ] && [ -n "$(ip netns pids "$name")" ]; do sleep 0.1; left=$((left - 1)); done
   done
-  # A node that was killed left control groups, which only its configuration tells.
-  [ "$machine" = node ] && nsenter --net="/run/netns/$name" "$3" cleanup --config "$2/netservd.toml"
+  # A node that was killed left control groups, which only its configuration tells. Its containers die a moment later.
+  left=50
+  while [ "$machine" = node ] && [ "$left" -gt 0 ]; do
+    nsenter --net="/run/netns/$name" "$3" cleanup --config "$2/netservd.toml" 2>/dev/null && break
+    sleep 0.1; left=$((left - 1))
+  done
   ip netns delete "$name"
 done
 rm -rf "$2"
