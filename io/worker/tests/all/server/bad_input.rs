@@ -285,12 +285,13 @@ fn requests_and_connections_at_a_time_are_bounded() {
     assert!(busy.into_iter().all(|one| one.join().unwrap() == 200));
     assert_eq!(get(port, "/seen").0, 200);
 
-    let open: Vec<TcpStream> = (0..30).map(|_| connect(port)).collect();
-    while worker.counts().connections < 30 + 23 {
-        std::thread::sleep(Duration::from_millis(5));
+    let mut open = Vec::new();
+    while status(&talk(port, ASK.as_bytes())) != 503 {
+        open.push(connect(port));
+        assert!(open.len() < 60, "nobody is turned away");
     }
-    assert_eq!(status(&talk(port, ASK.as_bytes())), 503);
-    drop(open);
+    // The worker may not have closed the latest of the others.
+    assert!(open.len() >= 20, "{} are too many", open.len());
 }
 
 /// Goal: more requests than the container has instances for are refused, and cost nothing else. Method: as many clients as
