@@ -56,11 +56,17 @@ impl Progress {
         Underway { progress: self.clone(), number }
     }
 
+    /// Returns when a connection ends if none of its requests does before.
+    pub fn ends(&self) -> Option<Instant> {
+        self.lock().deadlines.values().flatten().min().map(|deadline| *deadline + limits::GRACE_TIME)
+    }
+
     /// Says whether a connection goes on: one whose client does not ask, or does not read the answer, ends.
     pub fn judge(&self, now: Instant) -> Judgement {
+        let ends = self.ends();
         let state = self.lock();
-        let until = match state.deadlines.values().flatten().min() {
-            Some(oldest) => *oldest + limits::GRACE_TIME,
+        let until = match ends {
+            Some(until) => until,
             None if state.deadlines.is_empty() => state.idle_since + limits::HEAD_TIME_MAX,
             None => now + limits::HEAD_TIME_MAX,
         };

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //! The connections of an HTTP module. They outlive an upgrade: each request goes to the version that serves just then.
 
+use std::future::poll_fn;
+use std::pin::Pin;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, PoisonError, RwLock};
 use std::time::Duration;
@@ -13,7 +15,7 @@ use hyper_util::server::conn::auto;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::TcpStream;
 use tokio::sync::watch;
-use tokio::time::{Instant, sleep_until, timeout};
+use tokio::time::{Instant, Sleep, sleep_until, timeout};
 use tokio_rustls::TlsAcceptor;
 use wasmtime_wasi_http::io::TokioIo;
 
@@ -155,7 +157,7 @@ impl HttpSite {
                 biased;
                 // A client that breaks the rules is told so by hyper, and is its own fault.
                 _ = connection.as_mut() => return,
-                () = alarm.as_mut() => match progress.judge(Instant::now()) {
+                () = due(&progress, alarm.as_mut()) => match progress.judge(Instant::now()) {
                     Judgement::GoOn(until) => alarm.as_mut().reset(until),
                     Judgement::End => return,
                 },
@@ -170,6 +172,17 @@ impl HttpSite {
             }
         }
     }
+}
+
+/// Waits until a connection is to be judged: sooner than was meant if a request has begun that must be over before.
+async fn due(progress: &Progress, mut alarm: Pin<&mut Sleep>) {
+    poll_fn(|context| {
+        if let Some(until) = progress.ends().filter(|until| *until < alarm.deadline()) {
+            alarm.as_mut().reset(until);
+        }
+        alarm.as_mut().poll(context)
+    })
+    .await;
 }
 
 async fn ended(stage: &watch::Sender<Stage>) {

@@ -9,10 +9,10 @@ use http_body_util::{BodyExt as _, Full};
 use hyper::client::conn::http2::SendRequest;
 use hyper::{Request, Response};
 use hyper_util::rt::{TokioExecutor, TokioIo};
-use netserv_worker::limits::{HANDSHAKE_TIME_MAX, HEAD_BYTES_MAX};
+use netserv_worker::limits::{GRACE_TIME, HANDSHAKE_TIME_MAX, HEAD_BYTES_MAX, HEAD_TIME_MAX};
 
 use super::http::runtime;
-use super::{LONG, Spec, Worker, connect};
+use super::{LONG, Spec, Worker, connect, get};
 
 /// Goal: a client that does not read one answer loses that one, and no other of the connection.
 #[test]
@@ -44,6 +44,25 @@ fn a_stream_that_is_not_read_ends_alone() {
         assert_eq!(text(&client, "/seen").await, "1");
     });
     assert_eq!(worker.counts().connections, 1);
+}
+
+/// In HTTP/1 it ends the connection, whose place is another's then.
+#[test]
+fn a_connection_that_is_not_read_ends_soon_after_its_request() {
+    let spec = Spec::new().with(|spec| {
+        spec.limits.request_ms = 700;
+        spec.limits.connections = 1;
+    });
+    let _worker = Worker::with(&spec);
+    let mut stalled = connect(spec.port());
+    let begun = Instant::now();
+    stalled.write_all(b"GET /many?300000000 HTTP/1.1\r\nhost: a\r\n\r\n").unwrap();
+    stalled.read_exact(&mut [0; 1]).unwrap();
+    while get(spec.port(), "/seen").0 != 200 {
+        assert!(begun.elapsed() < HEAD_TIME_MAX / 2, "it keeps its place");
+        std::thread::sleep(Duration::from_millis(20));
+    }
+    assert!(begun.elapsed() >= Duration::from_millis(700) + GRACE_TIME);
 }
 
 #[test]
