@@ -76,7 +76,8 @@ pub fn load(server: &ServerEngine, code: File, blocks: &BTreeSet<String>) -> Res
     let checked = check(server, &component, blocks)?;
     let kind = checked.kind.as_str();
     if !blocks.contains(kind) {
-        let detail = format!("the component is a server of kind `{kind}`: the block `{kind}` is needed, the node has none");
+        let detail =
+            format!("the component is a server of kind `{kind}`: the block `{kind}` is needed, the node has none");
         return Err(Refusal::new(RefusalKind::MissingDependency, detail));
     }
     Ok(checked)
