@@ -128,7 +128,7 @@ pub(crate) mod testing {
             Memory { bytes: Arc::new(Mutex::new(vec![0; length])), ..Memory::default() }
         }
 
-        /// Has reads and writes wait until it is told otherwise; after ten seconds they fail.
+        /// Has reads and writes wait until it is told otherwise. After ten seconds one of them fails, and the others go on.
         pub fn hold(&self, is_held: bool) {
             *self.held.0.lock().unwrap() = is_held;
             self.held.1.notify_all();
@@ -137,8 +137,10 @@ pub(crate) mod testing {
         fn wait(&self) -> io::Result<()> {
             let (is_held, changed) = &*self.held;
             let time = Duration::from_secs(10);
-            let waited = changed.wait_timeout_while(is_held.lock().unwrap(), time, |is_held| *is_held).unwrap();
-            if waited.1.timed_out() { Err(io::ErrorKind::TimedOut.into()) } else { Ok(()) }
+            let (mut is_held, waited) =
+                changed.wait_timeout_while(is_held.lock().unwrap(), time, |is_held| *is_held).unwrap();
+            *is_held = false;
+            if waited.timed_out() { Err(io::ErrorKind::TimedOut.into()) } else { Ok(()) }
         }
 
         pub fn break_after(&self, writes: Option<usize>) {
