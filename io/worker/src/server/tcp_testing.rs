@@ -136,7 +136,7 @@ impl TestConnection<'_> {
 
     /// Lets time pass.
     pub fn wait(&self, time: Duration) {
-        self.tester.runtime.block_on(tokio::time::sleep(time));
+        self.tester.runtime.block_on(async { tokio::time::sleep(time).await });
     }
 
     /// Takes what was sent to a side.
