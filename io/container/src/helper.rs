@@ -243,13 +243,12 @@ impl<'a> Helper<'a> {
     }
 
     fn serve_arguments(&self, wanted: &Serve) -> Result<Vec<String>, StepError> {
-        Ok(match wanted.flavour {
-            Flavour::Wasm => vec!["serve".to_owned()],
-            Flavour::Osgi => {
-                let memory = wanted.limits.memory_bytes.to_string();
-                ["serve", "--java-home", self.java_home()?, "--memory-bytes", &memory].map(str::to_owned).to_vec()
-            }
-        })
+        let memory = wanted.limits.memory_bytes.to_string();
+        let mut arguments = ["serve", "--memory-bytes", &memory].map(str::to_owned).to_vec();
+        if wanted.flavour == Flavour::Osgi {
+            arguments.extend(["--java-home", self.java_home()?].map(str::to_owned));
+        }
+        Ok(arguments)
     }
 
     fn java_home(&self) -> Result<&str, StepError> {

@@ -57,6 +57,12 @@ pub const JAVA_SHUTDOWN_MAX: Duration = Duration::from_secs(2);
 
 /// Instances of components at a time, of all server modules of a container together; one request has one.
 pub const INSTANCES_MAX: u32 = 512;
+/// The memory that a container has unless the node says otherwise, in bytes.
+pub const CONTAINER_BYTES: u64 = 96 << 20;
+/// All instances of components have one of so many parts of the container's memory.
+pub const INSTANCES_MEMORY_SHARE: u64 = 2;
+/// Memory of each instance that does not count there, in bytes: most of what one starts with is never touched.
+pub const INSTANCE_BYTES_FREE: u64 = 2 << 20;
 /// Instances of core modules in one instance of a component.
 pub const CORE_INSTANCES_PER_COMPONENT_MAX: u32 = 128;
 /// Memories of one instance of a component, which a chain of components has several of.

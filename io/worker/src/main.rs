@@ -8,7 +8,7 @@ use clap::{Parser, Subcommand};
 use netserv_worker::serve::Delivery;
 use netserv_worker::server::{dev, egress};
 use netserv_worker::test_command::{self, Jobs};
-use netserv_worker::{bench_command, compile, http_test, tcp_test, wasm_test};
+use netserv_worker::{bench_command, compile, http_test, limits, tcp_test, wasm_test};
 
 #[derive(Parser)]
 #[command(version, about)]
@@ -30,6 +30,9 @@ enum Command {
         /// The file of the operator's own certificate authorities, for tests.
         #[arg(long, hide = true, default_value = egress::AUTHORITIES)]
         authorities: PathBuf,
+        /// The container's memory, in bytes.
+        #[arg(long, hide = true, default_value_t = limits::CONTAINER_BYTES)]
+        memory_bytes: u64,
     },
     /// Compile a WebAssembly file to code that `serve` loads: a core module that sees packets, or a component that takes
     /// connections. Several HTTP components become one, in which each hands requests on to the next.
@@ -48,10 +51,10 @@ enum Command {
 
 fn main() -> ExitCode {
     match Cli::parse().command {
-        Command::Serve { copy, store, authorities } => {
+        Command::Serve { copy, store, authorities, memory_bytes } => {
             egress::trust(authorities);
             let delivery = if copy { Delivery::Copied } else { Delivery::Mapped };
-            match netserv_worker::serve::serve(delivery, &store) {
+            match netserv_worker::serve::serve(delivery, &store, memory_bytes) {
                 Ok(()) => ExitCode::SUCCESS,
                 Err(error) => {
                     eprintln!("netserv-worker: {error}");

@@ -112,9 +112,9 @@ struct Served {
 }
 
 impl Servers {
-    /// Returns an empty set, whose news raise `wake`.
-    pub fn new(wake: Arc<Wakeup>) -> Servers {
-        Servers { thread: Server::new(wake), tickets: 0, there: BTreeMap::new(), leaving: Vec::new() }
+    /// Returns an empty set in a container of `memory_bytes`, whose news raise `wake`.
+    pub fn new(wake: Arc<Wakeup>, memory_bytes: u64) -> Servers {
+        Servers { thread: Server::new(wake, memory_bytes), tickets: 0, there: BTreeMap::new(), leaving: Vec::new() }
     }
 
     /// Returns what is readable when there are news.

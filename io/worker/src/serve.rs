@@ -46,11 +46,12 @@ pub enum Delivery {
     Copied,
 }
 
-/// Runs modules until the node says that it is enough, or is gone. What outlives it is in the files of `store`.
+/// Runs modules until the node says that it is enough, or is gone. What outlives it is in the files of `store`. The
+/// container has `memory_bytes`.
 ///
 /// # Errors
 /// [`ServeError`] if the process was not started as the worker of a container, or its node breaks the rules.
-pub fn serve(delivery: Delivery, store: &Path) -> Result<(), ServeError> {
+pub fn serve(delivery: Delivery, store: &Path, memory_bytes: u64) -> Result<(), ServeError> {
     let Birth { control, memory, wake_worker, wake_host } = Birth::take()?;
     let runtime =
         Runtime::without_compiler().map_err(|error| ServeError::Engine("the Wasm engine", error.to_string()))?;
@@ -68,7 +69,7 @@ pub fn serve(delivery: Delivery, store: &Path) -> Result<(), ServeError> {
         kv: KvStores::in_file(StoreFile::open(&store.join(KV_FILE))),
         exchanges: Exchanges::new(Arc::clone(&wake)),
         cache: CacheSource::at(store.join(CACHE_FILE)),
-        servers: Servers::new(wake),
+        servers: Servers::new(wake, memory_bytes),
         outcomes: Vec::new(),
     };
     sys::give_back_program();

@@ -45,6 +45,11 @@ impl Guest for Tests {
                 std::mem::forget(vec![1_u8; usize::try_from(number).unwrap_or(0)]);
                 answer(out, 200, b"leaked");
             }
+            "/hold" => {
+                std::mem::forget(vec![1_u8; usize::try_from(number).unwrap_or(0)]);
+                count(&request);
+                answer(out, 200, b"held");
+            }
             "/headers" => {
                 (0..number).for_each(|_| leak_headers());
                 answer(out, 200, b"leaked");

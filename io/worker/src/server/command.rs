@@ -40,7 +40,7 @@ impl Program {
             CommandPre::new(component.pre).map_err(|error| Refusal::new(RefusalKind::AbiMismatch, one_line(&error)))?;
         let (gate, porter) = sockets::gate();
         let state = ServerState::new(module, Sockets::Permitted(Some(gate)), Egress::new(module));
-        let mut store = state.into_store(engine.engine());
+        let mut store = engine.store(state);
         let (instantiated, made) = oneshot::channel();
         let run = async move {
             let command = match pre.instantiate_async(&mut store).await {

@@ -118,7 +118,10 @@ pub fn check(
 /// Returns the refusal for a call into an instance that did not come back as it should.
 pub fn failure(error: &wasmtime::Error, cap: &Cap) -> Refusal {
     if let Some(denied) = cap.denied.filter(|denied| denied.explains_trap(Instant::now())) {
-        return memory_limit(denied.wanted, denied.allowed);
+        return match denied.by_others {
+            false => memory_limit(denied.wanted, denied.allowed),
+            true => Refusal::new(RefusalKind::QuotaExceeded, "the container's servers have as much memory as they may"),
+        };
     }
     if is_full(error) {
         let detail = format!("the container's modules have as many instances as they may: {}", one_line(error));

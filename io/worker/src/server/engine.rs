@@ -11,26 +11,30 @@ use std::task::{Context, Poll};
 use std::thread;
 
 use wasmtime::component::Linker;
-use wasmtime::{Config, Enabled, Engine, InstanceAllocationStrategy, PoolingAllocationConfig};
+use wasmtime::{Config, Enabled, Engine, InstanceAllocationStrategy, PoolingAllocationConfig, Store};
 
 use super::blocks;
 use super::state::ServerState;
+use crate::compute::Budget;
 use crate::limits;
 
 /// The engine with all that components can import.
 pub struct ServerEngine {
     engine: Engine,
     linkers: Mutex<BTreeMap<BTreeSet<String>, Linker<ServerState>>>,
+    memory: Budget,
     beat: Arc<Beat>,
 }
 
 impl ServerEngine {
-    /// Builds an engine that runs compiled components.
+    /// Builds an engine that runs compiled components in a container of `memory_bytes`. Of it, all instances may take
+    /// [`limits::INSTANCES_MEMORY_SHARE`] together, without the [`limits::INSTANCE_BYTES_FREE`] that each may have.
     ///
     /// # Errors
     /// The processor or the kernel lacks what Wasmtime needs.
-    pub fn without_compiler() -> wasmtime::Result<ServerEngine> {
-        ServerEngine::with(config().enable_compiler(false))
+    pub fn without_compiler(memory_bytes: u64) -> wasmtime::Result<ServerEngine> {
+        let share = usize::try_from(memory_bytes / limits::INSTANCES_MEMORY_SHARE).unwrap_or(usize::MAX);
+        ServerEngine::with(config().enable_compiler(false), share)
     }
 
     /// Builds an engine that compiles components and runs them.
@@ -38,13 +42,19 @@ impl ServerEngine {
     /// # Errors
     /// As [`ServerEngine::without_compiler`].
     pub fn new() -> wasmtime::Result<ServerEngine> {
-        ServerEngine::with(&config())
+        ServerEngine::with(&config(), usize::MAX)
     }
 
-    fn with(config: &Config) -> wasmtime::Result<ServerEngine> {
+    fn with(config: &Config, memory_bytes: usize) -> wasmtime::Result<ServerEngine> {
         let engine = Engine::new(config)?;
         let beat = Beat::start(&engine)?;
-        Ok(ServerEngine { engine, linkers: Mutex::default(), beat })
+        Ok(ServerEngine { engine, linkers: Mutex::default(), memory: Budget::new(memory_bytes), beat })
+    }
+
+    /// Returns the store of an instance, with its bounds.
+    pub fn store(&self, mut state: ServerState) -> Store<ServerState> {
+        state.cap.share(&self.memory);
+        state.into_store(&self.engine)
     }
 
     /// Returns Wasmtime's engine.

@@ -53,7 +53,7 @@ pub struct Via {
 /// How a call of a component ended that did not come back as it should.
 enum Ended {
     Failed(wasmtime::Error),
-    /// There are as many instances in the container as there may be.
+    /// The container's instances are as many, or have as much memory, as they may.
     Full,
     Late,
     Stopped,
@@ -197,7 +197,7 @@ impl HttpService {
     }
 
     fn store(&self, egress: Egress) -> Store<ServerState> {
-        ServerState::new(&self.module, Sockets::None, egress).into_store(self.engine.engine())
+        self.engine.store(ServerState::new(&self.module, Sockets::None, egress))
     }
 
     async fn run(
@@ -217,7 +217,7 @@ impl HttpService {
             biased;
             handled = timeout_at(deadline, self.engine.pace(call)) => match handled {
                 Ok(Ok(())) => return Ok(()),
-                Ok(Err(error)) if is_full(&error) => Ended::Full,
+                Ok(Err(error)) if is_full(&error) || store.data().cap.is_crowded() => Ended::Full,
                 Ok(Err(error)) => Ended::Failed(error),
                 Err(_) => Ended::Late,
             },

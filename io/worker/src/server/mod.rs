@@ -126,13 +126,15 @@ pub struct Server {
     reports: mpsc::Receiver<Report>,
     own: Reports,
     thread: Option<std::thread::JoinHandle<()>>,
+    memory_bytes: u64,
 }
 
 impl Server {
-    /// Returns a hold on a thread that has not started. Its reports, and lines in modules' logs, raise `wake`.
-    pub fn new(wake: Arc<Wakeup>) -> Server {
+    /// Returns a hold on a thread that has not started, in a container of `memory_bytes`. Its reports, and lines in
+    /// modules' logs, raise `wake`.
+    pub fn new(wake: Arc<Wakeup>, memory_bytes: u64) -> Server {
         let (sender, reports) = mpsc::channel();
-        Server { orders: None, reports, own: Reports { sender, wake }, thread: None }
+        Server { orders: None, reports, own: Reports { sender, wake }, thread: None, memory_bytes }
     }
 
     /// Returns what makes the packet thread look for reports and lines.
@@ -147,7 +149,7 @@ impl Server {
     pub fn order(&mut self, order: Order) -> Result<(), ServeError> {
         if self.orders.is_none() && matches!(order, Order::Load(_)) {
             let (sender, receiver) = unbounded_channel();
-            self.thread = Some(thread::start(receiver, self.own.clone())?);
+            self.thread = Some(thread::start(receiver, self.own.clone(), self.memory_bytes)?);
             self.orders = Some(sender);
         }
         let Some(orders) = &self.orders else { return Ok(()) };

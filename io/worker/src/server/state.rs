@@ -17,6 +17,7 @@ use super::message_memory::MessageMemory;
 use super::module::Module;
 use super::sockets::{self, Gate};
 use super::tcp_board::Board;
+use crate::compute::{Budget, Reserved};
 use crate::limits;
 
 /// The node's side of one instance.
@@ -83,7 +84,9 @@ impl ServerState {
         }
     }
 
-    /// Returns a store that has it, with the bounds that it says.
+    /// Returns a store that has it, with the bounds that it says; what [`ServerEngine::store`] calls.
+    ///
+    /// [`ServerEngine::store`]: super::engine::ServerEngine::store
     pub fn into_store(self, engine: &Engine) -> Store<ServerState> {
         let call_bytes = usize::try_from(self.cap.allowed).unwrap_or(usize::MAX).max(limits::CALL_BYTES_MIN);
         let mut store = Store::new(engine, self);
@@ -120,10 +123,12 @@ impl WasiHttpView for ServerState {
 }
 
 /// What an instance may grow to, all its memories together.
-#[derive(Clone, Copy, Debug)]
+#[derive(Debug)]
 pub struct Cap {
     allowed: u64,
     used: u64,
+    /// What it has of what all instances of the container may have together.
+    shared: Option<Reserved>,
     /// What the instance asked for last and did not get.
     pub denied: Option<Denied>,
 }
@@ -135,13 +140,15 @@ pub struct Denied {
     pub wanted: u64,
     /// How many it may have.
     pub allowed: u64,
+    /// Whether it was others that had too much.
+    pub by_others: bool,
     at: Instant,
 }
 
 impl Denied {
     /// Returns that it did not get memory just then.
     pub fn new(wanted: u64, allowed: u64) -> Denied {
-        Denied { wanted, allowed, at: Instant::now() }
+        Denied { wanted, allowed, by_others: false, at: Instant::now() }
     }
 
     /// Returns whether a trap at `now` is likely to come from it: a program goes on for long after it was told.
@@ -152,7 +159,18 @@ impl Denied {
 
 impl Cap {
     fn new(memory_bytes: u64) -> Cap {
-        Cap { allowed: memory_bytes, used: 0, denied: None }
+        Cap { allowed: memory_bytes, used: 0, shared: None, denied: None }
+    }
+
+    /// Takes what the instance has over [`limits::INSTANCE_BYTES_FREE`] out of what all of them have.
+    pub fn share(&mut self, memory: &Budget) {
+        // Nothing is always left.
+        self.shared = memory.reserve(0).ok();
+    }
+
+    /// Returns whether a trap just now is likely to come from memory that other instances have.
+    pub fn is_crowded(&self) -> bool {
+        self.denied.is_some_and(|denied| denied.by_others && denied.explains_trap(Instant::now()))
     }
 
     /// Returns how many bytes the instance has.
@@ -164,13 +182,17 @@ impl Cap {
 impl ResourceLimiter for Cap {
     fn memory_growing(&mut self, current: usize, desired: usize, _: Option<usize>) -> wasmtime::Result<bool> {
         let wanted = self.used.saturating_add(desired.saturating_sub(current) as u64);
-        let allowed = wanted <= self.allowed;
-        if allowed {
-            self.used = wanted;
-        } else {
+        if wanted > self.allowed {
             self.denied = Some(Denied::new(wanted, self.allowed));
+            return Ok(false);
         }
-        Ok(allowed)
+        let counted = usize::try_from(wanted.saturating_sub(limits::INSTANCE_BYTES_FREE)).unwrap_or(usize::MAX);
+        if self.shared.as_mut().is_some_and(|shared| shared.resize(counted).is_err()) {
+            self.denied = Some(Denied { by_others: true, ..Denied::new(wanted, self.allowed) });
+            return Ok(false);
+        }
+        self.used = wanted;
+        Ok(true)
     }
 
     fn table_growing(&mut self, _: usize, desired: usize, _: Option<usize>) -> wasmtime::Result<bool> {
@@ -205,6 +227,25 @@ mod tests {
         assert!(denied.explains_trap(denied.at) && !denied.explains_trap(denied.at + limits::DENIED_TIME_MAX));
         assert!(cap.memory_growing(65_536, 2 * 65_536, None).unwrap());
         assert!(!cap.memory_growing(0, 1, None).unwrap());
+    }
+
+    #[test]
+    fn what_instances_have_beyond_a_little_is_bounded_together() {
+        const PAGE: usize = 65_536;
+        let free = usize::try_from(limits::INSTANCE_BYTES_FREE).unwrap();
+        let memory = Budget::new(2 * PAGE);
+        let cap = || {
+            let mut cap = Cap::new(u64::MAX);
+            cap.share(&memory);
+            cap
+        };
+        let (mut one, mut other) = (cap(), cap());
+        assert!(one.memory_growing(0, free + 2 * PAGE, None).unwrap());
+        assert!(other.memory_growing(0, free, None).unwrap());
+        assert!(!other.memory_growing(free, free + PAGE, None).unwrap());
+        assert!(other.is_crowded() && other.used() == limits::INSTANCE_BYTES_FREE);
+        drop(one);
+        assert!(other.memory_growing(free, free + PAGE, None).unwrap());
     }
 
     #[test]

@@ -131,7 +131,7 @@ impl TcpService {
         let board = Arc::clone(&state.tcp);
         board.open();
         state.tcp = Arc::clone(&board);
-        let mut store = state.into_store(engine.engine());
+        let mut store = engine.store(state);
         let made = engine.pace(pre.instantiate_async(&mut store));
         let made = timeout(limits::START_TIME_MAX, made).await;
         let instance = started(made, &store.data().cap)?;

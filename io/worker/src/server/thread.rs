@@ -26,22 +26,26 @@ use crate::engine::one_line;
 use crate::error::ServeError;
 use crate::{limits, sys};
 
-/// Starts the thread.
+/// Starts the thread, in a container of `memory_bytes`.
 ///
 /// # Errors
 /// The kernel has no threads left.
-pub fn start(orders: UnboundedReceiver<Order>, reports: Reports) -> Result<std::thread::JoinHandle<()>, ServeError> {
+pub fn start(
+    orders: UnboundedReceiver<Order>,
+    reports: Reports,
+    memory_bytes: u64,
+) -> Result<std::thread::JoinHandle<()>, ServeError> {
     let builder = std::thread::Builder::new().name("server".to_owned());
-    let thread = builder.spawn(move || match prepare() {
+    let thread = builder.spawn(move || match prepare(memory_bytes) {
         Ok((engine, runtime)) => runtime.block_on(Servers::new(engine, reports).run(orders)),
         Err(refusal) => refuse_all(orders, &reports, &refusal),
     });
     thread.map_err(|error| ServeError::Engine("the server thread", error.to_string()))
 }
 
-fn prepare() -> Result<(ServerEngine, Runtime), Refusal> {
+fn prepare(memory_bytes: u64) -> Result<(ServerEngine, Runtime), Refusal> {
     let failed = |what: &str| Refusal::new(RefusalKind::NodeFailed, what);
-    let engine = ServerEngine::without_compiler();
+    let engine = ServerEngine::without_compiler(memory_bytes);
     let engine = engine.map_err(|error| failed(&format!("the engine does not start: {}", one_line(&error))))?;
     let runtime = runtime().map_err(|error| failed(&format!("the server thread does not start: {error}")))?;
     Ok((engine, runtime))

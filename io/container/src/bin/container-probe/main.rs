@@ -20,7 +20,7 @@ fn main() -> ExitCode {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
     let arguments: Vec<&str> = arguments.iter().map(String::as_str).collect();
     match arguments[..] {
-        ["serve"] | ["serve", "--java-home", _, "--memory-bytes", _] => worker::serve(),
+        ["serve", ..] => worker::serve(),
         ["archive", "--java-home", home, "--out", out] => java::archive(home, out),
         ["compile", ref inputs @ .., out] => worker::compile(inputs, out),
         ["hold", state_dir, instance, count] => host::hold(state_dir, instance, count),

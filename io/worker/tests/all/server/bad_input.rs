@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Clients and components that mean ill, or are broken.
 
+use std::ffi::OsStr;
 use std::fmt::Write as _;
 use std::io::{Read as _, Write as _};
 use std::net::TcpStream;
@@ -234,6 +235,31 @@ fn memory_is_bounded_and_gone_with_the_request() {
     }
     let after = worker.memory_kib("VmRSS:");
     assert!(after < before + 4 * 1024, "{before} KiB, then {after} KiB");
+}
+
+/// Goal: instances that take memory at the same time do not end their container. Method: in a container with room for one
+/// of them, one keeps its memory and another wants as much.
+#[test]
+fn memory_of_all_instances_together_is_bounded() {
+    let mut worker = Worker::start_with(&["--memory-bytes", "16777216"].map(OsStr::new));
+    let spec = Spec::new().with(|spec| spec.limits.memory_bytes = 12 << 20);
+    worker.load(&spec);
+    let mut one = connect(spec.port());
+    let head = "POST /hold?7000000 HTTP/1.1\r\nhost: a\r\nexpect: 100-continue\r\ncontent-length: 1\r\n\r\n";
+    one.write_all(head.as_bytes()).unwrap();
+    let mut go_on = [0; b"HTTP/1.1 100 Continue\r\n\r\n".len()];
+    one.read_exact(&mut go_on).unwrap();
+
+    let more = "GET /leak?7000000 HTTP/1.1\r\nhost: a\r\nconnection: close\r\n\r\n";
+    let answer = talk(spec.port(), more.as_bytes());
+    assert!(status(&answer) == 503 && answer.contains("retry-after: 1\r\n"), "{answer}");
+    assert_eq!(get(spec.port(), "/seen").0, 200, "those that need little go on");
+    let counts = worker.counts();
+    assert_eq!((counts.refused, counts.failed), (1, 0));
+
+    one.write_all(b"x").unwrap();
+    assert_eq!(status(&read_response(&mut one)), 200);
+    assert_eq!(get(spec.port(), "/leak?7000000").0, 200);
 }
 
 /// Goal: what an instance has on the node's side is bounded as its own memory is, over all instances of a module together,
