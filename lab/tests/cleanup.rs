@@ -26,7 +26,7 @@ fn a_killed_lab_leaves_no_namespace_no_process_no_file_no_control_group() {
     assert!(dir.exists() && !groups.is_empty());
     owner.kill().unwrap();
     owner.wait().unwrap();
-    let gone = wait_until(Duration::from_secs(10), || {
+    let gone = wait_until(Duration::from_secs(60), || {
         namespaces(&id).is_empty()
             && !dir.exists()
             && groups.iter().all(|group| !group.exists())

@@ -279,7 +279,7 @@ fn a_program_that_ends_is_started_again_and_then_given_up() {
     let (parts, out) = (module_parts("server-program", Flavour::Wasm).unwrap(), net.lab.dir().join("program.nsm"));
     let package = net.lab.package_of(&manifest, &parts, &out, &net.alice).unwrap();
     // It runs for a while, then may not have the port that it wants, and ends.
-    let wishes = ["--property", "wait-ms=500", "--property", "port=81"];
+    let wishes = ["--property", "wait-ms=1500", "--property", "port=81"];
     let outcome = net.setup(&net.alice, &package, &wishes);
     assert!(matches!(outcome, Outcome::Installed { .. }), "{outcome:?}");
     let mut states = Vec::new();

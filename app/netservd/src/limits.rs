@@ -3,6 +3,8 @@
 
 use std::time::Duration;
 
+use netserv_model::limits::SERVER_STOP_TIME_MAX;
+
 /// Packets inside containers at a time, over all containers; more get their modules' failure verdict.
 pub const PENDING_PACKETS_MAX: usize = 65_536;
 /// Packets that one container may hold for each packet that could still be taken in without loss. With one, a container
@@ -55,6 +57,14 @@ pub const MEDIA_WAITING_PER_JOB_MAX: usize = 4;
 pub const MEDIA_WAITING_TIME_MAX: Duration = Duration::from_secs(30);
 /// Frames to one worker that wait for it to read others; one that has more of them is killed.
 pub const FRAMES_UNSENT_MAX: usize = 64;
+/// How long a worker without room for frames is left alone.
+pub const SEND_PAUSE: Duration = Duration::from_millis(50);
+/// How long a worker may take to write what its modules keep, when it is told to end.
+pub const END_WAIT: Duration = Duration::from_secs(1);
+/// How long one with server modules may take, whose requests end before.
+pub const SERVER_END_WAIT: Duration = SERVER_STOP_TIME_MAX.saturating_add(END_WAIT);
+/// How long the network of a worker with server modules outlives it: the kernel still has the ends of answers.
+pub const NETWORK_REST: Duration = Duration::from_secs(1);
 /// Frames taken from one worker at a time, before other events have their turn.
 pub const FRAMES_BATCH: usize = 256;
 /// Lines of one container that go into the log in a second.

@@ -80,8 +80,8 @@ pub struct Interception {
 /// # Errors
 /// The system gives no thread.
 pub fn start(networks: Arc<Networks>, events: mpsc::Sender<Event>) -> Result<Sender<NetworkJob>> {
-    // As many wait as the executor has asked for: it waits for an answer before it goes on, and gives each worker one
-    // batch of sockets at a time.
+    // Few wait: the executor goes on with commands of the controller when those that are answered have been, and gives each
+    // worker one batch of sockets at a time. The others come of such commands, and of reloads.
     let (jobs, inbox) = channel();
     let thread = std::thread::Builder::new().name("networks".to_owned());
     thread.spawn(move || run(&networks, &inbox, &events)).context("thread for networks")?;

@@ -1,23 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Workers that were told to end. Until one has, its user keeps the network, and no other has its files.
 
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use netserv_container::Process;
-use netserv_model::limits::SERVER_STOP_TIME_MAX;
 use netserv_model::{DropReason, UserId, WorkerId};
 use netserv_wire::container::frames::ToWorker;
 
 use super::life::remind;
 use super::outbox::Outbox;
 use super::{ContainerEvent, Executor, Running};
-
-/// How long a worker may take to write what its modules keep, when it is told to end.
-const END_WAIT: Duration = Duration::from_secs(1);
-/// How long one with server modules may take, whose requests end before.
-const SERVER_END_WAIT: Duration = SERVER_STOP_TIME_MAX.saturating_add(END_WAIT);
-/// How long the network of a worker with server modules outlives it: the kernel still has the ends of answers.
-const NETWORK_REST: Duration = Duration::from_secs(1);
+use crate::limits::{END_WAIT, NETWORK_REST, SERVER_END_WAIT};
 
 /// A worker that was told to end.
 pub(super) struct Ending {

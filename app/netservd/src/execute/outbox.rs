@@ -3,7 +3,7 @@
 
 use std::collections::VecDeque;
 use std::os::fd::{AsFd, BorrowedFd};
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use netserv_container::{ControlChannel, ControlError};
 use netserv_model::{Refusal, RefusalKind, WorkerId};
@@ -11,7 +11,7 @@ use netserv_wire::container::frames::{FromWorker, ToWorker};
 
 use super::life::remind;
 use super::{ContainerEvent, Executor};
-use crate::limits::FRAMES_UNSENT_MAX;
+use crate::limits::{FRAMES_UNSENT_MAX, SEND_PAUSE};
 
 /// A worker's control channel, with the frames that wait to be sent.
 pub struct Outbox {
@@ -111,6 +111,3 @@ impl Executor {
         tokio::spawn(remind(at, event, self.events.clone()));
     }
 }
-
-/// How long a worker without room for frames is left alone.
-const SEND_PAUSE: Duration = Duration::from_millis(50);

@@ -35,7 +35,7 @@ pub use host_intercepts::{HostIntercepts, remove_intercepts};
 pub use intercept::{Intercept, ListenerPorts, Listeners};
 
 use firewall::Permits;
-use limits::{ADDRESSES_MAX, NODE_ADDRESSES_MAX, PERMITS_MAX};
+use limits::{ADDRESSES_MAX, NODE_ADDRESSES_MAX, PERMITS_MAX, TCP_BUFFER_BYTES_MAX};
 use socket::Socket;
 
 use crate::sys;
@@ -247,9 +247,16 @@ impl Inside {
     fn enter() -> Result<Inside, NetworkError> {
         sys::unshare(libc::CLONE_NEWNET).map_err(NetworkError::kernel("make a network namespace (needs root)"))?;
         let namespace = File::open("/proc/thread-self/ns/net").map_err(NetworkError::kernel("open the namespace"))?;
-        // The container has no capability for the ports below 1024; the firewall says which it may have.
-        let all_ports = fs::write("/proc/sys/net/ipv4/ip_unprivileged_port_start", "0");
-        all_ports.map_err(NetworkError::kernel("write /proc/sys/net in the container's namespace"))?;
+        let settings = [
+            // The container has no capability for the ports below 1024; the firewall says which it may have.
+            ("ip_unprivileged_port_start", "0".to_owned()),
+            ("tcp_rmem", format!("4096 131072 {TCP_BUFFER_BYTES_MAX}")),
+            ("tcp_wmem", format!("4096 16384 {TCP_BUFFER_BYTES_MAX}")),
+        ];
+        for (name, value) in settings {
+            let written = fs::write(format!("/proc/sys/net/ipv4/{name}"), value);
+            written.map_err(NetworkError::kernel("write /proc/sys/net in the container's namespace"))?;
+        }
         let socket = |opened: io::Result<Socket>| opened.map_err(NetworkError::kernel("open a netlink socket"));
         Ok(Inside { namespace: namespace.into(), routes: socket(Socket::routes())?, rules: socket(Socket::rules())? })
     }

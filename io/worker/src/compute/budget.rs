@@ -9,6 +9,7 @@ use crate::error::HostError;
 /// Bytes that all instances of a module share. Clones share them, too.
 #[derive(Clone, Debug)]
 pub struct Budget {
+    bytes: usize,
     left: Arc<AtomicUsize>,
 }
 
@@ -22,7 +23,12 @@ pub struct Reserved {
 impl Budget {
     /// Returns a budget of so many bytes.
     pub fn new(bytes: usize) -> Budget {
-        Budget { left: Arc::new(AtomicUsize::new(bytes)) }
+        Budget { bytes, left: Arc::new(AtomicUsize::new(bytes)) }
+    }
+
+    /// Returns how many bytes it has in all.
+    pub fn bytes(&self) -> usize {
+        self.bytes
     }
 
     /// Takes bytes out of the budget.

@@ -228,6 +228,9 @@ impl HttpService {
         match &handled {
             Ended::Failed(error) => self.tell(&failure(error, &store.data().cap).to_string()),
             Ended::Late => self.tell(&format!("a request took over {} ms", self.module.limits.request_ms)),
+            Ended::Full if store.data().cap.is_crowded() => {
+                self.tell("a request ended for want of memory that other instances have");
+            }
             Ended::Full | Ended::Stopped => {}
         }
         Err(handled)

@@ -16,7 +16,7 @@ use super::log_stream::LogStream;
 use super::message_memory::MessageMemory;
 use super::module::Module;
 use super::sockets::{self, Gate};
-use super::tcp_board::Board;
+use super::tcp_table::ConnectionTable;
 use crate::compute::{Budget, Reserved};
 use crate::limits;
 
@@ -35,7 +35,7 @@ pub struct ServerState {
     /// Where its own HTTP requests go.
     pub egress: Egress,
     /// Its connections, if it handles them as events.
-    pub tcp: Arc<Board>,
+    pub tcp: Arc<ConnectionTable>,
     /// The cap on its memories and tables.
     pub cap: Cap,
     /// The module that it is an instance of.
@@ -129,6 +129,8 @@ pub struct Cap {
     used: u64,
     /// What it has of what all instances of the container may have together.
     shared: Option<Reserved>,
+    /// What they may have.
+    shared_allowed: usize,
     /// What the instance asked for last and did not get.
     pub denied: Option<Denied>,
 }
@@ -159,13 +161,14 @@ impl Denied {
 
 impl Cap {
     fn new(memory_bytes: u64) -> Cap {
-        Cap { allowed: memory_bytes, used: 0, shared: None, denied: None }
+        Cap { allowed: memory_bytes, used: 0, shared: None, shared_allowed: usize::MAX, denied: None }
     }
 
     /// Takes what the instance has over [`limits::INSTANCE_BYTES_FREE`] out of what all of them have.
     pub fn share(&mut self, memory: &Budget) {
         // Nothing is always left.
         self.shared = memory.reserve(0).ok();
+        self.shared_allowed = memory.bytes();
     }
 
     /// Returns whether a trap just now is likely to come from memory that other instances have.
@@ -188,7 +191,8 @@ impl ResourceLimiter for Cap {
         }
         let counted = usize::try_from(wanted.saturating_sub(limits::INSTANCE_BYTES_FREE)).unwrap_or(usize::MAX);
         if self.shared.as_mut().is_some_and(|shared| shared.resize(counted).is_err()) {
-            self.denied = Some(Denied { by_others: true, ..Denied::new(wanted, self.allowed) });
+            let most = limits::INSTANCE_BYTES_FREE.saturating_add(self.shared_allowed as u64).min(self.allowed);
+            self.denied = Some(Denied { by_others: wanted <= most, ..Denied::new(wanted, most) });
             return Ok(false);
         }
         self.used = wanted;
@@ -246,6 +250,9 @@ mod tests {
         assert!(other.is_crowded() && other.used() == limits::INSTANCE_BYTES_FREE);
         drop(one);
         assert!(other.memory_growing(free, free + PAGE, None).unwrap());
+        assert!(!other.memory_growing(free + PAGE, free + 3 * PAGE, None).unwrap());
+        assert!(!other.is_crowded(), "nobody else has any");
+        assert_eq!(other.denied.unwrap().allowed, limits::INSTANCE_BYTES_FREE + 2 * PAGE as u64);
     }
 
     #[test]

@@ -17,9 +17,9 @@ use super::engine::ServerEngine;
 use super::listeners::Accepted;
 use super::module::Module;
 use super::state::{ServerState, Sockets};
-use super::tcp_board::Board;
 use super::tcp_buffers::Buffers;
 use super::tcp_connection;
+use super::tcp_table::ConnectionTable;
 use crate::engine::one_line;
 use crate::limits;
 
@@ -43,7 +43,7 @@ pub struct TcpService {
     module: Arc<Module>,
     guest: tokio::sync::Mutex<Guest>,
     /// What the module knows of its connections.
-    pub(super) board: Arc<Board>,
+    pub(super) connections: Arc<ConnectionTable>,
     /// What connections read into.
     pub(super) buffers: Buffers,
     /// How long its connections may do nothing.
@@ -128,9 +128,9 @@ impl TcpService {
         let pre = bindings::TcpHostPre::new(component.pre);
         let pre = pre.map_err(|error| Refusal::new(RefusalKind::AbiMismatch, one_line(&error)))?;
         let mut state = ServerState::new(module, Sockets::Permitted(None), Egress::new(module));
-        let board = Arc::clone(&state.tcp);
-        board.open();
-        state.tcp = Arc::clone(&board);
+        let connections = Arc::clone(&state.tcp);
+        connections.open();
+        state.tcp = Arc::clone(&connections);
         let mut store = engine.store(state);
         let made = engine.pace(pre.instantiate_async(&mut store));
         let made = timeout(limits::START_TIME_MAX, made).await;
@@ -139,7 +139,7 @@ impl TcpService {
             engine: Arc::clone(engine),
             module: Arc::clone(module),
             guest: tokio::sync::Mutex::new(Guest { store, instance }),
-            board,
+            connections,
             buffers: Buffers::default(),
             times,
             stage: watch::Sender::new(Stage::Open),
@@ -159,7 +159,7 @@ impl TcpService {
         self.module.counts.connection();
         let most = usize::try_from(self.module.limits.connections).unwrap_or(usize::MAX);
         let entered =
-            if self.stage() == Stage::Open { self.board.enter(accepted.origin.is_some(), most) } else { None };
+            if self.stage() == Stage::Open { self.connections.enter(accepted.origin.is_some(), most) } else { None };
         let Some((id, connection)) = entered else {
             self.module.counts.refused();
             tcp_connection::reset(&accepted.stream);
@@ -168,7 +168,7 @@ impl TcpService {
         let service = Arc::clone(self);
         tokio::spawn(async move {
             tcp_connection::serve(&service, id, &connection, accepted).await;
-            service.board.leave(id);
+            service.connections.leave(id);
             // Whoever waits for the end looks again.
             service.stage.send_if_modified(|stage| *stage == Stage::Ending);
         });
@@ -179,13 +179,13 @@ impl TcpService {
         self.stage.send_if_modified(|stage| std::mem::replace(stage, Stage::Ending.max(*stage)) < Stage::Ending);
         let until = Instant::now() + limits::STOP_TIME_MAX;
         let mut left = self.stage.subscribe();
-        while self.board.count() > 0 && self.stage() == Stage::Ending {
+        while self.connections.count() > 0 && self.stage() == Stage::Ending {
             if timeout_at(until, left.changed()).await.is_err() {
                 break;
             }
         }
         self.stage.send_replace(Stage::Ended);
-        self.board.abort_all();
+        self.connections.abort_all();
     }
 
     pub(super) async fn connect(&self, id: u64, flow: Flow) -> Option<Decision> {
@@ -226,7 +226,7 @@ impl TcpService {
     fn fail(&self, refusal: Refusal) {
         self.module.counts.failed();
         self.stage.send_replace(Stage::Ended);
-        self.board.abort_all();
+        self.connections.abort_all();
         self.module.log(LogLevel::Error, refusal.to_string().as_bytes());
         if let Some(ended) = self.ended.lock().unwrap_or_else(PoisonError::into_inner).take() {
             ended(refusal);
@@ -236,10 +236,10 @@ impl TcpService {
 
 /// Calls the module's timers when they are due.
 async fn keep_time(service: Weak<TcpService>) {
-    let Some(board) = service.upgrade().map(|service| Arc::clone(&service.board)) else { return };
+    let Some(connections) = service.upgrade().map(|service| Arc::clone(&service.connections)) else { return };
     loop {
-        let changed = board.timers_changed();
-        match board.next_timer() {
+        let changed = connections.timers_changed();
+        match connections.next_timer() {
             Some(due) => {
                 let _ = timeout_at(due, changed).await;
             }
@@ -252,7 +252,7 @@ async fn keep_time(service: Weak<TcpService>) {
         if service.stage() == Stage::Ended {
             return;
         }
-        while let Some(id) = board.due_timer(Instant::now()) {
+        while let Some(id) = connections.due_timer(Instant::now()) {
             service.timer(id).await;
         }
     }

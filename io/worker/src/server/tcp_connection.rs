@@ -14,7 +14,7 @@ use tokio::time::{Instant, sleep, timeout, timeout_at};
 
 use super::listeners::Accepted;
 use super::tcp::{Action, Address, Decision, Flow, Side, TcpService};
-use super::tcp_board::{Connection, Lane, Stage};
+use super::tcp_table::{Connection, SendQueue, Stage};
 use crate::limits;
 
 /// Serves a connection to its end.
@@ -120,7 +120,7 @@ async fn read(
                 connection.advance(Stage::Aborted);
             }
             match connection.other(source) {
-                Some(other) => connection.lane(other).shut(),
+                Some(other) => connection.queue(other).shut(),
                 None => linger(connection).await,
             }
         }
@@ -132,7 +132,7 @@ async fn read(
 
 /// Lets a module finish what it sends to a client that sends no more.
 async fn linger(connection: &Connection) {
-    let own = connection.lane(Side::Client);
+    let own = connection.queue(Side::Client);
     let mut quiet = Duration::ZERO;
     while connection.stage() < Stage::Closing && !own.is_shut() && quiet < limits::TCP_HALF_CLOSED_TIME_MAX {
         sleep(LOOK_TIME).await;
@@ -152,17 +152,17 @@ async fn receive(
     onward: Option<&TcpStream>,
 ) -> io::Result<bool> {
     // What a module sends to the only side there is holds up what it is shown.
-    let lane = connection.lane(connection.other(source).unwrap_or(source));
-    let way = onward.map(|onward| Way { service, lane, onward });
+    let queue = connection.queue(connection.other(source).unwrap_or(source));
+    let way = onward.map(|onward| Way { service, queue, onward });
     let mut wanted = limits::TCP_CHUNK_BYTES_FIRST;
     loop {
-        while !lane.has_room() {
+        while !queue.has_room() {
             tokio::select! {
                 () = connection.reached(Stage::Closing) => return Ok(false),
-                () = lane.room.notified() => {}
+                () = queue.room.notified() => {}
             }
         }
-        let most = wanted.min(service.board.chunk_bytes());
+        let most = wanted.min(service.connections.chunk_bytes());
         let mut buffer = service.buffers.take(most);
         let length = match stream.try_read_buf(&mut bytes::BufMut::limit(&mut buffer, most)) {
             Ok(0) => return Ok(true),
@@ -186,7 +186,7 @@ async fn receive(
         if connection.stage() >= Stage::Closing {
             return Ok(false);
         }
-        if !lane.is_empty() {
+        if !queue.is_empty() {
             wanted = (wanted / 2).max(limits::TCP_CHUNK_BYTES_FIRST);
         } else if length == most {
             wanted = (wanted * 2).min(limits::TCP_CHUNK_BYTES_MAX);
@@ -197,7 +197,7 @@ async fn receive(
 /// The way to the other side.
 struct Way<'a> {
     service: &'a TcpService,
-    lane: &'a Lane,
+    queue: &'a SendQueue,
     onward: &'a TcpStream,
 }
 
@@ -205,7 +205,7 @@ impl Way<'_> {
     /// Sends bytes behind those that wait: at once as many as the socket takes, if none do.
     fn send(&self, bytes: Vec<u8>) -> io::Result<()> {
         let mut sent = 0;
-        while self.lane.is_free() && sent < bytes.len() {
+        while self.queue.is_free() && sent < bytes.len() {
             match self.onward.try_write(&bytes[sent..]) {
                 Ok(length) => sent += length,
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => break,
@@ -213,7 +213,7 @@ impl Way<'_> {
             }
         }
         self.service.module().counts.bytes_out(sent);
-        self.lane.push_rest(bytes, sent, &self.service.buffers);
+        self.queue.push_rest(bytes, sent, &self.service.buffers);
         Ok(())
     }
 }
@@ -250,15 +250,15 @@ pub(super) async fn shown(
 
 /// Sends a side what waits for it, until no more comes.
 async fn write(service: &TcpService, connection: &Connection, side: Side, stream: &TcpStream) -> io::Result<()> {
-    let lane = connection.lane(side);
-    let sent = send(service, connection, lane, stream).await;
+    let queue = connection.queue(side);
+    let sent = send(service, connection, queue, stream).await;
     if sent.is_err() {
         connection.advance(Stage::Aborted);
     }
     sent
 }
 
-async fn send(service: &TcpService, connection: &Connection, lane: &Lane, stream: &TcpStream) -> io::Result<()> {
+async fn send(service: &TcpService, connection: &Connection, queue: &SendQueue, stream: &TcpStream) -> io::Result<()> {
     loop {
         if connection.stage() == Stage::Aborted {
             return Ok(());
@@ -269,19 +269,19 @@ async fn send(service: &TcpService, connection: &Connection, lane: &Lane, stream
             connection.touch();
             Ok(written)
         };
-        if !lane.write(write)? {
+        if !queue.write(write)? {
             tokio::select! {
                 biased;
                 () = connection.reached(Stage::Aborted) => {}
                 ready = stream.writable() => ready?,
                 () = closed_for(connection, service.times.closing) => connection.advance(Stage::Aborted),
             }
-        } else if lane.is_shut() {
+        } else if queue.is_shut() {
             // If the other end is gone, there is nobody to tell.
             let _ = rustix::net::shutdown(stream, rustix::net::Shutdown::Write);
             return Ok(());
         } else {
-            lane.more.notified().await;
+            queue.more.notified().await;
         }
     }
 }

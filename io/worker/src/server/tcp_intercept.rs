@@ -180,12 +180,10 @@ impl Sockets {
         self.reports.send(Report::WantsSockets { count, v6 });
     }
 
-    fn supply(self: &Arc<Self>, v6: bool, mut sockets: Vec<OwnedFd>) {
+    fn supply(self: &Arc<Self>, v6: bool, sockets: Vec<OwnedFd>) {
         let family = &self.families[usize::from(v6)];
         let mut stock = family.lock();
         stock.asked = None;
-        let room = (limits::SOCKETS_KEPT + stock.waiting).saturating_sub(stock.sockets.len());
-        sockets.truncate(room.max(limits::SOCKETS_ASKED_MAX));
         let count = sockets.len();
         stock.sockets.extend(sockets);
         if count > 0 {

@@ -13,8 +13,8 @@ use tokio::runtime::Runtime;
 
 use super::component::ComponentKind;
 use super::tcp::{Decision, Flow, Side, TcpService, Times};
-use super::tcp_board::{Connection, Stage};
 use super::tcp_connection::{address, shown};
+use super::tcp_table::{Connection, Stage};
 use super::testing::{HostSettings, TestCode, node_failed};
 use super::thread;
 use crate::limits;
@@ -68,7 +68,7 @@ impl TcpTester {
     /// # Errors
     /// The module failed.
     pub fn connect(&self, flow: &TestFlow) -> Result<TestConnection<'_>, Refusal> {
-        let entered = self.service.board.enter(flow.intercepted, usize::MAX);
+        let entered = self.service.connections.enter(flow.intercepted, usize::MAX);
         let (id, connection) = entered.expect("there is room for every one");
         let TestFlow { client, server, intercepted } = *flow;
         let flow = Flow { client: address(client), server: address(server), intercepted };
@@ -112,7 +112,7 @@ impl TestConnection<'_> {
             let seen = shown(service, self.id, &self.connection, source, chunk.to_vec());
             let onward = self.tester.runtime.block_on(seen);
             if let (Some(bytes), Some(other)) = (onward, self.connection.other(source)) {
-                self.connection.lane(other).push(bytes);
+                self.connection.queue(other).push(bytes);
             }
         }
         true
@@ -129,7 +129,7 @@ impl TestConnection<'_> {
             self.connection.advance(Stage::Aborted);
         }
         if let Some(other) = self.connection.other(side(from)) {
-            self.connection.lane(other).shut();
+            self.connection.queue(other).shut();
         }
         true
     }
@@ -143,7 +143,7 @@ impl TestConnection<'_> {
     pub fn take(&self, to: TcpSide) -> Vec<u8> {
         let mut taken = Vec::new();
         if self.connection.stage() < Stage::Aborted {
-            let all = self.connection.lane(side(to)).write(|bytes| {
+            let all = self.connection.queue(side(to)).write(|bytes| {
                 taken.extend_from_slice(bytes);
                 Ok(bytes.len())
             });
@@ -172,7 +172,7 @@ impl TestConnection<'_> {
             // A module that fails by it says so by itself.
             let _ = self.tester.runtime.block_on(self.tester.service.closed(self.id));
         }
-        self.tester.service.board.leave(self.id);
+        self.tester.service.connections.leave(self.id);
     }
 
     fn is_deaf_to(&self, from: TcpSide) -> bool {
@@ -181,7 +181,7 @@ impl TestConnection<'_> {
 
     /// Returns whether no side sends any more.
     fn is_over(&self) -> bool {
-        let over = |one: TcpSide| self.ended[place(one)] && self.connection.lane(side(one)).is_shut();
+        let over = |one: TcpSide| self.ended[place(one)] && self.connection.queue(side(one)).is_shut();
         over(TcpSide::Client) && (self.connection.other(Side::Client).is_none() || over(TcpSide::Server))
     }
 }

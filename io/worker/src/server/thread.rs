@@ -37,7 +37,11 @@ pub fn start(
 ) -> Result<std::thread::JoinHandle<()>, ServeError> {
     let builder = std::thread::Builder::new().name("server".to_owned());
     let thread = builder.spawn(move || match prepare(memory_bytes) {
-        Ok((engine, runtime)) => runtime.block_on(Servers::new(engine, reports).run(orders)),
+        Ok((engine, runtime)) => {
+            runtime.block_on(Servers::new(engine, reports).run(orders));
+            // Name servers that do not answer must not hold up the end.
+            runtime.shutdown_background();
+        }
         Err(refusal) => refuse_all(orders, &reports, &refusal),
     });
     thread.map_err(|error| ServeError::Engine("the server thread", error.to_string()))

@@ -101,14 +101,16 @@ impl Cache {
 
     /// Returns a free block for a module, from what was least recently used if need be.
     fn take_block(&self, module: &ModuleName) -> Result<u32, CacheError> {
-        let mut index = self.lock();
         loop {
+            let mut index = self.lock();
             let room = if index.is_over_share(module) { None } else { self.pool.take() };
             if let Some(block) = room {
                 index.count(module, 1);
                 return Ok(block);
             }
             let gone = index.evict_for(module).ok_or(CacheError::TooLarge)?;
+            // Others use the index while the disk is written.
+            drop(index);
             self.forget(&gone);
         }
     }

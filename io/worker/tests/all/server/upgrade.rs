@@ -122,7 +122,7 @@ fn a_worker_with_nothing_under_way_ends_at_once() {
     worker.send(&ToWorker::Shutdown, None);
     let begun = Instant::now();
     assert!(worker.worker.wait().unwrap().success());
-    assert!(begun.elapsed() < Duration::from_secs(2), "{:?}", begun.elapsed());
+    assert!(begun.elapsed() < Duration::from_secs(4), "{:?}", begun.elapsed());
 }
 
 #[test]

@@ -18,7 +18,7 @@ use crate::limits;
 
 /// The connections and timers of one instance.
 #[derive(Default)]
-pub struct Board {
+pub struct ConnectionTable {
     inner: Mutex<Inner>,
     timers: Notify,
     /// Bytes that wait in all connections.
@@ -42,7 +42,7 @@ struct Timer {
 
 /// One connection as the module, and those who read and write it, share it.
 pub struct Connection {
-    lanes: [Lane; 2],
+    queues: [SendQueue; 2],
     has_server: bool,
     stage: watch::Sender<Stage>,
     /// When something came or went last.
@@ -63,7 +63,7 @@ pub enum Stage {
 }
 
 /// What waits to be sent to one side.
-pub struct Lane {
+pub struct SendQueue {
     queue: Mutex<Queue>,
     /// Something is to be sent, or no more comes.
     pub more: Notify,
@@ -81,7 +81,7 @@ struct Queue {
     shut: bool,
 }
 
-impl Board {
+impl ConnectionTable {
     /// Lets there be connections.
     pub fn open(&self) {
         self.lock().open = true;
@@ -89,7 +89,7 @@ impl Board {
 
     /// Adds a connection, unless there are so many.
     pub fn enter(&self, has_server: bool, most: usize) -> Option<(u64, Arc<Connection>)> {
-        let lane = || Lane {
+        let queue = || SendQueue {
             queue: Mutex::default(),
             more: Notify::new(),
             room: Notify::new(),
@@ -102,7 +102,7 @@ impl Board {
         inner.next += 1;
         let (id, stage) = (inner.next, watch::Sender::new(Stage::Open));
         let moved = Mutex::new(Instant::now());
-        let connection = Arc::new(Connection { lanes: [lane(), lane()], has_server, stage, moved });
+        let connection = Arc::new(Connection { queues: [queue(), queue()], has_server, stage, moved });
         inner.connections.insert(id, Arc::clone(&connection));
         Some((id, connection))
     }
@@ -168,8 +168,8 @@ impl Board {
 
 impl Connection {
     /// Returns what waits for a side.
-    pub fn lane(&self, side: Side) -> &Lane {
-        &self.lanes[usize::from(side == Side::Server)]
+    pub fn queue(&self, side: Side) -> &SendQueue {
+        &self.queues[usize::from(side == Side::Server)]
     }
 
     /// Returns the side to which goes what comes from `source`; nothing without a server.
@@ -189,7 +189,7 @@ impl Connection {
     pub fn advance(&self, stage: Stage) {
         let forward = self.stage.send_if_modified(|now| std::mem::replace(now, stage.max(*now)) < stage);
         if forward && stage >= Stage::Closing {
-            self.lanes.iter().for_each(Lane::shut);
+            self.queues.iter().for_each(SendQueue::shut);
         }
     }
 
@@ -209,12 +209,12 @@ impl Connection {
         let _ = self.stage.subscribe().wait_for(|now| *now >= stage).await;
     }
 
-    fn with(&self, to: Side) -> Result<&Lane, wit::Error> {
-        if to == Side::Server && !self.has_server { Err(wit::Error::NotFound) } else { Ok(self.lane(to)) }
+    fn with(&self, to: Side) -> Result<&SendQueue, wit::Error> {
+        if to == Side::Server && !self.has_server { Err(wit::Error::NotFound) } else { Ok(self.queue(to)) }
     }
 }
 
-impl Lane {
+impl SendQueue {
     /// Returns whether nothing waits.
     pub fn is_empty(&self) -> bool {
         self.lock().chunks.is_empty()
@@ -317,7 +317,7 @@ impl Lane {
     }
 }
 
-impl Drop for Lane {
+impl Drop for SendQueue {
     fn drop(&mut self) {
         let left = self.lock().bytes;
         self.waiting.fetch_sub(left, Ordering::Relaxed);
@@ -340,7 +340,7 @@ impl wit::Host for ServerState {
     }
 
     fn shutdown(&mut self, id: u64, to: Side) -> Answer {
-        Ok(self.tcp.connection(id).and_then(|connection| connection.with(to).map(Lane::shut)))
+        Ok(self.tcp.connection(id).and_then(|connection| connection.with(to).map(SendQueue::shut)))
     }
 
     fn close(&mut self, id: u64) -> Answer {
@@ -370,58 +370,58 @@ impl wit::Host for ServerState {
 mod tests {
     use super::*;
 
-    fn board() -> Board {
-        let board = Board::default();
-        board.open();
-        board
+    fn connections() -> ConnectionTable {
+        let connections = ConnectionTable::default();
+        connections.open();
+        connections
     }
 
     #[test]
     fn there_are_only_so_many_connections_and_each_has_its_own_number() {
-        let board = board();
-        let (first, _) = board.enter(true, 2).unwrap();
-        let (second, _) = board.enter(true, 2).unwrap();
-        assert!(first != second && board.enter(true, 2).is_none());
-        board.leave(first);
-        let (third, _) = board.enter(true, 2).unwrap();
-        assert!(third != first && board.count() == 2);
+        let connections = connections();
+        let (first, _) = connections.enter(true, 2).unwrap();
+        let (second, _) = connections.enter(true, 2).unwrap();
+        assert!(first != second && connections.enter(true, 2).is_none());
+        connections.leave(first);
+        let (third, _) = connections.enter(true, 2).unwrap();
+        assert!(third != first && connections.count() == 2);
     }
 
     #[test]
     fn what_waits_is_bounded_and_makes_others_read_less() {
-        let board = board();
-        let (_, connection) = board.enter(true, 8).unwrap();
-        let lane = connection.lane(Side::Server);
-        assert_eq!(board.chunk_bytes(), limits::TCP_CHUNK_BYTES_MAX);
-        assert!(matches!(lane.send(vec![0; limits::TCP_SEND_BYTES_MAX + 1]), Err(wit::Error::Quota)));
-        assert!(lane.send(vec![0; limits::TCP_SEND_BYTES_MAX]).is_ok());
-        assert!(matches!(lane.send(vec![0]), Err(wit::Error::WouldBlock)));
-        assert!(!lane.has_room());
+        let connections = connections();
+        let (_, connection) = connections.enter(true, 8).unwrap();
+        let queue = connection.queue(Side::Server);
+        assert_eq!(connections.chunk_bytes(), limits::TCP_CHUNK_BYTES_MAX);
+        assert!(matches!(queue.send(vec![0; limits::TCP_SEND_BYTES_MAX + 1]), Err(wit::Error::Quota)));
+        assert!(queue.send(vec![0; limits::TCP_SEND_BYTES_MAX]).is_ok());
+        assert!(matches!(queue.send(vec![0]), Err(wit::Error::WouldBlock)));
+        assert!(!queue.has_room());
         let others: Vec<_> = (0..limits::TCP_SENT_TOTAL / limits::TCP_SEND_BYTES_MAX)
-            .map(|_| board.enter(true, 100).unwrap().1)
+            .map(|_| connections.enter(true, 100).unwrap().1)
             .collect();
-        others.iter().for_each(|other| other.lane(Side::Client).send(vec![0; limits::TCP_SEND_BYTES_MAX]).unwrap());
-        assert_eq!(board.chunk_bytes(), limits::TCP_CHUNK_BYTES_MIN);
-        let (_, last) = board.enter(true, 100).unwrap();
-        assert!(matches!(last.lane(Side::Client).send(vec![0]), Err(wit::Error::WouldBlock)), "the module's bound");
+        others.iter().for_each(|other| other.queue(Side::Client).send(vec![0; limits::TCP_SEND_BYTES_MAX]).unwrap());
+        assert_eq!(connections.chunk_bytes(), limits::TCP_CHUNK_BYTES_MIN);
+        let (_, last) = connections.enter(true, 100).unwrap();
+        assert!(matches!(last.queue(Side::Client).send(vec![0]), Err(wit::Error::WouldBlock)), "the module's bound");
         drop(others);
-        board.abort_all();
-        (1..=u64::try_from(board.count()).unwrap()).for_each(|id| board.leave(id));
+        connections.abort_all();
+        (1..=u64::try_from(connections.count()).unwrap()).for_each(|id| connections.leave(id));
         drop((connection, last));
-        assert_eq!(board.waiting.load(Ordering::Relaxed), 0);
+        assert_eq!(connections.waiting.load(Ordering::Relaxed), 0);
     }
 
     #[test]
     fn a_lane_is_written_in_pieces_and_in_order() {
-        let board = board();
-        let (_, connection) = board.enter(true, 8).unwrap();
-        let lane = connection.lane(Side::Client);
-        lane.push(b"hello ".to_vec());
-        lane.push(b"world".to_vec());
-        lane.shut();
-        lane.push(b"late".to_vec());
+        let connections = connections();
+        let (_, connection) = connections.enter(true, 8).unwrap();
+        let queue = connection.queue(Side::Client);
+        queue.push(b"hello ".to_vec());
+        queue.push(b"world".to_vec());
+        queue.shut();
+        queue.push(b"late".to_vec());
         let (mut written, mut room) = (Vec::new(), 4);
-        while !lane
+        while !queue
             .write(|bytes| {
                 let taken = bytes.len().min(room);
                 room -= taken;
@@ -433,12 +433,12 @@ mod tests {
             room = 4;
         }
         assert_eq!(written, b"hello world");
-        assert!(lane.is_empty() && lane.is_shut());
+        assert!(queue.is_empty() && queue.is_shut());
     }
 
     #[test]
     fn a_connection_without_a_server_has_one_side() {
-        let (_, connection) = board().enter(false, 1).unwrap();
+        let (_, connection) = connections().enter(false, 1).unwrap();
         assert!(connection.with(Side::Server).is_err() && connection.with(Side::Client).is_ok());
         assert_eq!(connection.other(Side::Client), None);
     }
@@ -458,10 +458,10 @@ mod tests {
 
     #[test]
     fn stages_go_one_way() {
-        let (_, connection) = board().enter(true, 1).unwrap();
+        let (_, connection) = connections().enter(true, 1).unwrap();
         connection.advance(Stage::Closing);
         connection.advance(Stage::Spliced);
         assert_eq!(connection.stage(), Stage::Closing);
-        assert!(connection.lane(Side::Client).is_shut());
+        assert!(connection.queue(Side::Client).is_shut());
     }
 }
