@@ -32,6 +32,6 @@ pub const NODE_INTERCEPTS_MAX: usize = 256;
 pub const TRANSPARENT_SOCKETS_MAX: usize = 64;
 /// What a connection of a container may have to be read, and as much to be sent, in bytes, with what the kernel adds. Once
 /// all sockets take what they may together, the kernel drops what comes for any of them, and senders wait longer and longer.
-pub const TCP_BUFFER_BYTES_MAX: usize = 512 * 1024;
+pub const TCP_BUFFER_BYTES_MAX: usize = 1024 * 1024;
 /// Connections that wait for a module to take them, at each listening socket; further ones have to ask again.
 pub const BACKLOG: u16 = 8192;
