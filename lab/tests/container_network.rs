@@ -34,7 +34,8 @@ fn a_network_comes_and_goes_with_a_users_modules(driver: Driver) {
     let served = net.serve(addresses[0]);
     for machine in ["sender", "receiver", "node"] {
         for address in &addresses {
-            assert!(net.reaches(machine, *address, 8080), "{machine} {address}");
+            // Neighbours may have to be found first.
+            eventually(&format!("{machine} reaches {address}"), || net.reaches(machine, *address, 8080));
             assert!(!net.reaches(machine, *address, 8081), "{machine} {address}");
         }
     }
