@@ -204,14 +204,6 @@ impl HttpTester {
     }
 }
 
-/// Has a component answer one request.
-///
-/// # Errors
-/// Those of [`HttpTester::new`] and [`HttpTester::respond`].
-pub fn respond(component: &[u8], request: &TestRequest, settings: HostSettings) -> Result<TestResponse, Refusal> {
-    HttpTester::new(component, settings)?.respond(request)
-}
-
 type Body = http_body_util::combinators::MapErr<Full<Bytes>, fn(std::convert::Infallible) -> wasmtime_wasi_http::Error>;
 
 fn build(request: &TestRequest) -> Result<http::Request<Body>, http::Error> {

@@ -298,9 +298,7 @@ fn requests_and_connections_at_a_time_are_bounded() {
     let mut worker = Worker::with(&spec);
     let port = spec.port();
     let busy: Vec<_> = (0..2).map(|_| std::thread::spawn(move || get(port, "/sleep?1500").0)).collect();
-    while worker.counts().requests < 2 {
-        std::thread::sleep(Duration::from_millis(5));
-    }
+    worker.wait_for_requests(2);
     let asked: Vec<_> = (0..20)
         .map(|_| std::thread::spawn(move || (Instant::now(), talk(port, ASK.as_bytes()), Instant::now())))
         .collect();

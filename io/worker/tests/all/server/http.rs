@@ -17,6 +17,7 @@ use tokio_rustls::rustls::pki_types::pem::PemObject as _;
 use tokio_rustls::rustls::pki_types::{CertificateDer, ServerName};
 use tokio_rustls::rustls::{ClientConfig, RootCertStore};
 
+use super::streams::frame;
 use super::{Spec, Worker, body, component, connect, get, status, talk};
 
 #[test]
@@ -94,10 +95,6 @@ fn an_instance_costs_little() {
 fn a_connection_has_only_so_many_streams() {
     let spec = Spec::new().with(|spec| spec.limits.requests = 2 * limits::STREAMS_MAX);
     let _worker = Worker::with(&spec);
-    let frame = |kind: u8, flags: u8, stream: u32, payload: &[u8]| {
-        let length = u32::try_from(payload.len()).unwrap().to_be_bytes();
-        [&length[1..], &[kind, flags], &stream.to_be_bytes(), payload].concat()
-    };
     // GET, http, a path and an authority: RFC 7541, appendix A has the numbers.
     let request = b"\x82\x86\x04\x0b/sleep?4000\x01\x01a";
     let mut bytes = [b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n".to_vec(), frame(4, 0, 0, b"")].concat();

@@ -191,6 +191,13 @@ impl Worker {
         }
     }
 
+    /// Waits until so many requests came to the module in place 0.
+    pub fn wait_for_requests(&mut self, count: u64) {
+        while self.counts().requests < count {
+            std::thread::sleep(Duration::from_millis(5));
+        }
+    }
+
     /// Returns what the module in place 0 counted.
     pub fn counts(&mut self) -> ServerCounts {
         self.node.send(&ToWorker::Stats, None);

@@ -92,10 +92,10 @@ fn a_head_without_end_ends_its_connection() {
     for payload in [&[][..], &[0x40, 1, b'x', 1, b'y'], &[0; 16_000]] {
         let mut client = connect(spec.port());
         client.write_all(b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n").unwrap();
-        client.write_all(&frame(SETTINGS, 0, &[])).unwrap();
-        client.write_all(&frame(HEADERS, 1, &[0x82, 0x86, 0x84])).unwrap();
+        client.write_all(&frame(SETTINGS, 0, 0, &[])).unwrap();
+        client.write_all(&frame(HEADERS, 0, 1, &[0x82, 0x86, 0x84])).unwrap();
         let begun = Instant::now();
-        let more = frame(CONTINUATION, 1, payload).repeat(100_000_usize.div_ceil(9 + payload.len()));
+        let more = frame(CONTINUATION, 0, 1, payload).repeat(100_000_usize.div_ceil(9 + payload.len()));
         let mut sent = 0;
         while client.write_all(&more).is_ok() {
             sent += more.len();
@@ -127,10 +127,10 @@ const SETTINGS: u8 = 4;
 const HEADERS: u8 = 1;
 const CONTINUATION: u8 = 9;
 
-/// Returns a frame without flags.
-fn frame(kind: u8, stream: u32, payload: &[u8]) -> Vec<u8> {
+/// Returns a frame of HTTP/2.
+pub fn frame(kind: u8, flags: u8, stream: u32, payload: &[u8]) -> Vec<u8> {
     let length = u32::try_from(payload.len()).unwrap().to_be_bytes();
-    [&length[1..], &[kind, 0], &stream.to_be_bytes(), payload].concat()
+    [&length[1..], &[kind, flags], &stream.to_be_bytes(), payload].concat()
 }
 
 type Client = SendRequest<Full<Bytes>>;

@@ -62,9 +62,7 @@ fn requests_end_with_the_version_that_they_began_with() {
     let mut worker = Worker::with(&spec);
     let port = spec.port();
     let under_way = std::thread::spawn(move || get(port, "/sleep?500"));
-    while worker.counts().requests == 0 {
-        std::thread::sleep(Duration::from_millis(5));
-    }
+    worker.wait_for_requests(1);
     worker.load(&spec.clone().property("version", "new"));
     assert_eq!(get(port, "/version").1, "new");
     assert_eq!(under_way.join().unwrap(), (200, "slept".to_owned()));
@@ -79,9 +77,7 @@ fn an_unloaded_module_answers_what_is_under_way_and_no_more() {
     idle.write_all(b"GET /version HTTP/1.1\r\nhost: a\r\n\r\n").unwrap();
     read_response(&mut idle);
     let under_way = std::thread::spawn(move || get(port, "/sleep?400"));
-    while worker.counts().requests < 2 {
-        std::thread::sleep(Duration::from_millis(5));
-    }
+    worker.wait_for_requests(2);
     worker.send(&ToWorker::Unload { slot: ModuleSlot(0) }, None);
     let begun = Instant::now();
     let mut rest = Vec::new();
@@ -101,9 +97,7 @@ fn an_unloaded_module_answers_what_is_under_way_also_if_its_worker_is_shut_down(
     let mut worker = Worker::with(&spec);
     let port = spec.port();
     let under_way = std::thread::spawn(move || get(port, "/sleep?1000"));
-    while worker.counts().requests == 0 {
-        std::thread::sleep(Duration::from_millis(5));
-    }
+    worker.wait_for_requests(1);
     worker.send(&ToWorker::Unload { slot: ModuleSlot(0) }, None);
     worker.send(&ToWorker::Shutdown, None);
     let begun = Instant::now();
@@ -131,9 +125,7 @@ fn a_worker_that_is_shut_down_waits_for_requests_but_not_forever() {
     let mut worker = Worker::with(&spec);
     let port = spec.port();
     let [quick, endless] = ["/sleep?400", "/drip"].map(|path| std::thread::spawn(move || get(port, path)));
-    while worker.counts().requests < 2 {
-        std::thread::sleep(Duration::from_millis(5));
-    }
+    worker.wait_for_requests(2);
     worker.send(&ToWorker::Shutdown, None);
     let begun = Instant::now();
     assert_eq!(quick.join().unwrap(), (200, "slept".to_owned()));

@@ -230,17 +230,7 @@ class KvFileTest {
 
     @Test
     void aBatchThatWasCutOffCountsNotAtAll() throws Exception {
-        KvStates states = open();
-        KeyValueStore kv = view(states, NAME);
-        kv.set(bytes("before"), bytes("1"));
-        states.write();
-        byte[] before = Files.readAllBytes(path);
-        // A batch of three records.
-        for (int number = 0; number < 5; number++) {
-            kv.set(bytes("k" + number), LONG);
-        }
-        states.write();
-        states.end();
+        byte[] before = writeBatchAfterOne();
         byte[] after = Files.readAllBytes(path);
         int first = Arrays.mismatch(before, after);
         assertEquals(6, entries(path).size());
@@ -253,8 +243,8 @@ class KvFileTest {
         assertEquals("[]", node.lines.toString());
     }
 
-    @Test
-    void piecesOfABatchThatWasCutOffNeverCount() throws Exception {
+    /** Writes one key, and then a batch of three records. Returns the file as it was before the batch. */
+    private byte[] writeBatchAfterOne() throws Exception {
         KvStates states = open();
         KeyValueStore kv = view(states, NAME);
         kv.set(bytes("before"), bytes("1"));
@@ -265,6 +255,12 @@ class KvFileTest {
         }
         states.write();
         states.end();
+        return before;
+    }
+
+    @Test
+    void piecesOfABatchThatWasCutOffNeverCount() throws Exception {
+        byte[] before = writeBatchAfterOne();
         // The power cut took the first record, and left the others.
         byte[] content = Files.readAllBytes(path);
         int first = Arrays.mismatch(before, content);
