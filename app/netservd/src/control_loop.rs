@@ -33,7 +33,7 @@ use crate::packet_loop::{PacketEvent, TraceId};
 use crate::record::Record;
 use crate::runtimes::Runtimes;
 use crate::signal_io::{SignalInput, SignalIo};
-use crate::trace::TraceRefusal;
+use crate::packet_loop::feed::TraceRefusal;
 
 /// Events waiting for the loop; whoever has more waits.
 pub const EVENTS_MAX: usize = 4096;

@@ -42,11 +42,12 @@ use crate::log_budget::LogBudget;
 use crate::network::{Book, Networks};
 use crate::network_thread::{Interception, NetworkJob};
 use crate::packages::{CodeParts, Fetched, Packages};
-use crate::packet_counters::PacketTotals;
+use crate::packet_loop::counters::PacketTotals;
 use crate::packet_loop::{PacketCommand, Rule, TraceId};
-use crate::packet_port::PacketPort;
+use crate::packet_loop::thread::PacketPort;
 use crate::store::Store;
-use crate::trace::{Feed, TraceRefusal, Traces};
+use crate::packet_loop::feed::{Feed, TraceRefusal};
+use crate::trace::Traces;
 
 pub use media::MediaEvent;
 

@@ -10,7 +10,7 @@ use netserv_model::command::{Event, FilterId};
 use netserv_model::{Refusal, RefusalKind};
 
 use crate::packet_loop::{PacketCommand, Rule};
-use crate::packet_port::PacketPort;
+use crate::packet_loop::thread::PacketPort;
 
 /// The changes that are still to be made.
 #[derive(Default)]

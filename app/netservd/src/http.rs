@@ -27,7 +27,7 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc, oneshot};
 use crate::config::Config;
 use crate::control_loop::Event;
 use crate::logs::Logs;
-use crate::trace::{Feed, TraceRefusal};
+use crate::packet_loop::feed::{Feed, TraceRefusal};
 use crate::{openapi, trace_http};
 
 /// Bytes of one request body: a message of the greatest size with every byte escaped in JSON, and the rest.

@@ -12,7 +12,7 @@ use netserv_wire::container::frames::StorageFailures;
 
 use crate::media::MediaCounts;
 use crate::metrics::{Exposition, Kind};
-use crate::packet_counters::PacketTotals;
+use crate::packet_loop::counters::PacketTotals;
 
 /// Everything that is counted.
 pub struct Sources<'a> {

@@ -13,7 +13,7 @@ use tokio::sync::mpsc;
 
 use crate::config::{Config, DriverChoice, Role};
 use crate::control_loop::Event;
-use crate::packet_port::{PacketPort, PacketThreadConfig};
+use crate::packet_loop::thread::{PacketPort, PacketThreadConfig};
 
 /// Bytes of a capture; it ends there.
 const PCAP_BYTES_MAX: u64 = 1024 * 1024 * 1024;

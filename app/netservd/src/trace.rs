@@ -6,7 +6,6 @@
 
 use std::collections::BTreeMap;
 use std::convert::Infallible;
-use std::fmt;
 use std::sync::Arc;
 
 use netserv_dataplane::{Change, FilterTable};
@@ -17,8 +16,9 @@ use tokio::sync::{mpsc, oneshot};
 
 use crate::control_loop::Event;
 use crate::limits::{TRACE_BYTES_MAX, TRACE_FILTERS_MAX, TRACED_WAITING_MAX, TRACES_MAX};
-use crate::packet_loop::{PacketCommand, Tap, TapCounts, TraceId, Traced};
-use crate::packet_port::PacketPort;
+use crate::packet_loop::feed::{Feed, TraceRefusal};
+use crate::packet_loop::thread::PacketPort;
+use crate::packet_loop::{PacketCommand, Tap, TapCounts, TraceId};
 
 /// The first of the filter names that traces use; the controller counts up from zero and never gets here.
 const FILTER_ID_FIRST: u64 = 1 << 63;
@@ -29,57 +29,6 @@ pub struct Traces {
     running: BTreeMap<TraceId, Vec<FilterId>>,
     next_trace: u64,
     next_filter: u64,
-}
-
-/// What a trace finds. The trace ends when this is dropped.
-#[derive(Debug)]
-pub struct Feed {
-    /// The packets that came to their end; it closes when the packet loop ends.
-    pub packets: mpsc::Receiver<Traced>,
-    /// What was left out.
-    pub counts: Arc<TapCounts>,
-    /// The filters in force.
-    pub filters: Vec<Filter>,
-    _open: oneshot::Sender<Infallible>,
-}
-
-/// Why a trace was not started.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum TraceRefusal {
-    /// There are [`TRACES_MAX`].
-    TooMany,
-    /// There are more than [`TRACE_FILTERS_MAX`] filters.
-    TooManyFilters,
-    /// The node is a host.
-    Host,
-    /// The driver did not take the filters.
-    Driver(String),
-    /// The packet loop has ended.
-    Ended,
-}
-
-impl fmt::Display for TraceRefusal {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            TraceRefusal::TooMany => write!(f, "{TRACES_MAX} traces run already"),
-            TraceRefusal::TooManyFilters => write!(f, "a trace has at most {TRACE_FILTERS_MAX} filters"),
-            TraceRefusal::Host => f.write_str("this machine is a host: it forwards no packets through modules"),
-            TraceRefusal::Driver(why) => write!(f, "the forwarding plane did not take the filter: {why}"),
-            TraceRefusal::Ended => f.write_str("the forwarding plane has failed"),
-        }
-    }
-}
-
-impl TraceRefusal {
-    /// Returns what to do about it, in one line.
-    pub fn fix(&self) -> &'static str {
-        match self {
-            TraceRefusal::TooMany => "end one of them; each ends when its client goes away",
-            TraceRefusal::TooManyFilters => "write a filter that covers more, or run two traces",
-            TraceRefusal::Host => "ask a node on the path: `netserv path DEST` shows them",
-            TraceRefusal::Driver(_) | TraceRefusal::Ended => "see `netserv node logs` and `netserv node doctor`",
-        }
-    }
 }
 
 impl Traces {
@@ -122,10 +71,10 @@ impl Traces {
             return Err(TraceRefusal::Driver(error.to_string()));
         }
         self.running.insert(id, names);
-        let (open, closed) = oneshot::channel();
-        tokio::spawn(tell_end(id, closed, events.clone()));
         tracing::debug!(trace = id.0, filters = ?wanted, "a trace runs");
-        Ok(Feed { packets: records, counts, filters: wanted, _open: open })
+        let (feed, closed) = Feed::new(records, counts, wanted);
+        tokio::spawn(tell_end(id, closed, events.clone()));
+        Ok(feed)
     }
 
     /// Ends a trace, if it runs.
@@ -137,17 +86,6 @@ impl Traces {
             tracing::warn!(%error, trace = id.0, "the filters of a trace could not be taken away; their packets pass");
         }
         tracing::debug!(trace = id.0, "a trace ended");
-    }
-}
-
-#[cfg(test)]
-impl Feed {
-    /// Returns a feed without a packet loop, the packets' way into it, and what ends when it is dropped.
-    pub fn detached(filter: &str) -> (Feed, mpsc::Sender<Traced>, oneshot::Receiver<Infallible>) {
-        let (sink, packets) = mpsc::channel(TRACED_WAITING_MAX);
-        let (open, closed) = oneshot::channel();
-        let filters = vec![filter.parse().expect("a test's filter")];
-        (Feed { packets, counts: Arc::default(), filters, _open: open }, sink, closed)
     }
 }
 
@@ -255,7 +193,7 @@ mod tests {
             let filters = netserv_dataplane::Driver::filters(&dummy);
             let packets = PacketPort::start(
                 Box::new(dummy),
-                &crate::packet_port::PacketThreadConfig::default(),
+                &crate::packet_loop::thread::PacketThreadConfig::default(),
                 Arc::new(|_| true),
             )
             .unwrap();

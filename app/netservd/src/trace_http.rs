@@ -20,7 +20,7 @@ use crate::control_loop::Event;
 use crate::http::{Call, error, stopping};
 use crate::limits::{TRACE_LINES_WAITING_MAX, TRACE_TIME_MAX};
 use crate::packet_loop::Traced;
-use crate::trace::{Feed, TraceRefusal};
+use crate::packet_loop::feed::{Feed, TraceRefusal};
 
 /// Starts a trace and answers with its lines.
 pub async fn post(control: mpsc::Sender<Event>, body: Bytes) -> Response {
@@ -148,8 +148,10 @@ fn json_line(line: &TraceLine) -> String {
 
 #[cfg(test)]
 mod tests {
+    use std::sync::Arc;
 
     use super::*;
+    use crate::limits::TRACED_WAITING_MAX;
 
     const LONG: Duration = Duration::from_secs(60);
     const SHORT: Duration = Duration::from_millis(50);
@@ -161,7 +163,7 @@ mod tests {
 
     #[tokio::test]
     async fn a_trace_ends_after_as_many_packets_as_were_wanted() {
-        let (feed, sink, closed) = Feed::detached("udp");
+        let (feed, sink, closed) = feed();
         (0..3).for_each(|_| sink.try_send(traced()).unwrap());
         let (lines, mut body) = mpsc::channel(TRACE_LINES_WAITING_MAX);
         run(feed, "dummy: a test".to_owned(), 2, LONG, lines).await;
@@ -185,7 +187,7 @@ mod tests {
     /// Goal: a client that does not read cannot keep a trace's filters beyond its time.
     #[tokio::test]
     async fn a_trace_ends_at_its_time_though_nobody_reads() {
-        let (feed, sink, closed) = Feed::detached("udp");
+        let (feed, sink, closed) = feed();
         // One line more than find room, and one that is not taken up.
         (0..TRACE_LINES_WAITING_MAX + 1).for_each(|_| sink.try_send(traced()).unwrap());
         let (lines, mut body) = mpsc::channel(TRACE_LINES_WAITING_MAX);
@@ -204,19 +206,26 @@ mod tests {
 
     #[tokio::test]
     async fn a_trace_ends_with_its_client_and_with_the_packet_loop() {
-        let (feed, _sink, closed) = Feed::detached("udp");
+        let (feed, _sink, closed) = feed();
         let (lines, body) = mpsc::channel(TRACE_LINES_WAITING_MAX);
         drop(body);
         run(feed, String::new(), 0, LONG, lines).await;
         assert!(closed.await.is_err());
 
-        let (feed, sink, _closed) = Feed::detached("udp");
+        let (feed, sink, _closed) = feed();
         let (lines, mut body) = mpsc::channel(TRACE_LINES_WAITING_MAX);
         drop(sink);
         run(feed, String::new(), 0, LONG, lines).await;
         body.recv().await.unwrap();
         let end = TraceEnd { reason: TraceEndReason::Stopped, traced: 0, lost: 0, skipped: 0 };
         assert_eq!(parse(&body.recv().await.unwrap()), TraceLine::Ended(end));
+    }
+
+    /// Returns a feed without a packet loop, the packets' way into it, and what ends when it is dropped.
+    fn feed() -> (Feed, mpsc::Sender<Traced>, oneshot::Receiver<Infallible>) {
+        let (sink, packets) = mpsc::channel(TRACED_WAITING_MAX);
+        let (feed, closed) = Feed::new(packets, Arc::default(), vec!["udp".parse().unwrap()]);
+        (feed, sink, closed)
     }
 
     fn parse(line: &str) -> TraceLine {

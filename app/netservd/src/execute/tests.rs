@@ -24,7 +24,7 @@ use netserv_repository::{FetchLimits, Repository, Sources};
 use super::*;
 use crate::launcher::{Keeper, Launch, Launched};
 use crate::limits::LOG_LINES_PER_CONTAINER_MAX;
-use crate::packet_port::PacketThreadConfig;
+use crate::packet_loop::thread::PacketThreadConfig;
 
 /// Room in the test's store for one package and not for two.
 const STORE_BYTES: u64 = 40_000;

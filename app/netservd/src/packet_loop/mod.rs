@@ -7,6 +7,8 @@
 
 mod bells;
 mod command;
+pub mod counters;
+pub mod feed;
 mod path;
 mod pending;
 mod port;
@@ -14,6 +16,7 @@ mod rounds;
 mod seats;
 #[cfg(test)]
 mod tests;
+pub mod thread;
 mod trace;
 
 use std::collections::{BTreeMap, VecDeque};
@@ -32,6 +35,7 @@ use rand::rngs::OsRng;
 
 use bells::Bells;
 pub use command::{PacketCommand, PacketEvent, Report, Rule};
+use counters::{PacketCounters, Tally};
 use pending::{Pending, Stop};
 use seats::{SeatId, Seats};
 use trace::Tracer;
@@ -39,7 +43,6 @@ use trace::Tracer;
 pub use trace::{Tap, TapCounts, TraceId, Traced};
 
 use crate::limits::{BELLS_INTERVAL_MAX, PENDING_PACKETS_MAX};
-use crate::packet_counters::{PacketCounters, Tally};
 
 /// How long the loop sleeps at most while nothing happens; then it looks whether a module hangs.
 const IDLE_SLEEP: Duration = Duration::from_millis(250);

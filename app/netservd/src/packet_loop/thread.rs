@@ -12,8 +12,8 @@ use netserv_dataplane::Driver;
 use rustix::event::{EventfdFlags, eventfd};
 use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
 
-use crate::packet_counters::{PacketCounters, PacketTotals};
-use crate::packet_loop::{PacketCommand, PacketEvent, PacketLoop, Report};
+use super::counters::{PacketCounters, PacketTotals};
+use super::{PacketCommand, PacketEvent, PacketLoop, Report};
 
 /// How a packet thread uses the machine.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]

@@ -1,0 +1,75 @@
+// SPDX-License-Identifier: Apache-2.0
+//! What a trace finds, in the hands of whoever asked for it, or why there is no trace.
+
+use std::convert::Infallible;
+use std::fmt;
+use std::sync::Arc;
+
+use netserv_model::Filter;
+use tokio::sync::{mpsc, oneshot};
+
+use super::trace::{TapCounts, Traced};
+use crate::limits::{TRACE_FILTERS_MAX, TRACES_MAX};
+
+/// What a trace finds. The trace ends when this is dropped.
+#[derive(Debug)]
+pub struct Feed {
+    /// The packets that came to their end; it closes when the packet loop ends.
+    pub packets: mpsc::Receiver<Traced>,
+    /// What was left out.
+    pub counts: Arc<TapCounts>,
+    /// The filters in force.
+    pub filters: Vec<Filter>,
+    _open: oneshot::Sender<Infallible>,
+}
+
+impl Feed {
+    /// Returns a feed, and what ends when it is dropped; nothing is ever sent there.
+    pub fn new(
+        packets: mpsc::Receiver<Traced>,
+        counts: Arc<TapCounts>,
+        filters: Vec<Filter>,
+    ) -> (Feed, oneshot::Receiver<Infallible>) {
+        let (open, closed) = oneshot::channel();
+        (Feed { packets, counts, filters, _open: open }, closed)
+    }
+}
+
+/// Why a trace was not started.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum TraceRefusal {
+    /// There are [`TRACES_MAX`].
+    TooMany,
+    /// There are more than [`TRACE_FILTERS_MAX`] filters.
+    TooManyFilters,
+    /// The node is a host.
+    Host,
+    /// The driver did not take the filters.
+    Driver(String),
+    /// The packet loop has ended.
+    Ended,
+}
+
+impl fmt::Display for TraceRefusal {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            TraceRefusal::TooMany => write!(f, "{TRACES_MAX} traces run already"),
+            TraceRefusal::TooManyFilters => write!(f, "a trace has at most {TRACE_FILTERS_MAX} filters"),
+            TraceRefusal::Host => f.write_str("this machine is a host: it forwards no packets through modules"),
+            TraceRefusal::Driver(why) => write!(f, "the forwarding plane did not take the filter: {why}"),
+            TraceRefusal::Ended => f.write_str("the forwarding plane has failed"),
+        }
+    }
+}
+
+impl TraceRefusal {
+    /// Returns what to do about it, in one line.
+    pub fn fix(&self) -> &'static str {
+        match self {
+            TraceRefusal::TooMany => "end one of them; each ends when its client goes away",
+            TraceRefusal::TooManyFilters => "write a filter that covers more, or run two traces",
+            TraceRefusal::Host => "ask a node on the path: `netserv path DEST` shows them",
+            TraceRefusal::Driver(_) | TraceRefusal::Ended => "see `netserv node logs` and `netserv node doctor`",
+        }
+    }
+}
