@@ -7,72 +7,38 @@
 
 use std::collections::BTreeMap;
 use std::net::IpAddr;
-use std::path::PathBuf;
 
 use netserv_controller::Controller;
 use netserv_gist as gist;
 use netserv_model::api::{DeviceInfo, ModuleList, NodeInfo, PlaneInfo, PostRequest, RequestResult};
-use netserv_model::command::{JobId, ModuleSlot, RequestId};
-use netserv_model::request::{Ask, Body, ModuleStatus, NodeReport, PacketCounts, Request, ServerCounts};
-use netserv_model::{Digest, Instant, Now, Refusal, RefusalKind, WorkerId, limits};
+use netserv_model::command::RequestId;
+use netserv_model::request::{Ask, Body, ModuleStatus, NodeReport, Request};
+use netserv_model::{Instant, Now, Refusal, RefusalKind, limits};
 use netserv_nslp::{LocalId, LocalPath, LocalRequest, Nslp};
 use netserv_wire::gist::{Direction, Mri};
 use tokio::sync::{mpsc, oneshot};
 
 use crate::clock::Clock;
 use crate::config::{Config, Role};
-use crate::execute::{ContainerEvent, Executor, MediaEvent};
-use crate::http::Call;
-use crate::launcher::Launched;
+use crate::event::{Call, ContainerEvent, Event, SignalInput};
+use crate::execute::Executor;
 use crate::load;
 use crate::logs::Logs;
-use crate::metrics::Exposition;
-use crate::network_thread::NetworkEvent;
-use crate::packages::Fetched;
-use crate::packet_loop::{PacketEvent, TraceId};
+use crate::metrics;
+use crate::metrics::exposition::Exposition;
+use crate::metrics::gauges::Counted;
+use crate::packet_loop::PacketEvent;
 use crate::record::Record;
 use crate::runtimes::Runtimes;
-use crate::signal_io::{SignalInput, SignalIo};
+use crate::signal_io::SignalIo;
 use crate::packet_loop::feed::TraceRefusal;
 
-/// Events waiting for the loop; whoever has more waits.
-pub const EVENTS_MAX: usize = 4096;
 /// Steps of one drain; what is left is done after the next event, so that the engines cannot keep the loop to themselves.
 const DRAIN_STEPS_MAX: usize = 10_000;
 /// How long an answer waits for the counters of containers.
 const STATS_WAIT: std::time::Duration = std::time::Duration::from_millis(200);
 /// How long an answer waits for the packet thread to name its devices.
 const DEVICES_WAIT: std::time::Duration = std::time::Duration::from_millis(100);
-
-/// Everything that can happen to a node.
-pub enum Event {
-    /// Something arrived from a signaling peer.
-    Signal(SignalInput),
-    /// Something was intercepted and waits.
-    Intercepted,
-    /// A client of the HTTP API wants something.
-    Api(Call),
-    /// A worker did something.
-    Container(ContainerEvent),
-    /// A worker was started, or could not be.
-    Launched(Box<Launched>),
-    /// The kernel did what was wanted of a container's network, or did not.
-    Network(NetworkEvent),
-    /// Something about a media job.
-    Media(MediaEvent),
-    /// A package was fetched, or could not be.
-    Fetched(JobId, Result<Fetched, Refusal>),
-    /// A composition of packages came to its end: the job, the packages, the code.
-    Composed(Vec<Digest>, Result<PathBuf, Refusal>),
-    /// The packet loop reports.
-    Packet(PacketEvent),
-    /// Nobody reads a trace any more.
-    TraceEnded(TraceId),
-    /// The configuration is to be read again.
-    Reload,
-    /// The node is to stop.
-    Stop,
-}
 
 /// The loop's state.
 pub struct ControlLoop {
@@ -524,16 +490,16 @@ impl ControlLoop {
     fn answer_metrics(&self, reply: oneshot::Sender<String>) {
         let (mut out, container_drops) = (self.metrics(), self.executor.container_drops());
         tokio::task::spawn_blocking(move || {
-            crate::metrics_node::container_drops(&mut out, &container_drops());
+            metrics::container_drops(&mut out, &container_drops());
             let _ = reply.send(out.finish());
         });
     }
 
     fn metrics(&self) -> Exposition {
         let mut out = Exposition::default();
-        crate::metrics_node::write(
+        metrics::write(
             &mut out,
-            &crate::metrics_node::Sources {
+            &metrics::Sources {
                 host_only: self.config.role == Role::Host,
                 started: self.about.started,
                 gist: &self.engine,
@@ -554,20 +520,6 @@ fn toward(mri: &Mri) -> Option<IpAddr> {
     let (source, destination) = mri.addresses()?;
     Some(if mri.direction()? == Direction::Downstream { destination } else { source })
 }
-
-/// What one module counted.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Counted {
-    /// Its packets.
-    pub packets: PacketCounts,
-    /// Counters that it keeps, by name.
-    pub counters: BTreeMap<String, u64>,
-    /// Its connections, if it is a server.
-    pub server: Option<ServerCounts>,
-}
-
-/// A module's worker, and its place there.
-pub type Place = (WorkerId, ModuleSlot);
 
 async fn sleep_until(clock: Clock, deadline: Option<Instant>) {
     match deadline {

@@ -29,51 +29,26 @@ use netserv_model::policy::ContainerLimits;
 use netserv_model::request::NodeReport;
 use netserv_model::trace::TraceRequest;
 use netserv_model::{Digest, Flavour, ModuleName, ModuleRef, PublicKey, Refusal, RefusalKind, UserId, WorkerId};
-use netserv_wire::container::frames::{FromWorker, LogLevel, StorageFailures, ToWorker};
+use netserv_wire::container::frames::{FromWorker, StorageFailures, ToWorker};
 use outbox::Outbox;
 use tokio::sync::{mpsc, oneshot};
 
 use crate::config::Config;
-use crate::control_loop::{Counted, Event, Place};
+use crate::event::{CodeParts, ContainerEvent, Event, Fetched};
 use crate::filter_changes::FilterChanges;
 use crate::launcher::Job;
 use crate::limits::{CODE_PATHS_MAX, FRAMES_BATCH};
-use crate::log_budget::LogBudget;
+use crate::log_budget::{LogBudget, LogEntry};
+use crate::metrics::gauges::{Counted, Place};
 use crate::network::{Book, Networks};
 use crate::network_thread::{Interception, NetworkJob};
-use crate::packages::{CodeParts, Fetched, Packages};
+use crate::packages::Packages;
 use crate::packet_loop::counters::PacketTotals;
 use crate::packet_loop::{PacketCommand, Rule, TraceId};
 use crate::packet_loop::thread::PacketPort;
 use crate::store::Store;
 use crate::packet_loop::feed::{Feed, TraceRefusal};
 use crate::trace::Traces;
-
-pub use media::MediaEvent;
-
-/// A worker's socket, process or deadline wants a look.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct ContainerEvent {
-    /// The worker.
-    pub worker: WorkerId,
-    /// Which of those that follow each other.
-    pub generation: u64,
-    /// It had its time to end.
-    pub overdue: bool,
-}
-
-/// A line that a worker wrote for the log.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct LogEntry {
-    /// The worker.
-    pub worker: WorkerId,
-    /// The module that wrote it; nothing if the worker did.
-    pub slot: Option<ModuleSlot>,
-    /// How important it is.
-    pub level: LogLevel,
-    /// The text.
-    pub text: String,
-}
 
 /// Carries out commands.
 pub struct Executor {

@@ -16,18 +16,16 @@ use axum::response::{IntoResponse, Response};
 use axum::routing::{get, post};
 use axum::serve::Listener;
 use axum::{Json, Router};
-use netserv_model::api::{ApiError, ModuleList, NodeInfo, PostRequest, RequestResult};
-use netserv_model::trace::TraceRequest;
-use netserv_model::{Refusal, RefusalKind, limits};
+use netserv_model::api::{ApiError, PostRequest};
+use netserv_model::{RefusalKind, limits};
 use serde::Deserialize;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::{UnixListener, UnixStream};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc, oneshot};
 
 use crate::config::Config;
-use crate::control_loop::Event;
+use crate::event::{Call, Event};
 use crate::logs::Logs;
-use crate::packet_loop::feed::{Feed, TraceRefusal};
 use crate::{openapi, trace_http};
 
 /// Bytes of one request body: a message of the greatest size with every byte escaped in JSON, and the rest.
@@ -35,20 +33,6 @@ const BODY_BYTES_MAX: usize = 6 * limits::MESSAGE_BYTES_MAX + 4096;
 /// Clients at a time, those that follow the log among them; further ones wait. Whoever may use the socket must not be
 /// able to take the descriptors that signaling and containers need.
 const CLIENTS_MAX: usize = 128;
-
-/// What an API call asks of the control loop; each carries the way back.
-pub enum Call {
-    /// `POST /v1/requests`.
-    Request(Box<PostRequest>, oneshot::Sender<Result<RequestResult, Refusal>>),
-    /// `GET /v1/node`.
-    Node(oneshot::Sender<NodeInfo>),
-    /// `GET /v1/modules`.
-    Modules(oneshot::Sender<ModuleList>),
-    /// `GET /metrics`.
-    Metrics(oneshot::Sender<String>),
-    /// `POST /v1/trace`; the answer comes with the driver and why that one.
-    Trace(Box<TraceRequest>, oneshot::Sender<Result<(Feed, String), TraceRefusal>>),
-}
 
 #[derive(Clone)]
 struct Api {

@@ -14,9 +14,7 @@ use netserv_model::{Refusal, RefusalKind, UserId, WorkerId};
 use netserv_wire::container::media::MediaTask;
 use tokio::sync::mpsc;
 
-use crate::control_loop::Event;
-use crate::execute::MediaEvent;
-use crate::media::JobKey;
+use crate::event::{Event, JobKey, Launched, MediaEvent};
 use crate::network::{Networks, Wanted};
 
 /// The node's launcher: the one that runs, or the one that takes its place when that one has died.
@@ -153,16 +151,6 @@ pub struct Launch {
     pub beside: Option<i32>,
     /// The network of the user's container; nothing for none.
     pub network: Option<Wanted>,
-}
-
-/// A worker that was started, or could not be.
-pub struct Launched {
-    /// Which worker.
-    pub worker: WorkerId,
-    /// Which of those that follow each other.
-    pub generation: u64,
-    /// The worker in its container; dropping it ends it.
-    pub result: Result<Container, Refusal>,
 }
 
 /// Starts the thread that starts containers, one after the other. It ends when the sender is dropped.

@@ -4,10 +4,24 @@
 use std::cmp::Ordering;
 use std::time::{Duration, Instant};
 
+use netserv_model::WorkerId;
+use netserv_model::command::ModuleSlot;
 use netserv_wire::container::frames::LogLevel;
 
-use crate::execute::LogEntry;
 use crate::limits::LOG_LINES_PER_CONTAINER_MAX;
+
+/// A line that a worker wrote for the log.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct LogEntry {
+    /// The worker.
+    pub worker: WorkerId,
+    /// The module that wrote it; nothing if the worker did.
+    pub slot: Option<ModuleSlot>,
+    /// How important it is.
+    pub level: LogLevel,
+    /// The text.
+    pub text: String,
+}
 
 /// The lines of one container in the second that goes on.
 #[derive(Default)]

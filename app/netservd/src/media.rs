@@ -10,10 +10,11 @@ use netserv_container::{MediaFiles, MediaLimits};
 use netserv_model::command::ModuleSlot;
 use netserv_model::policy::ContainerLimits;
 use netserv_model::{UserId, WorkerId};
-use netserv_wire::container::media::{MediaOutcome, MediaTask};
+use netserv_wire::container::media::MediaTask;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use crate::event::JobKey;
 use crate::limits::{MEDIA_WAITING_MAX, MEDIA_WAITING_PER_JOB_MAX};
 
 /// The block `media`.
@@ -108,17 +109,6 @@ impl MediaBlock {
 
 const DEJAVU: &str = "/usr/share/fonts/truetype/dejavu/DejaVuSans.ttf";
 
-/// Which job of which worker.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub struct JobKey {
-    /// The worker that asked for it.
-    pub worker: WorkerId,
-    /// Which of those that follow each other.
-    pub generation: u64,
-    /// The worker's own number for it.
-    pub job: u64,
-}
-
 /// A job that wants to run.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Wanted {
@@ -130,19 +120,6 @@ pub struct Wanted {
     pub task: MediaTask,
     /// When it was asked for.
     pub since: Instant,
-}
-
-/// How many jobs there are, and how they ended.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct MediaCounts {
-    /// Jobs that ended, by user and outcome.
-    pub ended: BTreeMap<(UserId, MediaOutcome), u64>,
-    /// Milliseconds that ended jobs took, by user.
-    pub ms: BTreeMap<UserId, u64>,
-    /// Jobs that run.
-    pub running: usize,
-    /// Jobs that wait for their turn.
-    pub waiting: usize,
 }
 
 /// Jobs in the order of their turns: who came first, but no user has more at a time than its share.

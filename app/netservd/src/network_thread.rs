@@ -2,7 +2,6 @@
 //! Has the kernel do what is wanted of networks that containers are in, one thing after the other on a thread of its own:
 //! each takes milliseconds, and more on a busy machine.
 
-use std::os::fd::OwnedFd;
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::time::Duration;
@@ -11,10 +10,9 @@ use anyhow::{Context as _, Result};
 use netserv_model::command::{FilterId, Load, ModuleSlot};
 use netserv_model::verdict::FailureMode;
 use netserv_model::{Filter, Refusal, UserId, WorkerId};
-use netserv_wire::container::frames::PartKind;
 use tokio::sync::mpsc;
 
-use crate::control_loop::Event;
+use crate::event::{Event, NetworkEvent, SocketWish};
 use crate::network::Networks;
 
 /// What is to be done.
@@ -34,30 +32,6 @@ pub enum NetworkJob {
     Suspend(FilterId),
     /// A rule is to be taken away.
     End(FilterId),
-}
-
-/// What came of it.
-#[derive(Debug)]
-pub enum NetworkEvent {
-    /// The listening sockets of a module that is to be loaded, or why there are none.
-    Listeners(Box<Load>, Result<Vec<(PartKind, OwnedFd)>>),
-    /// Sockets that a worker wanted, as many as it gets.
-    Sockets(SocketWish, Vec<OwnedFd>),
-    /// Connections are handed to a module, or why they are not.
-    Intercepted(FilterId, Result<(), Refusal>),
-}
-
-/// Sockets that a worker wants.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct SocketWish {
-    /// The worker.
-    pub worker: WorkerId,
-    /// Which of those that follow each other.
-    pub generation: u64,
-    /// Whether they are to be of IPv6.
-    pub v6: bool,
-    /// How many.
-    pub count: usize,
 }
 
 /// A rule of interception.

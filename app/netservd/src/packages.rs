@@ -9,37 +9,12 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::Instant;
 
 use netserv_container::BuildLimits;
-use netserv_model::manifest::Manifest;
 use netserv_model::{Digest, Flavour, PublicKey, Refusal, RefusalKind};
 use netserv_repository::{FetchLimits, Part, Repository, Stored};
 
+use crate::event::{CodeParts, Fetched};
 use crate::launcher::Keeper;
 use crate::limits::COMPILES_MAX;
-
-/// A package that is in the store, with its code ready to be loaded.
-pub struct Fetched {
-    /// Its digest.
-    pub digest: Digest,
-    /// Which of its flavours this node takes.
-    pub flavour: Flavour,
-    /// Where the parts of that are.
-    pub parts: CodeParts,
-    /// What it says of itself.
-    pub manifest: Box<Manifest>,
-}
-
-/// Where what a worker gets to load is.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct CodeParts {
-    /// The code that sees packets: the compiled core module, or the bundle itself, which may also be a server.
-    pub packet: Option<PathBuf>,
-    /// The compiled component, which takes connections.
-    pub server: Option<PathBuf>,
-    /// The component as it came, of which services are composed.
-    pub component: Option<PathBuf>,
-    /// The certificate chain and its key.
-    pub tls: Option<PathBuf>,
-}
 
 /// Gets packages; clones share everything.
 #[derive(Clone)]

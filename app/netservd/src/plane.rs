@@ -12,7 +12,7 @@ use netserv_model::api::{DeviceInfo, PlaneInfo};
 use tokio::sync::mpsc;
 
 use crate::config::{Config, DriverChoice, Role};
-use crate::control_loop::Event;
+use crate::event::Event;
 use crate::packet_loop::thread::{PacketPort, PacketThreadConfig};
 
 /// Bytes of a capture; it ends there.

@@ -11,7 +11,7 @@ use anyhow::{Context, Result};
 use netserv_model::Now;
 use serde_json::{Value, json};
 
-use crate::signal_io::SignalInput;
+use crate::event::SignalInput;
 
 /// Bytes of a recording; it ends there, and says so.
 pub const RECORD_BYTES_MAX: u64 = 1024 * 1024 * 1024;

@@ -24,7 +24,8 @@ use tracing_subscriber::{EnvFilter, Layer};
 
 use crate::clock::Clock;
 use crate::config::{Config, Role};
-use crate::control_loop::{About, ControlLoop, EVENTS_MAX, Event, Parts};
+use crate::control_loop::{About, ControlLoop, Parts};
+use crate::event::{EVENTS_MAX, Event};
 use crate::execute::{Executor, ExecutorParts, ModuleParts};
 use crate::launcher::{Disk, Keeper};
 use crate::limits::FETCHES_MAX;

@@ -22,7 +22,7 @@ use tokio::net::tcp::{OwnedReadHalf, OwnedWriteHalf};
 use tokio::net::{TcpListener, TcpSocket, TcpStream};
 use tokio::sync::mpsc;
 
-use crate::control_loop::Event;
+use crate::event::{Event, OwnedDatagram, SignalInput};
 use crate::readable::readable;
 
 /// Writes waiting for one connection; a peer that reads too slowly for this many loses the connection.
@@ -31,63 +31,6 @@ pub const WRITES_MAX: usize = 256;
 const READ_BYTES: usize = 64 * 1024;
 /// Intercepted messages taken at a time, before other events have their turn.
 const INTERCEPTED_BATCH: usize = 64;
-
-/// What arrives from the signaling network.
-pub enum SignalInput {
-    /// A datagram for somebody else, taken out of the packet stream.
-    Intercepted(Box<Intercepted>),
-    /// A datagram for this node.
-    Datagram(Box<OwnedDatagram>),
-    /// A Query of ours reached a host where nobody listens.
-    Unreachable {
-        /// Where the Query was going.
-        destination: IpAddr,
-    },
-    /// A peer connected.
-    Accepted {
-        /// The node's address.
-        local: IpAddr,
-        /// The peer's.
-        peer: SocketAddr,
-        /// The connection.
-        stream: TcpStream,
-    },
-    /// A connection of ours is open.
-    Connected {
-        /// Its association.
-        association: AssociationId,
-    },
-    /// Bytes came over a connection.
-    Bytes {
-        /// Its association.
-        association: AssociationId,
-        /// The bytes.
-        bytes: Vec<u8>,
-    },
-    /// A connection ended, or could not be opened.
-    Closed {
-        /// Its association.
-        association: AssociationId,
-        /// Why, unless the peer just closed it.
-        error: Option<String>,
-    },
-}
-
-/// A datagram that arrived for this node.
-pub struct OwnedDatagram {
-    /// Where it arrived.
-    pub interface: InterfaceId,
-    /// The node's address on that interface.
-    pub local: IpAddr,
-    /// Its source.
-    pub source: SocketAddr,
-    /// Its destination.
-    pub destination: IpAddr,
-    /// What is left of its TTL.
-    pub ttl: u8,
-    /// Its content.
-    pub payload: Vec<u8>,
-}
 
 /// The node's signaling sockets.
 pub struct SignalIo {

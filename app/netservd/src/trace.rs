@@ -14,7 +14,7 @@ use netserv_model::command::FilterId;
 use netserv_model::trace::TraceRequest;
 use tokio::sync::{mpsc, oneshot};
 
-use crate::control_loop::Event;
+use crate::event::Event;
 use crate::limits::{TRACE_BYTES_MAX, TRACE_FILTERS_MAX, TRACED_WAITING_MAX, TRACES_MAX};
 use crate::packet_loop::feed::{Feed, TraceRefusal};
 use crate::packet_loop::thread::PacketPort;

@@ -9,7 +9,8 @@ use netserv_wire::container::frames::ToWorker;
 
 use super::life::remind;
 use super::outbox::Outbox;
-use super::{ContainerEvent, Executor, Running};
+use super::{Executor, Running};
+use crate::event::ContainerEvent;
 use crate::limits::{END_WAIT, NETWORK_REST, SERVER_END_WAIT};
 
 /// A worker that was told to end.

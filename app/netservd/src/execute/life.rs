@@ -14,9 +14,9 @@ use tokio::io::unix::AsyncFd;
 use tokio::sync::mpsc;
 
 use super::outbox::Outbox;
-use super::{ContainerEvent, Dying, Executor, Running, Starting};
-use crate::control_loop::Event;
-use crate::launcher::{Job, Launch, Launched};
+use super::{Dying, Executor, Running, Starting};
+use crate::event::{ContainerEvent, Event, Launched};
+use crate::launcher::{Job, Launch};
 use crate::log_budget::LogBudget;
 use crate::packet_loop::PacketCommand;
 use crate::readable::readable;

@@ -13,7 +13,7 @@ use netserv_model::{Flavour, Refusal, RefusalKind, UserId};
 use netserv_wire::container::frames::{PartKind, ServerLoad, ToWorker};
 
 use super::Executor;
-use crate::packages::CodeParts;
+use crate::event::CodeParts;
 use crate::packet_loop::PacketCommand;
 
 impl Executor {

@@ -16,22 +16,12 @@ use tokio::sync::mpsc;
 
 use super::Executor;
 use crate::blocks::Blocks;
-use crate::control_loop::Event;
+use crate::event::{Event, JobKey, MediaEvent};
 use crate::launcher::{Job, MediaLaunch};
 use crate::limits::MEDIA_WAITING_TIME_MAX;
-use crate::media::{JobKey, MediaBlock, MediaCounts, Turns, Wanted};
+use crate::media::{MediaBlock, Turns, Wanted};
+use crate::metrics::gauges::MediaCounts;
 use crate::readable::readable;
-
-/// Something about a media job.
-#[derive(Debug)]
-pub enum MediaEvent {
-    /// It was started, or could not be.
-    Started(JobKey, Result<MediaJob, Refusal>),
-    /// Its process ended.
-    Ended(JobKey),
-    /// It is time to see which jobs have had their time.
-    Tick,
-}
 
 /// The media jobs of a node.
 #[derive(Default)]

@@ -13,9 +13,10 @@ use netserv_wire::container::frames::ToWorker;
 
 use super::Executor;
 use crate::config::Config;
+use crate::event::{NetworkEvent, SocketWish};
 use crate::launcher::Job;
 use crate::network::Permits;
-use crate::network_thread::{Interception, NetworkEvent, NetworkJob, SocketWish};
+use crate::network_thread::{Interception, NetworkJob};
 
 impl Executor {
     /// Takes over what users' containers may do in their networks.

@@ -10,7 +10,8 @@ use netserv_model::{Refusal, RefusalKind, WorkerId};
 use netserv_wire::container::frames::{FromWorker, ToWorker};
 
 use super::life::remind;
-use super::{ContainerEvent, Executor};
+use super::Executor;
+use crate::event::ContainerEvent;
 use crate::limits::{FRAMES_UNSENT_MAX, SEND_PAUSE};
 
 /// A worker's control channel, with the frames that wait to be sent.

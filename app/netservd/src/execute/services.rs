@@ -8,7 +8,7 @@ use netserv_model::{Digest, Flavour, ModuleRef, Refusal, RefusalKind, WorkerId};
 use netserv_wire::container::frames::ToWorker;
 
 use super::Executor;
-use crate::control_loop::Event;
+use crate::event::Event;
 use crate::limits::COMPOSITIONS_MAX;
 
 impl Executor {

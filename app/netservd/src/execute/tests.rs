@@ -22,7 +22,8 @@ use netserv_repository::package::{self, SigningKey};
 use netserv_repository::{FetchLimits, Repository, Sources};
 
 use super::*;
-use crate::launcher::{Keeper, Launch, Launched};
+use crate::event::Launched;
+use crate::launcher::{Keeper, Launch};
 use crate::limits::LOG_LINES_PER_CONTAINER_MAX;
 use crate::packet_loop::thread::PacketThreadConfig;
 

@@ -7,7 +7,6 @@ use netserv_model::manifest::ServerPart;
 use netserv_wire::container::frames::ToWorker;
 
 use super::*;
-use crate::packages::CodeParts;
 
 /// Goal: requests that are under way when the user's last module goes can be answered.
 #[tokio::test]

@@ -6,7 +6,6 @@ use netserv_wire::container::frames::{PartKind, ServerLoad};
 
 use super::*;
 use crate::limits::COMPOSITIONS_MAX;
-use crate::packages::CodeParts;
 
 #[tokio::test]
 async fn a_module_gets_the_parts_that_its_manifest_asks_for() {

@@ -5,8 +5,7 @@ use netserv_container::{DetachedJob, MediaJob};
 use netserv_wire::container::media::{MediaOutcome, MediaSource, MediaTask};
 
 use super::*;
-use crate::execute::MediaEvent;
-use crate::media::JobKey;
+use crate::event::{JobKey, MediaEvent};
 
 #[tokio::test]
 async fn jobs_are_started_in_turns_told_of_and_counted() {

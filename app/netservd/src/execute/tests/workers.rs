@@ -5,7 +5,6 @@ use netserv_container::{Exit, ExitCause};
 
 use super::*;
 use crate::execute::life::why_ended;
-use crate::packages::CodeParts;
 
 /// The second joins the container of the first, so it is asked for when the first is there.
 #[tokio::test]

@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Which metrics a node has, and where each comes from.
 
+pub mod exposition;
+pub mod gauges;
+
 use std::collections::BTreeMap;
 
 use netserv_controller::Controller;
@@ -10,8 +13,9 @@ use netserv_model::{UnixTime, UserId, WorkerId};
 use netserv_nslp::Nslp;
 use netserv_wire::container::frames::StorageFailures;
 
-use crate::media::MediaCounts;
-use crate::metrics::{Exposition, Kind};
+use exposition::{Exposition, Kind};
+use gauges::MediaCounts;
+
 use crate::packet_loop::counters::PacketTotals;
 
 /// Everything that is counted.
