@@ -10,7 +10,7 @@ use std::net::IpAddr;
 
 use netserv_controller::Controller;
 use netserv_gist as gist;
-use netserv_model::api::{DeviceInfo, ModuleList, NodeInfo, PlaneInfo, PostRequest, RequestResult};
+use netserv_model::api::{ModuleList, NodeInfo, PostRequest, RequestResult};
 use netserv_model::command::RequestId;
 use netserv_model::request::{Ask, Body, ModuleStatus, NodeReport, Request};
 use netserv_model::{Instant, Now, Refusal, RefusalKind, limits};
@@ -22,16 +22,16 @@ use crate::clock::Clock;
 use crate::config::{Config, Role};
 use crate::event::{Call, ContainerEvent, Event, SignalInput};
 use crate::execute::Executor;
-use crate::load;
 use crate::logs::Logs;
+use crate::machine::about::About;
+use crate::machine::load;
 use crate::metrics;
 use crate::metrics::exposition::Exposition;
 use crate::metrics::gauges::Counted;
 use crate::packet_loop::PacketEvent;
-use crate::record::Record;
-use crate::runtimes::Runtimes;
-use crate::signal_io::SignalIo;
 use crate::packet_loop::feed::TraceRefusal;
+use crate::record::Record;
+use crate::signal_io::SignalIo;
 
 /// Steps of one drain; what is left is done after the next event, so that the engines cannot keep the loop to themselves.
 const DRAIN_STEPS_MAX: usize = 10_000;
@@ -57,22 +57,6 @@ pub struct ControlLoop {
     arrived: BTreeMap<RequestId, Instant>,
     waiting_for_stats: Vec<StatsWaiter>,
     about: About,
-}
-
-/// What the node says of itself.
-pub struct About {
-    /// When it started.
-    pub started: netserv_model::UnixTime,
-    /// The forwarding plane, and why that one.
-    pub driver: String,
-    /// What runs modules.
-    pub runtimes: Runtimes,
-    /// What it cannot do on this machine.
-    pub missing: Vec<String>,
-    /// The devices that the forwarding plane serves.
-    pub devices: Vec<DeviceInfo>,
-    /// The forwarding planes that were looked at.
-    pub planes: Vec<PlaneInfo>,
 }
 
 struct StatsWaiter {

@@ -44,10 +44,10 @@ use crate::network::{Book, Networks};
 use crate::network_thread::{Interception, NetworkJob};
 use crate::packages::Packages;
 use crate::packet_loop::counters::PacketTotals;
-use crate::packet_loop::{PacketCommand, Rule, TraceId};
-use crate::packet_loop::thread::PacketPort;
-use crate::store::Store;
 use crate::packet_loop::feed::{Feed, TraceRefusal};
+use crate::packet_loop::thread::PacketPort;
+use crate::packet_loop::{PacketCommand, Rule, TraceId};
+use crate::store::Store;
 use crate::trace::Traces;
 
 /// Carries out commands.

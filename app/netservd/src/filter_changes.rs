@@ -9,8 +9,8 @@ use netserv_dataplane::{Change, DriverError, FilterTable};
 use netserv_model::command::{Event, FilterId};
 use netserv_model::{Refusal, RefusalKind};
 
-use crate::packet_loop::{PacketCommand, Rule};
 use crate::packet_loop::thread::PacketPort;
+use crate::packet_loop::{PacketCommand, Rule};
 
 /// The changes that are still to be made.
 #[derive(Default)]

@@ -55,7 +55,7 @@ mod tests {
     #[test]
     fn a_container_writes_log_lines_per_container_max_lines_a_second() {
         let (mut budget, start) = (LogBudget::default(), Instant::now());
-        let worker = netserv_model::WorkerId::new("janedoe".parse().unwrap(), netserv_model::Flavour::Wasm);
+        let worker = WorkerId::new("janedoe".parse().unwrap(), netserv_model::Flavour::Wasm);
         let entry = LogEntry { worker, slot: None, level: LogLevel::Info, text: "x".to_owned() };
         for _ in 0..LOG_LINES_PER_CONTAINER_MAX {
             assert_eq!(budget.spend(start, entry.clone()), Some(entry.clone()));

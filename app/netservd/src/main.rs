@@ -2,22 +2,19 @@
 //! `netservd`: the daemon of one NetServ node.
 
 mod addresses;
-mod blocks;
 mod clock;
 mod config;
 mod control_loop;
-mod doctor;
 mod event;
 mod execute;
 mod filter_changes;
 mod http;
 mod interception;
-mod jvm;
 mod launcher;
 mod limits;
-mod load;
 mod log_budget;
 mod logs;
+mod machine;
 #[cfg(test)]
 mod man;
 mod media;
@@ -27,11 +24,9 @@ mod network_thread;
 mod openapi;
 mod packages;
 mod packet_loop;
-mod plane;
 mod readable;
 mod record;
 mod run;
-mod runtimes;
 mod signal_io;
 mod store;
 mod trace;
@@ -110,8 +105,8 @@ fn act(command: Command) -> Result<ExitCode> {
         Command::Run { config } => run::run(config.as_deref())?,
         Command::Config(ConfigCommand::Default) => print!("{}", Config::default_toml()),
         Command::Config(ConfigCommand::Check { file }) => print!("{}", Config::load(&file)?.to_toml()),
-        Command::Doctor { config } => return doctor::print(config.as_deref()),
-        Command::Cleanup { config, dry_run } => run::cleanup(config.as_deref(), dry_run)?,
+        Command::Doctor { config } => return machine::doctor::print(config.as_deref()),
+        Command::Cleanup { config, dry_run } => machine::sweep::cleanup(config.as_deref(), dry_run)?,
     }
     Ok(ExitCode::SUCCESS)
 }

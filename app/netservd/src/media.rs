@@ -1,113 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The block `media`: what the operator allows, which programs there are, and which job has its turn.
+//! Which media job has its turn.
 
 use std::collections::{BTreeMap, VecDeque};
-use std::path::{Path, PathBuf};
 use std::time::Instant;
 
-use anyhow::{Result, ensure};
-use netserv_container::{MediaFiles, MediaLimits};
 use netserv_model::command::ModuleSlot;
-use netserv_model::policy::ContainerLimits;
 use netserv_model::{UserId, WorkerId};
 use netserv_wire::container::media::MediaTask;
-use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
 
+use crate::config::media::MediaBlock;
 use crate::event::JobKey;
 use crate::limits::{MEDIA_WAITING_MAX, MEDIA_WAITING_PER_JOB_MAX};
-
-/// The block `media`.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields, rename_all = "kebab-case", default)]
-pub struct MediaBlock {
-    /// The `ffmpeg` program, beside which `ffprobe` is; empty means the one in `/usr/bin` or `/usr/local/bin`.
-    pub ffmpeg: PathBuf,
-    /// The font of texts that are laid over pictures; empty means DejaVu Sans where Debian has it.
-    pub font: PathBuf,
-    /// Jobs at a time on this node.
-    pub jobs: u32,
-    /// Jobs at a time of one user.
-    pub jobs_per_user: u32,
-    /// Seconds that a job may take.
-    pub time_s: u64,
-    /// Bytes of memory of one job, what is kept of its input included.
-    pub memory_bytes: u64,
-    /// Bytes of an input that may be kept because it has to be read twice.
-    pub input_bytes: u64,
-    /// Processor time of one job, in thousandths of a processor.
-    pub cpu_permille: u32,
-}
-
-impl Default for MediaBlock {
-    fn default() -> MediaBlock {
-        let ContainerLimits { memory_bytes, cpu_permille, disk_bytes, .. } = MediaLimits::default().container;
-        MediaBlock {
-            ffmpeg: PathBuf::new(),
-            font: PathBuf::new(),
-            jobs: 4,
-            jobs_per_user: 2,
-            time_s: 300,
-            memory_bytes,
-            input_bytes: disk_bytes,
-            cpu_permille,
-        }
-    }
-}
-
-impl MediaBlock {
-    /// Looks for the programs and the font.
-    ///
-    /// # Errors
-    /// What is missing, and what to do about it.
-    pub fn files(&self) -> Result<MediaFiles, String> {
-        let usual = ["/usr/bin/ffmpeg", "/usr/local/bin/ffmpeg"].map(PathBuf::from);
-        let found = match self.ffmpeg.as_os_str().is_empty() {
-            true => usual.into_iter().find(|path| path.is_file()),
-            false => Some(self.ffmpeg.clone()).filter(|path| path.is_file()),
-        };
-        let fix = "install ffmpeg, or set blocks.media.ffmpeg to where it is";
-        let ffmpeg = found.ok_or_else(|| format!("there is no ffmpeg; fix: {fix}"))?;
-        let ffprobe = ffmpeg.with_file_name("ffprobe");
-        if !ffprobe.is_file() {
-            return Err(format!("{} is not there; fix: install it beside ffmpeg", ffprobe.display()));
-        }
-        let font = match self.font.as_os_str().is_empty() {
-            true => Path::new(DEJAVU).is_file().then(|| PathBuf::from(DEJAVU)),
-            false if self.font.is_file() => Some(self.font.clone()),
-            false => return Err(format!("{} is not there; fix: set blocks.media.font", self.font.display())),
-        };
-        Ok(MediaFiles { ffmpeg, ffprobe, font })
-    }
-
-    /// Returns what one job may use.
-    pub fn limits(&self) -> MediaLimits {
-        let pids = MediaLimits::default().container.pids;
-        let (memory_bytes, cpu_permille, disk_bytes) = (self.memory_bytes, self.cpu_permille, self.input_bytes);
-        MediaLimits { container: ContainerLimits { memory_bytes, cpu_permille, pids, disk_bytes } }
-    }
-
-    /// Checks what the operator wrote.
-    ///
-    /// # Errors
-    /// A number with which no job could run.
-    pub fn check(&self) -> Result<()> {
-        ensure!((1..=256).contains(&self.jobs), "blocks.media.jobs is {}, but must be 1 to 256", self.jobs);
-        ensure!(self.jobs_per_user > 0, "blocks.media.jobs-per-user must not be 0");
-        ensure!((1..=86_400).contains(&self.time_s), "blocks.media.time-s is {}, but must be 1 to 86400", self.time_s);
-        let least = 64 * 1024 * 1024;
-        ensure!(self.memory_bytes >= least, "blocks.media.memory-bytes must be {least} or more");
-        ensure!(self.input_bytes > 0, "blocks.media.input-bytes must not be 0");
-        ensure!(
-            self.input_bytes <= self.memory_bytes / 2,
-            "blocks.media.input-bytes must be half of blocks.media.memory-bytes at most, of which it is a part"
-        );
-        ensure!(self.cpu_permille >= 10, "blocks.media.cpu-permille must be 10 or more");
-        Ok(())
-    }
-}
-
-const DEJAVU: &str = "/usr/share/fonts/truetype/dejavu/DejaVuSans.ttf";
 
 /// A job that wants to run.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -240,30 +143,6 @@ mod tests {
         assert_eq!(turns.waiting_since(Some(Instant::now())).len(), MEDIA_WAITING_MAX);
         assert_eq!(turns.waiting_since(None).len(), 0);
         assert!(more < MEDIA_WAITING_MAX);
-    }
-
-    #[test]
-    fn what_is_missing_or_wrong_is_named() {
-        let block = |change: fn(&mut MediaBlock)| {
-            let mut block = MediaBlock::default();
-            change(&mut block);
-            block
-        };
-        assert!(MediaBlock::default().check().is_ok());
-        let files = |change| block(change).files().unwrap_err();
-        assert!(files(|block| block.ffmpeg = "/nowhere/ffmpeg".into()).contains("blocks.media.ffmpeg"));
-        assert!(files(|block| block.ffmpeg = "/proc/self/exe".into()).contains("ffprobe"));
-        for (change, named) in [
-            ((|block| block.jobs = 0) as fn(&mut MediaBlock), "jobs"),
-            (|block| block.jobs_per_user = 0, "jobs-per-user"),
-            (|block| block.time_s = 0, "time-s"),
-            (|block| block.memory_bytes = 1, "memory-bytes"),
-            (|block| block.input_bytes = u64::MAX, "input-bytes"),
-            (|block| block.cpu_permille = 0, "cpu-permille"),
-        ] {
-            let error = block(change).check().unwrap_err().to_string();
-            assert!(error.contains(named), "{error}");
-        }
     }
 
     fn wanted(user: &str, job: u64) -> Wanted {

@@ -13,8 +13,8 @@ use netserv_model::{Digest, Flavour, PublicKey, Refusal, RefusalKind};
 use netserv_repository::{FetchLimits, Part, Repository, Stored};
 
 use crate::event::{CodeParts, Fetched};
-use crate::launcher::Keeper;
 use crate::limits::COMPILES_MAX;
+use crate::machine::keeper::Keeper;
 
 /// Gets packages; clones share everything.
 #[derive(Clone)]

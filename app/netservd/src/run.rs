@@ -2,7 +2,6 @@
 //! Puts a node together and runs it.
 
 use std::io::IsTerminal;
-use std::net::IpAddr;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
@@ -23,29 +22,33 @@ use tracing_subscriber::util::SubscriberInitExt;
 use tracing_subscriber::{EnvFilter, Layer};
 
 use crate::clock::Clock;
-use crate::config::{Config, Role};
-use crate::control_loop::{About, ControlLoop, Parts};
+use crate::config::{Config, Role, engines};
+use crate::control_loop::{ControlLoop, Parts};
 use crate::event::{EVENTS_MAX, Event};
 use crate::execute::{Executor, ExecutorParts, ModuleParts};
-use crate::launcher::{Disk, Keeper};
+use crate::launcher::Disk;
 use crate::limits::FETCHES_MAX;
 use crate::logs::{Logs, wall};
+use crate::machine::about::About;
+use crate::machine::doctor;
+use crate::machine::keeper::Keeper;
+use crate::machine::plane::{self, Plane};
+use crate::machine::runtimes::Runtimes;
+use crate::machine::sweep::{lock, sweep};
 use crate::network::Networks;
 use crate::network_thread;
 use crate::packages::{Compositions, Packages};
-use crate::plane::{self, Plane};
 use crate::record::Record;
-use crate::runtimes::Runtimes;
 use crate::signal_io::SignalIo;
 use crate::store::Store;
-use crate::{doctor, http, launcher};
+use crate::{http, launcher};
 
 /// Runs the node until it is told to stop.
 ///
 /// # Errors
 /// The configuration is wrong, a port is taken, or the machine lacks something; the error says what.
 pub fn run(config_path: Option<&Path>) -> Result<()> {
-    let config = load(config_path)?;
+    let config = Config::load_or_default(config_path)?;
     let logs = start_logging();
     std::fs::create_dir_all(&config.state_dir)
         .with_context(|| format!("cannot make {}; set `state-dir`", config.state_dir.display()))?;
@@ -60,31 +63,6 @@ pub fn run(config_path: Option<&Path>) -> Result<()> {
     // Downloads that are under way end by their own deadline; nobody waits for them.
     runtime.shutdown_timeout(Duration::from_millis(100));
     result
-}
-
-/// Removes what a node of this configuration left behind when it was killed.
-///
-/// # Errors
-/// The node runs, or something could not be removed.
-pub fn cleanup(config_path: Option<&Path>, dry_run: bool) -> Result<()> {
-    let config = load(config_path)?;
-    println!("instance {} (state directory {})", config.instance(), config.state_dir.display());
-    if !config.state_dir.exists() {
-        println!("there is no such state directory; nothing to do");
-        return Ok(());
-    }
-    let _lock = lock(&config.state_dir)?;
-    if dry_run {
-        println!("would remove its filter rules, cgroups, links of containers and socket");
-        return Ok(());
-    }
-    sweep(&config)?;
-    println!("clean");
-    Ok(())
-}
-
-fn load(path: Option<&Path>) -> Result<Config> {
-    path.map_or_else(|| Ok(Config::default()), Config::load)
 }
 
 fn start_logging() -> Logs {
@@ -111,34 +89,6 @@ fn raise_open_files() {
         Ok(()) => tracing::debug!(from, to, "open files allowed"),
         Err(error) => tracing::warn!(%error, from, to, "the limit of open files stays as it is"),
     }
-}
-
-/// Makes sure that this is the only node with this state directory, for as long as the file is held.
-fn lock(state_dir: &Path) -> Result<std::fs::File> {
-    let path = state_dir.join("netservd.lock");
-    let file = std::fs::File::options().create(true).truncate(false).write(true).open(&path)?;
-    let locked = rustix::fs::flock(&file, rustix::fs::FlockOperation::NonBlockingLockExclusive);
-    locked.with_context(|| format!("another netservd has {}; stop it, or set `state-dir`", path.display()))?;
-    Ok(file)
-}
-
-/// Removes what an earlier node of this instance left behind.
-fn sweep(config: &Config) -> Result<()> {
-    let instance = config.instance();
-    if config.role == Role::Node && is_root() {
-        netserv_dataplane::cleanup_leftovers(&instance).context("rules of an earlier node")?;
-        netserv_container::cleanup_leftovers(&config.state_dir, &instance).context("containers of an earlier node")?;
-        // After the containers, which would keep their ends.
-        let found = netserv_container::network::remove_networks(&instance).context("networks of an earlier node")?;
-        if found > 0 {
-            tracing::warn!(found, "removed links of containers that an earlier run left");
-        }
-    }
-    Ok(())
-}
-
-fn is_root() -> bool {
-    rustix::process::geteuid().is_root()
 }
 
 /// Starts the launcher of a node. One that cannot be started is no reason not to run: the machine may get what it lacks,
@@ -210,7 +160,10 @@ async fn run_node(
     let clock = Clock::start();
     let (events, inbox) = mpsc::channel(EVENTS_MAX);
     let listener = http::bind(&config.socket)?;
-    let Plane { why, devices, planes, port, filters } = Plane::start(&config, &events)?;
+    let reports = events.clone();
+    // The packet thread never waits for the control loop: a report that finds no room is made again by the next look.
+    let report = Arc::new(move |event| reports.try_send(Event::Packet(event)).is_ok());
+    let Plane { why, devices, planes, port, filters } = Plane::start(&config, report)?;
     let signal = start_signaling(&config, &events)?;
     let executor = Executor::new(
         ExecutorParts {
@@ -229,8 +182,8 @@ async fn run_node(
     let seed = u64::from_ne_bytes(random_bytes()?);
     let control = ControlLoop::new(Parts {
         clock,
-        engine: gist::Engine::new(gist_config(&config, &random_bytes()?), seed),
-        nslp: Nslp::new(nslp_config(&config, signal.addresses()), seed.rotate_left(32)),
+        engine: gist::Engine::new(engines::gist(&config, &random_bytes()?), seed),
+        nslp: Nslp::new(engines::nslp(&config, signal.addresses()), seed.rotate_left(32)),
         controller: Controller::new(policy),
         executor,
         signal,
@@ -309,28 +262,10 @@ fn open_repository(config: &Config) -> Result<Repository> {
     Repository::open(&dir, repository).with_context(|| format!("cannot open {}", dir.display()))
 }
 
-fn gist_config(config: &Config, identity: &[u8; 16]) -> gist::Config {
-    let mut gist = gist::Config::new(identity.to_vec());
-    gist.hosted.insert(config.signaling.nslp_id, config.signaling.router_alert);
-    gist.tcp_port = config.signaling.tcp_port;
-    gist.query_budget = Duration::from_millis(config.signaling.last_node_timeout_ms);
-    if config.signaling.state_without_confirm {
-        gist.policy = gist::ResponderPolicy::Immediate;
-    }
-    gist
-}
-
 fn random_bytes<const N: usize>() -> Result<[u8; N]> {
     let mut bytes = [0; N];
     OsRng.try_fill_bytes(&mut bytes).context("the system gives no random bytes")?;
     Ok(bytes)
-}
-
-fn nslp_config(config: &Config, own_addresses: Vec<IpAddr>) -> netserv_nslp::Config {
-    let mut nslp = netserv_nslp::Config::new(config.node.clone(), config.signaling.nslp_id);
-    nslp.host_only = config.role == Role::Host;
-    nslp.own_addresses = own_addresses;
-    nslp
 }
 
 async fn system_signals(events: mpsc::Sender<Event>) {

@@ -163,7 +163,7 @@ mod tests {
 
     #[tokio::test]
     async fn a_trace_ends_after_as_many_packets_as_were_wanted() {
-        let (feed, sink, closed) = feed();
+        let (feed, sink, closed) = open_feed();
         (0..3).for_each(|_| sink.try_send(traced()).unwrap());
         let (lines, mut body) = mpsc::channel(TRACE_LINES_WAITING_MAX);
         run(feed, "dummy: a test".to_owned(), 2, LONG, lines).await;
@@ -187,7 +187,7 @@ mod tests {
     /// Goal: a client that does not read cannot keep a trace's filters beyond its time.
     #[tokio::test]
     async fn a_trace_ends_at_its_time_though_nobody_reads() {
-        let (feed, sink, closed) = feed();
+        let (feed, sink, closed) = open_feed();
         // One line more than find room, and one that is not taken up.
         (0..TRACE_LINES_WAITING_MAX + 1).for_each(|_| sink.try_send(traced()).unwrap());
         let (lines, mut body) = mpsc::channel(TRACE_LINES_WAITING_MAX);
@@ -206,13 +206,13 @@ mod tests {
 
     #[tokio::test]
     async fn a_trace_ends_with_its_client_and_with_the_packet_loop() {
-        let (feed, _sink, closed) = feed();
+        let (feed, _sink, closed) = open_feed();
         let (lines, body) = mpsc::channel(TRACE_LINES_WAITING_MAX);
         drop(body);
         run(feed, String::new(), 0, LONG, lines).await;
         assert!(closed.await.is_err());
 
-        let (feed, sink, _closed) = feed();
+        let (feed, sink, _closed) = open_feed();
         let (lines, mut body) = mpsc::channel(TRACE_LINES_WAITING_MAX);
         drop(sink);
         run(feed, String::new(), 0, LONG, lines).await;
@@ -222,7 +222,7 @@ mod tests {
     }
 
     /// Returns a feed without a packet loop, the packets' way into it, and what ends when it is dropped.
-    fn feed() -> (Feed, mpsc::Sender<Traced>, oneshot::Receiver<Infallible>) {
+    fn open_feed() -> (Feed, mpsc::Sender<Traced>, oneshot::Receiver<Infallible>) {
         let (sink, packets) = mpsc::channel(TRACED_WAITING_MAX);
         let (feed, closed) = Feed::new(packets, Arc::default(), vec!["udp".parse().unwrap()]);
         (feed, sink, closed)

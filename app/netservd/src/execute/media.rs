@@ -15,11 +15,12 @@ use tokio::io::unix::AsyncFd;
 use tokio::sync::mpsc;
 
 use super::Executor;
-use crate::blocks::Blocks;
+use crate::config::blocks::Blocks;
+use crate::config::media::MediaBlock;
 use crate::event::{Event, JobKey, MediaEvent};
 use crate::launcher::{Job, MediaLaunch};
 use crate::limits::MEDIA_WAITING_TIME_MAX;
-use crate::media::{MediaBlock, Turns, Wanted};
+use crate::media::{Turns, Wanted};
 use crate::metrics::gauges::MediaCounts;
 use crate::readable::readable;
 

@@ -9,8 +9,8 @@ use netserv_container::{ControlChannel, ControlError};
 use netserv_model::{Refusal, RefusalKind, WorkerId};
 use netserv_wire::container::frames::{FromWorker, ToWorker};
 
-use super::life::remind;
 use super::Executor;
+use super::life::remind;
 use crate::event::ContainerEvent;
 use crate::limits::{FRAMES_UNSENT_MAX, SEND_PAUSE};
 

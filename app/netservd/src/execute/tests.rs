@@ -20,11 +20,13 @@ use netserv_model::manifest::ModuleLimits;
 use netserv_model::{SessionId, UnixTime};
 use netserv_repository::package::{self, SigningKey};
 use netserv_repository::{FetchLimits, Repository, Sources};
+use netserv_wire::container::frames::LogLevel;
 
 use super::*;
 use crate::event::Launched;
-use crate::launcher::{Keeper, Launch};
+use crate::launcher::Launch;
 use crate::limits::LOG_LINES_PER_CONTAINER_MAX;
+use crate::machine::keeper::Keeper;
 use crate::packet_loop::thread::PacketThreadConfig;
 
 /// Room in the test's store for one package and not for two.

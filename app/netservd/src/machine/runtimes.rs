@@ -5,8 +5,8 @@ use netserv_model::Flavour;
 use netserv_model::policy::NodePolicy;
 use netserv_model::request::Environment;
 
+use super::jvm::{Jvm, OSGI_VERSION};
 use crate::config::{Config, Role};
-use crate::jvm::{Jvm, OSGI_VERSION};
 
 /// The flavours that the node runs, and what they run on.
 #[derive(Clone, Debug, Default)]

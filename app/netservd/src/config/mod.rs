@@ -1,22 +1,29 @@
 // SPDX-License-Identifier: Apache-2.0
 //! The node's configuration: one TOML file, every key with a default, unknown keys refused.
 
+pub mod blocks;
+pub mod engines;
+pub mod media;
+mod role;
+mod sections;
+mod users;
+
 use std::collections::BTreeSet;
-use std::net::IpAddr;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use anyhow::{Context, Result, ensure};
-use ipnet::IpNet;
 use netserv_container::network::is_container_address;
 use netserv_container::network::limits::{ADDRESSES_MAX, PERMITS_MAX};
-use netserv_model::manifest::ModuleLimits;
-use netserv_model::policy::{ContainerLimits, NodePolicy, UserPolicy};
-use netserv_model::{Filter, Flavour, NodeId, PortRange, PublicKey, UserId, limits};
+use netserv_model::policy::NodePolicy;
+use netserv_model::{Flavour, NodeId};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::blocks::Blocks;
+use blocks::Blocks;
+pub use role::Role;
+pub use sections::{Admission, Dataplane, DriverChoice, Fetch, Network, Osgi, Signaling};
+pub use users::User;
 
 /// What a user's table looks like, as comments after the defaults; uncommented it is valid.
 const USER_EXAMPLE: &str = "
@@ -74,238 +81,6 @@ pub struct Config {
     pub users: Vec<User>,
 }
 
-/// What a machine is for.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "kebab-case")]
-pub enum Role {
-    /// Forwards packets and runs modules.
-    #[default]
-    Node,
-    /// Sends requests, and answers as the last one on a path; runs nothing.
-    Host,
-}
-
-impl Role {
-    /// Returns the word used in the configuration.
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Role::Node => "node",
-            Role::Host => "host",
-        }
-    }
-}
-
-/// Signaling: GIST (RFC 5971) and the NetServ NSLP.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields, rename_all = "kebab-case", default)]
-pub struct Signaling {
-    /// The NSLPID, from the private range 32704–32767.
-    pub nslp_id: u16,
-    /// The Router Alert value, from the experimental range 65503–65534.
-    pub router_alert: u16,
-    /// Whether Queries carry the Router Alert Option.
-    pub send_router_alert: bool,
-    /// The TCP port of messaging associations.
-    pub tcp_port: u16,
-    /// Whether passing Queries are intercepted (only in the role `node`).
-    pub intercept: bool,
-    /// The netfilter queue for intercepted Queries.
-    pub queue: u16,
-    /// How long to look for a further node before this one counts as the last, in milliseconds.
-    pub last_node_timeout_ms: u64,
-    /// Whether a Query without a Confirm may make state. Off: delayed state, RFC 5971 §4.4.
-    pub state_without_confirm: bool,
-}
-
-impl Default for Signaling {
-    fn default() -> Signaling {
-        Signaling {
-            nslp_id: 32704,
-            router_alert: 65503,
-            send_router_alert: true,
-            tcp_port: 27001,
-            intercept: true,
-            queue: 270,
-            last_node_timeout_ms: 1500,
-            state_without_confirm: false,
-        }
-    }
-}
-
-/// The forwarding plane.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields, rename_all = "kebab-case", default)]
-pub struct Dataplane {
-    /// `auto` takes the best that works here.
-    pub driver: DriverChoice,
-    /// The netfilter queue for modules' packets.
-    pub queue: u16,
-    /// Packets that the kernel holds for the node at most.
-    pub queue_packets_max: u32,
-    /// The interfaces that `afxdp` takes; empty means every Ethernet that is not a port of another.
-    pub interfaces: Vec<String>,
-    /// Whether `afxdp` forwards what no module wants by its XDP program, past the kernel's packet filter and queues.
-    pub xdp_forward: bool,
-    /// Processors that the packet thread keeps to; empty means all.
-    pub cores: Vec<usize>,
-    /// Microseconds for which the packet thread looks for packets again and again before it sleeps; 0 sleeps at once.
-    pub busy_poll_us: u64,
-    /// A file to which packets shown to modules are captured; empty means none.
-    pub pcap: PathBuf,
-}
-
-impl Default for Dataplane {
-    fn default() -> Dataplane {
-        Dataplane {
-            driver: DriverChoice::Auto,
-            queue: 271,
-            queue_packets_max: 8192,
-            interfaces: Vec::new(),
-            xdp_forward: false,
-            cores: Vec::new(),
-            busy_poll_us: 0,
-            pcap: PathBuf::new(),
-        }
-    }
-}
-
-/// Java, for OSGi modules.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields, rename_all = "kebab-case", default)]
-pub struct Osgi {
-    /// Whether they run here, if there is what they need.
-    pub enabled: bool,
-    /// The Java installation, 17 or later; empty means that of `JAVA_HOME`, else the newest in `/usr/lib/jvm`.
-    pub java_home: PathBuf,
-    /// The directory of NetServ's own jars; empty means `netserv-java` beside `netservd`.
-    pub host: PathBuf,
-    /// The worker's executable; empty means `netserv-jvm` beside `netservd`.
-    pub worker: PathBuf,
-    /// Where archives of Java's classes are, by which it starts faster; nodes of one machine may share it. Empty means
-    /// `jvm` in `state-dir`.
-    pub archive: PathBuf,
-    /// Whom modules ask for names, three at most; each user has to be permitted to (`connect`).
-    pub name_servers: Vec<IpAddr>,
-}
-
-impl Default for Osgi {
-    fn default() -> Osgi {
-        let [java_home, host, worker, archive] = [const { PathBuf::new() }; 4];
-        Osgi { enabled: true, java_home, host, worker, archive, name_servers: Vec::new() }
-    }
-}
-
-/// Which forwarding plane.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "kebab-case")]
-pub enum DriverChoice {
-    /// The best that works here.
-    #[default]
-    Auto,
-    /// AF_XDP sockets: packets are taken off the devices before the kernel's own forwarding.
-    Afxdp,
-    /// Netfilter queues.
-    Nfqueue,
-    /// None: filters are kept, and no packet comes.
-    Dummy,
-}
-
-/// What is asked of requests.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields, rename_all = "kebab-case", default)]
-pub struct Admission {
-    /// Whether unsigned requests of known users are taken. For closed labs only.
-    pub accept_unsigned: bool,
-    /// How far a request's `created` may lie from this node's clock, in seconds.
-    pub clock_skew_s: u64,
-    /// The longest lease, in seconds.
-    pub ttl_max_s: u64,
-}
-
-impl Default for Admission {
-    fn default() -> Admission {
-        Admission {
-            accept_unsigned: false,
-            clock_skew_s: limits::CLOCK_SKEW_MAX.as_secs(),
-            ttl_max_s: limits::TTL_MAX.as_secs(),
-        }
-    }
-}
-
-/// Where packages may come from.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields, rename_all = "kebab-case", default)]
-pub struct Fetch {
-    /// URL schemes: `https`, `http`, `file`.
-    pub schemes: Vec<String>,
-    /// Hosts that are asked; empty means every host.
-    pub hosts: Vec<String>,
-    /// Directories below which `file` URLs may lie.
-    pub file_roots: Vec<PathBuf>,
-    /// Bytes of one package at most.
-    pub bytes_max: u64,
-    /// Seconds that one download may take.
-    pub timeout_s: u64,
-    /// Bytes that the store of packages may hold before the oldest unused ones go.
-    pub cache_bytes_max: u64,
-}
-
-impl Default for Fetch {
-    fn default() -> Fetch {
-        Fetch {
-            schemes: vec!["https".into(), "http".into()],
-            hosts: Vec::new(),
-            file_roots: Vec::new(),
-            bytes_max: limits::PACKAGE_BYTES_MAX,
-            timeout_s: limits::FETCH_TIME_MAX.as_secs(),
-            cache_bytes_max: 1024 * 1024 * 1024,
-        }
-    }
-}
-
-/// Containers' own networks.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields, rename_all = "kebab-case", default)]
-pub struct Network {
-    /// From which containers get addresses, one of each version of IP. They are to be routed to this node.
-    #[schemars(with = "Vec<String>")]
-    pub prefixes: Vec<IpNet>,
-}
-
-/// One user and what it may do.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields, rename_all = "kebab-case")]
-pub struct User {
-    /// The user's name.
-    pub name: UserId,
-    /// Keys that it signs with.
-    pub keys: Vec<PublicKey>,
-    /// Its own prefixes: a filter's source or destination must lie in one of them.
-    #[schemars(with = "Vec<String>")]
-    pub prefixes: Vec<IpNet>,
-    /// Ports that its filters may name, as `5060` or `16384-32767`; empty means every port.
-    #[serde(default)]
-    pub ports: Vec<String>,
-    /// Modules at most.
-    #[serde(default = "eight")]
-    pub modules_max: u32,
-    /// The highest limits of one module.
-    #[serde(default = "module_ceiling")]
-    pub module_limits: ModuleLimits,
-    /// Limits of the user's container.
-    #[serde(default)]
-    pub container: ContainerLimits,
-    /// What the user's containers may accept; with neither this nor `connect`, they have no network.
-    #[serde(default)]
-    pub listen: Vec<Filter>,
-    /// What the user's containers may open. Without `dst`, it is about other machines only.
-    #[serde(default)]
-    pub connect: Vec<Filter>,
-    /// The addresses of the user's container, in place of free ones of `network.prefixes`.
-    #[serde(default)]
-    pub addresses: Vec<IpAddr>,
-}
-
 impl Default for Config {
     fn default() -> Config {
         Config {
@@ -336,6 +111,14 @@ impl Config {
     pub fn load(path: &Path) -> Result<Config> {
         let text = std::fs::read_to_string(path).with_context(|| format!("cannot read {}", path.display()))?;
         Config::parse(&text).with_context(|| format!("{} is not a valid configuration", path.display()))
+    }
+
+    /// Reads a configuration file, or returns the defaults if there is none.
+    ///
+    /// # Errors
+    /// Those of [`load`](Config::load).
+    pub fn load_or_default(path: Option<&Path>) -> Result<Config> {
+        path.map_or_else(|| Ok(Config::default()), Config::load)
     }
 
     /// Parses and checks a configuration.
@@ -461,36 +244,10 @@ impl Config {
     }
 }
 
-impl User {
-    fn policy(&self) -> Result<UserPolicy> {
-        let ports = self.ports.iter().map(|text| Ok(text.parse::<PortRange>()?)).collect::<Result<Vec<_>>>();
-        Ok(UserPolicy {
-            keys: self.keys.clone(),
-            prefixes: self.prefixes.clone(),
-            ports: ports.with_context(|| format!("ports of user {}", self.name))?,
-            modules_max: self.modules_max,
-            module_limits: self.module_limits,
-            container: self.container,
-            listen: self.listen.clone(),
-            connect: self.connect.clone(),
-        })
-    }
-}
-
 fn host_name() -> NodeId {
     let name = std::fs::read_to_string("/proc/sys/kernel/hostname").unwrap_or_default();
     let fallback = || "node".parse().expect("`node` is a node name");
     name.trim().parse().unwrap_or_else(|_| fallback())
-}
-
-fn eight() -> u32 {
-    8
-}
-
-/// Twice what a manifest gets by default, so that a plain module never meets the ceiling.
-fn module_ceiling() -> ModuleLimits {
-    let default = ModuleLimits::default();
-    ModuleLimits { memory_bytes: 2 * default.memory_bytes, call_ms: 2 * default.call_ms, ..default }
 }
 
 #[cfg(test)]

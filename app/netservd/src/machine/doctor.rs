@@ -10,8 +10,8 @@ use netserv_container::Check;
 use netserv_dataplane::choose::{self, Fitness};
 use netserv_model::Flavour;
 
+use super::jvm::Jvm;
 use crate::config::{Config, Role};
-use crate::jvm::Jvm;
 
 /// Prints every check with its fix, also of what a configuration asks for; fails if a node could not run modules here.
 ///

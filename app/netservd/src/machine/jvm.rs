@@ -10,8 +10,8 @@ use std::time::{Instant, UNIX_EPOCH};
 
 use netserv_container::{ARCHIVE_FILE, BuildLimits, JvmFiles};
 
+use super::keeper::Keeper;
 use crate::config::{Config, Osgi};
-use crate::launcher::Keeper;
 
 /// What OSGi modules run on.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -9,10 +9,9 @@ use netserv_dataplane::choose::{self, Choice, DriverConfig, DriverKind, Fitness}
 use netserv_dataplane::wrap::Pcap;
 use netserv_dataplane::{Driver, FilterTable};
 use netserv_model::api::{DeviceInfo, PlaneInfo};
-use tokio::sync::mpsc;
 
 use crate::config::{Config, DriverChoice, Role};
-use crate::event::Event;
+use crate::packet_loop::Report;
 use crate::packet_loop::thread::{PacketPort, PacketThreadConfig};
 
 /// Bytes of a capture; it ends there.
@@ -37,7 +36,7 @@ impl Plane {
     ///
     /// # Errors
     /// The driver does not work here, or none does.
-    pub fn start(config: &Config, events: &mpsc::Sender<Event>) -> Result<Plane> {
+    pub fn start(config: &Config, report: Report) -> Result<Plane> {
         let survey = match config.role {
             Role::Host => Vec::new(),
             Role::Node => choose::survey(),
@@ -47,9 +46,6 @@ impl Plane {
         let driver = kind.open(&driver_config).with_context(|| format!("driver {kind}"))?;
         let driver = if kind == DriverKind::Dummy { driver } else { captured(config, driver)? };
         let (filters, devices) = (driver.filters(), driver.devices());
-        let events = events.clone();
-        // The packet thread never waits for the control loop: a report that finds no room is made again by the next look.
-        let report = Arc::new(move |event| events.try_send(Event::Packet(event)).is_ok());
         let thread = PacketThreadConfig { cores: config.dataplane.cores.clone(), busy_poll: busy_poll(config) };
         let port = PacketPort::start(driver, &thread, report)?;
         Ok(Plane {

@@ -9,7 +9,7 @@ use netserv_model::limits::{AUTHORITIES_BYTES_MAX, CACHE_FILE_BYTES_MAX};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::media::MediaBlock;
+use super::media::MediaBlock;
 
 /// Blocks that every node of this version has, and the packet ABI as block `packet`.
 const ALWAYS: [&str; 9] = ["clock", "counters", "inject", "log", "packet", "properties", "random", "timers", "wasm"];

@@ -1,0 +1,30 @@
+// SPDX-License-Identifier: Apache-2.0
+//! The engines' settings, as the configuration has them.
+
+use std::net::IpAddr;
+use std::time::Duration;
+
+use netserv_gist as gist;
+
+use super::Config;
+use super::role::Role;
+
+/// Returns the settings of the GIST engine of a node with this identity.
+pub fn gist(config: &Config, identity: &[u8; 16]) -> gist::Config {
+    let mut gist = gist::Config::new(identity.to_vec());
+    gist.hosted.insert(config.signaling.nslp_id, config.signaling.router_alert);
+    gist.tcp_port = config.signaling.tcp_port;
+    gist.query_budget = Duration::from_millis(config.signaling.last_node_timeout_ms);
+    if config.signaling.state_without_confirm {
+        gist.policy = gist::ResponderPolicy::Immediate;
+    }
+    gist
+}
+
+/// Returns the settings of the NSLP of a node with these addresses.
+pub fn nslp(config: &Config, own_addresses: Vec<IpAddr>) -> netserv_nslp::Config {
+    let mut nslp = netserv_nslp::Config::new(config.node.clone(), config.signaling.nslp_id);
+    nslp.host_only = config.role == Role::Host;
+    nslp.own_addresses = own_addresses;
+    nslp
+}

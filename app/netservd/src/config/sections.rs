@@ -1,0 +1,187 @@
+// SPDX-License-Identifier: Apache-2.0
+//! The tables of the configuration file, but for those of users and blocks.
+
+use std::net::IpAddr;
+use std::path::PathBuf;
+
+use ipnet::IpNet;
+use netserv_model::limits;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+/// Signaling: GIST (RFC 5971) and the NetServ NSLP.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, rename_all = "kebab-case", default)]
+pub struct Signaling {
+    /// The NSLPID, from the private range 32704–32767.
+    pub nslp_id: u16,
+    /// The Router Alert value, from the experimental range 65503–65534.
+    pub router_alert: u16,
+    /// Whether Queries carry the Router Alert Option.
+    pub send_router_alert: bool,
+    /// The TCP port of messaging associations.
+    pub tcp_port: u16,
+    /// Whether passing Queries are intercepted (only in the role `node`).
+    pub intercept: bool,
+    /// The netfilter queue for intercepted Queries.
+    pub queue: u16,
+    /// How long to look for a further node before this one counts as the last, in milliseconds.
+    pub last_node_timeout_ms: u64,
+    /// Whether a Query without a Confirm may make state. Off: delayed state, RFC 5971 §4.4.
+    pub state_without_confirm: bool,
+}
+
+impl Default for Signaling {
+    fn default() -> Signaling {
+        Signaling {
+            nslp_id: 32704,
+            router_alert: 65503,
+            send_router_alert: true,
+            tcp_port: 27001,
+            intercept: true,
+            queue: 270,
+            last_node_timeout_ms: 1500,
+            state_without_confirm: false,
+        }
+    }
+}
+
+/// The forwarding plane.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, rename_all = "kebab-case", default)]
+pub struct Dataplane {
+    /// `auto` takes the best that works here.
+    pub driver: DriverChoice,
+    /// The netfilter queue for modules' packets.
+    pub queue: u16,
+    /// Packets that the kernel holds for the node at most.
+    pub queue_packets_max: u32,
+    /// The interfaces that `afxdp` takes; empty means every Ethernet that is not a port of another.
+    pub interfaces: Vec<String>,
+    /// Whether `afxdp` forwards what no module wants by its XDP program, past the kernel's packet filter and queues.
+    pub xdp_forward: bool,
+    /// Processors that the packet thread keeps to; empty means all.
+    pub cores: Vec<usize>,
+    /// Microseconds for which the packet thread looks for packets again and again before it sleeps; 0 sleeps at once.
+    pub busy_poll_us: u64,
+    /// A file to which packets shown to modules are captured; empty means none.
+    pub pcap: PathBuf,
+}
+
+impl Default for Dataplane {
+    fn default() -> Dataplane {
+        Dataplane {
+            driver: DriverChoice::Auto,
+            queue: 271,
+            queue_packets_max: 8192,
+            interfaces: Vec::new(),
+            xdp_forward: false,
+            cores: Vec::new(),
+            busy_poll_us: 0,
+            pcap: PathBuf::new(),
+        }
+    }
+}
+
+/// Java, for OSGi modules.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, rename_all = "kebab-case", default)]
+pub struct Osgi {
+    /// Whether they run here, if there is what they need.
+    pub enabled: bool,
+    /// The Java installation, 17 or later; empty means that of `JAVA_HOME`, else the newest in `/usr/lib/jvm`.
+    pub java_home: PathBuf,
+    /// The directory of NetServ's own jars; empty means `netserv-java` beside `netservd`.
+    pub host: PathBuf,
+    /// The worker's executable; empty means `netserv-jvm` beside `netservd`.
+    pub worker: PathBuf,
+    /// Where archives of Java's classes are, by which it starts faster; nodes of one machine may share it. Empty means
+    /// `jvm` in `state-dir`.
+    pub archive: PathBuf,
+    /// Whom modules ask for names, three at most; each user has to be permitted to (`connect`).
+    pub name_servers: Vec<IpAddr>,
+}
+
+impl Default for Osgi {
+    fn default() -> Osgi {
+        let [java_home, host, worker, archive] = [const { PathBuf::new() }; 4];
+        Osgi { enabled: true, java_home, host, worker, archive, name_servers: Vec::new() }
+    }
+}
+
+/// Which forwarding plane.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum DriverChoice {
+    /// The best that works here.
+    #[default]
+    Auto,
+    /// AF_XDP sockets: packets are taken off the devices before the kernel's own forwarding.
+    Afxdp,
+    /// Netfilter queues.
+    Nfqueue,
+    /// None: filters are kept, and no packet comes.
+    Dummy,
+}
+
+/// What is asked of requests.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, rename_all = "kebab-case", default)]
+pub struct Admission {
+    /// Whether unsigned requests of known users are taken. For closed labs only.
+    pub accept_unsigned: bool,
+    /// How far a request's `created` may lie from this node's clock, in seconds.
+    pub clock_skew_s: u64,
+    /// The longest lease, in seconds.
+    pub ttl_max_s: u64,
+}
+
+impl Default for Admission {
+    fn default() -> Admission {
+        Admission {
+            accept_unsigned: false,
+            clock_skew_s: limits::CLOCK_SKEW_MAX.as_secs(),
+            ttl_max_s: limits::TTL_MAX.as_secs(),
+        }
+    }
+}
+
+/// Where packages may come from.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, rename_all = "kebab-case", default)]
+pub struct Fetch {
+    /// URL schemes: `https`, `http`, `file`.
+    pub schemes: Vec<String>,
+    /// Hosts that are asked; empty means every host.
+    pub hosts: Vec<String>,
+    /// Directories below which `file` URLs may lie.
+    pub file_roots: Vec<PathBuf>,
+    /// Bytes of one package at most.
+    pub bytes_max: u64,
+    /// Seconds that one download may take.
+    pub timeout_s: u64,
+    /// Bytes that the store of packages may hold before the oldest unused ones go.
+    pub cache_bytes_max: u64,
+}
+
+impl Default for Fetch {
+    fn default() -> Fetch {
+        Fetch {
+            schemes: vec!["https".into(), "http".into()],
+            hosts: Vec::new(),
+            file_roots: Vec::new(),
+            bytes_max: limits::PACKAGE_BYTES_MAX,
+            timeout_s: limits::FETCH_TIME_MAX.as_secs(),
+            cache_bytes_max: 1024 * 1024 * 1024,
+        }
+    }
+}
+
+/// Containers' own networks.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, rename_all = "kebab-case", default)]
+pub struct Network {
+    /// From which containers get addresses, one of each version of IP. They are to be routed to this node.
+    #[schemars(with = "Vec<String>")]
+    pub prefixes: Vec<IpNet>,
+}

@@ -1,0 +1,11 @@
+// SPDX-License-Identifier: Apache-2.0
+//! What the machine has for a node, and what an earlier node left on it. Nothing here knows of events.
+
+pub mod about;
+pub mod doctor;
+pub mod jvm;
+pub mod keeper;
+pub mod load;
+pub mod plane;
+pub mod runtimes;
+pub mod sweep;
