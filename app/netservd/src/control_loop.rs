@@ -31,7 +31,7 @@ use crate::metrics::gauges::Counted;
 use crate::packet_loop::PacketEvent;
 use crate::packet_loop::feed::TraceRefusal;
 use crate::record::Record;
-use crate::signal_io::SignalIo;
+use crate::signal::SignalIo;
 
 /// Steps of one drain; what is left is done after the next event, so that the engines cannot keep the loop to themselves.
 const DRAIN_STEPS_MAX: usize = 10_000;

@@ -2,13 +2,13 @@
 //! `netservd`: the daemon of one NetServ node.
 
 mod addresses;
+mod api;
 mod clock;
 mod config;
 mod control_loop;
 mod event;
 mod execute;
 mod filter_changes;
-mod http;
 mod interception;
 mod launcher;
 mod limits;
@@ -21,16 +21,14 @@ mod media;
 mod metrics;
 mod network;
 mod network_thread;
-mod openapi;
 mod packages;
 mod packet_loop;
 mod readable;
 mod record;
 mod run;
-mod signal_io;
+mod signal;
 mod store;
 mod trace;
-mod trace_http;
 
 use std::path::PathBuf;
 use std::process::ExitCode;

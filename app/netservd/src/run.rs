@@ -39,9 +39,9 @@ use crate::network::Networks;
 use crate::network_thread;
 use crate::packages::{Compositions, Packages};
 use crate::record::Record;
-use crate::signal_io::SignalIo;
+use crate::signal::SignalIo;
 use crate::store::Store;
-use crate::{http, launcher};
+use crate::{api, launcher};
 
 /// Runs the node until it is told to stop.
 ///
@@ -159,7 +159,7 @@ async fn run_node(
 ) -> Result<()> {
     let clock = Clock::start();
     let (events, inbox) = mpsc::channel(EVENTS_MAX);
-    let listener = http::bind(&config.socket)?;
+    let listener = api::listen::bind(&config.socket)?;
     let reports = events.clone();
     // The packet thread never waits for the control loop: a report that finds no room is made again by the next look.
     let report = Arc::new(move |event| reports.try_send(Event::Packet(event)).is_ok());
@@ -192,7 +192,7 @@ async fn run_node(
         logs: logs.clone(),
         config: config.clone(),
     });
-    tokio::spawn(http::serve(listener, events.clone(), logs, Arc::new(config.clone())));
+    tokio::spawn(api::serve(listener, events.clone(), logs, Arc::new(config.clone())));
     tokio::spawn(system_signals(events));
     tracing::info!(node = %config.node, role = config.role.as_str(), socket = %config.socket.display(), "ready");
     control.run(inbox).await;

@@ -16,8 +16,8 @@ use rustix::net::{AddressFamily, SocketType, netdevice, socket};
 use tokio::sync::{mpsc, oneshot};
 use tokio::time::{Instant, sleep_until};
 
+use super::answer::{error, stopping};
 use crate::event::{Call, Event};
-use crate::http::{error, stopping};
 use crate::limits::{TRACE_LINES_WAITING_MAX, TRACE_TIME_MAX};
 use crate::packet_loop::Traced;
 use crate::packet_loop::feed::{Feed, TraceRefusal};

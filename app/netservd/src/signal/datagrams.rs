@@ -1,0 +1,69 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Datagrams for this node, from UDP port 270.
+
+use std::os::fd::OwnedFd;
+use std::sync::Arc;
+
+use netserv_dataplane::signal::{Received, SignalSocket, UnreachableKind};
+use netserv_gist::{Datagram, InterfaceId};
+use tokio::io::unix::AsyncFd;
+use tokio::sync::mpsc;
+
+use crate::event::{Event, OwnedDatagram, SignalInput};
+
+/// Returns a datagram as the engine takes it.
+pub fn view(datagram: &OwnedDatagram) -> Datagram<'_> {
+    Datagram {
+        interface: datagram.interface,
+        local: datagram.local,
+        source: datagram.source,
+        destination: datagram.destination,
+        destination_is_local: true,
+        ttl: datagram.ttl,
+        q_mode_interceptable: true,
+        payload: &datagram.payload,
+    }
+}
+
+/// Reads datagrams until the control loop ends.
+pub async fn read(fd: AsyncFd<OwnedFd>, socket: Arc<SignalSocket>, events: mpsc::Sender<Event>) {
+    loop {
+        let Ok(mut ready) = fd.readable().await else { return };
+        ready.clear_ready();
+        loop {
+            let input = match socket.receive() {
+                Ok(Some(received)) => input(received),
+                Ok(None) => break,
+                Err(error) => {
+                    tracing::warn!(%error, "the signaling socket failed");
+                    break;
+                }
+            };
+            let Some(input) = input else { continue };
+            if events.send(Event::Signal(input)).await.is_err() {
+                return;
+            }
+        }
+    }
+}
+
+fn input(received: Received) -> Option<SignalInput> {
+    match received {
+        Received::Datagram { interface, local, source, destination, ttl, payload } => {
+            let interface = InterfaceId(interface.0);
+            let datagram = OwnedDatagram { interface, local, source, destination, ttl, payload };
+            Some(SignalInput::Datagram(Box::new(datagram)))
+        }
+        Received::Unreachable { destination, kind, reporter, .. } => match kind {
+            UnreachableKind::Port
+            | UnreachableKind::Protocol
+            | UnreachableKind::Host
+            | UnreachableKind::Network
+            | UnreachableKind::Prohibited => Some(SignalInput::Unreachable { destination: destination.ip() }),
+            UnreachableKind::TooBig | UnreachableKind::TimeExceeded | UnreachableKind::Other => {
+                tracing::debug!(%destination, ?kind, ?reporter, "an ICMP error that says nothing about the last node");
+                None
+            }
+        },
+    }
+}

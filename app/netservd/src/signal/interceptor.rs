@@ -1,0 +1,101 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Queries that pass on their way to somebody else.
+
+use std::net::IpAddr;
+use std::os::fd::OwnedFd;
+
+use anyhow::Result;
+use netserv_dataplane::PacketId;
+use netserv_dataplane::signal::{Intercepted, Interceptor};
+use netserv_gist::{Datagram, Disposition, InterfaceId};
+use tokio::io::unix::AsyncFd;
+use tokio::sync::mpsc;
+
+use crate::event::Event;
+use crate::readable::readable;
+
+/// Intercepted messages taken at a time, before other events have their turn.
+const INTERCEPTED_BATCH: usize = 64;
+
+/// What takes passing Queries out of the packet stream; nothing where they are not intercepted.
+pub struct Passing {
+    interceptor: Option<Interceptor>,
+    events: mpsc::Sender<Event>,
+}
+
+impl Passing {
+    /// Starts to say when something was intercepted.
+    ///
+    /// # Errors
+    /// No descriptor is left.
+    pub fn start(interceptor: Option<Interceptor>, events: mpsc::Sender<Event>) -> Result<Passing> {
+        if let Some(interceptor) = &interceptor {
+            let fd = readable(interceptor)?;
+            tokio::spawn(watch(fd, events.clone()));
+        }
+        Ok(Passing { interceptor, events })
+    }
+
+    /// Takes what was intercepted since the last call, in order of arrival.
+    pub fn take(&mut self) -> Vec<Intercepted> {
+        let mut packets = Vec::new();
+        let Some(interceptor) = &mut self.interceptor else { return packets };
+        loop {
+            match interceptor.receive(&mut packets) {
+                Ok(0) => return packets,
+                Ok(_) if packets.len() >= INTERCEPTED_BATCH => {
+                    // There may be more; a full queue of events means that the loop comes by anyway.
+                    let _ = self.events.try_send(Event::Intercepted);
+                    return packets;
+                }
+                Ok(_) => {}
+                Err(error) => {
+                    tracing::warn!(%error, "the interceptor failed; Queries pass unseen");
+                    return packets;
+                }
+            }
+        }
+    }
+
+    /// Does with an intercepted datagram what the engine says.
+    pub fn release(&mut self, packet: PacketId, disposition: Disposition) {
+        let Some(interceptor) = &mut self.interceptor else { return };
+        let result = match disposition {
+            Disposition::Consumed => interceptor.drop(packet),
+            Disposition::Forward { payload: None } => interceptor.accept(packet),
+            Disposition::Forward { payload: Some(payload) } => interceptor.accept_modified(packet, &payload),
+        };
+        if let Err(error) = result {
+            tracing::debug!(%error, "an intercepted datagram could not be released");
+        }
+    }
+
+    /// Takes the interception rule away.
+    pub fn stop(&mut self) {
+        self.interceptor = None;
+    }
+}
+
+/// Returns an intercepted datagram as the engine takes it; `local` is the node's address where it came.
+pub fn view(packet: &Intercepted, local: IpAddr) -> Datagram<'_> {
+    Datagram {
+        interface: InterfaceId(packet.interface.0),
+        local,
+        source: packet.source,
+        destination: packet.destination,
+        destination_is_local: false,
+        ttl: packet.ttl,
+        q_mode_interceptable: true,
+        payload: packet.payload(),
+    }
+}
+
+async fn watch(fd: AsyncFd<OwnedFd>, events: mpsc::Sender<Event>) {
+    loop {
+        let Ok(mut ready) = fd.readable().await else { return };
+        ready.clear_ready();
+        if events.send(Event::Intercepted).await.is_err() {
+            return;
+        }
+    }
+}
