@@ -20,8 +20,8 @@ use tokio::sync::{mpsc, oneshot};
 
 use crate::clock::Clock;
 use crate::config::{Config, Role};
+use crate::effects::Executor;
 use crate::event::{Call, ContainerEvent, Event, SignalInput};
-use crate::execute::Executor;
 use crate::logs::Logs;
 use crate::machine::about::About;
 use crate::machine::load;

@@ -7,7 +7,7 @@ use std::path::Path;
 use clap::{Command, CommandFactory};
 use serde_json::Value;
 
-use crate::Arguments;
+use crate::arguments::Arguments;
 use crate::config::Config;
 
 /// What the page says beyond the command line: sections of terms with their texts.

@@ -21,12 +21,17 @@ use tracing_subscriber::layer::SubscriberExt;
 use tracing_subscriber::util::SubscriberInitExt;
 use tracing_subscriber::{EnvFilter, Layer};
 
+use crate::api;
 use crate::clock::Clock;
 use crate::config::{Config, Role, engines};
 use crate::control_loop::{ControlLoop, Parts};
+use crate::effects::networks::{Networks, jobs};
+use crate::effects::packages::Packages;
+use crate::effects::packages::code::Compositions;
+use crate::effects::store::Store;
+use crate::effects::workers::launches::{self, Disk};
+use crate::effects::{Executor, ExecutorParts, ModuleParts};
 use crate::event::{EVENTS_MAX, Event};
-use crate::execute::{Executor, ExecutorParts, ModuleParts};
-use crate::launcher::Disk;
 use crate::limits::FETCHES_MAX;
 use crate::logs::{Logs, wall};
 use crate::machine::about::About;
@@ -35,13 +40,8 @@ use crate::machine::keeper::Keeper;
 use crate::machine::plane::{self, Plane};
 use crate::machine::runtimes::Runtimes;
 use crate::machine::sweep::{lock, sweep};
-use crate::network::Networks;
-use crate::network_thread;
-use crate::packages::{Compositions, Packages};
 use crate::record::Record;
 use crate::signal::SignalIo;
-use crate::store::Store;
-use crate::{api, launcher};
 
 /// Runs the node until it is told to stop.
 ///
@@ -210,8 +210,8 @@ fn module_parts(
 ) -> Result<ModuleParts> {
     let networks = Networks::start(&config.instance())?;
     networks.set_past_kernel(config.dataplane.xdp_forward);
-    let launches = launcher::start_thread(keeper.clone(), networks.clone(), disk(config), events.clone())?;
-    let network_jobs = Some(network_thread::start(networks.clone(), events.clone())?);
+    let launches = launches::start_thread(keeper.clone(), networks.clone(), disk(config), events.clone())?;
+    let network_jobs = Some(jobs::start(networks.clone(), events.clone())?);
     let limits = FetchLimits {
         time: Duration::from_secs(config.fetch.timeout_s),
         bytes: config.fetch.bytes_max,

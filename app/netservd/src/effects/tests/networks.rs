@@ -9,8 +9,8 @@ use netserv_model::verdict::FailureMode;
 use netserv_wire::container::frames::PartKind;
 
 use super::*;
+use crate::effects::networks::jobs::Interception;
 use crate::event::{NetworkEvent, SocketWish};
-use crate::network_thread::Interception;
 
 #[tokio::test]
 async fn a_network_is_wanted_by_whom_something_is_permitted_until_the_last_module_goes() {

@@ -2,7 +2,6 @@
 //! How workers start and end, and whose fault an end is.
 
 use std::collections::BTreeMap;
-use std::os::fd::OwnedFd;
 use std::time::{Duration, Instant};
 
 use netserv_container::{Container, ControlError, Exit, ExitCause};
@@ -10,14 +9,13 @@ use netserv_model::command::{Event as ControllerEvent, ModuleSlot};
 use netserv_model::policy::ContainerLimits;
 use netserv_model::{DropReason, Refusal, RefusalKind, UserId, WorkerId};
 use netserv_wire::container::frames::StorageFailures;
-use tokio::io::unix::AsyncFd;
-use tokio::sync::mpsc;
 
 use super::outbox::Outbox;
-use super::{Dying, Executor, Running, Starting};
-use crate::event::{ContainerEvent, Event, Launched};
-use crate::launcher::{Job, Launch};
-use crate::log_budget::LogBudget;
+use super::watch::{remind, watch};
+use crate::effects::workers::launches::{Job, Launch};
+use crate::effects::workers::log_budget::LogBudget;
+use crate::effects::{Dying, Executor, Running, Starting};
+use crate::event::{ContainerEvent, Launched};
 use crate::packet_loop::PacketCommand;
 use crate::readable::readable;
 
@@ -27,7 +25,7 @@ const EXIT_WAIT: Duration = Duration::from_millis(500);
 const EXIT_STALLED: i32 = 70;
 
 impl Executor {
-    pub(super) fn start_worker(&mut self, worker: &WorkerId, limits: ContainerLimits) {
+    pub(in crate::effects) fn start_worker(&mut self, worker: &WorkerId, limits: ContainerLimits) {
         self.forget_worker(worker, DropReason::ContainerGone);
         let generation = self.next_generation;
         self.next_generation += 1;
@@ -55,7 +53,7 @@ impl Executor {
     }
 
     /// Asks for a user's next worker, unless one is being started. One that takes another's place waits for its end.
-    pub(super) fn ask_for_waiting(&mut self, user: &UserId) {
+    pub(in crate::effects) fn ask_for_waiting(&mut self, user: &UserId) {
         let wanted = || self.starting.iter().filter(|(worker, _)| worker.user == *user);
         if wanted().any(|(_, starting)| !starting.waits) {
             return;
@@ -120,7 +118,7 @@ impl Executor {
     }
 
     /// Kills a worker whose control channel ended; how it ended is known a little later.
-    pub(super) fn let_die(&mut self, event: &ContainerEvent, error: &ControlError) {
+    pub(in crate::effects) fn let_die(&mut self, event: &ContainerEvent, error: &ControlError) {
         let Some(running) = self.workers.get_mut(&event.worker) else { return };
         running.process.kill();
         let detail = format!("the control channel broke: {error}");
@@ -134,7 +132,7 @@ impl Executor {
         self.see_it_die(event);
     }
 
-    pub(super) fn see_it_die(&mut self, event: &ContainerEvent) {
+    pub(in crate::effects) fn see_it_die(&mut self, event: &ContainerEvent) {
         let Some(running) = self.workers.get_mut(&event.worker) else { return };
         let hung_up = running.dying.as_ref().is_some_and(|dying| dying.hung_up);
         match running.process.exit().cloned() {
@@ -150,7 +148,7 @@ impl Executor {
     }
 
     /// Takes note that a worker ended by itself. The module that it was in did that, or drove it to that.
-    pub(super) fn worker_ended(&mut self, worker: &WorkerId, exit: &Exit) {
+    pub(in crate::effects) fn worker_ended(&mut self, worker: &WorkerId, exit: &Exit) {
         let Some(running) = self.workers.get(worker) else { return };
         let inside = (running.activity)().module;
         let culprit = match exit.cause {
@@ -172,12 +170,12 @@ impl Executor {
         }
     }
 
-    pub(super) fn kill_worker(&mut self, worker: &WorkerId, refusal: Refusal, culprit: Option<ModuleSlot>) {
+    pub(in crate::effects) fn kill_worker(&mut self, worker: &WorkerId, refusal: Refusal, culprit: Option<ModuleSlot>) {
         tracing::warn!(%worker, %refusal, ?culprit, "a worker is killed");
         self.worker_died(worker, refusal, culprit);
     }
 
-    pub(super) fn worker_died(&mut self, worker: &WorkerId, refusal: Refusal, culprit: Option<ModuleSlot>) {
+    pub(in crate::effects) fn worker_died(&mut self, worker: &WorkerId, refusal: Refusal, culprit: Option<ModuleSlot>) {
         let reason = if refusal.kind == RefusalKind::Stalled { DropReason::Stalled } else { DropReason::ContainerGone };
         if self.forget_worker(worker, reason) {
             // The controller stops no worker that is dead.
@@ -187,11 +185,11 @@ impl Executor {
     }
 
     /// Ends a worker and forgets it; returns whether there was one.
-    pub(super) fn forget_worker(&mut self, worker: &WorkerId, reason: DropReason) -> bool {
+    pub(in crate::effects) fn forget_worker(&mut self, worker: &WorkerId, reason: DropReason) -> bool {
         self.take_worker(worker, reason).is_some()
     }
 
-    pub(super) fn take_worker(&mut self, worker: &WorkerId, reason: DropReason) -> Option<Running> {
+    pub(in crate::effects) fn take_worker(&mut self, worker: &WorkerId, reason: DropReason) -> Option<Running> {
         self.starting.remove(worker);
         let running = self.workers.remove(worker)?;
         self.cancel_media_of(worker, None);
@@ -207,31 +205,11 @@ impl Executor {
 }
 
 /// Says why a worker ended by itself, and which module drove it to that, if one did.
-pub(super) fn why_ended(exit: &Exit, culprit: Option<ModuleSlot>) -> Refusal {
+pub(in crate::effects) fn why_ended(exit: &Exit, culprit: Option<ModuleSlot>) -> Refusal {
     let refusal = exit.refusal();
     match (exit.cause, culprit) {
         (ExitCause::Code(EXIT_STALLED), _) => Refusal::new(RefusalKind::Stalled, refusal.detail),
         (ExitCause::Code(_) | ExitCause::Signal(_), Some(_)) => Refusal::new(RefusalKind::Trapped, refusal.detail),
         (ExitCause::Code(_) | ExitCause::Signal(_), None) | (ExitCause::OutOfMemory | ExitCause::Unknown, _) => refusal,
     }
-}
-
-/// Says whenever a descriptor becomes readable, until its other end is closed.
-async fn watch(fd: AsyncFd<OwnedFd>, event: ContainerEvent, events: mpsc::Sender<Event>) {
-    loop {
-        let Ok(mut ready) = fd.readable().await else { return };
-        // The runtime never clears this state, so waiting on would be no waiting.
-        let closed = ready.ready().is_read_closed();
-        ready.clear_ready();
-        if events.send(Event::Container(event.clone())).await.is_err() || closed {
-            return;
-        }
-    }
-}
-
-/// Has a worker looked at when it is time.
-pub(super) async fn remind(at: Instant, event: ContainerEvent, events: mpsc::Sender<Event>) {
-    tokio::time::sleep_until(at.into()).await;
-    // The control loop may have ended.
-    let _ = events.send(Event::Container(event)).await;
 }

@@ -4,13 +4,12 @@
 //! What takes long is done on threads of its own and comes back as an event; everything else is done at once. What the
 //! controller must know before its next command is waited for, while the control loop does other things.
 
-mod ending;
-mod life;
-mod load;
+pub mod filters;
 mod media;
-mod networks;
-mod outbox;
-mod services;
+pub mod networks;
+pub mod packages;
+pub mod store;
+pub mod workers;
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::path::PathBuf;
@@ -19,7 +18,6 @@ use std::sync::mpsc::Sender;
 use std::time::Instant;
 
 use anyhow::Result;
-use ending::Ending;
 use ipnet::IpNet;
 use netserv_container::{Activity, Process};
 use netserv_dataplane::FilterTable;
@@ -30,25 +28,27 @@ use netserv_model::request::NodeReport;
 use netserv_model::trace::TraceRequest;
 use netserv_model::{Digest, Flavour, ModuleName, ModuleRef, PublicKey, Refusal, RefusalKind, UserId, WorkerId};
 use netserv_wire::container::frames::{FromWorker, StorageFailures, ToWorker};
-use outbox::Outbox;
 use tokio::sync::{mpsc, oneshot};
+
+use filters::FilterChanges;
+use filters::traces::Traces;
+use networks::jobs::{Interception, NetworkJob};
+use networks::{Book, Networks};
+use packages::Packages;
+use store::Store;
+use workers::ending::Ending;
+use workers::launches::Job;
+use workers::log_budget::{LogBudget, LogEntry};
+use workers::outbox::Outbox;
 
 use crate::config::Config;
 use crate::event::{CodeParts, ContainerEvent, Event, Fetched};
-use crate::filter_changes::FilterChanges;
-use crate::launcher::Job;
 use crate::limits::{CODE_PATHS_MAX, FRAMES_BATCH};
-use crate::log_budget::{LogBudget, LogEntry};
 use crate::metrics::gauges::{Counted, Place};
-use crate::network::{Book, Networks};
-use crate::network_thread::{Interception, NetworkJob};
-use crate::packages::Packages;
 use crate::packet_loop::counters::PacketTotals;
 use crate::packet_loop::feed::{Feed, TraceRefusal};
 use crate::packet_loop::thread::PacketPort;
 use crate::packet_loop::{PacketCommand, Rule, TraceId};
-use crate::store::Store;
-use crate::trace::Traces;
 
 /// Carries out commands.
 pub struct Executor {

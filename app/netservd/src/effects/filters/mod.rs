@@ -3,6 +3,8 @@
 //!
 //! A replacement's filters come and its predecessor's go in one step, so that no packet sees both modules or none.
 
+pub mod traces;
+
 use std::sync::Arc;
 
 use netserv_dataplane::{Change, DriverError, FilterTable};

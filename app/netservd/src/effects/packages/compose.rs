@@ -1,19 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The executor's side of services: their components composed, and packets in their order.
+//! The executor's side of services: their components composed.
 
 use std::path::{Path, PathBuf};
 
-use netserv_model::command::{Event as ControllerEvent, JobId, ModuleSlot};
-use netserv_model::{Digest, Flavour, ModuleRef, Refusal, RefusalKind, WorkerId};
-use netserv_wire::container::frames::ToWorker;
+use netserv_model::command::{Event as ControllerEvent, JobId};
+use netserv_model::{Digest, Flavour, ModuleRef, Refusal, RefusalKind};
 
-use super::Executor;
+use crate::effects::Executor;
 use crate::event::Event;
 use crate::limits::COMPOSITIONS_MAX;
 
 impl Executor {
     /// Has the components of packages composed, which refusals call by their names.
-    pub(super) fn compose(&mut self, job: JobId, parts: Vec<Digest>, names: Vec<ModuleRef>) {
+    pub(in crate::effects) fn compose(&mut self, job: JobId, parts: Vec<Digest>, names: Vec<ModuleRef>) {
         if self.composed.contains_key(&parts) {
             return self.happened.push_back(ControllerEvent::Composed { job });
         }
@@ -49,15 +48,6 @@ impl Executor {
             && let Some(older) = self.composed.insert(parts, code)
         {
             forget(&older);
-        }
-    }
-
-    /// Has packets go through a worker's modules in an order.
-    pub(super) fn order(&mut self, worker: &WorkerId, slots: Vec<ModuleSlot>) {
-        let Some(running) = self.workers.get_mut(worker).filter(|running| running.dying.is_none()) else { return };
-        if let Err(error) = running.control.send(&ToWorker::Order { slots }, &[]) {
-            let detail = format!("the worker does not take frames: {error}");
-            self.kill_worker(worker, Refusal::new(RefusalKind::NodeFailed, detail), None);
         }
     }
 

@@ -2,6 +2,8 @@
 //! The executor's side of media jobs: they are started, watched and told of; what goes through their pipes is between
 //! ffmpeg and the worker.
 
+pub mod turns;
+
 use std::collections::BTreeMap;
 use std::os::fd::OwnedFd;
 use std::time::{Duration, Instant};
@@ -14,15 +16,15 @@ use netserv_wire::container::media::{MediaOutcome, MediaTask};
 use tokio::io::unix::AsyncFd;
 use tokio::sync::mpsc;
 
-use super::Executor;
 use crate::config::blocks::Blocks;
 use crate::config::media::MediaBlock;
+use crate::effects::Executor;
+use crate::effects::workers::launches::{Job, MediaLaunch};
 use crate::event::{Event, JobKey, MediaEvent};
-use crate::launcher::{Job, MediaLaunch};
 use crate::limits::MEDIA_WAITING_TIME_MAX;
-use crate::media::{Turns, Wanted};
 use crate::metrics::gauges::MediaCounts;
 use crate::readable::readable;
+use turns::{Turns, Wanted};
 
 /// The media jobs of a node.
 #[derive(Default)]

@@ -4,7 +4,7 @@
 use netserv_container::{Exit, ExitCause};
 
 use super::*;
-use crate::execute::life::why_ended;
+use crate::effects::workers::life::why_ended;
 
 /// The second joins the container of the first, so it is asked for when the first is there.
 #[tokio::test]

@@ -7,14 +7,14 @@ use netserv_container::Process;
 use netserv_model::{DropReason, UserId, WorkerId};
 use netserv_wire::container::frames::ToWorker;
 
-use super::life::remind;
 use super::outbox::Outbox;
-use super::{Executor, Running};
+use super::watch::remind;
+use crate::effects::{Executor, Running};
 use crate::event::ContainerEvent;
 use crate::limits::{END_WAIT, NETWORK_REST, SERVER_END_WAIT};
 
 /// A worker that was told to end.
-pub(super) struct Ending {
+pub(in crate::effects) struct Ending {
     worker: WorkerId,
     process: Process,
     /// Kept open: a worker whose node hangs up ends at once.
@@ -37,7 +37,7 @@ impl Ending {
 
 impl Executor {
     /// Has a worker end by itself, in a while that nobody waits for, and forgets all else of it.
-    pub(super) fn let_worker_end(&mut self, worker: &WorkerId) {
+    pub(in crate::effects) fn let_worker_end(&mut self, worker: &WorkerId) {
         let Some(running) = self.take_worker(worker, DropReason::ContainerGone) else { return };
         let generation = running.generation;
         let Some(ending) = Ending::tell(worker.clone(), running) else { return };
@@ -46,7 +46,7 @@ impl Executor {
     }
 
     /// Looks at a worker that was told to end, and kills it if it had its time. Returns whether the event was of one.
-    pub(super) fn see_off(&mut self, event: &ContainerEvent) -> bool {
+    pub(in crate::effects) fn see_off(&mut self, event: &ContainerEvent) -> bool {
         let Some(ending) = self.ending.get_mut(&event.generation) else { return false };
         if !event.overdue && (ending.rests || ending.process.exit().is_none()) {
             return true;
@@ -63,17 +63,17 @@ impl Executor {
     }
 
     /// Returns whether a worker's last process may still write its files.
-    pub(super) fn is_ending(&self, worker: &WorkerId) -> bool {
+    pub(in crate::effects) fn is_ending(&self, worker: &WorkerId) -> bool {
         self.ending.values().any(|ending| ending.worker == *worker && !ending.rests)
     }
 
     /// Returns whether something of a user's goes on in the network that was told to end.
-    pub(super) fn has_ending(&self, user: &UserId) -> bool {
+    pub(in crate::effects) fn has_ending(&self, user: &UserId) -> bool {
         self.ending.values().any(|ending| ending.worker.user == *user)
     }
 
     /// Has all workers end by themselves, and waits for that. Those that do not are killed.
-    pub(super) fn let_workers_end(&mut self) {
+    pub(in crate::effects) fn let_workers_end(&mut self) {
         let running = std::mem::take(&mut self.workers);
         let told = running.into_iter().filter_map(|(worker, running)| {
             let generation = running.generation;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! How a module gets into its worker: what it is loaded from, and what it is told.
+//! How a module gets into its worker: what it is loaded from, and what it is told, and in which order packets meet modules.
 
 use std::fs::File;
 use std::os::fd::{AsFd as _, OwnedFd};
@@ -7,23 +7,23 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use anyhow::{Context, Result, ensure};
-use netserv_model::command::{Event as ControllerEvent, Load};
+use netserv_model::command::{Event as ControllerEvent, Load, ModuleSlot};
 use netserv_model::manifest::ServerPart;
-use netserv_model::{Flavour, Refusal, RefusalKind, UserId};
+use netserv_model::{Flavour, Refusal, RefusalKind, UserId, WorkerId};
 use netserv_wire::container::frames::{PartKind, ServerLoad, ToWorker};
 
-use super::Executor;
+use crate::effects::Executor;
 use crate::event::CodeParts;
 use crate::packet_loop::PacketCommand;
 
 impl Executor {
-    pub(super) fn load(&mut self, load: Load) {
+    pub(in crate::effects) fn load(&mut self, load: Load) {
         let intercepts = load.server.as_ref().is_some_and(|server| !server.intercept.is_empty());
         if intercepts { self.ask_for_listeners(load) } else { self.load_with(load, Ok(vec![])) }
     }
 
     /// Loads a module, with the listening sockets that its intercepted connections arrive at.
-    pub(super) fn load_with(&mut self, load: Load, listeners: Result<Vec<(PartKind, OwnedFd)>>) {
+    pub(in crate::effects) fn load_with(&mut self, load: Load, listeners: Result<Vec<(PartKind, OwnedFd)>>) {
         // Its death will be told, which settles this too.
         if self.workers.get(&load.worker).is_some_and(|running| running.dying.is_some()) {
             return;
@@ -34,6 +34,15 @@ impl Executor {
             let detail = format!("the module could not be given to its worker: {error:#}");
             let refusal = Refusal::new(RefusalKind::NodeFailed, detail);
             self.happened.push_back(ControllerEvent::ModuleFailed { worker, slot, refusal });
+        }
+    }
+
+    /// Has packets go through a worker's modules in an order.
+    pub(in crate::effects) fn order(&mut self, worker: &WorkerId, slots: Vec<ModuleSlot>) {
+        let Some(running) = self.workers.get_mut(worker).filter(|running| running.dying.is_none()) else { return };
+        if let Err(error) = running.control.send(&ToWorker::Order { slots }, &[]) {
+            let detail = format!("the worker does not take frames: {error}");
+            self.kill_worker(worker, Refusal::new(RefusalKind::NodeFailed, detail), None);
         }
     }
 

@@ -13,9 +13,9 @@ use netserv_model::{Refusal, UserId, WorkerId};
 use netserv_wire::container::media::MediaTask;
 use tokio::sync::mpsc;
 
+use crate::effects::networks::{Networks, Wanted};
 use crate::event::{Event, JobKey, Launched, MediaEvent};
 use crate::machine::keeper::Keeper;
-use crate::network::{Networks, Wanted};
 
 /// What the workers of a node may keep on its disk.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -11,16 +11,16 @@ use netserv_model::command::{Event as ControllerEvent, Load, ModuleSlot};
 use netserv_model::{Flavour, Refusal, RefusalKind, UserId, WorkerId};
 use netserv_wire::container::frames::ToWorker;
 
-use super::Executor;
 use crate::config::Config;
+use crate::effects::Executor;
+use crate::effects::networks::Permits;
+use crate::effects::networks::jobs::{Interception, NetworkJob};
+use crate::effects::workers::launches::Job;
 use crate::event::{NetworkEvent, SocketWish};
-use crate::launcher::Job;
-use crate::network::Permits;
-use crate::network_thread::{Interception, NetworkJob};
 
 impl Executor {
     /// Takes over what users' containers may do in their networks.
-    pub(super) fn set_networks(&mut self, config: &Config) {
+    pub(in crate::effects) fn set_networks(&mut self, config: &Config) {
         for (user, permits) in self.book.set_users(config, &self.store) {
             if let Some(networks) = self.parts.as_ref().and_then(|parts| parts.networks.as_ref()) {
                 networks.grant(&user, &permits);
@@ -37,7 +37,7 @@ impl Executor {
     }
 
     /// Has a user's network removed if nothing of the user's runs, ends, starts or is installed.
-    pub(super) fn spare_network(&mut self, user: &UserId) {
+    pub(in crate::effects) fn spare_network(&mut self, user: &UserId) {
         let used = self.workers.keys().chain(self.starting.keys()).any(|worker| worker.user == *user)
             || self.has_ending(user)
             || self.installed.keys().any(|(owner, _)| owner == user);
@@ -54,7 +54,7 @@ impl Executor {
     }
 
     /// Has listening sockets made for a module that is to be loaded, in the network of its worker's container.
-    pub(super) fn ask_for_listeners(&mut self, load: Load) {
+    pub(in crate::effects) fn ask_for_listeners(&mut self, load: Load) {
         if load.worker.flavour != Flavour::Wasm {
             return self.load_with(load, Err(anyhow!("bundles do not take over connections between others")));
         }
@@ -66,12 +66,12 @@ impl Executor {
     }
 
     /// Takes note that a worker has no listening sockets any more, for a module or for all.
-    pub(super) fn drop_listeners(&self, worker: &WorkerId, slot: Option<ModuleSlot>) {
+    pub(in crate::effects) fn drop_listeners(&self, worker: &WorkerId, slot: Option<ModuleSlot>) {
         self.change_network(NetworkJob::DropListeners(worker.clone(), slot));
     }
 
     /// Has connections between others handed to a module.
-    pub(super) fn intercept(&mut self, rule: Interception) {
+    pub(in crate::effects) fn intercept(&mut self, rule: Interception) {
         let id = rule.id;
         self.busy = self.change_network(NetworkJob::Intercept(rule));
         if !self.busy {
@@ -83,7 +83,7 @@ impl Executor {
     /// Has sockets made with which a worker can speak for others, none if there can be none.
     ///
     /// Bundles take over nothing, so a Java worker that asks has been taken over itself.
-    pub(super) fn ask_for_sockets(&mut self, worker: &WorkerId, count: u32, v6: bool) {
+    pub(in crate::effects) fn ask_for_sockets(&mut self, worker: &WorkerId, count: u32, v6: bool) {
         let Some(running) = self.workers.get_mut(worker) else { return };
         // One that asks twice gets one answer.
         if std::mem::replace(&mut running.sockets_asked[usize::from(v6)], true) {
@@ -130,7 +130,7 @@ impl Executor {
     }
 
     /// Has the thread of networks do something, if there is one; returns whether it will.
-    pub(super) fn change_network(&self, job: NetworkJob) -> bool {
+    pub(in crate::effects) fn change_network(&self, job: NetworkJob) -> bool {
         let jobs = self.parts.as_ref().and_then(|parts| parts.network_jobs.as_ref());
         jobs.is_some_and(|jobs| jobs.send(job).is_ok())
     }

@@ -3,6 +3,11 @@
 //!
 //! The [`Book`] is the control loop's: addresses and permissions. [`Networks`] has what the kernel has of it.
 
+pub mod addresses;
+pub mod interceptions;
+pub mod jobs;
+mod orders;
+
 use std::collections::{BTreeMap, BTreeSet};
 use std::io;
 use std::net::IpAddr;
@@ -21,10 +26,11 @@ use netserv_model::container_link::{CONTAINER_LINKS_MAX, container_link};
 use netserv_model::{Filter, Refusal, RefusalKind, UserId, WorkerId};
 use netserv_wire::container::frames::PartKind;
 
-use crate::addresses::Addresses;
+use addresses::Addresses;
+use interceptions::Interceptions;
+
 use crate::config::{Config, User};
-use crate::interception::Interceptions;
-use crate::store::Store;
+use crate::effects::store::Store;
 
 /// What a user's container is to have.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]

@@ -2,18 +2,22 @@
 //! Packages of modules: fetched, checked, and made ready to run in the flavour that this node prefers. All of it blocks,
 //! on threads of its own.
 
-use std::collections::BTreeMap;
+pub mod code;
+mod compose;
+pub mod turns;
+
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::sync::Arc;
 use std::time::Instant;
 
 use netserv_container::BuildLimits;
 use netserv_model::{Digest, Flavour, PublicKey, Refusal, RefusalKind};
 use netserv_repository::{FetchLimits, Part, Repository, Stored};
 
+use code::{Compositions, code_path};
+use turns::Gate;
+
 use crate::event::{CodeParts, Fetched};
-use crate::limits::COMPILES_MAX;
 use crate::machine::keeper::Keeper;
 
 /// Gets packages; clones share everything.
@@ -106,117 +110,12 @@ impl Packages {
     }
 }
 
-/// The directory of composed code. It holds nothing that a restarted node would use.
-#[derive(Debug, Default)]
-pub struct Compositions {
-    directory: PathBuf,
-    next: AtomicU64,
-}
-
-impl Compositions {
-    /// Returns an empty directory for compositions.
-    ///
-    /// # Errors
-    /// It cannot be emptied or made.
-    pub fn open(directory: PathBuf) -> std::io::Result<Compositions> {
-        match std::fs::remove_dir_all(&directory) {
-            Err(error) if error.kind() != std::io::ErrorKind::NotFound => return Err(error),
-            Ok(()) | Err(_) => std::fs::create_dir_all(&directory)?,
-        }
-        Ok(Compositions { directory, next: AtomicU64::new(0) })
-    }
-
-    fn new_path(&self) -> PathBuf {
-        self.directory.join(format!("{}.cwasm", self.next.fetch_add(1, Ordering::Relaxed)))
-    }
-}
-
-/// Lets each package, or composition of packages, be compiled by one at a time, and [`COMPILES_MAX`] of them in all.
-#[derive(Default)]
-pub struct Gate {
-    state: Mutex<Compiling>,
-    changed: Condvar,
-}
-
-#[derive(Default)]
-struct Compiling {
-    /// Those under way or waiting, each with what it ends with for everybody who waits for it.
-    packages: BTreeMap<Vec<Digest>, Arc<OnceLock<Result<(), Refusal>>>>,
-    running: usize,
-}
-
-impl Gate {
-    /// Does the work, or waits until somebody else has done it for the same package and returns what came of that.
-    ///
-    /// # Errors
-    /// Those of the work.
-    pub fn once(&self, packages: &[Digest], work: impl FnOnce() -> Result<(), Refusal>) -> Result<(), Refusal> {
-        let mut state = self.state();
-        if let Some(result) = state.packages.get(packages).cloned() {
-            let _state = self.wait_while(state, |_| result.get().is_none());
-            return result.get().cloned().unwrap_or_else(|| Err(unfinished()));
-        }
-        let result = Arc::new(OnceLock::new());
-        state.packages.insert(packages.to_vec(), result.clone());
-        state = self.wait_while(state, |state| state.running >= COMPILES_MAX);
-        state.running += 1;
-        drop(state);
-        // Leaves the gate also when the work panics.
-        let turn = Turn { gate: self, packages, result };
-        let done = work();
-        // Nobody else sets it.
-        let _ = turn.result.set(done.clone());
-        done
-    }
-
-    fn wait_while<'a>(
-        &self,
-        state: MutexGuard<'a, Compiling>,
-        condition: impl Fn(&Compiling) -> bool,
-    ) -> MutexGuard<'a, Compiling> {
-        self.changed.wait_while(state, |state| condition(state)).unwrap_or_else(PoisonError::into_inner)
-    }
-
-    fn state(&self) -> MutexGuard<'_, Compiling> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-}
-
-struct Turn<'a> {
-    gate: &'a Gate,
-    packages: &'a [Digest],
-    result: Arc<OnceLock<Result<(), Refusal>>>,
-}
-
-impl Drop for Turn<'_> {
-    fn drop(&mut self) {
-        let mut state = self.gate.state();
-        let _ = self.result.set(Err(unfinished()));
-        state.running -= 1;
-        state.packages.remove(self.packages);
-        self.gate.changed.notify_all();
-    }
-}
-
-fn unfinished() -> Refusal {
-    Refusal::new(RefusalKind::NodeFailed, "the compilation did not come to an end")
-}
-
 fn list<'a>(flavours: impl IntoIterator<Item = &'a Flavour>) -> String {
     Flavour::list(flavours.into_iter().copied())
 }
 
-/// Compiled code lies beside the module that it was made from, and leaves the store with it.
-fn code_path(wasm: &Path, engine: &str) -> PathBuf {
-    wasm.with_extension(format!("{engine}.cwasm"))
-}
-
 #[cfg(test)]
 mod tests {
-    use std::sync::Barrier;
-    use std::sync::atomic::AtomicUsize;
-    use std::time::Duration;
-
     use netserv_container::LauncherConfig;
     use netserv_repository::Sources;
     use netserv_repository::package::{self, SigningKey};
@@ -249,60 +148,6 @@ mod tests {
         }
     }
 
-    #[test]
-    fn a_package_is_compiled_once_for_all_who_wait_for_it() {
-        let refusal = Refusal::new(RefusalKind::BadCode, "no module");
-        for result in [Ok(()), Err(refusal)] {
-            let (gate, times, arrived) = (Gate::default(), AtomicUsize::new(0), Barrier::new(20));
-            std::thread::scope(|scope| {
-                for _ in 0..20 {
-                    scope.spawn(|| {
-                        arrived.wait();
-                        let work = || {
-                            times.fetch_add(1, Ordering::SeqCst);
-                            // The gate holds it, and each of the twenty.
-                            while Arc::strong_count(&gate.state().packages[&[Digest([1; 32])][..]]) < 21 {
-                                std::thread::yield_now();
-                            }
-                            result.clone()
-                        };
-                        assert_eq!(gate.once(&[Digest([1; 32])], work), result);
-                    });
-                }
-            });
-            assert_eq!(times.into_inner(), 1);
-            assert_eq!(gate.once(&[Digest([1; 32])], || Ok(())), Ok(()), "a later attempt is one of its own");
-        }
-    }
-
-    #[test]
-    fn compiles_max_packages_are_compiled_at_a_time() {
-        let (gate, inside, most) = (Gate::default(), AtomicUsize::new(0), AtomicUsize::new(0));
-        std::thread::scope(|scope| {
-            for digest in 0..8 {
-                let (gate, inside, most) = (&gate, &inside, &most);
-                let work = move || {
-                    most.fetch_max(inside.fetch_add(1, Ordering::SeqCst) + 1, Ordering::SeqCst);
-                    std::thread::sleep(Duration::from_millis(20));
-                    inside.fetch_sub(1, Ordering::SeqCst);
-                    Ok(())
-                };
-                scope.spawn(move || gate.once(&[Digest([digest; 32])], work).unwrap());
-            }
-        });
-        assert_eq!(most.into_inner(), COMPILES_MAX);
-    }
-
-    #[test]
-    fn a_compilation_that_panics_lets_others_through() {
-        let gate = Gate::default();
-        for _ in 0..=COMPILES_MAX {
-            let work = || gate.once(&[Digest([1; 32])], || panic!("as it must be here"));
-            assert!(std::panic::catch_unwind(std::panic::AssertUnwindSafe(work)).is_err());
-        }
-        assert_eq!(gate.once(&[Digest([1; 32])], || Ok(())), Ok(()));
-    }
-
     fn packages(dir: &Path, flavours: &[Flavour]) -> Packages {
         let sources = Sources { file_roots: vec![dir.to_owned()], ..Sources::default() };
         let config = netserv_repository::Config { sources, ..netserv_repository::Config::default() };
@@ -324,7 +169,7 @@ mod tests {
         let content = |part: &Part| match part {
             Part::Core => b"\0asm\x01\0\0\0".as_slice(),
             Part::Component => b"\0asm\x0d\0\x01\0",
-            Part::Bundle => include_bytes!("../../../io/repository/tests/common/empty.jar"),
+            Part::Bundle => include_bytes!("../../../../../io/repository/tests/common/empty.jar"),
             Part::Tls => b"",
         };
         let parts: Vec<(Part, &[u8])> = parts.iter().map(|part| (*part, content(part))).collect();

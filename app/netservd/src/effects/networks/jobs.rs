@@ -12,8 +12,8 @@ use netserv_model::verdict::FailureMode;
 use netserv_model::{Filter, Refusal, UserId, WorkerId};
 use tokio::sync::mpsc;
 
+use crate::effects::networks::Networks;
 use crate::event::{Event, NetworkEvent, SocketWish};
-use crate::network::Networks;
 
 /// What is to be done.
 #[derive(Debug)]

@@ -23,8 +23,8 @@ use netserv_repository::{FetchLimits, Repository, Sources};
 use netserv_wire::container::frames::LogLevel;
 
 use super::*;
+use crate::effects::workers::launches::Launch;
 use crate::event::Launched;
-use crate::launcher::Launch;
 use crate::limits::LOG_LINES_PER_CONTAINER_MAX;
 use crate::machine::keeper::Keeper;
 use crate::packet_loop::thread::PacketThreadConfig;
