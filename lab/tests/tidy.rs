@@ -2,7 +2,7 @@
 //! Holds the tree to what ARCHITECTURE.md and the house style say of it.
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
@@ -24,6 +24,48 @@ const ORDER: [&str; 11] = [
 ];
 /// What is around the node may import all of it, but for the worker.
 const LAB: [&str; 3] = ["netserv-lab", "netserv-guards", "netserv-skips"];
+/// The rooms of netservd, its folders and the files beside them, from the bottom up, with what each imports at most. Only
+/// `run` imports the control loop; what sends it events knows `event`.
+const ROOMS: [(&str, &[&str]); 18] = [
+    ("arguments", &[]),
+    ("limits", &[]),
+    ("logs", &[]),
+    ("readable", &[]),
+    ("clock", &["logs"]),
+    ("config", &[]),
+    ("man", &["arguments", "config"]),
+    ("packet_loop", &["limits"]),
+    ("event", &["packet_loop"]),
+    ("metrics", &["packet_loop"]),
+    ("machine", &["config", "packet_loop"]),
+    ("record", &["event"]),
+    ("signal", &["event", "readable"]),
+    ("api", &["config", "event", "limits", "logs", "packet_loop"]),
+    ("effects", &["config", "event", "limits", "machine", "metrics", "packet_loop", "readable"]),
+    (
+        "control_loop",
+        &["clock", "config", "effects", "event", "logs", "machine", "metrics", "packet_loop", "record", "signal"],
+    ),
+    (
+        "run",
+        &[
+            "api",
+            "clock",
+            "config",
+            "control_loop",
+            "effects",
+            "event",
+            "limits",
+            "logs",
+            "machine",
+            "record",
+            "signal",
+        ],
+    ),
+    ("main", &["arguments", "config", "machine", "run"]),
+];
+/// Rooms of netservd that lie above each other.
+const FLOORS_MAX: usize = 8;
 /// Bytes of a file that is not worth a question.
 const BLOB_BYTES_MAX: u64 = 300 * 1024;
 
@@ -55,6 +97,60 @@ fn crates_import_only_what_lies_below_them() {
         }
     }
     assert_eq!(seen, ORDER.len());
+}
+
+#[test]
+fn rooms_of_netservd_import_only_what_lies_below_them() {
+    let src = Path::new("app/netservd/src");
+    let mut used: BTreeSet<(String, String)> = BTreeSet::new();
+    for path in tracked().into_iter().filter(|path| path.starts_with(src) && extension(path) == "rs") {
+        let below = path.strip_prefix(src).unwrap().with_extension("");
+        let room = below.components().next().unwrap().as_os_str().to_string_lossy().into_owned();
+        let text = std::fs::read_to_string(root().join(&path)).unwrap_or_default();
+        used.extend(
+            imports(&text).into_iter().map(|import| (room.clone(), import)).filter(|(room, import)| room != import),
+        );
+    }
+    let mut floors: BTreeMap<&str, usize> = BTreeMap::new();
+    for (room, allowed) in ROOMS {
+        let below: Vec<usize> = allowed.iter().map(|import| floors[import]).collect();
+        floors.insert(room, 1 + below.into_iter().max().unwrap_or_default());
+    }
+    let highest = floors.values().max().unwrap();
+    assert!(*highest <= FLOORS_MAX, "netservd has {highest} floors: {floors:?}");
+    let allowed: BTreeSet<(String, String)> = ROOMS
+        .iter()
+        .flat_map(|(room, all)| all.iter().map(|import| ((*room).to_owned(), (*import).to_owned())))
+        .collect();
+    let new: Vec<_> = used.difference(&allowed).collect();
+    assert!(new.is_empty(), "rooms import what they may not: {new:?}");
+    assert!(used.contains(&("run".to_owned(), "control_loop".to_owned())), "imports are not seen: {used:?}");
+}
+
+/// Returns what a source names of its own crate's top.
+fn imports(source: &str) -> Vec<String> {
+    let first = |path: &str| path.split(|c: char| !c.is_alphanumeric() && c != '_').next().unwrap().to_owned();
+    let mut found = Vec::new();
+    for rest in source.split("crate::").skip(1) {
+        let Some(list) = rest.strip_prefix('{') else {
+            found.push(first(rest));
+            continue;
+        };
+        let mut depth = 0;
+        let list = list.split_once(';').map_or(list, |(list, _)| list);
+        let parts = list.split(|c: char| {
+            depth += i32::from(c == '{') - i32::from(c == '}');
+            c == ',' && depth == 0
+        });
+        found.extend(parts.map(|part| first(part.trim_start())).filter(|name| !name.is_empty()));
+    }
+    found
+}
+
+#[test]
+fn imports_are_read_with_their_lists() {
+    let source = "use crate::one::A;\nuse crate::{\n    three,\n    two::{B, C},\n};\npub(in crate::four) fn f() {}";
+    assert_eq!(imports(source), ["one", "three", "two", "four"]);
 }
 
 #[test]
