@@ -9,6 +9,7 @@ pub mod checksum;
 mod edit;
 mod error;
 pub mod limits;
+mod options;
 #[cfg(test)]
 mod tests;
 mod view;

@@ -112,6 +112,38 @@ fn router_alerts_are_found() {
 }
 
 #[test]
+fn source_routes_and_home_addresses_are_found() {
+    let check4 = |options: &[u8], expected| {
+        let packet = with_ipv4_options(options);
+        assert_eq!(IpView::parse(&packet).unwrap().names_other_addresses(), expected, "{options:02x?}");
+    };
+    check4(&[], false);
+    check4(&[0x83, 7, 4, 10, 0, 0, 9], true);
+    check4(&[0x89, 7, 4, 10, 0, 0, 9], true);
+    check4(&[1, 0x94, 4, 0, 0, 0x89, 7, 4, 10, 0, 0, 9], true);
+    check4(&[0x07, 7, 4, 0x83, 0x89, 0, 0], false);
+    check4(&[0, 0x83, 7, 4, 10, 0, 0, 9], false);
+    check4(&[0x83], true);
+    check4(&[1, 1, 1, 0x83], false);
+
+    let check6 = |kind: u8, headers: &[u8], expected| {
+        let packet = packet6(kind, &[headers, &udp_header(), b"hello"].concat());
+        assert_eq!(IpView::parse(&packet).unwrap().names_other_addresses(), expected, "{headers:02x?}");
+    };
+    let home = |option: u8| [&[protocol::UDP, 2, 1, 2, 0, 0, option, 16][..], &[0xFD; 16]].concat();
+    check6(60, &home(0xC9), true);
+    check6(60, &home(0x1E), false);
+    check6(0, &[&[60, 0, 1, 4, 0, 0, 0, 0][..], &home(0xC9)].concat(), true);
+    let routing = |kind: u8, left: u8| [&[protocol::UDP, 2, kind, left, 0, 0, 0, 0][..], &[0xFD; 16]].concat();
+    check6(43, &routing(0, 1), true);
+    check6(43, &routing(0, 0), true);
+    check6(43, &routing(4, 1), false);
+    check6(protocol::UDP, &[], false);
+    let chain = long_chain();
+    assert!(!IpView::parse(&chain).unwrap().names_other_addresses());
+}
+
+#[test]
 fn extension_headers_are_walked_up_to_the_bound() {
     let options = |next: u8| [next, 0, 1, 4, 0, 0, 0, 0];
     let chain = |count: usize| {
@@ -377,7 +409,7 @@ fn check_any(bytes: &[u8]) -> Result<(), TestCaseError> {
     prop_assert_eq!(addresses(bytes), Some((view.source(), view.destination())));
     prop_assert_eq!(view.bytes(), &bytes[..view.bytes().len()]);
     prop_assert!(view.payload_offset() <= view.bytes().len());
-    let _ = (view.flow(), view.udp(), view.router_alert(), verify_header(&view));
+    let _ = (view.flow(), view.udp(), view.router_alert(), view.names_other_addresses(), verify_header(&view));
     let before = verify_transport(&view);
     let mut filled = bytes.to_vec();
     prop_assert_eq!(fill(&mut filled), Ok(()));

@@ -119,20 +119,15 @@ impl<'a> IpView<'a> {
 
     fn step_over_extension(&mut self) -> Result<(), IpError> {
         let [next, length, offset_high, offset_low] = *self.payload().first_chunk().ok_or(IpError::Truncated)?;
-        let header_bytes = match self.protocol {
+        match self.protocol {
             EXTENSION_FRAGMENT => {
                 let field = u16::from_be_bytes([offset_high, offset_low]);
                 self.fragment = fragment_kind(field >> 3, field & 0x0001 != 0);
-                8
             }
-            // RFC 4302 §2.2: this one counts words, less two.
-            EXTENSION_AUTHENTICATION => 4 * (usize::from(length) + 2),
-            EXTENSION_ROUTING => {
-                self.routing_offset = Some(self.payload_offset);
-                8 * (usize::from(length) + 1)
-            }
-            _ => 8 * (usize::from(length) + 1),
-        };
+            EXTENSION_ROUTING => self.routing_offset = Some(self.payload_offset),
+            _ => {}
+        }
+        let header_bytes = extension_bytes(self.protocol, length);
         let payload_offset = self.payload_offset + header_bytes;
         if payload_offset > self.bytes.len() {
             return Err(IpError::Truncated);
@@ -223,48 +218,6 @@ impl<'a> IpView<'a> {
         Some(UdpView { source_port, destination_port, payload })
     }
 
-    /// Returns the value of the router alert option (RFC 2113, RFC 2711), if the packet has one.
-    pub fn router_alert(&self) -> Option<u16> {
-        let (mut options, alert) = match self.version {
-            IpVersion::V4 => {
-                (&self.bytes[IPV4_HEADER_BYTES..self.payload_offset], [IPV4_ROUTER_ALERT, IPV4_ROUTER_ALERT_BYTES])
-            }
-            IpVersion::V6 => (self.hop_by_hop_options()?, [IPV6_ROUTER_ALERT, IPV6_ROUTER_ALERT_BYTES]),
-        };
-        while let [kind, after_kind @ ..] = options {
-            // Both versions have one option of a single byte, for padding; IPv4 ends the list with another.
-            match (self.version, *kind) {
-                (IpVersion::V4, 0) => return None,
-                (IpVersion::V4, 1) | (IpVersion::V6, 0) => {
-                    options = after_kind;
-                    continue;
-                }
-                (IpVersion::V4 | IpVersion::V6, _) => {}
-            }
-            let length = *after_kind.first()?;
-            let option_bytes = match self.version {
-                IpVersion::V4 => usize::from(length).max(2),
-                IpVersion::V6 => usize::from(length) + 2,
-            };
-            let option = options.get(..option_bytes)?;
-            if let [high, low] = option[2..]
-                && [*kind, length] == alert
-            {
-                return Some(u16::from_be_bytes([high, low]));
-            }
-            options = &options[option_bytes..];
-        }
-        None
-    }
-
-    fn hop_by_hop_options(&self) -> Option<&'a [u8]> {
-        if self.bytes[6] != EXTENSION_HOP_BY_HOP {
-            return None;
-        }
-        let header = &self.bytes[IPV6_HEADER_BYTES..];
-        header.get(2..8 * (usize::from(*header.get(1)?) + 1))
-    }
-
     /// Returns the destination that checksums cover: the last one of a routing header that is not used up (RFC 8200
     /// §8.1), or else that of the packet.
     pub(super) fn checksum_destination(&self) -> IpAddr {
@@ -328,6 +281,16 @@ fn has_ports(protocol: u8) -> bool {
     matches!(protocol, protocol::TCP | protocol::UDP | protocol::DCCP | protocol::SCTP | protocol::UDP_LITE)
 }
 
+/// Returns the length of an IPv6 extension header, of which `length` is the second byte.
+pub(super) fn extension_bytes(kind: u8, length: u8) -> usize {
+    match kind {
+        EXTENSION_FRAGMENT => 8,
+        // RFC 4302 §2.2: this one counts words, less two.
+        EXTENSION_AUTHENTICATION => 4 * (usize::from(length) + 2),
+        _ => 8 * (usize::from(length) + 1),
+    }
+}
+
 /// Returns whether a protocol number is an IPv6 extension header that can be stepped over (RFC 7045 §1.1).
 fn is_extension(protocol: u8) -> bool {
     matches!(
@@ -347,22 +310,15 @@ pub(super) const IPV4_HEADER_BYTES: usize = 20;
 pub(super) const IPV6_HEADER_BYTES: usize = 40;
 pub(super) const UDP_HEADER_BYTES: usize = 8;
 
-const EXTENSION_HOP_BY_HOP: u8 = 0x00;
-const EXTENSION_ROUTING: u8 = 0x2B;
+pub(super) const EXTENSION_HOP_BY_HOP: u8 = 0x00;
+pub(super) const EXTENSION_ROUTING: u8 = 0x2B;
 const EXTENSION_FRAGMENT: u8 = 0x2C;
 const EXTENSION_AUTHENTICATION: u8 = 0x33;
-const EXTENSION_DESTINATION: u8 = 0x3C;
+pub(super) const EXTENSION_DESTINATION: u8 = 0x3C;
 const EXTENSION_MOBILITY: u8 = 0x87;
 const EXTENSION_HIP: u8 = 0x8B;
 const EXTENSION_SHIM6: u8 = 0x8C;
 
-const ROUTING_SOURCE: u8 = 0x00;
+pub(super) const ROUTING_SOURCE: u8 = 0x00;
 const ROUTING_MOBILE: u8 = 0x02;
 const ROUTING_SEGMENTS: u8 = 0x04;
-
-/// RFC 2113 §2.1: the option and its length, header included.
-const IPV4_ROUTER_ALERT: u8 = 0x94;
-const IPV4_ROUTER_ALERT_BYTES: u8 = 4;
-/// RFC 2711 §2.1: the option and the length of its value.
-const IPV6_ROUTER_ALERT: u8 = 0x05;
-const IPV6_ROUTER_ALERT_BYTES: u8 = 2;
