@@ -41,7 +41,8 @@ pub enum Final<'a> {
     /// These bytes go on in its place: a whole IP packet with right lengths and checksums.
     ///
     /// A packet whose source or destination differs from the received one is routed afresh, as a router would: its
-    /// TTL or hop limit goes down by one. The caller need not care which of the two happens.
+    /// TTL or hop limit goes down by one. The caller need not care which of the two happens. It is dropped if its
+    /// destination is not one that [`Driver::inject`] takes.
     Replace(&'a [u8]),
 }
 
@@ -103,6 +104,8 @@ pub struct Counters {
     pub send_failed: u64,
     /// Verdicts whose bytes are no valid IP packet, or whose TTL ran out on the way; the packet was dropped.
     pub bad_verdict: u64,
+    /// Verdicts `Replace` with new addresses whose destination may not receive such a packet, which was dropped.
+    pub refused: u64,
     /// Verdicts for packets that were not owed one.
     pub unknown: u64,
     /// Packets decided by the driver because they waited over its window.
@@ -175,7 +178,9 @@ pub trait Driver: Send {
     /// which the plane fills in.
     ///
     /// # Errors
-    /// Refuses bytes that are no whole IP packet. Failures in sending show in [`Counters::send_failed`].
+    /// Refuses bytes that are no whole IP packet, and with [`DriverError::NoMachine`] a destination that is not one
+    /// machine elsewhere: the kernel's own look-up has to find a route of the type `RTN_UNICAST` to it, and it must not be
+    /// an address that counts on one link alone. Failures in sending show in [`Counters::send_failed`].
     fn inject(&mut self, packet: &[u8]) -> Result<(), DriverError>;
 
     /// Carries out the queued verdicts and sends the queued packets. **Required.**

@@ -8,9 +8,10 @@ use std::time::Duration;
 
 use netserv_model::Filter;
 use netserv_model::command::FilterId;
-use netserv_wire::ip::IpView;
+use netserv_wire::ip::{self, IpView};
 
-use crate::packet::NOT_WHOLE;
+use crate::destinations::is_beyond_one_link;
+use crate::packet::{NO_MACHINE, NOT_WHOLE};
 use crate::{Batch, Change, Counters, Driver, DriverError, Egress, FilterTable, Final, InterfaceId, PacketId};
 use crate::{filters, limits, packet};
 
@@ -105,6 +106,10 @@ impl Driver for Dummy {
                 Outcome::Dropped(original)
             }
             Final::Replace(bytes) => match packet::whole(bytes) {
+                Ok(view) if is_refused(&original, &view) => {
+                    self.counters.refused += 1;
+                    Outcome::Dropped(original)
+                }
                 Ok(_) => {
                     self.counters.replaced += 1;
                     Outcome::Replaced(bytes.to_vec())
@@ -119,18 +124,28 @@ impl Driver for Dummy {
     }
 
     fn explain(&mut self, packet: PacketId, verdict: Final<'_>) -> Egress {
-        if !self.owed.contains_key(&packet) {
+        let Some(original) = self.owed.get(&packet) else {
             return Egress::Refused { why: "no verdict is owed for it" };
-        }
-        match verdict {
-            Final::Drop => Egress::Refused { why: "its verdict is to drop it" },
-            Final::Replace(bytes) if packet::whole(bytes).is_err() => Egress::Refused { why: NOT_WHOLE },
-            Final::Pass | Final::Replace(_) => Egress::Kernel { why: "the dummy plane has no routes of its own" },
+        };
+        let view = match verdict {
+            Final::Drop => return Egress::Refused { why: "its verdict is to drop it" },
+            Final::Pass => None,
+            Final::Replace(bytes) => match packet::whole(bytes) {
+                Err(_) => return Egress::Refused { why: NOT_WHOLE },
+                Ok(view) => Some(view),
+            },
+        };
+        match view {
+            Some(view) if is_refused(original, &view) => Egress::Refused { why: NO_MACHINE },
+            Some(_) | None => Egress::Kernel { why: "the dummy plane has no routes of its own" },
         }
     }
 
     fn inject(&mut self, packet: &[u8]) -> Result<(), DriverError> {
-        packet::whole(packet)?;
+        let destination = packet::whole(packet)?.destination();
+        if !is_beyond_one_link(destination) {
+            return Err(DriverError::NoMachine(destination));
+        }
         self.counters.injected += 1;
         self.queued.push(Outcome::Injected(packet.to_vec()));
         Ok(())
@@ -151,6 +166,13 @@ impl Driver for Dummy {
     fn counters(&self) -> Counters {
         self.counters
     }
+}
+
+/// Returns whether a packet that came is not to go on as the one that it was changed to. There are no routes here to ask
+/// for the rest.
+fn is_refused(original: &[u8], changed: &IpView<'_>) -> bool {
+    let redirected = ip::addresses(original) != Some((changed.source(), changed.destination()));
+    redirected && !is_beyond_one_link(changed.destination())
 }
 
 /// The test's end of the dummy plane: the wire.
@@ -307,6 +329,30 @@ mod tests {
         check(1, Final::Replace(&packet[1..]), true);
         check(2, Final::Pass, true);
         assert_eq!((driver.owed(), driver.counters().unknown), (1, 0));
+    }
+
+    #[test]
+    fn packets_for_one_link_or_for_many_are_refused() {
+        let (mut driver, plane) = driver(&["udp"]);
+        let packet = testing::udp("10.0.0.1:9", "10.0.0.2:9", b"x");
+        for destination in ["127.0.0.1:9", "169.254.169.254:9", "224.0.0.5:9"] {
+            let turned = testing::udp("10.0.0.1:9", destination, b"x");
+            assert!(matches!(driver.inject(&turned), Err(DriverError::NoMachine(_))), "{destination}");
+            assert!(plane.push(LAN, &packet));
+            driver.receive(&mut Batch::new(), None).unwrap();
+            let id = PacketId(driver.counters().received);
+            assert!(matches!(driver.explain(id, Final::Replace(&turned)), Egress::Refused { .. }), "{destination}");
+            driver.finish(id, Final::Replace(&turned));
+        }
+        // In place, the plane goes on with it as it would have.
+        let near = testing::udp("10.0.0.1:9", "224.0.0.5:9", b"x");
+        assert!(plane.push(LAN, &near));
+        driver.receive(&mut Batch::new(), None).unwrap();
+        driver.finish(PacketId(4), Final::Replace(&near));
+        driver.flush().unwrap();
+        let dropped = std::iter::repeat_n(Outcome::Dropped(packet), 3);
+        assert_eq!(plane.outcomes(), dropped.chain([Outcome::Replaced(near)]).collect::<Vec<_>>());
+        assert_eq!((driver.counters().refused, driver.counters().injected), (3, 0));
     }
 
     #[test]

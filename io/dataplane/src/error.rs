@@ -2,6 +2,7 @@
 //! What can go wrong with a forwarding plane.
 
 use std::io;
+use std::net::IpAddr;
 
 use netserv_model::command::FilterId;
 
@@ -72,6 +73,9 @@ pub enum DriverError {
         /// What is wrong with them.
         why: String,
     },
+    /// A packet for this machine itself, for those on one link, for many, or for nobody that a route leads to.
+    #[error("{0} is no address of another machine that a route leads to")]
+    NoMachine(IpAddr),
     /// The fault wrapper was told to fail here.
     #[error("a fault made on purpose at call {0}")]
     Fault(u64),

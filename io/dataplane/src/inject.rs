@@ -7,7 +7,7 @@ use std::os::fd::OwnedFd;
 
 use rustix::net::{AddressFamily, Protocol, SocketFlags, SocketType, sockopt};
 
-use crate::signal::{LocalAddresses, RouteMonitor, Routes};
+use crate::destinations::Destinations;
 use crate::{DriverError, limits, packet, sockaddr, sys};
 
 /// Raw sockets for both versions and what is to be sent with the next flush.
@@ -15,7 +15,7 @@ pub(crate) struct Injector {
     v4: OwnedFd,
     /// `None` where the kernel has no IPv6.
     v6: Option<OwnedFd>,
-    own: OwnAddresses,
+    destinations: Destinations,
     bytes: Vec<u8>,
     waiting: Vec<Waiting>,
 }
@@ -43,13 +43,13 @@ impl Injector {
             Err(rustix::io::Errno::AFNOSUPPORT) => None,
             Err(error) => return Err(DriverError::system("opening a raw IPv6 socket", error)),
         };
-        Ok(Injector { v4, v6, own: OwnAddresses::open()?, bytes: Vec::new(), waiting: Vec::new() })
+        Ok(Injector { v4, v6, destinations: Destinations::open(mark)?, bytes: Vec::new(), waiting: Vec::new() })
     }
 
     /// Queues a new packet; false if too many wait.
     ///
     /// # Errors
-    /// If it is no packet, or does not leave this machine.
+    /// If it is no packet, or its destination may not receive it.
     pub fn inject(&mut self, bytes: &[u8]) -> Result<bool, DriverError> {
         let destination = self.destination(bytes)?;
         Ok(self.push(destination, bytes, false))
@@ -58,7 +58,7 @@ impl Injector {
     /// Queues a received packet on its new way, one hop on; false if too many wait.
     ///
     /// # Errors
-    /// If it is no packet, does not leave this machine, or its TTL runs out here.
+    /// If it is no packet, its destination may not receive it, or its TTL runs out here.
     pub fn redirect(&mut self, bytes: &[u8]) -> Result<bool, DriverError> {
         let destination = self.destination(bytes)?;
         let queued = self.push(destination, bytes, true);
@@ -87,15 +87,17 @@ impl Injector {
         sent
     }
 
-    fn destination(&mut self, bytes: &[u8]) -> Result<IpAddr, DriverError> {
+    /// Returns whether a packet of a module may be sent to an address.
+    pub fn may_send_to(&mut self, destination: IpAddr) -> bool {
         if self.waiting.is_empty() {
-            self.own.update();
+            self.destinations.look();
         }
+        self.destinations.may_receive(destination)
+    }
+
+    fn destination(&mut self, bytes: &[u8]) -> Result<IpAddr, DriverError> {
         let destination = packet::whole(bytes)?.destination();
-        if is_beyond_one_link(destination) && !self.own.addresses.is_local(destination) {
-            return Ok(destination);
-        }
-        Err(DriverError::BadPacket { why: format!("{destination} is no address of another machine") })
+        if self.may_send_to(destination) { Ok(destination) } else { Err(DriverError::NoMachine(destination)) }
     }
 
     fn push(&mut self, destination: IpAddr, bytes: &[u8], redirected: bool) -> bool {
@@ -111,44 +113,6 @@ impl Injector {
     fn last_mut(&mut self) -> Option<&mut [u8]> {
         self.waiting.last().map(|last| &mut self.bytes[last.range.clone()])
     }
-}
-
-/// What the kernel would deliver on this machine, past the rules for packets that come in from outside.
-struct OwnAddresses {
-    routes: Routes,
-    monitor: RouteMonitor,
-    addresses: LocalAddresses,
-}
-
-impl OwnAddresses {
-    fn open() -> Result<OwnAddresses, DriverError> {
-        // First the monitor, so that no change goes unseen.
-        let monitor = RouteMonitor::open()?;
-        let routes = Routes::open()?;
-        let addresses = routes.addresses()?;
-        Ok(OwnAddresses { routes, monitor, addresses })
-    }
-
-    fn update(&mut self) {
-        if !self.monitor.changed() {
-            return;
-        }
-        match self.routes.addresses() {
-            Ok(addresses) => self.addresses = addresses,
-            Err(error) => tracing::warn!(%error, "the node's new addresses are not known"),
-        }
-    }
-}
-
-/// Returns whether an address can be one of a machine somewhere: not of this one, of whoever shares a link with it (a
-/// cloud's metadata service is such), of many or of none.
-pub(crate) fn is_beyond_one_link(address: IpAddr) -> bool {
-    let near = match address {
-        IpAddr::V4(v4) => v4.is_link_local() || v4.is_broadcast() || v4.octets()[0] == 0,
-        // The kernel takes a mapped address for the IPv4 address in it.
-        IpAddr::V6(v6) => v6.is_unicast_link_local() || v6.to_ipv4_mapped().is_some(),
-    };
-    !near && !address.is_loopback() && !address.is_multicast() && !address.is_unspecified()
 }
 
 /// Sends in as few calls as possible; a packet that the kernel refuses does not hold up the others.
@@ -203,32 +167,3 @@ const IPPROTO_RAW: u32 = 255;
 /// Missing in the `libc` crate; `include/uapi/linux/in6.h`.
 const IPV6_HDRINCL: i32 = 36;
 const SEND_BUFFER_BYTES: usize = 1024 * 1024;
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn addresses_of_one_link_and_of_many_are_no_destinations() {
-        for ok in ["10.0.0.1", "192.0.2.1", "2001:db8::1", "fd00::1"] {
-            assert!(is_beyond_one_link(ok.parse().unwrap()), "{ok}");
-        }
-        for bad in [
-            "127.0.0.1",
-            "127.255.1.2",
-            "0.0.0.0",
-            "0.1.2.3",
-            "169.254.169.254",
-            "224.0.0.5",
-            "255.255.255.255",
-            "::1",
-            "::",
-            "fe80::1",
-            "ff02::1",
-            "::ffff:127.0.0.1",
-            "::ffff:10.0.0.1",
-        ] {
-            assert!(!is_beyond_one_link(bad.parse().unwrap()), "{bad}");
-        }
-    }
-}

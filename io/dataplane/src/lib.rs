@@ -11,6 +11,7 @@
 pub mod afxdp;
 pub mod batch;
 pub mod choose;
+mod destinations;
 pub mod driver;
 pub mod dummy;
 pub mod error;

@@ -19,6 +19,8 @@ pub const WINDOW_PACKETS_MAX: usize = 65_536;
 pub const QUEUE_NUMBERS_TRIED: u16 = 64;
 /// Packets that wait to be sent by a raw socket until the next flush; more are counted as failed.
 pub const INJECTED_WAITING_MAX: usize = 1024;
+/// Destinations of modules' packets whose routes are remembered; at one more all are forgotten and asked for again.
+pub const DESTINATIONS_MAX: usize = 65_536;
 /// Signaling messages that the interceptor holds; the oldest goes on when one more comes.
 pub const INTERCEPTED_WAITING_MAX: usize = 512;
 /// Packets that the trace wrapper remembers at most.

@@ -16,6 +16,8 @@ pub(crate) fn whole(packet: &[u8]) -> Result<IpView<'_>, DriverError> {
 
 /// Why a verdict's bytes are no packet, for people.
 pub(crate) const NOT_WHOLE: &str = "its new bytes are no whole IP packet";
+/// Why a destination is refused, for people.
+pub(crate) const NO_MACHINE: &str = "its new destination is no address of another machine that a route leads to";
 
 #[cfg(test)]
 pub(crate) mod testing {

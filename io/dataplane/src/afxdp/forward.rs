@@ -10,9 +10,9 @@ use super::frame::{self, EthernetRepr};
 use super::kernel::interface_id;
 use super::sys::memory::{FRAME_BYTES, Frame};
 use super::{Afxdp, Owed, ROOM_BYTES, find_owed};
-use crate::inject::is_beyond_one_link;
-use crate::packet::{self, NOT_WHOLE};
-use crate::{Egress, Final, PacketId};
+use crate::destinations::is_beyond_one_link;
+use crate::packet::{self, NO_MACHINE, NOT_WHOLE};
+use crate::{DriverError, Egress, Final, PacketId};
 
 impl Afxdp {
     /// Sends a packet that came in on its way.
@@ -104,6 +104,7 @@ impl Afxdp {
             match self.injector.redirect(bytes) {
                 Ok(true) => {}
                 Ok(false) => self.counters.send_failed += 1,
+                Err(DriverError::NoMachine(_)) => self.counters.refused += 1,
                 Err(_) => self.counters.bad_verdict += 1,
             }
         }
@@ -127,7 +128,10 @@ impl Afxdp {
                     }
                 }
                 Ok(view) if view.ttl() <= 1 => Way::Refused("its TTL runs out on its new way"),
-                Ok(_) => way_of_new(&mut self.ways, bytes),
+                Ok(view) => match way_of_new(&mut self.ways, bytes) {
+                    Way::Kernel(_) if !self.injector.may_send_to(view.destination()) => Way::Refused(NO_MACHINE),
+                    way @ (Way::Out(_) | Way::Kernel(_) | Way::Refused(_)) => way,
+                },
             },
         };
         match way {
@@ -162,11 +166,12 @@ fn way_on(ways: &mut Ways, packet: &[u8], came: u32, why_not_plain: Option<&'sta
     }
 }
 
-/// Returns the way of a packet that the node sends itself; for the kernel are those that go by the raw sockets.
+/// Returns the way of a packet that the node sends itself. For the kernel are those that go by the raw sockets, if their
+/// destination may receive them; a way of ours is always a unicast route.
 fn way_of_new(ways: &mut Ways, packet: &[u8]) -> Way {
     let Ok(view) = IpView::parse(packet) else { return Way::Refused(NOT_WHOLE) };
     if !is_beyond_one_link(view.destination()) {
-        return Way::Refused("its new destination is not of another machine beyond this link");
+        return Way::Refused(NO_MACHINE);
     }
     let plain = packet[0] >> 4 == 6 || packet[0] == 0x45;
     if !plain {

@@ -10,7 +10,7 @@
 //! no more. With a new source or destination that is not enough: the checks of the arriving interface (reverse path,
 //! martian source) would be made with the new source, and drop for instance an answer that a module made out of a
 //! question. Such a packet is dropped and sent anew by a raw socket, with a TTL one lower, marked so that our rules
-//! leave it alone.
+//! leave it alone, if its destination may receive it.
 
 mod message;
 pub(crate) mod queue;
@@ -25,8 +25,9 @@ use queue::{Queue, QueueConfig};
 pub(crate) use window::Outcome;
 
 use crate::inject::Injector;
+use crate::packet::{self, NO_MACHINE, NOT_WHOLE};
 use crate::rules::{self, Rules};
-use crate::{Batch, Counters, Driver, DriverConfig, DriverError, FilterTable, Final, PacketId, packet};
+use crate::{Batch, Counters, Driver, DriverConfig, DriverError, Egress, FilterTable, Final, PacketId};
 
 /// The `nfqueue` driver.
 pub struct Nfqueue {
@@ -90,6 +91,7 @@ impl Nfqueue {
         match self.injector.redirect(bytes) {
             Ok(true) => {}
             Ok(false) => self.counters.send_failed += 1,
+            Err(DriverError::NoMachine(_)) => self.counters.refused += 1,
             Err(_) => self.counters.bad_verdict += 1,
         }
     }
@@ -117,6 +119,23 @@ impl Driver for Nfqueue {
             Final::Pass => self.counters.passed += u64::from(self.decide(packet, Decision::Accept)),
             Final::Drop => self.counters.dropped += u64::from(self.decide(packet, Decision::Drop)),
             Final::Replace(bytes) => self.replace(packet, bytes),
+        }
+    }
+
+    fn explain(&mut self, packet: PacketId, verdict: Final<'_>) -> Egress {
+        let Some(addresses) = self.queue.addresses(packet) else {
+            return Egress::Refused { why: "no verdict is owed for it" };
+        };
+        match verdict {
+            Final::Drop => Egress::Refused { why: "its verdict is to drop it" },
+            Final::Replace(bytes) => match packet::whole(bytes) {
+                Err(_) => Egress::Refused { why: NOT_WHOLE },
+                Ok(view) if addresses == Some((view.source(), view.destination())) => THE_KERNEL_FORWARDS,
+                Ok(view) if view.ttl() <= 1 => Egress::Refused { why: "its TTL runs out on its new way" },
+                Ok(view) if !self.injector.may_send_to(view.destination()) => Egress::Refused { why: NO_MACHINE },
+                Ok(_) => Egress::Kernel { why: "it is sent anew, routed by its new destination" },
+            },
+            Final::Pass => THE_KERNEL_FORWARDS,
         }
     }
 
@@ -157,6 +176,8 @@ impl Driver for Nfqueue {
         self.owed_max
     }
 }
+
+const THE_KERNEL_FORWARDS: Egress = Egress::Kernel { why: "this driver has the kernel forward everything" };
 
 /// Finds out whether the driver works here, without leaving anything behind.
 ///

@@ -77,19 +77,39 @@ impl Routes {
     /// # Errors
     /// If the kernel does not answer.
     pub fn source_for(&self, destination: IpAddr) -> Result<Option<(IpAddr, InterfaceId)>, DriverError> {
+        let mut found = None;
+        self.ask_for_route(destination, 0, |message| found = found.or_else(|| parse_route(message)))?;
+        Ok(found)
+    }
+
+    /// Returns whether packets with a mark leave this machine toward `destination`, and for one receiver: whether their
+    /// route is of the type `RTN_UNICAST`, and not local, anycast, broadcast, multicast or an error.
+    ///
+    /// # Errors
+    /// If the kernel does not answer.
+    pub fn is_unicast(&self, destination: IpAddr, mark: u32) -> Result<bool, DriverError> {
+        let mut unicast = false;
+        self.ask_for_route(destination, mark, |message| unicast = is_unicast(message))?;
+        Ok(unicast)
+    }
+
+    /// Hands over the route of the node's own packets to `destination`, if there is one.
+    fn ask_for_route(&self, destination: IpAddr, mark: u32, each: impl FnMut(Message<'_>)) -> Result<(), DriverError> {
         let (family, octets) = match destination {
             IpAddr::V4(v4) => (FAMILY_V4, v4.octets().to_vec()),
             IpAddr::V6(v6) => (FAMILY_V6, v6.octets().to_vec()),
         };
         let prefix_length = u8::try_from(octets.len() * 8).expect("an address has at most 128 bits");
         let header = [family, prefix_length, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0];
+        let mark = mark.to_ne_bytes();
+        let attributes = [(ROUTE_DESTINATION, octets.as_slice()), (ROUTE_MARK, mark.as_slice())];
         let mut request = Vec::new();
-        netlink::append(&mut request, GET_ROUTE, FLAG_REQUEST, SEQUENCE, &header, &[(ROUTE_DESTINATION, &octets)]);
-        let mut found = None;
-        match self.ask(&request, |message| found = found.or_else(|| parse_route(message))) {
-            Ok(()) => Ok(found),
-            Err(error) if NO_ROUTE.iter().any(|number| error.raw_os_error() == Some(*number)) => Ok(None),
-            Err(error) => Err(DriverError::system("asking for a route", error)),
+        netlink::append(&mut request, GET_ROUTE, FLAG_REQUEST, SEQUENCE, &header, &attributes);
+        match self.ask(&request, each) {
+            Err(error) if !NO_ROUTE.iter().any(|number| error.raw_os_error() == Some(*number)) => {
+                Err(DriverError::system("asking for a route", error))
+            }
+            Ok(()) | Err(_) => Ok(()),
         }
     }
 
@@ -182,6 +202,11 @@ const ROUTE_HEADER_BYTES: usize = 12;
 const ROUTE_DESTINATION: u16 = 1;
 const ROUTE_INTERFACE_OUT: u16 = 4;
 const ROUTE_SOURCE: u16 = 7;
+const ROUTE_MARK: u16 = 16;
+/// `RTN_UNICAST`.
+const ROUTE_UNICAST: u8 = 1;
+/// `LOOPBACK_IFINDEX`, the same in every namespace.
+const LOOPBACK: InterfaceId = InterfaceId(1);
 
 /// Links, and the addresses and routes of both versions (`RTMGRP_*`).
 const GROUPS: u32 = 0x1 | 0x10 | 0x40 | 0x100 | 0x400;
@@ -246,6 +271,14 @@ fn parse_route(message: Message<'_>) -> Option<(IpAddr, InterfaceId)> {
         }
     }
     source.zip(interface)
+}
+
+/// A route by the loopback interface leads back to this machine, whatever its type.
+fn is_unicast(message: Message<'_>) -> bool {
+    let unicast = message.kind == NEW_ROUTE && message.body.get(7) == Some(&ROUTE_UNICAST);
+    let attributes = netlink::attributes(message.body.get(ROUTE_HEADER_BYTES..).unwrap_or_default());
+    let mut out = attributes.filter(|(kind, _)| *kind == ROUTE_INTERFACE_OUT).map(|(_, content)| content);
+    unicast && !out.any(|content| content == LOOPBACK.0.to_ne_bytes())
 }
 
 fn parse_address(message: Message<'_>) -> Option<LocalAddress> {

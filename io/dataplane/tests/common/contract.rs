@@ -4,10 +4,10 @@
 //! The caller is in the router's namespace.
 
 use std::io::{Read, Write};
-use std::net::{SocketAddr, TcpListener, TcpStream, UdpSocket};
+use std::net::{IpAddr, SocketAddr, TcpListener, TcpStream, UdpSocket};
 use std::time::Duration;
 
-use netserv_dataplane::{Batch, Driver, Final, PacketId};
+use netserv_dataplane::{Batch, Driver, DriverError, Egress, Final, PacketId};
 use netserv_model::command::FilterId;
 use netserv_wire::ip::{IpView, build, checksum};
 
@@ -150,6 +150,86 @@ pub fn a_packet_whose_ttl_runs_out_on_its_new_way_is_dropped(chain: &Chain, driv
         driver.finish(id, Final::Replace(&turned));
     });
     assert_eq!((driver.counters().bad_verdict, driver.counters().redirected), (1, 0));
+}
+
+/// What a module makes must not reach services of the node itself past the rules for packets from outside: sent from a
+/// raw socket, it would seem to come by the loopback interface. Method: new packets and packets to port 5060 that are
+/// turned, to all that the kernel would not send to one other machine; some of it is younger than the driver.
+pub fn packets_for_no_other_machine_are_neither_injected_nor_redirected(chain: &Chain, driver: &mut impl Driver) {
+    chain.run(ROUTER, &["ip", "address", "add", "10.7.7.7/32", "dev", "lo"]);
+    for route in [
+        "local 10.8.0.0/16 dev lo",
+        "blackhole 10.9.0.0/16",
+        "unicast 10.10.0.0/16 dev lo",
+        "local fd00:8::/64 dev lo",
+        "unreachable fd00:9::/64",
+    ] {
+        chain.run(ROUTER, &[&["ip", "route", "add"], route.split(' ').collect::<Vec<_>>().as_slice()].concat());
+    }
+    let mut refused = 0;
+    for destination in [
+        "127.0.0.1",
+        "127.9.9.9",
+        "10.7.7.7",
+        "10.0.0.2",
+        "10.8.3.4",
+        "10.9.3.4",
+        "10.10.3.4",
+        "10.0.1.255",
+        "239.1.1.1",
+        "192.0.2.1",
+        "::1",
+        "fd00::2",
+        // The subnet-router anycast addresses of both links.
+        "fd00::",
+        "fd00:0:0:1::",
+        "fd00:8::7",
+        "fd00:9::7",
+        "2001:db8::1",
+    ] {
+        assert_refused(chain, driver, destination, true);
+        refused += 1;
+        assert_eq!(driver.counters().refused, refused, "{destination}");
+    }
+    for (prefix, destination) in [("10.0.1.77/32", "10.0.1.77"), ("fd00:0:0:1::77/128", "fd00:0:0:1::77")] {
+        assert_refused(chain, driver, destination, false);
+        chain.run(ROUTER, &["ip", "route", "add", "local", prefix, "dev", "lo"]);
+        assert_refused(chain, driver, destination, true);
+        chain.run(ROUTER, &["ip", "route", "del", "local", prefix, "dev", "lo"]);
+        assert_refused(chain, driver, destination, false);
+    }
+    let counters = driver.counters();
+    assert_eq!((counters.refused, counters.bad_verdict), (refused + 2, 0));
+}
+
+/// Asserts whether a destination is refused, and that the router itself gets nothing either way.
+fn assert_refused(chain: &Chain, driver: &mut impl Driver, destination: &str, refused: bool) {
+    let destination: IpAddr = destination.parse().unwrap();
+    let v6 = destination.is_ipv6();
+    let listener = chain.udp(ROUTER, if v6 { "[::]:7000" } else { "0.0.0.0:7000" });
+    listener.set_read_timeout(Some(Duration::from_millis(20))).unwrap();
+    let packet = build::udp(
+        SocketAddr::new(address(v6, 0, 1), 9),
+        SocketAddr::new(destination, listener.local_addr().unwrap().port()),
+        64,
+        b"x",
+    );
+    let packet = packet.unwrap();
+    // Changes are looked for at most once in a millisecond.
+    std::thread::sleep(Duration::from_millis(2));
+    match driver.inject(&packet) {
+        Ok(()) => assert!(!refused, "{destination} is taken"),
+        Err(DriverError::NoMachine(named)) => assert!(refused && named == destination, "{destination} is refused"),
+        Err(error) => panic!("{destination}: {error}"),
+    }
+    let flow = Flow::new(chain, v6, 5060);
+    flow.send(b"turned");
+    for_each_packet(driver, |driver, id, _| {
+        let told = driver.explain(id, Final::Replace(&packet));
+        assert_eq!(matches!(told, Egress::Refused { .. }), refused, "{destination}: {told:?}");
+        driver.finish(id, Final::Replace(&packet));
+    });
+    assert_eq!(receive(&listener), None, "{destination} is no way to the node itself");
 }
 
 /// Large TCP sends over veth travel with an unfinished checksum; modules must see packets as on the wire. The driver's
