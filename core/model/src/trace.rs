@@ -303,6 +303,8 @@ pub fn reason_text(reason: DropReason) -> &'static str {
         DropReason::TooLong => "it is longer than a slot of the ring",
         DropReason::BadVerdict => "what came back is no whole IP packet",
         DropReason::SourceRefused => "its source address is not one that the user may use",
+        DropReason::RouteRefused => "it has a source route or a home address, which modules may not send",
+        DropReason::DestinationRefused => "no route leads to its destination as to another machine",
         DropReason::TooMany => "the user's modules make more packets than they may",
         DropReason::SendFailed => "the driver could not send it",
         DropReason::Fault => "the fault wrapper dropped it on purpose",

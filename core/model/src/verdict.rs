@@ -36,6 +36,10 @@ pub enum DropReason {
     BadVerdict,
     /// A module changed or made a packet whose source address its user may not use.
     SourceRefused,
+    /// A module changed or made a packet that names further addresses: a source route or a home address.
+    RouteRefused,
+    /// A module made a packet for a destination that no route leads to as to another machine.
+    DestinationRefused,
     /// A user's modules make more packets than they may.
     TooMany,
     /// The driver could not send the packet.
@@ -46,7 +50,7 @@ pub enum DropReason {
 
 impl DropReason {
     /// Every reason, in the order of their counters.
-    pub const ALL: [DropReason; 11] = [
+    pub const ALL: [DropReason; 13] = [
         DropReason::Module,
         DropReason::RingFull,
         DropReason::Stalled,
@@ -55,6 +59,8 @@ impl DropReason {
         DropReason::TooLong,
         DropReason::BadVerdict,
         DropReason::SourceRefused,
+        DropReason::RouteRefused,
+        DropReason::DestinationRefused,
         DropReason::TooMany,
         DropReason::SendFailed,
         DropReason::Fault,
@@ -71,6 +77,8 @@ impl DropReason {
             DropReason::TooLong => "too-long",
             DropReason::BadVerdict => "bad-verdict",
             DropReason::SourceRefused => "source-refused",
+            DropReason::RouteRefused => "route-refused",
+            DropReason::DestinationRefused => "destination-refused",
             DropReason::TooMany => "too-many",
             DropReason::SendFailed => "send-failed",
             DropReason::Fault => "fault",

@@ -133,6 +133,7 @@ fn packets(out: &mut Exposition, totals: &PacketTotals) {
         ("injected", driver.injected),
         ("send-failed", driver.send_failed),
         ("bad-verdict", driver.bad_verdict),
+        ("refused", driver.refused),
         ("unknown", driver.unknown),
         ("overdue", driver.overdue),
         ("unseen", driver.unseen),

@@ -61,8 +61,9 @@ pub struct PacketLoop {
     rules: BTreeMap<FilterId, Rule>,
     /// The rules as packets meet them.
     filters: FilterIndex<Stop>,
-    /// Where a packet's rules are put down while its way is made out.
+    /// Where a packet's rules are put down while its way is made out, and the stops that they lead to.
     found: Vec<(FilterId, Stop)>,
+    stops: Vec<Stop>,
     seats: Seats,
     bells: Bells,
     /// Where those that rang are put down.
@@ -115,6 +116,7 @@ impl PacketLoop {
             rules: BTreeMap::new(),
             filters: FilterIndex::new(seed),
             found: Vec::new(),
+            stops: Vec::new(),
             seats: Seats::default(),
             bells,
             rung: Vec::new(),

@@ -1,11 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 //! The way of one packet: from the driver through containers and back.
 
-use std::collections::VecDeque;
 use std::net::IpAddr;
 
 use ipnet::IpNet;
-use netserv_dataplane::{Final, Packet};
+use netserv_dataplane::{DriverError, Final, Packet};
 use netserv_model::command::ModuleSlot;
 use netserv_model::verdict::FailureMode;
 use netserv_model::{DropReason, Flow, Verdict};
@@ -13,7 +12,7 @@ use netserv_wire::container::ring::{Answer, Ingress};
 use netserv_wire::ip::IpView;
 
 use super::PacketLoop;
-use super::pending::{Held, Stop, Way};
+use super::pending::{Held, Journey, Stop};
 use super::seats::Seats;
 use crate::limits::HELD_PER_FREE_MAX;
 
@@ -27,42 +26,39 @@ impl PacketLoop {
             return self.driver.finish(packet.id, Final::Pass);
         };
         let flow = view.flow();
-        let Some((at, rest)) = self.way(&flow) else {
+        self.find_stops(&flow);
+        let Some(at) = self.stops.first().copied() else {
             self.tally.unmatched();
             self.trace_unwanted(packet, Some(&flow));
             return self.driver.finish(packet.id, Final::Pass);
         };
-        let way = (!rest.is_empty()).then(|| Box::new(Way { rest, changed: false, bytes: packet.bytes.to_vec() }));
+        let journey = (self.stops.len() > 1).then(|| Box::new(Journey::new(self.stops.clone(), packet.bytes)));
         let interface = packet.interface.0;
-        let ends = (flow.source, flow.destination);
         let trace = self.begin_trace(packet, &flow);
-        self.enter(Held { packet: packet.id, ends, interface, at, way, trace }, packet.bytes);
+        self.enter(Held { packet: packet.id, flow, interface, at, journey, trace }, packet.bytes);
     }
 
-    /// Returns the workers that want to see packets of a flow, in the order in which they were first wanted: the first
-    /// one and the others. A user's workers keep the order of their flavours, though.
-    fn way(&mut self, flow: &Flow) -> Option<(Stop, VecDeque<Stop>)> {
+    /// Finds the workers that want to see packets of a flow, in the order in which they were first wanted. A user's
+    /// workers keep the order of their flavours, though.
+    fn find_stops(&mut self, flow: &Flow) {
         self.filters.matching(flow, &mut self.found);
-        let mut stops = self.found.iter().map(|(_, stop)| *stop);
-        let (mut first, mut rest) = (stops.next()?, VecDeque::<Stop>::new());
-        for stop in stops {
-            let mut known = std::iter::once(&mut first).chain(&mut rest);
-            match known.find(|known| known.seat == stop.seat) {
+        self.stops.clear();
+        for (_, stop) in &self.found {
+            match self.stops.iter_mut().find(|known| known.seat == stop.seat) {
                 Some(known) => {
                     known.modules |= stop.modules;
                     known.closed |= stop.closed;
                 }
-                None => join(&self.seats, &mut first, &mut rest, stop),
+                None => join(&self.seats, &mut self.stops, *stop),
             }
         }
-        Some((first, rest))
     }
 
     /// Puts a packet into the ring of the container that it is at, or on, until one takes it or its way ends. `received`
     /// are its bytes where it does not carry them.
     fn enter(&mut self, mut held: Held, received: &[u8]) {
         loop {
-            let bytes = held.way.as_deref().map_or(received, |way| &way.bytes);
+            let bytes = held.journey.as_deref().map_or(received, |journey| &journey.bytes);
             let Err(reason) = self.offer(&mut held.at, held.interface, bytes) else {
                 self.tally.shown();
                 self.note_entered(&mut held);
@@ -123,9 +119,9 @@ impl PacketLoop {
             Answer::Pass => self.go_on(held),
             Answer::Drop => self.drop(&held, DropReason::Module),
             Answer::Failed => self.fail(held, DropReason::Trapped),
-            Answer::Modified => match judge(bytes, Some(held.ends), prefixes) {
+            Answer::Modified => match judge(bytes, Some(&held.flow), prefixes) {
                 Err(reason) => self.drop(&held, reason),
-                Ok(ends) => self.go_on_changed(held, ends, bytes),
+                Ok(flow) => self.go_on_changed(held, flow, bytes),
             },
         }
     }
@@ -134,15 +130,21 @@ impl PacketLoop {
         if held.step() { self.enter(held, &[]) } else { self.pass(&held, held.changed()) }
     }
 
-    fn go_on_changed(&mut self, mut held: Held, ends: (IpAddr, IpAddr), bytes: &[u8]) {
-        let Some(way) = held.way.as_deref_mut().filter(|way| !way.rest.is_empty()) else {
-            return self.pass(&held, Some(bytes));
-        };
-        way.changed = true;
-        way.bytes.clear();
-        way.bytes.extend_from_slice(bytes);
-        held.ends = ends;
-        self.go_on(held);
+    fn go_on_changed(&mut self, mut held: Held, flow: Flow, bytes: &[u8]) {
+        if flow != held.flow {
+            held.flow = flow;
+            self.match_again(&mut held);
+        }
+        if held.change(bytes) { self.go_on(held) } else { self.pass(&held, Some(bytes)) }
+    }
+
+    /// Finds the rest of the way of a packet whose addresses or ports have changed. No worker sees a packet twice, so it is
+    /// matched at most once for each worker that wants it.
+    fn match_again(&mut self, held: &mut Held) {
+        self.find_stops(&held.flow);
+        self.stops.retain(|stop| !held.was_at(stop.seat));
+        held.divert(&self.stops);
+        self.note_matched_again(held);
     }
 
     /// Gives a packet that its container did not judge its failure verdict.
@@ -159,7 +161,7 @@ impl PacketLoop {
     pub(super) fn inject(&mut self, prefixes: &[IpNet], bytes: &[u8], may: bool) -> Result<(), DropReason> {
         // A packet that a module makes has no ends of its own: only the user's prefixes count.
         let judged = if may { judge(bytes, None, prefixes) } else { Err(DropReason::TooMany) };
-        let sent = judged.and_then(|_| self.driver.inject(bytes).map_err(|_| DropReason::SendFailed));
+        let sent = judged.and_then(|_| self.driver.inject(bytes).map_err(|error| reason_of(&error)));
         match sent {
             Ok(()) => self.tally.injected(),
             Err(reason) => self.tally.refused(reason),
@@ -168,30 +170,33 @@ impl PacketLoop {
     }
 }
 
-/// Adds a stop to a way: at its end, or right before the stop of the same user's next flavour.
-fn join(seats: &Seats, first: &mut Stop, rest: &mut VecDeque<Stop>, stop: Stop) {
-    match seats.next_of_user(stop.seat) {
-        Some(next) if first.seat == next => rest.push_front(std::mem::replace(first, stop)),
-        Some(next) => {
-            let at = rest.iter().position(|one| one.seat == next).unwrap_or(rest.len());
-            rest.insert(at, stop);
-        }
-        None => rest.push_back(stop),
-    }
+/// Adds a stop to others: at their end, or right before the stop of the same user's next flavour.
+fn join(seats: &Seats, stops: &mut Vec<Stop>, stop: Stop) {
+    let next = seats.next_of_user(stop.seat);
+    let at = next.and_then(|next| stops.iter().position(|one| one.seat == next));
+    stops.insert(at.unwrap_or(stops.len()), stop);
 }
 
-/// Returns source and destination of a packet that a module changed or made, if the packet may be sent.
+/// Returns the flow of a packet that a module changed or made, if the packet may be sent.
 ///
-/// `before` is what they were. A source that is not the user's may stay only on a packet that goes where it went, or to
+/// `before` is what it was. A source that is not the user's may stay only on a packet that goes where it went, or to
 /// the user: sent to anybody else, it would be a packet in another's name.
-fn judge(bytes: &[u8], before: Option<(IpAddr, IpAddr)>, prefixes: &[IpNet]) -> Result<(IpAddr, IpAddr), DropReason> {
+fn judge(bytes: &[u8], before: Option<&Flow>, prefixes: &[IpNet]) -> Result<Flow, DropReason> {
     let view = IpView::parse(bytes).map_err(|_| DropReason::BadVerdict)?;
     if view.bytes().len() != bytes.len() {
         // The driver would not send it.
         return Err(DropReason::BadVerdict);
     }
-    let (source, destination) = (view.source(), view.destination());
+    if view.names_other_addresses() {
+        return Err(DropReason::RouteRefused);
+    }
+    let flow = view.flow();
     let own = |address: IpAddr| prefixes.iter().any(|prefix| prefix.contains(&address));
-    let kept = before.is_some_and(|(from, to)| from == source && (to == destination || own(destination)));
-    if kept || own(source) { Ok((source, destination)) } else { Err(DropReason::SourceRefused) }
+    let stays = |before: &Flow| before.destination == flow.destination || own(flow.destination);
+    let kept = before.is_some_and(|before| before.source == flow.source && stays(before));
+    if kept || own(flow.source) { Ok(flow) } else { Err(DropReason::SourceRefused) }
+}
+
+fn reason_of(error: &DriverError) -> DropReason {
+    if matches!(error, DriverError::NoMachine(_)) { DropReason::DestinationRefused } else { DropReason::SendFailed }
 }

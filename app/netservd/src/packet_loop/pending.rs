@@ -1,10 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //! The packets inside containers, found again by their cookie.
 
-use std::collections::VecDeque;
-use std::net::IpAddr;
-
 use netserv_dataplane::PacketId;
+use netserv_model::Flow;
 use netserv_model::verdict::FailureMode;
 
 use super::seats::SeatId;
@@ -30,39 +28,76 @@ impl Stop {
 /// A packet inside a container.
 pub(super) struct Held {
     pub(super) packet: PacketId,
-    /// Its source and destination, as changed so far.
-    pub(super) ends: (IpAddr, IpAddr),
+    /// What filters see of it, as changed so far.
+    pub(super) flow: Flow,
     /// The number of the interface that it came in by.
     pub(super) interface: u32,
     pub(super) at: Stop,
-    /// What is only needed on a way through several containers.
-    pub(super) way: Option<Box<Way>>,
+    /// What only a packet needs that goes through several containers.
+    pub(super) journey: Option<Box<Journey>>,
     /// What happened to it so far, if a trace follows it.
     pub(super) trace: Option<Box<Record>>,
 }
 
 /// The way of a packet through several containers.
-pub(super) struct Way {
-    /// The stops that are still to come.
-    pub(super) rest: VecDeque<Stop>,
+pub(super) struct Journey {
+    stops: Vec<Stop>,
+    /// How many of the stops were left or are being made.
+    begun: usize,
     pub(super) changed: bool,
     /// Its bytes, as changed so far.
     pub(super) bytes: Vec<u8>,
 }
 
+impl Journey {
+    /// Returns the journey of a packet that is at the first of its stops.
+    pub(super) fn new(stops: Vec<Stop>, bytes: &[u8]) -> Journey {
+        Journey { stops, begun: 1, changed: false, bytes: bytes.to_vec() }
+    }
+}
+
 impl Held {
     /// Returns the bytes that the packet was changed to, if it was.
     pub(super) fn changed(&self) -> Option<&[u8]> {
-        self.way.as_deref().filter(|way| way.changed).map(|way| way.bytes.as_slice())
+        self.journey.as_deref().filter(|journey| journey.changed).map(|journey| journey.bytes.as_slice())
+    }
+
+    /// Changes the packet, if it has stops to come; false if it has none.
+    pub(super) fn change(&mut self, bytes: &[u8]) -> bool {
+        let Some(journey) = self.journey.as_deref_mut().filter(|journey| journey.begun < journey.stops.len()) else {
+            return false;
+        };
+        journey.changed = true;
+        journey.bytes.clear();
+        journey.bytes.extend_from_slice(bytes);
+        true
+    }
+
+    /// Returns whether the packet was at a container, or is there.
+    pub(super) fn was_at(&self, seat: SeatId) -> bool {
+        let passed = self.journey.as_deref().map_or([].as_slice(), |journey| &journey.stops[..journey.begun]);
+        self.at.seat == seat || passed.iter().any(|stop| stop.seat == seat)
+    }
+
+    /// Puts other stops in the place of those to come.
+    pub(super) fn divert(&mut self, to_come: &[Stop]) {
+        match &mut self.journey {
+            Some(journey) => {
+                journey.stops.truncate(journey.begun);
+                journey.stops.extend_from_slice(to_come);
+            }
+            None if to_come.is_empty() => {}
+            None => self.journey = Some(Box::new(Journey::new([&[self.at], to_come].concat(), &[]))),
+        }
     }
 
     /// Moves the packet on to its next stop; false if there is none.
     pub(super) fn step(&mut self) -> bool {
-        let next = self.way.as_deref_mut().and_then(|way| way.rest.pop_front());
-        if let Some(next) = next {
-            self.at = next;
-        }
-        next.is_some()
+        let Some(journey) = self.journey.as_deref_mut() else { return false };
+        let Some(next) = journey.stops.get(journey.begun) else { return false };
+        self.at = *next;
+        journey.begun += 1;
+        true
     }
 }
 

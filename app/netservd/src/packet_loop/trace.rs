@@ -211,6 +211,16 @@ impl PacketLoop {
         Some(Box::new(record))
     }
 
+    /// Notes the rules that a changed packet meets on the rest of its way.
+    #[inline]
+    pub(super) fn note_matched_again(&self, held: &mut Held) {
+        let Some(mut record) = held.trace.take() else { return };
+        let to_come = self.found.iter().filter(|(_, stop)| !held.was_at(stop.seat));
+        record.wanted.clear();
+        record.want(to_come.filter_map(|(id, _)| self.rules.get(id)).filter(|rule| rule.filter.matches(&held.flow)));
+        held.trace = Some(record);
+    }
+
     /// Notes that a packet is in the container that it is at.
     #[inline]
     pub(super) fn note_entered(&self, held: &mut Held) {

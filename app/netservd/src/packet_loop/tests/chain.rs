@@ -83,6 +83,95 @@ fn a_container_that_goes_takes_only_its_own_packets_along() {
     rig.finish();
 }
 
+const ALICES: &str = "udp dst 10.0.0.0/24";
+const BOBS: &str = "udp dst 172.16.0.0/16";
+
+/// A packet that one module turns to another user's address is that user's to see. Method: Alice's module sends on to
+/// Bob's address what came to hers; no rule of Bob's matches what came.
+#[test]
+fn a_packet_turned_to_another_user_is_shown_to_that_users_modules() {
+    let mut rig = each_its_own(ALICES, BOBS);
+    rig.send(&[&to_alice(b"x")]);
+    let turned = udp("10.0.0.2:5060", "172.16.0.1:5060", b"turned");
+    rig.modify(ALICE, &turned);
+    rig.assert_counts("received=1 shown=2");
+    let further = udp("172.16.0.1:1", "198.51.100.1:1", b"further");
+    rig.modify(BOB, &further);
+    assert_eq!(rig.outcomes(), [Outcome::Replaced(further)]);
+    rig.assert_counts("received=1 shown=2 modified=1");
+    rig.finish();
+}
+
+/// Ports count, too, and what the first match found is not shown what it does not want any more.
+#[test]
+fn the_rest_of_the_way_is_that_of_the_changed_packet() {
+    for (changed, shown) in [
+        (udp("192.0.2.1:9", "10.0.0.2:5061", b"x"), None),
+        (udp("192.0.2.1:9", "10.0.0.2:5062", b"x"), Some(BOB)),
+        (udp("192.0.2.1:9", "10.0.0.2:5060", b"other"), None),
+        (udp("192.0.2.1:9", "10.0.0.2:1", b"x"), None),
+    ] {
+        let mut rig = each_its_own(ALICES, "udp port 5062");
+        rig.send(&[&to_alice(b"x")]);
+        rig.modify(ALICE, &changed);
+        if let Some(user) = shown {
+            assert_eq!(rig.answer(user, Answer::Pass), std::slice::from_ref(&changed));
+        }
+        assert_eq!(rig.outcomes(), [Outcome::Replaced(changed)]);
+        rig.assert_counts(&format!("received=1 shown={} modified=1", 1 + usize::from(shown.is_some())));
+        rig.finish();
+    }
+    // Bob would have been next.
+    let mut rig = each_its_own("udp dst 10.0.0.0/24 port 5060", "udp port 5060");
+    rig.send(&[&to_alice(b"x")]);
+    let changed = udp("192.0.2.1:9", "10.0.0.2:1", b"x");
+    rig.modify(ALICE, &changed);
+    assert_eq!(rig.outcomes(), [Outcome::Replaced(changed)]);
+    rig.assert_counts("received=1 shown=1 modified=1");
+    rig.finish();
+}
+
+/// Modules that turn a packet to each other's users for ever see it once each.
+#[test]
+fn no_container_is_shown_a_packet_twice() {
+    let mut rig = each_its_own(ALICES, BOBS);
+    rig.container("carol", &["172.17.0.0/16"]);
+    rig.module(3, "carol", 0, "udp dst 172.17.0.0/16", FailureMode::Open);
+    rig.send(&[&to_alice(b"x")]);
+    rig.modify(ALICE, &udp("10.0.0.2:1", "172.16.0.1:1", b"x"));
+    rig.modify(BOB, &udp("172.16.0.1:1", "172.17.0.1:1", b"x"));
+    let back = udp("172.17.0.1:1", "10.0.0.2:5060", b"x");
+    rig.modify("carol", &back);
+    assert_eq!(rig.outcomes(), [Outcome::Replaced(back)]);
+    assert!(rig.arrivals(ALICE).is_empty() && rig.arrivals(BOB).is_empty());
+    rig.assert_counts("received=1 shown=3 modified=1");
+    rig.finish();
+}
+
+/// A module of the second match that cannot say counts as one of the first would.
+#[test]
+fn a_user_that_a_packet_is_turned_to_may_fail_closed() {
+    let mut rig = each_its_own(ALICES, BOBS);
+    rig.rules(vec![(4, BOB, 0, "udp dst 172.16.0.0/16", FailureMode::Closed)], vec![2]);
+    rig.command(PacketCommand::RemoveWorker { worker: id(BOB), reason: DropReason::ContainerGone });
+    let packet = to_alice(b"x");
+    rig.send(&[&packet]);
+    rig.modify(ALICE, &udp("10.0.0.2:5060", "172.16.0.1:5060", b"turned"));
+    assert_eq!(rig.outcomes(), [Outcome::Dropped(packet)]);
+    rig.assert_counts("received=1 shown=1 dropped.container-gone=1 unseen.container-gone=1");
+    rig.finish();
+}
+
+/// Returns a loop with Alice's and Bob's containers, each of which has one module with a filter.
+fn each_its_own(alice: &str, bob: &str) -> Rig {
+    let mut rig = Rig::new();
+    rig.container(ALICE, &["10.0.0.0/24"]);
+    rig.container(BOB, &["172.16.0.0/16"]);
+    rig.module(1, ALICE, 0, alice, FailureMode::Open);
+    rig.module(2, BOB, 0, bob, FailureMode::Open);
+    rig
+}
+
 /// Returns a loop with two containers, both of which want every UDP packet, Bob's first.
 fn both(bob: FailureMode, alice: FailureMode) -> Rig {
     let mut rig = Rig::new();

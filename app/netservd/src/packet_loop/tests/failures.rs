@@ -3,6 +3,7 @@
 
 use netserv_dataplane::wrap::{Fault, FaultPlan};
 use netserv_wire::container::ring::HOST_SLOTS;
+use netserv_wire::ip::IpView;
 
 use super::*;
 use crate::limits::PENDING_PACKETS_MAX;
@@ -27,11 +28,11 @@ fn pending_packets_max_packets_are_in_containers() {
     for mode in [FailureMode::Open, FailureMode::Closed] {
         let mut rig = Rig::with_alice(mode);
         let packet = to_alice(b"x");
+        let flow = IpView::parse(&packet).unwrap().flow();
         let stop = Stop { seat: rig.packets.seats.of(&id(ALICE)), modules: 1, closed: 0 };
         for number in 0..PENDING_PACKETS_MAX {
             let packet = PacketId(1_000_000 + number as u64);
-            let ends = ("10.0.0.1".parse().unwrap(), "10.0.0.2".parse().unwrap());
-            let held = Held { packet, ends, interface: 0, at: stop, way: None, trace: None };
+            let held = Held { packet, flow, interface: 0, at: stop, journey: None, trace: None };
             rig.packets.pending.insert(held);
         }
         assert_eq!(rig.packets.pending.len(), PENDING_PACKETS_MAX);

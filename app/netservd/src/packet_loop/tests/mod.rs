@@ -165,6 +165,14 @@ impl Rig {
         self.turn();
     }
 
+    /// Lets a worker make a packet.
+    pub(super) fn make(&mut self, user: &str, packet: &[u8]) {
+        let worker = self.workers.get_mut(user).unwrap();
+        worker.end().inject(packet, ModuleSlot(0)).unwrap();
+        worker.wake();
+        self.turn();
+    }
+
     pub(super) fn outcomes(&self) -> Vec<Outcome> {
         self.plane.outcomes()
     }
@@ -189,7 +197,8 @@ impl Rig {
         let finished = totals.unparsed + totals.unmatched + totals.passed + totals.modified + dropped;
         assert_eq!(totals.received, finished, "{}", counts(&totals));
         let driver = totals.driver;
-        assert_eq!(driver.received, driver.passed + driver.dropped + driver.replaced, "{driver:?}");
+        let went = driver.passed + driver.dropped + driver.replaced + driver.refused;
+        assert_eq!(driver.received, went, "{driver:?}");
         assert_eq!((driver.unknown, driver.bad_verdict), (0, 0));
     }
 }

@@ -161,6 +161,24 @@ fn the_way_through_two_containers_is_told_in_order() {
     rig.finish();
 }
 
+/// A packet that a module turns elsewhere meets other rules on the rest of its way.
+#[test]
+fn the_rules_that_a_changed_packet_meets_are_told() {
+    let mut rig = Rig::new();
+    rig.container(ALICE, &["10.0.0.0/24"]);
+    rig.container(BOB, &["172.16.0.0/16"]);
+    rig.module(1, ALICE, 0, "udp dst 10.0.0.0/24", FailureMode::Open);
+    rig.module(2, BOB, 4, "udp dst 10.0.0.0/24", FailureMode::Open);
+    rig.module(3, BOB, 5, "udp dst 172.16.0.0/16", FailureMode::Open);
+    let mut feed = rig.follow(1, "udp", 0);
+    rig.send(&[&to_alice(b"x")]);
+    rig.modify(ALICE, &udp("10.0.0.2:1", "172.16.0.1:2", b"x"));
+    rig.say(BOB, Answer::Drop, Some(5));
+    let told = "filter m0, filter m4, in alice, m0 modified, filter m5, in bob, m5 dropped; drop module";
+    assert_eq!(feed.told(), [told]);
+    rig.finish();
+}
+
 #[test]
 fn packets_that_modules_make_are_told() {
     let mut rig = Rig::with_alice(FailureMode::Open);

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //! What a module says, and what becomes of the packet.
 
+use netserv_wire::ip::checksum;
+
 use super::*;
 use crate::limits::{INJECTED_BURST_MAX, INJECTED_PER_SECOND_MAX, UNWOKEN_PACKETS_MAX};
 
@@ -120,6 +122,32 @@ fn a_module_sends_packets_of_its_users_addresses_only() {
     rig.workers.get_mut(ALICE).unwrap().wake();
     rig.turn();
     assert_eq!(rig.outcomes(), [Outcome::Injected(foreign)]);
+    rig.finish();
+}
+
+#[test]
+fn what_names_further_addresses_is_neither_sent_nor_sent_on() {
+    let mut rig = Rig::with_alice(FailureMode::Open);
+    // A loose source route over 192.0.2.9.
+    let plain = udp("10.0.0.2:1", "192.0.2.1:2", b"x");
+    let mut routed = [&plain[..20], &[0x83, 7, 4, 192, 0, 2, 9, 0], &plain[20..]].concat();
+    (routed[0], routed[3]) = (0x47, plain[3] + 8);
+    checksum::fill(&mut routed).unwrap();
+    let packet = to_alice(b"x");
+    rig.send(&[&packet]);
+    rig.modify(ALICE, &routed);
+    assert_eq!(rig.outcomes(), [Outcome::Dropped(packet)]);
+    rig.make(ALICE, &routed);
+    assert_eq!(rig.outcomes(), []);
+    rig.assert_counts("received=1 shown=1 dropped.route-refused=1 refused.route-refused=1");
+    rig.finish();
+}
+
+#[test]
+fn a_packet_for_no_other_machine_is_refused_for_that() {
+    let mut rig = Rig::with_alice(FailureMode::Open);
+    rig.make(ALICE, &udp("10.0.0.2:1", "127.0.0.1:2", b"x"));
+    rig.assert_counts("refused.destination-refused=1");
     rig.finish();
 }
 
