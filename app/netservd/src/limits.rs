@@ -12,10 +12,15 @@ pub const PENDING_PACKETS_MAX: usize = 65_536;
 pub const HELD_PER_FREE_MAX: usize = 1;
 /// How long a worker may leave packets alone while it is in no module: it may wait for the processor.
 pub const OUTSIDE_TIME_MAX: Duration = Duration::from_secs(5);
-/// Packets that the modules of one user may make in a second, in the long run.
+/// Packets that the modules of one user may make in a second, in the long run, unless the user has another limit.
 pub const INJECTED_PER_SECOND_MAX: u32 = 20_000;
 /// Packets that the modules of one user may make at once.
 pub const INJECTED_BURST_MAX: u32 = 2048;
+/// Bits of the packets that the modules of one user may make in a second, in the long run, unless the user has another
+/// limit.
+pub const INJECTED_BITS_PER_SECOND_MAX: u64 = 100_000_000;
+/// Bits of the packets that the modules of one user may make at once; the last packet may go over it.
+pub const INJECTED_BITS_BURST_MAX: u64 = 25_000_000;
 /// Traces that run at a time; further ones are refused.
 pub const TRACES_MAX: usize = 4;
 /// Filters of one trace.

@@ -12,6 +12,7 @@ use netserv_model::verdict::FailureMode;
 use netserv_model::{DropReason, Filter, ModuleRef, UserId, WorkerId};
 use tokio::sync::oneshot;
 
+use super::budget::SendLimits;
 use super::trace::{Tap, TraceId};
 
 /// What the control loop wants of the packet loop.
@@ -40,6 +41,15 @@ pub enum PacketCommand {
         user: UserId,
         /// Its prefixes.
         prefixes: Vec<IpNet>,
+    },
+    /// How much a user's modules may send of their own, whether it has a worker or not. Without it the limits are
+    /// [`SendLimits::default`].
+    #[cfg_attr(not(test), expect(dead_code, reason = "the policy has no such limits of users yet"))]
+    SetSendLimits {
+        /// The user.
+        user: UserId,
+        /// Its limits.
+        limits: SendLimits,
     },
     /// Rules that come and go together.
     ChangeRules {

@@ -6,6 +6,7 @@
 //! Invariant: a container that sleeps and holds nothing is not visited; it rings when it has something.
 
 mod bells;
+mod budget;
 mod command;
 pub mod counters;
 pub mod feed;
@@ -223,6 +224,7 @@ impl PacketLoop {
                     }
                 }
             }
+            PacketCommand::SetSendLimits { user, limits } => self.seats.set_send_limits(&user, limits, Instant::now()),
             PacketCommand::ChangeRules { add, remove } => {
                 for (id, rule) in add {
                     self.filters.insert(id, rule.filter.clone(), rule.stop(&mut self.seats));

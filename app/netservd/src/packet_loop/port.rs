@@ -10,9 +10,7 @@ use netserv_model::command::ModuleSlot;
 use netserv_model::{DropReason, limits};
 use netserv_wire::container::ring::Ingress;
 
-use crate::limits::{
-    INJECTED_BURST_MAX, INJECTED_PER_SECOND_MAX, OUTSIDE_TIME_MAX, UNWOKEN_PACKETS_MAX, UNWOKEN_TIME_MAX,
-};
+use crate::limits::{OUTSIDE_TIME_MAX, UNWOKEN_PACKETS_MAX, UNWOKEN_TIME_MAX};
 
 /// One worker as the loop sees it.
 pub(super) struct Port {
@@ -149,33 +147,6 @@ impl Port {
         let hangs = now.duration_since(self.moved_at) > allowed;
         let hoards = holds && now.duration_since(self.answered_at) > self.answer_time;
         (hangs || hoards).then_some(activity.module)
-    }
-}
-
-/// The packets that a user's modules may still make: two nodes whose modules answer each other's packets must not fill the
-/// line between them.
-pub(super) struct Injections {
-    left: u32,
-    refilled_at: Instant,
-}
-
-impl Injections {
-    pub(super) fn new(now: Instant) -> Injections {
-        Injections { left: INJECTED_BURST_MAX, refilled_at: now }
-    }
-
-    /// Takes one; false if there is none left at this time.
-    pub(super) fn take(&mut self, now: Instant) -> bool {
-        if self.left == 0 {
-            let step = Duration::from_secs(1) / INJECTED_PER_SECOND_MAX;
-            let steps = now.duration_since(self.refilled_at).as_nanos() / step.as_nanos();
-            let steps = u32::try_from(steps).unwrap_or(u32::MAX);
-            self.left = steps.min(INJECTED_BURST_MAX);
-            self.refilled_at = if self.left < steps { now } else { self.refilled_at + step * steps };
-        }
-        let may = self.left > 0;
-        self.left = self.left.saturating_sub(1);
-        may
     }
 }
 

@@ -59,7 +59,7 @@ impl PacketLoop {
                     self.settle(&port.prefixes, cookie, (answer, module), bytes);
                 }
                 Ok(Some(Returned::Injected { bytes, module })) => {
-                    let may = self.seats.may_make_packet(seat, self.now);
+                    let may = self.seats.may_make_packet(seat, bytes.len(), self.now);
                     let sent = self.inject(&port.prefixes, bytes, may);
                     self.trace_made(seat, module, bytes, sent);
                     // The slot goes back to the container.

@@ -5,9 +5,10 @@ use std::collections::BTreeMap;
 use std::num::TryFromIntError;
 use std::time::Instant;
 
-use netserv_model::{Flavour, WorkerId};
+use netserv_model::{Flavour, UserId, WorkerId};
 
-use super::port::{Injections, Port};
+use super::budget::{Budget, SendLimits};
+use super::port::Port;
 
 /// The number of a worker's seat. It never becomes that of another worker.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -36,8 +37,8 @@ impl TryFrom<u64> for SeatId {
 pub(super) struct Seats {
     seats: Vec<Seat>,
     by_worker: BTreeMap<WorkerId, SeatId>,
-    /// The packets that each user's modules may still make, in whichever worker they are.
-    budgets: Vec<Injections>,
+    /// What each user's modules may still send of their own, in whichever worker they are.
+    budgets: Vec<Budget>,
     active: Vec<SeatId>,
     /// Where the next round begins among the active ones.
     next: usize,
@@ -65,7 +66,7 @@ impl Seats {
         let other = Flavour::ALL.into_iter().find_map(seat_of);
         let budget = other.map_or(self.budgets.len(), |other| self.seats[other.0 as usize].budget);
         if other.is_none() {
-            self.budgets.push(Injections::new(Instant::now()));
+            self.budgets.push(Budget::new(SendLimits::default(), Instant::now()));
         }
         self.seats.push(Seat { worker: worker.clone(), next: None, budget, port: None, active: false });
         self.by_worker.insert(worker.clone(), seat);
@@ -86,10 +87,18 @@ impl Seats {
         self.seats[seat.0 as usize].next
     }
 
-    /// Takes one of the packets that the modules of a seat's user may make; false if there is none left at this time.
-    pub(super) fn may_make_packet(&mut self, seat: SeatId, now: Instant) -> bool {
+    /// Takes what a packet of so many bytes needs from what the modules of a seat's user may send; false if there is not
+    /// enough at this time.
+    pub(super) fn may_make_packet(&mut self, seat: SeatId, bytes: usize, now: Instant) -> bool {
         let budget = self.seats[seat.0 as usize].budget;
-        self.budgets[budget].take(now)
+        self.budgets[budget].take(bytes, now)
+    }
+
+    /// Says how much a user's modules may send of their own, from now on.
+    pub(super) fn set_send_limits(&mut self, user: &UserId, limits: SendLimits, now: Instant) {
+        let seat = self.of(&WorkerId::new(user.clone(), Flavour::Wasm));
+        let budget = self.seats[seat.0 as usize].budget;
+        self.budgets[budget] = Budget::new(limits, now);
     }
 
     /// Returns what sits there.

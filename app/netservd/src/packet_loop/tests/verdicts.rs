@@ -5,6 +5,7 @@ use netserv_wire::ip::checksum;
 
 use super::*;
 use crate::limits::{INJECTED_BURST_MAX, INJECTED_PER_SECOND_MAX, UNWOKEN_PACKETS_MAX};
+use crate::packet_loop::budget::SendLimits;
 
 #[test]
 fn what_a_module_says_is_done() {
@@ -148,6 +149,24 @@ fn a_packet_for_no_other_machine_is_refused_for_that() {
     let mut rig = Rig::with_alice(FailureMode::Open);
     rig.make(ALICE, &udp("10.0.0.2:1", "127.0.0.1:2", b"x"));
     rig.assert_counts("refused.destination-refused=1");
+    rig.finish();
+}
+
+#[test]
+fn a_users_limits_hold_for_its_own_modules() {
+    let mut rig = Rig::with_alice(FailureMode::Open);
+    rig.container(BOB, &["172.16.0.0/16"]);
+    let limits = SendLimits { packets_per_second: 3, ..SendLimits::default() };
+    rig.command(PacketCommand::SetSendLimits { user: id(ALICE).user, limits });
+    let small = udp("10.0.0.2:1", "192.0.2.1:2", b"x");
+    (0..5).for_each(|_| rig.make(ALICE, &small));
+    (0..5).for_each(|_| rig.make(BOB, &udp("172.16.0.1:1", "192.0.2.1:2", b"x")));
+    rig.assert_counts("injected=8 refused.too-many=2");
+    // Two packets of 1,000 bytes, since the second goes over.
+    let limits = SendLimits { bits_per_second: 12_000, ..SendLimits::default() };
+    rig.command(PacketCommand::SetSendLimits { user: id(ALICE).user, limits });
+    (0..5).for_each(|_| rig.make(ALICE, &udp("10.0.0.2:1", "192.0.2.1:2", &[0; 972])));
+    rig.assert_counts("injected=10 refused.too-many=5");
     rig.finish();
 }
 
