@@ -10,8 +10,9 @@ pub const PENDING_PACKETS_MAX: usize = 65_536;
 /// Packets that one container may hold for each packet that could still be taken in without loss. With one, a container
 /// that hoards gets half of the room at most, two of them a third each, and there is always room for others.
 pub const HELD_PER_FREE_MAX: usize = 1;
-/// How long a worker may leave packets alone while it is in no module: it may wait for the processor.
-pub const OUTSIDE_TIME_MAX: Duration = Duration::from_secs(5);
+/// How long a worker may wait for the processor: how long it may leave packets alone while it is in no module, and how
+/// much longer than its own time a call may take.
+pub const PROCESSOR_WAIT_MAX: Duration = Duration::from_secs(5);
 /// Packets that the modules of one user may make in a second, in the long run, unless the user has another limit.
 pub const INJECTED_PER_SECOND_MAX: u32 = 20_000;
 /// Packets that the modules of one user may make at once.

@@ -20,6 +20,7 @@ use crate::launcher::seqpacket;
 use crate::limits::{CONTROL_BUFFER_BYTES, EXIT_REPORT_BYTES_MAX};
 use crate::protocol::{ExitReport, send_bytes};
 use crate::sys::SharedWords;
+use crate::worker_clock::WorkerClock;
 
 /// A running container. Dropping its [`Process`] kills it.
 #[derive(Debug)]
@@ -272,6 +273,7 @@ impl Shared {
 
     pub(crate) fn into_container(self, user: UserId, process: Process, landlock: String) -> Container {
         let ring = HostRing::new(self.end, self.header, self.wake_worker, self.wake_host);
+        let ring = ring.with_clock(WorkerClock::new(process.pid()));
         Container::new(user, ControlChannel { socket: self.control }, ring, process, landlock)
     }
 

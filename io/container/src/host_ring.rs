@@ -13,6 +13,7 @@ use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use crate::container::Shared;
 use crate::error::ContainerError;
 use crate::sys::SharedWords;
+use crate::worker_clock::WorkerClock;
 
 /// The node's end of a ring, with the eventfds. Its descriptor becomes readable when the worker wakes the node.
 ///
@@ -28,6 +29,7 @@ pub struct HostRing {
     to_be_woken: bool,
     /// A mapping of its own of the first page.
     header: Arc<SharedWords>,
+    clock: Option<WorkerClock>,
 }
 
 impl HostRing {
@@ -37,7 +39,16 @@ impl HostRing {
         wake_worker: OwnedFd,
         wake_host: OwnedFd,
     ) -> HostRing {
-        HostRing { end, wake_worker, wake_host, to_be_woken: false, header: Arc::new(header) }
+        HostRing { end, wake_worker, wake_host, to_be_woken: false, header: Arc::new(header), clock: None }
+    }
+
+    pub(crate) fn with_clock(self, clock: WorkerClock) -> HostRing {
+        HostRing { clock: Some(clock), ..self }
+    }
+
+    /// Takes the clock of the worker's packet thread; `None` for a ring without a container.
+    pub fn take_clock(&mut self) -> Option<WorkerClock> {
+        self.clock.take()
     }
 
     /// Makes a ring without a container, both ends in this process: for tests and benches of packet loops.

@@ -31,6 +31,7 @@ mod seccomp;
 mod spawn;
 mod storage;
 mod sys;
+mod worker_clock;
 
 pub use container::{Container, ControlChannel, Exit, ExitCause, Process};
 pub use detached::{DetachedContainer, DetachedJob};
@@ -43,3 +44,4 @@ pub use limits::{BuildLimits, MediaLimits};
 pub use media::{MediaEnds, MediaFiles, MediaJob, media_outcome};
 pub use netserv_wire::container::ring::{Activity, Answer, Ingress, Outstanding, Returned, RingError};
 pub use storage::{STORE_CACHE, STORE_KV, Storage, retain_storage};
+pub use worker_clock::WorkerClock;

@@ -10,7 +10,7 @@ use netserv_model::command::ModuleSlot;
 use netserv_model::{DropReason, limits};
 use netserv_wire::container::ring::Ingress;
 
-use crate::limits::{OUTSIDE_TIME_MAX, UNWOKEN_PACKETS_MAX, UNWOKEN_TIME_MAX};
+use crate::limits::{PROCESSOR_WAIT_MAX, UNWOKEN_PACKETS_MAX, UNWOKEN_TIME_MAX};
 
 /// One worker as the loop sees it.
 pub(super) struct Port {
@@ -33,18 +33,26 @@ pub(super) struct Port {
     pub(super) unwoken_since: Option<Instant>,
     steps: u64,
     moved_at: Instant,
+    /// Tells how long the worker's packet thread was on a processor so far, if the system can tell.
+    pub(super) processor_time: ProcessorTime,
+    /// What it told when the worker was first seen not to move.
+    computed_before: Option<Duration>,
     answered_at: Instant,
 }
 
+/// Tells how long a thread was on a processor so far.
+pub(super) type ProcessorTime = Box<dyn FnMut() -> Option<Duration> + Send>;
+
 impl Port {
-    pub(super) fn new(generation: u64, ring: HostRing, prefixes: Vec<IpNet>, now: Instant) -> Port {
+    pub(super) fn new(generation: u64, mut ring: HostRing, prefixes: Vec<IpNet>, now: Instant) -> Port {
         let steps = ring.activity().steps;
+        let mut clock = ring.take_clock();
         Port {
             generation,
             ring,
             prefixes,
             call_times: BTreeMap::new(),
-            answer_time: OUTSIDE_TIME_MAX,
+            answer_time: PROCESSOR_WAIT_MAX,
             loaded: 0,
             reported: false,
             broken: false,
@@ -52,6 +60,8 @@ impl Port {
             unwoken_since: None,
             steps,
             moved_at: now,
+            processor_time: Box::new(move || clock.as_mut()?.processor_time()),
+            computed_before: None,
             answered_at: now,
         }
     }
@@ -59,7 +69,7 @@ impl Port {
     /// Says how long a call of a module may take.
     pub(super) fn set_call_time(&mut self, slot: ModuleSlot, call: Duration) {
         self.call_times.insert(slot, call);
-        self.answer_time = OUTSIDE_TIME_MAX + self.call_times.values().sum::<Duration>();
+        self.answer_time = PROCESSOR_WAIT_MAX + self.call_times.values().sum::<Duration>();
     }
 
     /// Puts a packet into the ring.
@@ -125,7 +135,7 @@ impl Port {
 
     /// Starts the watchdog's time anew.
     pub(super) fn give_time(&mut self, now: Instant) {
-        (self.moved_at, self.answered_at) = (now, now);
+        (self.moved_at, self.computed_before, self.answered_at) = (now, None, now);
     }
 
     /// Returns whether the container hangs, and in which module.
@@ -138,15 +148,35 @@ impl Port {
         let activity = self.ring.activity();
         let holds = self.ring.outstanding() > 0;
         if activity.steps != self.steps || (activity.module.is_none() && !holds) {
-            (self.steps, self.moved_at) = (activity.steps, now);
+            (self.steps, self.moved_at, self.computed_before) = (activity.steps, now, None);
         }
-        let allowed = match activity.module {
-            Some(slot) => self.call_times.get(&slot).copied().unwrap_or(CALL_TIME_UNKNOWN),
-            None => OUTSIDE_TIME_MAX,
+        let hangs = match activity.module {
+            Some(slot) => self.overruns(slot, now),
+            None => now.duration_since(self.moved_at) > PROCESSOR_WAIT_MAX,
         };
-        let hangs = now.duration_since(self.moved_at) > allowed;
         let hoards = holds && now.duration_since(self.answered_at) > self.answer_time;
         (hangs || hoards).then_some(activity.module)
+    }
+
+    /// Returns whether a call takes too long: it has used up its time on a processor, or waits for more than a processor.
+    /// An innocent module gets little of a processor that others use, and must not be blamed for that.
+    fn overruns(&mut self, slot: ModuleSlot, now: Instant) -> bool {
+        let passed = now.duration_since(self.moved_at);
+        if passed.is_zero() {
+            return false;
+        }
+        let allowed = self.call_times.get(&slot).copied().unwrap_or(CALL_TIME_UNKNOWN);
+        // Nobody asks while a worker moves; so the time before the first look is the worker's gain.
+        if self.computed_before.is_none() {
+            self.computed_before = (self.processor_time)();
+        }
+        if passed <= allowed || passed > allowed + PROCESSOR_WAIT_MAX {
+            return passed > allowed;
+        }
+        // Where the system does not tell, all time counts.
+        let computed =
+            (self.processor_time)().zip(self.computed_before).map(|(after, before)| after.saturating_sub(before));
+        computed.is_none_or(|computed| computed > allowed)
     }
 }
 

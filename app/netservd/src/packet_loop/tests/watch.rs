@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 //! The watchdog: who hangs, for how long, and who does not.
 
+use std::cell::Cell;
+
 use super::*;
-use crate::limits::OUTSIDE_TIME_MAX;
+use crate::limits::PROCESSOR_WAIT_MAX;
 
 const CALL: Duration = Duration::from_millis(100);
 
@@ -17,8 +19,8 @@ fn a_call_that_takes_too_long_is_reported_once() {
 #[test]
 fn a_worker_outside_of_modules_has_more_time() {
     let (mut rig, start) = busy_in(None);
-    check(&mut rig, start, OUTSIDE_TIME_MAX - WATCH_INTERVAL * 3, &[]);
-    check(&mut rig, start, OUTSIDE_TIME_MAX + WATCH_INTERVAL * 2, &[stalled(None)]);
+    check(&mut rig, start, PROCESSOR_WAIT_MAX - WATCH_INTERVAL * 3, &[]);
+    check(&mut rig, start, PROCESSOR_WAIT_MAX + WATCH_INTERVAL * 2, &[stalled(None)]);
 }
 
 #[test]
@@ -34,7 +36,7 @@ fn steps_and_answers_start_the_time_anew() {
 fn a_worker_without_packets_and_calls_may_rest() {
     let (mut rig, start) = busy_in(None);
     rig.answer(ALICE, Answer::Pass);
-    check(&mut rig, start, OUTSIDE_TIME_MAX * 10, &[]);
+    check(&mut rig, start, PROCESSOR_WAIT_MAX * 10, &[]);
 }
 
 /// A timer runs without packets, and can hang too.
@@ -59,7 +61,7 @@ fn steps_without_answers_do_not_help_for_ever() {
             break;
         }
     }
-    assert!((OUTSIDE_TIME_MAX + CALL..OUTSIDE_TIME_MAX + CALL * 2).contains(&reported), "{reported:?}");
+    assert!((PROCESSOR_WAIT_MAX + CALL..PROCESSOR_WAIT_MAX + CALL * 2).contains(&reported), "{reported:?}");
 }
 
 #[test]
@@ -88,6 +90,64 @@ fn a_module_that_nobody_announced_has_a_usual_time() {
     check(&mut rig, start, Duration::from_millis(530), &[stalled(Some(9))]);
 }
 
+/// A module that computes is found as soon as it has used up its time, however long that took.
+#[test]
+fn a_call_that_computes_for_too_long_is_found() {
+    for share in [1, 2, 10] {
+        let (mut rig, start) = busy_in(Some(3));
+        compute(&mut rig, share);
+        check(&mut rig, start, CALL * share, &[]);
+        check(&mut rig, start, CALL * share + WATCH_INTERVAL * 3, &[stalled(Some(3))]);
+    }
+}
+
+/// An innocent module that gets a hundredth of a processor is left alone, as long as it takes steps.
+#[test]
+fn a_call_that_waits_for_the_processor_is_not_blamed() {
+    let (mut rig, start) = busy_in(Some(3));
+    compute(&mut rig, 100);
+    check(&mut rig, start, PROCESSOR_WAIT_MAX, &[]);
+    rig.workers.get_mut(ALICE).unwrap().end().enter(ModuleSlot(3));
+    answer_at(&mut rig, start + PROCESSOR_WAIT_MAX);
+    check(&mut rig, start, PROCESSOR_WAIT_MAX * 2, &[]);
+}
+
+/// A module that sleeps for ever computes nothing; it is found by the time that passes.
+#[test]
+fn a_call_that_sleeps_is_found_after_processor_wait_max() {
+    let (mut rig, start) = busy_in(Some(3));
+    compute(&mut rig, u32::MAX);
+    answer_at(&mut rig, start + PROCESSOR_WAIT_MAX);
+    check(&mut rig, start, PROCESSOR_WAIT_MAX + CALL, &[]);
+    check(&mut rig, start, PROCESSOR_WAIT_MAX + CALL + WATCH_INTERVAL * 2, &[stalled(Some(3))]);
+}
+
+#[test]
+fn each_call_has_its_own_time() {
+    let (mut rig, start) = busy_in(Some(3));
+    compute(&mut rig, 1);
+    for calls in 1..20 {
+        check(&mut rig, start, CALL * calls, &[]);
+        rig.workers.get_mut(ALICE).unwrap().end().enter(ModuleSlot(3));
+    }
+}
+
+thread_local! {
+    /// How much of the time that the watchdog looks at has passed.
+    static PASSED: Cell<Duration> = const { Cell::new(Duration::ZERO) };
+}
+
+/// Gives the worker's thread the processor for one of so many parts of the time.
+fn compute(rig: &mut Rig, parts: u32) {
+    let port = rig.packets.seats.port_of(&id(ALICE)).unwrap();
+    port.processor_time = Box::new(move || Some(PASSED.get() / parts));
+}
+
+/// Lets the worker give something back, for which there is a bound of its own.
+fn answer_at(rig: &mut Rig, at: Instant) {
+    rig.packets.seats.port_of(&id(ALICE)).unwrap().answered(at);
+}
+
 /// Returns a loop whose one worker holds a packet and says that it is in a module, and the time from which on.
 fn busy_in(module: Option<u8>) -> (Rig, Instant) {
     let mut rig = Rig::with_alice(FailureMode::Open);
@@ -110,7 +170,9 @@ fn check(rig: &mut Rig, start: Instant, passed: Duration, expected: &[PacketEven
 
 fn look(rig: &mut Rig, start: Instant, passed: Duration) {
     while rig.packets.watched_at + WATCH_INTERVAL <= start + passed {
-        rig.packets.watch(rig.packets.watched_at + WATCH_INTERVAL);
+        let at = rig.packets.watched_at + WATCH_INTERVAL;
+        PASSED.set(at - start);
+        rig.packets.watch(at);
     }
 }
 
