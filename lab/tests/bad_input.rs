@@ -26,6 +26,26 @@ const ENDLESS: &str = r#"exec perl -e 'use IO::Socket::INET; $SIG{CHLD} = "IGNOR
         exit;
     }'"#;
 
+/// Opens 16 connections from each of its addresses to a node's port of signaling, sends nothing, and opens each again
+/// as it ends. Says `open` when all are.
+const IDLE: &str = r#"exec perl -e 'use IO::Socket::INET; use IO::Select;
+    ($node, @from) = @ARGV; $| = 1; $idle = IO::Select->new;
+    sub connect_from {
+        $socket = IO::Socket::INET->new(PeerAddr => $node, PeerPort => 27001, LocalAddr => $_[0], Timeout => 1) or return;
+        $from{fileno $socket} = $_[0];
+        $idle->add($socket);
+    }
+    for $address (@from) { connect_from($address) for 1 .. 16 }
+    print "open\n";
+    while (1) {
+        for $socket ($idle->can_read(1)) {
+            $address = delete $from{fileno $socket};
+            $idle->remove($socket);
+            close $socket;
+            connect_from($address);
+        }
+    }' -- "$@""#;
+
 /// A network in which `innocent` runs an echo for the receiver's address while everything else goes wrong.
 fn troubled(test: &str, driver: Driver) -> Option<Net> {
     let net = net_with(test, driver, STRICT, &[("innocent", &["10.4.0.2/32"])])?;
@@ -168,6 +188,33 @@ fn code_that_fails_on_packets(driver: Driver) {
         assert_nodes(&net.remove(&package), |outcome| *outcome == Outcome::Removed);
     }
     assert_unhurt(&net);
+}
+
+/// Goal: connections that prove nothing, opened again as they end, keep nobody's signaling from a new association.
+#[test]
+fn idle_connections_do_not_keep_others_from_signaling() {
+    let Some(mut net) = net_with("idle_connections_do_not_keep_others_from_signaling", Driver::Nfqueue, STRICT, &[])
+    else {
+        return;
+    };
+    let from: Vec<String> = (100..108).map(|number| format!("10.4.0.{number}")).collect();
+    for address in &from {
+        net.lab.run("receiver", "ip", &["address", "add", &format!("{address}/32"), "dev", "lo"]).unwrap();
+    }
+    for node in ["n1", "n2"] {
+        let mut command = net.lab.command("receiver", "sh");
+        command.args(["-c", IDLE, "idle", &net.lab.v4(node).to_string()]).args(&from);
+        net.lab.start("receiver", &format!("idle-{node}"), &mut command).unwrap();
+        eventually("the table is full", || net.lab.log("receiver", &format!("idle-{node}")).contains("open"));
+    }
+    let probe = net.request(&["probe", "--to", &net.lab.v4("receiver").to_string()]);
+    assert_nodes(&probe, |outcome| *outcome == Outcome::Probed);
+    for node in ["n1", "n2"] {
+        let metrics = net.lab.metrics(node).unwrap();
+        let count = |name: &str| metrics.lines().find(|line| line.contains(name)).unwrap().to_owned();
+        assert!(!count("associations_evicted").ends_with(" 0"), "{}", count("associations_evicted"));
+        assert!(count("associations_refused").ends_with(" 0"), "{}", count("associations_refused"));
+    }
 }
 
 /// Posts a SETUP without a signature, which the command line does not do.

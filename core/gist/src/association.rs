@@ -79,8 +79,8 @@ impl Association {
 pub(crate) struct AssociationTable {
     table: BTreeMap<AssociationId, Association>,
     by_name: BTreeMap<(Vec<u8>, IpAddr), AssociationId>,
-    /// Accepted ones without a name.
-    unproven: usize,
+    /// Accepted ones without a name, oldest first: numbers only grow.
+    unproven: BTreeSet<AssociationId>,
     /// How many each peer has opened.
     accepted: BTreeMap<IpAddr, usize>,
     last: u64,
@@ -129,13 +129,24 @@ impl AssociationTable {
             let name = (nli.peer_identity.clone(), nli.address);
             association.name = Some(name.clone());
             association.setup_deadline = None;
-            self.unproven -= 1;
+            self.unproven.remove(&id);
             self.by_name.insert(name, id);
         }
     }
 
     fn accepted_from(&self, peer: SocketAddr) -> usize {
         self.accepted.get(&whose(peer)).copied().unwrap_or(0)
+    }
+
+    /// Returns the oldest association that is not proven.
+    fn oldest_unproven(&self) -> Option<AssociationId> {
+        self.unproven.first().copied()
+    }
+
+    /// Returns the oldest association that is not proven of those that the peer's address opened.
+    fn oldest_unproven_of(&self, peer: SocketAddr) -> Option<AssociationId> {
+        let of_peer = |id: &&AssociationId| self.table.get(id).is_some_and(|other| whose(other.peer) == whose(peer));
+        self.unproven.iter().find(of_peer).copied()
     }
 
     fn insert(&mut self, association: Association) -> AssociationId {
@@ -147,7 +158,9 @@ impl AssociationTable {
             Some(name) => {
                 self.by_name.insert(name, id);
             }
-            None => self.unproven += 1,
+            None => {
+                self.unproven.insert(id);
+            }
         }
         self.table.insert(id, association);
         id
@@ -173,7 +186,9 @@ impl AssociationTable {
                 self.by_name.remove(name);
             }
             Some(_) => {}
-            None => self.unproven -= 1,
+            None => {
+                self.unproven.remove(&id);
+            }
         }
         Some(association)
     }
@@ -193,7 +208,9 @@ impl Engine {
             self.out.count(Counter::AssociationsReused);
             return Some(id);
         }
-        if self.associations.len() >= self.config.associations_max {
+        if self.associations.len() >= self.config.associations_max
+            && !self.evict(now, self.associations.oldest_unproven())
+        {
             self.out.count(Counter::AssociationsRefused);
             return None;
         }
@@ -211,9 +228,7 @@ impl Engine {
 
     /// Takes a connection from a peer, which has to prove itself soon.
     pub(crate) fn accept_association(&mut self, now: Instant, local: IpAddr, peer: SocketAddr) -> AssociationId {
-        let full = self.associations.len() >= self.config.associations_max;
-        let greedy = self.associations.accepted_from(peer) >= self.config.associations_per_peer_max;
-        if full || greedy || self.associations.unproven >= limits::ASSOCIATIONS_UNPROVEN_MAX {
+        if !self.make_room(now, peer) {
             self.out.count(Counter::AssociationsRefused);
             let association = self.associations.next_id();
             self.out.connection(Transmit::Close { association });
@@ -225,6 +240,28 @@ impl Engine {
         self.out.count(Counter::AssociationsAccepted);
         self.arm_association(id);
         id
+    }
+
+    /// Makes room for one more connection of a peer; returns whether there is. What nobody has proven goes first,
+    /// oldest first, and never for a peer that has its share already: it gives up one of its own.
+    fn make_room(&mut self, now: Instant, peer: SocketAddr) -> bool {
+        let table = &self.associations;
+        if table.accepted_from(peer) >= self.config.associations_per_peer_max {
+            return self.evict(now, table.oldest_unproven_of(peer));
+        }
+        let full = table.len() >= self.config.associations_max;
+        if full || table.unproven.len() >= limits::ASSOCIATIONS_UNPROVEN_MAX {
+            return self.evict(now, table.oldest_unproven());
+        }
+        true
+    }
+
+    /// Ends an unproven association in favour of another one; returns whether there is one to end.
+    fn evict(&mut self, now: Instant, id: Option<AssociationId>) -> bool {
+        let Some(id) = id else { return false };
+        self.out.count(Counter::AssociationsEvicted);
+        self.end_association(now, id, true);
+        true
     }
 
     pub(crate) fn association_connected(&mut self, now: Instant, id: AssociationId) {

@@ -62,6 +62,8 @@ pub enum Counter {
     AssociationsAccepted,
     /// Associations refused because a table was full.
     AssociationsRefused,
+    /// Associations of peers ended before they were proven, in favour of newer ones.
+    AssociationsEvicted,
     /// Associations that broke.
     AssociationsFailed,
     /// Handshakes that found an association to share.
@@ -70,7 +72,7 @@ pub enum Counter {
 
 impl Counter {
     /// Every counter, in order.
-    pub const ALL: [Counter; 31] = [
+    pub const ALL: [Counter; 32] = [
         Counter::DatagramsReceived,
         Counter::BadMagic,
         Counter::Malformed,
@@ -100,6 +102,7 @@ impl Counter {
         Counter::AssociationsOpened,
         Counter::AssociationsAccepted,
         Counter::AssociationsRefused,
+        Counter::AssociationsEvicted,
         Counter::AssociationsFailed,
         Counter::AssociationsReused,
     ];
@@ -136,6 +139,7 @@ impl Counter {
             Counter::AssociationsOpened => "associations_opened",
             Counter::AssociationsAccepted => "associations_accepted",
             Counter::AssociationsRefused => "associations_refused",
+            Counter::AssociationsEvicted => "associations_evicted",
             Counter::AssociationsFailed => "associations_failed",
             Counter::AssociationsReused => "associations_reused",
         }

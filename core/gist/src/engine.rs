@@ -114,7 +114,8 @@ impl Engine {
         self.close_overrun(now);
     }
 
-    /// Takes a connection that a peer opened, and names it. If there is no room, a [`Transmit::Close`] follows.
+    /// Takes a connection that a peer opened, and names it. If there is no room, a [`Transmit::Close`] follows, of the
+    /// oldest connection that is not proven or of this one.
     pub fn handle_accepted(&mut self, now: Instant, local: IpAddr, peer: SocketAddr) -> AssociationId {
         self.accept_association(now, local, peer)
     }

@@ -17,7 +17,7 @@ pub const ROUTES_MAX: usize = 65_536;
 pub const ASSOCIATIONS_MAX: usize = 1024;
 /// Messaging associations that one IPv4 address or IPv6 network (64 bits) can open, unless configured.
 pub const ASSOCIATIONS_PER_PEER_MAX: usize = 16;
-/// Accepted connections that have not shown a valid message yet.
+/// Accepted connections that no valid Confirm has proven yet; one more ends the oldest.
 pub const ASSOCIATIONS_UNPROVEN_MAX: usize = 128;
 /// Peers that keep a handle although no route leads to them.
 pub const PEERS_KEPT_MAX: usize = 1024;

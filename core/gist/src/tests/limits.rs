@@ -119,26 +119,56 @@ fn there_are_only_so_many_associations() {
     assert_eq!(Config::new(vec![1]).associations_max, ASSOCIATIONS_MAX);
 }
 
+/// Goal: idle connections, opened again as they end, keep no peer from a new association.
 #[test]
 fn only_so_many_connections_may_be_silent() {
     let mut s = Script::new();
     let now = s.at(0);
-    for number in 0..ASSOCIATIONS_UNPROVEN_MAX {
-        s.engine.handle_accepted(now, HERE, a_peer(number));
-    }
+    let silent: Vec<_> =
+        (0..ASSOCIATIONS_UNPROVEN_MAX).map(|number| s.engine.handle_accepted(now, HERE, a_peer(number))).collect();
     s.recv_nothing(0);
-    let refused = s.engine.handle_accepted(now, HERE, a_peer(200));
-    assert_eq!(s.transmit(0), Transmit::Close { association: refused });
-    // They go in time, and those that are in use do not count.
-    s.at(5000);
-    assert_eq!(s.engine.state_counts().associations, 0);
-    while s.engine.poll_transmit().is_some() {}
-    s.be_connected(5000, 5);
-    for number in 0..ASSOCIATIONS_UNPROVEN_MAX {
-        let now = s.at(5000);
-        s.engine.handle_accepted(now, HERE, a_peer(number));
+    // The oldest goes for a peer that proves itself, and that one does not go for the next that are silent.
+    s.send(1, &with_stack(query(5), None));
+    let response = s.recv_kind(1, MessageType::Response);
+    let now = s.at(1);
+    let proven = s.engine.handle_accepted(now, HERE, SocketAddr::new(THERE, 40_000));
+    assert_eq!(s.transmit(1), Transmit::Close { association: silent[0] });
+    s.send_stream(1, proven, &first_confirm_to(&response));
+    for number in 0..3 * ASSOCIATIONS_UNPROVEN_MAX {
+        s.engine.handle_accepted(now, HERE, a_peer(number % 256));
     }
-    s.recv_nothing(5000);
+    let closed: Vec<_> = std::iter::from_fn(|| s.engine.poll_transmit()).collect();
+    assert!(closed.starts_with(&[Transmit::Close { association: silent[1] }]), "{:?}", closed.first());
+    assert!(!closed.contains(&Transmit::Close { association: proven }));
+    assert_eq!(s.engine.state_counts().associations, ASSOCIATIONS_UNPROVEN_MAX + 1);
+    let ended = u64::try_from(closed.len()).unwrap() + 1;
+    assert_eq!((s.count(Counter::AssociationsEvicted), s.count(Counter::AssociationsRefused)), (ended, 0));
+    // They go in time, too.
+    s.at(5001);
+    assert_eq!(s.engine.state_counts().associations, 1);
+}
+
+/// Goal: a table that is full has room for a peer, or for a connection from here, as long as one in it is not proven.
+#[test]
+fn a_full_table_loses_what_is_not_proven() {
+    let mut s = Script::with(Config { associations_max: 2, ..config(0xaa) });
+    let proven = s.be_connected(0, 5);
+    let now = s.at(1);
+    let silent = s.engine.handle_accepted(now, HERE, a_peer(1));
+    s.recv_nothing(1);
+    let next = s.engine.handle_accepted(now, HERE, a_peer(2));
+    assert_eq!(s.transmit(1), Transmit::Close { association: silent });
+    s.call(2, send(1, 6, downstream(), RELIABLE, b"x"));
+    let query = s.recv(2);
+    s.send(2, &Message { nli: Some(nli(0xcc, THERE)), ..response_to(&query) });
+    assert_eq!(s.transmit(2), Transmit::Close { association: next });
+    let Transmit::Connect { association: opened, .. } = s.transmit(2) else { panic!("no connection") };
+    // Both are proven: the next one finds no room.
+    let refused = s.engine.handle_accepted(now, HERE, a_peer(3));
+    assert_eq!(s.transmit(2), Transmit::Close { association: refused });
+    assert!(![proven, opened].contains(&refused));
+    assert_eq!((s.count(Counter::AssociationsEvicted), s.count(Counter::AssociationsRefused)), (2, 1));
+    assert_eq!(s.engine.state_counts().associations, 2);
 }
 
 fn a_peer(number: usize) -> SocketAddr {
@@ -150,23 +180,44 @@ fn a_peer(number: usize) -> SocketAddr {
 fn one_peer_opens_only_so_many_associations() {
     let mut s = Script::new();
     let now = s.at(0);
+    // Opens a connection; returns it, and what ended for it.
     let open = |s: &mut Script, from: &str| {
-        let association = s.engine.handle_accepted(now, HERE, from.parse().unwrap());
-        (s.engine.poll_transmit().is_none(), association)
+        let opened = s.engine.handle_accepted(now, HERE, from.parse().unwrap());
+        let ended = s.engine.poll_transmit().map(|transmit| {
+            let Transmit::Close { association } = transmit else { panic!("{transmit:?}") };
+            association
+        });
+        (opened, ended)
     };
-    let first = open(&mut s, "10.0.0.7:1").1;
-    for port in 2..=ASSOCIATIONS_PER_PEER_MAX {
-        assert!(open(&mut s, &format!("10.0.0.7:{port}")).0, "{port}");
-        assert!(open(&mut s, &format!("[2001:db8::{port}]:1")).0, "{port}");
+    let mut opened = Vec::new();
+    for port in 1..=ASSOCIATIONS_PER_PEER_MAX {
+        for from in [format!("10.0.0.7:{port}"), format!("[2001:db8::{port}]:1")] {
+            let (association, ended) = open(&mut s, &from);
+            assert_eq!(ended, None, "{from}");
+            opened.push(association);
+        }
     }
-    assert!(open(&mut s, "[2001:db8::ffff:1]:1").0);
-    assert!(!open(&mut s, "10.0.0.7:40000").0);
-    assert!(!open(&mut s, "[2001:db8:0:0:1::1]:40000").0, "another address of the same network");
-    assert!(open(&mut s, "10.0.0.8:40000").0);
-    assert!(open(&mut s, "[2001:db8:0:1::1]:40000").0);
-    s.engine.handle_closed(now, first, None);
-    assert!(open(&mut s, "10.0.0.7:40000").0, "its place is free again");
-    assert_eq!(s.count(Counter::AssociationsRefused), 2);
+    let before = s.engine.state_counts().associations;
+    // One more ends the oldest of the same peer, and nobody else's.
+    assert_eq!(open(&mut s, "10.0.0.7:40000").1, Some(opened[0]));
+    assert_eq!(open(&mut s, "[2001:db8:0:0:1::1]:40000").1, Some(opened[1]), "another address of the same network");
+    assert_eq!(s.engine.state_counts().associations, before);
+    assert_eq!(open(&mut s, "10.0.0.8:40000").1, None);
+    assert_eq!(open(&mut s, "[2001:db8:0:1::1]:40000").1, None);
+    assert_eq!((s.count(Counter::AssociationsEvicted), s.count(Counter::AssociationsRefused)), (2, 0));
+}
+
+/// Goal: a peer whose associations are all proven gets no more, however many it opens, and ends nobody else's.
+#[test]
+fn one_peer_proves_only_so_many_associations() {
+    let mut s = Script::with(Config { associations_per_peer_max: 1, ..config(0xaa) });
+    let now = s.at(0);
+    s.engine.handle_accepted(now, HERE, a_peer(1));
+    s.be_connected(0, 5);
+    let refused = s.engine.handle_accepted(now, HERE, SocketAddr::new(THERE, 40_001));
+    assert_eq!(s.transmit(0), Transmit::Close { association: refused });
+    assert_eq!((s.count(Counter::AssociationsEvicted), s.count(Counter::AssociationsRefused)), (0, 1));
+    assert_eq!(s.engine.state_counts().associations, 2);
 }
 
 #[test]
