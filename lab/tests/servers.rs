@@ -279,22 +279,19 @@ fn a_program_that_ends_is_started_again_and_then_given_up() {
     let (parts, out) = (module_parts("server-program", Flavour::Wasm).unwrap(), net.lab.dir().join("program.nsm"));
     let package = net.lab.package_of(&manifest, &parts, &out, &net.alice).unwrap();
     // It runs for a while, then may not have the port that it wants, and ends.
-    let wishes = ["--property", "wait-ms=1500", "--property", "port=81"];
+    let wishes = ["--property", "wait-ms=500", "--property", "port=81"];
     let outcome = net.setup(&net.alice, &package, &wishes);
     assert!(matches!(outcome, Outcome::Installed { .. }), "{outcome:?}");
-    let mut states = Vec::new();
-    eventually("it is given up", || {
-        let status = net.status(&net.alice, "program").unwrap();
-        let now = (status.state, status.restarts);
-        if states.last() != Some(&now) {
-            states.push(now);
-        }
-        status.state == ModuleState::Quarantined
-    });
-    // Not each state in between lasts long enough to be seen on a busy machine.
-    assert_eq!(states.last(), Some(&(ModuleState::Quarantined, 4)), "{states:?}");
-    for state in [ModuleState::BackingOff, ModuleState::Running] {
-        assert!(states.iter().any(|(seen, restarts)| *seen == state && *restarts > 0), "{state:?} in {states:?}");
+    eventually("it is given up", || net.status(&net.alice, "program").unwrap().state == ModuleState::Quarantined);
+    // How often it was started again, and that it ended by itself each time, is counted. The states in between last for
+    // too short a time to be seen from here; the controller's own tests see them.
+    assert_eq!(net.status(&net.alice, "program").unwrap().restarts, 4);
+    let metrics = net.lab.metrics("node").unwrap();
+    for counted in [
+        r#"netserv_controller_events_total{event="module-failure"} 5"#,
+        r#"netserv_controller_events_total{event="quarantine"} 1"#,
+    ] {
+        assert!(metrics.lines().any(|line| line == counted), "no `{counted}` in\n{metrics}");
     }
     let failure = net.status(&net.alice, "program").unwrap().last_failure.unwrap();
     assert_eq!(failure.kind, RefusalKind::Trapped, "{failure}");

@@ -26,7 +26,7 @@ pub struct Program {
 }
 
 impl Program {
-    /// Starts the program, which gets no port before [`Program::open_ports`]. `ended` is called if it ends by itself.
+    /// Starts the program, which gets no port and no message before [`Program::open_gate`]. `ended` is called if it ends by itself.
     ///
     /// # Errors
     /// [`RefusalKind::MemoryLimit`] or [`RefusalKind::Trapped`] if there can be no instance.
@@ -63,14 +63,14 @@ impl Program {
         }
     }
 
-    /// Waits until the program wants a port; not for long, since there are some that never do. Returns whether it is
-    /// still at work.
-    pub async fn wants_port(&mut self) -> bool {
+    /// Waits until the program wants a port or a message; not for long, since there are some that never do. Returns
+    /// whether it is still at work.
+    pub async fn is_at_gate(&mut self) -> bool {
         self.porter.wait().await
     }
 
-    /// Lets the program take ports.
-    pub fn open_ports(&self) {
+    /// Lets the program take ports and messages.
+    pub fn open_gate(&self) {
         self.porter.open();
     }
 

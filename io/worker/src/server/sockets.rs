@@ -31,7 +31,7 @@ pub fn permit(wasi: &mut WasiCtxBuilder, module: &Arc<Module>, gate: Option<Gate
     });
 }
 
-/// Where a program waits before it takes a port, until the version before it has left.
+/// Where a program waits before it takes a port or a message, until the version before it has left.
 #[derive(Clone, Debug)]
 pub struct Gate {
     asks: mpsc::Sender<()>,
@@ -53,7 +53,13 @@ pub fn gate() -> (Gate, Porter) {
 }
 
 impl Gate {
-    async fn pass(mut self) {
+    /// Returns whether the version before has left.
+    pub fn is_open(&self) -> bool {
+        *self.open.borrow()
+    }
+
+    /// Says that the program is here, and waits until the gate is open.
+    pub async fn pass(mut self) {
         // Who asked before is heard, too.
         let _ = self.asks.try_send(());
         // Without a porter the program is being ended.

@@ -38,6 +38,8 @@ pub struct ServerState {
     pub tcp: Arc<ConnectionTable>,
     /// The cap on its memories and tables.
     pub cap: Cap,
+    /// Where it waits for the version before it to leave, if it is a program.
+    pub gate: Option<Gate>,
     /// The module that it is an instance of.
     pub module: Arc<Module>,
 }
@@ -45,7 +47,7 @@ pub struct ServerState {
 /// Whether an instance may use sockets of its own.
 #[derive(Clone, Debug)]
 pub enum Sockets {
-    /// As the module's filters say, and published ports once the gate is open, if there is one.
+    /// As the module's filters say; published ports and messages once the gate is open, if there is one.
     Permitted(Option<Gate>),
     /// None; the node has the sockets.
     None,
@@ -60,12 +62,12 @@ impl ServerState {
             wasi.env(name, value);
         }
         wasi.max_random_size(limits::SERVER_RANDOM_BYTES_MAX);
-        let resources_max = match sockets {
+        let (resources_max, gate) = match sockets {
             Sockets::Permitted(gate) => {
-                sockets::permit(&mut wasi, module, gate);
-                limits::RESOURCES_MAX
+                sockets::permit(&mut wasi, module, gate.clone());
+                (limits::RESOURCES_MAX, gate)
             }
-            Sockets::None => limits::REQUEST_RESOURCES_MAX,
+            Sockets::None => (limits::REQUEST_RESOURCES_MAX, None),
         };
         let mut table = ResourceTable::new();
         table.set_max_capacity(resources_max);
@@ -80,6 +82,7 @@ impl ServerState {
             egress,
             tcp: Arc::default(),
             cap: Cap::new(module.limits.memory_bytes),
+            gate,
             module: Arc::clone(module),
         }
     }

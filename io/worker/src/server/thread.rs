@@ -141,7 +141,7 @@ impl Servers {
             Ok(()) => {
                 self.reports.send(Report::Loaded { slot, ticket });
                 if let Some(Running { work: Work::Command(program), .. }) = self.running.get(&slot) {
-                    program.open_ports();
+                    program.open_gate();
                 }
             }
             Err(refusal) => {
@@ -173,11 +173,11 @@ impl Servers {
         Ok(())
     }
 
-    /// Ends the versions of a module before `program`, once it wants a port: two cannot have the same. If it ended
+    /// Ends the versions of a module before `program`, once it wants a port or a message: two cannot have the same. If it ended
     /// instead, the node hears of that, and the others go on.
     async fn hand_over(&mut self, module: &Module, program: &mut Program) {
         let has_others = self.running.values().any(|running| running.name == module.name.name);
-        if has_others && program.wants_port().await {
+        if has_others && program.is_at_gate().await {
             self.stop(module).await;
         }
     }

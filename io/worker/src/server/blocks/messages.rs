@@ -7,6 +7,7 @@ use wasmtime::component::{HasSelf, Linker, Resource};
 use wasmtime_wasi::p2::{DynPollable, Pollable, subscribe};
 
 use crate::messages::{Exchange, MessageError};
+use crate::server::sockets::Gate;
 use crate::server::state::ServerState;
 
 mod bindings {
@@ -35,11 +36,16 @@ impl wit::Host for ServerState {
     }
 
     fn receive(&mut self) -> wasmtime::Result<Option<Vec<u8>>> {
+        // The version before may have one in hand, which is to be answered first.
+        if self.gate.as_ref().is_some_and(|gate| !gate.is_open()) {
+            return Ok(None);
+        }
         Ok(self.module.messages.receive_for_server().map(<[u8]>::into_vec))
     }
 
     fn subscribe(&mut self) -> wasmtime::Result<Resource<DynPollable>> {
-        let waiting = self.table.push(Waiting(Arc::clone(&self.module.messages)))?;
+        let waiting = Waiting { exchange: Arc::clone(&self.module.messages), gate: self.gate.clone() };
+        let waiting = self.table.push(waiting)?;
         subscribe(&mut self.table, waiting)
     }
 }
@@ -55,12 +61,18 @@ impl From<MessageError> for Error {
 }
 
 /// What is ready when there is a message.
-struct Waiting(Arc<Exchange>);
+struct Waiting {
+    exchange: Arc<Exchange>,
+    gate: Option<Gate>,
+}
 
 #[wasmtime_wasi::async_trait]
 impl Pollable for Waiting {
     async fn ready(&mut self) {
-        self.0.wait_for_server().await;
+        if let Some(gate) = self.gate.clone() {
+            gate.pass().await;
+        }
+        self.exchange.wait_for_server().await;
     }
 }
 
@@ -73,6 +85,7 @@ mod tests {
     use super::*;
     use crate::server::blocks::testing::{run, state};
     use crate::server::module::Shared;
+    use crate::server::sockets::gate;
     use crate::storage::limits::{MESSAGE_BYTES_MAX, MESSAGES_MAX};
 
     #[test]
@@ -91,13 +104,32 @@ mod tests {
         run(async {
             let mut state = state(Shared::for_tests);
             state.module.messages.set_parts(true, true);
-            let mut waiting = Waiting(Arc::clone(&state.module.messages));
+            let mut waiting = Waiting { exchange: Arc::clone(&state.module.messages), gate: None };
             assert!(tokio::time::timeout(Duration::from_millis(5), waiting.ready()).await.is_err());
             state.module.messages.send_to_server(b"news").unwrap();
             waiting.ready().await;
             assert_eq!(state.receive().unwrap(), Some(b"news".to_vec()));
             let pollable = state.subscribe().unwrap();
             state.table.delete(pollable).unwrap();
+        });
+    }
+
+    /// Goal: two versions of a program never have messages at the same time, for their answers would come out of order.
+    #[test]
+    fn a_program_has_no_message_before_the_version_before_it_has_left() {
+        run(async {
+            let (gate, mut porter) = gate();
+            let mut state = state(Shared::for_tests);
+            state.gate = Some(gate.clone());
+            state.module.messages.set_parts(true, true);
+            state.module.messages.send_to_server(b"news").unwrap();
+            let mut waiting = Waiting { exchange: Arc::clone(&state.module.messages), gate: Some(gate) };
+            assert!(tokio::time::timeout(Duration::from_millis(5), waiting.ready()).await.is_err());
+            assert_eq!(state.receive().unwrap(), None);
+            assert!(porter.wait().await, "who waits for messages is ready to take over");
+            porter.open();
+            waiting.ready().await;
+            assert_eq!(state.receive().unwrap(), Some(b"news".to_vec()));
         });
     }
 }
