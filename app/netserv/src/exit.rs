@@ -94,10 +94,9 @@ impl<T, E: fmt::Display> OrFail<T> for Result<T, E> {
     }
 }
 
-/// Returns the text as one line without control characters, so that foreign text cannot steer a terminal.
+/// Returns the text as [`netserv_model::text::one_line`] does, with one space between words.
 pub fn one_line(text: &str) -> String {
-    let words = text.split(|c: char| c.is_whitespace() || c.is_control()).filter(|word| !word.is_empty());
-    words.collect::<Vec<_>>().join(" ")
+    netserv_model::text::one_line(text).split_whitespace().collect::<Vec<_>>().join(" ")
 }
 
 #[cfg(test)]
@@ -125,6 +124,6 @@ mod tests {
 
     #[test]
     fn foreign_text_stays_on_one_line_and_cannot_steer_the_terminal() {
-        assert_eq!(one_line("a\r\n\n  b\u{1b}[31mc\u{9b}2J"), "a b [31mc 2J");
+        assert_eq!(one_line("a\r\n\n  b\u{1b}[31mc\u{9b}2J"), r"a b\u{1b}[31mc\u{9b}2J");
     }
 }

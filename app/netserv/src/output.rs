@@ -7,6 +7,7 @@ use std::future::Future;
 use std::io::{self, ErrorKind, IsTerminal, Write};
 use std::time::{Duration, Instant};
 
+use netserv_model::text::{is_hidden, one_line};
 use serde::Serialize;
 
 use crate::exit::{Failure, OrFail};
@@ -64,17 +65,21 @@ impl Style {
         }
     }
 
-    fn code(self) -> &'static str {
+    /// Returns what switches a terminal to this style.
+    fn sequence(self) -> &'static str {
         match self {
-            Style::Plain => "",
-            Style::Bold => "1",
-            Style::Dim => "2",
-            Style::Good => "32",
-            Style::Warn => "33",
-            Style::Bad => "31",
+            Style::Plain => "\x1b[0m",
+            Style::Bold => "\x1b[1m",
+            Style::Dim => "\x1b[2m",
+            Style::Good => "\x1b[32m",
+            Style::Warn => "\x1b[33m",
+            Style::Bad => "\x1b[31m",
         }
     }
 }
+
+const STYLES: [Style; 6] = [Style::Plain, Style::Bold, Style::Dim, Style::Good, Style::Warn, Style::Bad];
+const ESCAPE: char = '\x1b';
 
 impl Output {
     /// Writes to the process's own standard output and error.
@@ -100,9 +105,18 @@ impl Output {
         !matches!(self.state, State::Open)
     }
 
-    /// Writes one line to standard output.
+    /// Writes a line, or several, to standard output. Only what [`paint`](Output::paint) made steers the terminal.
     pub fn line(&mut self, text: impl Display) {
-        self.raw(format!("{text}\n").as_bytes());
+        let text = text.to_string();
+        let mut parts = text.split(ESCAPE);
+        let mut shown = parts.next().map(lines_of).unwrap_or_default();
+        for part in parts {
+            let painted = self.colour && STYLES.iter().any(|style| part.starts_with(&style.sequence()[1..]));
+            shown.push_str(if painted { "\x1b" } else { r"\u{1b}" });
+            shown.push_str(&lines_of(part));
+        }
+        shown.push('\n');
+        self.raw(shown.as_bytes());
     }
 
     /// Writes bytes to standard output as they are.
@@ -118,21 +132,21 @@ impl Output {
     /// Writes a value as indented JSON.
     pub fn json(&mut self, value: &impl Serialize) -> Result<(), Failure> {
         let text = serde_json::to_string_pretty(value).or_fail("cannot write JSON", "report this as a bug")?;
-        self.line(text);
+        self.raw(format!("{}\n", ascii_where_hidden(&text)).as_bytes());
         Ok(())
     }
 
     /// Writes a value as one line of JSON.
     pub fn json_line(&mut self, value: &impl Serialize) -> Result<(), Failure> {
         let text = serde_json::to_string(value).or_fail("cannot write JSON", "report this as a bug")?;
-        self.line(text);
+        self.raw(format!("{}\n", ascii_where_hidden(&text)).as_bytes());
         Ok(())
     }
 
     /// Returns the text in a style, if standard output shows colours.
     pub fn paint(&self, style: Style, text: &str) -> String {
         if self.colour && style != Style::Plain {
-            format!("\x1b[{}m{text}\x1b[0m", style.code())
+            format!("{}{text}{}", style.sequence(), Style::Plain.sequence())
         } else {
             text.to_owned()
         }
@@ -141,14 +155,14 @@ impl Output {
     /// Writes a remark for people to standard error; not in JSON mode.
     pub fn note(&self, text: impl Display) {
         if !self.json {
-            to_stderr(&format!("{text}\n"));
+            to_stderr(&format!("{}\n", lines_of(&text.to_string())));
         }
     }
 
     /// Writes a detail to standard error if `-v` was given.
     pub fn detail(&self, text: impl Display) {
         if self.verbose {
-            to_stderr(&format!("{text}\n"));
+            to_stderr(&format!("{}\n", lines_of(&text.to_string())));
         }
     }
 
@@ -189,6 +203,24 @@ impl Output {
 /// Returns whether the environment lets colours be: <https://no-color.org>, and terminals that have none.
 fn may_colour(no_color: Option<&OsStr>, term: Option<&OsStr>) -> bool {
     no_color.is_none_or(OsStr::is_empty) && term.is_none_or(|term| term != "dumb")
+}
+
+/// Returns the text with each of its lines made [`one_line`].
+fn lines_of(text: &str) -> String {
+    text.split('\n').map(one_line).collect::<Vec<_>>().join("\n")
+}
+
+/// Returns JSON of the same meaning without characters that are hidden, which only strings can have.
+fn ascii_where_hidden(json: &str) -> String {
+    let mut shown = String::with_capacity(json.len());
+    for c in json.chars() {
+        if c != '\n' && is_hidden(c) {
+            c.encode_utf16(&mut [0; 2]).iter().for_each(|unit| shown.push_str(&format!("\\u{unit:04x}")));
+        } else {
+            shown.push(c);
+        }
+    }
+    shown
 }
 
 /// Writes to standard error, and does not mind if nobody reads it.
@@ -267,6 +299,26 @@ mod tests {
         let mut output = broken(ErrorKind::StorageFull);
         output.line("x");
         assert!(output.finish().unwrap_err().cause.contains("cannot write"));
+    }
+
+    /// Goal: text of modules, packages and nodes, wherever a command shows it, neither steers the terminal nor turns the
+    /// order of what is shown beside it.
+    #[test]
+    fn foreign_text_steers_no_terminal() {
+        let foreign = "a\u{202e}b\u{1b}[2Jc\u{9b}d";
+        for (colour, bad) in [(false, "x"), (true, "\x1b[31mx\x1b[0m")] {
+            let (mut output, text) = captured(false, colour);
+            let painted = output.paint(Style::Bad, "x");
+            output.line(format!("{painted} {foreign}\ntwo"));
+            assert_eq!(text.text(), format!("{bad} {}\ntwo\n", r"a\u{202e}b\u{1b}[2Jc\u{9b}d"));
+        }
+        for pretty in [true, false] {
+            let (mut output, text) = captured(true, false);
+            let value = vec![foreign, "\u{e0041}"];
+            if pretty { output.json(&value) } else { output.json_line(&value) }.unwrap();
+            assert!(text.text().chars().all(|c| c == '\n' || c == ' ' || c.is_ascii_graphic()), "{}", text.text());
+            assert_eq!(serde_json::from_str::<Vec<String>>(&text.text()).unwrap(), value);
+        }
     }
 
     #[test]

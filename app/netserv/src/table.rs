@@ -88,6 +88,6 @@ mod tests {
         table.row([plain(10), plain("bögen"), plain("evil\u{1b}[2J")]);
         let (mut output, text) = captured(false, false);
         table.write(&mut output);
-        assert_eq!(text.text(), "N   NAME   SAYS\n1   a      yes\n    why: so\n10  bögen  evil [2J\n");
+        assert_eq!(text.text(), "N   NAME   SAYS\n1   a      yes\n    why: so\n10  bögen  evil\\u{1b}[2J\n");
     }
 }

@@ -71,7 +71,7 @@ fn an_empty_list_is_empty_output() {
 #[test]
 fn log_lines_cannot_steer_the_terminal_and_round_trip_as_json() {
     let node = FakeNode::answering(200, format!("{}\n{}\n", json(&log_line(7)), json(&log_line(8))));
-    let line = "2026-11-21T02:00:00Z  warn   janedoe/example.org/a  evil [2J text\n";
+    let line = "2026-11-21T02:00:00Z  warn   janedoe/example.org/a  evil \\u{1b}[2J text\n";
     check(&Home::empty().ask(&node, &["node", "logs", "--since", "7"]), 0, &line.repeat(2), "");
     assert_eq!(node.seen()[0].0, "/v1/logs?follow=false&since=7");
     let output = Home::empty().ask(&node, &["node", "logs", "-j"]);

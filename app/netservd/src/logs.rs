@@ -8,9 +8,13 @@ use std::time::SystemTime;
 
 use netserv_model::UnixTime;
 use netserv_model::api::LogLine;
+use netserv_model::text::one_line;
 use tokio::sync::Notify;
 use tracing::field::{Field, Visit};
 use tracing_subscriber::Layer;
+use tracing_subscriber::field::MakeExt as _;
+use tracing_subscriber::fmt::FormatFields;
+use tracing_subscriber::fmt::format::debug_fn;
 use tracing_subscriber::layer::Context;
 
 /// Lines kept; older ones are forgotten.
@@ -34,7 +38,7 @@ struct Ring {
 impl Logs {
     /// Appends a line, and forgets the oldest one if there are too many.
     pub fn push(&self, level: &str, source: &str, text: &str) {
-        let text = text.chars().take(LOG_LINE_CHARS_MAX).map(|c| if c.is_control() { ' ' } else { c }).collect();
+        let text = one_line(text).chars().take(LOG_LINE_CHARS_MAX).collect();
         let mut ring = self.inner.lock().unwrap_or_else(PoisonError::into_inner);
         let sequence = ring.next;
         ring.next += 1;
@@ -90,6 +94,15 @@ impl Visit for Text {
     }
 }
 
+/// Writes an event's fields for standard error, each as one line: some hold text of modules, packages and peers.
+pub fn fields() -> impl for<'writer> FormatFields<'writer> + 'static {
+    debug_fn(|writer, field, value| {
+        let value = one_line(&format!("{value:?}"));
+        if field.name() == "message" { write!(writer, "{value}") } else { write!(writer, "{}={value}", field.name()) }
+    })
+    .delimited(" ")
+}
+
 /// Returns the wall clock.
 pub fn wall() -> UnixTime {
     let since_epoch = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
@@ -119,6 +132,25 @@ mod tests {
         let line = &logs.since(0)[0];
         assert!(line.text.starts_with("a b"));
         assert_eq!(line.text.chars().count(), LOG_LINE_CHARS_MAX);
+    }
+
+    /// Goal: no text of others turns or steers a log, be it the API's or that on standard error.
+    #[test]
+    fn text_of_others_is_escaped_in_both_logs() {
+        use tracing_subscriber::layer::SubscriberExt as _;
+
+        let (logs, path) = (Logs::default(), tempfile::NamedTempFile::new().unwrap());
+        let terminal = tracing_subscriber::fmt::layer().with_writer(path.reopen().unwrap()).with_ansi(false);
+        let both = tracing_subscriber::registry().with(terminal.fmt_fields(fields())).with(logs.clone());
+        tracing::subscriber::with_default(both, || {
+            let foreign = "a\u{202e}b\u{1b}[2Jc\nd";
+            tracing::info!(%foreign, number = 7, "said {foreign}");
+        });
+        let escaped = r"a\u{202e}b\u{1b}[2Jc d";
+        let line = format!("said {escaped} foreign={escaped} number=7");
+        assert_eq!(logs.since(0)[0].text, line);
+        let terminal = std::fs::read_to_string(path.path()).unwrap();
+        assert!(terminal.ends_with(&format!("{line}\n")) && terminal.lines().count() == 1, "{terminal}");
     }
 
     #[tokio::test]

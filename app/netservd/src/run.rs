@@ -33,7 +33,7 @@ use crate::effects::workers::launches::{self, Disk};
 use crate::effects::{Executor, ExecutorParts, ModuleParts};
 use crate::event::{EVENTS_MAX, Event};
 use crate::limits::FETCHES_MAX;
-use crate::logs::{Logs, wall};
+use crate::logs::{self, Logs, wall};
 use crate::machine::about::About;
 use crate::machine::doctor;
 use crate::machine::keeper::Keeper;
@@ -73,6 +73,7 @@ fn start_logging() -> Logs {
         .with_ansi(std::io::stderr().is_terminal())
         .with_target(false);
     tracing_subscriber::registry()
+        .fmt_fields(logs::fields())
         .with(terminal.with_filter(filter))
         .with(logs.clone().with_filter(EnvFilter::new("info")))
         .init();

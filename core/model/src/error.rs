@@ -6,6 +6,8 @@ use std::fmt;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use crate::text::one_line;
+
 /// Why a node refused, as a word that programs can test for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
@@ -234,9 +236,8 @@ pub struct Refusal {
 }
 
 impl Refusal {
-    /// Builds a refusal; the detail becomes one line of at most 400 characters.
+    /// Builds a refusal; the detail becomes one line ([`one_line`]) of at most 400 characters.
     pub fn new(kind: RefusalKind, detail: impl AsRef<str>) -> Refusal {
-        let one_line = detail.as_ref().chars().map(|c| if c.is_control() { ' ' } else { c });
-        Refusal { kind, detail: one_line.take(400).collect() }
+        Refusal { kind, detail: one_line(detail.as_ref()).chars().take(400).collect() }
     }
 }

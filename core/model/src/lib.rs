@@ -16,6 +16,7 @@ pub mod limits;
 pub mod manifest;
 pub mod policy;
 pub mod request;
+pub mod text;
 pub mod time;
 pub mod trace;
 pub mod verdict;

@@ -6,6 +6,7 @@ use std::net::IpAddr;
 
 use ipnet::IpNet;
 
+use crate::text::one_line;
 use crate::{Filter, PortRange, Protocol};
 
 /// What the words of a trace's filter may be, for error messages.
@@ -54,7 +55,7 @@ struct Word<'a> {
 
 impl fmt::Display for Word<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let shown: String = self.text.chars().filter(|c| !c.is_control()).take(WORD_CHARS_MAX).collect();
+        let shown: String = one_line(self.text).chars().take(WORD_CHARS_MAX).collect();
         write!(f, "`{shown}`")
     }
 }

@@ -5,6 +5,7 @@ use std::fmt::Write;
 
 use netserv_model::limits::{HEADER_LINE_BYTES_MAX, HEADERS_MAX, MESSAGE_BYTES_MAX, STACK_ENTRIES_MAX};
 use netserv_model::request::{NodeReport, Outcome};
+use netserv_model::text::one_line;
 use netserv_model::{Nonce, Refusal, RefusalKind, SessionId};
 use serde::de::DeserializeOwned;
 
@@ -159,11 +160,11 @@ fn entry_lines(entry: &NodeReport) -> Vec<String> {
     lines
 }
 
-/// Takes control characters out of everything in a report that is free text.
+/// Makes everything in a report that is free text [`one_line`].
 fn clean_report(mut report: NodeReport) -> NodeReport {
     report.outcome = match report.outcome {
         Outcome::Refused(refusal) => Outcome::Refused(clean_refusal(refusal)),
-        Outcome::WouldDo { action } => Outcome::WouldDo { action: clean(&action) },
+        Outcome::WouldDo { action } => Outcome::WouldDo { action: one_line(&action) },
         plain @ (Outcome::Installed { .. }
         | Outcome::Refreshed { .. }
         | Outcome::Replaced { .. }
@@ -173,22 +174,18 @@ fn clean_report(mut report: NodeReport) -> NodeReport {
     for module in &mut report.modules {
         module.last_failure = module.last_failure.take().map(clean_refusal);
         module.counters =
-            std::mem::take(&mut module.counters).into_iter().map(|(name, count)| (clean(&name), count)).collect();
+            std::mem::take(&mut module.counters).into_iter().map(|(name, count)| (one_line(&name), count)).collect();
     }
     if let Some(policy) = &mut report.policy {
         let addresses = policy.prefixes.iter_mut().chain(&mut policy.ports);
-        addresses.chain(&mut policy.listen).chain(&mut policy.connect).for_each(|text| *text = clean(text));
+        addresses.chain(&mut policy.listen).chain(&mut policy.connect).for_each(|text| *text = one_line(text));
     }
     for environment in &mut report.environments {
-        environment.engine = clean(&environment.engine);
+        environment.engine = one_line(&environment.engine);
     }
     report
 }
 
 fn clean_refusal(refusal: Refusal) -> Refusal {
     Refusal::new(refusal.kind, refusal.detail)
-}
-
-fn clean(text: &str) -> String {
-    text.chars().map(|c| if c.is_control() { ' ' } else { c }).collect()
 }

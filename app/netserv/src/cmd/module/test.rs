@@ -292,10 +292,7 @@ fn show_difference(difference: &Difference, output: &mut Output) {
 /// Returns expected (`-`) and actual (`+`) lines where they differ, and the others once.
 fn diff_lines(difference: &Difference) -> Vec<(Style, String)> {
     let lines = |text: &Option<String>| -> Vec<String> {
-        text.iter()
-            .flat_map(|text| text.lines())
-            .map(|line| line.chars().filter(|c| !c.is_control()).collect())
-            .collect()
+        text.iter().flat_map(|text| text.lines()).map(netserv_model::text::one_line).collect()
     };
     let (expected, actual) = (lines(&difference.expected), lines(&difference.actual));
     let mut all = Vec::new();

@@ -239,7 +239,7 @@ mod tests {
              0010  00                                               .
   filter     no module wants it
   verdict    passed
-  egress     the kernel forwards it, because its route [2J leads into a tunnel
+  egress     the kernel forwards it, because its route\\u{1b}[2J leads into a tunnel
 ",
         );
     }

@@ -104,11 +104,12 @@ fn bad_responses_are_refused() {
 
 #[test]
 fn what_nodes_say_cannot_drive_a_terminal() {
-    let text = RESPONSE.replace("no user janedoe", "\\u001b[2Jgone\\u0085").replace("after r2", "\\u0007after r2");
+    let text =
+        RESPONSE.replace("no user janedoe", "\\u001b[2Jgone\\u202e\\u0085").replace("after r2", "\\u0007after r2");
     let response = Response::parse(text.as_bytes()).unwrap();
     let Outcome::Refused(refusal) = &response.entries[1].outcome else { panic!() };
-    assert_eq!(refusal.detail, " [2Jgone ");
-    assert_eq!(response.incomplete.unwrap().detail, "the node  after r2 did not answer within 3000 ms");
+    assert_eq!(refusal.detail, r"\u{1b}[2Jgone\u{202e} ");
+    assert_eq!(response.incomplete.unwrap().detail, r"the node \u{7}after r2 did not answer within 3000 ms");
 }
 
 fn check(text: &str, detail: &str) {

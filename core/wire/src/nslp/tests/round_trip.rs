@@ -5,6 +5,7 @@ use netserv_model::limits::MESSAGE_BYTES_MAX;
 use netserv_model::request::{
     Environment, Load, ModuleState, ModuleStatus, NodeReport, PacketCounts, PolicyReport, ServerCounts,
 };
+use netserv_model::text::one_line;
 use netserv_model::{Digest, Filter, Flavour, Nonce, Refusal, Signature, UnixTime};
 use proptest::prelude::*;
 
@@ -110,7 +111,7 @@ fn report() -> impl Strategy<Value = NodeReport> {
         any::<u64>().prop_map(|lease_s| Outcome::Replaced { lease_s }),
         Just(Outcome::Removed),
         Just(Outcome::Probed),
-        "\\PC{0,20}".prop_map(|action| Outcome::WouldDo { action }),
+        "\\PC{0,20}".prop_map(|action| Outcome::WouldDo { action: one_line(&action) }),
         "\\PC{0,400}".prop_map(|detail| Outcome::Refused(Refusal::new(RefusalKind::BadTtl, detail))),
     ];
     let load = any::<[u32; 4]>().prop_map(|[containers, modules, packets, load_permille]| Load {
@@ -120,24 +121,25 @@ fn report() -> impl Strategy<Value = NodeReport> {
         load_permille,
         memory_free_kib: 7,
     });
-    let module = prop::collection::btree_map("\\PC{0,12}", any::<u64>(), 0..40).prop_map(|counters| ModuleStatus {
-        user: "jane".parse().unwrap(),
-        module: "example.org/x@1.0.0".parse().unwrap(),
-        digest: Digest([3; 32]),
-        flavour: Some(Flavour::Osgi),
-        state: ModuleState::Running,
-        lease_s: 9,
-        filters: vec!["udp port 5060".parse().unwrap()],
-        listen: vec!["tcp port 80".parse().unwrap()],
-        intercept: vec!["tcp dst 10.0.0.0/8 port 80".parse().unwrap()],
-        chain: vec!["example.org/y@1.0.0".parse().unwrap()],
-        addresses: vec!["192.0.2.7".parse().unwrap()],
-        restarts: 1,
-        last_failure: None,
-        packets: PacketCounts::default(),
-        server: Some(ServerCounts { requests: 5, ..ServerCounts::default() }),
-        counters,
-    });
+    let module = prop::collection::btree_map("\\PC{0,12}".prop_map(|name| one_line(&name)), any::<u64>(), 0..40)
+        .prop_map(|counters| ModuleStatus {
+            user: "jane".parse().unwrap(),
+            module: "example.org/x@1.0.0".parse().unwrap(),
+            digest: Digest([3; 32]),
+            flavour: Some(Flavour::Osgi),
+            state: ModuleState::Running,
+            lease_s: 9,
+            filters: vec!["udp port 5060".parse().unwrap()],
+            listen: vec!["tcp port 80".parse().unwrap()],
+            intercept: vec!["tcp dst 10.0.0.0/8 port 80".parse().unwrap()],
+            chain: vec!["example.org/y@1.0.0".parse().unwrap()],
+            addresses: vec!["192.0.2.7".parse().unwrap()],
+            restarts: 1,
+            last_failure: None,
+            packets: PacketCounts::default(),
+            server: Some(ServerCounts { requests: 5, ..ServerCounts::default() }),
+            counters,
+        });
     let policy = Just(PolicyReport {
         prefixes: vec!["10.0.0.0/8".to_owned()],
         ports: Vec::new(),
