@@ -4,6 +4,8 @@
 
 mod common;
 
+use std::fs::Permissions;
+use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
@@ -71,6 +73,47 @@ fn kv_state_outlives_worker_node_and_module() {
     std::fs::write(&config, others).unwrap();
     net.lab.restart_netservd("node").unwrap();
     assert!(!file.exists() && !file.with_file_name("alice.wasm.cache").exists());
+}
+
+/// Goal: nobody but the node's user reads packages with their keys, compiled code, modules' state or the database; and who
+/// may use the node's socket still can. Method: look at everything in the directory while modules run, and once more after
+/// it was opened to others.
+#[test]
+fn the_state_directory_is_closed_to_others() {
+    let Some(mut net) = Serving::start("the_state_directory_is_closed_to_others", Driver::Nfqueue, LISTEN) else {
+        return;
+    };
+    let filter = format!("udp dst {}/32 port 9999", net.lab.v4("sender"));
+    net.install("guard", &net.alice, &["--filter", &filter]);
+    let directory = net.lab.state_dir("node");
+    let is_open = |path: &Path| path.symlink_metadata().unwrap().permissions().mode() & 0o077 != 0;
+    let mut all = everything_in(&directory);
+    for kind in ["node.db", ".cwasm", ".nsm", "alice.wasm.kv"] {
+        assert!(all.iter().any(|path| path.to_str().unwrap().ends_with(kind)), "no {kind} in {all:?}");
+    }
+    // Java's archive is for workers, which have users of their own, to map.
+    all.retain(|path| is_open(path) && !path.starts_with(directory.join("jvm")));
+    assert_eq!(all, Vec::<PathBuf>::new());
+    assert_eq!(net.lab.socket("node").metadata().unwrap().permissions().mode() & 0o777, 0o660);
+
+    net.lab.stop("node", "netservd").unwrap();
+    std::fs::set_permissions(&directory, Permissions::from_mode(0o755)).unwrap();
+    net.lab.restart_netservd("node").unwrap();
+    assert!(!is_open(&directory));
+    assert!(net.lab.log("node", "netservd").contains("others could read the state directory"));
+}
+
+/// Returns a directory and what is below it.
+fn everything_in(directory: &Path) -> Vec<PathBuf> {
+    let mut all = vec![directory.to_owned()];
+    let mut next = 0;
+    while let Some(path) = all.get(next).cloned() {
+        next += 1;
+        if path.symlink_metadata().unwrap().is_dir() {
+            all.extend(path.read_dir().unwrap().map(|entry| entry.unwrap().path()));
+        }
+    }
+    all
 }
 
 fn send_one(net: &Serving) {

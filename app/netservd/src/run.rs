@@ -39,6 +39,7 @@ use crate::machine::doctor;
 use crate::machine::keeper::Keeper;
 use crate::machine::plane::{self, Plane};
 use crate::machine::runtimes::Runtimes;
+use crate::machine::state_dir;
 use crate::machine::sweep::{lock, sweep};
 use crate::record::Record;
 use crate::signal::SignalIo;
@@ -50,8 +51,10 @@ use crate::signal::SignalIo;
 pub fn run(config_path: Option<&Path>) -> Result<()> {
     let config = Config::load_or_default(config_path)?;
     let logs = start_logging();
-    std::fs::create_dir_all(&config.state_dir)
-        .with_context(|| format!("cannot make {}; set `state-dir`", config.state_dir.display()))?;
+    state_dir::make_private_files();
+    state_dir::open(&config.state_dir).with_context(|| {
+        format!("cannot make {} and keep it from others; set `state-dir`", config.state_dir.display())
+    })?;
     let _lock = lock(&config.state_dir)?;
     raise_open_files();
     sweep(&config)?;

@@ -19,8 +19,8 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 /// # Errors
 /// Another process serves it, or it cannot be made.
 pub fn bind(path: &Path) -> Result<UnixListener> {
-    if let Some(parent) = path.parent() {
-        std::fs::create_dir_all(parent).with_context(|| format!("cannot make {}", parent.display()))?;
+    if let Some(parent) = path.parent().filter(|parent| !parent.as_os_str().is_empty()) {
+        make_folder(parent).with_context(|| format!("cannot make {}", parent.display()))?;
     }
     if let Ok(found) = std::fs::symlink_metadata(path) {
         ensure!(found.file_type().is_socket(), "{} is there and is no socket", path.display());
@@ -32,6 +32,14 @@ pub fn bind(path: &Path) -> Result<UnixListener> {
     // Whoever may write to the socket may use the node's API: the owner and the group.
     std::fs::set_permissions(path, std::fs::Permissions::from_mode(0o660))?;
     Ok(listener)
+}
+
+/// Makes the socket's folder if it is not there, one that the socket's group can pass.
+fn make_folder(path: &Path) -> io::Result<()> {
+    let missing: Vec<&Path> =
+        path.ancestors().take_while(|folder| !folder.as_os_str().is_empty() && !folder.exists()).collect();
+    std::fs::create_dir_all(path)?;
+    missing.iter().try_for_each(|folder| std::fs::set_permissions(folder, std::fs::Permissions::from_mode(0o755)))
 }
 
 /// Accepts only as many clients as there are places.
@@ -110,5 +118,15 @@ mod tests {
         std::fs::remove_file(&path).unwrap();
         std::fs::write(&path, "precious").unwrap();
         assert!(bind(&path).unwrap_err().to_string().contains("no socket"));
+    }
+
+    #[tokio::test]
+    async fn the_sockets_group_gets_to_it_and_nobody_else_does() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("run/deep/netservd.sock");
+        let _listener = bind(&path).unwrap();
+        let mode = |path: &Path| std::fs::metadata(path).unwrap().permissions().mode() & 0o777;
+        assert_eq!(mode(&path), 0o660);
+        assert_eq!((mode(path.parent().unwrap()), mode(&dir.path().join("run"))), (0o755, 0o755));
     }
 }

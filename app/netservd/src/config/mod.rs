@@ -51,9 +51,9 @@ pub struct Config {
     pub node: NodeId,
     /// Whether it runs modules or only sends requests.
     pub role: Role,
-    /// Where packages, compiled code and the database of installed modules are.
+    /// Where packages, compiled code and the database of installed modules are; its owner's alone.
     pub state_dir: PathBuf,
-    /// The Unix socket of the HTTP API.
+    /// The Unix socket of the HTTP API, for its owner and group; others than the owner do not get into `state-dir`.
     pub socket: PathBuf,
     /// The flavours of modules that the node runs, the preferred one first: `wasm`, `osgi`. One that this machine has not
     /// what it takes for is left out.

@@ -8,4 +8,5 @@ pub mod keeper;
 pub mod load;
 pub mod plane;
 pub mod runtimes;
+pub mod state_dir;
 pub mod sweep;
