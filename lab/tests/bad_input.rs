@@ -4,11 +4,13 @@
 
 mod common;
 
+use std::net::{IpAddr, Ipv6Addr};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::{Duration, Instant};
 
-use common::{Driver, Net, ask_udp, assert_nodes, assert_refused, eventually, net_with};
+use common::{Driver, Net, Serving, ask_udp, assert_nodes, assert_refused, eventually, net_with};
+use netserv_lab::netns::host_port;
 use netserv_lab::node::{LabPackage, LabUser};
 use netserv_model::RefusalKind;
 use netserv_model::request::Outcome;
@@ -24,6 +26,15 @@ const ENDLESS: &str = r#"exec perl -e 'use IO::Socket::INET; $SIG{CHLD} = "IGNOR
         print $client "HTTP/1.1 200 OK\r\n\r\n";
         1 while print $client "x" x 65536;
         exit;
+    }'"#;
+
+/// A web server that redirects from `/X` to `http://X`.
+const REDIRECTS: &str = r#"exec perl -e 'use IO::Socket::INET;
+    $listener = IO::Socket::INET->new(LocalPort => 8083, Listen => 9, ReuseAddr => 1) or die $!;
+    while ($client = $listener->accept) {
+        while (<$client>) { $to = $1 if m{^GET /(\S+)}; last if /^\r\n/; }
+        print $client "HTTP/1.1 302 Found\r\nLocation: http://$to\r\nContent-Length: 0\r\nConnection: close\r\n\r\n";
+        close $client;
     }'"#;
 
 /// Opens 16 connections from each of its addresses to a node's port of signaling, sends nothing, and opens each again
@@ -215,6 +226,51 @@ fn idle_connections_do_not_keep_others_from_signaling() {
         assert!(!count("associations_evicted").ends_with(" 0"), "{}", count("associations_evicted"));
         assert!(count("associations_refused").ends_with(" 0"), "{}", count("associations_refused"));
     }
+}
+
+/// Goal: a URL leads to no service of the node, whatever address of its is named, and the refusal does not tell whether
+/// there is one. Method: the node listens on one port and not on another; both are named, and redirected to.
+#[test]
+fn packages_are_not_fetched_from_the_node_itself() {
+    let test = "packages_are_not_fetched_from_the_node_itself";
+    let Some(mut net) = Serving::start(test, Driver::Nfqueue, "listen = ['tcp port 80']\n") else { return };
+    net.install("hello-http", &net.alice, &[]);
+    net.lab.run("node", "ip", &["route", "add", "local", "198.51.100.0/24", "dev", "lo"]).unwrap();
+    let mut command = net.lab.command("node", "sh");
+    command.args(["-c", "nc -4 -l -k 80 & exec nc -6 -l -k 80"]);
+    net.lab.start("node", "listens", &mut command).unwrap();
+    let mut command = net.lab.command("sender", "sh");
+    command.args(["-c", REDIRECTS]);
+    net.lab.start("sender", "redirects", &mut command).unwrap();
+    let (v4, v6, sender) = (net.lab.v4("node"), net.lab.v6("node"), net.lab.v4("sender"));
+    for address in [v4.into(), v6.into()] {
+        let connects = || net.lab.run("node", "nc", &["-z", &IpAddr::to_string(&address), "80"]).is_ok();
+        eventually("the node listens", connects);
+    }
+    let redirects = || net.lab.run("sender", "nc", &["-z", "127.0.0.1", "8083"]).is_ok();
+    eventually("the sender redirects", redirects);
+    let anycast = Ipv6Addr::from_bits(v6.to_bits() >> 64 << 64);
+    let [own, mapped, anycast] = [v6, v4.to_ipv6_mapped(), anycast].map(|address| format!("[{address}]"));
+    let container = [false, true].map(|six| host_port(net.address(&net.alice, six), 80).replace(":80", ""));
+    let far = net.lab.topology().interfaces_of("node")[1].v4.to_string();
+    let here = ["127.0.0.1", "127.8.8.8", "[::1]", "[::]", "0.0.0.0", "198.51.100.7", "localhost"].map(str::to_owned);
+    let package = net.lab.package("header-dump", &net.carol).unwrap();
+    for host in [v4.to_string(), far, own, mapped, anycast].into_iter().chain(container).chain(here) {
+        let refused = |url: String| {
+            let outcome = net.request(&net.carol, &["setup", &package.path.to_string_lossy(), "--url", &url]);
+            let Outcome::Refused(refusal) = outcome else { panic!("{url}: {outcome:?}") };
+            refusal
+        };
+        let refusal = refused(format!("http://{host}/m.nsm"));
+        assert_eq!(refusal.kind, RefusalKind::BadUrl, "{host}: {refusal}");
+        assert!(refusal.detail.contains("fetch.own-addresses"), "{host}: {refusal}");
+        for same in
+            [format!("{host}:81/m.nsm"), format!("{sender}:8083/{host}:80/m"), format!("{sender}:8083/{host}:81/m")]
+        {
+            assert_eq!(refused(format!("http://{same}")), refusal, "{same}");
+        }
+    }
+    assert_eq!(net.lab.log("node", "listens"), "", "somebody was asked");
 }
 
 /// Posts a SETUP without a signature, which the command line does not do.

@@ -13,7 +13,7 @@ use netserv_dataplane::choose::MARK_DEFAULT;
 use netserv_dataplane::signal::{Interceptor, SignalConfig, SignalSocket};
 use netserv_gist as gist;
 use netserv_nslp::Nslp;
-use netserv_repository::{FetchLimits, Repository, Sources};
+use netserv_repository::{FetchLimits, IsOwn, Repository, Sources};
 use rand::TryRngCore;
 use rand::rngs::OsRng;
 use tokio::sync::mpsc;
@@ -37,6 +37,7 @@ use crate::logs::{self, Logs, wall};
 use crate::machine::about::About;
 use crate::machine::doctor;
 use crate::machine::keeper::Keeper;
+use crate::machine::own_addresses;
 use crate::machine::plane::{self, Plane};
 use crate::machine::runtimes::Runtimes;
 use crate::machine::state_dir;
@@ -74,9 +75,9 @@ fn start_logging() -> Logs {
     let terminal = tracing_subscriber::fmt::layer()
         .with_writer(std::io::stderr)
         .with_ansi(std::io::stderr().is_terminal())
+        .fmt_fields(logs::fields())
         .with_target(false);
     tracing_subscriber::registry()
-        .fmt_fields(logs::fields())
         .with(terminal.with_filter(filter))
         .with(logs.clone().with_filter(EnvFilter::new("info")))
         .init();
@@ -221,7 +222,9 @@ fn module_parts(
         bytes: config.fetch.bytes_max,
         ..FetchLimits::default()
     };
-    let (repository, engine) = (Arc::new(open_repository(config)?), engine_name(config)?);
+    let containers = networks.clone();
+    let is_own = own_addresses::is_own(move |address| containers.has_address(address))?;
+    let (repository, engine) = (Arc::new(open_repository(config, is_own)?), engine_name(config)?);
     let flavours = runtimes.flavours.clone();
     let compositions = Arc::new(Compositions::open(config.state_dir.join("compositions"))?);
     let packages = Packages { repository, limits, engine, keeper, gate: Arc::default(), flavours, compositions };
@@ -256,12 +259,13 @@ fn start_signaling(config: &Config, events: &mpsc::Sender<Event>) -> Result<Sign
     SignalIo::start(socket, interceptor, config.signaling.tcp_port, config.signaling.send_router_alert, events.clone())
 }
 
-fn open_repository(config: &Config) -> Result<Repository> {
+fn open_repository(config: &Config, is_own: IsOwn) -> Result<Repository> {
     let allowed = |scheme: &str| config.fetch.schemes.iter().any(|allowed| allowed == scheme);
     let hosts = (!config.fetch.hosts.is_empty()).then(|| config.fetch.hosts.clone());
     let file_roots = if allowed("file") { config.fetch.file_roots.clone() } else { Vec::new() };
-    let sources = Sources { https: allowed("https"), http: allowed("http"), hosts, file_roots };
-    let repository = netserv_repository::Config { sources, store_bytes_max: config.fetch.cache_bytes_max };
+    let own_addresses = config.fetch.own_addresses;
+    let sources = Sources { https: allowed("https"), http: allowed("http"), hosts, own_addresses, file_roots };
+    let repository = netserv_repository::Config { sources, is_own, store_bytes_max: config.fetch.cache_bytes_max };
     let dir = config.state_dir.join("packages");
     Repository::open(&dir, repository).with_context(|| format!("cannot open {}", dir.display()))
 }

@@ -19,5 +19,5 @@ mod store;
 
 pub use package::{Package, PackageSignature, Summary};
 pub use parts::Part;
-pub use source::{FetchLimits, Sources};
+pub use source::{FetchLimits, IsOwn, Sources};
 pub use store::{Config, Repository, Stored};

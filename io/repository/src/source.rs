@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 //! From where packages may come, and how they are had from there.
 
+use std::fmt;
 use std::fs::File;
 use std::io::Read;
 use std::net::IpAddr;
 use std::path::{Component, Path, PathBuf};
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use netserv_model::{Refusal, RefusalKind, limits};
@@ -23,15 +25,42 @@ pub struct Sources {
     /// Whether `http:` URLs are fetched, and `oci:` URLs by it if `https` does not answer; digest and signature protect the content all the same.
     pub http: bool,
     /// Hosts that may be asked: `cp.example`, `cp.example:8080`, or `*.cp.example` for every host below; `None` means
-    /// every host but this machine and whoever only shares a link with it. An entry without a port allows every port.
+    /// every host. An entry without a port allows every port.
     pub hosts: Option<Vec<String>>,
+    /// Whether hosts that `hosts` lists are also asked at addresses of this node or of one link. They are otherwise
+    /// refused, and the refusal is the same whoever listens there.
+    pub own_addresses: bool,
     /// Folders under which `file:` URLs may point; none means no `file:` URLs.
     pub file_roots: Vec<PathBuf>,
 }
 
 impl Default for Sources {
     fn default() -> Sources {
-        Sources { https: true, http: false, hosts: None, file_roots: Vec::new() }
+        Sources { https: true, http: false, hosts: None, own_addresses: false, file_roots: Vec::new() }
+    }
+}
+
+/// Tells which addresses are the node's own, beside those that are every machine's own, such as loopback.
+#[derive(Clone)]
+pub struct IsOwn(Arc<dyn Fn(IpAddr) -> bool + Send + Sync>);
+
+impl IsOwn {
+    /// Asks this function, before each connection.
+    pub fn new(is_own: impl Fn(IpAddr) -> bool + Send + Sync + 'static) -> IsOwn {
+        IsOwn(Arc::new(is_own))
+    }
+}
+
+impl Default for IsOwn {
+    /// Knows of no further address.
+    fn default() -> IsOwn {
+        IsOwn::new(|_| false)
+    }
+}
+
+impl fmt::Debug for IsOwn {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str("IsOwn")
     }
 }
 
@@ -60,7 +89,7 @@ pub(crate) struct Fetcher {
 }
 
 impl Fetcher {
-    pub(crate) fn new(sources: Sources) -> Fetcher {
+    pub(crate) fn new(sources: Sources, is_own: IsOwn) -> Fetcher {
         let config = ureq::Agent::config_builder()
             .http_status_as_error(false)
             .max_redirects(0)
@@ -68,7 +97,8 @@ impl Fetcher {
             .proxy(None)
             .max_idle_connections(0)
             .user_agent(concat!("netserv/", env!("CARGO_PKG_VERSION")));
-        let resolver = Beyond { listed: sources.hosts.is_some(), names: DefaultResolver::default() };
+        let is_own = (!sources.own_addresses || sources.hosts.is_none()).then_some(is_own);
+        let resolver = Elsewhere { is_own, names: DefaultResolver::default() };
         Fetcher { agent: ureq::Agent::with_parts(config.build(), DefaultConnector::default(), resolver), sources }
     }
 
@@ -207,17 +237,19 @@ impl Fetcher {
     }
 }
 
-/// Looks names up, and leaves out addresses that a stranger's URL must not lead to unless the operator listed the host:
-/// those of this machine, and those of its link, of which a cloud's metadata service is one.
+/// Looks names up, and leaves out addresses that a stranger's URL must not lead to unless the operator allows it: those of
+/// this node, and those of its link, of which a cloud's metadata service is one.
 ///
-/// It is asked for every connection, so neither a name that changes its address nor a redirect leads around it.
+/// It is asked for every connection, which then goes to one of the addresses that are left: so neither a name that changes
+/// its address nor a redirect leads around it.
 #[derive(Debug)]
-struct Beyond {
-    listed: bool,
+struct Elsewhere {
+    /// `None` if every address is allowed.
+    is_own: Option<IsOwn>,
     names: DefaultResolver,
 }
 
-impl Resolver for Beyond {
+impl Resolver for Elsewhere {
     fn resolve(
         &self,
         uri: &Uri,
@@ -225,24 +257,28 @@ impl Resolver for Beyond {
         timeout: NextTimeout,
     ) -> Result<ResolvedSocketAddrs, ureq::Error> {
         let found = self.names.resolve(uri, config, timeout)?;
-        if self.listed {
-            return Ok(found);
-        }
+        let Some(IsOwn(is_own)) = &self.is_own else { return Ok(found) };
         let mut kept = self.empty();
-        for address in found.iter().filter(|address| is_beyond_one_link(address.ip())) {
+        // A mapped address is asked as the IPv4 address in it.
+        let elsewhere = |address: IpAddr| is_beyond_one_link(address.to_canonical()) && !is_own(address.to_canonical());
+        for address in found.iter().filter(|address| elsewhere(address.ip())) {
             kept.push(*address);
         }
         if kept.is_empty() {
-            let host = uri.host().unwrap_or_default();
-            return Err(ureq::Error::Other(format!("the node asks `{host}` only if its operator lists it").into()));
+            return Err(ureq::Error::Other(Box::new(OnlyHere { host: uri.host().unwrap_or_default().to_owned() })));
         }
         Ok(kept)
     }
 }
 
+/// A host has no other addresses than those of this node or of one link.
+#[derive(Debug, thiserror::Error)]
+#[error("`{host}` is at an address of the node itself or of its link, which it does not ask (`fetch.own-addresses`)")]
+struct OnlyHere {
+    host: String,
+}
+
 fn is_beyond_one_link(address: IpAddr) -> bool {
-    // A mapped address is asked as the IPv4 address in it.
-    let address = address.to_canonical();
     let near = match address {
         IpAddr::V4(v4) => v4.is_link_local() || v4.is_broadcast() || v4.octets()[0] == 0,
         IpAddr::V6(v6) => v6.is_unicast_link_local(),
@@ -349,7 +385,10 @@ fn explain(error: &ureq::Error, limits: &FetchLimits) -> Refusal {
     if matches!(error, ureq::Error::Timeout(_)) {
         return too_slow(limits);
     }
-    failed(error.to_string())
+    match error {
+        ureq::Error::Other(other) if other.is::<OnlyHere>() => bad_url(other.to_string()),
+        other => failed(other.to_string()),
+    }
 }
 
 fn fits(bytes: &[u8], limits: &FetchLimits) -> bool {
@@ -398,7 +437,7 @@ mod tests {
 
     #[test]
     fn this_machine_and_its_link_are_known() {
-        for ok in ["10.0.0.1", "192.0.2.1", "2001:db8::1", "fd00::1", "::ffff:192.0.2.1"] {
+        for ok in ["10.0.0.1", "192.0.2.1", "2001:db8::1", "fd00::1"] {
             assert!(is_beyond_one_link(ok.parse().unwrap()), "{ok}");
         }
         for bad in [
@@ -412,8 +451,6 @@ mod tests {
             "::",
             "fe80::1",
             "ff02::1",
-            "::ffff:127.0.0.1",
-            "::ffff:169.254.169.254",
         ] {
             assert!(!is_beyond_one_link(bad.parse().unwrap()), "{bad}");
         }

@@ -29,20 +29,22 @@ use crate::limits::STORE_BYTES_MAX;
 use crate::oci;
 use crate::package::{Layout, Package};
 use crate::parts::Part;
-use crate::source::{FetchLimits, Fetcher, Sources};
+use crate::source::{FetchLimits, Fetcher, IsOwn, Sources};
 
 /// How a repository gets and keeps its packages.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug)]
 pub struct Config {
     /// From where packages may come.
     pub sources: Sources,
+    /// Which addresses are the node's own.
+    pub is_own: IsOwn,
     /// Bytes that stored packages may take; the least recently used leave first, those in use never.
     pub store_bytes_max: u64,
 }
 
 impl Default for Config {
     fn default() -> Config {
-        Config { sources: Sources::default(), store_bytes_max: STORE_BYTES_MAX }
+        Config { sources: Sources::default(), is_own: IsOwn::default(), store_bytes_max: STORE_BYTES_MAX }
     }
 }
 
@@ -114,7 +116,7 @@ impl Repository {
         fs::create_dir_all(&packages)?;
         fs::create_dir_all(&tmp)?;
         let state = State::load(&packages)?;
-        let fetcher = Fetcher::new(config.sources);
+        let fetcher = Fetcher::new(config.sources, config.is_own);
         Ok(Repository { packages, tmp, bytes_max: config.store_bytes_max, fetcher, state: Arc::new(Mutex::new(state)) })
     }
 
@@ -491,7 +493,7 @@ mod tests {
     /// Opens a store with room for one package.
     fn open(dir: &Path) -> Repository {
         let sources = Sources { file_roots: vec![dir.to_owned()], ..Sources::default() };
-        Repository::open(&dir.join("store"), Config { sources, store_bytes_max: 40_000 }).unwrap()
+        Repository::open(&dir.join("store"), Config { sources, store_bytes_max: 40_000, ..Config::default() }).unwrap()
     }
 
     fn get(repository: &Repository, dir: &Path, package: &Package) -> Result<Stored, Refusal> {

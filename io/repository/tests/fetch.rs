@@ -6,6 +6,7 @@ mod common;
 
 use std::fs;
 use std::io::Write;
+use std::net::IpAddr;
 use std::path::Path;
 use std::thread;
 use std::time::{Duration, Instant};
@@ -16,7 +17,7 @@ use common::{MANIFEST, WASM, public, signed};
 use netserv_model::{Digest, Flavour, Refusal, RefusalKind};
 use netserv_repository::limits::{REDIRECTS_MAX, URL_BYTES_MAX};
 use netserv_repository::package;
-use netserv_repository::{Config, FetchLimits, Package, Repository, Sources, Stored};
+use netserv_repository::{Config, FetchLimits, IsOwn, Package, Repository, Sources, Stored};
 
 #[test]
 fn a_package_is_fetched_checked_and_stored() {
@@ -245,21 +246,42 @@ fn urls_that_the_operator_does_not_allow_are_refused() {
     check(fetch(&closed, "http://127.0.0.1/m", any_digest()), RefusalKind::BadUrl, "does not fetch `http:`");
 }
 
-/// A user may name any URL, so the node must not become its way to services that trust whoever is on this machine.
+/// A user may name any URL, so the node must not become its way to services that trust whoever is on this machine, nor
+/// tell which there are: a refusal says the same of a port where somebody listens as of one where nobody does.
 #[test]
-fn this_machine_is_asked_only_if_the_operator_lists_it() {
+fn this_machine_is_asked_only_if_the_operator_allows_it() {
     let (dir, package) = (dir(), signed(MANIFEST, WASM, &[1]));
     let server = Server::of(package.to_bytes());
-    let port = server.url("").rsplit_once(':').unwrap().1.to_owned();
-    let sources = Sources { http: true, hosts: None, ..Sources::default() };
-    let repository = Repository::open(dir.path(), Config { sources, ..Config::default() }).unwrap();
-    for host in ["127.0.0.1", "localhost", "2130706433", "127.1", "0.0.0.0", "[::ffff:127.0.0.1]", "169.254.169.254"] {
-        let refusal = fetch(&repository, &format!("http://{host}:{port}/m"), package.digest()).unwrap_err();
-        assert_eq!(refusal.kind, RefusalKind::FetchFailed, "{host}: {refusal}");
+    let open_port = server.url("").rsplit_once(':').unwrap().1.to_owned();
+    let hosts = ["127.0.0.1", "localhost", "2130706433", "127.1", "0.0.0.0", "[::1]", "[::]", "[::ffff:127.0.0.1]"];
+    let every = |own_addresses| Sources { http: true, own_addresses, ..Sources::default() };
+    let listed = Sources { hosts: Some(hosts.map(str::to_owned).to_vec()), ..every(false) };
+    for sources in [every(false), every(true), listed] {
+        let repository = Repository::open(dir.path(), Config { sources, ..Config::default() }).unwrap();
+        for host in hosts {
+            let refused = |port| fetch(&repository, &format!("http://{host}:{port}/m"), package.digest()).unwrap_err();
+            let refusal = refused(open_port.as_str());
+            assert_eq!((refusal.kind, &refusal), (RefusalKind::BadUrl, &refused("1")), "{host}");
+            assert!(refusal.detail.contains("fetch.own-addresses"), "{refusal}");
+        }
     }
     assert_eq!(server.requests(), 0);
-    let listed = open(dir.path());
-    assert!(fetch(&listed, &server.url("/m"), package.digest()).is_ok());
+    assert!(fetch(&open(dir.path()), &server.url("/m"), package.digest()).is_ok());
+}
+
+/// Which addresses are the node's own, beside loopback, whoever runs the repository has to know.
+#[test]
+fn addresses_that_are_said_to_be_the_nodes_own_are_not_asked() {
+    let dir = dir();
+    let hosts = Some(["192.0.2.1", "[2001:db8::1]", "[::ffff:192.0.2.1]"].map(str::to_owned).to_vec());
+    let own: [IpAddr; 2] = ["192.0.2.1", "2001:db8::1"].map(|address| address.parse().unwrap());
+    let sources = Sources { http: true, hosts: hosts.clone(), ..Sources::default() };
+    let config = Config { sources, is_own: IsOwn::new(move |address| own.contains(&address)), ..Config::default() };
+    let repository = Repository::open(dir.path(), config).unwrap();
+    for host in hosts.iter().flatten() {
+        let refused = fetch(&repository, &format!("http://{host}/m"), any_digest());
+        check(refused, RefusalKind::BadUrl, "fetch.own-addresses");
+    }
 }
 
 #[test]
@@ -320,7 +342,8 @@ fn the_least_recently_used_leave_but_never_those_in_use() {
     // Room for two and a half.
     let store_bytes_max = u64::try_from((bodies[0].len() + code().len()) * 5 / 2).unwrap();
     let server = Server::start(move |path, stream| ok(stream, &bodies[path[1..].parse::<usize>().unwrap()]));
-    let repository = Repository::open(dir.path(), Config { sources: sources(), store_bytes_max }).unwrap();
+    let repository =
+        Repository::open(dir.path(), Config { sources: sources(), store_bytes_max, ..Config::default() }).unwrap();
     let get = |n: usize| fetch(&repository, &server.url(&format!("/{n}")), packages[n].digest());
     let has = |n: usize| repository.digests().contains(&packages[n].digest());
 
@@ -350,7 +373,8 @@ fn files_beside_the_code_count_and_leave_with_it() {
     let bodies = [one.to_bytes(), two.to_bytes()];
     let store_bytes_max = u64::try_from((bodies[0].len() + code().len()) * 5 / 2).unwrap();
     let server = Server::start(move |path, stream| ok(stream, &bodies[path[1..].parse::<usize>().unwrap()]));
-    let repository = Repository::open(dir.path(), Config { sources: sources(), store_bytes_max }).unwrap();
+    let repository =
+        Repository::open(dir.path(), Config { sources: sources(), store_bytes_max, ..Config::default() }).unwrap();
     let stored = fetch(&repository, &server.url("/0"), one.digest()).unwrap();
     let compiled = stored.code_path(Flavour::Wasm).unwrap().with_file_name("module.cwasm");
     fs::write(&compiled, vec![0; code().len() * 2]).unwrap();
@@ -382,7 +406,7 @@ fn open(dir: &Path) -> Repository {
 
 fn sources() -> Sources {
     let hosts = ["127.0.0.1", "nowhere.invalid"].map(str::to_owned);
-    Sources { http: true, hosts: Some(hosts.to_vec()), ..Sources::default() }
+    Sources { http: true, hosts: Some(hosts.to_vec()), own_addresses: true, ..Sources::default() }
 }
 
 fn fetch(repository: &Repository, url: &str, digest: Digest) -> Result<Stored, Refusal> {

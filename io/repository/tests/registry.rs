@@ -210,7 +210,8 @@ fn who_may_be_asked_holds_for_registries_too() {
     };
     let listed = |host: &str| Sources { http: true, hosts: Some(vec![host.to_owned()]), ..Sources::default() };
     check(listed("registry.example"), "oci://127.0.0.1:5000/m:1", "does not ask host `127.0.0.1`");
-    check(Sources { http: true, ..Sources::default() }, "oci://127.0.0.1:5000/m:1", "only if its operator lists it");
+    check(Sources { http: true, ..Sources::default() }, "oci://127.0.0.1:5000/m:1", "fetch.own-addresses");
+    check(listed("127.0.0.1"), "oci://127.0.0.1:5000/m:1", "fetch.own-addresses");
     check(Sources { https: false, ..Sources::default() }, "oci://registry.example/m:1", "neither `https:` nor `http:`");
     check(listed("registry.example"), "oci://registry.example/M:1", "lower-case");
 }
@@ -228,7 +229,8 @@ fn blobs_of(package: &Package) -> Vec<(String, Vec<u8>)> {
 
 fn fetch(url: &str, digest: Digest, signer: u8) -> Result<Stored, Refusal> {
     let dir = tempfile::tempdir().unwrap();
-    let sources = Sources { https: false, http: true, hosts: Some(vec!["127.0.0.1".to_owned()]), ..Sources::default() };
+    let hosts = Some(vec!["127.0.0.1".to_owned()]);
+    let sources = Sources { https: false, http: true, hosts, own_addresses: true, ..Sources::default() };
     let repository = Repository::open(dir.path(), Config { sources, ..Config::default() }).unwrap();
     repository.fetch(url, digest, &[public(signer)], &FetchLimits::default())
 }
@@ -285,7 +287,8 @@ impl Registry {
     /// Fetches as a node that tries `https` first.
     fn fetch(&self, url: &str, digest: Digest, signer: u8) -> Result<Stored, Refusal> {
         let dir = tempfile::tempdir().unwrap();
-        let sources = Sources { http: true, hosts: Some(vec![self.host()]), ..Sources::default() };
+        let hosts = Some(vec![self.host()]);
+        let sources = Sources { http: true, hosts, own_addresses: true, ..Sources::default() };
         let repository = Repository::open(dir.path(), Config { sources, ..Config::default() }).unwrap();
         repository.fetch(url, digest, &[public(signer)], &FetchLimits::default())
     }

@@ -240,6 +240,11 @@ impl Config {
             let known = ["https", "http", "file"].contains(&scheme.as_str());
             ensure!(known, "fetch.schemes has `{scheme}`, but only https, http and file are fetched");
         }
+        let named = !self.fetch.own_addresses || !self.fetch.hosts.is_empty();
+        ensure!(
+            named,
+            "fetch.own-addresses opens the node's own services to users; it needs fetch.hosts, with their ports"
+        );
         Ok(())
     }
 }
@@ -296,6 +301,7 @@ mod tests {
             ("[signaling]\nnslp-id = 33", "nslp-id"),
             ("[signaling]\nrouter-alert = 33", "router-alert"),
             ("[fetch]\nschemes = ['ftp']", "ftp"),
+            ("[fetch]\nown-addresses = true", "fetch.hosts"),
             ("[dataplane]\nqueue = 270", "queue"),
             ("flavours = ['osgi']\n[osgi]\nenabled = false", "osgi.enabled"),
             ("flavours = []", "flavours"),

@@ -154,6 +154,9 @@ pub struct Fetch {
     pub schemes: Vec<String>,
     /// Hosts that are asked; empty means every host.
     pub hosts: Vec<String>,
+    /// Whether hosts that `hosts` lists are also asked at addresses of this node, its containers and its link. For labs:
+    /// users then reach what listens there, and learn from refusals whether something does.
+    pub own_addresses: bool,
     /// Directories below which `file` URLs may lie.
     pub file_roots: Vec<PathBuf>,
     /// Bytes of one package at most.
@@ -169,6 +172,7 @@ impl Default for Fetch {
         Fetch {
             schemes: vec!["https".into(), "http".into()],
             hosts: Vec::new(),
+            own_addresses: false,
             file_roots: Vec::new(),
             bytes_max: limits::PACKAGE_BYTES_MAX,
             timeout_s: limits::FETCH_TIME_MAX.as_secs(),

@@ -6,6 +6,7 @@ pub mod doctor;
 pub mod jvm;
 pub mod keeper;
 pub mod load;
+pub mod own_addresses;
 pub mod plane;
 pub mod runtimes;
 pub mod state_dir;

@@ -307,6 +307,11 @@ impl Networks {
         Ok(())
     }
 
+    /// Returns whether an address is a container's.
+    pub fn has_address(&self, address: IpAddr) -> bool {
+        self.made().values().any(|made| made.network.addresses().contains(&address))
+    }
+
     fn network(&self, user: &UserId) -> Option<Arc<ContainerNetwork>> {
         self.made().get(user).map(|made| Arc::clone(&made.network))
     }

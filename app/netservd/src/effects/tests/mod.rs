@@ -173,7 +173,11 @@ impl Rig {
 
     fn over(dir: tempfile::TempDir) -> Rig {
         let sources = Sources { file_roots: vec![dir.path().to_owned()], ..Sources::default() };
-        let config = netserv_repository::Config { sources, store_bytes_max: STORE_BYTES };
+        let config = netserv_repository::Config {
+            sources,
+            store_bytes_max: STORE_BYTES,
+            ..netserv_repository::Config::default()
+        };
         let repository = Arc::new(Repository::open(&dir.path().join("packages"), config).unwrap());
         // It is never asked for a launcher.
         let keeper = Arc::new(Keeper::new(LauncherConfig::new("no-worker", dir.path(), "no-instance")));
