@@ -385,10 +385,12 @@ fn explain(error: &ureq::Error, limits: &FetchLimits) -> Refusal {
     if matches!(error, ureq::Error::Timeout(_)) {
         return too_slow(limits);
     }
-    match error {
-        ureq::Error::Other(other) if other.is::<OnlyHere>() => bad_url(other.to_string()),
-        other => failed(other.to_string()),
+    if let ureq::Error::Other(other) = error
+        && other.is::<OnlyHere>()
+    {
+        return bad_url(other.to_string());
     }
+    failed(error.to_string())
 }
 
 fn fits(bytes: &[u8], limits: &FetchLimits) -> bool {
