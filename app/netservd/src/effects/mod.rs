@@ -48,7 +48,7 @@ use crate::metrics::gauges::{Counted, Place};
 use crate::packet_loop::counters::PacketTotals;
 use crate::packet_loop::feed::{Feed, TraceRefusal};
 use crate::packet_loop::thread::PacketPort;
-use crate::packet_loop::{PacketCommand, Rule, TraceId};
+use crate::packet_loop::{ModuleFilter, PacketCommand, TraceId};
 
 /// Carries out commands.
 pub struct Executor {
@@ -245,7 +245,7 @@ impl Executor {
             Command::Unload { worker, slot } => self.unload(&worker, slot),
             Command::InstallFilter { id, worker, slot, filter, on_failure } => {
                 let module = self.modules.get(&(worker.clone(), slot)).cloned();
-                self.changes.install(id, Rule { worker, slot, module, filter, on_failure });
+                self.changes.install(id, ModuleFilter { worker, slot, module, filter, on_failure });
             }
             Command::Order { worker, slots } => self.order(&worker, slots),
             Command::RemoveFilter { id } => self.changes.remove(id),

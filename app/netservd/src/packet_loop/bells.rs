@@ -11,7 +11,7 @@ use super::seats::SeatId;
 
 /// The eventfds of all rings and of commands, and the driver, in one epoll instance.
 ///
-/// Eventfds are watched for writes, not for what they hold, so that nobody has to read them.
+/// Eventfds are edge-triggered, so that nobody has to read them.
 pub(super) struct Bells {
     events: OwnedFd,
     /// The driver cannot be waited for.
@@ -29,21 +29,21 @@ impl Bells {
         Ok(Bells { events, is_blind })
     }
 
-    /// Waits for a ring's eventfd, too.
+    /// Adds a ring's eventfd.
     pub(super) fn add(&self, seat: SeatId, ring: &HostRing) -> rustix::io::Result<()> {
         let flags = epoll::EventFlags::IN | epoll::EventFlags::ET;
         epoll::add(&self.events, ring, epoll::EventData::new_u64(seat.into()), flags)
     }
 
-    /// Waits for it no longer. The worker has the same eventfd, so that closing it here would not be enough.
+    /// Removes a ring's eventfd. Closing it would not be enough: the worker has the same one.
     pub(super) fn remove(&self, ring: &HostRing) {
-        // One that could not be added is not there.
+        // An eventfd that could not be added is not there.
         let _ = epoll::delete(&self.events, ring);
     }
 
-    /// Puts the containers that rang since the last time into `rung`, in the place of what is there, or some of them: the
-    /// others come the next time. If nothing happened, waits for something, at most so long. Returns whether there are
-    /// commands, which is heard only once.
+    /// Puts up to [`RUNG_MAX`] containers that rang since the last call into `rung`, in the place of what is there; the
+    /// next call has the others. If nothing happened, waits for `wait` at most. Returns whether there are commands, and
+    /// says so once.
     pub(super) fn take(&self, wait: Duration, rung: &mut Vec<SeatId>) -> bool {
         let wait = if self.is_blind { wait.min(BLIND_WAIT_MAX) } else { wait };
         let wait =
@@ -59,8 +59,8 @@ impl Bells {
 
 /// How long the loop sleeps at most with a driver that cannot be waited for.
 const BLIND_WAIT_MAX: Duration = Duration::from_millis(1);
-/// What is no container: seats have numbers of 32 bits.
+/// Numbers that are no seat, which has 32 bits.
 const COMMANDS: epoll::EventData = epoll::EventData::new_u64(u64::MAX);
 const DRIVER: epoll::EventData = epoll::EventData::new_u64(u64::MAX - 1);
-/// Containers that are heard at a time.
+/// Containers that one call returns.
 const RUNG_MAX: usize = 64;

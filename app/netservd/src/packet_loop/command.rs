@@ -8,12 +8,12 @@ use ipnet::IpNet;
 use netserv_container::HostRing;
 use netserv_model::api::DeviceInfo;
 use netserv_model::command::{FilterId, ModuleSlot};
-use netserv_model::verdict::FailureMode;
-use netserv_model::{DropReason, Filter, ModuleRef, UserId, WorkerId};
+use netserv_model::{DropReason, UserId, WorkerId};
 use tokio::sync::oneshot;
 
 use super::budget::SendLimits;
-use super::trace::{Tap, TraceId};
+use super::module_filter::ModuleFilter;
+use super::traced::{Tap, TraceId};
 
 /// What the control loop wants of the packet loop.
 pub enum PacketCommand {
@@ -21,7 +21,7 @@ pub enum PacketCommand {
     AddWorker {
         /// The worker.
         worker: WorkerId,
-        /// Tells workers of one name apart, which follow each other.
+        /// The worker generation: tells workers of one name apart.
         generation: u64,
         /// The host's side of its ring.
         ring: Box<HostRing>,
@@ -51,11 +51,11 @@ pub enum PacketCommand {
         /// Its limits.
         limits: SendLimits,
     },
-    /// Rules that come and go together.
-    ChangeRules {
-        /// Rules to add.
-        add: Vec<(FilterId, Rule)>,
-        /// Rules to take away.
+    /// Filters that come and go together.
+    ChangeFilters {
+        /// Filters to add.
+        add: Vec<(FilterId, ModuleFilter)>,
+        /// Filters to take away.
         remove: Vec<FilterId>,
     },
     /// A module's longest call, for the watchdog. Give it before the module is loaded.
@@ -86,21 +86,6 @@ pub enum PacketCommand {
     Stop,
 }
 
-/// One installed filter.
-#[derive(Clone, Debug)]
-pub struct Rule {
-    /// The module's worker.
-    pub worker: WorkerId,
-    /// The module's place.
-    pub slot: ModuleSlot,
-    /// The module, for people who trace packets.
-    pub module: Option<ModuleRef>,
-    /// Which packets.
-    pub filter: Filter,
-    /// What happens to them while the module cannot say.
-    pub on_failure: FailureMode,
-}
-
 /// What the packet loop tells the control loop.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum PacketEvent {
@@ -108,7 +93,7 @@ pub enum PacketEvent {
     Stalled {
         /// The worker.
         worker: WorkerId,
-        /// Which of those that follow each other.
+        /// The worker generation.
         generation: u64,
         /// The module that it was in.
         slot: Option<ModuleSlot>,
@@ -117,7 +102,7 @@ pub enum PacketEvent {
     RingBroken {
         /// The worker.
         worker: WorkerId,
-        /// Which of those that follow each other.
+        /// The worker generation.
         generation: u64,
         /// How.
         detail: String,

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use netserv_model::Filter;
 use tokio::sync::{mpsc, oneshot};
 
-use super::trace::{TapCounts, Traced};
+use super::traced::{TapCounts, Traced};
 use crate::limits::{TRACE_FILTERS_MAX, TRACES_MAX};
 
 /// What a trace finds. The trace ends when this is dropped.

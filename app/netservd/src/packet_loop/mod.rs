@@ -10,15 +10,17 @@ mod budget;
 mod command;
 pub mod counters;
 pub mod feed;
+mod module_filter;
 mod path;
 mod pending;
-mod port;
+mod ring_end;
 mod rounds;
 mod seats;
 #[cfg(test)]
 mod tests;
 pub mod thread;
 mod trace;
+mod traced;
 
 use std::collections::{BTreeMap, VecDeque};
 use std::os::fd::OwnedFd;
@@ -35,13 +37,14 @@ use rand::TryRngCore;
 use rand::rngs::OsRng;
 
 use bells::Bells;
-pub use command::{PacketCommand, PacketEvent, Report, Rule};
+pub use command::{PacketCommand, PacketEvent, Report};
 use counters::{PacketCounters, Tally};
 use pending::{Pending, Stop};
 use seats::{SeatId, Seats};
 use trace::Tracer;
 
-pub use trace::{Tap, TapCounts, TraceId, Traced};
+pub use module_filter::ModuleFilter;
+pub use traced::{Tap, TapCounts, TraceId, Traced};
 
 use crate::limits::{BELLS_INTERVAL_MAX, PENDING_PACKETS_MAX};
 
@@ -49,7 +52,7 @@ use crate::limits::{BELLS_INTERVAL_MAX, PENDING_PACKETS_MAX};
 const IDLE_SLEEP: Duration = Duration::from_millis(250);
 /// How often the watchdog looks.
 const WATCH_INTERVAL: Duration = Duration::from_millis(10);
-/// A watchdog that did not look for longer than this trusts nobody's clock, its own included.
+/// After a gap longer than this, the watchdog gives every worker its time anew: this thread itself stood still.
 const WATCH_GAP_MAX: Duration = Duration::from_secs(1);
 /// How long the loop sleeps at most while containers hold packets, so that a stall is seen.
 const BUSY_SLEEP: Duration = Duration::from_millis(20);
@@ -59,27 +62,27 @@ pub struct PacketLoop {
     driver: Box<dyn Driver>,
     /// How many packets the driver and this loop can do without at a time.
     room: usize,
-    rules: BTreeMap<FilterId, Rule>,
-    /// The rules as packets meet them.
+    module_filters: BTreeMap<FilterId, ModuleFilter>,
+    /// The same, as packets meet them.
     filters: FilterIndex<Stop>,
-    /// Where a packet's rules are put down while its way is made out, and the stops that they lead to.
+    /// Scratch space: the filters that match a packet, and the stops that they lead to.
     found: Vec<(FilterId, Stop)>,
     stops: Vec<Stop>,
     seats: Seats,
     bells: Bells,
-    /// Where those that rang are put down.
+    /// Scratch space: the containers that rang.
     rung: Vec<SeatId>,
     /// A container was woken, and may wait for this core.
     woke: bool,
-    /// Containers that have packets which they cannot see yet.
+    /// Containers with packets in their rings that are not published yet.
     staged: Vec<SeatId>,
-    /// Sleeping containers that are still to be woken for their packets, and since when, the oldest first.
+    /// Sleeping containers with published packets, and since when they have them, the oldest first.
     unwoken: VecDeque<(Instant, SeatId)>,
     pending: Pending,
     tally: Tally,
     counters: Arc<PacketCounters>,
     commands: Receiver<PacketCommand>,
-    /// It is among the bells, for as long as it is open.
+    /// Keeps the eventfd of commands open; it is among the bells.
     _wake: OwnedFd,
     report: Report,
     /// How long to look for packets again and again before sleeping.
@@ -87,11 +90,11 @@ pub struct PacketLoop {
     /// When the current turn began, and when it did on the node's monotonic clock.
     now: Instant,
     now_ns: u64,
-    /// When there was something to do last.
+    /// When the loop last had something to do.
     busy_at: Instant,
     heard_at: Instant,
     watched_at: Instant,
-    /// The seat that the watchdog looked at last in its rounds.
+    /// The seat that the watchdog looked at last.
     watched: usize,
     tracer: Tracer,
 }
@@ -114,7 +117,7 @@ impl PacketLoop {
         Ok(PacketLoop {
             room: driver.owed_max().min(PENDING_PACKETS_MAX),
             driver,
-            rules: BTreeMap::new(),
+            module_filters: BTreeMap::new(),
             filters: FilterIndex::new(seed),
             found: Vec::new(),
             stops: Vec::new(),
@@ -141,8 +144,7 @@ impl PacketLoop {
         })
     }
 
-    /// Has the loop look for packets again and again for so long before it sleeps. Where containers have packets, it
-    /// offers them its core meanwhile.
+    /// Sets how long the loop polls before it sleeps. While containers hold packets, it yields its core to them.
     pub fn set_busy_poll(&mut self, busy_poll: Duration) {
         self.busy_poll = busy_poll;
     }
@@ -155,8 +157,8 @@ impl PacketLoop {
         let mut batch = Batch::new();
         while !self.take_commands() {
             match self.turn(&mut batch) {
-                // One that was woken on this core would get it after many full batches, or at the price of a sleep. Where
-                // nobody waits for the core, this costs next to nothing.
+                // Yields, so that a worker woken on this core gets it before many full batches have passed. If nobody
+                // waits for the core, this costs next to nothing.
                 Ok(_) if std::mem::take(&mut self.woke) => std::thread::yield_now(),
                 Ok(true) => {}
                 Ok(false) if self.may_sleep() => self.sleep(),
@@ -171,7 +173,7 @@ impl PacketLoop {
         Ok(())
     }
 
-    /// Moves what there is to be moved; returns whether there was anything.
+    /// Moves packets both ways once; returns whether there were any.
     fn turn(&mut self, batch: &mut Batch) -> Result<bool, DriverError> {
         self.driver.receive(batch, Some(Duration::ZERO))?;
         self.now = Instant::now();
@@ -182,7 +184,7 @@ impl PacketLoop {
             self.admit(&packet);
         }
         let returned = self.take_returned();
-        // After a full batch there is most likely another.
+        // Another batch most likely follows a full one.
         self.show_staged(batch.is_full());
         self.driver.flush()?;
         self.counters.publish(&self.tally);
@@ -219,36 +221,36 @@ impl PacketLoop {
             }
             PacketCommand::SetPrefixes { user, prefixes } => {
                 for flavour in Flavour::ALL {
-                    if let Some(port) = self.seats.port_of(&WorkerId::new(user.clone(), flavour)) {
-                        port.prefixes.clone_from(&prefixes);
+                    if let Some(end) = self.seats.end_of(&WorkerId::new(user.clone(), flavour)) {
+                        end.prefixes.clone_from(&prefixes);
                     }
                 }
             }
             PacketCommand::SetSendLimits { user, limits } => self.seats.set_send_limits(&user, limits, Instant::now()),
-            PacketCommand::ChangeRules { add, remove } => {
-                for (id, rule) in add {
-                    self.filters.insert(id, rule.filter.clone(), rule.stop(&mut self.seats));
-                    self.tracer.note_rule(&rule);
-                    self.rules.insert(id, rule);
+            PacketCommand::ChangeFilters { add, remove } => {
+                for (id, module_filter) in add {
+                    self.filters.insert(id, module_filter.filter.clone(), module_filter.stop(&mut self.seats));
+                    self.tracer.note_filter(&module_filter);
+                    self.module_filters.insert(id, module_filter);
                 }
                 for id in remove {
                     self.filters.remove(id);
-                    self.rules.remove(&id);
+                    self.module_filters.remove(&id);
                 }
             }
             PacketCommand::SetCallTime { worker, slot, call } => {
-                if let Some(port) = self.seats.port_of(&worker) {
-                    port.set_call_time(slot, call);
+                if let Some(end) = self.seats.end_of(&worker) {
+                    end.set_call_time(slot, call);
                 }
             }
             PacketCommand::SetLoaded { worker, slot, loaded } => {
                 self.tracer.note_module(&worker, slot, loaded);
-                if let Some(port) = self.seats.port_of(&worker) {
-                    port.loaded = if loaded { port.loaded | bit(slot) } else { port.loaded & !bit(slot) };
+                if let Some(end) = self.seats.end_of(&worker) {
+                    end.loaded = if loaded { end.loaded | bit(slot) } else { end.loaded & !bit(slot) };
                 }
             }
             PacketCommand::Devices(reply) => {
-                // Who asked may have gone.
+                // The asker may have gone.
                 let _ = reply.send(self.driver.devices());
             }
             PacketCommand::Trace(tap) => self.tracer.add(tap),
@@ -270,7 +272,7 @@ impl PacketLoop {
 
     fn sleep(&mut self) {
         let mut places = 0..self.seats.active_len();
-        let ready = places.find(|place| self.active_port(*place).is_some_and(|port| !port.listen()));
+        let ready = places.find(|place| self.active_end(*place).is_some_and(|end| !end.listen()));
         match ready {
             Some(place) => self.seats.set_round(place),
             None => {
@@ -278,15 +280,15 @@ impl PacketLoop {
             }
         }
         for place in 0..self.seats.active_len() {
-            if let Some(port) = self.active_port(place) {
-                port.ring.cancel_sleep();
+            if let Some(end) = self.active_end(place) {
+                end.ring.cancel_sleep();
             }
         }
     }
 
-    fn active_port(&mut self, place: usize) -> Option<&mut port::Port> {
+    fn active_end(&mut self, place: usize) -> Option<&mut ring_end::RingEnd> {
         let seat = self.seats.active(place)?;
-        self.seats.port(seat)
+        self.seats.end(seat)
     }
 
     fn release_everything(&mut self) {
@@ -301,7 +303,7 @@ impl PacketLoop {
     }
 }
 
-impl Rule {
+impl ModuleFilter {
     fn stop(&self, seats: &mut Seats) -> Stop {
         let modules = bit(self.slot);
         let closed = if self.on_failure == FailureMode::Closed { modules } else { 0 };

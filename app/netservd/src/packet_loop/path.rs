@@ -54,8 +54,8 @@ impl PacketLoop {
         }
     }
 
-    /// Puts a packet into the ring of the container that it is at, or on, until one takes it or its way ends. `received`
-    /// are its bytes where it does not carry them.
+    /// Puts a packet into the ring of the container that it is at, or of the next one that takes it, or ends its way.
+    /// `received` are the bytes of a packet without a [`Journey`].
     fn enter(&mut self, mut held: Held, received: &[u8]) {
         loop {
             let bytes = held.journey.as_deref().map_or(received, |journey| &journey.bytes);
@@ -77,20 +77,20 @@ impl PacketLoop {
 
     fn offer(&mut self, at: &mut Stop, interface: u32, bytes: &[u8]) -> Result<(), DropReason> {
         let free = self.room.saturating_sub(self.pending.len());
-        let port = self.seats.port(at.seat).filter(|port| !port.broken).ok_or(DropReason::ContainerGone)?;
-        let missing = at.modules & !port.loaded;
+        let end = self.seats.end(at.seat).filter(|end| !end.broken).ok_or(DropReason::ContainerGone)?;
+        let missing = at.modules & !end.loaded;
         // A module that is down and fails open must not keep the others from seeing the packet.
         if missing & at.closed != 0 || missing == at.modules {
             return Err(DropReason::Trapped);
         }
-        at.modules &= port.loaded;
-        if port.ring.outstanding() >= free * HELD_PER_FREE_MAX {
+        at.modules &= end.loaded;
+        if end.ring.outstanding() >= free * HELD_PER_FREE_MAX {
             return Err(DropReason::RingFull);
         }
         let ingress = Ingress { interface, timestamp_ns: self.now_ns };
-        port.offer(self.now, bytes, ingress, at.modules, self.pending.next_cookie())?;
-        if !port.staged {
-            port.staged = true;
+        end.offer(self.now, bytes, ingress, at.modules, self.pending.next_cookie())?;
+        if !end.staged {
+            end.staged = true;
             self.staged.push(at.seat);
             self.activate(at.seat);
         }
@@ -110,7 +110,7 @@ impl PacketLoop {
         self.driver.finish(held.packet, Final::Drop);
     }
 
-    /// Does what a container said of a packet.
+    /// Carries out a container's answer for a packet.
     pub(super) fn settle(&mut self, prefixes: &[IpNet], cookie: u64, said: (Answer, Option<ModuleSlot>), bytes: &[u8]) {
         let Some(mut held) = self.pending.remove(cookie) else { return };
         let (answer, module) = said;

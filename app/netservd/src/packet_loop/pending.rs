@@ -6,7 +6,7 @@ use netserv_model::Flow;
 use netserv_model::verdict::FailureMode;
 
 use super::seats::SeatId;
-use super::trace::Record;
+use super::traced::Record;
 
 /// One stop on a packet's way through containers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

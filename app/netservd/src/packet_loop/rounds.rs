@@ -10,17 +10,17 @@ use netserv_container::HostRing;
 use netserv_model::{DropReason, WorkerId, limits};
 use netserv_wire::container::ring::{RING_ENTRIES, Returned};
 
-use super::port::Port;
+use super::ring_end::RingEnd;
 use super::seats::SeatId;
 use super::{PacketEvent, PacketLoop, WATCH_GAP_MAX, WATCH_INTERVAL};
 use crate::limits::{UNWOKEN_TIME_MAX, VISITS_PER_TURN_MAX, WATCHED_PER_LOOK_MAX};
 
 impl PacketLoop {
-    /// Has turns visit a container.
+    /// Makes a container active, so that turns visit it; returns whether it was not.
     pub(super) fn activate(&mut self, seat: SeatId) -> bool {
         let new = self.seats.activate(seat);
-        if new && let Some(port) = self.seats.port(seat) {
-            port.ring.cancel_sleep();
+        if new && let Some(end) = self.seats.end(seat) {
+            end.ring.cancel_sleep();
         }
         new
     }
@@ -35,10 +35,10 @@ impl PacketLoop {
             let Some(seat) = self.seats.active(place) else { break };
             let mut rests = true;
             // Out of its seat while it is worked on, so that the packet can go on to another container.
-            if let Some(mut port) = self.seats.take(seat) {
-                taken += self.take_from(seat, &mut port, limits::BATCH_PACKETS_MAX);
-                rests = port.rest();
-                self.seats.put(seat, port);
+            if let Some(mut end) = self.seats.take(seat) {
+                taken += self.take_from(seat, &mut end, limits::BATCH_PACKETS_MAX);
+                rests = end.rest();
+                self.seats.put(seat, end);
             }
             if rests {
                 self.seats.deactivate(place);
@@ -51,46 +51,43 @@ impl PacketLoop {
     }
 
     /// Takes at most so many answers and injected packets from a container; returns how many there were.
-    fn take_from(&mut self, seat: SeatId, port: &mut Port, at_most: usize) -> usize {
+    fn take_from(&mut self, seat: SeatId, end: &mut RingEnd, at_most: usize) -> usize {
         let mut taken = 0;
         while taken < at_most {
-            match port.ring.pop() {
+            match end.ring.pop() {
                 Ok(Some(Returned::Answer { cookie, answer, bytes, module, .. })) => {
-                    self.settle(&port.prefixes, cookie, (answer, module), bytes);
+                    self.settle(&end.prefixes, cookie, (answer, module), bytes);
                 }
                 Ok(Some(Returned::Injected { bytes, module })) => {
                     let may = self.seats.may_make_packet(seat, bytes.len(), self.now);
-                    let sent = self.inject(&port.prefixes, bytes, may);
+                    let sent = self.inject(&end.prefixes, bytes, may);
                     self.trace_made(seat, module, bytes, sent);
                     // The slot goes back to the container.
-                    if !port.staged {
-                        port.staged = true;
+                    if !end.staged {
+                        end.staged = true;
                         self.staged.push(seat);
                     }
                 }
                 Ok(None) => break,
                 Err(error) => {
-                    self.report_broken(seat, port, error.to_string());
+                    self.report_broken(seat, end, error.to_string());
                     return taken;
                 }
             }
             taken += 1;
         }
         if taken > 0 {
-            port.answered(self.now);
+            end.answered(self.now);
         }
         taken
     }
 
-    fn report_broken(&mut self, seat: SeatId, port: &mut Port, detail: String) {
-        port.broken = true;
-        if !port.reported {
-            let event = PacketEvent::RingBroken {
-                worker: self.seats.worker(seat).clone(),
-                generation: port.generation,
-                detail,
-            };
-            port.reported = (self.report)(event);
+    fn report_broken(&mut self, seat: SeatId, end: &mut RingEnd, detail: String) {
+        end.broken = true;
+        if !end.reported {
+            let event =
+                PacketEvent::RingBroken { worker: self.seats.worker(seat).clone(), generation: end.generation, detail };
+            end.reported = (self.report)(event);
         }
     }
 
@@ -98,10 +95,10 @@ impl PacketLoop {
     pub(super) fn show_staged(&mut self, more_soon: bool) {
         let mut staged = std::mem::take(&mut self.staged);
         for seat in staged.drain(..) {
-            let Some(port) = self.seats.port(seat) else { continue };
-            let before = port.unwoken_since;
-            self.woke |= port.show(self.now, more_soon);
-            if let (None, Some(since)) = (before, port.unwoken_since) {
+            let Some(end) = self.seats.end(seat) else { continue };
+            let before = end.unwoken_since;
+            self.woke |= end.show(self.now, more_soon);
+            if let (None, Some(since)) = (before, end.unwoken_since) {
                 self.unwoken.push_back((since, seat));
             }
         }
@@ -112,8 +109,8 @@ impl PacketLoop {
     /// Wakes all sleepers together when the first of them is due: they then take the core once, one after the other.
     fn wake_sleepers(&mut self, more_soon: bool) {
         while let Some((since, seat)) = self.unwoken.front().copied() {
-            // One that was woken meanwhile is of no concern.
-            if self.seats.port(seat).is_some_and(|port| port.unwoken_since == Some(since)) {
+            // A container that was woken meanwhile is skipped.
+            if self.seats.end(seat).is_some_and(|end| end.unwoken_since == Some(since)) {
                 if more_soon && self.now.duration_since(since) < UNWOKEN_TIME_MAX {
                     return;
                 }
@@ -122,8 +119,8 @@ impl PacketLoop {
             self.unwoken.pop_front();
         }
         while let Some((since, seat)) = self.unwoken.pop_front() {
-            if let Some(port) = self.seats.port(seat).filter(|port| port.unwoken_since == Some(since)) {
-                self.woke |= port.wake();
+            if let Some(end) = self.seats.end(seat).filter(|end| end.unwoken_since == Some(since)) {
+                self.woke |= end.wake();
             }
         }
     }
@@ -135,32 +132,32 @@ impl PacketLoop {
         let mut rung = std::mem::take(&mut self.rung);
         let mut any = self.bells.take(wait, &mut rung);
         for seat in rung.drain(..) {
-            any |= self.seats.port(seat).is_some() && self.activate(seat);
+            any |= self.seats.end(seat).is_some() && self.activate(seat);
         }
         self.rung = rung;
         any
     }
 
-    /// Gives a worker its seat.
-    pub(super) fn add_worker(&mut self, worker: &WorkerId, port: (u64, HostRing), prefixes: Vec<ipnet::IpNet>) {
+    /// Puts a worker's ring end into its seat.
+    pub(super) fn add_worker(&mut self, worker: &WorkerId, end: (u64, HostRing), prefixes: Vec<ipnet::IpNet>) {
         let seat = self.seats.of(worker);
         self.remove_worker(seat, DropReason::ContainerGone);
-        let mut port = Box::new(Port::new(port.0, port.1, prefixes, Instant::now()));
-        if let Err(error) = self.bells.add(seat, &port.ring) {
-            self.report_broken(seat, &mut port, format!("its eventfd cannot be waited for: {error}"));
+        let mut end = Box::new(RingEnd::new(end.0, end.1, prefixes, Instant::now()));
+        if let Err(error) = self.bells.add(seat, &end.ring) {
+            self.report_broken(seat, &mut end, format!("its eventfd cannot be waited for: {error}"));
         }
-        self.seats.put(seat, port);
+        self.seats.put(seat, end);
         self.activate(seat);
     }
 
-    /// Takes a worker away.
+    /// Takes a worker away; its packets get their failure verdict.
     pub(super) fn remove_worker(&mut self, seat: SeatId, reason: DropReason) {
-        let Some(mut port) = self.seats.take(seat) else { return };
-        self.bells.remove(&port.ring);
+        let Some(mut end) = self.seats.take(seat) else { return };
+        self.bells.remove(&end.ring);
         // What it answered before its end counts. It may still run, so there must be an end to that.
-        port.reported = true;
-        self.take_from(seat, &mut port, RING_ENTRIES);
-        for outstanding in port.ring.take_outstanding() {
+        end.reported = true;
+        self.take_from(seat, &mut end, RING_ENTRIES);
+        for outstanding in end.ring.take_outstanding() {
             if let Some(held) = self.pending.remove(outstanding.cookie) {
                 self.fail(held, reason);
             }
@@ -177,7 +174,7 @@ impl PacketLoop {
         self.counters.set_driver(self.driver.counters());
         if since > WATCH_GAP_MAX {
             // This thread itself stood still, and so, most likely, did everything else.
-            self.seats.ports_mut().for_each(|port| port.give_time(now));
+            self.seats.ends_mut().for_each(|end| end.give_time(now));
         }
         for place in 0..self.seats.active_len() {
             if let Some(seat) = self.seats.active(place) {
@@ -196,15 +193,15 @@ impl PacketLoop {
     }
 
     fn watch_one(&mut self, seat: SeatId, now: Instant) {
-        let Some(port) = self.seats.port(seat) else { return };
-        if let Some(slot) = port.stalled(now)
-            && !port.reported
+        let Some(end) = self.seats.end(seat) else { return };
+        if let Some(slot) = end.stalled(now)
+            && !end.reported
         {
-            let generation = port.generation;
+            let generation = end.generation;
             let event = PacketEvent::Stalled { worker: self.seats.worker(seat).clone(), generation, slot };
             let reported = (self.report)(event);
-            if let Some(port) = self.seats.port(seat) {
-                port.reported = reported;
+            if let Some(end) = self.seats.end(seat) {
+                end.reported = reported;
             }
         }
     }

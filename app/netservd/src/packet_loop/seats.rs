@@ -8,7 +8,7 @@ use std::time::Instant;
 use netserv_model::{Flavour, UserId, WorkerId};
 
 use super::budget::{Budget, SendLimits};
-use super::port::Port;
+use super::ring_end::RingEnd;
 
 /// The number of a worker's seat. It never becomes that of another worker.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -28,11 +28,11 @@ impl TryFrom<u64> for SeatId {
     }
 }
 
-/// One seat for each worker that ever was there or had a rule, in the order of their coming. Users are the operator's,
-/// so they are few; a seat that stays empty costs its name.
+/// One seat for each worker that ever was there or had a filter, in the order of their coming. The operator names the
+/// users, so they are few; an empty seat costs its name.
 ///
-/// Active is a worker that holds packets or wants something of the loop. Each of the others sleeps or waits for
-/// packets, and rings when it has something.
+/// A worker is active while it holds packets or wants something of the loop. The others sleep or wait for packets, and
+/// ring when they have something.
 #[derive(Default)]
 pub(super) struct Seats {
     seats: Vec<Seat>,
@@ -50,7 +50,7 @@ struct Seat {
     next: Option<SeatId>,
     /// The place of the user's budget.
     budget: usize,
-    port: Option<Box<Port>>,
+    end: Option<Box<RingEnd>>,
     active: bool,
 }
 
@@ -68,7 +68,7 @@ impl Seats {
         if other.is_none() {
             self.budgets.push(Budget::new(SendLimits::default(), Instant::now()));
         }
-        self.seats.push(Seat { worker: worker.clone(), next: None, budget, port: None, active: false });
+        self.seats.push(Seat { worker: worker.clone(), next: None, budget, end: None, active: false });
         self.by_worker.insert(worker.clone(), seat);
         let seat_of = |flavour| self.by_worker.get(&WorkerId::new(worker.user.clone(), flavour)).copied();
         if let (Some(first), Some(second)) = (seat_of(Flavour::Wasm), seat_of(Flavour::Osgi)) {
@@ -77,7 +77,7 @@ impl Seats {
         seat
     }
 
-    /// Returns who sits there.
+    /// Returns the worker of a seat.
     pub(super) fn worker(&self, seat: SeatId) -> &WorkerId {
         &self.seats[seat.0 as usize].worker
     }
@@ -101,24 +101,24 @@ impl Seats {
         self.budgets[budget] = Budget::new(limits, now);
     }
 
-    /// Returns what sits there.
-    pub(super) fn port(&mut self, seat: SeatId) -> Option<&mut Port> {
-        self.seats.get_mut(seat.0 as usize)?.port.as_deref_mut()
+    /// Returns the ring end in a seat.
+    pub(super) fn end(&mut self, seat: SeatId) -> Option<&mut RingEnd> {
+        self.seats.get_mut(seat.0 as usize)?.end.as_deref_mut()
     }
 
-    /// Returns a worker's end.
-    pub(super) fn port_of(&mut self, worker: &WorkerId) -> Option<&mut Port> {
-        self.port(*self.by_worker.get(worker)?)
+    /// Returns a worker's ring end.
+    pub(super) fn end_of(&mut self, worker: &WorkerId) -> Option<&mut RingEnd> {
+        self.end(*self.by_worker.get(worker)?)
     }
 
-    /// Takes a worker out of its seat.
-    pub(super) fn take(&mut self, seat: SeatId) -> Option<Box<Port>> {
-        self.seats[seat.0 as usize].port.take()
+    /// Takes the ring end out of a seat.
+    pub(super) fn take(&mut self, seat: SeatId) -> Option<Box<RingEnd>> {
+        self.seats[seat.0 as usize].end.take()
     }
 
-    /// Puts a worker into a seat.
-    pub(super) fn put(&mut self, seat: SeatId, port: Box<Port>) {
-        self.seats[seat.0 as usize].port = Some(port);
+    /// Puts a ring end into a seat.
+    pub(super) fn put(&mut self, seat: SeatId, end: Box<RingEnd>) {
+        self.seats[seat.0 as usize].end = Some(end);
     }
 
     /// Returns how many seats there are, empty ones too.
@@ -136,9 +136,9 @@ impl Seats {
         (0..u32::try_from(self.seats.len()).unwrap_or(u32::MAX)).map(SeatId)
     }
 
-    /// Returns the workers' ends, to be changed.
-    pub(super) fn ports_mut(&mut self) -> impl Iterator<Item = &mut Port> {
-        self.seats.iter_mut().filter_map(|seat| seat.port.as_deref_mut())
+    /// Returns the workers' ring ends, to be changed.
+    pub(super) fn ends_mut(&mut self) -> impl Iterator<Item = &mut RingEnd> {
+        self.seats.iter_mut().filter_map(|seat| seat.end.as_deref_mut())
     }
 
     /// Has rounds visit a seat; returns whether they did not.

@@ -12,18 +12,18 @@ use netserv_model::command::{Event, FilterId};
 use netserv_model::{Refusal, RefusalKind};
 
 use crate::packet_loop::thread::PacketPort;
-use crate::packet_loop::{PacketCommand, Rule};
+use crate::packet_loop::{ModuleFilter, PacketCommand};
 
 /// The changes that are still to be made.
 #[derive(Default)]
 pub struct FilterChanges {
-    add: Vec<(FilterId, Rule)>,
+    add: Vec<(FilterId, ModuleFilter)>,
     remove: Vec<FilterId>,
 }
 
 impl FilterChanges {
     /// Notes a filter to be added.
-    pub fn install(&mut self, id: FilterId, rule: Rule) {
+    pub fn install(&mut self, id: FilterId, rule: ModuleFilter) {
         self.add.push((id, rule));
     }
 
@@ -45,12 +45,12 @@ impl FilterChanges {
         if add.is_empty() && remove.is_empty() {
             return Vec::new();
         }
-        packets.send(PacketCommand::ChangeRules { add: add.clone(), remove: remove.clone() });
+        packets.send(PacketCommand::ChangeFilters { add: add.clone(), remove: remove.clone() });
         let installs = add.iter().map(|(id, rule)| Change::Install(*id, &rule.filter));
         let changes: Vec<Change<'_>> = installs.chain(remove.iter().map(|id| Change::Remove(*id))).collect();
         let Err(error) = filters.change(&changes) else { return Vec::new() };
         // All or none: the new ones are not there, and the old ones no longer have a rule, so their packets pass.
-        packets.send(PacketCommand::ChangeRules { add: Vec::new(), remove: add.iter().map(|(id, _)| *id).collect() });
+        packets.send(PacketCommand::ChangeFilters { add: Vec::new(), remove: add.iter().map(|(id, _)| *id).collect() });
         for id in &remove {
             if let Err(error) = filters.change(&[Change::Remove(*id)]) {
                 tracing::warn!(%error, filter = id.0, "a filter could not be taken away; its packets pass");

@@ -152,7 +152,7 @@ fn no_container_is_shown_a_packet_twice() {
 #[test]
 fn a_user_that_a_packet_is_turned_to_may_fail_closed() {
     let mut rig = each_its_own(ALICES, BOBS);
-    rig.rules(vec![(4, BOB, 0, "udp dst 172.16.0.0/16", FailureMode::Closed)], vec![2]);
+    rig.change_filters(vec![(4, BOB, 0, "udp dst 172.16.0.0/16", FailureMode::Closed)], vec![2]);
     rig.command(PacketCommand::RemoveWorker { worker: id(BOB), reason: DropReason::ContainerGone });
     let packet = to_alice(b"x");
     rig.send(&[&packet]);

@@ -37,7 +37,7 @@ fn time(containers: usize, filters: usize) -> f64 {
     }
     for number in 0..filters {
         let filter = format!("udp dst {} port 5060", destination(number));
-        rig.rules(vec![(number as u64, names[number % containers], 0, &filter, FailureMode::Open)], vec![]);
+        rig.change_filters(vec![(number as u64, names[number % containers], 0, &filter, FailureMode::Open)], vec![]);
     }
     let mut spent = Duration::ZERO;
     for turn in 0..PACKETS / limits::BATCH_PACKETS_MAX {

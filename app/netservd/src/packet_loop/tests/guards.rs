@@ -26,7 +26,7 @@ fn guard(name: &str, packets: &[Vec<u8>], others: u64) {
     let others = (2..).zip(&others).map(|(id, filter)| (id, ALICE, 0, filter.as_str(), FailureMode::Open));
     let wanted = (u64::MAX, ALICE, 0, "udp dst 10.0.0.0/24", FailureMode::Open);
     rig.load(ALICE, 0, true);
-    rig.rules(others.chain([wanted]).collect(), vec![]);
+    rig.change_filters(others.chain([wanted]).collect(), vec![]);
     let outcomes = rig.outcomes().len();
     for round in 0..=ROUNDS {
         for packet in packets.iter().cycle().take(BATCH) {

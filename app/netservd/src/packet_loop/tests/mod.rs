@@ -93,21 +93,21 @@ impl Rig {
     /// Adds a loaded module with one filter.
     pub(super) fn module(&mut self, rule: u64, user: &str, slot: u8, filter: &str, on_failure: FailureMode) {
         self.load(user, slot, true);
-        self.rules(vec![(rule, user, slot, filter, on_failure)], vec![]);
+        self.change_filters(vec![(rule, user, slot, filter, on_failure)], vec![]);
     }
 
     pub(super) fn load(&mut self, user: &str, slot: u8, loaded: bool) {
         self.command(PacketCommand::SetLoaded { worker: id(user), slot: ModuleSlot(slot), loaded });
     }
 
-    pub(super) fn rules(&mut self, add: Vec<(u64, &str, u8, &str, FailureMode)>, remove: Vec<u64>) {
+    pub(super) fn change_filters(&mut self, add: Vec<(u64, &str, u8, &str, FailureMode)>, remove: Vec<u64>) {
         let add = add.into_iter().map(|(rule, user, slot, filter, on_failure)| {
             let (worker, slot) = (id(user), ModuleSlot(slot));
             let module = Some(format!("example.org/m{}@1.0.0", slot.0).parse().unwrap());
-            (FilterId(rule), Rule { worker, slot, module, filter: filter.parse().unwrap(), on_failure })
+            (FilterId(rule), ModuleFilter { worker, slot, module, filter: filter.parse().unwrap(), on_failure })
         });
         let (add, remove) = (add.collect(), remove.into_iter().map(FilterId).collect());
-        self.command(PacketCommand::ChangeRules { add, remove });
+        self.command(PacketCommand::ChangeFilters { add, remove });
     }
 
     pub(super) fn command(&mut self, command: PacketCommand) {

@@ -226,7 +226,7 @@ fn every_packet_has_one_verdict_whatever_containers_do() {
     // Packets for the last one go through all.
     let everybody =
         names.iter().zip(100..).map(|(name, rule)| (rule, *name, 0, "udp dst 10.0.8.0/24", FailureMode::Open));
-    rig.rules(everybody.collect(), vec![]);
+    rig.change_filters(everybody.collect(), vec![]);
     let mut made = 0;
     for _ in 0..4000 {
         let name = names[random.random_range(0..names.len())];
@@ -276,7 +276,7 @@ impl Rig {
     }
 
     fn is_unwoken(&mut self, name: &str) -> bool {
-        self.packets.seats.port_of(&id(name)).unwrap().unwoken_since.is_some()
+        self.packets.seats.end_of(&id(name)).unwrap().unwoken_since.is_some()
     }
 
     /// Lets a module send a packet of its own; returns whether it had a slot for it.
@@ -306,7 +306,7 @@ fn side_by_side(names: &[&'static str], mode: FailureMode) -> Rig {
         rig.container(name, &["10.0.0.0/8"]);
         rig.load(name, 0, true);
         let rule = u64::try_from(number).unwrap();
-        rig.rules(vec![(rule, name, 0, &format!("udp dst 10.0.{number}.0/24"), mode)], vec![]);
+        rig.change_filters(vec![(rule, name, 0, &format!("udp dst 10.0.{number}.0/24"), mode)], vec![]);
     }
     rig
 }

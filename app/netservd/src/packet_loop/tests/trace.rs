@@ -260,7 +260,7 @@ fn packets_that_are_not_followed_are_counted_and_go_on() {
 fn trace_steps_max_steps_are_told() {
     let mut rig = Rig::with_alice(FailureMode::Open);
     let more = u64::try_from(TRACE_STEPS_MAX).unwrap() + 5;
-    rig.rules((2..2 + more).map(|rule| (rule, ALICE, 0, "udp", FailureMode::Open)).collect(), vec![]);
+    rig.change_filters((2..2 + more).map(|rule| (rule, ALICE, 0, "udp", FailureMode::Open)).collect(), vec![]);
     let mut feed = rig.follow(1, "udp", 0);
     rig.send(&[&to_alice(b"x")]);
     rig.answer(ALICE, Answer::Pass);

@@ -33,7 +33,7 @@ fn what_a_module_says_is_done() {
 #[test]
 fn packets_of_no_module_pass_unseen() {
     let mut rig = Rig::with_alice(FailureMode::Closed);
-    rig.rules(vec![(1, ALICE, 0, "udp dst 10.0.0.2/32 port 5060", FailureMode::Closed)], vec![]);
+    rig.change_filters(vec![(1, ALICE, 0, "udp dst 10.0.0.2/32 port 5060", FailureMode::Closed)], vec![]);
     let other = udp("192.0.2.1:9", "10.0.0.3:5060", b"x");
     rig.send(&[&other, &to_alice(b"x")]);
     assert_eq!(rig.arrivals(ALICE).len(), 1);
@@ -198,11 +198,11 @@ fn rules_come_and_go_together() {
     let mut rig = Rig::with_alice(FailureMode::Open);
     rig.load(ALICE, 1, true);
     rig.send(&[&to_alice(b"1")]);
-    rig.rules(vec![(2, ALICE, 1, "udp", FailureMode::Open)], vec![1]);
+    rig.change_filters(vec![(2, ALICE, 1, "udp", FailureMode::Open)], vec![1]);
     rig.send(&[&to_alice(b"2")]);
     let modules: Vec<u64> = rig.arrivals(ALICE).iter().map(|(arrival, _)| arrival.modules).collect();
     assert_eq!(modules, [0b01, 0b10], "no packet may see both, or none");
-    rig.rules(vec![], vec![2]);
+    rig.change_filters(vec![], vec![2]);
     rig.send(&[&to_alice(b"3")]);
     rig.assert_counts("received=3 unmatched=1 shown=2");
     rig.finish();

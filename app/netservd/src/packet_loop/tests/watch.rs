@@ -139,13 +139,13 @@ thread_local! {
 
 /// Gives the worker's thread the processor for one of so many parts of the time.
 fn compute(rig: &mut Rig, parts: u32) {
-    let port = rig.packets.seats.port_of(&id(ALICE)).unwrap();
-    port.processor_time = Box::new(move || Some(PASSED.get() / parts));
+    let end = rig.packets.seats.end_of(&id(ALICE)).unwrap();
+    end.processor_time = Box::new(move || Some(PASSED.get() / parts));
 }
 
 /// Lets the worker give something back, for which there is a bound of its own.
 fn answer_at(rig: &mut Rig, at: Instant) {
-    rig.packets.seats.port_of(&id(ALICE)).unwrap().answered(at);
+    rig.packets.seats.end_of(&id(ALICE)).unwrap().answered(at);
 }
 
 /// Returns a loop whose one worker holds a packet and says that it is in a module, and the time from which on.

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! One worker, and its part of a container, as the packet loop sees it.
+//! The packet thread's end of one worker's ring.
 
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
@@ -12,9 +12,9 @@ use netserv_wire::container::ring::Ingress;
 
 use crate::limits::{PROCESSOR_WAIT_MAX, UNWOKEN_PACKETS_MAX, UNWOKEN_TIME_MAX};
 
-/// One worker as the loop sees it.
-pub(super) struct Port {
-    /// Tells workers of one name apart, which follow each other.
+/// The packet thread's end of one worker's ring, and what the thread knows of the worker.
+pub(super) struct RingEnd {
+    /// The worker generation: tells workers of one name apart.
     pub(super) generation: u64,
     pub(super) ring: HostRing,
     pub(super) prefixes: Vec<IpNet>,
@@ -27,9 +27,9 @@ pub(super) struct Port {
     pub(super) reported: bool,
     /// The container broke the rules of the ring.
     pub(super) broken: bool,
-    /// Packets were put into its ring that it cannot see yet.
+    /// Packets in its ring are not published yet.
     pub(super) staged: bool,
-    /// Since when it has packets for which it may have to be woken.
+    /// Since when it has published packets for which it may have to be woken.
     pub(super) unwoken_since: Option<Instant>,
     steps: u64,
     moved_at: Instant,
@@ -43,11 +43,11 @@ pub(super) struct Port {
 /// Tells how long a thread was on a processor so far.
 pub(super) type ProcessorTime = Box<dyn FnMut() -> Option<Duration> + Send>;
 
-impl Port {
-    pub(super) fn new(generation: u64, mut ring: HostRing, prefixes: Vec<IpNet>, now: Instant) -> Port {
+impl RingEnd {
+    pub(super) fn new(generation: u64, mut ring: HostRing, prefixes: Vec<IpNet>, now: Instant) -> RingEnd {
         let steps = ring.activity().steps;
         let mut clock = ring.take_clock();
-        Port {
+        RingEnd {
             generation,
             ring,
             prefixes,
@@ -94,9 +94,9 @@ impl Port {
         })
     }
 
-    /// Lets the container see what was put into its ring. It is woken, if it sleeps, unless more is to come soon and it
-    /// has not waited for long: a wake-up costs as much as many packets, and more where it takes this thread's core.
-    /// Returns whether it was.
+    /// Publishes the packets in the ring, and wakes the container if it sleeps; returns whether it did. While more packets
+    /// come soon, a container that has not waited for long sleeps on: a wake-up costs as much as many packets, and more
+    /// where it takes this thread's core.
     pub(super) fn show(&mut self, now: Instant, more_soon: bool) -> bool {
         self.staged = false;
         let since = *self.unwoken_since.get_or_insert(now);
@@ -107,19 +107,19 @@ impl Port {
         self.wake()
     }
 
-    /// Lets the container see what was put into its ring, and wakes it if it sleeps; returns whether it did.
+    /// Publishes the packets in the ring, and wakes the container if it sleeps; returns whether it did.
     pub(super) fn wake(&mut self) -> bool {
         (self.staged, self.unwoken_since) = (false, None);
         self.ring.wake()
     }
 
-    /// Has the container ring when it has something; false if it has already.
+    /// Arms the eventfd; false if data is pending.
     pub(super) fn listen(&mut self) -> bool {
-        // Nothing is expected of a broken one.
+        // A broken container is not listened to.
         self.broken || self.ring.prepare_sleep()
     }
 
-    /// Has the container ring when it has something, if there is nothing else to be done for it; returns whether so.
+    /// Arms the eventfd if the container holds no packets; returns whether it did and no data is pending.
     pub(super) fn rest(&mut self) -> bool {
         if self.broken {
             return self.reported;
@@ -128,7 +128,7 @@ impl Port {
         done && self.ring.prepare_sleep()
     }
 
-    /// Takes note that the container gave something back.
+    /// Notes that the container gave something back.
     pub(super) fn answered(&mut self, now: Instant) {
         self.answered_at = now;
     }
@@ -140,7 +140,7 @@ impl Port {
 
     /// Returns whether the container hangs, and in which module.
     ///
-    /// What it says of its steps is not enough: one that was taken over could count them up and keep its packets. So
+    /// The steps that it counts are not enough: a worker that was taken over could count them up and keep its packets. So
     /// its answers have a time of their own, in which every module could have taken as long as it may.
     ///
     /// A module can also hang outside of packets, while it starts or in a timer: then it is in a call and nothing moves.
