@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Writes the seeds of the corpus: `cargo run --manifest-path fuzz/Cargo.toml --bin seeds`.
+//! Writes the seeds of the corpus: `cargo run -p netserv-fuzz --bin seeds`.
 //!
 //! Seeds are golden bytes out of `vectors/`, messages that are wrong in one way each, and scripts for the targets that
 //! play one. What a fuzzer found is in the corpus beside them, under names that libFuzzer gave.
