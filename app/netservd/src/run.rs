@@ -17,9 +17,10 @@ use netserv_repository::{FetchLimits, IsOwn, Repository, Sources};
 use rand::TryRngCore;
 use rand::rngs::OsRng;
 use tokio::sync::mpsc;
+use tracing_subscriber::Layer;
+use tracing_subscriber::filter::{LevelFilter, Targets};
 use tracing_subscriber::layer::SubscriberExt;
 use tracing_subscriber::util::SubscriberInitExt;
-use tracing_subscriber::{EnvFilter, Layer};
 
 use crate::api;
 use crate::clock::Clock;
@@ -71,15 +72,16 @@ pub fn run(config_path: Option<&Path>) -> Result<()> {
 
 fn start_logging() -> Logs {
     let logs = Logs::default();
-    let filter = EnvFilter::try_from_default_env().unwrap_or_else(|_| EnvFilter::new("info"));
+    let usual = || Targets::new().with_default(LevelFilter::INFO);
+    let wanted = std::env::var("RUST_LOG").ok().and_then(|text| text.parse::<Targets>().ok());
     let terminal = tracing_subscriber::fmt::layer()
         .with_writer(std::io::stderr)
         .with_ansi(std::io::stderr().is_terminal())
         .fmt_fields(logs::fields())
         .with_target(false);
     tracing_subscriber::registry()
-        .with(terminal.with_filter(filter))
-        .with(logs.clone().with_filter(EnvFilter::new("info")))
+        .with(terminal.with_filter(wanted.unwrap_or_else(usual)))
+        .with(logs.clone().with_filter(usual()))
         .init();
     logs
 }
