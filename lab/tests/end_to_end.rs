@@ -101,19 +101,38 @@ fn keep_alives_are_answered_by_the_node(driver: Driver) {
     }
 }
 
+/// Method: echo turns a packet round, and net-monitor counts by source and destination, so its counts say which of the
+/// two came first. Both orders are installed.
 fn modules_of_a_user_see_a_packet_in_install_order(driver: Driver) {
     let Some(net) = net("modules_of_a_user_see_a_packet_in_install_order", driver) else { return };
-    let (monitor, monitor_url) = net.publish("net-monitor");
-    let (echo, echo_url) = net.publish("echo");
-    let sender = net.lab.v4("sender");
+    let (monitor, echo) = (net.publish("net-monitor"), net.publish("echo"));
+    let (sender, receiver) = (net.lab.v4("sender"), net.lab.v4("receiver"));
     let filter = format!("udp dst {sender}/32 port 44444");
-    assert_nodes(&net.setup(&monitor, &monitor_url, &filter), installed);
-    assert_nodes(&net.setup(&echo, &echo_url, &filter), installed);
-    assert_eq!(net.ask_udp(sender.into(), 44444, "both").as_deref(), Some("both"));
-    let monitor_seen = net.status("n2", &monitor).unwrap().packets;
-    let echo_seen = net.status("n2", &echo).unwrap().packets;
-    assert_eq!((monitor_seen.seen, monitor_seen.passed), (echo_seen.seen, echo_seen.seen));
-    assert!(echo_seen.modified >= 1);
+    let (there, back) = (format!("{receiver} {sender} "), format!("{sender} {receiver} "));
+    let counted = |way: &str| {
+        let counters = net.status("n2", &monitor.0).unwrap().counters;
+        counters.iter().filter(|(name, _)| name.starts_with(way)).map(|(_, count)| *count).sum::<u64>()
+    };
+    for (order, seen) in [([&monitor, &echo], &there), ([&echo, &monitor], &back)] {
+        for (package, url) in order {
+            assert_nodes(&net.setup(package, url, &filter), installed);
+        }
+        // Counts outlive the module, so those of the order before are there, too.
+        let before = [&there, &back].map(|way| counted(way));
+        assert_eq!(net.ask_udp(sender.into(), 44444, "both").as_deref(), Some("both"));
+        let status = |package| net.status("n2", package).unwrap().packets;
+        let (monitor_seen, echo_seen) = (status(&monitor.0), status(&echo.0));
+        assert_eq!((monitor_seen.seen, monitor_seen.passed), (echo_seen.seen, echo_seen.seen));
+        assert!(echo_seen.modified >= 1);
+        eventually("the packet is counted", || [&there, &back].map(|way| counted(way)) != before);
+        let more = [(&there, before[0]), (&back, before[1])].map(|(way, before)| (way, counted(way) - before));
+        for (way, more) in more {
+            assert_eq!(more > 0, way == seen, "{more} packets more of `{way}`, and net-monitor is to see `{seen}`");
+        }
+        for (package, _) in order {
+            assert_nodes(&net.remove(package), |outcome| *outcome == Outcome::Removed);
+        }
+    }
 }
 
 fn a_new_digest_replaces_and_a_lease_ends_by_itself(driver: Driver) {

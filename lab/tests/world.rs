@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Worlds of many nodes against the reference model. `NETSERV_SEED` runs one again, `NETSERV_TRACE` shows it.
 
+use std::collections::BTreeSet;
 use std::time::Duration;
 
 use netserv_lab::world::{
@@ -8,6 +9,7 @@ use netserv_lab::world::{
     seed_from_env,
 };
 use netserv_model::RefusalKind;
+use netserv_model::request::Outcome as NodeOutcome;
 use netserv_nslp::LocalId;
 use rand::rngs::StdRng;
 use rand::seq::IndexedRandom;
@@ -18,6 +20,8 @@ const LOSSY: LinkQuality = LinkQuality { delay: ms(5), jitter: ms(20), loss_perm
 /// By then every timer of GIST, the NSLP and the leases has run out.
 const AGES: Duration = Duration::from_secs(900);
 const LEASE: Duration = Duration::from_secs(120);
+/// By then most requests are answered, and no lease has run out.
+const LEASES_RUN: Duration = Duration::from_secs(60);
 
 #[test]
 fn a_chain_of_twenty_nodes_answers_in_order() {
@@ -74,13 +78,16 @@ fn random_trees_answer_as_the_reference_model_does() {
 #[test]
 fn loss_and_reordering_shorten_stacks_only_with_a_word_about_it() {
     let seed = seed_from_env(3);
-    let (mut complete, mut incomplete) = (0, 0);
+    let (mut complete, mut incomplete, mut lost) = (0, 0, 0);
     for run in 0..10 {
         let mut rng = StdRng::seed_from_u64(seed + run);
         let topology = Topology::random_tree(&mut rng, 20, 12, LOSSY, run % 2 == 0);
         let mut world = World::new(topology, seed + run, lossy_settings());
         let asked = ask_around(&mut world, &mut rng, 12);
-        world.run_for(Duration::from_secs(200));
+        world.run_for(LEASES_RUN);
+        stacks_name_only_nodes_that_did_it(&world, &asked);
+        world.run_for(Duration::from_secs(200) - LEASES_RUN);
+        lost += world.counted("requests_resent");
         for asked in &asked {
             let is_exact = is_exact_or_says_so(&world, asked);
             if world.topology().kind(asked.end) == Kind::SilentHost {
@@ -93,7 +100,8 @@ fn loss_and_reordering_shorten_stacks_only_with_a_word_about_it() {
         }
         nothing_is_left(&mut world);
     }
-    println!("{complete} complete, {incomplete} incomplete");
+    println!("{complete} complete, {incomplete} incomplete, {lost} sent again");
+    assert!(lost > 0, "nothing got lost, so nothing was tested");
     assert!(complete >= 4 * incomplete, "{complete} complete, {incomplete} incomplete");
 }
 
@@ -109,18 +117,21 @@ fn cuts_and_restarts_shorten_stacks_only_with_a_word_about_it() {
         let asked = ask_around(&mut world, &mut rng, 12);
         let links: Vec<_> = world.topology().links().collect();
         let nodes = world.topology().of_kind(&[Kind::Node]);
+        let mut restarted = BTreeSet::new();
         for _ in 0..6 {
             let after = ms(rng.random_range(0..3000));
             let link = *links.choose(&mut rng).unwrap();
             world.fault(after, Fault::LinkDown(link));
             world.fault(after + ms(rng.random_range(10..9000)), Fault::LinkUp(link));
             world.fault(after, Fault::BreakConnections(*nodes.choose(&mut rng).unwrap()));
-            world.fault(after + ms(200), Fault::Restart(*nodes.choose(&mut rng).unwrap()));
+            let node = *nodes.choose(&mut rng).unwrap();
+            restarted.insert(node);
+            world.fault(after + ms(200), Fault::Restart(node));
         }
         world.run_for(Duration::from_secs(200));
         for asked in &asked {
             // An origin that was restarted has forgotten who asked.
-            if world.outcome(asked.id).is_none() {
+            if world.outcome(asked.id).is_none() && restarted.contains(&asked.origin) {
                 incomplete += 1;
             } else if is_exact_or_says_so(&world, asked) {
                 complete += 1;
@@ -187,6 +198,7 @@ fn the_same_seed_gives_the_same_run() {
 #[derive(Debug)]
 struct Asked {
     id: LocalId,
+    origin: VertexId,
     end: VertexId,
     expected: Vec<Expected>,
 }
@@ -205,7 +217,7 @@ fn ask_around(world: &mut World, rng: &mut StdRng, requests: usize) -> Vec<Asked
         let after = ms(rng.random_range(0..3000));
         let probes = rng.random();
         let id = if probes { world.probe(after, origin, end) } else { world.setup(after, origin, end, LEASE) };
-        asked.push(Asked { id, end, expected: expected_stack(world.topology(), origin, end, probes) });
+        asked.push(Asked { id, origin, end, expected: expected_stack(world.topology(), origin, end, probes) });
     }
     asked
 }
@@ -234,6 +246,7 @@ fn exact<'a>(world: &'a World, id: LocalId, expected: &[Expected]) -> &'a Outcom
 fn is_exact_or_says_so(world: &World, Asked { id, expected, .. }: &Asked) -> bool {
     let id = *id;
     let outcome = world.outcome(id).unwrap_or_else(|| panic!("{id:?} has no answer"));
+    assert!(outcome.nodes.iter().all(|node| node.outcome.is_ok()), "nobody refuses here: {outcome:?}");
     let entries = entries(outcome);
     let kind = outcome.incomplete.as_ref().map(|refusal| refusal.kind);
     if matches!(kind, None | Some(RefusalKind::NoNode)) {
@@ -251,6 +264,18 @@ fn entries(outcome: &Outcome) -> Vec<Expected> {
         address: node.address,
     };
     outcome.nodes.iter().map(entry).collect()
+}
+
+/// Each node that a stack says has the module has its lease. Others may have one, too: their answers got lost.
+fn stacks_name_only_nodes_that_did_it(world: &World, asked: &[Asked]) {
+    let outcomes = asked.iter().filter_map(|asked| world.outcome(asked.id));
+    let did_it = outcomes
+        .flat_map(|outcome| &outcome.nodes)
+        .filter(|node| matches!(node.outcome, NodeOutcome::Installed { .. } | NodeOutcome::Refreshed { .. }));
+    let named: BTreeSet<&str> = did_it.map(|node| node.node.as_str()).collect();
+    assert!(!named.is_empty(), "no SETUP came through");
+    let leases = world.leftovers().leases;
+    assert!(leases >= named.len(), "{leases} leases, and stacks name {named:?}");
 }
 
 fn no_request_came_twice(world: &World) {

@@ -4,6 +4,8 @@
 
 mod serving;
 
+use std::path::{Path, PathBuf};
+use std::process::Command;
 use std::time::Duration;
 
 use netserv_lab::demo::FILES_ALLOWED;
@@ -193,6 +195,48 @@ pub fn assert_nodes(result: &RequestResult, expected: impl Fn(&Outcome) -> bool)
     for node in nodes {
         assert!(expected(&node.outcome), "{}: {:?}", node.node, node.outcome);
     }
+}
+
+/// Posts a message to the sender's daemon as it is, toward the receiver.
+pub fn post(net: &Net, message: &str) -> RequestResult {
+    let body = serde_json::json!({ "message": message, "path": { "destination": net.lab.v4("receiver") } });
+    let answer = post_body(net, &body);
+    serde_json::from_value(answer.clone()).unwrap_or_else(|_| panic!("{answer}"))
+}
+
+/// Posts any body to the sender's daemon, and returns what it answers.
+pub fn post_body(net: &Net, body: &serde_json::Value) -> serde_json::Value {
+    let mut command = Command::new("curl");
+    command
+        .args(["--silent", "--show-error", "--data", &body.to_string(), "--unix-socket"])
+        .arg(net.lab.socket("sender"));
+    let output = command.arg("http://netserv/v1/requests").output().unwrap();
+    serde_json::from_slice(&output.stdout).unwrap_or_else(|_| panic!("{}", String::from_utf8_lossy(&output.stdout)))
+}
+
+/// Packs one of the modules that misbehave. They are text in Wasm's own form; one is no module at all.
+pub fn publish_bad(net: &Net, name: &str) -> (LabPackage, String) {
+    let dir = netserv_lab::node::workspace().join("modules/bad");
+    let wasm = net.lab.dir().join(format!("{name}.wasm"));
+    match std::fs::read_to_string(dir.join(format!("{name}.wat"))) {
+        Ok(source) => std::fs::write(&wasm, wat::parse_str(&source).unwrap()).unwrap(),
+        // What is no module at all is not even packed; this has a module's first bytes, and then no module.
+        Err(_) => std::fs::write(&wasm, b"\0asm\x01\0\0\0 and nothing that follows is a section").unwrap(),
+    }
+    let manifest = manifest(net.lab.dir(), name);
+    let package =
+        net.lab.package_from(&manifest, &wasm, &net.lab.dir().join(format!("{name}.nsm")), &net.user).unwrap();
+    let url = net.lab.publish("sender", &package).unwrap();
+    (package, url)
+}
+
+fn manifest(dir: &Path, name: &str) -> PathBuf {
+    let path = dir.join(format!("{name}.toml"));
+    let text = format!(
+        "manifest = 1\nname = \"example.org/{name}\"\nversion = \"1.0.0\"\n[packet]\nabi = 1\n[limits]\ncall-ms = 200\n"
+    );
+    std::fs::write(&path, text).unwrap();
+    path
 }
 
 /// Waits for something to be so, as long as it may take on a slow machine with much to do.

@@ -79,7 +79,7 @@ fn http2_is_understood_without_being_asked() {
     });
 }
 
-/// SPECIFICATION.md promises 100 µs, and it is some 20 on an idle machine; tests have busy ones.
+/// The fastest instance counts, since others on the machine only make them slower.
 #[test]
 fn an_instance_costs_little() {
     let settings = HostSettings::new("example.org/hello@1.0.0".parse().unwrap());
@@ -87,7 +87,7 @@ fn an_instance_costs_little() {
     let component = std::fs::read(component("hello_http")).unwrap();
     let report = http_bench::run(&component, settings, &[(request, 200)], Duration::from_millis(100)).unwrap();
     assert_eq!(report.failed, 0);
-    assert!(report.instantiate_us.median <= 1000.0, "{report:?}");
+    assert!((1.0..=100.0).contains(&report.instantiate_us.least), "{report:?}");
 }
 
 /// Method: more streams than the server allows, in frames of our own, since clients that know what it allows wait.
