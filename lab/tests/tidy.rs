@@ -6,6 +6,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
+use netserv_lab::bench::goals::Goal;
 use serde_json::Value;
 
 /// The crates from the bottom up; an arrow may only point to an earlier one.
@@ -279,6 +280,26 @@ fn every_promise_names_its_test() {
             function.is_none_or(|name| text.contains(&format!("fn {name}(")))
         });
         assert!(proof.contains("[pending]") || (proof.contains('`') && named), "no test for: {row}");
+    }
+}
+
+/// The figures are the goals that the bench compares with, and each names the part of the bench that measures it.
+#[test]
+fn every_figure_is_a_goal_of_the_bench() {
+    let text = std::fs::read_to_string(root().join("SPECIFICATION.md")).unwrap();
+    let (_, figures) = text.split_once("## Figures").unwrap();
+    let rows: Vec<Vec<&str>> = figures
+        .lines()
+        .filter(|line| line.starts_with("| ") && !line.starts_with("| promise"))
+        .map(|line| line.trim_matches('|').split(" | ").map(str::trim).collect())
+        .collect();
+    let promises: Vec<&str> = rows.iter().map(|row| row[0]).collect();
+    let goals: Vec<String> = Goal::ALL.into_iter().map(Goal::text).collect();
+    assert_eq!(promises, goals);
+    for (row, goal) in rows.iter().zip(Goal::ALL) {
+        let part = format!("{:?}", goal.part()).to_lowercase();
+        let only = row[2].split_once("./dev bench --only ").map_or("", |(_, rest)| rest.split('`').next().unwrap());
+        assert!(only.split(',').any(|named| named == part), "{row:?} is measured by {part}");
     }
 }
 

@@ -6,12 +6,13 @@ use std::time::Duration;
 use anyhow::{Context, Result, ensure};
 use netserv_model::Flavour;
 
-use super::container::Memory;
+use super::container::{MB_PER_KIB, Memory};
+use super::goals::Goal;
 use super::net::{Installed, Net};
 use super::papers::NETSERV_2011_CONTAINER_MB;
 use super::pin::workers;
 use super::setup;
-use super::summary::{Figure, Goal, Row};
+use super::summary::{Figure, Row};
 use super::{Plan, progress};
 use crate::node::LabUser;
 
@@ -21,7 +22,6 @@ const CONTAINERS: u16 = 100;
 const WARM_FIRST: usize = 1000;
 /// After what time a JVM has given back what its start took.
 const SETTLE: Duration = Duration::from_secs(5);
-const MIB_PER_MB: f64 = 1e6 / 1_048_576.0;
 
 /// Measures SETUP of bundles over two nodes, and the memory of many JVMs in one node.
 ///
@@ -53,9 +53,9 @@ fn setups(plan: &Plan) -> Result<Figure> {
                first. Cold: a package that the nodes have not seen, fetched from the sender, and a container with a JVM \
                started in both at once, on two cores. Runs: keep-alive is there, so only the bundle is new.";
     let rows = vec![
-        Row::new("SETUP, package and container new", "ms", &cold).goal(Goal::AtMost(600.0)),
+        Row::new("SETUP, package and container new", "ms", &cold).goal(Goal::BundleSetup),
         Row::new("SETUP, container new", "ms", &cached),
-        Row::new("SETUP, package new, container runs", "ms", &warm).goal(Goal::AtMost(150.0)),
+        Row::new("SETUP, package new, container runs", "ms", &warm).goal(Goal::BundleSetupWarm),
     ];
     Ok(Figure { name: "SETUP of bundles over two nodes", how: how.to_owned(), rows })
 }
@@ -69,7 +69,7 @@ fn memory() -> Result<Figure> {
     let package = net.lab.package_in("net-monitor", &[Flavour::Osgi], &first)?;
     let daemon = net.lab.pid("n1", "netservd").context("netservd runs")?;
     let mut alone = Vec::new();
-    let before = free_mib()?;
+    let before = free_mb()?;
     for (number, user) in (0..CONTAINERS).zip(&users) {
         net.install(&Installed { user, package: &package, port: 10_000 + number, properties: &[] })?;
         if number == 0 {
@@ -80,17 +80,17 @@ fn memory() -> Result<Figure> {
     std::thread::sleep(SETTLE);
     let all = workers(daemon)?.into_iter().map(Memory::of).collect::<Result<Vec<Memory>>>()?;
     ensure!(all.len() == usize::from(CONTAINERS), "{} of {CONTAINERS} workers run", all.len());
-    let taken = (before - free_mib()?) / f64::from(CONTAINERS);
-    progress(&format!("{CONTAINERS} JVMs take {taken:.1} MiB each of the machine"));
+    let taken = (before - free_mb()?) / f64::from(CONTAINERS);
+    progress(&format!("{CONTAINERS} JVMs take {taken:.1} MB each of the machine"));
     let of = |memory: &[Memory], value: fn(&Memory) -> f64| memory.iter().map(value).collect::<Vec<f64>>();
     let rows = vec![
-        Row::new("a container alone, resident", "MiB", &of(&alone, |memory| memory.resident_mib))
-            .goal(Goal::AtMost(45.0 * MIB_PER_MB))
-            .note(format!("NetServ 2011: {:.0} MiB", NETSERV_2011_CONTAINER_MB * MIB_PER_MB)),
-        Row::new("each of 100, resident", "MiB", &of(&all, |memory| memory.resident_mib)),
-        Row::new("each of 100, proportional", "MiB", &of(&all, |memory| memory.proportional_mib)),
-        Row::new("each of 100, private", "MiB", &of(&all, |memory| memory.private_mib)),
-        Row::new("each of 100, of the machine's free memory", "MiB", &[taken]),
+        Row::new("a container alone, resident", "MB", &of(&alone, |memory| memory.resident_mb))
+            .goal(Goal::JvmMemory)
+            .note(format!("NetServ 2011: {NETSERV_2011_CONTAINER_MB:.0} MB")),
+        Row::new("each of 100, resident", "MB", &of(&all, |memory| memory.resident_mb)),
+        Row::new("each of 100, proportional", "MB", &of(&all, |memory| memory.proportional_mb)),
+        Row::new("each of 100, private", "MB", &of(&all, |memory| memory.private_mb)),
+        Row::new("each of 100, of the machine's free memory", "MB", &[taken]).goal(Goal::ManyJvms),
     ];
     let how = format!(
         "One node, driver afxdp, {CONTAINERS} users each with a container, a JVM and net-monitor as a bundle, without \
@@ -100,10 +100,10 @@ fn memory() -> Result<Figure> {
     Ok(Figure { name: "Containers with a JVM", how, rows })
 }
 
-/// Returns the machine's free memory.
-fn free_mib() -> Result<f64> {
+/// Returns the machine's free memory in MB.
+fn free_mb() -> Result<f64> {
     let text = std::fs::read_to_string("/proc/meminfo")?;
     let line = text.lines().find_map(|line| line.strip_prefix("MemAvailable:")).context("no MemAvailable")?;
     let kib: f64 = line.trim().trim_end_matches(" kB").parse()?;
-    Ok(kib / 1024.0)
+    Ok(kib * MB_PER_KIB)
 }

@@ -5,12 +5,13 @@ use std::collections::BTreeMap;
 
 use anyhow::{Context, Result, ensure};
 
+use super::goals::Goal;
 use super::papers::netserv_2011;
 use super::pin::{NODE_CORE, OUTSIDE_CORE};
 use super::plot::Plot;
 use super::programs::Programs;
 use super::search::{Found, LOSS_MAX, Search, search};
-use super::summary::{Figure, Goal, Row, Summary};
+use super::summary::{Figure, Row, Summary};
 use super::trial::{self, Load};
 use super::ways::{Nets, Way};
 use super::{Measured, Plan, kilo, progress};
@@ -134,21 +135,19 @@ impl Ladder {
                 continue;
             }
             let row = Row::new(format!("{} / kernel", way.name()), "ratio", &ratio);
-            rows.push(match goal {
-                Some(goal) => row.goal(Goal::AtLeast(goal)),
-                None => row,
-            });
+            rows.push(Row { goal, ..row });
         }
         if bytes == 64 {
             let name = |way: Way| format!("{} / null verdict in C", way.name());
-            for (way, goal) in [(Way::NfqueueMonitor, 0.95), (Way::NfqueueBundle, 0.75)] {
+            for (way, goal) in [(Way::NfqueueMonitor, Goal::MonitorNfqueue), (Way::NfqueueBundle, Goal::BundleNfqueue)]
+            {
                 let ratio = self.ratio(bytes, way, Way::NfqueueNull);
-                rows.push(Row::new(name(way), "ratio", &ratio).goal(Goal::AtLeast(goal)));
+                rows.push(Row::new(name(way), "ratio", &ratio).goal(goal));
             }
         }
         if bytes == 340 {
             let ratio = self.ratio(bytes, Way::AfxdpKeepAliveBundle, Way::AfxdpKeepAlive);
-            rows.push(Row::new("keep-alive in Java / in WebAssembly", "ratio", &ratio).goal(Goal::AtLeast(0.8)));
+            rows.push(Row::new("keep-alive in Java / in WebAssembly", "ratio", &ratio).goal(Goal::BundleKeepAlive));
         }
         Figure { name: figure_name(bytes), how: how(plan, bytes), rows }
     }
@@ -173,15 +172,15 @@ impl Ladder {
 }
 
 /// Returns the ways whose ratio to kernel forwarding is shown, and what it has to reach.
-fn goals(bytes: u16) -> Vec<(Way, Option<f64>)> {
+fn goals(bytes: u16) -> Vec<(Way, Option<Goal>)> {
     match bytes {
         64 => vec![
-            (Way::AfxdpMonitor, Some(1.0)),
-            (Way::AfxdpBundle, Some(0.9)),
-            (Way::AfxdpUnmatched, Some(0.97)),
-            (Way::XdpForward, Some(1.1)),
+            (Way::AfxdpMonitor, Some(Goal::Monitor)),
+            (Way::AfxdpBundle, Some(Goal::Bundle)),
+            (Way::AfxdpUnmatched, Some(Goal::Unmatched)),
+            (Way::XdpForward, Some(Goal::XdpForward)),
         ],
-        340 => vec![(Way::AfxdpKeepAlive, Some(1.0)), (Way::AfxdpMonitor, None), (Way::AfxdpBundle, None)],
+        340 => vec![(Way::AfxdpKeepAlive, Some(Goal::KeepAlive)), (Way::AfxdpMonitor, None), (Way::AfxdpBundle, None)],
         _ => vec![(Way::AfxdpMonitor, None)],
     }
 }

@@ -6,13 +6,14 @@ use std::ops::Range;
 use anyhow::{Context, Result};
 
 use super::container::Memory;
+use super::goals::Goal;
 use super::net::{Installed, Net, Sink};
 use super::papers::NETSERV_2011_CONTAINER_MB;
 use super::pin::workers;
 use super::plot::{Plot, Series};
 use super::programs::Programs;
 use super::search::search;
-use super::summary::{Figure, Goal, Row, Summary};
+use super::summary::{Figure, Row, Summary};
 use super::trial::{self, Traffic};
 use super::{Measured, Plan, kilo, progress};
 use crate::node::{LabPackage, LabUser};
@@ -31,7 +32,7 @@ struct Step {
     /// With packets in runs for one container, and with single ones.
     rates: [Vec<f64>; 2],
     memory: Vec<Memory>,
-    daemon_mib: f64,
+    daemon_mb: f64,
 }
 
 /// Measures with more and more containers, each of a user of its own.
@@ -77,7 +78,7 @@ fn step(plan: &Plan, programs: &Programs, net: &Net, containers: u16) -> Result<
     }
     let daemon = net.lab.pid("n1", "netservd").context("netservd runs")?;
     let memory = workers(daemon)?.into_iter().map(Memory::of).collect::<Result<Vec<Memory>>>()?;
-    Ok(Step { containers, rates, memory, daemon_mib: Memory::of(daemon)?.resident_mib })
+    Ok(Step { containers, rates, memory, daemon_mb: Memory::of(daemon)?.resident_mb })
 }
 
 fn containers_figure(plan: &Plan, steps: &[Step]) -> Figure {
@@ -92,16 +93,16 @@ fn containers_figure(plan: &Plan, steps: &[Step]) -> Figure {
         for step in steps.iter().skip(1) {
             let ratio: Vec<f64> = step.rates[at].iter().map(|rate| rate / one).collect();
             let row = Row::new(format!("{} containers / one, {burst} in a row", step.containers), "ratio", &ratio);
-            rows.push(if step.containers == 100 { row.goal(Goal::AtLeast(0.8)) } else { row });
+            rows.push(if step.containers == 100 { row.goal(Goal::ManyContainers) } else { row });
         }
     }
     for step in steps {
         let of = |value: fn(&Memory) -> f64| step.memory.iter().map(value).collect::<Vec<f64>>();
         let what = |kind| format!("{} container(s), {kind} each", step.containers);
-        let resident = Row::new(what("resident"), "MiB", &of(|memory| memory.resident_mib));
-        rows.push(resident.goal(Goal::AtMost(6.0)));
-        let note = format!("netservd: {:.0} MiB resident", step.daemon_mib);
-        rows.push(Row::new(what("proportional"), "MiB", &of(|memory| memory.proportional_mib)).note(note));
+        let resident = Row::new(what("resident"), "MB", &of(|memory| memory.resident_mb));
+        rows.push(resident.goal(Goal::ContainerMemory));
+        let note = format!("netservd: {:.0} MB resident", step.daemon_mb);
+        rows.push(Row::new(what("proportional"), "MB", &of(|memory| memory.proportional_mb)).note(note));
     }
     let how = format!(
         "One node, driver afxdp, each container of a user of its own with net-monitor and a filter of its own by port; \
@@ -119,7 +120,7 @@ fn containers_plots(steps: &[Step]) -> Vec<Plot> {
         is_paper,
     };
     let rate = |at: usize| move |step: &Step| Summary::of(&step.rates[at]).map_or(0.0, |summary| kilo(summary.median));
-    let memory = |step: &Step| step.memory.iter().map(|memory| memory.proportional_mib).sum::<f64>() + step.daemon_mib;
+    let memory = |step: &Step| step.memory.iter().map(|memory| memory.proportional_mb).sum::<f64>() + step.daemon_mb;
     let rates = vec![
         line("runs of 32 packets for one container", false, &rate(0)),
         line("each packet for another container", false, &rate(1)),
@@ -131,7 +132,7 @@ fn containers_plots(steps: &[Step]) -> Vec<Plot> {
     ];
     vec![
         Plot::lines("containers-rate", "Containers and rate".to_owned(), "containers", "kpps", true, rates),
-        Plot::lines("containers-memory", "Containers and memory".to_owned(), "containers", "MiB", true, both),
+        Plot::lines("containers-memory", "Containers and memory".to_owned(), "containers", "MB", true, both),
     ]
 }
 
@@ -162,7 +163,7 @@ pub fn filters(plan: &Plan, programs: &Programs) -> Result<Measured> {
     let mut rows: Vec<Row> =
         names.iter().zip(&rates).map(|(name, rates)| Row::new(*name, "kpps", &shown(rates))).collect();
     let ratio: Vec<f64> = rates[1].iter().zip(&rates[0]).map(|(many, few)| many / few).collect();
-    rows.push(Row::new("10,000 filters / 1", "ratio", &ratio).goal(Goal::AtLeast(0.95)));
+    rows.push(Row::new("10,000 filters / 1", "ratio", &ratio).goal(Goal::ManyFilters));
     let how = format!(
         "The driver afxdp alone with filters of one port each; {BYTES}-byte packets, highest rate without loss as above, in \
          turn. In netservd one user has at most 1,024 filters (64 modules of 16)."

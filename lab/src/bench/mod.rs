@@ -6,6 +6,7 @@
 mod commands;
 pub mod container;
 mod delay;
+pub mod goals;
 mod handshake;
 mod java;
 mod ladder;
@@ -23,6 +24,7 @@ mod recovery;
 mod search;
 mod servers;
 mod setup;
+pub mod sizes;
 pub mod summary;
 mod trial;
 mod ways;
@@ -33,6 +35,7 @@ use std::time::Instant;
 use anyhow::{Context, Result, ensure};
 use serde::Serialize;
 
+use self::goals::{Goal, Verdict};
 use self::machine::Machine;
 use self::plot::Plot;
 use self::programs::Programs;
@@ -61,6 +64,9 @@ pub struct Options {
     /// Measures these only, for instance `ladder,setup`.
     #[arg(long, value_delimiter = ',', value_enum)]
     pub only: Vec<Part>,
+    /// Fails if a goal of what was measured is not reached, or was not measured.
+    #[arg(long)]
+    pub check: bool,
 }
 
 /// A part of the bench.
@@ -90,6 +96,8 @@ pub enum Part {
     Calls,
     /// The demo as a whole.
     Demo,
+    /// Programs and packages.
+    Sizes,
 }
 
 /// How much is measured.
@@ -170,13 +178,15 @@ struct Report {
     trials_disturbed: usize,
     trials_accepted: usize,
     figures: Vec<Figure>,
+    goals_met: Vec<Goal>,
+    goals_missed: Vec<Goal>,
     seconds: f64,
 }
 
 /// Measures and prints.
 ///
 /// # Errors
-/// Something could not be measured.
+/// Something could not be measured; with `check`, a goal is not reached.
 pub fn run(options: &Options) -> Result<()> {
     ensure!(is_root(), "not root: the bench makes network namespaces; run `sudo ./dev bench`");
     let started = Instant::now();
@@ -190,9 +200,9 @@ pub fn run(options: &Options) -> Result<()> {
         println!("NOTE: this is a debug build; build with --release");
     }
     let plan = Plan::new(options);
-    let programs = Programs::build()?;
+    let (parts, programs) = (chosen(&options.only), Programs::build()?);
     let (mut figures, mut plots) = (Vec::new(), Vec::new());
-    for part in chosen(&options.only) {
+    for part in parts.iter().copied() {
         let began = Instant::now();
         let measured = measure(part, &plan, &programs).with_context(|| format!("{part:?}"))?;
         measured.figures.iter().for_each(|figure| print!("{}", figure.table()));
@@ -201,12 +211,16 @@ pub fn run(options: &Options) -> Result<()> {
         plots.extend(measured.plots);
     }
     let (trials_disturbed, trials_accepted) = trial::disturbed();
+    let verdicts = goals::verdicts(&parts, &figures);
+    let (met, missed): (Vec<&Verdict>, Vec<&Verdict>) = verdicts.iter().partition(|verdict| verdict.is_met());
     let report = Report {
         machine,
         trials_disturbed,
         trials_accepted,
         quick: options.quick,
         figures,
+        goals_met: met.iter().map(|verdict| verdict.goal).collect(),
+        goals_missed: missed.iter().map(|verdict| verdict.goal).collect(),
         seconds: started.elapsed().as_secs_f64(),
     };
     println!("\nmeasured in {:.0} s", report.seconds);
@@ -224,10 +238,14 @@ pub fn run(options: &Options) -> Result<()> {
         std::fs::write(path, serde_json::to_string_pretty(&report)? + "\n")
             .with_context(|| format!("cannot write {}", path.display()))?;
     }
+    println!("\n── Goals of SPECIFICATION.md");
+    verdicts.iter().for_each(|verdict| println!("   {verdict}"));
+    println!("   {} met, {} not", met.len(), missed.len());
+    ensure!(!options.check || missed.is_empty(), "{} of {} goals are not reached", missed.len(), verdicts.len());
     Ok(())
 }
 
-const PARTS: [Part; 12] = [
+const PARTS: [Part; 13] = [
     Part::Ladder,
     Part::Many,
     Part::Filters,
@@ -240,6 +258,7 @@ const PARTS: [Part; 12] = [
     Part::Handshakes,
     Part::Calls,
     Part::Demo,
+    Part::Sizes,
 ];
 
 fn chosen(only: &[Part]) -> Vec<Part> {
@@ -273,6 +292,7 @@ fn measure(part: Part, plan: &Plan, programs: &Programs) -> Result<Measured> {
         Part::Handshakes => handshake::measure(plan).map(Measured::from),
         Part::Calls => commands::calls(plan).map(Measured::from),
         Part::Demo => commands::demo(plan).map(Measured::from),
+        Part::Sizes => sizes::measure().map(Measured::from),
     }
 }
 

@@ -8,8 +8,9 @@ use anyhow::{Context, Result, ensure};
 use serde::Deserialize;
 
 use super::Plan;
+use super::goals::Goal;
 use super::programs::Programs;
-use super::summary::{Figure, Goal, Row};
+use super::summary::{Figure, Row};
 use crate::demo::FILES_ALLOWED;
 use crate::netns::Lab;
 use crate::topology::{Kind, Topology};
@@ -74,7 +75,7 @@ pub fn measure(plan: &Plan, programs: &Programs) -> Result<Vec<Figure>> {
          What reaches the sink came while the module was away: with its batch, that it failed on, until the node had \
          loaded it again. Each trap is the first after a SETUP, whose restart does not wait."
     );
-    let rows = vec![Row::new("trap to recovered", "ms", &away).goal(Goal::AtMost(10.0))];
+    let rows = vec![Row::new("trap to recovered", "ms", &away).goal(Goal::Recovery)];
     Ok(vec![Figure { name: "Recovery from a trap", how, rows }])
 }
 

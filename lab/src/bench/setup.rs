@@ -7,7 +7,8 @@ use netserv_model::api::RequestResult;
 use netserv_model::request::Outcome;
 
 use super::Plan;
-use super::summary::{Figure, Goal, Row};
+use super::goals::Goal;
+use super::summary::{Figure, Row};
 use crate::demo::FILES_ALLOWED;
 use crate::netns::Lab;
 use crate::node::{LabPackage, LabUser, module_parts, workspace};
@@ -45,11 +46,11 @@ pub fn measure(plan: &Plan) -> Result<Vec<Figure>> {
                a container started, the module loaded, rules made, the lease on disk. REMOVE after each. Not cached: \
                a package that the nodes have not seen, fetched from the sender and compiled on both.";
     let rows = vec![
-        Row::new("SETUP, module cached", "ms", &whole).goal(Goal::AtMost(50.0)),
+        Row::new("SETUP, module cached", "ms", &whole).goal(Goal::SetupCached),
         Row::new("of it in one node", "ms", &nodes),
         Row::new("SETUP of what is installed (refresh)", "ms", &refresh),
         Row::new("REMOVE", "ms", &remove),
-        Row::new("SETUP, module not cached", "ms", &fresh).goal(Goal::AtMost(250.0)),
+        Row::new("SETUP, module not cached", "ms", &fresh).goal(Goal::SetupFetched),
         Row::new("the very first SETUP of the nodes", "ms", &first_of_all),
     ];
     Ok(vec![Figure { name: "SETUP over two nodes", how: how.to_owned(), rows }])

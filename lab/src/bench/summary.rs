@@ -5,6 +5,8 @@ use std::fmt::Write as _;
 
 use serde::Serialize;
 
+use super::goals::{Bound, Goal};
+
 /// Several measurements of one thing.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Summary {
@@ -57,17 +59,6 @@ pub struct Row {
     pub goal: Option<Goal>,
 }
 
-/// What a measurement was to reach.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
-pub enum Goal {
-    /// The median is at least this.
-    #[serde(rename = "at-least")]
-    AtLeast(f64),
-    /// The median is at most this.
-    #[serde(rename = "at-most")]
-    AtMost(f64),
-}
-
 impl Row {
     /// Returns a row of measurements.
     ///
@@ -92,10 +83,7 @@ impl Row {
 
     /// Returns whether the goal is reached; `None` without a goal.
     pub fn is_met(&self) -> Option<bool> {
-        self.goal.map(|goal| match goal {
-            Goal::AtLeast(bound) => self.summary.median >= bound,
-            Goal::AtMost(bound) => self.summary.median <= bound,
-        })
+        self.goal.map(|goal| goal.bound().is_met(self.summary.median))
     }
 }
 
@@ -135,9 +123,9 @@ impl Figure {
 
 fn verdict(row: &Row) -> String {
     let Some(goal) = row.goal else { return String::new() };
-    let sign = match goal {
-        Goal::AtLeast(bound) => format!("at least {}", short(bound)),
-        Goal::AtMost(bound) => format!("at most {}", short(bound)),
+    let sign = match goal.bound() {
+        Bound::AtLeast(bound) => format!("at least {}", short(bound)),
+        Bound::AtMost(bound) => format!("at most {}", short(bound)),
     };
     format!("  goal {sign}: {}", if row.is_met() == Some(true) { "reached" } else { "NOT reached" })
 }
@@ -193,14 +181,12 @@ mod tests {
 
     #[test]
     fn goals_are_of_the_median() {
-        let row = |goal| Row::new("x", "ms", &[1.0, 5.0, 9.0]).goal(goal);
-        assert_eq!(row(Goal::AtMost(5.0)).is_met(), Some(true));
-        assert_eq!(row(Goal::AtMost(4.9)).is_met(), Some(false));
-        assert_eq!(row(Goal::AtLeast(5.0)).is_met(), Some(true));
-        assert_eq!(row(Goal::AtLeast(5.1)).is_met(), Some(false));
+        let row = |middle| Row::new("x", "ms", &[1.0, middle, 90.0]).goal(Goal::SetupCached);
+        assert_eq!(row(50.0).is_met(), Some(true));
+        assert_eq!(row(50.1).is_met(), Some(false));
         assert_eq!(Row::new("x", "ms", &[1.0]).is_met(), None);
-        let figure = Figure { name: "f", how: "by hand".into(), rows: vec![row(Goal::AtMost(4.9)).note("odd")] };
+        let figure = Figure { name: "f", how: "by hand".into(), rows: vec![row(50.1).note("odd")] };
         let table = figure.table();
-        assert!(table.contains("NOT reached") && table.contains("odd") && table.contains("(1.00 .. 9.00)"), "{table}");
+        assert!(table.contains("NOT reached") && table.contains("odd") && table.contains("(1.00 .. 90.0)"), "{table}");
     }
 }

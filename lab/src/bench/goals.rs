@@ -1,0 +1,406 @@
+// SPDX-License-Identifier: Apache-2.0
+//! The goals of the figures: the one table from which the bench says what is met, and which SPECIFICATION.md shows.
+
+use std::fmt;
+
+use serde::{Serialize, Serializer};
+
+use super::Part;
+use super::summary::{Figure, Row};
+
+/// What the median of a measurement has to be.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Bound {
+    /// At least this.
+    AtLeast(f64),
+    /// At most this.
+    AtMost(f64),
+}
+
+impl Bound {
+    /// Returns whether a measurement keeps it.
+    pub fn is_met(self, value: f64) -> bool {
+        match self {
+            Bound::AtLeast(bound) => value >= bound,
+            Bound::AtMost(bound) => value <= bound,
+        }
+    }
+}
+
+/// A goal: one row of §Figures of SPECIFICATION.md.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Goal {
+    /// net-monitor by the driver `afxdp`.
+    Monitor,
+    /// keep-alive by the driver `afxdp`.
+    KeepAlive,
+    /// Traffic that no module wants, by the driver `afxdp`.
+    Unmatched,
+    /// The same, forwarded by the XDP program.
+    XdpForward,
+    /// net-monitor by the driver `nfqueue`.
+    MonitorNfqueue,
+    /// What net-monitor adds to the latency.
+    AddedLatency,
+    /// The rate with many containers.
+    ManyContainers,
+    /// The rate with many filters.
+    ManyFilters,
+    /// Memory of a container.
+    ContainerMemory,
+    /// SETUP of a module that the nodes have.
+    SetupCached,
+    /// SETUP of a module that the nodes fetch.
+    SetupFetched,
+    /// What a call of a module costs.
+    Call,
+    /// From trap to recovered.
+    Recovery,
+    /// GIST handshakes.
+    Handshakes,
+    /// net-monitor as a bundle, by the driver `afxdp`.
+    Bundle,
+    /// The same by the driver `nfqueue`.
+    BundleNfqueue,
+    /// keep-alive as a bundle.
+    BundleKeepAlive,
+    /// Memory of a container with a JVM.
+    JvmMemory,
+    /// SETUP of a bundle, with a container of its own.
+    BundleSetup,
+    /// SETUP of a bundle into a container that runs.
+    BundleSetupWarm,
+    /// Memory of many containers with a JVM.
+    ManyJvms,
+    /// Requests to an HTTP module, against `wasmtime serve`.
+    HttpWasmtime,
+    /// Requests to an HTTP module, against CGI.
+    HttpCgi,
+    /// An instance of an HTTP module.
+    HttpInstance,
+    /// Cold start of a component.
+    HttpColdStart,
+    /// Memory of an idle server module.
+    IdleServer,
+    /// One intercepted flow.
+    InterceptedFlow,
+    /// Many intercepted connections.
+    InterceptedFlows,
+    /// The demo.
+    Demo,
+    /// The daemon's program.
+    NetservdSize,
+    /// The command line's program.
+    NetservSize,
+    /// The worker's program.
+    WorkerSize,
+    /// The Java host with its building blocks.
+    JavaSize,
+    /// The code of a packet module.
+    PacketCodeSize,
+    /// The code of a server module.
+    ServerCodeSize,
+}
+
+/// What there is to know of a goal. The bound's number is in the unit of the text, which is that of the measurements.
+struct Entry {
+    part: Part,
+    bound: Bound,
+    /// What follows the number.
+    unit: &'static str,
+    /// The row's text; `{}` stands for sign, number and unit.
+    text: &'static str,
+}
+
+impl Goal {
+    /// Every goal, as SPECIFICATION.md lists them.
+    pub const ALL: [Goal; 35] = [
+        Goal::Monitor,
+        Goal::KeepAlive,
+        Goal::Unmatched,
+        Goal::XdpForward,
+        Goal::MonitorNfqueue,
+        Goal::AddedLatency,
+        Goal::ManyContainers,
+        Goal::ManyFilters,
+        Goal::ContainerMemory,
+        Goal::SetupCached,
+        Goal::SetupFetched,
+        Goal::Call,
+        Goal::Recovery,
+        Goal::Handshakes,
+        Goal::Bundle,
+        Goal::BundleNfqueue,
+        Goal::BundleKeepAlive,
+        Goal::JvmMemory,
+        Goal::BundleSetup,
+        Goal::BundleSetupWarm,
+        Goal::ManyJvms,
+        Goal::HttpWasmtime,
+        Goal::HttpCgi,
+        Goal::HttpInstance,
+        Goal::HttpColdStart,
+        Goal::IdleServer,
+        Goal::InterceptedFlow,
+        Goal::InterceptedFlows,
+        Goal::Demo,
+        Goal::NetservdSize,
+        Goal::NetservSize,
+        Goal::WorkerSize,
+        Goal::JavaSize,
+        Goal::PacketCodeSize,
+        Goal::ServerCodeSize,
+    ];
+
+    /// Returns the bound.
+    pub fn bound(self) -> Bound {
+        self.entry().bound
+    }
+
+    /// Returns the part of the bench that measures it.
+    pub fn part(self) -> Part {
+        self.entry().part
+    }
+
+    /// Returns the goal as SPECIFICATION.md has it, for instance "10,000 filters ≥ 0.95 of one".
+    pub fn text(self) -> String {
+        let Entry { bound, unit, text, .. } = self.entry();
+        let (sign, value) = match bound {
+            Bound::AtLeast(value) => ('≥', value),
+            Bound::AtMost(value) => ('≤', value),
+        };
+        text.replace("{}", &format!("{sign} {}{unit}", number(value)))
+    }
+
+    fn entry(self) -> Entry {
+        use Bound::{AtLeast, AtMost};
+        let (part, bound, unit, text) = match self {
+            Goal::Monitor => {
+                (Part::Ladder, AtLeast(1.0), "", "net-monitor through `afxdp` {} of kernel forwarding, 64 bytes")
+            }
+            Goal::KeepAlive => (
+                Part::Ladder,
+                AtLeast(1.0),
+                "",
+                "keep-alive answers 340-byte NOTIFYs at {} of kernel forwarding, `afxdp`",
+            ),
+            Goal::Unmatched => {
+                (Part::Ladder, AtLeast(0.97), "", "Traffic that no module wants {} of kernel forwarding, `afxdp`")
+            }
+            Goal::XdpForward => (Part::Ladder, AtLeast(1.1), "", "The same, forwarded in XDP, {}"),
+            Goal::MonitorNfqueue => (
+                Part::Ladder,
+                AtLeast(0.95),
+                "",
+                "net-monitor through `nfqueue` {} of a null verdict in C through the same queue",
+            ),
+            Goal::AddedLatency => (
+                Part::Ladder,
+                AtMost(15.0),
+                " µs",
+                "A module adds {} to kernel forwarding at half load, 50th percentile",
+            ),
+            Goal::ManyContainers => (Part::Many, AtLeast(0.8), "", "100 containers {} of one"),
+            Goal::ManyFilters => (Part::Filters, AtLeast(0.95), "", "10,000 filters {} of one"),
+            Goal::ContainerMemory => (Part::Containers, AtMost(6.0), " MB", "Container {} resident with one module"),
+            Goal::SetupCached => (Part::Setup, AtMost(50.0), " ms", "SETUP over 2 nodes, module cached, {}"),
+            Goal::SetupFetched => (Part::Setup, AtMost(250.0), " ms", "SETUP over 2 nodes, module not cached, {}"),
+            Goal::Call => (Part::Calls, AtMost(60.0), " ns", "Call of a module {} beyond its own work"),
+            Goal::Recovery => (Part::Recovery, AtMost(10.0), " ms", "From trap to recovered {}"),
+            Goal::Handshakes => {
+                (Part::Handshakes, AtLeast(20_000.0), " per second", "GIST handshakes {}, both ends on one core")
+            }
+            Goal::Bundle => (
+                Part::Ladder,
+                AtLeast(0.9),
+                "",
+                "net-monitor as a bundle through `afxdp` {} of kernel forwarding, 64 bytes",
+            ),
+            Goal::BundleNfqueue => {
+                (Part::Ladder, AtLeast(0.75), "", "net-monitor as a bundle through `nfqueue` {} of a null verdict in C")
+            }
+            Goal::BundleKeepAlive => {
+                (Part::Ladder, AtLeast(0.8), "", "keep-alive as a bundle {} of its WebAssembly twin")
+            }
+            Goal::JvmMemory => {
+                (Part::Java, AtMost(45.0), " MB", "Container with JVM, Felix and one module {} resident")
+            }
+            Goal::BundleSetup => (Part::Java, AtMost(600.0), " ms", "SETUP of a bundle over 2 nodes {}"),
+            Goal::BundleSetupWarm => (Part::Java, AtMost(150.0), " ms", "The same where the container runs {}"),
+            Goal::ManyJvms => (
+                Part::Java,
+                AtMost(240.0),
+                " MB",
+                "Each of 100 containers with a JVM takes {} of the machine's memory, so that they fit into 24 GB",
+            ),
+            Goal::HttpWasmtime => {
+                (Part::Servers, AtLeast(0.9), "", "An HTTP module {} of `wasmtime serve` of the same component")
+            }
+            Goal::HttpCgi => {
+                (Part::Servers, AtLeast(10.0), " ×", "An HTTP module {} a CGI program that a process is made for")
+            }
+            Goal::HttpInstance => (Part::Servers, AtMost(100.0), " µs", "An instance of an HTTP module {}"),
+            Goal::HttpColdStart => (
+                Part::Servers,
+                AtMost(30.0),
+                " ms",
+                "Cold start of a component, SETUP to its first answer over HTTP, package there, container new, {}",
+            ),
+            Goal::IdleServer => (Part::Servers, AtMost(4.0), " MB", "An idle server module {} beyond the container"),
+            Goal::InterceptedFlow => {
+                (Part::Servers, AtLeast(0.7), "", "One intercepted TCP flow {} of kernel forwarding")
+            }
+            Goal::InterceptedFlows => {
+                (Part::Servers, AtLeast(5000.0), "", "{} intercepted connections at a time are answered")
+            }
+            Goal::Demo => (Part::Demo, AtMost(30.0), " s", "The demo, warm, {}"),
+            Goal::NetservdSize => (Part::Sizes, AtMost(32.0), " MB", "The program netservd {}, also unoptimised"),
+            Goal::NetservSize => (Part::Sizes, AtMost(20.0), " MB", "The program netserv {}, also unoptimised"),
+            Goal::WorkerSize => (Part::Sizes, AtMost(64.0), " MB", "The program netserv-worker {}, also unoptimised"),
+            Goal::JavaSize => (Part::Sizes, AtMost(9.0), " MB", "The Java host with its building blocks {}"),
+            Goal::PacketCodeSize => (Part::Sizes, AtMost(96.0), " kB", "The code of each sample packet module {}"),
+            Goal::ServerCodeSize => (Part::Sizes, AtMost(200.0), " kB", "The code of each sample server module {}"),
+        };
+        Entry { part, bound, unit, text }
+    }
+}
+
+impl Serialize for Goal {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.serialize_str(&self.text())
+    }
+}
+
+/// What became of a goal.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Outcome {
+    /// All its measurements keep the bound; the one that is nearest to it.
+    Met(f64),
+    /// One does not; the one that is worst.
+    Missed(f64),
+    /// There is no measurement, although its part was measured.
+    NotMeasured,
+}
+
+/// A goal, and what became of it.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Verdict {
+    /// The goal.
+    pub goal: Goal,
+    /// What became of it.
+    pub outcome: Outcome,
+}
+
+impl Verdict {
+    /// Returns whether the goal is met.
+    pub fn is_met(&self) -> bool {
+        matches!(self.outcome, Outcome::Met(_))
+    }
+}
+
+impl fmt::Display for Verdict {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.outcome {
+            Outcome::Met(value) => write!(f, "met          {}: {value:.3}", self.goal.text()),
+            Outcome::Missed(value) => write!(f, "NOT REACHED  {}: {value:.3}", self.goal.text()),
+            Outcome::NotMeasured => write!(f, "NOT MEASURED {}", self.goal.text()),
+        }
+    }
+}
+
+/// Compares what was measured with the goals: those of the parts that were measured, and those that others measured too.
+pub fn verdicts(parts: &[Part], figures: &[Figure]) -> Vec<Verdict> {
+    let verdicts = Goal::ALL.into_iter().map(|goal| Verdict { goal, outcome: outcome(goal, figures) });
+    verdicts.filter(|verdict| parts.contains(&verdict.goal.part()) || verdict.outcome != Outcome::NotMeasured).collect()
+}
+
+fn outcome(goal: Goal, figures: &[Figure]) -> Outcome {
+    let rows = figures.iter().flat_map(|figure| &figure.rows).filter(|row: &&Row| row.goal == Some(goal));
+    let mut medians: Vec<f64> = rows.map(|row| row.summary.median).collect();
+    medians.sort_by(f64::total_cmp);
+    let worst = match goal.bound() {
+        Bound::AtLeast(_) => medians.first(),
+        Bound::AtMost(_) => medians.last(),
+    };
+    match worst {
+        None => Outcome::NotMeasured,
+        Some(value) if medians.iter().all(|median| goal.bound().is_met(*median)) => Outcome::Met(*value),
+        Some(value) => Outcome::Missed(*value),
+    }
+}
+
+/// Returns a bound as people write it: 1.0, 0.97, 15, 20,000.
+fn number(value: f64) -> String {
+    if value < 2.0 {
+        return format!("{value:?}");
+    }
+    let digits = format!("{value}");
+    match digits.len() {
+        0..4 => digits,
+        length => format!("{},{}", &digits[..length - 3], &digits[length - 3..]),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn figure(rows: Vec<Row>) -> Figure {
+        Figure { name: "by hand", how: String::new(), rows }
+    }
+
+    fn check(rows: Vec<Row>, goal: Goal, expected: Outcome) {
+        let verdicts = verdicts(&[goal.part()], &[figure(Vec::new()), figure(rows)]);
+        let found = verdicts.iter().find(|verdict| verdict.goal == goal).unwrap();
+        assert_eq!(found.outcome, expected);
+        assert_eq!(found.is_met(), matches!(expected, Outcome::Met(_)));
+    }
+
+    #[test]
+    fn goals_are_met_missed_or_not_measured() {
+        let row = |goal, values: &[f64]| Row::new("x", "ms", values).goal(goal);
+        // The median counts: 50 is the bound.
+        check(vec![row(Goal::SetupCached, &[1.0, 50.0, 90.0])], Goal::SetupCached, Outcome::Met(50.0));
+        check(vec![row(Goal::SetupCached, &[1.0, 50.1, 90.0])], Goal::SetupCached, Outcome::Missed(50.1));
+        check(vec![row(Goal::Handshakes, &[20_000.0])], Goal::Handshakes, Outcome::Met(20_000.0));
+        check(vec![row(Goal::Handshakes, &[19_999.0])], Goal::Handshakes, Outcome::Missed(19_999.0));
+        // What is no number keeps no bound.
+        let none = row(Goal::Handshakes, &[f64::NAN]);
+        check(vec![row(Goal::Handshakes, &[30_000.0]), none], Goal::Handshakes, Outcome::Missed(30_000.0));
+    }
+
+    #[test]
+    fn every_row_of_a_goal_counts() {
+        let row = |value| Row::new("x", "ratio", &[value]).goal(Goal::InterceptedFlow);
+        check(vec![row(0.9), row(0.7)], Goal::InterceptedFlow, Outcome::Met(0.7));
+        check(vec![row(0.9), row(0.69)], Goal::InterceptedFlow, Outcome::Missed(0.69));
+        let memory = |value| Row::new("x", "MB", &[value]).goal(Goal::ContainerMemory);
+        check(vec![memory(5.0), memory(6.1)], Goal::ContainerMemory, Outcome::Missed(6.1));
+    }
+
+    #[test]
+    fn a_part_without_its_rows_is_told_and_other_parts_are_not_asked_for() {
+        let other = Row::new("x", "ms", &[1.0]);
+        check(vec![other.clone()], Goal::Recovery, Outcome::NotMeasured);
+        let told = verdicts(&[Part::Setup], &[figure(vec![other])]);
+        let goals: Vec<Goal> = told.iter().map(|verdict| verdict.goal).collect();
+        assert_eq!(goals, [Goal::SetupCached, Goal::SetupFetched]);
+        assert!(told.iter().all(|verdict| !verdict.is_met()));
+        // What another part measured of it counts.
+        let elsewhere = Row::new("x", "MB", &[6.1]).goal(Goal::ContainerMemory);
+        let told = verdicts(&[Part::Many], &[figure(vec![elsewhere])]);
+        assert!(told.iter().any(|verdict| verdict.outcome == Outcome::Missed(6.1)), "{told:?}");
+    }
+
+    #[test]
+    fn goals_are_written_as_people_write_them() {
+        assert_eq!(Goal::Monitor.text(), "net-monitor through `afxdp` ≥ 1.0 of kernel forwarding, 64 bytes");
+        assert_eq!(Goal::Handshakes.text(), "GIST handshakes ≥ 20,000 per second, both ends on one core");
+        assert_eq!(Goal::ContainerMemory.text(), "Container ≤ 6 MB resident with one module");
+        for (at, goal) in Goal::ALL.into_iter().enumerate() {
+            assert_eq!(goal as usize, at, "ALL has every goal once, as they are declared");
+            assert!(goal.entry().text.contains("{}"), "{goal:?} shows its bound");
+        }
+        assert_eq!(Goal::ALL.last(), Some(&Goal::ServerCodeSize));
+    }
+}
