@@ -29,8 +29,8 @@ fn build_and_test(home: &Home, template: &str, language: &str, tools: &[&str]) -
     assert!(made.status.success(), "{made:?}");
     let dir = home.path().join(&name);
     if language == "rust" {
-        // What the SDK is made with takes a minute to build, so it is kept from run to run.
-        let kept = Path::new(env!("CARGO_TARGET_TMPDIR")).join("templates");
+        // What the SDK is made with takes a minute to build, and the sample modules are made with the same.
+        let kept = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../modules/target");
         std::fs::create_dir_all(&kept).unwrap();
         std::os::unix::fs::symlink(&kept, dir.join("target")).unwrap();
     }
