@@ -4,7 +4,7 @@
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 use ipnet::IpNet;
-use netserv_model::command::FilterId;
+use netserv_model::effect::FilterId;
 use netserv_model::{Filter, FilterIndex, Flow, PortRange, Protocol};
 
 use crate::input::Input;

@@ -4,7 +4,7 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use netserv_model::command::ModuleSlot;
+use netserv_model::effect::ModuleSlot;
 use netserv_model::limits::PACKET_BYTES_MAX;
 use netserv_wire::container::ring::{
     Answer, HOST_SLOTS, HostEnd, Ingress, MAPPING_WORDS, Returned, RingError, SLOTS_OFFSET, WorkerEnd,

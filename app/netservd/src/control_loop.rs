@@ -11,7 +11,7 @@ use std::net::IpAddr;
 use netserv_controller::Controller;
 use netserv_gist as gist;
 use netserv_model::api::{ModuleList, NodeInfo, PostRequest, RequestResult};
-use netserv_model::command::RequestId;
+use netserv_model::effect::RequestId;
 use netserv_model::request::{Ask, Body, ModuleStatus, NodeReport, Request};
 use netserv_model::{Instant, Now, Refusal, RefusalKind, limits};
 use netserv_nslp::{LocalId, LocalPath, LocalRequest, Nslp};

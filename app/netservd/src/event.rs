@@ -11,7 +11,7 @@ use netserv_container::{Container, MediaJob};
 use netserv_dataplane::signal::Intercepted;
 use netserv_gist::{AssociationId, InterfaceId};
 use netserv_model::api::{ModuleList, NodeInfo, PostRequest, RequestResult};
-use netserv_model::command::{FilterId, JobId, Load};
+use netserv_model::effect::{FilterId, JobId, Load};
 use netserv_model::manifest::Manifest;
 use netserv_model::trace::TraceRequest;
 use netserv_model::{Digest, Flavour, Refusal, WorkerId};

@@ -82,7 +82,7 @@ impl Controller {
             }
             return check_modules(0, user);
         };
-        let taken = |entry: &crate::state::Entry| entry.active.is_some() || entry.is_busy();
+        let taken = |entry: &crate::state::Entry| entry.active.is_some() || entry.operation.is_some();
         if tenant.modules.get(&key.1).is_some_and(taken) {
             return Ok(());
         }

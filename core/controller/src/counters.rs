@@ -24,7 +24,9 @@ pub struct Counters {
     pub revoked: u64,
     /// Services removed because their parts are not what they need any more.
     pub dissolved: u64,
-    /// Events that nothing waited for.
+    /// Times that the store refused to remember or forget a module.
+    pub store_failures: u64,
+    /// Outcomes and news that nothing waited for.
     pub stray_events: u64,
 }
 

@@ -3,7 +3,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use netserv_model::command::{JobId, ModuleSlot};
+use netserv_model::effect::{EffectId, ModuleSlot};
 use netserv_model::{Instant, WorkerId};
 
 use crate::state::Key;
@@ -18,7 +18,7 @@ pub(crate) enum Timer {
     /// A worker is to be started again.
     RestartWorker(WorkerId),
     /// A fetch should have been answered.
-    Fetch(JobId),
+    Fetch(EffectId),
     /// The start of a worker should have been answered.
     Start(WorkerId),
     /// The load of a module should have been answered.

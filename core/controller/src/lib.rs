@@ -4,15 +4,14 @@
 //! After any `handle_*` call, drain [`Controller::poll_command`], then re-arm from [`Controller::poll_timeout`].
 //! Calling [`Controller::handle_timeout`] early does nothing.
 //!
-//! What the one who carries out commands must keep to:
-//! - Commands are carried out in order, and what they lead to is handed in before the next
-//!   [`Controller::poll_command`] if it is known by then. The module in force is touched only once its successor's
-//!   [`Command::InstallFilter`]s are polled, and the request is answered only once all other commands are polled: an
-//!   [`Event::FilterFailed`] before the first leaves everything as it was, one before the second still refuses a first
-//!   install. A later one counts as a failure of a running module, which starts again after a while.
-//! - After [`Command::StopWorker`], no event of that worker is handed in any more.
-//! - [`Command::Load`] has exactly one answer unless the worker dies; one that comes after [`Command::Unload`]
-//!   counts too.
+//! What the one who carries out effects must keep to:
+//! - Each [`Command::Do`] is answered once, by [`Controller::handle_outcome`], at any later time. Ordered effects of one
+//!   user ([`Job::is_ordered`]) are carried out one after the other, each after the outcome of the one before.
+//! - Nothing that an effect changes is taken to be so before its outcome. The module in force keeps its filters until the
+//!   change is done that brings its successor's, and a request is answered after the last of its effects.
+//! - News of a worker carry its generation; those of an earlier one are counted and change nothing.
+//! - [`WorkerJob::Load`] leads to exactly one of [`WorkerNews::Loaded`] and [`WorkerNews::Failed`] unless it is refused or
+//!   the worker dies; one that comes after [`WorkerJob::Unload`] counts too.
 //!
 //! While an installed module is down (backing off, in quarantine, its worker being restarted), its filters and its
 //! place stay: the packet loop lets its packets pass or drops them as `on_failure` says.
@@ -20,6 +19,7 @@
 
 mod admission;
 mod counters;
+mod effects;
 mod expiry;
 mod filters;
 mod lifecycle;
@@ -28,6 +28,7 @@ mod operator;
 mod quota;
 mod report;
 mod restart;
+mod rules;
 mod services;
 mod state;
 #[cfg(test)]
@@ -36,13 +37,18 @@ mod workers;
 
 use std::collections::{BTreeMap, VecDeque};
 
-use netserv_model::command::{Command, Event, FilterId, InstalledRecord, JobId, ModuleSlot, RequestId};
+use netserv_model::effect::{
+    Command, EffectId, EffectOutcome, InstalledRecord, ModuleSlot, News, RequestId, WorkerNews,
+};
+#[cfg(doc)]
+use netserv_model::effect::{Job, WorkerJob};
 use netserv_model::policy::NodePolicy;
 use netserv_model::request::{Body, Load, ModuleStatus, Request};
 use netserv_model::{Instant, ModuleName, Now, SessionId, UnixTime, UserId, WorkerId};
 
 pub use counters::Counters;
 
+use effects::Effects;
 use expiry::Timers;
 use quota::{Nonces, Quarantine};
 use state::{Key, Phase, Task, Tenant, Ticket, Waiter};
@@ -56,12 +62,11 @@ pub struct Controller {
     /// Requests made before this are stale: their nonces may have been seen before a restart.
     fresh_from: UnixTime,
     tenants: BTreeMap<UserId, Tenant>,
-    jobs: BTreeMap<JobId, Key>,
-    rules: BTreeMap<FilterId, Key>,
-    /// Modules whose filters are being installed, to be finished once every command is carried out.
-    settling: VecDeque<Key>,
-    /// Modules in force whose request is to be answered once every command is carried out.
-    answering: VecDeque<Key>,
+    effects: Effects,
+    /// Services without code of their own, which are to be put in force.
+    swaps: VecDeque<Key>,
+    /// Answers, which need not wait for commands that others led to.
+    answers: VecDeque<Command>,
     commands: VecDeque<Command>,
     timers: Timers,
     nonces: Nonces,
@@ -70,7 +75,6 @@ pub struct Controller {
     load: Load,
     /// Requests that are not answered yet.
     in_flight: usize,
-    next_job: u64,
     next_rule: u64,
     next_order: u64,
 }
@@ -83,10 +87,9 @@ impl Controller {
             now: Now::default(),
             fresh_from: UnixTime::default(),
             tenants: BTreeMap::new(),
-            jobs: BTreeMap::new(),
-            rules: BTreeMap::new(),
-            settling: VecDeque::new(),
-            answering: VecDeque::new(),
+            effects: Effects::default(),
+            swaps: VecDeque::new(),
+            answers: VecDeque::new(),
             commands: VecDeque::new(),
             timers: Timers::default(),
             nonces: Nonces::default(),
@@ -94,7 +97,6 @@ impl Controller {
             counters: Counters::default(),
             load: Load::default(),
             in_flight: 0,
-            next_job: 0,
             next_rule: 0,
             next_order: 0,
         }
@@ -135,18 +137,25 @@ impl Controller {
         }
     }
 
-    /// Takes the result of a command, or news of a worker.
-    pub fn handle_event(&mut self, now: Now, event: Event) {
+    /// Takes the outcome of an effect.
+    pub fn handle_outcome(&mut self, now: Now, id: EffectId, outcome: EffectOutcome) {
         self.now = now;
-        match event {
-            Event::Fetched { job, manifest, flavour } => self.fetched(job, *manifest, flavour),
-            Event::Composed { job } => self.composed(job),
-            Event::FetchFailed { job, refusal } => self.fetch_failed(job, &refusal),
-            Event::WorkerReady { worker } => self.worker_ready(&worker),
-            Event::WorkerDied { worker, refusal, culprit } => self.worker_died(&worker, &refusal, culprit),
-            Event::Loaded { worker, slot } => self.loaded(&worker, slot),
-            Event::ModuleFailed { worker, slot, refusal } => self.module_failed(&worker, slot, refusal),
-            Event::FilterFailed { id, refusal } => self.filter_failed(id, refusal),
+        self.end_effect(id, outcome);
+    }
+
+    /// Takes news of a worker.
+    pub fn handle_news(&mut self, now: Now, news: News) {
+        self.now = now;
+        let News { worker, generation, what } = news;
+        if self.worker(&worker).is_none_or(|known| known.generation != Some(generation)) {
+            self.counters.stray_events += 1;
+            return;
+        }
+        match what {
+            WorkerNews::Ready => self.worker_ready(&worker),
+            WorkerNews::Died { refusal, culprit } => self.worker_died(&worker, &refusal, culprit),
+            WorkerNews::Loaded(slot) => self.loaded(&worker, slot),
+            WorkerNews::Failed { slot, refusal } => self.module_failed(&worker, slot, refusal),
         }
     }
 
@@ -173,18 +182,14 @@ impl Controller {
         self.load = load;
     }
 
-    /// Returns the next command to carry out.
+    /// Returns the next thing to do or to say.
     pub fn poll_command(&mut self) -> Option<Command> {
         loop {
-            if let Some(command) = self.commands.pop_front() {
+            if let Some(command) = self.answers.pop_front().or_else(|| self.commands.pop_front()) {
                 return Some(command);
             }
-            if let Some(key) = self.settling.pop_front() {
-                self.finish(&key);
-            } else {
-                let key = self.answering.pop_front()?;
-                self.answer_setup(&key);
-            }
+            let key = self.swaps.pop_front()?;
+            self.swap(&key);
         }
     }
 

@@ -1,9 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! The life of a module: from its SETUP over fetch, load and filters to its end.
 
-use std::mem;
-
-use netserv_model::command::{Command, FilterId, InstalledRecord, JobId, Load, ModuleSlot};
+use netserv_model::effect::{EffectId, InstalledRecord, Job, Load, ModuleSlot, PackageJob, StoreJob, WorkerJob};
 use netserv_model::limits::REQUESTS_PENDING_MAX;
 use netserv_model::manifest::Manifest;
 use netserv_model::request::{Outcome, Setup};
@@ -11,11 +9,12 @@ use netserv_model::{Digest, Flavour, Refusal, RefusalKind, SessionId, WorkerId};
 
 use crate::Controller;
 use crate::admission::{check_manifest, clamp_limits, merged_properties, narrowed};
+use crate::effects::Purpose;
 use crate::expiry::Timer;
 use crate::limits::{FETCH_ANSWER_TIME_MAX, LOAD_ANSWER_TIME_MAX};
 use crate::report::not_installed;
 use crate::state::{
-    Active, Backoff, Candidate, Entry, Key, Operation, Place, Role, Rule, RuleKind, Run, Stage, Task, Ticket, Waiter,
+    Active, Backoff, Candidate, Entry, Key, Operation, Place, Role, Rule, Run, Stage, Task, Ticket, Waiter, entry_in,
 };
 
 impl Controller {
@@ -42,25 +41,29 @@ impl Controller {
     }
 
     /// A package is there.
-    pub(crate) fn fetched(&mut self, job: JobId, manifest: Manifest, flavour: Flavour) {
-        let Some(key) = self.end_job(job) else { return };
-        if let Some(Stage::Fetching(wanted)) = self.stage(&key)
-            && *wanted == job
-        {
-            return self.operation_fetched(&key, manifest, flavour);
+    pub(crate) fn fetched(&mut self, key: &Key, id: EffectId, manifest: Manifest, flavour: Flavour) {
+        self.timers.cancel(&Timer::Fetch(id));
+        if matches!(self.stage(key), Some(Stage::Fetching(wanted)) if *wanted == id) {
+            return self.operation_fetched(key, manifest, flavour);
         }
-        self.active_fetched(&key, job, manifest, flavour);
+        self.active_fetched(key, id, manifest, flavour);
     }
 
-    /// A package could not be had.
-    pub(crate) fn fetch_failed(&mut self, job: JobId, refusal: &Refusal) {
-        let Some(key) = self.end_job(job) else { return };
-        if let Some(Stage::Fetching(wanted) | Stage::Composing(wanted, _)) = self.stage(&key)
-            && *wanted == job
+    /// A package could not be fetched, or a service not be composed.
+    pub(crate) fn fetch_failed(&mut self, key: &Key, id: EffectId, refusal: &Refusal) {
+        self.timers.cancel(&Timer::Fetch(id));
+        if let Some(Stage::Fetching(wanted) | Stage::Composing(wanted, _)) = self.stage(key)
+            && *wanted == id
         {
-            return self.fail_operation(&key, refusal.clone());
+            return self.fail_operation(key, refusal.clone());
         }
-        self.active_not_fetched(&key, job, refusal);
+        self.active_not_fetched(key, id, refusal);
+    }
+
+    /// A package was not fetched in time.
+    pub(crate) fn fetch_overdue(&mut self, id: EffectId, refusal: &Refusal) {
+        let Some(key) = self.abandon_effect(id) else { return };
+        self.fetch_failed(&key, id, refusal);
     }
 
     /// A module runs.
@@ -80,47 +83,39 @@ impl Controller {
         let key = (worker.user.clone(), place.module);
         match place.role {
             Role::Leaving => self.free_place(worker, slot),
-            Role::Candidate => {
-                self.free_place(worker, slot);
-                self.forget_candidate_slot(&key);
-                self.fail_operation(&key, refusal);
-            }
+            Role::Candidate => self.lose_candidate(&key, refusal),
             Role::Active if refusal.kind == RefusalKind::NodeFailed => self.fail_load(&key, refusal),
             Role::Active => self.fail_active(&key, refusal),
         }
     }
 
-    /// A filter rule could not be installed.
-    pub(crate) fn filter_failed(&mut self, id: FilterId, refusal: Refusal) {
-        let Some(key) = self.rules.remove(&id) else {
-            self.counters.stray_events += 1;
-            return;
-        };
-        if let Some(Operation { stage: Stage::Settling(candidate), .. }) = self.operation(&key)
-            && forget_rule(&mut candidate.rules, id)
-        {
-            return self.fail_operation(&key, refusal);
+    /// A worker could not be told to load a module.
+    pub(crate) fn load_refused(
+        &mut self,
+        worker: &WorkerId,
+        generation: Option<EffectId>,
+        slot: ModuleSlot,
+        refusal: Refusal,
+    ) {
+        // Of a worker that died, its modules' loads are settled.
+        if self.worker(worker).is_some_and(|worker| worker.generation == generation) {
+            self.module_failed(worker, slot, refusal);
         }
-        let Some(entry) = self.entry(&key) else { return };
-        if let Some(active) = &mut entry.active {
-            forget_rule(&mut active.rules, id);
-        }
-        match entry.answering.take_if(|(_, outcome)| matches!(outcome, Outcome::Installed { .. })) {
-            Some((ticket, _)) => {
-                self.uninstall(&key);
-                self.sweep(&key);
-                self.refuse(ticket, refusal);
-                self.advance(&key);
-            }
-            None => self.fail_filter(&key, refusal),
+    }
+
+    /// A module that is not in force yet left its worker.
+    pub(crate) fn lose_candidate(&mut self, key: &Key, refusal: Refusal) {
+        if !self.fail_swap(key, &refusal, false) {
+            self.candidate_gone(key);
+            self.fail_operation(key, refusal);
         }
     }
 
     /// Puts a loaded and filtered module in force; the one before it goes.
     pub(crate) fn finish(&mut self, key: &Key) {
         let Some(entry) = self.entry(key) else { return };
-        let settling = entry.operation.take_if(|operation| matches!(operation.stage, Stage::Settling(_)));
-        let Some(Operation { ticket, session, setup, stage: Stage::Settling(candidate) }) = settling else { return };
+        let settling = entry.operation.take_if(|operation| matches!(operation.stage, Stage::Settling(..)));
+        let Some(Operation { ticket, session, setup, stage: Stage::Settling(candidate, _) }) = settling else { return };
         let old = entry.active.take();
         let kept = old.as_ref().filter(|_| ticket.is_none()).map(Active::lease);
         let lease_s = setup.ttl.as_secs();
@@ -132,28 +127,22 @@ impl Controller {
         if let Some(lease) = kept {
             active.keep_lease(lease);
         }
-        self.commands.push_back(Command::Store(active.record.clone()));
+        self.store(key, &active.record);
         self.timers.set(Timer::Lease(key.clone()), active.lease_end);
-        let entry = self.entry_or_new(key);
-        entry.active = Some(active);
-        if let Some(ticket) = ticket {
-            entry.answering = Some((ticket, outcome));
-            self.answering.push_back(key.clone());
-        }
+        self.entry_or_new(key).active = Some(active);
         self.order_packets(&key.0);
+        if let Some(ticket) = ticket {
+            self.answer_when_done(&key.0, ticket, outcome);
+        }
         self.check_services(&key.0);
-        self.advance(key);
-    }
-
-    /// Answers the request that put a module in force.
-    pub(crate) fn answer_setup(&mut self, key: &Key) {
-        let Some((ticket, outcome)) = self.entry(key).and_then(|entry| entry.answering.take()) else { return };
-        self.answer(ticket, outcome);
         self.advance(key);
     }
 
     /// Ends the operation under way without a trace of it, and answers with why.
     pub(crate) fn fail_operation(&mut self, key: &Key, refusal: Refusal) {
+        if self.fail_swap(key, &refusal, true) {
+            return;
+        }
         let Some(operation) = self.entry(key).and_then(|entry| entry.operation.take()) else { return };
         match operation.stage {
             Stage::Fetching(job) => self.drop_job(job),
@@ -163,11 +152,11 @@ impl Controller {
             }
             Stage::Waiting(candidate) => self.drop_candidate(key, candidate, None),
             Stage::Loading(candidate) => self.drop_candidate(key, candidate, Some(Run::Loading)),
-            Stage::Settling(candidate) => self.drop_candidate(key, candidate, Some(Run::Running)),
+            Stage::Settling(candidate, _) => self.drop_candidate(key, candidate, Some(Run::Running)),
         }
         self.sweep(key);
         match operation.ticket {
-            Some(ticket) => self.refuse(ticket, refusal),
+            Some(ticket) => self.answer_when_done(&key.0, ticket, Outcome::Refused(refusal)),
             None => self.dissolve(key, refusal),
         }
         self.check_services(&key.0);
@@ -178,27 +167,35 @@ impl Controller {
     pub(crate) fn uninstall(&mut self, key: &Key) -> bool {
         let Some(active) = self.entry(key).and_then(|entry| entry.active.take()) else { return false };
         self.retire(key, active);
-        self.commands.push_back(Command::Forget { user: key.0.clone(), module: key.1.clone() });
+        self.forget(key);
         self.order_packets(&key.0);
         self.check_services(&key.0);
         true
     }
 
     /// Asks for a package.
-    pub(crate) fn fetch(&mut self, key: &Key, url: String, digest: Digest) -> JobId {
-        let job = self.begin_job(key);
+    pub(crate) fn fetch(&mut self, key: &Key, url: String, digest: Digest) -> EffectId {
         let keys = self.policy.users.get(&key.0).map(|user| user.keys.clone()).unwrap_or_default();
-        self.commands.push_back(Command::Fetch { job, url, digest, keys });
-        job
+        self.start_package(key, PackageJob::Fetch { url, digest, keys })
     }
 
-    /// Names a job for a module, which is to end in time.
-    pub(crate) fn begin_job(&mut self, key: &Key) -> JobId {
-        let job = JobId(self.next_job);
-        self.next_job += 1;
-        self.jobs.insert(job, key.clone());
-        self.timers.set(Timer::Fetch(job), self.now.instant + FETCH_ANSWER_TIME_MAX);
-        job
+    /// Starts a job about a module's package, which is to end in time.
+    pub(crate) fn start_package(&mut self, key: &Key, job: PackageJob) -> EffectId {
+        let id = self.start_effect(&key.0, Job::Packages(job), Purpose::Package(key.clone()));
+        self.timers.set(Timer::Fetch(id), self.now.instant + FETCH_ANSWER_TIME_MAX);
+        id
+    }
+
+    /// Has a module remembered across restarts.
+    pub(crate) fn store(&mut self, key: &Key, record: &InstalledRecord) {
+        let job = StoreJob::Put(Box::new(record.clone()));
+        self.start_effect(&key.0, Job::Store(job), Purpose::Store(key.clone()));
+    }
+
+    /// Has a module forgotten.
+    pub(crate) fn forget(&mut self, key: &Key) {
+        let job = StoreJob::Forget { user: key.0.clone(), module: key.1.clone() };
+        self.start_effect(&key.0, Job::Store(job), Purpose::Store(key.clone()));
     }
 
     /// Asks a worker to load a module.
@@ -217,7 +214,9 @@ impl Controller {
             chain: what.chain.to_vec(),
         };
         self.timers.set(Timer::Load(worker.clone(), slot), self.now.instant + LOAD_ANSWER_TIME_MAX);
-        self.commands.push_back(Command::Load(load));
+        let generation = self.worker(worker).and_then(|worker| worker.generation);
+        let purpose = Purpose::Load(worker.clone(), generation, slot);
+        self.start_effect(&worker.user, Job::Workers(WorkerJob::Load(load)), purpose);
     }
 
     /// Drops what an entry no longer needs: itself, then its worker.
@@ -240,7 +239,7 @@ impl Controller {
     }
 
     pub(crate) fn entry(&mut self, key: &Key) -> Option<&mut Entry> {
-        self.tenants.get_mut(&key.0)?.modules.get_mut(&key.1)
+        entry_in(&mut self.tenants, key)
     }
 
     pub(crate) fn entry_or_new(&mut self, key: &Key) -> &mut Entry {
@@ -249,7 +248,7 @@ impl Controller {
 
     fn next_waiter(&mut self, key: &Key) -> Option<Waiter> {
         let entry = self.entry(key)?;
-        if entry.is_busy() { None } else { entry.waiting.pop_front() }
+        if entry.operation.is_some() { None } else { entry.waiting.pop_front() }
     }
 
     pub(crate) fn stage(&self, key: &Key) -> Option<&Stage> {
@@ -285,8 +284,8 @@ impl Controller {
         active.record.url.clone_from(&setup.url);
         let (lease_end, record) = (active.lease_end, active.record.clone());
         self.timers.set(Timer::Lease(key.clone()), lease_end);
-        self.commands.push_back(Command::Store(record));
-        self.answer(ticket, Outcome::Refreshed { lease_s: setup.ttl.as_secs() });
+        self.store(key, &record);
+        self.answer_when_done(&key.0, ticket, Outcome::Refreshed { lease_s: setup.ttl.as_secs() });
     }
 
     fn remove(&mut self, key: &Key, ticket: Ticket) {
@@ -294,7 +293,7 @@ impl Controller {
             return self.refuse(ticket, not_installed(key));
         }
         self.sweep(key);
-        self.answer(ticket, Outcome::Removed);
+        self.answer_when_done(&key.0, ticket, Outcome::Removed);
     }
 
     fn operation_fetched(&mut self, key: &Key, manifest: Manifest, flavour: Flavour) {
@@ -334,25 +333,6 @@ impl Controller {
         self.pump(&key.0);
     }
 
-    /// Installs the filters of a module that has just been loaded.
-    fn settle(&mut self, key: &Key) {
-        let Some(operation) = self.operation(key) else { return };
-        let Stage::Loading(candidate) = &mut operation.stage else { return };
-        let slot = candidate.slot.expect("a module is loaded into a place");
-        let worker = WorkerId::new(key.0.clone(), candidate.flavour);
-        let (manifest, rules) = (candidate.manifest.clone(), mem::take(&mut candidate.rules));
-        let (flavour, composition) = (candidate.flavour, candidate.composition.take());
-        let settling = Candidate { manifest: manifest.clone(), flavour, rules: vec![], slot: Some(slot), composition };
-        operation.stage = Stage::Settling(settling);
-        // It is in its place before it sees packets.
-        self.order_packets(&key.0);
-        let rules = self.install_rules(key, (&worker, slot), &manifest, rules);
-        if let Some(Operation { stage: Stage::Settling(candidate), .. }) = self.operation(key) {
-            candidate.rules = rules;
-        }
-        self.settling.push_back(key.clone());
-    }
-
     /// Takes note that an installed module runs again, and installs the filters that it has not yet.
     fn run(&mut self, key: &Key, worker: &WorkerId, slot: ModuleSlot) {
         let Some(active) = self.active(key) else { return };
@@ -361,67 +341,19 @@ impl Controller {
             let down = active.run != Run::Running;
             self.counters.stray_events += 1;
             if down {
-                self.commands.push_back(Command::Unload { worker: worker.clone(), slot });
+                self.unload(worker, slot);
             }
             return;
         }
         active.run = Run::Running;
-        let Some(manifest) = active.manifest.clone() else { return };
-        let rules = mem::take(&mut active.rules);
         self.order_packets(&key.0);
-        let rules = self.install_rules(key, (worker, slot), &manifest, rules);
-        if let Some(active) = self.active(key) {
-            active.rules = rules;
-        }
+        self.install_rules(key);
     }
 
-    /// Installs the rules that are not installed, and those of connections again, which were suspended.
-    fn install_rules(
-        &mut self,
-        key: &Key,
-        (worker, slot): (&WorkerId, ModuleSlot),
-        manifest: &Manifest,
-        mut rules: Vec<Rule>,
-    ) -> Vec<Rule> {
-        for rule in &mut rules {
-            let known = rule.id;
-            let id = known.unwrap_or(FilterId(self.next_rule));
-            if known.is_none() {
-                self.next_rule += 1;
-                rule.id = Some(id);
-                self.rules.insert(id, key.clone());
-            }
-            let (worker, filter) = (worker.clone(), rule.filter.clone());
-            match rule.kind {
-                RuleKind::Show if known.is_some() => {}
-                RuleKind::Show => {
-                    let on_failure = manifest.on_failure();
-                    self.commands.push_back(Command::InstallFilter { id, worker, slot, filter, on_failure });
-                }
-                RuleKind::Intercept => {
-                    let on_failure = manifest.server.as_ref().map(|server| server.on_failure).unwrap_or_default();
-                    self.commands.push_back(Command::Intercept { id, worker, slot, filter, on_failure });
-                }
-            }
-        }
-        rules
-    }
-
-    /// Has the new connections that a running module takes over treated as its failure mode says, since it goes down.
-    pub(crate) fn suspend_intercepts(&mut self, key: &Key) {
-        let Some(active) = self.active(key).filter(|active| active.run == Run::Running) else { return };
-        let taken = active.rules.iter().filter(|rule| rule.kind == RuleKind::Intercept);
-        let ids: Vec<FilterId> = taken.filter_map(|rule| rule.id).collect();
-        self.commands.extend(ids.into_iter().map(|id| Command::SuspendIntercept { id }));
-    }
-
-    /// Takes a rule away that was installed.
-    pub(crate) fn remove_rule(&mut self, kind: RuleKind, id: FilterId) {
-        self.rules.remove(&id);
-        self.commands.push_back(match kind {
-            RuleKind::Show => Command::RemoveFilter { id },
-            RuleKind::Intercept => Command::EndIntercept { id },
-        });
+    /// Has a worker unload a module.
+    pub(crate) fn unload(&mut self, worker: &WorkerId, slot: ModuleSlot) {
+        let job = WorkerJob::Unload { worker: worker.clone(), slot };
+        self.start_effect(&worker.user, Job::Workers(job), Purpose::Nothing);
     }
 
     fn activate(&mut self, key: &Key, session: SessionId, setup: Setup, candidate: Candidate) -> Active {
@@ -468,22 +400,20 @@ impl Controller {
             self.drop_job(job);
         }
         let (place, run) = (active.place(), Some(active.run).filter(|run| run.in_worker()));
-        self.drop_module(key, active.rules, place, run);
+        self.drop_module(key, &active.rules, place, run);
     }
 
     fn drop_candidate(&mut self, key: &Key, candidate: Candidate, run: Option<Run>) {
         let place = candidate.place();
-        self.drop_module(key, candidate.rules, place, run);
+        self.drop_module(key, &candidate.rules, place, run);
     }
 
-    fn drop_module(&mut self, key: &Key, rules: Vec<Rule>, place: Option<(Flavour, ModuleSlot)>, run: Option<Run>) {
-        for (kind, id) in rules.into_iter().filter_map(|rule| Some((rule.kind, rule.id?))) {
-            self.remove_rule(kind, id);
-        }
+    fn drop_module(&mut self, key: &Key, rules: &[Rule], place: Option<(Flavour, ModuleSlot)>, run: Option<Run>) {
+        self.remove_rules(key, rules);
         let Some((flavour, slot)) = place else { return };
         let worker = WorkerId::new(key.0.clone(), flavour);
         if run.is_some() {
-            self.commands.push_back(Command::Unload { worker: worker.clone(), slot });
+            self.unload(&worker, slot);
         }
         if run == Some(Run::Loading) {
             self.leave_place(&worker, slot);
@@ -507,13 +437,6 @@ impl Controller {
         }
     }
 
-    fn forget_candidate_slot(&mut self, key: &Key) {
-        let Some(operation) = self.operation(key) else { return };
-        if let Stage::Loading(candidate) | Stage::Settling(candidate) = &mut operation.stage {
-            candidate.slot = None;
-        }
-    }
-
     /// Takes note of the answer to a load, or of later news of it; returns who has the place.
     fn end_load(&mut self, worker: &WorkerId, slot: ModuleSlot) -> Option<Place> {
         self.timers.cancel(&Timer::Load(worker.clone(), slot));
@@ -524,18 +447,9 @@ impl Controller {
         place
     }
 
-    pub(crate) fn end_job(&mut self, job: JobId) -> Option<Key> {
-        self.timers.cancel(&Timer::Fetch(job));
-        let key = self.jobs.remove(&job);
-        if key.is_none() {
-            self.counters.stray_events += 1;
-        }
-        key
-    }
-
-    fn drop_job(&mut self, job: JobId) {
-        self.timers.cancel(&Timer::Fetch(job));
-        self.jobs.remove(&job);
+    fn drop_job(&mut self, id: EffectId) {
+        self.timers.cancel(&Timer::Fetch(id));
+        self.abandon_effect(id);
     }
 }
 
@@ -546,14 +460,4 @@ pub(crate) struct LoadWhat<'a> {
     pub(crate) properties: &'a std::collections::BTreeMap<String, String>,
     /// The packages that a service's component is composed of.
     pub(crate) chain: &'a [Digest],
-}
-
-fn forget_rule(rules: &mut [Rule], id: FilterId) -> bool {
-    match rules.iter_mut().find(|rule| rule.id == Some(id)) {
-        Some(rule) => {
-            rule.id = None;
-            true
-        }
-        None => false,
-    }
 }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! What happens without a request: timers fire, leases end, the operator changes the policy.
 
+use netserv_model::effect::{Command, Notice};
 use netserv_model::manifest::Manifest;
 use netserv_model::policy::UserPolicy;
 use netserv_model::{Filter, Refusal, RefusalKind};
@@ -21,7 +22,7 @@ impl Controller {
             Timer::RestartWorker(worker) => self.restart_worker(&worker),
             Timer::Fetch(job) => {
                 let detail = format!("no answer within {} s", FETCH_ANSWER_TIME_MAX.as_secs());
-                self.fetch_failed(job, &Refusal::new(RefusalKind::FetchFailed, detail));
+                self.fetch_overdue(job, &Refusal::new(RefusalKind::FetchFailed, detail));
             }
             Timer::Start(worker) => self.start_overdue(&worker),
             Timer::Load(worker, slot) => self.load_overdue(&worker, slot),
@@ -34,7 +35,7 @@ impl Controller {
         let now = self.now.instant;
         let Some(entry) = self.tenants.get(&key.0).and_then(|tenant| tenant.modules.get(&key.1)) else { return };
         let over = entry.active.as_ref().is_some_and(|active| active.lease_end <= now);
-        if over && !entry.is_busy() && entry.waiting.is_empty() {
+        if over && entry.operation.is_none() && entry.waiting.is_empty() {
             self.counters.leases_expired += 1;
             self.uninstall(key);
         }
@@ -66,11 +67,11 @@ impl Controller {
             self.fail_operation(key, refusal);
         }
         if let Some(refusal) = gone.or_else(|| self.why_not_kept(key)) {
-            let removed = self.uninstall(key);
-            self.counters.revoked += u64::from(removed);
-            if let Some((ticket, _)) = self.entry(key).and_then(|entry| entry.answering.take()) {
-                self.sweep(key);
-                self.refuse(ticket, refusal);
+            let module = self.active(key).map(|active| active.record.module.clone());
+            if self.uninstall(key) {
+                self.counters.revoked += 1;
+                let (user, module) = (key.0.clone(), module.expect("it was there"));
+                self.commands.push_back(Command::Notify(Notice::Revoked { user, module, refusal }));
             }
             self.advance(key);
         }

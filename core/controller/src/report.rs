@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 use std::net::{IpAddr, Ipv4Addr};
 
-use netserv_model::command::Command;
+use netserv_model::effect::Command;
 use netserv_model::request::{
     Ask, Dependency, ModuleState, ModuleStatus, NodeReport, Outcome, PacketCounts, PolicyReport, Probe,
 };
@@ -77,7 +77,7 @@ impl Controller {
         let Ticket { request, method, received: _ } = ticket;
         self.in_flight -= 1;
         self.counters.answered(method, &report.outcome);
-        self.commands.push_back(Command::Answer { request, report: Box::new(report) });
+        self.answers.push_back(Command::Answer { request, report: Box::new(report) });
     }
 
     fn blocks(&self) -> Vec<Dependency> {
@@ -147,7 +147,7 @@ fn active_status(user: &UserId, active: &Active, now: Instant) -> ModuleStatus {
 fn operation_status(user: &UserId, operation: &Operation) -> ModuleStatus {
     let state = match operation.stage {
         Stage::Fetching(_) => ModuleState::Fetching,
-        Stage::Composing(_, _) | Stage::Waiting(_) | Stage::Loading(_) | Stage::Settling(_) => ModuleState::Starting,
+        Stage::Composing(_, _) | Stage::Waiting(_) | Stage::Loading(_) | Stage::Settling(..) => ModuleState::Starting,
     };
     ModuleStatus {
         user: user.clone(),

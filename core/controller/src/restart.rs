@@ -3,7 +3,7 @@
 
 use std::time::Duration;
 
-use netserv_model::command::{Command, FilterId, InstalledRecord, JobId};
+use netserv_model::effect::{EffectId, InstalledRecord};
 use netserv_model::manifest::Manifest;
 use netserv_model::request::Setup;
 use netserv_model::{Flavour, Refusal, RefusalKind, WorkerId};
@@ -51,7 +51,7 @@ impl Controller {
         let (place, wait) = (active.place(), active.backoff.retry(now).max(BACKOFF_MIN));
         self.counters.module_failures += 1;
         if let Some((flavour, slot)) = place {
-            self.commands.push_back(Command::Unload { worker: WorkerId::new(key.0.clone(), flavour), slot });
+            self.unload(&WorkerId::new(key.0.clone(), flavour), slot);
         }
         self.timers.set(Timer::Restart(key.clone()), now + wait);
     }
@@ -105,18 +105,18 @@ impl Controller {
             }
             if record.lease_until <= self.now.wall {
                 self.counters.leases_expired += 1;
-                self.commands.push_back(Command::Forget { user: key.0, module: key.1 });
+                self.forget(&key);
             } else if self.may_stay(&key, &record) {
                 self.restore_record(&key, record);
             } else {
                 self.counters.revoked += 1;
-                self.commands.push_back(Command::Forget { user: key.0, module: key.1 });
+                self.forget(&key);
             }
         }
     }
 
     /// The package of an installed module is there again.
-    pub(crate) fn active_fetched(&mut self, key: &Key, job: JobId, manifest: Manifest, flavour: Flavour) {
+    pub(crate) fn active_fetched(&mut self, key: &Key, job: EffectId, manifest: Manifest, flavour: Flavour) {
         let Some(record) = self.record_fetching(key, job) else { return };
         let setup = as_setup(record);
         let manifest = narrowed(manifest, &setup);
@@ -148,7 +148,7 @@ impl Controller {
     }
 
     /// The package of an installed module could not be had again.
-    pub(crate) fn active_not_fetched(&mut self, key: &Key, job: JobId, refusal: &Refusal) {
+    pub(crate) fn active_not_fetched(&mut self, key: &Key, job: EffectId, refusal: &Refusal) {
         if self.record_fetching(key, job).is_none() {
             return;
         }
@@ -213,7 +213,7 @@ impl Controller {
         self.counters.restored += 1;
     }
 
-    fn record_fetching(&self, key: &Key, job: JobId) -> Option<&InstalledRecord> {
+    fn record_fetching(&self, key: &Key, job: EffectId) -> Option<&InstalledRecord> {
         let active = self.tenants.get(&key.0)?.modules.get(&key.1)?.active.as_ref()?;
         (active.run == Run::Fetching(job)).then_some(&active.record)
     }
@@ -225,15 +225,14 @@ impl Controller {
         active.slot = None;
         active.record.flavour = Some(flavour);
         let record = active.record.clone();
-        let rules: Vec<(RuleKind, FilterId)> =
-            active.rules.iter_mut().filter_map(|rule| Some((rule.kind, rule.id.take()?))).collect();
-        for (kind, id) in rules {
-            self.remove_rule(kind, id);
-        }
+        let unnamed: Vec<Rule> =
+            active.rules.iter().map(|rule| Rule { kind: rule.kind, filter: rule.filter.clone(), id: None }).collect();
+        let rules = std::mem::replace(&mut active.rules, unnamed);
+        self.remove_rules(key, &rules);
         if let Some((before, slot)) = place {
             self.free_place(&WorkerId::new(key.0.clone(), before), slot);
         }
-        self.commands.push_back(Command::Store(record));
+        self.store(key, &record);
     }
 
     fn give_up(&mut self, key: &Key) {

@@ -4,16 +4,17 @@
 //!
 //! A service is what its parts are: it is composed anew when one of them is replaced, and removed when one is gone.
 
-use netserv_model::command::{Command, JobId, ModuleSlot};
+use netserv_model::effect::{Command, EffectId, Job, ModuleSlot, Notice, PackageJob, WorkerJob};
 use netserv_model::limits::CHAIN_PARTS_MAX;
 use netserv_model::manifest::{ChainPart, Manifest};
 use netserv_model::{Digest, Flavour, Instant, ModuleName, Refusal, RefusalKind, UnixTime, UserId, WorkerId};
 
 use crate::Controller;
+use crate::effects::Purpose;
 use crate::expiry::Timer;
 use crate::limits::BACKOFF_MAX;
 use crate::restart::as_setup;
-use crate::state::{Active, Candidate, Composition, Entry, Key, Operation, Phase, Rule, Run, Stage, Tenant};
+use crate::state::{Active, Candidate, Composition, Entry, Key, Operation, Phase, Rule, Run, Settling, Stage, Tenant};
 
 /// Why a service cannot be put together.
 enum Unresolved {
@@ -43,20 +44,20 @@ impl Controller {
         let Some(composition) = &candidate.composition else { return Stage::Waiting(candidate) };
         if composition.servers.is_empty() {
             // It has nothing to load: only the order of its parts is its own.
-            self.settling.push_back(key.clone());
-            return Stage::Settling(candidate);
+            self.swaps.push_back(key.clone());
+            return Stage::Settling(candidate, Settling::default());
         }
         let job = self.compose(key, &composition.servers.clone());
         Stage::Composing(job, candidate)
     }
 
     /// A composition is ready to be loaded.
-    pub(crate) fn composed(&mut self, job: JobId) {
-        let Some(key) = self.end_job(job) else { return };
-        if !matches!(self.stage(&key), Some(Stage::Composing(wanted, _)) if *wanted == job) {
-            return self.active_composed(&key, job);
+    pub(crate) fn composed(&mut self, key: &Key, job: EffectId) {
+        self.timers.cancel(&Timer::Fetch(job));
+        if !matches!(self.stage(key), Some(Stage::Composing(wanted, _)) if *wanted == job) {
+            return self.active_composed(key, job);
         }
-        let Some(entry) = self.entry(&key) else { return };
+        let Some(entry) = self.entry(key) else { return };
         if let Some(Operation { ticket, session, setup, stage: Stage::Composing(_, candidate) }) =
             entry.operation.take()
         {
@@ -101,7 +102,7 @@ impl Controller {
         let Some(active) = self.active(key) else { return };
         let (user, module) = (key.0.clone(), active.record.module.clone());
         self.counters.dissolved += 1;
-        self.commands.push_back(Command::Dissolved { user, module, refusal });
+        self.commands.push_back(Command::Notify(Notice::Dissolved { user, module, refusal }));
         self.uninstall(key);
         self.advance(key);
     }
@@ -115,7 +116,8 @@ impl Controller {
         };
         let Some(slots) = slots.filter(|slots| *slots != worker.order) else { return };
         worker.order.clone_from(&slots);
-        self.commands.push_back(Command::Order { worker: WorkerId::new(user.clone(), Flavour::Wasm), slots });
+        let job = WorkerJob::Order { worker: WorkerId::new(user.clone(), Flavour::Wasm), slots };
+        self.start_effect(user, Job::Workers(job), Purpose::Nothing);
     }
 
     fn check_service(&mut self, key: &Key) {
@@ -161,7 +163,7 @@ impl Controller {
         self.order_packets(&key.0);
     }
 
-    fn active_composed(&mut self, key: &Key, job: JobId) {
+    fn active_composed(&mut self, key: &Key, job: EffectId) {
         let Some(active) = self.active(key).filter(|active| active.run == Run::Fetching(job)) else { return };
         let (manifest, known) = (active.manifest.clone(), active.composition.clone());
         active.run = Run::Waiting;
@@ -173,14 +175,12 @@ impl Controller {
         }
     }
 
-    fn compose(&mut self, key: &Key, servers: &[Digest]) -> JobId {
-        let job = self.begin_job(key);
+    fn compose(&mut self, key: &Key, servers: &[Digest]) -> EffectId {
         let modules = self.tenants.get(&key.0).map(|tenant| &tenant.modules);
         let actives = || modules.into_iter().flatten().filter_map(|(_, entry)| entry.active.as_ref());
         let name = |digest: &Digest| actives().find(|active| active.record.digest == *digest);
         let names = servers.iter().filter_map(name).map(|active| active.record.module.clone()).collect();
-        self.commands.push_back(Command::Compose { job, parts: servers.to_vec(), names });
-        job
+        self.start_package(key, PackageJob::Compose { parts: servers.to_vec(), names })
     }
 
     fn resolve(&self, key: &Key, manifest: &Manifest) -> Result<Composition, Unresolved> {
@@ -320,7 +320,7 @@ fn sees(manifest: Option<&Manifest>) -> bool {
 /// Returns what is loaded and about to be in force.
 fn settling(entry: &Entry) -> Option<&Candidate> {
     match &entry.operation.as_ref()?.stage {
-        Stage::Settling(candidate) => Some(candidate),
+        Stage::Settling(candidate, _) => Some(candidate),
         Stage::Fetching(_) | Stage::Composing(_, _) | Stage::Waiting(_) | Stage::Loading(_) => None,
     }
 }

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 //! What the controller knows of users, workers and modules.
 
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::time::Duration;
 
-use netserv_model::command::{FilterId, InstalledRecord, JobId, ModuleSlot, RequestId};
+use netserv_model::effect::{EffectId, FilterId, InstalledRecord, ModuleSlot, RequestId};
 use netserv_model::limits::MODULES_PER_CONTAINER_MAX;
 use netserv_model::manifest::Manifest;
-use netserv_model::request::{ModuleState, Outcome, Setup};
+use netserv_model::request::{ModuleState, Setup};
 use netserv_model::{Digest, Filter, Flavour, Instant, ModuleName, ModuleRef, Refusal, SessionId, UserId};
 
 use crate::filters;
@@ -42,7 +42,7 @@ impl Tenant {
                 Stage::Composing(_, candidate)
                 | Stage::Waiting(candidate)
                 | Stage::Loading(candidate)
-                | Stage::Settling(candidate) => candidate.flavour == flavour,
+                | Stage::Settling(candidate, _) => candidate.flavour == flavour,
             });
             installed || asked
         })
@@ -54,20 +54,18 @@ impl Tenant {
 pub(crate) struct Entry {
     pub(crate) active: Option<Active>,
     pub(crate) operation: Option<Operation>,
-    /// The SETUP that put the module in force, until every command of it is carried out.
-    pub(crate) answering: Option<(Ticket, Outcome)>,
     pub(crate) waiting: VecDeque<Waiter>,
 }
 
 impl Entry {
     pub(crate) fn is_empty(&self) -> bool {
-        self.active.is_none() && !self.is_busy() && self.waiting.is_empty()
+        self.active.is_none() && self.operation.is_none() && self.waiting.is_empty()
     }
+}
 
-    /// Returns whether a request is under way, so that others wait.
-    pub(crate) fn is_busy(&self) -> bool {
-        self.operation.is_some() || self.answering.is_some()
-    }
+/// Returns what is known of a module.
+pub(crate) fn entry_in<'a>(tenants: &'a mut BTreeMap<UserId, Tenant>, key: &Key) -> Option<&'a mut Entry> {
+    tenants.get_mut(&key.0)?.modules.get_mut(&key.1)
 }
 
 /// A request that waits for the one before it.
@@ -170,7 +168,7 @@ pub(crate) enum RuleKind {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Run {
     /// Its package is being had again.
-    Fetching(JobId),
+    Fetching(EffectId),
     /// It waits for its worker.
     Waiting,
     /// It is being loaded.
@@ -214,15 +212,15 @@ pub(crate) struct Operation {
 #[derive(Debug)]
 pub(crate) enum Stage {
     /// Its package is being fetched.
-    Fetching(JobId),
+    Fetching(EffectId),
     /// It is a service, whose parts are being composed.
-    Composing(JobId, Candidate),
+    Composing(EffectId, Candidate),
     /// It waits for its worker.
     Waiting(Candidate),
     /// It is being loaded.
     Loading(Candidate),
-    /// It is loaded and its filters are being installed.
-    Settling(Candidate),
+    /// It is loaded, and its rules are being put in the place of its predecessor's.
+    Settling(Candidate, Settling),
 }
 
 impl Stage {
@@ -232,9 +230,28 @@ impl Stage {
             Stage::Composing(_, candidate)
             | Stage::Waiting(candidate)
             | Stage::Loading(candidate)
-            | Stage::Settling(candidate) => Some(candidate),
+            | Stage::Settling(candidate, _) => Some(candidate),
         }
     }
+}
+
+/// How far the rules of a loaded module are: first those of connections, then those of packets in one step.
+#[derive(Debug, Default)]
+pub(crate) struct Settling {
+    /// Rules of connections that are being installed.
+    pub(crate) intercepts: BTreeSet<EffectId>,
+    /// The change by which its rules of packets come and its predecessor's go.
+    pub(crate) change: Option<EffectId>,
+    /// Why that change is to be taken back once it is made.
+    pub(crate) failed: Option<Failed>,
+}
+
+/// Why a module that is about to be in force does not get there.
+#[derive(Debug)]
+pub(crate) struct Failed {
+    pub(crate) refusal: Refusal,
+    /// Whether its worker still holds it.
+    pub(crate) loaded: bool,
 }
 
 /// What a service is made of.
@@ -268,6 +285,8 @@ impl Candidate {
 #[derive(Debug, Default)]
 pub(crate) struct Worker {
     pub(crate) phase: Phase,
+    /// The effect that started it last.
+    pub(crate) generation: Option<EffectId>,
     pub(crate) places: BTreeMap<ModuleSlot, Place>,
     next_place: u8,
     /// The order of packets through modules that was last asked for; empty if none was.

@@ -7,6 +7,7 @@ mod failures;
 mod flavours;
 mod lifecycle;
 mod operator;
+
 mod random;
 mod script;
 mod servers;

@@ -4,10 +4,11 @@
 
 use std::mem;
 
-use netserv_model::command::{Command, ModuleSlot};
+use netserv_model::effect::{EffectId, Job, ModuleSlot, WorkerJob};
 use netserv_model::{Flavour, ModuleName, Refusal, RefusalKind, UserId, WorkerId};
 
 use crate::Controller;
+use crate::effects::Purpose;
 use crate::expiry::Timer;
 use crate::lifecycle::LoadWhat;
 use crate::limits::{IDLE_WORKER_TIME, LOAD_ANSWER_TIME_MAX, START_ANSWER_TIME_MAX};
@@ -47,11 +48,7 @@ impl Controller {
                 self.load_waiting(worker);
                 self.release_unused(&worker.user);
             }
-            Phase::Ready => self.counters.stray_events += 1,
-            Phase::Absent | Phase::Down => {
-                self.counters.stray_events += 1;
-                self.commands.push_back(Command::StopWorker { worker: worker.clone() });
-            }
+            Phase::Ready | Phase::Absent | Phase::Down => self.counters.stray_events += 1,
         }
     }
 
@@ -71,6 +68,7 @@ impl Controller {
             None => worker.backoff.retry(now),
         };
         worker.phase = Phase::Down;
+        worker.generation = None;
         let slots: Vec<ModuleSlot> = worker.places.keys().copied().collect();
         worker.places.retain(|_, place| place.role != Role::Leaving);
         self.timers.cancel(&Timer::Start(id.clone()));
@@ -98,17 +96,24 @@ impl Controller {
         }
     }
 
+    /// A worker could not be asked for.
+    pub(crate) fn start_refused(&mut self, id: &WorkerId, generation: EffectId, refusal: &Refusal) {
+        if self.worker(id).is_some_and(|worker| worker.generation == Some(generation)) {
+            self.worker_died(id, refusal, None);
+        }
+    }
+
     /// A worker did not answer in time that it started.
     pub(crate) fn start_overdue(&mut self, worker: &WorkerId) {
         let detail = format!("the worker did not start within {} s", START_ANSWER_TIME_MAX.as_secs());
-        self.commands.push_back(Command::StopWorker { worker: worker.clone() });
+        self.stop_worker(worker);
         self.worker_died(worker, &Refusal::new(RefusalKind::NodeFailed, detail), None);
     }
 
     /// A worker did not answer in time that a module is loaded: it hangs, and starts afresh.
     pub(crate) fn load_overdue(&mut self, worker: &WorkerId, slot: ModuleSlot) {
         let detail = format!("the module did not load within {} s", LOAD_ANSWER_TIME_MAX.as_secs());
-        self.commands.push_back(Command::StopWorker { worker: worker.clone() });
+        self.stop_worker(worker);
         self.worker_died(worker, &Refusal::new(RefusalKind::Stalled, detail), Some(slot));
     }
 
@@ -164,7 +169,7 @@ impl Controller {
         let Some(tenant) = self.tenants.get_mut(&id.user) else { return };
         let Some(worker) = tenant.workers.remove(&id.flavour) else { return };
         if worker.phase == Phase::Ready {
-            self.commands.push_back(Command::StopWorker { worker: id.clone() });
+            self.stop_worker(id);
         }
         for slot in worker.places.keys() {
             self.timers.cancel(&Timer::Load(id.clone(), *slot));
@@ -187,7 +192,16 @@ impl Controller {
         let limits = self.policy.users.get(&id.user).map(|user| user.container).unwrap_or_default();
         self.timers.cancel(&Timer::RestartWorker(id.clone()));
         self.timers.set(Timer::Start(id.clone()), self.now.instant + START_ANSWER_TIME_MAX);
-        self.commands.push_back(Command::StartWorker { worker: id.clone(), limits });
+        let job = Job::Workers(WorkerJob::Start { worker: id.clone(), limits });
+        let generation = self.start_effect(&id.user, job, Purpose::Start(id.clone()));
+        if let Some(worker) = self.worker(id) {
+            worker.generation = Some(generation);
+        }
+    }
+
+    fn stop_worker(&mut self, id: &WorkerId) {
+        let job = Job::Workers(WorkerJob::Stop { worker: id.clone() });
+        self.start_effect(&id.user, job, Purpose::Nothing);
     }
 
     /// Loads what waits: installed modules in install order, then those being installed in order of their requests.
@@ -282,14 +296,13 @@ impl Controller {
         let lost = match &operation.stage {
             Stage::Fetching(_) | Stage::Composing(_, _) => false,
             Stage::Waiting(_) => starting,
-            Stage::Loading(_) | Stage::Settling(_) => true,
+            Stage::Loading(_) | Stage::Settling(..) => true,
         };
         let innocent = matches!(operation.stage, Stage::Loading(_)) && blamed.is_some() && !blame(Role::Candidate);
         if innocent {
             self.wait_again(key);
         } else if lost {
-            self.candidate_gone(key);
-            self.fail_operation(key, refusal.clone());
+            self.lose_candidate(key, refusal.clone());
         }
     }
 
@@ -300,17 +313,17 @@ impl Controller {
         let Some(mut operation) = entry.operation.take() else { return };
         operation.stage = match operation.stage {
             Stage::Loading(candidate) => Stage::Waiting(candidate),
-            other @ (Stage::Fetching(_) | Stage::Composing(_, _) | Stage::Waiting(_) | Stage::Settling(_)) => other,
+            other @ (Stage::Fetching(_) | Stage::Composing(..) | Stage::Waiting(_) | Stage::Settling(..)) => other,
         };
         entry.operation = Some(operation);
     }
 
     /// Takes a module's place away that went with its worker.
-    fn candidate_gone(&mut self, key: &Key) {
+    pub(crate) fn candidate_gone(&mut self, key: &Key) {
         let Some(operation) = self.operation(key) else { return };
         let place = match &mut operation.stage {
             Stage::Fetching(_) | Stage::Composing(_, _) => None,
-            Stage::Waiting(candidate) | Stage::Loading(candidate) | Stage::Settling(candidate) => {
+            Stage::Waiting(candidate) | Stage::Loading(candidate) | Stage::Settling(candidate, _) => {
                 let place = candidate.place();
                 candidate.slot = None;
                 place

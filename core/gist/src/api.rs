@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use netserv_model::SessionId;
 use netserv_wire::gist::Mri;
+use serde::{Deserialize, Serialize};
 
 use crate::limits;
 
@@ -19,11 +20,11 @@ pub struct MessageHandle(pub u64);
 pub struct SiiHandle(pub u64);
 
 /// One messaging association (MA), so one connection.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub struct AssociationId(pub u64);
 
 /// The kernel's index of a network interface.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub struct InterfaceId(pub u32);
 
 /// How a message is to be carried, or was carried (RFC 5971 §4.1.2).
@@ -163,7 +164,7 @@ pub enum Transmit {
 }
 
 /// What a responding node does with a Query (RFC 5971 §6.4; `gist-digest` §15).
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub enum ResponderPolicy {
     /// Keeps nothing until a Confirm brings a valid responder cookie.
     #[default]
@@ -174,7 +175,7 @@ pub enum ResponderPolicy {
 }
 
 /// A token bucket's size and speed.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct RateLimit {
     /// Tokens per second.
     pub per_second: u32,
@@ -183,7 +184,7 @@ pub struct RateLimit {
 }
 
 /// How an engine behaves.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Config {
     /// The node's identity toward its peers: opaque, the same on all interfaces, new at each start.
     /// 1 to [`limits::PEER_IDENTITY_BYTES_MAX`] bytes.

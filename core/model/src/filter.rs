@@ -51,7 +51,8 @@ impl Protocol {
 }
 
 /// An inclusive range of ports; `first` is never above `last`.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(try_from = "String", into = "String")]
 pub struct PortRange {
     first: u16,
     last: u16,
@@ -248,6 +249,20 @@ impl FromStr for Filter {
             }
         }
         Filter::new(protocol.unwrap_or_default(), source, destination, source_ports, destination_ports)
+    }
+}
+
+impl TryFrom<String> for PortRange {
+    type Error = ParseFilterError;
+
+    fn try_from(text: String) -> Result<PortRange, ParseFilterError> {
+        text.parse()
+    }
+}
+
+impl From<PortRange> for String {
+    fn from(range: PortRange) -> String {
+        range.to_string()
     }
 }
 

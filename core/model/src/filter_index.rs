@@ -20,7 +20,7 @@ use std::collections::BTreeMap;
 use mask::{Bits, COARSE_MASKS, Grain, Mask, pattern};
 use table::Table;
 
-use crate::command::FilterId;
+use crate::effect::FilterId;
 use crate::limits::FILTER_TUPLES_MAX;
 use crate::{Filter, Flow};
 

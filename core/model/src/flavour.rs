@@ -55,7 +55,7 @@ impl FromStr for Flavour {
 }
 
 /// Names one worker: the process that runs all modules of one flavour for one user, in that user's container.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub struct WorkerId {
     /// Whose container it is in.
     pub user: UserId,

@@ -5,8 +5,9 @@
 #![forbid(unsafe_code)]
 
 pub mod api;
-pub mod command;
+
 pub mod container_link;
+pub mod effect;
 pub mod error;
 pub mod filter;
 pub mod filter_index;

@@ -15,7 +15,7 @@ use crate::request::Environment;
 use crate::{Filter, NodeId, PublicKey, UserId};
 
 /// Everything that admission depends on.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct NodePolicy {
     /// The node's name.
     pub node: NodeId,
@@ -55,7 +55,7 @@ impl NodePolicy {
 }
 
 /// What one user may do.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct UserPolicy {
     /// Keys that the user signs with.
     pub keys: Vec<PublicKey>,

@@ -5,9 +5,10 @@ use std::net::IpAddr;
 use std::time::Duration;
 
 use netserv_model::{NodeId, SessionId};
+use serde::{Deserialize, Serialize};
 
 /// How a node's signaling behaves.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Config {
     /// The node's name.
     pub node: NodeId,

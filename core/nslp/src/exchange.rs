@@ -4,7 +4,7 @@
 use std::net::IpAddr;
 use std::time::Duration;
 
-use netserv_model::command::RequestId;
+use netserv_model::effect::RequestId;
 use netserv_model::limits::STACK_ENTRIES_MAX;
 use netserv_model::request::{NodeReport, Outcome};
 use netserv_model::{Instant, NodeId, Nonce, Refusal, RefusalKind, SessionId};

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use netserv_gist::{ApiCall, ApiError, Event, MessageHandle, TransferAttributes};
 use netserv_model::api::RequestResult;
-use netserv_model::command::RequestId;
+use netserv_model::effect::RequestId;
 use netserv_model::request::{NodeReport, Outcome, Request};
 use netserv_model::{Instant, Now, Refusal, RefusalKind, SessionId};
 use netserv_wire::gist::{Mri, PathCoupled};

@@ -9,7 +9,7 @@ use std::fs;
 use std::path::Path;
 use std::time::Duration;
 
-use netserv_model::command::ModuleSlot;
+use netserv_model::effect::ModuleSlot;
 use netserv_model::{Nonce, Refusal, RefusalKind, SessionId};
 use netserv_wire::container::frames::{FromWorker, LogLevel, PartKind, StorageFailures, ToWorker};
 use netserv_wire::container::media::{

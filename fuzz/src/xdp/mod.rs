@@ -14,7 +14,7 @@ use std::sync::Arc;
 
 use netserv_dataplane::Change;
 use netserv_dataplane::afxdp::fuzzing;
-use netserv_model::command::FilterId;
+use netserv_model::effect::FilterId;
 use netserv_model::{Filter, Flow};
 use netserv_wire::ip::{IpVersion, IpView, decrement_ttl};
 

@@ -313,7 +313,7 @@ fn ring_memory() -> io::Result<OwnedFd> {
 mod tests {
     use std::collections::{BTreeMap, BTreeSet};
 
-    use netserv_model::command::ModuleSlot;
+    use netserv_model::effect::ModuleSlot;
     use netserv_model::manifest::ModuleLimits;
     use netserv_wire::container::frames::{FRAME_BYTES_MAX, StorageFailures};
 

@@ -23,7 +23,7 @@ use netserv_container::limits::BuildLimits;
 use netserv_container::network::{ContainerNetwork, Intercept};
 use netserv_container::{ControlChannel, LaunchSpec, LauncherConfig, Process};
 use netserv_model::Flavour;
-use netserv_model::command::ModuleSlot;
+use netserv_model::effect::ModuleSlot;
 use netserv_model::manifest::ModuleLimits;
 use netserv_model::policy::ContainerLimits;
 use netserv_model::request::ServerCounts;

@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 
 use common::{Guest, LIMITS, Node, can_run, wait_for};
 use netserv_container::{Answer, Returned, RingError};
-use netserv_model::command::ModuleSlot;
+use netserv_model::effect::ModuleSlot;
 
 const PACKETS: u64 = 20_000;
 

@@ -8,7 +8,7 @@
 use std::time::{Duration, Instant};
 
 use netserv_dataplane::{Batch, Driver, DriverConfig, DriverError, DriverKind, Final};
-use netserv_model::command::FilterId;
+use netserv_model::effect::FilterId;
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {
     let mut words = std::env::args().skip(1);

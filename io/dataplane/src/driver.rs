@@ -19,7 +19,7 @@ use std::time::Duration;
 
 use netserv_model::Filter;
 use netserv_model::api::DeviceInfo;
-use netserv_model::command::FilterId;
+use netserv_model::effect::FilterId;
 
 use crate::{Batch, DriverError};
 

@@ -4,7 +4,7 @@
 use std::io;
 use std::net::IpAddr;
 
-use netserv_model::command::FilterId;
+use netserv_model::effect::FilterId;
 
 /// Why a driver, or the signaling beside it, could not do something.
 #[derive(Debug, thiserror::Error)]

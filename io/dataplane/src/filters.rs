@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;
 
 use netserv_model::Filter;
-use netserv_model::command::FilterId;
+use netserv_model::effect::FilterId;
 
 use crate::{Change, DriverError, limits};
 

@@ -12,7 +12,7 @@ use common::{Chain, address, receive};
 use netserv_dataplane::nfqueue::Nfqueue;
 use netserv_dataplane::{Batch, Change, Driver, DriverConfig, DriverError, DriverKind, Final, choose, limits};
 use netserv_model::Filter;
-use netserv_model::command::FilterId;
+use netserv_model::effect::FilterId;
 use netserv_wire::ip::build;
 
 #[test]

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! The modules of a container in turn: each sees what the ones before it left.
 
-use netserv_model::command::ModuleSlot;
+use netserv_model::effect::ModuleSlot;
 use netserv_model::limits::BATCH_PACKETS_MAX;
 use netserv_model::{Instant, Refusal, Verdict};
 use netserv_wire::container::ring::{Answer, Ingress};

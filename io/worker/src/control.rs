@@ -6,7 +6,7 @@ use std::io::IoSliceMut;
 use std::mem::MaybeUninit;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
-use netserv_model::command::ModuleSlot;
+use netserv_model::effect::ModuleSlot;
 use netserv_model::request::{PacketCounts, ServerCounts};
 use netserv_wire::container::frames::{DESCRIPTORS_MAX, FRAME_BYTES_MAX, FrameError, FromWorker, ToWorker};
 use rustix::net::{RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, ReturnFlags, SendFlags};

@@ -7,7 +7,7 @@ use std::fs::File;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::Arc;
 
-use netserv_model::command::ModuleSlot;
+use netserv_model::effect::ModuleSlot;
 use netserv_model::request::ServerCounts;
 use netserv_model::{Filter, Refusal, RefusalKind};
 use netserv_wire::container::frames::{PartKind, ToWorker};

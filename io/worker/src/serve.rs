@@ -10,7 +10,7 @@ use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
 
-use netserv_model::command::ModuleSlot;
+use netserv_model::effect::ModuleSlot;
 use netserv_model::limits::{BATCH_PACKETS_MAX, MODULES_PER_CONTAINER_MAX};
 use netserv_model::request::PacketCounts;
 use netserv_model::{Instant, Refusal};

@@ -5,7 +5,7 @@ use std::cell::Cell;
 use std::rc::Rc;
 use std::time::Duration;
 
-use netserv_model::command::ModuleSlot;
+use netserv_model::effect::ModuleSlot;
 use netserv_model::limits::PACKET_BYTES_MAX;
 use netserv_model::request::PacketCounts;
 use netserv_model::{Instant, Now, Refusal};

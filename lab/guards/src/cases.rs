@@ -8,7 +8,7 @@ use std::sync::atomic::AtomicU64;
 use std::time::Duration;
 
 use netserv_gist::{ApiCall, Config, Datagram, Engine, InterfaceId, MessageHandle, TransferAttributes, Transmit};
-use netserv_model::command::FilterId;
+use netserv_model::effect::FilterId;
 use netserv_model::{Filter, FilterIndex, Flow, Instant, SessionId};
 use netserv_wire::container::ring::{Answer, HostEnd, Ingress, MAPPING_WORDS, WorkerEnd};
 use netserv_wire::gist::{self, Mri, PathCoupled, UDP_PORT};

@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, ensure};
 use netserv_container::{BuildLimits, ControlChannel, HostRing, LaunchSpec, Launcher, LauncherConfig, Process};
-use netserv_model::command::ModuleSlot;
+use netserv_model::effect::ModuleSlot;
 use netserv_model::manifest::ModuleLimits;
 use netserv_model::policy::ContainerLimits;
 use netserv_model::{Flavour, UserId};

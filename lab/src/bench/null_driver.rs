@@ -7,7 +7,7 @@ use std::time::Duration;
 use anyhow::{Context, Result};
 use netserv_dataplane::{Batch, Change, DriverConfig, DriverKind, Final};
 use netserv_model::Filter;
-use netserv_model::command::FilterId;
+use netserv_model::effect::FilterId;
 
 /// What the null driver is to do.
 #[derive(Clone, Debug, clap::Args)]

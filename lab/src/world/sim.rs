@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use netserv_gist::{ApiCall, AssociationId, Engine};
-use netserv_model::command::RequestId;
+use netserv_model::effect::RequestId;
 use netserv_model::request::NodeReport;
 use netserv_model::{Digest, Instant, Nonce, Now, Refusal, SessionId, UnixTime};
 use netserv_nslp::{LocalId, LocalPath, LocalRequest, Nslp};

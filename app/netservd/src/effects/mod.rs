@@ -22,7 +22,7 @@ use ipnet::IpNet;
 use netserv_container::{Activity, Process};
 use netserv_dataplane::FilterTable;
 use netserv_model::api::DeviceInfo;
-use netserv_model::command::{Command, Event as ControllerEvent, InstalledRecord, JobId, ModuleSlot, RequestId};
+use netserv_model::effect::{Command, Event as ControllerEvent, InstalledRecord, JobId, ModuleSlot, RequestId};
 use netserv_model::policy::ContainerLimits;
 use netserv_model::request::NodeReport;
 use netserv_model::trace::TraceRequest;

@@ -6,7 +6,7 @@ use std::net::IpAddr;
 use std::path::Path;
 
 use anyhow::{Context, Result};
-use netserv_model::command::InstalledRecord;
+use netserv_model::effect::InstalledRecord;
 use netserv_model::{ModuleName, UserId};
 use rusqlite::{Connection, params};
 

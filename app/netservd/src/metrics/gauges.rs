@@ -3,7 +3,7 @@
 
 use std::collections::BTreeMap;
 
-use netserv_model::command::ModuleSlot;
+use netserv_model::effect::ModuleSlot;
 use netserv_model::request::{PacketCounts, ServerCounts};
 use netserv_model::{UserId, WorkerId};
 use netserv_wire::container::media::MediaOutcome;

@@ -7,7 +7,7 @@ use std::time::Duration;
 use ipnet::IpNet;
 use netserv_container::HostRing;
 use netserv_model::api::DeviceInfo;
-use netserv_model::command::{FilterId, ModuleSlot};
+use netserv_model::effect::{FilterId, ModuleSlot};
 use netserv_model::{DropReason, UserId, WorkerId};
 use tokio::sync::oneshot;
 

@@ -30,7 +30,7 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result};
 use netserv_dataplane::{Batch, Driver, DriverError};
-use netserv_model::command::{FilterId, ModuleSlot};
+use netserv_model::effect::{FilterId, ModuleSlot};
 use netserv_model::verdict::FailureMode;
 use netserv_model::{DropReason, FilterIndex, Flavour, WorkerId};
 use rand::TryRngCore;

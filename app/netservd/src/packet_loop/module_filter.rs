@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! The filters of modules, as the packet loop has them.
 
-use netserv_model::command::ModuleSlot;
+use netserv_model::effect::ModuleSlot;
 use netserv_model::verdict::FailureMode;
 use netserv_model::{Filter, ModuleRef, WorkerId};
 

@@ -5,7 +5,7 @@ use std::net::IpAddr;
 
 use ipnet::IpNet;
 use netserv_dataplane::{DriverError, Final, Packet};
-use netserv_model::command::ModuleSlot;
+use netserv_model::effect::ModuleSlot;
 use netserv_model::verdict::FailureMode;
 use netserv_model::{DropReason, Flow, Verdict};
 use netserv_wire::container::ring::{Answer, Ingress};

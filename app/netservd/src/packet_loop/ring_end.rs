@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use ipnet::IpNet;
 use netserv_container::HostRing;
-use netserv_model::command::ModuleSlot;
+use netserv_model::effect::ModuleSlot;
 use netserv_model::{DropReason, limits};
 use netserv_wire::container::ring::Ingress;
 

@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 use std::sync::atomic::Ordering;
 
 use netserv_dataplane::{Egress, Final, Packet};
-use netserv_model::command::ModuleSlot;
+use netserv_model::effect::ModuleSlot;
 use netserv_model::trace::{TraceEgress, TraceOrigin, TraceStep};
 use netserv_model::{DropReason, Filter, Flow, ModuleRef, Verdict, WorkerId};
 use netserv_wire::container::ring::Answer;

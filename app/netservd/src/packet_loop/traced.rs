@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
 use std::time::{Duration, SystemTime};
 
-use netserv_model::command::ModuleSlot;
+use netserv_model::effect::ModuleSlot;
 use netserv_model::trace::{TraceChange, TraceEgress, TraceFlow, TraceOrigin, TracePacket, TraceStep, TraceVerdict};
 use netserv_model::verdict::FailureMode;
 use netserv_model::{DropReason, Filter, Flow, ModuleRef, Verdict, WorkerId};

@@ -3,6 +3,7 @@
 
 use std::time::Duration;
 
+use netserv_model::effect::{Job, WorkerJob};
 use netserv_model::limits::{PROPERTIES_PER_MODULE_MAX, PROPERTY_BYTES_MAX};
 use netserv_model::request::{Ask, Body, Load, Outcome, Probe, Remove, Request, Setup};
 use netserv_model::verdict::FailureMode;
@@ -259,16 +260,21 @@ fn what_is_loaded_comes_from_request_manifest_and_policy() {
     node.fetched(0, manifest);
     commands!(node, "start jane");
     node.ready();
-    let Some(netserv_model::command::Command::Load(load)) = node.controller.poll_command() else { panic!("no load") };
+    node.commands();
+    let Some(Job::Workers(WorkerJob::Load(load))) = node.jobs.last() else { panic!("no load") };
     assert_eq!((load.limits.timers, load.limits.kv_entries, load.state_schema), (64, 5, 7));
     let properties: Vec<(&str, &str)> = load.properties.iter().map(|(k, v)| (k.as_str(), v.as_str())).collect();
     assert_eq!(properties, [("depth", "2"), ("sample", "100")]);
     node.loaded(0);
-    let Some(netserv_model::command::Command::InstallFilter { on_failure, .. }) = node.controller.poll_command() else {
-        panic!("no filter")
-    };
-    assert_eq!(on_failure, FailureMode::Closed);
-    commands!(node, "filter 1 jane 0 icmp dst 10.2.0.1/32", "store jane m@1.0.0", "answer 0 installed 60");
+    commands!(
+        node,
+        "filter 0 jane 0 tcp src 10.2.0.1/32",
+        "filter 1 jane 0 icmp dst 10.2.0.1/32",
+        "store jane m@1.0.0",
+        "answer 0 installed 60"
+    );
+    let change = node.jobs.iter().find_map(|job| if let Job::Filters(change) = job { Some(change) } else { None });
+    assert!(change.unwrap().add.iter().all(|rule| rule.on_failure == FailureMode::Closed));
 }
 
 #[test]

@@ -33,7 +33,7 @@ fn modules_of_two_flavours_run_in_two_workers() {
     let flavours: Vec<Option<Flavour>> = node.controller.modules(node.now).iter().map(|one| one.flavour).collect();
     assert_eq!(flavours, [Some(Osgi), Some(Wasm)]);
     assert_eq!(node.controller.load().containers, 1, "both workers are in one container");
-    let slot = netserv_model::command::ModuleSlot(0);
+    let slot = netserv_model::effect::ModuleSlot(0);
     assert_eq!(node.controller.module_at(&jane(Osgi), slot), Some(&name("b")));
     assert_eq!(node.controller.module_at(&jane(Wasm), slot), Some(&name("w")));
     assert_eq!(node.controller.place(&user("jane"), &name("b")), Some((jane(Osgi), slot)));
@@ -248,9 +248,7 @@ fn a_module_that_comes_back_in_another_flavour_leaves_its_old_place() {
     node.trapped(0);
     node.sleep_ms(0);
     commands!(node, "load jane 0 m@1.0.0");
-    let (worker, slot) = (jane(Wasm), netserv_model::command::ModuleSlot(0));
-    let refusal = super::script::refusal(RefusalKind::NodeFailed);
-    node.event(netserv_model::command::Event::ModuleFailed { worker, slot, refusal });
+    node.failed_as(Wasm, 0, RefusalKind::NodeFailed);
     node.sleep_ms(1000);
     commands!(node, "fetch 1 100");
     node.fetched_as(Osgi, 1, manifest(&setup("m@1.0.0")));
@@ -268,11 +266,9 @@ fn a_module_that_comes_back_in_another_flavour_leaves_its_old_place() {
 #[test]
 fn the_worker_that_such_a_module_leaves_is_stopped() {
     let mut node = two();
-    let refusal = super::script::refusal(RefusalKind::NodeFailed);
-    let (worker, slot) = (jane(Wasm), netserv_model::command::ModuleSlot(0));
     node.trapped(0);
     node.sleep_ms(0);
-    node.event(netserv_model::command::Event::ModuleFailed { worker, slot, refusal });
+    node.failed_as(Wasm, 0, RefusalKind::NodeFailed);
     node.sleep_ms(1000);
     assert!(node.commands().contains(&"fetch 2 100".to_owned()));
     node.fetched_as(Osgi, 2, manifest(&setup("w@1.0.0")));
@@ -324,7 +320,8 @@ fn a_server_that_the_operator_no_longer_permits_is_removed() {
     let mut narrower = node.policy.clone();
     narrower.users.get_mut(&user("jane")).unwrap().listen = vec!["tcp port 443".parse().unwrap()];
     node.controller.set_policy(node.now, narrower);
-    commands!(node, "unload jane/osgi 0", "forget jane m", "stop jane/osgi");
+    let revoked = "revoked jane m@1.0.0 not-permitted";
+    commands!(node, "unload jane/osgi 0", "forget jane m", revoked, "stop jane/osgi");
     node.assert_empty();
 }
 
@@ -411,6 +408,6 @@ fn server(setup: &Setup, listen: &str) -> Manifest {
     Manifest { packet: None, server, ..manifest(setup) }
 }
 
-fn record(flavour: Option<Flavour>) -> netserv_model::command::InstalledRecord {
-    netserv_model::command::InstalledRecord { flavour, ..super::script::record(setup("m@1.0.0")) }
+fn record(flavour: Option<Flavour>) -> netserv_model::effect::InstalledRecord {
+    netserv_model::effect::InstalledRecord { flavour, ..super::script::record(setup("m@1.0.0")) }
 }

@@ -30,10 +30,7 @@ fn a_module_is_fetched_loaded_filtered_stored_and_removed() {
     );
     assert_eq!(node.reports[&0].took_us, 7000);
     assert_eq!(node.states(), ["m@1.0.0 Running"]);
-    assert_eq!(
-        node.controller.module_at(&jane(Flavour::Wasm), netserv_model::command::ModuleSlot(0)),
-        Some(&name("m"))
-    );
+    assert_eq!(node.controller.module_at(&jane(Flavour::Wasm), netserv_model::effect::ModuleSlot(0)), Some(&name("m")));
     node.remove("m");
     commands!(node, "unfilter 0", "unfilter 1", "unload jane 0", "forget jane m", "stop jane", "answer 1 removed");
     node.assert_empty();
@@ -137,9 +134,10 @@ fn a_failed_replacement_leaves_the_old_one() {
         &|node| {
             node.fetched(1, manifest(&setup("m@1.0.1")));
             commands!(node, "load jane 1 m@1.0.1");
+            node.refuse_rule(1);
             node.loaded(1);
             assert_eq!(node.command().unwrap(), "filter 1 jane 1 udp dst 10.2.0.0/24");
-            node.filter_failed(1);
+            assert_eq!(node.command().unwrap(), "unfilter 0");
             assert_eq!(node.command().unwrap(), "unload jane 1");
         },
         &|node| node.sleep(crate::limits::FETCH_ANSWER_TIME_MAX),

@@ -1,11 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 //! The node that the tests talk to.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, VecDeque};
 use std::time::Duration;
 
 use ed25519_dalek::{Signer as _, SigningKey};
-use netserv_model::command::{Command, Event, FilterId, InstalledRecord, JobId, ModuleSlot, RequestId};
+use netserv_model::effect::{
+    Command, EffectId, EffectOutcome, FilterId, InstalledRecord, InterceptJob, Job, ModuleSlot, News, Notice,
+    PackageJob, RequestId, StoreJob, WorkerJob, WorkerNews,
+};
 use netserv_model::manifest::{Build, Manifest, ModuleLimits, PacketPart};
 use netserv_model::policy::{ContainerLimits, NodePolicy, UserPolicy};
 use netserv_model::request::{Ask, Body, NodeReport, Outcome, Probe, Remove, Request, Setup};
@@ -33,7 +36,15 @@ pub(crate) struct Node {
     pub(crate) policy: NodePolicy,
     /// The report of each answer.
     pub(crate) reports: BTreeMap<u64, NodeReport>,
+    /// Every job that was seen, in order.
+    pub(crate) jobs: Vec<Job>,
     requests: u64,
+    /// The effects about packages, which scripts number from 0.
+    packages: Vec<EffectId>,
+    /// The rule whose installation is refused.
+    refused: Option<FilterId>,
+    /// What came out and was not looked at.
+    lines: VecDeque<String>,
 }
 
 impl Node {
@@ -43,7 +54,17 @@ impl Node {
 
     pub(crate) fn with(policy: NodePolicy) -> Node {
         let controller = Controller::new(policy.clone());
-        Node { controller, now: START, policy, reports: BTreeMap::new(), requests: 0 }
+        Node {
+            controller,
+            now: START,
+            policy,
+            reports: BTreeMap::new(),
+            jobs: Vec::new(),
+            requests: 0,
+            packages: Vec::new(),
+            refused: None,
+            lines: VecDeque::new(),
+        }
     }
 
     /// Sends a request as it is; returns the number of its answer.
@@ -113,8 +134,11 @@ impl Node {
         self.sleep(Duration::from_millis(ms));
     }
 
-    pub(crate) fn event(&mut self, event: Event) {
-        self.controller.handle_event(self.now, event);
+    /// Gives the outcome of an effect about packages.
+    pub(crate) fn package(&mut self, number: u64, outcome: EffectOutcome) {
+        self.pull();
+        let id = usize::try_from(number).ok().and_then(|number| self.packages.get(number)).copied();
+        self.controller.handle_outcome(self.now, id.unwrap_or(EffectId(u64::MAX)), outcome);
     }
 
     pub(crate) fn fetched(&mut self, job: u64, manifest: Manifest) {
@@ -122,15 +146,23 @@ impl Node {
     }
 
     pub(crate) fn fetched_as(&mut self, flavour: Flavour, job: u64, manifest: Manifest) {
-        self.event(Event::Fetched { job: JobId(job), manifest: Box::new(manifest), flavour });
+        self.package(job, EffectOutcome::Fetched { manifest: Box::new(manifest), flavour });
     }
 
     pub(crate) fn composed(&mut self, job: u64) {
-        self.event(Event::Composed { job: JobId(job) });
+        self.package(job, EffectOutcome::Done);
     }
 
     pub(crate) fn fetch_failed(&mut self, job: u64, kind: RefusalKind) {
-        self.event(Event::FetchFailed { job: JobId(job), refusal: refusal(kind) });
+        self.package(job, EffectOutcome::Refused(refusal(kind)));
+    }
+
+    /// Tells news of the worker that was started last.
+    pub(crate) fn news(&mut self, worker: &WorkerId, what: WorkerNews) {
+        self.pull();
+        let generation = self.controller.worker(worker).and_then(|worker| worker.generation);
+        let generation = generation.unwrap_or(EffectId(u64::MAX));
+        self.controller.handle_news(self.now, News { worker: worker.clone(), generation, what });
     }
 
     /// The Wasm worker is ready, as in all that follows where no flavour is named.
@@ -139,7 +171,7 @@ impl Node {
     }
 
     pub(crate) fn ready_as(&mut self, flavour: Flavour) {
-        self.event(Event::WorkerReady { worker: jane(flavour) });
+        self.news(&jane(flavour), WorkerNews::Ready);
     }
 
     pub(crate) fn died(&mut self, culprit: Option<u8>) {
@@ -147,8 +179,8 @@ impl Node {
     }
 
     pub(crate) fn died_as(&mut self, flavour: Flavour, culprit: Option<u8>) {
-        let (worker, culprit) = (jane(flavour), culprit.map(ModuleSlot));
-        self.event(Event::WorkerDied { worker, refusal: refusal(RefusalKind::NodeFailed), culprit });
+        let (refusal, culprit) = (refusal(RefusalKind::NodeFailed), culprit.map(ModuleSlot));
+        self.news(&jane(flavour), WorkerNews::Died { refusal, culprit });
     }
 
     pub(crate) fn loaded(&mut self, slot: u8) {
@@ -156,7 +188,7 @@ impl Node {
     }
 
     pub(crate) fn loaded_as(&mut self, flavour: Flavour, slot: u8) {
-        self.event(Event::Loaded { worker: jane(flavour), slot: ModuleSlot(slot) });
+        self.news(&jane(flavour), WorkerNews::Loaded(ModuleSlot(slot)));
     }
 
     pub(crate) fn trapped(&mut self, slot: u8) {
@@ -164,27 +196,74 @@ impl Node {
     }
 
     pub(crate) fn trapped_as(&mut self, flavour: Flavour, slot: u8) {
-        let (worker, slot) = (jane(flavour), ModuleSlot(slot));
-        self.event(Event::ModuleFailed { worker, slot, refusal: refusal(RefusalKind::Trapped) });
+        self.failed_as(flavour, slot, RefusalKind::Trapped);
     }
 
-    pub(crate) fn filter_failed(&mut self, id: u64) {
-        self.event(Event::FilterFailed { id: FilterId(id), refusal: refusal(RefusalKind::NodeFailed) });
+    pub(crate) fn failed_as(&mut self, flavour: Flavour, slot: u8, kind: RefusalKind) {
+        self.news(&jane(flavour), WorkerNews::Failed { slot: ModuleSlot(slot), refusal: refusal(kind) });
     }
 
-    /// Drains the commands, as text.
+    /// Has the installation of a rule refused.
+    pub(crate) fn refuse_rule(&mut self, id: u64) {
+        self.refused = Some(FilterId(id));
+    }
+
+    /// Drains the commands, as text; what they want is done at once, but for packages.
     pub(crate) fn commands(&mut self) -> Vec<String> {
-        let mut lines = Vec::new();
-        while let Some(command) = self.controller.poll_command() {
-            lines.push(self.line(&command));
-        }
-        lines
+        self.pull();
+        self.lines.drain(..).collect()
     }
 
     /// Returns one command, as text.
     pub(crate) fn command(&mut self) -> Option<String> {
-        let command = self.controller.poll_command()?;
-        Some(self.line(&command))
+        self.pull();
+        self.lines.pop_front()
+    }
+
+    fn pull(&mut self) {
+        while let Some(command) = self.controller.poll_command() {
+            match command {
+                Command::Do(effect) => {
+                    if effect.job.is_ordered() {
+                        self.lines.extend(lines(&effect.job));
+                        let outcome = self.outcome_of(&effect.job);
+                        self.controller.handle_outcome(self.now, effect.id, outcome);
+                    } else {
+                        let number = self.packages.len();
+                        self.lines.extend(
+                            lines(&effect.job).into_iter().map(|line| line.replacen('#', &number.to_string(), 1)),
+                        );
+                        self.packages.push(effect.id);
+                    }
+                    self.jobs.push(effect.job);
+                }
+                Command::Abandon(id) => {
+                    let outcome = EffectOutcome::Refused(refusal(RefusalKind::Timeout));
+                    self.controller.handle_outcome(self.now, id, outcome);
+                }
+                Command::Answer { request, report } => {
+                    self.lines.push_back(format!("answer {} {}", request.0, outcome(&report.outcome)));
+                    let before = self.reports.insert(request.0, *report);
+                    assert!(before.is_none(), "request {} is answered twice", request.0);
+                }
+                Command::Notify(notice) => self.lines.push_back(said(&notice)),
+            }
+        }
+    }
+
+    fn outcome_of(&mut self, job: &Job) -> EffectOutcome {
+        let installs = match job {
+            Job::Filters(change) => change.add.iter().any(|rule| Some(rule.id) == self.refused),
+            Job::Intercepts(InterceptJob::Begin(rule)) => Some(rule.id) == self.refused,
+            Job::Packages(_) | Job::Workers(_) | Job::Intercepts(_) | Job::Store(_) => false,
+        };
+        match installs {
+            true => {
+                self.refused = None;
+                EffectOutcome::Refused(refusal(RefusalKind::NodeFailed))
+            }
+            false => EffectOutcome::Done,
+        }
     }
 
     /// Installs a module, whatever commands that takes.
@@ -206,27 +285,22 @@ impl Node {
     }
 
     fn carry_out_as(&mut self, flavour: Flavour, manifest: &Manifest) {
-        while let Some(command) = self.controller.poll_command() {
-            self.line(&command);
-            match command {
-                Command::Fetch { job, .. } => self.fetched_as(flavour, job.0, manifest.clone()),
-                Command::Compose { job, .. } => self.event(Event::Composed { job }),
-                Command::StartWorker { worker, .. } => self.event(Event::WorkerReady { worker }),
-                Command::Load(load) => self.event(Event::Loaded { worker: load.worker, slot: load.slot }),
-                Command::StopWorker { .. }
-                | Command::Unload { .. }
-                | Command::InstallFilter { .. }
-                | Command::RemoveFilter { .. }
-                | Command::Intercept { .. }
-                | Command::SuspendIntercept { .. }
-                | Command::EndIntercept { .. }
-                | Command::Order { .. }
-                | Command::Dissolved { .. }
-                | Command::Store(_)
-                | Command::Forget { .. }
-                | Command::Answer { .. } => {}
+        let mut seen = self.jobs.len();
+        self.pull();
+        while let Some(job) = self.jobs.get(seen).cloned() {
+            seen += 1;
+            match job {
+                Job::Packages(PackageJob::Fetch { .. }) => {
+                    self.fetched_as(flavour, self.packages.len() as u64 - 1, manifest.clone());
+                }
+                Job::Packages(PackageJob::Compose { .. }) => self.composed(self.packages.len() as u64 - 1),
+                Job::Workers(WorkerJob::Start { worker, .. }) => self.news(&worker, WorkerNews::Ready),
+                Job::Workers(WorkerJob::Load(load)) => self.news(&load.worker, WorkerNews::Loaded(load.slot)),
+                Job::Workers(_) | Job::Filters(_) | Job::Intercepts(_) | Job::Store(_) => {}
             }
+            self.pull();
         }
+        self.lines.clear();
     }
 
     /// Returns what the installed modules are doing: `m@1.0.0 Running`.
@@ -240,18 +314,9 @@ impl Node {
     pub(crate) fn assert_empty(&self) {
         let controller = &self.controller;
         assert!(controller.tenants.is_empty(), "{:?}", controller.tenants);
-        assert!(controller.jobs.is_empty() && controller.rules.is_empty());
-        assert!(controller.settling.is_empty() && controller.answering.is_empty());
+        assert!(controller.effects.is_empty(), "{:?}", controller.effects);
         assert_eq!((controller.timers.len(), controller.in_flight), (0, 0), "{:?}", controller.timers);
-        assert!(controller.commands.is_empty());
-    }
-
-    fn line(&mut self, command: &Command) -> String {
-        if let Command::Answer { request, report } = command {
-            let before = self.reports.insert(request.0, (**report).clone());
-            assert!(before.is_none(), "request {} is answered twice", request.0);
-        }
-        line(command)
+        assert!(controller.commands.is_empty() && controller.answers.is_empty() && controller.swaps.is_empty());
     }
 }
 
@@ -263,37 +328,53 @@ pub(crate) fn assert_refused(report: &NodeReport, kind: RefusalKind, detail: &st
     assert!(refusal.detail.contains(detail), "`{}` has no `{detail}`", refusal.detail);
 }
 
-pub(crate) fn line(command: &Command) -> String {
-    let short = |text: &dyn ToString| text.to_string().replace("example.org/", "");
-    match command {
-        Command::Fetch { job, digest, .. } => format!("fetch {} {}", job.0, digest.0[0]),
-        Command::Compose { job, parts, names } => {
+/// Returns a job as text; `#` stands for the number of one about packages.
+fn lines(job: &Job) -> Vec<String> {
+    let line = match job {
+        Job::Packages(PackageJob::Fetch { digest, .. }) => format!("fetch # {}", digest.0[0]),
+        Job::Packages(PackageJob::Compose { parts, names }) => {
             assert!(!names.is_empty() && names.len() <= parts.len());
             let parts: Vec<String> = parts.iter().map(|digest| digest.0[0].to_string()).collect();
-            format!("compose {} {}", job.0, parts.join("+"))
+            format!("compose # {}", parts.join("+"))
         }
-        Command::Order { worker, slots } => {
+        Job::Workers(WorkerJob::Order { worker, slots }) => {
             let slots: Vec<String> = slots.iter().map(|slot| slot.0.to_string()).collect();
             format!("order {} {}", place(worker), slots.join(" "))
         }
-        Command::Dissolved { user, module, refusal } => format!("dissolved {user} {} {}", short(module), refusal.kind),
-        Command::StartWorker { worker, .. } => format!("start {}", place(worker)),
-        Command::StopWorker { worker } => format!("stop {}", place(worker)),
-        Command::Load(load) => format!("load {} {} {}", place(&load.worker), load.slot.0, short(&load.module)),
-        Command::Unload { worker, slot } => format!("unload {} {}", place(worker), slot.0),
-        Command::InstallFilter { id, worker, slot, filter, .. } => {
-            format!("filter {} {} {} {filter}", id.0, place(worker), slot.0)
+        Job::Workers(WorkerJob::Start { worker, .. }) => format!("start {}", place(worker)),
+        Job::Workers(WorkerJob::Stop { worker }) => format!("stop {}", place(worker)),
+        Job::Workers(WorkerJob::Load(load)) => {
+            format!("load {} {} {}", place(&load.worker), load.slot.0, short(&load.module))
         }
-        Command::RemoveFilter { id } => format!("unfilter {}", id.0),
-        Command::Intercept { id, worker, slot, filter, .. } => {
-            format!("intercept {} {} {} {filter}", id.0, place(worker), slot.0)
+        Job::Workers(WorkerJob::Unload { worker, slot }) => format!("unload {} {}", place(worker), slot.0),
+        Job::Filters(change) => {
+            let add = change
+                .add
+                .iter()
+                .map(|rule| format!("filter {} {} {} {}", rule.id.0, place(&rule.worker), rule.slot.0, rule.filter));
+            return add.chain(change.remove.iter().map(|id| format!("unfilter {}", id.0))).collect();
         }
-        Command::SuspendIntercept { id } => format!("suspend {}", id.0),
-        Command::EndIntercept { id } => format!("unintercept {}", id.0),
-        Command::Store(record) => format!("store {} {}", record.user, short(&record.module)),
-        Command::Forget { user, module } => format!("forget {user} {}", short(module)),
-        Command::Answer { request, report } => format!("answer {} {}", request.0, outcome(&report.outcome)),
+        Job::Intercepts(InterceptJob::Begin(rule)) => {
+            format!("intercept {} {} {} {}", rule.id.0, place(&rule.worker), rule.slot.0, rule.filter)
+        }
+        Job::Intercepts(InterceptJob::Suspend(id)) => format!("suspend {}", id.0),
+        Job::Intercepts(InterceptJob::End(id)) => format!("unintercept {}", id.0),
+        Job::Store(StoreJob::Put(record)) => format!("store {} {}", record.user, short(&record.module)),
+        Job::Store(StoreJob::Forget { user, module }) => format!("forget {user} {}", short(module)),
+    };
+    vec![line]
+}
+
+fn said(notice: &Notice) -> String {
+    match notice {
+        Notice::Dissolved { user, module, refusal } => format!("dissolved {user} {} {}", short(module), refusal.kind),
+        Notice::Revoked { user, module, refusal } => format!("revoked {user} {} {}", short(module), refusal.kind),
+        Notice::NotStored { user, module, refusal } => format!("not-stored {user} {} {}", short(module), refusal.kind),
     }
+}
+
+fn short(text: &dyn ToString) -> String {
+    text.to_string().replace("example.org/", "")
 }
 
 /// Returns `jane` for the Wasm worker and `jane/osgi` for the other.

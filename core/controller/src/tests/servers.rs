@@ -3,7 +3,8 @@
 
 use std::time::Duration;
 
-use netserv_model::command::InstalledRecord;
+use netserv_model::effect::InstalledRecord;
+use netserv_model::effect::{InterceptJob, Job, WorkerJob};
 use netserv_model::limits::FILTERS_PER_MODULE_MAX;
 use netserv_model::manifest::{Manifest, ModuleLimits, ServerPart};
 use netserv_model::policy::NodePolicy;
@@ -27,8 +28,8 @@ fn a_module_of_both_roles_has_one_life() {
     node.loaded(0);
     commands!(
         node,
-        "filter 0 jane 0 udp dst 10.2.0.1/32 port 53",
-        "intercept 1 jane 0 tcp dst 10.2.0.0/16 port 80",
+        "intercept 0 jane 0 tcp dst 10.2.0.0/16 port 80",
+        "filter 1 jane 0 udp dst 10.2.0.1/32 port 53",
         "store jane m@1.0.0",
         "answer 0 installed 3600"
     );
@@ -45,16 +46,16 @@ fn a_module_of_both_roles_has_one_life() {
     node.loaded(1);
     commands!(
         node,
-        "filter 2 jane 1 udp dst 10.2.0.1/32 port 53",
-        "intercept 3 jane 1 tcp dst 10.2.0.0/16 port 80",
-        "unfilter 0",
-        "unintercept 1",
+        "intercept 2 jane 1 tcp dst 10.2.0.0/16 port 80",
+        "filter 3 jane 1 udp dst 10.2.0.1/32 port 53",
+        "unfilter 1",
+        "unintercept 0",
         "unload jane 0",
         "store jane m@1.1.0",
         "answer 1 replaced 3600"
     );
     node.remove("m");
-    commands!(node, "unfilter 2", "unintercept 3", "unload jane 1", "forget jane m", "stop jane", "answer 2 removed");
+    commands!(node, "unfilter 3", "unintercept 2", "unload jane 1", "forget jane m", "stop jane", "answer 2 removed");
     node.assert_empty();
 }
 
@@ -64,7 +65,7 @@ fn a_module_of_both_roles_has_one_life() {
 fn connections_are_suspended_while_a_module_is_down() {
     let mut node = running();
     node.trapped(0);
-    commands!(node, "suspend 1");
+    commands!(node, "suspend 0");
     node.sleep_ms(1);
     commands!(node, "load jane 0 m@1.0.0");
     node.trapped(0);
@@ -72,16 +73,16 @@ fn connections_are_suspended_while_a_module_is_down() {
     node.sleep_ms(200);
     commands!(node, "load jane 0 m@1.0.0");
     node.loaded(0);
-    commands!(node, "intercept 1 jane 0 tcp dst 10.2.0.0/16 port 80");
+    commands!(node, "intercept 0 jane 0 tcp dst 10.2.0.0/16 port 80");
 
     node.died(None);
-    commands!(node, "suspend 1");
+    commands!(node, "suspend 0");
     node.sleep(Duration::from_secs(1));
     commands!(node, "start jane");
     node.ready();
     commands!(node, "load jane 0 m@1.0.0");
     node.loaded(0);
-    commands!(node, "intercept 1 jane 0 tcp dst 10.2.0.0/16 port 80");
+    commands!(node, "intercept 0 jane 0 tcp dst 10.2.0.0/16 port 80");
 }
 
 #[test]
@@ -91,15 +92,21 @@ fn what_cannot_be_intercepted_refuses_the_request_or_starts_again() {
     node.commands();
     node.fetched(0, both(&asked("m@1.0.0")));
     node.ready();
+    node.commands();
+    node.refuse_rule(0);
     node.loaded(0);
-    while node.command().is_some_and(|command| !command.starts_with("intercept")) {}
-    node.filter_failed(1);
-    commands!(node, "unfilter 0", "unload jane 0", "stop jane", check_answer(id, RefusalKind::NodeFailed));
+    let begun = "intercept 0 jane 0 tcp dst 10.2.0.0/16 port 80";
+    commands!(node, begun, "unload jane 0", "stop jane", check_answer(id, RefusalKind::NodeFailed));
     node.assert_empty();
 
     let mut node = running();
-    node.filter_failed(1);
-    commands!(node, "unload jane 0");
+    node.died(None);
+    node.sleep(Duration::from_secs(1));
+    node.ready();
+    node.commands();
+    node.refuse_rule(0);
+    node.loaded(0);
+    commands!(node, begun, "unload jane 0");
     node.sleep(Duration::from_secs(1));
     commands!(node, "load jane 0 m@1.0.0");
     node.loaded(0);
@@ -206,7 +213,8 @@ fn an_interception_that_is_no_longer_allowed_goes_with_its_module() {
     let mut narrower = node.policy.clone();
     jane(&mut narrower).ports = vec!["53".parse().unwrap()];
     node.controller.set_policy(node.now, narrower);
-    commands!(node, "unfilter 0", "unintercept 1", "unload jane 0", "forget jane m", "stop jane");
+    let revoked = "revoked jane m@1.0.0 port-not-allowed";
+    commands!(node, "unfilter 1", "unintercept 0", "unload jane 0", "forget jane m", revoked, "stop jane");
     node.assert_empty();
 }
 
@@ -270,16 +278,17 @@ fn limits_of_servers_are_bounded_by_the_users() {
     wanted.server.as_mut().unwrap().on_failure = FailureMode::Closed;
     node.fetched(0, wanted);
     node.ready();
-    node.command();
-    let Some(netserv_model::command::Command::Load(load)) = node.controller.poll_command() else { panic!("a load") };
+    node.commands();
+    let Some(Job::Workers(WorkerJob::Load(load))) = node.jobs.last() else { panic!("a load") };
     assert_eq!(load.limits, granted);
     assert!(load.packet && load.server.is_some());
     node.loaded(0);
-    node.command();
-    let Some(netserv_model::command::Command::Intercept { on_failure, .. }) = node.controller.poll_command() else {
-        panic!("an interception");
-    };
-    assert_eq!(on_failure, FailureMode::Closed);
+    node.commands();
+    let begun = node.jobs.iter().find_map(|job| match job {
+        Job::Intercepts(InterceptJob::Begin(rule)) => Some(rule.on_failure),
+        _ => None,
+    });
+    assert_eq!(begun, Some(FailureMode::Closed));
 }
 
 /// Returns a node on which `m` of both roles runs.

@@ -3,7 +3,7 @@
 
 use std::time::Duration;
 
-use netserv_model::command::InstalledRecord;
+use netserv_model::effect::InstalledRecord;
 use netserv_model::limits::CHAIN_PARTS_MAX;
 use netserv_model::manifest::{Manifest, ServerPart, ServicePart};
 use netserv_model::policy::NodePolicy;
@@ -45,8 +45,8 @@ fn a_service_follows_its_parts() {
             "load jane 3 app@2.0.2",
             "unload jane 1",
             "store jane app@2.0.2",
-            &format!("compose 5 {}+{}", digest("auth@1.0.0"), digest("app@2.0.2")),
             "answer 3 replaced 3600",
+            &format!("compose 5 {}+{}", digest("auth@1.0.0"), digest("app@2.0.2")),
         ]
     );
     node.composed(5);

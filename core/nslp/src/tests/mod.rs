@@ -14,7 +14,7 @@ use netserv_gist::{
     ApiCall, ApiError, Event, InterfaceId, MessageHandle, NoPeerReason, SendStatus, SiiHandle, TransferAttributes,
 };
 use netserv_model::api::RequestResult;
-use netserv_model::command::RequestId;
+use netserv_model::effect::RequestId;
 use netserv_model::request::{Ask, NodeReport, Outcome};
 use netserv_model::{Nonce, Now, Refusal, RefusalKind, SessionId, UnixTime};
 use netserv_wire::gist::{Mri, PathCoupled};

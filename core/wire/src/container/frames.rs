@@ -6,7 +6,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::IpAddr;
 
-use netserv_model::command::ModuleSlot;
+use netserv_model::effect::ModuleSlot;
 use netserv_model::limits::MODULES_PER_CONTAINER_MAX;
 use netserv_model::manifest::ModuleLimits;
 use netserv_model::request::{PacketCounts, ServerCounts};

@@ -48,7 +48,7 @@ mod worker;
 
 use std::sync::atomic::{AtomicU64, Ordering, fence};
 
-use netserv_model::command::ModuleSlot;
+use netserv_model::effect::ModuleSlot;
 use netserv_model::limits::{MODULES_PER_CONTAINER_MAX, PACKET_BYTES_MAX};
 
 pub use host::{HostEnd, Outstanding, Returned};

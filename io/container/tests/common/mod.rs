@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 use netserv_container::{
     ContainerError, ControlChannel, ControlError, HostRing, LaunchSpec, Launcher, LauncherConfig, Process,
 };
-use netserv_model::command::ModuleSlot;
+use netserv_model::effect::ModuleSlot;
 use netserv_model::manifest::ModuleLimits;
 use netserv_model::policy::ContainerLimits;
 use netserv_model::{Flavour, UserId};

@@ -9,7 +9,7 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use netserv_model::Filter;
-use netserv_model::command::FilterId;
+use netserv_model::effect::FilterId;
 
 use super::layout;
 use super::program::Program;

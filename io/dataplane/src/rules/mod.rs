@@ -14,7 +14,7 @@ use std::collections::BTreeMap;
 use std::sync::{Mutex, PoisonError};
 
 use netserv_model::Filter;
-use netserv_model::command::FilterId;
+use netserv_model::effect::FilterId;
 use netserv_wire::ip::IpVersion;
 
 pub(crate) use text::{Purpose, instance_text};

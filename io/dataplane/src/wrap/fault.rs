@@ -218,7 +218,7 @@ impl FilterTable for FaultTable {
 
 #[cfg(test)]
 mod tests {
-    use netserv_model::command::FilterId;
+    use netserv_model::effect::FilterId;
 
     use super::*;
     use crate::InterfaceId;

@@ -232,7 +232,7 @@ mod tests {
     use std::io;
     use std::sync::Mutex;
 
-    use netserv_model::command::FilterId;
+    use netserv_model::effect::FilterId;
 
     use super::*;
     use crate::dummy::{Dummy, Plane};

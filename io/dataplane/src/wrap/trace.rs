@@ -206,7 +206,7 @@ impl std::fmt::Display for Named<'_> {
 
 #[cfg(test)]
 mod tests {
-    use netserv_model::command::FilterId;
+    use netserv_model::effect::FilterId;
 
     use super::*;
     use crate::dummy::Dummy;

@@ -5,7 +5,7 @@
 use netserv_dataplane::Change;
 use netserv_dataplane::Driver;
 use netserv_model::Filter;
-use netserv_model::command::FilterId;
+use netserv_model::effect::FilterId;
 use netserv_wire::ip::build;
 
 use crate::classify::device;

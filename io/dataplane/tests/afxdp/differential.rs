@@ -9,7 +9,7 @@ use std::path::Path;
 use netserv_dataplane::afxdp::Afxdp;
 use netserv_dataplane::{Change, Driver};
 use netserv_model::Filter;
-use netserv_model::command::FilterId;
+use netserv_model::effect::FilterId;
 use netserv_skips::not_run;
 
 use crate::classify::device;

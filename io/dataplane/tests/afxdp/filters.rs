@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 use netserv_dataplane::{Change, Driver, DriverError, limits};
 use netserv_model::Filter;
-use netserv_model::command::FilterId;
+use netserv_model::effect::FilterId;
 use netserv_wire::ip::build;
 
 use crate::classify::device;

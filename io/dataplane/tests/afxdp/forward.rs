@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 use netserv_dataplane::afxdp::Afxdp;
 use netserv_dataplane::{Driver, DriverConfig, limits};
-use netserv_model::command::FilterId;
+use netserv_model::effect::FilterId;
 use netserv_skips::not_run;
 use netserv_wire::ip::{IpView, build, checksum};
 

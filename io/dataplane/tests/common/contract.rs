@@ -8,7 +8,7 @@ use std::net::{IpAddr, SocketAddr, TcpListener, TcpStream, UdpSocket};
 use std::time::Duration;
 
 use netserv_dataplane::{Batch, Driver, DriverError, Egress, Final, PacketId};
-use netserv_model::command::FilterId;
+use netserv_model::effect::FilterId;
 use netserv_wire::ip::{IpView, build, checksum};
 
 use super::{Chain, address, receive};

@@ -16,7 +16,7 @@
 use std::io;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use netserv_model::command::ModuleSlot;
+use netserv_model::effect::ModuleSlot;
 use netserv_model::limits::{BATCH_PACKETS_MAX, MODULES_PER_CONTAINER_MAX, PACKET_BYTES_MAX};
 use netserv_wire::container::ring::{Answer, Ingress, PACKET_OFFSET, SLOT_BYTES};
 

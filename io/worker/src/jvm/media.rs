@@ -6,7 +6,7 @@ use std::fs::File;
 use std::io::{self, Read as _, Write as _};
 use std::sync::{Arc, LazyLock, Mutex, MutexGuard, PoisonError};
 
-use netserv_model::command::ModuleSlot;
+use netserv_model::effect::ModuleSlot;
 use netserv_wire::container::media::{MediaOutcome, MediaTask};
 
 use crate::limits::MEDIA_OUTPUT_BYTES_MAX;

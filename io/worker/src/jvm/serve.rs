@@ -7,7 +7,7 @@ use std::path::PathBuf;
 use std::sync::atomic::AtomicU64;
 use std::time::Duration;
 
-use netserv_model::command::ModuleSlot;
+use netserv_model::effect::ModuleSlot;
 use netserv_model::limits::{BATCH_PACKETS_MAX, MODULES_PER_CONTAINER_MAX};
 use netserv_model::{Instant, Refusal, RefusalKind};
 use netserv_wire::container::frames::{FromWorker, LogLevel, StorageFailures, ToWorker};

@@ -13,7 +13,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::Context as _;
-use netserv_model::command::ModuleSlot;
+use netserv_model::effect::ModuleSlot;
 use netserv_model::limits::PACKET_BYTES_MAX;
 use netserv_model::manifest::ModuleLimits;
 use netserv_model::{Instant, ModuleRef, Refusal, RefusalKind};

@@ -9,7 +9,7 @@ use std::os::fd::OwnedFd;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Condvar, LazyLock, Mutex, MutexGuard, PoisonError};
 
-use netserv_model::command::ModuleSlot;
+use netserv_model::effect::ModuleSlot;
 use netserv_wire::container::frames::FromWorker;
 use netserv_wire::container::media::{MediaLayer, MediaOutcome, MediaTask, PICTURE_BYTES_MAX};
 use tokio::sync::Notify;

@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
-use netserv_model::command::ModuleSlot;
+use netserv_model::effect::ModuleSlot;
 use netserv_model::manifest::ModuleLimits;
 use netserv_model::{Refusal, RefusalKind};
 use netserv_wire::container::frames::ServerLoad;

@@ -6,7 +6,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::net::{IpAddr, SocketAddr};
 use std::sync::{Arc, PoisonError, RwLock};
 
-use netserv_model::command::ModuleSlot;
+use netserv_model::effect::ModuleSlot;
 use netserv_model::{Filter, ModuleName, Refusal, RefusalKind};
 use tokio::net::{TcpListener, TcpSocket, TcpStream};
 use tokio::task::JoinHandle;

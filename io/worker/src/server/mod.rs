@@ -38,7 +38,7 @@ use std::sync::Arc;
 use std::sync::mpsc;
 
 use netserv_model::Refusal;
-use netserv_model::command::ModuleSlot;
+use netserv_model::effect::ModuleSlot;
 use tokio::sync::mpsc::{UnboundedSender, unbounded_channel};
 
 use crate::birth::Wakeup;

@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock, RwLockReadGuard};
 
 use netserv_model::ModuleRef;
-use netserv_model::command::ModuleSlot;
+use netserv_model::effect::ModuleSlot;
 use netserv_model::filter::{Filter, Flow};
 use netserv_model::manifest::ModuleLimits;
 use netserv_model::request::ServerCounts;

@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 use bytes::Bytes;
 use http_body_util::{BodyExt as _, Full};
-use netserv_model::command::ModuleSlot;
+use netserv_model::effect::ModuleSlot;
 use netserv_model::manifest::{Manifest, ModuleLimits};
 use netserv_model::{ModuleRef, Refusal, RefusalKind};
 use netserv_wire::container::frames::ServerLoad;

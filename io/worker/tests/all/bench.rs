@@ -6,7 +6,7 @@ use std::sync::atomic::AtomicU64;
 use std::time::{Duration, Instant};
 
 use netserv_model::Refusal;
-use netserv_model::command::ModuleSlot;
+use netserv_model::effect::ModuleSlot;
 use netserv_model::limits::{BATCH_PACKETS_MAX, PACKET_BYTES_MAX};
 use netserv_wire::container::ring::{Arrival, HostEnd, Ingress, WorkerEnd};
 use netserv_worker::chain::{Batch, Chain, Outcome, Surroundings};

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Batches, modules in turn, and modules that fail.
 use crate::support::{Bench, Setup, bad_module, for_each_packet, guest, guest_with};
-use netserv_model::command::ModuleSlot;
+use netserv_model::effect::ModuleSlot;
 use netserv_model::limits::{BATCH_PACKETS_MAX, PACKET_BYTES_MAX};
 use netserv_model::{RefusalKind, Verdict};
 use netserv_wire::container::ring::{Answer, Ingress};

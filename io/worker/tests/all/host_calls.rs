@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Each host call, with what it returns for good and for bad arguments.
 use crate::support::{Bench, Setup, guest, guest_returning, guest_with};
-use netserv_model::command::ModuleSlot;
+use netserv_model::effect::ModuleSlot;
 use netserv_model::manifest::ModuleLimits;
 use netserv_model::{Instant, Now};
 use netserv_worker::instance::Instance;

@@ -4,7 +4,7 @@
 use std::sync::atomic::Ordering;
 
 use netserv_model::RefusalKind;
-use netserv_model::command::ModuleSlot;
+use netserv_model::effect::ModuleSlot;
 use netserv_model::limits::BATCH_PACKETS_MAX;
 use netserv_wire::container::frames::{FromWorker, ToWorker};
 use netserv_wire::container::ring::{Answer, HOST_SLOTS, HostEnd, Ingress, PACKET_OFFSET, SLOT_BYTES, SLOTS_OFFSET};

@@ -9,7 +9,7 @@ use std::path::Path;
 use std::process::Command;
 use std::time::{Duration, Instant};
 
-use netserv_model::command::ModuleSlot;
+use netserv_model::effect::ModuleSlot;
 use netserv_model::manifest::ModuleLimits;
 use netserv_wire::container::frames::{FromWorker, LogLevel, PartKind, ServerLoad, StorageFailures, ToWorker};
 use netserv_worker::kv::KvStores;

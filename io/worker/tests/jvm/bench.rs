@@ -8,7 +8,7 @@ use std::process::Command;
 use std::sync::atomic::AtomicU64;
 use std::time::{Duration, Instant};
 
-use netserv_model::command::ModuleSlot;
+use netserv_model::effect::ModuleSlot;
 use netserv_model::limits::BATCH_PACKETS_MAX;
 use netserv_model::manifest::ModuleLimits;
 use netserv_wire::container::ring::{Arrival, HostEnd, Ingress, WorkerEnd};

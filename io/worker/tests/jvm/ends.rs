@@ -6,7 +6,7 @@ use std::path::Path;
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
-use netserv_model::command::ModuleSlot;
+use netserv_model::effect::ModuleSlot;
 
 use crate::support::{Worker, java_home, java_homes, serve};
 

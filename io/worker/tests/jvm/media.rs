@@ -6,7 +6,7 @@ use std::io::{Read as _, Write as _};
 use std::os::fd::AsFd as _;
 use std::process::Stdio;
 
-use netserv_model::command::ModuleSlot;
+use netserv_model::effect::ModuleSlot;
 use netserv_wire::container::frames::{FromWorker, ToWorker};
 use netserv_wire::container::media::{MediaOutcome, MediaSource, MediaTask};
 

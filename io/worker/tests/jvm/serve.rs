@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::os::fd::AsFd as _;
 use std::process::Stdio;
 
-use netserv_model::command::ModuleSlot;
+use netserv_model::effect::ModuleSlot;
 use netserv_model::manifest::ModuleLimits;
 use netserv_model::{Refusal, RefusalKind};
 use netserv_wire::container::frames::{FromWorker, LogLevel, PartKind, ToWorker};

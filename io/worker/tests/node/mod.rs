@@ -10,7 +10,7 @@ use std::process::{Child, Command};
 use std::sync::atomic::AtomicU64;
 use std::time::Duration;
 
-use netserv_model::command::ModuleSlot;
+use netserv_model::effect::ModuleSlot;
 use netserv_model::manifest::ModuleLimits;
 use netserv_wire::container::frames::{FRAME_BYTES_MAX, FromWorker, PartKind, ToWorker};
 use netserv_wire::container::ring::{Answer, HostEnd, Ingress, Returned};

@@ -8,7 +8,7 @@ pub mod traces;
 use std::sync::Arc;
 
 use netserv_dataplane::{Change, DriverError, FilterTable};
-use netserv_model::command::{Event, FilterId};
+use netserv_model::effect::{Event, FilterId};
 use netserv_model::{Refusal, RefusalKind};
 
 use crate::packet_loop::thread::PacketPort;

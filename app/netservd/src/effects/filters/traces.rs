@@ -10,7 +10,7 @@ use std::sync::Arc;
 
 use netserv_dataplane::{Change, FilterTable};
 use netserv_model::Filter;
-use netserv_model::command::FilterId;
+use netserv_model::effect::FilterId;
 use netserv_model::trace::TraceRequest;
 use tokio::sync::{mpsc, oneshot};
 

@@ -9,7 +9,7 @@ use std::os::fd::OwnedFd;
 use std::time::{Duration, Instant};
 
 use netserv_container::{MediaJob, media_outcome};
-use netserv_model::command::ModuleSlot;
+use netserv_model::effect::ModuleSlot;
 use netserv_model::{Refusal, RefusalKind, WorkerId};
 use netserv_wire::container::frames::ToWorker;
 use netserv_wire::container::media::{MediaOutcome, MediaTask};

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::time::Instant;
 
 use netserv_container::network::{Intercept, ListenerPorts};
-use netserv_model::command::{FilterId, ModuleSlot};
+use netserv_model::effect::{FilterId, ModuleSlot};
 use netserv_model::verdict::FailureMode;
 use netserv_model::{Filter, UserId, WorkerId};
 

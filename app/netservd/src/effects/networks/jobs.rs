@@ -7,7 +7,7 @@ use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::time::Duration;
 
 use anyhow::{Context as _, Result};
-use netserv_model::command::{FilterId, Load, ModuleSlot};
+use netserv_model::effect::{FilterId, Load, ModuleSlot};
 use netserv_model::verdict::FailureMode;
 use netserv_model::{Filter, Refusal, UserId, WorkerId};
 use tokio::sync::mpsc;

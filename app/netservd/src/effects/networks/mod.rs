@@ -21,8 +21,8 @@ use netserv_container::network::limits::TRANSPARENT_SOCKETS_MAX;
 use netserv_container::network::{
     AddressWatch, ContainerNetwork, HostIntercepts, Listeners, NetworkSpec, node_addresses, remove_networks,
 };
-use netserv_model::command::ModuleSlot;
 use netserv_model::container_link::{CONTAINER_LINKS_MAX, container_link};
+use netserv_model::effect::ModuleSlot;
 use netserv_model::{Filter, Refusal, RefusalKind, UserId, WorkerId};
 use netserv_wire::container::frames::PartKind;
 

@@ -7,7 +7,7 @@ use std::os::fd::{AsFd, OwnedFd};
 
 use anyhow::anyhow;
 use netserv_container::ControlError;
-use netserv_model::command::{Event as ControllerEvent, Load, ModuleSlot};
+use netserv_model::effect::{Event as ControllerEvent, Load, ModuleSlot};
 use netserv_model::{Flavour, Refusal, RefusalKind, UserId, WorkerId};
 use netserv_wire::container::frames::ToWorker;
 

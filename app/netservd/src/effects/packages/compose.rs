@@ -3,7 +3,7 @@
 
 use std::path::{Path, PathBuf};
 
-use netserv_model::command::{Event as ControllerEvent, JobId};
+use netserv_model::effect::{Event as ControllerEvent, JobId};
 use netserv_model::{Digest, Flavour, ModuleRef, Refusal, RefusalKind};
 
 use crate::effects::Executor;

@@ -15,7 +15,7 @@ use std::time::Duration;
 use netserv_container::{Container, DetachedContainer, LauncherConfig};
 use netserv_dataplane::Driver as _;
 use netserv_dataplane::dummy::{Dummy, Plane};
-use netserv_model::command::Load;
+use netserv_model::effect::Load;
 use netserv_model::manifest::ModuleLimits;
 use netserv_model::{SessionId, UnixTime};
 use netserv_repository::package::{self, SigningKey};

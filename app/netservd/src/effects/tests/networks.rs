@@ -3,7 +3,7 @@
 
 use std::os::fd::OwnedFd;
 
-use netserv_model::command::FilterId;
+use netserv_model::effect::FilterId;
 use netserv_model::manifest::ServerPart;
 use netserv_model::verdict::FailureMode;
 use netserv_wire::container::frames::PartKind;

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 
 use netserv_container::{Container, ControlError, Exit, ExitCause};
-use netserv_model::command::{Event as ControllerEvent, ModuleSlot};
+use netserv_model::effect::{Event as ControllerEvent, ModuleSlot};
 use netserv_model::policy::ContainerLimits;
 use netserv_model::{DropReason, Refusal, RefusalKind, UserId, WorkerId};
 use netserv_wire::container::frames::StorageFailures;

@@ -7,7 +7,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use anyhow::{Context, Result, ensure};
-use netserv_model::command::{Event as ControllerEvent, Load, ModuleSlot};
+use netserv_model::effect::{Event as ControllerEvent, Load, ModuleSlot};
 use netserv_model::manifest::ServerPart;
 use netserv_model::{Flavour, Refusal, RefusalKind, UserId, WorkerId};
 use netserv_wire::container::frames::{PartKind, ServerLoad, ToWorker};

@@ -5,7 +5,7 @@ use std::cmp::Ordering;
 use std::time::{Duration, Instant};
 
 use netserv_model::WorkerId;
-use netserv_model::command::ModuleSlot;
+use netserv_model::effect::ModuleSlot;
 use netserv_wire::container::frames::LogLevel;
 
 use crate::limits::LOG_LINES_PER_CONTAINER_MAX;

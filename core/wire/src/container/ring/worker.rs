@@ -3,7 +3,7 @@
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use netserv_model::command::ModuleSlot;
+use netserv_model::effect::ModuleSlot;
 
 use super::{
     ACTIVITY, Answer, Consumer, Descriptor, HOST_SLOTS, Ingress, MAGIC, Producer, RingError, TO_HOST, TO_WORKER,

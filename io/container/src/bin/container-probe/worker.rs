@@ -6,7 +6,7 @@ use std::os::fd::OwnedFd;
 use std::process::ExitCode;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use netserv_model::command::ModuleSlot;
+use netserv_model::effect::ModuleSlot;
 use netserv_model::{Refusal, RefusalKind};
 use netserv_wire::container::frames::{FRAME_BYTES_MAX, FromWorker, LogLevel, ToWorker};
 use netserv_wire::container::ring::{Answer, WorkerEnd};

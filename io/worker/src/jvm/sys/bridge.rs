@@ -8,7 +8,7 @@ use std::sync::atomic::AtomicU64;
 use std::time::Duration;
 
 use jni_sys::{jclass, jmethodID, jvalue};
-use netserv_model::command::ModuleSlot;
+use netserv_model::effect::ModuleSlot;
 use netserv_model::manifest::ModuleLimits;
 use netserv_model::{Instant, ModuleRef};
 

@@ -4,7 +4,7 @@
 use std::ffi::{CStr, c_void};
 
 use jni_sys::{JNIEnv, jboolean, jbyteArray, jclass, jint, jlong, jstring};
-use netserv_model::command::ModuleSlot;
+use netserv_model::effect::ModuleSlot;
 use netserv_model::limits::MODULES_PER_CONTAINER_MAX;
 
 use super::env::{Env, Thrown};

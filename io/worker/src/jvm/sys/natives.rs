@@ -6,7 +6,7 @@ use std::ffi::{CStr, c_void};
 use std::sync::OnceLock;
 
 use jni_sys::{JNIEnv, JNINativeMethod, jclass, jint, jlong, jlongArray, jobjectArray, jstring};
-use netserv_model::command::ModuleSlot;
+use netserv_model::effect::ModuleSlot;
 use netserv_model::limits::MODULES_PER_CONTAINER_MAX;
 use netserv_model::request::PacketCounts;
 use netserv_model::{Refusal, RefusalKind};

@@ -6,7 +6,7 @@ use std::future::Future;
 use std::sync::Arc;
 
 use netserv_model::ModuleRef;
-use netserv_model::command::ModuleSlot;
+use netserv_model::effect::ModuleSlot;
 use netserv_model::manifest::ModuleLimits;
 use netserv_wire::container::frames::ServerLoad;
 

@@ -2,7 +2,7 @@
 //! Modules with two parts, and services of several components.
 
 use netserv_model::RefusalKind;
-use netserv_model::command::ModuleSlot;
+use netserv_model::effect::ModuleSlot;
 use netserv_wire::container::frames::ToWorker;
 use netserv_wire::container::ring::Answer;
 

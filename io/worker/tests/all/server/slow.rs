@@ -9,7 +9,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use netserv_model::RefusalKind;
-use netserv_model::command::ModuleSlot;
+use netserv_model::effect::ModuleSlot;
 use netserv_model::manifest::ModuleLimits;
 use netserv_wire::container::frames::{FromWorker, ServerLoad};
 use netserv_worker::birth::Wakeup;

@@ -147,7 +147,7 @@ impl Pollable for Output {
 
 #[cfg(test)]
 mod tests {
-    use netserv_model::command::ModuleSlot;
+    use netserv_model::effect::ModuleSlot;
     use netserv_wire::container::media::{MediaOutcome, MediaSource, MediaTask};
 
     use super::*;

@@ -1,0 +1,140 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Effects under way: what the controller waits for, and the answers that wait with it.
+
+use std::collections::BTreeMap;
+
+use netserv_model::effect::{Command, Effect, EffectId, EffectOutcome, FilterId, Job, ModuleSlot, Notice};
+use netserv_model::request::Outcome;
+use netserv_model::{Refusal, UserId, WorkerId};
+
+use crate::Controller;
+use crate::state::{Key, Ticket};
+
+/// What an effect is for, and so who goes on when it has its outcome.
+#[derive(Debug)]
+pub(crate) enum Purpose {
+    /// A module's package is fetched, or a service composed.
+    Package(Key),
+    /// Rules of a module's packets are installed.
+    Filters(Key, Vec<FilterId>),
+    /// A rule of connections that a module takes over is installed.
+    Intercept(Key, FilterId),
+    /// A worker is started.
+    Start(WorkerId),
+    /// A worker of a generation is told to load a module into a place.
+    Load(WorkerId, Option<EffectId>, ModuleSlot),
+    /// What is kept of a module is written.
+    Store(Key),
+    /// Nobody goes on after it.
+    Nothing,
+}
+
+/// The effects that have no outcome yet: a few for each module and request at most.
+#[derive(Debug, Default)]
+pub(crate) struct Effects {
+    open: BTreeMap<EffectId, (UserId, Purpose)>,
+    /// The last ordered effect of each user, while it is open.
+    last: BTreeMap<UserId, EffectId>,
+    /// Answers that are given when an effect is done.
+    answers: BTreeMap<EffectId, Vec<(Ticket, Outcome)>>,
+    next: u64,
+}
+
+impl Effects {
+    /// Returns whether nothing is under way.
+    #[cfg(test)]
+    pub(crate) fn is_empty(&self) -> bool {
+        self.open.is_empty() && self.last.is_empty() && self.answers.is_empty()
+    }
+
+    fn close(&mut self, id: EffectId) -> Option<Purpose> {
+        let (user, purpose) = self.open.remove(&id)?;
+        if self.last.get(&user) == Some(&id) {
+            self.last.remove(&user);
+        }
+        Some(purpose)
+    }
+}
+
+impl Controller {
+    /// Wants something done to the machine.
+    pub(crate) fn start_effect(&mut self, user: &UserId, job: Job, purpose: Purpose) -> EffectId {
+        let id = EffectId(self.effects.next);
+        self.effects.next += 1;
+        self.effects.open.insert(id, (user.clone(), purpose));
+        if job.is_ordered() {
+            self.effects.last.insert(user.clone(), id);
+        }
+        self.commands.push_back(Command::Do(Effect { id, user: Some(user.clone()), job }));
+        id
+    }
+
+    /// Waits for an effect no longer.
+    ///
+    /// Returns the module that it was for.
+    pub(crate) fn abandon_effect(&mut self, id: EffectId) -> Option<Key> {
+        let (_, purpose) = self.effects.open.get_mut(&id)?;
+        let Purpose::Package(key) = std::mem::replace(purpose, Purpose::Nothing) else { return None };
+        self.commands.push_back(Command::Abandon(id));
+        Some(key)
+    }
+
+    /// Answers a user's request once the user's effects so far are done, of which the last is done last.
+    pub(crate) fn answer_when_done(&mut self, user: &UserId, ticket: Ticket, outcome: Outcome) {
+        match self.effects.last.get(user) {
+            Some(last) => self.effects.answers.entry(*last).or_default().push((ticket, outcome)),
+            None => self.answer(ticket, outcome),
+        }
+    }
+
+    /// Takes the outcome of an effect; each has one.
+    pub(crate) fn end_effect(&mut self, id: EffectId, outcome: EffectOutcome) {
+        let Some(purpose) = self.effects.close(id) else {
+            self.counters.stray_events += 1;
+            return;
+        };
+        self.go_on(id, purpose, outcome);
+        for (ticket, outcome) in self.effects.answers.remove(&id).unwrap_or_default() {
+            self.answer(ticket, outcome);
+        }
+    }
+
+    fn go_on(&mut self, id: EffectId, purpose: Purpose, outcome: EffectOutcome) {
+        match (purpose, outcome) {
+            (Purpose::Package(key), EffectOutcome::Fetched { manifest, flavour }) => {
+                self.fetched(&key, id, *manifest, flavour);
+            }
+            (Purpose::Package(key), EffectOutcome::Done) => self.composed(&key, id),
+            (Purpose::Package(key), EffectOutcome::Refused(refusal)) => self.fetch_failed(&key, id, &refusal),
+            (Purpose::Filters(key, ids), outcome) => self.filters_changed(&key, id, &ids, failure(outcome)),
+            (Purpose::Intercept(key, rule), outcome) => self.intercepted(&key, id, rule, failure(outcome)),
+            (Purpose::Start(worker), EffectOutcome::Refused(refusal)) => self.start_refused(&worker, id, &refusal),
+            (Purpose::Load(worker, generation, slot), EffectOutcome::Refused(refusal)) => {
+                self.load_refused(&worker, generation, slot, refusal);
+            }
+            (Purpose::Store((user, module)), EffectOutcome::Refused(refusal)) => {
+                self.counters.store_failures += 1;
+                self.commands.push_back(Command::Notify(Notice::NotStored { user, module, refusal }));
+            }
+            (Purpose::Start(_) | Purpose::Load(..) | Purpose::Store(_), EffectOutcome::Done)
+            | (Purpose::Nothing, _) => {}
+            // No effect of the controller's has such an outcome.
+            (
+                Purpose::Start(_) | Purpose::Load(..) | Purpose::Store(_),
+                EffectOutcome::Fetched { .. } | EffectOutcome::Measured(_) | EffectOutcome::Routed(_),
+            )
+            | (Purpose::Package(_), EffectOutcome::Measured(_) | EffectOutcome::Routed(_)) => {
+                self.counters.stray_events += 1;
+            }
+        }
+    }
+}
+
+fn failure(outcome: EffectOutcome) -> Option<Refusal> {
+    match outcome {
+        EffectOutcome::Refused(refusal) => Some(refusal),
+        EffectOutcome::Done | EffectOutcome::Fetched { .. } | EffectOutcome::Measured(_) | EffectOutcome::Routed(_) => {
+            None
+        }
+    }
+}

@@ -1,0 +1,256 @@
+// SPDX-License-Identifier: Apache-2.0
+//! The rules of modules: which packets they see, and which connections they take over.
+//!
+//! A module that is loaded gets its rules of connections first. Then its rules of packets come and its predecessor's go
+//! in one change, which puts it in force: before it everything is as it was, after it the predecessor is gone.
+
+use netserv_model::effect::{
+    EffectId, FilterChange, FilterId, FilterRule, InterceptJob, Interception, Job, ModuleSlot,
+};
+use netserv_model::manifest::Manifest;
+use netserv_model::{Refusal, WorkerId};
+
+use crate::Controller;
+use crate::effects::Purpose;
+use crate::state::{Active, Candidate, Failed, Key, Operation, Rule, RuleKind, Run, Settling, Stage, entry_in};
+
+impl Controller {
+    /// Installs the rules of a module that has just been loaded, those of connections first.
+    pub(crate) fn settle(&mut self, key: &Key) {
+        let Some(entry) = entry_in(&mut self.tenants, key) else { return };
+        let loading = entry.operation.take_if(|operation| matches!(operation.stage, Stage::Loading(_)));
+        let Some(Operation { ticket, session, setup, stage: Stage::Loading(mut candidate) }) = loading else { return };
+        let begun = candidate.place().map(|(flavour, slot)| {
+            let worker = WorkerId::new(key.0.clone(), flavour);
+            name_intercepts(&mut self.next_rule, (&worker, slot), &candidate.manifest, &mut candidate.rules)
+        });
+        let stage = Stage::Settling(candidate, Settling::default());
+        entry.operation = Some(Operation { ticket, session, setup, stage });
+        // It is in its place before it sees packets.
+        self.order_packets(&key.0);
+        let begun = self.begin_intercepts(key, begun.unwrap_or_default());
+        if let Some((_, settling)) = self.settling(key) {
+            settling.intercepts.extend(begun);
+        }
+        self.swap(key);
+    }
+
+    /// Has a module's rules of packets take the place of its predecessor's, once it has its rules of connections.
+    pub(crate) fn swap(&mut self, key: &Key) {
+        let Some(entry) = entry_in(&mut self.tenants, key) else { return };
+        let Some(Operation { stage: Stage::Settling(candidate, settling), .. }) = &mut entry.operation else { return };
+        if !settling.intercepts.is_empty() || settling.change.is_some() {
+            return;
+        }
+        let remove = entry.active.as_ref().map(|active| ids(&active.rules, RuleKind::Show)).unwrap_or_default();
+        let add = name_candidate_filters(&mut self.next_rule, key, candidate);
+        let change = self.change_filters(key, add, remove);
+        match self.settling(key) {
+            Some((_, settling)) if change.is_some() => settling.change = change,
+            Some(_) | None => self.finish(key),
+        }
+    }
+
+    /// A change of rules of packets was made or refused.
+    pub(crate) fn filters_changed(&mut self, key: &Key, id: EffectId, rules: &[FilterId], failure: Option<Refusal>) {
+        if self.settling(key).is_some_and(|(_, settling)| settling.change == Some(id)) {
+            return self.swapped(key, failure);
+        }
+        if let Some(refusal) = failure {
+            self.lose_rules(key, rules, refusal);
+        }
+    }
+
+    /// A rule of connections was installed or refused.
+    pub(crate) fn intercepted(&mut self, key: &Key, id: EffectId, rule: FilterId, failure: Option<Refusal>) {
+        let waits = self.settling(key).is_some_and(|(_, settling)| settling.intercepts.remove(&id));
+        match failure {
+            None if waits => self.swap(key),
+            None => {}
+            Some(refusal) if waits => {
+                if let Some((candidate, _)) = self.settling(key) {
+                    forget(&mut candidate.rules, &[rule]);
+                }
+                self.fail_operation(key, refusal);
+            }
+            Some(refusal) => self.lose_rules(key, &[rule], refusal),
+        }
+    }
+
+    /// Installs the rules that a running module has not yet, and those of connections again, which were suspended.
+    pub(crate) fn install_rules(&mut self, key: &Key) {
+        let Some(active) = entry_in(&mut self.tenants, key).and_then(|entry| entry.active.as_mut()) else { return };
+        let Some((flavour, slot)) = active.place() else { return };
+        let worker = WorkerId::new(key.0.clone(), flavour);
+        let Active { manifest: Some(manifest), rules, .. } = active else { return };
+        let add = name_filters(&mut self.next_rule, (&worker, slot), manifest, rules);
+        let begun = name_intercepts(&mut self.next_rule, (&worker, slot), manifest, rules);
+        self.change_filters(key, add, Vec::new());
+        self.begin_intercepts(key, begun);
+    }
+
+    /// Takes rules away that were installed.
+    pub(crate) fn remove_rules(&mut self, key: &Key, rules: &[Rule]) {
+        self.change_filters(key, Vec::new(), ids(rules, RuleKind::Show));
+        for id in ids(rules, RuleKind::Intercept) {
+            self.start_effect(&key.0, Job::Intercepts(InterceptJob::End(id)), Purpose::Nothing);
+        }
+    }
+
+    /// Has the new connections that a running module takes over treated as its failure mode says, since it goes down.
+    pub(crate) fn suspend_intercepts(&mut self, key: &Key) {
+        let Some(active) = self.active(key).filter(|active| active.run == Run::Running) else { return };
+        for id in ids(&active.rules, RuleKind::Intercept) {
+            self.start_effect(&key.0, Job::Intercepts(InterceptJob::Suspend(id)), Purpose::Nothing);
+        }
+    }
+
+    /// Takes note that a module which is about to be in force will not be. Returns whether that must wait for a change
+    /// of rules under way.
+    pub(crate) fn fail_swap(&mut self, key: &Key, refusal: &Refusal, loaded: bool) -> bool {
+        let Some((_, settling)) = self.settling(key).filter(|(_, settling)| settling.change.is_some()) else {
+            return false;
+        };
+        let failed = settling.failed.get_or_insert_with(|| Failed { refusal: refusal.clone(), loaded });
+        failed.loaded &= loaded;
+        true
+    }
+
+    fn swapped(&mut self, key: &Key, failure: Option<Refusal>) {
+        let Some((candidate, settling)) = self.settling(key) else { return };
+        settling.change = None;
+        let failed = settling.failed.take();
+        if let Some(refusal) = failure {
+            take_ids(&mut candidate.rules, RuleKind::Show);
+            let Failed { refusal, loaded } = failed.unwrap_or(Failed { refusal, loaded: true });
+            return self.end_settling(key, refusal, loaded);
+        }
+        if let Some(active) = self.active(key) {
+            take_ids(&mut active.rules, RuleKind::Show);
+        }
+        match failed {
+            None => self.finish(key),
+            Some(Failed { refusal, loaded }) => {
+                self.swap_back(key);
+                self.end_settling(key, refusal, loaded);
+            }
+        }
+    }
+
+    /// Has the predecessor's rules of packets take their place again.
+    fn swap_back(&mut self, key: &Key) {
+        let Some(entry) = entry_in(&mut self.tenants, key) else { return };
+        let Some(Operation { stage: Stage::Settling(candidate, _), .. }) = &mut entry.operation else { return };
+        let remove = take_ids(&mut candidate.rules, RuleKind::Show);
+        let add = entry.active.as_mut().and_then(|active| {
+            let (flavour, slot) = active.place()?;
+            let worker = WorkerId::new(key.0.clone(), flavour);
+            Some(name_filters(&mut self.next_rule, (&worker, slot), active.manifest.as_ref()?, &mut active.rules))
+        });
+        // Apart, since what only takes rules away is never refused.
+        self.change_filters(key, Vec::new(), remove);
+        self.change_filters(key, add.unwrap_or_default(), Vec::new());
+    }
+
+    fn end_settling(&mut self, key: &Key, refusal: Refusal, loaded: bool) {
+        if !loaded {
+            self.candidate_gone(key);
+        }
+        self.fail_operation(key, refusal);
+    }
+
+    /// A running module lost rules through no fault of its own.
+    fn lose_rules(&mut self, key: &Key, lost: &[FilterId], refusal: Refusal) {
+        let Some(active) = self.active(key) else { return };
+        if forget(&mut active.rules, lost) {
+            self.fail_filter(key, refusal);
+        }
+    }
+
+    /// Starts a change of rules of packets, if there is any.
+    fn change_filters(&mut self, key: &Key, add: Vec<FilterRule>, remove: Vec<FilterId>) -> Option<EffectId> {
+        if add.is_empty() && remove.is_empty() {
+            return None;
+        }
+        let purpose = Purpose::Filters(key.clone(), add.iter().map(|rule| rule.id).collect());
+        Some(self.start_effect(&key.0, Job::Filters(FilterChange { add, remove }), purpose))
+    }
+
+    fn begin_intercepts(&mut self, key: &Key, intercepts: Vec<Interception>) -> Vec<EffectId> {
+        let begin = |intercept: Interception| {
+            let purpose = Purpose::Intercept(key.clone(), intercept.id);
+            self.start_effect(&key.0, Job::Intercepts(InterceptJob::Begin(intercept)), purpose)
+        };
+        intercepts.into_iter().map(begin).collect()
+    }
+
+    fn settling(&mut self, key: &Key) -> Option<(&mut Candidate, &mut Settling)> {
+        match &mut self.operation(key)?.stage {
+            Stage::Settling(candidate, settling) => Some((candidate, settling)),
+            Stage::Fetching(_) | Stage::Composing(..) | Stage::Waiting(_) | Stage::Loading(_) => None,
+        }
+    }
+}
+
+fn name_candidate_filters(next: &mut u64, key: &Key, candidate: &mut Candidate) -> Vec<FilterRule> {
+    let Some((flavour, slot)) = candidate.place() else { return Vec::new() };
+    let worker = WorkerId::new(key.0.clone(), flavour);
+    name_filters(next, (&worker, slot), &candidate.manifest, &mut candidate.rules)
+}
+
+/// Names the rules of packets that have no name yet, and returns them.
+fn name_filters(
+    next: &mut u64,
+    (worker, slot): (&WorkerId, ModuleSlot),
+    manifest: &Manifest,
+    rules: &mut [Rule],
+) -> Vec<FilterRule> {
+    let unnamed = rules.iter_mut().filter(|rule| rule.kind == RuleKind::Show && rule.id.is_none());
+    let name = |rule: &mut Rule| {
+        let (id, worker, module, filter) = (name(next, rule), worker.clone(), manifest.module(), rule.filter.clone());
+        FilterRule { id, worker, slot, module, filter, on_failure: manifest.on_failure() }
+    };
+    unnamed.map(name).collect()
+}
+
+/// Returns the rules of connections, with names.
+fn name_intercepts(
+    next: &mut u64,
+    (worker, slot): (&WorkerId, ModuleSlot),
+    manifest: &Manifest,
+    rules: &mut [Rule],
+) -> Vec<Interception> {
+    let on_failure = manifest.server.as_ref().map(|server| server.on_failure).unwrap_or_default();
+    let intercepts = rules.iter_mut().filter(|rule| rule.kind == RuleKind::Intercept);
+    let name = |rule: &mut Rule| {
+        let (id, worker, filter) = (name(next, rule), worker.clone(), rule.filter.clone());
+        Interception { id, worker, slot, filter, on_failure }
+    };
+    intercepts.map(name).collect()
+}
+
+fn name(next: &mut u64, rule: &mut Rule) -> FilterId {
+    *rule.id.get_or_insert_with(|| {
+        *next += 1;
+        FilterId(*next - 1)
+    })
+}
+
+fn ids(rules: &[Rule], kind: RuleKind) -> Vec<FilterId> {
+    rules.iter().filter(|rule| rule.kind == kind).filter_map(|rule| rule.id).collect()
+}
+
+/// Takes the names of rules that are not there any more.
+fn take_ids(rules: &mut [Rule], kind: RuleKind) -> Vec<FilterId> {
+    rules.iter_mut().filter(|rule| rule.kind == kind).filter_map(|rule| rule.id.take()).collect()
+}
+
+/// Forgets the names of rules that are not there; returns whether there was one of them.
+fn forget(rules: &mut [Rule], gone: &[FilterId]) -> bool {
+    let mut found = false;
+    for rule in rules.iter_mut().filter(|rule| rule.id.is_some_and(|id| gone.contains(&id))) {
+        rule.id = None;
+        found = true;
+    }
+    found
+}

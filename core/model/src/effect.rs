@@ -1,0 +1,413 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Changes of the machine that the controller wants, each with exactly one outcome, and news of workers.
+
+use std::collections::BTreeMap;
+use std::net::IpAddr;
+
+use serde::{Deserialize, Serialize};
+
+use crate::manifest::{Manifest, ModuleLimits, ServerPart};
+use crate::policy::ContainerLimits;
+use crate::request::{self, NodeReport, PacketCounts, ServerCounts};
+use crate::verdict::FailureMode;
+use crate::{
+    Digest, Filter, Flavour, ModuleName, ModuleRef, PublicKey, Refusal, SessionId, UnixTime, UserId, WorkerId,
+};
+
+/// Names one request inside the node, from its arrival to its answer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct RequestId(pub u64);
+
+/// Names one effect, from the moment that it is wanted to its outcome.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(transparent)]
+pub struct EffectId(pub u64);
+
+/// A module's place in its worker, 0–63: its bit in packet descriptors. Modules see packets in install order, which
+/// the worker keeps as the order of loading, whatever the place.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(transparent)]
+pub struct ModuleSlot(pub u8);
+
+/// Names one filter rule of the node.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct FilterId(pub u64);
+
+/// One thing that the controller says, in the order in which it is to happen.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Command {
+    /// Do something to the machine; answered by exactly one [`EffectOutcome`], also when it is abandoned.
+    Do(Effect),
+    /// Nobody waits for an effect any more: [`Job::is_ordered`] is false for it, and its outcome changes nothing.
+    Abandon(EffectId),
+    /// Answer a request.
+    Answer {
+        /// The request.
+        request: RequestId,
+        /// The node's entry for the response stack, with `address` still to be filled in by the signaling.
+        report: Box<NodeReport>,
+    },
+    /// Tell people.
+    Notify(Notice),
+}
+
+/// A change of the machine.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Effect {
+    /// Its name, by which it is answered.
+    pub id: EffectId,
+    /// The user whose effects it must not overtake; nothing for the node's own.
+    pub user: Option<UserId>,
+    /// What to do.
+    pub job: Job,
+}
+
+/// What an effect does, by who carries it out.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Job {
+    /// Packages and the code in them.
+    Packages(PackageJob),
+    /// Workers and what is loaded into them.
+    Workers(WorkerJob),
+    /// Rules of the forwarding plane and of the packet threads.
+    Filters(FilterChange),
+    /// Connections between others that modules take over.
+    Intercepts(InterceptJob),
+    /// What outlives the node's process.
+    Store(StoreJob),
+    /// Find out what modules counted and how busy the machine is; done by [`EffectOutcome::Measured`].
+    Measure,
+    /// Find out the node's own address toward a destination; done by [`EffectOutcome::Routed`].
+    Route(IpAddr),
+}
+
+impl Job {
+    /// Returns whether the user's effects before it must be done first, and those after it wait for it.
+    pub fn is_ordered(&self) -> bool {
+        match self {
+            Job::Packages(_) | Job::Measure | Job::Route(_) => false,
+            Job::Workers(_) | Job::Filters(_) | Job::Intercepts(_) | Job::Store(_) => true,
+        }
+    }
+}
+
+/// A job about packages.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum PackageJob {
+    /// Fetch a package, check its digest and that one of `keys` signed it, choose its flavour and make that ready to
+    /// run; done by [`EffectOutcome::Fetched`].
+    Fetch {
+        /// Where the package is.
+        url: String,
+        /// Its digest.
+        digest: Digest,
+        /// Keys of its owner.
+        keys: Vec<PublicKey>,
+    },
+    /// Compose the components of fetched packages, of which each hands HTTP requests on to the next, and make that ready
+    /// to run.
+    Compose {
+        /// The packages, the outermost component first.
+        parts: Vec<Digest>,
+        /// What the packages are, for people.
+        names: Vec<ModuleRef>,
+    },
+}
+
+/// A job about a worker. Done means that the worker was told; what comes of that is [`News`].
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum WorkerJob {
+    /// Start a worker, in the container that the user's other worker is in if there is one. Then comes
+    /// [`WorkerNews::Ready`] or [`WorkerNews::Died`]. The effect's id is the worker's generation.
+    Start {
+        /// The worker.
+        worker: WorkerId,
+        /// What the user's container may use as a whole.
+        limits: ContainerLimits,
+    },
+    /// Stop a worker and forget it; no news of it come any more.
+    Stop {
+        /// The worker.
+        worker: WorkerId,
+    },
+    /// Load a fetched module. Then comes [`WorkerNews::Loaded`] or [`WorkerNews::Failed`].
+    Load(Load),
+    /// Unload a module. Packets under way are answered first.
+    Unload {
+        /// The module's worker.
+        worker: WorkerId,
+        /// The module's place.
+        slot: ModuleSlot,
+    },
+    /// Have packets go through modules in this order, which are loaded; others come after them.
+    Order {
+        /// Their worker.
+        worker: WorkerId,
+        /// Their places.
+        slots: Vec<ModuleSlot>,
+    },
+}
+
+impl WorkerJob {
+    /// Returns the worker that it is about.
+    pub fn worker(&self) -> &WorkerId {
+        match self {
+            WorkerJob::Start { worker, .. }
+            | WorkerJob::Stop { worker }
+            | WorkerJob::Unload { worker, .. }
+            | WorkerJob::Order { worker, .. } => worker,
+            WorkerJob::Load(load) => &load.worker,
+        }
+    }
+}
+
+/// Rules that come and rules that go in one step: no packet is shown by both or by none. Refused, nothing changed; one
+/// that only takes rules away is never refused.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct FilterChange {
+    /// Rules to add.
+    pub add: Vec<FilterRule>,
+    /// Rules to take away; one that is not there is no fault.
+    pub remove: Vec<FilterId>,
+}
+
+/// Shows matching packets to a module.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct FilterRule {
+    /// The rule.
+    pub id: FilterId,
+    /// The module's worker.
+    pub worker: WorkerId,
+    /// The module's place.
+    pub slot: ModuleSlot,
+    /// The module, for people.
+    pub module: ModuleRef,
+    /// Which packets.
+    pub filter: Filter,
+    /// What happens to them while the module cannot say.
+    pub on_failure: FailureMode,
+}
+
+/// A job about connections between others.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum InterceptJob {
+    /// Hand the TCP connections that match to a module, which takes connections by now: both directions go through its
+    /// container. It also ends a [`InterceptJob::Suspend`] of the same rule.
+    Begin(Interception),
+    /// Treat new connections of a rule as its failure mode says, until the next [`InterceptJob::Begin`] of it.
+    Suspend(FilterId),
+    /// Take a rule away; connections under way end.
+    End(FilterId),
+}
+
+/// Which connections go through a module's container.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Interception {
+    /// The rule.
+    pub id: FilterId,
+    /// The module's worker.
+    pub worker: WorkerId,
+    /// The module's place.
+    pub slot: ModuleSlot,
+    /// Which connections, seen from the client.
+    pub filter: Filter,
+    /// What happens to new ones while the module cannot take them.
+    pub on_failure: FailureMode,
+}
+
+/// A job about what outlives the node's process; done once it is on the disk.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum StoreJob {
+    /// Remember an installed module, in place of an earlier record of the same user and name.
+    Put(Box<InstalledRecord>),
+    /// Forget an installed module.
+    Forget {
+        /// The module's owner.
+        user: UserId,
+        /// The module's name.
+        module: ModuleName,
+    },
+}
+
+/// What people are told.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Notice {
+    /// A request arrived.
+    Requested {
+        /// The request.
+        request: RequestId,
+        /// `SETUP`, `REMOVE` or `PROBE`.
+        method: &'static str,
+        /// Who asks, as the request says.
+        user: Option<UserId>,
+        /// Its session.
+        session: SessionId,
+    },
+    /// A request was answered.
+    Answered {
+        /// The request.
+        request: RequestId,
+        /// With what.
+        outcome: request::Outcome,
+        /// How long that took on this node, in microseconds.
+        took_us: u64,
+    },
+    /// A service is removed since its parts are not what it needs any more.
+    Dissolved {
+        /// The service's owner.
+        user: UserId,
+        /// The service.
+        module: ModuleRef,
+        /// Why.
+        refusal: Refusal,
+    },
+    /// A module is removed since the policy does not allow it any more.
+    Revoked {
+        /// The module's owner.
+        user: UserId,
+        /// The module.
+        module: ModuleRef,
+        /// Why.
+        refusal: Refusal,
+    },
+    /// A module that is installed will not survive a restart of the node, or one that is gone will come back.
+    NotStored {
+        /// The module's owner.
+        user: UserId,
+        /// The module.
+        module: ModuleName,
+        /// Why.
+        refusal: Refusal,
+    },
+}
+
+/// Everything that a worker needs to run a module.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Load {
+    /// The worker.
+    pub worker: WorkerId,
+    /// The module's place.
+    pub slot: ModuleSlot,
+    /// Its name and version.
+    pub module: ModuleRef,
+    /// The package's digest, by which the code is found.
+    pub digest: Digest,
+    /// What the module can read.
+    pub properties: BTreeMap<String, String>,
+    /// What the module may use.
+    pub limits: ModuleLimits,
+    /// The version of its kv state.
+    pub state_schema: u32,
+    /// Whether it has a part that sees packets.
+    pub packet: bool,
+    /// The part that takes connections, if it has one.
+    pub server: Option<ServerPart>,
+    /// The packages whose components are composed to its server part, the outermost first; empty if it is its own.
+    pub chain: Vec<Digest>,
+}
+
+/// A module as it is remembered across restarts.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct InstalledRecord {
+    /// Its owner.
+    pub user: UserId,
+    /// Its name and version.
+    pub module: ModuleRef,
+    /// Where its package came from.
+    pub url: String,
+    /// Its package's digest.
+    pub digest: Digest,
+    /// The session that installed it.
+    pub session: SessionId,
+    /// Its filters.
+    pub filters: Vec<Filter>,
+    /// Its properties.
+    pub properties: BTreeMap<String, String>,
+    /// When its lease ends.
+    pub lease_until: UnixTime,
+    /// Its place in the install order of its container.
+    pub order: u64,
+    /// The flavour that ran last. What runs after a restart is found out when the package is had again.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub flavour: Option<Flavour>,
+}
+
+/// What came of an effect.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum EffectOutcome {
+    /// It is done.
+    Done,
+    /// A package is in the store, checked and ready to be loaded.
+    Fetched {
+        /// What the package says of itself.
+        manifest: Box<Manifest>,
+        /// Which of its flavours this node takes.
+        flavour: Flavour,
+    },
+    /// What was counted.
+    Measured(Box<Measured>),
+    /// The node's own address toward a destination, if there is a route.
+    Routed(Option<IpAddr>),
+    /// It was not done, and nothing of it is left.
+    Refused(Refusal),
+}
+
+/// What modules counted, and how busy the machine is.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Measured {
+    /// Packets shown, load and free memory of the machine.
+    pub load: request::Load,
+    /// What each module counted; those whose worker did not say in time are missing, or as they were last.
+    pub modules: Vec<ModuleCounts>,
+    /// The addresses of each user's container.
+    pub addresses: BTreeMap<UserId, Vec<IpAddr>>,
+}
+
+/// What one module counted.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ModuleCounts {
+    /// Its worker.
+    pub worker: WorkerId,
+    /// Its place there.
+    pub slot: ModuleSlot,
+    /// Its packets.
+    pub packets: PacketCounts,
+    /// Counters that it keeps, by name.
+    pub counters: BTreeMap<String, u64>,
+    /// Its connections, if it is a server.
+    pub server: Option<ServerCounts>,
+}
+
+/// What a worker did by itself, or what came of what it was told.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct News {
+    /// The worker.
+    pub worker: WorkerId,
+    /// The effect that started it, which tells it from earlier ones of the same name.
+    pub generation: EffectId,
+    /// What happened.
+    pub what: WorkerNews,
+}
+
+/// What happened to a worker.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum WorkerNews {
+    /// It takes modules.
+    Ready,
+    /// It could not be started, or ended without being told to.
+    Died {
+        /// Why.
+        refusal: Refusal,
+        /// The module that is to blame, if one is.
+        culprit: Option<ModuleSlot>,
+    },
+    /// A module runs.
+    Loaded(ModuleSlot),
+    /// A module could not be loaded, or trapped and was unloaded; the worker goes on.
+    Failed {
+        /// The module's place.
+        slot: ModuleSlot,
+        /// Why.
+        refusal: Refusal,
+    },
+}

@@ -1,0 +1,157 @@
+// SPDX-License-Identifier: Apache-2.0
+//! How things move between the engines. This is the only place where they do.
+
+use std::collections::VecDeque;
+use std::net::IpAddr;
+
+use netserv_gist::ApiCall;
+use netserv_model::effect::{Command, EffectId, EffectOutcome, Job, Notice, RequestId};
+use netserv_model::request::{Ask, Body, NodeReport, Request};
+use netserv_wire::gist::{Direction, Mri};
+
+use crate::node::Node;
+use crate::output::Output;
+use crate::{calls, routes};
+
+impl Node {
+    /// Moves one thing from one engine to the next; returns whether there was one.
+    pub(crate) fn step(&mut self) -> bool {
+        let now = self.now;
+        if let Some(call) = self.nslp.poll_api_call() {
+            self.call_gist(call);
+        } else if let Some(event) = self.gist.poll_event() {
+            self.nslp.handle_event(now, event);
+        } else if let Some(transmit) = self.gist.poll_transmit() {
+            // Before the commands: the next node is to work on a request while this one does.
+            self.outputs.push_back(Output::Send(transmit));
+        } else if let Some((id, request)) = self.nslp.poll_request() {
+            self.take_request(id, request);
+        } else if let Some(command) = self.controller.poll_command() {
+            self.take_command(command);
+        } else if let Some((id, result)) = self.nslp.poll_result() {
+            let call = self.posted.remove(&id);
+            self.outputs.extend(call.map(|call| Output::Reply(call, Box::new(Ok(result)))));
+        } else if self.calls.begin(self.next_effect()) {
+            self.start(self.next_effect(), Job::Measure);
+        } else {
+            return false;
+        }
+        true
+    }
+
+    /// Gives a message to GIST with the node's own address toward the next peer, which may have to be asked for.
+    fn call_gist(&mut self, call: ApiCall) {
+        match toward(mri(&call)) {
+            Some(destination) => self.look(destination, routes::Waiter::Message(Box::new(call))),
+            None => self.call_from(call, None),
+        }
+    }
+
+    /// Goes on with something now that the node's own address is known, or that there is no route.
+    pub(crate) fn routed(&mut self, waiter: routes::Waiter, local: Option<IpAddr>) {
+        match waiter {
+            routes::Waiter::Message(call) => self.call_from(*call, local),
+            routes::Waiter::Post(call, request) => self.post_from(call, *request, local),
+        }
+    }
+
+    /// Takes the node's own address toward a destination.
+    pub(crate) fn route_known(&mut self, effect: EffectId, local: Option<IpAddr>) {
+        let again = self.next_effect();
+        let (waiters, stale) = self.routes.answered(effect, local, again);
+        if let Some(destination) = stale {
+            self.start(again, Job::Route(destination));
+        }
+        for waiter in waiters {
+            self.routed(waiter, local);
+        }
+    }
+
+    /// Takes what was counted, and goes on with those who waited for it.
+    pub(crate) fn counted(&mut self, waiters: VecDeque<calls::Waiter>, outcome: EffectOutcome) {
+        if let EffectOutcome::Measured(measured) = outcome {
+            self.controller.set_load(measured.load);
+            self.measured = *measured;
+        }
+        for waiter in waiters {
+            match waiter {
+                calls::Waiter::Call(call) => self.outputs.push_back(Output::Fresh(call)),
+                calls::Waiter::Request(id, request) => self.controller.handle_request(self.now, id, *request),
+            }
+        }
+    }
+
+    fn call_from(&mut self, call: ApiCall, local: Option<IpAddr>) {
+        let handle = if let ApiCall::SendMessage { handle, .. } = &call { Some(*handle) } else { None };
+        let result = match local {
+            Some(local) => self.gist.handle_api(self.now.instant, call, local),
+            None => Err(netserv_gist::ApiError::NoRoute),
+        };
+        if let Err(error) = result {
+            self.counters.calls_refused += 1;
+            if let Some(handle) = handle {
+                self.nslp.handle_api_error(self.now, handle, error);
+            }
+        }
+    }
+
+    /// Gives a request to the controller; one that asks for counters waits until they are fresh.
+    fn take_request(&mut self, id: RequestId, request: Request) {
+        let (method, user, session) = (request.body.method(), request.user.clone(), request.session);
+        self.outputs.push_back(Output::Notice(Notice::Requested { request: id, method, user, session }));
+        self.arrived.insert(id, self.now.instant);
+        if !wants_counters(&request.body) {
+            return self.controller.handle_request(self.now, id, request);
+        }
+        if let Some(calls::Waiter::Request(id, request)) =
+            self.calls.wait(calls::Waiter::Request(id, Box::new(request)))
+        {
+            self.controller.handle_request(self.now, id, *request);
+        }
+    }
+
+    fn take_command(&mut self, command: Command) {
+        match command {
+            Command::Do(effect) => {
+                let ready = self.lanes.push(effect);
+                self.outputs.extend(ready.map(Output::Do));
+            }
+            Command::Abandon(id) => self.outputs.push_back(Output::Abandon(id)),
+            Command::Answer { request, report } => self.take_report(request, *report),
+            Command::Notify(notice) => self.outputs.push_back(Output::Notice(notice)),
+        }
+    }
+
+    /// Completes the controller's report with what only the node knows, and gives it to the NSLP.
+    fn take_report(&mut self, request: RequestId, mut report: NodeReport) {
+        if let Some(arrived) = self.arrived.remove(&request) {
+            let took = self.now.instant.since(arrived);
+            report.took_us = u64::try_from(took.as_micros()).unwrap_or(u64::MAX);
+        }
+        self.fill_in(&mut report.modules);
+        let (outcome, took_us) = (report.outcome.clone(), report.took_us);
+        self.outputs.push_back(Output::Notice(Notice::Answered { request, outcome, took_us }));
+        self.nslp.handle_report(self.now, request, report);
+    }
+}
+
+fn wants_counters(body: &Body) -> bool {
+    match body {
+        Body::Probe(probe) => probe.ask.iter().any(|ask| matches!(ask, Ask::Modules | Ask::Load)),
+        Body::Setup(_) | Body::Remove(_) => false,
+    }
+}
+
+fn mri(call: &ApiCall) -> &Mri {
+    match call {
+        ApiCall::SendMessage { mri, .. }
+        | ApiCall::SetStateLifetime { mri, .. }
+        | ApiCall::InvalidateRoutingState { mri, .. } => mri,
+    }
+}
+
+/// Returns the end of a flow toward which an MRI points.
+fn toward(mri: &Mri) -> Option<IpAddr> {
+    let (source, destination) = mri.addresses()?;
+    Some(if mri.direction()? == Direction::Downstream { destination } else { source })
+}

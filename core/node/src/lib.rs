@@ -1,0 +1,30 @@
+// SPDX-License-Identifier: Apache-2.0
+//! One node as a pure machine: GIST, NSLP and controller behind one drain.
+//!
+//! After each [`Node::handle`], take every [`Node::poll_output`], then re-arm from [`Node::poll_timeout`]. The outputs are a
+//! function of what is recorded ([`recording`]): configuration, policy, seed and the inputs with their times. The daemon
+//! and the simulated world run the same `Node`; they differ in who carries out the effects.
+//!
+//! What the shell around it must keep to:
+//! - Outputs are taken before the next input.
+//! - Each [`Output::Do`] is answered by one [`Input::Done`], also after [`Output::Abandon`]; a stray one is counted.
+//! - [`Input::Post`] is answered by one [`Output::Reply`], [`Input::Ask`] by one [`Output::Fresh`].
+#![forbid(unsafe_code)]
+
+mod calls;
+mod config;
+mod drain;
+mod input;
+mod lanes;
+pub mod limits;
+mod node;
+mod output;
+pub mod recording;
+mod routes;
+#[cfg(test)]
+mod tests;
+
+pub use config::NodeConfig;
+pub use input::{CallId, Ends, Input, OwnedDatagram, Token};
+pub use node::{Node, NodeCounters, View};
+pub use output::Output;

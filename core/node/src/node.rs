@@ -1,0 +1,288 @@
+// SPDX-License-Identifier: Apache-2.0
+//! The node's face: inputs in, outputs out. How things move between the engines is in `drain.rs`.
+
+use std::collections::{BTreeMap, VecDeque};
+
+use netserv_controller::Controller;
+use netserv_gist::Engine;
+use netserv_model::api::PostRequest;
+use netserv_model::effect::{Effect, EffectId, EffectOutcome, Job, Measured, RequestId};
+use netserv_model::policy::NodePolicy;
+use netserv_model::request::ModuleStatus;
+use netserv_model::{Instant, Now, Refusal, RefusalKind, limits};
+use netserv_nslp::{LocalId, LocalPath, LocalRequest, Nslp};
+use rand::rngs::StdRng;
+use rand::{Rng, SeedableRng};
+
+use crate::calls::{self, Calls};
+use crate::config::NodeConfig;
+use crate::input::{CallId, Input};
+use crate::lanes::Lanes;
+use crate::limits::DRAIN_STEPS_MAX;
+use crate::output::Output;
+use crate::routes::{self, Look, Routes};
+
+/// One node. Its engines are one each.
+#[derive(Debug)]
+pub struct Node {
+    pub(crate) gist: Engine,
+    pub(crate) nslp: Nslp,
+    pub(crate) controller: Controller,
+    /// The clocks at the last input.
+    pub(crate) now: Now,
+    pub(crate) lanes: Lanes,
+    pub(crate) routes: Routes,
+    pub(crate) calls: Calls,
+    pub(crate) outputs: VecDeque<Output>,
+    pub(crate) measured: Measured,
+    /// When each request arrived that is not answered; the controller bounds them.
+    pub(crate) arrived: BTreeMap<RequestId, Instant>,
+    pub(crate) posted: BTreeMap<LocalId, CallId>,
+    pub(crate) counters: NodeCounters,
+    /// Steps that are left of this drain.
+    steps: usize,
+    next_local: u64,
+    next_effect: u64,
+}
+
+/// What a node counted by itself.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct NodeCounters {
+    /// Outcomes of effects that nothing waited for.
+    pub stray_outcomes: u64,
+    /// Calls of the NSLP that GIST refused.
+    pub calls_refused: u64,
+    /// Drains that were cut off at [`DRAIN_STEPS_MAX`].
+    pub drains_cut: u64,
+    /// Ordered effects under way.
+    pub effects_open: usize,
+    /// Ordered effects that wait for those.
+    pub effects_waiting: usize,
+}
+
+/// What can be seen of a node without changing it.
+#[derive(Clone, Copy, Debug)]
+pub struct View<'a> {
+    /// GIST.
+    pub gist: &'a Engine,
+    /// The NSLP.
+    pub nslp: &'a Nslp,
+    /// The controller.
+    pub controller: &'a Controller,
+    /// What was last measured.
+    pub measured: &'a Measured,
+}
+
+impl Node {
+    /// Returns a node without modules or state. Give a `seed` that nobody can guess: cookies and session ids are made
+    /// from it.
+    ///
+    /// # Panics
+    /// If the peer identity is empty or too long, as [`Engine::new`].
+    pub fn new(config: NodeConfig, policy: NodePolicy, seed: [u8; 32]) -> Node {
+        let mut rng = StdRng::from_seed(seed);
+        Node {
+            gist: Engine::new(config.gist, rng.random()),
+            nslp: Nslp::new(config.nslp, rng.random()),
+            controller: Controller::new(policy),
+            now: Now::default(),
+            lanes: Lanes::default(),
+            routes: Routes::default(),
+            calls: Calls::default(),
+            outputs: VecDeque::new(),
+            measured: Measured::default(),
+            arrived: BTreeMap::new(),
+            posted: BTreeMap::new(),
+            counters: NodeCounters::default(),
+            steps: 0,
+            next_local: 0,
+            next_effect: EFFECTS_FIRST,
+        }
+    }
+
+    /// Takes one input. Take every output before the next.
+    pub fn handle(&mut self, now: Now, input: Input) {
+        self.now = now;
+        self.steps = DRAIN_STEPS_MAX;
+        let at = now.instant;
+        match input {
+            Input::Restore(records) => self.controller.restore(now, records),
+            Input::Policy(policy) => self.controller.set_policy(now, *policy),
+            Input::Addresses(addresses) => self.nslp.handle_addresses(addresses),
+            Input::RoutesChanged => self.routes.changed(),
+            // A datagram for the node itself never goes on.
+            Input::Datagram(datagram) => drop(self.gist.handle_datagram(at, datagram.view(true))),
+            Input::Intercepted(token, datagram) => {
+                let disposition = self.gist.handle_datagram(at, datagram.view(false));
+                self.outputs.push_back(Output::Release(token, disposition));
+            }
+            Input::Unreachable(destination) => self.gist.handle_unreachable(at, destination),
+            Input::Accepted(token, ends) => {
+                let association = self.gist.handle_accepted(at, ends.local, ends.peer);
+                self.outputs.push_back(Output::Attach(token, association));
+            }
+            Input::Connected(association) => self.gist.handle_connected(at, association),
+            Input::Bytes(association, bytes) => self.gist.handle_stream(at, association, &bytes),
+            Input::Closed(association, error) => self.gist.handle_closed(at, association, error),
+            Input::Post(call, request) => self.post(call, request),
+            Input::Ask(call) => {
+                if self.calls.wait(calls::Waiter::Call(call)).is_some() {
+                    self.outputs.push_back(Output::Fresh(call));
+                }
+            }
+            Input::Done(id, outcome) => self.done(id, outcome),
+            Input::News(news) => self.controller.handle_news(now, news),
+            Input::Timeout => {
+                self.gist.handle_timeout(at);
+                self.nslp.handle_timeout(now);
+                self.controller.handle_timeout(now);
+            }
+        }
+    }
+
+    /// Returns the next output, or nothing if there is none for now.
+    pub fn poll_output(&mut self) -> Option<Output> {
+        loop {
+            if let Some(output) = self.outputs.pop_front() {
+                return Some(output);
+            }
+            // Counted down also by the last step, so that a cut is told from an end.
+            self.steps = self.steps.checked_sub(1)?;
+            if self.steps == 0 {
+                self.counters.drains_cut += 1;
+                return None;
+            }
+            if !self.step() {
+                self.steps = usize::MAX;
+                return None;
+            }
+        }
+    }
+
+    /// Returns when [`Input::Timeout`] is due next, and for what.
+    pub fn poll_timeout(&self) -> Option<(Instant, &'static str)> {
+        if self.steps == 0 && self.now != Now::default() {
+            return Some((self.now.instant, "rest of a drain"));
+        }
+        let engines = [self.gist.poll_timeout(), self.nslp.poll_timeout(), self.controller.poll_timeout()];
+        engines.into_iter().flatten().min()
+    }
+
+    /// Returns what can be seen of the node.
+    pub fn view(&self) -> View<'_> {
+        View { gist: &self.gist, nslp: &self.nslp, controller: &self.controller, measured: &self.measured }
+    }
+
+    /// Returns what the node counted by itself.
+    pub fn counters(&self) -> NodeCounters {
+        let (effects_open, effects_waiting) = self.lanes.counts();
+        NodeCounters { effects_open, effects_waiting, ..self.counters }
+    }
+
+    /// Returns the modules with what they were last found to have counted, by user and install order.
+    pub fn modules(&self, now: Now) -> Vec<ModuleStatus> {
+        let mut modules = self.controller.modules(now);
+        self.fill_in(&mut modules);
+        modules
+    }
+
+    /// Returns how busy the node was when it was last measured.
+    pub fn load(&self) -> netserv_model::request::Load {
+        let netserv_model::request::Load { containers, modules, .. } = self.controller.load();
+        netserv_model::request::Load { containers, modules, ..self.measured.load }
+    }
+
+    /// Puts into reports what only measuring tells.
+    pub(crate) fn fill_in(&self, modules: &mut [ModuleStatus]) {
+        for status in modules {
+            status.addresses = self.measured.addresses.get(&status.user).cloned().unwrap_or_default();
+            let place = self.controller.place(&status.user, &status.module.name);
+            let is_it = |(worker, slot): &(_, _)| {
+                let mut counts = self.measured.modules.iter();
+                counts.find(|counts| counts.worker == *worker && counts.slot == *slot)
+            };
+            if let Some(counts) = place.as_ref().and_then(is_it) {
+                (status.packets, status.counters) = (counts.packets, counts.counters.clone());
+                status.server = counts.server;
+            }
+        }
+    }
+
+    /// Starts an effect of the node's own.
+    pub(crate) fn start(&mut self, id: EffectId, job: Job) {
+        self.next_effect = self.next_effect.max(id.0 + 1);
+        self.outputs.push_back(Output::Do(Effect { id, user: None, job }));
+    }
+
+    /// Returns the name of the next effect of the node's own.
+    pub(crate) fn next_effect(&self) -> EffectId {
+        EffectId(self.next_effect)
+    }
+
+    fn post(&mut self, call: CallId, request: Box<PostRequest>) {
+        if self.posted.len() >= limits::REQUESTS_PENDING_MAX {
+            let refusal = Refusal::new(RefusalKind::QuotaExceeded, "the node works on too many requests");
+            return self.reply(call, refusal);
+        }
+        match request.path {
+            Some(path) if path.source.is_none() => self.look(path.destination, routes::Waiter::Post(call, request)),
+            Some(_) | None => self.post_from(call, *request, None),
+        }
+    }
+
+    /// Hands a client's request to the NSLP; `source` is the node's own address toward its destination, if it is not in
+    /// the request.
+    pub(crate) fn post_from(&mut self, call: CallId, request: PostRequest, source: Option<std::net::IpAddr>) {
+        let path = match request.path {
+            None => None,
+            Some(path) => match path.source.or(source) {
+                Some(source) => Some(LocalPath { source, destination: path.destination }),
+                None => {
+                    let refusal = Refusal::new(RefusalKind::NoNode, format!("no route to {}", path.destination));
+                    return self.reply(call, refusal);
+                }
+            },
+        };
+        let id = LocalId(self.next_local);
+        self.next_local += 1;
+        let timeout = std::time::Duration::from_millis(request.timeout_ms);
+        let local = LocalRequest { id, message: request.message, path, session: request.session, timeout };
+        match self.nslp.handle_local(self.now, local) {
+            Ok(()) => drop(self.posted.insert(id, call)),
+            Err(refusal) => self.reply(call, refusal),
+        }
+    }
+
+    /// Goes on with what needs the node's own address toward a destination, as soon as that is known.
+    pub(crate) fn look(&mut self, destination: std::net::IpAddr, waiter: routes::Waiter) {
+        let effect = self.next_effect();
+        match self.routes.look(destination, waiter, effect) {
+            Look::Known(waiter, local) => self.routed(waiter, local),
+            Look::Ask => self.start(effect, Job::Route(destination)),
+            Look::Wait => {}
+        }
+    }
+
+    fn done(&mut self, id: EffectId, outcome: EffectOutcome) {
+        if id.0 < EFFECTS_FIRST {
+            let next = self.lanes.done(id);
+            self.outputs.extend(next.map(Output::Do));
+            return self.controller.handle_outcome(self.now, id, outcome);
+        }
+        if self.routes.is_asking(id) {
+            let local = if let EffectOutcome::Routed(local) = outcome { local } else { None };
+            return self.route_known(id, local);
+        }
+        match self.calls.end(id) {
+            Some(waiters) => self.counted(waiters, outcome),
+            None => self.counters.stray_outcomes += 1,
+        }
+    }
+
+    fn reply(&mut self, call: CallId, refusal: Refusal) {
+        self.outputs.push_back(Output::Reply(call, Box::new(Err(refusal))));
+    }
+}
+
+/// The first name of an effect of the node's own; the controller counts from zero and never gets here.
+const EFFECTS_FIRST: u64 = 1 << 63;

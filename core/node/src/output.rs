@@ -1,0 +1,30 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Everything that a node wants.
+
+use netserv_gist::{AssociationId, Disposition, Transmit};
+use netserv_model::Refusal;
+use netserv_model::api::RequestResult;
+use netserv_model::effect::{Effect, EffectId, Notice};
+
+use crate::input::{CallId, Token};
+
+/// One output of a node.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Output {
+    /// Send something to a signaling peer, or open or close a connection.
+    Send(Transmit),
+    /// A connection that was accepted belongs to an association.
+    Attach(Token, AssociationId),
+    /// What becomes of an intercepted datagram.
+    Release(Token, Disposition),
+    /// Change the machine, or look at it.
+    Do(Effect),
+    /// Nobody waits for an effect any more.
+    Abandon(EffectId),
+    /// The answer to a client's request.
+    Reply(CallId, Box<Result<RequestResult, Refusal>>),
+    /// The counters are as fresh as they get: the call can be answered from [`Node::view`](crate::Node::view).
+    Fresh(CallId),
+    /// People are to be told.
+    Notice(Notice),
+}

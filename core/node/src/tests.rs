@@ -1,0 +1,2 @@
+// SPDX-License-Identifier: Apache-2.0
+//! The node from outside: inputs in, outputs out.
