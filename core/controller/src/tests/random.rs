@@ -225,7 +225,7 @@ impl World {
         let lane = self.lanes.get_mut(user).unwrap();
         let Effect { id, job, .. } = lane.pop_front().unwrap();
         let done = match job {
-            Job::Packages(_) => unreachable!("packages are in no lane"),
+            Job::Packages(_) | Job::Measure | Job::Route(_) => unreachable!("they are in no lane"),
             Job::Workers(job) => self.order(id, job, good),
             Job::Filters(change) => (good || change.add.is_empty()) && self.change(change),
             Job::Intercepts(_) => unreachable!("no module here intercepts"),

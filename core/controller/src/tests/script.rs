@@ -255,7 +255,9 @@ impl Node {
         let installs = match job {
             Job::Filters(change) => change.add.iter().any(|rule| Some(rule.id) == self.refused),
             Job::Intercepts(InterceptJob::Begin(rule)) => Some(rule.id) == self.refused,
-            Job::Packages(_) | Job::Workers(_) | Job::Intercepts(_) | Job::Store(_) => false,
+            Job::Packages(_) | Job::Workers(_) | Job::Intercepts(_) | Job::Store(_) | Job::Measure | Job::Route(_) => {
+                false
+            }
         };
         match installs {
             true => {
@@ -296,7 +298,12 @@ impl Node {
                 Job::Packages(PackageJob::Compose { .. }) => self.composed(self.packages.len() as u64 - 1),
                 Job::Workers(WorkerJob::Start { worker, .. }) => self.news(&worker, WorkerNews::Ready),
                 Job::Workers(WorkerJob::Load(load)) => self.news(&load.worker, WorkerNews::Loaded(load.slot)),
-                Job::Workers(_) | Job::Filters(_) | Job::Intercepts(_) | Job::Store(_) => {}
+                Job::Workers(_)
+                | Job::Filters(_)
+                | Job::Intercepts(_)
+                | Job::Store(_)
+                | Job::Measure
+                | Job::Route(_) => {}
             }
             self.pull();
         }
@@ -361,6 +368,7 @@ fn lines(job: &Job) -> Vec<String> {
         Job::Intercepts(InterceptJob::End(id)) => format!("unintercept {}", id.0),
         Job::Store(StoreJob::Put(record)) => format!("store {} {}", record.user, short(&record.module)),
         Job::Store(StoreJob::Forget { user, module }) => format!("forget {user} {}", short(module)),
+        Job::Measure | Job::Route(_) => unreachable!("the controller measures and routes nothing"),
     };
     vec![line]
 }
@@ -370,6 +378,7 @@ fn said(notice: &Notice) -> String {
         Notice::Dissolved { user, module, refusal } => format!("dissolved {user} {} {}", short(module), refusal.kind),
         Notice::Revoked { user, module, refusal } => format!("revoked {user} {} {}", short(module), refusal.kind),
         Notice::NotStored { user, module, refusal } => format!("not-stored {user} {} {}", short(module), refusal.kind),
+        Notice::Requested { .. } | Notice::Answered { .. } => unreachable!("the controller does not say that"),
     }
 }
 
