@@ -22,6 +22,10 @@ pub enum Command {
         /// The configuration file; without it, every default holds.
         #[arg(long, value_name = "FILE")]
         config: Option<PathBuf>,
+        /// Records what the node is given, to be given to it again by `netserv-lab replay`. The file is as secret as the
+        /// node: it holds keys of users, requests and the node's seed.
+        #[arg(long, value_name = "FILE")]
+        record: Option<PathBuf>,
     },
     /// Prints or checks a configuration.
     #[command(subcommand)]

@@ -2,55 +2,47 @@
 //! Everything that can happen to a node: what its threads and tasks send to the control loop. They know this file and
 //! not the loop.
 
-use std::net::{IpAddr, SocketAddr};
+use std::net::IpAddr;
 use std::os::fd::OwnedFd;
 use std::path::PathBuf;
+use std::sync::Arc;
 
 use anyhow::Result;
+use netserv_container::network::ContainerNetwork;
 use netserv_container::{Container, MediaJob};
-use netserv_dataplane::signal::Intercepted;
-use netserv_gist::{AssociationId, InterfaceId};
+use netserv_dataplane::signal::{Intercepted, LocalAddresses};
+use netserv_gist::AssociationId;
 use netserv_model::api::{ModuleList, NodeInfo, PostRequest, RequestResult};
-use netserv_model::effect::{FilterId, JobId, Load};
-use netserv_model::manifest::Manifest;
+use netserv_model::effect::{ModuleSlot, News};
 use netserv_model::trace::TraceRequest;
-use netserv_model::{Digest, Flavour, Refusal, WorkerId};
-use netserv_wire::container::frames::PartKind;
+use netserv_model::{Refusal, UserId, WorkerId};
+use netserv_node::{Ends, OwnedDatagram};
 use tokio::net::TcpStream;
 use tokio::sync::oneshot;
 
+use crate::config::Config;
+use crate::packet_loop::PacketEvent;
 use crate::packet_loop::feed::{Feed, TraceRefusal};
-use crate::packet_loop::{PacketEvent, TraceId};
 
-/// Events waiting for the loop; whoever has more waits.
+/// Capacity of the queue of events; senders wait when it is full.
 pub const EVENTS_MAX: usize = 4096;
 
 /// Everything that can happen to a node.
 pub enum Event {
     /// Something arrived from a signaling peer.
     Signal(SignalInput),
+    /// Addresses or routes of the node changed.
+    Addresses(LocalAddresses),
     /// Something was intercepted and waits.
     Intercepted,
     /// A client of the HTTP API wants something.
     Api(Call),
     /// A worker did something.
-    Container(ContainerEvent),
-    /// A worker was started, or could not be.
-    Launched(Box<Launched>),
-    /// The kernel did what was wanted of a container's network, or did not.
-    Network(NetworkEvent),
-    /// Something about a media job.
-    Media(MediaEvent),
-    /// A package was fetched, or could not be.
-    Fetched(JobId, Result<Fetched, Refusal>),
-    /// A composition of packages came to its end: the packages, the code.
-    Composed(Vec<Digest>, Result<PathBuf, Refusal>),
-    /// The packet loop reports.
-    Packet(PacketEvent),
-    /// Nobody reads a trace any more.
-    TraceEnded(TraceId),
+    News(News),
     /// The configuration is to be read again.
     Reload,
+    /// It was read again, or cannot be.
+    Config(Result<Box<Config>>),
     /// The node is to stop.
     Stop,
 }
@@ -68,10 +60,8 @@ pub enum SignalInput {
     },
     /// A peer connected.
     Accepted {
-        /// The node's address.
-        local: IpAddr,
-        /// The peer's.
-        peer: SocketAddr,
+        /// Both ends.
+        ends: Ends,
         /// The connection.
         stream: TcpStream,
     },
@@ -96,22 +86,6 @@ pub enum SignalInput {
     },
 }
 
-/// A datagram that arrived for this node.
-pub struct OwnedDatagram {
-    /// Where it arrived.
-    pub interface: InterfaceId,
-    /// The node's address on that interface.
-    pub local: IpAddr,
-    /// Its source.
-    pub source: SocketAddr,
-    /// Its destination.
-    pub destination: IpAddr,
-    /// What is left of its TTL.
-    pub ttl: u8,
-    /// Its content.
-    pub payload: Vec<u8>,
-}
-
 /// What an API call asks of the control loop; each carries the way back.
 pub enum Call {
     /// `POST /v1/requests`.
@@ -126,12 +100,45 @@ pub enum Call {
     Trace(Box<TraceRequest>, oneshot::Sender<Result<(Feed, String), TraceRefusal>>),
 }
 
+/// What happens to workers, for their thread.
+pub enum WorkerEvent {
+    /// A worker's socket, process or deadline wants a look.
+    Container(ContainerEvent),
+    /// A worker was started, or could not be.
+    Launched(Box<Launched>),
+    /// Something about a media job.
+    Media(MediaEvent),
+    /// Sockets that a worker wanted, as many as it gets.
+    Sockets(SocketWish, Vec<OwnedFd>),
+    /// The packet loop reports.
+    Packet(PacketEvent),
+}
+
+/// What workers want of their users' networks.
+pub enum Wish {
+    /// Sockets with which a worker speaks for others; answered by [`WorkerEvent::Sockets`].
+    Sockets(SocketWish),
+    /// A worker has no listening sockets any more, for a module or for all.
+    DropListeners(WorkerId, Option<ModuleSlot>),
+    /// No worker of the user's is in its network any more.
+    Leave(UserId),
+}
+
+/// A user's network as its workers get to know it.
+#[derive(Clone, Debug)]
+pub struct UserNetwork {
+    /// The network.
+    pub network: Arc<ContainerNetwork>,
+    /// The container's addresses in it.
+    pub addresses: Vec<IpAddr>,
+}
+
 /// A worker's socket, process or deadline wants a look.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ContainerEvent {
     /// The worker.
     pub worker: WorkerId,
-    /// Which of those that follow each other.
+    /// Its generation.
     pub generation: u64,
     /// It had its time to end.
     pub overdue: bool,
@@ -141,21 +148,10 @@ pub struct ContainerEvent {
 pub struct Launched {
     /// Which worker.
     pub worker: WorkerId,
-    /// Which of those that follow each other.
+    /// Its generation.
     pub generation: u64,
     /// The worker in its container; dropping it ends it.
     pub result: Result<Container, Refusal>,
-}
-
-/// What the kernel did, or did not.
-#[derive(Debug)]
-pub enum NetworkEvent {
-    /// The listening sockets of a module that is to be loaded, or why there are none.
-    Listeners(Box<Load>, Result<Vec<(PartKind, OwnedFd)>>),
-    /// Sockets that a worker wanted, as many as it gets.
-    Sockets(SocketWish, Vec<OwnedFd>),
-    /// Connections are handed to a module, or why they are not.
-    Intercepted(FilterId, Result<(), Refusal>),
 }
 
 /// Sockets that a worker wants.
@@ -163,7 +159,7 @@ pub enum NetworkEvent {
 pub struct SocketWish {
     /// The worker.
     pub worker: WorkerId,
-    /// Which of those that follow each other.
+    /// Its generation.
     pub generation: u64,
     /// Whether they are to be of IPv6.
     pub v6: bool,
@@ -187,22 +183,10 @@ pub enum MediaEvent {
 pub struct JobKey {
     /// The worker that asked for it.
     pub worker: WorkerId,
-    /// Which of those that follow each other.
+    /// Its generation.
     pub generation: u64,
     /// The worker's own number for it.
     pub job: u64,
-}
-
-/// A package that is in the store, with its code ready to be loaded.
-pub struct Fetched {
-    /// Its digest.
-    pub digest: Digest,
-    /// Which of its flavours this node takes.
-    pub flavour: Flavour,
-    /// Where the parts of that are.
-    pub parts: CodeParts,
-    /// What it says of itself.
-    pub manifest: Box<Manifest>,
 }
 
 /// Where what a worker gets to load is.

@@ -48,10 +48,16 @@ pub const BELLS_INTERVAL_MAX: Duration = Duration::from_millis(1);
 pub const WATCHED_PER_LOOK_MAX: usize = 128;
 /// Lines of one trace that wait for its client to read them, beside what the kernel holds.
 pub const TRACE_LINES_WAITING_MAX: usize = 64;
-/// Packages that are compiled at the same time: each takes a processor core and up to a gigabyte.
-pub const COMPILES_MAX: usize = 2;
-/// Downloads and compilations under way; further ones wait for a thread.
+/// How long code may take to compile.
+pub const COMPILE_TIME_MAX: Duration = Duration::from_secs(20);
+/// How long code may take to compile in the place for what is quick; then it waits for the other place.
+pub const QUICK_COMPILE_TIME_MAX: Duration = Duration::from_millis(1500);
+/// How long a user whose code was slow to compile has no turn in the place for what is quick.
+pub const SLOW_USER_TIME: Duration = Duration::from_secs(600);
+/// Downloads under way; further ones wait for their turn.
 pub const FETCHES_MAX: usize = 64;
+/// Downloads of one user under way.
+pub const FETCHES_PER_USER_MAX: usize = 4;
 /// Packages whose code can be found without asking the store again; when there are more, those not in use are forgotten
 /// and a new SETUP fetches them from the store.
 pub const CODE_PATHS_MAX: usize = 4096;
@@ -85,3 +91,7 @@ pub const INTERCEPT_REST: Duration = Duration::from_secs(8);
 pub const SOCKET_BATCHES_BURST: f64 = 192.0;
 /// Such batches per second in the long run.
 pub const SOCKET_BATCHES_PER_SECOND: f64 = 64.0;
+/// Changes of filters that wait and are made as one change of the forwarding plane.
+pub const FILTER_CHANGES_BATCH: usize = 64;
+/// Records that wait and are written in one transaction.
+pub const STORE_BATCH: usize = 64;

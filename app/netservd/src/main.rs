@@ -44,7 +44,7 @@ fn main() -> ExitCode {
 
 fn act(command: Command) -> Result<ExitCode> {
     match command {
-        Command::Run { config } => run::run(config.as_deref())?,
+        Command::Run { config, record } => run::run(config.as_deref(), record.as_deref())?,
         Command::Config(ConfigCommand::Default) => print!("{}", Config::default_toml()),
         Command::Config(ConfigCommand::Check { file }) => print!("{}", Config::load(&file)?.to_toml()),
         Command::Doctor { config } => return doctor::print(config.as_deref()),

@@ -8,15 +8,14 @@ use std::time::Duration;
 
 use anyhow::{Context, Result, ensure};
 use netserv_container::{LauncherConfig, MediaFiles};
-use netserv_controller::Controller;
 use netserv_dataplane::choose::MARK_DEFAULT;
-use netserv_dataplane::signal::{Interceptor, SignalConfig, SignalSocket};
-use netserv_gist as gist;
-use netserv_nslp::Nslp;
+use netserv_dataplane::signal::{Interceptor, LocalAddresses, SignalConfig, SignalSocket};
+use netserv_model::effect::InstalledRecord;
+use netserv_node::recording::{self, Header};
 use netserv_repository::{FetchLimits, IsOwn, Repository, Sources};
 use rand::TryRngCore;
 use rand::rngs::OsRng;
-use tokio::sync::mpsc;
+use tokio::sync::{mpsc, watch};
 use tracing_subscriber::Layer;
 use tracing_subscriber::filter::{LevelFilter, Targets};
 use tracing_subscriber::layer::SubscriberExt;
@@ -26,14 +25,15 @@ use crate::api;
 use crate::clock::Clock;
 use crate::config::{Config, Role, engines};
 use crate::control_loop::{ControlLoop, Parts};
-use crate::effects::networks::{Networks, jobs};
-use crate::effects::packages::Packages;
+use crate::effects::networks::Networks;
+use crate::effects::networks::jobs::{self as network_jobs, NetworkJob};
 use crate::effects::packages::code::Compositions;
+use crate::effects::packages::{self, Packages};
 use crate::effects::store::Store;
 use crate::effects::workers::launches::{self, Disk};
-use crate::effects::{Executor, ExecutorParts, ModuleParts};
-use crate::event::{EVENTS_MAX, Event};
-use crate::limits::FETCHES_MAX;
+use crate::effects::workers::{self, WorkersParts};
+use crate::effects::{Effects, ModuleOwners, Owners, filters, routes, store};
+use crate::event::{EVENTS_MAX, Event, Wish, WorkerEvent};
 use crate::logs::{self, Logs, wall};
 use crate::machine::about::About;
 use crate::machine::doctor;
@@ -43,14 +43,16 @@ use crate::machine::plane::{self, Plane};
 use crate::machine::runtimes::Runtimes;
 use crate::machine::state_dir;
 use crate::machine::sweep::{lock, sweep};
-use crate::record::Record;
+use crate::packet_loop::PacketEvent;
+use crate::packet_loop::thread::PacketSender;
+use crate::record::Recording;
 use crate::signal::SignalIo;
 
 /// Runs the node until it is told to stop.
 ///
 /// # Errors
 /// The configuration is wrong, a port is taken, or the machine lacks something; the error says what.
-pub fn run(config_path: Option<&Path>) -> Result<()> {
+pub fn run(config_path: Option<&Path>, record: Option<&Path>) -> Result<()> {
     let config = Config::load_or_default(config_path)?;
     let logs = start_logging();
     state_dir::make_private_files();
@@ -63,8 +65,9 @@ pub fn run(config_path: Option<&Path>) -> Result<()> {
     let runtimes = Runtimes::find(&config);
     let keeper = start_launcher(&config, &runtimes)?;
     let mut runtime = tokio::runtime::Builder::new_current_thread();
-    let runtime = runtime.enable_all().max_blocking_threads(FETCHES_MAX).build()?;
-    let result = runtime.block_on(run_node(config, config_path.map(Path::to_owned), logs, runtimes, keeper));
+    let runtime = runtime.enable_all().build()?;
+    let files = Files { config: config_path.map(Path::to_owned), record: record.map(Path::to_owned) };
+    let result = runtime.block_on(run_node(config, files, logs, runtimes, keeper));
     // Downloads that are under way end by their own deadline; nobody waits for them.
     runtime.shutdown_timeout(Duration::from_millis(100));
     result
@@ -76,8 +79,8 @@ fn start_logging() -> Logs {
     let wanted = std::env::var("RUST_LOG").ok().and_then(|text| text.parse::<Targets>().ok());
     let terminal = tracing_subscriber::fmt::layer()
         .with_writer(std::io::stderr)
-        .with_ansi(std::io::stderr().is_terminal())
         .fmt_fields(logs::fields())
+        .with_ansi(std::io::stderr().is_terminal())
         .with_target(false);
     tracing_subscriber::registry()
         .with(terminal.with_filter(wanted.unwrap_or_else(usual)))
@@ -157,9 +160,15 @@ fn worker_path(config: &Config) -> Result<PathBuf> {
     Ok(path)
 }
 
+/// Files that the command line names.
+struct Files {
+    config: Option<PathBuf>,
+    record: Option<PathBuf>,
+}
+
 async fn run_node(
     config: Config,
-    config_path: Option<PathBuf>,
+    files: Files,
     logs: Logs,
     runtimes: Runtimes,
     keeper: Option<Arc<Keeper>>,
@@ -167,70 +176,130 @@ async fn run_node(
     let clock = Clock::start();
     let (events, inbox) = mpsc::channel(EVENTS_MAX);
     let listener = api::listen::bind(&config.socket)?;
-    let reports = events.clone();
-    // The packet thread never waits for the control loop: a report that finds no room is made again by the next look.
-    let report = Arc::new(move |event| reports.try_send(Event::Packet(event)).is_ok());
-    let Plane { why, devices, planes, port, filters } = Plane::start(&config, report)?;
-    let signal = start_signaling(&config, &events)?;
-    let executor = Executor::new(
-        ExecutorParts {
-            config_path,
-            modules: keeper.map(|keeper| module_parts(&config, &runtimes, keeper, &events)).transpose()?,
-            store: Store::open(&config.state_dir.join("node.db"))?,
-            filters,
-            packets: port,
-            events: events.clone(),
-        },
-        &config,
-    );
+    let (worker_events, worker_inbox) = mpsc::channel(EVENTS_MAX);
+    let reports = worker_events.clone();
+    // The packet thread never waits: a report that finds no room is made again by the next look.
+    let report = Arc::new(move |event: PacketEvent| reports.try_send(WorkerEvent::Packet(event)).is_ok());
+    let Plane { why, devices, planes, packets, filters } = Plane::start(&config, report)?;
+    let (routes, addresses) = routes::start(events.clone())?;
+    let own_addresses = addresses.all().iter().map(|local| local.address).collect();
+    let signal = start_signaling(&config, addresses, &events)?;
+    let database = config.state_dir.join("node.db");
+    let records = Store::open(&database)?;
+    let installed = records.all().unwrap_or_else(|error| {
+        tracing::error!(%error, "the stored modules cannot be read");
+        Vec::new()
+    });
+    let (modules, repository) = match keeper {
+        Some(keeper) => {
+            let parts = ModuleParts { runtimes: &runtimes, keeper, logs: logs.clone(), installed: &installed };
+            let (sender, workers) = (packets.sender(), (worker_events, worker_inbox));
+            let (owners, repository) = start_modules(&config, parts, sender, &events, workers)?;
+            (Some(owners), Some(repository))
+        }
+        None => (None, None),
+    };
+    let owners = Owners {
+        filters: filters::start(filters, packets.sender())?,
+        store: store::start(records, repository, &installed)?,
+        routes,
+        modules,
+    };
+    let (effects, answers) = Effects::new(owners);
     let mut policy = config.policy()?;
     runtimes.add_to(&mut policy);
     let missing = doctor::missing(&config).into_iter().chain(runtimes.missing.clone()).collect();
-    let seed = u64::from_ne_bytes(random_bytes()?);
+    let header = Header {
+        recording: recording::VERSION,
+        software: env!("CARGO_PKG_VERSION").to_owned(),
+        config: engines::node(&config, &random_bytes()?, own_addresses),
+        policy,
+        seed: random_bytes()?,
+    };
+    let recording = files.record.map(|path| Recording::start(&path, &header)).transpose()?;
+    let (in_force, seen) = watch::channel(Arc::new(config.clone()));
     let control = ControlLoop::new(Parts {
         clock,
-        engine: gist::Engine::new(engines::gist(&config, &random_bytes()?), seed),
-        nslp: Nslp::new(engines::nslp(&config, signal.addresses()), seed.rotate_left(32)),
-        controller: Controller::new(policy),
-        executor,
+        node: header.node(),
+        effects,
         signal,
-        record: Record::open(&config.record, seed)?,
+        packets,
+        recording,
         about: About { started: wall(), driver: why, runtimes, missing, devices, planes },
-        logs: logs.clone(),
-        config: config.clone(),
+        config_path: files.config,
+        config: in_force,
+        events: events.clone(),
     });
-    tokio::spawn(api::serve(listener, events.clone(), logs, Arc::new(config.clone())));
+    tokio::spawn(api::serve(listener, events.clone(), logs, seen));
     tokio::spawn(system_signals(events));
     tracing::info!(node = %config.node, role = config.role.as_str(), socket = %config.socket.display(), "ready");
-    control.run(inbox).await;
+    control.run(installed, inbox, answers).await;
     // It is ours; if somebody removed it, that is as good.
     let _ = std::fs::remove_file(&config.socket);
     tracing::info!("stopped");
     Ok(())
 }
 
-fn module_parts(
-    config: &Config,
-    runtimes: &Runtimes,
+/// What a node needs to run modules.
+struct ModuleParts<'a> {
+    runtimes: &'a Runtimes,
     keeper: Arc<Keeper>,
-    events: &mpsc::Sender<Event>,
-) -> Result<ModuleParts> {
-    let networks = Networks::start(&config.instance())?;
-    networks.set_past_kernel(config.dataplane.xdp_forward);
-    let launches = launches::start_thread(keeper.clone(), networks.clone(), disk(config), events.clone())?;
-    let network_jobs = Some(jobs::start(networks.clone(), events.clone())?);
+    logs: Logs,
+    installed: &'a [InstalledRecord],
+}
+
+fn start_modules(
+    config: &Config,
+    parts: ModuleParts<'_>,
+    packets: PacketSender,
+    news: &mpsc::Sender<Event>,
+    (events, inbox): (mpsc::Sender<WorkerEvent>, mpsc::Receiver<WorkerEvent>),
+) -> Result<(ModuleOwners, Arc<Repository>)> {
+    let ModuleParts { runtimes, keeper, logs, installed } = parts;
+    let networks = network_jobs::start(Networks::new(Store::open(&config.state_dir.join("node.db"))?, config)?)?;
+    for record in installed {
+        let (user, module) = (record.user.clone(), record.module.name.clone());
+        // It was started just now.
+        let _ = networks.send(NetworkJob::Installed(user, module));
+    }
+    let asked = networks.clone();
+    let is_own = own_addresses::is_own(move |address| network_jobs::has_address(&asked, address))?;
+    let repository = Arc::new(open_repository(config, is_own)?);
+    let launches = launches::start_thread(keeper.clone(), disk(config), events.clone())?;
     let limits = FetchLimits {
         time: Duration::from_secs(config.fetch.timeout_s),
         bytes: config.fetch.bytes_max,
         ..FetchLimits::default()
     };
-    let containers = networks.clone();
-    let is_own = own_addresses::is_own(move |address| containers.has_address(address))?;
-    let (repository, engine) = (Arc::new(open_repository(config, is_own)?), engine_name(config)?);
-    let flavours = runtimes.flavours.clone();
+    let (flavours, engine) = (runtimes.flavours.clone(), engine_name(config)?);
     let compositions = Arc::new(Compositions::open(config.state_dir.join("compositions"))?);
-    let packages = Packages { repository, limits, engine, keeper, gate: Arc::default(), flavours, compositions };
-    Ok(ModuleParts { packages, launches, networks: Some(networks), network_jobs })
+    let packages =
+        Packages { repository: repository.clone(), limits, engine, keeper: keeper.clone(), flavours, compositions };
+    let packages = packages::start(packages)?;
+    let (workers, jobs) = mpsc::unbounded_channel();
+    let wishes = Box::new(wishes(networks.clone(), events.clone()));
+    let news = news.clone();
+    let parts = WorkersParts { launches, keeper, repository, packets, wishes, news, events, logs };
+    workers::start(parts, config, jobs, inbox)?;
+    Ok((ModuleOwners { packages, networks, workers }, repository))
+}
+
+/// Returns what hands workers' wishes to the thread for networks.
+fn wishes(networks: std::sync::mpsc::Sender<NetworkJob>, events: mpsc::Sender<WorkerEvent>) -> impl Fn(Wish) + Send {
+    move |wish| {
+        let job = match wish {
+            Wish::Sockets(wish) => {
+                let (events, made_for) = (events.clone(), wish.clone());
+                // There is room, or nobody waits for them: a worker asks for few at a time.
+                let then = move |sockets| drop(events.try_send(WorkerEvent::Sockets(made_for, sockets)));
+                NetworkJob::Sockets(wish, Box::new(then))
+            }
+            Wish::DropListeners(worker, slot) => NetworkJob::DropListeners(worker, slot),
+            Wish::Leave(user) => NetworkJob::Leave(user),
+        };
+        // The node may be ending.
+        let _ = networks.send(job);
+    }
 }
 
 /// Says what workers may keep on disk; what is there of users that are not known any more is removed.
@@ -246,7 +315,7 @@ fn disk(config: &Config) -> Disk {
     Disk { directory, kv_bytes, cache_bytes }
 }
 
-fn start_signaling(config: &Config, events: &mpsc::Sender<Event>) -> Result<SignalIo> {
+fn start_signaling(config: &Config, addresses: LocalAddresses, events: &mpsc::Sender<Event>) -> Result<SignalIo> {
     let signal_config = SignalConfig { port: netserv_wire::gist::UDP_PORT, mark: MARK_DEFAULT };
     let socket = SignalSocket::open(signal_config).context(
         "cannot open UDP port 270, the port of GIST; run as root or give the process CAP_NET_BIND_SERVICE and CAP_NET_RAW",
@@ -258,7 +327,9 @@ fn start_signaling(config: &Config, events: &mpsc::Sender<Event>) -> Result<Sign
         )?),
         false => None,
     };
-    SignalIo::start(socket, interceptor, config.signaling.tcp_port, config.signaling.send_router_alert, events.clone())
+    let signaling = &config.signaling;
+    let (port, alert) = (signaling.tcp_port, signaling.send_router_alert);
+    SignalIo::start(socket, interceptor, port, alert, addresses, events.clone())
 }
 
 fn open_repository(config: &Config, is_own: IsOwn) -> Result<Repository> {

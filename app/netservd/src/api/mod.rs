@@ -18,7 +18,7 @@ use netserv_model::api::PostRequest;
 use netserv_model::{RefusalKind, limits};
 use serde::Deserialize;
 use tokio::net::UnixListener;
-use tokio::sync::{Semaphore, mpsc, oneshot};
+use tokio::sync::{Semaphore, mpsc, oneshot, watch};
 
 use answer::{error, json_lines, stopping};
 use listen::Bounded;
@@ -37,11 +37,16 @@ const CLIENTS_MAX: usize = 128;
 struct Api {
     control: mpsc::Sender<Event>,
     logs: Logs,
-    config: Arc<Config>,
+    config: watch::Receiver<Arc<Config>>,
 }
 
 /// Serves the API until the runtime ends.
-pub async fn serve(listener: UnixListener, control: mpsc::Sender<Event>, logs: Logs, config: Arc<Config>) {
+pub async fn serve(
+    listener: UnixListener,
+    control: mpsc::Sender<Event>,
+    logs: Logs,
+    config: watch::Receiver<Arc<Config>>,
+) {
     let app = router(Api { control, logs, config });
     let places = Arc::new(Semaphore::new(CLIENTS_MAX));
     if let Err(error) = axum::serve(Bounded { listener, places }, app).await {
@@ -100,7 +105,8 @@ async fn metrics(State(api): State<Api>) -> Response {
 }
 
 async fn config(State(api): State<Api>) -> Response {
-    Json(&*api.config).into_response()
+    let config = api.config.borrow().clone();
+    Json(&*config).into_response()
 }
 
 async fn openapi_document() -> Response {
@@ -162,7 +168,8 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("netservd.sock");
         let (control, _inbox) = mpsc::channel(1);
-        let served = serve(bind(&path).unwrap(), control, Logs::default(), Arc::new(Config::default()));
+        let served =
+            serve(bind(&path).unwrap(), control, Logs::default(), watch::channel(Arc::new(Config::default())).1);
         tokio::spawn(served);
         let mut staying = Vec::new();
         for _ in 0..CLIENTS_MAX {

@@ -5,12 +5,17 @@ use std::net::IpAddr;
 use std::time::Duration;
 
 use netserv_gist as gist;
+use netserv_node::NodeConfig;
 
 use super::Config;
 use super::role::Role;
 
-/// Returns the settings of the GIST engine of a node with this identity.
-pub fn gist(config: &Config, identity: &[u8; 16]) -> gist::Config {
+/// Returns the settings of a node with this identity and these addresses.
+pub fn node(config: &Config, identity: &[u8; 16], own_addresses: Vec<IpAddr>) -> NodeConfig {
+    NodeConfig { gist: gist(config, identity), nslp: nslp(config, own_addresses) }
+}
+
+fn gist(config: &Config, identity: &[u8; 16]) -> gist::Config {
     let mut gist = gist::Config::new(identity.to_vec());
     gist.hosted.insert(config.signaling.nslp_id, config.signaling.router_alert);
     gist.tcp_port = config.signaling.tcp_port;
@@ -21,8 +26,7 @@ pub fn gist(config: &Config, identity: &[u8; 16]) -> gist::Config {
     gist
 }
 
-/// Returns the settings of the NSLP of a node with these addresses.
-pub fn nslp(config: &Config, own_addresses: Vec<IpAddr>) -> netserv_nslp::Config {
+fn nslp(config: &Config, own_addresses: Vec<IpAddr>) -> netserv_nslp::Config {
     let mut nslp = netserv_nslp::Config::new(config.node.clone(), config.signaling.nslp_id);
     nslp.host_only = config.role == Role::Host;
     nslp.own_addresses = own_addresses;

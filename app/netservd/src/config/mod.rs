@@ -60,8 +60,6 @@ pub struct Config {
     pub flavours: Vec<Flavour>,
     /// The worker's executable; empty means `netserv-worker` beside `netservd`.
     pub worker: PathBuf,
-    /// A file to which every signaling input is appended as one JSON line; empty means none.
-    pub record: PathBuf,
     /// GIST and the NSLP.
     pub signaling: Signaling,
     /// The forwarding plane.
@@ -90,7 +88,6 @@ impl Default for Config {
             socket: "/run/netserv/netservd.sock".into(),
             flavours: Flavour::ALL.to_vec(),
             worker: PathBuf::new(),
-            record: PathBuf::new(),
             signaling: Signaling::default(),
             dataplane: Dataplane::default(),
             osgi: Osgi::default(),

@@ -1,15 +1,87 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Installed modules and containers' addresses as they survive a restart or a power cut: two SQLite tables.
+//! Installed modules and containers' addresses as they survive a restart or a power cut: two SQLite tables, and the thread
+//! that waits for the disk.
 
 use std::collections::BTreeMap;
 use std::net::IpAddr;
 use std::path::Path;
+use std::sync::Arc;
+use std::sync::mpsc::{Receiver, Sender, channel};
+use std::time::Duration;
 
 use anyhow::{Context, Result};
-use netserv_model::effect::InstalledRecord;
-use netserv_model::{ModuleName, UserId};
+use netserv_model::effect::{InstalledRecord, StoreJob};
+use netserv_model::{Digest, ModuleName, Refusal, RefusalKind, UserId};
+use netserv_repository::Repository;
 use rusqlite::{Connection, params};
 
+use super::ticket::Ticket;
+use crate::limits::STORE_BATCH;
+
+/// Starts the thread that writes installed modules, and keeps their packages from leaving the store of packages. It ends
+/// when the sender is dropped. `installed` are the records that are there.
+///
+/// # Errors
+/// The system gives no thread.
+pub fn start(
+    store: Store,
+    packages: Option<Arc<Repository>>,
+    installed: &[InstalledRecord],
+) -> Result<Sender<(StoreJob, Ticket)>> {
+    // Each user has one job under way.
+    let (jobs, inbox) = channel();
+    let mut keeper = PackageKeeper { packages, kept: BTreeMap::new() };
+    installed.iter().for_each(|record| keeper.keep(record));
+    let thread = std::thread::Builder::new().name("store".to_owned());
+    thread.spawn(move || run(&store, &mut keeper, &inbox)).context("thread for the store")?;
+    Ok(jobs)
+}
+
+fn run(store: &Store, keeper: &mut PackageKeeper, inbox: &Receiver<(StoreJob, Ticket)>) {
+    while let Ok(first) = inbox.recv() {
+        let jobs: Vec<(StoreJob, Ticket)> =
+            std::iter::once(first).chain(inbox.try_iter().take(STORE_BATCH - 1)).collect();
+        let written = store.write(jobs.iter().map(|(job, _)| job)).map_err(|error| {
+            tracing::error!(%error, jobs = jobs.len(), "installed modules cannot be written");
+            Refusal::new(RefusalKind::NodeFailed, format!("the node's database cannot be written: {error:#}"))
+        });
+        for (job, ticket) in jobs {
+            // Also if it is not written: what runs keeps its package.
+            match &job {
+                StoreJob::Put(record) => keeper.keep(record),
+                StoreJob::Forget { user, module } => keeper.let_go(user, module),
+            }
+            ticket.end(written.clone());
+        }
+    }
+}
+
+/// Keeps packages of installed modules in the store of packages, also while their containers are down.
+struct PackageKeeper {
+    /// Nothing on a host, which runs no modules.
+    packages: Option<Arc<Repository>>,
+    kept: BTreeMap<(UserId, ModuleName), Digest>,
+}
+
+impl PackageKeeper {
+    fn keep(&mut self, record: &InstalledRecord) {
+        let Some(packages) = &self.packages else { return };
+        packages.pin(record.digest);
+        if let Some(before) = self.kept.insert((record.user.clone(), record.module.name.clone()), record.digest) {
+            packages.unpin(before);
+        }
+    }
+
+    fn let_go(&mut self, user: &UserId, module: &ModuleName) {
+        let digest = self.kept.remove(&(user.clone(), module.clone()));
+        if let (Some(packages), Some(digest)) = (&self.packages, digest) {
+            packages.unpin(digest);
+        }
+    }
+}
+
+/// How long one connection waits for the other's transaction.
+const LOCK_WAIT: Duration = Duration::from_secs(5);
 /// The version of the tables, kept in SQLite's `user_version`.
 const SCHEMA_VERSION: i64 = 1;
 
@@ -28,6 +100,8 @@ impl Store {
         // WAL with synchronous=FULL: a committed lease is still there after a power cut.
         connection.pragma_update(None, "journal_mode", "WAL")?;
         connection.pragma_update(None, "synchronous", "FULL")?;
+        // The threads for modules and for networks each have a connection.
+        connection.busy_timeout(LOCK_WAIT)?;
         let version: i64 = connection.pragma_query_value(None, "user_version", |row| row.get(0))?;
         anyhow::ensure!(
             version <= SCHEMA_VERSION,
@@ -42,6 +116,21 @@ impl Store {
         )?;
         connection.pragma_update(None, "user_version", SCHEMA_VERSION)?;
         Ok(Store { connection })
+    }
+
+    /// Carries jobs out in one transaction, all of them or none.
+    ///
+    /// # Errors
+    /// The database cannot be written.
+    pub fn write<'a>(&self, jobs: impl Iterator<Item = &'a StoreJob>) -> Result<()> {
+        let transaction = self.connection.unchecked_transaction()?;
+        for job in jobs {
+            match job {
+                StoreJob::Put(record) => self.put(record)?,
+                StoreJob::Forget { user, module } => self.forget(user, module)?,
+            }
+        }
+        Ok(transaction.commit()?)
     }
 
     /// Remembers a module, in place of an earlier record of the same user and name.

@@ -3,14 +3,14 @@
 
 use netserv_model::request::Load;
 
-/// Fills in what only the machine knows: processor use and free memory; `packets` is the node's own count.
-pub fn measure(controller: Load, packets: u64) -> Load {
+/// Returns what the machine knows: processor use and free memory; `packets` is the node's own count.
+pub fn measure(packets: u64) -> Load {
     let read = |path: &str| std::fs::read_to_string(path).unwrap_or_default();
     Load {
         packets,
         load_permille: load_average_permille(&read("/proc/loadavg")),
         memory_free_kib: memory_available_kib(&read("/proc/meminfo")),
-        ..controller
+        ..Load::default()
     }
 }
 

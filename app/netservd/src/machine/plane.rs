@@ -12,7 +12,7 @@ use netserv_model::api::{DeviceInfo, PlaneInfo};
 
 use crate::config::{Config, DriverChoice, Role};
 use crate::packet_loop::Report;
-use crate::packet_loop::thread::{PacketPort, PacketThreadConfig};
+use crate::packet_loop::thread::{PacketThread, PacketThreadConfig};
 
 /// Bytes of a capture; it ends there.
 const PCAP_BYTES_MAX: u64 = 1024 * 1024 * 1024;
@@ -25,8 +25,8 @@ pub struct Plane {
     pub devices: Vec<DeviceInfo>,
     /// What could be taken here.
     pub planes: Vec<PlaneInfo>,
-    /// The way to its packet thread.
-    pub port: PacketPort,
+    /// Its packet thread.
+    pub packets: PacketThread,
     /// Its filters.
     pub filters: Arc<dyn FilterTable>,
 }
@@ -47,12 +47,12 @@ impl Plane {
         let driver = if kind == DriverKind::Dummy { driver } else { captured(config, driver)? };
         let (filters, devices) = (driver.filters(), driver.devices());
         let thread = PacketThreadConfig { cores: config.dataplane.cores.clone(), busy_poll: busy_poll(config) };
-        let port = PacketPort::start(driver, &thread, report)?;
+        let packets = PacketThread::start(driver, &thread, report)?;
         Ok(Plane {
             why: format!("{kind}: {why}"),
             devices,
             planes: survey.into_iter().map(describe).collect(),
-            port,
+            packets,
             filters,
         })
     }

@@ -30,6 +30,8 @@ pub enum Kind {
     Counter,
     /// Goes up and down.
     Gauge,
+    /// Counts up to each of some bounds, a sum and a count.
+    Histogram,
 }
 
 impl Kind {
@@ -37,6 +39,7 @@ impl Kind {
         match self {
             Kind::Counter => "counter",
             Kind::Gauge => "gauge",
+            Kind::Histogram => "histogram",
         }
     }
 }
@@ -50,10 +53,15 @@ pub struct Family<'a> {
 impl Family<'_> {
     /// Writes one sample with its labels.
     pub fn sample(&mut self, labels: &[(&str, &str)], value: impl Display) {
+        self.part("", labels, value);
+    }
+
+    /// Writes one sample of a part of the family, such as `_bucket`, with its labels.
+    pub fn part(&mut self, suffix: &str, labels: &[(&str, &str)], value: impl Display) {
         let labels: Vec<String> = labels.iter().map(|(key, value)| format!("{key}=\"{}\"", escape(value))).collect();
         let braces = if labels.is_empty() { String::new() } else { format!("{{{}}}", labels.join(",")) };
         // Writing to a String cannot fail.
-        let _ = writeln!(self.text, "netserv_{}{braces} {value}", self.name);
+        let _ = writeln!(self.text, "netserv_{}{suffix}{braces} {value}", self.name);
     }
 }
 

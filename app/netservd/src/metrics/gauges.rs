@@ -2,10 +2,12 @@
 //! What other parts of the daemon count, as plain data.
 
 use std::collections::BTreeMap;
+use std::time::Duration;
 
 use netserv_model::effect::ModuleSlot;
 use netserv_model::request::{PacketCounts, ServerCounts};
 use netserv_model::{UserId, WorkerId};
+use netserv_wire::container::frames::StorageFailures;
 use netserv_wire::container::media::MediaOutcome;
 
 /// What one module counted.
@@ -22,6 +24,15 @@ pub struct Counted {
 /// A module's worker, and its place there.
 pub type Place = (WorkerId, ModuleSlot);
 
+/// What workers say of themselves, beside what their modules count.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct WorkerGauges {
+    /// Their media jobs.
+    pub media: MediaCounts,
+    /// What they could not read or write of their files.
+    pub storage_failures: Vec<(WorkerId, StorageFailures)>,
+}
+
 /// How many media jobs there are, and how they ended.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct MediaCounts {
@@ -33,4 +44,55 @@ pub struct MediaCounts {
     pub running: usize,
     /// Jobs that wait for their turn.
     pub waiting: usize,
+}
+
+/// How often something took how long.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Histogram {
+    /// Times up to each of [`Histogram::BOUNDS_US`], and above, each counted once.
+    counts: [u64; Histogram::BOUNDS_US.len() + 1],
+    sum: Duration,
+}
+
+impl Histogram {
+    /// The upper bounds in microseconds.
+    pub const BOUNDS_US: [u64; 10] = [50, 100, 250, 500, 1000, 2500, 5000, 10_000, 100_000, 1_000_000];
+
+    /// Counts one.
+    pub fn add(&mut self, took: Duration) {
+        let us = took.as_micros();
+        let place = Histogram::BOUNDS_US.iter().position(|bound| us <= u128::from(*bound));
+        self.counts[place.unwrap_or(Histogram::BOUNDS_US.len())] += 1;
+        self.sum += took;
+    }
+
+    /// Returns how many took at most as long as each bound.
+    pub fn cumulative(&self) -> impl Iterator<Item = (u64, u64)> {
+        let counts = self.counts.iter().scan(0, |sum, count| {
+            *sum += count;
+            Some(*sum)
+        });
+        Histogram::BOUNDS_US.into_iter().zip(counts)
+    }
+
+    /// Returns how many there were, and how long all of them took.
+    pub fn total(&self) -> (u64, Duration) {
+        (self.counts.iter().sum(), self.sum)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn times_are_counted_up_to_their_bounds() {
+        let mut histogram = Histogram::default();
+        for us in [10, 50, 51, 999, 2_000_000] {
+            histogram.add(Duration::from_micros(us));
+        }
+        let counts: Vec<u64> = histogram.cumulative().map(|(_, count)| count).collect();
+        assert_eq!(counts, [2, 3, 3, 3, 4, 4, 4, 4, 4, 4]);
+        assert_eq!(histogram.total(), (5, Duration::from_micros(2_001_110)));
+    }
 }

@@ -5,16 +5,18 @@ pub mod exposition;
 pub mod gauges;
 
 use std::collections::BTreeMap;
+use std::time::Duration;
 
 use netserv_controller::Controller;
 use netserv_gist as gist;
 use netserv_model::request::ModuleStatus;
 use netserv_model::{UnixTime, UserId, WorkerId};
+use netserv_node::NodeCounters;
 use netserv_nslp::Nslp;
 use netserv_wire::container::frames::StorageFailures;
 
 use exposition::{Exposition, Kind};
-use gauges::MediaCounts;
+use gauges::{Histogram, MediaCounts, WorkerGauges};
 
 use crate::packet_loop::counters::PacketTotals;
 
@@ -34,10 +36,12 @@ pub struct Sources<'a> {
     pub packets: PacketTotals,
     /// What is installed.
     pub modules: Vec<ModuleStatus>,
-    /// Media jobs.
-    pub media: MediaCounts,
-    /// What workers could not read or write of their files.
-    pub storage_failures: Vec<(&'a WorkerId, StorageFailures)>,
+    /// What workers say of themselves.
+    pub workers: &'a WorkerGauges,
+    /// What the node counted by itself.
+    pub node: NodeCounters,
+    /// How long single turns held the control loop.
+    pub turns: &'a Histogram,
 }
 
 /// Writes every family but [`container_drops`].
@@ -50,8 +54,32 @@ pub fn write(out: &mut Exposition, from: &Sources<'_>) {
     requests(out, from);
     packets(out, &from.packets);
     modules(out, &from.modules);
-    media(out, &from.media);
-    storage_failures(out, &from.storage_failures);
+    media(out, &from.workers.media);
+    storage_failures(out, &from.workers.storage_failures);
+    control_loop(out, from);
+}
+
+fn control_loop(out: &mut Exposition, from: &Sources<'_>) {
+    let help = "How long single turns held the control loop";
+    let mut family = out.family("control_loop_turn_seconds", Kind::Histogram, help);
+    for (us, count) in from.turns.cumulative() {
+        family.part("_bucket", &[("le", &seconds(Duration::from_micros(us)))], count);
+    }
+    let (count, sum) = from.turns.total();
+    family.part("_bucket", &[("le", "+Inf")], count);
+    family.part("_sum", &[], seconds(sum));
+    family.part("_count", &[], count);
+    let mut family = out.family("effects", Kind::Gauge, "Changes of the machine under way, and waiting for those");
+    family.sample(&[("state", "open")], from.node.effects_open);
+    family.sample(&[("state", "waiting")], from.node.effects_waiting);
+    let mut family = out.family("node_events_total", Kind::Counter, "What the node counted by itself");
+    family.sample(&[("event", "stray-outcome")], from.node.stray_outcomes);
+    family.sample(&[("event", "call-refused")], from.node.calls_refused);
+    family.sample(&[("event", "drain-cut")], from.node.drains_cut);
+}
+
+fn seconds(time: Duration) -> String {
+    format!("{}", time.as_secs_f64())
 }
 
 fn signaling(out: &mut Exposition, from: &Sources<'_>) {
@@ -89,6 +117,7 @@ fn requests(out: &mut Exposition, from: &Sources<'_>) {
         ("restored", counters.restored),
         ("revoked", counters.revoked),
         ("dissolved", counters.dissolved),
+        ("store-failure", counters.store_failures),
         ("stray-event", counters.stray_events),
     ] {
         family.sample(&[("event", event)], value);
@@ -169,7 +198,7 @@ pub fn container_drops(out: &mut Exposition, drops: &BTreeMap<UserId, BTreeMap<S
     }
 }
 
-fn storage_failures(out: &mut Exposition, failures: &[(&WorkerId, StorageFailures)]) {
+fn storage_failures(out: &mut Exposition, failures: &[(WorkerId, StorageFailures)]) {
     let help = "Times that the files of a user's modules could not be read or written, or were damaged";
     let mut family = out.family("storage_failures_total", Kind::Counter, help);
     for (worker, StorageFailures { kv, cache }) in failures {

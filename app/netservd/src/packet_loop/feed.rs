@@ -1,18 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 //! What a trace finds, in the hands of whoever asked for it, or why there is no trace.
 
-use std::convert::Infallible;
 use std::fmt;
 use std::sync::Arc;
 
 use netserv_model::Filter;
-use tokio::sync::{mpsc, oneshot};
+use tokio::sync::mpsc;
 
 use super::traced::{TapCounts, Traced};
 use crate::limits::{TRACE_FILTERS_MAX, TRACES_MAX};
 
 /// What a trace finds. The trace ends when this is dropped.
-#[derive(Debug)]
 pub struct Feed {
     /// The packets that came to their end; it closes when the packet loop ends.
     pub packets: mpsc::Receiver<Traced>,
@@ -20,18 +18,30 @@ pub struct Feed {
     pub counts: Arc<TapCounts>,
     /// The filters in force.
     pub filters: Vec<Filter>,
-    _open: oneshot::Sender<Infallible>,
+    end: Box<dyn Fn() + Send>,
 }
 
 impl Feed {
-    /// Returns a feed, and what ends when it is dropped; nothing is ever sent there.
+    /// Returns a feed that calls `end` when it is dropped.
     pub fn new(
         packets: mpsc::Receiver<Traced>,
         counts: Arc<TapCounts>,
         filters: Vec<Filter>,
-    ) -> (Feed, oneshot::Receiver<Infallible>) {
-        let (open, closed) = oneshot::channel();
-        (Feed { packets, counts, filters, _open: open }, closed)
+        end: impl Fn() + Send + 'static,
+    ) -> Feed {
+        Feed { packets, counts, filters, end: Box::new(end) }
+    }
+}
+
+impl Drop for Feed {
+    fn drop(&mut self) {
+        (self.end)();
+    }
+}
+
+impl fmt::Debug for Feed {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Feed").field("filters", &self.filters).finish_non_exhaustive()
     }
 }
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The control loop's way to a packet thread: commands, a wake-up, counters.
+//! A packet thread from outside: commands, a wake-up, counters.
 
 use std::os::fd::OwnedFd;
 use std::sync::Arc;
@@ -24,23 +24,44 @@ pub struct PacketThreadConfig {
     pub busy_poll: Duration,
 }
 
-/// One packet thread as the control loop sees it.
-pub struct PacketPort {
-    commands: Sender<PacketCommand>,
-    wake: OwnedFd,
-    counters: Arc<PacketCounters>,
+/// A packet thread. It ends with this.
+pub struct PacketThread {
+    sender: PacketSender,
     thread: Option<JoinHandle<()>>,
 }
 
-impl PacketPort {
+/// The way to a packet thread; clones lead to the same one.
+#[derive(Clone)]
+pub struct PacketSender {
+    commands: Sender<PacketCommand>,
+    wake: Arc<OwnedFd>,
+    counters: Arc<PacketCounters>,
+}
+
+impl PacketSender {
+    /// Gives the packet thread a command, without waiting; false if the thread has ended.
+    pub fn send(&self, command: PacketCommand) -> bool {
+        let sent = self.commands.send(command).is_ok();
+        // The counter of an eventfd cannot overflow by ones; a thread that is awake needs no wake-up.
+        let _ = rustix::io::write(&self.wake, &1_u64.to_ne_bytes());
+        sent
+    }
+
+    /// Returns what became of packets so far.
+    pub fn totals(&self) -> PacketTotals {
+        self.counters.totals()
+    }
+}
+
+impl PacketThread {
     /// Starts the packet thread of a driver.
     ///
     /// # Errors
     /// The system gives no eventfd or no thread, or a core that is to be used is not there.
-    pub fn start(driver: Box<dyn Driver>, config: &PacketThreadConfig, report: Report) -> Result<PacketPort> {
+    pub fn start(driver: Box<dyn Driver>, config: &PacketThreadConfig, report: Report) -> Result<PacketThread> {
         let wake = eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK).context("eventfd")?;
         let theirs = rustix::io::fcntl_dupfd_cloexec(&wake, 0).context("eventfd")?;
-        // Commands are as many as the control loop makes; each is taken before the next batch of packets.
+        // Commands are as many as effects lead to; each is taken before the next batch of packets.
         let (commands, inbox) = channel();
         let counters = Arc::new(PacketCounters::default());
         let mut packet_loop = PacketLoop::new(driver, counters.clone(), inbox, theirs, report.clone())?;
@@ -58,25 +79,18 @@ impl PacketPort {
         });
         let thread = thread.context("packet thread")?;
         is_pinned.recv().context("packet thread")?.context("the packet thread cannot have its cores")?;
-        Ok(PacketPort { commands, wake, counters, thread: Some(thread) })
+        let sender = PacketSender { commands, wake: Arc::new(wake), counters };
+        Ok(PacketThread { sender, thread: Some(thread) })
     }
 
-    /// Gives the packet thread a command; false if the thread has ended.
-    pub fn send(&self, command: PacketCommand) -> bool {
-        let sent = self.commands.send(command).is_ok();
-        // The counter of an eventfd cannot overflow by ones; a thread that is awake needs no wake-up.
-        let _ = rustix::io::write(&self.wake, &1_u64.to_ne_bytes());
-        sent
-    }
-
-    /// Returns what became of packets so far.
-    pub fn totals(&self) -> PacketTotals {
-        self.counters.totals()
+    /// Returns the way to it.
+    pub fn sender(&self) -> PacketSender {
+        self.sender.clone()
     }
 
     /// Ends the thread and waits for it; the driver takes its rules away.
     pub fn stop(&mut self) {
-        self.send(PacketCommand::Stop);
+        self.sender.send(PacketCommand::Stop);
         if let Some(thread) = self.thread.take()
             && thread.join().is_err()
         {
@@ -125,7 +139,7 @@ fn run(packet_loop: PacketLoop, report: &Report) {
 const REPORT_TRIES: u32 = 100;
 const REPORT_INTERVAL: Duration = Duration::from_millis(20);
 
-impl Drop for PacketPort {
+impl Drop for PacketThread {
     fn drop(&mut self) {
         if self.thread.is_some() {
             self.stop();
@@ -164,7 +178,7 @@ mod tests {
         }
     }
 
-    fn start(config: &PacketThreadConfig) -> Result<PacketPort> {
-        PacketPort::start(Box::new(Dummy::new().0), config, Arc::new(|_| true))
+    fn start(config: &PacketThreadConfig) -> Result<PacketThread> {
+        PacketThread::start(Box::new(Dummy::new().0), config, Arc::new(|_| true))
     }
 }

@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use anyhow::{Context, Result};
 use netserv_gist::AssociationId;
+use netserv_node::Ends;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::tcp::{OwnedReadHalf, OwnedWriteHalf};
 use tokio::net::{TcpListener, TcpSocket, TcpStream};
@@ -103,7 +104,11 @@ async fn accept(listener: TcpListener, events: mpsc::Sender<Event>) {
         match listener.accept().await {
             Ok((stream, peer)) => {
                 let Ok(local) = stream.local_addr().map(|local| local.ip()) else { continue };
-                if events.send(Event::Signal(SignalInput::Accepted { local, peer, stream })).await.is_err() {
+                if events
+                    .send(Event::Signal(SignalInput::Accepted { ends: Ends { local, peer }, stream }))
+                    .await
+                    .is_err()
+                {
                     return;
                 }
             }

@@ -5,25 +5,12 @@ use std::os::fd::OwnedFd;
 use std::sync::Arc;
 
 use netserv_dataplane::signal::{Received, SignalSocket, UnreachableKind};
-use netserv_gist::{Datagram, InterfaceId};
+use netserv_gist::InterfaceId;
+use netserv_node::OwnedDatagram;
 use tokio::io::unix::AsyncFd;
 use tokio::sync::mpsc;
 
-use crate::event::{Event, OwnedDatagram, SignalInput};
-
-/// Returns a datagram as the engine takes it.
-pub fn view(datagram: &OwnedDatagram) -> Datagram<'_> {
-    Datagram {
-        interface: datagram.interface,
-        local: datagram.local,
-        source: datagram.source,
-        destination: datagram.destination,
-        destination_is_local: true,
-        ttl: datagram.ttl,
-        q_mode_interceptable: true,
-        payload: &datagram.payload,
-    }
-}
+use crate::event::{Event, SignalInput};
 
 /// Reads datagrams until the control loop ends.
 pub async fn read(fd: AsyncFd<OwnedFd>, socket: Arc<SignalSocket>, events: mpsc::Sender<Event>) {

@@ -1,13 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Queries that pass on their way to somebody else.
 
-use std::net::IpAddr;
 use std::os::fd::OwnedFd;
 
 use anyhow::Result;
 use netserv_dataplane::PacketId;
 use netserv_dataplane::signal::{Intercepted, Interceptor};
-use netserv_gist::{Datagram, Disposition, InterfaceId};
+use netserv_gist::Disposition;
 use tokio::io::unix::AsyncFd;
 use tokio::sync::mpsc;
 
@@ -73,20 +72,6 @@ impl Passing {
     /// Takes the interception rule away.
     pub fn stop(&mut self) {
         self.interceptor = None;
-    }
-}
-
-/// Returns an intercepted datagram as the engine takes it; `local` is the node's address where it came.
-pub fn view(packet: &Intercepted, local: IpAddr) -> Datagram<'_> {
-    Datagram {
-        interface: InterfaceId(packet.interface.0),
-        local,
-        source: packet.source,
-        destination: packet.destination,
-        destination_is_local: false,
-        ttl: packet.ttl,
-        q_mode_interceptable: true,
-        payload: packet.payload(),
     }
 }
 

@@ -1,35 +1,41 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Signaling on the wire: UDP port 270, intercepted Queries, TCP connections of messaging associations.
 //!
-//! Tasks read and write; what they read becomes a [`SignalInput`] for the control loop, which alone calls the engine.
+//! Tasks read and write; what they read becomes an input of the node, which says what to send. Connections and
+//! intercepted datagrams that the node has not decided about are held here under a token.
 
 mod associations;
 mod datagrams;
 mod interceptor;
-mod routes;
 
+use std::collections::BTreeMap;
 use std::net::IpAddr;
 use std::sync::Arc;
 
 use anyhow::Result;
-use netserv_dataplane::signal::{Intercepted, Interceptor, SignalSocket};
-use netserv_gist::{Engine, Transmit};
-use netserv_model::Now;
+use netserv_dataplane::PacketId;
+use netserv_dataplane::signal::{Intercepted, Interceptor, LocalAddresses, SignalSocket};
+use netserv_gist::{AssociationId, Disposition, InterfaceId, Transmit};
+use netserv_node::{Input, OwnedDatagram, Token};
+use tokio::net::TcpStream;
 use tokio::sync::mpsc;
 
 use crate::event::{Event, SignalInput};
 use crate::readable::readable;
 use associations::Associations;
 use interceptor::Passing;
-use routes::OwnAddresses;
 
 /// The node's signaling sockets.
 pub struct SignalIo {
     socket: Arc<SignalSocket>,
     send_router_alert: bool,
     passing: Passing,
-    addresses: OwnAddresses,
+    addresses: LocalAddresses,
     associations: Associations,
+    /// What the node decides about as soon as it has the input.
+    streams: BTreeMap<Token, TcpStream>,
+    packets: BTreeMap<Token, PacketId>,
+    next_token: u64,
 }
 
 impl SignalIo {
@@ -42,6 +48,7 @@ impl SignalIo {
         interceptor: Option<Interceptor>,
         tcp_port: u16,
         send_router_alert: bool,
+        addresses: LocalAddresses,
         events: mpsc::Sender<Event>,
     ) -> Result<SignalIo> {
         let socket = Arc::new(socket);
@@ -49,23 +56,13 @@ impl SignalIo {
         tokio::spawn(datagrams::read(fd, socket.clone(), events.clone()));
         let passing = Passing::start(interceptor, events.clone())?;
         let associations = Associations::listen(tcp_port, events)?;
-        let addresses = OwnAddresses::open()?;
-        Ok(SignalIo { socket, send_router_alert, passing, addresses, associations })
+        let (streams, packets, next_token) = (BTreeMap::new(), BTreeMap::new(), 0);
+        Ok(SignalIo { socket, send_router_alert, passing, addresses, associations, streams, packets, next_token })
     }
 
-    /// Returns the node's own addresses if they may have changed since the last call.
-    pub fn changed_addresses(&mut self) -> Option<Vec<IpAddr>> {
-        self.addresses.changed()
-    }
-
-    /// Returns the node's own addresses.
-    pub fn addresses(&self) -> Vec<IpAddr> {
-        self.addresses.all()
-    }
-
-    /// Returns the node's address toward a destination.
-    pub fn source_for(&self, destination: IpAddr) -> Option<IpAddr> {
-        self.addresses.source_for(destination)
+    /// Takes the node's own addresses after a change.
+    pub fn set_addresses(&mut self, addresses: LocalAddresses) {
+        self.addresses = addresses;
     }
 
     /// Takes what was intercepted since the last call, in order of arrival.
@@ -73,34 +70,31 @@ impl SignalIo {
         self.passing.take()
     }
 
-    /// Gives one input to the engine and does what it says of intercepted datagrams.
-    pub fn handle(&mut self, now: Now, input: SignalInput, engine: &mut Engine) {
-        let now = now.instant;
+    /// Returns what arrived as an input of the node, and holds what cannot be in one.
+    pub fn input(&mut self, input: SignalInput) -> Input {
         match input {
             SignalInput::Intercepted(packet) => {
-                let local = self.addresses.on(packet.interface.0, packet.destination);
-                let disposition = engine.handle_datagram(now, interceptor::view(&packet, local));
-                self.passing.release(packet.id, disposition);
+                let token = self.token();
+                self.packets.insert(token, packet.id);
+                Input::Intercepted(token, Box::new(self.datagram(&packet)))
             }
-            SignalInput::Datagram(datagram) => {
-                // A datagram for the node itself is never forwarded.
-                engine.handle_datagram(now, datagrams::view(&datagram));
+            SignalInput::Datagram(datagram) => Input::Datagram(datagram),
+            SignalInput::Unreachable { destination } => Input::Unreachable(destination),
+            SignalInput::Accepted { ends, stream } => {
+                let token = self.token();
+                self.streams.insert(token, stream);
+                Input::Accepted(token, ends)
             }
-            SignalInput::Unreachable { destination } => engine.handle_unreachable(now, destination),
-            SignalInput::Accepted { local, peer, stream } => {
-                let association = engine.handle_accepted(now, local, peer);
-                self.associations.attach(association, stream);
-            }
-            SignalInput::Connected { association } => engine.handle_connected(now, association),
-            SignalInput::Bytes { association, bytes } => engine.handle_stream(now, association, &bytes),
+            SignalInput::Connected { association } => Input::Connected(association),
+            SignalInput::Bytes { association, bytes } => Input::Bytes(association, bytes),
             SignalInput::Closed { association, error } => {
                 self.associations.forget(association);
-                engine.handle_closed(now, association, error);
+                Input::Closed(association, error)
             }
         }
     }
 
-    /// Carries out what the engine wants to be sent.
+    /// Carries out what the node wants to be sent.
     pub fn transmit(&mut self, transmit: Transmit) {
         match transmit {
             Transmit::QMode { local, destination, ttl, rao, payload } => {
@@ -122,9 +116,45 @@ impl SignalIo {
         }
     }
 
+    /// Carries an association over the connection that is held under a token.
+    pub fn attach(&mut self, token: Token, association: AssociationId) {
+        if let Some(stream) = self.streams.remove(&token) {
+            self.associations.attach(association, stream);
+        }
+    }
+
+    /// Does with the datagram that is held under a token what the node says.
+    pub fn release(&mut self, token: Token, disposition: Disposition) {
+        if let Some(packet) = self.packets.remove(&token) {
+            self.passing.release(packet, disposition);
+        }
+    }
+
     /// Takes the interception rule away.
     pub fn stop(&mut self) {
         self.passing.stop();
         self.associations.clear();
+    }
+
+    fn datagram(&self, packet: &Intercepted) -> OwnedDatagram {
+        OwnedDatagram {
+            interface: InterfaceId(packet.interface.0),
+            local: self.address_on(packet.interface, packet.destination),
+            source: packet.source,
+            destination: packet.destination,
+            ttl: packet.ttl,
+            payload: packet.payload().to_vec(),
+        }
+    }
+
+    /// Returns the node's address on an interface, of the version of `like`.
+    fn address_on(&self, interface: netserv_dataplane::InterfaceId, like: IpAddr) -> IpAddr {
+        let found = self.addresses.on(interface, like.is_ipv6());
+        found.unwrap_or(if like.is_ipv4() { [0_u8; 4].into() } else { [0_u8; 16].into() })
+    }
+
+    fn token(&mut self) -> Token {
+        self.next_token += 1;
+        Token(self.next_token)
     }
 }

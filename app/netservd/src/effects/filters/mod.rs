@@ -1,65 +1,146 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Filter commands that follow each other, carried out as one change of the driver.
+//! Rules of packets: the packet thread and the forwarding plane learn of them here, on a thread that waits for the plane.
 //!
-//! A replacement's filters come and its predecessor's go in one step, so that no packet sees both modules or none.
+//! A module's rules come and its predecessor's go in one step, so that no packet is shown by both or by none.
 
 pub mod traces;
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
+use std::sync::mpsc::{Receiver, Sender, channel};
 
-use netserv_dataplane::{Change, DriverError, FilterTable};
-use netserv_model::effect::{Event, FilterId};
+use anyhow::{Context, Result};
+use netserv_dataplane::{Change, FilterTable};
+use netserv_model::effect::{FilterChange, FilterId, FilterRule};
+use netserv_model::trace::TraceRequest;
 use netserv_model::{Refusal, RefusalKind};
+use tokio::sync::oneshot;
 
-use crate::packet_loop::thread::PacketPort;
-use crate::packet_loop::{ModuleFilter, PacketCommand};
+use super::ticket::Ticket;
+use crate::limits::FILTER_CHANGES_BATCH;
+use crate::packet_loop::feed::{Feed, TraceRefusal};
+use crate::packet_loop::thread::PacketSender;
+use crate::packet_loop::{ModuleFilter, PacketCommand, TraceId};
+use traces::Traces;
 
-/// The changes that are still to be made.
-#[derive(Default)]
-pub struct FilterChanges {
-    add: Vec<(FilterId, ModuleFilter)>,
-    remove: Vec<FilterId>,
+/// What the thread is to do.
+pub enum FilterJob {
+    /// Change rules.
+    Change(FilterChange, Ticket),
+    /// Follow packets until the feed is dropped.
+    Trace(Box<TraceRequest>, oneshot::Sender<Result<Feed, TraceRefusal>>),
+    /// A trace's feed was dropped.
+    EndTrace(TraceId),
 }
 
-impl FilterChanges {
-    /// Notes a filter to be added.
-    pub fn install(&mut self, id: FilterId, rule: ModuleFilter) {
-        self.add.push((id, rule));
-    }
+/// Starts the thread. It ends when every sender is dropped; the rules go with the plane.
+///
+/// # Errors
+/// The system gives no thread.
+pub fn start(table: Arc<dyn FilterTable>, packets: PacketSender) -> Result<Sender<FilterJob>> {
+    // Each user has one change under way, each client of the API one trace.
+    let (jobs, inbox) = channel();
+    let traces = Traces::new(jobs.clone());
+    let filters = Filters { table, packets, rules: BTreeMap::new(), traces };
+    let thread = std::thread::Builder::new().name("filters".to_owned());
+    thread.spawn(move || filters.run(&inbox)).context("thread for filters")?;
+    Ok(jobs)
+}
 
-    /// Notes a filter to be taken away; one that was only noted is forgotten.
-    pub fn remove(&mut self, id: FilterId) {
-        let before = self.add.len();
-        self.add.retain(|(noted, _)| *noted != id);
-        if self.add.len() == before {
-            self.remove.push(id);
+struct Filters {
+    table: Arc<dyn FilterTable>,
+    packets: PacketSender,
+    /// The rules in force.
+    rules: BTreeMap<FilterId, FilterRule>,
+    traces: Traces,
+}
+
+impl Filters {
+    fn run(mut self, inbox: &Receiver<FilterJob>) {
+        while let Ok(job) = inbox.recv() {
+            let mut changes = Vec::new();
+            let mut next = Some(job);
+            while let Some(job) = next {
+                match job {
+                    FilterJob::Change(change, ticket) => changes.push((change, ticket)),
+                    FilterJob::Trace(request, reply) => {
+                        // If the client has gone, its feed ends the trace with it.
+                        let _ = reply.send(self.traces.start(&request, &self.table, &self.packets));
+                    }
+                    FilterJob::EndTrace(id) => self.traces.end(id, &self.table, &self.packets),
+                }
+                next = if changes.len() < FILTER_CHANGES_BATCH { inbox.try_recv().ok() } else { None };
+            }
+            self.change_all(changes);
         }
     }
 
-    /// Makes the changes; returns what failed.
-    ///
-    /// The packet thread learns of new rules before the driver yields their packets, and in the same step of old rules
-    /// that go; a packet for a rule that is gone passes.
-    pub fn make(&mut self, filters: &Arc<dyn FilterTable>, packets: &PacketPort) -> Vec<Event> {
-        let (add, remove) = (std::mem::take(&mut self.add), std::mem::take(&mut self.remove));
-        if add.is_empty() && remove.is_empty() {
-            return Vec::new();
-        }
-        packets.send(PacketCommand::ChangeFilters { add: add.clone(), remove: remove.clone() });
-        let installs = add.iter().map(|(id, rule)| Change::Install(*id, &rule.filter));
-        let changes: Vec<Change<'_>> = installs.chain(remove.iter().map(|id| Change::Remove(*id))).collect();
-        let Err(error) = filters.change(&changes) else { return Vec::new() };
-        // All or none: the new ones are not there, and the old ones no longer have a rule, so their packets pass.
-        packets.send(PacketCommand::ChangeFilters { add: Vec::new(), remove: add.iter().map(|(id, _)| *id).collect() });
-        for id in &remove {
-            if let Err(error) = filters.change(&[Change::Remove(*id)]) {
-                tracing::warn!(%error, filter = id.0, "a filter could not be taken away; its packets pass");
+    /// Makes the changes that wait as one; if that is refused, each alone.
+    fn change_all(&mut self, changes: Vec<(FilterChange, Ticket)>) {
+        if changes.len() > 1 {
+            let merged = merge(changes.iter().map(|(change, _)| change));
+            if self.change(merged).is_ok() {
+                return changes.into_iter().for_each(|(_, ticket)| ticket.done());
             }
         }
-        add.into_iter().map(|(id, _)| Event::FilterFailed { id, refusal: refusal(&error) }).collect()
+        for (change, ticket) in changes {
+            ticket.end(self.change(change));
+        }
+    }
+
+    /// Makes one change, all of it or nothing.
+    ///
+    /// The packet thread learns of new rules before the plane yields their packets, and in the same step of old rules
+    /// that go; a packet for a rule that is gone passes.
+    fn change(&mut self, FilterChange { add, remove }: FilterChange) -> Result<(), Refusal> {
+        let remove: Vec<FilterId> = remove.into_iter().filter(|id| self.rules.contains_key(id)).collect();
+        if add.is_empty() && remove.is_empty() {
+            return Ok(());
+        }
+        self.tell(add.iter(), remove.clone());
+        let installs = add.iter().map(|rule| Change::Install(rule.id, &rule.filter));
+        let changes: Vec<Change<'_>> = installs.chain(remove.iter().map(|id| Change::Remove(*id))).collect();
+        let changed = self.table.change(&changes);
+        if let Err(error) = &changed
+            && !add.is_empty()
+        {
+            self.tell(remove.iter().filter_map(|id| self.rules.get(id)), add.iter().map(|rule| rule.id).collect());
+            let detail = format!("the filter could not be installed: {error}");
+            return Err(Refusal::new(RefusalKind::NodeFailed, detail));
+        }
+        if let Err(error) = changed {
+            tracing::warn!(%error, filters = ?remove, "filters could not be taken away; their packets pass");
+        }
+        for id in remove {
+            self.rules.remove(&id);
+        }
+        self.rules.extend(add.into_iter().map(|rule| (rule.id, rule)));
+        Ok(())
+    }
+
+    fn tell<'a>(&self, add: impl Iterator<Item = &'a FilterRule>, remove: Vec<FilterId>) {
+        let add = add.map(|rule| (rule.id, module_filter(rule))).collect();
+        self.packets.send(PacketCommand::ChangeFilters { add, remove });
     }
 }
 
-fn refusal(error: &DriverError) -> Refusal {
-    Refusal::new(RefusalKind::NodeFailed, format!("the filter could not be installed: {error}"))
+fn module_filter(rule: &FilterRule) -> ModuleFilter {
+    let FilterRule { id: _, worker, slot, module, filter, on_failure } = rule.clone();
+    ModuleFilter { worker, slot, module: Some(module), filter, on_failure }
+}
+
+/// Returns changes as one. A rule that one of them adds and a later one takes away is in neither list.
+fn merge<'a>(changes: impl Iterator<Item = &'a FilterChange>) -> FilterChange {
+    let mut merged = FilterChange::default();
+    for change in changes {
+        for id in &change.remove {
+            let before = merged.add.len();
+            merged.add.retain(|rule| rule.id != *id);
+            if merged.add.len() == before {
+                merged.remove.push(*id);
+            }
+        }
+        merged.add.extend(change.add.iter().cloned());
+    }
+    merged
 }

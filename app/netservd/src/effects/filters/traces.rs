@@ -1,38 +1,45 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Traces as the control loop knows them: their filters in the driver, their taps in the packet loop, their end.
+//! Traces: their filters in the driver, their taps in the packet loop, their end.
 //!
 //! A trace lives as long as somebody holds its [`Feed`]. It adds filters of its own to the driver, so that packets are
 //! seen too that no module wants; nothing of it outlives the feed, and the driver takes its filters along when it ends.
 
 use std::collections::BTreeMap;
-use std::convert::Infallible;
 use std::sync::Arc;
+use std::sync::mpsc::Sender;
 
 use netserv_dataplane::{Change, FilterTable};
 use netserv_model::Filter;
 use netserv_model::effect::FilterId;
 use netserv_model::trace::TraceRequest;
-use tokio::sync::{mpsc, oneshot};
+use tokio::sync::mpsc;
 
-use crate::event::Event;
+use super::FilterJob;
+
 use crate::limits::{TRACE_BYTES_MAX, TRACE_FILTERS_MAX, TRACED_WAITING_MAX, TRACES_MAX};
 use crate::packet_loop::feed::{Feed, TraceRefusal};
-use crate::packet_loop::thread::PacketPort;
+use crate::packet_loop::thread::PacketSender;
 use crate::packet_loop::{PacketCommand, Tap, TapCounts, TraceId};
 
 /// The first of the filter names that traces use; the controller counts up from zero and never gets here.
 const FILTER_ID_FIRST: u64 = 1 << 63;
 
 /// The running traces.
-#[derive(Default)]
 pub struct Traces {
+    /// The way back to their thread.
+    jobs: Sender<FilterJob>,
     running: BTreeMap<TraceId, Vec<FilterId>>,
     next_trace: u64,
     next_filter: u64,
 }
 
 impl Traces {
-    /// Starts a trace. [`Event::TraceEnded`] comes when its feed is dropped, and then it must be ended.
+    /// Returns that there are none; `jobs` is where the end of each goes.
+    pub fn new(jobs: Sender<FilterJob>) -> Traces {
+        Traces { jobs, running: BTreeMap::new(), next_trace: 0, next_filter: 0 }
+    }
+
+    /// Starts a trace. [`FilterJob::EndTrace`] comes when its feed is dropped, and then it must be ended.
     ///
     /// # Errors
     /// There are too many traces or filters, or the driver refuses.
@@ -40,8 +47,7 @@ impl Traces {
         &mut self,
         request: &TraceRequest,
         filters: &Arc<dyn FilterTable>,
-        packets: &PacketPort,
-        events: &mpsc::Sender<Event>,
+        packets: &PacketSender,
     ) -> Result<Feed, TraceRefusal> {
         if self.running.len() >= TRACES_MAX {
             return Err(TraceRefusal::TooMany);
@@ -72,13 +78,13 @@ impl Traces {
         }
         self.running.insert(id, names);
         tracing::debug!(trace = id.0, filters = ?wanted, "a trace runs");
-        let (feed, closed) = Feed::new(records, counts, wanted);
-        tokio::spawn(tell_end(id, closed, events.clone()));
-        Ok(feed)
+        let jobs = self.jobs.clone();
+        // The thread may have ended.
+        Ok(Feed::new(records, counts, wanted, move || drop(jobs.send(FilterJob::EndTrace(id)))))
     }
 
     /// Ends a trace, if it runs.
-    pub fn end(&mut self, id: TraceId, filters: &Arc<dyn FilterTable>, packets: &PacketPort) {
+    pub fn end(&mut self, id: TraceId, filters: &Arc<dyn FilterTable>, packets: &PacketSender) {
         let Some(names) = self.running.remove(&id) else { return };
         packets.send(PacketCommand::EndTrace(id));
         let changes: Vec<Change<'_>> = names.into_iter().map(Change::Remove).collect();
@@ -89,17 +95,10 @@ impl Traces {
     }
 }
 
-/// Tells the control loop when a feed is dropped.
-async fn tell_end(id: TraceId, closed: oneshot::Receiver<Infallible>, events: mpsc::Sender<Event>) {
-    // Nothing is ever sent: this ends when the other end is gone.
-    let _ = closed.await;
-    // The control loop may have ended.
-    let _ = events.send(Event::TraceEnded(id)).await;
-}
-
 #[cfg(test)]
 mod tests {
     use std::sync::atomic::Ordering;
+    use std::sync::mpsc::{Receiver, channel};
     use std::time::{Duration, Instant};
 
     use netserv_dataplane::InterfaceId;
@@ -108,6 +107,7 @@ mod tests {
     use netserv_wire::ip::build;
 
     use super::*;
+    use crate::packet_loop::thread::PacketThread;
 
     /// Goal: a trace's filters are in the driver while its feed is held, packets that no module wants are told of, and
     /// nothing of it is left when the feed is dropped.
@@ -120,22 +120,22 @@ mod tests {
         let traced = feed.packets.recv().await.unwrap();
         assert_eq!(traced.packet.steps, [TraceStep::NoFilter]);
         drop(feed);
-        rig.end_one().await;
+        rig.end_one();
         assert!(rig.installed().is_empty());
     }
 
-    #[tokio::test]
-    async fn traces_max_traces_run_at_a_time() {
+    #[test]
+    fn traces_max_traces_run_at_a_time() {
         let mut rig = Rig::new();
         let mut feeds: Vec<Feed> = (0..TRACES_MAX).map(|_| rig.start("udp port 5060").unwrap()).collect();
         assert_eq!(rig.start("udp").unwrap_err(), TraceRefusal::TooMany);
         feeds.pop();
-        rig.end_one().await;
+        rig.end_one();
         rig.start("udp").unwrap();
     }
 
-    #[tokio::test]
-    async fn trace_filters_max_filters_are_taken() {
+    #[test]
+    fn trace_filters_max_filters_are_taken() {
         let mut rig = Rig::new();
         let request = |count| TraceRequest { filters: vec![Filter::default(); count], ..TraceRequest::default() };
         assert_eq!(rig.ask(&request(TRACE_FILTERS_MAX + 1)).unwrap_err(), TraceRefusal::TooManyFilters);
@@ -180,25 +180,24 @@ mod tests {
 
     struct Rig {
         plane: Plane,
-        packets: PacketPort,
+        packets: PacketThread,
         filters: Arc<dyn FilterTable>,
         traces: Traces,
-        events: mpsc::Sender<Event>,
-        inbox: mpsc::Receiver<Event>,
+        inbox: Receiver<FilterJob>,
     }
 
     impl Rig {
         fn new() -> Rig {
             let (dummy, plane) = Dummy::new();
             let filters = netserv_dataplane::Driver::filters(&dummy);
-            let packets = PacketPort::start(
+            let packets = PacketThread::start(
                 Box::new(dummy),
                 &crate::packet_loop::thread::PacketThreadConfig::default(),
                 Arc::new(|_| true),
             )
             .unwrap();
-            let (events, inbox) = mpsc::channel(8);
-            Rig { plane, packets, filters, traces: Traces::default(), events, inbox }
+            let (jobs, inbox) = channel();
+            Rig { plane, packets, filters, traces: Traces::new(jobs), inbox }
         }
 
         fn start(&mut self, filter: &str) -> Result<Feed, TraceRefusal> {
@@ -206,13 +205,13 @@ mod tests {
         }
 
         fn ask(&mut self, request: &TraceRequest) -> Result<Feed, TraceRefusal> {
-            self.traces.start(request, &self.filters, &self.packets, &self.events)
+            self.traces.start(request, &self.filters, &self.packets.sender())
         }
 
-        /// Does what the control loop does when a feed is dropped.
-        async fn end_one(&mut self) {
-            let Some(Event::TraceEnded(id)) = self.inbox.recv().await else { panic!("no trace ended") };
-            self.traces.end(id, &self.filters, &self.packets);
+        /// Does what the thread does when a feed is dropped.
+        fn end_one(&mut self) {
+            let Ok(FilterJob::EndTrace(id)) = self.inbox.try_recv() else { panic!("no trace ended") };
+            self.traces.end(id, &self.filters, &self.packets.sender());
         }
 
         fn installed(&self) -> Vec<String> {

@@ -1,138 +1,141 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Has the kernel do what is wanted of networks that containers are in, one thing after the other on a thread of its own:
-//! each takes milliseconds, and more on a busy machine.
+//! What the thread for networks is asked for, and how it works: one job after the other, since each takes the kernel
+//! milliseconds, and more on a busy machine.
 
+use std::collections::BTreeMap;
+use std::net::IpAddr;
+use std::os::fd::OwnedFd;
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use anyhow::{Context as _, Result};
-use netserv_model::effect::{FilterId, Load, ModuleSlot};
-use netserv_model::verdict::FailureMode;
-use netserv_model::{Filter, Refusal, UserId, WorkerId};
-use tokio::sync::mpsc;
+use netserv_container::network::AddressWatch;
+use netserv_model::effect::{InterceptJob, ModuleSlot};
+use netserv_model::{ModuleName, Refusal, UserId, WorkerId};
+use netserv_wire::container::frames::PartKind;
+use tokio::sync::oneshot;
 
-use crate::effects::networks::Networks;
-use crate::event::{Event, NetworkEvent, SocketWish};
+use super::Networks;
+use crate::config::Config;
+use crate::effects::ticket::Ticket;
+use crate::event::{SocketWish, UserNetwork};
+
+/// What goes on with what was made, on the thread that made it: it must not wait.
+pub type Then<T> = Box<dyn FnOnce(T) + Send>;
+
+/// The listening sockets at which a module's intercepted connections arrive.
+pub type Listeners = Vec<(PartKind, OwnedFd)>;
 
 /// What is to be done.
-#[derive(Debug)]
 pub enum NetworkJob {
-    /// A user's network is to permit what is granted.
-    Permit(UserId),
-    /// A module is to be loaded, whose intercepted connections need listening sockets. Answered.
-    Listeners(Box<Load>),
+    /// The configuration in force.
+    Users(Box<Config>),
+    /// A user's worker is to be started: make its network, unless the user is permitted nothing.
+    Make(UserId, Then<Result<Option<UserNetwork>, Refusal>>),
+    /// No worker of the user's is in its network any more.
+    Leave(UserId),
+    /// A module is installed, so that its user's network stays.
+    Installed(UserId, ModuleName),
+    /// A module is gone.
+    Gone(UserId, ModuleName),
+    /// Make the listening sockets of a module that is to be loaded.
+    Listeners(WorkerId, ModuleSlot, Then<Result<Listeners>>),
     /// A worker has no listening sockets any more, for a module or for all.
     DropListeners(WorkerId, Option<ModuleSlot>),
-    /// A worker wants sockets with which it speaks for others. Answered.
-    Sockets(SocketWish),
-    /// Connections between others are to be handed to a module. Answered.
-    Intercept(Interception),
-    /// New connections of a rule are to be treated as its failure mode says.
-    Suspend(FilterId),
-    /// A rule is to be taken away.
-    End(FilterId),
+    /// Make sockets with which a worker speaks for others, as many as it gets.
+    Sockets(SocketWish, Then<Vec<OwnedFd>>),
+    /// Change what is intercepted.
+    Intercept(InterceptJob, Ticket),
+    /// Tell how many packets the firewall of each user's container dropped, by reason.
+    CountDrops(oneshot::Sender<BTreeMap<UserId, BTreeMap<String, u64>>>),
+    /// Tell whether an address is a container's.
+    HasAddress(IpAddr, Sender<bool>),
+    /// The node has other addresses.
+    FollowNode,
+    /// Remove all networks, and end.
+    End(oneshot::Sender<()>),
 }
 
-/// A rule of interception.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Interception {
-    /// Its number.
-    pub id: FilterId,
-    /// The module's worker.
-    pub worker: WorkerId,
-    /// The module's place there.
-    pub slot: ModuleSlot,
-    /// Which connections.
-    pub filter: Filter,
-    /// What happens to new ones while the module is down.
-    pub on_failure: FailureMode,
+/// Returns whether an address is a container's; waits for the thread. Without it there is no container.
+pub fn has_address(jobs: &Sender<NetworkJob>, address: IpAddr) -> bool {
+    let (reply, answer) = channel();
+    jobs.send(NetworkJob::HasAddress(address, reply)).is_ok() && answer.recv().unwrap_or(false)
 }
 
-/// Starts the thread. It ends when the sender is dropped.
+/// Starts the thread, and one that says when the node's addresses change.
 ///
 /// # Errors
-/// The system gives no thread.
-pub fn start(networks: Arc<Networks>, events: mpsc::Sender<Event>) -> Result<Sender<NetworkJob>> {
-    // Few wait: the executor goes on with commands of the controller when those that are answered have been, and gives each
-    // worker one batch of sockets at a time. The others come of such commands, and of reloads.
+/// The system gives no thread, or the kernel does not tell of changes.
+pub fn start(mut networks: Networks) -> Result<Sender<NetworkJob>> {
+    // Each user has one effect under way, and each worker one batch of sockets.
     let (jobs, inbox) = channel();
+    let (watch, follow) = (AddressWatch::open().context("changes of addresses")?, jobs.clone());
+    let alive = Arc::new(());
+    let is_alive = Arc::downgrade(&alive);
+    let thread = std::thread::Builder::new().name("addresses".to_owned());
+    let spawned = thread.spawn(move || {
+        while is_alive.strong_count() > 0 {
+            if watch.wait(LOOK_TIME) && follow.send(NetworkJob::FollowNode).is_err() {
+                return;
+            }
+        }
+    });
+    spawned.context("thread for addresses")?;
     let thread = std::thread::Builder::new().name("networks".to_owned());
-    thread.spawn(move || run(&networks, &inbox, &events)).context("thread for networks")?;
+    let spawned = thread.spawn(move || {
+        run(&mut networks, &inbox);
+        drop(alive);
+    });
+    spawned.context("thread for networks")?;
     Ok(jobs)
 }
 
-fn run(networks: &Networks, inbox: &Receiver<NetworkJob>, events: &mpsc::Sender<Event>) {
+/// How often the thread that watches addresses looks whether it is still needed, and rules of interception are looked
+/// through whose connections had their time.
+const LOOK_TIME: Duration = Duration::from_secs(1);
+
+fn run(networks: &mut Networks, inbox: &Receiver<NetworkJob>) {
     loop {
-        let answer = match inbox.recv_timeout(SWEEP_TIME) {
+        match inbox.recv_timeout(LOOK_TIME) {
+            Ok(NetworkJob::End(ended)) => {
+                networks.end();
+                // Whoever asked may be gone.
+                let _ = ended.send(());
+                return;
+            }
             Ok(job) => work(networks, job),
-            Err(RecvTimeoutError::Timeout) => None,
-            Err(RecvTimeoutError::Disconnected) => return,
-        };
-        if answer.is_some_and(|answer| events.blocking_send(Event::Network(answer)).is_err()) {
-            return;
+            Err(RecvTimeoutError::Timeout) => {}
+            Err(RecvTimeoutError::Disconnected) => return networks.end(),
         }
-        networks.sweep();
+        networks.sweep(Instant::now());
     }
 }
 
-/// How often rules are looked through whose connections had their time.
-const SWEEP_TIME: Duration = Duration::from_secs(1);
-
-fn work(networks: &Networks, job: NetworkJob) -> Option<NetworkEvent> {
+fn work(networks: &mut Networks, job: NetworkJob) {
     match job {
-        NetworkJob::Permit(user) => networks.permit(&user),
-        NetworkJob::Listeners(load) => {
-            let made = networks.listeners(&load.worker, load.slot);
-            return Some(NetworkEvent::Listeners(load, made));
-        }
-        NetworkJob::DropListeners(worker, slot) => {
-            let changed = networks.change_interceptions(|all| {
-                all.drop_ports(&worker, slot);
-                None
-            });
-            debug_assert!(changed.is_ok(), "nothing is carried out");
-        }
-        NetworkJob::Sockets(wish) => {
-            let made = networks.sockets(&wish.worker.user, wish.v6, wish.count);
-            let made = made.inspect_err(|error| {
+        NetworkJob::Users(config) => networks.set_users(&config),
+        NetworkJob::Make(user, then) => then(networks.make(&user)),
+        NetworkJob::Leave(user) => networks.leave(&user),
+        NetworkJob::Installed(user, module) => networks.installed(user, module),
+        NetworkJob::Gone(user, module) => networks.gone(&user, &module),
+        NetworkJob::Listeners(worker, slot, then) => then(networks.listeners(&worker, slot)),
+        NetworkJob::DropListeners(worker, slot) => networks.drop_listeners(&worker, slot),
+        NetworkJob::Sockets(wish, then) => {
+            let made = networks.sockets(&wish.worker.user, wish.v6, wish.count).inspect_err(|error| {
                 tracing::warn!(worker = %wish.worker, %error, "a worker gets no sockets for connections");
             });
-            return Some(NetworkEvent::Sockets(wish, made.unwrap_or_default()));
+            then(made.unwrap_or_default());
         }
-        NetworkJob::Intercept(rule) => {
-            let installed = intercept(networks, &rule);
-            return Some(NetworkEvent::Intercepted(rule.id, installed));
+        NetworkJob::Intercept(job, ticket) => ticket.end(networks.intercept(&job)),
+        NetworkJob::CountDrops(reply) => {
+            // Whoever asked may be gone.
+            let _ = reply.send(networks.dropped());
         }
-        NetworkJob::Suspend(id) => {
-            if let Err(refusal) = networks.change_interceptions(|all| all.suspend(id)) {
-                tracing::warn!(%refusal, filter = id.0, "connections are still handed to a module that is down");
-            }
+        NetworkJob::HasAddress(address, reply) => {
+            let _ = reply.send(networks.has_address(address));
         }
-        NetworkJob::End(id) => {
-            let now = std::time::Instant::now();
-            if let Err(refusal) = networks.change_interceptions(|all| all.end(id, now)) {
-                tracing::warn!(%refusal, filter = id.0, "connections are still handed to a module that goes");
-            }
-        }
+        NetworkJob::FollowNode => networks.follow_node(),
+        NetworkJob::End(_) => {}
     }
-    None
-}
-
-fn intercept(networks: &Networks, rule: &Interception) -> Result<(), Refusal> {
-    let Interception { id, worker, slot, filter, on_failure } = rule;
-    let installed = networks.change_interceptions(|all| {
-        all.install(*id, worker, *slot, filter, *on_failure);
-        Some(worker.user.clone())
-    });
-    installed.inspect_err(|refusal| {
-        tracing::warn!(%worker, %filter, %refusal, "connections cannot be intercepted");
-        let forgotten = networks.change_interceptions(|all| {
-            all.forget(*id);
-            Some(worker.user.clone())
-        });
-        if let Err(refusal) = forgotten {
-            tracing::warn!(%worker, %refusal, "a refused interception is left in the container's network");
-        }
-    })
 }

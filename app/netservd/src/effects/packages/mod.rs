@@ -1,9 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Packages of modules: fetched, checked, and made ready to run in the flavour that this node prefers. All of it blocks,
-//! on threads of its own.
+//! Packages of modules: fetched, checked, and made ready to run in the flavour that this node prefers.
+//!
+//! One thread knows who waits for what and whose turn it is; downloads and compilations block threads of their own, a
+//! bounded number of them. Nobody waits for another user's slow server or slow code: users take turns, and one of the
+//! places for compilations takes only code that is quick to compile.
 
 pub mod code;
-mod compose;
+mod schedule;
 pub mod turns;
 
 use std::path::{Path, PathBuf};
@@ -15,12 +18,13 @@ use netserv_model::{Digest, Flavour, PublicKey, Refusal, RefusalKind};
 use netserv_repository::{FetchLimits, Part, Repository, Stored};
 
 use code::{Compositions, code_path};
-use turns::Gate;
 
-use crate::event::{CodeParts, Fetched};
+use crate::event::CodeParts;
 use crate::machine::keeper::Keeper;
 
-/// Gets packages; clones share everything.
+pub use schedule::{PackageRequest, start};
+
+/// What fetches and compiles; clones share everything.
 #[derive(Clone)]
 pub struct Packages {
     /// The store.
@@ -31,48 +35,75 @@ pub struct Packages {
     pub engine: String,
     /// Makes the compiler's containers.
     pub keeper: Arc<Keeper>,
-    /// Who compiles at the moment.
-    pub gate: Arc<Gate>,
     /// The flavours that this node runs, the preferred one first.
     pub flavours: Vec<Flavour>,
     /// Where compositions of components are.
     pub compositions: Arc<Compositions>,
 }
 
+/// A package that is in the store, of which code may still have to be compiled.
+#[derive(Clone)]
+pub struct Ready {
+    /// The package; it stays in the store while this is held.
+    pub stored: Arc<Stored>,
+    /// Which of its flavours this node takes.
+    pub flavour: Flavour,
+    /// Where the code is, or will be.
+    pub parts: CodeParts,
+    /// Wasm files, and where the code of each is to be.
+    pub to_compile: Vec<(PathBuf, PathBuf)>,
+}
+
 impl Packages {
-    /// Returns a package, ready to be loaded.
+    /// Fetches and checks a package.
     ///
     /// # Errors
-    /// It cannot be had, is not signed by one of the keys, has no flavour that this node runs, or does not compile.
-    pub fn get(&self, url: &str, digest: Digest, keys: &[PublicKey]) -> Result<Fetched, Refusal> {
+    /// It cannot be fetched, is not signed by one of the keys, or has no flavour that this node runs.
+    pub fn fetch(&self, url: &str, digest: Digest, keys: &[PublicKey]) -> Result<Ready, Refusal> {
         // Before a download that would be for nothing.
         self.keeper.launcher()?;
-        let stored = self.repository.fetch(url, digest, keys, &self.limits)?;
+        let stored = Arc::new(self.repository.fetch(url, digest, keys, &self.limits)?);
         let flavour = self.choose(&stored)?;
         let path = |part: Part| stored.path(part).map(Path::to_owned);
         let mut parts = CodeParts { tls: path(Part::Tls), ..CodeParts::default() };
+        let mut to_compile = Vec::new();
         match flavour {
             Flavour::Wasm => {
                 parts.component = path(Part::Component);
                 let wasm = [path(Part::Core), path(Part::Component)];
-                self.compile_all(digest, wasm.iter().flatten())?;
-                [parts.packet, parts.server] = wasm.map(|wasm| wasm.map(|wasm| code_path(&wasm, &self.engine)));
+                let compiled = |wasm: &Option<PathBuf>| wasm.as_ref().map(|wasm| code_path(wasm, &self.engine));
+                (parts.packet, parts.server) = (compiled(&wasm[0]), compiled(&wasm[1]));
+                let all = wasm.into_iter().flatten().map(|wasm| (code_path(&wasm, &self.engine), wasm));
+                to_compile.extend(all.filter(|(code, _)| !code.exists()).map(|(code, wasm)| (wasm, code)));
             }
             Flavour::Osgi => parts.packet = path(Part::Bundle),
         }
-        Ok(Fetched { digest, flavour, parts, manifest: Box::new(stored.manifest.clone()) })
+        Ok(Ready { stored, flavour, parts, to_compile })
+    }
+
+    /// Compiles files that are not compiled yet.
+    ///
+    /// # Errors
+    /// They are no code, or take more than the limits.
+    pub fn compile(&self, files: &[(PathBuf, PathBuf)], limits: &BuildLimits) -> Result<(), Refusal> {
+        for (wasm, code) in files.iter().filter(|(_, code)| !code.exists()) {
+            let started = Instant::now();
+            self.keeper.launcher()?.compile(wasm, code, limits)?;
+            let took_ms = u64::try_from(started.elapsed().as_millis()).unwrap_or(u64::MAX);
+            tracing::info!(took_ms, file = ?wasm.file_name().unwrap_or_default(), "code is compiled");
+        }
+        Ok(())
     }
 
     /// Composes components, the outermost first, and returns where the code of that is.
     ///
     /// # Errors
-    /// They do not fit each other, or the node cannot compile them.
-    pub fn compose(&self, packages: &[Digest], components: &[PathBuf]) -> Result<PathBuf, Refusal> {
+    /// They do not fit each other, or take more than the limits.
+    pub fn compose(&self, components: &[PathBuf], limits: &BuildLimits) -> Result<PathBuf, Refusal> {
         let started = Instant::now();
         let code = self.compositions.new_path();
         let parts: Vec<&Path> = components.iter().map(PathBuf::as_path).collect();
-        let compose = || self.keeper.launcher()?.compose(&parts, &code, &BuildLimits::CODE);
-        self.gate.once(packages, compose)?;
+        self.keeper.launcher()?.compose(&parts, &code, limits)?;
         let took_ms = u64::try_from(started.elapsed().as_millis()).unwrap_or(u64::MAX);
         tracing::info!(parts = parts.len(), took_ms, "a service is composed");
         Ok(code)
@@ -86,27 +117,6 @@ impl Packages {
             let (has, runs) = (list(&stored.flavours), list(&self.flavours));
             Refusal::new(RefusalKind::NoFlavour, format!("the package has {has}, this node runs {runs}"))
         })
-    }
-
-    /// Compiles those of a package's files that are not compiled yet.
-    fn compile_all<'a>(&self, digest: Digest, wasm: impl Iterator<Item = &'a PathBuf>) -> Result<(), Refusal> {
-        let wanted: Vec<(&PathBuf, PathBuf)> = wasm.map(|wasm| (wasm, code_path(wasm, &self.engine))).collect();
-        if wanted.iter().all(|(_, code)| code.exists()) {
-            return Ok(());
-        }
-        self.gate.once(&[digest], || wanted.iter().try_for_each(|(wasm, code)| self.compile(digest, wasm, code)))
-    }
-
-    fn compile(&self, digest: Digest, wasm: &Path, code: &Path) -> Result<(), Refusal> {
-        // Somebody may have done it since the last look.
-        if code.exists() {
-            return Ok(());
-        }
-        let started = Instant::now();
-        self.keeper.launcher()?.compile(wasm, code, &BuildLimits::CODE)?;
-        let took_ms = u64::try_from(started.elapsed().as_millis()).unwrap_or(u64::MAX);
-        tracing::info!(%digest, took_ms, file = ?wasm.file_name().unwrap_or_default(), "a package is compiled");
-        Ok(())
     }
 }
 
@@ -157,7 +167,6 @@ mod tests {
             engine: "engine".to_owned(),
             // It is never asked for a launcher.
             keeper: Arc::new(Keeper::new(LauncherConfig::new("no-worker", dir, "no-instance"))),
-            gate: Arc::default(),
             flavours: flavours.to_vec(),
             compositions: Arc::default(),
         }

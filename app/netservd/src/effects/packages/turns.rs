@@ -1,143 +1,99 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Who compiles at the moment.
+//! Whose turn it is: users take turns, however much each of them asks for.
 
-use std::collections::BTreeMap;
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::collections::{BTreeMap, VecDeque};
 
-use netserv_model::{Digest, Refusal, RefusalKind};
+use netserv_model::UserId;
 
-use crate::limits::COMPILES_MAX;
-
-/// Lets each package, or composition of packages, be compiled by one at a time, and [`COMPILES_MAX`] of them in all.
-#[derive(Default)]
-pub struct Gate {
-    state: Mutex<Compiling>,
-    changed: Condvar,
+/// Jobs that wait and jobs under way, by user.
+#[derive(Debug)]
+pub struct Turns<T> {
+    /// Jobs of one user that are under way at a time.
+    share: usize,
+    /// Users with jobs that wait; the first has the next turn.
+    users: VecDeque<UserId>,
+    waiting: BTreeMap<UserId, VecDeque<T>>,
+    running: BTreeMap<UserId, usize>,
 }
 
-#[derive(Default)]
-struct Compiling {
-    /// Those under way or waiting, each with what it ends with for everybody who waits for it.
-    packages: BTreeMap<Vec<Digest>, Arc<OnceLock<Result<(), Refusal>>>>,
-    running: usize,
-}
+impl<T> Turns<T> {
+    /// Returns that nobody waits. Of one user, `share` jobs are under way at a time.
+    pub fn new(share: usize) -> Turns<T> {
+        Turns { share, users: VecDeque::new(), waiting: BTreeMap::new(), running: BTreeMap::new() }
+    }
 
-impl Gate {
-    /// Does the work, or waits until somebody else has done it for the same package and returns what came of that.
-    ///
-    /// # Errors
-    /// Those of the work.
-    pub fn once(&self, packages: &[Digest], work: impl FnOnce() -> Result<(), Refusal>) -> Result<(), Refusal> {
-        let mut state = self.state();
-        if let Some(result) = state.packages.get(packages).cloned() {
-            let _state = self.wait_while(state, |_| result.get().is_none());
-            return result.get().cloned().unwrap_or_else(|| Err(unfinished()));
+    /// Adds a job behind the user's others.
+    pub fn push(&mut self, user: UserId, job: T) {
+        if !self.waiting.contains_key(&user) {
+            self.users.push_back(user.clone());
         }
-        let result = Arc::new(OnceLock::new());
-        state.packages.insert(packages.to_vec(), result.clone());
-        state = self.wait_while(state, |state| state.running >= COMPILES_MAX);
-        state.running += 1;
-        drop(state);
-        // Leaves the gate also when the work panics.
-        let turn = Turn { gate: self, packages, result };
-        let done = work();
-        // Nobody else sets it.
-        let _ = turn.result.set(done.clone());
-        done
+        self.waiting.entry(user).or_default().push_back(job);
     }
 
-    fn wait_while<'a>(
-        &self,
-        state: MutexGuard<'a, Compiling>,
-        condition: impl Fn(&Compiling) -> bool,
-    ) -> MutexGuard<'a, Compiling> {
-        self.changed.wait_while(state, |state| condition(state)).unwrap_or_else(PoisonError::into_inner)
+    /// Takes the next job of a user who `may` have a turn. [`Turns::end`] must follow.
+    pub fn next(&mut self, may: impl Fn(&UserId) -> bool) -> Option<(UserId, T)> {
+        let (running, share) = (&self.running, self.share);
+        let has_turn = |user: &UserId| running.get(user).is_none_or(|count| *count < share) && may(user);
+        let place = self.users.iter().position(has_turn)?;
+        let user = self.users.remove(place)?;
+        let jobs = self.waiting.get_mut(&user)?;
+        let job = jobs.pop_front()?;
+        if jobs.is_empty() {
+            self.waiting.remove(&user);
+        } else {
+            self.users.push_back(user.clone());
+        }
+        *self.running.entry(user.clone()).or_default() += 1;
+        Some((user, job))
     }
 
-    fn state(&self) -> MutexGuard<'_, Compiling> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    /// Takes note that a user's job ended.
+    pub fn end(&mut self, user: &UserId) {
+        if let Some(count) = self.running.get_mut(user) {
+            *count -= 1;
+            if *count == 0 {
+                self.running.remove(user);
+            }
+        }
     }
-}
 
-struct Turn<'a> {
-    gate: &'a Gate,
-    packages: &'a [Digest],
-    result: Arc<OnceLock<Result<(), Refusal>>>,
-}
-
-impl Drop for Turn<'_> {
-    fn drop(&mut self) {
-        let mut state = self.gate.state();
-        let _ = self.result.set(Err(unfinished()));
-        state.running -= 1;
-        state.packages.remove(self.packages);
-        self.gate.changed.notify_all();
+    /// Returns how many jobs are under way.
+    pub fn running(&self) -> usize {
+        self.running.values().sum()
     }
-}
 
-fn unfinished() -> Refusal {
-    Refusal::new(RefusalKind::NodeFailed, "the compilation did not come to an end")
+    /// Takes out the jobs that wait and are not to be kept.
+    pub fn take_out(&mut self, mut keep: impl FnMut(&mut T) -> bool) {
+        for jobs in self.waiting.values_mut() {
+            jobs.retain_mut(&mut keep);
+        }
+        self.waiting.retain(|_, jobs| !jobs.is_empty());
+        self.users.retain(|user| self.waiting.contains_key(user));
+    }
+
+    /// Returns the jobs that wait.
+    pub fn waiting_mut(&mut self) -> impl Iterator<Item = &mut T> {
+        self.waiting.values_mut().flatten()
+    }
 }
 
 #[cfg(test)]
 mod tests {
-    use std::sync::Barrier;
-    use std::sync::atomic::{AtomicUsize, Ordering};
-    use std::time::Duration;
-
     use super::*;
 
     #[test]
-    fn a_package_is_compiled_once_for_all_who_wait_for_it() {
-        let refusal = Refusal::new(RefusalKind::BadCode, "no module");
-        for result in [Ok(()), Err(refusal)] {
-            let (gate, times, arrived) = (Gate::default(), AtomicUsize::new(0), Barrier::new(20));
-            std::thread::scope(|scope| {
-                for _ in 0..20 {
-                    scope.spawn(|| {
-                        arrived.wait();
-                        let work = || {
-                            times.fetch_add(1, Ordering::SeqCst);
-                            // The gate holds it, and each of the twenty.
-                            while Arc::strong_count(&gate.state().packages[&[Digest([1; 32])][..]]) < 21 {
-                                std::thread::yield_now();
-                            }
-                            result.clone()
-                        };
-                        assert_eq!(gate.once(&[Digest([1; 32])], work), result);
-                    });
-                }
-            });
-            assert_eq!(times.into_inner(), 1);
-            assert_eq!(gate.once(&[Digest([1; 32])], || Ok(())), Ok(()), "a later attempt is one of its own");
+    fn users_take_turns_and_have_shares() {
+        let mut turns = Turns::new(1);
+        for (user, job) in [("a", 1), ("a", 2), ("a", 3), ("b", 4), ("c", 5)] {
+            turns.push(user.parse().unwrap(), job);
         }
-    }
-
-    #[test]
-    fn compiles_max_packages_are_compiled_at_a_time() {
-        let (gate, inside, most) = (Gate::default(), AtomicUsize::new(0), AtomicUsize::new(0));
-        std::thread::scope(|scope| {
-            for digest in 0..8 {
-                let (gate, inside, most) = (&gate, &inside, &most);
-                let work = move || {
-                    most.fetch_max(inside.fetch_add(1, Ordering::SeqCst) + 1, Ordering::SeqCst);
-                    std::thread::sleep(Duration::from_millis(20));
-                    inside.fetch_sub(1, Ordering::SeqCst);
-                    Ok(())
-                };
-                scope.spawn(move || gate.once(&[Digest([digest; 32])], work).unwrap());
-            }
-        });
-        assert_eq!(most.into_inner(), COMPILES_MAX);
-    }
-
-    #[test]
-    fn a_compilation_that_panics_lets_others_through() {
-        let gate = Gate::default();
-        for _ in 0..=COMPILES_MAX {
-            let work = || gate.once(&[Digest([1; 32])], || panic!("as it must be here"));
-            assert!(std::panic::catch_unwind(std::panic::AssertUnwindSafe(work)).is_err());
-        }
-        assert_eq!(gate.once(&[Digest([1; 32])], || Ok(())), Ok(()));
+        let mut next = |turns: &mut Turns<i32>| turns.next(|user| user.as_str() != "c").map(|(_, job)| job);
+        assert_eq!([next(&mut turns), next(&mut turns), next(&mut turns)], [Some(1), Some(4), None]);
+        turns.end(&"a".parse().unwrap());
+        assert_eq!((next(&mut turns), turns.running()), (Some(2), 2));
+        assert_eq!(turns.next(|_| true).map(|(_, job)| job), Some(5));
+        turns.take_out(|job| *job != 3);
+        turns.end(&"a".parse().unwrap());
+        assert!(turns.next(|_| true).is_none());
     }
 }

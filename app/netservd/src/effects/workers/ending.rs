@@ -9,12 +9,12 @@ use netserv_wire::container::frames::ToWorker;
 
 use super::outbox::Outbox;
 use super::watch::remind;
-use crate::effects::{Executor, Running};
+use super::{Running, Workers};
 use crate::event::ContainerEvent;
 use crate::limits::{END_WAIT, NETWORK_REST, SERVER_END_WAIT};
 
 /// A worker that was told to end.
-pub(in crate::effects) struct Ending {
+pub(super) struct Ending {
     worker: WorkerId,
     process: Process,
     /// Kept open: a worker whose node hangs up ends at once.
@@ -35,9 +35,9 @@ impl Ending {
     }
 }
 
-impl Executor {
+impl Workers {
     /// Has a worker end by itself, in a while that nobody waits for, and forgets all else of it.
-    pub(in crate::effects) fn let_worker_end(&mut self, worker: &WorkerId) {
+    pub(super) fn let_worker_end(&mut self, worker: &WorkerId) {
         let Some(running) = self.take_worker(worker, DropReason::ContainerGone) else { return };
         let generation = running.generation;
         let Some(ending) = Ending::tell(worker.clone(), running) else { return };
@@ -46,7 +46,7 @@ impl Executor {
     }
 
     /// Looks at a worker that was told to end, and kills it if it had its time. Returns whether the event was of one.
-    pub(in crate::effects) fn see_off(&mut self, event: &ContainerEvent) -> bool {
+    pub(super) fn see_off(&mut self, event: &ContainerEvent) -> bool {
         let Some(ending) = self.ending.get_mut(&event.generation) else { return false };
         if !event.overdue && (ending.rests || ending.process.exit().is_none()) {
             return true;
@@ -58,22 +58,22 @@ impl Executor {
             self.ending.remove(&event.generation);
         }
         self.ask_for_waiting(&event.worker.user);
-        self.spare_network(&event.worker.user);
+        self.leave_network(&event.worker.user);
         true
     }
 
     /// Returns whether a worker's last process may still write its files.
-    pub(in crate::effects) fn is_ending(&self, worker: &WorkerId) -> bool {
+    pub(super) fn is_ending(&self, worker: &WorkerId) -> bool {
         self.ending.values().any(|ending| ending.worker == *worker && !ending.rests)
     }
 
     /// Returns whether something of a user's goes on in the network that was told to end.
-    pub(in crate::effects) fn has_ending(&self, user: &UserId) -> bool {
+    pub(super) fn has_ending(&self, user: &UserId) -> bool {
         self.ending.values().any(|ending| ending.worker.user == *user)
     }
 
     /// Has all workers end by themselves, and waits for that. Those that do not are killed.
-    pub(in crate::effects) fn let_workers_end(&mut self) {
+    pub(super) fn let_workers_end(&mut self) {
         let running = std::mem::take(&mut self.workers);
         let told = running.into_iter().filter_map(|(worker, running)| {
             let generation = running.generation;
@@ -88,6 +88,6 @@ impl Executor {
 
     fn look_again(&self, worker: &WorkerId, generation: u64, at: Instant) {
         let event = ContainerEvent { worker: worker.clone(), generation, overdue: true };
-        tokio::spawn(remind(at, event, self.events.clone()));
+        tokio::spawn(remind(at, event, self.parts.events.clone()));
     }
 }

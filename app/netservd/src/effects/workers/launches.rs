@@ -6,15 +6,15 @@ use std::sync::Arc;
 use std::sync::mpsc::{Receiver, Sender, channel};
 
 use anyhow::{Context, Result};
+use netserv_container::network::ContainerNetwork;
 use netserv_container::{Container, LaunchSpec, Launcher, MediaLimits, Storage};
 use netserv_model::limits::CACHE_BYTES_PER_MEMORY_BYTE_MAX;
 use netserv_model::policy::ContainerLimits;
-use netserv_model::{Refusal, UserId, WorkerId};
+use netserv_model::{Refusal, WorkerId};
 use netserv_wire::container::media::MediaTask;
 use tokio::sync::mpsc;
 
-use crate::effects::networks::{Networks, Wanted};
-use crate::event::{Event, JobKey, Launched, MediaEvent};
+use crate::event::{JobKey, Launched, MediaEvent, WorkerEvent};
 use crate::machine::keeper::Keeper;
 
 /// What the workers of a node may keep on its disk.
@@ -46,8 +46,6 @@ pub enum Job {
     Start(Launch),
     /// A media job is to be started.
     Media(Box<MediaLaunch>),
-    /// A user has no worker and no module any more, and needs no network.
-    RemoveNetwork(UserId),
 }
 
 /// A media job to be started.
@@ -66,61 +64,51 @@ pub struct MediaLaunch {
 pub struct Launch {
     /// Which worker.
     pub worker: WorkerId,
-    /// Which of those that follow each other.
+    /// Its generation.
     pub generation: u64,
     /// What the user's container may use as a whole.
     pub limits: ContainerLimits,
     /// The process of the user's other worker, whose container this one joins.
     pub beside: Option<i32>,
     /// The network of the user's container; nothing for none.
-    pub network: Option<Wanted>,
+    pub network: Option<Arc<ContainerNetwork>>,
 }
 
 /// Starts the thread that starts containers, one after the other. It ends when the sender is dropped.
 ///
 /// # Errors
 /// The system gives no thread.
-pub fn start_thread(
-    keeper: Arc<Keeper>,
-    networks: Arc<Networks>,
-    disk: Disk,
-    events: mpsc::Sender<Event>,
-) -> Result<Sender<Job>> {
-    // As many wait as there are users one of whose workers is to start: the executor has one at a time for each.
+pub fn start_thread(keeper: Arc<Keeper>, disk: Disk, events: mpsc::Sender<WorkerEvent>) -> Result<Sender<Job>> {
+    // As many wait as there are users one of whose workers is to start: one at a time for each.
     let (jobs, inbox) = channel();
     let thread = std::thread::Builder::new().name("launches".into());
-    thread.spawn(move || run(&keeper, &networks, &disk, (&inbox, &events))).context("launch thread")?;
+    thread.spawn(move || run(&keeper, &disk, (&inbox, &events))).context("launch thread")?;
     Ok(jobs)
 }
 
-fn run(keeper: &Keeper, networks: &Networks, disk: &Disk, (inbox, events): (&Receiver<Job>, &mpsc::Sender<Event>)) {
+fn run(keeper: &Keeper, disk: &Disk, (inbox, events): (&Receiver<Job>, &mpsc::Sender<WorkerEvent>)) {
     for job in inbox {
         let launch = match job {
             Job::Start(launch) => launch,
             Job::Media(launch) => {
                 let MediaLaunch { key, task, limits } = *launch;
                 let started = keeper.launcher().and_then(|launcher| Ok(launcher.start_media(&task, &limits)?));
-                if events.blocking_send(Event::Media(MediaEvent::Started(key, started))).is_err() {
+                if events.blocking_send(WorkerEvent::Media(MediaEvent::Started(key, started))).is_err() {
                     return;
                 }
                 continue;
             }
-            Job::RemoveNetwork(user) => {
-                networks.release(&user);
-                continue;
-            }
         };
-        let result = keeper.launcher().and_then(|launcher| start_worker(&launcher, networks, disk, &launch));
+        let result = keeper.launcher().and_then(|launcher| start_worker(&launcher, disk, &launch));
         let launched = Launched { worker: launch.worker, generation: launch.generation, result };
-        if events.blocking_send(Event::Launched(Box::new(launched))).is_err() {
+        if events.blocking_send(WorkerEvent::Launched(Box::new(launched))).is_err() {
             return;
         }
     }
 }
 
-fn start_worker(launcher: &Launcher, networks: &Networks, disk: &Disk, launch: &Launch) -> Result<Container, Refusal> {
+fn start_worker(launcher: &Launcher, disk: &Disk, launch: &Launch) -> Result<Container, Refusal> {
     let Launch { worker, limits, beside, network, .. } = launch;
-    let network = network.as_ref().map(|wanted| networks.of(&worker.user, wanted, beside.is_some())).transpose()?;
     let network = network.as_deref();
     let storage = Some(disk.storage(limits));
     let spec =

@@ -5,17 +5,17 @@ use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 
 use netserv_container::{Container, ControlError, Exit, ExitCause};
-use netserv_model::effect::{Event as ControllerEvent, ModuleSlot};
+use netserv_model::effect::{ModuleSlot, WorkerNews};
 use netserv_model::policy::ContainerLimits;
 use netserv_model::{DropReason, Refusal, RefusalKind, UserId, WorkerId};
 use netserv_wire::container::frames::StorageFailures;
 
+use super::launches::Job;
 use super::outbox::Outbox;
 use super::watch::{remind, watch};
-use crate::effects::workers::launches::{Job, Launch};
-use crate::effects::workers::log_budget::LogBudget;
-use crate::effects::{Dying, Executor, Running, Starting};
-use crate::event::{ContainerEvent, Launched};
+use super::{Dying, Launch, LogBudget, Running, Starting, Workers};
+use crate::effects::ticket::Ticket;
+use crate::event::{ContainerEvent, Launched, UserNetwork};
 use crate::packet_loop::PacketCommand;
 use crate::readable::readable;
 
@@ -24,36 +24,39 @@ const EXIT_WAIT: Duration = Duration::from_millis(500);
 /// The code with which a worker ends when a module does not come to an end that must not be waited for.
 const EXIT_STALLED: i32 = 70;
 
-impl Executor {
-    pub(in crate::effects) fn start_worker(&mut self, worker: &WorkerId, limits: ContainerLimits) {
+impl Workers {
+    /// Has a worker started. The ticket's effect is its generation.
+    pub(super) fn start(
+        &mut self,
+        worker: &WorkerId,
+        limits: ContainerLimits,
+        network: Result<Option<UserNetwork>, Refusal>,
+        ticket: Ticket,
+    ) {
         self.forget_worker(worker, DropReason::ContainerGone);
-        let generation = self.next_generation;
-        self.next_generation += 1;
-        self.starting.insert(worker.clone(), Starting { generation, limits, waits: true });
+        let generation = ticket.id().0;
+        let network = match network {
+            Ok(network) => network,
+            Err(refusal) => return ticket.refuse(refusal),
+        };
+        if let Some(network) = &network {
+            self.networks.insert(worker.user.clone(), network.clone());
+        }
+        self.starting.insert(worker.clone(), Starting { generation, limits, network, waits: true });
         self.ask_for_waiting(&worker.user);
+        ticket.done();
     }
 
-    fn ask_for(&mut self, worker: WorkerId, generation: u64, limits: ContainerLimits) {
-        let beside = self.workers.iter().find(|(other, _)| other.user == worker.user);
-        let beside = beside.map(|(_, running)| running.process.pid());
-        let network = match self.book.want(&worker.user, &self.store) {
-            Ok(network) => network,
-            Err(refusal) => return self.launched(Launched { worker, generation, result: Err(refusal) }),
-        };
-        let networks = self.parts.as_ref().and_then(|parts| parts.networks.as_ref());
-        if let (Some(networks), Some(wanted)) = (networks, &network) {
-            networks.grant(&worker.user, &wanted.permits);
-        }
-        let launch = Launch { worker: worker.clone(), generation, limits, beside, network };
-        let sent = self.parts.as_ref().is_some_and(|parts| parts.launches.send(Job::Start(launch)).is_ok());
-        if !sent {
+    fn ask_for(&mut self, launch: Launch) {
+        let (worker, generation) = (launch.worker.clone(), launch.generation);
+        if self.parts.launches.send(Job::Start(launch)).is_err() {
             let refusal = Refusal::new(RefusalKind::NodeFailed, "nobody starts workers; restart netservd");
             self.launched(Launched { worker, generation, result: Err(refusal) });
         }
     }
 
     /// Asks for a user's next worker, unless one is being started. One that takes another's place waits for its end.
-    pub(in crate::effects) fn ask_for_waiting(&mut self, user: &UserId) {
+    pub(super) fn ask_for_waiting(&mut self, user: &UserId) {
         let wanted = || self.starting.iter().filter(|(worker, _)| worker.user == *user);
         if wanted().any(|(_, starting)| !starting.waits) {
             return;
@@ -63,7 +66,10 @@ impl Executor {
         let Some(starting) = self.starting.get_mut(&worker) else { return };
         starting.waits = false;
         let (generation, limits) = (starting.generation, starting.limits);
-        self.ask_for(worker, generation, limits);
+        let network = starting.network.as_ref().map(|network| network.network.clone());
+        let beside = self.workers.iter().find(|(other, _)| other.user == worker.user);
+        let beside = beside.map(|(_, running)| running.process.pid());
+        self.ask_for(Launch { worker, generation, limits, beside, network });
     }
 
     /// Takes a worker that was started, unless it is not wanted any more.
@@ -82,22 +88,21 @@ impl Executor {
         });
         if let Err(refusal) = adopted {
             tracing::warn!(%worker, %refusal, "a worker could not be started");
-            let worker = worker.clone();
-            self.happened.push_back(ControllerEvent::WorkerDied { worker, refusal, culprit: None });
+            self.tell_news(&worker, generation, WorkerNews::Died { refusal, culprit: None });
         }
         self.ask_for_waiting(&worker.user);
-        self.spare_network(&worker.user);
+        self.leave_network(&worker.user);
     }
 
     fn adopt(&mut self, worker: &WorkerId, generation: u64, container: Container) -> std::io::Result<()> {
         let (control, ring, process) = container.split();
         let event = ContainerEvent { worker: worker.clone(), generation, overdue: false };
         for fd in [readable(&control)?, readable(&process)?] {
-            tokio::spawn(watch(fd, event.clone(), self.events.clone()));
+            tokio::spawn(watch(fd, event.clone(), self.parts.events.clone()));
         }
         let prefixes = self.prefixes.get(&worker.user).cloned().unwrap_or_default();
         let (activity, ring) = (Box::new(ring.activity_probe()), Box::new(ring));
-        self.packets.send(PacketCommand::AddWorker { worker: worker.clone(), generation, ring, prefixes });
+        self.parts.packets.send(PacketCommand::AddWorker { worker: worker.clone(), generation, ring, prefixes });
         let running = Running {
             control: Outbox::new(control),
             send_again: None,
@@ -118,7 +123,7 @@ impl Executor {
     }
 
     /// Kills a worker whose control channel ended; how it ended is known a little later.
-    pub(in crate::effects) fn let_die(&mut self, event: &ContainerEvent, error: &ControlError) {
+    pub(super) fn let_die(&mut self, event: &ContainerEvent, error: &ControlError) {
         let Some(running) = self.workers.get_mut(&event.worker) else { return };
         running.process.kill();
         let detail = format!("the control channel broke: {error}");
@@ -126,13 +131,13 @@ impl Executor {
         running.dying = Some(Dying { refusal, hung_up: matches!(error, ControlError::Closed) });
         running.stats_asked = false;
         let (worker, reason) = (event.worker.clone(), DropReason::ContainerGone);
-        self.packets.send(PacketCommand::RemoveWorker { worker, reason });
+        self.parts.packets.send(PacketCommand::RemoveWorker { worker, reason });
         let overdue = ContainerEvent { overdue: true, ..event.clone() };
-        tokio::spawn(remind(Instant::now() + EXIT_WAIT, overdue, self.events.clone()));
+        tokio::spawn(remind(Instant::now() + EXIT_WAIT, overdue, self.parts.events.clone()));
         self.see_it_die(event);
     }
 
-    pub(in crate::effects) fn see_it_die(&mut self, event: &ContainerEvent) {
+    pub(super) fn see_it_die(&mut self, event: &ContainerEvent) {
         let Some(running) = self.workers.get_mut(&event.worker) else { return };
         let hung_up = running.dying.as_ref().is_some_and(|dying| dying.hung_up);
         match running.process.exit().cloned() {
@@ -148,7 +153,7 @@ impl Executor {
     }
 
     /// Takes note that a worker ended by itself. The module that it was in did that, or drove it to that.
-    pub(in crate::effects) fn worker_ended(&mut self, worker: &WorkerId, exit: &Exit) {
+    pub(super) fn worker_ended(&mut self, worker: &WorkerId, exit: &Exit) {
         let Some(running) = self.workers.get(worker) else { return };
         let inside = (running.activity)().module;
         let culprit = match exit.cause {
@@ -170,42 +175,43 @@ impl Executor {
         }
     }
 
-    pub(in crate::effects) fn kill_worker(&mut self, worker: &WorkerId, refusal: Refusal, culprit: Option<ModuleSlot>) {
+    pub(super) fn kill_worker(&mut self, worker: &WorkerId, refusal: Refusal, culprit: Option<ModuleSlot>) {
         tracing::warn!(%worker, %refusal, ?culprit, "a worker is killed");
         self.worker_died(worker, refusal, culprit);
     }
 
-    pub(in crate::effects) fn worker_died(&mut self, worker: &WorkerId, refusal: Refusal, culprit: Option<ModuleSlot>) {
+    pub(super) fn worker_died(&mut self, worker: &WorkerId, refusal: Refusal, culprit: Option<ModuleSlot>) {
         let reason = if refusal.kind == RefusalKind::Stalled { DropReason::Stalled } else { DropReason::ContainerGone };
-        if self.forget_worker(worker, reason) {
+        let generation = self.workers.get(worker).map(|running| running.generation);
+        if self.forget_worker(worker, reason)
+            && let Some(generation) = generation
+        {
             // The controller stops no worker that is dead.
-            self.spare_network(&worker.user);
-            self.happened.push_back(ControllerEvent::WorkerDied { worker: worker.clone(), refusal, culprit });
+            self.leave_network(&worker.user);
+            self.tell_news(worker, generation, WorkerNews::Died { refusal, culprit });
         }
     }
 
     /// Ends a worker and forgets it; returns whether there was one.
-    pub(in crate::effects) fn forget_worker(&mut self, worker: &WorkerId, reason: DropReason) -> bool {
+    pub(super) fn forget_worker(&mut self, worker: &WorkerId, reason: DropReason) -> bool {
         self.take_worker(worker, reason).is_some()
     }
 
-    pub(in crate::effects) fn take_worker(&mut self, worker: &WorkerId, reason: DropReason) -> Option<Running> {
+    pub(super) fn take_worker(&mut self, worker: &WorkerId, reason: DropReason) -> Option<Running> {
         self.starting.remove(worker);
         let running = self.workers.remove(worker)?;
         self.cancel_media_of(worker, None);
         self.drop_listeners(worker, None);
         // Before its process ends, so that its packets get their verdict at once.
-        self.packets.send(PacketCommand::RemoveWorker { worker: worker.clone(), reason });
-        if let Some(parts) = &self.parts {
-            running.pinned.values().for_each(|digest| parts.packages.repository.unpin(*digest));
-        }
+        self.parts.packets.send(PacketCommand::RemoveWorker { worker: worker.clone(), reason });
+        running.pinned.values().for_each(|digest| self.parts.repository.unpin(*digest));
         self.stats.retain(|(owner, _), _| owner != worker);
         Some(running)
     }
 }
 
 /// Says why a worker ended by itself, and which module drove it to that, if one did.
-pub(in crate::effects) fn why_ended(exit: &Exit, culprit: Option<ModuleSlot>) -> Refusal {
+pub(super) fn why_ended(exit: &Exit, culprit: Option<ModuleSlot>) -> Refusal {
     let refusal = exit.refusal();
     match (exit.cause, culprit) {
         (ExitCause::Code(EXIT_STALLED), _) => Refusal::new(RefusalKind::Stalled, refusal.detail),

@@ -7,38 +7,54 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use anyhow::{Context, Result, ensure};
-use netserv_model::effect::{Event as ControllerEvent, Load, ModuleSlot};
+use netserv_model::effect::{Load, ModuleSlot};
 use netserv_model::manifest::ServerPart;
 use netserv_model::{Flavour, Refusal, RefusalKind, UserId, WorkerId};
 use netserv_wire::container::frames::{PartKind, ServerLoad, ToWorker};
 
-use crate::effects::Executor;
+use super::Workers;
 use crate::event::CodeParts;
 use crate::packet_loop::PacketCommand;
 
-impl Executor {
-    pub(in crate::effects) fn load(&mut self, load: Load) {
-        let intercepts = load.server.as_ref().is_some_and(|server| !server.intercept.is_empty());
-        if intercepts { self.ask_for_listeners(load) } else { self.load_with(load, Ok(vec![])) }
-    }
+/// A module that is to be loaded.
+pub struct Loading {
+    /// What the controller says of it.
+    pub load: Load,
+    /// Where its code is.
+    pub files: LoadFiles,
+    /// The listening sockets that its intercepted connections arrive at, or why there are none.
+    pub listeners: Result<Vec<(PartKind, OwnedFd)>>,
+}
 
-    /// Loads a module, with the listening sockets that its intercepted connections arrive at.
-    pub(in crate::effects) fn load_with(&mut self, load: Load, listeners: Result<Vec<(PartKind, OwnedFd)>>) {
+/// Where a module's code is, as far as that is known.
+#[derive(Clone, Debug, Default)]
+pub struct LoadFiles {
+    /// That of its package.
+    pub code: Option<CodeParts>,
+    /// Its service's composition.
+    pub composition: Option<PathBuf>,
+}
+
+impl Workers {
+    /// Tells a worker to load a module.
+    ///
+    /// # Errors
+    /// There is no worker, or a file or socket is missing. The module that was in the place stays.
+    pub(super) fn load(&mut self, loading: Loading) -> Result<(), Refusal> {
+        let Loading { load, files, listeners } = loading;
         // Its death will be told, which settles this too.
         if self.workers.get(&load.worker).is_some_and(|running| running.dying.is_some()) {
-            return;
+            return Ok(());
         }
         let (worker, slot) = (load.worker.clone(), load.slot);
-        if let Err(error) = listeners.and_then(|listeners| self.try_load(load, listeners)) {
+        listeners.and_then(|listeners| self.try_load(load, &files, listeners)).map_err(|error| {
             self.drop_listeners(&worker, Some(slot));
-            let detail = format!("the module could not be given to its worker: {error:#}");
-            let refusal = Refusal::new(RefusalKind::NodeFailed, detail);
-            self.happened.push_back(ControllerEvent::ModuleFailed { worker, slot, refusal });
-        }
+            Refusal::new(RefusalKind::NodeFailed, format!("the module could not be given to its worker: {error:#}"))
+        })
     }
 
     /// Has packets go through a worker's modules in an order.
-    pub(in crate::effects) fn order(&mut self, worker: &WorkerId, slots: Vec<ModuleSlot>) {
+    pub(super) fn order(&mut self, worker: &WorkerId, slots: Vec<ModuleSlot>) {
         let Some(running) = self.workers.get_mut(worker).filter(|running| running.dying.is_none()) else { return };
         if let Err(error) = running.control.send(&ToWorker::Order { slots }, &[]) {
             let detail = format!("the worker does not take frames: {error}");
@@ -46,53 +62,51 @@ impl Executor {
         }
     }
 
-    fn try_load(&mut self, load: Load, listeners: Vec<(PartKind, OwnedFd)>) -> Result<()> {
+    fn try_load(&mut self, load: Load, files: &LoadFiles, listeners: Vec<(PartKind, OwnedFd)>) -> Result<()> {
         ensure!(self.workers.contains_key(&load.worker), "there is no worker");
-        let mut descriptors = self.files(&load)?;
+        let mut descriptors = open(files, &load)?;
         descriptors.extend(listeners);
         let server = load.server.as_ref().map(|server| self.server_load(&load.worker.user, server));
         let blocks = self.blocks.clone();
         let Load { worker, slot, module, digest, properties, limits, state_schema, .. } = load;
         let running = self.workers.get_mut(&worker).context("there is no worker")?;
         running.serves |= server.is_some();
-        let parts = self.parts.as_ref().context("this machine runs no modules")?;
         let call = Duration::from_millis(limits.call_ms.into());
         self.modules.insert((worker.clone(), slot), module.clone());
         let kinds = descriptors.iter().map(|(kind, _)| *kind).collect();
         let frame = ToWorker::Load { slot, module, properties, limits, state_schema, parts: kinds, server, blocks };
         // Before the module starts, which is its first call.
-        self.packets.send(PacketCommand::SetCallTime { worker, slot, call });
+        self.parts.packets.send(PacketCommand::SetCallTime { worker, slot, call });
         let borrowed: Vec<_> = descriptors.iter().map(|(_, descriptor)| descriptor.as_fd()).collect();
         running.control.send(&frame, &borrowed)?;
-        parts.packages.repository.pin(digest);
+        self.parts.repository.pin(digest);
         if let Some(before) = running.pinned.insert(slot, digest) {
-            parts.packages.repository.unpin(before);
+            self.parts.repository.unpin(before);
         }
         Ok(())
-    }
-
-    /// Opens the module's files, which go beside the frame.
-    fn files(&self, load: &Load) -> Result<Vec<(PartKind, OwnedFd)>> {
-        let code = self.code.get(&(load.digest, load.worker.flavour)).context("the package was not fetched")?;
-        let mut descriptors = Vec::new();
-        let composed = self.composed.get(&load.chain);
-        ensure!(load.chain.is_empty() || composed.is_some(), "the service was not composed");
-        for (kind, path) in files(code, composed, load) {
-            let path = path.with_context(|| format!("the package was fetched without its part `{kind:?}`"))?;
-            let file = File::open(path).with_context(|| format!("cannot open {}", path.display()))?;
-            descriptors.push((kind, OwnedFd::from(file)));
-        }
-        Ok(descriptors)
     }
 
     fn server_load(&self, user: &UserId, server: &ServerPart) -> ServerLoad {
         ServerLoad {
             listen: server.listen.clone(),
             intercept: server.intercept.clone(),
-            addresses: self.addresses(user),
-            connect: self.book.permits(user).connect,
+            addresses: self.networks.get(user).map(|network| network.addresses.clone()).unwrap_or_default(),
+            connect: self.permits(user).0,
         }
     }
+}
+
+/// Opens the module's files, which go beside the frame.
+fn open(found: &LoadFiles, load: &Load) -> Result<Vec<(PartKind, OwnedFd)>> {
+    let code = found.code.as_ref().context("the package was not fetched")?;
+    ensure!(load.chain.is_empty() || found.composition.is_some(), "the service was not composed");
+    let mut descriptors = Vec::new();
+    for (kind, path) in files(code, found.composition.as_ref(), load) {
+        let path = path.with_context(|| format!("the package was fetched without its part `{kind:?}`"))?;
+        let file = File::open(path).with_context(|| format!("cannot open {}", path.display()))?;
+        descriptors.push((kind, OwnedFd::from(file)));
+    }
+    Ok(descriptors)
 }
 
 /// Returns the files that a module is loaded from; nothing in place of one that is not there.

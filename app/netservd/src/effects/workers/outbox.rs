@@ -9,8 +9,8 @@ use netserv_container::{ControlChannel, ControlError};
 use netserv_model::{Refusal, RefusalKind, WorkerId};
 use netserv_wire::container::frames::{FromWorker, ToWorker};
 
+use super::Workers;
 use super::watch::remind;
-use crate::effects::Executor;
 use crate::event::ContainerEvent;
 use crate::limits::{FRAMES_UNSENT_MAX, SEND_PAUSE};
 
@@ -86,9 +86,9 @@ impl AsFd for Outbox {
     }
 }
 
-impl Executor {
+impl Workers {
     /// Tells a worker what must not be lost. One that does not read for too long is killed.
-    pub(in crate::effects) fn tell(&mut self, worker: &WorkerId, frame: ToWorker) {
+    pub(super) fn tell(&mut self, worker: &WorkerId, frame: ToWorker) {
         let Some(running) = self.workers.get_mut(worker).filter(|running| running.dying.is_none()) else { return };
         if let Err(ControlError::Full) = running.control.post(frame) {
             let refusal = Refusal::new(RefusalKind::NodeFailed, "the worker does not take frames");
@@ -98,7 +98,7 @@ impl Executor {
     }
 
     /// Sends a worker what waits, and has it looked at again if it has no room.
-    pub(in crate::effects) fn send_waiting(&mut self, worker: &WorkerId) {
+    pub(super) fn send_waiting(&mut self, worker: &WorkerId) {
         let Some(running) = self.workers.get_mut(worker) else { return };
         // A worker that is gone is seen when reading.
         let _ = running.control.flush();
@@ -109,6 +109,6 @@ impl Executor {
         let at = now + SEND_PAUSE;
         running.send_again = Some(at);
         let event = ContainerEvent { worker: worker.clone(), generation: running.generation, overdue: false };
-        tokio::spawn(remind(at, event, self.events.clone()));
+        tokio::spawn(remind(at, event, self.parts.events.clone()));
     }
 }

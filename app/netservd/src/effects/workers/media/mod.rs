@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The executor's side of media jobs: they are started, watched and told of; what goes through their pipes is between
+//! Media jobs of workers: they are started, watched and told of; what goes through their pipes is between
 //! ffmpeg and the worker.
 
 pub mod turns;
@@ -16,11 +16,11 @@ use netserv_wire::container::media::{MediaOutcome, MediaTask};
 use tokio::io::unix::AsyncFd;
 use tokio::sync::mpsc;
 
+use super::Workers;
+use super::launches::{Job, MediaLaunch};
 use crate::config::blocks::Blocks;
 use crate::config::media::MediaBlock;
-use crate::effects::Executor;
-use crate::effects::workers::launches::{Job, MediaLaunch};
-use crate::event::{Event, JobKey, MediaEvent};
+use crate::event::{JobKey, MediaEvent, WorkerEvent};
 use crate::limits::MEDIA_WAITING_TIME_MAX;
 use crate::metrics::gauges::MediaCounts;
 use crate::readable::readable;
@@ -58,7 +58,7 @@ impl Media {
 
 const NOT_OFFERED: &str = "the operator does not offer it";
 
-impl Executor {
+impl Workers {
     pub(super) fn start_media(&mut self, worker: &WorkerId, slot: ModuleSlot, job: u64, task: MediaTask) {
         let Some(running) = self.workers.get(worker) else { return };
         let key = JobKey { worker: worker.clone(), generation: running.generation, job };
@@ -113,8 +113,7 @@ impl Executor {
             let limits = self.media.block.limits();
             self.media.started.insert(key.clone(), Started { process: None, since: Instant::now(), fate: None });
             let launch = Job::Media(Box::new(MediaLaunch { key: key.clone(), task, limits }));
-            let sent = self.parts.as_ref().is_some_and(|parts| parts.launches.send(launch).is_ok());
-            if !sent {
+            if self.parts.launches.send(launch).is_err() {
                 let refusal = Refusal::new(RefusalKind::NodeFailed, "nobody starts jobs; restart netservd");
                 self.media_started(key, Err(refusal));
             }
@@ -143,7 +142,7 @@ impl Executor {
         }
         started.process = Some(job.process);
         started.since = Instant::now();
-        tokio::spawn(watch(watched, key, self.events.clone()));
+        tokio::spawn(watch(watched, key, self.parts.events.clone()));
     }
 
     fn media_ended(&mut self, key: &JobKey) {
@@ -221,11 +220,11 @@ impl Executor {
             return;
         }
         self.media.ticks = true;
-        let events = self.events.clone();
+        let events = self.parts.events.clone();
         tokio::spawn(async move {
             tokio::time::sleep(TICK).await;
             // The control loop may have ended.
-            let _ = events.send(Event::Media(MediaEvent::Tick)).await;
+            let _ = events.send(WorkerEvent::Media(MediaEvent::Tick)).await;
         });
     }
 }
@@ -234,8 +233,8 @@ impl Executor {
 const TICK: Duration = Duration::from_millis(250);
 
 /// Says when a job's process ended.
-async fn watch(process: AsyncFd<OwnedFd>, key: JobKey, events: mpsc::Sender<Event>) {
+async fn watch(process: AsyncFd<OwnedFd>, key: JobKey, events: mpsc::Sender<WorkerEvent>) {
     // If it cannot be waited for, its time ends it.
     let Ok(_ready) = process.readable().await else { return };
-    let _ = events.send(Event::Media(MediaEvent::Ended(key))).await;
+    let _ = events.send(WorkerEvent::Media(MediaEvent::Ended(key))).await;
 }

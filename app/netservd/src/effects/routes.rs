@@ -1,0 +1,76 @@
+// SPDX-License-Identifier: Apache-2.0
+//! The node's own addresses, and those that it has toward others: asked of the kernel on a thread that waits for it.
+
+use std::net::IpAddr;
+use std::os::fd::OwnedFd;
+use std::sync::mpsc::{Receiver, Sender, channel};
+
+use anyhow::{Context, Result};
+use netserv_dataplane::signal::{LocalAddresses, RouteMonitor, Routes};
+use netserv_model::effect::EffectOutcome;
+use tokio::io::unix::AsyncFd;
+use tokio::sync::mpsc;
+
+use super::ticket::Ticket;
+use crate::event::Event;
+use crate::readable::readable;
+
+/// What the thread is to find out.
+pub enum RouteJob {
+    /// The node's own address toward a destination.
+    Source(IpAddr, Ticket),
+    /// All addresses of the node, since something changed.
+    Addresses,
+}
+
+/// Starts the thread, and returns the addresses that the node has. Changes come as [`Event::Addresses`]; the thread ends
+/// when every sender is dropped.
+///
+/// # Errors
+/// The kernel does not tell, or the system gives no thread.
+pub fn start(events: mpsc::Sender<Event>) -> Result<(Sender<RouteJob>, LocalAddresses)> {
+    let routes = Routes::open().context("the routing table cannot be asked")?;
+    // Before the first look, so that no change is missed.
+    let monitor = RouteMonitor::open()?;
+    let addresses = routes.addresses()?;
+    // The node asks once for each destination, and bounds those.
+    let (jobs, inbox) = channel();
+    tokio::spawn(watch(readable(&monitor)?, monitor, jobs.clone()));
+    let thread = std::thread::Builder::new().name("routes".to_owned());
+    thread.spawn(move || run(&routes, &inbox, &events)).context("thread for routes")?;
+    Ok((jobs, addresses))
+}
+
+async fn watch(fd: AsyncFd<OwnedFd>, monitor: RouteMonitor, jobs: Sender<RouteJob>) {
+    loop {
+        let Ok(mut ready) = fd.readable().await else { return };
+        ready.clear_ready();
+        if monitor.changed() && jobs.send(RouteJob::Addresses).is_err() {
+            return;
+        }
+    }
+}
+
+fn run(routes: &Routes, inbox: &Receiver<RouteJob>, events: &mpsc::Sender<Event>) {
+    for job in inbox {
+        match job {
+            RouteJob::Source(destination, ticket) => {
+                let found = routes.source_for(destination);
+                let local = found
+                    .inspect_err(|error| tracing::debug!(%error, %destination, "the kernel names no route"))
+                    .ok()
+                    .flatten()
+                    .map(|(local, _)| local);
+                ticket.answer(EffectOutcome::Routed(local), None);
+            }
+            RouteJob::Addresses => match routes.addresses() {
+                Ok(addresses) => {
+                    if events.blocking_send(Event::Addresses(addresses)).is_err() {
+                        return;
+                    }
+                }
+                Err(error) => tracing::warn!(%error, "the node goes on with the addresses that it had"),
+            },
+        }
+    }
+}
