@@ -224,7 +224,10 @@ mod tests {
     /// Returns a feed without a packet loop, the packets' way into it, and what ends when it is dropped.
     fn open_feed() -> (Feed, mpsc::Sender<Traced>, oneshot::Receiver<Infallible>) {
         let (sink, packets) = mpsc::channel(TRACED_WAITING_MAX);
-        let (feed, closed) = Feed::new(packets, Arc::default(), vec!["udp".parse().unwrap()]);
+        let (open, closed) = oneshot::channel();
+        let open = std::sync::Mutex::new(Some(open));
+        let end = move || drop(open.lock().unwrap().take());
+        let feed = Feed::new(packets, Arc::default(), vec!["udp".parse().unwrap()], end);
         (feed, sink, closed)
     }
 

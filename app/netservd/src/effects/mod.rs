@@ -118,10 +118,15 @@ impl Effects {
                 self.code.insert((digest, flavour), parts);
             }
             Cargo::Composition(parts, code) => {
-                if self.compositions.len() >= COMPOSITIONS_MAX {
-                    self.compositions.clear();
+                // What is loaded stays so; a service that is loaded again is composed anew.
+                let full = self.compositions.len() >= COMPOSITIONS_MAX;
+                let mut forgotten = if full { std::mem::take(&mut self.compositions) } else { BTreeMap::new() };
+                if let Some(older) = self.compositions.insert(parts.clone(), code) {
+                    forgotten.insert(parts, older);
                 }
-                self.compositions.insert(parts, code);
+                if let Some(modules) = &self.owners.modules {
+                    forgotten.into_values().for_each(|code| drop(modules.packages.send(PackageRequest::Remove(code))));
+                }
             }
             Cargo::Gauges(gauges) => self.gauges = gauges,
         }
@@ -245,3 +250,6 @@ impl Effects {
 fn not_a_node() -> Refusal {
     Refusal::new(RefusalKind::NotANode, "this machine runs no modules")
 }
+
+#[cfg(test)]
+mod tests;

@@ -5,6 +5,7 @@
 //! that nobody has to ask, and the next hop is an address of one link that nobody needs to have. The firewall is inside
 //! the namespace, where the container has no right to change it, and goes away with it.
 
+mod detached;
 mod doctor;
 mod error;
 mod firewall;

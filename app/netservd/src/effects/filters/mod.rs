@@ -144,3 +144,6 @@ fn merge<'a>(changes: impl Iterator<Item = &'a FilterChange>) -> FilterChange {
     }
     merged
 }
+
+#[cfg(test)]
+mod tests;

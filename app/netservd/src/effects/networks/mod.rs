@@ -316,3 +316,6 @@ impl Networks {
         free.ok_or_else(|| Refusal::new(RefusalKind::QuotaExceeded, detail()))
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -24,6 +24,8 @@ pub enum PackageRequest {
     Compose { user: UserId, parts: Vec<Digest>, components: Vec<PathBuf>, names: Vec<ModuleRef>, ticket: Ticket },
     /// Nobody waits for an effect any more.
     Abandon(EffectId),
+    /// Nobody needs a composition any more.
+    Remove(PathBuf),
     /// A download ended.
     Fetched(UserId, Ticket, Result<Box<Ready>, Refusal>),
     /// A compilation ended: whose turn it was, in which place, what it was.
@@ -111,6 +113,7 @@ impl Schedule {
                     self.build(Build { user, key: parts, what, waiters: vec![(ticket, Waiter::Composition)] });
                 }
                 PackageRequest::Abandon(id) => self.abandon(id),
+                PackageRequest::Remove(code) => remove(&code),
                 PackageRequest::Fetched(user, ticket, result) => self.fetched(user, ticket, result),
                 PackageRequest::Built(build, place, result) => self.built(*build, place, result),
             }
@@ -181,13 +184,16 @@ impl Schedule {
         while self.fetches.running() < FETCHES_MAX
             && let Some((user, fetch)) = self.fetches.next(|_| true)
         {
-            let (packages, requests) = (self.packages.clone(), self.requests.clone());
+            let (packages, requests, by) = (self.packages.clone(), self.requests.clone(), user.clone());
             let Fetch { url, digest, keys, ticket } = fetch;
-            spawn("fetch", move || {
+            let begun = spawn("fetch", move || {
                 let fetched = packages.fetch(&url, digest, &keys).map(Box::new);
                 // The node may have ended.
                 let _ = requests.send(PackageRequest::Fetched(user, ticket, fetched));
             });
+            if !begun {
+                self.fetches.end(&by);
+            }
         }
         let now = Instant::now();
         self.slow.retain(|_, until| *until > now);
@@ -197,12 +203,16 @@ impl Schedule {
                 && let Some((_, build)) = self.builds.next(|user| place == Place::Slow || !slow.contains_key(user))
             {
                 self.building.insert(place, build.key.clone());
-                let (packages, requests) = (self.packages.clone(), self.requests.clone());
-                spawn("compile", move || {
+                let (packages, requests, by) = (self.packages.clone(), self.requests.clone(), build.user.clone());
+                let begun = spawn("compile", move || {
                     let result = build.make(&packages, place);
                     // The node may have ended.
                     let _ = requests.send(PackageRequest::Built(Box::new(build), place, result));
                 });
+                if !begun {
+                    self.builds.end(&by);
+                    self.building.remove(&place);
+                }
             }
         }
     }
@@ -222,6 +232,12 @@ impl Build {
     }
 }
 
+fn remove(code: &std::path::Path) {
+    if let Err(error) = std::fs::remove_file(code) {
+        tracing::debug!(%error, code = %code.display(), "a composition is left behind");
+    }
+}
+
 fn answer(ticket: Ticket, ready: Ready) {
     let Ready { stored, flavour, parts, .. } = ready;
     let manifest = Box::new(stored.manifest.clone());
@@ -229,11 +245,10 @@ fn answer(ticket: Ticket, ready: Ready) {
     ticket.answer(EffectOutcome::Fetched { manifest, flavour }, Some(cargo));
 }
 
-/// Runs something that blocks on a thread of its own. Without a thread, its ticket is dropped, which answers it.
-fn spawn(name: &str, work: impl FnOnce() + Send + 'static) {
-    if let Err(error) = std::thread::Builder::new().name(name.to_owned()).spawn(work) {
-        tracing::error!(%error, "the system gives no thread to {name}");
-    }
+/// Runs something that blocks on a thread of its own; false without a thread, and its ticket is dropped, which answers it.
+fn spawn(name: &str, work: impl FnOnce() + Send + 'static) -> bool {
+    let spawned = std::thread::Builder::new().name(name.to_owned()).spawn(work);
+    spawned.inspect_err(|error| tracing::error!(%error, "the system gives no thread to {name}")).is_ok()
 }
 
 /// Puts modules' names in the place of `part 1` and so on, which is all that a compiler knows.

@@ -87,7 +87,7 @@ mod tests {
         for (user, job) in [("a", 1), ("a", 2), ("a", 3), ("b", 4), ("c", 5)] {
             turns.push(user.parse().unwrap(), job);
         }
-        let mut next = |turns: &mut Turns<i32>| turns.next(|user| user.as_str() != "c").map(|(_, job)| job);
+        let next = |turns: &mut Turns<i32>| turns.next(|user| user.as_str() != "c").map(|(_, job)| job);
         assert_eq!([next(&mut turns), next(&mut turns), next(&mut turns)], [Some(1), Some(4), None]);
         turns.end(&"a".parse().unwrap());
         assert_eq!((next(&mut turns), turns.running()), (Some(2), 2));

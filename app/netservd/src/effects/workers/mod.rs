@@ -222,7 +222,7 @@ impl Workers {
                 () = tokio::task::yield_now(), if !self.unheard.is_empty() => self.hear_one(),
                 () = measure::until(self.measuring.as_ref()) => self.end_measuring(),
             }
-            while let Some(news) = self.happened.pop_front() {
+            while let Some(news) = self.poll_news() {
                 if self.parts.news.send(Event::News(news)).await.is_err() {
                     return self.let_workers_end();
                 }
@@ -474,3 +474,6 @@ impl Running {
         self.ready && !self.stats_asked && self.dying.is_none()
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -10,9 +10,9 @@ use crate::effects::workers::life::why_ended;
 #[tokio::test]
 async fn the_second_worker_of_a_user_waits_for_the_first() {
     let mut rig = Rig::new();
-    rig.executor.carry_out(start("alice"));
-    rig.executor.carry_out(start("alice/osgi"));
-    rig.executor.carry_out(start("bob/osgi"));
+    rig.ask("alice");
+    rig.ask("alice/osgi");
+    rig.ask("bob/osgi");
     let jobs: Vec<Launch> = rig.launches.try_iter().map(started).collect();
     let workers: Vec<&WorkerId> = jobs.iter().map(|launch| &launch.worker).collect();
     assert_eq!(workers, [&id("alice"), &id("bob/osgi")], "another user's does not wait");
@@ -30,15 +30,16 @@ async fn a_first_worker_that_fails_or_is_not_wanted_lets_the_second_go_on() {
     let fail = |rig: &mut Rig, first: Launch| {
         let refusal = Refusal::new(RefusalKind::NodeFailed, "no more places");
         let Launch { worker, generation, .. } = first;
-        rig.executor.launched(Launched { worker, generation, result: Err(refusal) });
+        rig.workers.launched(Launched { worker, generation, result: Err(refusal) });
     };
     let stop = |rig: &mut Rig, first: Launch| {
-        rig.executor.carry_out(Command::StopWorker { worker: first.worker });
+        assert_eq!(first.worker, id("alice"));
+        rig.stop("alice");
     };
     for end in [&fail, &stop] as [&dyn Fn(&mut Rig, Launch); 2] {
         let mut rig = Rig::new();
-        rig.executor.carry_out(start("alice"));
-        rig.executor.carry_out(start("alice/osgi"));
+        rig.ask("alice");
+        rig.ask("alice/osgi");
         let first = started(rig.launches.try_recv().unwrap());
         assert!(rig.launches.try_recv().is_err());
         end(&mut rig, first);
@@ -53,10 +54,10 @@ async fn a_worker_that_ends_leaves_the_other() {
     let (mut wasm, osgi) = (rig.start("alice").await, rig.start("alice/osgi").await);
     wasm.hang_up();
     wasm.report_signal(11).unwrap();
-    let Some(ControllerEvent::WorkerDied { worker, .. }) = rig.next().await else { panic!("no death") };
+    let Some(News { worker, what: WorkerNews::Died { .. }, .. }) = rig.next().await else { panic!("no death") };
     assert_eq!(worker, id("alice"));
     assert!(!osgi.is_let_go());
-    rig.executor.carry_out(start("alice"));
+    rig.ask("alice");
     let again = started(rig.launches.try_recv().unwrap());
     assert_eq!(again.beside, Some(0), "it comes back into the container of the other");
 }
@@ -81,7 +82,7 @@ async fn a_worker_that_ends_in_a_module_is_that_modules_fault() {
         }
         container.hang_up();
         container.report_signal(11).unwrap();
-        let Some(ControllerEvent::WorkerDied { refusal, culprit: blamed, .. }) = rig.next().await else {
+        let Some(News { what: WorkerNews::Died { refusal, culprit: blamed }, .. }) = rig.next().await else {
             panic!("no death")
         };
         assert_eq!((refusal.kind, blamed), (kind, culprit), "{loaded} {inside:?}");
@@ -99,7 +100,7 @@ async fn a_worker_that_ends_outside_of_modules_is_nobodys_fault() {
     container.ring().end().leave();
     container.hang_up();
     container.report_signal(9).unwrap();
-    let Some(ControllerEvent::WorkerDied { culprit, .. }) = rig.next().await else { panic!("no death") };
+    let Some(News { what: WorkerNews::Died { culprit, .. }, .. }) = rig.next().await else { panic!("no death") };
     assert_eq!(culprit, None);
 }
 
@@ -127,14 +128,8 @@ impl Rig {
     fn load(&mut self, worker: &str) {
         let package = self.publish("1.0.0");
         self.fetch(&package).unwrap();
-        let (digest, flavour) = (package.digest, id(worker).flavour);
         let parts = CodeParts { packet: Some(self.dir.path().join("1.0.0")), ..CodeParts::default() };
-        let manifest = "manifest = 1\nname = \"example.org/m\"\nversion = \"1.0.0\"\npacket = { abi = 1 }\n";
-        let manifest = Box::new(netserv_repository::manifest::parse(manifest).unwrap());
-        self.executor.fetched(JobId(0), Ok(Fetched { digest, flavour, parts, manifest }));
-        let fetched = self.executor.poll_event();
-        assert!(matches!(fetched, Some(ControllerEvent::Fetched { flavour: taken, .. }) if taken == flavour));
-        self.executor.carry_out(Command::Load(Load { digest, ..load(worker) }));
-        assert_eq!(self.executor.poll_event(), None, "it was given to the worker");
+        let files = LoadFiles { code: Some(parts), composition: None };
+        assert_eq!(self.load_from(Load { digest: package.digest, ..load(worker) }, files), None);
     }
 }

@@ -15,7 +15,7 @@ async fn what_a_worker_has_no_room_for_comes_later() {
     assert!(container.send(&FromWorker::Sockets { count: 1, v6: true }));
     rig.hear().await;
     let ended = ToWorker::MediaEnded { job: 7, outcome: MediaOutcome::Done, detail: String::new() };
-    rig.executor.tell(&id("alice"), ended.clone());
+    rig.workers.tell(&id("alice"), ended.clone());
     let mut read = Vec::new();
     while read.len() < told + 2 {
         read.extend(std::iter::from_fn(|| container.receive()));
@@ -24,7 +24,7 @@ async fn what_a_worker_has_no_room_for_comes_later() {
         }
     }
     assert_eq!(read.split_off(told), [ToWorker::Sockets { v6: true }, ended]);
-    assert!(!rig.executor.workers[&id("alice")].control.is_waiting());
+    assert!(!rig.workers.workers[&id("alice")].control.is_waiting());
 }
 
 #[tokio::test]
@@ -33,11 +33,11 @@ async fn a_worker_that_does_not_read_for_too_long_is_killed() {
     let container = rig.start("alice").await;
     rig.fill();
     for _ in 1..FRAMES_UNSENT_MAX {
-        rig.executor.tell(&id("alice"), permit());
+        rig.workers.tell(&id("alice"), permit());
     }
-    assert_eq!(rig.executor.poll_event(), None);
-    rig.executor.tell(&id("alice"), permit());
-    let Some(ControllerEvent::WorkerDied { refusal, .. }) = rig.executor.poll_event() else { panic!("no death") };
+    assert_eq!(rig.workers.poll_news(), None);
+    rig.workers.tell(&id("alice"), permit());
+    let Some(News { what: WorkerNews::Died { refusal, .. }, .. }) = rig.workers.poll_news() else { panic!("no death") };
     assert!(refusal.detail.contains("does not take frames"), "{refusal}");
     assert!(container.receive().is_some());
 }
@@ -46,8 +46,8 @@ impl Rig {
     /// Tells alice's worker things until one of them has to wait. Returns how many.
     fn fill(&mut self) -> usize {
         let mut told = 0;
-        while !self.executor.workers[&id("alice")].control.is_waiting() {
-            self.executor.tell(&id("alice"), permit());
+        while !self.workers.workers[&id("alice")].control.is_waiting() {
+            self.workers.tell(&id("alice"), permit());
             told += 1;
         }
         told

@@ -1,33 +1,32 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The executor over the dummy driver, with the containers' other ends in the test's hands.
+//! The workers over the dummy driver, with the containers' other ends in the test's hands.
 
 mod ending;
+mod life;
 mod load;
 mod media;
 mod networks;
 mod outbox;
-mod workers;
 
 use std::path::Path;
 use std::sync::mpsc::{Receiver, channel};
 use std::time::Duration;
 
 use netserv_container::{Container, DetachedContainer, LauncherConfig};
-use netserv_dataplane::Driver as _;
 use netserv_dataplane::dummy::{Dummy, Plane};
-use netserv_model::effect::Load;
+use netserv_model::PublicKey;
+use netserv_model::effect::{EffectOutcome, Load};
 use netserv_model::manifest::ModuleLimits;
-use netserv_model::{SessionId, UnixTime};
 use netserv_repository::package::{self, SigningKey};
-use netserv_repository::{FetchLimits, Repository, Sources};
+use netserv_repository::{FetchLimits, Sources};
 use netserv_wire::container::frames::LogLevel;
+use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 
 use super::*;
-use crate::effects::workers::launches::Launch;
-use crate::event::Launched;
+use crate::effects::ticket::Answer;
+use crate::event::{CodeParts, Launched};
 use crate::limits::LOG_LINES_PER_CONTAINER_MAX;
-use crate::machine::keeper::Keeper;
-use crate::packet_loop::thread::PacketThreadConfig;
+use crate::packet_loop::thread::{PacketThread, PacketThreadConfig};
 
 /// Room in the test's store for one package and not for two.
 const STORE_BYTES: u64 = 40_000;
@@ -37,7 +36,7 @@ async fn nobody_waits_for_containers_that_start() {
     let mut rig = Rig::new();
     let users: Vec<UserId> = (0..100).map(|number| format!("user{number}").parse().unwrap()).collect();
     for user in &users {
-        rig.executor.carry_out(Command::StartWorker { worker: wasm(user), limits: ContainerLimits::default() });
+        rig.ask(user.as_str());
     }
     let launches: Vec<Launch> = rig.launches.try_iter().map(started).collect();
     assert!(launches.iter().map(|launch| &launch.worker.user).eq(&users), "each is asked for once, in order");
@@ -45,7 +44,7 @@ async fn nobody_waits_for_containers_that_start() {
     assert!(containers.iter().all(|container| container.send(&ready())));
     let mut readied = BTreeSet::new();
     for _ in &users {
-        let Some(ControllerEvent::WorkerReady { worker }) = rig.next().await else { panic!("not ready") };
+        let Some(News { worker, what: WorkerNews::Ready, .. }) = rig.next().await else { panic!("not ready") };
         readied.insert(worker.user);
     }
     assert!(users.into_iter().collect::<BTreeSet<_>>() == readied);
@@ -54,10 +53,10 @@ async fn nobody_waits_for_containers_that_start() {
 #[tokio::test]
 async fn a_container_that_is_not_wanted_any_more_is_ended() {
     let mut rig = Rig::new();
-    for end in [Command::StopWorker { worker: id("alice") }, start("alice")] {
-        rig.executor.carry_out(start("alice"));
+    for end in [Rig::stop, |rig: &mut Rig, user: &str| drop(rig.ask(user))] {
+        rig.ask("alice");
         let early = started(rig.launches.try_recv().unwrap());
-        rig.executor.carry_out(end);
+        end(&mut rig, "alice");
         assert!(rig.launch(early).is_let_go());
     }
     let wanted = started(rig.launches.try_recv().unwrap());
@@ -67,11 +66,12 @@ async fn a_container_that_is_not_wanted_any_more_is_ended() {
 #[tokio::test]
 async fn a_container_that_cannot_be_started_is_told_with_its_reason() {
     let mut rig = Rig::new();
-    rig.executor.carry_out(start("alice"));
+    rig.ask("alice");
     let Launch { worker, generation, .. } = started(rig.launches.try_recv().unwrap());
     let refusal = Refusal::new(RefusalKind::NodeFailed, "no more places");
-    rig.executor.launched(Launched { worker: worker.clone(), generation, result: Err(refusal.clone()) });
-    assert_eq!(rig.executor.poll_event(), Some(ControllerEvent::WorkerDied { worker, refusal, culprit: None }));
+    rig.workers.launched(Launched { worker: worker.clone(), generation, result: Err(refusal.clone()) });
+    let (generation, what) = (EffectId(generation), WorkerNews::Died { refusal, culprit: None });
+    assert_eq!(rig.workers.poll_news(), Some(News { worker, generation, what }));
 }
 
 #[tokio::test]
@@ -80,13 +80,13 @@ async fn how_a_container_ended_is_learned_without_waiting() {
     let mut container = rig.start("alice").await;
     container.hang_up();
     rig.hear().await;
-    assert_eq!(rig.executor.poll_event(), None, "nobody knows yet how it ended");
+    assert_eq!(rig.workers.poll_news(), None, "nobody knows yet how it ended");
     // Its death will be told, and no module is to blame for what is asked of it until then.
-    rig.executor.carry_out(Command::Load(load("alice")));
-    rig.executor.carry_out(Command::Unload { worker: id("alice"), slot: ModuleSlot(0) });
-    assert_eq!(rig.executor.poll_event(), None);
+    assert_eq!(rig.load_from(load("alice"), LoadFiles::default()), None);
+    rig.unload("alice");
+    assert_eq!(rig.workers.poll_news(), None);
     container.report_signal(11).unwrap();
-    let Some(ControllerEvent::WorkerDied { refusal, .. }) = rig.next().await else { panic!("no death") };
+    let Some(News { what: WorkerNews::Died { refusal, .. }, .. }) = rig.next().await else { panic!("no death") };
     assert!(refusal.detail.contains("signal 11"), "{refusal}");
 }
 
@@ -95,7 +95,7 @@ async fn a_container_whose_end_nobody_tells_is_given_up() {
     let mut rig = Rig::new();
     let mut container = rig.start("alice").await;
     container.hang_up();
-    let Some(ControllerEvent::WorkerDied { refusal, .. }) = rig.next().await else { panic!("no death") };
+    let Some(News { what: WorkerNews::Died { refusal, .. }, .. }) = rig.next().await else { panic!("no death") };
     assert!(refusal.detail.contains("control channel broke"), "{refusal}");
 }
 
@@ -108,10 +108,10 @@ async fn floods_of_log_lines_are_bounded_and_heard_in_turn() {
     let line = |slot| FromWorker::Log { slot, level: LogLevel::Info, text: "x".repeat(50) };
     let fill = || containers.iter().map(|container| while container.send(&line(None)) {}).count();
     fill();
-    let (mut heard, mut kept) = (Vec::new(), BTreeMap::<UserId, u32>::new());
+    let mut heard = Vec::new();
     let started = Instant::now();
     for name in ["alice", "bob"] {
-        rig.executor.container_changed(&ContainerEvent {
+        rig.workers.container_changed(&ContainerEvent {
             worker: id(name),
             generation: rig.generation(name),
             overdue: false,
@@ -119,44 +119,54 @@ async fn floods_of_log_lines_are_bounded_and_heard_in_turn() {
     }
     for _ in 0..4 * usize::try_from(LOG_LINES_PER_CONTAINER_MAX).unwrap() / FRAMES_BATCH {
         fill();
-        let event = rig.executor.poll_unheard().expect("both have more to say");
-        for entry in rig.executor.container_changed(&event) {
-            *kept.entry(entry.worker.user).or_default() += 1;
-        }
-        heard.push(event.worker);
+        heard.push(rig.workers.unheard.front().expect("both have more to say").worker.clone());
+        rig.workers.hear_one();
     }
     let turns = [id("alice"), id("bob")].into_iter().cycle().take(heard.len());
     assert!(turns.eq(heard), "they are not heard in turn");
     let seconds = u32::try_from(started.elapsed().as_secs()).unwrap() + 1;
-    for (user, lines) in kept {
-        assert!(lines <= seconds * (LOG_LINES_PER_CONTAINER_MAX + 1), "{user} wrote {lines} lines in {seconds} s");
+    for user in ["alice", "bob"] {
+        let lines = rig.logs.since(0).iter().filter(|line| line.source == user).count();
+        let lines = u32::try_from(lines).unwrap();
+        assert!(
+            lines > 0 && lines <= seconds * (LOG_LINES_PER_CONTAINER_MAX + 1),
+            "{user} wrote {lines} lines in {seconds} s"
+        );
     }
 }
 
 #[tokio::test]
-async fn packages_of_installed_modules_stay_in_the_store() {
+async fn what_modules_counted_is_told_when_all_have_said_so_or_had_their_time() {
     let mut rig = Rig::new();
-    let [first, second] = [rig.publish("1.0.0"), rig.publish("1.0.1")];
-    rig.fetch(&first).unwrap();
-    rig.executor.carry_out(Command::Store(record(first.digest)));
-    rig.executor.carry_out(start("alice"));
-    assert_eq!(rig.fetch(&second).unwrap_err().kind, RefusalKind::QuotaExceeded, "installed, and in no container");
-    // As after a restart of the node: another executor, another view of the same store.
-    let mut rig = rig.restart();
-    assert_eq!(rig.executor.stored().unwrap().len(), 1);
-    assert_eq!(rig.fetch(&second).unwrap_err().kind, RefusalKind::QuotaExceeded, "restored");
-    // A renewed lease stores the module again.
-    rig.executor.carry_out(Command::Store(record(first.digest)));
-    rig.executor.carry_out(Command::Forget { user: id("alice").user, module: "example.org/m".parse().unwrap() });
-    rig.fetch(&second).unwrap();
-    assert_eq!(rig.repository.digests(), [second.digest]);
+    let container = rig.start("alice").await;
+    for answers in [true, false] {
+        let ticket = rig.ticket();
+        rig.workers.carry_out(WorkersJob::Measure(ticket));
+        assert_eq!(container.receive(), Some(ToWorker::Stats));
+        assert!(rig.answers.try_recv().is_err(), "the worker has not said");
+        if answers {
+            assert!(container.send(&FromWorker::StatsDone { storage: StorageFailures::default() }));
+            rig.hear().await;
+        } else {
+            measure::until(rig.workers.measuring.as_ref()).await;
+            rig.workers.end_measuring();
+        }
+        let outcome = rig.answers.try_recv().unwrap().outcome;
+        assert!(matches!(outcome, EffectOutcome::Measured(_)), "{outcome:?}");
+    }
 }
 
 struct Rig {
-    executor: Executor,
-    events: mpsc::Receiver<Event>,
-    launches: Receiver<Job>,
+    workers: Workers,
+    events: mpsc::Receiver<WorkerEvent>,
+    launches: Receiver<launches::Job>,
+    wishes: Receiver<Wish>,
+    answers: UnboundedReceiver<Answer>,
+    tickets: UnboundedSender<Answer>,
+    next_effect: u64,
     repository: Arc<Repository>,
+    logs: Logs,
+    _packets: PacketThread,
     _plane: Plane,
     dir: tempfile::TempDir,
 }
@@ -168,10 +178,7 @@ struct Published {
 
 impl Rig {
     fn new() -> Rig {
-        Rig::over(tempfile::tempdir().unwrap())
-    }
-
-    fn over(dir: tempfile::TempDir) -> Rig {
+        let dir = tempfile::tempdir().unwrap();
         let sources = Sources { file_roots: vec![dir.path().to_owned()], ..Sources::default() };
         let config = netserv_repository::Config {
             sources,
@@ -179,64 +186,114 @@ impl Rig {
             ..netserv_repository::Config::default()
         };
         let repository = Arc::new(Repository::open(&dir.path().join("packages"), config).unwrap());
-        // It is never asked for a launcher.
-        let keeper = Arc::new(Keeper::new(LauncherConfig::new("no-worker", dir.path(), "no-instance")));
-        let (limits, engine) = (FetchLimits::default(), "engine".to_owned());
-        let packages = Packages {
-            repository: repository.clone(),
-            limits,
-            engine,
-            keeper,
-            gate: Arc::default(),
-            compositions: Arc::default(),
-            flavours: Flavour::ALL.to_vec(),
-        };
         let (jobs, launches) = channel();
+        let (asked, wishes) = channel();
         let (sender, events) = mpsc::channel(4096);
         let (dummy, plane) = Dummy::new();
-        let filters = dummy.filters();
-        let parts = ExecutorParts {
-            config_path: None,
-            modules: Some(ModuleParts { packages, launches: jobs, networks: None, network_jobs: None }),
-            store: Store::open(&dir.path().join("node.db")).unwrap(),
-            filters,
-            packets: PacketPort::start(Box::new(dummy), &PacketThreadConfig::default(), Arc::new(|_| true)).unwrap(),
+        let packets = PacketThread::start(Box::new(dummy), &PacketThreadConfig::default(), Arc::new(|_| true)).unwrap();
+        let (tickets, answers) = unbounded_channel();
+        let logs = Logs::default();
+        let parts = WorkersParts {
+            launches: jobs,
+            // It is never asked for a launcher.
+            keeper: Arc::new(Keeper::new(LauncherConfig::new("no-worker", dir.path(), "no-instance"))),
+            repository: repository.clone(),
+            packets: packets.sender(),
+            wishes: Box::new(move |wish| drop(asked.send(wish))),
+            // The tests take news themselves.
+            news: mpsc::channel(1).0,
             events: sender,
+            logs: logs.clone(),
         };
-        let executor = Executor::new(parts, &Config::default());
-        Rig { executor, events, launches, repository, _plane: plane, dir }
+        let workers = Workers::new(parts, &Config::default());
+        let (next_effect, _packets, _plane) = (0, packets, plane);
+        Rig {
+            workers,
+            events,
+            launches,
+            wishes,
+            answers,
+            tickets,
+            next_effect,
+            repository,
+            logs,
+            _packets,
+            _plane,
+            dir,
+        }
     }
 
-    fn restart(mut self) -> Rig {
-        self.executor.stop();
-        Rig::over(self.dir)
+    fn ticket(&mut self) -> Ticket {
+        self.next_effect += 1;
+        Ticket::new(EffectId(self.next_effect), self.tickets.clone())
+    }
+
+    /// Asks for a worker without network; returns why it was refused.
+    fn ask(&mut self, user: &str) -> Option<Refusal> {
+        self.ask_in(user, Ok(None))
+    }
+
+    fn ask_in(&mut self, user: &str, network: Result<Option<UserNetwork>, Refusal>) -> Option<Refusal> {
+        let (worker, limits, ticket) = (id(user), ContainerLimits::default(), self.ticket());
+        self.workers.carry_out(WorkersJob::Start { worker, limits, network, ticket });
+        self.answered()
+    }
+
+    fn stop(&mut self, user: &str) {
+        let ticket = self.ticket();
+        self.workers.carry_out(WorkersJob::Stop(id(user), ticket));
+        assert_eq!(self.answered(), None);
+    }
+
+    fn unload(&mut self, user: &str) {
+        let ticket = self.ticket();
+        self.workers.carry_out(WorkersJob::Unload(id(user), ModuleSlot(0), ticket));
+        assert_eq!(self.answered(), None);
+    }
+
+    /// Has a module loaded; returns why it was refused.
+    fn load_from(&mut self, load: Load, files: LoadFiles) -> Option<Refusal> {
+        let ticket = self.ticket();
+        let loading = Loading { load, files, listeners: Ok(Vec::new()) };
+        self.workers.carry_out(WorkersJob::Load(Box::new(loading), ticket));
+        self.answered()
+    }
+
+    /// Returns why the last job was refused, if it was.
+    fn answered(&mut self) -> Option<Refusal> {
+        match self.answers.try_recv().expect("each job is answered at once").outcome {
+            EffectOutcome::Refused(refusal) => Some(refusal),
+            EffectOutcome::Done => None,
+            other => panic!("{other:?}"),
+        }
     }
 
     /// Starts a container, and hears that it is ready.
     async fn start(&mut self, user: &str) -> DetachedContainer {
-        self.executor.carry_out(start(user));
+        self.ask(user);
         let launch = started(self.launches.try_recv().unwrap());
         let container = self.launch(launch);
         assert!(container.send(&ready()));
-        assert_eq!(self.next().await, Some(ControllerEvent::WorkerReady { worker: id(user) }));
+        let news = self.next().await;
+        assert!(matches!(&news, Some(News { what: WorkerNews::Ready, worker, .. }) if *worker == id(user)), "{news:?}");
         container
     }
 
     fn launch(&mut self, launch: Launch) -> DetachedContainer {
         let Launch { worker, generation, .. } = launch;
         let (container, theirs) = Container::detached(&worker.user).unwrap();
-        self.executor.launched(Launched { worker, generation, result: Ok(container) });
+        self.workers.launched(Launched { worker, generation, result: Ok(container) });
         theirs
     }
 
     fn generation(&self, user: &str) -> u64 {
-        self.executor.workers[&id(user)].generation
+        self.workers.workers[&id(user)].generation
     }
 
     /// Hears containers until there is something for the controller.
-    async fn next(&mut self) -> Option<ControllerEvent> {
+    async fn next(&mut self) -> Option<News> {
         loop {
-            if let Some(event) = self.executor.poll_event() {
+            if let Some(event) = self.workers.poll_news() {
                 return Some(event);
             }
             self.hear().await;
@@ -246,7 +303,7 @@ impl Rig {
     /// Waits until a container's socket or process changes, and looks at it.
     async fn hear(&mut self) {
         match tokio::time::timeout(Duration::from_secs(10), self.events.recv()).await {
-            Ok(Some(Event::Container(event))) => drop(self.executor.container_changed(&event)),
+            Ok(Some(WorkerEvent::Container(event))) => self.workers.container_changed(&event),
             Ok(_) => panic!("an event of another kind"),
             Err(_) => panic!("no event"),
         }
@@ -270,11 +327,10 @@ impl Rig {
     }
 }
 
-fn started(job: Job) -> Launch {
+fn started(job: launches::Job) -> Launch {
     match job {
-        Job::Start(launch) => launch,
-        Job::RemoveNetwork(user) => panic!("the network of {user} is to be removed"),
-        Job::Media(_) => panic!("media is to be worked on"),
+        launches::Job::Start(launch) => launch,
+        launches::Job::Media(_) => panic!("media is to be worked on"),
     }
 }
 
@@ -290,14 +346,6 @@ fn key() -> SigningKey {
 fn id(name: &str) -> WorkerId {
     let (user, flavour) = name.split_once('/').unwrap_or((name, "wasm"));
     WorkerId::new(user.parse().unwrap(), flavour.parse().unwrap())
-}
-
-fn wasm(user: &UserId) -> WorkerId {
-    WorkerId::new(user.clone(), Flavour::Wasm)
-}
-
-fn start(user: &str) -> Command {
-    Command::StartWorker { worker: id(user), limits: ContainerLimits::default() }
 }
 
 fn ready() -> FromWorker {
@@ -316,20 +364,5 @@ fn load(user: &str) -> Load {
         packet: true,
         server: None,
         chain: Vec::new(),
-    }
-}
-
-fn record(digest: Digest) -> InstalledRecord {
-    InstalledRecord {
-        user: id("alice").user,
-        module: "example.org/m@1.0.0".parse().unwrap(),
-        url: String::new(),
-        digest,
-        session: SessionId([1; 16]),
-        filters: vec![],
-        properties: BTreeMap::new(),
-        lease_until: UnixTime::from_secs(1),
-        order: 1,
-        flavour: Some(Flavour::Wasm),
     }
 }

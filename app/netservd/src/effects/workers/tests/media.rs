@@ -4,6 +4,7 @@
 use netserv_container::{DetachedJob, MediaJob};
 use netserv_wire::container::media::{MediaOutcome, MediaSource, MediaTask};
 
+use super::launches::Job;
 use super::*;
 use crate::event::{JobKey, MediaEvent};
 
@@ -21,13 +22,13 @@ async fn jobs_are_started_in_turns_told_of_and_counted() {
     assert_eq!(container.receive(), Some(ToWorker::MediaStarted { job: 1 }));
 
     job.report_code(1).unwrap();
-    rig.executor.media_changed(MediaEvent::Ended(first));
+    rig.workers.media_changed(MediaEvent::Ended(first));
     assert_eq!(container.receive(), Some(ended(1, MediaOutcome::Failed, "why")));
     let second = launched(&mut rig);
     let refusal = Refusal::new(RefusalKind::NodeFailed, "no place");
-    rig.executor.media_changed(MediaEvent::Started(second, Err(refusal)));
+    rig.workers.media_changed(MediaEvent::Started(second, Err(refusal)));
     assert_eq!(container.receive(), Some(ended(2, MediaOutcome::Unavailable, "no place")));
-    let counts = rig.executor.media_counts();
+    let counts = rig.workers.media_counts();
     assert_eq!((counts.running, counts.waiting), (0, 0));
     assert_eq!(counts.ended[&(id("alice").user, MediaOutcome::Failed)], 1);
     assert_eq!(counts.ended[&(id("alice").user, MediaOutcome::Unavailable)], 1);
@@ -50,12 +51,12 @@ async fn jobs_end_with_who_wanted_them() {
     run(&mut rig, keys[0].clone());
     assert_eq!(container.receive(), Some(ended(1, MediaOutcome::Cancelled, "")));
     running.report_code(255).unwrap();
-    rig.executor.media_changed(MediaEvent::Ended(keys[1].clone()));
+    rig.workers.media_changed(MediaEvent::Ended(keys[1].clone()));
     assert_eq!(container.receive(), Some(ended(2, MediaOutcome::Cancelled, "nobody wanted it any more")));
     // The last goes with its worker, of which nobody is told.
-    rig.executor.carry_out(Command::StopWorker { worker: id("alice") });
+    rig.stop("alice");
     run(&mut rig, keys[2].clone());
-    let counts = rig.executor.media_counts();
+    let counts = rig.workers.media_counts();
     assert_eq!((counts.running, counts.ended[&(id("alice").user, MediaOutcome::Cancelled)]), (0, 3));
 }
 
@@ -67,28 +68,28 @@ async fn a_job_that_takes_too_long_is_ended() {
     let key = launched(&mut rig);
     let mut job = run(&mut rig, key.clone());
     container.receive().unwrap();
-    rig.executor.media_changed(MediaEvent::Tick);
+    rig.workers.media_changed(MediaEvent::Tick);
     job.report_code(0).unwrap();
-    rig.executor.media_changed(MediaEvent::Ended(key));
+    rig.workers.media_changed(MediaEvent::Ended(key));
     assert_eq!(container.receive(), Some(ended(1, MediaOutcome::Done, "")), "it was not overdue");
 
     let text = "[blocks.media]\ntime-s = 1\n";
-    rig.executor.set_users(&Config::parse(text).unwrap());
+    rig.workers.set_users(Config::parse(text).unwrap());
     rig.wish(&container, FromWorker::Media { slot: ModuleSlot(3), job: 2, task: TASK }).await;
     let key = launched(&mut rig);
     let mut job = run(&mut rig, key.clone());
     container.receive().unwrap();
     tokio::time::sleep(Duration::from_millis(1001)).await;
-    rig.executor.media_changed(MediaEvent::Tick);
+    rig.workers.media_changed(MediaEvent::Tick);
     job.report_code(255).unwrap();
-    rig.executor.media_changed(MediaEvent::Ended(key));
+    rig.workers.media_changed(MediaEvent::Ended(key));
     assert_eq!(container.receive(), Some(ended(2, MediaOutcome::Time, "it took longer than 1 s")));
 }
 
 #[tokio::test]
 async fn a_node_that_offers_none_says_so() {
     let mut rig = Rig::new();
-    rig.executor.set_users(&Config::parse("[blocks]\nenabled = []\n").unwrap());
+    rig.workers.set_users(Config::parse("[blocks]\nenabled = []\n").unwrap());
     let container = rig.start("alice").await;
     rig.wish(&container, FromWorker::Media { slot: ModuleSlot(3), job: 1, task: TASK }).await;
     assert_eq!(container.receive(), Some(ended(1, MediaOutcome::Unavailable, "the operator does not offer it")));
@@ -106,7 +107,7 @@ fn rig(jobs_per_user: u32) -> Option<Rig> {
         netserv_skips::skipped("a media job of a node", &missing.to_string());
         return None;
     }
-    rig.executor.set_users(&config);
+    rig.workers.set_users(config);
     Some(rig)
 }
 
@@ -115,11 +116,11 @@ impl Rig {
         assert!(container.send(&frame));
         // Ticks, and the ends of jobs, may come in between.
         while let Ok(Some(event)) = tokio::time::timeout(Duration::from_secs(10), self.events.recv()).await {
-            if let Event::Container(event) = event {
-                return drop(self.executor.container_changed(&event));
+            let done = matches!(event, WorkerEvent::Container(_));
+            self.workers.handle(event);
+            if done {
+                return;
             }
-            let Event::Media(event) = event else { panic!("an event of another kind") };
-            self.executor.media_changed(event);
         }
         panic!("no event");
     }
@@ -133,7 +134,7 @@ fn launched(rig: &mut Rig) -> JobKey {
 
 fn run(rig: &mut Rig, key: JobKey) -> DetachedJob {
     let (job, detached) = MediaJob::detached().unwrap();
-    rig.executor.media_changed(MediaEvent::Started(key, Ok(job)));
+    rig.workers.media_changed(MediaEvent::Started(key, Ok(job)));
     detached
 }
 

@@ -10,38 +10,32 @@ use super::*;
 
 /// Goal: requests that are under way when the user's last module goes can be answered.
 #[tokio::test]
-async fn a_worker_with_a_server_and_its_network_have_time_to_end() {
+async fn a_worker_with_a_server_has_time_to_end() {
     let mut rig = Rig::new();
-    let text = "[network]\nprefixes = ['198.51.100.77/32']\n\
-                [[user]]\nname = 'alice'\nkeys = []\nprefixes = []\nlisten = ['tcp port 80']\n";
-    rig.executor.set_users(&Config::parse(text).unwrap());
     let mut container = rig.start("alice").await;
     rig.serve(&container);
-    rig.executor.carry_out(Command::Unload { worker: id("alice"), slot: ModuleSlot(0) });
-    rig.executor.carry_out(Command::StopWorker { worker: id("alice") });
+    rig.unload("alice");
+    rig.stop("alice");
     let told: Vec<ToWorker> = std::iter::from_fn(|| container.receive()).collect();
     assert_eq!(told, [ToWorker::Unload { slot: ModuleSlot(0) }, ToWorker::Shutdown]);
     // Longer than a worker gets that serves nothing.
     tokio::time::sleep(Duration::from_millis(1200)).await;
-    assert!(rig.executor.is_ending(&id("alice")) && rig.events.is_empty());
-    assert!(rig.launches.try_recv().is_err(), "the network is there");
+    assert!(rig.workers.is_ending(&id("alice")) && rig.events.is_empty());
     rig.see_end(&mut container).await;
-    assert!(rig.launches.try_recv().is_err(), "what was answered is on its way");
-    while rig.executor.has_ending(&id("alice").user) {
+    assert!(rig.workers.has_ending(&id("alice").user), "what was answered is on its way");
+    while rig.workers.has_ending(&id("alice").user) {
         rig.hear().await;
     }
-    let Ok(Job::RemoveNetwork(user)) = rig.launches.try_recv() else { panic!("the network stays") };
-    assert_eq!(user, id("alice").user);
 }
 
 #[tokio::test]
 async fn a_worker_that_does_not_end_is_killed_in_its_time() {
     let mut rig = Rig::new();
     let _container = rig.start("alice").await;
-    rig.executor.carry_out(Command::StopWorker { worker: id("alice") });
-    assert!(rig.executor.is_ending(&id("alice")));
+    rig.stop("alice");
+    assert!(rig.workers.is_ending(&id("alice")));
     rig.hear().await;
-    assert!(!rig.executor.is_ending(&id("alice")), "its process was dropped, which kills it");
+    assert!(!rig.workers.is_ending(&id("alice")), "its process was dropped, which kills it");
 }
 
 /// Two at a time would write over each other's files.
@@ -49,11 +43,11 @@ async fn a_worker_that_does_not_end_is_killed_in_its_time() {
 async fn the_next_worker_waits_for_the_end_of_the_last() {
     let mut rig = Rig::new();
     let mut container = rig.start("alice").await;
-    rig.executor.carry_out(Command::StopWorker { worker: id("alice") });
-    rig.executor.carry_out(start("alice"));
+    rig.stop("alice");
+    rig.ask("alice");
     assert!(rig.launches.try_recv().is_err(), "the last one has not ended");
-    rig.executor.carry_out(start("alice/osgi"));
-    rig.executor.carry_out(start("bob"));
+    rig.ask("alice/osgi");
+    rig.ask("bob");
     let others: Vec<Launch> = rig.launches.try_iter().map(started).collect();
     assert!(others.iter().map(|launch| &launch.worker).eq([&id("alice/osgi"), &id("bob")]), "{others:?}");
     let _others: Vec<DetachedContainer> = others.into_iter().map(|launch| rig.launch(launch)).collect();
@@ -67,7 +61,7 @@ async fn a_node_that_stops_waits_for_workers_that_were_told_to_end_before() {
     let mut rig = Rig::new();
     let mut container = rig.start("alice").await;
     rig.serve(&container);
-    rig.executor.carry_out(Command::StopWorker { worker: id("alice") });
+    rig.stop("alice");
     let ended = Arc::new(AtomicBool::new(false));
     let ends = Arc::clone(&ended);
     let worker = std::thread::spawn(move || {
@@ -75,7 +69,7 @@ async fn a_node_that_stops_waits_for_workers_that_were_told_to_end_before() {
         ends.store(true, Ordering::Relaxed);
         container.report_signal(9)
     });
-    rig.executor.stop();
+    rig.workers.let_workers_end();
     assert!(ended.load(Ordering::Relaxed));
     worker.join().unwrap().unwrap();
 }
@@ -93,8 +87,8 @@ impl Rig {
         std::fs::write(&code, "code").unwrap();
         let load = Load { packet: false, server: Some(ServerPart::default()), ..load("alice") };
         let parts = CodeParts { server: Some(code), ..CodeParts::default() };
-        self.executor.code.insert((load.digest, Flavour::Wasm), parts);
-        self.executor.carry_out(Command::Load(load));
+        let files = LoadFiles { code: Some(parts), composition: None };
+        assert_eq!(self.load_from(load, files), None);
         assert!(matches!(container.receive(), Some(ToWorker::Load { .. })));
     }
 }

@@ -1,0 +1,105 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Changes of rules over the dummy plane, which can be told to refuse.
+
+use netserv_dataplane::dummy::{Dummy, Plane};
+use netserv_dataplane::{Driver as _, DriverError};
+use netserv_model::Flavour;
+use netserv_model::WorkerId;
+use netserv_model::effect::ModuleSlot;
+use netserv_model::verdict::FailureMode;
+use tokio::sync::mpsc::unbounded_channel;
+
+use super::*;
+use crate::packet_loop::thread::{PacketThread, PacketThreadConfig};
+
+#[test]
+fn a_refused_change_leaves_the_rules_as_they_were() {
+    let mut rig = Rig::new();
+    rig.filters.change(change(&[1], &[])).unwrap();
+    rig.table.refuse(FilterId(2));
+    let refusal = rig.filters.change(change(&[2], &[1])).unwrap_err();
+    assert!(refusal.detail.contains("could not be installed"), "{refusal}");
+    assert_eq!((rig.installed(), rig.filters.rules.keys().count()), (vec![1], 1));
+    rig.filters.change(change(&[3], &[1])).unwrap();
+    rig.filters.change(change(&[], &[3, 99])).unwrap();
+    assert!(rig.installed().is_empty() && rig.filters.rules.is_empty());
+}
+
+/// Goal: one user's bad rule costs nobody else's. Method: three changes wait, and the plane refuses the second.
+#[test]
+fn changes_that_wait_are_made_as_one_or_each_alone() {
+    let mut rig = Rig::new();
+    rig.table.refuse(FilterId(2));
+    let (answers, mut inbox) = unbounded_channel();
+    let ticket = |id| Ticket::new(netserv_model::effect::EffectId(id), answers.clone());
+    let changes = [change(&[1], &[]), change(&[2], &[]), change(&[3], &[1])];
+    rig.filters.change_all(changes.into_iter().zip(1..).map(|(change, id)| (change, ticket(id))).collect());
+    let done: Vec<bool> = std::iter::from_fn(|| inbox.try_recv().ok())
+        .map(|answer| answer.outcome == netserv_model::effect::EffectOutcome::Done)
+        .collect();
+    assert_eq!((done, rig.installed()), (vec![true, false, true], vec![3]));
+}
+
+#[test]
+fn merged_changes_do_not_name_what_comes_and_goes() {
+    let merged = merge([change(&[1, 2], &[7]), change(&[3], &[1])].iter());
+    let added: Vec<u64> = merged.add.iter().map(|rule| rule.id.0).collect();
+    assert_eq!((added, merged.remove), (vec![2, 3], vec![FilterId(7)]));
+}
+
+struct Rig {
+    filters: Filters,
+    table: Arc<Refusing>,
+    plane: Plane,
+    _packets: PacketThread,
+}
+
+impl Rig {
+    fn new() -> Rig {
+        let (dummy, plane) = Dummy::new();
+        let table = Arc::new(Refusing { table: dummy.filters(), refused: std::sync::Mutex::default() });
+        let packets = PacketThread::start(Box::new(dummy), &PacketThreadConfig::default(), Arc::new(|_| true)).unwrap();
+        let traces = Traces::new(channel().0);
+        let filters = Filters { table: table.clone(), packets: packets.sender(), rules: BTreeMap::new(), traces };
+        Rig { filters, table, plane, _packets: packets }
+    }
+
+    fn installed(&self) -> Vec<u64> {
+        self.plane.installed().keys().map(|id| id.0).collect()
+    }
+}
+
+/// Refuses every change that installs one of some rules.
+struct Refusing {
+    table: Arc<dyn FilterTable>,
+    refused: std::sync::Mutex<Vec<FilterId>>,
+}
+
+impl Refusing {
+    fn refuse(&self, id: FilterId) {
+        self.refused.lock().unwrap().push(id);
+    }
+}
+
+impl FilterTable for Refusing {
+    fn change(&self, changes: &[Change<'_>]) -> Result<(), DriverError> {
+        let refused = self.refused.lock().unwrap();
+        let is_refused = |change: &Change<'_>| matches!(change, Change::Install(id, _) if refused.contains(id));
+        if changes.iter().any(is_refused) {
+            return Err(DriverError::Unsupported { what: "the filter", why: "as the test says".to_owned() });
+        }
+        self.table.change(changes)
+    }
+}
+
+fn change(add: &[u64], remove: &[u64]) -> FilterChange {
+    let rule = |id: &u64| FilterRule {
+        id: FilterId(*id),
+        worker: WorkerId::new("alice".parse().unwrap(), Flavour::Wasm),
+        slot: ModuleSlot(0),
+        module: "example.org/m@1.0.0".parse().unwrap(),
+        filter: format!("udp port {id}").parse().unwrap(),
+        on_failure: FailureMode::Open,
+    };
+    FilterChange { add: add.iter().map(rule).collect(), remove: remove.iter().map(|id| FilterId(*id)).collect() }
+}

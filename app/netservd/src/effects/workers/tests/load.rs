@@ -1,0 +1,91 @@
+// SPDX-License-Identifier: Apache-2.0
+//! What workers get to load, and what else they are told of their modules.
+
+use netserv_model::manifest::{ServerPart, Tls};
+use netserv_wire::container::frames::{PartKind, ServerLoad};
+
+use super::networks::network;
+use super::*;
+
+#[tokio::test]
+async fn a_module_gets_the_parts_that_its_manifest_asks_for() {
+    let mut rig = Rig::new();
+    rig.workers.set_users(config("listen = ['tcp port 443']\nconnect = ['tcp port 80']"));
+    let wasm = rig.start_in("alice", Some(network("198.51.100.7"))).await;
+    let server = |tls: bool| {
+        let tls = tls.then(|| Tls { certificate: "cert.pem".to_owned(), key: "key.pem".to_owned() });
+        Some(ServerPart { listen: vec!["tcp port 443".parse().unwrap()], tls, ..ServerPart::default() })
+    };
+    use PartKind::{Packet, Server, Tls as Pem};
+    for (packet, server, expected) in [
+        (true, None, vec![Packet]),
+        (false, server(false), vec![Server]),
+        (true, server(false), vec![Packet, Server]),
+        (true, server(true), vec![Packet, Server, Pem]),
+    ] {
+        rig.give(Load { packet, server: server.clone(), ..load("alice") });
+        let Some(ToWorker::Load { parts, server: told, blocks, .. }) = wasm.receive() else { panic!("a load") };
+        assert_eq!((parts, told.is_some()), (expected, server.is_some()));
+        assert!(blocks.contains("kv") && blocks.contains("http") && blocks.contains("packet"), "{blocks:?}");
+        let Some(ServerLoad { listen, intercept, addresses, connect }) = told else { continue };
+        assert_eq!((listen[0].to_string(), intercept.len()), ("tcp port 443".to_owned(), 0));
+        assert_eq!((addresses, connect[0].to_string()), (vec!["198.51.100.7".parse().unwrap()], "tcp port 80".into()));
+    }
+
+    // What the operator changes is told to who runs.
+    rig.workers.set_users(config("connect = ['tcp port 8080']"));
+    let Some(ToWorker::Permit { connect, listen }) = wasm.receive() else { panic!("permissions") };
+    assert_eq!((connect[0].to_string(), listen.len()), ("tcp port 8080".to_owned(), 0));
+
+    // A part that is gone is the node's fault.
+    let files = LoadFiles { code: Some(rig.code()), composition: None };
+    std::fs::remove_file(rig.dir.path().join("server")).unwrap();
+    let refusal = rig.load_from(Load { server: server(false), ..load("alice") }, files).expect("a file is missing");
+    assert!(refusal.kind == RefusalKind::NodeFailed && refusal.detail.contains("cannot open"), "{refusal}");
+}
+
+#[tokio::test]
+async fn a_service_is_loaded_from_its_composition() {
+    let mut rig = Rig::new();
+    let wasm = rig.start("alice").await;
+    let service = || Load {
+        packet: false,
+        server: Some(ServerPart::default()),
+        chain: vec![Digest([2; 32]), Digest([3; 32])],
+        ..load("alice")
+    };
+    let files = LoadFiles { code: Some(rig.code()), composition: None };
+    let refusal = rig.load_from(service(), files.clone()).expect("there is no composition");
+    assert!(refusal.detail.contains("was not composed"), "{refusal}");
+    let composed = rig.dir.path().join("composed");
+    std::fs::write(&composed, "code").unwrap();
+    assert_eq!(rig.load_from(service(), LoadFiles { composition: Some(composed), ..files }), None);
+    let Some(ToWorker::Load { parts, .. }) = wasm.receive() else { panic!("a load") };
+    assert_eq!(parts, [PartKind::Server]);
+    let (slots, ticket) = (vec![ModuleSlot(3), ModuleSlot(0)], rig.ticket());
+    rig.workers.carry_out(WorkersJob::Order(id("alice"), slots.clone(), ticket));
+    assert_eq!((rig.answered(), wasm.receive()), (None, Some(ToWorker::Order { slots })));
+}
+
+impl Rig {
+    /// Loads a module, with a file for each of its parts.
+    fn give(&mut self, load: Load) {
+        let files = LoadFiles { code: Some(self.code()), composition: None };
+        assert_eq!(self.load_from(load, files), None, "it was given to the worker");
+    }
+
+    /// Returns where the files of a package are, which are there.
+    fn code(&self) -> CodeParts {
+        let file = |name: &str| {
+            let path = self.dir.path().join(name);
+            std::fs::write(&path, name).unwrap();
+            Some(path)
+        };
+        CodeParts { packet: file("packet"), server: file("server"), component: None, tls: file("tls") }
+    }
+}
+
+fn config(permits: &str) -> Config {
+    let user = format!("[[user]]\nname = 'alice'\nkeys = []\nprefixes = []\n{permits}\n");
+    Config::parse(&user).unwrap()
+}
