@@ -285,14 +285,17 @@ impl Workers {
         self.media.set(&config.blocks);
         self.blocks = config.blocks.versions(config.has_network()).into_keys().collect();
         self.prefixes = config.users.iter().map(|user| (user.name.clone(), user.prefixes.clone())).collect();
-        self.config = config;
         let users: BTreeSet<UserId> = self.workers.keys().map(|worker| worker.user.clone()).collect();
-        for user in users {
+        let before: Vec<_> = users.iter().map(|user| self.permits(user)).collect();
+        self.config = config;
+        for (user, before) in users.into_iter().zip(before) {
             let prefixes = self.prefixes.get(&user).cloned().unwrap_or_default();
             self.parts.packets.send(PacketCommand::SetPrefixes { user: user.clone(), prefixes });
             // A JVM is held to it by the kernel alone.
             let (connect, listen) = self.permits(&user);
-            self.tell(&WorkerId::new(user, Flavour::Wasm), ToWorker::Permit { connect, listen });
+            if (&connect, &listen) != (&before.0, &before.1) {
+                self.tell(&WorkerId::new(user, Flavour::Wasm), ToWorker::Permit { connect, listen });
+            }
         }
     }
 
