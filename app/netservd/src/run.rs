@@ -279,7 +279,8 @@ fn start_modules(
     let (workers, jobs) = mpsc::unbounded_channel();
     let wishes = Box::new(wishes(networks.clone(), events.clone()));
     let news = news.clone();
-    let parts = WorkersParts { launches, keeper, repository, packets, wishes, news, events, logs };
+    let held = repository.clone();
+    let parts = WorkersParts { launches, keeper, repository: held, packets, wishes, news, events, logs };
     workers::start(parts, config, jobs, inbox)?;
     Ok((ModuleOwners { packages, networks, workers }, repository))
 }

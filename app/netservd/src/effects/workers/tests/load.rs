@@ -87,5 +87,5 @@ impl Rig {
 
 fn config(permits: &str) -> Config {
     let user = format!("[[user]]\nname = 'alice'\nkeys = []\nprefixes = []\n{permits}\n");
-    Config::parse(&user).unwrap()
+    Config::parse(&format!("[network]\nprefixes = ['198.51.100.0/24']\n{user}")).unwrap()
 }
