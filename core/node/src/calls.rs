@@ -29,7 +29,7 @@ pub(crate) struct Calls {
 impl Calls {
     /// Adds somebody who waits. Gives it back if too many wait.
     pub(crate) fn wait(&mut self, waiter: Waiter) -> Option<Waiter> {
-        if self.served.len() + self.next.len() >= FRESH_WAITING_MAX {
+        if self.waiting() >= FRESH_WAITING_MAX {
             return Some(waiter);
         }
         self.next.push_back(waiter);
@@ -46,10 +46,15 @@ impl Calls {
         begins
     }
 
-    /// Ends a measurement; returns who waited for it, or nothing if it is not the one under way.
-    pub(crate) fn end(&mut self, effect: EffectId) -> Option<VecDeque<Waiter>> {
-        self.under_way.take_if(|under_way| *under_way == effect)?;
-        Some(std::mem::take(&mut self.served))
+    /// Ends a measurement; returns who waited for it, which is nobody if it is not the one under way.
+    pub(crate) fn end(&mut self, effect: EffectId) -> VecDeque<Waiter> {
+        let ended = self.under_way.take_if(|under_way| *under_way == effect);
+        ended.map(|_| std::mem::take(&mut self.served)).unwrap_or_default()
+    }
+
+    /// Returns how many wait.
+    pub(crate) fn waiting(&self) -> usize {
+        self.served.len() + self.next.len()
     }
 }
 
@@ -64,11 +69,11 @@ mod tests {
         calls.wait(Waiter::Call(CallId(1)));
         assert!(calls.begin(EffectId(0)) && !calls.begin(EffectId(1)));
         calls.wait(Waiter::Call(CallId(2)));
-        assert!(calls.end(EffectId(7)).is_none());
-        assert_eq!(calls.end(EffectId(0)).unwrap().len(), 1);
+        assert!(calls.end(EffectId(7)).is_empty());
+        assert_eq!(calls.end(EffectId(0)).len(), 1);
         assert!(calls.begin(EffectId(1)));
-        assert_eq!(calls.end(EffectId(1)).unwrap().len(), 1);
-        assert!(calls.end(EffectId(1)).is_none());
+        assert_eq!(calls.end(EffectId(1)).len(), 1);
+        assert!(calls.end(EffectId(1)).is_empty());
     }
 
     #[test]

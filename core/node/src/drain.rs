@@ -113,8 +113,9 @@ impl Node {
     fn take_command(&mut self, command: Command) {
         match command {
             Command::Do(effect) => {
-                let ready = self.lanes.push(effect);
-                self.outputs.extend(ready.map(Output::Do));
+                if let Some(effect) = self.lanes.push(effect) {
+                    self.give_out(effect);
+                }
             }
             Command::Abandon(id) => self.outputs.push_back(Output::Abandon(id)),
             Command::Answer { request, report } => self.take_report(request, *report),

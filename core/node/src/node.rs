@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! The node's face: inputs in, outputs out. How things move between the engines is in `drain.rs`.
 
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 use netserv_controller::Controller;
 use netserv_gist::Engine;
@@ -31,6 +31,8 @@ pub struct Node {
     /// The clocks at the last input.
     pub(crate) now: Now,
     pub(crate) lanes: Lanes,
+    /// Effects that were given out and have no outcome yet.
+    open: BTreeSet<EffectId>,
     pub(crate) routes: Routes,
     pub(crate) calls: Calls,
     pub(crate) outputs: VecDeque<Output>,
@@ -54,10 +56,18 @@ pub struct NodeCounters {
     pub calls_refused: u64,
     /// Drains that were cut off at [`DRAIN_STEPS_MAX`].
     pub drains_cut: u64,
-    /// Ordered effects under way.
+    /// Effects under way.
     pub effects_open: usize,
     /// Ordered effects that wait for those.
     pub effects_waiting: usize,
+    /// Requests that the controller has not answered.
+    pub requests_open: usize,
+    /// Clients' requests that the NSLP has not answered.
+    pub posts_open: usize,
+    /// Messages and clients' requests that wait for the node's own address toward a destination.
+    pub route_waiters: usize,
+    /// Calls and requests that wait for fresh counters.
+    pub count_waiters: usize,
 }
 
 /// What can be seen of a node without changing it.
@@ -87,6 +97,7 @@ impl Node {
             controller: Controller::new(policy),
             now: Now::default(),
             lanes: Lanes::default(),
+            open: BTreeSet::new(),
             routes: Routes::default(),
             calls: Calls::default(),
             outputs: VecDeque::new(),
@@ -94,7 +105,7 @@ impl Node {
             arrived: BTreeMap::new(),
             posted: BTreeMap::new(),
             counters: NodeCounters::default(),
-            steps: 0,
+            steps: usize::MAX,
             next_local: 0,
             next_effect: EFFECTS_FIRST,
         }
@@ -161,7 +172,7 @@ impl Node {
 
     /// Returns when [`Input::Timeout`] is due next, and for what.
     pub fn poll_timeout(&self) -> Option<(Instant, &'static str)> {
-        if self.steps == 0 && self.now != Now::default() {
+        if self.steps == 0 {
             return Some((self.now.instant, "rest of a drain"));
         }
         let engines = [self.gist.poll_timeout(), self.nslp.poll_timeout(), self.controller.poll_timeout()];
@@ -175,8 +186,15 @@ impl Node {
 
     /// Returns what the node counted by itself.
     pub fn counters(&self) -> NodeCounters {
-        let (effects_open, effects_waiting) = self.lanes.counts();
-        NodeCounters { effects_open, effects_waiting, ..self.counters }
+        NodeCounters {
+            effects_open: self.open.len(),
+            effects_waiting: self.lanes.waiting(),
+            requests_open: self.arrived.len(),
+            posts_open: self.posted.len(),
+            route_waiters: self.routes.waiting(),
+            count_waiters: self.calls.waiting(),
+            ..self.counters
+        }
     }
 
     /// Returns the modules with what they were last found to have counted, by user and install order.
@@ -211,7 +229,13 @@ impl Node {
     /// Starts an effect of the node's own.
     pub(crate) fn start(&mut self, id: EffectId, job: Job) {
         self.next_effect = self.next_effect.max(id.0 + 1);
-        self.outputs.push_back(Output::Do(Effect { id, user: None, job }));
+        self.give_out(Effect { id, user: None, job });
+    }
+
+    /// Gives an effect to the shell.
+    pub(crate) fn give_out(&mut self, effect: Effect) {
+        self.open.insert(effect.id);
+        self.outputs.push_back(Output::Do(effect));
     }
 
     /// Returns the name of the next effect of the node's own.
@@ -220,10 +244,6 @@ impl Node {
     }
 
     fn post(&mut self, call: CallId, request: Box<PostRequest>) {
-        if self.posted.len() >= limits::REQUESTS_PENDING_MAX {
-            let refusal = Refusal::new(RefusalKind::QuotaExceeded, "the node works on too many requests");
-            return self.reply(call, refusal);
-        }
         match request.path {
             Some(path) if path.source.is_none() => self.look(path.destination, routes::Waiter::Post(call, request)),
             Some(_) | None => self.post_from(call, *request, None),
@@ -233,6 +253,10 @@ impl Node {
     /// Hands a client's request to the NSLP; `source` is the node's own address toward its destination, if it is not in
     /// the request.
     pub(crate) fn post_from(&mut self, call: CallId, request: PostRequest, source: Option<std::net::IpAddr>) {
+        if self.posted.len() >= limits::REQUESTS_PENDING_MAX {
+            let refusal = Refusal::new(RefusalKind::QuotaExceeded, "the node works on too many requests");
+            return self.reply(call, refusal);
+        }
         let path = match request.path {
             None => None,
             Some(path) => match path.source.or(source) {
@@ -264,19 +288,22 @@ impl Node {
     }
 
     fn done(&mut self, id: EffectId, outcome: EffectOutcome) {
+        if !self.open.remove(&id) {
+            self.counters.stray_outcomes += 1;
+            return;
+        }
         if id.0 < EFFECTS_FIRST {
-            let next = self.lanes.done(id);
-            self.outputs.extend(next.map(Output::Do));
+            if let Some(next) = self.lanes.done(id) {
+                self.give_out(next);
+            }
             return self.controller.handle_outcome(self.now, id, outcome);
         }
         if self.routes.is_asking(id) {
             let local = if let EffectOutcome::Routed(local) = outcome { local } else { None };
             return self.route_known(id, local);
         }
-        match self.calls.end(id) {
-            Some(waiters) => self.counted(waiters, outcome),
-            None => self.counters.stray_outcomes += 1,
-        }
+        let waiters = self.calls.end(id);
+        self.counted(waiters, outcome);
     }
 
     fn reply(&mut self, call: CallId, refusal: Refusal) {

@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Recordings: what went into a node, and a digest of what came out, one JSON line each.
 //!
-//! The first line is the [`Header`]. Whoever gives the inputs of the others to a node that is made from it gets the same
-//! outputs; [`replay`] does that and says where they differ. A recording holds requests, keys of users and cookies'
-//! seeds: it is as secret as the node.
+//! The first line is the [`Header`]. A node that is made from it and gets the inputs of the others has the same outputs;
+//! [`Replay`] does that a line at a time and says where they differ. A recording holds requests, keys of users and the
+//! seed of cookies: it is as secret as the node.
 
 use std::fmt::{self, Write as _};
 
+use netserv_gist::limits::PEER_IDENTITY_BYTES_MAX;
 use netserv_model::Now;
 use netserv_model::policy::NodePolicy;
 use serde::{Deserialize, Serialize};
@@ -97,8 +98,8 @@ impl fmt::Write for OutputDigest {
     }
 }
 
-/// What a recording says, given to a node again.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+/// How much of a recording was given to a node again.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Replayed {
     /// Inputs.
     pub inputs: u64,
@@ -107,11 +108,8 @@ pub struct Replayed {
 }
 
 /// Why a recording cannot be replayed, or was not what the node does.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[derive(Clone, Debug, PartialEq, thiserror::Error)]
 pub enum ReplayError {
-    /// There is no line.
-    #[error("the recording is empty")]
-    Empty,
     /// A line is none of a recording.
     #[error("line {line} is none of a recording: {error}")]
     Malformed {
@@ -132,39 +130,70 @@ pub enum ReplayError {
         recorded: String,
         /// The digest of what came out.
         found: String,
+        /// What came out.
+        outputs: Vec<Output>,
     },
 }
 
-/// Gives a recording to a node again. `each` is called with each input and output.
-///
-/// # Errors
-/// A line is damaged, or the first difference in what comes out.
-pub fn replay<'a>(
-    lines: impl Iterator<Item = &'a str>,
-    mut each: impl FnMut(&Line, &[Output]),
-) -> Result<Replayed, ReplayError> {
-    let mut lines = (1..).zip(lines);
-    let (_, first) = lines.next().ok_or(ReplayError::Empty)?;
-    let malformed = |line: u64, error: serde_json::Error| ReplayError::Malformed { line, error: error.to_string() };
-    let header: Header = serde_json::from_str(first).map_err(|error| malformed(1, error))?;
-    if header.recording != VERSION {
-        return Err(ReplayError::Version(header.recording));
+/// A recording that is given to a node again.
+#[derive(Debug)]
+pub struct Replay {
+    node: Node,
+    /// The number of the last line.
+    line: u64,
+    replayed: Replayed,
+}
+
+impl Replay {
+    /// Makes the node from the first line of a recording.
+    ///
+    /// # Errors
+    /// The line is no header, or one of another format.
+    pub fn begin(header: &str) -> Result<Replay, ReplayError> {
+        let malformed = |error: String| ReplayError::Malformed { line: 1, error };
+        let version: Version = serde_json::from_str(header).map_err(|error| malformed(error.to_string()))?;
+        if version.recording != VERSION {
+            return Err(ReplayError::Version(version.recording));
+        }
+        let header: Header = serde_json::from_str(header).map_err(|error| malformed(error.to_string()))?;
+        let identity = header.config.gist.peer_identity.len();
+        if !(1..=PEER_IDENTITY_BYTES_MAX).contains(&identity) {
+            return Err(malformed(format!("the peer identity has {identity} bytes")));
+        }
+        Ok(Replay { node: header.node(), line: 1, replayed: Replayed::default() })
     }
-    let mut node = header.node();
-    let mut replayed = Replayed::default();
-    for (number, text) in lines {
-        let line: Line = serde_json::from_str(text).map_err(|error| malformed(number, error))?;
-        node.handle(line.now, line.input.clone());
-        let outputs: Vec<Output> = std::iter::from_fn(|| node.poll_output()).collect();
+
+    /// Gives the input of the next line to the node; returns what comes out.
+    ///
+    /// # Errors
+    /// The line is damaged, or something else came out when it was recorded. The replay cannot go on after that.
+    pub fn line(&mut self, text: &str) -> Result<Vec<Output>, ReplayError> {
+        self.line += 1;
+        let line = self.line;
+        let parsed = serde_json::from_str(text);
+        let Line { now, input, outputs: recorded } =
+            parsed.map_err(|error| ReplayError::Malformed { line, error: error.to_string() })?;
+        self.node.handle(now, input);
+        let outputs: Vec<Output> = std::iter::from_fn(|| self.node.poll_output()).collect();
         let mut digest = OutputDigest::default();
         outputs.iter().for_each(|output| digest.add(output));
         let found = digest.to_hex();
-        if found != line.outputs {
-            return Err(ReplayError::Differs { line: number, recorded: line.outputs, found });
+        if found != recorded {
+            return Err(ReplayError::Differs { line, recorded, found, outputs });
         }
-        replayed.inputs += 1;
-        replayed.outputs += u64::try_from(outputs.len()).unwrap_or(u64::MAX);
-        each(&line, &outputs);
+        self.replayed.inputs += 1;
+        self.replayed.outputs += u64::try_from(outputs.len()).unwrap_or(u64::MAX);
+        Ok(outputs)
     }
-    Ok(replayed)
+
+    /// Returns how much was replayed without a difference.
+    pub fn replayed(&self) -> Replayed {
+        self.replayed
+    }
+}
+
+/// What every format's header has.
+#[derive(Deserialize)]
+struct Version {
+    recording: u32,
 }

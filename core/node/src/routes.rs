@@ -102,6 +102,11 @@ impl Routes {
         self.asked.values_mut().for_each(|asked| asked.stale = true);
     }
 
+    /// Returns how many wait.
+    pub(crate) fn waiting(&self) -> usize {
+        self.waiting
+    }
+
     /// Returns whether an effect asks for an address.
     pub(crate) fn is_asking(&self, effect: EffectId) -> bool {
         self.by_effect.contains_key(&effect)

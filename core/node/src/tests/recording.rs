@@ -1,0 +1,273 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Recordings: what is written means the same when it is read, and damage is an error.
+
+use netserv_gist::{AssociationId, InterfaceId};
+use netserv_model::effect::{InstalledRecord, ModuleCounts, ModuleSlot};
+use netserv_model::request::{PacketCounts, ServerCounts};
+use netserv_model::{SessionId, UserId};
+
+use super::*;
+use crate::recording::{Header, Line, OutputDigest, Replay, ReplayError, VERSION};
+use crate::{Ends, OwnedDatagram, Token};
+
+#[test]
+fn every_input_comes_back_as_it_was() {
+    let mut kinds = std::collections::BTreeSet::new();
+    for input in inputs() {
+        kinds.insert(kind(&input));
+        let line = Line { now: START, input, outputs: OutputDigest::default().to_hex() };
+        let text = line.to_line();
+        assert!(!text.contains('\n'));
+        assert_eq!(serde_json::from_str::<Line>(&text).unwrap(), line, "{text}");
+    }
+    assert_eq!(kinds, (0..KINDS).collect(), "an input has no example");
+}
+
+#[test]
+fn a_header_comes_back_as_it_was() {
+    let header = header();
+    assert_eq!(serde_json::from_str::<Header>(&header.to_line()).unwrap(), header);
+}
+
+#[test]
+fn a_recorded_run_gives_the_same_outputs_again() {
+    let recording = recording();
+    let replayed = replay(&recording).unwrap();
+    assert_eq!(replayed.inputs + 1, u64::try_from(recording.len()).unwrap());
+    assert!(replayed.outputs > 5, "{replayed:?}");
+}
+
+#[test]
+fn what_differs_is_found_with_its_line_and_what_came_out() {
+    let good = recording();
+    let at = good.iter().position(|line| line.contains("\"Fetched\"")).unwrap();
+    let mut bad = good.clone();
+    bad[at] = good[at].replace("10.2.0.0/24", "10.3.0.0/24");
+    assert_ne!(bad, good);
+    // The filter is told of a few inputs later.
+    let Err(ReplayError::Differs { line, recorded, found, outputs }) = replay(&bad) else { panic!("no difference") };
+    assert!(line > u64::try_from(at).unwrap() && recorded != found);
+    assert!(format!("{outputs:?}").contains("10.3.0.0/24"), "{outputs:?}");
+    let mut bad = good.clone();
+    bad[2] = good[2].replacen("\"outputs\":\"", "\"outputs\":\"f", 1);
+    assert!(matches!(replay(&bad), Err(ReplayError::Differs { line: 3, .. })));
+    let mut bad = good;
+    bad[0] = bad[0].replacen("\"recording\":1", "\"recording\":9", 1);
+    assert_eq!(replay(&bad).unwrap_err(), ReplayError::Version(9));
+}
+
+/// Goal: no damage is a panic. Method: each line with a byte cut off its end, changed or left out, at places all over it.
+#[test]
+fn damaged_lines_are_errors() {
+    let good = recording();
+    let mut errors = 0;
+    for (at, line) in good.iter().enumerate() {
+        for place in (0..line.len()).step_by(line.len() / 60 + 1) {
+            let (head, tail) = (&line[..place], &line[place + 1..]);
+            let other = if line.as_bytes()[place] == b'9' { "1" } else { "9" };
+            for damaged in [head.to_owned(), format!("{head}{tail}"), format!("{head}{other}{tail}")] {
+                let mut bad = good.clone();
+                bad[at] = damaged;
+                errors += usize::from(replay(&bad).is_err());
+            }
+        }
+    }
+    assert!(errors > 500, "{errors} errors");
+    for identity in ["[]".to_owned(), format!("{:?}", vec![1; 256])] {
+        let header =
+            good[0].replacen(&format!("{:?}", header().config.gist.peer_identity).replace(' ', ""), &identity, 1);
+        assert_ne!(header, good[0]);
+        assert!(matches!(Replay::begin(&header), Err(ReplayError::Malformed { line: 1, .. })));
+    }
+    assert!(matches!(Replay::begin(""), Err(ReplayError::Malformed { line: 1, .. })));
+}
+
+fn replay(lines: &[String]) -> Result<crate::recording::Replayed, ReplayError> {
+    let mut replay = Replay::begin(&lines[0])?;
+    for line in &lines[1..] {
+        replay.line(line)?;
+    }
+    Ok(replay.replayed())
+}
+
+/// Records a SETUP that is carried out, and some time after it.
+fn recording() -> Vec<String> {
+    let mut node = header().node();
+    let mut lines = vec![header().to_line()];
+    let mut now = START;
+    let mut inputs = std::collections::VecDeque::from([
+        Input::Restore(Vec::new()),
+        Input::Addresses(vec![[10, 0, 0, 1].into()]),
+        Input::Post(CallId(1), Box::new(setup())),
+    ]);
+    let mut worker = None;
+    while let Some(input) = inputs.pop_front() {
+        now = now + Duration::from_millis(3);
+        node.handle(now, input.clone());
+        let mut digest = OutputDigest::default();
+        while let Some(output) = node.poll_output() {
+            digest.add(&output);
+            let Output::Do(Effect { id, job, .. }) = output else { continue };
+            inputs.push_back(Input::Done(id, outcome(&job)));
+            let mut tell = |worker: &WorkerId, generation, what| {
+                inputs.push_back(Input::News(News { worker: worker.clone(), generation, what }));
+            };
+            match &job {
+                Job::Workers(WorkerJob::Start { worker: started, .. }) => {
+                    worker = Some(id);
+                    tell(started, id, WorkerNews::Ready);
+                }
+                Job::Workers(WorkerJob::Load(load)) => {
+                    tell(&load.worker, worker.unwrap(), WorkerNews::Loaded(load.slot));
+                }
+                Job::Packages(_)
+                | Job::Workers(_)
+                | Job::Filters(_)
+                | Job::Intercepts(_)
+                | Job::Store(_)
+                | Job::Measure
+                | Job::Route(_) => {}
+            }
+        }
+        lines.push(Line { now, input, outputs: digest.to_hex() }.to_line());
+    }
+    assert!(lines.iter().any(|line| line.contains("Loaded")));
+    lines
+}
+
+fn header() -> Header {
+    let name: netserv_model::NodeId = "n1".parse().unwrap();
+    let config = NodeConfig::new(name, vec![1; 16]);
+    Header { recording: VERSION, software: "0.1.0".to_owned(), config, policy: policy(2), seed: [7; 32] }
+}
+
+fn setup() -> PostRequest {
+    let module: ModuleRef = MODULE.parse().unwrap();
+    let builder = RequestBuilder::setup(&module, "file:///m.nsm", Digest([1; 32]), Duration::from_secs(60));
+    let unsigned = builder.user(&"user0".parse().unwrap()).build(START.wall, Nonce([9; 16])).unwrap();
+    let message = unsigned.into_message().as_str().to_owned();
+    PostRequest { message, path: None, session: Some(SessionId([4; 16])), timeout_ms: 5 }
+}
+
+const KINDS: u8 = 16;
+
+/// Numbers the variants, so that one without an example is found.
+fn kind(input: &Input) -> u8 {
+    match input {
+        Input::Restore(_) => 0,
+        Input::Policy(_) => 1,
+        Input::Addresses(_) => 2,
+        Input::RoutesChanged => 3,
+        Input::Datagram(_) => 4,
+        Input::Intercepted(..) => 5,
+        Input::Unreachable(_) => 6,
+        Input::Accepted(..) => 7,
+        Input::Connected(_) => 8,
+        Input::Bytes(..) => 9,
+        Input::Closed(..) => 10,
+        Input::Post(..) => 11,
+        Input::Ask(_) => 12,
+        Input::Done(..) => 13,
+        Input::News(_) => 14,
+        Input::Timeout => 15,
+    }
+}
+
+fn inputs() -> Vec<Input> {
+    let addresses = vec![[10, 0, 0, 1].into(), "fd00::1".parse().unwrap()];
+    let datagram = OwnedDatagram {
+        interface: InterfaceId(3),
+        local: addresses[1],
+        source: "[fd00::9]:270".parse().unwrap(),
+        destination: addresses[0],
+        ttl: 255,
+        payload: (0..=255).collect(),
+    };
+    let ends = Ends { local: addresses[0], peer: "10.0.0.9:40000".parse().unwrap() };
+    let error = "a \"quoted\" line\n\u{202e}and \u{0} more".to_owned();
+    let path = Some(PathSpec { destination: addresses[1], source: Some(addresses[1]) });
+    let mut inputs = vec![
+        Input::Restore(vec![record()]),
+        Input::Policy(Box::new(policy(3))),
+        Input::Addresses(addresses.clone()),
+        Input::RoutesChanged,
+        Input::Datagram(Box::new(datagram.clone())),
+        Input::Intercepted(Token(u64::MAX), Box::new(datagram)),
+        Input::Unreachable(addresses[1]),
+        Input::Accepted(Token(0), ends),
+        Input::Connected(AssociationId(u64::MAX)),
+        Input::Bytes(AssociationId(1), (0..=255).rev().collect()),
+        Input::Bytes(AssociationId(1), Vec::new()),
+        Input::Closed(AssociationId(2), Some(error)),
+        Input::Closed(AssociationId(2), None),
+        Input::Post(CallId(1), Box::new(setup())),
+        Input::Post(CallId(1), Box::new(PostRequest { path, session: None, ..setup() })),
+        Input::Ask(CallId(2)),
+        Input::Timeout,
+    ];
+    inputs.extend(outcomes().into_iter().map(|outcome| Input::Done(EffectId(1 << 63), outcome)));
+    inputs.extend(news().into_iter().map(|what| {
+        let worker = WorkerId::new("user0".parse().unwrap(), Flavour::Osgi);
+        Input::News(News { worker, generation: EffectId(5), what })
+    }));
+    inputs
+}
+
+fn outcomes() -> Vec<EffectOutcome> {
+    let user: UserId = "user0".parse().unwrap();
+    let manifest = |text: &str| Box::new(serde_json::from_str::<Manifest>(text).unwrap());
+    let server = r#"{"manifest":1,"name":"example.org/s","version":"2.0.0-rc.1+b","description":"é","dependencies":["kv>=1"],
+        "server":{"listen":["tcp port 80"],"intercept":["tcp dst 10.2.0.0/16 port 80"],"on-failure":"drop"},
+        "properties":{"a":"b\n"},"state-schema":4,"limits":{"memory-bytes":5}}"#;
+    let service =
+        r#"{"manifest":1,"name":"example.org/v","version":"1.0.0","service":{"chain":["example.org/auth@^1"]}}"#;
+    let counts = ModuleCounts {
+        worker: WorkerId::new(user.clone(), Flavour::Wasm),
+        slot: ModuleSlot(63),
+        packets: PacketCounts { seen: u64::MAX, passed: 1, dropped: 2, modified: 3, injected: 4 },
+        counters: BTreeMap::from([("seen \"x\"".to_owned(), 5)]),
+        server: Some(ServerCounts { connections: 1, bytes_out: u64::MAX, ..ServerCounts::default() }),
+    };
+    let measured = Measured {
+        load: netserv_model::request::Load { load_permille: 1001, memory_free_kib: 7, ..Default::default() },
+        modules: vec![counts],
+        addresses: BTreeMap::from([(user, vec!["fd00::5".parse().unwrap()])]),
+    };
+    let fetched = |manifest, flavour| EffectOutcome::Fetched { manifest, flavour };
+    vec![
+        EffectOutcome::Done,
+        fetched(Box::new(super::manifest()), Flavour::Wasm),
+        fetched(manifest(server), Flavour::Osgi),
+        fetched(manifest(service), Flavour::Wasm),
+        EffectOutcome::Measured(Box::new(measured)),
+        EffectOutcome::Routed(Some([10, 0, 0, 1].into())),
+        EffectOutcome::Routed(None),
+        EffectOutcome::Refused(Refusal::new(RefusalKind::NodeFailed, "why\n")),
+    ]
+}
+
+fn news() -> [WorkerNews; 5] {
+    let refusal = Refusal::new(RefusalKind::Stalled, "it stalled");
+    [
+        WorkerNews::Ready,
+        WorkerNews::Died { refusal: refusal.clone(), culprit: Some(ModuleSlot(3)) },
+        WorkerNews::Died { refusal: refusal.clone(), culprit: None },
+        WorkerNews::Loaded(ModuleSlot(0)),
+        WorkerNews::Failed { slot: ModuleSlot(63), refusal },
+    ]
+}
+
+fn record() -> InstalledRecord {
+    InstalledRecord {
+        user: "user0".parse().unwrap(),
+        module: MODULE.parse().unwrap(),
+        url: "https://cp.example/m.nsm?a=\"b\"".to_owned(),
+        digest: Digest([0xfe; 32]),
+        session: SessionId([1; 16]),
+        filters: vec!["udp dst 10.2.0.0/24 port 5060".parse().unwrap(), "tcp src fd00::/16".parse().unwrap()],
+        properties: BTreeMap::from([("a=b".to_owned(), "c,\"d\"".to_owned())]),
+        lease_until: START.wall,
+        order: u64::MAX,
+        flavour: Some(Flavour::Osgi),
+    }
+}
