@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 //! A simulated world: many nodes with the real engines, links with delay, loss and reordering, in virtual time.
 //!
-//! A run is a function of the seed and of what the test asks for; [`World::trace_hash`] tells two runs apart. Nodes run
-//! `netserv_gist::Engine` and `netserv_nslp::Nslp` over a stub of a controller; [`expected_stack`] says in a few lines
-//! what a request must bring back.
+//! A run is a function of the seed and of what the test asks for; [`World::trace_hash`] tells two runs apart. Nodes are
+//! those that `netservd` runs, `netserv_node::Node` as it is shipped; their machines carry effects out in virtual time,
+//! and badly if a test wants that. [`expected_stack`] says in a few lines what a request must bring back.
 
+mod catalogue;
+mod machine;
 mod net;
 mod reference;
 mod sim;
@@ -13,6 +15,8 @@ mod tcp;
 mod topology;
 mod trace;
 
+pub use catalogue::{MODULES, USERS};
+pub use machine::{LIFE_MAX, MachineQuality};
 pub use reference::{Expected, expected_stack};
 pub use sim::{Fault, Leftovers, Outcome, Settings, World};
 pub use topology::{Kind, LinkId, LinkQuality, Topology, VertexId};

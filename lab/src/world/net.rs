@@ -4,7 +4,8 @@
 use std::net::{IpAddr, SocketAddr};
 use std::time::Duration;
 
-use netserv_gist::{Datagram, Disposition, InterfaceId, Transmit};
+use netserv_gist::{Disposition, InterfaceId, Transmit};
+use netserv_node::{Input, OwnedDatagram, Token};
 use rand::Rng;
 
 use super::sim::{Happening, World};
@@ -65,40 +66,47 @@ impl World {
                 self.route(vertex, Packet { source, destination, ttl: TTL, content });
             }
             (Content::Unreachable(of), Kind::Node | Kind::NetServHost) if is_local => {
-                let station = self.stations.get_mut(&vertex).expect("nodes are stations");
-                station.gist.handle_unreachable(self.now.instant, *of);
-                self.drive(vertex);
+                self.input(vertex, Input::Unreachable(*of));
             }
             (Content::Signal(_) | Content::Unreachable(_), _) if is_local => {}
             (Content::Signal(_) | Content::Unreachable(_), _) => self.forward(vertex, packet),
         }
     }
 
-    /// Shows a signal to the engine, which takes it or lets it go on.
-    fn intercept(&mut self, vertex: VertexId, link: LinkId, mut packet: Packet, is_local: bool) {
+    /// Shows a signal to the node, which takes it or lets it go on.
+    fn intercept(&mut self, vertex: VertexId, link: LinkId, packet: Packet, is_local: bool) {
         let Content::Signal(payload) = &packet.content else { return };
-        let datagram = Datagram {
+        let datagram = Box::new(OwnedDatagram {
             interface: InterfaceId(u32::try_from(link.0).expect("a world has fewer links") + 1),
             local: self.topology.address(vertex, link),
             source: packet.source,
             destination: packet.destination,
-            destination_is_local: is_local,
             ttl: packet.ttl,
-            q_mode_interceptable: true,
-            payload,
-        };
-        let station = self.stations.get_mut(&vertex).expect("nodes are stations");
-        match station.gist.handle_datagram(self.now.instant, datagram) {
+            payload: payload.clone(),
+        });
+        if is_local {
+            return self.input(vertex, Input::Datagram(datagram));
+        }
+        let token = Token(self.next_token);
+        self.next_token += 1;
+        self.held.insert(token, (vertex, packet));
+        self.input(vertex, Input::Intercepted(token, datagram));
+        assert!(!self.held.contains_key(&token), "{token:?} is never released");
+    }
+
+    /// Lets go of a datagram that a node has looked at.
+    pub(super) fn release(&mut self, vertex: VertexId, token: Token, disposition: Disposition) {
+        let (held_by, mut packet) = self.held.remove(&token).expect("a datagram is released once");
+        assert_eq!(held_by, vertex);
+        match disposition {
             Disposition::Consumed => {}
             Disposition::Forward { payload } => {
-                assert!(!is_local, "what is for the node itself does not go on");
                 if let Some(payload) = payload {
                     packet.content = Content::Signal(payload);
                 }
                 self.forward(vertex, packet);
             }
         }
-        self.drive(vertex);
     }
 
     fn forward(&mut self, vertex: VertexId, mut packet: Packet) {

@@ -2,45 +2,45 @@
 //! The world itself: the queue of what happens when, the stations, what is asked of them and what came of it.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::net::IpAddr;
 use std::time::Duration;
 
-use netserv_gist::{ApiCall, AssociationId, Engine};
-use netserv_model::effect::RequestId;
-use netserv_model::request::NodeReport;
-use netserv_model::{Digest, Instant, Nonce, Now, Refusal, SessionId, UnixTime};
-use netserv_nslp::{LocalId, LocalPath, LocalRequest, Nslp};
-use netserv_wire::gist::{Direction, Mri};
+use netserv_gist::AssociationId;
+use netserv_model::api::{PathSpec, PostRequest};
+use netserv_model::effect::{Effect, EffectOutcome, Job};
+use netserv_model::request::{Ask, NodeReport};
+use netserv_model::{Instant, Nonce, Now, Refusal, SessionId, UnixTime};
+use netserv_node::{CallId, Input, NodeConfig, Output, Token, View};
 use netserv_wire::nslp::RequestBuilder;
 use rand::rngs::StdRng;
 use rand::{Rng, SeedableRng};
 
+use super::catalogue;
+use super::machine::{self, Machine, MachineQuality};
 use super::net::Packet;
-use super::station::{Controller, Station};
+use super::station::Station;
 use super::tcp::{Connection, ConnectionId, Segment, Side};
 use super::topology::{Kind, LinkId, Topology, VertexId};
 use super::trace::Trace;
 
-/// The NSLPID of NetServ in the world, for private use (RFC 5971 §9).
-const NSLP_ID: u16 = 32_704;
-/// The Router Alert Option's value for it, experimental (RFC 5350).
-const RAO: u16 = 65_503;
 /// Events at one instant, after which the world is taken for stuck.
 const EVENTS_PER_INSTANT_MAX: u32 = 100_000;
 
 /// How a world runs.
 #[derive(Clone, Copy)]
 pub struct Settings {
-    /// Changes the GIST configuration of every station.
-    pub gist: fn(&mut netserv_gist::Config),
-    /// Changes the NSLP configuration of every station.
-    pub nslp: fn(&mut netserv_nslp::Config),
-    /// Controllers answer within this time, by chance.
-    pub controller_time_max: Duration,
+    /// Changes what every node comes with.
+    pub config: fn(&mut NodeConfig),
+    /// How machines carry effects out.
+    pub machine: MachineQuality,
+    /// Whether every node is recorded.
+    pub records: bool,
 }
 
 impl Default for Settings {
+    /// Returns nodes as they are shipped, on machines where nothing goes wrong.
     fn default() -> Settings {
-        Settings { gist: |_| {}, nslp: |_| {}, controller_time_max: Duration::from_millis(40) }
+        Settings { config: |_| {}, machine: MachineQuality::GOOD, records: false }
     }
 }
 
@@ -53,7 +53,7 @@ pub enum Fault {
     LinkUp(LinkId),
     /// Every connection of the vertex breaks, with what is on its way.
     BreakConnections(VertexId),
-    /// The vertex loses its state and starts anew.
+    /// The node of the vertex loses its state and starts anew with what its machine has stored.
     Restart(VertexId),
 }
 
@@ -85,8 +85,22 @@ pub struct Leftovers {
     pub exchanges: usize,
     /// Sessions of the NSLP.
     pub sessions: usize,
-    /// Leases that run.
-    pub leases: usize,
+    /// Requests that controllers have not answered.
+    pub requests: usize,
+    /// Modules that controllers know.
+    pub modules: usize,
+    /// Effects under way, and those that wait for them.
+    pub effects: usize,
+    /// Workers on machines.
+    pub workers: usize,
+    /// Modules in those workers.
+    pub loaded: usize,
+    /// Rules of filters on machines.
+    pub rules: usize,
+    /// Records in stores.
+    pub records: usize,
+    /// Calls, messages and requests that wait inside nodes.
+    pub waiting: usize,
 }
 
 /// A simulated world.
@@ -101,21 +115,41 @@ pub struct World {
     pub(super) ends: BTreeMap<(VertexId, AssociationId), (ConnectionId, Side)>,
     pub(super) next_connection: u64,
     pub(super) tcp_port: u16,
+    /// Datagrams that nodes look at before they go on.
+    pub(super) held: BTreeMap<Token, (VertexId, Packet)>,
+    pub(super) next_token: u64,
     settings: Settings,
     queue: BTreeMap<(Instant, u64), Happening>,
     next_sequence: u64,
-    next_local: u64,
-    outcomes: BTreeMap<LocalId, Outcome>,
+    next_call: u64,
+    asked: BTreeMap<CallId, Asked>,
+    /// Whose module each session is about.
+    sessions: BTreeMap<SessionId, machine::Key>,
+    outcomes: BTreeMap<CallId, Outcome>,
+}
+
+/// A request that was or will be posted.
+#[derive(Clone)]
+struct Asked {
+    origin: VertexId,
+    destination: IpAddr,
+    builder: RequestBuilder,
+    user: &'static str,
+    module: usize,
+    session: SessionId,
 }
 
 /// Something that happens at a certain time.
 #[derive(Debug)]
 pub(super) enum Happening {
     Wake(VertexId),
-    Post(VertexId, LocalRequest),
+    Post(CallId),
     Arrive(VertexId, LinkId, Packet),
     Tcp(ConnectionId, Segment),
-    Answer(VertexId, RequestId, Box<NodeReport>),
+    /// A node is told something, unless it was restarted since.
+    Tell(VertexId, u32, Input),
+    /// A machine does something, unless its node was restarted since.
+    Machine(VertexId, u32, machine::Due),
     Fault(Fault),
 }
 
@@ -132,16 +166,19 @@ impl World {
             ends: BTreeMap::new(),
             next_connection: 0,
             tcp_port: 0,
+            held: BTreeMap::new(),
+            next_token: 0,
             settings,
             queue: BTreeMap::new(),
             next_sequence: 0,
-            next_local: 0,
+            next_call: 0,
+            asked: BTreeMap::new(),
+            sessions: BTreeMap::new(),
             outcomes: BTreeMap::new(),
             topology,
         };
         for vertex in world.topology.of_kind(&[Kind::Node, Kind::NetServHost]) {
-            let station = world.station(vertex);
-            world.stations.insert(vertex, station);
+            world.start(vertex, Machine::new(settings.machine), 0);
         }
         world
     }
@@ -151,23 +188,38 @@ impl World {
         &self.topology
     }
 
-    /// Asks every node on the path about itself, `after` a while.
-    pub fn probe(&mut self, after: Duration, origin: VertexId, destination: VertexId) -> LocalId {
-        self.post(after, origin, destination, None, RequestBuilder::probe(&[]))
+    /// Asks every node on the path about itself and about modules, `after` a while.
+    pub fn probe(&mut self, after: Duration, origin: VertexId, destination: VertexId) -> CallId {
+        let builder = RequestBuilder::probe(&[Ask::Nodes, Ask::Modules]);
+        self.post(after, origin, destination, None, builder, (catalogue::USERS[0], 0))
     }
 
-    /// Asks for a module on every node of the path.
-    pub fn setup(&mut self, after: Duration, origin: VertexId, destination: VertexId, ttl: Duration) -> LocalId {
-        let module = "example.org/net-monitor@1.2.0".parse().expect("a good reference");
-        let builder = RequestBuilder::setup(&module, "file:///net-monitor.nsm", Digest([0x9f; 32]), ttl);
-        self.post(after, origin, destination, None, builder)
+    /// Asks for the first user's first module on every node of the path.
+    pub fn setup(&mut self, after: Duration, origin: VertexId, destination: VertexId, ttl: Duration) -> CallId {
+        self.setup_of(after, origin, destination, ttl, (0, 0))
     }
 
-    /// Removes the module from every node of the path, in the session of an earlier request that was answered.
-    pub fn remove(&mut self, after: Duration, origin: VertexId, destination: VertexId, earlier: LocalId) -> LocalId {
-        let session = self.outcomes.get(&earlier).map(|outcome| outcome.session);
-        let builder = RequestBuilder::remove(&"example.org/net-monitor".parse().expect("a good name"));
-        self.post(after, origin, destination, session, builder)
+    /// Asks for a module on every node of the path; `what` are the places of the user in [`super::USERS`] and of the
+    /// module in [`super::MODULES`].
+    pub fn setup_of(
+        &mut self,
+        after: Duration,
+        origin: VertexId,
+        destination: VertexId,
+        ttl: Duration,
+        what: (usize, usize),
+    ) -> CallId {
+        let (user, place) = what;
+        let digest = catalogue::digest(place);
+        let builder = RequestBuilder::setup(&catalogue::module(place), "file:///package.nsm", digest, ttl);
+        self.post(after, origin, destination, None, builder, (catalogue::USERS[user], place))
+    }
+
+    /// Removes what an earlier SETUP asked for from every node of the path, in the same session.
+    pub fn remove(&mut self, after: Duration, origin: VertexId, destination: VertexId, earlier: CallId) -> CallId {
+        let Asked { user, module, session, .. } = self.asked[&earlier].clone();
+        let builder = RequestBuilder::remove(&catalogue::module(module).name);
+        self.post(after, origin, destination, Some(session), builder, (user, module))
     }
 
     /// Makes something go wrong, `after` a while.
@@ -190,39 +242,45 @@ impl World {
     }
 
     /// Returns what came back for a request, if it did.
-    pub fn outcome(&self, id: LocalId) -> Option<&Outcome> {
+    pub fn outcome(&self, id: CallId) -> Option<&Outcome> {
         self.outcomes.get(&id)
     }
 
     /// Returns how often the controller of a vertex was given a request that it had before.
     pub fn repeated_requests(&self, vertex: VertexId) -> usize {
-        let station = self.stations.get(&vertex);
-        station.map_or(0, |station| station.controller.seen().values().filter(|times| **times > 1).count())
+        self.stations.get(&vertex).map_or(0, Station::repeated)
     }
 
-    /// Returns a counter of the NSLP, summed over all stations as they are.
-    ///
-    /// # Panics
-    /// If there is no counter of this name.
-    pub fn counted(&self, name: &str) -> u64 {
-        let counter = |station: &Station| {
-            let all = station.nslp.counters().all();
-            all.into_iter().find(|(known, _)| *known == name).expect("the name of a counter").1
-        };
-        self.stations.values().map(counter).sum()
+    /// Returns what the node of a vertex was given and did since it started, if the world records.
+    pub fn recording(&self, vertex: VertexId) -> Option<&str> {
+        self.stations.get(&vertex)?.recording()
+    }
+
+    /// Returns something that nodes count, summed over all stations as they are.
+    pub fn sum(&self, of: impl Fn(&View<'_>) -> u64) -> u64 {
+        self.stations.values().map(|station| of(&station.node.view())).sum()
     }
 
     /// Returns what state is left.
     pub fn leftovers(&self) -> Leftovers {
         let mut left = Leftovers { connections: self.connections.len(), ..Leftovers::default() };
         for station in self.stations.values() {
-            let (gist, nslp) = (station.gist.state_counts(), station.nslp.state_counts());
+            let view = station.node.view();
+            let (gist, nslp, node) = (view.gist.state_counts(), view.nslp.state_counts(), station.node.counters());
             left.routes += gist.querying + gist.responding;
             left.waiting_bytes += gist.pending_bytes;
             left.associations += gist.associations;
             left.exchanges += nslp.pending + nslp.finished + nslp.assemblies;
             left.sessions += nslp.sessions;
-            left.leases += station.controller.leases(self.now.instant);
+            left.effects += node.effects_open + node.effects_waiting;
+            left.requests += station.requests() + node.requests_open;
+            left.modules += view.controller.modules(self.now).len();
+            let machine = station.machine.counts();
+            left.workers += machine.workers;
+            left.loaded += machine.modules;
+            left.rules += machine.rules;
+            left.records += machine.records;
+            left.waiting += node.posts_open + node.route_waiters + node.count_waiters;
         }
         left
     }
@@ -237,30 +295,12 @@ impl World {
         self.trace.events()
     }
 
-    /// Moves everything that a station has to say, and arms its timer.
-    pub(super) fn drive(&mut self, vertex: VertexId) {
+    /// Gives a node an input, takes what comes out of it, and arms its timer.
+    pub(super) fn input(&mut self, vertex: VertexId, input: Input) {
         let now = self.now;
-        loop {
-            let station = self.stations.get_mut(&vertex).expect("only stations are driven");
-            if let Some(transmit) = station.gist.poll_transmit() {
-                self.transmit(vertex, transmit);
-            } else if let Some(event) = station.gist.poll_event() {
-                station.nslp.handle_event(now, event);
-            } else if let Some(call) = station.nslp.poll_api_call() {
-                self.call(vertex, call);
-            } else if let Some((id, request)) = station.nslp.poll_request() {
-                let time = self.rng.random_range(Duration::ZERO..=self.settings.controller_time_max);
-                let report = station.controller.handle_request(now.instant, &request, time);
-                self.schedule(time, Happening::Answer(vertex, id, Box::new(report)));
-            } else if let Some((id, result)) = station.nslp.poll_result() {
-                self.trace.note(now.instant, &format!("{id:?} answered {:?}", result.incomplete), &[]);
-                let took = Duration::from_micros(result.took_us);
-                let (session, nodes, incomplete) = (result.session, result.nodes, result.incomplete);
-                let earlier = self.outcomes.insert(id, Outcome { session, nodes, incomplete, took });
-                assert_eq!(earlier, None, "{id:?} is answered once");
-            } else {
-                break;
-            }
+        self.station(vertex).handle(now, input);
+        while let Some(output) = self.station(vertex).poll_output(now) {
+            self.take(vertex, output);
         }
         self.arm(vertex);
     }
@@ -271,22 +311,73 @@ impl World {
         self.next_sequence += 1;
     }
 
-    fn station(&mut self, vertex: VertexId) -> Station {
+    fn take(&mut self, vertex: VertexId, output: Output) {
+        match output {
+            Output::Send(transmit) => self.transmit(vertex, transmit),
+            Output::Attach(token, association) => self.tcp_attach(vertex, token, association),
+            Output::Release(token, disposition) => self.release(vertex, token, disposition),
+            Output::Do(effect) => self.begin(vertex, effect),
+            // Its package is fetched all the same, and the node told.
+            Output::Abandon(_) => {}
+            Output::Reply(call, result) => {
+                let result = result.expect("the world's requests are good");
+                self.trace.note(self.now.instant, &format!("{call:?} answered {:?}", result.incomplete), &[]);
+                let took = Duration::from_micros(result.took_us);
+                let (session, nodes, incomplete) = (result.session, result.nodes, result.incomplete);
+                let earlier = self.outcomes.insert(call, Outcome { session, nodes, incomplete, took });
+                assert_eq!(earlier, None, "{call:?} is answered once");
+            }
+            Output::Fresh(_) => unreachable!("nobody in the world looks at counters"),
+            Output::Notice(notice) => {
+                if let Some((session, outcome)) = self.station(vertex).take_notice(notice) {
+                    let module = &self.sessions[&session];
+                    self.stations[&vertex].machine.check_answer(module, &outcome);
+                }
+            }
+        }
+    }
+
+    /// Begins an effect on a node's machine. The world itself knows the routes.
+    fn begin(&mut self, vertex: VertexId, effect: Effect) {
+        let restarts = self.station(vertex).restarts;
+        let id = effect.id;
+        let route = if let Job::Route(destination) = effect.job { Some(destination) } else { None };
+        let station = self.stations.get_mut(&vertex).expect("only stations are driven");
+        let (after, due) = match route {
+            None => {
+                let (after, due) = station.machine.begin(effect, &mut self.rng);
+                (after, Happening::Machine(vertex, restarts, due))
+            }
+            Some(destination) => {
+                let local = self.local_toward(vertex, destination);
+                let after = self.rng.random_range(Duration::ZERO..=self.settings.machine.time_max);
+                (after, Happening::Tell(vertex, restarts, Input::Done(id, EffectOutcome::Routed(Some(local)))))
+            }
+        };
+        self.schedule(after, due);
+    }
+
+    pub(super) fn station(&mut self, vertex: VertexId) -> &mut Station {
+        self.stations.get_mut(&vertex).expect("only stations have nodes")
+    }
+
+    /// Starts a node with what its machine has stored.
+    fn start(&mut self, vertex: VertexId, mut machine: Machine, restarts: u32) {
         let name = self.topology.name(vertex);
         let node: netserv_model::NodeId = name.parse().expect("vertex names are node names");
         let mut identity = name.into_bytes();
         identity.extend(self.rng.random::<[u8; 8]>());
-        let mut gist = netserv_gist::Config::new(identity);
-        gist.hosted.insert(NSLP_ID, RAO);
-        (self.settings.gist)(&mut gist);
-        self.tcp_port = gist.tcp_port;
-        let mut nslp = netserv_nslp::Config::new(node.clone(), NSLP_ID);
-        nslp.host_only = self.topology.kind(vertex) == Kind::NetServHost;
-        nslp.own_addresses = self.topology.addresses(vertex);
-        (self.settings.nslp)(&mut nslp);
-        let controller = Controller::new(node, nslp.host_only);
-        let (gist, nslp) = (Engine::new(gist, self.rng.random()), Nslp::new(nslp, self.rng.random()));
-        Station { gist, nslp, controller, armed: None }
+        let host_only = self.topology.kind(vertex) == Kind::NetServHost;
+        let mut config = NodeConfig::new(node.clone(), identity);
+        config.nslp.host_only = host_only;
+        (self.settings.config)(&mut config);
+        self.tcp_port = config.gist.tcp_port;
+        let policy = catalogue::policy(node, host_only);
+        let records = machine.restart();
+        let station = Station::new(machine, restarts, config, policy, self.rng.random(), self.settings.records);
+        self.stations.insert(vertex, station);
+        self.input(vertex, Input::Restore(records));
+        self.input(vertex, Input::Addresses(self.topology.addresses(vertex)));
     }
 
     fn post(
@@ -296,60 +387,74 @@ impl World {
         destination: VertexId,
         session: Option<SessionId>,
         builder: RequestBuilder,
-    ) -> LocalId {
-        let id = LocalId(self.next_local);
-        self.next_local += 1;
-        let toward = |from, to| self.topology.next_link(from, to).expect("the two are connected and apart");
-        let source = self.topology.address(origin, toward(origin, destination));
-        let destination = self.topology.address(destination, toward(destination, origin));
-        let builder = builder.user(&"janedoe".parse().expect("a good name"));
-        let unsigned = builder.build(self.now.wall, Nonce(self.rng.random())).expect("a good request");
-        let message = unsigned.into_message().as_str().to_owned();
-        let path = Some(LocalPath { source, destination });
-        let request = LocalRequest { id, message, path, session, timeout: Duration::ZERO };
-        self.schedule(after, Happening::Post(origin, request));
+        (user, module): (&'static str, usize),
+    ) -> CallId {
+        let id = CallId(self.next_call);
+        self.next_call += 1;
+        let link = self.topology.next_link(destination, origin).expect("the two are connected and apart");
+        let destination = self.topology.address(destination, link);
+        let session = session.unwrap_or_else(|| SessionId(self.rng.random()));
+        self.sessions.insert(session, (catalogue::user_id(user), catalogue::module(module).name));
+        self.asked.insert(id, Asked { origin, destination, builder, user, module, session });
+        self.schedule(after, Happening::Post(id));
         id
     }
 
+    fn hand_in(&mut self, call: CallId) {
+        let Asked { origin, destination, builder, user, session, .. } = self.asked[&call].clone();
+        let message = catalogue::signed(builder, user, self.now.wall, Nonce(self.rng.random()));
+        self.trace.note(self.now.instant, &format!("{origin:?} asks {call:?}"), message.as_bytes());
+        let path = Some(PathSpec { destination, source: None });
+        let request = PostRequest { message, path, session: Some(session), timeout_ms: 0 };
+        self.input(origin, Input::Post(call, Box::new(request)));
+    }
+
     fn happen(&mut self, happening: Happening) {
-        let now = self.now;
         match happening {
             Happening::Wake(vertex) => self.wake(vertex),
-            Happening::Post(vertex, request) => {
-                self.trace.note(now.instant, &format!("{vertex:?} asks {:?}", request.id), request.message.as_bytes());
-                let station = self.stations.get_mut(&vertex).expect("only stations are asked");
-                station.nslp.handle_local(now, request).expect("the world's requests are good");
-                self.drive(vertex);
-            }
+            Happening::Post(call) => self.hand_in(call),
             Happening::Arrive(vertex, link, packet) => self.arrive(vertex, link, packet),
             Happening::Tcp(connection, segment) => self.tcp(connection, segment),
-            Happening::Answer(vertex, id, report) => {
-                let station = self.stations.get_mut(&vertex).expect("only stations have controllers");
-                station.nslp.handle_report(now, id, *report);
-                self.drive(vertex);
+            Happening::Tell(vertex, restarts, input) => {
+                if self.station(vertex).restarts == restarts {
+                    self.input(vertex, input);
+                }
             }
+            Happening::Machine(vertex, restarts, due) => self.work(vertex, restarts, due),
             Happening::Fault(fault) => self.break_something(fault),
         }
     }
 
+    fn work(&mut self, vertex: VertexId, restarts: u32, due: machine::Due) {
+        let station = self.stations.get_mut(&vertex).expect("only stations have machines");
+        if station.restarts != restarts {
+            return;
+        }
+        self.trace.note(self.now.instant, &format!("{vertex:?} {due:?}"), &[]);
+        let (input, then) = station.machine.happen(due, &mut self.rng);
+        for (after, due) in then {
+            self.schedule(after, Happening::Machine(vertex, restarts, due));
+        }
+        if let Some(input) = input {
+            self.input(vertex, input);
+        }
+    }
+
     fn wake(&mut self, vertex: VertexId) {
-        let now = self.now;
-        let station = self.stations.get_mut(&vertex).expect("only stations have timers");
-        if station.armed != Some(now.instant) {
+        let now = self.now.instant;
+        let station = self.station(vertex);
+        if station.armed != Some(now) {
             return;
         }
         station.armed = None;
-        station.gist.handle_timeout(now.instant);
-        station.nslp.handle_timeout(now);
-        self.trace.note(now.instant, &format!("{vertex:?} wakes"), &[]);
-        self.drive(vertex);
+        self.trace.note(now, &format!("{vertex:?} wakes"), &[]);
+        self.input(vertex, Input::Timeout);
     }
 
     fn arm(&mut self, vertex: VertexId) {
         let now = self.now.instant;
-        let station = self.stations.get_mut(&vertex).expect("only stations have timers");
-        let due = station.gist.poll_timeout().into_iter().chain(station.nslp.poll_timeout()).min();
-        let Some((due, _)) = due else { return };
+        let station = self.station(vertex);
+        let Some((due, _)) = station.node.poll_timeout() else { return };
         if station.armed.is_none_or(|armed| due < armed) {
             let due = due.max(now);
             station.armed = Some(due);
@@ -357,27 +462,9 @@ impl World {
         }
     }
 
-    /// Makes a call of the NSLP; the node's own address is where its routes lead toward the flow's end.
-    fn call(&mut self, vertex: VertexId, call: ApiCall) {
-        let (handle, mri) = match &call {
-            ApiCall::SendMessage { handle, mri, .. } => (Some(*handle), mri),
-            ApiCall::SetStateLifetime { mri, .. } | ApiCall::InvalidateRoutingState { mri, .. } => (None, mri),
-        };
-        let local = self.local_toward(vertex, mri);
-        let now = self.now;
-        let station = self.stations.get_mut(&vertex).expect("only stations make calls");
-        if let Err(error) = station.gist.handle_api(now.instant, call, local) {
-            self.trace.note(now.instant, &format!("{vertex:?} GIST refuses {handle:?}: {error}"), &[]);
-            if let Some(handle) = handle {
-                station.nslp.handle_api_error(now, handle, error);
-            }
-        }
-    }
-
-    fn local_toward(&self, vertex: VertexId, mri: &Mri) -> std::net::IpAddr {
-        let (source, destination) = mri.addresses().expect("the world has path-coupled flows only");
-        let end = if mri.direction() == Some(Direction::Upstream) { source } else { destination };
-        let owner = self.topology.owner(end).expect("flows have their ends in the world");
+    /// Returns the address that a vertex uses toward another.
+    fn local_toward(&self, vertex: VertexId, destination: IpAddr) -> IpAddr {
+        let owner = self.topology.owner(destination).expect("flows have their ends in the world");
         let link = self.topology.next_link(vertex, owner);
         link.map_or_else(|| self.topology.addresses(vertex)[0], |link| self.topology.address(vertex, link))
     }
@@ -393,9 +480,9 @@ impl World {
             }
             Fault::BreakConnections(vertex) => self.break_connections(vertex),
             Fault::Restart(vertex) => {
-                let station = self.station(vertex);
-                self.stations.insert(vertex, station);
                 self.ends.retain(|(of, _), _| *of != vertex);
+                let station = self.stations.remove(&vertex).expect("only stations are restarted");
+                self.start(vertex, station.machine, station.restarts + 1);
                 self.break_connections(vertex);
             }
         }

@@ -1,79 +1,114 @@
 // SPDX-License-Identifier: Apache-2.0
-//! One vertex that signals: the engines and a stub of a controller.
+//! One vertex that signals: the node that `netservd` runs, and the machine around it.
 
 use std::collections::BTreeMap;
-use std::net::IpAddr;
-use std::time::Duration;
 
-use netserv_gist::Engine;
-use netserv_model::request::{Body, NodeReport, Outcome, Request};
-use netserv_model::{Instant, ModuleName, NodeId, Nonce, Refusal, RefusalKind, SessionId};
-use netserv_nslp::Nslp;
+use netserv_model::effect::{Notice, RequestId};
+use netserv_model::policy::NodePolicy;
+use netserv_model::request::Outcome;
+use netserv_model::{Instant, Now, RefusalKind, SessionId};
+use netserv_node::recording::{Header, Line, OutputDigest, VERSION};
+use netserv_node::{Input, Node, NodeConfig, Output};
+
+use super::machine::Machine;
 
 /// A vertex that signals.
 pub(super) struct Station {
-    pub gist: Engine,
-    pub nslp: Nslp,
-    pub controller: Controller,
+    pub node: Node,
+    pub machine: Machine,
     /// When its next wake-up is in the queue.
     pub armed: Option<Instant>,
+    /// Times that it was restarted: what its machine began before comes to nothing.
+    pub restarts: u32,
+    /// Requests that its node does not call a repetition, and is to answer.
+    requests: BTreeMap<RequestId, SessionId>,
+    repeated: usize,
+    recording: Option<Recording>,
 }
 
-/// Answers requests as a controller would, with leases and nothing else.
-pub(super) struct Controller {
-    node: NodeId,
-    host_only: bool,
-    leases: BTreeMap<ModuleName, Instant>,
-    /// How often each request was handed in.
-    seen: BTreeMap<(SessionId, Nonce), u32>,
+/// A recording under way.
+struct Recording {
+    text: String,
+    /// The input whose outputs come out.
+    input: Option<(Now, Input, OutputDigest)>,
 }
 
-impl Controller {
-    pub(super) fn new(node: NodeId, host_only: bool) -> Controller {
-        Controller { node, host_only, leases: BTreeMap::new(), seen: BTreeMap::new() }
+impl Station {
+    pub(super) fn new(
+        machine: Machine,
+        restarts: u32,
+        config: NodeConfig,
+        policy: NodePolicy,
+        seed: [u8; 32],
+        records: bool,
+    ) -> Station {
+        let header =
+            Header { recording: VERSION, software: env!("CARGO_PKG_VERSION").to_owned(), config, policy, seed };
+        let node = header.node();
+        let recording = records.then(|| Recording { text: header.to_line() + "\n", input: None });
+        Station { node, machine, armed: None, restarts, requests: BTreeMap::new(), repeated: 0, recording }
     }
 
-    pub(super) fn handle_request(&mut self, now: Instant, request: &Request, took: Duration) -> NodeReport {
-        *self.seen.entry((request.session, request.nonce)).or_default() += 1;
-        self.leases.retain(|_, until| *until > now);
-        let outcome = self.outcome(now, &request.body);
-        NodeReport {
-            node: self.node.clone(),
-            address: IpAddr::V4(std::net::Ipv4Addr::UNSPECIFIED),
-            outcome,
-            took_us: u64::try_from(took.as_micros()).unwrap_or(u64::MAX),
-            load: None,
-            modules: Vec::new(),
-            blocks: Vec::new(),
-            environments: Vec::new(),
-            policy: None,
+    /// Gives the node an input.
+    pub(super) fn handle(&mut self, now: Now, input: Input) {
+        if let Some(recording) = &mut self.recording {
+            recording.input = Some((now, input.clone(), OutputDigest::default()));
         }
+        self.node.handle(now, input);
     }
 
-    pub(super) fn leases(&self, now: Instant) -> usize {
-        self.leases.values().filter(|until| **until > now).count()
-    }
-
-    pub(super) fn seen(&self) -> &BTreeMap<(SessionId, Nonce), u32> {
-        &self.seen
-    }
-
-    fn outcome(&mut self, now: Instant, body: &Body) -> Outcome {
-        let not_a_node = || Outcome::Refused(Refusal::new(RefusalKind::NotANode, "this is a host"));
-        match body {
-            Body::Probe(_) => Outcome::Probed,
-            Body::Setup(_) | Body::Remove(_) if self.host_only => not_a_node(),
-            Body::Setup(setup) => {
-                let lease_s = setup.ttl.as_secs();
-                match self.leases.insert(setup.module.name.clone(), now + setup.ttl) {
-                    None => Outcome::Installed { lease_s },
-                    Some(_) => Outcome::Refreshed { lease_s },
+    /// Returns the next output of the node's; after the last, what the node keeps is checked.
+    ///
+    /// # Panics
+    /// If a request is not answered once, or something is not as the node says.
+    pub(super) fn poll_output(&mut self, now: Now) -> Option<Output> {
+        let output = self.node.poll_output();
+        match (&output, &mut self.recording) {
+            (Some(output), Some(Recording { input: Some((_, _, digest)), .. })) => digest.add(output),
+            (None, Some(Recording { text, input })) => {
+                if let Some((now, input, digest)) = input.take() {
+                    text.push_str(&Line { now, input, outputs: digest.to_hex() }.to_line());
+                    text.push('\n');
                 }
             }
-            Body::Remove(remove) => match self.leases.remove(&remove.module) {
-                Some(_) => Outcome::Removed,
-                None => Outcome::Refused(Refusal::new(RefusalKind::NotInstalled, "no such module")),
-            },
+            (_, _) => {}
         }
+        if output.is_none() {
+            self.machine.check(&self.node, now);
+        }
+        output
+    }
+
+    /// Takes note of what the node tells people. Returns the answer to a request with its session, if it is one.
+    pub(super) fn take_notice(&mut self, notice: Notice) -> Option<(SessionId, Outcome)> {
+        match notice {
+            Notice::Requested { request, session, .. } => {
+                let before = self.requests.insert(request, session);
+                assert!(before.is_none(), "{request:?} came before");
+                None
+            }
+            Notice::Answered { request, outcome, .. } => {
+                let session = self.requests.remove(&request);
+                let session = session.unwrap_or_else(|| panic!("{request:?} is answered twice, or nobody asked"));
+                let replayed = |outcome: &Outcome| matches!(outcome, Outcome::Refused(refusal) if refusal.kind == RefusalKind::Replayed);
+                self.repeated += usize::from(replayed(&outcome));
+                Some((session, outcome))
+            }
+            Notice::Dissolved { .. } | Notice::Revoked { .. } | Notice::NotStored { .. } => None,
+        }
+    }
+
+    /// Returns how many requests are to be answered.
+    pub(super) fn requests(&self) -> usize {
+        self.requests.len()
+    }
+
+    /// Returns how many requests the controller knew already.
+    pub(super) fn repeated(&self) -> usize {
+        self.repeated
+    }
+
+    pub(super) fn recording(&self) -> Option<&str> {
+        self.recording.as_ref().map(|recording| recording.text.as_str())
     }
 }

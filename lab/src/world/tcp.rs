@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use netserv_gist::AssociationId;
 use netserv_model::Instant;
+use netserv_node::{Ends, Input, Token};
 use rand::Rng;
 
 use super::sim::{Happening, World};
@@ -138,28 +139,19 @@ impl World {
         self.trace.note(now, &format!("{id:?} {what:?} {:?}", connection.acceptor.address), bytes);
         match segment {
             Segment::Syn => {
-                let (local, peer) = (connection.acceptor.address.ip(), connection.opener.address);
+                let ends = Ends { local: connection.acceptor.address.ip(), peer: connection.opener.address };
                 let vertex = connection.acceptor.vertex;
-                let station = self.stations.get_mut(&vertex).expect("only stations accept");
-                let association = station.gist.handle_accepted(now, local, peer);
-                connection.acceptor.association = Some(association);
-                self.ends.insert((vertex, association), (id, Side::Acceptor));
-                self.tcp_send(id, Side::Opener, Segment::SynAck);
-                self.drive(vertex);
+                self.input(vertex, Input::Accepted(Token(id.0), ends));
             }
             Segment::SynAck => {
                 let Some(association) = connection.opener.association else { return };
                 let vertex = connection.opener.vertex;
-                let station = self.stations.get_mut(&vertex).expect("only stations open");
-                station.gist.handle_connected(now, association);
-                self.drive(vertex);
+                self.input(vertex, Input::Connected(association));
             }
             Segment::Bytes(side, bytes) => {
                 let end = connection.end(side);
                 let (Some(association), vertex) = (end.association, end.vertex) else { return };
-                let station = self.stations.get_mut(&vertex).expect("only stations have connections");
-                station.gist.handle_stream(now, association, &bytes);
-                self.drive(vertex);
+                self.input(vertex, Input::Bytes(association, bytes));
             }
             Segment::Refused => self.tcp_end(id, Side::Opener, Some("connection refused")),
             Segment::Fin(side) => self.tcp_end(id, side, None),
@@ -168,6 +160,15 @@ impl World {
                 self.tcp_end(id, Side::Acceptor, Some("connection reset"));
             }
         }
+    }
+
+    /// Takes the association that a connection was accepted for.
+    pub(super) fn tcp_attach(&mut self, vertex: VertexId, token: Token, association: AssociationId) {
+        let id = ConnectionId(token.0);
+        let connection = self.connections.get_mut(&id).expect("it was offered just before");
+        connection.acceptor.association = Some(association);
+        self.ends.insert((vertex, association), (id, Side::Acceptor));
+        self.tcp_send(id, Side::Opener, Segment::SynAck);
     }
 
     /// Tells one end that the connection is over, if it does not know yet.
@@ -184,9 +185,7 @@ impl World {
         else {
             return;
         };
-        let station = self.stations.get_mut(&vertex).expect("only stations have connections");
-        station.gist.handle_closed(self.now.instant, association, error.map(str::to_owned));
-        self.drive(vertex);
+        self.input(vertex, Input::Closed(association, error.map(str::to_owned)));
     }
 
     fn tcp_send(&mut self, id: ConnectionId, to: Side, segment: Segment) {
