@@ -7,6 +7,7 @@ pub mod exercises;
 pub mod netns;
 pub mod node;
 pub mod relay;
+pub mod replay;
 pub mod serving;
 mod sys;
 pub mod topology;

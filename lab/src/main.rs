@@ -7,7 +7,7 @@ use std::process::ExitCode;
 use anyhow::{Context, Result};
 use clap::{Parser, Subcommand};
 use netserv_lab::topology::{Impairment, Kind, Topology};
-use netserv_lab::{bench, demo, exercises, netns};
+use netserv_lab::{bench, demo, exercises, netns, replay};
 use netserv_model::Flavour;
 
 /// Networks of namespaces on one machine.
@@ -51,6 +51,10 @@ enum Command {
     },
     /// Clears up labs whose owner is gone.
     Down,
+    /// Gives what a node recorded (`netservd run --record FILE`) to a node again, and compares what comes out.
+    ///
+    /// Says how many inputs and outputs there are, or shows the first difference and fails.
+    Replay(replay::Options),
     /// Copies frames between the interfaces a and b of this namespace (used by labs).
     #[command(hide = true)]
     Relay {
@@ -90,6 +94,7 @@ fn run(command: Command) -> Result<()> {
             println!("cleared {} lab(s): {}", cleared.len(), cleared.join(" "));
             Ok(())
         }
+        Command::Replay(options) => replay::run(&options, &mut std::io::stdout(), &mut std::io::stderr()),
         Command::Relay { spec } => {
             let impairment: Impairment = serde_json::from_str(&spec).context("--spec")?;
             netserv_lab::relay::relay(impairment)
