@@ -12,6 +12,7 @@ mod frame;
 mod gist;
 mod input;
 mod ip;
+mod node;
 mod nslp;
 mod ring;
 mod sip;
@@ -24,6 +25,7 @@ pub use filters::filter_index;
 pub use frame::ethernet_frame;
 pub use gist::{gist_message, gist_stream};
 pub use ip::ip_view;
+pub use node::node;
 pub use nslp::nslp_text;
 pub use ring::packet_ring;
 pub use sip::sip_text;
@@ -33,10 +35,11 @@ pub use xdp::{xdp_classify, xdp_forward};
 pub type Target = fn(&[u8]);
 
 /// Every target by name.
-pub const TARGETS: [(&str, Target); 13] = [
+pub const TARGETS: [(&str, Target); 14] = [
     ("gist_message", gist_message),
     ("gist_stream", gist_stream),
     ("gist_engine", gist_engine),
+    ("node", node),
     ("ip_view", ip_view),
     ("nslp_text", nslp_text),
     ("sip_text", sip_text),

@@ -31,6 +31,7 @@ fn main() -> std::io::Result<()> {
     let all = messages.iter().cloned().chain(malformed).collect();
     write("gist_message", &all)?;
     write("gist_engine", &engine_scripts())?;
+    write("node", &node_scripts())?;
     write("ip_view", &packets())?;
     write("nslp_text", &texts())?;
     write("sip_text", &sip_messages()?)?;
@@ -209,6 +210,38 @@ fn engine_scripts() -> Seeds {
             &[&[14, 1, 8, 1, 1, 0, 0, 0, 33, 0x80, 0xC0, 0, 0][..], &[15, 3, 0, 1, 8, 1, 1, 0, 2, 0, 0, 5, 0x80]]
                 .concat(),
         ),
+    ])
+}
+
+/// The steps are those of `node`: 0–5 datagrams, 6–7 connections, 8 break, 9 post, 10–11 answer well, 12 answer badly,
+/// 13 time, 14 news, 15 rest.
+fn node_scripts() -> Seeds {
+    // The first node: a SETUP, its package, the worker's start, ready, the load, loaded, the filters, the store.
+    let answer = [10, 0];
+    let (ready, loaded) = ([14, 0, 0, 0], [14, 6, 0, 0]);
+    let installs = [&answer[..], &answer, &ready, &answer, &loaded, &answer, &answer].concat();
+    let again = [&answer[..], &answer, &loaded, &answer, &answer].concat();
+    let setup = |which: u8| [9, 0, which];
+    let alone = [&setup(0)[..], &installs].concat();
+    let path = [9, 0x30, 0];
+    let there = [10, 1];
+    let beyond = [&there[..], &there, &[14, 1, 0, 0], &there, &[14, 7, 0, 0], &there, &there].concat();
+    let handshake = [0, 0, 0, 0, 0, 0, 0, 0, 6, 6, 6, 6];
+    let end = [15, 3, 6, 0, 6, 0, 6, 0];
+    named(&[
+        ("alone", &alone),
+        ("removed", &[&alone[..], &[9, 4, 0], &answer, &answer, &answer, &answer].concat()),
+        ("replaced", &[&alone[..], &setup(4), &again, &answer, &answer].concat()),
+        ("service", &[&alone[..], &setup(1), &again, &setup(3), &again, &answer, &answer].concat()),
+        ("intercepts", &[&setup(2)[..], &installs, &answer].concat()),
+        ("path", &[&path[..], &answer, &installs, &handshake, &beyond, &end].concat()),
+        ("path-lost", &[&path[..], &[3, 0, 13, 6, 3, 0, 13, 20], &answer, &installs, &[13, 255, 13, 255]].concat()),
+        ("died", &[&alone[..], &[14, 14, 0, 0, 13, 5], &installs, &[14, 30, 0, 0, 13, 30], &installs].concat()),
+        ("trapped", &[&alone[..], &[14, 12, 0, 0, 13, 1], &again, &[14, 12, 0, 0, 13, 30], &again].concat()),
+        ("bad-outcomes", &[&setup(0)[..], &[12, 0, 2, 12, 0, 5, 12, 0, 0], &setup(1), &[12, 0, 3, 12, 0, 4]].concat()),
+        ("measured", &[&[15, 0, 9, 6, 0, 15, 0][..], &answer, &answer, &[12, 0, 0]].concat()),
+        ("revoked", &[&alone[..], &[15, 6, 1, 0], &answer, &answer, &answer].concat()),
+        ("strays", &[&setup(0)[..], &[15, 8, 1, 0, 2, 15, 8, 0, 1, 2, 15, 10, 1, 3, 1, 2, 3, 15, 12, 1]].concat()),
     ])
 }
 
