@@ -120,7 +120,8 @@ mod tests {
     use std::os::unix::fs::PermissionsExt as _;
 
     use netserv_model::policy::NodePolicy;
-    use netserv_node::{NodeConfig, recording};
+    use netserv_node::NodeConfig;
+    use netserv_node::recording::{self, Replay};
 
     use super::*;
 
@@ -143,7 +144,10 @@ mod tests {
         }
         drop(recording);
         let text = std::fs::read_to_string(&path).unwrap();
-        assert_eq!(recording::replay(text.lines(), |_, _| {}).unwrap().inputs, 3);
+        let mut lines = text.lines();
+        let mut replay = Replay::begin(lines.next().unwrap()).unwrap();
+        lines.for_each(|line| drop(replay.line(line).unwrap()));
+        assert_eq!(replay.replayed().inputs, 3);
         assert_eq!(std::fs::metadata(&path).unwrap().permissions().mode() & 0o777, 0o600);
     }
 
