@@ -24,6 +24,11 @@ mod routes;
 #[cfg(test)]
 mod tests;
 
+/// The engines, for what is shown and set of them; only the node calls them.
+pub use netserv_controller as controller;
+pub use netserv_gist as gist;
+pub use netserv_nslp as nslp;
+
 pub use config::NodeConfig;
 pub use input::{CallId, Ends, Input, OwnedDatagram, Token};
 pub use node::{Node, NodeCounters, View};

@@ -4,8 +4,8 @@
 use std::net::IpAddr;
 use std::time::Duration;
 
-use netserv_gist as gist;
 use netserv_node::NodeConfig;
+use netserv_node::gist;
 
 use super::Config;
 use super::role::Role;
@@ -26,8 +26,8 @@ fn gist(config: &Config, identity: &[u8; 16]) -> gist::Config {
     gist
 }
 
-fn nslp(config: &Config, own_addresses: Vec<IpAddr>) -> netserv_nslp::Config {
-    let mut nslp = netserv_nslp::Config::new(config.node.clone(), config.signaling.nslp_id);
+fn nslp(config: &Config, own_addresses: Vec<IpAddr>) -> netserv_node::nslp::Config {
+    let mut nslp = netserv_node::nslp::Config::new(config.node.clone(), config.signaling.nslp_id);
     nslp.host_only = config.role == Role::Host;
     nslp.own_addresses = own_addresses;
     nslp

@@ -7,12 +7,12 @@ pub mod gauges;
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use netserv_controller::Controller;
-use netserv_gist as gist;
 use netserv_model::request::ModuleStatus;
 use netserv_model::{UnixTime, UserId, WorkerId};
 use netserv_node::NodeCounters;
-use netserv_nslp::Nslp;
+use netserv_node::controller::Controller;
+use netserv_node::gist;
+use netserv_node::nslp::Nslp;
 use netserv_wire::container::frames::StorageFailures;
 
 use exposition::{Exposition, Kind};

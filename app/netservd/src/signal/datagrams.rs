@@ -5,8 +5,8 @@ use std::os::fd::OwnedFd;
 use std::sync::Arc;
 
 use netserv_dataplane::signal::{Received, SignalSocket, UnreachableKind};
-use netserv_gist::InterfaceId;
 use netserv_node::OwnedDatagram;
+use netserv_node::gist::InterfaceId;
 use tokio::io::unix::AsyncFd;
 use tokio::sync::mpsc;
 

@@ -6,7 +6,7 @@ use std::os::fd::OwnedFd;
 use anyhow::Result;
 use netserv_dataplane::PacketId;
 use netserv_dataplane::signal::{Intercepted, Interceptor};
-use netserv_gist::Disposition;
+use netserv_node::gist::Disposition;
 use tokio::io::unix::AsyncFd;
 use tokio::sync::mpsc;
 

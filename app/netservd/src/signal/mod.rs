@@ -15,7 +15,7 @@ use std::sync::Arc;
 use anyhow::Result;
 use netserv_dataplane::PacketId;
 use netserv_dataplane::signal::{Intercepted, Interceptor, LocalAddresses, SignalSocket};
-use netserv_gist::{AssociationId, Disposition, InterfaceId, Transmit};
+use netserv_node::gist::{AssociationId, Disposition, InterfaceId, Transmit};
 use netserv_node::{Input, OwnedDatagram, Token};
 use tokio::net::TcpStream;
 use tokio::sync::mpsc;

@@ -90,7 +90,7 @@ impl Packages {
             let started = Instant::now();
             self.keeper.launcher()?.compile(wasm, code, limits)?;
             let took_ms = u64::try_from(started.elapsed().as_millis()).unwrap_or(u64::MAX);
-            tracing::info!(took_ms, file = ?wasm.file_name().unwrap_or_default(), "code is compiled");
+            tracing::info!(took_ms, file = ?wasm.file_name().unwrap_or_default(), "a package is compiled");
         }
         Ok(())
     }
