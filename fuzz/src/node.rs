@@ -12,9 +12,7 @@ use netserv_model::effect::{
 };
 use netserv_model::limits::REQUESTS_PENDING_MAX;
 use netserv_model::request::Ask;
-use netserv_model::{
-    Digest, Flavour, Instant, ModuleRef, Nonce, Now, Refusal, RefusalKind, SessionId, UnixTime, WorkerId,
-};
+use netserv_model::{Digest, Flavour, Instant, Nonce, Now, Refusal, RefusalKind, SessionId, UnixTime, WorkerId};
 use netserv_node::limits::{FRESH_WAITING_MAX, ROUTE_WAITING_MAX};
 use netserv_node::recording::{Header, Line, OutputDigest, Replay, VERSION};
 use netserv_node::{CallId, Ends, Input, Node, NodeConfig, Output, OwnedDatagram, Token};

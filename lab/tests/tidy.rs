@@ -6,7 +6,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use cargo_metadata::{DependencyKind, MetadataCommand};
+use netserv_lab::bench::goals::Goal;
+use serde_json::Value;
 
 /// The crates from the bottom up; an arrow may only point to an earlier one.
 const ORDER: [&str; 12] = [
@@ -28,7 +29,7 @@ const ENGINES: [&str; 3] = ["netserv-gist", "netserv-nslp", "netserv-controller"
 /// The crates with system calls.
 const IO: [&str; 4] = ["netserv-dataplane", "netserv-container", "netserv-worker", "netserv-repository"];
 /// What is around the node may import all of it, but for the worker.
-const LAB: [&str; 3] = ["netserv-lab", "netserv-guards", "netserv-skips"];
+const LAB: [&str; 4] = ["netserv-lab", "netserv-guards", "netserv-skips", "netserv-fuzz"];
 /// The rooms of netservd, its folders and the files beside them, from the bottom up, with what each imports at most. Only
 /// `run` imports the control loop; what sends it events knows `event`.
 const ROOMS: [(&str, &[&str]); 18] = [
@@ -74,21 +75,20 @@ const BLOB_BYTES_MAX: u64 = 300 * 1024;
 
 #[test]
 fn crates_import_only_what_lies_below_them() {
-    let metadata = MetadataCommand::new().manifest_path(root().join("Cargo.toml")).no_deps().exec().unwrap();
     let place = |name: &str| ORDER.iter().position(|known| *known == name);
     let mut seen = 0;
-    for package in metadata.packages.iter().filter(|package| !LAB.contains(&package.name.as_str())) {
-        let name = package.name.as_str();
+    for package in packages().iter().filter(|package| !LAB.contains(&text(&package["name"]))) {
+        let name = text(&package["name"]);
         let own = place(name).unwrap_or_else(|| panic!("{name} is not in the order of crates"));
         seen += 1;
-        for dependency in &package.dependencies {
-            let import = dependency.name.as_str();
+        for dependency in package["dependencies"].as_array().unwrap() {
+            let import = text(&dependency["name"]);
             assert_ne!(import, "netserv-worker", "{name} imports the worker; nobody may");
             if import == "wasmtime" {
                 assert_eq!(name, "netserv-worker", "only the worker links Wasmtime");
             }
             if LAB.contains(&import) {
-                assert_eq!(dependency.kind, DependencyKind::Development, "{name} imports {import}");
+                assert_eq!(dependency["kind"], "dev", "{name} imports {import}");
             } else if let Some(other) = place(import) {
                 assert!(other < own, "{name} imports {import}, which lies above it");
                 let both = [name, import].iter().all(|name| IO.contains(name));
@@ -105,17 +105,33 @@ fn crates_import_only_what_lies_below_them() {
 /// Goal: there is one place where requests, signals and effects meet, and the daemon, the lab and the fuzzer run it.
 #[test]
 fn only_the_node_imports_all_three_engines() {
-    let metadata = MetadataCommand::new().manifest_path(root().join("Cargo.toml")).no_deps().exec().unwrap();
-    let with_all = metadata.packages.iter().filter(|package| {
-        let imports = |engine: &&str| package.dependencies.iter().any(|dependency| dependency.name == **engine);
-        ENGINES.iter().all(|engine| imports(&engine))
-    });
-    assert_eq!(with_all.map(|package| package.name.as_str()).collect::<Vec<_>>(), ["netserv-node"]);
-    let lab = metadata.packages.iter().find(|package| package.name.as_str() == "netserv-lab").unwrap();
+    let packages = packages();
+    let imports = |package: &Value, engine: &str| {
+        let dependencies = package["dependencies"].as_array().unwrap();
+        dependencies.iter().any(|dependency| text(&dependency["name"]) == engine)
+    };
+    let with_all = packages.iter().filter(|package| ENGINES.iter().all(|engine| imports(package, engine)));
+    assert_eq!(with_all.map(|package| text(&package["name"])).collect::<Vec<_>>(), ["netserv-node"]);
+    let lab = packages.iter().find(|package| text(&package["name"]) == "netserv-lab").unwrap();
     for engine in ["netserv-nslp", "netserv-controller"] {
-        let imports = lab.dependencies.iter().any(|dependency| dependency.name == engine);
-        assert!(!imports, "the lab imports {engine}; its world runs the node");
+        assert!(!imports(lab, engine), "the lab imports {engine}; its world runs the node");
     }
+}
+
+/// Returns the packages of the workspace as `cargo metadata` has them.
+fn packages() -> Vec<Value> {
+    let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
+    let output = Command::new(cargo)
+        .args(["metadata", "--no-deps", "--format-version", "1"])
+        .current_dir(root())
+        .output()
+        .expect("cargo is there");
+    let metadata: Value = serde_json::from_slice(&output.stdout).unwrap();
+    metadata["packages"].as_array().unwrap().clone()
+}
+
+fn text(value: &Value) -> &str {
+    value.as_str().unwrap()
 }
 
 #[test]
@@ -283,6 +299,26 @@ fn every_promise_names_its_test() {
             function.is_none_or(|name| text.contains(&format!("fn {name}(")))
         });
         assert!(proof.contains("[pending]") || (proof.contains('`') && named), "no test for: {row}");
+    }
+}
+
+/// The figures are the goals that the bench compares with, and each names the part of the bench that measures it.
+#[test]
+fn every_figure_is_a_goal_of_the_bench() {
+    let text = std::fs::read_to_string(root().join("SPECIFICATION.md")).unwrap();
+    let (_, figures) = text.split_once("## Figures").unwrap();
+    let rows: Vec<Vec<&str>> = figures
+        .lines()
+        .filter(|line| line.starts_with("| ") && !line.starts_with("| promise"))
+        .map(|line| line.trim_matches('|').split(" | ").map(str::trim).collect())
+        .collect();
+    let promises: Vec<&str> = rows.iter().map(|row| row[0]).collect();
+    let goals: Vec<String> = Goal::ALL.into_iter().map(Goal::text).collect();
+    assert_eq!(promises, goals);
+    for (row, goal) in rows.iter().zip(Goal::ALL) {
+        let part = format!("{:?}", goal.part()).to_lowercase();
+        let only = row[2].split_once("./dev bench --only ").map_or("", |(_, rest)| rest.split('`').next().unwrap());
+        assert!(only.split(',').any(|named| named == part), "{row:?} is measured by {part}");
     }
 }
 
