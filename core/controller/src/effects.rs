@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 
 use netserv_model::effect::{Command, Effect, EffectId, EffectOutcome, FilterId, Job, ModuleSlot, Notice};
 use netserv_model::request::Outcome;
-use netserv_model::{Refusal, UserId, WorkerId};
+use netserv_model::{Refusal, RefusalKind, UserId, WorkerId};
 
 use crate::Controller;
 use crate::state::{Key, Ticket};
@@ -13,8 +13,10 @@ use crate::state::{Key, Ticket};
 /// What an effect is for, and so who goes on when it has its outcome.
 #[derive(Debug)]
 pub(crate) enum Purpose {
-    /// A module's package is fetched, or a service composed.
-    Package(Key),
+    /// A module's package is fetched.
+    Fetch(Key),
+    /// A service is composed.
+    Compose(Key),
     /// Rules of a module's packets are installed.
     Filters(Key, Vec<FilterId>),
     /// A rule of connections that a module takes over is installed.
@@ -74,7 +76,9 @@ impl Controller {
     /// Returns the module that it was for.
     pub(crate) fn abandon_effect(&mut self, id: EffectId) -> Option<Key> {
         let (_, purpose) = self.effects.open.get_mut(&id)?;
-        let Purpose::Package(key) = std::mem::replace(purpose, Purpose::Nothing) else { return None };
+        let (Purpose::Fetch(key) | Purpose::Compose(key)) = std::mem::replace(purpose, Purpose::Nothing) else {
+            return None;
+        };
         self.commands.push_back(Command::Abandon(id));
         Some(key)
     }
@@ -101,11 +105,20 @@ impl Controller {
 
     fn go_on(&mut self, id: EffectId, purpose: Purpose, outcome: EffectOutcome) {
         match (purpose, outcome) {
-            (Purpose::Package(key), EffectOutcome::Fetched { manifest, flavour }) => {
+            (Purpose::Fetch(key), EffectOutcome::Fetched { manifest, flavour }) => {
                 self.fetched(&key, id, *manifest, flavour);
             }
-            (Purpose::Package(key), EffectOutcome::Done) => self.composed(&key, id),
-            (Purpose::Package(key), EffectOutcome::Refused(refusal)) => self.fetch_failed(&key, id, &refusal),
+            (Purpose::Compose(key), EffectOutcome::Done) => self.composed(&key, id),
+            (Purpose::Fetch(key) | Purpose::Compose(key), EffectOutcome::Refused(refusal)) => {
+                self.fetch_failed(&key, id, &refusal);
+            }
+            // Somebody waits for it all the same.
+            (Purpose::Fetch(key) | Purpose::Compose(key), _) => {
+                self.counters.stray_events += 1;
+                let refusal =
+                    Refusal::new(RefusalKind::NodeFailed, "the node answered itself as if asked for another job");
+                self.fetch_failed(&key, id, &refusal);
+            }
             (Purpose::Filters(key, ids), outcome) => self.filters_changed(&key, id, &ids, failure(outcome)),
             (Purpose::Intercept(key, rule), outcome) => self.intercepted(&key, id, rule, failure(outcome)),
             (Purpose::Start(worker), EffectOutcome::Refused(refusal)) => self.start_refused(&worker, id, &refusal),
@@ -118,14 +131,11 @@ impl Controller {
             }
             (Purpose::Start(_) | Purpose::Load(..) | Purpose::Store(_), EffectOutcome::Done)
             | (Purpose::Nothing, _) => {}
-            // No effect of the controller's has such an outcome.
+            // No effect of the controller's has such an outcome; those who wait for news of it have timers.
             (
                 Purpose::Start(_) | Purpose::Load(..) | Purpose::Store(_),
                 EffectOutcome::Fetched { .. } | EffectOutcome::Measured(_) | EffectOutcome::Routed(_),
-            )
-            | (Purpose::Package(_), EffectOutcome::Measured(_) | EffectOutcome::Routed(_)) => {
-                self.counters.stray_events += 1;
-            }
+            ) => self.counters.stray_events += 1,
         }
     }
 }

@@ -181,7 +181,11 @@ impl Controller {
 
     /// Starts a job about a module's package, which is to end in time.
     pub(crate) fn start_package(&mut self, key: &Key, job: PackageJob) -> EffectId {
-        let id = self.start_effect(&key.0, Job::Packages(job), Purpose::Package(key.clone()));
+        let purpose = match &job {
+            PackageJob::Fetch { .. } => Purpose::Fetch(key.clone()),
+            PackageJob::Compose { .. } => Purpose::Compose(key.clone()),
+        };
+        let id = self.start_effect(&key.0, Job::Packages(job), purpose);
         self.timers.set(Timer::Fetch(id), self.now.instant + FETCH_ANSWER_TIME_MAX);
         id
     }

@@ -3,6 +3,7 @@
 
 use std::time::Duration;
 
+use netserv_model::effect::EffectOutcome;
 use netserv_model::request::Setup;
 use netserv_model::{Flavour, RefusalKind};
 
@@ -16,7 +17,9 @@ fn a_failed_install_leaves_nothing() {
     type Step<'a> = &'a dyn Fn(&mut Node);
     let fetched: Step<'_> = &|node| node.fetched(0, manifest(&setup("m@1.0.0")));
     let ready: Step<'_> = &Node::ready;
-    let cases: [(&[Step<'_>], RefusalKind, &[&str]); 8] = [
+    let cases: [(&[Step<'_>], RefusalKind, &[&str]); 10] = [
+        (&[&|node| node.package(0, EffectOutcome::Done)], RefusalKind::NodeFailed, &[]),
+        (&[&|node| node.package(0, EffectOutcome::Routed(None))], RefusalKind::NodeFailed, &[]),
         (&[&|node| node.fetch_failed(0, RefusalKind::DigestMismatch)], RefusalKind::DigestMismatch, &[]),
         (&[&|node| node.sleep(FETCH_ANSWER_TIME_MAX)], RefusalKind::FetchFailed, &[]),
         (&[fetched, &|node| node.died(None)], RefusalKind::NodeFailed, &[]),
