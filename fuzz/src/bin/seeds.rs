@@ -225,9 +225,9 @@ fn node_scripts() -> Seeds {
     let alone = [&setup(0)[..], &installs].concat();
     let path = [9, 0x30, 0];
     let there = [10, 1];
-    let beyond = [&there[..], &there, &[14, 1, 0, 0], &there, &[14, 7, 0, 0], &there, &there].concat();
+    let beyond = [&there[..], &there, &[14, 1, 0, 0], &there, &[14, 7, 0, 0], &there, &there, &there].concat();
     let handshake = [0, 0, 0, 0, 0, 0, 0, 0, 6, 6, 6, 6];
-    let end = [15, 3, 6, 0, 6, 0, 6, 0];
+    let end = [15, 3, 10, 1, 10, 1, 6, 6, 6, 6];
     named(&[
         ("alone", &alone),
         ("removed", &[&alone[..], &[9, 4, 0], &answer, &answer, &answer, &answer].concat()),
