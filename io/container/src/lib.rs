@@ -13,35 +13,25 @@
 //! when the launcher dies, mounts are in namespaces that die along, and cgroups that a killed launcher leaves are
 //! found by name at the next start.
 
-mod cgroup;
-mod compile;
-mod container;
-mod detached;
 mod doctor;
 mod error;
-mod helper;
-mod host_ring;
+mod host;
 mod launcher;
 pub mod limits;
-mod media;
 pub mod network;
 mod protocol;
-mod rootfs;
-mod seccomp;
-mod spawn;
-mod storage;
+mod sandbox;
 mod sys;
-mod worker_clock;
 
-pub use container::{Container, ControlChannel, Exit, ExitCause, Process};
-pub use detached::{DetachedContainer, DetachedJob};
 pub use doctor::{Check, doctor};
 pub use error::{ContainerError, ControlError};
-pub use helper::{ARCHIVE_FILE, run_if_launcher};
-pub use host_ring::{DetachedWorker, HostRing};
-pub use launcher::{JvmFiles, LaunchSpec, Launcher, LauncherConfig, LauncherReport, cleanup_leftovers};
+pub use host::clock::WorkerClock;
+pub use host::container::{Container, ControlChannel, Exit, ExitCause, Process};
+pub use host::detached::{DetachedContainer, DetachedJob};
+pub use host::launcher::{JvmFiles, LaunchSpec, Launcher, LauncherConfig, LauncherReport, cleanup_leftovers};
+pub use host::media::{MediaEnds, MediaFiles, MediaJob, media_outcome};
+pub use host::ring::{DetachedWorker, HostRing};
+pub use launcher::{ARCHIVE_FILE, run_if_launcher};
 pub use limits::{BuildLimits, MediaLimits};
-pub use media::{MediaEnds, MediaFiles, MediaJob, media_outcome};
 pub use netserv_wire::container::ring::{Activity, Answer, Ingress, Outstanding, Returned, RingError};
-pub use storage::{STORE_CACHE, STORE_KV, Storage, retain_storage};
-pub use worker_clock::WorkerClock;
+pub use sandbox::storage::{STORE_CACHE, STORE_KV, Storage, retain_storage};

@@ -15,7 +15,7 @@ use std::path::Path;
 
 use netserv_model::{Flavour, UserId};
 
-use crate::rootfs;
+use crate::sandbox::rootfs;
 
 /// The file of kv state inside a container.
 pub const STORE_KV: &str = "/store/kv";

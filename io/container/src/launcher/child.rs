@@ -26,15 +26,15 @@ use rustix::thread::{CapabilitiesSecureBits, CapabilitySet, CapabilitySets};
 use seccompiler::BpfProgram;
 use serde::{Deserialize, Serialize};
 
-use crate::cgroup::Group;
-use crate::launcher::seqpacket;
+use crate::host::launcher::seqpacket;
+use crate::launcher::ffmpeg::Program;
 use crate::limits::{JAVA_OPEN_FILES_MAX, NETWORK_OPEN_FILES_MAX, OPEN_FILES_MAX, PERMIT_TIME_MAX};
-use crate::media::arguments::Program;
 use crate::protocol::{MediaSetup, receive, send};
-use crate::rootfs::media::MediaRoot;
-use crate::rootfs::{DATA, NULL, Template, WORKER};
-use crate::seccomp::{self, once};
-use crate::storage::{STORE_CACHE, STORE_KV};
+use crate::sandbox::cgroup::Group;
+use crate::sandbox::rootfs::media::MediaRoot;
+use crate::sandbox::rootfs::{DATA, NULL, Template, WORKER};
+use crate::sandbox::seccomp::{self, once};
+use crate::sandbox::storage::{STORE_CACHE, STORE_KV};
 use crate::sys::{self, Cloned};
 
 /// What all containers of a node have in common.

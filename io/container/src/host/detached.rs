@@ -10,11 +10,11 @@ use netserv_wire::container::frames::{FRAME_BYTES_MAX, FromWorker, ToWorker};
 use rustix::io::Errno;
 use rustix::net::{RecvFlags, SendFlags, recv, send};
 
-use crate::container::{Container, Process, Shared};
 use crate::error::ContainerError;
-use crate::host_ring::DetachedWorker;
-use crate::launcher::exit_pipe;
-use crate::media::{MediaEnds, MediaJob};
+use crate::host::container::{Container, Process, Shared};
+use crate::host::launcher::exit_pipe;
+use crate::host::media::{MediaEnds, MediaJob};
+use crate::host::ring::DetachedWorker;
 
 /// What the worker and the launcher would hold of a container that [`Container::detached`] made.
 #[derive(Debug)]

@@ -19,15 +19,16 @@ use rustix::fs::FlockOperation;
 use rustix::net::sockopt::{Timeout, set_socket_timeout};
 use rustix::net::{AddressFamily, SocketFlags, SocketType, socketpair};
 
-use crate::container::{Container, Process, Shared};
 use crate::error::ContainerError;
-use crate::helper::LAUNCHER_NAME;
+use crate::host::build;
+use crate::host::container::{Container, Process, Shared};
+use crate::host::media::MediaFiles;
+use crate::launcher::LAUNCHER_NAME;
 use crate::limits::{BuildLimits, JAVA_MEMORY_BYTES_MIN, LAUNCHER_ANSWER_TIME_MAX, MEMORY_BYTES_MIN, UID_BASE};
-use crate::media::MediaFiles;
 use crate::network::ContainerNetwork;
 use crate::protocol::{JvmSetup, MediaSetup, Reply, Request, Serve, Setup, StorageSetup, receive, send};
-use crate::storage::Storage;
-use crate::{cgroup, compile};
+use crate::sandbox::cgroup;
+use crate::sandbox::storage::Storage;
 
 /// What a launcher works with.
 #[derive(Clone, Debug)]
@@ -287,7 +288,7 @@ impl Launcher {
     /// The worker's own refusal, or `stalled`, `memory-limit` or `bad-code` if it could not say one.
     pub fn compile(&self, wasm: &Path, out: &Path, limits: &BuildLimits) -> Result<(), netserv_model::Refusal> {
         check_limits(Flavour::Wasm, &limits.container)?;
-        compile::compile(self, &[wasm], out, limits)
+        build::compile(self, &[wasm], out, limits)
     }
 
     /// Composes components, of which each hands HTTP requests on to the next, and compiles that, as
@@ -297,7 +298,7 @@ impl Launcher {
     /// Those of [`Launcher::compile`].
     pub fn compose(&self, parts: &[&Path], out: &Path, limits: &BuildLimits) -> Result<(), netserv_model::Refusal> {
         check_limits(Flavour::Wasm, &limits.container)?;
-        compile::compile(self, parts, out, limits)
+        build::compile(self, parts, out, limits)
     }
 
     /// Makes the archive of classes that lets Java workers start faster, by `netserv-jvm archive` in a container of its
@@ -309,7 +310,7 @@ impl Launcher {
     /// Why there is none. Workers start without it all the same.
     pub fn archive(&self, out: &Path, limits: &BuildLimits) -> Result<(), netserv_model::Refusal> {
         check_limits(Flavour::Osgi, &limits.container)?;
-        compile::archive(self, out, limits)
+        build::archive(self, out, limits)
     }
 
     fn started(

@@ -6,7 +6,7 @@ use std::io;
 
 use rustix::process::{PidfdFlags, getpid, pidfd_open};
 
-use crate::cgroup::{Controller, detect};
+use crate::sandbox::cgroup::{Controller, detect};
 use crate::sys;
 
 /// The Landlock version that a container's whole rule set needs.

@@ -2,6 +2,9 @@
 //! The launcher process: one thread, one loop. It makes containers, tells the node how they end, and takes all of them
 //! along when the node dies.
 
+pub(crate) mod child;
+pub(crate) mod ffmpeg;
+
 use std::ffi::OsStr;
 use std::fs::{self, File};
 use std::io::{self, Read as _, Write as _};
@@ -22,14 +25,15 @@ use rustix::process::{
     Resource, Rlimit, Signal, WaitId, WaitIdOptions, getrlimit, pidfd_send_signal, setrlimit, waitid,
 };
 
-use crate::cgroup::{Cgroups, Group};
+use crate::launcher::child::{Kit, MediaKit, Orders, Profile, Spare, Step as _, StepError, step_error};
+use crate::launcher::ffmpeg::{Means, PICTURE_FD, Program, TEXT, arguments};
 use crate::limits::{END_PATIENCE, MEDIA_SPARE_BYTES, PROCESSES_MAX, SPARES, STDERR_BYTES_MAX};
-use crate::media::arguments::{Means, PICTURE_FD, Program, TEXT, arguments};
 use crate::protocol::{ExitReport, MediaOrder, Reply, Request, Serve, Setup, StorageSetup, receive, send};
-use crate::rootfs::{self, DATA, Template};
-use crate::seccomp::once;
-use crate::spawn::{Kit, MediaKit, Orders, Profile, Spare, Step as _, StepError, step_error};
-use crate::{doctor, storage, sys};
+use crate::sandbox::cgroup::{Cgroups, Group};
+use crate::sandbox::rootfs::{self, DATA, Template};
+use crate::sandbox::seccomp::once;
+use crate::sandbox::storage;
+use crate::{doctor, sys};
 
 /// The name under which a program starts itself as launcher.
 pub(crate) const LAUNCHER_NAME: &str = "netserv-launcher";

@@ -5,8 +5,6 @@
 //! node but the pipe that tells its end. It has no network, no file but its own program, libraries and font, and a
 //! directory in memory that keeps what has to be read twice.
 
-pub(crate) mod arguments;
-
 use std::os::fd::{AsFd as _, BorrowedFd, OwnedFd};
 use std::path::PathBuf;
 
@@ -14,9 +12,9 @@ use netserv_model::Flavour;
 use netserv_wire::container::media::{DETAIL_BYTES_MAX, MediaOutcome, MediaTask};
 use rustix::pipe::{PipeFlags, pipe_with};
 
-use crate::container::{Exit, ExitCause, Process};
 use crate::error::ContainerError;
-use crate::launcher::{Launcher, check_limits, exit_pipe};
+use crate::host::container::{Exit, ExitCause, Process};
+use crate::host::launcher::{Launcher, check_limits, exit_pipe};
 use crate::limits::MediaLimits;
 use crate::protocol::{MediaOrder, Request};
 

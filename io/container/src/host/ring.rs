@@ -10,10 +10,10 @@ use netserv_wire::container::ring::{
 };
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
-use crate::container::Shared;
 use crate::error::ContainerError;
+use crate::host::clock::WorkerClock;
+use crate::host::container::Shared;
 use crate::sys::SharedWords;
-use crate::worker_clock::WorkerClock;
 
 /// The node's end of a ring, with the eventfds. Its descriptor becomes readable when the worker wakes the node.
 ///

@@ -18,8 +18,8 @@ use rustix::net::{
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
+use crate::host::media::MediaFiles;
 use crate::limits::LAUNCHER_MESSAGE_BYTES_MAX;
-use crate::media::MediaFiles;
 
 /// Descriptors with one message at most.
 const FDS_MAX: usize = DESCRIPTORS_MAX;
@@ -165,7 +165,7 @@ pub(crate) fn receive<T: DeserializeOwned>(socket: impl AsFd) -> io::Result<Opti
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::launcher::seqpacket;
+    use crate::host::launcher::seqpacket;
 
     #[test]
     fn messages_arrive_with_their_descriptors() {

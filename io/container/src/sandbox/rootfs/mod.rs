@@ -26,7 +26,7 @@ use rustix::mount::{
 
 use crate::limits::DATA_ENTRIES_MAX;
 use crate::protocol::{JvmSetup, Setup};
-use crate::storage::{STORE_CACHE, STORE_KV};
+use crate::sandbox::storage::{STORE_CACHE, STORE_KV};
 use crate::sys;
 use libraries::{libraries, library_path};
 
@@ -34,7 +34,7 @@ use libraries::{libraries, library_path};
 pub(crate) const WORKER: &str = "/worker";
 /// The writable directory inside a container.
 pub(crate) const DATA: &str = "/data";
-/// Where the files are that outlive a container ([`storage`](crate::storage)).
+/// Where the files are that outlive a container ([`storage`](crate::sandbox::storage)).
 const STORE: &str = "/store";
 /// Where certificate authorities are that the operator added.
 const AUTHORITIES: &str = "/etc/authorities.pem";

@@ -15,12 +15,12 @@ use rustix::net::{RecvAncillaryBuffer, RecvFlags, SendFlags, recvmsg};
 use rustix::process::Signal;
 
 use crate::error::{ContainerError, ControlError};
-use crate::host_ring::{DetachedWorker, HostRing};
-use crate::launcher::seqpacket;
+use crate::host::clock::WorkerClock;
+use crate::host::launcher::seqpacket;
+use crate::host::ring::{DetachedWorker, HostRing};
 use crate::limits::{CONTROL_BUFFER_BYTES, EXIT_REPORT_BYTES_MAX};
 use crate::protocol::{ExitReport, send_bytes};
 use crate::sys::SharedWords;
-use crate::worker_clock::WorkerClock;
 
 /// A running container. Dropping its [`Process`] kills it.
 #[derive(Debug)]

@@ -10,8 +10,8 @@ use std::path::{Path, PathBuf};
 
 use super::libraries::libraries_up_to;
 use super::{DATA, READ_ONLY, READ_ONLY_DATA, Template, bind, inside};
+use crate::launcher::ffmpeg::{FONT, Program};
 use crate::limits::MEDIA_LIBRARIES_MAX;
-use crate::media::arguments::{FONT, Program};
 use crate::protocol::MediaSetup;
 
 /// A root with what has yet to be put into it.

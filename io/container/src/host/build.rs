@@ -12,9 +12,9 @@ use std::time::Duration;
 use netserv_model::{Refusal, RefusalKind};
 use rustix::fs::{Mode, OFlags, ResolveFlags, openat2};
 
-use crate::container::{Exit, ExitCause, Process};
-use crate::helper::{ARCHIVE_FILE, COMPILE_OUTPUT};
-use crate::launcher::Launcher;
+use crate::host::container::{Exit, ExitCause, Process};
+use crate::host::launcher::Launcher;
+use crate::launcher::{ARCHIVE_FILE, COMPILE_OUTPUT};
 use crate::limits::BuildLimits;
 use crate::protocol::Request;
 
