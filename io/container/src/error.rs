@@ -58,6 +58,13 @@ pub enum ContainerError {
     Ring(#[from] RingError),
 }
 
+impl ContainerError {
+    /// Returns the error of a step of starting the launcher.
+    pub(crate) fn launcher(step: &'static str) -> impl Fn(io::Error) -> ContainerError {
+        move |source| ContainerError::Launcher { step, source }
+    }
+}
+
 impl From<ContainerError> for Refusal {
     fn from(error: ContainerError) -> Refusal {
         let kind = match &error {

@@ -25,13 +25,14 @@ mod sys;
 
 pub use doctor::{Check, doctor};
 pub use error::{ContainerError, ControlError};
-pub use host::clock::WorkerClock;
-pub use host::container::{Container, ControlChannel, Exit, ExitCause, Process};
-pub use host::detached::{DetachedContainer, DetachedJob};
-pub use host::launcher::{JvmFiles, LaunchSpec, Launcher, LauncherConfig, LauncherReport, cleanup_leftovers};
-pub use host::media::{MediaEnds, MediaFiles, MediaJob, media_outcome};
-pub use host::ring::{DetachedWorker, HostRing};
-pub use launcher::{ARCHIVE_FILE, run_if_launcher};
+pub use host::{
+    Container, ControlChannel, DetachedContainer, DetachedJob, DetachedWorker, Exit, ExitCause, HostRing, JvmFiles,
+    LaunchSpec, Launcher, LauncherConfig, LauncherReport, MediaEnds, MediaJob, Process, Storage, WorkerClock,
+    cleanup_leftovers, media_outcome, retain_storage,
+};
+pub use launcher::run_if_launcher;
 pub use limits::{BuildLimits, MediaLimits};
 pub use netserv_wire::container::ring::{Activity, Answer, Ingress, Outstanding, Returned, RingError};
-pub use sandbox::storage::{STORE_CACHE, STORE_KV, Storage, retain_storage};
+pub use protocol::files::MediaFiles;
+pub use protocol::names::ARCHIVE_FILE;
+pub use sandbox::paths::{STORE_CACHE, STORE_KV};

@@ -1,44 +1,21 @@
 // SPDX-License-Identifier: Apache-2.0
 //! What this machine lets containers do, for `netserv doctor` and for people.
 
+mod check;
+
 use std::fs;
 use std::io;
 
 use rustix::process::{PidfdFlags, getpid, pidfd_open};
 
 use crate::sandbox::cgroup::{Controller, detect};
-use crate::sys;
+use crate::sandbox::landlock;
 
-/// The Landlock version that a container's whole rule set needs.
-const LANDLOCK_WANTED: u32 = 6;
-
-/// One thing that containers need.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Check {
-    /// What it is.
-    pub what: &'static str,
-    /// Whether it is there.
-    pub ok: bool,
-    /// What was found.
-    pub found: String,
-    /// What to do if it is not there.
-    pub fix: &'static str,
-}
+pub use check::Check;
 
 /// Looks at the machine without changing it.
 pub fn doctor() -> Vec<Check> {
     vec![privileges(), user_namespaces(), cgroups(), pidfds(), landlock_check(), seccomp()]
-}
-
-/// Returns the Landlock version in words, or why there is none.
-pub(crate) fn landlock() -> Result<String, String> {
-    match sys::landlock_version() {
-        0 => Err("Landlock: the kernel has none, or it is off (boot with `lsm=landlock,…`)".to_owned()),
-        version if version < LANDLOCK_WANTED => {
-            Err(format!("Landlock: version {version} enforces less than version {LANDLOCK_WANTED}"))
-        }
-        version => Ok(format!("Landlock version {version}")),
-    }
 }
 
 fn privileges() -> Check {
@@ -89,7 +66,7 @@ fn pidfds() -> Check {
 }
 
 fn landlock_check() -> Check {
-    let found = landlock();
+    let found = landlock::version();
     Check {
         what: "Landlock",
         ok: found.is_ok(),

@@ -9,16 +9,50 @@ use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use netserv_model::{Refusal, RefusalKind};
+use netserv_model::{Flavour, Refusal, RefusalKind};
 use rustix::fs::{Mode, OFlags, ResolveFlags, openat2};
 
-use crate::host::container::{Exit, ExitCause, Process};
-use crate::host::launcher::Launcher;
-use crate::launcher::{ARCHIVE_FILE, COMPILE_OUTPUT};
+use super::launcher::{Launcher, check_limits};
+use super::process::{Exit, ExitCause, Process};
 use crate::limits::BuildLimits;
 use crate::protocol::Request;
+use crate::protocol::names::{ARCHIVE_FILE, COMPILE_OUTPUT};
 
-pub(crate) fn compile(launcher: &Launcher, wasm: &[&Path], out: &Path, limits: &BuildLimits) -> Result<(), Refusal> {
+impl Launcher {
+    /// Compiles a Wasm file into code that the worker loads, by `netserv-worker compile` in a container of its own
+    /// without control socket and ring. Blocks until that ends: call it off the control loop.
+    ///
+    /// # Errors
+    /// The worker's own refusal, or `stalled`, `memory-limit` or `bad-code` if it could not say one.
+    pub fn compile(&self, wasm: &Path, out: &Path, limits: &BuildLimits) -> Result<(), Refusal> {
+        check_limits(Flavour::Wasm, &limits.container)?;
+        compile(self, &[wasm], out, limits)
+    }
+
+    /// Composes components, of which each hands HTTP requests on to the next, and compiles that, as
+    /// [`Launcher::compile`] does.
+    ///
+    /// # Errors
+    /// Those of [`Launcher::compile`].
+    pub fn compose(&self, parts: &[&Path], out: &Path, limits: &BuildLimits) -> Result<(), Refusal> {
+        check_limits(Flavour::Wasm, &limits.container)?;
+        compile(self, parts, out, limits)
+    }
+
+    /// Makes the archive of classes that lets Java workers start faster, by `netserv-jvm archive` in a container of its
+    /// own, and puts it at `out`, in one step. Workers find it if `out` is
+    /// [`ARCHIVE_FILE`](crate::ARCHIVE_FILE) in the directory that [`JvmFiles::archive`] names. Blocks until that ends:
+    /// seconds, so call it off the control loop.
+    ///
+    /// # Errors
+    /// Why there is none. Workers start without it all the same.
+    pub fn archive(&self, out: &Path, limits: &BuildLimits) -> Result<(), Refusal> {
+        check_limits(Flavour::Osgi, &limits.container)?;
+        archive(self, out, limits)
+    }
+}
+
+fn compile(launcher: &Launcher, wasm: &[&Path], out: &Path, limits: &BuildLimits) -> Result<(), Refusal> {
     let open = |wasm: &&Path| File::open(wasm).map_err(node_failed(wasm));
     let inputs = wasm.iter().map(open).collect::<Result<Vec<File>, Refusal>>()?;
     let request = Request::Compile { limits: limits.container };
@@ -29,7 +63,7 @@ pub(crate) fn compile(launcher: &Launcher, wasm: &[&Path], out: &Path, limits: &
     put_in_place(code, limits.container.disk_bytes, out)
 }
 
-pub(crate) fn archive(launcher: &Launcher, out: &Path, limits: &BuildLimits) -> Result<(), Refusal> {
+fn archive(launcher: &Launcher, out: &Path, limits: &BuildLimits) -> Result<(), Refusal> {
     let request = Request::Archive { limits: limits.container };
     let (process, directory) = launcher.start_making(&request, &[])?;
     finish(process, limits.time, &ARCHIVER)?;

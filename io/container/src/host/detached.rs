@@ -10,11 +10,13 @@ use netserv_wire::container::frames::{FRAME_BYTES_MAX, FromWorker, ToWorker};
 use rustix::io::Errno;
 use rustix::net::{RecvFlags, SendFlags, recv, send};
 
+use super::container::Container;
+use super::media::{MediaEnds, MediaJob};
+use super::process::Process;
+use super::ring::{DetachedWorker, HostRing};
+use super::shared::Shared;
 use crate::error::ContainerError;
-use crate::host::container::{Container, Process, Shared};
-use crate::host::launcher::exit_pipe;
-use crate::host::media::{MediaEnds, MediaJob};
-use crate::host::ring::DetachedWorker;
+use crate::protocol::socket::exit_pipe;
 
 /// What the worker and the launcher would hold of a container that [`Container::detached`] made.
 #[derive(Debug)]
@@ -78,6 +80,16 @@ impl DetachedContainer {
     pub fn report_signal(&mut self, signal: i32) -> std::io::Result<()> {
         let report = format!(r#"{{"code":null,"signal":{signal},"out_of_memory":false,"stderr":""}}"#);
         self.exit.write_all(report.as_bytes())
+    }
+}
+
+impl HostRing {
+    /// Makes a ring without a container, both ends in this process: for tests and benches of packet loops.
+    ///
+    /// # Errors
+    /// The system gives no memory or no eventfd.
+    pub fn detached() -> Result<(HostRing, DetachedWorker), ContainerError> {
+        Shared::new()?.into_ends().map(|(_, _, ring, worker)| (ring, worker))
     }
 }
 

@@ -6,28 +6,17 @@
 //! directory in memory that keeps what has to be read twice.
 
 use std::os::fd::{AsFd as _, BorrowedFd, OwnedFd};
-use std::path::PathBuf;
 
 use netserv_model::Flavour;
 use netserv_wire::container::media::{DETAIL_BYTES_MAX, MediaOutcome, MediaTask};
 use rustix::pipe::{PipeFlags, pipe_with};
 
+use super::launcher::{Launcher, check_limits};
+use super::process::{Exit, ExitCause, Process};
 use crate::error::ContainerError;
-use crate::host::container::{Exit, ExitCause, Process};
-use crate::host::launcher::{Launcher, check_limits, exit_pipe};
 use crate::limits::MediaLimits;
+use crate::protocol::socket::exit_pipe;
 use crate::protocol::{MediaOrder, Request};
-
-/// What media jobs are made of. Everybody must be allowed to read all of it.
-#[derive(Clone, Debug, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
-pub struct MediaFiles {
-    /// The `ffmpeg` program.
-    pub ffmpeg: PathBuf,
-    /// The `ffprobe` program.
-    pub ffprobe: PathBuf,
-    /// The font of texts; without one there are none.
-    pub font: Option<PathBuf>,
-}
 
 /// A job that runs.
 #[derive(Debug)]

@@ -1,10 +1,28 @@
 // SPDX-License-Identifier: Apache-2.0
 //! The node's side: it asks the launcher for containers, and holds its ends of what it shares with them.
 
-pub(crate) mod build;
-pub(crate) mod clock;
-pub(crate) mod container;
-pub(crate) mod detached;
-pub(crate) mod launcher;
-pub(crate) mod media;
-pub(crate) mod ring;
+mod build;
+mod clock;
+mod config;
+mod container;
+mod control;
+mod detached;
+mod launcher;
+mod leftovers;
+mod media;
+mod process;
+mod ring;
+mod shared;
+mod storage;
+
+pub use clock::WorkerClock;
+pub use config::{JvmFiles, LaunchSpec, LauncherConfig, LauncherReport};
+pub use container::Container;
+pub use control::ControlChannel;
+pub use detached::{DetachedContainer, DetachedJob};
+pub use launcher::Launcher;
+pub use leftovers::cleanup_leftovers;
+pub use media::{MediaEnds, MediaJob, media_outcome};
+pub use process::{Exit, ExitCause, Process};
+pub use ring::{DetachedWorker, HostRing};
+pub use storage::{Storage, retain_storage};

@@ -10,9 +10,7 @@ use netserv_wire::container::ring::{
 };
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
-use crate::error::ContainerError;
-use crate::host::clock::WorkerClock;
-use crate::host::container::Shared;
+use super::clock::WorkerClock;
 use crate::sys::SharedWords;
 
 /// The node's end of a ring, with the eventfds. Its descriptor becomes readable when the worker wakes the node.
@@ -49,14 +47,6 @@ impl HostRing {
     /// Takes the clock of the worker's packet thread; `None` for a ring without a container.
     pub fn take_clock(&mut self) -> Option<WorkerClock> {
         self.clock.take()
-    }
-
-    /// Makes a ring without a container, both ends in this process: for tests and benches of packet loops.
-    ///
-    /// # Errors
-    /// The system gives no memory or no eventfd.
-    pub fn detached() -> Result<(HostRing, DetachedWorker), ContainerError> {
-        Shared::new()?.into_ends().map(|(_, _, ring, worker)| (ring, worker))
     }
 
     /// Stages a packet for the modules whose bits are set; [`HostRing::wake`] lets the worker see it. The cookie comes

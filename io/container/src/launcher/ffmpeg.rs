@@ -13,50 +13,33 @@ use netserv_wire::container::media::{
 };
 
 use crate::limits::{MEDIA_PIXELS_MAX, MEDIA_STREAMS_MAX};
+use crate::sandbox::paths::FONT;
+use crate::sandbox::rootfs::media::Program;
 
 /// The text that is laid over pictures, in `/data`, the directory that ffmpeg runs in.
-pub(crate) const TEXT: &str = "text";
-/// The font inside the sandbox.
-pub(crate) const FONT: &str = "/font";
+pub(super) const TEXT: &str = "text";
 /// The descriptor of the picture that is laid over pictures.
-pub(crate) const PICTURE_FD: i32 = 3;
+pub(super) const PICTURE_FD: i32 = 3;
 
-/// Which of the two programs.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
-pub(crate) enum Program {
-    Ffmpeg,
-    Ffprobe,
-}
-
-impl Program {
-    /// Returns which program does a task.
-    pub(crate) fn of(task: &MediaTask) -> Program {
-        match task {
-            MediaTask::Probe { .. } => Program::Ffprobe,
-            MediaTask::Transcode { .. } => Program::Ffmpeg,
-        }
-    }
-
-    /// Returns where it is inside the sandbox.
-    pub(crate) fn path(self) -> &'static str {
-        match self {
-            Program::Ffmpeg => "/ffmpeg",
-            Program::Ffprobe => "/ffprobe",
-        }
+/// Returns which program does a task.
+pub(super) fn program(task: &MediaTask) -> Program {
+    match task {
+        MediaTask::Probe { .. } => Program::Ffprobe,
+        MediaTask::Transcode { .. } => Program::Ffmpeg,
     }
 }
 
 /// What a command line depends on beside its task.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Means {
+pub(super) struct Means {
     /// Threads of each coder.
-    pub(crate) threads: u32,
+    pub(super) threads: u32,
     /// Bytes of one piece of memory.
-    pub(crate) allocation_bytes: u64,
+    pub(super) allocation_bytes: u64,
 }
 
 /// Returns the arguments for a task whose bounds were checked.
-pub(crate) fn arguments(task: &MediaTask, means: Means) -> Vec<String> {
+pub(super) fn arguments(task: &MediaTask, means: Means) -> Vec<String> {
     let mut line = Line::default();
     line.words("-hide_banner -loglevel error");
     line.option("-max_alloc", &means.allocation_bytes);

@@ -7,9 +7,10 @@ use std::os::fd::OwnedFd;
 use std::sync::Mutex;
 use std::sync::atomic::AtomicBool;
 
-use super::firewall::Permits;
+use super::container_network::ContainerNetwork;
+use super::error::NetworkError;
+use super::matching::Permits;
 use super::socket::Socket;
-use super::{ContainerNetwork, NetworkError};
 
 impl ContainerNetwork {
     /// Returns a network that has these addresses and is no network: its namespace is the caller's, and nothing is added

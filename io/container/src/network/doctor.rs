@@ -3,9 +3,16 @@
 
 use std::fs;
 
-use super::firewall::{self, Permits};
-use super::{Inside, NetworkError, intercept};
-use crate::Check;
+use netserv_model::Filter;
+
+use super::error::NetworkError;
+use super::firewall;
+use super::matching::{Intercept, ListenerPorts, Permits};
+use super::namespace::Inside;
+use super::socket::Socket;
+use super::transparent::{prepare_inside, transparent};
+use crate::doctor::Check;
+use crate::sys;
 
 /// Looks at the machine: makes a namespace with a firewall and drops it again, and reads the switches for forwarding.
 /// `versions` says which versions of IP (4, 6) containers are to have addresses of.
@@ -43,7 +50,7 @@ fn namespaces() -> Check {
 }
 
 fn interception() -> Check {
-    let tried = intercept::try_out();
+    let tried = try_interception();
     Check {
         what: "interception of TCP",
         ok: tried.is_ok(),
@@ -55,6 +62,24 @@ fn interception() -> Check {
 
 fn try_out() -> Result<(), NetworkError> {
     Inside::make()?.rules.carry_out(&firewall::new(&Permits::default()))
+}
+
+/// Tries all that interception needs in a namespace of its own.
+fn try_interception() -> Result<(), NetworkError> {
+    let any: Filter = "tcp port 80".parse().expect("our own filter is one");
+    let ports = ListenerPorts { v4: Some(1), v6: Some(1) };
+    let permits =
+        Permits { intercepts: vec![Intercept { filter: any, ports: Some(ports), refuse: true }], ..Permits::default() };
+    let trial = move || {
+        sys::unshare(libc::CLONE_NEWNET).map_err(NetworkError::kernel("make a network namespace (needs root)"))?;
+        prepare_inside(false)?;
+        let rules = Socket::rules().map_err(NetworkError::kernel("open a netlink socket"))?;
+        rules.carry_out(&firewall::new(&permits))?;
+        transparent(false).map(drop).map_err(NetworkError::kernel("make a transparent socket"))
+    };
+    let thread = std::thread::Builder::new().name("network".to_owned()).spawn(trial);
+    let thread = thread.map_err(NetworkError::kernel("start a thread"))?;
+    thread.join().map_err(|_| NetworkError::Spec("the thread that tries interception crashed".to_owned()))?
 }
 
 #[cfg(test)]

@@ -7,32 +7,16 @@
 //! - UDP has a set of remote ends that were permitted and are in use, of a fixed size.
 //! - ICMP errors pass at a bounded rate: the kernel asks whether they belong to a socket. Echoes pass as permits say.
 
-use std::collections::BTreeSet;
-use std::net::IpAddr;
-
-use ipnet::IpNet;
-use netserv_model::{Filter, Protocol};
+use netserv_model::Filter;
 use netserv_wire::ip::IpVersion;
 
-use super::intercept::{self, Intercept};
+use super::intercept;
 use super::limits::{FLOW_IDLE, FLOW_UNANSWERED, FLOWS_MAX, ICMP_ERRORS_PER_SECOND};
+use super::matching::{
+    ICMP, ICMPV6, Permits, TCP, UDP, VERSIONS, keep_from_node, matching, node_set, octets, version_of,
+};
 use super::nftables::{Batch, End, Hook, Rule, TABLE, Verdict};
 use super::socket::Requests;
-
-/// What a firewall lets pass.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(super) struct Permits {
-    /// The container's own addresses.
-    pub addresses: Vec<IpAddr>,
-    /// What it may accept.
-    pub listen: Vec<Filter>,
-    /// What it may open.
-    pub connect: Vec<Filter>,
-    /// The node's addresses, which a permit to connect has to name.
-    pub node: BTreeSet<IpAddr>,
-    /// The connections between others that it takes over.
-    pub intercepts: Vec<Intercept>,
-}
 
 /// Returns what makes the firewall in a namespace that has none.
 pub(super) fn new(permits: &Permits) -> Requests {
@@ -41,7 +25,7 @@ pub(super) fn new(permits: &Permits) -> Requests {
     COUNTERS.iter().for_each(|name| batch.counter(name));
     for version in VERSIONS {
         batch.set(flows(version), octets_of(version) + 8, Some(FLOWS_MAX));
-        batch.set(node(version), octets_of(version), None);
+        batch.set(node_set(version), octets_of(version), None);
     }
     batch.chain(IN, Some(Hook::Input));
     batch.chain(FORWARD, Some(Hook::Forward));
@@ -78,16 +62,10 @@ const ADMIT_OUT: &str = "admit-out";
 const FROM_OWN: &str = "from-own";
 const REFUSE: &str = "refuse";
 
-const VERSIONS: [IpVersion; 2] = [IpVersion::V4, IpVersion::V6];
-pub(super) const TCP: u8 = 6;
-const UDP: u8 = 17;
-const ICMP: u8 = 1;
-const ICMPV6: u8 = 58;
-
 fn fill(batch: &mut Batch, permits: &Permits) {
     for version in VERSIONS {
         let addresses = permits.node.iter().filter(|address| version_of(**address) == version);
-        batch.replace_elements(node(version), addresses.map(|address| octets(*address)));
+        batch.replace_elements(node_set(version), addresses.map(|address| octets(*address)));
     }
     admit(batch);
     intercept::take(batch, permits);
@@ -151,7 +129,7 @@ fn outgoing(batch: &mut Batch, permits: &Permits) {
     icmp_errors(batch, FROM_OWN);
     let (named, unnamed): (Vec<_>, Vec<_>) = permits.connect.iter().partition(|permit| permit.destination().is_some());
     openings(batch, FROM_OWN, named, ADMIT_OUT);
-    keep_from_node(batch, FROM_OWN);
+    keep_from_node(batch, FROM_OWN, REFUSE);
     openings(batch, FROM_OWN, unnamed, ADMIT_OUT);
     batch.rule(FROM_OWN, &Rule::new().verdict(Verdict::Goto(REFUSE)), "the end");
 }
@@ -186,21 +164,6 @@ fn openings<'a>(batch: &mut Batch, chain: &str, permits: impl IntoIterator<Item 
     }
 }
 
-/// What follows is for other machines: not for the node, its link, or many at a time.
-pub(super) fn keep_from_node(batch: &mut Batch, chain: &str) {
-    for version in VERSIONS {
-        let to_node = Rule::new().address_in(End::Destination, version, node(version));
-        batch.rule(chain, &to_node.verdict(Verdict::Goto(REFUSE)), "the node's addresses");
-    }
-    for prefix in NOT_OTHER_MACHINES {
-        let prefix: IpNet = prefix.parse().expect("our own prefixes are prefixes");
-        let octets = octets(prefix.addr());
-        let near =
-            Rule::new().version(version_of(prefix.addr())).address(End::Destination, &octets, prefix.prefix_len());
-        batch.rule(chain, &near.verdict(Verdict::Goto(REFUSE)), "addresses of no other machine");
-    }
-}
-
 fn icmp_errors(batch: &mut Batch, chain: &str) {
     for (version, protocol, first, last) in ICMP_ERRORS {
         let error = Rule::new().version(version).protocol(protocol).icmp(first, last);
@@ -218,63 +181,6 @@ const ICMP_ERRORS: [(IpVersion, u8, u8, u8); 3] =
     [(IpVersion::V4, ICMP, 3, 3), (IpVersion::V4, ICMP, 11, 12), (IpVersion::V6, ICMPV6, 1, 4)];
 /// Listeners of groups, routers and neighbours; the second version of the first.
 const LINK_MESSAGES: [(u8, u8); 2] = [(130, 137), (143, 143)];
-/// Loopback and "this" network, one link, many receivers.
-const NOT_OTHER_MACHINES: [&str; 9] = [
-    "0.0.0.0/8",
-    "127.0.0.0/8",
-    "169.254.0.0/16",
-    "224.0.0.0/4",
-    "255.255.255.255/32",
-    "::/127",
-    "::ffff:0.0.0.0/96",
-    "fe80::/10",
-    "ff00::/8",
-];
-
-/// One of the rules that a filter becomes, and its protocol's number.
-struct Matched {
-    protocol: u8,
-    rule: Rule,
-}
-
-/// Returns a rule for each version and protocol that a filter takes; `reversed`, for the packets that come back.
-fn matching(filter: &Filter, reversed: bool) -> Vec<Matched> {
-    let protocols: &[(u8, Option<IpVersion>)] = match filter.protocol() {
-        Protocol::Any => &[(TCP, None), (UDP, None), (ICMP, Some(IpVersion::V4)), (ICMPV6, Some(IpVersion::V6))],
-        Protocol::Tcp => &[(TCP, None)],
-        Protocol::Udp => &[(UDP, None)],
-        Protocol::Icmp => &[(ICMP, Some(IpVersion::V4)), (ICMPV6, Some(IpVersion::V6))],
-    };
-    let wanted = filter.source().or(filter.destination()).map(|net| version_of(net.addr()));
-    let mut rules = Vec::new();
-    for (protocol, version) in protocols {
-        if wanted.zip(*version).is_some_and(|(wanted, version)| wanted != version) {
-            continue;
-        }
-        let mut rule = Rule::new();
-        if let Some(version) = wanted.or(*version) {
-            rule = rule.version(version);
-        }
-        rules.push(Matched { protocol: *protocol, rule: ends(rule.protocol(*protocol), filter, reversed) });
-    }
-    rules
-}
-
-pub(super) fn ends(mut rule: Rule, filter: &Filter, reversed: bool) -> Rule {
-    let (first, second) = if reversed { (End::Destination, End::Source) } else { (End::Source, End::Destination) };
-    for (end, prefix) in [(first, filter.source()), (second, filter.destination())] {
-        if let Some(prefix) = prefix.filter(|prefix| prefix.prefix_len() > 0) {
-            rule = rule.address(end, &octets(prefix.addr()), prefix.prefix_len());
-        }
-    }
-    for (end, ports) in [(first, filter.source_ports()), (second, filter.destination_ports())] {
-        if let Some(ports) = ports {
-            rule = rule.port(end, ports);
-        }
-    }
-    rule
-}
-
 fn flows(version: IpVersion) -> &'static str {
     match version {
         IpVersion::V4 => "flows4",
@@ -282,47 +188,9 @@ fn flows(version: IpVersion) -> &'static str {
     }
 }
 
-fn node(version: IpVersion) -> &'static str {
-    match version {
-        IpVersion::V4 => "node4",
-        IpVersion::V6 => "node6",
-    }
-}
-
 fn octets_of(version: IpVersion) -> u32 {
     match version {
         IpVersion::V4 => 4,
         IpVersion::V6 => 16,
-    }
-}
-
-pub(super) fn version_of(address: IpAddr) -> IpVersion {
-    if address.is_ipv4() { IpVersion::V4 } else { IpVersion::V6 }
-}
-
-pub(super) fn octets(address: IpAddr) -> Vec<u8> {
-    match address {
-        IpAddr::V4(v4) => v4.octets().to_vec(),
-        IpAddr::V6(v6) => v6.octets().to_vec(),
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn check(filter: &str, expected: &[u8]) {
-        let filter: Filter = filter.parse().unwrap();
-        let found: Vec<u8> = matching(&filter, false).iter().map(|matched| matched.protocol).collect();
-        assert_eq!(found, expected, "{filter}");
-    }
-
-    #[test]
-    fn a_filter_becomes_a_rule_for_each_protocol_of_its_version() {
-        check("tcp port 80", &[TCP]);
-        check("ip", &[TCP, UDP, ICMP, ICMPV6]);
-        check("ip src 10.0.0.0/8", &[TCP, UDP, ICMP]);
-        check("icmp", &[ICMP, ICMPV6]);
-        check("icmp dst 2001:db8::/32", &[ICMPV6]);
     }
 }

@@ -14,11 +14,13 @@ use netserv_model::Filter;
 use netserv_model::container_link::{CONTAINER_LINKS_MAX, container_link_group, container_link_prefix};
 use netserv_wire::ip::IpVersion;
 
-use super::firewall::{TCP, octets, version_of};
+use super::container_network::ContainerNetwork;
+use super::error::NetworkError;
 use super::limits::NODE_INTERCEPTS_MAX;
+use super::matching::{TCP, VERSIONS, octets, version_of};
 use super::nftables::{self, Batch, End, Hook, Rule, Verdict};
 use super::socket::{Requests, Socket};
-use super::{ContainerNetwork, NetworkError, intercept, link, routing};
+use super::{intercept, link, routing};
 
 /// What a node leads to containers other than packets for their own addresses. Dropping it takes all of it away.
 #[derive(Debug)]
@@ -193,7 +195,6 @@ pub fn remove_intercepts(instance: &str) -> Result<(), NetworkError> {
     Ok(())
 }
 
-const VERSIONS: [IpVersion; 2] = [IpVersion::V4, IpVersion::V6];
 const MARK: &str = "mark";
 const JUDGE: &str = "judge";
 const SPOOFED: &str = "spoofed";

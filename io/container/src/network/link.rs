@@ -10,8 +10,8 @@ use netserv_model::container_link::container_link_group;
 use netserv_wire::netlink::{Message, attributes, nested};
 
 use super::error::NetworkError;
-use super::firewall::octets;
 use super::limits::MTU;
+use super::matching::octets;
 use super::socket::{Requests, Socket};
 
 /// An Ethernet address.

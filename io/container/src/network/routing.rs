@@ -8,8 +8,8 @@ use netserv_wire::ip::IpVersion;
 use netserv_wire::netlink::{Message, attributes};
 
 use super::error::NetworkError;
-use super::firewall::octets;
 use super::link::{CREATE, EXCLUSIVE, OWN_PROTOCOL, REPLACE, family};
+use super::matching::octets;
 use super::socket::{Requests, Socket};
 
 /// The place of our rules among others': after the node's own addresses, before what is usual.

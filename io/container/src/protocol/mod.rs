@@ -1,28 +1,20 @@
 // SPDX-License-Identifier: Apache-2.0
-//! What a node and its launcher say to each other, over a `SOCK_SEQPACKET` pair with descriptors beside the bytes.
+//! What a node and its launcher say to each other. Knows neither side.
 
-use std::io::{self, IoSlice, IoSliceMut};
-use std::mem::MaybeUninit;
+pub(crate) mod files;
+pub(crate) mod names;
+pub(crate) mod socket;
+pub(crate) mod step;
+
 use std::net::IpAddr;
-use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::path::PathBuf;
 
 use netserv_model::policy::ContainerLimits;
 use netserv_model::{Flavour, UserId};
-use netserv_wire::container::frames::DESCRIPTORS_MAX;
 use netserv_wire::container::media::MediaTask;
-use rustix::net::{
-    RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, ReturnFlags, SendAncillaryBuffer, SendAncillaryMessage,
-    SendFlags, recvmsg, sendmsg,
-};
-use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
-use crate::host::media::MediaFiles;
-use crate::limits::LAUNCHER_MESSAGE_BYTES_MAX;
-
-/// Descriptors with one message at most.
-const FDS_MAX: usize = DESCRIPTORS_MAX;
+use files::MediaFiles;
 
 /// The node's requests. The first is always `Setup`.
 #[derive(Debug, Serialize, Deserialize)]
@@ -117,77 +109,4 @@ pub(crate) struct ExitReport {
     pub(crate) signal: Option<i32>,
     pub(crate) out_of_memory: bool,
     pub(crate) stderr: String,
-}
-
-/// Sends one message.
-pub(crate) fn send<T: Serialize>(socket: impl AsFd, message: &T, fds: &[BorrowedFd<'_>]) -> io::Result<()> {
-    let bytes = serde_json::to_vec(message)?;
-    if bytes.len() > LAUNCHER_MESSAGE_BYTES_MAX {
-        return Err(io::Error::new(io::ErrorKind::InvalidInput, "a launcher message is too long"));
-    }
-    send_bytes(socket, &bytes, fds, SendFlags::NOSIGNAL)
-}
-
-/// Sends one datagram with descriptors beside it.
-pub(crate) fn send_bytes(socket: impl AsFd, bytes: &[u8], fds: &[BorrowedFd<'_>], flags: SendFlags) -> io::Result<()> {
-    let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(FDS_MAX))];
-    let mut control = SendAncillaryBuffer::new(&mut space);
-    if !fds.is_empty() {
-        assert!(control.push(SendAncillaryMessage::ScmRights(fds)), "at most {FDS_MAX} descriptors");
-    }
-    let sent = rustix::io::retry_on_intr(|| sendmsg(&socket, &[IoSlice::new(bytes)], &mut control, flags))?;
-    if sent == bytes.len() { Ok(()) } else { Err(io::Error::other("a datagram was cut")) }
-}
-
-/// Receives one message. Returns nothing when the other side is gone.
-pub(crate) fn receive<T: DeserializeOwned>(socket: impl AsFd) -> io::Result<Option<(T, Vec<OwnedFd>)>> {
-    let mut bytes = vec![0; LAUNCHER_MESSAGE_BYTES_MAX];
-    let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(FDS_MAX))];
-    let mut control = RecvAncillaryBuffer::new(&mut space);
-    let received = rustix::io::retry_on_intr(|| {
-        recvmsg(&socket, &mut [IoSliceMut::new(&mut bytes)], &mut control, RecvFlags::CMSG_CLOEXEC)
-    })?;
-    let mut fds = vec![];
-    for message in control.drain() {
-        if let RecvAncillaryMessage::ScmRights(received) = message {
-            fds.extend(received);
-        }
-    }
-    if received.bytes == 0 {
-        return Ok(None);
-    }
-    if received.flags.intersects(ReturnFlags::TRUNC | ReturnFlags::CTRUNC) {
-        return Err(io::Error::new(io::ErrorKind::InvalidData, "a launcher message is too long"));
-    }
-    Ok(Some((serde_json::from_slice(&bytes[..received.bytes])?, fds)))
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::host::launcher::seqpacket;
-
-    #[test]
-    fn messages_arrive_with_their_descriptors() {
-        let (ours, theirs) = seqpacket().unwrap();
-        let (reader, writer) = rustix::pipe::pipe().unwrap();
-        let request = Request::Compile { limits: ContainerLimits::default() };
-        send(&ours, &request, &[writer.as_fd()]).unwrap();
-        drop(writer);
-        let (received, fds) = receive::<Request>(&theirs).unwrap().unwrap();
-        assert!(matches!(received, Request::Compile { limits } if limits == ContainerLimits::default()));
-        rustix::io::write(&fds[0], b"x").unwrap();
-        assert_eq!(rustix::io::read(&reader, &mut [0; 8][..]), Ok(1));
-        drop(ours);
-        assert!(receive::<Request>(&theirs).unwrap().is_none());
-    }
-
-    #[test]
-    fn messages_over_the_bound_are_errors_at_both_ends() {
-        let (ours, theirs) = seqpacket().unwrap();
-        let text = "x".repeat(LAUNCHER_MESSAGE_BYTES_MAX);
-        assert!(send(&ours, &text, &[]).is_err());
-        send_bytes(&ours, format!("\"{text}\"").as_bytes(), &[], SendFlags::empty()).unwrap();
-        assert!(receive::<String>(&theirs).is_err());
-    }
 }

@@ -6,7 +6,6 @@
 //! the container write beyond the length of the longer one, and what is over its length is cut at the next start: so
 //! also a worker that was taken over has at most that much in each.
 
-use std::collections::BTreeSet;
 use std::fs::{self, File};
 use std::io;
 use std::os::fd::OwnedFd;
@@ -15,45 +14,8 @@ use std::path::Path;
 
 use netserv_model::{Flavour, UserId};
 
-use crate::sandbox::rootfs;
-
-/// The file of kv state inside a container.
-pub const STORE_KV: &str = "/store/kv";
-/// The file of the cache inside a container.
-pub const STORE_CACHE: &str = "/store/cache";
-
-/// What a worker may keep on disk.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Storage<'a> {
-    /// A directory of the node's own with the files of all users; made if it is not there.
-    pub directory: &'a Path,
-    /// Bytes of the file for kv state; 0 for none.
-    pub kv_bytes: u64,
-    /// Bytes of the file for the cache; 0 for none.
-    pub cache_bytes: u64,
-}
-
-/// Removes the files of users that are not among `users`. Returns how many files that were.
-///
-/// # Errors
-/// The directory cannot be read, or a file not be removed.
-pub fn retain_storage(directory: &Path, users: &BTreeSet<UserId>) -> io::Result<usize> {
-    let entries = match fs::read_dir(directory) {
-        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(0),
-        entries => entries?,
-    };
-    let mut removed = 0;
-    for entry in entries {
-        let entry = entry?;
-        let name = entry.file_name();
-        // What is named otherwise is not ours.
-        if owner(name.to_str().unwrap_or("")).is_some_and(|user| !users.contains(&user)) {
-            fs::remove_file(entry.path())?;
-            removed += 1;
-        }
-    }
-    Ok(removed)
-}
+use super::paths::{STORE_CACHE, STORE_KV};
+use super::rootfs;
 
 /// Opens a worker's files, and returns a mount of each with the place where it belongs. Those without a byte are left
 /// out, and so are those that cannot be had, which costs a module its memory and nothing else.
@@ -85,7 +47,7 @@ impl Wanted<'_> {
     }
 }
 
-const KV: &str = "kv";
+pub(crate) const KV: &str = "kv";
 const CACHE: &str = "cache";
 
 /// Makes sure that the file is there, has its length and belongs to the container.
@@ -101,11 +63,13 @@ fn open(path: &Path, bytes: u64, owner: u32) -> io::Result<()> {
     fchown(&file, Some(owner), Some(owner))
 }
 
-fn file_name(user: &UserId, flavour: Flavour, kind: &str) -> String {
+/// Returns the name of a user's file.
+pub(crate) fn file_name(user: &UserId, flavour: Flavour, kind: &str) -> String {
     format!("{user}.{flavour}.{kind}")
 }
 
-fn owner(name: &str) -> Option<UserId> {
+/// Returns whose file it is, by its name; nothing for what is named otherwise.
+pub(crate) fn owner_of(name: &str) -> Option<UserId> {
     let mut parts = name.rsplitn(3, '.');
     let (kind, flavour, user) = (parts.next()?, parts.next()?, parts.next()?);
     let ours = [KV, CACHE].contains(&kind) && flavour.parse::<Flavour>().is_ok();
@@ -118,25 +82,6 @@ mod tests {
     use std::os::unix::fs::MetadataExt as _;
 
     use super::*;
-
-    #[test]
-    fn files_go_with_their_users_and_with_nobody_else() {
-        let directory = tempfile::tempdir().unwrap();
-        let [jane, wasm, john]: [UserId; 3] = ["jane", "jane.wasm", "john"].map(|name| name.parse().unwrap());
-        for user in [&jane, &wasm, &john] {
-            for flavour in Flavour::ALL {
-                let path = directory.path().join(file_name(user, flavour, KV));
-                open(&path, 100, rustix::process::geteuid().as_raw()).unwrap();
-            }
-        }
-        fs::write(directory.path().join("john.wasm.other"), "").unwrap();
-        let users = BTreeSet::from([wasm.clone()]);
-        assert_eq!(retain_storage(directory.path(), &users).unwrap(), 4);
-        assert_eq!(retain_storage(directory.path(), &users).unwrap(), 0);
-        assert!(directory.path().join("jane.wasm.wasm.kv").exists());
-        assert!(directory.path().join("john.wasm.other").exists());
-        assert_eq!(retain_storage(&directory.path().join("none"), &users).unwrap(), 0);
-    }
 
     #[test]
     fn a_file_keeps_what_it_has_and_gets_the_length_that_is_granted() {

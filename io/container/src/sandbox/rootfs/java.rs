@@ -13,9 +13,11 @@ use std::net::IpAddr;
 use std::path::{Component, Path, PathBuf};
 
 use super::libraries::libraries;
-use super::{DEVICE, READ_ONLY, READ_ONLY_DATA, WORKER, bind, inside, write, write_resolver_files};
+use super::mount::{DEVICE, READ_ONLY, READ_ONLY_DATA, bind, inside, write};
+use super::template::write_resolver_files;
 use crate::limits::{COPIED_FILE_BYTES_MAX, JAVA_ENTRIES_MAX};
 use crate::protocol::JvmSetup;
+use crate::sandbox::paths::WORKER;
 
 /// Where the jars of the host are inside a container, and what in the configured directory they are.
 const JARS: [(&str, &str); 2] = [("host", "/java/host"), ("blocks", "/java/blocks")];

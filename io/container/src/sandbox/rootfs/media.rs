@@ -8,11 +8,29 @@ use std::fs::{self, File};
 use std::io;
 use std::path::{Path, PathBuf};
 
-use super::libraries::libraries_up_to;
-use super::{DATA, READ_ONLY, READ_ONLY_DATA, Template, bind, inside};
-use crate::launcher::ffmpeg::{FONT, Program};
+use super::libraries::{libraries_up_to, library_path};
+use super::mount::{READ_ONLY, READ_ONLY_DATA, bind, inside};
+use super::template::Template;
 use crate::limits::MEDIA_LIBRARIES_MAX;
 use crate::protocol::MediaSetup;
+use crate::sandbox::paths::{DATA, FONT};
+
+/// Which of the two programs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
+pub(crate) enum Program {
+    Ffmpeg,
+    Ffprobe,
+}
+
+impl Program {
+    /// Returns where it is inside the sandbox.
+    pub(crate) fn path(self) -> &'static str {
+        match self {
+            Program::Ffmpeg => "/ffmpeg",
+            Program::Ffprobe => "/ffprobe",
+        }
+    }
+}
 
 /// A root with what has yet to be put into it.
 #[derive(Debug)]
@@ -29,7 +47,7 @@ impl MediaRoot {
         libraries.extend(libraries_up_to(MEDIA_LIBRARIES_MAX, &files.ffprobe, &[], &[])?);
         libraries.sort();
         libraries.dedup();
-        let library_path = super::library_path(&libraries);
+        let library_path = library_path(&libraries);
         let programs = [(Program::Ffmpeg, &files.ffmpeg), (Program::Ffprobe, &files.ffprobe)];
         let programs = programs.map(|(program, file)| (file.clone(), PathBuf::from(program.path()), READ_ONLY));
         let font = files.font.iter().map(|font| (font.clone(), PathBuf::from(FONT), READ_ONLY_DATA));

@@ -9,7 +9,7 @@ use std::collections::BTreeMap;
 
 use seccompiler::{BpfProgram, Error, SeccompAction, SeccompCmpOp, SeccompFilter, TargetArch};
 
-use super::{Rules, clone_rule, no_clone3, one_of, rule};
+use super::rules::{Rules, clone_rule, no_clone3, one_of, rule};
 
 /// Returns the filters of a media job, in the order in which they are loaded.
 pub(crate) fn filters() -> Result<Vec<BpfProgram>, Error> {

@@ -16,16 +16,14 @@ mod java;
 pub(crate) mod media;
 mod network;
 pub(crate) mod once;
+mod rules;
 
 use std::collections::BTreeMap;
 
 use netserv_model::Flavour;
-use seccompiler::{
-    BpfProgram, Error, SeccompAction, SeccompCmpArgLen, SeccompCmpOp, SeccompCondition, SeccompFilter, SeccompRule,
-    TargetArch,
-};
+use seccompiler::{BpfProgram, Error, SeccompAction, SeccompCmpOp, SeccompFilter, TargetArch};
 
-type Rules = BTreeMap<i64, Vec<SeccompRule>>;
+use rules::{AF_UNIX, F_DUPFD_CLOEXEC, FCNTL_COMMANDS, Rules, STAYS_NONBLOCKING, clone_rule, no_clone3, one_of, rule};
 
 /// The filters of a worker, in the order in which they are loaded.
 ///
@@ -42,21 +40,6 @@ pub(crate) fn filters(flavour: Flavour, network: bool) -> Result<Vec<BpfProgram>
     let allow_list = SeccompFilter::new(rules, refuse, SeccompAction::Allow, arch)?;
 
     Ok(vec![no_clone3(arch)?, allow_list.try_into()?])
-}
-
-/// A filter that answers `clone3` as a kernel does that has no such call.
-fn no_clone3(arch: TargetArch) -> Result<BpfProgram, Error> {
-    let no_clone3 = BTreeMap::from([(libc::SYS_clone3, vec![])]);
-    let unknown = SeccompAction::Errno(libc::ENOSYS.unsigned_abs());
-    Ok(SeccompFilter::new(no_clone3, SeccompAction::Allow, unknown, arch)?.try_into()?)
-}
-
-/// A `clone` that makes a thread.
-fn clone_rule() -> Result<SeccompRule, Error> {
-    let threads_only = u64::try_from(CLONE_WATCHED).expect("clone flags are positive");
-    let thread = libc::CLONE_THREAD | libc::CLONE_VM | libc::CLONE_FILES;
-    let thread = u64::try_from(thread).expect("clone flags are positive");
-    rule(&[(0, SeccompCmpOp::MaskedEq(threads_only), thread)])
 }
 
 fn conditional() -> Result<Rules, Error> {
@@ -85,54 +68,7 @@ fn wasm(network: bool) -> Result<Rules, Error> {
     Ok(rules)
 }
 
-fn one_of(argument: u8, values: &[i32]) -> Result<Vec<SeccompRule>, Error> {
-    values.iter().map(|value| rule(&[(argument, SeccompCmpOp::Eq, u64::from(value.unsigned_abs()))])).collect()
-}
-
-fn rule(conditions: &[(u8, SeccompCmpOp, u64)]) -> Result<SeccompRule, Error> {
-    let conditions = conditions.iter().map(|(argument, operator, value)| {
-        // A call looks at all 64 bits of a flag or a pointer, but only at 32 of a command or a descriptor.
-        let length = match operator {
-            SeccompCmpOp::Eq if *value == 0 => SeccompCmpArgLen::Qword,
-            SeccompCmpOp::MaskedEq(_) => SeccompCmpArgLen::Qword,
-            SeccompCmpOp::Eq
-            | SeccompCmpOp::Ge
-            | SeccompCmpOp::Gt
-            | SeccompCmpOp::Le
-            | SeccompCmpOp::Lt
-            | SeccompCmpOp::Ne => SeccompCmpArgLen::Dword,
-        };
-        SeccompCondition::new(*argument, length, operator.clone(), *value)
-    });
-    Ok(SeccompRule::new(conditions.collect::<Result<Vec<SeccompCondition>, _>>()?)?)
-}
-
-/// Of these flags, a clone has exactly the first three: it makes a thread, with the descriptors of all others, which are
-/// bounded together, and no namespace.
-const CLONE_WATCHED: libc::c_int = libc::CLONE_THREAD
-    | libc::CLONE_VM
-    | libc::CLONE_FILES
-    | libc::CLONE_NEWNS
-    | libc::CLONE_NEWCGROUP
-    | libc::CLONE_NEWUTS
-    | libc::CLONE_NEWIPC
-    | libc::CLONE_NEWUSER
-    | libc::CLONE_NEWPID
-    | libc::CLONE_NEWNET
-    | libc::CLONE_PTRACE;
-
-const AF_UNIX: u64 = 1;
-const F_SETFL: u64 = 4;
 const F_ADD_SEALS: u64 = 1033;
-const F_DUPFD_CLOEXEC: u64 = 1030;
-const O_NONBLOCK: u64 = 0o4000;
-/// An `F_SETFL` that leaves, or makes, the descriptor non-blocking.
-const STAYS_NONBLOCKING: [(u8, SeccompCmpOp, u64); 2] =
-    [(1, SeccompCmpOp::Eq, F_SETFL), (2, SeccompCmpOp::MaskedEq(O_NONBLOCK), O_NONBLOCK)];
-
-/// Locks, seals and flags of the descriptor itself; copies and `F_SETFL` are looked at more closely.
-const FCNTL_COMMANDS: [i32; 7] =
-    [libc::F_GETFD, libc::F_SETFD, libc::F_GETFL, libc::F_SETLK, libc::F_GETLK, libc::F_OFD_SETLK, libc::F_GET_SEALS];
 
 const ALLOWED: [i64; 75] = [
     // Memory. Compiled code is made executable, so PROT_EXEC cannot be refused.

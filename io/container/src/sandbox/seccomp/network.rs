@@ -3,7 +3,7 @@
 
 use seccompiler::{Error, SeccompCmpOp};
 
-use super::{Rules, one_of, rule};
+use super::rules::{Rules, one_of, rule};
 
 /// Adds the rules. What sockets let through is for the firewall of the container.
 pub(super) fn add(rules: &mut Rules) -> Result<(), Error> {

@@ -1,0 +1,154 @@
+// SPDX-License-Identifier: Apache-2.0
+//! A container's first process, and how it ends.
+
+use std::io::{self, Read as _};
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::time::{Duration, Instant};
+
+use netserv_model::{Refusal, RefusalKind};
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::process::Signal;
+
+use crate::limits::EXIT_REPORT_BYTES_MAX;
+use crate::protocol::ExitReport;
+
+/// A container's first process, and with it all others. Its descriptor becomes readable when it ended.
+#[derive(Debug)]
+pub struct Process {
+    pid: i32,
+    pidfd: OwnedFd,
+    exit: std::fs::File,
+    ended: Option<Exit>,
+}
+
+impl Process {
+    pub(crate) fn new(pid: i32, pidfd: OwnedFd, exit: OwnedFd) -> Process {
+        Process { pid, pidfd, exit: exit.into(), ended: None }
+    }
+
+    /// Returns its number in the node's pid namespace, for logs. It may belong to another process once this one ended.
+    pub fn pid(&self) -> i32 {
+        self.pid
+    }
+
+    /// Kills every process of the container at once.
+    pub fn kill(&self) {
+        let _ = rustix::process::pidfd_send_signal(&self.pidfd, Signal::KILL);
+    }
+
+    /// Returns how it ended; nothing while it runs.
+    pub fn exit(&mut self) -> Option<&Exit> {
+        if self.ended.is_none() {
+            let mut bytes = [0; EXIT_REPORT_BYTES_MAX];
+            self.ended = match self.exit.read(&mut bytes) {
+                Ok(length) => Some(Exit::from_report(&bytes[..length])),
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => None,
+                Err(_) => Some(Exit::unknown()),
+            };
+        }
+        self.ended.as_ref()
+    }
+
+    /// Waits until it ended, at most so long.
+    pub fn wait(&mut self, at_most: Duration) -> Option<&Exit> {
+        let until = Instant::now() + at_most;
+        while self.exit().is_none() {
+            let left = until.saturating_duration_since(Instant::now());
+            if left.is_zero() {
+                return None;
+            }
+            let timeout = Timespec::try_from(left).ok();
+            let _ = poll(&mut [PollFd::new(&self.exit, PollFlags::IN)], timeout.as_ref());
+        }
+        self.ended.as_ref()
+    }
+}
+
+impl AsFd for Process {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.exit.as_fd()
+    }
+}
+
+impl Drop for Process {
+    fn drop(&mut self) {
+        self.kill();
+    }
+}
+
+/// How a container ended.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Exit {
+    /// Why.
+    pub cause: ExitCause,
+    /// The end of what it wrote to its standard error: text of an untrusted process.
+    pub stderr: String,
+}
+
+/// Why a container ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ExitCause {
+    /// By itself, with this code.
+    Code(i32),
+    /// By a signal: a crash, or the node killed it.
+    Signal(i32),
+    /// The kernel killed it because its memory limit was reached.
+    OutOfMemory,
+    /// Nobody knows, because the launcher is gone; the container is too.
+    Unknown,
+}
+
+impl Exit {
+    /// Returns the end as a refusal.
+    pub fn refusal(&self) -> Refusal {
+        let words = if self.stderr.is_empty() { String::new() } else { format!(": {}", self.stderr) };
+        match self.cause {
+            ExitCause::OutOfMemory => {
+                Refusal::new(RefusalKind::MemoryLimit, "the container reached its memory limit and was killed")
+            }
+            ExitCause::Code(code) => {
+                Refusal::new(RefusalKind::NodeFailed, format!("the worker ended with {code}{words}"))
+            }
+            ExitCause::Signal(signal) => {
+                Refusal::new(RefusalKind::NodeFailed, format!("the worker was ended by signal {signal}{words}"))
+            }
+            ExitCause::Unknown => Refusal::new(RefusalKind::NodeFailed, "the worker ended with the node's launcher"),
+        }
+    }
+
+    fn from_report(bytes: &[u8]) -> Exit {
+        let Ok(report) = serde_json::from_slice::<ExitReport>(bytes) else { return Exit::unknown() };
+        let cause = match report {
+            // A worker that a module's own limit made exit did not die of the container's.
+            ExitReport { out_of_memory: true, signal: Some(_), .. } => ExitCause::OutOfMemory,
+            ExitReport { signal: Some(signal), .. } => ExitCause::Signal(signal),
+            ExitReport { code: Some(code), .. } => ExitCause::Code(code),
+            ExitReport { .. } => ExitCause::Unknown,
+        };
+        Exit { cause, stderr: report.stderr }
+    }
+
+    fn unknown() -> Exit {
+        Exit { cause: ExitCause::Unknown, stderr: String::new() }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_end_has_its_refusal() {
+        check_exit(r#"{"code":null,"signal":9,"out_of_memory":true,"stderr":""}"#, RefusalKind::MemoryLimit, "memory");
+        check_exit(r#"{"code":null,"signal":11,"out_of_memory":false,"stderr":"x"}"#, RefusalKind::NodeFailed, "11: x");
+        check_exit(r#"{"code":3,"signal":null,"out_of_memory":false,"stderr":""}"#, RefusalKind::NodeFailed, "with 3");
+        check_exit("", RefusalKind::NodeFailed, "launcher");
+        check_exit("rubbish", RefusalKind::NodeFailed, "launcher");
+    }
+
+    fn check_exit(report: &str, kind: RefusalKind, words: &str) {
+        let refusal = Exit::from_report(report.as_bytes()).refusal();
+        assert_eq!(refusal.kind, kind);
+        assert!(refusal.detail.contains(words), "{refusal}");
+    }
+}

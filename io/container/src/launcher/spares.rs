@@ -1,0 +1,113 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Processes that wait to become workers, and the groups that all are in.
+
+use std::os::fd::{AsFd as _, OwnedFd};
+use std::time::Duration;
+
+use netserv_model::policy::ContainerLimits;
+use rustix::process::{Signal, WaitId, WaitIdOptions, pidfd_send_signal, waitid};
+
+use super::kit::Kit;
+use super::orders::Orders;
+use super::spare::Spare;
+use crate::limits::SPARES;
+use crate::protocol::step::{Step as _, StepError};
+use crate::sandbox::cgroup::{Cgroups, Group};
+
+/// The launcher's spares.
+pub(super) struct Spares {
+    cgroups: Cgroups,
+    waiting: Vec<Spare>,
+    /// Counts groups, so that no two have the same name.
+    groups: u64,
+    /// Groups that a process was still leaving when they were to be removed.
+    leaving: Vec<Group>,
+}
+
+impl Spares {
+    pub(super) fn new(cgroups: Cgroups) -> Spares {
+        Spares { cgroups, waiting: vec![], groups: 0, leaving: vec![] }
+    }
+
+    /// Makes spares. What goes wrong here is told with the next container, which then makes one for itself.
+    pub(super) fn refill(&mut self, kit: &Kit) {
+        while self.waiting.len() < SPARES {
+            let Ok(spare) = self.fork(kit) else { return };
+            self.waiting.push(spare);
+        }
+    }
+
+    /// Makes a spare a worker, in its own groups with these limits or in those of another worker. Returns it with how
+    /// much of Landlock is enforced.
+    pub(super) fn start(
+        &mut self,
+        kit: &Kit,
+        limits: &ContainerLimits,
+        orders: &Orders,
+        beside: Option<&Group>,
+        fds: &[OwnedFd],
+    ) -> Result<(Spare, String), StepError> {
+        // A spare may have died while it waited, so its failure is not the last word.
+        let waiting = self.waiting.pop();
+        let last = waiting.is_none();
+        let mut spare = waiting.map_or_else(|| self.fork(kit), Ok)?;
+        let limited = match beside {
+            Some(_) => Ok(()),
+            None => spare.group.limit(limits).step("limit cgroups"),
+        };
+        match limited.and_then(|()| spare.become_worker(orders, beside, fds)) {
+            Ok(landlock) => Ok((spare, landlock)),
+            Err(error) => {
+                self.discard(spare);
+                if last { Err(error) } else { self.start(kit, limits, orders, beside, fds) }
+            }
+        }
+    }
+
+    /// Removes groups, at once or as soon as the last process left.
+    pub(super) fn leave(&mut self, mut group: Group) {
+        if !group.remove() {
+            self.leaving.push(group);
+        }
+    }
+
+    /// Tries again to remove groups that a process was leaving. Returns whether any is left.
+    pub(super) fn sweep(&mut self) -> bool {
+        self.leaving.retain_mut(|group| !group.remove());
+        !self.leaving.is_empty()
+    }
+
+    /// Returns whether there are groups to be removed yet.
+    pub(super) fn are_leaving(&self) -> bool {
+        !self.leaving.is_empty()
+    }
+
+    /// Takes everything along.
+    pub(super) fn end(&mut self) {
+        for spare in std::mem::take(&mut self.waiting) {
+            self.discard(spare);
+        }
+        for _ in 0..200 {
+            if !self.sweep() {
+                break;
+            }
+            std::thread::sleep(Duration::from_millis(5));
+        }
+        self.cgroups.remove_parents();
+    }
+
+    fn fork(&mut self, kit: &Kit) -> Result<Spare, StepError> {
+        self.groups += 1;
+        let group = self.cgroups.create(&format!("c{}", self.groups)).step("make cgroups")?;
+        Spare::fork(kit, group).map_err(|(error, group)| {
+            self.leaving.push(group);
+            error
+        })
+    }
+
+    fn discard(&mut self, spare: Spare) {
+        let _ = pidfd_send_signal(&spare.pidfd, Signal::KILL);
+        let _ = waitid(WaitId::PidFd(spare.pidfd.as_fd()), WaitIdOptions::EXITED);
+        self.leaving.push(spare.group);
+    }
+}

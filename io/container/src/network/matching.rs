@@ -1,0 +1,164 @@
+// SPDX-License-Identifier: Apache-2.0
+//! How permits, filters and addresses become matches of rules.
+
+use std::collections::BTreeSet;
+use std::net::IpAddr;
+
+use ipnet::IpNet;
+use netserv_model::{Filter, Protocol};
+use netserv_wire::ip::IpVersion;
+
+use super::nftables::{Batch, End, Rule, Verdict};
+
+/// What a firewall lets pass.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(super) struct Permits {
+    /// The container's own addresses.
+    pub addresses: Vec<IpAddr>,
+    /// What it may accept.
+    pub listen: Vec<Filter>,
+    /// What it may open.
+    pub connect: Vec<Filter>,
+    /// The node's addresses, which a permit to connect has to name.
+    pub node: BTreeSet<IpAddr>,
+    /// The connections between others that it takes over.
+    pub intercepts: Vec<Intercept>,
+}
+
+/// Connections that a container takes over.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Intercept {
+    /// Whose: TCP with the server's port, as packets from client to server look.
+    pub filter: Filter,
+    /// The ports of the listening sockets that take new ones; nothing while nobody takes them.
+    pub ports: Option<ListenerPorts>,
+    /// New ones that nobody takes are reset; else they go on untouched.
+    pub refuse: bool,
+}
+
+/// The ports of listening sockets inside a container, on its loopback interface.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct ListenerPorts {
+    /// That for IPv4.
+    pub v4: Option<u16>,
+    /// That for IPv6.
+    pub v6: Option<u16>,
+}
+
+/// One of the rules that a filter becomes, and its protocol's number.
+pub(super) struct Matched {
+    pub protocol: u8,
+    pub rule: Rule,
+}
+
+/// Returns a rule for each version and protocol that a filter takes; `reversed`, for the packets that come back.
+pub(super) fn matching(filter: &Filter, reversed: bool) -> Vec<Matched> {
+    let protocols: &[(u8, Option<IpVersion>)] = match filter.protocol() {
+        Protocol::Any => &[(TCP, None), (UDP, None), (ICMP, Some(IpVersion::V4)), (ICMPV6, Some(IpVersion::V6))],
+        Protocol::Tcp => &[(TCP, None)],
+        Protocol::Udp => &[(UDP, None)],
+        Protocol::Icmp => &[(ICMP, Some(IpVersion::V4)), (ICMPV6, Some(IpVersion::V6))],
+    };
+    let wanted = filter.source().or(filter.destination()).map(|net| version_of(net.addr()));
+    let mut rules = Vec::new();
+    for (protocol, version) in protocols {
+        if wanted.zip(*version).is_some_and(|(wanted, version)| wanted != version) {
+            continue;
+        }
+        let mut rule = Rule::new();
+        if let Some(version) = wanted.or(*version) {
+            rule = rule.version(version);
+        }
+        rules.push(Matched { protocol: *protocol, rule: ends(rule.protocol(*protocol), filter, reversed) });
+    }
+    rules
+}
+
+/// Adds the matches of a filter's two ends; `reversed`, for the packets that come back.
+pub(super) fn ends(mut rule: Rule, filter: &Filter, reversed: bool) -> Rule {
+    let (first, second) = if reversed { (End::Destination, End::Source) } else { (End::Source, End::Destination) };
+    for (end, prefix) in [(first, filter.source()), (second, filter.destination())] {
+        if let Some(prefix) = prefix.filter(|prefix| prefix.prefix_len() > 0) {
+            rule = rule.address(end, &octets(prefix.addr()), prefix.prefix_len());
+        }
+    }
+    for (end, ports) in [(first, filter.source_ports()), (second, filter.destination_ports())] {
+        if let Some(ports) = ports {
+            rule = rule.port(end, ports);
+        }
+    }
+    rule
+}
+
+/// Refuses what is for no other machine: for the node, its link, or many at a time.
+pub(super) fn keep_from_node(batch: &mut Batch, chain: &str, refuse: &'static str) {
+    for version in VERSIONS {
+        let to_node = Rule::new().address_in(End::Destination, version, node_set(version));
+        batch.rule(chain, &to_node.verdict(Verdict::Goto(refuse)), "the node's addresses");
+    }
+    for prefix in NOT_OTHER_MACHINES {
+        let prefix: IpNet = prefix.parse().expect("our own prefixes are prefixes");
+        let octets = octets(prefix.addr());
+        let near =
+            Rule::new().version(version_of(prefix.addr())).address(End::Destination, &octets, prefix.prefix_len());
+        batch.rule(chain, &near.verdict(Verdict::Goto(refuse)), "addresses of no other machine");
+    }
+}
+
+/// Returns the name of the set of the node's addresses.
+pub(super) fn node_set(version: IpVersion) -> &'static str {
+    match version {
+        IpVersion::V4 => "node4",
+        IpVersion::V6 => "node6",
+    }
+}
+
+pub(super) fn version_of(address: IpAddr) -> IpVersion {
+    if address.is_ipv4() { IpVersion::V4 } else { IpVersion::V6 }
+}
+
+pub(super) fn octets(address: IpAddr) -> Vec<u8> {
+    match address {
+        IpAddr::V4(v4) => v4.octets().to_vec(),
+        IpAddr::V6(v6) => v6.octets().to_vec(),
+    }
+}
+
+pub(super) const VERSIONS: [IpVersion; 2] = [IpVersion::V4, IpVersion::V6];
+pub(super) const TCP: u8 = 6;
+pub(super) const UDP: u8 = 17;
+pub(super) const ICMP: u8 = 1;
+pub(super) const ICMPV6: u8 = 58;
+
+/// Loopback and "this" network, one link, many receivers.
+const NOT_OTHER_MACHINES: [&str; 9] = [
+    "0.0.0.0/8",
+    "127.0.0.0/8",
+    "169.254.0.0/16",
+    "224.0.0.0/4",
+    "255.255.255.255/32",
+    "::/127",
+    "::ffff:0.0.0.0/96",
+    "fe80::/10",
+    "ff00::/8",
+];
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn check(filter: &str, expected: &[u8]) {
+        let filter: Filter = filter.parse().unwrap();
+        let found: Vec<u8> = matching(&filter, false).iter().map(|matched| matched.protocol).collect();
+        assert_eq!(found, expected, "{filter}");
+    }
+
+    #[test]
+    fn a_filter_becomes_a_rule_for_each_protocol_of_its_version() {
+        check("tcp port 80", &[TCP]);
+        check("ip", &[TCP, UDP, ICMP, ICMPV6]);
+        check("ip src 10.0.0.0/8", &[TCP, UDP, ICMP]);
+        check("icmp", &[ICMP, ICMPV6]);
+        check("icmp dst 2001:db8::/32", &[ICMPV6]);
+    }
+}
