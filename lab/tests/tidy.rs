@@ -2,6 +2,8 @@
 //! Holds the tree to what ARCHITECTURE.md and the house style say of it.
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 
+mod file_imports;
+
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -70,6 +72,16 @@ const ROOMS: [(&str, &[&str]); 18] = [
 ];
 /// Rooms of netservd that lie above each other.
 const FLOORS_MAX: usize = 8;
+/// What the files of a folder (or a file) import none of: other folders and files of the same crate, or paths of others.
+const WALLS: [(&str, &[&str]); 5] = [
+    ("io/container/src/host", &["io/container/src/launcher"]),
+    ("io/container/src/launcher", &["io/container/src/host", "io/container/src/network"]),
+    ("io/container/src/protocol", &["io/container/src/host", "io/container/src/launcher", "io/container/src/sandbox"]),
+    ("io/container/src/sandbox", &["io/container/src/host", "io/container/src/launcher", "io/container/src/network"]),
+    ("io/container/src/network", &["io/container/src/host", "io/container/src/launcher", "io/container/src/protocol"]),
+];
+/// Crates in which no files import each other in a circle.
+const WITHOUT_CIRCLES: [&str; 1] = ["io/container/src"];
 /// Bytes of a file that is not worth a question.
 const BLOB_BYTES_MAX: u64 = 300 * 1024;
 
@@ -186,6 +198,38 @@ fn imports(source: &str) -> Vec<String> {
 fn imports_are_read_with_their_lists() {
     let source = "use crate::one::A;\nuse crate::{\n    three,\n    two::{B, C},\n};\npub(in crate::four) fn f() {}";
     assert_eq!(imports(source), ["one", "three", "two", "four"]);
+}
+
+#[test]
+fn folders_import_only_what_they_may() {
+    let mut wrong = Vec::new();
+    for (place, forbidden) in WALLS {
+        assert!(root().join(place).exists(), "there is no {place}");
+        let src = place.split_inclusive("/src").next().unwrap();
+        for (file, imports) in file_imports::imports(&root().join(src)) {
+            let file = Path::new(src).join(file);
+            if !file.starts_with(place) {
+                continue;
+            }
+            let files = imports.files.iter().map(|import| Path::new(src).join(import));
+            let outside = imports.outside.iter().map(|path| PathBuf::from(path.replace("::", "/")));
+            for import in files.chain(outside) {
+                let is_forbidden = |one: &&&str| import.starts_with(one.replace("::", "/"));
+                wrong.extend(forbidden.iter().find(is_forbidden).map(|_| (file.clone(), import)));
+            }
+        }
+    }
+    assert!(wrong.is_empty(), "these import what they may not: {wrong:#?}");
+}
+
+#[test]
+fn no_files_import_each_other_in_a_circle() {
+    for src in WITHOUT_CIRCLES {
+        let imports = file_imports::imports(&root().join(src));
+        assert!(imports.values().any(|one| !one.files.is_empty()), "{src} has no imports");
+        let circles = file_imports::circles(&imports);
+        assert!(circles.is_empty(), "in {src}: {circles:#?}");
+    }
 }
 
 #[test]
