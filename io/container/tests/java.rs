@@ -75,6 +75,10 @@ fn everything_but_javas_own_work_is_refused() {
         "send-descriptors",
         "signal-owner",
         "map-data",
+        "watch-files",
+        "watch-more",
+        "signals-own",
+        "signals-eventfd",
     ];
     for attempt in refused {
         assert_eq!(guest.attempt(attempt), format!("refused {}", libc::EPERM), "{attempt}");
@@ -156,7 +160,7 @@ fn a_wasm_worker_gets_tcp_and_udp_only() {
 fn check_sockets(guest: &mut Guest, network: &Network, also_refused: &[&str]) {
     let entered = fs::read_link(format!("/proc/{}/ns/net", guest.process.pid())).unwrap();
     assert_eq!(entered.to_string_lossy(), network.name());
-    for attempt in ["tcp", "udp6", "listen"] {
+    for attempt in ["tcp", "udp6", "listen", "keep-alive"] {
         assert_eq!(guest.attempt(attempt), "done", "{attempt}");
     }
     for attempt in REFUSED_IN_NETWORKS.iter().chain(also_refused) {
@@ -165,7 +169,7 @@ fn check_sockets(guest: &mut Guest, network: &Network, also_refused: &[&str]) {
 }
 
 /// What no worker may do in a network, of whichever flavour.
-const REFUSED_IN_NETWORKS: [&str; 13] = [
+const REFUSED_IN_NETWORKS: [&str; 18] = [
     "raw-socket",
     "ping-socket",
     "sctp-socket",
@@ -173,6 +177,11 @@ const REFUSED_IN_NETWORKS: [&str; 13] = [
     "socket-netlink",
     "socket-unix",
     "upper-layer",
+    "attach-filter",
+    "attach-group-filter",
+    "attach-bpf",
+    "signals-own",
+    "signals-eventfd",
     "setns",
     "io-uring",
     "block-eventfd",

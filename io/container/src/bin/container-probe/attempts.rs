@@ -69,6 +69,12 @@ pub(crate) fn run(name: &str, properties: &BTreeMap<String, String>) -> String {
         "ping-socket" => raw(libc::SYS_socket, [2, 2, 1, 0, 0]),
         "sctp-socket" => raw(libc::SYS_socket, [2, 1, 132, 0, 0]),
         "upper-layer" => file(upper_layer),
+        "attach-filter" => file(|| socket_option(26)),
+        "attach-group-filter" => file(|| socket_option(51)),
+        "attach-bpf" => file(|| socket_option(50)),
+        "keep-alive" => file(|| socket_option(9)),
+        "signals-own" => file(signals_own),
+        "signals-eventfd" => raw(libc::SYS_fcntl, [wake_fd(), 4, 0o24_000, 0, 0]),
         "listen" => file(|| TcpListener::bind("0.0.0.0:8080").map(drop)),
         "interfaces" => network_interfaces(),
         "list" => list(Path::new("/")),
@@ -129,6 +135,9 @@ fn other_call(name: &str) -> String {
         "clock" => raw(libc::SYS_clock_settime, [0, null, 0, 0, 0]),
         "hostname" => raw(libc::SYS_sethostname, [c"x".as_ptr().addr(), 1, 0, 0, 0]),
         "personality" => raw(libc::SYS_personality, [0x0004_0000, 0, 0, 0, 0]),
+        "watch-files" => raw(libc::SYS_inotify_init1, [0, 0, 0, 0, 0]),
+        "watch-more" => raw(libc::SYS_inotify_add_watch, [3, c"/worker".as_ptr().addr(), 0xfff, 0, 0]),
+        "machine" => raw(libc::SYS_sysinfo, [[0_u64; 16].as_mut_ptr().expose_provenance(), 0, 0, 0, 0]),
         "tty" => raw(libc::SYS_ioctl, [0, 0x5412, c"x".as_ptr().addr(), 0, 0]),
         "raise-limit" => raw(libc::SYS_prlimit64, [0, 7, [1_u64 << 20, 1 << 20].as_ptr().addr(), 0, 0]),
         "outlive-parent" => raw(libc::SYS_prctl, [1, 0, 0, 0, 0]),
@@ -272,6 +281,19 @@ fn fill_sockets() -> String {
 fn upper_layer() -> std::io::Result<()> {
     let socket = TcpListener::bind("0.0.0.0:0")?;
     checked(libc::SYS_setsockopt, [own_descriptor(&socket), 6, 31, c"tls".as_ptr().addr(), 3])
+}
+
+/// Sets an option of a socket: `1`, or a filter of no instructions.
+fn socket_option(option: usize) -> std::io::Result<()> {
+    let socket = TcpListener::bind("0.0.0.0:0")?;
+    let value = [1_u32, 0, 0, 0];
+    checked(libc::SYS_setsockopt, [own_descriptor(&socket), 1, option, value.as_ptr().addr(), size_of_val(&value)])
+}
+
+/// Asks for signals from a socket of its own.
+fn signals_own() -> std::io::Result<()> {
+    let (socket, _) = UnixStream::pair()?;
+    checked(libc::SYS_fcntl, [own_descriptor(&socket), 4, 0o20_000, 0, 0])
 }
 
 fn own_descriptor(file: &impl AsRawFd) -> usize {

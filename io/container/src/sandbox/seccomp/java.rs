@@ -10,7 +10,7 @@ use netserv_wire::container::{CONTROL_FD, RING_FD, WAKE_HOST_FD, WAKE_WORKER_FD}
 use seccompiler::{Error, SeccompCmpOp, SeccompRule};
 
 use super::network;
-use super::rules::{AF_UNIX, F_DUPFD_CLOEXEC, F_SETFL, FCNTL_COMMANDS, Rules, STAYS_NONBLOCKING, one_of, rule};
+use super::rules::{AF_UNIX, F_DUPFD_CLOEXEC, F_SETFL, FCNTL_COMMANDS, O_ASYNC, Rules, STAYS_NONBLOCKING, one_of, rule};
 
 /// Returns the rules for calls that other workers do not have, or have without conditions.
 pub(super) fn rules(network: bool) -> Result<Rules, Error> {
@@ -33,7 +33,7 @@ pub(super) fn rules(network: bool) -> Result<Rules, Error> {
     let mut fcntl = one_of(1, &FCNTL_COMMANDS)?;
     fcntl.push(rule(&[(1, SeccompCmpOp::Eq, F_SETLKW)])?);
     fcntl.push(rule(&[own.clone(), (1, SeccompCmpOp::Eq, F_DUPFD_CLOEXEC)])?);
-    fcntl.push(rule(&[own, (1, SeccompCmpOp::Eq, F_SETFL)])?);
+    fcntl.push(rule(&[own, (1, SeccompCmpOp::Eq, F_SETFL), (2, SeccompCmpOp::MaskedEq(O_ASYNC), 0)])?);
     fcntl.push(rule(&STAYS_NONBLOCKING)?);
     rules.insert(libc::SYS_fcntl, fcntl);
     // Java's channels take half of such a pair for a descriptor that is at its end.
@@ -75,7 +75,7 @@ const FIONREAD: u64 = 0x541b;
 /// `SIOCGIFNAME`, `…CONF`, `…FLAGS`, `…ADDR`, `…DSTADDR`, `…BRDADDR`, `…NETMASK`, `…MTU`, `…HWADDR`, `…INDEX`.
 const INTERFACE_QUESTIONS: [u64; 10] = [0x8910, 0x8912, 0x8913, 0x8915, 0x8917, 0x8919, 0x891b, 0x8921, 0x8927, 0x8933];
 
-const ALLOWED: [i64; 14] = [
+const ALLOWED: [i64; 12] = [
     // Files.
     libc::SYS_msync,
     libc::SYS_sendfile,
@@ -86,17 +86,15 @@ const ALLOWED: [i64; 14] = [
     libc::SYS_utimensat,
     libc::SYS_preadv,
     libc::SYS_pwritev,
-    libc::SYS_inotify_init1,
-    libc::SYS_inotify_add_watch,
-    libc::SYS_inotify_rm_watch,
-    // Who and when.
+    // Who and when. The C library does not look whether the first one failed, and the JVM asks it for the free memory.
+    libc::SYS_sysinfo,
     libc::SYS_times,
     libc::SYS_getgroups,
 ];
 
 #[cfg(target_arch = "x86_64")]
 fn per_arch() -> &'static [i64] {
-    &[libc::SYS_chmod, libc::SYS_utimes, libc::SYS_inotify_init]
+    &[libc::SYS_chmod, libc::SYS_utimes]
 }
 
 #[cfg(not(target_arch = "x86_64"))]

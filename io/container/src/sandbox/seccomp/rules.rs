@@ -64,10 +64,11 @@ pub(super) const CLONE_WATCHED: libc::c_int = libc::CLONE_THREAD
 pub(super) const AF_UNIX: u64 = 1;
 pub(super) const F_SETFL: u64 = 4;
 pub(super) const F_DUPFD_CLOEXEC: u64 = 1030;
-pub(super) const O_NONBLOCK: u64 = 0o4000;
-/// An `F_SETFL` that leaves, or makes, the descriptor non-blocking.
+const O_NONBLOCK: u64 = 0o4000;
+pub(super) const O_ASYNC: u64 = 0o20000;
+/// An `F_SETFL` that leaves, or makes, the descriptor non-blocking, and asks for no signals.
 pub(super) const STAYS_NONBLOCKING: [(u8, SeccompCmpOp, u64); 2] =
-    [(1, SeccompCmpOp::Eq, F_SETFL), (2, SeccompCmpOp::MaskedEq(O_NONBLOCK), O_NONBLOCK)];
+    [(1, SeccompCmpOp::Eq, F_SETFL), (2, SeccompCmpOp::MaskedEq(O_NONBLOCK | O_ASYNC), O_NONBLOCK)];
 
 /// Locks, seals and flags of the descriptor itself; copies and `F_SETFL` are looked at more closely.
 pub(super) const FCNTL_COMMANDS: [i32; 7] =
