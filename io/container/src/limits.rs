@@ -66,6 +66,8 @@ pub struct BuildLimits {
     pub container: ContainerLimits,
     /// How long it may take.
     pub time: Duration,
+    /// Processor time of all its threads together, to the second. A machine that is busy does not use it up.
+    pub cpu_time: Duration,
 }
 
 impl BuildLimits {
@@ -78,6 +80,7 @@ impl BuildLimits {
             disk_bytes: 256 * 1024 * 1024,
         },
         time: Duration::from_secs(20),
+        cpu_time: Duration::from_secs(20),
     };
     /// For the archive of Java's classes.
     pub const ARCHIVE: BuildLimits = BuildLimits {
@@ -88,6 +91,7 @@ impl BuildLimits {
             disk_bytes: 128 * 1024 * 1024,
         },
         time: Duration::from_secs(60),
+        cpu_time: Duration::from_secs(60),
     };
 }
 

@@ -6,6 +6,7 @@ use std::io;
 use std::os::fd::{AsFd, AsRawFd as _, BorrowedFd, FromRawFd as _, OwnedFd, RawFd};
 use std::ptr;
 use std::sync::atomic::AtomicU64;
+use std::time::Duration;
 
 use rustix::mm::{MapFlags, ProtFlags};
 
@@ -39,6 +40,33 @@ pub(crate) fn clone_into(namespaces: libc::c_int) -> io::Result<Cloned> {
 pub(crate) fn unshare(namespaces: libc::c_int) -> io::Result<()> {
     // SAFETY: the call touches no memory; the descriptor table stays shared with nobody.
     check(unsafe { libc::unshare(namespaces) })
+}
+
+/// How a child ended.
+#[derive(Debug)]
+pub(crate) struct Ended {
+    pub(crate) code: Option<i32>,
+    pub(crate) signal: Option<i32>,
+    /// Processor time of all its threads.
+    pub(crate) cpu_time: Duration,
+}
+
+/// Waits until a child of this process ended, and collects it.
+pub(crate) fn wait(pid: i32) -> io::Result<Ended> {
+    let mut status = 0;
+    // SAFETY: all fields of `rusage` are integers, for which zero is a value.
+    let mut usage: libc::rusage = unsafe { std::mem::zeroed() };
+    // SAFETY: the kernel writes to `status` and `usage`, which outlive the call.
+    check(unsafe { libc::wait4(pid, &raw mut status, 0, &raw mut usage) })?;
+    let time = |time: libc::timeval| {
+        let (seconds, micros) = (u64::try_from(time.tv_sec), u64::try_from(time.tv_usec));
+        Duration::from_secs(seconds.unwrap_or(0)) + Duration::from_micros(micros.unwrap_or(0))
+    };
+    Ok(Ended {
+        code: libc::WIFEXITED(status).then(|| libc::WEXITSTATUS(status)),
+        signal: libc::WIFSIGNALED(status).then(|| libc::WTERMSIG(status)),
+        cpu_time: time(usage.ru_utime) + time(usage.ru_stime),
+    })
 }
 
 /// Lets a socket take any address as its own (`IP_TRANSPARENT`, `IPV6_TRANSPARENT`). Needs CAP_NET_ADMIN.

@@ -12,7 +12,7 @@ use std::time::{Duration, Instant};
 
 use common::{LIMITS, Node, PROBE, can_run, cgroups_of, config, eventually, is_alive, unique_instance};
 use netserv_container::limits::SPARES;
-use netserv_container::{ContainerError, ControlError, ExitCause, Launcher, cleanup_leftovers};
+use netserv_container::{BuildLimits, ContainerError, ControlError, ExitCause, Launcher, cleanup_leftovers};
 use netserv_model::RefusalKind;
 use netserv_model::policy::ContainerLimits;
 use netserv_skips::not_run;
@@ -216,15 +216,34 @@ fn what_cannot_be_started_is_an_error_with_its_step() {
 }
 
 #[test]
+fn a_compilation_without_end_uses_its_processor_time_and_no_more() {
+    if !can_run("a_compilation_without_end_uses_its_processor_time_and_no_more") {
+        return;
+    }
+    let node = Node::start();
+    let (wasm, out) = (node.state_dir().join("a.wasm"), node.state_dir().join("a.cwasm"));
+    fs::write(&wasm, b"burn").unwrap();
+    let container = ContainerLimits { cpu_permille: 2000, ..LIMITS };
+    let limits = BuildLimits { container, time: Duration::from_secs(60), cpu_time: Duration::from_secs(1) };
+    let begun = Instant::now();
+    let refusal = node.launcher.compile(&wasm, &out, &limits).unwrap_err();
+    assert_eq!(refusal.kind, RefusalKind::CpuLimit, "{refusal}");
+    assert!(refusal.detail.contains("used its 1 s of processor time"), "{refusal}");
+    assert!(begun.elapsed() < limits.time, "long before its time is over");
+    assert!(!out.exists());
+}
+
+#[test]
 fn compilations_give_code_or_the_reason() {
     if !can_run("compilations_give_code_or_the_reason") {
         return;
     }
     let node = Node::start();
     let (wasm, out) = (node.state_dir().join("a.wasm"), node.state_dir().join("a.cwasm"));
-    let limits = netserv_container::BuildLimits {
+    let limits = BuildLimits {
         container: ContainerLimits { memory_bytes: 32 << 20, disk_bytes: 1 << 20, ..LIMITS },
         time: Duration::from_millis(500),
+        cpu_time: BuildLimits::CODE.cpu_time,
     };
     let compile = |input: &[u8]| {
         fs::write(&wasm, input).unwrap();

@@ -23,7 +23,7 @@ impl Launcher {
     /// without control socket and ring. Blocks until that ends: call it off the control loop.
     ///
     /// # Errors
-    /// The worker's own refusal, or `stalled`, `memory-limit` or `bad-code` if it could not say one.
+    /// The worker's own refusal, or `stalled`, `cpu-limit`, `memory-limit` or `bad-code` if it could not say one.
     pub fn compile(&self, wasm: &Path, out: &Path, limits: &BuildLimits) -> Result<(), Refusal> {
         check_limits(Flavour::Wasm, &limits.container)?;
         compile(self, &[wasm], out, limits)
@@ -55,18 +55,18 @@ impl Launcher {
 fn compile(launcher: &Launcher, wasm: &[&Path], out: &Path, limits: &BuildLimits) -> Result<(), Refusal> {
     let open = |wasm: &&Path| File::open(wasm).map_err(node_failed(wasm));
     let inputs = wasm.iter().map(open).collect::<Result<Vec<File>, Refusal>>()?;
-    let request = Request::Compile { limits: limits.container };
+    let request = Request::Compile { limits: limits.container, cpu_seconds: cpu_seconds(limits) };
     let (process, directory) = launcher.start_making(&request, &inputs)?;
-    finish(process, limits.time, &COMPILER)?;
+    finish(process, limits, &COMPILER)?;
     let code = open_output(&directory, COMPILE_OUTPUT)
         .map_err(|error| Refusal::new(RefusalKind::BadCode, format!("the compiler left no output: {error}")))?;
     put_in_place(code, limits.container.disk_bytes, out)
 }
 
 fn archive(launcher: &Launcher, out: &Path, limits: &BuildLimits) -> Result<(), Refusal> {
-    let request = Request::Archive { limits: limits.container };
+    let request = Request::Archive { limits: limits.container, cpu_seconds: cpu_seconds(limits) };
     let (process, directory) = launcher.start_making(&request, &[])?;
-    finish(process, limits.time, &ARCHIVER)?;
+    finish(process, limits, &ARCHIVER)?;
     let archive = open_output(&directory, ARCHIVE_FILE)
         .map_err(|error| Refusal::new(RefusalKind::NodeFailed, format!("Java left no archive: {error}")))?;
     put_in_place(archive, limits.container.disk_bytes, out)?;
@@ -85,14 +85,20 @@ const COMPILER: Words = Words { who: "the compiler", on_what: "on this module", 
 const ARCHIVER: Words = Words { who: "Java", on_what: "on its archive", failed: RefusalKind::NodeFailed };
 
 /// Waits for the end of a process, which is to be a good one.
-fn finish(mut process: Process, time: Duration, words: &Words) -> Result<(), Refusal> {
+fn finish(mut process: Process, limits: &BuildLimits, words: &Words) -> Result<(), Refusal> {
+    let time = limits.time;
     let Some(exit) = process.wait(time) else {
         process.kill();
         process.wait(Duration::from_secs(2));
         let detail = format!("{} did not end within {} s", words.who, time.as_secs());
         return Err(Refusal::new(RefusalKind::Stalled, detail));
     };
-    if exit.cause == ExitCause::Code(0) { Ok(()) } else { Err(refusal(exit, words)) }
+    if exit.cause == ExitCause::Code(0) { Ok(()) } else { Err(refusal(exit, limits, words)) }
+}
+
+/// The kernel counts whole seconds; none would be no limit.
+fn cpu_seconds(limits: &BuildLimits) -> u64 {
+    limits.cpu_time.as_secs().max(1)
 }
 
 fn put_in_place(output: File, bytes_max: u64, out: &Path) -> Result<(), Refusal> {
@@ -105,13 +111,17 @@ fn put_in_place(output: File, bytes_max: u64, out: &Path) -> Result<(), Refusal>
 }
 
 /// The process prints a refusal as its last line; what it cannot say itself is told from how it ended.
-fn refusal(exit: &Exit, words: &Words) -> Refusal {
+fn refusal(exit: &Exit, limits: &BuildLimits, words: &Words) -> Refusal {
     let Words { who, on_what, failed } = words;
     let said = exit.stderr.lines().last().and_then(|line| serde_json::from_str::<Refusal>(line).ok());
     match (exit.cause, said) {
         (ExitCause::Code(_), Some(said)) => Refusal::new(said.kind, said.detail),
         (ExitCause::OutOfMemory, _) => {
             Refusal::new(RefusalKind::MemoryLimit, format!("{who} reached its memory limit {on_what}"))
+        }
+        (ExitCause::OutOfCpuTime, _) => {
+            let seconds = cpu_seconds(limits);
+            Refusal::new(RefusalKind::CpuLimit, format!("{who} used its {seconds} s of processor time {on_what}"))
         }
         (ExitCause::Code(_) | ExitCause::Signal(_), _) => {
             Refusal::new(*failed, format!("{who} failed {on_what}: {}", exit.refusal().detail))
@@ -154,6 +164,7 @@ mod tests {
         check(ExitCause::Code(1), &format!("a warning\n{said}"), RefusalKind::AbiMismatch);
         check(ExitCause::Code(1), "panicked", RefusalKind::BadCode);
         check(ExitCause::Signal(11), said, RefusalKind::BadCode);
+        check(ExitCause::OutOfCpuTime, said, RefusalKind::CpuLimit);
         check(ExitCause::OutOfMemory, said, RefusalKind::MemoryLimit);
         check(ExitCause::Unknown, said, RefusalKind::NodeFailed);
     }
@@ -180,6 +191,6 @@ mod tests {
 
     fn check(cause: ExitCause, stderr: &str, expected: RefusalKind) {
         let exit = Exit { cause, stderr: stderr.to_owned() };
-        assert_eq!(refusal(&exit, &COMPILER).kind, expected, "{exit:?}");
+        assert_eq!(refusal(&exit, &BuildLimits::CODE, &COMPILER).kind, expected, "{exit:?}");
     }
 }

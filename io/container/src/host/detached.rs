@@ -78,7 +78,8 @@ impl DetachedContainer {
     /// # Errors
     /// The node has let go of the container.
     pub fn report_signal(&mut self, signal: i32) -> std::io::Result<()> {
-        let report = format!(r#"{{"code":null,"signal":{signal},"out_of_memory":false,"stderr":""}}"#);
+        let report =
+            format!(r#"{{"code":null,"signal":{signal},"out_of_memory":false,"out_of_cpu_time":false,"stderr":""}}"#);
         self.exit.write_all(report.as_bytes())
     }
 }
@@ -121,7 +122,8 @@ impl DetachedJob {
     /// # Errors
     /// The node has let go of the job.
     pub fn report_code(&mut self, code: i32) -> std::io::Result<()> {
-        let report = format!(r#"{{"code":{code},"signal":null,"out_of_memory":false,"stderr":"why"}}"#);
+        let report =
+            format!(r#"{{"code":{code},"signal":null,"out_of_memory":false,"out_of_cpu_time":false,"stderr":"why"}}"#);
         self.exit.write_all(report.as_bytes())
     }
 }

@@ -82,6 +82,8 @@ pub fn media_outcome(exit: &Exit) -> (MediaOutcome, String) {
         ExitCause::Code(0) => (MediaOutcome::Done, String::new()),
         ExitCause::OutOfMemory => (MediaOutcome::Memory, "ffmpeg reached its memory limit".to_owned()),
         ExitCause::Code(_) => (MediaOutcome::Failed, last_line(&exit.stderr)),
+        // No job has a limit of that kind.
+        ExitCause::OutOfCpuTime => (MediaOutcome::Failed, "ffmpeg used up its processor time".to_owned()),
         ExitCause::Signal(signal) => {
             (MediaOutcome::Failed, format!("ffmpeg was ended by signal {signal}; {}", last_line(&exit.stderr)))
         }

@@ -94,6 +94,8 @@ pub enum ExitCause {
     Signal(i32),
     /// The kernel killed it because its memory limit was reached.
     OutOfMemory,
+    /// The kernel killed it because it used up its processor time, which only builds have a limit of.
+    OutOfCpuTime,
     /// Nobody knows, because the launcher is gone; the container is too.
     Unknown,
 }
@@ -105,6 +107,9 @@ impl Exit {
         match self.cause {
             ExitCause::OutOfMemory => {
                 Refusal::new(RefusalKind::MemoryLimit, "the container reached its memory limit and was killed")
+            }
+            ExitCause::OutOfCpuTime => {
+                Refusal::new(RefusalKind::CpuLimit, "the process used up its processor time and was killed")
             }
             ExitCause::Code(code) => {
                 Refusal::new(RefusalKind::NodeFailed, format!("the worker ended with {code}{words}"))
@@ -121,6 +126,7 @@ impl Exit {
         let cause = match report {
             // A worker that a module's own limit made exit did not die of the container's.
             ExitReport { out_of_memory: true, signal: Some(_), .. } => ExitCause::OutOfMemory,
+            ExitReport { out_of_cpu_time: true, .. } => ExitCause::OutOfCpuTime,
             ExitReport { signal: Some(signal), .. } => ExitCause::Signal(signal),
             ExitReport { code: Some(code), .. } => ExitCause::Code(code),
             ExitReport { .. } => ExitCause::Unknown,
@@ -139,9 +145,26 @@ mod tests {
 
     #[test]
     fn each_end_has_its_refusal() {
-        check_exit(r#"{"code":null,"signal":9,"out_of_memory":true,"stderr":""}"#, RefusalKind::MemoryLimit, "memory");
-        check_exit(r#"{"code":null,"signal":11,"out_of_memory":false,"stderr":"x"}"#, RefusalKind::NodeFailed, "11: x");
-        check_exit(r#"{"code":3,"signal":null,"out_of_memory":false,"stderr":""}"#, RefusalKind::NodeFailed, "with 3");
+        check_exit(
+            r#"{"code":null,"signal":9,"out_of_memory":true,"out_of_cpu_time":false,"stderr":""}"#,
+            RefusalKind::MemoryLimit,
+            "memory",
+        );
+        check_exit(
+            r#"{"code":null,"signal":11,"out_of_memory":false,"out_of_cpu_time":false,"stderr":"x"}"#,
+            RefusalKind::NodeFailed,
+            "11: x",
+        );
+        check_exit(
+            r#"{"code":null,"signal":9,"out_of_memory":false,"out_of_cpu_time":true,"stderr":""}"#,
+            RefusalKind::CpuLimit,
+            "processor time",
+        );
+        check_exit(
+            r#"{"code":3,"signal":null,"out_of_memory":false,"out_of_cpu_time":false,"stderr":""}"#,
+            RefusalKind::NodeFailed,
+            "with 3",
+        );
         check_exit("", RefusalKind::NodeFailed, "launcher");
         check_exit("rubbish", RefusalKind::NodeFailed, "launcher");
     }

@@ -98,7 +98,7 @@ fn lock_up_and_exec(
     let mut own: Vec<(OwnedFd, RawFd)> = fds.zip(orders.numbers.iter().copied()).collect();
     own.push((stderr, 2));
     place_fds(own, first_cloexec).step("place descriptors")?;
-    rlimits::set(orders.flavour, orders.network, orders.file_bytes).step("set resource limits")?;
+    rlimits::set(orders.flavour, orders.network, orders.file_bytes, orders.cpu_seconds).step("set resource limits")?;
     user::drop_privileges(orders.uid).step("drop privileges")?;
     // Changing the user clears this signal, so it is asked for afterwards. Should the launcher have died before, the
     // write of the report below fails, since the launcher alone reads it.

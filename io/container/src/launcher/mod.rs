@@ -144,8 +144,8 @@ impl<'a> LauncherLoop<'a> {
     fn handle(&mut self, request: &Request, fds: Vec<OwnedFd>) {
         let outcome = match request {
             Request::Serve(serve) => self.serve(serve, fds),
-            Request::Compile { limits } => self.compile(limits, fds),
-            Request::Archive { limits } => self.archive(limits, fds),
+            Request::Compile { limits, cpu_seconds } => self.compile(limits, *cpu_seconds, fds),
+            Request::Archive { limits, cpu_seconds } => self.archive(limits, *cpu_seconds, fds),
             Request::Media(wanted) => self.media(wanted, fds),
             Request::Setup(_) => Err(step_error("read a request", &"the setup was there already").into()),
         };
@@ -217,20 +217,30 @@ impl<'a> LauncherLoop<'a> {
     }
 
     /// The inputs come first, then the pipe for the exit report.
-    fn compile(&mut self, limits: &ContainerLimits, mut fds: Vec<OwnedFd>) -> Result<(Reply, Vec<OwnedFd>), Reply> {
+    fn compile(
+        &mut self,
+        limits: &ContainerLimits,
+        cpu_seconds: u64,
+        mut fds: Vec<OwnedFd>,
+    ) -> Result<(Reply, Vec<OwnedFd>), Reply> {
         let exit = fds.split_off(fds.len().saturating_sub(1));
         let [exit] = take_fds(exit)?;
         let inputs = (0..fds.len()).map(|number| format!("{DATA}/{}", compile_input(number)));
         let mut arguments: Vec<String> = ["compile".to_owned()].into_iter().chain(inputs).collect();
         arguments.push(format!("{DATA}/{COMPILE_OUTPUT}"));
-        self.make_file(Flavour::Wasm, limits, arguments, fds, exit)
+        self.make_file(Flavour::Wasm, limits, cpu_seconds, arguments, fds, exit)
     }
 
-    fn archive(&mut self, limits: &ContainerLimits, fds: Vec<OwnedFd>) -> Result<(Reply, Vec<OwnedFd>), Reply> {
+    fn archive(
+        &mut self,
+        limits: &ContainerLimits,
+        cpu_seconds: u64,
+        fds: Vec<OwnedFd>,
+    ) -> Result<(Reply, Vec<OwnedFd>), Reply> {
         let [exit] = take_fds(fds)?;
         let out = format!("{DATA}/{ARCHIVE_FILE}");
         let arguments = ["archive", "--java-home", self.java_home()?, "--out", &out].map(str::to_owned).to_vec();
-        self.make_file(Flavour::Osgi, limits, arguments, vec![], exit)
+        self.make_file(Flavour::Osgi, limits, cpu_seconds, arguments, vec![], exit)
     }
 
     fn media(&mut self, wanted: &MediaOrder, mut fds: Vec<OwnedFd>) -> Result<(Reply, Vec<OwnedFd>), Reply> {
@@ -261,6 +271,7 @@ impl<'a> LauncherLoop<'a> {
         &mut self,
         flavour: Flavour,
         limits: &ContainerLimits,
+        cpu_seconds: u64,
         arguments: Vec<String>,
         inputs: Vec<OwnedFd>,
         exit: OwnedFd,
@@ -273,6 +284,7 @@ impl<'a> LauncherLoop<'a> {
         let output = rustix::fs::openat(&data, ".", OFlags::DIRECTORY | OFlags::CLOEXEC, Mode::empty());
         let output = output.step("open /data")?;
         let mut orders = self.orders(place, flavour, limits, arguments);
+        orders.cpu_seconds = Some(cpu_seconds);
         // Nothing is shared, but what a worker opens gets the numbers after those all the same.
         orders.numbers = SHARED_FDS.to_vec();
         let null = || rustix::fs::open("/dev/null", OFlags::RDONLY | OFlags::CLOEXEC, Mode::empty());
@@ -284,7 +296,17 @@ impl<'a> LauncherLoop<'a> {
 
     fn orders(&self, place: usize, flavour: Flavour, limits: &ContainerLimits, arguments: Vec<String>) -> Orders {
         let (uid, file_bytes) = (self.places.uid(place), limits.disk_bytes);
-        Orders { flavour, media: None, uid, file_bytes, network: false, stores: vec![], arguments, numbers: vec![] }
+        Orders {
+            flavour,
+            media: None,
+            uid,
+            file_bytes,
+            cpu_seconds: None,
+            network: false,
+            stores: vec![],
+            arguments,
+            numbers: vec![],
+        }
     }
 
     fn start_process(
@@ -316,7 +338,8 @@ impl<'a> LauncherLoop<'a> {
             }
             None => Rc::new(own),
         };
-        let process = Running { worker: start.worker, pid, pidfd, group, stderr, exit: start.exit };
+        let (cpu_seconds, exit) = (orders.cpu_seconds, start.exit);
+        let process = Running { worker: start.worker, pid, pidfd, cpu_seconds, group, stderr, exit };
         self.places.put(start.place, process);
         Ok((Reply::Started { pid, uid, landlock }, their_pidfd?))
     }

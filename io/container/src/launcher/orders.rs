@@ -19,6 +19,8 @@ pub(super) struct Orders {
     pub(super) uid: Option<u32>,
     /// Bytes of the longest file.
     pub(super) file_bytes: u64,
+    /// Processor time, in seconds, after which it is ended; nothing for what runs as long as it is wanted.
+    pub(super) cpu_seconds: Option<u64>,
     pub(super) network: bool,
     /// Where mounted files go.
     pub(super) stores: Vec<String>,

@@ -3,16 +3,17 @@
 
 use std::fs::File;
 use std::io::Write as _;
-use std::os::fd::{AsFd as _, OwnedFd};
+use std::os::fd::OwnedFd;
 use std::rc::Rc;
+use std::time::Duration;
 
 use netserv_model::{Flavour, UserId};
-use rustix::process::{WaitId, WaitIdOptions, waitid};
 
 use super::report::last_words;
 use crate::limits::PROCESSES_MAX;
 use crate::protocol::{ExitReport, Reply};
 use crate::sandbox::cgroup::Group;
+use crate::sys;
 
 /// A worker, compilation or media job that runs.
 pub(super) struct Running {
@@ -20,6 +21,8 @@ pub(super) struct Running {
     pub(super) worker: Option<(UserId, Flavour)>,
     pub(super) pid: i32,
     pub(super) pidfd: OwnedFd,
+    /// Seconds of processor time that it has; nothing for what runs as long as it is wanted.
+    pub(super) cpu_seconds: Option<u64>,
     /// Shared with the user's other worker.
     pub(super) group: Rc<Group>,
     pub(super) stderr: OwnedFd,
@@ -29,12 +32,18 @@ pub(super) struct Running {
 impl Running {
     /// Collects the process, which ended or is about to, and tells the node how. Returns its groups.
     pub(super) fn collect(self) -> Rc<Group> {
-        let status = waitid(WaitId::PidFd(self.pidfd.as_fd()), WaitIdOptions::EXITED).ok().flatten();
-        let signal = status.as_ref().and_then(|status| status.terminating_signal());
+        let ended = sys::wait(self.pid).ok();
+        let signal = ended.as_ref().and_then(|ended| ended.signal);
+        // The limit counts by ticks of the clock and the sum by the scheduler's, which differ on a busy machine. Nobody else
+        // kills a build before its time but for want of memory, so that half of it is enough to tell the reason.
+        let is_over = |(ended, most): (&sys::Ended, u64)| ended.cpu_time * 2 >= Duration::from_secs(most);
+        let over_time = ended.as_ref().zip(self.cpu_seconds).is_some_and(is_over);
+        let out_of_memory = signal.is_some() && self.group.take_out_of_memory();
         let report = ExitReport {
-            code: status.as_ref().and_then(|status| status.exit_status()),
+            code: ended.as_ref().and_then(|ended| ended.code),
             signal,
-            out_of_memory: signal.is_some() && self.group.take_out_of_memory(),
+            out_of_memory,
+            out_of_cpu_time: signal == Some(libc::SIGKILL) && !out_of_memory && over_time,
             stderr: last_words(self.stderr),
         };
         let bytes = serde_json::to_vec(&report).expect("a report is plain data");
@@ -118,7 +127,8 @@ mod tests {
             assert_eq!(places.free().unwrap(), expected);
             let group = Rc::new(cgroups.create("c").unwrap());
             let (stderr, exit) = (null(), null());
-            places.put(expected, Running { worker: None, pid: 1, pidfd: null(), group, stderr, exit });
+            let (pidfd, cpu_seconds) = (null(), None);
+            places.put(expected, Running { worker: None, pid: 1, pidfd, cpu_seconds, group, stderr, exit });
         }
         assert_eq!(places.uid(PROCESSES_MAX - 1), Some(UID_BASE + 1023));
         assert!(matches!(places.free(), Err(Reply::Failed { quota: true, .. })));

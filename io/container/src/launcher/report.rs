@@ -77,7 +77,8 @@ mod tests {
             rustix::io::write(&writer, &[b"x", &bytes.repeat(STDERR_BYTES_MAX)[..], b"x"].concat()).unwrap();
             drop(writer);
             let stderr = last_words(reader);
-            let report = ExitReport { code: Some(i32::MIN), signal: Some(i32::MIN), out_of_memory: false, stderr };
+            let (code, signal) = (Some(i32::MIN), Some(i32::MIN));
+            let report = ExitReport { code, signal, out_of_memory: false, out_of_cpu_time: false, stderr };
             let length = serde_json::to_vec(&report).unwrap().len();
             assert!(length < EXIT_REPORT_BYTES_MAX, "{bytes:?}: {length}");
         }

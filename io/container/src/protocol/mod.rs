@@ -26,9 +26,9 @@ pub(crate) enum Request {
     Serve(Serve),
     /// Start a compilation. Beside it: the Wasm file and the pipe for the exit report. Answered by `Started` with a
     /// pidfd and the directory where the output will be, or `Failed`.
-    Compile { limits: ContainerLimits },
+    Compile { limits: ContainerLimits, cpu_seconds: u64 },
     /// Start the making of an archive of Java classes. Beside it: the pipe for the exit report. Answered as `Compile`.
-    Archive { limits: ContainerLimits },
+    Archive { limits: ContainerLimits, cpu_seconds: u64 },
     /// Start a media job. Beside it: the pipe for the exit report, the input's end, the output's, and the picture's if
     /// the task has one. Answered by `Started` with a pidfd, or `Failed`.
     Media(MediaOrder),
@@ -108,5 +108,6 @@ pub(crate) struct ExitReport {
     pub(crate) code: Option<i32>,
     pub(crate) signal: Option<i32>,
     pub(crate) out_of_memory: bool,
+    pub(crate) out_of_cpu_time: bool,
     pub(crate) stderr: String,
 }

@@ -86,11 +86,13 @@ mod tests {
     fn messages_arrive_with_their_descriptors() {
         let (ours, theirs) = seqpacket().unwrap();
         let (reader, writer) = rustix::pipe::pipe().unwrap();
-        let request = Request::Compile { limits: ContainerLimits::default() };
+        let request = Request::Compile { limits: ContainerLimits::default(), cpu_seconds: 7 };
         send(&ours, &request, &[writer.as_fd()]).unwrap();
         drop(writer);
         let (received, fds) = receive::<Request>(&theirs).unwrap().unwrap();
-        assert!(matches!(received, Request::Compile { limits } if limits == ContainerLimits::default()));
+        assert!(
+            matches!(received, Request::Compile { limits, cpu_seconds: 7 } if limits == ContainerLimits::default())
+        );
         rustix::io::write(&fds[0], b"x").unwrap();
         assert_eq!(rustix::io::read(&reader, &mut [0; 8][..]), Ok(1));
         drop(ours);

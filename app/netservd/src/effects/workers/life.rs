@@ -158,7 +158,7 @@ impl Workers {
         let inside = (running.activity)().module;
         let culprit = match exit.cause {
             ExitCause::Unknown => None,
-            ExitCause::Code(_) | ExitCause::Signal(_) | ExitCause::OutOfMemory => {
+            ExitCause::Code(_) | ExitCause::Signal(_) | ExitCause::OutOfMemory | ExitCause::OutOfCpuTime => {
                 inside.filter(|slot| running.pinned.contains_key(slot))
             }
         };
@@ -216,6 +216,7 @@ pub(super) fn why_ended(exit: &Exit, culprit: Option<ModuleSlot>) -> Refusal {
     match (exit.cause, culprit) {
         (ExitCause::Code(EXIT_STALLED), _) => Refusal::new(RefusalKind::Stalled, refusal.detail),
         (ExitCause::Code(_) | ExitCause::Signal(_), Some(_)) => Refusal::new(RefusalKind::Trapped, refusal.detail),
-        (ExitCause::Code(_) | ExitCause::Signal(_), None) | (ExitCause::OutOfMemory | ExitCause::Unknown, _) => refusal,
+        (ExitCause::Code(_) | ExitCause::Signal(_), None)
+        | (ExitCause::OutOfMemory | ExitCause::OutOfCpuTime | ExitCause::Unknown, _) => refusal,
     }
 }

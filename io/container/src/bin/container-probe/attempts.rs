@@ -371,6 +371,20 @@ fn take_memory() -> String {
     }
 }
 
+/// Computes without end on so many threads, as a compiler does that comes to no end.
+pub(crate) fn burn_on_all(threads: usize) -> ! {
+    for _ in 1..threads {
+        std::thread::spawn(|| {
+            loop {
+                std::hint::black_box(());
+            }
+        });
+    }
+    loop {
+        std::hint::black_box(());
+    }
+}
+
 /// Returns how much of the time the process really ran, in thousandths.
 fn burn(wall: Duration) -> String {
     let cpu = || {

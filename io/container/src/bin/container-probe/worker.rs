@@ -112,7 +112,7 @@ fn receive(control: &OwnedFd) -> Option<ToWorker> {
     (length > 0).then(|| ToWorker::decode(&bytes[..length]).expect("the node sends frames"))
 }
 
-/// Compiles as the inputs together say: copies them, refuses them, hangs, crashes or takes all memory.
+/// Compiles as the inputs together say: copies them, refuses them, hangs, computes without end, crashes or takes all memory.
 pub(crate) fn compile(inputs: &[&str], out: &str) -> ExitCode {
     let input = inputs.iter().map(|input| std::fs::read(input).expect("the input is readable"));
     let input = input.collect::<Vec<_>>().join(&b'+');
@@ -125,6 +125,7 @@ pub(crate) fn compile(inputs: &[&str], out: &str) -> ExitCode {
         b"hang" => loop {
             std::thread::sleep(std::time::Duration::from_secs(1));
         },
+        b"burn" => attempts::burn_on_all(2),
         b"crash" => panic!("the compiler's own fault"),
         b"memory" => {
             attempts::run("memory", &Default::default());

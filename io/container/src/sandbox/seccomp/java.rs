@@ -10,7 +10,9 @@ use netserv_wire::container::{CONTROL_FD, RING_FD, WAKE_HOST_FD, WAKE_WORKER_FD}
 use seccompiler::{Error, SeccompCmpOp, SeccompRule};
 
 use super::network;
-use super::rules::{AF_UNIX, F_DUPFD_CLOEXEC, F_SETFL, FCNTL_COMMANDS, O_ASYNC, Rules, STAYS_NONBLOCKING, one_of, rule};
+use super::rules::{
+    AF_UNIX, F_DUPFD_CLOEXEC, F_SETFL, FCNTL_COMMANDS, O_ASYNC, Rules, STAYS_NONBLOCKING, one_of, rule,
+};
 
 /// Returns the rules for calls that other workers do not have, or have without conditions.
 pub(super) fn rules(network: bool) -> Result<Rules, Error> {
