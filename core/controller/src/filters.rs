@@ -243,6 +243,7 @@ mod tests {
             container: ContainerLimits::default(),
             listen: Vec::new(),
             connect: Vec::new(),
+            network: Default::default(),
         };
         let filters: Vec<Filter> = filters.iter().map(|filter| filter.parse().unwrap()).collect();
         check(&user, &filters).err().map(|refusal| refusal.kind)

@@ -47,6 +47,16 @@ pub const PACKAGE_BYTES_MAX: u64 = 32 * 1024 * 1024;
 pub const BLOB_BYTES_MAX: u64 = 32 * 1024 * 1024;
 /// Entries in a package's tar file.
 pub const PACKAGE_ENTRIES_MAX: usize = 64;
+/// Packets in a second that one user sends or receives by a network, unless the operator says otherwise, and at most.
+pub const NETWORK_PACKETS_PER_SECOND: u64 = 200_000;
+/// See [`NETWORK_PACKETS_PER_SECOND`].
+pub const NETWORK_PACKETS_PER_SECOND_MAX: u64 = 10_000_000;
+/// Bits in a second that one user sends or receives by a network, unless the operator says otherwise.
+pub const NETWORK_BITS_PER_SECOND: u64 = 1_000_000_000;
+/// The fewest bits in a second: a packet of full size takes a fifth of a second.
+pub const NETWORK_BITS_PER_SECOND_MIN: u64 = 64_000;
+/// The most bits in a second.
+pub const NETWORK_BITS_PER_SECOND_MAX: u64 = 100_000_000_000;
 /// Bytes of the file with the operator's own certificate authorities: as many as hold a system's whole list.
 pub const AUTHORITIES_BYTES_MAX: u64 = 512 * 1024;
 /// How long requests under way have to end when their server module is stopped or replaced.

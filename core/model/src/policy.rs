@@ -73,6 +73,46 @@ pub struct UserPolicy {
     pub listen: Vec<Filter>,
     /// Connections that the user's container may open; empty means none.
     pub connect: Vec<Filter>,
+    /// How fast the user sends and receives.
+    pub network: NetworkRate,
+}
+
+/// How fast one user sends, and as much again receives; what is over it waits for a moment or is dropped.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, rename_all = "kebab-case", default)]
+pub struct NetworkRate {
+    /// Packets in a second.
+    pub packets_per_second: u64,
+    /// Bits in a second, with all headers.
+    pub bits_per_second: u64,
+}
+
+impl NetworkRate {
+    /// Says what is wrong with a rate that no network can have.
+    ///
+    /// # Errors
+    /// A figure out of its bounds, in words.
+    pub fn check(&self) -> Result<(), String> {
+        let packets = 1..=limits::NETWORK_PACKETS_PER_SECOND_MAX;
+        let bits = limits::NETWORK_BITS_PER_SECOND_MIN..=limits::NETWORK_BITS_PER_SECOND_MAX;
+        for (key, value, range) in
+            [("packets-per-second", self.packets_per_second, packets), ("bits-per-second", self.bits_per_second, bits)]
+        {
+            if !range.contains(&value) {
+                return Err(format!("`{key}` is {} to {}, not {value}", range.start(), range.end()));
+            }
+        }
+        Ok(())
+    }
+}
+
+impl Default for NetworkRate {
+    fn default() -> NetworkRate {
+        NetworkRate {
+            packets_per_second: limits::NETWORK_PACKETS_PER_SECOND,
+            bits_per_second: limits::NETWORK_BITS_PER_SECOND,
+        }
+    }
 }
 
 /// What one service container may use, enforced by the kernel.
@@ -92,5 +132,29 @@ pub struct ContainerLimits {
 impl Default for ContainerLimits {
     fn default() -> ContainerLimits {
         ContainerLimits { memory_bytes: 96 * 1024 * 1024, cpu_permille: 1000, pids: 64, disk_bytes: 16 * 1024 * 1024 }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn rates_have_bounds() {
+        let good = NetworkRate::default();
+        let check = |rate: NetworkRate, expected: bool| assert_eq!(rate.check().is_ok(), expected, "{rate:?}");
+        for (packets_per_second, expected) in
+            [(0, false), (1, true), (limits::NETWORK_PACKETS_PER_SECOND_MAX, true), (u64::MAX, false)]
+        {
+            check(NetworkRate { packets_per_second, ..good }, expected);
+        }
+        for (bits_per_second, expected) in [
+            (limits::NETWORK_BITS_PER_SECOND_MIN - 1, false),
+            (limits::NETWORK_BITS_PER_SECOND_MIN, true),
+            (limits::NETWORK_BITS_PER_SECOND_MAX, true),
+            (limits::NETWORK_BITS_PER_SECOND_MAX + 1, false),
+        ] {
+            check(NetworkRate { bits_per_second, ..good }, expected);
+        }
     }
 }

@@ -434,7 +434,13 @@ impl Network {
             #[allow(deprecated, reason = "the new form is unsafe for the sake of another flag")]
             rustix::thread::unshare(UnshareFlags::NEWNET).unwrap();
             let addresses = vec!["10.72.9.1".parse().unwrap()];
-            let spec = NetworkSpec { name: container_link("t", 1), addresses, listen: vec![], connect: vec![] };
+            let spec = NetworkSpec {
+                name: container_link("t", 1),
+                addresses,
+                listen: vec![],
+                connect: vec![],
+                rate: Default::default(),
+            };
             Network {
                 inside: ContainerNetwork::create(&spec).unwrap(),
                 _node: File::open("/proc/thread-self/ns/net").unwrap(),

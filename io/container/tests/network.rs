@@ -10,10 +10,14 @@ use std::process::{Command, Stdio};
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::{Duration, Instant};
 
-use netserv_container::network::limits::{FLOWS_MAX, ICMP_ERRORS_PER_SECOND};
+use netserv_container::network::limits::{
+    FLOWS_MAX, ICMP_ERRORS_PER_SECOND, RATE_BURST_BYTES_MIN, RATE_QUEUE_BYTES_MIN,
+};
 use netserv_container::network::{AddressWatch, ContainerNetwork, NetworkSpec, remove_networks};
 use netserv_model::Filter;
 use netserv_model::container_link::container_link;
+use netserv_model::limits::NETWORK_BITS_PER_SECOND_MIN;
+use netserv_model::policy::NetworkRate;
 use netserv_skips::skipped;
 use rustix::thread::{LinkNameSpaceType, move_into_link_name_space};
 
@@ -235,7 +239,7 @@ fn an_unprivileged_web_server_answers() {
     }
     server.kill().unwrap();
     server.wait().unwrap();
-    network.permit(&filters(&["tcp port 80"]), &[]).unwrap();
+    network.permit(&filters(&["tcp port 80"]), &[], NetworkRate::default()).unwrap();
     for address in ["10.71.9.1", "fd71:9::1"] {
         let ping = lab.client(|| Command::new("ping").args(["-c1", "-W1", address]).output().unwrap());
         assert!(!ping.status.success(), "{address}");
@@ -268,11 +272,11 @@ fn permissions_change_while_connections_are_open() {
     let mut client = lab.client(|| TcpStream::connect_timeout(&at("10.71.9.1", 80), LONG)).unwrap();
     exchange(&mut client, &listener);
     let before = network.dropped().unwrap()["refused-in"];
-    network.permit(&filters(&["tcp port 90"]), &[]).unwrap();
+    network.permit(&filters(&["tcp port 90"]), &[], NetworkRate::default()).unwrap();
     assert!(lab.client(|| TcpStream::connect_timeout(&at("10.71.9.1", 80), SHORT)).is_err());
     client.write_all(b"more").unwrap();
     wait_until(|| network.dropped().unwrap()["refused-in"] >= before + 2);
-    network.permit(&filters(&["tcp port 80"]), &[]).unwrap();
+    network.permit(&filters(&["tcp port 80"]), &[], NetworkRate::default()).unwrap();
     let mut client = lab.client(|| TcpStream::connect_timeout(&at("10.71.9.1", 80), LONG)).unwrap();
     exchange(&mut client, &listener);
 }
@@ -375,6 +379,127 @@ fn a_network_is_made_quickly() {
 
 const CHILD: &str = "NETSERV_TEST_NETWORK_INSTANCE";
 
+/// Goal: what a container sends keeps to its rate in packets, also datagrams that the kernel is given by the hundred.
+#[test]
+fn packets_over_the_rate_are_dropped_on_their_way_out() {
+    let Some(lab) = Lab::start("packets_over_the_rate_are_dropped_on_their_way_out") else { return };
+    let (network, slow) =
+        (lab.container(1, &[], &["udp"]), NetworkRate { packets_per_second: 100, ..NetworkRate::default() });
+    network.permit(&[], &filters(&["udp"]), slow).unwrap();
+    for (version, own, client) in [(4, "10.71.9.1", "10.71.1.2"), (6, "fd71:9::1", "fd71:1::2")] {
+        let receiver = lab.client(|| udp(at(client, 9000)));
+        let before = network.dropped().unwrap()["packet-rate-out"];
+        let begun = Instant::now();
+        // 64 datagrams of a byte in each of 20 calls (`UDP_SEGMENT` of `SOL_UDP`).
+        let script = format!(
+            "import socket,struct\ns=socket.socket(socket.AF_INET{},socket.SOCK_DGRAM)\ns.bind(('{own}',0))\n\
+             s.connect(('{client}',9000))\nfor _ in range(20): s.sendmsg([b'x'*64],[(17,103,struct.pack('H',1))])",
+            if version == 6 { "6" } else { "" }
+        );
+        let mut sender = Command::new("/usr/bin/python3");
+        sender.args(["-c", &script]);
+        assert!(inside(network.netns(), || sender.status().unwrap()).success(), "IPv{version}");
+        let received = u64::try_from(drain(&receiver)).unwrap();
+        let dropped = network.dropped().unwrap()["packet-rate-out"] - before;
+        assert_eq!(received + dropped, 20 * 64, "IPv{version}");
+        let most = 10 + 100 * (begun.elapsed().as_secs() + 1);
+        assert!((5..=most).contains(&received), "IPv{version}: {received} of at most {most}");
+    }
+}
+
+/// Goal: what is over the rate in packets does not reach a container; what strangers send in vain does not count.
+#[test]
+fn packets_over_the_rate_are_dropped_on_their_way_in() {
+    let Some(lab) = Lab::start("packets_over_the_rate_are_dropped_on_their_way_in") else { return };
+    let network = lab.container(1, &["udp port 9000"], &[]);
+    let slow = NetworkRate { packets_per_second: 100, ..NetworkRate::default() };
+    network.permit(&filters(&["udp port 9000"]), &[], slow).unwrap();
+    for (own, client) in [("10.71.9.1", "10.71.1.2"), ("fd71:9::1", "fd71:1::2")] {
+        let receiver = inside(network.netns(), || udp(at(own, 9000)));
+        let sender = lab.client(|| udp(at(client, 0)));
+        std::thread::sleep(Duration::from_millis(200));
+        for _ in 0..500 {
+            sender.send_to(b"in vain", at(own, 9001)).unwrap();
+        }
+        sender.send_to(b"wanted", at(own, 9000)).unwrap();
+        assert_eq!(receive(&receiver).unwrap().0, b"wanted", "{own}");
+        let before = network.dropped().unwrap()["packet-rate-in"];
+        let begun = Instant::now();
+        for _ in 0..500 {
+            sender.send_to(b"x", at(own, 9000)).unwrap();
+        }
+        let most = 10 + 100 * (begun.elapsed().as_secs() + 1);
+        let received = u64::try_from(drain(&receiver)).unwrap();
+        assert!((5..=most).contains(&received), "{own}: {received} of at most {most}");
+        assert_eq!(received + network.dropped().unwrap()["packet-rate-in"] - before, 500, "{own}");
+    }
+}
+
+/// Goal: TCP keeps to the rate in bits, both ways, reaches most of it, and follows a change while it goes on.
+#[test]
+fn bits_keep_to_the_rate_both_ways() {
+    let Some(lab) = Lab::start("bits_keep_to_the_rate_both_ways") else { return };
+    let network = lab.container(1, &["tcp port 80"], &[]);
+    let permits = filters(&["tcp port 80"]);
+    for own in ["10.71.9.1", "fd71:9::1"] {
+        let listener = inside(network.netns(), || TcpListener::bind(at(own, 80)).unwrap());
+        let outer = lab.client(|| TcpStream::connect_timeout(&at(own, 80), LONG)).unwrap();
+        let (inner, _) = listener.accept().unwrap();
+        for bits_per_second in [16_000_000, 80_000_000] {
+            let rate = NetworkRate { bits_per_second, ..NetworkRate::default() };
+            network.permit(&permits, &[], rate).unwrap();
+            for (from, to) in [(&inner, &outer), (&outer, &inner)] {
+                let most = bits_per_second + bits_per_second / 8;
+                let reached = || {
+                    let reached = bits_per_second_between(from, to, bits_per_second / 8);
+                    assert!(reached <= most, "{own}: {reached} of {bits_per_second} bits in a second");
+                    reached
+                };
+                // A busy machine reaches less at times.
+                let reaches_half = |()| reached() >= bits_per_second / 2;
+                assert!([(); 5].into_iter().any(reaches_half), "{own}: not half of {bits_per_second} bits in a second");
+            }
+        }
+    }
+}
+
+/// Goal: what a flood has waiting on a container's link is bounded, and the rest counts as dropped.
+#[test]
+fn datagrams_over_the_rate_in_bits_are_dropped() {
+    let Some(lab) = Lab::start("datagrams_over_the_rate_in_bits_are_dropped") else { return };
+    let network = lab.container(1, &["udp port 9000"], &[]);
+    let rate = NetworkRate { bits_per_second: NETWORK_BITS_PER_SECOND_MIN, ..NetworkRate::default() };
+    network.permit(&filters(&["udp port 9000"]), &[], rate).unwrap();
+    let receiver = inside(network.netns(), || udp(at("10.71.9.1", 9000)));
+    let sender = lab.client(|| udp(at("10.71.1.2", 0)));
+    const SENT: u64 = 1000;
+    for _ in 0..SENT {
+        sender.send_to(&[0; 1000], at("10.71.9.1", 9000)).unwrap();
+        std::thread::sleep(Duration::from_micros(50));
+    }
+    let dropped = network.dropped().unwrap()["bit-rate-in"];
+    let (at_once, waiting) = (RATE_BURST_BYTES_MIN / 1000, RATE_QUEUE_BYTES_MIN / 1000);
+    assert!(dropped + at_once + waiting >= SENT - 20 && dropped < SENT, "{dropped} dropped");
+    assert!(receive(&receiver).is_some());
+}
+
+#[test]
+fn rates_without_sense_are_refused_and_nothing_of_a_link_is_left() {
+    let Some(lab) = Lab::start("rates_without_sense_are_refused_and_nothing_of_a_link_is_left") else { return };
+    let network = lab.container(1, &["tcp port 80"], &[]);
+    let none = NetworkRate { packets_per_second: 0, ..NetworkRate::default() };
+    assert!(network.permit(&[], &[], none).is_err());
+    assert_eq!(network.permitted().0, filters(&["tcp port 80"]), "all is as it was");
+    drop(network);
+    // Made anew under the name of one that was left behind.
+    let left = lab.container(1, &[], &[]);
+    let name = left.name().to_owned();
+    std::mem::forget(left);
+    assert_eq!(remove_networks(&lab.instance()).unwrap(), 1);
+    let again = lab.container_named(&name, 1, &[], &[]).unwrap();
+    assert_eq!(again.dropped().unwrap()["packet-rate-out"], 0);
+}
+
 /// A router, in whose namespace the test is, and a client behind it.
 struct Lab {
     router: String,
@@ -454,6 +579,7 @@ fn spec(name: &str, number: u32, listen: &[&str], connect: &[&str]) -> NetworkSp
         addresses: addresses.iter().map(|address| address.parse().unwrap()).collect(),
         listen: filters(listen),
         connect: filters(connect),
+        rate: NetworkRate::default(),
     }
 }
 
@@ -517,6 +643,26 @@ fn exchange(client: &mut TcpStream, listener: &TcpListener) {
     server.write_all(b"pong").unwrap();
     client.read_exact(&mut buffer).unwrap();
     assert_eq!(&buffer, b"pong");
+}
+
+/// Reads what has come and what comes soon. Returns how many datagrams that were.
+fn drain(socket: &UdpSocket) -> usize {
+    socket.set_read_timeout(Some(2 * SHORT)).unwrap();
+    let count = std::iter::from_fn(|| receive(socket)).count();
+    socket.set_read_timeout(Some(LONG)).unwrap();
+    count
+}
+
+/// Sends so many bytes from one end to the other, and returns how many bits went in a second.
+fn bits_per_second_between(mut from: &TcpStream, mut to: &TcpStream, bytes: u64) -> u64 {
+    let bytes = usize::try_from(bytes).unwrap();
+    to.set_read_timeout(Some(LONG)).unwrap();
+    let begun = Instant::now();
+    std::thread::scope(|scope| {
+        scope.spawn(move || from.write_all(&vec![0; bytes]).unwrap());
+        to.read_exact(&mut vec![0; bytes]).unwrap();
+    });
+    u64::try_from(u128::try_from(bytes).unwrap() * 8_000_000 / begun.elapsed().as_micros()).unwrap()
 }
 
 /// Returns whether nobody has connected.

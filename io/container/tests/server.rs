@@ -124,7 +124,13 @@ impl Network {
             run(&format!("ip address add {CLIENT}/32 dev lo"));
             let addresses = vec![ADDRESS.parse().unwrap()];
             let listen = vec!["tcp port 80".parse().unwrap()];
-            let spec = NetworkSpec { name: container_link("t", 2), addresses, listen, connect: vec![] };
+            let spec = NetworkSpec {
+                name: container_link("t", 2),
+                addresses,
+                listen,
+                connect: vec![],
+                rate: Default::default(),
+            };
             Network {
                 inside: ContainerNetwork::create(&spec).unwrap(),
                 node: File::open("/proc/thread-self/ns/net").unwrap(),

@@ -12,7 +12,7 @@ use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use anyhow::{Context, Result, ensure};
+use anyhow::{Context, Result, anyhow, ensure};
 use netserv_container::network::is_container_address;
 use netserv_container::network::limits::{ADDRESSES_MAX, PERMITS_MAX};
 use netserv_model::policy::NodePolicy;
@@ -37,6 +37,7 @@ const USER_EXAMPLE: &str = "
 # container = { memory-bytes = 100663296, cpu-permille = 1000, pids = 64, disk-bytes = 16777216 }   # of all modules
 # listen = [\"tcp port 80\"]   # what its containers may accept: as peers' packets look
 # connect = [\"tcp port 443\", \"udp dst 192.0.2.53 port 53\"]   # what they may open
+# network = { packets-per-second = 200000, bits-per-second = 1000000000 }   # of its containers, each way
 # addresses = [\"192.0.2.10\"]   # its containers', in place of free ones of network.prefixes
 ";
 
@@ -186,7 +187,8 @@ impl Config {
             );
         }
         let mut given = BTreeSet::new();
-        for User { name, listen, connect, addresses, .. } in &self.users {
+        for User { name, listen, connect, addresses, network, .. } in &self.users {
+            network.check().map_err(|error| anyhow!("network of user {name}: {error}"))?;
             for address in addresses {
                 ensure!(
                     is_container_address(*address),
@@ -316,6 +318,7 @@ mod tests {
                 "over 8",
             ),
             (&user(&format!("addresses = ['192.0.2.1']\nconnect = {:?}", ["tcp port 1"; 65])), "over 64"),
+            (&user("network = { bits-per-second = 1 }"), "network of user"),
             (&user("listen = ['tcp door 80']"), "door"),
         ] {
             let error = format!("{:#}", Config::parse(text).unwrap_err());

@@ -6,7 +6,7 @@ use std::net::IpAddr;
 use anyhow::{Context, Result};
 use ipnet::IpNet;
 use netserv_model::manifest::ModuleLimits;
-use netserv_model::policy::{ContainerLimits, UserPolicy};
+use netserv_model::policy::{ContainerLimits, NetworkRate, UserPolicy};
 use netserv_model::{Filter, PortRange, PublicKey, UserId};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -40,6 +40,9 @@ pub struct User {
     /// What the user's containers may open. Without `dst`, it is about other machines only.
     #[serde(default)]
     pub connect: Vec<Filter>,
+    /// How fast the user's containers send and receive by their network, each way.
+    #[serde(default)]
+    pub network: NetworkRate,
     /// The addresses of the user's container, in place of free ones of `network.prefixes`.
     #[serde(default)]
     pub addresses: Vec<IpAddr>,
@@ -61,6 +64,7 @@ impl User {
             container: self.container,
             listen: self.listen.clone(),
             connect: self.connect.clone(),
+            network: self.network,
         })
     }
 }

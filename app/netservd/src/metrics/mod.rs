@@ -189,7 +189,7 @@ fn media(out: &mut Exposition, counts: &MediaCounts) {
 
 /// Writes what the firewalls of containers dropped, by user and reason.
 pub fn container_drops(out: &mut Exposition, drops: &BTreeMap<UserId, BTreeMap<String, u64>>) {
-    let help = "Packets to and from containers that their firewalls dropped, by reason";
+    let help = "Packets to and from containers that their firewalls and rates dropped, by reason";
     let mut family = out.family("container_dropped_packets_total", Kind::Counter, help);
     for (user, reasons) in drops {
         for (reason, value) in reasons {

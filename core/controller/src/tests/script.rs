@@ -477,6 +477,7 @@ pub(crate) fn user_policy(user: &str, prefix: &str) -> UserPolicy {
         container: ContainerLimits::default(),
         listen: Vec::new(),
         connect: Vec::new(),
+        network: Default::default(),
     }
 }
 

@@ -9,14 +9,17 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use netserv_model::Filter;
+use netserv_model::policy::NetworkRate;
 
 use super::addresses::{addresses_of, is_container_address, node_addresses};
 use super::error::NetworkError;
 use super::limits::{ADDRESSES_MAX, PERMITS_MAX};
 use super::matching::Permits;
 use super::namespace::Inside;
+use super::nftables::Family;
+use super::rate::Ends;
 use super::socket::Socket;
-use super::{firewall, link, nftables};
+use super::{firewall, link, nftables, rate};
 
 /// What a container's network is to be.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -30,6 +33,8 @@ pub struct NetworkSpec {
     /// What it may open, as its own packets look. One that names no destination is about other machines: not about the
     /// node, not about addresses of one link or of many.
     pub connect: Vec<Filter>,
+    /// How fast it sends, and receives.
+    pub rate: NetworkRate,
 }
 
 /// A container's network. Dropping it takes the link away; the namespace goes with the last process in it.
@@ -37,7 +42,11 @@ pub struct NetworkSpec {
 pub struct ContainerNetwork {
     pub(super) name: String,
     pub(super) namespace: OwnedFd,
+    /// What is set up inside, by its kind.
+    pub(super) routes: Socket,
     pub(super) rules: Socket,
+    /// The indices of both ends of the link: the node's and the container's.
+    pub(super) indices: (u32, u32),
     pub(super) permits: Mutex<Permits>,
     /// Whether the namespace hands on packets of others.
     pub(super) prepared: Mutex<bool>,
@@ -53,15 +62,23 @@ impl ContainerNetwork {
         check(spec)?;
         let host = Socket::routes().map_err(NetworkError::kernel("open a netlink socket"))?;
         let node = addresses_of(&host)?;
-        let NetworkSpec { name, addresses, listen, connect } = spec.clone();
-        let permits = Permits { addresses, listen, connect, node, intercepts: Vec::new() };
-        let Inside { namespace, routes, rules } = Inside::make()?;
+        let NetworkSpec { name, addresses, listen, connect, rate } = spec.clone();
+        let permits = Permits { addresses, listen, connect, node, intercepts: Vec::new(), rate };
+        let Inside { namespace, routes, rules, generic } = Inside::make()?;
         // Before there is a link, so that nothing passes unjudged.
         rules.carry_out(&firewall::new(&permits))?;
         link::make_pair(&host, &name, namespace.as_fd())?;
         let (permits, prepared, removed) = (Mutex::new(permits), Mutex::new(false), AtomicBool::new(false));
-        let network = ContainerNetwork { name, namespace, rules, permits, prepared, removed };
-        link::set_up_inside(&routes, &spec.addresses)?;
+        let indices = (0, 0);
+        let mut network = ContainerNetwork { name, namespace, routes, rules, indices, permits, prepared, removed };
+        let index = |socket: &Socket, name: &str| {
+            link::index_of(socket, name).map_err(NetworkError::kernel(format!("find the device {name}")))
+        };
+        network.indices = (index(&host, &network.name)?, index(&network.routes, link::INSIDE_NAME)?);
+        rate::take_datagrams_apart(&generic, network.indices.1)?;
+        rate::see_sent(&Socket::rules().map_err(NetworkError::kernel("open a netlink socket"))?, &network.name)?;
+        network.hold(&host, rate)?;
+        link::set_up_inside(&network.routes, &spec.addresses)?;
         link::set_up_host(&host, &network.name, &spec.addresses)?;
         Ok(network)
     }
@@ -81,22 +98,36 @@ impl ContainerNetwork {
         self.permits().addresses.clone()
     }
 
-    /// Returns what the container may accept, and what it may open.
-    pub fn permitted(&self) -> (Vec<Filter>, Vec<Filter>) {
+    /// Returns what the container may accept, what it may open, and how fast it sends and receives.
+    pub fn permitted(&self) -> (Vec<Filter>, Vec<Filter>, NetworkRate) {
         let permits = self.permits();
-        (permits.listen.clone(), permits.connect.clone())
+        (permits.listen.clone(), permits.connect.clone(), permits.rate)
     }
 
-    /// Changes what the container may accept and open, at once and for connections that are open too.
+    /// Changes what the container may accept and open, and how fast it sends and receives, at once and for connections that
+    /// are open too.
     ///
     /// # Errors
     /// [`NetworkError`] if there are too many filters or the kernel refuses; then all is as it was.
-    pub fn permit(&self, listen: &[Filter], connect: &[Filter]) -> Result<(), NetworkError> {
+    pub fn permit(&self, listen: &[Filter], connect: &[Filter], rate: NetworkRate) -> Result<(), NetworkError> {
         check_permits(listen, connect)?;
-        self.change(|permits| {
-            permits.listen = listen.to_vec();
-            permits.connect = connect.to_vec();
-        })
+        rate.check().map_err(NetworkError::Spec)?;
+        let before = self.permits().rate;
+        let host = Socket::routes().map_err(NetworkError::kernel("open a netlink socket"))?;
+        let hold = |rate| if rate == before { Ok(()) } else { self.hold(&host, rate) };
+        let changed = hold(rate).and_then(|()| {
+            self.change(|permits| {
+                permits.listen = listen.to_vec();
+                permits.connect = connect.to_vec();
+                permits.rate = rate;
+            })
+        });
+        if changed.is_err() && rate != before {
+            let restored = self.hold(&host, before);
+            restored
+                .unwrap_or_else(|error| tracing::warn!(%error, name = self.name, "a container's rate is another one"));
+        }
+        changed
     }
 
     /// Learns which addresses the node has by now, and keeps the container from them. To be called when
@@ -112,14 +143,18 @@ impl ContainerNetwork {
         self.change(|permits| permits.node = node)
     }
 
-    /// Returns how many packets the firewall dropped, by reason: `refused-in`, `refused-out`, `spoofed` (a source that is
-    /// not the container's), `flows-full` (see [`FLOWS_MAX`](limits::FLOWS_MAX)) and `link` (of no use on this link).
+    /// Returns how many packets were dropped, by reason: `refused-in`, `refused-out`, `spoofed` (a source that is not the
+    /// container's), `flows-full` (see [`FLOWS_MAX`](super::limits::FLOWS_MAX)), `link` (of no use on this link), and those
+    /// over the rate: `packet-rate-in`, `packet-rate-out`, `bit-rate-in` and `bit-rate-out`.
     ///
     /// # Errors
     /// The kernel does not tell.
     pub fn dropped(&self) -> io::Result<BTreeMap<String, u64>> {
         let _alone = self.permits();
-        Ok(nftables::counters(&self.rules, nftables::TABLE)?.into_iter().collect())
+        let mut dropped = nftables::counters(&self.rules, Family::Inet, nftables::TABLE)?;
+        dropped.extend(rate::dropped_sent(&Socket::rules()?, &self.name)?);
+        dropped.extend(self.ends(&Socket::routes()?).dropped()?);
+        Ok(dropped.into_iter().collect())
     }
 
     /// Takes the link away, and with it routes and neighbours: about 30 ms. Returns when it is gone.
@@ -129,6 +164,8 @@ impl ContainerNetwork {
     pub fn remove(&self) -> Result<(), NetworkError> {
         let host = Socket::routes().map_err(NetworkError::kernel("open a netlink socket"))?;
         link::remove(&host, &self.name)?;
+        let rules = Socket::rules().map_err(NetworkError::kernel("open a netlink socket"))?;
+        rate::remove_tables(&rules, |table| table == self.name)?;
         self.removed.store(true, Ordering::Relaxed);
         Ok(())
     }
@@ -140,6 +177,17 @@ impl ContainerNetwork {
         self.rules.carry_out(&firewall::changed(&wanted))?;
         *permits = wanted;
         Ok(())
+    }
+
+    /// Holds both ends of the link to a rate; `host` is a socket of the node's namespace, which is this thread's.
+    fn hold(&self, host: &Socket, rate: NetworkRate) -> Result<(), NetworkError> {
+        let rules = Socket::rules().map_err(NetworkError::kernel("open a netlink socket"))?;
+        rate::bound_sent(&rules, &self.name, rate)?;
+        self.ends(host).shape(rate)
+    }
+
+    fn ends<'a>(&'a self, host: &'a Socket) -> Ends<'a> {
+        Ends { host: (host, self.indices.0), inside: (&self.routes, self.indices.1) }
     }
 
     fn permits(&self) -> MutexGuard<'_, Permits> {
@@ -172,6 +220,7 @@ fn check(spec: &NetworkSpec) -> Result<(), NetworkError> {
     if let Some(address) = spec.addresses.iter().find(|address| !is_container_address(**address)) {
         return refuse(format!("{address} cannot be a container's address"));
     }
+    spec.rate.check().map_err(NetworkError::Spec)?;
     check_permits(&spec.listen, &spec.connect)
 }
 
@@ -198,6 +247,7 @@ mod tests {
             addresses: vec!["192.0.2.1".parse().unwrap()],
             listen: vec![Filter::default(); PERMITS_MAX],
             connect: vec![],
+            rate: NetworkRate::default(),
         };
         assert!(check(&good).is_ok());
         let addresses = |text: &[&str]| text.iter().map(|address| address.parse().unwrap()).collect::<Vec<IpAddr>>();
@@ -212,6 +262,7 @@ mod tests {
             NetworkSpec { addresses: addresses(&["::"]), ..good.clone() },
             NetworkSpec { listen: vec![Filter::default(); PERMITS_MAX + 1], ..good.clone() },
             NetworkSpec { connect: vec![Filter::default(); PERMITS_MAX + 1], ..good.clone() },
+            NetworkSpec { rate: NetworkRate { bits_per_second: 0, ..good.rate }, ..good.clone() },
         ] {
             assert!(matches!(check(&bad), Err(NetworkError::Spec(_))), "{bad:?}");
         }

@@ -20,12 +20,14 @@ impl ContainerNetwork {
     /// No descriptor is left.
     pub fn detached(addresses: &[IpAddr]) -> Result<ContainerNetwork, NetworkError> {
         let namespace = File::open("/proc/self/ns/net").map_err(NetworkError::kernel("open a namespace"))?;
-        let rules = Socket::routes().map_err(NetworkError::kernel("open a netlink socket"))?;
+        let socket = || Socket::routes().map_err(NetworkError::kernel("open a netlink socket"));
         let permits = Permits { addresses: addresses.to_vec(), ..Permits::default() };
         Ok(ContainerNetwork {
             name: String::new(),
             namespace: OwnedFd::from(namespace),
-            rules,
+            routes: socket()?,
+            rules: socket()?,
+            indices: (0, 0),
             permits: Mutex::new(permits),
             prepared: Mutex::new(false),
             removed: AtomicBool::new(true),

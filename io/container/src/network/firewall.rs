@@ -10,17 +10,17 @@
 use netserv_model::Filter;
 use netserv_wire::ip::IpVersion;
 
-use super::intercept;
 use super::limits::{FLOW_IDLE, FLOW_UNANSWERED, FLOWS_MAX, ICMP_ERRORS_PER_SECOND};
 use super::matching::{
     ICMP, ICMPV6, Permits, TCP, UDP, VERSIONS, keep_from_node, matching, node_set, octets, version_of,
 };
-use super::nftables::{Batch, End, Hook, Rule, TABLE, Verdict};
+use super::nftables::{Batch, End, Family, Hook, Rule, TABLE, Verdict};
 use super::socket::Requests;
+use super::{intercept, rate};
 
 /// Returns what makes the firewall in a namespace that has none.
 pub(super) fn new(permits: &Permits) -> Requests {
-    let mut batch = Batch::of(TABLE);
+    let mut batch = Batch::of(Family::Inet, TABLE);
     batch.table();
     COUNTERS.iter().for_each(|name| batch.counter(name));
     for version in VERSIONS {
@@ -30,6 +30,7 @@ pub(super) fn new(permits: &Permits) -> Requests {
     batch.chain(IN, Some(Hook::Input));
     batch.chain(FORWARD, Some(Hook::Forward));
     batch.chain(OUT, Some(Hook::Output));
+    batch.chain(ACCEPTED, Some(Hook::AfterInput));
     [ADMIT_IN, ADMIT_OUT, FROM_OWN, REFUSE].iter().for_each(|name| batch.chain(name, None));
     fill(&mut batch, permits);
     batch.finish()
@@ -37,14 +38,15 @@ pub(super) fn new(permits: &Permits) -> Requests {
 
 /// Returns what changes the firewall; flows that are under way go on if they are still permitted.
 pub(super) fn changed(permits: &Permits) -> Requests {
-    let mut batch = Batch::of(TABLE);
+    let mut batch = Batch::of(Family::Inet, TABLE);
     batch.remove_rules();
     fill(&mut batch, permits);
     batch.finish()
 }
 
 /// Why packets are dropped, as the counters are called.
-pub(super) const COUNTERS: [&str; 6] = [REFUSED_IN, REFUSED_OUT, SPOOFED, FLOWS_FULL, LINK, intercept::REFUSED];
+pub(super) const COUNTERS: [&str; 7] =
+    [REFUSED_IN, REFUSED_OUT, SPOOFED, FLOWS_FULL, LINK, intercept::REFUSED, rate::PACKETS_IN];
 
 const REFUSED_IN: &str = "refused-in";
 const REFUSED_OUT: &str = "refused-out";
@@ -55,6 +57,8 @@ const LINK: &str = "link";
 const IN: &str = "in";
 const OUT: &str = "out";
 const FORWARD: &str = "forward";
+/// What the container gets, after all was judged: strangers do not use up what it may receive.
+const ACCEPTED: &str = "accepted";
 /// Adds the flow of a datagram that a container is permitted to get, or to send.
 const ADMIT_IN: &str = "admit-in";
 const ADMIT_OUT: &str = "admit-out";
@@ -73,6 +77,8 @@ fn fill(batch: &mut Batch, permits: &Permits) {
     intercept::pass_on(batch, FORWARD, permits);
     incoming(batch, permits);
     outgoing(batch, permits);
+    batch.rule(ACCEPTED, &Rule::new().loopback(Hook::AfterInput).verdict(Verdict::Accept), "loopback");
+    batch.rule(ACCEPTED, &rate::over(permits.rate, rate::PACKETS_IN), "packets in a second");
 }
 
 fn admit(batch: &mut Batch) {

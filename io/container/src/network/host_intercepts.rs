@@ -18,7 +18,7 @@ use super::container_network::ContainerNetwork;
 use super::error::NetworkError;
 use super::limits::NODE_INTERCEPTS_MAX;
 use super::matching::{TCP, VERSIONS, octets, version_of};
-use super::nftables::{self, Batch, End, Hook, Rule, Verdict};
+use super::nftables::{self, Batch, End, Family, Hook, Rule, Verdict};
 use super::socket::{Requests, Socket};
 use super::{intercept, link, routing};
 
@@ -108,10 +108,10 @@ impl HostIntercepts {
     pub fn spoofed(&self) -> io::Result<Option<u64>> {
         let state = self.state();
         let name = table_name(&self.instance);
-        if !nftables::has_table(&state.rules, &name)? {
+        if !nftables::has_table(&state.rules, Family::Inet, &name)? {
             return Ok(None);
         }
-        let counters = nftables::counters(&state.rules, &name)?;
+        let counters = nftables::counters(&state.rules, Family::Inet, &name)?;
         Ok(counters.into_iter().find(|(counter, _)| counter == SPOOFED).map(|(_, packets)| packets))
     }
 
@@ -187,8 +187,10 @@ pub fn remove_intercepts(instance: &str) -> Result<(), NetworkError> {
     }
     let rules = Socket::rules().map_err(NetworkError::kernel("open a netlink socket"))?;
     let name = table_name(instance);
-    if nftables::has_table(&rules, &name).map_err(NetworkError::kernel("ask for tables of the packet filter"))? {
-        let mut batch = Batch::of(&name);
+    if nftables::has_table(&rules, Family::Inet, &name)
+        .map_err(NetworkError::kernel("ask for tables of the packet filter"))?
+    {
+        let mut batch = Batch::of(Family::Inet, &name);
         batch.remove_table();
         rules.carry_out(&batch.finish())?;
     }
@@ -203,7 +205,7 @@ const PRIORITY: i32 = -99;
 
 /// Returns what makes the table anew; none if no link needs it.
 fn table(instance: &str, links: &BTreeMap<String, Link>) -> Requests {
-    let mut batch = Batch::of(&table_name(instance));
+    let mut batch = Batch::of(Family::Inet, &table_name(instance));
     // One that is not there cannot be removed.
     batch.table();
     batch.remove_table();

@@ -5,8 +5,8 @@ use netserv_model::container_link::{container_link_group, container_link_prefix,
 
 use super::error::NetworkError;
 use super::host_intercepts::remove_intercepts;
-use super::link;
 use super::socket::Socket;
+use super::{link, rate};
 
 /// Removes the links of all containers of an instance in this network namespace and what leads packets of others there,
 /// also what a killed run left, and returns how many links there were. However many: about 30 ms.
@@ -15,18 +15,21 @@ use super::socket::Socket;
 /// [`NetworkError`] with the first that could not be removed.
 pub fn remove_networks(instance: &str) -> Result<usize, NetworkError> {
     remove_intercepts(instance)?;
-    let host = Socket::routes().map_err(NetworkError::kernel("open a netlink socket"))?;
-    let found = links_of(&host, instance)?;
-    let Some(group) = found.first().and_then(|name| container_link_group(name)) else { return Ok(0) };
-    if let Err(error) = link::remove_group(&host, group) {
-        tracing::debug!(%error, "links of containers are removed one by one");
-    }
-    links_of(&host, instance)?.iter().try_for_each(|name| link::remove(&host, name))?;
-    Ok(found.len())
-}
-
-fn links_of(host: &Socket, instance: &str) -> Result<Vec<String>, NetworkError> {
+    let rules = Socket::rules().map_err(NetworkError::kernel("open a netlink socket"))?;
     let prefix = container_link_prefix(instance);
-    let names = link::names(host).map_err(NetworkError::kernel("ask for devices"))?;
-    Ok(names.into_iter().filter(|name| is_container_link(name) && name.starts_with(&prefix)).collect())
+    let is_ours = |name: &str| is_container_link(name) && name.starts_with(&prefix);
+    let host = Socket::routes().map_err(NetworkError::kernel("open a netlink socket"))?;
+    let links = || {
+        let names = link::names(&host).map_err(NetworkError::kernel("ask for devices"))?;
+        Ok::<Vec<String>, NetworkError>(names.into_iter().filter(|name| is_ours(name)).collect())
+    };
+    let found = links()?;
+    if let Some(group) = found.first().and_then(|name| container_link_group(name)) {
+        if let Err(error) = link::remove_group(&host, group) {
+            tracing::debug!(%error, "links of containers are removed one by one");
+        }
+        links()?.iter().try_for_each(|name| link::remove(&host, name))?;
+    }
+    rate::remove_tables(&rules, is_ours)?;
+    Ok(found.len())
 }

@@ -18,6 +18,19 @@ pub const FLOW_IDLE: Duration = Duration::from_secs(180);
 pub const ICMP_ERRORS_PER_SECOND: u64 = 1000;
 /// Addresses of the node that containers are kept from, in each version of IP; those beyond it are logged and left out.
 pub const NODE_ADDRESSES_MAX: usize = 1024;
+/// How long a container sends or receives faster than its rate before packets are dropped for their number.
+pub const RATE_BURST_TIME: Duration = Duration::from_millis(100);
+/// How many bytes a container sends or receives at once: what its rate gives in this time, but at least
+/// [`RATE_BURST_BYTES_MIN`], or the kernel would take large segments apart.
+pub const RATE_BURST_BYTES_TIME: Duration = Duration::from_millis(10);
+/// See [`RATE_BURST_BYTES_TIME`].
+pub const RATE_BURST_BYTES_MIN: u64 = 128 * 1024;
+/// How long packets wait for their turn on a container's link, in each direction. What would wait longer is dropped.
+pub const RATE_QUEUE_TIME: Duration = Duration::from_millis(50);
+/// Bytes of packets that wait there at least, which are two of the largest segments.
+pub const RATE_QUEUE_BYTES_MIN: u64 = 128 * 1024;
+/// Bytes of packets that wait there at most. Of the smallest packets, they take eighteen times as much of the node's memory.
+pub const RATE_QUEUE_BYTES_MAX: u64 = 512 * 1024;
 /// The largest packet of a container's interface, in bytes.
 pub const MTU: u32 = 1500;
 /// Bytes of the largest set of rules that is handed to the kernel at once, and of its answers.

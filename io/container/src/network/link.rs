@@ -7,7 +7,7 @@ use std::os::fd::{AsRawFd as _, BorrowedFd};
 
 use ipnet::IpNet;
 use netserv_model::container_link::container_link_group;
-use netserv_wire::netlink::{Message, attributes, nested};
+use netserv_wire::netlink::{FLAG_DUMP, Message, attributes, nested};
 
 use super::error::NetworkError;
 use super::limits::MTU;
@@ -176,7 +176,7 @@ pub(super) fn remove_group(host: &Socket, group: u32) -> Result<(), NetworkError
 /// Returns the names of all devices.
 pub(super) fn names(socket: &Socket) -> io::Result<Vec<String>> {
     let mut names = Vec::new();
-    socket.ask(GET_LINK, true, &link_header(0, false), &[], |message| names.extend(link_name(message)))?;
+    socket.ask(GET_LINK, FLAG_DUMP, &link_header(0, false), &[], |message| names.extend(link_name(message)))?;
     Ok(names)
 }
 
@@ -184,7 +184,7 @@ pub(super) fn names(socket: &Socket) -> io::Result<Vec<String>> {
 /// networks, and in IPv6 the address of every router there (RFC 4291 §2.6.1).
 pub(super) fn addresses(socket: &Socket) -> io::Result<Vec<IpAddr>> {
     let mut found = Vec::new();
-    socket.ask(GET_ADDRESS, true, &[0; ADDRESS_HEADER_BYTES], &[], |message| {
+    socket.ask(GET_ADDRESS, FLAG_DUMP, &[0; ADDRESS_HEADER_BYTES], &[], |message| {
         let Some(list) = message.body.get(ADDRESS_HEADER_BYTES..).filter(|_| message.kind == NEW_ADDRESS) else {
             return;
         };
@@ -212,7 +212,7 @@ pub(super) const ADDRESS_GROUPS: u32 = 0x10 | 0x100;
 pub(super) fn index_of(socket: &Socket, name: &str) -> io::Result<u32> {
     let mut found = None;
     let list: [(u16, &[u8]); 1] = [(LINK_NAME, &text(name))];
-    socket.ask(GET_LINK, false, &link_header(0, false), &list, |message| {
+    socket.ask(GET_LINK, 0, &link_header(0, false), &list, |message| {
         found = message.body.get(4..8).and_then(|bytes| bytes.first_chunk()).map(|bytes| u32::from_ne_bytes(*bytes));
     })?;
     found.ok_or_else(|| io::Error::from_raw_os_error(libc::ENODEV))

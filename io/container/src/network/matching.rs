@@ -5,6 +5,7 @@ use std::collections::BTreeSet;
 use std::net::IpAddr;
 
 use ipnet::IpNet;
+use netserv_model::policy::NetworkRate;
 use netserv_model::{Filter, Protocol};
 use netserv_wire::ip::IpVersion;
 
@@ -23,6 +24,8 @@ pub(super) struct Permits {
     pub node: BTreeSet<IpAddr>,
     /// The connections between others that it takes over.
     pub intercepts: Vec<Intercept>,
+    /// How fast it sends and receives.
+    pub rate: NetworkRate,
 }
 
 /// Connections that a container takes over.

@@ -19,6 +19,7 @@ mod link;
 mod matching;
 mod namespace;
 mod nftables;
+mod rate;
 mod routing;
 mod socket;
 mod transparent;

@@ -15,6 +15,7 @@ pub(super) struct Inside {
     pub namespace: OwnedFd,
     pub routes: Socket,
     pub rules: Socket,
+    pub generic: Socket,
 }
 
 impl Inside {
@@ -40,6 +41,7 @@ impl Inside {
             written.map_err(NetworkError::kernel("write /proc/sys/net in the container's namespace"))?;
         }
         let socket = |opened: io::Result<Socket>| opened.map_err(NetworkError::kernel("open a netlink socket"));
-        Ok(Inside { namespace: namespace.into(), routes: socket(Socket::routes())?, rules: socket(Socket::rules())? })
+        let (routes, rules) = (socket(Socket::routes())?, socket(Socket::rules())?);
+        Ok(Inside { namespace: namespace.into(), routes, rules, generic: socket(Socket::generic())? })
     }
 }

@@ -1,18 +1,27 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Rules of the kernel's packet filter as netlink messages, after `linux/netfilter/nf_tables.h`: one table of the family
-//! `inet`, which sees both versions of IP.
+//! Rules of the kernel's packet filter as netlink messages, after `linux/netfilter/nf_tables.h`: tables of the family `inet`,
+//! which sees both versions of IP, and of `netdev`, which sees what comes in by one device.
 //!
 //! Numbers in attributes are in network byte order. Expressions of a rule run from left to right; one that does not match
 //! ends the rule.
 
 use netserv_model::PortRange;
 use netserv_wire::ip::IpVersion;
-use netserv_wire::netlink::{append_attribute, attributes, nested};
+use netserv_wire::netlink::{FLAG_DUMP, append_attribute, attributes, nested};
 
 use super::socket::{Requests, Socket};
 
 /// The name of the table in a container's namespace.
 pub(super) const TABLE: &str = "netserv";
+
+/// Which packets the chains of a table see.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Family {
+    /// Those of both versions of IP.
+    Inet,
+    /// Those of a device.
+    Netdev,
+}
 
 /// A hook of the kernel at which a chain begins.
 #[derive(Clone, Copy, Debug)]
@@ -20,6 +29,8 @@ pub(super) enum Hook {
     /// Before packets are routed, at this place among others' chains. What is not judged passes.
     Prerouting(i32),
     Input,
+    /// What the chain at `Input` accepted. What is not judged passes.
+    AfterInput,
     Forward,
     Output,
 }
@@ -44,15 +55,16 @@ pub(super) enum End {
 #[derive(Debug)]
 pub(super) struct Batch {
     requests: Requests,
+    family: Family,
     table: Vec<u8>,
 }
 
 impl Batch {
     /// Returns changes of the table of this name.
-    pub fn of(table: &str) -> Batch {
+    pub fn of(family: Family, table: &str) -> Batch {
         let mut requests = Requests::default();
         requests.push_silent(BATCH_BEGIN, &BATCH_HEADER);
-        Batch { requests, table: text(table) }
+        Batch { requests, family, table: text(table) }
     }
 
     /// Returns the requests, to be carried out.
@@ -77,6 +89,7 @@ impl Batch {
             None => return self.push(NEW_CHAIN, FLAG_CREATE, &[(CHAIN_NAME, &name)], "add a chain"),
             Some(Hook::Prerouting(priority)) => (0, priority, ACCEPT),
             Some(Hook::Input) => (1, 0, DROP),
+            Some(Hook::AfterInput) => (1, 10, ACCEPT),
             Some(Hook::Forward) => (2, 0, DROP),
             Some(Hook::Output) => (3, 0, DROP),
         };
@@ -88,6 +101,15 @@ impl Batch {
             (CHAIN_TYPE, b"filter\0"),
         ];
         self.push(NEW_CHAIN, FLAG_CREATE, &list, "add a chain");
+    }
+
+    /// Adds a chain that sees what comes in by a device, and passes what it does not judge. It goes with the device.
+    pub fn device_chain(&mut self, name: &str, device: &str) {
+        let place = nested(&[(1, &0_u32.to_be_bytes()), (2, &0_u32.to_be_bytes()), (HOOK_DEVICE, &text(device))]);
+        let (name, policy) = (text(name), ACCEPT.to_be_bytes());
+        let list: [(u16, &[u8]); 4] =
+            [(CHAIN_NAME, &name), (CHAIN_HOOK, &place), (CHAIN_POLICY, &policy), (CHAIN_TYPE, b"filter\0")];
+        self.push(NEW_CHAIN, FLAG_CREATE, &list, "add a chain of a device (nf_tables for netdev)");
     }
 
     pub fn counter(&mut self, name: &str) {
@@ -136,15 +158,14 @@ impl Batch {
     fn push(&mut self, kind: u16, flags: u16, list: &[(u16, &[u8])], what: &str) {
         let list: Vec<(u16, &[u8])> =
             std::iter::once((TABLE_NAME, self.table.as_slice())).chain(list.iter().copied()).collect();
-        self.requests.push(SUBSYSTEM << 8 | kind, flags, &[FAMILY_INET, 0, 0, 0], &list, what);
+        self.requests.push(SUBSYSTEM << 8 | kind, flags, &header(self.family), &list, what);
     }
 }
 
 /// Returns how many packets each counter of the table has seen.
-pub(super) fn counters(socket: &Socket, table: &str) -> std::io::Result<Vec<(String, u64)>> {
+pub(super) fn counters(socket: &Socket, family: Family, table: &str) -> std::io::Result<Vec<(String, u64)>> {
     let mut found = Vec::new();
-    let header = [FAMILY_INET, 0, 0, 0];
-    socket.ask(SUBSYSTEM << 8 | GET_OBJECT, true, &header, &[(TABLE_NAME, &text(table))], |message| {
+    socket.ask(SUBSYSTEM << 8 | GET_OBJECT, FLAG_DUMP, &header(family), &[(TABLE_NAME, &text(table))], |message| {
         let of = |bytes: &'_ [u8], wanted: u16| {
             attributes(bytes).find(|(kind, _)| *kind == wanted).map(|(_, content)| content.to_vec())
         };
@@ -157,13 +178,22 @@ pub(super) fn counters(socket: &Socket, table: &str) -> std::io::Result<Vec<(Str
     Ok(found)
 }
 
+/// Returns the names of all tables of a family.
+pub(super) fn tables(socket: &Socket, family: Family) -> std::io::Result<Vec<String>> {
+    let mut found = Vec::new();
+    socket.ask(SUBSYSTEM << 8 | GET_TABLE, FLAG_DUMP, &header(family), &[], |message| {
+        let name = message.body.get(4..).and_then(|list| attributes(list).find(|(kind, _)| *kind == TABLE_NAME));
+        found.extend(name.map(|(_, name)| String::from_utf8_lossy(name).trim_end_matches('\0').to_owned()));
+    })?;
+    Ok(found)
+}
+
 /// Returns whether there is a table of this name.
-pub(super) fn has_table(socket: &Socket, table: &str) -> std::io::Result<bool> {
+pub(super) fn has_table(socket: &Socket, family: Family, table: &str) -> std::io::Result<bool> {
     let mut found = false;
-    let asked =
-        socket.ask(SUBSYSTEM << 8 | GET_TABLE, false, &[FAMILY_INET, 0, 0, 0], &[(TABLE_NAME, &text(table))], |_| {
-            found = true;
-        });
+    let asked = socket.ask(SUBSYSTEM << 8 | GET_TABLE, 0, &header(family), &[(TABLE_NAME, &text(table))], |_| {
+        found = true;
+    });
     match asked {
         Err(error) if error.raw_os_error() == Some(libc::ENOENT) => Ok(false),
         asked => asked.map(|()| found),
@@ -182,7 +212,7 @@ impl Rule {
     /// Matches packets that come from, or go to, the namespace's own loopback interface.
     pub fn loopback(self, hook: Hook) -> Rule {
         let key = match hook {
-            Hook::Prerouting(_) | Hook::Input | Hook::Forward => META_IN,
+            Hook::Prerouting(_) | Hook::Input | Hook::AfterInput | Hook::Forward => META_IN,
             Hook::Output => META_OUT,
         };
         self.meta(key).compare(EQUAL, &LOOPBACK_INDEX.to_ne_bytes())
@@ -337,13 +367,22 @@ impl Rule {
 
     /// Matches as long as not more than so many packets come in a second.
     pub fn at_most_per_second(self, packets: u64) -> Rule {
-        let burst = u32::try_from(packets).expect("rates are small");
+        self.limit(packets, packets, 0)
+    }
+
+    /// Matches packets that come when so many were there in a second, after some (`burst`) that may come at once.
+    pub fn over_per_second(self, packets: u64, burst: u64) -> Rule {
+        self.limit(packets, burst, LIMIT_INVERTED)
+    }
+
+    fn limit(self, packets: u64, burst: u64, flags: u32) -> Rule {
+        let burst = u32::try_from(burst).expect("rates are small");
         let list: [(u16, &[u8]); 5] = [
             (1, &packets.to_be_bytes()),
             (2, &1_u64.to_be_bytes()),
             (3, &burst.to_be_bytes()),
             (4, &0_u32.to_be_bytes()),
-            (5, &0_u32.to_be_bytes()),
+            (5, &flags.to_be_bytes()),
         ];
         self.expression("limit", &list)
     }
@@ -422,8 +461,9 @@ const BATCH_BEGIN: u16 = 0x10;
 const BATCH_END: u16 = 0x11;
 /// `nfgenmsg` of a batch: any family, version 0, the subsystem.
 const BATCH_HEADER: [u8; 4] = [0, 0, 0, 10];
-/// `NFPROTO_INET`.
+/// `NFPROTO_INET` and `NFPROTO_NETDEV`.
 const FAMILY_INET: u8 = 1;
+const FAMILY_NETDEV: u8 = 5;
 /// `NLM_F_CREATE`.
 const FLAG_CREATE: u16 = 0x400;
 /// `NLM_F_APPEND`.
@@ -446,6 +486,8 @@ const GET_OBJECT: u16 = 19;
 const TABLE_NAME: u16 = 1;
 const CHAIN_NAME: u16 = 3;
 const CHAIN_HOOK: u16 = 4;
+/// `NFTA_HOOK_DEV`.
+const HOOK_DEVICE: u16 = 3;
 const CHAIN_POLICY: u16 = 5;
 const CHAIN_TYPE: u16 = 7;
 const OBJECT_NAME: u16 = 2;
@@ -477,6 +519,8 @@ const META_OUT: u32 = 5;
 const META_FAMILY: u32 = 15;
 const META_PROTOCOL: u32 = 16;
 const META_IN_GROUP: u32 = 21;
+/// `NFT_LIMIT_F_INV`.
+const LIMIT_INVERTED: u32 = 1;
 /// `NFT_SOCKET_TRANSPARENT`.
 const SOCKET_TRANSPARENT: u32 = 0;
 /// The loopback interface has this index in every namespace.
@@ -508,6 +552,14 @@ const REJECT_RESET: u32 = 1;
 const DROP: i32 = 0;
 const ACCEPT: i32 = 1;
 const GOTO: i32 = -4;
+
+fn header(family: Family) -> [u8; 4] {
+    let number = match family {
+        Family::Inet => FAMILY_INET,
+        Family::Netdev => FAMILY_NETDEV,
+    };
+    [number, 0, 0, 0]
+}
 
 fn text(name: &str) -> Vec<u8> {
     [name.as_bytes(), &[0]].concat()

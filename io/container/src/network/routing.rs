@@ -5,7 +5,7 @@ use std::io;
 use std::net::IpAddr;
 
 use netserv_wire::ip::IpVersion;
-use netserv_wire::netlink::{Message, attributes};
+use netserv_wire::netlink::{FLAG_DUMP, Message, attributes};
 
 use super::error::NetworkError;
 use super::link::{CREATE, EXCLUSIVE, OWN_PROTOCOL, REPLACE, family};
@@ -32,7 +32,7 @@ pub(super) fn remove_rule(requests: &mut Requests, version: IpVersion, mark: u32
 /// Returns the marks of rules of ours whose mark is also the number of their table.
 pub(super) fn marks(socket: &Socket, version: IpVersion) -> io::Result<Vec<u32>> {
     let mut found = Vec::new();
-    let asked = socket.ask(GET_RULE, true, &rule_header(version), &[], |message| found.extend(own_mark(message)));
+    let asked = socket.ask(GET_RULE, FLAG_DUMP, &rule_header(version), &[], |message| found.extend(own_mark(message)));
     match asked {
         // The kernel knows no policy routing, or not this version.
         Err(error) if is_missing(&error) => Ok(Vec::new()),

@@ -60,6 +60,11 @@ impl Socket {
         Socket::open(Some(netlink::NETFILTER))
     }
 
+    /// Opens a socket for what other parts of the kernel have to say.
+    pub fn generic() -> io::Result<Socket> {
+        Socket::open(Some(netlink::GENERIC))
+    }
+
     /// Opens a socket that hears of changes of the groups, for waiting.
     pub fn listening(groups: u32) -> io::Result<Socket> {
         let socket = Socket::open(ROUTES)?;
@@ -115,17 +120,17 @@ impl Socket {
         first
     }
 
-    /// Asks a question, and hands over each message of the answer.
+    /// Asks a question, and hands over each message of the answer: of many with [`FLAG_DUMP`], else of one datagram.
     pub fn ask(
         &self,
         kind: u16,
-        dump: bool,
+        flags: u16,
         header: &[u8],
         attributes: &[(u16, &[u8])],
         mut each: impl FnMut(Message<'_>),
     ) -> io::Result<()> {
         let mut request = Vec::new();
-        append(&mut request, kind, FLAG_REQUEST | if dump { FLAG_DUMP } else { 0 }, 1, header, attributes);
+        append(&mut request, kind, FLAG_REQUEST | flags, 1, header, attributes);
         self.send(&request)?;
         let mut buffer = vec![0; ANSWER_BYTES];
         for _ in 0..ANSWERS_MAX {
@@ -140,7 +145,7 @@ impl Socket {
                     _ => each(message),
                 }
             }
-            if !dump {
+            if flags & FLAG_DUMP == 0 {
                 return Ok(());
             }
         }

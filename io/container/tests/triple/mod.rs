@@ -92,7 +92,14 @@ impl Lab {
     pub fn container(&self, number: u32, addresses: &[&str]) -> ContainerNetwork {
         let addresses = addresses.iter().map(|address| address.parse().unwrap()).collect();
         let name = container_link(&self.instance(), number);
-        ContainerNetwork::create(&NetworkSpec { name, addresses, listen: vec![], connect: vec![] }).unwrap()
+        ContainerNetwork::create(&NetworkSpec {
+            name,
+            addresses,
+            listen: vec![],
+            connect: vec![],
+            rate: Default::default(),
+        })
+        .unwrap()
     }
 
     pub fn client<T: Send>(&self, act: impl FnOnce() -> T + Send) -> T {

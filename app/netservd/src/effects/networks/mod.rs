@@ -20,6 +20,7 @@ use netserv_container::network::{
 };
 use netserv_model::container_link::{CONTAINER_LINKS_MAX, container_link};
 use netserv_model::effect::{InterceptJob, ModuleSlot};
+use netserv_model::policy::NetworkRate;
 use netserv_model::{Filter, ModuleName, Refusal, RefusalKind, UserId, WorkerId};
 use netserv_wire::container::frames::PartKind;
 
@@ -36,6 +37,15 @@ pub struct Permits {
     pub listen: Vec<Filter>,
     /// What it may open.
     pub connect: Vec<Filter>,
+    /// How fast it sends and receives.
+    pub rate: NetworkRate,
+}
+
+impl Permits {
+    /// Returns whether anything is permitted, so that there is to be a network.
+    fn is_something(&self) -> bool {
+        !self.listen.is_empty() || !self.connect.is_empty()
+    }
 }
 
 /// All networks of a node.
@@ -94,12 +104,12 @@ impl Networks {
                 tracing::warn!(%error, %user, "addresses are kept that are nobody's");
             }
         }
-        let of = |user: &User| Permits { listen: user.listen.clone(), connect: user.connect.clone() };
+        let of = |user: &User| Permits { listen: user.listen.clone(), connect: user.connect.clone(), rate: user.network };
         self.permits = config.users.iter().map(|user| (user.name.clone(), of(user))).collect();
         for (user, made) in &self.made {
-            let Permits { listen, connect } = self.permits.get(user).cloned().unwrap_or_default();
-            if made.network.permitted() != (listen.clone(), connect.clone())
-                && let Err(error) = made.network.permit(&listen, &connect)
+            let Permits { listen, connect, rate } = self.permits.get(user).cloned().unwrap_or_default();
+            if made.network.permitted() != (listen.clone(), connect.clone(), rate)
+                && let Err(error) = made.network.permit(&listen, &connect, rate)
             {
                 tracing::error!(%user, %error, "a container may do what it might before");
             }
@@ -112,7 +122,7 @@ impl Networks {
     /// # Errors
     /// There is no address for it, the kernel refuses, or something of what is permitted is over a bound.
     pub fn make(&mut self, user: &UserId) -> Result<Option<UserNetwork>, Refusal> {
-        let Some(permits) = self.permits.get(user).filter(|permits| **permits != Permits::default()).cloned() else {
+        let Some(permits) = self.permits.get(user).filter(|permits| permits.is_something()).cloned() else {
             return Ok(None);
         };
         let addresses = self.choose(user)?;
@@ -126,8 +136,8 @@ impl Networks {
         self.release(user);
         let number = self.free_number()?;
         let name = container_link(&self.instance, number);
-        let Permits { listen, connect } = permits;
-        let spec = NetworkSpec { name, addresses: addresses.clone(), listen, connect };
+        let Permits { listen, connect, rate } = permits;
+        let spec = NetworkSpec { name, addresses: addresses.clone(), listen, connect, rate };
         let network = Arc::new(ContainerNetwork::create(&spec)?);
         tracing::debug!(%user, number, ?addresses, "a container has a network");
         self.made.insert(user.clone(), Made { number, network: network.clone(), in_use: true });
