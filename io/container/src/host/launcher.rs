@@ -79,7 +79,7 @@ impl Launcher {
 
     /// Returns whether the launcher still takes requests. One that does not is of no more use: drop it, and start another.
     pub fn is_up(&self) -> bool {
-        // Whoever has the socket finds out for itself.
+        // The request that holds the socket sees for itself if the launcher is gone.
         let Ok(socket) = self.socket.try_lock() else { return true };
         let Some(socket) = socket.as_ref() else { return false };
         let mut fds = [PollFd::new(socket, PollFlags::empty())];

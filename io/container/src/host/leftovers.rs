@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! A node's state directory: who has it, and what an earlier run left there and on the machine.
+//! A node's state directory: its lock, and what an earlier run left in it and on the machine.
 
 use std::fs::{self, File};
 use std::path::{Path, PathBuf};

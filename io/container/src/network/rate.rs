@@ -2,7 +2,7 @@
 //! How fast a container sends and receives, held on both ends of its link.
 //!
 //! Bits are held by a token bucket with a queue (`tbf`) at the sending end of each direction, so that TCP is slowed down and
-//! not cut; the inner end is the container's, who has no right to change it. It counts what goes over the wire, also of what
+//! not cut; the container has no right to change its own end. It counts what goes over the wire, also of what
 //! the kernel sends in large segments.
 //!
 //! Packets over their number are dropped. What the container sends is counted where it comes out of the link, since the

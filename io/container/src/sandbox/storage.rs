@@ -17,8 +17,8 @@ use netserv_model::{Flavour, UserId};
 use super::paths::{STORE_CACHE, STORE_KV};
 use super::rootfs;
 
-/// Opens a worker's files, and returns a mount of each with the place where it belongs. Those without a byte are left
-/// out, and so are those that cannot be had, which costs a module its memory and nothing else.
+/// Opens a worker's files, and returns a mount of each with the place where it belongs. Files of no
+/// bytes are left out; so are files that cannot be opened, which costs a module its memory and nothing else.
 pub(crate) fn mounts(wanted: &Wanted<'_>, owner: u32) -> Vec<(&'static str, OwnedFd)> {
     let mut mounts = vec![];
     for (place, kind, bytes) in wanted.files() {

@@ -27,7 +27,7 @@ pub(crate) use layout::{Controller, Hierarchy, Version, detect};
 pub(crate) struct Cgroups {
     hierarchies: Vec<Hierarchy>,
     parents: Vec<PathBuf>,
-    /// Controllers that cannot be had, each with the reason.
+    /// Controllers that cannot be used, each with the reason.
     pub(crate) missing: Vec<String>,
 }
 
