@@ -538,6 +538,10 @@ impl Lab {
         enter(File::open(format!("/run/netns/{router}")).unwrap().as_fd());
         fs::write("/proc/sys/net/ipv4/ip_forward", "1").unwrap();
         fs::write("/proc/sys/net/ipv6/conf/all/forwarding", "1").unwrap();
+        // A link that is up carries nothing yet, and IPv6 is the last to be told, up to a second later.
+        for [router, client] in [["10.71.1.1", "10.71.1.2"], ["fd71:1::1", "fd71:1::2"]] {
+            wait_until(|| is_reached(client) && lab.client(|| is_reached(router)));
+        }
         Some(lab)
     }
 
@@ -669,6 +673,12 @@ fn bits_per_second_between(mut from: &TcpStream, mut to: &TcpStream, bytes: u64)
 fn is_idle(listener: &TcpListener) -> bool {
     listener.set_nonblocking(true).unwrap();
     listener.accept().is_err_and(|error| error.kind() == ErrorKind::WouldBlock)
+}
+
+/// Returns whether a machine is there, which refuses connections that nobody takes.
+fn is_reached(address: &str) -> bool {
+    let refused = TcpStream::connect_timeout(&at(address, 9), SHORT);
+    refused.is_err_and(|error| error.kind() == ErrorKind::ConnectionRefused)
 }
 
 /// Returns a program that sends a datagram to the client past the packet filter, as an Ethernet frame.
