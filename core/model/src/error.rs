@@ -66,8 +66,6 @@ pub enum RefusalKind {
     AbiMismatch,
     /// The module wants more memory than it may have.
     MemoryLimit,
-    /// The code takes more processor time to compile than a node gives.
-    CpuLimit,
     /// The module trapped while it started.
     Trapped,
     /// The module did not come to an end in time.
@@ -88,7 +86,7 @@ pub enum RefusalKind {
 
 impl RefusalKind {
     /// Every kind.
-    pub const ALL: [RefusalKind; 36] = [
+    pub const ALL: [RefusalKind; 35] = [
         RefusalKind::BadRequest,
         RefusalKind::Unsigned,
         RefusalKind::UnknownUser,
@@ -116,7 +114,6 @@ impl RefusalKind {
         RefusalKind::BadCode,
         RefusalKind::AbiMismatch,
         RefusalKind::MemoryLimit,
-        RefusalKind::CpuLimit,
         RefusalKind::Trapped,
         RefusalKind::Stalled,
         RefusalKind::Quarantined,
@@ -157,7 +154,6 @@ impl RefusalKind {
             RefusalKind::BadCode => "bad-code",
             RefusalKind::AbiMismatch => "abi-mismatch",
             RefusalKind::MemoryLimit => "memory-limit",
-            RefusalKind::CpuLimit => "cpu-limit",
             RefusalKind::Trapped => "trapped",
             RefusalKind::Stalled => "stalled",
             RefusalKind::Quarantined => "quarantined",
@@ -210,9 +206,6 @@ impl RefusalKind {
             RefusalKind::AbiMismatch => "rebuild the module with the SDK of the node's version",
             RefusalKind::MemoryLimit => {
                 "lower the module's memory, or raise `limits.memory-bytes` in netserv.toml and at the operator"
-            }
-            RefusalKind::CpuLimit => {
-                "split the module, or its largest functions: nodes bound the time that compiling takes"
             }
             RefusalKind::Trapped => "find the trap with `netserv module test`",
             RefusalKind::Stalled => "find the endless loop with `netserv module test`",

@@ -23,7 +23,7 @@ impl Launcher {
     /// without control socket and ring. Blocks until that ends: call it off the control loop.
     ///
     /// # Errors
-    /// The worker's own refusal, or `stalled`, `cpu-limit`, `memory-limit` or `bad-code` if it could not say one.
+    /// The worker's own refusal, or `stalled`, `memory-limit` or `bad-code` if it could not say one.
     pub fn compile(&self, wasm: &Path, out: &Path, limits: &BuildLimits) -> Result<(), Refusal> {
         check_limits(Flavour::Wasm, &limits.container)?;
         compile(self, &[wasm], out, limits)
@@ -121,7 +121,7 @@ fn refusal(exit: &Exit, limits: &BuildLimits, words: &Words) -> Refusal {
         }
         (ExitCause::OutOfCpuTime, _) => {
             let seconds = cpu_seconds(limits);
-            Refusal::new(RefusalKind::CpuLimit, format!("{who} used its {seconds} s of processor time {on_what}"))
+            Refusal::new(RefusalKind::Stalled, format!("{who} used its {seconds} s of processor time {on_what}"))
         }
         (ExitCause::Code(_) | ExitCause::Signal(_), _) => {
             Refusal::new(*failed, format!("{who} failed {on_what}: {}", exit.refusal().detail))
@@ -164,7 +164,7 @@ mod tests {
         check(ExitCause::Code(1), &format!("a warning\n{said}"), RefusalKind::AbiMismatch);
         check(ExitCause::Code(1), "panicked", RefusalKind::BadCode);
         check(ExitCause::Signal(11), said, RefusalKind::BadCode);
-        check(ExitCause::OutOfCpuTime, said, RefusalKind::CpuLimit);
+        check(ExitCause::OutOfCpuTime, said, RefusalKind::Stalled);
         check(ExitCause::OutOfMemory, said, RefusalKind::MemoryLimit);
         check(ExitCause::Unknown, said, RefusalKind::NodeFailed);
     }

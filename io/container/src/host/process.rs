@@ -109,7 +109,7 @@ impl Exit {
                 Refusal::new(RefusalKind::MemoryLimit, "the container reached its memory limit and was killed")
             }
             ExitCause::OutOfCpuTime => {
-                Refusal::new(RefusalKind::CpuLimit, "the process used up its processor time and was killed")
+                Refusal::new(RefusalKind::Stalled, "the process used up its processor time and was killed")
             }
             ExitCause::Code(code) => {
                 Refusal::new(RefusalKind::NodeFailed, format!("the worker ended with {code}{words}"))
@@ -157,7 +157,7 @@ mod tests {
         );
         check_exit(
             r#"{"code":null,"signal":9,"out_of_memory":false,"out_of_cpu_time":true,"stderr":""}"#,
-            RefusalKind::CpuLimit,
+            RefusalKind::Stalled,
             "processor time",
         );
         check_exit(
