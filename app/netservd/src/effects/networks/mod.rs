@@ -104,7 +104,8 @@ impl Networks {
                 tracing::warn!(%error, %user, "addresses are kept that are nobody's");
             }
         }
-        let of = |user: &User| Permits { listen: user.listen.clone(), connect: user.connect.clone(), rate: user.network };
+        let of =
+            |user: &User| Permits { listen: user.listen.clone(), connect: user.connect.clone(), rate: user.network };
         self.permits = config.users.iter().map(|user| (user.name.clone(), of(user))).collect();
         for (user, made) in &self.made {
             let Permits { listen, connect, rate } = self.permits.get(user).cloned().unwrap_or_default();
