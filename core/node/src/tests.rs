@@ -141,6 +141,7 @@ fn policy(users: usize) -> NodePolicy {
         container: ContainerLimits::default(),
         listen: Vec::new(),
         connect: Vec::new(),
+        network: Default::default(),
     };
     let mut policy = NodePolicy::new("n1".parse().unwrap());
     policy.accept_unsigned = true;

@@ -20,6 +20,7 @@ pub(super) fn policy(at: usize) -> NodePolicy {
         container: ContainerLimits::default(),
         listen: Vec::new(),
         connect: vec!["tcp dst 10.0.0.0/8 port 80".parse().expect("a good filter")],
+        network: Default::default(),
     };
     let mut policy = NodePolicy::new(format!("n{at}").parse().expect("a good name"));
     policy.accept_unsigned = true;

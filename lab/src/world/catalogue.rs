@@ -27,6 +27,7 @@ pub(super) fn policy(node: NodeId, host_only: bool) -> NodePolicy {
             container: ContainerLimits::default(),
             listen: Vec::new(),
             connect: Vec::new(),
+            network: Default::default(),
         };
         (user_id(name), policy)
     };
