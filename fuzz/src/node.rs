@@ -8,7 +8,7 @@ use std::time::Duration;
 use netserv_gist::{AssociationId, InterfaceId, Transmit};
 use netserv_model::api::{PathSpec, PostRequest};
 use netserv_model::effect::{
-    Effect, EffectId, EffectOutcome, Job, Measured, ModuleSlot, News, PackageJob, WorkerJob, WorkerNews,
+    Effect, EffectId, EffectOutcome, Job, ModuleSlot, News, PackageJob, WorkerJob, WorkerNews,
 };
 use netserv_model::limits::REQUESTS_PENDING_MAX;
 use netserv_model::request::Ask;
@@ -481,7 +481,7 @@ fn any_outcome(which: u8) -> EffectOutcome {
         0 | 1 => EffectOutcome::Refused(Refusal::new(RefusalKind::NodeFailed, "fuzzed")),
         2 => EffectOutcome::Done,
         3 => EffectOutcome::Routed(None),
-        4 => EffectOutcome::Measured(Box::new(Measured::default())),
+        4 => EffectOutcome::Measured(Box::default()),
         _ => {
             let flavour = if which & 0x80 == 0 { Flavour::Wasm } else { Flavour::Osgi };
             EffectOutcome::Fetched { manifest: Box::new(catalogue::manifest(which)), flavour }

@@ -35,7 +35,7 @@ pub fn run(options: &Options, out: &mut impl Write, progress: &mut impl Write) -
     let header = lines.next()?.context("the recording is empty")?;
     let replay = match Replay::begin(header) {
         Ok(replay) => replay,
-        Err(error) => return difference(options, out, Replayed::default(), error),
+        Err(error) => return difference(options, out, Replayed::default(), &error),
     };
     match play(replay, &mut lines, size, progress)? {
         (Replayed { inputs, outputs }, None) if options.json => {
@@ -46,7 +46,7 @@ pub fn run(options: &Options, out: &mut impl Write, progress: &mut impl Write) -
             writeln!(out, "{inputs} inputs, {outputs} outputs, as recorded")?;
             Ok(())
         }
-        (replayed, Some(error)) => difference(options, out, replayed, error),
+        (replayed, Some(error)) => difference(options, out, replayed, &error),
     }
 }
 
@@ -70,9 +70,9 @@ fn play<F: BufRead>(
 }
 
 /// Says where a replay ended, and fails.
-fn difference(options: &Options, out: &mut impl Write, replayed: Replayed, error: ReplayError) -> Result<()> {
+fn difference(options: &Options, out: &mut impl Write, replayed: Replayed, error: &ReplayError) -> Result<()> {
     let message = error.to_string();
-    let (line, outputs) = match &error {
+    let (line, outputs) = match error {
         ReplayError::Malformed { line, .. } => (*line, Vec::new()),
         ReplayError::Version(_) => (1, Vec::new()),
         ReplayError::Differs { line, outputs, .. } => {
@@ -83,7 +83,7 @@ fn difference(options: &Options, out: &mut impl Write, replayed: Replayed, error
         let mut found = json!({ "inputs": replayed.inputs, "outputs": replayed.outputs, "identical": false });
         found["line"] = json!(line);
         found["error"] = json!(message);
-        if let ReplayError::Differs { recorded, found: came, .. } = &error {
+        if let ReplayError::Differs { recorded, found: came, .. } = error {
             found["recorded"] = Value::String(recorded.clone());
             found["found"] = Value::String(came.clone());
             found["came-out"] = json!(outputs);

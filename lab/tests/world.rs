@@ -217,12 +217,12 @@ fn recordings_of_nodes_give_the_same_outputs_again() {
 fn change_a_byte(recording: &str) {
     let lines: Vec<&str> = recording.lines().collect();
     let is_signal = |line: &&str| line.contains("\"Intercepted\"") || line.contains("\"Datagram\"");
-    let Some(at) = lines.iter().position(|line| is_signal(&line)) else { return };
+    let Some(at) = lines.iter().position(is_signal) else { return };
     let (head, tail) = lines[at].split_once("\"payload\":\"4e04bda5").expect("each begins with the magic number");
     let damaged = format!("{head}\"payload\":\"4e04bda6{tail}");
     let mut changed = lines.clone();
     changed[at] = &damaged;
-    let number = u64::try_from(at).unwrap() + 1;
+    let number = u64::try_from(at).expect("a line number fits") + 1;
     match replay(&changed.join("\n")) {
         Err(ReplayError::Differs { line, .. }) => assert_eq!(line, number),
         other => panic!("line {number} is changed: {other:?}"),

@@ -121,7 +121,7 @@ impl Controller {
         let lease_s = setup.ttl.as_secs();
         let outcome = if old.is_some() { Outcome::Replaced { lease_s } } else { Outcome::Installed { lease_s } };
         if let Some(old) = old {
-            self.retire(key, old);
+            self.retire(key, &old);
         }
         let mut active = self.activate(key, session, setup, candidate);
         if let Some(lease) = kept {
@@ -148,11 +148,11 @@ impl Controller {
             Stage::Fetching(job) => self.drop_job(job),
             Stage::Composing(job, candidate) => {
                 self.drop_job(job);
-                self.drop_candidate(key, candidate, None);
+                self.drop_candidate(key, &candidate, None);
             }
-            Stage::Waiting(candidate) => self.drop_candidate(key, candidate, None),
-            Stage::Loading(candidate) => self.drop_candidate(key, candidate, Some(Run::Loading)),
-            Stage::Settling(candidate, _) => self.drop_candidate(key, candidate, Some(Run::Running)),
+            Stage::Waiting(candidate) => self.drop_candidate(key, &candidate, None),
+            Stage::Loading(candidate) => self.drop_candidate(key, &candidate, Some(Run::Loading)),
+            Stage::Settling(candidate, _) => self.drop_candidate(key, &candidate, Some(Run::Running)),
         }
         self.sweep(key);
         match operation.ticket {
@@ -166,7 +166,7 @@ impl Controller {
     /// Takes an installed module away, for good.
     pub(crate) fn uninstall(&mut self, key: &Key) -> bool {
         let Some(active) = self.entry(key).and_then(|entry| entry.active.take()) else { return false };
-        self.retire(key, active);
+        self.retire(key, &active);
         self.forget(key);
         self.order_packets(&key.0);
         self.check_services(&key.0);
@@ -220,7 +220,7 @@ impl Controller {
         self.timers.set(Timer::Load(worker.clone(), slot), self.now.instant + LOAD_ANSWER_TIME_MAX);
         let generation = self.worker(worker).and_then(|worker| worker.generation);
         let purpose = Purpose::Load(worker.clone(), generation, slot);
-        self.start_effect(&worker.user, Job::Workers(WorkerJob::Load(load)), purpose);
+        self.start_effect(&worker.user, Job::Workers(WorkerJob::Load(Box::new(load))), purpose);
     }
 
     /// Drops what an entry no longer needs: itself, then its worker.
@@ -397,7 +397,7 @@ impl Controller {
     }
 
     /// Removes everything that an installed module has outside of its entry.
-    fn retire(&mut self, key: &Key, active: Active) {
+    fn retire(&mut self, key: &Key, active: &Active) {
         self.timers.cancel(&Timer::Lease(key.clone()));
         self.timers.cancel(&Timer::Restart(key.clone()));
         if let Run::Fetching(job) = active.run {
@@ -407,7 +407,7 @@ impl Controller {
         self.drop_module(key, &active.rules, place, run);
     }
 
-    fn drop_candidate(&mut self, key: &Key, candidate: Candidate, run: Option<Run>) {
+    fn drop_candidate(&mut self, key: &Key, candidate: &Candidate, run: Option<Run>) {
         let place = candidate.place();
         self.drop_module(key, &candidate.rules, place, run);
     }

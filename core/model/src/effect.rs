@@ -131,7 +131,7 @@ pub enum WorkerJob {
         worker: WorkerId,
     },
     /// Load a fetched module. Then comes [`WorkerNews::Loaded`] or [`WorkerNews::Failed`].
-    Load(Load),
+    Load(Box<Load>),
     /// Unload a module. Packets under way are answered first.
     Unload {
         /// The module's worker.

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use netserv_model::api::{PathSpec, PostRequest, RequestResult};
-use netserv_model::effect::{Effect, EffectId, EffectOutcome, Job, Measured, News, PackageJob, WorkerJob, WorkerNews};
+use netserv_model::effect::{Effect, EffectId, EffectOutcome, Job, News, PackageJob, WorkerJob, WorkerNews};
 use netserv_model::manifest::{Manifest, ModuleLimits};
 use netserv_model::policy::{ContainerLimits, NodePolicy, UserPolicy};
 use netserv_model::{
@@ -156,7 +156,7 @@ fn outcome(job: &Job) -> EffectOutcome {
         Job::Packages(PackageJob::Fetch { .. }) => {
             EffectOutcome::Fetched { manifest: Box::new(manifest()), flavour: Flavour::Wasm }
         }
-        Job::Measure => EffectOutcome::Measured(Box::new(Measured::default())),
+        Job::Measure => EffectOutcome::Measured(Box::default()),
         Job::Route(_) => EffectOutcome::Routed(Some([10, 0, 0, 1].into())),
         Job::Packages(PackageJob::Compose { .. })
         | Job::Workers(_)

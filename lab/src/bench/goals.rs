@@ -349,10 +349,10 @@ mod tests {
         Figure { name: "by hand", how: String::new(), rows }
     }
 
-    fn check(rows: Vec<Row>, goal: Goal, expected: Outcome) {
+    fn check(rows: Vec<Row>, goal: Goal, expected: &Outcome) {
         let verdicts = verdicts(&[goal.part()], &[figure(Vec::new()), figure(rows)]);
         let found = verdicts.iter().find(|verdict| verdict.goal == goal).unwrap();
-        assert_eq!(found.outcome, expected);
+        assert_eq!(found.outcome, *expected);
         assert_eq!(found.is_met(), matches!(expected, Outcome::Met(_)));
     }
 
@@ -360,28 +360,28 @@ mod tests {
     fn goals_are_met_missed_or_not_measured() {
         let row = |goal, values: &[f64]| Row::new("x", "ms", values).goal(goal);
         // The median counts: 50 is the bound.
-        check(vec![row(Goal::SetupCached, &[1.0, 50.0, 90.0])], Goal::SetupCached, Outcome::Met(50.0));
-        check(vec![row(Goal::SetupCached, &[1.0, 50.1, 90.0])], Goal::SetupCached, Outcome::Missed(50.1));
-        check(vec![row(Goal::Handshakes, &[20_000.0])], Goal::Handshakes, Outcome::Met(20_000.0));
-        check(vec![row(Goal::Handshakes, &[19_999.0])], Goal::Handshakes, Outcome::Missed(19_999.0));
+        check(vec![row(Goal::SetupCached, &[1.0, 50.0, 90.0])], Goal::SetupCached, &Outcome::Met(50.0));
+        check(vec![row(Goal::SetupCached, &[1.0, 50.1, 90.0])], Goal::SetupCached, &Outcome::Missed(50.1));
+        check(vec![row(Goal::Handshakes, &[20_000.0])], Goal::Handshakes, &Outcome::Met(20_000.0));
+        check(vec![row(Goal::Handshakes, &[19_999.0])], Goal::Handshakes, &Outcome::Missed(19_999.0));
         // What is no number keeps no bound.
         let none = row(Goal::Handshakes, &[f64::NAN]);
-        check(vec![row(Goal::Handshakes, &[30_000.0]), none], Goal::Handshakes, Outcome::Missed(30_000.0));
+        check(vec![row(Goal::Handshakes, &[30_000.0]), none], Goal::Handshakes, &Outcome::Missed(30_000.0));
     }
 
     #[test]
     fn every_row_of_a_goal_counts() {
         let row = |value| Row::new("x", "ratio", &[value]).goal(Goal::InterceptedFlow);
-        check(vec![row(0.9), row(0.7)], Goal::InterceptedFlow, Outcome::Met(0.7));
-        check(vec![row(0.9), row(0.69)], Goal::InterceptedFlow, Outcome::Missed(0.69));
+        check(vec![row(0.9), row(0.7)], Goal::InterceptedFlow, &Outcome::Met(0.7));
+        check(vec![row(0.9), row(0.69)], Goal::InterceptedFlow, &Outcome::Missed(0.69));
         let memory = |value| Row::new("x", "MB", &[value]).goal(Goal::ContainerMemory);
-        check(vec![memory(5.0), memory(6.1)], Goal::ContainerMemory, Outcome::Missed(6.1));
+        check(vec![memory(5.0), memory(6.1)], Goal::ContainerMemory, &Outcome::Missed(6.1));
     }
 
     #[test]
     fn a_part_without_its_rows_is_told_and_other_parts_are_not_asked_for() {
         let other = Row::new("x", "ms", &[1.0]);
-        check(vec![other.clone()], Goal::Recovery, Outcome::NotMeasured);
+        check(vec![other.clone()], Goal::Recovery, &Outcome::NotMeasured);
         let told = verdicts(&[Part::Setup], &[figure(vec![other])]);
         let goals: Vec<Goal> = told.iter().map(|verdict| verdict.goal).collect();
         assert_eq!(goals, [Goal::SetupCached, Goal::SetupFetched]);

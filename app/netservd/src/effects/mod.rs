@@ -215,7 +215,7 @@ impl Effects {
                 );
                 return drop(networks.send(make));
             }
-            WorkerJob::Load(load) => return self.load(load, ticket),
+            WorkerJob::Load(load) => return self.load(*load, ticket),
             WorkerJob::Stop { worker } => WorkersJob::Stop(worker, ticket),
             WorkerJob::Unload { worker, slot } => WorkersJob::Unload(worker, slot, ticket),
             WorkerJob::Order { worker, slots } => WorkersJob::Order(worker, slots, ticket),

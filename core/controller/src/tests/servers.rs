@@ -284,9 +284,9 @@ fn limits_of_servers_are_bounded_by_the_users() {
     assert!(load.packet && load.server.is_some());
     node.loaded(0);
     node.commands();
-    let begun = node.jobs.iter().find_map(|job| match job {
-        Job::Intercepts(InterceptJob::Begin(rule)) => Some(rule.on_failure),
-        _ => None,
+    let begun = node.jobs.iter().find_map(|job| {
+        let Job::Intercepts(InterceptJob::Begin(rule)) = job else { return None };
+        Some(rule.on_failure)
     });
     assert_eq!(begun, Some(FailureMode::Closed));
 }

@@ -2,7 +2,7 @@
 //! Recordings: what is written means the same when it is read, and damage is an error.
 
 use netserv_gist::{AssociationId, InterfaceId};
-use netserv_model::effect::{InstalledRecord, ModuleCounts, ModuleSlot};
+use netserv_model::effect::{InstalledRecord, Measured, ModuleCounts, ModuleSlot};
 use netserv_model::request::{PacketCounts, ServerCounts};
 use netserv_model::{SessionId, UserId};
 

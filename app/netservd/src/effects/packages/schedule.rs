@@ -115,7 +115,7 @@ impl Schedule {
                 PackageRequest::Abandon(id) => self.abandon(id),
                 PackageRequest::Remove(code) => remove(&code),
                 PackageRequest::Fetched(user, ticket, result) => self.fetched(user, ticket, result),
-                PackageRequest::Built(build, place, result) => self.built(*build, place, result),
+                PackageRequest::Built(build, place, result) => self.built(*build, place, &result),
             }
             self.begin();
         }
@@ -144,7 +144,7 @@ impl Schedule {
         self.builds.push(build.user.clone(), build);
     }
 
-    fn built(&mut self, mut build: Build, place: Place, result: Result<Option<PathBuf>, Refusal>) {
+    fn built(&mut self, mut build: Build, place: Place, result: &Result<Option<PathBuf>, Refusal>) {
         self.builds.end(&build.user);
         self.building.remove(&place);
         build.waiters.extend(self.joined.remove(&build.key).unwrap_or_default());
@@ -156,7 +156,7 @@ impl Schedule {
             return self.builds.push(build.user.clone(), build);
         }
         for (ticket, waiter) in build.waiters {
-            match (&result, waiter) {
+            match (result, waiter) {
                 (Err(refusal), _) => ticket.refuse(named(refusal, &build.what)),
                 (Ok(_), Waiter::Package(ready)) => answer(ticket, *ready),
                 (Ok(code), Waiter::Composition) => {

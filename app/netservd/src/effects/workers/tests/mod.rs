@@ -264,7 +264,9 @@ impl Rig {
         match self.answers.try_recv().expect("each job is answered at once").outcome {
             EffectOutcome::Refused(refusal) => Some(refusal),
             EffectOutcome::Done => None,
-            other => panic!("{other:?}"),
+            other @ (EffectOutcome::Fetched { .. } | EffectOutcome::Measured(_) | EffectOutcome::Routed(_)) => {
+                panic!("{other:?}")
+            }
         }
     }
 
