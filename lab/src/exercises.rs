@@ -283,7 +283,7 @@ fn next_version(dir: &Path, into: &Path) -> Result<PathBuf> {
     }
     let (path, out) = (into.join("next.toml"), into.join("next.nsm"));
     std::fs::write(&path, toml::to_string(&manifest)?)?;
-    for (option, file) in [("--manifest", &path), ("--out", &out)] {
+    for (option, file) in [("--project", &path), ("--out", &out)] {
         args.extend([option.to_owned(), file.to_string_lossy().into_owned()]);
     }
     cli(&args.iter().map(String::as_str).collect::<Vec<_>>())?;

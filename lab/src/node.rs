@@ -82,9 +82,9 @@ impl Lab {
     /// # Errors
     /// The modules are not built, or the package is refused.
     pub fn package(&self, module: &str, user: &LabUser) -> Result<LabPackage> {
-        let manifest = workspace().join("modules").join(module).join("netserv.toml");
+        let project = workspace().join("modules").join(module).join("netserv.toml");
         let path = self.dir().join(format!("{module}-{}.nsm", user.name));
-        self.package_of(&manifest, &module_parts(module, Flavour::Wasm)?, &path, user)
+        self.package_of(&project, &module_parts(module, Flavour::Wasm)?, &path, user)
     }
 
     /// Packs and signs one of our sample modules in the flavours that are named.
@@ -92,35 +92,35 @@ impl Lab {
     /// # Errors
     /// The modules are not built, or the package is refused.
     pub fn package_in(&self, module: &str, flavours: &[Flavour], user: &LabUser) -> Result<LabPackage> {
-        let manifest = workspace().join("modules").join(module).join("netserv.toml");
+        let project = workspace().join("modules").join(module).join("netserv.toml");
         let names: Vec<&str> = flavours.iter().map(|flavour| flavour.as_str()).collect();
         let path = self.dir().join(format!("{module}-{}-{}.nsm", names.join("-"), user.name));
         let parts = flavours.iter().map(|flavour| module_parts(module, *flavour)).collect::<Result<Vec<_>>>()?;
-        self.package_of(&manifest, &parts.concat(), &path, user)
+        self.package_of(&project, &parts.concat(), &path, user)
     }
 
-    /// Packs and signs a module from its manifest and WebAssembly code.
+    /// Packs and signs a module from its project's file and WebAssembly code.
     ///
     /// # Errors
     /// The package is refused.
-    pub fn package_from(&self, manifest: &Path, wasm: &Path, path: &Path, user: &LabUser) -> Result<LabPackage> {
-        self.package_of(manifest, &[(Part::Packet, wasm.to_owned())], path, user)
+    pub fn package_from(&self, project: &Path, wasm: &Path, path: &Path, user: &LabUser) -> Result<LabPackage> {
+        self.package_of(project, &[(Part::Packet, wasm.to_owned())], path, user)
     }
 
-    /// Packs and signs a module from its manifest and the files of its code.
+    /// Packs and signs a module from its project's file and the files of its code.
     ///
     /// # Errors
     /// The package is refused.
     pub fn package_of(
         &self,
-        manifest: &Path,
+        project: &Path,
         parts: &[(Part, PathBuf)],
         path: &Path,
         user: &LabUser,
     ) -> Result<LabPackage> {
         let text = |path: &Path| path.to_string_lossy().into_owned();
-        let (manifest, out) = (text(manifest), text(path));
-        let mut args = vec!["module", "build", "--manifest", &manifest, "--out", &out];
+        let (project, out) = (text(project), text(path));
+        let mut args = vec!["module", "build", "--project", &project, "--out", &out];
         let files: Vec<(&str, String)> = parts.iter().map(|(part, file)| (part.option(), text(file))).collect();
         args.extend(files.iter().flat_map(|(option, file)| [*option, file.as_str()]));
         cli(&args)?;

@@ -14,6 +14,7 @@ use serde_json::Value;
 /// The crates from the bottom up; an arrow may only point to an earlier one.
 const ORDER: [&str; 12] = [
     "netserv-model",
+    "netserv-project",
     "netserv-wire",
     "netserv-gist",
     "netserv-nslp",

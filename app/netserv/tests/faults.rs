@@ -73,6 +73,9 @@ fn a_manifest_that_makes_no_sense_is_named_by_line() {
     let listen = "[server]\nlisten = [\"tcp\"]\n[build]\ncomponent = \"a.wasm\"\n";
     check(listen, &[], "netserv.toml: line 5: server.listen has `tcp`; write", "mend m/netserv.toml");
     check("[server]\nport = 80\n", &[], "netserv.toml: line 5: unknown field `port`", "mend m/netserv.toml");
+    let typed = "[server]\nlistens = [\"tcp port 80\"]\n";
+    check(typed, &[], "netserv.toml: line 5: unknown field `listens`", "write `listen` in m/netserv.toml");
+    check("[[tests]]\n", &[], "netserv.toml: line 4: unknown field `tests`", "write `test` in m/netserv.toml");
     let tls = "[server]\nlisten = [\"tcp port 443\"]\n[server.tls]\ncertificate = \"a.pem\"\nkey = \"b.pem\"\n\
                [build]\ncomponent = \"a.wasm\"\n";
     check(

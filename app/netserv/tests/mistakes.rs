@@ -39,7 +39,7 @@ fn what_is_no_package_is_said_to_be_what_it_is() {
     let home = home();
     let build = "build the package with `netserv module build`, and name that";
     for command in ["module inspect", "module sign"] {
-        let cause = "m/netserv.toml is a manifest, and no package";
+        let cause = "m/netserv.toml is a project's file, and no package";
         check(&home, &format!("{command} m/netserv.toml"), 1, cause, build);
         check(&home, &format!("{command} m"), 1, "m is a folder", "name a package");
     }

@@ -115,7 +115,7 @@ signed by    {public}
 fn a_package_can_be_built_of_a_manifest_and_code_alone() {
     let home = tiny();
     std::fs::write(home.path().join("code"), b"\0asm\x01\0\0\0").unwrap();
-    let arguments = ["module", "build", "--manifest", "tiny/netserv.toml", "--wasm", "code", "--out", "a.nsm"];
+    let arguments = ["module", "build", "--project", "tiny/netserv.toml", "--wasm", "code", "--out", "a.nsm"];
     let output = home.netserv(&arguments);
     assert_eq!((text(&output.stderr).as_str(), output.status.code()), ("", Some(0)));
     assert!(!home.path().join("tiny/tiny.wasm").exists(), "the build command ran");
@@ -128,7 +128,7 @@ fn a_package_may_have_a_bundle_beside_or_in_place_of_wasm() {
     let home = tiny();
     std::fs::write(home.path().join("code"), b"\0asm\x01\0\0\0").unwrap();
     std::fs::write(home.path().join("tiny/tiny.jar"), JAR).unwrap();
-    let manifest = ["module", "build", "--manifest", "tiny/netserv.toml"];
+    let manifest = ["module", "build", "--project", "tiny/netserv.toml"];
     let build = |more: &[&str]| home.netserv(&[&manifest, more].concat());
     let flavours = |file: &str| {
         let shown = inspect(&home, file)["flavours"].clone();

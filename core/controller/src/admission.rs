@@ -152,7 +152,8 @@ pub(crate) fn check_manifest(
 ) -> Result<Vec<Filter>, Refusal> {
     let bad = |detail: String| Err(Refusal::new(RefusalKind::BadManifest, detail));
     if manifest.manifest != MANIFEST_VERSION {
-        return bad(format!("manifest version {}, understood is {MANIFEST_VERSION}", manifest.manifest));
+        let detail = format!("manifest version {}, understood is {MANIFEST_VERSION}", manifest.manifest);
+        return Err(Refusal::new(RefusalKind::MissingFeature, detail));
     }
     if manifest.module() != setup.module {
         return bad(format!("the package is {}, the request names {}", manifest.module(), setup.module));

@@ -58,6 +58,8 @@ pub enum RefusalKind {
     ModuleUnsigned,
     /// The package's manifest is not understood.
     BadManifest,
+    /// The package's manifest requires a feature, or is of a version, that the node does not know.
+    MissingFeature,
     /// The package has no flavour that the node runs.
     NoFlavour,
     /// The code is not a WebAssembly module that the node can compile, or not an OSGi bundle that it can install.
@@ -86,7 +88,7 @@ pub enum RefusalKind {
 
 impl RefusalKind {
     /// Every kind.
-    pub const ALL: [RefusalKind; 35] = [
+    pub const ALL: [RefusalKind; 36] = [
         RefusalKind::BadRequest,
         RefusalKind::Unsigned,
         RefusalKind::UnknownUser,
@@ -110,6 +112,7 @@ impl RefusalKind {
         RefusalKind::DigestMismatch,
         RefusalKind::ModuleUnsigned,
         RefusalKind::BadManifest,
+        RefusalKind::MissingFeature,
         RefusalKind::NoFlavour,
         RefusalKind::BadCode,
         RefusalKind::AbiMismatch,
@@ -150,6 +153,7 @@ impl RefusalKind {
             RefusalKind::DigestMismatch => "digest-mismatch",
             RefusalKind::ModuleUnsigned => "module-unsigned",
             RefusalKind::BadManifest => "bad-manifest",
+            RefusalKind::MissingFeature => "missing-feature",
             RefusalKind::NoFlavour => "no-flavour",
             RefusalKind::BadCode => "bad-code",
             RefusalKind::AbiMismatch => "abi-mismatch",
@@ -201,6 +205,9 @@ impl RefusalKind {
             }
             RefusalKind::ModuleUnsigned => "sign the package: `netserv module sign`",
             RefusalKind::BadManifest => "check netserv.toml with `netserv module build`",
+            RefusalKind::MissingFeature => {
+                "update NetServ there (of nodes, ask the operator), or build the package without what is named"
+            }
             RefusalKind::NoFlavour => "add a flavour that the node runs (`netserv probe --ask blocks`)",
             RefusalKind::BadCode => "check the package with `netserv module test`",
             RefusalKind::AbiMismatch => "rebuild the module with the SDK of the node's version",

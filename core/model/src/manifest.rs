@@ -1,28 +1,39 @@
 // SPDX-License-Identifier: Apache-2.0
-//! `netserv.toml`: what a module package says of itself. Unknown keys are refused.
+//! What a module package says of itself to the nodes that run it.
+//!
+//! The developer's own file, `netserv.toml`, says more and is another format: `netserv module build` derives the manifest
+//! from it. A node takes manifests of its own major version only. Inside one it reads over keys that it does not know,
+//! unless the manifest names them in `requires`: see [`Feature`].
 
-use std::collections::BTreeMap;
+mod check;
+mod feature;
+
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
-use std::net::SocketAddr;
 use std::str::FromStr;
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+pub use self::feature::Feature;
 use crate::ids::ParseIdError;
 use crate::request::Dependency;
 use crate::verdict::FailureMode;
-use crate::{Filter, Flavour, ModuleName, ModuleRef};
+use crate::{Filter, ModuleName, ModuleRef};
 
-/// The manifest version that this code writes and reads.
+/// The major version of manifests that this code writes and reads.
 pub const MANIFEST_VERSION: u32 = 1;
 
-/// A module's manifest.
+/// A module's manifest. It is written with all its keys, so that no default of a reader changes what a package means.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields, rename_all = "kebab-case")]
+#[serde(rename_all = "kebab-case")]
 pub struct Manifest {
-    /// The version of this format: 1.
+    /// The major version of this format: 1.
     pub manifest: u32,
+    /// What a node must know to run the module, beside the keys that every node of the major version knows; all that the
+    /// manifest uses is named.
+    #[serde(default)]
+    pub requires: BTreeSet<Feature>,
     /// The unique name, a domain and a path.
     pub name: ModuleName,
     /// The semantic version.
@@ -43,7 +54,7 @@ pub struct Manifest {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub service: Option<ServicePart>,
     /// What it needs at most; the node's own limits stay above these.
-    #[serde(default)]
+    #[serde(default, deserialize_with = "PackagedLimits::deserialize")]
     pub limits: ModuleLimits,
     /// Properties that a SETUP may override.
     #[serde(default)]
@@ -51,18 +62,6 @@ pub struct Manifest {
     /// The version of what it keeps in kv state; a replacement with another version starts with none.
     #[serde(default = "one")]
     pub state_schema: u32,
-    /// Recorded packets that go in and must come out, run by `netserv module test`.
-    #[serde(default, rename = "test")]
-    pub tests: Vec<PacketTest>,
-    /// HTTP requests with the responses they must have, run by `netserv module test`.
-    #[serde(default, rename = "http-test", skip_serializing_if = "Vec::is_empty")]
-    pub http_tests: Vec<HttpTest>,
-    /// TCP connections with the bytes that must come out, run by `netserv module test`.
-    #[serde(default, rename = "tcp-test", skip_serializing_if = "Vec::is_empty")]
-    pub tcp_tests: Vec<TcpTest>,
-    /// How `netserv module build` makes the code.
-    #[serde(default)]
-    pub build: Build,
 }
 
 impl Manifest {
@@ -91,11 +90,6 @@ impl Manifest {
         self.server.as_ref().map_or(&[], |server| &server.intercept)
     }
 
-    /// Returns whether there is a test of any kind.
-    pub fn has_tests(&self) -> bool {
-        !(self.tests.is_empty() && self.http_tests.is_empty() && self.tcp_tests.is_empty())
-    }
-
     /// Returns the parts of the service that the package is, in order; none if it has code of its own.
     pub fn chain(&self) -> &[ChainPart] {
         self.service.as_ref().map_or(&[], |service| &service.chain)
@@ -104,7 +98,7 @@ impl Manifest {
 
 /// The part of a module in the packet path.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields, rename_all = "kebab-case")]
+#[serde(rename_all = "kebab-case")]
 pub struct PacketPart {
     /// The packet ABI that the WebAssembly code was built for (`wit/packet-abi.md`); 0 where there is none.
     #[serde(default)]
@@ -119,36 +113,26 @@ pub struct PacketPart {
 
 /// The part of a module that takes connections.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields, rename_all = "kebab-case")]
+#[serde(rename_all = "kebab-case")]
 pub struct ServerPart {
     /// Where it takes connections, such as `tcp port 80`: a protocol and its ports at the container's own addresses,
     /// from everywhere or from `src PREFIX`.
     #[serde(default)]
     pub listen: Vec<Filter>,
     /// Connections between others that it takes over, such as `tcp dst 10.2.0.0/16 port 80`, seen from the client.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[serde(default)]
     pub intercept: Vec<Filter>,
     /// What happens to new connections of `intercept` while it cannot take them.
     #[serde(default)]
     pub on_failure: FailureMode,
-    /// With it, HTTP on its own ports is HTTPS.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub tls: Option<Tls>,
-}
-
-/// The files that a server shows to its clients to prove who it is; `netserv module build` packages them.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields, rename_all = "kebab-case")]
-pub struct Tls {
-    /// The certificate chain in PEM, the server's own first, relative to the manifest.
-    pub certificate: String,
-    /// The certificate's key in PEM, relative to the manifest.
-    pub key: String,
+    /// Whether HTTP on its own ports is HTTPS, with the package's certificate.
+    #[serde(default)]
+    pub tls: bool,
 }
 
 /// What a service is made of.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields, rename_all = "kebab-case")]
+#[serde(rename_all = "kebab-case")]
 pub struct ServicePart {
     /// Modules of the same user by name and range of versions, `example.org/auth@^1`: packets and requests go through
     /// them in this order.
@@ -239,208 +223,20 @@ impl Default for ModuleLimits {
     }
 }
 
-/// One recorded test of a packet module.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields, rename_all = "kebab-case")]
-pub struct PacketTest {
-    /// What the test is called.
-    pub name: String,
-    /// A capture of the packets that go in, relative to the manifest.
-    pub input: String,
-    /// A capture of the packets that must come out, in order.
-    pub output: String,
-    /// Properties for this test.
-    #[serde(default)]
-    pub properties: BTreeMap<String, String>,
-    /// Counters that must have these values afterwards.
-    #[serde(default)]
-    pub counters: BTreeMap<String, u64>,
-}
-
-/// One test of an HTTP module: a request, and what its response must be.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields, rename_all = "kebab-case")]
-pub struct HttpTest {
-    /// What the test is called.
-    pub name: String,
-    /// The request's method.
-    #[serde(default = "get")]
-    pub method: String,
-    /// The request's path, with its query if there is one.
-    #[serde(default = "root")]
-    pub path: String,
-    /// The request's headers; `host` is `module.test` if it is not here.
-    #[serde(default)]
-    pub headers: BTreeMap<String, String>,
-    /// The request's body, as text.
-    #[serde(default)]
-    pub body: Option<String>,
-    /// A file with the request's body, relative to the manifest.
-    #[serde(default)]
-    pub body_file: Option<String>,
-    /// Properties for this test.
-    #[serde(default)]
-    pub properties: BTreeMap<String, String>,
-    /// The response's status.
-    #[serde(default = "ok_status")]
-    pub status: u16,
-    /// Headers that the response must have.
-    #[serde(default)]
-    pub expect_headers: BTreeMap<String, String>,
-    /// The response's whole body, as text.
-    #[serde(default)]
-    pub expect_body: Option<String>,
-    /// A file with the response's whole body, relative to the manifest; `netserv module test --accept` writes it.
-    #[serde(default)]
-    pub expect_body_file: Option<String>,
-    /// Text that must be somewhere in the response's body.
-    #[serde(default)]
-    pub expect_contains: Vec<String>,
-}
-
-/// One test of a module that handles TCP connections as events: a connection, and what must come out of it.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields, rename_all = "kebab-case")]
-pub struct TcpTest {
-    /// What the test is called.
-    pub name: String,
-    /// Whether the connection is one between others that the module takes over; else it is opened to the module, and
-    /// there is no server.
-    #[serde(default)]
-    pub intercepted: bool,
-    /// The client's address and port.
-    #[serde(default = "test_client")]
-    pub client: SocketAddr,
-    /// The address and port that the client connects to.
-    #[serde(default = "test_server")]
-    pub server: SocketAddr,
-    /// Properties for this test.
-    #[serde(default)]
-    pub properties: BTreeMap<String, String>,
-    /// What happens, in order.
-    #[serde(default)]
-    pub steps: Vec<TcpStep>,
-    /// What has become of the connection after the last step.
-    #[serde(default)]
-    pub outcome: TcpOutcome,
-}
-
-/// One step of a TCP test: what the sides send, and all that they get before the next step.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields, rename_all = "kebab-case", default)]
-pub struct TcpStep {
-    /// What the client sends.
-    pub from_client: Option<TestBytes>,
-    /// What the server sends, after the client.
-    pub from_server: Option<TestBytes>,
-    /// Who sends no more from here on.
-    pub end: Option<TcpSide>,
-    /// Milliseconds that pass then, for modules with timers.
-    pub wait_ms: u64,
-    /// What the client gets; without it nothing.
-    pub to_client: Option<TestBytes>,
-    /// What the server gets; without it nothing.
-    pub to_server: Option<TestBytes>,
-}
-
-/// One end of a connection.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "kebab-case")]
-pub enum TcpSide {
-    /// Who opened it.
-    Client,
-    /// Whom it was opened to.
-    Server,
-}
-
-/// What became of a connection.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "kebab-case")]
-pub enum TcpOutcome {
-    /// It goes on, with the module.
-    #[default]
-    Open,
-    /// The module did not take it.
-    Refused,
-    /// It goes on without the module.
-    Spliced,
-    /// It was closed.
-    Closed,
-    /// It was reset: what the module wanted to send is more than it may.
-    Reset,
-}
-
-impl fmt::Display for TcpOutcome {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            TcpOutcome::Open => "open",
-            TcpOutcome::Refused => "refused",
-            TcpOutcome::Spliced => "spliced",
-            TcpOutcome::Closed => "closed",
-            TcpOutcome::Reset => "reset",
-        })
-    }
-}
-
-/// Bytes of a test: a text, a list of numbers, or a file.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(untagged, deny_unknown_fields, expecting = "expected a text, a list of bytes, or { file = \"PATH\" }")]
-pub enum TestBytes {
-    /// A text.
-    Text(String),
-    /// Numbers, one for each byte.
-    Bytes(Vec<u8>),
-    /// The content of a file, relative to the manifest; `netserv module test --accept` writes those that must come out.
-    File {
-        /// The file.
-        file: String,
-    },
-}
-
-fn get() -> String {
-    "GET".to_owned()
-}
-
-fn root() -> String {
-    "/".to_owned()
-}
-
-fn ok_status() -> u16 {
-    200
-}
-
-/// Returns who opens connections in tests that do not say.
-pub fn test_client() -> SocketAddr {
-    SocketAddr::from(([192, 0, 2, 1], 40_000))
-}
-
-/// Returns whom connections are opened to in tests that do not say.
-pub fn test_server() -> SocketAddr {
-    SocketAddr::from(([198, 51, 100, 7], 7000))
-}
-
-/// How the code is made.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields, rename_all = "kebab-case", default)]
-pub struct Build {
-    /// A shell command, run where the manifest is; nothing if the code is made some other way.
-    pub command: Option<String>,
-    /// The WebAssembly core module that the command leaves, for `[packet]`, relative to the manifest.
-    pub wasm: Option<String>,
-    /// The WebAssembly component that the command leaves, for `[server]`, relative to the manifest.
-    pub component: Option<String>,
-    /// The OSGi bundle that the command leaves, relative to the manifest.
-    pub bundle: Option<String>,
-}
-
-impl Build {
-    /// Returns the file that has the code of a flavour for packets, if there is one.
-    pub fn code(&self, flavour: Flavour) -> Option<&String> {
-        match flavour {
-            Flavour::Wasm => self.wasm.as_ref(),
-            Flavour::Osgi => self.bundle.as_ref(),
-        }
-    }
+/// [`ModuleLimits`] as packages have them: limits of later versions are read over.
+#[derive(Deserialize)]
+#[serde(remote = "ModuleLimits", rename_all = "kebab-case", default = "ModuleLimits::default")]
+struct PackagedLimits {
+    memory_bytes: u64,
+    kv_entries: u32,
+    kv_bytes: u64,
+    timers: u32,
+    counters: u32,
+    call_ms: u32,
+    request_ms: u32,
+    requests: u32,
+    connections: u32,
+    body_bytes: u64,
 }
 
 fn one() -> u32 {

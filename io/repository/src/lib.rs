@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Fetches, verifies and stores module packages.
 //!
-//! [`package`] makes, signs, reads and checks `.nsm` files; [`manifest`] reads `netserv.toml`; [`bundle`] looks at OSGi
-//! bundles; [`Repository`] gets packages by URL and keeps them by digest. Every failure that a requester can see is a
+//! [`package`] makes, signs, reads and checks `.nsm` files; [`manifest`] reads their manifests; [`bundle`] looks at
+//! OSGi bundles; [`Repository`] gets packages by URL and keeps them by digest. Every failure that a requester can see is a
 //! refusal.
 
 mod archive;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Bounds of packages and of the store; those that others share are in `netserv_model::limits`.
 
-/// Bytes of `netserv.toml`.
+/// Bytes of a package's manifest.
 pub const MANIFEST_BYTES_MAX: usize = 64 * 1024;
 /// Bytes of one JSON document of an image layout.
 pub const JSON_BYTES_MAX: usize = 64 * 1024;

@@ -21,8 +21,8 @@ pub(crate) const IMAGE_INDEX: &str = "application/vnd.oci.image.index.v1+json";
 pub(crate) const EMPTY: &str = "application/vnd.oci.empty.v1+json";
 /// The artifact type of a module.
 pub(crate) const MODULE: &str = "application/vnd.netserv.module.v1";
-/// Type of a module's config: the bytes of `netserv.toml`.
-pub(crate) const MODULE_CONFIG: &str = "application/vnd.netserv.manifest.v1+toml";
+/// Type of a module's config: its manifest.
+pub(crate) const MODULE_CONFIG: &str = "application/vnd.netserv.manifest.v1+json";
 /// The artifact type of a signature.
 pub(crate) const SIGNATURE: &str = "application/vnd.netserv.signature.v1";
 /// Type of a signature's only layer.

@@ -5,7 +5,7 @@
 //! oci-layout
 //! index.json                  one entry: the module, with its signatures in annotation `org.netserv.signatures`
 //! blobs/sha256/<digest>       image manifest, artifact type application/vnd.netserv.module.v1
-//! blobs/sha256/…                config: the bytes of netserv.toml, application/vnd.netserv.manifest.v1+toml
+//! blobs/sha256/…                config: the manifest, application/vnd.netserv.manifest.v1+json
 //! blobs/sha256/…                one layer per part: application/wasm (a core module, a component or one of each),
 //!                               application/java-archive, application/x-pem-file (certificates, then their key)
 //! blobs/sha256/…              image manifest, artifact type application/vnd.netserv.signature.v1, whose `subject` is
@@ -73,10 +73,10 @@ pub struct Summary {
 /// same bytes. A flavour stands for its code that sees packets.
 ///
 /// # Errors
-/// The manifest is not understood, there is no code, a part is there twice, is not what it should be or is missing for
+/// The manifest makes no sense, there is no code, a part is there twice, is not what it should be or is missing for
 /// what the manifest says, or the package would be too large.
-pub fn build<P: Into<Part> + Copy>(manifest_text: &str, parts: &[(P, &[u8])]) -> Result<Package, Refusal> {
-    let manifest = manifest::parse(manifest_text)?;
+pub fn build<P: Into<Part> + Copy>(manifest: Manifest, parts: &[(P, &[u8])]) -> Result<Package, Refusal> {
+    let config = manifest::to_json(&manifest)?;
     let known: BTreeMap<Part, &[u8]> = parts.iter().map(|(part, content)| ((*part).into(), *content)).collect();
     if manifest.service.is_none() && !known.keys().any(|part| part.is_code()) {
         return Err(Refusal::new(RefusalKind::NoFlavour, "there is no code to package"));
@@ -85,13 +85,13 @@ pub fn build<P: Into<Part> + Copy>(manifest_text: &str, parts: &[(P, &[u8])]) ->
         return Err(bad("one part is there twice"));
     }
     parts::check(&manifest, &known)?;
-    let bytes = known.values().fold(manifest_text.len(), |sum, part| sum.saturating_add(part.len()));
+    let bytes = known.values().fold(config.len(), |sum, part| sum.saturating_add(part.len()));
     let room = PACKAGE_BYTES_MAX - limits::FRAME_BYTES_MAX;
     if u64::try_from(bytes).is_ok_and(|bytes| bytes > room) {
         let detail = format!("manifest and code have {bytes} bytes, a package takes at most {room}");
         return Err(Refusal::new(RefusalKind::PackageTooLarge, detail));
     }
-    Ok(Package { layout: Layout::new(&manifest, manifest_text, &known), manifest })
+    Ok(Package { layout: Layout::new(&manifest, config, &known), manifest })
 }
 
 /// Reads a package; its signatures are not checked.
@@ -136,9 +136,9 @@ impl Package {
         &self.manifest
     }
 
-    /// Returns `netserv.toml` as it was written.
-    pub fn manifest_text(&self) -> &str {
-        self.layout.config().and_then(|config| str::from_utf8(config).ok()).expect("it was parsed as text")
+    /// Returns the keys of the manifest that this version reads over, by their paths.
+    pub fn unknown_keys(&self) -> Vec<String> {
+        self.layout.config().map(manifest::unknown_keys).unwrap_or_default()
     }
 
     /// Returns the code of a flavour that sees packets, if the package has it.
@@ -208,12 +208,12 @@ pub(crate) struct Layout {
 }
 
 impl Layout {
-    fn new(manifest: &Manifest, manifest_text: &str, parts: &BTreeMap<Part, &[u8]>) -> Layout {
+    fn new(manifest: &Manifest, config: Vec<u8>, parts: &BTreeMap<Part, &[u8]>) -> Layout {
         let image = ImageManifest {
             schema_version: 2,
             media_type: Some(oci::IMAGE_MANIFEST.to_owned()),
             artifact_type: Some(oci::MODULE.to_owned()),
-            config: Descriptor::of(oci::MODULE_CONFIG, manifest_text.as_bytes()),
+            config: Descriptor::of(oci::MODULE_CONFIG, &config),
             layers: parts.iter().map(|(part, content)| Descriptor::of(part.media_type(), content)).collect(),
             subject: None,
             annotations: BTreeMap::from([
@@ -223,7 +223,7 @@ impl Layout {
         };
         let json = oci::to_json(&image);
         let module = Descriptor::of(oci::IMAGE_MANIFEST, &json);
-        let blobs = [(module.digest, json), (image.config.digest, manifest_text.as_bytes().to_vec())];
+        let blobs = [(module.digest, json), (image.config.digest, config)];
         let mut blobs = BTreeMap::from(blobs);
         blobs.extend(image.layers.iter().zip(parts.values()).map(|(layer, part)| (layer.digest, part.to_vec())));
         Layout { module, image, signatures: BTreeSet::new(), blobs }
@@ -265,8 +265,7 @@ impl Layout {
 
     pub(crate) fn into_package(self) -> Result<Package, Refusal> {
         let config = self.config().ok_or_else(|| bad("the manifest is missing"))?;
-        let bad_text = || Refusal::new(RefusalKind::BadManifest, "netserv.toml is not text");
-        let manifest = manifest::parse(str::from_utf8(config).map_err(|_| bad_text())?)?;
+        let manifest = manifest::parse(config)?;
         let parts = self.parts();
         if parts.len() < self.known_layers().count() {
             return Err(bad("one part is there twice"));
@@ -364,11 +363,15 @@ fn the_module(index: &ImageIndex, archive: &Archive) -> Result<(Descriptor, Imag
     let (Some((module, image)), 1) = (modules.pop(), count) else {
         return Err(bad(format!("{count} NetServ modules in the layout, there must be one")));
     };
-    if image.schema_version != 2 || image.config.media_type != oci::MODULE_CONFIG {
-        return Err(bad("the module's image manifest has no netserv.toml as its config"));
+    if image.schema_version != 2 {
+        return Err(bad(format!("the module's image manifest has schema version {}", image.schema_version)));
+    }
+    if image.config.media_type != oci::MODULE_CONFIG {
+        let is: String = image.config.media_type.chars().take(80).collect();
+        return Err(bad(format!("the module's manifest is of type {is}, understood is {}", oci::MODULE_CONFIG)));
     }
     if image.config.size > u64::try_from(limits::MANIFEST_BYTES_MAX).unwrap_or(u64::MAX) {
-        return Err(bad(format!("netserv.toml has {} bytes", image.config.size)));
+        return Err(bad(format!("the manifest has {} bytes", image.config.size)));
     }
     if image.layers.len() > LAYERS_MAX {
         return Err(bad(format!("{} layers, at most {LAYERS_MAX}", image.layers.len())));

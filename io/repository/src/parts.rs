@@ -114,7 +114,7 @@ pub(crate) fn check(manifest: &Manifest, parts: &BTreeMap<Part, &[u8]>) -> Resul
     let mut code = parts.keys().filter(|part| part.is_code());
     if manifest.service.is_some() {
         let Some(part) = code.next() else { return Ok(()) };
-        let detail = format!("netserv.toml has [service], whose code is its parts'; remove the {}", part.title());
+        let detail = format!("the manifest has [service], whose code is its parts'; remove the {}", part.title());
         return Err(Refusal::new(RefusalKind::BadPackage, detail));
     }
     let has = |part: Part| parts.contains_key(&part);
@@ -124,7 +124,7 @@ pub(crate) fn check(manifest: &Manifest, parts: &BTreeMap<Part, &[u8]>) -> Resul
     }
     match missing_wasm(manifest, has) {
         Some((section, part, key)) => {
-            let detail = format!("netserv.toml has [{section}], but the package no {} (`[build] {key}`)", part.title());
+            let detail = format!("the manifest has [{section}], but the package no {} (`[build] {key}`)", part.title());
             Err(bad(detail))
         }
         None => Ok(()),
@@ -141,7 +141,7 @@ fn missing_wasm(manifest: &Manifest, has: impl Fn(Part) -> bool) -> Option<(&'st
 
 fn check_one(manifest: &Manifest, part: Part, content: &[u8]) -> Result<(), Refusal> {
     let manifest_lacks = |section: &str| {
-        let detail = format!("netserv.toml has no [{section}], which the {} would be for", part.title());
+        let detail = format!("the manifest has no [{section}], which the {} would be for", part.title());
         Err(Refusal::new(RefusalKind::BadManifest, detail))
     };
     match part {
@@ -150,7 +150,7 @@ fn check_one(manifest: &Manifest, part: Part, content: &[u8]) -> Result<(), Refu
             match &manifest.packet {
                 None if manifest.service.is_none() => manifest_lacks("packet"),
                 Some(packet) if packet.abi == 0 => {
-                    let detail = "netserv.toml: [packet] has no `abi`, which WebAssembly code needs";
+                    let detail = "manifest: [packet] has no `abi`, which WebAssembly code needs";
                     Err(Refusal::new(RefusalKind::BadManifest, detail))
                 }
                 None | Some(_) => Ok(()),
@@ -168,7 +168,7 @@ fn check_one(manifest: &Manifest, part: Part, content: &[u8]) -> Result<(), Refu
 
 /// Checks that a manifest asks for nothing that only WebAssembly code gets: a bundle would go without it, unnoticed.
 fn check_for_bundle(manifest: &Manifest) -> Result<(), Refusal> {
-    let has_tls = manifest.server.as_ref().is_some_and(|server| server.tls.is_some());
+    let has_tls = manifest.server.as_ref().is_some_and(|server| server.tls);
     let has_messages = manifest.dependencies.iter().any(|wanted| wanted.block == "messages");
     let detail = if !manifest.intercept().is_empty() {
         "server.intercept is set, and bundles take over no connections"
@@ -179,7 +179,7 @@ fn check_for_bundle(manifest: &Manifest) -> Result<(), Refusal> {
     } else {
         return Ok(());
     };
-    Err(Refusal::new(RefusalKind::BadManifest, format!("netserv.toml: {detail}; remove it, or the bundle")))
+    Err(Refusal::new(RefusalKind::BadManifest, format!("manifest: {detail}; remove it, or the bundle")))
 }
 
 fn check_wasm(part: Part, content: &[u8]) -> Result<(), Refusal> {
@@ -195,10 +195,10 @@ fn check_wasm(part: Part, content: &[u8]) -> Result<(), Refusal> {
 }
 
 fn check_tls(manifest: &Manifest, has_pem: bool) -> Result<(), Refusal> {
-    let wanted = manifest.server.as_ref().is_some_and(|server| server.tls.is_some());
+    let wanted = manifest.server.as_ref().is_some_and(|server| server.tls);
     match (wanted, has_pem) {
-        (true, false) => Err(bad("netserv.toml has `server.tls`, but the package no certificate")),
-        (false, true) => Err(bad("the package has a certificate, but netserv.toml no `server.tls`")),
+        (true, false) => Err(bad("the manifest has `server.tls`, but the package no certificate")),
+        (false, true) => Err(bad("the package has a certificate, but the manifest no `server.tls`")),
         (true, true) | (false, false) => Ok(()),
     }
 }

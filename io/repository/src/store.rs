@@ -409,9 +409,9 @@ mod tests {
     use ed25519_dalek::SigningKey;
 
     use super::*;
-    use crate::package;
+    use crate::{manifest, package};
 
-    const MANIFEST: &str = "manifest = 1\nname = \"example.org/m\"\nversion = \"1.0.0\"\npacket = { abi = 1 }\n";
+    const MANIFEST: &str = r#"{"manifest":1,"name":"example.org/m","version":"1.0.0","packet":{"abi":1}}"#;
 
     /// Makes the n-th step of storing, evicting and repairing fail, for every n: the refusal names the node, nothing
     /// half done is taken for a package, and the next attempt works.
@@ -478,10 +478,10 @@ mod tests {
     }
 
     fn package(key: u8, version: &str) -> Package {
-        let manifest = MANIFEST.replace("1.0.0", version);
+        let manifest = manifest::parse(MANIFEST.replace("1.0.0", version).as_bytes()).unwrap();
         let wasm = [b"\0asm".as_slice(), &[0; 6_000]].concat();
         let jar = crate::bundle::tests::jar("Bundle-SymbolicName: m\r\n");
-        let mut package = package::build(&manifest, &[(Flavour::Wasm, &wasm), (Flavour::Osgi, &jar)]).unwrap();
+        let mut package = package::build(manifest, &[(Flavour::Wasm, &wasm), (Flavour::Osgi, &jar)]).unwrap();
         package::sign(&mut package, &SigningKey::from_bytes(&[key; 32])).unwrap();
         package
     }

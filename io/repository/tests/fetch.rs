@@ -13,7 +13,7 @@ use std::time::{Duration, Instant};
 
 use common::server::{Server, ok, status};
 use common::tar_file::Tar;
-use common::{MANIFEST, WASM, public, signed};
+use common::{MANIFEST, WASM, key, public, signed};
 use netserv_model::{Digest, Flavour, Refusal, RefusalKind};
 use netserv_repository::limits::{REDIRECTS_MAX, URL_BYTES_MAX};
 use netserv_repository::package;
@@ -114,6 +114,31 @@ fn a_package_without_our_flavour_is_refused() {
     let server = Server::of(package.to_bytes());
     let result = fetch(&open(dir.path()), &server.url("/m"), package.digest());
     check(result, RefusalKind::NoFlavour, "[application/x-perl], no application/wasm and no application/java-archive");
+}
+
+/// Goal: what a later version of `netserv module build` made is fetched unless it requires what this node does not know,
+/// which the requester is told by its name, and then it is not stored.
+#[test]
+fn packages_of_later_versions_are_taken_or_refused_by_name() {
+    let built = signed(MANIFEST, WASM, &[1]);
+    let signature = built.signatures().first().unwrap().signature;
+    for (from, to, refused) in [
+        (r#""state-schema":1"#, r#""state-schema":1,"greeting":"hello""#, None),
+        (r#""requires":[]"#, r#""requires":["detour"]"#, Some("requires `detour`, which this version does not know")),
+        (r#"{"manifest":1"#, r#"{"manifest":2"#, Some("of version 2, understood here is 1")),
+    ] {
+        let mut layout = Tar::of(&built);
+        layout.rewrite_everywhere(from, to);
+        layout.sign_again(signature, &key(1));
+        let (dir, server, digest) = (dir(), Server::of(layout.to_bytes()), layout.digest());
+        let repository = open(dir.path());
+        let fetched = fetch(&repository, &server.url("/m"), digest);
+        match refused {
+            None => assert_eq!(fetched.unwrap().manifest, *built.manifest()),
+            Some(words) => check(fetched, RefusalKind::MissingFeature, words),
+        }
+        assert_eq!((repository.digests().len(), leftovers(dir.path())), (usize::from(refused.is_none()), 0), "{to}");
+    }
 }
 
 #[test]
@@ -441,7 +466,7 @@ fn of_another_flavour() -> Package {
     let mut layout = Tar::of(&signed(MANIFEST, WASM, &[]));
     layout.rewrite_everywhere("application/wasm", "application/x-perl");
     let mut package = package::read(&layout.to_bytes()).unwrap();
-    package::sign(&mut package, &common::key(1)).unwrap();
+    package::sign(&mut package, &key(1)).unwrap();
     package
 }
 

@@ -21,7 +21,7 @@ fn skopeo_reads_a_package() {
     assert_eq!(digest(&manifest), package.digest());
     let json: serde_json::Value = serde_json::from_slice(&manifest).unwrap();
     assert_eq!(json["artifactType"], "application/vnd.netserv.module.v1");
-    assert_eq!(json["config"]["mediaType"], "application/vnd.netserv.manifest.v1+toml");
+    assert_eq!(json["config"]["mediaType"], "application/vnd.netserv.manifest.v1+json");
     assert_eq!(json["layers"][0]["mediaType"], "application/wasm");
 }
 
@@ -35,7 +35,8 @@ fn skopeo_copies_a_package_to_a_folder() {
     let file = |name: &str| std::fs::read(skopeo.path("out").join(name)).unwrap();
     assert_eq!(digest(&file("manifest.json")), package.digest());
     assert_eq!(file(&hex(WASM)), WASM);
-    assert_eq!(file(&hex(MANIFEST.as_bytes())), MANIFEST.as_bytes());
+    let manifest = netserv_repository::manifest::to_json(package.manifest()).unwrap();
+    assert_eq!(file(&hex(&manifest)), manifest);
 }
 
 /// What skopeo writes is a package with the same digest; it leaves referrers behind, so its signatures are gone.

@@ -8,12 +8,12 @@ use std::time::Duration;
 use anyhow::{Context as _, anyhow, ensure};
 use netserv_model::Refusal;
 use netserv_model::limits::PACKET_BYTES_MAX;
-use netserv_model::manifest::{self, Manifest, TcpSide};
+use netserv_project::{PROJECT_FILE, Project, TcpSide, test_client, test_server};
 use serde::Serialize;
 
 use crate::server::tcp_testing::TestFlow;
 use crate::server::testing::HostSettings;
-use crate::{compile, http_bench, http_test, packet_bench, pcap, tcp_bench, tcp_test};
+use crate::{compile, http_bench, http_test, packet_bench, pcap, tcp_bench, tcp_test, test_command};
 
 /// What is to be measured.
 #[derive(Clone, Debug, clap::Args)]
@@ -40,38 +40,40 @@ pub struct Report {
     pub tcp: Option<tcp_bench::Report>,
 }
 
-/// Measures what a manifest names, and prints what was found.
+/// Measures the code of a module's folder, and prints what was found.
 ///
 /// # Errors
 /// A file is missing, or the module fails.
 pub fn run(args: &Args) -> anyhow::Result<()> {
-    let path = args.package_dir.join("netserv.toml");
-    let text = std::fs::read_to_string(&path).with_context(|| format!("cannot read {}", path.display()))?;
-    let manifest: Manifest = toml::from_str(&text).with_context(|| format!("cannot read {}", path.display()))?;
+    let project = test_command::read_project(&args.package_dir)?;
     let time = Duration::from_millis(args.time_ms);
     let mut report = Report::default();
-    if let Some(wasm) = &manifest.build.wasm {
-        report.packet = Some(packet_part(&args.package_dir, &manifest, wasm, time)?);
+    if let Some(wasm) = &project.build.wasm {
+        report.packet = Some(packet_part(&args.package_dir, &project, wasm, time)?);
     }
-    if manifest.build.component.is_some() {
-        if manifest.http_tests.is_empty() {
-            report.tcp = tcp_part(&args.package_dir, &manifest, time)?;
+    if project.build.component.is_some() {
+        if project.http_tests.is_empty() {
+            report.tcp = tcp_part(&args.package_dir, &project, time)?;
         } else {
-            report.http = Some(http_part(&args.package_dir, &manifest, time)?);
+            report.http = Some(http_part(&args.package_dir, &project, time)?);
         }
     }
     let is_empty = report.packet.is_none() && report.http.is_none() && report.tcp.is_none();
     let measured = "`wasm`, a component that handles TCP, or, with an [[http-test]], one that answers HTTP";
-    ensure!(!is_empty, "{} names no code that can be measured: {measured}", path.display());
+    ensure!(
+        !is_empty,
+        "{} names no code that can be measured: {measured}",
+        args.package_dir.join(PROJECT_FILE).display()
+    );
     println!("{}", serde_json::to_string(&report)?);
     Ok(())
 }
 
-fn packet_part(dir: &Path, manifest: &Manifest, wasm: &str, time: Duration) -> anyhow::Result<packet_bench::Report> {
+fn packet_part(dir: &Path, project: &Project, wasm: &str, time: Duration) -> anyhow::Result<packet_bench::Report> {
     let wasm = compile::read_wasm(&dir.join(wasm)).map_err(said)?;
-    let mut properties = manifest.properties.clone();
+    let mut properties = project.manifest.properties.clone();
     let mut packets = Vec::new();
-    if let Some(test) = manifest.tests.first() {
+    if let Some(test) = project.tests.first() {
         properties.extend(test.properties.clone());
         let path = dir.join(&test.input);
         let bytes = std::fs::read(&path).with_context(|| format!("cannot read {}", path.display()))?;
@@ -81,33 +83,34 @@ fn packet_part(dir: &Path, manifest: &Manifest, wasm: &str, time: Duration) -> a
     if packets.is_empty() {
         packets.push(packet_bench::SAMPLE.to_vec());
     }
-    let setting = packet_bench::Setting { packets, properties, limits: manifest.limits, time };
+    let setting = packet_bench::Setting { packets, properties, limits: project.manifest.limits, time };
     packet_bench::run(&wasm, &setting).map_err(said)
 }
 
-fn http_part(dir: &Path, manifest: &Manifest, time: Duration) -> anyhow::Result<http_bench::Report> {
-    let component = http_test::component_of(dir, manifest)?;
-    let mut properties = manifest.properties.clone();
+fn http_part(dir: &Path, project: &Project, time: Duration) -> anyhow::Result<http_bench::Report> {
+    let component = http_test::component_of(dir, project)?;
+    let mut properties = project.manifest.properties.clone();
     let mut requests = Vec::new();
-    for test in &manifest.http_tests {
+    for test in &project.http_tests {
         properties.extend(test.properties.clone());
         requests.push((http_test::request_of(dir, test)?, test.status));
     }
-    let settings = HostSettings { properties, limits: manifest.limits, ..HostSettings::new(manifest.module()) };
+    let settings =
+        HostSettings { properties, limits: project.manifest.limits, ..HostSettings::new(project.manifest.module()) };
     http_bench::run(&component, settings, &requests, time).map_err(said)
 }
 
 /// Measures a component that handles connections, with the bytes of its first test that has some; else nothing.
-fn tcp_part(dir: &Path, manifest: &Manifest, time: Duration) -> anyhow::Result<Option<tcp_bench::Report>> {
-    let component = http_test::component_of(dir, manifest)?;
-    let intercepted = !manifest.intercept().is_empty();
+fn tcp_part(dir: &Path, project: &Project, time: Duration) -> anyhow::Result<Option<tcp_bench::Report>> {
+    let component = http_test::component_of(dir, project)?;
+    let intercepted = !project.manifest.intercept().is_empty();
     let mut load = tcp_bench::Load {
-        flow: TestFlow { client: manifest::test_client(), server: manifest::test_server(), intercepted },
+        flow: TestFlow { client: test_client(), server: test_server(), intercepted },
         from: TcpSide::Client,
         bytes: LINE.to_vec(),
     };
     let mut properties = BTreeMap::new();
-    for test in &manifest.tcp_tests {
+    for test in &project.tcp_tests {
         let client = test.steps.iter().find_map(|step| Some((TcpSide::Client, step.from_client.as_ref()?)));
         let server = test.steps.iter().find_map(|step| Some((TcpSide::Server, step.from_server.as_ref()?)));
         let Some((from, bytes)) = client.or(server) else { continue };
@@ -118,7 +121,7 @@ fn tcp_part(dir: &Path, manifest: &Manifest, time: Duration) -> anyhow::Result<O
             break;
         }
     }
-    tcp_bench::run(&component, HostSettings::of(manifest, &properties), &load, time).map_err(said)
+    tcp_bench::run(&component, HostSettings::of(&project.manifest, &properties), &load, time).map_err(said)
 }
 
 /// What is sent to a module without tests.

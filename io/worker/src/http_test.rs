@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 //! `netserv-worker test`: requests that go to an HTTP module, and the responses that must come back.
 //!
-//! The tests of a manifest go to one module in their order, so that a later one finds the state that an earlier one
+//! The tests of a project go to one module in their order, so that a later one finds the state that an earlier one
 //! left. A test with properties of its own begins anew.
 
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context as _, anyhow, ensure};
 use netserv_model::Refusal;
-use netserv_model::manifest::{HttpTest, Manifest};
+use netserv_project::{HttpTest, Project};
 use serde::Serialize;
 
 use crate::compile;
@@ -49,17 +49,17 @@ pub struct Report {
     pub log: Vec<String>,
 }
 
-/// Runs the HTTP tests of a manifest, prints a line of JSON for each, and returns whether all passed. With `accept`, the
+/// Runs the HTTP tests of a project, prints a line of JSON for each, and returns whether all passed. With `accept`, the
 /// files with expected bodies are written anew.
 ///
 /// # Errors
 /// The component or a file of a test is missing, or a file cannot be written.
-pub fn run(dir: &Path, manifest: &Manifest, accept: bool) -> anyhow::Result<bool> {
-    let component = component_of(dir, manifest)?;
+pub fn run(dir: &Path, project: &Project, accept: bool) -> anyhow::Result<bool> {
+    let component = component_of(dir, project)?;
     let mut tester: Option<(HostSettings, Result<HttpTester, Refusal>)> = None;
     let mut all_passed = true;
-    for test in &manifest.http_tests {
-        let settings = HostSettings::of(manifest, &test.properties);
+    for test in &project.http_tests {
+        let settings = HostSettings::of(&project.manifest, &test.properties);
         if tester.as_ref().is_none_or(|(before, _)| *before != settings) {
             tester = Some((settings.clone(), HttpTester::new(&component, settings)));
         }
@@ -73,12 +73,12 @@ pub fn run(dir: &Path, manifest: &Manifest, accept: bool) -> anyhow::Result<bool
     Ok(all_passed)
 }
 
-/// Reads the component that a manifest names.
+/// Reads the component that a project names.
 ///
 /// # Errors
 /// There is none.
-pub fn component_of(dir: &Path, manifest: &Manifest) -> anyhow::Result<Vec<u8>> {
-    let named = manifest.build.component.as_ref().context("the tests need `component` below [build]")?;
+pub fn component_of(dir: &Path, project: &Project) -> anyhow::Result<Vec<u8>> {
+    let named = project.build.component.as_ref().context("the tests need `component` below [build]")?;
     compile::read_wasm(&dir.join(named)).map_err(|refusal| anyhow!("{}", refusal.detail))
 }
 

@@ -97,12 +97,12 @@ fn test(args: &test_command::Args) -> anyhow::Result<bool> {
             all_passed &= jobs.finish(job, wasm_test::run(&wasm, &job.case))?;
         }
     }
-    if let Some((dir, manifest)) = &jobs.server {
-        if !manifest.http_tests.is_empty() {
-            all_passed &= http_test::run(dir, manifest, jobs.accept)?;
+    if let Some((dir, project)) = &jobs.server {
+        if !project.http_tests.is_empty() {
+            all_passed &= http_test::run(dir, project, jobs.accept)?;
         }
-        if !manifest.tcp_tests.is_empty() {
-            all_passed &= tcp_test::run(dir, manifest, jobs.accept)?;
+        if !project.tcp_tests.is_empty() {
+            all_passed &= tcp_test::run(dir, project, jobs.accept)?;
         }
     }
     Ok(all_passed)

@@ -6,8 +6,8 @@
 
 use std::time::{Duration, Instant};
 
-use netserv_model::manifest::{TcpOutcome, TcpSide};
 use netserv_model::{Refusal, RefusalKind};
+use netserv_project::{TcpOutcome, TcpSide};
 use serde::Serialize;
 
 use crate::packet_bench::Spread;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! `netserv-worker test`: connections that go to a module which handles them as events, and what must come of them.
 //!
-//! The tests of a manifest go to one instance in their order, each with a connection of its own. A test with properties of
+//! The tests of a project go to one instance in their order, each with a connection of its own. A test with properties of
 //! its own begins anew, and so does what comes after a failure.
 
 use std::path::Path;
@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context as _, ensure};
 use netserv_model::Refusal;
-use netserv_model::manifest::{Manifest, TcpOutcome, TcpSide, TcpStep, TcpTest, TestBytes};
+use netserv_project::{Project, TcpOutcome, TcpSide, TcpStep, TcpTest, TestBytes};
 use serde::Serialize;
 
 use crate::http_test::{component_of, log_line, read, write};
@@ -46,19 +46,19 @@ pub struct Report {
     pub log: Vec<String>,
 }
 
-/// Runs the TCP tests of a manifest, prints a line of JSON for each, and returns whether all passed. With `accept`, the
+/// Runs the TCP tests of a project, prints a line of JSON for each, and returns whether all passed. With `accept`, the
 /// files with expected bytes are written anew.
 ///
 /// # Errors
 /// The component or a file of a test is missing, a test makes no sense, or a file cannot be written.
-pub fn run(dir: &Path, manifest: &Manifest, accept: bool) -> anyhow::Result<bool> {
-    let component = component_of(dir, manifest)?;
+pub fn run(dir: &Path, project: &Project, accept: bool) -> anyhow::Result<bool> {
+    let component = component_of(dir, project)?;
     let code = TestCode::compile(&component);
     let mut tester: Option<(HostSettings, Result<TcpTester, Refusal>)> = None;
     let mut all_passed = true;
-    for test in &manifest.tcp_tests {
+    for test in &project.tcp_tests {
         check_sides(test)?;
-        let settings = HostSettings::of(manifest, &test.properties);
+        let settings = HostSettings::of(&project.manifest, &test.properties);
         let goes_on = |tester: &Result<TcpTester, Refusal>| tester.as_ref().is_ok_and(|one| one.failure().is_none());
         if tester.as_ref().is_none_or(|(before, tester)| *before != settings || !goes_on(tester)) {
             let new = code.as_ref().map_err(Clone::clone).and_then(|code| TcpTester::new(code, settings.clone()));

@@ -5,7 +5,8 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context as _, bail, ensure};
-use netserv_model::manifest::{Build, Manifest, ModuleLimits};
+use netserv_model::manifest::ModuleLimits;
+use netserv_project::{Build, PROJECT_FILE, Project};
 
 use crate::pcap;
 use crate::pcap_test::{Case, Report};
@@ -17,7 +18,7 @@ pub struct Args {
     /// A folder with a netserv.toml; all its tests are run.
     #[arg(long, conflicts_with_all = ["input", "output", "property", "counter"], required_unless_present = "code")]
     package_dir: Option<PathBuf>,
-    /// The WebAssembly file or the bundle; with --package-dir, in place of the one that the manifest names.
+    /// The WebAssembly file or the bundle; with --package-dir, in place of the one that netserv.toml names.
     #[arg(long = "wasm", visible_alias = "bundle", value_name = "FILE")]
     code: Option<PathBuf>,
     /// A capture of the packets that go in.
@@ -52,8 +53,8 @@ pub struct Job {
 pub struct Jobs {
     /// The file of its code; empty if there are no tests for it.
     pub code: PathBuf,
-    /// The folder and the manifest, if there is one with tests of its server part.
-    pub server: Option<(PathBuf, Manifest)>,
+    /// The folder and the project, if there is one with tests of its server part.
+    pub server: Option<(PathBuf, Project)>,
     /// Whether what comes out is what must come out.
     pub accept: bool,
     jobs: Vec<Job>,
@@ -67,13 +68,13 @@ struct Named<'a> {
 }
 
 impl Jobs {
-    /// Reads the tests that the arguments name. `named` finds the file of the code in a manifest.
+    /// Reads the tests that the arguments name. `named` finds the file of the code in a project.
     ///
     /// # Errors
     /// A file is missing or makes no sense.
     pub fn read(args: &Args, named: fn(&Build) -> Option<&String>) -> anyhow::Result<Jobs> {
         match &args.package_dir {
-            Some(folder) => from_manifest(folder, args, named),
+            Some(folder) => from_project(folder, args, named),
             None => {
                 let (code, jobs) = from_arguments(args)?;
                 Ok(Jobs { code, server: None, accept: args.accept, jobs })
@@ -124,19 +125,17 @@ pub fn exit_code(result: anyhow::Result<bool>) -> u8 {
     }
 }
 
-fn from_manifest(folder: &Path, args: &Args, named: fn(&Build) -> Option<&String>) -> anyhow::Result<Jobs> {
-    let path = folder.join("netserv.toml");
-    let text = std::fs::read_to_string(&path).with_context(|| format!("cannot read {}", path.display()))?;
-    let manifest: Manifest = toml::from_str(&text).with_context(|| format!("cannot read {}", path.display()))?;
-    ensure!(manifest.has_tests(), "{} names no tests", path.display());
-    let code = match args.code.clone().or(named(&manifest.build).map(|code| folder.join(code))) {
+fn from_project(folder: &Path, args: &Args, named: fn(&Build) -> Option<&String>) -> anyhow::Result<Jobs> {
+    let project = read_project(folder)?;
+    ensure!(project.has_tests(), "{} names no tests", folder.join(PROJECT_FILE).display());
+    let code = match args.code.clone().or(named(&project.build).map(|code| folder.join(code))) {
         Some(code) => code,
-        None if manifest.tests.is_empty() => PathBuf::new(),
+        None if project.tests.is_empty() => PathBuf::new(),
         None => bail!("name the file, with --wasm or --bundle, or in [build]"),
     };
     let mut jobs = Vec::new();
-    for test in &manifest.tests {
-        let mut properties = manifest.properties.clone();
+    for test in &project.tests {
+        let mut properties = project.manifest.properties.clone();
         properties.extend(test.properties.clone());
         let output = folder.join(&test.output);
         let case = Case {
@@ -144,13 +143,22 @@ fn from_manifest(folder: &Path, args: &Args, named: fn(&Build) -> Option<&String
             output: read_expected(&output, args.accept)?,
             properties,
             counters: test.counters.clone(),
-            limits: manifest.limits,
+            limits: project.manifest.limits,
         };
         jobs.push(Job { name: test.name.clone(), output, case });
     }
-    let has_server = !(manifest.http_tests.is_empty() && manifest.tcp_tests.is_empty());
-    let server = has_server.then(|| (folder.to_owned(), manifest));
+    let server = project.has_server_tests().then(|| (folder.to_owned(), project));
     Ok(Jobs { code, server, accept: args.accept, jobs })
+}
+
+/// Reads the project of a module's folder.
+///
+/// # Errors
+/// There is none, or it is not as it should be.
+pub fn read_project(folder: &Path) -> anyhow::Result<Project> {
+    let path = folder.join(PROJECT_FILE);
+    let text = std::fs::read_to_string(&path).with_context(|| format!("cannot read {}", path.display()))?;
+    Project::parse(&text).with_context(|| format!("cannot read {}", path.display()))
 }
 
 fn from_arguments(args: &Args) -> anyhow::Result<(PathBuf, Vec<Job>)> {

@@ -212,7 +212,7 @@ fn ports_are_checked_too() {
 fn packages_must_be_what_the_request_says() {
     type Change<'a> = &'a dyn Fn(&mut netserv_model::manifest::Manifest);
     let changes: [(Change<'_>, RefusalKind, &str); 10] = [
-        (&|manifest| manifest.manifest = 2, RefusalKind::BadManifest, "version 2"),
+        (&|manifest| manifest.manifest = 2, RefusalKind::MissingFeature, "version 2"),
         (&|manifest| manifest.name = name("other"), RefusalKind::BadManifest, "other@1.0.0"),
         (&|manifest| manifest.version = "1.0.1".parse().unwrap(), RefusalKind::BadManifest, "m@1.0.1"),
         (&|manifest| packet(manifest).abi = 2, RefusalKind::AbiMismatch, "ABI 2"),

@@ -9,7 +9,7 @@ use netserv_model::effect::{
     Command, EffectId, EffectOutcome, FilterId, InstalledRecord, InterceptJob, Job, ModuleSlot, News, Notice,
     PackageJob, RequestId, StoreJob, WorkerJob, WorkerNews,
 };
-use netserv_model::manifest::{Build, Manifest, ModuleLimits, PacketPart};
+use netserv_model::manifest::{Manifest, ModuleLimits, PacketPart};
 use netserv_model::policy::{ContainerLimits, NodePolicy, UserPolicy};
 use netserv_model::request::{Ask, Body, NodeReport, Outcome, Probe, Remove, Request, Setup};
 use netserv_model::{Digest, Flavour, Instant, ModuleName, Nonce, Now, PublicKey, Refusal, RefusalKind, SessionId};
@@ -437,6 +437,7 @@ pub(crate) fn record(setup: Setup) -> InstalledRecord {
 pub(crate) fn manifest(setup: &Setup) -> Manifest {
     Manifest {
         manifest: 1,
+        requires: [].into(),
         name: setup.module.name.clone(),
         version: setup.module.version.clone(),
         description: String::new(),
@@ -447,10 +448,6 @@ pub(crate) fn manifest(setup: &Setup) -> Manifest {
         limits: ModuleLimits::default(),
         properties: BTreeMap::new(),
         state_schema: 1,
-        tests: Vec::new(),
-        http_tests: Vec::new(),
-        tcp_tests: Vec::new(),
-        build: Build::default(),
     }
 }
 

@@ -6,11 +6,13 @@ pub mod server;
 pub mod tar_file;
 
 use ed25519_dalek::SigningKey;
+use netserv_model::manifest::Manifest;
 use netserv_model::{Digest, Flavour, PublicKey};
+use netserv_project::Project;
 use netserv_repository::package::{self, Package};
 use sha2::{Digest as _, Sha256};
 
-/// The manifest of a small module.
+/// The project's file of a small module.
 pub const MANIFEST: &str = r#"manifest = 1
 name = "example.org/net-monitor"
 version = "1.2.0"
@@ -46,9 +48,14 @@ pub fn public(n: u8) -> PublicKey {
     PublicKey(key(n).verifying_key().to_bytes())
 }
 
+/// Returns the manifest that a project's file becomes.
+pub fn manifest_of(project: &str) -> Manifest {
+    Project::parse(project).unwrap().manifest
+}
+
 /// Builds and signs a package.
 pub fn signed(manifest: &str, wasm: &[u8], keys: &[u8]) -> Package {
-    let mut package = package::build(manifest, &[(Flavour::Wasm, wasm)]).unwrap();
+    let mut package = package::build(manifest_of(manifest), &[(Flavour::Wasm, wasm)]).unwrap();
     keys.iter().for_each(|n| package::sign(&mut package, &key(*n)).unwrap());
     package
 }

@@ -1,7 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Packages that are bent on purpose.
+#![allow(dead_code, reason = "each test binary uses its part")]
 
-use netserv_repository::Package;
+use ed25519_dalek::{Signer as _, SigningKey};
+use netserv_model::{Digest, Signature};
+use netserv_repository::{Package, package};
 use sha2::{Digest as _, Sha256};
 use tar::EntryType;
 
@@ -71,6 +74,18 @@ impl Tar {
                 }
             }
         }
+    }
+
+    /// Puts a good signature of what the package has become in the place of one that it had.
+    pub fn sign_again(&mut self, old: Signature, key: &SigningKey) {
+        let signed = package::signed_text(self.digest());
+        self.rewrite_everywhere(&old.to_string(), &Signature(key.sign(signed.as_bytes()).to_bytes()).to_string());
+    }
+
+    /// Returns the digest of the package.
+    pub fn digest(&mut self) -> Digest {
+        let index: serde_json::Value = serde_json::from_slice(&self.entry("index.json").content).unwrap();
+        index["manifests"][0]["digest"].as_str().unwrap().parse().unwrap()
     }
 
     /// Puts the file together.

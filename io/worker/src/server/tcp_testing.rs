@@ -8,7 +8,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use netserv_model::Refusal;
-use netserv_model::manifest::{TcpOutcome, TcpSide};
+use netserv_project::{TcpOutcome, TcpSide};
 use tokio::runtime::Runtime;
 
 use super::component::ComponentKind;

@@ -41,7 +41,7 @@ impl Bench {
     /// The module cannot be built or fails.
     pub fn run(self, output: &mut Output) -> Result<Exit, Failure> {
         let source = Source::read(&self.dir)?;
-        let build = &source.manifest.build;
+        let build = &source.project.build;
         if build.wasm.is_none() && build.component.is_none() {
             let cause = format!("{} names no WebAssembly below [build], and only that is measured", source.shown());
             return Err(Failure::new(cause, "add `wasm = \"FILE\"` or `component = \"FILE\"` if there is one"));

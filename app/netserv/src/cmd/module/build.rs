@@ -8,9 +8,8 @@ use std::time::Instant;
 
 use clap::Args;
 use netserv_model::limits;
-use netserv_model::manifest::Manifest;
-use netserv_repository::{Part, manifest};
-
+use netserv_project::{PROJECT_FILE, Project, line_of};
+use netserv_repository::Part;
 use serde::Serialize;
 
 use super::{check, inspect, package};
@@ -19,23 +18,22 @@ use crate::keys;
 use crate::output::Output;
 use crate::units::format_micros;
 
-/// The manifest's file name.
-pub const MANIFEST_FILE: &str = "netserv.toml";
 /// The status of a shell that finds no program of a name.
 const NOT_FOUND: i32 = 127;
 
 /// Build a module's code and package it
 ///
-/// Runs the manifest's `build.command` with `sh -c` in the module's folder, then packages with the manifest what it names:
-/// `build.wasm`, `build.component` and `build.bundle`, and the certificate and the key of `server.tls`.
+/// Runs `build.command` of netserv.toml with `sh -c` in the module's folder, then packages what netserv.toml names:
+/// `build.wasm`, `build.component` and `build.bundle`, and the certificate and the key of `server.tls`. The package's
+/// manifest is what of netserv.toml a node needs; tests and build keys are not in it.
 #[derive(Args)]
 pub struct Build {
     /// The module's folder, with netserv.toml in it
     #[arg(value_name = "DIR", default_value = ".")]
     dir: PathBuf,
-    /// The manifest [default: netserv.toml in the module's folder]
+    /// The project's file [default: netserv.toml in the module's folder]
     #[arg(long, value_name = "FILE", conflicts_with = "dir")]
-    manifest: Option<PathBuf>,
+    project: Option<PathBuf>,
     /// Package this WebAssembly core module, which sees packets, without running the build command
     #[arg(long, value_name = "FILE")]
     wasm: Option<PathBuf>,
@@ -56,20 +54,20 @@ pub struct Build {
     dry_run: bool,
 }
 
-/// A module's source: its folder and its manifest.
+/// A module's source: its folder and its project.
 pub struct Source {
-    /// The manifest's file.
+    /// The project's file.
     pub path: PathBuf,
     /// The folder.
     pub dir: PathBuf,
-    /// The manifest as it was read.
-    pub manifest: Manifest,
-    /// The manifest's own text.
+    /// The project as it was read.
+    pub project: Project,
+    /// The text of the project's file.
     pub text: String,
 }
 
 impl Source {
-    /// Reads the manifest of a module's folder.
+    /// Reads the project of a module's folder.
     ///
     /// # Errors
     /// There is none, or it is not as it should be.
@@ -78,32 +76,32 @@ impl Source {
             let cause = format!("{} is a file, and no module's folder", dir.display());
             return Err(Failure::new(cause, "name the folder that netserv.toml is in"));
         }
-        Source::of_manifest(dir.join(MANIFEST_FILE))
+        Source::of_project(dir.join(PROJECT_FILE))
     }
 
-    /// Reads a manifest, which lies in the module's folder.
+    /// Reads a project's file, which lies in the module's folder.
     ///
     /// # Errors
     /// There is none, or it is not as it should be.
-    pub fn of_manifest(path: PathBuf) -> Result<Source, Failure> {
+    pub fn of_project(path: PathBuf) -> Result<Source, Failure> {
         let dir = path.parent().map(Path::to_owned).unwrap_or_default();
         let shown = path.display();
         let missing = "name a module's folder, or make one with `netserv module new`";
         let text = std::fs::read_to_string(&path).or_fail(format!("cannot read {shown}"), missing)?;
-        let manifest = manifest::parse(&text).map_err(|refusal| check::bad_manifest(&path, &text, &refusal))?;
-        Ok(Source { path, dir, manifest, text })
+        let project = Project::parse(&text).map_err(|error| check::bad_project(&path, &error))?;
+        Ok(Source { path, dir, project, text })
     }
 
     /// Returns where each part is, of which there is at least one unless the module is a service.
     ///
     /// # Errors
-    /// The manifest does not say.
+    /// The project's file does not say.
     pub fn parts(&self) -> Result<Vec<PartFile>, Failure> {
-        let build = &self.manifest.build;
+        let build = &self.project.build;
         let named = [(Part::Core, &build.wasm), (Part::Component, &build.component), (Part::Bundle, &build.bundle)];
         let file = |(part, file): (Part, &Option<String>)| Some(PartFile::of(part, self.dir.join(file.as_ref()?)));
         let parts: Vec<PartFile> = named.into_iter().filter_map(file).collect();
-        if parts.is_empty() && self.manifest.service.is_none() {
+        if parts.is_empty() && self.project.manifest.service.is_none() {
             let cause = format!("{} does not say which file is the code", self.path.display());
             let fix = "add `wasm = \"FILE\"`, `component = \"FILE\"` or `bundle = \"FILE\"` below [build]";
             return Err(Failure::new(cause, fix));
@@ -111,12 +109,12 @@ impl Source {
         Ok(parts)
     }
 
-    /// Returns the certificate and its key as one part, if the manifest names them.
+    /// Returns the certificate and its key as one part, if the project has them.
     ///
     /// # Errors
     /// A file cannot be read.
     fn tls(&self) -> Result<Option<PartFile>, Failure> {
-        let Some(tls) = self.manifest.server.as_ref().and_then(|server| server.tls.as_ref()) else { return Ok(None) };
+        let Some(tls) = &self.project.tls else { return Ok(None) };
         let mut pem = Vec::new();
         for (key, file) in [("certificate", &tls.certificate), ("key", &tls.key)] {
             let path = self.dir.join(file);
@@ -133,10 +131,10 @@ impl Source {
         Ok(Some(PartFile { bytes: pem, ..PartFile::of(Part::Tls, path) }))
     }
 
-    /// Reads the files of parts, and looks whether they are what the manifest and this version of nodes want.
+    /// Reads the files of parts, and looks whether they are what the project and this version of nodes want.
     ///
     /// # Errors
-    /// One of them is not; the failure names the line of the manifest.
+    /// One of them is not; the failure names the line of the project's file.
     pub fn load(&self, mut files: Vec<PartFile>, output: &Output) -> Result<Vec<PartFile>, Failure> {
         for file in &mut files {
             file.bytes = read_code(&file.path)?;
@@ -146,17 +144,17 @@ impl Source {
         Ok(files)
     }
 
-    /// Returns the manifest's file as it was named.
+    /// Returns the project's file as it was named.
     pub fn shown(&self) -> std::path::Display<'_> {
         self.path.display()
     }
 
-    /// Returns the line of the manifest in which a key of a section is, or the section without a key.
+    /// Returns the line of the project's file in which a key of a section is, or the section without a key.
     pub fn place(&self, section: &str, key: &str) -> Option<usize> {
-        check::line_of(&self.text, section, key)
+        line_of(&self.text, section, key)
     }
 
-    /// Returns the manifest's name and a line of it, to stand before what is wrong there.
+    /// Returns the project's file and a line of it, to stand before what is wrong there.
     pub fn at(&self, line: Option<usize>) -> String {
         let line = line.map(|line| format!("line {line}: ")).unwrap_or_default();
         format!("{}: {line}", self.shown())
@@ -167,13 +165,13 @@ impl Source {
     /// # Errors
     /// It cannot be run or fails.
     pub fn compile(&self, output: &Output) -> Result<(), Failure> {
-        let Some(command) = &self.manifest.build.command else { return Ok(()) };
-        output.note(format!("building {}: {command}", self.manifest.module()));
+        let Some(command) = &self.project.build.command else { return Ok(()) };
+        output.note(format!("building {}: {command}", self.project.manifest.module()));
         let started = Instant::now();
         // Standard output is for the result alone, so what the command says goes to standard error.
         let stderr = std::io::stderr().as_fd().try_clone_to_owned();
         let stderr = stderr.or_fail("cannot use standard error", "open standard error")?;
-        // A manifest named without a folder lies in this one.
+        // A project named without a folder lies in this one.
         let dir = if self.dir.as_os_str().is_empty() { Path::new(".") } else { &self.dir };
         let mut shell = Command::new("sh");
         // Commands may call this program, whatever PATH has.
@@ -198,9 +196,9 @@ impl Source {
 
     /// Returns the package's usual place.
     pub fn package_path(&self) -> PathBuf {
-        let name = self.manifest.name.as_str();
+        let name = self.project.manifest.name.as_str();
         let last = name.rsplit('/').next().unwrap_or(name);
-        self.dir.join(format!("{last}-{}.nsm", self.manifest.version))
+        self.dir.join(format!("{last}-{}.nsm", self.project.manifest.version))
     }
 }
 
@@ -208,10 +206,10 @@ impl Build {
     /// Builds and packages the module.
     ///
     /// # Errors
-    /// The manifest, the build, the code or the package is not as it should be.
+    /// The project, the build, the code or the package is not as it should be.
     pub fn run(self, output: &mut Output) -> Result<Exit, Failure> {
-        let source = match self.manifest {
-            Some(path) => Source::of_manifest(path)?,
+        let source = match self.project {
+            Some(path) => Source::of_project(path)?,
             None => Source::read(&self.dir)?,
         };
         let named = [(Part::Core, self.wasm), (Part::Component, self.component), (Part::Bundle, self.bundle)];
@@ -220,7 +218,7 @@ impl Build {
         let files = if builds { source.parts()? } else { named };
         let out = self.out.clone().unwrap_or_else(|| source.package_path());
         if self.dry_run {
-            let would_run = source.manifest.build.command.clone().filter(|_| builds);
+            let would_run = source.project.build.command.clone().filter(|_| builds);
             let would_package = files.into_iter().map(|file| file.path).collect();
             return Plan { would_run, would_package, would_write: out }.show(output);
         }

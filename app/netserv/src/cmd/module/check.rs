@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-//! What is wrong with a manifest or with code, said with the line of the manifest and the fix.
+//! What is wrong with a project or with code, said with the line of the project's file and the fix.
 
 use std::path::Path;
 
 use netserv_model::Refusal;
-use netserv_repository::Part;
-use netserv_repository::package;
+use netserv_project::{ProjectError, line_about};
+use netserv_repository::{Part, package};
 
 use super::build::{PartFile, Source};
 use super::code::{Code, Kind};
@@ -13,7 +13,7 @@ use super::package::refused;
 use crate::exit::Failure;
 use crate::output::Output;
 
-/// Looks at the code of a part: is it what the manifest says, and do nodes of this version run it?
+/// Looks at the code of a part: is it what the project says, and do nodes of this version run it?
 ///
 /// # Errors
 /// It is not, or they do not.
@@ -35,7 +35,7 @@ pub fn code(source: &Source, file: &PartFile, output: &Output) -> Result<(), Fai
     if let Some(skew) = code.skew() {
         return Err(Failure::new(format!("{} {}", file.path.display(), skew.cause), skew.fix));
     }
-    let declared = source.manifest.packet.as_ref().map(|packet| packet.abi).filter(|_| !wants_component);
+    let declared = source.project.manifest.packet.as_ref().map(|packet| packet.abi).filter(|_| !wants_component);
     if let (Some(abi), Some(declared)) = (code.abi, declared.filter(|declared| *declared > 0))
         && abi != declared
     {
@@ -51,7 +51,7 @@ pub fn code(source: &Source, file: &PartFile, output: &Output) -> Result<(), Fai
     // Packet modules may import these without a use for them: SDKs do so for all modules.
     let usual = ["clock", "log", "messages", "random"];
     let is_usual = |block: &String| !wants_component && usual.contains(&block.as_str());
-    let known = |block: &String| source.manifest.dependencies.iter().any(|one| one.block == *block);
+    let known = |block: &String| source.project.manifest.dependencies.iter().any(|one| one.block == *block);
     for block in code.blocks.iter().filter(|block| !known(block) && !is_usual(block)) {
         let place = source.at(source.place("", "dependencies"));
         output.note(format!("{place}add \"{block}>=1\" to `dependencies`, since {} imports it", file.path.display()));
@@ -59,53 +59,25 @@ pub fn code(source: &Source, file: &PartFile, output: &Output) -> Result<(), Fai
     Ok(())
 }
 
-/// Says what is wrong with a manifest; with the line, if it is known.
-pub fn bad_manifest(path: &Path, text: &str, refusal: &Refusal) -> Failure {
+/// Says what is wrong with a project's file.
+pub fn bad_project(path: &Path, error: &ProjectError) -> Failure {
     let shown = path.display();
-    let detail = refusal.detail.strip_prefix("netserv.toml: ").unwrap_or(&refusal.detail);
-    if detail.starts_with("line ") {
-        return Failure::new(format!("{shown}: {detail}"), format!("mend {shown}"));
-    }
-    let line = place_of(text, detail).map(|line| format!("line {line}: ")).unwrap_or_default();
-    Failure::new(format!("{shown}: {line}{detail}"), format!("mend {shown}"))
+    let fix = match &error.meant {
+        Some(name) => format!("write `{name}` in {shown}"),
+        None => format!("mend {shown}"),
+    };
+    Failure::new(format!("{shown}: {error}"), fix)
 }
 
-/// Finds the line that a text of what is wrong is about: the section and the key that it names.
-fn place_of(text: &str, detail: &str) -> Option<usize> {
-    let quoted = detail.split('`').nth(1).unwrap_or_default();
-    for (named, section, key) in [
-        ("server.listen", "server", "listen"),
-        ("server.intercept", "server", "intercept"),
-        ("server.tls", "server", "tls"),
-        ("server.tls", "server.tls", ""),
-        ("service.chain", "service", "chain"),
-        ("chain", "service", "chain"),
-        ("`dependencies`", "", "dependencies"),
-        ("filters", "packet", "filters"),
-        ("[packet]", "packet", ""),
-        ("[server]", "server", ""),
-        ("[service]", "service", ""),
-        ("property", "properties", quoted),
-        ("properties", "properties", ""),
-        ("`manifest", "", "manifest"),
-    ] {
-        if detail.contains(named)
-            && let Some(line) = line_of(text, section, key)
-        {
-            return Some(line);
-        }
-    }
-    None
-}
-
-/// Names the file that cannot be packaged: the manifest, or the part that is refused by itself too.
+/// Names the file that cannot be packaged: the project's, or the part that is refused by itself too.
 pub fn not_packaged(source: &Source, files: &[PartFile], refusal: &Refusal) -> Failure {
-    if refusal.detail.starts_with("netserv.toml: ") {
-        return bad_manifest(&source.path, &source.text, refusal);
+    if let Some(detail) = refusal.detail.strip_prefix("manifest: ") {
+        let place = source.at(line_about(&source.text, detail));
+        return Failure::new(format!("{place}{detail}"), format!("mend {}", source.shown()));
     }
-    if let Some(detail) = refusal.detail.strip_prefix("netserv.toml has ") {
-        // A part that the manifest asks for is missing.
-        let line = place_of(&source.text, detail);
+    if let Some(detail) = refusal.detail.strip_prefix("the manifest has ") {
+        // A part that the project asks for is missing.
+        let line = line_about(&source.text, detail);
         let key = detail.split("`[build] ").nth(1).and_then(|rest| rest.split('`').next());
         let fix = match key {
             Some(key) => format!("add `{key} = \"FILE\"` below [build] in {}, or remove the section", source.shown()),
@@ -118,7 +90,8 @@ pub fn not_packaged(source: &Source, files: &[PartFile], refusal: &Refusal) -> F
         if file.part == Part::Tls {
             return refusal.detail.contains("PEM");
         }
-        package::build(&source.text, &[(file.part, file.bytes.as_slice())]).is_err_and(|alone| alone == *refusal)
+        let built = package::build(source.project.manifest.clone(), &[(file.part, file.bytes.as_slice())]);
+        built.is_err_and(|alone| alone == *refusal)
     };
     let cause = |file: &PartFile| format!("{}: {}", file.path.display(), refusal.detail);
     match files.iter().find(alone) {
@@ -132,51 +105,5 @@ pub fn not_packaged(source: &Source, files: &[PartFile], refusal: &Refusal) -> F
             },
         ),
         None => refused(&source.path, refusal),
-    }
-}
-
-/// Returns the line in which a key of a section of a TOML text is, from 1; with an empty key, that of the section.
-pub fn line_of(text: &str, section: &str, key: &str) -> Option<usize> {
-    let mut current = String::new();
-    for (index, line) in text.lines().enumerate() {
-        let line = line.trim();
-        if let Some(name) = line.strip_prefix('[').and_then(|rest| rest.split(']').next()) {
-            current = name.trim_matches(['[', ' ']).to_owned();
-            if key.is_empty() && current == section {
-                return Some(index + 1);
-            }
-        } else if !key.is_empty()
-            && current == section
-            && line.split('=').next().is_some_and(|name| name.trim().trim_matches('"') == key)
-            && line.contains('=')
-        {
-            return Some(index + 1);
-        }
-    }
-    None
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn lines_are_found_by_section_and_key() {
-        let text =
-            "manifest = 1\n[packet]\nabi = 1 # abi\n\n[server]\nlisten = [\n]\n[server.tls]\ncertificate=\"a\"\n";
-        for (section, key, expected) in [
-            ("", "manifest", Some(1)),
-            ("packet", "", Some(2)),
-            ("packet", "abi", Some(3)),
-            ("server", "listen", Some(6)),
-            ("server", "abi", None),
-            ("server.tls", "certificate", Some(9)),
-            ("", "listen", None),
-        ] {
-            assert_eq!(line_of(text, section, key), expected, "{section} {key}");
-        }
-        assert_eq!(place_of(text, "server.listen has `tcp`; write a protocol"), Some(6));
-        assert_eq!(place_of(text, "[packet] has no `abi`"), Some(2));
-        assert_eq!(place_of(text, "something else"), None);
     }
 }

@@ -16,6 +16,7 @@ use super::code::Code;
 use super::package::{not_a_package, read_file, refused};
 use crate::exit::{Exit, Failure, one_line};
 use crate::output::{Output, Style};
+use crate::report::count;
 use crate::units::format_bytes;
 
 /// Names of imports in one line.
@@ -60,6 +61,9 @@ struct Shown<'a> {
     /// What can be seen of the code, by flavour.
     code: BTreeMap<Flavour, Parts>,
     manifest: &'a Manifest,
+    /// Keys of the manifest that this version does not know, by their paths.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    unknown_keys: Vec<String>,
 }
 
 /// What can be seen of the code of one flavour.
@@ -106,8 +110,14 @@ impl Bundle {
 /// It cannot be shown as JSON.
 pub fn show(path: &Path, package: &Package, output: &mut Output) -> Result<Exit, Failure> {
     let bytes = package.to_bytes().len();
-    let code = code_of(package);
-    let shown = Shown { file: path, bytes, summary: package.summary(), code, manifest: package.manifest() };
+    let shown = Shown {
+        file: path,
+        bytes,
+        summary: package.summary(),
+        code: code_of(package),
+        manifest: package.manifest(),
+        unknown_keys: package.unknown_keys(),
+    };
     if output.is_json() {
         output.json(&shown)?;
         return Ok(Exit::Done);
@@ -116,6 +126,9 @@ pub fn show(path: &Path, package: &Package, output: &mut Output) -> Result<Exit,
         output.line(format!("{name:11}  {}", one_line(&value)));
     }
     signatures(&shown.summary, output);
+    if !shown.unknown_keys.is_empty() {
+        output.note(unknown_keys(&shown.unknown_keys));
+    }
     let skews = shown.code.values().flat_map(|parts| &parts.skew);
     skews.for_each(|skew| output.note(format!("no node of this version runs it: {skew}")));
     Ok(Exit::Done)
@@ -164,6 +177,7 @@ fn facts(shown: &Shown<'_>) -> Vec<(&'static str, String)> {
     facts.extend(manifest.filters().iter().map(|filter| ("filter", filter.to_string())));
     facts.extend(manifest.listen().iter().map(|filter| ("listens at", filter.to_string())));
     facts.extend(manifest.intercept().iter().map(|filter| ("intercepts", filter.to_string())));
+    facts.extend(manifest.requires.iter().map(|feature| ("requires", feature.to_string())));
     facts.extend(manifest.dependencies.iter().map(|dependency| ("needs", dependency.to_string())));
     facts.extend(manifest.properties.iter().map(|(key, value)| ("property", format!("{key}={value}"))));
     let failing = match manifest.on_failure() {
@@ -185,6 +199,15 @@ fn facts(shown: &Shown<'_>) -> Vec<(&'static str, String)> {
     let state = format!("{} entries, {}", limits.kv_entries, format_bytes(limits.kv_bytes));
     facts.push(("kv state", format!("schema {}, {state}", manifest.state_schema)));
     facts
+}
+
+fn unknown_keys(keys: &[String]) -> String {
+    let mut names: Vec<String> = keys.iter().take(NAMES_SHOWN_MAX).map(|key| one_line(key)).collect();
+    if keys.len() > NAMES_SHOWN_MAX {
+        names.push(format!("and {} more", keys.len() - NAMES_SHOWN_MAX));
+    }
+    let keys = count(u64::try_from(keys.len()).unwrap_or(u64::MAX), "key");
+    format!("nodes of this version read over {keys} of the manifest: {}", names.join(", "))
 }
 
 /// Returns what code is, in one line.

@@ -78,7 +78,7 @@ pub fn read_package(path: &Path) -> Result<Package, Failure> {
 pub fn not_a_package(path: &Path, bytes: &[u8], refusal: &Refusal) -> Failure {
     let build = "build the package with `netserv module build`, and name that";
     let is = if path.extension().is_some_and(|end| end == "toml") {
-        "a manifest"
+        "a project's file"
     } else if bytes.starts_with(b"\0asm") {
         "WebAssembly code"
     } else if bytes.starts_with(b"PK\x03\x04") {
@@ -111,10 +111,10 @@ pub fn read_file(path: &Path, fix: &str) -> Result<Vec<u8>, Failure> {
 /// Packages a module, and signs it if there is a key.
 ///
 /// # Errors
-/// The manifest or the code is not as it should be.
+/// The project or the code is not as it should be.
 pub fn build(source: &Source, files: &[PartFile], key: Option<&SigningKey>) -> Result<Package, Failure> {
     let parts: Vec<(Part, &[u8])> = files.iter().map(|file| (file.part, file.bytes.as_slice())).collect();
-    let built = package::build(&source.text, &parts);
+    let built = package::build(source.project.manifest.clone(), &parts);
     let mut package = built.map_err(|refusal| check::not_packaged(source, files, &refusal))?;
     if let Some(key) = key {
         package::sign(&mut package, key).map_err(|refusal| refused(&source.path, &refusal))?;

@@ -120,7 +120,7 @@ struct Workbench {
 impl Workbench {
     async fn open(run: &Run, source: &Source) -> Result<Workbench, Failure> {
         let key = keys::generate()?;
-        let lab = Lab::up(keys::public(&key), &source.manifest)?;
+        let lab = Lab::up(keys::public(&key), &source.project)?;
         let key_path = lab.dir().join("key.pem");
         keys::write_new(&key_path, &key)?;
         let client = Client::new(&lab.socket());
@@ -176,7 +176,7 @@ impl Workbench {
         let mut command = Command::new(own);
         command.arg("--socket").arg(self.lab.socket()).args(["-j", "setup", "--local", "--user", USER, "--ttl", "24h"]);
         command.arg("--key").arg(&self.key_path).arg(path);
-        for filter in lab::filters(&source.manifest) {
+        for filter in lab::filters(&source.project.manifest) {
             command.args(["--filter", &filter]);
         }
         for (key, value) in &self.properties {

@@ -283,7 +283,7 @@ mod tests {
         OFFERED.iter().flat_map(|(template, languages)| languages.iter().map(|language| (*template, *language)))
     }
 
-    /// Checks that the module's own names took all their places, and that the manifest names files that are there.
+    /// Checks that the module's own names took all their places, and that the project names files that are there.
     fn check(files: &[File], module: &ModuleName) {
         for (path, bytes) in files {
             let text = String::from_utf8_lossy(bytes);
@@ -292,10 +292,10 @@ mod tests {
             assert!(place.is_none(), "{path:?} of {module} has @{place:?}@");
         }
         text(files, "README.md");
-        let manifest = netserv_repository::manifest::parse(&text(files, "netserv.toml")).unwrap();
-        assert_eq!(manifest.name, *module);
-        let captures = manifest.tests.iter().flat_map(|test| [&test.input, &test.output]);
-        let golden = manifest.http_tests.iter().filter_map(|test| test.expect_body_file.as_ref());
+        let project = netserv_project::Project::parse(&text(files, "netserv.toml")).unwrap();
+        assert_eq!(project.manifest.name, *module);
+        let captures = project.tests.iter().flat_map(|test| [&test.input, &test.output]);
+        let golden = project.http_tests.iter().filter_map(|test| test.expect_body_file.as_ref());
         for named in golden.chain(captures.filter(|path| !path.ends_with(".pcap"))) {
             assert!(files.iter().any(|(path, _)| path == Path::new(named)), "{named} of {module} is not there");
         }

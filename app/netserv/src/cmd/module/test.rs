@@ -10,10 +10,11 @@ use std::process::{Command, Output as ProcessOutput, Stdio};
 use clap::Args;
 use netserv_model::request::PacketCounts;
 use netserv_model::{Flavour, Refusal};
+use netserv_project::PROJECT_FILE;
 use netserv_repository::Part;
 use serde::{Deserialize, Serialize};
 
-use super::build::{MANIFEST_FILE, PartFile, Source};
+use super::build::{PartFile, Source};
 use super::worker;
 use crate::exit::{Exit, Failure, OrFail, one_line};
 use crate::output::{Output, Style};
@@ -104,8 +105,8 @@ impl Test {
     /// The tests cannot be run.
     pub fn run(self, output: &mut Output) -> Result<Exit, Failure> {
         let source = Source::read(&self.dir)?;
-        if !source.manifest.has_tests() {
-            let cause = format!("{} has no tests", self.dir.join(MANIFEST_FILE).display());
+        if !source.project.has_tests() {
+            let cause = format!("{} has no tests", self.dir.join(PROJECT_FILE).display());
             let fix = "add a [[test]] with name, input and output, an [[http-test]] with name, path and status, or a \
                        [[tcp-test]] with name and steps";
             return Err(Failure::new(cause, fix));
@@ -143,13 +144,12 @@ impl Test {
     /// Returns the files of code that have tests, each with the flavour whose worker runs them.
     fn chosen(&self, source: &Source) -> Result<Vec<(Flavour, Vec<PathBuf>)>, Failure> {
         let files = source.parts()?;
-        let manifest = &source.manifest;
         let paths = |parts: &[(Part, bool)]| -> Vec<PathBuf> {
             let wanted = |file: &&PartFile| parts.iter().any(|(part, tested)| *part == file.part && *tested);
             files.iter().filter(wanted).map(|file| file.path.clone()).collect()
         };
-        let packet = !manifest.tests.is_empty();
-        let server = !(manifest.http_tests.is_empty() && manifest.tcp_tests.is_empty());
+        let packet = !source.project.tests.is_empty();
+        let server = source.project.has_server_tests();
         let mut code = vec![
             (Flavour::Wasm, paths(&[(Part::Core, packet), (Part::Component, server)])),
             (Flavour::Osgi, paths(&[(Part::Bundle, packet)])),
@@ -158,7 +158,7 @@ impl Test {
         if !code.is_empty() {
             return Ok(code);
         }
-        let shown = self.dir.join(MANIFEST_FILE);
+        let shown = self.dir.join(PROJECT_FILE);
         let shown = shown.display();
         Err(match self.flavour {
             Some(wanted) => {
@@ -174,10 +174,10 @@ impl Test {
 }
 
 fn would_test(source: &Source, output: &mut Output) -> Result<Exit, Failure> {
-    let manifest = &source.manifest;
-    let packet = manifest.tests.iter().map(|test| test.name.as_str());
-    let http = manifest.http_tests.iter().map(|test| test.name.as_str());
-    let tcp = manifest.tcp_tests.iter().map(|test| test.name.as_str());
+    let project = &source.project;
+    let packet = project.tests.iter().map(|test| test.name.as_str());
+    let http = project.http_tests.iter().map(|test| test.name.as_str());
+    let tcp = project.tcp_tests.iter().map(|test| test.name.as_str());
     let names: Vec<&str> = packet.chain(http).chain(tcp).collect();
     if output.is_json() {
         output.json(&serde_json::json!({ "would_test": names }))?;

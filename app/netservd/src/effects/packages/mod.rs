@@ -173,8 +173,10 @@ mod tests {
     }
 
     fn store(dir: &Path, packages: &Packages, parts: &[Part], server: bool) -> Stored {
-        let manifest = "manifest = 1\nname = \"example.org/m\"\nversion = \"1.0.0\"\npacket = { abi = 1 }\n";
-        let manifest = format!("{manifest}{}", if server { "[server]\nlisten = ['tcp port 80']" } else { "" });
+        let server = if server { r#""server":{"listen":["tcp port 80"]},"# } else { "" };
+        let manifest =
+            format!(r#"{{"manifest":1,"name":"example.org/m","version":"1.0.0",{server}"packet":{{"abi":1}}}}"#);
+        let manifest = netserv_repository::manifest::parse(manifest.as_bytes()).unwrap();
         let content = |part: &Part| match part {
             Part::Core => b"\0asm\x01\0\0\0".as_slice(),
             Part::Component => b"\0asm\x0d\0\x01\0",
@@ -182,7 +184,7 @@ mod tests {
             Part::Tls => b"",
         };
         let parts: Vec<(Part, &[u8])> = parts.iter().map(|part| (*part, content(part))).collect();
-        let mut package = package::build(&manifest, &parts).unwrap();
+        let mut package = package::build(manifest, &parts).unwrap();
         let key = SigningKey::from_bytes(&[1; 32]);
         package::sign(&mut package, &key).unwrap();
         std::fs::write(dir.join("m.nsm"), package.to_bytes()).unwrap();

@@ -120,7 +120,7 @@ fn files<'a>(code: &'a CodeParts, composed: Option<&'a PathBuf>, load: &Load) ->
             }
             if let Some(server) = &load.server {
                 files.push((PartKind::Server, composed.or(code.server.as_ref())));
-                files.extend(server.tls.as_ref().map(|_| (PartKind::Tls, code.tls.as_ref())));
+                files.extend(server.tls.then_some((PartKind::Tls, code.tls.as_ref())));
             }
         }
     }

@@ -89,9 +89,9 @@ fn serve(worker: &Path, component: &Path, source: &Source, run: &Run, output: &m
     let listen = run.listen.unwrap_or(LISTEN);
     let mut command = Command::new(worker);
     command.arg("serve-http").arg(component).args(["--listen", &listen.to_string()]).stdin(Stdio::null());
-    let limits = &source.manifest.limits;
+    let limits = &source.project.manifest.limits;
     command.args(["--memory", &limits.memory_bytes.to_string(), "--requests", &limits.requests.to_string()]);
-    let mut properties = source.manifest.properties.clone();
+    let mut properties = source.project.manifest.properties.clone();
     properties.extend(run.property.iter().cloned());
     for (key, value) in properties {
         command.arg("--property").arg(format!("{key}={value}"));

@@ -12,6 +12,7 @@ use std::time::Duration;
 use netserv_model::api::NodeInfo;
 use netserv_model::manifest::{Manifest, ModuleLimits};
 use netserv_model::{Filter, PublicKey};
+use netserv_project::Project;
 
 use crate::client::Client;
 use crate::cmd::module::build::Source;
@@ -86,7 +87,7 @@ pub(super) struct Lab {
 
 impl Lab {
     /// Makes the network and starts the node, which knows one user with this key.
-    pub(super) fn up(key: PublicKey, manifest: &Manifest) -> Result<Lab, Failure> {
+    pub(super) fn up(key: PublicKey, project: &Project) -> Result<Lab, Failure> {
         let netservd = beside("netservd")?;
         let id = format!("nsrun{}", std::process::id());
         let dir = std::env::temp_dir().join(&id);
@@ -101,7 +102,7 @@ impl Lab {
             .stdin(Stdio::piped())
             .stdout(Stdio::null());
         let mut janitor = janitor.stderr(Stdio::null()).spawn().or_fail("cannot run setsid", fix)?;
-        let made = Lab::make(&netservd, &id, &dir, key, manifest, fix);
+        let made = Lab::make(&netservd, &id, &dir, key, project, fix);
         let node = match made {
             Ok(node) => node,
             Err(failure) => {
@@ -118,7 +119,7 @@ impl Lab {
         id: &str,
         dir: &Path,
         key: PublicKey,
-        manifest: &Manifest,
+        project: &Project,
         fix: &str,
     ) -> Result<Child, Failure> {
         let network = Command::new("sh").args(["-c", NETWORK, "network", id]).stdin(Stdio::null()).output();
@@ -129,7 +130,7 @@ impl Lab {
         }
         let path = dir.join("netservd.toml");
         let fix_dir = "set TMPDIR to a folder with room";
-        std::fs::write(&path, config(dir, key, manifest)).or_fail("cannot write the configuration", fix_dir)?;
+        std::fs::write(&path, config(dir, key, project)).or_fail("cannot write the configuration", fix_dir)?;
         let log = File::create(dir.join("netservd.log")).or_fail("cannot write the log", fix_dir)?;
         let errors = log.try_clone().or_fail("cannot write the log", fix_dir)?;
         let mut command = Command::new("nsenter");
@@ -217,7 +218,7 @@ fn in_lab(filter: &Filter) -> Vec<String> {
 /// Returns command lines that show the module at work; `@CLIENT@` is for the way into the client.
 pub(super) fn to_try(source: &Source, addresses: &[IpAddr]) -> Vec<String> {
     let mut lines = Vec::new();
-    for filter in source.manifest.listen() {
+    for filter in source.project.manifest.listen() {
         let Some(port) = filter.destination_ports().map(|ports| ports.to_string()) else { continue };
         let port = port.split('-').next().unwrap_or_default();
         for address in addresses {
@@ -232,23 +233,23 @@ pub(super) fn to_try(source: &Source, addresses: &[IpAddr]) -> Vec<String> {
             });
         }
     }
-    if !source.manifest.filters().is_empty() {
+    if !source.project.manifest.filters().is_empty() {
         lines.push("@CLIENT@ ping -c 3 10.2.0.2".to_owned());
         lines.push("@CLIENT@ sh -c 'echo hello | nc -u -w 1 10.2.0.2 9'".to_owned());
     }
-    if !source.manifest.intercept().is_empty() {
+    if !source.project.manifest.intercept().is_empty() {
         lines.push("@CLIENT@ nc 10.2.0.2 PORT     # with a server of yours at that port of `server`".to_owned());
     }
     lines
 }
 
-fn config(dir: &Path, key: PublicKey, manifest: &Manifest) -> String {
+fn config(dir: &Path, key: PublicKey, project: &Project) -> String {
     let path = |name: &str| dir.join(name).display().to_string();
     let mut text = format!("node = \"node\"\nstate-dir = {:?}\nsocket = {:?}\n", path("state"), path("netservd.sock"));
     let roots = dir.display().to_string();
     let _ = writeln!(text, "[fetch]\nschemes = [\"file\"]\nfile-roots = [{roots:?}]");
     let _ = writeln!(text, "[network]\nprefixes = [\"10.99.1.0/29\", \"fd00:99::/64\"]");
-    let bundles = manifest.build.bundle.is_some();
+    let (manifest, bundles) = (&project.manifest, project.build.bundle.is_some());
     let _ = writeln!(text, "[osgi]\nenabled = {bundles}");
     let listen: Vec<String> = manifest.listen().iter().map(ToString::to_string).collect();
     let _ = writeln!(
@@ -311,10 +312,10 @@ mod tests {
 
     #[test]
     fn the_configuration_leaves_a_module_what_it_asks_for() {
-        let manifest = "manifest = 1\nname = \"example.org/a\"\nversion = \"1.0.0\"\n[server]\nlisten = [\"tcp port 80\"]\n\
-                        [limits]\nmemory-bytes = 67108864\nrequests = 2\n";
-        let manifest = netserv_repository::manifest::parse(manifest).unwrap();
-        let config: toml::Table = config(Path::new("/tmp/x"), PublicKey([1; 32]), &manifest).parse().unwrap();
+        let project = "manifest = 1\nname = \"example.org/a\"\nversion = \"1.0.0\"\n[server]\nlisten = [\"tcp port 80\"]\n\
+                       [limits]\nmemory-bytes = 67108864\nrequests = 2\n";
+        let project = Project::parse(project).unwrap();
+        let config: toml::Table = config(Path::new("/tmp/x"), PublicKey([1; 32]), &project).parse().unwrap();
         let user = &config["user"][0];
         assert_eq!(user["listen"][0].as_str(), Some("tcp port 80"));
         assert_eq!(user["module-limits"]["memory-bytes"].as_integer(), Some(67_108_864));

@@ -2,7 +2,7 @@
 //! What the worker says of a test of a server part.
 
 use netserv_model::Refusal;
-use netserv_model::manifest::TcpOutcome;
+use netserv_project::TcpOutcome;
 use serde::{Deserialize, Serialize};
 
 use crate::exit::one_line;

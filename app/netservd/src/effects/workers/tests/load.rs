@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! What workers get to load, and what else they are told of their modules.
 
-use netserv_model::manifest::{ServerPart, Tls};
+use netserv_model::manifest::ServerPart;
 use netserv_wire::container::frames::{PartKind, ServerLoad};
 
 use super::networks::network;
@@ -12,16 +12,14 @@ async fn a_module_gets_the_parts_that_its_manifest_asks_for() {
     let mut rig = Rig::new();
     rig.workers.set_users(config("listen = ['tcp port 443']\nconnect = ['tcp port 80']"));
     let wasm = rig.start_in("alice", Some(network("198.51.100.7"))).await;
-    let server = |tls: bool| {
-        let tls = tls.then(|| Tls { certificate: "cert.pem".to_owned(), key: "key.pem".to_owned() });
-        Some(ServerPart { listen: vec!["tcp port 443".parse().unwrap()], tls, ..ServerPart::default() })
-    };
-    use PartKind::{Packet, Server, Tls as Pem};
+    let server =
+        |tls: bool| Some(ServerPart { listen: vec!["tcp port 443".parse().unwrap()], tls, ..ServerPart::default() });
+    use PartKind::{Packet, Server, Tls};
     for (packet, server, expected) in [
         (true, None, vec![Packet]),
         (false, server(false), vec![Server]),
         (true, server(false), vec![Packet, Server]),
-        (true, server(true), vec![Packet, Server, Pem]),
+        (true, server(true), vec![Packet, Server, Tls]),
     ] {
         rig.give(Load { packet, server: server.clone(), ..load("alice") });
         let Some(ToWorker::Load { parts, server: told, blocks, .. }) = wasm.receive() else { panic!("a load") };

@@ -16,7 +16,7 @@ use netserv_container::{Container, DetachedContainer, LauncherConfig};
 use netserv_dataplane::dummy::{Dummy, Plane};
 use netserv_model::PublicKey;
 use netserv_model::effect::{EffectOutcome, Load};
-use netserv_model::manifest::ModuleLimits;
+use netserv_model::manifest::{Manifest, ModuleLimits};
 use netserv_repository::package::{self, SigningKey};
 use netserv_repository::{FetchLimits, Sources};
 use netserv_wire::container::frames::LogLevel;
@@ -312,10 +312,8 @@ impl Rig {
     }
 
     fn publish(&self, version: &str) -> Published {
-        let manifest =
-            format!("manifest = 1\nname = \"example.org/m\"\nversion = \"{version}\"\npacket = {{ abi = 1 }}\n");
-        let mut package =
-            package::build(&manifest, &[(Flavour::Wasm, &[b"\0asm".as_slice(), &[0; 10_000]].concat())]).unwrap();
+        let code = [b"\0asm".as_slice(), &[0; 10_000]].concat();
+        let mut package = package::build(manifest(version), &[(Flavour::Wasm, &code)]).unwrap();
         package::sign(&mut package, &key()).unwrap();
         let path = self.dir.path().join(version);
         std::fs::write(&path, package.to_bytes()).unwrap();
@@ -334,6 +332,12 @@ fn started(job: launches::Job) -> Launch {
         launches::Job::Start(launch) => launch,
         launches::Job::Media(_) => panic!("media is to be worked on"),
     }
+}
+
+/// Returns the manifest of a packet module.
+fn manifest(version: &str) -> Manifest {
+    let manifest = format!(r#"{{"manifest":1,"name":"example.org/m","version":"{version}","packet":{{"abi":1}}}}"#);
+    netserv_repository::manifest::parse(manifest.as_bytes()).unwrap()
 }
 
 fn url(path: &Path) -> String {

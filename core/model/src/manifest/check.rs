@@ -1,0 +1,112 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Whether a manifest makes sense, whoever wrote it.
+
+use std::collections::BTreeSet;
+
+use super::Manifest;
+use crate::limits::{CHAIN_PARTS_MAX, CHAIN_PARTS_MIN};
+use crate::limits::{FILTERS_PER_MODULE_MAX, PROPERTIES_PER_MODULE_MAX, PROPERTY_BYTES_MAX};
+use crate::{Filter, ModuleName, Protocol, Refusal, RefusalKind};
+
+/// Characters of a name from outside that a message shows.
+const SHOWN_CHARS_MAX: usize = 40;
+
+impl Manifest {
+    /// Checks what the types alone do not hold: that there is something to run, and the bounds.
+    ///
+    /// # Errors
+    /// A refusal of kind `bad-manifest` that names the key.
+    pub fn check(&self) -> Result<(), Refusal> {
+        match &self.service {
+            Some(_) => self.check_service()?,
+            None if self.packet.is_none() && self.server.is_none() => {
+                return Err(bad("there is neither [packet] nor [server], so the module would do nothing"));
+            }
+            None => {}
+        }
+        bounded("filters", self.filters())?;
+        self.check_listen()?;
+        self.check_intercept()?;
+        self.check_properties()?;
+        self.check_requires()
+    }
+
+    fn check_listen(&self) -> Result<(), Refusal> {
+        bounded("entries of server.listen", self.listen())?;
+        let odd = |filter: &&Filter| {
+            let elsewhere = filter.destination().is_some() || filter.source_ports().is_some();
+            elsewhere || filter.destination_ports().is_none()
+        };
+        match self.listen().iter().find(odd) {
+            Some(filter) => {
+                Err(bad(format!("server.listen has `{filter}`; write a protocol and a port, as `tcp port 80`")))
+            }
+            None => Ok(()),
+        }
+    }
+
+    fn check_intercept(&self) -> Result<(), Refusal> {
+        bounded("entries of server.intercept", self.intercept())?;
+        let odd = |filter: &&Filter| filter.protocol() != Protocol::Tcp || filter.destination_ports().is_none();
+        match self.intercept().iter().find(odd) {
+            Some(filter) => Err(bad(format!(
+                "server.intercept has `{filter}`; write `tcp` and a port, as `tcp dst PREFIX port 80`"
+            ))),
+            None => Ok(()),
+        }
+    }
+
+    fn check_service(&self) -> Result<(), Refusal> {
+        if self.packet.is_some() {
+            return Err(bad("[service] and [packet]: the packet parts of a service are its modules'"));
+        }
+        let chain = self.chain();
+        if !(CHAIN_PARTS_MIN..=CHAIN_PARTS_MAX).contains(&chain.len()) {
+            let count = chain.len();
+            return Err(bad(format!(
+                "{count} parts in service.chain, {CHAIN_PARTS_MIN} to {CHAIN_PARTS_MAX} make one"
+            )));
+        }
+        let mut seen: BTreeSet<&ModuleName> = BTreeSet::from([&self.name]);
+        match chain.iter().find(|part| !seen.insert(&part.name)) {
+            Some(part) if part.name == self.name => {
+                Err(bad(format!("service.chain has the service {} itself", part.name)))
+            }
+            Some(part) => Err(bad(format!("service.chain has {} twice", part.name))),
+            None => Ok(()),
+        }
+    }
+
+    /// A manifest that names less than it uses would be taken, and misunderstood, by nodes that do not know the rest.
+    fn check_requires(&self) -> Result<(), Refusal> {
+        match self.used_features().difference(&self.requires).next() {
+            Some(feature) => Err(bad(format!("`requires` lacks `{feature}`, which the manifest uses"))),
+            None => Ok(()),
+        }
+    }
+
+    fn check_properties(&self) -> Result<(), Refusal> {
+        if self.properties.len() > PROPERTIES_PER_MODULE_MAX {
+            return Err(bad(format!("{} properties, at most {PROPERTIES_PER_MODULE_MAX}", self.properties.len())));
+        }
+        let too_long = |(key, value): &(&String, &String)| key.len() + value.len() > PROPERTY_BYTES_MAX;
+        match self.properties.iter().find(too_long) {
+            Some((key, _)) => {
+                let key: String = key.chars().take(SHOWN_CHARS_MAX).collect();
+                Err(bad(format!("property `{key}` is longer than {PROPERTY_BYTES_MAX} bytes")))
+            }
+            None => Ok(()),
+        }
+    }
+}
+
+fn bounded(what: &str, filters: &[Filter]) -> Result<(), Refusal> {
+    match filters.len() {
+        0..=FILTERS_PER_MODULE_MAX => Ok(()),
+        count => Err(bad(format!("{count} {what}, at most {FILTERS_PER_MODULE_MAX}"))),
+    }
+}
+
+fn bad(detail: impl AsRef<str>) -> Refusal {
+    Refusal::new(RefusalKind::BadManifest, detail)
+}

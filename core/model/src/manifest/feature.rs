@@ -1,0 +1,60 @@
+// SPDX-License-Identifier: Apache-2.0
+//! What of a manifest a node must not read over.
+
+use std::collections::BTreeSet;
+use std::fmt;
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use super::Manifest;
+
+/// A key of the manifest without which the module would do something else than its author meant.
+///
+/// A node that does not know a feature by name refuses the package. Each key that is added to the format is either one
+/// that a node may read over, or a feature here.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum Feature {
+    /// `server.intercept`: the module takes over connections between others.
+    Intercept,
+    /// `service`: the package is a chain of other modules.
+    Service,
+    /// `server.tls`: the node speaks TLS with the package's certificate.
+    Tls,
+}
+
+impl Feature {
+    /// Every feature that this version knows, in the order of their names.
+    pub const ALL: [Feature; 3] = [Feature::Intercept, Feature::Service, Feature::Tls];
+
+    /// Returns the feature's name in `requires`.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Feature::Intercept => "intercept",
+            Feature::Service => "service",
+            Feature::Tls => "tls",
+        }
+    }
+
+    fn is_used(self, manifest: &Manifest) -> bool {
+        match self {
+            Feature::Intercept => !manifest.intercept().is_empty(),
+            Feature::Service => manifest.service.is_some(),
+            Feature::Tls => manifest.server.as_ref().is_some_and(|server| server.tls),
+        }
+    }
+}
+
+impl fmt::Display for Feature {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.as_str())
+    }
+}
+
+impl Manifest {
+    /// Returns the features that the manifest's keys make use of, which its `requires` must name.
+    pub fn used_features(&self) -> BTreeSet<Feature> {
+        Feature::ALL.into_iter().filter(|feature| feature.is_used(self)).collect()
+    }
+}
