@@ -39,6 +39,10 @@ netserv setup hello/*.nsm --to DEST --url oci://registry.example/modules/hello:0
 - **Tests** are in netserv.toml: `[[test]]` names captures that go in and come out, `[[http-test]]` a request and what its
   response must be (`status`, `expect-headers`, `expect-body`, `expect-body-file`, `expect-contains`). `--accept` writes
   captures and files with bodies anew. HTTP tests share the module's kv state, in their order.
+- **netserv.toml** is for the developer; its schema is [netserv-project](schemas/netserv-project.schema.json), and unknown keys are
+  refused. `build` derives the package's manifest from it ([schema](schemas/netserv-manifest.schema.json)), without tests and build
+  keys. Nodes read over keys of the manifest that they do not know, unless `requires` names them: then they refuse the
+  package as `missing-feature`. `inspect` shows what is required, and what this version reads over.
 - **Faults** name the line of netserv.toml and the fix. Where code and nodes do not fit (another packet ABI, an interface
   `netserv:kv@2.0.0`, WASI 0.3), it is said which side has to be updated, by `build`, `inspect` and `test`.
 - **`inspect`** takes packages, `.wasm` and `.jar` files. With `-j`, `code` has an object for each flavour with what its
