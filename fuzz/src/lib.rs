@@ -12,6 +12,7 @@ mod frame;
 mod gist;
 mod input;
 mod ip;
+mod manifest;
 mod node;
 mod nslp;
 mod ring;
@@ -25,6 +26,7 @@ pub use filters::filter_index;
 pub use frame::ethernet_frame;
 pub use gist::{gist_message, gist_stream};
 pub use ip::ip_view;
+pub use manifest::package_manifest;
 pub use node::node;
 pub use nslp::nslp_text;
 pub use ring::packet_ring;
@@ -50,4 +52,5 @@ pub const TARGETS: [(&str, Target); 14] = [
     ("xdp_forward", xdp_forward),
     ("filter_index", filter_index),
     ("bundle_jar", bundle_jar),
+    ("package_manifest", package_manifest),
 ];
