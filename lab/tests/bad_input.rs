@@ -3,16 +3,22 @@
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 
 mod common;
+#[path = "../../io/repository/tests/common/tar_file.rs"]
+mod tar_file;
 
 use std::net::{IpAddr, Ipv6Addr};
 use std::process::Command;
 use std::time::{Duration, Instant};
 
 use common::{Driver, Net, Serving, ask_udp, assert_nodes, assert_refused, eventually, net_with, post, publish_bad};
+use ed25519_dalek::SigningKey;
+use ed25519_dalek::pkcs8::DecodePrivateKey as _;
 use netserv_lab::netns::host_port;
 use netserv_lab::node::{LabPackage, LabUser};
 use netserv_model::RefusalKind;
 use netserv_model::request::Outcome;
+use netserv_repository::package;
+use tar_file::Tar;
 
 /// Short waits, small packages, so that the bounds are reached quickly.
 const STRICT: &str = "[fetch]\nschemes = [\"http\"]\ntimeout-s = 2\nbytes-max = 300000\n";
@@ -91,6 +97,7 @@ fn request_as(net: &Net, user: &LabUser, args: &[String]) -> netserv_model::api:
 over_each_driver!(
     requests_that_are_not_admitted,
     packages_that_cannot_be_had,
+    packages_of_a_later_version,
     code_that_does_not_start,
     code_that_fails_on_packets,
 );
@@ -159,6 +166,41 @@ fn packages_that_cannot_be_had(driver: Driver) {
     let foreign_url = net.lab.publish("sender", &foreign).unwrap();
     assert_refused(&net.setup(&foreign, &foreign_url, &own), RefusalKind::ModuleUnsigned);
     assert_unhurt(&net);
+}
+
+/// What a later version of `netserv module build` requires is refused by its name, on every node; what is optional is not.
+fn packages_of_a_later_version(driver: Driver) {
+    let Some(net) = troubled("packages_of_a_later_version", driver) else { return };
+    let result = setup_later(&net, r#""requires":[]"#, r#""requires":["detour"]"#);
+    for node in &result.nodes {
+        let Outcome::Refused(refusal) = &node.outcome else { panic!("{:?}", node.outcome) };
+        assert_eq!(refusal.kind, RefusalKind::MissingFeature);
+        assert!(refusal.detail.contains("requires `detour`"), "{refusal}");
+    }
+    assert_eq!(result.nodes.len(), 2);
+    assert_refused(&setup_later(&net, r#"{"manifest":1"#, r#"{"manifest":2"#), RefusalKind::MissingFeature);
+    assert_unhurt(&net);
+
+    let result = setup_later(&net, r#""state-schema":1"#, r#""state-schema":1,"greeting":"hello""#);
+    assert_nodes(&result, |outcome| matches!(outcome, Outcome::Installed { .. }));
+}
+
+/// Publishes net-monitor with its manifest as a later version might write it, signed anew, and sends the SETUP.
+fn setup_later(net: &Net, from: &str, to: &str) -> netserv_model::api::RequestResult {
+    let (package, _) = net.publish("net-monitor");
+    let built = package::read(&std::fs::read(&package.path).unwrap()).unwrap();
+    let mut layout = Tar::of(&built);
+    layout.rewrite_everywhere(from, to);
+    let key = SigningKey::read_pkcs8_pem_file(&net.user.key).unwrap();
+    layout.sign_again(built.signatures().first().unwrap().signature, &key);
+    let path = net.lab.dir().join("later.nsm");
+    std::fs::write(&path, layout.to_bytes()).unwrap();
+    let later = LabPackage { path, digest: layout.digest().to_string(), ..package };
+    let url = net.lab.publish("sender", &later).unwrap();
+    let (receiver, filter) = (net.lab.v4("receiver").to_string(), format!("udp dst {}/32", net.lab.v4("sender")));
+    // By its name: the command line is of the nodes' version, and reads no more than they do.
+    let module = ["setup", &later.module, "--digest", &later.digest, "--url", &url];
+    net.request(&[module.as_slice(), &["--to", &receiver, "--filter", &filter]].concat())
 }
 
 fn code_that_does_not_start(driver: Driver) {
