@@ -37,7 +37,7 @@ pub use xdp::{xdp_classify, xdp_forward};
 pub type Target = fn(&[u8]);
 
 /// Every target by name.
-pub const TARGETS: [(&str, Target); 14] = [
+pub const TARGETS: [(&str, Target); 15] = [
     ("gist_message", gist_message),
     ("gist_stream", gist_stream),
     ("gist_engine", gist_engine),
