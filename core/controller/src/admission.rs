@@ -91,7 +91,11 @@ impl Controller {
 
     fn check_quarantine(&self, key: &Key, setup: &Setup) -> Result<(), Refusal> {
         let Some(left) = self.quarantine.remaining(self.now.instant, &key.0, setup.digest) else { return Ok(()) };
-        let detail = format!("{} failed too often, kept out for another {} s", setup.digest, left.as_secs() + 1);
+        let detail = format!(
+            "{} failed too often or took too long to compile, kept out for another {} s",
+            setup.digest,
+            left.as_secs() + 1
+        );
         Err(Refusal::new(RefusalKind::Quarantined, detail))
     }
 }

@@ -49,12 +49,17 @@ impl Controller {
         self.active_fetched(key, id, manifest, flavour);
     }
 
-    /// A package could not be fetched, or a service not be composed.
+    /// A package could not be fetched, or a service not be composed. What took too long to compile is not compiled again
+    /// for a while.
     pub(crate) fn fetch_failed(&mut self, key: &Key, id: EffectId, refusal: &Refusal) {
         self.timers.cancel(&Timer::Fetch(id));
         if let Some(Stage::Fetching(wanted) | Stage::Composing(wanted, _)) = self.stage(key)
             && *wanted == id
         {
+            if let (RefusalKind::Stalled, Some(operation)) = (refusal.kind, self.operation(key)) {
+                let digest = operation.setup.digest;
+                self.keep_out(key, digest);
+            }
             return self.fail_operation(key, refusal.clone());
         }
         self.active_not_fetched(key, id, refusal);

@@ -57,7 +57,7 @@ impl Nonces {
     }
 }
 
-/// Which code failed too often, and until when it is kept out.
+/// Which code failed too often or took too long to compile, and until when it is kept out.
 #[derive(Debug, Default)]
 pub(crate) struct Quarantine {
     until: BTreeMap<(UserId, Digest), Instant>,

@@ -6,7 +6,7 @@ use std::time::Duration;
 use netserv_model::effect::{EffectId, InstalledRecord};
 use netserv_model::manifest::Manifest;
 use netserv_model::request::Setup;
-use netserv_model::{Flavour, Refusal, RefusalKind, WorkerId};
+use netserv_model::{Digest, Flavour, Refusal, RefusalKind, WorkerId};
 
 use crate::Controller;
 use crate::admission::{check_manifest, narrowed};
@@ -152,6 +152,10 @@ impl Controller {
         if self.record_fetching(key, job).is_none() {
             return;
         }
+        if let (RefusalKind::Stalled, Some(active)) = (refusal.kind, self.active(key)) {
+            let digest = active.record.digest;
+            self.keep_out(key, digest);
+        }
         if !may_come_back(refusal.kind) {
             return self.give_up(key);
         }
@@ -178,10 +182,16 @@ impl Controller {
             return;
         }
         active.run = Run::Quarantined;
-        let (digest, until) = (active.record.digest, now + QUARANTINE_TIME);
+        let digest = active.record.digest;
+        self.keep_out(key, digest);
+        self.timers.set(Timer::Restart(key.clone()), now + QUARANTINE_TIME);
+    }
+
+    /// Puts code of a user's into quarantine.
+    pub(crate) fn keep_out(&mut self, key: &Key, digest: Digest) {
+        let now = self.now.instant;
         self.counters.quarantines += 1;
-        self.quarantine.insert(now, key.0.clone(), digest, until);
-        self.timers.set(Timer::Restart(key.clone()), until);
+        self.quarantine.insert(now, key.0.clone(), digest, now + QUARANTINE_TIME);
     }
 
     fn may_stay(&self, key: &Key, record: &InstalledRecord) -> bool {

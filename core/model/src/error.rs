@@ -72,7 +72,7 @@ pub enum RefusalKind {
     Trapped,
     /// The module did not come to an end in time.
     Stalled,
-    /// The module failed too often and is kept out for a while.
+    /// The module failed too often, or took too long to compile, and is kept out for a while.
     Quarantined,
     /// No such module is installed for this user.
     NotInstalled,

@@ -106,6 +106,46 @@ fn too_many_failures_end_in_quarantine() {
     assert_eq!(node.states(), ["m@1.0.0 BackingOff"]);
 }
 
+/// A compilation that used up its time is not begun again by the next SETUP for the same code; other code is compiled.
+#[test]
+fn code_that_compiles_too_slowly_is_kept_out() {
+    let mut node = Node::new();
+    let id = node.setup(setup("m@1.0.0"));
+    commands!(node, "fetch 0 100");
+    node.fetch_failed(0, RefusalKind::Stalled);
+    node.commands();
+    assert_refused(&node.reports[&id], RefusalKind::Stalled, "");
+    let id = node.setup(setup("m@1.0.0"));
+    commands!(node, "answer 1 quarantined");
+    assert_refused(&node.reports[&id], RefusalKind::Quarantined, "took too long to compile");
+    assert_eq!(node.controller.counters().quarantines, 1);
+    node.setup(setup("m@1.0.1"));
+    commands!(node, "fetch 1 101");
+    node.fetched(1, manifest(&setup("m@1.0.1")));
+    node.sleep(QUARANTINE_TIME);
+    node.commands();
+    node.setup(setup("m@1.0.0"));
+    assert!(node.commands()[0].starts_with("fetch"), "it may try again");
+}
+
+/// So it is with an installed module that is compiled anew.
+#[test]
+fn an_installed_module_that_compiles_too_slowly_is_kept_out() {
+    let mut node = three_modules();
+    node.trapped(1);
+    node.sleep_ms(0);
+    node.commands();
+    node.failed_as(Flavour::Wasm, 1, RefusalKind::NodeFailed);
+    node.sleep_ms(30_000);
+    commands!(node, "fetch 3 100");
+    node.fetch_failed(3, RefusalKind::Stalled);
+    node.commands();
+    assert_eq!(node.states().len(), 2);
+    let id = node.setup(setup("a@1.0.0"));
+    node.commands();
+    assert_refused(&node.reports[&id], RefusalKind::Quarantined, "");
+}
+
 #[test]
 fn quarantine_outlives_the_module_and_ends_with_other_code() {
     let mut node = Node::new();
