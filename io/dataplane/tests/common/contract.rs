@@ -206,7 +206,7 @@ pub fn packets_for_no_other_machine_are_neither_injected_nor_redirected(chain: &
 fn assert_refused(chain: &Chain, driver: &mut impl Driver, destination: &str, refused: bool) {
     let destination: IpAddr = destination.parse().unwrap();
     let v6 = destination.is_ipv6();
-    let listener = chain.udp(ROUTER, if v6 { "[::]:7000" } else { "0.0.0.0:7000" });
+    let listener = chain.udp(ROUTER, if v6 { "[::]:0" } else { "0.0.0.0:0" });
     listener.set_read_timeout(Some(Duration::from_millis(20))).unwrap();
     let packet = build::udp(
         SocketAddr::new(address(v6, 0, 1), 9),
