@@ -4,6 +4,8 @@
 
 use std::time::{Duration, Instant};
 
+use netserv_model::policy::NetworkRate;
+
 use crate::limits::{
     INJECTED_BITS_BURST_MAX, INJECTED_BITS_PER_SECOND_MAX, INJECTED_BURST_MAX, INJECTED_PER_SECOND_MAX,
 };
@@ -21,6 +23,18 @@ pub struct SendLimits {
 impl Default for SendLimits {
     fn default() -> SendLimits {
         SendLimits { packets_per_second: INJECTED_PER_SECOND_MAX, bits_per_second: INJECTED_BITS_PER_SECOND_MAX }
+    }
+}
+
+impl From<NetworkRate> for SendLimits {
+    /// What an operator lets a user's network send, modules may send too, but not more than a user without such limits.
+    fn from(rate: NetworkRate) -> SendLimits {
+        let most = SendLimits::default();
+        let packets = u32::try_from(rate.packets_per_second).unwrap_or(u32::MAX);
+        SendLimits {
+            packets_per_second: packets.min(most.packets_per_second),
+            bits_per_second: rate.bits_per_second.min(most.bits_per_second),
+        }
     }
 }
 

@@ -44,7 +44,6 @@ pub enum PacketCommand {
     },
     /// How much a user's modules may send of their own, whether it has a worker or not. Without it the limits are
     /// [`SendLimits::default`].
-    #[cfg_attr(not(test), expect(dead_code, reason = "the policy has no such limits of users yet"))]
     SetSendLimits {
         /// The user.
         user: UserId,

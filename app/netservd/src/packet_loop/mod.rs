@@ -6,7 +6,7 @@
 //! Invariant: a container that sleeps and holds nothing is not visited; it rings when it has something.
 
 mod bells;
-mod budget;
+pub mod budget;
 mod command;
 pub mod counters;
 pub mod feed;

@@ -12,6 +12,7 @@ pub mod log_budget;
 mod measure;
 mod media;
 pub mod outbox;
+mod send_limits;
 mod watch;
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
@@ -187,7 +188,7 @@ impl Workers {
             ending: BTreeMap::new(),
             unheard: VecDeque::new(),
             networks: BTreeMap::new(),
-            config: config.clone(),
+            config: Config::default(),
             prefixes: BTreeMap::new(),
             blocks: BTreeSet::new(),
             stats: BTreeMap::new(),
@@ -287,6 +288,9 @@ impl Workers {
         self.prefixes = config.users.iter().map(|user| (user.name.clone(), user.prefixes.clone())).collect();
         let users: BTreeSet<UserId> = self.workers.keys().map(|worker| worker.user.clone()).collect();
         let before: Vec<_> = users.iter().map(|user| self.permits(user)).collect();
+        for (user, limits) in send_limits::changed(&self.config.users, &config.users) {
+            self.parts.packets.send(PacketCommand::SetSendLimits { user, limits });
+        }
         self.config = config;
         for (user, before) in users.into_iter().zip(before) {
             let prefixes = self.prefixes.get(&user).cloned().unwrap_or_default();
