@@ -100,7 +100,7 @@ fn required_features_of_later_versions_are_refused_by_name() {
         (json!(["tls", "detour"]), format!("requires `detour`, {known}")),
         (json!(["TLS"]), format!("requires `TLS`, {known}")),
         (json!([""]), format!("requires ``, {known}")),
-        (json!(["\u{1b}[31m\n"]), format!("requires ` [31m `, {known}")),
+        (json!(["\u{1b}[31m\n"]), format!("requires `\\u{{1b}}[31m `, {known}")),
         (json!(["x".repeat(50_000)]), format!("requires `{}`, {known}", "x".repeat(40))),
     ] {
         check(&with(requires), RefusalKind::MissingFeature, &expected);

@@ -58,7 +58,7 @@ fn nothing_that_java_hands_over_ends_the_worker() {
     assert!(lost && lines >= 9, "{lines}");
     let kinds: Vec<_> = refusals.iter().map(|one| one.kind).collect();
     assert_eq!(kinds, [RefusalKind::NodeFailed; 3]);
-    assert!(refusals[2].detail.contains("`no-such-kind`: a b [31m\u{fffd}"), "{}", refusals[2].detail);
+    assert!(refusals[2].detail.contains("`no-such-kind`: a b\\u{1b}[31m\u{fffd}"), "{}", refusals[2].detail);
     assert_eq!(stats[0].0, Default::default());
     assert_eq!((stats[1].0.seen, stats[1].0.injected), (1, u64::MAX));
     let names: Vec<_> = stats[1].1.iter().map(|(name, value)| (name.len(), *value)).collect();
