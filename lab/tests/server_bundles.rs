@@ -76,7 +76,7 @@ fn every_building_block_serves_bundles(driver: Driver) {
     net.answers("receiver", address, &elsewhere, "Exception");
 
     let calls = |net: &Serving| {
-        let answer = net.get("receiver", net.address(&net.alice, false), "/kv")?;
+        let answer = net.get("receiver", address, "/kv")?;
         answer.trim().strip_prefix("ok ")?.parse::<u64>().ok()
     };
     let before = calls(&net).unwrap();

@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use common::{Driver, Serving, eventually};
-use netserv_model::request::Outcome;
+use netserv_model::request::{ModuleState, Outcome};
 
 const LISTEN: &str = "listen = ['tcp port 80']\n";
 
@@ -40,7 +40,12 @@ fn kv_state_outlives_worker_node_and_module() {
     net.lab.restart_netservd("node").unwrap();
     eventually("it remembers", || says(&net, &format!("{receiver} 1 blocked")));
 
-    // A node that is stopped loses nothing, also of the last moment: the module writes its counts as it ends.
+    // A node that is stopped loses nothing, also of the last moment: the module writes its counts as it ends. Its server
+    // answers a moment before its filters are there.
+    eventually("it runs", || net.status(&net.alice, "guard").unwrap().state == ModuleState::Running);
+    eventually("its filters are there", || {
+        net.lab.metrics("node").unwrap().contains("netserv_effects{state=\"open\"} 0\n")
+    });
     send_one(&net);
     eventually("the packet was seen", || net.status(&net.alice, "guard").unwrap().packets.dropped == 1);
     net.lab.stop("node", "netservd").unwrap();
