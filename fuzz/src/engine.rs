@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Two GIST engines on the path of one flow, and a network between them that loses, repeats, damages and breaks.
 
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::BTreeMap;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::time::Duration;
 
@@ -13,6 +13,7 @@ use netserv_model::{Instant, SessionId};
 use netserv_wire::gist::{Message, MessageStream, Mri, PathCoupled, UDP_PORT, strip_magic};
 
 use crate::input::Input;
+use crate::network::{ADDRESSES, FLOW_DESTINATION, Network, Segment};
 
 /// Plays a script: what the nodes are asked and what the network does to their packets.
 ///
@@ -23,20 +24,13 @@ pub fn gist_engine(data: &[u8]) {
 }
 
 const NSLP_ID: u16 = 0x7FC0;
-const ADDRESSES: [IpAddr; 2] = [IpAddr::V4(Ipv4Addr::new(10, 0, 0, 1)), IpAddr::V4(Ipv4Addr::new(10, 0, 0, 2))];
-const FLOW_DESTINATION: IpAddr = IpAddr::V4(Ipv4Addr::new(10, 9, 0, 9));
-/// Packets under way; more are lost.
-const IN_FLIGHT_MAX: usize = 64;
 /// Timers after the script; a world that still sets one after so many is taken to be quiet enough.
 const LAST_TIMERS_MAX: usize = 4000;
 
 struct World {
     now: Instant,
     nodes: [Node; 2],
-    datagrams: Vec<Flight>,
-    /// In order, as TCP keeps it.
-    connection_events: VecDeque<(usize, ConnectionEvent)>,
-    connections: Vec<[Option<AssociationId>; 2]>,
+    network: Network,
     /// Messages that came to an NSLP, by node.
     received: [u32; 2],
 }
@@ -48,20 +42,6 @@ struct Node {
     /// Messages that the engine took, and how often it said what became of them.
     statuses: BTreeMap<MessageHandle, u32>,
     last_sii: Option<SiiHandle>,
-}
-
-#[derive(Clone)]
-struct Flight {
-    to: usize,
-    source: IpAddr,
-    destination: IpAddr,
-    payload: Vec<u8>,
-}
-
-enum ConnectionEvent {
-    Connect { from: usize, association: AssociationId },
-    Bytes { from: usize, bytes: Vec<u8> },
-    Close { from: usize },
 }
 
 impl World {
@@ -77,9 +57,7 @@ impl World {
         World {
             now: Instant::from_millis(1000),
             nodes: [node(1), node(2)],
-            datagrams: Vec::new(),
-            connection_events: VecDeque::new(),
-            connections: Vec::new(),
+            network: Network::default(),
             received: [0; 2],
         }
     }
@@ -96,22 +74,11 @@ impl World {
 
     fn step(&mut self, step: u8, input: &mut Input<'_>) {
         match step % 16 {
-            0..=2 => self.deliver_datagram(input.byte(), true),
-            3 => self.deliver_datagram(input.byte(), false),
-            4 => {
-                let index = usize::from(input.byte());
-                if let Some(flight) = self.datagrams.get(index % self.datagrams.len().max(1)).cloned() {
-                    self.datagrams.push(flight);
-                }
-            }
-            5 => {
-                let (place, value) = (input.word(), input.byte());
-                if let Some(flight) = self.datagrams.last_mut() {
-                    let length = flight.payload.len();
-                    flight.payload[usize::from(place) % length] ^= value;
-                }
-            }
-            6..=8 => self.deliver_connection_event(),
+            0..=2 => self.deliver_datagram(input, true),
+            3 => self.deliver_datagram(input, false),
+            4 => self.network.repeat(input),
+            5 => self.network.damage(input),
+            6..=8 => self.deliver_segment(),
             9 => self.break_connection(input),
             10 => self.send(0, usize::from(input.byte()), false, input),
             11 => self.send(0, usize::from(input.byte()) * 64, true, input),
@@ -120,12 +87,7 @@ impl World {
                 self.now = self.now + Duration::from_millis(u64::from(input.byte()) * 100);
                 self.nodes.iter_mut().for_each(|node| node.engine.handle_timeout(self.now));
             }
-            14 => {
-                let (to, length) = (input.index(2), usize::from(input.byte()));
-                let payload = [&b"\x4E\x04\xBD\xA5"[..], input.take(length)].concat();
-                let source = ADDRESSES[1 - to];
-                self.datagrams.push(Flight { to, source, destination: ADDRESSES[to], payload });
-            }
+            14 => self.network.make_up(input.index(2), input),
             _ => self.rarely(input),
         }
     }
@@ -173,11 +135,8 @@ impl World {
         }
     }
 
-    fn deliver_datagram(&mut self, index: u8, arrives: bool) {
-        if self.datagrams.is_empty() {
-            return;
-        }
-        let flight = self.datagrams.remove(usize::from(index) % self.datagrams.len());
+    fn deliver_datagram(&mut self, input: &mut Input<'_>, arrives: bool) {
+        let Some(flight) = self.network.take(input).filter(|_| arrives) else { return };
         let rx = Datagram {
             interface: InterfaceId(1),
             local: ADDRESSES[flight.to],
@@ -188,29 +147,27 @@ impl World {
             q_mode_interceptable: true,
             payload: &flight.payload,
         };
-        if arrives {
-            self.nodes[flight.to].engine.handle_datagram(self.now, rx);
-        }
+        self.nodes[flight.to].engine.handle_datagram(self.now, rx);
     }
 
-    fn deliver_connection_event(&mut self) {
-        let Some((connection, event)) = self.connection_events.pop_front() else { return };
+    fn deliver_segment(&mut self) {
+        let Some((connection, segment)) = self.network.next_segment() else { return };
         let now = self.now;
-        match event {
-            ConnectionEvent::Connect { from, association } => {
+        match segment {
+            Segment::Connect { from, association } => {
                 let to = 1 - from;
                 let peer = SocketAddr::new(ADDRESSES[from], 40_000);
                 let accepted = self.nodes[to].engine.handle_accepted(now, ADDRESSES[to], peer);
-                self.connections[connection][to] = Some(accepted);
+                self.network.connections[connection][to] = Some(accepted);
                 self.nodes[from].engine.handle_connected(now, association);
             }
-            ConnectionEvent::Bytes { from, bytes } => {
-                if let Some(id) = self.connections[connection][1 - from] {
+            Segment::Bytes { from, bytes } => {
+                if let Some(id) = self.network.connections[connection][1 - from] {
                     self.nodes[1 - from].engine.handle_stream(now, id, &bytes);
                 }
             }
-            ConnectionEvent::Close { from } => {
-                if let Some(id) = self.connections[connection][1 - from].take() {
+            Segment::Close { from } => {
+                if let Some(id) = self.network.connections[connection][1 - from].take() {
                     self.nodes[1 - from].engine.handle_closed(now, id, None);
                 }
             }
@@ -218,17 +175,11 @@ impl World {
     }
 
     fn break_connection(&mut self, input: &mut Input<'_>) {
-        if self.connections.is_empty() {
-            return;
-        }
-        let broken = input.index(self.connections.len());
-        self.connection_events.retain(|(connection, _)| *connection != broken);
-        for (node, id) in self.nodes.iter_mut().zip(self.connections[broken]) {
+        for (node, id) in self.nodes.iter_mut().zip(self.network.cut(input)) {
             if let Some(id) = id {
                 node.engine.handle_closed(self.now, id, Some("connection reset".to_owned()));
             }
         }
-        self.connections[broken] = [None; 2];
     }
 
     /// Takes what the engines want to be sent and have to tell.
@@ -253,45 +204,22 @@ impl World {
             let counts = node.engine.state_counts();
             assert!(counts.querying + counts.responding <= 64 && counts.associations <= 8);
         }
-        self.datagrams.truncate(IN_FLIGHT_MAX);
+        self.network.shed();
     }
 
+    /// Has the network carry what an engine sends, which is messages.
     fn carry(&mut self, from: usize, transmit: Transmit) {
-        let to = 1 - from;
-        match transmit {
-            Transmit::QMode { local, destination, payload, .. } => {
-                check_datagram(&payload);
-                self.datagrams.push(Flight { to, source: local, destination, payload });
-            }
-            Transmit::Datagram { local, peer, payload } => {
-                check_datagram(&payload);
-                self.datagrams.push(Flight { to, source: local, destination: peer.ip(), payload });
-            }
-            Transmit::Connect { association, .. } => {
-                let mut ends = [None; 2];
-                ends[from] = Some(association);
-                self.connections.push(ends);
-                let event = ConnectionEvent::Connect { from, association };
-                self.connection_events.push_back((self.connections.len() - 1, event));
-            }
+        match &transmit {
+            Transmit::QMode { payload, .. } | Transmit::Datagram { payload, .. } => check_datagram(payload),
             Transmit::Stream { association, bytes } => {
-                let stream = self.nodes[from].sent.entry(association).or_default();
-                for message in stream.handle_bytes(&bytes) {
+                let stream = self.nodes[from].sent.entry(*association).or_default();
+                for message in stream.handle_bytes(bytes) {
                     message.expect("an engine sends only messages");
                 }
-                self.push_event(from, association, ConnectionEvent::Bytes { from, bytes });
             }
-            Transmit::Close { association } => {
-                self.push_event(from, association, ConnectionEvent::Close { from });
-            }
+            Transmit::Connect { .. } | Transmit::Close { .. } => {}
         }
-    }
-
-    fn push_event(&mut self, from: usize, association: AssociationId, event: ConnectionEvent) {
-        // A connection that broke has no ends any more.
-        if let Some(index) = self.connections.iter().position(|ends| ends[from] == Some(association)) {
-            self.connection_events.push_back((index, event));
-        }
+        self.network.carry(from, transmit);
     }
 
     /// Lets time run without a network until every message has had its time.
@@ -302,8 +230,7 @@ impl World {
             let Some((next, _)) = timers.min() else { break };
             self.now = self.now.max(next);
             self.nodes.iter_mut().for_each(|node| node.engine.handle_timeout(self.now));
-            self.datagrams.clear();
-            self.connection_events.clear();
+            self.network.clear();
             self.collect();
         }
         for node in &self.nodes {
@@ -345,6 +272,6 @@ mod tests {
         let path = format!("{}/corpus/gist_engine/{seed}", env!("CARGO_MANIFEST_DIR"));
         let bytes = std::fs::read(path).expect("the seed is there");
         let world = World::play(&bytes);
-        assert_eq!((world.received, world.connections.len()), (received, connections), "{seed}");
+        assert_eq!((world.received, world.network.connections.len()), (received, connections), "{seed}");
     }
 }

@@ -13,6 +13,7 @@ mod gist;
 mod input;
 mod ip;
 mod manifest;
+mod network;
 mod node;
 mod nslp;
 mod ring;

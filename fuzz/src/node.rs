@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Two whole nodes on the path of one flow, a bad network between them, and machines that answer when and as they like.
 
-use std::collections::{BTreeMap, BTreeSet, VecDeque};
-use std::net::{IpAddr, Ipv4Addr, SocketAddr};
+use std::collections::{BTreeMap, BTreeSet};
+use std::net::SocketAddr;
 use std::time::Duration;
 
 use netserv_gist::{AssociationId, InterfaceId, Transmit};
@@ -16,9 +16,11 @@ use netserv_model::{Digest, Flavour, Instant, Nonce, Now, Refusal, RefusalKind, 
 use netserv_node::limits::{FRESH_WAITING_MAX, ROUTE_WAITING_MAX};
 use netserv_node::recording::{Header, Line, OutputDigest, Replay, VERSION};
 use netserv_node::{CallId, Ends, Input, Node, NodeConfig, Output, OwnedDatagram, Token};
+use netserv_wire::gist::UDP_PORT;
 use netserv_wire::nslp::RequestBuilder;
 
 use crate::input::Input as Script;
+use crate::network::{ADDRESSES, FLOW_DESTINATION, Network, Segment};
 
 mod catalogue;
 
@@ -31,12 +33,6 @@ pub fn node(data: &[u8]) {
     World::play(data).finish();
 }
 
-const ADDRESSES: [IpAddr; 2] = [IpAddr::V4(Ipv4Addr::new(10, 0, 0, 1)), IpAddr::V4(Ipv4Addr::new(10, 0, 0, 2))];
-const FLOW_DESTINATION: IpAddr = IpAddr::V4(Ipv4Addr::new(10, 9, 0, 9));
-/// The UDP port of signaling.
-const UDP_PORT: u16 = 270;
-/// Packets under way; more are lost.
-const IN_FLIGHT_MAX: usize = 64;
 /// Timers after the script, by which every request is answered.
 const LAST_TIMERS_MAX: usize = 20_000;
 const ROUTES_MAX: usize = 64;
@@ -45,10 +41,7 @@ const ASSOCIATIONS_MAX: usize = 8;
 struct World {
     now: Now,
     stations: [Station; 2],
-    datagrams: Vec<Flight>,
-    /// In order, as TCP keeps it.
-    segments: VecDeque<(usize, Segment)>,
-    connections: Vec<[Option<AssociationId>; 2]>,
+    network: Network,
     next: u64,
 }
 
@@ -67,26 +60,11 @@ struct Station {
     installed: u32,
 }
 
-#[derive(Clone)]
-struct Flight {
-    to: usize,
-    source: IpAddr,
-    destination: IpAddr,
-    payload: Vec<u8>,
-}
-
-enum Segment {
-    Connect { from: usize, association: AssociationId },
-    Bytes { from: usize, bytes: Vec<u8> },
-    Close { from: usize },
-}
-
 impl World {
     fn new() -> World {
         let now = Now { instant: Instant::from_millis(1000), wall: UnixTime::from_secs(1_800_000_000) };
         let stations = [0, 1].map(Station::new);
-        let mut world =
-            World { now, stations, datagrams: Vec::new(), segments: VecDeque::new(), connections: Vec::new(), next: 0 };
+        let mut world = World { now, stations, network: Network::default(), next: 0 };
         for (at, address) in ADDRESSES.into_iter().enumerate() {
             world.give(at, Input::Restore(Vec::new()));
             world.give(at, Input::Addresses(vec![address]));
@@ -99,28 +77,17 @@ impl World {
         let mut script = Script::new(script);
         while let Some(step) = script.next() {
             world.step(step, &mut script);
-            world.datagrams.truncate(IN_FLIGHT_MAX);
+            world.network.shed();
         }
         world
     }
 
     fn step(&mut self, step: u8, script: &mut Script<'_>) {
         match step % 16 {
-            0..=2 => self.deliver(script.byte(), true),
-            3 => self.deliver(script.byte(), false),
-            4 => {
-                let index = usize::from(script.byte());
-                if let Some(flight) = self.datagrams.get(index % self.datagrams.len().max(1)).cloned() {
-                    self.datagrams.push(flight);
-                }
-            }
-            5 => {
-                let (place, value) = (script.word(), script.byte());
-                if let Some(flight) = self.datagrams.last_mut() {
-                    let length = flight.payload.len();
-                    flight.payload[usize::from(place) % length] ^= value;
-                }
-            }
+            0..=2 => self.deliver(script, true),
+            3 => self.deliver(script, false),
+            4 => self.network.repeat(script),
+            5 => self.network.damage(script),
             6 | 7 => self.deliver_segment(),
             8 => self.break_connection(script),
             9 => self.post(script),
@@ -223,11 +190,7 @@ impl World {
                 self.give(at, Input::Bytes(association, script.take(length).to_vec()));
             }
             6 => self.give(at, Input::Closed(AssociationId(script.byte().into()), None)),
-            _ => {
-                let length = usize::from(script.byte());
-                let payload = [&b"\x4E\x04\xBD\xA5"[..], script.take(length)].concat();
-                self.datagrams.push(Flight { to: at, source: ADDRESSES[1 - at], destination: ADDRESSES[at], payload });
-            }
+            _ => self.network.make_up(at, script),
         }
     }
 
@@ -238,14 +201,8 @@ impl World {
         }
     }
 
-    fn deliver(&mut self, index: u8, arrives: bool) {
-        if self.datagrams.is_empty() {
-            return;
-        }
-        let flight = self.datagrams.remove(usize::from(index) % self.datagrams.len());
-        if !arrives {
-            return;
-        }
+    fn deliver(&mut self, script: &mut Script<'_>, arrives: bool) {
+        let Some(flight) = self.network.take(script).filter(|_| arrives) else { return };
         let at = flight.to;
         let datagram = Box::new(OwnedDatagram {
             interface: InterfaceId(1),
@@ -263,24 +220,24 @@ impl World {
     }
 
     fn deliver_segment(&mut self) {
-        let Some((connection, segment)) = self.segments.pop_front() else { return };
+        let Some((connection, segment)) = self.network.next_segment() else { return };
         match segment {
             Segment::Connect { from, association } => {
                 let to = 1 - from;
                 let ends = Ends { local: ADDRESSES[to], peer: SocketAddr::new(ADDRESSES[from], 40_000) };
                 let token = Token(u64::try_from(connection).expect("connections are few"));
                 self.give(to, Input::Accepted(token, ends));
-                if self.connections[connection][from].is_some() {
+                if self.network.connections[connection][from].is_some() {
                     self.give(from, Input::Connected(association));
                 }
             }
             Segment::Bytes { from, bytes } => {
-                if let Some(association) = self.connections[connection][1 - from] {
+                if let Some(association) = self.network.connections[connection][1 - from] {
                     self.give(1 - from, Input::Bytes(association, bytes));
                 }
             }
             Segment::Close { from } => {
-                if let Some(association) = self.connections[connection][1 - from].take() {
+                if let Some(association) = self.network.connections[connection][1 - from].take() {
                     self.give(1 - from, Input::Closed(association, None));
                 }
             }
@@ -288,13 +245,7 @@ impl World {
     }
 
     fn break_connection(&mut self, script: &mut Script<'_>) {
-        if self.connections.is_empty() {
-            return;
-        }
-        let broken = script.index(self.connections.len());
-        self.segments.retain(|(connection, _)| *connection != broken);
-        let ends = std::mem::take(&mut self.connections[broken]);
-        for (at, association) in ends.into_iter().enumerate() {
+        for (at, association) in self.network.cut(script).into_iter().enumerate() {
             if let Some(association) = association {
                 self.give(at, Input::Closed(association, Some("connection reset".to_owned())));
             }
@@ -308,10 +259,14 @@ impl World {
         let mut released = Vec::new();
         for output in outputs {
             match output {
-                Output::Send(transmit) => self.carry(at, transmit),
+                Output::Send(transmit) => {
+                    let closed = if let Transmit::Close { association } = transmit { Some(association) } else { None };
+                    self.network.carry(at, transmit);
+                    closed.into_iter().for_each(|association| self.network.leave(at, association));
+                }
                 Output::Attach(token, association) => {
                     let connection = usize::try_from(token.0).expect("tokens of connections are their places");
-                    self.connections[connection][at] = Some(association);
+                    self.network.connections[connection][at] = Some(association);
                 }
                 // One that goes on leaves these two behind.
                 Output::Release(token, _) => released.push(token),
@@ -323,39 +278,6 @@ impl World {
         }
         assert_eq!(released, Vec::from_iter(token), "what is intercepted is released once, at once");
         self.stations[at].check();
-    }
-
-    fn carry(&mut self, from: usize, transmit: Transmit) {
-        let to = 1 - from;
-        match transmit {
-            Transmit::QMode { local, destination, payload, .. } => {
-                self.datagrams.push(Flight { to, source: local, destination, payload });
-            }
-            Transmit::Datagram { local, peer, payload } => {
-                self.datagrams.push(Flight { to, source: local, destination: peer.ip(), payload });
-            }
-            Transmit::Connect { association, .. } => {
-                let mut ends = [None; 2];
-                ends[from] = Some(association);
-                self.connections.push(ends);
-                self.segments.push_back((self.connections.len() - 1, Segment::Connect { from, association }));
-            }
-            Transmit::Stream { association, bytes } => {
-                self.push_segment(from, association, Segment::Bytes { from, bytes });
-            }
-            Transmit::Close { association } => {
-                if let Some(connection) = self.push_segment(from, association, Segment::Close { from }) {
-                    self.connections[connection][from] = None;
-                }
-            }
-        }
-    }
-
-    fn push_segment(&mut self, from: usize, association: AssociationId, segment: Segment) -> Option<usize> {
-        // A connection that broke has no ends any more.
-        let connection = self.connections.iter().position(|ends| ends[from] == Some(association))?;
-        self.segments.push_back((connection, segment));
-        Some(connection)
     }
 
     /// Lets time run without a network, on machines where all goes well but no worker ever says a word, until every
@@ -373,8 +295,7 @@ impl World {
             if !self.stations.iter().any(busy) {
                 break;
             }
-            self.datagrams.clear();
-            self.segments.clear();
+            self.network.clear();
             self.sleep(next.since(self.now.instant));
         }
         for station in &self.stations {
