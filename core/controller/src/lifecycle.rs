@@ -53,13 +53,17 @@ impl Controller {
     /// for a while.
     pub(crate) fn fetch_failed(&mut self, key: &Key, id: EffectId, refusal: &Refusal) {
         self.timers.cancel(&Timer::Fetch(id));
-        if let Some(Stage::Fetching(wanted) | Stage::Composing(wanted, _)) = self.stage(key)
-            && *wanted == id
-        {
-            if let (RefusalKind::Stalled, Some(operation)) = (refusal.kind, self.operation(key)) {
-                let digest = operation.setup.digest;
-                self.keep_out(key, digest);
-            }
+        let stage = self.stage(key);
+        let installing = matches!(stage, Some(Stage::Fetching(wanted) | Stage::Composing(wanted, _)) if *wanted == id);
+        let digest = if installing {
+            self.operation(key).map(|operation| operation.setup.digest)
+        } else {
+            self.record_fetching(key, id).map(|record| record.digest)
+        };
+        if let (RefusalKind::Stalled, Some(digest)) = (refusal.kind, digest) {
+            self.keep_out(key, digest);
+        }
+        if installing {
             return self.fail_operation(key, refusal.clone());
         }
         self.active_not_fetched(key, id, refusal);

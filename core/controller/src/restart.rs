@@ -152,10 +152,6 @@ impl Controller {
         if self.record_fetching(key, job).is_none() {
             return;
         }
-        if let (RefusalKind::Stalled, Some(active)) = (refusal.kind, self.active(key)) {
-            let digest = active.record.digest;
-            self.keep_out(key, digest);
-        }
         if !may_come_back(refusal.kind) {
             return self.give_up(key);
         }
@@ -223,7 +219,7 @@ impl Controller {
         self.counters.restored += 1;
     }
 
-    fn record_fetching(&self, key: &Key, job: EffectId) -> Option<&InstalledRecord> {
+    pub(crate) fn record_fetching(&self, key: &Key, job: EffectId) -> Option<&InstalledRecord> {
         let active = self.tenants.get(&key.0)?.modules.get(&key.1)?.active.as_ref()?;
         (active.run == Run::Fetching(job)).then_some(&active.record)
     }
