@@ -6,13 +6,12 @@ use std::time::Duration;
 
 use netserv_gist::{Disposition, InterfaceId, Transmit};
 use netserv_node::{Input, OwnedDatagram, Token};
+use netserv_wire::gist::UDP_PORT;
 use rand::Rng;
 
 use super::sim::{Happening, World};
 use super::topology::{Kind, LinkId, VertexId};
 
-/// The UDP port of signaling (RFC 5971 §9).
-const UDP_PORT: u16 = 270;
 const TTL: u8 = 64;
 
 /// A packet of the world; all of them have to do with signaling.
