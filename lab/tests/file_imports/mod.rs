@@ -190,7 +190,7 @@ fn expand(tree: &str) -> Vec<(String, Segments)> {
 }
 
 /// Splits a list at its own commas, not at those of lists in it.
-fn split(list: &str) -> Vec<&str> {
+pub fn split(list: &str) -> Vec<&str> {
     let (mut parts, mut depth, mut start) = (Vec::new(), 0_i32, 0);
     for (place, c) in list.char_indices() {
         match c {
