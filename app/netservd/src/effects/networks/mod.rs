@@ -179,7 +179,7 @@ impl Networks {
     ///
     /// # Errors
     /// There is no network, or the kernel refuses.
-    pub fn listeners(&mut self, worker: &WorkerId, slot: ModuleSlot) -> Result<jobs::Listeners> {
+    pub fn listeners(&mut self, worker: &WorkerId, slot: ModuleSlot) -> Result<Vec<(PartKind, OwnedFd)>> {
         if self.interceptions.has_ports(worker, slot) {
             return Ok(Vec::new());
         }

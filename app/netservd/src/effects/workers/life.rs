@@ -100,7 +100,7 @@ impl Workers {
         for fd in [readable(&control)?, readable(&process)?] {
             tokio::spawn(watch(fd, event.clone(), self.parts.events.clone()));
         }
-        let prefixes = self.prefixes.get(&worker.user).cloned().unwrap_or_default();
+        let prefixes = self.prefixes(&worker.user);
         let (activity, ring) = (Box::new(ring.activity_probe()), Box::new(ring));
         self.parts.packets.send(PacketCommand::AddWorker { worker: worker.clone(), generation, ring, prefixes });
         let running = Running {

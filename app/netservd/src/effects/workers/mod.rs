@@ -38,7 +38,7 @@ use measure::Measuring;
 use outbox::Outbox;
 
 use super::ticket::Ticket;
-use crate::config::Config;
+use crate::config::{Config, User};
 use crate::event::{ContainerEvent, Event, SocketWish, UserNetwork, Wish, WorkerEvent};
 use crate::limits::FRAMES_BATCH;
 use crate::logs::Logs;
@@ -129,7 +129,6 @@ pub struct Workers {
     /// What users' containers have as networks.
     networks: BTreeMap<UserId, UserNetwork>,
     config: Config,
-    prefixes: BTreeMap<UserId, Vec<IpNet>>,
     /// The building blocks that modules may use.
     blocks: BTreeSet<String>,
     stats: BTreeMap<Place, Counted>,
@@ -189,7 +188,6 @@ impl Workers {
             unheard: VecDeque::new(),
             networks: BTreeMap::new(),
             config: Config::default(),
-            prefixes: BTreeMap::new(),
             blocks: BTreeSet::new(),
             stats: BTreeMap::new(),
             modules: BTreeMap::new(),
@@ -285,7 +283,6 @@ impl Workers {
     fn set_users(&mut self, config: Config) {
         self.media.set(&config.blocks);
         self.blocks = config.blocks.versions(config.has_network()).into_keys().collect();
-        self.prefixes = config.users.iter().map(|user| (user.name.clone(), user.prefixes.clone())).collect();
         let users: BTreeSet<UserId> = self.workers.keys().map(|worker| worker.user.clone()).collect();
         let before: Vec<_> = users.iter().map(|user| self.permits(user)).collect();
         for (user, limits) in send_limits::changed(&self.config.users, &config.users) {
@@ -293,7 +290,7 @@ impl Workers {
         }
         self.config = config;
         for (user, before) in users.into_iter().zip(before) {
-            let prefixes = self.prefixes.get(&user).cloned().unwrap_or_default();
+            let prefixes = self.prefixes(&user);
             self.parts.packets.send(PacketCommand::SetPrefixes { user: user.clone(), prefixes });
             // A JVM is held to it by the kernel alone.
             let (connect, listen) = self.permits(&user);
@@ -305,8 +302,16 @@ impl Workers {
 
     /// Returns what a user's container may open, and what it may accept.
     fn permits(&self, user: &UserId) -> (Vec<netserv_model::Filter>, Vec<netserv_model::Filter>) {
-        let user = self.config.users.iter().find(|known| known.name == *user);
-        user.map(|user| (user.connect.clone(), user.listen.clone())).unwrap_or_default()
+        self.user(user).map(|user| (user.connect.clone(), user.listen.clone())).unwrap_or_default()
+    }
+
+    /// Returns source addresses that a user's packets may have beside their own.
+    fn prefixes(&self, user: &UserId) -> Vec<IpNet> {
+        self.user(user).map(|user| user.prefixes.clone()).unwrap_or_default()
+    }
+
+    fn user(&self, name: &UserId) -> Option<&User> {
+        self.config.users.iter().find(|user| user.name == *name)
     }
 
     fn packet_event(&mut self, event: PacketEvent) {
