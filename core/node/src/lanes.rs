@@ -6,32 +6,27 @@ use std::collections::{BTreeMap, VecDeque};
 use netserv_model::UserId;
 use netserv_model::effect::{Effect, EffectId};
 
-/// A lane for each user with ordered effects. It holds a few for each module and request of the user at most, which the
+/// A lane for each user with ordered effects, of which one is under way and the others wait in it. It holds a few for each module and request of the user at most, which the
 /// controller bounds.
 #[derive(Debug, Default)]
 pub(crate) struct Lanes {
-    lanes: BTreeMap<UserId, Lane>,
+    waiting: BTreeMap<UserId, VecDeque<Effect>>,
     /// The effects under way, by whose lane they are in.
     open: BTreeMap<EffectId, UserId>,
-}
-
-#[derive(Debug)]
-struct Lane {
-    waiting: VecDeque<Effect>,
 }
 
 impl Lanes {
     /// Takes an effect. Returns it if it can be carried out at once.
     pub(crate) fn push(&mut self, effect: Effect) -> Option<Effect> {
         let Some(user) = effect.user.clone().filter(|_| effect.job.is_ordered()) else { return Some(effect) };
-        match self.lanes.get_mut(&user) {
+        match self.waiting.get_mut(&user) {
             Some(lane) => {
-                lane.waiting.push_back(effect);
+                lane.push_back(effect);
                 None
             }
             None => {
                 self.open.insert(effect.id, user.clone());
-                self.lanes.insert(user, Lane { waiting: VecDeque::new() });
+                self.waiting.insert(user, VecDeque::new());
                 Some(effect)
             }
         }
@@ -40,9 +35,9 @@ impl Lanes {
     /// Takes note that an effect is done. Returns the one that can be carried out after it.
     pub(crate) fn done(&mut self, id: EffectId) -> Option<Effect> {
         let user = self.open.remove(&id)?;
-        let lane = self.lanes.get_mut(&user)?;
-        let Some(next) = lane.waiting.pop_front() else {
-            self.lanes.remove(&user);
+        let lane = self.waiting.get_mut(&user)?;
+        let Some(next) = lane.pop_front() else {
+            self.waiting.remove(&user);
             return None;
         };
         self.open.insert(next.id, user);
@@ -51,7 +46,7 @@ impl Lanes {
 
     /// Returns how many effects wait for others.
     pub(crate) fn waiting(&self) -> usize {
-        self.lanes.values().map(|lane| lane.waiting.len()).sum()
+        self.waiting.values().map(VecDeque::len).sum()
     }
 }
 
@@ -114,7 +109,7 @@ mod tests {
                 }
             }
             prop_assert_eq!(begun, wanted);
-            prop_assert!(lanes.lanes.is_empty() && lanes.open.is_empty());
+            prop_assert!(lanes.waiting.is_empty() && lanes.open.is_empty());
         }
     }
 }

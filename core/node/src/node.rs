@@ -206,20 +206,20 @@ impl Node {
 
     /// Returns how busy the node was when it was last measured.
     pub fn load(&self) -> netserv_model::request::Load {
-        let netserv_model::request::Load { containers, modules, .. } = self.controller.load();
-        netserv_model::request::Load { containers, modules, ..self.measured.load }
+        self.controller.load()
     }
 
     /// Puts into reports what only measuring tells.
     pub(crate) fn fill_in(&self, modules: &mut [ModuleStatus]) {
+        if modules.is_empty() {
+            return;
+        }
+        let counts: BTreeMap<_, _> =
+            self.measured.modules.iter().map(|counts| ((&counts.worker, counts.slot), counts)).collect();
         for status in modules {
             status.addresses = self.measured.addresses.get(&status.user).cloned().unwrap_or_default();
             let place = self.controller.place(&status.user, &status.module.name);
-            let is_it = |(worker, slot): &(_, _)| {
-                let mut counts = self.measured.modules.iter();
-                counts.find(|counts| counts.worker == *worker && counts.slot == *slot)
-            };
-            if let Some(counts) = place.as_ref().and_then(is_it) {
+            if let Some(counts) = place.as_ref().and_then(|(worker, slot)| counts.get(&(worker, *slot))) {
                 (status.packets, status.counters) = (counts.packets, counts.counters.clone());
                 status.server = counts.server;
             }
