@@ -67,6 +67,9 @@ impl World {
         let mut world = World { now, stations, network: Network::default(), next: 0 };
         for (at, address) in ADDRESSES.into_iter().enumerate() {
             world.give(at, Input::Restore(Vec::new()));
+            while let Some(effect) = world.stations[at].open.pop() {
+                world.give(at, Input::Done(effect.id, good(&effect.job, at)));
+            }
             world.give(at, Input::Addresses(vec![address]));
         }
         world
@@ -175,8 +178,14 @@ impl World {
             2 => self.give(at, Input::RoutesChanged),
             3 => {
                 let mut policy = catalogue::policy(at);
-                policy.users.retain(|user, _| script.byte() & 1 == 0 || user.as_str() != catalogue::USERS[0]);
-                self.give(at, Input::Policy(Box::new(policy)));
+                policy.users.retain(|name, user| {
+                    let change = script.byte();
+                    user.network.packets_per_second += u64::from(change & 2);
+                    user.container.memory_bytes += u64::from(change & 4);
+                    user.addresses.extend((change & 8 != 0).then_some(FLOW_DESTINATION));
+                    change & 1 == 0 || name.as_str() != catalogue::USERS[0]
+                });
+                self.call(at, |call| Input::Policy(call, Box::new(policy)));
             }
             4 => {
                 let id = EffectId(u64::from(script.byte()) | u64::from(script.byte() & 1) << 63);
@@ -270,7 +279,11 @@ impl World {
                 }
                 // One that goes on leaves these two behind.
                 Output::Release(token, _) => released.push(token),
-                output @ (Output::Do(_) | Output::Abandon(_) | Output::Reply(..) | Output::Fresh(_)) => {
+                output @ (Output::Do(_)
+                | Output::Abandon(_)
+                | Output::Reply(..)
+                | Output::Fresh(_)
+                | Output::Applied(..)) => {
                     self.stations[at].take(output);
                 }
                 Output::Notice(_) => {}
@@ -358,7 +371,9 @@ impl Station {
                 let nodes = result.map(|result| result.nodes).unwrap_or_default();
                 self.installed += u32::from(nodes.iter().any(|node| node.outcome.is_ok()));
             }
-            Output::Fresh(call) => assert!(self.calls.remove(&call), "{call:?} is answered twice"),
+            Output::Fresh(call) | Output::Applied(call, _) => {
+                assert!(self.calls.remove(&call), "{call:?} is answered twice")
+            }
             Output::Send(_) | Output::Attach(..) | Output::Release(..) | Output::Notice(_) => {}
         }
     }
@@ -393,6 +408,9 @@ fn good(job: &Job, at: usize) -> EffectOutcome {
         | Job::Workers(_)
         | Job::Filters(_)
         | Job::Intercepts(_)
+        | Job::Permit(_)
+        | Job::Limit(_)
+        | Job::Addresses(_)
         | Job::Store(_) => EffectOutcome::Done,
     }
 }

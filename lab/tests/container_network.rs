@@ -10,7 +10,7 @@ use std::process::{Child, Command, Stdio};
 use common::{Driver, eventually, refusal, request_as, serving_net};
 use netserv_lab::netns::{Lab, host_port};
 use netserv_lab::node::{LabPackage, LabUser};
-use netserv_model::api::RequestResult;
+use netserv_model::api::{Reloaded, RequestResult};
 use netserv_model::container_link::is_container_link;
 use netserv_model::request::{ModuleState, ModuleStatus};
 use netserv_model::{RefusalKind, UserId};
@@ -53,6 +53,15 @@ fn a_network_comes_and_goes_with_a_users_modules(driver: Driver) {
     net.signal("-HUP");
     eventually("the other port is open", || net.reaches("sender", addresses[0], 8081));
     assert!(!net.reaches("sender", addresses[0], 8080));
+    net.configure_limits("cpu-permille = 300, disk-bytes = 65536");
+    let output = net.lab.netserv("node", &["node", "reload", "-j"]).unwrap();
+    let Reloaded { changes } = serde_json::from_slice(&output.stdout).unwrap();
+    let told: Vec<String> = changes.iter().map(|change| format!("{} {}", change.key, change.from)).collect();
+    let key = |name: &str| format!("user.server.container.{name}");
+    let expected = [key("cpu-permille now"), key("disk-bytes the next start of the container")];
+    assert_eq!(told, expected);
+    let worker = net.worker_in(addresses[0]).unwrap();
+    assert_eq!(cpu_permille(worker), 300, "before the reload was answered");
 
     // Another worker comes into the same network.
     let worker = net.worker_in(addresses[0]).unwrap();
@@ -119,6 +128,15 @@ impl Net {
         let text = std::fs::read_to_string(&path).unwrap();
         assert!(text.contains("tcp port 8080") && text.contains(&format!("{prefixes:?}")), "{text}");
         std::fs::write(&path, text.replace("tcp port 8080", listen)).unwrap();
+    }
+
+    /// Gives the server's container other limits in the node's configuration.
+    fn configure_limits(&self, limits: &str) {
+        let path = self.lab.dir().join("node.toml");
+        let text = std::fs::read_to_string(&path).unwrap();
+        let listen = "listen = ['tcp port 8081']\n";
+        assert!(text.contains(listen), "{text}");
+        std::fs::write(&path, text.replace(listen, &format!("{listen}container = {{ {limits} }}\n"))).unwrap();
     }
 
     fn signal(&self, signal: &str) {
@@ -219,4 +237,28 @@ fn children(pid: u32) -> Vec<u32> {
     let tasks = std::fs::read_dir(format!("/proc/{pid}/task")).into_iter().flatten().flatten();
     let lists = tasks.map(|task| std::fs::read_to_string(task.path().join("children")).unwrap_or_default());
     lists.flat_map(|list| list.split_whitespace().filter_map(|pid| pid.parse().ok()).collect::<Vec<_>>()).collect()
+}
+
+/// Returns the processor time that a process's control group may use, in thousandths of a core.
+fn cpu_permille(pid: u32) -> u64 {
+    let groups = std::fs::read_to_string(format!("/proc/{pid}/cgroup")).unwrap();
+    let mounts = std::fs::read_to_string("/proc/mounts").unwrap();
+    let number = |text: &str| text.trim().parse::<u64>().unwrap();
+    for group in groups.lines() {
+        let [_, controllers, path] = group.splitn(3, ':').collect::<Vec<_>>()[..] else { panic!("{groups}") };
+        let is_v1 = controllers.split(',').any(|controller| controller == "cpu");
+        let mounted = mounts.lines().map(|line| line.split(' ').collect::<Vec<_>>()).find(|fields| {
+            (is_v1 && fields[2] == "cgroup" && fields[3].split(',').any(|option| option == "cpu"))
+                || (controllers.is_empty() && fields[2] == "cgroup2")
+        });
+        let Some(mounted) = mounted else { continue };
+        let file = |name: &str| std::fs::read_to_string(format!("{}{path}/{name}", mounted[1]));
+        if let (Ok(quota), Ok(period)) = (file("cpu.cfs_quota_us"), file("cpu.cfs_period_us")) {
+            return number(&quota) * 1000 / number(&period);
+        }
+        if let Some((quota, period)) = file("cpu.max").ok().as_deref().and_then(|text| text.split_once(' ')) {
+            return number(quota) * 1000 / number(period);
+        }
+    }
+    panic!("no limit of processor time: {groups}")
 }

@@ -9,18 +9,20 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
-use netserv_model::api::{ModuleList, NodeInfo, RequestResult};
-use netserv_model::effect::{InstalledRecord, Notice};
+use anyhow::anyhow;
+use netserv_model::api::{ConfigChange, ModuleList, NodeInfo, Reloaded, RequestResult};
+use netserv_model::effect::{InstalledRecord, Late, Notice};
 use netserv_model::trace::TraceRequest;
 use netserv_model::{Instant, Refusal};
 use netserv_node::{CallId, Input, Node, Output};
 use tokio::sync::{mpsc, oneshot, watch};
 
 use crate::clock::Clock;
+use crate::config::reload::put_off;
 use crate::config::{Config, Role};
 use crate::effects::Effects;
 use crate::effects::ticket::Answer;
-use crate::event::{Call, Event, SignalInput};
+use crate::event::{Call, Event, ReloadReply, SignalInput};
 use crate::machine::about::About;
 use crate::metrics::exposition::Exposition;
 use crate::metrics::gauges::Histogram;
@@ -51,6 +53,7 @@ enum Pending {
     Node(oneshot::Sender<NodeInfo>),
     Modules(oneshot::Sender<ModuleList>),
     Metrics(oneshot::Sender<String>),
+    Reload(Vec<ConfigChange>, Option<ReloadReply>),
 }
 
 /// The parts that the loop is made of.
@@ -147,8 +150,8 @@ impl ControlLoop {
             }
             Event::Api(call) => self.call(call),
             Event::News(news) => self.input(Input::News(news)),
-            Event::Reload => self.read_config(),
-            Event::Config(config) => self.reload(config),
+            Event::Reload => self.read_config(None),
+            Event::Config(config, reply) => self.reload(config, reply),
             Event::Stop => {}
         }
     }
@@ -190,6 +193,7 @@ impl ControlLoop {
                 }
             }
             Output::Fresh(call) => self.fresh(call),
+            Output::Applied(call, late) => self.applied(call, &late),
             Output::Notice(notice) => tell(&notice),
         }
     }
@@ -204,6 +208,7 @@ impl ControlLoop {
             Call::Modules(reply) => self.ask(Pending::Modules(reply)),
             Call::Metrics(reply) => self.ask(Pending::Metrics(reply)),
             Call::Trace(request, reply) => self.trace(request, reply),
+            Call::Reload(reply) => self.read_config(Some(reply)),
         }
     }
 
@@ -229,7 +234,7 @@ impl ControlLoop {
                 let _ = reply.send(ModuleList { modules });
             }
             Some(Pending::Metrics(reply)) => self.tell_metrics(reply),
-            Some(Pending::Request(_)) | None => {}
+            Some(Pending::Request(_) | Pending::Reload(..)) | None => {}
         }
     }
 
@@ -305,30 +310,44 @@ impl ControlLoop {
         out
     }
 
-    fn read_config(&self) {
-        let Some(path) = self.parts.config_path.clone() else {
-            return tracing::warn!("there is no configuration file to read again");
-        };
-        let events = self.parts.events.clone();
+    fn read_config(&self, reply: Option<ReloadReply>) {
+        let (path, events) = (self.parts.config_path.clone(), self.parts.events.clone());
         tokio::task::spawn_blocking(move || {
+            let none = || anyhow!("netservd was started without a configuration file");
+            let read = path.ok_or_else(none).and_then(|path| Config::load(&path)).map(Box::new);
             // The loop may have ended.
-            let _ = events.blocking_send(Event::Config(Config::load(&path).map(Box::new)));
+            let _ = events.blocking_send(Event::Config(read, reply));
         });
     }
 
-    fn reload(&mut self, read: anyhow::Result<Box<Config>>) {
-        let read = read.and_then(|config| Ok((config.policy()?, config)));
-        let (mut policy, config) = match read {
+    /// Puts a configuration in force that was read again, as far as it can be while the node runs.
+    fn reload(&mut self, read: anyhow::Result<Box<Config>>, reply: Option<ReloadReply>) {
+        let reload = read.and_then(|read| self.parts.config.borrow().reload(*read));
+        let (policy, reload) = match reload.and_then(|reload| Ok((reload.in_force.policy()?, reload))) {
             Ok(read) => read,
-            Err(error) => return tracing::error!(error = format!("{error:#}"), "the configuration stays as it was"),
+            Err(error) => {
+                let error = format!("{error:#}");
+                tracing::error!(error, "the configuration stays as it was");
+                // Whoever asked may have gone.
+                return drop(reply.map(|reply| reply.send(Err(error))));
+            }
         };
+        let mut policy = policy;
         self.parts.about.runtimes.add_to(&mut policy);
-        self.parts.effects.set_users(&config);
-        let mut in_force = Config::clone(&self.parts.config.borrow());
-        (in_force.users, in_force.admission) = (config.users, config.admission);
-        self.parts.config.send_replace(Arc::new(in_force));
-        self.input(Input::Policy(Box::new(policy)));
-        tracing::info!("users and admission are read again; other changes need a restart");
+        self.parts.config.send_replace(Arc::new(reload.in_force));
+        let call = self.pending(Pending::Reload(reload.changes, reply));
+        self.input(Input::Policy(call, Box::new(policy)));
+    }
+
+    fn applied(&mut self, call: CallId, late: &[Late]) {
+        let Some(Pending::Reload(mut changes, reply)) = self.calls.remove(&call) else { return };
+        put_off(&mut changes, late);
+        for ConfigChange { key, from, why } in &changes {
+            tracing::info!(key, %from, why, "configuration changed");
+        }
+        tracing::info!(changes = changes.len(), "the configuration is read again");
+        // Whoever asked may have gone.
+        drop(reply.map(|reply| reply.send(Ok(Reloaded { changes }))));
     }
 }
 

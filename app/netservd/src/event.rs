@@ -11,7 +11,7 @@ use anyhow::Result;
 use netserv_container::network::ContainerNetwork;
 use netserv_container::{Container, MediaJob};
 use netserv_dataplane::signal::{Intercepted, LocalAddresses};
-use netserv_model::api::{ModuleList, NodeInfo, PostRequest, RequestResult};
+use netserv_model::api::{ModuleList, NodeInfo, PostRequest, Reloaded, RequestResult};
 use netserv_model::effect::{ModuleSlot, News};
 use netserv_model::trace::TraceRequest;
 use netserv_model::{Refusal, UserId, WorkerId};
@@ -41,8 +41,8 @@ pub enum Event {
     News(News),
     /// The configuration is to be read again.
     Reload,
-    /// It was read again, or cannot be.
-    Config(Result<Box<Config>>),
+    /// It was read again, or cannot be; the answer goes to who asked, if somebody did.
+    Config(Result<Box<Config>>, Option<ReloadReply>),
     /// The node is to stop.
     Stop,
 }
@@ -86,6 +86,9 @@ pub enum SignalInput {
     },
 }
 
+/// The way back to who had the configuration read again: what changed, or why it stays as it was.
+pub type ReloadReply = oneshot::Sender<Result<Reloaded, String>>;
+
 /// What an API call asks of the control loop; each carries the way back.
 pub enum Call {
     /// `POST /v1/requests`.
@@ -96,6 +99,8 @@ pub enum Call {
     Modules(oneshot::Sender<ModuleList>),
     /// `GET /metrics`.
     Metrics(oneshot::Sender<String>),
+    /// `POST /v1/reload`.
+    Reload(ReloadReply),
     /// `POST /v1/trace`; the answer comes with the driver and why that one.
     Trace(Box<TraceRequest>, oneshot::Sender<Result<(Feed, String), TraceRefusal>>),
 }

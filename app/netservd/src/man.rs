@@ -16,7 +16,10 @@ const SECTIONS: [(&str, &[(&str, &str)]); 5] = [
         "SIGNALS",
         &[
             ("SIGTERM, SIGINT", "Stop: containers end, and what the node added to the machine is taken away."),
-            ("SIGHUP", "Read users and admission from the configuration file again; all else needs a restart."),
+            (
+                "SIGHUP",
+                "Read users and admission from the configuration file again; all else needs a restart. `netserv node reload` does the same, and says what changed.",
+            ),
         ],
     ),
     (

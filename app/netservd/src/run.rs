@@ -256,7 +256,11 @@ fn start_modules(
     (events, inbox): (mpsc::Sender<WorkerEvent>, mpsc::Receiver<WorkerEvent>),
 ) -> Result<(ModuleOwners, Arc<Repository>)> {
     let ModuleParts { runtimes, keeper, logs, installed } = parts;
-    let networks = network_jobs::start(Networks::new(Store::open(&config.state_dir.join("node.db"))?, config)?)?;
+    let networks = network_jobs::start(Networks::new(
+        Store::open(&config.state_dir.join("node.db"))?,
+        config.instance(),
+        config.dataplane.xdp_forward,
+    )?)?;
     for record in installed {
         let (user, module) = (record.user.clone(), record.module.name.clone());
         // It was started just now.
@@ -281,7 +285,7 @@ fn start_modules(
     let news = news.clone();
     let held = repository.clone();
     let parts = WorkersParts { launches, keeper, repository: held, packets, wishes, news, events, logs };
-    workers::start(parts, config, jobs, inbox)?;
+    workers::start(parts, &config.blocks, jobs, inbox)?;
     Ok((ModuleOwners { packages, networks, workers }, repository))
 }
 

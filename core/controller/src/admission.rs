@@ -190,7 +190,7 @@ pub(crate) fn check_manifest(
 /// Checks that a module's server part, if it has one, may take its connections.
 pub(crate) fn check_server(policy: &NodePolicy, user: &UserPolicy, manifest: &Manifest) -> Result<(), Refusal> {
     let Some(server) = &manifest.server else { return Ok(()) };
-    if !policy.network {
+    if !policy.has_network() {
         let detail = "the module is a server, and the containers of this node have no network";
         return Err(Refusal::new(RefusalKind::NoNetwork, detail));
     }

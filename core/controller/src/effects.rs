@@ -3,7 +3,9 @@
 
 use std::collections::BTreeMap;
 
-use netserv_model::effect::{Command, Effect, EffectId, EffectOutcome, FilterId, Job, ModuleSlot, Notice};
+use netserv_model::effect::{
+    Command, Effect, EffectId, EffectOutcome, FilterId, Hold, Job, ModuleSlot, Notice, PolicyChange,
+};
 use netserv_model::request::Outcome;
 use netserv_model::{Refusal, RefusalKind, UserId, WorkerId};
 
@@ -27,6 +29,8 @@ pub(crate) enum Purpose {
     Load(WorkerId, Option<EffectId>, ModuleSlot),
     /// What is kept of a module is written.
     Store(Key),
+    /// Containers are held to a part of a changed policy.
+    Policy(PolicyChange, Hold),
     /// Nobody goes on after it.
     Nothing,
 }
@@ -34,7 +38,7 @@ pub(crate) enum Purpose {
 /// The effects that have no outcome yet: a few for each module and request at most.
 #[derive(Debug, Default)]
 pub(crate) struct Effects {
-    open: BTreeMap<EffectId, (UserId, Purpose)>,
+    open: BTreeMap<EffectId, (Option<UserId>, Purpose)>,
     /// The last ordered effect of each user, while it is open.
     last: BTreeMap<UserId, EffectId>,
     /// Answers that are given when an effect is done.
@@ -51,7 +55,9 @@ impl Effects {
 
     fn close(&mut self, id: EffectId) -> Option<Purpose> {
         let (user, purpose) = self.open.remove(&id)?;
-        if self.last.get(&user) == Some(&id) {
+        if let Some(user) = user
+            && self.last.get(&user) == Some(&id)
+        {
             self.last.remove(&user);
         }
         Some(purpose)
@@ -59,15 +65,26 @@ impl Effects {
 }
 
 impl Controller {
-    /// Wants something done to the machine.
+    /// Wants something done to the machine for a user.
     pub(crate) fn start_effect(&mut self, user: &UserId, job: Job, purpose: Purpose) -> EffectId {
+        let ordered = job.is_ordered();
+        let id = self.start_effect_of(Some(user.clone()), job, purpose);
+        if ordered {
+            self.effects.last.insert(user.clone(), id);
+        }
+        id
+    }
+
+    /// Wants something done to the machine that is about no user alone.
+    pub(crate) fn start_node_effect(&mut self, job: Job, purpose: Purpose) -> EffectId {
+        self.start_effect_of(None, job, purpose)
+    }
+
+    fn start_effect_of(&mut self, user: Option<UserId>, job: Job, purpose: Purpose) -> EffectId {
         let id = EffectId(self.effects.next);
         self.effects.next += 1;
         self.effects.open.insert(id, (user.clone(), purpose));
-        if job.is_ordered() {
-            self.effects.last.insert(user.clone(), id);
-        }
-        self.commands.push_back(Command::Do(Effect { id, user: Some(user.clone()), job }));
+        self.commands.push_back(Command::Do(Effect { id, user, job }));
         id
     }
 
@@ -120,6 +137,7 @@ impl Controller {
                 self.fetch_failed(&key, id, &refusal);
             }
             (Purpose::Filters(key, ids), outcome) => self.filters_changed(&key, id, &ids, failure(outcome)),
+            (Purpose::Policy(change, hold), outcome) => self.policy_applied(change, hold, id, failure(outcome)),
             (Purpose::Intercept(key, rule), outcome) => self.intercepted(&key, id, rule, failure(outcome)),
             (Purpose::Start(worker), EffectOutcome::Refused(refusal)) => self.start_refused(&worker, id, &refusal),
             (Purpose::Load(worker, generation, slot), EffectOutcome::Refused(refusal)) => {

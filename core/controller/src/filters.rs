@@ -244,6 +244,7 @@ mod tests {
             listen: Vec::new(),
             connect: Vec::new(),
             network: Default::default(),
+            addresses: Vec::new(),
         };
         let filters: Vec<Filter> = filters.iter().map(|filter| filter.parse().unwrap()).collect();
         check(&user, &filters).err().map(|refusal| refusal.kind)

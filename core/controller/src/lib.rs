@@ -37,19 +37,20 @@ mod workers;
 
 use std::collections::{BTreeMap, VecDeque};
 
-use netserv_model::effect::{
-    Command, EffectId, EffectOutcome, InstalledRecord, ModuleSlot, News, RequestId, WorkerNews,
-};
 #[cfg(doc)]
-use netserv_model::effect::{Job, WorkerJob};
-use netserv_model::policy::NodePolicy;
+use netserv_model::effect::WorkerJob;
+use netserv_model::effect::{
+    Command, EffectId, EffectOutcome, InstalledRecord, Job, ModuleSlot, News, PolicyChange, RequestId, WorkerNews,
+};
+use netserv_model::policy::{AddressPlan, NodePolicy};
 use netserv_model::request::{Body, Load, ModuleStatus, Request};
 use netserv_model::{Instant, ModuleName, Now, SessionId, UnixTime, UserId, WorkerId};
 
 pub use counters::Counters;
 
-use effects::Effects;
+use effects::{Effects, Purpose};
 use expiry::Timers;
+use operator::Changes;
 use quota::{Nonces, Quarantine};
 use state::{Key, Phase, Task, Tenant, Ticket, Waiter};
 
@@ -63,6 +64,8 @@ pub struct Controller {
     fresh_from: UnixTime,
     tenants: BTreeMap<UserId, Tenant>,
     effects: Effects,
+    /// Changes of the policy that are not in force everywhere.
+    changes: Changes,
     /// Services without code of their own, which are to be put in force.
     swaps: VecDeque<Key>,
     /// Answers, which need not wait for commands that others led to.
@@ -88,6 +91,7 @@ impl Controller {
             fresh_from: UnixTime::default(),
             tenants: BTreeMap::new(),
             effects: Effects::default(),
+            changes: Changes::default(),
             swaps: VecDeque::new(),
             answers: VecDeque::new(),
             commands: VecDeque::new(),
@@ -110,6 +114,10 @@ impl Controller {
     pub fn restore(&mut self, now: Now, records: Vec<InstalledRecord>) {
         self.now = now;
         self.fresh_from = UnixTime(now.wall.0 / 1000 * 1000);
+        let plan = self.policy.address_plan();
+        if plan != AddressPlan::default() {
+            self.start_node_effect(Job::Addresses(Box::new(plan)), Purpose::Nothing);
+        }
         self.restore_records(records);
     }
 
@@ -167,14 +175,14 @@ impl Controller {
         }
     }
 
-    /// Puts another policy in force.
+    /// Puts another policy in force; answered once by [`Command::InForce`], when running containers are held to it.
     ///
-    /// Modules and requests under way whose user or filters it does not allow are removed and refused. Other limits
-    /// hold from a module's or a container's next start.
-    pub fn set_policy(&mut self, now: Now, policy: NodePolicy) {
+    /// Modules and requests under way whose user or filters it does not allow are removed and refused. What single
+    /// modules may use holds from their next load.
+    pub fn set_policy(&mut self, now: Now, change: PolicyChange, policy: NodePolicy) {
         self.now = now;
-        self.policy = policy;
-        self.apply_policy();
+        let before = std::mem::replace(&mut self.policy, policy);
+        self.apply_policy(change, &before);
     }
 
     /// Sets what PROBE says of the load; `containers` and `modules` are counted by the controller itself.

@@ -225,6 +225,7 @@ impl Controller {
             packet: what.manifest.packet.is_some(),
             server: what.manifest.server.clone(),
             chain: what.chain.to_vec(),
+            blocks: self.policy.blocks.keys().cloned().collect(),
         };
         self.timers.set(Timer::Load(worker.clone(), slot), self.now.instant + LOAD_ANSWER_TIME_MAX);
         let generation = self.worker(worker).and_then(|worker| worker.generation);

@@ -1,17 +1,31 @@
 // SPDX-License-Identifier: Apache-2.0
 //! What happens without a request: timers fire, leases end, the operator changes the policy.
 
-use netserv_model::effect::{Command, Notice};
+use std::collections::{BTreeMap, BTreeSet};
+
+use netserv_model::effect::{Command, EffectId, Hold, Job, Late, Notice, PolicyChange};
 use netserv_model::manifest::Manifest;
-use netserv_model::policy::UserPolicy;
-use netserv_model::{Filter, Refusal, RefusalKind};
+use netserv_model::policy::{NodePolicy, UserPolicy};
+use netserv_model::{Filter, Refusal, RefusalKind, UserId};
 
 use crate::Controller;
 use crate::admission::check_server;
+use crate::effects::Purpose;
 use crate::expiry::Timer;
 use crate::filters;
 use crate::limits::FETCH_ANSWER_TIME_MAX;
-use crate::state::{Key, Rule};
+use crate::state::{Key, Rule, Tenant, Worker};
+
+/// Changes of the policy that are not in force everywhere, by name: a few, since an operator waits for each.
+pub(crate) type Changes = BTreeMap<PolicyChange, Change>;
+
+/// A change of the policy on its way to running containers.
+#[derive(Debug)]
+pub(crate) struct Change {
+    /// What is being done for it.
+    open: BTreeSet<EffectId>,
+    late: Vec<Late>,
+}
 
 impl Controller {
     /// Does what a timer was set for.
@@ -41,8 +55,9 @@ impl Controller {
         }
     }
 
-    /// Removes and refuses what the policy does not allow.
-    pub(crate) fn apply_policy(&mut self) {
+    /// Removes and refuses what the policy does not allow, and has running containers held to the rest.
+    pub(crate) fn apply_policy(&mut self, change: PolicyChange, before: &NodePolicy) {
+        self.hold_containers(change, before);
         let keys: Vec<Key> = self
             .tenants
             .iter()
@@ -53,6 +68,56 @@ impl Controller {
         }
         let policy = &self.policy;
         self.nonces.retain(|user| policy.users.contains_key(user));
+    }
+
+    /// Has running containers held to what the policy says otherwise than the one before, also those that are about to
+    /// end.
+    fn hold_containers(&mut self, change: PolicyChange, before: &NodePolicy) {
+        let mut open = BTreeSet::new();
+        let plan = self.policy.address_plan();
+        if plan != before.address_plan() {
+            let job = Job::Addresses(Box::new(plan));
+            open.insert(self.start_node_effect(job, Purpose::Policy(change, Hold::Addresses)));
+        }
+        let running = |tenant: &Tenant| tenant.workers.values().any(Worker::has_process);
+        let running: Vec<UserId> =
+            self.tenants.iter().filter(|(_, tenant)| running(tenant)).map(|(user, _)| user.clone()).collect();
+        for user in running {
+            let of = |policy: &NodePolicy| {
+                let user = policy.users.get(&user);
+                user.map(|user| (user.permits(), user.container)).unwrap_or_default()
+            };
+            let ((permits, limits), (permits_before, limits_before)) = (of(&self.policy), of(before));
+            if permits != permits_before {
+                open.insert(self.start_effect(
+                    &user,
+                    Job::Permit(Box::new(permits)),
+                    Purpose::Policy(change, Hold::Permits(user.clone())),
+                ));
+            }
+            if limits != limits_before && self.policy.users.contains_key(&user) {
+                open.insert(self.start_effect(
+                    &user,
+                    Job::Limit(limits),
+                    Purpose::Policy(change, Hold::Limits(user.clone())),
+                ));
+            }
+        }
+        if open.is_empty() {
+            return self.commands.push_back(Command::InForce(change, Vec::new()));
+        }
+        self.changes.insert(change, Change { open, late: Vec::new() });
+    }
+
+    /// Takes note that containers are held to a part of a changed policy, or why not.
+    pub(crate) fn policy_applied(&mut self, change: PolicyChange, hold: Hold, id: EffectId, failed: Option<Refusal>) {
+        let Some(waiting) = self.changes.get_mut(&change) else { return };
+        waiting.open.remove(&id);
+        waiting.late.extend(failed.map(|refusal| Late { hold, refusal }));
+        if waiting.open.is_empty() {
+            let late = self.changes.remove(&change).map(|change| change.late).unwrap_or_default();
+            self.commands.push_back(Command::InForce(change, late));
+        }
     }
 
     fn apply_policy_to(&mut self, key: &Key) {

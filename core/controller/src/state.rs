@@ -295,6 +295,11 @@ pub(crate) struct Worker {
 }
 
 impl Worker {
+    /// Returns whether it runs or is being started.
+    pub(crate) fn has_process(&self) -> bool {
+        matches!(self.phase, Phase::Starting | Phase::Ready)
+    }
+
     /// Takes a free place.
     ///
     /// Places are given in rotation, so that news of a module that left does not meet its successor.

@@ -189,10 +189,11 @@ impl Controller {
         let worker = tenant.workers.entry(id.flavour).or_default();
         worker.phase = Phase::Starting;
         worker.order.clear();
-        let limits = self.policy.users.get(&id.user).map(|user| user.container).unwrap_or_default();
+        let user = self.policy.users.get(&id.user);
+        let (limits, permits) = user.map(|user| (user.container, user.permits())).unwrap_or_default();
         self.timers.cancel(&Timer::RestartWorker(id.clone()));
         self.timers.set(Timer::Start(id.clone()), self.now.instant + START_ANSWER_TIME_MAX);
-        let job = Job::Workers(WorkerJob::Start { worker: id.clone(), limits });
+        let job = Job::Workers(WorkerJob::Start { worker: id.clone(), limits, permits: Box::new(permits) });
         let generation = self.start_effect(&id.user, job, Purpose::Start(id.clone()));
         if let Some(worker) = self.worker(id) {
             worker.generation = Some(generation);

@@ -106,6 +106,50 @@ pub struct ModuleList {
     pub modules: Vec<ModuleStatus>,
 }
 
+/// `POST /v1/reload`: what reading the configuration again changed.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct Reloaded {
+    /// The keys whose values are other ones than those in force before, in order.
+    pub changes: Vec<ConfigChange>,
+}
+
+/// One changed key of the configuration.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct ConfigChange {
+    /// The key with that of its table, as `dataplane.driver`; a key of a user with `user` and the name before it.
+    pub key: String,
+    /// From when it holds.
+    pub from: InForceFrom,
+    /// Why it does not hold at once, where that is not always so.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub why: Option<String>,
+}
+
+/// From when a changed key of the configuration holds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum InForceFrom {
+    /// From now on, also for what runs.
+    Now,
+    /// From the next load of each module.
+    ModuleLoad,
+    /// From the next start of the user's container.
+    ContainerStart,
+    /// From the next start of netservd.
+    NodeStart,
+}
+
+impl std::fmt::Display for InForceFrom {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(match self {
+            InForceFrom::Now => "now",
+            InForceFrom::ModuleLoad => "the next load of each module",
+            InForceFrom::ContainerStart => "the next start of the container",
+            InForceFrom::NodeStart => "the next start of netservd",
+        })
+    }
+}
+
 /// One line of `GET /v1/logs`.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct LogLine {

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Changes of the machine that the controller wants, each with exactly one outcome, and news of workers.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::net::IpAddr;
 
 use serde::{Deserialize, Serialize};
 
 use crate::manifest::{Manifest, ModuleLimits, ServerPart};
-use crate::policy::ContainerLimits;
+use crate::policy::{AddressPlan, ContainerLimits, Permits};
 use crate::request::{self, NodeReport, PacketCounts, ServerCounts};
 use crate::verdict::FailureMode;
 use crate::{
@@ -49,6 +49,32 @@ pub enum Command {
     },
     /// Tell people.
     Notify(Notice),
+    /// A policy is in force, also in containers that run, but for what it says.
+    InForce(PolicyChange, Vec<Late>),
+}
+
+/// Names one change of the policy, until it is in force.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct PolicyChange(pub u64);
+
+/// A part of the policy that running containers are held to.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Hold {
+    /// A user's [`Permits`].
+    Permits(UserId),
+    /// A user's [`ContainerLimits`].
+    Limits(UserId),
+    /// All users' addresses.
+    Addresses,
+}
+
+/// What of a changed policy a running container is not held to before its next start.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Late {
+    /// Which part.
+    pub hold: Hold,
+    /// Why.
+    pub refusal: Refusal,
 }
 
 /// A change of the machine.
@@ -73,6 +99,12 @@ pub enum Job {
     Filters(FilterChange),
     /// Connections between others that modules take over.
     Intercepts(InterceptJob),
+    /// Hold the user's containers to this from here on, those that run and those that start.
+    Permit(Box<Permits>),
+    /// Hold the user's running container to this.
+    Limit(ContainerLimits),
+    /// Give containers that get a network from here on addresses of this plan.
+    Addresses(Box<AddressPlan>),
     /// What outlives the node's process.
     Store(StoreJob),
     /// Find out what modules counted and how busy the machine is; done by [`EffectOutcome::Measured`].
@@ -85,8 +117,10 @@ impl Job {
     /// Returns whether the user's effects before it must be done first, and those after it wait for it.
     pub fn is_ordered(&self) -> bool {
         match self {
-            Job::Packages(_) | Job::Measure | Job::Route(_) => false,
-            Job::Workers(_) | Job::Filters(_) | Job::Intercepts(_) | Job::Store(_) => true,
+            Job::Packages(_) | Job::Addresses(_) | Job::Measure | Job::Route(_) => false,
+            Job::Workers(_) | Job::Filters(_) | Job::Intercepts(_) | Job::Permit(_) | Job::Limit(_) | Job::Store(_) => {
+                true
+            }
         }
     }
 }
@@ -124,6 +158,8 @@ pub enum WorkerJob {
         worker: WorkerId,
         /// What the user's container may use as a whole.
         limits: ContainerLimits,
+        /// What the user's containers are held to, until the next [`Job::Permit`].
+        permits: Box<Permits>,
     },
     /// Stop a worker and forget it; no news of it come any more.
     Stop {
@@ -304,6 +340,8 @@ pub struct Load {
     pub server: Option<ServerPart>,
     /// The packages whose components are composed to its server part, the outermost first; empty if it is its own.
     pub chain: Vec<Digest>,
+    /// The building blocks that it may use.
+    pub blocks: BTreeSet<String>,
 }
 
 /// A module as it is remembered across restarts.

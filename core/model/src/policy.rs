@@ -2,6 +2,7 @@
 //! What a node's operator allows.
 
 use std::collections::BTreeMap;
+use std::net::IpAddr;
 use std::time::Duration;
 
 use ipnet::IpNet;
@@ -33,8 +34,8 @@ pub struct NodePolicy {
     pub blocks: BTreeMap<String, u32>,
     /// What runs modules here, the preferred one first.
     pub environments: Vec<Environment>,
-    /// Whether containers have a network of their own, so that modules can be servers.
-    pub network: bool,
+    /// Prefixes of which users' containers get addresses.
+    pub container_prefixes: Vec<IpNet>,
 }
 
 impl NodePolicy {
@@ -49,9 +50,33 @@ impl NodePolicy {
             users: BTreeMap::new(),
             blocks: BTreeMap::new(),
             environments: Vec::new(),
-            network: false,
+            container_prefixes: Vec::new(),
         }
     }
+
+    /// Returns whether containers have a network of their own, so that modules can be servers.
+    pub fn has_network(&self) -> bool {
+        let given = || self.users.values().any(|user| !user.addresses.is_empty());
+        !self.host_only && (!self.container_prefixes.is_empty() || given())
+    }
+
+    /// Returns of what users' containers get their addresses; empty if they have no network.
+    pub fn address_plan(&self) -> AddressPlan {
+        if !self.has_network() {
+            return AddressPlan::default();
+        }
+        let users = self.users.iter().map(|(user, policy)| (user.clone(), policy.addresses.clone())).collect();
+        AddressPlan { prefixes: self.container_prefixes.clone(), users }
+    }
+}
+
+/// Of what users' containers get their addresses.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct AddressPlan {
+    /// Prefixes with addresses for users who have none of their own.
+    pub prefixes: Vec<IpNet>,
+    /// The known users with the addresses that the operator gave each; none for one of `prefixes`.
+    pub users: BTreeMap<UserId, Vec<IpAddr>>,
 }
 
 /// What one user may do.
@@ -75,6 +100,40 @@ pub struct UserPolicy {
     pub connect: Vec<Filter>,
     /// How fast the user sends and receives.
     pub network: NetworkRate,
+    /// The addresses of the user's container, in place of free ones of [`NodePolicy::container_prefixes`].
+    pub addresses: Vec<IpAddr>,
+}
+
+impl UserPolicy {
+    /// Returns what the user's containers are held to while they run.
+    pub fn permits(&self) -> Permits {
+        Permits {
+            prefixes: self.prefixes.clone(),
+            listen: self.listen.clone(),
+            connect: self.connect.clone(),
+            rate: self.network,
+        }
+    }
+}
+
+/// What the containers of one user are held to on the network, whatever is loaded into them.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Permits {
+    /// Sources that packets of its modules may have beside those of the packets that they were shown.
+    pub prefixes: Vec<IpNet>,
+    /// Connections that they may take.
+    pub listen: Vec<Filter>,
+    /// Connections that they may open.
+    pub connect: Vec<Filter>,
+    /// How fast they send, and receive.
+    pub rate: NetworkRate,
+}
+
+impl Permits {
+    /// Returns whether they may take or open connections, so that they are to have a network.
+    pub fn needs_network(&self) -> bool {
+        !self.listen.is_empty() || !self.connect.is_empty()
+    }
 }
 
 /// How fast one user sends, and as much again receives; what is over it waits for a moment or is dropped.

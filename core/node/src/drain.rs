@@ -9,6 +9,7 @@ use netserv_model::effect::{Command, EffectId, EffectOutcome, Job, Notice, Reque
 use netserv_model::request::{Ask, Body, NodeReport, Request};
 use netserv_wire::gist::{Direction, Mri};
 
+use crate::input::CallId;
 use crate::node::Node;
 use crate::output::Output;
 use crate::{calls, routes};
@@ -120,6 +121,7 @@ impl Node {
             Command::Abandon(id) => self.outputs.push_back(Output::Abandon(id)),
             Command::Answer { request, report } => self.take_report(request, *report),
             Command::Notify(notice) => self.outputs.push_back(Output::Notice(notice)),
+            Command::InForce(change, late) => self.outputs.push_back(Output::Applied(CallId(change.0), late)),
         }
     }
 

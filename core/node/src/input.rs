@@ -24,8 +24,8 @@ pub struct Token(pub u64);
 pub enum Input {
     /// What was installed when the node last ran; comes once, before anything else.
     Restore(Vec<InstalledRecord>),
-    /// The operator changed the policy.
-    Policy(Box<NodePolicy>),
+    /// The operator changed the policy; answered by [`Output::Applied`](crate::Output).
+    Policy(CallId, Box<NodePolicy>),
     /// The node's own addresses are these from here on.
     Addresses(Vec<IpAddr>),
     /// Routes changed: what is known of the node's addresses toward destinations may be wrong.

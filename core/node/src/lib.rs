@@ -8,7 +8,8 @@
 //! What the shell around it must keep to:
 //! - Outputs are taken before the next input.
 //! - Each [`Output::Do`] is answered by one [`Input::Done`], also after [`Output::Abandon`]; a stray one is counted.
-//! - [`Input::Post`] is answered by one [`Output::Reply`], [`Input::Ask`] by one [`Output::Fresh`].
+//! - [`Input::Post`] is answered by one [`Output::Reply`], [`Input::Ask`] by one [`Output::Fresh`],
+//!   [`Input::Policy`] by one [`Output::Applied`].
 #![forbid(unsafe_code)]
 
 mod calls;

@@ -6,7 +6,7 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use netserv_controller::Controller;
 use netserv_gist::Engine;
 use netserv_model::api::PostRequest;
-use netserv_model::effect::{Effect, EffectId, EffectOutcome, Job, Measured, RequestId};
+use netserv_model::effect::{Effect, EffectId, EffectOutcome, Job, Measured, PolicyChange, RequestId};
 use netserv_model::policy::NodePolicy;
 use netserv_model::request::ModuleStatus;
 use netserv_model::{Instant, Now, Refusal, RefusalKind, limits};
@@ -118,7 +118,7 @@ impl Node {
         let at = now.instant;
         match input {
             Input::Restore(records) => self.controller.restore(now, records),
-            Input::Policy(policy) => self.controller.set_policy(now, *policy),
+            Input::Policy(call, policy) => self.controller.set_policy(now, PolicyChange(call.0), *policy),
             Input::Addresses(addresses) => self.nslp.handle_addresses(addresses),
             Input::RoutesChanged => self.routes.changed(),
             // A datagram for the node itself never goes on.

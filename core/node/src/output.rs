@@ -4,7 +4,7 @@
 use netserv_gist::{AssociationId, Disposition, Transmit};
 use netserv_model::Refusal;
 use netserv_model::api::RequestResult;
-use netserv_model::effect::{Effect, EffectId, Notice};
+use netserv_model::effect::{Effect, EffectId, Late, Notice};
 
 use crate::input::{CallId, Token};
 
@@ -25,6 +25,8 @@ pub enum Output {
     Reply(CallId, Box<Result<RequestResult, Refusal>>),
     /// The counters are as fresh as they get: the call can be answered from [`Node::view`](crate::Node::view).
     Fresh(CallId),
+    /// A policy is in force, but for what running containers are held to only from their next start.
+    Applied(CallId, Vec<Late>),
     /// People are to be told.
     Notice(Notice),
 }

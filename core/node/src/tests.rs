@@ -65,6 +65,7 @@ impl Script {
                 | Output::Release(..)
                 | Output::Abandon(_)
                 | Output::Fresh(_)
+                | Output::Applied(..)
                 | Output::Notice(_) => {}
             }
         }
@@ -142,6 +143,7 @@ fn policy(users: usize) -> NodePolicy {
         listen: Vec::new(),
         connect: Vec::new(),
         network: Default::default(),
+        addresses: Vec::new(),
     };
     let mut policy = NodePolicy::new("n1".parse().unwrap());
     policy.accept_unsigned = true;
@@ -162,6 +164,9 @@ fn outcome(job: &Job) -> EffectOutcome {
         | Job::Workers(_)
         | Job::Filters(_)
         | Job::Intercepts(_)
+        | Job::Permit(_)
+        | Job::Limit(_)
+        | Job::Addresses(_)
         | Job::Store(_) => EffectOutcome::Done,
     }
 }

@@ -21,10 +21,11 @@ pub(super) fn policy(at: usize) -> NodePolicy {
         listen: Vec::new(),
         connect: vec!["tcp dst 10.0.0.0/8 port 80".parse().expect("a good filter")],
         network: Default::default(),
+        addresses: Vec::new(),
     };
     let mut policy = NodePolicy::new(format!("n{at}").parse().expect("a good name"));
     policy.accept_unsigned = true;
-    policy.network = true;
+    policy.container_prefixes = vec!["10.200.0.0/24".parse().expect("a prefix")];
     policy.blocks = BTreeMap::from([("packet".to_owned(), 1)]);
     policy.users = USERS.map(|name| (name.parse().expect("a good name"), user.clone())).into();
     policy

@@ -7,7 +7,7 @@ mod common;
 use std::fs;
 use std::time::Duration;
 
-use common::{LIMITS, Node, can_run, config, unique_instance};
+use common::{LIMITS, Node, can_run, config, unique_instance, user};
 use netserv_container::limits::{DATA_ENTRIES_MAX, OPEN_FILES_MAX};
 use netserv_container::{ExitCause, Launcher, LauncherConfig};
 use netserv_model::RefusalKind;
@@ -240,6 +240,30 @@ fn threads_end_at_the_limit() {
     let mut guest = node.launch(&ContainerLimits { pids: 8, ..LIMITS });
     guest.ready();
     assert_eq!(guest.attempt("threads"), format!("8 then {}", libc::EAGAIN));
+}
+
+#[test]
+fn other_limits_hold_while_the_container_runs() {
+    if !can_run("other_limits_hold_while_the_container_runs") {
+        return;
+    }
+    let node = Node::start();
+    let limit = |limits: &ContainerLimits| node.launcher.limit(user(), limits);
+    limit(&LIMITS).expect("nobody runs");
+    let mut guest = node.launch(&LIMITS);
+    guest.ready();
+    assert_eq!(guest.attempt("hold"), "held");
+    limit(&ContainerLimits { memory_bytes: 24 << 20, cpu_permille: 200, pids: 8, ..LIMITS }).unwrap();
+    let share: u32 = guest.attempt("cpu").parse().unwrap();
+    assert!((100..350).contains(&share), "{share}");
+    assert_eq!(guest.attempt("threads"), format!("8 then {}", libc::EAGAIN));
+    let refused = limit(&ContainerLimits { memory_bytes: 16 << 20, cpu_permille: 1000, ..LIMITS }).unwrap_err();
+    assert!(refused.to_string().contains("memory"), "{refused}");
+    let share: u32 = guest.attempt("cpu").parse().unwrap();
+    assert!(share < 350, "a refused change changes nothing: {share}");
+    limit(&LIMITS).unwrap();
+    guest.start_attempt("memory", &[]);
+    assert_eq!(guest.process.wait(Duration::from_secs(10)).unwrap().cause, ExitCause::OutOfMemory);
 }
 
 #[test]

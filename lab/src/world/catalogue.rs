@@ -28,6 +28,7 @@ pub(super) fn policy(node: NodeId, host_only: bool) -> NodePolicy {
             listen: Vec::new(),
             connect: Vec::new(),
             network: Default::default(),
+            addresses: Vec::new(),
         };
         (user_id(name), policy)
     };

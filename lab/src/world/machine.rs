@@ -258,6 +258,8 @@ impl Machine {
             Job::Intercepts(InterceptJob::Begin(_) | InterceptJob::Suspend(_) | InterceptJob::End(_)) => {
                 unreachable!("no module of the world takes connections")
             }
+            // No operator of the world changes a policy, and no container has a network.
+            Job::Permit(_) | Job::Limit(_) | Job::Addresses(_) => unreachable!("the policy stays"),
             Job::Store(job) => self.write(job, refuses),
             Job::Measure => return (EffectOutcome::Measured(Box::new(self.measure())), then),
             Job::Route(_) => unreachable!("the world answers that"),

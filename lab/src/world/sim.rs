@@ -328,6 +328,7 @@ impl World {
                 assert_eq!(earlier, None, "{call:?} is answered once");
             }
             Output::Fresh(_) => unreachable!("nobody in the world looks at counters"),
+            Output::Applied(..) => unreachable!("no operator of the world changes a policy"),
             Output::Notice(notice) => {
                 if let Some((session, outcome)) = self.station(vertex).take_notice(notice) {
                     let module = &self.sessions[&session];

@@ -4,14 +4,19 @@
 mod doctor;
 
 use std::path::Path;
+use std::time::Duration;
 
 use clap::Subcommand;
-use netserv_model::api::{LogLine, ModuleList, NodeInfo};
+use netserv_model::api::{ConfigChange, InForceFrom, LogLine, ModuleList, NodeInfo, Reloaded};
 
 use crate::client::Client;
 use crate::exit::{Exit, Failure, OrFail, one_line};
 use crate::output::{Output, Style};
 use crate::report;
+use crate::table::Table;
+
+/// How long a node may take to hold running containers to its configuration.
+const RELOAD_TIME_MAX: Duration = Duration::from_secs(60);
 
 /// Look at the node of this machine
 #[derive(Subcommand)]
@@ -31,6 +36,8 @@ pub enum Node {
     },
     /// Show the configuration that the node runs with
     Config,
+    /// Have the node read its configuration file again, and show what changed and from when it holds
+    Reload,
     /// Check what a node and its user need, and say how to mend what is missing
     Doctor,
 }
@@ -46,6 +53,7 @@ impl Node {
             Node::List => list(client, output).await,
             Node::Logs { follow, since } => logs(client, follow, since, output).await,
             Node::Config => config(client, output).await,
+            Node::Reload => reload(client, output).await,
             Node::Doctor => doctor::run(client, socket, output).await,
         }
     }
@@ -116,5 +124,23 @@ async fn config(client: &Client, output: &mut Output) -> Result<Exit, Failure> {
     }
     let text = toml::Value::try_from(config).and_then(|config| toml::to_string_pretty(&config));
     output.raw(text.or_fail("the configuration cannot be shown as TOML", "see it as JSON with -j")?.as_bytes());
+    Ok(Exit::Done)
+}
+
+async fn reload(client: &Client, output: &mut Output) -> Result<Exit, Failure> {
+    let Reloaded { changes } = client.post("/v1/reload", &(), RELOAD_TIME_MAX).await?;
+    if output.is_json() {
+        output.json(&Reloaded { changes })?;
+    } else if changes.is_empty() {
+        output.note("nothing changed");
+    } else {
+        let mut table = Table::new(&["KEY", "HOLDS FROM"]);
+        for ConfigChange { key, from, why } in &changes {
+            let style = if *from == InForceFrom::Now { Style::Plain } else { Style::Warn };
+            table.row([(Style::Plain, key.clone()), (style, from.to_string())]);
+            why.iter().for_each(|why| table.note(why));
+        }
+        table.write(output);
+    }
     Ok(Exit::Done)
 }

@@ -61,6 +61,7 @@ fn router(api: Api) -> Router {
         .route("/v1/modules", get(modules))
         .route("/v1/logs", get(logs))
         .route("/v1/config", get(config))
+        .route("/v1/reload", post(reload))
         .route("/v1/trace", post(trace))
         .route("/v1/openapi.json", get(openapi_document))
         .route("/metrics", get(metrics))
@@ -107,6 +108,19 @@ async fn metrics(State(api): State<Api>) -> Response {
 async fn config(State(api): State<Api>) -> Response {
     let config = api.config.borrow().clone();
     Json(&*config).into_response()
+}
+
+async fn reload(State(api): State<Api>) -> Response {
+    let (reply, answer) = oneshot::channel();
+    match ask(&api, Call::Reload(reply), answer).await {
+        Some(Ok(reloaded)) => Json(reloaded).into_response(),
+        Some(Err(reason)) => error(
+            StatusCode::BAD_REQUEST,
+            &reason,
+            "mend the file (`netservd config check FILE`); what was in force stays so",
+        ),
+        None => stopping(),
+    }
 }
 
 async fn openapi_document() -> Response {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! The OpenAPI document: paths written here, shapes generated from the API's types, checked in as `docs/openapi.json`.
 
-use netserv_model::api::{ApiError, LogLine, ModuleList, NodeInfo, PostRequest, RequestResult};
+use netserv_model::api::{ApiError, LogLine, ModuleList, NodeInfo, PostRequest, Reloaded, RequestResult};
 use netserv_model::trace::{TraceLine, TraceRequest};
 use schemars::JsonSchema;
 use schemars::generate::SchemaSettings;
@@ -18,6 +18,7 @@ pub fn document() -> Value {
     let result = shape(&|g| subschema::<RequestResult>(g));
     let node = shape(&|g| subschema::<NodeInfo>(g));
     let modules = shape(&|g| subschema::<ModuleList>(g));
+    let reloaded = shape(&|g| subschema::<Reloaded>(g));
     let log_line = shape(&|g| subschema::<LogLine>(g));
     let trace_request = shape(&|g| subschema::<TraceRequest>(g));
     let trace_line = shape(&|g| subschema::<TraceLine>(g));
@@ -60,6 +61,14 @@ pub fn document() -> Value {
                         "content": { "application/x-ndjson": { "schema": trace_line } } },
                     "default": failure } } },
             "/v1/config": get("The configuration in force", "application/json", json!({ "type": "object" })),
+            "/v1/reload": { "post": {
+                "summary": "Read the configuration file again",
+                "description": "Users and admission hold at once, also for containers that run, as far as the answer says. \
+                    All else holds from the next start of netservd.",
+                "responses": {
+                    "200": { "description": "What changed, and from when it holds",
+                        "content": { "application/json": { "schema": reloaded } } },
+                    "default": failure } } },
             "/v1/openapi.json": get("This document", "application/json", json!({ "type": "object" })),
             "/metrics": get("Metrics in Prometheus text form", "text/plain", json!({ "type": "string" })),
         },

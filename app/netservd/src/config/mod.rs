@@ -4,6 +4,7 @@
 pub mod blocks;
 pub mod engines;
 pub mod media;
+pub mod reload;
 mod role;
 mod sections;
 mod users;
@@ -150,8 +151,8 @@ impl Config {
         policy.clock_skew_max = Duration::from_secs(self.admission.clock_skew_s);
         policy.ttl_max = Duration::from_secs(self.admission.ttl_max_s);
         if self.role == Role::Node {
-            policy.network = self.has_network();
-            policy.blocks = self.blocks.versions(policy.network);
+            policy.container_prefixes.clone_from(&self.network.prefixes);
+            policy.blocks = self.blocks.versions(self.has_network());
         }
         for user in &self.users {
             let known = policy.users.insert(user.name.clone(), user.policy()?);
@@ -283,11 +284,11 @@ mod tests {
         let user = &policy.users[&"janedoe".parse().unwrap()];
         assert_eq!(user.prefixes.len(), 2);
         assert_eq!(user.ports[1].to_string(), "16384-32767");
-        assert!(!policy.accept_unsigned && !policy.network && user.listen.is_empty());
+        assert!(!policy.accept_unsigned && !policy.has_network() && user.listen.is_empty());
         let policy =
             Config::parse(&format!("{text}listen = ['tcp port 80']\nconnect = ['udp']\naddresses = ['192.0.2.1']"));
         let policy = policy.unwrap().policy().unwrap();
-        assert!(policy.network);
+        assert!(policy.has_network());
         let user = &policy.users[&"janedoe".parse().unwrap()];
         assert_eq!((user.listen[0].to_string(), user.connect[0].to_string()), ("tcp port 80".into(), "udp".into()));
     }

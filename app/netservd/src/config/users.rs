@@ -65,6 +65,7 @@ impl User {
             listen: self.listen.clone(),
             connect: self.connect.clone(),
             network: self.network,
+            addresses: self.addresses.clone(),
         })
     }
 }

@@ -17,6 +17,7 @@ use std::path::PathBuf;
 use std::sync::mpsc::Sender;
 
 use netserv_model::effect::{Effect, EffectId, Job, Load, PackageJob, StoreJob, WorkerJob};
+use netserv_model::policy::Permits;
 use netserv_model::trace::TraceRequest;
 use netserv_model::{Digest, Flavour, Refusal, RefusalKind, UserId};
 use tokio::sync::mpsc::{UnboundedSender, unbounded_channel};
@@ -29,7 +30,6 @@ use routes::RouteJob;
 use ticket::{Answer, Cargo, Ticket};
 use workers::{LoadFiles, Loading, WorkersJob};
 
-use crate::config::Config;
 use crate::event::CodeParts;
 use crate::limits::{CODE_PATHS_MAX, COMPOSITIONS_MAX};
 use crate::metrics::gauges::WorkerGauges;
@@ -92,6 +92,15 @@ impl Effects {
                 Some(modules) => drop(modules.networks.send(NetworkJob::Intercept(job, ticket))),
                 None => ticket.refuse(not_a_node()),
             },
+            Job::Permit(permits) => self.permit(user, permits, ticket),
+            Job::Limit(limits) => match (&self.owners.modules, user) {
+                (Some(modules), Some(user)) => drop(modules.workers.send(WorkersJob::Limit(user, limits, ticket))),
+                (Some(_) | None, _) => ticket.refuse(not_a_node()),
+            },
+            Job::Addresses(plan) => match &self.owners.modules {
+                Some(modules) => drop(modules.networks.send(NetworkJob::Addresses(plan, ticket))),
+                None => ticket.refuse(not_a_node()),
+            },
             Job::Measure => match &self.owners.modules {
                 Some(modules) => drop(modules.workers.send(WorkersJob::Measure(ticket))),
                 None => ticket.refuse(not_a_node()),
@@ -135,15 +144,6 @@ impl Effects {
     /// Returns what workers last said of themselves.
     pub fn gauges(&self) -> &WorkerGauges {
         &self.gauges
-    }
-
-    /// Has the owners take over a configuration.
-    pub fn set_users(&self, config: &Config) {
-        if let Some(modules) = &self.owners.modules {
-            // Without owners, nothing of it would be done.
-            let _ = modules.networks.send(NetworkJob::Users(Box::new(config.clone())));
-            let _ = modules.workers.send(WorkersJob::Users(Box::new(config.clone())));
-        }
     }
 
     /// Has packets followed until the feed is dropped.
@@ -208,12 +208,12 @@ impl Effects {
             return ticket.refuse(not_a_node());
         };
         let job = match job {
-            WorkerJob::Start { worker, limits } => {
-                let make = NetworkJob::Make(
-                    worker.user.clone(),
-                    Box::new(move |network| drop(workers.send(WorkersJob::Start { worker, limits, network, ticket }))),
-                );
-                return drop(networks.send(make));
+            WorkerJob::Start { worker, limits, permits } => {
+                let (user, made_for) = (worker.user.clone(), permits.clone());
+                let then = Box::new(move |network| {
+                    drop(workers.send(WorkersJob::Start { worker, limits, permits, network, ticket }));
+                });
+                return drop(networks.send(NetworkJob::Make(user, made_for, then)));
             }
             WorkerJob::Load(load) => return self.load(*load, ticket),
             WorkerJob::Stop { worker } => WorkersJob::Stop(worker, ticket),
@@ -221,6 +221,16 @@ impl Effects {
             WorkerJob::Order { worker, slots } => WorkersJob::Order(worker, slots, ticket),
         };
         let _ = workers.send(job);
+    }
+
+    /// Has a user's containers held to this: by the kernel first, then by themselves.
+    fn permit(&self, user: Option<UserId>, permits: Box<Permits>, ticket: Ticket) {
+        let (Some(ModuleOwners { networks, workers, .. }), Some(user)) = (self.owners.modules.clone(), user) else {
+            return ticket.refuse(not_a_node());
+        };
+        let (permitted_to, permitted) = (user.clone(), permits.clone());
+        let then = Box::new(move |network| drop(workers.send(WorkersJob::Permit(user, permits, network, ticket))));
+        let _ = networks.send(NetworkJob::Permit(permitted_to, permitted, then));
     }
 
     /// Has a module loaded, once the sockets are made that its intercepted connections arrive at.

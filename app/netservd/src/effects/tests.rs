@@ -63,13 +63,32 @@ fn the_paths_of_code_are_bounded() {
 fn a_worker_is_started_in_the_network_that_was_made_for_it() {
     let mut rig = Rig::new();
     let worker: WorkerId = WorkerId::new("alice".parse().unwrap(), Flavour::Wasm);
-    rig.begin(7, Job::Workers(WorkerJob::Start { worker: worker.clone(), limits: ContainerLimits::default() }));
+    rig.begin(
+        7,
+        Job::Workers(WorkerJob::Start {
+            worker: worker.clone(),
+            limits: ContainerLimits::default(),
+            permits: Box::default(),
+        }),
+    );
     assert!(rig.workers.try_recv().is_err(), "the network is not there");
-    let Ok(NetworkJob::Make(user, then)) = rig.networks.try_recv() else { panic!("no network") };
+    let Ok(NetworkJob::Make(user, _, then)) = rig.networks.try_recv() else { panic!("no network") };
     assert_eq!(user, worker.user);
     then(Ok(None));
     let Ok(WorkersJob::Start { worker: started, ticket, .. }) = rig.workers.try_recv() else { panic!("no worker") };
     assert_eq!((started, ticket.id()), (worker, EffectId(7)));
+}
+
+/// The kernel holds a container to what is permitted before it knows itself.
+#[test]
+fn a_permission_goes_to_the_network_and_then_to_the_workers() {
+    let mut rig = Rig::new();
+    rig.begin(7, Job::Permit(Box::default()));
+    assert!(rig.workers.try_recv().is_err(), "the network comes first");
+    let Ok(NetworkJob::Permit(user, _, then)) = rig.networks.try_recv() else { panic!("no network") };
+    then(Err(Refusal::new(RefusalKind::NoNetwork, "none")));
+    let Ok(WorkersJob::Permit(told, _, network, ticket)) = rig.workers.try_recv() else { panic!("no worker") };
+    assert!(told == user && network.is_err() && ticket.id() == EffectId(7));
 }
 
 #[test]
@@ -77,7 +96,7 @@ fn an_effect_whose_owner_is_gone_is_refused() {
     let Rig { mut effects, mut answers, networks, .. } = Rig::new();
     drop(networks);
     let worker = WorkerId::new("alice".parse().unwrap(), Flavour::Wasm);
-    let job = Job::Workers(WorkerJob::Start { worker, limits: ContainerLimits::default() });
+    let job = Job::Workers(WorkerJob::Start { worker, limits: ContainerLimits::default(), permits: Box::default() });
     effects.begin(Effect { id: EffectId(1), user: Some("alice".parse().unwrap()), job });
     assert!(matches!(answers.try_recv().unwrap().outcome, EffectOutcome::Refused(_)));
 }

@@ -58,7 +58,7 @@ fn the_sender_must_be_known_and_have_signed() {
 fn any_key_of_the_user_will_do() {
     let mut node = Node::new();
     node.policy.users.get_mut(&user("jane")).unwrap().keys.insert(0, super::script::public("john"));
-    node.controller.set_policy(node.now, node.policy.clone());
+    node.apply_policy();
     for signer in ["jane", "john"] {
         let request = sign(node.request("jane", Body::Probe(Probe { ask: vec![Ask::Policy] })), &key(signer));
         assert_eq!(node.ask(request).outcome, Outcome::Probed);
@@ -102,7 +102,7 @@ fn harmless_probes_need_no_user() {
 fn a_probe_tells_what_it_is_asked_and_only_of_ones_own() {
     let mut node = Node::new();
     node.policy.users.insert(user("john"), user_policy("john", "10.3.0.0/16"));
-    node.controller.set_policy(node.now, node.policy.clone());
+    node.apply_policy();
     node.install(setup("m@1.0.0"));
     let report = node.probe(&[Ask::Modules, Ask::Policy, Ask::Load]);
     assert_eq!(report.modules.len(), 1);
@@ -200,7 +200,7 @@ fn setups_must_keep_to_the_policy() {
 fn ports_are_checked_too() {
     let mut node = Node::new();
     node.policy.users.get_mut(&user("jane")).unwrap().ports = vec!["5060-5061".parse().unwrap()];
-    node.controller.set_policy(node.now, node.policy.clone());
+    node.apply_policy();
     let mut wanted = setup("m@1.0.0");
     let request = node.request("jane", Body::Setup(wanted.clone()));
     assert_refused(&node.ask(request), RefusalKind::PortNotAllowed, "5060-5061");

@@ -12,7 +12,7 @@ use crate::limits::MODULES_PER_USER_MAX;
 fn modules_of_one_user_are_bounded_by_the_operator() {
     let mut node = Node::new();
     node.policy.users.get_mut(&user("jane")).unwrap().modules_max = 2;
-    node.controller.set_policy(node.now, node.policy.clone());
+    node.apply_policy();
     node.install(setup("a@1.0.0"));
     let pending = node.setup(setup("b@1.0.0"));
     node.commands();
@@ -31,12 +31,12 @@ fn modules_of_one_user_are_bounded_by_the_operator() {
 fn the_quota_holds_when_a_waiting_request_has_its_turn() {
     let mut node = Node::new();
     node.policy.users.get_mut(&user("jane")).unwrap().modules_max = 1;
-    node.controller.set_policy(node.now, node.policy.clone());
+    node.apply_policy();
     node.setup(setup("a@1.0.0"));
     node.setup(setup("a@1.0.1"));
     commands!(node, "fetch 0 100");
     node.policy.users.get_mut(&user("jane")).unwrap().modules_max = 0;
-    node.controller.set_policy(node.now, node.policy.clone());
+    node.apply_policy();
     node.fetch_failed(0, RefusalKind::FetchFailed);
     commands!(node, "answer 0 fetch-failed", "answer 1 quota-exceeded");
     node.assert_empty();

@@ -319,9 +319,10 @@ fn a_server_that_the_operator_no_longer_permits_is_removed() {
     node.commands();
     let mut narrower = node.policy.clone();
     narrower.users.get_mut(&user("jane")).unwrap().listen = vec!["tcp port 443".parse().unwrap()];
-    node.controller.set_policy(node.now, narrower);
+    node.policy = narrower;
+    node.apply_policy();
     let revoked = "revoked jane m@1.0.0 not-permitted";
-    commands!(node, "unload jane/osgi 0", "forget jane m", revoked, "stop jane/osgi");
+    commands!(node, "permit 200000 tcp port 443", "unload jane/osgi 0", "forget jane m", revoked, "stop jane/osgi");
     node.assert_empty();
 }
 
@@ -397,7 +398,8 @@ fn long(module: &str) -> Setup {
 }
 
 fn server_policy(network: bool, granted: &str) -> NodePolicy {
-    let mut policy = NodePolicy { network, ..policy() };
+    let container_prefixes = network.then(|| "10.9.0.0/24".parse().unwrap()).into_iter().collect();
+    let mut policy = NodePolicy { container_prefixes, ..policy() };
     let granted: Option<Filter> = (!granted.is_empty()).then(|| granted.parse().unwrap());
     policy.users.get_mut(&user("jane")).unwrap().listen = granted.into_iter().collect();
     policy

@@ -162,7 +162,7 @@ fn a_failed_replacement_leaves_the_old_one() {
 fn modules_share_a_container_and_users_do_not() {
     let mut node = Node::new();
     node.policy.users.insert(user("john"), user_policy("john", "10.3.0.0/16"));
-    node.controller.set_policy(node.now, node.policy.clone());
+    node.apply_policy();
     node.install(setup("a@1.0.0"));
     let second = setup("b@1.0.0");
     node.setup(second.clone());
@@ -246,8 +246,9 @@ fn a_container_that_is_not_needed_any_more_is_stopped_when_it_is_there() {
     node.setup(wanted.clone());
     node.fetched(0, manifest(&wanted));
     commands!(node, "fetch 0 100", "start jane");
-    node.controller.set_policy(node.now, netserv_model::policy::NodePolicy::new("r1".parse().unwrap()));
-    commands!(node, "answer 0 unknown-user");
+    node.policy = netserv_model::policy::NodePolicy::new("r1".parse().unwrap());
+    node.apply_policy();
+    commands!(node, "permit 200000 ", "answer 0 unknown-user");
     node.ready();
     commands!(node, "stop jane");
     node.assert_empty();

@@ -3,10 +3,10 @@
 
 use std::time::Duration;
 
-use netserv_model::effect::InstalledRecord;
+use netserv_model::effect::{InstalledRecord, Job, WorkerJob};
 use netserv_model::{Flavour, RefusalKind};
 
-use super::script::{Node, commands, manifest, packet, setup, user, user_policy};
+use super::script::{Node, commands, manifest, packet, policy, setup, user, user_policy};
 use crate::limits::MODULES_PER_USER_MAX;
 
 #[test]
@@ -122,16 +122,17 @@ fn what_is_being_restored_can_be_renewed_and_removed() {
 fn a_user_who_is_taken_out_of_the_policy_loses_everything() {
     let mut node = Node::new();
     node.policy.users.insert(user("john"), user_policy("john", "10.3.0.0/16"));
-    node.controller.set_policy(node.now, node.policy.clone());
+    node.apply_policy();
     node.install(setup("a@1.0.0"));
     node.setup(setup("b@1.0.0"));
     node.setup(setup("b@1.0.1"));
     commands!(node, "fetch 1 100");
     let jane = node.policy.users.remove(&user("jane")).unwrap();
-    node.controller.set_policy(node.now, node.policy.clone());
+    node.apply_policy();
     commands!(
         node,
         "answer 2 unknown-user",
+        "permit 200000 ",
         "unfilter 0",
         "unload jane 0",
         "forget jane a",
@@ -141,7 +142,7 @@ fn a_user_who_is_taken_out_of_the_policy_loses_everything() {
     );
     node.assert_empty();
     node.policy.users.insert(user("jane"), jane);
-    node.controller.set_policy(node.now, node.policy.clone());
+    node.apply_policy();
     node.install(setup("a@1.0.0"));
 }
 
@@ -155,9 +156,10 @@ fn a_module_whose_filters_are_no_longer_allowed_goes() {
     node.setup(setup("pending@1.0.0"));
     node.commands();
     node.policy.users.get_mut(&user("jane")).unwrap().prefixes = vec!["10.2.0.0/25".parse().unwrap()];
-    node.controller.set_policy(node.now, node.policy.clone());
+    node.apply_policy();
     commands!(
         node,
+        "permit 200000 ",
         "answer 2 prefix-not-allowed",
         "unfilter 0",
         "unload jane 0",
@@ -173,7 +175,7 @@ fn a_node_that_becomes_a_host_lets_everything_go() {
     let mut node = Node::new();
     node.install(setup("m@1.0.0"));
     node.policy.host_only = true;
-    node.controller.set_policy(node.now, node.policy.clone());
+    node.apply_policy();
     let revoked = "revoked jane m@1.0.0 not-a-node";
     commands!(node, "unfilter 0", "unload jane 0", "forget jane m", revoked, "stop jane");
     node.assert_empty();
@@ -195,6 +197,78 @@ fn the_next_deadline_says_what_it_is_for() {
     assert_eq!(reason(&node), Some("lease"));
     node.trapped(0);
     assert_eq!(reason(&node), Some("module restart"));
+}
+
+#[test]
+fn running_containers_are_held_to_a_changed_policy() {
+    let mut node = Node::new();
+    node.install(setup("m@1.0.0"));
+    let policy = node.policy.users.get_mut(&user("jane")).unwrap();
+    policy.network.packets_per_second = 7;
+    policy.connect = vec!["udp port 53".parse().unwrap()];
+    policy.container.memory_bytes = 1 << 26;
+    node.apply_policy();
+    commands!(node, "permit 7 udp port 53", "limit 67108864");
+    assert_eq!(node.changes, (1, 1));
+    node.apply_policy();
+    commands!(node,);
+    assert_eq!(node.changes, (2, 2));
+}
+
+#[test]
+fn what_a_running_container_cannot_be_held_to_is_told() {
+    let mut node = Node::new();
+    node.install(setup("m@1.0.0"));
+    node.policy.users.get_mut(&user("jane")).unwrap().container.memory_bytes = 0;
+    node.apply_policy();
+    commands!(node, "limit 0", "late node-failed");
+    assert_eq!(node.changes, (1, 1));
+}
+
+#[test]
+fn a_user_without_a_container_gets_what_holds_when_one_starts() {
+    let mut node = Node::new();
+    node.policy.users.get_mut(&user("jane")).unwrap().network.packets_per_second = 7;
+    node.apply_policy();
+    commands!(node,);
+    node.install(setup("m@1.0.0"));
+    let told = |job: &Job| {
+        let Job::Workers(WorkerJob::Start { permits, .. }) = job else { return None };
+        Some(permits.rate.packets_per_second)
+    };
+    assert_eq!(node.jobs.iter().find_map(told), Some(7));
+}
+
+#[test]
+fn a_user_who_is_gone_is_permitted_nothing_while_its_container_ends() {
+    let mut node = Node::new();
+    node.policy.users.get_mut(&user("jane")).unwrap().connect = vec!["udp port 53".parse().unwrap()];
+    node.apply_policy();
+    node.install(setup("m@1.0.0"));
+    node.policy.users.clear();
+    node.apply_policy();
+    let usual = netserv_model::policy::NetworkRate::default().packets_per_second;
+    let gone = node.commands();
+    assert!(
+        gone.contains(&format!("permit {usual} ")) && !gone.iter().any(|line| line.starts_with("limit")),
+        "{gone:?}"
+    );
+    node.assert_empty();
+}
+
+#[test]
+fn the_plan_of_addresses_is_told_at_the_start_and_when_it_changes() {
+    let mut policy = policy();
+    policy.container_prefixes = vec!["10.9.0.0/24".parse().unwrap()];
+    let mut node = Node::with(policy);
+    node.controller.restore(node.now, Vec::new());
+    commands!(node, "addresses [10.9.0.0/24] []");
+    node.apply_policy();
+    commands!(node,);
+    node.policy.users.get_mut(&user("jane")).unwrap().addresses = vec!["10.9.0.7".parse().unwrap()];
+    node.apply_policy();
+    commands!(node, "addresses [10.9.0.0/24] [10.9.0.7]");
+    assert_eq!(node.changes, (2, 2));
 }
 
 fn record(module: &str, left_s: u64, order: u64) -> InstalledRecord {

@@ -10,7 +10,7 @@ use netserv_model::effect::{
     WorkerJob, WorkerNews,
 };
 use netserv_model::manifest::Manifest;
-use netserv_model::policy::NodePolicy;
+use netserv_model::policy::{ContainerLimits, NodePolicy, Permits};
 use netserv_model::request::{Body, ModuleState, NodeReport, Outcome, Remove, Request};
 use netserv_model::{Flavour, ModuleName, ModuleRef, RefusalKind, UserId, WorkerId};
 use proptest::prelude::*;
@@ -35,6 +35,8 @@ enum Step {
     Die { which: usize, culprit: Option<usize> },
     /// The operator takes a user out of the policy, or in again.
     Toggle { user: usize },
+    /// The operator gives a user another rate and other limits.
+    Tighten { user: usize, packets_per_second: u64 },
 }
 
 proptest! {
@@ -69,6 +71,8 @@ struct World {
     workers: BTreeMap<WorkerId, Worker>,
     rules: BTreeMap<FilterId, (WorkerId, ModuleSlot, ModuleName)>,
     stored: BTreeMap<(UserId, ModuleName), ModuleRef>,
+    /// What the containers of each user are held to.
+    held: BTreeMap<UserId, (Permits, ContainerLimits)>,
     /// What a fetch of a digest gives.
     packages: BTreeMap<netserv_model::Digest, Manifest>,
 }
@@ -112,6 +116,7 @@ impl World {
             workers: BTreeMap::new(),
             rules: BTreeMap::new(),
             stored: BTreeMap::new(),
+            held: BTreeMap::new(),
             packages: BTreeMap::new(),
         }
     }
@@ -147,8 +152,16 @@ impl World {
                 if current.users.remove(&user).is_none() {
                     current.users.insert(user.clone(), self.policy.users[&user].clone());
                 }
-                let policy = current.clone();
-                self.node.controller.set_policy(self.node.now, policy);
+                self.node.apply_policy();
+            }
+            Step::Tighten { user: index, packets_per_second } => {
+                for policy in [&mut self.policy, &mut self.node.policy] {
+                    if let Some(user) = policy.users.get_mut(&user(USERS[*index])) {
+                        user.network.packets_per_second = *packets_per_second;
+                        user.container.memory_bytes = 1 << 26 | *packets_per_second;
+                    }
+                }
+                self.node.apply_policy();
             }
         }
         self.obey_all();
@@ -225,7 +238,17 @@ impl World {
         let lane = self.lanes.get_mut(user).unwrap();
         let Effect { id, job, .. } = lane.pop_front().unwrap();
         let done = match job {
-            Job::Packages(_) | Job::Measure | Job::Route(_) => unreachable!("they are in no lane"),
+            Job::Packages(_) | Job::Addresses(_) | Job::Measure | Job::Route(_) => {
+                unreachable!("they are in no lane")
+            }
+            Job::Permit(permits) => {
+                self.held.entry(user.clone()).or_default().0 = *permits;
+                true
+            }
+            Job::Limit(limits) => {
+                self.held.entry(user.clone()).or_default().1 = limits;
+                true
+            }
             Job::Workers(job) => self.order(id, job, good),
             Job::Filters(change) => (good || change.add.is_empty()) && self.change(change),
             Job::Intercepts(_) => unreachable!("no module here intercepts"),
@@ -245,7 +268,8 @@ impl World {
 
     fn order(&mut self, generation: EffectId, job: WorkerJob, good: bool) -> bool {
         match job {
-            WorkerJob::Start { worker, .. } => {
+            WorkerJob::Start { worker, limits, permits } => {
+                self.held.insert(worker.user.clone(), (*permits, limits));
                 let new = Worker { generation, ready: false, modules: BTreeMap::new(), owed: BTreeSet::new() };
                 let before = if good { self.workers.insert(worker, new) } else { None };
                 assert!(before.is_none(), "a worker is started twice");
@@ -357,6 +381,10 @@ impl World {
             }
             Command::Answer { request, report } => self.take_answer(request.0, &report),
             Command::Notify(_) => {}
+            Command::InForce(_, late) => {
+                assert!(late.is_empty());
+                self.node.changes.1 += 1;
+            }
         }
     }
 
@@ -401,6 +429,13 @@ impl World {
             let tenant = controller.tenants.get(&id.user);
             let known = tenant.is_some_and(|tenant| tenant.workers.contains_key(&id.flavour));
             assert!(known || !quiet, "a worker that nobody knows of");
+            let granted = self.node.policy.users.get(&id.user).map(|user| (user.permits(), user.container));
+            let (permits, limits) = &self.held[&id.user];
+            let held = match granted {
+                Some(granted) => (permits, limits) == (&granted.0, &granted.1),
+                None => *permits == Permits::default(),
+            };
+            assert!(!quiet || held, "a container is held to an old policy");
             let idle = tenant.is_some_and(|tenant| !tenant.needs(id.flavour));
             let leaves = controller.timers.runs(&crate::expiry::Timer::StopIdle(id.clone()));
             assert!(!idle || !worker.ready || leaves || !quiet, "a worker that nobody needs stays");
@@ -457,5 +492,6 @@ fn step() -> impl Strategy<Value = Step> {
         2 => which.clone().prop_map(|which| Step::Trap { which }),
         1 => (which, prop::option::of(0usize..4)).prop_map(|(which, culprit)| Step::Die { which, culprit }),
         1 => (0usize..2).prop_map(|user| Step::Toggle { user }),
+        1 => (0usize..2, 1u64..3).prop_map(|(user, packets_per_second)| Step::Tighten { user, packets_per_second }),
     ]
 }

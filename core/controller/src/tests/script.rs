@@ -7,7 +7,7 @@ use std::time::Duration;
 use ed25519_dalek::{Signer as _, SigningKey};
 use netserv_model::effect::{
     Command, EffectId, EffectOutcome, FilterId, InstalledRecord, InterceptJob, Job, ModuleSlot, News, Notice,
-    PackageJob, RequestId, StoreJob, WorkerJob, WorkerNews,
+    PackageJob, PolicyChange, RequestId, StoreJob, WorkerJob, WorkerNews,
 };
 use netserv_model::manifest::{Manifest, ModuleLimits, PacketPart};
 use netserv_model::policy::{ContainerLimits, NodePolicy, UserPolicy};
@@ -39,6 +39,8 @@ pub(crate) struct Node {
     /// Every job that was seen, in order.
     pub(crate) jobs: Vec<Job>,
     requests: u64,
+    /// Changes of the policy, of which as many are in force.
+    pub(crate) changes: (u64, u64),
     /// The effects about packages, which scripts number from 0.
     packages: Vec<EffectId>,
     /// The rule whose installation is refused.
@@ -61,10 +63,17 @@ impl Node {
             reports: BTreeMap::new(),
             jobs: Vec::new(),
             requests: 0,
+            changes: (0, 0),
             packages: Vec::new(),
             refused: None,
             lines: VecDeque::new(),
         }
+    }
+
+    /// Puts the node's policy in force, which scripts may have changed.
+    pub(crate) fn apply_policy(&mut self) {
+        self.controller.set_policy(self.now, PolicyChange(self.changes.0), self.policy.clone());
+        self.changes.0 += 1;
     }
 
     /// Sends a request as it is; returns the number of its answer.
@@ -224,7 +233,7 @@ impl Node {
         while let Some(command) = self.controller.poll_command() {
             match command {
                 Command::Do(effect) => {
-                    if effect.job.is_ordered() {
+                    if effect.job.is_ordered() || effect.user.is_none() {
                         self.lines.extend(lines(&effect.job));
                         let outcome = self.outcome_of(&effect.job);
                         self.controller.handle_outcome(self.now, effect.id, outcome);
@@ -247,6 +256,11 @@ impl Node {
                     assert!(before.is_none(), "request {} is answered twice", request.0);
                 }
                 Command::Notify(notice) => self.lines.push_back(said(&notice)),
+                Command::InForce(change, late) => {
+                    assert_eq!(change, PolicyChange(self.changes.1));
+                    self.changes.1 += 1;
+                    self.lines.extend(late.iter().map(|late| format!("late {}", late.refusal.kind)));
+                }
             }
         }
     }
@@ -255,9 +269,15 @@ impl Node {
         let installs = match job {
             Job::Filters(change) => change.add.iter().any(|rule| Some(rule.id) == self.refused),
             Job::Intercepts(InterceptJob::Begin(rule)) => Some(rule.id) == self.refused,
-            Job::Packages(_) | Job::Workers(_) | Job::Intercepts(_) | Job::Store(_) | Job::Measure | Job::Route(_) => {
-                false
-            }
+            Job::Limit(limits) => limits.memory_bytes == 0,
+            Job::Packages(_)
+            | Job::Workers(_)
+            | Job::Intercepts(_)
+            | Job::Permit(_)
+            | Job::Addresses(_)
+            | Job::Store(_)
+            | Job::Measure
+            | Job::Route(_) => false,
         };
         match installs {
             true => {
@@ -301,6 +321,9 @@ impl Node {
                 Job::Workers(_)
                 | Job::Filters(_)
                 | Job::Intercepts(_)
+                | Job::Permit(_)
+                | Job::Limit(_)
+                | Job::Addresses(_)
                 | Job::Store(_)
                 | Job::Measure
                 | Job::Route(_) => {}
@@ -322,6 +345,7 @@ impl Node {
         let controller = &self.controller;
         assert!(controller.tenants.is_empty(), "{:?}", controller.tenants);
         assert!(controller.effects.is_empty(), "{:?}", controller.effects);
+        assert!(controller.changes.is_empty() && self.changes.0 == self.changes.1, "{:?}", self.changes);
         assert_eq!((controller.timers.len(), controller.in_flight), (0, 0), "{:?}", controller.timers);
         assert!(controller.commands.is_empty() && controller.answers.is_empty() && controller.swaps.is_empty());
     }
@@ -366,6 +390,14 @@ fn lines(job: &Job) -> Vec<String> {
         }
         Job::Intercepts(InterceptJob::Suspend(id)) => format!("suspend {}", id.0),
         Job::Intercepts(InterceptJob::End(id)) => format!("unintercept {}", id.0),
+        Job::Permit(permits) => {
+            let filters = permits.listen.iter().chain(&permits.connect).map(ToString::to_string);
+            format!("permit {} {}", permits.rate.packets_per_second, filters.collect::<Vec<_>>().join(", "))
+        }
+        Job::Limit(limits) => format!("limit {}", limits.memory_bytes),
+        Job::Addresses(plan) => {
+            format!("addresses {:?} {:?}", plan.prefixes, plan.users.values().flatten().collect::<Vec<_>>())
+        }
         Job::Store(StoreJob::Put(record)) => format!("store {} {}", record.user, short(&record.module)),
         Job::Store(StoreJob::Forget { user, module }) => format!("forget {user} {}", short(module)),
         Job::Measure | Job::Route(_) => unreachable!("the controller measures and routes nothing"),
@@ -475,6 +507,7 @@ pub(crate) fn user_policy(user: &str, prefix: &str) -> UserPolicy {
         listen: Vec::new(),
         connect: Vec::new(),
         network: Default::default(),
+        addresses: Vec::new(),
     }
 }
 

@@ -199,7 +199,7 @@ fn interception_is_held_to_the_users_prefixes_ports_and_network() {
     check(&|_| {}, &[own, "tcp port 80"], Some(PrefixNotAllowed));
     check(&ports, &[own], Some(PortNotAllowed));
     check(&ports, &["tcp dst 10.2.0.0/16 port 81"], None);
-    check(&|policy| policy.network = false, &[own], Some(NoNetwork));
+    check(&|policy| policy.container_prefixes.clear(), &[own], Some(NoNetwork));
     check(&unconnected, &[own], Some(NotPermitted));
     let many: Vec<String> = (0..=FILTERS_PER_MODULE_MAX).map(|n| format!("tcp dst 10.2.0.{n} port 80")).collect();
     let many: Vec<&str> = many.iter().map(String::as_str).collect();
@@ -212,7 +212,8 @@ fn an_interception_that_is_no_longer_allowed_goes_with_its_module() {
     let mut node = running();
     let mut narrower = node.policy.clone();
     jane(&mut narrower).ports = vec!["53".parse().unwrap()];
-    node.controller.set_policy(node.now, narrower);
+    node.policy = narrower;
+    node.apply_policy();
     let revoked = "revoked jane m@1.0.0 port-not-allowed";
     commands!(node, "unfilter 1", "unintercept 0", "unload jane 0", "forget jane m", revoked, "stop jane");
     node.assert_empty();
@@ -304,7 +305,7 @@ fn node() -> Node {
 }
 
 fn server_policy() -> NodePolicy {
-    let mut policy = NodePolicy { network: true, ..policy() };
+    let mut policy = NodePolicy { container_prefixes: vec!["10.9.0.0/24".parse().unwrap()], ..policy() };
     jane(&mut policy).listen = vec!["tcp".parse().unwrap(), "udp".parse().unwrap()];
     policy
 }

@@ -334,7 +334,7 @@ fn running() -> Services {
 }
 
 fn server_policy() -> NodePolicy {
-    let mut policy = NodePolicy { network: true, ..policy() };
+    let mut policy = NodePolicy { container_prefixes: vec!["10.9.0.0/24".parse().unwrap()], ..policy() };
     let jane = policy.users.get_mut(&user("jane")).unwrap();
     jane.listen = vec!["tcp".parse().unwrap()];
     jane.modules_max = 40;

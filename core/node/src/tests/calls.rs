@@ -110,6 +110,7 @@ fn query() -> Vec<u8> {
         | Output::Abandon(_)
         | Output::Reply(..)
         | Output::Fresh(_)
+        | Output::Applied(..)
         | Output::Notice(_) => None,
     });
     payload.unwrap()

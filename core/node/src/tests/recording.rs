@@ -124,6 +124,9 @@ fn recording() -> Vec<String> {
                 | Job::Workers(_)
                 | Job::Filters(_)
                 | Job::Intercepts(_)
+                | Job::Permit(_)
+                | Job::Limit(_)
+                | Job::Addresses(_)
                 | Job::Store(_)
                 | Job::Measure
                 | Job::Route(_) => {}
@@ -155,7 +158,7 @@ const KINDS: u8 = 16;
 fn kind(input: &Input) -> u8 {
     match input {
         Input::Restore(_) => 0,
-        Input::Policy(_) => 1,
+        Input::Policy(..) => 1,
         Input::Addresses(_) => 2,
         Input::RoutesChanged => 3,
         Input::Datagram(_) => 4,
@@ -188,7 +191,7 @@ fn inputs() -> Vec<Input> {
     let path = Some(PathSpec { destination: addresses[1], source: Some(addresses[1]) });
     let mut inputs = vec![
         Input::Restore(vec![record()]),
-        Input::Policy(Box::new(policy(3))),
+        Input::Policy(CallId(5), Box::new(policy(3))),
         Input::Addresses(addresses.clone()),
         Input::RoutesChanged,
         Input::Datagram(Box::new(datagram.clone())),

@@ -8,8 +8,8 @@ use std::process::{Child, Command, Stdio};
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-use netserv_model::Flavour;
 use netserv_model::policy::ContainerLimits;
+use netserv_model::{Flavour, UserId};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::net::sockopt::{Timeout, set_socket_timeout};
 
@@ -62,7 +62,7 @@ impl Launcher {
             (Reply::Failed { step, detail, .. }, _) => {
                 return Err(ContainerError::LauncherRefused(format!("{step}: {detail}")));
             }
-            (Reply::Started { .. }, _) => return Err(unexpected()),
+            (Reply::Started { .. } | Reply::Limited, _) => return Err(unexpected()),
         }
         Ok(launcher)
     }
@@ -120,6 +120,20 @@ impl Launcher {
         Ok(shared.into_container(user.clone(), Process::new(pid, pidfd, exit), landlock))
     }
 
+    /// Holds a user's workers that run to other limits; their files on disk and what they keep in memory by themselves stay
+    /// as they were when they started.
+    ///
+    /// # Errors
+    /// [`ContainerError`] if they hold more memory than they may by that; then all is as it was.
+    pub fn limit(&self, user: &UserId, limits: &ContainerLimits) -> Result<(), ContainerError> {
+        check_limits(Flavour::Wasm, limits)?;
+        match self.ask(&Request::Limit { user: user.clone(), limits: *limits }, &[])? {
+            (Reply::Limited, _) => Ok(()),
+            (Reply::Failed { step, detail, .. }, _) => Err(ContainerError::Start { step, detail }),
+            (Reply::Ready { .. } | Reply::Started { .. }, _) => Err(unexpected()),
+        }
+    }
+
     /// Starts a process that is no worker. Returns its number and descriptor.
     pub(super) fn start_alone(
         &self,
@@ -154,7 +168,7 @@ impl Launcher {
             (Reply::Started { pid, uid, landlock }, fds) => Ok((StartedProcess { pid, uid, landlock }, fds)),
             (Reply::Failed { step, detail, quota: false }, _) => Err(ContainerError::Start { step, detail }),
             (Reply::Failed { detail, quota: true, .. }, _) => Err(ContainerError::Quota(detail)),
-            (Reply::Ready { .. }, _) => Err(unexpected()),
+            (Reply::Ready { .. } | Reply::Limited, _) => Err(unexpected()),
         }
     }
 

@@ -147,6 +147,7 @@ impl<'a> LauncherLoop<'a> {
             Request::Compile { limits, cpu_seconds } => self.compile(limits, *cpu_seconds, fds),
             Request::Archive { limits, cpu_seconds } => self.archive(limits, *cpu_seconds, fds),
             Request::Media(wanted) => self.media(wanted, fds),
+            Request::Limit { user, limits } => self.limit(user, limits),
             Request::Setup(_) => Err(step_error("read a request", &"the setup was there already").into()),
         };
         let sent = match &outcome {
@@ -292,6 +293,11 @@ impl<'a> LauncherLoop<'a> {
         let start = Start { place, worker: None, group: None, exit };
         let (reply, pidfd) = self.start_process(start, limits, &orders, data, nothing.step("open /dev/null")?)?;
         Ok((reply, vec![pidfd, output]))
+    }
+
+    fn limit(&self, user: &UserId, limits: &ContainerLimits) -> Result<(Reply, Vec<OwnedFd>), Reply> {
+        self.places.groups_of(user).try_for_each(|group| group.change(limits)).step("change the limits")?;
+        Ok((Reply::Limited, vec![]))
     }
 
     fn orders(&self, place: usize, flavour: Flavour, limits: &ContainerLimits, arguments: Vec<String>) -> Orders {

@@ -104,7 +104,13 @@ impl Places {
         self.running().filter(|(_, process)| is_theirs(process)).map(|(place, _)| place).collect()
     }
 
-    /// Returns the groups of a user's worker that runs.
+    /// Returns the groups of a user's workers that run.
+    pub(super) fn groups_of<'a>(&'a self, user: &'a UserId) -> impl Iterator<Item = &'a Group> {
+        let is_theirs = move |process: &&Running| process.worker.as_ref().is_some_and(|(owner, _)| owner == user);
+        self.running().map(|(_, process)| process).filter(is_theirs).map(|process| &*process.group)
+    }
+
+    /// Returns the groups of one of a user's workers that run.
     pub(super) fn group_of(&self, user: &UserId, pid: i32) -> Option<Rc<Group>> {
         let is_theirs = |process: &Running| process.worker.as_ref().is_some_and(|(owner, _)| owner == user);
         let found = self.running().find(|(_, process)| process.pid == pid && is_theirs(process));

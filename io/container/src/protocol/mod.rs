@@ -32,6 +32,8 @@ pub(crate) enum Request {
     /// Start a media job. Beside it: the pipe for the exit report, the input's end, the output's, and the picture's if
     /// the task has one. Answered by `Started` with a pidfd, or `Failed`.
     Media(MediaOrder),
+    /// Hold a user's workers that run to other limits. Answered by `Limited` or `Failed`.
+    Limit { user: UserId, limits: ContainerLimits },
 }
 
 /// A worker that is wanted.
@@ -99,6 +101,7 @@ pub(crate) struct JvmSetup {
 pub(crate) enum Reply {
     Ready { enforced: Vec<String>, missing: Vec<String> },
     Started { pid: i32, uid: u32, landlock: String },
+    Limited,
     Failed { step: String, detail: String, quota: bool },
 }
 

@@ -8,37 +8,34 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::net::IpAddr;
 
 use ipnet::IpNet;
+use netserv_model::policy::AddressPlan;
 use netserv_model::{Refusal, RefusalKind, UserId};
-
-use crate::config::Config;
 
 /// The addresses of all users.
 #[derive(Debug, Default)]
 pub struct Addresses {
     prefixes: Vec<IpNet>,
-    /// Given by the operator.
+    /// Given by the operator; none for a user who gets some of `prefixes`.
     fixed: BTreeMap<UserId, Vec<IpAddr>>,
     /// Chosen by the node.
     chosen: BTreeMap<UserId, Vec<IpAddr>>,
 }
 
 impl Addresses {
-    /// Returns what was chosen when the node last ran. A configuration is to be taken over next.
+    /// Returns what was chosen when the node last ran. A plan is to be taken over next.
     pub fn new(chosen: BTreeMap<UserId, Vec<IpAddr>>) -> Addresses {
         Addresses { chosen, ..Addresses::default() }
     }
 
-    /// Takes a configuration over, and lets go of addresses that are nobody's by it. Returns whose were let go of.
-    pub fn set_users(&mut self, config: &Config) -> Vec<UserId> {
-        self.prefixes = config.network.prefixes.iter().map(IpNet::trunc).collect();
-        let fixed = config.users.iter().filter(|user| !user.addresses.is_empty());
-        self.fixed = fixed.map(|user| (user.name.clone(), user.addresses.clone())).collect();
-        let known: BTreeSet<&UserId> = config.users.iter().map(|user| &user.name).collect();
-        let fixed: BTreeSet<IpAddr> = self.fixed.values().flatten().copied().collect();
-        let (prefixes, own) = (&self.prefixes, &self.fixed);
+    /// Takes a plan over, and lets go of addresses that are nobody's by it. Returns whose were let go of.
+    pub fn set_plan(&mut self, plan: AddressPlan) -> Vec<UserId> {
+        self.prefixes = plan.prefixes.iter().map(IpNet::trunc).collect();
+        self.fixed = plan.users;
+        let given: BTreeSet<IpAddr> = self.fixed.values().flatten().copied().collect();
+        let (prefixes, users) = (&self.prefixes, &self.fixed);
+        let kept = |address: &IpAddr| is_usable(prefixes, *address) && !given.contains(address);
         let good = |user: &UserId, addresses: &[IpAddr]| {
-            let kept = |address: &IpAddr| is_usable(prefixes, *address) && !fixed.contains(address);
-            known.contains(user) && !own.contains_key(user) && addresses.iter().all(kept)
+            users.get(user).is_some_and(Vec::is_empty) && addresses.iter().all(kept)
         };
         let gone = self.chosen.iter().filter(|(user, addresses)| !good(user, addresses));
         let gone: Vec<UserId> = gone.map(|(user, _)| user.clone()).collect();
@@ -48,7 +45,8 @@ impl Addresses {
 
     /// Returns a user's addresses as they are, none if there are none yet.
     pub fn of(&self, user: &UserId) -> &[IpAddr] {
-        self.fixed.get(user).or_else(|| self.chosen.get(user)).map_or(&[], Vec::as_slice)
+        let fixed = self.fixed.get(user).filter(|given| !given.is_empty());
+        fixed.or_else(|| self.chosen.get(user)).map_or(&[], Vec::as_slice)
     }
 
     /// Returns a user's addresses; without any, chooses one of each version of IP that there are prefixes of. `node`
@@ -106,7 +104,7 @@ mod tests {
 
     #[test]
     fn a_user_gets_one_address_of_each_version_and_keeps_them() {
-        let mut addresses = with(&config("['192.0.2.0/29', '2001:db8::/64']", &["a", "b"]));
+        let mut addresses = with(plan(&["192.0.2.0/29", "2001:db8::/64"], &["a", "b"]));
         let node = set(&["192.0.2.1", "2001:db8::1"]);
         assert_eq!(texts(&addresses.choose(&user("a"), &node).unwrap()), ["192.0.2.2", "2001:db8::2"]);
         assert_eq!(texts(&addresses.choose(&user("b"), &node).unwrap()), ["192.0.2.3", "2001:db8::3"]);
@@ -117,66 +115,60 @@ mod tests {
     #[test]
     fn one_version_alone_and_the_smallest_prefixes_are_enough() {
         for (prefixes, expected) in [
-            ("['192.0.2.8/31']", ["192.0.2.8", "192.0.2.9"]),
-            ("['192.0.2.8/32', '192.0.2.5/32']", ["192.0.2.8", "192.0.2.5"]),
-            ("['2001:db8::/126']", ["2001:db8::1", "2001:db8::2"]),
+            (&["192.0.2.8/31"][..], ["192.0.2.8", "192.0.2.9"]),
+            (&["192.0.2.8/32", "192.0.2.5/32"][..], ["192.0.2.8", "192.0.2.5"]),
+            (&["2001:db8::/126"][..], ["2001:db8::1", "2001:db8::2"]),
         ] {
-            let mut addresses = with(&config(prefixes, &["a", "b"]));
+            let mut addresses = with(plan(prefixes, &["a", "b"]));
             let found = ["a", "b"].map(|name| addresses.choose(&user(name), &BTreeSet::new()).unwrap());
-            assert_eq!(found.map(|list| texts(&list).join(" ")), expected, "{prefixes}");
+            assert_eq!(found.map(|list| texts(&list).join(" ")), expected, "{prefixes:?}");
         }
     }
 
     #[test]
     fn when_no_address_is_left_the_reason_is_told() {
         let users = ["a", "b", "c"];
-        let mut addresses = with(&config("['192.0.2.0/30', '2001:db8::/64']", &users));
+        let mut addresses = with(plan(&["192.0.2.0/30", "2001:db8::/64"], &users));
         for name in ["a", "b"] {
             addresses.choose(&user(name), &BTreeSet::new()).unwrap();
         }
         let refusal = addresses.choose(&user("c"), &BTreeSet::new()).unwrap_err();
         assert!(refusal.kind == RefusalKind::QuotaExceeded && refusal.detail.contains("IPv4"), "{refusal}");
         assert!(addresses.of(&user("c")).is_empty());
-        addresses.set_users(&config("['192.0.2.0/30', '2001:db8::/64']", &["b", "c"]));
+        addresses.set_plan(plan(&["192.0.2.0/30", "2001:db8::/64"], &["b", "c"]));
         assert_eq!(texts(&addresses.choose(&user("c"), &BTreeSet::new()).unwrap()), ["192.0.2.1", "2001:db8::1"]);
-        let mut none = with(&config("[]", &users));
+        let mut none = with(plan(&[], &users));
         assert_eq!(none.choose(&user("a"), &BTreeSet::new()).unwrap_err().kind, RefusalKind::NoNetwork);
     }
 
     #[test]
     fn what_the_operator_gave_comes_first() {
-        let given = "addresses = ['192.0.2.1', '198.51.100.7']";
-        let mut given_later = config("['192.0.2.0/29']", &["a", "b"]);
+        let mut given_later = plan(&["192.0.2.0/29"], &["a", "b"]);
         let remembered = BTreeMap::from([
             (user("a"), vec!["192.0.2.2".parse().unwrap()]),
             (user("b"), vec!["192.0.2.1".parse().unwrap()]),
             (user("gone"), vec!["192.0.2.3".parse().unwrap()]),
         ]);
         let mut addresses = Addresses::new(remembered);
-        assert_eq!(addresses.set_users(&given_later), [user("gone")]);
+        assert_eq!(addresses.set_plan(given_later.clone()), [user("gone")]);
         assert_eq!(texts(addresses.of(&user("b"))), ["192.0.2.1"]);
         assert!(addresses.of(&user("gone")).is_empty());
-        given_later.users[0] = config_text("[]", &[("a", given)]).users[0].clone();
-        assert_eq!(addresses.set_users(&given_later), [user("a"), user("b")]);
+        let given = ["192.0.2.1", "198.51.100.7"].map(|text| text.parse().unwrap());
+        given_later.users.insert(user("a"), given.to_vec());
+        assert_eq!(addresses.set_plan(given_later.clone()), [user("a"), user("b")]);
         assert_eq!(texts(addresses.of(&user("a"))), ["192.0.2.1", "198.51.100.7"]);
         assert_eq!(texts(&addresses.choose(&user("b"), &BTreeSet::new()).unwrap()), ["192.0.2.2"]);
     }
 
-    fn with(config: &Config) -> Addresses {
+    fn with(plan: AddressPlan) -> Addresses {
         let mut addresses = Addresses::default();
-        addresses.set_users(config);
+        addresses.set_plan(plan);
         addresses
     }
 
-    fn config(prefixes: &str, users: &[&str]) -> Config {
-        config_text(prefixes, &users.iter().map(|name| (*name, "")).collect::<Vec<_>>())
-    }
-
-    fn config_text(prefixes: &str, users: &[(&str, &str)]) -> Config {
-        let user =
-            |(name, more): &(&str, &str)| format!("[[user]]\nname = '{name}'\nkeys = []\nprefixes = []\n{more}\n");
-        let users: String = users.iter().map(user).collect();
-        Config::parse(&format!("[network]\nprefixes = {prefixes}\n{users}")).unwrap()
+    fn plan(prefixes: &[&str], users: &[&str]) -> AddressPlan {
+        let prefixes = prefixes.iter().map(|text| text.parse().unwrap()).collect();
+        AddressPlan { prefixes, users: users.iter().map(|name| (user(name), Vec::new())).collect() }
     }
 
     fn user(name: &str) -> UserId {

@@ -12,12 +12,12 @@ use std::time::{Duration, Instant};
 use anyhow::{Context as _, Result};
 use netserv_container::network::AddressWatch;
 use netserv_model::effect::{InterceptJob, ModuleSlot};
+use netserv_model::policy::{AddressPlan, Permits};
 use netserv_model::{ModuleName, Refusal, UserId, WorkerId};
 use netserv_wire::container::frames::PartKind;
 use tokio::sync::oneshot;
 
 use super::Networks;
-use crate::config::Config;
 use crate::effects::ticket::Ticket;
 use crate::event::{SocketWish, UserNetwork};
 
@@ -29,10 +29,12 @@ pub type Listeners = Vec<(PartKind, OwnedFd)>;
 
 /// What is to be done.
 pub enum NetworkJob {
-    /// The configuration in force.
-    Users(Box<Config>),
+    /// Give networks that are made from here on addresses of this plan.
+    Addresses(Box<AddressPlan>, Ticket),
+    /// Have a user's network permit this.
+    Permit(UserId, Box<Permits>, Then<Result<(), Refusal>>),
     /// A user's worker is to be started: make its network, unless the user is permitted nothing.
-    Make(UserId, Then<Result<Option<UserNetwork>, Refusal>>),
+    Make(UserId, Box<Permits>, Then<Result<Option<UserNetwork>, Refusal>>),
     /// No worker of the user's is in its network any more.
     Leave(UserId),
     /// A module is installed, so that its user's network stays.
@@ -114,8 +116,12 @@ fn run(networks: &mut Networks, inbox: &Receiver<NetworkJob>) {
 
 fn work(networks: &mut Networks, job: NetworkJob) {
     match job {
-        NetworkJob::Users(config) => networks.set_users(&config),
-        NetworkJob::Make(user, then) => then(networks.make(&user)),
+        NetworkJob::Addresses(plan, ticket) => {
+            networks.set_plan(*plan);
+            ticket.done();
+        }
+        NetworkJob::Permit(user, permits, then) => then(networks.permit(&user, &permits)),
+        NetworkJob::Make(user, permits, then) => then(networks.make(&user, &permits)),
         NetworkJob::Leave(user) => networks.leave(&user),
         NetworkJob::Installed(user, module) => networks.installed(user, module),
         NetworkJob::Gone(user, module) => networks.gone(&user, &module),

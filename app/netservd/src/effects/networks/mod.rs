@@ -20,40 +20,20 @@ use netserv_container::network::{
 };
 use netserv_model::container_link::{CONTAINER_LINKS_MAX, container_link};
 use netserv_model::effect::{InterceptJob, ModuleSlot};
-use netserv_model::policy::NetworkRate;
+use netserv_model::policy::{AddressPlan, Permits};
 use netserv_model::{Filter, ModuleName, Refusal, RefusalKind, UserId, WorkerId};
 use netserv_wire::container::frames::PartKind;
 
-use crate::config::{Config, User};
 use crate::effects::store::Store;
 use crate::event::UserNetwork;
 use addresses::Addresses;
 use interceptions::Interceptions;
-
-/// What a container may do in its network.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Permits {
-    /// What it may accept.
-    pub listen: Vec<Filter>,
-    /// What it may open.
-    pub connect: Vec<Filter>,
-    /// How fast it sends and receives.
-    pub rate: NetworkRate,
-}
-
-impl Permits {
-    /// Returns whether anything is permitted, so that there is to be a network.
-    fn is_something(&self) -> bool {
-        !self.listen.is_empty() || !self.connect.is_empty()
-    }
-}
 
 /// All networks of a node.
 pub struct Networks {
     instance: String,
     store: Store,
     addresses: Addresses,
-    permits: BTreeMap<UserId, Permits>,
     installed: BTreeSet<(UserId, ModuleName)>,
     made: BTreeMap<UserId, Made>,
     /// What leads packets of others to containers.
@@ -71,50 +51,52 @@ struct Made {
 }
 
 impl Networks {
-    /// Returns the networks of an instance, none at first. `store` has which addresses were chosen when the node last ran.
+    /// Returns the networks of an instance, none at first. `store` has which addresses were chosen when the node last ran;
+    /// `past_kernel` says whether the forwarding plane sends packets on before the kernel could lead them to a container.
     ///
     /// # Errors
     /// The kernel does not say what is intercepted.
-    pub fn new(store: Store, config: &Config) -> Result<Networks> {
+    pub fn new(store: Store, instance: String, past_kernel: bool) -> Result<Networks> {
         let chosen = store.addresses().unwrap_or_else(|error| {
             tracing::error!(%error, "containers get other addresses than before");
             BTreeMap::new()
         });
-        let instance = config.instance();
         let host = HostIntercepts::open(&instance).context("interception of connections")?;
-        let mut networks = Networks {
+        Ok(Networks {
             instance,
             store,
             addresses: Addresses::new(chosen),
-            permits: BTreeMap::new(),
             installed: BTreeSet::new(),
             made: BTreeMap::new(),
             host,
             interceptions: Interceptions::default(),
-            past_kernel: config.dataplane.xdp_forward,
-        };
-        networks.set_users(config);
-        Ok(networks)
+            past_kernel,
+        })
     }
 
-    /// Takes a configuration over; networks that are there permit what it says.
-    fn set_users(&mut self, config: &Config) {
-        for user in self.addresses.set_users(config) {
+    /// Takes over of what containers get their addresses; networks that are there keep theirs.
+    pub fn set_plan(&mut self, plan: AddressPlan) {
+        for user in self.addresses.set_plan(plan) {
             if let Err(error) = self.store.forget_addresses(&user) {
                 tracing::warn!(%error, %user, "addresses are kept that are nobody's");
             }
         }
-        let of =
-            |user: &User| Permits { listen: user.listen.clone(), connect: user.connect.clone(), rate: user.network };
-        self.permits = config.users.iter().map(|user| (user.name.clone(), of(user))).collect();
-        for (user, made) in &self.made {
-            let Permits { listen, connect, rate } = self.permits.get(user).cloned().unwrap_or_default();
-            if made.network.permitted() != (listen.clone(), connect.clone(), rate)
-                && let Err(error) = made.network.permit(&listen, &connect, rate)
-            {
-                tracing::error!(%user, %error, "a container may do what it might before");
-            }
+    }
+
+    /// Has a user's network, if there is one, permit this.
+    ///
+    /// # Errors
+    /// The kernel refuses, and the network permits what it did before; or there is none although there is to be one.
+    pub fn permit(&self, user: &UserId, permits: &Permits) -> Result<(), Refusal> {
+        let Some(made) = self.made.get(user) else {
+            let none = || Refusal::new(RefusalKind::NoNetwork, "the container was started without a network");
+            return if permits.needs_network() { Err(none()) } else { Ok(()) };
+        };
+        let Permits { listen, connect, rate, .. } = permits;
+        if made.network.permitted() != (listen.clone(), connect.clone(), *rate) {
+            made.network.permit(listen, connect, *rate)?;
         }
+        Ok(())
     }
 
     /// Returns a user's network: the one that there is or a new one; nothing for a user who is permitted nothing. One that
@@ -122,22 +104,24 @@ impl Networks {
     ///
     /// # Errors
     /// There is no address for it, the kernel refuses, or something of what is permitted is over a bound.
-    pub fn make(&mut self, user: &UserId) -> Result<Option<UserNetwork>, Refusal> {
-        let Some(permits) = self.permits.get(user).filter(|permits| permits.is_something()).cloned() else {
+    pub fn make(&mut self, user: &UserId, permits: &Permits) -> Result<Option<UserNetwork>, Refusal> {
+        if !permits.needs_network() {
             return Ok(None);
-        };
+        }
         let addresses = self.choose(user)?;
         if let Some(made) = self.made.get_mut(user)
             && (made.in_use || made.network.addresses() == addresses)
         {
             made.in_use = true;
+            self.permit(user, permits)?;
+            let made = &self.made[user];
             let addresses = made.network.addresses().to_vec();
             return Ok(Some(UserNetwork { network: made.network.clone(), addresses }));
         }
         self.release(user);
         let number = self.free_number()?;
         let name = container_link(&self.instance, number);
-        let Permits { listen, connect, rate } = permits;
+        let Permits { listen, connect, rate, .. } = permits.clone();
         let spec = NetworkSpec { name, addresses: addresses.clone(), listen, connect, rate };
         let network = Arc::new(ContainerNetwork::create(&spec)?);
         tracing::debug!(%user, number, ?addresses, "a container has a network");

@@ -16,24 +16,25 @@ fn a_network_is_made_for_whom_something_is_permitted_and_stays_until_nobody_need
     let Some(_node) = Namespace::enter("a_network_is_made_for_whom_something_is_permitted") else { return };
     let dir = tempfile::tempdir().unwrap();
     let [alice, bob] = users();
-    let mut networks = open(&dir, "listen = ['tcp port 80']");
-    assert!(networks.make(&bob).unwrap().is_none(), "nothing is permitted");
-    let first = networks.make(&alice).unwrap().unwrap();
+    let mut networks = open(&dir);
+    assert!(networks.make(&bob, &Permits::default()).unwrap().is_none(), "nothing is permitted");
+    let permits = listen("tcp port 80");
+    let first = networks.make(&alice, &permits).unwrap().unwrap();
     assert_eq!((first.addresses.len(), links().len()), (2, 1));
-    let both = networks.make(&alice).unwrap().unwrap();
+    let both = networks.make(&alice, &permits).unwrap().unwrap();
     assert!(Arc::ptr_eq(&first.network, &both.network), "both workers share it");
     assert_eq!(networks.dropped().keys().collect::<Vec<_>>(), [&alice]);
     networks.installed(alice.clone(), module());
     networks.leave(&alice);
     assert_eq!(links().len(), 1, "a module is installed");
-    networks.make(&alice).unwrap();
+    networks.make(&alice, &permits).unwrap();
     networks.gone(&alice, &module());
     assert_eq!(links().len(), 1, "a worker is in it");
     networks.leave(&alice);
     assert!(links().is_empty(), "also while somebody holds what was one");
     // As after a restart: the addresses are the same.
-    let mut networks = open(&dir, "connect = ['tcp port 443']");
-    assert_eq!(networks.make(&alice).unwrap().unwrap().addresses, first.addresses);
+    let mut networks = open(&dir);
+    assert_eq!(networks.make(&alice, &permits).unwrap().unwrap().addresses, first.addresses);
     networks.end();
     assert!(links().is_empty());
 }
@@ -42,19 +43,25 @@ fn a_network_is_made_for_whom_something_is_permitted_and_stays_until_nobody_need
 fn what_the_operator_changes_holds_for_networks_that_are_there() {
     let Some(_node) = Namespace::enter("what_the_operator_changes_holds_for_networks") else { return };
     let dir = tempfile::tempdir().unwrap();
-    let [alice, _] = users();
-    let mut networks = open(&dir, "listen = ['tcp port 80']");
-    let made = networks.make(&alice).unwrap().unwrap();
-    networks.set_users(&config(&dir, "listen = ['tcp port 90']"));
+    let [alice, bob] = users();
+    let mut networks = open(&dir);
+    let made = networks.make(&alice, &listen("tcp port 80")).unwrap().unwrap();
+    networks.permit(&alice, &listen("tcp port 90")).unwrap();
     assert_eq!(made.network.permitted().0[0].to_string(), "tcp port 90");
-    // Other addresses wait until nobody is in it.
-    networks.set_users(&config(&dir, "listen = ['tcp port 90']\naddresses = ['198.51.100.5']"));
-    assert!(Arc::ptr_eq(&made.network, &networks.make(&alice).unwrap().unwrap().network));
+    let none = networks.permit(&bob, &listen("tcp port 90")).unwrap_err();
+    assert_eq!(none.kind, RefusalKind::NoNetwork, "one that started without a network gets none");
+    networks.permit(&bob, &Permits::default()).unwrap();
+    // Other addresses wait until nobody is in it, other permissions do not.
+    let mut given = plan();
+    given.users.insert(alice.clone(), vec!["198.51.100.5".parse().unwrap()]);
+    networks.set_plan(given);
+    let again = networks.make(&alice, &listen("tcp port 91")).unwrap().unwrap();
+    assert!(Arc::ptr_eq(&made.network, &again.network));
+    assert_eq!(made.network.permitted().0[0].to_string(), "tcp port 91");
     networks.installed(alice.clone(), module());
     networks.leave(&alice);
-    assert_eq!(networks.make(&alice).unwrap().unwrap().addresses, [IpAddr::from([198, 51, 100, 5])]);
-    networks.set_users(&config(&dir, ""));
-    assert!(networks.make(&alice).unwrap().is_none(), "nothing is permitted any more");
+    let others = networks.make(&alice, &listen("tcp port 91")).unwrap().unwrap().addresses;
+    assert_eq!(others, [IpAddr::from([198, 51, 100, 5])]);
     networks.end();
 }
 
@@ -63,12 +70,11 @@ fn a_user_for_whom_no_address_is_left_gets_no_network() {
     let Some(_node) = Namespace::enter("a_user_for_whom_no_address_is_left") else { return };
     let dir = tempfile::tempdir().unwrap();
     let [alice, bob] = users();
-    let mut config = config(&dir, "listen = ['tcp port 80']");
-    config.network.prefixes = vec!["198.51.100.7/32".parse().unwrap()];
-    config.users.iter_mut().for_each(|user| user.listen = vec!["tcp port 80".parse().unwrap()]);
-    let mut networks = Networks::new(store(&dir), &config).unwrap();
-    networks.make(&alice).unwrap();
-    assert_eq!(networks.make(&bob).unwrap_err().kind, RefusalKind::QuotaExceeded);
+    let mut networks = open(&dir);
+    networks.set_plan(AddressPlan { prefixes: vec!["198.51.100.7/32".parse().unwrap()], ..plan() });
+    networks.make(&alice, &listen("tcp port 80")).unwrap();
+    let refusal = networks.make(&bob, &listen("tcp port 80")).unwrap_err();
+    assert_eq!(refusal.kind, RefusalKind::QuotaExceeded);
     networks.end();
 }
 
@@ -80,22 +86,21 @@ fn module() -> ModuleName {
     "example.org/m".parse().unwrap()
 }
 
-fn store(dir: &tempfile::TempDir) -> Store {
-    Store::open(&dir.path().join("node.db")).unwrap()
+fn open(dir: &tempfile::TempDir) -> Networks {
+    let store = Store::open(&dir.path().join("node.db")).unwrap();
+    let instance = crate::config::Config { state_dir: dir.path().to_owned(), ..Default::default() }.instance();
+    let mut networks = Networks::new(store, instance, false).unwrap();
+    networks.set_plan(plan());
+    networks
 }
 
-fn open(dir: &tempfile::TempDir, permits: &str) -> Networks {
-    Networks::new(store(dir), &config(dir, permits)).unwrap()
+fn plan() -> AddressPlan {
+    let prefixes = ["198.51.100.0/29", "2001:db8::/64"].map(|text| text.parse().unwrap()).to_vec();
+    AddressPlan { prefixes, users: users().map(|user| (user, Vec::new())).into() }
 }
 
-fn config(dir: &tempfile::TempDir, permits: &str) -> Config {
-    let user = |name: &str, more: &str| format!("[[user]]\nname = '{name}'\nkeys = []\nprefixes = []\n{more}\n");
-    let users = user("bob", "") + &user("alice", permits);
-    let text = format!(
-        "state-dir = '{}'\n[network]\nprefixes = ['198.51.100.0/29', '2001:db8::/64']\n{users}",
-        dir.path().display()
-    );
-    Config::parse(&text).unwrap()
+fn listen(filter: &str) -> Permits {
+    Permits { listen: vec![filter.parse().unwrap()], ..Permits::default() }
 }
 
 fn links() -> Vec<String> {

@@ -10,10 +10,11 @@ use netserv_container::network::ContainerNetwork;
 use netserv_container::{Container, LaunchSpec, Launcher, MediaLimits, Storage};
 use netserv_model::limits::CACHE_BYTES_PER_MEMORY_BYTE_MAX;
 use netserv_model::policy::ContainerLimits;
-use netserv_model::{Refusal, WorkerId};
+use netserv_model::{Refusal, UserId, WorkerId};
 use netserv_wire::container::media::MediaTask;
 use tokio::sync::mpsc;
 
+use crate::effects::ticket::Ticket;
 use crate::event::{JobKey, Launched, MediaEvent, WorkerEvent};
 use crate::machine::keeper::Keeper;
 
@@ -46,6 +47,8 @@ pub enum Job {
     Start(Launch),
     /// A media job is to be started.
     Media(Box<MediaLaunch>),
+    /// A user's containers that run are to be held to other limits.
+    Limit(UserId, ContainerLimits, Ticket),
 }
 
 /// A media job to be started.
@@ -90,6 +93,10 @@ fn run(keeper: &Keeper, disk: &Disk, (inbox, events): (&Receiver<Job>, &mpsc::Se
     for job in inbox {
         let launch = match job {
             Job::Start(launch) => launch,
+            Job::Limit(user, limits, ticket) => {
+                ticket.end(keeper.launcher().and_then(|launcher| Ok(launcher.limit(&user, &limits)?)));
+                continue;
+            }
             Job::Media(launch) => {
                 let MediaLaunch { key, task, limits } = *launch;
                 let started = keeper.launcher().and_then(|launcher| Ok(launcher.start_media(&task, &limits)?));

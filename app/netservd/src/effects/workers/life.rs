@@ -100,7 +100,7 @@ impl Workers {
         for fd in [readable(&control)?, readable(&process)?] {
             tokio::spawn(watch(fd, event.clone(), self.parts.events.clone()));
         }
-        let prefixes = self.prefixes(&worker.user);
+        let prefixes = self.permits(&worker.user).prefixes;
         let (activity, ring) = (Box::new(ring.activity_probe()), Box::new(ring));
         self.parts.packets.send(PacketCommand::AddWorker { worker: worker.clone(), generation, ring, prefixes });
         let running = Running {

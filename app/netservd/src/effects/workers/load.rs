@@ -67,8 +67,7 @@ impl Workers {
         let mut descriptors = open(files, &load)?;
         descriptors.extend(listeners);
         let server = load.server.as_ref().map(|server| self.server_load(&load.worker.user, server));
-        let blocks = self.blocks.clone();
-        let Load { worker, slot, module, digest, properties, limits, state_schema, .. } = load;
+        let Load { worker, slot, module, digest, properties, limits, state_schema, blocks, .. } = load;
         let running = self.workers.get_mut(&worker).context("there is no worker")?;
         running.serves |= server.is_some();
         let call = Duration::from_millis(limits.call_ms.into());
@@ -91,7 +90,7 @@ impl Workers {
             listen: server.listen.clone(),
             intercept: server.intercept.clone(),
             addresses: self.networks.get(user).map(|network| network.addresses.clone()).unwrap_or_default(),
-            connect: self.permits(user).0,
+            connect: self.permits(user).connect,
         }
     }
 }

@@ -12,20 +12,18 @@ pub mod log_budget;
 mod measure;
 mod media;
 pub mod outbox;
-mod send_limits;
 mod watch;
 
-use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::collections::{BTreeMap, VecDeque};
 use std::os::fd::{AsFd as _, OwnedFd};
 use std::sync::Arc;
 use std::sync::mpsc::Sender;
 use std::time::Instant;
 
 use anyhow::{Context as _, Result};
-use ipnet::IpNet;
 use netserv_container::{Activity, ControlError, Process};
 use netserv_model::effect::{EffectId, ModuleSlot, News, WorkerNews};
-use netserv_model::policy::ContainerLimits;
+use netserv_model::policy::{ContainerLimits, Permits};
 use netserv_model::{Digest, Flavour, ModuleRef, Refusal, RefusalKind, UserId, WorkerId};
 use netserv_repository::Repository;
 use netserv_wire::container::frames::{FromWorker, StorageFailures, ToWorker};
@@ -38,12 +36,13 @@ use measure::Measuring;
 use outbox::Outbox;
 
 use super::ticket::Ticket;
-use crate::config::{Config, User};
+use crate::config::blocks::Blocks;
 use crate::event::{ContainerEvent, Event, SocketWish, UserNetwork, Wish, WorkerEvent};
 use crate::limits::FRAMES_BATCH;
 use crate::logs::Logs;
 use crate::machine::keeper::Keeper;
 use crate::metrics::gauges::{Counted, Place};
+use crate::packet_loop::budget::SendLimits;
 use crate::packet_loop::thread::PacketSender;
 use crate::packet_loop::{PacketCommand, PacketEvent};
 
@@ -57,6 +56,8 @@ pub enum WorkersJob {
         worker: WorkerId,
         /// What the user's container may use as a whole.
         limits: ContainerLimits,
+        /// What the user's containers are held to.
+        permits: Box<Permits>,
         /// The network of the user's container, or why there is none; nothing for a user who is permitted nothing.
         network: Result<Option<UserNetwork>, Refusal>,
         /// Its id is the worker's generation.
@@ -72,8 +73,10 @@ pub enum WorkersJob {
     Order(WorkerId, Vec<ModuleSlot>, Ticket),
     /// Find out what modules counted and how busy the machine is.
     Measure(Ticket),
-    /// The configuration in force.
-    Users(Box<Config>),
+    /// Hold a user's containers to this; with what came of that for their network.
+    Permit(UserId, Box<Permits>, Result<(), Refusal>, Ticket),
+    /// Hold a user's running containers to other limits.
+    Limit(UserId, ContainerLimits, Ticket),
     /// End all workers, wait for that, and end.
     End(oneshot::Sender<()>),
 }
@@ -104,14 +107,14 @@ pub struct WorkersParts {
 /// The system gives no thread.
 pub fn start(
     parts: WorkersParts,
-    config: &Config,
+    blocks: &Blocks,
     jobs: mpsc::UnboundedReceiver<WorkersJob>,
     events: mpsc::Receiver<WorkerEvent>,
 ) -> Result<()> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().context("runtime for workers")?;
-    let config = config.clone();
+    let media = media::Media::new(blocks);
     let thread = std::thread::Builder::new().name("workers".to_owned());
-    let run = move || runtime.block_on(async move { Workers::new(parts, &config).run(jobs, events).await });
+    let run = move || runtime.block_on(async move { Workers::new(parts, media).run(jobs, events).await });
     thread.spawn(run).context("thread for workers")?;
     Ok(())
 }
@@ -128,9 +131,8 @@ pub struct Workers {
     unheard: VecDeque<ContainerEvent>,
     /// What users' containers have as networks.
     networks: BTreeMap<UserId, UserNetwork>,
-    config: Config,
-    /// The building blocks that modules may use.
-    blocks: BTreeSet<String>,
+    /// What the containers of each user were last held to.
+    permits: BTreeMap<UserId, Permits>,
     stats: BTreeMap<Place, Counted>,
     /// What was last loaded where.
     modules: BTreeMap<Place, ModuleRef>,
@@ -179,24 +181,21 @@ struct Dying {
 
 impl Workers {
     /// Returns that there are none.
-    pub fn new(parts: WorkersParts, config: &Config) -> Workers {
-        let mut workers = Workers {
+    fn new(parts: WorkersParts, media: media::Media) -> Workers {
+        Workers {
             parts,
             starting: BTreeMap::new(),
             workers: BTreeMap::new(),
             ending: BTreeMap::new(),
             unheard: VecDeque::new(),
             networks: BTreeMap::new(),
-            config: Config::default(),
-            blocks: BTreeSet::new(),
+            permits: BTreeMap::new(),
             stats: BTreeMap::new(),
             modules: BTreeMap::new(),
-            media: media::Media::default(),
+            media,
             measuring: None,
             happened: VecDeque::new(),
-        };
-        workers.set_users(config.clone());
-        workers
+        }
     }
 
     async fn run(mut self, mut jobs: mpsc::UnboundedReceiver<WorkersJob>, mut events: mpsc::Receiver<WorkerEvent>) {
@@ -232,7 +231,10 @@ impl Workers {
     /// Carries out one job.
     pub fn carry_out(&mut self, job: WorkersJob) {
         match job {
-            WorkersJob::Start { worker, limits, network, ticket } => self.start(&worker, limits, network, ticket),
+            WorkersJob::Start { worker, limits, permits, network, ticket } => {
+                self.permit(&worker.user, *permits);
+                self.start(&worker, limits, network, ticket);
+            }
             WorkersJob::Stop(worker, ticket) => {
                 self.let_worker_end(&worker);
                 self.ask_for_waiting(&worker.user);
@@ -249,7 +251,11 @@ impl Workers {
                 ticket.done();
             }
             WorkersJob::Measure(ticket) => self.measure(ticket),
-            WorkersJob::Users(config) => self.set_users(*config),
+            WorkersJob::Permit(user, permits, network, ticket) => {
+                self.permit(&user, *permits);
+                ticket.end(network);
+            }
+            WorkersJob::Limit(user, limits, ticket) => self.limit(&user, limits, ticket),
             WorkersJob::End(ended) => {
                 self.let_workers_end();
                 let _ = ended.send(());
@@ -280,38 +286,34 @@ impl Workers {
         }
     }
 
-    fn set_users(&mut self, config: Config) {
-        self.media.set(&config.blocks);
-        self.blocks = config.blocks.versions(config.has_network()).into_keys().collect();
-        let users: BTreeSet<UserId> = self.workers.keys().map(|worker| worker.user.clone()).collect();
-        let before: Vec<_> = users.iter().map(|user| self.permits(user)).collect();
-        for (user, limits) in send_limits::changed(&self.config.users, &config.users) {
-            self.parts.packets.send(PacketCommand::SetSendLimits { user, limits });
+    /// Holds a user's containers to this, those that run and those that start.
+    fn permit(&mut self, user: &UserId, permits: Permits) {
+        let before = self.permits.insert(user.clone(), permits.clone()).unwrap_or_default();
+        let Permits { prefixes, listen, connect, rate } = permits;
+        let (limits, user) = (SendLimits::from(rate), user.clone());
+        if limits != before.rate.into() {
+            self.parts.packets.send(PacketCommand::SetSendLimits { user: user.clone(), limits });
         }
-        self.config = config;
-        for (user, before) in users.into_iter().zip(before) {
-            let prefixes = self.prefixes(&user);
+        if prefixes != before.prefixes {
             self.parts.packets.send(PacketCommand::SetPrefixes { user: user.clone(), prefixes });
+        }
+        if (&listen, &connect) != (&before.listen, &before.connect) {
             // A JVM is held to it by the kernel alone.
-            let (connect, listen) = self.permits(&user);
-            if (&connect, &listen) != (&before.0, &before.1) {
-                self.tell(&WorkerId::new(user, Flavour::Wasm), ToWorker::Permit { connect, listen });
-            }
+            self.tell(&WorkerId::new(user, Flavour::Wasm), ToWorker::Permit { connect, listen });
         }
     }
 
-    /// Returns what a user's container may open, and what it may accept.
-    fn permits(&self, user: &UserId) -> (Vec<netserv_model::Filter>, Vec<netserv_model::Filter>) {
-        self.user(user).map(|user| (user.connect.clone(), user.listen.clone())).unwrap_or_default()
+    /// Has a user's containers held to other limits, those that run and those that are being started.
+    fn limit(&mut self, user: &UserId, limits: ContainerLimits, ticket: Ticket) {
+        let starting = self.starting.iter_mut().filter(|(worker, _)| worker.user == *user);
+        starting.for_each(|(_, starting)| starting.limits = limits);
+        // After the starts that were asked for. If nobody is there, the ticket says so.
+        let _ = self.parts.launches.send(launches::Job::Limit(user.clone(), limits, ticket));
     }
 
-    /// Returns source addresses that a user's packets may have beside their own.
-    fn prefixes(&self, user: &UserId) -> Vec<IpNet> {
-        self.user(user).map(|user| user.prefixes.clone()).unwrap_or_default()
-    }
-
-    fn user(&self, name: &UserId) -> Option<&User> {
-        self.config.users.iter().find(|user| user.name == *name)
+    /// Returns what a user's containers are held to.
+    fn permits(&self, user: &UserId) -> Permits {
+        self.permits.get(user).cloned().unwrap_or_default()
     }
 
     fn packet_event(&mut self, event: PacketEvent) {

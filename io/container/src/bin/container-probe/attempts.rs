@@ -81,6 +81,7 @@ pub(crate) fn run(name: &str, properties: &BTreeMap<String, String>) -> String {
         "programs" => programs(Path::new("/")).join(" "),
         "threads" => threads(),
         "memory" => take_memory(),
+        "hold" => hold_memory(),
         "cpu" => burn(Duration::from_millis(1500)),
         "hang" => loop {
             std::hint::black_box(());
@@ -369,6 +370,12 @@ fn take_memory() -> String {
     loop {
         taken.push(std::hint::black_box(vec![1_u8; 1 << 20]));
     }
+}
+
+/// Takes 20 MiB and keeps them.
+fn hold_memory() -> String {
+    std::mem::forget(std::hint::black_box(vec![1_u8; 20 << 20]));
+    "held".to_owned()
 }
 
 /// Computes without end on so many threads, as a compiler does that comes to no end.

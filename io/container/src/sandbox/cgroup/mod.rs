@@ -109,6 +109,23 @@ impl Group {
         Ok(())
     }
 
+    /// Limits what the processes in the groups may use otherwise than before, while they run.
+    ///
+    /// # Errors
+    /// They hold more memory than they may by that; then all is as it was.
+    pub(crate) fn change(&self, limits: &ContainerLimits) -> io::Result<()> {
+        for (hierarchy, directory) in &self.hierarchies {
+            if hierarchy.controllers.contains(&Controller::Memory) {
+                // Version 2 would kill them, version 1 refuses.
+                if hierarchy.version == Version::V2 {
+                    check_memory(directory, limits.memory_bytes)?;
+                }
+                write_limits(hierarchy.version, Controller::Memory, directory, limits)?;
+            }
+        }
+        self.limit(limits)
+    }
+
     /// Moves the calling process, which has one thread, into the groups. Under version 1 this waits for every processor
     /// (10 to 20 ms) unless another process was moved shortly before.
     pub(crate) fn enter(&self) -> io::Result<()> {
@@ -156,6 +173,15 @@ pub(crate) fn cleanup(mounts: &str, instance: &str, below: Option<&Path>) -> usi
         let _ = fs::remove_dir(&parent);
     }
     found
+}
+
+fn check_memory(directory: &Path, most: u64) -> io::Result<()> {
+    let text = fs::read_to_string(directory.join("memory.current"))?;
+    let held: u64 = text.trim().parse().unwrap_or(0);
+    if held <= most {
+        return Ok(());
+    }
+    Err(io::Error::new(io::ErrorKind::ResourceBusy, format!("the container holds {held} bytes of memory")))
 }
 
 fn kills(version: Version, directory: &Path) -> u64 {
@@ -206,9 +232,13 @@ fn write_limits(
     let (quota_us, period_us) = cpu_quota(limits.cpu_permille);
     match (version, controller) {
         (Version::V1, Controller::Memory) => {
+            // Without swap accounting the file is not there, and mostly no swap either. It must never be the lower one of
+            // the two, so a higher limit is written here before the other, and a lower one after it.
+            let with_swap =
+                || fs::write(directory.join("memory.memsw.limit_in_bytes"), limits.memory_bytes.to_string());
+            let _ = with_swap();
             write(&directory.join("memory.limit_in_bytes"), &limits.memory_bytes.to_string())?;
-            // Without swap accounting the file is not there, and mostly no swap either.
-            let _ = fs::write(directory.join("memory.memsw.limit_in_bytes"), limits.memory_bytes.to_string());
+            let _ = with_swap();
             let _ = fs::write(directory.join("memory.swappiness"), "0");
             // What sockets hold is not in the limit above, and without one of its own not counted at all. Kernels without
             // this counter have no file of this name.

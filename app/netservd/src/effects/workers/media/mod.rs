@@ -27,7 +27,6 @@ use crate::readable::readable;
 use turns::{Turns, Wanted};
 
 /// The media jobs of a node.
-#[derive(Default)]
 pub(super) struct Media {
     block: MediaBlock,
     /// Why there are no jobs.
@@ -49,10 +48,18 @@ struct Started {
 }
 
 impl Media {
-    /// Takes over what the operator allows.
-    pub(super) fn set(&mut self, blocks: &Blocks) {
-        self.block = blocks.media.clone();
-        self.missing = if blocks.has("media") { self.block.files().err() } else { Some(NOT_OFFERED.to_owned()) };
+    /// Returns that there are none; those that come are held to what the operator allows.
+    pub(super) fn new(blocks: &Blocks) -> Media {
+        let block = blocks.media.clone();
+        let missing = if blocks.has("media") { block.files().err() } else { Some(NOT_OFFERED.to_owned()) };
+        Media {
+            block,
+            missing,
+            turns: Turns::default(),
+            started: BTreeMap::new(),
+            counts: MediaCounts::default(),
+            ticks: false,
+        }
     }
 }
 

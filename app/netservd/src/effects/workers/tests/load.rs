@@ -10,7 +10,7 @@ use super::*;
 #[tokio::test]
 async fn a_module_gets_the_parts_that_its_manifest_asks_for() {
     let mut rig = Rig::new();
-    rig.workers.set_users(config("listen = ['tcp port 443']\nconnect = ['tcp port 80']"));
+    rig.permit("alice", permits(&["tcp port 443"], &["tcp port 80"]));
     let wasm = rig.start_in("alice", Some(network("198.51.100.7"))).await;
     let server =
         |tls: bool| Some(ServerPart { listen: vec!["tcp port 443".parse().unwrap()], tls, ..ServerPart::default() });
@@ -24,14 +24,14 @@ async fn a_module_gets_the_parts_that_its_manifest_asks_for() {
         rig.give(Load { packet, server: server.clone(), ..load("alice") });
         let Some(ToWorker::Load { parts, server: told, blocks, .. }) = wasm.receive() else { panic!("a load") };
         assert_eq!((parts, told.is_some()), (expected, server.is_some()));
-        assert!(blocks.contains("kv") && blocks.contains("http") && blocks.contains("packet"), "{blocks:?}");
+        assert!(blocks.iter().eq(["kv"]), "{blocks:?}");
         let Some(ServerLoad { listen, intercept, addresses, connect }) = told else { continue };
         assert_eq!((listen[0].to_string(), intercept.len()), ("tcp port 443".to_owned(), 0));
         assert_eq!((addresses, connect[0].to_string()), (vec!["198.51.100.7".parse().unwrap()], "tcp port 80".into()));
     }
 
     // What the operator changes is told to who runs.
-    rig.workers.set_users(config("connect = ['tcp port 8080']"));
+    rig.permit("alice", permits(&[], &["tcp port 8080"]));
     let Some(ToWorker::Permit { connect, listen }) = wasm.receive() else { panic!("permissions") };
     assert_eq!((connect[0].to_string(), listen.len()), ("tcp port 8080".to_owned(), 0));
 
@@ -40,6 +40,23 @@ async fn a_module_gets_the_parts_that_its_manifest_asks_for() {
     std::fs::remove_file(rig.dir.path().join("server")).unwrap();
     let refusal = rig.load_from(Load { server: server(false), ..load("alice") }, files).expect("a file is missing");
     assert!(refusal.kind == RefusalKind::NodeFailed && refusal.detail.contains("cannot open"), "{refusal}");
+}
+
+#[tokio::test]
+async fn other_limits_hold_for_containers_that_run_and_for_those_that_start() {
+    let mut rig = Rig::new();
+    let limits = ContainerLimits { memory_bytes: 1 << 26, ..ContainerLimits::default() };
+    rig.ask("alice");
+    rig.ask("alice/osgi");
+    let wasm = started(rig.launches.try_recv().unwrap());
+    let ticket = rig.ticket();
+    rig.workers.carry_out(WorkersJob::Limit(id("alice").user, limits, ticket));
+    let Ok(launches::Job::Limit(user, wanted, ticket)) = rig.launches.try_recv() else { panic!("no limits") };
+    assert_eq!((user, wanted), (id("alice").user, limits));
+    ticket.done();
+    assert_eq!(rig.answered(), None);
+    rig.launch(wasm);
+    assert_eq!(started(rig.launches.try_recv().unwrap()).limits, limits, "the one that waited for its turn");
 }
 
 #[tokio::test]
@@ -83,7 +100,7 @@ impl Rig {
     }
 }
 
-fn config(permits: &str) -> Config {
-    let user = format!("[[user]]\nname = 'alice'\nkeys = []\nprefixes = []\n{permits}\n");
-    Config::parse(&format!("[network]\nprefixes = ['198.51.100.0/24']\n{user}")).unwrap()
+fn permits(listen: &[&str], connect: &[&str]) -> Permits {
+    let [listen, connect] = [listen, connect].map(|list| list.iter().map(|text| text.parse().unwrap()).collect());
+    Permits { listen, connect, ..Permits::default() }
 }

@@ -6,6 +6,7 @@ use netserv_wire::container::media::{MediaOutcome, MediaSource, MediaTask};
 
 use super::launches::Job;
 use super::*;
+use crate::config::Config;
 use crate::event::{JobKey, MediaEvent};
 
 #[tokio::test]
@@ -74,7 +75,7 @@ async fn a_job_that_takes_too_long_is_ended() {
     assert_eq!(container.receive(), Some(ended(1, MediaOutcome::Done, "")), "it was not overdue");
 
     let text = "[blocks.media]\ntime-s = 1\n";
-    rig.workers.set_users(Config::parse(text).unwrap());
+    rig.workers.media = super::super::media::Media::new(&Config::parse(text).unwrap().blocks);
     rig.wish(&container, FromWorker::Media { slot: ModuleSlot(3), job: 2, task: TASK }).await;
     let key = launched(&mut rig);
     let mut job = run(&mut rig, key.clone());
@@ -89,7 +90,7 @@ async fn a_job_that_takes_too_long_is_ended() {
 #[tokio::test]
 async fn a_node_that_offers_none_says_so() {
     let mut rig = Rig::new();
-    rig.workers.set_users(Config::parse("[blocks]\nenabled = []\n").unwrap());
+    rig.workers.media = super::super::media::Media::new(&Config::parse("[blocks]\nenabled = []\n").unwrap().blocks);
     let container = rig.start("alice").await;
     rig.wish(&container, FromWorker::Media { slot: ModuleSlot(3), job: 1, task: TASK }).await;
     assert_eq!(container.receive(), Some(ended(1, MediaOutcome::Unavailable, "the operator does not offer it")));
@@ -107,7 +108,7 @@ fn rig(jobs_per_user: u32) -> Option<Rig> {
         netserv_skips::skipped("a media job of a node", &missing.to_string());
         return None;
     }
-    rig.workers.set_users(config);
+    rig.workers.media = super::super::media::Media::new(&config.blocks);
     Some(rig)
 }
 

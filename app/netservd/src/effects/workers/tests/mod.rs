@@ -8,6 +8,7 @@ mod media;
 mod networks;
 mod outbox;
 
+use std::collections::BTreeSet;
 use std::path::Path;
 use std::sync::mpsc::{Receiver, channel};
 use std::time::Duration;
@@ -205,7 +206,7 @@ impl Rig {
             events: sender,
             logs: logs.clone(),
         };
-        let workers = Workers::new(parts, &Config::default());
+        let workers = Workers::new(parts, super::media::Media::new(&Blocks::default()));
         let (next_effect, _packets, _plane) = (0, packets, plane);
         Rig {
             workers,
@@ -235,8 +236,16 @@ impl Rig {
 
     fn ask_in(&mut self, user: &str, network: Result<Option<UserNetwork>, Refusal>) -> Option<Refusal> {
         let (worker, limits, ticket) = (id(user), ContainerLimits::default(), self.ticket());
-        self.workers.carry_out(WorkersJob::Start { worker, limits, network, ticket });
+        let permits = Box::new(self.workers.permits(&worker.user));
+        self.workers.carry_out(WorkersJob::Start { worker, limits, permits, network, ticket });
         self.answered()
+    }
+
+    /// Holds a user's containers to this.
+    fn permit(&mut self, user: &str, permits: Permits) {
+        let ticket = self.ticket();
+        self.workers.carry_out(WorkersJob::Permit(id(user).user, Box::new(permits), Ok(()), ticket));
+        assert_eq!(self.answered(), None);
     }
 
     fn stop(&mut self, user: &str) {
@@ -330,7 +339,7 @@ impl Rig {
 fn started(job: launches::Job) -> Launch {
     match job {
         launches::Job::Start(launch) => launch,
-        launches::Job::Media(_) => panic!("media is to be worked on"),
+        launches::Job::Media(_) | launches::Job::Limit(..) => panic!("something else is to be done"),
     }
 }
 
@@ -370,5 +379,6 @@ fn load(user: &str) -> Load {
         packet: true,
         server: None,
         chain: Vec::new(),
+        blocks: ["kv".to_owned()].into(),
     }
 }
