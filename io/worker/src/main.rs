@@ -5,10 +5,12 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
+use netserv_worker::limits;
 use netserv_worker::serve::Delivery;
-use netserv_worker::server::{dev, egress};
-use netserv_worker::test_command::{self, Jobs};
-use netserv_worker::{bench_command, compile, http_test, limits, tcp_test, wasm_test};
+use netserv_worker::server::egress;
+use netserv_worker::tools::test::jobs::{self, Jobs};
+use netserv_worker::tools::test::{http, tcp, wasm};
+use netserv_worker::tools::{bench, compile, serve_http};
 
 #[derive(Parser)]
 #[command(version, about)]
@@ -42,11 +44,11 @@ enum Command {
         files: Vec<PathBuf>,
     },
     /// Serve HTTP with a component, on this machine and without a sandbox, for developers.
-    ServeHttp(dev::Args),
+    ServeHttp(serve_http::Args),
     /// Run a module's tests, or a module on recorded packets, and print what it did as JSON.
-    Test(test_command::Args),
+    Test(jobs::Args),
     /// Measure a module, and print how long it takes as JSON.
-    Bench(bench_command::Args),
+    Bench(bench::Args),
 }
 
 fn main() -> ExitCode {
@@ -70,15 +72,15 @@ fn main() -> ExitCode {
             }
             None => ExitCode::FAILURE,
         },
-        Command::ServeHttp(args) => match dev::serve(&args) {
+        Command::ServeHttp(args) => match serve_http::serve(&args) {
             Ok(()) => ExitCode::SUCCESS,
             Err(refusal) => {
                 eprintln!("netserv-worker: {refusal}");
                 ExitCode::FAILURE
             }
         },
-        Command::Test(args) => ExitCode::from(test_command::exit_code(test(&args))),
-        Command::Bench(args) => match bench_command::run(&args) {
+        Command::Test(args) => ExitCode::from(jobs::exit_code(test(&args))),
+        Command::Bench(args) => match bench::run(&args) {
             Ok(()) => ExitCode::SUCCESS,
             Err(error) => {
                 eprintln!("bench: {error:#}");
@@ -88,21 +90,21 @@ fn main() -> ExitCode {
     }
 }
 
-fn test(args: &test_command::Args) -> anyhow::Result<bool> {
+fn test(args: &jobs::Args) -> anyhow::Result<bool> {
     let jobs = Jobs::read(args, |build| build.wasm.as_ref())?;
     let mut all_passed = true;
     if jobs.iter().len() > 0 {
         let wasm = compile::read_wasm(&jobs.code)?;
         for job in &jobs {
-            all_passed &= jobs.finish(job, wasm_test::run(&wasm, &job.case))?;
+            all_passed &= jobs.finish(job, wasm::run(&wasm, &job.case))?;
         }
     }
     if let Some((dir, project)) = &jobs.server {
         if !project.http_tests.is_empty() {
-            all_passed &= http_test::run(dir, project, jobs.accept)?;
+            all_passed &= http::run(dir, project, jobs.accept)?;
         }
         if !project.tcp_tests.is_empty() {
-            all_passed &= tcp_test::run(dir, project, jobs.accept)?;
+            all_passed &= tcp::run(dir, project, jobs.accept)?;
         }
     }
     Ok(all_passed)

@@ -2,7 +2,8 @@
 //! The process inside a service container that runs OSGi bundles on a JVM.
 
 use clap::{Parser, Subcommand};
-use netserv_worker::{jvm, test_command};
+use netserv_worker::jvm;
+use netserv_worker::tools::test::{bundle, jobs};
 
 #[derive(Parser)]
 #[command(version, about)]
@@ -18,14 +19,14 @@ enum Command {
     /// Write the classes of the host as the JVM maps them, so that it starts in less time.
     Archive(jvm::archive::Args),
     /// Run a bundle on recorded packets, and print what it did as JSON.
-    Test(jvm::test::Args),
+    Test(bundle::Args),
 }
 
 fn main() {
     let result = match Cli::parse().command {
         Command::Serve(args) => jvm::packet_thread(|| jvm::serve::serve(&args)),
         Command::Archive(args) => jvm::packet_thread(|| jvm::archive::archive(&args)),
-        Command::Test(args) => jvm::leave(test_command::exit_code(jvm::packet_thread(|| jvm::test::run(&args)))),
+        Command::Test(args) => jvm::leave(jobs::exit_code(jvm::packet_thread(|| bundle::run(&args)))),
     };
     match result {
         Ok(()) => jvm::leave(0),

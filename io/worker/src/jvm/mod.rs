@@ -20,6 +20,5 @@ pub mod outbox;
 pub mod serve;
 pub mod start;
 mod sys;
-pub mod test;
 
-pub use sys::{Bridge, End, Load, leave, packet_thread};
+pub use sys::{Bridge, End, Load, leave, packet_thread, replace_program};

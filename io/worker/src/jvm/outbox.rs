@@ -11,11 +11,11 @@ use netserv_model::request::PacketCounts;
 use netserv_model::{Instant, Refusal};
 use netserv_wire::container::frames::LogLevel;
 
-use crate::birth::Wakeup;
 use crate::clock;
 use crate::error::ServeError;
 use crate::limits;
-use crate::log::{Line, LogBuffer};
+use crate::link::birth::Wakeup;
+use crate::shared::log::{Line, LogBuffer};
 
 /// What Java tells.
 #[derive(Clone, Debug, PartialEq, Eq)]

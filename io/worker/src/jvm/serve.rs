@@ -21,12 +21,12 @@ use super::options::Archive;
 use super::outbox::{FromJava, Outbox};
 use super::start::{HEADER_WORDS, Host, Purpose, RingParts, broken, java_home};
 use super::sys::{Bridge, End, Load};
-use crate::birth::{Birth, HostWaker, Wakeup};
 use crate::clock;
-use crate::control::{Control, Next, Received};
-use crate::engine::ABI;
 use crate::error::ServeError;
-use crate::log::Line;
+use crate::link::birth::{Birth, HostWaker, Wakeup};
+use crate::link::control::{Control, Next, Received};
+use crate::packet::engine::ABI;
+use crate::shared::log::Line;
 use crate::{limits, media, sys};
 
 /// How long after a start or a load the memory that it took is given back.

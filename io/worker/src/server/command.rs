@@ -16,8 +16,8 @@ use super::engine::ServerEngine;
 use super::module::Module;
 use super::sockets::{self, Porter};
 use super::state::{ServerState, Sockets};
-use crate::engine::one_line;
 use crate::limits;
+use crate::packet::engine::one_line;
 
 /// A program at work. It ends when this is dropped.
 pub struct Program {
@@ -89,7 +89,7 @@ impl Drop for Program {
 }
 
 /// Says how a program ended. That it did is a failure, whatever it says itself.
-fn end(outcome: wasmtime::Result<Result<(), ()>>, cap: &super::state::Cap) -> Refusal {
+fn end(outcome: wasmtime::Result<Result<(), ()>>, cap: &crate::server::state::Cap) -> Refusal {
     let exited = |status: i32| Refusal::new(RefusalKind::Trapped, format!("the program ended with status {status}"));
     match outcome {
         Ok(Ok(())) => exited(0),

@@ -14,7 +14,7 @@ use wasmtime::{Engine, PoolConcurrencyLimitError, Trap, WasmBacktrace};
 use super::blocks;
 use super::engine::ServerEngine;
 use super::state::{Cap, ServerState};
-use crate::engine::{memory_limit, one_line};
+use crate::packet::engine::{memory_limit, one_line};
 use crate::{limits, sys};
 
 /// What a component does for its module, seen from what it exports.

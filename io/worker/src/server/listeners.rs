@@ -12,8 +12,8 @@ use tokio::net::{TcpListener, TcpSocket, TcpStream};
 use tokio::task::JoinHandle;
 
 use super::egress::Origin;
-use super::site::HttpSite;
-use super::tcp::TcpService;
+use super::http::site::HttpSite;
+use super::tcp::service::TcpService;
 use crate::limits;
 
 /// A connection that came in.

@@ -5,29 +5,20 @@
 //! another, with an eventfd that it polls. What both share of a module is in [`module::Module`].
 
 pub mod blocks;
-pub mod body;
 pub mod command;
 pub mod component;
-pub mod compose;
-pub mod connection;
-pub mod dev;
 pub mod disk;
 pub mod egress;
 pub mod engine;
 pub mod http;
+pub mod intercepts;
 pub mod listeners;
 pub mod log_stream;
 pub mod message_memory;
 pub mod module;
-pub mod site;
 pub mod sockets;
 pub mod state;
 pub mod tcp;
-pub mod tcp_buffers;
-pub mod tcp_connection;
-pub mod tcp_intercept;
-pub mod tcp_table;
-pub mod tcp_testing;
 pub mod testing;
 pub mod thread;
 pub mod tls;
@@ -41,8 +32,8 @@ use netserv_model::Refusal;
 use netserv_model::effect::ModuleSlot;
 use tokio::sync::mpsc::{UnboundedSender, unbounded_channel};
 
-use crate::birth::Wakeup;
 use crate::error::ServeError;
+use crate::link::birth::Wakeup;
 use module::Module;
 
 /// What the server thread is told. The node's own frames bound how much of it waits.

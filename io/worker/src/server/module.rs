@@ -13,14 +13,14 @@ use netserv_model::manifest::ModuleLimits;
 use netserv_model::request::ServerCounts;
 use netserv_wire::container::frames::{LogLevel, ServerLoad};
 
-use crate::birth::Wakeup;
 use crate::clock;
 use crate::compute::Budget;
-use crate::counters::Counters;
-use crate::kv::SharedKv;
 use crate::limits;
-use crate::log::{Line, LogBuffer};
-use crate::messages::Exchange;
+use crate::link::birth::Wakeup;
+use crate::shared::counters::Counters;
+use crate::shared::kv::SharedKv;
+use crate::shared::log::{Line, LogBuffer};
+use crate::shared::messages::Exchange;
 use crate::storage::cache::{CacheHandle, CacheSource};
 use crate::storage::limits::{CACHE_AHEAD_BYTES_MAX, CACHE_TEST_BYTES};
 

@@ -16,7 +16,7 @@ use super::log_stream::LogStream;
 use super::message_memory::MessageMemory;
 use super::module::Module;
 use super::sockets::{self, Gate};
-use super::tcp_table::ConnectionTable;
+use super::tcp::table::ConnectionTable;
 use crate::compute::{Budget, Reserved};
 use crate::limits;
 
@@ -89,7 +89,7 @@ impl ServerState {
 
     /// Returns a store that has it, with the bounds that it says; what [`ServerEngine::store`] calls.
     ///
-    /// [`ServerEngine::store`]: super::engine::ServerEngine::store
+    /// [`ServerEngine::store`]: crate::server::engine::ServerEngine::store
     pub fn into_store(self, engine: &Engine) -> Store<ServerState> {
         let call_bytes = usize::try_from(self.cap.allowed).unwrap_or(usize::MAX).max(limits::CALL_BYTES_MIN);
         let mut store = Store::new(engine, self);

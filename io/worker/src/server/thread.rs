@@ -15,15 +15,15 @@ use tokio::time::timeout;
 use super::command::Program;
 use super::component::{self, CheckedComponent, ComponentKind};
 use super::engine::ServerEngine;
-use super::http::HttpService;
+use super::http::service::HttpService;
+use super::http::site::{HttpSite, Version};
+use super::intercepts::Intercepts;
 use super::listeners::{Handler, Listeners, tcp_ports};
 use super::module::Module;
-use super::site::{HttpSite, Version};
-use super::tcp::{TcpService, Times};
-use super::tcp_intercept::Intercepts;
+use super::tcp::service::{TcpService, Times};
 use super::{Load, Order, Report, Reports, tls};
-use crate::engine::one_line;
 use crate::error::ServeError;
+use crate::packet::engine::one_line;
 use crate::{limits, sys};
 
 /// Starts the thread, in a container of `memory_bytes`.

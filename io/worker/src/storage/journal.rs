@@ -24,8 +24,8 @@ use xxhash_rust::xxh3::xxh3_64;
 
 use super::Disk;
 use super::limits::{KV_FILE_BYTES_MIN, KV_RECORD_BYTES_MAX, KV_RESTORED_TIMES_MAX, KV_USABLE_QUARTERS};
-use crate::kv::cost;
 use crate::limits::{KV_KEY_BYTES_MAX, KV_VALUE_BYTES_MAX};
+use crate::shared::kv::cost;
 
 /// Whose state: the module's name and the version of its schema.
 pub type StateId = (ModuleName, u32);

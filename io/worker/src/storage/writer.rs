@@ -13,8 +13,8 @@ use std::time::{Duration, Instant};
 use super::Disk;
 use super::journal::{Journal, JournalError};
 use super::limits::{KV_RETRY_DELAY, KV_WRITE_DELAY, REPORTS_MAX};
-use crate::kv::Kept;
 use crate::limits::SMALL_STACK_BYTES;
+use crate::shared::kv::Kept;
 
 /// The node's end of the thread.
 #[derive(Debug)]

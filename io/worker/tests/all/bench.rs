@@ -9,10 +9,10 @@ use netserv_model::Refusal;
 use netserv_model::effect::ModuleSlot;
 use netserv_model::limits::{BATCH_PACKETS_MAX, PACKET_BYTES_MAX};
 use netserv_wire::container::ring::{Arrival, HostEnd, Ingress, WorkerEnd};
-use netserv_worker::chain::{Batch, Chain, Outcome, Surroundings};
-use netserv_worker::host::Host;
-use netserv_worker::pcap;
-use netserv_worker::ring_memory::RingMemory;
+use netserv_worker::link::ring_memory::RingMemory;
+use netserv_worker::packet::chain::{Batch, Chain, Outcome, Surroundings};
+use netserv_worker::packet::host::Host;
+use netserv_worker::tools::pcap;
 
 use crate::node::sys;
 use crate::support::{Setup, for_each_packet, repository, roomy};

@@ -5,7 +5,7 @@ use std::process::Command;
 use std::sync::LazyLock;
 
 use netserv_worker::limits;
-use netserv_worker::server::testing::{HostSettings, HttpTester, TestRequest};
+use netserv_worker::server::testing::http::{HostSettings, HttpTester, TestRequest};
 
 use crate::support::repository;
 

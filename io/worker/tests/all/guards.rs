@@ -4,7 +4,7 @@
 use std::hint::black_box;
 
 use netserv_model::limits::BATCH_PACKETS_MAX;
-use netserv_worker::pcap;
+use netserv_worker::tools::pcap;
 
 use crate::bench::{Same, module};
 use crate::support::{Setup, for_each_packet, guest, guest_with, repository};

@@ -4,7 +4,7 @@ use crate::support::{Bench, Setup, guest, guest_returning, guest_with};
 use netserv_model::effect::ModuleSlot;
 use netserv_model::manifest::ModuleLimits;
 use netserv_model::{Instant, Now};
-use netserv_worker::instance::Instance;
+use netserv_worker::packet::instance::Instance;
 
 pub const NOT_FOUND: i32 = -1;
 pub const BAD_ADDRESS: i32 = -2;

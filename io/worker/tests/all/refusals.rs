@@ -4,9 +4,9 @@ use std::process::Command;
 
 use crate::support::{Setup, bad_module, guest, guest_with};
 use netserv_model::{Refusal, RefusalKind};
-use netserv_worker::pcap::Captured;
-use netserv_worker::pcap_test::Case;
-use netserv_worker::wasm_test::run;
+use netserv_worker::tools::pcap::Captured;
+use netserv_worker::tools::test::case::Case;
+use netserv_worker::tools::test::wasm::run;
 
 fn check(wasm: &[u8], kind: RefusalKind, detail: &str) {
     let refusal = Setup::new().start(wasm).err().expect("a refusal");

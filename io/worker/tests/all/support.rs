@@ -10,11 +10,11 @@ use netserv_model::effect::ModuleSlot;
 use netserv_model::manifest::ModuleLimits;
 use netserv_model::{Instant, Now, Refusal, UnixTime};
 use netserv_wire::container::ring::Ingress;
-use netserv_worker::chain::{Batch, Chain, Outcome, Surroundings};
-use netserv_worker::engine::{Interruption, Runtime};
-use netserv_worker::host::{Clock, Entropy, Host};
-use netserv_worker::instance::Instance;
-use netserv_worker::kv::SharedKv;
+use netserv_worker::packet::chain::{Batch, Chain, Outcome, Surroundings};
+use netserv_worker::packet::engine::{Interruption, Runtime};
+use netserv_worker::packet::host::{Clock, Entropy, Host};
+use netserv_worker::packet::instance::Instance;
+use netserv_worker::shared::kv::SharedKv;
 
 /// Where the guests of [`guest`] have their first descriptor's verdict, and the first packet.
 pub const VERDICT: u32 = 65_536 + 12;

@@ -14,7 +14,7 @@ use netserv_model::manifest::ModuleLimits;
 use netserv_skips::skipped;
 use netserv_wire::container::frames::{FromWorker, PartKind, ToWorker};
 use netserv_wire::container::ring::Answer;
-use netserv_worker::pcap::{self, Captured};
+use netserv_worker::tools::pcap::{self, Captured};
 
 use crate::node::Node;
 use crate::support::{java_homes, run, serve, tool};

@@ -14,7 +14,8 @@ use netserv_wire::container::frames::LogLevel;
 
 use super::env::{Env, Thrown};
 use crate::jvm::outbox::{FromJava, Outbox};
-use crate::{limits, log};
+use crate::limits;
+use crate::shared::log;
 
 /// Units of a refusal's detail, of which [`Refusal`] takes as many.
 const DETAIL_UNITS_MAX: usize = 400;

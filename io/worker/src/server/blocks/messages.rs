@@ -6,9 +6,9 @@ use std::sync::Arc;
 use wasmtime::component::{HasSelf, Linker, Resource};
 use wasmtime_wasi::p2::{DynPollable, Pollable, subscribe};
 
-use crate::messages::{Exchange, MessageError};
 use crate::server::sockets::Gate;
 use crate::server::state::ServerState;
+use crate::shared::messages::{Exchange, MessageError};
 
 mod bindings {
     wasmtime::component::bindgen!({

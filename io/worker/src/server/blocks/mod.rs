@@ -27,7 +27,7 @@ use wasmtime::component::Linker;
 
 use super::module::Module;
 use super::state::ServerState;
-use super::tcp_table;
+use super::tcp::table;
 use crate::compute::Budget;
 use crate::storage::limits::CACHE_READERS_MAX;
 
@@ -59,7 +59,7 @@ const BLOCKS: &[Block] = &[
     Block { package: "properties", name: "properties", add: properties::add_to_linker },
     Block { package: "search", name: "match", add: search::add_to_linker },
     Block { package: "sip", name: "sip", add: sip::add_to_linker },
-    Block { package: "tcp", name: "tcp", add: tcp_table::add_to_linker },
+    Block { package: "tcp", name: "tcp", add: table::add_to_linker },
 ];
 /// Blocks that every component has, as every packet module does.
 const OF_EVERYBODY: [&str; 2] = ["log", "properties"];

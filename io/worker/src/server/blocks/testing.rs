@@ -10,7 +10,7 @@ use netserv_model::effect::ModuleSlot;
 use netserv_model::manifest::ModuleLimits;
 use netserv_wire::container::frames::ServerLoad;
 
-use crate::birth::Wakeup;
+use crate::link::birth::Wakeup;
 use crate::server::egress::Egress;
 use crate::server::module::{Module, Profile, Shared};
 use crate::server::state::{ServerState, Sockets};

@@ -10,8 +10,9 @@ use bytes::Bytes;
 use http_body_util::{BodyExt as _, Full};
 use hyper_util::rt::{TokioExecutor, TokioIo};
 use netserv_wire::container::frames::ToWorker;
-use netserv_worker::server::testing::{HostSettings, TestRequest};
-use netserv_worker::{http_bench, limits};
+use netserv_worker::limits;
+use netserv_worker::server::testing::http::{HostSettings, TestRequest};
+use netserv_worker::tools::bench;
 use tokio_rustls::TlsConnector;
 use tokio_rustls::rustls::pki_types::pem::PemObject as _;
 use tokio_rustls::rustls::pki_types::{CertificateDer, ServerName};
@@ -85,7 +86,7 @@ fn an_instance_costs_little() {
     let settings = HostSettings::new("example.org/hello@1.0.0".parse().unwrap());
     let request = TestRequest { method: "GET".to_owned(), path: "/".to_owned(), headers: Vec::new(), body: Vec::new() };
     let component = std::fs::read(component("hello_http")).unwrap();
-    let report = http_bench::run(&component, settings, &[(request, 200)], Duration::from_millis(100)).unwrap();
+    let report = bench::http::run(&component, settings, &[(request, 200)], Duration::from_millis(100)).unwrap();
     assert_eq!(report.failed, 0);
     assert!((1.0..=100.0).contains(&report.instantiate_us.least), "{report:?}");
 }

@@ -1,0 +1,112 @@
+// SPDX-License-Identifier: Apache-2.0
+//! What a worker is born with: the control socket, the packet ring, and the eventfds of both sides.
+
+use std::io;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::time::Duration;
+
+use netserv_model::Instant;
+use netserv_wire::container::{CONTROL_FD, RING_FD, WAKE_HOST_FD, WAKE_WORKER_FD};
+
+use super::control::Control;
+use super::ring_memory::RingMemory;
+use crate::clock;
+use crate::error::ServeError;
+use crate::sys;
+
+/// How long a sleeping node may wait for the answers of a batch while there are more packets.
+const WAKE_DELAY_MAX: Duration = Duration::from_micros(50);
+
+/// The descriptors that a node gives to a worker.
+pub struct Birth {
+    /// The control socket.
+    pub control: Control,
+    /// The packet ring.
+    pub memory: RingMemory,
+    /// What wakes the worker.
+    pub wake_worker: Wakeup,
+    /// What wakes the node.
+    pub wake_host: HostWaker,
+}
+
+impl Birth {
+    /// Takes the descriptors; once in a process.
+    ///
+    /// # Errors
+    /// [`ServeError::NotInherited`] if the process was not started as the worker of a container.
+    pub fn take() -> Result<Birth, ServeError> {
+        let inherited = |number| sys::inherited(number).map_err(|error| ServeError::NotInherited(number, error));
+        let control = Control::new(inherited(CONTROL_FD)?);
+        let memory = inherited(RING_FD)?;
+        let wake_worker = Wakeup(inherited(WAKE_WORKER_FD)?);
+        let wake_host = HostWaker { eventfd: inherited(WAKE_HOST_FD)?, asleep_since: None };
+        let memory = RingMemory::open(memory).map_err(|error| ServeError::NotInherited(RING_FD, error))?;
+        Ok(Birth { control, memory, wake_worker, wake_host })
+    }
+}
+
+/// An eventfd that this process waits for.
+#[derive(Debug)]
+pub struct Wakeup(OwnedFd);
+
+impl Wakeup {
+    /// Makes one that other threads of this process write to.
+    ///
+    /// # Errors
+    /// The kernel has none left.
+    pub fn new() -> io::Result<Wakeup> {
+        let flags = rustix::event::EventfdFlags::CLOEXEC | rustix::event::EventfdFlags::NONBLOCK;
+        Ok(Wakeup(rustix::event::eventfd(0, flags)?))
+    }
+
+    /// Makes it readable.
+    pub fn raise(&self) {
+        // It fails only if the counter is full, and then it is readable.
+        let _ = rustix::io::write(&self.0, &1_u64.to_ne_bytes());
+    }
+
+    /// Makes it unreadable again, once it is readable.
+    ///
+    /// # Errors
+    /// It cannot be read.
+    pub fn clear(&self) -> Result<(), ServeError> {
+        match rustix::io::read(&self.0, &mut [0; 8][..]) {
+            Ok(_) | Err(rustix::io::Errno::AGAIN) => Ok(()),
+            Err(error) => Err(ServeError::Io("read", error.into())),
+        }
+    }
+}
+
+impl AsFd for Wakeup {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.0.as_fd()
+    }
+}
+
+/// What wakes the node, late while there is more to come.
+#[derive(Debug)]
+pub struct HostWaker {
+    eventfd: OwnedFd,
+    /// Since when a node that sleeps has something to look at.
+    asleep_since: Option<Instant>,
+}
+
+impl HostWaker {
+    /// Wakes the node if it sleeps, of which `sleeps` is new word. With `more` to come it is left asleep for a while:
+    /// waking it costs as much as many packets, and more where it takes this process's core.
+    ///
+    /// # Errors
+    /// The eventfd cannot be written.
+    pub fn wake(&mut self, sleeps: bool, more: bool) -> Result<(), ServeError> {
+        if sleeps {
+            self.asleep_since.get_or_insert_with(clock::monotonic);
+        }
+        let Some(since) = self.asleep_since else { return Ok(()) };
+        if more && clock::monotonic().since(since) < WAKE_DELAY_MAX {
+            return Ok(());
+        }
+        self.asleep_since = None;
+        let written = rustix::io::write(&self.eventfd, &1_u64.to_ne_bytes());
+        written.map(drop).map_err(|error| ServeError::Io("write", error.into()))
+    }
+}

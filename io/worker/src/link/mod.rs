@@ -1,0 +1,6 @@
+// SPDX-License-Identifier: Apache-2.0
+//! What ties a worker to its node: the descriptors that it is born with, the control socket, and the packet ring.
+
+pub mod birth;
+pub mod control;
+pub mod ring_memory;

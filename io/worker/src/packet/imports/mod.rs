@@ -1,0 +1,65 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Host calls: what a module may ask of the node (`wit/packet-abi.md`).
+
+mod clock;
+mod counter;
+mod find;
+mod hash;
+mod inject;
+mod kv;
+mod log;
+mod messages;
+mod property;
+mod random;
+mod sip;
+mod timer;
+
+use wasmtime::{Caller, Linker};
+
+use crate::error::HostError;
+use crate::packet::guest::GuestMemory;
+use crate::packet::host::Host;
+
+/// The name of the import module.
+pub const MODULE: &str = "netserv";
+
+/// Defines all host calls.
+///
+/// # Errors
+/// A name is defined twice.
+pub fn add_to_linker(linker: &mut Linker<Host>) -> wasmtime::Result<()> {
+    log::add(linker)?;
+    clock::add(linker)?;
+    random::add(linker)?;
+    property::add(linker)?;
+    counter::add(linker)?;
+    kv::add(linker)?;
+    messages::add(linker)?;
+    timer::add(linker)?;
+    find::add(linker)?;
+    sip::add(linker)?;
+    hash::add(linker)?;
+    inject::add(linker)
+}
+
+/// Returns the block that a host call belongs to, if it is one that a node may do without.
+pub fn block_of(name: &str) -> Option<&'static str> {
+    match name {
+        "find" | "patterns_open" | "patterns_find" | "patterns_close" => Some("match"),
+        "sip_parse" => Some("sip"),
+        "hash" => Some("hash"),
+        _ => None,
+    }
+}
+
+/// Returns the module's memory and the state behind its host calls.
+fn guest<'a>(caller: &'a mut Caller<'_, Host>) -> Result<(GuestMemory<'a>, &'a mut Host), HostError> {
+    let memory = caller.data().memory.ok_or(HostError::BadAddress)?;
+    let (bytes, host) = memory.data_and_store_mut(caller);
+    Ok((GuestMemory::new(bytes, host.slots), host))
+}
+
+/// Returns a call's result as the module sees it.
+fn code(result: Result<i32, HostError>) -> i32 {
+    result.unwrap_or_else(HostError::code)
+}

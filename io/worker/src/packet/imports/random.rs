@@ -1,0 +1,26 @@
+// SPDX-License-Identifier: Apache-2.0
+//! `random`.
+
+use wasmtime::{Caller, Linker};
+
+use super::{MODULE, code, guest};
+use crate::error::HostError;
+use crate::limits;
+use crate::packet::host::Host;
+
+pub(super) fn add(linker: &mut Linker<Host>) -> wasmtime::Result<()> {
+    linker.func_wrap(MODULE, "random", |mut caller: Caller<'_, Host>, into: u32, length: u32| {
+        code(random(&mut caller, into, length))
+    })?;
+    Ok(())
+}
+
+fn random(caller: &mut Caller<'_, Host>, into: u32, length: u32) -> Result<i32, HostError> {
+    let (mut memory, host) = guest(caller)?;
+    memory.read(into, length, 0)?;
+    let mut bytes = [0; limits::RANDOM_BYTES_MAX];
+    let bytes = bytes.get_mut(..length as usize).ok_or(HostError::TooLarge)?;
+    host.entropy.fill(bytes);
+    memory.put(into, length, bytes)?;
+    Ok(0)
+}

@@ -1,0 +1,374 @@
+// SPDX-License-Identifier: Apache-2.0
+//! One module at work: its memory, its packet area and the calls into it.
+//!
+//! Packets get into the area in one of two ways. Either each is copied into one of [`BATCH_PACKETS_MAX`] slots of the
+//! module's own, or the ring's slots are mapped there, and only descriptors are written. A module that asks for no room
+//! for all of the ring's slots is always copied to.
+
+use std::io;
+
+use netserv_model::limits::{BATCH_PACKETS_MAX, PACKET_BYTES_MAX};
+use netserv_model::request::PacketCounts;
+use netserv_model::{Refusal, RefusalKind, Verdict};
+use netserv_wire::container::ring::{HOST_SLOTS, Ingress, PACKET_OFFSET, SLOT_BYTES, SLOTS_BYTES, WORKER_SLOTS};
+use wasmtime::{Memory, Store, Trap, TypedFunc, WasmBacktrace};
+
+use super::engine::{ABI, Checked, Interruption, abi_mismatch, memory_limit, one_line};
+use super::guest::MappedSlots;
+use super::host::Host;
+use crate::limits;
+use crate::link::ring_memory::RingMemory;
+use crate::sys;
+
+/// Milliseconds between two steps of the epoch in an engine that is interrupted by epochs.
+pub const EPOCH_MS: u64 = 10;
+/// Alignment of a packet area, and where its slots start.
+const AREA_ALIGNMENT: usize = 65_536;
+const TABLE_BYTES: usize = BATCH_PACKETS_MAX * DESCRIPTOR_BYTES;
+const DESCRIPTOR_BYTES: usize = 32;
+/// Slots of an area that the ring's can be mapped to.
+const RING_SLOTS: usize = HOST_SLOTS + WORKER_SLOTS;
+const BACKTRACE_FRAMES_MAX: usize = 6;
+
+/// One instance of a module. After any call that fails, the instance is used up: drop it.
+pub struct Instance {
+    store: Store<Host>,
+    memory: Memory,
+    area: usize,
+    /// Whether the area has room for the ring's slots.
+    is_roomy: bool,
+    process: TypedFunc<i32, ()>,
+    timer: Option<TypedFunc<i32, ()>>,
+    message: Option<TypedFunc<(), ()>>,
+    stop: Option<TypedFunc<(), ()>>,
+    /// Epoch steps that one call may take.
+    epochs: Option<u64>,
+    /// What became of the packets that it saw.
+    pub counts: PacketCounts,
+}
+
+/// What a module left for one packet of a batch.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Left {
+    /// What it said.
+    pub verdict: Verdict,
+    /// How long the packet is, if it was modified.
+    pub length: usize,
+}
+
+impl Instance {
+    /// Instantiates a module and starts it.
+    ///
+    /// # Errors
+    /// [`RefusalKind::MemoryLimit`], [`RefusalKind::AbiMismatch`], or [`RefusalKind::Trapped`] if it does not get
+    /// ready.
+    pub fn start(checked: &Checked, host: Host) -> Result<Instance, Refusal> {
+        let memory_bytes = host.limits.memory_bytes;
+        let epochs = match checked.interruption {
+            Interruption::None => None,
+            Interruption::Epochs => Some(u64::from(host.limits.call_ms).div_ceil(EPOCH_MS) + 1),
+        };
+        let mut store = Store::new(checked.pre.module().engine(), host);
+        store.limiter(|host| &mut host.cap);
+        arm(&mut store, epochs);
+        let instance = match checked.pre.instantiate(&mut store) {
+            Ok(instance) => instance,
+            Err(error) => return Err(failure(&error, store.data(), memory_bytes)),
+        };
+        let missing = |_| abi_mismatch("the module's exports do not fit packet ABI 1");
+        let memory = instance.get_memory(&mut store, "memory").ok_or_else(|| abi_mismatch("no memory"))?;
+        store.data_mut().memory = Some(memory);
+        let abi = instance.get_typed_func::<(), u32>(&mut store, "netserv_abi").map_err(missing)?;
+        let area = instance.get_typed_func::<(u32, u32), u32>(&mut store, "netserv_area").map_err(missing)?;
+        let start = instance.get_typed_func::<(), i32>(&mut store, "netserv_start").map_err(missing)?;
+        let mut this = Instance {
+            memory,
+            area: 0,
+            is_roomy: false,
+            process: instance.get_typed_func(&mut store, "netserv_process").map_err(missing)?,
+            timer: instance.get_typed_func(&mut store, "netserv_timer").ok(),
+            message: instance.get_typed_func(&mut store, "netserv_message").ok(),
+            stop: instance.get_typed_func(&mut store, "netserv_stop").ok(),
+            epochs,
+            counts: PacketCounts::default(),
+            store,
+        };
+        this.store.data_mut().has_timer = this.timer.is_some();
+        this.check_abi(&abi)?;
+        this.ask_for_area(&area)?;
+        let ready = this.call(|store| start.call(store, ()))?;
+        if ready != 0 {
+            return Err(this.refuse(&format!("the module refused to start, with code {ready}")));
+        }
+        Ok(this)
+    }
+
+    /// Maps the ring's slots into the module's memory, if it has room for them. Returns whether they are there.
+    ///
+    /// Everything in the ring is the module's to read and to write from then on, whenever it runs.
+    ///
+    /// # Errors
+    /// The kernel does not map them; the instance goes on without.
+    pub fn map(&mut self, ring: &RingMemory) -> io::Result<bool> {
+        if self.is_roomy && !self.is_mapped() {
+            ring.map_over(self.slots_mut())?;
+            let start = self.area + AREA_ALIGNMENT;
+            self.store.data_mut().slots = Some(MappedSlots { start, words: ring.slots() });
+        }
+        Ok(self.is_mapped())
+    }
+
+    /// Takes the ring's slots out of the module's memory, and leaves zeroes there.
+    ///
+    /// # Errors
+    /// The kernel does not; the instance is used up.
+    pub fn unmap(&mut self) -> io::Result<()> {
+        if self.store.data_mut().slots.take().is_some() {
+            sys::map_empty(self.slots_mut())?;
+        }
+        Ok(())
+    }
+
+    /// Returns whether the ring's slots are mapped into the module's memory, so that packets are pointed to and not
+    /// copied.
+    pub fn is_mapped(&self) -> bool {
+        self.store.data().slots.is_some()
+    }
+
+    /// Makes a batch of packets in the ring's slots, where the slots are mapped: slot, length and ingress of each.
+    pub fn point(&mut self, packets: impl Iterator<Item = (usize, usize, Ingress)>) {
+        debug_assert!(self.is_mapped());
+        let area = self.area;
+        for (place, (slot, length, ingress)) in self.table_mut().iter_mut().zip(packets) {
+            debug_assert!(slot < HOST_SLOTS);
+            *place = descriptor(area + packet_offset(slot), length, ingress);
+        }
+    }
+
+    /// Makes room for packet `index` of a batch, and returns where its `length` bytes go. Not where slots are mapped.
+    pub fn place(&mut self, index: usize, length: usize, ingress: Ingress) -> &mut [u8] {
+        debug_assert!(!self.is_mapped());
+        let start = self.area + packet_offset(index);
+        self.table_mut()[index] = descriptor(start, length, ingress);
+        &mut self.memory.data_mut(&mut self.store)[start..start + length]
+    }
+
+    /// Has the module look at the first `count` packets that were placed. Returns what it left for each.
+    ///
+    /// # Errors
+    /// It trapped, or left a verdict or a length that means nothing; none of its verdicts counts then.
+    pub fn process(&mut self, count: usize, left: &mut Vec<Left>) -> Result<(), Refusal> {
+        left.clear();
+        let argument = i32::try_from(count).expect("a batch is short");
+        self.prepare_call();
+        let called = self.process.call(&mut self.store, argument);
+        called.map_err(|error| self.failure(&error))?;
+        let table = &self.memory.data(&self.store)[self.area..][..TABLE_BYTES];
+        for descriptor in table.as_chunks::<DESCRIPTOR_BYTES>().0.iter().take(count) {
+            let (verdict, length) = (read_word(descriptor, 12), read_word(descriptor, 4));
+            match read_verdict(verdict, length) {
+                Some(one) => left.push(one),
+                None => {
+                    let detail = format!("the module left verdict {verdict} and length {length} for a packet");
+                    return Err(self.refuse(&detail));
+                }
+            }
+        }
+        self.count(left);
+        Ok(())
+    }
+
+    /// Returns the first `length` bytes of packet `index` as the module left them. Not where slots are mapped.
+    pub fn packet(&self, index: usize, length: usize) -> &[u8] {
+        debug_assert!(!self.is_mapped());
+        &self.memory.data(&self.store)[self.area + packet_offset(index)..][..length]
+    }
+
+    /// Calls the module for one timer of its own.
+    ///
+    /// # Errors
+    /// It trapped.
+    pub fn handle_timer(&mut self, id: i32) -> Result<(), Refusal> {
+        match self.timer.clone() {
+            Some(timer) => self.call(|store| timer.call(store, id)),
+            None => Ok(()),
+        }
+    }
+
+    /// Tells the module that there are messages from its server part.
+    ///
+    /// # Errors
+    /// It trapped.
+    pub fn handle_message(&mut self) -> Result<(), Refusal> {
+        match self.message.clone() {
+            Some(message) => self.call(|store| message.call(store, ())),
+            None => Ok(()),
+        }
+    }
+
+    /// Tells the module that it ends.
+    ///
+    /// # Errors
+    /// It trapped.
+    pub fn stop(&mut self) -> Result<(), Refusal> {
+        match self.stop.take() {
+            Some(stop) => self.call(|store| stop.call(store, ())),
+            None => Ok(()),
+        }
+    }
+
+    /// Returns the node's side of the instance.
+    pub fn host(&self) -> &Host {
+        self.store.data()
+    }
+
+    /// Returns the node's side of the instance.
+    pub fn host_mut(&mut self) -> &mut Host {
+        self.store.data_mut()
+    }
+
+    /// Returns the module's whole memory. While slots are mapped there, whoever has the ring may change them.
+    pub fn memory_bytes(&self) -> &[u8] {
+        self.memory.data(&self.store)
+    }
+
+    /// Ends the instance, and returns what is left of it on the node's side.
+    pub fn into_host(self) -> Host {
+        self.store.into_data()
+    }
+
+    fn check_abi(&mut self, abi: &TypedFunc<(), u32>) -> Result<(), Refusal> {
+        let version = self.call(|store| abi.call(store, ()))?;
+        if version == ABI {
+            return Ok(());
+        }
+        Err(abi_mismatch(&format!("the module was built for packet ABI {version}, the node speaks {ABI}")))
+    }
+
+    fn ask_for_area(&mut self, area: &TypedFunc<(u32, u32), u32>) -> Result<(), Refusal> {
+        self.store.data_mut().cap.slots_bytes = SLOTS_BYTES - BATCH_PACKETS_MAX * SLOT_BYTES;
+        self.area = self.answered_area(area, RING_SLOTS)?;
+        self.is_roomy = self.has_area(RING_SLOTS);
+        if self.is_roomy {
+            return Ok(());
+        }
+        self.store.data_mut().cap.slots_bytes = 0;
+        self.area = self.answered_area(area, BATCH_PACKETS_MAX)?;
+        if self.has_area(BATCH_PACKETS_MAX) {
+            return Ok(());
+        }
+        Err(abi_mismatch(&format!("the module's packet area at {} is none", self.area)))
+    }
+
+    fn answered_area(&mut self, area: &TypedFunc<(u32, u32), u32>, slots: usize) -> Result<usize, Refusal> {
+        let slots = u32::try_from(slots).expect("slots are few");
+        let slot_bytes = u32::try_from(SLOT_BYTES).expect("a slot is small");
+        Ok(self.call(|store| area.call(store, (slots, slot_bytes)))? as usize)
+    }
+
+    fn has_area(&self, slots: usize) -> bool {
+        let end = self.area.checked_add(AREA_ALIGNMENT + slots * SLOT_BYTES);
+        let fits = end.is_some_and(|end| end <= self.memory.data_size(&self.store));
+        self.area != 0 && self.area.is_multiple_of(AREA_ALIGNMENT) && fits
+    }
+
+    fn call<T>(&mut self, call: impl FnOnce(&mut Store<Host>) -> wasmtime::Result<T>) -> Result<T, Refusal> {
+        self.prepare_call();
+        call(&mut self.store).map_err(|error| self.failure(&error))
+    }
+
+    fn prepare_call(&mut self) {
+        arm(&mut self.store, self.epochs);
+        self.store.data_mut().cap.memory_denied = None;
+    }
+
+    fn failure(&self, error: &wasmtime::Error) -> Refusal {
+        failure(error, self.store.data(), self.store.data().limits.memory_bytes)
+    }
+
+    /// Returns the refusal of a module that says itself that it fails, or that breaks the ABI.
+    fn refuse(&self, detail: &str) -> Refusal {
+        Refusal::new(RefusalKind::Trapped, detail)
+    }
+
+    fn table_mut(&mut self) -> &mut [[u8; DESCRIPTOR_BYTES]] {
+        self.memory.data_mut(&mut self.store)[self.area..][..TABLE_BYTES].as_chunks_mut().0
+    }
+
+    /// Returns the memory where the ring's slots are mapped or can be.
+    fn slots_mut(&mut self) -> &mut [u8] {
+        let start = self.area + AREA_ALIGNMENT;
+        &mut self.memory.data_mut(&mut self.store)[start..start + SLOTS_BYTES]
+    }
+
+    fn count(&mut self, left: &[Left]) {
+        self.counts.seen += left.len() as u64;
+        for one in left {
+            match one.verdict {
+                Verdict::Pass => self.counts.passed += 1,
+                Verdict::Drop => self.counts.dropped += 1,
+                Verdict::Modified => self.counts.modified += 1,
+            }
+        }
+    }
+}
+
+fn descriptor(address: usize, length: usize, ingress: Ingress) -> [u8; DESCRIPTOR_BYTES] {
+    debug_assert!(length <= PACKET_BYTES_MAX);
+    let mut descriptor = [0; DESCRIPTOR_BYTES];
+    descriptor[0..4].copy_from_slice(&word(address));
+    descriptor[4..8].copy_from_slice(&word(length));
+    descriptor[8..12].copy_from_slice(&word(PACKET_BYTES_MAX));
+    descriptor[16..24].copy_from_slice(&ingress.timestamp_ns.to_le_bytes());
+    descriptor[24..28].copy_from_slice(&ingress.interface.to_le_bytes());
+    descriptor
+}
+
+fn packet_offset(index: usize) -> usize {
+    AREA_ALIGNMENT + index * SLOT_BYTES + PACKET_OFFSET
+}
+
+fn word(value: usize) -> [u8; 4] {
+    u32::try_from(value).expect("an address inside a 32-bit memory").to_le_bytes()
+}
+
+fn read_word(descriptor: &[u8; DESCRIPTOR_BYTES], at: usize) -> u32 {
+    u32::from_le_bytes([0, 1, 2, 3].map(|byte| descriptor[at + byte]))
+}
+
+fn read_verdict(verdict: u32, length: u32) -> Option<Left> {
+    let length = length as usize;
+    match verdict {
+        0 => Some(Left { verdict: Verdict::Pass, length }),
+        1 => Some(Left { verdict: Verdict::Drop, length }),
+        2 => (limits::PACKET_BYTES_MIN..=PACKET_BYTES_MAX)
+            .contains(&length)
+            .then_some(Left { verdict: Verdict::Modified, length }),
+        _ => None,
+    }
+}
+
+fn arm(store: &mut Store<Host>, epochs: Option<u64>) {
+    if let Some(epochs) = epochs {
+        store.set_epoch_deadline(epochs);
+    }
+}
+
+/// Says why a call failed: a stall, memory that was denied, or any other trap with the functions it happened in.
+fn failure(error: &wasmtime::Error, host: &Host, memory_bytes: u64) -> Refusal {
+    let trap = error.downcast_ref::<Trap>();
+    if let Some(wanted) = host.cap.memory_denied {
+        return memory_limit(wanted as u64, memory_bytes);
+    }
+    let kind = if trap == Some(&Trap::Interrupt) { RefusalKind::Stalled } else { RefusalKind::Trapped };
+    let cause = trap.map_or_else(|| one_line(error), ToString::to_string);
+    let names: Vec<&str> = error
+        .downcast_ref::<WasmBacktrace>()
+        .map(|trace| trace.frames().iter().filter_map(|frame| frame.func_name()).take(BACKTRACE_FRAMES_MAX).collect())
+        .unwrap_or_default();
+    if names.is_empty() {
+        Refusal::new(kind, cause)
+    } else {
+        Refusal::new(kind, format!("{cause} in {}", names.join(" < ")))
+    }
+}

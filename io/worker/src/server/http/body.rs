@@ -1,0 +1,123 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Bodies of HTTP messages on their way through the node.
+
+use std::pin::Pin;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::task::{Context, Poll, ready};
+
+use bytes::Bytes;
+use http_body_util::combinators::UnsyncBoxBody;
+use http_body_util::{BodyExt as _, Full};
+use hyper::body::{Body, Frame, SizeHint};
+use wasmtime_wasi_http::Error;
+
+use super::connection::Underway;
+use crate::server::module::Module;
+
+/// A request's body: counted, and no longer than the module allows.
+pub struct RequestBody<B> {
+    body: B,
+    module: Arc<Module>,
+    left: u64,
+}
+
+impl<B> RequestBody<B> {
+    /// Returns a body that fails once it is longer than the module allows.
+    pub fn new(body: B, module: &Arc<Module>) -> RequestBody<B> {
+        RequestBody { body, module: Arc::clone(module), left: module.limits.body_bytes }
+    }
+}
+
+impl<B> Body for RequestBody<B>
+where
+    B: Body<Data = Bytes> + Unpin,
+    B::Error: Into<Error>,
+{
+    type Data = Bytes;
+    type Error = Error;
+
+    fn poll_frame(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, Error>>> {
+        let Some(frame) = ready!(Pin::new(&mut self.body).poll_frame(context)) else { return Poll::Ready(None) };
+        let frame = match frame {
+            Ok(frame) => frame,
+            Err(error) => return Poll::Ready(Some(Err(error.into()))),
+        };
+        let length = frame.data_ref().map_or(0, Bytes::len);
+        self.module.counts.bytes_in(length);
+        match self.left.checked_sub(length as u64) {
+            Some(left) => {
+                self.left = left;
+                Poll::Ready(Some(Ok(frame)))
+            }
+            None => {
+                self.left = 0;
+                self.module.counts.refused();
+                Poll::Ready(Some(Err(Error::HttpRequestBodySize(Some(self.module.limits.body_bytes)))))
+            }
+        }
+    }
+
+    fn is_end_stream(&self) -> bool {
+        self.body.is_end_stream()
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        self.body.size_hint()
+    }
+}
+
+/// A response's body: counted, and the end of its request.
+pub struct ResponseBody {
+    body: UnsyncBoxBody<Bytes, Error>,
+    module: Arc<Module>,
+    /// Whether the component failed, by which a body ends that looks whole.
+    broken: Option<Arc<AtomicBool>>,
+    _underway: Option<Underway>,
+}
+
+impl ResponseBody {
+    /// Returns a body that ends its request when it ends itself, and is an error if its component is `broken` by then.
+    pub fn new(
+        body: UnsyncBoxBody<Bytes, Error>,
+        module: &Arc<Module>,
+        broken: Arc<AtomicBool>,
+        underway: Option<Underway>,
+    ) -> ResponseBody {
+        ResponseBody { body, module: Arc::clone(module), broken: Some(broken), _underway: underway }
+    }
+
+    /// Returns a text of the node's own.
+    pub fn text(text: &'static str, module: &Arc<Module>) -> ResponseBody {
+        let body = Full::new(Bytes::from_static(text.as_bytes()));
+        let body = body.map_err(|never| match never {}).boxed_unsync();
+        ResponseBody { body, module: Arc::clone(module), broken: None, _underway: None }
+    }
+}
+
+impl Body for ResponseBody {
+    type Data = Bytes;
+    type Error = Error;
+
+    fn poll_frame(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, Error>>> {
+        let mut frame = ready!(Pin::new(&mut self.body).poll_frame(context));
+        if frame.is_none() && self.broken.as_ref().is_some_and(|broken| broken.load(Ordering::Acquire)) {
+            self.broken = None;
+            frame = Some(Err(Error::HttpResponseIncomplete));
+        }
+        match &frame {
+            Some(Ok(frame)) => self.module.counts.bytes_out(frame.data_ref().map_or(0, Bytes::len)),
+            Some(Err(_)) => self.module.counts.failed(),
+            None => {}
+        }
+        Poll::Ready(frame)
+    }
+
+    fn is_end_stream(&self) -> bool {
+        self.broken.is_none() && self.body.is_end_stream()
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        self.body.size_hint()
+    }
+}

@@ -1,0 +1,396 @@
+// SPDX-License-Identifier: Apache-2.0
+//! HTTP modules: each request has a fresh instance, a deadline and a share of what the module may use.
+
+use std::convert::Infallible;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+
+use http::header::{CONTENT_LENGTH, HOST, HeaderName, HeaderValue, RETRY_AFTER};
+use http::uri::{Authority, Scheme};
+use http::{Method, Request, Response, StatusCode, Version};
+use hyper::body::Incoming;
+use netserv_model::{Refusal, RefusalKind};
+use netserv_wire::container::frames::LogLevel;
+use tokio::sync::{OwnedSemaphorePermit, Semaphore, oneshot, watch};
+use tokio::task::JoinHandle;
+use tokio::time::{Instant, timeout, timeout_at};
+use wasmtime::Store;
+use wasmtime_wasi_http::WasiHttpView as _;
+use wasmtime_wasi_http::p2::bindings::ProxyPre;
+use wasmtime_wasi_http::p2::bindings::http::types::{ErrorCode, Scheme as WasiScheme};
+use wasmtime_wasi_http::p2::body::HyperOutgoingBody;
+
+use super::body::{RequestBody, ResponseBody};
+use super::connection::{Progress, Underway};
+use crate::limits;
+use crate::packet::engine::one_line;
+use crate::server::component::{CheckedComponent, failure, is_full, started};
+use crate::server::egress::{Egress, Origin};
+use crate::server::engine::ServerEngine;
+use crate::server::module::Module;
+use crate::server::state::{ServerState, Sockets};
+
+/// One version of an HTTP module.
+pub struct HttpService {
+    engine: Arc<ServerEngine>,
+    pre: ProxyPre<ServerState>,
+    module: Arc<Module>,
+    turns: Arc<Semaphore>,
+    waiting: AtomicUsize,
+    /// Raised when what is still under way is to end at once.
+    ended: watch::Sender<bool>,
+}
+
+/// What a request's connection says of it.
+#[derive(Clone)]
+pub struct Via {
+    /// Whether it came over TLS.
+    pub secure: bool,
+    /// Where an intercepted connection went.
+    pub origin: Option<Arc<dyn Origin>>,
+}
+
+/// How a call of a component ended that did not come back as it should.
+enum Ended {
+    Failed(wasmtime::Error),
+    /// The container's instances are as many, or have as much memory, as they may.
+    Full,
+    Late,
+    Stopped,
+}
+
+type Handled = Result<(), Ended>;
+type Answer = Result<Response<HyperOutgoingBody>, ErrorCode>;
+
+impl HttpService {
+    /// Makes a service of a component, once one instance of it has been made.
+    ///
+    /// # Errors
+    /// [`RefusalKind::MemoryLimit`] or [`RefusalKind::Trapped`] if there can be no instance.
+    pub async fn start(
+        engine: &Arc<ServerEngine>,
+        component: CheckedComponent,
+        module: &Arc<Module>,
+    ) -> Result<HttpService, Refusal> {
+        let pre =
+            ProxyPre::new(component.pre).map_err(|error| Refusal::new(RefusalKind::AbiMismatch, one_line(&error)))?;
+        let (ended, _) = watch::channel(false);
+        let turns = Arc::new(Semaphore::new(usize::try_from(module.limits.requests).unwrap_or(usize::MAX >> 4)));
+        let (engine, module) = (Arc::clone(engine), Arc::clone(module));
+        let service = HttpService { engine, pre, module, turns, waiting: AtomicUsize::new(0), ended };
+        service.instantiate().await?;
+        Ok(service)
+    }
+
+    /// Makes one instance and drops it. Returns how long making it took.
+    ///
+    /// # Errors
+    /// Those of a module that asks for more than it may have.
+    pub async fn instantiate(&self) -> Result<std::time::Duration, Refusal> {
+        let mut store = self.store(Egress::new(&self.module));
+        let began = std::time::Instant::now();
+        let made = self.engine.pace(self.pre.instantiate_async(&mut store));
+        let made = timeout(limits::START_TIME_MAX, made).await;
+        let took = began.elapsed();
+        started(made, &store.data().cap).map(|_| took)
+    }
+
+    /// Returns the module.
+    pub fn module(&self) -> &Arc<Module> {
+        &self.module
+    }
+
+    /// Ends what is still under way.
+    pub fn end(&self) {
+        self.ended.send_replace(true);
+    }
+
+    /// Answers a request, which has until `deadline`.
+    ///
+    /// # Errors
+    /// Never: what goes wrong is a response, too.
+    pub async fn handle(
+        self: Arc<Self>,
+        request: Request<Incoming>,
+        via: Via,
+        progress: Progress,
+    ) -> Result<Response<ResponseBody>, Infallible> {
+        self.module.counts.request();
+        let deadline = Instant::now() + std::time::Duration::from_millis(u64::from(self.module.limits.request_ms));
+        // A stream of HTTP/2 ends by itself, and its connection goes on.
+        let underway = progress.begin((request.version() < Version::HTTP_2).then_some(deadline));
+        let authority = match self.check(&request) {
+            Ok(authority) => authority,
+            Err(status) => return Ok(self.turn_away(status)),
+        };
+        let Some(turn) = self.turn(deadline).await else {
+            return Ok(self.turn_away(StatusCode::SERVICE_UNAVAILABLE));
+        };
+        let egress = Egress::new(&self.module);
+        let egress = match via.origin {
+            Some(origin) => egress.with_origin(authority, origin),
+            None => egress,
+        };
+        let scheme = if via.secure { WasiScheme::Https } else { WasiScheme::Http };
+        let request = request.map(|body| RequestBody::new(body, &self.module));
+        Ok(self.answer(request, scheme, egress, turn, deadline, Some(underway)).await)
+    }
+
+    /// Has an instance answer a request whose head was looked at.
+    pub async fn answer<B>(
+        self: &Arc<Self>,
+        request: Request<RequestBody<B>>,
+        scheme: WasiScheme,
+        egress: Egress,
+        turn: OwnedSemaphorePermit,
+        deadline: Instant,
+        underway: Option<Underway>,
+    ) -> Response<ResponseBody>
+    where
+        RequestBody<B>: hyper::body::Body<Data = bytes::Bytes, Error = wasmtime_wasi_http::Error> + Send + 'static,
+    {
+        let mut store = self.store(egress);
+        let (sender, receiver) = oneshot::channel();
+        let begun = begin(&mut store, scheme, request, sender);
+        let (request, out) = match begun {
+            Ok(begun) => begun,
+            Err(error) => {
+                self.tell(&one_line(&error));
+                return self.fail(StatusCode::BAD_REQUEST);
+            }
+        };
+        let (service, broken) = (Arc::clone(self), Arc::new(AtomicBool::new(false)));
+        let breaks = Arc::clone(&broken);
+        let call = async move {
+            let handled = service.run(store, request, out, deadline, &breaks).await;
+            drop(turn);
+            handled
+        };
+        let mut call = EndOnDrop(Some(tokio::spawn(call)));
+        match receiver.await {
+            Ok(Ok(response)) if response.status().as_u16() >= 200 => {
+                // What it does after its answer has begun goes on until the deadline.
+                call.0 = None;
+                response.map(|body| ResponseBody::new(body, &self.module, broken, underway))
+            }
+            Ok(Ok(response)) => {
+                self.tell(&format!("the component answered a request with status {}", response.status()));
+                self.fail(StatusCode::BAD_GATEWAY)
+            }
+            Ok(Err(code)) => {
+                self.tell(&format!("the component answered a request with an error: {code:?}"));
+                self.fail(StatusCode::INTERNAL_SERVER_ERROR)
+            }
+            Err(_) => self.after(&call.join().await),
+        }
+    }
+
+    /// Returns a place among the requests that are served at a time, or nothing if too many wait or none gets free.
+    pub async fn turn(&self, deadline: Instant) -> Option<OwnedSemaphorePermit> {
+        if let Ok(turn) = Arc::clone(&self.turns).try_acquire_owned() {
+            return Some(turn);
+        }
+        let most = limits::WAITING_PER_REQUEST_MAX.saturating_mul(self.module.limits.requests as usize);
+        let _waiting = Waiting::begin(&self.waiting, most)?;
+        let until = deadline.min(Instant::now() + limits::TURN_TIME_MAX);
+        timeout_at(until, Arc::clone(&self.turns).acquire_owned()).await.ok()?.ok()
+    }
+
+    fn store(&self, egress: Egress) -> Store<ServerState> {
+        self.engine.store(ServerState::new(&self.module, Sockets::None, egress))
+    }
+
+    async fn run(
+        self: Arc<Self>,
+        mut store: Store<ServerState>,
+        request: IncomingRequest,
+        out: ResponseOutparam,
+        deadline: Instant,
+        broken: &AtomicBool,
+    ) -> Handled {
+        let mut ended = self.ended.subscribe();
+        let call = async {
+            let proxy = self.pre.instantiate_async(&mut store).await?;
+            proxy.wasi_http_incoming_handler().call_handle(&mut store, request, out).await
+        };
+        let handled = tokio::select! {
+            biased;
+            handled = timeout_at(deadline, self.engine.pace(call)) => match handled {
+                Ok(Ok(())) => return Ok(()),
+                Ok(Err(error)) if is_full(&error) || store.data().cap.is_crowded() => Ended::Full,
+                Ok(Err(error)) => Ended::Failed(error),
+                Err(_) => Ended::Late,
+            },
+            _ = ended.wait_for(|ended| *ended) => Ended::Stopped,
+        };
+        // Before the store is dropped, and with it what the body comes from.
+        broken.store(true, Ordering::Release);
+        match &handled {
+            Ended::Failed(error) => self.tell(&failure(error, &store.data().cap).to_string()),
+            Ended::Late => self.tell(&format!("a request took over {} ms", self.module.limits.request_ms)),
+            Ended::Full if store.data().cap.is_crowded() => {
+                self.tell("a request ended for want of memory that other instances have");
+            }
+            Ended::Full | Ended::Stopped => {}
+        }
+        Err(handled)
+    }
+
+    /// Returns the answer for a call that has given none.
+    fn after(&self, handled: &Handled) -> Response<ResponseBody> {
+        match handled {
+            Ok(()) => {
+                self.tell("the component gave no answer to a request");
+                self.fail(StatusCode::INTERNAL_SERVER_ERROR)
+            }
+            Err(Ended::Failed(_)) => self.fail(StatusCode::INTERNAL_SERVER_ERROR),
+            Err(Ended::Full) => self.turn_away(StatusCode::SERVICE_UNAVAILABLE),
+            Err(Ended::Late) => self.fail(StatusCode::GATEWAY_TIMEOUT),
+            Err(Ended::Stopped) => self.fail(StatusCode::SERVICE_UNAVAILABLE),
+        }
+    }
+
+    /// Looks at a request's head. Returns whom it is for.
+    fn check(&self, request: &Request<Incoming>) -> Result<Authority, StatusCode> {
+        if request.method() == Method::CONNECT {
+            return Err(StatusCode::NOT_IMPLEMENTED);
+        }
+        let length = request.headers().get(CONTENT_LENGTH).and_then(|value| value.to_str().ok());
+        if length.and_then(|text| text.parse().ok()).is_some_and(|length: u64| length > self.module.limits.body_bytes) {
+            return Err(StatusCode::PAYLOAD_TOO_LARGE);
+        }
+        authority(request).ok_or(StatusCode::BAD_REQUEST)
+    }
+
+    fn turn_away(&self, status: StatusCode) -> Response<ResponseBody> {
+        self.module.counts.refused();
+        let mut response = self.own_answer(status);
+        if status == StatusCode::SERVICE_UNAVAILABLE {
+            response.headers_mut().insert(RETRY_AFTER, HeaderValue::from_static("1"));
+        }
+        response
+    }
+
+    fn fail(&self, status: StatusCode) -> Response<ResponseBody> {
+        self.module.counts.failed();
+        self.own_answer(status)
+    }
+
+    fn own_answer(&self, status: StatusCode) -> Response<ResponseBody> {
+        let mut response = Response::new(ResponseBody::text(status.canonical_reason().unwrap_or(""), &self.module));
+        *response.status_mut() = status;
+        let plain = HeaderValue::from_static("text/plain");
+        response.headers_mut().insert(HeaderName::from_static("content-type"), plain);
+        response
+    }
+
+    fn tell(&self, text: &str) {
+        self.module.log(LogLevel::Error, text.as_bytes());
+    }
+}
+
+type IncomingRequest = wasmtime::component::Resource<wasmtime_wasi_http::p2::types::HostIncomingRequest>;
+type ResponseOutparam = wasmtime::component::Resource<wasmtime_wasi_http::p2::types::HostResponseOutparam>;
+
+fn begin<B>(
+    store: &mut Store<ServerState>,
+    scheme: WasiScheme,
+    request: Request<RequestBody<B>>,
+    sender: oneshot::Sender<Answer>,
+) -> wasmtime::Result<(IncomingRequest, ResponseOutparam)>
+where
+    RequestBody<B>: hyper::body::Body<Data = bytes::Bytes, Error = wasmtime_wasi_http::Error> + Send + 'static,
+{
+    let mut http = store.data_mut().http();
+    let request = http.new_incoming_request(scheme, request)?;
+    Ok((request, http.new_response_outparam(sender)?))
+}
+
+/// Returns whom a request is for, if it says so in one way.
+fn authority<B>(request: &Request<B>) -> Option<Authority> {
+    let mut hosts = request.headers().get_all(HOST).iter();
+    let (host, more) = (hosts.next(), hosts.next());
+    if more.is_some() {
+        return None;
+    }
+    let host = match host {
+        Some(host) => Some(Authority::try_from(host.as_bytes()).ok()?),
+        None => None,
+    };
+    let scheme_known = request.uri().scheme().is_none_or(|scheme| *scheme == Scheme::HTTP || *scheme == Scheme::HTTPS);
+    match (request.uri().authority().cloned(), host) {
+        _ if !scheme_known => None,
+        // RFC 9112 §3.2: a request of HTTP/1.1 has a Host line, also if its target says the same.
+        (Some(_), None) if request.version() == Version::HTTP_11 => None,
+        // RFC 9113 §8.3.1: and one of HTTP/2 does not differ in them.
+        (Some(own), Some(host)) if request.version() == Version::HTTP_2 && own != host => None,
+        (own, host) => own.or(host),
+    }
+}
+
+/// A task that ends with this.
+struct EndOnDrop(Option<JoinHandle<Handled>>);
+
+impl EndOnDrop {
+    async fn join(&mut self) -> Handled {
+        match self.0.as_mut() {
+            Some(task) => task.await.unwrap_or(Err(Ended::Stopped)),
+            None => Ok(()),
+        }
+    }
+}
+
+impl Drop for EndOnDrop {
+    fn drop(&mut self) {
+        if let Some(task) = &self.0 {
+            task.abort();
+        }
+    }
+}
+
+/// One of those that wait for their turn.
+struct Waiting<'a>(&'a AtomicUsize);
+
+impl Waiting<'_> {
+    fn begin(count: &AtomicUsize, most: usize) -> Option<Waiting<'_>> {
+        let waiting = Waiting(count);
+        (count.fetch_add(1, Ordering::Relaxed) < most).then_some(waiting)
+    }
+}
+
+impl Drop for Waiting<'_> {
+    fn drop(&mut self) {
+        self.0.fetch_sub(1, Ordering::Relaxed);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_request_says_in_one_way_whom_it_is_for() {
+        let check = |uri: &str, hosts: &[&str], version: Version, expected: Option<&str>| {
+            let mut request = Request::builder().uri(uri).version(version);
+            for host in hosts {
+                request = request.header(HOST, *host);
+            }
+            let found = authority(&request.body(()).unwrap());
+            assert_eq!(found.as_ref().map(Authority::as_str), expected, "{uri} {hosts:?}");
+        };
+        check("/", &["a.example"], Version::HTTP_11, Some("a.example"));
+        check("/", &["a.example:8080"], Version::HTTP_11, Some("a.example:8080"));
+        check("/", &[], Version::HTTP_11, None);
+        check("/", &["a.example", "b.example"], Version::HTTP_11, None);
+        check("/", &["a.example", "a.example"], Version::HTTP_11, None);
+        check("/", &["a b"], Version::HTTP_11, None);
+        check("/", &["a/b"], Version::HTTP_11, None);
+        check("/", &[""], Version::HTTP_11, None);
+        check("http://a.example/", &["b.example"], Version::HTTP_11, Some("a.example"));
+        check("http://a.example/", &[], Version::HTTP_11, None);
+        check("ftp://a.example/", &["a.example"], Version::HTTP_11, None);
+        check("http://a.example/", &[], Version::HTTP_2, Some("a.example"));
+        check("http://a.example/", &["a.example"], Version::HTTP_2, Some("a.example"));
+        check("http://a.example/", &["b.example"], Version::HTTP_2, None);
+    }
+}

@@ -1,0 +1,240 @@
+// SPDX-License-Identifier: Apache-2.0
+//! The connections of an HTTP module. They outlive an upgrade: each request goes to the version that serves just then.
+
+use std::future::poll_fn;
+use std::pin::Pin;
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use std::sync::{Arc, PoisonError, RwLock};
+use std::time::Duration;
+
+use hyper::body::Incoming;
+use hyper::rt::Executor;
+use hyper::service::service_fn;
+use hyper_util::rt::TokioTimer;
+use hyper_util::server::conn::auto;
+use tokio::io::{AsyncRead, AsyncWrite};
+use tokio::net::TcpStream;
+use tokio::sync::watch;
+use tokio::time::{Instant, Sleep, sleep_until, timeout};
+use tokio_rustls::TlsAcceptor;
+use wasmtime_wasi_http::io::TokioIo;
+
+use super::connection::{Judgement, Progress};
+use super::service::{HttpService, Via};
+use crate::limits;
+use crate::server::listeners::Accepted;
+
+/// Where the connections of one HTTP module arrive.
+pub struct HttpSite {
+    current: RwLock<Version>,
+    open: AtomicUsize,
+    stage: watch::Sender<Stage>,
+    /// How long a request may take, and the end of its stream in HTTP/2.
+    stream_ms: Arc<AtomicU64>,
+    builder: auto::Builder<StreamExecutor>,
+}
+
+/// One version of an HTTP module, with its certificate.
+#[derive(Clone)]
+pub struct Version {
+    /// What answers requests.
+    pub service: Arc<HttpService>,
+    /// With it, connections that are not intercepted are HTTPS.
+    pub tls: Option<TlsAcceptor>,
+}
+
+impl Version {
+    /// Ends what is still under way, after [`limits::STOP_TIME_MAX`].
+    pub async fn retire(self) {
+        tokio::time::sleep(limits::STOP_TIME_MAX).await;
+        self.service.end();
+    }
+}
+
+/// How far the end of the connections has come.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+enum Stage {
+    /// They go on.
+    Open,
+    /// Each ends when its requests have.
+    Ending,
+    /// They end.
+    Ended,
+}
+
+impl HttpSite {
+    /// Returns a site at which `version` answers.
+    pub fn new(version: Version) -> HttpSite {
+        let (stage, _) = watch::channel(Stage::Open);
+        let stream_ms = Arc::new(AtomicU64::new(stream_ms(&version)));
+        let builder = builder(StreamExecutor { stream_ms: Arc::clone(&stream_ms) });
+        HttpSite { current: RwLock::new(version), open: AtomicUsize::new(0), stage, stream_ms, builder }
+    }
+
+    /// Has another version answer from here on. Requests that the old one has begun end with it.
+    pub fn replace(&self, version: Version) {
+        self.stream_ms.store(stream_ms(&version), Ordering::Relaxed);
+        *self.current.write().unwrap_or_else(PoisonError::into_inner) = version;
+    }
+
+    /// Returns whether it is this version that answers.
+    pub fn is_served_by(&self, version: &Version) -> bool {
+        Arc::ptr_eq(&self.version().service, &version.service)
+    }
+
+    /// Ends all connections, each when its requests have ended, or after [`limits::STOP_TIME_MAX`].
+    pub async fn stop(&self) {
+        self.stage.send_replace(Stage::Ending);
+        let begun = Instant::now();
+        let mut closed = self.stage.subscribe();
+        while self.open.load(Ordering::SeqCst) > 0 {
+            let until = begun + limits::STOP_TIME_MAX;
+            if tokio::time::timeout_at(until, closed.changed()).await.is_err() {
+                break;
+            }
+        }
+        self.stage.send_replace(Stage::Ended);
+        self.version().service.end();
+    }
+
+    /// Takes a connection, unless there are as many as there may be.
+    pub fn accept(self: &Arc<Self>, accepted: Accepted) {
+        let version = self.version();
+        let module = version.service.module();
+        module.counts.connection();
+        let most = usize::try_from(module.limits.connections).unwrap_or(usize::MAX);
+        if self.open.fetch_add(1, Ordering::SeqCst) >= most {
+            self.closed();
+            module.counts.refused();
+            turn_away(&accepted.stream, version.tls.is_some());
+            return;
+        }
+        let site = Arc::clone(self);
+        tokio::spawn(async move {
+            site.serve(accepted, version.tls).await;
+            site.closed();
+        });
+    }
+
+    fn version(&self) -> Version {
+        self.current.read().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    fn closed(&self) {
+        self.open.fetch_sub(1, Ordering::SeqCst);
+        // Whoever waits for the end looks again.
+        self.stage.send_if_modified(|stage| *stage == Stage::Ending);
+    }
+
+    async fn serve(self: &Arc<Self>, accepted: Accepted, tls: Option<TlsAcceptor>) {
+        // Without the option answers wait for acknowledgements, and still arrive.
+        let _ = accepted.stream.set_nodelay(true);
+        // Intercepted connections are the node's to take as they are.
+        let via = Via { secure: tls.is_some() && accepted.origin.is_none(), origin: accepted.origin };
+        match tls.filter(|_| via.secure) {
+            Some(tls) => {
+                if let Ok(Ok(stream)) = timeout(limits::HANDSHAKE_TIME_MAX, tls.accept(accepted.stream)).await {
+                    self.drive(stream, via).await;
+                }
+            }
+            None => self.drive(accepted.stream, via).await,
+        }
+    }
+
+    /// Serves a connection until one of both sides ends it.
+    async fn drive<S: AsyncRead + AsyncWrite + Unpin + Send + 'static>(self: &Arc<Self>, stream: S, via: Via) {
+        let progress = Progress::default();
+        let service = service_fn(|request: hyper::Request<Incoming>| {
+            self.version().service.handle(request, via.clone(), progress.clone())
+        });
+        let connection = self.builder.serve_connection(TokioIo::new(stream), service);
+        let mut connection = std::pin::pin!(connection);
+        let mut stage = self.stage.subscribe();
+        let mut ending = false;
+        let mut alarm = std::pin::pin!(sleep_until(Instant::now() + limits::HEAD_TIME_MAX));
+        loop {
+            tokio::select! {
+                biased;
+                // A client that breaks the rules is told so by hyper, and is its own fault.
+                _ = connection.as_mut() => return,
+                () = due(&progress, alarm.as_mut()) => match progress.judge(Instant::now()) {
+                    Judgement::GoOn(until) => alarm.as_mut().reset(until),
+                    Judgement::End => return,
+                },
+                changed = stage.wait_for(|stage| *stage > Stage::Open), if !ending => {
+                    if changed.is_err() {
+                        return;
+                    }
+                    ending = true;
+                    connection.as_mut().graceful_shutdown();
+                }
+                _ = ended(&self.stage), if ending => return,
+            }
+        }
+    }
+}
+
+/// Waits until a connection is to be judged: sooner than was meant if a request has begun that must be over before.
+async fn due(progress: &Progress, mut alarm: Pin<&mut Sleep>) {
+    poll_fn(|context| {
+        if let Some(until) = progress.ends().filter(|until| *until < alarm.deadline()) {
+            alarm.as_mut().reset(until);
+        }
+        alarm.as_mut().poll(context)
+    })
+    .await;
+}
+
+async fn ended(stage: &watch::Sender<Stage>) {
+    // The sender lives as long as the site.
+    let _ = stage.subscribe().wait_for(|stage| *stage == Stage::Ended).await;
+}
+
+/// Runs streams of HTTP/2, and resets those whose clients do not read: hyper asks a body for nothing while it cannot be
+/// sent, so that the body cannot end by itself.
+#[derive(Clone)]
+struct StreamExecutor {
+    stream_ms: Arc<AtomicU64>,
+}
+
+impl<F: Future<Output = ()> + Send + 'static> Executor<F> for StreamExecutor {
+    fn execute(&self, stream: F) {
+        let time = Duration::from_millis(self.stream_ms.load(Ordering::Relaxed));
+        // Nobody waits for it, however it ends.
+        tokio::spawn(async move { timeout(time, stream).await.ok() });
+    }
+}
+
+fn stream_ms(version: &Version) -> u64 {
+    let request = Duration::from_millis(u64::from(version.service.module().limits.request_ms));
+    u64::try_from((request + limits::GRACE_TIME).as_millis()).unwrap_or(u64::MAX)
+}
+
+fn builder(executor: StreamExecutor) -> auto::Builder<StreamExecutor> {
+    let mut builder = auto::Builder::new(executor);
+    builder
+        .http1()
+        .timer(TokioTimer::new())
+        .header_read_timeout(limits::HEAD_TIME_MAX)
+        .max_buf_size(limits::HEAD_BYTES_MAX)
+        .max_headers(limits::HEADERS_MAX)
+        .half_close(true);
+    builder
+        .http2()
+        .timer(TokioTimer::new())
+        .max_concurrent_streams(limits::STREAMS_MAX)
+        .max_header_list_size(u32::try_from(limits::HEAD_BYTES_MAX).unwrap_or(u32::MAX))
+        .max_send_buf_size(limits::SEND_BYTES_MAX);
+    builder
+}
+
+/// Says that there is no room, if that can be said at once and in clear.
+fn turn_away(stream: &TcpStream, secure: bool) {
+    if !secure {
+        // A client that does not hear it finds the connection closed.
+        let _ = stream.try_write(
+            b"HTTP/1.1 503 Service Unavailable\r\nretry-after: 1\r\ncontent-length: 0\r\n\
+                                   connection: close\r\n\r\n",
+        );
+    }
+}

@@ -1,0 +1,297 @@
+// SPDX-License-Identifier: Apache-2.0
+//! One connection of a module that handles them as events: its bytes from side to side.
+//!
+//! A side is read only while nothing waits to be sent to the other, so that senders feel how fast the receivers are.
+//! Nothing that calls the module is ever given up half-way.
+
+use std::io;
+use std::net::SocketAddr;
+use std::time::Duration;
+
+use rustix::net::sockopt;
+use tokio::net::TcpStream;
+use tokio::time::{Instant, sleep, timeout, timeout_at};
+
+use super::service::{Action, Address, Decision, Flow, Side, TcpService};
+use super::table::{Connection, SendQueue, Stage};
+use crate::limits;
+use crate::server::listeners::Accepted;
+
+/// Serves a connection to its end.
+pub async fn serve(service: &TcpService, id: u64, connection: &Connection, accepted: Accepted) {
+    let Accepted { stream: client, client: from, server: to, origin } = accepted;
+    let flow = Flow { client: address(from), server: address(to), intercepted: origin.is_some() };
+    match service.connect(id, flow).await {
+        Some(Decision::Accept) => {}
+        Some(Decision::Splice) if origin.is_some() => connection.advance(Stage::Spliced),
+        // Without another side there is nobody to hand it on to.
+        Some(Decision::Splice | Decision::Refuse) | None => {
+            reset(&client);
+            return;
+        }
+    }
+    let opened = match origin {
+        Some(origin) => timeout(limits::EGRESS_CONNECT_TIME_MAX, origin.connect()).await.map(|opened| opened.map(Some)),
+        None => Ok(Ok(None)),
+    };
+    match opened {
+        Ok(Ok(server)) => exchange(service, id, connection, &client, server.as_ref()).await,
+        Ok(Err(_)) | Err(_) => {
+            service.module().counts.failed();
+            reset(&client);
+        }
+    }
+    service.closed(id).await;
+}
+
+/// Closes a connection so that its other end learns that it is none.
+pub fn reset(stream: &TcpStream) {
+    // Without it, it is closed as any other.
+    let _ = sockopt::set_socket_linger(stream, Some(Duration::ZERO));
+}
+
+async fn exchange(
+    service: &TcpService,
+    id: u64,
+    connection: &Connection,
+    client: &TcpStream,
+    server: Option<&TcpStream>,
+) {
+    prepare(client);
+    let ends = match server {
+        Some(server) => {
+            prepare(server);
+            let (client, server) = ((Side::Client, client), (Side::Server, server));
+            let (a, b, c, d) = tokio::join!(
+                read(service, id, connection, client, Some(server.1)),
+                read(service, id, connection, server, Some(client.1)),
+                write(service, connection, client.0, client.1),
+                write(service, connection, server.0, server.1),
+            );
+            [a, b, c, d]
+        }
+        None => {
+            let (a, b, ()) = tokio::join!(
+                read(service, id, connection, (Side::Client, client), None),
+                write(service, connection, Side::Client, client),
+                end_if_idle(connection, service.times.idle),
+            );
+            [a, b, Ok(()), Ok(())]
+        }
+    };
+    if connection.stage() == Stage::Aborted || ends.iter().any(Result::is_err) {
+        std::iter::once(client).chain(server).for_each(reset);
+    }
+}
+
+/// Closes a connection on which nothing comes or goes: a client that is there and does nothing keeps its place from
+/// others.
+async fn end_if_idle(connection: &Connection, time: Duration) {
+    loop {
+        let until = connection.moved() + time;
+        if until <= Instant::now() {
+            return connection.advance(Stage::Closing);
+        }
+        if timeout_at(until, connection.reached(Stage::Closing)).await.is_ok() {
+            return;
+        }
+    }
+}
+
+fn prepare(stream: &TcpStream) {
+    // Without these options it works too: later, or for longer than its other end lives.
+    let _ = stream.set_nodelay(true);
+    let _ = sockopt::set_socket_keepalive(stream, true);
+    let _ = sockopt::set_tcp_keepidle(stream, limits::TCP_KEEP_IDLE);
+}
+
+/// Hands what one side sends to the module and on, until it sends no more.
+async fn read(
+    service: &TcpService,
+    id: u64,
+    connection: &Connection,
+    (source, stream): (Side, &TcpStream),
+    onward: Option<&TcpStream>,
+) -> io::Result<()> {
+    let outcome = receive(service, id, connection, (source, stream), onward).await;
+    match outcome {
+        Ok(true) => {
+            if connection.stage() < Stage::Spliced && service.end(id, source).await.is_none() {
+                connection.advance(Stage::Aborted);
+            }
+            match connection.other(source) {
+                Some(other) => connection.queue(other).shut(),
+                None => linger(connection).await,
+            }
+        }
+        Ok(false) => {}
+        Err(_) => connection.advance(Stage::Aborted),
+    }
+    outcome.map(drop)
+}
+
+/// Lets a module finish what it sends to a client that sends no more.
+async fn linger(connection: &Connection) {
+    let own = connection.queue(Side::Client);
+    let mut quiet = Duration::ZERO;
+    while connection.stage() < Stage::Closing && !own.is_shut() && quiet < limits::TCP_HALF_CLOSED_TIME_MAX {
+        sleep(LOOK_TIME).await;
+        quiet = if own.is_empty() { quiet + LOOK_TIME } else { Duration::ZERO };
+    }
+    connection.advance(Stage::Closing);
+}
+
+const LOOK_TIME: Duration = Duration::from_millis(250);
+
+/// Returns whether the side ended by itself.
+async fn receive(
+    service: &TcpService,
+    id: u64,
+    connection: &Connection,
+    (source, stream): (Side, &TcpStream),
+    onward: Option<&TcpStream>,
+) -> io::Result<bool> {
+    // What a module sends to the only side there is holds up what it is shown.
+    let queue = connection.queue(connection.other(source).unwrap_or(source));
+    let way = onward.map(|onward| Way { service, queue, onward });
+    let mut wanted = limits::TCP_CHUNK_BYTES_FIRST;
+    loop {
+        while !queue.has_room() {
+            tokio::select! {
+                () = connection.reached(Stage::Closing) => return Ok(false),
+                () = queue.room.notified() => {}
+            }
+        }
+        let most = wanted.min(service.connections.chunk_bytes());
+        let mut buffer = service.buffers.take(most);
+        let length = match stream.try_read_buf(&mut bytes::BufMut::limit(&mut buffer, most)) {
+            Ok(0) => return Ok(true),
+            Ok(length) => length,
+            Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
+                service.buffers.give(buffer);
+                tokio::select! {
+                    biased;
+                    () = connection.reached(Stage::Closing) => return Ok(false),
+                    ready = stream.readable() => ready?,
+                }
+                continue;
+            }
+            Err(error) => return Err(error),
+        };
+        service.module().counts.bytes_in(length);
+        connection.touch();
+        if let (Some(bytes), Some(way)) = (shown(service, id, connection, source, buffer).await, &way) {
+            way.send(bytes)?;
+        }
+        if connection.stage() >= Stage::Closing {
+            return Ok(false);
+        }
+        if !queue.is_empty() {
+            wanted = (wanted / 2).max(limits::TCP_CHUNK_BYTES_FIRST);
+        } else if length == most {
+            wanted = (wanted * 2).min(limits::TCP_CHUNK_BYTES_MAX);
+        }
+    }
+}
+
+/// The way to the other side.
+struct Way<'a> {
+    service: &'a TcpService,
+    queue: &'a SendQueue,
+    onward: &'a TcpStream,
+}
+
+impl Way<'_> {
+    /// Sends bytes behind those that wait: at once as many as the socket takes, if none do.
+    fn send(&self, bytes: Vec<u8>) -> io::Result<()> {
+        let mut sent = 0;
+        while self.queue.is_free() && sent < bytes.len() {
+            match self.onward.try_write(&bytes[sent..]) {
+                Ok(length) => sent += length,
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => break,
+                Err(error) => return Err(error),
+            }
+        }
+        self.service.module().counts.bytes_out(sent);
+        self.queue.push_rest(bytes, sent, &self.service.buffers);
+        Ok(())
+    }
+}
+
+/// Shows bytes to the module, and returns those that go on to the other side, if there is one.
+pub(in crate::server) async fn shown(
+    service: &TcpService,
+    id: u64,
+    connection: &Connection,
+    source: Side,
+    bytes: Vec<u8>,
+) -> Option<Vec<u8>> {
+    let action =
+        if connection.stage() == Stage::Spliced { Some(Action::Pass) } else { service.data(id, source, &bytes).await };
+    match action {
+        Some(Action::Pass) => return Some(bytes),
+        Some(Action::Replace(others)) if others.len() <= limits::TCP_SEND_BYTES_MAX => {
+            service.buffers.give(bytes);
+            return Some(others);
+        }
+        Some(Action::Splice) => {
+            connection.advance(if connection.other(source).is_some() { Stage::Spliced } else { Stage::Closing });
+            return Some(bytes);
+        }
+        Some(Action::Close) => connection.advance(Stage::Closing),
+        Some(Action::Replace(_)) => {
+            service.module().counts.failed();
+            connection.advance(Stage::Aborted);
+        }
+        None => connection.advance(Stage::Aborted),
+    }
+    None
+}
+
+/// Sends a side what waits for it, until no more comes.
+async fn write(service: &TcpService, connection: &Connection, side: Side, stream: &TcpStream) -> io::Result<()> {
+    let queue = connection.queue(side);
+    let sent = send(service, connection, queue, stream).await;
+    if sent.is_err() {
+        connection.advance(Stage::Aborted);
+    }
+    sent
+}
+
+async fn send(service: &TcpService, connection: &Connection, queue: &SendQueue, stream: &TcpStream) -> io::Result<()> {
+    loop {
+        if connection.stage() == Stage::Aborted {
+            return Ok(());
+        }
+        let write = |bytes: &[u8]| {
+            let written = stream.try_write(bytes)?;
+            service.module().counts.bytes_out(written);
+            connection.touch();
+            Ok(written)
+        };
+        if !queue.write(write)? {
+            tokio::select! {
+                biased;
+                () = connection.reached(Stage::Aborted) => {}
+                ready = stream.writable() => ready?,
+                () = closed_for(connection, service.times.closing) => connection.advance(Stage::Aborted),
+            }
+        } else if queue.is_shut() {
+            // If the other end is gone, there is nobody to tell.
+            let _ = rustix::net::shutdown(stream, rustix::net::Shutdown::Write);
+            return Ok(());
+        } else {
+            queue.more.notified().await;
+        }
+    }
+}
+
+/// Waits until a connection has been closing for a while.
+async fn closed_for(connection: &Connection, time: Duration) {
+    connection.reached(Stage::Closing).await;
+    sleep(time).await;
+}
+
+pub(in crate::server) fn address(of: SocketAddr) -> Address {
+    Address { ip: of.ip().to_canonical().to_string(), port: of.port() }
+}

@@ -1,0 +1,7 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Modules that handle TCP connections as events.
+
+pub mod buffers;
+pub mod connection;
+pub mod service;
+pub mod table;

@@ -1,0 +1,261 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Modules that handle TCP connections as events: one instance for all connections of a module, whose calls follow each
+//! other. The node has the sockets, the buffers and the back-pressure; see `wit/deps/netserv-tcp/tcp.wit`.
+
+use std::sync::{Arc, Mutex, PoisonError, Weak};
+use std::time::Duration;
+
+use netserv_model::{Refusal, RefusalKind};
+use netserv_wire::container::frames::LogLevel;
+use tokio::sync::watch;
+use tokio::time::{Instant, timeout, timeout_at};
+use wasmtime::Store;
+
+use super::buffers::Buffers;
+use super::connection;
+use super::table::ConnectionTable;
+use crate::limits;
+use crate::packet::engine::one_line;
+use crate::server::component::{CheckedComponent, failure, started};
+use crate::server::egress::Egress;
+use crate::server::engine::ServerEngine;
+use crate::server::listeners::Accepted;
+use crate::server::module::Module;
+use crate::server::state::{ServerState, Sockets};
+
+mod bindings {
+    wasmtime::component::bindgen!({
+        path: "../../wit",
+        inline: "package netserv:host-tcp;
+            world tcp-host { import netserv:tcp/control@1.0.0; export netserv:tcp/handler@1.0.0; }",
+        imports: { default: trappable },
+        exports: { default: async },
+        require_store_data_send: true,
+    });
+}
+
+pub(in crate::server) use bindings::netserv::tcp::control as control_wit;
+pub(in crate::server) use bindings::netserv::tcp::types::{Action, Address, Decision, Flow, Side};
+
+/// One version of a module that handles connections as events.
+pub struct TcpService {
+    engine: Arc<ServerEngine>,
+    module: Arc<Module>,
+    guest: tokio::sync::Mutex<Guest>,
+    /// What the module knows of its connections.
+    pub(in crate::server) connections: Arc<ConnectionTable>,
+    /// What connections read into.
+    pub(in crate::server) buffers: Buffers,
+    /// How long its connections may do nothing.
+    pub(in crate::server) times: Times,
+    stage: watch::Sender<Stage>,
+    ended: Mutex<Option<Ended>>,
+}
+
+/// How long connections may do nothing.
+#[derive(Clone, Copy, Debug)]
+pub struct Times {
+    /// One that is being closed, while what was sent before does not go.
+    pub closing: Duration,
+    /// One to the module's own port, while nothing comes or goes.
+    pub idle: Duration,
+}
+
+impl Default for Times {
+    fn default() -> Times {
+        Times { closing: limits::TCP_CLOSING_TIME_MAX, idle: limits::TCP_IDLE_TIME_MAX }
+    }
+}
+
+/// Told once, when the module cannot go on.
+type Ended = Box<dyn FnOnce(Refusal) + Send>;
+
+struct Guest {
+    store: Store<ServerState>,
+    instance: bindings::TcpHost,
+}
+
+/// How far the service's end has come.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+enum Stage {
+    Open,
+    /// It takes no new connections.
+    Ending,
+    /// It is not called any more.
+    Ended,
+}
+
+/// Calls the module, whose calls wait for each other; nothing if it has failed, or fails by this.
+macro_rules! call {
+    ($service:ident, $method:ident $(, $argument:expr)*) => {{
+        let mut guest = $service.guest.lock().await;
+        let Guest { store, instance } = &mut *guest;
+        if $service.stage() == Stage::Ended {
+            None
+        } else {
+            // What it did not get in another call has nothing to do with this one.
+            store.data_mut().cap.denied = None;
+            let handler = instance.netserv_tcp_handler();
+            let called = $service.engine.pace(handler.$method(&mut *store $(, $argument)*));
+            match timeout($service.patience(), called).await {
+                Ok(Ok(value)) => Some(value),
+                Ok(Err(error)) => {
+                    $service.fail(failure(&error, &store.data().cap));
+                    None
+                }
+                Err(_) => {
+                    let words = concat!("the module did not come back from ", stringify!($method));
+                    $service.fail(Refusal::new(RefusalKind::Stalled, words));
+                    None
+                }
+            }
+        }
+    }};
+}
+
+impl TcpService {
+    /// Starts the module's one instance. `ended` is called if the module fails by itself.
+    ///
+    /// # Errors
+    /// Why there is none.
+    pub async fn start(
+        engine: &Arc<ServerEngine>,
+        component: CheckedComponent,
+        module: &Arc<Module>,
+        times: Times,
+        ended: impl FnOnce(Refusal) + Send + 'static,
+    ) -> Result<Arc<TcpService>, Refusal> {
+        let pre = bindings::TcpHostPre::new(component.pre);
+        let pre = pre.map_err(|error| Refusal::new(RefusalKind::AbiMismatch, one_line(&error)))?;
+        let mut state = ServerState::new(module, Sockets::Permitted(None), Egress::new(module));
+        let connections = Arc::clone(&state.tcp);
+        connections.open();
+        state.tcp = Arc::clone(&connections);
+        let mut store = engine.store(state);
+        let made = engine.pace(pre.instantiate_async(&mut store));
+        let made = timeout(limits::START_TIME_MAX, made).await;
+        let instance = started(made, &store.data().cap)?;
+        let service = Arc::new(TcpService {
+            engine: Arc::clone(engine),
+            module: Arc::clone(module),
+            guest: tokio::sync::Mutex::new(Guest { store, instance }),
+            connections,
+            buffers: Buffers::default(),
+            times,
+            stage: watch::Sender::new(Stage::Open),
+            ended: Mutex::new(Some(Box::new(ended))),
+        });
+        tokio::spawn(keep_time(Arc::downgrade(&service)));
+        Ok(service)
+    }
+
+    /// Returns the module.
+    pub(in crate::server) fn module(&self) -> &Arc<Module> {
+        &self.module
+    }
+
+    /// Takes a connection, unless there are as many as there may be.
+    pub fn accept(self: &Arc<Self>, accepted: Accepted) {
+        self.module.counts.connection();
+        let most = usize::try_from(self.module.limits.connections).unwrap_or(usize::MAX);
+        let entered =
+            if self.stage() == Stage::Open { self.connections.enter(accepted.origin.is_some(), most) } else { None };
+        let Some((id, connection)) = entered else {
+            self.module.counts.refused();
+            connection::reset(&accepted.stream);
+            return;
+        };
+        let service = Arc::clone(self);
+        tokio::spawn(async move {
+            connection::serve(&service, id, &connection, accepted).await;
+            service.connections.leave(id);
+            // Whoever waits for the end looks again.
+            service.stage.send_if_modified(|stage| *stage == Stage::Ending);
+        });
+    }
+
+    /// Ends all connections, those under way after [`STOP_TIME_MAX`](limits::STOP_TIME_MAX) at the latest.
+    pub async fn stop(&self) {
+        self.stage.send_if_modified(|stage| std::mem::replace(stage, Stage::Ending.max(*stage)) < Stage::Ending);
+        let until = Instant::now() + limits::STOP_TIME_MAX;
+        let mut left = self.stage.subscribe();
+        while self.connections.count() > 0 && self.stage() == Stage::Ending {
+            if timeout_at(until, left.changed()).await.is_err() {
+                break;
+            }
+        }
+        self.stage.send_replace(Stage::Ended);
+        self.connections.abort_all();
+    }
+
+    pub(in crate::server) async fn connect(&self, id: u64, flow: Flow) -> Option<Decision> {
+        call!(self, call_connect, id, &flow)
+    }
+
+    pub(in crate::server) async fn data(&self, id: u64, source: Side, bytes: &[u8]) -> Option<Action> {
+        call!(self, call_data, id, source, bytes)
+    }
+
+    pub(in crate::server) async fn end(&self, id: u64, source: Side) -> Option<()> {
+        call!(self, call_end, id, source)
+    }
+
+    pub(in crate::server) async fn closed(&self, id: u64) -> Option<()> {
+        call!(self, call_closed, id)
+    }
+
+    async fn timer(&self, id: u32) -> Option<()> {
+        call!(self, call_timer, id)
+    }
+
+    /// Returns how much memory the instance has taken.
+    pub(in crate::server) async fn memory_bytes(&self) -> u64 {
+        self.guest.lock().await.store.data().cap.used()
+    }
+
+    fn stage(&self) -> Stage {
+        *self.stage.borrow()
+    }
+
+    /// How long the module may take for an event.
+    fn patience(&self) -> Duration {
+        Duration::from_millis(u64::from(self.module.limits.request_ms))
+    }
+
+    /// Gives the module up, whose state nobody knows.
+    fn fail(&self, refusal: Refusal) {
+        self.module.counts.failed();
+        self.stage.send_replace(Stage::Ended);
+        self.connections.abort_all();
+        self.module.log(LogLevel::Error, refusal.to_string().as_bytes());
+        if let Some(ended) = self.ended.lock().unwrap_or_else(PoisonError::into_inner).take() {
+            ended(refusal);
+        }
+    }
+}
+
+/// Calls the module's timers when they are due.
+async fn keep_time(service: Weak<TcpService>) {
+    let Some(connections) = service.upgrade().map(|service| Arc::clone(&service.connections)) else { return };
+    loop {
+        let changed = connections.timers_changed();
+        match connections.next_timer() {
+            Some(due) => {
+                let _ = timeout_at(due, changed).await;
+            }
+            // Nobody may set one any more, and nobody tells of that.
+            None => {
+                let _ = timeout(LOOK_TIME, changed).await;
+            }
+        }
+        let Some(service) = service.upgrade() else { return };
+        if service.stage() == Stage::Ended {
+            return;
+        }
+        while let Some(id) = connections.due_timer(Instant::now()) {
+            service.timer(id).await;
+        }
+    }
+}
+
+const LOOK_TIME: Duration = Duration::from_secs(1);

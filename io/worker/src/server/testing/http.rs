@@ -1,0 +1,219 @@
+// SPDX-License-Identifier: Apache-2.0
+//! HTTP modules without sockets: for `netserv module test` and `bench`.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use bytes::Bytes;
+use http_body_util::{BodyExt as _, Full};
+use netserv_model::effect::ModuleSlot;
+use netserv_model::manifest::{Manifest, ModuleLimits};
+use netserv_model::{ModuleRef, Refusal, RefusalKind};
+use netserv_wire::container::frames::ServerLoad;
+use tokio::runtime::Runtime;
+use wasmtime_wasi_http::p2::bindings::http::types::Scheme;
+
+use crate::link::birth::Wakeup;
+use crate::server::component::{self, CheckedComponent, ComponentKind};
+use crate::server::egress::Egress;
+use crate::server::engine::ServerEngine;
+use crate::server::http::body::RequestBody;
+use crate::server::http::service::HttpService;
+use crate::server::module::{Module, Profile, Shared};
+use crate::server::{blocks, thread};
+use crate::shared::log::Line;
+
+/// What the module under test is told of itself, and may use.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct HostSettings {
+    /// Its name and version.
+    pub module: ModuleRef,
+    /// What it can read.
+    pub properties: BTreeMap<String, String>,
+    /// What it may use.
+    pub limits: ModuleLimits,
+    /// The building blocks that it may use.
+    pub blocks: BTreeSet<String>,
+}
+
+impl HostSettings {
+    /// Returns settings with all building blocks, no property, and the usual limits.
+    pub fn new(module: ModuleRef) -> HostSettings {
+        HostSettings { module, properties: BTreeMap::new(), limits: ModuleLimits::default(), blocks: blocks::all() }
+    }
+
+    /// Returns the settings of a manifest's module, some of whose properties have other values.
+    pub fn of(manifest: &Manifest, properties: &BTreeMap<String, String>) -> HostSettings {
+        let mut all = manifest.properties.clone();
+        all.extend(properties.clone());
+        HostSettings { properties: all, limits: manifest.limits, ..HostSettings::new(manifest.module()) }
+    }
+
+    /// Returns a module that has done nothing.
+    pub(super) fn into_module(self) -> Result<Arc<Module>, Refusal> {
+        let wake = Arc::new(Wakeup::new().map_err(|error| node_failed(&error))?);
+        let shared = Shared::for_tests(&self.module);
+        let profile = Profile {
+            slot: ModuleSlot(0),
+            name: self.module,
+            properties: self.properties,
+            limits: self.limits,
+            blocks: self.blocks,
+            network: ServerLoad::default(),
+        };
+        Ok(Arc::new(Module::new(profile, shared, wake)))
+    }
+}
+
+/// A component that is compiled for this process.
+pub struct TestCode {
+    pub(super) engine: Arc<ServerEngine>,
+    component: CheckedComponent,
+}
+
+impl TestCode {
+    /// Compiles a component that may use all building blocks.
+    ///
+    /// # Errors
+    /// Those of a node that loads it.
+    pub fn compile(component: &[u8]) -> Result<TestCode, Refusal> {
+        TestCode::compile_for(component, &blocks::all())
+    }
+
+    fn compile_for(component: &[u8], blocks: &BTreeSet<String>) -> Result<TestCode, Refusal> {
+        let engine = Arc::new(ServerEngine::new().map_err(|error| node_failed(&error))?);
+        let component = component::compile(&engine, component, blocks)?;
+        Ok(TestCode { engine, component })
+    }
+
+    /// Returns what the component does.
+    pub fn kind(&self) -> ComponentKind {
+        self.component.kind
+    }
+
+    /// Returns the component if it does what is wanted.
+    pub(super) fn component(&self, wanted: ComponentKind) -> Result<CheckedComponent, Refusal> {
+        if self.kind() == wanted {
+            return Ok(self.component.clone());
+        }
+        let (kind, wanted) = (self.kind().as_str(), wanted.as_str());
+        Err(Refusal::new(RefusalKind::AbiMismatch, format!("it is a module of kind {kind}, and not {wanted}")))
+    }
+}
+
+pub(super) fn node_failed(error: &dyn ToString) -> Refusal {
+    Refusal::new(RefusalKind::NodeFailed, error.to_string())
+}
+
+/// A request.
+#[derive(Clone, Debug)]
+pub struct TestRequest {
+    /// Its method.
+    pub method: String,
+    /// Its path, with the query if there is one.
+    pub path: String,
+    /// Its headers; `host` is `module.test` if it is not among them.
+    pub headers: Vec<(String, String)>,
+    /// Its body.
+    pub body: Vec<u8>,
+}
+
+/// A response.
+#[derive(Clone, Debug)]
+pub struct TestResponse {
+    /// Its status.
+    pub status: u16,
+    /// Its headers, names in lower case.
+    pub headers: Vec<(String, Vec<u8>)>,
+    /// Its whole body.
+    pub body: Vec<u8>,
+    /// What the module wrote to its log.
+    pub log: Vec<Line>,
+    /// How long it took, from the head of the request to the end of the response.
+    pub took: Duration,
+}
+
+/// An HTTP module under test. Requests share its kv state and counters; each has a fresh instance.
+pub struct HttpTester {
+    runtime: Runtime,
+    service: Arc<HttpService>,
+}
+
+impl HttpTester {
+    /// Compiles a component.
+    ///
+    /// # Errors
+    /// Those of a node that loads it, and [`RefusalKind::AbiMismatch`] if it answers no HTTP requests.
+    pub fn new(component: &[u8], settings: HostSettings) -> Result<HttpTester, Refusal> {
+        let code = TestCode::compile_for(component, &settings.blocks)?;
+        let component = code.component(ComponentKind::Http)?;
+        let runtime = thread::runtime().map_err(|error| node_failed(&error))?;
+        let module = settings.into_module()?;
+        let service = Arc::new(runtime.block_on(HttpService::start(&code.engine, component, &module))?);
+        Ok(HttpTester { runtime, service })
+    }
+
+    /// Has the module answer a request.
+    ///
+    /// # Errors
+    /// [`RefusalKind::BadRequest`] if the request is none, [`RefusalKind::Trapped`] if the response breaks off.
+    pub fn respond(&self, request: &TestRequest) -> Result<TestResponse, Refusal> {
+        self.runtime.block_on(self.answer(request))
+    }
+
+    /// Makes one instance without a request. Returns how long that took.
+    ///
+    /// # Errors
+    /// Those of [`HttpService::instantiate`].
+    pub fn instantiate(&self) -> Result<Duration, Refusal> {
+        self.runtime.block_on(self.service.instantiate())
+    }
+
+    /// Returns what the module counted.
+    pub fn module(&self) -> &Arc<Module> {
+        self.service.module()
+    }
+
+    async fn answer(&self, request: &TestRequest) -> Result<TestResponse, Refusal> {
+        let request = build(request).map_err(|error| Refusal::new(RefusalKind::BadRequest, error.to_string()))?;
+        let module = self.service.module();
+        let begun = Instant::now();
+        let deadline = tokio::time::Instant::now() + Duration::from_millis(u64::from(module.limits.request_ms));
+        let Some(turn) = self.service.turn(deadline).await else {
+            return Err(Refusal::new(RefusalKind::QuotaExceeded, "the module serves no requests at a time"));
+        };
+        let request = request.map(|body| RequestBody::new(body, module));
+        let response = self.service.answer(request, Scheme::Http, Egress::new(module), turn, deadline, None).await;
+        let (head, body) = response.into_parts();
+        let broken = |error: wasmtime_wasi_http::Error| {
+            Refusal::new(RefusalKind::Trapped, format!("the response broke off: {error:?}"))
+        };
+        let body = body.collect().await.map_err(broken)?.to_bytes();
+        let took = begun.elapsed();
+        let header = |(name, value): (&http::HeaderName, &http::HeaderValue)| {
+            (name.as_str().to_owned(), value.as_bytes().to_vec())
+        };
+        Ok(TestResponse {
+            status: head.status.as_u16(),
+            headers: head.headers.iter().map(header).collect(),
+            body: body.to_vec(),
+            log: module.take_last_log(),
+            took,
+        })
+    }
+}
+
+type Body = http_body_util::combinators::MapErr<Full<Bytes>, fn(std::convert::Infallible) -> wasmtime_wasi_http::Error>;
+
+fn build(request: &TestRequest) -> Result<http::Request<Body>, http::Error> {
+    let mut builder = http::Request::builder().method(request.method.as_str()).uri(request.path.as_str());
+    if !request.headers.iter().any(|(name, _)| name.eq_ignore_ascii_case("host")) {
+        builder = builder.header("host", "module.test");
+    }
+    for (name, value) in &request.headers {
+        builder = builder.header(name.as_str(), value.as_str());
+    }
+    let body = Full::new(Bytes::from(request.body.clone()));
+    builder.body(body.map_err((|never| match never {}) as fn(std::convert::Infallible) -> wasmtime_wasi_http::Error))
+}

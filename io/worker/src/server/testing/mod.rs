@@ -1,0 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Server modules without sockets: for `netserv module test` and `bench`.
+
+pub mod http;
+pub mod tcp;

@@ -1,0 +1,73 @@
+// SPDX-License-Identifier: Apache-2.0
+//! `netserv-worker compile`: WebAssembly in, code for `serve` out.
+
+pub mod compose;
+
+use std::fs::File;
+use std::io::Read as _;
+use std::path::{Path, PathBuf};
+
+use netserv_model::{Refusal, RefusalKind};
+
+use crate::limits;
+use crate::packet::engine::{Interruption, Runtime};
+use crate::server::component;
+use crate::server::engine::ServerEngine;
+use compose::{Part, compose};
+
+/// Compiles the files `wasm` into the file `out`, after checking what it is: one packet module, one component, or
+/// several components of which each hands HTTP requests on to the next.
+///
+/// # Errors
+/// [`RefusalKind::BadCode`], [`RefusalKind::AbiMismatch`] or [`RefusalKind::MemoryLimit`] if the module is at fault,
+/// [`RefusalKind::NodeFailed`] if the machine is.
+pub fn compile_all(wasm: &[PathBuf], out: &Path) -> Result<(), Refusal> {
+    let code = match wasm {
+        [one] => precompile(&read_wasm(one)?)?,
+        parts => {
+            let numbered = parts.iter().zip(1..);
+            let parts: Result<Vec<Part>, Refusal> = numbered.map(|(path, number)| part(path, number)).collect();
+            precompile(&compose(parts?)?)?
+        }
+    };
+    std::fs::write(out, code).map_err(|error| node_failed(&format!("cannot write {}: {error}", out.display())))
+}
+
+fn part(path: &Path, number: usize) -> Result<Part, Refusal> {
+    Ok(Part { name: format!("part {number}"), wasm: read_wasm(path)? })
+}
+
+/// Compiles one WebAssembly file into code that `serve` loads.
+///
+/// # Errors
+/// Those of [`compile_all`].
+pub fn precompile(wasm: &[u8]) -> Result<Vec<u8>, Refusal> {
+    if component::is_component(wasm) {
+        let engine = ServerEngine::new().map_err(|error| node_failed(error.root_cause()))?;
+        component::precompile(&engine, wasm)
+    } else {
+        let runtime = Runtime::new(Interruption::None).map_err(|error| node_failed(error.root_cause()))?;
+        runtime.precompile(wasm)
+    }
+}
+
+/// Reads a WebAssembly file.
+///
+/// # Errors
+/// [`RefusalKind::NodeFailed`] if it cannot be read, [`RefusalKind::BadCode`] if it is longer than
+/// [`limits::WASM_BYTES_MAX`].
+pub fn read_wasm(path: &Path) -> Result<Vec<u8>, Refusal> {
+    let mut wasm = Vec::new();
+    File::open(path)
+        .and_then(|file| file.take(limits::WASM_BYTES_MAX + 1).read_to_end(&mut wasm))
+        .map_err(|error| node_failed(&format!("cannot read {}: {error}", path.display())))?;
+    if wasm.len() as u64 > limits::WASM_BYTES_MAX {
+        let detail = format!("the code is longer than {} bytes", limits::WASM_BYTES_MAX);
+        return Err(Refusal::new(RefusalKind::BadCode, detail));
+    }
+    Ok(wasm)
+}
+
+fn node_failed(error: &(impl ToString + ?Sized)) -> Refusal {
+    Refusal::new(RefusalKind::NodeFailed, error.to_string())
+}

@@ -1,0 +1,189 @@
+// SPDX-License-Identifier: Apache-2.0
+//! `netserv-worker test`: a Wasm module under test.
+
+use std::cell::Cell;
+use std::rc::Rc;
+use std::time::Duration;
+
+use netserv_model::effect::ModuleSlot;
+use netserv_model::limits::PACKET_BYTES_MAX;
+use netserv_model::request::PacketCounts;
+use netserv_model::{Instant, Now, Refusal};
+use netserv_wire::container::ring::{Answer, Ingress};
+
+use super::case::{self, Case, Finished, Report, Tested, at};
+use crate::packet::chain::{Batch, Chain, Outcome, Surroundings, inject_all};
+use crate::packet::engine::{Interruption, Runtime};
+use crate::packet::host::{Clock, Entropy, Host};
+use crate::packet::instance::{EPOCH_MS, Instance};
+use crate::shared::kv::KvStores;
+use crate::tools::pcap::Captured;
+
+/// Runs a module on a test's packets.
+pub fn run(wasm: &[u8], case: &Case) -> Report {
+    case::run(case, |first, output| Run::start(wasm, case, first, output))
+}
+
+const SLOT: ModuleSlot = ModuleSlot(0);
+
+struct Run {
+    clock: Rc<Cell<Now>>,
+    chain: Chain,
+    outcomes: Vec<Outcome>,
+    failed: Option<Finished>,
+    _epochs: EpochThread,
+}
+
+/// The packets of a batch, and all that comes out.
+struct Bench<'a> {
+    time: Duration,
+    batch: Vec<Vec<u8>>,
+    output: &'a mut Vec<Captured>,
+    failed: &'a mut Option<Finished>,
+}
+
+impl Run {
+    fn start(wasm: &[u8], case: &Case, first: Duration, output: &mut Vec<Captured>) -> Result<Run, Refusal> {
+        let engine_failed =
+            |error: wasmtime::Error| Refusal::new(netserv_model::RefusalKind::NodeFailed, error.to_string());
+        let runtime = Runtime::new(Interruption::Epochs).map_err(engine_failed)?;
+        let checked = runtime.compile(wasm)?;
+        let epochs = EpochThread::start(runtime.engine().clone());
+        let clock = Rc::new(Cell::new(at(first)));
+        let name = "example.org/tested".parse().expect("a module name");
+        let kv = KvStores::default().open(&name, 1);
+        let host =
+            Host::new(case.properties.clone(), case.limits, kv, Clock::Manual(Rc::clone(&clock)), Entropy::Seeded(1));
+        let mut instance = Instance::start(&checked, host)?;
+        let mut failed = None;
+        inject_all(SLOT, &mut instance, &mut Bench { time: first, batch: Vec::new(), output, failed: &mut failed });
+        let mut chain = Chain::default();
+        chain.insert(SLOT, instance);
+        Ok(Run { clock, chain, outcomes: Vec::new(), failed, _epochs: epochs })
+    }
+}
+
+impl Tested for Run {
+    fn process(&mut self, time: Duration, packets: Vec<Vec<u8>>, output: &mut Vec<Captured>) {
+        self.clock.set(at(time));
+        let mut bench = Bench { time, batch: packets, output, failed: &mut self.failed };
+        self.chain.process(&mut bench, &mut self.outcomes);
+        bench.answer(&self.outcomes);
+    }
+
+    fn poll_timeout(&self) -> Option<Instant> {
+        self.chain.poll_timeout()
+    }
+
+    fn handle_timeout(&mut self, time: Duration, output: &mut Vec<Captured>) {
+        self.clock.set(at(time));
+        let mut bench = Bench { time, batch: Vec::new(), output, failed: &mut self.failed };
+        self.chain.handle_timeout(at(time).instant, &mut bench);
+    }
+
+    fn finish(mut self, output: &mut Vec<Captured>) -> Finished {
+        let Some(mut instance) = self.chain.remove(SLOT) else { return self.failed.unwrap_or_default() };
+        let failure = instance.stop().err();
+        let time = Duration::from_nanos(self.clock.get().instant.as_nanos());
+        inject_all(SLOT, &mut instance, &mut Bench { time, batch: Vec::new(), output, failed: &mut self.failed });
+        let packets = instance.counts;
+        let mut host = instance.into_host();
+        Finished { failure, packets, counters: host.counters.all(), log: host.log.take() }
+    }
+}
+
+impl Bench<'_> {
+    fn answer(&mut self, outcomes: &[Outcome]) {
+        for (packet, outcome) in self.batch.drain(..).zip(outcomes) {
+            match outcome.answer {
+                Answer::Pass | Answer::Modified => self.output.push(Captured { time: self.time, packet }),
+                Answer::Drop | Answer::Failed => {}
+            }
+        }
+    }
+}
+
+impl Batch for Bench<'_> {
+    fn len(&self) -> usize {
+        self.batch.len()
+    }
+
+    fn length(&self, index: usize) -> usize {
+        self.batch[index].len().min(PACKET_BYTES_MAX)
+    }
+
+    fn modules(&self, index: usize) -> u64 {
+        // A packet that no slot holds is never shown to modules.
+        u64::from(self.batch[index].len() <= PACKET_BYTES_MAX)
+    }
+
+    fn ingress(&self, _: usize) -> Ingress {
+        Ingress { interface: 1, timestamp_ns: at(self.time).instant.as_nanos() }
+    }
+
+    fn read(&self, index: usize, into: &mut [u8]) {
+        into.copy_from_slice(&self.batch[index]);
+    }
+
+    fn write(&mut self, index: usize, packet: &[u8]) {
+        self.batch[index] = packet.to_vec();
+    }
+
+    fn slot(&self, index: usize) -> usize {
+        index
+    }
+
+    fn resize(&mut self, index: usize, length: usize) {
+        self.batch[index].resize(length, 0);
+    }
+}
+
+impl Surroundings for Bench<'_> {
+    fn enter(&mut self, _: ModuleSlot) {}
+
+    fn leave(&mut self) {}
+
+    fn inject(&mut self, _: ModuleSlot, packet: &[u8]) -> bool {
+        self.output.push(Captured { time: self.time, packet: packet.to_vec() });
+        true
+    }
+
+    fn failed(&mut self, _: ModuleSlot, refusal: Refusal, mut rest: Host) {
+        *self.failed = Some(Finished {
+            failure: Some(refusal),
+            packets: PacketCounts::default(),
+            counters: rest.counters.all(),
+            log: rest.log.take(),
+        });
+    }
+}
+
+/// Steps the engine's epoch until it is dropped.
+struct EpochThread {
+    stop: std::sync::mpsc::Sender<()>,
+    thread: Option<std::thread::JoinHandle<()>>,
+}
+
+impl EpochThread {
+    fn start(engine: wasmtime::Engine) -> EpochThread {
+        let (stop, stopped) = std::sync::mpsc::channel();
+        let thread = std::thread::spawn(move || {
+            while stopped.recv_timeout(Duration::from_millis(EPOCH_MS))
+                == Err(std::sync::mpsc::RecvTimeoutError::Timeout)
+            {
+                engine.increment_epoch();
+            }
+        });
+        EpochThread { stop, thread: Some(thread) }
+    }
+}
+
+impl Drop for EpochThread {
+    fn drop(&mut self) {
+        // The thread may have ended; then nobody is left to be told.
+        let _ = self.stop.send(());
+        if let Some(thread) = self.thread.take() {
+            let _ = thread.join();
+        }
+    }
+}
