@@ -21,3 +21,4 @@ pub mod shared;
 pub mod storage;
 mod sys;
 pub mod tools;
+pub mod wakeup;

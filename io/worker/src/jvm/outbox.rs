@@ -14,8 +14,8 @@ use netserv_wire::container::frames::LogLevel;
 use crate::clock;
 use crate::error::ServeError;
 use crate::limits;
-use crate::link::birth::Wakeup;
 use crate::shared::log::{Line, LogBuffer};
+use crate::wakeup::Wakeup;
 
 /// What Java tells.
 #[derive(Clone, Debug, PartialEq, Eq)]

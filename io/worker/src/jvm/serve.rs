@@ -23,10 +23,11 @@ use super::start::{HEADER_WORDS, Host, Purpose, RingParts, broken, java_home};
 use super::sys::{Bridge, End, Load};
 use crate::clock;
 use crate::error::ServeError;
-use crate::link::birth::{Birth, HostWaker, Wakeup};
+use crate::link::ABI;
+use crate::link::birth::{Birth, HostWaker};
 use crate::link::control::{Control, Next, Received};
-use crate::packet::engine::ABI;
 use crate::shared::log::Line;
+use crate::wakeup::Wakeup;
 use crate::{limits, media, sys};
 
 /// How long after a start or a load the memory that it took is given back.

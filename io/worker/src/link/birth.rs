@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! What a worker is born with: the control socket, the packet ring, and the eventfds of both sides.
 
-use std::io;
-use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::os::fd::OwnedFd;
 use std::time::Duration;
 
 use netserv_model::Instant;
@@ -13,6 +12,7 @@ use super::ring_memory::RingMemory;
 use crate::clock;
 use crate::error::ServeError;
 use crate::sys;
+use crate::wakeup::Wakeup;
 
 /// How long a sleeping node may wait for the answers of a batch while there are more packets.
 const WAKE_DELAY_MAX: Duration = Duration::from_micros(50);
@@ -38,48 +38,10 @@ impl Birth {
         let inherited = |number| sys::inherited(number).map_err(|error| ServeError::NotInherited(number, error));
         let control = Control::new(inherited(CONTROL_FD)?);
         let memory = inherited(RING_FD)?;
-        let wake_worker = Wakeup(inherited(WAKE_WORKER_FD)?);
+        let wake_worker = Wakeup::from(inherited(WAKE_WORKER_FD)?);
         let wake_host = HostWaker { eventfd: inherited(WAKE_HOST_FD)?, asleep_since: None };
         let memory = RingMemory::open(memory).map_err(|error| ServeError::NotInherited(RING_FD, error))?;
         Ok(Birth { control, memory, wake_worker, wake_host })
-    }
-}
-
-/// An eventfd that this process waits for.
-#[derive(Debug)]
-pub struct Wakeup(OwnedFd);
-
-impl Wakeup {
-    /// Makes one that other threads of this process write to.
-    ///
-    /// # Errors
-    /// The kernel has none left.
-    pub fn new() -> io::Result<Wakeup> {
-        let flags = rustix::event::EventfdFlags::CLOEXEC | rustix::event::EventfdFlags::NONBLOCK;
-        Ok(Wakeup(rustix::event::eventfd(0, flags)?))
-    }
-
-    /// Makes it readable.
-    pub fn raise(&self) {
-        // It fails only if the counter is full, and then it is readable.
-        let _ = rustix::io::write(&self.0, &1_u64.to_ne_bytes());
-    }
-
-    /// Makes it unreadable again, once it is readable.
-    ///
-    /// # Errors
-    /// It cannot be read.
-    pub fn clear(&self) -> Result<(), ServeError> {
-        match rustix::io::read(&self.0, &mut [0; 8][..]) {
-            Ok(_) | Err(rustix::io::Errno::AGAIN) => Ok(()),
-            Err(error) => Err(ServeError::Io("read", error.into())),
-        }
-    }
-}
-
-impl AsFd for Wakeup {
-    fn as_fd(&self) -> BorrowedFd<'_> {
-        self.0.as_fd()
     }
 }
 

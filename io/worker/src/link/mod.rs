@@ -4,3 +4,6 @@
 pub mod birth;
 pub mod control;
 pub mod ring_memory;
+
+/// The packet ABI that workers speak: the node is told of it, and each module says for which one it was built.
+pub const ABI: u32 = 1;

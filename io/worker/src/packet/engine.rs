@@ -13,8 +13,6 @@ use super::imports;
 use crate::limits;
 use crate::sys;
 
-/// The packet ABI that this worker speaks.
-pub const ABI: u32 = 1;
 /// What runs the modules; compiled code fits no other.
 pub const ENGINE_NAME: &str = "wasmtime 48.0.8";
 

@@ -13,10 +13,11 @@ use netserv_model::{Refusal, RefusalKind, Verdict};
 use netserv_wire::container::ring::{HOST_SLOTS, Ingress, PACKET_OFFSET, SLOT_BYTES, SLOTS_BYTES, WORKER_SLOTS};
 use wasmtime::{Memory, Store, Trap, TypedFunc, WasmBacktrace};
 
-use super::engine::{ABI, Checked, Interruption, abi_mismatch, memory_limit, one_line};
+use super::engine::{Checked, Interruption, abi_mismatch, memory_limit, one_line};
 use super::guest::MappedSlots;
 use super::host::Host;
 use crate::limits;
+use crate::link::ABI;
 use crate::link::ring_memory::RingMemory;
 use crate::sys;
 

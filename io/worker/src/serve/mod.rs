@@ -22,11 +22,12 @@ use rustix::event::{PollFd, PollFlags, Timespec};
 
 use crate::clock;
 use crate::error::ServeError;
-use crate::link::birth::{Birth, HostWaker, Wakeup};
+use crate::link::ABI;
+use crate::link::birth::{Birth, HostWaker};
 use crate::link::control::{Control, Next, Received};
 use crate::link::ring_memory::RingMemory;
 use crate::packet::chain::{Batch, Chain, Outcome, Surroundings, inject_all};
-use crate::packet::engine::{ABI, ENGINE_NAME, Runtime};
+use crate::packet::engine::{ENGINE_NAME, Runtime};
 use crate::packet::host::{Clock, Entropy, Host};
 use crate::packet::instance::Instance;
 use crate::server::module::Shared;
@@ -36,6 +37,7 @@ use crate::shared::messages::Exchanges;
 use crate::storage::cache::{CacheHandle, CacheSource};
 use crate::storage::limits::KV_CLOSE_TIME_MAX;
 use crate::storage::{CACHE_FILE, KV_FILE, StoreFile};
+use crate::wakeup::Wakeup;
 use crate::{limits, media, sys};
 use parts::{News, PacketPart, Parts, Servers, Step};
 

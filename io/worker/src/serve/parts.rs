@@ -13,10 +13,10 @@ use netserv_model::{Filter, Refusal, RefusalKind};
 use netserv_wire::container::frames::{PartKind, ToWorker};
 
 use crate::error::ServeError;
-use crate::link::birth::Wakeup;
 use crate::server::module::{Module, Profile, Shared};
 use crate::server::{Load, Order, Report, Server};
 use crate::shared::log::Line;
+use crate::wakeup::Wakeup;
 
 /// What came with a load frame.
 pub struct Parts {

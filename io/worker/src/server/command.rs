@@ -10,6 +10,7 @@ use tokio::time::timeout;
 use wasmtime_wasi::I32Exit;
 use wasmtime_wasi::p2::bindings::CommandPre;
 
+use super::cap::Cap;
 use super::component::{CheckedComponent, failure, stalled};
 use super::egress::Egress;
 use super::engine::ServerEngine;
@@ -89,7 +90,7 @@ impl Drop for Program {
 }
 
 /// Says how a program ended. That it did is a failure, whatever it says itself.
-fn end(outcome: wasmtime::Result<Result<(), ()>>, cap: &crate::server::state::Cap) -> Refusal {
+fn end(outcome: wasmtime::Result<Result<(), ()>>, cap: &Cap) -> Refusal {
     let exited = |status: i32| Refusal::new(RefusalKind::Trapped, format!("the program ended with status {status}"));
     match outcome {
         Ok(Ok(())) => exited(0),

@@ -12,8 +12,9 @@ use wasmtime::component::{Component, InstancePre, Linker};
 use wasmtime::{Engine, PoolConcurrencyLimitError, Trap, WasmBacktrace};
 
 use super::blocks;
+use super::cap::Cap;
 use super::engine::ServerEngine;
-use super::state::{Cap, ServerState};
+use super::state::ServerState;
 use crate::packet::engine::{memory_limit, one_line};
 use crate::{limits, sys};
 

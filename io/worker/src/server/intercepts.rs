@@ -16,9 +16,10 @@ use tokio::sync::Semaphore;
 use tokio::task::JoinHandle;
 use tokio::time::{Instant, timeout_at};
 
+use super::accepted::Accepted;
 use super::egress::Origin;
-use super::listeners::{Accepted, Handler};
-use super::{Report, Reports};
+use super::listeners::Handler;
+use super::orders::{Report, Reports};
 use crate::limits;
 
 /// Where intercepted connections arrive, by the place of their module.
@@ -235,13 +236,13 @@ mod tests {
     use std::sync::mpsc;
 
     use super::*;
-    use crate::link::birth::Wakeup;
+    use crate::wakeup::Wakeup;
 
     /// An answer may be lost, and a client may give up before its connection does.
     #[tokio::test]
     async fn a_node_that_does_not_answer_is_asked_again() {
         let (sender, mut reports) = mpsc::channel();
-        let sockets = Arc::new(Sockets::new(Reports { sender, wake: Arc::new(Wakeup::new().unwrap()) }));
+        let sockets = Arc::new(Sockets::new(Reports::new(sender, Arc::new(Wakeup::new().unwrap()))));
         let taker = || {
             let sockets = Arc::clone(&sockets);
             tokio::spawn(async move { sockets.take(false).await })

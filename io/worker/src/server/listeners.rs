@@ -8,25 +8,14 @@ use std::sync::{Arc, PoisonError, RwLock};
 
 use netserv_model::effect::ModuleSlot;
 use netserv_model::{Filter, ModuleName, Refusal, RefusalKind};
-use tokio::net::{TcpListener, TcpSocket, TcpStream};
+use tokio::net::{TcpListener, TcpSocket};
 use tokio::task::JoinHandle;
 
-use super::egress::Origin;
+use super::accepted::Accepted;
 use super::http::site::HttpSite;
+use super::tcp::connection;
 use super::tcp::service::TcpService;
 use crate::limits;
-
-/// A connection that came in.
-pub struct Accepted {
-    /// The connection.
-    pub stream: TcpStream,
-    /// Who opened it.
-    pub client: SocketAddr,
-    /// Whom it was opened to.
-    pub server: SocketAddr,
-    /// How to get to the server if it is not this module itself: the connection is intercepted then.
-    pub origin: Option<Arc<dyn Origin>>,
-}
 
 /// What takes connections.
 #[derive(Clone)]
@@ -42,7 +31,7 @@ impl Handler {
     pub fn accept(&self, accepted: Accepted) {
         match self {
             Handler::Http(site) => site.accept(accepted),
-            Handler::Tcp(service) => service.accept(accepted),
+            Handler::Tcp(service) => connection::accept(service, accepted),
         }
     }
 }

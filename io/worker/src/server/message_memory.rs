@@ -12,7 +12,7 @@ use wasmtime_wasi_http::p2::types::{
     HostFutureIncomingResponse, HostIncomingResponse, HostOutgoingRequest, HostOutgoingResponse,
 };
 
-use super::state::Denied;
+use super::cap::Denied;
 use crate::compute::{Budget, Reserved};
 use crate::limits;
 

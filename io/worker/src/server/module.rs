@@ -16,13 +16,13 @@ use netserv_wire::container::frames::{LogLevel, ServerLoad};
 use crate::clock;
 use crate::compute::Budget;
 use crate::limits;
-use crate::link::birth::Wakeup;
 use crate::shared::counters::Counters;
 use crate::shared::kv::SharedKv;
 use crate::shared::log::{Line, LogBuffer};
 use crate::shared::messages::Exchange;
 use crate::storage::cache::{CacheHandle, CacheSource};
 use crate::storage::limits::{CACHE_AHEAD_BYTES_MAX, CACHE_TEST_BYTES};
+use crate::wakeup::Wakeup;
 
 /// The protocol of a connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -13,8 +13,8 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use netserv_model::ModuleName;
 use tokio::sync::Notify;
 
-use crate::link::birth::Wakeup;
 use crate::storage::limits::{MESSAGE_BYTES_MAX, MESSAGES_BYTES_MAX, MESSAGES_MAX};
+use crate::wakeup::Wakeup;
 
 /// Why a message was not taken.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]

@@ -23,9 +23,8 @@ use netserv_model::limits::MODULE_NAME_CHARS_MAX;
 use xxhash_rust::xxh3::xxh3_64;
 
 use super::Disk;
-use super::limits::{KV_FILE_BYTES_MIN, KV_RECORD_BYTES_MAX, KV_RESTORED_TIMES_MAX, KV_USABLE_QUARTERS};
+use super::limits::{KV_ENTRY_COST, KV_FILE_BYTES_MIN, KV_RECORD_BYTES_MAX, KV_RESTORED_TIMES_MAX, KV_USABLE_QUARTERS};
 use crate::limits::{KV_KEY_BYTES_MAX, KV_VALUE_BYTES_MAX};
-use crate::shared::kv::cost;
 
 /// Whose state: the module's name and the version of its schema.
 pub type StateId = (ModuleName, u32);
@@ -433,6 +432,11 @@ impl States {
         }
         self.entries.entry(id.clone()).or_default()
     }
+}
+
+/// Returns what an entry takes of what the user's modules may keep together.
+pub fn cost(key: &[u8], value: &[u8]) -> u64 {
+    (key.len() + value.len()) as u64 + KV_ENTRY_COST
 }
 
 /// Returns what entries take of what the user's modules may keep together.

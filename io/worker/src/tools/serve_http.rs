@@ -13,7 +13,6 @@ use netserv_wire::container::frames::ServerLoad;
 
 use super::compile;
 use crate::limits;
-use crate::link::birth::Wakeup;
 use crate::server::component::{self, ComponentKind};
 use crate::server::engine::ServerEngine;
 use crate::server::http::service::HttpService;
@@ -21,6 +20,7 @@ use crate::server::http::site::{HttpSite, Version};
 use crate::server::listeners::{Handler, Listeners};
 use crate::server::module::{Module, Profile, Shared};
 use crate::server::{blocks, egress, thread, tls};
+use crate::wakeup::Wakeup;
 
 /// What to serve, and where.
 #[derive(Clone, Debug, clap::Args)]

@@ -5,7 +5,8 @@ use std::process::Command;
 use std::sync::LazyLock;
 
 use netserv_worker::limits;
-use netserv_worker::server::testing::http::{HostSettings, HttpTester, TestRequest};
+use netserv_worker::server::testing::code::HostSettings;
+use netserv_worker::server::testing::http::{HttpTester, TestRequest};
 
 use crate::support::repository;
 

@@ -3,7 +3,7 @@
 
 use wasmtime::{Caller, Linker};
 
-use super::MODULE;
+use super::call::MODULE;
 use crate::packet::host::Host;
 
 pub(super) fn add(linker: &mut Linker<Host>) -> wasmtime::Result<()> {

@@ -3,7 +3,7 @@
 
 use wasmtime::{Caller, Linker};
 
-use super::{MODULE, code, guest};
+use super::call::{MODULE, code, guest};
 use crate::compute::Workplace;
 use crate::compute::search::{self, Hit, Patterns};
 use crate::error::HostError;

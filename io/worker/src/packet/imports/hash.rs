@@ -3,7 +3,7 @@
 
 use wasmtime::{Caller, Linker};
 
-use super::{MODULE, code, guest};
+use super::call::{MODULE, code, guest};
 use crate::compute::hash::Algorithm;
 use crate::error::HostError;
 use crate::limits::HASH_BYTES_MAX;

@@ -4,7 +4,7 @@
 use netserv_model::limits::PACKET_BYTES_MAX;
 use wasmtime::{Caller, Linker};
 
-use super::{MODULE, code, guest};
+use super::call::{MODULE, code, guest};
 use crate::error::HostError;
 use crate::packet::host::Host;
 

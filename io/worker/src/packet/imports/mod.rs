@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Host calls: what a module may ask of the node (`wit/packet-abi.md`).
 
+mod call;
 mod clock;
 mod counter;
 mod find;
@@ -14,14 +15,9 @@ mod random;
 mod sip;
 mod timer;
 
-use wasmtime::{Caller, Linker};
+use wasmtime::Linker;
 
-use crate::error::HostError;
-use crate::packet::guest::GuestMemory;
-use crate::packet::host::Host;
-
-/// The name of the import module.
-pub const MODULE: &str = "netserv";
+use super::host::Host;
 
 /// Defines all host calls.
 ///
@@ -50,16 +46,4 @@ pub fn block_of(name: &str) -> Option<&'static str> {
         "hash" => Some("hash"),
         _ => None,
     }
-}
-
-/// Returns the module's memory and the state behind its host calls.
-fn guest<'a>(caller: &'a mut Caller<'_, Host>) -> Result<(GuestMemory<'a>, &'a mut Host), HostError> {
-    let memory = caller.data().memory.ok_or(HostError::BadAddress)?;
-    let (bytes, host) = memory.data_and_store_mut(caller);
-    Ok((GuestMemory::new(bytes, host.slots), host))
-}
-
-/// Returns a call's result as the module sees it.
-fn code(result: Result<i32, HostError>) -> i32 {
-    result.unwrap_or_else(HostError::code)
 }

@@ -3,7 +3,7 @@
 
 use wasmtime::{Caller, Linker};
 
-use super::{MODULE, code, guest};
+use super::call::{MODULE, code, guest};
 use crate::error::HostError;
 use crate::limits;
 use crate::packet::host::Host;

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use wasmtime::{Caller, Linker};
 
-use super::{MODULE, code};
+use super::call::{MODULE, code};
 use crate::error::HostError;
 use crate::packet::host::Host;
 

@@ -40,7 +40,7 @@ mod bindings {
         require_store_data_send: true,
         with: {
             "wasi:io": wasmtime_wasi::p2::bindings::io,
-            "netserv:cache/store.writer": super::Writing,
+            "netserv:cache/store.writer": crate::server::blocks::cache::Writing,
         },
     });
 }
@@ -98,7 +98,7 @@ impl wit::Host for ServerState {
         max_age: u64,
     ) -> wasmtime::Result<Result<Resource<Writing>, Error>> {
         let Some(share) = share(&self.module).await else { return Ok(Err(Error::Unavailable)) };
-        match share.put(&key, Meta { content_type, etag, max_age }, seconds()) {
+        match Writer::begin(&share, &key, Meta { content_type, etag, max_age }, seconds()) {
             Ok(writer) => {
                 let place = Arc::new(Mutex::new(Place::Here(Box::new(writer), None)));
                 Ok(Ok(self.table.push(Writing { place, has_body: false })?))

@@ -3,7 +3,7 @@
 
 use wasmtime::component::{HasSelf, Linker, Resource};
 
-use super::ComputeState;
+use super::state::ComputeState;
 use crate::compute::compress::{self, CodeError, Compressor, Decompressor};
 use crate::limits;
 use crate::server::state::ServerState;

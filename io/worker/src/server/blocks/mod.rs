@@ -2,11 +2,10 @@
 //! The node's building blocks as components import them: one file per block, `wit/deps/netserv-*` for what they say.
 //!
 //! A block adds its interface to the linker, and implements the interface's functions on [`ServerState`], where it has
-//! its own part of [`BlockState`]. What instances of a module share is in [`Module`].
+//! its own part of [`BlockState`](state::BlockState). What instances of a module share is in [`Module`](super::module::Module).
 
 mod cache;
 mod compress;
-mod compute;
 mod crypto;
 mod hash;
 mod kv;
@@ -17,24 +16,19 @@ mod metrics;
 mod properties;
 mod search;
 mod sip;
+pub mod state;
+mod tcp;
 #[cfg(test)]
 pub(super) mod testing;
 
 use std::collections::BTreeSet;
-use std::sync::Arc;
 
 use wasmtime::component::Linker;
 
-use super::module::Module;
 use super::state::ServerState;
-use super::tcp::table;
-use crate::compute::Budget;
-use crate::storage::limits::CACHE_READERS_MAX;
 
 /// Adds the interfaces of a block to a linker.
 type Add = fn(&mut Linker<ServerState>) -> wasmtime::Result<()>;
-
-pub use compute::ComputeState;
 
 /// A block that components import.
 struct Block {
@@ -59,26 +53,10 @@ const BLOCKS: &[Block] = &[
     Block { package: "properties", name: "properties", add: properties::add_to_linker },
     Block { package: "search", name: "match", add: search::add_to_linker },
     Block { package: "sip", name: "sip", add: sip::add_to_linker },
-    Block { package: "tcp", name: "tcp", add: table::add_to_linker },
+    Block { package: "tcp", name: "tcp", add: tcp::add_to_linker },
 ];
 /// Blocks that every component has, as every packet module does.
 const OF_EVERYBODY: [&str; 2] = ["log", "properties"];
-
-/// What the building blocks keep for one instance.
-pub struct BlockState {
-    /// What is bounded of the blocks that only compute.
-    pub compute: ComputeState,
-    /// How many bodies it may begin to read from the cache.
-    pub cache_readers: Budget,
-}
-
-impl BlockState {
-    /// Returns the state of an instance that has not done anything.
-    pub fn new(module: &Arc<Module>) -> BlockState {
-        let cache_readers = Budget::new(CACHE_READERS_MAX);
-        BlockState { compute: ComputeState::new(&module.coder_memory), cache_readers }
-    }
-}
 
 /// Adds the interfaces of `blocks`, and of those that each component has.
 ///

@@ -13,7 +13,7 @@ mod bindings {
     wasmtime::component::bindgen!({
         path: "../../wit",
         inline: "package netserv:host-search; world host { import netserv:search/search@1.0.0; }",
-        with: { "netserv:search/search.patterns": super::PatternSet },
+        with: { "netserv:search/search.patterns": crate::server::blocks::search::PatternSet },
         imports: { default: trappable },
     });
 }

@@ -22,7 +22,7 @@ use wasmtime_wasi_http::io::TokioIo;
 use super::connection::{Judgement, Progress};
 use super::service::{HttpService, Via};
 use crate::limits;
-use crate::server::listeners::Accepted;
+use crate::server::accepted::Accepted;
 
 /// Where the connections of one HTTP module arrive.
 pub struct HttpSite {

@@ -6,19 +6,33 @@
 
 use std::io;
 use std::net::SocketAddr;
+use std::sync::Arc;
 use std::time::Duration;
 
 use rustix::net::sockopt;
 use tokio::net::TcpStream;
 use tokio::time::{Instant, sleep, timeout, timeout_at};
 
-use super::service::{Action, Address, Decision, Flow, Side, TcpService};
+use super::service::TcpService;
 use super::table::{Connection, SendQueue, Stage};
+use super::wit::{Action, Address, Decision, Flow, Side};
 use crate::limits;
-use crate::server::listeners::Accepted;
+use crate::server::accepted::Accepted;
+
+/// Takes a connection for a module, unless that has as many as it may have.
+pub fn accept(service: &Arc<TcpService>, accepted: Accepted) {
+    let Some((id, connection)) = service.enter(accepted.origin.is_some()) else {
+        return reset(&accepted.stream);
+    };
+    let service = Arc::clone(service);
+    tokio::spawn(async move {
+        serve(&service, id, &connection, accepted).await;
+        service.leave(id);
+    });
+}
 
 /// Serves a connection to its end.
-pub async fn serve(service: &TcpService, id: u64, connection: &Connection, accepted: Accepted) {
+async fn serve(service: &TcpService, id: u64, connection: &Connection, accepted: Accepted) {
     let Accepted { stream: client, client: from, server: to, origin } = accepted;
     let flow = Flow { client: address(from), server: address(to), intercepted: origin.is_some() };
     match service.connect(id, flow).await {
@@ -45,7 +59,7 @@ pub async fn serve(service: &TcpService, id: u64, connection: &Connection, accep
 }
 
 /// Closes a connection so that its other end learns that it is none.
-pub fn reset(stream: &TcpStream) {
+fn reset(stream: &TcpStream) {
     // Without it, it is closed as any other.
     let _ = sockopt::set_socket_linger(stream, Some(Duration::ZERO));
 }

@@ -5,3 +5,4 @@ pub mod buffers;
 pub mod connection;
 pub mod service;
 pub mod table;
+pub mod wit;

@@ -12,30 +12,15 @@ use tokio::time::{Instant, timeout, timeout_at};
 use wasmtime::Store;
 
 use super::buffers::Buffers;
-use super::connection;
-use super::table::ConnectionTable;
+use super::table::{Connection, ConnectionTable};
+use super::wit::{Action, Decision, Flow, Side, TcpHost, TcpHostPre};
 use crate::limits;
 use crate::packet::engine::one_line;
 use crate::server::component::{CheckedComponent, failure, started};
 use crate::server::egress::Egress;
 use crate::server::engine::ServerEngine;
-use crate::server::listeners::Accepted;
 use crate::server::module::Module;
 use crate::server::state::{ServerState, Sockets};
-
-mod bindings {
-    wasmtime::component::bindgen!({
-        path: "../../wit",
-        inline: "package netserv:host-tcp;
-            world tcp-host { import netserv:tcp/control@1.0.0; export netserv:tcp/handler@1.0.0; }",
-        imports: { default: trappable },
-        exports: { default: async },
-        require_store_data_send: true,
-    });
-}
-
-pub(in crate::server) use bindings::netserv::tcp::control as control_wit;
-pub(in crate::server) use bindings::netserv::tcp::types::{Action, Address, Decision, Flow, Side};
 
 /// One version of a module that handles connections as events.
 pub struct TcpService {
@@ -72,7 +57,7 @@ type Ended = Box<dyn FnOnce(Refusal) + Send>;
 
 struct Guest {
     store: Store<ServerState>,
-    instance: bindings::TcpHost,
+    instance: TcpHost,
 }
 
 /// How far the service's end has come.
@@ -125,7 +110,7 @@ impl TcpService {
         times: Times,
         ended: impl FnOnce(Refusal) + Send + 'static,
     ) -> Result<Arc<TcpService>, Refusal> {
-        let pre = bindings::TcpHostPre::new(component.pre);
+        let pre = TcpHostPre::new(component.pre);
         let pre = pre.map_err(|error| Refusal::new(RefusalKind::AbiMismatch, one_line(&error)))?;
         let mut state = ServerState::new(module, Sockets::Permitted(None), Egress::new(module));
         let connections = Arc::clone(&state.tcp);
@@ -154,24 +139,22 @@ impl TcpService {
         &self.module
     }
 
-    /// Takes a connection, unless there are as many as there may be.
-    pub fn accept(self: &Arc<Self>, accepted: Accepted) {
+    /// Adds a connection, unless there are as many as there may be. [`TcpService::leave`] must follow.
+    pub(super) fn enter(&self, is_intercepted: bool) -> Option<(u64, Arc<Connection>)> {
         self.module.counts.connection();
         let most = usize::try_from(self.module.limits.connections).unwrap_or(usize::MAX);
-        let entered =
-            if self.stage() == Stage::Open { self.connections.enter(accepted.origin.is_some(), most) } else { None };
-        let Some((id, connection)) = entered else {
+        let entered = if self.stage() == Stage::Open { self.connections.enter(is_intercepted, most) } else { None };
+        if entered.is_none() {
             self.module.counts.refused();
-            connection::reset(&accepted.stream);
-            return;
-        };
-        let service = Arc::clone(self);
-        tokio::spawn(async move {
-            connection::serve(&service, id, &connection, accepted).await;
-            service.connections.leave(id);
-            // Whoever waits for the end looks again.
-            service.stage.send_if_modified(|stage| *stage == Stage::Ending);
-        });
+        }
+        entered
+    }
+
+    /// Forgets a connection.
+    pub(super) fn leave(&self, id: u64) {
+        self.connections.leave(id);
+        // Whoever waits for the end looks again.
+        self.stage.send_if_modified(|stage| *stage == Stage::Ending);
     }
 
     /// Ends all connections, those under way after [`STOP_TIME_MAX`](limits::STOP_TIME_MAX) at the latest.

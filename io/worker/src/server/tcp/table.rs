@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! What a module that handles connections can change of them, and its timers: `netserv:tcp/control`.
+//! The connections and timers of an instance that handles connections: what `netserv:tcp/control` changes.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -8,13 +8,11 @@ use std::time::Duration;
 
 use tokio::sync::{Notify, watch};
 use tokio::time::Instant;
-use wasmtime::component::{HasSelf, Linker};
 
 use super::buffers::Buffers;
-use super::service::Side;
-use super::service::control_wit as wit;
+use super::wit::Side;
+use super::wit::control::Error;
 use crate::limits;
-use crate::server::state::ServerState;
 
 /// The connections and timers of one instance.
 #[derive(Default)]
@@ -157,8 +155,54 @@ impl ConnectionTable {
         Some(id)
     }
 
-    fn connection(&self, id: u64) -> Result<Arc<Connection>, wit::Error> {
-        self.lock().connections.get(&id).cloned().ok_or(wit::Error::NotFound)
+    /// Sends bytes to a side of a connection.
+    ///
+    /// # Errors
+    /// There is none, or no room.
+    pub fn send(&self, id: u64, to: Side, bytes: Vec<u8>) -> Result<(), Error> {
+        self.connection(id)?.with(to)?.send(bytes)
+    }
+
+    /// Says that no more comes for a side of a connection.
+    ///
+    /// # Errors
+    /// There is none.
+    pub fn shutdown(&self, id: u64, to: Side) -> Result<(), Error> {
+        self.connection(id)?.with(to).map(SendQueue::shut)
+    }
+
+    /// Closes a connection once what was sent has gone.
+    ///
+    /// # Errors
+    /// There is none.
+    pub fn close(&self, id: u64) -> Result<(), Error> {
+        self.connection(id).map(|connection| connection.advance(Stage::Closing))
+    }
+
+    /// Sets a timer, in place of one of the same number.
+    ///
+    /// # Errors
+    /// There are as many as there may be, or its time never comes.
+    pub fn set_timer(&self, id: u32, delay_ms: u64, period_ms: u64) -> Result<(), Error> {
+        let time = |milliseconds: u64| Duration::from_millis(milliseconds).max(limits::TIMER_DELAY_MIN);
+        let mut inner = self.lock();
+        if !inner.open || (inner.timers.len() >= limits::TCP_TIMERS_MAX && !inner.timers.contains_key(&id)) {
+            return Err(Error::Quota);
+        }
+        let due = Instant::now().checked_add(time(delay_ms)).ok_or(Error::Quota)?;
+        inner.timers.insert(id, Timer { due, period: (period_ms > 0).then(|| time(period_ms)) });
+        drop(inner);
+        self.timers.notify_one();
+        Ok(())
+    }
+
+    /// Forgets a timer.
+    pub fn cancel_timer(&self, id: u32) {
+        self.lock().timers.remove(&id);
+    }
+
+    fn connection(&self, id: u64) -> Result<Arc<Connection>, Error> {
+        self.lock().connections.get(&id).cloned().ok_or(Error::NotFound)
     }
 
     fn lock(&self) -> MutexGuard<'_, Inner> {
@@ -209,8 +253,8 @@ impl Connection {
         let _ = self.stage.subscribe().wait_for(|now| *now >= stage).await;
     }
 
-    fn with(&self, to: Side) -> Result<&SendQueue, wit::Error> {
-        if to == Side::Server && !self.has_server { Err(wit::Error::NotFound) } else { Ok(self.queue(to)) }
+    fn with(&self, to: Side) -> Result<&SendQueue, Error> {
+        if to == Side::Server && !self.has_server { Err(Error::NotFound) } else { Ok(self.queue(to)) }
     }
 }
 
@@ -293,20 +337,20 @@ impl SendQueue {
         Ok(true)
     }
 
-    fn send(&self, bytes: Vec<u8>) -> Result<(), wit::Error> {
+    fn send(&self, bytes: Vec<u8>) -> Result<(), Error> {
         if bytes.len() > limits::TCP_SEND_BYTES_MAX {
-            return Err(wit::Error::Quota);
+            return Err(Error::Quota);
         }
         let queue = self.lock();
         if queue.shut {
-            return Err(wit::Error::NotFound);
+            return Err(Error::NotFound);
         }
         if queue.bytes > 0 && queue.bytes + bytes.len() > limits::TCP_SEND_BYTES_MAX {
-            return Err(wit::Error::WouldBlock);
+            return Err(Error::WouldBlock);
         }
         drop(queue);
         if self.waiting.load(Ordering::Relaxed) > limits::TCP_SENT_TOTAL {
-            return Err(wit::Error::WouldBlock);
+            return Err(Error::WouldBlock);
         }
         self.push(bytes);
         Ok(())
@@ -321,48 +365,6 @@ impl Drop for SendQueue {
     fn drop(&mut self) {
         let left = self.lock().bytes;
         self.waiting.fetch_sub(left, Ordering::Relaxed);
-    }
-}
-
-/// Adds the interface to a linker.
-///
-/// # Errors
-/// It is there already.
-pub fn add_to_linker(linker: &mut Linker<ServerState>) -> wasmtime::Result<()> {
-    wit::add_to_linker::<_, HasSelf<ServerState>>(linker, |state| state)
-}
-
-type Answer = wasmtime::Result<Result<(), wit::Error>>;
-
-impl wit::Host for ServerState {
-    fn send(&mut self, id: u64, to: Side, bytes: Vec<u8>) -> Answer {
-        Ok(self.tcp.connection(id).and_then(|connection| connection.with(to)?.send(bytes)))
-    }
-
-    fn shutdown(&mut self, id: u64, to: Side) -> Answer {
-        Ok(self.tcp.connection(id).and_then(|connection| connection.with(to).map(SendQueue::shut)))
-    }
-
-    fn close(&mut self, id: u64) -> Answer {
-        Ok(self.tcp.connection(id).map(|connection| connection.advance(Stage::Closing)))
-    }
-
-    fn set_timer(&mut self, id: u32, delay_ms: u64, period_ms: u64) -> Answer {
-        let time = |milliseconds: u64| Duration::from_millis(milliseconds).max(limits::TIMER_DELAY_MIN);
-        let mut inner = self.tcp.lock();
-        if !inner.open || (inner.timers.len() >= limits::TCP_TIMERS_MAX && !inner.timers.contains_key(&id)) {
-            return Ok(Err(wit::Error::Quota));
-        }
-        let Some(due) = Instant::now().checked_add(time(delay_ms)) else { return Ok(Err(wit::Error::Quota)) };
-        inner.timers.insert(id, Timer { due, period: (period_ms > 0).then(|| time(period_ms)) });
-        drop(inner);
-        self.tcp.timers.notify_one();
-        Ok(Ok(()))
-    }
-
-    fn cancel_timer(&mut self, id: u32) -> wasmtime::Result<()> {
-        self.tcp.lock().timers.remove(&id);
-        Ok(())
     }
 }
 
@@ -393,9 +395,9 @@ mod tests {
         let (_, connection) = connections.enter(true, 8).unwrap();
         let queue = connection.queue(Side::Server);
         assert_eq!(connections.chunk_bytes(), limits::TCP_CHUNK_BYTES_MAX);
-        assert!(matches!(queue.send(vec![0; limits::TCP_SEND_BYTES_MAX + 1]), Err(wit::Error::Quota)));
+        assert!(matches!(queue.send(vec![0; limits::TCP_SEND_BYTES_MAX + 1]), Err(Error::Quota)));
         assert!(queue.send(vec![0; limits::TCP_SEND_BYTES_MAX]).is_ok());
-        assert!(matches!(queue.send(vec![0]), Err(wit::Error::WouldBlock)));
+        assert!(matches!(queue.send(vec![0]), Err(Error::WouldBlock)));
         assert!(!queue.has_room());
         let others: Vec<_> = (0..limits::TCP_SENT_TOTAL / limits::TCP_SEND_BYTES_MAX)
             .map(|_| connections.enter(true, 100).unwrap().1)
@@ -403,7 +405,7 @@ mod tests {
         others.iter().for_each(|other| other.queue(Side::Client).send(vec![0; limits::TCP_SEND_BYTES_MAX]).unwrap());
         assert_eq!(connections.chunk_bytes(), limits::TCP_CHUNK_BYTES_MIN);
         let (_, last) = connections.enter(true, 100).unwrap();
-        assert!(matches!(last.queue(Side::Client).send(vec![0]), Err(wit::Error::WouldBlock)), "the module's bound");
+        assert!(matches!(last.queue(Side::Client).send(vec![0]), Err(Error::WouldBlock)), "the module's bound");
         drop(others);
         connections.abort_all();
         (1..=u64::try_from(connections.count()).unwrap()).for_each(|id| connections.leave(id));
@@ -445,15 +447,14 @@ mod tests {
 
     #[test]
     fn there_are_only_so_many_timers() {
-        let mut state = crate::server::blocks::testing::state(crate::server::module::Shared::for_tests);
-        state.tcp.open();
+        let connections = connections();
         let most = u32::try_from(limits::TCP_TIMERS_MAX).unwrap();
-        let set = |state: &mut ServerState, id| wit::Host::set_timer(state, id, 1000, 0).unwrap();
-        (0..most).for_each(|id| set(&mut state, id).unwrap());
-        assert!(matches!(set(&mut state, most), Err(wit::Error::Quota)));
-        assert!(set(&mut state, 0).is_ok(), "one that is there is set anew");
-        wit::Host::cancel_timer(&mut state, 0).unwrap();
-        assert!(set(&mut state, most).is_ok());
+        let set = |id| connections.set_timer(id, 1000, 0);
+        (0..most).for_each(|id| set(id).unwrap());
+        assert!(matches!(set(most), Err(Error::Quota)));
+        assert!(set(0).is_ok(), "one that is there is set anew");
+        connections.cancel_timer(0);
+        assert!(set(most).is_ok());
     }
 
     #[test]

@@ -11,12 +11,13 @@ use netserv_model::Refusal;
 use netserv_project::{TcpOutcome, TcpSide};
 use tokio::runtime::Runtime;
 
-use super::http::{HostSettings, TestCode, node_failed};
+use super::code::{HostSettings, TestCode, node_failed};
 use crate::limits;
 use crate::server::component::ComponentKind;
 use crate::server::tcp::connection::{address, shown};
-use crate::server::tcp::service::{Decision, Flow, Side, TcpService, Times};
+use crate::server::tcp::service::{TcpService, Times};
 use crate::server::tcp::table::{Connection, Stage};
+use crate::server::tcp::wit::{Decision, Flow, Side};
 use crate::server::thread;
 use crate::shared::log::Line;
 

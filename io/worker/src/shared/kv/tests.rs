@@ -3,8 +3,13 @@ use std::fs::File;
 use std::path::Path;
 use std::sync::LazyLock;
 
+use netserv_model::manifest::ModuleLimits;
+
 use super::*;
-use crate::storage::limits::KV_WRITE_DELAY;
+use crate::error::HostError;
+use crate::limits;
+use crate::storage::journal::{Batch, cost};
+use crate::storage::limits::{KV_CHANGES_MAX, KV_WRITE_DELAY};
 
 static USUAL: LazyLock<ModuleLimits> = LazyLock::new(ModuleLimits::default);
 const FILE_BYTES: u64 = 256 * 1024;

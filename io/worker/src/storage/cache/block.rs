@@ -129,6 +129,11 @@ impl Head {
     }
 }
 
+/// Returns where a block is in the file.
+pub(super) fn place(block: u32) -> u64 {
+    u64::from(block) * CACHE_BLOCK_BYTES as u64
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -4,8 +4,8 @@
 use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use super::block::{self, Head, PAYLOAD_BYTES};
-use super::{CacheError, place};
+use super::block::{self, Head, PAYLOAD_BYTES, place};
+use super::error::CacheError;
 use crate::storage::Disk;
 use crate::storage::limits::{CACHE_BLOCK_BYTES, CACHE_ENTRY_COST};
 

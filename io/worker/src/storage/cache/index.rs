@@ -6,8 +6,8 @@ use std::sync::Arc;
 
 use netserv_model::ModuleName;
 
-use super::Entry;
 use super::block::Head;
+use super::entry::Entry;
 use crate::storage::limits::CACHE_INDEX_BYTES_MAX;
 
 /// The entries of all modules.

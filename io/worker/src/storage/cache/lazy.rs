@@ -10,7 +10,8 @@ use std::sync::{Arc, OnceLock};
 use netserv_model::ModuleName;
 use tokio::sync::SetOnce;
 
-use super::{Cache, CacheError, Share};
+use super::error::CacheError;
+use super::shares::{Cache, Share};
 use crate::limits::SMALL_STACK_BYTES;
 use crate::storage::StoreFile;
 

@@ -1,8 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
+use std::sync::{Arc, Mutex};
+
+use netserv_model::ModuleName;
+
 use super::block::PAYLOAD_BYTES;
 use super::*;
 use crate::storage::StoreFile;
-use crate::storage::limits::CACHE_INDEX_BYTES_MAX;
+use crate::storage::limits::{
+    CACHE_BLOCK_BYTES, CACHE_FILE_BYTES_MIN, CACHE_INDEX_BYTES_MAX, CACHE_KEY_BYTES_MAX, CACHE_META_BYTES_MAX,
+    CACHE_WRITERS_MAX,
+};
 use crate::storage::testing::Memory;
 
 const BLOCKS: usize = 32;
@@ -28,7 +35,7 @@ fn what_was_put_is_returned_whole_and_in_parts() {
 fn what_is_known_of_an_entry_comes_back() {
     let (_, share) = cache();
     let meta = Meta { content_type: "text/html".into(), etag: "\"1\"".into(), max_age: 60 };
-    share.put("k", meta, 1000).unwrap().finish().unwrap();
+    Writer::begin(&share, "k", meta, 1000).unwrap().finish().unwrap();
     let entry = share.stat("k").unwrap();
     assert_eq!((entry.content_type(), entry.etag(), entry.max_age()), ("text/html", "\"1\"", 60));
     assert_eq!((entry.age(1030), entry.age(999)), (30, 0));
@@ -37,7 +44,7 @@ fn what_is_known_of_an_entry_comes_back() {
 #[test]
 fn names_are_bounded() {
     let (_, share) = cache();
-    let put = |key: &str, meta: Meta| share.put(key, meta, 0).map(drop);
+    let put = |key: &str, meta: Meta| Writer::begin(&share, key, meta, 0).map(drop);
     let long = "x".repeat(CACHE_META_BYTES_MAX + 1);
     assert!(matches!(put("", Meta::default()), Err(CacheError::Invalid)));
     assert!(put(&"k".repeat(CACHE_KEY_BYTES_MAX), Meta::default()).is_ok());
@@ -67,7 +74,7 @@ fn the_least_recently_used_gives_way() {
 fn an_entry_over_the_share_is_refused_and_leaves_no_block_behind() {
     let (_, share) = cache();
     for _ in 0..3 {
-        let mut writer = share.put("big", Meta::default(), 0).unwrap();
+        let mut writer = Writer::begin(&share, "big", Meta::default(), 0).unwrap();
         let mut written = 0;
         let error = loop {
             match writer.write(&body(10_000)) {
@@ -87,7 +94,7 @@ fn an_entry_over_the_share_is_refused_and_leaves_no_block_behind() {
 fn an_entry_appears_when_it_is_finished_and_replaces_the_one_before() {
     let (_, share) = cache();
     put(&share, "k", b"old");
-    let mut writer = share.put("k", Meta::default(), 0).unwrap();
+    let mut writer = Writer::begin(&share, "k", Meta::default(), 0).unwrap();
     writer.write(b"new").unwrap();
     assert_eq!(value(&share, "k").as_deref(), Some("old"));
     drop(writer);
@@ -117,10 +124,11 @@ fn what_is_being_read_is_not_written_over() {
 fn writers_are_bounded() {
     let cache = Cache::open(Memory::new(CACHE_BLOCK_BYTES * 80)).unwrap();
     let share = Arc::new(cache.share(&name("a")));
-    let writers: Vec<Writer> = (0..CACHE_WRITERS_MAX).map(|_| share.put("k", Meta::default(), 0).unwrap()).collect();
-    assert!(matches!(share.put("k", Meta::default(), 0), Err(CacheError::Busy)));
+    let writers: Vec<Writer> =
+        (0..CACHE_WRITERS_MAX).map(|_| Writer::begin(&share, "k", Meta::default(), 0).unwrap()).collect();
+    assert!(matches!(Writer::begin(&share, "k", Meta::default(), 0), Err(CacheError::Busy)));
     drop(writers);
-    assert!(share.put("k", Meta::default(), 0).is_ok());
+    assert!(Writer::begin(&share, "k", Meta::default(), 0).is_ok());
 }
 
 #[test]
@@ -164,7 +172,7 @@ fn entries_are_found_again_and_those_that_are_gone_are_not() {
     put(&share, "replaced", b"2");
     put(&share, "removed", b"3");
     assert!(share.remove("removed"));
-    let mut writer = share.put("unfinished", Meta::default(), 0).unwrap();
+    let mut writer = Writer::begin(&share, "unfinished", Meta::default(), 0).unwrap();
     writer.write(&big).unwrap();
     let again = share_of(&disk.copy());
     assert_eq!(read(&again, &again.get("big").unwrap(), 0, usize::MAX), big);
@@ -213,10 +221,10 @@ fn a_disk_that_fails_costs_entries_and_is_counted() {
     let share = share_of(&disk);
     put(&share, "k", b"x");
     disk.break_after(Some(0));
-    let mut writer = share.put("l", Meta::default(), 0).unwrap();
+    let mut writer = Writer::begin(&share, "l", Meta::default(), 0).unwrap();
     assert!(matches!(writer.write(&body(3 * PAYLOAD_BYTES)), Err(CacheError::Disk(_))));
     assert!(writer.finish().is_err());
-    assert!(matches!(share.put("l", Meta::default(), 0).unwrap().finish(), Err(CacheError::Disk(_))));
+    assert!(matches!(Writer::begin(&share, "l", Meta::default(), 0).unwrap().finish(), Err(CacheError::Disk(_))));
     assert!(share.remove("k"));
     assert_eq!(share.failures(), 3);
     disk.break_after(None);
@@ -274,7 +282,8 @@ fn any_bytes_are_a_file() {
 
 #[test]
 fn a_cache_is_opened_when_it_is_used_and_may_not_be_there() {
-    crate::server::thread::runtime().unwrap().block_on(async {
+    let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
+    runtime.block_on(async {
         let source = CacheSource::in_memory(CACHE_FILE_BYTES_MIN);
         let (a, b) = (CacheHandle::new(&source, &name("a")), CacheHandle::new(&source, &name("b")));
         assert!(source.cache.get().is_none());
@@ -309,7 +318,7 @@ fn what_is_known_of_entries_is_bounded() {
     put(&b, "of b", b"x");
     let key = |number: u32| format!("{number:0>width$}", width = CACHE_KEY_BYTES_MAX);
     for number in 0..5000 {
-        a.put(&key(number), meta(), 0).unwrap().finish().unwrap();
+        Writer::begin(&a, &key(number), meta(), 0).unwrap().finish().unwrap();
     }
     let one = a.stat(&key(4999)).unwrap().cost();
     let left = (0..5000).filter(|number| a.stat(&key(*number)).is_some()).count() as u64;
@@ -337,7 +346,7 @@ fn body(size: usize) -> Vec<u8> {
 }
 
 fn put(share: &Arc<Share>, key: &str, body: &[u8]) {
-    let mut writer = share.put(key, Meta::default(), 0).unwrap();
+    let mut writer = Writer::begin(share, key, Meta::default(), 0).unwrap();
     body.chunks(10_000).for_each(|part| writer.write(part).unwrap());
     writer.finish().unwrap();
 }

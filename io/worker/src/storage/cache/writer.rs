@@ -2,10 +2,24 @@
 //! An entry that is being written.
 
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 
-use super::block::{self, Head, PAYLOAD_BYTES};
+use super::block::{self, Head, PAYLOAD_BYTES, place};
 use super::entry::{Blocks, Entry};
-use super::{CacheError, Share, place};
+use super::error::CacheError;
+use super::shares::Share;
+use crate::storage::limits::{CACHE_KEY_BYTES_MAX, CACHE_META_BYTES_MAX, CACHE_WRITERS_MAX};
+
+/// What a module says of an entry.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Meta {
+    /// The media type, at most [`CACHE_META_BYTES_MAX`] bytes.
+    pub content_type: String,
+    /// The validator, at most as many.
+    pub etag: String,
+    /// Seconds after which it counts as stale.
+    pub max_age: u64,
+}
 
 /// An entry that is being written. Dropping it forgets it.
 pub struct Writer {
@@ -23,11 +37,27 @@ pub struct Writer {
 }
 
 impl Writer {
-    pub(super) fn new(share: Arc<Share>, head: Head, number: u64) -> Writer {
+    /// Begins an entry of a module's, as of `put_at` seconds since 1970. Nothing is written yet.
+    ///
+    /// # Errors
+    /// [`CacheError::Invalid`] and [`CacheError::Busy`].
+    pub fn begin(share: &Arc<Share>, key: &str, meta: Meta, put_at: u64) -> Result<Writer, CacheError> {
+        let Meta { content_type, etag, max_age } = meta;
+        let is_long = [&content_type, &etag].iter().any(|text| text.len() > CACHE_META_BYTES_MAX);
+        if key.is_empty() || key.len() > CACHE_KEY_BYTES_MAX || is_long {
+            return Err(CacheError::Invalid);
+        }
+        let (cache, module) = (&share.cache, share.module.clone());
+        if !cache.lock().begin(&module, CACHE_WRITERS_MAX) {
+            return Err(CacheError::Busy);
+        }
+        let head = Head { module, key: key.into(), content_type, etag, max_age, put_at, size: 0 };
+        let number = cache.next_number.fetch_add(1, Ordering::Relaxed);
         let first = head.encode();
         let head_bytes = first.len();
-        let blocks = Some(Blocks::new(vec![], Arc::clone(&share.cache.pool)));
-        Writer { share, head, number, blocks, first, head_bytes, rest: vec![], failed: false }
+        let blocks = Some(Blocks::new(vec![], Arc::clone(&cache.pool)));
+        let share = Arc::clone(share);
+        Ok(Writer { share, head, number, blocks, first, head_bytes, rest: vec![], failed: false })
     }
 
     /// Adds to the body.

@@ -10,7 +10,8 @@ use netserv_model::{Refusal, RefusalKind};
 use serde::Serialize;
 
 use super::packet::Spread;
-use crate::server::testing::http::{HostSettings, HttpTester, TestRequest};
+use crate::server::testing::code::HostSettings;
+use crate::server::testing::http::{HttpTester, TestRequest};
 
 /// Rounds that are measured.
 const ROUNDS: usize = 7;

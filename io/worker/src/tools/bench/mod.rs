@@ -15,7 +15,7 @@ use netserv_model::limits::PACKET_BYTES_MAX;
 use netserv_project::{PROJECT_FILE, Project, TcpSide, test_client, test_server};
 use serde::Serialize;
 
-use crate::server::testing::http::HostSettings;
+use crate::server::testing::code::HostSettings;
 use crate::server::testing::tcp::TestFlow;
 use crate::tools::test::{self, jobs};
 use crate::tools::{compile, pcap};

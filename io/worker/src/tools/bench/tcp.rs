@@ -12,7 +12,7 @@ use serde::Serialize;
 
 use super::packet::Spread;
 use crate::server::component::ComponentKind;
-use crate::server::testing::http::{HostSettings, TestCode};
+use crate::server::testing::code::{HostSettings, TestCode};
 use crate::server::testing::tcp::{TcpTester, TestConnection, TestFlow};
 
 /// Bytes that are shown at once.

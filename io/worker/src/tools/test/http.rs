@@ -11,7 +11,8 @@ use netserv_model::Refusal;
 use netserv_project::{HttpTest, Project};
 use serde::Serialize;
 
-use crate::server::testing::http::{HostSettings, HttpTester, TestRequest, TestResponse};
+use crate::server::testing::code::HostSettings;
+use crate::server::testing::http::{HttpTester, TestRequest, TestResponse};
 use crate::shared::log::Line;
 use crate::tools::compile;
 

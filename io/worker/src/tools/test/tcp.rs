@@ -13,7 +13,7 @@ use netserv_project::{Project, TcpOutcome, TcpSide, TcpStep, TcpTest, TestBytes}
 use serde::Serialize;
 
 use super::http::{component_of, log_line, read, write};
-use crate::server::testing::http::{HostSettings, TestCode};
+use crate::server::testing::code::{HostSettings, TestCode};
 use crate::server::testing::tcp::{TcpTester, TestConnection, TestFlow};
 
 /// Bytes that a difference shows, from the first one on that is another.

@@ -13,13 +13,14 @@ use netserv_model::effect::ModuleSlot;
 use netserv_model::manifest::ModuleLimits;
 use netserv_wire::container::frames::{FromWorker, ServerLoad};
 use netserv_worker::limits::DENIED_TIME_MAX;
-use netserv_worker::link::birth::Wakeup;
+use netserv_worker::server::accepted::Accepted;
 use netserv_worker::server::egress::Origin;
 use netserv_worker::server::engine::ServerEngine;
-use netserv_worker::server::listeners::Accepted;
 use netserv_worker::server::module::{Module, Profile, Shared};
+use netserv_worker::server::tcp::connection;
 use netserv_worker::server::tcp::service::{TcpService, Times};
 use netserv_worker::server::{blocks, component};
+use netserv_worker::wakeup::Wakeup;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::net::sockopt;
 use tokio::runtime::Runtime;
@@ -169,7 +170,7 @@ impl Service {
         stream.set_nonblocking(true).unwrap();
         let _inside = self.runtime.enter();
         let stream = tokio::net::TcpStream::from_std(stream).unwrap();
-        self.service.accept(Accepted { stream, client: from, server, origin });
+        connection::accept(&self.service, Accepted { stream, client: from, server, origin });
         let client = TcpStream::from(client);
         client.set_read_timeout(Some(LONG)).unwrap();
         client

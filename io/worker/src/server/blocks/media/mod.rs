@@ -26,7 +26,7 @@ mod bindings {
         path: "../../wit",
         inline: "package netserv:host-media; world host { import netserv:media/media@1.0.0; }",
         with: {
-            "netserv:media/media.job": super::MediaJob,
+            "netserv:media/media.job": crate::server::blocks::media::MediaJob,
             "wasi:io": wasmtime_wasi::p2::bindings::io,
         },
         imports: {

@@ -1,11 +1,31 @@
 // SPDX-License-Identifier: Apache-2.0
-//! What one instance has of the blocks that only compute.
+//! What the building blocks keep for one instance.
+
+use std::sync::Arc;
 
 use crate::compute::Budget;
 use crate::compute::compress::CodeError;
 use crate::limits;
+use crate::server::module::Module;
+use crate::storage::limits::CACHE_READERS_MAX;
 
-/// How much of what is bounded an instance has.
+/// What the building blocks keep for one instance.
+pub struct BlockState {
+    /// What is bounded of the blocks that only compute.
+    pub compute: ComputeState,
+    /// How many bodies it may begin to read from the cache.
+    pub cache_readers: Budget,
+}
+
+impl BlockState {
+    /// Returns the state of an instance that has not done anything.
+    pub fn new(module: &Arc<Module>) -> BlockState {
+        let cache_readers = Budget::new(CACHE_READERS_MAX);
+        BlockState { compute: ComputeState::new(&module.coder_memory), cache_readers }
+    }
+}
+
+/// How much an instance has of what is bounded of the blocks that only compute.
 pub struct ComputeState {
     /// Compressors and decompressors.
     pub coders: usize,

@@ -6,15 +6,18 @@
 
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
-use super::Disk;
-use super::journal::{Journal, JournalError};
-use super::limits::{KV_RETRY_DELAY, KV_WRITE_DELAY, REPORTS_MAX};
+use netserv_model::Instant;
+
+use super::bell::Bell;
+use super::kept::Kept;
 use crate::limits::SMALL_STACK_BYTES;
-use crate::shared::kv::Kept;
+use crate::storage::Disk;
+use crate::storage::journal::{Journal, JournalError};
+use crate::storage::limits::{KV_RETRY_DELAY, KV_WRITE_DELAY, REPORTS_MAX};
 
 /// The node's end of the thread.
 #[derive(Debug)]
@@ -26,7 +29,7 @@ pub struct Writer {
 
 impl Writer {
     /// Reads a file into `kept`, and starts to write what changes there from `now` on.
-    pub fn start(disk: impl Disk + 'static, kept: Arc<Kept>, now: netserv_model::Instant) -> Writer {
+    pub fn start(disk: impl Disk + 'static, kept: Arc<Kept>, now: Instant) -> Writer {
         let (bell, health) = (Arc::new(Bell::default()), Arc::new(Health::default()));
         let mut writer = Writer { bell: Arc::clone(&bell), health: Arc::clone(&health), thread: None };
         let (journal, found) = match Journal::open(disk) {
@@ -59,10 +62,7 @@ impl Writer {
 
     /// Has what changed written at once.
     pub fn hurry(&self) {
-        if self.bell.is_rung.load(Ordering::Relaxed) {
-            self.bell.lock().hurry = true;
-            self.bell.changed.notify_all();
-        }
+        self.bell.hurry();
     }
 
     /// Returns what there is to say since the last time.
@@ -81,68 +81,10 @@ impl Writer {
     /// Ends the thread when it has written what there is, and waits for that, at most so long.
     pub fn close(self, at_most: Duration) {
         let Some(thread) = self.thread else { return };
-        let mut state = self.bell.lock();
-        state.stop = true;
-        self.bell.changed.notify_all();
-        let until = Instant::now() + at_most;
-        while !state.stopped {
-            let left = until.saturating_duration_since(Instant::now());
-            if left.is_zero() {
-                return;
-            }
-            state = self.bell.changed.wait_timeout(state, left).unwrap_or_else(PoisonError::into_inner).0;
+        if self.bell.stop(at_most) {
+            // If it panicked, that is told on standard error.
+            let _ = thread.join();
         }
-        drop(state);
-        let _ = thread.join();
-    }
-}
-
-/// What tells the thread that something changed. Ringing it again before it was heard costs next to nothing.
-#[derive(Debug, Default)]
-pub struct Bell {
-    is_rung: AtomicBool,
-    state: Mutex<BellState>,
-    changed: Condvar,
-}
-
-#[derive(Debug, Default)]
-struct BellState {
-    rung: bool,
-    hurry: bool,
-    stop: bool,
-    stopped: bool,
-}
-
-impl Bell {
-    /// Says that there is something to write.
-    pub fn ring(&self) {
-        if !self.is_rung.swap(true, Ordering::Relaxed) {
-            self.lock().rung = true;
-            self.changed.notify_all();
-        }
-    }
-
-    /// Waits until there is something to write, and then a while for more. Returns whether it is the last time.
-    fn wait(&self, delay: Duration) -> bool {
-        let mut state = self.lock();
-        while !(state.rung || state.stop) {
-            state = self.changed.wait(state).unwrap_or_else(PoisonError::into_inner);
-        }
-        let until = Instant::now() + delay;
-        while !(state.hurry || state.stop) {
-            let left = until.saturating_duration_since(Instant::now());
-            if left.is_zero() {
-                break;
-            }
-            state = self.changed.wait_timeout(state, left).unwrap_or_else(PoisonError::into_inner).0;
-        }
-        (state.rung, state.hurry) = (false, false);
-        self.is_rung.store(false, Ordering::Relaxed);
-        state.stop
-    }
-
-    fn lock(&self) -> MutexGuard<'_, BellState> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -205,9 +147,7 @@ impl<D: Disk> Scribe<D> {
                 }
             }
             if is_last {
-                bell.lock().stopped = true;
-                bell.changed.notify_all();
-                return;
+                return bell.say_stopped();
             }
         }
     }

@@ -1,0 +1,24 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Why the cache does nothing.
+
+use std::io;
+
+/// Why the cache did nothing.
+#[derive(Debug, thiserror::Error)]
+pub enum CacheError {
+    /// The entry is larger than the module's share, or the rest of it is being read or written.
+    #[error("an entry is larger than the module's share of the cache")]
+    TooLarge,
+    /// A key or a piece of metadata is empty or too long.
+    #[error("a key is empty, or a text too long")]
+    Invalid,
+    /// The module writes as many entries as it may.
+    #[error("too many entries are being written")]
+    Busy,
+    /// The disk failed.
+    #[error("the cache's file failed: {0}")]
+    Disk(#[from] io::Error),
+    /// What was read is not what was written.
+    #[error("an entry of the cache is damaged")]
+    Damaged,
+}
