@@ -21,6 +21,7 @@ mod tests;
 pub mod thread;
 mod trace;
 mod traced;
+mod tracer;
 
 use std::collections::{BTreeMap, VecDeque};
 use std::os::fd::OwnedFd;
@@ -41,7 +42,7 @@ pub use command::{PacketCommand, PacketEvent, Report};
 use counters::{PacketCounters, Tally};
 use pending::{Pending, Stop};
 use seats::{SeatId, Seats};
-use trace::Tracer;
+use tracer::Tracer;
 
 pub use module_filter::ModuleFilter;
 pub use traced::{Tap, TapCounts, TraceId, Traced};

@@ -40,7 +40,9 @@ pub enum FilterJob {
 pub fn start(table: Arc<dyn FilterTable>, packets: PacketSender) -> Result<Sender<FilterJob>> {
     // Each user has one change under way, each client of the API one trace.
     let (jobs, inbox) = channel();
-    let traces = Traces::new(jobs.clone());
+    let back = jobs.clone();
+    // The thread may have ended.
+    let traces = Traces::new(move |id| drop(back.send(FilterJob::EndTrace(id))));
     let filters = Filters { table, packets, rules: BTreeMap::new(), traces };
     let thread = std::thread::Builder::new().name("filters".to_owned());
     thread.spawn(move || filters.run(&inbox)).context("thread for filters")?;

@@ -59,7 +59,7 @@ impl Rig {
         let (dummy, plane) = Dummy::new();
         let table = Arc::new(Refusing { table: dummy.filters(), refused: std::sync::Mutex::default() });
         let packets = PacketThread::start(Box::new(dummy), &PacketThreadConfig::default(), Arc::new(|_| true)).unwrap();
-        let traces = Traces::new(channel().0);
+        let traces = Traces::new(|_| {});
         let filters = Filters { table: table.clone(), packets: packets.sender(), rules: BTreeMap::new(), traces };
         Rig { filters, table, plane, _packets: packets }
     }

@@ -6,15 +6,12 @@
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
-use std::sync::mpsc::Sender;
 
 use netserv_dataplane::{Change, FilterTable};
 use netserv_model::Filter;
 use netserv_model::effect::FilterId;
 use netserv_model::trace::TraceRequest;
 use tokio::sync::mpsc;
-
-use super::FilterJob;
 
 use crate::limits::{TRACE_BYTES_MAX, TRACE_FILTERS_MAX, TRACED_WAITING_MAX, TRACES_MAX};
 use crate::packet_loop::feed::{Feed, TraceRefusal};
@@ -26,20 +23,20 @@ const FILTER_ID_FIRST: u64 = 1 << 63;
 
 /// The running traces.
 pub struct Traces {
-    /// The way back to their thread.
-    jobs: Sender<FilterJob>,
+    /// Tells their thread of a feed that was dropped.
+    dropped: Arc<dyn Fn(TraceId) + Send + Sync>,
     running: BTreeMap<TraceId, Vec<FilterId>>,
     next_trace: u64,
     next_filter: u64,
 }
 
 impl Traces {
-    /// Returns that there are none; `jobs` is where the end of each goes.
-    pub fn new(jobs: Sender<FilterJob>) -> Traces {
-        Traces { jobs, running: BTreeMap::new(), next_trace: 0, next_filter: 0 }
+    /// Returns that there are none; `dropped` is told of each whose feed is dropped.
+    pub fn new(dropped: impl Fn(TraceId) + Send + Sync + 'static) -> Traces {
+        Traces { dropped: Arc::new(dropped), running: BTreeMap::new(), next_trace: 0, next_filter: 0 }
     }
 
-    /// Starts a trace. [`FilterJob::EndTrace`] comes when its feed is dropped, and then it must be ended.
+    /// Starts a trace. When its feed is dropped, it must be ended.
     ///
     /// # Errors
     /// There are too many traces or filters, or the driver refuses.
@@ -78,9 +75,8 @@ impl Traces {
         }
         self.running.insert(id, names);
         tracing::debug!(trace = id.0, filters = ?wanted, "a trace runs");
-        let jobs = self.jobs.clone();
-        // The thread may have ended.
-        Ok(Feed::new(records, counts, wanted, move || drop(jobs.send(FilterJob::EndTrace(id)))))
+        let dropped = self.dropped.clone();
+        Ok(Feed::new(records, counts, wanted, move || dropped(id)))
     }
 
     /// Ends a trace, if it runs.
@@ -183,7 +179,7 @@ mod tests {
         packets: PacketThread,
         filters: Arc<dyn FilterTable>,
         traces: Traces,
-        inbox: Receiver<FilterJob>,
+        dropped: Receiver<TraceId>,
     }
 
     impl Rig {
@@ -196,8 +192,9 @@ mod tests {
                 Arc::new(|_| true),
             )
             .unwrap();
-            let (jobs, inbox) = channel();
-            Rig { plane, packets, filters, traces: Traces::new(jobs), inbox }
+            let (sender, dropped) = channel();
+            let traces = Traces::new(move |id| sender.send(id).unwrap());
+            Rig { plane, packets, filters, traces, dropped }
         }
 
         fn start(&mut self, filter: &str) -> Result<Feed, TraceRefusal> {
@@ -210,7 +207,7 @@ mod tests {
 
         /// Does what the thread does when a feed is dropped.
         fn end_one(&mut self) {
-            let Ok(FilterJob::EndTrace(id)) = self.inbox.try_recv() else { panic!("no trace ended") };
+            let id = self.dropped.try_recv().expect("a feed was dropped");
             self.traces.end(id, &self.filters, &self.packets.sender());
         }
 
