@@ -2,7 +2,8 @@
 //! Which files of a crate import which, as its `use` lines and paths say.
 //!
 //! A name that a file only hands on (`pub use`) counts for the file that defines it: a `mod.rs` which lists what its folder
-//! offers imports nothing by that. Test modules and `src/bin`, whose folders are crates of their own, are left out.
+//! offers imports nothing by that. Test modules are left out, and so are `src/bin` and a `main.rs` beside a `lib.rs`, which are
+//! crates of their own.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
@@ -20,6 +21,8 @@ pub struct Imports {
 pub fn imports(src: &Path) -> BTreeMap<PathBuf, Imports> {
     let mut sources = BTreeMap::new();
     read(src, Path::new(""), &mut sources);
+    let tests: Vec<Segments> = sources.values().flat_map(|source: &Source| source.tests.clone()).collect();
+    sources.retain(|module, _| !tests.iter().any(|test| module.starts_with(test)));
     let sources = Sources(sources);
     sources.0.values().map(|source| (source.file.clone(), sources.imports_of(source))).collect()
 }
@@ -58,6 +61,8 @@ struct Source {
     /// Names that it imports, each with its path, and whether it hands them on.
     uses: Vec<(String, Segments, bool)>,
     children: BTreeSet<String>,
+    /// The modules below it that are only there for tests.
+    tests: Vec<Segments>,
 }
 
 /// All modules of a crate, by their paths.
@@ -130,6 +135,8 @@ fn read(src: &Path, folder: &Path, sources: &mut BTreeMap<Segments, Source>) {
             if path != Path::new("bin") {
                 read(src, &path, sources);
             }
+        } else if path == Path::new("main.rs") && src.join("lib.rs").exists() {
+            // It is above all others, and none of them can import it.
         } else if path.extension().is_some_and(|extension| extension == "rs") {
             let source = parse(&path, &std::fs::read_to_string(entry.path()).unwrap());
             sources.insert(source.module.clone(), source);
@@ -144,19 +151,21 @@ fn parse(file: &Path, text: &str) -> Source {
     }
     let text = text.find("#[cfg(test)]\nmod tests {").map_or(text, |end| &text[..end]);
     let lines = text.lines().filter(|line| !line.trim_start().starts_with("//"));
-    let (mut code, mut uses, mut children) = (String::new(), Vec::new(), BTreeSet::new());
-    let mut declaration = String::new();
+    let (mut code, mut uses, mut children, mut tests) = (String::new(), Vec::new(), BTreeSet::new(), Vec::new());
+    let (mut declaration, mut is_test) = (String::new(), false);
     for line in lines {
         let words = line.trim_start();
-        let item = words.strip_prefix("pub").map_or(words, |rest| rest.trim_start_matches(|c| c != ' ').trim_start());
+        let item = without_visibility(words);
         if let Some(name) = item.strip_prefix("mod ").and_then(|rest| rest.strip_suffix(';')) {
             children.insert(name.to_owned());
+            tests.extend(is_test.then(|| [&module[..], &[name.to_owned()]].concat()));
         } else if !declaration.is_empty() || item.starts_with("use ") {
             declaration += words;
         } else {
-            code += line;
+            code += item;
             code.push('\n');
         }
+        is_test = words == "#[cfg(test)]";
         if declaration.ends_with(';') {
             let (head, tree) = declaration.split_once("use ").unwrap();
             for (name, path) in expand(tree) {
@@ -165,7 +174,15 @@ fn parse(file: &Path, text: &str) -> Source {
             declaration.clear();
         }
     }
-    Source { file: file.to_owned(), module, code, uses, children }
+    Source { file: file.to_owned(), module, code, uses, children, tests }
+}
+
+/// Returns an item without the word `pub`, and without the path of whom that is for.
+fn without_visibility(item: &str) -> &str {
+    match item.strip_prefix("pub(") {
+        Some(rest) => rest.split_once(") ").map_or(item, |(_, item)| item),
+        None => item.strip_prefix("pub ").unwrap_or(item),
+    }
 }
 
 /// Returns the names that a `use` declaration binds, each with its path.
@@ -259,6 +276,10 @@ mod tests {
             &[root, ("a.rs", "use crate::b::B;"), ("b.rs", "#[cfg(test)]\nmod tests {\n    use crate::a::A;\n}")],
             &[],
         );
+        let tested = ("lib.rs", "mod a;\n#[cfg(test)]\nmod b;");
+        check(&[tested, ("a.rs", "use crate::b::B;"), ("b.rs", "use crate::a::A;")], &[]);
+        check(&[root, ("a.rs", "use crate::b::B;"), ("b.rs", "pub(in crate::a) fn f() {}")], &[]);
+        check(&[root, ("a.rs", "use crate::C;"), ("main.rs", "mod a;\nuse a::A;\nconst C: A = 0;")], &[]);
         check(&[("lib.rs", "mod a;\nconst C: u8 = a::A;"), ("a.rs", "use crate::C;")], &[&["a.rs", "lib.rs"]]);
     }
 
