@@ -273,7 +273,10 @@ fn memory_outside_of_the_component_is_bounded_too() {
         assert_eq!(get(port, &format!("{path}?10")).0, 200, "{path}");
         let before = worker.memory_kib("VmHWM:");
         let asked: Vec<_> = (0..64).map(|_| std::thread::spawn(move || get(port, &format!("{path}?1000")).0)).collect();
-        assert!(asked.into_iter().all(|one| one.join().unwrap() == 500), "{path}: none gets so much");
+        let answers: Vec<u16> = asked.into_iter().map(|one| one.join().unwrap()).collect();
+        // One that waited too long for its turn is told to come back.
+        assert!(answers.iter().all(|status| [500, 503].contains(status)), "{path}: none gets so much: {answers:?}");
+        assert!(answers.contains(&500), "{path}: {answers:?}");
         let most = worker.memory_kib("VmHWM:") - before;
         eprintln!("{path}: {most} KiB more");
         assert!(most < 64 * 1024, "{path}: {most} KiB more");
