@@ -2,7 +2,7 @@
 //! Response stacks as people read them.
 
 use netserv_model::api::RequestResult;
-use netserv_model::request::{Load, ModuleState, ModuleStatus, NodeReport, Outcome, PolicyReport, ServerCounts};
+use netserv_model::request::{ModuleState, ModuleStatus, NodeLoad, NodeReport, Outcome, PolicyReport, ServerCounts};
 use netserv_model::{Flavour, Refusal, RefusalKind};
 
 use crate::exit::{Exit, Failure, one_line};
@@ -103,7 +103,7 @@ pub fn modules<'a>(modules: impl Iterator<Item = (Option<&'a str>, &'a ModuleSta
 }
 
 /// Returns a node's load in one line.
-pub fn load(load: &Load) -> String {
+pub fn load(load: &NodeLoad) -> String {
     format!(
         "{} in {}, {} packets seen, load {}.{:02}, {} free",
         count(u64::from(load.modules), "module"),

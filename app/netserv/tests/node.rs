@@ -12,7 +12,7 @@ use axum::body::Body;
 use axum::http::StatusCode;
 use netserv_model::UnixTime;
 use netserv_model::api::{ApiError, DeviceInfo, LogLine, ModuleList, NodeInfo, PlaneInfo};
-use netserv_model::request::Load;
+use netserv_model::request::NodeLoad;
 use support::{Channel, FakeNode, Home, check, text};
 
 fn info() -> NodeInfo {
@@ -22,7 +22,7 @@ fn info() -> NodeInfo {
         version: env!("CARGO_PKG_VERSION").into(),
         driver: "nfqueue: the best that works here".into(),
         started: UnixTime::from_secs(1_795_226_400),
-        load: Load::default(),
+        load: NodeLoad::default(),
         missing: vec!["no nf_queue; fix: modprobe nfnetlink_queue".into()],
         devices: Vec::new(),
         planes: Vec::new(),

@@ -7,7 +7,7 @@ mod support;
 use std::collections::BTreeMap;
 
 use netserv_model::api::{PostRequest, RequestResult};
-use netserv_model::request::{Body, Environment, Load, ModuleState, ModuleStatus, NodeReport, Outcome};
+use netserv_model::request::{Body, Environment, ModuleState, ModuleStatus, NodeLoad, NodeReport, Outcome};
 use netserv_model::request::{PacketCounts, PolicyReport, ServerCounts};
 use netserv_model::{Flavour, Refusal, RefusalKind, SessionId};
 use netserv_wire::nslp::Message;
@@ -147,7 +147,7 @@ HOP  NODE  ADDRESS   OUTCOME       TIME
 #[test]
 fn answers_to_a_probe_stand_below_their_node() {
     let mut first = report("r1", "10.0.0.1", Outcome::Probed, 300);
-    first.load = Some(Load { containers: 1, modules: 2, packets: 77, load_permille: 125, memory_free_kib: 2048 });
+    first.load = Some(NodeLoad { containers: 1, modules: 2, packets: 77, load_permille: 125, memory_free_kib: 2048 });
     first.blocks = vec!["kv>=1".parse().unwrap(), "packet>=1".parse().unwrap()];
     let engine = "Felix 7.0.5 (OSGi Core 8) on OpenJDK 17.0.15".to_owned();
     first.environments = vec![Environment { flavour: Flavour::Osgi, engine }];

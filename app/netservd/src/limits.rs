@@ -50,9 +50,9 @@ pub const WATCHED_PER_LOOK_MAX: usize = 128;
 pub const TRACE_LINES_WAITING_MAX: usize = 64;
 /// How long code may take to compile.
 pub const COMPILE_TIME_MAX: Duration = Duration::from_secs(20);
-/// How long code may take to compile in the place for what is quick; then it waits for the other place.
+/// How long code may take to compile in the quick lane; then it goes to the slow one.
 pub const QUICK_COMPILE_TIME_MAX: Duration = Duration::from_millis(1500);
-/// How long a user whose code was slow to compile has no turn in the place for what is quick.
+/// How long a user whose code was slow to compile has no turn in the quick lane.
 pub const SLOW_USER_TIME: Duration = Duration::from_secs(600);
 /// Downloads under way; further ones wait for their turn.
 pub const FETCHES_MAX: usize = 64;

@@ -10,7 +10,7 @@ use netserv_model::request::Outcome;
 use netserv_model::{Refusal, RefusalKind, UserId, WorkerId};
 
 use crate::Controller;
-use crate::state::{Key, Ticket};
+use crate::state::{Key, PendingAnswer};
 
 /// What an effect is for, and so who goes on when it has its outcome.
 #[derive(Debug)]
@@ -42,7 +42,7 @@ pub(crate) struct Effects {
     /// The last ordered effect of each user, while it is open.
     last: BTreeMap<UserId, EffectId>,
     /// Answers that are given when an effect is done.
-    answers: BTreeMap<EffectId, Vec<(Ticket, Outcome)>>,
+    answers: BTreeMap<EffectId, Vec<(PendingAnswer, Outcome)>>,
     next: u64,
 }
 
@@ -101,7 +101,7 @@ impl Controller {
     }
 
     /// Answers a user's request once the user's effects so far are done, of which the last is done last.
-    pub(crate) fn answer_when_done(&mut self, user: &UserId, ticket: Ticket, outcome: Outcome) {
+    pub(crate) fn answer_when_done(&mut self, user: &UserId, ticket: PendingAnswer, outcome: Outcome) {
         match self.effects.last.get(user) {
             Some(last) => self.effects.answers.entry(*last).or_default().push((ticket, outcome)),
             None => self.answer(ticket, outcome),

@@ -43,7 +43,7 @@ use netserv_model::effect::{
     Command, EffectId, EffectOutcome, InstalledRecord, Job, ModuleSlot, News, PolicyChange, RequestId, WorkerNews,
 };
 use netserv_model::policy::{AddressPlan, NodePolicy};
-use netserv_model::request::{Body, Load, ModuleStatus, Request};
+use netserv_model::request::{Body, ModuleStatus, NodeLoad, Request};
 use netserv_model::{Instant, ModuleName, Now, SessionId, UnixTime, UserId, WorkerId};
 
 pub use counters::Counters;
@@ -52,7 +52,7 @@ use effects::{Effects, Purpose};
 use expiry::Timers;
 use operator::Changes;
 use quota::{Nonces, Quarantine};
-use state::{Key, Phase, Task, Tenant, Ticket, Waiter};
+use state::{Key, PendingAnswer, Phase, Task, Tenant, Waiter};
 
 /// Decides what runs on a node. One per node.
 #[derive(Debug)]
@@ -75,7 +75,7 @@ pub struct Controller {
     nonces: Nonces,
     quarantine: Quarantine,
     counters: Counters,
-    load: Load,
+    load: NodeLoad,
     /// Requests that are not answered yet.
     in_flight: usize,
     next_rule: u64,
@@ -99,7 +99,7 @@ impl Controller {
             nonces: Nonces::default(),
             quarantine: Quarantine::default(),
             counters: Counters::default(),
-            load: Load::default(),
+            load: NodeLoad::default(),
             in_flight: 0,
             next_rule: 0,
             next_order: 0,
@@ -127,7 +127,7 @@ impl Controller {
     pub fn handle_request(&mut self, now: Now, id: RequestId, request: Request) {
         self.now = now;
         self.in_flight += 1;
-        let ticket = Ticket { request: id, method: request.body.method(), received: now.instant };
+        let ticket = PendingAnswer { request: id, method: request.body.method(), received: now.instant };
         let user = match self.admit(&request) {
             Ok(user) => user,
             Err(refusal) => return self.refuse(ticket, refusal),
@@ -186,7 +186,7 @@ impl Controller {
     }
 
     /// Sets what PROBE says of the load; `containers` and `modules` are counted by the controller itself.
-    pub fn set_load(&mut self, load: Load) {
+    pub fn set_load(&mut self, load: NodeLoad) {
         self.load = load;
     }
 
@@ -223,13 +223,13 @@ impl Controller {
     }
 
     /// Returns the load with the controller's own counts filled in.
-    pub fn load(&self) -> Load {
+    pub fn load(&self) -> NodeLoad {
         let count = |n: usize| u32::try_from(n).unwrap_or(u32::MAX);
         let modules = self.tenants.values().flat_map(|tenant| tenant.modules.values());
         let modules = modules.filter(|entry| entry.active.is_some()).count();
         let there = |tenant: &&Tenant| tenant.workers.values().any(|worker| worker.phase != Phase::Absent);
         let containers = self.tenants.values().filter(there).count();
-        Load { containers: count(containers), modules: count(modules), ..self.load }
+        NodeLoad { containers: count(containers), modules: count(modules), ..self.load }
     }
 
     /// Returns what was counted.
@@ -237,7 +237,7 @@ impl Controller {
         &self.counters
     }
 
-    fn take_task(&mut self, key: &Key, ticket: Ticket, session: SessionId, task: Task, dry_run: bool) {
+    fn take_task(&mut self, key: &Key, ticket: PendingAnswer, session: SessionId, task: Task, dry_run: bool) {
         if let Task::Setup(setup) = &task
             && let Err(refusal) = self.check_setup(key, setup)
         {

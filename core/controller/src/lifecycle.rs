@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! The life of a module: from its SETUP over fetch, load and filters to its end.
 
-use netserv_model::effect::{EffectId, InstalledRecord, Job, Load, ModuleSlot, PackageJob, StoreJob, WorkerJob};
+use netserv_model::effect::{EffectId, InstalledRecord, Job, ModuleLoad, ModuleSlot, PackageJob, StoreJob, WorkerJob};
 use netserv_model::limits::REQUESTS_PENDING_MAX;
 use netserv_model::manifest::Manifest;
 use netserv_model::request::{Outcome, Setup};
@@ -14,7 +14,8 @@ use crate::expiry::Timer;
 use crate::limits::{FETCH_ANSWER_TIME_MAX, LOAD_ANSWER_TIME_MAX};
 use crate::report::not_installed;
 use crate::state::{
-    Active, Backoff, Candidate, Entry, Key, Operation, Place, Role, Rule, Run, Stage, Task, Ticket, Waiter, entry_in,
+    Active, Backoff, Candidate, Entry, Key, ModuleRule, Operation, PendingAnswer, Role, Run, SlotHolder, Stage, Task,
+    Waiter, entry_in,
 };
 
 impl Controller {
@@ -214,7 +215,7 @@ impl Controller {
     /// Asks a worker to load a module.
     pub(crate) fn load_into(&mut self, worker: &WorkerId, slot: ModuleSlot, what: &LoadWhat<'_>) {
         let granted = self.policy.users.get(&worker.user).map(|user| user.module_limits).unwrap_or_default();
-        let load = Load {
+        let load = ModuleLoad {
             worker: worker.clone(),
             slot,
             module: what.manifest.module(),
@@ -270,7 +271,7 @@ impl Controller {
         entry.operation.as_ref().map(|operation| &operation.stage)
     }
 
-    fn begin_setup(&mut self, key: &Key, ticket: Ticket, session: SessionId, setup: Setup) {
+    fn begin_setup(&mut self, key: &Key, ticket: PendingAnswer, session: SessionId, setup: Setup) {
         if let Err(refusal) = self.check_setup(key, &setup) {
             return self.refuse(ticket, refusal);
         }
@@ -289,7 +290,7 @@ impl Controller {
         }
     }
 
-    fn refresh(&mut self, key: &Key, ticket: Ticket, session: SessionId, setup: &Setup) {
+    fn refresh(&mut self, key: &Key, ticket: PendingAnswer, session: SessionId, setup: &Setup) {
         let now = self.now;
         let active = self.active(key).expect("only what is installed is refreshed");
         active.lease_end = now.instant + setup.ttl;
@@ -302,7 +303,7 @@ impl Controller {
         self.answer_when_done(&key.0, ticket, Outcome::Refreshed { lease_s: setup.ttl.as_secs() });
     }
 
-    fn remove(&mut self, key: &Key, ticket: Ticket) {
+    fn remove(&mut self, key: &Key, ticket: PendingAnswer) {
         if !self.uninstall(key) {
             return self.refuse(ticket, not_installed(key));
         }
@@ -320,7 +321,7 @@ impl Controller {
     fn try_candidate(
         &mut self,
         key: &Key,
-        ticket: Ticket,
+        ticket: PendingAnswer,
         session: SessionId,
         setup: Setup,
         (manifest, flavour): (Manifest, Flavour),
@@ -339,7 +340,7 @@ impl Controller {
                 return self.refuse(ticket, refusal);
             }
         };
-        let rules = Rule::all_of(&filters, Some(&manifest));
+        let rules = ModuleRule::all_of(&filters, Some(&manifest));
         let flavour = if composition.is_some() { Flavour::Wasm } else { flavour };
         let candidate = Candidate { manifest, flavour, rules, slot: None, composition };
         let stage = self.first_stage(key, candidate);
@@ -385,7 +386,7 @@ impl Controller {
             url: setup.url,
             digest: setup.digest,
             session,
-            filters: if sees_packets { Rule::shown(&candidate.rules) } else { setup.filters },
+            filters: if sees_packets { ModuleRule::shown(&candidate.rules) } else { setup.filters },
             properties: setup.properties,
             lease_until: self.now.wall + setup.ttl,
             order: self.next_order,
@@ -422,7 +423,7 @@ impl Controller {
         self.drop_module(key, &candidate.rules, place, run);
     }
 
-    fn drop_module(&mut self, key: &Key, rules: &[Rule], place: Option<(Flavour, ModuleSlot)>, run: Option<Run>) {
+    fn drop_module(&mut self, key: &Key, rules: &[ModuleRule], place: Option<(Flavour, ModuleSlot)>, run: Option<Run>) {
         self.remove_rules(key, rules);
         let Some((flavour, slot)) = place else { return };
         let worker = WorkerId::new(key.0.clone(), flavour);
@@ -452,7 +453,7 @@ impl Controller {
     }
 
     /// Takes note of the answer to a load, or of later news of it; returns who has the place.
-    fn end_load(&mut self, worker: &WorkerId, slot: ModuleSlot) -> Option<Place> {
+    fn end_load(&mut self, worker: &WorkerId, slot: ModuleSlot) -> Option<SlotHolder> {
         self.timers.cancel(&Timer::Load(worker.clone(), slot));
         let place = self.worker(worker).and_then(|worker| worker.places.get(&slot)).cloned();
         if place.is_none() {

@@ -14,7 +14,7 @@ use crate::effects::Purpose;
 use crate::expiry::Timer;
 use crate::filters;
 use crate::limits::FETCH_ANSWER_TIME_MAX;
-use crate::state::{Key, Rule, Tenant, Worker};
+use crate::state::{Key, ModuleRule, Tenant, Worker};
 
 /// Changes of the policy that are not in force everywhere, by name: a few, since an operator waits for each.
 pub(crate) type Changes = BTreeMap<PolicyChange, Change>;
@@ -152,7 +152,7 @@ impl Controller {
     fn why_not_installed(&self, key: &Key) -> Option<Refusal> {
         let operation = self.tenants.get(&key.0)?.modules.get(&key.1)?.operation.as_ref()?;
         let user = self.policy.users.get(&key.0)?;
-        let own = operation.stage.candidate().map(|candidate| Rule::shown(&candidate.rules));
+        let own = operation.stage.candidate().map(|candidate| ModuleRule::shown(&candidate.rules));
         let filters = own.unwrap_or_else(|| operation.setup.filters.clone());
         let manifest = operation.stage.candidate().map(|candidate| &candidate.manifest);
         self.why_not_allowed(user, &filters, manifest)

@@ -11,22 +11,22 @@ use netserv_model::request::{
 use netserv_model::{Instant, Refusal, RefusalKind, UserId};
 
 use crate::Controller;
-use crate::state::{Active, Entry, Key, Operation, Stage, Task, Tenant, Ticket};
+use crate::state::{Active, Entry, Key, Operation, PendingAnswer, Stage, Task, Tenant};
 
 impl Controller {
     /// Answers a request.
-    pub(crate) fn answer(&mut self, ticket: Ticket, outcome: Outcome) {
+    pub(crate) fn answer(&mut self, ticket: PendingAnswer, outcome: Outcome) {
         let report = self.report(&ticket, outcome);
         self.send(ticket, report);
     }
 
     /// Answers a request with a refusal.
-    pub(crate) fn refuse(&mut self, ticket: Ticket, refusal: Refusal) {
+    pub(crate) fn refuse(&mut self, ticket: PendingAnswer, refusal: Refusal) {
         self.answer(ticket, Outcome::Refused(refusal));
     }
 
     /// Answers a PROBE with what it asks for, as far as its user has proven to be one.
-    pub(crate) fn answer_probe(&mut self, ticket: Ticket, user: Option<&UserId>, probe: &Probe) {
+    pub(crate) fn answer_probe(&mut self, ticket: PendingAnswer, user: Option<&UserId>, probe: &Probe) {
         let mut report = self.report(&ticket, Outcome::Probed);
         for ask in &probe.ask {
             match ask {
@@ -44,7 +44,7 @@ impl Controller {
     }
 
     /// Answers what would be done; everything that can be checked without effect is checked.
-    pub(crate) fn answer_dry_run(&mut self, key: &Key, ticket: Ticket, task: &Task) {
+    pub(crate) fn answer_dry_run(&mut self, key: &Key, ticket: PendingAnswer, task: &Task) {
         let entry = self.tenants.get(&key.0).and_then(|tenant| tenant.modules.get(&key.1));
         let active = entry.and_then(|entry| entry.active.as_ref());
         let action = match (task, active) {
@@ -57,7 +57,7 @@ impl Controller {
         self.answer(ticket, Outcome::WouldDo { action: action.to_owned() });
     }
 
-    fn report(&self, ticket: &Ticket, outcome: Outcome) -> NodeReport {
+    fn report(&self, ticket: &PendingAnswer, outcome: Outcome) -> NodeReport {
         let took = self.now.instant.since(ticket.received);
         NodeReport {
             node: self.policy.node.clone(),
@@ -73,8 +73,8 @@ impl Controller {
     }
 
     #[expect(clippy::needless_pass_by_value, reason = "a ticket is used up by its answer")]
-    fn send(&mut self, ticket: Ticket, report: NodeReport) {
-        let Ticket { request, method, received: _ } = ticket;
+    fn send(&mut self, ticket: PendingAnswer, report: NodeReport) {
+        let PendingAnswer { request, method, received: _ } = ticket;
         self.in_flight -= 1;
         self.counters.answered(method, &report.outcome);
         self.answers.push_back(Command::Answer { request, report: Box::new(report) });

@@ -13,7 +13,7 @@ use crate::admission::{check_manifest, narrowed};
 use crate::expiry::Timer;
 use crate::filters;
 use crate::limits::{BACKOFF_MIN, MODULES_PER_USER_MAX, QUARANTINE_TIME};
-use crate::state::{Active, Backoff, Key, Rule, RuleKind, Run};
+use crate::state::{Active, Backoff, Key, ModuleRule, RuleKind, Run};
 
 impl Controller {
     /// An installed module trapped or could not be loaded: it is started again after a while, or kept out.
@@ -133,7 +133,7 @@ impl Controller {
                 active.rules.retain(|rule| rule.kind == RuleKind::Intercept);
             }
             if !active.rules.iter().any(|rule| rule.kind == RuleKind::Intercept) {
-                active.rules.extend(Rule::all_of(&[], Some(&manifest)));
+                active.rules.extend(ModuleRule::all_of(&[], Some(&manifest)));
             }
             active.manifest = Some(manifest);
             active.run = Run::Waiting;
@@ -201,7 +201,7 @@ impl Controller {
         record.lease_until = self.now.wall + left;
         let lease_end = self.now.instant + left;
         let job = self.fetch(key, record.url.clone(), record.digest);
-        let rules = Rule::all_of(&record.filters, None);
+        let rules = ModuleRule::all_of(&record.filters, None);
         let active = Active {
             record,
             lease_end,
@@ -231,8 +231,11 @@ impl Controller {
         active.slot = None;
         active.record.flavour = Some(flavour);
         let record = active.record.clone();
-        let unnamed: Vec<Rule> =
-            active.rules.iter().map(|rule| Rule { kind: rule.kind, filter: rule.filter.clone(), id: None }).collect();
+        let unnamed: Vec<ModuleRule> = active
+            .rules
+            .iter()
+            .map(|rule| ModuleRule { kind: rule.kind, filter: rule.filter.clone(), id: None })
+            .collect();
         let rules = std::mem::replace(&mut active.rules, unnamed);
         self.remove_rules(key, &rules);
         if let Some((before, slot)) = place {

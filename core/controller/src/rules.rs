@@ -12,7 +12,7 @@ use netserv_model::{Refusal, WorkerId};
 
 use crate::Controller;
 use crate::effects::Purpose;
-use crate::state::{Active, Candidate, Failed, Key, Operation, Rule, RuleKind, Run, Settling, Stage, entry_in};
+use crate::state::{Active, Candidate, Failed, Key, ModuleRule, Operation, RuleKind, Run, Settling, Stage, entry_in};
 
 impl Controller {
     /// Installs the rules of a module that has just been loaded, those of connections first.
@@ -90,7 +90,7 @@ impl Controller {
     }
 
     /// Takes rules away that were installed.
-    pub(crate) fn remove_rules(&mut self, key: &Key, rules: &[Rule]) {
+    pub(crate) fn remove_rules(&mut self, key: &Key, rules: &[ModuleRule]) {
         self.change_filters(key, Vec::new(), ids(rules, RuleKind::Show));
         for id in ids(rules, RuleKind::Intercept) {
             self.start_effect(&key.0, Job::Intercepts(InterceptJob::End(id)), Purpose::Nothing);
@@ -203,10 +203,10 @@ fn name_filters(
     next: &mut u64,
     (worker, slot): (&WorkerId, ModuleSlot),
     manifest: &Manifest,
-    rules: &mut [Rule],
+    rules: &mut [ModuleRule],
 ) -> Vec<FilterRule> {
     let unnamed = rules.iter_mut().filter(|rule| rule.kind == RuleKind::Show && rule.id.is_none());
-    let name = |rule: &mut Rule| {
+    let name = |rule: &mut ModuleRule| {
         let (id, worker, module, filter) = (name(next, rule), worker.clone(), manifest.module(), rule.filter.clone());
         FilterRule { id, worker, slot, module, filter, on_failure: manifest.on_failure() }
     };
@@ -218,35 +218,35 @@ fn name_intercepts(
     next: &mut u64,
     (worker, slot): (&WorkerId, ModuleSlot),
     manifest: &Manifest,
-    rules: &mut [Rule],
+    rules: &mut [ModuleRule],
 ) -> Vec<Interception> {
     let on_failure = manifest.server.as_ref().map(|server| server.on_failure).unwrap_or_default();
     let intercepts = rules.iter_mut().filter(|rule| rule.kind == RuleKind::Intercept);
-    let name = |rule: &mut Rule| {
+    let name = |rule: &mut ModuleRule| {
         let (id, worker, filter) = (name(next, rule), worker.clone(), rule.filter.clone());
         Interception { id, worker, slot, filter, on_failure }
     };
     intercepts.map(name).collect()
 }
 
-fn name(next: &mut u64, rule: &mut Rule) -> FilterId {
+fn name(next: &mut u64, rule: &mut ModuleRule) -> FilterId {
     *rule.id.get_or_insert_with(|| {
         *next += 1;
         FilterId(*next - 1)
     })
 }
 
-fn ids(rules: &[Rule], kind: RuleKind) -> Vec<FilterId> {
+fn ids(rules: &[ModuleRule], kind: RuleKind) -> Vec<FilterId> {
     rules.iter().filter(|rule| rule.kind == kind).filter_map(|rule| rule.id).collect()
 }
 
 /// Takes the names of rules that are not there any more.
-fn take_ids(rules: &mut [Rule], kind: RuleKind) -> Vec<FilterId> {
+fn take_ids(rules: &mut [ModuleRule], kind: RuleKind) -> Vec<FilterId> {
     rules.iter_mut().filter(|rule| rule.kind == kind).filter_map(|rule| rule.id.take()).collect()
 }
 
 /// Forgets the names of rules that are not there; returns whether there was one of them.
-fn forget(rules: &mut [Rule], gone: &[FilterId]) -> bool {
+fn forget(rules: &mut [ModuleRule], gone: &[FilterId]) -> bool {
     let mut found = false;
     for rule in rules.iter_mut().filter(|rule| rule.id.is_some_and(|id| gone.contains(&id))) {
         rule.id = None;

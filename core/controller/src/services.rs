@@ -14,7 +14,9 @@ use crate::effects::Purpose;
 use crate::expiry::Timer;
 use crate::limits::BACKOFF_MAX;
 use crate::restart::as_setup;
-use crate::state::{Active, Candidate, Composition, Entry, Key, Operation, Phase, Rule, Run, Settling, Stage, Tenant};
+use crate::state::{
+    Active, Candidate, Composition, Entry, Key, ModuleRule, Operation, Phase, Run, Settling, Stage, Tenant,
+};
 
 /// Why a service cannot be put together.
 enum Unresolved {
@@ -147,7 +149,7 @@ impl Controller {
     fn compose_anew(&mut self, key: &Key, manifest: Manifest, composition: Composition) {
         let Some(active) = self.active(key) else { return };
         let (session, setup) = (active.record.session, as_setup(&active.record));
-        let rules = Rule::all_of(&[], Some(&manifest));
+        let rules = ModuleRule::all_of(&[], Some(&manifest));
         let candidate =
             Candidate { manifest, flavour: Flavour::Wasm, rules, slot: None, composition: Some(composition) };
         let stage = self.first_stage(key, candidate);

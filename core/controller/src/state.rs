@@ -18,7 +18,7 @@ pub(crate) type Key = (UserId, ModuleName);
 
 /// A request that must be answered; using it up is answering.
 #[derive(Debug)]
-pub(crate) struct Ticket {
+pub(crate) struct PendingAnswer {
     pub(crate) request: RequestId,
     pub(crate) method: &'static str,
     pub(crate) received: Instant,
@@ -71,7 +71,7 @@ pub(crate) fn entry_in<'a>(tenants: &'a mut BTreeMap<UserId, Tenant>, key: &Key)
 /// A request that waits for the one before it.
 #[derive(Debug)]
 pub(crate) struct Waiter {
-    pub(crate) ticket: Ticket,
+    pub(crate) ticket: PendingAnswer,
     pub(crate) session: SessionId,
     pub(crate) task: Task,
 }
@@ -92,7 +92,7 @@ pub(crate) struct Active {
     pub(crate) lease_end: Instant,
     /// Nothing until the package was had again after a restart of the node.
     pub(crate) manifest: Option<Manifest>,
-    pub(crate) rules: Vec<Rule>,
+    pub(crate) rules: Vec<ModuleRule>,
     /// Kept while the module is down, so that its filters keep their meaning.
     pub(crate) slot: Option<ModuleSlot>,
     /// What a service is made of, once that is known.
@@ -133,23 +133,23 @@ impl Active {
 
 /// One filter, with its rule's name once it is installed.
 #[derive(Debug)]
-pub(crate) struct Rule {
+pub(crate) struct ModuleRule {
     pub(crate) kind: RuleKind,
     pub(crate) filter: Filter,
     pub(crate) id: Option<FilterId>,
 }
 
-impl Rule {
+impl ModuleRule {
     /// Returns the rules of a module that are still to be installed: of its packets, then of its connections.
-    pub(crate) fn all_of(filters: &[Filter], manifest: Option<&Manifest>) -> Vec<Rule> {
+    pub(crate) fn all_of(filters: &[Filter], manifest: Option<&Manifest>) -> Vec<ModuleRule> {
         let intercept = manifest.map(|manifest| filters::without_repetitions(manifest.intercept())).unwrap_or_default();
-        let rule = |kind: RuleKind| move |filter: Filter| Rule { kind, filter, id: None };
+        let rule = |kind: RuleKind| move |filter: Filter| ModuleRule { kind, filter, id: None };
         let packets = filters.iter().cloned().map(rule(RuleKind::Show));
         packets.chain(intercept.into_iter().map(rule(RuleKind::Intercept))).collect()
     }
 
     /// Returns the filters of packets among some rules.
-    pub(crate) fn shown(rules: &[Rule]) -> Vec<Filter> {
+    pub(crate) fn shown(rules: &[ModuleRule]) -> Vec<Filter> {
         let shown = rules.iter().filter(|rule| rule.kind == RuleKind::Show);
         shown.map(|rule| rule.filter.clone()).collect()
     }
@@ -202,7 +202,7 @@ impl Run {
 #[derive(Debug)]
 pub(crate) struct Operation {
     /// Nothing if nobody asked: a service is composed anew.
-    pub(crate) ticket: Option<Ticket>,
+    pub(crate) ticket: Option<PendingAnswer>,
     pub(crate) session: SessionId,
     pub(crate) setup: Setup,
     pub(crate) stage: Stage,
@@ -268,7 +268,7 @@ pub(crate) struct Composition {
 pub(crate) struct Candidate {
     pub(crate) manifest: Manifest,
     pub(crate) flavour: Flavour,
-    pub(crate) rules: Vec<Rule>,
+    pub(crate) rules: Vec<ModuleRule>,
     pub(crate) slot: Option<ModuleSlot>,
     /// What a service is made of.
     pub(crate) composition: Option<Composition>,
@@ -287,7 +287,7 @@ pub(crate) struct Worker {
     pub(crate) phase: Phase,
     /// The effect that started it last.
     pub(crate) generation: Option<EffectId>,
-    pub(crate) places: BTreeMap<ModuleSlot, Place>,
+    pub(crate) places: BTreeMap<ModuleSlot, SlotHolder>,
     next_place: u8,
     /// The order of packets through modules that was last asked for; empty if none was.
     pub(crate) order: Vec<ModuleSlot>,
@@ -303,7 +303,7 @@ impl Worker {
     /// Takes a free place.
     ///
     /// Places are given in rotation, so that news of a module that left does not meet its successor.
-    pub(crate) fn take_place(&mut self, place: Place) -> Option<ModuleSlot> {
+    pub(crate) fn take_place(&mut self, place: SlotHolder) -> Option<ModuleSlot> {
         let places = u8::try_from(MODULES_PER_CONTAINER_MAX).expect("one bit each in 64");
         let free = (0..places).map(|n| ModuleSlot((self.next_place + n) % places));
         let slot = free.into_iter().find(|slot| !self.places.contains_key(slot))?;
@@ -329,7 +329,7 @@ pub(crate) enum Phase {
 
 /// Who has a place in a worker.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Place {
+pub(crate) struct SlotHolder {
     pub(crate) module: ModuleName,
     pub(crate) role: Role,
 }
@@ -414,7 +414,7 @@ mod tests {
     #[test]
     fn places_rotate_and_run_out() {
         let mut worker = Worker::default();
-        let place = || Place { module: "example.org/m".parse().unwrap(), role: Role::Active };
+        let place = || SlotHolder { module: "example.org/m".parse().unwrap(), role: Role::Active };
         for n in 0..MODULES_PER_CONTAINER_MAX {
             assert_eq!(worker.take_place(place()), Some(ModuleSlot(u8::try_from(n).unwrap())));
         }

@@ -12,7 +12,7 @@ use crate::effects::Purpose;
 use crate::expiry::Timer;
 use crate::lifecycle::LoadWhat;
 use crate::limits::{IDLE_WORKER_TIME, LOAD_ANSWER_TIME_MAX, START_ANSWER_TIME_MAX};
-use crate::state::{Active, Candidate, Entry, Key, Phase, Place, Role, Run, Stage, Tenant, Worker};
+use crate::state::{Active, Candidate, Entry, Key, Phase, Role, Run, SlotHolder, Stage, Tenant, Worker};
 
 impl Controller {
     /// Brings a user's waiting modules on: into their worker if it takes them, else by starting it.
@@ -234,7 +234,7 @@ impl Controller {
         let Some(Tenant { workers, modules }) = self.tenants.get_mut(&key.0) else { return };
         let Some(worker) = workers.get_mut(&id.flavour) else { return };
         let Some(active) = modules.get_mut(&key.1).and_then(|entry| entry.active.as_mut()) else { return };
-        let place = Place { module: key.1.clone(), role: Role::Active };
+        let place = SlotHolder { module: key.1.clone(), role: Role::Active };
         let Some(slot) = active.slot.or_else(|| worker.take_place(place)) else {
             // A place is free again at the latest when a load that is under way is answered.
             self.timers.set(Timer::Restart(key.clone()), self.now.instant + crate::limits::BACKOFF_MIN);
@@ -254,7 +254,7 @@ impl Controller {
         let entry = modules.get_mut(&key.1);
         let Some(operation) = entry.and_then(|entry| entry.operation.as_mut()) else { return };
         let Stage::Waiting(candidate) = &mut operation.stage else { return };
-        let Some(slot) = worker.take_place(Place { module: key.1.clone(), role: Role::Candidate }) else {
+        let Some(slot) = worker.take_place(SlotHolder { module: key.1.clone(), role: Role::Candidate }) else {
             let detail = "every place of the worker is taken";
             return self.fail_operation(key, Refusal::new(RefusalKind::QuotaExceeded, detail));
         };
@@ -350,7 +350,7 @@ fn operation_waits(entry: &Entry, flavour: Flavour) -> bool {
 
 /// Returns the module to blame: the one that is named, or else the only one that was in the worker.
 fn whom_to_blame(tenant: &Tenant, flavour: Flavour, culprit: Option<ModuleSlot>) -> Option<(ModuleName, Role)> {
-    let in_worker = |place: &&Place| {
+    let in_worker = |place: &&SlotHolder| {
         let Some(entry) = tenant.modules.get(&place.module) else { return false };
         match place.role {
             Role::Leaving => true,

@@ -6,7 +6,7 @@ use std::net::IpAddr;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::request::{Load, ModuleStatus, NodeReport};
+use crate::request::{ModuleStatus, NodeLoad, NodeReport};
 use crate::{NodeId, Refusal, SessionId, UnixTime};
 
 /// `POST /v1/requests`: a signed request, for this node alone or for a path.
@@ -65,7 +65,7 @@ pub struct NodeInfo {
     /// When it started.
     pub started: UnixTime,
     /// How busy it is.
-    pub load: Load,
+    pub load: NodeLoad,
     /// What it cannot do on this machine, a line each.
     pub missing: Vec<String>,
     /// The devices that the forwarding plane serves, and how; empty where the plane serves none by itself.

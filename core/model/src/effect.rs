@@ -167,7 +167,7 @@ pub enum WorkerJob {
         worker: WorkerId,
     },
     /// Load a fetched module. Then comes [`WorkerNews::Loaded`] or [`WorkerNews::Failed`].
-    Load(Box<Load>),
+    Load(Box<ModuleLoad>),
     /// Unload a module. Packets under way are answered first.
     Unload {
         /// The module's worker.
@@ -319,7 +319,7 @@ pub enum Notice {
 
 /// Everything that a worker needs to run a module.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Load {
+pub struct ModuleLoad {
     /// The worker.
     pub worker: WorkerId,
     /// The module's place.
@@ -394,7 +394,7 @@ pub enum EffectOutcome {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Measured {
     /// Packets shown, load and free memory of the machine.
-    pub load: request::Load,
+    pub load: request::NodeLoad,
     /// What each module counted; those whose worker did not say in time are missing, or as they were last.
     pub modules: Vec<ModuleCounts>,
     /// The addresses of each user's container.

@@ -161,7 +161,7 @@ pub struct NodeReport {
     pub took_us: u64,
     /// How busy the node is, if asked.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub load: Option<Load>,
+    pub load: Option<NodeLoad>,
     /// The user's modules, if asked.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub modules: Vec<ModuleStatus>,
@@ -241,7 +241,7 @@ impl std::fmt::Display for Outcome {
 
 /// How busy a node is.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-pub struct Load {
+pub struct NodeLoad {
     /// Service containers.
     pub containers: u32,
     /// Modules in them.

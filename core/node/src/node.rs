@@ -205,7 +205,7 @@ impl Node {
     }
 
     /// Returns how busy the node was when it was last measured.
-    pub fn load(&self) -> netserv_model::request::Load {
+    pub fn load(&self) -> netserv_model::request::NodeLoad {
         self.controller.load()
     }
 

@@ -37,8 +37,8 @@ pub const TUPLES_MAX: usize = 104;
 pub const NEW_TUPLES_PER_FILTER_MAX: usize = 4;
 /// Patterns that one filter may become in `afxdp`; one that needs more is made coarser.
 pub const PATTERNS_PER_FILTER_MAX: usize = 64;
-/// Ways that `afxdp` remembers; at one more it forgets them all and asks the kernel again.
-pub const WAYS_MAX: usize = 65_536;
+/// Forwarding decisions that `afxdp` remembers; at one more it forgets them all and asks the kernel again.
+pub const FORWARDING_MAX: usize = 65_536;
 /// Receive queues of one device that `afxdp` serves; packets of further ones pass unseen.
 pub const QUEUES_MAX: usize = 64;
 /// AF_XDP sockets of `afxdp`: queues of all devices together; packets of further ones pass unseen.

@@ -10,7 +10,7 @@ use super::papers::NETSERV_2011_DELAY_US;
 use super::plot::Plot;
 use super::programs::Programs;
 use super::summary::{Figure, Row, Summary};
-use super::trial::{self, Latency, Load};
+use super::trial::{self, Latency, Pace};
 use super::ways::{Nets, Way};
 use super::{Measured, Plan, progress};
 
@@ -62,7 +62,7 @@ fn at_load(plan: &Plan, programs: &Programs, nets: &Nets, rate: f64) -> Result<F
     for round in 0..plan.delay_rounds {
         for turn in 0..WAYS.len() {
             let way = WAYS[(turn + round) % WAYS.len()];
-            let load = Load { rate: Some(rate), seconds: plan.delay_seconds, timed: true };
+            let load = Pace { rate: Some(rate), seconds: plan.delay_seconds, timed: true };
             let net = nets.of(way).context("no such router")?;
             net.prepare(Sink::Inside)?;
             let mut outcome = trial::run(net, programs, &way.traffic(BYTES, &nets.notify), &load)?;

@@ -12,7 +12,7 @@ use super::plot::Plot;
 use super::programs::Programs;
 use super::search::{Found, LOSS_MAX, Search, search};
 use super::summary::{Figure, Row, Summary};
-use super::trial::{self, Load};
+use super::trial::{self, Pace};
 use super::ways::{Nets, Way};
 use super::{Measured, Plan, kilo, progress};
 
@@ -20,10 +20,10 @@ use super::{Measured, Plan, kilo, progress};
 pub const SIZES: [u16; 3] = [64, 340, 1500];
 
 /// What a JVM gets to do before it is measured: enough packets to find out what is to be compiled, and time for that.
-const WARM_UP: [Load; 3] = [
-    Load { rate: Some(20_000.0), seconds: 2.0, timed: false },
-    Load { rate: Some(100_000.0), seconds: 2.0, timed: false },
-    Load { rate: None, seconds: 1.0, timed: false },
+const WARM_UP: [Pace; 3] = [
+    Pace { rate: Some(20_000.0), seconds: 2.0, timed: false },
+    Pace { rate: Some(100_000.0), seconds: 2.0, timed: false },
+    Pace { rate: None, seconds: 1.0, timed: false },
 ];
 
 /// What was found for one way and size, one per round.
@@ -97,7 +97,7 @@ fn rate_of(how: Search, programs: &Programs, nets: &Nets, way: Way, bytes: u16, 
     }
     let mut arrived = 0;
     let before = if way.modules() > 0 { net.seen()? } else { 0 };
-    let found = search(how, guess, &mut |load: &Load| {
+    let found = search(how, guess, &mut |load: &Pace| {
         let outcome = trial::run(net, programs, &traffic, load)?;
         arrived += outcome.received;
         Ok(outcome)

@@ -3,7 +3,7 @@
 
 use anyhow::{Result, ensure};
 
-use super::trial::{Load, Outcome};
+use super::trial::{Outcome, Pace};
 
 /// The share of packets that may be lost in a trial without loss: a pause of the machine is not the router's.
 pub const LOSS_MAX: f64 = 0.0001;
@@ -40,13 +40,13 @@ pub struct Found {
 ///
 /// # Errors
 /// There is loss at every rate, or a trial fails.
-pub fn search(how: Search, guess: Option<f64>, trial: &mut dyn FnMut(&Load) -> Result<Outcome>) -> Result<Found> {
+pub fn search(how: Search, guess: Option<f64>, trial: &mut dyn FnMut(&Pace) -> Result<Outcome>) -> Result<Found> {
     let mut ceiling = f64::INFINITY;
     let mut floor = 0.0;
     let (mut next, mut stride) = (guess, 0.03);
     let mut generator_bound = false;
     while floor == 0.0 || (ceiling - floor) > how.resolution * floor {
-        let outcome = patient(trial, &Load { rate: next, seconds: how.seconds, timed: false })?;
+        let outcome = patient(trial, &Pace { rate: next, seconds: how.seconds, timed: false })?;
         let asked = next.unwrap_or(outcome.rate);
         if is_lossless(&outcome) {
             floor = outcome.rate.max(floor);
@@ -73,11 +73,11 @@ fn confirm(
     how: Search,
     mut rate: f64,
     mut generator_bound: bool,
-    trial: &mut dyn FnMut(&Load) -> Result<Outcome>,
+    trial: &mut dyn FnMut(&Pace) -> Result<Outcome>,
 ) -> Result<Found> {
     loop {
         let asked = if generator_bound { None } else { Some(rate) };
-        let outcome = patient(trial, &Load { rate: asked, seconds: how.confirm_seconds, timed: false })?;
+        let outcome = patient(trial, &Pace { rate: asked, seconds: how.confirm_seconds, timed: false })?;
         if is_lossless(&outcome) {
             return Ok(Found { rate: outcome.rate, cpu_ns: outcome.cpu_ns, generator_bound, outcome });
         }
@@ -88,7 +88,7 @@ fn confirm(
 }
 
 /// Runs a trial once more if it lost packets.
-fn patient(trial: &mut dyn FnMut(&Load) -> Result<Outcome>, load: &Load) -> Result<Outcome> {
+fn patient(trial: &mut dyn FnMut(&Pace) -> Result<Outcome>, load: &Pace) -> Result<Outcome> {
     let mut outcome = trial(load)?;
     for _ in 0..REPEATS {
         // What loses much will not get better.
@@ -112,7 +112,7 @@ mod tests {
     const HOW: Search = Search { seconds: 1.0, confirm_seconds: 2.0, resolution: 0.01 };
 
     /// A router that forwards so many packets per second, and a generator that makes so many.
-    fn router(capacity: f64, generator: f64, trials: &mut u32) -> impl FnMut(&Load) -> Result<Outcome> {
+    fn router(capacity: f64, generator: f64, trials: &mut u32) -> impl FnMut(&Pace) -> Result<Outcome> {
         move |load| {
             *trials += 1;
             let rate = load.rate.unwrap_or(generator).min(generator);

@@ -40,7 +40,7 @@ impl Traffic<'_> {
 
 /// How it is sent.
 #[derive(Clone, Copy, Debug)]
-pub struct Load {
+pub struct Pace {
     /// Packets per second; `None` is as fast as the generator goes.
     pub rate: Option<f64>,
     /// For how long.
@@ -107,7 +107,7 @@ pub fn disturbed() -> (usize, usize) {
 ///
 /// # Errors
 /// The generator does not run here (Linux 5.18 is needed), or sent nothing.
-pub fn run(net: &Net, programs: &Programs, traffic: &Traffic, load: &Load) -> Result<Outcome> {
+pub fn run(net: &Net, programs: &Programs, traffic: &Traffic, load: &Pace) -> Result<Outcome> {
     for _ in 0..DISTURBED_MAX {
         let before = Others::now(&net.pids())?;
         let outcome = run_once(net, programs, traffic, load)?;
@@ -122,7 +122,7 @@ pub fn run(net: &Net, programs: &Programs, traffic: &Traffic, load: &Load) -> Re
     Ok(outcome)
 }
 
-fn run_once(net: &Net, programs: &Programs, traffic: &Traffic, load: &Load) -> Result<Outcome> {
+fn run_once(net: &Net, programs: &Programs, traffic: &Traffic, load: &Pace) -> Result<Outcome> {
     let lab = &net.lab;
     let place = |machine, interface| format!("/run/netns/{}:{interface}", lab.namespace(machine));
     let mut command = std::process::Command::new(&programs.trial);

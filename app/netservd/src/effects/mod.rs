@@ -16,7 +16,7 @@ use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::sync::mpsc::Sender;
 
-use netserv_model::effect::{Effect, EffectId, Job, Load, PackageJob, StoreJob, WorkerJob};
+use netserv_model::effect::{Effect, EffectId, Job, ModuleLoad, PackageJob, StoreJob, WorkerJob};
 use netserv_model::policy::Permits;
 use netserv_model::trace::TraceRequest;
 use netserv_model::{Digest, Flavour, Refusal, RefusalKind, UserId};
@@ -234,7 +234,7 @@ impl Effects {
     }
 
     /// Has a module loaded, once the sockets are made that its intercepted connections arrive at.
-    fn load(&self, load: Load, ticket: Ticket) {
+    fn load(&self, load: ModuleLoad, ticket: Ticket) {
         let Some(ModuleOwners { networks, workers, .. }) = self.owners.modules.clone() else {
             return ticket.refuse(not_a_node());
         };

@@ -1,16 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 //! How busy the machine is, from `/proc`.
 
-use netserv_model::request::Load;
+use netserv_model::request::NodeLoad;
 
 /// Returns what the machine knows: processor use and free memory; `packets` is the node's own count.
-pub fn measure(packets: u64) -> Load {
+pub fn measure(packets: u64) -> NodeLoad {
     let read = |path: &str| std::fs::read_to_string(path).unwrap_or_default();
-    Load {
+    NodeLoad {
         packets,
         load_permille: load_average_permille(&read("/proc/loadavg")),
         memory_free_kib: memory_available_kib(&read("/proc/meminfo")),
-        ..Load::default()
+        ..NodeLoad::default()
     }
 }
 

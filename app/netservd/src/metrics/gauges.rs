@@ -22,7 +22,7 @@ pub struct Counted {
 }
 
 /// A module's worker, and its place there.
-pub type Place = (WorkerId, ModuleSlot);
+pub type WorkerSlot = (WorkerId, ModuleSlot);
 
 /// What workers say of themselves, beside what their modules count.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]

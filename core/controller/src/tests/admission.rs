@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use netserv_model::effect::{Job, WorkerJob};
 use netserv_model::limits::{PROPERTIES_PER_MODULE_MAX, PROPERTY_BYTES_MAX};
-use netserv_model::request::{Ask, Body, Load, Outcome, Probe, Remove, Request, Setup};
+use netserv_model::request::{Ask, Body, NodeLoad, Outcome, Probe, Remove, Request, Setup};
 use netserv_model::verdict::FailureMode;
 use netserv_model::{RefusalKind, UnixTime};
 
@@ -86,7 +86,7 @@ fn unsigned_requests_are_taken_only_if_the_operator_says_so() {
 #[test]
 fn harmless_probes_need_no_user() {
     let mut node = Node::new();
-    node.controller.set_load(Load { load_permille: 7, ..Load::default() });
+    node.controller.set_load(NodeLoad { load_permille: 7, ..NodeLoad::default() });
     let harmless = Body::Probe(Probe { ask: vec![Ask::Nodes, Ask::Blocks, Ask::Load] });
     for user in [None, Some(user("stranger"))] {
         let anonymous = Request { user, signature: None, ..node.request("jane", harmless.clone()) };

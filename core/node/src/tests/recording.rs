@@ -232,7 +232,7 @@ fn outcomes() -> Vec<EffectOutcome> {
         server: Some(ServerCounts { connections: 1, bytes_out: u64::MAX, ..ServerCounts::default() }),
     };
     let measured = Measured {
-        load: netserv_model::request::Load { load_permille: 1001, memory_free_kib: 7, ..Default::default() },
+        load: netserv_model::request::NodeLoad { load_permille: 1001, memory_free_kib: 7, ..Default::default() },
         modules: vec![counts],
         addresses: BTreeMap::from([(user, vec!["fd00::5".parse().unwrap()])]),
     };

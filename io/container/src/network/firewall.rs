@@ -14,13 +14,13 @@ use super::limits::{FLOW_IDLE, FLOW_UNANSWERED, FLOWS_MAX, ICMP_ERRORS_PER_SECON
 use super::matching::{
     ICMP, ICMPV6, Permits, TCP, UDP, VERSIONS, keep_from_node, matching, node_set, octets, version_of,
 };
-use super::nftables::{Batch, End, Family, Hook, Rule, TABLE, Verdict};
+use super::nftables::{End, Family, Hook, Rule, TABLE, Transaction, Verdict};
 use super::socket::Requests;
 use super::{intercept, rate};
 
 /// Returns what makes the firewall in a namespace that has none.
 pub(super) fn new(permits: &Permits) -> Requests {
-    let mut batch = Batch::of(Family::Inet, TABLE);
+    let mut batch = Transaction::of(Family::Inet, TABLE);
     batch.table();
     COUNTERS.iter().for_each(|name| batch.counter(name));
     for version in VERSIONS {
@@ -38,7 +38,7 @@ pub(super) fn new(permits: &Permits) -> Requests {
 
 /// Returns what changes the firewall; flows that are under way go on if they are still permitted.
 pub(super) fn changed(permits: &Permits) -> Requests {
-    let mut batch = Batch::of(Family::Inet, TABLE);
+    let mut batch = Transaction::of(Family::Inet, TABLE);
     batch.remove_rules();
     fill(&mut batch, permits);
     batch.finish()
@@ -66,7 +66,7 @@ const ADMIT_OUT: &str = "admit-out";
 const FROM_OWN: &str = "from-own";
 const REFUSE: &str = "refuse";
 
-fn fill(batch: &mut Batch, permits: &Permits) {
+fn fill(batch: &mut Transaction, permits: &Permits) {
     for version in VERSIONS {
         let addresses = permits.node.iter().filter(|address| version_of(**address) == version);
         batch.replace_elements(node_set(version), addresses.map(|address| octets(*address)));
@@ -81,7 +81,7 @@ fn fill(batch: &mut Batch, permits: &Permits) {
     batch.rule(ACCEPTED, &rate::over(permits.rate, rate::PACKETS_IN), "packets in a second");
 }
 
-fn admit(batch: &mut Batch) {
+fn admit(batch: &mut Transaction) {
     for version in VERSIONS {
         let of = |remote| Rule::new().version(version).flow(version, remote);
         let taken = of(End::Source).flow_add(flows(version), FLOW_UNANSWERED, false);
@@ -95,7 +95,7 @@ fn admit(batch: &mut Batch) {
     batch.rule(REFUSE, &Rule::new().count(REFUSED_OUT).reject(), "a rejection");
 }
 
-fn incoming(batch: &mut Batch, permits: &Permits) {
+fn incoming(batch: &mut Transaction, permits: &Permits) {
     batch.rule(IN, &Rule::new().loopback(Hook::Input).verdict(Verdict::Accept), "loopback");
     for version in VERSIONS {
         let known = Rule::new().version(version).protocol(UDP).flow(version, End::Source).flow_in(flows(version));
@@ -109,7 +109,7 @@ fn incoming(batch: &mut Batch, permits: &Permits) {
     batch.rule(IN, &Rule::new().count(REFUSED_IN).verdict(Verdict::Drop), "the end");
 }
 
-fn outgoing(batch: &mut Batch, permits: &Permits) {
+fn outgoing(batch: &mut Transaction, permits: &Permits) {
     batch.rule(OUT, &Rule::new().loopback(Hook::Output).verdict(Verdict::Accept), "loopback");
     // The neighbours are known, and nobody asks for groups: what the kernel says of itself has no listener.
     for (first, last) in LINK_MESSAGES {
@@ -141,7 +141,7 @@ fn outgoing(batch: &mut Batch, permits: &Permits) {
 }
 
 /// Passes the answers to what permits let begin on the other side. Of datagrams, the flows know which these are.
-fn answers(batch: &mut Batch, chain: &str, permits: &[Filter]) {
+fn answers(batch: &mut Transaction, chain: &str, permits: &[Filter]) {
     for permit in permits {
         for matched in matching(permit, true) {
             let answer = match matched.protocol {
@@ -156,7 +156,12 @@ fn answers(batch: &mut Batch, chain: &str, permits: &[Filter]) {
 }
 
 /// Passes what permits let begin; datagrams by way of `admit`, which adds their flows.
-fn openings<'a>(batch: &mut Batch, chain: &str, permits: impl IntoIterator<Item = &'a Filter>, admit: &'static str) {
+fn openings<'a>(
+    batch: &mut Transaction,
+    chain: &str,
+    permits: impl IntoIterator<Item = &'a Filter>,
+    admit: &'static str,
+) {
     for permit in permits {
         for matched in matching(permit, false) {
             let (rule, verdict) = match matched.protocol {
@@ -170,7 +175,7 @@ fn openings<'a>(batch: &mut Batch, chain: &str, permits: impl IntoIterator<Item 
     }
 }
 
-fn icmp_errors(batch: &mut Batch, chain: &str) {
+fn icmp_errors(batch: &mut Transaction, chain: &str) {
     for (version, protocol, first, last) in ICMP_ERRORS {
         let error = Rule::new().version(version).protocol(protocol).icmp(first, last);
         let rule = error.at_most_per_second(ICMP_ERRORS_PER_SECOND).verdict(Verdict::Accept);

@@ -18,7 +18,7 @@ use super::container_network::ContainerNetwork;
 use super::error::NetworkError;
 use super::limits::NODE_INTERCEPTS_MAX;
 use super::matching::{TCP, VERSIONS, octets, version_of};
-use super::nftables::{self, Batch, End, Family, Hook, Rule, Verdict};
+use super::nftables::{self, End, Family, Hook, Rule, Transaction, Verdict};
 use super::socket::{Requests, Socket};
 use super::{intercept, link, routing};
 
@@ -190,7 +190,7 @@ pub fn remove_intercepts(instance: &str) -> Result<(), NetworkError> {
     if nftables::has_table(&rules, Family::Inet, &name)
         .map_err(NetworkError::kernel("ask for tables of the packet filter"))?
     {
-        let mut batch = Batch::of(Family::Inet, &name);
+        let mut batch = Transaction::of(Family::Inet, &name);
         batch.remove_table();
         rules.carry_out(&batch.finish())?;
     }
@@ -205,7 +205,7 @@ const PRIORITY: i32 = -99;
 
 /// Returns what makes the table anew; none if no link needs it.
 fn table(instance: &str, links: &BTreeMap<String, Link>) -> Requests {
-    let mut batch = Batch::of(Family::Inet, &table_name(instance));
+    let mut batch = Transaction::of(Family::Inet, &table_name(instance));
     // One that is not there cannot be removed.
     batch.table();
     batch.remove_table();

@@ -16,7 +16,7 @@ use netserv_wire::ip::IpVersion;
 use super::error::NetworkError;
 use super::limits::INTERCEPTS_MAX;
 use super::matching::{Intercept, Permits, TCP, ends, keep_from_node, octets, version_of};
-use super::nftables::{Batch, End, Hook, Rule, Verdict};
+use super::nftables::{End, Hook, Rule, Transaction, Verdict};
 
 /// Refuses filters that say nothing about connections to a port, and too many of them.
 pub(super) fn check<'a>(filters: impl Iterator<Item = &'a Filter>) -> Result<(), NetworkError> {
@@ -49,7 +49,7 @@ pub(super) fn sent(filter: &Filter) -> impl Iterator<Item = Rule> {
 }
 
 /// Adds the rules that hand packets to sockets here.
-pub(super) fn take(batch: &mut Batch, permits: &Permits) {
+pub(super) fn take(batch: &mut Transaction, permits: &Permits) {
     if permits.intercepts.is_empty() {
         return;
     }
@@ -77,7 +77,7 @@ pub(super) fn take(batch: &mut Batch, permits: &Permits) {
 }
 
 /// Accepts what was handed to sockets here.
-pub(super) fn accept_in(batch: &mut Batch, chain: &str, permits: &Permits) {
+pub(super) fn accept_in(batch: &mut Transaction, chain: &str, permits: &Permits) {
     if !permits.intercepts.is_empty() {
         let taken = Rule::new().marked(DELIVER).protocol(TCP).verdict(Verdict::Accept);
         batch.rule(chain, &taken, "intercepted packets");
@@ -85,7 +85,7 @@ pub(super) fn accept_in(batch: &mut Batch, chain: &str, permits: &Permits) {
 }
 
 /// Lets pass on what nobody here takes; what opens a connection is reset if it is to be refused.
-pub(super) fn pass_on(batch: &mut Batch, chain: &str, permits: &Permits) {
+pub(super) fn pass_on(batch: &mut Transaction, chain: &str, permits: &Permits) {
     for Intercept { filter, refuse, .. } in &permits.intercepts {
         for (_, rule) in matching(filter, false).filter(|_| *refuse) {
             batch.rule(chain, &rule.opening(true).count(REFUSED).reset(), "new connections that nobody takes");
@@ -99,7 +99,7 @@ pub(super) fn pass_on(batch: &mut Batch, chain: &str, permits: &Permits) {
 }
 
 /// Lets sockets here send with the addresses of both ends, where the filters say so, but not to the node.
-pub(super) fn send_out(batch: &mut Batch, chain: &str, refuse: &'static str, permits: &Permits) {
+pub(super) fn send_out(batch: &mut Transaction, chain: &str, refuse: &'static str, permits: &Permits) {
     if permits.intercepts.is_empty() {
         return;
     }

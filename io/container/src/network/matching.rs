@@ -9,7 +9,7 @@ use netserv_model::policy::NetworkRate;
 use netserv_model::{Filter, Protocol};
 use netserv_wire::ip::IpVersion;
 
-use super::nftables::{Batch, End, Rule, Verdict};
+use super::nftables::{End, Rule, Transaction, Verdict};
 
 /// What a firewall lets pass.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -94,7 +94,7 @@ pub(super) fn ends(mut rule: Rule, filter: &Filter, reversed: bool) -> Rule {
 }
 
 /// Refuses what is for no other machine: for the node, its link, or many at a time.
-pub(super) fn keep_from_node(batch: &mut Batch, chain: &str, refuse: &'static str) {
+pub(super) fn keep_from_node(batch: &mut Transaction, chain: &str, refuse: &'static str) {
     for version in VERSIONS {
         let to_node = Rule::new().address_in(End::Destination, version, node_set(version));
         batch.rule(chain, &to_node.verdict(Verdict::Goto(refuse)), "the node's addresses");

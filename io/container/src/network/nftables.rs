@@ -53,18 +53,18 @@ pub(super) enum End {
 
 /// Changes that the kernel makes all or none.
 #[derive(Debug)]
-pub(super) struct Batch {
+pub(super) struct Transaction {
     requests: Requests,
     family: Family,
     table: Vec<u8>,
 }
 
-impl Batch {
+impl Transaction {
     /// Returns changes of the table of this name.
-    pub fn of(family: Family, table: &str) -> Batch {
+    pub fn of(family: Family, table: &str) -> Transaction {
         let mut requests = Requests::default();
         requests.push_silent(BATCH_BEGIN, &BATCH_HEADER);
-        Batch { requests, family, table: text(table) }
+        Transaction { requests, family, table: text(table) }
     }
 
     /// Returns the requests, to be carried out.

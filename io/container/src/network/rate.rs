@@ -20,7 +20,7 @@ use super::limits::{
     RATE_QUEUE_TIME,
 };
 use super::link::{CREATE, REPLACE};
-use super::nftables::{self, Batch, Family, Rule, Verdict};
+use super::nftables::{self, Family, Rule, Transaction, Verdict};
 use super::socket::{Requests, Socket};
 
 /// Why packets are dropped, as the counters are called.
@@ -62,7 +62,7 @@ impl Ends<'_> {
 
 /// Makes a table of a link's name, of nothing yet, for the packets that come out of the link.
 pub(super) fn see_sent(rules: &Socket, link: &str) -> Result<(), NetworkError> {
-    let mut batch = Batch::of(Family::Netdev, link);
+    let mut batch = Transaction::of(Family::Netdev, link);
     // One that a killed run left goes, and one that is not there cannot.
     batch.table();
     batch.remove_table();
@@ -74,7 +74,7 @@ pub(super) fn see_sent(rules: &Socket, link: &str) -> Result<(), NetworkError> {
 
 /// Bounds the packets that come out of a link, or has another bound than before.
 pub(super) fn bound_sent(rules: &Socket, link: &str, rate: NetworkRate) -> Result<(), NetworkError> {
-    let mut batch = Batch::of(Family::Netdev, link);
+    let mut batch = Transaction::of(Family::Netdev, link);
     batch.remove_rules();
     batch.rule(SENT, &over(rate, PACKETS_OUT), "packets in a second");
     rules.carry_out(&batch.finish())
@@ -89,7 +89,7 @@ pub(super) fn dropped_sent(rules: &Socket, link: &str) -> io::Result<Vec<(String
 pub(super) fn remove_tables(rules: &Socket, is_ours: impl Fn(&str) -> bool) -> Result<(), NetworkError> {
     let names = nftables::tables(rules, Family::Netdev).map_err(NetworkError::kernel("ask for tables"))?;
     for name in names.iter().filter(|name| is_ours(name)) {
-        let mut batch = Batch::of(Family::Netdev, name);
+        let mut batch = Transaction::of(Family::Netdev, name);
         batch.remove_table();
         rules.carry_out(&batch.finish())?;
     }

@@ -24,7 +24,7 @@ impl Afxdp {
         }
         self.looked_at = now;
         self.heart.beat();
-        let looked = self.ways.look(now);
+        let looked = self.forwarding.look(now);
         if let Err(error) = looked.and_then(|changed| if changed { self.follow_links() } else { Ok(()) }) {
             tracing::warn!(%error, "a change of links could not be followed");
         }
@@ -39,7 +39,7 @@ impl Afxdp {
 
     /// Serves the devices that are to be served, lets go of the others, and tells the program.
     pub(super) fn follow_links(&mut self) -> Result<(), DriverError> {
-        let wanted = wanted_devices(&self.config.interfaces, self.ways.interfaces());
+        let wanted = wanted_devices(&self.config.interfaces, self.forwarding.interfaces());
         let gone: Vec<u32> = self.links.keys().copied().filter(|device| !wanted.contains_key(device)).collect();
         gone.into_iter().for_each(|device| self.let_go(device));
         self.troubled.retain(|device| wanted.contains_key(device));
@@ -58,7 +58,7 @@ impl Afxdp {
                 Err(_) => {}
             }
         }
-        self.ways.set_served(self.links.keys().copied().collect());
+        self.forwarding.set_served(self.links.keys().copied().collect());
         self.follow_addresses()?;
         self.follow_interfaces()?;
         self.follow_abilities();
@@ -67,7 +67,7 @@ impl Afxdp {
 
     /// Begins to serve a device, and tries until a moment while it is busy.
     pub(super) fn take(&mut self, device: u32, queues: u32, busy_until: Instant) -> Result<(), DriverError> {
-        let is_virtual = self.ways.interfaces().get(&device).is_some_and(|interface| interface.is_virtual);
+        let is_virtual = self.forwarding.interfaces().get(&device).is_some_and(|interface| interface.is_virtual);
         once_free(busy_until, || self.ports.add(device, queues, is_virtual))?;
         let attach = || once_free(busy_until, || self.program.attach(device));
         let taken = self.connect(device).and_then(|()| attach());
@@ -114,7 +114,7 @@ impl Afxdp {
 
     /// Tells the program which addresses are the node's.
     fn follow_addresses(&mut self) -> Result<(), DriverError> {
-        let own: BTreeSet<IpAddr> = self.ways.kernel().addresses()?.into_iter().collect();
+        let own: BTreeSet<IpAddr> = self.forwarding.kernel().addresses()?.into_iter().collect();
         for address in own.difference(&self.own) {
             self.program.update("own", &layout::address_bytes(*address), &[1])?;
         }
@@ -128,7 +128,7 @@ impl Afxdp {
     /// Tells the program which stations are the node's, and what holds for packets that come to them.
     fn follow_interfaces(&mut self) -> Result<(), DriverError> {
         let mut keys = BTreeSet::new();
-        for (index, interface) in self.ways.interfaces() {
+        for (index, interface) in self.forwarding.interfaces() {
             let (device, vlan) = interface.vlan.map_or((*index, None), |(device, vlan)| (device, Some(vlan)));
             let (Some((place, sockets)), Some(station)) = (self.ports.of_device(device), interface.station) else {
                 continue;
@@ -137,7 +137,7 @@ impl Afxdp {
             let number = |count: usize| u32::try_from(count).expect("there are few sockets");
             let value = InterfaceRepr {
                 station,
-                flags: flags(interface, self.ways.interfaces().get(&device)),
+                flags: flags(interface, self.forwarding.interfaces().get(&device)),
                 first_socket: number(place),
                 queues: number(sockets),
                 frame_bytes_max: FRAME_BYTES_RECEIVED,
@@ -211,7 +211,7 @@ impl Afxdp {
 
     /// Puts the program on a device once more: veth runs it only on the queues that were there when it was put on.
     fn attach_again(&mut self, device: u32) -> Result<(), DriverError> {
-        if !self.ways.interfaces().get(&device).is_some_and(|interface| interface.is_virtual) {
+        if !self.forwarding.interfaces().get(&device).is_some_and(|interface| interface.is_virtual) {
             return Ok(());
         }
         self.links.remove(&device);
@@ -230,11 +230,11 @@ impl Afxdp {
 
     /// Has the kernel ask for neighbours that only the program's packets use, which it does not see.
     fn use_neighbours(&self) {
-        match self.ways.kernel().stale_neighbours() {
+        match self.forwarding.kernel().stale_neighbours() {
             Ok(stale) => {
                 let on_targets = stale.iter().filter(|(interface, _)| self.targets.contains(interface));
                 for (interface, neighbour) in on_targets.take(limits::NEIGHBOURS_ASKED_MAX) {
-                    self.ways.kernel().use_neighbour(*interface, *neighbour);
+                    self.forwarding.kernel().use_neighbour(*interface, *neighbour);
                 }
             }
             Err(error) => tracing::debug!(%error, "neighbours are not known"),

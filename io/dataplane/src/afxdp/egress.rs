@@ -10,9 +10,9 @@ use std::time::{Duration, Instant};
 use super::kernel::{Interface, Kernel, Neighbour, Route, Rules, SourceCheck, Station};
 use crate::{DriverError, limits};
 
-/// The way of a packet.
+/// What becomes of a packet that is to be forwarded.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Way {
+pub(super) enum Forwarding {
     /// Out by a device of ours.
     Out(Hop),
     /// Only the kernel can do it, and why.
@@ -35,7 +35,7 @@ pub(super) struct Hop {
     pub mtu: usize,
 }
 
-/// What a way depends on.
+/// What forwarding depends on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 struct Key {
     /// The interface where it came in; 0 for a packet of the node's own.
@@ -45,14 +45,14 @@ struct Key {
     destination: IpAddr,
 }
 
-/// Ways found so far.
-pub(super) struct Ways {
+/// What was found so far.
+pub(super) struct ForwardingCache {
     kernel: Kernel,
     interfaces: BTreeMap<u32, Interface>,
     /// The devices that packets can be sent by.
     served: BTreeSet<u32>,
-    ways: HashMap<Key, (Way, Instant)>,
-    /// The ways used lately, each in the place that its key leads to.
+    known: HashMap<Key, (Forwarding, Instant)>,
+    /// Those used lately, each in the place that its key leads to.
     recent: Box<[Option<Recent>]>,
     /// What is recent is of this age; the others do not count.
     age: u64,
@@ -71,17 +71,17 @@ pub(super) struct Ways {
 struct Recent {
     key: Key,
     age: u64,
-    way: Way,
+    forwarding: Forwarding,
 }
 
-impl Ways {
-    pub fn new(kernel: Kernel) -> Result<Ways, DriverError> {
+impl ForwardingCache {
+    pub fn new(kernel: Kernel) -> Result<ForwardingCache, DriverError> {
         let now = Instant::now();
-        let mut ways = Ways {
+        let mut cache = ForwardingCache {
             interfaces: BTreeMap::new(),
             served: BTreeSet::new(),
             kernel,
-            ways: HashMap::new(),
+            known: HashMap::new(),
             recent: vec![None; RECENT_WAYS].into(),
             age: 0,
             aged: now,
@@ -91,9 +91,9 @@ impl Ways {
             rules_stale: true,
             links_stale: true,
         };
-        ways.ask_for_links()?;
-        ways.ask_for_rules()?;
-        Ok(ways)
+        cache.ask_for_links()?;
+        cache.ask_for_rules()?;
+        Ok(cache)
     }
 
     /// Returns the interfaces as they were at the last look.
@@ -101,7 +101,7 @@ impl Ways {
         &self.interfaces
     }
 
-    /// Returns the way to ask.
+    /// Returns the kernel, to be asked.
     pub fn kernel(&self) -> &Kernel {
         &self.kernel
     }
@@ -110,7 +110,7 @@ impl Ways {
     pub fn set_served(&mut self, served: BTreeSet<u32>) {
         if self.served != served {
             self.served = served;
-            self.ways.clear();
+            self.known.clear();
             self.forget_recent();
         }
     }
@@ -122,10 +122,10 @@ impl Ways {
     pub fn look(&mut self, now: Instant) -> Result<bool, DriverError> {
         self.now = now;
         // All, so that all are emptied.
-        let (links, ways, rules) =
+        let (links, routes, rules) =
             (self.kernel.links_changed(), self.kernel.ways_changed(), self.kernel.rules_changed());
-        if links || ways || rules {
-            self.ways.clear();
+        if links || routes || rules {
+            self.known.clear();
             self.forget_recent();
         } else if now.duration_since(self.aged) > RECENT {
             self.forget_recent();
@@ -155,8 +155,8 @@ impl Ways {
         Ok(())
     }
 
-    /// Returns the way of a packet that came in by an interface, or, without one, of a packet of the node's own.
-    pub fn way(&mut self, source: IpAddr, destination: IpAddr, came: Option<u32>) -> &Way {
+    /// Returns what becomes of a packet that came in by an interface, or, without one, of a packet of the node's own.
+    pub fn forwarding(&mut self, source: IpAddr, destination: IpAddr, came: Option<u32>) -> &Forwarding {
         let came_in = came.filter(|_| self.checks_source).and_then(|came| self.interfaces.get(&came));
         let checked = came_in.is_some_and(|interface| interface.source_check != SourceCheck::Off);
         let by_source = checked || self.rules.by_source;
@@ -164,12 +164,13 @@ impl Ways {
         let place = place_of(&key);
         let age = self.age;
         if !self.recent[place].as_ref().is_some_and(|recent| recent.age == age && recent.key == key) {
-            let known = self.ways.get(&key).filter(|(_, found)| !is_old(*found, self.now)).map(|(way, _)| *way);
-            let way = known.unwrap_or_else(|| self.find(key, source));
-            self.recent[place] = Some(Recent { key, age, way });
+            let known =
+                self.known.get(&key).filter(|(_, found)| !is_old(*found, self.now)).map(|(forwarding, _)| *forwarding);
+            let forwarding = known.unwrap_or_else(|| self.find(key, source));
+            self.recent[place] = Some(Recent { key, age, forwarding });
         }
         match &self.recent[place] {
-            Some(recent) => &recent.way,
+            Some(recent) => &recent.forwarding,
             None => unreachable!("it was just put there"),
         }
     }
@@ -179,45 +180,45 @@ impl Ways {
         self.aged = self.now;
     }
 
-    fn find(&mut self, key: Key, source: IpAddr) -> Way {
+    fn find(&mut self, key: Key, source: IpAddr) -> Forwarding {
         let came = (key.came != 0).then_some(key.came);
         let forwards = came.is_none_or(|came| {
             let interface = self.interfaces.get(&came);
             interface.is_some_and(|one| if key.destination.is_ipv4() { one.forwards_v4 } else { one.forwards_v6 })
         });
         let unknown = self.rules.by_more || (self.rules.by_source && came.is_none());
-        let way = if forwards && unknown {
-            Way::Kernel("rules of routing look at more than the kernel is asked for")
+        let forwarding = if forwards && unknown {
+            Forwarding::Kernel("rules of routing look at more than the kernel is asked for")
         } else if forwards {
             self.ask(key.destination, came.map(|came| (came, source)))
         } else {
-            Way::Refused("the interface where it came in does not forward")
+            Forwarding::Refused("the interface where it came in does not forward")
         };
-        if self.ways.len() >= limits::WAYS_MAX {
-            self.ways.clear();
+        if self.known.len() >= limits::FORWARDING_MAX {
+            self.known.clear();
         }
         // A neighbour that answers makes a notice; until then the kernel has the packets, and waits with them.
-        self.ways.insert(key, (way, self.now));
-        way
+        self.known.insert(key, (forwarding, self.now));
+        forwarding
     }
 
-    fn ask(&self, destination: IpAddr, came: Option<(u32, IpAddr)>) -> Way {
+    fn ask(&self, destination: IpAddr, came: Option<(u32, IpAddr)>) -> Forwarding {
         let (interface, neighbour, mtu) = match self.kernel.route(destination, came) {
             Ok(Route::Next { interface, neighbour, mtu }) => (interface, neighbour, mtu),
-            Ok(Route::Refused) => return Way::Refused("its source cannot be true where it came in"),
-            Ok(Route::Kernel(why)) => return Way::Kernel(why),
+            Ok(Route::Refused) => return Forwarding::Refused("its source cannot be true where it came in"),
+            Ok(Route::Kernel(why)) => return Forwarding::Kernel(why),
             Err(error) => {
                 tracing::debug!(%error, "a route is not known");
-                return Way::Kernel("its route could not be asked for");
+                return Forwarding::Kernel("its route could not be asked for");
             }
         };
         let Some(out) = self.interfaces.get(&interface).filter(|interface| interface.up) else {
-            return Way::Kernel("the interface of its route is down");
+            return Forwarding::Kernel("the interface of its route is down");
         };
-        let Some(source) = out.station else { return Way::Kernel("the interface of its route is no Ethernet") };
+        let Some(source) = out.station else { return Forwarding::Kernel("the interface of its route is no Ethernet") };
         let (device, vlan) = out.vlan.map_or((interface, None), |(device, vlan)| (device, Some(vlan)));
         if !self.served.contains(&device) {
-            return Way::Kernel("the device of its route is not served by the driver");
+            return Forwarding::Kernel("the device of its route is not served by the driver");
         }
         let destination = match self.kernel.neighbour(interface, neighbour) {
             Neighbour::Known(station) => station,
@@ -225,19 +226,19 @@ impl Ways {
                 self.kernel.use_neighbour(interface, neighbour);
                 station
             }
-            Neighbour::Unknown => return Way::Kernel("the station of its next hop is not known yet"),
+            Neighbour::Unknown => return Forwarding::Kernel("the station of its next hop is not known yet"),
         };
         let mtu = mtu.unwrap_or(out.mtu).min(out.mtu);
-        Way::Out(Hop { device, interface, neighbour, vlan, source, destination, mtu })
+        Forwarding::Out(Hop { device, interface, neighbour, vlan, source, destination, mtu })
     }
 }
 
-/// How long a way is recent; after that its age is looked at.
+/// How long an entry is recent; after that its age is looked at.
 const RECENT: Duration = Duration::from_millis(500);
-/// Ways that are found without a search, a power of two.
+/// Entries that are found without a search, a power of two.
 const RECENT_WAYS: usize = 1024;
 
-/// Returns the place where a way is kept while it is recent.
+/// Returns the place where an entry is kept while it is recent.
 fn place_of(key: &Key) -> usize {
     let folded = match key.destination {
         IpAddr::V4(v4) => u64::from(v4.to_bits()),
@@ -266,16 +267,16 @@ mod tests {
     /// The way to each address of the loopback network is the kernel's business, and asking for it needs no rights.
     #[test]
     fn ways_max_ways_are_remembered() {
-        let mut ways = Ways::new(Kernel::open().unwrap()).unwrap();
+        let mut cache = ForwardingCache::new(Kernel::open().unwrap()).unwrap();
         let source = IpAddr::from([127, 0, 0, 1]);
-        for number in 0..u32::try_from(limits::WAYS_MAX).unwrap() + 3 {
+        for number in 0..u32::try_from(limits::FORWARDING_MAX).unwrap() + 3 {
             let destination = IpAddr::V4(Ipv4Addr::from_bits(0x7f00_0000 + number));
-            assert!(matches!(ways.way(source, destination, None), Way::Kernel(_)), "{destination}");
-            assert!(ways.ways.len() <= limits::WAYS_MAX);
+            assert!(matches!(cache.forwarding(source, destination, None), Forwarding::Kernel(_)), "{destination}");
+            assert!(cache.known.len() <= limits::FORWARDING_MAX);
         }
-        assert_eq!(ways.ways.len(), 3);
-        ways.look(ways.now + 2 * BELIEVED).unwrap();
-        ways.way(source, IpAddr::from([127, 0, 0, 1]), None);
-        assert!(ways.ways.values().any(|(_, found)| *found == ways.now), "an old answer is asked for again");
+        assert_eq!(cache.known.len(), 3);
+        cache.look(cache.now + 2 * BELIEVED).unwrap();
+        cache.forwarding(source, IpAddr::from([127, 0, 0, 1]), None);
+        assert!(cache.known.values().any(|(_, found)| *found == cache.now), "an old answer is asked for again");
     }
 }

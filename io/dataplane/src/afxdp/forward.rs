@@ -5,7 +5,7 @@ use std::ops::Range;
 
 use netserv_wire::ip::{self, IpVersion, IpView, checksum};
 
-use super::egress::{Hop, Way, Ways};
+use super::egress::{Forwarding, ForwardingCache, Hop};
 use super::frame::{self, EthernetRepr};
 use super::kernel::interface_id;
 use super::sys::memory::{FRAME_BYTES, Frame};
@@ -18,18 +18,18 @@ impl Afxdp {
     /// Sends a packet that came in on its way.
     pub(super) fn forward(&mut self, owed: Owed) {
         let bytes = self.ports.umem().bytes(&owed.frame, owed.range());
-        match way_on(&mut self.ways, bytes, owed.interface, owed.why_not_plain) {
-            Way::Out(hop) => {
+        match forwarding_of(&mut self.forwarding, bytes, owed.interface, owed.why_not_plain) {
+            Forwarding::Out(hop) => {
                 if !self.send(owed.frame, usize::from(owed.start)..usize::from(owed.end), owed.queue, &hop, true) {
                     self.counters.send_failed += 1;
                 }
             }
-            Way::Kernel(_) => {
+            Forwarding::Kernel(_) => {
                 let taken = self.tun.send(bytes);
                 self.note_handed_over(taken);
                 self.ports.release(owed.frame);
             }
-            Way::Refused(_) => {
+            Forwarding::Refused(_) => {
                 self.counters.send_failed += 1;
                 self.ports.release(owed.frame);
             }
@@ -59,10 +59,10 @@ impl Afxdp {
         sent.map_err(|frame| self.ports.release(frame)).is_ok()
     }
 
-    /// Sends a packet of the node's own, or one with new addresses, from a frame of ours if its way is known; false if
+    /// Sends a packet of the node's own, or one with new addresses, from a frame of ours if its next hop is known; false if
     /// it has to go by the kernel.
     pub(super) fn send_new(&mut self, bytes: &[u8], decrement: bool) -> bool {
-        let Way::Out(hop) = way_of_new(&mut self.ways, bytes) else { return false };
+        let Forwarding::Out(hop) = forwarding_of_own(&mut self.forwarding, bytes) else { return false };
         let Some(mut frame) = self.ports.take() else { return false };
         let range = ROOM_BYTES..ROOM_BYTES + bytes.len();
         let room = self.ports.umem_mut().bytes_mut(&mut frame, range.clone());
@@ -116,35 +116,39 @@ impl Afxdp {
             return Egress::Refused { why: "no verdict is owed for it" };
         };
         let received = self.ports.umem().bytes(&owed.frame, owed.range());
-        let way = match verdict {
-            Final::Drop => Way::Refused("its verdict is to drop it"),
-            Final::Pass => way_on(&mut self.ways, received, owed.interface, owed.why_not_plain),
+        let forwarding = match verdict {
+            Final::Drop => Forwarding::Refused("its verdict is to drop it"),
+            Final::Pass => forwarding_of(&mut self.forwarding, received, owed.interface, owed.why_not_plain),
             Final::Replace(bytes) => match packet::whole(bytes) {
-                Err(_) => Way::Refused(NOT_WHOLE),
+                Err(_) => Forwarding::Refused(NOT_WHOLE),
                 Ok(view) if ip::addresses(received) == Some((view.source(), view.destination())) => {
-                    match way_on(&mut self.ways, bytes, owed.interface, frame::why_not_plain(&view)) {
-                        Way::Out(_) if usize::from(owed.start) + bytes.len() > FRAME_BYTES => Way::Kernel(NO_ROOM),
-                        way @ (Way::Out(_) | Way::Kernel(_) | Way::Refused(_)) => way,
+                    match forwarding_of(&mut self.forwarding, bytes, owed.interface, frame::why_not_plain(&view)) {
+                        Forwarding::Out(_) if usize::from(owed.start) + bytes.len() > FRAME_BYTES => {
+                            Forwarding::Kernel(NO_ROOM)
+                        }
+                        other @ (Forwarding::Out(_) | Forwarding::Kernel(_) | Forwarding::Refused(_)) => other,
                     }
                 }
-                Ok(view) if view.ttl() <= 1 => Way::Refused("its TTL runs out on its new way"),
-                Ok(view) => match way_of_new(&mut self.ways, bytes) {
-                    Way::Kernel(_) if !self.injector.may_send_to(view.destination()) => Way::Refused(NO_MACHINE),
-                    way @ (Way::Out(_) | Way::Kernel(_) | Way::Refused(_)) => way,
+                Ok(view) if view.ttl() <= 1 => Forwarding::Refused("its TTL runs out on its new way"),
+                Ok(view) => match forwarding_of_own(&mut self.forwarding, bytes) {
+                    Forwarding::Kernel(_) if !self.injector.may_send_to(view.destination()) => {
+                        Forwarding::Refused(NO_MACHINE)
+                    }
+                    other @ (Forwarding::Out(_) | Forwarding::Kernel(_) | Forwarding::Refused(_)) => other,
                 },
             },
         };
-        match way {
-            Way::Out(hop) => Egress::Out {
+        match forwarding {
+            Forwarding::Out(hop) => Egress::Out {
                 interface: interface_id(hop.interface),
-                name: self.ways.interfaces().get(&hop.interface).map(|one| one.name.clone()).unwrap_or_default(),
+                name: self.forwarding.interfaces().get(&hop.interface).map(|one| one.name.clone()).unwrap_or_default(),
                 next_hop: hop.neighbour,
                 station: hop.destination,
                 vlan: hop.vlan,
                 mtu: hop.mtu,
             },
-            Way::Kernel(why) => Egress::Kernel { why },
-            Way::Refused(why) => Egress::Refused { why },
+            Forwarding::Kernel(why) => Egress::Kernel { why },
+            Forwarding::Refused(why) => Egress::Refused { why },
         }
     }
 }
@@ -152,35 +156,40 @@ impl Afxdp {
 const TOO_LONG: &str = "it is longer than its way allows";
 const NO_ROOM: &str = "it has become too long for its place in memory";
 
-/// Returns the way of a packet that came in by an interface; it may be known why it is for the kernel in any case.
-fn way_on(ways: &mut Ways, packet: &[u8], came: u32, why_not_plain: Option<&'static str>) -> Way {
+/// Returns what becomes of a packet that came in by an interface; it may be known why it is for the kernel in any case.
+fn forwarding_of(
+    cache: &mut ForwardingCache,
+    packet: &[u8],
+    came: u32,
+    why_not_plain: Option<&'static str>,
+) -> Forwarding {
     if let Some(why) = why_not_plain {
-        return Way::Kernel(why);
+        return Forwarding::Kernel(why);
     }
     let Some((source, destination)) = ip::addresses(packet) else {
-        return Way::Kernel("its headers are not understood");
+        return Forwarding::Kernel("its headers are not understood");
     };
-    match ways.way(source, destination, Some(came)) {
-        Way::Out(hop) if packet.len() > hop.mtu => Way::Kernel(TOO_LONG),
-        way @ (Way::Out(_) | Way::Kernel(_) | Way::Refused(_)) => *way,
+    match cache.forwarding(source, destination, Some(came)) {
+        Forwarding::Out(hop) if packet.len() > hop.mtu => Forwarding::Kernel(TOO_LONG),
+        other @ (Forwarding::Out(_) | Forwarding::Kernel(_) | Forwarding::Refused(_)) => *other,
     }
 }
 
-/// Returns the way of a packet that the node sends itself. For the kernel are those that go by the raw sockets, if their
-/// destination may receive them; a way of ours is always a unicast route.
-fn way_of_new(ways: &mut Ways, packet: &[u8]) -> Way {
-    let Ok(view) = IpView::parse(packet) else { return Way::Refused(NOT_WHOLE) };
+/// Returns what becomes of a packet that the node sends itself. For the kernel are those that go by the raw sockets, if their
+/// destination may receive them; a next hop of ours is always of a unicast route.
+fn forwarding_of_own(cache: &mut ForwardingCache, packet: &[u8]) -> Forwarding {
+    let Ok(view) = IpView::parse(packet) else { return Forwarding::Refused(NOT_WHOLE) };
     if !is_beyond_one_link(view.destination()) {
-        return Way::Refused(NO_MACHINE);
+        return Forwarding::Refused(NO_MACHINE);
     }
     let plain = packet[0] >> 4 == 6 || packet[0] == 0x45;
     if !plain {
-        return Way::Kernel("it has options");
+        return Forwarding::Kernel("it has options");
     }
-    match ways.way(view.source(), view.destination(), None) {
-        Way::Out(hop) if packet.len() > hop.mtu => Way::Kernel(TOO_LONG),
-        Way::Out(_) if packet.len() > FRAME_BYTES - ROOM_BYTES => Way::Kernel(NO_ROOM),
-        way @ (Way::Out(_) | Way::Kernel(_) | Way::Refused(_)) => *way,
+    match cache.forwarding(view.source(), view.destination(), None) {
+        Forwarding::Out(hop) if packet.len() > hop.mtu => Forwarding::Kernel(TOO_LONG),
+        Forwarding::Out(_) if packet.len() > FRAME_BYTES - ROOM_BYTES => Forwarding::Kernel(NO_ROOM),
+        other @ (Forwarding::Out(_) | Forwarding::Kernel(_) | Forwarding::Refused(_)) => *other,
     }
 }
 

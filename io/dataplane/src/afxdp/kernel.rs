@@ -91,7 +91,7 @@ pub(super) struct Kernel {
     /// Tells when links, addresses or their settings change.
     links: OwnedFd,
     /// Tells when routes or neighbours change.
-    ways: OwnedFd,
+    routes: OwnedFd,
     /// Tells when rules of policy routing change.
     rules: OwnedFd,
 }
@@ -101,14 +101,14 @@ impl Kernel {
         Ok(Kernel {
             routes: Routes::open()?,
             links: routes::open(LINK_GROUPS)?,
-            ways: routes::open(WAY_GROUPS)?,
+            routes: routes::open(ROUTE_GROUPS)?,
             rules: routes::open(RULE_GROUPS)?,
         })
     }
 
     /// Returns what becomes readable when something changed.
     pub fn notices(&self) -> [BorrowedFd<'_>; 3] {
-        [self.links.as_fd(), self.ways.as_fd(), self.rules.as_fd()]
+        [self.links.as_fd(), self.routes.as_fd(), self.rules.as_fd()]
     }
 
     /// Returns whether links or addresses changed since the last call.
@@ -118,7 +118,7 @@ impl Kernel {
 
     /// Returns whether routes or neighbours changed since the last call.
     pub fn ways_changed(&self) -> bool {
-        routes::drain(&self.ways)
+        routes::drain(&self.routes)
     }
 
     /// Returns whether rules of policy routing changed since the last call.
@@ -174,7 +174,7 @@ impl Kernel {
         Ok(interfaces)
     }
 
-    /// Returns the way of a packet that came in by an interface, or, without one, of a packet of the node's own.
+    /// Returns the route of a packet that came in by an interface, or, without one, of a packet of the node's own.
     pub fn route(&self, destination: IpAddr, came: Option<(u32, IpAddr)>) -> Result<Route, DriverError> {
         let (family, destination_octets) = octets(destination);
         let bits = u8::try_from(destination_octets.len() * 8).expect("an address has at most 128 bits");
@@ -337,7 +337,7 @@ const ALL_INTERFACES: i32 = -1;
 /// Links, addresses and settings of both versions.
 const LINK_GROUPS: u32 = 0x1 | 0x10 | 0x100 | 1 << 23 | 1 << 24;
 /// Neighbours and routes of both versions.
-const WAY_GROUPS: u32 = 0x4 | 0x40 | 0x400;
+const ROUTE_GROUPS: u32 = 0x4 | 0x40 | 0x400;
 /// Rules of both versions.
 const RULE_GROUPS: u32 = 1 << 7 | 1 << 18;
 const SEQUENCE: u32 = 1;

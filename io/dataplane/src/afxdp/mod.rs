@@ -42,7 +42,7 @@ use netserv_model::api::DeviceInfo;
 use netserv_wire::ip::IpView;
 use rustix::event::{Timespec, epoll};
 
-use egress::Ways;
+use egress::ForwardingCache;
 use features::Features;
 use frame::EthernetRepr;
 use kernel::{Interface, Kernel, interface_id};
@@ -65,7 +65,7 @@ pub struct Afxdp {
     program: Arc<Program>,
     heart: Heart,
     ports: Ports,
-    ways: Ways,
+    forwarding: ForwardingCache,
     /// `None` where the kernel does not tell.
     features: Option<Features>,
     tun: Tun,
@@ -124,8 +124,8 @@ impl Afxdp {
     /// # Errors
     /// Says what is lacking: rights, or the kernel's support.
     pub fn open(config: &DriverConfig) -> Result<Afxdp, DriverError> {
-        let ways = Ways::new(Kernel::open()?)?;
-        let devices = choose_devices(config, ways.interfaces())?;
+        let forwarding = ForwardingCache::new(Kernel::open()?)?;
+        let devices = choose_devices(config, forwarding.interfaces())?;
         let program = Arc::new(Program::load(config.xdp_forward)?);
         let heart = program.heart()?;
         let ports = Ports::open(&devices, config.receive_buffer_bytes, config.busy_poll)?;
@@ -133,10 +133,10 @@ impl Afxdp {
         if config.xdp_forward && features.is_none() {
             tracing::warn!("this kernel does not tell which devices can be forwarded to in XDP; it forwards itself");
         }
-        let tun = Tun::open(&config.instance, ways.kernel())?;
+        let tun = Tun::open(&config.instance, forwarding.kernel())?;
         let failed = |error| DriverError::system("watching sockets", error);
         let events = epoll::create(epoll::CreateFlags::CLOEXEC).map_err(failed)?;
-        for notices in ways.kernel().notices().into_iter().chain(features.as_ref().map(Features::notices)) {
+        for notices in forwarding.kernel().notices().into_iter().chain(features.as_ref().map(Features::notices)) {
             devices::watch(&events, notices)?;
         }
         let now = Instant::now();
@@ -147,7 +147,7 @@ impl Afxdp {
             heart,
             owed: std::iter::repeat_with(|| None).take(ports.frames()).collect(),
             ports,
-            ways,
+            forwarding,
             features,
             tun,
             injector: Injector::open(config.mark)?,
@@ -224,7 +224,7 @@ impl Afxdp {
     }
 
     fn take_in(&mut self, batch: &mut Batch) {
-        let (owed, counters, ways) = (&mut self.owed, &mut self.counters, &self.ways);
+        let (owed, counters, forwarding) = (&mut self.owed, &mut self.counters, &self.forwarding);
         let sequence = &mut self.sequence;
         self.ports.receive(limits::BATCH_PACKETS_MAX, |umem, mut received| {
             let bytes = umem.bytes_mut(&mut received.frame, received.range.clone());
@@ -241,7 +241,7 @@ impl Afxdp {
                 frame::complete_checksum(packet);
                 view = IpView::parse(packet).expect("with its checksum it is a packet as before");
             }
-            let interface = vlan.map_or(received.device, |vlan| logical(ways, received.device, vlan));
+            let interface = vlan.map_or(received.device, |vlan| logical(forwarding, received.device, vlan));
             let start = received.range.start + header_bytes;
             let place = |offset: usize| u16::try_from(offset).expect("a frame is small");
             let (start, end) = (place(start), place(start + view.bytes().len()));
@@ -376,7 +376,7 @@ impl Driver for Afxdp {
     fn devices(&self) -> Vec<DeviceInfo> {
         let device = |(device, link): (&u32, &Link)| {
             Some(DeviceInfo {
-                name: self.ways.interfaces().get(device)?.name.clone(),
+                name: self.forwarding.interfaces().get(device)?.name.clone(),
                 mode: link.mode.as_str().to_owned(),
                 zero_copy: self.ports.zero_copy(*device),
                 queues: self.queues(*device),
@@ -466,8 +466,8 @@ fn choose_devices(
 }
 
 /// Returns the interface of a VLAN on a device; the device if there is none.
-fn logical(ways: &Ways, device: u32, vlan: u16) -> u32 {
-    let found = ways.interfaces().iter().find(|(_, interface)| interface.vlan == Some((device, vlan)));
+fn logical(forwarding: &ForwardingCache, device: u32, vlan: u16) -> u32 {
+    let found = forwarding.interfaces().iter().find(|(_, interface)| interface.vlan == Some((device, vlan)));
     found.map_or(device, |(index, _)| *index)
 }
 

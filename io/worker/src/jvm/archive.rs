@@ -16,7 +16,7 @@ use super::home::Places;
 use super::options::Archive;
 use super::outbox::{FromJava, Outbox};
 use super::start::{Host, Purpose, RingParts, broken, java_home};
-use super::sys::{End, Load};
+use super::sys::{BundleLoad, End};
 use crate::clock;
 use crate::error::ServeError;
 
@@ -72,7 +72,7 @@ pub fn archive(args: &Args) -> Result<(), ServeError> {
 /// Has a bundle loaded. Whether it is taken does not matter.
 fn try_bundle(host: &Host, jar: &Path) -> Result<(), ServeError> {
     let module: ModuleRef = "example.org/archived@1.0.0".parse().expect("the name of a module");
-    let load = Load {
+    let load = BundleLoad {
         slot: ModuleSlot(0),
         module: &module,
         jar,

@@ -11,7 +11,7 @@ use netserv_wire::container::media::{MediaOutcome, MediaTask};
 
 use crate::limits::MEDIA_OUTPUT_BYTES_MAX;
 use crate::media::description::Description;
-use crate::media::{Desk, Ending, Ticket, desk};
+use crate::media::{Desk, Ending, JobHandle, desk};
 
 /// The jobs of a process that bundles have.
 pub struct JavaJobs {
@@ -21,7 +21,7 @@ pub struct JavaJobs {
 }
 
 struct JavaJob {
-    ticket: Ticket,
+    ticket: JobHandle,
     input: Mutex<Option<File>>,
     picture: Mutex<Option<File>>,
     output: Mutex<(Option<File>, u64)>,

@@ -21,4 +21,4 @@ pub mod serve;
 pub mod start;
 mod sys;
 
-pub use sys::{Bridge, End, Load, leave, packet_thread, replace_program};
+pub use sys::{Bridge, BundleLoad, End, leave, packet_thread, replace_program};

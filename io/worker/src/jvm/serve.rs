@@ -20,7 +20,7 @@ use super::home::Places;
 use super::options::Archive;
 use super::outbox::{FromJava, Outbox};
 use super::start::{HEADER_WORDS, Host, Purpose, RingParts, broken, java_home};
-use super::sys::{Bridge, End, Load};
+use super::sys::{Bridge, BundleLoad, End};
 use crate::clock;
 use crate::error::ServeError;
 use crate::link::ABI;
@@ -341,7 +341,7 @@ impl Worker {
         match file.ok_or_else(missing).and_then(|file| self.bundles.add(file)) {
             Ok(jar) => {
                 let state_schema = *state_schema;
-                let load = Load { slot: *slot, module, jar: &jar, properties, limits, state_schema, blocks };
+                let load = BundleLoad { slot: *slot, module, jar: &jar, properties, limits, state_schema, blocks };
                 self.bridge.load(&load).inspect_err(|_| bundles::remove(&jar)).map_err(broken)
             }
             Err(refusal) => {

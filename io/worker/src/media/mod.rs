@@ -54,7 +54,7 @@ pub struct Ends {
 }
 
 /// A job that somebody wants. Dropping it ends the job.
-pub struct Ticket {
+pub struct JobHandle {
     desk: &'static Desk,
     number: u64,
     job: Arc<Job>,
@@ -92,7 +92,7 @@ impl Desk {
     ///
     /// # Errors
     /// It is none, there is no node to ask, or the module has too many.
-    pub fn ask(&'static self, slot: ModuleSlot, task: MediaTask) -> Result<Ticket, Ending> {
+    pub fn ask(&'static self, slot: ModuleSlot, task: MediaTask) -> Result<JobHandle, Ending> {
         task.check().map_err(|detail| Ending::new(MediaOutcome::Invalid, detail))?;
         let mut jobs = self.lock();
         if jobs.wake.is_none() {
@@ -108,7 +108,7 @@ impl Desk {
         let (number, job) = (jobs.last, Arc::new(Job::default()));
         jobs.there.insert(number, (slot, Arc::clone(&job)));
         self.wish(&mut jobs, FromWorker::Media { slot, job: number, task });
-        Ok(Ticket { desk: self, number, job })
+        Ok(JobHandle { desk: self, number, job })
     }
 
     /// Returns the next frame for the node.
@@ -151,7 +151,7 @@ impl Desk {
     }
 }
 
-impl Ticket {
+impl JobHandle {
     /// Returns the job's number, which no other job of the process has or had.
     pub fn number(&self) -> u64 {
         self.number
@@ -182,7 +182,7 @@ impl Ticket {
         }
     }
 
-    /// As [`Ticket::started`], for a thread.
+    /// As [`JobHandle::started`], for a thread.
     ///
     /// # Errors
     /// As there.
@@ -196,7 +196,7 @@ impl Ticket {
         }
     }
 
-    /// As [`Ticket::ended`], for a thread.
+    /// As [`JobHandle::ended`], for a thread.
     pub fn wait_ended(&self) -> Ending {
         let mut progress = self.job.lock();
         loop {
@@ -224,7 +224,7 @@ impl Ticket {
     }
 }
 
-impl Drop for Ticket {
+impl Drop for JobHandle {
     fn drop(&mut self) {
         self.cancel();
     }
@@ -324,7 +324,7 @@ mod tests {
     #[test]
     fn jobs_are_bounded() {
         let (desk, _) = open_desk();
-        let mut tickets: Vec<Ticket> =
+        let mut tickets: Vec<JobHandle> =
             (0..MEDIA_JOBS_PER_MODULE_MAX).map(|_| desk.ask(ModuleSlot(1), TASK).unwrap()).collect();
         let outcome = |slot| desk.ask(ModuleSlot(slot), TASK).err().map(|ending| ending.outcome);
         assert_eq!(outcome(1), Some(MediaOutcome::Busy));

@@ -10,7 +10,7 @@ use super::host::Host;
 use super::instance::{Instance, Left};
 
 /// A batch of at most [`BATCH_PACKETS_MAX`] packets, wherever they lie.
-pub trait Batch {
+pub trait PacketBatch {
     /// Returns the number of packets.
     fn len(&self) -> usize;
     /// Returns whether there is no packet.
@@ -120,7 +120,7 @@ impl Chain {
     ///
     /// Slots are mapped into a module only while it is alone: a module behind it would see what it wrote over packets
     /// that it passes.
-    pub fn process<B: Batch + Surroundings>(&mut self, batch: &mut B, outcomes: &mut Vec<Outcome>) {
+    pub fn process<B: PacketBatch + Surroundings>(&mut self, batch: &mut B, outcomes: &mut Vec<Outcome>) {
         debug_assert!(batch.len() <= BATCH_PACKETS_MAX);
         debug_assert!(self.links.len() <= 1 || self.links.iter().all(|link| !link.instance.is_mapped()));
         outcomes.clear();
@@ -199,7 +199,7 @@ impl Chain {
 }
 
 impl Link {
-    fn run<B: Batch + Surroundings>(
+    fn run<B: PacketBatch + Surroundings>(
         &mut self,
         batch: &mut B,
         chosen: &[usize],
@@ -222,7 +222,7 @@ impl Link {
         result
     }
 
-    fn apply<B: Batch>(&self, batch: &mut B, chosen: &[usize], left: &[Left], outcomes: &mut [Outcome]) {
+    fn apply<B: PacketBatch>(&self, batch: &mut B, chosen: &[usize], left: &[Left], outcomes: &mut [Outcome]) {
         let mapped = self.instance.is_mapped();
         for (place, (index, left)) in chosen.iter().zip(left).enumerate() {
             let answer = match left.verdict {

@@ -26,7 +26,7 @@ use crate::link::ABI;
 use crate::link::birth::{Birth, HostWaker};
 use crate::link::control::{Control, Next, Received};
 use crate::link::ring_memory::RingMemory;
-use crate::packet::chain::{Batch, Chain, Outcome, Surroundings, inject_all};
+use crate::packet::chain::{Chain, Outcome, PacketBatch, Surroundings, inject_all};
 use crate::packet::engine::{ENGINE_NAME, Runtime};
 use crate::packet::host::{Clock, Entropy, Host};
 use crate::packet::instance::Instance;
@@ -457,7 +457,7 @@ impl Worker {
     }
 }
 
-impl Batch for Around {
+impl PacketBatch for Around {
     fn len(&self) -> usize {
         self.arrivals.len()
     }

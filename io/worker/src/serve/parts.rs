@@ -14,7 +14,7 @@ use netserv_wire::container::frames::{PartKind, ToWorker};
 
 use crate::error::ServeError;
 use crate::server::module::{Module, Profile, Shared};
-use crate::server::{Load, Order, Report, Server};
+use crate::server::{Order, Report, Server, ServerLoad};
 use crate::shared::log::Line;
 use crate::wakeup::Wakeup;
 
@@ -150,7 +150,7 @@ impl Servers {
         if let Some(old) = self.there.insert(slot, served) {
             self.leaving.push(old.module);
         }
-        self.thread.order(Order::Load(Box::new(Load { module, ticket, code, tls, listeners })))?;
+        self.thread.order(Order::Load(Box::new(ServerLoad { module, ticket, code, tls, listeners })))?;
         Ok(Step::Wait)
     }
 

@@ -39,10 +39,10 @@ impl Handler {
 /// The ports that are open.
 #[derive(Default)]
 pub struct Listeners {
-    ports: BTreeMap<u16, Port>,
+    ports: BTreeMap<u16, OpenPort>,
 }
 
-struct Port {
+struct OpenPort {
     /// The module that has the port, whichever version.
     name: ModuleName,
     /// The place of its version that takes connections.
@@ -78,7 +78,7 @@ impl Listeners {
         self.close_if(|port, open| open.name == *name && !ports.contains(&port));
         for port in ports {
             let handler = || Arc::new(RwLock::new(handler.clone()));
-            let new = || Port { name: name.clone(), owner, handler: handler(), tasks: Vec::new() };
+            let new = || OpenPort { name: name.clone(), owner, handler: handler(), tasks: Vec::new() };
             self.ports.entry(*port).or_insert_with(new);
         }
         for open in self.ports.values_mut().filter(|open| open.name == *name) {
@@ -106,7 +106,7 @@ impl Listeners {
         self.close_if(|_, open| open.owner == owner);
     }
 
-    fn close_if(&mut self, which: impl Fn(u16, &Port) -> bool) {
+    fn close_if(&mut self, which: impl Fn(u16, &OpenPort) -> bool) {
         self.ports.retain(|port, open| {
             let close = which(*port, open);
             if close {

@@ -34,7 +34,7 @@ use crate::error::ServeError;
 use crate::wakeup::Wakeup;
 use orders::Reports;
 
-pub use orders::{Load, Order, Report};
+pub use orders::{Order, Report, ServerLoad};
 
 /// The packet thread's hold on the server thread, which starts with the first module that it is for.
 pub struct Server {

@@ -14,7 +14,7 @@ use crate::wakeup::Wakeup;
 /// What the server thread is told. The node's own frames bound how much of it waits.
 pub enum Order {
     /// Run a module; a version of it that runs in the same place is replaced.
-    Load(Box<Load>),
+    Load(Box<ServerLoad>),
     /// End the module in a place.
     Unload(ModuleSlot),
     /// Sockets that [`Report::WantsSockets`] asked for.
@@ -29,7 +29,7 @@ pub enum Order {
 }
 
 /// A module that is to run.
-pub struct Load {
+pub struct ServerLoad {
     /// The module.
     pub module: Arc<Module>,
     /// Which of the packet thread's loads this is.

@@ -20,7 +20,7 @@ use super::http::site::{HttpSite, Version};
 use super::intercepts::Intercepts;
 use super::listeners::{Handler, Listeners, tcp_ports};
 use super::module::Module;
-use super::orders::{Load, Order, Report, Reports};
+use super::orders::{Order, Report, Reports, ServerLoad};
 use super::tcp::service::{TcpService, Times};
 use super::tls;
 use crate::error::ServeError;
@@ -136,7 +136,7 @@ impl Servers {
         let _ = timeout(limits::STOP_TIME_MAX, retired).await;
     }
 
-    async fn load(&mut self, load: Load) {
+    async fn load(&mut self, load: ServerLoad) {
         let (slot, ticket) = (load.module.slot, load.ticket);
         match self.start(load).await {
             Ok(()) => {
@@ -157,8 +157,8 @@ impl Servers {
     ///
     /// # Errors
     /// Why it does not run.
-    async fn start(&mut self, load: Load) -> Result<(), Refusal> {
-        let Load { module, ticket, code, tls, listeners } = load;
+    async fn start(&mut self, load: ServerLoad) -> Result<(), Refusal> {
+        let ServerLoad { module, ticket, code, tls, listeners } = load;
         let component = component::load(&self.engine, code, &module.blocks)?;
         let mut work = self.work(component, &module, ticket, tls).await?;
         self.open(&module, &work, listeners)?;

@@ -53,7 +53,7 @@ pub struct Found {
 
 /// Changes that are written together.
 #[derive(Debug, Default)]
-pub struct Batch {
+pub struct WriteBatch {
     records: Vec<Vec<u8>>,
     state: Option<StateId>,
 }
@@ -119,7 +119,7 @@ impl<D: Disk> Journal<D> {
     ///
     /// # Errors
     /// [`JournalError`]; the batch does not count then.
-    pub fn append(&mut self, batch: &Batch) -> Result<(), JournalError> {
+    pub fn append(&mut self, batch: &WriteBatch) -> Result<(), JournalError> {
         let Some(area) = self.active.as_mut().filter(|_| self.is_sound) else { return Err(JournalError::Full) };
         let mut next = area.clone();
         match next.write(&self.disk, batch, LAST).and_then(|()| Ok(self.disk.sync()?)) {
@@ -139,7 +139,7 @@ impl<D: Disk> Journal<D> {
     ///
     /// # Errors
     /// [`JournalError`]; what counted before still does.
-    pub fn rewrite(&mut self, parts: impl Iterator<Item = Batch>) -> Result<(), JournalError> {
+    pub fn rewrite(&mut self, parts: impl Iterator<Item = WriteBatch>) -> Result<(), JournalError> {
         let range = next_area(self.disk.len(), self.active.as_ref().map(|area| &area.range));
         // Never in the place of the header that counts: it has the other parity.
         let taken = self.active.as_ref().map(|area| area.generation % 2);
@@ -149,7 +149,7 @@ impl<D: Disk> Journal<D> {
         for part in parts {
             area.write(&self.disk, &part, 0)?;
         }
-        area.write(&self.disk, &Batch::default(), LAST)?;
+        area.write(&self.disk, &WriteBatch::default(), LAST)?;
         self.disk.sync()?;
         // From here on, either of the two may be what the next start finds.
         self.is_sound = false;
@@ -160,7 +160,7 @@ impl<D: Disk> Journal<D> {
     }
 }
 
-impl Batch {
+impl WriteBatch {
     /// Turns to a state; changes are to it from here on.
     pub fn state(&mut self, id: &StateId) {
         if self.state.as_ref() != Some(id) {
@@ -226,7 +226,7 @@ impl Area {
     }
 
     /// Writes changes behind the last ones, with these flags in the last record; they are not safe yet.
-    fn write(&mut self, disk: &impl Disk, batch: &Batch, last_flags: u32) -> Result<(), JournalError> {
+    fn write(&mut self, disk: &impl Disk, batch: &WriteBatch, last_flags: u32) -> Result<(), JournalError> {
         let empty = vec![];
         let records: Vec<&Vec<u8>> = if batch.is_empty() { vec![&empty] } else { batch.records.iter().collect() };
         let bytes: u64 = records.iter().map(|record| (RECORD_HEADER_BYTES + record.len()) as u64).sum();

@@ -10,7 +10,7 @@ use netserv_model::effect::ModuleSlot;
 use netserv_model::limits::{BATCH_PACKETS_MAX, PACKET_BYTES_MAX};
 use netserv_wire::container::ring::{Arrival, HostEnd, Ingress, WorkerEnd};
 use netserv_worker::link::ring_memory::RingMemory;
-use netserv_worker::packet::chain::{Batch, Chain, Outcome, Surroundings};
+use netserv_worker::packet::chain::{Chain, Outcome, PacketBatch, Surroundings};
 use netserv_worker::packet::host::Host;
 use netserv_worker::tools::pcap;
 
@@ -31,7 +31,7 @@ impl Same {
     }
 }
 
-impl Batch for Same {
+impl PacketBatch for Same {
     fn len(&self) -> usize {
         self.count
     }
@@ -137,7 +137,7 @@ impl Rig {
     }
 }
 
-impl Batch for Around {
+impl PacketBatch for Around {
     fn len(&self) -> usize {
         self.arrivals.len()
     }

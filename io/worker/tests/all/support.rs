@@ -10,7 +10,7 @@ use netserv_model::effect::ModuleSlot;
 use netserv_model::manifest::ModuleLimits;
 use netserv_model::{Instant, Now, Refusal, UnixTime};
 use netserv_wire::container::ring::Ingress;
-use netserv_worker::packet::chain::{Batch, Chain, Outcome, Surroundings};
+use netserv_worker::packet::chain::{Chain, Outcome, PacketBatch, Surroundings};
 use netserv_worker::packet::engine::{Interruption, Runtime};
 use netserv_worker::packet::host::{Clock, Entropy, Host};
 use netserv_worker::packet::instance::Instance;
@@ -165,7 +165,7 @@ impl Bench {
     }
 }
 
-impl Batch for Bench {
+impl PacketBatch for Bench {
     fn len(&self) -> usize {
         self.packets.len()
     }

@@ -17,7 +17,7 @@ use netserv_worker::jvm::home::{JavaHome, Places};
 use netserv_worker::jvm::options::Archive;
 use netserv_worker::jvm::outbox::{FromJava, Outbox};
 use netserv_worker::jvm::start::{HEADER_WORDS, Host, Purpose, RingParts};
-use netserv_worker::jvm::{Load, packet_thread};
+use netserv_worker::jvm::{BundleLoad, packet_thread};
 use netserv_worker::link::ring_memory::RingMemory;
 
 use crate::host::{ODD, built};
@@ -94,7 +94,7 @@ impl Rig {
         let places = Places { host: jars, blocks: data.path().to_owned(), data: data.path().to_owned() };
         let purpose = Purpose { home, places: &places, memory_bytes: 64 << 20, archive: Archive::Default, test: false };
         let host = Host::start(&purpose, ring, Outbox::leak().unwrap(), Box::new(|end| panic!("{end:?}"))).unwrap();
-        let load = Load {
+        let load = BundleLoad {
             slot: ModuleSlot(0),
             module: &"example.org/null@1.0.0".parse().unwrap(),
             jar: &jar,

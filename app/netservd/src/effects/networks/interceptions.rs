@@ -14,14 +14,14 @@ use crate::limits::{INTERCEPT_REST, SOCKET_BATCHES_BURST, SOCKET_BATCHES_PER_SEC
 /// The rules of a node.
 #[derive(Debug, Default)]
 pub struct Interceptions {
-    rules: BTreeMap<FilterId, Rule>,
+    rules: BTreeMap<FilterId, InterceptRule>,
     /// Where modules take connections, for as long as their workers have the listening sockets.
     ports: BTreeMap<(WorkerId, ModuleSlot), ListenerPorts>,
     budgets: BTreeMap<UserId, SocketBudget>,
 }
 
 #[derive(Clone, Debug)]
-struct Rule {
+struct InterceptRule {
     worker: WorkerId,
     slot: ModuleSlot,
     filter: Filter,
@@ -47,7 +47,7 @@ impl Interceptions {
             FailureMode::Closed => true,
         };
         let (worker, filter) = (worker.clone(), filter.clone());
-        self.rules.insert(id, Rule { worker, slot, filter, refuse, active: true, until: None });
+        self.rules.insert(id, InterceptRule { worker, slot, filter, refuse, active: true, until: None });
     }
 
     /// Has a rule take no new connections; returns whose it is.
@@ -72,7 +72,7 @@ impl Interceptions {
 
     /// Forgets rules whose time is over; returns whose they were.
     pub fn sweep(&mut self, now: Instant) -> BTreeSet<UserId> {
-        let over = |rule: &Rule| rule.until.is_some_and(|until| until <= now);
+        let over = |rule: &InterceptRule| rule.until.is_some_and(|until| until <= now);
         let users = self.rules.values().filter(|rule| over(rule)).map(|rule| rule.worker.user.clone()).collect();
         self.rules.retain(|_, rule| !over(rule));
         users

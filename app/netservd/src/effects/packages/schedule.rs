@@ -28,13 +28,13 @@ pub enum PackageRequest {
     Remove(PathBuf),
     /// A download ended.
     Fetched(UserId, Ticket, Result<Box<Ready>, Refusal>),
-    /// A compilation ended: whose turn it was, in which place, what it was.
-    Built(Box<Build>, Place, Result<Option<PathBuf>, Refusal>),
+    /// A compilation ended: whose turn it was, in which lane, what it was.
+    Built(Box<Build>, CompileLane, Result<Option<PathBuf>, Refusal>),
 }
 
 /// Where code is compiled. There is one of each, so that two are compiled at a time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Place {
+pub enum CompileLane {
     /// For users whose code was quick of late; what takes longer is ended there and has its turn in the other.
     Quick,
     /// For everything.
@@ -94,10 +94,10 @@ struct Schedule {
     fetches: Turns<Fetch>,
     builds: Turns<Build>,
     /// What is compiled at the moment.
-    building: BTreeMap<Place, Vec<Digest>>,
+    building: BTreeMap<CompileLane, Vec<Digest>>,
     /// Who waits for what is compiled at the moment, beside those for whom it was begun.
     joined: BTreeMap<Vec<Digest>, Vec<(Ticket, Waiter)>>,
-    /// Users whose code was slow to compile, and until when they have no place among the quick.
+    /// Users whose code was slow to compile, and until when they have no turn in the quick lane.
     slow: BTreeMap<UserId, Instant>,
 }
 
@@ -115,7 +115,7 @@ impl Schedule {
                 PackageRequest::Abandon(id) => self.abandon(id),
                 PackageRequest::Remove(code) => remove(&code),
                 PackageRequest::Fetched(user, ticket, result) => self.fetched(user, ticket, result),
-                PackageRequest::Built(build, place, result) => self.built(*build, place, &result),
+                PackageRequest::Built(build, lane, result) => self.built(*build, lane, &result),
             }
             self.begin();
         }
@@ -144,15 +144,15 @@ impl Schedule {
         self.builds.push(build.user.clone(), build);
     }
 
-    fn built(&mut self, mut build: Build, place: Place, result: &Result<Option<PathBuf>, Refusal>) {
+    fn built(&mut self, mut build: Build, lane: CompileLane, result: &Result<Option<PathBuf>, Refusal>) {
         self.builds.end(&build.user);
-        self.building.remove(&place);
+        self.building.remove(&lane);
         build.waiters.extend(self.joined.remove(&build.key).unwrap_or_default());
         let overdue = result.as_ref().is_err_and(|refusal| refusal.kind == RefusalKind::Stalled);
         if overdue {
             self.slow.insert(build.user.clone(), Instant::now() + SLOW_USER_TIME);
         }
-        if overdue && place == Place::Quick && !build.waiters.is_empty() {
+        if overdue && lane == CompileLane::Quick && !build.waiters.is_empty() {
             return self.builds.push(build.user.clone(), build);
         }
         for (ticket, waiter) in build.waiters {
@@ -197,21 +197,21 @@ impl Schedule {
         }
         let now = Instant::now();
         self.slow.retain(|_, until| *until > now);
-        for place in [Place::Quick, Place::Slow] {
+        for lane in [CompileLane::Quick, CompileLane::Slow] {
             let slow = &self.slow;
-            if !self.building.contains_key(&place)
-                && let Some((_, build)) = self.builds.next(|user| place == Place::Slow || !slow.contains_key(user))
+            if !self.building.contains_key(&lane)
+                && let Some((_, build)) = self.builds.next(|user| lane == CompileLane::Slow || !slow.contains_key(user))
             {
-                self.building.insert(place, build.key.clone());
+                self.building.insert(lane, build.key.clone());
                 let (packages, requests, by) = (self.packages.clone(), self.requests.clone(), build.user.clone());
                 let begun = spawn("compile", move || {
-                    let result = build.make(&packages, place);
+                    let result = build.make(&packages, lane);
                     // The node may have ended.
-                    let _ = requests.send(PackageRequest::Built(Box::new(build), place, result));
+                    let _ = requests.send(PackageRequest::Built(Box::new(build), lane, result));
                 });
                 if !begun {
                     self.builds.end(&by);
-                    self.building.remove(&place);
+                    self.building.remove(&lane);
                 }
             }
         }
@@ -219,10 +219,10 @@ impl Schedule {
 }
 
 impl Build {
-    fn make(&self, packages: &Packages, place: Place) -> Result<Option<PathBuf>, Refusal> {
-        let time = match place {
-            Place::Quick => QUICK_COMPILE_TIME_MAX,
-            Place::Slow => COMPILE_TIME_MAX,
+    fn make(&self, packages: &Packages, lane: CompileLane) -> Result<Option<PathBuf>, Refusal> {
+        let time = match lane {
+            CompileLane::Quick => QUICK_COMPILE_TIME_MAX,
+            CompileLane::Slow => COMPILE_TIME_MAX,
         };
         let limits = BuildLimits { time, ..BuildLimits::CODE };
         match &self.what {

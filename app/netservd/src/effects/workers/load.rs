@@ -7,7 +7,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use anyhow::{Context, Result, ensure};
-use netserv_model::effect::{Load, ModuleSlot};
+use netserv_model::effect::{ModuleLoad, ModuleSlot};
 use netserv_model::manifest::ServerPart;
 use netserv_model::{Flavour, Refusal, RefusalKind, UserId, WorkerId};
 use netserv_wire::container::frames::{PartKind, ServerLoad, ToWorker};
@@ -19,7 +19,7 @@ use crate::packet_loop::PacketCommand;
 /// A module that is to be loaded.
 pub struct Loading {
     /// What the controller says of it.
-    pub load: Load,
+    pub load: ModuleLoad,
     /// Where its code is.
     pub files: LoadFiles,
     /// The listening sockets that its intercepted connections arrive at, or why there are none.
@@ -62,12 +62,12 @@ impl Workers {
         }
     }
 
-    fn try_load(&mut self, load: Load, files: &LoadFiles, listeners: Vec<(PartKind, OwnedFd)>) -> Result<()> {
+    fn try_load(&mut self, load: ModuleLoad, files: &LoadFiles, listeners: Vec<(PartKind, OwnedFd)>) -> Result<()> {
         ensure!(self.workers.contains_key(&load.worker), "there is no worker");
         let mut descriptors = open(files, &load)?;
         descriptors.extend(listeners);
         let server = load.server.as_ref().map(|server| self.server_load(&load.worker.user, server));
-        let Load { worker, slot, module, digest, properties, limits, state_schema, blocks, .. } = load;
+        let ModuleLoad { worker, slot, module, digest, properties, limits, state_schema, blocks, .. } = load;
         let running = self.workers.get_mut(&worker).context("there is no worker")?;
         running.serves |= server.is_some();
         let call = Duration::from_millis(limits.call_ms.into());
@@ -96,7 +96,7 @@ impl Workers {
 }
 
 /// Opens the module's files, which go beside the frame.
-fn open(found: &LoadFiles, load: &Load) -> Result<Vec<(PartKind, OwnedFd)>> {
+fn open(found: &LoadFiles, load: &ModuleLoad) -> Result<Vec<(PartKind, OwnedFd)>> {
     let code = found.code.as_ref().context("the package was not fetched")?;
     ensure!(load.chain.is_empty() || found.composition.is_some(), "the service was not composed");
     let mut descriptors = Vec::new();
@@ -109,7 +109,11 @@ fn open(found: &LoadFiles, load: &Load) -> Result<Vec<(PartKind, OwnedFd)>> {
 }
 
 /// Returns the files that a module is loaded from; nothing in place of one that is not there.
-fn files<'a>(code: &'a CodeParts, composed: Option<&'a PathBuf>, load: &Load) -> Vec<(PartKind, Option<&'a PathBuf>)> {
+fn files<'a>(
+    code: &'a CodeParts,
+    composed: Option<&'a PathBuf>,
+    load: &ModuleLoad,
+) -> Vec<(PartKind, Option<&'a PathBuf>)> {
     let mut files = Vec::new();
     match load.worker.flavour {
         Flavour::Osgi => files.push((PartKind::Packet, code.packet.as_ref())),

@@ -41,7 +41,7 @@ use crate::event::{ContainerEvent, Event, SocketWish, UserNetwork, Wish, WorkerE
 use crate::limits::FRAMES_BATCH;
 use crate::logs::Logs;
 use crate::machine::keeper::Keeper;
-use crate::metrics::gauges::{Counted, Place};
+use crate::metrics::gauges::{Counted, WorkerSlot};
 use crate::packet_loop::budget::SendLimits;
 use crate::packet_loop::thread::PacketSender;
 use crate::packet_loop::{PacketCommand, PacketEvent};
@@ -133,9 +133,9 @@ pub struct Workers {
     networks: BTreeMap<UserId, UserNetwork>,
     /// What the containers of each user were last held to.
     permits: BTreeMap<UserId, Permits>,
-    stats: BTreeMap<Place, Counted>,
+    stats: BTreeMap<WorkerSlot, Counted>,
     /// What was last loaded where.
-    modules: BTreeMap<Place, ModuleRef>,
+    modules: BTreeMap<WorkerSlot, ModuleRef>,
     media: media::Media,
     measuring: Option<Measuring>,
     happened: VecDeque<News>,

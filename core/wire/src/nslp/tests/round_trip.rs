@@ -3,7 +3,7 @@
 
 use netserv_model::limits::MESSAGE_BYTES_MAX;
 use netserv_model::request::{
-    Environment, Load, ModuleState, ModuleStatus, NodeReport, PacketCounts, PolicyReport, ServerCounts,
+    Environment, ModuleState, ModuleStatus, NodeLoad, NodeReport, PacketCounts, PolicyReport, ServerCounts,
 };
 use netserv_model::text::one_line;
 use netserv_model::{Digest, Filter, Flavour, Nonce, Refusal, Signature, UnixTime};
@@ -114,7 +114,7 @@ fn report() -> impl Strategy<Value = NodeReport> {
         "\\PC{0,20}".prop_map(|action| Outcome::WouldDo { action: one_line(&action) }),
         "\\PC{0,400}".prop_map(|detail| Outcome::Refused(Refusal::new(RefusalKind::BadTtl, detail))),
     ];
-    let load = any::<[u32; 4]>().prop_map(|[containers, modules, packets, load_permille]| Load {
+    let load = any::<[u32; 4]>().prop_map(|[containers, modules, packets, load_permille]| NodeLoad {
         containers,
         modules,
         packets: packets.into(),

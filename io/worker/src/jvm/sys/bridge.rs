@@ -52,7 +52,7 @@ pub struct Buffers {
 
 /// A module to be loaded.
 #[derive(Clone, Copy, Debug)]
-pub struct Load<'a> {
+pub struct BundleLoad<'a> {
     /// Its place.
     pub slot: ModuleSlot,
     /// Its name and version.
@@ -164,7 +164,7 @@ impl Bridge {
     ///
     /// # Errors
     /// What Java threw.
-    pub fn load(&self, load: &Load<'_>) -> Result<(), Thrown> {
+    pub fn load(&self, load: &BundleLoad<'_>) -> Result<(), Thrown> {
         let ModuleLimits { memory_bytes, kv_entries, kv_bytes, timers, counters, call_ms, .. } = *load.limits;
         let long = |value: u64| i64::try_from(value).unwrap_or(i64::MAX);
         let limits =

@@ -12,7 +12,7 @@ use std::sync::atomic::AtomicU64;
 
 use rustix::mm::{MapFlags, ProtFlags};
 
-pub use bridge::{Bridge, Buffers, Load};
+pub use bridge::{Bridge, Buffers, BundleLoad};
 pub use env::Thrown;
 pub use vm::{End, Handler, leave, packet_thread, replace_program};
 

@@ -167,7 +167,7 @@ async fn receive(
 ) -> io::Result<bool> {
     // What a module sends to the only side there is holds up what it is shown.
     let queue = connection.queue(connection.other(source).unwrap_or(source));
-    let way = onward.map(|onward| Way { service, queue, onward });
+    let way = onward.map(|onward| Onward { service, queue, onward });
     let mut wanted = limits::TCP_CHUNK_BYTES_FIRST;
     loop {
         while !queue.has_room() {
@@ -209,13 +209,13 @@ async fn receive(
 }
 
 /// The way to the other side.
-struct Way<'a> {
+struct Onward<'a> {
     service: &'a TcpService,
     queue: &'a SendQueue,
     onward: &'a TcpStream,
 }
 
-impl Way<'_> {
+impl Onward<'_> {
     /// Sends bytes behind those that wait: at once as many as the socket takes, if none do.
     fn send(&self, bytes: Vec<u8>) -> io::Result<()> {
         let mut sent = 0;

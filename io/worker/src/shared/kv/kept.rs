@@ -10,7 +10,7 @@ use netserv_model::Instant;
 use super::bell::Bell;
 use super::store::{Account, KvStore};
 use crate::limits;
-use crate::storage::journal::{Batch, Entries, StateId, cost_of};
+use crate::storage::journal::{Entries, StateId, WriteBatch, cost_of};
 
 /// One module's state, as its packet part and its server part share it.
 #[derive(Clone, Debug, Default)]
@@ -98,8 +98,8 @@ impl Kept {
     }
 
     /// Returns the changes since the last time.
-    pub fn collect(&self) -> Batch {
-        let mut batch = Batch::default();
+    pub fn collect(&self) -> WriteBatch {
+        let mut batch = WriteBatch::default();
         let mut this = self.lock();
         for id in std::mem::take(&mut this.forgotten) {
             batch.state(&id);
@@ -112,14 +112,14 @@ impl Kept {
     }
 
     /// Returns everything, state by state. What changes after a state was returned is among the next changes.
-    pub fn collect_all(&self) -> impl Iterator<Item = Batch> {
+    pub fn collect_all(&self) -> impl Iterator<Item = WriteBatch> {
         let ids: Vec<StateId> = {
             let mut this = self.lock();
             this.forgotten.clear();
             this.states.keys().cloned().collect()
         };
         ids.into_iter().filter_map(|id| {
-            let mut batch = Batch::default();
+            let mut batch = WriteBatch::default();
             self.lock().states.get(&id)?.store.lock().collect(&id, true, &mut batch);
             Some(batch)
         })

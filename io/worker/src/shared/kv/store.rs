@@ -11,7 +11,7 @@ use netserv_model::manifest::ModuleLimits;
 use super::bell::Bell;
 use crate::error::HostError;
 use crate::limits;
-use crate::storage::journal::{Batch, Entries, StateId, cost, cost_of};
+use crate::storage::journal::{Entries, StateId, WriteBatch, cost, cost_of};
 use crate::storage::limits::KV_CHANGES_MAX;
 
 /// One module's state. Iteration is in byte order of the keys.
@@ -165,7 +165,7 @@ impl KvStore {
     }
 
     /// Puts what changed since the last time into a batch, or everything.
-    pub(super) fn collect(&mut self, id: &StateId, whole: bool, batch: &mut Batch) {
+    pub(super) fn collect(&mut self, id: &StateId, whole: bool, batch: &mut WriteBatch) {
         let Some(changes) = &mut self.changes else { return };
         let (keys, all) = (std::mem::take(&mut changes.keys), std::mem::take(&mut changes.all));
         if whole || all {

@@ -8,7 +8,7 @@ use netserv_model::manifest::ModuleLimits;
 use super::*;
 use crate::error::HostError;
 use crate::limits;
-use crate::storage::journal::{Batch, cost};
+use crate::storage::journal::{WriteBatch, cost};
 use crate::storage::limits::{KV_CHANGES_MAX, KV_WRITE_DELAY};
 
 static USUAL: LazyLock<ModuleLimits> = LazyLock::new(ModuleLimits::default);
@@ -270,7 +270,7 @@ fn what_is_over_the_quota_is_not_restored() {
     let file = TestFile::new();
     let mut all = vec![];
     for (module, bytes) in [("a", 10_000), ("b", 40_000), ("c", 50_000), ("d", 20_000)] {
-        let mut batch = Batch::default();
+        let mut batch = WriteBatch::default();
         batch.state(&(name(module), 1));
         batch.set(b"k", &vec![1; bytes]);
         all.push(batch);

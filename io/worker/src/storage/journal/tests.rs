@@ -158,7 +158,7 @@ fn damage_is_noticed_and_costs_no_more_than_what_it_hit() {
     assert!(found.damage.is_some_and(|text| text.contains("cut off")));
     assert_eq!(found.states[0].1.len(), 1);
     assert!(!journal.is_begun());
-    assert!(matches!(journal.append(&Batch::default()), Err(JournalError::Full)));
+    assert!(matches!(journal.append(&WriteBatch::default()), Err(JournalError::Full)));
     journal.rewrite(once(batch("a", &[("first", Some("1"))]))).unwrap();
     assert_eq!(contents(&disk), "a:first=1;");
 }
@@ -291,7 +291,7 @@ fn what_is_found_is_bounded_by_what_may_be_kept() {
     let cost: u64 = found.states.iter().map(|(_, entries)| cost_of(entries)).sum();
     assert!(cost > most / 2 && cost < most + 1000, "{cost} of {most}");
     // Names without an entry take memory too.
-    let mut names = Batch::default();
+    let mut names = WriteBatch::default();
     for number in 0..4000 {
         names.state(&id(&number.to_string()));
         names.set(b"k", b"");
@@ -314,8 +314,8 @@ fn id(name: &str) -> StateId {
     (format!("example.org/{name}").parse().unwrap(), 1)
 }
 
-fn batch(name: &str, changes: &[(&str, Option<&str>)]) -> Batch {
-    let mut batch = Batch::default();
+fn batch(name: &str, changes: &[(&str, Option<&str>)]) -> WriteBatch {
+    let mut batch = WriteBatch::default();
     batch.state(&id(name));
     for (key, value) in changes {
         match value {

@@ -109,7 +109,7 @@ fn http_part(dir: &Path, project: &Project, time: Duration) -> anyhow::Result<ht
 fn tcp_part(dir: &Path, project: &Project, time: Duration) -> anyhow::Result<Option<tcp::Report>> {
     let component = test::http::component_of(dir, project)?;
     let intercepted = !project.manifest.intercept().is_empty();
-    let mut load = tcp::Load {
+    let mut load = tcp::TcpTraffic {
         flow: TestFlow { client: test_client(), server: test_server(), intercepted },
         from: TcpSide::Client,
         bytes: LINE.to_vec(),
@@ -121,7 +121,7 @@ fn tcp_part(dir: &Path, project: &Project, time: Duration) -> anyhow::Result<Opt
         let Some((from, bytes)) = client.or(server) else { continue };
         let bytes = test::tcp::bytes_of(dir, bytes)?;
         if !bytes.is_empty() {
-            load = tcp::Load { flow: test::tcp::flow_of(test), from, bytes };
+            load = tcp::TcpTraffic { flow: test::tcp::flow_of(test), from, bytes };
             properties = test.properties.clone();
             break;
         }

@@ -45,7 +45,7 @@ pub struct Report {
 
 /// What a module is measured with.
 #[derive(Clone, Debug)]
-pub struct Load {
+pub struct TcpTraffic {
     /// Between whom the connections are.
     pub flow: TestFlow,
     /// Who sends.
@@ -58,7 +58,12 @@ pub struct Load {
 ///
 /// # Errors
 /// It cannot be compiled, fails, or is shown no bytes.
-pub fn run(component: &[u8], settings: HostSettings, load: &Load, time: Duration) -> Result<Option<Report>, Refusal> {
+pub fn run(
+    component: &[u8],
+    settings: HostSettings,
+    load: &TcpTraffic,
+    time: Duration,
+) -> Result<Option<Report>, Refusal> {
     let began = Instant::now();
     let code = TestCode::compile(component)?;
     let compile_ms = u64::try_from(began.elapsed().as_millis()).unwrap_or(u64::MAX);
@@ -93,7 +98,7 @@ pub fn run(component: &[u8], settings: HostSettings, load: &Load, time: Duration
 
 struct Bench<'a> {
     tester: &'a TcpTester,
-    load: &'a Load,
+    load: &'a TcpTraffic,
     chunk: Vec<u8>,
     open: Option<TestConnection<'a>>,
     chunks: u64,

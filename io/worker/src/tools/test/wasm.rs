@@ -12,7 +12,7 @@ use netserv_model::{Instant, Now, Refusal};
 use netserv_wire::container::ring::{Answer, Ingress};
 
 use super::case::{self, Case, Finished, Report, Tested, at};
-use crate::packet::chain::{Batch, Chain, Outcome, Surroundings, inject_all};
+use crate::packet::chain::{Chain, Outcome, PacketBatch, Surroundings, inject_all};
 use crate::packet::engine::{Interruption, Runtime};
 use crate::packet::host::{Clock, Entropy, Host};
 use crate::packet::instance::{EPOCH_MS, Instance};
@@ -103,7 +103,7 @@ impl Bench<'_> {
     }
 }
 
-impl Batch for Bench<'_> {
+impl PacketBatch for Bench<'_> {
     fn len(&self) -> usize {
         self.batch.len()
     }

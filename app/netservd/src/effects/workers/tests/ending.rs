@@ -85,7 +85,7 @@ impl Rig {
     fn serve(&mut self, container: &DetachedContainer) {
         let code = self.dir.path().join("code");
         std::fs::write(&code, "code").unwrap();
-        let load = Load { packet: false, server: Some(ServerPart::default()), ..load("alice") };
+        let load = ModuleLoad { packet: false, server: Some(ServerPart::default()), ..load("alice") };
         let parts = CodeParts { server: Some(code), ..CodeParts::default() };
         let files = LoadFiles { code: Some(parts), composition: None };
         assert_eq!(self.load_from(load, files), None);

@@ -130,6 +130,6 @@ impl Rig {
         self.fetch(&package).unwrap();
         let parts = CodeParts { packet: Some(self.dir.path().join("1.0.0")), ..CodeParts::default() };
         let files = LoadFiles { code: Some(parts), composition: None };
-        assert_eq!(self.load_from(Load { digest: package.digest, ..load(worker) }, files), None);
+        assert_eq!(self.load_from(ModuleLoad { digest: package.digest, ..load(worker) }, files), None);
     }
 }

@@ -21,7 +21,7 @@ async fn a_module_gets_the_parts_that_its_manifest_asks_for() {
         (true, server(false), vec![Packet, Server]),
         (true, server(true), vec![Packet, Server, Tls]),
     ] {
-        rig.give(Load { packet, server: server.clone(), ..load("alice") });
+        rig.give(ModuleLoad { packet, server: server.clone(), ..load("alice") });
         let Some(ToWorker::Load { parts, server: told, blocks, .. }) = wasm.receive() else { panic!("a load") };
         assert_eq!((parts, told.is_some()), (expected, server.is_some()));
         assert!(blocks.iter().eq(["kv"]), "{blocks:?}");
@@ -38,7 +38,8 @@ async fn a_module_gets_the_parts_that_its_manifest_asks_for() {
     // A part that is gone is the node's fault.
     let files = LoadFiles { code: Some(rig.code()), composition: None };
     std::fs::remove_file(rig.dir.path().join("server")).unwrap();
-    let refusal = rig.load_from(Load { server: server(false), ..load("alice") }, files).expect("a file is missing");
+    let refusal =
+        rig.load_from(ModuleLoad { server: server(false), ..load("alice") }, files).expect("a file is missing");
     assert!(refusal.kind == RefusalKind::NodeFailed && refusal.detail.contains("cannot open"), "{refusal}");
 }
 
@@ -63,7 +64,7 @@ async fn other_limits_hold_for_containers_that_run_and_for_those_that_start() {
 async fn a_service_is_loaded_from_its_composition() {
     let mut rig = Rig::new();
     let wasm = rig.start("alice").await;
-    let service = || Load {
+    let service = || ModuleLoad {
         packet: false,
         server: Some(ServerPart::default()),
         chain: vec![Digest([2; 32]), Digest([3; 32])],
@@ -84,7 +85,7 @@ async fn a_service_is_loaded_from_its_composition() {
 
 impl Rig {
     /// Loads a module, with a file for each of its parts.
-    fn give(&mut self, load: Load) {
+    fn give(&mut self, load: ModuleLoad) {
         let files = LoadFiles { code: Some(self.code()), composition: None };
         assert_eq!(self.load_from(load, files), None, "it was given to the worker");
     }

@@ -16,7 +16,7 @@ use std::time::Duration;
 use netserv_container::{Container, DetachedContainer, LauncherConfig};
 use netserv_dataplane::dummy::{Dummy, Plane};
 use netserv_model::PublicKey;
-use netserv_model::effect::{EffectOutcome, Load};
+use netserv_model::effect::{EffectOutcome, ModuleLoad};
 use netserv_model::manifest::{Manifest, ModuleLimits};
 use netserv_repository::package::{self, SigningKey};
 use netserv_repository::{FetchLimits, Sources};
@@ -261,7 +261,7 @@ impl Rig {
     }
 
     /// Has a module loaded; returns why it was refused.
-    fn load_from(&mut self, load: Load, files: LoadFiles) -> Option<Refusal> {
+    fn load_from(&mut self, load: ModuleLoad, files: LoadFiles) -> Option<Refusal> {
         let ticket = self.ticket();
         let loading = Loading { load, files, listeners: Ok(Vec::new()) };
         self.workers.carry_out(WorkersJob::Load(Box::new(loading), ticket));
@@ -367,8 +367,8 @@ fn ready() -> FromWorker {
     FromWorker::Ready { abi: 1, engine: "test".to_owned() }
 }
 
-fn load(user: &str) -> Load {
-    Load {
+fn load(user: &str) -> ModuleLoad {
+    ModuleLoad {
         worker: id(user),
         slot: ModuleSlot(0),
         module: "example.org/m@1.0.0".parse().unwrap(),

@@ -53,7 +53,7 @@ async fn a_module_is_loaded_with_its_listening_sockets() {
     let parts = CodeParts { server: Some(code), ..CodeParts::default() };
     let files = LoadFiles { code: Some(parts), composition: None };
     for made in [true, false] {
-        let load = Load { packet: false, server: Some(server.clone()), ..load("alice") };
+        let load = ModuleLoad { packet: false, server: Some(server.clone()), ..load("alice") };
         let listeners = match made {
             true => Ok(vec![(PartKind::ListenerV4, a_descriptor())]),
             false => Err(anyhow::anyhow!("the kernel refuses")),

@@ -16,7 +16,7 @@ use wasmtime_wasi::p2::{DynInputStream, DynOutputStream};
 
 use crate::limits::{MEDIA_OUTPUT_BYTES_MAX, MEDIA_PROBED_BYTES_MAX};
 use crate::media::description::Description;
-use crate::media::{Ending, Ends, Ticket, desk, picture_layer};
+use crate::media::{Ending, Ends, JobHandle, desk, picture_layer};
 use crate::server::module::Module;
 use crate::server::state::ServerState;
 use pipes::{Input, Output};
@@ -50,7 +50,7 @@ pub fn add_to_linker(linker: &mut Linker<ServerState>) -> wasmtime::Result<()> {
 
 /// A job as a component has it.
 pub struct MediaJob {
-    ticket: Arc<Ticket>,
+    ticket: Arc<JobHandle>,
     ends: [Option<std::os::fd::OwnedFd>; 2],
 }
 

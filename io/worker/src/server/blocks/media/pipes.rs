@@ -11,7 +11,7 @@ use tokio::net::unix::pipe::{Receiver, Sender};
 use wasmtime_wasi::p2::{InputStream, OutputStream, Pollable, StreamError, StreamResult};
 
 use crate::limits::{MEDIA_PIECE_BYTES_MAX, MEDIA_REST_TIME_MAX};
-use crate::media::Ticket;
+use crate::media::JobHandle;
 
 /// Where a job's input goes.
 pub struct Input {
@@ -100,7 +100,7 @@ impl Drop for Input {
 pub struct Output {
     pipe: Receiver,
     left: u64,
-    job: Arc<Ticket>,
+    job: Arc<JobHandle>,
 }
 
 impl Output {
@@ -108,7 +108,7 @@ impl Output {
     ///
     /// # Errors
     /// It is no pipe, or cannot be waited for.
-    pub fn new(pipe: OwnedFd, bytes_max: u64, job: Arc<Ticket>) -> io::Result<Output> {
+    pub fn new(pipe: OwnedFd, bytes_max: u64, job: Arc<JobHandle>) -> io::Result<Output> {
         Ok(Output { pipe: Receiver::from_owned_fd(pipe)?, left: bytes_max, job })
     }
 }

@@ -23,7 +23,7 @@ use rustix::event::{PollFd, PollFlags};
 use self::watch::Watch;
 use crate::clock;
 use crate::error::ServeError;
-use crate::jvm::Load;
+use crate::jvm::BundleLoad;
 use crate::jvm::bundles::{self, Bundles};
 use crate::jvm::home::{JavaHome, Places};
 use crate::jvm::options::Archive;
@@ -172,7 +172,7 @@ impl<'a> Run<'a> {
         let ModuleLimits { call_ms, .. } = case.limits;
         let call_max = Duration::from_millis(call_ms.into()) + CALL_SLACK;
         let mut run = Run { bench, time: first, call_max, finished: Finished::default(), jar };
-        let load = Load {
+        let load = BundleLoad {
             slot: SLOT,
             module: &module,
             jar: &run.jar,
