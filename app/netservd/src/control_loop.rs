@@ -15,6 +15,9 @@ use netserv_model::effect::{InstalledRecord, Late, Notice};
 use netserv_model::trace::TraceRequest;
 use netserv_model::{Instant, Refusal};
 use netserv_node::{CallId, Input, Node, Output};
+use netserv_packet_loop::PacketCommand;
+use netserv_packet_loop::feed::{Feed, TraceRefusal};
+use netserv_packet_loop::thread::PacketThread;
 use tokio::sync::{mpsc, oneshot, watch};
 
 use crate::clock::Clock;
@@ -27,9 +30,6 @@ use crate::machine::about::About;
 use crate::metrics::exposition::Exposition;
 use crate::metrics::gauges::Histogram;
 use crate::metrics::{self, Sources};
-use crate::packet_loop::PacketCommand;
-use crate::packet_loop::feed::{Feed, TraceRefusal};
-use crate::packet_loop::thread::PacketThread;
 use crate::record::Recording;
 use crate::signal::SignalIo;
 

@@ -17,12 +17,12 @@ use netserv_model::trace::TraceRequest;
 use netserv_model::{Refusal, UserId, WorkerId};
 use netserv_node::gist::AssociationId;
 use netserv_node::{Ends, OwnedDatagram};
+use netserv_packet_loop::PacketEvent;
+use netserv_packet_loop::feed::{Feed, TraceRefusal};
 use tokio::net::TcpStream;
 use tokio::sync::oneshot;
 
 use crate::config::Config;
-use crate::packet_loop::PacketEvent;
-use crate::packet_loop::feed::{Feed, TraceRefusal};
 
 /// Capacity of the queue of events; senders wait when it is full.
 pub const EVENTS_MAX: usize = 4096;

@@ -14,7 +14,6 @@ mod machine;
 #[cfg(test)]
 mod man;
 mod metrics;
-mod packet_loop;
 mod readable;
 mod record;
 mod run;

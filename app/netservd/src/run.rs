@@ -12,6 +12,8 @@ use netserv_dataplane::choose::MARK_DEFAULT;
 use netserv_dataplane::signal::{Interceptor, LocalAddresses, SignalConfig, SignalSocket};
 use netserv_model::effect::InstalledRecord;
 use netserv_node::recording::{self, Header};
+use netserv_packet_loop::PacketEvent;
+use netserv_packet_loop::thread::PacketSender;
 use netserv_repository::{FetchLimits, IsOwn, Repository, Sources};
 use rand::TryRngCore;
 use rand::rngs::OsRng;
@@ -43,8 +45,6 @@ use crate::machine::plane::{self, Plane};
 use crate::machine::runtimes::Runtimes;
 use crate::machine::state_dir;
 use crate::machine::sweep::{lock, sweep};
-use crate::packet_loop::PacketEvent;
-use crate::packet_loop::thread::PacketSender;
 use crate::record::Recording;
 use crate::signal::SignalIo;
 

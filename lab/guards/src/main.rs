@@ -7,7 +7,7 @@
 //!
 //! - this program with `cases`, built for release: the pure code of `core/`;
 //! - the worker's tests, built for tests as CI does anyway, since Wasmtime takes minutes to build for release;
-//! - netservd's tests, for the packet loop.
+//! - the packet loop's tests.
 
 mod callgrind;
 mod cases;

@@ -30,7 +30,7 @@ impl Program {
         [
             Program { section: "core", place: Place::Own },
             tests("worker", "netserv-worker", "all"),
-            tests("packet-loop", "netservd", "netservd"),
+            tests("packet-loop", "netserv-packet-loop", "netserv_packet_loop"),
         ]
     }
 

@@ -12,6 +12,8 @@ use axum::body::{Body, Bytes};
 use axum::http::{StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use netserv_model::trace::{TraceEnd, TraceEndReason, TraceLine, TraceOrigin, TracePacket, TraceRequest, TraceStart};
+use netserv_packet_loop::Traced;
+use netserv_packet_loop::feed::{Feed, TraceRefusal};
 use rustix::net::{AddressFamily, SocketType, netdevice, socket};
 use tokio::sync::{mpsc, oneshot};
 use tokio::time::{Instant, sleep_until};
@@ -19,8 +21,6 @@ use tokio::time::{Instant, sleep_until};
 use super::answer::{error, stopping};
 use crate::event::{Call, Event};
 use crate::limits::{TRACE_LINES_WAITING_MAX, TRACE_TIME_MAX};
-use crate::packet_loop::Traced;
-use crate::packet_loop::feed::{Feed, TraceRefusal};
 
 /// Starts a trace and answers with its lines.
 pub async fn post(control: mpsc::Sender<Event>, body: Bytes) -> Response {

@@ -20,6 +20,7 @@ use netserv_model::effect::{Effect, EffectId, Job, ModuleLoad, PackageJob, Store
 use netserv_model::policy::Permits;
 use netserv_model::trace::TraceRequest;
 use netserv_model::{Digest, Flavour, Refusal, RefusalKind, UserId};
+use netserv_packet_loop::feed::{Feed, TraceRefusal};
 use tokio::sync::mpsc::{UnboundedSender, unbounded_channel};
 use tokio::sync::oneshot;
 
@@ -33,7 +34,6 @@ use workers::{LoadFiles, Loading, WorkersJob};
 use crate::event::CodeParts;
 use crate::limits::{CODE_PATHS_MAX, COMPOSITIONS_MAX};
 use crate::metrics::gauges::WorkerGauges;
-use crate::packet_loop::feed::{Feed, TraceRefusal};
 
 /// The ways to the owners.
 pub struct Owners {

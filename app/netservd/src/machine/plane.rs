@@ -9,10 +9,10 @@ use netserv_dataplane::choose::{self, Choice, DriverConfig, DriverKind, Fitness}
 use netserv_dataplane::wrap::Pcap;
 use netserv_dataplane::{Driver, FilterTable};
 use netserv_model::api::{DeviceInfo, PlaneInfo};
+use netserv_packet_loop::Report;
+use netserv_packet_loop::thread::{PacketThread, PacketThreadConfig};
 
 use crate::config::{Config, DriverChoice, Role};
-use crate::packet_loop::Report;
-use crate::packet_loop::thread::{PacketThread, PacketThreadConfig};
 
 /// Bytes of a capture; it ends there.
 const PCAP_BYTES_MAX: u64 = 1024 * 1024 * 1024;

@@ -13,12 +13,11 @@ use netserv_node::NodeCounters;
 use netserv_node::controller::Controller;
 use netserv_node::gist;
 use netserv_node::nslp::Nslp;
+use netserv_packet_loop::counters::PacketTotals;
 use netserv_wire::container::frames::StorageFailures;
 
 use exposition::{Exposition, Kind};
 use gauges::{Histogram, MediaCounts, WorkerGauges};
-
-use crate::packet_loop::counters::PacketTotals;
 
 /// Everything that is counted.
 pub struct Sources<'a> {

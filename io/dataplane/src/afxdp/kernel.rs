@@ -91,7 +91,7 @@ pub(super) struct Kernel {
     /// Tells when links, addresses or their settings change.
     links: OwnedFd,
     /// Tells when routes or neighbours change.
-    routes: OwnedFd,
+    route_changes: OwnedFd,
     /// Tells when rules of policy routing change.
     rules: OwnedFd,
 }
@@ -101,14 +101,14 @@ impl Kernel {
         Ok(Kernel {
             routes: Routes::open()?,
             links: routes::open(LINK_GROUPS)?,
-            routes: routes::open(ROUTE_GROUPS)?,
+            route_changes: routes::open(ROUTE_GROUPS)?,
             rules: routes::open(RULE_GROUPS)?,
         })
     }
 
     /// Returns what becomes readable when something changed.
     pub fn notices(&self) -> [BorrowedFd<'_>; 3] {
-        [self.links.as_fd(), self.routes.as_fd(), self.rules.as_fd()]
+        [self.links.as_fd(), self.route_changes.as_fd(), self.rules.as_fd()]
     }
 
     /// Returns whether links or addresses changed since the last call.
@@ -118,7 +118,7 @@ impl Kernel {
 
     /// Returns whether routes or neighbours changed since the last call.
     pub fn ways_changed(&self) -> bool {
-        routes::drain(&self.routes)
+        routes::drain(&self.route_changes)
     }
 
     /// Returns whether rules of policy routing changed since the last call.

@@ -14,13 +14,13 @@ use netserv_dataplane::{Change, FilterTable};
 use netserv_model::effect::{FilterChange, FilterId, FilterRule};
 use netserv_model::trace::TraceRequest;
 use netserv_model::{Refusal, RefusalKind};
+use netserv_packet_loop::feed::{Feed, TraceRefusal};
+use netserv_packet_loop::thread::PacketSender;
+use netserv_packet_loop::{ModuleFilter, PacketCommand, TraceId};
 use tokio::sync::oneshot;
 
 use super::ticket::Ticket;
 use crate::limits::FILTER_CHANGES_BATCH;
-use crate::packet_loop::feed::{Feed, TraceRefusal};
-use crate::packet_loop::thread::PacketSender;
-use crate::packet_loop::{ModuleFilter, PacketCommand, TraceId};
 use traces::Traces;
 
 /// What the thread is to do.

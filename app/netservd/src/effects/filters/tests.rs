@@ -7,10 +7,10 @@ use netserv_model::Flavour;
 use netserv_model::WorkerId;
 use netserv_model::effect::ModuleSlot;
 use netserv_model::verdict::FailureMode;
+use netserv_packet_loop::thread::{PacketThread, PacketThreadConfig};
 use tokio::sync::mpsc::unbounded_channel;
 
 use super::*;
-use crate::packet_loop::thread::{PacketThread, PacketThreadConfig};
 
 #[test]
 fn a_refused_change_leaves_the_rules_as_they_were() {

@@ -11,12 +11,13 @@ use netserv_dataplane::{Change, FilterTable};
 use netserv_model::Filter;
 use netserv_model::effect::FilterId;
 use netserv_model::trace::TraceRequest;
+use netserv_packet_loop::feed::{Feed, TraceRefusal};
+use netserv_packet_loop::limits::{TRACE_FILTERS_MAX, TRACES_MAX};
+use netserv_packet_loop::thread::PacketSender;
+use netserv_packet_loop::{PacketCommand, Tap, TapCounts, TraceId};
 use tokio::sync::mpsc;
 
-use crate::limits::{TRACE_BYTES_MAX, TRACE_FILTERS_MAX, TRACED_WAITING_MAX, TRACES_MAX};
-use crate::packet_loop::feed::{Feed, TraceRefusal};
-use crate::packet_loop::thread::PacketSender;
-use crate::packet_loop::{PacketCommand, Tap, TapCounts, TraceId};
+use crate::limits::{TRACE_BYTES_MAX, TRACED_WAITING_MAX};
 
 /// The first of the filter names that traces use; the controller counts up from zero and never gets here.
 const FILTER_ID_FIRST: u64 = 1 << 63;
@@ -100,10 +101,10 @@ mod tests {
     use netserv_dataplane::InterfaceId;
     use netserv_dataplane::dummy::{Dummy, Plane};
     use netserv_model::trace::TraceStep;
+    use netserv_packet_loop::thread::{PacketThread, PacketThreadConfig};
     use netserv_wire::ip::build;
 
     use super::*;
-    use crate::packet_loop::thread::PacketThread;
 
     /// Goal: a trace's filters are in the driver while its feed is held, packets that no module wants are told of, and
     /// nothing of it is left when the feed is dropped.
@@ -186,12 +187,8 @@ mod tests {
         fn new() -> Rig {
             let (dummy, plane) = Dummy::new();
             let filters = netserv_dataplane::Driver::filters(&dummy);
-            let packets = PacketThread::start(
-                Box::new(dummy),
-                &crate::packet_loop::thread::PacketThreadConfig::default(),
-                Arc::new(|_| true),
-            )
-            .unwrap();
+            let packets =
+                PacketThread::start(Box::new(dummy), &PacketThreadConfig::default(), Arc::new(|_| true)).unwrap();
             let (sender, dropped) = channel();
             let traces = Traces::new(move |id| sender.send(id).unwrap());
             Rig { plane, packets, filters, traces, dropped }

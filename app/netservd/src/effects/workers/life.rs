@@ -8,6 +8,7 @@ use netserv_container::{Container, ControlError, Exit, ExitCause};
 use netserv_model::effect::{ModuleSlot, WorkerNews};
 use netserv_model::policy::ContainerLimits;
 use netserv_model::{DropReason, Refusal, RefusalKind, UserId, WorkerId};
+use netserv_packet_loop::PacketCommand;
 use netserv_wire::container::frames::StorageFailures;
 
 use super::launches::Job;
@@ -16,7 +17,6 @@ use super::watch::{remind, watch};
 use super::{Dying, Launch, LogBudget, Running, Starting, Workers};
 use crate::effects::ticket::Ticket;
 use crate::event::{ContainerEvent, Launched, UserNetwork};
-use crate::packet_loop::PacketCommand;
 use crate::readable::readable;
 
 /// How long it may take to learn how a worker ended that was killed.

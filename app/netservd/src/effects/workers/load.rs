@@ -10,11 +10,11 @@ use anyhow::{Context, Result, ensure};
 use netserv_model::effect::{ModuleLoad, ModuleSlot};
 use netserv_model::manifest::ServerPart;
 use netserv_model::{Flavour, Refusal, RefusalKind, UserId, WorkerId};
+use netserv_packet_loop::PacketCommand;
 use netserv_wire::container::frames::{PartKind, ServerLoad, ToWorker};
 
 use super::Workers;
 use crate::event::CodeParts;
-use crate::packet_loop::PacketCommand;
 
 /// A module that is to be loaded.
 pub struct Loading {

@@ -25,6 +25,9 @@ use netserv_container::{Activity, ControlError, Process};
 use netserv_model::effect::{EffectId, ModuleSlot, News, WorkerNews};
 use netserv_model::policy::{ContainerLimits, Permits};
 use netserv_model::{Digest, Flavour, ModuleRef, Refusal, RefusalKind, UserId, WorkerId};
+use netserv_packet_loop::budget::SendLimits;
+use netserv_packet_loop::thread::PacketSender;
+use netserv_packet_loop::{PacketCommand, PacketEvent};
 use netserv_repository::Repository;
 use netserv_wire::container::frames::{FromWorker, StorageFailures, ToWorker};
 use tokio::sync::{mpsc, oneshot};
@@ -42,9 +45,6 @@ use crate::limits::FRAMES_BATCH;
 use crate::logs::Logs;
 use crate::machine::keeper::Keeper;
 use crate::metrics::gauges::{Counted, WorkerSlot};
-use crate::packet_loop::budget::SendLimits;
-use crate::packet_loop::thread::PacketSender;
-use crate::packet_loop::{PacketCommand, PacketEvent};
 
 pub use load::{LoadFiles, Loading};
 

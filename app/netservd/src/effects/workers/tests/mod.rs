@@ -18,6 +18,7 @@ use netserv_dataplane::dummy::{Dummy, Plane};
 use netserv_model::PublicKey;
 use netserv_model::effect::{EffectOutcome, ModuleLoad};
 use netserv_model::manifest::{Manifest, ModuleLimits};
+use netserv_packet_loop::thread::{PacketThread, PacketThreadConfig};
 use netserv_repository::package::{self, SigningKey};
 use netserv_repository::{FetchLimits, Sources};
 use netserv_wire::container::frames::LogLevel;
@@ -27,7 +28,6 @@ use super::*;
 use crate::effects::ticket::Answer;
 use crate::event::{CodeParts, Launched};
 use crate::limits::LOG_LINES_PER_CONTAINER_MAX;
-use crate::packet_loop::thread::{PacketThread, PacketThreadConfig};
 
 /// Room in the test's store for one package and not for two.
 const STORE_BYTES: u64 = 40_000;

@@ -25,7 +25,7 @@ use netserv_wire::ip::build;
 use rustix::event::{EventfdFlags, eventfd};
 
 use super::*;
-use crate::packet_loop::counters::PacketTotals;
+use crate::counters::PacketTotals;
 
 pub(super) const LAN: InterfaceId = InterfaceId(3);
 pub(super) const ALICE: &str = "alice";

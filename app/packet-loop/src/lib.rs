@@ -10,6 +10,7 @@ pub mod budget;
 mod command;
 pub mod counters;
 pub mod feed;
+pub mod limits;
 mod module_filter;
 mod path;
 mod pending;

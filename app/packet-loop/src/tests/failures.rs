@@ -7,7 +7,7 @@ use netserv_wire::ip::IpView;
 
 use super::*;
 use crate::limits::PENDING_PACKETS_MAX;
-use crate::packet_loop::pending::Held;
+use crate::pending::Held;
 
 #[test]
 fn a_full_ring() {

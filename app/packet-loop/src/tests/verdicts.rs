@@ -4,8 +4,8 @@
 use netserv_wire::ip::checksum;
 
 use super::*;
+use crate::budget::SendLimits;
 use crate::limits::{INJECTED_BURST_MAX, INJECTED_PER_SECOND_MAX, UNWOKEN_PACKETS_MAX};
-use crate::packet_loop::budget::SendLimits;
 
 #[test]
 fn what_a_module_says_is_done() {

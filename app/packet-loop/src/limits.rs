@@ -1,0 +1,40 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Bounds of the packet path.
+
+use std::time::Duration;
+
+/// Packets inside containers at a time, over all containers; more get their modules' failure verdict.
+pub const PENDING_PACKETS_MAX: usize = 65_536;
+/// Packets that one container may hold for each packet that could still be taken in without loss. With one, a container
+/// that hoards gets half of the room at most, two of them a third each, and there is always room for others.
+pub const HELD_PER_FREE_MAX: usize = 1;
+/// How long a worker may wait for the processor: how long it may leave packets alone while it is in no module, and how
+/// much longer than its own time a call may take.
+pub const PROCESSOR_WAIT_MAX: Duration = Duration::from_secs(5);
+/// Packets that the modules of one user may make in a second, in the long run, unless the user has another limit.
+pub const INJECTED_PER_SECOND_MAX: u32 = 20_000;
+/// Packets that the modules of one user may make at once.
+pub const INJECTED_BURST_MAX: u32 = 2048;
+/// Bits of the packets that the modules of one user may make in a second, in the long run, unless the user has another
+/// limit.
+pub const INJECTED_BITS_PER_SECOND_MAX: u64 = 100_000_000;
+/// Bits of the packets that the modules of one user may make at once; the last packet may go over it.
+pub const INJECTED_BITS_BURST_MAX: u64 = 25_000_000;
+/// Traces that run at a time; further ones are refused.
+pub const TRACES_MAX: usize = 4;
+/// Filters of one trace.
+pub const TRACE_FILTERS_MAX: usize = 8;
+/// Packets that one trace follows in a second; further ones are counted and not followed.
+pub const TRACED_PER_SECOND_MAX: u32 = 1000;
+/// Steps that are told of one packet; of further ones only the number.
+pub const TRACE_STEPS_MAX: usize = 128;
+/// Packets that wait in the ring of a sleeping container before it is woken, while full batches come in.
+pub const UNWOKEN_PACKETS_MAX: usize = 4 * netserv_model::limits::BATCH_PACKETS_MAX;
+/// How long they wait at most.
+pub const UNWOKEN_TIME_MAX: Duration = Duration::from_millis(2);
+/// Containers whose answers are looked for in one turn of the packet loop; the others have the next turns.
+pub const VISITS_PER_TURN_MAX: usize = 64;
+/// How long a packet that a module makes without having been given one waits at most while the packet loop is busy.
+pub const BELLS_INTERVAL_MAX: Duration = Duration::from_millis(1);
+/// Containers without packets that one look of the watchdog is at; the others have the next looks.
+pub const WATCHED_PER_LOOK_MAX: usize = 128;
