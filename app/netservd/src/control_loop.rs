@@ -27,6 +27,7 @@ use crate::effects::Effects;
 use crate::effects::ticket::Answer;
 use crate::event::{Call, Event, ReloadReply, SignalInput};
 use crate::machine::about::About;
+use crate::machine::processor::ProcessorWait;
 use crate::metrics::exposition::Exposition;
 use crate::metrics::gauges::Histogram;
 use crate::metrics::{self, Sources};
@@ -43,8 +44,10 @@ pub struct ControlLoop {
     parts: Parts,
     calls: BTreeMap<CallId, Pending>,
     next_call: u64,
-    /// How long single turns held the loop.
+    /// How long single turns held the loop, without what they waited for a processor.
     turns: Histogram,
+    /// That of the loop's thread.
+    processor_wait: ProcessorWait,
 }
 
 /// Who waits for an answer of the node.
@@ -81,9 +84,10 @@ pub struct Parts {
 }
 
 impl ControlLoop {
-    /// Puts the loop together.
+    /// Puts the loop together. Call it on the thread that will run it.
     pub fn new(parts: Parts) -> ControlLoop {
-        ControlLoop { parts, calls: BTreeMap::new(), next_call: 0, turns: Histogram::default() }
+        let processor_wait = ProcessorWait::of_this_thread();
+        ControlLoop { parts, calls: BTreeMap::new(), next_call: 0, turns: Histogram::default(), processor_wait }
     }
 
     /// Runs until told to stop, then takes away what the node added to the machine. `installed` is what was installed when
@@ -122,9 +126,12 @@ impl ControlLoop {
     }
 
     fn timed(&mut self, turn: impl FnOnce(&mut ControlLoop)) {
+        // In this order, so that nothing counts as a wait that is not in the time.
         let begun = self.parts.clock.now().instant;
+        let waited = self.processor_wait.so_far();
         turn(self);
-        self.turns.add(self.parts.clock.now().instant.since(begun));
+        let waited = self.processor_wait.so_far().saturating_sub(waited);
+        self.turns.add(self.parts.clock.now().instant.since(begun).saturating_sub(waited));
     }
 
     fn answer(&mut self, Answer { id, outcome, cargo }: Answer) {

@@ -8,6 +8,7 @@ pub mod keeper;
 pub mod load;
 pub mod own_addresses;
 pub mod plane;
+pub mod processor;
 pub mod runtimes;
 pub mod state_dir;
 pub mod sweep;

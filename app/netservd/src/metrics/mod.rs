@@ -39,7 +39,7 @@ pub struct Sources<'a> {
     pub workers: &'a WorkerGauges,
     /// What the node counted by itself.
     pub node: NodeCounters,
-    /// How long single turns held the control loop.
+    /// How long single turns held the control loop, without what they waited for a processor.
     pub turns: &'a Histogram,
 }
 
@@ -59,7 +59,7 @@ pub fn write(out: &mut Exposition, from: &Sources<'_>) {
 }
 
 fn control_loop(out: &mut Exposition, from: &Sources<'_>) {
-    let help = "How long single turns held the control loop";
+    let help = "How long single turns held the control loop, without what they waited for a processor";
     let mut family = out.family("control_loop_turn_seconds", Kind::Histogram, help);
     for (us, count) in from.turns.cumulative() {
         family.part("_bucket", &[("le", &seconds(Duration::from_micros(us)))], count);
