@@ -46,7 +46,9 @@ pub struct ControlLoop {
     next_call: u64,
     /// How long single turns held the loop, without what they waited for a processor.
     turns: Histogram,
-    /// That of the loop's thread.
+    /// How late the loop came to what was due.
+    lateness: Histogram,
+    /// What the loop's thread waited for a processor.
     processor_wait: ProcessorWait,
 }
 
@@ -87,7 +89,8 @@ impl ControlLoop {
     /// Puts the loop together. Call it on the thread that will run it.
     pub fn new(parts: Parts) -> ControlLoop {
         let processor_wait = ProcessorWait::of_this_thread();
-        ControlLoop { parts, calls: BTreeMap::new(), next_call: 0, turns: Histogram::default(), processor_wait }
+        let (turns, lateness) = (Histogram::default(), Histogram::default());
+        ControlLoop { parts, calls: BTreeMap::new(), next_call: 0, turns, lateness, processor_wait }
     }
 
     /// Runs until told to stop, then takes away what the node added to the machine. `installed` is what was installed when
@@ -108,7 +111,7 @@ impl ControlLoop {
             tokio::select! {
                 biased;
                 answer = answers.recv() => self.timed(|this| answer.into_iter().for_each(|answer| this.answer(answer))),
-                () = sleep_until(clock, deadline) => self.timed(|this| this.input(Input::Timeout)),
+                () = sleep_until(clock, deadline) => self.timed(|this| this.timeout(deadline)),
                 event = events.recv() => match event {
                     None | Some(Event::Stop) => break,
                     Some(event) => self.timed(|this| this.handle(event)),
@@ -132,6 +135,13 @@ impl ControlLoop {
         turn(self);
         let waited = self.processor_wait.so_far().saturating_sub(waited);
         self.turns.add(self.parts.clock.now().instant.since(begun).saturating_sub(waited));
+    }
+
+    fn timeout(&mut self, due: Option<Instant>) {
+        if let Some(due) = due {
+            self.lateness.add(self.parts.clock.now().instant.since(due));
+        }
+        self.input(Input::Timeout);
     }
 
     fn answer(&mut self, Answer { id, outcome, cargo }: Answer) {
@@ -312,6 +322,7 @@ impl ControlLoop {
                 modules: self.parts.node.modules(now),
                 workers: self.parts.effects.gauges(),
                 turns: &self.turns,
+                lateness: &self.lateness,
             },
         );
         out

@@ -56,7 +56,7 @@ pub struct Histogram {
 
 impl Histogram {
     /// The upper bounds in microseconds.
-    pub const BOUNDS_US: [u64; 10] = [50, 100, 250, 500, 1000, 2500, 5000, 10_000, 100_000, 1_000_000];
+    pub const BOUNDS_US: [u64; 12] = [50, 100, 250, 500, 1000, 2500, 5000, 10_000, 20_000, 50_000, 100_000, 1_000_000];
 
     /// Counts one.
     pub fn add(&mut self, took: Duration) {
@@ -92,7 +92,7 @@ mod tests {
             histogram.add(Duration::from_micros(us));
         }
         let counts: Vec<u64> = histogram.cumulative().map(|(_, count)| count).collect();
-        assert_eq!(counts, [2, 3, 3, 3, 4, 4, 4, 4, 4, 4]);
+        assert_eq!(counts, [2, 3, 3, 3, 4, 4, 4, 4, 4, 4, 4, 4]);
         assert_eq!(histogram.total(), (5, Duration::from_micros(2_001_110)));
     }
 }

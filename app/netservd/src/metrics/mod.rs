@@ -41,6 +41,8 @@ pub struct Sources<'a> {
     pub node: NodeCounters,
     /// How long single turns held the control loop, without what they waited for a processor.
     pub turns: &'a Histogram,
+    /// How late the control loop came to what was due.
+    pub lateness: &'a Histogram,
 }
 
 /// Writes every family but [`container_drops`].
@@ -60,14 +62,8 @@ pub fn write(out: &mut Exposition, from: &Sources<'_>) {
 
 fn control_loop(out: &mut Exposition, from: &Sources<'_>) {
     let help = "How long single turns held the control loop, without what they waited for a processor";
-    let mut family = out.family("control_loop_turn_seconds", Kind::Histogram, help);
-    for (us, count) in from.turns.cumulative() {
-        family.part("_bucket", &[("le", &seconds(Duration::from_micros(us)))], count);
-    }
-    let (count, sum) = from.turns.total();
-    family.part("_bucket", &[("le", "+Inf")], count);
-    family.part("_sum", &[], seconds(sum));
-    family.part("_count", &[], count);
+    histogram(out, "control_loop_turn_seconds", help, from.turns);
+    histogram(out, "timer_lateness_seconds", "How late the control loop came to what was due", from.lateness);
     let mut family = out.family("effects", Kind::Gauge, "Changes of the machine under way, and waiting for those");
     family.sample(&[("state", "open")], from.node.effects_open);
     family.sample(&[("state", "waiting")], from.node.effects_waiting);
@@ -75,6 +71,17 @@ fn control_loop(out: &mut Exposition, from: &Sources<'_>) {
     family.sample(&[("event", "stray-outcome")], from.node.stray_outcomes);
     family.sample(&[("event", "call-refused")], from.node.calls_refused);
     family.sample(&[("event", "drain-cut")], from.node.drains_cut);
+}
+
+fn histogram(out: &mut Exposition, name: &'static str, help: &str, from: &Histogram) {
+    let mut family = out.family(name, Kind::Histogram, help);
+    for (us, count) in from.cumulative() {
+        family.part("_bucket", &[("le", &seconds(Duration::from_micros(us)))], count);
+    }
+    let (count, sum) = from.total();
+    family.part("_bucket", &[("le", "+Inf")], count);
+    family.part("_sum", &[], seconds(sum));
+    family.part("_count", &[], count);
 }
 
 fn seconds(time: Duration) -> String {
