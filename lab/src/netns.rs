@@ -28,6 +28,7 @@ pub struct Lab {
     processes: BTreeMap<String, Process>,
     janitor: Option<Child>,
     driver: Option<String>,
+    wrapper: Vec<String>,
 }
 
 /// A process inside a lab.
@@ -51,7 +52,7 @@ impl Lab {
         let dir = std::env::temp_dir().join(&id);
         std::fs::create_dir_all(&dir).with_context(|| format!("cannot make {}", dir.display()))?;
         let janitor = Some(start_janitor(&id, &dir)?);
-        let mut lab = Lab { id, topology, dir, processes: BTreeMap::new(), janitor, driver: None };
+        let mut lab = Lab { id, topology, dir, processes: BTreeMap::new(), janitor, driver: None, wrapper: Vec::new() };
         lab.build()?;
         Ok(lab)
     }
@@ -69,6 +70,17 @@ impl Lab {
     /// Returns the driver that nodes are told to use.
     pub fn driver(&self) -> Option<&str> {
         self.driver.as_deref()
+    }
+
+    /// Has daemons that are started from here on run by a program with arguments, which their own command line follows; none
+    /// starts them by themselves. It has to become the daemon, as `env` and the `exec` of a shell do.
+    pub fn use_wrapper(&mut self, words: &[&str]) {
+        self.wrapper = words.iter().map(ToString::to_string).collect();
+    }
+
+    /// Returns the program that runs daemons, with its arguments.
+    pub fn wrapper(&self) -> &[String] {
+        &self.wrapper
     }
 
     /// Returns the lab's own directory, gone with the lab.

@@ -148,7 +148,15 @@ impl Lab {
     /// As [`Lab::start_netservd`].
     pub fn restart_netservd(&mut self, machine: &str) -> Result<()> {
         let config = self.dir().join(format!("{machine}.toml"));
-        let mut command = self.command(machine, program("netservd")?);
+        let netservd = program("netservd")?;
+        let mut command = match self.wrapper() {
+            [] => self.command(machine, netservd),
+            [wrapper, arguments @ ..] => {
+                let mut command = self.command(machine, wrapper);
+                command.args(arguments).arg(netservd);
+                command
+            }
+        };
         command.arg("run").arg("--config").arg(&config).env("RUST_LOG", log_level());
         self.start(machine, "netservd", &mut command)?;
         let socket = self.socket(machine);
