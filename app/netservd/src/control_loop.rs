@@ -27,7 +27,7 @@ use crate::effects::Effects;
 use crate::effects::ticket::Answer;
 use crate::event::{Call, Event, ReloadReply, SignalInput};
 use crate::machine::about::About;
-use crate::machine::processor::ProcessorWait;
+use crate::machine::processor::ThreadTime;
 use crate::metrics::exposition::Exposition;
 use crate::metrics::gauges::Histogram;
 use crate::metrics::{self, Sources};
@@ -48,8 +48,10 @@ pub struct ControlLoop {
     turns: Histogram,
     /// How late the loop came to what was due.
     lateness: Histogram,
-    /// What the loop's thread waited for a processor.
-    processor_wait: ProcessorWait,
+    /// How long single turns waited for something else than a processor.
+    waits: Histogram,
+    /// That of the loop's thread.
+    thread: ThreadTime,
 }
 
 /// Who waits for an answer of the node.
@@ -88,9 +90,9 @@ pub struct Parts {
 impl ControlLoop {
     /// Puts the loop together. Call it on the thread that will run it.
     pub fn new(parts: Parts) -> ControlLoop {
-        let processor_wait = ProcessorWait::of_this_thread();
-        let (turns, lateness) = (Histogram::default(), Histogram::default());
-        ControlLoop { parts, calls: BTreeMap::new(), next_call: 0, turns, lateness, processor_wait }
+        let (turns, waits, lateness) = (Histogram::default(), Histogram::default(), Histogram::default());
+        let thread = ThreadTime::of_this_thread();
+        ControlLoop { parts, calls: BTreeMap::new(), next_call: 0, turns, waits, lateness, thread }
     }
 
     /// Runs until told to stop, then takes away what the node added to the machine. `installed` is what was installed when
@@ -129,12 +131,13 @@ impl ControlLoop {
     }
 
     fn timed(&mut self, turn: impl FnOnce(&mut ControlLoop)) {
-        // In this order, so that nothing counts as a wait that is not in the time.
         let begun = self.parts.clock.now().instant;
-        let waited = self.processor_wait.so_far();
+        let before = self.thread.spent();
         turn(self);
-        let waited = self.processor_wait.so_far().saturating_sub(waited);
-        self.turns.add(self.parts.clock.now().instant.since(begun).saturating_sub(waited));
+        let spent = self.thread.spent().since(before);
+        let held = self.parts.clock.now().instant.since(begun).saturating_sub(spent.runnable);
+        self.turns.add(held);
+        self.waits.add(held.saturating_sub(spent.running));
     }
 
     fn timeout(&mut self, due: Option<Instant>) {
@@ -322,6 +325,7 @@ impl ControlLoop {
                 modules: self.parts.node.modules(now),
                 workers: self.parts.effects.gauges(),
                 turns: &self.turns,
+                waits: &self.waits,
                 lateness: &self.lateness,
             },
         );

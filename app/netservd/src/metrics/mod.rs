@@ -41,6 +41,8 @@ pub struct Sources<'a> {
     pub node: NodeCounters,
     /// How long single turns held the control loop, without what they waited for a processor.
     pub turns: &'a Histogram,
+    /// How long single turns waited for something else than a processor.
+    pub waits: &'a Histogram,
     /// How late the control loop came to what was due.
     pub lateness: &'a Histogram,
 }
@@ -63,6 +65,8 @@ pub fn write(out: &mut Exposition, from: &Sources<'_>) {
 fn control_loop(out: &mut Exposition, from: &Sources<'_>) {
     let help = "How long single turns held the control loop, without what they waited for a processor";
     histogram(out, "control_loop_turn_seconds", help, from.turns);
+    let help = "How long single turns of the control loop waited for something else than a processor";
+    histogram(out, "control_loop_wait_seconds", help, from.waits);
     histogram(out, "timer_lateness_seconds", "How late the control loop came to what was due", from.lateness);
     let mut family = out.family("effects", Kind::Gauge, "Changes of the machine under way, and waiting for those");
     family.sample(&[("state", "open")], from.node.effects_open);
