@@ -96,25 +96,14 @@ impl Store {
     /// # Errors
     /// The file cannot be opened, or was written by a newer version.
     pub fn open(path: &Path) -> Result<Store> {
-        let connection = Connection::open(path).with_context(|| format!("cannot open {}", path.display()))?;
-        // WAL with synchronous=FULL: a committed lease is still there after a power cut.
-        connection.pragma_update(None, "journal_mode", "WAL")?;
-        connection.pragma_update(None, "synchronous", "FULL")?;
-        // The threads for modules and for networks each have a connection.
-        connection.busy_timeout(LOCK_WAIT)?;
-        let version: i64 = connection.pragma_query_value(None, "user_version", |row| row.get(0))?;
+        let name = || format!("cannot open {}", path.display());
+        let (connection, version) = connect(path).with_context(name)?;
         anyhow::ensure!(
             version <= SCHEMA_VERSION,
             "{} was written by a newer netservd (schema {version}, this one knows {SCHEMA_VERSION})",
             path.display()
         );
-        connection.execute_batch(
-            "CREATE TABLE IF NOT EXISTS installed (
-                 user TEXT NOT NULL, module TEXT NOT NULL, record TEXT NOT NULL, PRIMARY KEY (user, module)
-             ) WITHOUT ROWID;
-             CREATE TABLE IF NOT EXISTS addresses (user TEXT NOT NULL PRIMARY KEY, addresses TEXT NOT NULL) WITHOUT ROWID;",
-        )?;
-        connection.pragma_update(None, "user_version", SCHEMA_VERSION)?;
+        make_tables(&connection).with_context(name)?;
         Ok(Store { connection })
     }
 
@@ -171,6 +160,28 @@ impl Store {
         }
         Ok(records)
     }
+}
+
+/// Opens the database; returns the version of its tables too.
+fn connect(path: &Path) -> rusqlite::Result<(Connection, i64)> {
+    let connection = Connection::open(path)?;
+    // The threads for modules and for networks each have a connection.
+    connection.busy_timeout(LOCK_WAIT)?;
+    // WAL with synchronous=FULL: a committed lease is still there after a power cut.
+    connection.pragma_update(None, "journal_mode", "WAL")?;
+    connection.pragma_update(None, "synchronous", "FULL")?;
+    let version = connection.pragma_query_value(None, "user_version", |row| row.get(0))?;
+    Ok((connection, version))
+}
+
+fn make_tables(connection: &Connection) -> rusqlite::Result<()> {
+    connection.execute_batch(
+        "CREATE TABLE IF NOT EXISTS installed (
+             user TEXT NOT NULL, module TEXT NOT NULL, record TEXT NOT NULL, PRIMARY KEY (user, module)
+         ) WITHOUT ROWID;
+         CREATE TABLE IF NOT EXISTS addresses (user TEXT NOT NULL PRIMARY KEY, addresses TEXT NOT NULL) WITHOUT ROWID;",
+    )?;
+    connection.pragma_update(None, "user_version", SCHEMA_VERSION)
 }
 
 /// Addresses of users' containers that the node chose.
@@ -248,6 +259,17 @@ mod tests {
         drop(store);
         let expected = BTreeMap::from([(alice, addresses.to_vec())]);
         assert_eq!(Store::open(&path).unwrap().addresses().unwrap(), expected);
+    }
+
+    #[test]
+    fn what_is_no_database_is_named_and_left_alone() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("node.db");
+        let text = "no database\n".repeat(1000);
+        std::fs::write(&path, &text).unwrap();
+        let error = format!("{:#}", Store::open(&path).err().unwrap());
+        assert!(error.contains(&path.display().to_string()), "{error}");
+        assert_eq!(std::fs::read_to_string(&path).unwrap(), text);
     }
 
     #[test]
