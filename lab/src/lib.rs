@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Labs: NetServ in networks of namespaces on one machine, and the engines in a simulated world.
 
+pub mod api;
 pub mod bench;
 pub mod demo;
 pub mod exercises;
+pub mod histogram;
 pub mod netns;
 pub mod node;
 pub mod relay;
