@@ -5,6 +5,7 @@
 
 mod commands;
 pub mod container;
+mod crowd;
 mod delay;
 pub mod goals;
 mod handshake;
@@ -82,6 +83,8 @@ pub enum Part {
     Loops,
     /// SETUP over two nodes.
     Setup,
+    /// A hundred users who install within two seconds.
+    Crowd,
     /// Containers with a JVM: SETUP over two nodes, and memory.
     Java,
     /// Server modules: requests a second, intercepted connections.
@@ -112,6 +115,7 @@ pub struct Plan {
     loop_sizes: Vec<u16>,
     setups: usize,
     setups_uncached: usize,
+    crowds: usize,
     container_starts: usize,
     traps: usize,
     handshake_rounds: usize,
@@ -140,6 +144,7 @@ impl Plan {
                 loop_sizes: vec![256],
                 setups: 20,
                 setups_uncached: 4,
+                crowds: 3,
                 container_starts: 50,
                 traps: 5,
                 handshake_rounds: 3,
@@ -159,6 +164,7 @@ impl Plan {
                 loop_sizes: vec![64, 128, 256, 512, 1024],
                 setups: 50,
                 setups_uncached: 11,
+                crowds: 7,
                 container_starts: 200,
                 traps: 20,
                 handshake_rounds: 9,
@@ -245,12 +251,13 @@ pub fn run(options: &Options) -> Result<()> {
     Ok(())
 }
 
-const PARTS: [Part; 13] = [
+const PARTS: [Part; 14] = [
     Part::Ladder,
     Part::Many,
     Part::Filters,
     Part::Loops,
     Part::Setup,
+    Part::Crowd,
     Part::Java,
     Part::Servers,
     Part::Containers,
@@ -285,6 +292,7 @@ fn measure(part: Part, plan: &Plan, programs: &Programs) -> Result<Measured> {
         Part::Filters => many::filters(plan, programs),
         Part::Loops => loops::measure(plan, programs),
         Part::Setup => setup::measure(plan).map(Measured::from),
+        Part::Crowd => crowd::measure(plan).map(Measured::from),
         Part::Java => java::measure(plan).map(Measured::from),
         Part::Servers => servers::measure(plan).map(Measured::from),
         Part::Containers => container::measure(plan).map(Measured::from),
