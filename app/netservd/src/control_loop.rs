@@ -137,7 +137,8 @@ impl ControlLoop {
         let spent = self.thread.spent().since(before);
         let held = self.parts.clock.now().instant.since(begun).saturating_sub(spent.runnable);
         self.turns.add(held);
-        self.waits.add(held.saturating_sub(spent.running));
+        let slept = if spent.sleeps > 0 { held.saturating_sub(spent.running) } else { Duration::ZERO };
+        self.waits.add(slept);
     }
 
     fn timeout(&mut self, due: Option<Instant>) {

@@ -36,3 +36,4 @@ pub use netserv_wire::container::ring::{Activity, Answer, Ingress, Outstanding, 
 pub use protocol::files::MediaFiles;
 pub use protocol::names::ARCHIVE_FILE;
 pub use sandbox::paths::{STORE_CACHE, STORE_KV};
+pub use sys::thread_sleeps;

@@ -10,6 +10,17 @@ use std::time::Duration;
 
 use rustix::mm::{MapFlags, ProtFlags};
 
+/// Returns how often the calling thread slept, of itself, until something came that it waited for.
+pub fn thread_sleeps() -> u64 {
+    // SAFETY: all fields of `rusage` are integers, for which zero is a value.
+    let mut usage: libc::rusage = unsafe { std::mem::zeroed() };
+    // SAFETY: the kernel writes to `usage`, which outlives the call.
+    let result = unsafe { libc::getrusage(libc::RUSAGE_THREAD, &raw mut usage) };
+    // It fails for no thread that asks about itself.
+    debug_assert_eq!(result, 0);
+    u64::try_from(usage.ru_nvcsw).unwrap_or_default()
+}
+
 /// Which of the two processes a clone returns in.
 #[derive(Debug)]
 pub(crate) enum Cloned {
