@@ -395,9 +395,28 @@ fn tell(notice: &Notice) {
     }
 }
 
+/// Ends at once if the deadline has passed: a sleep that has just begun never does, and while there are always events none
+/// gets older.
 async fn sleep_until(clock: Clock, deadline: Option<Instant>) {
-    match deadline {
-        Some(deadline) => tokio::time::sleep(clock.until(deadline)).await,
+    match deadline.map(|deadline| clock.until(deadline)) {
+        Some(Duration::ZERO) => {}
+        Some(left) => tokio::time::sleep(left).await,
         None => std::future::pending().await,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use futures_util::FutureExt as _;
+
+    use super::*;
+
+    #[tokio::test]
+    async fn what_is_due_does_not_wait_for_the_events_to_end() {
+        let clock = Clock::start();
+        let due = clock.now().instant;
+        assert!(sleep_until(clock, Some(due)).now_or_never().is_some());
+        assert!(sleep_until(clock, Some(due + Duration::from_secs(60))).now_or_never().is_none());
+        assert!(sleep_until(clock, None).now_or_never().is_none());
     }
 }
