@@ -50,6 +50,10 @@ pub const ROUNDS_BETWEEN_CONTROL: u32 = 16;
 pub const BUNDLE_BYTES_MAX: u64 = netserv_model::limits::PACKAGE_BYTES_MAX;
 /// Reports of Java threads that wait for the packet thread; further ones are counted and lost.
 pub const JAVA_EVENTS_WAITING_MAX: usize = 4096;
+/// Things of one kind that all bundles of a JVM have of the native side: states, shares, entries, sets or streams.
+pub const JAVA_HANDLES_MAX: usize = 4096;
+/// UTF-16 units of a path that the Java host gives.
+pub const JAVA_PATH_UNITS_MAX: usize = 4096;
 /// Counters of one module that are taken from Java; further ones are left out.
 pub const JAVA_COUNTERS_MAX: usize = 4096;
 /// How long bundles have to stop when the node shuts a worker down.

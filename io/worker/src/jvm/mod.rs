@@ -13,6 +13,7 @@ pub mod archive;
 pub mod batch;
 pub mod bundles;
 mod empty_bundle;
+pub mod handles;
 pub mod home;
 pub mod media;
 pub mod options;
@@ -21,4 +22,4 @@ pub mod serve;
 pub mod start;
 mod sys;
 
-pub use sys::{Bridge, BundleLoad, End, leave, packet_thread, replace_program};
+pub use sys::{Bridge, BundleLoad, End, bind, leave, packet_thread, replace_program};

@@ -16,6 +16,8 @@ pub struct Memory {
     pub code_bytes: u64,
     /// Bytes of buffers outside of the heap, and of large stacks.
     pub direct_bytes: u64,
+    /// Bytes of kv state, which the native side keeps.
+    pub kv_bytes: u64,
 }
 
 /// Bytes that the JVM takes beside the parts that can be bounded: its own tables, compilers at work, stacks, and the
@@ -23,6 +25,8 @@ pub struct Memory {
 const BESIDE_BYTES: u64 = 20 * MIB;
 /// Bytes of the smallest heap that starts the framework.
 const HEAP_BYTES_MIN: u64 = 8 * MIB;
+/// Bytes of kv state in the largest container.
+const KV_BYTES_MAX: u64 = 256 * MIB;
 
 impl Memory {
     /// Shares out the memory that a container has. Under 56 MiB the shares stay, and the kernel ends a JVM that uses
@@ -34,7 +38,10 @@ impl Memory {
         let code_bytes = share(8, 8, 48);
         let direct_bytes = share(16, 2, 32);
         let rest = container_bytes.saturating_sub(BESIDE_BYTES + metaspace_bytes + code_bytes + direct_bytes);
-        Memory { heap_bytes: rest.max(HEAP_BYTES_MIN) / MIB * MIB, metaspace_bytes, code_bytes, direct_bytes }
+        let spare = rest.saturating_sub(HEAP_BYTES_MIN);
+        let kv_bytes = (spare / 4).clamp(MIB, KV_BYTES_MAX) / MIB * MIB;
+        let heap_bytes = rest.saturating_sub(kv_bytes).max(HEAP_BYTES_MIN) / MIB * MIB;
+        Memory { heap_bytes, metaspace_bytes, code_bytes, direct_bytes, kv_bytes }
     }
 }
 
@@ -68,7 +75,7 @@ pub enum Archive<'a> {
 
 /// Returns the options of a JVM.
 pub fn options(setup: &Setup<'_>) -> Vec<String> {
-    let Memory { heap_bytes, metaspace_bytes, code_bytes, direct_bytes } = Memory::of(setup.memory_bytes);
+    let Memory { heap_bytes, metaspace_bytes, code_bytes, direct_bytes, .. } = Memory::of(setup.memory_bytes);
     let mut options: Vec<String> = [
         "-XX:+UseSerialGC",
         "-XX:+IgnoreUnrecognizedVMOptions",
@@ -135,7 +142,8 @@ mod tests {
     fn the_parts_fit_the_container() {
         for mib in 56..4096 {
             let memory = Memory::of(mib * MIB);
-            let parts = memory.heap_bytes + memory.metaspace_bytes + memory.code_bytes + memory.direct_bytes;
+            let Memory { heap_bytes, metaspace_bytes, code_bytes, direct_bytes, kv_bytes } = memory;
+            let parts = heap_bytes + metaspace_bytes + code_bytes + direct_bytes + kv_bytes;
             assert!(parts + BESIDE_BYTES <= mib * MIB, "{mib} MiB: {memory:?}");
             assert!(memory.heap_bytes >= HEAP_BYTES_MIN);
         }
@@ -145,12 +153,13 @@ mod tests {
     fn each_bound_is_reached() {
         let of = |mib: u64| {
             let memory = Memory::of(mib * MIB);
-            [memory.heap_bytes, memory.metaspace_bytes, memory.code_bytes, memory.direct_bytes].map(|part| part / MIB)
+            let Memory { heap_bytes, metaspace_bytes, code_bytes, direct_bytes, kv_bytes } = memory;
+            [heap_bytes, metaspace_bytes, code_bytes, direct_bytes, kv_bytes].map(|part| part / MIB)
         };
-        assert_eq!(of(0), [8, 14, 8, 2]);
-        assert_eq!(of(64), [16, 16, 8, 4]);
-        assert_eq!(of(128), [52, 32, 16, 8]);
-        assert_eq!(of(4096), [3900, 96, 48, 32]);
+        assert_eq!(of(0), [8, 14, 8, 2, 1]);
+        assert_eq!(of(64), [14, 16, 8, 4, 2]);
+        assert_eq!(of(128), [41, 32, 16, 8, 11]);
+        assert_eq!(of(4096), [3644, 96, 48, 32, 256]);
         assert!(Memory::of(u64::MAX).heap_bytes > 0);
     }
 
@@ -167,7 +176,7 @@ mod tests {
         let check = |setup: &Setup<'_>, option: &str, expected: bool| {
             assert_eq!(options(setup).iter().any(|one| one == option), expected, "{option}");
         };
-        check(&setup, "-Xmx16777216", true);
+        check(&setup, "-Xmx14680064", true);
         check(&setup, "-Djava.io.tmpdir=/data/tmp", true);
         check(&setup, "-Dsun.java.launcher=SUN_STANDARD", true);
         check(&setup, "-XX:SharedArchiveFile=/java/archive/host.jsa", true);

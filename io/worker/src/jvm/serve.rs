@@ -20,7 +20,7 @@ use super::home::Places;
 use super::options::Archive;
 use super::outbox::{FromJava, Outbox};
 use super::start::{HEADER_WORDS, Host, Purpose, RingParts, broken, java_home};
-use super::sys::{Bridge, BundleLoad, End};
+use super::sys::{Bridge, BundleLoad, End, kv};
 use crate::clock;
 use crate::error::ServeError;
 use crate::link::ABI;
@@ -235,7 +235,11 @@ impl Worker {
                 }
                 FromJava::Stats(slot, packets, counters) => self.control.send_stats(slot, packets, counters, None),
                 FromJava::StatsDone => {
-                    self.control.send(&FromWorker::StatsDone { storage: StorageFailures::default() });
+                    for text in kv::upkeep() {
+                        self.control.send_log(None, vec![Line { level: LogLevel::Warn, text }]);
+                    }
+                    let storage = StorageFailures { kv: kv::failures(), cache: 0 };
+                    self.control.send(&FromWorker::StatsDone { storage });
                 }
             }
         }

@@ -9,9 +9,9 @@ use netserv_wire::container::ring::{PACKET_OFFSET, SLOT_BYTES, SLOTS_BYTES};
 
 use super::batch::BatchMemory;
 use super::home::{JavaHome, Places, class_path};
-use super::options::{Archive, Setup, options};
+use super::options::{Archive, Memory, Setup, options};
 use super::outbox::Outbox;
-use super::sys::{self, Bridge, Buffers, Handler, Thrown};
+use super::sys::{self, Bridge, Buffers, Handler, Thrown, kv};
 use crate::error::ServeError;
 
 /// Words of the ring's first page.
@@ -80,6 +80,8 @@ impl Host {
         let class_path =
             class_path(&places.host).map_err(|error| failed(format!("{}: {error}", places.host.display())))?;
         let data = &places.data;
+        let memory = Memory::of(memory_bytes);
+        kv::set_room(memory.kv_bytes);
         let setup = Setup { version: home.version, class_path: &class_path, data, memory_bytes, archive, test };
         let bridge = Bridge::open(&home.libjvm(), &options(&setup), outbox, handler).map_err(failed)?;
         let batch = BatchMemory::new().map_err(|error| ServeError::Io("mmap", error))?;

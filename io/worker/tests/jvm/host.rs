@@ -29,7 +29,7 @@ fn dist() -> Option<PathBuf> {
 pub fn built() -> Option<PathBuf> {
     let dist = dist();
     if dist.is_none() {
-        skipped("a test of the Java host", "java/dist holds none; `mvn -f java package` makes it");
+        skipped("a test of the Java host", "java/dist holds none; `mvn -f java package -DskipTests` makes it");
     }
     dist
 }

@@ -7,14 +7,14 @@ use std::path::Path;
 use std::sync::atomic::AtomicU64;
 use std::time::Duration;
 
-use jni_sys::{jclass, jmethodID, jvalue};
+use jni_sys::{JNI_OK, JNI_VERSION_10, JNIEnv, JavaVM, jclass, jmethodID, jvalue};
 use netserv_model::effect::ModuleSlot;
 use netserv_model::manifest::ModuleLimits;
 use netserv_model::{Instant, ModuleRef};
 
 use super::env::{Env, Thrown};
 use super::vm::{self, Handler};
-use super::{media_natives, natives};
+use super::{kv, media_natives, natives};
 use crate::jvm::outbox::Outbox;
 
 const CLASS: &CStr = c"org/netserv/host/Bridge";
@@ -69,6 +69,29 @@ pub struct BundleLoad<'a> {
     pub blocks: &'a BTreeSet<String>,
 }
 
+/// Binds the natives of building blocks in a JVM that runs already, for the tests of the Java host.
+///
+/// # Safety
+/// `vm` is what a JVM called this library's `JNI_OnLoad` with, on this thread.
+///
+/// # Errors
+/// What Java threw.
+pub unsafe fn bind(vm: *mut JavaVM) -> Result<(), Thrown> {
+    let mut env = std::ptr::null_mut();
+    // SAFETY: the JVM's own table, and room for a pointer.
+    let result = unsafe { ((**vm).v1_4.GetEnv)(vm, &raw mut env, JNI_VERSION_10) };
+    if result != JNI_OK {
+        return Err(Thrown(format!("GetEnv returned {result}")));
+    }
+    // SAFETY: it is this thread's, which the JVM attached.
+    register_blocks(unsafe { Env::new(env.cast::<JNIEnv>()) })
+}
+
+fn register_blocks(env: Env) -> Result<(), Thrown> {
+    media_natives::register(env)?;
+    kv::register(env)
+}
+
 impl Bridge {
     /// Starts a JVM in this process, and finds the bridge in it.
     ///
@@ -87,7 +110,7 @@ impl Bridge {
     fn find(env: Env, outbox: &'static Outbox) -> Result<Bridge, Thrown> {
         let class = env.kept(env.class(CLASS)?)?;
         natives::register(env, class, outbox)?;
-        media_natives::register(env)?;
+        register_blocks(env)?;
         let method = |name, signature| env.static_method(class, name, signature);
         let methods = Methods {
             start: method(

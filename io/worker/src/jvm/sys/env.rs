@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! A thread's view of the JVM: the functions of JNI's table, with exceptions as errors and strings cut to a bound.
 
-use std::ffi::CStr;
+use std::ffi::{CStr, CString};
 use std::ptr::null_mut;
 use std::sync::atomic::AtomicU64;
 
@@ -239,6 +239,50 @@ impl Env {
         // SAFETY: this thread's table, an array, whose range the JVM checks, and so many bytes, which are copied.
         unsafe { jni!(self, SetByteArrayRegion, array, start, length, bytes.as_ptr().cast()) };
         self.check()
+    }
+
+    /// Returns a new array; nothing if there is no memory for one, of which an exception tells that is left pending.
+    pub(super) fn new_bytes(self, bytes: &[u8]) -> Option<jbyteArray> {
+        let length = jsize::try_from(bytes.len()).ok()?;
+        // SAFETY: this thread's table.
+        let array = unsafe { jni!(self, NewByteArray, length) };
+        if array.is_null() {
+            return None;
+        }
+        // SAFETY: an array of that length.
+        unsafe { self.bytes_into(array, 0, bytes) }.ok().map(|()| array)
+    }
+
+    /// Throws an exception of a class that has a constructor for a text.
+    pub(super) fn throw(self, class: &CStr, text: &str) {
+        let text = CString::new(text).unwrap_or_default();
+        if let Ok(class) = self.class(class) {
+            // SAFETY: this thread's table, a class that it gave, and a text that ends with a zero.
+            unsafe { jni!(self, ThrowNew, class, text.as_ptr()) };
+        }
+    }
+
+    /// Throws a `BlockException` with the code of that name.
+    pub(super) fn throw_block(self, code: &CStr, text: &str) -> Result<(), Thrown> {
+        let class = self.class(c"org/netserv/block/BlockException")?;
+        let codes = self.class(c"org/netserv/block/BlockException$Code")?;
+        let kind = c"Lorg/netserv/block/BlockException$Code;";
+        let made = c"(Lorg/netserv/block/BlockException$Code;Ljava/lang/String;)V";
+        let text = self.string(text)?;
+        // SAFETY: this thread's table and classes that it gave; the field and the constructor are of these types, and none
+        // is used that is not there.
+        unsafe {
+            let field = jni!(self, GetStaticFieldID, codes, code.as_ptr(), kind.as_ptr());
+            self.check()?;
+            let code = jni!(self, GetStaticObjectField, codes, field);
+            let constructor = jni!(self, GetMethodID, class, c"<init>".as_ptr(), made.as_ptr());
+            self.check()?;
+            let exception =
+                jni!(self, NewObjectA, class, constructor, [jvalue { l: code }, jvalue { l: text }].as_ptr());
+            self.check()?;
+            jni!(self, Throw, exception);
+        }
+        Ok(())
     }
 
     /// Returns at most so many strings of an array, each cut; none for `null`, and empty ones for `null` in it.

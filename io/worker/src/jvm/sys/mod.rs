@@ -3,7 +3,9 @@
 #![allow(unsafe_code, reason = "JNI is a table of C functions")]
 
 mod bridge;
+mod call;
 mod env;
+pub mod kv;
 mod media_natives;
 mod natives;
 mod vm;
@@ -12,7 +14,7 @@ use std::sync::atomic::AtomicU64;
 
 use rustix::mm::{MapFlags, ProtFlags};
 
-pub use bridge::{Bridge, Buffers, BundleLoad};
+pub use bridge::{Bridge, Buffers, BundleLoad, bind};
 pub use env::Thrown;
 pub use vm::{End, Handler, leave, packet_thread, replace_program};
 

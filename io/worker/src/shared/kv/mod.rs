@@ -31,6 +31,8 @@ pub struct KvStores {
     /// Whether the file was looked for.
     is_open: bool,
     file: Option<StoreFile>,
+    /// What modules may keep in the file, if that is less than what it has room for.
+    room: Option<u64>,
     writer: Option<Writer>,
 }
 
@@ -41,12 +43,18 @@ impl KvStores {
         KvStores { file, ..KvStores::default() }
     }
 
+    /// Has modules keep so many bytes together at most, counted as the file counts them.
+    pub fn within(self, bytes: u64) -> KvStores {
+        KvStores { room: Some(bytes), ..self }
+    }
+
     /// Returns the state of a module, which all versions of the same schema share.
     pub fn open(&mut self, name: &ModuleName, schema: u32) -> SharedKv {
         if !std::mem::replace(&mut self.is_open, true)
             && let Some(file) = self.file.take()
         {
-            self.writer = Some(Writer::start(file, Arc::clone(&self.kept), clock::monotonic()));
+            self.writer =
+                Some(Writer::start(file, Arc::clone(&self.kept), self.room.unwrap_or(u64::MAX), clock::monotonic()));
         }
         self.kept.open((name.clone(), schema))
     }

@@ -321,12 +321,28 @@ fn a_file_that_cannot_be_used_costs_a_module_nothing() {
 }
 
 #[test]
+fn modules_keep_no_more_than_there_is_memory_for() {
+    let file = TestFile::new();
+    let mut stores = file.open().within(2 * cost(b"k", &[0; 100]));
+    let state = stores.open(&name("a"), 1);
+    for key in [b"k", b"l"] {
+        state.lock().set(key, &[0; 100], &USUAL).unwrap();
+    }
+    assert_eq!(stores.open(&name("b"), 1).lock().set(b"k", b"", &USUAL), Err(HostError::Quota));
+    stores.close(LONG);
+    // What the file has beyond that is forgotten.
+    let mut fewer = file.open().within(cost(b"k", &[0; 100]));
+    assert!(fewer.open(&name("a"), 1).lock().is_empty());
+    assert!(fewer.take_reports()[0].contains("more than modules may keep"));
+}
+
+#[test]
 fn a_disk_that_fails_is_tried_again_and_then_has_everything() {
     use crate::storage::journal::Journal;
     use crate::storage::testing::Memory;
     let disk = Memory::new(1 << 20);
     let mut stores = KvStores { is_open: true, ..KvStores::default() };
-    stores.writer = Some(Writer::start(disk.clone(), Arc::clone(&stores.kept), Instant::from_millis(0)));
+    stores.writer = Some(Writer::start(disk.clone(), Arc::clone(&stores.kept), u64::MAX, Instant::from_millis(0)));
     let state = stores.open(&name("a"), 1);
     disk.break_after(Some(1));
     state.lock().set(b"k", b"1", &USUAL).unwrap();

@@ -28,8 +28,9 @@ pub struct Writer {
 }
 
 impl Writer {
-    /// Reads a file into `kept`, and starts to write what changes there from `now` on.
-    pub fn start(disk: impl Disk + 'static, kept: Arc<Kept>, now: Instant) -> Writer {
+    /// Reads a file into `kept`, and starts to write what changes there from `now` on. Modules may keep `room` bytes, or
+    /// as many as the file takes.
+    pub fn start(disk: impl Disk + 'static, kept: Arc<Kept>, room: u64, now: Instant) -> Writer {
         let (bell, health) = (Arc::new(Bell::default()), Arc::new(Health::default()));
         let mut writer = Writer { bell: Arc::clone(&bell), health: Arc::clone(&health), thread: None };
         let (journal, found) = match Journal::open(disk) {
@@ -45,7 +46,7 @@ impl Writer {
                 "the file of kv state: {damage}; what modules remember is from before ({count} states)"
             ));
         }
-        let left_out = kept.keep(found.states, journal.usable(), &bell, now);
+        let left_out = kept.keep(found.states, journal.usable().min(room), &bell, now);
         if left_out > 0 {
             health.failed(format!(
                 "the file of kv state holds more than modules may keep together: {left_out} states are forgotten"

@@ -45,7 +45,7 @@ final class Host {
         framework = OsgiFramework.start(folders.data(), settings.framework(), log);
         BlockBundles bundles = new BlockBundles(framework, folders.blocks(), settings, log);
         Installer installer = new Installer(framework, modules, bundles, log);
-        KvStates kv = new KvStates(new File(folders.store(), "kv"), node.now(), log);
+        KvStates kv = new KvStates(new File(folders.store(), "kv"));
         lifeCycle = new LifeCycle(node, dispatcher, installer, kv, restart, log);
         watch = new BundleWatch(modules, lifeCycle, restart, log);
         framework.context().addBundleListener(watch);

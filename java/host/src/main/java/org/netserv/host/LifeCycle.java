@@ -95,25 +95,15 @@ final class LifeCycle implements Runnable {
     public void run() {
         while (!isEnding) {
             try {
-                Runnable command = commands.poll(untilForgetting(), TimeUnit.NANOSECONDS);
-                if (command == null) {
-                    kv.forget(node.now());
-                } else {
-                    command.run();
-                    command = null;
-                    lookForLeaks();
-                }
+                // What is run is not held while the next one is waited for.
+                commands.take().run();
+                lookForLeaks();
             } catch (OutOfMemoryError none) {
                 restart.now("the container has no more memory for its life cycle");
             } catch (InterruptedException | RuntimeException | Error broken) {
                 log.error("the life cycle of modules stumbled", broken);
             }
         }
-    }
-
-    private long untilForgetting() {
-        long next = kv.nextNanos();
-        return next == Long.MAX_VALUE ? Long.MAX_VALUE : Math.max(next - node.now(), 1);
     }
 
     private void submit(Runnable command) {
@@ -123,7 +113,7 @@ final class LifeCycle implements Runnable {
     }
 
     private void doLoad(Module.Order order) {
-        KvState state = kv.open(order.name(), order.stateSchema());
+        KvState state = kv.open(order.name(), order.stateSchema(), order.limits());
         Module module = new Module(order, state, dispatcher, node, Entropy.ofSystem());
         try {
             start(module);
@@ -245,7 +235,6 @@ final class LifeCycle implements Runnable {
         module.processors().clear();
         module.moduleLog().close();
         module.kvState().close();
-        kv.close(module.name(), module.stateSchema(), node.now());
         loaders.add(module.toString(), loader);
     }
 

@@ -15,36 +15,6 @@ final class Limits {
     static final long LOG_LINE_NANOS = 10_000_000;
     /** Bytes of a counter's name. */
     static final int COUNTER_NAME_BYTES_MAX = 64;
-    /** Bytes of a kv key. */
-    static final int KV_KEY_BYTES_MAX = 256;
-    /** Bytes of a kv value. */
-    static final int KV_VALUE_BYTES_MAX = 65_536;
-    /**
-     * Nanoseconds that kv state without a file is kept after the last module that used it is gone; that of a file is not
-     * looked at for as long after a start.
-     */
-    static final long KV_KEPT_NANOS = 60_000_000_000L;
-    /** Kv states kept without a module at a time; the one that was left first goes first. */
-    static final int KV_KEPT_MAX = 64;
-    /** Nanoseconds from a change of kv state until it is written to the disk. */
-    static final long KV_WRITE_NANOS = 500_000_000L;
-    /** Milliseconds that the last writing may take before the process ends. */
-    static final long KV_LAST_WRITE_MILLIS = 2_000;
-    /** Bytes that an entry takes in the file beside its key and its value. */
-    static final int KV_ENTRY_FILE_BYTES = 7;
-    /**
-     * Bytes that an entry counts for beside its key and its value, against what the user's modules may keep together: what
-     * it takes of the heap, which was measured as 106 to 114.
-     */
-    static final int KV_ENTRY_COST_BYTES = 120;
-    /** Bytes of a record in the file; an entry with the longest key and value fits. */
-    static final int KV_RECORD_BYTES_MAX = 128 * 1024;
-    /** Bytes of a module's name in the file. */
-    static final int KV_NAME_BYTES_MAX = 512;
-    /** Bytes of the file that are kept free for the names of states. */
-    static final int KV_NAMES_BYTES_MAX = 32 * 1024;
-    /** The part of the heap that kv state may take: one of so many. */
-    static final long KV_HEAP_PARTS = 4;
     /** The shortest delay and period of a timer. */
     static final long TIMER_NANOS_MIN = 1_000_000;
     /** The longest delay and period of a timer. */

@@ -26,7 +26,6 @@ final class Module implements ModuleContext {
     private final File jar;
     private final Map<String, String> properties;
     private final ModuleLimits limits;
-    private final int stateSchema;
     private final Set<String> blocks;
     private final Native node;
     private final Entropy entropy;
@@ -34,7 +33,7 @@ final class Module implements ModuleContext {
     private final ModuleCounters counters;
     private final ModuleTimers timers;
     private final ModuleInjector injector;
-    private final KvState.View kv;
+    private final KvState kv;
     private final Processors processors = new Processors();
     private final ModuleThreads threads;
     /** Bundles that the module installed itself. */
@@ -64,14 +63,13 @@ final class Module implements ModuleContext {
             ModuleLimits limits, int stateSchema, Set<String> blocks) {
     }
 
-    Module(Order order, KvState state, Dispatcher dispatcher, Native node, Entropy entropy) {
+    Module(Order order, KvState kv, Dispatcher dispatcher, Native node, Entropy entropy) {
         slot = order.slot();
         name = order.name();
         version = order.version();
         jar = order.jar();
         properties = order.properties();
         limits = order.limits();
-        stateSchema = order.stateSchema();
         blocks = order.blocks();
         this.node = node;
         this.entropy = entropy;
@@ -79,7 +77,7 @@ final class Module implements ModuleContext {
         counters = new ModuleCounters(limits.counters());
         timers = new ModuleTimers(node, limits.timers(), dispatcher::timerSet);
         injector = new ModuleInjector(dispatcher, this);
-        kv = state.within(limits);
+        this.kv = kv;
         threads = new ModuleThreads(this);
     }
 
@@ -93,10 +91,6 @@ final class Module implements ModuleContext {
 
     ModuleLimits limits() {
         return limits;
-    }
-
-    int stateSchema() {
-        return stateSchema;
     }
 
     Processors processors() {
@@ -123,7 +117,7 @@ final class Module implements ModuleContext {
         return injector;
     }
 
-    KvState.View kvState() {
+    KvState kvState() {
         return kv;
     }
 

@@ -5,7 +5,6 @@ import static org.junit.jupiter.api.Assertions.assertArrayEquals;
 import static org.junit.jupiter.api.Assertions.assertEquals;
 import static org.junit.jupiter.api.Assertions.assertFalse;
 import static org.junit.jupiter.api.Assertions.assertNotEquals;
-import static org.junit.jupiter.api.Assertions.assertNotSame;
 import static org.junit.jupiter.api.Assertions.assertNull;
 import static org.junit.jupiter.api.Assertions.assertSame;
 import static org.junit.jupiter.api.Assertions.assertThrows;
@@ -26,11 +25,12 @@ import org.netserv.block.Timer;
 
 /** The building blocks that are always there, and the bounds of each. */
 class BlocksTest {
+    private static int states;
     private final FakeNative node = new FakeNative();
 
     @Test
     void entriesAndBytesAreBounded() throws Exception {
-        KeyValueStore kv = new KvState().within(limits(2, 10));
+        KeyValueStore kv = kv(2, 10);
         kv.set(bytes("a"), bytes("1234"));
         code(Code.QUOTA, () -> kv.set(bytes("b"), bytes("12345")));
         kv.set(bytes("b"), bytes("1234"));
@@ -44,21 +44,20 @@ class BlocksTest {
 
     @Test
     void aStoreOverANewQuotaMayShrinkButNotGrow() throws Exception {
-        KvState state = new KvState();
-        state.within(limits(9, 10)).set(bytes("a"), bytes("123456789"));
-        KeyValueStore small = state.within(limits(9, 5));
+        Natives.kv("example.org/over", 1, limits(9, 10)).set(bytes("a"), bytes("123456789"));
+        KeyValueStore small = Natives.kv("example.org/over", 1, limits(9, 5));
         small.set(bytes("a"), bytes("12345678"));
         code(Code.QUOTA, () -> small.set(bytes("a"), bytes("123456789")));
     }
 
     @Test
     void keysAndValuesAreBoundedAndCopied() throws Exception {
-        KeyValueStore kv = new KvState().within(limits(100, 1 << 20));
+        KeyValueStore kv = kv(100, 1 << 20);
         code(Code.INVALID, () -> kv.set(new byte[0], bytes("")));
-        kv.set(new byte[Limits.KV_KEY_BYTES_MAX], bytes(""));
-        code(Code.TOO_LARGE, () -> kv.set(new byte[Limits.KV_KEY_BYTES_MAX + 1], bytes("")));
-        code(Code.TOO_LARGE, () -> kv.set(bytes("a"), new byte[Limits.KV_VALUE_BYTES_MAX + 1]));
-        kv.set(bytes("a"), new byte[Limits.KV_VALUE_BYTES_MAX]);
+        kv.set(new byte[KeyValueStore.KEY_BYTES_MAX], bytes(""));
+        code(Code.TOO_LARGE, () -> kv.set(new byte[KeyValueStore.KEY_BYTES_MAX + 1], bytes("")));
+        code(Code.TOO_LARGE, () -> kv.set(bytes("a"), new byte[KeyValueStore.VALUE_BYTES_MAX + 1]));
+        kv.set(bytes("a"), new byte[KeyValueStore.VALUE_BYTES_MAX]);
         byte[] value = bytes("xy");
         kv.set(bytes("b"), value);
         value[0] = 0;
@@ -73,7 +72,7 @@ class BlocksTest {
 
     @Test
     void iterationGoesByKeyWithoutSigns() throws Exception {
-        KeyValueStore kv = new KvState().within(limits(100, 100));
+        KeyValueStore kv = kv(100, 100);
         byte[][] keys = {{(byte) 0xff}, {1}, {1, 0}, {0x7f}};
         for (byte[] key : keys) {
             kv.set(key, bytes(""));
@@ -89,35 +88,64 @@ class BlocksTest {
     }
 
     @Test
-    void stateOutlivesItsModuleByAMinute() {
-        KvStates states = new KvStates();
-        KvState state = states.open("example.org/a", 1);
-        assertSame(state, states.open("example.org/a", 1));
-        assertNotSame(state, states.open("example.org/a", 2));
-        states.close("example.org/a", 1, 0);
-        assertEquals(Long.MAX_VALUE, states.nextNanos());
-        states.close("example.org/a", 1, 5);
-        assertEquals(5 + Limits.KV_KEPT_NANOS, states.nextNanos());
-        states.forget(4 + Limits.KV_KEPT_NANOS);
-        assertSame(state, states.open("example.org/a", 1));
-        states.close("example.org/a", 1, 5);
-        states.forget(5 + Limits.KV_KEPT_NANOS);
-        assertNotSame(state, states.open("example.org/a", 1));
+    void stateBelongsToANameAndASchema() throws Exception {
+        KvState first = Natives.kv("example.org/one", 1, limits(9, 99));
+        first.set(bytes("a"), bytes("1"));
+        assertEquals(0, Natives.kv("example.org/one", 2, limits(9, 99)).size());
+        assertEquals(0, Natives.kv("example.org/other", 1, limits(9, 99)).size());
+        KvState second = Natives.kv("example.org/one", 1, limits(9, 99));
+        first.close();
+        first.close();
+        assertArrayEquals(bytes("1"), second.get(bytes("a")));
+        second.close();
+        assertArrayEquals(bytes("1"), Natives.kv("example.org/one", 1, limits(9, 99)).get(bytes("a")));
     }
 
     @Test
-    void stateWithoutAModuleIsBounded() {
-        KvStates states = new KvStates();
-        KvState first = states.open("example.org/0", 1);
-        KvState second = states.open("example.org/1", 1);
-        states.close("example.org/0", 1, 0);
-        states.close("example.org/1", 1, 1);
-        for (int count = 2; count <= Limits.KV_KEPT_MAX; count++) {
-            states.open("example.org/" + count, 1);
-            states.close("example.org/" + count, 1, count);
+    void closedStateIsEmptyAndUnchanged() throws Exception {
+        KvState closed = kv(9, 99);
+        closed.set(bytes("a"), bytes("1"));
+        closed.close();
+        for (KvState kv : List.of(closed, new KvState(0), new KvState(Long.MIN_VALUE))) {
+            assertNull(kv.get(bytes("a")));
+            assertEquals(-1, kv.get(bytes("a"), new byte[9]));
+            assertNull(kv.next(new byte[0]));
+            assertEquals(0, kv.size());
+            assertFalse(kv.delete(bytes("a")));
+            code(Code.QUOTA, () -> kv.set(bytes("a"), bytes("2")));
+            code(Code.QUOTA, () -> kv.increment(bytes("a"), 1));
+            code(Code.QUOTA, () -> kv.compareAndSet(bytes("a"), null, bytes("2")));
+            kv.close();
         }
-        assertSame(second, states.open("example.org/1", 1));
-        assertNotSame(first, states.open("example.org/0", 1));
+    }
+
+    @Test
+    void entriesAreCountedAndCompared() throws Exception {
+        KeyValueStore kv = kv(9, 1 << 20);
+        assertEquals(-3, kv.increment(bytes("n"), -3));
+        assertEquals(Long.MAX_VALUE, kv.increment(bytes("n"), Long.MIN_VALUE + 2));
+        assertArrayEquals(new byte[] {-1, -1, -1, -1, -1, -1, -1, 127}, kv.get(bytes("n")));
+        kv.set(bytes("short"), bytes("1"));
+        code(Code.INVALID, () -> kv.increment(bytes("short"), 1));
+        assertTrue(kv.compareAndSet(bytes("a"), null, bytes("1")));
+        assertFalse(kv.compareAndSet(bytes("a"), null, bytes("2")));
+        assertFalse(kv.compareAndSet(bytes("a"), bytes("2"), bytes("3")));
+        assertFalse(kv.compareAndSet(bytes("a"), new byte[1 << 20], bytes("3")));
+        assertTrue(kv.compareAndSet(bytes("a"), bytes("1"), bytes("2")));
+        assertArrayEquals(bytes("2"), kv.get(bytes("a")));
+        assertTrue(kv.compareAndSet(bytes("a"), bytes("2"), null));
+        assertNull(kv.get(bytes("a")));
+        byte[] tooLong = new byte[KeyValueStore.KEY_BYTES_MAX + 1];
+        code(Code.TOO_LARGE, () -> kv.increment(tooLong, 1));
+        code(Code.TOO_LARGE, () -> kv.compareAndSet(tooLong, null, null));
+        assertNull(kv.get(tooLong));
+        assertFalse(kv.delete(tooLong));
+        assertArrayEquals(bytes("n"), kv.next(tooLong));
+        assertThrows(NullPointerException.class, () -> kv.get(null));
+        assertThrows(NullPointerException.class, () -> kv.get(bytes("n"), null));
+        assertThrows(NullPointerException.class, () -> kv.set(null, bytes("")));
+        assertThrows(NullPointerException.class, () -> kv.set(bytes("n"), null));
+        assertThrows(NullPointerException.class, () -> kv.next(null));
     }
 
     @Test
@@ -232,6 +260,11 @@ class BlocksTest {
     void errorsHaveTheNumbersOfThePacketAbi() {
         assertEquals(List.of(-1, -3, -4, -5, -6), java.util.Arrays.stream(Code.values()).map(Code::number).toList());
         assertEquals(0, new BlockException(Code.QUOTA, "x").getStackTrace().length);
+    }
+
+    /** Returns state that nobody else has. */
+    private static KvState kv(long entries, long bytes) {
+        return Natives.kv("example.org/own" + states++, 1, limits(entries, bytes));
     }
 
     private static ModuleLimits limits(long entries, long bytes) {

@@ -10,6 +10,7 @@ final class ExitMain {
     }
 
     public static void main(String[] arguments) throws Exception {
+        Natives.load();
         FakeNative node = new FakeNative();
         Ring ring = new Ring();
         Path folder = Path.of(arguments[0]);

@@ -76,7 +76,7 @@ class ExitTest {
         File err = folder.resolve("err").toFile();
         Process process = new ProcessBuilder(
                 Path.of(System.getProperty("java.home"), "bin", "java").toString(), "-XX:TieredStopAtLevel=1",
-                "-XX:+UseSerialGC", "-cp", System.getProperty("java.class.path"),
+                "-XX:+UseSerialGC", "-Dnetserv.natives=" + System.getProperty("netserv.natives"), "-cp", System.getProperty("java.class.path"),
                 ExitMain.class.getName(), folder.toString(), how).redirectOutput(out).redirectError(err).start();
         try {
             assertTrue(process.waitFor(30, TimeUnit.SECONDS), "the process goes on");
