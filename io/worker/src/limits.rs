@@ -52,6 +52,8 @@ pub const BUNDLE_BYTES_MAX: u64 = netserv_model::limits::PACKAGE_BYTES_MAX;
 pub const JAVA_EVENTS_WAITING_MAX: usize = 4096;
 /// Things of one kind that all bundles of a JVM have of the native side: states, shares, entries, sets or streams.
 pub const JAVA_HANDLES_MAX: usize = 4096;
+/// Bytes of the cache that cross between Java and the native side at a time.
+pub const JAVA_PIECE_BYTES_MAX: usize = 64 * 1024;
 /// UTF-16 units of a path that the Java host gives.
 pub const JAVA_PATH_UNITS_MAX: usize = 4096;
 /// Counters of one module that are taken from Java; further ones are left out.

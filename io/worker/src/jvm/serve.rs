@@ -20,7 +20,7 @@ use super::home::Places;
 use super::options::Archive;
 use super::outbox::{FromJava, Outbox};
 use super::start::{HEADER_WORDS, Host, Purpose, RingParts, broken, java_home};
-use super::sys::{Bridge, BundleLoad, End, kv};
+use super::sys::{Bridge, BundleLoad, End, cache, kv};
 use crate::clock;
 use crate::error::ServeError;
 use crate::link::ABI;
@@ -238,7 +238,7 @@ impl Worker {
                     for text in kv::upkeep() {
                         self.control.send_log(None, vec![Line { level: LogLevel::Warn, text }]);
                     }
-                    let storage = StorageFailures { kv: kv::failures(), cache: 0 };
+                    let storage = StorageFailures { kv: kv::failures(), cache: cache::failures() };
                     self.control.send(&FromWorker::StatsDone { storage });
                 }
             }

@@ -14,7 +14,7 @@ use netserv_model::{Instant, ModuleRef};
 
 use super::env::{Env, Thrown};
 use super::vm::{self, Handler};
-use super::{kv, media_natives, natives};
+use super::{cache, kv, media_natives, natives};
 use crate::jvm::outbox::Outbox;
 
 const CLASS: &CStr = c"org/netserv/host/Bridge";
@@ -89,7 +89,8 @@ pub unsafe fn bind(vm: *mut JavaVM) -> Result<(), Thrown> {
 
 fn register_blocks(env: Env) -> Result<(), Thrown> {
     media_natives::register(env)?;
-    kv::register(env)
+    kv::register(env)?;
+    cache::register(env)
 }
 
 impl Bridge {

@@ -3,6 +3,7 @@
 #![allow(unsafe_code, reason = "JNI is a table of C functions")]
 
 mod bridge;
+pub mod cache;
 mod call;
 mod env;
 pub mod kv;

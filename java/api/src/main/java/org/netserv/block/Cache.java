@@ -9,8 +9,8 @@ import org.osgi.annotation.versioning.ProviderType;
 
 /**
  * Things of any size that may be forgotten, on the node's disk; the least recently used go first. Each module has
- * entries of its own, and they are gone when its service container ends. May be used on any thread but the packet
- * thread, which a disk would hold up. A module that cannot do without says
+ * entries of its own, which may fill its share of the disk's room, and which it finds again after the node's restart. May
+ * be used on any thread but the packet thread, which a disk would hold up. A module that cannot do without says
  * {@code dependencies = ["cache>=1"]} in its manifest.
  */
 @ProviderType

@@ -49,7 +49,7 @@ final class Host {
         lifeCycle = new LifeCycle(node, dispatcher, installer, kv, restart, log);
         watch = new BundleWatch(modules, lifeCycle, restart, log);
         framework.context().addBundleListener(watch);
-        SharedBlocks shared = new SharedBlocks(folders.store(), node, log);
+        SharedBlocks shared = new SharedBlocks(folders.store(), log);
         new ModuleServices(framework.context(), modules, shared, log).open();
         exitWatch = new ExitWatch(modules, dispatcher, node, restart);
         Thread thread = new Thread(lifeCycle, "life-cycle");

@@ -12,16 +12,14 @@ import org.netserv.host.client.SharedClient;
 /** What building blocks share between modules, made when the first module asks. Any thread. */
 final class SharedBlocks {
     private final File store;
-    private final Native node;
     private final Log log;
     private final ThreadGroup group = Thread.currentThread().getThreadGroup();
     private boolean isCacheSought;
     private CacheFile cache;
     private SharedClient client;
 
-    SharedBlocks(File store, Native node, Log log) {
+    SharedBlocks(File store, Log log) {
         this.store = store;
-        this.node = node;
         this.log = log;
     }
 
@@ -30,7 +28,7 @@ final class SharedBlocks {
         if (!isCacheSought) {
             isCacheSought = true;
             try {
-                cache = new CacheFile(new File(store, "cache"), node::now);
+                cache = new CacheFile(new File(store, "cache"));
             } catch (IOException none) {
                 log.warn("modules have no cache: " + none.getMessage());
             }

@@ -4,9 +4,7 @@ package org.netserv.host.cache;
 import java.io.Closeable;
 import java.io.IOException;
 import java.io.InputStream;
-import java.nio.charset.StandardCharsets;
 import java.time.Duration;
-import java.util.ArrayList;
 import java.util.HashSet;
 import java.util.List;
 import java.util.Objects;
@@ -17,9 +15,12 @@ import org.netserv.block.Cache;
 
 /** What one module has of the cache. */
 public final class ModuleCache implements Cache, Closeable {
-    private final CacheFile file;
-    private final String owner;
-    private final Set<Closeable> open = new HashSet<>();
+    /** Bytes that cross to the native side at a time, at most. */
+    private static final int PIECE_BYTES = 64 * 1024;
+
+    private final long share;
+    /** Numbers of what is read or written. */
+    private final Set<Long> open = new HashSet<>();
     private boolean isClosed;
 
     /**
@@ -29,14 +30,12 @@ public final class ModuleCache implements Cache, Closeable {
      * @param owner the module's name, whose versions share their entries
      */
     public ModuleCache(CacheFile file, String owner) {
-        this.file = file;
-        this.owner = owner;
+        share = file == null ? 0 : file.join(owner);
     }
 
     @Override
     public Stat stat(String key) {
-        Body body = file == null ? null : file.look(owner, key);
-        return body == null ? null : statOf(body);
+        return statOf(CacheNative.stat(share, key));
     }
 
     @Override
@@ -44,88 +43,76 @@ public final class ModuleCache implements Cache, Closeable {
         if (start < 0 || length < 0) {
             throw new BlockException(Code.INVALID, "a part of a body begins at 0 and has no negative length");
         }
-        Body body = file == null ? null : file.use(owner, key);
-        if (body == null) {
-            return null;
+        synchronized (open) {
+            checkRoom();
+            long number = CacheNative.get(share, key);
+            if (number == 0) {
+                return null;
+            }
+            open.add(number);
+            return new Reader(number, start, length);
         }
-        long end = Math.min(body.size, start + Math.min(length, Long.MAX_VALUE - start));
-        Reader reader = new Reader(body, Math.min(start, body.size), end);
-        try {
-            keep(reader);
-        } catch (BlockException tooMany) {
-            file.leave(body);
-            throw tooMany;
-        }
-        return reader;
     }
 
     @Override
     public Cache.Writer put(String key, String contentType, String etag, Duration maxAge) throws BlockException {
-        boolean fits = !key.isEmpty() && fits(key, KEY_BYTES_MAX) && fits(contentType, METADATA_BYTES_MAX)
-                && fits(etag, METADATA_BYTES_MAX);
-        if (!fits || maxAge.isNegative()) {
-            throw new BlockException(Code.INVALID, "a key has 1 to 1,024 bytes, metadata 256, an age is not negative");
+        if (maxAge.isNegative()) {
+            throw new BlockException(Code.INVALID, "an age is not negative");
         }
-        if (file == null) {
-            throw new BlockException(Code.UNAVAILABLE, "the node has no room for a cache");
+        synchronized (open) {
+            checkRoom();
+            long number = CacheNative.begin(share, key, contentType, etag, maxAge.toSeconds());
+            open.add(number);
+            return new Writing(number);
         }
-        Writing writing = new Writing(new Body(owner, key, contentType, etag, maxAge.toSeconds()));
-        keep(writing);
-        return writing;
-    }
-
-    private static boolean fits(String text, int bytesMax) {
-        return text.length() <= bytesMax && text.getBytes(StandardCharsets.UTF_8).length <= bytesMax;
     }
 
     @Override
     public boolean remove(String key) {
-        return file != null && file.remove(owner, key);
+        return CacheNative.remove(share, key);
     }
 
     /** Ends whatever the module has left open; nothing can be opened any more. */
     @Override
-    public void close() throws IOException {
-        List<Closeable> left;
+    public void close() {
+        List<Long> left;
         synchronized (open) {
             isClosed = true;
-            left = new ArrayList<>(open);
+            left = List.copyOf(open);
         }
-        for (Closeable one : left) {
-            one.close();
+        left.forEach(this::release);
+        CacheNative.leave(share);
+    }
+
+    private static Stat statOf(String[] told) {
+        return told == null ? null : new Stat(Long.parseLong(told[0]), told[3], told[4],
+                Duration.ofSeconds(Long.parseLong(told[1])), Duration.ofSeconds(Long.parseLong(told[2])));
+    }
+
+    private void checkRoom() throws BlockException {
+        if (isClosed || open.size() >= OPEN_MAX) {
+            throw new BlockException(Code.QUOTA, "a module may have 64 bodies open at a time");
         }
     }
 
-    private Stat statOf(Body body) {
-        Duration age = Duration.ofSeconds(Math.max(file.now() - body.putNanos, 0) / 1_000_000_000L);
-        return new Stat(body.size, body.contentType, body.etag, age, Duration.ofSeconds(body.maxAgeSeconds));
-    }
-
-    private void keep(Closeable one) throws BlockException {
+    private void release(long number) {
         synchronized (open) {
-            if (isClosed || open.size() >= OPEN_MAX) {
-                throw new BlockException(Code.QUOTA, "a module may have 64 bodies open at a time");
-            }
-            open.add(one);
+            open.remove(number);
         }
+        CacheNative.release(number);
     }
 
-    /** Returns whether this was open until here. */
-    private boolean forget(Closeable one) {
-        synchronized (open) {
-            return open.remove(one);
-        }
-    }
-
-    private final class Reader implements Entry, Closeable {
-        private final Body body;
+    private final class Reader extends InputStream implements Entry {
+        private final long number;
         private final Stat stat;
-        private final InputStream stream;
+        private final long end;
+        private long at;
 
-        Reader(Body body, long start, long end) {
-            this.body = body;
-            stat = statOf(body);
-            stream = new Part(start, end);
+        Reader(long number, long start, long length) {
+            this.number = number;
+            stat = statOf(CacheNative.statOf(number));
+            at = Math.min(start, stat.size());
+            end = at + Math.min(length, stat.size() - at);
         }
 
         @Override
@@ -135,71 +122,40 @@ public final class ModuleCache implements Cache, Closeable {
 
         @Override
         public InputStream body() {
-            return stream;
+            return this;
+        }
+
+        @Override
+        public int read() throws IOException {
+            byte[] one = new byte[1];
+            return read(one, 0, 1) < 0 ? -1 : one[0] & 0xff;
+        }
+
+        @Override
+        public synchronized int read(byte[] into, int start, int length) throws IOException {
+            Objects.checkFromIndexSize(start, length, into.length);
+            int wanted = (int) Math.min(Math.min(length, PIECE_BYTES), end - at);
+            int count = CacheNative.read(number, at, into, start, wanted);
+            at += count;
+            return count == 0 && length > 0 ? -1 : count;
+        }
+
+        @Override
+        public int available() {
+            return (int) Math.min(end - at, Integer.MAX_VALUE);
         }
 
         @Override
         public void close() {
-            synchronized (stream) {
-                if (forget(this)) {
-                    file.leave(body);
-                }
-            }
-        }
-
-        private final class Part extends InputStream {
-            private final long end;
-            private long at;
-
-            Part(long start, long end) {
-                at = start;
-                this.end = end;
-            }
-
-            @Override
-            public int read() throws IOException {
-                byte[] one = new byte[1];
-                return read(one, 0, 1) < 0 ? -1 : one[0] & 0xff;
-            }
-
-            @Override
-            public synchronized int read(byte[] into, int start, int length) throws IOException {
-                Objects.checkFromIndexSize(start, length, into.length);
-                synchronized (open) {
-                    if (!open.contains(Reader.this)) {
-                        throw new IOException("the entry is closed");
-                    }
-                }
-                if (length == 0) {
-                    return 0;
-                }
-                if (at >= end) {
-                    return -1;
-                }
-                int count = file.read(body, at, into, start, (int) Math.min(length, end - at));
-                at += count;
-                return count;
-            }
-
-            @Override
-            public int available() {
-                return (int) Math.min(end - at, Integer.MAX_VALUE);
-            }
-
-            @Override
-            public void close() {
-                Reader.this.close();
-            }
+            release(number);
         }
     }
 
     private final class Writing extends Cache.Writer {
-        private final Body body;
-        private final byte[] buffer = new byte[Limits.BUFFER_BYTES];
-        private int count;
+        private final long number;
 
-        Writing(Body body) {
-            this.body = body;
+        Writing(long number) {
+            this.number = number;
         }
 
         @Override
@@ -208,53 +164,22 @@ public final class ModuleCache implements Cache, Closeable {
         }
 
         @Override
-        public synchronized void write(byte[] from, int start, int length) throws IOException {
+        public void write(byte[] from, int start, int length) throws IOException {
             Objects.checkFromIndexSize(start, length, from.length);
-            check();
-            if (length > file.bodyBytesMax() - body.size - count) {
-                throw new IOException("a body may have " + file.bodyBytesMax() + " bytes at most");
-            }
-            if (count + length > buffer.length) {
-                flush();
-            }
-            if (length > buffer.length) {
-                file.append(body, from, start, length);
-            } else {
-                System.arraycopy(from, start, buffer, count, length);
-                count += length;
+            for (int done = 0; done < length || done == 0; done += PIECE_BYTES) {
+                CacheNative.write(number, from, start + done, Math.min(PIECE_BYTES, length - done));
             }
         }
 
         @Override
-        public synchronized void flush() throws IOException {
-            check();
-            file.append(body, buffer, 0, count);
-            count = 0;
+        public void finish() throws IOException {
+            CacheNative.finish(number);
+            close();
         }
 
         @Override
-        public synchronized void finish() throws IOException {
-            flush();
-            file.publish(body);
-            if (forget(this)) {
-                file.leave(body);
-            }
-        }
-
-        @Override
-        public synchronized void close() {
-            if (forget(this)) {
-                file.discard(body);
-                file.leave(body);
-            }
-        }
-
-        private void check() throws IOException {
-            synchronized (open) {
-                if (!open.contains(this)) {
-                    throw new IOException("the entry is finished or closed");
-                }
-            }
+        public void close() {
+            release(number);
         }
     }
 }
