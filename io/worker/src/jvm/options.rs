@@ -18,6 +18,8 @@ pub struct Memory {
     pub direct_bytes: u64,
     /// Bytes of kv state, which the native side keeps.
     pub kv_bytes: u64,
+    /// Bytes of compressed streams and of sets of patterns, which the native side has.
+    pub compute_bytes: u64,
 }
 
 /// Bytes that the JVM takes beside the parts that can be bounded: its own tables, compilers at work, stacks, and the
@@ -27,8 +29,18 @@ const BESIDE_BYTES: u64 = 20 * MIB;
 const HEAP_BYTES_MIN: u64 = 8 * MIB;
 /// Bytes of kv state in the largest container.
 const KV_BYTES_MAX: u64 = 256 * MIB;
+/// Bytes of streams and sets of patterns in the largest container.
+const COMPUTE_BYTES_MAX: u64 = 64 * MIB;
+/// Bytes of streams and sets of patterns that even a small container may have, though they may be more than its share:
+/// those of one stream, which most of the time takes less.
+const COMPUTE_BYTES_MIN: u64 = 10 * MIB;
 
 impl Memory {
+    /// Returns how many bytes streams and sets of patterns may take before further ones are refused.
+    pub fn compute_bytes_allowed(&self) -> usize {
+        usize::try_from(self.compute_bytes.max(COMPUTE_BYTES_MIN)).unwrap_or(usize::MAX)
+    }
+
     /// Shares out the memory that a container has. Under 56 MiB the shares stay, and the kernel ends a JVM that uses
     /// them.
     pub fn of(container_bytes: u64) -> Memory {
@@ -40,8 +52,9 @@ impl Memory {
         let rest = container_bytes.saturating_sub(BESIDE_BYTES + metaspace_bytes + code_bytes + direct_bytes);
         let spare = rest.saturating_sub(HEAP_BYTES_MIN);
         let kv_bytes = (spare / 4).clamp(MIB, KV_BYTES_MAX) / MIB * MIB;
-        let heap_bytes = rest.saturating_sub(kv_bytes).max(HEAP_BYTES_MIN) / MIB * MIB;
-        Memory { heap_bytes, metaspace_bytes, code_bytes, direct_bytes, kv_bytes }
+        let compute_bytes = (spare / 8).clamp(MIB, COMPUTE_BYTES_MAX) / MIB * MIB;
+        let heap_bytes = rest.saturating_sub(kv_bytes + compute_bytes).max(HEAP_BYTES_MIN) / MIB * MIB;
+        Memory { heap_bytes, metaspace_bytes, code_bytes, direct_bytes, kv_bytes, compute_bytes }
     }
 }
 
@@ -142,8 +155,8 @@ mod tests {
     fn the_parts_fit_the_container() {
         for mib in 56..4096 {
             let memory = Memory::of(mib * MIB);
-            let Memory { heap_bytes, metaspace_bytes, code_bytes, direct_bytes, kv_bytes } = memory;
-            let parts = heap_bytes + metaspace_bytes + code_bytes + direct_bytes + kv_bytes;
+            let Memory { heap_bytes, metaspace_bytes, code_bytes, direct_bytes, kv_bytes, compute_bytes } = memory;
+            let parts = heap_bytes + metaspace_bytes + code_bytes + direct_bytes + kv_bytes + compute_bytes;
             assert!(parts + BESIDE_BYTES <= mib * MIB, "{mib} MiB: {memory:?}");
             assert!(memory.heap_bytes >= HEAP_BYTES_MIN);
         }
@@ -153,13 +166,15 @@ mod tests {
     fn each_bound_is_reached() {
         let of = |mib: u64| {
             let memory = Memory::of(mib * MIB);
-            let Memory { heap_bytes, metaspace_bytes, code_bytes, direct_bytes, kv_bytes } = memory;
-            [heap_bytes, metaspace_bytes, code_bytes, direct_bytes, kv_bytes].map(|part| part / MIB)
+            let Memory { heap_bytes, metaspace_bytes, code_bytes, direct_bytes, kv_bytes, compute_bytes } = memory;
+            [heap_bytes, metaspace_bytes, code_bytes, direct_bytes, kv_bytes, compute_bytes].map(|part| part / MIB)
         };
-        assert_eq!(of(0), [8, 14, 8, 2, 1]);
-        assert_eq!(of(64), [14, 16, 8, 4, 2]);
-        assert_eq!(of(128), [41, 32, 16, 8, 11]);
-        assert_eq!(of(4096), [3644, 96, 48, 32, 256]);
+        assert_eq!(of(0), [8, 14, 8, 2, 1, 1]);
+        assert_eq!(of(64), [13, 16, 8, 4, 2, 1]);
+        assert_eq!(of(128), [36, 32, 16, 8, 11, 5]);
+        assert_eq!(of(4096), [3580, 96, 48, 32, 256, 64]);
+        let allowed = |mib: u64| Memory::of(mib * MIB).compute_bytes_allowed() as u64 / MIB;
+        assert_eq!((allowed(64), allowed(4096)), (10, 64));
         assert!(Memory::of(u64::MAX).heap_bytes > 0);
     }
 
@@ -176,7 +191,7 @@ mod tests {
         let check = |setup: &Setup<'_>, option: &str, expected: bool| {
             assert_eq!(options(setup).iter().any(|one| one == option), expected, "{option}");
         };
-        check(&setup, "-Xmx14680064", true);
+        check(&setup, "-Xmx13631488", true);
         check(&setup, "-Djava.io.tmpdir=/data/tmp", true);
         check(&setup, "-Dsun.java.launcher=SUN_STANDARD", true);
         check(&setup, "-XX:SharedArchiveFile=/java/archive/host.jsa", true);

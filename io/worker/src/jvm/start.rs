@@ -11,7 +11,7 @@ use super::batch::BatchMemory;
 use super::home::{JavaHome, Places, class_path};
 use super::options::{Archive, Memory, Setup, options};
 use super::outbox::Outbox;
-use super::sys::{self, Bridge, Buffers, Handler, Thrown, kv};
+use super::sys::{self, Bridge, Buffers, Handler, Thrown, compute, kv};
 use crate::error::ServeError;
 
 /// Words of the ring's first page.
@@ -82,6 +82,7 @@ impl Host {
         let data = &places.data;
         let memory = Memory::of(memory_bytes);
         kv::set_room(memory.kv_bytes);
+        compute::set_memory(memory.compute_bytes_allowed());
         let setup = Setup { version: home.version, class_path: &class_path, data, memory_bytes, archive, test };
         let bridge = Bridge::open(&home.libjvm(), &options(&setup), outbox, handler).map_err(failed)?;
         let batch = BatchMemory::new().map_err(|error| ServeError::Io("mmap", error))?;

@@ -14,7 +14,7 @@ use netserv_model::{Instant, ModuleRef};
 
 use super::env::{Env, Thrown};
 use super::vm::{self, Handler};
-use super::{cache, kv, media_natives, natives};
+use super::{cache, compression, kv, media_natives, natives, search};
 use crate::jvm::outbox::Outbox;
 
 const CLASS: &CStr = c"org/netserv/host/Bridge";
@@ -90,7 +90,9 @@ pub unsafe fn bind(vm: *mut JavaVM) -> Result<(), Thrown> {
 fn register_blocks(env: Env) -> Result<(), Thrown> {
     media_natives::register(env)?;
     kv::register(env)?;
-    cache::register(env)
+    cache::register(env)?;
+    search::register(env)?;
+    compression::register(env)
 }
 
 impl Bridge {

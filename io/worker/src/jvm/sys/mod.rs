@@ -5,10 +5,13 @@
 mod bridge;
 pub mod cache;
 mod call;
+mod compression;
+pub mod compute;
 mod env;
 pub mod kv;
 mod media_natives;
 mod natives;
+mod search;
 mod vm;
 
 use std::sync::atomic::AtomicU64;

@@ -16,21 +16,21 @@ public interface Compression {
     long OUTPUT_BYTES_MAX = 1L << 30;
     /** The level with the smallest output. */
     int LEVEL_MAX = 9;
-    /** Streams that a module may have open at a time; fewer if half the heap is too small for what they may take. */
+    /** Streams that a module may have open at a time; fewer if the container has too little memory for what they may take. */
     int STREAMS_MAX = 16;
 
     /** How bytes are compressed, as in {@code Content-Encoding} of HTTP. */
     enum Encoding {
         /** RFC 1952. */
         GZIP,
-        /** RFC 7932; can only be decompressed. */
+        /** RFC 7932. */
         BR,
         /** RFC 8878. */
         ZSTD
     }
 
     /**
-     * Returns whether an encoding can be compressed to. All can be decompressed.
+     * Returns whether an encoding can be compressed to. All can, and be decompressed.
      *
      * @param encoding the encoding
      * @return whether it can
@@ -41,7 +41,7 @@ public interface Compression {
      * Begins to compress.
      *
      * @param encoding the encoding
-     * @param level 0 (fast) to {@link #LEVEL_MAX} (small); Zstandard has one level only
+     * @param level 0 (fast) to {@link #LEVEL_MAX} (small)
      * @param into where the compressed bytes go; it is closed with what is returned
      * @return what takes the plain bytes; close it
      * @throws BlockException {@code INVALID} for a level or an encoding that there is not, {@code QUOTA} with

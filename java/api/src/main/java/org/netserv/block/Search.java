@@ -42,15 +42,15 @@ public interface Search {
     int find(PacketView in, int start, int end, byte[] needle);
 
     /**
-     * Prepares patterns that are looked for at once, which takes some time, and 35 bytes of memory for each byte of a
-     * pattern.
+     * Prepares patterns that are looked for at once, which takes some time and memory: sets of some kilobytes are searched
+     * faster and take up to a kilobyte for each byte of a pattern, larger ones some dozens of bytes.
      *
      * @param patterns the patterns; an equal one is found under the first one's number
      * @param ignoreAsciiCase whether a to z count as A to Z
      * @return the set; close it
      * @throws BlockException {@code INVALID} for an empty pattern or none at all, {@code TOO_LARGE} beyond
-     *     {@link #PATTERN_BYTES_MAX}, {@code QUOTA} beyond {@link #PATTERNS_MAX}, {@link #SET_BYTES_MAX}, or
-     *     {@link #SETS_MAX} sets open
+     *     {@link #PATTERN_BYTES_MAX}, {@code QUOTA} beyond {@link #PATTERNS_MAX}, {@link #SET_BYTES_MAX},
+     *     {@link #SETS_MAX} sets open, or the memory that the container has for them
      */
     Patterns compile(List<byte[]> patterns, boolean ignoreAsciiCase) throws BlockException;
 

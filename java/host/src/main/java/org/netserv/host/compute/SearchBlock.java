@@ -1,17 +1,23 @@
 // SPDX-License-Identifier: Apache-2.0
 package org.netserv.host.compute;
 
+import java.io.Closeable;
+import java.nio.ByteBuffer;
+import java.nio.ByteOrder;
+import java.util.HashSet;
 import java.util.List;
 import java.util.Objects;
-import java.util.concurrent.atomic.AtomicInteger;
+import java.util.Set;
 import org.netserv.block.BlockException;
 import org.netserv.block.BlockException.Code;
 import org.netserv.block.Search;
 import org.netserv.packet.PacketView;
 
 /** The block {@code match} of one module. */
-public final class SearchBlock implements Search {
-    private final AtomicInteger sets = new AtomicInteger();
+public final class SearchBlock implements Search, Closeable {
+    /** Numbers of the sets that are open. */
+    private final Set<Long> sets = new HashSet<>();
+    private boolean isClosed;
 
     /** Makes the block of a module. */
     public SearchBlock() {
@@ -67,35 +73,48 @@ public final class SearchBlock implements Search {
 
     @Override
     public Patterns compile(List<byte[]> patterns, boolean ignoreAsciiCase) throws BlockException {
-        long bytes = 0;
+        int bytes = 0;
         for (byte[] pattern : patterns) {
-            if (pattern.length == 0) {
-                throw new BlockException(Code.INVALID, "a pattern has at least one byte");
-            }
             if (pattern.length > PATTERN_BYTES_MAX) {
                 throw new BlockException(Code.TOO_LARGE, "a pattern has at most 1,024 bytes");
             }
             bytes += pattern.length;
-        }
-        if (patterns.isEmpty()) {
-            throw new BlockException(Code.INVALID, "a set has at least one pattern");
-        }
-        if (patterns.size() > PATTERNS_MAX || bytes > SET_BYTES_MAX) {
-            throw new BlockException(Code.QUOTA, "a set has at most 4,096 patterns and 128 KiB of them");
-        }
-        if (sets.incrementAndGet() > SETS_MAX) {
-            sets.decrementAndGet();
-            throw new BlockException(Code.QUOTA, "a module has at most 16 sets of patterns at a time");
-        }
-        boolean isMade = false;
-        try {
-            Patterns made = new PatternSet(new Automaton(patterns, ignoreAsciiCase), sets::decrementAndGet);
-            isMade = true;
-            return made;
-        } finally {
-            if (!isMade) {
-                sets.decrementAndGet();
+            if (bytes > SET_BYTES_MAX) {
+                throw new BlockException(Code.QUOTA, "a set has at most 128 KiB of patterns");
             }
         }
+        if (patterns.size() > PATTERNS_MAX) {
+            throw new BlockException(Code.QUOTA, "a set has at most 4,096 patterns");
+        }
+        ByteBuffer list = ByteBuffer.allocate(Short.BYTES * patterns.size() + bytes).order(ByteOrder.LITTLE_ENDIAN);
+        for (byte[] pattern : patterns) {
+            list.putShort((short) pattern.length).put(pattern);
+        }
+        synchronized (sets) {
+            if (isClosed || sets.size() >= SETS_MAX) {
+                throw new BlockException(Code.QUOTA, "a module has at most 16 sets of patterns at a time");
+            }
+            long set = SearchNative.compile(list.array(), ignoreAsciiCase);
+            sets.add(set);
+            return new PatternSet(set, this::release);
+        }
+    }
+
+    private void release(long set) {
+        synchronized (sets) {
+            sets.remove(set);
+        }
+        SearchNative.release(set);
+    }
+
+    /** Ends the sets that the module has left open; no further one can be made. */
+    @Override
+    public void close() {
+        List<Long> left;
+        synchronized (sets) {
+            isClosed = true;
+            left = List.copyOf(sets);
+        }
+        left.forEach(this::release);
     }
 }

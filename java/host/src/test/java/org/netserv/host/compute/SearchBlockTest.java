@@ -19,7 +19,7 @@ import org.netserv.testing.Allocations;
 import org.netserv.testing.FakePacket;
 
 class SearchBlockTest {
-    private final Search search = new SearchBlock();
+    private final SearchBlock search = new SearchBlock();
 
     @Test
     void theFirstNeedleIsFound() {
@@ -90,6 +90,27 @@ class SearchBlockTest {
         }
     }
 
+    @Test
+    void hitsAreFoundWhereverTheyLie() throws BlockException {
+        byte[] hay = new byte[3 << 20];
+        byte[] longest = new byte[Search.PATTERN_BYTES_MAX];
+        java.util.Arrays.fill(longest, (byte) 1);
+        longest[0] = 2;
+        try (Search.Patterns set = search.compile(List.of(longest, new byte[] {1, 1}), false)) {
+            for (int at : new int[] {0, 4095 - 500, 4095, 4096, 70_000, (1 << 20) - 7, hay.length - longest.length}) {
+                System.arraycopy(longest, 0, hay, at, longest.length);
+                assertTrue(set.find(hay, 0, hay.length));
+                assertEquals("0 " + at + " " + (at + longest.length), set.pattern() + " " + set.start() + " " + set.end());
+                java.util.Arrays.fill(hay, (byte) 0);
+            }
+            assertFalse(set.find(hay, 0, hay.length));
+            hay[hay.length - 2] = 1;
+            hay[hay.length - 1] = 1;
+            assertTrue(set.find(hay, 5, hay.length));
+            assertEquals(hay.length - 2, set.start());
+        }
+    }
+
     private String slowHits(List<byte[]> patterns, byte[] hay) {
         List<String> hits = new ArrayList<>();
         int at = 0;
@@ -148,6 +169,9 @@ class SearchBlockTest {
         code(Code.QUOTA, List.of(bytes("x")));
         open.get(0).close();
         search.compile(List.of(bytes("x")), true);
+        search.close();
+        assertThrows(IllegalStateException.class, () -> open.get(1).find(longest, 0, 9));
+        code(Code.QUOTA, List.of(bytes("x")));
     }
 
     private void code(Code code, List<byte[]> patterns) {
