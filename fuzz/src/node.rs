@@ -15,7 +15,7 @@ use netserv_model::request::Ask;
 use netserv_model::{Digest, Flavour, Instant, Nonce, Now, Refusal, RefusalKind, SessionId, UnixTime, WorkerId};
 use netserv_node::limits::{FRESH_WAITING_MAX, ROUTE_WAITING_MAX};
 use netserv_node::recording::{Header, Line, OutputDigest, Replay, VERSION};
-use netserv_node::{CallId, Ends, Input, Node, NodeConfig, Output, OwnedDatagram, Token};
+use netserv_node::{CallId, Ends, Input, Node, NodeConfig, Output, OwnedDatagram, Token, What};
 use netserv_wire::gist::UDP_PORT;
 use netserv_wire::nslp::RequestBuilder;
 
@@ -66,7 +66,7 @@ impl World {
         let stations = [0, 1].map(Station::new);
         let mut world = World { now, stations, network: Network::default(), next: 0 };
         for (at, address) in ADDRESSES.into_iter().enumerate() {
-            world.give(at, Input::Restore(Vec::new()));
+            world.give(at, Input::Restore(Box::default()));
             while let Some(effect) = world.stations[at].open.pop() {
                 world.give(at, Input::Done(effect.id, good(&effect.job, at)));
             }
@@ -173,7 +173,11 @@ impl World {
         let what = script.byte();
         let at = usize::from(what & 1);
         match what >> 1 & 7 {
-            0 => self.call(at, Input::Ask),
+            0 if what & 0x60 == 0x60 => self.give(at, Input::Stop),
+            0 => {
+                let asked = if what & 0x10 == 0 { What::Counters } else { What::Usage };
+                self.call(at, |call| Input::Ask(call, asked));
+            }
             1 => self.give(at, Input::Unreachable(FLOW_DESTINATION)),
             2 => self.give(at, Input::RoutesChanged),
             3 => {
@@ -286,7 +290,7 @@ impl World {
                 | Output::Applied(..)) => {
                     self.stations[at].take(output);
                 }
-                Output::Notice(_) => {}
+                Output::Notice(_) | Output::Stopped => {}
             }
         }
         assert_eq!(released, Vec::from_iter(token), "what is intercepted is released once, at once");
@@ -374,7 +378,7 @@ impl Station {
             Output::Fresh(call) | Output::Applied(call, _) => {
                 assert!(self.calls.remove(&call), "{call:?} is answered twice")
             }
-            Output::Send(_) | Output::Attach(..) | Output::Release(..) | Output::Notice(_) => {}
+            Output::Send(_) | Output::Attach(..) | Output::Release(..) | Output::Notice(_) | Output::Stopped => {}
         }
     }
 
@@ -403,6 +407,7 @@ fn good(job: &Job, at: usize) -> EffectOutcome {
             EffectOutcome::Fetched { manifest: Box::new(catalogue::manifest(bytes[0])), flavour }
         }
         Job::Measure => EffectOutcome::Measured(Box::default()),
+        Job::ReadMeters => EffectOutcome::Metered(Box::default()),
         Job::Route(_) => EffectOutcome::Routed(Some(ADDRESSES[at])),
         Job::Packages(PackageJob::Compose { .. })
         | Job::Workers(_)
@@ -420,6 +425,7 @@ fn any_outcome(which: u8) -> EffectOutcome {
         0 | 1 => EffectOutcome::Refused(Refusal::new(RefusalKind::NodeFailed, "fuzzed")),
         2 => EffectOutcome::Done,
         3 => EffectOutcome::Routed(None),
+        4 if which & 0x40 != 0 => EffectOutcome::Metered(Box::default()),
         4 => EffectOutcome::Measured(Box::default()),
         _ => {
             let flavour = if which & 0x80 == 0 { Flavour::Wasm } else { Flavour::Osgi };

@@ -122,7 +122,7 @@ mod tests {
     use netserv_model::policy::NodePolicy;
     use netserv_model::{Instant, Now, UnixTime};
     use netserv_node::recording::{Header, Line, OutputDigest, VERSION};
-    use netserv_node::{Input, NodeConfig};
+    use netserv_node::{Input, NodeConfig, What};
 
     use super::*;
 
@@ -147,8 +147,8 @@ mod tests {
     fn the_first_difference_is_shown() {
         let recording = recording(3);
         let lines: Vec<&str> = recording.lines().collect();
-        let asked =
-            Line { now: now(), input: Input::Ask(netserv_node::CallId(7)), outputs: OutputDigest::default().to_hex() };
+        let input = Input::Ask(netserv_node::CallId(7), What::Counters);
+        let asked = Line { now: now(), input, outputs: OutputDigest::default().to_hex() };
         let changed = [lines[0], lines[1], &asked.to_line(), lines[3], ""].join("\n");
         let (result, out, _) = replay(&changed, false);
         assert!(result.unwrap_err().to_string().contains("after 1 inputs and 0 outputs, line 3: "));
@@ -164,13 +164,13 @@ mod tests {
     fn what_is_no_recording_is_an_error() {
         let good = recording(1);
         let cut = &good[..good.len() - 9];
-        let other = good.replacen("\"recording\":1", "\"recording\":2", 1);
+        let other = good.replacen(&format!("\"recording\":{VERSION}"), "\"recording\":999", 1);
         for (bad, why) in [
             (&b""[..], "is empty"),
             (b"hello\n", "line 1 is none of a recording"),
             (b"\xff\n", "no text"),
             (cut.as_bytes(), "is cut off"),
-            (other.as_bytes(), "format 2"),
+            (other.as_bytes(), "format 999"),
             (format!("{good}{{}}\n").as_bytes(), "line 3 is none of a recording"),
         ] {
             let (result, _, _) = replay_bytes(bad, false);

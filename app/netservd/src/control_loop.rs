@@ -10,11 +10,12 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::anyhow;
-use netserv_model::api::{ConfigChange, ModuleList, NodeInfo, Reloaded, RequestResult};
-use netserv_model::effect::{InstalledRecord, Late, Notice};
+use netserv_model::api::{ConfigChange, ModuleList, NodeInfo, Reloaded, RequestResult, UsageReport};
+use netserv_model::effect::{Late, Notice};
 use netserv_model::trace::TraceRequest;
+use netserv_model::usage::Stored;
 use netserv_model::{Instant, Refusal};
-use netserv_node::{CallId, Input, Node, Output};
+use netserv_node::{CallId, Input, Node, Output, What};
 use netserv_packet_loop::PacketCommand;
 use netserv_packet_loop::feed::{Feed, TraceRefusal};
 use netserv_packet_loop::thread::PacketThread;
@@ -52,6 +53,15 @@ pub struct ControlLoop {
     waits: Histogram,
     /// That of the loop's thread.
     thread: ThreadTime,
+    stop: Stop,
+}
+
+/// How far the node's stop is.
+#[derive(PartialEq)]
+enum Stop {
+    No,
+    Asked,
+    Done,
 }
 
 /// Who waits for an answer of the node.
@@ -59,6 +69,7 @@ enum Pending {
     Request(oneshot::Sender<Result<RequestResult, Refusal>>),
     Node(oneshot::Sender<NodeInfo>),
     Modules(oneshot::Sender<ModuleList>),
+    Usage(oneshot::Sender<UsageReport>),
     Metrics(oneshot::Sender<String>),
     Reload(Vec<ConfigChange>, Option<ReloadReply>),
 }
@@ -92,22 +103,22 @@ impl ControlLoop {
     pub fn new(parts: Parts) -> ControlLoop {
         let (turns, waits, lateness) = (Histogram::default(), Histogram::default(), Histogram::default());
         let thread = ThreadTime::of_this_thread();
-        ControlLoop { parts, calls: BTreeMap::new(), next_call: 0, turns, waits, lateness, thread }
+        ControlLoop { parts, calls: BTreeMap::new(), next_call: 0, turns, waits, lateness, thread, stop: Stop::No }
     }
 
-    /// Runs until told to stop, then takes away what the node added to the machine. `installed` is what was installed when
-    /// the node last ran.
+    /// Runs until told to stop, and the node has stopped or it is told again; then takes away what the node added to the
+    /// machine. `stored` is what the node kept when it last ran.
     pub async fn run(
         mut self,
-        installed: Vec<InstalledRecord>,
+        stored: Stored,
         mut events: mpsc::Receiver<Event>,
         mut answers: mpsc::UnboundedReceiver<Answer>,
     ) {
-        if !installed.is_empty() {
-            tracing::info!(modules = installed.len(), "restoring what was installed");
+        if !stored.installed.is_empty() {
+            tracing::info!(modules = stored.installed.len(), "restoring what was installed");
         }
-        self.input(Input::Restore(installed));
-        loop {
+        self.input(Input::Restore(Box::new(stored)));
+        while self.stop != Stop::Done {
             let deadline = self.parts.node.poll_timeout().map(|(at, _)| at);
             let clock = self.parts.clock;
             tokio::select! {
@@ -115,7 +126,8 @@ impl ControlLoop {
                 answer = answers.recv() => self.timed(|this| answer.into_iter().for_each(|answer| this.answer(answer))),
                 () = sleep_until(clock, deadline) => self.timed(|this| this.timeout(deadline)),
                 event = events.recv() => match event {
-                    None | Some(Event::Stop) => break,
+                    None => break,
+                    Some(Event::Stop) if self.stop == Stop::Asked => break,
                     Some(event) => self.timed(|this| this.handle(event)),
                 },
             }
@@ -173,7 +185,10 @@ impl ControlLoop {
             Event::News(news) => self.input(Input::News(news)),
             Event::Reload => self.read_config(None),
             Event::Config(config, reply) => self.reload(config, reply),
-            Event::Stop => {}
+            Event::Stop => {
+                self.stop = Stop::Asked;
+                self.input(Input::Stop);
+            }
         }
     }
 
@@ -216,6 +231,7 @@ impl ControlLoop {
             Output::Fresh(call) => self.fresh(call),
             Output::Applied(call, late) => self.applied(call, &late),
             Output::Notice(notice) => tell(&notice),
+            Output::Stopped => self.stop = Stop::Done,
         }
     }
 
@@ -225,17 +241,18 @@ impl ControlLoop {
                 let id = self.pending(Pending::Request(reply));
                 self.input(Input::Post(id, request));
             }
-            Call::Node(reply) => self.ask(Pending::Node(reply)),
-            Call::Modules(reply) => self.ask(Pending::Modules(reply)),
-            Call::Metrics(reply) => self.ask(Pending::Metrics(reply)),
+            Call::Node(reply) => self.ask(Pending::Node(reply), What::Counters),
+            Call::Modules(reply) => self.ask(Pending::Modules(reply), What::Counters),
+            Call::Usage(reply) => self.ask(Pending::Usage(reply), What::Usage),
+            Call::Metrics(reply) => self.ask(Pending::Metrics(reply), What::Counters),
             Call::Trace(request, reply) => self.trace(request, reply),
             Call::Reload(reply) => self.read_config(Some(reply)),
         }
     }
 
-    fn ask(&mut self, pending: Pending) {
+    fn ask(&mut self, pending: Pending, what: What) {
         let id = self.pending(pending);
-        self.input(Input::Ask(id));
+        self.input(Input::Ask(id, what));
     }
 
     /// Names a call that waits. The API bounds its clients, and with them these.
@@ -254,6 +271,7 @@ impl ControlLoop {
                 let modules = self.parts.node.modules(self.parts.clock.now());
                 let _ = reply.send(ModuleList { modules });
             }
+            Some(Pending::Usage(reply)) => drop(reply.send(self.parts.node.view().controller.usage())),
             Some(Pending::Metrics(reply)) => self.tell_metrics(reply),
             Some(Pending::Request(_) | Pending::Reload(..)) | None => {}
         }

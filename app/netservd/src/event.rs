@@ -11,7 +11,7 @@ use anyhow::Result;
 use netserv_container::network::ContainerNetwork;
 use netserv_container::{Container, MediaJob};
 use netserv_dataplane::signal::{Intercepted, LocalAddresses};
-use netserv_model::api::{ModuleList, NodeInfo, PostRequest, Reloaded, RequestResult};
+use netserv_model::api::{ModuleList, NodeInfo, PostRequest, Reloaded, RequestResult, UsageReport};
 use netserv_model::effect::{ModuleSlot, News};
 use netserv_model::trace::TraceRequest;
 use netserv_model::{Refusal, UserId, WorkerId};
@@ -97,6 +97,8 @@ pub enum Call {
     Node(oneshot::Sender<NodeInfo>),
     /// `GET /v1/modules`.
     Modules(oneshot::Sender<ModuleList>),
+    /// `GET /v1/usage`.
+    Usage(oneshot::Sender<UsageReport>),
     /// `GET /metrics`.
     Metrics(oneshot::Sender<String>),
     /// `POST /v1/reload`.

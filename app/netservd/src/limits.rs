@@ -58,5 +58,9 @@ pub const SOCKET_BATCHES_BURST: f64 = 192.0;
 pub const SOCKET_BATCHES_PER_SECOND: f64 = 64.0;
 /// Changes of filters that wait and are made as one change of the forwarding plane.
 pub const FILTER_CHANGES_BATCH: usize = 64;
+/// Runs of modules and workers whose last count was not read; over it, none begins.
+pub const METERED_MAX: usize = 1 << 18;
+/// Networks that are gone and whose last count was not read; over it, none is made.
+pub const METERED_NETWORKS_MAX: usize = 1 << 14;
 /// Records that wait and are written in one transaction.
 pub const STORE_BATCH: usize = 64;

@@ -132,7 +132,9 @@ mod tests {
         let mut recording = Recording::start(&path, &header()).unwrap();
         let mut node = header().node();
         for (second, input) in
-            [Input::Restore(vec![]), Input::Unreachable([10, 0, 0, 1].into()), Input::Timeout].into_iter().enumerate()
+            [Input::Restore(Box::default()), Input::Unreachable([10, 0, 0, 1].into()), Input::Timeout]
+                .into_iter()
+                .enumerate()
         {
             let now = Now::default() + std::time::Duration::from_secs(u64::try_from(second).unwrap() + 1);
             recording.begin(now, &input);

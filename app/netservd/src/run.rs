@@ -11,6 +11,7 @@ use netserv_container::{LauncherConfig, MediaFiles};
 use netserv_dataplane::choose::MARK_DEFAULT;
 use netserv_dataplane::signal::{Interceptor, LocalAddresses, SignalConfig, SignalSocket};
 use netserv_model::effect::InstalledRecord;
+use netserv_model::usage::Stored;
 use netserv_node::recording::{self, Header};
 use netserv_packet_loop::PacketEvent;
 use netserv_packet_loop::thread::PacketSender;
@@ -190,6 +191,8 @@ async fn run_node(
         tracing::error!(%error, "the stored modules cannot be read");
         Vec::new()
     });
+    // Billing goes by it: rather no node than one that counts from nothing.
+    let usage = records.usage().context("what was used before cannot be read")?;
     let (modules, repository) = match keeper {
         Some(keeper) => {
             let parts = ModuleParts { runtimes: &runtimes, keeper, logs: logs.clone(), installed: &installed };
@@ -233,7 +236,7 @@ async fn run_node(
     tokio::spawn(api::serve(listener, events.clone(), logs, seen));
     tokio::spawn(system_signals(events));
     tracing::info!(node = %config.node, role = config.role.as_str(), socket = %config.socket.display(), "ready");
-    control.run(installed, inbox, answers).await;
+    control.run(Stored { installed, usage }, inbox, answers).await;
     // It is ours; if somebody removed it, that is as good.
     let _ = std::fs::remove_file(&config.socket);
     tracing::info!("stopped");
@@ -269,7 +272,9 @@ fn start_modules(
     let asked = networks.clone();
     let is_own = own_addresses::is_own(move |address| network_jobs::has_address(&asked, address))?;
     let repository = Arc::new(open_repository(config, is_own)?);
-    let launches = launches::start_thread(keeper.clone(), disk(config), events.clone())?;
+    let disk = disk(config);
+    let stored = Some(disk.directory.clone());
+    let launches = launches::start_thread(keeper.clone(), disk, events.clone())?;
     let limits = FetchLimits {
         time: Duration::from_secs(config.fetch.timeout_s),
         bytes: config.fetch.bytes_max,
@@ -284,7 +289,7 @@ fn start_modules(
     let wishes = Box::new(wishes(networks.clone(), events.clone()));
     let news = news.clone();
     let held = repository.clone();
-    let parts = WorkersParts { launches, keeper, repository: held, packets, wishes, news, events, logs };
+    let parts = WorkersParts { launches, keeper, repository: held, packets, wishes, news, events, logs, stored };
     workers::start(parts, &config.blocks, jobs, inbox)?;
     Ok((ModuleOwners { packages, networks, workers }, repository))
 }

@@ -7,11 +7,12 @@ use std::time::Duration;
 use ipnet::IpNet;
 use netserv_container::HostRing;
 use netserv_model::api::DeviceInfo;
-use netserv_model::effect::{FilterId, ModuleSlot};
+use netserv_model::effect::{EffectId, FilterId, ModuleSlot};
 use netserv_model::{DropReason, UserId, WorkerId};
 use tokio::sync::oneshot;
 
 use super::budget::SendLimits;
+use super::meters::ModuleCounts;
 use super::module_filter::ModuleFilter;
 use super::traced::{Tap, TraceId};
 
@@ -65,6 +66,22 @@ pub enum PacketCommand {
         slot: ModuleSlot,
         /// How long a call may take.
         call: Duration,
+    },
+    /// Count what a module in a place is shown and makes, for this load of it.
+    Meter {
+        /// The module's worker.
+        worker: WorkerId,
+        /// The module's place.
+        slot: ModuleSlot,
+        /// The load.
+        load: EffectId,
+    },
+    /// Tell what all loads of modules counted.
+    ReadMeters {
+        /// The loads, in order, that count no more, and are forgotten once they are told.
+        ended: Vec<EffectId>,
+        /// Where to tell.
+        reply: oneshot::Sender<ModuleCounts>,
     },
     /// A module is loaded, or is no more; while it is not, it cannot answer for its packets.
     SetLoaded {

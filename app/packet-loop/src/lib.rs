@@ -11,6 +11,7 @@ mod command;
 pub mod counters;
 pub mod feed;
 pub mod limits;
+pub mod meters;
 mod module_filter;
 mod path;
 mod pending;
@@ -32,15 +33,17 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result};
 use netserv_dataplane::{Batch, Driver, DriverError};
-use netserv_model::effect::{FilterId, ModuleSlot};
+use netserv_model::effect::{EffectId, FilterId, ModuleSlot};
 use netserv_model::verdict::FailureMode;
 use netserv_model::{DropReason, FilterIndex, Flavour, WorkerId};
 use rand::TryRngCore;
 use rand::rngs::OsRng;
+use tokio::sync::oneshot;
 
 use bells::Bells;
 pub use command::{PacketCommand, PacketEvent, Report};
 use counters::{PacketCounters, Tally};
+use meters::ModuleCounts;
 use pending::{Pending, Stop};
 use seats::{SeatId, Seats};
 use tracer::Tracer;
@@ -82,6 +85,8 @@ pub struct PacketLoop {
     unwoken: VecDeque<(Instant, SeatId)>,
     pending: Pending,
     tally: Tally,
+    /// What loads of modules counted whose place another one has, or whose worker is gone.
+    metered: ModuleCounts,
     counters: Arc<PacketCounters>,
     commands: Receiver<PacketCommand>,
     /// Keeps the eventfd of commands open; it is among the bells.
@@ -131,6 +136,7 @@ impl PacketLoop {
             unwoken: VecDeque::new(),
             pending: Pending::default(),
             tally: Tally::default(),
+            metered: ModuleCounts::new(),
             counters,
             commands,
             _wake: wake,
@@ -251,6 +257,11 @@ impl PacketLoop {
                     end.loaded = if loaded { end.loaded | bit(slot) } else { end.loaded & !bit(slot) };
                 }
             }
+            PacketCommand::Meter { worker, slot, load } => {
+                let before = self.seats.end_of(&worker).and_then(|end| end.meters.begin(slot, load));
+                self.metered.extend(before);
+            }
+            PacketCommand::ReadMeters { ended, reply } => self.read_meters(&ended, reply),
             PacketCommand::Devices(reply) => {
                 // The asker may have gone.
                 let _ = reply.send(self.driver.devices());
@@ -259,6 +270,17 @@ impl PacketLoop {
             PacketCommand::EndTrace(id) => self.tracer.remove(id),
             PacketCommand::Stop => {}
         }
+    }
+
+    fn read_meters(&mut self, ended: &[EffectId], reply: oneshot::Sender<ModuleCounts>) {
+        let mut counts = self.metered.clone();
+        for end in self.seats.ends_mut() {
+            counts.extend(end.meters.counts());
+            end.meters.forget(ended);
+        }
+        self.metered.retain(|load, _| ended.binary_search(load).is_err());
+        // The asker may have gone, with all that it would do with it.
+        let _ = reply.send(counts);
     }
 
     fn may_sleep(&self) -> bool {

@@ -89,6 +89,7 @@ impl PacketLoop {
         }
         let ingress = Ingress { interface, timestamp_ns: self.now_ns };
         end.offer(self.now, bytes, ingress, at.modules, self.pending.next_cookie())?;
+        end.meters.shown(at.modules, bytes.len());
         if !end.staged {
             end.staged = true;
             self.staged.push(at.seat);

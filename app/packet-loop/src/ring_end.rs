@@ -10,6 +10,7 @@ use netserv_model::effect::ModuleSlot;
 use netserv_model::{DropReason, limits};
 use netserv_wire::container::ring::Ingress;
 
+use super::meters::RingMeters;
 use crate::limits::{PROCESSOR_WAIT_MAX, UNWOKEN_PACKETS_MAX, UNWOKEN_TIME_MAX};
 
 /// The packet thread's end of one worker's ring, and what the thread knows of the worker.
@@ -38,6 +39,7 @@ pub(super) struct RingEnd {
     /// What it told when the worker was first seen not to move.
     computed_before: Option<Duration>,
     answered_at: Instant,
+    pub(super) meters: RingMeters,
 }
 
 /// Tells how long a thread was on a processor so far.
@@ -63,6 +65,7 @@ impl RingEnd {
             processor_time: Box::new(move || clock.as_mut()?.processor_time()),
             computed_before: None,
             answered_at: now,
+            meters: RingMeters::default(),
         }
     }
 
@@ -150,6 +153,7 @@ impl RingEnd {
         if activity.steps != self.steps || (activity.module.is_none() && !holds) {
             (self.steps, self.moved_at, self.computed_before) = (activity.steps, now, None);
         }
+        activity.module.into_iter().for_each(|slot| self.meters.busy(slot));
         let hangs = match activity.module {
             Some(slot) => self.overruns(slot, now),
             None => now.duration_since(self.moved_at) > PROCESSOR_WAIT_MAX,

@@ -61,6 +61,9 @@ impl PacketLoop {
                 Ok(Some(Returned::Injected { bytes, module })) => {
                     let may = self.seats.may_make_packet(seat, bytes.len(), self.now);
                     let sent = self.inject(&end.prefixes, bytes, may);
+                    if sent.is_ok() {
+                        end.meters.made(module, bytes.len());
+                    }
                     self.trace_made(seat, module, bytes, sent);
                     // The slot goes back to the container.
                     if !end.staged {
@@ -157,6 +160,7 @@ impl PacketLoop {
         // What it answered before its end counts. It may still run, so there must be an end to that.
         end.reported = true;
         self.take_from(seat, &mut end, RING_ENTRIES);
+        self.metered.extend(end.meters.counts());
         for outstanding in end.ring.take_outstanding() {
             if let Some(held) = self.pending.remove(outstanding.cookie) {
                 self.fail(held, reason);

@@ -31,6 +31,12 @@ pub(crate) enum Purpose {
     Store(Key),
     /// Containers are held to a part of a changed policy.
     Policy(PolicyChange, Hold),
+    /// A worker is stopped, or a module unloaded: their meters stand still.
+    Stop,
+    /// Meters are read.
+    Meters,
+    /// What was used is written.
+    Usage,
     /// Nobody goes on after it.
     Nothing,
 }
@@ -147,12 +153,19 @@ impl Controller {
                 self.counters.store_failures += 1;
                 self.commands.push_back(Command::Notify(Notice::NotStored { user, module, refusal }));
             }
+            (Purpose::Meters, EffectOutcome::Metered(meters)) => self.metered(Some(*meters)),
+            (Purpose::Meters, _) => self.metered(None),
+            (Purpose::Usage, outcome) => self.usage_stored(outcome == EffectOutcome::Done),
+            (Purpose::Stop, _) => self.meter_soon(),
             (Purpose::Start(_) | Purpose::Load(..) | Purpose::Store(_), EffectOutcome::Done)
             | (Purpose::Nothing, _) => {}
             // No effect of the controller's has such an outcome; those who wait for news of it have timers.
             (
                 Purpose::Start(_) | Purpose::Load(..) | Purpose::Store(_),
-                EffectOutcome::Fetched { .. } | EffectOutcome::Measured(_) | EffectOutcome::Routed(_),
+                EffectOutcome::Fetched { .. }
+                | EffectOutcome::Measured(_)
+                | EffectOutcome::Metered(_)
+                | EffectOutcome::Routed(_),
             ) => self.counters.stray_events += 1,
         }
     }
@@ -161,8 +174,10 @@ impl Controller {
 fn failure(outcome: EffectOutcome) -> Option<Refusal> {
     match outcome {
         EffectOutcome::Refused(refusal) => Some(refusal),
-        EffectOutcome::Done | EffectOutcome::Fetched { .. } | EffectOutcome::Measured(_) | EffectOutcome::Routed(_) => {
-            None
-        }
+        EffectOutcome::Done
+        | EffectOutcome::Fetched { .. }
+        | EffectOutcome::Measured(_)
+        | EffectOutcome::Metered(_)
+        | EffectOutcome::Routed(_) => None,
     }
 }

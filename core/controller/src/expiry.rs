@@ -25,6 +25,8 @@ pub(crate) enum Timer {
     Load(WorkerId, ModuleSlot),
     /// A worker has had no modules for a while.
     StopIdle(WorkerId),
+    /// Meters are to be read.
+    ReadMeters,
 }
 
 impl Timer {
@@ -37,6 +39,7 @@ impl Timer {
             Timer::Start(_) => "worker answer",
             Timer::Load(..) => "load answer",
             Timer::StopIdle(_) => "idle worker",
+            Timer::ReadMeters => "reading of meters",
         }
     }
 }
@@ -60,6 +63,13 @@ impl Timers {
     /// Puts a timer that runs off, unless it is late enough already.
     pub(crate) fn set_not_before(&mut self, timer: Timer, at: Instant) {
         if self.at.get(&timer).is_some_and(|set| *set < at) {
+            self.set(timer, at);
+        }
+    }
+
+    /// Sets a timer, unless it runs and is early enough already.
+    pub(crate) fn set_not_after(&mut self, timer: Timer, at: Instant) {
+        if self.at.get(&timer).is_none_or(|set| *set > at) {
             self.set(timer, at);
         }
     }

@@ -22,8 +22,10 @@ mod counters;
 mod effects;
 mod expiry;
 mod filters;
+mod ledger;
 mod lifecycle;
 pub mod limits;
+mod metering;
 mod operator;
 mod quota;
 mod report;
@@ -37,19 +39,23 @@ mod workers;
 
 use std::collections::{BTreeMap, VecDeque};
 
+use netserv_model::api::UsageReport;
 #[cfg(doc)]
 use netserv_model::effect::WorkerJob;
 use netserv_model::effect::{
-    Command, EffectId, EffectOutcome, InstalledRecord, Job, ModuleSlot, News, PolicyChange, RequestId, WorkerNews,
+    Command, EffectId, EffectOutcome, Job, ModuleSlot, News, PolicyChange, RequestId, WorkerNews,
 };
 use netserv_model::policy::{AddressPlan, NodePolicy};
 use netserv_model::request::{Body, ModuleStatus, NodeLoad, Request};
-use netserv_model::{Instant, ModuleName, Now, SessionId, UnixTime, UserId, WorkerId};
+use netserv_model::usage::{Stored, Usage};
+use netserv_model::{Instant, ModuleName, Now, Refusal, RefusalKind, SessionId, UnixTime, UserId, WorkerId};
 
 pub use counters::Counters;
 
 use effects::{Effects, Purpose};
 use expiry::Timers;
+use ledger::Ledger;
+use metering::Metering;
 use operator::Changes;
 use quota::{Nonces, Quarantine};
 use state::{Key, PendingAnswer, Phase, Task, Tenant, Waiter};
@@ -75,6 +81,8 @@ pub struct Controller {
     nonces: Nonces,
     quarantine: Quarantine,
     counters: Counters,
+    ledger: Ledger,
+    metering: Metering,
     load: NodeLoad,
     /// Requests that are not answered yet.
     in_flight: usize,
@@ -99,6 +107,8 @@ impl Controller {
             nonces: Nonces::default(),
             quarantine: Quarantine::default(),
             counters: Counters::default(),
+            ledger: Ledger::default(),
+            metering: Metering::default(),
             load: NodeLoad::default(),
             in_flight: 0,
             next_rule: 0,
@@ -106,19 +116,24 @@ impl Controller {
         }
     }
 
-    /// Takes over the modules of an earlier run; call it once, before anything else, also without records.
+    /// Takes over the modules and sums of an earlier run; call it once, before anything else, also if there are none.
     ///
     /// Modules keep what is left of their leases; those whose lease has ended, or that the policy no longer allows, are
     /// forgotten. Requests that were made before this moment, to the second, are refused from here on, as they may have
     /// been carried out before the restart.
-    pub fn restore(&mut self, now: Now, records: Vec<InstalledRecord>) {
+    pub fn restore(&mut self, now: Now, stored: impl Into<Stored>) {
+        let Stored { installed, usage } = stored.into();
         self.now = now;
+        if !usage.is_empty() {
+            self.ledger.restore(usage);
+            self.meter_soon();
+        }
         self.fresh_from = UnixTime(now.wall.0 / 1000 * 1000);
         let plan = self.policy.address_plan();
         if plan != AddressPlan::default() {
             self.start_node_effect(Job::Addresses(Box::new(plan)), Purpose::Nothing);
         }
-        self.restore_records(records);
+        self.restore_records(installed);
     }
 
     /// Takes a request, which is answered exactly once by [`Command::Answer`].
@@ -128,6 +143,9 @@ impl Controller {
         self.now = now;
         self.in_flight += 1;
         let ticket = PendingAnswer { request: id, method: request.body.method(), received: now.instant };
+        if self.is_stopping() {
+            return self.refuse(ticket, Refusal::new(RefusalKind::NodeFailed, "the node is about to stop"));
+        }
         let user = match self.admit(&request) {
             Ok(user) => user,
             Err(refusal) => return self.refuse(ticket, refusal),
@@ -230,6 +248,16 @@ impl Controller {
         let there = |tenant: &&Tenant| tenant.workers.values().any(|worker| worker.phase != Phase::Absent);
         let containers = self.tenants.values().filter(there).count();
         NodeLoad { containers: count(containers), modules: count(modules), ..self.load }
+    }
+
+    /// Returns what was used, as it was last measured.
+    pub fn usage(&self) -> UsageReport {
+        self.ledger.report()
+    }
+
+    /// Returns what each user used, as it was last measured.
+    pub fn usage_by_user(&self) -> impl Iterator<Item = (&UserId, &Usage)> {
+        self.ledger.users()
     }
 
     /// Returns what was counted.

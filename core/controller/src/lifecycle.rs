@@ -368,7 +368,7 @@ impl Controller {
     /// Has a worker unload a module.
     pub(crate) fn unload(&mut self, worker: &WorkerId, slot: ModuleSlot) {
         let job = WorkerJob::Unload { worker: worker.clone(), slot };
-        self.start_effect(&worker.user, Job::Workers(job), Purpose::Nothing);
+        self.start_effect(&worker.user, Job::Workers(job), Purpose::Stop);
     }
 
     fn activate(&mut self, key: &Key, session: SessionId, setup: Setup, candidate: Candidate) -> Active {

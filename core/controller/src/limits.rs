@@ -29,3 +29,17 @@ pub const START_ANSWER_TIME_MAX: Duration = Duration::from_secs(10);
 pub const IDLE_WORKER_TIME: Duration = Duration::from_secs(1);
 /// How long the load of a module may stay unanswered.
 pub const LOAD_ANSWER_TIME_MAX: Duration = Duration::from_secs(10);
+
+/// How often meters are read while there is something to read.
+pub const METER_INTERVAL: Duration = Duration::from_secs(10);
+/// How soon they are read after something began or ended.
+pub const METER_SOON: Duration = Duration::from_secs(1);
+/// Users whose usage is told apart; over it, the one that was measured longest ago, of those that the policy does not
+/// know if there are any, is added to the others.
+pub const USAGE_USERS_MAX: usize = 4096;
+/// Modules of one user whose usage is told apart; over it, the one that was measured longest ago is in the user's sum
+/// only.
+pub const USAGE_MODULES_PER_USER_MAX: usize = 256;
+/// Runs of modules, workers and networks of which it is known what was counted last; what further ones count is added at
+/// their end.
+pub const METERED_RUNS_MAX: usize = 1 << 18;

@@ -41,6 +41,7 @@ impl Controller {
             Timer::Start(worker) => self.start_overdue(&worker),
             Timer::Load(worker, slot) => self.load_overdue(&worker, slot),
             Timer::StopIdle(worker) => self.stop_idle(&worker),
+            Timer::ReadMeters => self.meter_due(),
         }
     }
 

@@ -6,6 +6,7 @@ mod bounds;
 mod failures;
 mod flavours;
 mod lifecycle;
+mod metered;
 mod operator;
 
 mod random;

@@ -44,6 +44,7 @@ impl Controller {
         match phase {
             Phase::Starting => {
                 self.set_phase(worker, Phase::Ready);
+                self.meter_soon();
                 self.timers.cancel(&Timer::Start(worker.clone()));
                 self.load_waiting(worker);
                 self.release_unused(&worker.user);
@@ -61,6 +62,7 @@ impl Controller {
             return;
         };
         self.counters.container_deaths += 1;
+        self.meter_soon();
         let blamed = self.tenants.get(&id.user).and_then(|tenant| whom_to_blame(tenant, id.flavour, culprit));
         let Some(worker) = self.worker(id) else { return };
         let wait = match blamed {
@@ -202,7 +204,7 @@ impl Controller {
 
     fn stop_worker(&mut self, id: &WorkerId) {
         let job = Job::Workers(WorkerJob::Stop { worker: id.clone() });
-        self.start_effect(&id.user, job, Purpose::Nothing);
+        self.start_effect(&id.user, job, Purpose::Stop);
     }
 
     /// Loads what waits: installed modules in install order, then those being installed in order of their requests.

@@ -7,7 +7,8 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::request::{ModuleStatus, NodeLoad, NodeReport};
-use crate::{NodeId, Refusal, SessionId, UnixTime};
+use crate::usage::{Traffic, Usage};
+use crate::{ModuleName, NodeId, Refusal, SessionId, UnixTime, UserId};
 
 /// `POST /v1/requests`: a signed request, for this node alone or for a path.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
@@ -104,6 +105,46 @@ pub struct PlaneInfo {
 pub struct ModuleList {
     /// The modules, by user and install order.
     pub modules: Vec<ModuleStatus>,
+}
+
+/// `GET /v1/usage`: what was used since the node first ran, over restarts.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct UsageReport {
+    /// The users, by name.
+    pub users: Vec<UserUsage>,
+    /// What users used who are gone so long that they are not told apart any more; nothing if there are none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub others: Option<Usage>,
+}
+
+/// What one user used.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct UserUsage {
+    /// The user.
+    pub user: UserId,
+    /// From when.
+    pub since: UnixTime,
+    /// When it was last measured.
+    pub until: UnixTime,
+    /// All that the user used, also with modules that are not among `modules` any more.
+    pub usage: Usage,
+    /// The user's modules, by name.
+    pub modules: Vec<ModuleUsage>,
+}
+
+/// What one module used.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct ModuleUsage {
+    /// Its name, whatever its version.
+    pub module: ModuleName,
+    /// From when.
+    pub since: UnixTime,
+    /// When it was last measured.
+    pub until: UnixTime,
+    /// Packets that it was shown (in), and that it made and the node sent (out).
+    pub packets: Traffic,
+    /// Its share of the time that its worker was on a processor, in nanoseconds, by how often it was found at work.
+    pub cpu_ns: u64,
 }
 
 /// `POST /v1/reload`: what reading the configuration again changed.

@@ -9,6 +9,7 @@ use serde::{Deserialize, Serialize};
 use crate::manifest::{Manifest, ModuleLimits, ServerPart};
 use crate::policy::{AddressPlan, ContainerLimits, Permits};
 use crate::request::{self, NodeReport, PacketCounts, ServerCounts};
+use crate::usage::{Meters, UsageChange};
 use crate::verdict::FailureMode;
 use crate::{
     Digest, Filter, Flavour, ModuleName, ModuleRef, PublicKey, Refusal, SessionId, UnixTime, UserId, WorkerId,
@@ -51,6 +52,8 @@ pub enum Command {
     Notify(Notice),
     /// A policy is in force, also in containers that run, but for what it says.
     InForce(PolicyChange, Vec<Late>),
+    /// What was used until the node was told to stop is stored, or cannot be.
+    Settled,
 }
 
 /// Names one change of the policy, until it is in force.
@@ -109,6 +112,8 @@ pub enum Job {
     Store(StoreJob),
     /// Find out what modules counted and how busy the machine is; done by [`EffectOutcome::Measured`].
     Measure,
+    /// Read all meters; done by [`EffectOutcome::Metered`].
+    ReadMeters,
     /// Find out the node's own address toward a destination; done by [`EffectOutcome::Routed`].
     Route(IpAddr),
 }
@@ -117,7 +122,7 @@ impl Job {
     /// Returns whether the user's effects before it must be done first, and those after it wait for it.
     pub fn is_ordered(&self) -> bool {
         match self {
-            Job::Packages(_) | Job::Addresses(_) | Job::Measure | Job::Route(_) => false,
+            Job::Packages(_) | Job::Addresses(_) | Job::Measure | Job::ReadMeters | Job::Route(_) => false,
             Job::Workers(_) | Job::Filters(_) | Job::Intercepts(_) | Job::Permit(_) | Job::Limit(_) | Job::Store(_) => {
                 true
             }
@@ -263,6 +268,8 @@ pub enum StoreJob {
         /// The module's name.
         module: ModuleName,
     },
+    /// Remember what was used, all of it or nothing.
+    PutUsage(Box<UsageChange>),
 }
 
 /// What people are told.
@@ -384,6 +391,8 @@ pub enum EffectOutcome {
     },
     /// What was counted.
     Measured(Box<Measured>),
+    /// What meters say.
+    Metered(Box<Meters>),
     /// The node's own address toward a destination, if there is a route.
     Routed(Option<IpAddr>),
     /// It was not done, and nothing of it is left.

@@ -20,6 +20,7 @@ pub mod request;
 pub mod text;
 pub mod time;
 pub mod trace;
+pub mod usage;
 pub mod verdict;
 
 pub use error::{Refusal, RefusalKind};

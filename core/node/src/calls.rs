@@ -46,6 +46,11 @@ impl Calls {
         begins
     }
 
+    /// Returns whether somebody waits for a measurement that has not begun.
+    pub(crate) fn wants(&self) -> bool {
+        !self.next.is_empty()
+    }
+
     /// Ends a measurement; returns who waited for it, which is nobody if it is not the one under way.
     pub(crate) fn end(&mut self, effect: EffectId) -> VecDeque<Waiter> {
         let ended = self.under_way.take_if(|under_way| *under_way == effect);

@@ -34,8 +34,12 @@ impl Node {
             self.outputs.extend(call.map(|call| Output::Reply(call, Box::new(Ok(result)))));
         } else if self.calls.begin(self.next_effect()) {
             self.start(self.next_effect(), Job::Measure);
+        } else if self.usage_calls.wants()
+            && let Some(reading) = self.controller.read_meters(now)
+        {
+            self.usage_calls.begin(reading);
         } else {
-            return false;
+            return self.stopped();
         }
         true
     }
@@ -74,6 +78,11 @@ impl Node {
             self.controller.set_load(measured.load);
             self.measured = *measured;
         }
+        self.fresh(waiters);
+    }
+
+    /// Goes on with those who waited for counts, which are fresh.
+    pub(crate) fn fresh(&mut self, waiters: VecDeque<calls::Waiter>) {
         for waiter in waiters {
             match waiter {
                 calls::Waiter::Call(call) => self.outputs.push_back(Output::Fresh(call)),
@@ -121,6 +130,7 @@ impl Node {
             Command::Abandon(id) => self.outputs.push_back(Output::Abandon(id)),
             Command::Answer { request, report } => self.take_report(request, *report),
             Command::Notify(notice) => self.outputs.push_back(Output::Notice(notice)),
+            Command::Settled => self.stop.settled = true,
             Command::InForce(change, late) => self.outputs.push_back(Output::Applied(CallId(change.0), late)),
         }
     }

@@ -5,8 +5,9 @@ use std::net::{IpAddr, SocketAddr};
 
 use netserv_gist::{AssociationId, InterfaceId};
 use netserv_model::api::PostRequest;
-use netserv_model::effect::{EffectId, EffectOutcome, InstalledRecord, News};
+use netserv_model::effect::{EffectId, EffectOutcome, News};
 use netserv_model::policy::NodePolicy;
+use netserv_model::usage::Stored;
 use serde::{Deserialize, Serialize};
 
 /// Names a call of the API, from its arrival to its answer.
@@ -22,8 +23,8 @@ pub struct Token(pub u64);
 /// One input of a node.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Input {
-    /// What was installed when the node last ran; comes once, before anything else.
-    Restore(Vec<InstalledRecord>),
+    /// What was installed and used when the node last ran; comes once, before anything else.
+    Restore(Box<Stored>),
     /// The operator changed the policy; answered by [`Output::Applied`](crate::Output).
     Policy(CallId, Box<NodePolicy>),
     /// The node's own addresses are these from here on.
@@ -46,14 +47,25 @@ pub enum Input {
     Closed(AssociationId, Option<String>),
     /// A client's request; answered by [`Output::Reply`](crate::Output).
     Post(CallId, Box<PostRequest>),
-    /// A client wants to see the node with fresh counters; answered by [`Output::Fresh`](crate::Output).
-    Ask(CallId),
+    /// A client wants to see the node with fresh counts; answered by [`Output::Fresh`](crate::Output).
+    Ask(CallId, What),
     /// The outcome of an effect.
     Done(EffectId, EffectOutcome),
     /// News of a worker.
     News(News),
     /// Time passed.
     Timeout,
+    /// The node is to stop; answered by [`Output::Stopped`](crate::Output).
+    Stop,
+}
+
+/// Which counts are to be fresh.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum What {
+    /// What modules counted, and how busy the machine is.
+    Counters,
+    /// What was used.
+    Usage,
 }
 
 /// The two ends of a connection.

@@ -44,6 +44,11 @@ impl Lanes {
         Some(next)
     }
 
+    /// Returns whether no ordered effect is under way.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.open.is_empty()
+    }
+
     /// Returns how many effects wait for others.
     pub(crate) fn waiting(&self) -> usize {
         self.waiting.values().map(VecDeque::len).sum()

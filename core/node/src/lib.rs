@@ -9,7 +9,7 @@
 //! - Outputs are taken before the next input.
 //! - Each [`Output::Do`] is answered by one [`Input::Done`], also after [`Output::Abandon`]; a stray one is counted.
 //! - [`Input::Post`] is answered by one [`Output::Reply`], [`Input::Ask`] by one [`Output::Fresh`],
-//!   [`Input::Policy`] by one [`Output::Applied`].
+//!   [`Input::Policy`] by one [`Output::Applied`], [`Input::Stop`] by one [`Output::Stopped`].
 #![forbid(unsafe_code)]
 
 mod calls;
@@ -31,6 +31,6 @@ pub use netserv_gist as gist;
 pub use netserv_nslp as nslp;
 
 pub use config::NodeConfig;
-pub use input::{CallId, Ends, Input, OwnedDatagram, Token};
+pub use input::{CallId, Ends, Input, OwnedDatagram, Token, What};
 pub use node::{Node, NodeCounters, View};
 pub use output::Output;

@@ -16,9 +16,9 @@ use rand::{Rng, SeedableRng};
 
 use crate::calls::{self, Calls};
 use crate::config::NodeConfig;
-use crate::input::{CallId, Input};
+use crate::input::{CallId, Input, What};
 use crate::lanes::Lanes;
-use crate::limits::DRAIN_STEPS_MAX;
+use crate::limits::{DRAIN_STEPS_MAX, STOP_WAIT};
 use crate::output::Output;
 use crate::routes::{self, Look, Routes};
 
@@ -35,16 +35,30 @@ pub struct Node {
     open: BTreeSet<EffectId>,
     pub(crate) routes: Routes,
     pub(crate) calls: Calls,
+    /// Those who wait for a reading of meters.
+    pub(crate) usage_calls: Calls,
     pub(crate) outputs: VecDeque<Output>,
     pub(crate) measured: Measured,
     /// When each request arrived that is not answered; the controller bounds them.
     pub(crate) arrived: BTreeMap<RequestId, Instant>,
     pub(crate) posted: BTreeMap<LocalId, CallId>,
     pub(crate) counters: NodeCounters,
+    pub(crate) stop: Stop,
     /// Steps that are left of this drain.
     steps: usize,
     next_local: u64,
     next_effect: u64,
+}
+
+/// How far the node's stop is.
+#[derive(Debug, Default)]
+pub(crate) struct Stop {
+    /// When it ends at the latest; nothing if nobody wants it.
+    by: Option<Instant>,
+    /// What was used is stored.
+    pub(crate) settled: bool,
+    /// It was said that it ended.
+    said: bool,
 }
 
 /// What a node counted by itself.
@@ -100,11 +114,13 @@ impl Node {
             open: BTreeSet::new(),
             routes: Routes::default(),
             calls: Calls::default(),
+            usage_calls: Calls::default(),
             outputs: VecDeque::new(),
             measured: Measured::default(),
             arrived: BTreeMap::new(),
             posted: BTreeMap::new(),
             counters: NodeCounters::default(),
+            stop: Stop::default(),
             steps: usize::MAX,
             next_local: 0,
             next_effect: EFFECTS_FIRST,
@@ -117,7 +133,7 @@ impl Node {
         self.steps = DRAIN_STEPS_MAX;
         let at = now.instant;
         match input {
-            Input::Restore(records) => self.controller.restore(now, records),
+            Input::Restore(stored) => self.controller.restore(now, *stored),
             Input::Policy(call, policy) => self.controller.set_policy(now, PolicyChange(call.0), *policy),
             Input::Addresses(addresses) => self.nslp.handle_addresses(addresses),
             Input::RoutesChanged => self.routes.changed(),
@@ -136,8 +152,12 @@ impl Node {
             Input::Bytes(association, bytes) => self.gist.handle_stream(at, association, &bytes),
             Input::Closed(association, error) => self.gist.handle_closed(at, association, error),
             Input::Post(call, request) => self.post(call, request),
-            Input::Ask(call) => {
-                if self.calls.wait(calls::Waiter::Call(call)).is_some() {
+            Input::Ask(call, what) => {
+                let calls = match what {
+                    What::Counters => &mut self.calls,
+                    What::Usage => &mut self.usage_calls,
+                };
+                if calls.wait(calls::Waiter::Call(call)).is_some() {
                     self.outputs.push_back(Output::Fresh(call));
                 }
             }
@@ -147,6 +167,10 @@ impl Node {
                 self.gist.handle_timeout(at);
                 self.nslp.handle_timeout(now);
                 self.controller.handle_timeout(now);
+            }
+            Input::Stop => {
+                self.stop.by.get_or_insert(at + STOP_WAIT);
+                self.controller.handle_stop(now);
             }
         }
     }
@@ -175,7 +199,8 @@ impl Node {
         if self.steps == 0 {
             return Some((self.now.instant, "rest of a drain"));
         }
-        let engines = [self.gist.poll_timeout(), self.nslp.poll_timeout(), self.controller.poll_timeout()];
+        let stop = self.stop.by.filter(|_| !self.stop.said).map(|by| (by, "stop"));
+        let engines = [self.gist.poll_timeout(), self.nslp.poll_timeout(), self.controller.poll_timeout(), stop];
         engines.into_iter().flatten().min()
     }
 
@@ -192,7 +217,7 @@ impl Node {
             requests_open: self.arrived.len(),
             posts_open: self.posted.len(),
             route_waiters: self.routes.waiting(),
-            count_waiters: self.calls.waiting(),
+            count_waiters: self.calls.waiting() + self.usage_calls.waiting(),
             ..self.counters
         }
     }
@@ -296,7 +321,9 @@ impl Node {
             if let Some(next) = self.lanes.done(id) {
                 self.give_out(next);
             }
-            return self.controller.handle_outcome(self.now, id, outcome);
+            self.controller.handle_outcome(self.now, id, outcome);
+            let waiters = self.usage_calls.end(id);
+            return self.fresh(waiters);
         }
         if self.routes.is_asking(id) {
             let local = if let EffectOutcome::Routed(local) = outcome { local } else { None };
@@ -304,6 +331,17 @@ impl Node {
         }
         let waiters = self.calls.end(id);
         self.counted(waiters, outcome);
+    }
+
+    /// Says that the node has stopped, once that is so; returns whether it did.
+    pub(crate) fn stopped(&mut self) -> bool {
+        let done = self.stop.settled && self.lanes.is_empty();
+        let stops = !self.stop.said && self.stop.by.is_some_and(|by| done || by <= self.now.instant);
+        if stops {
+            self.stop.said = true;
+            self.outputs.push_back(Output::Stopped);
+        }
+        stops
     }
 
     fn reply(&mut self, call: CallId, refusal: Refusal) {

@@ -29,4 +29,7 @@ pub enum Output {
     Applied(CallId, Vec<Late>),
     /// People are to be told.
     Notice(Notice),
+    /// What the node has to keep is stored, and nothing that it began is under way, or that took too long: it wants
+    /// nothing more.
+    Stopped,
 }

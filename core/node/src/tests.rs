@@ -13,12 +13,13 @@ use netserv_model::{
 };
 use netserv_wire::nslp::RequestBuilder;
 
-use crate::{CallId, Input, Node, NodeConfig, Output};
+use crate::{CallId, Input, Node, NodeConfig, Output, What};
 
 mod bounds;
 mod calls;
 mod order;
 mod recording;
+mod usage;
 
 const START: Now = Now { instant: Instant::from_millis(5000), wall: UnixTime::from_secs(1_800_000_000) };
 const MODULE: &str = "example.org/m@1.0.0";
@@ -66,6 +67,7 @@ impl Script {
                 | Output::Abandon(_)
                 | Output::Fresh(_)
                 | Output::Applied(..)
+                | Output::Stopped
                 | Output::Notice(_) => {}
             }
         }
@@ -159,6 +161,7 @@ fn outcome(job: &Job) -> EffectOutcome {
             EffectOutcome::Fetched { manifest: Box::new(manifest()), flavour: Flavour::Wasm }
         }
         Job::Measure => EffectOutcome::Measured(Box::default()),
+        Job::ReadMeters => EffectOutcome::Metered(Box::default()),
         Job::Route(_) => EffectOutcome::Routed(Some([10, 0, 0, 1].into())),
         Job::Packages(PackageJob::Compose { .. })
         | Job::Workers(_)

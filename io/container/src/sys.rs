@@ -80,6 +80,21 @@ pub(crate) fn wait(pid: i32) -> io::Result<Ended> {
     })
 }
 
+/// Returns how long all threads of a process were on a processor so far; `None` if there is no such process.
+pub(crate) fn process_time(pid: i32) -> Option<Duration> {
+    let mut clock = 0;
+    // SAFETY: the number of the clock is written to `clock`, which outlives the call.
+    if unsafe { libc::clock_getcpuclockid(pid, &raw mut clock) } != 0 {
+        return None;
+    }
+    let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
+    // SAFETY: the kernel writes to `time`, which outlives the call.
+    check(unsafe { libc::clock_gettime(clock, &raw mut time) }).ok()?;
+    Some(
+        Duration::from_secs(u64::try_from(time.tv_sec).ok()?) + Duration::from_nanos(u64::try_from(time.tv_nsec).ok()?),
+    )
+}
+
 /// Lets a socket take any address as its own (`IP_TRANSPARENT`, `IPV6_TRANSPARENT`). Needs CAP_NET_ADMIN.
 pub(crate) fn set_transparent(socket: BorrowedFd<'_>, v6: bool) -> io::Result<()> {
     let (level, option) =

@@ -9,12 +9,14 @@ use netserv_model::effect::{
     ModuleCounts, ModuleSlot, News, PackageJob, StoreJob, WorkerJob, WorkerNews,
 };
 use netserv_model::request::{ModuleState, Outcome, PacketCounts};
+use netserv_model::usage::{Stored, UsageKey, Used};
 use netserv_model::{Flavour, ModuleName, ModuleRef, Now, Refusal, RefusalKind, UserId, WorkerId};
 use netserv_node::{Input, Node};
 use rand::Rng;
 use rand::rngs::StdRng;
 
 use super::catalogue;
+use super::metered::{Metered, sums};
 
 /// How machines carry effects out; chances are in thousandths.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -76,6 +78,8 @@ pub(super) struct Machine {
     store: BTreeMap<Key, InstalledRecord>,
     /// Modules whose last record could not be written.
     unwritten: BTreeSet<Key>,
+    usage: BTreeMap<UsageKey, Used>,
+    metered: Metered,
 }
 
 #[derive(Debug)]
@@ -127,16 +131,21 @@ impl Machine {
             rules: BTreeMap::new(),
             store: BTreeMap::new(),
             unwritten: BTreeSet::new(),
+            usage: BTreeMap::new(),
+            metered: Metered::default(),
         }
     }
 
     /// Forgets all but the store, which it returns.
-    pub(super) fn restart(&mut self) -> Vec<InstalledRecord> {
+    pub(super) fn restart(&mut self) -> Stored {
         self.open.clear();
         self.workers.clear();
         self.rules.clear();
         self.unwritten.clear();
-        self.store.values().cloned().collect()
+        // What was not stored is lost.
+        self.metered.restart(sums(&self.usage));
+        let usage = self.usage.iter().map(|(key, used)| (key.clone(), *used)).collect();
+        Stored { installed: self.store.values().cloned().collect(), usage }
     }
 
     /// Begins an effect; returns when to carry it out.
@@ -151,6 +160,7 @@ impl Machine {
 
     /// Does what is due; returns what the node is told, and what is due after it.
     pub(super) fn happen(&mut self, due: Due, rng: &mut StdRng) -> (Option<Input>, Then) {
+        self.metered.count();
         match due {
             Due::Effect(id) => {
                 let effect = self.open.remove(&id).expect("what is due was begun");
@@ -168,7 +178,7 @@ impl Machine {
                 let Some(known) = self.worker(&worker, generation) else { return (None, Vec::new()) };
                 let slots: Vec<ModuleSlot> = known.modules.keys().copied().collect();
                 let culprit = slots.get(rng.random_range(0..=slots.len())).copied();
-                self.workers.remove(&worker);
+                self.lose(&worker);
                 let refusal = Refusal::new(RefusalKind::Stalled, "as the seed says");
                 (news(worker, generation, WorkerNews::Died { refusal, culprit }), Vec::new())
             }
@@ -177,6 +187,7 @@ impl Machine {
                 let there = |known: &&mut Worker| known.modules.get(&slot).is_some_and(|module| module.load == load);
                 let Some(known) = self.worker(&worker, generation).filter(there) else { return (None, Vec::new()) };
                 known.modules.remove(&slot);
+                self.metered.end_module(&worker, slot);
                 (news(worker, generation, failed(slot)), Vec::new())
             }
         }
@@ -230,6 +241,7 @@ impl Machine {
                 assert_eq!(controller.module_at(id, *slot), Some(&module.module.name), "{module:?} is left in {id:?}");
             }
         }
+        self.metered.check(&controller.usage());
         for status in said.iter().filter(|status| !busy.contains(&status.user)) {
             let key = (status.user.clone(), status.module.name.clone());
             if status.state == ModuleState::Running && controller.place(&key.0, &key.1).is_some() {
@@ -262,6 +274,8 @@ impl Machine {
             Job::Permit(_) | Job::Limit(_) | Job::Addresses(_) => unreachable!("the policy stays"),
             Job::Store(job) => self.write(job, refuses),
             Job::Measure => return (EffectOutcome::Measured(Box::new(self.measure())), then),
+            Job::ReadMeters if refuses => false,
+            Job::ReadMeters => return (EffectOutcome::Metered(Box::new(self.metered.read())), then),
             Job::Route(_) => unreachable!("the world answers that"),
         };
         (if done { EffectOutcome::Done } else { refused(RefusalKind::NodeFailed) }, then)
@@ -274,21 +288,24 @@ impl Machine {
                 if !self.happens(self.quality.never_ready_permille, rng) {
                     then.push((self.time(rng), Due::Ready(worker.clone(), id)));
                 }
+                self.metered.begin_worker(&worker, id);
                 let new = Worker { generation: id, ready: false, modules: BTreeMap::new() };
                 let before = self.workers.insert(worker, new);
                 assert!(before.is_none(), "a worker is started beside another");
             }
-            WorkerJob::Stop { worker } => drop(self.workers.remove(&worker)),
+            WorkerJob::Stop { worker } => self.lose(&worker),
             WorkerJob::Load(load) => {
                 let time = self.time(rng);
                 // It may have died since.
                 let Some(worker) = self.workers.get_mut(&load.worker) else { return false };
                 assert!(worker.ready, "a module is loaded into a worker that is not ready");
+                self.metered.begin_module(&load, id);
                 then.push((time, Due::Loaded(load.worker, worker.generation, load.slot, id)));
                 let before = worker.modules.insert(load.slot, Module { load: id, module: load.module, loaded: false });
                 assert!(before.is_none(), "place {:?} is taken by {before:?}", load.slot);
             }
             WorkerJob::Unload { worker, slot } => {
+                self.metered.end_module(&worker, slot);
                 if let Some(worker) = self.workers.get_mut(&worker) {
                     worker.modules.remove(&slot);
                 }
@@ -314,6 +331,7 @@ impl Machine {
         if traps && !traps_later {
             if module.is_some() {
                 known.modules.remove(&slot);
+                self.metered.end_module(&worker, slot);
             }
             return (news(worker, generation, failed(slot)), Vec::new());
         }
@@ -351,8 +369,20 @@ impl Machine {
                 self.unwritten.remove(&(user.clone(), module.clone()));
                 self.store.remove(&(user, module));
             }
+            StoreJob::PutUsage(_) if refuses => return false,
+            StoreJob::PutUsage(change) => {
+                self.usage.retain(|key, _| !change.forget.contains(key));
+                self.usage.extend(change.put);
+            }
         }
         true
+    }
+
+    /// A worker is gone; what it counted is still to be read.
+    fn lose(&mut self, worker: &WorkerId) {
+        if self.workers.remove(worker).is_some() {
+            self.metered.end_worker(worker);
+        }
     }
 
     fn measure(&self) -> Measured {

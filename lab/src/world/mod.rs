@@ -7,6 +7,7 @@
 
 mod catalogue;
 mod machine;
+mod metered;
 mod net;
 mod reference;
 mod sim;

@@ -328,6 +328,7 @@ impl World {
                 assert_eq!(earlier, None, "{call:?} is answered once");
             }
             Output::Fresh(_) => unreachable!("nobody in the world looks at counters"),
+            Output::Stopped => unreachable!("nodes of the world do not stop in order"),
             Output::Applied(..) => unreachable!("no operator of the world changes a policy"),
             Output::Notice(notice) => {
                 if let Some((session, outcome)) = self.station(vertex).take_notice(notice) {
@@ -374,10 +375,10 @@ impl World {
         (self.settings.config)(&mut config);
         self.tcp_port = config.gist.tcp_port;
         let policy = catalogue::policy(node, host_only);
-        let records = machine.restart();
+        let stored = machine.restart();
         let station = Station::new(machine, restarts, config, policy, self.rng.random(), self.settings.records);
         self.stations.insert(vertex, station);
-        self.input(vertex, Input::Restore(records));
+        self.input(vertex, Input::Restore(Box::new(stored)));
         self.input(vertex, Input::Addresses(self.topology.addresses(vertex)));
     }
 

@@ -59,6 +59,7 @@ fn router(api: Api) -> Router {
         .route("/v1/requests", post(post_request))
         .route("/v1/node", get(node))
         .route("/v1/modules", get(modules))
+        .route("/v1/usage", get(usage))
         .route("/v1/logs", get(logs))
         .route("/v1/config", get(config))
         .route("/v1/reload", post(reload))
@@ -97,6 +98,11 @@ async fn node(State(api): State<Api>) -> Response {
 async fn modules(State(api): State<Api>) -> Response {
     let (reply, answer) = oneshot::channel();
     ask(&api, Call::Modules(reply), answer).await.map_or_else(stopping, |list| Json(list).into_response())
+}
+
+async fn usage(State(api): State<Api>) -> Response {
+    let (reply, answer) = oneshot::channel();
+    ask(&api, Call::Usage(reply), answer).await.map_or_else(stopping, |report| Json(report).into_response())
 }
 
 async fn metrics(State(api): State<Api>) -> Response {

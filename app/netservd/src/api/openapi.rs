@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! The OpenAPI document: paths written here, shapes generated from the API's types, checked in as `docs/openapi.json`.
 
-use netserv_model::api::{ApiError, LogLine, ModuleList, NodeInfo, PostRequest, Reloaded, RequestResult};
+use netserv_model::api::{ApiError, LogLine, ModuleList, NodeInfo, PostRequest, Reloaded, RequestResult, UsageReport};
 use netserv_model::trace::{TraceLine, TraceRequest};
 use schemars::JsonSchema;
 use schemars::generate::SchemaSettings;
@@ -18,6 +18,7 @@ pub fn document() -> Value {
     let result = shape(&|g| subschema::<RequestResult>(g));
     let node = shape(&|g| subschema::<NodeInfo>(g));
     let modules = shape(&|g| subschema::<ModuleList>(g));
+    let usage = shape(&|g| subschema::<UsageReport>(g));
     let reloaded = shape(&|g| subschema::<Reloaded>(g));
     let log_line = shape(&|g| subschema::<LogLine>(g));
     let trace_request = shape(&|g| subschema::<TraceRequest>(g));
@@ -50,6 +51,7 @@ pub fn document() -> Value {
                     "default": failure } } },
             "/v1/node": get("What the node is", "application/json", node),
             "/v1/modules": get("What is installed", "application/json", modules),
+            "/v1/usage": get("What users and their modules used, over restarts", "application/json", usage),
             "/v1/logs": logs,
             "/v1/trace": { "post": {
                 "summary": "Follow single packets through the node",

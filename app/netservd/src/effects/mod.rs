@@ -101,6 +101,7 @@ impl Effects {
                 Some(modules) => drop(modules.networks.send(NetworkJob::Addresses(plan, ticket))),
                 None => ticket.refuse(not_a_node()),
             },
+            Job::ReadMeters => self.read_meters(ticket),
             Job::Measure => match &self.owners.modules {
                 Some(modules) => drop(modules.workers.send(WorkersJob::Measure(ticket))),
                 None => ticket.refuse(not_a_node()),
@@ -178,10 +179,11 @@ impl Effects {
     fn store(&self, job: StoreJob, ticket: Ticket) {
         if let Some(modules) = &self.owners.modules {
             let note = match &job {
-                StoreJob::Put(record) => NetworkJob::Installed(record.user.clone(), record.module.name.clone()),
-                StoreJob::Forget { user, module } => NetworkJob::Gone(user.clone(), module.clone()),
+                StoreJob::Put(record) => Some(NetworkJob::Installed(record.user.clone(), record.module.name.clone())),
+                StoreJob::Forget { user, module } => Some(NetworkJob::Gone(user.clone(), module.clone())),
+                StoreJob::PutUsage(_) => None,
             };
-            let _ = modules.networks.send(note);
+            note.into_iter().for_each(|note| drop(modules.networks.send(note)));
         }
         let _ = self.owners.store.send((job, ticket));
     }
@@ -221,6 +223,15 @@ impl Effects {
             WorkerJob::Order { worker, slots } => WorkersJob::Order(worker, slots, ticket),
         };
         let _ = workers.send(job);
+    }
+
+    /// Has all meters read: those of networks first.
+    fn read_meters(&self, ticket: Ticket) {
+        let Some(ModuleOwners { networks, workers, .. }) = self.owners.modules.clone() else {
+            return ticket.refuse(not_a_node());
+        };
+        let then = Box::new(move |meters| drop(workers.send(WorkersJob::ReadMeters(meters, ticket))));
+        let _ = networks.send(NetworkJob::ReadMeters(then));
     }
 
     /// Has a user's containers held to this: by the kernel first, then by themselves.

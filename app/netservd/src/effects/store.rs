@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Installed modules and containers' addresses as they survive a restart or a power cut: two SQLite tables, and the thread
-//! that waits for the disk.
+//! Installed modules, what was used and containers' addresses as they survive a restart or a power cut: SQLite tables, and
+//! the thread that waits for the disk.
 
 use std::collections::BTreeMap;
 use std::net::IpAddr;
@@ -11,6 +11,7 @@ use std::time::Duration;
 
 use anyhow::{Context, Result};
 use netserv_model::effect::{InstalledRecord, StoreJob};
+use netserv_model::usage::{UsageChange, UsageKey, Used};
 use netserv_model::{Digest, ModuleName, Refusal, RefusalKind, UserId};
 use netserv_repository::Repository;
 use rusqlite::{Connection, params};
@@ -42,7 +43,7 @@ fn run(store: &Store, keeper: &mut PackageKeeper, inbox: &Receiver<(StoreJob, Ti
         let jobs: Vec<(StoreJob, Ticket)> =
             std::iter::once(first).chain(inbox.try_iter().take(STORE_BATCH - 1)).collect();
         let written = store.write(jobs.iter().map(|(job, _)| job)).map_err(|error| {
-            tracing::error!(%error, jobs = jobs.len(), "installed modules cannot be written");
+            tracing::error!(%error, jobs = jobs.len(), "what is to be kept cannot be written");
             Refusal::new(RefusalKind::NodeFailed, format!("the node's database cannot be written: {error:#}"))
         });
         for (job, ticket) in jobs {
@@ -50,6 +51,7 @@ fn run(store: &Store, keeper: &mut PackageKeeper, inbox: &Receiver<(StoreJob, Ti
             match &job {
                 StoreJob::Put(record) => keeper.keep(record),
                 StoreJob::Forget { user, module } => keeper.let_go(user, module),
+                StoreJob::PutUsage(_) => {}
             }
             ticket.end(written.clone());
         }
@@ -83,9 +85,9 @@ impl PackageKeeper {
 /// How long one connection waits for the other's transaction.
 const LOCK_WAIT: Duration = Duration::from_secs(5);
 /// The version of the tables, kept in SQLite's `user_version`.
-const SCHEMA_VERSION: i64 = 1;
+const SCHEMA_VERSION: i64 = 2;
 
-/// The database of installed modules and containers' addresses.
+/// The database of installed modules, what was used, and containers' addresses.
 pub struct Store {
     connection: Connection,
 }
@@ -117,6 +119,7 @@ impl Store {
             match job {
                 StoreJob::Put(record) => self.put(record)?,
                 StoreJob::Forget { user, module } => self.forget(user, module)?,
+                StoreJob::PutUsage(change) => self.put_usage(change)?,
             }
         }
         Ok(transaction.commit()?)
@@ -179,9 +182,60 @@ fn make_tables(connection: &Connection) -> rusqlite::Result<()> {
         "CREATE TABLE IF NOT EXISTS installed (
              user TEXT NOT NULL, module TEXT NOT NULL, record TEXT NOT NULL, PRIMARY KEY (user, module)
          ) WITHOUT ROWID;
+         CREATE TABLE IF NOT EXISTS usage (
+             user TEXT NOT NULL, module TEXT NOT NULL, used TEXT NOT NULL, PRIMARY KEY (user, module)
+         ) WITHOUT ROWID;
          CREATE TABLE IF NOT EXISTS addresses (user TEXT NOT NULL PRIMARY KEY, addresses TEXT NOT NULL) WITHOUT ROWID;",
     )?;
     connection.pragma_update(None, "user_version", SCHEMA_VERSION)
+}
+
+/// What users and their modules used.
+impl Store {
+    /// Remembers sums, in place of earlier ones, and forgets others.
+    fn put_usage(&self, change: &UsageChange) -> Result<()> {
+        let mut delete = self.connection.prepare_cached("DELETE FROM usage WHERE user = ?1 AND module = ?2")?;
+        for key in &change.forget {
+            delete.execute(names(key))?;
+        }
+        let put = "INSERT OR REPLACE INTO usage (user, module, used) VALUES (?1, ?2, ?3)";
+        let mut put = self.connection.prepare_cached(put)?;
+        for (key, used) in &change.put {
+            let [user, module] = names(key);
+            put.execute(params![user, module, serde_json::to_string(used)?])?;
+        }
+        Ok(())
+    }
+
+    /// Returns every sum that can be read; one that cannot is logged and left out.
+    ///
+    /// # Errors
+    /// The database cannot be read.
+    pub fn usage(&self) -> Result<Vec<(UsageKey, Used)>> {
+        let mut statement = self.connection.prepare("SELECT user, module, used FROM usage")?;
+        let rows = statement.query_map([], |row| Ok((row.get(0)?, row.get(1)?, row.get(2)?)))?;
+        let mut usage = Vec::new();
+        for row in rows {
+            let (user, module, json): (String, String, String) = row?;
+            match (key_of(&user, &module), serde_json::from_str(&json)) {
+                (Some(key), Ok(used)) => usage.push((key, used)),
+                (None, _) | (_, Err(_)) => tracing::error!(%user, %module, %json, "stored usage cannot be read"),
+            }
+        }
+        Ok(usage)
+    }
+}
+
+/// Returns the user and module as they are stored; nothing is an empty name.
+fn names(key: &UsageKey) -> [&str; 2] {
+    let UsageKey { user, module } = key;
+    [user.as_ref().map_or("", UserId::as_str), module.as_ref().map_or("", ModuleName::as_str)]
+}
+
+fn key_of(user: &str, module: &str) -> Option<UsageKey> {
+    let user = if user.is_empty() { None } else { Some(user.parse().ok()?) };
+    let module = if module.is_empty() { None } else { Some(module.parse().ok()?) };
+    Some(UsageKey { user, module })
 }
 
 /// Addresses of users' containers that the node chose.

@@ -8,6 +8,7 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use netserv_model::request::ModuleStatus;
+use netserv_model::usage::Usage;
 use netserv_model::{UnixTime, UserId, WorkerId};
 use netserv_node::NodeCounters;
 use netserv_node::controller::Controller;
@@ -57,6 +58,7 @@ pub fn write(out: &mut Exposition, from: &Sources<'_>) {
     requests(out, from);
     packets(out, &from.packets);
     modules(out, &from.modules);
+    usage(out, from.controller);
     media(out, &from.workers.media);
     storage_failures(out, &from.workers.storage_failures);
     control_loop(out, from);
@@ -240,6 +242,38 @@ fn servers(out: &mut Exposition, modules: &[ModuleStatus]) {
             family.sample(&[("user", status.user.as_str()), ("module", &module), ("direction", direction)], value);
         }
     }
+}
+
+fn usage(out: &mut Exposition, controller: &Controller) {
+    let users: Vec<(&UserId, &Usage)> = controller.usage_by_user().collect();
+    let mut each = |name, help, of: &dyn Fn(&Usage) -> String| {
+        let mut family = out.family(name, Kind::Counter, help);
+        for (user, usage) in &users {
+            family.sample(&[("user", user.as_str())], of(usage));
+        }
+    };
+    let help = "Time that users' containers were on a processor, over restarts";
+    each("user_cpu_seconds_total", help, &|usage| seconds(Duration::from_nanos(usage.cpu_ns)));
+    let help = "Memory of users' containers, in bytes times seconds, over restarts";
+    each("user_memory_byte_seconds_total", help, &|usage| usage.memory_byte_seconds.to_string());
+    let help = "What users keep on disk, in bytes times seconds, over restarts";
+    each("user_disk_byte_seconds_total", help, &|usage| usage.disk_byte_seconds.to_string());
+    let mut directed = |name, help, of: fn(&Usage) -> [u64; 2]| {
+        let mut family = out.family(name, Kind::Counter, help);
+        for (user, usage) in &users {
+            for (direction, value) in ["in", "out"].into_iter().zip(of(usage)) {
+                family.sample(&[("user", user.as_str()), ("direction", direction)], value);
+            }
+        }
+    };
+    let help = "Packets that users' modules were shown, and that they made, over restarts";
+    directed("user_packets_total", help, |usage| [usage.packets.packets_in, usage.packets.packets_out]);
+    let help = "Bytes of packets that users' modules were shown, and that they made, over restarts";
+    directed("user_bytes_total", help, |usage| [usage.packets.bytes_in, usage.packets.bytes_out]);
+    let help = "Packets that users' containers received and sent by their networks, over restarts";
+    directed("user_network_packets_total", help, |usage| [usage.network.packets_in, usage.network.packets_out]);
+    let help = "Bytes that users' containers received and sent by their networks, over restarts";
+    directed("user_network_bytes_total", help, |usage| [usage.network.bytes_in, usage.network.bytes_out]);
 }
 
 fn modules(out: &mut Exposition, modules: &[ModuleStatus]) {

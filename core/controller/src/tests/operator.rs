@@ -75,7 +75,7 @@ fn records_that_the_policy_does_not_allow_are_forgotten() {
     node.controller.restore(node.now, vec![foreign, stranger, record("m@1.0.0", 10, 2), record("m@1.0.1", 10, 3)]);
     commands!(node, "forget jane foreign", "forget stranger m", "fetch 0 100");
     let mut node = Node::new();
-    let many = (0..=MODULES_PER_USER_MAX).map(|n| record(&format!("m{n}@1.0.0"), 10, n as u64)).collect();
+    let many: Vec<_> = (0..=MODULES_PER_USER_MAX).map(|n| record(&format!("m{n}@1.0.0"), 10, n as u64)).collect();
     node.controller.restore(node.now, many);
     assert_eq!(node.commands().pop().unwrap(), "forget jane m63");
     assert_eq!(node.states().len(), MODULES_PER_USER_MAX);
@@ -191,6 +191,9 @@ fn the_next_deadline_says_what_it_is_for() {
     node.fetched(0, manifest(&setup("m@1.0.0")));
     assert_eq!(reason(&node), Some("worker answer"));
     node.ready();
+    assert_eq!(reason(&node), Some("reading of meters"));
+    node.sleep_ms(1000);
+    node.commands();
     assert_eq!(reason(&node), Some("load answer"));
     node.loaded(0);
     node.commands();

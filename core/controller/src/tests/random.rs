@@ -6,15 +6,17 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::time::Duration;
 
 use netserv_model::effect::{
-    Command, Effect, EffectId, EffectOutcome, FilterChange, FilterId, Job, ModuleSlot, News, PackageJob, StoreJob,
-    WorkerJob, WorkerNews,
+    Command, Effect, EffectId, EffectOutcome, FilterChange, FilterId, InstalledRecord, Job, ModuleSlot, News,
+    PackageJob, StoreJob, WorkerJob, WorkerNews,
 };
 use netserv_model::manifest::Manifest;
 use netserv_model::policy::{ContainerLimits, NodePolicy, Permits};
 use netserv_model::request::{Body, ModuleState, NodeReport, Outcome, Remove, Request};
-use netserv_model::{Flavour, ModuleName, ModuleRef, RefusalKind, UserId, WorkerId};
+use netserv_model::usage::{Stored, UsageKey, Used};
+use netserv_model::{Flavour, ModuleName, RefusalKind, UserId, WorkerId};
 use proptest::prelude::*;
 
+use super::metered::{Metered, sums};
 use super::script::{Node, START, manifest, name, packet, policy, refusal, setup, user, user_policy};
 
 const USERS: [&str; 2] = ["jane", "john"];
@@ -37,6 +39,8 @@ enum Step {
     Toggle { user: usize },
     /// The operator gives a user another rate and other limits.
     Tighten { user: usize, packets_per_second: u64 },
+    /// The node stops, in order or not, and starts again.
+    Restart { orderly: bool },
 }
 
 proptest! {
@@ -70,7 +74,12 @@ struct World {
     lanes: BTreeMap<UserId, VecDeque<Effect>>,
     workers: BTreeMap<WorkerId, Worker>,
     rules: BTreeMap<FilterId, (WorkerId, ModuleSlot, ModuleName)>,
-    stored: BTreeMap<(UserId, ModuleName), ModuleRef>,
+    stored: BTreeMap<(UserId, ModuleName), InstalledRecord>,
+    stored_usage: BTreeMap<UsageKey, Used>,
+    /// The readings and writings of usage that are not done.
+    node_open: VecDeque<Effect>,
+    metered: Metered,
+    settled: bool,
     /// What the containers of each user are held to.
     held: BTreeMap<UserId, (Permits, ContainerLimits)>,
     /// What a fetch of a digest gives.
@@ -94,6 +103,7 @@ enum Module {
 /// Something that will happen.
 enum Due {
     Package(EffectId),
+    Node,
     Lane(UserId),
     Start(WorkerId),
     Load(WorkerId, ModuleSlot),
@@ -116,13 +126,19 @@ impl World {
             workers: BTreeMap::new(),
             rules: BTreeMap::new(),
             stored: BTreeMap::new(),
+            stored_usage: BTreeMap::new(),
+            node_open: VecDeque::new(),
+            metered: Metered::default(),
+            settled: false,
             held: BTreeMap::new(),
             packages: BTreeMap::new(),
         }
     }
 
     fn take(&mut self, step: &Step) {
+        self.metered.count();
         match step {
+            Step::Restart { orderly } => self.restart(*orderly),
             Step::Setup { user, module, version, own_filter, property, ttl_s } => {
                 let mut setup = setup(&format!("m{module}@1.0.{version}"));
                 let mut manifest = manifest(&setup);
@@ -176,6 +192,7 @@ impl World {
     fn due(&self) -> Vec<Due> {
         let mut due: Vec<Due> = self.fetching.keys().map(|id| Due::Package(*id)).collect();
         due.extend(self.abandoned.iter().map(|id| Due::Package(*id)));
+        due.extend((!self.node_open.is_empty()).then_some(Due::Node));
         due.extend(self.lanes.iter().filter(|(_, lane)| !lane.is_empty()).map(|(user, _)| Due::Lane(user.clone())));
         for (id, worker) in &self.workers {
             if !worker.ready {
@@ -205,13 +222,14 @@ impl World {
                 };
                 self.node.controller.handle_outcome(self.node.now, id, outcome);
             }
+            Due::Node => self.carry_out_of_node(good),
             Due::Lane(user) => self.carry_out(&user, good),
             Due::Start(worker) => {
                 self.workers.get_mut(&worker).unwrap().ready = good;
                 let refusal = refusal(RefusalKind::NodeFailed);
                 self.tell(&worker, if good { WorkerNews::Ready } else { WorkerNews::Died { refusal, culprit: None } });
                 if !good {
-                    self.workers.remove(&worker);
+                    self.lose(&worker);
                 }
             }
             Due::Load(worker, slot) => {
@@ -220,6 +238,9 @@ impl World {
                     let module = good.then_some(Module::Loaded);
                     inside.modules.remove(&slot);
                     inside.modules.extend(module.map(|module| (slot, module)));
+                    if !good {
+                        self.metered.end_module(&worker, slot);
+                    }
                 }
                 let refusal = refusal(RefusalKind::Trapped);
                 let news = if good { WorkerNews::Loaded(slot) } else { WorkerNews::Failed { slot, refusal } };
@@ -238,7 +259,12 @@ impl World {
         let lane = self.lanes.get_mut(user).unwrap();
         let Effect { id, job, .. } = lane.pop_front().unwrap();
         let done = match job {
-            Job::Packages(_) | Job::Addresses(_) | Job::Measure | Job::Route(_) => {
+            Job::Packages(_)
+            | Job::Addresses(_)
+            | Job::Measure
+            | Job::ReadMeters
+            | Job::Route(_)
+            | Job::Store(StoreJob::PutUsage(_)) => {
                 unreachable!("they are in no lane")
             }
             Job::Permit(permits) => {
@@ -253,7 +279,7 @@ impl World {
             Job::Filters(change) => (good || change.add.is_empty()) && self.change(change),
             Job::Intercepts(_) => unreachable!("no module here intercepts"),
             Job::Store(StoreJob::Put(record)) => {
-                self.stored.insert((record.user.clone(), record.module.name.clone()), record.module);
+                self.stored.insert((record.user.clone(), record.module.name.clone()), *record);
                 true
             }
             Job::Store(StoreJob::Forget { user, module }) => {
@@ -270,24 +296,29 @@ impl World {
         match job {
             WorkerJob::Start { worker, limits, permits } => {
                 self.held.insert(worker.user.clone(), (*permits, limits));
+                if good {
+                    self.metered.begin_worker(&worker, generation);
+                }
                 let new = Worker { generation, ready: false, modules: BTreeMap::new(), owed: BTreeSet::new() };
                 let before = if good { self.workers.insert(worker, new) } else { None };
                 assert!(before.is_none(), "a worker is started twice");
                 good
             }
             WorkerJob::Stop { worker } => {
-                self.workers.remove(&worker);
+                self.lose(&worker);
                 true
             }
             WorkerJob::Load(load) => {
                 // It may have died since.
                 let Some(worker) = self.workers.get_mut(&load.worker).filter(|_| good) else { return false };
                 assert!(!worker.owed.contains(&load.slot));
+                self.metered.begin_module(&load, generation);
                 let before = worker.modules.insert(load.slot, Module::Loading);
                 assert!(before.is_none(), "place {:?} is taken", load.slot);
                 true
             }
             WorkerJob::Unload { worker, slot } => {
+                self.metered.end_module(&worker, slot);
                 if let Some(worker) = self.workers.get_mut(&worker)
                     && worker.modules.remove(&slot) == Some(Module::Loading)
                 {
@@ -321,6 +352,7 @@ impl World {
         }
         let (worker, slot) = running[which % running.len()].clone();
         self.workers.get_mut(&worker).unwrap().modules.remove(&slot);
+        self.metered.end_module(&worker, slot);
         self.tell(&worker, WorkerNews::Failed { slot, refusal: refusal(RefusalKind::Trapped) });
     }
 
@@ -333,7 +365,54 @@ impl World {
         let slots: Vec<ModuleSlot> = self.workers[&worker].modules.keys().copied().collect();
         let culprit = culprit.filter(|_| !slots.is_empty()).map(|n| slots[n % slots.len()]);
         self.tell(&worker, WorkerNews::Died { refusal: refusal(RefusalKind::Stalled), culprit });
-        self.workers.remove(&worker);
+        self.lose(&worker);
+    }
+
+    /// A worker is gone; what it counted is still to be read.
+    fn lose(&mut self, worker: &WorkerId) {
+        if self.workers.remove(worker).is_some() {
+            self.metered.end_worker(worker);
+        }
+    }
+
+    /// Carries out the node's first reading or writing of usage.
+    fn carry_out_of_node(&mut self, good: bool) {
+        let Effect { id, job, .. } = self.node_open.pop_front().unwrap();
+        let outcome = match job {
+            _ if !good => EffectOutcome::Refused(refusal(RefusalKind::NodeFailed)),
+            Job::ReadMeters => EffectOutcome::Metered(Box::new(self.metered.read())),
+            Job::Store(StoreJob::PutUsage(change)) => {
+                self.stored_usage.retain(|key, _| !change.forget.contains(key));
+                self.stored_usage.extend(change.put);
+                EffectOutcome::Done
+            }
+            other => unreachable!("{other:?} is a user's"),
+        };
+        self.node.controller.handle_outcome(self.node.now, id, outcome);
+    }
+
+    /// Has the node start again with what is stored; requests under way are lost. What was used is stored before, if it
+    /// stops in order.
+    fn restart(&mut self, orderly: bool) {
+        if orderly {
+            self.node.controller.handle_stop(self.node.now);
+            self.obey_all();
+            while !self.settled {
+                self.carry_out_of_node(true);
+                self.obey_all();
+            }
+            assert_eq!(sums(&self.stored_usage), self.metered.sums(), "something used is not stored");
+        }
+        self.metered.restart(sums(&self.stored_usage));
+        self.settled = false;
+        self.asked.retain(|id, _| self.answered.contains(id));
+        (self.fetching, self.abandoned, self.lanes) = Default::default();
+        (self.workers, self.rules, self.node_open) = Default::default();
+        self.node.changes.1 = self.node.changes.0;
+        self.node.controller = crate::Controller::new(self.node.policy.clone());
+        let installed = self.stored.values().cloned().collect();
+        let usage = self.stored_usage.iter().map(|(key, used)| (key.clone(), *used)).collect();
+        self.node.controller.restore(self.node.now, Stored { installed, usage });
     }
 
     /// Lets time pass, obeying at each timer.
@@ -354,6 +433,9 @@ impl World {
     fn obey_all(&mut self) {
         while let Some(command) = self.node.controller.poll_command() {
             self.obey(command);
+            while self.eager && !self.node_open.is_empty() {
+                self.carry_out_of_node(true);
+            }
             while self.eager && self.lanes.values().any(|lane| !lane.is_empty()) {
                 let users: Vec<UserId> = self.lanes.keys().cloned().collect();
                 let open = users.into_iter().find(|user| !self.lanes[user].is_empty()).unwrap();
@@ -371,6 +453,7 @@ impl World {
             Command::Do(Effect { job: Job::Packages(PackageJob::Compose { .. }), .. }) => {
                 unreachable!("there is no service here")
             }
+            Command::Do(effect) if effect.user.is_none() => self.node_open.push_back(effect),
             Command::Do(effect) => {
                 let user = effect.user.clone().expect("the effects of modules are a user's");
                 self.lanes.entry(user).or_default().push_back(effect);
@@ -381,6 +464,7 @@ impl World {
             }
             Command::Answer { request, report } => self.take_answer(request.0, &report),
             Command::Notify(_) => {}
+            Command::Settled => self.settled = true,
             Command::InForce(_, late) => {
                 assert!(late.is_empty());
                 self.node.changes.1 += 1;
@@ -418,7 +502,7 @@ impl World {
             let quiet = self.lanes.get(&key.0).is_none_or(VecDeque::is_empty);
             let installed = controller.place(&key.0, &key.1).is_some();
             if quiet && installed {
-                assert_eq!(self.stored.get(&key), Some(&status.module));
+                assert_eq!(self.stored.get(&key).map(|record| &record.module), Some(&status.module));
             }
             if quiet && installed && status.state == ModuleState::Running {
                 assert!(places.contains_key(&(&key.0, &key.1)), "{} runs and sees no packets", status.module);
@@ -466,6 +550,8 @@ impl World {
         assert!(self.stored.is_empty(), "{:?}", self.stored);
         assert!(self.workers.is_empty(), "{:?}", self.workers.keys());
         self.node.assert_empty();
+        self.metered.assert_read();
+        assert_eq!(sums(&self.stored_usage), self.metered.sums());
         assert!(self.node.now.instant > START.instant);
     }
 }
@@ -492,6 +578,7 @@ fn step() -> impl Strategy<Value = Step> {
         2 => which.clone().prop_map(|which| Step::Trap { which }),
         1 => (which, prop::option::of(0usize..4)).prop_map(|(which, culprit)| Step::Die { which, culprit }),
         1 => (0usize..2).prop_map(|user| Step::Toggle { user }),
+        1 => any::<bool>().prop_map(|orderly| Step::Restart { orderly }),
         1 => (0usize..2, 1u64..3).prop_map(|(user, packets_per_second)| Step::Tighten { user, packets_per_second }),
     ]
 }

@@ -12,10 +12,12 @@ use netserv_model::effect::{
 use netserv_model::manifest::{Manifest, ModuleLimits, PacketPart};
 use netserv_model::policy::{ContainerLimits, NodePolicy, UserPolicy};
 use netserv_model::request::{Ask, Body, NodeReport, Outcome, Probe, Remove, Request, Setup};
+use netserv_model::usage::Meters;
 use netserv_model::{Digest, Flavour, Instant, ModuleName, Nonce, Now, PublicKey, Refusal, RefusalKind, SessionId};
 use netserv_model::{Signature, UnixTime, UserId, WorkerId};
 
 use crate::Controller;
+use crate::expiry::Timer;
 
 /// When every script starts.
 pub(crate) const START: Now = Now { instant: Instant::from_millis(5000), wall: UnixTime::from_secs(1_800_000_000) };
@@ -43,6 +45,8 @@ pub(crate) struct Node {
     pub(crate) changes: (u64, u64),
     /// The effects about packages, which scripts number from 0.
     packages: Vec<EffectId>,
+    /// What readings of meters find, until what ended was read.
+    pub(crate) meters: Meters,
     /// The rule whose installation is refused.
     refused: Option<FilterId>,
     /// What came out and was not looked at.
@@ -65,6 +69,7 @@ impl Node {
             requests: 0,
             changes: (0, 0),
             packages: Vec::new(),
+            meters: Meters::default(),
             refused: None,
             lines: VecDeque::new(),
         }
@@ -256,6 +261,7 @@ impl Node {
                     assert!(before.is_none(), "request {} is answered twice", request.0);
                 }
                 Command::Notify(notice) => self.lines.push_back(said(&notice)),
+                Command::Settled => self.lines.push_back("settled".to_owned()),
                 Command::InForce(change, late) => {
                     assert_eq!(change, PolicyChange(self.changes.1));
                     self.changes.1 += 1;
@@ -266,6 +272,11 @@ impl Node {
     }
 
     fn outcome_of(&mut self, job: &Job) -> EffectOutcome {
+        if matches!(job, Job::ReadMeters) {
+            let meters = self.meters.clone();
+            self.meters.end();
+            return EffectOutcome::Metered(Box::new(meters));
+        }
         let installs = match job {
             Job::Filters(change) => change.add.iter().any(|rule| Some(rule.id) == self.refused),
             Job::Intercepts(InterceptJob::Begin(rule)) => Some(rule.id) == self.refused,
@@ -277,6 +288,7 @@ impl Node {
             | Job::Addresses(_)
             | Job::Store(_)
             | Job::Measure
+            | Job::ReadMeters
             | Job::Route(_) => false,
         };
         match installs {
@@ -326,6 +338,7 @@ impl Node {
                 | Job::Addresses(_)
                 | Job::Store(_)
                 | Job::Measure
+                | Job::ReadMeters
                 | Job::Route(_) => {}
             }
             self.pull();
@@ -346,7 +359,8 @@ impl Node {
         assert!(controller.tenants.is_empty(), "{:?}", controller.tenants);
         assert!(controller.effects.is_empty(), "{:?}", controller.effects);
         assert!(controller.changes.is_empty() && self.changes.0 == self.changes.1, "{:?}", self.changes);
-        assert_eq!((controller.timers.len(), controller.in_flight), (0, 0), "{:?}", controller.timers);
+        let timers = controller.timers.len() - usize::from(controller.timers.runs(&Timer::ReadMeters));
+        assert_eq!((timers, controller.in_flight), (0, 0), "{:?}", controller.timers);
         assert!(controller.commands.is_empty() && controller.answers.is_empty() && controller.swaps.is_empty());
     }
 }
@@ -400,6 +414,9 @@ fn lines(job: &Job) -> Vec<String> {
         }
         Job::Store(StoreJob::Put(record)) => format!("store {} {}", record.user, short(&record.module)),
         Job::Store(StoreJob::Forget { user, module }) => format!("forget {user} {}", short(module)),
+        Job::Store(StoreJob::PutUsage(_)) => "put-usage".to_owned(),
+        // It may be read at any time.
+        Job::ReadMeters => return Vec::new(),
         Job::Measure | Job::Route(_) => unreachable!("the controller measures and routes nothing"),
     };
     vec![line]

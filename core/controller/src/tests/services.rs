@@ -212,7 +212,7 @@ fn a_service_comes_back_with_its_parts() {
     for service_first in [true, false] {
         let mut node = Node::with(server_policy());
         let records = ["auth@1.0.0", "app@2.0.1", "s@1.0.0"].into_iter().enumerate();
-        let records = records.map(|(order, module)| record(&node, module, order)).collect();
+        let records: Vec<_> = records.map(|(order, module)| record(&node, module, order)).collect();
         node.controller.restore(node.now, records);
         node.commands();
         let whole = service("s@1.0.0", &["auth@^1", "app@2"]);

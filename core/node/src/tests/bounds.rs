@@ -17,7 +17,7 @@ fn a_drain_that_is_cut_off_goes_on_at_once() {
         (0..users).flat_map(|user| (0..modules).map(move |n| record(user, n))).collect();
     let wanted = records.len();
     assert!(wanted > DRAIN_STEPS_MAX);
-    let first = script.handle(Input::Restore(records)).len();
+    let first = script.handle(Input::Restore(Box::new(records.into()))).len();
     assert!(first < wanted && first > DRAIN_STEPS_MAX / 2, "{first} outputs");
     assert_eq!(script.node.poll_output(), None);
     assert_eq!(script.node.poll_timeout(), Some((script.now.instant, "rest of a drain")));
@@ -64,9 +64,9 @@ fn requests_that_waited_for_a_route_are_bounded_too() {
 fn calls_over_the_bound_get_counters_as_they_are() {
     let mut script = Script::new(1);
     for call in 0..FRESH_WAITING_MAX {
-        script.handle(Input::Ask(CallId(u64::try_from(call).unwrap())));
+        script.handle(Input::Ask(CallId(u64::try_from(call).unwrap()), What::Counters));
     }
-    assert_eq!(script.handle(Input::Ask(CallId(9999))), [Output::Fresh(CallId(9999))]);
+    assert_eq!(script.handle(Input::Ask(CallId(9999), What::Counters)), [Output::Fresh(CallId(9999))]);
     script.post(0, RequestBuilder::probe(&[Ask::Modules]).user(&"user0".parse().unwrap()), None);
     assert_eq!(script.outcome(0), Some(Ok("probed".to_owned())), "a request does not wait either");
     script.work(None);

@@ -10,9 +10,9 @@ use crate::{OwnedDatagram, Token};
 #[test]
 fn calls_see_counters_that_are_no_older_than_they() {
     let mut script = Script::new(1);
-    let first = script.handle(Input::Ask(CallId(1)));
+    let first = script.handle(Input::Ask(CallId(1), What::Counters));
     let [(measure, Job::Measure)] = effects(&first)[..] else { panic!("{first:?}") };
-    assert_eq!(script.handle(Input::Ask(CallId(2))), [], "one measurement at a time");
+    assert_eq!(script.handle(Input::Ask(CallId(2), What::Counters)), [], "one measurement at a time");
     let then = script.handle(Input::Done(measure, outcome(&Job::Measure)));
     let [Output::Fresh(CallId(1)), Output::Do(Effect { id: next, job: Job::Measure, .. })] = then[..] else {
         panic!("{then:?}")
@@ -111,7 +111,8 @@ fn query() -> Vec<u8> {
         | Output::Reply(..)
         | Output::Fresh(_)
         | Output::Applied(..)
-        | Output::Notice(_) => None,
+        | Output::Notice(_)
+        | Output::Stopped => None,
     });
     payload.unwrap()
 }

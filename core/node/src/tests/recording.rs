@@ -4,6 +4,9 @@
 use netserv_gist::{AssociationId, InterfaceId};
 use netserv_model::effect::{InstalledRecord, Measured, ModuleCounts, ModuleSlot};
 use netserv_model::request::{PacketCounts, ServerCounts};
+use netserv_model::usage::{
+    Held, Meters, ModuleMeter, NetworkMeter, Stored, Traffic, Usage, UsageKey, Used, WorkerMeter,
+};
 use netserv_model::{SessionId, UserId};
 
 use super::*;
@@ -52,7 +55,7 @@ fn what_differs_is_found_with_its_line_and_what_came_out() {
     bad[2] = good[2].replacen("\"outputs\":\"", "\"outputs\":\"f", 1);
     assert!(matches!(replay(&bad), Err(ReplayError::Differs { line: 3, .. })));
     let mut bad = good;
-    bad[0] = bad[0].replacen("\"recording\":1", "\"recording\":9", 1);
+    bad[0] = bad[0].replacen(&format!("\"recording\":{VERSION}"), "\"recording\":9", 1);
     assert_eq!(replay(&bad).unwrap_err(), ReplayError::Version(9));
 }
 
@@ -96,7 +99,7 @@ fn recording() -> Vec<String> {
     let mut lines = vec![header().to_line()];
     let mut now = START;
     let mut inputs = std::collections::VecDeque::from([
-        Input::Restore(Vec::new()),
+        Input::Restore(Box::default()),
         Input::Addresses(vec![[10, 0, 0, 1].into()]),
         Input::Post(CallId(1), Box::new(setup())),
     ]);
@@ -129,6 +132,7 @@ fn recording() -> Vec<String> {
                 | Job::Addresses(_)
                 | Job::Store(_)
                 | Job::Measure
+                | Job::ReadMeters
                 | Job::Route(_) => {}
             }
         }
@@ -152,7 +156,7 @@ fn setup() -> PostRequest {
     PostRequest { message, path: None, session: Some(SessionId([4; 16])), timeout_ms: 5 }
 }
 
-const KINDS: u8 = 16;
+const KINDS: u8 = 17;
 
 /// Numbers the variants, so that one without an example is found.
 fn kind(input: &Input) -> u8 {
@@ -169,10 +173,11 @@ fn kind(input: &Input) -> u8 {
         Input::Bytes(..) => 9,
         Input::Closed(..) => 10,
         Input::Post(..) => 11,
-        Input::Ask(_) => 12,
+        Input::Ask(..) => 12,
         Input::Done(..) => 13,
         Input::News(_) => 14,
         Input::Timeout => 15,
+        Input::Stop => 16,
     }
 }
 
@@ -190,7 +195,7 @@ fn inputs() -> Vec<Input> {
     let error = "a \"quoted\" line\n\u{202e}and \u{0} more".to_owned();
     let path = Some(PathSpec { destination: addresses[1], source: Some(addresses[1]) });
     let mut inputs = vec![
-        Input::Restore(vec![record()]),
+        Input::Restore(Box::new(Stored { installed: vec![record()], usage: usage() })),
         Input::Policy(CallId(5), Box::new(policy(3))),
         Input::Addresses(addresses.clone()),
         Input::RoutesChanged,
@@ -205,8 +210,10 @@ fn inputs() -> Vec<Input> {
         Input::Closed(AssociationId(2), None),
         Input::Post(CallId(1), Box::new(setup())),
         Input::Post(CallId(1), Box::new(PostRequest { path, session: None, ..setup() })),
-        Input::Ask(CallId(2)),
+        Input::Ask(CallId(2), What::Counters),
+        Input::Ask(CallId(3), What::Usage),
         Input::Timeout,
+        Input::Stop,
     ];
     inputs.extend(outcomes().into_iter().map(|outcome| Input::Done(EffectId(1 << 63), outcome)));
     inputs.extend(news().into_iter().map(|what| {
@@ -245,8 +252,31 @@ fn outcomes() -> Vec<EffectOutcome> {
         EffectOutcome::Measured(Box::new(measured)),
         EffectOutcome::Routed(Some([10, 0, 0, 1].into())),
         EffectOutcome::Routed(None),
+        EffectOutcome::Metered(Box::new(meters())),
         EffectOutcome::Refused(Refusal::new(RefusalKind::NodeFailed, "why\n")),
     ]
+}
+
+fn usage() -> Vec<(UsageKey, Used)> {
+    let (user, module) = ("user0".parse().unwrap(), module_name());
+    let traffic = Traffic { packets_in: u64::MAX, bytes_in: 1, packets_out: 2, bytes_out: 3 };
+    let usage =
+        Usage { packets: traffic, cpu_ns: u64::MAX, memory_byte_seconds: 4, disk_byte_seconds: 5, network: traffic };
+    let used = Used { since: START.wall, until: START.wall, usage };
+    vec![(UsageKey::default(), used), (UsageKey::of_user(&user), used), (UsageKey::of_module(&user, &module), used)]
+}
+
+fn meters() -> Meters {
+    let user: UserId = "user0".parse().unwrap();
+    let worker = WorkerId::new(user.clone(), Flavour::Osgi);
+    let traffic = Traffic { packets_in: u64::MAX, ..Traffic::default() };
+    let (load, module) = (EffectId(7), module_name());
+    Meters {
+        modules: vec![ModuleMeter { load, worker: worker.clone(), module, packets: traffic, busy: 9, ended: true }],
+        workers: vec![WorkerMeter { worker, generation: EffectId(5), cpu_ns: u64::MAX, ended: false }],
+        networks: vec![NetworkMeter { user: user.clone(), made: 8, traffic, ended: false }],
+        held: BTreeMap::from([(user, Held { memory_bytes: 1, disk_bytes: u64::MAX })]),
+    }
 }
 
 fn news() -> [WorkerNews; 5] {

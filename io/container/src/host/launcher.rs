@@ -4,6 +4,7 @@
 use std::fs::{self, File};
 use std::os::fd::{AsFd as _, BorrowedFd, OwnedFd};
 use std::os::unix::process::CommandExt as _;
+use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
@@ -115,9 +116,9 @@ impl Launcher {
         fds.extend(network.map(ContainerNetwork::netns));
         let (started, mut fds) = self.started(&Request::Serve(serve), &fds)?;
         let pidfd = fds.pop().ok_or_else(unexpected)?;
-        let StartedProcess { pid, uid, landlock } = started;
+        let StartedProcess { pid, uid, landlock, memory } = started;
         tracing::debug!(%user, %flavour, pid, uid, landlock, "worker started");
-        Ok(shared.into_container(user.clone(), Process::new(pid, pidfd, exit), landlock))
+        Ok(shared.into_container(user.clone(), Process::new(pid, pidfd, exit).with_memory(memory), landlock))
     }
 
     /// Holds a user's workers that run to other limits; their files on disk and what they keep in memory by themselves stay
@@ -165,7 +166,9 @@ impl Launcher {
         fds: &[BorrowedFd<'_>],
     ) -> Result<(StartedProcess, Vec<OwnedFd>), ContainerError> {
         match self.ask(request, fds)? {
-            (Reply::Started { pid, uid, landlock }, fds) => Ok((StartedProcess { pid, uid, landlock }, fds)),
+            (Reply::Started { pid, uid, landlock, memory }, fds) => {
+                Ok((StartedProcess { pid, uid, landlock, memory }, fds))
+            }
             (Reply::Failed { step, detail, quota: false }, _) => Err(ContainerError::Start { step, detail }),
             (Reply::Failed { detail, quota: true, .. }, _) => Err(ContainerError::Quota(detail)),
             (Reply::Ready { .. } | Reply::Limited, _) => Err(unexpected()),
@@ -193,6 +196,7 @@ struct StartedProcess {
     pid: i32,
     uid: u32,
     landlock: String,
+    memory: Option<PathBuf>,
 }
 
 impl Drop for Launcher {

@@ -25,4 +25,4 @@ pub use leftovers::cleanup_leftovers;
 pub use media::{MediaEnds, MediaJob, media_outcome};
 pub use process::{Exit, ExitCause, Process};
 pub use ring::{DetachedWorker, HostRing};
-pub use storage::{Storage, retain_storage};
+pub use storage::{Storage, retain_storage, stored_bytes};

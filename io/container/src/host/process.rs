@@ -3,6 +3,7 @@
 
 use std::io::{self, Read as _};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use netserv_model::{Refusal, RefusalKind};
@@ -11,6 +12,7 @@ use rustix::process::Signal;
 
 use crate::limits::EXIT_REPORT_BYTES_MAX;
 use crate::protocol::ExitReport;
+use crate::sys;
 
 /// A container's first process, and with it all others. Its descriptor becomes readable when it ended.
 #[derive(Debug)]
@@ -19,11 +21,20 @@ pub struct Process {
     pidfd: OwnedFd,
     exit: std::fs::File,
     ended: Option<Exit>,
+    /// Its processor time, as far as that was asked for.
+    cpu_time: Duration,
+    /// The file that says how much memory the container's processes hold.
+    memory: Option<PathBuf>,
 }
 
 impl Process {
     pub(crate) fn new(pid: i32, pidfd: OwnedFd, exit: OwnedFd) -> Process {
-        Process { pid, pidfd, exit: exit.into(), ended: None }
+        Process { pid, pidfd, exit: exit.into(), ended: None, cpu_time: Duration::ZERO, memory: None }
+    }
+
+    pub(crate) fn with_memory(mut self, memory: Option<PathBuf>) -> Process {
+        self.memory = memory;
+        self
     }
 
     /// Returns its number in the node's pid namespace, for logs. It may belong to another process once this one ended.
@@ -41,12 +52,35 @@ impl Process {
         if self.ended.is_none() {
             let mut bytes = [0; EXIT_REPORT_BYTES_MAX];
             self.ended = match self.exit.read(&mut bytes) {
-                Ok(length) => Some(Exit::from_report(&bytes[..length])),
+                Ok(length) => {
+                    let report = serde_json::from_slice::<ExitReport>(&bytes[..length]).ok();
+                    let cpu_ns = report.as_ref().map_or(0, |report| report.cpu_ns);
+                    self.cpu_time = self.cpu_time.max(Duration::from_nanos(cpu_ns));
+                    Some(Exit::from_report(report))
+                }
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => None,
                 Err(_) => Some(Exit::unknown()),
             };
         }
         self.ended.as_ref()
+    }
+
+    /// Returns how long its threads were on a processor so far; once [`Process::exit`] says how it ended, that is its last
+    /// word. It never goes back.
+    pub fn cpu_time(&mut self) -> Duration {
+        if self.exit().is_none() && self.pid > 0 {
+            let time = sys::process_time(self.pid);
+            // Its number may be another process's once it ended.
+            let ended = poll(&mut [PollFd::new(&self.pidfd, PollFlags::IN)], Some(&Timespec::default())) != Ok(0);
+            self.cpu_time = self.cpu_time.max(time.filter(|_| !ended).unwrap_or_default());
+        }
+        self.cpu_time
+    }
+
+    /// Returns the file that says how many bytes of memory the container's processes hold, if the kernel counts that. Those
+    /// of one container have the same.
+    pub fn memory_file(&self) -> Option<&Path> {
+        self.memory.as_deref()
     }
 
     /// Waits until it ended, at most so long.
@@ -121,8 +155,8 @@ impl Exit {
         }
     }
 
-    fn from_report(bytes: &[u8]) -> Exit {
-        let Ok(report) = serde_json::from_slice::<ExitReport>(bytes) else { return Exit::unknown() };
+    fn from_report(report: Option<ExitReport>) -> Exit {
+        let Some(report) = report else { return Exit::unknown() };
         let cause = match report {
             // A worker that a module's own limit made exit did not die of the container's.
             ExitReport { out_of_memory: true, signal: Some(_), .. } => ExitCause::OutOfMemory,
@@ -170,7 +204,7 @@ mod tests {
     }
 
     fn check_exit(report: &str, kind: RefusalKind, words: &str) {
-        let refusal = Exit::from_report(report.as_bytes()).refusal();
+        let refusal = Exit::from_report(serde_json::from_str(report).ok()).refusal();
         assert_eq!(refusal.kind, kind);
         assert!(refusal.detail.contains(words), "{refusal}");
     }

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 //! What a user's modules keep on the node's disk, as the node grants it and clears it away.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::io;
+use std::os::unix::fs::MetadataExt as _;
 use std::path::Path;
 
 use netserv_model::UserId;
@@ -43,12 +44,50 @@ pub fn retain_storage(directory: &Path, users: &BTreeSet<UserId>) -> io::Result<
     Ok(removed)
 }
 
+/// Returns how many bytes of the disk the files of each user take.
+///
+/// # Errors
+/// The directory cannot be read.
+pub fn stored_bytes(directory: &Path) -> io::Result<BTreeMap<UserId, u64>> {
+    let entries = match fs::read_dir(directory) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(BTreeMap::new()),
+        entries => entries?,
+    };
+    let mut stored = BTreeMap::new();
+    for entry in entries {
+        let entry = entry?;
+        // One that is removed at this moment takes nothing.
+        let bytes = entry.metadata().map_or(0, |metadata| metadata.blocks() * STAT_BLOCK_BYTES);
+        if let Some(user) = entry.file_name().to_str().and_then(owner_of).filter(|_| bytes > 0) {
+            *stored.entry(user).or_default() += bytes;
+        }
+    }
+    Ok(stored)
+}
+
+/// The unit of `st_blocks`, whatever the file system's own.
+const STAT_BLOCK_BYTES: u64 = 512;
+
 #[cfg(test)]
 mod tests {
     use netserv_model::Flavour;
 
     use super::*;
     use crate::sandbox::storage::{KV, file_name};
+
+    #[test]
+    fn files_take_what_is_written_of_them() {
+        let directory = tempfile::tempdir().unwrap();
+        let [jane, john]: [UserId; 2] = ["jane", "john"].map(|name| name.parse().unwrap());
+        let path = |user, flavour| directory.path().join(file_name(user, flavour, KV));
+        fs::write(path(&jane, Flavour::Wasm), vec![7; 100_000]).unwrap();
+        fs::write(path(&jane, Flavour::Osgi), vec![7; 100_000]).unwrap();
+        fs::File::create(path(&john, Flavour::Wasm)).unwrap().set_len(1 << 30).unwrap();
+        fs::write(directory.path().join("other"), vec![7; 100_000]).unwrap();
+        let stored = stored_bytes(directory.path()).unwrap();
+        assert!(stored.keys().eq([&jane]) && (200_000..400_000).contains(&stored[&jane]), "{stored:?}");
+        assert!(stored_bytes(&directory.path().join("none")).unwrap().is_empty());
+    }
 
     #[test]
     fn files_go_with_their_users_and_with_nobody_else() {

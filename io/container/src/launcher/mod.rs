@@ -344,10 +344,11 @@ impl<'a> LauncherLoop<'a> {
             }
             None => Rc::new(own),
         };
+        let memory = group.memory_file();
         let (cpu_seconds, exit) = (orders.cpu_seconds, start.exit);
         let process = Running { worker: start.worker, pid, pidfd, cpu_seconds, group, stderr, exit };
         self.places.put(start.place, process);
-        Ok((Reply::Started { pid, uid, landlock }, their_pidfd?))
+        Ok((Reply::Started { pid, uid, landlock, memory }, their_pidfd?))
     }
 
     /// Collects a process that ended, and tells the node how. The last worker of a container takes the groups along.

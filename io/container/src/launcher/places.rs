@@ -44,6 +44,7 @@ impl Running {
             signal,
             out_of_memory,
             out_of_cpu_time: signal == Some(libc::SIGKILL) && !out_of_memory && over_time,
+            cpu_ns: ended.as_ref().map_or(0, |ended| u64::try_from(ended.cpu_time.as_nanos()).unwrap_or(u64::MAX)),
             stderr: last_words(self.stderr),
         };
         let bytes = serde_json::to_vec(&report).expect("a report is plain data");

@@ -78,7 +78,7 @@ mod tests {
             drop(writer);
             let stderr = last_words(reader);
             let (code, signal) = (Some(i32::MIN), Some(i32::MIN));
-            let report = ExitReport { code, signal, out_of_memory: false, out_of_cpu_time: false, stderr };
+            let report = ExitReport { code, signal, out_of_memory: false, out_of_cpu_time: false, cpu_ns: 0, stderr };
             let length = serde_json::to_vec(&report).unwrap().len();
             assert!(length < EXIT_REPORT_BYTES_MAX, "{bytes:?}: {length}");
         }

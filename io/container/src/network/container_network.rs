@@ -10,6 +10,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use netserv_model::Filter;
 use netserv_model::policy::NetworkRate;
+use netserv_model::usage::Traffic;
 
 use super::addresses::{addresses_of, is_container_address, node_addresses};
 use super::error::NetworkError;
@@ -155,6 +156,18 @@ impl ContainerNetwork {
         dropped.extend(rate::dropped_sent(&Socket::rules()?, &self.name)?);
         dropped.extend(self.ends(&Socket::routes()?).dropped()?);
         Ok(dropped.into_iter().collect())
+    }
+
+    /// Returns what the container received (in) and sent (out) since the network was made, with link headers, also what the
+    /// other end dropped then.
+    ///
+    /// # Errors
+    /// The kernel does not tell.
+    pub fn traffic(&self) -> io::Result<Traffic> {
+        let Traffic { packets_in, bytes_in, packets_out, bytes_out } =
+            link::traffic_of(&Socket::routes()?, self.indices.0)?;
+        // What comes out of this end of the link, the container sent.
+        Ok(Traffic { packets_in: packets_out, bytes_in: bytes_out, packets_out: packets_in, bytes_out: bytes_in })
     }
 
     /// Takes the link away, and with it routes and neighbours: about 30 ms. Returns when it is gone.

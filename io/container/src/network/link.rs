@@ -7,6 +7,7 @@ use std::os::fd::{AsRawFd as _, BorrowedFd};
 
 use ipnet::IpNet;
 use netserv_model::container_link::container_link_group;
+use netserv_model::usage::Traffic;
 use netserv_wire::netlink::{FLAG_DUMP, Message, attributes, nested};
 
 use super::error::NetworkError;
@@ -218,6 +219,23 @@ pub(super) fn index_of(socket: &Socket, name: &str) -> io::Result<u32> {
     found.ok_or_else(|| io::Error::from_raw_os_error(libc::ENODEV))
 }
 
+/// Returns what a device received (in) and sent (out).
+pub(super) fn traffic_of(socket: &Socket, index: u32) -> io::Result<Traffic> {
+    let mut found = None;
+    socket.ask(GET_LINK, 0, &link_header(index, false), &[], |message| {
+        let list = message.body.get(16..).filter(|_| message.kind == NEW_LINK).unwrap_or_default();
+        found = attributes(list).find(|(kind, _)| *kind == LINK_STATISTICS).and_then(|(_, counts)| traffic(counts));
+    })?;
+    found.ok_or_else(|| io::Error::from_raw_os_error(libc::ENODEV))
+}
+
+/// Reads the first four numbers of `struct rtnl_link_stats64`.
+fn traffic(counts: &[u8]) -> Option<Traffic> {
+    let number = |at: usize| counts.get(at * 8..)?.first_chunk().map(|bytes| u64::from_ne_bytes(*bytes));
+    let (packets_in, packets_out, bytes_in, bytes_out) = (number(0)?, number(1)?, number(2)?, number(3)?);
+    Some(Traffic { packets_in, bytes_in, packets_out, bytes_out })
+}
+
 /// Sets a device up, with settings of IPv4, and without an IPv6 address that it would make for itself.
 fn start_link(requests: &mut Requests, index: u32, settings: &[(u16, u32)]) {
     let values: Vec<(u16, [u8; 4])> = settings.iter().map(|(key, value)| (*key, value.to_ne_bytes())).collect();
@@ -259,6 +277,8 @@ const LINK_STATION: u16 = 1;
 const LINK_NAME: u16 = 3;
 const LINK_MTU: u16 = 4;
 const LINK_INFO: u16 = 18;
+/// `IFLA_STATS64`.
+const LINK_STATISTICS: u16 = 23;
 const LINK_FAMILIES: u16 = 26;
 const LINK_GROUP: u16 = 27;
 /// `IFLA_NET_NS_FD`.

@@ -99,10 +99,23 @@ pub(crate) struct JvmSetup {
 /// The launcher's answers.
 #[derive(Debug, Serialize, Deserialize)]
 pub(crate) enum Reply {
-    Ready { enforced: Vec<String>, missing: Vec<String> },
-    Started { pid: i32, uid: u32, landlock: String },
+    Ready {
+        enforced: Vec<String>,
+        missing: Vec<String>,
+    },
+    /// With the file that says how much memory the container's processes hold, if the kernel counts that.
+    Started {
+        pid: i32,
+        uid: u32,
+        landlock: String,
+        memory: Option<PathBuf>,
+    },
     Limited,
-    Failed { step: String, detail: String, quota: bool },
+    Failed {
+        step: String,
+        detail: String,
+        quota: bool,
+    },
 }
 
 /// How a process ended, written to its exit pipe by the launcher.
@@ -112,5 +125,8 @@ pub(crate) struct ExitReport {
     pub(crate) signal: Option<i32>,
     pub(crate) out_of_memory: bool,
     pub(crate) out_of_cpu_time: bool,
+    /// Processor time of all its threads.
+    #[serde(default)]
+    pub(crate) cpu_ns: u64,
     pub(crate) stderr: String,
 }

@@ -13,6 +13,7 @@ use anyhow::{Context as _, Result};
 use netserv_container::network::AddressWatch;
 use netserv_model::effect::{InterceptJob, ModuleSlot};
 use netserv_model::policy::{AddressPlan, Permits};
+use netserv_model::usage::NetworkMeter;
 use netserv_model::{ModuleName, Refusal, UserId, WorkerId};
 use netserv_wire::container::frames::PartKind;
 use tokio::sync::oneshot;
@@ -51,6 +52,8 @@ pub enum NetworkJob {
     Intercept(InterceptJob, Ticket),
     /// Tell how many packets the firewall of each user's container dropped, by reason.
     CountDrops(oneshot::Sender<BTreeMap<UserId, BTreeMap<String, u64>>>),
+    /// Read what went through all networks.
+    ReadMeters(Then<Vec<NetworkMeter>>),
     /// Tell whether an address is a container's.
     HasAddress(IpAddr, Sender<bool>),
     /// The node has other addresses.
@@ -138,6 +141,7 @@ fn work(networks: &mut Networks, job: NetworkJob) {
             // Whoever asked may be gone.
             let _ = reply.send(networks.dropped());
         }
+        NetworkJob::ReadMeters(then) => then(networks.read_meters()),
         NetworkJob::HasAddress(address, reply) => {
             let _ = reply.send(networks.has_address(address));
         }

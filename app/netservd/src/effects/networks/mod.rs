@@ -21,11 +21,13 @@ use netserv_container::network::{
 use netserv_model::container_link::{CONTAINER_LINKS_MAX, container_link};
 use netserv_model::effect::{InterceptJob, ModuleSlot};
 use netserv_model::policy::{AddressPlan, Permits};
+use netserv_model::usage::{NetworkMeter, Traffic};
 use netserv_model::{Filter, ModuleName, Refusal, RefusalKind, UserId, WorkerId};
 use netserv_wire::container::frames::PartKind;
 
 use crate::effects::store::Store;
 use crate::event::UserNetwork;
+use crate::limits::METERED_NETWORKS_MAX;
 use addresses::Addresses;
 use interceptions::Interceptions;
 
@@ -36,6 +38,10 @@ pub struct Networks {
     addresses: Addresses,
     installed: BTreeSet<(UserId, ModuleName)>,
     made: BTreeMap<UserId, Made>,
+    /// How many were made.
+    count: u64,
+    /// The last counts of those that are gone, until they are read.
+    gone: Vec<NetworkMeter>,
     /// What leads packets of others to containers.
     host: HostIntercepts,
     interceptions: Interceptions,
@@ -48,6 +54,21 @@ struct Made {
     network: Arc<ContainerNetwork>,
     /// Whether a worker is in it.
     in_use: bool,
+    /// Which one it is of all.
+    count: u64,
+    /// What went through it when that was last read.
+    traffic: Traffic,
+}
+
+impl Made {
+    /// Returns what went through it; what was last read, if the kernel does not tell.
+    fn read(&mut self, user: &UserId, ended: bool) -> NetworkMeter {
+        match self.network.traffic() {
+            Ok(traffic) => self.traffic = traffic,
+            Err(error) => tracing::warn!(%user, %error, "what goes through a network is not counted"),
+        }
+        NetworkMeter { user: user.clone(), made: self.count, traffic: self.traffic, ended }
+    }
 }
 
 impl Networks {
@@ -68,6 +89,8 @@ impl Networks {
             addresses: Addresses::new(chosen),
             installed: BTreeSet::new(),
             made: BTreeMap::new(),
+            count: 0,
+            gone: Vec::new(),
             host,
             interceptions: Interceptions::default(),
             past_kernel,
@@ -118,6 +141,10 @@ impl Networks {
             let addresses = made.network.addresses().to_vec();
             return Ok(Some(UserNetwork { network: made.network.clone(), addresses }));
         }
+        if self.gone.len() >= METERED_NETWORKS_MAX {
+            let detail = "nobody reads what went through networks before";
+            return Err(Refusal::new(RefusalKind::NodeFailed, detail));
+        }
         self.release(user);
         let number = self.free_number()?;
         let name = container_link(&self.instance, number);
@@ -125,7 +152,9 @@ impl Networks {
         let spec = NetworkSpec { name, addresses: addresses.clone(), listen, connect, rate };
         let network = Arc::new(ContainerNetwork::create(&spec)?);
         tracing::debug!(%user, number, ?addresses, "a container has a network");
-        self.made.insert(user.clone(), Made { number, network: network.clone(), in_use: true });
+        self.count += 1;
+        let (count, traffic) = (self.count, Traffic::default());
+        self.made.insert(user.clone(), Made { number, network: network.clone(), in_use: true, count, traffic });
         Ok(Some(UserNetwork { network, addresses }))
     }
 
@@ -250,6 +279,12 @@ impl Networks {
         self.made.iter().filter_map(read).collect()
     }
 
+    /// Returns what went through all networks, also those that are gone, for the last time.
+    pub fn read_meters(&mut self) -> Vec<NetworkMeter> {
+        let read = self.made.iter_mut().map(|(user, made)| made.read(user, false));
+        std::mem::take(&mut self.gone).into_iter().chain(read).collect()
+    }
+
     /// Returns a user's addresses, of which it may be the first time that they are wanted.
     fn choose(&mut self, user: &UserId) -> Result<Vec<IpAddr>, Refusal> {
         if self.addresses.of(user).is_empty() {
@@ -271,7 +306,9 @@ impl Networks {
 
     /// Removes a user's network, if there is one: about 30 ms.
     fn release(&mut self, user: &UserId) {
-        let Some(Made { network, .. }) = self.made.remove(user) else { return };
+        let Some(mut made) = self.made.remove(user) else { return };
+        self.gone.push(made.read(user, true));
+        let network = made.network;
         if let Err(error) = self.host.forget(&network) {
             tracing::warn!(%user, %error, "rules of interception are left behind");
         }

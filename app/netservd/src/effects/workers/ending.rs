@@ -26,12 +26,19 @@ pub(super) struct Ending {
 }
 
 impl Ending {
-    /// Tells a worker to end; nothing if it does not hear that.
-    fn tell(worker: WorkerId, running: Running) -> Option<Ending> {
+    /// Tells a worker to end; gives it back if it does not hear that.
+    fn tell(worker: WorkerId, running: Running) -> Result<Ending, Process> {
         let Running { mut control, process, serves, .. } = running;
-        control.send(&ToWorker::Shutdown, &[]).ok()?;
+        if control.send(&ToWorker::Shutdown, &[]).is_err() {
+            return Err(process);
+        }
         let until = Instant::now() + if serves { SERVER_END_WAIT } else { END_WAIT };
-        Some(Ending { worker, process, _control: control, serves, until, rests: false })
+        Ok(Ending { worker, process, _control: control, serves, until, rests: false })
+    }
+
+    /// Returns the worker, its generation and its process.
+    pub(super) fn run(&mut self, generation: u64) -> (&WorkerId, u64, &mut Process) {
+        (&self.worker, generation, &mut self.process)
     }
 }
 
@@ -40,9 +47,13 @@ impl Workers {
     pub(super) fn let_worker_end(&mut self, worker: &WorkerId) {
         let Some(running) = self.take_worker(worker, DropReason::ContainerGone) else { return };
         let generation = running.generation;
-        let Some(ending) = Ending::tell(worker.clone(), running) else { return };
-        self.look_again(worker, generation, ending.until);
-        self.ending.insert(generation, ending);
+        match Ending::tell(worker.clone(), running) {
+            Ok(ending) => {
+                self.look_again(worker, generation, ending.until);
+                self.ending.insert(generation, ending);
+            }
+            Err(process) => self.metered.bury(worker, generation, process),
+        }
     }
 
     /// Looks at a worker that was told to end, and kills it if it had its time. Returns whether the event was of one.
@@ -54,8 +65,8 @@ impl Workers {
         if ending.serves && !event.overdue {
             ending.rests = true;
             self.look_again(&event.worker, event.generation, Instant::now() + NETWORK_REST);
-        } else {
-            self.ending.remove(&event.generation);
+        } else if let Some(ending) = self.ending.remove(&event.generation) {
+            self.metered.bury(&event.worker, event.generation, ending.process);
         }
         self.ask_for_waiting(&event.worker.user);
         self.leave_network(&event.worker.user);
@@ -77,7 +88,7 @@ impl Workers {
         let running = std::mem::take(&mut self.workers);
         let told = running.into_iter().filter_map(|(worker, running)| {
             let generation = running.generation;
-            Some((generation, Ending::tell(worker, running)?))
+            Some((generation, Ending::tell(worker, running).ok()?))
         });
         self.ending.extend(told);
         for ending in self.ending.values_mut() {

@@ -35,6 +35,10 @@ impl Workers {
     ) {
         self.forget_worker(worker, DropReason::ContainerGone);
         let generation = ticket.id().0;
+        if !self.metered.has_room() {
+            let detail = "nobody reads what workers used before";
+            return ticket.refuse(Refusal::new(RefusalKind::NodeFailed, detail));
+        }
         let network = match network {
             Ok(network) => network,
             Err(refusal) => return ticket.refuse(refusal),
@@ -194,7 +198,9 @@ impl Workers {
 
     /// Ends a worker and forgets it; returns whether there was one.
     pub(super) fn forget_worker(&mut self, worker: &WorkerId, reason: DropReason) -> bool {
-        self.take_worker(worker, reason).is_some()
+        let Some(running) = self.take_worker(worker, reason) else { return false };
+        self.metered.bury(worker, running.generation, running.process);
+        true
     }
 
     pub(super) fn take_worker(&mut self, worker: &WorkerId, reason: DropReason) -> Option<Running> {
@@ -206,6 +212,7 @@ impl Workers {
         self.parts.packets.send(PacketCommand::RemoveWorker { worker: worker.clone(), reason });
         running.pinned.values().for_each(|digest| self.parts.repository.unpin(*digest));
         self.stats.retain(|(owner, _), _| owner != worker);
+        self.metered.end(worker, None);
         Some(running)
     }
 }

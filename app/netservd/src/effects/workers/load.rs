@@ -7,7 +7,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use anyhow::{Context, Result, ensure};
-use netserv_model::effect::{ModuleLoad, ModuleSlot};
+use netserv_model::effect::{EffectId, ModuleLoad, ModuleSlot};
 use netserv_model::manifest::ServerPart;
 use netserv_model::{Flavour, Refusal, RefusalKind, UserId, WorkerId};
 use netserv_packet_loop::PacketCommand;
@@ -40,14 +40,14 @@ impl Workers {
     ///
     /// # Errors
     /// There is no worker, or a file or socket is missing. The module that was in the place stays.
-    pub(super) fn load(&mut self, loading: Loading) -> Result<(), Refusal> {
+    pub(super) fn load(&mut self, loading: Loading, id: EffectId) -> Result<(), Refusal> {
         let Loading { load, files, listeners } = loading;
         // Its death will be told, which settles this too.
         if self.workers.get(&load.worker).is_some_and(|running| running.dying.is_some()) {
             return Ok(());
         }
         let (worker, slot) = (load.worker.clone(), load.slot);
-        listeners.and_then(|listeners| self.try_load(load, &files, listeners)).map_err(|error| {
+        listeners.and_then(|listeners| self.try_load(id, load, &files, listeners)).map_err(|error| {
             self.drop_listeners(&worker, Some(slot));
             Refusal::new(RefusalKind::NodeFailed, format!("the module could not be given to its worker: {error:#}"))
         })
@@ -62,8 +62,15 @@ impl Workers {
         }
     }
 
-    fn try_load(&mut self, load: ModuleLoad, files: &LoadFiles, listeners: Vec<(PartKind, OwnedFd)>) -> Result<()> {
+    fn try_load(
+        &mut self,
+        id: EffectId,
+        load: ModuleLoad,
+        files: &LoadFiles,
+        listeners: Vec<(PartKind, OwnedFd)>,
+    ) -> Result<()> {
         ensure!(self.workers.contains_key(&load.worker), "there is no worker");
+        ensure!(self.metered.has_room(), "nobody reads what modules used before");
         let mut descriptors = open(files, &load)?;
         descriptors.extend(listeners);
         let server = load.server.as_ref().map(|server| self.server_load(&load.worker.user, server));
@@ -72,12 +79,16 @@ impl Workers {
         running.serves |= server.is_some();
         let call = Duration::from_millis(limits.call_ms.into());
         self.modules.insert((worker.clone(), slot), module.clone());
+        let name = module.name.clone();
         let kinds = descriptors.iter().map(|(kind, _)| *kind).collect();
         let frame = ToWorker::Load { slot, module, properties, limits, state_schema, parts: kinds, server, blocks };
         // Before the module starts, which is its first call.
-        self.parts.packets.send(PacketCommand::SetCallTime { worker, slot, call });
+        self.parts.packets.send(PacketCommand::SetCallTime { worker: worker.clone(), slot, call });
         let borrowed: Vec<_> = descriptors.iter().map(|(_, descriptor)| descriptor.as_fd()).collect();
         running.control.send(&frame, &borrowed)?;
+        // Before it is shown a packet, which is after it said that it runs.
+        self.metered.begin(id, &worker, slot, name);
+        self.parts.packets.send(PacketCommand::Meter { worker, slot, load: id });
         self.parts.repository.pin(digest);
         if let Some(before) = running.pinned.insert(slot, digest) {
             self.parts.repository.unpin(before);

@@ -11,11 +11,13 @@ mod load;
 pub mod log_budget;
 mod measure;
 mod media;
+mod meters;
 pub mod outbox;
 mod watch;
 
 use std::collections::{BTreeMap, VecDeque};
 use std::os::fd::{AsFd as _, OwnedFd};
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::mpsc::Sender;
 use std::time::Instant;
@@ -24,6 +26,7 @@ use anyhow::{Context as _, Result};
 use netserv_container::{Activity, ControlError, Process};
 use netserv_model::effect::{EffectId, ModuleSlot, News, WorkerNews};
 use netserv_model::policy::{ContainerLimits, Permits};
+use netserv_model::usage::NetworkMeter;
 use netserv_model::{Digest, Flavour, ModuleRef, Refusal, RefusalKind, UserId, WorkerId};
 use netserv_packet_loop::budget::SendLimits;
 use netserv_packet_loop::thread::PacketSender;
@@ -36,6 +39,7 @@ use ending::Ending;
 use launches::Launch;
 use log_budget::{LogBudget, LogEntry};
 use measure::Measuring;
+use meters::Metered;
 use outbox::Outbox;
 
 use super::ticket::Ticket;
@@ -73,6 +77,8 @@ pub enum WorkersJob {
     Order(WorkerId, Vec<ModuleSlot>, Ticket),
     /// Find out what modules counted and how busy the machine is.
     Measure(Ticket),
+    /// Read all meters; with those of networks.
+    ReadMeters(Vec<NetworkMeter>, Ticket),
     /// Hold a user's containers to this; with what came of that for their network.
     Permit(UserId, Box<Permits>, Result<(), Refusal>, Ticket),
     /// Hold a user's running containers to other limits.
@@ -99,6 +105,8 @@ pub struct WorkersParts {
     pub events: mpsc::Sender<WorkerEvent>,
     /// The node's log.
     pub logs: Logs,
+    /// The directory of what users keep on disk; nothing if nobody may.
+    pub stored: Option<PathBuf>,
 }
 
 /// Starts the thread. It ends when `jobs` is closed.
@@ -138,6 +146,7 @@ pub struct Workers {
     modules: BTreeMap<WorkerSlot, ModuleRef>,
     media: media::Media,
     measuring: Option<Measuring>,
+    metered: Metered,
     happened: VecDeque<News>,
 }
 
@@ -194,6 +203,7 @@ impl Workers {
             modules: BTreeMap::new(),
             media,
             measuring: None,
+            metered: Metered::default(),
             happened: VecDeque::new(),
         }
     }
@@ -241,7 +251,10 @@ impl Workers {
                 self.leave_network(&worker.user);
                 ticket.done();
             }
-            WorkersJob::Load(loading, ticket) => ticket.end(self.load(*loading)),
+            WorkersJob::Load(loading, ticket) => {
+                let loaded = self.load(*loading, ticket.id());
+                ticket.end(loaded);
+            }
             WorkersJob::Unload(worker, slot, ticket) => {
                 self.unload(&worker, slot);
                 ticket.done();
@@ -251,6 +264,7 @@ impl Workers {
                 ticket.done();
             }
             WorkersJob::Measure(ticket) => self.measure(ticket),
+            WorkersJob::ReadMeters(networks, ticket) => self.read_meters(networks, ticket),
             WorkersJob::Permit(user, permits, network, ticket) => {
                 self.permit(&user, *permits);
                 ticket.end(network);
@@ -422,6 +436,7 @@ impl Workers {
             self.parts.repository.unpin(digest);
         }
         self.stats.remove(&(worker.clone(), slot));
+        self.metered.end(worker, Some(slot));
         self.parts.packets.send(PacketCommand::SetLoaded { worker: worker.clone(), slot, loaded: false });
         if running.dying.is_some() {
             return;
@@ -450,6 +465,7 @@ impl Workers {
                 // Its text is the worker's, so it is made one line again here.
                 let refusal = Refusal::new(refusal.kind, refusal.detail);
                 self.parts.packets.send(PacketCommand::SetLoaded { worker: worker.clone(), slot, loaded: false });
+                self.metered.end(worker, Some(slot));
                 self.tell_news(worker, generation, WorkerNews::Failed { slot, refusal });
                 self.drop_listeners(worker, Some(slot));
             }

@@ -150,6 +150,16 @@ impl Group {
         news
     }
 
+    /// Returns the file that says how many bytes of memory the processes in the groups hold.
+    pub(crate) fn memory_file(&self) -> Option<PathBuf> {
+        let holds = |(hierarchy, _): &&(Hierarchy, PathBuf)| hierarchy.controllers.contains(&Controller::Memory);
+        let (hierarchy, directory) = self.hierarchies.iter().find(holds)?;
+        Some(directory.join(match hierarchy.version {
+            Version::V1 => "memory.usage_in_bytes",
+            Version::V2 => "memory.current",
+        }))
+    }
+
     /// Removes the groups. Returns false if a process is still leaving one; try again later.
     pub(crate) fn remove(&mut self) -> bool {
         self.hierarchies.retain(|(_, directory)| match fs::remove_dir(directory) {

@@ -205,6 +205,7 @@ impl Rig {
             news: mpsc::channel(1).0,
             events: sender,
             logs: logs.clone(),
+            stored: None,
         };
         let workers = Workers::new(parts, super::media::Media::new(&Blocks::default()));
         let (next_effect, _packets, _plane) = (0, packets, plane);
@@ -273,9 +274,10 @@ impl Rig {
         match self.answers.try_recv().expect("each job is answered at once").outcome {
             EffectOutcome::Refused(refusal) => Some(refusal),
             EffectOutcome::Done => None,
-            other @ (EffectOutcome::Fetched { .. } | EffectOutcome::Measured(_) | EffectOutcome::Routed(_)) => {
-                panic!("{other:?}")
-            }
+            other @ (EffectOutcome::Fetched { .. }
+            | EffectOutcome::Measured(_)
+            | EffectOutcome::Metered(_)
+            | EffectOutcome::Routed(_)) => panic!("{other:?}"),
         }
     }
 
