@@ -63,6 +63,18 @@ pub fn format_bytes(bytes: u64) -> String {
     format!("{bytes} B")
 }
 
+/// Writes nanoseconds of processor time as `0.4 ms`, `3.2 s`, `12m 5s` or `3h 20m`.
+pub fn format_cpu(ns: u64) -> String {
+    let seconds = ns / 1_000_000_000;
+    if seconds < 60 { format_micros(ns / 1000) } else { format_seconds(seconds) }
+}
+
+/// Writes bytes times seconds as `812 B·s`, `3.1 MiB·s` or `2.5 GiB·h`.
+pub fn format_byte_seconds(byte_seconds: u64) -> String {
+    let hours = byte_seconds / 3600;
+    if hours >> 30 > 0 { format!("{}·h", format_bytes(hours)) } else { format!("{}·s", format_bytes(byte_seconds)) }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -89,6 +101,8 @@ mod tests {
         assert_eq!(format_micros(412), "0.4 ms");
         assert_eq!(format_micros(12_150), "12.1 ms");
         assert_eq!(format_micros(3_260_000), "3.2 s");
+        assert_eq!([59_900_000_000, 725_000_000_000].map(format_cpu), ["59.9 s", "12m 5s"]);
+        assert_eq!([812, 5 << 20, 7200 << 30].map(format_byte_seconds), ["812 B·s", "5.0 MiB·s", "2.0 GiB·h"]);
         assert_eq!(format_bytes(812), "812 B");
         assert_eq!(format_bytes(3200), "3.1 KiB");
         assert_eq!(format_bytes(u64::MAX), "17179869183.9 GiB");

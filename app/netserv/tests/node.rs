@@ -11,8 +11,11 @@ use std::process::Stdio;
 use axum::body::Body;
 use axum::http::StatusCode;
 use netserv_model::UnixTime;
-use netserv_model::api::{ApiError, DeviceInfo, LogLine, ModuleList, NodeInfo, PlaneInfo};
+use netserv_model::api::{
+    ApiError, DeviceInfo, LogLine, ModuleList, ModuleUsage, NodeInfo, PlaneInfo, UsageReport, UserUsage,
+};
 use netserv_model::request::NodeLoad;
+use netserv_model::usage::{Traffic, Usage};
 use support::{Channel, FakeNode, Home, check, text};
 
 fn info() -> NodeInfo {
@@ -66,6 +69,40 @@ fn an_empty_list_is_empty_output() {
     let node = FakeNode::answering(200, json(&ModuleList::default()));
     check(&Home::empty().ask(&node, &["node", "list"]), 0, "", "no modules are installed here\n");
     check(&Home::empty().ask(&node, &["node", "list", "-j"]), 0, "{\n  \"modules\": []\n}\n", "");
+}
+
+#[test]
+fn usage_is_shown_as_a_table_of_all_users_or_of_one() {
+    let traffic = Traffic { packets_in: 3, bytes_in: 3000, packets_out: 1, bytes_out: 60 };
+    let usage = Usage {
+        packets: traffic,
+        cpu_ns: 1_500_000,
+        memory_byte_seconds: 5 << 20,
+        disk_byte_seconds: 0,
+        network: traffic,
+    };
+    let (since, until) = (UnixTime::from_secs(1_795_226_400), UnixTime::from_secs(1_795_226_460));
+    let module = "example.org/echo".parse().unwrap();
+    let modules = vec![ModuleUsage { module, since, until, packets: traffic, cpu_ns: 1_000_000 }];
+    let of = |name: &str, modules| UserUsage { user: name.parse().unwrap(), since, until, usage, modules };
+    let users = vec![of("janedoe", modules), of("john", Vec::new())];
+    let report = UsageReport { users: users.clone(), others: Some(usage) };
+    let node = FakeNode::answering(200, json(&report));
+    let stdout = "\
+USER      MODULE            PACKETS IN  BYTES IN  PACKETS OUT  BYTES OUT  CPU     MEMORY     DISK   NETWORK IN  NETWORK OUT
+janedoe   (all)             3           2.9 KiB   1            60 B       1.5 ms  5.0 MiB·s  0 B·s  2.9 KiB     60 B
+          from 2026-11-21T02:00:00Z until 2026-11-21T02:01:00Z
+janedoe   example.org/echo  3           2.9 KiB   1            60 B       1.0 ms  -          -      -           -
+john      (all)             3           2.9 KiB   1            60 B       1.5 ms  5.0 MiB·s  0 B·s  2.9 KiB     60 B
+          from 2026-11-21T02:00:00Z until 2026-11-21T02:01:00Z
+(others)  (all)             3           2.9 KiB   1            60 B       1.5 ms  5.0 MiB·s  0 B·s  2.9 KiB     60 B
+";
+    check(&Home::empty().ask(&node, &["node", "usage"]), 0, stdout, "");
+    assert_eq!(node.seen()[0].0, "/v1/usage");
+    let output = Home::empty().ask(&node, &["node", "usage", "--user", "john", "-j"]);
+    let one = UsageReport { users: users[1..].to_vec(), others: None };
+    assert_eq!(serde_json::from_slice::<UsageReport>(&output.stdout).unwrap(), one);
+    check(&Home::empty().ask(&node, &["node", "usage", "--user", "nobody"]), 0, "", "nothing was used here\n");
 }
 
 #[test]

@@ -12,6 +12,8 @@
 //! - News of a worker carry its generation; those of an earlier one are counted and change nothing.
 //! - [`WorkerJob::Load`] leads to exactly one of [`WorkerNews::Loaded`] and [`WorkerNews::Failed`] unless it is refused or
 //!   the worker dies; one that comes after [`WorkerJob::Unload`] counts too.
+//! - A reading of meters ([`Job::ReadMeters`]) has every run of a module, worker or network of which no reading said that it
+//!   ended, with all that it counted since it began.
 //!
 //! While an installed module is down (backing off, in quarantine, its worker being restarted), its filters and its
 //! place stay: the packet loop lets its packets pass or drops them as `on_failure` says.

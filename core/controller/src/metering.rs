@@ -87,10 +87,11 @@ impl Controller {
                 self.ledger.take(self.now, meters, &|user| policy.users.contains_key(user));
                 goes_on
             }
+            // A host has none.
+            None if self.policy.host_only => false,
             None => {
                 self.counters.meter_failures += 1;
-                // A host has none.
-                !self.policy.host_only
+                true
             }
         };
         if goes_on && !self.is_stopping() {

@@ -13,3 +13,4 @@ mod random;
 mod script;
 mod servers;
 mod services;
+mod usage;

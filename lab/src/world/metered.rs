@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 
 use netserv_model::api::{ModuleUsage, UsageReport, UserUsage};
-use netserv_model::effect::{EffectId, Load, ModuleSlot};
+use netserv_model::effect::{EffectId, ModuleLoad, ModuleSlot};
 use netserv_model::usage::{Meters, ModuleMeter, Traffic, Usage, UsageKey, Used, WorkerMeter};
 use netserv_model::{UserId, WorkerId};
 
@@ -25,7 +25,7 @@ impl Metered {
         self.meters.workers.push(WorkerMeter { worker: worker.clone(), generation, cpu_ns: 0, ended: false });
     }
 
-    pub(super) fn begin_module(&mut self, load: &Load, id: EffectId) {
+    pub(super) fn begin_module(&mut self, load: &ModuleLoad, id: EffectId) {
         let (worker, module) = (load.worker.clone(), load.module.name.clone());
         self.places.insert(id, (worker.clone(), load.slot));
         let packets = Traffic::default();

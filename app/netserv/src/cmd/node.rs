@@ -2,11 +2,13 @@
 //! `netserv node`.
 
 mod doctor;
+mod usage;
 
 use std::path::Path;
 use std::time::Duration;
 
 use clap::Subcommand;
+use netserv_model::UserId;
 use netserv_model::api::{ConfigChange, InForceFrom, LogLine, ModuleList, NodeInfo, Reloaded};
 
 use crate::client::Client;
@@ -25,6 +27,12 @@ pub enum Node {
     Status,
     /// Show the modules installed on this node
     List,
+    /// Show what users and their modules used, summed up over restarts
+    Usage {
+        /// This user's only
+        #[arg(long, value_name = "NAME")]
+        user: Option<UserId>,
+    },
     /// Show the node's log
     Logs {
         /// Go on with new lines until interrupted
@@ -51,6 +59,7 @@ impl Node {
         match self {
             Node::Status => status(client, output).await,
             Node::List => list(client, output).await,
+            Node::Usage { user } => usage::run(client, user.as_ref(), output).await,
             Node::Logs { follow, since } => logs(client, follow, since, output).await,
             Node::Config => config(client, output).await,
             Node::Reload => reload(client, output).await,

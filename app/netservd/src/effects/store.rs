@@ -327,6 +327,45 @@ mod tests {
     }
 
     #[test]
+    fn usage_survives_is_replaced_and_folded_in_one_commit_with_the_rest() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("node.db");
+        let (user, module) = ("jane".parse().unwrap(), "example.org/echo".parse().unwrap());
+        let (all, one) = (UsageKey::of_user(&user), UsageKey::of_module(&user, &module));
+        let used = |cpu_ns| {
+            let usage = netserv_model::usage::Usage { cpu_ns, ..Default::default() };
+            Used { since: UnixTime::from_secs(1), until: UnixTime::from_secs(2), usage }
+        };
+        let put = |put: &[(&UsageKey, u64)], forget: &[&UsageKey]| {
+            let put = put.iter().map(|(key, cpu_ns)| ((*key).clone(), used(*cpu_ns))).collect();
+            StoreJob::PutUsage(Box::new(UsageChange { put, forget: forget.iter().copied().cloned().collect() }))
+        };
+        let store = Store::open(&path).unwrap();
+        let jobs = [StoreJob::Put(Box::new(example())), put(&[(&all, 5), (&one, u64::MAX)], &[])];
+        store.write(jobs.iter()).unwrap();
+        let others = UsageKey::default();
+        store.write([put(&[(&all, 7), (&others, 9)], &[&one])].iter()).unwrap();
+        store.connection.execute("INSERT INTO usage VALUES ('x', 'y/z', '{')", []).unwrap();
+        drop(store);
+        let store = Store::open(&path).unwrap();
+        assert_eq!(store.usage().unwrap(), [(others, used(9)), (all, used(7))]);
+        assert_eq!(store.all().unwrap().len(), 1);
+    }
+
+    /// What a node wrote that did not know of usage.
+    #[test]
+    fn an_older_database_is_taken_over() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("node.db");
+        let store = Store::open(&path).unwrap();
+        store.put(&example()).unwrap();
+        store.connection.execute_batch("DROP TABLE usage; PRAGMA user_version = 1;").unwrap();
+        drop(store);
+        let store = Store::open(&path).unwrap();
+        assert_eq!((store.usage().unwrap(), store.all().unwrap().len()), (Vec::new(), 1));
+    }
+
+    #[test]
     fn a_newer_database_and_a_broken_record_are_told_apart() {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("node.db");

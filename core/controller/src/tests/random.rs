@@ -378,15 +378,15 @@ impl World {
     /// Carries out the node's first reading or writing of usage.
     fn carry_out_of_node(&mut self, good: bool) {
         let Effect { id, job, .. } = self.node_open.pop_front().unwrap();
-        let outcome = match job {
-            _ if !good => EffectOutcome::Refused(refusal(RefusalKind::NodeFailed)),
-            Job::ReadMeters => EffectOutcome::Metered(Box::new(self.metered.read())),
-            Job::Store(StoreJob::PutUsage(change)) => {
-                self.stored_usage.retain(|key, _| !change.forget.contains(key));
-                self.stored_usage.extend(change.put);
-                EffectOutcome::Done
-            }
-            other => unreachable!("{other:?} is a user's"),
+        let outcome = if !good {
+            EffectOutcome::Refused(refusal(RefusalKind::NodeFailed))
+        } else if job == Job::ReadMeters {
+            EffectOutcome::Metered(Box::new(self.metered.read()))
+        } else {
+            let Job::Store(StoreJob::PutUsage(change)) = job else { unreachable!("{job:?} is a user's") };
+            self.stored_usage.retain(|key, _| !change.forget.contains(key));
+            self.stored_usage.extend(change.put);
+            EffectOutcome::Done
         };
         self.node.controller.handle_outcome(self.node.now, id, outcome);
     }

@@ -40,6 +40,32 @@ fn a_network_is_made_for_whom_something_is_permitted_and_stays_until_nobody_need
 }
 
 #[test]
+fn what_goes_through_a_network_is_told_until_its_end_was_told() {
+    let Some(_node) = Namespace::enter("what_goes_through_a_network_is_told") else { return };
+    let dir = tempfile::tempdir().unwrap();
+    let [alice, _] = users();
+    let mut networks = open(&dir);
+    assert!(networks.read_meters().is_empty());
+    let made = networks.make(&alice, &listen("tcp port 80")).unwrap().unwrap();
+    let target = made.addresses[0].to_string();
+    // Nobody answers: the firewall inside drops it, which is past the link.
+    let _ = Command::new("ping").args(["-c", "1", "-W", "1", &target]).output().unwrap();
+    let [first] = &networks.read_meters()[..] else { panic!("one network") };
+    assert!(first.traffic.packets_in > 0 && first.traffic.bytes_in >= 98 && !first.ended, "{first:?}");
+    networks.leave(&alice);
+    networks.make(&alice, &listen("tcp port 80")).unwrap();
+    let [last, next] = &networks.read_meters()[..] else { panic!("two networks") };
+    assert!(last.ended && last.made == first.made && last.traffic.packets_in >= first.traffic.packets_in);
+    assert!(!next.ended && next.made != last.made && next.traffic.packets_in < last.traffic.packets_in + 5);
+    assert_eq!(networks.read_meters().len(), 1, "the end was told");
+    let gone = networks.read_meters().remove(0);
+    networks.gone = vec![gone; METERED_NETWORKS_MAX];
+    networks.leave(&alice);
+    let refused = networks.make(&alice, &listen("tcp port 80")).unwrap_err();
+    assert!(refused.detail.contains("nobody reads"), "{refused}");
+}
+
+#[test]
 fn what_the_operator_changes_holds_for_networks_that_are_there() {
     let Some(_node) = Namespace::enter("what_the_operator_changes_holds_for_networks") else { return };
     let dir = tempfile::tempdir().unwrap();

@@ -8,13 +8,13 @@ use netserv_container::{Process, stored_bytes};
 use netserv_model::effect::{EffectId, EffectOutcome, ModuleSlot};
 use netserv_model::usage::{Held, Meters, ModuleMeter, NetworkMeter, WorkerMeter};
 use netserv_model::{ModuleName, UserId, WorkerId};
+use netserv_packet_loop::PacketCommand;
+use netserv_packet_loop::meters::ModuleCounts;
 use tokio::sync::oneshot;
 
 use super::Workers;
 use crate::effects::ticket::Ticket;
 use crate::limits::METERED_MAX;
-use crate::packet_loop::PacketCommand;
-use crate::packet_loop::meters::ModuleCounts;
 
 /// The runs of modules and workers of which the last count was not read.
 #[derive(Default)]
@@ -46,6 +46,11 @@ impl Metered {
     /// Takes note of a load; what was in its place counts no more.
     pub(super) fn begin(&mut self, load: EffectId, worker: &WorkerId, slot: ModuleSlot, module: ModuleName) {
         self.end(worker, Some(slot));
+        self.note(load, worker, slot, module);
+    }
+
+    /// Takes note of a load into a place that is free.
+    pub(super) fn note(&mut self, load: EffectId, worker: &WorkerId, slot: ModuleSlot, module: ModuleName) {
         self.modules.insert(load, ModuleRun { worker: worker.clone(), slot, module, ended: false });
     }
 

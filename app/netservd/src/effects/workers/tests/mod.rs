@@ -5,6 +5,7 @@ mod ending;
 mod life;
 mod load;
 mod media;
+mod meters;
 mod networks;
 mod outbox;
 
