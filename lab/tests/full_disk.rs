@@ -51,6 +51,7 @@ fn a_full_disk_refuses_packages_and_is_told_and_the_node_goes_on() {
     let again = net.setup(&echo, &filter);
     assert!(installed(&again), "{again:?}");
     assert_eq!((net.not_stored(), net.echoed()), (3, true));
+    eventually("what was used is not stored either", || net.events("usage-store-failure") > 0);
     let log = net.lab.log("node", "netservd");
     assert_eq!(log.matches(NOT_STORED).count(), 3, "{log}");
     assert!(!log.contains("panicked"), "{log}");
@@ -150,9 +151,13 @@ impl SmallDisk {
 
     /// Returns how many changes the node counted that it could not store.
     fn not_stored(&self) -> u64 {
+        self.events("store-failure")
+    }
+
+    fn events(&self, event: &str) -> u64 {
         let metrics = self.lab.metrics("node").unwrap();
-        let counted = "netserv_controller_events_total{event=\"store-failure\"} ";
-        metrics.lines().find_map(|line| line.strip_prefix(counted)).unwrap().parse().unwrap()
+        let counted = format!("netserv_controller_events_total{{event=\"{event}\"}} ");
+        metrics.lines().find_map(|line| line.strip_prefix(&counted)).unwrap().parse().unwrap()
     }
 
     /// Returns where the disk is to be found from outside.

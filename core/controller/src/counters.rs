@@ -24,8 +24,10 @@ pub struct Counters {
     pub revoked: u64,
     /// Services removed because their parts are not what they need any more.
     pub dissolved: u64,
-    /// Times that the store refused to remember or forget a module, or what was used.
+    /// Times that the store refused to remember or forget a module.
     pub store_failures: u64,
+    /// Times that the store refused to remember what was used.
+    pub usage_store_failures: u64,
     /// Times that meters could not be read.
     pub meter_failures: u64,
     /// Outcomes and news that nothing waited for.

@@ -107,7 +107,7 @@ impl Controller {
     pub(crate) fn usage_stored(&mut self, stored: bool) {
         let change = self.metering.storing.take();
         if !stored {
-            self.counters.store_failures += 1;
+            self.counters.usage_store_failures += 1;
             change.into_iter().for_each(|change| self.ledger.not_stored(change));
             self.meter_by(METER_INTERVAL);
         }

@@ -130,6 +130,7 @@ fn requests(out: &mut Exposition, from: &Sources<'_>) {
         ("revoked", counters.revoked),
         ("dissolved", counters.dissolved),
         ("store-failure", counters.store_failures),
+        ("usage-store-failure", counters.usage_store_failures),
         ("meter-failure", counters.meter_failures),
         ("stray-event", counters.stray_events),
     ] {
