@@ -11,9 +11,8 @@ use std::time::Duration;
 
 use anyhow::anyhow;
 use netserv_model::api::{ConfigChange, ModuleList, NodeInfo, Reloaded, RequestResult, UsageReport};
-use netserv_model::effect::{Late, Notice};
+use netserv_model::effect::{Late, Notice, Stored};
 use netserv_model::trace::TraceRequest;
-use netserv_model::usage::Stored;
 use netserv_model::{Instant, Refusal};
 use netserv_node::{CallId, Input, Node, Output, What};
 use netserv_packet_loop::PacketCommand;

@@ -45,11 +45,11 @@ use netserv_model::api::UsageReport;
 #[cfg(doc)]
 use netserv_model::effect::WorkerJob;
 use netserv_model::effect::{
-    Command, EffectId, EffectOutcome, Job, ModuleSlot, News, PolicyChange, RequestId, WorkerNews,
+    Command, EffectId, EffectOutcome, Job, ModuleSlot, News, PolicyChange, RequestId, Stored, WorkerNews,
 };
 use netserv_model::policy::{AddressPlan, NodePolicy};
 use netserv_model::request::{Body, ModuleStatus, NodeLoad, Request};
-use netserv_model::usage::{Stored, Usage};
+use netserv_model::usage::Usage;
 use netserv_model::{Instant, ModuleName, Now, Refusal, RefusalKind, SessionId, UnixTime, UserId, WorkerId};
 
 pub use counters::Counters;

@@ -9,20 +9,17 @@ use serde::{Deserialize, Serialize};
 use crate::manifest::{Manifest, ModuleLimits, ServerPart};
 use crate::policy::{AddressPlan, ContainerLimits, Permits};
 use crate::request::{self, NodeReport, PacketCounts, ServerCounts};
-use crate::usage::{Meters, UsageChange};
+use crate::usage::{Meters, UsageChange, UsageKey, Used};
 use crate::verdict::FailureMode;
 use crate::{
     Digest, Filter, Flavour, ModuleName, ModuleRef, PublicKey, Refusal, SessionId, UnixTime, UserId, WorkerId,
 };
 
+pub use crate::ids::EffectId;
+
 /// Names one request inside the node, from its arrival to its answer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct RequestId(pub u64);
-
-/// Names one effect, from the moment that it is wanted to its outcome.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
-#[serde(transparent)]
-pub struct EffectId(pub u64);
 
 /// A module's place in its worker, 0–63: its bit in packet descriptors. Modules see packets in install order, which
 /// the worker keeps as the order of loading, whatever the place.
@@ -349,6 +346,21 @@ pub struct ModuleLoad {
     pub chain: Vec<Digest>,
     /// The building blocks that it may use.
     pub blocks: BTreeSet<String>,
+}
+
+/// What outlived the node's last process.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Stored {
+    /// The modules that were installed.
+    pub installed: Vec<InstalledRecord>,
+    /// What was used.
+    pub usage: Vec<(UsageKey, Used)>,
+}
+
+impl From<Vec<InstalledRecord>> for Stored {
+    fn from(installed: Vec<InstalledRecord>) -> Stored {
+        Stored { installed, usage: Vec::new() }
+    }
 }
 
 /// A module as it is remembered across restarts.

@@ -9,6 +9,11 @@ use serde::{Deserialize, Serialize};
 
 use crate::limits;
 
+/// Names one effect, from the moment that it is wanted to its outcome.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(transparent)]
+pub struct EffectId(pub u64);
+
 /// Text that is not an identifier of the wanted kind.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("`{text}` is not {wanted}")]

@@ -9,7 +9,7 @@ use std::collections::BTreeMap;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::effect::{EffectId, InstalledRecord};
+use crate::ids::EffectId;
 use crate::{ModuleName, UnixTime, UserId, WorkerId};
 
 /// Packets and their bytes.
@@ -121,21 +121,6 @@ pub struct UsageChange {
     pub put: BTreeMap<UsageKey, Used>,
     /// Sums to forget, since another one contains them.
     pub forget: Vec<UsageKey>,
-}
-
-/// What outlived the node's last process.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Stored {
-    /// The modules that were installed.
-    pub installed: Vec<InstalledRecord>,
-    /// What was used.
-    pub usage: Vec<(UsageKey, Used)>,
-}
-
-impl From<Vec<InstalledRecord>> for Stored {
-    fn from(installed: Vec<InstalledRecord>) -> Stored {
-        Stored { installed, usage: Vec::new() }
-    }
 }
 
 /// A reading of all meters. It has every run of which no reading said that it ended.

@@ -5,9 +5,8 @@ use std::net::{IpAddr, SocketAddr};
 
 use netserv_gist::{AssociationId, InterfaceId};
 use netserv_model::api::PostRequest;
-use netserv_model::effect::{EffectId, EffectOutcome, News};
+use netserv_model::effect::{EffectId, EffectOutcome, News, Stored};
 use netserv_model::policy::NodePolicy;
-use netserv_model::usage::Stored;
 use serde::{Deserialize, Serialize};
 
 /// Names a call of the API, from its arrival to its answer.

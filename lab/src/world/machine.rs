@@ -6,10 +6,10 @@ use std::time::Duration;
 
 use netserv_model::effect::{
     Effect, EffectId, EffectOutcome, FilterChange, FilterId, InstalledRecord, InterceptJob, Job, Measured,
-    ModuleCounts, ModuleSlot, News, PackageJob, StoreJob, WorkerJob, WorkerNews,
+    ModuleCounts, ModuleSlot, News, PackageJob, StoreJob, Stored, WorkerJob, WorkerNews,
 };
 use netserv_model::request::{ModuleState, Outcome, PacketCounts};
-use netserv_model::usage::{Stored, UsageKey, Used};
+use netserv_model::usage::{UsageKey, Used};
 use netserv_model::{Flavour, ModuleName, ModuleRef, Now, Refusal, RefusalKind, UserId, WorkerId};
 use netserv_node::{Input, Node};
 use rand::Rng;

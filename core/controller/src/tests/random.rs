@@ -7,12 +7,12 @@ use std::time::Duration;
 
 use netserv_model::effect::{
     Command, Effect, EffectId, EffectOutcome, FilterChange, FilterId, InstalledRecord, Job, ModuleSlot, News,
-    PackageJob, StoreJob, WorkerJob, WorkerNews,
+    PackageJob, StoreJob, Stored, WorkerJob, WorkerNews,
 };
 use netserv_model::manifest::Manifest;
 use netserv_model::policy::{ContainerLimits, NodePolicy, Permits};
 use netserv_model::request::{Body, ModuleState, NodeReport, Outcome, Remove, Request};
-use netserv_model::usage::{Stored, UsageKey, Used};
+use netserv_model::usage::{UsageKey, Used};
 use netserv_model::{Flavour, ModuleName, RefusalKind, UserId, WorkerId};
 use proptest::prelude::*;
 

@@ -3,10 +3,8 @@
 
 use std::collections::BTreeMap;
 
-use netserv_model::effect::{EffectId, Job, StoreJob};
-use netserv_model::usage::{
-    Held, Meters, ModuleMeter, NetworkMeter, Stored, Traffic, Usage, UsageKey, Used, WorkerMeter,
-};
+use netserv_model::effect::{EffectId, Job, StoreJob, Stored};
+use netserv_model::usage::{Held, Meters, ModuleMeter, NetworkMeter, Traffic, Usage, UsageKey, Used, WorkerMeter};
 use netserv_model::{Flavour, Instant, Now, UnixTime, UserId};
 
 use super::script::{Node, START, commands, jane, name, setup, user};

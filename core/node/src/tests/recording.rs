@@ -2,11 +2,9 @@
 //! Recordings: what is written means the same when it is read, and damage is an error.
 
 use netserv_gist::{AssociationId, InterfaceId};
-use netserv_model::effect::{InstalledRecord, Measured, ModuleCounts, ModuleSlot};
+use netserv_model::effect::{InstalledRecord, Measured, ModuleCounts, ModuleSlot, Stored};
 use netserv_model::request::{PacketCounts, ServerCounts};
-use netserv_model::usage::{
-    Held, Meters, ModuleMeter, NetworkMeter, Stored, Traffic, Usage, UsageKey, Used, WorkerMeter,
-};
+use netserv_model::usage::{Held, Meters, ModuleMeter, NetworkMeter, Traffic, Usage, UsageKey, Used, WorkerMeter};
 use netserv_model::{SessionId, UserId};
 
 use super::*;
