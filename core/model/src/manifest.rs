@@ -90,6 +90,19 @@ impl Manifest {
         self.server.as_ref().map_or(&[], |server| &server.intercept)
     }
 
+    /// Returns the features that the manifest's keys make use of, which its `requires` must name.
+    pub fn used_features(&self) -> BTreeSet<Feature> {
+        Feature::ALL.into_iter().filter(|feature| self.uses(*feature)).collect()
+    }
+
+    fn uses(&self, feature: Feature) -> bool {
+        match feature {
+            Feature::Intercept => !self.intercept().is_empty(),
+            Feature::Service => self.service.is_some(),
+            Feature::Tls => self.server.as_ref().is_some_and(|server| server.tls),
+        }
+    }
+
     /// Returns the parts of the service that the package is, in order; none if it has code of its own.
     pub fn chain(&self) -> &[ChainPart] {
         self.service.as_ref().map_or(&[], |service| &service.chain)

@@ -1,13 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 //! What of a manifest a node must not read over.
 
-use std::collections::BTreeSet;
 use std::fmt;
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-
-use super::Manifest;
 
 /// A key of the manifest without which the module would do something else than its author meant.
 ///
@@ -36,25 +33,10 @@ impl Feature {
             Feature::Tls => "tls",
         }
     }
-
-    fn is_used(self, manifest: &Manifest) -> bool {
-        match self {
-            Feature::Intercept => !manifest.intercept().is_empty(),
-            Feature::Service => manifest.service.is_some(),
-            Feature::Tls => manifest.server.as_ref().is_some_and(|server| server.tls),
-        }
-    }
 }
 
 impl fmt::Display for Feature {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(self.as_str())
-    }
-}
-
-impl Manifest {
-    /// Returns the features that the manifest's keys make use of, which its `requires` must name.
-    pub fn used_features(&self) -> BTreeSet<Feature> {
-        Feature::ALL.into_iter().filter(|feature| feature.is_used(self)).collect()
     }
 }
