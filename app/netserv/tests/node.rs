@@ -12,7 +12,7 @@ use axum::body::Body;
 use axum::http::StatusCode;
 use netserv_model::UnixTime;
 use netserv_model::api::{
-    ApiError, DeviceInfo, LogLine, ModuleList, ModuleUsage, NodeInfo, PlaneInfo, UsageReport, UserUsage,
+    ApiError, DeviceInfo, LogLine, ModuleList, ModuleUsage, NodeInfo, PacketSums, PlaneInfo, UsageReport, UserUsage,
 };
 use netserv_model::request::NodeLoad;
 use netserv_model::usage::{Traffic, Usage};
@@ -26,6 +26,7 @@ fn info() -> NodeInfo {
         driver: "nfqueue: the best that works here".into(),
         started: UnixTime::from_secs(1_795_226_400),
         load: NodeLoad::default(),
+        packets: PacketSums { received: 9, unseen: 3, bypassed: 2, lost: 1 },
         missing: vec!["no nf_queue; fix: modprobe nfnetlink_queue".into()],
         devices: Vec::new(),
         planes: Vec::new(),
@@ -56,6 +57,7 @@ version  0.1.0
 driver   nfqueue: the best that works here
 started  2026-11-21T02:00:00Z
 load     0 modules in 0 containers, 0 packets seen, load 0.00, 0 B free
+packets  9 received, 3 unseen by a module, 2 bypassed, 1 lost
 missing  no nf_queue; fix: modprobe nfnetlink_queue
 ";
     check(&Home::empty().ask(&node, &["node", "status"]), 0, stdout, "");

@@ -301,6 +301,7 @@ impl ControlLoop {
             driver: about.driver.clone(),
             started: about.started,
             load: self.parts.node.load(),
+            packets: self.parts.packets.sender().totals().sums(),
             missing: about.missing.clone(),
             devices: about.devices.clone(),
             planes: about.planes.clone(),

@@ -5,6 +5,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, PoisonError};
 
 use netserv_dataplane::Counters;
+use netserv_model::api::PacketSums;
 use netserv_model::{DropReason, Verdict};
 
 /// One set per packet thread. Each count is of packets since the node started.
@@ -155,6 +156,16 @@ impl PacketCounters {
 
 #[cfg(test)]
 impl PacketTotals {
+    /// Returns what people look at first.
+    pub fn sums(&self) -> PacketSums {
+        PacketSums {
+            received: self.received,
+            unseen: self.unseen.iter().map(|(_, packets)| packets).sum(),
+            bypassed: self.driver.bypassed,
+            lost: self.driver.lost,
+        }
+    }
+
     /// Returns the count of packets dropped for one reason.
     pub fn dropped(&self, reason: DropReason) -> u64 {
         self.dropped[index(reason)].1

@@ -67,6 +67,9 @@ pub struct NodeInfo {
     pub started: UnixTime,
     /// How busy it is.
     pub load: NodeLoad,
+    /// What became of packets that modules want.
+    #[serde(default)]
+    pub packets: PacketSums,
     /// What it cannot do on this machine, a line each.
     pub missing: Vec<String>,
     /// The devices that the forwarding plane serves, and how; empty where the plane serves none by itself.
@@ -75,6 +78,19 @@ pub struct NodeInfo {
     /// The forwarding planes that were looked at when the node started, the best first.
     #[serde(default)]
     pub planes: Vec<PlaneInfo>,
+}
+
+/// What became of packets since the node started, in packets. A quarter of a second old at most.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct PacketSums {
+    /// Packets that the forwarding plane handed to the node.
+    pub received: u64,
+    /// Packets that a container should have seen and did not, for instance since its ring was full, once for each container.
+    pub unseen: u64,
+    /// Packets that the forwarding plane let pass the node, since more came than the node took: no module saw them.
+    pub bypassed: u64,
+    /// Packets that the forwarding plane dropped, since more came than the node took.
+    pub lost: u64,
 }
 
 /// How the forwarding plane serves one network device.

@@ -7,7 +7,7 @@
 
 use std::time::{Duration, Instant};
 
-use netserv_dataplane::{Batch, Driver, DriverConfig, DriverError, DriverKind, Final};
+use netserv_dataplane::{Batch, Counters, Driver, DriverConfig, DriverError, DriverKind, Final};
 use netserv_model::effect::FilterId;
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {
@@ -20,9 +20,10 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let mut driver = kind.open(&DriverConfig { xdp_forward, ..DriverConfig::new("null-verdict") })?;
     driver.install(FilterId(1), &filter)?;
     let batches = pass_all(&mut *driver, Instant::now() + Duration::from_secs(seconds))?;
-    let counters = driver.counters();
-    let (passed, overruns, forwarded) = (counters.passed, counters.overruns, counters.forwarded);
-    println!("{{\"packets\":{passed},\"batches\":{batches},\"overruns\":{overruns},\"forwarded\":{forwarded}}}");
+    let Counters { passed, bypassed, lost, forwarded, .. } = driver.counters();
+    println!(
+        "{{\"packets\":{passed},\"batches\":{batches},\"bypassed\":{bypassed},\"lost\":{lost},\"forwarded\":{forwarded}}}"
+    );
     Ok(())
 }
 

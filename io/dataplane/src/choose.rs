@@ -47,9 +47,9 @@ pub struct DriverConfig {
     pub instance: String,
     /// The mark (`SO_MARK`) on all that the node sends itself; such packets are not received again. Not zero.
     pub mark: u32,
-    /// The lowest netfilter queue number to use; the first free one from here on is taken.
+    /// The lowest netfilter queue number to use; the first free ones from here on are taken.
     pub queue: u16,
-    /// Packets that may wait in the kernel for this driver.
+    /// Packets of 1,500 bytes that may wait in the kernel for this driver, in each queue; shorter ones may be more.
     pub queue_packets: u32,
     /// Bytes that the kernel may use for packets on their way to this driver, netlink's own needs included.
     pub receive_buffer_bytes: usize,

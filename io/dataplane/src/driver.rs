@@ -81,6 +81,9 @@ pub enum Egress {
 pub enum Change<'a> {
     /// Receive the packets that the filter matches, too.
     Install(FilterId, &'a Filter),
+    /// The same for modules that fail closed: packets that the plane cannot hand out since more come than are taken are
+    /// dropped, also where filters that were installed otherwise match them. While there is no node, they pass.
+    InstallClosed(FilterId, &'a Filter),
     /// Take the filter of this name away.
     Remove(FilterId),
 }
@@ -113,8 +116,10 @@ pub struct Counters {
     /// Packets let go unseen because they were cut short on the way to us, could not be understood, came by a queue that
     /// is not served yet, or came while nobody took packets.
     pub unseen: u64,
-    /// Times that the plane had more packets than we took; how many were lost or passed unseen is not known here.
-    pub overruns: u64,
+    /// Packets that the plane let go on unseen, since more came than we took.
+    pub bypassed: u64,
+    /// Packets that the plane dropped, since more came than we took.
+    pub lost: u64,
     /// Packets that no filter wants and that the plane forwarded itself, rather than leaving them to the kernel.
     pub forwarded: u64,
 }

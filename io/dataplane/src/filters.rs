@@ -13,7 +13,7 @@ use crate::{Change, DriverError, limits};
 pub(crate) fn apply(filters: &mut BTreeMap<FilterId, Filter>, changes: &[Change<'_>]) -> Result<(), DriverError> {
     for change in changes {
         match *change {
-            Change::Install(id, filter) => {
+            Change::Install(id, filter) | Change::InstallClosed(id, filter) => {
                 let full = filters.len() >= limits::FILTERS_MAX;
                 match filters.entry(id) {
                     Entry::Occupied(_) => return Err(DriverError::FilterExists(id)),

@@ -122,3 +122,20 @@ pub(crate) fn set_option(fd: impl AsFd, level: i32, name: i32, value: i32) -> io
     let result = unsafe { libc::setsockopt(fd.as_fd().as_raw_fd(), level, name, (&raw const value).cast(), length) };
     if result == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
 }
+
+/// Returns how many packets the kernel could not give to a socket since it was opened, for lack of room in its buffer; the
+/// number wraps. Linux 4.12 and later know it.
+pub(crate) fn socket_drops(fd: impl AsFd) -> io::Result<u32> {
+    let mut values = [0_u32; SK_MEMINFO_VARS];
+    let mut length = libc::socklen_t::try_from(size_of_val(&values)).expect("36 fits");
+    // SAFETY: the pointer and length are those of `values`, which lives across the call; the kernel writes no more than that.
+    let result = unsafe {
+        let (to, length) = (values.as_mut_ptr().cast(), &raw mut length);
+        libc::getsockopt(fd.as_fd().as_raw_fd(), libc::SOL_SOCKET, libc::SO_MEMINFO, to, length)
+    };
+    if result == 0 { Ok(values[SK_MEMINFO_DROPS]) } else { Err(io::Error::last_os_error()) }
+}
+
+/// From `linux/sock_diag.h`.
+const SK_MEMINFO_DROPS: usize = 8;
+const SK_MEMINFO_VARS: usize = 9;

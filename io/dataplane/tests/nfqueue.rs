@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 use common::contract::{self, Flow, RECEIVER, ROUTER, for_each_packet};
 use common::{Chain, address, receive};
 use netserv_dataplane::nfqueue::Nfqueue;
-use netserv_dataplane::{Batch, Change, Driver, DriverConfig, DriverError, DriverKind, Final, choose, limits};
+use netserv_dataplane::{Batch, Change, Counters, Driver, DriverConfig, DriverError, DriverKind, Final, choose, limits};
 use netserv_model::Filter;
 use netserv_model::effect::FilterId;
 use netserv_wire::ip::build;
@@ -75,38 +75,80 @@ fn packets_for_no_other_machine_are_neither_injected_nor_redirected() {
 }
 
 #[test]
-fn a_queue_nobody_empties_lets_packets_pass() {
+fn what_a_full_queue_lets_pass_is_counted_to_the_packet() {
     let Some(chain) = Chain::new(3) else { return };
     let _entered = chain.enter(ROUTER);
-    let config = DriverConfig { queue_packets: 16, ..config("full") };
-    let mut driver = Nfqueue::open(&config).unwrap();
-    driver.install(FilterId(1), &"udp port 5060".parse().unwrap()).unwrap();
+    let mut driver = small("full");
     let flow = Flow::new(&chain, false, 5060);
-    (0..40_u8).for_each(|number| flow.send(&[number]));
-    let passed: Vec<_> = (16..40_u8).map(|_| flow.received().unwrap()[0]).collect();
-    assert_eq!(passed, (16..40).collect::<Vec<u8>>());
+    (0..SENT).for_each(|number| flow.send(&longest(number)));
+    let Counters { bypassed, lost, received, .. } = driver.counters();
+    let waiting = u64::from(SENT) - bypassed;
+    assert!(((PLACES / 2)..=(2 * PLACES)).contains(&waiting) && (lost, received) == (0, 0), "{waiting} wait");
+    let passed: Vec<u8> = (0..bypassed).map(|_| flow.received().unwrap()[0]).collect();
+    assert_eq!(passed, (SENT - u8::try_from(bypassed).unwrap()..SENT).collect::<Vec<u8>>());
+    let mut batch = Batch::new();
+    assert_eq!(u64::try_from(driver.receive(&mut batch, None).unwrap()).unwrap(), waiting, "one batch has them all");
+    // There is room again, at once and for each packet.
+    flow.send(&longest(SENT));
+    assert_eq!(driver.counters().bypassed, bypassed);
     drop(driver);
-    let released: Vec<_> = (0..16_u8).map(|_| flow.received().unwrap()[0]).collect();
-    assert_eq!(released, (0..16).collect::<Vec<u8>>(), "what waits in a closed queue that fails open goes on");
+    let released: Vec<u8> = (0..=waiting).map(|_| flow.received().unwrap()[0]).collect();
+    assert!(released.is_sorted() && released[0] == 0, "what waits in a closed queue that fails open goes on");
 }
 
 #[test]
-fn overruns_of_the_socket_are_counted_and_lose_nothing() {
+fn what_modules_that_fail_closed_want_is_lost_where_a_queue_is_full_and_counted_to_the_packet() {
     let Some(chain) = Chain::new(3) else { return };
     let _entered = chain.enter(ROUTER);
-    let config = DriverConfig { receive_buffer_bytes: 8192, ..config("overrun") };
-    let mut driver = Nfqueue::open(&config).unwrap();
-    driver.install(FilterId(1), &"udp port 5060".parse().unwrap()).unwrap();
-    let flow = Flow::new(&chain, false, 5060);
-    (0..80_u8).for_each(|_| flow.send(&[0; 1000]));
-    let mut batch = Batch::new();
-    while driver.receive(&mut batch, Some(Duration::from_millis(50))).unwrap() > 0 {
-        batch.iter().for_each(|packet| driver.finish(packet.id, Final::Pass));
-        driver.flush().unwrap();
+    let mut driver = small("closed");
+    let closed: Filter = "udp port 5060-5061".parse().unwrap();
+    driver.filters().change(&[Change::InstallClosed(FilterId(1), &closed)]).unwrap();
+    // Both kinds of modules want 5060, and who fails closed decides.
+    for (port, receiver) in [5060, 5061].map(|port| (port, Flow::new(&chain, false, port))) {
+        let before = driver.counters();
+        (0..SENT).for_each(|number| receiver.send(&longest(number)));
+        for_each_packet(&mut driver, |driver, id, _| driver.finish(id, Final::Pass));
+        let after = driver.counters();
+        let (lost, received) = (after.lost - before.lost, after.received - before.received);
+        assert!(lost > 0 && lost + received == u64::from(SENT), "{port}: {lost} lost, {received} received");
+        assert_eq!(after.bypassed, 0);
+        (0..received).for_each(|number| assert_eq!(u64::from(receiver.received().unwrap()[0]), number));
+        assert!(receiver.received().is_none());
     }
-    let counters = driver.counters();
-    assert!(counters.overruns > 0 && counters.received < 80, "{counters:?}");
-    (0..80).for_each(|_| assert!(flow.received().is_some()));
+    // Without the filter that fails closed, packets pass again.
+    driver.filters().change(&[Change::Remove(FilterId(1))]).unwrap();
+    let flow = Flow::new(&chain, false, 5060);
+    (0..SENT).for_each(|number| flow.send(&longest(number)));
+    let bypassed = driver.counters().bypassed;
+    assert!(bypassed > 0);
+    (0..bypassed).for_each(|_| assert!(flow.received().is_some()));
+    drop(driver);
+    (bypassed..SENT.into()).for_each(|_| assert!(flow.received().is_some()));
+}
+
+#[test]
+fn packets_of_both_queues_come_and_are_waited_for() {
+    let Some(chain) = Chain::new(3) else { return };
+    let _entered = chain.enter(ROUTER);
+    let mut driver = open("both", &["udp port 5060"]);
+    let closed: Filter = "udp port 5061".parse().unwrap();
+    driver.filters().change(&[Change::InstallClosed(FilterId(1), &closed)]).unwrap();
+    let flows = [5060, 5061].map(|port| Flow::new(&chain, false, port));
+    for round in 0..50 {
+        flows.iter().for_each(|flow| flow.send(&[round]));
+        let mut ids = Vec::new();
+        while ids.len() < 2 {
+            for_each_packet(&mut driver, |driver, id, bytes| {
+                assert_eq!(bytes.last(), Some(&round));
+                driver.finish(id, Final::Pass);
+                driver.finish(id, Final::Drop);
+                ids.push(id);
+            });
+        }
+        assert_ne!(ids[0], ids[1], "the kernel numbers the packets of each queue, and we tell them apart");
+        flows.iter().for_each(|flow| assert_eq!(flow.received(), Some(vec![round])));
+    }
+    assert_eq!((driver.counters().received, driver.counters().unknown, driver.counters().passed), (100, 100, 100));
 }
 
 #[test]
@@ -202,8 +244,9 @@ fn two_instances_share_a_namespace() {
     let Some(chain) = Chain::new(2) else { return };
     let _entered = chain.enter(0);
     let (first, second) = (Nfqueue::open(&config("one")).unwrap(), Nfqueue::open(&config("two")).unwrap());
-    assert_eq!(second.queue_number(), first.queue_number() + 1);
-    let taken = DriverConfig { queue: u16::MAX, ..config("three") };
+    let [open, closed] = first.queue_numbers();
+    assert_eq!((closed, second.queue_numbers()), (open + 1, [open + 2, open + 3]));
+    let taken = DriverConfig { queue: u16::MAX - 1, ..config("three") };
     let _third = Nfqueue::open(&taken).unwrap();
     let refused = Nfqueue::open(&DriverConfig { queue: u16::MAX, ..config("four") });
     assert!(matches!(refused, Err(DriverError::QueuesTaken { first: u16::MAX, last: u16::MAX })));
@@ -215,9 +258,9 @@ fn queue_numbers_tried_queues_are_tried() {
     let _entered = chain.enter(0);
     let config = |number| DriverConfig { queue: 100, ..config(&format!("queue-{number}")) };
     let opened: Vec<_> =
-        (0..limits::QUEUE_NUMBERS_TRIED).map(|number| Nfqueue::open(&config(number)).unwrap()).collect();
+        (0..limits::QUEUE_NUMBERS_TRIED / 2).map(|number| Nfqueue::open(&config(number)).unwrap()).collect();
     let last = 99 + limits::QUEUE_NUMBERS_TRIED;
-    assert_eq!(opened.last().unwrap().queue_number(), last);
+    assert_eq!(opened.last().unwrap().queue_numbers(), [last - 1, last]);
     let refused = Nfqueue::open(&config(999));
     assert!(matches!(refused, Err(DriverError::QueuesTaken { first: 100, last: tried }) if tried == last));
     std::mem::forget(opened); // The namespace takes the rules with it; removing them one by one would be slow.
@@ -290,6 +333,19 @@ fn config(instance: &str) -> DriverConfig {
 
 fn open(instance: &str, filters: &[&str]) -> Nfqueue {
     contract::with_filters(Nfqueue::open(&config(instance)).unwrap(), filters)
+}
+
+/// A driver for about so many of the longest packets at a time, which more than that are sent of.
+fn small(instance: &str) -> Nfqueue {
+    let config = DriverConfig { queue_packets: u32::try_from(PLACES).unwrap(), ..config(instance) };
+    contract::with_filters(Nfqueue::open(&config).unwrap(), &["udp port 5060"])
+}
+
+const PLACES: u64 = 16;
+const SENT: u8 = 100;
+
+fn longest(number: u8) -> Vec<u8> {
+    vec![number; 1472]
 }
 
 fn rules(chain: &Chain) -> String {

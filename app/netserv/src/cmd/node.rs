@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use clap::Subcommand;
 use netserv_model::UserId;
-use netserv_model::api::{ConfigChange, InForceFrom, LogLine, ModuleList, NodeInfo, Reloaded};
+use netserv_model::api::{ConfigChange, InForceFrom, LogLine, ModuleList, NodeInfo, PacketSums, Reloaded};
 
 use crate::client::Client;
 use crate::exit::{Exit, Failure, OrFail, one_line};
@@ -81,6 +81,8 @@ async fn status(client: &Client, output: &mut Output) -> Result<Exit, Failure> {
     }
     output.line(format!("{:7}  {}", "started", info.started));
     output.line(format!("{:7}  {}", "load", report::load(&info.load)));
+    let PacketSums { received, unseen, bypassed, lost } = info.packets;
+    output.line(format!("packets  {received} received, {unseen} unseen by a module, {bypassed} bypassed, {lost} lost"));
     for missing in &info.missing {
         let word = output.paint(Style::Warn, "missing");
         output.line(format!("{word}  {}", one_line(missing)));

@@ -52,9 +52,11 @@ impl Default for Signaling {
 pub struct Dataplane {
     /// `auto` takes the best that works here.
     pub driver: DriverChoice,
-    /// The netfilter queue for modules' packets.
+    /// The first of two netfilter queues for modules' packets, of those that fail open and of those that fail closed; both
+    /// are the next free ones from here on.
     pub queue: u16,
-    /// Packets that the kernel holds for the node at most.
+    /// Packets of 1,500 bytes that the kernel holds for the node at most, in each queue, before it lets further ones pass
+    /// unseen, or drops them; shorter ones take less, and are more.
     pub queue_packets_max: u32,
     /// The interfaces that `afxdp` takes; empty means every Ethernet that is not a port of another.
     pub interfaces: Vec<String>,

@@ -180,11 +180,11 @@ fn packets(out: &mut Exposition, totals: &PacketTotals) {
         ("unknown", driver.unknown),
         ("overdue", driver.overdue),
         ("unseen", driver.unseen),
+        ("bypassed", driver.bypassed),
+        ("lost", driver.lost),
     ] {
         family.sample(&[("fate", fate)], value);
     }
-    out.family("driver_overruns_total", Kind::Counter, "Times that more packets came than the node took")
-        .sample(&[], driver.overruns);
 }
 
 fn media(out: &mut Exposition, counts: &MediaCounts) {

@@ -367,7 +367,7 @@ impl Driver for Afxdp {
         let unseen = layout::COUNTERS_UNSEEN.into_iter().map(|counter| self.program.counter(counter)).sum::<u64>();
         Counters {
             unseen: self.counters.unseen + unseen,
-            overruns: self.ports.lost(),
+            lost: self.ports.lost(),
             forwarded: self.program.counter(layout::COUNTER_FORWARDED),
             ..self.counters
         }

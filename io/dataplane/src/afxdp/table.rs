@@ -209,7 +209,7 @@ impl State {
         let (mut removed, mut wanted) = (BTreeSet::new(), BTreeMap::new());
         for change in changes {
             match *change {
-                Change::Install(id, filter) => {
+                Change::Install(id, filter) | Change::InstallClosed(id, filter) => {
                     let there = self.filters.contains_key(&id) && !removed.contains(&id);
                     if there || wanted.contains_key(&id) {
                         return Err(DriverError::FilterExists(id));

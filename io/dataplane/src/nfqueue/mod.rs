@@ -2,7 +2,8 @@
 //! Packets out of the kernel's own forwarding path, by netfilter queues.
 //!
 //! Rules in `mangle` PREROUTING lead matching packets to a queue of ours; everything else is forwarded by the kernel
-//! alone. `--queue-bypass` lets packets pass when nobody owns the queue, the queue's own flag when it is full.
+//! alone. `--queue-bypass` lets packets pass when nobody owns the queue, the queue's own flag when its socket is full: such
+//! packets are counted by the socket. The kernel's bound of the queue itself, behind which it counts nothing, is not reached.
 //!
 //! A packet that passes goes on behind PREROUTING of `mangle`: rules that others put there behind ours do not see it.
 //!
@@ -13,6 +14,7 @@
 //! leave it alone, if its destination may receive it.
 
 mod message;
+mod pair;
 pub(crate) mod queue;
 mod window;
 
@@ -21,6 +23,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 pub(crate) use message::Decision;
+use pair::QueuePair;
 use queue::{Queue, QueueConfig};
 pub(crate) use window::Outcome;
 
@@ -33,7 +36,7 @@ use crate::{Batch, Counters, Driver, DriverConfig, DriverError, Egress, FilterTa
 pub struct Nfqueue {
     // Rules go first when this is dropped, so that no packet comes to a queue that nobody reads.
     rules: RulesGuard,
-    queue: Queue,
+    queue: QueuePair,
     injector: Injector,
     owed_max: usize,
     counters: Counters,
@@ -48,28 +51,31 @@ impl Drop for RulesGuard {
 }
 
 impl Nfqueue {
-    /// Removes what an earlier run of this instance left, takes a queue and makes the chain for filters.
+    /// Removes what an earlier run of this instance left, takes two queues and makes the chain for filters.
     ///
     /// # Errors
     /// Says what is lacking: rights, `iptables`, or the kernel's support.
     pub fn open(config: &DriverConfig) -> Result<Nfqueue, DriverError> {
-        let queue = Queue::open(QueueConfig {
+        let queue = QueuePair::open(QueueConfig {
             first_number: config.queue,
             packets: config.queue_packets,
             receive_buffer_bytes: config.receive_buffer_bytes,
             fail_open: config.fail_open,
+            tag: 0,
         })?;
         let injector = Injector::open(config.mark)?;
-        let rules = Rules::open(&config.instance, queue.number(), config.mark)?;
-        tracing::debug!(queue = queue.number(), instance = config.instance, "nfqueue driver is open");
+        let numbers = queue.numbers();
+        tracing::debug!(open = numbers.open, closed = numbers.closed, instance = config.instance, "nfqueue driver is open");
+        let rules = Rules::open(&config.instance, numbers, config.mark)?;
         // The kernel's queue also has those that are still to be received.
         let owed_max = usize::try_from(config.queue_packets / 2).expect("32 bits fit in usize").max(1);
         Ok(Nfqueue { rules: RulesGuard(Arc::new(rules)), queue, injector, owed_max, counters: Counters::default() })
     }
 
-    /// Returns the number of the netfilter queue in use.
-    pub fn queue_number(&self) -> u16 {
-        self.queue.number()
+    /// Returns the numbers of the netfilter queues in use: for modules that fail open, and for those that fail closed.
+    pub fn queue_numbers(&self) -> [u16; 2] {
+        let numbers = self.queue.numbers();
+        [numbers.open, numbers.closed]
     }
 
     fn replace(&mut self, id: PacketId, bytes: &[u8]) {
@@ -160,13 +166,14 @@ impl Driver for Nfqueue {
     }
 
     fn counters(&self) -> Counters {
-        let queue = self.queue.counters;
+        let queue = self.queue.counters();
         Counters {
             received: queue.received,
             unknown: self.counters.unknown + queue.unknown,
             overdue: queue.overdue,
             unseen: queue.unseen,
-            overruns: queue.overruns,
+            bypassed: queue.bypassed,
+            lost: queue.lost,
             send_failed: self.counters.send_failed + queue.send_failed,
             ..self.counters
         }
@@ -184,7 +191,7 @@ const THE_KERNEL_FORWARDS: Egress = Egress::Kernel { why: "this driver has the k
 /// # Errors
 /// Says what is lacking.
 pub fn probe() -> Result<(), DriverError> {
-    let config = QueueConfig { first_number: 0xff00, packets: 1, receive_buffer_bytes: 4096, fail_open: true };
+    let config = QueueConfig { first_number: 0xff00, packets: 1, receive_buffer_bytes: 4096, fail_open: true, tag: 0 };
     drop(Queue::open(config)?);
     rules::probe()
 }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! One netfilter queue: packets in, verdicts out.
 
+use std::cell::Cell;
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::time::{Duration, Instant};
@@ -17,9 +18,14 @@ use crate::{Batch, Counters, DriverError, InterfaceId, PacketId, limits, sys};
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct QueueConfig {
     pub first_number: u16,
+    /// Packets of 1,500 bytes that may wait in the kernel to be received.
     pub packets: u32,
+    /// Bytes that they may take there at most.
     pub receive_buffer_bytes: usize,
+    /// Whether packets pass unseen, rather than being lost, when more come than are received.
     pub fail_open: bool,
+    /// The upper half of its packets' ids.
+    pub tag: u32,
 }
 
 /// A queue that this process owns until it is dropped.
@@ -27,11 +33,14 @@ pub(crate) struct Queue {
     socket: OwnedFd,
     number: u16,
     fail_open: bool,
+    tag: u32,
     window: Window,
     outgoing: Vec<u8>,
     /// Whether the last call left nothing to receive, as far as we know; waiting then saves a call in vain.
     drained: bool,
     pub counters: Counters,
+    /// Packets that the kernel could not give us, and its number of them, which wraps, at the last look.
+    missed: Cell<(u64, u32)>,
 }
 
 impl Queue {
@@ -44,7 +53,8 @@ impl Queue {
             Some(netlink::NETFILTER),
         )
         .map_err(|error| DriverError::system("opening a netfilter socket", error))?;
-        let receive_buffer = config.receive_buffer_bytes;
+        let packets = usize::try_from(config.packets).expect("32 bits fit in usize");
+        let receive_buffer = packets.saturating_mul(PACKET_BUFFER_BYTES).min(config.receive_buffer_bytes);
         sockopt::set_socket_recv_buffer_size_force(&socket, receive_buffer)
             .or_else(|_| sockopt::set_socket_recv_buffer_size(&socket, receive_buffer))
             .and_then(|()| {
@@ -52,14 +62,19 @@ impl Queue {
                     .or_else(|_| sockopt::set_socket_send_buffer_size(&socket, SEND_BUFFER_BYTES))
             })
             .map_err(|error| DriverError::system("sizing the buffers of a netfilter socket", error))?;
+        // Otherwise one packet too many makes all that follow pass, until the socket is empty.
+        sys::set_option(&socket, libc::SOL_NETLINK, libc::NETLINK_NO_ENOBUFS, 1)
+            .map_err(|error| DriverError::system("setting up a netfilter socket", error))?;
         let mut queue = Queue {
             socket,
             number: config.first_number,
             fail_open: config.fail_open,
+            tag: config.tag,
             window: Window::new(window_packets(config.packets)),
             outgoing: Vec::new(),
             drained: true,
             counters: Counters::default(),
+            missed: Cell::default(),
         };
         queue.bind(config)?;
         Ok(queue)
@@ -88,7 +103,6 @@ impl Queue {
                         return Ok(batch.len());
                     }
                 }
-                Err(error) if error.raw_os_error() == Some(libc::ENOBUFS) => self.counters.overruns += 1,
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
                     if !self.wait(deadline)? {
@@ -102,12 +116,36 @@ impl Queue {
 
     /// Returns the source and destination that a packet came with; `None` if it is not owed a verdict.
     pub fn addresses(&self, packet: PacketId) -> Option<Option<(std::net::IpAddr, std::net::IpAddr)>> {
-        u32::try_from(packet.0).ok().and_then(|id| self.window.addresses(id))
+        self.id(packet).and_then(|id| self.window.addresses(id))
+    }
+
+    /// Returns whether a packet came by this queue.
+    pub fn has_tag(&self, packet: PacketId) -> bool {
+        packet.0 >> 32 == u64::from(self.tag)
+    }
+
+    /// Returns the kernel's number of a packet of this queue.
+    fn id(&self, packet: PacketId) -> Option<u32> {
+        let id = packet.0 & u64::from(u32::MAX);
+        u32::try_from(id).ok().filter(|_| self.has_tag(packet))
+    }
+
+    /// Returns what was done so far, with the packets that the kernel could not give us.
+    pub fn counters(&self) -> Counters {
+        let (mut missed, before) = self.missed.get();
+        // A socket that cannot tell says nothing new.
+        let now = sys::socket_drops(&self.socket).unwrap_or(before);
+        missed += u64::from(now.wrapping_sub(before));
+        self.missed.set((missed, now));
+        match self.fail_open {
+            true => Counters { bypassed: missed, ..self.counters },
+            false => Counters { lost: missed, ..self.counters },
+        }
     }
 
     /// Queues a verdict; false if the packet is not owed one.
     pub fn decide(&mut self, packet: PacketId, outcome: Outcome<'_>) -> bool {
-        let decided = u32::try_from(packet.0).is_ok_and(|id| self.window.decide(id, outcome));
+        let decided = self.id(packet).is_some_and(|id| self.window.decide(id, outcome));
         if !decided {
             self.counters.unknown += 1;
         } else if self.window.payload_bytes() > CHUNK_BYTES {
@@ -179,7 +217,7 @@ impl Queue {
             self.counters.unseen += 1;
             self.window.decide(queued.id, Outcome::Decided(Decision::Accept));
         } else {
-            let id = PacketId(u64::from(queued.id));
+            let id = PacketId(u64::from(self.tag) << 32 | u64::from(queued.id));
             batch.adopt(id, InterfaceId(queued.interface), slot, queued.range.clone());
         }
         Ok(())
@@ -203,7 +241,7 @@ impl Queue {
         for (sequence, number) in (1..).zip(config.first_number..=last) {
             self.number = number;
             let mut request = Vec::new();
-            message::append_bind(&mut request, sequence, number, config.packets, config.fail_open);
+            message::append_bind(&mut request, sequence, number, KERNEL_PACKETS_MAX, config.fail_open);
             let answer = send_all(&self.socket, &request).and_then(|()| self.answer(sequence));
             match answer.map_err(|error| DriverError::system("binding a netfilter queue", error))? {
                 0 => return Ok(()),
@@ -269,6 +307,12 @@ impl Drop for Queue {
     }
 }
 
+/// What the kernel takes for a packet of 1,500 bytes that waits to be received; the rest of what it counts is doubled in
+/// the size of a socket's buffer.
+const PACKET_BUFFER_BYTES: usize = 2048;
+/// Packets of a queue in the kernel, waiting to be received or for their verdict. The socket's buffer bounds the former
+/// and the window the latter, and packets beyond these are counted; those beyond this would pass without a trace.
+const KERNEL_PACKETS_MAX: u32 = 1 << 24;
 /// How much goes to the kernel in one call. A single message can be longer.
 const CHUNK_BYTES: usize = 128 * 1024;
 const SEND_BUFFER_BYTES: usize = 1024 * 1024;

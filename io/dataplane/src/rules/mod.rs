@@ -10,8 +10,9 @@ mod netlink_tables;
 mod text;
 mod tool;
 
-use std::collections::BTreeMap;
-use std::sync::{Mutex, PoisonError};
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
 
 use netserv_model::Filter;
 use netserv_model::effect::FilterId;
@@ -88,24 +89,38 @@ impl Chain {
     }
 }
 
+/// The queues that filters lead to.
+#[derive(Clone, Debug)]
+pub(crate) struct QueueNumbers {
+    /// That of modules that fail open.
+    pub open: u16,
+    /// That of modules that fail closed.
+    pub closed: u16,
+    /// Whether there ever was a rule that leads there.
+    pub is_closed_used: Arc<AtomicBool>,
+}
+
 /// The filters that lead packets to a queue.
 #[derive(Debug)]
 pub(crate) struct Rules {
     chain: Chain,
+    queues: QueueNumbers,
     state: Mutex<State>,
 }
 
 #[derive(Debug, Default)]
 struct State {
     filters: BTreeMap<FilterId, Filter>,
+    /// Those of modules that fail closed.
+    failing_closed: BTreeSet<FilterId>,
     closed: bool,
 }
 
 impl Rules {
     /// Makes the chain, without filters.
-    pub fn open(instance: &str, queue: u16, mark: u32) -> Result<Rules, DriverError> {
-        let chain = Chain::open(Purpose::Packets, instance, queue, mark)?;
-        Ok(Rules { chain, state: Mutex::default() })
+    pub fn open(instance: &str, queues: QueueNumbers, mark: u32) -> Result<Rules, DriverError> {
+        let chain = Chain::open(Purpose::Packets, instance, queues.open, mark)?;
+        Ok(Rules { chain, queues, state: Mutex::default() })
     }
 
     /// Takes all rules away; filters cannot be changed after that.
@@ -117,21 +132,22 @@ impl Rules {
     }
 
     /// Returns one line per change; `backwards` gives the lines that undo them.
-    fn lines(
-        &self,
-        version: IpVersion,
-        changes: &[Change<'_>],
-        filters: &BTreeMap<FilterId, Filter>,
-        backwards: bool,
-    ) -> Vec<String> {
+    ///
+    /// Rules of modules that fail closed go to the front: a packet that others want too comes by their queue.
+    fn lines(&self, version: IpVersion, changes: &[Change<'_>], known: &State, backwards: bool) -> Vec<String> {
         let chain = &self.chain;
         let line = |change: &Change<'_>| {
-            let (install, filter) = match *change {
-                Change::Install(_, filter) => (true, Some(filter)),
-                Change::Remove(id) => (false, filters.get(&id)),
+            let (install, id) = match *change {
+                Change::Install(id, _) | Change::InstallClosed(id, _) => (true, id),
+                Change::Remove(id) => (false, id),
             };
-            let rule = text::filter(chain.purpose, &chain.instance, (chain.queue, chain.mark), version, filter?)?;
-            Some(format!("{} {rule}", if install == backwards { "-D" } else { "-A" }))
+            let (queue, adding) = match known.failing_closed.contains(&id) {
+                true => (self.queues.closed, "-I"),
+                false => (self.queues.open, "-A"),
+            };
+            let filter = known.filters.get(&id)?;
+            let rule = text::filter(chain.purpose, &chain.instance, (queue, chain.mark), version, filter)?;
+            Some(format!("{} {rule}", if install == backwards { "-D" } else { adding }))
         };
         let mut lines: Vec<String> = changes.iter().filter_map(line).collect();
         if backwards {
@@ -148,11 +164,18 @@ impl FilterTable for Rules {
             return Err(DriverError::Closed);
         }
         // A filter may be installed and removed by the same changes, so lines are made from both.
-        let mut known = state.filters.clone();
-        known.extend(changes.iter().filter_map(|change| match change {
-            Change::Install(id, filter) => Some((*id, (*filter).clone())),
-            Change::Remove(_) => None,
-        }));
+        let mut known = State { closed: false, filters: state.filters.clone(), failing_closed: state.failing_closed.clone() };
+        for change in changes {
+            match *change {
+                Change::Install(id, filter) => drop(known.filters.insert(id, filter.clone())),
+                Change::InstallClosed(id, filter) => {
+                    known.filters.insert(id, filter.clone());
+                    known.failing_closed.insert(id);
+                    self.queues.is_closed_used.store(true, Ordering::Relaxed);
+                }
+                Change::Remove(_) => {}
+            }
+        }
         let mut filters = state.filters.clone();
         filters::apply(&mut filters, changes)?;
         refuse_missing_version(changes, &self.chain.versions)?;
@@ -164,6 +187,8 @@ impl FilterTable for Rules {
             }
         };
         self.chain.run_or_undo(|version| self.lines(version, changes, &known, false), undo)?;
+        state.failing_closed = known.failing_closed;
+        state.failing_closed.retain(|id| filters.contains_key(id));
         state.filters = filters;
         Ok(())
     }
@@ -205,7 +230,10 @@ fn remove(purpose: Purpose, instance: &str) -> Result<usize, DriverError> {
 }
 
 fn refuse_missing_version(changes: &[Change<'_>], versions: &[IpVersion]) -> Result<(), DriverError> {
-    let wants_v6 = |change: &Change<'_>| matches!(change, Change::Install(_, filter) if filter.version() == Some(6));
+    let wants_v6 = |change: &Change<'_>| match change {
+        Change::Install(_, filter) | Change::InstallClosed(_, filter) => filter.version() == Some(6),
+        Change::Remove(_) => false,
+    };
     if versions.contains(&IpVersion::V6) || !changes.iter().any(wants_v6) {
         return Ok(());
     }

@@ -59,8 +59,8 @@ pub struct InterceptorCounters {
     pub overdue: u64,
     /// Verdicts for messages that did not wait.
     pub unknown: u64,
-    /// Times that more came than were taken; the rest went on.
-    pub overruns: u64,
+    /// Packets that went on unseen, since more came than were taken.
+    pub bypassed: u64,
 }
 
 /// Takes signaling messages for others out of the forwarding path.
@@ -99,6 +99,7 @@ impl Interceptor {
             packets: QUEUE_PACKETS,
             receive_buffer_bytes: RECEIVE_BUFFER_BYTES,
             fail_open: true,
+            tag: 0,
         })?;
         let chain = ChainGuard(Chain::open(Purpose::Signaling, &config.instance, queue.number(), config.mark)?);
         chain.0.intercept(UDP_PORT, MAGIC)?;
@@ -164,7 +165,7 @@ impl Interceptor {
 
     /// Returns what was done so far.
     pub fn counters(&self) -> InterceptorCounters {
-        InterceptorCounters { overruns: self.queue.counters.overruns, ..self.counters }
+        InterceptorCounters { bypassed: self.queue.counters().bypassed, ..self.counters }
     }
 
     fn decide(&mut self, id: PacketId, outcome: Outcome<'_>) -> Result<(), DriverError> {

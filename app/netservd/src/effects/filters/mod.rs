@@ -13,6 +13,7 @@ use anyhow::{Context, Result};
 use netserv_dataplane::{Change, FilterTable};
 use netserv_model::effect::{FilterChange, FilterId, FilterRule};
 use netserv_model::trace::TraceRequest;
+use netserv_model::verdict::FailureMode;
 use netserv_model::{Refusal, RefusalKind};
 use netserv_packet_loop::feed::{Feed, TraceRefusal};
 use netserv_packet_loop::thread::PacketSender;
@@ -100,7 +101,10 @@ impl Filters {
             return Ok(());
         }
         self.tell(add.iter(), remove.clone());
-        let installs = add.iter().map(|rule| Change::Install(rule.id, &rule.filter));
+        let installs = add.iter().map(|rule| match rule.on_failure {
+            FailureMode::Open => Change::Install(rule.id, &rule.filter),
+            FailureMode::Closed => Change::InstallClosed(rule.id, &rule.filter),
+        });
         let changes: Vec<Change<'_>> = installs.chain(remove.iter().map(|id| Change::Remove(*id))).collect();
         let changed = self.table.change(&changes);
         if let Err(error) = &changed

@@ -84,7 +84,10 @@ impl Refusing {
 impl FilterTable for Refusing {
     fn change(&self, changes: &[Change<'_>]) -> Result<(), DriverError> {
         let refused = self.refused.lock().unwrap();
-        let is_refused = |change: &Change<'_>| matches!(change, Change::Install(id, _) if refused.contains(id));
+        let is_refused = |change: &Change<'_>| match change {
+            Change::Install(id, _) | Change::InstallClosed(id, _) => refused.contains(id),
+            Change::Remove(_) => false,
+        };
         if changes.iter().any(is_refused) {
             return Err(DriverError::Unsupported { what: "the filter", why: "as the test says".to_owned() });
         }

@@ -1,0 +1,114 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Two queues that differ in what becomes of packets while they are full: modules that fail open have the one, those that
+//! fail closed the other.
+
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
+
+use rustix::event::{PollFd, PollFlags, Timespec, epoll, poll};
+
+use super::queue::{Queue, QueueConfig};
+use super::window::Outcome;
+use crate::rules::QueueNumbers;
+use crate::{Batch, Counters, DriverError, PacketId};
+
+/// The two queues of one driver.
+pub(super) struct QueuePair {
+    open: Queue,
+    closed: Queue,
+    /// Whether there ever was a rule that leads to the closed queue.
+    is_closed_used: Arc<AtomicBool>,
+    /// Whether the closed queue is looked at first, which alternates.
+    closed_first: bool,
+    events: OwnedFd,
+}
+
+impl QueuePair {
+    /// Takes two free queues.
+    pub fn open(config: QueueConfig) -> Result<QueuePair, DriverError> {
+        let open = Queue::open(config)?;
+        let closed = Queue::open(QueueConfig { tag: 1, fail_open: false, ..config })?;
+        let events = epoll::create(epoll::CreateFlags::CLOEXEC).map_err(no_epoll)?;
+        for queue in [&open, &closed] {
+            epoll::add(&events, queue, epoll::EventData::new_u64(0), epoll::EventFlags::IN).map_err(no_epoll)?;
+        }
+        Ok(QueuePair { open, closed, is_closed_used: Arc::default(), closed_first: false, events })
+    }
+
+    /// Returns the queues' numbers, for rules.
+    pub fn numbers(&self) -> QueueNumbers {
+        QueueNumbers {
+            open: self.open.number(),
+            closed: self.closed.number(),
+            is_closed_used: Arc::clone(&self.is_closed_used),
+        }
+    }
+
+    /// Fills the batch from one of the queues, as [`Driver::receive`](crate::Driver::receive) says.
+    pub fn receive(&mut self, batch: &mut Batch, timeout: Option<Duration>) -> Result<usize, DriverError> {
+        if !self.is_closed_used.load(Ordering::Relaxed) && timeout == Some(Duration::ZERO) {
+            return self.open.receive(batch, timeout);
+        }
+        let deadline = timeout.map(|timeout| Instant::now() + timeout);
+        loop {
+            self.closed_first = !self.closed_first;
+            for closed in [self.closed_first, !self.closed_first] {
+                let queue = if closed { &mut self.closed } else { &mut self.open };
+                if queue.receive(batch, Some(Duration::ZERO))? > 0 {
+                    return Ok(batch.len());
+                }
+            }
+            let left = deadline.map(|deadline| deadline.saturating_duration_since(Instant::now()));
+            if left == Some(Duration::ZERO) {
+                return Ok(0);
+            }
+            let left = left.map(|left| Timespec::try_from(left).expect("a time to wait is short"));
+            match poll(&mut [PollFd::new(&self.events, PollFlags::IN)], left.as_ref()) {
+                Ok(_) | Err(rustix::io::Errno::INTR) => {}
+                Err(error) => return Err(DriverError::system("waiting for netfilter queues", error)),
+            }
+        }
+    }
+
+    /// Returns the source and destination that a packet came with; `None` if it is not owed a verdict.
+    pub fn addresses(&self, packet: PacketId) -> Option<Option<(std::net::IpAddr, std::net::IpAddr)>> {
+        self.open.addresses(packet).or_else(|| self.closed.addresses(packet))
+    }
+
+    /// Queues a verdict; false if the packet is not owed one.
+    pub fn decide(&mut self, packet: PacketId, outcome: Outcome<'_>) -> bool {
+        if self.closed.has_tag(packet) { self.closed.decide(packet, outcome) } else { self.open.decide(packet, outcome) }
+    }
+
+    /// Sends the queued verdicts.
+    pub fn flush(&mut self) -> Result<(), DriverError> {
+        self.open.flush().and(self.closed.flush())
+    }
+
+    /// Returns what both did so far.
+    pub fn counters(&self) -> Counters {
+        let (open, closed) = (self.open.counters(), self.closed.counters());
+        Counters {
+            received: open.received + closed.received,
+            unknown: open.unknown + closed.unknown,
+            overdue: open.overdue + closed.overdue,
+            unseen: open.unseen + closed.unseen,
+            bypassed: open.bypassed + closed.bypassed,
+            lost: open.lost + closed.lost,
+            send_failed: open.send_failed + closed.send_failed,
+            ..open
+        }
+    }
+}
+
+impl AsFd for QueuePair {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.events.as_fd()
+    }
+}
+
+fn no_epoll(error: rustix::io::Errno) -> DriverError {
+    DriverError::system("waiting for two netfilter queues at a time", error)
+}
