@@ -100,8 +100,16 @@ pub fn load(instructions: &[u8], name: &CStr, license: &CStr) -> io::Result<Owne
     attributes.u32(68, ATTACH_XDP);
     expose(instructions);
     expose(license.to_bytes());
-    // SAFETY: instructions and license are alive across the call and only read; the former has as many as was said.
-    let first = match unsafe { attributes.call_for_fd(PROGRAM_LOAD) } {
+    // A signal that comes meanwhile ends the verifier's work.
+    let is_interrupted = |tried: &io::Result<OwnedFd>| {
+        tried.as_ref().err().and_then(io::Error::raw_os_error) == Some(libc::EAGAIN)
+    };
+    let mut tries = (0..LOAD_TRIES_MAX).map(|_| {
+        // SAFETY: instructions and license are alive across the call and only read; the former has as many as was said.
+        unsafe { attributes.call_for_fd(PROGRAM_LOAD) }
+    });
+    let loaded = tries.find(|tried| !is_interrupted(tried));
+    let first = match loaded.unwrap_or_else(|| Err(io::Error::from_raw_os_error(libc::EAGAIN))) {
         Err(error) if error.raw_os_error() != Some(libc::EPERM) => error,
         other => return other,
     };
@@ -116,6 +124,9 @@ pub fn load(instructions: &[u8], name: &CStr, license: &CStr) -> io::Result<Owne
     let last: Vec<&str> = text.lines().rev().take(4).collect();
     second.map_err(|_| io::Error::new(first.kind(), format!("{first}: {}", last.join(" < "))))
 }
+
+/// How often a program is loaded while signals come.
+const LOAD_TRIES_MAX: u32 = 5;
 
 /// Attaches a program to a device until the descriptor is closed.
 pub fn attach(program: impl AsFd, device: u32, mode: AttachMode) -> io::Result<OwnedFd> {
