@@ -154,7 +154,6 @@ impl PacketCounters {
     }
 }
 
-#[cfg(test)]
 impl PacketTotals {
     /// Returns what people look at first.
     pub fn sums(&self) -> PacketSums {
@@ -165,7 +164,10 @@ impl PacketTotals {
             lost: self.driver.lost,
         }
     }
+}
 
+#[cfg(test)]
+impl PacketTotals {
     /// Returns the count of packets dropped for one reason.
     pub fn dropped(&self, reason: DropReason) -> u64 {
         self.dropped[index(reason)].1
