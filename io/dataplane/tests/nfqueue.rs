@@ -10,7 +10,9 @@ use std::time::{Duration, Instant};
 use common::contract::{self, Flow, RECEIVER, ROUTER, for_each_packet};
 use common::{Chain, address, receive};
 use netserv_dataplane::nfqueue::Nfqueue;
-use netserv_dataplane::{Batch, Change, Counters, Driver, DriverConfig, DriverError, DriverKind, Final, choose, limits};
+use netserv_dataplane::{
+    Batch, Change, Counters, Driver, DriverConfig, DriverError, DriverKind, Final, choose, limits,
+};
 use netserv_model::Filter;
 use netserv_model::effect::FilterId;
 use netserv_wire::ip::build;

@@ -65,7 +65,12 @@ impl Nfqueue {
         })?;
         let injector = Injector::open(config.mark)?;
         let numbers = queue.numbers();
-        tracing::debug!(open = numbers.open, closed = numbers.closed, instance = config.instance, "nfqueue driver is open");
+        tracing::debug!(
+            open = numbers.open,
+            closed = numbers.closed,
+            instance = config.instance,
+            "nfqueue driver is open"
+        );
         let rules = Rules::open(&config.instance, numbers, config.mark)?;
         // The kernel's queue also has those that are still to be received.
         let owed_max = usize::try_from(config.queue_packets / 2).expect("32 bits fit in usize").max(1);

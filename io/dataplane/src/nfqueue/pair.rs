@@ -79,7 +79,11 @@ impl QueuePair {
 
     /// Queues a verdict; false if the packet is not owed one.
     pub fn decide(&mut self, packet: PacketId, outcome: Outcome<'_>) -> bool {
-        if self.closed.has_tag(packet) { self.closed.decide(packet, outcome) } else { self.open.decide(packet, outcome) }
+        if self.closed.has_tag(packet) {
+            self.closed.decide(packet, outcome)
+        } else {
+            self.open.decide(packet, outcome)
+        }
     }
 
     /// Sends the queued verdicts.

@@ -164,7 +164,8 @@ impl FilterTable for Rules {
             return Err(DriverError::Closed);
         }
         // A filter may be installed and removed by the same changes, so lines are made from both.
-        let mut known = State { closed: false, filters: state.filters.clone(), failing_closed: state.failing_closed.clone() };
+        let mut known =
+            State { closed: false, filters: state.filters.clone(), failing_closed: state.failing_closed.clone() };
         for change in changes {
             match *change {
                 Change::Install(id, filter) => drop(known.filters.insert(id, filter.clone())),

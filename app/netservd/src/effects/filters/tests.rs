@@ -41,6 +41,15 @@ fn changes_that_wait_are_made_as_one_or_each_alone() {
 }
 
 #[test]
+fn the_plane_learns_which_modules_fail_closed() {
+    let mut rig = Rig::new();
+    let mut both = change(&[1, 2], &[]);
+    both.add[1].on_failure = FailureMode::Closed;
+    rig.filters.change(both).unwrap();
+    assert_eq!((rig.installed(), rig.table.closed.lock().unwrap().clone()), (vec![1, 2], vec![FilterId(2)]));
+}
+
+#[test]
 fn merged_changes_do_not_name_what_comes_and_goes() {
     let merged = merge([change(&[1, 2], &[7]), change(&[3], &[1])].iter());
     let added: Vec<u64> = merged.add.iter().map(|rule| rule.id.0).collect();
@@ -57,7 +66,11 @@ struct Rig {
 impl Rig {
     fn new() -> Rig {
         let (dummy, plane) = Dummy::new();
-        let table = Arc::new(Refusing { table: dummy.filters(), refused: std::sync::Mutex::default() });
+        let table = Arc::new(Refusing {
+            table: dummy.filters(),
+            refused: std::sync::Mutex::default(),
+            closed: std::sync::Mutex::default(),
+        });
         let packets = PacketThread::start(Box::new(dummy), &PacketThreadConfig::default(), Arc::new(|_| true)).unwrap();
         let traces = Traces::new(|_| {});
         let filters = Filters { table: table.clone(), packets: packets.sender(), rules: BTreeMap::new(), traces };
@@ -73,6 +86,8 @@ impl Rig {
 struct Refusing {
     table: Arc<dyn FilterTable>,
     refused: std::sync::Mutex<Vec<FilterId>>,
+    /// Filters that were installed for modules that fail closed.
+    closed: std::sync::Mutex<Vec<FilterId>>,
 }
 
 impl Refusing {
@@ -91,6 +106,11 @@ impl FilterTable for Refusing {
         if changes.iter().any(is_refused) {
             return Err(DriverError::Unsupported { what: "the filter", why: "as the test says".to_owned() });
         }
+        let closed = changes.iter().filter_map(|change| match change {
+            Change::InstallClosed(id, _) => Some(*id),
+            Change::Install(..) | Change::Remove(_) => None,
+        });
+        self.closed.lock().unwrap().extend(closed);
         self.table.change(changes)
     }
 }

@@ -101,9 +101,8 @@ pub fn load(instructions: &[u8], name: &CStr, license: &CStr) -> io::Result<Owne
     expose(instructions);
     expose(license.to_bytes());
     // A signal that comes meanwhile ends the verifier's work.
-    let is_interrupted = |tried: &io::Result<OwnedFd>| {
-        tried.as_ref().err().and_then(io::Error::raw_os_error) == Some(libc::EAGAIN)
-    };
+    let is_interrupted =
+        |tried: &io::Result<OwnedFd>| tried.as_ref().err().and_then(io::Error::raw_os_error) == Some(libc::EAGAIN);
     let mut tries = (0..LOAD_TRIES_MAX).map(|_| {
         // SAFETY: instructions and license are alive across the call and only read; the former has as many as was said.
         unsafe { attributes.call_for_fd(PROGRAM_LOAD) }
