@@ -21,7 +21,7 @@ static u64 (*const coarse_time)(void) = (void *)160;
 SECTION("maps") struct map_definition tuples = {
 	MAP_ARRAY, sizeof(u32), sizeof(struct tuple_table), 1, MAP_MMAPABLE
 };
-/* No program looks into it: a change has the kernel wait for the programs that run. */
+/* No program looks into it: to exchange what it holds has the kernel wait for the programs that run. */
 SECTION("maps") struct map_definition grace = { MAP_ARRAY_OF_MAPS, sizeof(u32), sizeof(u32), 1, 0 };
 /* What `grace` holds. */
 SECTION("maps") struct map_definition inner = { MAP_ARRAY, sizeof(u32), sizeof(u32), 1, 0 };
@@ -245,20 +245,18 @@ INLINE u32 summary_bit(const struct filter_key *key)
 INLINE int is_wanted(const struct flow *flow)
 {
 	struct tuple_table *table;
-	struct tuple_set *set;
 	u64 head = head_of(flow);
 	u32 zero = 0, i, lacks = (flow->version == 4 ? NEEDS_V6 : NEEDS_V4) | (flow->has_ports ? 0 : NEEDS_PORTS);
 
 	table = map_lookup(&tuples, &zero);
 	if (!table)
 		return 0;
-	set = &table->sets[table->active & 1];
 	for (i = 0; i < TUPLES_MAX; i++) {
-		const struct tuple *tuple = &set->tuples[i];
+		const struct tuple *tuple = &table->tuples[i];
 		struct filter_key key;
 		u32 bit;
 
-		if (i >= set->count)
+		if (i >= table->count)
 			return 0;
 		if (tuple->needs & lacks)
 			continue;

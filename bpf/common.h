@@ -100,19 +100,15 @@ struct tuple {
 	u32 unused;
 };
 
-struct tuple_set {
-	u64 count;
-	struct tuple tuples[TUPLES_MAX];
-};
-
-/* Written by the driver while packets come, word by word. */
+/* Written by the driver while packets come, word by word. A tuple stays where it is. A place that is free needs both
+ * versions, which no packet has; what it needs is written last. */
 struct tuple_table {
-	/* The set in use. The other one is written only when no packet can see it any more. */
-	u64 active;
+	/* Places up to the last one that is taken. */
+	u64 count;
 	u64 unused[7];
 	/* The bits of `summary_bit` for all keys of `filters`. */
 	u64 summary[(1 << SUMMARY_BITS_LOG) / 64];
-	struct tuple_set sets[2];
+	struct tuple tuples[TUPLES_MAX];
 };
 
 /* A device, or a VLAN on it. */

@@ -37,6 +37,11 @@ pub const TUPLES_MAX: usize = 104;
 pub const NEW_TUPLES_PER_FILTER_MAX: usize = 4;
 /// Patterns that one filter may become in `afxdp`; one that needs more is made coarser.
 pub const PATTERNS_PER_FILTER_MAX: usize = 64;
+/// Patterns without a filter that `afxdp` has yet to take out of the kernel's maps; a change that adds filters while
+/// there are more waits for that.
+pub const LEAVING_PATTERNS_MAX: usize = 16_384;
+/// Patterns that `afxdp` takes out of the kernel's maps in one go, during which no filter can change.
+pub const LEAVING_BATCH_PATTERNS: usize = 64;
 /// Forwarding decisions that `afxdp` remembers; at one more it forgets them all and asks the kernel again.
 pub const FORWARDING_MAX: usize = 65_536;
 /// Receive queues of one device that `afxdp` serves; packets of further ones pass unseen.

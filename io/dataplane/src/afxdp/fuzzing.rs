@@ -15,7 +15,7 @@ use crate::FilterTable;
 
 /// Returns the driver's table of filters over other maps than those of a program in the kernel.
 pub fn table<M: Maps + 'static>(maps: Arc<M>) -> Arc<dyn FilterTable> {
-    Arc::new(Table::new(maps))
+    Arc::new(Table::without_thread(maps))
 }
 
 /// Returns a key of the map `own`.

@@ -12,13 +12,14 @@ pub(super) type AddressBytes = [u8; 16];
 pub(super) const KEY_BYTES: usize = 40;
 /// Words of `struct tuple`.
 pub(super) const TUPLE_WORDS: usize = 7;
-/// Where in `struct tuple_table` the number of the set in use is, the summary, and the sets, in words of 8 bytes.
-pub(super) const ACTIVE_WORD: usize = 0;
+/// Where in `struct tuple_table` the number of places is, the summary, and the tuples, in words of 8 bytes.
+pub(super) const COUNT_WORD: usize = 0;
 pub(super) const SUMMARY_WORD: usize = 8;
-pub(super) const SET_WORDS: usize = 1 + limits::TUPLES_MAX * TUPLE_WORDS;
-pub(super) const SETS_WORD: usize = SUMMARY_WORD + SUMMARY_BITS / 64;
+pub(super) const TUPLES_WORD: usize = SUMMARY_WORD + SUMMARY_BITS / 64;
 /// Words of `struct tuple_table`.
-pub const TABLE_WORDS: usize = SETS_WORD + 2 * SET_WORDS;
+pub const TABLE_WORDS: usize = TUPLES_WORD + limits::TUPLES_MAX * TUPLE_WORDS;
+/// Where in `struct tuple` the needs are.
+pub(super) const NEEDS_WORD: usize = 6;
 /// Bits of the summary.
 pub(super) const SUMMARY_BITS: usize = 1 << SUMMARY_BITS_LOG;
 const SUMMARY_BITS_LOG: u32 = 17;
@@ -26,6 +27,8 @@ const SUMMARY_BITS_LOG: u32 = 17;
 pub(super) const NEEDS_V4: u8 = 1;
 pub(super) const NEEDS_V6: u8 = 2;
 pub(super) const NEEDS_PORTS: u8 = 4;
+/// What no packet has.
+pub(super) const NEEDS_IMPOSSIBLE: u8 = NEEDS_V4 | NEEDS_V6;
 /// The counters of wanted packets that passed unseen: `COUNTER_TOO_LONG`, `COUNTER_SILENT`, `COUNTER_NO_SOCKET` and
 /// `COUNTER_UNFINISHED`.
 pub(super) const COUNTERS_UNSEEN: [u32; 4] = [0, 1, COUNTER_NO_SOCKET, 4];
@@ -96,11 +99,15 @@ impl TupleRepr {
         let mut words = [0; TUPLE_WORDS];
         words[..5].copy_from_slice(&key_words(&self.mask.emit()));
         words[5] = u64::from_ne_bytes([self.slot, 0, 0, 0, 0, 0, 0, 0]);
-        // 32 bits of needs, and 32 that are unused.
-        let needs = u32::from(self.needs).to_ne_bytes();
-        words[6] = u64::from_ne_bytes([needs[0], needs[1], needs[2], needs[3], 0, 0, 0, 0]);
+        words[NEEDS_WORD] = needs_word(self.needs);
         words
     }
+}
+
+/// Returns the needs of a tuple as they stand in it: 32 bits, and 32 that are unused.
+pub(super) fn needs_word(needs: u8) -> u64 {
+    let needs = u32::from(needs).to_ne_bytes();
+    u64::from_ne_bytes([needs[0], needs[1], needs[2], needs[3], 0, 0, 0, 0])
 }
 
 /// Returns the bit of a key in the summary: `summary_bit` in `bpf/classify.h`.

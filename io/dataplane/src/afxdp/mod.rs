@@ -142,7 +142,7 @@ impl Afxdp {
         let now = Instant::now();
         let mut driver = Afxdp {
             links: BTreeMap::new(),
-            table: TableGuard(Arc::new(Table::new(Arc::clone(&program)))),
+            table: TableGuard(Arc::new(Table::new(Arc::clone(&program))?)),
             program,
             heart,
             owed: std::iter::repeat_with(|| None).take(ports.frames()).collect(),
@@ -192,6 +192,12 @@ impl Afxdp {
     /// Returns how many combinations of masks the filters come down to, which is what a look-up costs.
     pub fn tuples(&self) -> usize {
         self.table.0.tuples()
+    }
+
+    /// Returns whether all that filters left behind when they went is out of the kernel's maps: packets that no filter
+    /// matches come no more, unless filters had to be made coarser.
+    pub fn is_settled(&self) -> bool {
+        self.table.0.is_settled()
     }
 
     /// Returns how many frames of packet memory there are, and how many are free, lent to the kernel or owed a verdict:

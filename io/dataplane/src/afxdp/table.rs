@@ -1,20 +1,22 @@
 // SPDX-License-Identifier: Apache-2.0
 //! The installed filters, and the program's maps that follow them.
 //!
-//! A change first adds the keys that are new, then exchanges the set of tuples in one step, waits until no packet sees the
-//! old one, then takes away the keys that nobody needs any more. So a packet that is wanted before and after a change is
-//! wanted all through it, and when a step fails those before it are undone.
+//! What a change adds goes into the maps at once: first the keys, then the tuples, each into a place of its own where it
+//! stays. What nobody needs any more leaves them later, when no packet is in the program that may have looked for what
+//! came in its stead before that was there. So a packet that is wanted before and after a change, or several, is wanted
+//! all through them, and no change waits for packets.
 
-use std::collections::{BTreeMap, BTreeSet, HashMap};
+mod state;
+
+use std::collections::BTreeSet;
+use std::sync::mpsc::{SyncSender, sync_channel};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-
-use netserv_model::Filter;
-use netserv_model::effect::FilterId;
 
 use super::layout;
 use super::program::Program;
-use super::tuples::{COARSE_MASKS, Grain, Mask, Pattern, patterns};
+use super::tuples::{Mask, Pattern};
 use crate::{Change, DriverError, FilterTable, limits};
+use state::{Plan, State};
 
 /// The maps that follow the filters: those of a program in the kernel, or others to look at.
 pub trait Maps: Send + Sync {
@@ -30,7 +32,7 @@ pub trait Maps: Send + Sync {
     fn remove_key(&self, key: &[u8; layout::KEY_BYTES]) -> Result<(), DriverError>;
     /// Writes a word of `struct tuple_table`; who sees it sees all that was done before.
     fn store(&self, word: usize, value: u64);
-    /// Waits until no packet is in the program that saw the table as it was before.
+    /// Waits until no packet is in the program that saw the maps as they were before.
     ///
     /// # Errors
     /// If that cannot be known.
@@ -57,9 +59,18 @@ impl Maps for Program {
 
 /// The filters of one driver.
 pub(super) struct Table {
+    shared: Arc<Shared>,
+    /// Has a thread take away what leaves; `None` if each change does it itself.
+    leaver: Option<SyncSender<()>>,
+}
+
+/// What the table's users have in common with the thread that takes away.
+struct Shared {
     maps: Arc<dyn Maps>,
     summary: Mutex<Summary>,
     state: Mutex<State>,
+    /// Held by who takes away. Comes before `state`.
+    clearing: Mutex<()>,
 }
 
 /// How many keys have each bit of the summary.
@@ -77,63 +88,100 @@ impl Summary {
     }
 }
 
-#[derive(Default)]
-struct State {
-    closed: bool,
-    filters: BTreeMap<FilterId, Vec<Pattern>>,
-    /// How many filters have each pattern.
-    uses: HashMap<Pattern, usize>,
-    /// The tuples in use: their place, and how many patterns they have.
-    tuples: BTreeMap<Mask, Tuple>,
-    /// Which of the two sets is in use.
-    active: usize,
-}
-
-#[derive(Clone, Copy)]
-struct Tuple {
-    slot: u8,
-    patterns: usize,
-}
-
-/// What a change comes down to.
-struct Plan {
-    removed: BTreeSet<FilterId>,
-    added: BTreeMap<FilterId, Vec<Pattern>>,
-    /// Places for masks that are new.
-    slots: BTreeMap<Mask, u8>,
-}
-
 impl Table {
-    /// Returns a table without filters.
-    pub fn new<M: Maps + 'static>(maps: Arc<M>) -> Table {
-        let summary = Summary { keys: vec![0; layout::SUMMARY_BITS] };
-        Table { maps, summary: Mutex::new(summary), state: Mutex::default() }
+    /// Returns a table without filters, from which a thread takes away what leaves.
+    pub fn new<M: Maps + 'static>(maps: Arc<M>) -> Result<Table, DriverError> {
+        let mut table = Table::without_thread(maps);
+        // More than one word to say so is not needed.
+        let (leaver, left) = sync_channel(1);
+        let shared = Arc::clone(&table.shared);
+        let take_away = move || left.iter().for_each(|()| shared.clear_or_warn());
+        let thread = std::thread::Builder::new().name("filters-leave".to_owned()).spawn(take_away);
+        thread.map_err(|error| DriverError::system("starting a thread for filters", error))?;
+        table.leaver = Some(leaver);
+        Ok(table)
+    }
+
+    /// Returns a table without filters. Its changes wait for packets when something leaves.
+    pub fn without_thread<M: Maps + 'static>(maps: Arc<M>) -> Table {
+        let summary = Mutex::new(Summary { keys: vec![0; layout::SUMMARY_BITS] });
+        let shared = Shared { maps, summary, state: Mutex::default(), clearing: Mutex::default() };
+        Table { shared: Arc::new(shared), leaver: None }
     }
 
     /// Refuses changes from now on.
     pub fn close(&self) {
-        self.lock().closed = true;
+        self.shared.lock().closed = true;
     }
 
     /// Returns how many tuples there are, which is what a look-up costs.
     pub fn tuples(&self) -> usize {
-        self.lock().tuples.len()
+        self.shared.lock().tuples.len()
     }
 
+    /// Returns whether nothing is left to be taken away.
+    pub fn is_settled(&self) -> bool {
+        let state = self.shared.lock();
+        state.leaving.is_empty() && state.awaited.is_empty()
+    }
+}
+
+impl FilterTable for Table {
+    fn change(&self, changes: &[Change<'_>]) -> Result<(), DriverError> {
+        if !self.shared.change(changes, false)? {
+            self.shared.clear()?;
+            self.shared.change(changes, true)?;
+        }
+        match &self.leaver {
+            _ if self.shared.lock().leaving.is_empty() => {}
+            // If one word waits, the thread will see all that leaves; it ends after us.
+            Some(leaver) => drop(leaver.try_send(())),
+            None => self.shared.clear_or_warn(),
+        }
+        Ok(())
+    }
+}
+
+impl Shared {
     fn lock(&self) -> MutexGuard<'_, State> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Adds the keys that the plan needs and that are not there; gives them back for undoing.
+    /// Makes changes; returns false, and has done nothing, if there would be more room without what leaves. The last
+    /// attempt makes do with what there is.
+    fn change(&self, changes: &[Change<'_>], is_last: bool) -> Result<bool, DriverError> {
+        let mut state = self.lock();
+        if state.closed {
+            return Err(DriverError::Closed);
+        }
+        let plan = state.plan(changes)?;
+        let leaving = state.leaving.len() + state.awaited.len();
+        let is_crowded = !plan.added.is_empty() && leaving > limits::LEAVING_PATTERNS_MAX;
+        if !is_last && (is_crowded || plan.cramped && leaving > 0) {
+            return Ok(false);
+        }
+        let added = match self.add_keys(&state, &plan) {
+            Err(_) if !is_last && leaving > 0 => return Ok(false),
+            added => added?,
+        };
+        for (mask, slot) in &plan.slots {
+            self.place(*slot, mask);
+        }
+        state.commit(plan, &added);
+        self.maps.store(layout::COUNT_WORD, state.places());
+        Ok(true)
+    }
+
+    /// Adds the keys that the plan needs and that are not there, and returns them; adds none if one cannot be.
     fn add_keys(&self, state: &State, plan: &Plan) -> Result<BTreeSet<Pattern>, DriverError> {
         let mut added = BTreeSet::new();
         for pattern in plan.added.values().flatten() {
-            if state.uses.contains_key(pattern) || !added.insert(*pattern) {
+            if state.is_there(pattern) || !added.insert(*pattern) {
                 continue;
             }
-            if let Err(error) = self.add_key(&pattern.emit(slot_of(state, plan, pattern))) {
+            if let Err(error) = self.add_key(&pattern.emit(state.slot_of(plan, pattern))) {
                 added.remove(pattern);
-                self.remove_keys(added.iter().map(|pattern| pattern.emit(slot_of(state, plan, pattern))));
+                added.iter().for_each(|pattern| self.remove_key(&pattern.emit(state.slot_of(plan, pattern))));
                 return Err(error);
             }
         }
@@ -146,13 +194,11 @@ impl Table {
         Ok(())
     }
 
-    fn remove_keys(&self, keys: impl Iterator<Item = [u8; layout::KEY_BYTES]>) {
-        for key in keys {
-            self.summarize(&key, -1);
-            // What stays costs a detour of packets that no filter matches, no more.
-            if let Err(error) = self.maps.remove_key(&key) {
-                tracing::warn!(%error, "a filter's key is left behind");
-            }
+    fn remove_key(&self, key: &[u8; layout::KEY_BYTES]) {
+        self.summarize(key, -1);
+        // What stays costs a detour of packets that no filter matches, no more.
+        if let Err(error) = self.maps.remove_key(key) {
+            tracing::warn!(%error, "a filter's key is left behind");
         }
     }
 
@@ -163,157 +209,58 @@ impl Table {
         self.maps.store(word, bits);
     }
 
-    /// Makes a set of tuples the one in use, for every packet at once; returns which of the two it is.
-    fn exchange(&self, active: usize, tuples: &BTreeMap<Mask, Tuple>) -> Result<usize, DriverError> {
-        let next = 1 - active;
-        let number = |set: usize| u64::try_from(set).expect("usize fits in 64 bits");
-        let start = layout::SETS_WORD + next * layout::SET_WORDS;
-        let words = tuples.iter().flat_map(|(mask, tuple)| mask.emit(tuple.slot));
-        for (word, value) in std::iter::once(number(tuples.len())).chain(words).enumerate() {
-            self.maps.store(start + word, value);
+    /// Writes a tuple to a free place. A packet on its way may see it half written, and then takes it for what it is not:
+    /// for that it has to be wanted by a key, and is one packet more.
+    fn place(&self, slot: u8, mask: &Mask) {
+        for (word, value) in (tuple_word(slot)..).zip(mask.emit(slot)) {
+            self.maps.store(word, value);
         }
-        self.maps.store(layout::ACTIVE_WORD, number(next));
-        self.maps.wait().inspect_err(|_| self.maps.store(layout::ACTIVE_WORD, number(active)))?;
-        Ok(next)
     }
-}
 
-impl FilterTable for Table {
-    fn change(&self, changes: &[Change<'_>]) -> Result<(), DriverError> {
+    /// Takes away what leaves, when no packet is in the program any more that may need it.
+    fn clear(&self) -> Result<(), DriverError> {
+        let _clearing = self.clearing.lock().unwrap_or_else(PoisonError::into_inner);
         let mut state = self.lock();
-        if state.closed {
-            return Err(DriverError::Closed);
+        let leaving = std::mem::take(&mut state.leaving);
+        state.awaited.extend(leaving);
+        let is_done = state.awaited.is_empty();
+        drop(state);
+        if is_done {
+            return Ok(());
         }
-        let plan = state.plan(changes)?;
-        let added = self.add_keys(&state, &plan)?;
-        let unneeded = state.unneeded(&plan);
-        let tuples = state.tuples_after(&plan, &added, &unneeded);
-        if !tuples.keys().eq(state.tuples.keys()) {
-            match self.exchange(state.active, &tuples) {
-                Ok(active) => state.active = active,
-                Err(error) => {
-                    self.remove_keys(added.iter().map(|pattern| pattern.emit(slot_of(&state, &plan, pattern))));
-                    return Err(error);
-                }
-            }
-        }
-        self.remove_keys(unneeded.iter().map(|pattern| pattern.emit(slot_of(&state, &plan, pattern))));
-        state.commit(plan, tuples);
+        self.maps.wait()?;
+        while self.take_away(limits::LEAVING_BATCH_PATTERNS) {}
         Ok(())
     }
-}
 
-impl State {
-    /// Finds out what the changes come down to, and how coarse new filters have to be.
-    fn plan(&self, changes: &[Change<'_>]) -> Result<Plan, DriverError> {
-        let (mut removed, mut wanted) = (BTreeSet::new(), BTreeMap::new());
-        for change in changes {
-            match *change {
-                Change::Install(id, filter) | Change::InstallClosed(id, filter) => {
-                    let there = self.filters.contains_key(&id) && !removed.contains(&id);
-                    if there || wanted.contains_key(&id) {
-                        return Err(DriverError::FilterExists(id));
-                    }
-                    if self.filters.len() - removed.len() + wanted.len() >= limits::FILTERS_MAX {
-                        return Err(DriverError::FiltersFull);
-                    }
-                    wanted.insert(id, filter);
-                }
-                Change::Remove(id) => {
-                    if wanted.remove(&id).is_none() && !(self.filters.contains_key(&id) && removed.insert(id)) {
-                        return Err(DriverError::FilterUnknown(id));
-                    }
-                }
-            }
+    fn clear_or_warn(&self) {
+        if let Err(error) = self.clear() {
+            tracing::warn!(%error, "filters that are gone still lead packets here, which pass");
         }
-        let mut slots = BTreeMap::new();
-        let added = wanted.into_iter().map(|(id, filter)| (id, self.fit(filter, &mut slots))).collect();
-        Ok(Plan { removed, added, slots })
     }
 
-    /// Returns the finest patterns of a filter for whose masks there is a place.
-    fn fit(&self, filter: &Filter, slots: &mut BTreeMap<Mask, u8>) -> Vec<Pattern> {
-        for grain in Grain::ALL {
-            let Some(patterns) = patterns(filter, grain) else { continue };
-            let known =
-                |mask: &Mask, slots: &BTreeMap<Mask, u8>| self.tuples.contains_key(mask) || slots.contains_key(mask);
-            let new: BTreeSet<Mask> =
-                patterns.iter().map(|pattern| pattern.mask).filter(|mask| !known(mask, slots)).collect();
-            let fine = |masks: &mut dyn Iterator<Item = &Mask>| masks.filter(|mask| !mask.is_coarse()).count();
-            let new_fine = fine(&mut new.iter());
-            // Coarse masks are so few that their places can be kept for them.
-            let places = limits::TUPLES_MAX - COARSE_MASKS;
-            let is_full = new_fine > 0 && fine(&mut self.tuples.keys().chain(slots.keys())) + new_fine > places;
-            if is_full || new.len() > limits::NEW_TUPLES_PER_FILTER_MAX {
-                continue;
-            }
-            if grain != Grain::Exact {
-                tracing::debug!(%filter, ?grain, "a filter is made coarser for lack of tuples");
-            }
-            for mask in new {
-                let slot = self.free_slot(slots);
-                slots.insert(mask, slot);
-            }
-            return patterns;
-        }
-        unreachable!("the last grain has one mask, for which a place is kept")
-    }
-
-    fn free_slot(&self, slots: &BTreeMap<Mask, u8>) -> u8 {
-        let taken: BTreeSet<u8> = self.tuples.values().map(|tuple| tuple.slot).chain(slots.values().copied()).collect();
-        (0..=u8::MAX).find(|slot| !taken.contains(slot)).expect("there are fewer tuples than numbers")
-    }
-
-    /// Returns the patterns that no filter has after the change.
-    fn unneeded(&self, plan: &Plan) -> BTreeSet<Pattern> {
-        let mut left: BTreeMap<Pattern, usize> = BTreeMap::new();
-        for pattern in plan.removed.iter().flat_map(|id| &self.filters[id]) {
-            *left.entry(*pattern).or_insert_with(|| self.uses[pattern]) -= 1;
-        }
-        for pattern in plan.added.values().flatten() {
-            left.remove(pattern);
-        }
-        left.into_iter().filter(|(_, uses)| *uses == 0).map(|(pattern, _)| pattern).collect()
-    }
-
-    fn tuples_after(
-        &self,
-        plan: &Plan,
-        added: &BTreeSet<Pattern>,
-        unneeded: &BTreeSet<Pattern>,
-    ) -> BTreeMap<Mask, Tuple> {
-        let mut tuples = self.tuples.clone();
-        for pattern in added {
-            let tuple = tuples.entry(pattern.mask);
-            tuple.or_insert_with(|| Tuple { slot: plan.slots[&pattern.mask], patterns: 0 }).patterns += 1;
-        }
-        for pattern in unneeded {
-            let tuple = tuples.get_mut(&pattern.mask).expect("a pattern in use has a tuple");
+    /// Takes away so many of the patterns that were waited for; returns whether there are more.
+    fn take_away(&self, at_most: usize) -> bool {
+        let mut state = self.lock();
+        for _ in 0..at_most {
+            let Some(pattern) = state.awaited.pop_first() else { break };
+            let tuple = state.tuples.get_mut(&pattern.mask).expect("a pattern in the maps has a tuple");
+            let slot = tuple.slot;
             tuple.patterns -= 1;
-        }
-        tuples.retain(|_, tuple| tuple.patterns > 0);
-        tuples
-    }
-
-    fn commit(&mut self, plan: Plan, tuples: BTreeMap<Mask, Tuple>) {
-        for pattern in plan.removed.iter().filter_map(|id| self.filters.remove(id)).flatten() {
-            let uses = self.uses.get_mut(&pattern).expect("a pattern of a filter is in use");
-            *uses -= 1;
-            if *uses == 0 {
-                self.uses.remove(&pattern);
+            if tuple.patterns == 0 {
+                self.maps.store(tuple_word(slot) + layout::NEEDS_WORD, layout::needs_word(layout::NEEDS_IMPOSSIBLE));
+                state.tuples.remove(&pattern.mask);
             }
+            self.remove_key(&pattern.emit(slot));
         }
-        for pattern in plan.added.values().flatten() {
-            *self.uses.entry(*pattern).or_default() += 1;
-        }
-        self.filters.extend(plan.added);
-        self.tuples = tuples;
+        self.maps.store(layout::COUNT_WORD, state.places());
+        !state.awaited.is_empty()
     }
 }
 
-fn slot_of(state: &State, plan: &Plan, pattern: &Pattern) -> u8 {
-    let known = state.tuples.get(&pattern.mask).map(|tuple| tuple.slot);
-    known.unwrap_or_else(|| plan.slots[&pattern.mask])
+/// Returns where a place starts among the words of `struct tuple_table`.
+fn tuple_word(slot: u8) -> usize {
+    layout::TUPLES_WORD + usize::from(slot) * layout::TUPLE_WORDS
 }
 
 #[cfg(test)]

@@ -16,7 +16,7 @@ use crate::classify::device;
 use crate::common::Chain;
 use crate::random::Random;
 use crate::reference::{Node, is_wanted, may_be_taken};
-use crate::{ROUTER, open};
+use crate::{ROUTER, open, settle};
 
 /// Frames of a test.
 const FRAMES: usize = 20_000;
@@ -116,6 +116,7 @@ impl Bench {
         let changes: Vec<Change<'_>> = gone.iter().map(|id| Change::Remove(*id)).collect();
         let changes = changes.into_iter().chain(new.iter().map(|(id, filter)| Change::Install(*id, filter)));
         self.driver.filters().change(&changes.collect::<Vec<_>>()).unwrap();
+        settle(&self.driver);
         installed.retain(|id, _| !gone.contains(id));
         installed.extend(new);
     }

@@ -18,7 +18,7 @@ mod reference;
 mod tunnels;
 
 use std::os::fd::OwnedFd;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 pub(crate) use common::contract::{Flow, RECEIVER, ROUTER, SENDER, for_each_packet};
 use common::{Chain, contract};
@@ -61,6 +61,15 @@ pub(crate) fn open_with(config: &DriverConfig, filters: &[&str]) -> Afxdp {
 /// Lets a driver that gets no packets hear of changes.
 pub(crate) fn idle(driver: &mut Afxdp) {
     assert_eq!(driver.receive(&mut Batch::new(), Some(Duration::from_millis(20))).unwrap(), 0);
+}
+
+/// Waits until what filters left behind is out of the kernel's maps.
+pub(crate) fn settle(driver: &Afxdp) {
+    let start = Instant::now();
+    while !driver.is_settled() {
+        assert!(start.elapsed() < Duration::from_secs(2), "{} tuples are left", driver.tuples());
+        std::thread::sleep(Duration::from_millis(1));
+    }
 }
 
 /// Passes packets until so many came, or none comes for a while; returns how many there were.

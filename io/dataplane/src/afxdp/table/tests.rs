@@ -4,49 +4,64 @@
 use std::net::IpAddr;
 
 use ipnet::IpNet;
+use netserv_model::Filter;
+use netserv_model::effect::FilterId;
 use proptest::prelude::*;
 
 use super::*;
+use crate::afxdp::tuples::COARSE_MASKS;
 
 struct Memory {
     keys: Mutex<BTreeSet<[u8; layout::KEY_BYTES]>>,
     words: Mutex<Vec<u64>>,
     fails: Mutex<bool>,
+    /// How many keys there may be.
+    room: Mutex<usize>,
 }
 
 impl Memory {
     fn new() -> Arc<Memory> {
         let words = Mutex::new(vec![0; layout::TABLE_WORDS]);
-        Arc::new(Memory { keys: Mutex::default(), words, fails: Mutex::default() })
+        Arc::new(Memory { keys: Mutex::default(), words, fails: Mutex::default(), room: Mutex::new(usize::MAX) })
     }
 
     /// What `is_wanted` of `bpf/classify.h` says.
     fn wants(&self, packet: &Packet) -> bool {
+        (0..).map_while(|place| self.wants_at(place, packet)).any(|wants| wants)
+    }
+
+    /// What one round of it says; `None` if it was the last one.
+    fn wants_at(&self, place: usize, packet: &Packet) -> Option<bool> {
         let (keys, words) = (self.keys.lock().unwrap(), self.words.lock().unwrap());
-        let set = &words[layout::SETS_WORD + usize::try_from(words[0]).unwrap() * layout::SET_WORDS..];
-        let count = usize::try_from(set[0]).unwrap();
+        let count = usize::try_from(words[layout::COUNT_WORD]).unwrap();
         assert!(count <= limits::TUPLES_MAX);
+        if place >= count {
+            return None;
+        }
+        let tuple = &words[layout::TUPLES_WORD + place * layout::TUPLE_WORDS..][..layout::TUPLE_WORDS];
         let shown = packet.key();
-        set[1..].chunks(layout::TUPLE_WORDS).take(count).any(|tuple| {
-            let key: Vec<u8> = (0..5)
-                .flat_map(|at| {
-                    let slot = if at == 0 { tuple[5] } else { 0 };
-                    (u64::from_ne_bytes(shown[8 * at..8 * at + 8].try_into().unwrap()) & tuple[at] | slot).to_ne_bytes()
-                })
-                .collect();
-            let key = key.try_into().unwrap();
-            let lacks = if packet.source.is_ipv4() { layout::NEEDS_V6 } else { layout::NEEDS_V4 };
-            let bit = layout::summary_bit(&key);
-            let in_summary = words[layout::SUMMARY_WORD + bit / 64] >> (bit % 64) & 1 == 1;
-            assert!(in_summary || !keys.contains(&key));
-            tuple[6].to_ne_bytes()[0] & lacks == 0 && in_summary && keys.contains(&key)
-        })
+        let key: Vec<u8> = (0..5)
+            .flat_map(|at| {
+                let slot = if at == 0 { tuple[5] } else { 0 };
+                (u64::from_ne_bytes(shown[8 * at..8 * at + 8].try_into().unwrap()) & tuple[at] | slot).to_ne_bytes()
+            })
+            .collect();
+        let key = key.try_into().unwrap();
+        let lacks = if packet.source.is_ipv4() { layout::NEEDS_V6 } else { layout::NEEDS_V4 };
+        let bit = layout::summary_bit(&key);
+        let in_summary = words[layout::SUMMARY_WORD + bit / 64] >> (bit % 64) & 1 == 1;
+        assert!(in_summary || !keys.contains(&key));
+        Some(tuple[layout::NEEDS_WORD].to_ne_bytes()[0] & lacks == 0 && in_summary && keys.contains(&key))
     }
 }
 
 impl Maps for Memory {
     fn add_key(&self, key: &[u8; layout::KEY_BYTES]) -> Result<(), DriverError> {
-        assert!(self.keys.lock().unwrap().insert(*key));
+        let mut keys = self.keys.lock().unwrap();
+        if keys.len() >= *self.room.lock().unwrap() {
+            return Err(DriverError::FiltersFull);
+        }
+        assert!(keys.insert(*key));
         Ok(())
     }
 
@@ -127,7 +142,7 @@ fn install(table: &Table, id: u64, filter: &Filter) {
 #[test]
 fn new_tuples_per_filter_max_keeps_places_for_others() {
     let memory = Memory::new();
-    let table = Table::new(Arc::clone(&memory));
+    let table = Table::without_thread(Arc::clone(&memory));
     let filters = [
         "udp dst 10.9.0.0/16 sport 1-65534 port 1-2",
         "udp dst 10.9.1.0/24 sport 1-65534 port 1-2",
@@ -155,7 +170,7 @@ fn new_tuples_per_filter_max_keeps_places_for_others() {
 #[test]
 fn tuples_max_leaves_filters_for_one_port_apart() {
     let memory = Memory::new();
-    let table = Table::new(Arc::clone(&memory));
+    let table = Table::without_thread(Arc::clone(&memory));
     for number in 0..100 {
         install(
             &table,
@@ -177,23 +192,81 @@ fn tuples_max_leaves_filters_for_one_port_apart() {
 }
 
 #[test]
-fn a_change_that_cannot_be_waited_for_is_undone() {
+fn what_is_added_waits_for_nothing_and_what_leaves_is_taken_away_when_it_can_be() {
     let memory = Memory::new();
-    let table = Table::new(Arc::clone(&memory));
-    install(&table, 1, &filter("udp dst 10.1.0.0/16"));
-    let (keys, active) = (memory.keys.lock().unwrap().clone(), memory.words.lock().unwrap()[0]);
+    let table = Table::without_thread(Arc::clone(&memory));
     *memory.fails.lock().unwrap() = true;
-    let other = filter("udp dst 10.2.0.0/24");
-    assert!(table.change(&[Change::Install(FilterId(2), &other), Change::Remove(FilterId(1))]).is_err());
-    assert_eq!((keys, active), (memory.keys.lock().unwrap().clone(), memory.words.lock().unwrap()[0]));
+    install(&table, 1, &filter("udp dst 10.1.0.0/16"));
     let wants = |destination| memory.wants(&Packet::new("1.1.1.1", destination, [1, 1]));
     assert!(wants("10.1.2.3") && !wants("10.2.0.1"));
-    *memory.fails.lock().unwrap() = false;
+    let other = filter("udp dst 10.2.0.0/24");
     table.change(&[Change::Install(FilterId(2), &other), Change::Remove(FilterId(1))]).unwrap();
-    assert!(!wants("10.1.2.3") && wants("10.2.0.1"));
+    assert!(wants("10.1.2.3") && wants("10.2.0.1") && table.tuples() == 2, "it may be needed by a packet on its way");
+    // What comes back does not leave, and comes to where it was.
+    install(&table, 3, &filter("udp dst 10.1.0.0/16"));
+    assert_eq!((memory.keys.lock().unwrap().len(), table.tuples()), (2, 2));
+    *memory.fails.lock().unwrap() = false;
     table.change(&[Change::Remove(FilterId(2))]).unwrap();
-    let summary = &memory.words.lock().unwrap()[layout::SUMMARY_WORD..layout::SETS_WORD];
-    assert!(summary.iter().all(|word| *word == 0));
+    assert!(wants("10.1.2.3") && !wants("10.2.0.1") && table.tuples() == 1);
+    table.change(&[Change::Remove(FilterId(3))]).unwrap();
+    let words = memory.words.lock().unwrap();
+    assert!(words[..layout::TUPLES_WORD].iter().all(|word| *word == 0) && memory.keys.lock().unwrap().is_empty());
+}
+
+#[test]
+fn a_refused_key_undoes_the_change() {
+    let memory = Memory::new();
+    let table = Table::without_thread(Arc::clone(&memory));
+    install(&table, 1, &filter("udp dst 10.1.0.0/16"));
+    let before = (memory.keys.lock().unwrap().clone(), memory.words.lock().unwrap().clone());
+    *memory.room.lock().unwrap() = 2;
+    let other = filter("udp dst 10.2.0.0/24 port 1-2");
+    assert!(table.change(&[Change::Remove(FilterId(1)), Change::Install(FilterId(2), &other)]).is_err());
+    assert_eq!(before, (memory.keys.lock().unwrap().clone(), memory.words.lock().unwrap().clone()));
+}
+
+#[test]
+fn leaving_patterns_max_is_what_waits_to_be_taken_away() {
+    let memory = Memory::new();
+    let table = Table::new(Arc::clone(&memory)).unwrap();
+    *memory.fails.lock().unwrap() = true;
+    let filters: Vec<Filter> = (0..=limits::LEAVING_PATTERNS_MAX)
+        .map(|number| filter(&format!("udp src 10.{}.{}.1 port 7", number >> 8 & 255, number & 255)))
+        .collect();
+    let half = filters.len() / 2;
+    let mut id = 0;
+    for some in [&filters[..half], &filters[half..]] {
+        let changes: Vec<Change<'_>> =
+            (id..).zip(some).map(|(id, filter)| Change::Install(FilterId(id), filter)).collect();
+        table.change(&changes).unwrap();
+        let changes: Vec<Change<'_>> = (id..).zip(some).map(|(id, _)| Change::Remove(FilterId(id))).collect();
+        table.change(&changes).unwrap();
+        id += u64::try_from(some.len()).unwrap();
+    }
+    let one = filter("tcp port 9");
+    let change = [Change::Install(FilterId(id), &one)];
+    assert!(matches!(table.change(&change), Err(DriverError::Closed)), "the error of the wait");
+    *memory.fails.lock().unwrap() = false;
+    table.change(&change).unwrap();
+    assert_eq!((memory.keys.lock().unwrap().len(), table.tuples()), (1, 1));
+}
+
+/// Places that leave are waited for before a filter is made coarser for lack of them.
+#[test]
+fn filters_are_as_fine_as_without_those_that_leave() {
+    let memory = Memory::new();
+    let table = Table::new(Arc::clone(&memory)).unwrap();
+    for round in 0..20_u64 {
+        for number in 0..60_u64 {
+            let text = format!("udp src 10.0.0.0/{} dst 10.0.1.0/{} port 5060", 9 + number / 15, 9 + number % 15);
+            install(&table, 100 * round + number, &filter(&text));
+        }
+        assert!(!memory.wants(&Packet::new("11.0.0.1", "10.0.1.2", [1, 5060])), "{round}");
+        let changes: Vec<Change<'_>> = (0..60).map(|number| Change::Remove(FilterId(100 * round + number))).collect();
+        table.change(&changes).unwrap();
+        install(&table, 99, &filter(&format!("udp src 10.0.0.0/17 dst 10.{round}.0.0/17 port 1")));
+        table.change(&[Change::Remove(FilterId(99))]).unwrap();
+    }
 }
 
 fn any_filter() -> impl Strategy<Value = Filter> {
@@ -241,7 +314,7 @@ proptest! {
         // Filters without a prefix may want packets from anywhere.
         let filters: Vec<Filter> = filters.into_iter().filter(|filter| filter.version().is_some()).collect();
         let memory = Memory::new();
-        let table = Table::new(Arc::clone(&memory));
+        let table = Table::without_thread(Arc::clone(&memory));
         (0..).zip(&filters).for_each(|(id, filter)| install(&table, id, filter));
         let check = |filters: &[&Filter]| {
             for packet in &packets {
@@ -258,5 +331,49 @@ proptest! {
         }
         let left = filters.iter().zip(&gone).filter(|(_, gone)| !**gone).map(|(filter, _)| filter);
         check(&left.collect::<Vec<_>>())?;
+    }
+
+    /// However changes fall between the steps of a look-up, a packet that is wanted all the time is found.
+    #[test]
+    fn a_packet_that_is_wanted_all_the_time_is_found(
+        looks in prop::collection::vec(prop::collection::vec((0..4_usize, 0..12_u8, any::<bool>()), 0..40), 1..12),
+    ) {
+        // Each wants the packet, by a mask of its own; some share a pattern.
+        let filters: Vec<Filter> =
+            (0..12_u8).map(|number| filter(&format!("udp src 10.0.0.0/{} port 7", 8 + number % 9))).collect();
+        let packet = Packet::new("10.0.0.1", "10.9.9.9", [1, 7]);
+        let memory = Memory::new();
+        let table = Table::without_thread(Arc::clone(&memory));
+        let mut current = 0_u8;
+        install(&table, 0, &filters[0]);
+        for (number, look) in (1..).zip(looks) {
+            // No wait ends while a packet is in the program.
+            *memory.fails.lock().unwrap() = true;
+            let (mut place, mut found) = (0, false);
+            let mut changes = look.into_iter().peekable();
+            while let Some(wants) = memory.wants_at(place, &packet) {
+                found |= wants;
+                place += 1;
+                while let Some((_, next, in_one)) = changes.next_if(|(after, _, _)| *after < place) {
+                    let (old, new) = (FilterId(current.into()), FilterId(next.into()));
+                    let install = Change::Install(new, &filters[usize::from(next)]);
+                    if next == current {
+                        continue;
+                    } else if in_one {
+                        table.change(&[Change::Remove(old), install]).unwrap();
+                    } else {
+                        table.change(&[install]).unwrap();
+                        table.change(&[Change::Remove(old)]).unwrap();
+                    }
+                    current = next;
+                }
+            }
+            prop_assert!(found, "look {number}");
+            *memory.fails.lock().unwrap() = false;
+            let other = filter("tcp port 80");
+            table.change(&[Change::Install(FilterId(99), &other)]).unwrap();
+            table.change(&[Change::Remove(FilterId(99))]).unwrap();
+            prop_assert_eq!(memory.keys.lock().unwrap().len(), 1);
+        }
     }
 }
