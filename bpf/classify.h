@@ -7,7 +7,7 @@
  *
  * The kernel keeps: what is no IP, no whole packet or too long for the driver, frames for other stations, tagged
  * frames of VLANs that are no interface of the node, packets for and from the node itself, everything link-local,
- * multicast, signaling, and on devices made of software what may not be finished inside. Later fragments have no ports,
+ * multicast, signaling that is not intercepted, and on devices made of software what may not be finished inside. Later fragments have no ports,
  * so that filters with ports do not match them. */
 #ifndef NETSERV_BPF_CLASSIFY_H
 #define NETSERV_BPF_CLASSIFY_H
@@ -350,12 +350,16 @@ INLINE int is_alive(void)
 	return state && (!state->silence_max || (s64)(coarse_time() - state->beat) <= (s64)state->silence_max);
 }
 
+INLINE int is_signaling(const struct flow *flow)
+{
+	return flow->protocol == UDP && flow->has_ports && flow->destination_port == NETWORK16(SIGNALING_PORT);
+}
+
 /* Signaling is for the kernel's sockets and the interceptor, and packets with a source of the node's own that come in
  * from outside are for the kernel to refuse. */
 INLINE int is_for_kernel(const struct flow *flow)
 {
-	return (flow->protocol == UDP && flow->has_ports && flow->destination_port == NETWORK16(SIGNALING_PORT)) ||
-	       map_lookup(&own, &flow->source);
+	return is_signaling(flow) || map_lookup(&own, &flow->source);
 }
 
 /* Returns the interface where a frame came in, if it is one of the node's and the frame is for the node's station. */
@@ -381,17 +385,11 @@ INLINE int may_be_unfinished(const struct interface *interface, const struct flo
 	       flow->protocol == SCTP;
 }
 
-/* Leads a wanted packet to a socket; returns the verdict. */
-INLINE int take(const struct frame *frame, const struct interface *interface, u32 frame_bytes, u32 queue)
+/* Leads a packet to a socket; returns the verdict. */
+INLINE int lead(const struct interface *interface, u32 frame_bytes, u32 queue)
 {
 	int verdict;
 
-	if (map_lookup(&own, &frame->flow.destination) || is_for_kernel(&frame->flow))
-		return XDP_PASS;
-	if (may_be_unfinished(interface, &frame->flow)) {
-		count(COUNTER_UNFINISHED);
-		return XDP_PASS;
-	}
 	if (frame_bytes > interface->frame_bytes_max) {
 		count(COUNTER_TOO_LONG);
 		return XDP_PASS;
@@ -407,6 +405,36 @@ INLINE int take(const struct frame *frame, const struct interface *interface, u3
 	if (verdict == XDP_PASS)
 		count(COUNTER_NO_SOCKET);
 	return verdict;
+}
+
+/* Leads a wanted packet to a socket; returns the verdict. */
+INLINE int take(const struct frame *frame, const struct interface *interface, u32 frame_bytes, u32 queue)
+{
+	if (map_lookup(&own, &frame->flow.destination) || is_for_kernel(&frame->flow))
+		return XDP_PASS;
+	if (may_be_unfinished(interface, &frame->flow)) {
+		count(COUNTER_UNFINISHED);
+		return XDP_PASS;
+	}
+	return lead(interface, frame_bytes, queue);
+}
+
+/* Leads a signaling message for another node to a socket; returns the verdict. What is not whole passes. */
+INLINE int intercept(const struct frame *frame, const struct interface *interface, struct xdp_md *context)
+{
+	void *data = (void *)(long)context->data, *data_end = (void *)(long)context->data_end;
+	const struct flow *flow = &frame->flow;
+	u32 offset = flow->upper + 8;
+	u32 *magic;
+
+	if (!(interface->flags & INTERCEPTS) || offset > OFFSET_MAX || offset + sizeof(*magic) > flow->end)
+		return XDP_PASS;
+	magic = data + offset;
+	if ((void *)(magic + 1) > data_end || *magic != NETWORK32(SIGNALING_MAGIC))
+		return XDP_PASS;
+	if (map_lookup(&own, &flow->destination) || map_lookup(&own, &flow->source))
+		return XDP_PASS;
+	return lead(interface, (u32)(data_end - data), context->rx_queue_index);
 }
 
 #endif

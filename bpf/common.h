@@ -60,8 +60,9 @@ struct map_definition {
 #define SOCKETS_MAX 4096
 /* Extension headers that are walked, as core/wire does. */
 #define EXTENSION_HEADERS_MAX 8
-/* GIST (RFC 5971 §5.2): signaling is the business of the kernel's sockets and of the interceptor. */
+/* GIST (RFC 5971 §5.2), and what its messages start with: the business of the kernel's sockets and of the interceptor. */
 #define SIGNALING_PORT 270
+#define SIGNALING_MAGIC 0x4e04bda5
 
 /* An address; IPv4 stands in the first word, and the rest is zero. */
 union address {
@@ -140,6 +141,8 @@ enum interface_flag {
 	/* IPv4 packets come in only where the way back to their source leads out, or leads out somewhere. */
 	CHECKS_SOURCE = 8,
 	CHECKS_SOURCE_LOOSELY = 16,
+	/* Signaling messages for other nodes go to the sockets. */
+	INTERCEPTS = 32,
 };
 
 /* Written by the driver whenever it looks for packets. */

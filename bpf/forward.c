@@ -190,7 +190,9 @@ SECTION("xdp") int classify(struct xdp_md *context)
 	interface = find_interface(&frame, data);
 	if (!interface)
 		goto out;
-	if (is_wanted(&frame.flow))
+	if (is_signaling(&frame.flow))
+		verdict = intercept(&frame, interface, context);
+	else if (is_wanted(&frame.flow))
 		verdict = take(&frame, interface, (u32)(data_end - data), context->rx_queue_index);
 	else
 		verdict = forward(context, &frame, interface);

@@ -182,7 +182,7 @@ impl Hooks {
     /// Returns those of a running node with so many filters: one rule is for signaling.
     fn of(driver: Driver, filters: usize) -> Hooks {
         match driver {
-            Driver::Afxdp => Hooks { rules: 1, programs: 2 },
+            Driver::Afxdp => Hooks { rules: 0, programs: 2 },
             Driver::Nfqueue => Hooks { rules: 1 + filters, programs: 0 },
         }
     }

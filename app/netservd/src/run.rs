@@ -9,7 +9,7 @@ use std::time::Duration;
 use anyhow::{Context, Result, ensure};
 use netserv_container::{LauncherConfig, MediaFiles};
 use netserv_dataplane::choose::MARK_DEFAULT;
-use netserv_dataplane::signal::{Interceptor, LocalAddresses, SignalConfig, SignalSocket};
+use netserv_dataplane::signal::{Interceptor, LocalAddresses, Passage, SignalConfig, SignalSocket};
 use netserv_model::effect::{InstalledRecord, Stored};
 use netserv_node::recording::{self, Header};
 use netserv_packet_loop::PacketEvent;
@@ -180,10 +180,10 @@ async fn run_node(
     let reports = worker_events.clone();
     // The packet thread never waits: a report that finds no room is made again by the next look.
     let report = Arc::new(move |event: PacketEvent| reports.try_send(WorkerEvent::Packet(event)).is_ok());
-    let Plane { why, devices, planes, packets, filters } = Plane::start(&config, report)?;
+    let Plane { why, devices, planes, packets, filters, signaling } = Plane::start(&config, report)?;
     let (routes, addresses) = routes::start(events.clone())?;
     let own_addresses = addresses.all().iter().map(|local| local.address).collect();
-    let signal = start_signaling(&config, addresses, &events)?;
+    let signal = start_signaling(&config, addresses, signaling, &events)?;
     let database = config.state_dir.join("node.db");
     let records = Store::open(&database)?;
     let installed = records.all().unwrap_or_else(|error| {
@@ -324,14 +324,18 @@ fn disk(config: &Config) -> Disk {
     Disk { directory, kv_bytes, cache_bytes }
 }
 
-fn start_signaling(config: &Config, addresses: LocalAddresses, events: &mpsc::Sender<Event>) -> Result<SignalIo> {
+fn start_signaling(
+    config: &Config,
+    addresses: LocalAddresses,
+    passage: Option<Passage>,
+    events: &mpsc::Sender<Event>,
+) -> Result<SignalIo> {
     let signal_config = SignalConfig { port: netserv_wire::gist::UDP_PORT, mark: MARK_DEFAULT };
     let socket = SignalSocket::open(signal_config).context(
         "cannot open UDP port 270, the port of GIST; run as root or give the process CAP_NET_BIND_SERVICE and CAP_NET_RAW",
     )?;
-    let intercept = config.role == Role::Node && config.signaling.intercept;
-    let interceptor = match intercept {
-        true => Some(Interceptor::open(&plane::driver_config(config, config.signaling.queue)).context(
+    let interceptor = match config.intercepts() {
+        true => Some(Interceptor::open(&plane::driver_config(config, config.signaling.queue), passage).context(
             "passing Queries cannot be intercepted; run as root with `iptables` installed, or set signaling.intercept = false",
         )?),
         false => None,

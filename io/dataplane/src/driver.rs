@@ -21,6 +21,7 @@ use netserv_model::Filter;
 use netserv_model::api::DeviceInfo;
 use netserv_model::effect::FilterId;
 
+use crate::signal::Passage;
 use crate::{Batch, DriverError};
 
 /// Names one received packet until its verdict is given.
@@ -146,6 +147,15 @@ pub trait Driver: Send {
     /// Returns the driver's filters, for use by any thread, also after the driver is gone. **Required.**
     fn filters(&self) -> Arc<dyn FilterTable>;
 
+    /// Has the plane take signaling messages for others off its devices from now on, and returns the way by which they
+    /// come; `None` where rules of the kernel's packet filter have to do it.
+    ///
+    /// # Errors
+    /// If the plane could, and the system does not let it.
+    fn intercept(&mut self) -> Result<Option<Passage>, DriverError> {
+        Ok(None)
+    }
+
     /// Clears the batch and fills it with received packets, waiting up to `timeout` for the first one; returns how
     /// many there are, 0 when the time is over. **Required.**
     ///
@@ -232,6 +242,10 @@ pub trait Driver: Send {
 impl<D: Driver + ?Sized> Driver for Box<D> {
     fn name(&self) -> &'static str {
         (**self).name()
+    }
+
+    fn intercept(&mut self) -> Result<Option<Passage>, DriverError> {
+        (**self).intercept()
     }
 
     fn filters(&self) -> Arc<dyn FilterTable> {

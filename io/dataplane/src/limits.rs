@@ -23,6 +23,8 @@ pub const INJECTED_WAITING_MAX: usize = 1024;
 pub const DESTINATIONS_MAX: usize = 65_536;
 /// Signaling messages that the interceptor holds; the oldest goes on when one more comes.
 pub const INTERCEPTED_WAITING_MAX: usize = 512;
+/// Signaling messages that a plane took off and that the interceptor has not looked at; more go on unseen.
+pub const PASSAGE_WAITING_MAX: usize = 1024;
 /// Packets that the trace wrapper remembers at most.
 pub const TRACE_PACKETS_MAX: usize = 65_536;
 /// Bytes of each packet that the trace wrapper remembers.

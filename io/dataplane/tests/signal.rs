@@ -23,7 +23,7 @@ fn queries_are_intercepted_with_and_without_router_alert() {
     let sender = open(&chain, 0);
     let receiver = open(&chain, 2);
     let _entered = chain.enter(1);
-    let mut interceptor = Interceptor::open(&DriverConfig::new("node")).unwrap();
+    let mut interceptor = Interceptor::open(&DriverConfig::new("node"), None).unwrap();
     for v6 in [false, true] {
         let (from, to) = (address(v6, 0, 1), address(v6, 1, 2));
         for rao in [None, Some(0), Some(33), Some(32_710)] {
@@ -58,7 +58,7 @@ fn what_is_no_query_for_others_is_left_alone() {
     let receiver = open(&chain, 2);
     let own = open(&chain, 1);
     let _entered = chain.enter(1);
-    let mut interceptor = Interceptor::open(&DriverConfig::new("node")).unwrap();
+    let mut interceptor = Interceptor::open(&DriverConfig::new("node"), None).unwrap();
     for v6 in [false, true] {
         let (from, to) = (address(v6, 0, 1), address(v6, 1, 2));
         sender.send_datagram(from, SocketAddr::new(to, 270), b"no magic number").unwrap();
@@ -83,9 +83,9 @@ fn the_rules_of_an_interceptor_go_with_it() {
     let _entered = chain.enter(0);
     let rules = || ["iptables", "ip6tables"].map(|tool| chain.run(0, &[tool, "-t", "mangle", "-S"]));
     let empty = rules();
-    drop(Interceptor::open(&DriverConfig::new("node")).unwrap());
+    drop(Interceptor::open(&DriverConfig::new("node"), None).unwrap());
     assert_eq!(rules(), empty);
-    std::mem::forget(Interceptor::open(&DriverConfig::new("node")).unwrap());
+    std::mem::forget(Interceptor::open(&DriverConfig::new("node"), None).unwrap());
     assert!(rules().concat().contains("netserv-s-node"));
     assert_eq!(cleanup_leftovers("node").unwrap(), 2);
     assert_eq!(rules(), empty);
@@ -97,7 +97,7 @@ fn the_oldest_query_goes_on_when_too_many_wait() {
     let sender = open(&chain, 0);
     let receiver = open(&chain, 2);
     let _entered = chain.enter(1);
-    let mut interceptor = Interceptor::open(&DriverConfig::new("node")).unwrap();
+    let mut interceptor = Interceptor::open(&DriverConfig::new("node"), None).unwrap();
     let (from, to) = (address(false, 0, 1), address(false, 1, 2));
     let mut held = Vec::new();
     for number in 0..=limits::INTERCEPTED_WAITING_MAX {

@@ -161,6 +161,11 @@ impl Config {
         Ok(policy)
     }
 
+    /// Returns whether Queries on their way to others are intercepted.
+    pub fn intercepts(&self) -> bool {
+        self.role == Role::Node && self.signaling.intercept
+    }
+
     /// Returns the name under which this node's traces on the machine are found again: eight hex digits that depend
     /// only on the state directory.
     pub fn instance(&self) -> String {

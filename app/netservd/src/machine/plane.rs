@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use anyhow::{Context, Result};
 use netserv_dataplane::choose::{self, Choice, DriverConfig, DriverKind, Fitness};
+use netserv_dataplane::signal::Passage;
 use netserv_dataplane::wrap::Pcap;
 use netserv_dataplane::{Driver, FilterTable};
 use netserv_model::api::{DeviceInfo, PlaneInfo};
@@ -29,6 +30,8 @@ pub struct Plane {
     pub packets: PacketThread,
     /// Its filters.
     pub filters: Arc<dyn FilterTable>,
+    /// The way of signaling messages for others, if the plane takes them off itself.
+    pub signaling: Option<Passage>,
 }
 
 impl Plane {
@@ -44,8 +47,9 @@ impl Plane {
         let Choice { kind, why } = choose(config, &survey)?;
         let driver_config = driver_config(config, config.dataplane.queue);
         let driver = kind.open(&driver_config).with_context(|| format!("driver {kind}"))?;
-        let driver = if kind == DriverKind::Dummy { driver } else { captured(config, driver)? };
+        let mut driver = if kind == DriverKind::Dummy { driver } else { captured(config, driver)? };
         let (filters, devices) = (driver.filters(), driver.devices());
+        let signaling = if config.intercepts() { driver.intercept()? } else { None };
         let thread = PacketThreadConfig { cores: config.dataplane.cores.clone(), busy_poll: busy_poll(config) };
         let packets = PacketThread::start(driver, &thread, report)?;
         Ok(Plane {
@@ -54,6 +58,7 @@ impl Plane {
             planes: survey.into_iter().map(describe).collect(),
             packets,
             filters,
+            signaling,
         })
     }
 }

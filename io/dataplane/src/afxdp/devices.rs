@@ -126,7 +126,7 @@ impl Afxdp {
     }
 
     /// Tells the program which stations are the node's, and what holds for packets that come to them.
-    fn follow_interfaces(&mut self) -> Result<(), DriverError> {
+    pub(super) fn follow_interfaces(&mut self) -> Result<(), DriverError> {
         let mut keys = BTreeSet::new();
         for (index, interface) in self.forwarding.interfaces() {
             let (device, vlan) = interface.vlan.map_or((*index, None), |(device, vlan)| (device, Some(vlan)));
@@ -137,7 +137,8 @@ impl Afxdp {
             let number = |count: usize| u32::try_from(count).expect("there are few sockets");
             let value = InterfaceRepr {
                 station,
-                flags: flags(interface, self.forwarding.interfaces().get(&device)),
+                flags: flags(interface, self.forwarding.interfaces().get(&device))
+                    | if self.signaling.is_some() { layout::INTERCEPTS } else { 0 },
                 first_socket: number(place),
                 queues: number(sockets),
                 frame_bytes_max: FRAME_BYTES_RECEIVED,
@@ -169,9 +170,22 @@ impl Afxdp {
         self.targets = targets;
     }
 
+    /// Says whether signaling messages may come in by devices that are not served.
+    pub(super) fn follow_signaling(&self) {
+        let Some(passage) = &self.signaling else { return };
+        let interfaces = self.forwarding.interfaces();
+        let is_served = |device: &u32| self.links.contains_key(device);
+        let is_missed = |(index, interface): (&u32, &Interface)| {
+            let is_seen = is_served(index) || interface.vlan.is_some_and(|(device, _)| is_served(&device));
+            interface.name != self.tun.name() && interface.brings_packets() && !is_seen
+        };
+        passage.set_partial(interfaces.iter().any(is_missed));
+    }
+
     /// Does what has to be done now and then.
     fn tend(&mut self) {
         self.grow();
+        self.follow_signaling();
         if !self.troubled.is_empty()
             && let Err(error) = self.follow_links()
         {

@@ -7,6 +7,7 @@ use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
 use crate::signal::routes::{self, Routes};
 use crate::{DriverError, InterfaceId};
+use netserv_model::container_link::is_container_link;
 use netserv_wire::netlink::{self, FLAG_ACK, FLAG_DUMP, FLAG_REQUEST, Message};
 
 /// An Ethernet address.
@@ -25,6 +26,8 @@ pub(super) struct Interface {
     pub vlan: Option<(u32, u16)>,
     /// It is a port of a bridge, a bond or the like.
     pub enslaved: bool,
+    /// Its packets come in by the interface that it is a port of.
+    pub is_port: bool,
     pub is_loopback: bool,
     /// Made of software: packets on it may lack their checksums, which a card would have filled in.
     pub is_virtual: bool,
@@ -83,6 +86,13 @@ pub(super) enum Neighbour {
     Stale(Station),
     /// It has to be asked for first.
     Unknown,
+}
+
+impl Interface {
+    /// Returns whether packets for others may come in here. Those of containers are their modules', and not looked at.
+    pub fn brings_packets(&self) -> bool {
+        self.up && !self.is_loopback && !self.is_port && !is_container_link(&self.name)
+    }
 }
 
 /// Asks the kernel.
@@ -279,6 +289,9 @@ const LINK_INFO: u16 = 18;
 const LINK_QUEUES: u16 = 32;
 const LINK_INFO_KIND: u16 = 1;
 const LINK_INFO_DATA: u16 = 2;
+const LINK_INFO_PORT_KIND: u16 = 4;
+/// Unlike VRFs, whose members' packets are seen as their own.
+const PORT_KINDS: [&str; 3] = ["bridge", "bond", "team"];
 const VLAN_IDENTIFIER: u16 = 1;
 const LINK_UP: u32 = 1;
 /// `ARPHRD_ETHER`.
@@ -364,7 +377,7 @@ fn parse_link(message: Message<'_>) -> Option<(u32, Interface)> {
     let hardware = u16::from_ne_bytes([header[2], header[3]]);
     let (index, flags) = (native_u32(&header[4..])?, native_u32(&header[8..])?);
     let (mut station, mut name, mut mtu, mut below) = (None, String::new(), 1500, None);
-    let (mut enslaved, mut kind, mut vlan, mut queues) = (false, None, None, 1);
+    let (mut enslaved, mut is_port, mut kind, mut vlan, mut queues) = (false, false, None, None, 1);
     for (attribute, content) in netlink::attributes(attributes) {
         match attribute {
             LINK_ADDRESS if hardware == TYPE_ETHERNET => station = content.first_chunk::<6>().copied(),
@@ -373,7 +386,7 @@ fn parse_link(message: Message<'_>) -> Option<(u32, Interface)> {
             LINK_BELOW => below = native_u32(content),
             LINK_QUEUES => queues = native_u32(content)?,
             LINK_MASTER => enslaved = true,
-            LINK_INFO => (kind, vlan) = parse_link_info(content),
+            LINK_INFO => (kind, vlan, is_port) = parse_link_info(content),
             _ => {}
         }
     }
@@ -385,6 +398,7 @@ fn parse_link(message: Message<'_>) -> Option<(u32, Interface)> {
         queues,
         vlan: below.zip(vlan).filter(|_| is_vlan),
         enslaved,
+        is_port,
         is_loopback: flags & LINK_LOOPBACK != 0,
         is_virtual: kind.is_some(),
         up: flags & LINK_UP != 0,
@@ -398,11 +412,14 @@ fn parse_link(message: Message<'_>) -> Option<(u32, Interface)> {
 /// `IFF_LOOPBACK`.
 const LINK_LOOPBACK: u32 = 8;
 
-fn parse_link_info(content: &[u8]) -> (Option<String>, Option<u16>) {
-    let (mut kind, mut vlan) = (None, None);
+/// Returns the kind of a link, the identifier of a VLAN, and whether the packets are those of the link that it is a port of.
+fn parse_link_info(content: &[u8]) -> (Option<String>, Option<u16>, bool) {
+    let (mut kind, mut vlan, mut is_port) = (None, None, false);
+    let name = |content: &[u8]| String::from_utf8_lossy(content).trim_end_matches('\0').to_owned();
     for (attribute, content) in netlink::attributes(content) {
         match attribute {
-            LINK_INFO_KIND => kind = Some(String::from_utf8_lossy(content).trim_end_matches('\0').to_owned()),
+            LINK_INFO_KIND => kind = Some(name(content)),
+            LINK_INFO_PORT_KIND => is_port = PORT_KINDS.contains(&name(content).as_str()),
             LINK_INFO_DATA => {
                 let mut found = netlink::attributes(content).filter(|(attribute, _)| *attribute == VLAN_IDENTIFIER);
                 vlan = found.next().and_then(|(_, id)| id.first_chunk()).map(|id| u16::from_ne_bytes(*id));
@@ -410,7 +427,7 @@ fn parse_link_info(content: &[u8]) -> (Option<String>, Option<u16>) {
             _ => {}
         }
     }
-    (kind, vlan)
+    (kind, vlan, is_port)
 }
 
 fn parse_settings(message: Message<'_>) -> Option<(i32, bool, SourceCheck)> {
@@ -507,6 +524,7 @@ impl Interface {
             queues: 4,
             vlan: None,
             enslaved: false,
+            is_port: false,
             is_loopback: false,
             is_virtual: false,
             up: true,

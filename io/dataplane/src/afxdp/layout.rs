@@ -46,6 +46,7 @@ pub(super) const FORWARDS_V6: u16 = 2;
 pub(super) const IS_VIRTUAL: u16 = 4;
 pub(super) const CHECKS_SOURCE: u16 = 8;
 pub(super) const CHECKS_SOURCE_LOOSELY: u16 = 16;
+pub(super) const INTERCEPTS: u16 = 32;
 
 /// Returns an address as it stands in keys.
 pub(super) fn address_bytes(address: IpAddr) -> AddressBytes {

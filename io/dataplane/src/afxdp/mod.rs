@@ -7,8 +7,8 @@
 //! the kernel can do (errors, options, fragments to be made, neighbours to be found) is handed to it by a TUN device;
 //! `docs/design/0004-afxdp-egress.md` says why.
 //!
-//! Packets for the node itself and signaling never come here. Packets forwarded here pass no rules of the kernel's
-//! packet filter.
+//! Packets for the node itself never come here, and signaling for others only to go to the interceptor. Packets
+//! forwarded here pass no rules of the kernel's packet filter.
 //!
 //! When the process ends in whatever way, the kernel takes the program off the devices and the TUN device away.
 
@@ -39,6 +39,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use netserv_model::api::DeviceInfo;
+use netserv_wire::gist::UDP_PORT;
 use netserv_wire::ip::IpView;
 use rustix::event::{Timespec, epoll};
 
@@ -55,6 +56,7 @@ use table::Table;
 use tun::Tun;
 
 use crate::inject::Injector;
+use crate::signal::Passage;
 use crate::{Batch, Counters, Driver, DriverConfig, DriverError, Egress, FilterTable, Final, PacketId, limits, packet};
 
 /// The `afxdp` driver.
@@ -70,6 +72,8 @@ pub struct Afxdp {
     features: Option<Features>,
     tun: Tun,
     injector: Injector,
+    /// Where signaling messages go; `None` if the kernel keeps them.
+    signaling: Option<Passage>,
     config: DriverConfig,
     owed: Vec<Option<Owed>>,
     sequence: u32,
@@ -151,6 +155,7 @@ impl Afxdp {
             features,
             tun,
             injector: Injector::open(config.mark)?,
+            signaling: None,
             config: config.clone(),
             sequence: 0,
             own: BTreeSet::new(),
@@ -231,7 +236,7 @@ impl Afxdp {
 
     fn take_in(&mut self, batch: &mut Batch) {
         let (owed, counters, forwarding) = (&mut self.owed, &mut self.counters, &self.forwarding);
-        let sequence = &mut self.sequence;
+        let (sequence, signaling, tun) = (&mut self.sequence, self.signaling.as_ref(), &self.tun);
         self.ports.receive(limits::BATCH_PACKETS_MAX, |umem, mut received| {
             let bytes = umem.bytes_mut(&mut received.frame, received.range.clone());
             let Some((header_bytes, vlan)) = EthernetRepr::parse(bytes) else {
@@ -248,6 +253,12 @@ impl Afxdp {
                 view = IpView::parse(packet).expect("with its checksum it is a packet as before");
             }
             let interface = vlan.map_or(received.device, |vlan| logical(forwarding, received.device, vlan));
+            if signaling.is_some() && is_signaling(&view) {
+                if !signaling.is_some_and(|passage| passage.offer(interface_id(interface), view.bytes())) {
+                    counters.send_failed += u64::from(!tun.send(view.bytes()));
+                }
+                return Some(received.frame);
+            }
             let start = received.range.start + header_bytes;
             let place = |offset: usize| u16::try_from(offset).expect("a frame is small");
             let (start, end) = (place(start), place(start + view.bytes().len()));
@@ -307,6 +318,14 @@ impl Driver for Afxdp {
 
     fn filters(&self) -> Arc<dyn FilterTable> {
         Arc::<Table>::clone(&self.table.0)
+    }
+
+    fn intercept(&mut self) -> Result<Option<Passage>, DriverError> {
+        let passage = Passage::new(self.tun.name(), self.tun.file())?;
+        self.signaling = Some(passage.clone());
+        self.follow_signaling();
+        self.follow_interfaces()?;
+        Ok(Some(passage))
     }
 
     fn receive(&mut self, batch: &mut Batch, timeout: Option<Duration>) -> Result<usize, DriverError> {
@@ -469,6 +488,10 @@ fn choose_devices(
         true => unsupported(format!("there is no interface `{}`", config.interfaces.join("`, `"))),
         false => Ok(devices),
     }
+}
+
+fn is_signaling(view: &IpView<'_>) -> bool {
+    view.udp().is_some_and(|udp| udp.destination_port == UDP_PORT)
 }
 
 /// Returns the interface of a VLAN on a device; the device if there is none.

@@ -4,6 +4,7 @@
 use std::fs::File;
 use std::io::Write;
 use std::path::PathBuf;
+use std::sync::Arc;
 
 use super::kernel::Kernel;
 use super::sys::device;
@@ -11,7 +12,8 @@ use crate::DriverError;
 
 /// A TUN device that nothing is ever routed to. It is gone when this is dropped or the process ends in whatever way.
 pub(super) struct Tun {
-    file: File,
+    name: String,
+    file: Arc<File>,
 }
 
 impl Tun {
@@ -43,12 +45,22 @@ impl Tun {
             }
         }
         kernel.set_up(index)?;
-        Ok(Tun { file })
+        Ok(Tun { name, file: Arc::new(file) })
     }
 
     /// Lets the kernel receive a packet; returns whether it took it.
-    pub fn send(&mut self, packet: &[u8]) -> bool {
-        self.file.write(packet).is_ok()
+    pub fn send(&self, packet: &[u8]) -> bool {
+        (&*self.file).write(packet).is_ok()
+    }
+
+    /// Returns the device's name.
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// Returns what packets are written to, one by one.
+    pub fn file(&self) -> Arc<File> {
+        Arc::clone(&self.file)
     }
 }
 

@@ -66,11 +66,15 @@ impl Chain {
         outcomes.into_iter().collect()
     }
 
-    /// Appends the rules that lead signaling messages to the queue.
-    pub fn intercept(&self, port: u16, magic: u32) -> Result<(), DriverError> {
+    /// Appends the rules that lead signaling messages to the queue, but those that come in by one device.
+    pub fn intercept(&self, port: u16, magic: u32, except: Option<&str>) -> Result<(), DriverError> {
         let to = (self.queue, self.mark);
         let rules = |with_magic| {
-            move |version| vec![text::intercepting(self.purpose, &self.instance, to, version, port, with_magic)]
+            move |version| {
+                let rule = text::intercepting(self.purpose, &self.instance, to, version, port, with_magic);
+                let except = except.map(|device| format!(" ! -i {device}"));
+                vec![rule + &except.unwrap_or_default()]
+            }
         };
         // Not every kernel has the u32 match; without it the messages are told apart later.
         self.run_or_undo(rules(Some(magic)), Chain::empty).or_else(|error| {
@@ -214,6 +218,11 @@ pub(crate) fn probe() -> Result<(), DriverError> {
     let removed = [format!("-F {chain}"), format!("-X {chain}")];
     let script = text::script(&made) + &text::script(&removed);
     tool::restore(&[(IpVersion::V4, script)]).into_iter().collect()
+}
+
+/// Removes what an earlier interceptor of an instance left.
+pub(crate) fn remove_signaling(instance: &str) -> Result<(), DriverError> {
+    remove(Purpose::Signaling, &instance_text(instance)).map(drop)
 }
 
 fn remove(purpose: Purpose, instance: &str) -> Result<usize, DriverError> {

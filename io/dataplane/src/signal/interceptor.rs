@@ -4,16 +4,18 @@
 use std::collections::BTreeMap;
 use std::net::{IpAddr, SocketAddr};
 use std::ops::Range;
-use std::os::fd::{AsFd, BorrowedFd};
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::Arc;
 use std::time::Duration;
 
 use netserv_wire::gist::{MAGIC, UDP_PORT};
 use netserv_wire::ip::{IpView, build, checksum};
+use rustix::event::epoll;
 
+use super::passage::Passage;
 use crate::nfqueue::queue::{Queue, QueueConfig};
 use crate::nfqueue::{Decision, Outcome};
-use crate::rules::{Chain, Purpose};
+use crate::rules::{self, Chain, Purpose};
 use crate::{Batch, DriverConfig, DriverError, InterfaceId, PacketId, limits};
 
 /// A signaling message for somebody else, held until it is accepted or dropped.
@@ -61,6 +63,8 @@ pub struct InterceptorCounters {
     pub unknown: u64,
     /// Packets that went on unseen, since more came than were taken.
     pub bypassed: u64,
+    /// Messages that went on, but not far: the kernel did not take them back.
+    pub send_failed: u64,
 }
 
 /// Takes signaling messages for others out of the forwarding path.
@@ -68,13 +72,36 @@ pub struct InterceptorCounters {
 /// It catches UDP packets to port 270 that start with GIST's magic number and are not for the node itself, with or
 /// without router alert option. A message that is accepted is forwarded by the kernel like any other packet, TTL
 /// included. How many messages it is worth looking at is for the caller to decide; it may drop or accept the rest.
+///
+/// They come by the forwarding plane where that takes them off its devices itself, and by rules of the kernel's packet
+/// filter, which every packet of the machine pays for, only where there are other devices, or no such plane.
 pub struct Interceptor {
-    // Rules go first when this is dropped, so that no packet comes to a queue that nobody reads.
+    config: DriverConfig,
+    passage: Option<Passage>,
+    rules: Option<Rules>,
+    /// The rules that are needed could not be made.
+    is_failing: bool,
+    /// Readable when one of them is.
+    events: OwnedFd,
+    batch: Batch,
+    waiting: BTreeMap<PacketId, Held>,
+    /// How many packets there were.
+    packets: u64,
+    counters: InterceptorCounters,
+}
+
+/// A message without a verdict.
+struct Held {
+    packet: Arc<[u8]>,
+    /// Its name in the queue; `None` if it came by the plane.
+    queued: Option<PacketId>,
+}
+
+/// Rules that lead messages to a queue.
+struct Rules {
+    // They go first when this is dropped, so that no packet comes to a queue that nobody reads.
     _chain: ChainGuard,
     queue: Queue,
-    batch: Batch,
-    waiting: BTreeMap<PacketId, Arc<[u8]>>,
-    counters: InterceptorCounters,
 }
 
 struct ChainGuard(Chain);
@@ -85,15 +112,9 @@ impl Drop for ChainGuard {
     }
 }
 
-impl Interceptor {
-    /// Removes what an earlier run of this instance left, takes a queue and makes the rules.
-    ///
-    /// Of the configuration `queue_packets` and `receive_buffer_bytes` do not matter: signaling has small bounds of its
-    /// own. A full queue always lets messages pass: they are somebody else's.
-    ///
-    /// # Errors
-    /// Says what is lacking: rights, `iptables`, or the kernel's support.
-    pub fn open(config: &DriverConfig) -> Result<Interceptor, DriverError> {
+impl Rules {
+    /// Takes a queue and makes the rules; `except` is a device whose packets were seen before.
+    fn open(config: &DriverConfig, except: Option<&str>) -> Result<Rules, DriverError> {
         let queue = Queue::open(QueueConfig {
             first_number: config.queue,
             packets: QUEUE_PACKETS,
@@ -102,9 +123,43 @@ impl Interceptor {
             tag: 0,
         })?;
         let chain = ChainGuard(Chain::open(Purpose::Signaling, &config.instance, queue.number(), config.mark)?);
-        chain.0.intercept(UDP_PORT, MAGIC)?;
-        let (batch, counters) = (Batch::new(), InterceptorCounters::default());
-        Ok(Interceptor { _chain: chain, queue, batch, waiting: BTreeMap::new(), counters })
+        chain.0.intercept(UDP_PORT, MAGIC, except)?;
+        Ok(Rules { _chain: chain, queue })
+    }
+}
+
+impl Interceptor {
+    /// Removes what an earlier run of this instance left, and takes messages from a plane, or takes a queue and makes
+    /// rules, or both, as is needed.
+    ///
+    /// Of the configuration `queue_packets` and `receive_buffer_bytes` do not matter: signaling has small bounds of its
+    /// own. A full queue always lets messages pass: they are somebody else's.
+    ///
+    /// # Errors
+    /// Says what is lacking: rights, `iptables`, or the kernel's support.
+    pub fn open(config: &DriverConfig, passage: Option<Passage>) -> Result<Interceptor, DriverError> {
+        let failed = |error| DriverError::system("watching for signaling", error);
+        let events = epoll::create(epoll::CreateFlags::CLOEXEC).map_err(failed)?;
+        if let Some(passage) = &passage {
+            epoll::add(&events, passage, epoll::EventData::new_u64(0), epoll::EventFlags::IN).map_err(failed)?;
+        }
+        let mut interceptor = Interceptor {
+            config: config.clone(),
+            passage,
+            rules: None,
+            is_failing: false,
+            events,
+            batch: Batch::new(),
+            waiting: BTreeMap::new(),
+            packets: 0,
+            counters: InterceptorCounters::default(),
+        };
+        if interceptor.needs_rules() {
+            interceptor.make_rules()?;
+        } else {
+            rules::remove_signaling(&config.instance)?;
+        }
+        Ok(interceptor)
     }
 
     /// Appends the messages that have arrived and returns how many; 0 if there are none for the moment.
@@ -114,24 +169,11 @@ impl Interceptor {
     /// # Errors
     /// Only when the queue is gone.
     pub fn receive(&mut self, to: &mut Vec<Intercepted>) -> Result<usize, DriverError> {
-        let mut taken = 0;
-        while taken == 0 && self.queue.receive(&mut self.batch, Some(Duration::ZERO))? > 0 {
-            for packet in self.batch.iter() {
-                match parse(packet.id, packet.interface, packet.bytes) {
-                    Some(intercepted) => {
-                        self.waiting.insert(packet.id, Arc::clone(&intercepted.packet));
-                        to.push(intercepted);
-                        taken += 1;
-                    }
-                    None => {
-                        self.counters.foreign += 1;
-                        self.queue.decide(packet.id, Outcome::Decided(Decision::Accept));
-                    }
-                }
-            }
-            self.let_go_of_the_oldest();
-            self.queue.flush()?;
-        }
+        self.follow_rules();
+        let before = to.len();
+        while to.len() == before && (self.take_queued(to)? || self.take_passing(to)) {}
+        let taken = to.len() - before;
+        self.let_go_of_the_oldest()?;
         self.counters.intercepted += u64::try_from(taken).expect("a batch is small");
         Ok(taken)
     }
@@ -149,8 +191,8 @@ impl Interceptor {
     /// # Errors
     /// If the content is too long for a packet; the message then waits on. Otherwise only when the queue is gone.
     pub fn accept_modified(&mut self, id: PacketId, payload: &[u8]) -> Result<(), DriverError> {
-        let Some(packet) = self.waiting.get(&id) else { return self.accept(id) };
-        let changed = build::replace_udp_payload(packet, payload)
+        let Some(held) = self.waiting.get(&id) else { return self.accept(id) };
+        let changed = build::replace_udp_payload(&held.packet, payload)
             .map_err(|error| DriverError::BadPacket { why: error.to_string() })?;
         self.decide(id, Outcome::Replaced(&changed))
     }
@@ -165,28 +207,136 @@ impl Interceptor {
 
     /// Returns what was done so far.
     pub fn counters(&self) -> InterceptorCounters {
-        InterceptorCounters { bypassed: self.queue.counters().bypassed, ..self.counters }
+        let queue = self.rules.as_ref().map_or(0, |rules| rules.queue.counters().bypassed);
+        let passage = self.passage.as_ref().map_or(0, Passage::bypassed);
+        InterceptorCounters { bypassed: self.counters.bypassed + queue + passage, ..self.counters }
+    }
+
+    fn needs_rules(&self) -> bool {
+        self.passage.as_ref().is_none_or(Passage::is_partial)
+    }
+
+    fn make_rules(&mut self) -> Result<(), DriverError> {
+        let rules = Rules::open(&self.config, self.passage.as_ref().map(Passage::device))?;
+        epoll::add(&self.events, &rules.queue, epoll::EventData::new_u64(1), epoll::EventFlags::IN)
+            .map_err(|error| DriverError::system("watching for signaling", error))?;
+        self.rules = Some(rules);
+        Ok(())
+    }
+
+    /// Makes or takes away the rules when devices came or went that the plane does not serve.
+    fn follow_rules(&mut self) {
+        match (self.needs_rules(), &self.rules) {
+            (true, None) if !self.is_failing => {
+                if let Err(error) = self.make_rules() {
+                    tracing::warn!(%error, "Queries that come in by devices without XDP pass unseen");
+                    self.is_failing = true;
+                }
+            }
+            (false, _) => {
+                self.is_failing = false;
+                if let Some(rules) = self.rules.take() {
+                    self.counters.bypassed += rules.queue.counters().bypassed;
+                    self.waiting.retain(|_, held| held.queued.is_none());
+                }
+            }
+            (true, _) => {}
+        }
+    }
+
+    /// Takes what the rules led to the queue; returns whether there was anything.
+    fn take_queued(&mut self, to: &mut Vec<Intercepted>) -> Result<bool, DriverError> {
+        let Some(rules) = &mut self.rules else { return Ok(false) };
+        if rules.queue.receive(&mut self.batch, Some(Duration::ZERO))? == 0 {
+            return Ok(false);
+        }
+        for packet in self.batch.iter() {
+            self.packets += 1;
+            match parse(PacketId(self.packets), packet.interface, packet.bytes) {
+                Some(message) => {
+                    let held = Held { packet: Arc::clone(&message.packet), queued: Some(packet.id) };
+                    self.waiting.insert(message.id, held);
+                    to.push(message);
+                }
+                None => {
+                    self.counters.foreign += 1;
+                    rules.queue.decide(packet.id, Outcome::Decided(Decision::Accept));
+                }
+            }
+        }
+        rules.queue.flush()?;
+        Ok(true)
+    }
+
+    /// Takes what the plane took off its devices; returns whether there was anything.
+    fn take_passing(&mut self, to: &mut Vec<Intercepted>) -> bool {
+        let Some(passage) = &self.passage else { return false };
+        let taken = passage.take(limits::BATCH_PACKETS_MAX);
+        let found = !taken.is_empty();
+        for (interface, packet) in taken {
+            self.packets += 1;
+            match parse(PacketId(self.packets), interface, &packet) {
+                Some(message) => {
+                    self.waiting.insert(message.id, Held { packet: Arc::clone(&message.packet), queued: None });
+                    to.push(message);
+                }
+                None => {
+                    self.counters.foreign += 1;
+                    self.counters.send_failed += u64::from(!passage.pass(&packet));
+                }
+            }
+        }
+        found
     }
 
     fn decide(&mut self, id: PacketId, outcome: Outcome<'_>) -> Result<(), DriverError> {
-        let known = self.waiting.remove(&id).is_some() && self.queue.decide(id, outcome);
-        self.counters.unknown += u64::from(!known);
-        self.queue.flush()
+        let Some(held) = self.waiting.remove(&id) else {
+            self.counters.unknown += 1;
+            return Ok(());
+        };
+        match (held.queued, &mut self.rules, &self.passage) {
+            (Some(id), Some(rules), _) => {
+                self.counters.unknown += u64::from(!rules.queue.decide(id, outcome));
+                rules.queue.flush()
+            }
+            (_, _, Some(passage)) => {
+                let passed = match outcome {
+                    Outcome::Decided(Decision::Accept) => passage.pass(&held.packet),
+                    Outcome::Decided(Decision::Drop) => true,
+                    Outcome::Replaced(packet) => passage.pass(packet),
+                };
+                self.counters.send_failed += u64::from(!passed);
+                Ok(())
+            }
+            (_, _, None) => unreachable!("what came by rules goes with them"),
+        }
     }
 
-    fn let_go_of_the_oldest(&mut self) {
+    fn let_go_of_the_oldest(&mut self) -> Result<(), DriverError> {
         while self.waiting.len() > limits::INTERCEPTED_WAITING_MAX
-            && let Some((id, _)) = self.waiting.pop_first()
+            && let Some((id, _)) = self.waiting.first_key_value()
         {
             self.counters.overdue += 1;
-            self.queue.decide(id, Outcome::Decided(Decision::Accept));
+            self.accept(*id)?;
         }
+        Ok(())
+    }
+}
+
+impl Drop for Interceptor {
+    /// What came by the plane and has no verdict goes on.
+    fn drop(&mut self) {
+        let Some(passage) = &self.passage else { return };
+        for held in self.waiting.values().filter(|held| held.queued.is_none()) {
+            passage.pass(&held.packet);
+        }
+        passage.close();
     }
 }
 
 impl AsFd for Interceptor {
     fn as_fd(&self) -> BorrowedFd<'_> {
-        self.queue.as_fd()
+        self.events.as_fd()
     }
 }
 

@@ -5,9 +5,11 @@
 
 mod control;
 mod interceptor;
+mod passage;
 pub(crate) mod routes;
 mod socket;
 
 pub use interceptor::{Intercepted, Interceptor, InterceptorCounters};
+pub use passage::Passage;
 pub use routes::{LocalAddress, LocalAddresses, RouteMonitor, Routes};
 pub use socket::{Received, SignalConfig, SignalSocket, UnreachableKind};

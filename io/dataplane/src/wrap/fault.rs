@@ -9,6 +9,7 @@ use std::time::{Duration, Instant};
 
 use netserv_model::api::DeviceInfo;
 
+use crate::signal::Passage;
 use crate::{Batch, Change, Counters, Driver, DriverError, Egress, FilterTable, Final, PacketId, limits};
 
 /// Which trouble to make.
@@ -129,6 +130,10 @@ impl Calls {
 impl<D: Driver> Driver for Fault<D> {
     fn name(&self) -> &'static str {
         self.inner.name()
+    }
+
+    fn intercept(&mut self) -> Result<Option<Passage>, DriverError> {
+        self.inner.intercept()
     }
 
     fn filters(&self) -> Arc<dyn FilterTable> {

@@ -13,6 +13,7 @@ use std::time::{Duration, SystemTime};
 use netserv_model::api::DeviceInfo;
 
 use super::trace::Named;
+use crate::signal::Passage;
 use crate::{Batch, Counters, Driver, DriverError, Egress, FilterTable, Final, InterfaceId, PacketId, limits};
 
 /// A driver whose packets are written to a file.
@@ -40,6 +41,10 @@ impl<D: Driver, W: Write + Send> Pcap<D, W> {
 impl<D: Driver, W: Write + Send> Driver for Pcap<D, W> {
     fn name(&self) -> &'static str {
         self.inner.name()
+    }
+
+    fn intercept(&mut self) -> Result<Option<Passage>, DriverError> {
+        self.inner.intercept()
     }
 
     fn filters(&self) -> Arc<dyn FilterTable> {

@@ -9,6 +9,7 @@ use std::time::{Duration, SystemTime};
 use netserv_model::api::DeviceInfo;
 use netserv_wire::ip::IpView;
 
+use crate::signal::Passage;
 use crate::{Batch, Counters, Driver, DriverError, Egress, FilterTable, Final, InterfaceId, PacketId, limits};
 
 /// A driver whose packets are logged at `trace` level and kept in a [`TraceLog`].
@@ -112,6 +113,10 @@ impl State {
 impl<D: Driver> Driver for Trace<D> {
     fn name(&self) -> &'static str {
         self.inner.name()
+    }
+
+    fn intercept(&mut self) -> Result<Option<Passage>, DriverError> {
+        self.inner.intercept()
     }
 
     fn filters(&self) -> Arc<dyn FilterTable> {

@@ -15,6 +15,7 @@ mod life;
 mod paths;
 mod random;
 mod reference;
+mod signaling;
 mod tunnels;
 
 use std::os::fd::OwnedFd;
