@@ -106,7 +106,9 @@ struct tuple {
 struct tuple_table {
 	/* Places up to the last one that is taken. */
 	u64 count;
-	u64 unused[7];
+	/* Nothing is forwarded: something is in the way, or may be. */
+	u64 withheld;
+	u64 unused[6];
 	/* The bits of `summary_bit` for all keys of `filters`. */
 	u64 summary[(1 << SUMMARY_BITS_LOG) / 64];
 	struct tuple tuples[TUPLES_MAX];

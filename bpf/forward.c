@@ -151,11 +151,16 @@ INLINE int forward(struct xdp_md *context, const struct frame *frame, const stru
 	void *packet = data + sizeof(struct ethernet_header);
 	const struct flow *flow = &frame->flow;
 	struct lookup lookup = { 0 };
+	struct tuple_table *table;
+	u32 zero = 0;
 	u8 service;
 
 	if (!(interface->flags & (flow->version == 4 ? FORWARDS_V4 : FORWARDS_V6)) || frame->key.vlan ||
 	    frame->offset != sizeof(struct ethernet_header) || !is_alive() || is_for_kernel(flow) ||
 	    is_impossible_source(flow))
+		return XDP_PASS;
+	table = map_lookup(&tuples, &zero);
+	if (!table || table->withheld)
 		return XDP_PASS;
 	if (may_be_unfinished(interface, flow) ||
 	    (interface->flags & IS_VIRTUAL && lacks_checksum(flow, data, data_end)))

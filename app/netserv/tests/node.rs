@@ -241,8 +241,14 @@ fn the_doctor_names_a_fix_for_each_fault() {
 #[test]
 fn the_doctor_says_which_driver_the_node_took_and_how_it_serves_devices() {
     let devices = vec![
-        DeviceInfo { name: "eth0".into(), mode: "native".into(), zero_copy: true, queues: 4 },
-        DeviceInfo { name: "eth1".into(), mode: "generic".into(), zero_copy: false, queues: 1 },
+        DeviceInfo { name: "eth0".into(), mode: "native".into(), zero_copy: true, queues: 4, left_to_kernel: None },
+        DeviceInfo {
+            name: "eth1".into(),
+            mode: "generic".into(),
+            zero_copy: false,
+            queues: 1,
+            left_to_kernel: Some("no way".into()),
+        },
     ];
     let plane = |name: &str, missing: Option<&str>| PlaneInfo { name: name.into(), missing: missing.map(Into::into) };
     let planes = vec![plane("afxdp", None), plane("nfqueue", Some("no iptables; fix: install iptables"))];
@@ -253,8 +259,8 @@ fn the_doctor_says_which_driver_the_node_took_and_how_it_serves_devices() {
         "driver    ok     afxdp: the best that fits",
         "plane     warn   nfqueue cannot be used: no iptables",
         "          fix: install iptables",
-        "device    ok     eth0: native mode, zero copy, 4 queues",
-        "device    ok     eth1: generic mode, copy, 1 queue",
+        "device    ok     eth0: native mode, zero copy, 4 queues; forwards the rest in XDP",
+        "device    ok     eth1: generic mode, copy, 1 queue; the kernel forwards the rest: no way",
     ];
     assert!(stdout.contains(&(lines.join("\n") + "\n")), "{stdout}");
     assert!(!stdout.contains("afxdp cannot"), "{stdout}");

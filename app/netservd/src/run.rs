@@ -258,11 +258,8 @@ fn start_modules(
     (events, inbox): (mpsc::Sender<WorkerEvent>, mpsc::Receiver<WorkerEvent>),
 ) -> Result<(ModuleOwners, Arc<Repository>)> {
     let ModuleParts { runtimes, keeper, logs, installed } = parts;
-    let networks = network_jobs::start(Networks::new(
-        Store::open(&config.state_dir.join("node.db"))?,
-        config.instance(),
-        config.dataplane.xdp_forward,
-    )?)?;
+    let networks =
+        network_jobs::start(Networks::new(Store::open(&config.state_dir.join("node.db"))?, config.instance())?)?;
     for record in installed {
         let (user, module) = (record.user.clone(), record.module.name.clone());
         // It was started just now.

@@ -104,6 +104,9 @@ pub struct DeviceInfo {
     pub zero_copy: bool,
     /// Receive queues that are served.
     pub queues: u32,
+    /// Why the kernel forwards what comes in here and no module wants; nothing if that is done in XDP.
+    #[serde(default)]
+    pub left_to_kernel: Option<String>,
 }
 
 /// Whether a forwarding plane works on this machine.

@@ -7,7 +7,7 @@
 
 use std::time::{Duration, Instant};
 
-use netserv_dataplane::{Batch, Counters, Driver, DriverConfig, DriverError, DriverKind, Final};
+use netserv_dataplane::{Batch, Counters, Driver, DriverConfig, DriverError, DriverKind, Final, XdpForward};
 use netserv_model::effect::FilterId;
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {
@@ -16,7 +16,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let kind: DriverKind = words.next().ok_or(usage)?.parse()?;
     let seconds: u64 = words.next().ok_or(usage)?.parse()?;
     let filter = words.collect::<Vec<_>>().join(" ").parse()?;
-    let xdp_forward = std::env::var_os("XDP_FORWARD").is_some();
+    let xdp_forward = if std::env::var_os("XDP_FORWARD").is_some() { XdpForward::On } else { XdpForward::Off };
     let mut driver = kind.open(&DriverConfig { xdp_forward, ..DriverConfig::new("null-verdict") })?;
     driver.install(FilterId(1), &filter)?;
     let batches = pass_all(&mut *driver, Instant::now() + Duration::from_secs(seconds))?;

@@ -24,6 +24,19 @@ pub enum DriverKind {
     Nfqueue,
 }
 
+/// Whether packets that no filter wants are forwarded in XDP. They then pass no rules of the kernel's packet filter, no
+/// queueing discipline and no policy of IPsec, and no connection is tracked.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum XdpForward {
+    /// Where there is none of these.
+    #[default]
+    Auto,
+    /// Whatever there is.
+    On,
+    /// Never.
+    Off,
+}
+
 /// Whether a driver works here.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Probe {
@@ -58,9 +71,8 @@ pub struct DriverConfig {
     /// Whether packets pass unseen, rather than being lost, when more come than are taken, or when nobody takes them
     /// for [`limits::HEARTBEAT_MAX`].
     pub fail_open: bool,
-    /// Whether `afxdp` forwards in its XDP program what no filter wants, rather than leaving it to the kernel. Such packets
-    /// pass no rules of the kernel's packet filter and no queueing discipline.
-    pub xdp_forward: bool,
+    /// Whether `afxdp` forwards in its XDP program what no filter wants, rather than leaving it to the kernel.
+    pub xdp_forward: XdpForward,
     /// How long `afxdp` looks for packets again and again before it sleeps; `None` sleeps at once.
     pub busy_poll: Option<Duration>,
 }
@@ -132,7 +144,7 @@ impl DriverConfig {
             receive_buffer_bytes: 64 * 1024 * 1024,
             interfaces: Vec::new(),
             fail_open: true,
-            xdp_forward: false,
+            xdp_forward: XdpForward::Auto,
             busy_poll: None,
         }
     }

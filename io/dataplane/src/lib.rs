@@ -28,7 +28,7 @@ mod sys;
 pub mod wrap;
 
 pub use batch::{Batch, Packet};
-pub use choose::{DriverConfig, DriverKind, Probe};
+pub use choose::{DriverConfig, DriverKind, Probe, XdpForward};
 pub use driver::{Change, Counters, Driver, Egress, FilterTable, Final, InterfaceId, PacketId};
 pub use error::DriverError;
 

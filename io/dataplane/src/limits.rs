@@ -52,5 +52,10 @@ pub const QUEUES_MAX: usize = 64;
 pub const SOCKETS_MAX: usize = 4096;
 /// Neighbours that `afxdp` has the kernel ask for in one round while its XDP program forwards; the others' turn comes later.
 pub const NEIGHBOURS_ASKED_MAX: usize = 256;
+/// Time between two looks of `afxdp` for what is in the way of forwarding in XDP, at least; after news of the packet filter,
+/// queueing disciplines, IPsec or policy routing it leaves all to the kernel until then.
+pub const OBSTACLES_LOOK_MIN: Duration = Duration::from_secs(1);
+/// Time between two looks of `afxdp` for what is in the way of forwarding in XDP, at most: not all gives news.
+pub const OBSTACLES_LOOK_MAX: Duration = Duration::from_secs(30);
 /// How long `afxdp` may take no packets; after that they pass unseen, until it takes some again.
 pub const HEARTBEAT_MAX: Duration = Duration::from_secs(1);

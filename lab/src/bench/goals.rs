@@ -193,7 +193,7 @@ impl Goal {
             Goal::Unmatched => {
                 (Part::Ladder, AtLeast(0.97), "", "Traffic that no module wants {} of kernel forwarding, `afxdp`")
             }
-            Goal::XdpForward => (Part::Ladder, AtLeast(1.1), "", "The same, forwarded in XDP, {}"),
+            Goal::XdpForward => (Part::Ladder, AtLeast(1.2), "", "The same, forwarded in XDP, {}"),
             Goal::MonitorNfqueue => (
                 Part::Ladder,
                 AtLeast(0.95),

@@ -5,7 +5,7 @@ use std::io::Write as _;
 use std::time::Duration;
 
 use anyhow::{Context, Result};
-use netserv_dataplane::{Batch, Change, DriverConfig, DriverKind, Final};
+use netserv_dataplane::{Batch, Change, DriverConfig, DriverKind, Final, XdpForward};
 use netserv_model::Filter;
 use netserv_model::effect::FilterId;
 
@@ -34,7 +34,7 @@ const TURN: Duration = Duration::from_secs(1);
 pub fn run(options: &NullDriver) -> Result<()> {
     let kind: DriverKind = options.driver.parse()?;
     let mut config = DriverConfig::new(&format!("null{}", std::process::id()));
-    config.xdp_forward = options.xdp_forward;
+    config.xdp_forward = if options.xdp_forward { XdpForward::On } else { XdpForward::Off };
     let mut driver = kind.open(&config)?;
     let filters =
         (0..options.filters).map(|number| filter(&options.filter, number)).collect::<Result<Vec<Filter>>>()?;

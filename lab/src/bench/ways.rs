@@ -260,7 +260,7 @@ fn afxdp() -> Result<Net> {
     let prefix = net.destination();
     let users = ["alice", "bob", "carol", "dave", "erin", "frank"].map(|name| net.lab.user(name, &[&prefix]));
     let users = users.into_iter().collect::<Result<Vec<LabUser>>>()?;
-    net.start_netservd("afxdp", "", &users)?;
+    net.start_netservd("afxdp", "dataplane.xdp-forward = \"off\"", &users)?;
     let [alice, bob, carol, dave, erin, frank] = &users[..] else { anyhow::bail!("six users") };
     let install = |user, package: &LabPackage, port| net.install(&Installed { user, package, port, properties: &[] });
     install(alice, &net.lab.package("net-monitor", alice)?, PORT)?;
@@ -281,7 +281,7 @@ fn xdp_forward() -> Result<Net> {
         net.lab.run(machine, "ethtool", &["-K", interface, "gro", "on"])?;
     }
     let user = net.lab.user("alice", &[&net.destination()])?;
-    net.start_netservd("afxdp", "dataplane.xdp-forward = true", std::slice::from_ref(&user))?;
+    net.start_netservd("afxdp", "dataplane.xdp-forward = \"on\"", std::slice::from_ref(&user))?;
     let package = net.lab.package("net-monitor", &user)?;
     net.install(&Installed { user: &user, package: &package, port: PORT, properties: &[] })?;
     Ok(net)

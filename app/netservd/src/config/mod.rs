@@ -23,7 +23,7 @@ use serde::{Deserialize, Serialize};
 
 use blocks::Blocks;
 pub use role::Role;
-pub use sections::{Admission, Dataplane, DriverChoice, Fetch, Network, Osgi, Signaling};
+pub use sections::{Admission, Dataplane, DriverChoice, Fetch, Network, Osgi, Signaling, XdpForwardChoice};
 pub use users::User;
 
 /// What a user's table looks like, as comments after the defaults; uncommented it is valid.

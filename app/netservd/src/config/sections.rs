@@ -61,7 +61,7 @@ pub struct Dataplane {
     /// The interfaces that `afxdp` takes; empty means every Ethernet that is not a port of another.
     pub interfaces: Vec<String>,
     /// Whether `afxdp` forwards what no module wants by its XDP program, past the kernel's packet filter and queues.
-    pub xdp_forward: bool,
+    pub xdp_forward: XdpForwardChoice,
     /// Processors that the packet thread keeps to; empty means all.
     pub cores: Vec<usize>,
     /// Microseconds for which the packet thread looks for packets again and again before it sleeps; 0 sleeps at once.
@@ -77,7 +77,7 @@ impl Default for Dataplane {
             queue: 271,
             queue_packets_max: 8192,
             interfaces: Vec::new(),
-            xdp_forward: false,
+            xdp_forward: XdpForwardChoice::Auto,
             cores: Vec::new(),
             busy_poll_us: 0,
             pcap: PathBuf::new(),
@@ -124,6 +124,19 @@ pub enum DriverChoice {
     Nfqueue,
     /// None: filters are kept, and no packet comes.
     Dummy,
+}
+
+/// Whether packets that no module wants are forwarded in XDP.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum XdpForwardChoice {
+    /// As long as nothing is in the way that the kernel would do with them.
+    #[default]
+    Auto,
+    /// Whatever is in the way.
+    On,
+    /// Never.
+    Off,
 }
 
 /// What is asked of requests.

@@ -8,12 +8,12 @@ use anyhow::{Context, Result};
 use netserv_dataplane::choose::{self, Choice, DriverConfig, DriverKind, Fitness};
 use netserv_dataplane::signal::Passage;
 use netserv_dataplane::wrap::Pcap;
-use netserv_dataplane::{Driver, FilterTable};
+use netserv_dataplane::{Driver, FilterTable, XdpForward};
 use netserv_model::api::{DeviceInfo, PlaneInfo};
 use netserv_packet_loop::Report;
 use netserv_packet_loop::thread::{PacketThread, PacketThreadConfig};
 
-use crate::config::{Config, DriverChoice, Role};
+use crate::config::{Config, DriverChoice, Role, XdpForwardChoice};
 
 /// Bytes of a capture; it ends there.
 const PCAP_BYTES_MAX: u64 = 1024 * 1024 * 1024;
@@ -69,7 +69,11 @@ pub fn driver_config(config: &Config, queue: u16) -> DriverConfig {
     driver.queue = queue;
     driver.queue_packets = config.dataplane.queue_packets_max;
     driver.interfaces.clone_from(&config.dataplane.interfaces);
-    driver.xdp_forward = config.dataplane.xdp_forward;
+    driver.xdp_forward = match config.dataplane.xdp_forward {
+        XdpForwardChoice::Auto => XdpForward::Auto,
+        XdpForwardChoice::On => XdpForward::On,
+        XdpForwardChoice::Off => XdpForward::Off,
+    };
     driver.busy_poll = Some(busy_poll(config)).filter(|time| !time.is_zero());
     driver
 }

@@ -4,6 +4,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::IpAddr;
 use std::os::fd::BorrowedFd;
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use netserv_model::container_link::is_container_link;
@@ -12,8 +13,9 @@ use rustix::event::epoll;
 use super::features::Ability;
 use super::kernel::{Interface, SourceCheck};
 use super::layout::{self, InterfaceRepr};
+use super::obstacles::{Obstacles, Watcher};
 use super::{Afxdp, FRAME_BYTES_RECEIVED, once_free};
-use crate::{DriverError, limits};
+use crate::{DriverError, XdpForward, limits};
 
 impl Afxdp {
     /// Hears of changes, at most so often, and says that we are alive.
@@ -30,6 +32,10 @@ impl Afxdp {
         }
         if self.features.as_ref().is_some_and(|features| features.changed()) {
             self.follow_abilities();
+            self.follow_interfaces_or_warn();
+        }
+        if let Some(found) = self.watcher.as_ref().and_then(Watcher::changed) {
+            self.follow_obstacles(found);
         }
         if now.duration_since(self.tended_at) >= TEND_INTERVAL {
             self.tended_at = now;
@@ -60,9 +66,8 @@ impl Afxdp {
         }
         self.forwarding.set_served(self.links.keys().copied().collect());
         self.follow_addresses()?;
-        self.follow_interfaces()?;
         self.follow_abilities();
-        Ok(())
+        self.follow_interfaces()
     }
 
     /// Begins to serve a device, and tries until a moment while it is busy.
@@ -137,7 +142,7 @@ impl Afxdp {
             let number = |count: usize| u32::try_from(count).expect("there are few sockets");
             let value = InterfaceRepr {
                 station,
-                flags: flags(interface, self.forwarding.interfaces().get(&device))
+                flags: flags(interface, self.forwarding.interfaces().get(&device), self.has_way(device))
                     | if self.signaling.is_some() { layout::INTERCEPTS } else { 0 },
                 first_socket: number(place),
                 queues: number(sockets),
@@ -153,15 +158,58 @@ impl Afxdp {
         Ok(())
     }
 
+    /// Returns whether something may be forwarded in XDP that comes in by a device.
+    fn has_way(&self, device: u32) -> bool {
+        !self.obstacles.devices.contains_key(&device) && self.targets.iter().any(|target| *target != device)
+    }
+
+    /// Tells the program what is in the way of forwarding, and lets it go on where nothing is.
+    fn follow_obstacles(&mut self, found: Arc<Obstacles>) {
+        self.obstacles = found;
+        self.follow_abilities();
+        if self.follow_interfaces_or_warn()
+            && let Some(watcher) = &self.watcher
+        {
+            watcher.allow();
+        }
+    }
+
+    fn follow_interfaces_or_warn(&mut self) -> bool {
+        let followed = self.follow_interfaces();
+        if let Err(error) = &followed {
+            tracing::warn!(%error, "what devices can do could not be followed");
+        }
+        followed.is_ok()
+    }
+
+    /// Returns why nothing that comes in by a device is forwarded in XDP, if so.
+    pub(super) fn why_not_forwarded(&self, device: u32) -> Option<String> {
+        let interface = self.forwarding.interfaces().get(&device)?;
+        let in_the_way = self.obstacles.everywhere.as_ref().or_else(|| self.obstacles.devices.get(&device));
+        let reasons = [
+            (self.config.xdp_forward == XdpForward::Off, "dataplane.xdp-forward is off"),
+            (!self.program.forwards(), "the kernel takes no program that forwards"),
+            (
+                self.features.is_none(),
+                "the kernel does not tell which devices send what others received (Linux 6.3 does)",
+            ),
+            (!interface.forwards_v4 && !interface.forwards_v6, "it does not forward"),
+            (!self.has_way(device), "no other device sends what it has received"),
+        ];
+        let reason = reasons.iter().find(|(holds, _)| *holds).map(|(_, why)| (*why).to_owned());
+        in_the_way.map(|why| format!("{why} would be passed by")).filter(|_| self.watcher.is_some()).or(reason)
+    }
+
     /// Tells the program which devices it may forward to.
     fn follow_abilities(&mut self) {
-        let Some(features) = self.features.as_ref().filter(|_| self.config.xdp_forward) else { return };
+        let Some(features) = self.features.as_ref().filter(|_| self.program.forwards()) else { return };
         let abilities = features.of_devices().unwrap_or_else(|error| {
             tracing::warn!(%error, "no device is forwarded to");
             BTreeMap::new()
         });
         let can = |device: &u32| abilities.get(device).copied().is_some_and(Ability::is_target);
-        let targets: BTreeSet<u32> = self.links.keys().copied().filter(can).collect();
+        let is_free = |device: &u32| !self.obstacles.devices.contains_key(device);
+        let targets: BTreeSet<u32> = self.links.keys().copied().filter(can).filter(is_free).collect();
         for device in targets.symmetric_difference(&self.targets) {
             if let Err(error) = self.program.set_target(*device, targets.contains(device)) {
                 tracing::warn!(device, %error, "a device is not forwarded to as it should be");
@@ -280,10 +328,12 @@ pub(super) fn watch(events: &std::os::fd::OwnedFd, descriptor: BorrowedFd<'_>) -
     }
 }
 
-/// Returns what holds for packets of an interface, whose frames come in by a device: itself, or that below a VLAN.
-fn flags(interface: &Interface, device: Option<&Interface>) -> u16 {
+/// Returns what holds for packets of an interface, whose frames come in by a device: itself, or that below a VLAN; and
+/// may have a way out in XDP.
+fn flags(interface: &Interface, device: Option<&Interface>, has_way: bool) -> u16 {
     let forwards = [(interface.forwards_v4, layout::FORWARDS_V4), (interface.forwards_v6, layout::FORWARDS_V6)];
-    let forwards = forwards.iter().filter(|(does, _)| *does && !interface.enslaved).map(|(_, flag)| flag).sum::<u16>();
+    let forwards =
+        forwards.iter().filter(|(does, _)| *does && has_way && !interface.enslaved).map(|(_, flag)| flag).sum::<u16>();
     let check = match interface.source_check {
         SourceCheck::Off => 0,
         SourceCheck::Strict => layout::CHECKS_SOURCE,

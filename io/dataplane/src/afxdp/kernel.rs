@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use std::net::IpAddr;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
+use super::obstacles;
 use crate::signal::routes::{self, Routes};
 use crate::{DriverError, InterfaceId};
 use netserv_model::container_link::is_container_link;
@@ -45,6 +46,10 @@ pub(super) struct Rules {
     pub by_source: bool,
     /// Some look at what a question for a route does not tell: marks, ports, protocols, the kind of service.
     pub by_more: bool,
+    /// There are others than those that every system has.
+    pub by_choice: bool,
+    /// Some lead flows to containers that take them over.
+    pub intercepts: bool,
 }
 
 /// What `rp_filter` asks of the way back to a packet's source.
@@ -108,11 +113,20 @@ pub(super) struct Kernel {
 
 impl Kernel {
     pub fn open() -> Result<Kernel, DriverError> {
+        Kernel::open_for([LINK_GROUPS, ROUTE_GROUPS, RULE_GROUPS])
+    }
+
+    /// Opens the way to ask, without notices of changes.
+    pub fn open_silent() -> Result<Kernel, DriverError> {
+        Kernel::open_for([0; 3])
+    }
+
+    fn open_for([links, route_changes, rules]: [u32; 3]) -> Result<Kernel, DriverError> {
         Ok(Kernel {
             routes: Routes::open()?,
-            links: routes::open(LINK_GROUPS)?,
-            route_changes: routes::open(ROUTE_GROUPS)?,
-            rules: routes::open(RULE_GROUPS)?,
+            links: routes::open(links)?,
+            route_changes: routes::open(route_changes)?,
+            rules: routes::open(rules)?,
         })
     }
 
@@ -143,8 +157,20 @@ impl Kernel {
             let Some(rule) = parse_rule(message) else { return };
             rules.by_source |= rule.by_source;
             rules.by_more |= rule.by_more;
+            rules.by_choice |= rule.by_choice;
+            rules.intercepts |= rule.intercepts;
         })?;
         Ok(rules)
+    }
+
+    /// Returns the queueing disciplines that do more than to queue, a kind for each device, in words.
+    pub fn queueing(&self) -> Result<BTreeMap<u32, String>, DriverError> {
+        let mut found = BTreeMap::new();
+        let header = [0; obstacles::QUEUEING_HEADER_BYTES];
+        self.dump(obstacles::GET_QUEUEING, &header, "asking for queueing disciplines", |message| {
+            found.extend(obstacles::parse_queueing(message));
+        })?;
+        Ok(found.into_iter().map(|(device, kind)| (device, format!("its queueing discipline `{kind}`"))).collect())
     }
 
     /// Returns the node's own addresses.
@@ -331,11 +357,21 @@ const FLAG_REPLACE: u16 = 0x400 | 0x100;
 const NEW_RULE: u16 = 32;
 const GET_RULE: u16 = 34;
 const RULE_HEADER_BYTES: usize = 12;
+const RULE_INTERFACE_IN: u16 = 3;
+const RULE_PRIORITY: u16 = 6;
 const RULE_MARK: u16 = 10;
+const RULE_TABLE: u16 = 15;
 const RULE_MARK_MASK: u16 = 16;
+/// `FRA_PROTOCOL`: who made the rule.
+const RULE_ORIGIN: u16 = 21;
+/// Rules by which flows come to containers; io/container makes them.
+const ORIGIN_OURS: u8 = 78;
 const RULE_PROTOCOL: u16 = 22;
 const RULE_SOURCE_PORTS: u16 = 23;
 const RULE_DESTINATION_PORTS: u16 = 24;
+
+/// Priority and table of the rules that every system has: local, main, default.
+const USUAL_RULES: [(u32, u32); 3] = [(0, 255), (32_766, 254), (32_767, 253)];
 
 /// `RTM_GETNETCONF`.
 const GET_SETTINGS: u16 = 82;
@@ -460,7 +496,16 @@ fn parse_rule(message: Message<'_>) -> Option<Rules> {
         matches!(attribute, RULE_MARK | RULE_MARK_MASK | RULE_PROTOCOL | RULE_SOURCE_PORTS | RULE_DESTINATION_PORTS..)
     };
     let by_more = service != 0 || netlink::attributes(attributes).any(|(attribute, _)| is_more(attribute));
-    Some(Rules { by_source: source_bits != 0, by_more })
+    let find =
+        |wanted: u16| netlink::attributes(attributes).find(|(kind, _)| *kind == wanted).map(|(_, content)| content);
+    let number = |wanted: u16| find(wanted).and_then(native_u32);
+    let table = number(RULE_TABLE).unwrap_or_else(|| header[4].into());
+    let is_plain = header[1] == 0 && source_bits == 0 && !by_more && find(RULE_INTERFACE_IN).is_none();
+    // The others are for multicast, which is not forwarded in XDP.
+    let is_unicast = matches!(header[0], 2 | 10);
+    let by_choice = is_unicast && (!is_plain || !USUAL_RULES.contains(&(number(RULE_PRIORITY).unwrap_or(0), table)));
+    let intercepts = find(RULE_ORIGIN) == Some(&[ORIGIN_OURS]) && find(RULE_MARK).is_some();
+    Some(Rules { by_source: source_bits != 0, by_more, by_choice, intercepts })
 }
 
 fn parse_route(message: Message<'_>, destination: IpAddr) -> Route {

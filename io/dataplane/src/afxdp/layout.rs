@@ -14,6 +14,8 @@ pub(super) const KEY_BYTES: usize = 40;
 pub(super) const TUPLE_WORDS: usize = 7;
 /// Where in `struct tuple_table` the number of places is, the summary, and the tuples, in words of 8 bytes.
 pub(super) const COUNT_WORD: usize = 0;
+/// Where in `struct tuple_table` it says whether forwarding is withheld.
+pub(super) const WITHHELD_WORD: usize = 1;
 pub(super) const SUMMARY_WORD: usize = 8;
 pub(super) const TUPLES_WORD: usize = SUMMARY_WORD + SUMMARY_BITS / 64;
 /// Words of `struct tuple_table`.

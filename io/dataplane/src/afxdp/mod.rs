@@ -22,6 +22,7 @@ pub mod fuzzing;
 mod kernel;
 mod layout;
 mod object;
+mod obstacles;
 mod ports;
 mod probing;
 mod program;
@@ -47,6 +48,7 @@ use egress::ForwardingCache;
 use features::Features;
 use frame::EthernetRepr;
 use kernel::{Interface, Kernel, interface_id};
+use obstacles::{Obstacles, Watcher};
 use ports::Ports;
 pub use probing::{probe, prospects};
 use program::{Link, Program};
@@ -55,6 +57,7 @@ use sys::memory::{Frame, Heart};
 use table::Table;
 use tun::Tun;
 
+use crate::XdpForward;
 use crate::inject::Injector;
 use crate::signal::Passage;
 use crate::{Batch, Counters, Driver, DriverConfig, DriverError, Egress, FilterTable, Final, PacketId, limits, packet};
@@ -70,6 +73,9 @@ pub struct Afxdp {
     forwarding: ForwardingCache,
     /// `None` where the kernel does not tell.
     features: Option<Features>,
+    /// Looks for what is in the way of forwarding in XDP; `None` if that is not wished for or cannot be.
+    watcher: Option<Watcher>,
+    obstacles: Arc<Obstacles>,
     tun: Tun,
     injector: Injector,
     /// Where signaling messages go; `None` if the kernel keeps them.
@@ -130,13 +136,14 @@ impl Afxdp {
     pub fn open(config: &DriverConfig) -> Result<Afxdp, DriverError> {
         let forwarding = ForwardingCache::new(Kernel::open()?)?;
         let devices = choose_devices(config, forwarding.interfaces())?;
-        let program = Arc::new(Program::load(config.xdp_forward)?);
+        let program = Arc::new(load(config.xdp_forward)?);
         let heart = program.heart()?;
         let ports = Ports::open(&devices, config.receive_buffer_bytes, config.busy_poll)?;
         let features = Features::open()?;
-        if config.xdp_forward && features.is_none() {
+        if program.forwards() && features.is_none() {
             tracing::warn!("this kernel does not tell which devices can be forwarded to in XDP; it forwards itself");
         }
+        let watcher = program.forwards().then(|| Watcher::start(Arc::clone(&program), config.xdp_forward));
         let tun = Tun::open(&config.instance, forwarding.kernel())?;
         let failed = |error| DriverError::system("watching sockets", error);
         let events = epoll::create(epoll::CreateFlags::CLOEXEC).map_err(failed)?;
@@ -153,6 +160,8 @@ impl Afxdp {
             ports,
             forwarding,
             features,
+            watcher: watcher.transpose()?,
+            obstacles: Arc::default(),
             tun,
             injector: Injector::open(config.mark)?,
             signaling: None,
@@ -405,6 +414,7 @@ impl Driver for Afxdp {
                 mode: link.mode.as_str().to_owned(),
                 zero_copy: self.ports.zero_copy(*device),
                 queues: self.queues(*device),
+                left_to_kernel: self.why_not_forwarded(*device),
             })
         };
         self.links.iter().filter_map(device).collect()
@@ -487,6 +497,17 @@ fn choose_devices(
         true if config.interfaces.is_empty() => unsupported("there is no Ethernet interface here".to_owned()),
         true => unsupported(format!("there is no interface `{}`", config.interfaces.join("`, `"))),
         false => Ok(devices),
+    }
+}
+
+/// Loads the program that is wished for, or, where the operator leaves it to us, one that the kernel takes.
+fn load(wish: XdpForward) -> Result<Program, DriverError> {
+    match Program::load(wish != XdpForward::Off) {
+        Err(error) if wish == XdpForward::Auto => {
+            tracing::debug!(%error, "nothing is forwarded in XDP");
+            Program::load(false)
+        }
+        loaded => loaded,
     }
 }
 

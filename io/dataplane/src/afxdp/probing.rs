@@ -83,6 +83,7 @@ fn describe(interface: &Interface, queues: u32, ability: Option<Ability>) -> Dev
         mode: mode.to_owned(),
         zero_copy: ability.is_some_and(Ability::is_zero_copy),
         queues: queues.min(queues_max),
+        left_to_kernel: None,
     }
 }
 

@@ -87,6 +87,16 @@ impl Program {
         self.update("sockets", &index.to_ne_bytes(), &socket.as_fd().as_raw_fd().to_ne_bytes())
     }
 
+    /// Says whether nothing is forwarded, for all packets from now on.
+    pub fn withhold(&self, withheld: bool) {
+        self.store(layout::WITHHELD_WORD, withheld.into());
+    }
+
+    /// Returns whether the program is one that forwards.
+    pub fn forwards(&self) -> bool {
+        self.maps.contains_key("targets")
+    }
+
     /// Writes a word of the table of tuples, for all packets from now on.
     pub fn store(&self, word: usize, value: u64) {
         self.table.store(word, value);
@@ -106,7 +116,7 @@ impl Program {
     /// Sets or forgets a device as one to which the program may forward; nothing where it does not forward.
     pub fn set_target(&self, device: u32, is_target: bool) -> Result<(), DriverError> {
         let device = device.to_ne_bytes();
-        match (self.maps.contains_key("targets"), is_target) {
+        match (self.forwards(), is_target) {
             (false, _) => Ok(()),
             (true, true) => self.update("targets", &device, &device),
             (true, false) => self.delete("targets", &device),

@@ -23,7 +23,7 @@ struct Shared {
     /// Is readable while something waits, or what the rules are needed for has changed.
     news: OwnedFd,
     /// Messages that found no room.
-    overruns: AtomicU64,
+    bypassed: AtomicU64,
     /// Messages may come in by devices that the plane does not serve.
     is_partial: AtomicBool,
     /// Nobody takes messages any more.
@@ -41,7 +41,7 @@ impl Passage {
         Ok(Passage(Arc::new(Shared {
             waiting: Mutex::default(),
             news,
-            overruns: AtomicU64::new(0),
+            bypassed: AtomicU64::new(0),
             is_partial: AtomicBool::new(false),
             is_closed: AtomicBool::new(false),
             kernel,
@@ -57,7 +57,7 @@ impl Passage {
             return false;
         }
         if waiting.len() >= limits::PASSAGE_WAITING_MAX {
-            self.0.overruns.fetch_add(1, Ordering::Relaxed);
+            self.0.bypassed.fetch_add(1, Ordering::Relaxed);
             return false;
         }
         waiting.push_back((interface, packet.into()));
@@ -105,8 +105,8 @@ impl Passage {
         }
     }
 
-    pub(super) fn overruns(&self) -> u64 {
-        self.0.overruns.load(Ordering::Relaxed)
+    pub(super) fn bypassed(&self) -> u64 {
+        self.0.bypassed.load(Ordering::Relaxed)
     }
 
     /// Returns the device by which messages go on.
@@ -138,7 +138,7 @@ mod tests {
             assert!(passage.offer(InterfaceId(1), &number.to_be_bytes()));
         }
         assert!(!passage.offer(InterfaceId(1), b"one more"));
-        assert_eq!(passage.overruns(), 1);
+        assert_eq!(passage.bypassed(), 1);
         assert_eq!(&*passage.take(1)[0].1, 0_usize.to_be_bytes());
         assert!(passage.offer(InterfaceId(2), b"last"));
         assert_eq!(passage.take(usize::MAX).pop().unwrap().0, InterfaceId(2));

@@ -237,6 +237,14 @@ fn open_protocol(protocol: Option<Protocol>, groups: u32) -> Result<OwnedFd, Dri
     socket.map_err(|error| DriverError::system("opening a routing socket", error))
 }
 
+/// Opens a socket of another protocol of netlink for news of some groups; `None` if the kernel has no such thing.
+pub(crate) fn open_optional(protocol: Protocol, groups: u32) -> Result<Option<OwnedFd>, DriverError> {
+    match open_protocol(Some(protocol), groups) {
+        Err(DriverError::System { source, .. }) if source.raw_os_error() == Some(libc::EPROTONOSUPPORT) => Ok(None),
+        opened => opened.map(Some),
+    }
+}
+
 /// Throws away what waits in a socket; returns whether there was anything.
 pub(crate) fn drain(socket: &OwnedFd) -> bool {
     let mut any = false;

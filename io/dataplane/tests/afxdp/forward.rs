@@ -6,7 +6,7 @@ use std::net::SocketAddr;
 use std::time::{Duration, Instant};
 
 use netserv_dataplane::afxdp::Afxdp;
-use netserv_dataplane::{Driver, DriverConfig, limits};
+use netserv_dataplane::{Driver, DriverConfig, XdpForward, limits};
 use netserv_model::effect::FilterId;
 use netserv_skips::not_run;
 use netserv_wire::ip::{IpView, build, checksum};
@@ -160,6 +160,8 @@ fn sources_are_checked_behind_gateways_as_the_kernel_does() {
     // Answers from there would go another way.
     chain.run(ROUTER, &["ip", "route", "add", "10.0.0.0/24", "via", "10.0.1.2", "table", "100"]);
     chain.run(ROUTER, &["ip", "rule", "add", "from", "10.98.0.0/15", "lookup", "100"]);
+    // A new rule withholds forwarding until it is known that it intercepts nothing.
+    warm_up(&mut driver, &Flow::new(&chain, false, 5060));
     for (to, expected) in [("10.0.1.2:1", true), ("10.98.0.1:1", false), ("10.99.0.1:1", false)] {
         assert_eq!(is_forwarded(&driver, &chain, "10.0.0.1:1", to), expected, "{to}");
     }
@@ -304,7 +306,7 @@ fn is_forwarded(driver: &Afxdp, chain: &Chain, from: &str, to: &str) -> bool {
 }
 
 /// A chain on which senders complete their checksums, and the receiver's end takes what XDP sends.
-fn chain() -> Option<Chain> {
+pub(crate) fn chain() -> Option<Chain> {
     let chain = Chain::new(3)?;
     chain.run(SENDER, &["ethtool", "-K", "right", "tx", "off"]);
     if !chain.try_run(RECEIVER, &["ethtool", "-K", "left", "gro", "on"]) {
@@ -314,15 +316,15 @@ fn chain() -> Option<Chain> {
     Some(chain)
 }
 
-fn forwarding(instance: &str) -> DriverConfig {
-    DriverConfig { xdp_forward: true, ..config(instance) }
+pub(crate) fn forwarding(instance: &str) -> DriverConfig {
+    DriverConfig { xdp_forward: XdpForward::On, ..config(instance) }
 }
 
 /// Sends until the program forwards: neighbours are known, and the device's ability has been heard of.
-fn warm_up(driver: &mut Afxdp, flow: &Flow) {
+pub(crate) fn warm_up(driver: &mut Afxdp, flow: &Flow) {
     let (before, end) = (driver.counters().forwarded, Instant::now() + Duration::from_secs(4));
     while driver.counters().forwarded == before {
-        assert!(Instant::now() < end, "nothing is forwarded");
+        assert!(Instant::now() < end, "nothing is forwarded: {:?}", driver.devices());
         flow.send(b"warm");
         assert_eq!(flow.received().unwrap(), b"warm");
         idle(driver);

@@ -2,6 +2,7 @@
 //! The `afxdp` driver on real packets: a sender, a router with the driver, a receiver, over veth.
 #![allow(clippy::unwrap_used, reason = "a test program")]
 
+mod auto;
 mod classify;
 #[path = "../common/mod.rs"]
 mod common;

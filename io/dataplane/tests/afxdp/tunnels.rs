@@ -6,7 +6,7 @@ use std::net::{IpAddr, UdpSocket};
 use std::time::Duration;
 
 use netserv_dataplane::afxdp::Afxdp;
-use netserv_dataplane::{Batch, Driver, DriverConfig, Final};
+use netserv_dataplane::{Batch, Driver, DriverConfig, Final, XdpForward};
 use netserv_skips::not_run;
 use netserv_wire::ip::{build, checksum};
 
@@ -25,7 +25,8 @@ fn what_travels_in_tunnels_arrives() {
         tunnel.carries_all(|| 0, "by the kernel alone");
         let _entered = chain.enter(ROUTER);
         for (filter, forwards) in [("udp port 5060", true), ("dst 10.0.1.2", false), ("dst 10.0.1.2", true)] {
-            let wishes = DriverConfig { xdp_forward: forwards, ..config("tunnels") };
+            let wish = if forwards { XdpForward::On } else { XdpForward::Off };
+            let wishes = DriverConfig { xdp_forward: wish, ..config("tunnels") };
             let mut driver = open_with(&wishes, &[filter]);
             idle(&mut driver);
             let what = format!("{kind}, {filter}, forwarding in XDP: {forwards}");

@@ -132,7 +132,11 @@ fn plane_check(plane: &PlaneInfo) -> Option<Check> {
 fn device_check(device: &DeviceInfo) -> Check {
     let copy = if device.zero_copy { "zero copy" } else { "copy" };
     let queues = count(u64::from(device.queues), "queue");
-    Check::ok("device", format!("{}: {} mode, {copy}, {queues}", device.name, device.mode))
+    let forwarding = match &device.left_to_kernel {
+        Some(why) => format!("the kernel forwards the rest: {why}"),
+        None => "forwards the rest in XDP".to_owned(),
+    };
+    Check::ok("device", format!("{}: {} mode, {copy}, {queues}; {forwarding}", device.name, device.mode))
 }
 
 async fn user_checks(client: &Client, node_answers: bool) -> Vec<Check> {

@@ -13,7 +13,7 @@ use std::os::fd::OwnedFd;
 use std::sync::Arc;
 use std::time::Instant;
 
-use anyhow::{Context, Result, ensure};
+use anyhow::{Context, Result};
 use netserv_container::network::limits::TRANSPARENT_SOCKETS_MAX;
 use netserv_container::network::{
     ContainerNetwork, HostIntercepts, Listeners, NetworkSpec, node_addresses, remove_networks,
@@ -45,8 +45,6 @@ pub struct Networks {
     /// What leads packets of others to containers.
     host: HostIntercepts,
     interceptions: Interceptions,
-    /// Whether the forwarding plane sends packets on before the kernel could lead them to a container.
-    past_kernel: bool,
 }
 
 struct Made {
@@ -72,12 +70,11 @@ impl Made {
 }
 
 impl Networks {
-    /// Returns the networks of an instance, none at first. `store` has which addresses were chosen when the node last ran;
-    /// `past_kernel` says whether the forwarding plane sends packets on before the kernel could lead them to a container.
+    /// Returns the networks of an instance, none at first. `store` has which addresses were chosen when the node last ran.
     ///
     /// # Errors
     /// The kernel does not say what is intercepted.
-    pub fn new(store: Store, instance: String, past_kernel: bool) -> Result<Networks> {
+    pub fn new(store: Store, instance: String) -> Result<Networks> {
         let chosen = store.addresses().unwrap_or_else(|error| {
             tracing::error!(%error, "containers get other addresses than before");
             BTreeMap::new()
@@ -93,7 +90,6 @@ impl Networks {
             gone: Vec::new(),
             host,
             interceptions: Interceptions::default(),
-            past_kernel,
         })
     }
 
@@ -196,8 +192,6 @@ impl Networks {
         if self.interceptions.has_ports(worker, slot) {
             return Ok(Vec::new());
         }
-        let past_kernel = self.past_kernel;
-        ensure!(!past_kernel, "with `dataplane.xdp-forward`, packets do not reach who takes over their connections");
         let network = self.network(&worker.user).context("the container has no network")?;
         let Listeners { v4, v6, ports } = network.listeners()?;
         self.interceptions.set_ports(worker, slot, ports);

@@ -1,0 +1,294 @@
+// SPDX-License-Identifier: Apache-2.0
+//! What forwarding in XDP would lead packets past, and therefore keeps it off.
+//!
+//! A thread of its own looks, since that takes programs and time. News of a change withhold forwarding at once, before
+//! anything is looked at; so do news of what turns out to be in nobody's way.
+
+use std::collections::BTreeMap;
+use std::os::fd::{AsFd, OwnedFd};
+use std::path::Path;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+use netserv_wire::netlink::{self, Message};
+use rustix::event::{EventfdFlags, PollFd, PollFlags, Timespec, eventfd, poll};
+
+use super::kernel::Kernel;
+use super::program::Program;
+use crate::signal::routes;
+use crate::{DriverError, XdpForward, limits, rules};
+
+/// What is in the way of forwarding in XDP, in words.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(super) struct Obstacles {
+    /// Of all packets.
+    pub everywhere: Option<String>,
+    /// Of those that come in or leave by a device.
+    pub devices: BTreeMap<u32, String>,
+}
+
+/// Looks for obstacles as long as it lives.
+pub(super) struct Watcher {
+    shared: Arc<Shared>,
+    stop: Arc<OwnedFd>,
+}
+
+struct Shared {
+    program: Arc<Program>,
+    state: Mutex<State>,
+}
+
+struct State {
+    /// How often there were news, and how many of them the obstacles answer to.
+    news: u64,
+    answered: u64,
+    found: Arc<Obstacles>,
+    /// The driver has not asked for what was found.
+    is_new: bool,
+}
+
+impl Watcher {
+    /// Withholds forwarding, and starts to look.
+    pub fn start(program: Arc<Program>, wish: XdpForward) -> Result<Watcher, DriverError> {
+        let failed = |error| DriverError::system("watching for what is in the way of forwarding in XDP", error);
+        let everywhere = Some(NOT_LOOKED.to_owned());
+        let found = Arc::new(Obstacles { everywhere, devices: BTreeMap::new() });
+        let state = Mutex::new(State { news: 1, answered: 0, found, is_new: true });
+        let shared = Arc::new(Shared { program, state });
+        shared.withhold();
+        let stop = eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK).map_err(|error| failed(error.into()))?;
+        let stop = Arc::new(stop);
+        let looker = Looker {
+            kernel: Kernel::open_silent()?,
+            news: News::open()?,
+            shared: Arc::clone(&shared),
+            stop: Arc::clone(&stop),
+            wish,
+        };
+        let thread = std::thread::Builder::new().name("xdp-obstacles".to_owned());
+        thread.spawn(move || looker.run()).map_err(failed)?;
+        Ok(Watcher { shared, stop })
+    }
+
+    /// Returns what was found, if that is new since the last call. Then see to the devices, and call [`Watcher::allow`].
+    pub fn changed(&self) -> Option<Arc<Obstacles>> {
+        let mut state = self.shared.lock();
+        std::mem::take(&mut state.is_new).then(|| Arc::clone(&state.found))
+    }
+
+    /// Lets the program forward if nothing is in the way, and nothing was heard of since that was found out.
+    pub fn allow(&self) {
+        let state = self.shared.lock();
+        if state.answered == state.news && !state.is_new && state.found.everywhere.is_none() {
+            self.shared.program.withhold(false);
+        }
+    }
+}
+
+impl Drop for Watcher {
+    fn drop(&mut self) {
+        // The thread ends by itself.
+        let _ = rustix::io::write(&*self.stop, &1_u64.to_ne_bytes());
+    }
+}
+
+impl Shared {
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Has the program forward nothing until the next look.
+    fn withhold(&self) {
+        let mut state = self.lock();
+        state.news += 1;
+        self.program.withhold(true);
+    }
+
+    fn answer(&self, news: u64, found: Obstacles) {
+        let mut state = self.lock();
+        if *state.found != found {
+            tracing::info!(everywhere = found.everywhere, devices = ?found.devices, "what is in the way of forwarding in XDP");
+        }
+        state.answered = news;
+        state.found = Arc::new(found);
+        state.is_new = true;
+        if state.found.everywhere.is_some() {
+            self.program.withhold(true);
+        }
+    }
+}
+
+/// What tells that something may have changed.
+struct News(Vec<OwnedFd>);
+
+impl News {
+    fn open() -> Result<News, DriverError> {
+        let packet_filter = routes::open_optional(rustix::net::netlink::NETFILTER, PACKET_FILTER_GROUPS)?;
+        let ipsec = routes::open_optional(rustix::net::netlink::XFRM, IPSEC_GROUPS)?;
+        let routing = routes::open(ROUTING_GROUPS)?;
+        Ok(News([packet_filter, ipsec, Some(routing)].into_iter().flatten().collect()))
+    }
+
+    fn drain(&self) -> bool {
+        // Each of them, also after one that had some.
+        self.0.iter().filter(|socket| routes::drain(socket)).count() > 0
+    }
+}
+
+/// The thread's own.
+struct Looker {
+    kernel: Kernel,
+    news: News,
+    shared: Arc<Shared>,
+    stop: Arc<OwnedFd>,
+    wish: XdpForward,
+}
+
+impl Looker {
+    fn run(self) {
+        loop {
+            let looked = Instant::now();
+            self.news.drain();
+            let news = self.shared.lock().news;
+            self.shared.answer(news, self.look());
+            let mut next = looked + limits::OBSTACLES_LOOK_MAX;
+            loop {
+                let now = Instant::now();
+                if now >= next {
+                    break;
+                }
+                if self.wait(next - now) {
+                    return;
+                }
+                if self.news.drain() {
+                    self.shared.withhold();
+                    next = next.min(looked + limits::OBSTACLES_LOOK_MIN);
+                }
+            }
+        }
+    }
+
+    /// Waits for news; returns whether it is time to end.
+    fn wait(&self, at_most: Duration) -> bool {
+        let timeout = Timespec::try_from(at_most).expect("a time to wait is short");
+        let mut ready = vec![PollFd::from_borrowed_fd(self.stop.as_fd(), PollFlags::IN)];
+        ready.extend(self.news.0.iter().map(|socket| PollFd::from_borrowed_fd(socket.as_fd(), PollFlags::IN)));
+        if let Err(error) = poll(&mut ready, Some(&timeout))
+            && error != rustix::io::Errno::INTR
+        {
+            tracing::warn!(%error, "changes of what is in the way of forwarding in XDP are heard of late");
+            std::thread::sleep(limits::OBSTACLES_LOOK_MIN.min(at_most));
+        }
+        !ready[0].revents().is_empty()
+    }
+
+    fn look(&self) -> Obstacles {
+        let found = match self.wish {
+            XdpForward::Auto => self.everything(),
+            XdpForward::On => self.interception().map(|everywhere| Obstacles { everywhere, ..Obstacles::default() }),
+            XdpForward::Off => Ok(Obstacles::default()),
+        };
+        found.unwrap_or_else(|error| Obstacles { everywhere: Some(error.to_string()), ..Obstacles::default() })
+    }
+
+    fn everything(&self) -> Result<Obstacles, DriverError> {
+        let everywhere = match self.interception()? {
+            Some(why) => Some(why),
+            None if self.kernel.rules()?.by_choice => Some("rules of policy routing".to_owned()),
+            None => match in_use(Path::new("/proc/thread-self/net"), Path::new("/proc/sys/net")) {
+                Some(why) => Some(why.to_owned()),
+                None => rules::foreign::first()?,
+            },
+        };
+        Ok(Obstacles { everywhere, devices: self.kernel.queueing()? })
+    }
+
+    /// The kernel leads flows to containers that take them over.
+    fn interception(&self) -> Result<Option<String>, DriverError> {
+        Ok(self.kernel.rules()?.intercepts.then(|| "modules that take over connections".to_owned()))
+    }
+}
+
+/// Returns what the kernel does with packets that it forwards, by what it counts.
+fn in_use(net: &Path, sysctl: &Path) -> Option<&'static str> {
+    let tracked = std::fs::read_to_string(sysctl.join("netfilter/nf_conntrack_count")).unwrap_or_default();
+    if tracked.trim().parse::<u64>().is_ok_and(|count| count > 0) {
+        return Some("connections are tracked");
+    }
+    // Three lines of head.
+    let virtual_servers = std::fs::read_to_string(net.join("ip_vs")).unwrap_or_default();
+    (virtual_servers.lines().count() > 3).then_some("virtual servers (IPVS)")
+}
+
+/// Returns the device and the kind of a queueing discipline that does more than to queue.
+pub(super) fn parse_queueing(message: Message<'_>) -> Option<(u32, String)> {
+    (message.kind == NEW_QUEUEING).then_some(())?;
+    let device = u32::from_ne_bytes(*message.body.get(4..)?.first_chunk()?);
+    let mut kinds =
+        netlink::attributes(message.body.get(QUEUEING_HEADER_BYTES..)?).filter(|(kind, _)| *kind == QUEUEING_KIND);
+    let kind = String::from_utf8_lossy(kinds.next()?.1).trim_end_matches('\0').to_owned();
+    (!PLAIN_QUEUES.contains(&kind.as_str())).then_some((device, kind))
+}
+
+const NOT_LOOKED: &str = "what is not known yet";
+/// `RTM_NEWQDISC`.
+const NEW_QUEUEING: u16 = 36;
+/// `RTM_GETQDISC`.
+pub(super) const GET_QUEUEING: u16 = 38;
+/// Bytes of `struct tcmsg`.
+pub(super) const QUEUEING_HEADER_BYTES: usize = 20;
+const QUEUEING_KIND: u16 = 1;
+/// What devices have unless somebody wants more, by `net.core.default_qdisc` and the number of their queues.
+const PLAIN_QUEUES: [&str; 7] = ["noqueue", "noop", "mq", "pfifo", "pfifo_fast", "fq", "fq_codel"];
+/// `NFNLGRP_NFTABLES`
+const PACKET_FILTER_GROUPS: u32 = 1 << 6;
+/// `XFRMNLGRP_POLICY`
+const IPSEC_GROUPS: u32 = 1 << 3;
+/// `RTNLGRP_TC`, `RTNLGRP_IPV4_RULE` and `RTNLGRP_IPV6_RULE`.
+const ROUTING_GROUPS: u32 = 1 << 3 | 1 << 7 | 1 << 18;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn disciplines_that_shape_or_filter_are_told_from_queues() {
+        let parse = |kind: &str| {
+            let mut bytes = Vec::new();
+            let header = [&[0; 4][..], &7_u32.to_ne_bytes(), &[0; 12]].concat();
+            netlink::append(
+                &mut bytes,
+                NEW_QUEUEING,
+                0,
+                1,
+                &header,
+                &[(QUEUEING_KIND, format!("{kind}\0").as_bytes())],
+            );
+            let message = netlink::messages(&bytes).next().unwrap();
+            // Cut short, it says nothing, and does no harm.
+            (0..message.body.len())
+                .for_each(|end| drop(parse_queueing(Message { body: &message.body[..end], ..message })));
+            parse_queueing(message)
+        };
+        for kind in ["tbf", "htb", "clsact", "ingress", "cake", "netem"] {
+            assert_eq!(parse(kind), Some((7, kind.to_owned())));
+        }
+        assert!(PLAIN_QUEUES.into_iter().all(|kind| parse(kind).is_none()));
+    }
+
+    #[test]
+    fn what_the_kernel_counts_is_seen() {
+        let dir = std::env::temp_dir().join(format!("netserv-obstacles-{}", std::process::id()));
+        std::fs::create_dir_all(dir.join("netfilter")).unwrap();
+        let check = |expected: Option<&str>| assert_eq!(in_use(&dir, &dir), expected);
+        check(None);
+        std::fs::write(dir.join("netfilter/nf_conntrack_count"), "0\n").unwrap();
+        std::fs::write(dir.join("ip_vs"), "1\n2\n3\n").unwrap();
+        check(None);
+        std::fs::write(dir.join("ip_vs"), "1\n2\n3\n4\n").unwrap();
+        check(Some("virtual servers (IPVS)"));
+        std::fs::write(dir.join("netfilter/nf_conntrack_count"), "1\n").unwrap();
+        check(Some("connections are tracked"));
+        std::fs::remove_dir_all(dir).unwrap();
+    }
+}

@@ -1,0 +1,133 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Forwarding in XDP where nothing is in the way, and as long as nothing is.
+
+use std::time::{Duration, Instant};
+
+use netserv_dataplane::afxdp::Afxdp;
+use netserv_dataplane::{Driver, DriverConfig, XdpForward, limits};
+use netserv_skips::skipped;
+
+use crate::common::{Chain, test};
+use crate::forward::{chain, forwarding, warm_up};
+use crate::{Flow, ROUTER, config, idle, open_with};
+
+/// What may be in the way: a word of the reason, how it comes, how it goes.
+const OBSTACLES: [(&str, &str, &str); 8] = [
+    ("FORWARD", "iptables -A FORWARD -p udp --dport 9 -j DROP", "iptables -D FORWARD -p udp --dport 9 -j DROP"),
+    ("DROP", "ip6tables -P FORWARD DROP", "ip6tables -P FORWARD ACCEPT"),
+    (
+        "nftables",
+        "nft add table inet fw { chain c { type filter hook forward priority 0; } }",
+        "nft delete table inet fw",
+    ),
+    ("policy routing", "ip rule add from 10.9.0.0/16 lookup 7", "ip rule del from 10.9.0.0/16 lookup 7"),
+    ("policy routing", "ip -6 rule add iif lo lookup 7", "ip -6 rule del iif lo lookup 7"),
+    ("take over", "ip rule add fwmark 7 lookup 7 proto 78", "ip rule del fwmark 7 lookup 7 proto 78"),
+    ("tbf", "tc qdisc add dev right root tbf rate 1gbit burst 1mb latency 50ms", "tc qdisc del dev right root"),
+    ("IPsec", "ip xfrm policy add src 10.9.0.0/24 dst 10.8.0.0/24 dir fwd", "ip xfrm policy deleteall"),
+];
+
+#[test]
+fn packets_are_forwarded_in_xdp_while_nothing_is_in_the_way() {
+    let Some(chain) = chain() else { return };
+    let _entered = chain.enter(ROUTER);
+    let mut driver = open_with(&config("auto"), &[]);
+    let flow = Flow::new(&chain, false, 5060);
+    warm_up(&mut driver, &flow);
+    assert!(is_forwarding(&driver));
+    for (word, come, go) in OBSTACLES {
+        if !run(&chain, come) {
+            skipped(&test(), &format!("not possible here: {come}"));
+            continue;
+        }
+        // News are there before the command is over, and heard of before long.
+        std::thread::sleep(Duration::from_millis(20));
+        let before = driver.counters().forwarded;
+        until(&mut driver, &flow, come, |driver| reasons(driver).contains(word));
+        assert_eq!(driver.counters().forwarded, before, "{come}");
+        assert!(run(&chain, go), "{go}");
+        until(&mut driver, &flow, go, |driver| driver.counters().forwarded > before && is_forwarding(driver));
+    }
+}
+
+#[test]
+fn what_is_wished_for_is_done() {
+    let Some(chain) = chain() else { return };
+    let _entered = chain.enter(ROUTER);
+    let flow = Flow::new(&chain, false, 5060);
+    assert!(run(&chain, "ip rule add from 10.9.0.0/16 lookup 7"));
+    let mut driver = open_with(&forwarding("wished"), &[]);
+    warm_up(&mut driver, &flow);
+    // But modules get the connections that they take over.
+    assert!(run(&chain, "ip rule add fwmark 7 lookup 7 proto 78"));
+    until(&mut driver, &flow, "a module takes over connections", |driver| reasons(driver).contains("take over"));
+    let before = driver.counters().forwarded;
+    flow.send(b"x");
+    assert_eq!((flow.received().unwrap(), driver.counters().forwarded), (b"x".to_vec(), before));
+    drop(driver);
+    let mut driver = open_with(&DriverConfig { xdp_forward: XdpForward::Off, ..config("wished") }, &[]);
+    idle(&mut driver);
+    assert!(reasons(&driver).contains("is off"));
+}
+
+/// A device in front of which packets wait is left to the kernel; others need not be.
+#[test]
+fn a_device_is_in_the_way_of_its_own_packets_only() {
+    let Some(chain) = chain() else { return };
+    let _entered = chain.enter(ROUTER);
+    if !run(&chain, "tc qdisc add dev lo root tbf rate 1gbit burst 1mb latency 50ms") {
+        return skipped(&test(), "this kernel does not shape");
+    }
+    let mut driver = open_with(&config("own"), &[]);
+    warm_up(&mut driver, &Flow::new(&chain, false, 5060));
+    assert!(is_forwarding(&driver));
+}
+
+#[test]
+fn obstacles_look_min_is_between_two_looks() {
+    let Some(chain) = chain() else { return };
+    let _entered = chain.enter(ROUTER);
+    let mut driver = open_with(&config("looks"), &[]);
+    let flow = Flow::new(&chain, false, 5060);
+    warm_up(&mut driver, &flow);
+    std::thread::sleep(limits::OBSTACLES_LOOK_MIN);
+    let mut flip = || {
+        let start = Instant::now();
+        assert!(
+            run(&chain, "ip rule add from 10.9.0.0/16 lookup 7")
+                && run(&chain, "ip rule del from 10.9.0.0/16 lookup 7")
+        );
+        std::thread::sleep(Duration::from_millis(20));
+        let before = driver.counters().forwarded;
+        until(&mut driver, &flow, "forwards again", |driver| driver.counters().forwarded > before);
+        start.elapsed()
+    };
+    flip();
+    let second = flip();
+    assert!(second > limits::OBSTACLES_LOOK_MIN / 2, "{second:?}");
+}
+
+/// Returns why devices are left to the kernel.
+fn reasons(driver: &Afxdp) -> String {
+    driver.devices().into_iter().filter_map(|device| device.left_to_kernel).collect::<Vec<_>>().join("; ")
+}
+
+/// Returns whether what comes from the sender is not left to the kernel.
+fn is_forwarding(driver: &Afxdp) -> bool {
+    driver.devices().iter().any(|device| device.name == "left" && device.left_to_kernel.is_none())
+}
+
+/// Sends until something is so; no packet is lost meanwhile.
+fn until(driver: &mut Afxdp, flow: &Flow, what: &str, is_so: impl Fn(&Afxdp) -> bool) {
+    let start = Instant::now();
+    while !is_so(driver) {
+        assert!(start.elapsed() < Duration::from_secs(5), "{what}: {}", reasons(driver));
+        flow.send(b"x");
+        assert_eq!(flow.received().unwrap(), b"x", "{what}");
+        idle(driver);
+    }
+}
+
+fn run(chain: &Chain, command: &str) -> bool {
+    chain.try_run(ROUTER, &command.split(' ').collect::<Vec<_>>())
+}
