@@ -156,7 +156,7 @@ fn one_driver_has_a_device() {
     let begun = Instant::now();
     let second = Afxdp::open(&config("second")).map(|_| ()).unwrap_err().to_string();
     assert!(second.contains("busy"), "{second}");
-    assert!(begun.elapsed() < Duration::from_secs(4), "it gives up after two seconds");
+    assert!(begun.elapsed() < Duration::from_secs(8), "it gives up after two seconds, on a busy machine later");
     drop(first);
     Afxdp::open(&config("second")).unwrap();
 }
