@@ -274,9 +274,10 @@ fn write_limits(
 }
 
 /// Returns quota and period in microseconds. Short periods keep a throttled worker's packets from waiting long; the
-/// kernel takes no quota below 1 ms.
+/// kernel takes no quota below 1 ms. With a whole processor a packet thread is never throttled, and each period of each
+/// container that works costs the machine an interrupt.
 fn cpu_quota(permille: u32) -> (u64, u64) {
-    let period_us = if permille >= 100 { 10_000 } else { 100_000 };
+    let period_us = if (100..1000).contains(&permille) { 10_000 } else { 100_000 };
     (u64::from(permille.max(10)) * period_us / 1000, period_us)
 }
 

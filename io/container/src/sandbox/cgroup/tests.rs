@@ -99,7 +99,9 @@ fn controllers_that_cannot_be_had_are_named() {
 #[test]
 fn quotas_stay_within_what_the_kernel_takes() {
     assert_eq!(cpu_quota(200), (2000, 10_000));
-    assert_eq!(cpu_quota(1500), (15_000, 10_000));
+    assert_eq!(cpu_quota(999), (9990, 10_000));
+    assert_eq!(cpu_quota(1000), (100_000, 100_000));
+    assert_eq!(cpu_quota(1500), (150_000, 100_000));
     assert_eq!(cpu_quota(100), (1000, 10_000));
     assert_eq!(cpu_quota(50), (5000, 100_000));
     assert_eq!(cpu_quota(0), (1000, 100_000));
