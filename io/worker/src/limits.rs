@@ -46,6 +46,8 @@ pub const STACK_BYTES_MAX: usize = 512 * 1024;
 pub const FRAMES_WAITING_MAX: usize = 1024;
 /// Rounds of packets after which the control socket is looked at although there are more packets.
 pub const ROUNDS_BETWEEN_CONTROL: u32 = 16;
+/// How often a worker that need not sleep looks for packets until it looks at the control socket and its timers.
+pub const SPINS_BETWEEN_CONTROL: u32 = 64;
 /// Bytes of a bundle that the JVM's worker copies into its container.
 pub const BUNDLE_BYTES_MAX: u64 = netserv_model::limits::PACKAGE_BYTES_MAX;
 /// Reports of Java threads that wait for the packet thread; further ones are counted and lost.

@@ -40,6 +40,9 @@
 //! A consumer that finds nothing calls `prepare_sleep`: it raises its flag, then looks once more. A producer publishes
 //! its tail, then looks at the flag. A full fence between the two steps on both sides makes sure that at least one of
 //! them sees the other, so no wake-up is lost, and an eventfd is written only when somebody sleeps.
+//!
+//! As long as the node says so in a word of the header, a worker without packets need not sleep: it offers its core to
+//! others and looks again.
 
 mod host;
 #[cfg(test)]
@@ -86,6 +89,8 @@ const TO_WORKER: Lane = Lane { line: 1, descriptors: TO_WORKER_OFFSET / WORD_BYT
 const TO_HOST: Lane = Lane { line: 4, descriptors: TO_HOST_OFFSET / WORD_BYTES };
 /// What the worker is doing: the count of its steps in the upper 56 bits, the module's slot plus one in the lower 8.
 const ACTIVITY: usize = 7 * LINE_WORDS;
+/// Whether the worker may look for packets again and again: the node writes it, 0 or another number.
+const SPIN: usize = 8 * LINE_WORDS;
 
 const _: () = assert!(HOST_SLOTS + WORKER_SLOTS <= RING_ENTRIES && RING_ENTRIES.is_power_of_two());
 const _: () = assert!(PACKET_OFFSET + PACKET_BYTES_MAX <= SLOT_BYTES);
@@ -317,6 +322,11 @@ impl Consumer {
         self.head += 1;
         memory[self.lane.head()].store(self.head, Ordering::Release);
         Ok(Some(descriptor))
+    }
+
+    #[inline]
+    fn has_more(&self, memory: &[AtomicU64]) -> bool {
+        memory[self.lane.tail()].load(Ordering::Acquire) != self.head
     }
 
     /// Says that this end will sleep. Returns false, and takes it back, if there is something to read after all.

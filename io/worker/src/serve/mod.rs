@@ -210,7 +210,10 @@ impl Worker {
 
     /// Waits until there is something to do, or only looks if `busy`. Returns whether the control socket has something.
     fn wait(&mut self, busy: bool) -> Result<bool, ServeError> {
-        let sleep = !busy && self.around.ring.prepare_sleep();
+        if !busy && self.spin() {
+            return Ok(false);
+        }
+        let sleep = !busy && !self.around.ring.may_spin() && self.around.ring.prepare_sleep();
         let timeout =
             if sleep { self.poll_timeout().map(clock::until) } else { Some(Timespec { tv_sec: 0, tv_nsec: 0 }) };
         let mut control = PollFlags::IN;
@@ -239,6 +242,15 @@ impl Worker {
             self.kv.handle_timeout(Clock::System.instant());
         }
         Ok(control.intersects(PollFlags::IN | PollFlags::HUP | PollFlags::ERR))
+    }
+
+    /// Looks for packets for a while, as long as the node lets it, while others may have the core; returns whether some came.
+    fn spin(&self) -> bool {
+        let may = |_: &u32| self.around.ring.may_spin();
+        (0..limits::SPINS_BETWEEN_CONTROL).take_while(may).any(|_| {
+            rustix::thread::sched_yield();
+            self.around.ring.has_more()
+        })
     }
 
     /// Returns when something is due next.

@@ -7,7 +7,7 @@ use netserv_model::effect::ModuleSlot;
 use netserv_model::limits::PACKET_BYTES_MAX;
 
 use super::{
-    Activity, Answer, Consumer, Descriptor, HOST_SLOTS, Ingress, MAGIC, Producer, RingError, TO_HOST, TO_WORKER,
+    Activity, Answer, Consumer, Descriptor, HOST_SLOTS, Ingress, MAGIC, Producer, RingError, SPIN, TO_HOST, TO_WORKER,
     WORKER_SLOTS, activity, check_length, check_mapping, check_packet, code, decode_module, read_slot, write_slot,
 };
 
@@ -139,6 +139,11 @@ impl<M: AsRef<[AtomicU64]>> HostEnd<M> {
     /// Says that the node is awake again. Not needed after the eventfd woke it.
     pub fn cancel_sleep(&mut self) {
         self.to_host.cancel_sleep(self.memory.as_ref());
+    }
+
+    /// Says whether the worker may look for packets again and again before it sleeps. One that sleeps is not woken by that.
+    pub fn let_spin(&mut self, may: bool) {
+        self.memory.as_ref()[SPIN].store(may.into(), Ordering::Relaxed);
     }
 
     /// Returns what the worker says that it is doing.

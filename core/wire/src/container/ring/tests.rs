@@ -167,6 +167,23 @@ fn only_a_sleeper_is_woken_and_only_once() {
 }
 
 #[test]
+fn the_node_says_whether_the_worker_may_spin() {
+    let (mut host, mut worker) = pair();
+    assert!(!worker.may_spin() && !worker.has_more());
+    host.let_spin(true);
+    assert!(worker.may_spin());
+    host.push(&[1], Ingress::default(), 1, 0).unwrap();
+    assert!(!worker.has_more());
+    host.publish();
+    assert!(worker.has_more());
+    let arrival = worker.pop().unwrap().unwrap();
+    assert!(!worker.has_more());
+    worker.answer(arrival, Answer::Pass, None).unwrap();
+    host.let_spin(false);
+    assert!(!worker.may_spin());
+}
+
+#[test]
 fn the_watchdog_sees_which_module_runs() {
     let memory = memory();
     let (host, mut worker) = pair_in(&memory);

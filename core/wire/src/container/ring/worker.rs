@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use netserv_model::effect::ModuleSlot;
 
 use super::{
-    ACTIVITY, Answer, Consumer, Descriptor, HOST_SLOTS, Ingress, MAGIC, Producer, RingError, TO_HOST, TO_WORKER,
+    ACTIVITY, Answer, Consumer, Descriptor, HOST_SLOTS, Ingress, MAGIC, Producer, RingError, SPIN, TO_HOST, TO_WORKER,
     WORKER_SLOTS, check_length, check_mapping, check_packet, code, encode_module, read_slot, write_slot,
 };
 
@@ -154,6 +154,18 @@ impl<M: AsRef<[AtomicU64]>> WorkerEnd<M> {
     /// Says that the worker is awake again. Not needed after the eventfd woke it.
     pub fn cancel_sleep(&mut self) {
         self.to_worker.cancel_sleep(self.memory.as_ref());
+    }
+
+    /// Returns whether the node lets the worker look for packets again and again before it sleeps.
+    #[inline]
+    pub fn may_spin(&self) -> bool {
+        self.memory.as_ref()[SPIN].load(Ordering::Relaxed) != 0
+    }
+
+    /// Returns whether there is something to pop.
+    #[inline]
+    pub fn has_more(&self) -> bool {
+        self.to_worker.has_more(self.memory.as_ref())
     }
 
     /// Says that `module` runs from here on. The node's watchdog blames it if [`WorkerEnd::leave`] does not follow.
