@@ -23,12 +23,12 @@ mod protocol;
 mod sandbox;
 mod sys;
 
-pub use doctor::{Check, doctor};
+pub use doctor::{Check, doctor, real_time};
 pub use error::{ContainerError, ControlError};
 pub use host::{
-    Container, ControlChannel, DetachedContainer, DetachedJob, DetachedWorker, Exit, ExitCause, HostRing, JvmFiles,
-    LaunchSpec, Launcher, LauncherConfig, LauncherReport, MediaEnds, MediaJob, Process, Storage, WorkerClock,
-    cleanup_leftovers, media_outcome, retain_storage, stored_bytes,
+    Class, Container, ControlChannel, DetachedContainer, DetachedJob, DetachedWorker, Exit, ExitCause, HostRing,
+    JvmFiles, LaunchSpec, Launcher, LauncherConfig, LauncherReport, MediaEnds, MediaJob, Process, ScheduledThread,
+    Storage, WorkerClock, cleanup_leftovers, media_outcome, retain_storage, stored_bytes,
 };
 pub use launcher::run_if_launcher;
 pub use limits::{BuildLimits, MediaLimits};

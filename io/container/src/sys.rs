@@ -95,6 +95,22 @@ pub(crate) fn process_time(pid: i32) -> Option<Duration> {
     )
 }
 
+/// Gives a thread another scheduling policy, and there a priority.
+pub(crate) fn set_scheduler(thread: i32, policy: libc::c_int, priority: libc::c_int) -> io::Result<()> {
+    // SAFETY: all fields of `sched_param` are integers, for which zero is a value.
+    let mut parameters: libc::sched_param = unsafe { std::mem::zeroed() };
+    parameters.sched_priority = priority;
+    // SAFETY: the kernel reads `parameters`, which outlives the call. What the thread starts does not inherit the policy.
+    check(unsafe { libc::sched_setscheduler(thread, policy | libc::SCHED_RESET_ON_FORK, &raw const parameters) })
+}
+
+/// Returns the scheduling policy of a thread; a negative number if there is no such thread.
+pub(crate) fn scheduler(thread: i32) -> libc::c_int {
+    // SAFETY: the call touches no memory.
+    let policy = unsafe { libc::sched_getscheduler(thread) };
+    if policy < 0 { policy } else { policy & !libc::SCHED_RESET_ON_FORK }
+}
+
 /// Lets a socket take any address as its own (`IP_TRANSPARENT`, `IPV6_TRANSPARENT`). Needs CAP_NET_ADMIN.
 pub(crate) fn set_transparent(socket: BorrowedFd<'_>, v6: bool) -> io::Result<()> {
     let (level, option) =

@@ -8,6 +8,7 @@ use std::io;
 
 use rustix::process::{PidfdFlags, getpid, pidfd_open};
 
+use crate::host::{Class, ScheduledThread};
 use crate::sandbox::cgroup::{Controller, detect};
 use crate::sandbox::landlock;
 
@@ -16,6 +17,22 @@ pub use check::Check;
 /// Looks at the machine without changing it.
 pub fn doctor() -> Vec<Check> {
     vec![privileges(), user_namespaces(), cgroups(), pidfds(), landlock_check(), seccomp()]
+}
+
+/// Looks whether threads of this process get into the real-time class, without keeping one there.
+pub fn real_time() -> Check {
+    let attempt = || ScheduledThread::this()?.set_class(Class::RealTime(1));
+    let tried = std::thread::spawn(attempt).join().unwrap_or_else(|_| Err(io::ErrorKind::Other.into()));
+    let share = fs::read_to_string("/proc/sys/kernel/sched_rt_runtime_us").unwrap_or_else(|_| "?".to_owned());
+    Check {
+        what: "real-time class",
+        ok: tried.is_ok(),
+        found: match tried {
+            Ok(()) => format!("{} µs of each second by sched_rt_runtime_us", share.trim()),
+            Err(error) => error.to_string(),
+        },
+        fix: "CAP_SYS_NICE; where the kernel groups real time, a share for the node's own group (cpu.rt_runtime_us)",
+    }
 }
 
 fn privileges() -> Check {

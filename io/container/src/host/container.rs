@@ -1,11 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 //! A running container as its node sees it.
 
+use std::io;
+
 use netserv_model::UserId;
+use rustix::process::Pid;
+use rustix::thread::{CpuSet, sched_setaffinity};
 
 use super::control::ControlChannel;
 use super::process::Process;
 use super::ring::HostRing;
+use super::scheduling::{Class, ScheduledThread};
 
 /// A running container. Dropping its [`Process`] kills it.
 #[derive(Debug)]
@@ -36,6 +41,25 @@ impl Container {
     /// Returns how much of Landlock is enforced in it, in words.
     pub fn landlock(&self) -> &str {
         &self.landlock
+    }
+
+    /// Lets the worker's packet thread be in the real-time class, on these cores only. This can take 20 ms.
+    ///
+    /// It leaves the container's limit of processor time, so this is for a container that may use a whole processor. The
+    /// packet thread of a JVM is not its first, and stays in the usual class.
+    ///
+    /// # Errors
+    /// The kernel refuses.
+    pub fn permit_real_time(&mut self, cores: &[usize]) -> io::Result<()> {
+        let thread = ScheduledThread::first_of(self.process.pid())?;
+        let mut set = CpuSet::new();
+        cores.iter().filter(|core| **core < CpuSet::MAX_CPU).for_each(|core| set.set(*core));
+        sched_setaffinity(Pid::from_raw(self.process.pid()), &set)?;
+        let class = Class::RealTime(1);
+        thread.set_class(class).or_else(|_| thread.join_own_group().and_then(|()| thread.set_class(class)))?;
+        thread.set_class(Class::Usual)?;
+        self.ring.set_thread(thread);
+        Ok(())
     }
 
     /// Takes the container apart: the control part for the control loop, the ring for a packet thread.

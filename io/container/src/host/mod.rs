@@ -12,6 +12,7 @@ mod leftovers;
 mod media;
 mod process;
 mod ring;
+mod scheduling;
 mod shared;
 mod storage;
 
@@ -25,4 +26,5 @@ pub use leftovers::cleanup_leftovers;
 pub use media::{MediaEnds, MediaJob, media_outcome};
 pub use process::{Exit, ExitCause, Process};
 pub use ring::{DetachedWorker, HostRing};
+pub use scheduling::{Class, ScheduledThread};
 pub use storage::{Storage, retain_storage, stored_bytes};

@@ -11,6 +11,7 @@ use netserv_wire::container::ring::{
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
 use super::clock::WorkerClock;
+use super::scheduling::ScheduledThread;
 use crate::sys::SharedWords;
 
 /// The node's end of a ring, with the eventfds. Its descriptor becomes readable when the worker wakes the node.
@@ -28,6 +29,7 @@ pub struct HostRing {
     /// A mapping of its own of the first page.
     header: Arc<SharedWords>,
     clock: Option<WorkerClock>,
+    thread: Option<ScheduledThread>,
 }
 
 impl HostRing {
@@ -37,7 +39,15 @@ impl HostRing {
         wake_worker: OwnedFd,
         wake_host: OwnedFd,
     ) -> HostRing {
-        HostRing { end, wake_worker, wake_host, to_be_woken: false, header: Arc::new(header), clock: None }
+        HostRing {
+            end,
+            wake_worker,
+            wake_host,
+            to_be_woken: false,
+            header: Arc::new(header),
+            clock: None,
+            thread: None,
+        }
     }
 
     pub(crate) fn with_clock(self, clock: WorkerClock) -> HostRing {
@@ -47,6 +57,15 @@ impl HostRing {
     /// Takes the clock of the worker's packet thread; `None` for a ring without a container.
     pub fn take_clock(&mut self) -> Option<WorkerClock> {
         self.clock.take()
+    }
+
+    pub(crate) fn set_thread(&mut self, thread: ScheduledThread) {
+        self.thread = Some(thread);
+    }
+
+    /// Takes the worker's packet thread; `None` where it may not be in the real-time class.
+    pub fn take_thread(&mut self) -> Option<ScheduledThread> {
+        self.thread.take()
     }
 
     /// Stages a packet for the modules whose bits are set; [`HostRing::wake`] lets the worker see it. The cookie comes
@@ -76,9 +95,11 @@ impl HostRing {
         self.end.pop()
     }
 
-    /// Lets the worker see what was staged, but leaves it asleep if it sleeps. [`HostRing::wake`] must follow.
-    pub fn publish(&mut self) {
+    /// Lets the worker see what was staged, but leaves it asleep if it sleeps; returns whether it does, and has to be woken by
+    /// [`HostRing::wake`].
+    pub fn publish(&mut self) -> bool {
         self.to_be_woken |= self.end.publish();
+        self.to_be_woken
     }
 
     /// Lets the worker see what was staged, and wakes it if it sleeps; returns whether it did.
@@ -106,6 +127,11 @@ impl HostRing {
     pub fn awake(&mut self) {
         self.cancel_sleep();
         let _ = rustix::io::read(&self.wake_host, &mut [0; 8][..]);
+    }
+
+    /// Says whether the worker may look for packets again and again before it sleeps.
+    pub fn let_spin(&mut self, may: bool) {
+        self.end.let_spin(may);
     }
 
     /// Returns what the worker says that it is doing, for the watchdog.

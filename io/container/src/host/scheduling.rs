@@ -1,0 +1,131 @@
+// SPDX-License-Identifier: Apache-2.0
+//! The scheduling class of threads: the usual one, or the real-time class, whose threads go before all usual ones.
+//!
+//! A kernel with `CONFIG_RT_GROUP_SCHED` gives each control group of version 1 a real-time share of its own, which is none
+//! for a new group. A worker's packet thread then has to be in the node's own group to get into the class: it is not held
+//! to its container's processor time there, and so only a container that may use a whole processor gets that.
+
+use std::fs::{self, File};
+use std::io;
+use std::os::unix::fs::FileExt as _;
+use std::path::{Path, PathBuf};
+
+use crate::sandbox::cgroup::{Controller, Version, detect};
+use crate::sys;
+
+/// The scheduling class of a thread.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Class {
+    /// Shares the processor with all others.
+    Usual,
+    /// Goes before all threads of a lower number, 1 to 99, and before all usual ones, until it sleeps or yields.
+    RealTime(u8),
+}
+
+/// A thread whose class can be changed.
+#[derive(Debug)]
+pub struct ScheduledThread {
+    number: i32,
+    /// Of the thread and no other, even if its number is used again.
+    told: File,
+}
+
+impl ScheduledThread {
+    /// Returns the calling thread.
+    ///
+    /// # Errors
+    /// `/proc` is not there.
+    pub fn this() -> io::Result<ScheduledThread> {
+        let link = fs::read_link("/proc/thread-self")?;
+        let number = link.file_name().and_then(|name| name.to_str()?.parse().ok());
+        ScheduledThread::open(number.ok_or(io::ErrorKind::NotFound)?, Path::new("/proc/thread-self"))
+    }
+
+    /// Returns the first thread of a process, by its number in this pid namespace.
+    ///
+    /// # Errors
+    /// There is no such process.
+    pub fn first_of(pid: i32) -> io::Result<ScheduledThread> {
+        ScheduledThread::open(pid, &PathBuf::from(format!("/proc/{pid}/task/{pid}")))
+    }
+
+    fn open(number: i32, directory: &Path) -> io::Result<ScheduledThread> {
+        Ok(ScheduledThread { number, told: File::open(directory.join("stat"))? })
+    }
+
+    /// Has it go by another class from here on.
+    ///
+    /// # Errors
+    /// The kernel refuses, as without CAP_SYS_NICE or where the thread's control group has no real-time share; or the
+    /// thread ended.
+    pub fn set_class(&self, class: Class) -> io::Result<()> {
+        // Its number could be that of another thread once it ended.
+        self.told.read_at(&mut [0; 1], 0)?;
+        match class {
+            Class::Usual => sys::set_scheduler(self.number, libc::SCHED_OTHER, 0),
+            Class::RealTime(priority) => sys::set_scheduler(self.number, libc::SCHED_FIFO, priority.into()),
+        }
+    }
+
+    /// Returns whether it is in the real-time class.
+    pub fn is_real_time(&self) -> bool {
+        sys::scheduler(self.number) == libc::SCHED_FIFO
+    }
+
+    /// Moves it into the group of this process that counts processor time, if that is one of version 1, where each thread
+    /// can have a group of its own. This can take 20 ms.
+    ///
+    /// # Errors
+    /// There is no such group, or the kernel refuses.
+    pub fn join_own_group(&self) -> io::Result<()> {
+        let mounts = fs::read_to_string("/proc/self/mountinfo")?;
+        let own = fs::read_to_string("/proc/self/cgroup")?;
+        let group = own_group(&mounts, &own).ok_or(io::ErrorKind::NotFound)?;
+        fs::write(group.join("tasks"), self.number.to_string())
+    }
+}
+
+fn own_group(mounts: &str, own: &str) -> Option<PathBuf> {
+    let counts = |controllers: &[Controller]| controllers.contains(&Controller::Cpu);
+    let hierarchy = detect(mounts).into_iter().find(|one| one.version == Version::V1 && counts(&one.controllers))?;
+    let path = own.lines().find_map(|line| {
+        let (_, rest) = line.split_once(':')?;
+        let (controllers, path) = rest.split_once(':')?;
+        controllers.split(',').any(|one| one == "cpu").then_some(path)
+    })?;
+    Some(hierarchy.mount.join(path.trim_start_matches('/')))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_own_group_of_version_1_is_found() {
+        let mounts = "30 20 0:27 / /sys/fs/cgroup/cpu rw - cgroup cgroup rw,cpu\n";
+        let own = "9:name=systemd:/x\n4:memory:/a\n1:cpu,cpuacct:/b/c\n0::/\n";
+        assert_eq!(own_group(mounts, own), Some("/sys/fs/cgroup/cpu/b/c".into()));
+        assert_eq!(own_group(mounts, "0::/d\n"), None);
+        assert_eq!(own_group("", own), None);
+    }
+
+    #[test]
+    fn a_thread_that_ended_keeps_no_class() {
+        let mut child = std::process::Command::new("true").spawn().unwrap();
+        let thread = ScheduledThread::first_of(child.id().cast_signed()).unwrap();
+        child.wait().unwrap();
+        assert!(thread.set_class(Class::Usual).is_err());
+        assert!(ScheduledThread::first_of(child.id().cast_signed()).is_err());
+    }
+
+    #[test]
+    fn a_thread_can_leave_the_class_again() {
+        let thread = ScheduledThread::this().unwrap();
+        match thread.set_class(Class::RealTime(1)) {
+            Ok(()) => assert!(thread.is_real_time()),
+            Err(error) => netserv_skips::not_run("a_thread_can_leave_the_class_again", &error.to_string()),
+        }
+        thread.set_class(Class::Usual).unwrap();
+        assert!(!thread.is_real_time());
+    }
+}
