@@ -25,14 +25,14 @@ use tracing_subscriber::util::SubscriberInitExt;
 
 use crate::api;
 use crate::clock::Clock;
-use crate::config::{Config, Role, engines};
+use crate::config::{Config, Dataplane, Role, engines};
 use crate::control_loop::{ControlLoop, Parts};
 use crate::effects::networks::Networks;
 use crate::effects::networks::jobs::{self as network_jobs, NetworkJob};
 use crate::effects::packages::code::Compositions;
 use crate::effects::packages::{self, Packages};
 use crate::effects::store::Store;
-use crate::effects::workers::launches::{self, Disk};
+use crate::effects::workers::launches::{self, Disk, RealTimeCores};
 use crate::effects::workers::{self, WorkersParts};
 use crate::effects::{Effects, ModuleOwners, Owners, filters, routes, store};
 use crate::event::{EVENTS_MAX, Event, Wish, WorkerEvent};
@@ -270,7 +270,9 @@ fn start_modules(
     let repository = Arc::new(open_repository(config, is_own)?);
     let disk = disk(config);
     let stored = Some(disk.directory.clone());
-    let launches = launches::start_thread(keeper.clone(), disk, events.clone())?;
+    let Dataplane { real_time, cores, .. } = &config.dataplane;
+    let cores = RealTimeCores(if *real_time { cores.clone() } else { Vec::new() });
+    let launches = launches::start_thread(keeper.clone(), disk, cores, events.clone())?;
     let limits = FetchLimits {
         time: Duration::from_secs(config.fetch.timeout_s),
         bytes: config.fetch.bytes_max,

@@ -15,6 +15,7 @@ pub mod meters;
 mod module_filter;
 mod path;
 mod pending;
+mod real_time;
 mod ring_end;
 mod rounds;
 mod seats;
@@ -45,13 +46,14 @@ pub use command::{PacketCommand, PacketEvent, Report};
 use counters::{PacketCounters, Tally};
 use meters::ModuleCounts;
 use pending::{Pending, Stop};
+use real_time::RealTime;
 use seats::{SeatId, Seats};
 use tracer::Tracer;
 
 pub use module_filter::ModuleFilter;
 pub use traced::{Tap, TapCounts, TraceId, Traced};
 
-use crate::limits::{BELLS_INTERVAL_MAX, PENDING_PACKETS_MAX};
+use crate::limits::{BELLS_INTERVAL_MAX, HELD_PACKETS_MANY, PENDING_PACKETS_MAX, SLEEPERS_FEW};
 
 /// How long the loop sleeps at most while nothing happens; then it looks whether a module hangs.
 const IDLE_SLEEP: Duration = Duration::from_millis(250);
@@ -61,6 +63,8 @@ const WATCH_INTERVAL: Duration = Duration::from_millis(10);
 const WATCH_GAP_MAX: Duration = Duration::from_secs(1);
 /// How long the loop sleeps at most while containers hold packets, so that a stall is seen.
 const BUSY_SLEEP: Duration = Duration::from_millis(20);
+/// How long a loop in the real-time class leaves its core to workers that are not in it: half as long as a full turn takes.
+const USUAL_TURN: Duration = Duration::from_micros(50);
 
 /// The loop and everything that it owns.
 pub struct PacketLoop {
@@ -104,6 +108,9 @@ pub struct PacketLoop {
     /// The seat that the watchdog looked at last.
     watched: usize,
     tracer: Tracer,
+    real_time: Option<RealTime>,
+    /// How many workers may look for packets again and again.
+    spinners: usize,
 }
 
 impl PacketLoop {
@@ -149,12 +156,23 @@ impl PacketLoop {
             watched_at: now,
             watched: 0,
             tracer: Tracer::default(),
+            real_time: None,
+            spinners: 0,
         })
     }
 
     /// Sets how long the loop polls before it sleeps. While containers hold packets, it yields its core to them.
     pub fn set_busy_poll(&mut self, busy_poll: Duration) {
         self.busy_poll = busy_poll;
+    }
+
+    /// Has the calling thread, which is to run the loop, and the workers that may be in the real-time class be in it.
+    ///
+    /// # Errors
+    /// The kernel refuses; all stay in the usual class.
+    pub fn begin_real_time(&mut self) -> Result<()> {
+        self.real_time = Some(RealTime::begin()?);
+        Ok(())
     }
 
     /// Runs until told to stop.
@@ -167,7 +185,7 @@ impl PacketLoop {
             match self.turn(&mut batch) {
                 // Yields, so that a worker woken on this core gets it before many full batches have passed. If nobody
                 // waits for the core, this costs next to nothing.
-                Ok(_) if std::mem::take(&mut self.woke) => std::thread::yield_now(),
+                Ok(busy) if std::mem::take(&mut self.woke) || busy && self.keeps_workers_waiting() => self.hand_over(),
                 Ok(true) => {}
                 Ok(false) if self.may_sleep() => self.sleep(),
                 Ok(false) => self.stay_awake(),
@@ -183,20 +201,30 @@ impl PacketLoop {
 
     /// Moves packets both ways once; returns whether there were any.
     fn turn(&mut self, batch: &mut Batch) -> Result<bool, DriverError> {
-        self.driver.receive(batch, Some(Duration::ZERO))?;
         self.now = Instant::now();
+        if let Some(real_time) = &self.real_time {
+            real_time.beat(self.now);
+        }
+        // What can go goes before more comes in, and before a worker takes this core.
+        let returned = self.take_returned();
+        if returned > 0 {
+            self.driver.flush()?;
+        }
+        self.driver.receive(batch, Some(Duration::ZERO))?;
         if !batch.is_empty() {
             self.now_ns = monotonic_nanos();
         }
         for packet in batch.iter() {
             self.admit(&packet);
         }
-        let returned = self.take_returned();
-        // Another batch most likely follows a full one.
-        self.show_staged(batch.is_full());
+        self.show_staged();
         self.driver.flush()?;
+        self.wake_sleepers(batch.len());
+        if self.spinners > 0 && (!self.may_spin() || self.unwoken.len() > SLEEPERS_FEW) {
+            self.end_spinning();
+        }
         self.counters.publish(&self.tally);
-        let quiet = batch.is_empty() && returned == 0;
+        let quiet = batch.is_empty() && returned == 0 && self.unwoken.is_empty();
         if !quiet {
             self.busy_at = self.now;
         }
@@ -283,24 +311,58 @@ impl PacketLoop {
         let _ = reply.send(counts);
     }
 
+    /// Returns whether workers that have something to do get this core only if it is given to them.
+    fn keeps_workers_waiting(&self) -> bool {
+        match self.is_real_time() {
+            true => !self.pending.is_empty(),
+            false => self.unwoken.is_empty() && self.pending.len() >= HELD_PACKETS_MANY,
+        }
+    }
+
+    fn is_real_time(&self) -> bool {
+        self.real_time.as_ref().is_some_and(RealTime::is_in_force)
+    }
+
+    /// Lets workers have this core, if they wait for it.
+    fn hand_over(&mut self) {
+        if self.is_real_time()
+            && !(0..self.seats.active_len()).all(|place| self.active_end(place).is_none_or(|end| end.is_real_time()))
+        {
+            std::thread::sleep(USUAL_TURN);
+        } else {
+            std::thread::yield_now();
+        }
+    }
+
     fn may_sleep(&self) -> bool {
         self.now.duration_since(self.busy_at) >= self.busy_poll
     }
 
     fn stay_awake(&mut self) {
-        self.hear_bells(Duration::ZERO);
+        if self.spinners == 0 {
+            self.hear_bells(Duration::ZERO);
+        }
         if !self.pending.is_empty() {
-            std::thread::yield_now();
+            self.hand_over();
         }
     }
 
     fn sleep(&mut self) {
+        self.end_spinning();
         let mut places = 0..self.seats.active_len();
         let ready = places.find(|place| self.active_end(*place).is_some_and(|end| !end.listen()));
         match ready {
             Some(place) => self.seats.set_round(place),
             None => {
-                self.hear_bells(if self.pending.is_empty() { IDLE_SLEEP } else { BUSY_SLEEP });
+                let idle = self.pending.is_empty();
+                let at_most = if idle { IDLE_SLEEP } else { BUSY_SLEEP };
+                if let Some(real_time) = &self.real_time {
+                    real_time.sleeps(self.now, at_most, idle);
+                }
+                self.hear_bells(at_most);
+                if let Some(real_time) = &self.real_time {
+                    real_time.wakes(Instant::now());
+                }
             }
         }
         for place in 0..self.seats.active_len() {

@@ -28,13 +28,43 @@ pub const TRACE_FILTERS_MAX: usize = 8;
 pub const TRACED_PER_SECOND_MAX: u32 = 1000;
 /// Steps that are told of one packet; of further ones only the number.
 pub const TRACE_STEPS_MAX: usize = 128;
-/// Packets that wait in the ring of a sleeping container before it is woken, while full batches come in.
+/// Packets inside containers, over all of them, from which on the loop offers its core to workers after each batch, before it
+/// takes more in: what they cannot take is better lost before work is spent on it.
+pub const HELD_PACKETS_MANY: usize = UNWOKEN_PACKETS_MAX + 2 * netserv_model::limits::BATCH_PACKETS_MAX;
+/// Sleeping containers with packets that are few: waking all of them costs little.
+pub const SLEEPERS_FEW: usize = 8;
+/// Packets that wait in the ring of one of few sleeping containers before it is woken, while full batches come in.
 pub const UNWOKEN_PACKETS_MAX: usize = 4 * netserv_model::limits::BATCH_PACKETS_MAX;
 /// How long they wait at most.
-pub const UNWOKEN_TIME_MAX: Duration = Duration::from_millis(2);
+pub const UNWOKEN_TIME_FEW_MAX: Duration = Duration::from_millis(2);
+/// Packets that wait in the ring of one of many sleeping containers before it is woken, while any come in.
+pub const UNWOKEN_PACKETS_EACH_MAX: usize = netserv_model::limits::BATCH_PACKETS_MAX / 2;
+/// How long they wait for each sleeping container: a loop that does not keep up wakes one in this time, which takes some
+/// tenths of a processor at most.
+pub const UNWOKEN_TIME_EACH: Duration = Duration::from_micros(40);
+/// How long they wait at most, however many containers sleep.
+pub const UNWOKEN_TIME_MAX: Duration = Duration::from_millis(20);
+/// Containers that are woken in one turn of the packet loop, so that the driver's rings do not overflow meanwhile.
+pub const WAKES_PER_TURN_MAX: usize = 32;
 /// Containers whose answers are looked for in one turn of the packet loop; the others have the next turns.
 pub const VISITS_PER_TURN_MAX: usize = 64;
 /// How long a packet that a module makes without having been given one waits at most while the packet loop is busy.
 pub const BELLS_INTERVAL_MAX: Duration = Duration::from_millis(1);
 /// Containers without packets that one look of the watchdog is at; the others have the next looks.
 pub const WATCHED_PER_LOOK_MAX: usize = 128;
+/// How often the guard of the real-time class looks.
+pub const GUARD_INTERVAL: Duration = Duration::from_millis(5);
+/// Looks of the guard at which a worker in the real-time class may be in the same call, or keep the packet thread from running.
+pub const HOG_LOOKS_MAX: u32 = 3;
+/// How long one that did is in the usual class.
+pub const PENALTY: Duration = Duration::from_secs(1);
+/// The share of time that packet thread and workers have in the real-time class, under the kernel's usual 0.95.
+pub const SHARE_MAX: f64 = 0.88;
+/// What they may use beyond that at once.
+pub const SHARE_BURST: Duration = Duration::from_millis(40);
+/// What has to be left for workers to look for packets again and again.
+pub const SHARE_SPIN: Duration = Duration::from_millis(10);
+/// What has to be left again before they return to the class.
+pub const SHARE_RETURN: Duration = Duration::from_millis(20);
+/// Workers that look for packets again and again at a time.
+pub const SPINNERS_MAX: usize = 4;

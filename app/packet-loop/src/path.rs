@@ -93,7 +93,6 @@ impl PacketLoop {
         if !end.staged {
             end.staged = true;
             self.staged.push(at.seat);
-            self.activate(at.seat);
         }
         Ok(())
     }

@@ -11,7 +11,8 @@ use netserv_model::{DropReason, limits};
 use netserv_wire::container::ring::Ingress;
 
 use super::meters::RingMeters;
-use crate::limits::{PROCESSOR_WAIT_MAX, UNWOKEN_PACKETS_MAX, UNWOKEN_TIME_MAX};
+use super::real_time::Standing;
+use crate::limits::PROCESSOR_WAIT_MAX;
 
 /// The packet thread's end of one worker's ring, and what the thread knows of the worker.
 pub(super) struct RingEnd {
@@ -30,8 +31,10 @@ pub(super) struct RingEnd {
     pub(super) broken: bool,
     /// Packets in its ring are not published yet.
     pub(super) staged: bool,
-    /// Since when it has published packets for which it may have to be woken.
+    /// Since when it sleeps although it has published packets.
     pub(super) unwoken_since: Option<Instant>,
+    /// So many of them that it is woken before its time.
+    pub(super) is_ripe: bool,
     steps: u64,
     moved_at: Instant,
     /// Tells how long the worker's packet thread was on a processor so far, if the system can tell.
@@ -40,6 +43,23 @@ pub(super) struct RingEnd {
     computed_before: Option<Duration>,
     answered_at: Instant,
     pub(super) meters: RingMeters,
+    /// Whether the worker is in the real-time class, if it may be.
+    pub(super) standing: Option<Standing>,
+    /// It may look for packets again and again.
+    pub(super) spins: bool,
+}
+
+/// What became of packets in a ring.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Shown {
+    /// The container is at work, and takes them.
+    Awake,
+    /// It sleeps, and has to be woken.
+    Asleep,
+    /// It sleeps since then, and they are enough to wake it for.
+    Ripe(Instant),
+    /// It sleeps, as was said before.
+    Known,
 }
 
 /// Tells how long a thread was on a processor so far.
@@ -60,12 +80,15 @@ impl RingEnd {
             broken: false,
             staged: false,
             unwoken_since: None,
+            is_ripe: false,
             steps,
             moved_at: now,
             processor_time: Box::new(move || clock.as_mut()?.processor_time()),
             computed_before: None,
             answered_at: now,
             meters: RingMeters::default(),
+            standing: None,
+            spins: false,
         }
     }
 
@@ -97,23 +120,36 @@ impl RingEnd {
         })
     }
 
-    /// Publishes the packets in the ring, and wakes the container if it sleeps; returns whether it did. While more packets
-    /// come soon, a container that has not waited for long sleeps on: a wake-up costs as much as many packets, and more
-    /// where it takes this thread's core.
-    pub(super) fn show(&mut self, now: Instant, more_soon: bool) -> bool {
+    /// Publishes the packets in the ring, and leaves the container asleep if it sleeps. It is ripe with so many packets.
+    pub(super) fn show(&mut self, now: Instant, ripe: usize) -> Shown {
         self.staged = false;
-        let since = *self.unwoken_since.get_or_insert(now);
-        if more_soon && self.ring.outstanding() < UNWOKEN_PACKETS_MAX && now.duration_since(since) < UNWOKEN_TIME_MAX {
-            self.ring.publish();
-            return false;
+        if !self.ring.publish() {
+            return Shown::Awake;
         }
-        self.wake()
+        let known = self.unwoken_since.is_some();
+        let since = *self.unwoken_since.get_or_insert(now);
+        if !self.is_ripe && self.ring.outstanding() >= ripe {
+            self.is_ripe = true;
+            return Shown::Ripe(since);
+        }
+        if known { Shown::Known } else { Shown::Asleep }
     }
 
-    /// Publishes the packets in the ring, and wakes the container if it sleeps; returns whether it did.
+    /// Wakes the container if it sleeps; returns whether it did.
     pub(super) fn wake(&mut self) -> bool {
-        (self.staged, self.unwoken_since) = (false, None);
+        (self.unwoken_since, self.is_ripe) = (None, false);
         self.ring.wake()
+    }
+
+    /// Says whether the container may look for packets again and again.
+    pub(super) fn let_spin(&mut self, may: bool) {
+        self.spins = may;
+        self.ring.let_spin(may);
+    }
+
+    /// Returns whether the worker is in the real-time class.
+    pub(super) fn is_real_time(&self) -> bool {
+        self.standing.as_ref().is_some_and(Standing::is_real_time)
     }
 
     /// Arms the eventfd; false if data is pending.
@@ -122,12 +158,12 @@ impl RingEnd {
         self.broken || self.ring.prepare_sleep()
     }
 
-    /// Arms the eventfd if the container holds no packets; returns whether it did and no data is pending.
+    /// Arms the eventfd if the container holds no packets or sleeps; returns whether it did and no data is pending.
     pub(super) fn rest(&mut self) -> bool {
         if self.broken {
             return self.reported;
         }
-        let done = self.ring.outstanding() == 0 && !self.staged && self.unwoken_since.is_none();
+        let done = !self.staged && !self.spins && (self.ring.outstanding() == 0 || self.unwoken_since.is_some());
         done && self.ring.prepare_sleep()
     }
 

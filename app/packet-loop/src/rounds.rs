@@ -10,10 +10,14 @@ use netserv_container::HostRing;
 use netserv_model::{DropReason, WorkerId, limits};
 use netserv_wire::container::ring::{RING_ENTRIES, Returned};
 
-use super::ring_end::RingEnd;
+use super::real_time::{Candidate, RealTime};
+use super::ring_end::{RingEnd, Shown};
 use super::seats::SeatId;
 use super::{PacketEvent, PacketLoop, WATCH_GAP_MAX, WATCH_INTERVAL};
-use crate::limits::{UNWOKEN_TIME_MAX, VISITS_PER_TURN_MAX, WATCHED_PER_LOOK_MAX};
+use crate::limits::{
+    SLEEPERS_FEW, SPINNERS_MAX, UNWOKEN_PACKETS_EACH_MAX, UNWOKEN_PACKETS_MAX, UNWOKEN_TIME_EACH, UNWOKEN_TIME_FEW_MAX,
+    UNWOKEN_TIME_MAX, VISITS_PER_TURN_MAX, WAKES_PER_TURN_MAX, WATCHED_PER_LOOK_MAX,
+};
 
 impl PacketLoop {
     /// Makes a container active, so that turns visit it; returns whether it was not.
@@ -94,37 +98,66 @@ impl PacketLoop {
         }
     }
 
-    /// Lets containers see their packets, and wakes those that sleep, unless more packets are to come soon.
-    pub(super) fn show_staged(&mut self, more_soon: bool) {
+    /// Lets containers see their packets. Those that sleep are left to [`PacketLoop::wake_sleepers`].
+    pub(super) fn show_staged(&mut self) {
         let mut staged = std::mem::take(&mut self.staged);
         for seat in staged.drain(..) {
+            let is_few = self.unwoken.len() <= SLEEPERS_FEW;
             let Some(end) = self.seats.end(seat) else { continue };
-            let before = end.unwoken_since;
-            self.woke |= end.show(self.now, more_soon);
-            if let (None, Some(since)) = (before, end.unwoken_since) {
-                self.unwoken.push_back((since, seat));
+            match end.show(self.now, if is_few { UNWOKEN_PACKETS_MAX } else { UNWOKEN_PACKETS_EACH_MAX }) {
+                // It answers soon.
+                Shown::Awake => drop(self.activate(seat)),
+                Shown::Asleep => self.unwoken.push_back((self.now, seat)),
+                Shown::Ripe(since) => self.unwoken.push_front((since, seat)),
+                Shown::Known => {}
             }
         }
         self.staged = staged;
-        self.wake_sleepers(more_soon);
     }
 
-    /// Wakes all sleepers together when the first of them is due: they then take the core once, one after the other.
-    fn wake_sleepers(&mut self, more_soon: bool) {
-        while let Some((since, seat)) = self.unwoken.front().copied() {
-            // A container that was woken meanwhile is skipped.
-            if self.seats.end(seat).is_some_and(|end| end.unwoken_since == Some(since)) {
-                if more_soon && self.now.duration_since(since) < UNWOKEN_TIME_MAX {
+    /// Wakes sleepers that have waited for long enough, the first to wait first, after a turn in which so many packets
+    /// came.
+    pub(super) fn wake_sleepers(&mut self, came: usize) {
+        let mut woken = 0;
+        while woken < WAKES_PER_TURN_MAX
+            && let Some((since, seat)) = self.unwoken.front().copied()
+        {
+            // One that was woken meanwhile is skipped.
+            if let Some(end) = self.seats.end(seat).filter(|end| end.unwoken_since == Some(since)) {
+                let waited = self.now.duration_since(since);
+                if !end.is_ripe && waited < patience(self.unwoken.len(), came) {
                     return;
                 }
-                break;
+                self.activate(seat);
+                self.woke |= self.seats.end(seat).is_some_and(RingEnd::wake);
+                self.let_spin(seat);
+                woken += 1;
             }
             self.unwoken.pop_front();
         }
-        while let Some((since, seat)) = self.unwoken.pop_front() {
-            if let Some(end) = self.seats.end(seat).filter(|end| end.unwoken_since == Some(since)) {
-                self.woke |= end.wake();
-            }
+    }
+
+    /// Lets a worker look for packets again and again, if it is one of a few and hands the core over where it has none.
+    fn let_spin(&mut self, seat: SeatId) {
+        if self.spinners < SPINNERS_MAX
+            && self.may_spin()
+            && let Some(end) = self.seats.end(seat).filter(|end| !end.spins && end.is_real_time())
+        {
+            end.let_spin(true);
+            self.spinners += 1;
+        }
+    }
+
+    /// Returns whether workers may look for packets again and again. In the usual class they would keep this thread waiting.
+    pub(super) fn may_spin(&self) -> bool {
+        !self.busy_poll.is_zero() && self.real_time.as_ref().is_some_and(RealTime::may_spin)
+    }
+
+    /// Has all workers sleep that have no packets.
+    pub(super) fn end_spinning(&mut self) {
+        if self.spinners > 0 {
+            self.spinners = 0;
+            self.seats.ends_mut().filter(|end| end.spins).for_each(|end| end.let_spin(false));
         }
     }
 
@@ -146,6 +179,10 @@ impl PacketLoop {
         let seat = self.seats.of(worker);
         self.remove_worker(seat, DropReason::ContainerGone);
         let mut end = Box::new(RingEnd::new(end.0, end.1, prefixes, Instant::now()));
+        if let (Some(real_time), Some(thread)) = (&self.real_time, end.ring.take_thread()) {
+            let activity = Box::new(end.ring.activity_probe());
+            end.standing = Some(real_time.add(Candidate { thread, activity }));
+        }
         if let Err(error) = self.bells.add(seat, &end.ring) {
             self.report_broken(seat, &mut end, format!("its eventfd cannot be waited for: {error}"));
         }
@@ -157,6 +194,10 @@ impl PacketLoop {
     pub(super) fn remove_worker(&mut self, seat: SeatId, reason: DropReason) {
         let Some(mut end) = self.seats.take(seat) else { return };
         self.bells.remove(&end.ring);
+        self.spinners -= usize::from(end.spins);
+        if let (Some(real_time), Some(standing)) = (&self.real_time, &end.standing) {
+            real_time.remove(standing);
+        }
         // What it answered before its end counts. It may still run, so there must be an end to that.
         end.reported = true;
         self.take_from(seat, &mut end, RING_ENTRIES);
@@ -208,5 +249,16 @@ impl PacketLoop {
                 end.reported = reported;
             }
         }
+    }
+}
+
+/// Returns how long sleepers wait for more packets, of which so many came in this turn. To wake one costs as much as many
+/// packets: a loop that has caught up wakes them at once, and one that has not wakes fewer of them, with more packets each.
+pub(super) fn patience(sleepers: usize, came: usize) -> Duration {
+    match came {
+        0 => Duration::ZERO,
+        limits::BATCH_PACKETS_MAX if sleepers <= SLEEPERS_FEW => UNWOKEN_TIME_FEW_MAX,
+        _ if sleepers <= SLEEPERS_FEW => Duration::ZERO,
+        _ => UNWOKEN_TIME_EACH.saturating_mul(u32::try_from(sleepers).unwrap_or(u32::MAX)).min(UNWOKEN_TIME_MAX),
     }
 }

@@ -22,12 +22,15 @@ pub struct PacketThreadConfig {
     pub cores: Vec<usize>,
     /// How long it looks for packets again and again before it sleeps. It takes a core of its own to gain by that.
     pub busy_poll: Duration,
+    /// Whether it and the workers that may be in the real-time class are in it. They should have cores of their own.
+    pub real_time: bool,
 }
 
 /// A packet thread. It ends with this.
 pub struct PacketThread {
     sender: PacketSender,
     thread: Option<JoinHandle<()>>,
+    usual: Option<String>,
 }
 
 /// The way to a packet thread; clones lead to the same one.
@@ -67,25 +70,32 @@ impl PacketThread {
         let mut packet_loop = PacketLoop::new(driver, counters.clone(), inbox, theirs, report.clone())?;
         packet_loop.set_busy_poll(config.busy_poll);
         let cores = cores(&config.cores)?;
+        let real_time = config.real_time;
         let (pinned, is_pinned) = channel();
         let thread = std::thread::Builder::new().name("packets".into()).spawn(move || {
             let result = cores.map_or(Ok(()), |cores| sched_setaffinity(None, &cores));
             let ready = result.is_ok();
+            let raised = if real_time && ready { packet_loop.begin_real_time() } else { Ok(()) };
             // The receiver waits for it.
-            let _ = pinned.send(result);
+            let _ = pinned.send(result.map(|()| raised.err().map(|error| format!("{error:#}"))));
             if ready {
                 run(packet_loop, &report);
             }
         });
         let thread = thread.context("packet thread")?;
-        is_pinned.recv().context("packet thread")?.context("the packet thread cannot have its cores")?;
+        let usual = is_pinned.recv().context("packet thread")?.context("the packet thread cannot have its cores")?;
         let sender = PacketSender { commands, wake: Arc::new(wake), counters };
-        Ok(PacketThread { sender, thread: Some(thread) })
+        Ok(PacketThread { sender, thread: Some(thread), usual })
     }
 
     /// Returns the way to it.
     pub fn sender(&self) -> PacketSender {
         self.sender.clone()
+    }
+
+    /// Returns why it is not in the real-time class although it was to be.
+    pub fn why_usual(&self) -> Option<&str> {
+        self.usual.as_deref()
     }
 
     /// Ends the thread and waits for it; the driver takes its rules away.

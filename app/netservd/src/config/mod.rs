@@ -239,6 +239,11 @@ impl Config {
             "flavours leaves nothing that the node may run (`osgi` counts only with osgi.enabled)"
         );
         ensure!(signaling.tcp_port != 0, "signaling.tcp-port must not be 0");
+        let dataplane = &self.dataplane;
+        ensure!(
+            !dataplane.real_time || !dataplane.cores.is_empty(),
+            "dataplane.real-time needs dataplane.cores: what is in the real-time class takes them from all other programs"
+        );
         ensure!(signaling.queue != self.dataplane.queue, "signaling.queue and dataplane.queue must differ");
         ensure!(self.osgi.name_servers.len() <= NAME_SERVERS_MAX, "osgi.name-servers has more than {NAME_SERVERS_MAX}");
         for scheme in &self.fetch.schemes {

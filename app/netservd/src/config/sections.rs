@@ -66,6 +66,9 @@ pub struct Dataplane {
     pub cores: Vec<usize>,
     /// Microseconds for which the packet thread looks for packets again and again before it sleeps; 0 sleeps at once.
     pub busy_poll_us: u64,
+    /// Whether the packet thread and the workers of Wasm modules are in the kernel's real-time class, before all usual
+    /// programs of `cores`, which have to be named for that. Only containers that may use a whole processor are.
+    pub real_time: bool,
     /// A file to which packets shown to modules are captured; empty means none.
     pub pcap: PathBuf,
 }
@@ -80,6 +83,7 @@ impl Default for Dataplane {
             xdp_forward: XdpForwardChoice::Auto,
             cores: Vec::new(),
             busy_poll_us: 0,
+            real_time: false,
             pcap: PathBuf::new(),
         }
     }

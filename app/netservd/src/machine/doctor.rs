@@ -36,6 +36,9 @@ pub fn print(config: Option<&Path>) -> Result<ExitCode> {
     println!("media jobs");
     print_media(&config);
     println!("forwarding planes, the best first");
+    if config.dataplane.real_time {
+        print_check(&netserv_container::real_time());
+    }
     let survey = choose::survey();
     for Fitness { kind, fits, notes } in &survey {
         match fits {
@@ -57,7 +60,8 @@ pub fn print(config: Option<&Path>) -> Result<ExitCode> {
 /// Returns what is missing, a line each, for the API.
 pub fn missing(config: &Config) -> Vec<String> {
     let networks = if config.role == Role::Node { network(config) } else { Vec::new() };
-    let checks = netserv_container::doctor().into_iter().chain(networks).filter(|check| !check.ok);
+    let real_time = config.dataplane.real_time.then(netserv_container::real_time);
+    let checks = netserv_container::doctor().into_iter().chain(networks).chain(real_time).filter(|check| !check.ok);
     checks.map(|check| format!("{}: {}; fix: {}", check.what, check.found, check.fix)).collect()
 }
 

@@ -50,8 +50,12 @@ impl Plane {
         let mut driver = if kind == DriverKind::Dummy { driver } else { captured(config, driver)? };
         let (filters, devices) = (driver.filters(), driver.devices());
         let signaling = if config.intercepts() { driver.intercept()? } else { None };
-        let thread = PacketThreadConfig { cores: config.dataplane.cores.clone(), busy_poll: busy_poll(config) };
+        let (cores, real_time) = (config.dataplane.cores.clone(), config.dataplane.real_time);
+        let thread = PacketThreadConfig { cores, busy_poll: busy_poll(config), real_time };
         let packets = PacketThread::start(driver, &thread, report)?;
+        if let Some(why) = packets.why_usual() {
+            tracing::warn!(why, "the packet thread stays in the usual scheduling class");
+        }
         Ok(Plane {
             why: format!("{kind}: {why}"),
             devices,

@@ -7,6 +7,7 @@ mod cost;
 mod failures;
 mod flavours;
 mod guards;
+mod real_time;
 mod share;
 mod trace;
 mod verdicts;

@@ -7,7 +7,8 @@ use rand::{Rng, SeedableRng};
 
 use super::*;
 use crate::limits::{
-    HELD_PER_FREE_MAX, UNWOKEN_PACKETS_MAX, UNWOKEN_TIME_MAX, VISITS_PER_TURN_MAX, WATCHED_PER_LOOK_MAX,
+    HELD_PER_FREE_MAX, SLEEPERS_FEW, UNWOKEN_PACKETS_EACH_MAX, UNWOKEN_PACKETS_MAX, UNWOKEN_TIME_EACH,
+    UNWOKEN_TIME_FEW_MAX, UNWOKEN_TIME_MAX, VISITS_PER_TURN_MAX, WAKES_PER_TURN_MAX, WATCHED_PER_LOOK_MAX,
 };
 
 #[test]
@@ -133,38 +134,92 @@ fn one_that_rests_ends_the_sleep() {
 fn unwoken_packets_max_packets_wait_for_a_sleeper_while_full_batches_come() {
     let mut rig = side_by_side(&[ALICE], FailureMode::Open);
     rig.turn();
-    for before in (0..2 * UNWOKEN_PACKETS_MAX).step_by(limits::BATCH_PACKETS_MAX) {
-        rig.full_turn();
-        let after = before + limits::BATCH_PACKETS_MAX;
-        assert_eq!(rig.is_unwoken(ALICE), after < UNWOKEN_PACKETS_MAX, "{after}");
+    for _ in 0..2 {
+        rig.answer(ALICE, Answer::Pass);
+        rig.fall_asleep(ALICE);
+        for before in (0..UNWOKEN_PACKETS_MAX).step_by(limits::BATCH_PACKETS_MAX) {
+            (0..limits::BATCH_PACKETS_MAX).for_each(|_| rig.offer(&to(0)));
+            rig.packets.show_staged();
+            rig.packets.wake_sleepers(limits::BATCH_PACKETS_MAX);
+            let after = before + limits::BATCH_PACKETS_MAX;
+            assert_eq!(rig.is_unwoken(ALICE), after < UNWOKEN_PACKETS_MAX, "{after}");
+        }
+        assert!(rig.workers[ALICE].was_woken());
     }
     rig.finish();
 }
 
 #[test]
-fn a_sleeper_is_left_asleep_for_unwoken_time_max() {
+fn one_of_few_sleepers_is_left_asleep_for_unwoken_time_few_max() {
     let mut rig = side_by_side(&[ALICE, BOB], FailureMode::Open);
     rig.turn();
+    rig.fall_asleep(ALICE);
     rig.full_turn();
     let since = rig.packets.now;
-    rig.packets.now = since + UNWOKEN_TIME_MAX - Duration::from_micros(1);
-    rig.packets.show_staged(true);
-    assert!(rig.is_unwoken(ALICE));
-    rig.packets.now = since + UNWOKEN_TIME_MAX;
-    rig.packets.show_staged(true);
-    assert!(!rig.is_unwoken(ALICE));
+    rig.packets.now = since + UNWOKEN_TIME_FEW_MAX - Duration::from_micros(1);
+    rig.packets.wake_sleepers(limits::BATCH_PACKETS_MAX);
+    assert!(rig.is_unwoken(ALICE) && !rig.workers[ALICE].was_woken());
+    rig.packets.now = since + UNWOKEN_TIME_FEW_MAX;
+    rig.packets.wake_sleepers(limits::BATCH_PACKETS_MAX);
+    assert!(!rig.is_unwoken(ALICE) && rig.workers[ALICE].was_woken());
     assert!(rig.packets.unwoken.is_empty());
     rig.finish();
 }
 
 #[test]
-fn a_sleeper_is_woken_at_once_when_no_more_packets_come() {
+fn one_of_few_sleepers_is_woken_at_once_when_no_more_packets_come() {
     let mut rig = side_by_side(&[ALICE], FailureMode::Open);
     rig.turn();
+    rig.fall_asleep(ALICE);
     rig.full_turn();
     assert!(rig.is_unwoken(ALICE));
     assert!(rig.busy_turn(&to(0)));
     assert!(!rig.is_unwoken(ALICE));
+    rig.finish();
+}
+
+/// Of more than sleepers_few, each waits unwoken_time_each for all of them, and unwoken_time_max at most.
+#[test]
+fn many_sleepers_are_woken_one_in_unwoken_time_each() {
+    for count in [SLEEPERS_FEW + 1, 20] {
+        let mut rig = asleep(count);
+        let patience = UNWOKEN_TIME_EACH * u32::try_from(count).unwrap();
+        let since = rig.packets.now;
+        rig.packets.now = since + patience - Duration::from_micros(1);
+        rig.packets.wake_sleepers(1);
+        assert_eq!(rig.packets.unwoken.len(), count);
+        rig.packets.now = since + patience;
+        rig.packets.wake_sleepers(1);
+        assert_eq!(rig.packets.unwoken.len(), 0);
+        rig.finish();
+    }
+    assert_eq!(rounds::patience(100_000, 1), UNWOKEN_TIME_MAX);
+    assert_eq!(rounds::patience(100_000, 0), Duration::ZERO);
+}
+
+#[test]
+fn wakes_per_turn_max_sleepers_are_woken_in_a_turn() {
+    let mut rig = asleep(WAKES_PER_TURN_MAX + 5);
+    rig.packets.wake_sleepers(0);
+    assert_eq!(rig.packets.unwoken.len(), 5);
+    assert_eq!(rig.packets.seats.active_len(), WAKES_PER_TURN_MAX, "only those that are awake are visited");
+    rig.turn();
+    assert!(rig.packets.unwoken.is_empty());
+    rig.finish();
+}
+
+#[test]
+fn unwoken_packets_each_max_packets_wait_for_one_of_many_sleepers() {
+    let mut rig = asleep(SLEEPERS_FEW + 2);
+    let last = names(SLEEPERS_FEW + 2)[SLEEPERS_FEW + 1];
+    for count in 2..=UNWOKEN_PACKETS_EACH_MAX {
+        assert!(rig.is_unwoken(last), "{count}");
+        rig.offer(&to(SLEEPERS_FEW + 1));
+        rig.packets.show_staged();
+        rig.packets.wake_sleepers(1);
+    }
+    assert!(!rig.is_unwoken(last));
+    assert_eq!(rig.packets.unwoken.len(), SLEEPERS_FEW + 1 + 1, "it is skipped where it stood");
     rig.finish();
 }
 
@@ -275,6 +330,21 @@ impl Rig {
         assert!(self.packets.turn(&mut self.batch).unwrap());
     }
 
+    /// Lets a worker take what came for it, answer none of it, and fall asleep.
+    fn fall_asleep(&mut self, name: &str) {
+        drop(self.arrivals(name));
+        assert!(self.workers.get_mut(name).unwrap().end().prepare_sleep());
+    }
+
+    /// Puts a packet into its container's ring, without a turn of the loop.
+    fn offer(&mut self, packet: &[u8]) {
+        assert!(self.plane.push(LAN, packet));
+        self.packets.driver.receive(&mut self.batch, Some(Duration::ZERO)).unwrap();
+        for packet in self.batch.iter() {
+            self.packets.admit(&packet);
+        }
+    }
+
     fn is_unwoken(&mut self, name: &str) -> bool {
         self.packets.seats.end_of(&id(name)).unwrap().unwoken_since.is_some()
     }
@@ -308,6 +378,21 @@ fn side_by_side(names: &[&'static str], mode: FailureMode) -> Rig {
         let rule = u64::try_from(number).unwrap();
         rig.change_filters(vec![(rule, name, 0, &format!("udp dst 10.0.{number}.0/24"), mode)], vec![]);
     }
+    rig
+}
+
+/// Returns a loop with so many containers that sleep, each with a packet that it was not woken for.
+fn asleep(count: usize) -> Rig {
+    let names = names(count);
+    let mut rig = side_by_side(&names, FailureMode::Open);
+    rig.turn();
+    names.iter().for_each(|name| rig.fall_asleep(name));
+    rig.packets.now = Instant::now();
+    for number in 0..count {
+        rig.offer(&to(number));
+    }
+    rig.packets.show_staged();
+    assert_eq!(rig.packets.unwoken.len(), count);
     rig
 }
 

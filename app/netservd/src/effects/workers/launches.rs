@@ -10,7 +10,7 @@ use netserv_container::network::ContainerNetwork;
 use netserv_container::{Container, LaunchSpec, Launcher, MediaLimits, Storage};
 use netserv_model::limits::CACHE_BYTES_PER_MEMORY_BYTE_MAX;
 use netserv_model::policy::ContainerLimits;
-use netserv_model::{Refusal, UserId, WorkerId};
+use netserv_model::{Flavour, Refusal, RefusalKind, UserId, WorkerId};
 use netserv_wire::container::media::MediaTask;
 use tokio::sync::mpsc;
 
@@ -39,6 +39,35 @@ impl Disk {
         Storage { directory: &self.directory, kv_bytes, cache_bytes }
     }
 }
+
+/// The cores on which workers may be in the real-time class; none if they may not.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct RealTimeCores(pub Vec<usize>);
+
+impl RealTimeCores {
+    /// Lets a worker be in the class, if its container may use a whole processor.
+    fn permit(&self, container: &mut Container, launch: &Launch) {
+        let Launch { worker, limits, .. } = launch;
+        if self.0.is_empty() || worker.flavour != Flavour::Wasm || limits.cpu_permille < WHOLE_PROCESSOR_PERMILLE {
+            return;
+        }
+        if let Err(error) = container.permit_real_time(&self.0) {
+            tracing::warn!(%worker, %error, "a worker stays in the usual scheduling class");
+        }
+    }
+
+    /// Refuses limits to which a worker in the class could not be held.
+    fn check(&self, limits: &ContainerLimits) -> Result<(), Refusal> {
+        if self.0.is_empty() || limits.cpu_permille >= WHOLE_PROCESSOR_PERMILLE {
+            return Ok(());
+        }
+        let detail = "workers that run were permitted the real-time class, with a whole processor";
+        Err(Refusal::new(RefusalKind::QuotaExceeded, detail))
+    }
+}
+
+/// The processor time of a container that may use one processor all the time.
+const WHOLE_PROCESSOR_PERMILLE: u32 = 1000;
 
 /// What the thread that starts workers is to do.
 #[derive(Debug)]
@@ -81,20 +110,30 @@ pub struct Launch {
 ///
 /// # Errors
 /// The system gives no thread.
-pub fn start_thread(keeper: Arc<Keeper>, disk: Disk, events: mpsc::Sender<WorkerEvent>) -> Result<Sender<Job>> {
+pub fn start_thread(
+    keeper: Arc<Keeper>,
+    disk: Disk,
+    real_time: RealTimeCores,
+    events: mpsc::Sender<WorkerEvent>,
+) -> Result<Sender<Job>> {
     // As many wait as there are users one of whose workers is to start: one at a time for each.
     let (jobs, inbox) = channel();
     let thread = std::thread::Builder::new().name("launches".into());
-    thread.spawn(move || run(&keeper, &disk, (&inbox, &events))).context("launch thread")?;
+    thread.spawn(move || run(&keeper, (&disk, &real_time), (&inbox, &events))).context("launch thread")?;
     Ok(jobs)
 }
 
-fn run(keeper: &Keeper, disk: &Disk, (inbox, events): (&Receiver<Job>, &mpsc::Sender<WorkerEvent>)) {
+fn run(
+    keeper: &Keeper,
+    (disk, real_time): (&Disk, &RealTimeCores),
+    (inbox, events): (&Receiver<Job>, &mpsc::Sender<WorkerEvent>),
+) {
     for job in inbox {
         let launch = match job {
             Job::Start(launch) => launch,
             Job::Limit(user, limits, ticket) => {
-                ticket.end(keeper.launcher().and_then(|launcher| Ok(launcher.limit(&user, &limits)?)));
+                let limited = real_time.check(&limits).and_then(|()| Ok(keeper.launcher()?.limit(&user, &limits)?));
+                ticket.end(limited);
                 continue;
             }
             Job::Media(launch) => {
@@ -106,7 +145,10 @@ fn run(keeper: &Keeper, disk: &Disk, (inbox, events): (&Receiver<Job>, &mpsc::Se
                 continue;
             }
         };
-        let result = keeper.launcher().and_then(|launcher| start_worker(&launcher, disk, &launch));
+        let mut result = keeper.launcher().and_then(|launcher| start_worker(&launcher, disk, &launch));
+        if let Ok(container) = &mut result {
+            real_time.permit(container, &launch);
+        }
         let launched = Launched { worker: launch.worker, generation: launch.generation, result };
         if events.blocking_send(WorkerEvent::Launched(Box::new(launched))).is_err() {
             return;

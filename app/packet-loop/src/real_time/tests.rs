@@ -1,0 +1,114 @@
+// SPDX-License-Identifier: Apache-2.0
+//! The guard of the real-time class, with a clock of the test's own and with threads of the machine.
+
+use std::process::{Child, Command};
+
+use netserv_model::effect::ModuleSlot;
+use netserv_skips::not_run;
+use rustix::process::Pid;
+use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
+
+use super::*;
+
+#[test]
+fn no_second_has_more_than_its_share_of_the_class() {
+    let (mut share, mut in_force, mut used) = (Share::default(), true, Vec::new());
+    for _ in 0..2000 {
+        used.push(u32::from(in_force));
+        in_force = share.spend(GUARD_INTERVAL, GUARD_INTERVAL, in_force);
+    }
+    let second = usize::try_from(Duration::from_secs(1).as_nanos() / GUARD_INTERVAL.as_nanos()).unwrap();
+    let most = used.windows(second).map(|window| window.iter().sum::<u32>()).max().unwrap();
+    assert!(GUARD_INTERVAL * most < Duration::from_millis(950), "{most}");
+    assert!(GUARD_INTERVAL * most > Duration::from_millis(800), "{most}");
+}
+
+#[test]
+fn who_idles_a_tenth_stays_in_the_class() {
+    let mut share = Share::default();
+    assert!((0..10_000).all(|_| share.spend(GUARD_INTERVAL, GUARD_INTERVAL.mul_f64(SHARE_MAX), true)));
+}
+
+#[test]
+fn hog_looks_max_in_one_call_is_banned_for_penalty() {
+    let begun = Instant::now();
+    let pulse = Pulse::default();
+    let mut guarded = Guarded::new(ScheduledThread::this().unwrap(), begun);
+    let candidate = Candidate {
+        thread: ScheduledThread::this().unwrap(),
+        activity: Box::new(|| Activity { steps: 7, module: Some(ModuleSlot(1)) }),
+    };
+    let standing = Standing::default();
+    guarded.add(candidate, standing.clone());
+    if !standing.is_real_time() {
+        return not_run("hog_looks_max_in_one_call_is_banned_for_penalty", "no real-time class here");
+    }
+    let mut looked = begun;
+    let mut look = |guarded: &mut Guarded, until: Instant| {
+        while looked < until {
+            looked += GUARD_INTERVAL;
+            pulse.quiet_until_ns.store(nanos(looked - begun), Ordering::Relaxed);
+            pulse.idle_ns.fetch_add(nanos(GUARD_INTERVAL), Ordering::Relaxed);
+            guarded.look(looked, begun, &pulse);
+        }
+        looked
+    };
+    let hogged = GUARD_INTERVAL * HOG_LOOKS_MAX;
+    look(&mut guarded, begun + hogged - GUARD_INTERVAL);
+    assert!(standing.is_real_time());
+    let banned = look(&mut guarded, begun + hogged + GUARD_INTERVAL);
+    assert!(!standing.is_real_time());
+    look(&mut guarded, banned + PENALTY - GUARD_INTERVAL * 2);
+    assert!(!standing.is_real_time());
+    guarded.members.clear();
+    guarded.set_all(false);
+}
+
+/// A worker that never gives the core back. Method: packet thread and a process that computes for ever, both in the class on
+/// one core; the packet thread yields to it, and has the core again because the guard puts the other one out.
+#[test]
+fn one_that_spins_for_ever_in_the_class_is_put_out_of_it() {
+    const TEST: &str = "one_that_spins_for_ever_in_the_class_is_put_out_of_it";
+    std::thread::spawn(|| {
+        let available = sched_getaffinity(None).unwrap();
+        let mut core = CpuSet::new();
+        core.set((0..CpuSet::MAX_CPU).rfind(|core| available.is_set(*core)).unwrap());
+        sched_setaffinity(None, &core).unwrap();
+        let real_time = match RealTime::begin() {
+            Ok(real_time) => real_time,
+            Err(error) => return not_run(TEST, &format!("{error:#}")),
+        };
+        for module in [Some(ModuleSlot(3)), None] {
+            let hog = Running(Command::new("sh").args(["-c", "while :; do :; done"]).spawn().unwrap());
+            let pid = hog.0.id().cast_signed();
+            sched_setaffinity(Pid::from_raw(pid), &core).unwrap();
+            let thread = ScheduledThread::first_of(pid).unwrap();
+            if thread.set_class(Class::RealTime(1)).is_err() {
+                // A group of its own without a share.
+                return not_run(TEST, "no real-time class for another process");
+            }
+            let activity = Box::new(move || Activity { steps: 1, module });
+            let standing = real_time.add(Candidate { thread, activity });
+            assert!(standing.is_real_time());
+            let begun = Instant::now();
+            while standing.is_real_time() {
+                real_time.beat(Instant::now());
+                std::thread::yield_now();
+                assert!(begun.elapsed() < Duration::from_secs(5), "it holds the core");
+            }
+            assert!(begun.elapsed() < GUARD_INTERVAL * HOG_LOOKS_MAX * 20, "{:?}", begun.elapsed());
+            real_time.remove(&standing);
+        }
+    })
+    .join()
+    .unwrap();
+}
+
+struct Running(Child);
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        self.0.kill().unwrap();
+        self.0.wait().unwrap();
+    }
+}
