@@ -60,7 +60,7 @@ impl Watcher {
         let stop = Arc::new(stop);
         let looker = Looker {
             kernel: Kernel::open_silent()?,
-            news: News::open()?,
+            news: News::open(wish)?,
             shared: Arc::clone(&shared),
             stop: Arc::clone(&stop),
             wish,
@@ -122,10 +122,13 @@ impl Shared {
 struct News(Vec<OwnedFd>);
 
 impl News {
-    fn open() -> Result<News, DriverError> {
+    fn open(wish: XdpForward) -> Result<News, DriverError> {
+        if wish != XdpForward::Auto {
+            return Ok(News(vec![routes::open(RULE_GROUPS)?]));
+        }
         let packet_filter = routes::open_optional(rustix::net::netlink::NETFILTER, PACKET_FILTER_GROUPS)?;
         let ipsec = routes::open_optional(rustix::net::netlink::XFRM, IPSEC_GROUPS)?;
-        let routing = routes::open(ROUTING_GROUPS)?;
+        let routing = routes::open(RULE_GROUPS | QUEUEING_GROUPS)?;
         Ok(News([packet_filter, ipsec, Some(routing)].into_iter().flatten().collect()))
     }
 
@@ -244,8 +247,10 @@ const PLAIN_QUEUES: [&str; 7] = ["noqueue", "noop", "mq", "pfifo", "pfifo_fast",
 const PACKET_FILTER_GROUPS: u32 = 1 << 6;
 /// `XFRMNLGRP_POLICY`
 const IPSEC_GROUPS: u32 = 1 << 3;
-/// `RTNLGRP_TC`, `RTNLGRP_IPV4_RULE` and `RTNLGRP_IPV6_RULE`.
-const ROUTING_GROUPS: u32 = 1 << 3 | 1 << 7 | 1 << 18;
+/// `RTNLGRP_IPV4_RULE` and `RTNLGRP_IPV6_RULE`.
+const RULE_GROUPS: u32 = 1 << 7 | 1 << 18;
+/// `RTNLGRP_TC`
+const QUEUEING_GROUPS: u32 = 1 << 3;
 
 #[cfg(test)]
 mod tests {

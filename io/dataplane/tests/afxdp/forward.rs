@@ -161,6 +161,7 @@ fn sources_are_checked_behind_gateways_as_the_kernel_does() {
     chain.run(ROUTER, &["ip", "route", "add", "10.0.0.0/24", "via", "10.0.1.2", "table", "100"]);
     chain.run(ROUTER, &["ip", "rule", "add", "from", "10.98.0.0/15", "lookup", "100"]);
     // A new rule withholds forwarding until it is known that it intercepts nothing.
+    std::thread::sleep(Duration::from_millis(20));
     warm_up(&mut driver, &Flow::new(&chain, false, 5060));
     for (to, expected) in [("10.0.1.2:1", true), ("10.98.0.1:1", false), ("10.99.0.1:1", false)] {
         assert_eq!(is_forwarded(&driver, &chain, "10.0.0.1:1", to), expected, "{to}");
