@@ -49,6 +49,12 @@ pub fn xdp_classify(data: &[u8]) {
     };
     passes(&mut scene, &Surroundings { queue: 1, ..HERE }, COUNTER_NO_SOCKET);
     passes(&mut scene, &Surroundings { now: BEAT + SILENCE_MAX + 1, ..HERE }, COUNTER_SILENT);
+    // An interceptor changes nothing for what is no message for others.
+    scene.flags = INTERCEPTS;
+    let is_message = reference::is_message(&scene.node, &scene.frame, DEVICE);
+    for program in [Program::Classify, Program::Forward] {
+        assert_eq!(scene.run(program, &HERE).verdict == REDIRECT, taken || is_message);
+    }
 }
 
 /// Lets the program with forwarding judge a frame.
@@ -278,6 +284,7 @@ const REDIRECT: i32 = 4;
 const FORWARDS_V4: u16 = 1;
 const FORWARDS_V6: u16 = 2;
 const IS_VIRTUAL: u16 = 4;
+const INTERCEPTS: u16 = 32;
 const CHECKS_SOURCE: u16 = 8;
 /// `enum counter`
 const COUNTER_TOO_LONG: usize = 0;

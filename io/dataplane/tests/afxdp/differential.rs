@@ -11,11 +11,12 @@ use netserv_dataplane::{Change, Driver};
 use netserv_model::Filter;
 use netserv_model::effect::FilterId;
 use netserv_skips::not_run;
+use netserv_wire::gist::MAGIC;
 
 use crate::classify::device;
 use crate::common::Chain;
 use crate::random::Random;
-use crate::reference::{Node, is_wanted, may_be_taken};
+use crate::reference::{Node, is_message, is_wanted, may_be_taken};
 use crate::{ROUTER, open, settle};
 
 /// Frames of a test.
@@ -46,6 +47,25 @@ fn the_program_agrees_with_the_reference_while_filters_change() {
         }
     }
     assert!(seen.iter().all(|count| *count > frames() / 20), "no and yes: {seen:?}");
+}
+
+/// Frames are random, and half of them Queries with something changed.
+#[test]
+fn the_program_agrees_with_the_reference_on_queries() {
+    let Some(mut bench) = Bench::new("queries") else { return };
+    let _passage = bench.driver.intercept().unwrap();
+    let mut seen = [0; 2];
+    for _ in 0..frames() {
+        let mut frame = bench.frame();
+        if bench.random.below(2) == 0 {
+            bench.make_query(&mut frame);
+        }
+        let expected = is_message(&bench.node, &frame, bench.device);
+        let got = bench.driver.classify(&frame, bench.device).unwrap();
+        assert_eq!(got, expected, "seed {}: {frame:02x?}", bench.seed);
+        seen[usize::from(got)] += 1;
+    }
+    assert!(seen.iter().all(|count| *count > frames() / 50), "no and yes: {seen:?}");
 }
 
 /// With more masks than there are tuples the program may want more, but nothing that the kernel keeps.
@@ -103,6 +123,25 @@ impl Bench {
         let captured = captured();
         let random = Random::new(seed);
         Some(Bench { driver, _entered: entered, _chain: chain, node, device, random, seed, captured, next_filter: 0 })
+    }
+
+    /// Makes a message of the packet of a frame, if it is a plain one, and cuts some short.
+    fn make_query(&mut self, frame: &mut [u8]) {
+        let head = if frame.get(12..14) == Some(&[0x81, 0]) { 18 } else { 14 };
+        let upper = match frame.get(head) {
+            Some(0x45) => head + 20,
+            Some(first) if first >> 4 == 6 => head + 40,
+            Some(_) | None => return,
+        };
+        let message = [&[2, 0, 1, 14, 0, 12, 0, 0][..], &MAGIC.to_be_bytes()].concat();
+        let message = &message[..message.len() - usize::from(self.random.below(8) == 0)];
+        let Some(place) = frame.get_mut(upper..upper + message.len()) else { return };
+        place.copy_from_slice(message);
+        frame[if upper == head + 20 { head + 9 } else { head + 6 }] = 17;
+        if self.random.below(8) == 0 {
+            let changed = usize::try_from(self.random.below(11)).unwrap();
+            frame[upper + changed] ^= 1;
+        }
     }
 
     /// Takes some filters away and adds others, in one step.

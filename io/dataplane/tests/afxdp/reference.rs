@@ -9,6 +9,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::net::IpAddr;
 
 use netserv_model::{Filter, Flow};
+use netserv_wire::gist::{MAGIC, UDP_PORT};
 use netserv_wire::ip::{IpVersion, IpView};
 
 /// What the program is told of the node.
@@ -31,6 +32,22 @@ pub fn is_wanted(node: &Node, filters: &[Filter], frame: &[u8], device: u32) -> 
 
 /// Returns the flow of a frame that the kernel does not keep for itself, whatever filters there are.
 pub fn may_be_taken(node: &Node, frame: &[u8], device: u32) -> Option<Flow> {
+    let (_, flow) = of_others(node, frame, device)?;
+    let kept = is_signaling(&flow) || (node.is_virtual && may_be_unfinished(&flow));
+    (!kept).then_some(flow)
+}
+
+/// Returns whether a frame has a signaling message for somebody else, which the interceptor is to get.
+pub fn is_message(node: &Node, frame: &[u8], device: u32) -> bool {
+    of_others(node, frame, device).is_some_and(|(view, flow)| {
+        let start = view.payload_offset() + UDP_HEADER_BYTES;
+        is_signaling(&flow)
+            && view.bytes().get(start..).is_some_and(|payload| payload.starts_with(&MAGIC.to_be_bytes()))
+    })
+}
+
+/// Returns the packet of a frame that is neither for the node nor from it.
+fn of_others<'a>(node: &Node, frame: &'a [u8], device: u32) -> Option<(IpView<'a>, Flow)> {
     let (vlan, kind, packet) = link_header(frame)?;
     let view = IpView::parse(packet).ok()?;
     let flow = view.flow();
@@ -39,18 +56,19 @@ pub fn may_be_taken(node: &Node, frame: &[u8], device: u32) -> Option<Flow> {
         IpVersion::V4 => TYPE_IPV4,
         IpVersion::V6 => TYPE_IPV6,
     };
-    let signaling = flow.protocol == UDP && flow.destination_port == Some(SIGNALING_PORT);
     let known = node.interfaces.get(&(device, vlan)).is_some_and(|station| frame.starts_with(station));
     let kept = kind != said
         || !known
         || !is_beyond_one_link(flow.destination)
         || is_on_the_link(flow.source)
-        || signaling
-        || (node.is_virtual && may_be_unfinished(&flow))
         || node.own.contains(&flow.destination)
         || node.own.contains(&flow.source)
         || frame.len() > node.frame_bytes_max;
-    (!kept).then_some(flow)
+    (!kept).then_some((view, flow))
+}
+
+fn is_signaling(flow: &Flow) -> bool {
+    flow.protocol == UDP && flow.destination_port == Some(UDP_PORT)
 }
 
 /// Returns the VLAN, the type and the rest of a frame that has at most one tag, of 802.1Q. A tag without a VLAN is as none.
@@ -90,8 +108,7 @@ const TYPE_IPV4: u16 = 0x0800;
 const TYPE_IPV6: u16 = 0x86dd;
 const TYPE_VLAN: u16 = 0x8100;
 const UDP: u8 = 17;
-/// RFC 5971 §5.2.
-const SIGNALING_PORT: u16 = 270;
+const UDP_HEADER_BYTES: usize = 8;
 /// IPv4 and IPv6 in IP, GRE, SCTP.
 const UNFINISHED_PROTOCOLS: [u8; 4] = [4, 41, 47, 132];
 /// VXLAN, the same as Linux had it first, Geneve.
