@@ -32,7 +32,7 @@ use crate::effects::networks::jobs::{self as network_jobs, NetworkJob};
 use crate::effects::packages::code::Compositions;
 use crate::effects::packages::{self, Packages};
 use crate::effects::store::Store;
-use crate::effects::workers::launches::{self, Disk, RealTimeCores};
+use crate::effects::workers::launches::{self, Disk, RealTime};
 use crate::effects::workers::{self, WorkersParts};
 use crate::effects::{Effects, ModuleOwners, Owners, filters, routes, store};
 use crate::event::{EVENTS_MAX, Event, Wish, WorkerEvent};
@@ -271,8 +271,8 @@ fn start_modules(
     let disk = disk(config);
     let stored = Some(disk.directory.clone());
     let Dataplane { real_time, cores, .. } = &config.dataplane;
-    let cores = RealTimeCores(if *real_time { cores.clone() } else { Vec::new() });
-    let launches = launches::start_thread(keeper.clone(), disk, cores, events.clone())?;
+    let real_time = RealTime::on(if *real_time { cores.clone() } else { Vec::new() });
+    let launches = launches::start_thread(keeper.clone(), disk, real_time, events.clone())?;
     let limits = FetchLimits {
         time: Duration::from_secs(config.fetch.timeout_s),
         bytes: config.fetch.bytes_max,

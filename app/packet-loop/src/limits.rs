@@ -56,6 +56,10 @@ pub const WATCHED_PER_LOOK_MAX: usize = 128;
 pub const GUARD_INTERVAL: Duration = Duration::from_millis(5);
 /// Looks of the guard at which a worker in the real-time class may be in the same call, or keep the packet thread from running.
 pub const HOG_LOOKS_MAX: u32 = 3;
+/// Looks, one after the other, at which one may run without packets.
+pub const IDLE_LOOKS_MAX: u32 = 20;
+/// Workers that the guard asks in one look, while there are no packets, whether they run.
+pub const ASKED_PER_LOOK_MAX: usize = 8;
 /// How long one that did is in the usual class.
 pub const PENALTY: Duration = Duration::from_secs(1);
 /// The share of time that packet thread and workers have in the real-time class, under the kernel's usual 0.95.
@@ -63,7 +67,7 @@ pub const SHARE_MAX: f64 = 0.88;
 /// What they may use beyond that at once.
 pub const SHARE_BURST: Duration = Duration::from_millis(40);
 /// What has to be left for workers to look for packets again and again.
-pub const SHARE_SPIN: Duration = Duration::from_millis(10);
+pub const SHARE_SPIN: Duration = Duration::from_millis(7);
 /// What has to be left again before they return to the class.
 pub const SHARE_RETURN: Duration = Duration::from_millis(20);
 /// Workers that look for packets again and again at a time.

@@ -6,6 +6,8 @@
 //!
 //! - from a worker that stays in one call, or keeps the packet thread from its core, for [`HOG_LOOKS_MAX`] looks: it is usual for
 //!   [`PENALTY`], and the watchdog of the packet loop ends it if it hangs;
+//! - from a worker that has something to do in so many looks while the packet thread waits for packets: what workers do then
+//!   is not worth the class, and time that nobody accounts for could be used up by one that never sleeps;
 //! - from all of them for a moment when they have used up [`SHARE_MAX`] of the time, so that the kernel never stops them
 //!   (`sched_rt_runtime_us`) and other programs get some.
 //!
@@ -19,7 +21,10 @@ use std::time::{Duration, Instant};
 use anyhow::Context as _;
 use netserv_container::{Activity, Class, ScheduledThread};
 
-use crate::limits::{GUARD_INTERVAL, HOG_LOOKS_MAX, PENALTY, SHARE_BURST, SHARE_MAX, SHARE_RETURN, SHARE_SPIN};
+use crate::limits::{
+    ASKED_PER_LOOK_MAX, GUARD_INTERVAL, HOG_LOOKS_MAX, IDLE_LOOKS_MAX, PENALTY, SHARE_BURST, SHARE_MAX, SHARE_RETURN,
+    SHARE_SPIN,
+};
 
 /// The priority of packet thread and workers; nearly everything else in the class goes before them.
 const PRIORITY: u8 = 2;
@@ -175,6 +180,8 @@ struct Guarded {
     share: Share,
     looked_at: Instant,
     idle_ns: u64,
+    /// The place of the member that is asked next whether it runs.
+    asked: usize,
 }
 
 struct Member {
@@ -183,18 +190,21 @@ struct Member {
     /// What it did at the last look, and for how many looks it has been at that.
     activity: Activity,
     looks: u32,
+    /// For how many looks it has been running although there are no packets.
+    runs: u32,
     /// Until when it is usual.
     banned_until: Option<Instant>,
 }
 
 impl Guarded {
     fn new(own: ScheduledThread, now: Instant) -> Guarded {
-        Guarded { own, members: Vec::new(), in_force: true, share: Share::default(), looked_at: now, idle_ns: 0 }
+        let members = Vec::new();
+        Guarded { own, members, in_force: true, share: Share::default(), looked_at: now, idle_ns: 0, asked: 0 }
     }
 
     fn add(&mut self, candidate: Candidate, standing: Standing) {
         let activity = (candidate.activity)();
-        let mut member = Member { candidate, standing, activity, looks: 0, banned_until: None };
+        let mut member = Member { candidate, standing, activity, looks: 0, runs: 0, banned_until: None };
         member.stand(self.in_force);
         self.members.push(member);
     }
@@ -208,7 +218,9 @@ impl Guarded {
         let idle = Duration::from_nanos(idle_ns - self.idle_ns);
         let passed = now.saturating_duration_since(self.looked_at);
         (self.idle_ns, self.looked_at) = (idle_ns, now);
-        let wanted = self.share.spend(passed, passed.saturating_sub(idle), self.in_force);
+        // A worker that runs meanwhile uses the class up.
+        let used = if idle * 2 > passed && self.one_runs(now) { passed } else { passed.saturating_sub(idle) };
+        let wanted = self.share.spend(passed, used, self.in_force);
         let silence = Duration::from_nanos(now_ns.saturating_sub(pulse.quiet_until_ns.load(Ordering::Relaxed)));
         let starved = silence > GUARD_INTERVAL * HOG_LOOKS_MAX;
         for member in &mut self.members {
@@ -218,6 +230,19 @@ impl Guarded {
             self.set_all(wanted);
         }
         self.in_force
+    }
+
+    /// Returns whether a worker runs although there are no packets. It asks some, and first the one that did at the last look.
+    fn one_runs(&mut self, now: Instant) -> bool {
+        let count = self.members.len();
+        for _ in 0..count.min(ASKED_PER_LOOK_MAX) {
+            self.asked %= count;
+            if self.members[self.asked].runs_idly(now) {
+                return true;
+            }
+            self.asked += 1;
+        }
+        false
     }
 
     fn set_all(&mut self, in_force: bool) {
@@ -242,12 +267,31 @@ impl Member {
         self.activity = activity;
         if self.looks >= HOG_LOOKS_MAX && (starved || activity.module.is_some()) && self.standing.is_real_time() {
             tracing::debug!(?activity, "a worker keeps its core, and leaves the real-time class for a while");
-            self.banned_until = Some(now + PENALTY);
-            self.stand(false);
+            self.ban(now);
         } else if self.banned_until.is_some_and(|until| until <= now) {
             self.banned_until = None;
             self.stand(in_force);
         }
+    }
+
+    /// Returns whether it is in the class and has something to do while there are no packets.
+    fn runs_idly(&mut self, now: Instant) -> bool {
+        if !self.standing.is_real_time() || !self.candidate.thread.is_running() {
+            self.runs = 0;
+            return false;
+        }
+        self.runs += 1;
+        // One that has little to do is met at it now and then.
+        if self.runs >= IDLE_LOOKS_MAX {
+            tracing::debug!("a worker without packets does not sleep, and leaves the real-time class for a while");
+            self.ban(now);
+        }
+        true
+    }
+
+    fn ban(&mut self, now: Instant) {
+        (self.banned_until, self.runs) = (Some(now + PENALTY), 0);
+        self.stand(false);
     }
 
     fn stand(&mut self, in_force: bool) {

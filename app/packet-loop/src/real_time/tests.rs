@@ -79,7 +79,7 @@ fn one_that_spins_for_ever_in_the_class_is_put_out_of_it() {
             Err(error) => return not_run(TEST, &format!("{error:#}")),
         };
         for module in [Some(ModuleSlot(3)), None] {
-            let hog = Running(Command::new("sh").args(["-c", "while :; do :; done"]).spawn().unwrap());
+            let hog = Running::start("while :; do :; done");
             let pid = hog.0.id().cast_signed();
             sched_setaffinity(Pid::from_raw(pid), &core).unwrap();
             let thread = ScheduledThread::first_of(pid).unwrap();
@@ -104,7 +104,44 @@ fn one_that_spins_for_ever_in_the_class_is_put_out_of_it() {
     .unwrap();
 }
 
+/// Goal: one that does not sleep although it has no packets leaves the class, however many others sleep.
+#[test]
+fn one_that_runs_without_packets_for_idle_looks_max_leaves_the_class() {
+    let begun = Instant::now();
+    let mut guarded = Guarded::new(ScheduledThread::this().unwrap(), begun);
+    let sleepers: Vec<Running> = (0..ASKED_PER_LOOK_MAX * 2).map(|_| Running::start("exec sleep 60")).collect();
+    let hog = Running::start("while :; do :; done");
+    let mut standings = Vec::new();
+    for process in sleepers.iter().chain([&hog]) {
+        let thread = ScheduledThread::first_of(process.0.id().cast_signed()).unwrap();
+        let candidate = Candidate { thread, activity: Box::new(|| Activity { steps: 0, module: None }) };
+        let standing = Standing(Arc::new(AtomicBool::new(true)));
+        guarded.in_force = false;
+        guarded.add(candidate, standing.clone());
+        standing.0.store(true, Ordering::Relaxed);
+        standings.push(standing);
+    }
+    let until = Instant::now() + Duration::from_secs(20);
+    while guarded.members.iter().take(sleepers.len()).any(|member| member.candidate.thread.is_running()) {
+        assert!(Instant::now() < until, "they do not sleep");
+        std::thread::sleep(Duration::from_millis(1));
+    }
+    let found = (1..).find(|look| {
+        guarded.one_runs(begun + GUARD_INTERVAL * *look);
+        assert!(*look < 100, "it is not found");
+        !standings[sleepers.len()].is_real_time()
+    });
+    assert!((IDLE_LOOKS_MAX..=IDLE_LOOKS_MAX + 3).contains(&found.unwrap()), "{found:?}");
+    assert!(standings[..sleepers.len()].iter().all(Standing::is_real_time));
+}
+
 struct Running(Child);
+
+impl Running {
+    fn start(script: &str) -> Running {
+        Running(Command::new("sh").args(["-c", script]).spawn().unwrap())
+    }
+}
 
 impl Drop for Running {
     fn drop(&mut self) {

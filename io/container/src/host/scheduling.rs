@@ -72,6 +72,15 @@ impl ScheduledThread {
         sys::scheduler(self.number) == libc::SCHED_FIFO
     }
 
+    /// Returns whether it is on a processor or waits for one.
+    pub fn is_running(&self) -> bool {
+        let mut bytes = [0; 128];
+        let length = self.told.read_at(&mut bytes, 0).unwrap_or(0);
+        // The name before the state, in parentheses, can hold anything.
+        let state = bytes[..length].iter().rposition(|byte| *byte == b')').and_then(|end| bytes.get(end + 2));
+        state == Some(&b'R')
+    }
+
     /// Moves it into the group of this process that counts processor time, if that is one of version 1, where each thread
     /// can have a group of its own. This can take 20 ms.
     ///
@@ -116,6 +125,21 @@ mod tests {
         child.wait().unwrap();
         assert!(thread.set_class(Class::Usual).is_err());
         assert!(ScheduledThread::first_of(child.id().cast_signed()).is_err());
+    }
+
+    #[test]
+    fn what_computes_is_running_and_what_waits_is_not() {
+        assert!(ScheduledThread::this().unwrap().is_running());
+        let mut child = std::process::Command::new("sleep").arg("60").spawn().unwrap();
+        let thread = ScheduledThread::first_of(child.id().cast_signed()).unwrap();
+        let until = std::time::Instant::now() + std::time::Duration::from_secs(20);
+        while thread.is_running() {
+            assert!(std::time::Instant::now() < until, "it does not sleep");
+            std::thread::sleep(std::time::Duration::from_millis(1));
+        }
+        child.kill().unwrap();
+        child.wait().unwrap();
+        assert!(!thread.is_running());
     }
 
     #[test]

@@ -112,6 +112,13 @@ impl Worker {
         let mut rounds = 0;
         loop {
             let busy = self.packets()? > 0;
+            rounds += 1;
+            let hands_over = self.around.ring.may_spin() && self.around.failed.is_empty();
+            if busy && hands_over && rounds < limits::ROUNDS_BETWEEN_CONTROL {
+                // The node waits for these answers, and has the next packets.
+                rustix::thread::sched_yield();
+                continue;
+            }
             self.timers();
             self.chain.handle_messages(&mut self.around);
             if !self.around.failed.is_empty() {
@@ -119,7 +126,6 @@ impl Worker {
             }
             self.publish(busy)?;
             self.collect();
-            rounds += 1;
             if busy && rounds < limits::ROUNDS_BETWEEN_CONTROL {
                 continue;
             }

@@ -68,6 +68,34 @@ impl DerefMut for Node {
     }
 }
 
+/// Goal: a worker that may spin takes packets without being woken, and still hears its control socket; then it sleeps again.
+#[test]
+fn a_worker_spins_while_the_node_lets_it() {
+    let mut node = Node::start();
+    node.load(0, "adder", &adder());
+    node.ring.let_spin(true);
+    let packet = [1; 40];
+    assert_eq!(node.round(1, &packet).answer, Answer::Modified);
+    for _ in 0..200 {
+        node.ring.push(&packet, Ingress::default(), 1, 7).unwrap();
+        assert!(!node.ring.publish(), "it sleeps");
+        assert_eq!(node.answers(1, &mut Vec::new())[0].cookie, 7);
+    }
+    node.send(&ToWorker::Stats, None);
+    while !matches!(node.frame(), FromWorker::StatsDone { .. }) {}
+    node.ring.let_spin(false);
+    let until = Instant::now() + Duration::from_secs(20);
+    loop {
+        std::thread::sleep(Duration::from_millis(5));
+        node.ring.push(&packet, Ingress::default(), 1, 7).unwrap();
+        if node.ring.publish() {
+            break;
+        }
+        assert!(Instant::now() < until, "it does not sleep");
+        node.answers(1, &mut Vec::new());
+    }
+}
+
 /// A guest that adds one to the first byte of the first packet.
 fn adder() -> Vec<u8> {
     guest(

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Starts containers on a thread of their own, since a start may take long.
 
+use std::collections::BTreeSet;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, Sender, channel};
@@ -40,28 +41,41 @@ impl Disk {
     }
 }
 
-/// The cores on which workers may be in the real-time class; none if they may not.
+/// The cores on which workers may be in the real-time class, none if they may not, and whose workers are permitted to.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct RealTimeCores(pub Vec<usize>);
+pub struct RealTime {
+    cores: Vec<usize>,
+    users: BTreeSet<UserId>,
+}
 
-impl RealTimeCores {
+impl RealTime {
+    /// Permits it on these cores.
+    pub fn on(cores: Vec<usize>) -> RealTime {
+        RealTime { cores, users: BTreeSet::new() }
+    }
+
     /// Lets a worker be in the class, if its container may use a whole processor.
-    fn permit(&self, container: &mut Container, launch: &Launch) {
+    fn permit(&mut self, container: &mut Container, launch: &Launch) {
         let Launch { worker, limits, .. } = launch;
-        if self.0.is_empty() || worker.flavour != Flavour::Wasm || limits.cpu_permille < WHOLE_PROCESSOR_PERMILLE {
+        if self.cores.is_empty() || worker.flavour != Flavour::Wasm {
             return;
         }
-        if let Err(error) = container.permit_real_time(&self.0) {
-            tracing::warn!(%worker, %error, "a worker stays in the usual scheduling class");
+        self.users.remove(&worker.user);
+        if limits.cpu_permille < WHOLE_PROCESSOR_PERMILLE {
+            return;
+        }
+        match container.permit_real_time(&self.cores) {
+            Ok(()) => drop(self.users.insert(worker.user.clone())),
+            Err(error) => tracing::warn!(%worker, %error, "a worker stays in the usual scheduling class"),
         }
     }
 
-    /// Refuses limits to which a worker in the class could not be held.
-    fn check(&self, limits: &ContainerLimits) -> Result<(), Refusal> {
-        if self.0.is_empty() || limits.cpu_permille >= WHOLE_PROCESSOR_PERMILLE {
+    /// Refuses limits to which a worker that runs could not be held.
+    fn check(&self, user: &UserId, limits: &ContainerLimits) -> Result<(), Refusal> {
+        if limits.cpu_permille >= WHOLE_PROCESSOR_PERMILLE || !self.users.contains(user) {
             return Ok(());
         }
-        let detail = "workers that run were permitted the real-time class, with a whole processor";
+        let detail = "their worker was permitted the real-time class, with a whole processor";
         Err(Refusal::new(RefusalKind::QuotaExceeded, detail))
     }
 }
@@ -113,26 +127,27 @@ pub struct Launch {
 pub fn start_thread(
     keeper: Arc<Keeper>,
     disk: Disk,
-    real_time: RealTimeCores,
+    mut real_time: RealTime,
     events: mpsc::Sender<WorkerEvent>,
 ) -> Result<Sender<Job>> {
     // As many wait as there are users one of whose workers is to start: one at a time for each.
     let (jobs, inbox) = channel();
     let thread = std::thread::Builder::new().name("launches".into());
-    thread.spawn(move || run(&keeper, (&disk, &real_time), (&inbox, &events))).context("launch thread")?;
+    thread.spawn(move || run(&keeper, (&disk, &mut real_time), (&inbox, &events))).context("launch thread")?;
     Ok(jobs)
 }
 
 fn run(
     keeper: &Keeper,
-    (disk, real_time): (&Disk, &RealTimeCores),
+    (disk, real_time): (&Disk, &mut RealTime),
     (inbox, events): (&Receiver<Job>, &mpsc::Sender<WorkerEvent>),
 ) {
     for job in inbox {
         let launch = match job {
             Job::Start(launch) => launch,
             Job::Limit(user, limits, ticket) => {
-                let limited = real_time.check(&limits).and_then(|()| Ok(keeper.launcher()?.limit(&user, &limits)?));
+                let limited =
+                    real_time.check(&user, &limits).and_then(|()| Ok(keeper.launcher()?.limit(&user, &limits)?));
                 ticket.end(limited);
                 continue;
             }
@@ -168,6 +183,16 @@ fn start_worker(launcher: &Launcher, disk: &Disk, launch: &Launch) -> Result<Con
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn who_is_permitted_the_class_is_not_held_to_less_than_a_processor() {
+        let [jane, john] = ["jane", "john"].map(|name| name.parse::<UserId>().unwrap());
+        let real_time = RealTime { cores: vec![0], users: BTreeSet::from([jane.clone()]) };
+        let limits = |cpu_permille| ContainerLimits { cpu_permille, ..ContainerLimits::default() };
+        assert!(real_time.check(&jane, &limits(1000)).is_ok() && real_time.check(&john, &limits(999)).is_ok());
+        let refused = real_time.check(&jane, &limits(999)).unwrap_err();
+        assert_eq!(refused.kind, RefusalKind::QuotaExceeded);
+    }
 
     #[test]
     fn a_small_container_gets_small_files() {
