@@ -275,7 +275,10 @@ fn memory_outside_of_the_component_is_bounded_too() {
         let asked: Vec<_> = (0..64).map(|_| std::thread::spawn(move || get(port, &format!("{path}?1000")).0)).collect();
         let answers: Vec<u16> = asked.into_iter().map(|one| one.join().unwrap()).collect();
         // One that waited too long for its turn is told to come back; one that waited too long for a processor, that it did.
-        assert!(answers.iter().all(|status| [500, 503, 504].contains(status)), "{path}: none gets so much: {answers:?}");
+        assert!(
+            answers.iter().all(|status| [500, 503, 504].contains(status)),
+            "{path}: none gets so much: {answers:?}"
+        );
         assert!(answers.contains(&500), "{path}: {answers:?}");
         let most = worker.memory_kib("VmHWM:") - before;
         eprintln!("{path}: {most} KiB more");
