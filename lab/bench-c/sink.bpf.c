@@ -7,7 +7,6 @@
 
 #define SECTION(name) __attribute__((section(name), used))
 #define ETHERNET_BYTES 14
-#define PAYLOAD_AT (ETHERNET_BYTES + 20 + 8)
 #define PROBE_MAGIC 0x5250534eu /* as in common.h, in network byte order */
 
 static uint64_t (*const ktime_get_ns)(void) = (void *)5;
@@ -57,7 +56,7 @@ SECTION("program") int count(void *packet)
 		__sync_fetch_and_add(is_from_port(packet) ? &state.received : &state.foreign, 1);
 		return 0;
 	}
-	if (skb_load_bytes(packet, PAYLOAD_AT, &probe, sizeof(probe)) < 0)
+	if (skb_load_bytes(packet, state.payload_at, &probe, sizeof(probe)) < 0)
 		goto foreign;
 	uint64_t sequence = __builtin_bswap64(probe.sequence);
 
@@ -74,7 +73,7 @@ SECTION("program") int count(void *packet)
 		state.highest = sequence + 1;
 	else
 		__sync_fetch_and_add(&state.reordered, 1);
-	if (state.timed)
+	if (state.timed && sequence >= state.timed_from)
 		time_it(probe.sent_ns);
 	return 0;
 foreign:

@@ -5,7 +5,7 @@
 
 #include <stdint.h>
 
-#define SEEN_WORDS (1u << 18)
+#define SEEN_WORDS (1u << 20)
 /* Numbers of a run at most. */
 #define NUMBERS_MAX (64ull * SEEN_WORDS)
 #define STEPS (1u << 14)
@@ -22,6 +22,8 @@ struct sink_state {
 	uint32_t mode; /* enum sink_mode */
 	uint32_t port; /* in network byte order */
 	uint32_t timed; /* whether latencies are taken */
+	uint32_t payload_at; /* where in a frame the probe is */
+	uint64_t timed_from; /* no latencies of lower numbers */
 	uint64_t received;
 	uint64_t duplicates;
 	uint64_t reordered;

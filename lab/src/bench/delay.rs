@@ -7,10 +7,11 @@ use super::goals::Goal;
 use super::ladder::Ladder;
 use super::net::Sink;
 use super::papers::NETSERV_2011_DELAY_US;
+use super::pin::Placement;
 use super::plot::Plot;
 use super::programs::Programs;
 use super::summary::{Figure, Row, Summary};
-use super::trial::{self, Latency, Pace};
+use super::trial::{self, Latency, Outcome, Pace};
 use super::ways::{Nets, Way};
 use super::{Measured, Plan, progress};
 
@@ -42,8 +43,8 @@ pub fn measure(plan: &Plan, programs: &Programs, nets: &Nets, ladder: &Ladder) -
         "µs",
         ["this machine", "NetServ 2011: what keep-alive added"],
     );
-    for (way, latencies) in WAYS.iter().zip(&half) {
-        let median: Vec<f64> = latencies.iter().map(|latency| latency.p50).collect();
+    for (way, outcomes) in WAYS.iter().zip(&half) {
+        let median: Vec<f64> = outcomes.iter().map(|outcome| outcome.latency_us.p50).collect();
         let spread = Summary::of(&median).map(|summary| [summary.median, summary.min, summary.max]);
         plot.bar(way.name(), spread, (*way == Way::AfxdpMonitor).then_some(NETSERV_2011_DELAY_US));
     }
@@ -55,16 +56,16 @@ pub fn measure(plan: &Plan, programs: &Programs, nets: &Nets, ladder: &Ladder) -
 }
 
 /// What one load gave, for each way.
-type Found = [Vec<Latency>; WAYS.len()];
+type Found = [Vec<Outcome>; WAYS.len()];
 
 fn at_load(plan: &Plan, programs: &Programs, nets: &Nets, rate: f64) -> Result<Found> {
     let mut found = Found::default();
     for round in 0..plan.delay_rounds {
         for turn in 0..WAYS.len() {
             let way = WAYS[(turn + round) % WAYS.len()];
-            let load = Pace { rate: Some(rate), seconds: plan.delay_seconds, timed: true };
+            let load = Pace { rate: Some(rate), seconds: plan.delay_seconds, timed: true, accounted: false };
             let net = nets.of(way).context("no such router")?;
-            net.prepare(Sink::Inside)?;
+            net.prepare(Placement::Split, Sink::Inside)?;
             let mut outcome = trial::run(net, programs, &way.traffic(BYTES, &nets.notify), &load)?;
             for _ in 0..REPEATS {
                 if outcome.loss() < LOSS_MAX {
@@ -75,28 +76,34 @@ fn at_load(plan: &Plan, programs: &Programs, nets: &Nets, rate: f64) -> Result<F
             if outcome.loss() >= LOSS_MAX {
                 progress(&format!("NOTE: {} lost {:.1} % at half load", way.name(), 100.0 * outcome.loss()));
             }
-            found[(turn + round) % WAYS.len()].push(outcome.latency_us);
+            found[(turn + round) % WAYS.len()].push(outcome);
         }
     }
     Ok(found)
+}
+
+fn added((module, kernel): (&Outcome, &Outcome)) -> f64 {
+    module.latency_us.p50 - kernel.latency_us.p50
 }
 
 fn figure(plan: &Plan, name: &'static str, rate: f64, found: &Found, goal: Option<Goal>) -> Figure {
     let percentiles: [Percentile; 4] =
         [("50 %", |l| l.p50), ("90 %", |l| l.p90), ("99 %", |l| l.p99), ("99.9 %", |l| l.p999)];
     let mut rows = Vec::new();
-    for (way, latencies) in WAYS.iter().zip(found) {
+    for (way, outcomes) in WAYS.iter().zip(found) {
         for (name, value) in percentiles {
-            let values: Vec<f64> = latencies.iter().map(value).collect();
+            let values: Vec<f64> = outcomes.iter().map(|outcome| value(&outcome.latency_us)).collect();
             rows.push(Row::new(format!("{}, {name}", way.name()), "µs", &values));
         }
+        let losses: Vec<f64> = outcomes.iter().map(|outcome| 100.0 * outcome.loss()).collect();
+        rows.push(Row::new(format!("{}, lost or unseen", way.name()), "%", &losses));
     }
-    let added: Vec<f64> = found[3].iter().zip(&found[0]).map(|(module, kernel)| module.p50 - kernel.p50).collect();
+    let added: Vec<f64> = found[3].iter().zip(&found[0]).map(added).collect();
     let row = Row::new("added by net-monitor to the kernel, 50 %", "µs", &added)
         .note(format!("NetServ 2011: {NETSERV_2011_DELAY_US:.0} µs by keep-alive"));
     rows.push(Row { goal, ..row });
     let how = format!(
-        "From the generator to where the sink's interface receives, {:.0} kpps (a share of the lowest rate without loss \
+        "From the generator to where the sink's interface receives, {:.0} kpps (a share of the lowest PDR of 0.1 % \
          among these), single {BYTES}-byte packets at even distances, {} s each, in turn, {} rounds. Cores as above, but \
          that the sink counts where the packets leave. Steps of 0.1 µs.",
         rate / 1000.0,

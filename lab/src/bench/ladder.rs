@@ -1,57 +1,77 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The ladder: the highest rate without loss of each way through a router, and what a packet costs there.
+//! The ladder: the highest loads that each way through a router takes, and what a packet costs there.
 
 use std::collections::BTreeMap;
+use std::time::Duration;
 
-use anyhow::{Context, Result, ensure};
+use anyhow::{Context, Result};
 
-use super::goals::Goal;
-use super::papers::netserv_2011;
-use super::pin::{NODE_CORE, OUTSIDE_CORE};
-use super::plot::Plot;
+use super::pauses::Pauses;
+use super::pin::Placement;
 use super::programs::Programs;
-use super::search::{Found, LOSS_MAX, Search, search};
-use super::summary::{Figure, Row, Summary};
+use super::search::{ALL, Found, LossGoal, PDR, Search, search};
+use super::summary::Summary;
 use super::trial::{self, Pace};
 use super::ways::{Nets, Way};
-use super::{Measured, Plan, kilo, progress};
+use super::{Measured, Plan, kilo, ladder_table, progress};
 
 /// Sizes of the IPv4 packets, in bytes. The second is that of the NOTIFYs of the 2011 paper.
 pub const SIZES: [u16; 3] = [64, 340, 1500];
 
 /// What a JVM gets to do before it is measured: enough packets to find out what is to be compiled, and time for that.
 const WARM_UP: [Pace; 3] = [
-    Pace { rate: Some(20_000.0), seconds: 2.0, timed: false },
-    Pace { rate: Some(100_000.0), seconds: 2.0, timed: false },
-    Pace { rate: None, seconds: 1.0, timed: false },
+    Pace { rate: Some(20_000.0), seconds: 2.0, timed: false, accounted: false },
+    Pace { rate: Some(100_000.0), seconds: 2.0, timed: false, accounted: false },
+    Pace { rate: None, seconds: 1.0, timed: false, accounted: false },
 ];
+/// For how long each core is looked at before and after a table.
+const PAUSES_LOOK: Duration = Duration::from_millis(1500);
 
-/// What was found for one way and size, one per round.
-#[derive(Default)]
-struct Cell {
-    rates: Vec<f64>,
-    cpu_ns: Vec<f64>,
-    generator_bound: bool,
-    reordered: u64,
-    duplicates: u64,
+/// What is measured: a way, where its parts run, and the bytes of its packets.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Case {
+    /// Bytes of the IPv4 packets.
+    pub bytes: u16,
+    /// Where the parts of the router run.
+    pub placement: Placement,
+    /// The way.
+    pub way: Way,
 }
 
-/// All that was found.
+/// All that was found, one per round.
 pub struct Ladder {
-    cells: BTreeMap<(u16, Way), Cell>,
+    cells: BTreeMap<Case, Vec<Found>>,
+    /// The machine's pauses around the tables, by size.
+    pauses: BTreeMap<u16, Pauses>,
 }
 
 impl Ladder {
+    /// Returns what each round found.
+    pub fn rounds(&self, case: Case) -> &[Found] {
+        self.cells.get(&case).map_or(&[], Vec::as_slice)
+    }
+
+    /// Returns the rates of a goal, in packets per second.
+    pub fn rates(&self, case: Case, goal: LossGoal) -> Vec<f64> {
+        self.rounds(case).iter().map(|found| found.rate(goal)).collect()
+    }
+
     /// Returns the median of a way's rates at a size, in packets per second.
     pub fn rate(&self, bytes: u16, way: Way) -> Option<f64> {
-        self.cells.get(&(bytes, way)).and_then(|cell| Summary::of(&cell.rates)).map(|summary| summary.median)
+        let case = Case { bytes, placement: Placement::Split, way };
+        Summary::of(&self.rates(case, PDR)).map(|summary| summary.median)
+    }
+
+    /// Returns what the machine's pauses were around the table of a size.
+    pub fn pauses(&self, bytes: u16) -> Pauses {
+        self.pauses.get(&bytes).copied().unwrap_or_default()
     }
 }
 
 impl Plan {
     /// Fewer for the larger packets, which differ less.
-    fn rounds(&self, bytes: u16) -> usize {
-        if bytes == SIZES[0] { self.ladder_rounds } else { self.ladder_rounds / 2 }
+    pub(super) fn rounds(&self, bytes: u16) -> usize {
+        if bytes == SIZES[0] { self.ladder_rounds } else { self.ladder_rounds.div_ceil(2) }
     }
 }
 
@@ -60,157 +80,52 @@ impl Plan {
 /// # Errors
 /// A way does not work, or packets went another way than they were to.
 pub fn measure(plan: &Plan, programs: &Programs, nets: &Nets) -> Result<(Ladder, Measured)> {
-    let mut cells: BTreeMap<(u16, Way), Cell> = BTreeMap::new();
+    let mut ladder = Ladder { cells: BTreeMap::new(), pauses: BTreeMap::new() };
     for bytes in plan.sizes.iter().copied() {
-        let has = |way: &Way| nets.of(*way).is_some() && (!way.answers() || bytes == 340);
-        let ways: Vec<Way> = Way::ALL.into_iter().filter(has).collect();
+        let before = Pauses::look(PAUSES_LOOK);
+        let cases = cases(plan, nets, bytes);
         for round in 0..plan.rounds(bytes) {
-            for turn in 0..ways.len() {
+            for turn in 0..cases.len() {
                 // Each way starts a round as often as any other.
-                let way = ways[(turn + round) % ways.len()];
-                let cell = cells.entry((bytes, way)).or_default();
-                let guess = cell.rates.last().copied();
-                let found = rate_of(plan.search, programs, nets, way, bytes, guess);
-                let found = found.with_context(|| format!("{}, {bytes} bytes", way.name()))?;
-                progress(&format!("{bytes} bytes, {}: {:.0} kpps", way.name(), kilo(found.rate)));
-                cell.rates.push(found.rate);
-                cell.cpu_ns.push(found.cpu_ns);
-                cell.generator_bound = found.generator_bound;
-                cell.reordered += found.outcome.reordered;
-                cell.duplicates += found.outcome.duplicates;
+                let case = cases[(turn + round) % cases.len()];
+                let rounds = ladder.cells.entry(case).or_default();
+                let guess = rounds.last().map(|found| found.rate(PDR)).filter(|rate| *rate > 0.0);
+                let found = find(plan.search, programs, nets, case, guess);
+                let found = found.with_context(|| format!("{}, {bytes} bytes", case.way.name()))?;
+                progress(&format!("{}: {}", ladder_table::name(case), in_words(&found)));
+                rounds.push(found);
             }
         }
+        ladder.pauses.insert(bytes, before.and(Pauses::look(PAUSES_LOOK)));
     }
-    let ladder = Ladder { cells };
     let measured = Measured {
-        figures: plan.sizes.iter().map(|bytes| ladder.figure(plan, *bytes)).collect(),
-        plots: plan.sizes.iter().map(|bytes| ladder.plot(*bytes)).collect(),
+        figures: plan.sizes.iter().map(|bytes| ladder_table::figure(&ladder, plan, *bytes)).collect(),
+        plots: plan.sizes.iter().map(|bytes| ladder_table::plot(&ladder, *bytes)).collect(),
     };
     Ok((ladder, measured))
 }
 
-fn rate_of(how: Search, programs: &Programs, nets: &Nets, way: Way, bytes: u16, guess: Option<f64>) -> Result<Found> {
+fn cases(plan: &Plan, nets: &Nets, bytes: u16) -> Vec<Case> {
+    let wanted = |way: &Way| plan.ways.is_empty() || plan.ways.contains(way);
+    let has = |way: &Way| wanted(way) && nets.of(*way).is_some() && (!way.answers() || bytes == 340);
+    let on = |placement, ways: &[Way]| -> Vec<Case> {
+        ways.iter().copied().filter(has).map(|way| Case { bytes, placement, way }).collect()
+    };
+    [on(Placement::Split, &Way::ALL), on(Placement::OneCore, &Way::ON_ONE_CORE)].concat()
+}
+
+fn find(how: Search, programs: &Programs, nets: &Nets, case: Case, guess: Option<f64>) -> Result<Found> {
+    let Case { bytes, placement, way } = case;
     let (net, traffic) = (nets.of(way).context("no such router")?, way.traffic(bytes, &nets.notify));
-    net.prepare(way.sink())?;
+    net.prepare(placement, way.sink(placement))?;
     if way.is_java() && guess.is_none() {
         WARM_UP.iter().try_for_each(|load| trial::run(net, programs, &traffic, load).map(drop))?;
     }
-    let mut arrived = 0;
-    let before = if way.modules() > 0 { net.seen()? } else { 0 };
-    let found = search(how, guess, &mut |load: &Pace| {
-        let outcome = trial::run(net, programs, &traffic, load)?;
-        arrived += outcome.received;
-        Ok(outcome)
-    })?;
-    if way.modules() > 0 {
-        // Warm-up and lost packets are seen and not counted, so the modules cannot have seen fewer.
-        let seen = net.seen()? - before;
-        let least = arrived.saturating_mul(way.modules()).saturating_mul(999) / 1000;
-        ensure!(seen >= least, "{arrived} packets came, and their {} module(s) saw {seen}", way.modules());
-    }
-    Ok(found)
+    search(how, &ALL, guess, &mut |load: &Pace| trial::run(net, programs, &traffic, load))
 }
 
-impl Ladder {
-    fn figure(&self, plan: &Plan, bytes: u16) -> Figure {
-        let mut rows = Vec::new();
-        let cells = || self.cells.iter().filter(move |((size, _), _)| *size == bytes);
-        for ((_, way), cell) in cells() {
-            let rates: Vec<f64> = cell.rates.iter().copied().map(kilo).collect();
-            let mut note = format!("{:.2} µs of processor time per packet", median(&cell.cpu_ns) / 1000.0);
-            if cell.generator_bound {
-                note += "; no loss at the highest rate that its core yields";
-            }
-            if cell.reordered + cell.duplicates > 0 {
-                note += &format!("; {} out of order, {} twice", cell.reordered, cell.duplicates);
-            }
-            if let Some(rate) = netserv_2011(*way, bytes) {
-                note += &format!("; NetServ 2011: {rate:.0} kpps");
-            }
-            rows.push(Row::new(way.name(), "kpps", &rates).note(note));
-        }
-        for (way, goal) in goals(bytes) {
-            let ratio = self.ratio(bytes, way, Way::Kernel);
-            if ratio.is_empty() {
-                continue;
-            }
-            let row = Row::new(format!("{} / kernel", way.name()), "ratio", &ratio);
-            rows.push(Row { goal, ..row });
-        }
-        if bytes == 64 {
-            let name = |way: Way| format!("{} / null verdict in C", way.name());
-            for (way, goal) in [(Way::NfqueueMonitor, Goal::MonitorNfqueue), (Way::NfqueueBundle, Goal::BundleNfqueue)]
-            {
-                let ratio = self.ratio(bytes, way, Way::NfqueueNull);
-                rows.push(Row::new(name(way), "ratio", &ratio).goal(goal));
-            }
-        }
-        if bytes == 340 {
-            let ratio = self.ratio(bytes, Way::AfxdpKeepAliveBundle, Way::AfxdpKeepAlive);
-            rows.push(Row::new("keep-alive in Java / in WebAssembly", "ratio", &ratio).goal(Goal::BundleKeepAlive));
-        }
-        Figure { name: figure_name(bytes), how: how(plan, bytes), rows }
-    }
-
-    /// Returns the ratios within each round.
-    fn ratio(&self, bytes: u16, above: Way, below: Way) -> Vec<f64> {
-        let rates = |way| self.cells.get(&(bytes, way)).map_or(&[][..], |cell| &cell.rates);
-        rates(above).iter().zip(rates(below)).map(|(above, below)| above / below).collect()
-    }
-
-    fn plot(&self, bytes: u16) -> Plot {
-        let title = format!("Highest rate without loss, {bytes}-byte packets");
-        let mut plot = Plot::bars(format!("ladder-{bytes}"), title, "kpps", ["this machine", "NetServ 2011"]);
-        for ((_, way), cell) in self.cells.iter().filter(|((size, _), _)| *size == bytes) {
-            if let Some(summary) = Summary::of(&cell.rates) {
-                let spread = [summary.median, summary.min, summary.max].map(kilo);
-                plot.bar(way.name(), Some(spread), netserv_2011(*way, bytes));
-            }
-        }
-        plot
-    }
-}
-
-/// Returns the ways whose ratio to kernel forwarding is shown, and what it has to reach.
-fn goals(bytes: u16) -> Vec<(Way, Option<Goal>)> {
-    match bytes {
-        64 => vec![
-            (Way::AfxdpMonitor, Some(Goal::Monitor)),
-            (Way::AfxdpBundle, Some(Goal::Bundle)),
-            (Way::AfxdpUnmatched, Some(Goal::Unmatched)),
-            (Way::XdpForward, Some(Goal::XdpForward)),
-        ],
-        340 => vec![(Way::AfxdpKeepAlive, Some(Goal::KeepAlive)), (Way::AfxdpMonitor, None), (Way::AfxdpBundle, None)],
-        _ => vec![(Way::AfxdpMonitor, None)],
-    }
-}
-
-fn figure_name(bytes: u16) -> &'static str {
-    match bytes {
-        64 => "The ladder, 64-byte packets",
-        340 => "The ladder, 340-byte packets",
-        _ => "The ladder, 1500-byte packets",
-    }
-}
-
-fn how(plan: &Plan, bytes: u16) -> String {
-    format!(
-        "Highest rate at which at most {:.2} % of {bytes}-byte IPv4 packets are lost (RFC 2544 §26.1): trials of {} s, a \
-         last one of {} s, {:.1} % apart; a trial with loss is repeated twice. The ways in turn, {} rounds; ratios are \
-         within a round. A JVM runs for five seconds before. Generator (frames made in the kernel, 64 at a time) on \
-         core {OUTSIDE_CORE}; veth delivers on the sender's core, so that there run also: all of kernel forwarding, \
-         netfilter up to the queue, the XDP program with its copy to the driver, and forwarding in XDP. On core \
-         {NODE_CORE}: driver, netservd, worker, null verdict, whatever they send, and steered forwarding. The sink \
-         counts on core {OUTSIDE_CORE}, in the kernel. Processor time is that of generator, router and sink on both \
-         cores.",
-        LOSS_MAX * 100.0,
-        plan.search.seconds,
-        plan.search.confirm_seconds,
-        plan.search.resolution * 100.0,
-        plan.rounds(bytes),
-    )
-}
-
-fn median(values: &[f64]) -> f64 {
-    Summary::of(values).map_or(0.0, |summary| summary.median)
+fn in_words(found: &Found) -> String {
+    let rates: Vec<String> =
+        ALL.iter().map(|goal| format!("{} {:.0} kpps", goal.name, kilo(found.rate(*goal)))).collect();
+    rates.join(", ")
 }

@@ -3,14 +3,18 @@
 //!
 //! What is compared is measured in turn within one run; each number comes with its spread. See docs/performance.md.
 
+mod account;
 mod commands;
+mod conditions;
 pub mod container;
 mod crowd;
+mod curve;
 mod delay;
 pub mod goals;
 mod handshake;
 mod java;
 mod ladder;
+mod ladder_table;
 mod loops;
 pub mod machine;
 mod many;
@@ -18,6 +22,7 @@ mod net;
 pub mod null_driver;
 mod others;
 mod papers;
+mod pauses;
 pub mod pin;
 pub mod plot;
 mod programs;
@@ -59,9 +64,15 @@ pub struct Options {
     /// Sizes of packets that the ladder is measured with, in bytes.
     #[arg(long, value_delimiter = ',', default_values_t = ladder::SIZES)]
     pub sizes: Vec<u16>,
+    /// Rounds of the ladder; without it 5, or 2 in a quick run.
+    #[arg(long)]
+    pub rounds: Option<usize>,
     /// Numbers of containers that are measured; without it 1, 10, 100, and in a long run 50 and 500 too.
     #[arg(long, value_delimiter = ',')]
     pub containers: Vec<u16>,
+    /// Ways through a router that the ladder is measured with; without it all.
+    #[arg(long, value_delimiter = ',', value_enum)]
+    pub ways: Vec<ways::Way>,
     /// Measures these only, for instance `ladder,setup`.
     #[arg(long, value_delimiter = ',', value_enum)]
     pub only: Vec<Part>,
@@ -73,8 +84,12 @@ pub struct Options {
 /// A part of the bench.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
 pub enum Part {
-    /// The highest rates without loss through one node, and latency at half load.
+    /// The highest rates through one node, and latency at half load.
     Ladder,
+    /// What is delivered of what is offered, up to three times of what a way takes.
+    Curve,
+    /// What changes rates: sockets, flows, sizes, IPv6, a program beside the node.
+    Conditions,
     /// Many containers.
     Many,
     /// Many filters.
@@ -106,8 +121,12 @@ pub enum Part {
 /// How much is measured.
 pub struct Plan {
     sizes: Vec<u16>,
+    ways: Vec<ways::Way>,
     search: Search,
     ladder_rounds: usize,
+    curve_rounds: usize,
+    curve_seconds: f64,
+    condition_rounds: usize,
     delay_rounds: usize,
     delay_seconds: f64,
     containers: Vec<u16>,
@@ -127,7 +146,7 @@ pub struct Plan {
 
 impl Plan {
     fn new(options: &Options) -> Plan {
-        let sizes = options.sizes.clone();
+        let (sizes, ways) = (options.sizes.clone(), options.ways.clone());
         let containers = |usual: &[u16]| match options.containers.is_empty() {
             true => usual.to_vec(),
             false => options.containers.clone(),
@@ -135,8 +154,12 @@ impl Plan {
         match options.quick {
             true => Plan {
                 sizes,
-                search: Search { seconds: 0.1, confirm_seconds: 0.4, resolution: 0.025 },
-                ladder_rounds: 2,
+                ways,
+                search: Search { seconds: 0.1, confirm_seconds: 0.5, resolution: 0.025, trials_max: 6 },
+                ladder_rounds: options.rounds.unwrap_or(2).max(1),
+                curve_rounds: 1,
+                curve_seconds: 0.5,
+                condition_rounds: 1,
                 delay_rounds: 3,
                 delay_seconds: 0.5,
                 containers: containers(&[1, 10, 100]),
@@ -155,8 +178,12 @@ impl Plan {
             },
             false => Plan {
                 sizes,
-                search: Search { seconds: 0.5, confirm_seconds: 2.0, resolution: 0.01 },
-                ladder_rounds: 7,
+                ways,
+                search: Search { seconds: 0.1, confirm_seconds: 10.0, resolution: 0.02, trials_max: 8 },
+                ladder_rounds: options.rounds.unwrap_or(5).max(1),
+                curve_rounds: 5,
+                curve_seconds: 5.0,
+                condition_rounds: 3,
                 delay_rounds: 7,
                 delay_seconds: 2.0,
                 containers: containers(&[1, 10, 50, 100, 500]),
@@ -197,6 +224,7 @@ pub fn run(options: &Options) -> Result<()> {
     ensure!(is_root(), "not root: the bench makes network namespaces; run `sudo ./dev bench`");
     let started = Instant::now();
     clear_leftovers()?;
+    pin::favour_session();
     let machine = Machine::look()?;
     println!("{}", machine.line());
     if machine.load_average > 0.5 {
@@ -251,8 +279,10 @@ pub fn run(options: &Options) -> Result<()> {
     Ok(())
 }
 
-const PARTS: [Part; 14] = [
+const PARTS: [Part; 16] = [
     Part::Ladder,
+    Part::Curve,
+    Part::Conditions,
     Part::Many,
     Part::Filters,
     Part::Loops,
@@ -288,6 +318,8 @@ impl From<Vec<Figure>> for Measured {
 fn measure(part: Part, plan: &Plan, programs: &Programs) -> Result<Measured> {
     match part {
         Part::Ladder => packets(plan, programs),
+        Part::Curve => curve::measure(plan, programs),
+        Part::Conditions => conditions::measure(plan, programs),
         Part::Many => many::containers(plan, programs),
         Part::Filters => many::filters(plan, programs),
         Part::Loops => loops::measure(plan, programs),
@@ -305,9 +337,10 @@ fn measure(part: Part, plan: &Plan, programs: &Programs) -> Result<Measured> {
 }
 
 fn packets(plan: &Plan, programs: &Programs) -> Result<Measured> {
-    let nets = ways::Nets::up(programs)?;
+    let wanted = if plan.ways.is_empty() { ways::Way::ALL.to_vec() } else { plan.ways.clone() };
+    let nets = ways::Nets::up(programs, &wanted)?;
     let (ladder, mut measured) = ladder::measure(plan, programs, &nets)?;
-    if plan.sizes.contains(&delay::BYTES) {
+    if plan.sizes.contains(&delay::BYTES) && plan.ways.is_empty() {
         let delays = delay::measure(plan, programs, &nets, &ladder)?;
         measured.figures.extend(delays.figures);
         measured.plots.extend(delays.plots);

@@ -1,22 +1,38 @@
 // SPDX-License-Identifier: Apache-2.0
 //! One network per way through a router: a sender, the router, a sink, and what runs on the router.
 
-use std::net::Ipv4Addr;
-use std::time::Duration;
+use std::net::{Ipv4Addr, Ipv6Addr};
+use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, ensure};
+use netserv_model::api::ModuleList;
 use netserv_model::request::Outcome;
 
+use super::account::Counts;
+use super::null_driver::Passed;
 use super::null_driver_args;
-use super::pin::{OUTSIDE_CORE, steer, to_node_core};
+use super::pin::{
+    OUTSIDE_CORE, Placement, ensure_thread, keep, place_threads, receive_in_threads, steer, to_node_core,
+};
+use super::trial::SeenBy;
 use crate::netns::{Lab, program, wait_until};
 use crate::node::{LabPackage, LabUser};
 use crate::topology::{Kind, Topology};
 
 /// The last byte of an address beyond a link that is nobody's: what goes there ends when it has arrived.
 const NOBODY: u8 = 77;
+/// The name of a program that wants all of a core.
+const HOG: &str = "hog";
 /// A MAC address that no interface of the lab has.
 const NOBODYS_MAC: &str = "02:00:00:00:00:01";
+/// How long who saw packets may take to tell it, once the last one has arrived.
+const SETTLE_MAX: Duration = Duration::from_secs(1);
+/// For how long a count must not change to be taken for what it is in the end.
+const STILL: Duration = Duration::from_millis(60);
+/// How often it is looked at.
+const LOOK: Duration = Duration::from_millis(4);
+/// How old the driver's counters in the metrics may be.
+const METRICS_AGE: Duration = Duration::from_millis(300);
 /// How long a program may take until it is ready.
 const READY_WAIT: Duration = Duration::from_secs(20);
 
@@ -63,6 +79,9 @@ impl Net {
             let args = ["neigh", "replace", &address, "lladdr", NOBODYS_MAC, "nud", "permanent", "dev", &device];
             net.lab.run("n1", "ip", &args)?;
         }
+        let address = net.v6_nobody("sink").to_string();
+        let args = ["-6", "neigh", "replace", &address, "lladdr", NOBODYS_MAC, "nud", "permanent", "dev", "to-sink"];
+        net.lab.run("n1", "ip", &args)?;
         Ok(net)
     }
 
@@ -70,6 +89,20 @@ impl Net {
     pub fn nobody(&self, machine: &str) -> Ipv4Addr {
         let [a, b, c, _] = self.lab.v4(machine).octets();
         Ipv4Addr::new(a, b, c, NOBODY)
+    }
+
+    /// Returns an IPv6 address beside a machine that is nobody's.
+    pub fn v6_nobody(&self, machine: &str) -> Ipv6Addr {
+        let mut segments = self.lab.v6(machine).segments();
+        segments[7] = u16::from(NOBODY);
+        Ipv6Addr::from(segments)
+    }
+
+    /// Returns the IPv6 network behind the router.
+    pub fn v6_destination(&self) -> String {
+        let mut segments = self.lab.v6("sink").segments();
+        segments[7] = 0;
+        format!("{}/64", Ipv6Addr::from(segments))
     }
 
     /// Returns the network behind the router.
@@ -108,7 +141,7 @@ impl Net {
         self.lab.use_driver(driver);
         let fetch = format!("[fetch]\nschemes = [\"file\"]\nfile-roots = [{:?}]", self.lab.dir());
         self.lab.start_netservd("n1", "node", users, &format!("{more}\n{fetch}"))?;
-        to_node_core(self.lab.pid("n1", "netservd").context("netservd runs")?)
+        keep(self.lab.pid("n1", "netservd").context("netservd runs")?)
     }
 
     /// Installs a module by a signed request to the router itself.
@@ -117,10 +150,17 @@ impl Net {
     /// The router refuses it.
     pub fn install(&self, installed: &Installed) -> Result<()> {
         let Installed { user, package, port, properties } = installed;
+        self.install_for(user, package, &self.filter(*port), properties)
+    }
+
+    /// Installs a module with any filter.
+    ///
+    /// # Errors
+    /// The router refuses it.
+    pub fn install_for(&self, user: &LabUser, package: &LabPackage, filter: &str, properties: &[&str]) -> Result<()> {
         let (file, key) = (package.path.to_string_lossy().into_owned(), user.key.to_string_lossy().into_owned());
-        let filter = self.filter(*port);
-        let mut args = vec!["setup", &file, "--local", "--filter", &filter, "--user", &user.name, "--key", &key];
-        for property in *properties {
+        let mut args = vec!["setup", &file, "--local", "--filter", filter, "--user", &user.name, "--key", &key];
+        for property in properties {
             args.extend(["--property", property]);
         }
         let result = self.lab.request("n1", &args)?;
@@ -134,27 +174,91 @@ impl Net {
     ///
     /// # Errors
     /// The node has ended, or the kernel has no receive packet steering.
-    pub fn prepare(&self, sink: Sink) -> Result<()> {
+    pub fn prepare(&self, placement: Placement, sink: Sink) -> Result<()> {
+        self.receive_as(placement, sink)?;
+        self.pids().into_iter().try_for_each(to_node_core)
+    }
+
+    /// The same for the kernel only: the node's programs stay where they are.
+    ///
+    /// # Errors
+    /// The kernel has no receive packet steering.
+    pub fn receive_as(&self, placement: Placement, sink: Sink) -> Result<()> {
+        let one = placement == Placement::OneCore;
+        ["sender", "n1", "sink"].into_iter().try_for_each(|machine| receive_in_threads(&self.lab, machine, one))?;
+        if one {
+            ensure_thread(&self.lab, "n1", "to-sender")?;
+            place_threads()?;
+        }
         let core = match sink {
             Sink::Outside => Some(OUTSIDE_CORE),
             Sink::Inside => None,
         };
         // Answers come back to the sender.
         steer(&self.lab, "sink", "to-n1", core)?;
-        steer(&self.lab, "sender", "to-n1", core)?;
-        self.pids().into_iter().try_for_each(to_node_core)
+        steer(&self.lab, "sender", "to-n1", core)
+    }
+
+    /// Starts a program on the node's core that never sleeps.
+    ///
+    /// # Errors
+    /// It does not start.
+    pub fn start_hog(&mut self) -> Result<()> {
+        let mut command = self.lab.command("n1", "sh");
+        command.args(["-c", "while :; do :; done"]);
+        keep(self.lab.start("n1", HOG, &mut command)?)
     }
 
     /// Returns what runs on the router.
     pub fn pids(&self) -> Vec<u32> {
-        ["netservd", "null"].into_iter().filter_map(|name| self.lab.pid("n1", name)).collect()
+        ["netservd", "null", HOG].into_iter().filter_map(|name| self.lab.pid("n1", name)).collect()
     }
 
-    /// Returns how many packets the modules have seen so far, all together.
+    /// Returns what was seen so far, and, if wanted, what the node's metrics say became of other packets.
     ///
     /// # Errors
     /// The node does not answer.
-    pub fn seen(&self) -> Result<u64> {
-        Ok(self.lab.modules("n1")?.modules.iter().map(|module| module.packets.seen).sum())
+    pub fn counts(&self, seen_by: SeenBy, with_metrics: bool) -> Result<Counts> {
+        if seen_by == SeenBy::Driver {
+            return Ok(Counts::of_driver(Passed::last_of(&self.lab.log("n1", "null"))));
+        }
+        let seen = match seen_by {
+            SeenBy::Modules(_) => self.seen()?,
+            SeenBy::Nobody | SeenBy::Driver | SeenBy::Queue => 0,
+        };
+        let metrics = match with_metrics && self.lab.pid("n1", "netservd").is_some() {
+            true => self.lab.get("n1", "/metrics")?,
+            false => String::new(),
+        };
+        Ok(Counts::of_node(seen, &metrics))
+    }
+
+    /// Returns the same once so many packets more were seen, or no more are.
+    ///
+    /// # Errors
+    /// The node does not answer.
+    pub fn settled(&self, seen_by: SeenBy, with_metrics: bool, before: &Counts, sent: u64) -> Result<Counts> {
+        let wanted = before.seen + sent * if let SeenBy::Modules(modules) = seen_by { modules } else { 1 };
+        let began = Instant::now();
+        let (mut last, mut changed) = (before.seen, began);
+        let counts_seen = !matches!(seen_by, SeenBy::Nobody | SeenBy::Queue);
+        while counts_seen && last < wanted && changed.elapsed() < STILL && began.elapsed() < SETTLE_MAX {
+            std::thread::sleep(LOOK);
+            let seen = self.counts(seen_by, false)?.seen;
+            if seen != last {
+                (last, changed) = (seen, Instant::now());
+            }
+        }
+        if with_metrics {
+            std::thread::sleep(METRICS_AGE.saturating_sub(began.elapsed()));
+        }
+        self.counts(seen_by, with_metrics)
+    }
+
+    /// Returns how many packets the modules have seen so far, all together.
+    fn seen(&self) -> Result<u64> {
+        let list: ModuleList =
+            serde_json::from_str(&self.lab.get("n1", "/v1/modules")?).context("the list of modules")?;
+        Ok(list.modules.iter().map(|module| module.packets.seen).sum())
     }
 }

@@ -10,6 +10,16 @@ use rustix::thread::{CpuSet, sched_setaffinity};
 
 use crate::netns::Lab;
 
+/// Which core carries what of the router.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Placement {
+    /// What a veth does where it is sent to runs on the generator's core: all of the kernel's forwarding, or the XDP program
+    /// with its copy. The rest of a node is on its core.
+    Split,
+    /// All of the router is on the node's core, and generator and sink are on the other.
+    OneCore,
+}
+
 /// The core of generator and sink.
 pub const OUTSIDE_CORE: usize = 0;
 /// The core of the node: its kernel's forwarding, `netservd` and workers.
@@ -25,21 +35,43 @@ const FIRST_SHARES: &str = "88761";
 /// # Errors
 /// The machine has no such core, or the process is gone.
 pub fn to_node_core(pid: u32) -> Result<()> {
+    place(pid, true)
+}
+
+/// Gives the node's core to the same, with the priorities that they have.
+///
+/// # Errors
+/// The machine has no such core, or the process is gone.
+pub fn keep(pid: u32) -> Result<()> {
+    place(pid, false)
+}
+
+fn place(pid: u32, first: bool) -> Result<()> {
     let mut core = CpuSet::new();
     core.set(NODE_CORE);
     for pid in family(pid)? {
         let tasks = std::fs::read_dir(format!("/proc/{pid}/task")).into_iter().flatten().flatten();
         for task in tasks.filter_map(|task| task.file_name().to_str()?.parse().ok()).filter_map(Pid::from_raw) {
             let kept = sched_setaffinity(Some(task), &core);
-            match kept.and_then(|()| setpriority_process(Some(task), FIRST)) {
+            let favour = || if first { setpriority_process(Some(task), FIRST) } else { Ok(()) };
+            match kept.and_then(|()| favour()) {
                 // It ended in between.
                 Ok(()) | Err(rustix::io::Errno::SRCH) => {}
                 Err(error) => return Err(error).with_context(|| format!("cannot keep {pid} on core {NODE_CORE}")),
             }
         }
-        favour_group(pid);
+        if first {
+            favour_group(pid);
+        }
     }
     Ok(())
+}
+
+/// Gives the session that this process and what it starts are in precedence over other sessions, where the kernel shares
+/// processor time between sessions first: priorities count within one only.
+pub fn favour_session() {
+    // Without autogroups there is no such file, and nothing to do.
+    let _ = std::fs::write("/proc/self/autogroup", FIRST.to_string());
 }
 
 /// Gives a process's control group the weight of a single process of the first priority, which it would else not have
@@ -69,10 +101,54 @@ fn favour_group(pid: u32) {
 /// The kernel has no receive packet steering.
 pub fn steer(lab: &Lab, machine: &str, interface: &str, core: Option<usize>) -> Result<()> {
     let cores = core.map_or(0, |core| 1_u64 << core);
+    set(lab, machine, interface, &format!("echo {cores:x} > $1/queues/rx-0/rps_cpus"))
+}
+
+/// Has a thread of the kernel take what arrives at a machine's interfaces, in place of an interrupt on the sender's core; or
+/// not. Which core it runs on, [`place_threads`] says. An interface that takes one packet at a time has no such thread.
+///
+/// # Errors
+/// An interface cannot be reached.
+pub fn receive_in_threads(lab: &Lab, machine: &str, on: bool) -> Result<()> {
+    let script = format!("echo {} > $1/threaded 2> /dev/null || true", u8::from(on));
+    lab.topology().interfaces_of(machine).iter().try_for_each(|interface| set(lab, machine, &interface.name, &script))
+}
+
+/// Makes sure that a thread takes what arrives at an interface.
+///
+/// # Errors
+/// The kernel has no such threads (Linux 5.12 is needed).
+pub fn ensure_thread(lab: &Lab, machine: &str, interface: &str) -> Result<()> {
+    set(lab, machine, interface, "test $(cat $1/threaded) = 1").context("no thread receives")
+}
+
+/// Puts the kernel's threads for what arrives at routers on the node's core, and those for what arrives at hosts on the other.
+///
+/// # Errors
+/// There is none for a router.
+pub fn place_threads() -> Result<()> {
+    let mut placed = 0;
+    for entry in std::fs::read_dir("/proc")?.flatten() {
+        let name = std::fs::read_to_string(entry.path().join("comm")).unwrap_or_default();
+        let Some(interface) = name.strip_prefix("napi/to-") else { continue };
+        let pid = entry.file_name().to_str().and_then(|pid| pid.parse().ok()).and_then(Pid::from_raw);
+        let core = if interface.starts_with("n1-") { OUTSIDE_CORE } else { NODE_CORE };
+        let mut cores = CpuSet::new();
+        cores.set(core);
+        sched_setaffinity(pid, &cores).with_context(|| format!("cannot keep {name} on core {core}"))?;
+        setpriority_process(pid, FIRST)?;
+        placed += usize::from(core == NODE_CORE);
+    }
+    ensure!(placed > 0, "the kernel has no threads for what arrives at an interface");
+    Ok(())
+}
+
+/// Runs a shell script with the directory of an interface as its argument.
+fn set(lab: &Lab, machine: &str, interface: &str, script: &str) -> Result<()> {
     // A new /sys, as `ip netns exec` mounts it, shows the interfaces of the namespace.
-    let script = format!("echo {cores:x} > /sys/class/net/{interface}/queues/rx-0/rps_cpus");
     let output = std::process::Command::new("ip")
-        .args(["netns", "exec", &lab.namespace(machine), "sh", "-c", &script])
+        .args(["netns", "exec", &lab.namespace(machine), "sh", "-c", script, "sh"])
+        .arg(format!("/sys/class/net/{interface}"))
         .output()
         .context("cannot run ip")?;
     ensure!(output.status.success(), "{script}: {}", String::from_utf8_lossy(&output.stderr).trim());

@@ -54,6 +54,9 @@ pub struct Row {
     /// What else is to be said.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub note: String,
+    /// More for programs: of a search the bounds of its goals, and where the packets of its trials went.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub details: Option<serde_json::Value>,
     /// What it was to reach, if something.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub goal: Option<Goal>,
@@ -66,7 +69,7 @@ impl Row {
     /// If there are none: then the figure has failed already.
     pub fn new(what: impl Into<String>, unit: &'static str, values: &[f64]) -> Row {
         let summary = Summary::of(values).expect("a figure has measured something");
-        Row { what: what.into(), unit, summary, note: String::new(), goal: None }
+        Row { what: what.into(), unit, summary, note: String::new(), details: None, goal: None }
     }
 
     /// Adds what is to be reached.
@@ -113,8 +116,8 @@ impl Figure {
             let _ =
                 write!(text, "   {:width$}  {:>9}  {spread:>21}  {}", row.what, short(row.summary.median), row.unit);
             let _ = writeln!(text, "{}", verdict(row));
-            if !row.note.is_empty() {
-                let _ = writeln!(text, "   {:width$}    {}", "", row.note);
+            for line in row.note.lines() {
+                let _ = writeln!(text, "      {line}");
             }
         }
         text

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! One trial: packets at a rate through the router, and what became of each.
 
+use std::net::IpAddr;
 use std::path::Path;
 use std::process::Stdio;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -8,6 +9,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use anyhow::{Context, Result, ensure};
 use serde::Deserialize;
 
+use super::account::{Account, Drops};
 use super::net::Net;
 use super::others::Others;
 use super::pin::OUTSIDE_CORE;
@@ -15,6 +17,8 @@ use super::programs::Programs;
 
 /// How often a trial is run again because of other programs.
 const DISTURBED_MAX: usize = 5;
+/// A generator that waits for a smaller share of its time can do no more.
+const WAITED_MIN: f64 = 0.01;
 
 /// What is sent.
 #[derive(Clone, Copy, Debug)]
@@ -27,14 +31,48 @@ pub struct Traffic<'a> {
     pub ports: u16,
     /// How many packets in a row go to one port.
     pub burst: u16,
+    /// How many source ports take turns.
+    pub flows: u16,
+    /// Whether sizes are mixed, up to `bytes`, which is 1500 then.
+    pub mix: bool,
+    /// Whether packets are IPv6.
+    pub v6: bool,
+    /// Whether packets come from a socket, as from a program, and not as frames.
+    pub socket: bool,
     /// A file with the payload of packets that are answered; the answers come back from `port`.
     pub answered: Option<&'a Path>,
+    /// Who has to see each packet.
+    pub seen_by: SeenBy,
+}
+
+/// Who has to see each packet: one that they did not see is lost, also if it arrived.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum SeenBy {
+    /// Nobody: the kernel forwards it.
+    Nobody,
+    /// So many modules of the node.
+    Modules(u64),
+    /// A driver alone.
+    Driver,
+    /// A program at a netfilter queue: what went into the queue.
+    Queue,
 }
 
 impl Traffic<'_> {
     /// Returns numbered packets of a size to a port.
     pub fn new(bytes: u16, port: u16) -> Traffic<'static> {
-        Traffic { bytes, port, ports: 1, burst: 1, answered: None }
+        Traffic {
+            bytes,
+            port,
+            ports: 1,
+            burst: 1,
+            flows: 1,
+            mix: false,
+            v6: false,
+            socket: false,
+            answered: None,
+            seen_by: SeenBy::Nobody,
+        }
     }
 }
 
@@ -47,12 +85,14 @@ pub struct Pace {
     pub seconds: f64,
     /// Whether latencies are taken. The generator then gives single packets, and not 64 at a time.
     pub timed: bool,
+    /// Whether there is to be an account of what was lost, which takes a moment more.
+    pub accounted: bool,
 }
 
 /// What became of the packets.
-#[derive(Clone, Debug, Deserialize)]
+#[derive(Clone, Debug, Default, Deserialize)]
 pub struct Outcome {
-    /// Packets that were sent.
+    /// Packets that were sent, those before the full rate was reached, too.
     pub sent: u64,
     /// Different ones of them that arrived.
     pub received: u64,
@@ -60,12 +100,30 @@ pub struct Outcome {
     pub duplicates: u64,
     /// Packets that arrived after a later one.
     pub reordered: u64,
+    /// Packets that were to be sent at the full rate.
+    pub asked: f64,
+    /// Packets that were sent at the full rate.
+    pub offered: u64,
     /// Packets per second that were sent.
     pub rate: f64,
+    /// The share of the trial for which the generator had nothing to do.
+    pub waited: f64,
+    /// Times of a millisecond or more for which the generator did not come to run.
+    pub gaps: u64,
+    /// The longest of them.
+    pub longest_gap_ms: f64,
     /// Processor time of the whole machine per packet.
     pub cpu_ns: f64,
     /// Latencies, where they were taken.
     pub latency_us: Latency,
+    /// What the kernel says that it dropped.
+    pub drops: Drops,
+    /// Packets that all saw who had to, if somebody had to.
+    #[serde(skip)]
+    pub seen: Option<u64>,
+    /// Where packets were lost, if that was wanted.
+    #[serde(skip)]
+    pub account: Option<Account>,
 }
 
 /// Percentiles of latency in µs.
@@ -82,12 +140,32 @@ pub struct Latency {
 }
 
 impl Outcome {
-    /// Returns the share of packets that did not arrive.
+    /// Returns the share of packets that did not arrive, or that were not seen by who had to, whichever is more.
     pub fn loss(&self) -> f64 {
-        share(self.sent.saturating_sub(self.received), self.sent)
+        share(self.not_received().max(self.not_seen()), self.sent)
+    }
+
+    /// Returns how many packets did not arrive.
+    pub fn not_received(&self) -> u64 {
+        self.sent.saturating_sub(self.received)
+    }
+
+    /// Returns how many packets were not seen by all who had to.
+    pub fn not_seen(&self) -> u64 {
+        self.seen.map_or(0, |seen| self.sent.saturating_sub(seen))
+    }
+
+    /// Returns whether the generator could not do more. One that was only late had time to wait before or after.
+    pub fn is_saturated(&self) -> bool {
+        self.waited < WAITED_MIN
     }
 
     /// Returns how many packets per second arrived.
+    pub fn arrived(&self) -> f64 {
+        self.rate * (1.0 - share(self.not_received(), self.sent))
+    }
+
+    /// Returns how many packets per second arrived and were seen.
     pub fn delivered(&self) -> f64 {
         self.rate * (1.0 - self.loss())
     }
@@ -110,15 +188,35 @@ pub fn disturbed() -> (usize, usize) {
 pub fn run(net: &Net, programs: &Programs, traffic: &Traffic, load: &Pace) -> Result<Outcome> {
     for _ in 0..DISTURBED_MAX {
         let before = Others::now(&net.pids())?;
-        let outcome = run_once(net, programs, traffic, load)?;
-        if outcome.sent > 0 && Others::now(&net.pids())?.were_quiet_since(&before) {
+        let outcome = run_counted(net, programs, traffic, load)?;
+        if outcome.offered > 0 && Others::now(&net.pids())?.were_quiet_since(&before) {
             return Ok(outcome);
         }
         DISTURBED.fetch_add(1, Ordering::Relaxed);
     }
     ACCEPTED.fetch_add(1, Ordering::Relaxed);
-    let outcome = run_once(net, programs, traffic, load)?;
-    ensure!(outcome.sent > 0, "the generator sent nothing");
+    let outcome = run_counted(net, programs, traffic, load)?;
+    ensure!(outcome.offered > 0, "the generator sent nothing at the full rate");
+    Ok(outcome)
+}
+
+/// Runs one trial, and finds out who saw its packets.
+fn run_counted(net: &Net, programs: &Programs, traffic: &Traffic, load: &Pace) -> Result<Outcome> {
+    let before = net.counts(traffic.seen_by, load.accounted)?;
+    let mut outcome = run_once(net, programs, traffic, load)?;
+    let after = net.settled(traffic.seen_by, load.accounted, &before, outcome.sent)?;
+    outcome.seen = match traffic.seen_by {
+        SeenBy::Nobody => None,
+        SeenBy::Modules(modules) => Some((after.seen - before.seen) / modules.max(1)),
+        SeenBy::Driver => Some(after.seen - before.seen),
+        SeenBy::Queue => {
+            let Drops { queued, queue_full, queue_bypassed, .. } = outcome.drops;
+            Some(queued.saturating_sub(queue_full + queue_bypassed))
+        }
+    };
+    if load.accounted {
+        outcome.account = Some(Account::of(&outcome, &after.since(&before), traffic.answered.is_some()));
+    }
     Ok(outcome)
 }
 
@@ -127,18 +225,25 @@ fn run_once(net: &Net, programs: &Programs, traffic: &Traffic, load: &Pace) -> R
     let place = |machine, interface| format!("/run/netns/{}:{interface}", lab.namespace(machine));
     let mut command = std::process::Command::new(&programs.trial);
     let sink = if traffic.answered.is_some() { place("sender", "to-n1") } else { place("sink", "to-n1") };
-    let source = if traffic.answered.is_some() { net.nobody("sender") } else { lab.v4("sender") };
+    let (source, destination): (IpAddr, IpAddr) = match traffic.answered {
+        Some(_) => (net.nobody("sender").into(), net.nobody("sink").into()),
+        None if traffic.v6 => (lab.v6("sender").into(), net.v6_nobody("sink").into()),
+        None => (lab.v4("sender").into(), net.nobody("sink").into()),
+    };
     command
         .arg(format!("sender={}", place("sender", "to-n1")))
         .arg(format!("router={}", place("n1", "to-sender")))
         .arg(format!("sink={sink}"))
         .arg(format!("source={source}"))
-        .arg(format!("destination={}", net.nobody("sink")))
+        .arg(format!("destination={destination}"))
         .arg(format!("objects={}", programs.dir.display()))
         .arg(format!("core={OUTSIDE_CORE}"))
         .arg(format!("port={}", traffic.port))
         .arg(format!("ports={}", traffic.ports))
         .arg(format!("burst={}", traffic.burst))
+        .arg(format!("flows={}", traffic.flows))
+        .arg(format!("mix={}", u8::from(traffic.mix)))
+        .arg(format!("socket={}", u8::from(traffic.socket)))
         .arg(format!("bytes={}", traffic.bytes))
         .arg(format!("rate={:.0}", load.rate.unwrap_or(0.0)))
         .arg(format!("seconds={}", load.seconds));

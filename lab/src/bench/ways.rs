@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! The ways through a router that are compared, and the routers that have them.
 
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 
@@ -8,9 +9,9 @@ use anyhow::{Context, Result};
 use netserv_model::Flavour;
 
 use super::net::{Installed, Net, Sink};
-use super::pin::{NODE_CORE, steer};
+use super::pin::{NODE_CORE, Placement, steer};
 use super::programs::Programs;
-use super::trial::Traffic;
+use super::trial::{SeenBy, Traffic};
 use crate::node::{LabPackage, LabUser};
 
 /// The port of the first way; those of other ways and modules are told apart by it.
@@ -36,7 +37,7 @@ const NULL_MODULE: &str = r#"(module
 "#;
 
 /// One way through a router.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, clap::ValueEnum)]
 pub enum Way {
     /// The kernel's forwarding, on the generator's core.
     Kernel,
@@ -93,6 +94,18 @@ impl Way {
         Way::XdpForward,
     ];
 
+    /// Those that are measured on one core, too.
+    pub const ON_ONE_CORE: [Way; 8] = [
+        Way::Kernel,
+        Way::NfqueueNull,
+        Way::NfqueueMonitor,
+        Way::AfxdpNull,
+        Way::AfxdpMonitor,
+        Way::AfxdpKeepAlive,
+        Way::AfxdpUnmatched,
+        Way::XdpForward,
+    ];
+
     /// Returns the name in tables.
     pub fn name(self) -> &'static str {
         match self {
@@ -128,7 +141,7 @@ impl Way {
             Way::NfqueueUnmatched | Way::AfxdpUnmatched | Way::XdpForward => OTHER_PORT,
         };
         let answered = self.answers().then_some(notify);
-        Traffic { answered, ..Traffic::new(bytes, port) }
+        Traffic { answered, seen_by: self.seen_by(), ..Traffic::new(bytes, port) }
     }
 
     /// Returns whether a module answers each packet.
@@ -142,8 +155,9 @@ impl Way {
     }
 
     /// Returns where the sink counts: what leaves from the generator's core is counted there in any case.
-    pub fn sink(self) -> Sink {
+    pub fn sink(self, placement: Placement) -> Sink {
         match self {
+            _ if placement == Placement::OneCore => Sink::Outside,
             Way::Kernel | Way::Filtered | Way::NfqueueUnmatched | Way::AfxdpUnmatched | Way::XdpForward => Sink::Inside,
             Way::Steered | Way::NfqueueNull | Way::NfqueueMonitor | Way::NfqueueBundle => Sink::Outside,
             Way::AfxdpNull | Way::AfxdpEmpty | Way::AfxdpMonitor | Way::AfxdpBundle => Sink::Outside,
@@ -151,74 +165,109 @@ impl Way {
         }
     }
 
-    /// Returns how many modules see each packet.
-    pub fn modules(self) -> u64 {
+    /// Returns who has to see each packet.
+    pub fn seen_by(self) -> SeenBy {
         match self {
-            Way::NfqueueMonitor | Way::AfxdpEmpty | Way::AfxdpMonitor | Way::AfxdpKeepAlive => 1,
-            Way::NfqueueBundle | Way::AfxdpBundle | Way::AfxdpKeepAliveBundle => 1,
-            Way::AfxdpTwo => 2,
-            Way::Kernel | Way::Steered | Way::Filtered | Way::NfqueueNull | Way::AfxdpNull => 0,
-            Way::NfqueueUnmatched | Way::AfxdpUnmatched | Way::XdpForward => 0,
+            Way::NfqueueMonitor | Way::AfxdpEmpty | Way::AfxdpMonitor | Way::AfxdpKeepAlive => SeenBy::Modules(1),
+            Way::NfqueueBundle | Way::AfxdpBundle | Way::AfxdpKeepAliveBundle => SeenBy::Modules(1),
+            Way::AfxdpTwo => SeenBy::Modules(2),
+            Way::NfqueueNull => SeenBy::Queue,
+            Way::AfxdpNull => SeenBy::Driver,
+            Way::Kernel | Way::Steered | Way::Filtered => SeenBy::Nobody,
+            Way::NfqueueUnmatched | Way::AfxdpUnmatched | Way::XdpForward => SeenBy::Nobody,
+        }
+    }
+}
+
+/// A router, which has some of the ways.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+enum Router {
+    Kernel,
+    Steered,
+    Filtered,
+    NfqueueNull,
+    Nfqueue,
+    AfxdpNull,
+    Afxdp,
+    XdpForward,
+}
+
+impl Router {
+    fn of(way: Way) -> Router {
+        match way {
+            Way::Kernel => Router::Kernel,
+            Way::Steered => Router::Steered,
+            Way::Filtered => Router::Filtered,
+            Way::NfqueueNull => Router::NfqueueNull,
+            Way::NfqueueMonitor | Way::NfqueueBundle | Way::NfqueueUnmatched => Router::Nfqueue,
+            Way::AfxdpNull => Router::AfxdpNull,
+            Way::AfxdpEmpty | Way::AfxdpMonitor | Way::AfxdpBundle | Way::AfxdpTwo | Way::AfxdpUnmatched => {
+                Router::Afxdp
+            }
+            Way::AfxdpKeepAlive | Way::AfxdpKeepAliveBundle => Router::Afxdp,
+            Way::XdpForward => Router::XdpForward,
+        }
+    }
+
+    /// Starts it; with a JVM only if that is wanted.
+    fn up(self, programs: &Programs, java: bool) -> Result<Net> {
+        match self {
+            Router::Kernel => Net::up(),
+            Router::Steered => {
+                let net = Net::up()?;
+                steer(&net.lab, "n1", "to-sender", Some(NODE_CORE))?;
+                Ok(net)
+            }
+            Router::Filtered => filtered(),
+            Router::NfqueueNull => nfqueue_null(programs),
+            Router::Nfqueue => nfqueue(java).context("a node with the driver nfqueue"),
+            Router::AfxdpNull => {
+                let mut net = Net::up()?;
+                net.start_null_driver("afxdp", PORT, &[]).context("the driver afxdp alone")?;
+                Ok(net)
+            }
+            Router::Afxdp => afxdp(java).context("a node with the driver afxdp"),
+            Router::XdpForward => xdp_forward(),
         }
     }
 }
 
 /// The routers. Those without traffic sleep.
 pub struct Nets {
-    kernel: Net,
-    steered: Net,
-    filtered: Net,
-    nfqueue_null: Net,
-    nfqueue: Net,
-    afxdp_null: Net,
-    afxdp: Net,
-    /// None where this kernel or node cannot.
-    xdp_forward: Option<Net>,
+    nets: BTreeMap<Router, Net>,
+    // The directory of the payload goes in the end.
+    _files: Net,
     /// The payload of a NOTIFY that makes a packet of 340 bytes.
     pub notify: PathBuf,
 }
 
 impl Nets {
-    /// Makes all routers.
+    /// Makes the routers of some ways.
     ///
     /// # Errors
-    /// One of them does not run.
-    pub fn up(programs: &Programs) -> Result<Nets> {
-        let kernel = Net::up()?;
-        let notify = kernel.lab.dir().join("notify.sip");
+    /// One of them does not run; without forwarding in XDP, which not every kernel can, it goes.
+    pub fn up(programs: &Programs, ways: &[Way]) -> Result<Nets> {
+        let files = Net::up()?;
+        let notify = files.lab.dir().join("notify.sip");
         std::fs::write(&notify, notify_of(340 - 28)?)?;
-        let mut afxdp_null = Net::up()?;
-        afxdp_null.start_null_driver("afxdp", PORT, &[]).context("the driver afxdp alone")?;
-        let steered = Net::up()?;
-        steer(&steered.lab, "n1", "to-sender", Some(NODE_CORE))?;
-        Ok(Nets {
-            kernel,
-            steered,
-            filtered: filtered()?,
-            nfqueue_null: nfqueue_null(programs)?,
-            nfqueue: nfqueue().context("a node with the driver nfqueue")?,
-            afxdp_null,
-            afxdp: afxdp().context("a node with the driver afxdp")?,
-            xdp_forward: xdp_forward()
-                .inspect_err(|error| println!("NOTE: a node that forwards in XDP is not measured: {error:#}"))
-                .ok(),
-            notify,
-        })
+        let java = ways.iter().any(|way| way.is_java());
+        let routers: BTreeSet<Router> = ways.iter().map(|way| Router::of(*way)).collect();
+        let mut nets = BTreeMap::new();
+        for router in routers {
+            match router.up(programs, java) {
+                Ok(net) => drop(nets.insert(router, net)),
+                Err(error) if router == Router::XdpForward => {
+                    println!("NOTE: a node that forwards in XDP is not measured: {error:#}");
+                }
+                Err(error) => return Err(error),
+            }
+        }
+        Ok(Nets { nets, _files: files, notify })
     }
 
     /// Returns the router that has a way, if there is one.
     pub fn of(&self, way: Way) -> Option<&Net> {
-        Some(match way {
-            Way::Kernel => &self.kernel,
-            Way::Steered => &self.steered,
-            Way::Filtered => &self.filtered,
-            Way::NfqueueNull => &self.nfqueue_null,
-            Way::NfqueueMonitor | Way::NfqueueBundle | Way::NfqueueUnmatched => &self.nfqueue,
-            Way::AfxdpNull => &self.afxdp_null,
-            Way::AfxdpEmpty | Way::AfxdpMonitor | Way::AfxdpBundle | Way::AfxdpTwo | Way::AfxdpUnmatched => &self.afxdp,
-            Way::AfxdpKeepAlive | Way::AfxdpKeepAliveBundle => &self.afxdp,
-            Way::XdpForward => return self.xdp_forward.as_ref(),
-        })
+        self.nets.get(&Router::of(way))
     }
 }
 
@@ -243,19 +292,21 @@ fn nfqueue_null(programs: &Programs) -> Result<Net> {
     Ok(net)
 }
 
-fn nfqueue() -> Result<Net> {
+fn nfqueue(java: bool) -> Result<Net> {
     let mut net = Net::up()?;
     let prefix = net.destination();
     let [alice, bob] = [net.lab.user("alice", &[&prefix])?, net.lab.user("bob", &[&prefix])?];
     net.start_netservd("nfqueue", "", &[alice.clone(), bob.clone()])?;
     let install = |user, package: &LabPackage, port| net.install(&Installed { user, package, port, properties: &[] });
     install(&alice, &net.lab.package("net-monitor", &alice)?, PORT)?;
-    install(&bob, &net.lab.package_in("net-monitor", &[Flavour::Osgi], &bob)?, BUNDLE_PORT)?;
+    if java {
+        install(&bob, &net.lab.package_in("net-monitor", &[Flavour::Osgi], &bob)?, BUNDLE_PORT)?;
+    }
     Ok(net)
 }
 
-/// A node with six users: net-monitor, the empty module, both, keep-alive, and the two as bundles.
-fn afxdp() -> Result<Net> {
+/// A node with six users: net-monitor, the empty module, both, keep-alive, and, if wanted, the two as bundles.
+fn afxdp(java: bool) -> Result<Net> {
     let mut net = Net::up()?;
     let prefix = net.destination();
     let users = ["alice", "bob", "carol", "dave", "erin", "frank"].map(|name| net.lab.user(name, &[&prefix]));
@@ -268,8 +319,10 @@ fn afxdp() -> Result<Net> {
     install(carol, &net.lab.package("net-monitor", carol)?, TWO_PORT)?;
     install(carol, &empty_module(&net, carol)?, TWO_PORT)?;
     install(dave, &net.lab.package("keep-alive", dave)?, SIP_PORT)?;
-    install(erin, &net.lab.package_in("net-monitor", &[Flavour::Osgi], erin)?, BUNDLE_PORT)?;
-    install(frank, &net.lab.package_in("keep-alive", &[Flavour::Osgi], frank)?, BUNDLE_SIP_PORT)?;
+    if java {
+        install(erin, &net.lab.package_in("net-monitor", &[Flavour::Osgi], erin)?, BUNDLE_PORT)?;
+        install(frank, &net.lab.package_in("keep-alive", &[Flavour::Osgi], frank)?, BUNDLE_SIP_PORT)?;
+    }
     Ok(net)
 }
 
@@ -333,7 +386,7 @@ mod tests {
 
     #[test]
     fn ways_differ_in_name() {
-        let names: std::collections::BTreeSet<_> = Way::ALL.iter().map(|way| way.name()).collect();
+        let names: BTreeSet<_> = Way::ALL.iter().map(|way| way.name()).collect();
         assert_eq!(names.len(), Way::ALL.len());
     }
 }
