@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 use netserv_dataplane::afxdp::Afxdp;
 use netserv_dataplane::signal::{Intercepted, Interceptor, Received, SignalConfig, SignalSocket};
 use netserv_dataplane::{Batch, Driver, Final, InterfaceId, limits};
-use netserv_skips::skipped;
+use netserv_skips::not_run;
 use netserv_wire::ip::build;
 
 use crate::classify::device;
@@ -111,7 +111,7 @@ fn vlans_are_named_as_the_kernel_names_them() {
     let Some(chain) = Chain::new(3) else { return };
     for (node, parent, host) in [(SENDER, "right", 1), (ROUTER, "left", 2)] {
         if !chain.try_run(node, &["ip", "link", "add", "link", parent, "name", "tagged", "type", "vlan", "id", "7"]) {
-            return skipped(&test(), "this kernel has no VLANs");
+            return not_run(&test(), "this kernel has no VLANs");
         }
         chain.run(node, &["ip", "addr", "add", &format!("10.7.0.{host}/24"), "dev", "tagged"]);
         chain.run(node, &["ip", "link", "set", "tagged", "up"]);

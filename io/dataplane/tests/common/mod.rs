@@ -170,3 +170,24 @@ fn ip(arguments: &[&str], input: &str) {
 pub fn test() -> String {
     std::thread::current().name().unwrap_or("a test").to_owned()
 }
+
+/// Does what `nft add table inet fw; nft add chain inet fw forward { type filter hook forward priority 0; policy drop; }`
+/// does, without that tool: one batch of `NFT_MSG_NEWTABLE` and `NFT_MSG_NEWCHAIN`.
+pub fn add_inet_chain() {
+    const BATCH: &str = "\
+        140000001000010001000000000000000000000a\
+        1c000000000a05040200000000000000010000000700010066770000\
+        50000000030a05040300000000000000010000000700010066770000\
+        0c000300666f7277617264001400048008000100000000020800020000000000\
+        08000500000000000b00070066696c7465720000\
+        140000001100010004000000000000000000000a";
+    let digits: Vec<u8> = BATCH.bytes().filter(u8::is_ascii_hexdigit).collect();
+    let byte = |pair: &[u8]| u8::from_str_radix(std::str::from_utf8(pair).unwrap(), 16).unwrap();
+    let batch: Vec<u8> = digits.chunks(2).map(byte).collect();
+    let netfilter = Some(rustix::net::netlink::NETFILTER);
+    let (family, kind) = (rustix::net::AddressFamily::NETLINK, rustix::net::SocketType::RAW);
+    let socket = rustix::net::socket_with(family, kind, rustix::net::SocketFlags::CLOEXEC, netfilter).unwrap();
+    let kernel = rustix::net::netlink::SocketAddrNetlink::new(0, 0);
+    let sent = rustix::net::sendto(&socket, &batch, rustix::net::SendFlags::empty(), &kernel).unwrap();
+    assert_eq!(sent, batch.len());
+}
