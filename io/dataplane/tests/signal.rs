@@ -6,12 +6,10 @@ mod common;
 
 use std::net::{IpAddr, SocketAddr};
 use std::os::fd::AsFd;
-use std::time::{Duration, Instant};
 
+use common::signaling::{check_datagram, intercept, next, socket, wait_until};
 use common::{Chain, address, receive};
-use netserv_dataplane::signal::{
-    Intercepted, Interceptor, Received, RouteMonitor, Routes, SignalConfig, SignalSocket, UnreachableKind,
-};
+use netserv_dataplane::signal::{Interceptor, Received, RouteMonitor, Routes, SignalSocket, UnreachableKind};
 use netserv_dataplane::{DriverConfig, DriverError, InterfaceId, PacketId, cleanup_leftovers, limits};
 use rustix::event::{PollFd, PollFlags, Timespec, epoll, poll};
 
@@ -20,8 +18,8 @@ const MESSAGE: &[u8] = b"\x4e\x04\xbd\xa5 a message of some length";
 #[test]
 fn queries_are_intercepted_with_and_without_router_alert() {
     let Some(chain) = Chain::new(3) else { return };
-    let sender = open(&chain, 0);
-    let receiver = open(&chain, 2);
+    let sender = socket(&chain, 0);
+    let receiver = socket(&chain, 2);
     let _entered = chain.enter(1);
     let mut interceptor = Interceptor::open(&DriverConfig::new("node"), None).unwrap();
     for v6 in [false, true] {
@@ -54,9 +52,9 @@ fn queries_are_intercepted_with_and_without_router_alert() {
 #[test]
 fn what_is_no_query_for_others_is_left_alone() {
     let Some(chain) = Chain::new(3) else { return };
-    let sender = open(&chain, 0);
-    let receiver = open(&chain, 2);
-    let own = open(&chain, 1);
+    let sender = socket(&chain, 0);
+    let receiver = socket(&chain, 2);
+    let own = socket(&chain, 1);
     let _entered = chain.enter(1);
     let mut interceptor = Interceptor::open(&DriverConfig::new("node"), None).unwrap();
     for v6 in [false, true] {
@@ -94,8 +92,8 @@ fn the_rules_of_an_interceptor_go_with_it() {
 #[test]
 fn the_oldest_query_goes_on_when_too_many_wait() {
     let Some(chain) = Chain::new(3) else { return };
-    let sender = open(&chain, 0);
-    let receiver = open(&chain, 2);
+    let sender = socket(&chain, 0);
+    let receiver = socket(&chain, 2);
     let _entered = chain.enter(1);
     let mut interceptor = Interceptor::open(&DriverConfig::new("node"), None).unwrap();
     let (from, to) = (address(false, 0, 1), address(false, 1, 2));
@@ -131,7 +129,7 @@ fn icmp_errors_name_the_destination_of_the_query() {
     for k in 1..4 {
         chain.run(k, &["sysctl", "-qw", "net.ipv4.icmp_ratelimit=0", "net.ipv6.icmp.ratelimit=0"]);
     }
-    let sender = open(&chain, 0);
+    let sender = socket(&chain, 0);
     for v6 in [false, true] {
         let (from, to) = (address(v6, 0, 1), address(v6, 2, 2));
         for rao in [None, Some(33)] {
@@ -151,7 +149,7 @@ fn icmp_errors_name_the_destination_of_the_query() {
 #[test]
 fn errors_break_neither_sending_nor_receiving() {
     let Some(chain) = Chain::new(2) else { return };
-    let (sender, peer) = (open(&chain, 0), chain.udp(1, "10.0.0.2:9000"));
+    let (sender, peer) = (socket(&chain, 0), chain.udp(1, "10.0.0.2:9000"));
     let (from, to) = (address(false, 0, 1), address(false, 0, 2));
     for _ in 0..20 {
         sender.send_q_mode(from, to, None, None, MESSAGE).unwrap();
@@ -184,7 +182,7 @@ fn errors_break_neither_sending_nor_receiving() {
 #[test]
 fn one_descriptor_tells_of_datagrams_and_errors() {
     let Some(chain) = Chain::new(2) else { return };
-    let (sender, peer) = (open(&chain, 0), chain.udp(1, "10.0.0.2:9000"));
+    let (sender, peer) = (socket(&chain, 0), chain.udp(1, "10.0.0.2:9000"));
     let outer = epoll::create(epoll::CreateFlags::CLOEXEC).unwrap();
     let flags = epoll::EventFlags::IN | epoll::EventFlags::ET;
     epoll::add(&outer, &sender, epoll::EventData::new_u64(1), flags).unwrap();
@@ -246,36 +244,6 @@ fn routes_and_addresses_are_known() {
     assert_eq!(routes.source_for(address(false, 0, 1)).unwrap(), None);
 }
 
-fn open(chain: &Chain, k: usize) -> SignalSocket {
-    let _entered = chain.enter(k);
-    SignalSocket::open(SignalConfig { port: 270, mark: 0x4e65_7453 }).unwrap()
-}
-
-fn intercept(interceptor: &mut Interceptor) -> Intercepted {
-    let mut messages = Vec::new();
-    wait_until(|| interceptor.receive(&mut messages).unwrap() > 0);
-    assert_eq!(messages.len(), 1);
-    messages.remove(0)
-}
-
-fn next(socket: &SignalSocket) -> Received {
-    let mut received = None;
-    wait_until(|| {
-        received = socket.receive().unwrap();
-        received.is_some()
-    });
-    received.unwrap()
-}
-
-fn check_datagram(socket: &SignalSocket, from: IpAddr, to: IpAddr, expected_ttl: u8, message: &[u8]) {
-    let Received::Datagram { interface, local, source, destination, ttl, payload } = next(socket) else {
-        panic!("an error came in place of a datagram");
-    };
-    assert_ne!(interface, InterfaceId(0));
-    assert_eq!((local, destination, source), (to, to, SocketAddr::new(from, 270)));
-    assert_eq!((ttl, payload.as_slice()), (expected_ttl, message));
-}
-
 fn check_unreachable(socket: &SignalSocket, to: IpAddr, port: u16, kind: UnreachableKind, by: IpAddr) {
     let received = next(socket);
     let Received::Unreachable { destination, kind: found, reporter, payload } = received else {
@@ -283,12 +251,4 @@ fn check_unreachable(socket: &SignalSocket, to: IpAddr, port: u16, kind: Unreach
     };
     assert_eq!((destination, found, reporter), (SocketAddr::new(to, port), kind, Some(by)));
     assert!(payload.starts_with(MESSAGE), "{payload:?}");
-}
-
-fn wait_until(mut done: impl FnMut() -> bool) {
-    let start = Instant::now();
-    while !done() {
-        assert!(start.elapsed() < Duration::from_secs(3), "nothing came");
-        std::thread::sleep(Duration::from_micros(200));
-    }
 }

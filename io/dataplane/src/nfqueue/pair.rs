@@ -7,9 +7,9 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-use rustix::event::{PollFd, PollFlags, Timespec, epoll, poll};
+use rustix::event::epoll;
 
-use super::queue::{Queue, QueueConfig};
+use super::queue::{self, Queue, QueueConfig};
 use super::window::Outcome;
 use crate::rules::QueueNumbers;
 use crate::{Batch, Counters, DriverError, PacketId};
@@ -49,25 +49,19 @@ impl QueuePair {
     /// Fills the batch from one of the queues, as [`Driver::receive`](crate::Driver::receive) says.
     pub fn receive(&mut self, batch: &mut Batch, timeout: Option<Duration>) -> Result<usize, DriverError> {
         if !self.is_closed_used.load(Ordering::Relaxed) && timeout == Some(Duration::ZERO) {
-            return self.open.receive(batch, timeout);
+            return self.open.receive(batch);
         }
         let deadline = timeout.map(|timeout| Instant::now() + timeout);
         loop {
             self.closed_first = !self.closed_first;
             for closed in [self.closed_first, !self.closed_first] {
                 let queue = if closed { &mut self.closed } else { &mut self.open };
-                if queue.receive(batch, Some(Duration::ZERO))? > 0 {
+                if queue.receive(batch)? > 0 {
                     return Ok(batch.len());
                 }
             }
-            let left = deadline.map(|deadline| deadline.saturating_duration_since(Instant::now()));
-            if left == Some(Duration::ZERO) {
+            if !queue::wait(&self.events, deadline)? {
                 return Ok(0);
-            }
-            let left = left.map(|left| Timespec::try_from(left).expect("a time to wait is short"));
-            match poll(&mut [PollFd::new(&self.events, PollFlags::IN)], left.as_ref()) {
-                Ok(_) | Err(rustix::io::Errno::INTR) => {}
-                Err(error) => return Err(DriverError::system("waiting for netfilter queues", error)),
             }
         }
     }

@@ -36,8 +36,6 @@ pub(crate) struct Queue {
     tag: u32,
     window: Window,
     outgoing: Vec<u8>,
-    /// Whether the last call left nothing to receive, as far as we know; waiting then saves a call in vain.
-    drained: bool,
     pub counters: Counters,
     /// Packets that the kernel could not give us, and its number of them, which wraps, at the last look.
     missed: Cell<(u64, u32)>,
@@ -72,7 +70,6 @@ impl Queue {
             tag: config.tag,
             window: Window::new(window_packets(config.packets)),
             outgoing: Vec::new(),
-            drained: true,
             counters: Counters::default(),
             missed: Cell::default(),
         };
@@ -85,30 +82,20 @@ impl Queue {
         self.number
     }
 
-    /// Fills the batch as [`Driver::receive`](crate::Driver::receive) says.
-    pub fn receive(&mut self, batch: &mut Batch, timeout: Option<Duration>) -> Result<usize, DriverError> {
-        let deadline = timeout.map(|timeout| Instant::now() + timeout);
-        batch.clear();
-        if self.drained && timeout != Some(Duration::ZERO) && !self.wait(deadline)? {
-            return Ok(0);
-        }
+    /// Clears the batch and fills it with the packets that are there, without waiting; returns how many there are.
+    pub fn receive(&mut self, batch: &mut Batch) -> Result<usize, DriverError> {
         loop {
             batch.clear();
             let mut lengths = [0; limits::BATCH_PACKETS_MAX];
             match sys::receive_many(&self.socket, batch.storage_mut(), &mut lengths) {
                 Ok(count) => {
-                    self.drained = count < lengths.len();
                     self.take_in(batch, &lengths[..count])?;
                     if !batch.is_empty() {
                         return Ok(batch.len());
                     }
                 }
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-                Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
-                    if !self.wait(deadline)? {
-                        return Ok(0);
-                    }
-                }
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => return Ok(0),
                 Err(error) => return Err(DriverError::system("receiving from a netfilter queue", error)),
             }
         }
@@ -223,19 +210,6 @@ impl Queue {
         Ok(())
     }
 
-    fn wait(&self, deadline: Option<Instant>) -> Result<bool, DriverError> {
-        let left = deadline.map(|deadline| deadline.saturating_duration_since(Instant::now()));
-        if left == Some(Duration::ZERO) {
-            return Ok(false);
-        }
-        let timeout = left.map(|left| Timespec::try_from(left).expect("a time to wait is short"));
-        match poll(&mut [PollFd::new(&self.socket, PollFlags::IN)], timeout.as_ref()) {
-            Ok(0) => Ok(false),
-            Ok(_) | Err(rustix::io::Errno::INTR) => Ok(true),
-            Err(error) => Err(DriverError::system("waiting for a netfilter queue", error)),
-        }
-    }
-
     fn bind(&mut self, config: QueueConfig) -> Result<(), DriverError> {
         let last = config.first_number.saturating_add(limits::QUEUE_NUMBERS_TRIED - 1);
         for (sequence, number) in (1..).zip(config.first_number..=last) {
@@ -275,7 +249,7 @@ impl Queue {
                     }
                     Received::Answer { .. } | Received::Other => {}
                 },
-                Err(rustix::io::Errno::AGAIN) => match self.wait(Some(deadline)) {
+                Err(rustix::io::Errno::AGAIN) => match wait(&self.socket, Some(deadline)) {
                     Ok(true) => {}
                     Ok(false) | Err(_) => return Err(io::ErrorKind::TimedOut.into()),
                 },
@@ -322,6 +296,20 @@ const ANSWER_TIME_MAX: Duration = Duration::from_secs(2);
 fn window_packets(queue_packets: u32) -> usize {
     let wanted = usize::try_from(queue_packets).expect("32 bits fit in usize").saturating_mul(2);
     wanted.clamp(1, limits::WINDOW_PACKETS_MAX)
+}
+
+/// Waits until something can be received, or for a moment that is over; returns whether it is not.
+pub(super) fn wait(from: impl AsFd, deadline: Option<Instant>) -> Result<bool, DriverError> {
+    let left = deadline.map(|deadline| deadline.saturating_duration_since(Instant::now()));
+    if left == Some(Duration::ZERO) {
+        return Ok(false);
+    }
+    let timeout = left.map(|left| Timespec::try_from(left).expect("a time to wait is short"));
+    match poll(&mut [PollFd::new(&from, PollFlags::IN)], timeout.as_ref()) {
+        Ok(0) => Ok(false),
+        Ok(_) | Err(rustix::io::Errno::INTR) => Ok(true),
+        Err(error) => Err(DriverError::system("waiting for a netfilter queue", error)),
+    }
 }
 
 fn may_administer() -> bool {

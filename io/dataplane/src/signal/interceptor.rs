@@ -6,7 +6,6 @@ use std::net::{IpAddr, SocketAddr};
 use std::ops::Range;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::Arc;
-use std::time::Duration;
 
 use netserv_wire::gist::{MAGIC, UDP_PORT};
 use netserv_wire::ip::{IpView, build, checksum};
@@ -247,7 +246,7 @@ impl Interceptor {
     /// Takes what the rules led to the queue; returns whether there was anything.
     fn take_queued(&mut self, to: &mut Vec<Intercepted>) -> Result<bool, DriverError> {
         let Some(rules) = &mut self.rules else { return Ok(false) };
-        if rules.queue.receive(&mut self.batch, Some(Duration::ZERO))? == 0 {
+        if rules.queue.receive(&mut self.batch)? == 0 {
             return Ok(false);
         }
         for packet in self.batch.iter() {

@@ -1,17 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Queries on their way to others, taken off by the XDP program.
 
-use std::net::{IpAddr, SocketAddr};
+use std::net::SocketAddr;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use netserv_dataplane::afxdp::Afxdp;
-use netserv_dataplane::signal::{Intercepted, Interceptor, Received, SignalConfig, SignalSocket};
+use netserv_dataplane::signal::{Interceptor, Received};
 use netserv_dataplane::{Batch, Driver, Final, InterfaceId, limits};
 use netserv_skips::not_run;
 use netserv_wire::ip::build;
 
 use crate::classify::device;
+use crate::common::signaling::{check_datagram, intercept, socket, wait_until};
 use crate::common::{Chain, address, test};
 use crate::{RECEIVER, ROUTER, SENDER, config, open, pass};
 
@@ -214,38 +215,5 @@ struct Over<'a>(&'a AtomicBool);
 impl Drop for Over<'_> {
     fn drop(&mut self) {
         self.0.store(true, Ordering::Relaxed);
-    }
-}
-
-fn socket(chain: &Chain, node: usize) -> SignalSocket {
-    let _entered = chain.enter(node);
-    SignalSocket::open(SignalConfig { port: 270, mark: 0x4e65_7453 }).unwrap()
-}
-
-fn intercept(interceptor: &mut Interceptor) -> Intercepted {
-    let mut messages = Vec::new();
-    wait_until(|| interceptor.receive(&mut messages).unwrap() > 0);
-    assert_eq!(messages.len(), 1);
-    messages.remove(0)
-}
-
-fn check_datagram(socket: &SignalSocket, from: IpAddr, to: IpAddr, expected_ttl: u8, message: &[u8]) {
-    let mut received = None;
-    wait_until(|| {
-        received = socket.receive().unwrap();
-        received.is_some()
-    });
-    let Some(Received::Datagram { local, source, ttl, payload, .. }) = received else {
-        panic!("an error came in place of a datagram");
-    };
-    assert_eq!((local, source), (to, SocketAddr::new(from, 270)));
-    assert_eq!((ttl, payload.as_slice()), (expected_ttl, message));
-}
-
-fn wait_until(mut done: impl FnMut() -> bool) {
-    let start = Instant::now();
-    while !done() {
-        assert!(start.elapsed() < Duration::from_secs(3), "nothing came");
-        std::thread::sleep(Duration::from_micros(200));
     }
 }

@@ -3,6 +3,7 @@
 #![allow(dead_code, reason = "each test program uses its own part of this module")]
 
 pub mod contract;
+pub mod signaling;
 
 use std::fs::File;
 use std::io::Write;
