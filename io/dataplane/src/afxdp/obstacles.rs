@@ -195,15 +195,23 @@ impl Looker {
     }
 
     fn everything(&self) -> Result<Obstacles, DriverError> {
+        let foreign = rules::foreign::find()?;
         let everywhere = match self.interception()? {
             Some(why) => Some(why),
             None if self.kernel.rules()?.by_choice => Some("rules of policy routing".to_owned()),
             None => match in_use(Path::new("/proc/thread-self/net"), Path::new("/proc/sys/net")) {
                 Some(why) => Some(why.to_owned()),
-                None => rules::foreign::first()?,
+                None => foreign.everywhere,
             },
         };
-        Ok(Obstacles { everywhere, devices: self.kernel.queueing()? })
+        let mut devices = self.kernel.queueing()?;
+        if !foreign.devices.is_empty() {
+            let interfaces = self.kernel.interfaces()?;
+            let named =
+                interfaces.into_iter().filter_map(|(index, one)| Some((index, foreign.devices.get(&one.name)?)));
+            devices.extend(named.map(|(index, chain)| (index, chain.clone())));
+        }
+        Ok(Obstacles { everywhere, devices })
     }
 
     /// The kernel leads flows to containers that take them over.

@@ -1,24 +1,52 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Rules of others that forwarded packets meet, and that a driver which forwards by itself would lead packets past.
 
+use std::collections::BTreeMap;
+
+use netserv_model::container_link::is_container_link;
 use netserv_wire::ip::IpVersion;
 
+use super::netlink_tables::Chain;
 use super::{netlink_tables, tool};
 use crate::DriverError;
+
+/// What of others is on the way of forwarded packets, in words.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Foreign {
+    /// On the way of all of them.
+    pub everywhere: Option<String>,
+    /// On the way of those that come in or leave by a device, by its name. What limits containers is among it.
+    pub devices: BTreeMap<String, String>,
+}
 
 /// Returns the first rule for forwarded packets that is not ours, in words, if there is one.
 ///
 /// # Errors
-/// The tables cannot be read. Without the tool `iptables-save`, nothing is known of its tables, and nothing found.
+/// As [`find`].
 pub(crate) fn first() -> Result<Option<String>, DriverError> {
+    let own = |device: &String| is_container_link(device);
+    let Foreign { everywhere, devices } = find()?;
+    Ok(everywhere.or_else(|| devices.into_iter().find(|(device, _)| !own(device)).map(|(_, chain)| chain)))
+}
+
+/// Returns the first rule for all forwarded packets that is not ours, and those of devices.
+///
+/// # Errors
+/// The tables cannot be read. Without the tool `iptables-save`, nothing is known of its tables, and nothing found.
+pub(crate) fn find() -> Result<Foreign, DriverError> {
     let tables = tool::save_all(&[IpVersion::V4, IpVersion::V6])?;
-    if let Some(rule) = tables.iter().find_map(|(_, text)| first_in(text)) {
-        return Ok(Some(rule));
+    let mut found =
+        Foreign { everywhere: tables.iter().find_map(|(_, text)| first_in(text)), devices: BTreeMap::new() };
+    for Chain { text, devices } in netlink_tables::chains()? {
+        match devices.is_empty() {
+            true => found.everywhere = found.everywhere.or(Some(text)),
+            false => found.devices.extend(devices.into_iter().map(|device| (device, text.clone()))),
+        }
     }
-    if let Some(chain) = netlink_tables::first_chain()? {
-        return Ok(Some(chain));
+    if found.everywhere.is_none() && netlink_tables::has_ipsec()? {
+        found.everywhere = Some("policies of IPsec".to_owned());
     }
-    Ok(netlink_tables::has_ipsec()?.then(|| "policies of IPsec".to_owned()))
+    Ok(found)
 }
 
 fn first_in(saved: &str) -> Option<String> {

@@ -3,6 +3,7 @@
 //!
 //! `iptables-save` shows neither, and their own tools need not be installed.
 
+use std::collections::BTreeSet;
 use std::io;
 use std::time::Duration;
 
@@ -16,14 +17,28 @@ use netserv_wire::netlink::{
     FLAG_DUMP, FLAG_REQUEST, Message, TYPE_DONE, TYPE_ERROR, append, attributes, error_number, messages,
 };
 
-/// Returns a chain of nftables that forwarded packets go through and that is not one of the tables of `iptables`, in
-/// words.
+/// A chain of nftables that forwarded packets go through and that is not one of the tables of `iptables`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Chain {
+    /// Which it is, in words.
+    pub text: String,
+    /// The devices whose packets go through it; none if all do.
+    pub devices: Vec<String>,
+}
+
+/// Returns the first chain through which all forwarded packets go, and those that belong to devices.
 ///
 /// # Errors
 /// The kernel does not tell.
-pub(super) fn first_chain() -> Result<Option<String>, DriverError> {
+pub(super) fn chains() -> Result<Vec<Chain>, DriverError> {
+    let mut found: Vec<Chain> = Vec::new();
     // nfgenmsg: all families, version 0, no resource.
-    dump(netlink::NETFILTER, GET_CHAIN, &[0; 4], |message| foreign_chain(message.body))
+    dump(netlink::NETFILTER, GET_CHAIN, &[0; 4], |message| {
+        let chain = parse_chain(message.body);
+        found
+            .extend(chain.filter(|chain| !chain.devices.is_empty() || found.iter().all(|one| !one.devices.is_empty())));
+    })?;
+    Ok(found)
 }
 
 /// Returns whether there is any policy of IPsec.
@@ -31,11 +46,12 @@ pub(super) fn first_chain() -> Result<Option<String>, DriverError> {
 /// # Errors
 /// The kernel does not tell.
 pub(super) fn has_ipsec() -> Result<bool, DriverError> {
-    let found = dump(netlink::XFRM, GET_POLICY, &[0; POLICY_ID_BYTES], |_| Some(()))?;
-    Ok(found.is_some())
+    let mut found = false;
+    dump(netlink::XFRM, GET_POLICY, &[0; POLICY_ID_BYTES], |_| found = true)?;
+    Ok(found)
 }
 
-fn foreign_chain(body: &[u8]) -> Option<String> {
+fn parse_chain(body: &[u8]) -> Option<Chain> {
     let family = *body.first()?;
     let text = |wanted: u16| {
         let (_, bytes) = attributes(body.get(4..)?).find(|(kind, _)| *kind == wanted)?;
@@ -56,23 +72,33 @@ fn foreign_chain(body: &[u8]) -> Option<String> {
     let of_iptables = matches!(family, FAMILY_IPV4 | FAMILY_IPV6) && TABLES_OF_IPTABLES.contains(&table.as_str());
     // Ours only marks flows that modules take over, which the node's filters are not about.
     let own = family == FAMILY_INET && is_container_link(&format!("{table}n0"));
-    (on_the_way && !of_iptables && !own).then(|| format!("chain `{chain}` of nftables' table `{name} {table}`"))
+    (on_the_way && !of_iptables && !own).then(|| Chain {
+        text: format!("chain `{chain}` of nftables' table `{name} {table}`"),
+        devices: if family == FAMILY_NETDEV { devices_of(hook) } else { Vec::new() },
+    })
 }
 
-/// Asks for a whole table, and returns what `pick` makes of the first message that it takes.
-fn dump<T>(
-    protocol: Protocol,
-    kind: u16,
-    family: &[u8],
-    pick: impl Fn(&Message<'_>) -> Option<T>,
-) -> Result<Option<T>, DriverError> {
+/// Returns the devices of a chain of the family `netdev`.
+fn devices_of(hook: &[u8]) -> Vec<String> {
+    let text = |bytes: &[u8]| String::from_utf8_lossy(bytes.strip_suffix(&[0]).unwrap_or(bytes)).into_owned();
+    let of = |(kind, bytes)| match kind & ATTRIBUTE_KIND {
+        HOOK_DEVICE => vec![text(bytes)],
+        HOOK_DEVICES => attributes(bytes).map(|(_, bytes)| text(bytes)).collect(),
+        _ => Vec::new(),
+    };
+    let devices: BTreeSet<String> = attributes(hook).flat_map(of).collect();
+    devices.into_iter().collect()
+}
+
+/// Asks for a whole table, and hands out its messages; none if the kernel has no such table.
+fn dump(protocol: Protocol, kind: u16, family: &[u8], mut each: impl FnMut(&Message<'_>)) -> Result<(), DriverError> {
     let failed = |error: Errno| DriverError::system("asking for rules of the packet filter", error);
     let flags = SocketFlags::CLOEXEC;
     let socket = rustix::net::socket_with(AddressFamily::NETLINK, SocketType::RAW, flags, Some(protocol));
     let socket = match socket {
         Ok(socket) => socket,
         // The kernel has no such thing.
-        Err(Errno::PROTONOSUPPORT | Errno::AFNOSUPPORT) => return Ok(None),
+        Err(Errno::PROTONOSUPPORT | Errno::AFNOSUPPORT) => return Ok(()),
         Err(error) => return Err(failed(error)),
     };
     sockopt::set_socket_timeout(&socket, sockopt::Timeout::Recv, Some(ANSWER_WAIT)).map_err(failed)?;
@@ -81,18 +107,17 @@ fn dump<T>(
     let kernel = SocketAddrNetlink::new(0, 0);
     rustix::net::sendto(&socket, &request, SendFlags::empty(), &kernel).map_err(failed)?;
     let mut buffer = vec![0; ANSWER_BYTES];
-    let mut found = None;
     for _ in 0..ANSWERS_MAX {
         let (length, _) = rustix::net::recv(&socket, buffer.as_mut_slice(), RecvFlags::empty()).map_err(failed)?;
         for message in messages(&buffer[..length]) {
             match (message.kind, error_number(message.body)) {
-                (TYPE_DONE, _) => return Ok(found),
+                (TYPE_DONE, _) => return Ok(()),
                 // Nobody there who could answer.
                 (TYPE_ERROR, Some(libc::EINVAL | libc::EOPNOTSUPP | libc::EPROTONOSUPPORT | libc::ENOENT)) => {
-                    return Ok(None);
+                    return Ok(());
                 }
                 (TYPE_ERROR, Some(number)) => return Err(failed(Errno::from_raw_os_error(number))),
-                _ => found = found.or_else(|| pick(&message)),
+                _ => each(&message),
             }
         }
     }
@@ -105,6 +130,10 @@ const CHAIN_TABLE: u16 = 1;
 const CHAIN_NAME: u16 = 3;
 const CHAIN_HOOK: u16 = 4;
 const HOOK_NUMBER: u16 = 1;
+const HOOK_DEVICE: u16 = 3;
+const HOOK_DEVICES: u16 = 4;
+/// Without the flags of an attribute's kind.
+const ATTRIBUTE_KIND: u16 = 0x3fff;
 const HOOK_PREROUTING: u32 = 0;
 const HOOK_FORWARD: u32 = 2;
 const HOOK_POSTROUTING: u32 = 4;
@@ -125,27 +154,43 @@ const ANSWERS_MAX: usize = 4096;
 
 #[cfg(test)]
 mod tests {
+    use netserv_wire::netlink::append_attribute;
+
     use super::*;
 
-    fn chain(family: u8, table: &str, hook: Option<u32>) -> Option<String> {
-        let number = hook.map(|hook| [&[8, 0, 1, 0][..], &hook.to_be_bytes()].concat());
+    fn chain(family: u8, table: &str, hook: Option<(u32, &[&str])>) -> Option<Chain> {
+        let hook = hook.map(|(number, devices)| {
+            let mut bytes = Vec::new();
+            append_attribute(&mut bytes, HOOK_NUMBER, &number.to_be_bytes());
+            let text = |name: &str| [name.as_bytes(), &[0]].concat();
+            match devices {
+                [] => {}
+                [one] => append_attribute(&mut bytes, HOOK_DEVICE, &text(one)),
+                several => {
+                    let mut list = Vec::new();
+                    several.iter().for_each(|name| append_attribute(&mut list, 1, &text(name)));
+                    append_attribute(&mut bytes, HOOK_DEVICES | !ATTRIBUTE_KIND & 0x8000, &list);
+                }
+            }
+            bytes
+        });
         let table = [table.as_bytes(), &[0]].concat();
         let mut list: Vec<(u16, &[u8])> = vec![(CHAIN_TABLE, &table), (CHAIN_NAME, b"c\0")];
-        list.extend(number.as_deref().map(|number| (CHAIN_HOOK, number)));
+        list.extend(hook.as_deref().map(|hook| (CHAIN_HOOK, hook)));
         let mut bytes = Vec::new();
         append(&mut bytes, GET_CHAIN, 0, 1, &[family, 0, 0, 0], &list);
         let message = messages(&bytes).next().unwrap();
         // Cut short, it says nothing, and does no harm.
-        (0..message.body.len()).for_each(|end| drop(foreign_chain(&message.body[..end])));
-        foreign_chain(message.body)
+        (0..message.body.len()).for_each(|end| drop(parse_chain(&message.body[..end])));
+        parse_chain(message.body)
     }
 
     #[test]
     fn chains_on_the_way_of_forwarded_packets_are_told_from_others() {
-        let found = "chain `c` of nftables' table `inet fw`";
-        assert_eq!(chain(FAMILY_INET, "fw", Some(HOOK_FORWARD)).as_deref(), Some(found));
-        assert!(chain(FAMILY_IPV4, "fw", Some(HOOK_POSTROUTING)).is_some());
-        assert!(chain(FAMILY_NETDEV, "fw", Some(0)).is_some());
+        let found = chain(FAMILY_INET, "fw", Some((HOOK_FORWARD, &[]))).unwrap();
+        assert_eq!(found.text, "chain `c` of nftables' table `inet fw`");
+        assert!(found.devices.is_empty());
+        assert!(chain(FAMILY_IPV4, "fw", Some((HOOK_POSTROUTING, &[]))).is_some());
         for (family, table, hook) in [
             (FAMILY_INET, "fw", None),
             (FAMILY_INET, "ns0a1b2c3d", Some(HOOK_PREROUTING)),
@@ -154,7 +199,15 @@ mod tests {
             (FAMILY_IPV6, "filter", Some(HOOK_FORWARD)),
             (7, "bridge", Some(HOOK_FORWARD)),
         ] {
-            assert_eq!(chain(family, table, hook), None, "{family} {table} {hook:?}");
+            assert_eq!(chain(family, table, hook.map(|hook| (hook, &[][..]))), None, "{family} {table} {hook:?}");
+        }
+    }
+
+    #[test]
+    fn chains_of_devices_name_them() {
+        // Of one that names none, nobody knows whose packets go through it.
+        for devices in [&["eth0"][..], &["eth0", "eth1"], &[]] {
+            assert_eq!(chain(FAMILY_NETDEV, "fw", Some((0, devices))).unwrap().devices, devices);
         }
     }
 }

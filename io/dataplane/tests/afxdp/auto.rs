@@ -7,7 +7,7 @@ use netserv_dataplane::afxdp::Afxdp;
 use netserv_dataplane::{Driver, DriverConfig, XdpForward, limits};
 use netserv_skips::{not_run, skipped};
 
-use crate::common::{Chain, add_inet_chain, test};
+use crate::common::{Chain, add_device_chain, add_inet_chain, test};
 use crate::forward::{chain, forwarding, warm_up};
 use crate::{Flow, ROUTER, config, idle, open_with};
 
@@ -83,6 +83,23 @@ fn a_device_is_in_the_way_of_its_own_packets_only() {
     let mut driver = open_with(&config("own"), &[]);
     warm_up(&mut driver, &Flow::new(&chain, false, 5060));
     assert!(is_forwarding(&driver));
+}
+
+/// As a container's link has one, which limits what the container sends.
+#[test]
+fn a_chain_of_a_device_is_in_the_way_of_its_own_packets_only() {
+    let Some(chain) = chain() else { return };
+    let _entered = chain.enter(ROUTER);
+    add_device_chain("lo");
+    let mut driver = open_with(&config("chain"), &[]);
+    let flow = Flow::new(&chain, false, 5060);
+    warm_up(&mut driver, &flow);
+    assert!(is_forwarding(&driver));
+    add_device_chain("left");
+    until(&mut driver, &flow, "a chain of the device", |driver| {
+        let left = driver.devices().into_iter().find(|device| device.name == "left").unwrap();
+        left.left_to_kernel.is_some_and(|why| why.contains("netdev fw"))
+    });
 }
 
 #[test]

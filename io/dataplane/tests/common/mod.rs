@@ -13,6 +13,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
 use netserv_skips::skipped;
+use netserv_wire::netlink;
 use rustix::thread::{LinkNameSpaceType, move_into_link_name_space};
 
 /// Namespaces in a row: link `k` joins the `k`-th and the next one. They go when this is dropped.
@@ -184,11 +185,36 @@ pub fn add_inet_chain() {
         140000001100010004000000000000000000000a";
     let digits: Vec<u8> = BATCH.bytes().filter(u8::is_ascii_hexdigit).collect();
     let byte = |pair: &[u8]| u8::from_str_radix(std::str::from_utf8(pair).unwrap(), 16).unwrap();
-    let batch: Vec<u8> = digits.chunks(2).map(byte).collect();
+    send_batch(&digits.chunks(2).map(byte).collect::<Vec<_>>());
+}
+
+/// Does what `nft add table netdev fw; nft add chain netdev fw DEVICE { type filter hook ingress device DEVICE priority 0; }` does.
+pub fn add_device_chain(device: &str) {
+    const TABLE: u16 = 10 << 8;
+    const CHAIN: u16 = 10 << 8 | 3;
+    const CREATE: u16 = 0x401;
+    let text = |text: &str| [text.as_bytes(), &[0]].concat();
+    let nested = |list: &[(u16, &[u8])]| {
+        let mut bytes = Vec::new();
+        list.iter().for_each(|(kind, content)| netlink::append_attribute(&mut bytes, *kind, content));
+        bytes
+    };
+    let netdev = [5, 0, 0, 0];
+    let hook = nested(&[(1, &[0; 4]), (2, &[0; 4]), (3, &text(device))]);
+    let mut batch = Vec::new();
+    netlink::append(&mut batch, 16, 1, 0, &[0, 0, 0, 10], &[]);
+    netlink::append(&mut batch, TABLE, CREATE, 1, &netdev, &[(1, &text("fw"))]);
+    let list: [(u16, &[u8]); 4] = [(1, &text("fw")), (3, &text(device)), (4 | 0x8000, &hook), (7, &text("filter"))];
+    netlink::append(&mut batch, CHAIN, CREATE, 2, &netdev, &list);
+    netlink::append(&mut batch, 17, 1, 3, &[0, 0, 0, 10], &[]);
+    send_batch(&batch);
+}
+
+fn send_batch(batch: &[u8]) {
     let netfilter = Some(rustix::net::netlink::NETFILTER);
     let (family, kind) = (rustix::net::AddressFamily::NETLINK, rustix::net::SocketType::RAW);
     let socket = rustix::net::socket_with(family, kind, rustix::net::SocketFlags::CLOEXEC, netfilter).unwrap();
     let kernel = rustix::net::netlink::SocketAddrNetlink::new(0, 0);
-    let sent = rustix::net::sendto(&socket, &batch, rustix::net::SendFlags::empty(), &kernel).unwrap();
+    let sent = rustix::net::sendto(&socket, batch, rustix::net::SendFlags::empty(), &kernel).unwrap();
     assert_eq!(sent, batch.len());
 }
