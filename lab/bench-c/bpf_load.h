@@ -34,9 +34,15 @@ static inline const Elf64_Shdr *elf_section(const char *file, const char *name)
 	exit(1);
 }
 
-/* Returns the descriptor of a program of a type, and in *variable the memory of its global variable of so many bytes. */
-static inline int bpf_load(enum bpf_prog_type type, const char *directory, const char *name, size_t bytes,
-			   void **variable)
+/* What a program is, and the map that it knows by a name in the section `maps`, if there is one. */
+struct bpf_kind {
+	enum bpf_prog_type type;
+	enum bpf_attach_type attached;
+	int map;
+};
+
+/* Returns the descriptor of a program, and in *variable the memory of its global variable of so many bytes. */
+static inline int bpf_load(struct bpf_kind kind, const char *directory, const char *name, size_t bytes, void **variable)
 {
 	static char log[65536];
 	char path[512];
@@ -68,16 +74,24 @@ static inline int bpf_load(enum bpf_prog_type type, const char *directory, const
 	const Elf64_Sym *symbols = (const Elf64_Sym *)(file + elf_section(file, ".symtab")->sh_offset);
 	const Elf64_Rel *relocation = (const Elf64_Rel *)(file + relocations->sh_offset);
 	struct bpf_insn *instructions = (struct bpf_insn *)(file + code->sh_offset);
+	const Elf64_Shdr *sections = (const Elf64_Shdr *)(file + ((const Elf64_Ehdr *)file)->e_shoff);
 
 	for (size_t i = 0; i < relocations->sh_size / sizeof(*relocation); i++) {
 		struct bpf_insn *load = &instructions[relocation[i].r_offset / sizeof(*load)];
+		const Elf64_Sym *symbol = &symbols[ELF64_R_SYM(relocation[i].r_info)];
 
-		load[1].imm = load[0].imm + (int)symbols[ELF64_R_SYM(relocation[i].r_info)].st_value;
-		load[0].imm = map_fd;
-		load[0].src_reg = BPF_PSEUDO_MAP_VALUE;
+		if (symbol->st_shndx == elf_section(file, ".bss") - sections) {
+			load[1].imm = load[0].imm + (int)symbol->st_value;
+			load[0].imm = map_fd;
+			load[0].src_reg = BPF_PSEUDO_MAP_VALUE;
+		} else {
+			load[0].imm = kind.map;
+			load[0].src_reg = BPF_PSEUDO_MAP_FD;
+		}
 	}
 	union bpf_attr program = {
-		.prog_type = type,
+		.prog_type = kind.type,
+		.expected_attach_type = kind.attached,
 		.insns = (uint64_t)(uintptr_t)instructions,
 		.insn_cnt = (uint32_t)(code->sh_size / sizeof(*instructions)),
 		.license = (uint64_t)(uintptr_t) "Apache-2.0",

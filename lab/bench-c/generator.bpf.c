@@ -4,6 +4,8 @@
  * and that sends them out of an interface. It makes about six million packets per second on a core that needs one
  * microsecond to forward one, so that next to nothing of what is measured is the generator's. While nothing is due it
  * refuses the frame, and is asked again.
+ *
+ * With a queue of another core it puts frames there, and that core sends them out of the interface (arrival.bpf.c).
  */
 #include "generator.h"
 
@@ -18,9 +20,12 @@ struct xdp_md {
 
 static uint64_t (*const ktime_get_ns)(void) = (void *)5;
 static long (*const redirect)(uint32_t interface, uint64_t flags) = (void *)23;
+static long (*const redirect_map)(void *map, uint64_t key, uint64_t flags) = (void *)51;
 static long (*const adjust_tail)(struct xdp_md *context, int bytes) = (void *)65;
 
 struct generator_state state;
+/* In its place comes the map of cores. */
+__attribute__((section("maps"))) uint64_t cores;
 
 /* Notes how long the generator was not asked: a pause of the machine, or of whatever else runs on its core. */
 static __attribute__((always_inline)) void note_gap(uint64_t now)
@@ -122,5 +127,7 @@ SECTION("program") int generate(struct xdp_md *context)
 	}
 	state.packets++;
 	state.paced++;
+	if (state.is_queued)
+		return (int)redirect_map(&cores, state.core, 0);
 	return (int)redirect(state.interface, 0);
 }

@@ -26,6 +26,8 @@ struct generator_state {
 	uint32_t payload_words; /* 0: a probe is the payload */
 	uint32_t flows; /* source ports that take turns */
 	uint32_t is_v6;
+	uint32_t is_queued; /* frames go to the queue of a core, and not out of the interface */
+	uint32_t core;
 	uint32_t is_mix; /* whether all sizes are sent, or the first one only */
 	uint32_t frame_bytes[SIZES_MAX];
 	uint64_t header[SIZES_MAX][V6_HEADER_BYTES / 8 + 1];
@@ -42,6 +44,12 @@ struct generator_state {
 	uint64_t gaps; /* times that it was not asked for gap_ns or longer while packets count */
 	uint64_t gaps_ns; /* how long, all together */
 	uint64_t longest_gap_ns;
+};
+
+/* Of the program that takes them from there. */
+struct arrival_state {
+	uint64_t taken; /* frames, all together */
+	uint32_t interface;
 };
 
 #endif

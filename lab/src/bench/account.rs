@@ -12,6 +12,8 @@ use super::trial::Outcome;
 /// others are in them, too: the lab's namespaces have none.
 #[derive(Clone, Debug, Default, Deserialize)]
 pub struct Drops {
+    /// Packets of the generator for which the queue of the core that takes them for the router had no room.
+    pub arrival_lost: u64,
     /// Packets of the generator for which the ring of the link's other end had no room.
     pub first_link: u64,
     /// Packets that the router sent and that the next machine's interface, or its backlog, did not take.
@@ -134,7 +136,12 @@ impl Account {
         let backlog = drops.backlog.iter().sum::<u64>().saturating_sub(drops.router_out);
         // What a queue loses the kernel counts, too.
         let rings = if drops.queued == 0 { counted.of(&driver("lost")) } else { 0 };
-        let before = [("veth ring", drops.first_link), ("backlog", backlog), ("AF_XDP rings", rings)];
+        let before = [
+            ("arrival queue", drops.arrival_lost),
+            ("veth ring", drops.first_link),
+            ("backlog", backlog),
+            ("AF_XDP rings", rings),
+        ];
         let before = || before.into_iter().map(|(cause, packets)| part(cause, packets));
 
         let mut lost: Vec<Part> = before().collect();

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//! What is delivered of what is offered, up to three times of what a way takes, with all of the router on one core: the
-//! generator on the other one can do that.
+//! What is delivered of what is offered, up to three times of what a way takes: with all of the router on one core, where the
+//! generator on the other one can do that, and with equal cores as far as the generator gets.
 
 use anyhow::{Context, Result};
 
@@ -15,8 +15,11 @@ use super::ways::{Nets, Way};
 use super::{Measured, Plan, kilo, progress};
 
 const BYTES: u16 = 64;
-/// The ways that are compared.
-const WAYS: [Way; 4] = [Way::Kernel, Way::AfxdpUnmatched, Way::AfxdpMonitor, Way::NfqueueMonitor];
+/// The ways that are compared, with all of the router on one core and with equal cores.
+const CASES: [(Placement, &[Way]); 2] = [
+    (Placement::OneCore, &[Way::Kernel, Way::AfxdpUnmatched, Way::AfxdpMonitor, Way::NfqueueMonitor]),
+    (Placement::Split, &[Way::Steered, Way::AfxdpNull, Way::AfxdpMonitor]),
+];
 /// What is offered, in PDRs of the way.
 const OFFERED: [f64; 8] = [0.5, 0.75, 1.0, 1.25, 1.5, 2.0, 2.5, 3.0];
 
@@ -29,16 +32,30 @@ struct Point {
     account: String,
 }
 
+/// What a way delivers.
+struct Curve {
+    placement: Placement,
+    way: Way,
+    /// One for each of [`OFFERED`].
+    points: Vec<Point>,
+}
+
 /// Measures the curve of each way.
 ///
 /// # Errors
 /// A way does not work.
 pub fn measure(plan: &Plan, programs: &Programs) -> Result<Measured> {
-    let nets = Nets::up(programs, &WAYS)?;
+    let wanted = |way: &&Way| plan.ways.is_empty() || plan.ways.contains(way);
+    let cases: Vec<(Placement, Way)> = CASES
+        .iter()
+        .flat_map(|(placement, ways)| ways.iter().filter(wanted).map(move |way| (*placement, *way)))
+        .collect();
+    let ways: Vec<Way> = cases.iter().map(|(_, way)| *way).collect();
+    let nets = Nets::up(programs, &ways)?;
     let mut curves = Vec::new();
-    for way in WAYS {
+    for (placement, way) in cases {
         let (net, traffic) = (nets.of(way).context("no such router")?, way.traffic(BYTES, &nets.notify));
-        net.prepare(Placement::OneCore, way.sink(Placement::OneCore))?;
+        net.prepare(placement, way.sink(placement))?;
         let mut run = |pace: &Pace| trial::run(net, programs, &traffic, pace);
         let found = search(plan.search, &ONE, None, &mut run).with_context(|| way.name())?;
         let base = found.rate(PDR);
@@ -51,15 +68,23 @@ pub fn measure(plan: &Plan, programs: &Programs) -> Result<Measured> {
                 point.add(&outcome);
                 progress(&format!(
                     "{}: {:.0} kpps offered, {:.0} delivered",
-                    way.name(),
+                    name(placement, way),
                     kilo(outcome.rate),
                     kilo(outcome.delivered())
                 ));
             }
         }
-        curves.push((way, base, points));
+        curves.push(Curve { placement, way, points });
     }
-    Ok(Measured { figures: vec![figure(plan, &curves)], plots: vec![plot(&curves)] })
+    let plots = CASES.map(|(placement, _)| plot(placement, &curves)).into_iter().flatten().collect();
+    Ok(Measured { figures: vec![figure(plan, &curves)], plots })
+}
+
+fn name(placement: Placement, way: Way) -> String {
+    match placement {
+        Placement::Split => way.name().to_owned(),
+        Placement::OneCore => format!("on one core: {}", way.name()),
+    }
 }
 
 impl Point {
@@ -71,9 +96,9 @@ impl Point {
     }
 }
 
-fn figure(plan: &Plan, curves: &[(Way, f64, Vec<Point>)]) -> Figure {
+fn figure(plan: &Plan, curves: &[Curve]) -> Figure {
     let mut rows = Vec::new();
-    for (way, _, points) in curves {
+    for Curve { placement, way, points } in curves {
         for (factor, point) in OFFERED.iter().zip(points) {
             let values: Vec<f64> = point.delivered.iter().copied().map(kilo).collect();
             let note = format!(
@@ -82,16 +107,21 @@ fn figure(plan: &Plan, curves: &[(Way, f64, Vec<Point>)]) -> Figure {
                 kilo(median(&point.arrived)),
                 point.account
             );
-            rows.push(Row::new(format!("{}, {factor:.2} of its PDR offered", way.name()), "kpps", &values).note(note));
+            rows.push(
+                Row::new(format!("{}, {factor:.2} of its PDR asked for", name(*placement, *way)), "kpps", &values)
+                    .note(note),
+            );
         }
     }
-    for (way, _, points) in curves {
-        let row = Row::new(format!("{}, at 3 × / its best", way.name()), "ratio", &overload(points));
-        rows.push(if *way == Way::AfxdpMonitor { row.goal(Goal::Overload) } else { row });
+    for Curve { placement, way, points } in curves {
+        let row = Row::new(format!("{}, at 3 × / its best", name(*placement, *way)), "ratio", &overload(points));
+        let is_goal = (*placement, *way) == (Placement::OneCore, Way::AfxdpMonitor);
+        rows.push(if is_goal { row.goal(Goal::Overload) } else { row });
     }
     let how = format!(
-        "Packets of {BYTES} bytes, all of the router on one core, generator and sink on the other, {} s each, {} rounds. \
-         Delivered is what arrived and was seen by the module that had to. The PDR of 0.1 % of each way is found first.",
+        "Packets of {BYTES} bytes, {} s each, {} rounds: all of the router on one core, generator and sink on the other; and equal \
+         cores, where a generator that also carries the receiving yields less than it is asked for. Delivered is what arrived \
+         and was seen by the module that had to. The PDR of 0.1 % of each way is found first.",
         plan.curve_seconds, plan.curve_rounds
     );
     Figure { name: "Offered and delivered", how, rows }
@@ -104,14 +134,23 @@ fn overload(points: &[Point]) -> Vec<f64> {
     last.delivered.iter().enumerate().map(|(round, delivered)| delivered / best(round).max(1.0)).collect()
 }
 
-fn plot(curves: &[(Way, f64, Vec<Point>)]) -> Plot {
-    let line = |(way, _, points): &(Way, f64, Vec<Point>)| Series {
-        name: way.name().to_owned(),
-        points: points.iter().map(|point| (kilo(median(&point.offered)), kilo(median(&point.delivered)))).collect(),
+fn plot(placement: Placement, curves: &[Curve]) -> Option<Plot> {
+    let line = |curve: &Curve| Series {
+        name: curve.way.name().to_owned(),
+        points: curve
+            .points
+            .iter()
+            .map(|point| (kilo(median(&point.offered)), kilo(median(&point.delivered))))
+            .collect(),
         is_paper: false,
     };
-    let title = "Offered and delivered, all of the router on one core".to_owned();
-    Plot::lines("overload", title, "kpps offered", "kpps delivered", false, curves.iter().map(line).collect())
+    let (file, cores) = match placement {
+        Placement::OneCore => ("overload", "all of the router on one core"),
+        Placement::Split => ("overload-equal-cores", "equal cores"),
+    };
+    let lines: Vec<Series> = curves.iter().filter(|curve| curve.placement == placement).map(line).collect();
+    let title = format!("Offered and delivered, {cores}");
+    (!lines.is_empty()).then(|| Plot::lines(file, title, "kpps offered", "kpps delivered", false, lines))
 }
 
 fn median(values: &[f64]) -> f64 {

@@ -3,13 +3,15 @@
 
 use serde_json::{Value, json};
 
+use super::account::Account;
 use super::goals::Goal;
 use super::ladder::{Case, Ladder};
 use super::papers::netserv_2011;
 use super::pin::{NODE_CORE, OUTSIDE_CORE, Placement};
 use super::plot::Plot;
-use super::search::{ALL, Found, LossGoal, NDR, PDR, PDR_SMALL};
+use super::search::{ALL, EXCEED, Found, Load, LossGoal, NDR, PDR, PDR_SMALL};
 use super::summary::{Figure, Row, Summary};
+use super::trial::Outcome;
 use super::ways::Way;
 use super::{Plan, kilo};
 
@@ -81,6 +83,10 @@ fn row(ladder: &Ladder, case: Case) -> Option<Row> {
             note += &format!("{} {median:.0} ({min:.0} .. {max:.0}) kpps; ", goal.name);
         }
     }
+    let steady: Vec<f64> = rounds.iter().map(|found| kilo(found.steady_rate(PDR))).collect();
+    if let Some(Summary { median, min, max, .. }) = Summary::of(&steady) {
+        note += &format!("no trial above 0.1 % up to {median:.0} ({min:.0} .. {max:.0}) kpps; ");
+    }
     if let Some(summary) = Summary::of(&costs(rounds)) {
         note += &format!("{:.2} µs of processor time per packet", summary.median / 1000.0);
     }
@@ -90,8 +96,7 @@ fn row(ladder: &Ladder, case: Case) -> Option<Row> {
     if let Some(rate) = netserv_2011(case.way, case.bytes).filter(|_| case.placement == Placement::Split) {
         note += &format!("; NetServ 2011: {rate:.0} kpps");
     }
-    if let Some(trial) = last.table.lower_bound(PDR) {
-        let outcome = &trial.outcome;
+    if let Some(outcome) = last.table.lower_bound(PDR).and_then(|load| load.trials().last()) {
         if outcome.reordered + outcome.duplicates > 0 {
             note += &format!("; {} out of order, {} twice", outcome.reordered, outcome.duplicates);
         }
@@ -99,8 +104,19 @@ fn row(ladder: &Ladder, case: Case) -> Option<Row> {
             note += &format!("\nlast trial at the PDR: {}", account.line());
         }
     }
+    if let Some((rate, account)) = first_loss(last) {
+        note += &format!("\nworst trial above it, at {:.0} kpps: {}", kilo(rate), account.line());
+    }
     let details = Value::Array(rounds.iter().map(details).collect());
     Some(Row { details: Some(details), ..Row::new(name(case), "kpps", &rates).note(note) })
+}
+
+/// Returns the account of the worst trial of the lowest load that does not reach the PDR.
+fn first_loss(found: &Found) -> Option<(f64, &Account)> {
+    let upper = found.table.upper_bound(PDR)?;
+    let load = found.table.loads().iter().find(|load| load.rate() >= upper && load.bad(PDR) > 0)?;
+    let worst = load.trials().iter().max_by(|one, other| one.loss().total_cmp(&other.loss()))?;
+    Some((load.rate(), worst.account.as_ref()?))
 }
 
 /// Returns what a program wants to know of a search: the bounds of each goal, and the account of each trial that counts.
@@ -108,27 +124,30 @@ fn details(found: &Found) -> Value {
     let bounds = |goal: &LossGoal| {
         json!({
             "goal": goal.name,
-            "lower": found.table.lower_bound(*goal).map(|trial| trial.load),
+            "lower": found.table.lower_bound(*goal).map(Load::rate),
             "upper": found.table.upper_bound(*goal),
         })
     };
-    let trials = found.table.trials().iter().map(|trial| {
-        let outcome = &trial.outcome;
+    let trial = |outcome: &Outcome| {
         json!({
-            "load": trial.load, "loss": outcome.loss(), "cpu_ns": outcome.cpu_ns, "reordered": outcome.reordered,
+            "rate": outcome.rate, "loss": outcome.loss(), "cpu_ns": outcome.cpu_ns, "reordered": outcome.reordered,
             "duplicates": outcome.duplicates, "account": outcome.account,
         })
-    });
+    };
+    let load =
+        |load: &Load| json!({ "load": load.rate(), "trials": load.trials().iter().map(trial).collect::<Vec<Value>>() });
     json!({
         "bounds": ALL.iter().map(bounds).collect::<Vec<Value>>(),
-        "trials": trials.collect::<Vec<Value>>(),
+        "steady": found.steady_rate(PDR),
+        "loads": found.table.loads().iter().map(load).collect::<Vec<Value>>(),
         "generator_bound": found.generator_bound,
     })
 }
 
 /// Returns the processor time of a packet at the PDR, in each round that has one.
 fn costs(rounds: &[Found]) -> Vec<f64> {
-    rounds.iter().filter_map(|found| Some(found.table.lower_bound(PDR)?.outcome.cpu_ns)).collect()
+    let cost = |found: &Found| Some(found.table.lower_bound(PDR)?.trials().last()?.cpu_ns);
+    rounds.iter().filter_map(cost).collect()
 }
 
 /// Returns the ratios within each round.
@@ -199,18 +218,19 @@ fn figure_name(bytes: u16) -> &'static str {
 fn how(plan: &Plan, bytes: u16) -> String {
     format!(
         "PDR of 0.1 %: the highest load at which at most 0.1 % of {bytes}-byte IPv4 packets were lost or not seen by a module \
-         that had to (RFC 2544 §26.1 and draft-ietf-bmwg-mlrsearch: the relevant lower bound); beside it the PDR of 0.01 % and \
-         the NDR, 0 packets, whose value is 0 where a tenth of the PDR loses some. Trials of {} s find the place, trials of \
-         {} s count{}; bounds are {:.1}, {:.1} and {:.1} % apart. The ways in turn, {} rounds; ratios are within a round. A JVM runs \
+         that had to (RFC 2544 §26.1 and draft-ietf-bmwg-mlrsearch: the relevant lower bound, goal exceed ratio {EXCEED}: most of a \
+         load's trials decide, and beside it stands up to where none was bad); the PDR of 0.01 % and the NDR, 0 packets, whose \
+         value is 0 where a tenth of the PDR loses some, likewise. Trials of {} s find the place, {} of {} s decide{}; bounds are {:.1}, {:.1} and {:.1} % apart. The ways in turn, {} rounds; ratios are within a round. A JVM runs \
          for five seconds before. Generator (frames made in the kernel, 64 at a time) on core {OUTSIDE_CORE}; veth delivers on \
          the sender's core, so that there run also: all of kernel forwarding, netfilter up to the queue, the XDP program with \
          its copy to the driver, and forwarding in XDP. On core {NODE_CORE}: driver, netservd, worker, null verdict, whatever \
-         they send, and steered forwarding. On one core: a thread of the kernel on core {NODE_CORE} takes the packets from the \
-         veth, so that all of the router is there. The sink counts on core {OUTSIDE_CORE}, in the kernel. Processor time is \
+         they send, and steered forwarding. On one core: a thread of the kernel on core {NODE_CORE} takes the packets from a \
+         queue of 4,096 places, as a card's (a CPU map), so that all of the router is there. The sink counts on core {OUTSIDE_CORE}, in the kernel. Processor time is \
          that of generator, router and sink on both cores.",
         plan.search.seconds,
+        plan.search.confirm_trials,
         plan.search.confirm_seconds,
-        if plan.search.confirm_seconds < 10.0 { " (a full run has 10 s)" } else { "" },
+        if plan.search.confirm_seconds < 1.0 { " (11 of 1 s in a full run)" } else { "" },
         plan.search.resolution * 100.0 * PDR.width,
         plan.search.resolution * 100.0 * PDR_SMALL.width,
         plan.search.resolution * 100.0 * NDR.width,

@@ -155,7 +155,13 @@ impl Plan {
             true => Plan {
                 sizes,
                 ways,
-                search: Search { seconds: 0.1, confirm_seconds: 0.5, resolution: 0.025, trials_max: 6 },
+                search: Search {
+                    seconds: 0.1,
+                    confirm_seconds: 0.3,
+                    confirm_trials: 5,
+                    resolution: 0.025,
+                    loads_max: 6,
+                },
                 ladder_rounds: options.rounds.unwrap_or(2).max(1),
                 curve_rounds: 1,
                 curve_seconds: 0.5,
@@ -179,7 +185,13 @@ impl Plan {
             false => Plan {
                 sizes,
                 ways,
-                search: Search { seconds: 0.1, confirm_seconds: 10.0, resolution: 0.02, trials_max: 8 },
+                search: Search {
+                    seconds: 0.1,
+                    confirm_seconds: 1.0,
+                    confirm_trials: 11,
+                    resolution: 0.02,
+                    loads_max: 8,
+                },
                 ladder_rounds: options.rounds.unwrap_or(5).max(1),
                 curve_rounds: 5,
                 curve_seconds: 5.0,

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! One network per way through a router: a sender, the router, a sink, and what runs on the router.
 
+use std::cell::Cell;
 use std::net::{Ipv4Addr, Ipv6Addr};
 use std::time::{Duration, Instant};
 
@@ -11,9 +12,7 @@ use netserv_model::request::Outcome;
 use super::account::Counts;
 use super::null_driver::Passed;
 use super::null_driver_args;
-use super::pin::{
-    OUTSIDE_CORE, Placement, ensure_thread, keep, place_threads, receive_in_threads, steer, to_node_core,
-};
+use super::pin::{OUTSIDE_CORE, Placement, keep, place_threads, receive_in_threads, steer, to_node_core};
 use super::trial::SeenBy;
 use crate::netns::{Lab, program, wait_until};
 use crate::node::{LabPackage, LabUser};
@@ -40,6 +39,8 @@ const READY_WAIT: Duration = Duration::from_secs(20);
 pub struct Net {
     /// The namespaces.
     pub lab: Lab,
+    /// Whether the node's core takes the generator's packets from a queue.
+    has_arrival: Cell<bool>,
 }
 
 /// Where the sink counts.
@@ -70,7 +71,7 @@ impl Net {
     /// A tool is missing.
     pub fn up() -> Result<Net> {
         let lab = Lab::up(Topology::chain(&[("sender", Kind::Host), ("n1", Kind::Node), ("sink", Kind::Host)]))?;
-        let net = Net { lab };
+        let net = Net { lab, has_arrival: Cell::new(false) };
         for (machine, interface) in [("sender", "to-n1"), ("n1", "to-sender")] {
             net.lab.run(machine, "ethtool", &["-K", interface, "gro", "on"])?;
         }
@@ -185,9 +186,9 @@ impl Net {
     /// The kernel has no receive packet steering.
     pub fn receive_as(&self, placement: Placement, sink: Sink) -> Result<()> {
         let one = placement == Placement::OneCore;
-        ["sender", "n1", "sink"].into_iter().try_for_each(|machine| receive_in_threads(&self.lab, machine, one))?;
+        self.has_arrival.set(one);
+        ["sender", "sink"].into_iter().try_for_each(|machine| receive_in_threads(&self.lab, machine, one))?;
         if one {
-            ensure_thread(&self.lab, "n1", "to-sender")?;
             place_threads()?;
         }
         let core = match sink {
@@ -197,6 +198,12 @@ impl Net {
         // Answers come back to the sender.
         steer(&self.lab, "sink", "to-n1", core)?;
         steer(&self.lab, "sender", "to-n1", core)
+    }
+
+    /// Returns whether the node's core takes the generator's packets from a queue, as a card's, and so does all that the router
+    /// does for them.
+    pub fn has_arrival(&self) -> bool {
+        self.has_arrival.get()
     }
 
     /// Starts a program on the node's core that never sleeps.

@@ -105,7 +105,7 @@ pub fn steer(lab: &Lab, machine: &str, interface: &str, core: Option<usize>) -> 
 }
 
 /// Has a thread of the kernel take what arrives at a machine's interfaces, in place of an interrupt on the sender's core; or
-/// not. Which core it runs on, [`place_threads`] says. An interface that takes one packet at a time has no such thread.
+/// not. [`place_threads`] says which core it runs on. An interface that takes one packet at a time has no such thread.
 ///
 /// # Errors
 /// An interface cannot be reached.
@@ -114,32 +114,21 @@ pub fn receive_in_threads(lab: &Lab, machine: &str, on: bool) -> Result<()> {
     lab.topology().interfaces_of(machine).iter().try_for_each(|interface| set(lab, machine, &interface.name, &script))
 }
 
-/// Makes sure that a thread takes what arrives at an interface.
+/// Puts the kernel's threads for what arrives at interfaces on the core of generator and sink.
 ///
 /// # Errors
-/// The kernel has no such threads (Linux 5.12 is needed).
-pub fn ensure_thread(lab: &Lab, machine: &str, interface: &str) -> Result<()> {
-    set(lab, machine, interface, "test $(cat $1/threaded) = 1").context("no thread receives")
-}
-
-/// Puts the kernel's threads for what arrives at routers on the node's core, and those for what arrives at hosts on the other.
-///
-/// # Errors
-/// There is none for a router.
+/// There is such a thread, and it cannot be moved.
 pub fn place_threads() -> Result<()> {
-    let mut placed = 0;
+    let mut core = CpuSet::new();
+    core.set(OUTSIDE_CORE);
     for entry in std::fs::read_dir("/proc")?.flatten() {
         let name = std::fs::read_to_string(entry.path().join("comm")).unwrap_or_default();
-        let Some(interface) = name.strip_prefix("napi/to-") else { continue };
-        let pid = entry.file_name().to_str().and_then(|pid| pid.parse().ok()).and_then(Pid::from_raw);
-        let core = if interface.starts_with("n1-") { OUTSIDE_CORE } else { NODE_CORE };
-        let mut cores = CpuSet::new();
-        cores.set(core);
-        sched_setaffinity(pid, &cores).with_context(|| format!("cannot keep {name} on core {core}"))?;
-        setpriority_process(pid, FIRST)?;
-        placed += usize::from(core == NODE_CORE);
+        if name.starts_with("napi/to-") {
+            let pid = entry.file_name().to_str().and_then(|pid| pid.parse().ok()).and_then(Pid::from_raw);
+            sched_setaffinity(pid, &core).with_context(|| format!("cannot keep {name} on core {OUTSIDE_CORE}"))?;
+            setpriority_process(pid, FIRST)?;
+        }
     }
-    ensure!(placed > 0, "the kernel has no threads for what arrives at an interface");
     Ok(())
 }
 

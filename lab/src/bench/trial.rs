@@ -12,7 +12,7 @@ use serde::Deserialize;
 use super::account::{Account, Drops};
 use super::net::Net;
 use super::others::Others;
-use super::pin::OUTSIDE_CORE;
+use super::pin::{NODE_CORE, OUTSIDE_CORE};
 use super::programs::Programs;
 
 /// How often a trial is run again because of other programs.
@@ -247,6 +247,9 @@ fn run_once(net: &Net, programs: &Programs, traffic: &Traffic, load: &Pace) -> R
         .arg(format!("bytes={}", traffic.bytes))
         .arg(format!("rate={:.0}", load.rate.unwrap_or(0.0)))
         .arg(format!("seconds={}", load.seconds));
+    if net.has_arrival() {
+        command.arg(format!("arrival={NODE_CORE}"));
+    }
     if load.timed {
         command.args(["timed=1", "batch=1"]);
     }
