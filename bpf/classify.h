@@ -340,14 +340,22 @@ INLINE int parse_frame(struct frame *frame, struct xdp_md *context)
 	return parsed;
 }
 
-/* Returns 0 if the driver has not looked for packets for too long. */
-INLINE int is_alive(void)
+/* Returns 0 if the lane that serves a queue has not looked for packets for too long. */
+INLINE int is_alive(u32 queue)
 {
 	struct heart *state;
-	u32 zero = 0;
+	u32 zero = 0, lanes, lane;
 
 	state = map_lookup(&heart, &zero);
-	return state && (!state->silence_max || (s64)(coarse_time() - state->beat) <= (s64)state->silence_max);
+	if (!state)
+		return 0;
+	if (!state->silence_max)
+		return 1;
+	lanes = (u32)state->lanes;
+	lane = lanes > 1 ? queue % lanes : 0;
+	if (lane >= LANES_MAX)
+		return 0;
+	return (s64)(coarse_time() - state->beats[lane]) <= (s64)state->silence_max;
 }
 
 INLINE int is_signaling(const struct flow *flow)
@@ -394,7 +402,7 @@ INLINE int lead(const struct interface *interface, u32 frame_bytes, u32 queue)
 		count(COUNTER_TOO_LONG);
 		return XDP_PASS;
 	}
-	if (!is_alive()) {
+	if (!is_alive(queue)) {
 		count(COUNTER_SILENT);
 		return XDP_PASS;
 	}

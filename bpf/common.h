@@ -58,6 +58,8 @@ struct map_definition {
 #define OWN_ADDRESSES_MAX 4096
 /* io/dataplane/src/limits.rs has the same number. */
 #define SOCKETS_MAX 4096
+/* core/model/src/limits.rs has the same number. */
+#define LANES_MAX 16
 /* Extension headers that are walked, as core/wire does. */
 #define EXTENSION_HEADERS_MAX 8
 /* GIST (RFC 5971 §5.2), and what its messages start with: the business of the kernel's sockets and of the interceptor. */
@@ -147,12 +149,14 @@ enum interface_flag {
 	INTERCEPTS = 32,
 };
 
-/* Written by the driver whenever it looks for packets. */
+/* Written by the driver's lanes whenever they look for packets. */
 struct heart {
-	/* The time of the last beat: nanoseconds of the monotonic clock. */
-	u64 beat;
-	/* So much later it is taken for dead, and all packets pass; 0 means never. */
+	/* So many nanoseconds after its last beat a lane is taken for dead, and what is its own passes; 0 means never. */
 	u64 silence_max;
+	/* Queue q of each device is served by the lane q % lanes. */
+	u64 lanes;
+	/* The time of each lane's last beat: nanoseconds of the monotonic clock. */
+	u64 beats[LANES_MAX];
 };
 
 enum counter {

@@ -155,8 +155,9 @@ INLINE int forward(struct xdp_md *context, const struct frame *frame, const stru
 	u32 zero = 0;
 	u8 service;
 
+	/* The first lane follows what forwarding depends on. */
 	if (!(interface->flags & (flow->version == 4 ? FORWARDS_V4 : FORWARDS_V6)) || frame->key.vlan ||
-	    frame->offset != sizeof(struct ethernet_header) || !is_alive() || is_for_kernel(flow) ||
+	    frame->offset != sizeof(struct ethernet_header) || !is_alive(0) || is_for_kernel(flow) ||
 	    is_impossible_source(flow))
 		return XDP_PASS;
 	table = map_lookup(&tuples, &zero);

@@ -80,3 +80,5 @@ pub const TTL_MAX: Duration = Duration::from_secs(7 * 24 * 3600);
 pub const PACKET_BYTES_MAX: usize = 2048 - 64;
 /// Packets in one batch given to a module.
 pub const BATCH_PACKETS_MAX: usize = 64;
+/// Lanes of a node: packet threads, each with receive queues of its own.
+pub const LANES_MAX: usize = 16;

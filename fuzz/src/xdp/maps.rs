@@ -12,6 +12,8 @@ use super::sys::{Lookup, Map};
 
 /// Bytes of `struct filter_key`.
 const KEY_BYTES: usize = 40;
+/// Bytes of `struct heart`.
+const HEART_BYTES: usize = 144;
 /// `COUNTERS`, and some that are none.
 const COUNTERS: usize = 8;
 
@@ -62,7 +64,7 @@ pub(super) struct Maps {
     tuples: Vec<u8>,
     interfaces: BTreeMap<[u8; 8], [u8; 20]>,
     own: BTreeSet<[u8; 16]>,
-    heart: [u8; 16],
+    heart: [u8; HEART_BYTES],
     counters: [[u8; 8]; COUNTERS],
     /// The devices that frames can be sent to.
     targets: BTreeSet<u32>,
@@ -78,7 +80,7 @@ impl Maps {
             tuples: state.tuples.clone(),
             interfaces: BTreeMap::new(),
             own: BTreeSet::new(),
-            heart: [0; 16],
+            heart: [0; HEART_BYTES],
             counters: [[0; 8]; COUNTERS],
             targets: BTreeSet::new(),
             there: [1],
@@ -102,8 +104,9 @@ impl Maps {
 
     /// Sets when the driver last looked for packets, and when it is to be taken for dead.
     pub(super) fn heart(mut self, beat: u64, silence_max: u64) -> Maps {
-        self.heart[..8].copy_from_slice(&beat.to_ne_bytes());
-        self.heart[8..].copy_from_slice(&silence_max.to_ne_bytes());
+        self.heart[..8].copy_from_slice(&silence_max.to_ne_bytes());
+        self.heart[8..16].copy_from_slice(&1_u64.to_ne_bytes());
+        self.heart[16..24].copy_from_slice(&beat.to_ne_bytes());
         self
     }
 

@@ -109,12 +109,30 @@ impl DriverKind {
     /// # Errors
     /// Says what is lacking.
     pub fn open(self, config: &DriverConfig) -> Result<Box<dyn Driver>, DriverError> {
-        match self {
-            DriverKind::Afxdp => Ok(Box::new(Afxdp::open(config)?)),
-            DriverKind::Dummy => Ok(Box::new(dummy::Dummy::new().0)),
-            DriverKind::Nfqueue => Ok(Box::new(Nfqueue::open(config)?)),
-        }
+        let mut lanes = self.open_lanes(config, 1)?;
+        Ok(lanes.swap_remove(0))
     }
+
+    /// Opens the driver in several lanes, each for a thread of its own; lane 0 first.
+    ///
+    /// The packets of a flow all come by one lane, and those of a lane are finished there. All lanes have the same
+    /// [`Driver::filters`]. Lane 0 alone is asked to [`Driver::intercept`] and for its [`Driver::devices`], and counts what
+    /// the plane as a whole does. Where the plane cannot have as many lanes as are wanted, there are fewer, at least one.
+    /// Lanes may be dropped in any order.
+    ///
+    /// # Errors
+    /// Says what is lacking.
+    pub fn open_lanes(self, config: &DriverConfig, lanes: usize) -> Result<Vec<Box<dyn Driver>>, DriverError> {
+        Ok(match self {
+            DriverKind::Afxdp => Afxdp::open_lanes(config, lanes)?.into_iter().map(boxed).collect(),
+            DriverKind::Dummy => vec![boxed(dummy::Dummy::new().0)],
+            DriverKind::Nfqueue => vec![boxed(Nfqueue::open(config)?)],
+        })
+    }
+}
+
+fn boxed(driver: impl Driver + 'static) -> Box<dyn Driver> {
+    Box::new(driver)
 }
 
 impl fmt::Display for DriverKind {

@@ -3,7 +3,7 @@
 
 use std::time::Duration;
 
-pub use netserv_model::limits::BATCH_PACKETS_MAX;
+pub use netserv_model::limits::{BATCH_PACKETS_MAX, LANES_MAX};
 
 /// Filters of one node.
 pub const FILTERS_MAX: usize = 16_384;
@@ -50,6 +50,10 @@ pub const FORWARDING_MAX: usize = 65_536;
 pub const QUEUES_MAX: usize = 64;
 /// AF_XDP sockets of `afxdp`: queues of all devices together; packets of further ones pass unseen.
 pub const SOCKETS_MAX: usize = 4096;
+/// Frames that wait in a lane of `afxdp` to be sent by devices of which it has no queue; more are counted as failed.
+pub const OUTLET_WAITING_MAX: usize = 2048;
+/// Devices that a lane of `afxdp`, other than the first, begins to serve in one turn; the others' turn comes later.
+pub const DEVICES_PER_TURN_MAX: usize = 4;
 /// Neighbours that `afxdp` has the kernel ask for in one round while its XDP program forwards; the others' turn comes later.
 pub const NEIGHBOURS_ASKED_MAX: usize = 256;
 /// Time between two looks of `afxdp` for what is in the way of forwarding in XDP, at least; after news of the packet filter,

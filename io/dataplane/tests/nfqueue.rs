@@ -17,6 +17,9 @@ use netserv_model::Filter;
 use netserv_model::effect::FilterId;
 use netserv_wire::ip::build;
 
+/// Queues of each veth.
+pub(crate) const LANES: usize = 1;
+
 #[test]
 fn matching_packets_are_seen_and_the_others_pass_alone() {
     let Some(chain) = Chain::new(3) else { return };

@@ -15,6 +15,9 @@ use rustix::event::{PollFd, PollFlags, Timespec, epoll, poll};
 
 const MESSAGE: &[u8] = b"\x4e\x04\xbd\xa5 a message of some length";
 
+/// Queues of each veth.
+pub(crate) const LANES: usize = 1;
+
 #[test]
 fn queries_are_intercepted_with_and_without_router_alert() {
     let Some(chain) = Chain::new(3) else { return };

@@ -5,16 +5,17 @@ use std::ops::Range;
 
 use netserv_wire::ip::{self, IpVersion, IpView, checksum};
 
+use super::ROOM_BYTES;
 use super::egress::{Forwarding, ForwardingCache, Hop};
 use super::frame::{self, EthernetRepr};
 use super::kernel::interface_id;
+use super::lane::{Lane, Owed, find_owed};
 use super::sys::memory::{FRAME_BYTES, Frame};
-use super::{Afxdp, Owed, ROOM_BYTES, find_owed};
 use crate::destinations::is_beyond_one_link;
 use crate::packet::{self, NO_MACHINE, NOT_WHOLE};
 use crate::{DriverError, Egress, Final, PacketId};
 
-impl Afxdp {
+impl Lane {
     /// Sends a packet that came in on its way.
     pub(super) fn forward(&mut self, owed: Owed) {
         let bytes = self.ports.umem().bytes(&owed.frame, owed.range());
@@ -25,7 +26,7 @@ impl Afxdp {
                 }
             }
             Forwarding::Kernel(_) => {
-                let taken = self.tun.send(bytes);
+                let taken = self.plane.tun.send(bytes);
                 self.note_handed_over(taken);
                 self.ports.release(owed.frame);
             }
@@ -85,7 +86,7 @@ impl Afxdp {
         let start = usize::from(owed.start);
         let end = start + bytes.len();
         if end > FRAME_BYTES {
-            let taken = self.tun.send(bytes);
+            let taken = self.plane.tun.send(bytes);
             self.note_handed_over(taken);
             return self.ports.release(owed.frame);
         }

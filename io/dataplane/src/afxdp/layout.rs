@@ -38,9 +38,12 @@ pub(super) const COUNTERS_UNSEEN: [u32; 4] = [0, 1, COUNTER_NO_SOCKET, 4];
 pub(super) const COUNTER_NO_SOCKET: u32 = 2;
 /// `COUNTER_FORWARDED`.
 pub(super) const COUNTER_FORWARDED: u32 = 3;
-/// Bytes of `struct heart`, and where in it `silence_max` is; `beat` comes first.
-pub(super) const HEART_BYTES: usize = 16;
-pub(super) const HEART_SILENCE_MAX: usize = 8;
+/// Where in `struct heart` the longest silence is, the number of lanes, and their beats, in words of 8 bytes.
+pub(super) const SILENCE_MAX_WORD: usize = 0;
+pub(super) const LANES_WORD: usize = 1;
+pub(super) const BEATS_WORD: usize = 2;
+/// Words of `struct heart`.
+pub(super) const HEART_WORDS: usize = BEATS_WORD + limits::LANES_MAX;
 
 /// `enum interface_flag`.
 pub(super) const FORWARDS_V4: u16 = 1;

@@ -1,26 +1,32 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The devices' sockets, one per queue, all on the same packet memory, so that a packet received by one of them is sent
-//! by another from where it lies.
+//! A lane's sockets, one per queue of its own, all on the same packet memory, so that a packet received by one of them is
+//! sent by another from where it lies.
 //!
 //! Each device registers the memory for itself: one can work without a copy while another cannot, and none of them
-//! needs another to be there.
+//! needs another to be there. The queue q of each device is that of lane q % lanes.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::io;
 use std::ops::Range;
 use std::os::fd::{AsFd, BorrowedFd};
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use rustix::net::xdp::{XdpDesc, XdpDescOptions};
 
+use super::outlet::Outlet;
+use super::plane::Served;
 use super::socket::{Socket, SocketConfig};
 use super::sys::memory::{FRAME_BYTES, Frame, Umem};
-use crate::{DriverError, limits};
+use crate::DriverError;
 
 /// All sockets, their memory, and the frames that are neither in a ring nor owed a verdict.
 pub(super) struct Ports {
     umem: Umem,
+    share: Share,
     devices: Vec<Device>,
+    /// The way out by devices of which no queue is ours; `None` if there is only one lane.
+    outlet: Option<Outlet>,
     free: Vec<Frame>,
     /// The place of the socket that each frame was last given to.
     lent_to: Vec<u16>,
@@ -35,16 +41,22 @@ pub(super) struct Ports {
     lost_before: u64,
 }
 
+/// Which queues are ours.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Share {
+    pub lane: usize,
+    pub lanes: usize,
+}
+
 /// A device's sockets.
 struct Device {
-    index: u32,
-    /// The places of its sockets in the program's map: one for each queue that it can have.
-    places: Range<usize>,
-    /// The sockets of its first queues.
+    // The places are free when no socket is in them any more.
+    /// The sockets of the first of its queues that are ours.
     sockets: Vec<Socket>,
+    served: Arc<Served>,
     zero_copy: bool,
-    /// Made of software.
-    is_virtual: bool,
+    /// What [`Served::grown`] was when we looked for further queues last.
+    grown: u64,
 }
 
 /// One received frame.
@@ -53,30 +65,36 @@ pub(super) struct Received {
     /// Where in it the Ethernet header starts and the packet ends.
     pub range: Range<usize>,
     pub device: u32,
+    /// The number of the queue among our own ones.
     pub queue: u16,
     /// Whether that is made of software.
     pub is_virtual: bool,
 }
 
 impl Ports {
-    /// Takes memory for devices, given with the number of queues that they can have, of at most so many bytes.
+    /// Takes memory for our queues of devices, which are given with the number of queues that they can have. All lanes
+    /// together take at most so many bytes.
     pub fn open(
         devices: &BTreeMap<u32, u32>,
         bytes_max: usize,
         busy_poll: Option<Duration>,
+        share: Share,
     ) -> Result<Ports, DriverError> {
-        let planned = devices.values().map(|queues| usize::try_from(*queues).unwrap_or(1).min(PLANNED_QUEUES_MAX));
-        let queues: usize = planned.sum();
-        let frames = (bytes_max / FRAME_BYTES).min((queues + SPARE_SOCKETS) * FRAMES_PER_SOCKET).max(FRAMES_MIN);
+        let planned = devices.values().map(|queues| share.planned(usize::try_from(*queues).unwrap_or(1)));
+        let sockets = planned.sum::<usize>() + SPARE_SOCKETS.div_ceil(share.lanes);
+        let bytes_max = bytes_max / share.lanes;
+        let frames = (bytes_max / FRAME_BYTES).min(sockets * FRAMES_PER_SOCKET).max(FRAMES_MIN);
         // Half of the frames wait to be filled; the others are on their way.
-        let ring = frames / 2 / (queues + SPARE_SOCKETS);
+        let ring = frames / 2 / sockets;
         let ring = (1_usize << ring.max(1).ilog2()).clamp(RING_ENTRIES_MIN, RING_ENTRIES_MAX);
         let memory = |error: io::Error| DriverError::system("taking packet memory", error);
         let (umem, free) =
             Umem::new(u32::try_from(frames).map_err(io::Error::other).map_err(memory)?).map_err(memory)?;
         Ok(Ports {
             umem,
+            share,
             devices: Vec::new(),
+            outlet: (share.lanes > 1).then(Outlet::open).transpose()?,
             lent_to: vec![0; free.len()],
             free,
             resting: VecDeque::new(),
@@ -87,30 +105,32 @@ impl Ports {
         })
     }
 
-    /// Opens the sockets of a device that can have so many queues: without a copy by the kernel if it can do that.
-    pub fn add(&mut self, device: u32, queues: u32, is_virtual: bool) -> Result<(), DriverError> {
-        let queues = usize::try_from(queues).unwrap_or(1).clamp(1, limits::QUEUES_MAX);
-        let failed = |error| DriverError::system("opening an AF_XDP socket", error);
-        let taken = self.devices.iter().map(|device| device.places.clone());
-        let places =
-            free_places(taken.collect(), queues).ok_or_else(|| failed(io::Error::from_raw_os_error(libc::ENOSPC)))?;
-        let sockets = self.open_sockets(device, queues, true).map(|sockets| (sockets, true));
+    /// Opens the sockets of our queues of a device: without a copy by the kernel if it can do that. There may be none.
+    pub fn add(&mut self, served: &Arc<Served>) -> Result<(), DriverError> {
+        let grown = served.grown();
+        let sockets = self.open_sockets(served, true).map(|sockets| (sockets, true));
         let sockets = sockets.or_else(|error| {
-            tracing::debug!(device, %error, "no zero copy here");
-            self.open_sockets(device, queues, false).map(|sockets| (sockets, false))
+            tracing::debug!(device = served.device, %error, "no zero copy here");
+            self.open_sockets(served, false).map(|sockets| (sockets, false))
         });
-        let (sockets, zero_copy) = sockets.map_err(failed)?;
-        self.devices.push(Device { index: device, places, sockets, zero_copy, is_virtual });
+        let (sockets, zero_copy) = sockets.map_err(|error| DriverError::system("opening an AF_XDP socket", error))?;
+        served.opened(sockets.len());
+        self.devices.push(Device { sockets, served: Arc::clone(served), zero_copy, grown });
         self.refill();
         Ok(())
     }
 
-    /// Opens sockets of queues that the device has by now; returns whether there are any.
+    /// Opens sockets of our queues that the device has by now, if it seems to have more than before; returns whether there
+    /// are any.
     pub fn grow(&mut self, device: u32) -> bool {
-        let Some(at) = self.devices.iter().position(|one| one.index == device) else { return false };
-        let Device { places, sockets, zero_copy, .. } = &self.devices[at];
-        let (before, most, zero_copy) = (sockets.len(), places.len(), *zero_copy);
-        for queue in before..most {
+        let Some(at) = self.devices.iter().position(|one| one.served.device == device) else { return false };
+        let served = Arc::clone(&self.devices[at].served);
+        let grown = served.grown();
+        if std::mem::replace(&mut self.devices[at].grown, grown) == grown {
+            return false;
+        }
+        let (before, zero_copy) = (self.devices[at].sockets.len(), self.devices[at].zero_copy);
+        for queue in self.share.queues(served.places.len()).skip(before) {
             let config = self.config(device, queue, zero_copy);
             let mut socket = match Socket::open(&self.umem, self.devices[at].sockets.first(), config) {
                 Ok(socket) => socket,
@@ -121,6 +141,7 @@ impl Ports {
             };
             self.bound(std::slice::from_mut(&mut socket));
             self.devices[at].sockets.push(socket);
+            served.opened(1);
         }
         self.refill();
         self.devices[at].sockets.len() > before
@@ -128,14 +149,21 @@ impl Ports {
 
     /// Closes a device's sockets and takes back all frames that they had, but for those in `owed`.
     pub fn remove(&mut self, device: u32, owed: impl Iterator<Item = usize>) {
-        let Some(at) = self.devices.iter().position(|one| one.index == device) else { return };
-        let Device { places, sockets, .. } = self.devices.swap_remove(at);
+        let Some(at) = self.devices.iter().position(|one| one.served.device == device) else { return };
+        let Device { served, sockets, .. } = self.devices.swap_remove(at);
+        served.closed(sockets.len());
         self.next = 0;
         self.lost_before += sockets.into_iter().map(|mut socket| socket.lost() + socket.waiting()).sum::<u64>();
+        let unsent = self.outlet.as_mut().map(|outlet| outlet.remove(device)).unwrap_or_default();
+        self.lost_before += u64::try_from(unsent.len()).expect("few frames wait");
+        self.free.extend(unsent);
         let mut ours = vec![false; self.lent_to.len()];
         let at_rest = self.resting.iter().flat_map(|(_, frames)| frames);
-        self.free.iter().chain(at_rest).map(Frame::index).chain(owed).for_each(|index| ours[index] = true);
-        let lost = (0..ours.len()).filter(|index| !ours[*index] && places.contains(&usize::from(self.lent_to[*index])));
+        let unsent = self.outlet.iter().flat_map(Outlet::frames);
+        let ours_now = self.free.iter().chain(at_rest).map(Frame::index).chain(unsent).chain(owed);
+        ours_now.for_each(|index| ours[index] = true);
+        let was_there = |index: &usize| served.places.contains(&usize::from(self.lent_to[*index]));
+        let lost = (0..ours.len()).filter(|index| !ours[*index] && was_there(index));
         // The kernel has no ring any more to give these back by.
         let frames = lost.map(|index| u64::try_from(index * FRAME_BYTES).expect("an offset fits"));
         let frames: Vec<Frame> = frames.map(|address| Frame::from_address(address).0).collect();
@@ -154,24 +182,28 @@ impl Ports {
 
     /// Returns how many frames are known to be somewhere; all of them, but for those that are owed a verdict.
     pub fn frames_accounted_for(&self) -> usize {
-        let lent = self.sockets().map(|socket| socket.filled + socket.sending).sum::<usize>();
+        let lent = self.sockets().map(|socket| socket.filled + socket.sending).sum::<usize>()
+            + self.outlet.as_ref().map_or(0, Outlet::len);
         self.free.len() + self.resting.iter().map(|(_, frames)| frames.len()).sum::<usize>() + lent
     }
 
-    /// Returns the place of a device's first socket, and how many it has.
-    pub fn of_device(&self, device: u32) -> Option<(usize, usize)> {
-        self.device(device).map(|device| (device.places.start, device.sockets.len()))
-    }
-
-    /// Returns how many queues of a device are served, and how many it can have at most.
-    pub fn queues(&self, device: u32) -> (usize, usize) {
-        self.device(device).map_or((0, 0), |device| (device.sockets.len(), device.places.len()))
+    /// Returns the devices that packets can be sent by.
+    pub fn devices(&self) -> impl Iterator<Item = &Arc<Served>> {
+        self.devices.iter().map(|device| &device.served)
     }
 
     /// Returns a device's sockets, each with its place.
     pub fn descriptors(&self, device: u32) -> impl Iterator<Item = (usize, BorrowedFd<'_>)> {
         let device = self.device(device).into_iter();
-        device.flat_map(|device| device.places.clone().zip(device.sockets.iter().map(|one| one.descriptor.as_fd())))
+        device.flat_map(|device| {
+            let sockets = device.sockets.iter().map(|socket| socket.descriptor.as_fd());
+            self.share.queues(usize::MAX).map(|queue| device.served.places.start + queue).zip(sockets)
+        })
+    }
+
+    /// Returns the places of all sockets.
+    pub fn places(&self) -> impl Iterator<Item = usize> {
+        self.devices.iter().flat_map(|device| self.descriptors(device.served.device)).map(|(place, _)| place)
     }
 
     /// Returns how many sockets there are.
@@ -185,7 +217,7 @@ impl Ports {
         for turn in [self.next..usize::MAX, 0..self.next] {
             let devices = self.devices.iter_mut();
             let sockets = devices.flat_map(|one| {
-                let (device, is_virtual) = (one.index, one.is_virtual);
+                let (device, is_virtual) = (one.served.device, one.served.is_virtual);
                 (0_u16..).zip(&mut one.sockets).map(move |(queue, socket)| (socket, device, queue, is_virtual))
             });
             for (number, (socket, device, queue, is_virtual)) in (0..).zip(sockets) {
@@ -207,11 +239,16 @@ impl Ports {
         self.refill();
     }
 
-    /// Queues a frame for sending by a device, by the queue that answers to the one it came by; gives it back if there
-    /// is no room.
+    /// Queues a frame for sending by a device, by that of our queues that answers to the one it came by; gives it back if
+    /// there is no room.
     pub fn send(&mut self, device: u32, queue: u16, frame: Frame, range: Range<usize>) -> Result<(), Frame> {
-        let Some(device) = self.devices.iter_mut().find(|one| one.index == device) else { return Err(frame) };
+        let Some(device) = self.devices.iter_mut().find(|one| one.served.device == device) else { return Err(frame) };
         let count = device.sockets.len();
+        if let Some(outlet) = &mut self.outlet
+            && (count == 0 || outlet.has_some_for(device.served.device))
+        {
+            return outlet.push(device.served.device, frame, range);
+        }
         let queue = usize::from(queue);
         let queue = if queue < count { queue } else { queue % count };
         let socket = &mut device.sockets[queue];
@@ -220,7 +257,7 @@ impl Ports {
             XdpDesc { addr: frame.into_address(range.start), len: length, options: XdpDescOptions::empty() };
         match socket.tx.push(descriptor) {
             Ok(()) => {
-                self.lent_to[index] = u16::try_from(device.places.start + queue).expect("there are few sockets");
+                self.lent_to[index] = self.share.place(&device.served, queue);
                 socket.sending += 1;
                 socket.queued = true;
                 Ok(())
@@ -229,11 +266,13 @@ impl Ports {
         }
     }
 
-    /// Has the kernel send what is queued.
-    pub fn flush(&mut self) {
+    /// Has the kernel send what is queued; returns how many packets it refused.
+    pub fn flush(&mut self) -> u64 {
         for socket in self.devices.iter_mut().flat_map(|device| &mut device.sockets).filter(|socket| socket.queued) {
             socket.kick();
         }
+        let outlet = self.outlet.as_mut();
+        outlet.map_or(0, |outlet| outlet.flush(&self.umem, |frame| self.free.push(frame)))
     }
 
     /// Has the kernel look for packets on all devices.
@@ -267,7 +306,7 @@ impl Ports {
     }
 
     fn device(&self, device: u32) -> Option<&Device> {
-        self.devices.iter().find(|one| one.index == device)
+        self.devices.iter().find(|one| one.served.device == device)
     }
 
     fn sockets(&self) -> impl Iterator<Item = &Socket> {
@@ -279,10 +318,10 @@ impl Ports {
         SocketConfig { device, queue, zero_copy, ring: self.ring, busy_poll: self.busy_poll }
     }
 
-    fn open_sockets(&mut self, device: u32, queues: usize, zero_copy: bool) -> io::Result<Vec<Socket>> {
+    fn open_sockets(&mut self, served: &Served, zero_copy: bool) -> io::Result<Vec<Socket>> {
         let mut sockets: Vec<Socket> = Vec::new();
-        for queue in 0..queues {
-            match Socket::open(&self.umem, sockets.first(), self.config(device, queue, zero_copy)) {
+        for queue in self.share.queues(served.places.len()) {
+            match Socket::open(&self.umem, sockets.first(), self.config(served.device, queue, zero_copy)) {
                 Ok(socket) => sockets.push(socket),
                 // A device may have room for more queues than it uses.
                 Err(error) if queue > 0 && error.raw_os_error() == Some(libc::EINVAL) => break,
@@ -319,7 +358,7 @@ impl Ports {
     /// Gives the kernel frames to fill.
     fn refill(&mut self) {
         for device in &mut self.devices {
-            for (place, socket) in device.places.clone().zip(&mut device.sockets) {
+            for (number, socket) in device.sockets.iter_mut().enumerate() {
                 let before = socket.filled;
                 while socket.filled < socket.fill_target
                     && let Some(frame) = self.free.pop()
@@ -329,7 +368,7 @@ impl Ports {
                         self.free.push(Frame::from_address(address).0);
                         break;
                     }
-                    self.lent_to[index] = u16::try_from(place).expect("there are few sockets");
+                    self.lent_to[index] = self.share.place(&device.served, number);
                     socket.filled += 1;
                 }
                 if socket.filled > before {
@@ -343,17 +382,22 @@ impl Ports {
     }
 }
 
-/// Returns so many places in a row that are not among the taken ones.
-fn free_places(mut taken: Vec<Range<usize>>, count: usize) -> Option<Range<usize>> {
-    taken.sort_unstable_by_key(|places| places.start);
-    let mut start = 0;
-    for places in taken {
-        if start + count <= places.start {
-            break;
-        }
-        start = places.end;
+impl Share {
+    /// Returns our queues of a device that can have so many.
+    fn queues(self, most: usize) -> impl Iterator<Item = usize> {
+        (self.lane..most).step_by(self.lanes)
     }
-    (start + count <= limits::SOCKETS_MAX).then_some(start..start + count)
+
+    /// Returns for how many of our queues of a device that can have so many there is to be memory.
+    fn planned(self, most: usize) -> usize {
+        self.queues(most).take(PLANNED_QUEUES_MAX.div_ceil(self.lanes)).count()
+    }
+
+    /// Returns the place of the socket of one of our queues.
+    fn place(self, served: &Served, number: usize) -> u16 {
+        let place = served.places.start + self.lane + number * self.lanes;
+        u16::try_from(place).expect("there are few sockets")
+    }
 }
 
 /// Hands over at most so many frames of a socket; returns how many there were.
@@ -384,21 +428,3 @@ const RING_ENTRIES_MIN: usize = 64;
 const RING_ENTRIES_MAX: usize = 2048;
 /// How long frames of a closed socket are left alone: the kernel closes in the background.
 const REST: Duration = Duration::from_secs(1);
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn sockets_max_places_are_given_out_and_used_again() {
-        let mut taken = Vec::new();
-        while let Some(places) = free_places(taken.clone(), limits::QUEUES_MAX) {
-            taken.push(places);
-        }
-        assert_eq!(taken.iter().map(Range::len).sum::<usize>(), limits::SOCKETS_MAX);
-        assert_eq!(free_places(taken.clone(), 1), None);
-        let gone = taken.swap_remove(3);
-        assert_eq!(free_places(taken.clone(), gone.len() + 1), None);
-        assert_eq!(free_places(taken, gone.len()), Some(gone));
-    }
-}

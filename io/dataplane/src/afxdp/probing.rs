@@ -8,12 +8,13 @@ use netserv_model::api::DeviceInfo;
 
 use super::features::{Ability, Features};
 use super::kernel::{Interface, Kernel};
-use super::ports::Ports;
+use super::plane::Served;
+use super::ports::{Ports, Share};
 use super::program::Program;
 use super::sys::bpf::AttachMode;
 use super::sys::memory::FRAME_BYTES;
 use super::tun::Tun;
-use super::{BUSY_MAX, FRAME_BYTES_RECEIVED, choose_devices, devices, once_free};
+use super::{BUSY_MAX, FRAME_BYTES_RECEIVED, choose_devices, leader, once_free};
 use crate::{DriverConfig, DriverError, limits};
 
 /// Finds out whether the driver works here, without leaving anything behind.
@@ -24,9 +25,11 @@ pub fn probe() -> Result<(), DriverError> {
     let kernel = Kernel::open()?;
     let devices = choose_devices(&DriverConfig::new("probe"), &kernel.interfaces()?)?;
     drop(Program::load(false)?);
-    let mut ports = Ports::open(&BTreeMap::new(), FRAME_BYTES * limits::BATCH_PACKETS_MAX, None)?;
+    let mut ports =
+        Ports::open(&BTreeMap::new(), FRAME_BYTES * limits::BATCH_PACKETS_MAX, None, Share { lane: 0, lanes: 1 })?;
     if let Some(device) = devices.keys().next() {
-        once_free(Instant::now() + BUSY_MAX, || ports.add(*device, 1, false))?;
+        let served = Served::alone(*device);
+        once_free(Instant::now() + BUSY_MAX, || ports.add(&served))?;
     }
     drop(Tun::open(&format!("p{}", std::process::id()), &kernel)?);
     Ok(())
@@ -51,7 +54,7 @@ fn tell(
     interfaces: &BTreeMap<u32, Interface>,
     abilities: Option<&BTreeMap<u32, Ability>>,
 ) -> (Vec<DeviceInfo>, Vec<String>) {
-    let wanted = devices::wanted_devices(&[], interfaces);
+    let wanted = leader::wanted_devices(&[], interfaces);
     let (mut served, mut notes) = (Vec::new(), Vec::new());
     if abilities.is_none() {
         notes.push(

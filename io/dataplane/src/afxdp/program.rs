@@ -9,7 +9,7 @@ use std::os::fd::{AsFd, AsRawFd, OwnedFd};
 use super::layout;
 use super::object::{MapDefinition, Object};
 use super::sys::bpf::{self, AttachMode};
-use super::sys::memory::{Heart, Words};
+use super::sys::memory::Words;
 use crate::DriverError;
 
 /// A loaded program. It runs on the devices that it is attached to, each as long as its link is held.
@@ -87,6 +87,11 @@ impl Program {
         self.update("sockets", &index.to_ne_bytes(), &socket.as_fd().as_raw_fd().to_ne_bytes())
     }
 
+    /// Has packets pass that would have gone to a place.
+    pub fn clear_socket(&self, index: u32) -> Result<(), DriverError> {
+        self.delete("sockets", &index.to_ne_bytes())
+    }
+
     /// Says whether nothing is forwarded, for all packets from now on.
     pub fn withhold(&self, withheld: bool) {
         self.store(layout::WITHHELD_WORD, withheld.into());
@@ -108,9 +113,10 @@ impl Program {
         self.update("grace", &0_u32.to_ne_bytes(), &self.maps["inner"].descriptor.as_raw_fd().to_ne_bytes())
     }
 
-    /// Returns the memory in which the program looks whether we are alive.
-    pub fn heart(&self) -> Result<Heart, DriverError> {
-        Heart::map(&self.maps["heart"].descriptor).map_err(|error| DriverError::system("mapping a BPF map", error))
+    /// Returns the memory in which the program looks whether packets are taken.
+    pub fn heart(&self) -> Result<Words, DriverError> {
+        Words::map(&self.maps["heart"].descriptor, layout::HEART_WORDS)
+            .map_err(|error| DriverError::system("mapping a BPF map", error))
     }
 
     /// Sets or forgets a device as one to which the program may forward; nothing where it does not forward.
@@ -149,8 +155,10 @@ const VERDICT_REDIRECT: u32 = 4;
 const KIND_ARRAY_OF_MAPS: u32 = 12;
 
 fn create_maps(object: &Object) -> Result<BTreeMap<String, Map>, DriverError> {
-    let right = |bytes: u32| usize::try_from(bytes).is_ok_and(|bytes| bytes == 8 * layout::TABLE_WORDS);
-    assert!(right(object.maps["tuples"].value_bytes), "bpf/common.h and the driver agree on the table of tuples");
+    for (name, words) in [("tuples", layout::TABLE_WORDS), ("heart", layout::HEART_WORDS)] {
+        let bytes = usize::try_from(object.maps[name].value_bytes);
+        assert_eq!(bytes, Ok(8 * words), "bpf/common.h and the driver agree on `{name}`");
+    }
     let mut maps = BTreeMap::new();
     for (name, definition) in &object.maps {
         let failed = |error: io::Error| match error.raw_os_error() {

@@ -3,13 +3,12 @@
 
 use std::time::{Duration, Instant};
 
-use netserv_dataplane::afxdp::Afxdp;
 use netserv_dataplane::{Driver, DriverConfig, XdpForward, limits};
 use netserv_skips::{not_run, skipped};
 
 use crate::common::{Chain, add_device_chain, add_inet_chain, test};
 use crate::forward::{chain, forwarding, warm_up};
-use crate::{Flow, ROUTER, config, idle, open_with};
+use crate::{Afxdp, Flow, ROUTER, config, idle, open_with};
 
 /// What may be in the way: a word of the reason, how it comes, how it goes.
 const OBSTACLES: [(&str, &str, &str); 7] = [

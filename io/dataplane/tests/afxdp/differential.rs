@@ -6,7 +6,6 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 
-use netserv_dataplane::afxdp::Afxdp;
 use netserv_dataplane::{Change, Driver};
 use netserv_model::Filter;
 use netserv_model::effect::FilterId;
@@ -17,7 +16,7 @@ use crate::classify::device;
 use crate::common::Chain;
 use crate::random::Random;
 use crate::reference::{Node, is_message, is_wanted, may_be_taken};
-use crate::{ROUTER, open, settle};
+use crate::{Afxdp, ROUTER, open, settle};
 
 /// Frames of a test.
 const FRAMES: usize = 20_000;

@@ -5,7 +5,6 @@
 use std::net::SocketAddr;
 use std::time::{Duration, Instant};
 
-use netserv_dataplane::afxdp::Afxdp;
 use netserv_dataplane::{Driver, DriverConfig, XdpForward, limits};
 use netserv_model::effect::FilterId;
 use netserv_skips::not_run;
@@ -13,7 +12,7 @@ use netserv_wire::ip::{IpView, build, checksum};
 
 use crate::classify::device;
 use crate::common::{Chain, test};
-use crate::{Flow, RECEIVER, ROUTER, SENDER, Tap, config, idle, open_with, pass, snmp, snmp6};
+use crate::{Afxdp, Flow, RECEIVER, ROUTER, SENDER, Tap, config, idle, open_with, pass, snmp, snmp6};
 
 #[test]
 fn what_no_filter_wants_is_forwarded_one_hop_on() {

@@ -3,12 +3,11 @@
 
 use std::time::{Duration, Instant};
 
-use netserv_dataplane::afxdp::Afxdp;
 use netserv_dataplane::{Batch, Driver, DriverConfig, Egress, Final};
 use netserv_skips::not_run;
 
 use crate::common::{Chain, test};
-use crate::{Flow, RECEIVER, ROUTER, SENDER, config, idle, open, open_with, pass};
+use crate::{Afxdp, Flow, LANES, RECEIVER, ROUTER, SENDER, config, idle, open, open_with, pass};
 
 #[test]
 fn devices_that_come_later_are_served() {
@@ -62,7 +61,7 @@ fn named_devices_are_served_when_they_come_and_others_never() {
 fn no_frame_is_lost_with_devices_and_links() {
     let Some(chain) = Chain::new(3) else { return };
     let _entered = chain.enter(ROUTER);
-    let small = DriverConfig { receive_buffer_bytes: 2 * 1024 * 1024, ..config("frames") };
+    let small = DriverConfig { receive_buffer_bytes: LANES * 2 * 1024 * 1024, ..config("frames") };
     let mut driver = open_with(&small, &["udp port 5060"]);
     let flow = Flow::new(&chain, false, 5060);
     for round in 0..8 {

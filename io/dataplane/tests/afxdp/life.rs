@@ -5,11 +5,10 @@ use std::io::{BufRead, BufReader};
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
-use netserv_dataplane::afxdp::Afxdp;
 use netserv_dataplane::{Batch, Driver, DriverKind};
 
 use crate::common::Chain;
-use crate::{Flow, RECEIVER, ROUTER, config, open, pass};
+use crate::{Afxdp, Flow, RECEIVER, ROUTER, config, open, pass};
 
 #[test]
 fn packets_flow_on_when_the_process_is_killed() {

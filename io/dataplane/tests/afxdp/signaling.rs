@@ -5,7 +5,6 @@ use std::net::SocketAddr;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-use netserv_dataplane::afxdp::Afxdp;
 use netserv_dataplane::signal::{Interceptor, Received};
 use netserv_dataplane::{Batch, Driver, Final, InterfaceId, limits};
 use netserv_skips::not_run;
@@ -14,7 +13,7 @@ use netserv_wire::ip::build;
 use crate::classify::device;
 use crate::common::signaling::{check_datagram, intercept, socket, wait_until};
 use crate::common::{Chain, address, test};
-use crate::{RECEIVER, ROUTER, SENDER, config, open, pass};
+use crate::{Afxdp, RECEIVER, ROUTER, SENDER, config, open, pass};
 
 const MESSAGE: &[u8] = b"\x4e\x04\xbd\xa5 a message of some length";
 

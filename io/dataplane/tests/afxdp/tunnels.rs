@@ -5,14 +5,13 @@
 use std::net::{IpAddr, UdpSocket};
 use std::time::Duration;
 
-use netserv_dataplane::afxdp::Afxdp;
 use netserv_dataplane::{Batch, Driver, DriverConfig, Final, XdpForward};
 use netserv_skips::not_run;
 use netserv_wire::ip::{build, checksum};
 
 use crate::classify::device;
 use crate::common::{Chain, receive, test};
-use crate::{RECEIVER, ROUTER, SENDER, config, idle, open, open_with};
+use crate::{Afxdp, RECEIVER, ROUTER, SENDER, config, idle, open, open_with};
 
 #[test]
 fn what_travels_in_tunnels_arrives() {

@@ -3,6 +3,7 @@
 #![allow(dead_code, reason = "each test program uses its own part of this module")]
 
 pub mod contract;
+pub mod lanes;
 pub mod signaling;
 
 use std::fs::File;
@@ -46,7 +47,10 @@ impl Chain {
             }
         }
         for pair in chain.names.windows(2) {
-            let link = format!("link add right netns {} type veth peer name left netns {}\n", pair[0], pair[1]);
+            let queues = queues(crate::LANES);
+            let (left, right) = (&pair[0], &pair[1]);
+            let link =
+                format!("link add right netns {left} {queues} type veth peer name left netns {right} {queues}\n");
             ip(&["-batch", "-"], &link);
         }
         for k in 0..count {
@@ -136,6 +140,11 @@ pub fn receive(socket: &UdpSocket) -> Option<(Vec<u8>, SocketAddr)> {
     let (length, from) = socket.recv_from(&mut buffer).ok()?;
     buffer.truncate(length);
     Some((buffer, from))
+}
+
+/// Returns how many queues a veth that is added is to have, as `ip` has it: so many, and room for more where that is one.
+pub fn queues(count: usize) -> String {
+    if count == 1 { String::new() } else { format!("numrxqueues {count} numtxqueues {count}") }
 }
 
 fn configuration(k: usize, count: usize) -> String {

@@ -10,9 +10,6 @@ use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use rustix::mm::{MapFlags, ProtFlags, mmap, mmap_anonymous, munmap};
 use rustix::net::sockopt;
 use rustix::net::xdp::{XdpUmemReg, XdpUmemRegFlags};
-use rustix::time::{ClockId, clock_gettime};
-
-use crate::afxdp::layout::{HEART_BYTES, HEART_SILENCE_MAX};
 
 /// Memory that is unmapped in the end.
 pub struct Mapping {
@@ -75,37 +72,6 @@ impl Drop for Mapping {
     fn drop(&mut self) {
         // SAFETY: the mapping is ours, and with it go all that borrow from it. It cannot fail for a mapping that exists.
         let _ = unsafe { munmap(self.start.as_ptr().cast(), self.length) };
-    }
-}
-
-/// The word in a map by which an XDP program sees that we are alive.
-pub struct Heart {
-    memory: Mapping,
-}
-
-impl Heart {
-    /// Maps the first value of a map: `struct heart` in `bpf/common.h`.
-    pub fn map(map: impl AsFd) -> io::Result<Heart> {
-        Ok(Heart { memory: Mapping::of_ring(map, 0, HEART_BYTES)? })
-    }
-
-    /// Sets after how many nanoseconds without a beat we are taken for dead; 0 means never.
-    pub fn set_silence_max(&self, nanoseconds: u64) {
-        self.word(HEART_SILENCE_MAX).store(nanoseconds, Ordering::Relaxed);
-    }
-
-    /// Says that we are alive.
-    pub fn beat(&self) {
-        let now = clock_gettime(ClockId::MonotonicCoarse);
-        let nanoseconds =
-            u64::try_from(now.tv_sec).unwrap_or(0) * 1_000_000_000 + u64::try_from(now.tv_nsec).unwrap_or(0);
-        self.word(0).store(nanoseconds, Ordering::Relaxed);
-    }
-
-    fn word(&self, offset: usize) -> &AtomicU64 {
-        let word = self.memory.array::<AtomicU64>(offset).expect("both words lie in the mapping");
-        // SAFETY: the word lies in the mapping, which lives as long as `self`, and is only used atomically.
-        unsafe { word.as_ref() }
     }
 }
 
