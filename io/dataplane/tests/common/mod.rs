@@ -4,6 +4,7 @@
 
 pub mod contract;
 pub mod lanes;
+pub mod load;
 pub mod signaling;
 
 use std::fs::File;
