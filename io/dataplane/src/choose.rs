@@ -126,7 +126,7 @@ impl DriverKind {
         Ok(match self {
             DriverKind::Afxdp => Afxdp::open_lanes(config, lanes)?.into_iter().map(boxed).collect(),
             DriverKind::Dummy => vec![boxed(dummy::Dummy::new().0)],
-            DriverKind::Nfqueue => vec![boxed(Nfqueue::open(config)?)],
+            DriverKind::Nfqueue => Nfqueue::open_lanes(config, lanes)?.into_iter().map(boxed).collect(),
         })
     }
 }

@@ -68,6 +68,11 @@ pub(crate) fn append_bind(to: &mut Vec<u8>, sequence: u32, queue: u16, packets: 
     netlink::append(to, TYPE_CONFIG, FLAG_REQUEST | FLAG_ACK, sequence, &[0, 0, high, low], &attributes);
 }
 
+/// Appends the request to have at most so many packets wait in a queue; what is there stays.
+pub(crate) fn append_bound(to: &mut Vec<u8>, queue: u16, packets: u32) {
+    append(to, TYPE_CONFIG, queue, &[(CONFIG_QUEUE_MAXLEN, &packets.to_be_bytes())]);
+}
+
 /// Appends the verdict on one packet, with the bytes that take its place if there are any.
 pub(crate) fn append_verdict(to: &mut Vec<u8>, queue: u16, id: u32, decision: Decision, bytes: Option<&[u8]>) {
     let header = verdict_header(id, decision);

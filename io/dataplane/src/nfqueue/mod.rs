@@ -5,6 +5,8 @@
 //! alone. `--queue-bypass` lets packets pass when nobody owns the queue, the queue's own flag when its socket is full: such
 //! packets are counted by the socket. The kernel's bound of the queue itself, behind which it counts nothing, is not reached.
 //!
+//! With several lanes, rules lead to a queue of each, by `--queue-balance`.
+//!
 //! A packet that passes goes on behind PREROUTING of `mangle`: rules that others put there behind ours do not see it.
 //!
 //! Replaced packets: the kernel goes on with our bytes where it stood, before routing, so new ports or contents need
@@ -30,12 +32,14 @@ pub(crate) use window::Outcome;
 use crate::inject::Injector;
 use crate::packet::{self, NO_MACHINE, NOT_WHOLE};
 use crate::rules::{self, Rules};
-use crate::{Batch, Counters, Driver, DriverConfig, DriverError, Egress, FilterTable, Final, PacketId};
+use crate::{Batch, Counters, Driver, DriverConfig, DriverError, Egress, FilterTable, Final, PacketId, limits};
 
-/// The `nfqueue` driver.
+/// A lane of the `nfqueue` driver.
 pub struct Nfqueue {
-    // Rules go first when this is dropped, so that no packet comes to a queue that nobody reads.
-    rules: RulesGuard,
+    // Rules go first when the first lane is dropped, so that no packet comes to a queue that nobody reads. Packets for the
+    // queue of another lane that is dropped pass.
+    guard: Option<RulesGuard>,
+    rules: Arc<Rules>,
     queue: QueuePair,
     injector: Injector,
     owed_max: usize,
@@ -51,36 +55,52 @@ impl Drop for RulesGuard {
 }
 
 impl Nfqueue {
-    /// Removes what an earlier run of this instance left, takes two queues and makes the chain for filters.
+    /// Opens the driver in one lane, as [`Nfqueue::open_lanes`].
     ///
     /// # Errors
     /// Says what is lacking: rights, `iptables`, or the kernel's support.
     pub fn open(config: &DriverConfig) -> Result<Nfqueue, DriverError> {
-        let queue = QueuePair::open(QueueConfig {
-            first_number: config.queue,
-            packets: config.queue_packets,
-            receive_buffer_bytes: config.receive_buffer_bytes,
-            fail_open: config.fail_open,
-            tag: 0,
-        })?;
-        let injector = Injector::open(config.mark)?;
-        let numbers = queue.numbers();
-        tracing::debug!(
-            open = numbers.open,
-            closed = numbers.closed,
-            instance = config.instance,
-            "nfqueue driver is open"
-        );
-        let rules = Rules::open(&config.instance, numbers, config.mark)?;
-        // The kernel's queue also has those that are still to be received.
-        let owed_max = usize::try_from(config.queue_packets / 2).expect("32 bits fit in usize").max(1);
-        Ok(Nfqueue { rules: RulesGuard(Arc::new(rules)), queue, injector, owed_max, counters: Counters::default() })
+        Ok(Nfqueue::open_lanes(config, 1)?.swap_remove(0))
     }
 
-    /// Returns the numbers of the netfilter queues in use: for modules that fail open, and for those that fail closed.
+    /// Removes what an earlier run of this instance left, takes two queues for each lane and makes the chain for filters.
+    ///
+    /// The kernel chooses the lane by a packet's addresses and protocol, so that all of a flow is in one, in both
+    /// directions. All lanes together have as many bytes in the kernel as one would have.
+    ///
+    /// # Errors
+    /// Says what is lacking: rights, `iptables`, or the kernel's support.
+    pub fn open_lanes(config: &DriverConfig, lanes: usize) -> Result<Vec<Nfqueue>, DriverError> {
+        let lanes = lanes.clamp(1, limits::LANES_MAX);
+        let queue = QueueConfig {
+            first_number: config.queue,
+            packets: config.queue_packets,
+            receive_buffer_bytes: config.receive_buffer_bytes / lanes,
+            fail_open: config.fail_open,
+            tag: 0,
+        };
+        let (pairs, numbers) = QueuePair::open_row(queue, u16::try_from(lanes).expect("there are few lanes"))?;
+        tracing::debug!(?numbers, instance = config.instance, "nfqueue driver is open");
+        let rules = Arc::new(Rules::open(&config.instance, numbers, config.mark)?);
+        let mut guard = Some(RulesGuard(Arc::clone(&rules)));
+        // The kernel's queue also has those that are still to be received.
+        let owed_max = usize::try_from(config.queue_packets / 2).expect("32 bits fit in usize").max(1);
+        let lane = |queue| {
+            Ok(Nfqueue {
+                guard: guard.take(),
+                rules: Arc::clone(&rules),
+                queue,
+                injector: Injector::open(config.mark)?,
+                owed_max,
+                counters: Counters::default(),
+            })
+        };
+        pairs.into_iter().map(lane).collect()
+    }
+
+    /// Returns the numbers of the lane's netfilter queues: for modules that fail open, and for those that fail closed.
     pub fn queue_numbers(&self) -> [u16; 2] {
-        let numbers = self.queue.numbers();
-        [numbers.open, numbers.closed]
+        self.queue.numbers()
     }
 
     fn replace(&mut self, id: PacketId, bytes: &[u8]) {
@@ -112,13 +132,19 @@ impl Nfqueue {
     }
 }
 
+impl Drop for Nfqueue {
+    fn drop(&mut self) {
+        self.guard = None;
+    }
+}
+
 impl Driver for Nfqueue {
     fn name(&self) -> &'static str {
         "nfqueue"
     }
 
     fn filters(&self) -> Arc<dyn FilterTable> {
-        Arc::<Rules>::clone(&self.rules.0)
+        Arc::<Rules>::clone(&self.rules)
     }
 
     fn receive(&mut self, batch: &mut Batch, timeout: Option<Duration>) -> Result<usize, DriverError> {

@@ -11,10 +11,10 @@ use rustix::event::epoll;
 
 use super::queue::{self, Queue, QueueConfig};
 use super::window::Outcome;
-use crate::rules::QueueNumbers;
+use crate::rules::{QueueNumbers, QueueRow};
 use crate::{Batch, Counters, DriverError, PacketId};
 
-/// The two queues of one driver.
+/// The two queues of one lane.
 pub(super) struct QueuePair {
     open: Queue,
     closed: Queue,
@@ -26,24 +26,29 @@ pub(super) struct QueuePair {
 }
 
 impl QueuePair {
-    /// Takes two free queues.
-    pub fn open(config: QueueConfig) -> Result<QueuePair, DriverError> {
-        let open = Queue::open(config)?;
-        let closed = Queue::open(QueueConfig { tag: 1, fail_open: false, ..config })?;
+    /// Takes free queues for so many pairs, and returns them with the numbers for rules.
+    pub fn open_row(config: QueueConfig, pairs: u16) -> Result<(Vec<QueuePair>, QueueNumbers), DriverError> {
+        let is_closed_used = Arc::new(AtomicBool::new(false));
+        let open = Queue::open_row(config, pairs)?;
+        let closed = Queue::open_row(QueueConfig { tag: 1, fail_open: false, ..config }, pairs)?;
+        let row = |queues: &[Queue]| QueueRow { first: queues[0].number(), count: pairs };
+        let (row_open, row_closed) = (row(&open), row(&closed));
+        let pair = |(open, closed)| QueuePair::new(open, closed, Arc::clone(&is_closed_used));
+        let made = open.into_iter().zip(closed).map(pair).collect::<Result<_, _>>()?;
+        Ok((made, QueueNumbers { open: row_open, closed: row_closed, is_closed_used }))
+    }
+
+    fn new(open: Queue, closed: Queue, is_closed_used: Arc<AtomicBool>) -> Result<QueuePair, DriverError> {
         let events = epoll::create(epoll::CreateFlags::CLOEXEC).map_err(no_epoll)?;
         for queue in [&open, &closed] {
             epoll::add(&events, queue, epoll::EventData::new_u64(0), epoll::EventFlags::IN).map_err(no_epoll)?;
         }
-        Ok(QueuePair { open, closed, is_closed_used: Arc::default(), closed_first: false, events })
+        Ok(QueuePair { open, closed, is_closed_used, closed_first: false, events })
     }
 
-    /// Returns the queues' numbers, for rules.
-    pub fn numbers(&self) -> QueueNumbers {
-        QueueNumbers {
-            open: self.open.number(),
-            closed: self.closed.number(),
-            is_closed_used: Arc::clone(&self.is_closed_used),
-        }
+    /// Returns the queues' numbers: for modules that fail open, and for those that fail closed.
+    pub fn numbers(&self) -> [u16; 2] {
+        [self.open.number(), self.closed.number()]
     }
 
     /// Fills the batch from one of the queues, as [`Driver::receive`](crate::Driver::receive) says.

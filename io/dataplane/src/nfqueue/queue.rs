@@ -44,6 +44,30 @@ pub(crate) struct Queue {
 impl Queue {
     /// Takes the first free queue at or above the wanted number.
     pub fn open(config: QueueConfig) -> Result<Queue, DriverError> {
+        Ok(Queue::open_row(config, 1)?.swap_remove(0))
+    }
+
+    /// Takes the first free queues at or above the wanted number whose numbers are in a row, so many.
+    pub fn open_row(config: QueueConfig, count: u16) -> Result<Vec<Queue>, DriverError> {
+        let last = config.first_number.saturating_add(limits::QUEUE_NUMBERS_TRIED - 1);
+        let mut row: Vec<Queue> = Vec::new();
+        let mut queue = Queue::new(config)?;
+        for number in config.first_number..=last {
+            queue.number = number;
+            if !queue.bind(config)? {
+                row.clear();
+                continue;
+            }
+            row.push(queue);
+            if row.len() >= usize::from(count) {
+                return Ok(row);
+            }
+            queue = Queue::new(config)?;
+        }
+        Err(DriverError::QueuesTaken { first: config.first_number, last })
+    }
+
+    fn new(config: QueueConfig) -> Result<Queue, DriverError> {
         let socket = rustix::net::socket_with(
             AddressFamily::NETLINK,
             SocketType::RAW,
@@ -63,7 +87,7 @@ impl Queue {
         // Otherwise one packet too many makes all that follow pass, until the socket is empty.
         sys::set_option(&socket, libc::SOL_NETLINK, libc::NETLINK_NO_ENOBUFS, 1)
             .map_err(|error| DriverError::system("setting up a netfilter socket", error))?;
-        let mut queue = Queue {
+        Ok(Queue {
             socket,
             number: config.first_number,
             fail_open: config.fail_open,
@@ -72,9 +96,7 @@ impl Queue {
             outgoing: Vec::new(),
             counters: Counters::default(),
             missed: Cell::default(),
-        };
-        queue.bind(config)?;
-        Ok(queue)
+        })
     }
 
     /// Returns the queue's number.
@@ -210,28 +232,22 @@ impl Queue {
         Ok(())
     }
 
-    fn bind(&mut self, config: QueueConfig) -> Result<(), DriverError> {
-        let last = config.first_number.saturating_add(limits::QUEUE_NUMBERS_TRIED - 1);
-        for (sequence, number) in (1..).zip(config.first_number..=last) {
-            self.number = number;
-            let mut request = Vec::new();
-            message::append_bind(&mut request, sequence, number, KERNEL_PACKETS_MAX, config.fail_open);
-            let answer = send_all(&self.socket, &request).and_then(|()| self.answer(sequence));
-            match answer.map_err(|error| DriverError::system("binding a netfilter queue", error))? {
-                0 => return Ok(()),
-                libc::EBUSY => {}
-                // Said of a queue that another socket has, too.
-                libc::EPERM if !may_administer() => {
-                    return Err(DriverError::NotPermitted { what: "binding a netfilter queue" });
-                }
-                libc::EPERM => {}
-                error => {
-                    let why = io::Error::from_raw_os_error(error).to_string();
-                    return Err(DriverError::Unsupported { what: "netfilter queues (nfnetlink_queue)", why });
-                }
+    /// Takes the queue of our number; false if somebody else has it.
+    fn bind(&mut self, config: QueueConfig) -> Result<bool, DriverError> {
+        let mut request = Vec::new();
+        message::append_bind(&mut request, SEQUENCE, self.number, KERNEL_PACKETS_MAX, config.fail_open);
+        let answer = send_all(&self.socket, &request).and_then(|()| self.answer(SEQUENCE));
+        match answer.map_err(|error| DriverError::system("binding a netfilter queue", error))? {
+            0 => Ok(true),
+            libc::EBUSY => Ok(false),
+            // Said of a queue that another socket has, too.
+            libc::EPERM if may_administer() => Ok(false),
+            libc::EPERM => Err(DriverError::NotPermitted { what: "binding a netfilter queue" }),
+            error => {
+                let why = io::Error::from_raw_os_error(error).to_string();
+                Err(DriverError::Unsupported { what: "netfilter queues (nfnetlink_queue)", why })
             }
         }
-        Err(DriverError::QueuesTaken { first: config.first_number, last })
     }
 
     /// Waits for the answer to a request; packets that come first, for a rule that was there before us, pass.
@@ -267,14 +283,15 @@ impl AsFd for Queue {
 }
 
 impl Drop for Queue {
-    /// Closing the socket drops what waits in the kernel; a queue that fails open lets it go on first.
+    /// Closing the socket drops what waits in the kernel; a queue that fails open lets it go on first, and takes no more.
     fn drop(&mut self) {
         let flushed = self.flush();
         if self.fail_open && flushed.is_ok() {
             let far_ahead = self.window.end().wrapping_add(1 << 30);
-            let mut verdict = Vec::new();
-            message::append_verdict_up_to(&mut verdict, self.number, far_ahead, Decision::Accept);
-            if let Err(error) = send_all(&self.socket, &verdict) {
+            let mut requests = Vec::new();
+            message::append_bound(&mut requests, self.number, 0);
+            message::append_verdict_up_to(&mut requests, self.number, far_ahead, Decision::Accept);
+            if let Err(error) = send_all(&self.socket, &requests) {
                 tracing::debug!(%error, queue = self.number, "packets waiting in a closed queue are lost");
             }
         }
@@ -290,6 +307,8 @@ const KERNEL_PACKETS_MAX: u32 = 1 << 24;
 /// How much goes to the kernel in one call. A single message can be longer.
 const CHUNK_BYTES: usize = 128 * 1024;
 const SEND_BUFFER_BYTES: usize = 1024 * 1024;
+/// Of the one request that is answered.
+const SEQUENCE: u32 = 1;
 const ANSWER_TIME_MAX: Duration = Duration::from_secs(2);
 
 /// Twice what may wait in the kernel, so that a few slow packets do not make the others wait.

@@ -18,7 +18,7 @@ use netserv_model::Filter;
 use netserv_model::effect::FilterId;
 use netserv_wire::ip::IpVersion;
 
-pub(crate) use text::{Purpose, instance_text};
+pub(crate) use text::{Purpose, QueueRow, instance_text};
 
 use crate::{Change, DriverError, FilterTable, filters};
 
@@ -96,10 +96,10 @@ impl Chain {
 /// The queues that filters lead to.
 #[derive(Clone, Debug)]
 pub(crate) struct QueueNumbers {
-    /// That of modules that fail open.
-    pub open: u16,
-    /// That of modules that fail closed.
-    pub closed: u16,
+    /// Those of modules that fail open.
+    pub open: QueueRow,
+    /// Those of modules that fail closed.
+    pub closed: QueueRow,
     /// Whether there ever was a rule that leads there.
     pub is_closed_used: Arc<AtomicBool>,
 }
@@ -123,7 +123,7 @@ struct State {
 impl Rules {
     /// Makes the chain, without filters.
     pub fn open(instance: &str, queues: QueueNumbers, mark: u32) -> Result<Rules, DriverError> {
-        let chain = Chain::open(Purpose::Packets, instance, queues.open, mark)?;
+        let chain = Chain::open(Purpose::Packets, instance, queues.open.first, mark)?;
         Ok(Rules { chain, queues, state: Mutex::default() })
     }
 
@@ -145,12 +145,12 @@ impl Rules {
                 Change::Install(id, _) | Change::InstallClosed(id, _) => (true, id),
                 Change::Remove(id) => (false, id),
             };
-            let (queue, adding) = match known.failing_closed.contains(&id) {
+            let (queues, adding) = match known.failing_closed.contains(&id) {
                 true => (self.queues.closed, "-I"),
                 false => (self.queues.open, "-A"),
             };
             let filter = known.filters.get(&id)?;
-            let rule = text::filter(chain.purpose, &chain.instance, (queue, chain.mark), version, filter)?;
+            let rule = text::filter(chain.purpose, &chain.instance, (queues, chain.mark), version, filter)?;
             Some(format!("{} {rule}", if install == backwards { "-D" } else { adding }))
         };
         let mut lines: Vec<String> = changes.iter().filter_map(line).collect();
@@ -213,7 +213,7 @@ pub(crate) fn probe() -> Result<(), DriverError> {
     let instance = instance_text(&format!("probe-{}", std::process::id()));
     let chain = text::chain(Purpose::Packets, &instance);
     let filter: Filter = "udp dst 192.0.2.1 port 270".parse().expect("the filter is a constant");
-    let rule = text::filter(Purpose::Packets, &instance, (0, 1), IpVersion::V4, &filter);
+    let rule = text::filter(Purpose::Packets, &instance, (QueueRow::one(0), 1), IpVersion::V4, &filter);
     let made = [format!(":{chain} - [0:0]"), format!("-A {}", rule.expect("the filter is one for IPv4"))];
     let removed = [format!("-F {chain}"), format!("-X {chain}")];
     let script = text::script(&made) + &text::script(&removed);

@@ -15,6 +15,21 @@ pub(crate) enum Purpose {
     Signaling,
 }
 
+/// Queues with numbers in a row; a packet's addresses and protocol choose the one that it goes to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct QueueRow {
+    pub first: u16,
+    /// Not 0.
+    pub count: u16,
+}
+
+impl QueueRow {
+    /// Returns a row of one queue.
+    pub fn one(number: u16) -> QueueRow {
+        QueueRow { first: number, count: 1 }
+    }
+}
+
 /// Returns an instance name in the characters that may stand in rules.
 pub(crate) fn instance_text(name: &str) -> String {
     let keep = |c: char| if c.is_ascii_alphanumeric() || "-_.".contains(c) { c } else { '_' };
@@ -52,7 +67,7 @@ pub(super) fn opening(purpose: Purpose, instance: &str) -> Vec<String> {
 pub(super) fn filter(
     purpose: Purpose,
     instance: &str,
-    (queue, mark): (u16, u32),
+    (queues, mark): (QueueRow, u32),
     version: IpVersion,
     filter: &Filter,
 ) -> Option<String> {
@@ -82,7 +97,7 @@ pub(super) fn filter(
         }
     }
     // No comment that names the filter: the kernel walks it for each packet, like any other match.
-    Some(rule + &not_ours(mark) + &target(queue))
+    Some(rule + &not_ours(mark) + &target(queues))
 }
 
 /// Returns the line that leads signaling messages for other nodes to the queue.
@@ -102,7 +117,7 @@ pub(super) fn intercepting(
         (IpVersion::V4, Some(magic)) => format!(" -m u32 --u32 \"0>>22&0x3C@8={magic:#x}\""),
         (IpVersion::V4, None) | (IpVersion::V6, _) => String::new(),
     };
-    let (not_ours, target) = (not_ours(mark), target(queue));
+    let (not_ours, target) = (not_ours(mark), target(QueueRow::one(queue)));
     format!(
         "-A {chain} -p udp --dport {port}{not_ours} -m addrtype ! --dst-type LOCAL{magic} \
          -m comment --comment \"netserv:{instance}:gist\"{target}"
@@ -137,8 +152,12 @@ const CHAIN_CHARS_MAX: usize = 28;
 /// A comment may have 255 characters.
 const INSTANCE_CHARS_MAX: usize = 100;
 
-fn target(queue: u16) -> String {
-    format!(" -j NFQUEUE --queue-num {queue} --queue-bypass")
+fn target(queues: QueueRow) -> String {
+    let QueueRow { first, count } = queues;
+    match count {
+        0 | 1 => format!(" -j NFQUEUE --queue-num {first} --queue-bypass"),
+        _ => format!(" -j NFQUEUE --queue-balance {first}:{} --queue-bypass", first + (count - 1)),
+    }
 }
 
 fn not_ours(mark: u32) -> String {
@@ -171,6 +190,14 @@ mod tests {
     }
 
     #[test]
+    fn rows_of_queues_share_the_packets() {
+        let row = |first, count| target(QueueRow { first, count });
+        assert_eq!(row(7, 1), " -j NFQUEUE --queue-num 7 --queue-bypass");
+        assert_eq!(row(7, 4), " -j NFQUEUE --queue-balance 7:10 --queue-bypass");
+        assert_eq!(row(u16::MAX - 1, 2), " -j NFQUEUE --queue-balance 65534:65535 --queue-bypass");
+    }
+
+    #[test]
     fn chain_names_are_short_and_differ() {
         assert_eq!(chain(Purpose::Packets, "pop1"), "netserv-p-pop1");
         let long = "a-very-long-instance-name-of-a-node";
@@ -200,7 +227,7 @@ mod tests {
     fn check(text: &str, v4: Option<&str>, v6: Option<&str>) {
         let parsed: Filter = text.parse().unwrap();
         for (version, expected) in [(IpVersion::V4, v4), (IpVersion::V6, v6)] {
-            let rule = filter(Purpose::Packets, "n", (5, 0x2a), version, &parsed);
+            let rule = filter(Purpose::Packets, "n", (QueueRow::one(5), 0x2a), version, &parsed);
             let space = if expected == Some("") { "" } else { " " };
             let tail = "-m mark ! --mark 0x2a -j NFQUEUE --queue-num 5 --queue-bypass";
             let expected = expected.map(|matches| format!("netserv-p-n{space}{matches} {tail}"));

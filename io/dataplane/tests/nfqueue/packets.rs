@@ -1,24 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The `nfqueue` driver on real packets: a sender, a router with the driver, a receiver.
-#![allow(clippy::unwrap_used, reason = "a test program")]
-
-mod common;
+//! Packets that are seen, changed, and too many; rules that come and go.
 
 use std::net::SocketAddr;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
-use common::contract::{self, Flow, RECEIVER, ROUTER, for_each_packet};
-use common::{Chain, add_inet_chain, address, receive};
-use netserv_dataplane::nfqueue::Nfqueue;
-use netserv_dataplane::{
-    Batch, Change, Counters, Driver, DriverConfig, DriverError, DriverKind, Final, choose, limits,
-};
+use netserv_dataplane::{Batch, Change, Counters, Driver, DriverConfig, DriverError, Final};
 use netserv_model::Filter;
 use netserv_model::effect::FilterId;
 use netserv_wire::ip::build;
 
-/// Queues of each veth.
-pub(crate) const LANES: usize = 1;
+use crate::common::contract::{self, Flow, RECEIVER, ROUTER, for_each_packet};
+use crate::common::{Chain, address, receive};
+use crate::{Nfqueue, config, open, rules};
 
 #[test]
 fn matching_packets_are_seen_and_the_others_pass_alone() {
@@ -211,135 +204,6 @@ fn rules_come_and_go_with_the_driver() {
     assert!(matches!(table.change(&[Change::Remove(FilterId(2))]), Err(DriverError::Closed)));
 }
 
-#[test]
-fn leftovers_of_a_killed_instance_are_found() {
-    let Some(chain) = Chain::new(2) else { return };
-    let _entered = chain.enter(0);
-    let empty = rules_of(&chain, 0);
-    let other = open("other", &["udp port 1"]);
-    let others = rules_of(&chain, 0);
-    std::mem::forget(open("killed", &["udp port 5060"]));
-    assert_eq!(netserv_dataplane::cleanup_leftovers("killed").unwrap(), 2, "one chain in each version of IP");
-    assert_eq!(rules_of(&chain, 0), others);
-    std::mem::forget(open("killed", &["udp port 5060"]));
-    drop(open("killed", &[]));
-    drop(other);
-    assert_eq!(rules_of(&chain, 0), empty);
-    assert_eq!(netserv_dataplane::cleanup_leftovers("killed").unwrap(), 0);
-}
-
-#[test]
-fn refused_rules_leave_the_others_as_they_were() {
-    let Some(chain) = Chain::new(2) else { return };
-    let _entered = chain.enter(0);
-    let driver = open("refused", &["udp port 5060"]);
-    // The IPv4 rule cannot be made since its chain is gone, the IPv6 rule can and has to be undone.
-    chain.run(0, &["iptables", "-t", "mangle", "-F", "netserv-p-refused"]);
-    chain.run(0, &["iptables", "-t", "mangle", "-F", "PREROUTING"]);
-    chain.run(0, &["iptables", "-t", "mangle", "-X", "netserv-p-refused"]);
-    let before = rules_of(&chain, 0);
-    let filter: Filter = "tcp".parse().unwrap();
-    let refused = driver.filters().change(&[Change::Install(FilterId(9), &filter)]);
-    assert!(matches!(refused, Err(DriverError::Rules { command: "iptables-restore", .. })), "{refused:?}");
-    assert_eq!(rules_of(&chain, 0), before);
-}
-
-#[test]
-fn two_instances_share_a_namespace() {
-    let Some(chain) = Chain::new(2) else { return };
-    let _entered = chain.enter(0);
-    let (first, second) = (Nfqueue::open(&config("one")).unwrap(), Nfqueue::open(&config("two")).unwrap());
-    let [open, closed] = first.queue_numbers();
-    assert_eq!((closed, second.queue_numbers()), (open + 1, [open + 2, open + 3]));
-    let taken = DriverConfig { queue: u16::MAX - 1, ..config("three") };
-    let _third = Nfqueue::open(&taken).unwrap();
-    let refused = Nfqueue::open(&DriverConfig { queue: u16::MAX, ..config("four") });
-    assert!(matches!(refused, Err(DriverError::QueuesTaken { first: u16::MAX, last: u16::MAX })));
-}
-
-#[test]
-fn queue_numbers_tried_queues_are_tried() {
-    let Some(chain) = Chain::new(2) else { return };
-    let _entered = chain.enter(0);
-    let config = |number| DriverConfig { queue: 100, ..config(&format!("queue-{number}")) };
-    let opened: Vec<_> =
-        (0..limits::QUEUE_NUMBERS_TRIED / 2).map(|number| Nfqueue::open(&config(number)).unwrap()).collect();
-    let last = 99 + limits::QUEUE_NUMBERS_TRIED;
-    assert_eq!(opened.last().unwrap().queue_numbers(), [last - 1, last]);
-    let refused = Nfqueue::open(&config(999));
-    assert!(matches!(refused, Err(DriverError::QueuesTaken { first: 100, last: tried }) if tried == last));
-    std::mem::forget(opened); // The namespace takes the rules with it; removing them one by one would be slow.
-}
-
-#[test]
-fn injected_waiting_max_packets_wait_for_a_flush() {
-    let Some(chain) = Chain::new(2) else { return };
-    let _entered = chain.enter(0);
-    let mut driver = open("waiting", &[]);
-    let packet = build::udp("10.0.0.1:1".parse().unwrap(), "10.0.0.2:1".parse().unwrap(), 64, b"x").unwrap();
-    (0..limits::INJECTED_WAITING_MAX + 3).for_each(|_| driver.inject(&packet).unwrap());
-    driver.flush().unwrap();
-    assert_eq!(driver.counters().send_failed, 3);
-    assert_eq!(driver.counters().injected, u64::try_from(limits::INJECTED_WAITING_MAX).unwrap());
-}
-
-#[test]
-fn probing_finds_the_driver_and_leaves_nothing() {
-    let Some(chain) = Chain::new(2) else { return };
-    let _entered = chain.enter(0);
-    let empty = rules_of(&chain, 0);
-    assert_eq!(DriverKind::Nfqueue.probe().usable, Ok(()));
-    assert_eq!(choose::choose("auto", &choose::survey()).unwrap().kind, DriverKind::Afxdp);
-    // With rules for forwarded packets, only a driver that keeps to them is taken by itself.
-    chain.run(0, &["iptables", "-A", "FORWARD", "-s", "192.0.2.1", "-j", "DROP"]);
-    let choice = choose::choose("auto", &choose::survey()).unwrap();
-    assert_eq!(choice.kind, DriverKind::Nfqueue);
-    assert!(choice.why.contains("-A FORWARD -s 192.0.2.1/32 -j DROP"), "{}", choice.why);
-    assert_eq!(choose::choose("afxdp", &[]).unwrap().kind, DriverKind::Afxdp);
-    chain.run(0, &["iptables", "-D", "FORWARD", "-s", "192.0.2.1", "-j", "DROP"]);
-    assert_eq!(rules_of(&chain, 0), empty);
-}
-
-#[test]
-fn a_chain_that_iptables_does_not_show_keeps_afxdp_from_being_chosen() {
-    let Some(chain) = Chain::new(2) else { return };
-    let _entered = chain.enter(0);
-    assert_eq!(choose::choose("auto", &choose::survey()).unwrap().kind, DriverKind::Afxdp);
-    add_inet_chain();
-    let choice = choose::choose("auto", &choose::survey()).unwrap();
-    assert_eq!(choice.kind, DriverKind::Nfqueue);
-    assert!(choice.why.contains("chain `forward` of nftables' table `inet fw`"), "{}", choice.why);
-}
-
-#[test]
-fn installing_a_filter_is_quick() {
-    let Some(chain) = Chain::new(2) else { return };
-    let _entered = chain.enter(0);
-    let mut driver = open("quick", &[]);
-    let filter: Filter = "udp dst 10.0.0.0/24 port 5060".parse().unwrap();
-    let mut times: Vec<Duration> = (0..10)
-        .map(|id| {
-            let start = Instant::now();
-            driver.install(FilterId(id), &filter).unwrap();
-            start.elapsed()
-        })
-        .collect();
-    times.sort();
-    let many: Vec<Change<'_>> = (100..116).map(|id| Change::Install(FilterId(id), &filter)).collect();
-    let start = Instant::now();
-    driver.filters().change(&many).unwrap();
-    eprintln!("one filter: {:?} (median), {:?} (longest); sixteen: {:?}", times[5], times[9], start.elapsed());
-    assert!(times[5] < Duration::from_millis(50), "{times:?}");
-}
-
-fn config(instance: &str) -> DriverConfig {
-    DriverConfig::new(instance)
-}
-
-fn open(instance: &str, filters: &[&str]) -> Nfqueue {
-    contract::with_filters(Nfqueue::open(&config(instance)).unwrap(), filters)
-}
-
 /// A driver for about so many of the longest packets at a time, which more than that are sent of.
 fn small(instance: &str) -> Nfqueue {
     let config = DriverConfig { queue_packets: u32::try_from(PLACES).unwrap(), ..config(instance) };
@@ -351,14 +215,4 @@ const SENT: u8 = 100;
 
 fn longest(number: u8) -> Vec<u8> {
     vec![number; 1472]
-}
-
-fn rules(chain: &Chain) -> String {
-    rules_of(chain, ROUTER)
-}
-
-/// Returns all rules of a namespace, without comment lines and counters.
-fn rules_of(chain: &Chain, k: usize) -> String {
-    let saved = ["iptables", "ip6tables"].map(|tool| chain.run(k, &[tool, "-t", "mangle", "-S"]));
-    saved.concat()
 }

@@ -1,0 +1,35 @@
+// SPDX-License-Identifier: Apache-2.0
+//! What the tests of `nfqueue` share, over one lane or several.
+
+use netserv_dataplane::{DriverConfig, DriverError, nfqueue};
+
+use crate::common::Chain;
+use crate::common::contract::{self, ROUTER};
+use crate::common::lanes::{InLanes, Lanes};
+
+/// All lanes of the driver.
+pub(crate) type Nfqueue = Lanes<nfqueue::Nfqueue>;
+
+impl InLanes for nfqueue::Nfqueue {
+    fn open_lanes(config: &DriverConfig, lanes: usize) -> Result<Vec<nfqueue::Nfqueue>, DriverError> {
+        nfqueue::Nfqueue::open_lanes(config, lanes)
+    }
+}
+
+pub(crate) fn config(instance: &str) -> DriverConfig {
+    DriverConfig::new(instance)
+}
+
+pub(crate) fn open(instance: &str, filters: &[&str]) -> Nfqueue {
+    contract::with_filters(Nfqueue::open(&config(instance)).unwrap(), filters)
+}
+
+pub(crate) fn rules(chain: &Chain) -> String {
+    rules_of(chain, ROUTER)
+}
+
+/// Returns all rules of a namespace, without comment lines and counters.
+pub(crate) fn rules_of(chain: &Chain, k: usize) -> String {
+    let saved = ["iptables", "ip6tables"].map(|tool| chain.run(k, &[tool, "-t", "mangle", "-S"]));
+    saved.concat()
+}
