@@ -15,7 +15,8 @@ use super::egress::ForwardingCache;
 use super::frame::{self, EthernetRepr};
 use super::kernel::{Kernel, interface_id};
 use super::plane::{Plane, Served};
-use super::ports::{Ports, Share};
+use super::ports::Ports;
+use super::share::Share;
 use super::sys::memory::Frame;
 use super::{TEND_INTERVAL, once_free};
 use crate::inject::Injector;
@@ -297,11 +298,22 @@ impl Drop for Lane {
             }
             self.ports.flush();
         }
+        for _ in 0..CLOSING_FLUSHES_MAX {
+            if !self.ports.has_unsent() {
+                break;
+            }
+            std::thread::sleep(CLOSING_STEP);
+            self.ports.flush();
+        }
     }
 }
 
 /// How long we wait at most without saying that we are alive, well under [`limits::HEARTBEAT_MAX`].
 const BEAT_INTERVAL: Duration = Duration::from_millis(250);
+
+/// How often a lane that ends tries to send what finds no room in a device, and how long it waits for that.
+const CLOSING_FLUSHES_MAX: usize = 10;
+const CLOSING_STEP: Duration = Duration::from_millis(1);
 
 /// Returns what is owed a verdict under this name.
 pub(super) fn find_owed(owed: &[Option<Owed>], id: PacketId) -> Option<&Owed> {

@@ -30,6 +30,7 @@ mod plane;
 mod ports;
 mod probing;
 mod program;
+mod share;
 mod socket;
 mod sys;
 mod table;

@@ -16,6 +16,7 @@ use rustix::net::xdp::{XdpDesc, XdpDescOptions};
 
 use super::outlet::Outlet;
 use super::plane::Served;
+use super::share::Share;
 use super::socket::{Socket, SocketConfig};
 use super::sys::memory::{FRAME_BYTES, Frame, Umem};
 use crate::DriverError;
@@ -39,13 +40,6 @@ pub(super) struct Ports {
     next: usize,
     /// Packets that closed sockets lost.
     lost_before: u64,
-}
-
-/// Which queues are ours.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Share {
-    pub lane: usize,
-    pub lanes: usize,
 }
 
 /// A device's sockets.
@@ -275,6 +269,11 @@ impl Ports {
         outlet.map_or(0, |outlet| outlet.flush(&self.umem, |frame| self.free.push(frame)))
     }
 
+    /// Returns whether something waits for the next flush.
+    pub fn has_unsent(&self) -> bool {
+        self.outlet.as_ref().is_some_and(|outlet| outlet.len() > 0) || self.sockets().any(|socket| socket.queued)
+    }
+
     /// Has the kernel look for packets on all devices.
     pub fn poke(&self) {
         self.sockets().for_each(Socket::poke);
@@ -382,24 +381,6 @@ impl Ports {
     }
 }
 
-impl Share {
-    /// Returns our queues of a device that can have so many.
-    fn queues(self, most: usize) -> impl Iterator<Item = usize> {
-        (self.lane..most).step_by(self.lanes)
-    }
-
-    /// Returns for how many of our queues of a device that can have so many there is to be memory.
-    fn planned(self, most: usize) -> usize {
-        self.queues(most).take(PLANNED_QUEUES_MAX.div_ceil(self.lanes)).count()
-    }
-
-    /// Returns the place of the socket of one of our queues.
-    fn place(self, served: &Served, number: usize) -> u16 {
-        let place = served.places.start + self.lane + number * self.lanes;
-        u16::try_from(place).expect("there are few sockets")
-    }
-}
-
 /// Hands over at most so many frames of a socket; returns how many there were.
 fn receive_from(socket: &mut Socket, at_most: usize, mut each: impl FnMut(Frame, Range<usize>)) -> usize {
     let mut taken = 0;
@@ -419,8 +400,6 @@ fn receive_from(socket: &mut Socket, at_most: usize, mut each: impl FnMut(Frame,
 }
 
 const FRAMES_PER_SOCKET: usize = 4096;
-/// Queues of one device that the memory is made for; with more, each has fewer frames.
-const PLANNED_QUEUES_MAX: usize = 4;
 /// Queues that may come later without making the rings of the others shorter.
 const SPARE_SOCKETS: usize = 2;
 const FRAMES_MIN: usize = 256;

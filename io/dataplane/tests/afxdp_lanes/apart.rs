@@ -5,12 +5,13 @@ use std::net::UdpSocket;
 use std::time::{Duration, Instant};
 
 use netserv_dataplane::afxdp::Afxdp;
+use netserv_dataplane::signal::Interceptor;
 use netserv_dataplane::{Batch, Driver, Final, limits};
 
 use crate::common::lanes::sum;
 use crate::common::load::{LaneThread, Load, flows};
 use crate::common::{Chain, receive};
-use crate::{FLOWS, LANES, ON_THEIR_WAY_MAX, RECEIVER, ROUTER, SENDER, check_frames, config, open, passing};
+use crate::{FLOWS, LANES, ON_THEIR_WAY_MAX, RECEIVER, ROUTER, SENDER, anew, check_frames, config, open, passing};
 
 /// Long enough to be taken for dead, with the grain of the kernel's coarse clock.
 const HUNG: Duration = limits::HEARTBEAT_MAX.saturating_add(Duration::from_millis(50));
@@ -47,6 +48,70 @@ fn a_lane_that_stands_still_lets_its_own_packets_pass_and_no_others() {
     let counters: Vec<_> = lanes.iter().map(Driver::counters).collect();
     assert_eq!(sum(counters.iter().copied()).unseen, 3 * 20, "only those of the lane that stood still: {counters:?}");
     assert!(counters[1..].iter().all(|lane| lane.unseen == 0), "the plane's counts are told by the first lane alone");
+}
+
+/// A lane that does not hear of a device's end keeps its places in the program's map: no packet of another device goes there.
+#[test]
+fn a_device_comes_anew_while_a_lane_stands_still() {
+    let Some(chain) = Chain::new(3) else { return };
+    let entered = chain.enter(ROUTER);
+    let lanes = passing(open("anew", &["udp port 5060"]).lanes);
+    lanes[1].stand(true);
+    for round in 0..2 {
+        std::thread::sleep(Duration::from_millis(50));
+        anew(&chain, LANES);
+        std::thread::sleep(Duration::from_millis(100));
+        let load = Load::start(&chain, &flows(FLOWS, 5060), ON_THEIR_WAY_MAX);
+        std::thread::sleep(Duration::from_millis(100));
+        load.stop().check("beside a lane that stands still");
+        if round == 0 {
+            std::thread::sleep(HUNG);
+        }
+    }
+    lanes[1].stand(false);
+    std::thread::sleep(Duration::from_millis(100));
+    let load = Load::start(&chain, &flows(FLOWS, 5060), ON_THEIR_WAY_MAX);
+    std::thread::sleep(Duration::from_millis(100));
+    load.stop().check("together again");
+    let lanes: Vec<Afxdp> = lanes.into_iter().map(LaneThread::end).collect();
+    assert!(lanes.iter().all(|lane| lane.sockets() == 2 && lane.counters().received > 0));
+    assert!(lanes[0].counters().unseen > 0, "what would have been for the lane that stood still");
+    lanes.iter().for_each(check_frames);
+    drop(entered);
+}
+
+/// Messages of many flows come in all lanes, and none of them is a packet for modules.
+#[test]
+fn signaling_is_intercepted_in_every_lane() {
+    const MESSAGE: &[u8] = b"\x4e\x04\xbd\xa5 a message of some length";
+    let Some(chain) = Chain::new(3) else { return };
+    let entered = chain.enter(ROUTER);
+    let mut lanes = open("messages", &["udp"]).lanes;
+    let passage = lanes[0].intercept().unwrap();
+    let mut interceptor = Interceptor::open(&config("messages"), passage).unwrap();
+    let lanes = passing(lanes);
+    let receiver = chain.udp(RECEIVER, "10.0.1.2:270");
+    for round in 0..2 {
+        let mut messages = Vec::new();
+        for _ in 0..FLOWS {
+            let sender = chain.udp(SENDER, "10.0.0.1:0");
+            sender.send_to(MESSAGE, "10.0.1.2:270").unwrap();
+        }
+        let end = Instant::now() + Duration::from_secs(3);
+        while messages.len() < usize::from(FLOWS) && Instant::now() < end {
+            interceptor.receive(&mut messages).unwrap();
+            std::thread::sleep(Duration::from_millis(1));
+        }
+        assert_eq!(messages.len(), usize::from(FLOWS), "in round {round}");
+        for message in messages {
+            interceptor.accept(message.id).unwrap();
+            assert_eq!(receive(&receiver).unwrap().0, MESSAGE);
+        }
+    }
+    drop(interceptor);
+    let counters = sum(lanes.into_iter().map(|lane| lane.end().counters()));
+    assert_eq!((counters.received, counters.unseen), (0, 0));
+    drop(entered);
 }
 
 /// What a lane holds, and what waits for it, goes on when it ends; what comes later passes, or goes by the lanes that are

@@ -12,7 +12,7 @@ use crate::common::Chain;
 use crate::common::lanes::sum;
 use crate::common::load::{LaneThread, Load, flows};
 use crate::queues::narrow;
-use crate::{FLOWS, LANES, ON_THEIR_WAY_MAX, RECEIVER, ROUTER, SENDER, check_frames, open, passing, wide_link};
+use crate::{FLOWS, LANES, ON_THEIR_WAY_MAX, RECEIVER, ROUTER, SENDER, anew, check_frames, open, passing, wide_link};
 
 #[test]
 fn devices_that_come_and_go_under_load_disturb_no_others() {
@@ -44,13 +44,7 @@ fn a_device_comes_again_with_fewer_queues_and_with_more() {
     let Some(chain) = Chain::new(3) else { return };
     let mut running = None;
     for queues in [LANES, 2, 1, 3, LANES] {
-        chain.run(ROUTER, &["ip", "link", "del", "left"]);
-        wide_link(&chain, (SENDER, "right"), (ROUTER, "left"), queues);
-        for (node, device, address) in [(SENDER, "right", "10.0.0.1/24"), (ROUTER, "left", "10.0.0.2/24")] {
-            chain.run(node, &["ip", "address", "add", address, "dev", device]);
-            chain.run(node, &["ip", "link", "set", device, "up"]);
-        }
-        chain.run(SENDER, &["ip", "route", "add", "10.0.1.0/24", "via", "10.0.0.2"]);
+        anew(&chain, queues);
         let entered = chain.enter(ROUTER);
         let lanes = running.take().unwrap_or_else(|| passing(open("again", &["udp port 5060"]).lanes));
         std::thread::sleep(Duration::from_millis(100));

@@ -62,3 +62,14 @@ pub(crate) fn wide_link(chain: &Chain, one: (usize, &str), other: (usize, &str),
     let peer = ["type", "veth", "peer", "name", other.1, "netns", &names[other.0]];
     chain.run(one.0, &[&["ip", "link", "add", one.1], &queues[..], &peer, &queues].concat());
 }
+
+/// Makes the link between sender and router anew, with so many queues.
+pub(crate) fn anew(chain: &Chain, queues: usize) {
+    chain.run(ROUTER, &["ip", "link", "del", "left"]);
+    wide_link(chain, (SENDER, "right"), (ROUTER, "left"), queues);
+    for (node, device, address) in [(SENDER, "right", "10.0.0.1/24"), (ROUTER, "left", "10.0.0.2/24")] {
+        chain.run(node, &["ip", "address", "add", address, "dev", device]);
+        chain.run(node, &["ip", "link", "set", device, "up"]);
+    }
+    chain.run(SENDER, &["ip", "route", "add", "10.0.1.0/24", "via", "10.0.0.2"]);
+}
