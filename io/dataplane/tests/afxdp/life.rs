@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 use netserv_dataplane::{Batch, Driver, DriverKind};
 
 use crate::common::Chain;
-use crate::{Afxdp, Flow, RECEIVER, ROUTER, config, open, pass};
+use crate::{Afxdp, Flow, LANES, RECEIVER, ROUTER, config, open, pass};
 
 #[test]
 fn packets_flow_on_when_the_process_is_killed() {
@@ -34,7 +34,7 @@ fn a_driver_opens_while_another_is_dying() {
         for first in 0..4 {
             scope.spawn(move || {
                 let Some(chain) = Chain::new(2) else { return };
-                (first..20).step_by(4).for_each(|round| open_while_another_dies(&chain, round));
+                (first..20).step_by(4 * LANES).for_each(|round| open_while_another_dies(&chain, round));
             });
         }
     });

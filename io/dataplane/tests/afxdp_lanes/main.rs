@@ -3,8 +3,6 @@
 #![allow(clippy::unwrap_used, reason = "a test program")]
 
 mod apart;
-#[path = "../afxdp/auto.rs"]
-mod auto;
 mod changes;
 #[path = "../afxdp/classify.rs"]
 mod classify;
