@@ -74,10 +74,9 @@ impl Ports {
         busy_poll: Option<Duration>,
         share: Share,
     ) -> Result<Ports, DriverError> {
-        let planned = devices.values().map(|queues| share.planned(usize::try_from(*queues).unwrap_or(1)));
-        let sockets = planned.sum::<usize>() + SPARE_SOCKETS.div_ceil(share.lanes);
-        let bytes_max = bytes_max / share.lanes;
-        let frames = (bytes_max / FRAME_BYTES).min(sockets * FRAMES_PER_SOCKET).max(FRAMES_MIN);
+        let (sockets, of_all) = share.planned_sockets(devices);
+        let frames = bytes_max / FRAME_BYTES * sockets / of_all;
+        let frames = frames.min(sockets * FRAMES_PER_SOCKET).max(FRAMES_MIN);
         // Half of the frames wait to be filled; the others are on their way.
         let ring = frames / 2 / sockets;
         let ring = (1_usize << ring.max(1).ilog2()).clamp(RING_ENTRIES_MIN, RING_ENTRIES_MAX);
@@ -400,8 +399,6 @@ fn receive_from(socket: &mut Socket, at_most: usize, mut each: impl FnMut(Frame,
 }
 
 const FRAMES_PER_SOCKET: usize = 4096;
-/// Queues that may come later without making the rings of the others shorter.
-const SPARE_SOCKETS: usize = 2;
 const FRAMES_MIN: usize = 256;
 const RING_ENTRIES_MIN: usize = 64;
 const RING_ENTRIES_MAX: usize = 2048;
