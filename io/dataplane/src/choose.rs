@@ -125,7 +125,7 @@ impl DriverKind {
     pub fn open_lanes(self, config: &DriverConfig, lanes: usize) -> Result<Vec<Box<dyn Driver>>, DriverError> {
         Ok(match self {
             DriverKind::Afxdp => Afxdp::open_lanes(config, lanes)?.into_iter().map(boxed).collect(),
-            DriverKind::Dummy => vec![boxed(dummy::Dummy::new().0)],
+            DriverKind::Dummy => dummy::Dummy::lanes(lanes).0.into_iter().map(boxed).collect(),
             DriverKind::Nfqueue => Nfqueue::open_lanes(config, lanes)?.into_iter().map(boxed).collect(),
         })
     }
@@ -268,5 +268,7 @@ mod tests {
         assert!(survey().iter().all(|plane| plane.kind != DriverKind::Dummy));
         assert_eq!(DriverKind::Dummy.probe().usable, Ok(()));
         assert_eq!(DriverKind::Dummy.open(&DriverConfig::new("test")).unwrap().name(), "dummy");
+        let lanes = |wanted| DriverKind::Dummy.open_lanes(&DriverConfig::new("test"), wanted).unwrap().len();
+        assert_eq!((lanes(0), lanes(4)), (1, 4));
     }
 }

@@ -1,14 +1,21 @@
 // SPDX-License-Identifier: Apache-2.0
 //! A forwarding plane in memory, for tests without root.
 
+mod replay;
+#[cfg(test)]
+mod tests;
+
 use std::collections::{BTreeMap, VecDeque};
+use std::hash::{DefaultHasher, Hash, Hasher};
 use std::os::fd::BorrowedFd;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use netserv_model::Filter;
 use netserv_model::effect::FilterId;
+use netserv_model::{Filter, Flow};
 use netserv_wire::ip::{self, IpView};
+
+pub use replay::Replay;
 
 use crate::destinations::is_beyond_one_link;
 use crate::packet::{NO_MACHINE, NOT_WHOLE};
@@ -30,9 +37,10 @@ pub enum Outcome {
     Injected(Vec<u8>),
 }
 
-/// The packet thread's end of the dummy plane.
+/// A packet thread's end of the dummy plane.
 pub struct Dummy {
     plane: Plane,
+    lane: usize,
     next: u64,
     owed: BTreeMap<PacketId, Vec<u8>>,
     queued: Vec<Outcome>,
@@ -42,15 +50,25 @@ pub struct Dummy {
 impl Dummy {
     /// Returns a driver and the wire that it sits on.
     pub fn new() -> (Dummy, Plane) {
-        let plane = Plane { shared: Arc::new(Shared { state: Mutex::default(), arrived: Condvar::new() }) };
-        let driver = Dummy {
+        let (mut lanes, plane) = Dummy::lanes(1);
+        (lanes.swap_remove(0), plane)
+    }
+
+    /// Returns a driver of several lanes, at least one and at most [`limits::LANES_MAX`], and the wire that they sit on. It
+    /// spreads packets over them by their flows.
+    pub fn lanes(lanes: usize) -> (Vec<Dummy>, Plane) {
+        let lanes = lanes.clamp(1, limits::LANES_MAX);
+        let state = State { waiting: vec![VecDeque::new(); lanes], ..State::default() };
+        let plane = Plane { shared: Arc::new(Shared { state: Mutex::new(state), arrived: Condvar::new() }) };
+        let lane = |lane| Dummy {
             plane: plane.clone(),
+            lane,
             next: 0,
             owed: BTreeMap::new(),
             queued: Vec::new(),
             counters: Counters::default(),
         };
-        (driver, plane)
+        ((0..lanes).map(lane).collect(), plane)
     }
 
     /// Returns how many received packets have no verdict yet.
@@ -72,9 +90,9 @@ impl Driver for Dummy {
         batch.clear();
         let mut received = Vec::new();
         let plane = self.plane.clone();
-        let mut state = plane.wait_waiting(timeout);
+        let mut state = plane.wait_waiting(self.lane, timeout);
         while !batch.is_full()
-            && let Some((interface, packet)) = state.waiting.pop_front()
+            && let Some((interface, packet)) = state.waiting[self.lane].pop_front()
         {
             let id = PacketId(self.next + 1);
             if batch.push(id, interface, &packet) {
@@ -168,6 +186,13 @@ impl Driver for Dummy {
     }
 }
 
+/// Returns the lane in which the packets of a flow come. Those of the two directions may come in different ones.
+pub fn lane_of(flow: &Flow, lanes: usize) -> usize {
+    let mut hasher = DefaultHasher::new();
+    flow.hash(&mut hasher);
+    usize::try_from(hasher.finish() % lanes.max(1) as u64).expect("less than lanes")
+}
+
 /// Returns whether a packet that came is not to go on as the one that it was changed to. There are no routes here to ask
 /// for the rest.
 fn is_refused(original: &[u8], changed: &IpView<'_>) -> bool {
@@ -189,9 +214,10 @@ impl Plane {
     pub fn push(&self, interface: InterfaceId, packet: &[u8]) -> bool {
         let flow = IpView::parse(packet).ok().map(|view| view.flow());
         let mut state = self.lock();
-        let wanted = flow.is_some_and(|flow| state.filters.values().any(|filter| filter.matches(&flow)));
-        if wanted && state.waiting.len() < limits::DUMMY_WAITING_MAX {
-            state.waiting.push_back((interface, packet.to_vec()));
+        let wanted = flow.as_ref().is_some_and(|flow| state.filters.values().any(|filter| filter.matches(flow)));
+        let lane = flow.map_or(0, |flow| lane_of(&flow, state.waiting.len()));
+        if wanted && state.waiting[lane].len() < limits::DUMMY_WAITING_MAX {
+            state.waiting[lane].push_back((interface, packet.to_vec()));
             self.shared.arrived.notify_all();
             return true;
         }
@@ -216,9 +242,9 @@ impl Plane {
         self.lock().filters.clone()
     }
 
-    fn wait_waiting(&self, timeout: Option<Duration>) -> MutexGuard<'_, State> {
+    fn wait_waiting(&self, lane: usize, timeout: Option<Duration>) -> MutexGuard<'_, State> {
         let (state, arrived) = (self.lock(), &self.shared.arrived);
-        let none = |state: &mut State| state.waiting.is_empty();
+        let none = |state: &mut State| state.waiting[lane].is_empty();
         match timeout {
             Some(Duration::ZERO) => state,
             Some(timeout) => arrived.wait_timeout_while(state, timeout, none).unwrap_or_else(PoisonError::into_inner).0,
@@ -249,161 +275,7 @@ struct Shared {
 #[derive(Default)]
 struct State {
     filters: BTreeMap<FilterId, Filter>,
-    waiting: VecDeque<(InterfaceId, Vec<u8>)>,
+    /// By lane.
+    waiting: Vec<VecDeque<(InterfaceId, Vec<u8>)>>,
     outcomes: Vec<Outcome>,
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::Packet;
-    use crate::packet::testing;
-
-    const LAN: InterfaceId = InterfaceId(3);
-
-    #[test]
-    fn only_matching_packets_are_received() {
-        let (mut driver, plane) = driver(&["udp port 5060"]);
-        let (wanted, other) =
-            (testing::udp("10.0.0.1:9", "10.0.0.2:5060", b"x"), testing::udp("[::1]:9", "[::2]:9", b"x"));
-        assert!(plane.push(LAN, &wanted));
-        assert!(!plane.push(LAN, &other));
-        assert!(!plane.push(LAN, b"no IP packet"));
-        let mut batch = Batch::new();
-        assert_eq!(driver.receive(&mut batch, Some(Duration::ZERO)).unwrap(), 1);
-        assert_eq!(batch.get(0), Some(Packet { id: PacketId(1), interface: LAN, bytes: &wanted }));
-        let unmatched = vec![Outcome::Unmatched(other), Outcome::Unmatched(b"no IP packet".to_vec())];
-        assert_eq!(plane.outcomes(), unmatched);
-    }
-
-    #[test]
-    fn verdicts_show_on_the_wire_after_a_flush() {
-        let (mut driver, plane) = driver(&["udp"]);
-        let packet = testing::udp("10.0.0.1:9", "10.0.0.2:9", b"x");
-        let changed = testing::udp("10.0.0.1:9", "10.0.0.2:9", b"changed");
-        (0..4).for_each(|_| assert!(plane.push(LAN, &packet)));
-        let mut batch = Batch::new();
-        driver.receive(&mut batch, None).unwrap();
-        driver.finish(PacketId(2), Final::Drop);
-        driver.finish(PacketId(1), Final::Pass);
-        driver.finish(PacketId(3), Final::Replace(&changed));
-        driver.finish(PacketId(4), Final::Replace(&changed[1..]));
-        driver.finish(PacketId(4), Final::Pass);
-        driver.inject(&changed).unwrap();
-        assert!(matches!(driver.inject(b""), Err(DriverError::BadPacket { .. })));
-        assert_eq!(plane.outcomes(), []);
-        driver.flush().unwrap();
-        let expected = [
-            Outcome::Dropped(packet.clone()),
-            Outcome::Passed(packet.clone()),
-            Outcome::Replaced(changed.clone()),
-            Outcome::Dropped(packet),
-            Outcome::Injected(changed),
-        ];
-        assert_eq!(plane.outcomes(), expected);
-        let expected = Counters {
-            received: 4,
-            passed: 1,
-            dropped: 1,
-            replaced: 1,
-            injected: 1,
-            bad_verdict: 1,
-            unknown: 1,
-            ..Counters::default()
-        };
-        assert_eq!((driver.counters(), driver.owed()), (expected, 0));
-    }
-
-    #[test]
-    fn what_becomes_of_a_packet_is_told_beforehand() {
-        let (mut driver, plane) = driver(&["udp"]);
-        let packet = testing::udp("10.0.0.1:9", "10.0.0.2:9", b"x");
-        assert!(plane.push(LAN, &packet));
-        driver.receive(&mut Batch::new(), None).unwrap();
-        let mut check = |id, verdict, refused| {
-            assert_eq!(matches!(driver.explain(PacketId(id), verdict), Egress::Refused { .. }), refused, "{verdict:?}");
-        };
-        check(1, Final::Pass, false);
-        check(1, Final::Drop, true);
-        check(1, Final::Replace(&packet), false);
-        check(1, Final::Replace(&packet[1..]), true);
-        check(2, Final::Pass, true);
-        assert_eq!((driver.owed(), driver.counters().unknown), (1, 0));
-    }
-
-    #[test]
-    fn packets_for_one_link_or_for_many_are_refused() {
-        let (mut driver, plane) = driver(&["udp"]);
-        let packet = testing::udp("10.0.0.1:9", "10.0.0.2:9", b"x");
-        for destination in ["127.0.0.1:9", "169.254.169.254:9", "224.0.0.5:9"] {
-            let turned = testing::udp("10.0.0.1:9", destination, b"x");
-            assert!(matches!(driver.inject(&turned), Err(DriverError::NoMachine(_))), "{destination}");
-            assert!(plane.push(LAN, &packet));
-            driver.receive(&mut Batch::new(), None).unwrap();
-            let id = PacketId(driver.counters().received);
-            assert!(matches!(driver.explain(id, Final::Replace(&turned)), Egress::Refused { .. }), "{destination}");
-            driver.finish(id, Final::Replace(&turned));
-        }
-        // In place, the plane goes on with it as it would have.
-        let near = testing::udp("10.0.0.1:9", "224.0.0.5:9", b"x");
-        assert!(plane.push(LAN, &near));
-        driver.receive(&mut Batch::new(), None).unwrap();
-        driver.finish(PacketId(4), Final::Replace(&near));
-        driver.flush().unwrap();
-        let dropped = std::iter::repeat_n(Outcome::Dropped(packet), 3);
-        assert_eq!(plane.outcomes(), dropped.chain([Outcome::Replaced(near)]).collect::<Vec<_>>());
-        assert_eq!((driver.counters().refused, driver.counters().injected), (3, 0));
-    }
-
-    #[test]
-    fn a_batch_takes_batch_packets_max_packets() {
-        let (mut driver, plane) = driver(&["udp"]);
-        let packet = testing::udp("10.0.0.1:9", "10.0.0.2:9", b"x");
-        (0..limits::BATCH_PACKETS_MAX + 3).for_each(|_| assert!(plane.push(LAN, &packet)));
-        let mut batch = Batch::new();
-        assert_eq!(driver.receive(&mut batch, None).unwrap(), limits::BATCH_PACKETS_MAX);
-        assert!(batch.is_full() && !batch.push(PacketId(99), LAN, &packet));
-        assert_eq!(driver.receive(&mut batch, None).unwrap(), 3);
-        assert!(!batch.push(PacketId(99), LAN, &vec![0; limits::SLOT_BYTES + 1]));
-        assert!(batch.push(PacketId(99), LAN, &vec![0; limits::SLOT_BYTES]));
-    }
-
-    #[test]
-    fn the_wire_takes_dummy_waiting_max_packets() {
-        let (_driver, plane) = driver(&["udp"]);
-        let packet = testing::udp("10.0.0.1:9", "10.0.0.2:9", b"x");
-        (0..limits::DUMMY_WAITING_MAX).for_each(|_| assert!(plane.push(LAN, &packet)));
-        assert!(!plane.push(LAN, &packet));
-    }
-
-    #[test]
-    fn a_failed_change_changes_nothing() {
-        let (mut driver, plane) = driver(&["udp"]);
-        let filter: Filter = "tcp".parse().unwrap();
-        let changes = [Change::Remove(FilterId(0)), Change::Install(FilterId(7), &filter), Change::Remove(FilterId(8))];
-        assert!(driver.filters().change(&changes).is_err());
-        assert_eq!(plane.installed(), BTreeMap::from([(FilterId(0), "udp".parse().unwrap())]));
-        driver.filters().change(&changes[..2]).unwrap();
-        assert_eq!(plane.installed(), BTreeMap::from([(FilterId(7), filter)]));
-        driver.remove(FilterId(7)).unwrap();
-        assert!(plane.installed().is_empty());
-    }
-
-    #[test]
-    fn waiting_ends_with_a_packet_or_with_the_time() {
-        let (mut driver, plane) = driver(&["udp"]);
-        let mut batch = Batch::new();
-        assert_eq!(driver.receive(&mut batch, Some(Duration::from_millis(5))).unwrap(), 0);
-        let thread = std::thread::spawn(move || driver.receive(&mut batch, Some(Duration::from_secs(20))).unwrap());
-        assert!(plane.push(LAN, &testing::udp("10.0.0.1:9", "10.0.0.2:9", b"x")));
-        assert_eq!(thread.join().unwrap(), 1);
-    }
-
-    fn driver(filters: &[&str]) -> (Dummy, Plane) {
-        let (mut driver, plane) = Dummy::new();
-        for (id, filter) in (0..).zip(filters) {
-            driver.install(FilterId(id), &filter.parse().unwrap()).unwrap();
-        }
-        (driver, plane)
-    }
 }

@@ -10,7 +10,7 @@ pub const FILTERS_MAX: usize = 16_384;
 /// Bytes that one packet can take in a batch: the longest IP packet and the netlink headers around it. Not a multiple
 /// of a page, so that the starts of the packets do not all fall into the same cache sets.
 pub const SLOT_BYTES: usize = 65_536 + 1024 + 320;
-/// Packets waiting in the dummy driver; more are refused.
+/// Packets waiting in a lane of the dummy driver; more are refused.
 pub const DUMMY_WAITING_MAX: usize = 65_536;
 /// Packets of a netfilter queue, from the oldest undecided one to the youngest; a packet that waits longer is decided
 /// by the driver.
