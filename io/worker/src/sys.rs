@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The worker's only unsafe code: descriptors it was born with, the packet ring's memory, here and in the memory of a
+//! The worker's only unsafe code: descriptors it was born with, the packet rings' memory, here and in the memory of a
 //! module, and compiled code.
 #![allow(unsafe_code, reason = "these calls have no safe form")]
 
@@ -24,7 +24,7 @@ pub fn inherited(number: RawFd) -> io::Result<OwnedFd> {
     Ok(unsafe { OwnedFd::from_raw_fd(number) })
 }
 
-/// Maps the packet ring for the rest of the process's life.
+/// Maps a packet ring for the rest of the process's life.
 ///
 /// # Errors
 /// The descriptor is no memory of the ring's size.
@@ -37,6 +37,33 @@ pub fn map_ring(memory: &OwnedFd) -> io::Result<&'static [AtomicU64]> {
     let start = unsafe { rustix::mm::mmap(std::ptr::null_mut(), MAPPING_BYTES, flags, MapFlags::SHARED, memory, 0)? };
     // SAFETY: the mapping has that many words, is page-aligned, is never unmapped, and is only touched by atomics.
     Ok(unsafe { std::slice::from_raw_parts(start.cast::<AtomicU64>(), MAPPING_WORDS) })
+}
+
+/// Makes room of so many words in which slots can be mapped, for the rest of the process's life.
+///
+/// # Errors
+/// The kernel maps no more.
+pub fn room(words: usize) -> io::Result<&'static [AtomicU64]> {
+    let flags = ProtFlags::READ | ProtFlags::WRITE;
+    let (bytes, kind) = (words * size_of::<AtomicU64>(), MapFlags::PRIVATE | MapFlags::NORESERVE);
+    // SAFETY: a new mapping at an address of the kernel's choice takes nothing away from anybody.
+    let start = unsafe { rustix::mm::mmap_anonymous(std::ptr::null_mut(), bytes, flags, kind)? };
+    // SAFETY: the mapping has that many words, is page-aligned, is never unmapped, and is only touched by atomics.
+    Ok(unsafe { std::slice::from_raw_parts(start.cast::<AtomicU64>(), words) })
+}
+
+/// Maps a ring's slots into a part of what [`room`] returned.
+///
+/// # Errors
+/// The kernel refuses. The place then has its old words, or none that may be touched.
+pub fn map_into_room(ring: &OwnedFd, place: &'static [AtomicU64]) -> io::Result<()> {
+    let flags = ProtFlags::READ | ProtFlags::WRITE;
+    let offset = u64::try_from(SLOTS_OFFSET).expect("an offset fits 64 bits");
+    let (start, length) = (place.as_ptr().cast_mut().cast(), size_of_val(place));
+    // SAFETY: the place lies in a mapping of `room`'s, is never unmapped and stays readable and writable. It holds atomics,
+    // which may change at any time.
+    unsafe { rustix::mm::mmap(start, length, flags, MapFlags::FIXED | MapFlags::SHARED, ring, offset)? };
+    Ok(())
 }
 
 /// Puts the ring's slots in the place of `place`, whole pages of a module's memory.

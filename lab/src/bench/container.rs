@@ -141,8 +141,8 @@ impl Host {
         let user: UserId = "janedoe".parse()?;
         let limits = ContainerLimits::default();
         let spec = LaunchSpec::new(&user, Flavour::Wasm, &limits);
-        let (control, ring, process) = self.launcher.launch(&spec)?.split();
-        Ok(Guest { control, _ring: ring, process })
+        let (control, rings, process) = self.launcher.launch(&spec)?.split();
+        Ok(Guest { control, _rings: rings, process })
     }
 
     /// Holds many containers with the module at a time, and returns the memory of each.
@@ -158,7 +158,7 @@ impl Host {
 
 struct Guest {
     control: ControlChannel,
-    _ring: HostRing,
+    _rings: Vec<HostRing>,
     process: Process,
 }
 

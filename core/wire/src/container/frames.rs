@@ -95,6 +95,9 @@ pub enum ToWorker {
         /// ffmpeg's last words about it, or why it was not started; empty if all is well.
         detail: String,
     },
+    /// A further lane has packets for the worker, from a ring of its own. The datagram's descriptors are the ring's memory,
+    /// and the eventfd by which the worker wakes that lane. Lanes come in their order, before any [`ToWorker::Load`].
+    Lane,
     /// End; the process exits with 0.
     Shutdown,
 }
@@ -273,6 +276,7 @@ impl ToWorker {
             ToWorker::Order { slots } => check_order(slots)?,
             ToWorker::MediaEnded { detail, .. } => check_text("words about a job", detail, LOG_TEXT_BYTES_MAX)?,
             ToWorker::Stats
+            | ToWorker::Lane
             | ToWorker::Sockets { .. }
             | ToWorker::Permit { .. }
             | ToWorker::MediaStarted { .. }
@@ -524,10 +528,19 @@ mod tests {
         let order = ToWorker::Order { slots: vec![ModuleSlot(3), ModuleSlot(0)] };
         let permit = ToWorker::Permit { connect: vec!["tcp".parse().unwrap()], listen: vec![] };
         let unload = ToWorker::Unload { slot: ModuleSlot(63) };
-        vec![load(), unload, ToWorker::Stats, ToWorker::Sockets { v6: true }, permit, order, ToWorker::Shutdown]
-            .into_iter()
-            .chain(media_to_worker())
-            .collect()
+        vec![
+            load(),
+            unload,
+            ToWorker::Stats,
+            ToWorker::Sockets { v6: true },
+            permit,
+            order,
+            ToWorker::Lane,
+            ToWorker::Shutdown,
+        ]
+        .into_iter()
+        .chain(media_to_worker())
+        .collect()
     }
 
     fn media_to_worker() -> [ToWorker; 2] {

@@ -10,9 +10,9 @@ pub mod ring;
 
 /// The control socket in a worker.
 pub const CONTROL_FD: i32 = 3;
-/// The memory of the packet ring in a worker: a memfd of [`ring::MAPPING_BYTES`] bytes.
+/// The memory of the packet ring of lane 0 in a worker: a memfd of [`ring::MAPPING_BYTES`] bytes.
 pub const RING_FD: i32 = 4;
 /// The eventfd that the worker waits on.
 pub const WAKE_WORKER_FD: i32 = 5;
-/// The eventfd by which the worker wakes the node.
+/// The eventfd by which the worker wakes lane 0 of the node.
 pub const WAKE_HOST_FD: i32 = 6;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The packet ring: one shared memory per service container, and its two ends.
+//! The packet ring: one shared memory per worker and lane of the node, and its two ends.
 //!
 //! # Layout
 //!
@@ -41,10 +41,16 @@
 //! its tail, then looks at the flag. A full fence between the two steps on both sides makes sure that at least one of
 //! them sees the other, so no wake-up is lost, and an eventfd is written only when somebody sleeps.
 //!
+//! A worker with several rings raises its flag in each of them before it looks once more at all, so that each lane of the
+//! node wakes it as if it had one. There is one eventfd for that, but a flag for each lane: a lane may leave the worker
+//! asleep for a moment although it has packets for it, or stand still, and must not keep others from waking it.
+//!
 //! As long as the node says so in a word of the header, a worker without packets need not sleep: it offers its core to
-//! others and looks again.
+//! others and looks again. What a worker with several rings is doing stands in that of lane 0.
 
 mod host;
+#[cfg(test)]
+mod sleep_model;
 #[cfg(test)]
 mod tests;
 mod worker;
@@ -75,6 +81,8 @@ pub const SLOTS_BYTES: usize = (HOST_SLOTS + WORKER_SLOTS) * SLOT_BYTES;
 pub const MAPPING_BYTES: usize = SLOTS_OFFSET + SLOTS_BYTES;
 /// Words of the whole mapping.
 pub const MAPPING_WORDS: usize = MAPPING_BYTES / WORD_BYTES;
+/// Slots of a ring.
+pub const SLOTS: usize = HOST_SLOTS + WORKER_SLOTS;
 
 /// The first word of the mapping; its last digits are the version of the layout.
 const MAGIC: u64 = 0x4e65_7453_6572_0002;

@@ -73,12 +73,15 @@ pub struct LaunchSpec<'a> {
     pub network: Option<&'a ContainerNetwork>,
     /// What it may keep on disk, beyond its own end; without it nothing.
     pub storage: Option<Storage<'a>>,
+    /// How many lanes of the node have packets for it, at least one and at most
+    /// [`LANES_MAX`](netserv_model::limits::LANES_MAX).
+    pub lanes: usize,
 }
 
 impl<'a> LaunchSpec<'a> {
-    /// Returns a worker by itself and without a network.
+    /// Returns a worker by itself, without a network, for a node of one lane.
     pub fn new(user: &'a UserId, flavour: Flavour, limits: &'a ContainerLimits) -> LaunchSpec<'a> {
-        LaunchSpec { user, flavour, limits, beside: None, network: None, storage: None }
+        LaunchSpec { user, flavour, limits, beside: None, network: None, storage: None, lanes: 1 }
     }
 }
 

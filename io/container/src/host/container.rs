@@ -18,7 +18,8 @@ pub struct Container {
     user: UserId,
     landlock: String,
     control: ControlChannel,
-    ring: HostRing,
+    /// By lane.
+    rings: Vec<HostRing>,
     process: Process,
 }
 
@@ -26,11 +27,11 @@ impl Container {
     pub(crate) fn new(
         user: UserId,
         control: ControlChannel,
-        ring: HostRing,
+        rings: Vec<HostRing>,
         process: Process,
         landlock: String,
     ) -> Container {
-        Container { user, landlock, control, ring, process }
+        Container { user, landlock, control, rings, process }
     }
 
     /// Returns whose container it is.
@@ -58,12 +59,13 @@ impl Container {
         let class = Class::RealTime(1);
         thread.set_class(class).or_else(|_| thread.join_own_group().and_then(|()| thread.set_class(class)))?;
         thread.set_class(Class::Usual)?;
-        self.ring.set_thread(thread);
+        self.rings[0].set_thread(thread);
         Ok(())
     }
 
-    /// Takes the container apart: the control part for the control loop, the ring for a packet thread.
-    pub fn split(self) -> (ControlChannel, HostRing, Process) {
-        (self.control, self.ring, self.process)
+    /// Takes the container apart: the control part for the control loop, and a ring for the packet thread of each lane, that of
+    /// lane 0 first.
+    pub fn split(self) -> (ControlChannel, Vec<HostRing>, Process) {
+        (self.control, self.rings, self.process)
     }
 }

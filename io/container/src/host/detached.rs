@@ -14,7 +14,7 @@ use super::container::Container;
 use super::media::{MediaEnds, MediaJob};
 use super::process::Process;
 use super::ring::{DetachedWorker, HostRing};
-use super::shared::Shared;
+use super::shared::{Ends, Shared};
 use crate::error::ContainerError;
 use crate::protocol::socket::exit_pipe;
 
@@ -36,9 +36,10 @@ impl Container {
         let prepare = |source| ContainerError::Prepare { step: "make a pipe", source };
         // No pidfd, so that there is nothing to be killed.
         let no_process = exit.try_clone().map_err(prepare)?;
-        let (control, their_control, ring, worker) = Shared::new()?.into_ends()?;
-        let container = Container::new(user.clone(), control, ring, Process::new(0, no_process, exit), String::new());
-        Ok((container, DetachedContainer { control: Some(their_control), exit: their_exit.into(), ring: worker }))
+        let Ends { control, their_control, rings, mut workers } = Shared::new(1)?.into_ends()?;
+        let container = Container::new(user.clone(), control, rings, Process::new(0, no_process, exit), String::new());
+        let ring = workers.swap_remove(0);
+        Ok((container, DetachedContainer { control: Some(their_control), exit: their_exit.into(), ring }))
     }
 }
 
@@ -90,7 +91,18 @@ impl HostRing {
     /// # Errors
     /// The system gives no memory or no eventfd.
     pub fn detached() -> Result<(HostRing, DetachedWorker), ContainerError> {
-        Shared::new()?.into_ends().map(|(_, _, ring, worker)| (ring, worker))
+        let (mut rings, mut workers) = HostRing::detached_lanes(1)?;
+        Ok((rings.swap_remove(0), workers.swap_remove(0)))
+    }
+
+    /// Makes the rings of one worker for so many lanes, at least one and at most
+    /// [`LANES_MAX`](netserv_model::limits::LANES_MAX), without a container; by lane.
+    ///
+    /// # Errors
+    /// The system gives no memory or no eventfd.
+    pub fn detached_lanes(lanes: usize) -> Result<(Vec<HostRing>, Vec<DetachedWorker>), ContainerError> {
+        let Ends { rings, workers, .. } = Shared::new(lanes)?.into_ends()?;
+        Ok((rings, workers))
     }
 }
 

@@ -101,8 +101,8 @@ impl Launcher {
     /// [`ContainerError`] with the step that failed.
     pub fn launch(&self, spec: &LaunchSpec<'_>) -> Result<Container, ContainerError> {
         check_limits(spec.flavour, spec.limits)?;
-        let LaunchSpec { user, flavour, limits, beside, network, storage } = *spec;
-        let shared = Shared::new()?;
+        let LaunchSpec { user, flavour, limits, beside, network, storage, lanes } = *spec;
+        let shared = Shared::new(lanes)?;
         let storage = storage.map(|storage| StorageSetup {
             directory: storage.directory.to_owned(),
             kv_bytes: storage.kv_bytes,
@@ -118,7 +118,7 @@ impl Launcher {
         let pidfd = fds.pop().ok_or_else(unexpected)?;
         let StartedProcess { pid, uid, landlock, memory } = started;
         tracing::debug!(%user, %flavour, pid, uid, landlock, "worker started");
-        Ok(shared.into_container(user.clone(), Process::new(pid, pidfd, exit).with_memory(memory), landlock))
+        shared.into_container(user.clone(), Process::new(pid, pidfd, exit).with_memory(memory), landlock)
     }
 
     /// Holds a user's workers that run to other limits; their files on disk and what they keep in memory by themselves stay

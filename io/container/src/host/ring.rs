@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! A container's packet ring in the hands of the node's packet thread.
+//! A worker's packet ring in the hands of the packet thread of a lane.
 
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::Arc;
@@ -22,11 +22,12 @@ use crate::sys::SharedWords;
 #[derive(Debug)]
 pub struct HostRing {
     end: HostEnd<SharedWords>,
-    wake_worker: OwnedFd,
+    /// The same for all lanes.
+    wake_worker: Arc<OwnedFd>,
     wake_host: OwnedFd,
     /// The worker sleeps, and there is something for it.
     to_be_woken: bool,
-    /// A mapping of its own of the first page.
+    /// A mapping of its own of the first page of the ring of lane 0.
     header: Arc<SharedWords>,
     clock: Option<WorkerClock>,
     thread: Option<ScheduledThread>,
@@ -35,19 +36,11 @@ pub struct HostRing {
 impl HostRing {
     pub(crate) fn new(
         end: HostEnd<SharedWords>,
-        header: SharedWords,
-        wake_worker: OwnedFd,
+        header: Arc<SharedWords>,
+        wake_worker: Arc<OwnedFd>,
         wake_host: OwnedFd,
     ) -> HostRing {
-        HostRing {
-            end,
-            wake_worker,
-            wake_host,
-            to_be_woken: false,
-            header: Arc::new(header),
-            clock: None,
-            thread: None,
-        }
+        HostRing { end, wake_worker, wake_host, to_be_woken: false, header, clock: None, thread: None }
     }
 
     pub(crate) fn with_clock(self, clock: WorkerClock) -> HostRing {
@@ -63,7 +56,7 @@ impl HostRing {
         self.thread = Some(thread);
     }
 
-    /// Takes the worker's packet thread; `None` where it may not be in the real-time class.
+    /// Takes the worker's packet thread, which the ring of lane 0 has; `None` where it may not be in the real-time class.
     pub fn take_thread(&mut self) -> Option<ScheduledThread> {
         self.thread.take()
     }
@@ -108,7 +101,7 @@ impl HostRing {
         let sleeps = std::mem::take(&mut self.to_be_woken);
         if sleeps {
             // It fails only if the counter is full, and then the worker is awake.
-            let _ = rustix::io::write(&self.wake_worker, &1_u64.to_ne_bytes());
+            let _ = rustix::io::write(&*self.wake_worker, &1_u64.to_ne_bytes());
         }
         sleeps
     }
@@ -134,9 +127,9 @@ impl HostRing {
         self.end.let_spin(may);
     }
 
-    /// Returns what the worker says that it is doing, for the watchdog.
+    /// Returns what the worker says that it is doing, in whichever lane, for the watchdog.
     pub fn activity(&self) -> Activity {
-        self.end.activity()
+        activity((*self.header).as_ref())
     }
 
     /// Returns what tells the same as [`HostRing::activity`] wherever the ring itself is, also when the worker is dead:
@@ -164,7 +157,7 @@ impl AsFd for HostRing {
     }
 }
 
-/// What a worker would hold of a ring that [`HostRing::detached`] made.
+/// What a worker would hold of a ring that [`HostRing::detached`] or [`HostRing::detached_lanes`] made.
 #[derive(Debug)]
 pub struct DetachedWorker {
     end: WorkerEnd<SharedWords>,

@@ -3,8 +3,11 @@
 
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::sync::Arc;
 
 use netserv_model::UserId;
+use netserv_model::limits::LANES_MAX;
+use netserv_wire::container::frames::ToWorker;
 use netserv_wire::container::ring::{HostEnd, MAPPING_BYTES, MAPPING_WORDS};
 use rustix::event::{EventfdFlags, eventfd};
 use rustix::fs::{MemfdFlags, SealFlags, fcntl_add_seals, ftruncate, memfd_create};
@@ -21,47 +24,97 @@ use crate::sys::SharedWords;
 pub(crate) struct Shared {
     control: OwnedFd,
     their_control: OwnedFd,
-    memory: OwnedFd,
     wake_worker: OwnedFd,
+    /// The first page of the ring of lane 0.
+    header: SharedWords,
+    /// At least one, that of lane 0 first.
+    lanes: Vec<SharedLane>,
+}
+
+/// What a worker and one lane share.
+struct SharedLane {
+    memory: OwnedFd,
     wake_host: OwnedFd,
     end: HostEnd<SharedWords>,
-    header: SharedWords,
 }
 
 impl Shared {
-    pub(crate) fn new() -> Result<Shared, ContainerError> {
-        let prepare = |step| move |source: io::Error| ContainerError::Prepare { step, source };
+    /// Makes it for so many lanes of the node, at least one and at most [`LANES_MAX`].
+    pub(crate) fn new(lanes: usize) -> Result<Shared, ContainerError> {
         let (control, their_control) = control_pair().map_err(prepare("make the control socket"))?;
-        let memory = ring_memory().map_err(prepare("make the ring's memory"))?;
-        let words = SharedWords::map(&memory, MAPPING_WORDS).map_err(prepare("map the ring"))?;
-        let wake = || eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK);
-        let wake = || wake().map_err(|error| prepare("make an eventfd")(error.into()));
-        let header = SharedWords::map(&memory, HEADER_WORDS).map_err(prepare("map the ring's header"))?;
-        // The worker looks for the layout as soon as it runs.
-        let end = HostEnd::new(words)?;
-        Ok(Shared { control, their_control, memory, wake_worker: wake()?, wake_host: wake()?, end, header })
+        let lanes = (0..lanes.clamp(1, LANES_MAX)).map(|_| SharedLane::new()).collect::<Result<Vec<_>, _>>()?;
+        let header = SharedWords::map(&lanes[0].memory, HEADER_WORDS).map_err(prepare("map the ring's header"))?;
+        Ok(Shared { control, their_control, wake_worker: wake()?, header, lanes })
     }
 
     /// What the worker gets, in the order of its descriptor numbers.
     pub(crate) fn fds(&self) -> Vec<BorrowedFd<'_>> {
-        [&self.their_control, &self.memory, &self.wake_worker, &self.wake_host].map(AsFd::as_fd).to_vec()
+        let SharedLane { memory, wake_host, .. } = &self.lanes[0];
+        [&self.their_control, memory, &self.wake_worker, wake_host].map(AsFd::as_fd).to_vec()
     }
 
-    pub(crate) fn into_container(self, user: UserId, process: Process, landlock: String) -> Container {
-        let ring = HostRing::new(self.end, self.header, self.wake_worker, self.wake_host);
-        let ring = ring.with_clock(WorkerClock::new(process.pid()));
-        Container::new(user, ControlChannel::new(self.control), ring, process, landlock)
+    /// Hands it over to a process, which is told of lanes beyond the first by frames.
+    pub(crate) fn into_container(
+        self,
+        user: UserId,
+        process: Process,
+        landlock: String,
+    ) -> Result<Container, ContainerError> {
+        let control = ControlChannel::new(self.control);
+        for SharedLane { memory, wake_host, .. } in &self.lanes[1..] {
+            let told = control.send(&ToWorker::Lane, &[memory.as_fd(), wake_host.as_fd()]);
+            told.map_err(|error| prepare("tell the worker of a lane")(io::Error::other(error)))?;
+        }
+        let rings = rings(self.lanes, self.header, self.wake_worker).into_iter();
+        let rings = rings.map(|ring| ring.with_clock(WorkerClock::new(process.pid()))).collect();
+        Ok(Container::new(user, control, rings, process, landlock))
     }
 
-    /// Takes both sides apart: the node's control channel, the worker's socket, the node's ring, the worker's.
-    pub(crate) fn into_ends(self) -> Result<(ControlChannel, OwnedFd, HostRing, DetachedWorker), ContainerError> {
-        let step = |source| ContainerError::Prepare { step: "map the ring", source };
-        let map = || SharedWords::map(&self.memory, MAPPING_WORDS).map_err(step);
+    /// Takes both sides apart: the node's control channel, the worker's socket, the node's rings, the worker's.
+    pub(crate) fn into_ends(self) -> Result<Ends, ContainerError> {
+        let step = prepare("map the ring");
+        let map = |lane: &SharedLane| SharedWords::map(&lane.memory, MAPPING_WORDS).map_err(step);
         let clone = |fd: &OwnedFd| fd.try_clone().map_err(step);
-        let worker = DetachedWorker::new([map()?, map()?], clone(&self.wake_worker)?, clone(&self.wake_host)?)?;
-        let ring = HostRing::new(self.end, self.header, self.wake_worker, self.wake_host);
-        Ok((ControlChannel::new(self.control), self.their_control, ring, worker))
+        let worker = |lane: &SharedLane| {
+            let memory = [map(lane)?, map(lane)?];
+            Ok(DetachedWorker::new(memory, clone(&self.wake_worker)?, clone(&lane.wake_host)?)?)
+        };
+        let workers = self.lanes.iter().map(worker).collect::<Result<Vec<_>, ContainerError>>()?;
+        let rings = rings(self.lanes, self.header, self.wake_worker);
+        Ok(Ends { control: ControlChannel::new(self.control), their_control: self.their_control, rings, workers })
     }
+}
+
+/// What a node and a worker share, taken apart; rings by lane.
+pub(crate) struct Ends {
+    pub(crate) control: ControlChannel,
+    pub(crate) their_control: OwnedFd,
+    pub(crate) rings: Vec<HostRing>,
+    pub(crate) workers: Vec<DetachedWorker>,
+}
+
+impl SharedLane {
+    fn new() -> Result<SharedLane, ContainerError> {
+        let memory = ring_memory().map_err(prepare("make the ring's memory"))?;
+        let words = SharedWords::map(&memory, MAPPING_WORDS).map_err(prepare("map the ring"))?;
+        // The worker looks for the layout as soon as it runs.
+        Ok(SharedLane { memory, wake_host: wake()?, end: HostEnd::new(words)? })
+    }
+}
+
+fn rings(lanes: Vec<SharedLane>, header: SharedWords, wake_worker: OwnedFd) -> Vec<HostRing> {
+    let (header, wake_worker) = (Arc::new(header), Arc::new(wake_worker));
+    let ring = |SharedLane { end, wake_host, .. }| HostRing::new(end, header.clone(), wake_worker.clone(), wake_host);
+    lanes.into_iter().map(ring).collect()
+}
+
+fn wake() -> Result<OwnedFd, ContainerError> {
+    let made = eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK);
+    made.map_err(|error| prepare("make an eventfd")(error.into()))
+}
+
+fn prepare(step: &'static str) -> impl Fn(io::Error) -> ContainerError + Copy {
+    move |source| ContainerError::Prepare { step, source }
 }
 
 /// The ring's first page.

@@ -61,8 +61,8 @@ impl Node {
     }
 
     pub fn launch_as(&self, spec: &LaunchSpec<'_>) -> Result<Guest, ContainerError> {
-        let (control, ring, process) = self.launcher.launch(spec)?.split();
-        Ok(Guest { control, ring, process })
+        let (control, mut rings, process) = self.launcher.launch(spec)?.split();
+        Ok(Guest { control, ring: rings.swap_remove(0), process })
     }
 
     pub fn state_dir(&self) -> &Path {

@@ -11,7 +11,7 @@ use netserv_model::effect::ModuleSlot;
 use netserv_model::limits::{BATCH_PACKETS_MAX, MODULES_PER_CONTAINER_MAX};
 use netserv_model::{Instant, Refusal, RefusalKind};
 use netserv_wire::container::frames::{FromWorker, LogLevel, StorageFailures, ToWorker};
-use netserv_wire::container::ring::{Answer, Arrival, HOST_SLOTS, WorkerEnd};
+use netserv_wire::container::ring::{Answer, Arrival};
 use rustix::event::{PollFd, PollFlags, Timespec};
 
 use super::batch::{BatchMemory, Left};
@@ -24,8 +24,10 @@ use super::sys::{Bridge, BundleLoad, End, cache, kv};
 use crate::clock;
 use crate::error::ServeError;
 use crate::link::ABI;
-use crate::link::birth::{Birth, HostWaker};
+use crate::link::birth::Birth;
 use crate::link::control::{Control, Next, Received};
+use crate::link::lanes::Lanes;
+use crate::link::ring_memory::RingMemory;
 use crate::shared::log::Line;
 use crate::wakeup::Wakeup;
 use crate::{limits, media, sys};
@@ -57,8 +59,8 @@ pub struct Args {
 /// # Errors
 /// [`ServeError`] if the process was not started as the worker of a container, there is no JVM, or the Java host broke.
 pub fn serve(args: &Args) -> Result<(), ServeError> {
-    let Birth { control, memory, wake_worker, wake_host } = Birth::take()?;
-    let ring = WorkerEnd::new(memory.words())?;
+    let Birth { control, mut memory, wake_worker, wake_host } = Birth::take()?;
+    let lanes = Lanes::new(memory.words(), wake_host)?;
     let bundles = Bundles::open(&args.places.data).map_err(|error| ServeError::Io("mkdir", error))?;
     let header = &memory.words()[..HEADER_WORDS];
     let purpose = Purpose {
@@ -68,20 +70,22 @@ pub fn serve(args: &Args) -> Result<(), ServeError> {
         archive: if args.archive.is_file() { Archive::Use(&args.archive) } else { Archive::Default },
         test: false,
     };
-    let parts = RingParts { slots: memory.slots(), header };
+    // Java is told of the slots once.
+    let slots = memory.room().map_err(|error| ServeError::Io("mmap", error))?;
+    let parts = RingParts { slots, header };
     let outbox = Outbox::leak()?;
     media::desk().open(|| outbox.wake());
     let host = Host::start(&purpose, parts, outbox, Box::new(move |end| last_words(end, header)))?;
     let mut worker = Worker {
         bridge: host.bridge,
         batch: host.batch,
-        ring,
+        memory,
+        lanes,
         arrivals: Vec::with_capacity(BATCH_PACKETS_MAX),
         control,
         outbox: host.outbox,
         bundles,
         wake_worker,
-        wake_host,
         due: None,
         is_stale: true,
         is_held: false,
@@ -93,13 +97,13 @@ pub fn serve(args: &Args) -> Result<(), ServeError> {
 struct Worker {
     bridge: Bridge,
     batch: BatchMemory,
-    ring: WorkerEnd<&'static [AtomicU64]>,
+    memory: RingMemory,
+    lanes: Lanes,
     arrivals: Vec<Arrival>,
     control: Control,
     outbox: &'static Outbox,
     bundles: Bundles,
     wake_worker: Wakeup,
-    wake_host: HostWaker,
     /// When Java wants to be called next, as it said last.
     due: Option<Instant>,
     /// Whether modules ran since Java said so.
@@ -118,7 +122,7 @@ impl Worker {
             rounds += 1;
             let look = !busy || rounds >= limits::ROUNDS_BETWEEN_CONTROL;
             self.java(look)?;
-            self.publish(busy)?;
+            self.lanes.publish(busy)?;
             if !look {
                 continue;
             }
@@ -129,13 +133,24 @@ impl Worker {
         }
     }
 
-    /// Runs one batch from the ring. Returns its length.
+    /// Runs one batch from each ring. Returns the length of all of them.
     fn packets(&mut self) -> Result<usize, ServeError> {
+        let mut count = 0;
+        for lane in (0..self.lanes.len()).rev() {
+            // What modules make outside of batches leaves by lane 0, which is the last.
+            self.lanes.turn_to(lane);
+            count += self.one_batch()?;
+        }
+        Ok(count)
+    }
+
+    /// Runs one batch of the lane whose turn it is. Returns its length.
+    fn one_batch(&mut self) -> Result<usize, ServeError> {
         while self.arrivals.len() < BATCH_PACKETS_MAX
-            && let Some(arrival) = self.ring.pop()?
+            && let Some(arrival) = self.lanes.ring_mut().pop()?
         {
-            let index = self.arrivals.len();
-            self.batch.write(index, arrival.slot(), arrival.length(), arrival.ingress, arrival.modules);
+            let (index, slot) = (self.arrivals.len(), self.lanes.slot(&arrival));
+            self.batch.write(index, slot, arrival.length(), arrival.ingress, arrival.modules);
             self.arrivals.push(arrival);
         }
         let count = self.arrivals.len();
@@ -145,7 +160,7 @@ impl Worker {
             self.inject(injected);
             self.answer()?;
         }
-        self.publish(count == BATCH_PACKETS_MAX)?;
+        self.lanes.publish_one(count == BATCH_PACKETS_MAX)?;
         Ok(count)
     }
 
@@ -158,9 +173,9 @@ impl Worker {
                 Left { answer: Answer::Failed, length: 0, module: first_module(arrival.modules) }
             });
             if left.answer == Answer::Modified {
-                self.ring.resize(&mut arrival, left.length)?;
+                self.lanes.ring_mut().resize(&mut arrival, left.length)?;
             }
-            self.ring.answer(arrival, left.answer, left.module)?;
+            self.lanes.ring_mut().answer(arrival, left.answer, left.module)?;
         }
         if nonsense > 0 {
             let text = format!("the Java host left {nonsense} verdicts that mean nothing; their packets failed");
@@ -176,7 +191,7 @@ impl Worker {
         }
         let mut lost = [0_u32; MODULES_PER_CONTAINER_MAX];
         let nothing = self.batch.take_injected(count, |slot, packet| {
-            if self.ring.inject(packet, slot).is_err() {
+            if self.lanes.ring_mut().inject(packet, slot).is_err() {
                 lost[usize::from(slot.0)] += 1;
             }
         });
@@ -266,15 +281,9 @@ impl Worker {
         }
     }
 
-    /// Lets the node see what there is for it, and wakes it if it sleeps, late with `more` to come.
-    fn publish(&mut self, more: bool) -> Result<(), ServeError> {
-        let sleeps = self.ring.publish();
-        self.wake_host.wake(sleeps, more)
-    }
-
     /// Waits until there is something to do, or only looks if `busy`. Returns whether the control socket has something.
     fn wait(&mut self, busy: bool) -> Result<bool, ServeError> {
-        let sleep = !busy && self.ring.prepare_sleep();
+        let sleep = !busy && self.lanes.prepare_sleep();
         let due = self.due.into_iter().chain(self.settled).min();
         let timeout = if sleep { due.map(clock::until) } else { Some(Timespec { tv_sec: 0, tv_nsec: 0 }) };
         let mut control = PollFlags::IN;
@@ -291,7 +300,7 @@ impl Worker {
         let (control, woken) = (fds[0].revents(), fds[1].revents().contains(PollFlags::IN));
         let told = fds[2].revents().contains(PollFlags::IN);
         if sleep {
-            self.ring.cancel_sleep();
+            self.lanes.cancel_sleep();
         }
         if woken {
             self.wake_worker.clear()?;
@@ -324,6 +333,7 @@ impl Worker {
                 ToWorker::Stats => self.bridge.stats().map_err(broken)?,
                 // The kernel holds a JVM to its permissions; it takes over no connections.
                 ToWorker::Permit { .. } | ToWorker::Sockets { .. } | ToWorker::Order { .. } => {}
+                ToWorker::Lane => self.lanes.add(&mut self.memory, descriptors)?,
                 ToWorker::MediaStarted { job } => media::desk().handle_started(job, descriptors),
                 ToWorker::MediaEnded { job, outcome, detail } => media::desk().handle_ended(job, outcome, detail),
                 ToWorker::Shutdown => {
@@ -365,7 +375,7 @@ impl Worker {
     /// Answers the packets that are under way, before the set of modules changes.
     fn drain(&mut self) -> Result<(), ServeError> {
         let mut answered = 0;
-        while answered < HOST_SLOTS {
+        while answered < self.lanes.packets_max() {
             match self.packets()? {
                 0 => break,
                 count => answered += count,
@@ -379,7 +389,7 @@ impl Worker {
         self.bridge.shutdown(limits::JAVA_SHUTDOWN_MAX).map_err(broken)?;
         self.outbox.wake();
         self.java(true)?;
-        self.publish(false)
+        self.lanes.publish(false)
     }
 }
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! What a worker is born with: the control socket, the packet ring, and the eventfds of both sides.
+//! What a worker is born with: the control socket, the packet ring of lane 0, and the eventfds of both sides.
 
 use std::os::fd::OwnedFd;
 use std::time::Duration;
@@ -21,11 +21,11 @@ const WAKE_DELAY_MAX: Duration = Duration::from_micros(50);
 pub struct Birth {
     /// The control socket.
     pub control: Control,
-    /// The packet ring.
+    /// The packet ring of lane 0.
     pub memory: RingMemory,
     /// What wakes the worker.
     pub wake_worker: Wakeup,
-    /// What wakes the node.
+    /// What wakes lane 0 of the node.
     pub wake_host: HostWaker,
 }
 
@@ -39,18 +39,24 @@ impl Birth {
         let control = Control::new(inherited(CONTROL_FD)?);
         let memory = inherited(RING_FD)?;
         let wake_worker = Wakeup::from(inherited(WAKE_WORKER_FD)?);
-        let wake_host = HostWaker { eventfd: inherited(WAKE_HOST_FD)?, asleep_since: None };
+        let wake_host = HostWaker::from(inherited(WAKE_HOST_FD)?);
         let memory = RingMemory::open(memory).map_err(|error| ServeError::NotInherited(RING_FD, error))?;
         Ok(Birth { control, memory, wake_worker, wake_host })
     }
 }
 
-/// What wakes the node, late while there is more to come.
+/// What wakes a lane of the node, late while there is more to come.
 #[derive(Debug)]
 pub struct HostWaker {
     eventfd: OwnedFd,
     /// Since when a node that sleeps has something to look at.
     asleep_since: Option<Instant>,
+}
+
+impl From<OwnedFd> for HostWaker {
+    fn from(eventfd: OwnedFd) -> HostWaker {
+        HostWaker { eventfd, asleep_since: None }
+    }
 }
 
 impl HostWaker {

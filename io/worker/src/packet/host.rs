@@ -144,7 +144,9 @@ pub struct Host {
     pub has_timer: bool,
     /// Its memory; nothing until it is instantiated.
     pub memory: Option<Memory>,
-    /// Where in its memory the ring's slots are mapped, if they are.
+    /// How many lanes there are, for whose rings' slots it is asked for room.
+    pub lanes: usize,
+    /// Where in its memory the rings' slots are mapped, if they are.
     pub slots: Option<MappedSlots>,
     /// The cap on its memory and tables.
     pub cap: Cap,
@@ -154,7 +156,7 @@ pub struct Host {
 #[derive(Clone, Copy, Debug)]
 pub struct Cap {
     memory_bytes: u64,
-    /// Bytes on top for the ring's slots, which are the node's memory and not the module's.
+    /// Bytes on top for the rings' slots, which are the node's memory and not the module's.
     pub slots_bytes: usize,
     /// The bytes of memory that the module asked for in its last call and did not get.
     pub memory_denied: Option<usize>,
@@ -184,6 +186,7 @@ impl Host {
             injected: Injected::default(),
             has_timer: false,
             memory: None,
+            lanes: 1,
             slots: None,
             cap: Cap { memory_bytes: limits.memory_bytes, slots_bytes: 0, memory_denied: None },
         }

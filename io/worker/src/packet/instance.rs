@@ -10,7 +10,7 @@ use std::io;
 use netserv_model::limits::{BATCH_PACKETS_MAX, PACKET_BYTES_MAX};
 use netserv_model::request::PacketCounts;
 use netserv_model::{Refusal, RefusalKind, Verdict};
-use netserv_wire::container::ring::{HOST_SLOTS, Ingress, PACKET_OFFSET, SLOT_BYTES, SLOTS_BYTES, WORKER_SLOTS};
+use netserv_wire::container::ring::{HOST_SLOTS, Ingress, PACKET_OFFSET, SLOT_BYTES, SLOTS, SLOTS_BYTES};
 use wasmtime::{Memory, Store, Trap, TypedFunc, WasmBacktrace};
 
 use super::engine::{Checked, Interruption, abi_mismatch, memory_limit, one_line};
@@ -27,8 +27,6 @@ pub const EPOCH_MS: u64 = 10;
 const AREA_ALIGNMENT: usize = 65_536;
 const TABLE_BYTES: usize = BATCH_PACKETS_MAX * DESCRIPTOR_BYTES;
 const DESCRIPTOR_BYTES: usize = 32;
-/// Slots of an area that the ring's can be mapped to.
-const RING_SLOTS: usize = HOST_SLOTS + WORKER_SLOTS;
 const BACKTRACE_FRAMES_MAX: usize = 6;
 
 /// One instance of a module. After any call that fails, the instance is used up: drop it.
@@ -36,7 +34,7 @@ pub struct Instance {
     store: Store<Host>,
     memory: Memory,
     area: usize,
-    /// Whether the area has room for the ring's slots.
+    /// Whether the area has room for the slots of the rings of all lanes.
     is_roomy: bool,
     process: TypedFunc<i32, ()>,
     timer: Option<TypedFunc<i32, ()>>,
@@ -104,17 +102,17 @@ impl Instance {
         Ok(this)
     }
 
-    /// Maps the ring's slots into the module's memory, if it has room for them. Returns whether they are there.
+    /// Maps the rings' slots into the module's memory, if it has room for them. Returns whether they are there.
     ///
-    /// Everything in the ring is the module's to read and to write from then on, whenever it runs.
+    /// Everything in them is the module's to read and to write from then on, whenever it runs.
     ///
     /// # Errors
     /// The kernel does not map them; the instance goes on without.
-    pub fn map(&mut self, ring: &RingMemory) -> io::Result<bool> {
-        if self.is_roomy && !self.is_mapped() {
-            ring.map_over(self.slots_mut())?;
+    pub fn map(&mut self, rings: &RingMemory) -> io::Result<bool> {
+        if self.is_roomy && !self.is_mapped() && self.lanes() == rings.lanes() {
+            rings.map_over(self.slots_mut())?;
             let start = self.area + AREA_ALIGNMENT;
-            self.store.data_mut().slots = Some(MappedSlots { start, words: ring.slots() });
+            self.store.data_mut().slots = Some(MappedSlots { start, words: rings.slots() });
         }
         Ok(self.is_mapped())
     }
@@ -141,7 +139,7 @@ impl Instance {
         debug_assert!(self.is_mapped());
         let area = self.area;
         for (place, (slot, length, ingress)) in self.table_mut().iter_mut().zip(packets) {
-            debug_assert!(slot < HOST_SLOTS);
+            debug_assert!(slot % SLOTS < HOST_SLOTS);
             *place = descriptor(area + packet_offset(slot), length, ingress);
         }
     }
@@ -247,9 +245,10 @@ impl Instance {
     }
 
     fn ask_for_area(&mut self, area: &TypedFunc<(u32, u32), u32>) -> Result<(), Refusal> {
-        self.store.data_mut().cap.slots_bytes = SLOTS_BYTES - BATCH_PACKETS_MAX * SLOT_BYTES;
-        self.area = self.answered_area(area, RING_SLOTS)?;
-        self.is_roomy = self.has_area(RING_SLOTS);
+        let lanes = self.lanes();
+        self.store.data_mut().cap.slots_bytes = lanes * SLOTS_BYTES - BATCH_PACKETS_MAX * SLOT_BYTES;
+        self.area = self.answered_area(area, lanes * SLOTS)?;
+        self.is_roomy = self.has_area(lanes * SLOTS);
         if self.is_roomy {
             return Ok(());
         }
@@ -296,10 +295,14 @@ impl Instance {
         self.memory.data_mut(&mut self.store)[self.area..][..TABLE_BYTES].as_chunks_mut().0
     }
 
-    /// Returns the memory where the ring's slots are mapped or can be.
+    /// Returns the memory where the rings' slots are mapped or can be.
     fn slots_mut(&mut self) -> &mut [u8] {
-        let start = self.area + AREA_ALIGNMENT;
-        &mut self.memory.data_mut(&mut self.store)[start..start + SLOTS_BYTES]
+        let (start, length) = (self.area + AREA_ALIGNMENT, self.lanes() * SLOTS_BYTES);
+        &mut self.memory.data_mut(&mut self.store)[start..start + length]
+    }
+
+    fn lanes(&self) -> usize {
+        self.store.data().lanes
     }
 
     fn count(&mut self, left: &[Left]) {

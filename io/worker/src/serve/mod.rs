@@ -10,21 +10,21 @@ mod parts;
 use std::os::fd::OwnedFd;
 use std::path::Path;
 use std::sync::Arc;
-use std::sync::atomic::AtomicU64;
 
 use netserv_model::effect::ModuleSlot;
 use netserv_model::limits::{BATCH_PACKETS_MAX, MODULES_PER_CONTAINER_MAX};
 use netserv_model::request::PacketCounts;
 use netserv_model::{Instant, Refusal};
 use netserv_wire::container::frames::{FromWorker, LogLevel, StorageFailures, ToWorker};
-use netserv_wire::container::ring::{Arrival, HOST_SLOTS, Ingress, WorkerEnd};
+use netserv_wire::container::ring::{Arrival, Ingress};
 use rustix::event::{PollFd, PollFlags, Timespec};
 
 use crate::clock;
 use crate::error::ServeError;
 use crate::link::ABI;
-use crate::link::birth::{Birth, HostWaker};
+use crate::link::birth::Birth;
 use crate::link::control::{Control, Next, Received};
+use crate::link::lanes::Lanes;
 use crate::link::ring_memory::RingMemory;
 use crate::packet::chain::{Chain, Outcome, PacketBatch, Surroundings, inject_all};
 use crate::packet::engine::{ENGINE_NAME, Runtime};
@@ -63,11 +63,15 @@ pub fn serve(delivery: Delivery, store: &Path, memory_bytes: u64) -> Result<(), 
     let waker = Arc::clone(&wake);
     media::desk().open(move || waker.raise());
     let mut worker = Worker {
-        around: Around { ring: WorkerEnd::new(memory.words())?, arrivals: Vec::new(), control, failed: Vec::new() },
+        around: Around {
+            lanes: Lanes::new(memory.words(), wake_host)?,
+            arrivals: Vec::new(),
+            control,
+            failed: Vec::new(),
+        },
         memory,
         delivery,
         wake_worker,
-        wake_host,
         runtime,
         chain: Chain::default(),
         kv: KvStores::in_file(StoreFile::open(&store.join(KV_FILE))),
@@ -88,7 +92,6 @@ struct Worker {
     memory: RingMemory,
     delivery: Delivery,
     wake_worker: Wakeup,
-    wake_host: HostWaker,
     runtime: Runtime,
     chain: Chain,
     kv: KvStores,
@@ -98,9 +101,9 @@ struct Worker {
     outcomes: Vec<Outcome>,
 }
 
-/// What modules are run on: the ring with a batch from it, and the control socket.
+/// What modules are run on: the rings with a batch from one of them, and the control socket.
 struct Around {
-    ring: WorkerEnd<&'static [AtomicU64]>,
+    lanes: Lanes,
     arrivals: Vec<Arrival>,
     control: Control,
     /// Modules that failed since this was last looked at.
@@ -113,7 +116,7 @@ impl Worker {
         loop {
             let busy = self.packets()? > 0;
             rounds += 1;
-            let hands_over = self.around.ring.may_spin() && self.around.failed.is_empty();
+            let hands_over = self.around.lanes.may_spin() && self.around.failed.is_empty();
             if busy && hands_over && rounds < limits::ROUNDS_BETWEEN_CONTROL {
                 // The node waits for these answers, and has the next packets.
                 rustix::thread::sched_yield();
@@ -124,7 +127,7 @@ impl Worker {
             if !self.around.failed.is_empty() {
                 self.after_failure()?;
             }
-            self.publish(busy)?;
+            self.around.lanes.publish(busy)?;
             self.collect();
             if busy && rounds < limits::ROUNDS_BETWEEN_CONTROL {
                 continue;
@@ -136,10 +139,21 @@ impl Worker {
         }
     }
 
-    /// Runs one batch from the ring. Returns its length.
+    /// Runs one batch from each ring. Returns the length of all of them.
     fn packets(&mut self) -> Result<usize, ServeError> {
+        let mut count = 0;
+        for lane in (0..self.around.lanes.len()).rev() {
+            // What modules make outside of batches leaves by lane 0, which is the last.
+            self.around.lanes.turn_to(lane);
+            count += self.batch()?;
+        }
+        Ok(count)
+    }
+
+    /// Runs one batch of the lane whose turn it is. Returns its length.
+    fn batch(&mut self) -> Result<usize, ServeError> {
         while self.around.arrivals.len() < BATCH_PACKETS_MAX
-            && let Some(arrival) = self.around.ring.pop()?
+            && let Some(arrival) = self.around.lanes.ring_mut().pop()?
         {
             self.around.arrivals.push(arrival);
         }
@@ -147,10 +161,10 @@ impl Worker {
         if count > 0 {
             self.chain.process(&mut self.around, &mut self.outcomes);
             for (arrival, outcome) in self.around.arrivals.drain(..).zip(&self.outcomes) {
-                self.around.ring.answer(arrival, outcome.answer, outcome.module)?;
+                self.around.lanes.ring_mut().answer(arrival, outcome.answer, outcome.module)?;
             }
         }
-        self.publish(count == BATCH_PACKETS_MAX)?;
+        self.around.lanes.publish_one(count == BATCH_PACKETS_MAX)?;
         Ok(count)
     }
 
@@ -173,7 +187,7 @@ impl Worker {
         self.deliver()
     }
 
-    /// Maps the slots into a module that is alone, and into no other.
+    /// Maps the slots of all lanes into a module that is alone, and into no other.
     fn deliver(&mut self) -> Result<(), ServeError> {
         let alone = self.chain.len() == 1 && self.delivery == Delivery::Mapped;
         for (slot, instance) in self.chain.iter_mut() {
@@ -219,7 +233,7 @@ impl Worker {
         if !busy && self.spin() {
             return Ok(false);
         }
-        let sleep = !busy && !self.around.ring.may_spin() && self.around.ring.prepare_sleep();
+        let sleep = !busy && !self.around.lanes.may_spin() && self.around.lanes.prepare_sleep();
         let timeout =
             if sleep { self.poll_timeout().map(clock::until) } else { Some(Timespec { tv_sec: 0, tv_nsec: 0 }) };
         let mut control = PollFlags::IN;
@@ -236,7 +250,7 @@ impl Worker {
         let (control, woken) = (fds[0].revents(), fds[1].revents().contains(PollFlags::IN));
         let served = fds[2].revents().contains(PollFlags::IN);
         if sleep {
-            self.around.ring.cancel_sleep();
+            self.around.lanes.cancel_sleep();
         }
         if woken {
             self.wake_worker.clear()?;
@@ -252,10 +266,10 @@ impl Worker {
 
     /// Looks for packets for a while, as long as the node lets it, while others may have the core; returns whether some came.
     fn spin(&self) -> bool {
-        let may = |_: &u32| self.around.ring.may_spin();
+        let may = |_: &u32| self.around.lanes.may_spin();
         (0..limits::SPINS_BETWEEN_CONTROL).take_while(may).any(|_| {
             rustix::thread::sched_yield();
-            self.around.ring.has_more()
+            self.around.lanes.has_more()
         })
     }
 
@@ -288,12 +302,13 @@ impl Worker {
                 ToWorker::Sockets { v6 } => self.servers.sockets(v6, descriptors)?,
                 ToWorker::MediaStarted { job } => media::desk().handle_started(job, descriptors),
                 ToWorker::MediaEnded { job, outcome, detail } => media::desk().handle_ended(job, outcome, detail),
+                ToWorker::Lane => self.around.lanes.add(&mut self.memory, descriptors)?,
                 ToWorker::Shutdown => {
                     self.shutdown()?;
                     return Ok(Next::End);
                 }
             }
-            self.publish(false)?;
+            self.around.lanes.publish(false)?;
             self.collect();
         }
     }
@@ -328,7 +343,7 @@ impl Worker {
             let PacketPart { code, profile, shared: Shared { kv, messages, .. } } = part;
             messages.tell_again();
             let host = Host::new(profile.properties, profile.limits, kv, Clock::System, Entropy::System);
-            let host = Host { messages, ..host };
+            let host = Host { messages, lanes: self.memory.lanes(), ..host };
             self.around.enter(slot);
             let checked = self.runtime.load(code).and_then(|checked| checked.permit(&profile.blocks));
             let started = checked.and_then(|checked| Instance::start(&checked, host));
@@ -410,7 +425,7 @@ impl Worker {
     /// Answers the packets that are under way, before the set of modules changes.
     fn drain(&mut self) -> Result<(), ServeError> {
         let mut answered = 0;
-        while answered < HOST_SLOTS {
+        while answered < self.around.lanes.packets_max() {
             match self.packets()? {
                 0 => break,
                 count => answered += count,
@@ -463,15 +478,9 @@ impl Worker {
                 self.stop(slot, instance);
             }
         }
-        self.publish(false)?;
+        self.around.lanes.publish(false)?;
         self.around.control.flush();
         Ok(())
-    }
-
-    /// Lets the node see what there is for it, and wakes it if it sleeps, late with `more` to come.
-    fn publish(&mut self, more: bool) -> Result<(), ServeError> {
-        let sleeps = self.around.ring.publish();
-        self.wake_host.wake(sleeps, more)
     }
 }
 
@@ -493,35 +502,35 @@ impl PacketBatch for Around {
     }
 
     fn read(&self, index: usize, into: &mut [u8]) {
-        self.ring.read(&self.arrivals[index], into);
+        self.lanes.ring().read(&self.arrivals[index], into);
     }
 
     fn write(&mut self, index: usize, packet: &[u8]) {
-        let written = self.ring.write(&mut self.arrivals[index], packet);
+        let written = self.lanes.ring_mut().write(&mut self.arrivals[index], packet);
         debug_assert!(written.is_ok(), "the instance checked the length");
     }
 
     fn slot(&self, index: usize) -> usize {
-        self.arrivals[index].slot()
+        self.lanes.slot(&self.arrivals[index])
     }
 
     fn resize(&mut self, index: usize, length: usize) {
-        let resized = self.ring.resize(&mut self.arrivals[index], length);
+        let resized = self.lanes.ring_mut().resize(&mut self.arrivals[index], length);
         debug_assert!(resized.is_ok(), "the instance checked the length");
     }
 }
 
 impl Surroundings for Around {
     fn enter(&mut self, slot: ModuleSlot) {
-        self.ring.enter(slot);
+        self.lanes.enter(slot);
     }
 
     fn leave(&mut self) {
-        self.ring.leave();
+        self.lanes.leave();
     }
 
     fn inject(&mut self, slot: ModuleSlot, packet: &[u8]) -> bool {
-        self.ring.inject(packet, slot).is_ok()
+        self.lanes.ring_mut().inject(packet, slot).is_ok()
     }
 
     fn failed(&mut self, slot: ModuleSlot, refusal: Refusal, rest: Host) {

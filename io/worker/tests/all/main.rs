@@ -9,6 +9,7 @@ mod chain;
 mod compute_calls;
 mod guards;
 mod host_calls;
+mod lanes;
 mod mapped;
 mod modules;
 #[path = "../node/mod.rs"]

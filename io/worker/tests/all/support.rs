@@ -35,6 +35,11 @@ pub fn roomy(process: &str, fields: &str) -> Vec<u8> {
     guest_of("42 43", process, fields)
 }
 
+/// The same for the rings of four lanes.
+pub fn roomy_for_four(process: &str, fields: &str) -> Vec<u8> {
+    guest_of("162 163", process, fields)
+}
+
 /// Runs `each` for every packet of a batch, with `$d` the address of its descriptor and `$p` of its first byte.
 pub fn for_each_packet(each: &str) -> String {
     format!(

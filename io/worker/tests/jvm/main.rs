@@ -6,6 +6,7 @@
 mod bench;
 mod ends;
 mod host;
+mod lanes;
 mod media;
 mod memory;
 mod nonsense;

@@ -171,6 +171,31 @@ impl Node {
     }
 }
 
+/// A further lane of the node.
+pub struct Lane {
+    pub ring: HostEnd<&'static [AtomicU64]>,
+    pub wake_host: OwnedFd,
+    pub words: &'static [AtomicU64],
+}
+
+impl Node {
+    /// Adds a lane to the worker.
+    pub fn add_lane(&self) -> Lane {
+        let (memory, words) = sys::ring();
+        let ring = HostEnd::new(words).unwrap();
+        let wake_host = rustix::event::eventfd(0, EventfdFlags::CLOEXEC).unwrap();
+        self.send_with(&ToWorker::Lane, &[memory.as_fd(), wake_host.as_fd()]);
+        Lane { ring, wake_host, words }
+    }
+
+    /// Has a lane be the one that [`Node::push`] and [`Node::answers`] are about, in the place of the one that was.
+    pub fn exchange(&mut self, lane: &mut Lane) {
+        std::mem::swap(&mut self.ring, &mut lane.ring);
+        std::mem::swap(&mut self.wake_host, &mut lane.wake_host);
+        std::mem::swap(&mut self.words, &mut lane.words);
+    }
+}
+
 impl Drop for Node {
     fn drop(&mut self) {
         let _ = self.worker.kill();

@@ -99,7 +99,8 @@ impl Workers {
     }
 
     fn adopt(&mut self, worker: &WorkerId, generation: u64, container: Container) -> std::io::Result<()> {
-        let (control, ring, process) = container.split();
+        let (control, mut rings, process) = container.split();
+        let ring = rings.swap_remove(0);
         let event = ContainerEvent { worker: worker.clone(), generation, overdue: false };
         for fd in [readable(&control)?, readable(&process)?] {
             tokio::spawn(watch(fd, event.clone(), self.parts.events.clone()));

@@ -53,6 +53,7 @@ pub(crate) fn serve() -> ExitCode {
                 | ToWorker::Permit { .. }
                 | ToWorker::Sockets { .. }
                 | ToWorker::Order { .. }
+                | ToWorker::Lane
                 | ToWorker::MediaStarted { .. }
                 | ToWorker::MediaEnded { .. } => {}
                 ToWorker::Shutdown => return ExitCode::SUCCESS,
