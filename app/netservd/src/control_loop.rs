@@ -307,7 +307,7 @@ impl ControlLoop {
             planes: about.planes.clone(),
         };
         let (named, devices) = oneshot::channel();
-        self.parts.packets.sender().send(PacketCommand::Devices(named));
+        self.parts.packets.sender().send(PacketCommand::Devices(named.into()));
         tokio::spawn(async move {
             // Those of the start, if the packet thread has no time; none, if it has ended.
             if let Ok(devices) = tokio::time::timeout(DEVICES_WAIT, devices).await {

@@ -272,7 +272,7 @@ fn start_modules(
     let stored = Some(disk.directory.clone());
     let Dataplane { real_time, cores, .. } = &config.dataplane;
     let real_time = RealTime::on(if *real_time { cores.clone() } else { Vec::new() });
-    let launches = launches::start_thread(keeper.clone(), disk, real_time, events.clone())?;
+    let launches = launches::start_thread(keeper.clone(), disk, packets.lanes(), real_time, events.clone())?;
     let limits = FetchLimits {
         time: Duration::from_secs(config.fetch.timeout_s),
         bytes: config.fetch.bytes_max,

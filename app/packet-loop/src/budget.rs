@@ -2,8 +2,12 @@
 //! What the modules of a user may still send of their own: two nodes whose modules answer each other's packets must not
 //! fill the line between them.
 
-use std::time::{Duration, Instant};
+use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Instant;
 
+use netserv_model::UserId;
 use netserv_model::policy::NetworkRate;
 
 use crate::limits::{
@@ -38,66 +42,115 @@ impl From<NetworkRate> for SendLimits {
     }
 }
 
-/// What is left of a user's limits.
+/// What is left of the users' limits, over all lanes; clones are the same.
+#[derive(Clone, Default)]
+pub(super) struct Budgets(Arc<Mutex<BTreeMap<UserId, Arc<Budget>>>>);
+
+impl Budgets {
+    /// Returns what is left of a user's limits, which are the usual ones unless it has others.
+    pub(super) fn of(&self, user: &UserId) -> Arc<Budget> {
+        let mut budgets = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let new = || Arc::new(Budget::new(SendLimits::default(), Instant::now()));
+        budgets.entry(user.clone()).or_insert_with(new).clone()
+    }
+
+    /// Says how much a user's modules may send of their own, from now on.
+    pub(super) fn set(&self, user: &UserId, limits: SendLimits, now: Instant) {
+        self.of(user).set(limits, now);
+    }
+}
+
+/// What is left of a user's limits. Lanes take of it at the same time, and none waits for another.
 pub(super) struct Budget {
+    begun: Instant,
     packets: Bucket,
     bits: Bucket,
 }
 
 impl Budget {
     pub(super) fn new(limits: SendLimits, now: Instant) -> Budget {
-        Budget {
-            packets: Bucket::new(limits.packets_per_second.into(), INJECTED_BURST_MAX.into(), now),
-            bits: Bucket::new(limits.bits_per_second, INJECTED_BITS_BURST_MAX, now),
-        }
+        let budget = Budget { begun: now, packets: Bucket::default(), bits: Bucket::default() };
+        budget.set(limits, now);
+        budget
+    }
+
+    fn set(&self, limits: SendLimits, now: Instant) {
+        let now_ns = self.nanos(now);
+        self.packets.set(limits.packets_per_second.into(), INJECTED_BURST_MAX.into(), now_ns);
+        self.bits.set(limits.bits_per_second, INJECTED_BITS_BURST_MAX, now_ns);
     }
 
     /// Takes what a packet of so many bytes needs; false if there is not enough at this time.
-    pub(super) fn take(&mut self, bytes: usize, now: Instant) -> bool {
-        let may = self.packets.has_some(now) && self.bits.has_some(now);
-        if may {
-            self.packets.take(1);
-            self.bits.take(8 * i64::try_from(bytes).expect("a packet is short"));
+    pub(super) fn take(&self, bytes: usize, now: Instant) -> bool {
+        let now_ns = || self.nanos(now);
+        let bits = 8 * i64::try_from(bytes).expect("a packet is short");
+        if !self.packets.take(1, now_ns) {
+            return false;
+        }
+        let may = self.bits.take(bits, now_ns);
+        if !may {
+            self.packets.give_back(1);
         }
         may
+    }
+
+    fn nanos(&self, now: Instant) -> u64 {
+        u64::try_from(now.saturating_duration_since(self.begun).as_nanos()).unwrap_or(u64::MAX)
     }
 }
 
 /// So much in a second, and not more than a burst of it at once. The last to take may go into debt.
+#[derive(Default)]
 struct Bucket {
-    per_second: u64,
-    burst: i64,
-    left: i64,
-    filled_at: Instant,
+    per_second: AtomicU64,
+    burst: AtomicI64,
+    left: AtomicI64,
+    filled_ns: AtomicU64,
 }
 
 impl Bucket {
-    fn new(per_second: u64, burst_max: u64, now: Instant) -> Bucket {
+    fn set(&self, per_second: u64, burst_max: u64, now_ns: u64) {
         let burst = i64::try_from(per_second.min(burst_max)).unwrap_or(i64::MAX);
-        Bucket { per_second, burst, left: burst, filled_at: now }
+        self.per_second.store(per_second, Ordering::Relaxed);
+        self.burst.store(burst, Ordering::Relaxed);
+        self.filled_ns.store(now_ns, Ordering::Relaxed);
+        self.left.store(burst, Ordering::Relaxed);
     }
 
-    fn has_some(&mut self, now: Instant) -> bool {
-        if self.left <= 0 {
-            self.fill(now);
+    /// Takes so much if there is anything left; false if there is nothing.
+    fn take(&self, count: i64, now_ns: impl Fn() -> u64) -> bool {
+        if self.left.load(Ordering::Relaxed) <= 0 {
+            self.fill(now_ns());
         }
-        self.left > 0
+        let may = self.left.fetch_sub(count, Ordering::Relaxed) > 0;
+        if !may {
+            self.give_back(count);
+        }
+        may
     }
 
-    fn take(&mut self, count: i64) {
-        self.left -= count;
+    fn give_back(&self, count: i64) {
+        self.left.fetch_add(count, Ordering::Relaxed);
     }
 
-    fn fill(&mut self, now: Instant) {
-        let rate = u128::from(self.per_second);
-        let grown = now.saturating_duration_since(self.filled_at).as_nanos() * rate / SECOND_NS;
-        let left = self.left.saturating_add(i64::try_from(grown).unwrap_or(i64::MAX));
-        if left >= self.burst {
-            (self.left, self.filled_at) = (self.burst, now);
+    fn fill(&self, now_ns: u64) {
+        let (rate, burst) = (u128::from(self.per_second.load(Ordering::Relaxed)), self.burst.load(Ordering::Relaxed));
+        let filled_ns = self.filled_ns.load(Ordering::Relaxed);
+        let grown = u128::from(now_ns.saturating_sub(filled_ns)) * rate / SECOND_NS;
+        let (grown, left) = (i64::try_from(grown).unwrap_or(i64::MAX), self.left.load(Ordering::Relaxed));
+        let (gained, until_ns) = if left.saturating_add(grown) >= burst {
+            (burst.saturating_sub(left), now_ns)
         } else if grown > 0 {
             // What does not make up a whole one counts for the next time.
-            let taken = u64::try_from((grown * SECOND_NS).div_ceil(rate)).unwrap_or(u64::MAX);
-            (self.left, self.filled_at) = (left, self.filled_at + Duration::from_nanos(taken));
+            let taken = (u128::from(grown.unsigned_abs()) * SECOND_NS).div_ceil(rate);
+            (grown, filled_ns.saturating_add(u64::try_from(taken).unwrap_or(u64::MAX)))
+        } else {
+            return;
+        };
+        // Of several lanes, one has what the time brought.
+        let won = self.filled_ns.compare_exchange(filled_ns, until_ns, Ordering::Relaxed, Ordering::Relaxed);
+        if won.is_ok() && until_ns != filled_ns {
+            self.left.fetch_add(gained, Ordering::Relaxed);
         }
     }
 }
@@ -106,7 +159,30 @@ const SECOND_NS: u128 = 1_000_000_000;
 
 #[cfg(test)]
 mod tests {
+    use std::time::Duration;
+
     use super::*;
+
+    /// Four lanes take as fast as they can, for a while: together no more than one may.
+    #[test]
+    fn a_budget_holds_over_all_lanes() {
+        let limits = SendLimits { packets_per_second: 5000, ..SendLimits::default() };
+        let begun = Instant::now();
+        let budget = Budget::new(limits, begun);
+        let take = || {
+            let mut taken = 0_u32;
+            while begun.elapsed() < Duration::from_millis(400) {
+                taken += u32::from(budget.take(60, Instant::now()));
+            }
+            taken
+        };
+        let taken: u32 = std::thread::scope(|scope| {
+            let lanes: Vec<_> = (0..4).map(|_| scope.spawn(take)).collect();
+            lanes.into_iter().map(|lane| lane.join().unwrap()).sum()
+        });
+        let most = INJECTED_BURST_MAX + u32::try_from(begun.elapsed().as_millis()).unwrap() * 5 + 1;
+        assert!(taken <= most && taken > INJECTED_BURST_MAX + 1000, "{taken}, at most {most}");
+    }
 
     #[test]
     fn packets_come_in_a_burst_and_then_at_their_rate() {
@@ -125,7 +201,7 @@ mod tests {
     #[test]
     fn a_large_packet_is_paid_for_afterwards() {
         let now = Instant::now();
-        let mut budget = Budget::new(SendLimits { bits_per_second: 8000, ..SendLimits::default() }, now);
+        let budget = Budget::new(SendLimits { bits_per_second: 8000, ..SendLimits::default() }, now);
         assert!(budget.take(3000, now));
         assert!(!budget.take(20, now + Duration::from_secs(2)));
         assert!(budget.take(20, now + Duration::from_millis(2001)));
@@ -138,7 +214,7 @@ mod tests {
             SendLimits { bits_per_second: 0, ..SendLimits::default() },
         ] {
             let now = Instant::now();
-            let mut budget = Budget::new(limits, now);
+            let budget = Budget::new(limits, now);
             assert!(!budget.take(20, now) && !budget.take(20, now + Duration::from_secs(3600)));
         }
     }
@@ -147,7 +223,7 @@ mod tests {
     /// 250 microseconds.
     fn check(limits: SendLimits, bytes: usize, burst: u32, per_second: u32) {
         let begun = Instant::now();
-        let mut budget = Budget::new(limits, begun);
+        let budget = Budget::new(limits, begun);
         let mut take_all = |now| (0..).take_while(|_| budget.take(bytes, now)).count();
         assert_eq!(take_all(begun), usize::try_from(burst).unwrap());
         let steps = (1..=40_000_u32).map(|step| begun + Duration::from_micros(250) * step);

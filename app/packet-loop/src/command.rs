@@ -5,18 +5,18 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use ipnet::IpNet;
-use netserv_container::HostRing;
 use netserv_model::api::DeviceInfo;
 use netserv_model::effect::{EffectId, FilterId, ModuleSlot};
 use netserv_model::{DropReason, UserId, WorkerId};
-use tokio::sync::oneshot;
 
 use super::budget::SendLimits;
+use super::lanes::{Reply, WorkerRings};
 use super::meters::ModuleCounts;
 use super::module_filter::ModuleFilter;
 use super::traced::{Tap, TraceId};
 
-/// What the control loop wants of the packet loop.
+/// What the control loop wants of the packet loop; with several lanes, of each of them.
+#[derive(Clone)]
 pub enum PacketCommand {
     /// Packets may go to this worker.
     AddWorker {
@@ -24,8 +24,8 @@ pub enum PacketCommand {
         worker: WorkerId,
         /// The worker generation: tells workers of one name apart.
         generation: u64,
-        /// The host's side of its ring.
-        ring: Box<HostRing>,
+        /// The host's side of its rings.
+        rings: WorkerRings,
         /// Source addresses that its packets may have beside their own.
         prefixes: Vec<IpNet>,
     },
@@ -81,7 +81,7 @@ pub enum PacketCommand {
         /// The loads, in order, that count no more, and are forgotten once they are told.
         ended: Vec<EffectId>,
         /// Where to tell.
-        reply: oneshot::Sender<ModuleCounts>,
+        reply: Reply<ModuleCounts>,
     },
     /// A module is loaded, or is no more; while it is not, it cannot answer for its packets.
     SetLoaded {
@@ -93,7 +93,7 @@ pub enum PacketCommand {
         loaded: bool,
     },
     /// Tell which devices are served at this moment, and how.
-    Devices(oneshot::Sender<Vec<DeviceInfo>>),
+    Devices(Reply<Vec<DeviceInfo>>),
     /// Follow packets.
     Trace(Tap),
     /// Follow them no longer.

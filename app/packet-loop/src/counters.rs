@@ -25,7 +25,7 @@ pub struct PacketCounters {
 }
 
 /// The counters at one moment.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct PacketTotals {
     /// Packets that the driver gave.
     pub received: u64,
@@ -155,6 +155,27 @@ impl PacketCounters {
 }
 
 impl PacketTotals {
+    /// Returns the sums of these and of others, which another lane counted.
+    #[must_use]
+    pub fn with(self, other: PacketTotals) -> PacketTotals {
+        let by_reason = |counts: Vec<(DropReason, u64)>, more: Vec<(DropReason, u64)>| {
+            counts.into_iter().zip(more).map(|((reason, count), (_, more))| (reason, count + more)).collect()
+        };
+        PacketTotals {
+            received: self.received + other.received,
+            unparsed: self.unparsed + other.unparsed,
+            unmatched: self.unmatched + other.unmatched,
+            shown: self.shown + other.shown,
+            passed: self.passed + other.passed,
+            modified: self.modified + other.modified,
+            injected: self.injected + other.injected,
+            dropped: by_reason(self.dropped, other.dropped),
+            unseen: by_reason(self.unseen, other.unseen),
+            refused: by_reason(self.refused, other.refused),
+            driver: sum(self.driver, other.driver),
+        }
+    }
+
     /// Returns what people look at first.
     pub fn sums(&self) -> PacketSums {
         PacketSums {
@@ -176,6 +197,27 @@ impl PacketTotals {
     /// Returns the count of packets that a container did not see for one reason.
     pub fn unseen(&self, reason: DropReason) -> u64 {
         self.unseen[index(reason)].1
+    }
+}
+
+/// Returns what two lanes of a driver counted.
+fn sum(one: Counters, other: Counters) -> Counters {
+    Counters {
+        received: one.received + other.received,
+        passed: one.passed + other.passed,
+        dropped: one.dropped + other.dropped,
+        replaced: one.replaced + other.replaced,
+        redirected: one.redirected + other.redirected,
+        injected: one.injected + other.injected,
+        send_failed: one.send_failed + other.send_failed,
+        bad_verdict: one.bad_verdict + other.bad_verdict,
+        refused: one.refused + other.refused,
+        unknown: one.unknown + other.unknown,
+        overdue: one.overdue + other.overdue,
+        unseen: one.unseen + other.unseen,
+        bypassed: one.bypassed + other.bypassed,
+        lost: one.lost + other.lost,
+        forwarded: one.forwarded + other.forwarded,
     }
 }
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The packet path of one receive queue: driver → filters → rings → verdicts → driver.
+//! The packet path of one lane, the receive queues of one packet thread: driver → filters → rings → verdicts → driver.
 //!
-//! One thread runs it. It never waits for the control loop: it looks at its commands between batches.
+//! One thread runs a lane. It never waits for the control loop: it looks at its commands between batches.
 //! Invariant: every packet that the driver gave is finished exactly once, with a verdict or a counted reason.
 //! Invariant: a container that sleeps and holds nothing is not visited; it rings when it has something.
 
@@ -10,9 +10,11 @@ pub mod budget;
 mod command;
 pub mod counters;
 pub mod feed;
+mod lanes;
 pub mod limits;
 pub mod meters;
 mod module_filter;
+mod orders;
 mod path;
 mod pending;
 mod real_time;
@@ -29,36 +31,34 @@ mod tracer;
 use std::collections::{BTreeMap, VecDeque};
 use std::os::fd::OwnedFd;
 use std::sync::Arc;
-use std::sync::mpsc::{Receiver, TryRecvError};
+use std::sync::mpsc::Receiver;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result};
 use netserv_dataplane::{Batch, Driver, DriverError};
-use netserv_model::effect::{EffectId, FilterId, ModuleSlot};
-use netserv_model::verdict::FailureMode;
-use netserv_model::{DropReason, FilterIndex, Flavour, WorkerId};
+use netserv_model::effect::{FilterId, ModuleSlot};
+use netserv_model::{DropReason, FilterIndex};
 use rand::TryRngCore;
 use rand::rngs::OsRng;
-use tokio::sync::oneshot;
 
 use bells::Bells;
 pub use command::{PacketCommand, PacketEvent, Report};
 use counters::{PacketCounters, Tally};
+pub use lanes::{LanePlace, Reply, WorkerRings};
 use meters::ModuleCounts;
 use pending::{Pending, Stop};
 use real_time::RealTime;
+pub use real_time::RealTimeClub;
 use seats::{SeatId, Seats};
 use tracer::Tracer;
 
 pub use module_filter::ModuleFilter;
 pub use traced::{Tap, TapCounts, TraceId, Traced};
 
-use crate::limits::{BELLS_INTERVAL_MAX, HELD_PACKETS_MANY, PENDING_PACKETS_MAX, SLEEPERS_FEW};
+use crate::limits::{BELLS_INTERVAL_MAX, HELD_PACKETS_MANY, SLEEPERS_FEW};
 
 /// How long the loop sleeps at most while nothing happens; then it looks whether a module hangs.
 const IDLE_SLEEP: Duration = Duration::from_millis(250);
-/// How often the watchdog looks.
-const WATCH_INTERVAL: Duration = Duration::from_millis(10);
 /// After a gap longer than this, the watchdog gives every worker its time anew: this thread itself stood still.
 const WATCH_GAP_MAX: Duration = Duration::from_secs(1);
 /// How long the loop sleeps at most while containers hold packets, so that a stall is seen.
@@ -69,6 +69,7 @@ const USUAL_TURN: Duration = Duration::from_micros(50);
 /// The loop and everything that it owns.
 pub struct PacketLoop {
     driver: Box<dyn Driver>,
+    place: LanePlace,
     /// How many packets the driver and this loop can do without at a time.
     room: usize,
     module_filters: BTreeMap<FilterId, ModuleFilter>,
@@ -114,12 +115,13 @@ pub struct PacketLoop {
 }
 
 impl PacketLoop {
-    /// Builds the loop. `wake` is an eventfd that is written after each command.
+    /// Builds the loop of a lane. `wake` is an eventfd that is written after each command.
     ///
     /// # Errors
     /// The system gives no epoll instance or no random number.
     pub fn new(
         driver: Box<dyn Driver>,
+        place: LanePlace,
         counters: Arc<PacketCounters>,
         commands: Receiver<PacketCommand>,
         wake: OwnedFd,
@@ -129,13 +131,14 @@ impl PacketLoop {
         let now = Instant::now();
         let bells = Bells::new(&wake, driver.poll_fd()).context("epoll")?;
         Ok(PacketLoop {
-            room: driver.owed_max().min(PENDING_PACKETS_MAX),
+            room: driver.owed_max().min(place.pending_max()),
+            seats: Seats::new(place.budgets().clone()),
             driver,
+            place,
             module_filters: BTreeMap::new(),
             filters: FilterIndex::new(seed),
             found: Vec::new(),
             stops: Vec::new(),
-            seats: Seats::default(),
             bells,
             rung: Vec::new(),
             woke: false,
@@ -173,6 +176,21 @@ impl PacketLoop {
     pub fn begin_real_time(&mut self) -> Result<()> {
         self.real_time = Some(RealTime::begin()?);
         Ok(())
+    }
+
+    /// Has the calling thread, which is to run the loop, be in the real-time class with that of another lane, and under the
+    /// same guard.
+    ///
+    /// # Errors
+    /// The kernel refuses; it stays in the usual class.
+    pub fn join_real_time(&mut self, club: &RealTimeClub) -> Result<()> {
+        self.real_time = Some(club.join()?);
+        Ok(())
+    }
+
+    /// Returns what loops of other lanes join the real-time class by, if this one is in it.
+    pub fn real_time_club(&self) -> Option<RealTimeClub> {
+        self.real_time.as_ref().map(RealTime::club)
     }
 
     /// Runs until told to stop.
@@ -231,84 +249,6 @@ impl PacketLoop {
         let rung = self.now.duration_since(self.heard_at) >= BELLS_INTERVAL_MAX && self.hear_bells(Duration::ZERO);
         self.watch(self.now);
         Ok(!quiet || rung)
-    }
-
-    /// Carries out what the control loop wants; returns whether the loop is to end.
-    fn take_commands(&mut self) -> bool {
-        loop {
-            match self.commands.try_recv() {
-                Ok(PacketCommand::Stop) | Err(TryRecvError::Disconnected) => return true,
-                Ok(command) => self.carry_out(command),
-                Err(TryRecvError::Empty) => return false,
-            }
-        }
-    }
-
-    fn carry_out(&mut self, command: PacketCommand) {
-        match command {
-            PacketCommand::AddWorker { worker, generation, ring, prefixes } => {
-                self.add_worker(&worker, (generation, *ring), prefixes);
-                self.tracer.forget_modules(&worker);
-            }
-            PacketCommand::RemoveWorker { worker, reason } => {
-                let seat = self.seats.of(&worker);
-                self.remove_worker(seat, reason);
-                self.tracer.forget_modules(&worker);
-            }
-            PacketCommand::SetPrefixes { user, prefixes } => {
-                for flavour in Flavour::ALL {
-                    if let Some(end) = self.seats.end_of(&WorkerId::new(user.clone(), flavour)) {
-                        end.prefixes.clone_from(&prefixes);
-                    }
-                }
-            }
-            PacketCommand::SetSendLimits { user, limits } => self.seats.set_send_limits(&user, limits, Instant::now()),
-            PacketCommand::ChangeFilters { add, remove } => {
-                for (id, module_filter) in add {
-                    self.filters.insert(id, module_filter.filter.clone(), module_filter.stop(&mut self.seats));
-                    self.tracer.note_filter(&module_filter);
-                    self.module_filters.insert(id, module_filter);
-                }
-                for id in remove {
-                    self.filters.remove(id);
-                    self.module_filters.remove(&id);
-                }
-            }
-            PacketCommand::SetCallTime { worker, slot, call } => {
-                if let Some(end) = self.seats.end_of(&worker) {
-                    end.set_call_time(slot, call);
-                }
-            }
-            PacketCommand::SetLoaded { worker, slot, loaded } => {
-                self.tracer.note_module(&worker, slot, loaded);
-                if let Some(end) = self.seats.end_of(&worker) {
-                    end.loaded = if loaded { end.loaded | bit(slot) } else { end.loaded & !bit(slot) };
-                }
-            }
-            PacketCommand::Meter { worker, slot, load } => {
-                let before = self.seats.end_of(&worker).and_then(|end| end.meters.begin(slot, load));
-                self.metered.extend(before);
-            }
-            PacketCommand::ReadMeters { ended, reply } => self.read_meters(&ended, reply),
-            PacketCommand::Devices(reply) => {
-                // The asker may have gone.
-                let _ = reply.send(self.driver.devices());
-            }
-            PacketCommand::Trace(tap) => self.tracer.add(tap),
-            PacketCommand::EndTrace(id) => self.tracer.remove(id),
-            PacketCommand::Stop => {}
-        }
-    }
-
-    fn read_meters(&mut self, ended: &[EffectId], reply: oneshot::Sender<ModuleCounts>) {
-        let mut counts = self.metered.clone();
-        for end in self.seats.ends_mut() {
-            counts.extend(end.meters.counts());
-            end.meters.forget(ended);
-        }
-        self.metered.retain(|load, _| ended.binary_search(load).is_err());
-        // The asker may have gone, with all that it would do with it.
-        let _ = reply.send(counts);
     }
 
     /// Returns whether workers that have something to do get this core only if it is given to them.
@@ -386,14 +326,6 @@ impl PacketLoop {
         }
         self.counters.publish(&self.tally);
         self.counters.set_driver(self.driver.counters());
-    }
-}
-
-impl ModuleFilter {
-    fn stop(&self, seats: &mut Seats) -> Stop {
-        let modules = bit(self.slot);
-        let closed = if self.on_failure == FailureMode::Closed { modules } else { 0 };
-        Stop { seat: seats.of(&self.worker), modules, closed }
     }
 }
 

@@ -19,6 +19,15 @@ pub struct ModuleCount {
 /// The counts of several loads.
 pub type ModuleCounts = BTreeMap<EffectId, ModuleCount>;
 
+/// Adds counts to others: a load counts in every lane.
+pub(super) fn add(counts: &mut ModuleCounts, more: impl Iterator<Item = (EffectId, ModuleCount)>) {
+    for (load, ModuleCount { packets, busy }) in more {
+        let sum = counts.entry(load).or_default();
+        sum.packets.add(packets);
+        sum.busy += busy;
+    }
+}
+
 /// The counts of the modules of one ring, by their place.
 pub(super) struct RingMeters(Box<[Meter; MODULES_PER_CONTAINER_MAX]>);
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! The real-time class: packet thread and workers before all usual programs of their cores, and a guard above them.
 //!
-//! Packet thread and workers have one priority and hand the core over to each other. The guard has the next one, so it runs
+//! Packet threads and workers have one priority and hand the core over to each other. The guard has the next one, so it runs
 //! whatever they do. It takes the class away
 //!
 //! - from a worker that stays in one call, or keeps the packet thread from its core, for [`HOG_LOOKS_MAX`] looks: it is usual for
@@ -42,10 +42,18 @@ pub(super) struct Pulse {
     idle_ns: AtomicU64,
 }
 
-/// The real-time class as the packet loop uses it. Threads return to the usual class when this is dropped.
+/// The real-time class as the packet loop of a lane uses it. Threads return to the usual class when the last is dropped.
 pub(super) struct RealTime {
-    begun: Instant,
     pulse: Arc<Pulse>,
+    club: RealTimeClub,
+}
+
+/// What the packet loops of all lanes share of the real-time class.
+#[derive(Clone)]
+pub struct RealTimeClub(Arc<Club>);
+
+struct Club {
+    begun: Instant,
     guarded: Arc<Mutex<Guarded>>,
     in_force: Arc<AtomicBool>,
     may_spin: Arc<AtomicBool>,
@@ -73,62 +81,42 @@ pub(super) struct Candidate {
 impl RealTime {
     /// Puts the calling thread into the class, and starts the guard on the same cores.
     pub(super) fn begin() -> anyhow::Result<RealTime> {
-        let own = ScheduledThread::this().context("the packet thread")?;
-        own.set_class(Class::RealTime(PRIORITY)).context("the kernel refuses the real-time class")?;
-        let guarded = Arc::new(Mutex::new(Guarded::new(own, Instant::now())));
-        let real_time = RealTime {
-            begun: Instant::now(),
-            pulse: Arc::default(),
-            guarded,
+        let own = raise_this()?;
+        let (now, pulse) = (Instant::now(), Arc::<Pulse>::default());
+        let club = Club {
+            begun: now,
+            guarded: Arc::new(Mutex::new(Guarded::new(own, pulse.clone(), now))),
             in_force: Arc::new(AtomicBool::new(true)),
             may_spin: Arc::default(),
             ended: Arc::default(),
         };
-        real_time.start_guard()?;
-        Ok(real_time)
+        club.start_guard()?;
+        Ok(RealTime { pulse, club: RealTimeClub(Arc::new(club)) })
     }
 
-    fn start_guard(&self) -> anyhow::Result<()> {
-        let (pulse, guarded) = (self.pulse.clone(), self.guarded.clone());
-        let (begun, ended) = (self.begun, self.ended.clone());
-        let (in_force, may_spin) = (self.in_force.clone(), self.may_spin.clone());
-        let (ready, is_ready) = std::sync::mpsc::channel();
-        let guard = move || {
-            let raised = ScheduledThread::this().and_then(|this| this.set_class(Class::RealTime(GUARD_PRIORITY)));
-            let ok = raised.is_ok();
-            // The receiver waits for it.
-            let _ = ready.send(raised);
-            while ok && !ended.load(Ordering::Relaxed) {
-                std::thread::sleep(GUARD_INTERVAL);
-                let mut guarded = guarded.lock().unwrap_or_else(PoisonError::into_inner);
-                in_force.store(guarded.look(Instant::now(), begun, &pulse), Ordering::Relaxed);
-                may_spin.store(guarded.in_force && guarded.share.left >= SHARE_SPIN, Ordering::Relaxed);
-            }
-        };
-        std::thread::Builder::new().name("guard".into()).spawn(guard).context("the guard's thread")?;
-        is_ready.recv().context("the guard's thread")?.context("the kernel refuses the guard's priority")
+    /// Returns what the loops of other lanes join by.
+    pub(super) fn club(&self) -> RealTimeClub {
+        self.club.clone()
     }
 
-    /// Adds a worker's thread; returns what tells whether it is in the class.
-    pub(super) fn add(&self, candidate: Candidate) -> Standing {
-        let standing = Standing::default();
-        self.lock().add(candidate, standing.clone());
-        standing
+    /// Adds a worker's thread, whose standing tells from here on whether it is in the class.
+    pub(super) fn add(&self, candidate: Candidate, standing: Standing) {
+        self.club.0.lock().add(candidate, standing);
     }
 
     /// Forgets a worker's thread.
     pub(super) fn remove(&self, standing: &Standing) {
-        self.lock().members.retain(|member| !Arc::ptr_eq(&member.standing.0, &standing.0));
+        self.club.0.lock().members.retain(|member| !Arc::ptr_eq(&member.standing.0, &standing.0));
     }
 
     /// Returns whether the packet thread is in the class at this moment.
     pub(super) fn is_in_force(&self) -> bool {
-        self.in_force.load(Ordering::Relaxed)
+        self.club.0.in_force.load(Ordering::Relaxed)
     }
 
     /// Returns whether there is time left to look for packets again and again.
     pub(super) fn may_spin(&self) -> bool {
-        self.may_spin.load(Ordering::Relaxed)
+        self.club.0.may_spin.load(Ordering::Relaxed)
     }
 
     /// Says that the loop runs.
@@ -154,7 +142,55 @@ impl RealTime {
     }
 
     fn nanos(&self, now: Instant) -> u64 {
-        nanos(now.saturating_duration_since(self.begun))
+        nanos(now.saturating_duration_since(self.club.0.begun))
+    }
+}
+
+impl Drop for RealTime {
+    fn drop(&mut self) {
+        // A thread that ended says nothing any more.
+        self.club.0.lock().leave(&self.pulse);
+    }
+}
+
+impl RealTimeClub {
+    /// Puts the calling thread, that of another lane, into the class.
+    pub(super) fn join(&self) -> anyhow::Result<RealTime> {
+        let (own, pulse) = (raise_this()?, Arc::<Pulse>::default());
+        let mut guarded = self.0.lock();
+        pulse.quiet_until_ns.store(nanos(self.0.begun.elapsed()), Ordering::Relaxed);
+        guarded.join(own, pulse.clone());
+        Ok(RealTime { pulse, club: self.clone() })
+    }
+}
+
+/// Puts the calling thread into the class.
+fn raise_this() -> anyhow::Result<ScheduledThread> {
+    let own = ScheduledThread::this().context("the packet thread")?;
+    own.set_class(Class::RealTime(PRIORITY)).context("the kernel refuses the real-time class")?;
+    Ok(own)
+}
+
+impl Club {
+    fn start_guard(&self) -> anyhow::Result<()> {
+        let guarded = self.guarded.clone();
+        let (begun, ended) = (self.begun, self.ended.clone());
+        let (in_force, may_spin) = (self.in_force.clone(), self.may_spin.clone());
+        let (ready, is_ready) = std::sync::mpsc::channel();
+        let guard = move || {
+            let raised = ScheduledThread::this().and_then(|this| this.set_class(Class::RealTime(GUARD_PRIORITY)));
+            let ok = raised.is_ok();
+            // The receiver waits for it.
+            let _ = ready.send(raised);
+            while ok && !ended.load(Ordering::Relaxed) {
+                std::thread::sleep(GUARD_INTERVAL);
+                let mut guarded = guarded.lock().unwrap_or_else(PoisonError::into_inner);
+                in_force.store(guarded.look(Instant::now(), begun), Ordering::Relaxed);
+                may_spin.store(guarded.in_force && guarded.share.left >= SHARE_SPIN, Ordering::Relaxed);
+            }
+        };
+        std::thread::Builder::new().name("guard".into()).spawn(guard).context("the guard's thread")?;
+        is_ready.recv().context("the guard's thread")?.context("the kernel refuses the guard's priority")
     }
 
     fn lock(&self) -> std::sync::MutexGuard<'_, Guarded> {
@@ -162,7 +198,7 @@ impl RealTime {
     }
 }
 
-impl Drop for RealTime {
+impl Drop for Club {
     fn drop(&mut self) {
         self.ended.store(true, Ordering::Relaxed);
         let mut guarded = self.lock();
@@ -173,15 +209,22 @@ impl Drop for RealTime {
 
 /// What the guard knows.
 struct Guarded {
-    own: ScheduledThread,
+    /// The packet threads, by lane.
+    own: Vec<Own>,
     members: Vec<Member>,
     /// Whether packet thread and workers are in the class.
     in_force: bool,
     share: Share,
     looked_at: Instant,
-    idle_ns: u64,
     /// The place of the member that is asked next whether it runs.
     asked: usize,
+}
+
+/// A packet thread.
+struct Own {
+    thread: ScheduledThread,
+    pulse: Arc<Pulse>,
+    idle_ns: u64,
 }
 
 struct Member {
@@ -197,9 +240,22 @@ struct Member {
 }
 
 impl Guarded {
-    fn new(own: ScheduledThread, now: Instant) -> Guarded {
-        let members = Vec::new();
-        Guarded { own, members, in_force: true, share: Share::default(), looked_at: now, idle_ns: 0, asked: 0 }
+    fn new(own: ScheduledThread, pulse: Arc<Pulse>, now: Instant) -> Guarded {
+        let (own, members) = (vec![Own { thread: own, pulse, idle_ns: 0 }], Vec::new());
+        Guarded { own, members, in_force: true, share: Share::default(), looked_at: now, asked: 0 }
+    }
+
+    /// Adds the thread of a further lane.
+    fn join(&mut self, thread: ScheduledThread, pulse: Arc<Pulse>) {
+        if !self.in_force {
+            note(thread.set_class(Class::Usual));
+        }
+        self.own.push(Own { thread, pulse, idle_ns: 0 });
+    }
+
+    /// Forgets the thread of a lane that ends.
+    fn leave(&mut self, pulse: &Arc<Pulse>) {
+        self.own.retain(|own| !Arc::ptr_eq(&own.pulse, pulse));
     }
 
     fn add(&mut self, candidate: Candidate, standing: Standing) {
@@ -209,20 +265,17 @@ impl Guarded {
         self.members.push(member);
     }
 
-    /// Looks at everybody; returns whether the packet thread is in the class from here on.
-    fn look(&mut self, now: Instant, begun: Instant, pulse: &Pulse) -> bool {
+    /// Looks at everybody; returns whether packet threads are in the class from here on.
+    fn look(&mut self, now: Instant, begun: Instant) -> bool {
         let now_ns = nanos(now.saturating_duration_since(begun));
-        let idle_since = pulse.idle_since_ns.load(Ordering::Relaxed);
-        let idles = if idle_since == 0 { 0 } else { now_ns.saturating_sub(idle_since) };
-        let idle_ns = (pulse.idle_ns.load(Ordering::Relaxed) + idles).max(self.idle_ns);
-        let idle = Duration::from_nanos(idle_ns - self.idle_ns);
+        // Each has a core of its own, and what the busiest one uses is what counts.
+        let idle = self.own.iter_mut().map(|own| own.idled(now_ns)).min().unwrap_or_default();
         let passed = now.saturating_duration_since(self.looked_at);
-        (self.idle_ns, self.looked_at) = (idle_ns, now);
+        self.looked_at = now;
         // A worker that runs meanwhile uses the class up.
         let used = if idle * 2 > passed && self.one_runs(now) { passed } else { passed.saturating_sub(idle) };
         let wanted = self.share.spend(passed, used, self.in_force);
-        let silence = Duration::from_nanos(now_ns.saturating_sub(pulse.quiet_until_ns.load(Ordering::Relaxed)));
-        let starved = silence > GUARD_INTERVAL * HOG_LOOKS_MAX;
+        let starved = self.own.iter().any(|own| own.silence(now_ns) > GUARD_INTERVAL * HOG_LOOKS_MAX);
         for member in &mut self.members {
             member.look(now, starved, self.in_force);
         }
@@ -249,13 +302,29 @@ impl Guarded {
         self.in_force = in_force;
         // Workers go last into the class, and leave it first, so that none is in it without the packet thread.
         if in_force {
-            self.in_force = self.own.set_class(Class::RealTime(PRIORITY)).is_ok();
+            self.in_force = self.own.iter().all(|own| own.thread.set_class(Class::RealTime(PRIORITY)).is_ok());
         }
         let in_force = self.in_force;
         self.members.iter_mut().for_each(|member| member.stand(in_force));
         if !in_force {
-            note(self.own.set_class(Class::Usual));
+            self.own.iter().for_each(|own| note(own.thread.set_class(Class::Usual)));
         }
+    }
+}
+
+impl Own {
+    /// Returns for how long it waited for packets since the last look.
+    fn idled(&mut self, now_ns: u64) -> Duration {
+        let idle_since = self.pulse.idle_since_ns.load(Ordering::Relaxed);
+        let idles = if idle_since == 0 { 0 } else { now_ns.saturating_sub(idle_since) };
+        let before = self.idle_ns;
+        self.idle_ns = (self.pulse.idle_ns.load(Ordering::Relaxed) + idles).max(before);
+        Duration::from_nanos(self.idle_ns - before)
+    }
+
+    /// Returns for how long it has said nothing although it should have.
+    fn silence(&self, now_ns: u64) -> Duration {
+        Duration::from_nanos(now_ns.saturating_sub(self.pulse.quiet_until_ns.load(Ordering::Relaxed)))
     }
 }
 

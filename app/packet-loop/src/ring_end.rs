@@ -10,9 +10,10 @@ use netserv_model::effect::ModuleSlot;
 use netserv_model::{DropReason, limits};
 use netserv_wire::container::ring::Ingress;
 
+use super::lanes::WorkerSeen;
 use super::meters::RingMeters;
 use super::real_time::Standing;
-use crate::limits::PROCESSOR_WAIT_MAX;
+use crate::limits::{PROCESSOR_WAIT_MAX, WATCH_INTERVAL};
 
 /// The packet thread's end of one worker's ring, and what the thread knows of the worker.
 pub(super) struct RingEnd {
@@ -25,8 +26,8 @@ pub(super) struct RingEnd {
     answer_time: Duration,
     /// The bits of the modules that are loaded.
     pub(super) loaded: u64,
-    /// The control loop knows that the container must go.
-    pub(super) reported: bool,
+    /// What the lanes know of the worker together.
+    pub(super) seen: WorkerSeen,
     /// The container broke the rules of the ring.
     pub(super) broken: bool,
     /// Packets in its ring are not published yet.
@@ -66,7 +67,12 @@ pub(super) enum Shown {
 pub(super) type ProcessorTime = Box<dyn FnMut() -> Option<Duration> + Send>;
 
 impl RingEnd {
-    pub(super) fn new(generation: u64, mut ring: HostRing, prefixes: Vec<IpNet>, now: Instant) -> RingEnd {
+    pub(super) fn new(
+        generation: u64,
+        (mut ring, seen): (HostRing, WorkerSeen),
+        prefixes: Vec<IpNet>,
+        now: Instant,
+    ) -> RingEnd {
         let steps = ring.activity().steps;
         let mut clock = ring.take_clock();
         RingEnd {
@@ -76,7 +82,7 @@ impl RingEnd {
             call_times: BTreeMap::new(),
             answer_time: PROCESSOR_WAIT_MAX,
             loaded: 0,
-            reported: false,
+            seen,
             broken: false,
             staged: false,
             unwoken_since: None,
@@ -161,7 +167,7 @@ impl RingEnd {
     /// Arms the eventfd if the container holds no packets or sleeps; returns whether it did and no data is pending.
     pub(super) fn rest(&mut self) -> bool {
         if self.broken {
-            return self.reported;
+            return self.seen.is_reported();
         }
         let done = !self.staged && !self.spins && (self.ring.outstanding() == 0 || self.unwoken_since.is_some());
         done && self.ring.prepare_sleep()
@@ -189,7 +195,11 @@ impl RingEnd {
         if activity.steps != self.steps || (activity.module.is_none() && !holds) {
             (self.steps, self.moved_at, self.computed_before) = (activity.steps, now, None);
         }
-        activity.module.into_iter().for_each(|slot| self.meters.busy(slot));
+        if let Some(slot) = activity.module
+            && self.seen.counts(now, WATCH_INTERVAL)
+        {
+            self.meters.busy(slot);
+        }
         let hangs = match activity.module {
             Some(slot) => self.overruns(slot, now),
             None => now.duration_since(self.moved_at) > PROCESSOR_WAIT_MAX,

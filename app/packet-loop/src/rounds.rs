@@ -6,17 +6,16 @@
 
 use std::time::{Duration, Instant};
 
-use netserv_container::HostRing;
 use netserv_model::{DropReason, WorkerId, limits};
 use netserv_wire::container::ring::{RING_ENTRIES, Returned};
 
 use super::real_time::{Candidate, RealTime};
 use super::ring_end::{RingEnd, Shown};
 use super::seats::SeatId;
-use super::{PacketEvent, PacketLoop, WATCH_GAP_MAX, WATCH_INTERVAL};
+use super::{PacketEvent, PacketLoop, WATCH_GAP_MAX, WorkerRings, meters};
 use crate::limits::{
     SLEEPERS_FEW, SPINNERS_MAX, UNWOKEN_PACKETS_EACH_MAX, UNWOKEN_PACKETS_MAX, UNWOKEN_TIME_EACH, UNWOKEN_TIME_FEW_MAX,
-    UNWOKEN_TIME_MAX, VISITS_PER_TURN_MAX, WAKES_PER_TURN_MAX, WATCHED_PER_LOOK_MAX,
+    UNWOKEN_TIME_MAX, VISITS_PER_TURN_MAX, WAKES_PER_TURN_MAX, WATCH_INTERVAL, WATCHED_PER_LOOK_MAX,
 };
 
 impl PacketLoop {
@@ -91,11 +90,9 @@ impl PacketLoop {
 
     fn report_broken(&mut self, seat: SeatId, end: &mut RingEnd, detail: String) {
         end.broken = true;
-        if !end.reported {
-            let event =
-                PacketEvent::RingBroken { worker: self.seats.worker(seat).clone(), generation: end.generation, detail };
-            end.reported = (self.report)(event);
-        }
+        let (worker, generation) = (self.seats.worker(seat), end.generation);
+        let event = || PacketEvent::RingBroken { worker: worker.clone(), generation, detail };
+        end.seen.report_once(|| (self.report)(event()));
     }
 
     /// Lets containers see their packets. Those that sleep are left to [`PacketLoop::wake_sleepers`].
@@ -175,13 +172,23 @@ impl PacketLoop {
     }
 
     /// Puts a worker's ring end into its seat.
-    pub(super) fn add_worker(&mut self, worker: &WorkerId, end: (u64, HostRing), prefixes: Vec<ipnet::IpNet>) {
+    pub(super) fn add_worker(
+        &mut self,
+        worker: &WorkerId,
+        generation: u64,
+        rings: &WorkerRings,
+        prefixes: Vec<ipnet::IpNet>,
+    ) {
         let seat = self.seats.of(worker);
         self.remove_worker(seat, DropReason::ContainerGone);
-        let mut end = Box::new(RingEnd::new(end.0, end.1, prefixes, Instant::now()));
-        if let (Some(real_time), Some(thread)) = (&self.real_time, end.ring.take_thread()) {
-            let activity = Box::new(end.ring.activity_probe());
-            end.standing = Some(real_time.add(Candidate { thread, activity }));
+        let Some((ring, seen)) = self.place.take(rings) else { return };
+        let mut end = Box::new(RingEnd::new(generation, (ring, seen), prefixes, Instant::now()));
+        if let Some(real_time) = &self.real_time {
+            if let Some(thread) = end.ring.take_thread() {
+                let activity = Box::new(end.ring.activity_probe());
+                real_time.add(Candidate { thread, activity }, end.seen.standing().clone());
+            }
+            end.standing = Some(end.seen.standing().clone());
         }
         if let Err(error) = self.bells.add(seat, &end.ring) {
             self.report_broken(seat, &mut end, format!("its eventfd cannot be waited for: {error}"));
@@ -195,13 +202,15 @@ impl PacketLoop {
         let Some(mut end) = self.seats.take(seat) else { return };
         self.bells.remove(&end.ring);
         self.spinners -= usize::from(end.spins);
-        if let (Some(real_time), Some(standing)) = (&self.real_time, &end.standing) {
+        if let (Some(real_time), Some(standing)) = (&self.real_time, &end.standing)
+            && self.place.leads()
+        {
             real_time.remove(standing);
         }
         // What it answered before its end counts. It may still run, so there must be an end to that.
-        end.reported = true;
+        end.seen.is_going();
         self.take_from(seat, &mut end, RING_ENTRIES);
-        self.metered.extend(end.meters.counts());
+        meters::add(&mut self.metered, end.meters.counts());
         for outstanding in end.ring.take_outstanding() {
             if let Some(held) = self.pending.remove(outstanding.cookie) {
                 self.fail(held, reason);
@@ -240,14 +249,11 @@ impl PacketLoop {
     fn watch_one(&mut self, seat: SeatId, now: Instant) {
         let Some(end) = self.seats.end(seat) else { return };
         if let Some(slot) = end.stalled(now)
-            && !end.reported
+            && !end.seen.is_reported()
         {
-            let generation = end.generation;
+            let (seen, generation) = (end.seen.clone(), end.generation);
             let event = PacketEvent::Stalled { worker: self.seats.worker(seat).clone(), generation, slot };
-            let reported = (self.report)(event);
-            if let Some(end) = self.seats.end(seat) {
-                end.reported = reported;
-            }
+            seen.report_once(|| (self.report)(event));
         }
     }
 }

@@ -3,11 +3,12 @@
 
 use std::collections::BTreeMap;
 use std::num::TryFromIntError;
+use std::sync::Arc;
 use std::time::Instant;
 
-use netserv_model::{Flavour, UserId, WorkerId};
+use netserv_model::{Flavour, WorkerId};
 
-use super::budget::{Budget, SendLimits};
+use super::budget::{Budget, Budgets};
 use super::ring_end::RingEnd;
 
 /// The number of a worker's seat. It never becomes that of another worker.
@@ -33,12 +34,11 @@ impl TryFrom<u64> for SeatId {
 ///
 /// A worker is active while it holds packets or wants something of the loop. The others sleep or wait for packets, and
 /// ring when they have something.
-#[derive(Default)]
 pub(super) struct Seats {
     seats: Vec<Seat>,
     by_worker: BTreeMap<WorkerId, SeatId>,
     /// What each user's modules may still send of their own, in whichever worker they are.
-    budgets: Vec<Budget>,
+    budgets: Budgets,
     active: Vec<SeatId>,
     /// Where the next round begins among the active ones.
     next: usize,
@@ -48,13 +48,16 @@ struct Seat {
     worker: WorkerId,
     /// The seat of the user's next worker in the order of flavours.
     next: Option<SeatId>,
-    /// The place of the user's budget.
-    budget: usize,
+    budget: Arc<Budget>,
     end: Option<Box<RingEnd>>,
     active: bool,
 }
 
 impl Seats {
+    pub(super) fn new(budgets: Budgets) -> Seats {
+        Seats { seats: Vec::new(), by_worker: BTreeMap::new(), budgets, active: Vec::new(), next: 0 }
+    }
+
     /// Returns a worker's seat, and makes it if there is none.
     pub(super) fn of(&mut self, worker: &WorkerId) -> SeatId {
         if let Some(seat) = self.by_worker.get(worker) {
@@ -62,12 +65,7 @@ impl Seats {
         }
         let number = u32::try_from(self.seats.len()).expect("an operator has fewer users than 32 bits count");
         let seat = SeatId(number);
-        let seat_of = |flavour| self.by_worker.get(&WorkerId::new(worker.user.clone(), flavour)).copied();
-        let other = Flavour::ALL.into_iter().find_map(seat_of);
-        let budget = other.map_or(self.budgets.len(), |other| self.seats[other.0 as usize].budget);
-        if other.is_none() {
-            self.budgets.push(Budget::new(SendLimits::default(), Instant::now()));
-        }
+        let budget = self.budgets.of(&worker.user);
         self.seats.push(Seat { worker: worker.clone(), next: None, budget, end: None, active: false });
         self.by_worker.insert(worker.clone(), seat);
         let seat_of = |flavour| self.by_worker.get(&WorkerId::new(worker.user.clone(), flavour)).copied();
@@ -89,16 +87,8 @@ impl Seats {
 
     /// Takes what a packet of so many bytes needs from what the modules of a seat's user may send; false if there is not
     /// enough at this time.
-    pub(super) fn may_make_packet(&mut self, seat: SeatId, bytes: usize, now: Instant) -> bool {
-        let budget = self.seats[seat.0 as usize].budget;
-        self.budgets[budget].take(bytes, now)
-    }
-
-    /// Says how much a user's modules may send of their own, from now on.
-    pub(super) fn set_send_limits(&mut self, user: &UserId, limits: SendLimits, now: Instant) {
-        let seat = self.of(&WorkerId::new(user.clone(), Flavour::Wasm));
-        let budget = self.seats[seat.0 as usize].budget;
-        self.budgets[budget] = Budget::new(limits, now);
+    pub(super) fn may_make_packet(&self, seat: SeatId, bytes: usize, now: Instant) -> bool {
+        self.seats[seat.0 as usize].budget.take(bytes, now)
     }
 
     /// Returns the ring end in a seat.

@@ -2,7 +2,7 @@
 //! Data of traces: what a trace is told to follow, and what a followed packet carries along.
 
 use std::sync::Arc;
-use std::sync::atomic::AtomicU64;
+use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use std::time::{Duration, SystemTime};
 
 use netserv_model::effect::ModuleSlot;
@@ -14,13 +14,14 @@ use netserv_wire::ip::IpView;
 use tokio::sync::mpsc;
 
 use super::module_filter::ModuleFilter;
-use crate::limits::TRACE_STEPS_MAX;
+use crate::limits::{TRACE_STEPS_MAX, TRACED_PER_SECOND_MAX};
 
 /// Names one trace while the node runs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct TraceId(pub u64);
 
 /// A trace as the packet loop is told of it.
+#[derive(Clone)]
 pub struct Tap {
     /// Its name.
     pub id: TraceId,
@@ -41,7 +42,32 @@ pub struct TapCounts {
     pub lost: AtomicU64,
     /// Packets that matched and were not followed, because there were too many in one second.
     pub skipped: AtomicU64,
+    /// What is followed in the current second.
+    pub(super) second: Second,
 }
+
+/// The packets followed in the current second, by all lanes.
+#[derive(Debug, Default)]
+pub(super) struct Second {
+    begun_ns: AtomicU64,
+    followed: AtomicU32,
+}
+
+impl Second {
+    /// Takes one of the packets that may be followed in this second; false if there is none left.
+    pub(super) fn take(&self, now_ns: u64) -> bool {
+        let begun = self.begun_ns.load(Ordering::Relaxed);
+        let is_new = self.followed.load(Ordering::Relaxed) == 0 || now_ns.saturating_sub(begun) >= SECOND_NS;
+        // Of several lanes, one begins the next second.
+        if is_new && self.begun_ns.compare_exchange(begun, now_ns, Ordering::Relaxed, Ordering::Relaxed).is_ok() {
+            self.followed.store(0, Ordering::Relaxed);
+        }
+        let next = |followed| (followed < TRACED_PER_SECOND_MAX).then_some(followed + 1);
+        self.followed.fetch_update(Ordering::Relaxed, Ordering::Relaxed, next).is_ok()
+    }
+}
+
+const SECOND_NS: u64 = 1_000_000_000;
 
 /// A followed packet that has left the loop. Its bytes are not yet written as digits.
 #[derive(Clone, Debug, PartialEq, Eq)]

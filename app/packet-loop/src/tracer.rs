@@ -10,23 +10,15 @@ use tokio::sync::mpsc;
 
 use super::module_filter::ModuleFilter;
 use super::traced::{Tap, TraceId, Traced};
-use crate::limits::TRACED_PER_SECOND_MAX;
 
 /// The running traces.
 #[derive(Default)]
 pub(super) struct Tracer {
-    taps: Vec<(Tap, Second)>,
+    taps: Vec<Tap>,
     /// The loaded modules of each worker in the order of loading, which is that of their turns.
     loaded: BTreeMap<WorkerId, Vec<ModuleSlot>>,
     /// What is in the places of each worker, or was there last.
     names: BTreeMap<WorkerId, BTreeMap<ModuleSlot, ModuleRef>>,
-}
-
-/// The packets followed in the current second.
-#[derive(Default)]
-pub(super) struct Second {
-    begun_ns: u64,
-    followed: u32,
 }
 
 impl Tracer {
@@ -37,11 +29,11 @@ impl Tracer {
     }
 
     pub(super) fn add(&mut self, tap: Tap) {
-        self.taps.push((tap, Second::default()));
+        self.taps.push(tap);
     }
 
     pub(super) fn remove(&mut self, id: TraceId) {
-        self.taps.retain(|(tap, _)| tap.id != id);
+        self.taps.retain(|tap| tap.id != id);
     }
 
     /// Notes that a worker is new, or gone.
@@ -78,9 +70,9 @@ impl Tracer {
     }
 
     /// Returns the traces that follow a packet, and how many of its bytes they want at most.
-    pub(super) fn followers(&mut self, flow: Option<&Flow>, now_ns: u64) -> (Vec<TraceId>, usize) {
+    pub(super) fn followers(&self, flow: Option<&Flow>, now_ns: u64) -> (Vec<TraceId>, usize) {
         let (mut ids, mut bytes) = (Vec::new(), 0);
-        for (tap, second) in &mut self.taps {
+        for tap in &self.taps {
             let wanted = tap.filters.iter().any(|filter| match flow {
                 Some(flow) => filter.matches(flow),
                 None => *filter == Filter::default(),
@@ -88,7 +80,7 @@ impl Tracer {
             if !wanted {
                 continue;
             }
-            if second.take(now_ns) {
+            if tap.counts.second.take(now_ns) {
                 ids.push(tap.id);
                 bytes = bytes.max(tap.bytes);
             } else {
@@ -100,7 +92,7 @@ impl Tracer {
 
     /// Gives a record to the traces that follow it.
     pub(super) fn tell(&self, taps: &[TraceId], traced: &Traced) {
-        for (tap, _) in self.taps.iter().filter(|(tap, _)| taps.contains(&tap.id)) {
+        for tap in self.taps.iter().filter(|tap| taps.contains(&tap.id)) {
             let mut traced = traced.clone();
             traced.bytes.truncate(tap.bytes);
             traced.changed.truncate(tap.bytes);
@@ -110,17 +102,3 @@ impl Tracer {
         }
     }
 }
-
-impl Second {
-    /// Takes one of the packets that may be followed in this second; false if there is none left.
-    pub(super) fn take(&mut self, now_ns: u64) -> bool {
-        if self.followed == 0 || now_ns.saturating_sub(self.begun_ns) >= SECOND_NS {
-            (self.begun_ns, self.followed) = (now_ns, 0);
-        }
-        let may = self.followed < TRACED_PER_SECOND_MAX;
-        self.followed += u32::from(may);
-        may
-    }
-}
-
-const SECOND_NS: u64 = 1_000_000_000;

@@ -16,6 +16,7 @@ use std::time::Duration;
 use anyhow::{Context, Result, anyhow, ensure};
 use netserv_container::network::is_container_address;
 use netserv_container::network::limits::{ADDRESSES_MAX, PERMITS_MAX};
+use netserv_model::limits;
 use netserv_model::policy::NodePolicy;
 use netserv_model::{Flavour, NodeId};
 use schemars::JsonSchema;
@@ -244,6 +245,12 @@ impl Config {
             !dataplane.real_time || !dataplane.cores.is_empty(),
             "dataplane.real-time needs dataplane.cores: what is in the real-time class takes them from all other programs"
         );
+        ensure!(
+            (1..=limits::LANES_MAX).contains(&dataplane.lanes_wanted()),
+            "dataplane.lanes is {}, but must be 1 to {}, or \"auto\"",
+            dataplane.lanes_wanted(),
+            limits::LANES_MAX
+        );
         ensure!(signaling.queue != self.dataplane.queue, "signaling.queue and dataplane.queue must differ");
         ensure!(self.osgi.name_servers.len() <= NAME_SERVERS_MAX, "osgi.name-servers has more than {NAME_SERVERS_MAX}");
         for scheme in &self.fetch.schemes {
@@ -281,6 +288,24 @@ mod tests {
             .skip(1)
             .fold(String::new(), |all, line| all + line + "\n");
         assert_eq!(Config::parse(&example).unwrap().users[0].prefixes.len(), 2);
+    }
+
+    #[test]
+    fn there_is_a_lane_for_each_core_unless_so_many_are_named() {
+        let check = |text: &str, expected: Option<usize>| {
+            let parsed = Config::parse(&format!("[dataplane]\n{text}"));
+            assert_eq!(parsed.ok().map(|config| config.dataplane.lanes_wanted()), expected, "{text}");
+        };
+        check("", Some(1));
+        check("cores = [3]", Some(1));
+        check("cores = [1, 2, 3, 4]", Some(4));
+        check("cores = [1, 2, 3, 4]\nlanes = 2", Some(2));
+        check("lanes = 'auto'", Some(1));
+        check(&format!("cores = {:?}", (0..99).collect::<Vec<_>>()), Some(limits::LANES_MAX));
+        check(&format!("lanes = {}", limits::LANES_MAX), Some(limits::LANES_MAX));
+        check(&format!("lanes = {}", limits::LANES_MAX + 1), None);
+        check("lanes = 0", None);
+        check("lanes = 'many'", None);
     }
 
     #[test]

@@ -62,11 +62,14 @@ pub struct Dataplane {
     pub interfaces: Vec<String>,
     /// Whether `afxdp` forwards what no module wants by its XDP program, past the kernel's packet filter and queues.
     pub xdp_forward: XdpForwardChoice,
-    /// Processors that the packet thread keeps to; empty means all.
+    /// Processors that packet threads keep to; empty means all. Of several packet threads, each has one of them.
     pub cores: Vec<usize>,
-    /// Microseconds for which the packet thread looks for packets again and again before it sleeps; 0 sleeps at once.
+    /// Packet threads, each for some of the receive queues of every device: 1 to 16, or `auto` for as many as `cores` names.
+    /// There are fewer where the forwarding plane cannot have so many.
+    pub lanes: LanesChoice,
+    /// Microseconds for which packet threads look for packets again and again before they sleep; 0 sleeps at once.
     pub busy_poll_us: u64,
-    /// Whether the packet thread and the workers of Wasm modules are in the kernel's real-time class, before all usual
+    /// Whether packet threads and the workers of Wasm modules are in the kernel's real-time class, before all usual
     /// programs of `cores`, which have to be named for that. Only containers that may use a whole processor are.
     pub real_time: bool,
     /// A file to which packets shown to modules are captured; empty means none.
@@ -82,11 +85,46 @@ impl Default for Dataplane {
             interfaces: Vec::new(),
             xdp_forward: XdpForwardChoice::Auto,
             cores: Vec::new(),
+            lanes: LanesChoice::default(),
             busy_poll_us: 0,
             real_time: false,
             pcap: PathBuf::new(),
         }
     }
+}
+
+impl Dataplane {
+    /// Returns how many lanes are wanted.
+    pub fn lanes_wanted(&self) -> usize {
+        match self.lanes {
+            LanesChoice::Count(count) => count,
+            LanesChoice::Auto(Auto::Auto) => self.cores.len().clamp(1, limits::LANES_MAX),
+        }
+    }
+}
+
+/// How many packet threads.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(untagged, expecting = "neither `auto` nor a number")]
+pub enum LanesChoice {
+    /// So many.
+    Count(usize),
+    /// As many as there are cores for them.
+    Auto(Auto),
+}
+
+impl Default for LanesChoice {
+    fn default() -> LanesChoice {
+        LanesChoice::Auto(Auto::Auto)
+    }
+}
+
+/// The word for what is found out.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum Auto {
+    /// `auto`.
+    Auto,
 }
 
 /// Java, for OSGi modules.

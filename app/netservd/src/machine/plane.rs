@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The node's forwarding plane: which one, with which settings, and its packet thread.
+//! The node's forwarding plane: which one, with which settings, and its packet threads.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -26,7 +26,7 @@ pub struct Plane {
     pub devices: Vec<DeviceInfo>,
     /// What could be taken here.
     pub planes: Vec<PlaneInfo>,
-    /// Its packet thread.
+    /// Its packet threads.
     pub packets: PacketThread,
     /// Its filters.
     pub filters: Arc<dyn FilterTable>,
@@ -35,7 +35,7 @@ pub struct Plane {
 }
 
 impl Plane {
-    /// Opens the driver that the configuration wants, or the best that fits, and starts its packet thread.
+    /// Opens the driver that the configuration wants, or the best that fits, and starts its packet threads.
     ///
     /// # Errors
     /// The driver does not work here, or none does.
@@ -46,15 +46,16 @@ impl Plane {
         };
         let Choice { kind, why } = choose(config, &survey)?;
         let driver_config = driver_config(config, config.dataplane.queue);
-        let driver = kind.open(&driver_config).with_context(|| format!("driver {kind}"))?;
-        let mut driver = if kind == DriverKind::Dummy { driver } else { captured(config, driver)? };
-        let (filters, devices) = (driver.filters(), driver.devices());
-        let signaling = if config.intercepts() { driver.intercept()? } else { None };
+        let lanes = kind.open_lanes(&driver_config, lanes(config)).with_context(|| format!("driver {kind}"))?;
+        let mut lanes = if kind == DriverKind::Dummy { lanes } else { captured(config, lanes)? };
+        let first = lanes.first_mut().context("a driver has a lane")?;
+        let (filters, devices) = (first.filters(), first.devices());
+        let signaling = if config.intercepts() { first.intercept()? } else { None };
         let (cores, real_time) = (config.dataplane.cores.clone(), config.dataplane.real_time);
         let thread = PacketThreadConfig { cores, busy_poll: busy_poll(config), real_time };
-        let packets = PacketThread::start(driver, &thread, report)?;
+        let packets = PacketThread::start(lanes, &thread, report)?;
         if let Some(why) = packets.why_usual() {
-            tracing::warn!(why, "the packet thread stays in the usual scheduling class");
+            tracing::warn!(why, "a packet thread stays in the usual scheduling class");
         }
         Ok(Plane {
             why: format!("{kind}: {why}"),
@@ -95,13 +96,21 @@ fn choose(config: &Config, survey: &[Fitness]) -> Result<Choice> {
     Ok(choose::choose(name, survey)?)
 }
 
-fn captured(config: &Config, driver: Box<dyn Driver>) -> Result<Box<dyn Driver>> {
+/// Returns how many lanes the driver is to have. A capture has one writer.
+fn lanes(config: &Config) -> usize {
+    let captures = !config.dataplane.pcap.as_os_str().is_empty();
+    if config.role == Role::Host || captures { 1 } else { config.dataplane.lanes_wanted() }
+}
+
+fn captured(config: &Config, lanes: Vec<Box<dyn Driver>>) -> Result<Vec<Box<dyn Driver>>> {
     let path = &config.dataplane.pcap;
     if path.as_os_str().is_empty() {
-        return Ok(driver);
+        return Ok(lanes);
     }
     let file = std::fs::File::create(path).with_context(|| format!("cannot make {}", path.display()))?;
-    Ok(Box::new(Pcap::new(driver, std::io::BufWriter::new(file), PCAP_BYTES_MAX)))
+    let file = std::io::BufWriter::new(file);
+    let first = lanes.into_iter().next().context("a driver has a lane")?;
+    Ok(vec![Box::new(Pcap::new(first, file, PCAP_BYTES_MAX))])
 }
 
 fn busy_poll(config: &Config) -> Duration {

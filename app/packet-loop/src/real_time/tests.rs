@@ -32,8 +32,8 @@ fn who_idles_a_tenth_stays_in_the_class() {
 #[test]
 fn hog_looks_max_in_one_call_is_banned_for_penalty() {
     let begun = Instant::now();
-    let pulse = Pulse::default();
-    let mut guarded = Guarded::new(ScheduledThread::this().unwrap(), begun);
+    let pulse = Arc::<Pulse>::default();
+    let mut guarded = Guarded::new(ScheduledThread::this().unwrap(), pulse.clone(), begun);
     let candidate = Candidate {
         thread: ScheduledThread::this().unwrap(),
         activity: Box::new(|| Activity { steps: 7, module: Some(ModuleSlot(1)) }),
@@ -49,7 +49,7 @@ fn hog_looks_max_in_one_call_is_banned_for_penalty() {
             looked += GUARD_INTERVAL;
             pulse.quiet_until_ns.store(nanos(looked - begun), Ordering::Relaxed);
             pulse.idle_ns.fetch_add(nanos(GUARD_INTERVAL), Ordering::Relaxed);
-            guarded.look(looked, begun, &pulse);
+            guarded.look(looked, begun);
         }
         looked
     };
@@ -88,7 +88,8 @@ fn one_that_spins_for_ever_in_the_class_is_put_out_of_it() {
                 return not_run(TEST, "no real-time class for another process");
             }
             let activity = Box::new(move || Activity { steps: 1, module });
-            let standing = real_time.add(Candidate { thread, activity });
+            let standing = Standing::default();
+            real_time.add(Candidate { thread, activity }, standing.clone());
             assert!(standing.is_real_time());
             let begun = Instant::now();
             while standing.is_real_time() {
@@ -108,7 +109,7 @@ fn one_that_spins_for_ever_in_the_class_is_put_out_of_it() {
 #[test]
 fn one_that_runs_without_packets_for_idle_looks_max_leaves_the_class() {
     let begun = Instant::now();
-    let mut guarded = Guarded::new(ScheduledThread::this().unwrap(), begun);
+    let mut guarded = Guarded::new(ScheduledThread::this().unwrap(), Arc::default(), begun);
     let sleepers: Vec<Running> = (0..ASKED_PER_LOOK_MAX * 2).map(|_| Running::start("exec sleep 60")).collect();
     let hog = Running::start("while :; do :; done");
     let mut standings = Vec::new();

@@ -190,3 +190,15 @@ fn pass(rig: &mut Rig, user: &str, arrivals: Vec<(Arrival, Vec<u8>)>) {
     worker.wake();
     rig.turn();
 }
+
+in_four_lanes!(
+    two_users_see_a_packet_in_install_order,
+    the_second_sees_what_the_first_made_of_it,
+    each_change_is_judged_by_the_prefixes_of_who_made_it,
+    a_first_that_cannot_say_lets_the_second_speak_if_it_fails_open,
+    a_container_that_goes_takes_only_its_own_packets_along,
+    a_packet_turned_to_another_user_is_shown_to_that_users_modules,
+    the_rest_of_the_way_is_that_of_the_changed_packet,
+    no_container_is_shown_a_packet_twice,
+    a_user_that_a_packet_is_turned_to_may_fail_closed
+);

@@ -232,3 +232,18 @@ fn check(rig: &Rig, mode: FailureMode, reason: DropReason, received: usize, show
         FailureMode::Closed => format!("received={received}{shown} dropped.{reason}=1 unseen.{reason}=1"),
     });
 }
+
+in_four_lanes!(
+    a_full_ring,
+    no_container,
+    a_container_that_ends,
+    a_container_that_ends_with_its_answers_unread,
+    a_container_that_is_replaced_gives_its_packets_back_and_the_new_one_takes_more,
+    a_module_that_trapped,
+    a_module_that_is_down,
+    a_module_that_is_down_and_fails_open_does_not_close_its_neighbour,
+    a_packet_that_is_too_long_for_a_slot,
+    a_broken_ring,
+    a_driver_that_does_not_send_an_injected_packet,
+    a_driver_that_fails_for_good_ends_the_loop
+);

@@ -144,3 +144,13 @@ fn rig() -> Rig {
     rig.container(BOB, &["172.16.0.0/16"]);
     rig
 }
+
+in_four_lanes!(
+    wasm_sees_a_packet_before_osgi,
+    the_order_does_not_depend_on_which_worker_came_first,
+    osgi_sees_what_wasm_made_of_a_packet,
+    a_worker_that_goes_leaves_the_other_alone,
+    prefixes_are_the_users_in_whichever_worker,
+    what_a_user_may_make_is_shared_by_the_workers,
+    a_worker_that_hangs_is_reported_as_itself
+);

@@ -7,12 +7,15 @@ mod cost;
 mod failures;
 mod flavours;
 mod guards;
+mod lanes;
 mod real_time;
 mod share;
+mod threads;
 mod trace;
 mod verdicts;
 mod watch;
 
+use std::cell::Cell;
 use std::collections::BTreeMap;
 use std::sync::mpsc::{Sender, channel};
 use std::sync::{Arc, Mutex};
@@ -20,23 +23,55 @@ use std::sync::{Arc, Mutex};
 use netserv_container::{DetachedWorker, HostRing};
 use netserv_dataplane::dummy::{Dummy, Outcome, Plane};
 use netserv_dataplane::{InterfaceId, PacketId};
-use netserv_model::limits;
+use netserv_model::effect::EffectId;
+use netserv_model::verdict::FailureMode;
+use netserv_model::{WorkerId, limits};
 use netserv_wire::container::ring::{Answer, Arrival};
 use netserv_wire::ip::build;
 use rustix::event::{EventfdFlags, eventfd};
 
 use super::*;
 use crate::counters::PacketTotals;
+use crate::limits::WATCH_INTERVAL;
 
 pub(super) const LAN: InterfaceId = InterfaceId(3);
 pub(super) const ALICE: &str = "alice";
 pub(super) const BOB: &str = "bob";
 
-/// A packet loop that is turned by hand.
+thread_local! {
+    /// How many lanes a [`Rig`] of this thread has.
+    static LANES: Cell<usize> = const { Cell::new(1) };
+}
+
+/// Calls a test whose rigs have so many lanes.
+pub(super) fn with_lanes(lanes: usize, test: impl FnOnce()) {
+    LANES.set(lanes);
+    test();
+    LANES.set(1);
+}
+
+/// Has tests, which run with one lane, run with four lanes too.
+macro_rules! in_four_lanes {
+    ($($test:ident),* $(,)?) => {
+        mod in_four_lanes {
+            $(#[test]
+            fn $test() {
+                crate::tests::with_lanes(4, super::$test);
+            })*
+        }
+    };
+}
+pub(super) use in_four_lanes;
+
+/// Packet loops that are turned by hand.
 pub(super) struct Rig {
     pub(super) plane: Plane,
+    /// The loop of lane 0.
     pub(super) packets: PacketLoop,
+    /// By user, the worker's end of the ring of lane 0.
     pub(super) workers: BTreeMap<&'static str, DetachedWorker>,
+    /// The lanes after lane 0.
+    pub(super) others: Vec<OtherLane>,
     pub(super) events: Arc<Mutex<Vec<PacketEvent>>>,
     /// Whether the control loop takes reports.
     pub(super) listening: Arc<Mutex<bool>>,
@@ -45,14 +80,27 @@ pub(super) struct Rig {
     batch: Batch,
 }
 
+/// What a rig has of each lane after lane 0.
+pub(super) struct OtherLane {
+    pub(super) packets: PacketLoop,
+    pub(super) workers: BTreeMap<&'static str, DetachedWorker>,
+    commands: Sender<PacketCommand>,
+    counters: Arc<PacketCounters>,
+}
+
 impl Rig {
-    /// Returns a loop without containers, over a plane that takes every packet out.
+    /// Returns loops without containers, over a plane that takes every packet out.
     pub(super) fn new() -> Rig {
-        let (dummy, plane) = Dummy::new();
-        Rig::over(Box::new(dummy), plane)
+        let (mut lanes, plane) = Dummy::lanes(LANES.get());
+        let others = lanes.drain(1..).map(|lane| Box::new(lane) as Box<dyn Driver>).collect();
+        Rig::over_lanes(Box::new(lanes.remove(0)), others, plane)
     }
 
-    pub(super) fn over(mut driver: Box<dyn Driver>, plane: Plane) -> Rig {
+    pub(super) fn over(driver: Box<dyn Driver>, plane: Plane) -> Rig {
+        Rig::over_lanes(driver, Vec::new(), plane)
+    }
+
+    pub(super) fn over_lanes(mut driver: Box<dyn Driver>, others: Vec<Box<dyn Driver>>, plane: Plane) -> Rig {
         for (id, filter) in [(1000, "udp"), (1001, "tcp")] {
             driver.install(FilterId(id), &filter.parse().unwrap()).unwrap();
         }
@@ -69,10 +117,18 @@ impl Rig {
             })
         };
         let counters = Arc::new(PacketCounters::default());
-        let wake = eventfd(0, EventfdFlags::NONBLOCK).unwrap();
-        let packets = PacketLoop::new(driver, counters.clone(), inbox, wake, report).unwrap();
+        let wake = || eventfd(0, EventfdFlags::NONBLOCK).unwrap();
+        let mut places = LanePlace::all(1 + others.len()).into_iter();
+        let place = places.next().unwrap();
+        let packets = PacketLoop::new(driver, place, counters.clone(), inbox, wake(), report.clone()).unwrap();
+        let other = |(driver, place)| {
+            let ((commands, inbox), counters) = (channel(), Arc::<PacketCounters>::default());
+            let packets = PacketLoop::new(driver, place, counters.clone(), inbox, wake(), report.clone()).unwrap();
+            OtherLane { packets, workers: BTreeMap::new(), commands, counters }
+        };
+        let others = others.into_iter().zip(places).map(other).collect();
         let (workers, batch) = (BTreeMap::new(), Batch::new());
-        Rig { plane, packets, workers, events, listening, commands, counters, batch }
+        Rig { plane, packets, workers, others, events, listening, commands, counters, batch }
     }
 
     /// Returns a loop with Alice's container, in which the module in place 0 sees all UDP packets.
@@ -85,10 +141,14 @@ impl Rig {
 
     /// Adds a container, or puts it in the place of the one before it.
     pub(super) fn container(&mut self, user: &'static str, prefixes: &[&str]) {
-        let (ring, worker) = HostRing::detached().unwrap();
-        self.workers.insert(user, worker);
+        let (rings, workers) = HostRing::detached_lanes(1 + self.others.len()).unwrap();
+        let mut workers = workers.into_iter();
+        self.workers.insert(user, workers.next().unwrap());
+        for (lane, worker) in self.others.iter_mut().zip(workers) {
+            lane.workers.insert(user, worker);
+        }
         let prefixes = prefixes.iter().map(|prefix| prefix.parse().unwrap()).collect();
-        self.command(PacketCommand::AddWorker { worker: id(user), generation: 7, ring: Box::new(ring), prefixes });
+        self.command(PacketCommand::AddWorker { worker: id(user), generation: 7, rings: rings.into(), prefixes });
     }
 
     /// Adds a loaded module with one filter.
@@ -112,6 +172,10 @@ impl Rig {
     }
 
     pub(super) fn command(&mut self, command: PacketCommand) {
+        for lane in &mut self.others {
+            lane.commands.send(command.clone()).unwrap();
+            assert!(!lane.packets.take_commands());
+        }
         self.commands.send(command).unwrap();
         assert!(!self.packets.take_commands());
     }
@@ -126,43 +190,45 @@ impl Rig {
 
     pub(super) fn turn(&mut self) {
         while self.packets.turn(&mut self.batch).unwrap() || self.packets.hear_bells(Duration::ZERO) {}
+        for OtherLane { packets, .. } in &mut self.others {
+            while packets.turn(&mut self.batch).unwrap() || packets.hear_bells(Duration::ZERO) {}
+        }
+    }
+
+    /// Returns a user's worker in each lane.
+    fn worker_in_lanes(&mut self, user: &str) -> impl Iterator<Item = &mut DetachedWorker> {
+        let first = self.workers.get_mut(user).unwrap();
+        std::iter::once(first).chain(self.others.iter_mut().map(|lane| lane.workers.get_mut(user).unwrap()))
     }
 
     /// Takes what a worker was sent, with the bytes.
     pub(super) fn arrivals(&mut self, user: &str) -> Vec<(Arrival, Vec<u8>)> {
-        let end = self.workers.get_mut(user).unwrap().end();
-        let mut arrivals = Vec::new();
-        while let Some(arrival) = end.pop().unwrap() {
-            let mut bytes = vec![0; arrival.length()];
-            end.read(&arrival, &mut bytes);
-            arrivals.push((arrival, bytes));
-        }
-        arrivals
+        arrivals(self.workers.get_mut(user).unwrap())
     }
 
     /// Lets a worker give the same answer to everything that it was sent; returns what that was.
     pub(super) fn answer(&mut self, user: &str, answer: Answer) -> Vec<Vec<u8>> {
-        let arrivals = self.arrivals(user);
-        let worker = self.workers.get_mut(user).unwrap();
         let mut seen = Vec::new();
-        for (arrival, bytes) in arrivals {
-            worker.end().answer(arrival, answer, Some(ModuleSlot(0))).unwrap();
-            seen.push(bytes);
+        for worker in self.worker_in_lanes(user) {
+            for (arrival, bytes) in arrivals(worker) {
+                worker.end().answer(arrival, answer, Some(ModuleSlot(0))).unwrap();
+                seen.push(bytes);
+            }
+            worker.wake();
         }
-        worker.wake();
         self.turn();
         seen
     }
 
     /// Lets a worker put other bytes in the place of everything that it was sent.
     pub(super) fn modify(&mut self, user: &str, changed: &[u8]) {
-        let arrivals = self.arrivals(user);
-        let worker = self.workers.get_mut(user).unwrap();
-        for (mut arrival, _) in arrivals {
-            worker.end().write(&mut arrival, changed).unwrap();
-            worker.end().answer(arrival, Answer::Modified, Some(ModuleSlot(0))).unwrap();
+        for worker in self.worker_in_lanes(user) {
+            for (mut arrival, _) in arrivals(worker) {
+                worker.end().write(&mut arrival, changed).unwrap();
+                worker.end().answer(arrival, Answer::Modified, Some(ModuleSlot(0))).unwrap();
+            }
+            worker.wake();
         }
-        worker.wake();
         self.turn();
     }
 
@@ -185,15 +251,22 @@ impl Rig {
     /// Asserts every counter of the loop: `name=value`, those that are not named are zero.
     #[track_caller]
     pub(super) fn assert_counts(&self, expected: &str) {
-        assert_eq!(counts(&self.counters.totals()), expected);
+        assert_eq!(counts(&self.totals()), expected);
+    }
+
+    /// Returns what all lanes counted.
+    pub(super) fn totals(&self) -> PacketTotals {
+        self.others.iter().map(|lane| lane.counters.totals()).fold(self.counters.totals(), PacketTotals::with)
     }
 
     /// Ends the loop; asserts that every packet got exactly one verdict.
     #[track_caller]
     pub(super) fn finish(mut self) {
-        self.packets.release_everything();
-        assert!(self.packets.pending.is_empty());
-        let totals = self.counters.totals();
+        for packets in self.others.iter_mut().map(|lane| &mut lane.packets).chain([&mut self.packets]) {
+            packets.release_everything();
+            assert!(packets.pending.is_empty());
+        }
+        let totals = self.totals();
         let dropped: u64 = totals.dropped.iter().map(|(_, count)| count).sum();
         let finished = totals.unparsed + totals.unmatched + totals.passed + totals.modified + dropped;
         assert_eq!(totals.received, finished, "{}", counts(&totals));
@@ -202,6 +275,18 @@ impl Rig {
         assert_eq!(driver.received, went, "{driver:?}");
         assert_eq!((driver.unknown, driver.bad_verdict), (0, 0));
     }
+}
+
+/// Takes what a worker was sent by a lane, with the bytes.
+pub(super) fn arrivals(worker: &mut DetachedWorker) -> Vec<(Arrival, Vec<u8>)> {
+    let end = worker.end();
+    let mut arrivals = Vec::new();
+    while let Some(arrival) = end.pop().unwrap() {
+        let mut bytes = vec![0; arrival.length()];
+        end.read(&arrival, &mut bytes);
+        arrivals.push((arrival, bytes));
+    }
+    arrivals
 }
 
 /// Returns the counters that are not zero, in words.

@@ -404,3 +404,15 @@ fn to(number: usize) -> Vec<u8> {
 fn names(count: usize) -> Vec<&'static str> {
     (0..count).map(|number| &*format!("user{number}").leak()).collect()
 }
+
+in_four_lanes!(
+    one_that_never_answers_does_not_hold_another_up,
+    one_that_rests_is_heard_every_bells_interval_max,
+    one_that_rests_ends_the_sleep,
+    unwoken_packets_max_packets_wait_for_a_sleeper_while_full_batches_come,
+    one_of_few_sleepers_is_left_asleep_for_unwoken_time_few_max,
+    one_of_few_sleepers_is_woken_at_once_when_no_more_packets_come,
+    the_loop_stays_awake_for_as_long_as_it_is_told,
+    watched_per_look_max_idle_containers_are_watched_in_a_look,
+    every_packet_has_one_verdict_whatever_containers_do
+);

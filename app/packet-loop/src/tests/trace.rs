@@ -8,7 +8,7 @@ use tokio::sync::mpsc;
 
 use super::*;
 use crate::limits::{TRACE_STEPS_MAX, TRACED_PER_SECOND_MAX};
-use crate::tracer::Second;
+use crate::traced::Second;
 
 const KERNEL: &str = "by kernel";
 
@@ -235,7 +235,7 @@ fn a_reader_that_is_gone_stops_nothing() {
 
 #[test]
 fn traced_per_second_max_packets_are_followed_in_a_second() {
-    let mut second = Second::default();
+    let second = Second::default();
     let begun = 5_000_000_000;
     assert!((0..TRACED_PER_SECOND_MAX).all(|_| second.take(begun)));
     assert!(!second.take(begun));
@@ -349,3 +349,21 @@ fn said(verdict: TraceVerdict) -> &'static str {
         TraceVerdict::Unanswered => "unanswered",
     }
 }
+
+in_four_lanes!(
+    what_a_module_says_is_told,
+    a_packet_that_nobody_wants_is_told_and_others_are_not,
+    modules_before_and_after_the_one_that_decides,
+    a_module_that_is_not_loaded_is_told_once,
+    failures_of_containers_are_told_with_their_reason,
+    a_full_ring_is_told,
+    what_the_node_refuses_of_a_changed_packet_is_told,
+    the_way_through_two_containers_is_told_in_order,
+    the_rules_that_a_changed_packet_meets_are_told,
+    packets_that_modules_make_are_told,
+    each_trace_gets_what_it_asked_for_until_it_ends,
+    a_reader_that_is_gone_stops_nothing,
+    traced_per_second_max_packets_are_followed_in_a_second,
+    packets_that_are_not_followed_are_counted_and_go_on,
+    trace_steps_max_steps_are_told
+);

@@ -245,3 +245,18 @@ fn a_sleeping_container_is_woken_at_the_latest_by_unwoken_packets_max() {
     }
     rig.finish();
 }
+
+in_four_lanes!(
+    what_a_module_says_is_done,
+    packets_of_no_module_pass_unseen,
+    a_changed_packet_has_an_honest_source,
+    what_is_no_whole_packet_is_a_bad_verdict_in_any_mode,
+    a_module_sends_packets_of_its_users_addresses_only,
+    what_names_further_addresses_is_neither_sent_nor_sent_on,
+    a_packet_for_no_other_machine_is_refused_for_that,
+    a_users_limits_hold_for_its_own_modules,
+    injected_burst_max_packets_are_made_at_once_and_then_injected_per_second_max,
+    rules_come_and_go_together,
+    no_container_holds_the_others_up,
+    a_sleeping_container_is_woken_at_the_latest_by_unwoken_packets_max
+);

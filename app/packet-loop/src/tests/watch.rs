@@ -179,3 +179,19 @@ fn look(rig: &mut Rig, start: Instant, passed: Duration) {
 fn stalled(slot: Option<u8>) -> PacketEvent {
     PacketEvent::Stalled { worker: id(ALICE), generation: 7, slot: slot.map(ModuleSlot) }
 }
+
+in_four_lanes!(
+    a_call_that_takes_too_long_is_reported_once,
+    a_worker_outside_of_modules_has_more_time,
+    steps_and_answers_start_the_time_anew,
+    a_worker_without_packets_and_calls_may_rest,
+    a_call_without_packets_is_watched,
+    steps_without_answers_do_not_help_for_ever,
+    a_report_that_was_not_taken_is_made_again,
+    a_gap_in_the_watch_blames_nobody,
+    a_module_that_nobody_announced_has_a_usual_time,
+    a_call_that_computes_for_too_long_is_found,
+    a_call_that_waits_for_the_processor_is_not_blamed,
+    a_call_that_sleeps_is_found_after_processor_wait_max,
+    each_call_has_its_own_time
+);

@@ -71,7 +71,8 @@ impl Rig {
             refused: std::sync::Mutex::default(),
             closed: std::sync::Mutex::default(),
         });
-        let packets = PacketThread::start(Box::new(dummy), &PacketThreadConfig::default(), Arc::new(|_| true)).unwrap();
+        let packets =
+            PacketThread::start(vec![Box::new(dummy)], &PacketThreadConfig::default(), Arc::new(|_| true)).unwrap();
         let traces = Traces::new(|_| {});
         let filters = Filters { table: table.clone(), packets: packets.sender(), rules: BTreeMap::new(), traces };
         Rig { filters, table, plane, _packets: packets }

@@ -188,7 +188,7 @@ mod tests {
             let (dummy, plane) = Dummy::new();
             let filters = netserv_dataplane::Driver::filters(&dummy);
             let packets =
-                PacketThread::start(Box::new(dummy), &PacketThreadConfig::default(), Arc::new(|_| true)).unwrap();
+                PacketThread::start(vec![Box::new(dummy)], &PacketThreadConfig::default(), Arc::new(|_| true)).unwrap();
             let (sender, dropped) = channel();
             let traces = Traces::new(move |id| sender.send(id).unwrap());
             Rig { plane, packets, filters, traces, dropped }

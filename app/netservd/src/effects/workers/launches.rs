@@ -127,19 +127,20 @@ pub struct Launch {
 pub fn start_thread(
     keeper: Arc<Keeper>,
     disk: Disk,
+    lanes: usize,
     mut real_time: RealTime,
     events: mpsc::Sender<WorkerEvent>,
 ) -> Result<Sender<Job>> {
     // As many wait as there are users one of whose workers is to start: one at a time for each.
     let (jobs, inbox) = channel();
     let thread = std::thread::Builder::new().name("launches".into());
-    thread.spawn(move || run(&keeper, (&disk, &mut real_time), (&inbox, &events))).context("launch thread")?;
+    thread.spawn(move || run(&keeper, (&disk, lanes, &mut real_time), (&inbox, &events))).context("launch thread")?;
     Ok(jobs)
 }
 
 fn run(
     keeper: &Keeper,
-    (disk, real_time): (&Disk, &mut RealTime),
+    (disk, lanes, real_time): (&Disk, usize, &mut RealTime),
     (inbox, events): (&Receiver<Job>, &mpsc::Sender<WorkerEvent>),
 ) {
     for job in inbox {
@@ -160,7 +161,7 @@ fn run(
                 continue;
             }
         };
-        let mut result = keeper.launcher().and_then(|launcher| start_worker(&launcher, disk, &launch));
+        let mut result = keeper.launcher().and_then(|launcher| start_worker(&launcher, disk, lanes, &launch));
         if let Ok(container) = &mut result {
             real_time.permit(container, &launch);
         }
@@ -171,12 +172,17 @@ fn run(
     }
 }
 
-fn start_worker(launcher: &Launcher, disk: &Disk, launch: &Launch) -> Result<Container, Refusal> {
+fn start_worker(launcher: &Launcher, disk: &Disk, lanes: usize, launch: &Launch) -> Result<Container, Refusal> {
     let Launch { worker, limits, beside, network, .. } = launch;
     let network = network.as_deref();
     let storage = Some(disk.storage(limits));
-    let spec =
-        LaunchSpec { beside: *beside, network, storage, ..LaunchSpec::new(&worker.user, worker.flavour, limits) };
+    let spec = LaunchSpec {
+        beside: *beside,
+        network,
+        storage,
+        lanes,
+        ..LaunchSpec::new(&worker.user, worker.flavour, limits)
+    };
     launcher.launch(&spec).map_err(Refusal::from)
 }
 

@@ -99,15 +99,15 @@ impl Workers {
     }
 
     fn adopt(&mut self, worker: &WorkerId, generation: u64, container: Container) -> std::io::Result<()> {
-        let (control, mut rings, process) = container.split();
-        let ring = rings.swap_remove(0);
+        let (control, rings, process) = container.split();
+        let activity = Box::new(rings[0].activity_probe());
         let event = ContainerEvent { worker: worker.clone(), generation, overdue: false };
         for fd in [readable(&control)?, readable(&process)?] {
             tokio::spawn(watch(fd, event.clone(), self.parts.events.clone()));
         }
         let prefixes = self.permits(&worker.user).prefixes;
-        let (activity, ring) = (Box::new(ring.activity_probe()), Box::new(ring));
-        self.parts.packets.send(PacketCommand::AddWorker { worker: worker.clone(), generation, ring, prefixes });
+        let rings = rings.into();
+        self.parts.packets.send(PacketCommand::AddWorker { worker: worker.clone(), generation, rings, prefixes });
         let running = Running {
             control: Outbox::new(control),
             send_again: None,

@@ -79,7 +79,7 @@ impl Workers {
         let mut runs = self.metered.take_ended();
         let (reply, counts) = oneshot::channel();
         let ended = runs.keys().copied().collect();
-        self.parts.packets.send(PacketCommand::ReadMeters { ended, reply });
+        self.parts.packets.send(PacketCommand::ReadMeters { ended, reply: reply.into() });
         let still = |(load, run): (&EffectId, &ModuleRun)| {
             let ModuleRun { worker, slot, module, ended } = run;
             let (worker, module) = (worker.clone(), module.clone());

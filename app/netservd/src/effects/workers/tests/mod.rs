@@ -192,7 +192,8 @@ impl Rig {
         let (asked, wishes) = channel();
         let (sender, events) = mpsc::channel(4096);
         let (dummy, plane) = Dummy::new();
-        let packets = PacketThread::start(Box::new(dummy), &PacketThreadConfig::default(), Arc::new(|_| true)).unwrap();
+        let packets =
+            PacketThread::start(vec![Box::new(dummy)], &PacketThreadConfig::default(), Arc::new(|_| true)).unwrap();
         let (tickets, answers) = unbounded_channel();
         let logs = Logs::default();
         let parts = WorkersParts {

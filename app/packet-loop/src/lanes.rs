@@ -1,0 +1,227 @@
+// SPDX-License-Identifier: Apache-2.0
+//! What the lanes of a node share, and what commands carry for each of them.
+//!
+//! A lane is a packet thread with a driver's lane, a ring of each worker, and its own copy of the filters. Every command goes
+//! to all lanes, in the same order; what a lane is told, it does by itself.
+
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+use netserv_container::HostRing;
+use netserv_model::limits::LANES_MAX;
+use tokio::sync::oneshot;
+
+use super::budget::Budgets;
+use super::real_time::Standing;
+use crate::limits::PENDING_PACKETS_MAX;
+
+/// The place of a packet loop among the lanes of its node, and what they share.
+#[derive(Clone)]
+pub struct LanePlace {
+    number: usize,
+    count: usize,
+    begun: Instant,
+    budgets: Budgets,
+}
+
+impl LanePlace {
+    /// Returns the places of so many lanes, at least one and at most [`LANES_MAX`].
+    pub fn all(count: usize) -> Vec<LanePlace> {
+        let (count, begun, budgets) = (count.clamp(1, LANES_MAX), Instant::now(), Budgets::default());
+        let place = |number| LanePlace { number, count, begun, budgets: budgets.clone() };
+        (0..count).map(place).collect()
+    }
+
+    /// Returns whether it is lane 0, which does what is done once for all of them.
+    pub(super) fn leads(&self) -> bool {
+        self.number == 0
+    }
+
+    /// Returns the name of the lane's thread.
+    pub(super) fn thread_name(&self) -> String {
+        if self.leads() { "packets".to_owned() } else { format!("packets-{}", self.number) }
+    }
+
+    /// Returns how many packets may be inside containers by this lane.
+    pub(super) fn pending_max(&self) -> usize {
+        PENDING_PACKETS_MAX / self.count
+    }
+
+    /// Returns what the users' modules may still send.
+    pub(super) fn budgets(&self) -> &Budgets {
+        &self.budgets
+    }
+
+    /// Takes what a command brings for this lane.
+    pub(super) fn take(&self, rings: &WorkerRings) -> Option<(HostRing, WorkerSeen)> {
+        let ring = lock(&rings.rings).get_mut(self.number)?.take()?;
+        let seen = WorkerSeen { shared: rings.shared.clone(), begun: self.begun, is_only: self.count == 1 };
+        Some((ring, seen))
+    }
+}
+
+/// The rings of a worker on their way to the lanes, each of which takes its own.
+#[derive(Clone)]
+pub struct WorkerRings {
+    rings: Arc<Mutex<Vec<Option<HostRing>>>>,
+    shared: Arc<SeenByAll>,
+}
+
+impl From<Vec<HostRing>> for WorkerRings {
+    /// `rings` are by lane. A lane that has none knows no such worker.
+    fn from(rings: Vec<HostRing>) -> WorkerRings {
+        WorkerRings { rings: Arc::new(Mutex::new(rings.into_iter().map(Some).collect())), shared: Arc::default() }
+    }
+}
+
+impl From<HostRing> for WorkerRings {
+    fn from(ring: HostRing) -> WorkerRings {
+        WorkerRings::from(vec![ring])
+    }
+}
+
+/// What the watchdogs of all lanes know of one worker.
+#[derive(Clone)]
+pub(super) struct WorkerSeen {
+    shared: Arc<SeenByAll>,
+    begun: Instant,
+    is_only: bool,
+}
+
+#[derive(Default)]
+struct SeenByAll {
+    reported: AtomicBool,
+    sampled: AtomicU64,
+    standing: Standing,
+}
+
+impl WorkerSeen {
+    /// Returns whether the control loop knows that the worker must go.
+    pub(super) fn is_reported(&self) -> bool {
+        self.shared.reported.load(Ordering::Acquire)
+    }
+
+    /// Has `report` tell the control loop that the worker must go, unless it knows from any lane. `report` returns whether it
+    /// could.
+    pub(super) fn report_once(&self, report: impl FnOnce() -> bool) {
+        if !self.shared.reported.swap(true, Ordering::AcqRel) && !report() {
+            self.shared.reported.store(false, Ordering::Release);
+        }
+    }
+
+    /// Has no lane report it from here on.
+    pub(super) fn is_going(&self) {
+        self.shared.reported.store(true, Ordering::Release);
+    }
+
+    /// Returns whether what the worker does at this look counts: of the looks of several lanes, one in each `interval` does.
+    pub(super) fn counts(&self, now: Instant, interval: Duration) -> bool {
+        if self.is_only {
+            return true;
+        }
+        let tick = now.saturating_duration_since(self.begun).as_nanos() / interval.as_nanos();
+        let tick = u64::try_from(tick).unwrap_or(u64::MAX);
+        self.shared.sampled.swap(tick, Ordering::Relaxed) != tick
+    }
+
+    /// Returns whether it is in the real-time class, as it is told there.
+    pub(super) fn standing(&self) -> &Standing {
+        &self.shared.standing
+    }
+}
+
+/// An answer to which several lanes add. It goes to who asked when the last of them has, or is gone.
+pub struct Reply<T: Default>(Arc<ReplyInner<T>>);
+
+struct ReplyInner<T: Default> {
+    sum: Mutex<Option<T>>,
+    asker: Mutex<Option<oneshot::Sender<T>>>,
+}
+
+impl<T: Default> Reply<T> {
+    /// Adds what a lane has to say.
+    pub(super) fn add(&self, add: impl FnOnce(&mut T)) {
+        add(lock(&self.0.sum).get_or_insert_default());
+    }
+}
+
+impl<T: Default> Clone for Reply<T> {
+    fn clone(&self) -> Reply<T> {
+        Reply(self.0.clone())
+    }
+}
+
+impl<T: Default> From<oneshot::Sender<T>> for Reply<T> {
+    fn from(asker: oneshot::Sender<T>) -> Reply<T> {
+        Reply(Arc::new(ReplyInner { sum: Mutex::default(), asker: Mutex::new(Some(asker)) }))
+    }
+}
+
+impl<T: Default> Drop for ReplyInner<T> {
+    fn drop(&mut self) {
+        // Where no lane answered, the asker sees that the sender is gone.
+        if let (Some(sum), Some(asker)) = (lock(&self.sum).take(), lock(&self.asker).take()) {
+            // The asker may have gone, with all that it would do with it.
+            let _ = asker.send(sum);
+        }
+    }
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_answer_goes_when_the_last_lane_has_added_to_it() {
+        let (sender, mut asked) = oneshot::channel();
+        let reply = Reply::<Vec<u8>>::from(sender);
+        let other = reply.clone();
+        reply.add(|sum| sum.push(1));
+        drop(reply);
+        assert!(asked.try_recv().is_err());
+        other.add(|sum| sum.push(2));
+        drop(other);
+        assert_eq!(asked.try_recv(), Ok(vec![1, 2]));
+        // No lane answers.
+        let (sender, mut asked) = oneshot::channel();
+        drop(Reply::<Vec<u8>>::from(sender));
+        assert_eq!(asked.try_recv(), Err(oneshot::error::TryRecvError::Closed));
+    }
+
+    #[test]
+    fn a_worker_is_reported_once_by_all_lanes_and_again_if_nobody_heard() {
+        let (rings, _workers) = HostRing::detached_lanes(2).unwrap();
+        let rings = WorkerRings::from(rings);
+        let seen: Vec<_> = LanePlace::all(2).iter().map(|place| place.take(&rings).unwrap().1).collect();
+        seen[0].report_once(|| false);
+        assert!(!seen[1].is_reported());
+        seen[1].report_once(|| true);
+        seen[0].report_once(|| panic!("it is known"));
+        assert!(seen.iter().all(WorkerSeen::is_reported));
+    }
+
+    #[test]
+    fn one_look_of_all_lanes_counts_in_an_interval() {
+        let (rings, _workers) = HostRing::detached_lanes(2).unwrap();
+        let (rings, places) = (WorkerRings::from(rings), LanePlace::all(2));
+        let seen: Vec<_> = places.iter().map(|place| place.take(&rings).unwrap().1).collect();
+        assert!(places[0].take(&rings).is_none(), "each lane has one");
+        let interval = Duration::from_millis(10);
+        let counted = (1..=20_u32)
+            .filter(|look| seen[*look as usize % 2].counts(places[0].begun + interval / 2 * *look, interval));
+        assert!((10..=11).contains(&counted.count()));
+    }
+
+    #[test]
+    fn lanes_share_out_what_may_be_pending() {
+        for (wanted, count) in [(0, 1), (1, 1), (4, 4), (LANES_MAX, LANES_MAX), (1000, LANES_MAX)] {
+            let places = LanePlace::all(wanted);
+            assert_eq!((places.len(), places[0].pending_max()), (count, PENDING_PACKETS_MAX / count));
+        }
+    }
+}

@@ -1,0 +1,110 @@
+// SPDX-License-Identifier: Apache-2.0
+//! What the control loop wants, carried out by the loop of each lane.
+
+use std::sync::mpsc::TryRecvError;
+use std::time::Instant;
+
+use netserv_model::effect::EffectId;
+use netserv_model::verdict::FailureMode;
+use netserv_model::{Flavour, WorkerId};
+
+use super::lanes::Reply;
+use super::meters::{self, ModuleCounts};
+use super::module_filter::ModuleFilter;
+use super::pending::Stop;
+use super::seats::Seats;
+use super::{PacketCommand, PacketLoop, bit};
+
+impl PacketLoop {
+    /// Carries out what the control loop wants; returns whether the loop is to end.
+    pub(super) fn take_commands(&mut self) -> bool {
+        loop {
+            match self.commands.try_recv() {
+                Ok(PacketCommand::Stop) | Err(TryRecvError::Disconnected) => return true,
+                Ok(command) => self.carry_out(command),
+                Err(TryRecvError::Empty) => return false,
+            }
+        }
+    }
+
+    fn carry_out(&mut self, command: PacketCommand) {
+        match command {
+            PacketCommand::AddWorker { worker, generation, rings, prefixes } => {
+                self.add_worker(&worker, generation, &rings, prefixes);
+                self.tracer.forget_modules(&worker);
+            }
+            PacketCommand::RemoveWorker { worker, reason } => {
+                let seat = self.seats.of(&worker);
+                self.remove_worker(seat, reason);
+                self.tracer.forget_modules(&worker);
+            }
+            PacketCommand::SetPrefixes { user, prefixes } => {
+                for flavour in Flavour::ALL {
+                    if let Some(end) = self.seats.end_of(&WorkerId::new(user.clone(), flavour)) {
+                        end.prefixes.clone_from(&prefixes);
+                    }
+                }
+            }
+            PacketCommand::SetSendLimits { user, limits } => {
+                if self.place.leads() {
+                    self.place.budgets().set(&user, limits, Instant::now());
+                }
+            }
+            PacketCommand::ChangeFilters { add, remove } => {
+                for (id, module_filter) in add {
+                    self.filters.insert(id, module_filter.filter.clone(), module_filter.stop(&mut self.seats));
+                    self.tracer.note_filter(&module_filter);
+                    self.module_filters.insert(id, module_filter);
+                }
+                for id in remove {
+                    self.filters.remove(id);
+                    self.module_filters.remove(&id);
+                }
+            }
+            PacketCommand::SetCallTime { worker, slot, call } => {
+                if let Some(end) = self.seats.end_of(&worker) {
+                    end.set_call_time(slot, call);
+                }
+            }
+            PacketCommand::SetLoaded { worker, slot, loaded } => {
+                self.tracer.note_module(&worker, slot, loaded);
+                if let Some(end) = self.seats.end_of(&worker) {
+                    end.loaded = if loaded { end.loaded | bit(slot) } else { end.loaded & !bit(slot) };
+                }
+            }
+            PacketCommand::Meter { worker, slot, load } => {
+                let before = self.seats.end_of(&worker).and_then(|end| end.meters.begin(slot, load));
+                self.metered.extend(before);
+            }
+            PacketCommand::ReadMeters { ended, reply } => self.read_meters(&ended, &reply),
+            PacketCommand::Devices(reply) => {
+                if self.place.leads() {
+                    reply.add(|devices| *devices = self.driver.devices());
+                }
+            }
+            PacketCommand::Trace(tap) => self.tracer.add(tap),
+            PacketCommand::EndTrace(id) => self.tracer.remove(id),
+            PacketCommand::Stop => {}
+        }
+    }
+
+    fn read_meters(&mut self, ended: &[EffectId], reply: &Reply<ModuleCounts>) {
+        reply.add(|counts| {
+            let metered = self.metered.iter().map(|(load, count)| (*load, *count));
+            meters::add(counts, metered);
+            for end in self.seats.ends_mut() {
+                meters::add(counts, end.meters.counts());
+                end.meters.forget(ended);
+            }
+        });
+        self.metered.retain(|load, _| ended.binary_search(load).is_err());
+    }
+}
+
+impl ModuleFilter {
+    fn stop(&self, seats: &mut Seats) -> Stop {
+        let modules = bit(self.slot);
+        let closed = if self.on_failure == FailureMode::Closed { modules } else { 0 };
+        Stop { seat: seats.of(&self.worker), modules, closed }
+    }
+}
