@@ -3,6 +3,9 @@
 
 use std::hint::black_box;
 
+use netserv_dataplane::dummy::lane_of;
+use netserv_wire::ip::IpView;
+
 use super::*;
 
 /// Packets of a round.
@@ -16,6 +19,11 @@ fn packets_through_the_loop() {
     guard("matched by 1 rule", &[to_alice(b"x")], 0);
     guard("matched by the last of 1000 rules", &[to_alice(b"x")], 999);
     guard("matched by nothing", &[udp("192.0.2.1:9", "198.51.100.1:5060", b"x")], 0);
+    // With as many instructions as with one lane.
+    let ports = (5000..).map(|port| udp("192.0.2.1:9", &format!("10.0.0.2:{port}"), b"x"));
+    let in_lane_0 = |packet: &Vec<u8>| lane_of(&IpView::parse(packet).unwrap().flow(), 4) == 0;
+    let packet = ports.into_iter().find(in_lane_0).unwrap();
+    with_lanes(4, || guard("matched by 1 rule, one of 4 lanes", &[packet], 0));
 }
 
 /// Takes packets in, and with the worker's answers out again; what the worker does is not counted.
