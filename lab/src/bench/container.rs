@@ -105,7 +105,8 @@ impl Memory {
     }
 }
 
-struct Host {
+/// A launcher of containers.
+pub(super) struct Host {
     // Before the directory, which the launcher uses until it ends.
     launcher: Launcher,
     dir: Dir,
@@ -121,7 +122,7 @@ impl Drop for Dir {
 }
 
 impl Host {
-    fn start() -> Result<Host> {
+    pub(super) fn start() -> Result<Host> {
         let instance = format!("nslab-bench-{}", std::process::id());
         let dir = Dir(std::env::temp_dir().join(&instance));
         std::fs::create_dir_all(&dir.0)?;
@@ -130,7 +131,7 @@ impl Host {
         Ok(Host { launcher: Launcher::start(&config)?, dir })
     }
 
-    fn compile(&self, module: &str) -> Result<PathBuf> {
+    pub(super) fn compile(&self, module: &str) -> Result<PathBuf> {
         let code = self.dir.0.join(format!("{module}.cwasm"));
         let compiled = self.launcher.compile(&module_wasm(module)?, &code, &BuildLimits::CODE);
         compiled.map_err(|refusal| anyhow::anyhow!("{module}: {refusal}"))?;
@@ -138,11 +139,16 @@ impl Host {
     }
 
     fn launch(&self) -> Result<Guest> {
-        let user: UserId = "janedoe".parse()?;
+        self.launch_for("janedoe", 1)
+    }
+
+    /// Starts a container of a user, for so many lanes.
+    pub(super) fn launch_for(&self, user: &str, lanes: usize) -> Result<Guest> {
+        let user: UserId = user.parse()?;
         let limits = ContainerLimits::default();
-        let spec = LaunchSpec::new(&user, Flavour::Wasm, &limits);
+        let spec = LaunchSpec { lanes, ..LaunchSpec::new(&user, Flavour::Wasm, &limits) };
         let (control, rings, process) = self.launcher.launch(&spec)?.split();
-        Ok(Guest { control, _rings: rings, process })
+        Ok(Guest { control, rings, process })
     }
 
     /// Holds many containers with the module at a time, and returns the memory of each.
@@ -156,24 +162,26 @@ impl Host {
     }
 }
 
-struct Guest {
+/// A container.
+pub(super) struct Guest {
     control: ControlChannel,
-    _rings: Vec<HostRing>,
+    /// By lane.
+    pub(super) rings: Vec<HostRing>,
     process: Process,
 }
 
 impl Guest {
-    fn pid(&self) -> u32 {
+    pub(super) fn pid(&self) -> u32 {
         self.process.pid().unsigned_abs()
     }
 
-    fn expect_ready(&self) -> Result<()> {
+    pub(super) fn expect_ready(&self) -> Result<()> {
         let answer = self.answer()?;
         ensure!(matches!(answer, FromWorker::Ready { .. }), "the worker said {answer:?} and not that it is ready");
         Ok(())
     }
 
-    fn load(&self, code: &Path) -> Result<()> {
+    pub(super) fn load(&self, code: &Path) -> Result<()> {
         let load = ToWorker::Load {
             slot: ModuleSlot(0),
             module: "example.org/net-monitor@1.0.0".parse()?,

@@ -54,6 +54,8 @@ pub enum Goal {
     ManyContainers,
     /// The rate with many filters.
     ManyFilters,
+    /// What two lanes pass, against one.
+    TwoLanes,
     /// Memory of a container.
     ContainerMemory,
     /// SETUP of a module that the nodes have.
@@ -126,7 +128,7 @@ struct Entry {
 
 impl Goal {
     /// Every goal, as SPECIFICATION.md lists them.
-    pub const ALL: [Goal; 41] = [
+    pub const ALL: [Goal; 42] = [
         Goal::Monitor,
         Goal::MonitorOneCore,
         Goal::MonitorProcessorTime,
@@ -139,6 +141,7 @@ impl Goal {
         Goal::AddedLatency,
         Goal::ManyContainers,
         Goal::ManyFilters,
+        Goal::TwoLanes,
         Goal::ContainerMemory,
         Goal::SetupCached,
         Goal::SetupFetched,
@@ -242,6 +245,9 @@ impl Goal {
             ),
             Goal::ManyContainers => (Part::Many, AtLeast(0.8), "", "100 containers {} of one"),
             Goal::ManyFilters => (Part::Filters, AtLeast(0.95), "", "10,000 filters {} of one"),
+            Goal::TwoLanes => {
+                (Part::Lanes, AtLeast(1.9), "", "Two lanes on two cores {} of one on one, over packets from memory")
+            }
             Goal::ContainerMemory => (Part::Containers, AtMost(6.0), " MB", "Container {} resident with one module"),
             Goal::SetupCached => (Part::Setup, AtMost(50.0), " ms", "SETUP over 2 nodes, module cached, {}"),
             Goal::SetupFetched => (Part::Setup, AtMost(250.0), " ms", "SETUP over 2 nodes, module not cached, {}"),

@@ -15,6 +15,7 @@ mod handshake;
 mod java;
 mod ladder;
 mod ladder_table;
+mod lanes;
 mod loops;
 pub mod machine;
 mod many;
@@ -94,6 +95,8 @@ pub enum Part {
     Many,
     /// Many filters.
     Filters,
+    /// One lane and two, over packets from memory.
+    Lanes,
     /// A loop for each byte.
     Loops,
     /// SETUP over two nodes.
@@ -131,6 +134,8 @@ pub struct Plan {
     delay_seconds: f64,
     containers: Vec<u16>,
     many_rounds: usize,
+    lane_rounds: usize,
+    lane_seconds: f64,
     loop_sizes: Vec<u16>,
     setups: usize,
     setups_uncached: usize,
@@ -170,6 +175,8 @@ impl Plan {
                 delay_seconds: 0.5,
                 containers: containers(&[1, 10, 100]),
                 many_rounds: 1,
+                lane_rounds: 5,
+                lane_seconds: 0.5,
                 loop_sizes: vec![256],
                 setups: 20,
                 setups_uncached: 4,
@@ -200,6 +207,8 @@ impl Plan {
                 delay_seconds: 2.0,
                 containers: containers(&[1, 10, 50, 100, 500]),
                 many_rounds: 5,
+                lane_rounds: 15,
+                lane_seconds: 1.0,
                 loop_sizes: vec![64, 128, 256, 512, 1024],
                 setups: 50,
                 setups_uncached: 11,
@@ -291,12 +300,13 @@ pub fn run(options: &Options) -> Result<()> {
     Ok(())
 }
 
-const PARTS: [Part; 16] = [
+const PARTS: [Part; 17] = [
     Part::Ladder,
     Part::Curve,
     Part::Conditions,
     Part::Many,
     Part::Filters,
+    Part::Lanes,
     Part::Loops,
     Part::Setup,
     Part::Crowd,
@@ -334,6 +344,7 @@ fn measure(part: Part, plan: &Plan, programs: &Programs) -> Result<Measured> {
         Part::Conditions => conditions::measure(plan, programs),
         Part::Many => many::containers(plan, programs),
         Part::Filters => many::filters(plan, programs),
+        Part::Lanes => lanes::measure(plan).map(Measured::from),
         Part::Loops => loops::measure(plan, programs),
         Part::Setup => setup::measure(plan).map(Measured::from),
         Part::Crowd => crowd::measure(plan).map(Measured::from),

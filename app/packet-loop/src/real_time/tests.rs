@@ -64,6 +64,61 @@ fn hog_looks_max_in_one_call_is_banned_for_penalty() {
     guarded.set_all(false);
 }
 
+/// A worker outside of modules that keeps one of two packet threads from its core, the second, is put out of the class.
+#[test]
+fn one_that_starves_any_lane_is_banned() {
+    const TEST: &str = "one_that_starves_any_lane_is_banned";
+    for starved in [false, true] {
+        let begun = Instant::now();
+        let pulses = [Arc::<Pulse>::default(), Arc::<Pulse>::default()];
+        let mut guarded = Guarded::new(ScheduledThread::this().unwrap(), pulses[0].clone(), begun);
+        guarded.join(ScheduledThread::this().unwrap(), pulses[1].clone());
+        let candidate = Candidate {
+            thread: ScheduledThread::this().unwrap(),
+            activity: Box::new(|| Activity { steps: 7, module: None }),
+        };
+        let standing = Standing::default();
+        guarded.add(candidate, standing.clone());
+        if !standing.is_real_time() {
+            return not_run(TEST, "no real-time class here");
+        }
+        for look in 1..=HOG_LOOKS_MAX * 2 + 1 {
+            let now = begun + GUARD_INTERVAL * look;
+            for (pulse, is_quiet) in pulses.iter().zip([false, starved]) {
+                pulse.idle_ns.fetch_add(nanos(GUARD_INTERVAL), Ordering::Relaxed);
+                if !is_quiet {
+                    pulse.quiet_until_ns.store(nanos(now - begun), Ordering::Relaxed);
+                }
+            }
+            guarded.look(now, begun);
+        }
+        assert_eq!(standing.is_real_time(), !starved);
+        guarded.leave(&pulses[1]);
+        assert_eq!(guarded.own.len(), 1);
+        guarded.members.clear();
+        guarded.set_all(false);
+    }
+}
+
+/// The class has no more time than the busiest of its packet threads leaves.
+#[test]
+fn time_is_used_up_by_the_busiest_lane() {
+    let begun = Instant::now();
+    let pulses = [Arc::<Pulse>::default(), Arc::<Pulse>::default()];
+    let mut guarded = Guarded::new(ScheduledThread::this().unwrap(), pulses[0].clone(), begun);
+    guarded.join(ScheduledThread::this().unwrap(), pulses[1].clone());
+    let mut in_force = true;
+    for look in 1..=100 {
+        let now = begun + GUARD_INTERVAL * look;
+        pulses.iter().for_each(|pulse| pulse.quiet_until_ns.store(nanos(now - begun), Ordering::Relaxed));
+        // The first waits for packets all the time, the second never.
+        pulses[0].idle_ns.fetch_add(nanos(GUARD_INTERVAL), Ordering::Relaxed);
+        in_force &= guarded.look(now, begun);
+    }
+    assert!(!in_force, "it leaves the class for a moment");
+    guarded.set_all(false);
+}
+
 /// A worker that never gives the core back. Method: packet thread and a process that computes for ever, both in the class on
 /// one core; the packet thread yields to it, and has the core again because the guard puts the other one out.
 #[test]
