@@ -61,5 +61,7 @@ pub const NEIGHBOURS_ASKED_MAX: usize = 256;
 pub const OBSTACLES_LOOK_MIN: Duration = Duration::from_secs(1);
 /// Time between two looks of `afxdp` for what is in the way of forwarding in XDP, at most: not all gives news.
 pub const OBSTACLES_LOOK_MAX: Duration = Duration::from_secs(30);
+/// The share of the machine's available memory that `afxdp` takes for packets is at most one of so many.
+pub const PACKET_MEMORY_SHARE: usize = 128;
 /// How long `afxdp` may take no packets; after that they pass unseen, until it takes some again.
 pub const HEARTBEAT_MAX: Duration = Duration::from_secs(1);

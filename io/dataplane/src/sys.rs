@@ -139,3 +139,14 @@ pub(crate) fn socket_drops(fd: impl AsFd) -> io::Result<u32> {
 /// From `linux/sock_diag.h`.
 const SK_MEMINFO_DROPS: usize = 8;
 const SK_MEMINFO_VARS: usize = 9;
+
+/// Returns how many bytes of the machine's memory can be had without others losing theirs, if the system tells.
+pub(crate) fn memory_available() -> Option<usize> {
+    memory_available_in(&std::fs::read_to_string("/proc/meminfo").ok()?)
+}
+
+fn memory_available_in(meminfo: &str) -> Option<usize> {
+    let line = meminfo.lines().find_map(|line| line.strip_prefix("MemAvailable:"))?;
+    let kib: usize = line.trim().strip_suffix("kB")?.trim().parse().ok()?;
+    kib.checked_mul(1024)
+}

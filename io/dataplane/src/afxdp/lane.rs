@@ -30,6 +30,9 @@ pub(super) struct Lane {
     pub forwarding: ForwardingCache,
     pub injector: Injector,
     pub owed: Vec<Option<Owed>>,
+    /// Packets with the verdict to pass, which are sent once their headers have been fetched, in the order of verdicts; always
+    /// fewer than [`limits::BATCH_PACKETS_MAX`].
+    passing: Vec<Owed>,
     sequence: u32,
     events: OwnedFd,
     pub looked_at: Instant,
@@ -79,6 +82,7 @@ impl Lane {
             owed: std::iter::repeat_with(|| None).take(ports.frames()).collect(),
             ports,
             forwarding,
+            passing: Vec::with_capacity(limits::BATCH_PACKETS_MAX),
             injector: Injector::open(config.mark)?,
             sequence: 0,
             events,
@@ -241,8 +245,30 @@ impl Lane {
         self.owed[index_of(id)?].take()
     }
 
+    /// Sends a packet on its way with the next ones.
+    pub fn pass(&mut self, owed: Owed) {
+        self.ports.prefetch(&owed.frame, owed.start.into());
+        self.passing.push(owed);
+        if self.passing.len() == limits::BATCH_PACKETS_MAX {
+            self.forward_passing();
+        }
+    }
+
+    /// Queues the packets that pass; before anything is queued that came after them.
+    pub fn forward_passing(&mut self) {
+        let mut passing = std::mem::take(&mut self.passing);
+        passing.drain(..).for_each(|owed| self.forward(owed));
+        self.passing = passing;
+    }
+
+    /// Returns how many packets have no verdict, or are not sent yet.
+    pub fn held(&self) -> usize {
+        self.owed.iter().filter(|owed| owed.is_some()).count() + self.passing.len()
+    }
+
     /// Sends what is queued.
     pub fn flush(&mut self) {
+        self.forward_passing();
         self.counters.send_failed += self.ports.flush();
         let sent = self.injector.flush();
         self.counters.injected += sent.injected;
@@ -285,6 +311,7 @@ impl Drop for Lane {
     /// What was received and has no verdict goes on, and what would come goes by the kernel.
     fn drop(&mut self) {
         self.plane.retire(self.ports.places());
+        self.forward_passing();
         let mut batch = Batch::new();
         for _ in 0..=self.owed.len() / limits::BATCH_PACKETS_MAX {
             batch.clear();

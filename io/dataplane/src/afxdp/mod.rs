@@ -122,8 +122,7 @@ impl Afxdp {
     /// Returns how many frames of packet memory the lane has, and how many are free, lent to the kernel or owed a verdict:
     /// as many, unless something leaks.
     pub fn frames(&self) -> (usize, usize) {
-        let owed = self.lane.owed.iter().filter(|owed| owed.is_some()).count();
-        (self.lane.ports.frames(), self.lane.ports.frames_accounted_for() + owed)
+        (self.lane.ports.frames(), self.lane.ports.frames_accounted_for() + self.lane.held())
     }
 
     /// Returns how long the XDP program takes for a frame, on average over so many runs.
@@ -192,6 +191,8 @@ impl Driver for Afxdp {
     fn receive(&mut self, batch: &mut Batch, timeout: Option<Duration>) -> Result<usize, DriverError> {
         let deadline = timeout.map(|timeout| Instant::now() + timeout);
         batch.clear();
+        // A device that goes takes all frames along that are not owed a verdict.
+        self.lane.forward_passing();
         loop {
             self.look();
             self.lane.take_in(batch);
@@ -213,13 +214,16 @@ impl Driver for Afxdp {
         match verdict {
             Final::Pass => {
                 lane.counters.passed += 1;
-                lane.forward(owed);
+                lane.pass(owed);
             }
             Final::Drop => {
                 lane.counters.dropped += 1;
                 lane.ports.release(owed.frame);
             }
-            Final::Replace(bytes) => lane.replace(owed, bytes),
+            Final::Replace(bytes) => {
+                lane.forward_passing();
+                lane.replace(owed, bytes);
+            }
         }
     }
 
@@ -229,6 +233,7 @@ impl Driver for Afxdp {
 
     fn inject(&mut self, packet: &[u8]) -> Result<(), DriverError> {
         packet::whole(packet)?;
+        self.lane.forward_passing();
         if self.lane.send_new(packet, false) {
             self.lane.counters.injected += 1;
         } else if !self.lane.injector.inject(packet)? {
@@ -255,6 +260,11 @@ impl Driver for Afxdp {
             forwarded: of_plane(layout::COUNTER_FORWARDED),
             ..lane.counters
         }
+    }
+
+    fn owed_max(&self) -> usize {
+        // The others wait to be filled.
+        self.lane.ports.frames() / 2
     }
 
     fn devices(&self) -> Vec<DeviceInfo> {

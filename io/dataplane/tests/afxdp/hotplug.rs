@@ -61,7 +61,7 @@ fn named_devices_are_served_when_they_come_and_others_never() {
 fn no_frame_is_lost_with_devices_and_links() {
     let Some(chain) = Chain::new(3) else { return };
     let _entered = chain.enter(ROUTER);
-    let small = DriverConfig { receive_buffer_bytes: LANES * 2 * 1024 * 1024, ..config("frames") };
+    let small = DriverConfig { receive_buffer_bytes: LANES * 4 * 1024 * 1024, ..config("frames") };
     let mut driver = open_with(&small, &["udp port 5060"]);
     let flow = Flow::new(&chain, false, 5060);
     for round in 0..8 {

@@ -168,6 +168,17 @@ impl Umem {
         unsafe { std::slice::from_raw_parts_mut(start, range.len()) }
     }
 
+    /// Has the processor fetch what lies at an address, as in descriptors, and behind it, since that will be read soon: another
+    /// one may have written it, and so it would be waited for.
+    #[inline]
+    pub fn prefetch(&self, address: u64) {
+        let bytes = usize::try_from(address).unwrap_or(usize::MAX);
+        if bytes < usize::try_from(self.frames).unwrap_or(0) * FRAME_BYTES {
+            // SAFETY: the address lies in the memory.
+            prefetch(unsafe { self.memory.start.as_ptr().add(bytes) });
+        }
+    }
+
     fn place(&self, frame: &Frame, range: &Range<usize>) -> Option<*mut u8> {
         (frame.0 < self.frames && range.start <= range.end && range.end <= FRAME_BYTES).then_some(())?;
         // SAFETY: the frame lies in the memory, and the start of the range in the frame.
@@ -175,6 +186,28 @@ impl Umem {
     }
 }
 
+/// Has the processor fetch two lines of its cache, or does nothing.
+#[inline]
+fn prefetch(start: *const u8) {
+    #[cfg(target_arch = "x86_64")]
+    for line in [0, LINE_BYTES] {
+        use std::arch::x86_64::{_MM_HINT_T0, _mm_prefetch};
+        // SAFETY: every processor of this kind has it, and it reads nothing: an address that is not there does no harm.
+        unsafe { _mm_prefetch::<_MM_HINT_T0>(start.wrapping_add(line).cast()) };
+    }
+    #[cfg(target_arch = "aarch64")]
+    for line in [0, LINE_BYTES] {
+        // SAFETY: as above; it changes neither memory nor flags.
+        unsafe {
+            std::arch::asm!("prfm pldl1keep, [{}]", in(reg) start.wrapping_add(line), options(nostack, preserves_flags, readonly));
+        }
+    }
+    #[cfg(not(any(target_arch = "x86_64", target_arch = "aarch64")))]
+    let _ = start;
+}
+
+#[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]
+const LINE_BYTES: usize = 64;
 /// Bytes of a frame; the kernel leaves 256 of them free in front of a packet.
 pub const FRAME_BYTES: usize = 2048;
 const FRAME_BYTES_U64: u64 = 2048;

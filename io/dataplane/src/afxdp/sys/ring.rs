@@ -100,6 +100,13 @@ impl<T: Entry> Ring<T> {
         Some(entry)
     }
 
+    /// Consuming: returns the entry that the pop after so many others takes, if it is there and known to be.
+    pub fn peek(&self, ahead: u32) -> Option<T> {
+        // SAFETY: as in `pop`.
+        (self.seen.wrapping_sub(self.own) > ahead)
+            .then(|| unsafe { self.place(self.own.wrapping_add(ahead)).read_volatile() })
+    }
+
     /// Consuming: returns how many entries there are to take.
     pub fn ready(&self) -> u32 {
         self.producer().load(Ordering::Acquire).wrapping_sub(self.own)
