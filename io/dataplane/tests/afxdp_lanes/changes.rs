@@ -142,6 +142,8 @@ fn outlet_waiting_max_frames_wait_in_a_lane_without_a_queue() {
             }
         }
     }
+    // What was finished is on its way before more comes in.
+    assert_eq!(lanes[1].receive(&mut batch, Some(Duration::ZERO)).unwrap(), 0);
     let failed = finished - limits::OUTLET_WAITING_MAX;
     assert_eq!(lanes[1].counters().send_failed, u64::try_from(failed).unwrap());
     lanes[1].flush().unwrap();
