@@ -28,6 +28,7 @@ pub struct Lab {
     processes: BTreeMap<String, Process>,
     janitor: Option<Child>,
     driver: Option<String>,
+    lanes: Option<usize>,
     wrapper: Vec<String>,
 }
 
@@ -52,7 +53,16 @@ impl Lab {
         let dir = std::env::temp_dir().join(&id);
         std::fs::create_dir_all(&dir).with_context(|| format!("cannot make {}", dir.display()))?;
         let janitor = Some(start_janitor(&id, &dir)?);
-        let mut lab = Lab { id, topology, dir, processes: BTreeMap::new(), janitor, driver: None, wrapper: Vec::new() };
+        let mut lab = Lab {
+            id,
+            topology,
+            dir,
+            processes: BTreeMap::new(),
+            janitor,
+            driver: None,
+            lanes: None,
+            wrapper: Vec::new(),
+        };
         lab.build()?;
         Ok(lab)
     }
@@ -65,6 +75,16 @@ impl Lab {
     /// Has nodes that are started from here on take their packets by this driver, instead of by the one that they choose.
     pub fn use_driver(&mut self, driver: &str) {
         self.driver = Some(driver.to_owned());
+    }
+
+    /// Has nodes that are started from here on take their packets in so many lanes, where the driver can have them.
+    pub fn use_lanes(&mut self, lanes: usize) {
+        self.lanes = Some(lanes);
+    }
+
+    /// Returns the lanes that nodes are told to have.
+    pub fn lanes(&self) -> Option<usize> {
+        self.lanes
     }
 
     /// Returns the driver that nodes are told to use.

@@ -304,6 +304,9 @@ impl Lab {
             // Writing to a String cannot fail.
             let _ = writeln!(text, "dataplane.driver = {driver:?}");
         }
+        if let Some(lanes) = self.lanes() {
+            let _ = writeln!(text, "dataplane.lanes = {lanes}");
+        }
         text += extra;
         text.push('\n');
         for user in users {

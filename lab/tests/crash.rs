@@ -21,6 +21,12 @@ over_each_driver!(
     killed_at_any_point_of_a_setup,
 );
 
+over_each_driver_in_four_lanes!(
+    a_killed_node_forwards_and_restores,
+    a_killed_launcher_is_replaced,
+    a_stopped_node_leaves_nothing,
+);
+
 fn a_killed_node_forwards_and_restores(driver: Driver) {
     let Some(mut net) = net("a_killed_node_forwards_and_restores", driver) else { return };
     let (package, url) = net.publish("echo");

@@ -4,6 +4,7 @@
 
 mod serving;
 
+use std::cell::Cell;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::Duration;
@@ -57,6 +58,29 @@ macro_rules! over_each_driver {
     };
 }
 
+thread_local! {
+    /// The lanes that nodes of this test are to have; 0 leaves it to them.
+    static LANES: Cell<usize> = const { Cell::new(0) };
+}
+
+/// Has the nodes of this test take their packets in so many lanes, where the driver can have them.
+pub fn use_lanes(lanes: usize) {
+    LANES.set(lanes);
+}
+
+/// Makes of each function, which takes a driver, two more tests: one over each driver with four lanes.
+#[macro_export]
+macro_rules! over_each_driver_in_four_lanes {
+    ($($test:ident),+ $(,)?) => {
+        mod afxdp_lanes {
+            $(#[test] fn $test() { $crate::common::use_lanes(4); super::$test($crate::common::Driver::Afxdp); })+
+        }
+        mod nfqueue_lanes {
+            $(#[test] fn $test() { $crate::common::use_lanes(4); super::$test($crate::common::Driver::Nfqueue); })+
+        }
+    };
+}
+
 /// Builds the network, or says that the test is skipped.
 pub fn net(test: &str, driver: Driver) -> Option<Net> {
     net_with(test, driver, FILES_ALLOWED, &[])
@@ -72,6 +96,9 @@ pub fn net_with(test: &str, driver: Driver, extra: &str, others: &[(&str, &[&str
         [("sender", Kind::Host), ("n1", Kind::Node), ("r", Kind::Router), ("n2", Kind::Node), ("receiver", Kind::Host)];
     let mut lab = Lab::up(Topology::chain(&chain)).unwrap();
     lab.use_driver(driver.name());
+    if LANES.get() > 0 {
+        lab.use_lanes(LANES.get());
+    }
     let own = [format!("{}/32", lab.v4("sender")), format!("{}/128", lab.v6("sender"))];
     let user = lab.user("janedoe", &[&own[0], &own[1]]).unwrap();
     let mut users = vec![user.clone()];

@@ -97,9 +97,7 @@ impl Lane {
         for notices in lane.forwarding.kernel().notices() {
             lane.watch(notices)?;
         }
-        // Each ring wakes once, and is not read.
-        let ringing = epoll::EventFlags::IN | epoll::EventFlags::ET;
-        epoll::add(&lane.events, plane.bell(number), epoll::EventData::new_u64(0), ringing).map_err(failed)?;
+        lane.watch(plane.bell(number))?;
         Ok(lane)
     }
 
@@ -109,6 +107,12 @@ impl Lane {
             Ok(()) | Err(rustix::io::Errno::EXIST) => Ok(()),
             Err(error) => Err(DriverError::system("watching sockets", error)),
         }
+    }
+
+    /// Notes that our bell was rung; what it was rung for is to be looked at after that.
+    pub fn hear_bell(&self) {
+        // There is nothing to read if nobody rang.
+        let _ = rustix::io::read(self.plane.bell(self.number), &mut [0; 8][..]);
     }
 
     /// Returns what becomes readable when there is something to do.

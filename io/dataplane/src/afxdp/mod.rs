@@ -154,6 +154,7 @@ impl Afxdp {
             return;
         }
         self.lane.looked_at = now;
+        self.lane.hear_bell();
         self.lane.plane.heart.beat(self.lane.number);
         let looked = self.lane.forwarding.look(now);
         if let Some(leader) = &mut self.leader {

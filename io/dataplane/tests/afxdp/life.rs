@@ -6,6 +6,7 @@ use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
 use netserv_dataplane::{Batch, Driver, DriverKind};
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
 use crate::common::Chain;
 use crate::{Afxdp, Flow, LANES, RECEIVER, ROUTER, config, open, pass};
@@ -100,6 +101,29 @@ fn a_closed_driver_lets_go_of_what_it_holds() {
     let mut received: Vec<u8> = (0..20).map(|_| flow.received().unwrap()[0]).collect();
     received.sort_unstable();
     assert_eq!(received, (0..20).collect::<Vec<u8>>());
+}
+
+/// Whoever waits for the descriptors, and not in `receive`, is left alone while there is nothing to do.
+#[test]
+fn a_driver_without_packets_wakes_nobody() {
+    let Some(chain) = Chain::new(3) else { return };
+    let _entered = chain.enter(ROUTER);
+    let mut lanes = DriverKind::Afxdp.open_lanes(&config("quiet"), LANES).unwrap();
+    let end = Instant::now() + Duration::from_secs(5);
+    let mut quiet_looks = 0;
+    // What comes by itself, as neighbours do, is over before long.
+    while quiet_looks < 3 {
+        assert!(Instant::now() < end, "it is woken again and again");
+        for lane in &mut lanes {
+            lane.receive(&mut Batch::new(), Some(Duration::ZERO)).unwrap();
+        }
+        let descriptors = lanes.iter().filter_map(|lane| lane.poll_fd());
+        let mut waited: Vec<_> = descriptors.map(|fd| PollFd::from_borrowed_fd(fd, PollFlags::IN)).collect();
+        assert_eq!(waited.len(), lanes.len());
+        let time = Timespec::try_from(Duration::from_millis(100)).unwrap();
+        quiet_looks = if poll(&mut waited, Some(&time)) == Ok(0) { quiet_looks + 1 } else { 0 };
+        std::thread::sleep(Duration::from_millis(2));
+    }
 }
 
 #[test]
