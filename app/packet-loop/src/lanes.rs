@@ -56,7 +56,7 @@ impl LanePlace {
     /// Takes what a command brings for this lane.
     pub(super) fn take(&self, rings: &WorkerRings) -> Option<(HostRing, WorkerSeen)> {
         let ring = lock(&rings.rings).get_mut(self.number)?.take()?;
-        let seen = WorkerSeen { shared: rings.shared.clone(), begun: self.begun, is_only: self.count == 1 };
+        let seen = WorkerSeen { shared: rings.shared.clone(), begun: self.begun, lanes: self.count };
         Some((ring, seen))
     }
 }
@@ -86,7 +86,7 @@ impl From<HostRing> for WorkerRings {
 pub(super) struct WorkerSeen {
     shared: Arc<SeenByAll>,
     begun: Instant,
-    is_only: bool,
+    lanes: usize,
 }
 
 #[derive(Default)]
@@ -97,6 +97,11 @@ struct SeenByAll {
 }
 
 impl WorkerSeen {
+    /// Returns how many lanes the worker serves in turn.
+    pub(super) fn lanes(&self) -> u32 {
+        u32::try_from(self.lanes).expect("there are few lanes")
+    }
+
     /// Returns whether the control loop knows that the worker must go.
     pub(super) fn is_reported(&self) -> bool {
         self.shared.reported.load(Ordering::Acquire)
@@ -117,7 +122,7 @@ impl WorkerSeen {
 
     /// Returns whether what the worker does at this look counts: of the looks of several lanes, one in each `interval` does.
     pub(super) fn counts(&self, now: Instant, interval: Duration) -> bool {
-        if self.is_only {
+        if self.lanes == 1 {
             return true;
         }
         let tick = now.saturating_duration_since(self.begun).as_nanos() / interval.as_nanos();

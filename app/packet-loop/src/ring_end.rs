@@ -22,7 +22,7 @@ pub(super) struct RingEnd {
     pub(super) ring: HostRing,
     pub(super) prefixes: Vec<IpNet>,
     call_times: BTreeMap<ModuleSlot, Duration>,
-    /// How long every module together may take.
+    /// How long every module together may take, with a batch of each lane.
     answer_time: Duration,
     /// The bits of the modules that are loaded.
     pub(super) loaded: u64,
@@ -101,7 +101,7 @@ impl RingEnd {
     /// Says how long a call of a module may take.
     pub(super) fn set_call_time(&mut self, slot: ModuleSlot, call: Duration) {
         self.call_times.insert(slot, call);
-        self.answer_time = PROCESSOR_WAIT_MAX + self.call_times.values().sum::<Duration>();
+        self.answer_time = PROCESSOR_WAIT_MAX + self.seen.lanes() * self.call_times.values().sum::<Duration>();
     }
 
     /// Puts a packet into the ring.

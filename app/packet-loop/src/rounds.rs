@@ -248,6 +248,14 @@ impl PacketLoop {
 
     fn watch_one(&mut self, seat: SeatId, now: Instant) {
         let Some(end) = self.seats.end(seat) else { return };
+        if end.broken && !end.seen.is_reported() {
+            // The control loop had no room for it, or for what another lane had to say of the worker.
+            if let Some(mut end) = self.seats.take(seat) {
+                self.report_broken(seat, &mut end, "it broke the rules of its ring before".to_owned());
+                self.seats.put(seat, end);
+            }
+            return;
+        }
         if let Some(slot) = end.stalled(now)
             && !end.seen.is_reported()
         {

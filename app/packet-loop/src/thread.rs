@@ -105,12 +105,12 @@ impl PacketThread {
             let mut packet_loop = PacketLoop::new(driver, place, counters, commands, wake, ending.report.clone())?;
             packet_loop.set_busy_poll(config.busy_poll);
             let cores = cores(cores_of(&config.cores, number, count))?;
-            let class = if config.real_time { Class::RealTime(club.take()) } else { Class::Usual };
+            let class = if config.real_time { Class::RealTime(club.clone()) } else { Class::Usual };
             let (thread, started) = spawn(name, packet_loop, cores, class, ending.clone())?;
             threads.threads.push(thread);
             let started = started.recv().context("packet thread")?;
             let Started { usual, club: joined } = started.context("the packet thread cannot have its cores")?;
-            club = joined;
+            club = club.or(joined);
             threads.usual = threads.usual.take().or(usual);
         }
         Ok(threads)

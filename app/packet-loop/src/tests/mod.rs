@@ -195,6 +195,11 @@ impl Rig {
         }
     }
 
+    /// Returns how many lanes there are.
+    pub(super) fn lanes(&self) -> u32 {
+        u32::try_from(1 + self.others.len()).unwrap()
+    }
+
     /// Returns a user's worker in each lane.
     fn worker_in_lanes(&mut self, user: &str) -> impl Iterator<Item = &mut DetachedWorker> {
         let first = self.workers.get_mut(user).unwrap();

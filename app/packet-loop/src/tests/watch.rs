@@ -61,7 +61,9 @@ fn steps_without_answers_do_not_help_for_ever() {
             break;
         }
     }
-    assert!((PROCESSOR_WAIT_MAX + CALL..PROCESSOR_WAIT_MAX + CALL * 2).contains(&reported), "{reported:?}");
+    // The worker serves its lanes in turn, and may call each module for a batch of each.
+    let allowed = PROCESSOR_WAIT_MAX + CALL * rig.lanes();
+    assert!((allowed..allowed + CALL).contains(&reported), "{reported:?}");
 }
 
 #[test]

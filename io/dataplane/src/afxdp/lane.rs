@@ -180,6 +180,9 @@ impl Lane {
         self.set_served();
         if new.len() <= limits::DEVICES_PER_TURN_MAX {
             self.followed = version;
+        } else {
+            // Nobody else wakes us for the others.
+            self.plane.ring(self.number);
         }
     }
 

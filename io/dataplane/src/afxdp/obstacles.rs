@@ -196,7 +196,7 @@ impl Looker {
 
     fn everything(&self) -> Result<Obstacles, DriverError> {
         let foreign = rules::foreign::find()?;
-        let everywhere = match self.interception()? {
+        let mut everywhere = match self.interception()? {
             Some(why) => Some(why),
             None if self.kernel.rules()?.by_choice => Some("rules of policy routing".to_owned()),
             None => match in_use(Path::new("/proc/thread-self/net"), Path::new("/proc/sys/net")) {
@@ -207,9 +207,15 @@ impl Looker {
         let mut devices = self.kernel.queueing()?;
         if !foreign.devices.is_empty() {
             let interfaces = self.kernel.interfaces()?;
-            let named =
-                interfaces.into_iter().filter_map(|(index, one)| Some((index, foreign.devices.get(&one.name)?)));
-            devices.extend(named.map(|(index, chain)| (index, chain.clone())));
+            let index_of =
+                |name: &String| interfaces.iter().find(|(_, one)| one.name == *name).map(|(index, _)| *index);
+            for (name, chain) in foreign.devices {
+                match index_of(&name) {
+                    Some(index) => drop(devices.insert(index, chain)),
+                    // Nobody knows whose packets go through it.
+                    None => everywhere = everywhere.or(Some(chain)),
+                }
+            }
         }
         Ok(Obstacles { everywhere, devices })
     }

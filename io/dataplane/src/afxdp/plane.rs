@@ -129,6 +129,12 @@ impl Plane {
         self.bells[lane].as_fd()
     }
 
+    /// Wakes a lane, or has it go on.
+    pub fn ring(&self, lane: usize) {
+        // It can only fail by being rung 2^64 times.
+        let _ = rustix::io::write(&self.bells[lane], &1_u64.to_ne_bytes());
+    }
+
     /// Says that the program is off all devices.
     pub fn detached(&self) {
         self.is_attached.store(false, Ordering::Relaxed);
@@ -149,10 +155,7 @@ impl Plane {
 
     fn tell(&self) {
         self.version.fetch_add(1, Ordering::Release);
-        for bell in &self.bells {
-            // It can only fail by being told 2^64 times.
-            let _ = rustix::io::write(bell, &1_u64.to_ne_bytes());
-        }
+        (0..self.bells.len()).for_each(|lane| self.ring(lane));
     }
 
     fn lock(&self) -> MutexGuard<'_, Roster> {

@@ -35,7 +35,7 @@ pub(super) struct Ports {
     resting: VecDeque<(Instant, Vec<Frame>)>,
     /// Devices that the memory was made for.
     planned: usize,
-    /// Entries of each ring.
+    /// Entries of each ring at most.
     ring: u32,
     busy_poll: Option<Duration>,
     /// Where the next [`Ports::receive`] begins: the number of a socket.
@@ -122,10 +122,9 @@ impl Ports {
         if std::mem::replace(&mut self.devices[at].grown, grown) == grown {
             return false;
         }
-        let (before, zero_copy) = (self.devices[at].sockets.len(), self.devices[at].zero_copy);
+        let before = self.devices[at].sockets.len();
         for queue in self.share.queues(served.places.len()).skip(before) {
-            let config = self.config(device, queue, zero_copy);
-            let mut socket = match Socket::open(&self.umem, self.devices[at].sockets.first(), config) {
+            let mut socket = match self.open_further(at, queue) {
                 Ok(socket) => socket,
                 Err(error) => {
                     tracing::debug!(device, queue, %error, "no socket for a further queue");
@@ -138,6 +137,20 @@ impl Ports {
         }
         self.refill();
         self.devices[at].sockets.len() > before
+    }
+
+    /// Opens the socket of one more queue: as the others are or, if it is our first one, without a copy if the device can.
+    fn open_further(&mut self, at: usize, queue: usize) -> io::Result<Socket> {
+        let Device { served, sockets, zero_copy, .. } = &self.devices[at];
+        let (device, ring) = (served.device, self.ring_of(1));
+        let Some(first) = sockets.first() else {
+            let open = |zero_copy| Socket::open(&self.umem, None, self.config(device, queue, zero_copy, ring));
+            let (socket, zero_copy) =
+                open(true).map(|socket| (socket, true)).or_else(|_| open(false).map(|socket| (socket, false)))?;
+            self.devices[at].zero_copy = zero_copy;
+            return Ok(socket);
+        };
+        Socket::open(&self.umem, Some(first), self.config(device, queue, *zero_copy, ring))
     }
 
     /// Closes a device's sockets and takes back all frames that they had, but for those in `owed`.
@@ -316,15 +329,16 @@ impl Ports {
         self.devices.iter().flat_map(|device| &device.sockets)
     }
 
-    fn config(&self, device: u32, queue: usize, zero_copy: bool) -> SocketConfig {
+    fn config(&self, device: u32, queue: usize, zero_copy: bool, ring: u32) -> SocketConfig {
         let queue = u32::try_from(queue).expect("there are few queues");
-        SocketConfig { device, queue, zero_copy, ring: self.ring, busy_poll: self.busy_poll }
+        SocketConfig { device, queue, zero_copy, ring, busy_poll: self.busy_poll }
     }
 
     fn open_sockets(&mut self, served: &Served, zero_copy: bool) -> io::Result<Vec<Socket>> {
         let mut sockets: Vec<Socket> = Vec::new();
+        let ring = self.ring_of(self.share.queues(served.places.len()).count());
         for queue in self.share.queues(served.places.len()) {
-            match Socket::open(&self.umem, sockets.first(), self.config(served.device, queue, zero_copy)) {
+            match Socket::open(&self.umem, sockets.first(), self.config(served.device, queue, zero_copy, ring)) {
                 Ok(socket) => sockets.push(socket),
                 // A device may have room for more queues than it uses.
                 Err(error) if queue > 0 && error.raw_os_error() == Some(libc::EINVAL) => break,
@@ -337,11 +351,22 @@ impl Ports {
 
     /// Sees to it that new sockets that nobody counted on leave frames for others.
     fn bound(&self, sockets: &mut [Socket]) {
+        let share = self.fill_share(sockets.len());
+        sockets.iter_mut().for_each(|socket| socket.fill_target = socket.fill_target.min(share).max(1));
+    }
+
+    /// Returns how many frames each of so many new sockets of a device may have at most.
+    fn fill_share(&self, sockets: usize) -> usize {
         // Those to come have as much as this one, and so has what is on its way.
         let left = self.planned.saturating_sub(self.devices.len());
         let parts = if left > 0 { left + 1 } else { PARTS_UNPLANNED };
-        let share = self.free.len() / parts / sockets.len().max(1);
-        sockets.iter_mut().for_each(|socket| socket.fill_target = socket.fill_target.min(share).max(1));
+        self.free.len() / parts / sockets.max(1)
+    }
+
+    /// Returns the entries of the rings of a device's sockets, if there are so many: not many more than they have frames.
+    fn ring_of(&self, sockets: usize) -> u32 {
+        let wanted = u32::try_from(self.fill_share(sockets).next_power_of_two()).unwrap_or(u32::MAX);
+        wanted.clamp(self.ring.min(RING_ENTRIES_LEAST), self.ring)
     }
 
     /// Takes back the frames that were sent, and those that have rested.
@@ -435,6 +460,8 @@ const FRAMES_PER_SOCKET: usize = 8192;
 const PARTS_UNPLANNED: usize = 8;
 const FRAMES_MIN: usize = 256;
 const RING_ENTRIES_MIN: usize = 64;
+/// What a socket has where there is memory for that many frames at all: as many packets may be sent in a turn.
+const RING_ENTRIES_LEAST: u32 = 1024;
 const RING_ENTRIES_MAX: usize = FRAMES_PER_SOCKET;
 /// How long frames of a closed socket are left alone: the kernel closes in the background.
 const REST: Duration = Duration::from_secs(1);

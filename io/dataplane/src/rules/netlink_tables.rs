@@ -68,26 +68,34 @@ fn parse_chain(body: &[u8]) -> Option<Chain> {
         FAMILY_NETDEV => "netdev",
         _ => return None,
     };
-    let on_the_way = family == FAMILY_NETDEV || matches!(number, HOOK_PREROUTING | HOOK_FORWARD | HOOK_POSTROUTING);
+    let of_devices = family == FAMILY_NETDEV || (family == FAMILY_INET && number == HOOK_INET_INGRESS);
+    let on_the_way = of_devices || matches!(number, HOOK_PREROUTING | HOOK_FORWARD | HOOK_POSTROUTING);
     let of_iptables = matches!(family, FAMILY_IPV4 | FAMILY_IPV6) && TABLES_OF_IPTABLES.contains(&table.as_str());
     // Ours only marks flows that modules take over, which the node's filters are not about.
     let own = family == FAMILY_INET && is_container_link(&format!("{table}n0"));
     (on_the_way && !of_iptables && !own).then(|| Chain {
         text: format!("chain `{chain}` of nftables' table `{name} {table}`"),
-        devices: if family == FAMILY_NETDEV { devices_of(hook) } else { Vec::new() },
+        devices: if of_devices { devices_of(hook).unwrap_or_default() } else { Vec::new() },
     })
 }
 
-/// Returns the devices of a chain of the family `netdev`.
-fn devices_of(hook: &[u8]) -> Vec<String> {
-    let text = |bytes: &[u8]| String::from_utf8_lossy(bytes.strip_suffix(&[0]).unwrap_or(bytes)).into_owned();
-    let of = |(kind, bytes)| match kind & ATTRIBUTE_KIND {
-        HOOK_DEVICE => vec![text(bytes)],
-        HOOK_DEVICES => attributes(bytes).map(|(_, bytes)| text(bytes)).collect(),
-        _ => Vec::new(),
-    };
-    let devices: BTreeSet<String> = attributes(hook).flat_map(of).collect();
-    devices.into_iter().collect()
+/// Returns the devices of a chain that belongs to devices; `None` if they are not all named, but by how their names begin.
+fn devices_of(hook: &[u8]) -> Option<Vec<String>> {
+    // Without an end it is the beginning of names (Linux 6.16).
+    let text = |bytes: &[u8]| Some(String::from_utf8_lossy(bytes.strip_suffix(&[0])?).into_owned());
+    let mut devices = BTreeSet::new();
+    for (kind, bytes) in attributes(hook) {
+        match kind & ATTRIBUTE_KIND {
+            HOOK_DEVICE => drop(devices.insert(text(bytes)?)),
+            HOOK_DEVICES => {
+                for (kind, bytes) in attributes(bytes) {
+                    devices.insert(text(bytes).filter(|_| kind & ATTRIBUTE_KIND == DEVICE_NAME)?);
+                }
+            }
+            _ => {}
+        }
+    }
+    Some(devices.into_iter().collect())
 }
 
 /// Asks for a whole table, and hands out its messages; none if the kernel has no such table.
@@ -132,11 +140,13 @@ const CHAIN_HOOK: u16 = 4;
 const HOOK_NUMBER: u16 = 1;
 const HOOK_DEVICE: u16 = 3;
 const HOOK_DEVICES: u16 = 4;
+const DEVICE_NAME: u16 = 1;
 /// Without the flags of an attribute's kind.
 const ATTRIBUTE_KIND: u16 = 0x3fff;
 const HOOK_PREROUTING: u32 = 0;
 const HOOK_FORWARD: u32 = 2;
 const HOOK_POSTROUTING: u32 = 4;
+const HOOK_INET_INGRESS: u32 = 5;
 const FAMILY_INET: u8 = 1;
 const FAMILY_IPV4: u8 = 2;
 const FAMILY_NETDEV: u8 = 5;
@@ -208,6 +218,17 @@ mod tests {
         // Of one that names none, nobody knows whose packets go through it.
         for devices in [&["eth0"][..], &["eth0", "eth1"], &[]] {
             assert_eq!(chain(FAMILY_NETDEV, "fw", Some((0, devices))).unwrap().devices, devices);
+            assert_eq!(chain(FAMILY_INET, "fw", Some((HOOK_INET_INGRESS, devices))).unwrap().devices, devices);
         }
+        // Names that begin so, in the forms of two versions of Linux.
+        let with = |kind: u16, name: &[u8]| {
+            let (mut list, mut hook) = (Vec::new(), Vec::new());
+            append_attribute(&mut list, DEVICE_NAME, b"lo\0");
+            append_attribute(&mut list, kind, name);
+            append_attribute(&mut hook, HOOK_DEVICES, &list);
+            devices_of(&hook)
+        };
+        assert_eq!(with(DEVICE_NAME, b"eth0\0").unwrap(), ["eth0", "lo"]);
+        assert_eq!((with(DEVICE_NAME, b"eth"), with(2, b"eth\0"), with(2, b"eth")), (None, None, None));
     }
 }
