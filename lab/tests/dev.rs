@@ -38,6 +38,37 @@ fn tests_that_fail_twice_and_programs_that_end_fail_the_run() {
     }
 }
 
+/// A `cargo` whose program of tests is ended at its time: `done` says of which test it told the end.
+fn endless(done: &str) -> String {
+    format!(
+        r#"
+cargo() {{
+  case "$*" in
+    *--exact*two*) echo "test two ... ok" ;;
+    *) printf 'running 2 tests\n{done}test two has been running for over 60 seconds\n'
+       echo 'error: test failed, to rerun pass `-p x`'
+       echo '  process did not exit successfully: `timeout x` (exit status: 124)'; return 101 ;;
+  esac
+}}"#
+    )
+}
+
+#[test]
+fn a_test_without_end_is_ended_named_and_tried_once_more() {
+    let output = sourced(&format!("{}\ntest_node; report_retried", endless("test one ... ok\\n")));
+    assert!(output.status.success(), "{output:?}");
+    let said = said(&output);
+    assert_eq!(said[0], "[dev] without end: two");
+    assert_eq!(said.last().unwrap(), "[dev] 1 tests passed only when retried: two");
+}
+
+#[test]
+fn tests_that_never_began_fail_the_run() {
+    let output = sourced(&format!("{}\ntest_node; report_retried", endless("")));
+    assert!(!output.status.success(), "{output:?}");
+    assert!(said(&output).iter().any(|line| line.contains("more than 15 minutes")), "{output:?}");
+}
+
 #[test]
 fn flakes_in_the_reports_of_java_are_counted_once_each() {
     let folder = tempfile::tempdir().unwrap();
