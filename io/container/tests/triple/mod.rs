@@ -36,6 +36,13 @@ pub fn pass(from: &mut TcpStream, to: &mut TcpStream, bytes: &[u8]) {
     assert_eq!(received, bytes);
 }
 
+/// Takes a connection that must come.
+pub fn accept(listener: &TcpListener) -> TcpStream {
+    let came = poll(&mut [PollFd::new(listener, PollFlags::IN)], Some(&LONG.try_into().unwrap())).unwrap();
+    assert_eq!(came, 1, "no connection within {LONG:?}");
+    listener.accept().unwrap().0
+}
+
 /// Waits for a connection for a while, and returns whether none came.
 pub fn is_idle(listener: &TcpListener) -> bool {
     poll(&mut [PollFd::new(listener, PollFlags::IN)], Some(&SHORT.try_into().unwrap())).unwrap() == 0
