@@ -172,7 +172,7 @@ impl PacketTotals {
             dropped: by_reason(self.dropped, other.dropped),
             unseen: by_reason(self.unseen, other.unseen),
             refused: by_reason(self.refused, other.refused),
-            driver: sum(self.driver, other.driver),
+            driver: self.driver + other.driver,
         }
     }
 
@@ -197,27 +197,6 @@ impl PacketTotals {
     /// Returns the count of packets that a container did not see for one reason.
     pub fn unseen(&self, reason: DropReason) -> u64 {
         self.unseen[index(reason)].1
-    }
-}
-
-/// Returns what two lanes of a driver counted.
-fn sum(one: Counters, other: Counters) -> Counters {
-    Counters {
-        received: one.received + other.received,
-        passed: one.passed + other.passed,
-        dropped: one.dropped + other.dropped,
-        replaced: one.replaced + other.replaced,
-        redirected: one.redirected + other.redirected,
-        injected: one.injected + other.injected,
-        send_failed: one.send_failed + other.send_failed,
-        bad_verdict: one.bad_verdict + other.bad_verdict,
-        refused: one.refused + other.refused,
-        unknown: one.unknown + other.unknown,
-        overdue: one.overdue + other.overdue,
-        unseen: one.unseen + other.unseen,
-        bypassed: one.bypassed + other.bypassed,
-        lost: one.lost + other.lost,
-        forwarded: one.forwarded + other.forwarded,
     }
 }
 

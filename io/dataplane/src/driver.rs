@@ -12,7 +12,9 @@
 //! Filters are changed through [`Driver::filters`], which any thread may hold, so that a change of rules never stops
 //! the packet thread.
 
+use std::iter::Sum;
 use std::net::IpAddr;
+use std::ops::Add;
 use std::os::fd::BorrowedFd;
 use std::sync::Arc;
 use std::time::Duration;
@@ -123,6 +125,37 @@ pub struct Counters {
     pub lost: u64,
     /// Packets that no filter wants and that the plane forwarded itself, rather than leaving them to the kernel.
     pub forwarded: u64,
+}
+
+impl Add for Counters {
+    type Output = Counters;
+
+    /// Returns what two lanes or queues did together.
+    fn add(self, other: Counters) -> Counters {
+        Counters {
+            received: self.received + other.received,
+            passed: self.passed + other.passed,
+            dropped: self.dropped + other.dropped,
+            replaced: self.replaced + other.replaced,
+            redirected: self.redirected + other.redirected,
+            injected: self.injected + other.injected,
+            send_failed: self.send_failed + other.send_failed,
+            bad_verdict: self.bad_verdict + other.bad_verdict,
+            refused: self.refused + other.refused,
+            unknown: self.unknown + other.unknown,
+            overdue: self.overdue + other.overdue,
+            unseen: self.unseen + other.unseen,
+            bypassed: self.bypassed + other.bypassed,
+            lost: self.lost + other.lost,
+            forwarded: self.forwarded + other.forwarded,
+        }
+    }
+}
+
+impl Sum for Counters {
+    fn sum<I: Iterator<Item = Counters>>(counters: I) -> Counters {
+        counters.fold(Counters::default(), Counters::add)
+    }
 }
 
 /// The filters of a driver: the union of them says which packets `receive` yields.

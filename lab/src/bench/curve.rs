@@ -5,6 +5,8 @@
 use anyhow::{Context, Result};
 
 use super::goals::Goal;
+use super::ladder::Case;
+use super::ladder_table;
 use super::pin::Placement;
 use super::plot::{Plot, Series};
 use super::programs::Programs;
@@ -81,10 +83,7 @@ pub fn measure(plan: &Plan, programs: &Programs) -> Result<Measured> {
 }
 
 fn name(placement: Placement, way: Way) -> String {
-    match placement {
-        Placement::Split => way.name().to_owned(),
-        Placement::OneCore => format!("on one core: {}", way.name()),
-    }
+    ladder_table::name(Case { bytes: BYTES, placement, way })
 }
 
 impl Point {

@@ -197,17 +197,7 @@ impl Driver for Nfqueue {
     }
 
     fn counters(&self) -> Counters {
-        let queue = self.queue.counters();
-        Counters {
-            received: queue.received,
-            unknown: self.counters.unknown + queue.unknown,
-            overdue: queue.overdue,
-            unseen: queue.unseen,
-            bypassed: queue.bypassed,
-            lost: queue.lost,
-            send_failed: self.counters.send_failed + queue.send_failed,
-            ..self.counters
-        }
+        self.counters + self.queue.counters()
     }
 
     fn owed_max(&self) -> usize {

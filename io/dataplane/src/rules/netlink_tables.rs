@@ -26,7 +26,7 @@ pub(super) struct Chain {
     pub devices: Vec<String>,
 }
 
-/// Returns the first chain through which all forwarded packets go, and those that belong to devices.
+/// Returns all such chains.
 ///
 /// # Errors
 /// The kernel does not tell.
@@ -34,9 +34,7 @@ pub(super) fn chains() -> Result<Vec<Chain>, DriverError> {
     let mut found: Vec<Chain> = Vec::new();
     // nfgenmsg: all families, version 0, no resource.
     dump(netlink::NETFILTER, GET_CHAIN, &[0; 4], |message| {
-        let chain = parse_chain(message.body);
-        found
-            .extend(chain.filter(|chain| !chain.devices.is_empty() || found.iter().all(|one| !one.devices.is_empty())));
+        found.extend(parse_chain(message.body));
     })?;
     Ok(found)
 }

@@ -6,9 +6,8 @@ use std::time::{Duration, Instant};
 
 use netserv_dataplane::afxdp::Afxdp;
 use netserv_dataplane::signal::Interceptor;
-use netserv_dataplane::{Batch, Driver, Final, limits};
+use netserv_dataplane::{Batch, Counters, Driver, Final, limits};
 
-use crate::common::lanes::sum;
 use crate::common::load::{LaneThread, Load, flows};
 use crate::common::{Chain, receive};
 use crate::{FLOWS, LANES, ON_THEIR_WAY_MAX, RECEIVER, ROUTER, SENDER, anew, check_frames, config, open, passing};
@@ -46,7 +45,11 @@ fn a_lane_that_stands_still_lets_its_own_packets_pass_and_no_others() {
     }
     let lanes: Vec<Afxdp> = threads.into_iter().map(LaneThread::end).collect();
     let counters: Vec<_> = lanes.iter().map(Driver::counters).collect();
-    assert_eq!(sum(counters.iter().copied()).unseen, 3 * 20, "only those of the lane that stood still: {counters:?}");
+    assert_eq!(
+        counters.iter().copied().sum::<Counters>().unseen,
+        3 * 20,
+        "only those of the lane that stood still: {counters:?}"
+    );
     assert!(counters[1..].iter().all(|lane| lane.unseen == 0), "the plane's counts are told by the first lane alone");
 }
 
@@ -109,7 +112,7 @@ fn signaling_is_intercepted_in_every_lane() {
         }
     }
     drop(interceptor);
-    let counters = sum(lanes.into_iter().map(|lane| lane.end().counters()));
+    let counters: Counters = lanes.into_iter().map(|lane| lane.end().counters()).sum();
     assert_eq!((counters.received, counters.unseen), (0, 0));
     drop(entered);
 }

@@ -4,12 +4,11 @@
 use std::time::{Duration, Instant};
 
 use netserv_dataplane::afxdp::Afxdp;
-use netserv_dataplane::{Batch, Change, Driver, Final, limits};
+use netserv_dataplane::{Batch, Change, Counters, Driver, Final, limits};
 use netserv_model::Filter;
 use netserv_model::effect::FilterId;
 
 use crate::common::Chain;
-use crate::common::lanes::sum;
 use crate::common::load::{LaneThread, Load, flows};
 use crate::queues::narrow;
 use crate::{FLOWS, LANES, ON_THEIR_WAY_MAX, RECEIVER, ROUTER, SENDER, anew, check_frames, open, passing, wide_link};
@@ -32,7 +31,7 @@ fn devices_that_come_and_go_under_load_disturb_no_others() {
     std::thread::sleep(Duration::from_millis(50));
     load.stop().check("devices come and go");
     let lanes: Vec<Afxdp> = lanes.into_iter().map(LaneThread::end).collect();
-    let counters = sum(lanes.iter().map(Driver::counters));
+    let counters: Counters = lanes.iter().map(Driver::counters).sum();
     assert_eq!((counters.lost, counters.send_failed, counters.unseen), (0, 0, 0), "{counters:?}");
     assert_eq!(lanes.iter().map(Afxdp::sockets).collect::<Vec<_>>(), sockets);
     lanes.iter().for_each(check_frames);
@@ -111,7 +110,7 @@ fn a_thousand_changes_a_second_among_ten_thousand_filters_lose_nothing() {
     let took = start.elapsed();
     let account = load.stop();
     account.check("beside changed filters");
-    let counters = sum(lanes.into_iter().map(|lane| lane.end().counters()));
+    let counters: Counters = lanes.into_iter().map(|lane| lane.end().counters()).sum();
     assert_eq!((counters.received, counters.lost, counters.unseen), (account.sent, 0, 0), "{counters:?}");
     assert!(took < Duration::from_millis(1500), "{took:?} for a thousand changes");
 }

@@ -7,7 +7,6 @@ use netserv_dataplane::afxdp::Afxdp;
 use netserv_dataplane::{Counters, Driver};
 
 use crate::common::Chain;
-use crate::common::lanes::sum;
 use crate::common::load::{Account, LaneThread, Load, flows};
 use crate::{FLOWS, LANES, ON_THEIR_WAY_MAX, RECEIVER, ROUTER, check_frames, open, passing, wide_link};
 
@@ -18,7 +17,7 @@ fn flows_over_all_queues_stay_in_order_and_none_is_lost() {
     account.check("as many queues as lanes");
     let counters: Vec<Counters> = lanes.iter().map(Driver::counters).collect();
     assert!(counters.iter().all(|lane| lane.received > 0), "{counters:?}");
-    assert_eq!(sum(counters.into_iter()).received, account.sent);
+    assert_eq!(counters.into_iter().sum::<Counters>().received, account.sent);
     let handed_over: u64 = lanes.iter().map(Afxdp::handed_over).sum();
     assert!(handed_over < account.sent / 10, "{handed_over} by the kernel, until neighbours were found");
 }
@@ -46,7 +45,7 @@ fn load(chain: &Chain, time: Duration) -> (Vec<Afxdp>, Account) {
     std::thread::sleep(time);
     let account = load.stop();
     let lanes: Vec<Afxdp> = lanes.into_iter().map(LaneThread::end).collect();
-    let counters = sum(lanes.iter().map(Driver::counters));
+    let counters: Counters = lanes.iter().map(Driver::counters).sum();
     assert_eq!((counters.lost, counters.send_failed, counters.unseen), (0, 0, 0), "{account:?} {counters:?}");
     lanes.iter().for_each(check_frames);
     (lanes, account)

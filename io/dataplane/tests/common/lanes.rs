@@ -118,7 +118,7 @@ impl<D: InLanes> Driver for Lanes<D> {
     }
 
     fn counters(&self) -> Counters {
-        sum(self.lanes.iter().map(Driver::counters))
+        self.lanes.iter().map(Driver::counters).sum()
     }
 
     fn owed_max(&self) -> usize {
@@ -128,27 +128,6 @@ impl<D: InLanes> Driver for Lanes<D> {
     fn devices(&self) -> Vec<DeviceInfo> {
         self.lanes[0].devices()
     }
-}
-
-/// Returns what lanes did together.
-pub fn sum(lanes: impl Iterator<Item = Counters>) -> Counters {
-    lanes.fold(Counters::default(), |sum, lane| Counters {
-        received: sum.received + lane.received,
-        passed: sum.passed + lane.passed,
-        dropped: sum.dropped + lane.dropped,
-        replaced: sum.replaced + lane.replaced,
-        redirected: sum.redirected + lane.redirected,
-        injected: sum.injected + lane.injected,
-        send_failed: sum.send_failed + lane.send_failed,
-        bad_verdict: sum.bad_verdict + lane.bad_verdict,
-        refused: sum.refused + lane.refused,
-        unknown: sum.unknown + lane.unknown,
-        overdue: sum.overdue + lane.overdue,
-        unseen: sum.unseen + lane.unseen,
-        bypassed: sum.bypassed + lane.bypassed,
-        lost: sum.lost + lane.lost,
-        forwarded: sum.forwarded + lane.forwarded,
-    })
 }
 
 /// No lane names a packet so.

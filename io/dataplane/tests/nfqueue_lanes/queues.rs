@@ -9,7 +9,6 @@ use netserv_dataplane::{Batch, Change, Counters, Driver, DriverConfig, DriverErr
 use netserv_model::effect::FilterId;
 
 use crate::common::contract::{RECEIVER, ROUTER, SENDER};
-use crate::common::lanes::sum;
 use crate::common::load::{LaneThread, Load};
 use crate::common::{Chain, receive};
 use crate::{LANES, Nfqueue, config, open, rules};
@@ -32,7 +31,7 @@ fn flows_over_all_queues_stay_in_order_and_none_is_lost() {
     }
     let counters: Vec<Counters> = lanes.into_iter().map(|lane| lane.end().counters()).collect();
     assert!(counters.iter().all(|lane| lane.received > 0), "{counters:?}");
-    let all = sum(counters.into_iter());
+    let all: Counters = counters.into_iter().sum();
     assert_eq!((all.received, all.lost, all.bypassed, all.overdue), (all.passed, 0, 0, 0));
 }
 
