@@ -106,6 +106,8 @@ pub struct PacketLoop {
     busy_at: Instant,
     heard_at: Instant,
     watched_at: Instant,
+    /// Rings whose memory this look may still give back.
+    may_give_back: usize,
     /// The seat that the watchdog looked at last.
     watched: usize,
     tracer: Tracer,
@@ -157,6 +159,7 @@ impl PacketLoop {
             busy_at: now,
             heard_at: now,
             watched_at: now,
+            may_give_back: 0,
             watched: 0,
             tracer: Tracer::default(),
             real_time: None,

@@ -54,6 +54,10 @@ pub const VISITS_PER_TURN_MAX: usize = 64;
 pub const BELLS_INTERVAL_MAX: Duration = Duration::from_millis(1);
 /// Containers without packets that one look of the watchdog is at; the others have the next looks.
 pub const WATCHED_PER_LOOK_MAX: usize = 128;
+/// How often memory of a container's ring that was not used meanwhile is given back: after a burst, in twice this time.
+pub const GIVE_BACK_INTERVAL: Duration = Duration::from_secs(3);
+/// Rings whose memory is given back in one look of the watchdog: each may take some tenths of a millisecond.
+pub const GIVEN_BACK_PER_LOOK_MAX: usize = 4;
 /// How often the guard of the real-time class looks.
 pub const GUARD_INTERVAL: Duration = Duration::from_millis(5);
 /// Looks of the guard at which a worker in the real-time class may be in the same call, or keep the packet thread from running.

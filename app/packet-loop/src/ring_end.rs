@@ -13,7 +13,7 @@ use netserv_wire::container::ring::Ingress;
 use super::lanes::WorkerSeen;
 use super::meters::RingMeters;
 use super::real_time::Standing;
-use crate::limits::{PROCESSOR_WAIT_MAX, WATCH_INTERVAL};
+use crate::limits::{GIVE_BACK_INTERVAL, PROCESSOR_WAIT_MAX, WATCH_INTERVAL};
 
 /// The packet thread's end of one worker's ring, and what the thread knows of the worker.
 pub(super) struct RingEnd {
@@ -48,6 +48,7 @@ pub(super) struct RingEnd {
     pub(super) standing: Option<Standing>,
     /// It may look for packets again and again.
     pub(super) spins: bool,
+    gave_back_at: Instant,
 }
 
 /// What became of packets in a ring.
@@ -95,6 +96,7 @@ impl RingEnd {
             meters: RingMeters::default(),
             standing: None,
             spins: false,
+            gave_back_at: now,
         }
     }
 
@@ -181,6 +183,15 @@ impl RingEnd {
     /// Starts the watchdog's time anew.
     pub(super) fn give_time(&mut self, now: Instant) {
         (self.moved_at, self.computed_before, self.answered_at) = (now, None, now);
+    }
+
+    /// Gives back memory of the ring that was not used for a while, now and then; returns whether there was any.
+    pub(super) fn give_back(&mut self, now: Instant) -> bool {
+        let is_time = now.duration_since(self.gave_back_at) >= GIVE_BACK_INTERVAL;
+        if is_time {
+            self.gave_back_at = now;
+        }
+        is_time && self.ring.give_back()
     }
 
     /// Returns whether the container hangs, and in which module.

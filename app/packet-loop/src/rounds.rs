@@ -14,8 +14,9 @@ use super::ring_end::{RingEnd, Shown};
 use super::seats::SeatId;
 use super::{PacketEvent, PacketLoop, WATCH_GAP_MAX, WorkerRings, meters};
 use crate::limits::{
-    SLEEPERS_FEW, SPINNERS_MAX, UNWOKEN_PACKETS_EACH_MAX, UNWOKEN_PACKETS_MAX, UNWOKEN_TIME_EACH, UNWOKEN_TIME_FEW_MAX,
-    UNWOKEN_TIME_MAX, VISITS_PER_TURN_MAX, WAKES_PER_TURN_MAX, WATCH_INTERVAL, WATCHED_PER_LOOK_MAX,
+    GIVEN_BACK_PER_LOOK_MAX, SLEEPERS_FEW, SPINNERS_MAX, UNWOKEN_PACKETS_EACH_MAX, UNWOKEN_PACKETS_MAX,
+    UNWOKEN_TIME_EACH, UNWOKEN_TIME_FEW_MAX, UNWOKEN_TIME_MAX, VISITS_PER_TURN_MAX, WAKES_PER_TURN_MAX, WATCH_INTERVAL,
+    WATCHED_PER_LOOK_MAX,
 };
 
 impl PacketLoop {
@@ -230,6 +231,7 @@ impl PacketLoop {
             // This thread itself stood still, and so, most likely, did everything else.
             self.seats.ends_mut().for_each(|end| end.give_time(now));
         }
+        self.may_give_back = GIVEN_BACK_PER_LOOK_MAX;
         for place in 0..self.seats.active_len() {
             if let Some(seat) = self.seats.active(place) {
                 self.watch_one(seat, now);
@@ -248,6 +250,9 @@ impl PacketLoop {
 
     fn watch_one(&mut self, seat: SeatId, now: Instant) {
         let Some(end) = self.seats.end(seat) else { return };
+        if self.may_give_back > 0 && end.give_back(now) {
+            self.may_give_back -= 1;
+        }
         if end.broken && !end.seen.is_reported() {
             // The control loop had no room for it, or for what another lane had to say of the worker.
             if let Some(mut end) = self.seats.take(seat) {

@@ -3,8 +3,10 @@
 
 use std::cell::Cell;
 
+use netserv_wire::container::ring::SLOTS_KEPT;
+
 use super::*;
-use crate::limits::PROCESSOR_WAIT_MAX;
+use crate::limits::{GIVE_BACK_INTERVAL, GIVEN_BACK_PER_LOOK_MAX, PROCESSOR_WAIT_MAX};
 
 const CALL: Duration = Duration::from_millis(100);
 
@@ -132,6 +134,30 @@ fn each_call_has_its_own_time() {
         check(&mut rig, start, CALL * calls, &[]);
         rig.workers.get_mut(ALICE).unwrap().end().enter(ModuleSlot(3));
     }
+}
+
+/// Each takes a moment, in which packets wait.
+#[test]
+fn after_a_burst_to_many_containers_a_few_rings_a_look_give_their_memory_back() {
+    let users = ["a", "b", "c", "d", "e", "f"];
+    assert!(users.len() > GIVEN_BACK_PER_LOOK_MAX);
+    let mut rig = Rig::new();
+    for user in users {
+        rig.container(user, &[]);
+        let end = rig.packets.seats.end_of(&id(user)).unwrap();
+        (0..=SLOTS_KEPT).for_each(|cookie| end.ring.push(&[0x45; 20], 1, cookie.try_into().unwrap()).unwrap());
+        end.ring.publish();
+        rig.answer(user, Answer::Pass);
+    }
+    let start = Instant::now() + GIVE_BACK_INTERVAL;
+    rig.packets.watch(start);
+    assert_eq!(rig.packets.may_give_back, GIVEN_BACK_PER_LOOK_MAX, "the slots were used just now");
+    let mut given_back = Vec::new();
+    for look in 0..3 {
+        rig.packets.watch(start + GIVE_BACK_INTERVAL + WATCH_INTERVAL * look);
+        given_back.push(GIVEN_BACK_PER_LOOK_MAX - rig.packets.may_give_back);
+    }
+    assert_eq!(given_back, [GIVEN_BACK_PER_LOOK_MAX, users.len() - GIVEN_BACK_PER_LOOK_MAX, 0]);
 }
 
 thread_local! {

@@ -71,6 +71,8 @@ pub const PACKET_OFFSET: usize = 64;
 pub const HOST_SLOTS: usize = 1024;
 /// Slots that carry packets made by modules.
 pub const WORKER_SLOTS: usize = 256;
+/// Slots that keep their memory however long a ring is quiet: as many as a batch of packets.
+pub const SLOTS_KEPT: usize = 64;
 /// Entries of each descriptor ring.
 pub const RING_ENTRIES: usize = 2048;
 /// Where the slots start in the mapping.

@@ -9,6 +9,7 @@ use netserv_wire::container::ring::{
     Activity, HostEnd, Ingress, Outstanding, Returned, RingError, WorkerEnd, activity,
 };
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::fs::{FallocateFlags, fallocate};
 
 use super::clock::WorkerClock;
 use super::scheduling::ScheduledThread;
@@ -22,6 +23,7 @@ use crate::sys::SharedWords;
 #[derive(Debug)]
 pub struct HostRing {
     end: HostEnd<SharedWords>,
+    memory: OwnedFd,
     /// The same for all lanes.
     wake_worker: Arc<OwnedFd>,
     wake_host: OwnedFd,
@@ -35,12 +37,12 @@ pub struct HostRing {
 
 impl HostRing {
     pub(crate) fn new(
-        end: HostEnd<SharedWords>,
+        (end, memory): (HostEnd<SharedWords>, OwnedFd),
         header: Arc<SharedWords>,
         wake_worker: Arc<OwnedFd>,
         wake_host: OwnedFd,
     ) -> HostRing {
-        HostRing { end, wake_worker, wake_host, to_be_woken: false, header, clock: None, thread: None }
+        HostRing { end, memory, wake_worker, wake_host, to_be_woken: false, header, clock: None, thread: None }
     }
 
     pub(crate) fn with_clock(self, clock: WorkerClock) -> HostRing {
@@ -144,6 +146,24 @@ impl HostRing {
         self.end.outstanding()
     }
 
+    /// Gives the system back the memory of slots that were not used since the last call; returns whether there were any.
+    pub fn give_back(&mut self) -> bool {
+        let page = rustix::param::page_size();
+        let resting = self.end.resting();
+        for range in &resting {
+            let (from, to) = (range.start.next_multiple_of(page), range.end / page * page);
+            if let (Ok(from), Some(length)) =
+                (u64::try_from(from), to.checked_sub(from).and_then(|n| u64::try_from(n).ok()))
+                && length > 0
+            {
+                // What is not given back stays, and that is all.
+                let hole = FallocateFlags::PUNCH_HOLE | FallocateFlags::KEEP_SIZE;
+                let _ = fallocate(&self.memory, hole, from, length);
+            }
+        }
+        !resting.is_empty()
+    }
+
     /// Takes every packet that was never answered, and refuses all further work. First pop what a dead worker did
     /// answer.
     pub fn take_outstanding(&mut self) -> Vec<Outstanding> {
@@ -199,5 +219,40 @@ impl DetachedWorker {
     /// Returns the shared memory, to break the rules with.
     pub fn memory(&self) -> &[AtomicU64] {
         self.memory.as_ref()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use netserv_wire::container::ring::{Answer, HOST_SLOTS, SLOT_BYTES, SLOTS_KEPT, SLOTS_OFFSET};
+    use rustix::fs::fstat;
+
+    use super::*;
+
+    #[test]
+    fn the_memory_of_a_burst_is_given_back_and_slots_can_be_used_again() {
+        let (mut ring, mut worker) = HostRing::detached().unwrap();
+        let mut burst = |ring: &mut HostRing, packets: usize| {
+            for _ in 0..packets {
+                ring.push(&[0x45; 1500], 1, 7).unwrap();
+            }
+            ring.publish();
+            while let Some(arrival) = worker.end().pop().unwrap() {
+                worker.end().answer(arrival, Answer::Modified, None).unwrap();
+            }
+            worker.wake();
+            while let Some(returned) = ring.pop().unwrap() {
+                assert!(matches!(returned, Returned::Answer { bytes, .. } if bytes == [0x45; 1500]));
+            }
+        };
+        let resident = |ring: &HostRing| usize::try_from(fstat(&ring.memory).unwrap().st_blocks).unwrap() * 512;
+        for _ in 0..3 {
+            burst(&mut ring, HOST_SLOTS);
+            assert!(!ring.give_back() && resident(&ring) >= HOST_SLOTS * SLOT_BYTES);
+            burst(&mut ring, 1);
+            assert!(ring.give_back());
+            assert!(resident(&ring) <= SLOTS_OFFSET + SLOTS_KEPT * SLOT_BYTES, "{}", resident(&ring));
+            assert!(!ring.give_back());
+        }
     }
 }

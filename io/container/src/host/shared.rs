@@ -104,7 +104,9 @@ impl SharedLane {
 
 fn rings(lanes: Vec<SharedLane>, header: SharedWords, wake_worker: OwnedFd) -> Vec<HostRing> {
     let (header, wake_worker) = (Arc::new(header), Arc::new(wake_worker));
-    let ring = |SharedLane { end, wake_host, .. }| HostRing::new(end, header.clone(), wake_worker.clone(), wake_host);
+    let ring = |SharedLane { end, memory, wake_host }| {
+        HostRing::new((end, memory), header.clone(), wake_worker.clone(), wake_host)
+    };
     lanes.into_iter().map(ring).collect()
 }
 

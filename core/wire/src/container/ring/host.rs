@@ -1,14 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 //! The node's end of the ring. It believes nothing that it reads.
 
+use std::ops::Range;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use netserv_model::effect::ModuleSlot;
 use netserv_model::limits::PACKET_BYTES_MAX;
 
 use super::{
-    Activity, Answer, Consumer, Descriptor, HOST_SLOTS, Ingress, MAGIC, Producer, RingError, SPIN, TO_HOST, TO_WORKER,
-    WORKER_SLOTS, activity, check_length, check_mapping, check_packet, code, decode_module, read_slot, write_slot,
+    Activity, Answer, Consumer, Descriptor, HOST_SLOTS, Ingress, MAGIC, Producer, RingError, SLOT_BYTES, SLOTS_KEPT,
+    SLOTS_OFFSET, SPIN, TO_HOST, TO_WORKER, WORKER_SLOTS, activity, check_length, check_mapping, check_packet, code,
+    decode_module, read_slot, write_slot,
 };
 
 /// A packet that the worker holds, as the node remembers it.
@@ -54,6 +56,9 @@ pub struct HostEnd<M> {
     /// By slot. Free slots are used last in, first out, so that a quiet ring touches few pages.
     outstanding: Vec<Option<Outstanding>>,
     free: Vec<u16>,
+    /// How many at the beginning of `free` were not used since the node last asked for slots that rest, and of how many it knows.
+    unused: usize,
+    told: usize,
     scratch: Box<[u8; PACKET_BYTES_MAX]>,
     broken: Option<RingError>,
 }
@@ -72,6 +77,8 @@ impl<M: AsRef<[AtomicU64]>> HostEnd<M> {
             to_host: Consumer::new(TO_HOST),
             outstanding: vec![None; HOST_SLOTS],
             free: host_slots().rev().collect(),
+            unused: HOST_SLOTS,
+            told: HOST_SLOTS,
             scratch: Box::new([0; PACKET_BYTES_MAX]),
             broken: None,
         })
@@ -99,6 +106,7 @@ impl<M: AsRef<[AtomicU64]>> HostEnd<M> {
     /// Lets the worker see what was pushed, and takes back the slots of injected packets. Returns whether the worker
     /// sleeps and must be woken. Call it after each round of [`HostEnd::push`] and of [`HostEnd::pop`].
     pub fn publish(&mut self) -> bool {
+        self.unused = self.unused.min(self.free.len());
         self.to_worker.publish(self.memory.as_ref())
     }
 
@@ -156,6 +164,20 @@ impl<M: AsRef<[AtomicU64]>> HostEnd<M> {
         HOST_SLOTS - self.free.len()
     }
 
+    /// Returns where slots lie, in bytes of the mapping, that were not used since the last call, so that their memory can be
+    /// given back; not those that were returned before and not used since then, and not the [`SLOTS_KEPT`] that are used next.
+    pub fn resting(&mut self) -> Vec<Range<usize>> {
+        let resting = self.unused.min(self.free.len().saturating_sub(SLOTS_KEPT));
+        let known = self.told.min(self.unused);
+        (self.unused, self.told) = (self.free.len(), known.max(resting));
+        if resting <= known {
+            return Vec::new();
+        }
+        // Those that lie together are used together, those at the beginning of the memory first.
+        self.free[..resting].sort_unstable_by(|one, other| other.cmp(one));
+        runs(&self.free[..resting])
+    }
+
     /// Takes every packet that the worker never answered, in no order, and refuses all further work. For when the
     /// worker is dead or condemned.
     pub fn take_outstanding(&mut self) -> Vec<Outstanding> {
@@ -202,6 +224,19 @@ impl<M: AsRef<[AtomicU64]>> HostEnd<M> {
 enum Taken {
     Answer { was: Outstanding, answer: Answer, length: usize, module: Option<ModuleSlot> },
     Injected { length: usize, module: Option<ModuleSlot> },
+}
+
+/// Returns where slots lie that are given in falling order.
+fn runs(slots: &[u16]) -> Vec<Range<usize>> {
+    let lies = |slot: u16| SLOTS_OFFSET + usize::from(slot) * SLOT_BYTES;
+    let mut runs: Vec<Range<usize>> = Vec::new();
+    for slot in slots.iter().copied() {
+        match runs.last_mut().filter(|run| run.start == lies(slot) + SLOT_BYTES) {
+            Some(run) => run.start = lies(slot),
+            None => runs.push(lies(slot)..lies(slot) + SLOT_BYTES),
+        }
+    }
+    runs
 }
 
 fn host_slots() -> impl DoubleEndedIterator<Item = u16> {

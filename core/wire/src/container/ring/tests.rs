@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 use std::collections::BTreeMap;
+use std::ops::Range;
 use std::sync::{Arc, Condvar, Mutex};
 use std::time::Duration;
 
@@ -36,6 +37,45 @@ fn each_answer_comes_back_with_its_cookie() {
     }
     assert_eq!(host.pop(), Ok(None));
     assert_eq!(host.outstanding(), 0);
+}
+
+#[test]
+fn slots_that_rest_after_a_burst_are_told_once() {
+    let (mut host, mut worker) = pair();
+    let mut burst = |host: &mut HostEnd<Memory>, packets: usize| {
+        for _ in 0..packets {
+            host.push(&[0x45; 20], Ingress::default(), 1, 0).unwrap();
+        }
+        host.publish();
+        while let Some(arrival) = worker.pop().unwrap() {
+            worker.answer(arrival, Answer::Pass, None).unwrap();
+        }
+        worker.publish();
+        while host.pop().unwrap().is_some() {}
+    };
+    let slots = |ranges: Vec<Range<usize>>| ranges.iter().map(|range| range.len() / SLOT_BYTES).sum::<usize>();
+    assert_eq!(host.resting(), [], "nothing was ever used");
+    burst(&mut host, HOST_SLOTS);
+    assert_eq!(host.resting(), [], "all were used just now");
+    burst(&mut host, 10);
+    let resting = host.resting();
+    assert!(
+        resting.iter().all(|range| range.start >= SLOTS_OFFSET && range.end <= SLOTS_OFFSET + HOST_SLOTS * SLOT_BYTES)
+    );
+    assert_eq!(slots(resting), HOST_SLOTS - SLOTS_KEPT);
+    burst(&mut host, 10);
+    assert_eq!(host.resting(), [], "it is known");
+    burst(&mut host, 200);
+    burst(&mut host, 1);
+    assert_eq!(host.resting(), [], "200 were used just now");
+    burst(&mut host, 1);
+    assert_eq!(slots(host.resting()), HOST_SLOTS - SLOTS_KEPT, "and rest again");
+    // What is under way is not told of.
+    for _ in 0..HOST_SLOTS - SLOTS_KEPT - 1 {
+        host.push(&[0x45; 20], Ingress::default(), 1, 0).unwrap();
+    }
+    host.publish();
+    assert_eq!((host.resting(), host.resting()), (vec![], vec![]));
 }
 
 #[test]
