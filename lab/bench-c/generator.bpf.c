@@ -104,6 +104,12 @@ SECTION("program") int generate(struct xdp_md *context)
 			return DROP;
 		for (int i = 0; i < HEADER_BYTES / 8; i++)
 			*(uint64_t *)(data + 8 * i) = state.header[size][i];
+		if (state.sources > 1) {
+			uint16_t further = (uint16_t)(number / (state.flows ? state.flows : 1) % state.sources);
+
+			*(uint16_t *)(data + 28) = __builtin_bswap16((uint16_t)(__builtin_bswap16(*(uint16_t *)(data + 28)) + further));
+			*(uint16_t *)(data + 18) = __builtin_bswap16((uint16_t)(__builtin_bswap16(*(uint16_t *)(data + 18)) - further));
+		}
 		*(uint16_t *)(data + 40) = 0;
 		*(uint16_t *)(data + 34) = source;
 		*(uint16_t *)(data + 36) = port;

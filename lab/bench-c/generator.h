@@ -25,6 +25,7 @@ struct generator_state {
 	uint32_t port, ports, burst;
 	uint32_t payload_words; /* 0: a probe is the payload */
 	uint32_t flows; /* source ports that take turns */
+	uint32_t sources; /* addresses that take turns after them; the identification of IPv4 evens the checksum out */
 	uint32_t is_v6;
 	uint32_t is_queued; /* frames go to the queue of a core, and not out of the interface */
 	uint32_t core;

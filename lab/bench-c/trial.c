@@ -16,7 +16,8 @@
  *                          first link takes them on the generator's core); not with a socket
  *   queue                  places of that queue (4096, as of a card)
  *   timed                  1: latencies, and one frame at a time
- *   flows                  source ports that take turns (1)
+ *   flows                  source ports that take turns (1); a multiple of 20,000 is so many ports of each of up to 50 IPv4
+ *                          addresses from `source` on
  *   mix                    1: packets of 64, 570 and 1500 bytes, 7, 4 and 1 of 12 (IMIX), in place of `bytes`
  *   socket                 1: packets come from a socket, as from a program, and not as frames; not with a payload
  *   payload                a file: what the packets carry in the place of numbers. Then packets from `port` are counted,
@@ -55,7 +56,8 @@
 
 #define BATCH_MAX 256
 #define IP_BYTES_MAX 1500
-#define FLOWS_MAX 20000
+#define SOURCE_PORTS_MAX 20000
+#define SOURCES_MAX 50 /* addresses from `source` on */
 #define FIRST_SOURCE 40000 /* as in generator.bpf.c */
 #define WARM_UP_NS (NS_PER_S / 20)
 #define WARM_UP_PACKETS 30000
@@ -98,6 +100,16 @@ struct generator {
 	int socket; /* that packets come from; -1: they come from the kernel */
 };
 
+/* Whether so many flows can be made. */
+static int are_flows(const struct options *options)
+{
+	uint64_t flows = options->flows;
+
+	if (flows <= SOURCE_PORTS_MAX)
+		return flows > 0;
+	return flows % SOURCE_PORTS_MAX == 0 && flows / SOURCE_PORTS_MAX <= SOURCES_MAX && !strchr(options->source, ':');
+}
+
 static struct options parse(int argc, char **argv)
 {
 	struct options options = { .ports = 1, .burst = 1, .flows = 1, .bytes = 64, .batch = 64, .core = -1,
@@ -131,8 +143,8 @@ static struct options parse(int argc, char **argv)
 	}
 	if (!options.sender || !options.router || !options.sink || !options.source || !options.destination ||
 	    !options.objects || options.bytes < 52 || options.bytes > IP_BYTES_MAX || !options.batch ||
-	    options.batch > BATCH_MAX || !options.ports || !options.burst || !options.flows ||
-	    options.flows > FLOWS_MAX || (options.socket && (options.payload || options.mix || options.arrival >= 0)) || options.port + options.ports > 65536) {
+	    options.batch > BATCH_MAX || !options.ports || !options.burst ||
+	    !are_flows(&options) || (options.socket && (options.payload || options.mix || options.arrival >= 0)) || options.port + options.ports > 65536) {
 		fprintf(stderr, "usage: trial sender= router= sink= source= destination= objects= port= rate= seconds= "
 				"[bytes=52..%d] [batch=1..%d] [ports=] [burst=] [flows=] [mix=1] [socket=1] [core=] [timed=1] "
 				"[payload=] [arrival=] [queue=]\n",
@@ -344,7 +356,8 @@ static uint32_t make_frame(union frame *frame, const struct options *options, ui
 		bytes = 28 + fread(frame->v4.payload, 1, IP_BYTES_MAX - 28, file);
 		fclose(file);
 	}
-	struct iphdr ip = { .version = 4, .ihl = 5, .ttl = 64, .protocol = IPPROTO_UDP, .tot_len = htons((uint16_t)bytes) };
+	struct iphdr ip = { .version = 4, .ihl = 5, .ttl = 64, .protocol = IPPROTO_UDP, .tot_len = htons((uint16_t)bytes),
+			    .id = htons(SOURCES_MAX) };
 
 	if (inet_pton(AF_INET, options->source, &ip.saddr) != 1 ||
 	    inet_pton(AF_INET, options->destination, &ip.daddr) != 1)
@@ -455,7 +468,8 @@ static struct generator open_generator(const struct options *options, uint32_t r
 	state->port = (uint32_t)options->port;
 	state->ports = (uint32_t)options->ports;
 	state->burst = (uint32_t)options->burst;
-	state->flows = (uint32_t)options->flows;
+	state->flows = (uint32_t)(options->flows > SOURCE_PORTS_MAX ? SOURCE_PORTS_MAX : options->flows);
+	state->sources = (uint32_t)(options->flows / state->flows);
 	state->is_v6 = is_v6(options);
 	state->is_mix = options->mix != 0;
 	/* The last one is the longest, whose frames the others are cut from. */
@@ -499,6 +513,13 @@ static void fill(union frame *frame, const struct generator *generator, uint64_t
 	struct probe probe = { .magic = htonl(PROBE_MAGIC), .run = state->run, .sequence = htobe64(number),
 			       .sent_ns = htobe64(now) };
 
+	if (state->sources > 1) {
+		uint16_t further = (uint16_t)(number / state->flows % state->sources);
+		uint32_t source = ntohl(generator->frame.v4.ip.saddr);
+
+		frame->v4.ip.saddr = htonl(source + further);
+		frame->v4.ip.id = htons((uint16_t)(SOURCES_MAX - further));
+	}
 	memcpy(udp, ports, sizeof(ports));
 	memcpy(udp + sizeof(struct udphdr), &probe, sizeof(probe));
 }

@@ -24,16 +24,17 @@ const HOGGED_RATE: f64 = 200_000.0;
 enum Condition {
     Ordinary,
     Socket,
-    Flows(u16),
+    Flows(u32),
     Mix,
     V6,
 }
 
-const CONDITIONS: [Condition; 6] = [
+const CONDITIONS: [Condition; 7] = [
     Condition::Ordinary,
     Condition::Socket,
     Condition::Flows(1_000),
     Condition::Flows(10_000),
+    Condition::Flows(1_000_000),
     Condition::Mix,
     Condition::V6,
 ];

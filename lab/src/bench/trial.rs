@@ -31,8 +31,8 @@ pub struct Traffic<'a> {
     pub ports: u16,
     /// How many packets in a row go to one port.
     pub burst: u16,
-    /// How many source ports take turns.
-    pub flows: u16,
+    /// How many source ports take turns, and source addresses from 20,000 on.
+    pub flows: u32,
     /// Whether sizes are mixed, up to `bytes`, which is 1500 then.
     pub mix: bool,
     /// Whether packets are IPv6.
