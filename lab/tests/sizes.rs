@@ -2,7 +2,7 @@
 //! The sizes of SPECIFICATION.md. They do not depend on what else a machine does, so every run of the tests compares them.
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 
-use netserv_lab::bench::{Part, goals, sizes};
+use netserv_lab::bench::{Part, sizes, verdicts};
 use netserv_lab::netns::program;
 use netserv_skips::skipped;
 
@@ -13,7 +13,7 @@ fn programs_and_code_keep_to_their_sizes() {
     }
     let figures = sizes::measure().unwrap();
     figures.iter().for_each(|figure| print!("{}", figure.table()));
-    let verdicts = goals::verdicts(&[Part::Sizes], &figures);
+    let verdicts = verdicts::verdicts(&[Part::Sizes], &figures);
     assert_eq!(verdicts.len(), 6, "{verdicts:?}");
     let missed: Vec<String> = verdicts.iter().filter(|verdict| !verdict.is_met()).map(ToString::to_string).collect();
     assert!(missed.is_empty(), "{}", missed.join("\n"));

@@ -34,6 +34,7 @@ mod setup;
 pub mod sizes;
 pub mod summary;
 mod trial;
+pub mod verdicts;
 mod ways;
 
 use std::path::PathBuf;
@@ -42,12 +43,13 @@ use std::time::Instant;
 use anyhow::{Context, Result, ensure};
 use serde::Serialize;
 
-use self::goals::{Goal, Verdict};
+use self::goals::Goal;
 use self::machine::Machine;
 use self::plot::Plot;
 use self::programs::Programs;
 use self::search::Search;
 use self::summary::Figure;
+use self::verdicts::Verdict;
 use crate::netns::{clear_leftovers, is_root};
 
 /// What to measure.
@@ -266,7 +268,7 @@ pub fn run(options: &Options) -> Result<()> {
         plots.extend(measured.plots);
     }
     let (trials_disturbed, trials_accepted) = trial::disturbed();
-    let verdicts = goals::verdicts(&parts, &figures);
+    let verdicts = verdicts::verdicts(&parts, &figures);
     let (met, missed): (Vec<&Verdict>, Vec<&Verdict>) = verdicts.iter().partition(|verdict| verdict.is_met());
     let report = Report {
         machine,
