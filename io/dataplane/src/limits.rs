@@ -50,8 +50,13 @@ pub const FORWARDING_MAX: usize = 65_536;
 pub const QUEUES_MAX: usize = 64;
 /// AF_XDP sockets of `afxdp`: queues of all devices together; packets of further ones pass unseen.
 pub const SOCKETS_MAX: usize = 4096;
-/// Frames that wait in a lane of `afxdp` to be sent by devices of which it has no queue; more are counted as failed.
+/// Frames that wait in a lane of `afxdp` to be sent by one device of which it has no queue; more are counted as failed. Those
+/// for all such devices never take more than half of the lane's frames.
 pub const OUTLET_WAITING_MAX: usize = 2048;
+/// The same for a device that had no room for what was to be sent before.
+pub const OUTLET_STUCK_MAX: usize = 256;
+/// How long they wait for room in the device, from the first try on; then they are counted as failed.
+pub const OUTLET_WAIT_MAX: Duration = Duration::from_millis(100);
 /// Devices that a lane of `afxdp`, other than the first, begins to serve in one turn; the others' turn comes later.
 pub const DEVICES_PER_TURN_MAX: usize = 4;
 /// Neighbours that `afxdp` has the kernel ask for in one round while its XDP program forwards; the others' turn comes later.

@@ -98,6 +98,9 @@ impl Lane {
             lane.watch(notices)?;
         }
         lane.watch(plane.bell(number))?;
+        if let Some(timer) = lane.ports.timer() {
+            lane.watch(timer)?;
+        }
         Ok(lane)
     }
 
@@ -281,6 +284,11 @@ impl Lane {
         self.counters.injected += sent.injected;
         self.counters.redirected += sent.redirected;
         self.counters.send_failed += sent.failed;
+    }
+
+    /// Tries again to send what found no room, if it is time for that.
+    pub fn retry(&mut self) {
+        self.counters.send_failed += self.ports.retry();
     }
 
     /// Waits until there may be something to do; returns false when the time is over.

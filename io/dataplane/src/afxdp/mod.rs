@@ -196,6 +196,7 @@ impl Driver for Afxdp {
         self.lane.forward_passing();
         loop {
             self.look();
+            self.lane.retry();
             self.lane.take_in(batch);
             if batch.is_empty() {
                 self.lane.busy_poll(batch, deadline);

@@ -87,7 +87,7 @@ impl Ports {
             share,
             planned: devices.len(),
             devices: Vec::new(),
-            outlet: (share.lanes > 1).then(Outlet::open).transpose()?,
+            outlet: (share.lanes > 1).then(|| Outlet::open(free.len())).transpose()?,
             lent_to: vec![0; free.len()],
             free,
             resting: VecDeque::new(),
@@ -272,11 +272,25 @@ impl Ports {
         }
     }
 
-    /// Has the kernel send what is queued; returns how many packets it refused.
+    /// Has the kernel send what is queued; returns how many packets it refused, or had no room for in time.
     pub fn flush(&mut self) -> u64 {
         for socket in self.devices.iter_mut().flat_map(|device| &mut device.sockets).filter(|socket| socket.queued) {
             socket.kick();
         }
+        self.flush_outlet()
+    }
+
+    /// Has the kernel send once more what found no room before, if it is time for that; returns how many packets it refused.
+    pub fn retry(&mut self) -> u64 {
+        if self.outlet.as_ref().is_some_and(Outlet::is_due) { self.flush_outlet() } else { 0 }
+    }
+
+    /// Returns what becomes readable when it is time for [`Ports::retry`].
+    pub fn timer(&self) -> Option<BorrowedFd<'_>> {
+        self.outlet.as_ref().map(Outlet::timer)
+    }
+
+    fn flush_outlet(&mut self) -> u64 {
         let outlet = self.outlet.as_mut();
         outlet.map_or(0, |outlet| outlet.flush(&self.umem, |frame| self.free.push(frame)))
     }

@@ -4,14 +4,13 @@
 use std::time::{Duration, Instant};
 
 use netserv_dataplane::afxdp::Afxdp;
-use netserv_dataplane::{Batch, Change, Counters, Driver, Final, limits};
+use netserv_dataplane::{Batch, Change, Counters, Driver, limits};
 use netserv_model::Filter;
 use netserv_model::effect::FilterId;
 
 use crate::common::Chain;
 use crate::common::load::{LaneThread, Load, flows};
-use crate::queues::narrow;
-use crate::{FLOWS, LANES, ON_THEIR_WAY_MAX, RECEIVER, ROUTER, SENDER, anew, check_frames, open, passing, wide_link};
+use crate::{FLOWS, LANES, ON_THEIR_WAY_MAX, ROUTER, anew, check_frames, open, passing, wide_link};
 
 #[test]
 fn devices_that_come_and_go_under_load_disturb_no_others() {
@@ -113,41 +112,4 @@ fn a_thousand_changes_a_second_among_ten_thousand_filters_lose_nothing() {
     let counters: Counters = lanes.into_iter().map(|lane| lane.end().counters()).sum();
     assert_eq!((counters.received, counters.lost, counters.unseen), (account.sent, 0, 0), "{counters:?}");
     assert!(took < Duration::from_millis(1500), "{took:?} for a thousand changes");
-}
-
-#[test]
-fn outlet_waiting_max_frames_wait_in_a_lane_without_a_queue() {
-    let Some(chain) = Chain::new(3) else { return };
-    narrow(&chain, 1);
-    chain.run(ROUTER, &["ping", "-qc1", "10.0.1.2"]);
-    let _entered = chain.enter(ROUTER);
-    let mut lanes = open("outlet", &["udp port 5060"]).lanes;
-    let receiver = chain.udp(RECEIVER, "10.0.1.2:5060");
-    rustix::net::sockopt::set_socket_recv_buffer_size_force(&receiver, 16 * 1024 * 1024).unwrap();
-    let senders: Vec<_> = (0..32).map(|_| chain.udp(SENDER, "10.0.0.1:0")).collect();
-    let (mut batch, mut finished, mut others) = (Batch::new(), 0, 0);
-    while finished < limits::OUTLET_WAITING_MAX + 3 {
-        for sender in &senders {
-            sender.send_to(b"x", "10.0.1.2:5060").unwrap();
-        }
-        for (number, lane) in lanes.iter_mut().enumerate() {
-            lane.receive(&mut batch, Some(Duration::ZERO)).unwrap();
-            for packet in batch.iter() {
-                lane.finish(packet.id, Final::Pass);
-                *(if number == 1 { &mut finished } else { &mut others }) += 1;
-            }
-            if number != 1 {
-                lane.flush().unwrap();
-            }
-        }
-    }
-    // What was finished is on its way before more comes in.
-    assert_eq!(lanes[1].receive(&mut batch, Some(Duration::ZERO)).unwrap(), 0);
-    let failed = finished - limits::OUTLET_WAITING_MAX;
-    assert_eq!(lanes[1].counters().send_failed, u64::try_from(failed).unwrap());
-    lanes[1].flush().unwrap();
-    receiver.set_read_timeout(Some(Duration::from_millis(200))).unwrap();
-    let received = std::iter::from_fn(|| crate::common::receive(&receiver)).count();
-    assert_eq!(received, others + limits::OUTLET_WAITING_MAX);
-    lanes.iter().for_each(check_frames);
 }

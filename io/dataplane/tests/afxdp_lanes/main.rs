@@ -18,6 +18,7 @@ mod hang;
 mod hotplug;
 #[path = "../afxdp/life.rs"]
 mod life;
+mod outlet;
 #[path = "../afxdp/paths.rs"]
 mod paths;
 mod queues;
