@@ -4,27 +4,31 @@
 //! Packet threads and workers have one priority and hand the core over to each other. The guard has the next one, so it runs
 //! whatever they do. It takes the class away
 //!
-//! - from a worker that stays in one call, or keeps the packet thread from its core, for [`HOG_LOOKS_MAX`] looks: it is usual for
-//!   [`PENALTY`], and the watchdog of the packet loop ends it if it hangs;
+//! - from a worker that stays in one call, or in nothing while a packet thread waits for its core, for [`HOG_LOOKS_MAX`] looks,
+//!   and runs for most of that time: it is usual for [`PENALTY`], and the watchdog of the packet loop ends it if it hangs;
 //! - from a worker that has something to do in so many looks while the packet thread waits for packets: what workers do then
 //!   is not worth the class, and time that nobody accounts for could be used up by one that never sleeps;
-//! - from all of them for a moment when they have used up [`SHARE_MAX`] of the time, so that the kernel never stops them
-//!   (`sched_rt_runtime_us`) and other programs get some.
+//! - from all of them for a moment when they have used up [`SHARE_MAX`] of the time of one core, so that the kernel never stops
+//!   them (`sched_rt_runtime_us`) and other programs get some. Lanes on the same core use its time together.
+//!
+//! [`HOG_LOOKS_MAX`]: crate::limits::HOG_LOOKS_MAX
+//! [`PENALTY`]: crate::limits::PENALTY
+//! [`SHARE_MAX`]: crate::limits::SHARE_MAX
 //!
 //! Who is not in the class works as without it, only later; no packet passes by a module because of that.
 
-use std::io;
+mod guarded;
+
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use anyhow::Context as _;
 use netserv_container::{Activity, Class, ScheduledThread};
+use rustix::thread::sched_getaffinity;
 
-use crate::limits::{
-    ASKED_PER_LOOK_MAX, GUARD_INTERVAL, HOG_LOOKS_MAX, IDLE_LOOKS_MAX, PENALTY, SHARE_BURST, SHARE_MAX, SHARE_RETURN,
-    SHARE_SPIN,
-};
+use crate::limits::{GUARD_INTERVAL, SHARE_SPIN};
+use guarded::{Guarded, Own};
 
 /// The priority of packet thread and workers; nearly everything else in the class goes before them.
 const PRIORITY: u8 = 2;
@@ -76,16 +80,26 @@ pub(super) struct Candidate {
     pub(super) thread: ScheduledThread,
     /// Tells what the worker is doing.
     pub(super) activity: Box<dyn Fn() -> Activity + Send + Sync>,
+    /// Tells how long the thread has been running.
+    pub(super) used: Used,
+}
+
+/// Tells how long a thread has been running, if the system does.
+pub(super) type Used = Box<dyn Fn(&ScheduledThread) -> Option<Duration> + Send + Sync>;
+
+/// Returns what tells that of threads of this machine.
+pub(super) fn used() -> Used {
+    Box::new(|thread| thread.processor_time().ok())
 }
 
 impl RealTime {
     /// Puts the calling thread into the class, and starts the guard on the same cores.
     pub(super) fn begin() -> anyhow::Result<RealTime> {
-        let own = raise_this()?;
         let (now, pulse) = (Instant::now(), Arc::<Pulse>::default());
+        let own = raise_this(&pulse)?;
         let club = Club {
             begun: now,
-            guarded: Arc::new(Mutex::new(Guarded::new(own, pulse.clone(), now))),
+            guarded: Arc::new(Mutex::new(Guarded::new(own, now))),
             in_force: Arc::new(AtomicBool::new(true)),
             may_spin: Arc::default(),
             ended: Arc::default(),
@@ -156,19 +170,21 @@ impl Drop for RealTime {
 impl RealTimeClub {
     /// Puts the calling thread, that of another lane, into the class.
     pub(super) fn join(&self) -> anyhow::Result<RealTime> {
-        let (own, pulse) = (raise_this()?, Arc::<Pulse>::default());
+        let pulse = Arc::<Pulse>::default();
+        let own = raise_this(&pulse)?;
         let mut guarded = self.0.lock();
         pulse.quiet_until_ns.store(nanos(self.0.begun.elapsed()), Ordering::Relaxed);
-        guarded.join(own, pulse.clone());
+        guarded.join(own);
         Ok(RealTime { pulse, club: self.clone() })
     }
 }
 
 /// Puts the calling thread into the class.
-fn raise_this() -> anyhow::Result<ScheduledThread> {
+fn raise_this(pulse: &Arc<Pulse>) -> anyhow::Result<Own> {
     let own = ScheduledThread::this().context("the packet thread")?;
     own.set_class(Class::RealTime(PRIORITY)).context("the kernel refuses the real-time class")?;
-    Ok(own)
+    let cores = sched_getaffinity(None).context("the cores of the packet thread")?;
+    Ok(Own::new(own, pulse.clone(), used(), cores))
 }
 
 impl Club {
@@ -204,198 +220,6 @@ impl Drop for Club {
         let mut guarded = self.lock();
         guarded.set_all(false);
         guarded.members.clear();
-    }
-}
-
-/// What the guard knows.
-struct Guarded {
-    /// The packet threads, by lane.
-    own: Vec<Own>,
-    members: Vec<Member>,
-    /// Whether packet thread and workers are in the class.
-    in_force: bool,
-    share: Share,
-    looked_at: Instant,
-    /// The place of the member that is asked next whether it runs.
-    asked: usize,
-}
-
-/// A packet thread.
-struct Own {
-    thread: ScheduledThread,
-    pulse: Arc<Pulse>,
-    idle_ns: u64,
-}
-
-struct Member {
-    candidate: Candidate,
-    standing: Standing,
-    /// What it did at the last look, and for how many looks it has been at that.
-    activity: Activity,
-    looks: u32,
-    /// For how many looks it has been running although there are no packets.
-    runs: u32,
-    /// Until when it is usual.
-    banned_until: Option<Instant>,
-}
-
-impl Guarded {
-    fn new(own: ScheduledThread, pulse: Arc<Pulse>, now: Instant) -> Guarded {
-        let (own, members) = (vec![Own { thread: own, pulse, idle_ns: 0 }], Vec::new());
-        Guarded { own, members, in_force: true, share: Share::default(), looked_at: now, asked: 0 }
-    }
-
-    /// Adds the thread of a further lane.
-    fn join(&mut self, thread: ScheduledThread, pulse: Arc<Pulse>) {
-        if !self.in_force {
-            note(thread.set_class(Class::Usual));
-        }
-        self.own.push(Own { thread, pulse, idle_ns: 0 });
-    }
-
-    /// Forgets the thread of a lane that ends.
-    fn leave(&mut self, pulse: &Arc<Pulse>) {
-        self.own.retain(|own| !Arc::ptr_eq(&own.pulse, pulse));
-    }
-
-    fn add(&mut self, candidate: Candidate, standing: Standing) {
-        let activity = (candidate.activity)();
-        let mut member = Member { candidate, standing, activity, looks: 0, runs: 0, banned_until: None };
-        member.stand(self.in_force);
-        self.members.push(member);
-    }
-
-    /// Looks at everybody; returns whether packet threads are in the class from here on.
-    fn look(&mut self, now: Instant, begun: Instant) -> bool {
-        let now_ns = nanos(now.saturating_duration_since(begun));
-        // Each has a core of its own, and what the busiest one uses is what counts.
-        let idle = self.own.iter_mut().map(|own| own.idled(now_ns)).min().unwrap_or_default();
-        let passed = now.saturating_duration_since(self.looked_at);
-        self.looked_at = now;
-        // A worker that runs meanwhile uses the class up.
-        let used = if idle * 2 > passed && self.one_runs(now) { passed } else { passed.saturating_sub(idle) };
-        let wanted = self.share.spend(passed, used, self.in_force);
-        let starved = self.own.iter().any(|own| own.silence(now_ns) > GUARD_INTERVAL * HOG_LOOKS_MAX);
-        for member in &mut self.members {
-            member.look(now, starved, self.in_force);
-        }
-        if wanted != self.in_force {
-            self.set_all(wanted);
-        }
-        self.in_force
-    }
-
-    /// Returns whether a worker runs although there are no packets. It asks some, and first the one that did at the last look.
-    fn one_runs(&mut self, now: Instant) -> bool {
-        let count = self.members.len();
-        for _ in 0..count.min(ASKED_PER_LOOK_MAX) {
-            self.asked %= count;
-            if self.members[self.asked].runs_idly(now) {
-                return true;
-            }
-            self.asked += 1;
-        }
-        false
-    }
-
-    fn set_all(&mut self, in_force: bool) {
-        self.in_force = in_force;
-        // Workers go last into the class, and leave it first, so that none is in it without the packet thread.
-        if in_force {
-            self.in_force = self.own.iter().all(|own| own.thread.set_class(Class::RealTime(PRIORITY)).is_ok());
-        }
-        let in_force = self.in_force;
-        self.members.iter_mut().for_each(|member| member.stand(in_force));
-        if !in_force {
-            self.own.iter().for_each(|own| note(own.thread.set_class(Class::Usual)));
-        }
-    }
-}
-
-impl Own {
-    /// Returns for how long it waited for packets since the last look.
-    fn idled(&mut self, now_ns: u64) -> Duration {
-        let idle_since = self.pulse.idle_since_ns.load(Ordering::Relaxed);
-        let idles = if idle_since == 0 { 0 } else { now_ns.saturating_sub(idle_since) };
-        let before = self.idle_ns;
-        self.idle_ns = (self.pulse.idle_ns.load(Ordering::Relaxed) + idles).max(before);
-        Duration::from_nanos(self.idle_ns - before)
-    }
-
-    /// Returns for how long it has said nothing although it should have.
-    fn silence(&self, now_ns: u64) -> Duration {
-        Duration::from_nanos(now_ns.saturating_sub(self.pulse.quiet_until_ns.load(Ordering::Relaxed)))
-    }
-}
-
-impl Member {
-    fn look(&mut self, now: Instant, starved: bool, in_force: bool) {
-        let activity = (self.candidate.activity)();
-        // By looks and not by time, so that a machine that stood still blames nobody.
-        self.looks = if activity == self.activity { self.looks + 1 } else { 0 };
-        self.activity = activity;
-        if self.looks >= HOG_LOOKS_MAX && (starved || activity.module.is_some()) && self.standing.is_real_time() {
-            tracing::debug!(?activity, "a worker keeps its core, and leaves the real-time class for a while");
-            self.ban(now);
-        } else if self.banned_until.is_some_and(|until| until <= now) {
-            self.banned_until = None;
-            self.stand(in_force);
-        }
-    }
-
-    /// Returns whether it is in the class and has something to do while there are no packets.
-    fn runs_idly(&mut self, now: Instant) -> bool {
-        if !self.standing.is_real_time() || !self.candidate.thread.is_running() {
-            self.runs = 0;
-            return false;
-        }
-        self.runs += 1;
-        // One that has little to do is met at it now and then.
-        if self.runs >= IDLE_LOOKS_MAX {
-            tracing::debug!("a worker without packets does not sleep, and leaves the real-time class for a while");
-            self.ban(now);
-        }
-        true
-    }
-
-    fn ban(&mut self, now: Instant) {
-        (self.banned_until, self.runs) = (Some(now + PENALTY), 0);
-        self.stand(false);
-    }
-
-    fn stand(&mut self, in_force: bool) {
-        let in_force = in_force && self.banned_until.is_none();
-        let class = if in_force { Class::RealTime(PRIORITY) } else { Class::Usual };
-        let set = self.candidate.thread.set_class(class);
-        self.standing.0.store(in_force && set.is_ok(), Ordering::Relaxed);
-        note(set);
-    }
-}
-
-/// What is left of the time that the class may take.
-struct Share {
-    left: Duration,
-}
-
-impl Default for Share {
-    fn default() -> Share {
-        Share { left: SHARE_BURST }
-    }
-}
-
-impl Share {
-    /// Takes what was used of the time that passed; returns whether the class may be in force from here on.
-    fn spend(&mut self, passed: Duration, used: Duration, in_force: bool) -> bool {
-        let used = if in_force { used } else { Duration::ZERO };
-        self.left = (self.left + passed.mul_f64(SHARE_MAX)).saturating_sub(used).min(SHARE_BURST);
-        self.left >= if in_force { GUARD_INTERVAL } else { SHARE_RETURN }
-    }
-}
-
-/// A thread that just ended has no class any more.
-fn note(set: io::Result<()>) {
-    if let Err(error) = set {
-        tracing::debug!(%error, "a thread's class cannot be set");
     }
 }
 

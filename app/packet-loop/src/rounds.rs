@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 use netserv_model::{DropReason, WorkerId, limits};
 use netserv_wire::container::ring::{RING_ENTRIES, Returned};
 
-use super::real_time::{Candidate, RealTime};
+use super::real_time::{Candidate, RealTime, used};
 use super::ring_end::{RingEnd, Shown};
 use super::seats::SeatId;
 use super::{PacketEvent, PacketLoop, WATCH_GAP_MAX, WorkerRings, meters};
@@ -187,7 +187,7 @@ impl PacketLoop {
         if let Some(real_time) = &self.real_time {
             if let Some(thread) = end.ring.take_thread() {
                 let activity = Box::new(end.ring.activity_probe());
-                real_time.add(Candidate { thread, activity }, end.seen.standing().clone());
+                real_time.add(Candidate { thread, activity, used: used() }, end.seen.standing().clone());
             }
             end.standing = Some(end.seen.standing().clone());
         }

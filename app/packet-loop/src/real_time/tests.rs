@@ -6,9 +6,11 @@ use std::process::{Child, Command};
 use netserv_model::effect::ModuleSlot;
 use netserv_skips::not_run;
 use rustix::process::Pid;
-use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
+use rustix::thread::{CpuSet, sched_setaffinity};
 
+use super::guarded::Share;
 use super::*;
+use crate::limits::{ASKED_PER_LOOK_MAX, HOG_LOOKS_MAX, IDLE_LOOKS_MAX, PENALTY, SHARE_MAX};
 
 #[test]
 fn no_second_has_more_than_its_share_of_the_class() {
@@ -33,11 +35,9 @@ fn who_idles_a_tenth_stays_in_the_class() {
 fn hog_looks_max_in_one_call_is_banned_for_penalty() {
     let begun = Instant::now();
     let pulse = Arc::<Pulse>::default();
-    let mut guarded = Guarded::new(ScheduledThread::this().unwrap(), pulse.clone(), begun);
-    let candidate = Candidate {
-        thread: ScheduledThread::this().unwrap(),
-        activity: Box::new(|| Activity { steps: 7, module: Some(ModuleSlot(1)) }),
-    };
+    let clock = Clock::default();
+    let mut guarded = Guarded::new(lane(&pulse, clock.never(), 0), begun);
+    let candidate = candidate(Some(ModuleSlot(1)), clock.always());
     let standing = Standing::default();
     guarded.add(candidate, standing.clone());
     if !standing.is_real_time() {
@@ -47,6 +47,7 @@ fn hog_looks_max_in_one_call_is_banned_for_penalty() {
     let mut look = |guarded: &mut Guarded, until: Instant| {
         while looked < until {
             looked += GUARD_INTERVAL;
+            clock.set(looked - begun);
             pulse.quiet_until_ns.store(nanos(looked - begun), Ordering::Relaxed);
             pulse.idle_ns.fetch_add(nanos(GUARD_INTERVAL), Ordering::Relaxed);
             guarded.look(looked, begun);
@@ -64,35 +65,44 @@ fn hog_looks_max_in_one_call_is_banned_for_penalty() {
     guarded.set_all(false);
 }
 
-/// A worker outside of modules that keeps one of two packet threads from its core, the second, is put out of the class.
+/// A worker is put out for what it does with the processor itself. Method: it stays where it is, in a call or in none, while
+/// the second of two packet threads says nothing; both of them run or do not.
 #[test]
-fn one_that_starves_any_lane_is_banned() {
-    const TEST: &str = "one_that_starves_any_lane_is_banned";
-    for starved in [false, true] {
-        let begun = Instant::now();
+fn one_that_runs_while_a_lane_waits_for_its_core_is_banned() {
+    for (in_call, is_silent, lane_runs, worker_runs, is_banned) in [
+        (false, true, false, true, true),
+        // The lane takes long by itself, or another program has its core.
+        (false, true, true, false, false),
+        (false, true, true, true, false),
+        (false, true, false, false, false),
+        (false, false, false, true, false),
+        (true, false, false, true, true),
+        // It waits for its core in the middle of a call.
+        (true, false, false, false, false),
+        (true, true, true, false, false),
+    ] {
+        let (begun, clock) = (Instant::now(), Clock::default());
         let pulses = [Arc::<Pulse>::default(), Arc::<Pulse>::default()];
-        let mut guarded = Guarded::new(ScheduledThread::this().unwrap(), pulses[0].clone(), begun);
-        guarded.join(ScheduledThread::this().unwrap(), pulses[1].clone());
-        let candidate = Candidate {
-            thread: ScheduledThread::this().unwrap(),
-            activity: Box::new(|| Activity { steps: 7, module: None }),
-        };
+        let mut guarded = Guarded::new(lane(&pulses[0], clock.never(), 0), begun);
+        guarded.join(lane(&pulses[1], clock.of(lane_runs), 1));
         let standing = Standing::default();
-        guarded.add(candidate, standing.clone());
+        guarded.add(candidate(in_call.then_some(ModuleSlot(1)), clock.of(worker_runs)), standing.clone());
         if !standing.is_real_time() {
-            return not_run(TEST, "no real-time class here");
+            return not_run("one_that_runs_while_a_lane_waits_for_its_core_is_banned", "no real-time class here");
         }
         for look in 1..=HOG_LOOKS_MAX * 2 + 1 {
             let now = begun + GUARD_INTERVAL * look;
-            for (pulse, is_quiet) in pulses.iter().zip([false, starved]) {
+            clock.set(now - begun);
+            for (pulse, is_silent) in pulses.iter().zip([false, is_silent]) {
                 pulse.idle_ns.fetch_add(nanos(GUARD_INTERVAL), Ordering::Relaxed);
-                if !is_quiet {
+                if !is_silent {
                     pulse.quiet_until_ns.store(nanos(now - begun), Ordering::Relaxed);
                 }
             }
             guarded.look(now, begun);
         }
-        assert_eq!(standing.is_real_time(), !starved);
+        let case = (in_call, is_silent, lane_runs, worker_runs);
+        assert_eq!(standing.is_real_time(), !is_banned, "{case:?}");
         guarded.leave(&pulses[1]);
         assert_eq!(guarded.own.len(), 1);
         guarded.members.clear();
@@ -100,23 +110,33 @@ fn one_that_starves_any_lane_is_banned() {
     }
 }
 
-/// The class has no more time than the busiest of its packet threads leaves.
+/// The class has no more time than the packet threads of each core leave. Method: two of them wait for packets for a share of
+/// the time, on one core or on two.
 #[test]
-fn time_is_used_up_by_the_busiest_lane() {
-    let begun = Instant::now();
-    let pulses = [Arc::<Pulse>::default(), Arc::<Pulse>::default()];
-    let mut guarded = Guarded::new(ScheduledThread::this().unwrap(), pulses[0].clone(), begun);
-    guarded.join(ScheduledThread::this().unwrap(), pulses[1].clone());
-    let mut in_force = true;
-    for look in 1..=100 {
-        let now = begun + GUARD_INTERVAL * look;
-        pulses.iter().for_each(|pulse| pulse.quiet_until_ns.store(nanos(now - begun), Ordering::Relaxed));
-        // The first waits for packets all the time, the second never.
-        pulses[0].idle_ns.fetch_add(nanos(GUARD_INTERVAL), Ordering::Relaxed);
-        in_force &= guarded.look(now, begun);
+fn time_is_used_up_by_all_lanes_of_a_core() {
+    for (idle, cores, stays) in [
+        ([1.0, 0.0], [0, 1], false),
+        ([0.5, 0.5], [0, 1], true),
+        ([0.5, 0.5], [0, 0], false),
+        ([0.6, 0.6], [0, 0], true),
+        ([0.02, 0.6], [0, 1], false),
+    ] {
+        let (begun, clock) = (Instant::now(), Clock::default());
+        let pulses = [Arc::<Pulse>::default(), Arc::<Pulse>::default()];
+        let mut guarded = Guarded::new(lane(&pulses[0], clock.never(), cores[0]), begun);
+        guarded.join(lane(&pulses[1], clock.never(), cores[1]));
+        let mut in_force = true;
+        for look in 1..=100 {
+            let now = begun + GUARD_INTERVAL * look;
+            for (pulse, idle) in pulses.iter().zip(idle) {
+                pulse.quiet_until_ns.store(nanos(now - begun), Ordering::Relaxed);
+                pulse.idle_ns.fetch_add(nanos(GUARD_INTERVAL.mul_f64(idle)), Ordering::Relaxed);
+            }
+            in_force &= guarded.look(now, begun);
+        }
+        assert_eq!(in_force, stays, "{idle:?} on {cores:?}");
+        guarded.set_all(false);
     }
-    assert!(!in_force, "it leaves the class for a moment");
-    guarded.set_all(false);
 }
 
 /// A worker that never gives the core back. Method: packet thread and a process that computes for ever, both in the class on
@@ -144,7 +164,7 @@ fn one_that_spins_for_ever_in_the_class_is_put_out_of_it() {
             }
             let activity = Box::new(move || Activity { steps: 1, module });
             let standing = Standing::default();
-            real_time.add(Candidate { thread, activity }, standing.clone());
+            real_time.add(Candidate { thread, activity, used: used() }, standing.clone());
             assert!(standing.is_real_time());
             let begun = Instant::now();
             while standing.is_real_time() {
@@ -164,13 +184,14 @@ fn one_that_spins_for_ever_in_the_class_is_put_out_of_it() {
 #[test]
 fn one_that_runs_without_packets_for_idle_looks_max_leaves_the_class() {
     let begun = Instant::now();
-    let mut guarded = Guarded::new(ScheduledThread::this().unwrap(), Arc::default(), begun);
+    let mut guarded = Guarded::new(lane(&Arc::default(), used(), 0), begun);
     let sleepers: Vec<Running> = (0..ASKED_PER_LOOK_MAX * 2).map(|_| Running::start("exec sleep 60")).collect();
     let hog = Running::start("while :; do :; done");
     let mut standings = Vec::new();
     for process in sleepers.iter().chain([&hog]) {
         let thread = ScheduledThread::first_of(process.0.id().cast_signed()).unwrap();
-        let candidate = Candidate { thread, activity: Box::new(|| Activity { steps: 0, module: None }) };
+        let activity = Box::new(|| Activity { steps: 0, module: None });
+        let candidate = Candidate { thread, activity, used: used() };
         let standing = Standing(Arc::new(AtomicBool::new(true)));
         guarded.in_force = false;
         guarded.add(candidate, standing.clone());
@@ -189,6 +210,44 @@ fn one_that_runs_without_packets_for_idle_looks_max_leaves_the_class() {
     });
     assert!((IDLE_LOOKS_MAX..=IDLE_LOOKS_MAX + 3).contains(&found.unwrap()), "{found:?}");
     assert!(standings[..sleepers.len()].iter().all(Standing::is_real_time));
+}
+
+/// A processor clock of the test's own.
+#[derive(Clone, Default)]
+struct Clock(Arc<AtomicU64>);
+
+impl Clock {
+    fn set(&self, passed: Duration) {
+        self.0.store(nanos(passed), Ordering::Relaxed);
+    }
+
+    /// Returns what tells the time of a thread that always runs or never does.
+    fn of(&self, runs: bool) -> Used {
+        let clock = self.clone();
+        let runs = u64::from(runs);
+        Box::new(move |_| Some(Duration::from_nanos(clock.0.load(Ordering::Relaxed) * runs)))
+    }
+
+    fn always(&self) -> Used {
+        self.of(true)
+    }
+
+    fn never(&self) -> Used {
+        self.of(false)
+    }
+}
+
+/// Returns the packet thread of a lane, on a core.
+fn lane(pulse: &Arc<Pulse>, used: Used, core: usize) -> Own {
+    let mut cores = CpuSet::new();
+    cores.set(core);
+    Own::new(ScheduledThread::this().unwrap(), pulse.clone(), used, cores)
+}
+
+/// Returns a worker that makes no steps.
+fn candidate(module: Option<ModuleSlot>, used: Used) -> Candidate {
+    let activity = Box::new(move || Activity { steps: 7, module });
+    Candidate { thread: ScheduledThread::this().unwrap(), activity, used }
 }
 
 struct Running(Child);

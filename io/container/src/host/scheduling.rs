@@ -9,6 +9,7 @@ use std::fs::{self, File};
 use std::io;
 use std::os::unix::fs::FileExt as _;
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use crate::sandbox::cgroup::{Controller, Version, detect};
 use crate::sys;
@@ -28,6 +29,8 @@ pub struct ScheduledThread {
     number: i32,
     /// Of the thread and no other, even if its number is used again.
     told: File,
+    /// Has how long it ran; `None` where the kernel does not count that.
+    counted: Option<File>,
 }
 
 impl ScheduledThread {
@@ -50,7 +53,8 @@ impl ScheduledThread {
     }
 
     fn open(number: i32, directory: &Path) -> io::Result<ScheduledThread> {
-        Ok(ScheduledThread { number, told: File::open(directory.join("stat"))? })
+        let counted = File::open(directory.join("schedstat")).ok();
+        Ok(ScheduledThread { number, told: File::open(directory.join("stat"))?, counted })
     }
 
     /// Has it go by another class from here on.
@@ -79,6 +83,19 @@ impl ScheduledThread {
         // The name before the state, in parentheses, can hold anything.
         let state = bytes[..length].iter().rposition(|byte| *byte == b')').and_then(|end| bytes.get(end + 2));
         state == Some(&b'R')
+    }
+
+    /// Returns how long it has been on a processor, to some milliseconds.
+    ///
+    /// # Errors
+    /// The kernel does not count that (`CONFIG_SCHED_INFO`), or the thread ended.
+    pub fn processor_time(&self) -> io::Result<Duration> {
+        let counted = self.counted.as_ref().ok_or(io::ErrorKind::Unsupported)?;
+        let mut bytes = [0; 64];
+        let length = counted.read_at(&mut bytes, 0)?;
+        let text = std::str::from_utf8(&bytes[..length]).map_err(io::Error::other)?;
+        let nanoseconds = text.split_ascii_whitespace().next().and_then(|first| first.parse().ok());
+        Ok(Duration::from_nanos(nanoseconds.ok_or(io::ErrorKind::InvalidData)?))
     }
 
     /// Moves it into the group of this process that counts processor time, if that is one of version 1, where each thread
@@ -132,14 +149,37 @@ mod tests {
         assert!(ScheduledThread::this().unwrap().is_running());
         let mut child = std::process::Command::new("sleep").arg("60").spawn().unwrap();
         let thread = ScheduledThread::first_of(child.id().cast_signed()).unwrap();
-        let until = std::time::Instant::now() + std::time::Duration::from_secs(20);
+        let until = std::time::Instant::now() + Duration::from_secs(20);
         while thread.is_running() {
             assert!(std::time::Instant::now() < until, "it does not sleep");
-            std::thread::sleep(std::time::Duration::from_millis(1));
+            std::thread::sleep(Duration::from_millis(1));
         }
         child.kill().unwrap();
         child.wait().unwrap();
         assert!(!thread.is_running());
+    }
+
+    #[test]
+    fn processor_time_is_that_of_the_thread_alone() {
+        let thread = ScheduledThread::this().unwrap();
+        let Ok(before) = thread.processor_time() else {
+            return netserv_skips::not_run(
+                "processor_time_is_that_of_the_thread_alone",
+                "this kernel does not count it",
+            );
+        };
+        let spin = |time: Duration| {
+            let begun = std::time::Instant::now();
+            while begun.elapsed() < time {}
+        };
+        std::thread::spawn(move || spin(Duration::from_millis(200))).join().unwrap();
+        let beside = thread.processor_time().unwrap() - before;
+        assert!(beside < Duration::from_millis(100), "{beside:?}");
+        let until = std::time::Instant::now() + Duration::from_secs(20);
+        while thread.processor_time().unwrap() - before < Duration::from_millis(100) {
+            assert!(std::time::Instant::now() < until, "it is not counted");
+            spin(Duration::from_millis(10));
+        }
     }
 
     #[test]
