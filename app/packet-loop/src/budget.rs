@@ -4,7 +4,7 @@
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Instant;
 
 use netserv_model::UserId;
@@ -44,19 +44,40 @@ impl From<NetworkRate> for SendLimits {
 
 /// What is left of the users' limits, over all lanes; clones are the same.
 #[derive(Clone, Default)]
-pub(super) struct Budgets(Arc<Mutex<BTreeMap<UserId, Arc<Budget>>>>);
+pub(super) struct Budgets(Arc<Mutex<ByUser>>);
+
+#[derive(Default)]
+struct ByUser {
+    budgets: BTreeMap<UserId, Arc<Budget>>,
+    /// How many changes of limits took hold.
+    changes: u64,
+}
+
+impl ByUser {
+    fn of(&mut self, user: &UserId) -> &Arc<Budget> {
+        let new = || Arc::new(Budget::new(SendLimits::default(), Instant::now()));
+        self.budgets.entry(user.clone()).or_insert_with(new)
+    }
+}
 
 impl Budgets {
     /// Returns what is left of a user's limits, which are the usual ones unless it has others.
     pub(super) fn of(&self, user: &UserId) -> Arc<Budget> {
-        let mut budgets = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        let new = || Arc::new(Budget::new(SendLimits::default(), Instant::now()));
-        budgets.entry(user.clone()).or_insert_with(new).clone()
+        self.lock().of(user).clone()
     }
 
-    /// Says how much a user's modules may send of their own, from now on.
-    pub(super) fn set(&self, user: &UserId, limits: SendLimits, now: Instant) {
-        self.of(user).set(limits, now);
+    /// Says how much a user's modules may send of their own, from now on. All lanes are told of each change, in the same
+    /// order, and number them from 1 on; the first lane to hear of one makes it for all of them.
+    pub(super) fn set(&self, change: u64, user: &UserId, limits: SendLimits, now: Instant) {
+        let mut by_user = self.lock();
+        if change > by_user.changes {
+            by_user.changes = change;
+            by_user.of(user).set(limits, now);
+        }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, ByUser> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 

@@ -112,8 +112,10 @@ pub struct PacketLoop {
     watched: usize,
     tracer: Tracer,
     real_time: Option<RealTime>,
-    /// How many workers may look for packets again and again.
+    /// How many workers this lane lets look for packets again and again.
     spinners: usize,
+    /// Changes of users' send limits that this lane has been told of.
+    limit_changes: u64,
 }
 
 impl PacketLoop {
@@ -164,6 +166,7 @@ impl PacketLoop {
             tracer: Tracer::default(),
             real_time: None,
             spinners: 0,
+            limit_changes: 0,
         })
     }
 

@@ -27,7 +27,7 @@ impl PacketLoop {
         }
     }
 
-    fn carry_out(&mut self, command: PacketCommand) {
+    pub(super) fn carry_out(&mut self, command: PacketCommand) {
         match command {
             PacketCommand::AddWorker { worker, generation, rings, prefixes } => {
                 self.add_worker(&worker, generation, &rings, prefixes);
@@ -46,9 +46,8 @@ impl PacketLoop {
                 }
             }
             PacketCommand::SetSendLimits { user, limits } => {
-                if self.place.leads() {
-                    self.place.budgets().set(&user, limits, Instant::now());
-                }
+                self.limit_changes += 1;
+                self.place.budgets().set(self.limit_changes, &user, limits, Instant::now());
             }
             PacketCommand::ChangeFilters { add, remove } => {
                 for (id, module_filter) in add {

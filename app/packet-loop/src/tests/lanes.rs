@@ -223,6 +223,38 @@ fn what_a_user_may_make_is_shared_by_the_lanes() {
     });
 }
 
+/// A limit holds in each lane from when that lane is told of it, whatever lane 0 does; what was sent since is not forgotten when
+/// the others are told.
+#[test]
+fn a_limit_holds_from_the_first_lane_that_is_told_of_it() {
+    with_lanes(LANES, || {
+        let mut rig = Rig::with_alice(FailureMode::Open);
+        let packet = udp("10.0.0.2:1", "192.0.2.1:2", b"x");
+        for (change, packets_per_second) in [(1, 1), (2, 3)] {
+            let limits = SendLimits { packets_per_second, ..SendLimits::default() };
+            let limits = PacketCommand::SetSendLimits { user: ALICE.parse().unwrap(), limits };
+            let mut made = 0;
+            // Lane 0 is told last.
+            for lane in (0..LANES).rev() {
+                match lane.checked_sub(1) {
+                    None => rig.packets.carry_out(limits.clone()),
+                    Some(other) => rig.others[other].packets.carry_out(limits.clone()),
+                }
+                assert!(arrivals(rig.worker_of(ALICE, lane)).is_empty());
+                for _ in 0..20 {
+                    rig.worker_of(ALICE, lane).end().inject(&packet, ModuleSlot(0)).unwrap();
+                }
+                rig.worker_of(ALICE, lane).wake();
+                rig.turn_lane(lane);
+                made += rig.outcomes().len();
+            }
+            // Some come anew where the machine stands still.
+            assert!((1..=6).contains(&made), "{made} after change {change}");
+        }
+        rig.finish();
+    });
+}
+
 /// Meters are sums over lanes, of which each loses what it no longer needs.
 #[test]
 fn meters_are_put_together() {
