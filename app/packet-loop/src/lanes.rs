@@ -4,7 +4,7 @@
 //! A lane is a packet thread with a driver's lane, a ring of each worker, and its own copy of the filters. Every command goes
 //! to all lanes, in the same order; what a lane is told, it does by itself.
 
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
@@ -14,7 +14,7 @@ use tokio::sync::oneshot;
 
 use super::budget::Budgets;
 use super::real_time::Standing;
-use crate::limits::PENDING_PACKETS_MAX;
+use crate::limits::{PENDING_PACKETS_MAX, SPINNERS_MAX};
 
 /// The place of a packet loop among the lanes of its node, and what they share.
 #[derive(Clone)]
@@ -23,13 +23,17 @@ pub struct LanePlace {
     count: usize,
     begun: Instant,
     budgets: Budgets,
+    /// How many workers look for packets again and again.
+    spinners: Arc<Mutex<usize>>,
 }
 
 impl LanePlace {
     /// Returns the places of so many lanes, at least one and at most [`LANES_MAX`].
     pub fn all(count: usize) -> Vec<LanePlace> {
-        let (count, begun, budgets) = (count.clamp(1, LANES_MAX), Instant::now(), Budgets::default());
-        let place = |number| LanePlace { number, count, begun, budgets: budgets.clone() };
+        let (count, begun) = (count.clamp(1, LANES_MAX), Instant::now());
+        let (budgets, spinners) = (Budgets::default(), Arc::default());
+        let place =
+            |number| LanePlace { number, count, begun, budgets: budgets.clone(), spinners: Arc::clone(&spinners) };
         (0..count).map(place).collect()
     }
 
@@ -56,7 +60,8 @@ impl LanePlace {
     /// Takes what a command brings for this lane.
     pub(super) fn take(&self, rings: &WorkerRings) -> Option<(HostRing, WorkerSeen)> {
         let ring = lock(&rings.rings).get_mut(self.number)?.take()?;
-        let seen = WorkerSeen { shared: rings.shared.clone(), begun: self.begun, lanes: self.count };
+        let (shared, spinners) = (rings.shared.clone(), self.spinners.clone());
+        let seen = WorkerSeen { shared, spinners, begun: self.begun, lanes: self.count };
         Some((ring, seen))
     }
 }
@@ -85,6 +90,8 @@ impl From<HostRing> for WorkerRings {
 #[derive(Clone)]
 pub(super) struct WorkerSeen {
     shared: Arc<SeenByAll>,
+    /// How many workers look for packets again and again; held while one begins or ends.
+    spinners: Arc<Mutex<usize>>,
     begun: Instant,
     lanes: usize,
 }
@@ -94,6 +101,8 @@ struct SeenByAll {
     reported: AtomicBool,
     sampled: AtomicU64,
     standing: Standing,
+    /// How many lanes let it look for packets again and again.
+    spun_by: AtomicUsize,
 }
 
 impl WorkerSeen {
@@ -128,6 +137,27 @@ impl WorkerSeen {
         let tick = now.saturating_duration_since(self.begun).as_nanos() / interval.as_nanos();
         let tick = u64::try_from(tick).unwrap_or(u64::MAX);
         self.shared.sampled.swap(tick, Ordering::Relaxed) != tick
+    }
+
+    /// Notes that a lane lets it look for packets again and again; false, and it may not, if [`SPINNERS_MAX`] others do.
+    pub(super) fn begin_spinning(&self) -> bool {
+        let mut spinners = lock(&self.spinners);
+        if self.shared.spun_by.load(Ordering::Relaxed) == 0 {
+            if *spinners >= SPINNERS_MAX {
+                return false;
+            }
+            *spinners += 1;
+        }
+        self.shared.spun_by.fetch_add(1, Ordering::Relaxed);
+        true
+    }
+
+    /// Notes that a lane, which did, lets it do so no longer.
+    pub(super) fn end_spinning(&self) {
+        let mut spinners = lock(&self.spinners);
+        if self.shared.spun_by.fetch_sub(1, Ordering::Relaxed) == 1 {
+            *spinners -= 1;
+        }
     }
 
     /// Returns whether it is in the real-time class, as it is told there.
@@ -220,6 +250,26 @@ mod tests {
         let counted = (1..=20_u32)
             .filter(|look| seen[*look as usize % 2].counts(places[0].begun + interval / 2 * *look, interval));
         assert!((10..=11).contains(&counted.count()));
+    }
+
+    #[test]
+    fn spinners_max_workers_spin_over_all_lanes() {
+        let places = LanePlace::all(4);
+        let worker = || {
+            let (rings, ends) = HostRing::detached_lanes(4).unwrap();
+            let rings = WorkerRings::from(rings);
+            let seen = places.iter().map(|place| place.take(&rings).unwrap().1);
+            (seen.collect::<Vec<_>>(), ends)
+        };
+        let workers: Vec<_> = (0..=SPINNERS_MAX).map(|_| worker()).collect();
+        let begin = |worker: usize, lane: usize| workers[worker].0[lane].begin_spinning();
+        // One that several lanes let do it counts once.
+        assert!((0..SPINNERS_MAX).all(|worker| begin(worker, worker % 4) && begin(worker, (worker + 1) % 4)));
+        assert!((0..4).all(|lane| !begin(SPINNERS_MAX, lane)));
+        workers[0].0[0].end_spinning();
+        assert!(!begin(SPINNERS_MAX, 2), "another lane still lets it");
+        workers[0].0[1].end_spinning();
+        assert!(begin(SPINNERS_MAX, 2) && begin(SPINNERS_MAX, 3) && !begin(0, 0));
     }
 
     #[test]

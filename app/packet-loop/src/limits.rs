@@ -76,5 +76,5 @@ pub const SHARE_BURST: Duration = Duration::from_millis(40);
 pub const SHARE_SPIN: Duration = Duration::from_millis(7);
 /// What has to be left again before they return to the class.
 pub const SHARE_RETURN: Duration = Duration::from_millis(20);
-/// Workers that look for packets again and again at a time.
+/// Workers that look for packets again and again at a time, over all lanes: they have the same cores.
 pub const SPINNERS_MAX: usize = 4;

@@ -149,10 +149,23 @@ impl RingEnd {
         self.ring.wake()
     }
 
-    /// Says whether the container may look for packets again and again.
-    pub(super) fn let_spin(&mut self, may: bool) {
-        self.spins = may;
-        self.ring.let_spin(may);
+    /// Lets the container look for packets again and again, unless too many do; returns whether it may.
+    pub(super) fn let_spin(&mut self) -> bool {
+        if !self.spins && self.seen.begin_spinning() {
+            self.spins = true;
+            self.ring.let_spin(true);
+        }
+        self.spins
+    }
+
+    /// Has the container sleep when it has no packets; returns whether it was let do otherwise.
+    pub(super) fn end_spinning(&mut self) -> bool {
+        let spun = std::mem::take(&mut self.spins);
+        if spun {
+            self.seen.end_spinning();
+            self.ring.let_spin(false);
+        }
+        spun
     }
 
     /// Returns whether the worker is in the real-time class.

@@ -14,8 +14,8 @@ use super::ring_end::{RingEnd, Shown};
 use super::seats::SeatId;
 use super::{PacketEvent, PacketLoop, WATCH_GAP_MAX, WorkerRings, meters};
 use crate::limits::{
-    GIVEN_BACK_PER_LOOK_MAX, SLEEPERS_FEW, SPINNERS_MAX, UNWOKEN_PACKETS_EACH_MAX, UNWOKEN_PACKETS_MAX,
-    UNWOKEN_TIME_EACH, UNWOKEN_TIME_FEW_MAX, UNWOKEN_TIME_MAX, VISITS_PER_TURN_MAX, WAKES_PER_TURN_MAX, WATCH_INTERVAL,
+    GIVEN_BACK_PER_LOOK_MAX, SLEEPERS_FEW, UNWOKEN_PACKETS_EACH_MAX, UNWOKEN_PACKETS_MAX, UNWOKEN_TIME_EACH,
+    UNWOKEN_TIME_FEW_MAX, UNWOKEN_TIME_MAX, VISITS_PER_TURN_MAX, WAKES_PER_TURN_MAX, WATCH_INTERVAL,
     WATCHED_PER_LOOK_MAX,
 };
 
@@ -137,12 +137,10 @@ impl PacketLoop {
 
     /// Lets a worker look for packets again and again, if it is one of a few and hands the core over where it has none.
     fn let_spin(&mut self, seat: SeatId) {
-        if self.spinners < SPINNERS_MAX
-            && self.may_spin()
+        if self.may_spin()
             && let Some(end) = self.seats.end(seat).filter(|end| !end.spins && end.is_real_time())
         {
-            end.let_spin(true);
-            self.spinners += 1;
+            self.spinners += usize::from(end.let_spin());
         }
     }
 
@@ -155,7 +153,9 @@ impl PacketLoop {
     pub(super) fn end_spinning(&mut self) {
         if self.spinners > 0 {
             self.spinners = 0;
-            self.seats.ends_mut().filter(|end| end.spins).for_each(|end| end.let_spin(false));
+            for end in self.seats.ends_mut() {
+                end.end_spinning();
+            }
         }
     }
 
@@ -202,7 +202,7 @@ impl PacketLoop {
     pub(super) fn remove_worker(&mut self, seat: SeatId, reason: DropReason) {
         let Some(mut end) = self.seats.take(seat) else { return };
         self.bells.remove(&end.ring);
-        self.spinners -= usize::from(end.spins);
+        self.spinners -= usize::from(end.end_spinning());
         if let (Some(real_time), Some(standing)) = (&self.real_time, &end.standing)
             && self.place.leads()
         {

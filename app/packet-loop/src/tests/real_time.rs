@@ -43,6 +43,34 @@ fn spinners_max_workers_spin_at_a_time() {
     });
 }
 
+/// Workers share the cores, whichever lanes they were woken by.
+#[test]
+fn spinners_max_workers_spin_over_all_lanes() {
+    const NAMES: [&str; SPINNERS_MAX + 1] = ["one", "two", "three", "four", "five"];
+    with_lanes(4, || {
+        in_the_class(|rig| {
+            rig.change_filters(vec![], vec![1]);
+            for (number, name) in (0..).zip(NAMES) {
+                rig.container(name, &[]);
+                rig.module(100 + number, name, 0, &format!("udp dst 10.1.{number}.0/24"), FailureMode::Open);
+                rig.permit(name);
+                for worker in rig.worker_in_lanes(name) {
+                    assert!(worker.end().prepare_sleep());
+                }
+            }
+            rig.turn();
+            let of_flow =
+                |flow: usize| udp("192.0.2.1:9", &format!("10.1.{}.2:{}", flow % NAMES.len(), 1000 + flow), b"x");
+            let packets: Vec<_> = (0..16 * NAMES.len()).map(of_flow).collect();
+            rig.send(&packets.iter().map(Vec::as_slice).collect::<Vec<_>>());
+            let mut spins = |name: &&str| rig.worker_in_lanes(name).any(|worker| worker.end().may_spin());
+            assert_eq!(NAMES.iter().filter(|name| spins(name)).count(), SPINNERS_MAX);
+            let of_lanes = rig.others.iter().map(|lane| lane.packets.spinners).sum::<usize>();
+            assert!(rig.packets.spinners + of_lanes > SPINNERS_MAX, "some are let by several lanes");
+        });
+    });
+}
+
 #[test]
 fn one_that_is_not_in_the_class_does_not_spin() {
     in_the_class(|rig| {
@@ -63,11 +91,18 @@ fn nobody_spins_without_busy_polling() {
 
 /// Calls with a loop in the class, on a thread of its own, where the machine has one.
 fn in_the_class(test: impl FnOnce(&mut Rig) + Send) {
+    let lanes = LANES.get();
     let run = || {
+        LANES.set(lanes);
         let mut rig = Rig::with_alice(FailureMode::Open);
         rig.packets.set_busy_poll(Duration::from_millis(1));
         if let Err(error) = rig.packets.begin_real_time() {
             return netserv_skips::not_run("a loop in the real-time class", &format!("{error:#}"));
+        }
+        let club = rig.packets.real_time_club().unwrap();
+        for OtherLane { packets, .. } in &mut rig.others {
+            packets.set_busy_poll(Duration::from_millis(1));
+            packets.join_real_time(&club).unwrap();
         }
         rig.permit(ALICE);
         rig.turn();
@@ -85,7 +120,10 @@ fn in_the_class(test: impl FnOnce(&mut Rig) + Send) {
 impl Rig {
     /// Has a container's worker count as one in the class.
     fn permit(&mut self, name: &str) {
-        self.packets.seats.end_of(&id(name)).unwrap().standing = Some(Standing(Arc::new(AtomicBool::new(true))));
+        let loops = std::iter::once(&mut self.packets).chain(self.others.iter_mut().map(|lane| &mut lane.packets));
+        for packets in loops {
+            packets.seats.end_of(&id(name)).unwrap().standing = Some(Standing(Arc::new(AtomicBool::new(true))));
+        }
     }
 
     /// Lets workers fall asleep, and gives each a packet.
