@@ -62,7 +62,7 @@ pub const DEVICES_PER_TURN_MAX: usize = 4;
 /// Neighbours that `afxdp` has the kernel ask for in one round while its XDP program forwards; the others' turn comes later.
 pub const NEIGHBOURS_ASKED_MAX: usize = 256;
 /// Time between two looks of `afxdp` for what is in the way of forwarding in XDP, at least; after news of the packet filter,
-/// queueing disciplines, IPsec or policy routing it leaves all to the kernel until then.
+/// queueing disciplines, links, IPsec or policy routing it leaves all to the kernel until then.
 pub const OBSTACLES_LOOK_MIN: Duration = Duration::from_secs(1);
 /// Time between two looks of `afxdp` for what is in the way of forwarding in XDP, at most: not all gives news.
 pub const OBSTACLES_LOOK_MAX: Duration = Duration::from_secs(30);

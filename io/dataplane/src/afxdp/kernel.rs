@@ -27,6 +27,8 @@ pub(super) struct Interface {
     pub vlan: Option<(u32, u16)>,
     /// It is a port of a bridge, a bond or the like.
     pub enslaved: bool,
+    /// That one.
+    pub master: Option<u32>,
     /// Its packets come in by the interface that it is a port of.
     pub is_port: bool,
     pub is_loopback: bool,
@@ -413,7 +415,8 @@ fn parse_link(message: Message<'_>) -> Option<(u32, Interface)> {
     let hardware = u16::from_ne_bytes([header[2], header[3]]);
     let (index, flags) = (native_u32(&header[4..])?, native_u32(&header[8..])?);
     let (mut station, mut name, mut mtu, mut below) = (None, String::new(), 1500, None);
-    let (mut enslaved, mut is_port, mut kind, mut vlan, mut queues) = (false, false, None, None, 1);
+    let (mut enslaved, mut master, mut is_port) = (false, None, false);
+    let (mut kind, mut vlan, mut queues) = (None, None, 1);
     for (attribute, content) in netlink::attributes(attributes) {
         match attribute {
             LINK_ADDRESS if hardware == TYPE_ETHERNET => station = content.first_chunk::<6>().copied(),
@@ -421,7 +424,7 @@ fn parse_link(message: Message<'_>) -> Option<(u32, Interface)> {
             LINK_MTU => mtu = usize::try_from(native_u32(content)?).ok()?,
             LINK_BELOW => below = native_u32(content),
             LINK_QUEUES => queues = native_u32(content)?,
-            LINK_MASTER => enslaved = true,
+            LINK_MASTER => (enslaved, master) = (true, native_u32(content)),
             LINK_INFO => (kind, vlan, is_port) = parse_link_info(content),
             _ => {}
         }
@@ -434,6 +437,7 @@ fn parse_link(message: Message<'_>) -> Option<(u32, Interface)> {
         queues,
         vlan: below.zip(vlan).filter(|_| is_vlan),
         enslaved,
+        master,
         is_port,
         is_loopback: flags & LINK_LOOPBACK != 0,
         is_virtual: kind.is_some(),
@@ -569,6 +573,7 @@ impl Interface {
             queues: 4,
             vlan: None,
             enslaved: false,
+            master: None,
             is_port: false,
             is_loopback: false,
             is_virtual: false,

@@ -4,16 +4,19 @@
 //! A thread of its own looks, since that takes programs and time. News of a change withhold forwarding at once, before
 //! anything is looked at; so do news of what turns out to be in nobody's way.
 
+mod links;
+
 use std::collections::BTreeMap;
 use std::os::fd::{AsFd, OwnedFd};
 use std::path::Path;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
+use links::Links;
 use netserv_wire::netlink::{self, Message};
 use rustix::event::{EventfdFlags, PollFd, PollFlags, Timespec, eventfd, poll};
 
-use super::kernel::Kernel;
+use super::kernel::{Interface, Kernel};
 use super::program::Program;
 use crate::signal::routes;
 use crate::{DriverError, XdpForward, limits, rules};
@@ -58,9 +61,11 @@ impl Watcher {
         shared.withhold();
         let stop = eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK).map_err(|error| failed(error.into()))?;
         let stop = Arc::new(stop);
+        let kernel = Kernel::open_silent()?;
         let looker = Looker {
-            kernel: Kernel::open_silent()?,
             news: News::open(wish)?,
+            links: (wish == XdpForward::Auto).then(|| Links::open(&kernel)).transpose()?,
+            kernel,
             shared: Arc::clone(&shared),
             stop: Arc::clone(&stop),
             wish,
@@ -142,16 +147,17 @@ impl News {
 struct Looker {
     kernel: Kernel,
     news: News,
+    links: Option<Links>,
     shared: Arc<Shared>,
     stop: Arc<OwnedFd>,
     wish: XdpForward,
 }
 
 impl Looker {
-    fn run(self) {
+    fn run(mut self) {
         loop {
             let looked = Instant::now();
-            self.news.drain();
+            self.heard();
             let news = self.shared.lock().news;
             self.shared.answer(news, self.look());
             let mut next = looked + limits::OBSTACLES_LOOK_MAX;
@@ -163,7 +169,7 @@ impl Looker {
                 if self.wait(next - now) {
                     return;
                 }
-                if self.news.drain() {
+                if self.heard() {
                     self.shared.withhold();
                     next = next.min(looked + limits::OBSTACLES_LOOK_MIN);
                 }
@@ -171,11 +177,20 @@ impl Looker {
         }
     }
 
+    /// Returns whether there were news since the last call.
+    fn heard(&mut self) -> bool {
+        let links = self.links.as_mut().is_some_and(|links| links.changed(&self.kernel));
+        self.news.drain() || links
+    }
+
     /// Waits for news; returns whether it is time to end.
     fn wait(&self, at_most: Duration) -> bool {
         let timeout = Timespec::try_from(at_most).expect("a time to wait is short");
         let mut ready = vec![PollFd::from_borrowed_fd(self.stop.as_fd(), PollFlags::IN)];
-        ready.extend(self.news.0.iter().map(|socket| PollFd::from_borrowed_fd(socket.as_fd(), PollFlags::IN)));
+        let links = self.links.iter().map(Links::notices);
+        ready.extend(
+            self.news.0.iter().chain(links).map(|socket| PollFd::from_borrowed_fd(socket.as_fd(), PollFlags::IN)),
+        );
         if let Err(error) = poll(&mut ready, Some(&timeout))
             && error != rustix::io::Errno::INTR
         {
@@ -205,8 +220,8 @@ impl Looker {
             },
         };
         let mut devices = self.kernel.queueing()?;
+        let interfaces = self.kernel.interfaces()?;
         if !foreign.devices.is_empty() {
-            let interfaces = self.kernel.interfaces()?;
             let index_of =
                 |name: &String| interfaces.iter().find(|(_, one)| one.name == *name).map(|(index, _)| *index);
             for (name, chain) in foreign.devices {
@@ -217,6 +232,8 @@ impl Looker {
                 }
             }
         }
+        let of_ports = of_ports(&devices, &interfaces);
+        devices.extend(of_ports);
         Ok(Obstacles { everywhere, devices })
     }
 
@@ -224,6 +241,16 @@ impl Looker {
     fn interception(&self) -> Result<Option<String>, DriverError> {
         Ok(self.kernel.rules()?.intercepts.then(|| "modules that take over connections".to_owned()))
     }
+}
+
+/// Returns what is in the way of packets of bonds and the like, since it is of packets of one of their ports.
+fn of_ports(devices: &BTreeMap<u32, String>, interfaces: &BTreeMap<u32, Interface>) -> BTreeMap<u32, String> {
+    let port = |(index, why): (&u32, &String)| {
+        let one = interfaces.get(index)?;
+        Some((one.master?, format!("{why} on its port {}", one.name)))
+    };
+    let of_ports = devices.iter().filter_map(port);
+    of_ports.filter(|(master, _)| !devices.contains_key(master)).collect()
 }
 
 /// Returns what the kernel does with packets that it forwards, by what it counts.
@@ -293,6 +320,17 @@ mod tests {
             assert_eq!(parse(kind), Some((7, kind.to_owned())));
         }
         assert!(PLAIN_QUEUES.into_iter().all(|kind| parse(kind).is_none()));
+    }
+
+    #[test]
+    fn what_is_in_the_way_of_a_port_is_in_that_of_its_bond() {
+        let one = |name: &str, master: Option<u32>| Interface { name: name.to_owned(), master, ..Interface::example() };
+        let interfaces = BTreeMap::from([(1, one("eth0", Some(3))), (2, one("eth1", None)), (3, one("bond0", None))]);
+        let why = |devices: &[u32]| devices.iter().map(|device| (*device, "a chain".to_owned())).collect();
+        let expected = BTreeMap::from([(3, "a chain on its port eth0".to_owned())]);
+        assert_eq!(of_ports(&why(&[1, 2]), &interfaces), expected);
+        // Its own stays, and what is not known any more is nobody's port.
+        assert_eq!(of_ports(&why(&[1, 3, 9]), &interfaces), BTreeMap::new());
     }
 
     #[test]

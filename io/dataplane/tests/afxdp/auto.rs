@@ -103,18 +103,32 @@ fn a_chain_of_a_device_is_in_the_way_of_its_own_packets_only() {
 
 #[test]
 fn obstacles_look_min_is_between_two_looks() {
+    check_news("looks", "ip rule add from 10.9.0.0/16 lookup 7", "ip rule del from 10.9.0.0/16 lookup 7", true);
+}
+
+/// A device comes up with a queueing discipline, and nothing else tells of that.
+#[test]
+fn a_link_that_comes_is_news() {
+    check_news("links", "ip link add spare type veth peer name spare2", "ip link del spare", true);
+}
+
+#[test]
+fn a_link_to_a_container_is_no_news() {
+    let (come, go) = ("ip link add ns0123abcdn1 type veth peer name ns0123abcdn2", "ip link del ns0123abcdn1");
+    check_news("container", come, go, false);
+}
+
+/// Checks whether something that comes and goes keeps packets from being forwarded until the next look.
+fn check_news(instance: &str, come: &str, go: &str, is_news: bool) {
     let Some(chain) = chain() else { return };
     let _entered = chain.enter(ROUTER);
-    let mut driver = open_with(&config("looks"), &[]);
+    let mut driver = open_with(&config(instance), &[]);
     let flow = Flow::new(&chain, false, 5060);
     warm_up(&mut driver, &flow);
     std::thread::sleep(limits::OBSTACLES_LOOK_MIN);
     let mut flip = || {
         let start = Instant::now();
-        assert!(
-            run(&chain, "ip rule add from 10.9.0.0/16 lookup 7")
-                && run(&chain, "ip rule del from 10.9.0.0/16 lookup 7")
-        );
+        assert!(run(&chain, come) && run(&chain, go));
         std::thread::sleep(Duration::from_millis(20));
         let before = driver.counters().forwarded;
         until(&mut driver, &flow, "forwards again", |driver| driver.counters().forwarded > before);
@@ -122,7 +136,41 @@ fn obstacles_look_min_is_between_two_looks() {
     };
     flip();
     let second = flip();
-    assert!(second > limits::OBSTACLES_LOOK_MIN / 2, "{second:?}");
+    assert_eq!(second > limits::OBSTACLES_LOOK_MIN / 2, is_news, "{second:?}");
+}
+
+/// The route leads to a bridge, of which the device that packets would leave by is a port: the kernel has them until it is
+/// not. So it is with bonds, of which this kernel may know nothing.
+#[test]
+fn a_device_that_becomes_a_port_is_not_forwarded_to() {
+    for kind in ["bridge", "bond"] {
+        let Some(chain) = chain() else { return };
+        let _entered = chain.enter(ROUTER);
+        if !run(&chain, &format!("ip link add above type {kind}")) {
+            skipped(&test(), &format!("this kernel has no {kind}"));
+            continue;
+        }
+        let mut driver = open_with(&config("port"), &[]);
+        let flow = Flow::new(&chain, false, 5060);
+        warm_up(&mut driver, &flow);
+        // A bond takes a device that is down.
+        let port = "ip link set right down,ip link set right master above,ip address flush dev right,\
+                    ip address add 10.0.1.1/24 dev above,ip link set above up,ip link set right up";
+        assert!(port.split(',').all(|command| run(&chain, command)));
+        // The kernel finds the neighbour.
+        flow.send(b"first");
+        let _ = flow.received();
+        let before = driver.counters().forwarded;
+        let end = Instant::now() + limits::OBSTACLES_LOOK_MIN * 3;
+        until(&mut driver, &flow, "by the port's master", |_| Instant::now() > end);
+        assert_eq!(driver.counters().forwarded, before, "{kind}");
+        let free = "ip address flush dev above,ip link set right nomaster,ip address add 10.0.1.1/24 dev right,\
+                    ip link set right up";
+        assert!(free.split(',').all(|command| run(&chain, command)));
+        flow.send(b"first");
+        let _ = flow.received();
+        until(&mut driver, &flow, "no port any more", |driver| driver.counters().forwarded > before);
+    }
 }
 
 /// Returns why devices are left to the kernel.
