@@ -18,33 +18,23 @@
 //! Who is not in the class works as without it, only later; no packet passes by a module because of that.
 
 mod guarded;
+mod threads;
 
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use anyhow::Context as _;
-use netserv_container::{Activity, Class, ScheduledThread};
+use netserv_container::{Class, ScheduledThread};
 use rustix::thread::sched_getaffinity;
 
 use crate::limits::{GUARD_INTERVAL, SHARE_SPIN};
 use guarded::{Guarded, Own};
+pub(super) use threads::{Candidate, Standing, used};
+use threads::{PRIORITY, Pulse, nanos};
 
-/// The priority of packet thread and workers; nearly everything else in the class goes before them.
-const PRIORITY: u8 = 2;
 /// That of the guard.
 const GUARD_PRIORITY: u8 = PRIORITY + 1;
-
-/// What the packet loop and the guard tell each other.
-#[derive(Default)]
-pub(super) struct Pulse {
-    /// Until when nobody has to wonder that the loop says nothing, in nanoseconds since the beginning.
-    quiet_until_ns: AtomicU64,
-    /// Since when the loop waits for packets and no worker has any; 0 while that is not so.
-    idle_since_ns: AtomicU64,
-    /// How long that was so before.
-    idle_ns: AtomicU64,
-}
 
 /// The real-time class as the packet loop of a lane uses it. Threads return to the usual class when the last is dropped.
 pub(super) struct RealTime {
@@ -62,34 +52,6 @@ struct Club {
     in_force: Arc<AtomicBool>,
     may_spin: Arc<AtomicBool>,
     ended: Arc<AtomicBool>,
-}
-
-/// Says whether a worker's thread is in the class at this moment.
-#[derive(Clone, Default)]
-pub(super) struct Standing(pub(super) Arc<AtomicBool>);
-
-impl Standing {
-    pub(super) fn is_real_time(&self) -> bool {
-        self.0.load(Ordering::Relaxed)
-    }
-}
-
-/// A thread that may be in the class.
-pub(super) struct Candidate {
-    /// The thread.
-    pub(super) thread: ScheduledThread,
-    /// Tells what the worker is doing.
-    pub(super) activity: Box<dyn Fn() -> Activity + Send + Sync>,
-    /// Tells how long the thread has been running.
-    pub(super) used: Used,
-}
-
-/// Tells how long a thread has been running, if the system does.
-pub(super) type Used = Box<dyn Fn(&ScheduledThread) -> Option<Duration> + Send + Sync>;
-
-/// Returns what tells that of threads of this machine.
-pub(super) fn used() -> Used {
-    Box::new(|thread| thread.processor_time().ok())
 }
 
 impl RealTime {
@@ -221,10 +183,6 @@ impl Drop for Club {
         guarded.set_all(false);
         guarded.members.clear();
     }
-}
-
-fn nanos(duration: Duration) -> u64 {
-    u64::try_from(duration.as_nanos()).unwrap_or(u64::MAX)
 }
 
 #[cfg(test)]

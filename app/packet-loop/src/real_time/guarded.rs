@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 use netserv_container::{Activity, Class, ScheduledThread};
 use rustix::thread::CpuSet;
 
-use super::{Candidate, PRIORITY, Pulse, Standing, Used, nanos};
+use super::threads::{Candidate, PRIORITY, Pulse, Standing, Used, nanos};
 use crate::limits::{
     ASKED_PER_LOOK_MAX, GUARD_INTERVAL, HOG_LOOKS_MAX, IDLE_LOOKS_MAX, PENALTY, SHARE_BURST, SHARE_MAX, SHARE_RETURN,
 };

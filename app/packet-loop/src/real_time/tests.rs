@@ -2,13 +2,16 @@
 //! The guard of the real-time class, with a clock of the test's own and with threads of the machine.
 
 use std::process::{Child, Command};
+use std::sync::atomic::AtomicU64;
 
+use netserv_container::Activity;
 use netserv_model::effect::ModuleSlot;
 use netserv_skips::not_run;
 use rustix::process::Pid;
 use rustix::thread::{CpuSet, sched_setaffinity};
 
 use super::guarded::Share;
+use super::threads::Used;
 use super::*;
 use crate::limits::{ASKED_PER_LOOK_MAX, HOG_LOOKS_MAX, IDLE_LOOKS_MAX, PENALTY, SHARE_MAX};
 
