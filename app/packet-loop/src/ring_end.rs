@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 
 use ipnet::IpNet;
-use netserv_container::HostRing;
+use netserv_container::{HostRing, WorkerThread};
 use netserv_model::effect::ModuleSlot;
 use netserv_model::{DropReason, limits};
 use netserv_wire::container::ring::Ingress;
@@ -36,9 +36,10 @@ pub(super) struct RingEnd {
     pub(super) unwoken_since: Option<Instant>,
     /// So many of them that it is woken before its time.
     pub(super) is_ripe: bool,
-    steps: u64,
+    /// The thread of the worker that was looked at last, and its steps.
+    at: (WorkerThread, u64),
     moved_at: Instant,
-    /// Tells how long the worker's packet thread was on a processor so far, if the system can tell.
+    /// Tells how long a packet thread of the worker was on a processor so far, if the system can tell.
     pub(super) processor_time: ProcessorTime,
     /// What it told when the worker was first seen not to move.
     computed_before: Option<Duration>,
@@ -65,7 +66,7 @@ pub(super) enum Shown {
 }
 
 /// Tells how long a thread was on a processor so far.
-pub(super) type ProcessorTime = Box<dyn FnMut() -> Option<Duration> + Send>;
+pub(super) type ProcessorTime = Box<dyn FnMut(WorkerThread) -> Option<Duration> + Send>;
 
 impl RingEnd {
     pub(super) fn new(
@@ -74,7 +75,7 @@ impl RingEnd {
         prefixes: Vec<IpNet>,
         now: Instant,
     ) -> RingEnd {
-        let steps = ring.activity().steps;
+        let (thread, activity) = ring.activity();
         let mut clock = ring.take_clock();
         RingEnd {
             generation,
@@ -88,9 +89,9 @@ impl RingEnd {
             staged: false,
             unwoken_since: None,
             is_ripe: false,
-            steps,
+            at: (thread, activity.steps),
             moved_at: now,
-            processor_time: Box::new(move || clock.as_mut()?.processor_time()),
+            processor_time: Box::new(move |thread| clock.as_mut()?.processor_time(thread)),
             computed_before: None,
             answered_at: now,
             meters: RingMeters::default(),
@@ -214,13 +215,14 @@ impl RingEnd {
     ///
     /// A module can also hang outside of packets, while it starts or in a timer: then it is in a call and nothing moves.
     pub(super) fn stalled(&mut self, now: Instant) -> Option<Option<ModuleSlot>> {
-        let activity = self.ring.activity();
+        let (thread, activity) = self.ring.activity();
         let holds = self.ring.outstanding() > 0;
-        if activity.steps != self.steps || (activity.module.is_none() && !holds) {
-            (self.steps, self.moved_at, self.computed_before) = (activity.steps, now, None);
+        if (thread, activity.steps) != self.at || (activity.module.is_none() && !holds) {
+            (self.at, self.moved_at, self.computed_before) = ((thread, activity.steps), now, None);
         }
+        // What all lanes see counts once.
         if let Some(slot) = activity.module
-            && self.seen.counts(now, WATCH_INTERVAL)
+            && (thread == WorkerThread::OfLane || self.seen.counts(now, WATCH_INTERVAL))
         {
             self.meters.busy(slot);
         }
@@ -242,14 +244,15 @@ impl RingEnd {
         let allowed = self.call_times.get(&slot).copied().unwrap_or(CALL_TIME_UNKNOWN);
         // Nobody asks while a worker moves; so the time before the first look is the worker's gain.
         if self.computed_before.is_none() {
-            self.computed_before = (self.processor_time)();
+            self.computed_before = (self.processor_time)(self.at.0);
         }
         if passed <= allowed || passed > allowed + PROCESSOR_WAIT_MAX {
             return passed > allowed;
         }
         // Where the system does not tell, all time counts.
-        let computed =
-            (self.processor_time)().zip(self.computed_before).map(|(after, before)| after.saturating_sub(before));
+        let computed = (self.processor_time)(self.at.0)
+            .zip(self.computed_before)
+            .map(|(after, before)| after.saturating_sub(before));
         computed.is_none_or(|computed| computed > allowed)
     }
 }

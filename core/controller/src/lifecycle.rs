@@ -224,6 +224,7 @@ impl Controller {
             limits: clamp_limits(&what.manifest.limits, &granted),
             state_schema: what.manifest.state_schema,
             packet: what.manifest.packet.is_some(),
+            parallel: what.manifest.is_parallel(),
             server: what.manifest.server.clone(),
             chain: what.chain.to_vec(),
             blocks: self.policy.blocks.keys().cloned().collect(),

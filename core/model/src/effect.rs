@@ -340,6 +340,8 @@ pub struct ModuleLoad {
     pub state_schema: u32,
     /// Whether it has a part that sees packets.
     pub packet: bool,
+    /// Whether that part may run as several instances.
+    pub parallel: bool,
     /// The part that takes connections, if it has one.
     pub server: Option<ServerPart>,
     /// The packages whose components are composed to its server part, the outermost first; empty if it is its own.

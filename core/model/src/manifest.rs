@@ -80,6 +80,11 @@ impl Manifest {
         self.packet.as_ref().map(|packet| packet.on_failure).unwrap_or_default()
     }
 
+    /// Returns whether the part in the packet path may run as several instances.
+    pub fn is_parallel(&self) -> bool {
+        self.packet.as_ref().is_some_and(|packet| packet.parallel)
+    }
+
     /// Returns where the module takes connections.
     pub fn listen(&self) -> &[Filter] {
         self.server.as_ref().map_or(&[], |server| &server.listen)
@@ -122,6 +127,12 @@ pub struct PacketPart {
     /// What happens to its packets while it cannot say.
     #[serde(default)]
     pub on_failure: FailureMode,
+    /// Whether it may run as several instances at once, one for each lane of the node: each has memory and timers of its own, and
+    /// packets of one flow come to the same one. They share kv state, and their counters are summed.
+    ///
+    /// Only written if it is so: what is not parallel keeps the digest that it had before there was the key.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub parallel: bool,
 }
 
 /// The part of a module that takes connections.

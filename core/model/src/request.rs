@@ -3,6 +3,7 @@
 
 use std::collections::BTreeMap;
 use std::net::IpAddr;
+use std::ops::AddAssign;
 use std::time::Duration;
 
 use schemars::JsonSchema;
@@ -331,6 +332,17 @@ pub struct PacketCounts {
     pub modified: u64,
     /// Packets it made.
     pub injected: u64,
+}
+
+impl AddAssign for PacketCounts {
+    fn add_assign(&mut self, more: PacketCounts) {
+        let PacketCounts { seen, passed, dropped, modified, injected } = more;
+        self.seen += seen;
+        self.passed += passed;
+        self.dropped += dropped;
+        self.modified += modified;
+        self.injected += injected;
+    }
 }
 
 /// What a module is doing.

@@ -61,7 +61,7 @@ mod tests {
     #[test]
     fn typing_errors_are_recognised() {
         for (message, expected) in [
-            ("unknown field `filter`, expected one of `abi`, `filters`, `on-failure`", Some("filters")),
+            ("unknown field `filter`, expected one of `abi`, `filters`, `on-failure`, `parallel`", Some("filters")),
             ("unknown field `http_test`, expected one of `test`, `http-test`, `tcp-test`", Some("http-test")),
             ("unknown field `test`, expected one of `tests`, `text`, `rest`", Some("rest")),
             ("unknown field `dependency`, expected `dependencies`", Some("dependencies")),

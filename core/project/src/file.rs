@@ -72,6 +72,7 @@ impl ProjectFile {
             abi: packet.abi,
             filters: packet.filters,
             on_failure: packet.on_failure,
+            parallel: packet.parallel,
         };
         let mut manifest = Manifest {
             manifest: self.manifest,
@@ -112,6 +113,10 @@ struct PacketSection {
     /// What happens to its packets while it cannot say.
     #[serde(default)]
     on_failure: FailureMode,
+    /// Whether it may run as several instances at once, one for each lane of the node: each has memory and timers of its own, and
+    /// packets of one flow come to the same one. They share kv state, and their counters are summed.
+    #[serde(default)]
+    parallel: bool,
 }
 
 /// The part of a module that takes connections.

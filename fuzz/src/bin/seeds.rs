@@ -440,6 +440,7 @@ fn frames() -> Seeds {
         parts: vec![PartKind::Packet],
         server: None,
         blocks: BTreeSet::new(),
+        parallel: false,
     };
     let to = [
         ("load", load),

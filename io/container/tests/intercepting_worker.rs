@@ -326,6 +326,7 @@ fn load(guest: &Guest, code: &Path, lab: &Lab, network: &ContainerNetwork, filte
         parts: vec![PartKind::Server, PartKind::ListenerV4, PartKind::ListenerV6],
         server: Some(server),
         blocks: ["tcp", "metrics", "counters"].map(str::to_owned).into(),
+        parallel: false,
     };
     let (v4, v6, code) = (listeners.v4.unwrap(), listeners.v6.unwrap(), File::open(code).unwrap());
     guest.control.send(&load, &[code.as_fd(), v4.as_fd(), v6.as_fd()]).unwrap();

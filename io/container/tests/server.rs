@@ -81,6 +81,7 @@ fn load(guest: &Guest, code: &Path) {
         parts: vec![PartKind::Server],
         server: Some(server),
         blocks: ["http".to_owned()].into(),
+        parallel: false,
     };
     guest.control.send(&load, &[File::open(code).unwrap().as_fd()]).unwrap();
     assert_eq!(guest.receive(), Some(FromWorker::Loaded { slot: ModuleSlot(0) }));

@@ -48,10 +48,13 @@ fn a_manifest_says_all_that_a_node_needs_and_no_more() {
 
 #[test]
 fn keys_that_are_left_out_have_their_defaults() {
+    let parallel = br#"{"manifest":1,"name":"example.org/m","version":"1.0.0","packet":{"abi":1,"parallel":true}}"#;
+    assert!(manifest::parse(parallel).unwrap().is_parallel());
     let least = br#"{"manifest":1,"name":"example.org/m","version":"1.0.0","packet":{},"limits":{"timers":3}}"#;
     let read = manifest::parse(least).unwrap();
     assert_eq!(read.limits, ModuleLimits { timers: 3, ..ModuleLimits::default() });
     assert_eq!((read.state_schema, read.filters().len(), read.requires.len()), (1, 0, 0));
+    assert!(!read.is_parallel());
 }
 
 /// Goal: a package that was built by a later version runs on this node, unless it says that it must not.
@@ -146,6 +149,8 @@ fn manifests_that_make_no_sense_are_refused() {
     assert!(manifest::parse(&bent("/server/listen", filters(over - 1))).is_ok());
     let nothing = br#"{"manifest":1,"name":"example.org/m","version":"1.0.0"}"#;
     check(nothing, RefusalKind::BadManifest, "neither [packet] nor [server]");
+    let parallel = br#"{"manifest":1,"name":"example.org/m","version":"1.0.0","packet":{"parallel":true}}"#;
+    check(parallel, RefusalKind::BadManifest, "packet.parallel without packet.abi");
     for odd in [&b""[..], b"{", b"[]", b"1", b"\xff", b"manifest = 1", &[b'['; 10_000]] {
         check(odd, RefusalKind::BadManifest, "manifest: ");
     }

@@ -191,6 +191,7 @@ impl Guest {
             parts: vec![PartKind::Packet],
             server: None,
             blocks: BTreeSet::new(),
+            parallel: false,
         };
         self.control.send(&load, &[File::open(code)?.as_fd()])?;
         let answer = self.answer()?;

@@ -150,6 +150,41 @@ fn a_module_that_hangs_in_one_lane_is_reported_once() {
     }
 }
 
+/// An instance that hangs on the thread of its lane, while the worker's first thread goes on: the lane's watchdog finds it. The
+/// time of one that takes steps there does not run, whatever the first thread does.
+#[test]
+fn a_thread_of_a_lane_is_watched_by_itself() {
+    for (steps, first_hangs) in [(false, false), (true, false), (true, true)] {
+        with_lanes(LANES, || {
+            let mut rig = Rig::with_alice(FailureMode::Open);
+            let call = Duration::from_millis(100);
+            rig.command(PacketCommand::SetCallTime { worker: id(ALICE), slot: ModuleSlot(3), call });
+            rig.worker_of(ALICE, 2).end().enter(ModuleSlot(3));
+            rig.worker_of(ALICE, 0).end().enter(ModuleSlot(1));
+            for _ in 0..100 {
+                if steps {
+                    rig.worker_of(ALICE, 2).end().enter(ModuleSlot(3));
+                }
+                if !first_hangs {
+                    rig.worker_of(ALICE, 0).end().leave();
+                }
+                rig.watch_all(WATCH_INTERVAL);
+            }
+            let expected = match (steps, first_hangs) {
+                (false, _) => Some(3),
+                (true, true) => Some(1),
+                (true, false) => None,
+            };
+            let expected = expected.map(|slot| PacketEvent::Stalled {
+                worker: id(ALICE),
+                generation: 7,
+                slot: Some(ModuleSlot(slot)),
+            });
+            assert_eq!(rig.events(), Vec::from_iter(expected));
+        });
+    }
+}
+
 #[test]
 fn a_worker_that_ends_gives_its_packets_back_in_every_lane() {
     for mode in [FailureMode::Open, FailureMode::Closed] {

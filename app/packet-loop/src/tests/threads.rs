@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::JoinHandle;
 
-use netserv_container::HostRing;
+use netserv_container::{DetachedWorker, HostRing};
 use netserv_dataplane::Change;
 use netserv_dataplane::wrap::{Fault, FaultPlan};
 use netserv_model::Flow;
@@ -201,7 +201,7 @@ impl Worker {
                     lane.wake();
                 }
                 if !busy && lanes.iter_mut().all(|lane| lane.end().prepare_sleep()) {
-                    while !stopped.load(Ordering::Relaxed) && !lanes[0].was_woken() {
+                    while !stopped.load(Ordering::Relaxed) && !lanes.iter().any(DetachedWorker::was_woken) {
                         std::thread::sleep(Duration::from_micros(50));
                     }
                 }

@@ -168,7 +168,7 @@ thread_local! {
 /// Gives the worker's thread the processor for one of so many parts of the time.
 fn compute(rig: &mut Rig, parts: u32) {
     let end = rig.packets.seats.end_of(&id(ALICE)).unwrap();
-    end.processor_time = Box::new(move || Some(PASSED.get() / parts));
+    end.processor_time = Box::new(move |_| Some(PASSED.get() / parts));
 }
 
 /// Lets the worker give something back, for which there is a bound of its own.

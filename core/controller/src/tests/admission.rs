@@ -251,6 +251,7 @@ fn what_is_loaded_comes_from_request_manifest_and_policy() {
     packet(&mut manifest).filters =
         vec![filter("tcp src 10.2.0.1"), filter("tcp src 10.2.0.1"), filter("icmp dst 10.2.0.1")];
     packet(&mut manifest).on_failure = FailureMode::Closed;
+    packet(&mut manifest).parallel = true;
     manifest.limits.timers = 1_000_000;
     manifest.limits.kv_entries = 5;
     manifest.properties = [("sample", "1"), ("depth", "2")].map(|(k, v)| (k.to_owned(), v.to_owned())).into();
@@ -263,6 +264,7 @@ fn what_is_loaded_comes_from_request_manifest_and_policy() {
     node.commands();
     let Some(Job::Workers(WorkerJob::Load(load))) = node.jobs.last() else { panic!("no load") };
     assert_eq!((load.limits.timers, load.limits.kv_entries, load.state_schema), (64, 5, 7));
+    assert!(load.packet && load.parallel);
     let properties: Vec<(&str, &str)> = load.properties.iter().map(|(k, v)| (k.as_str(), v.as_str())).collect();
     assert_eq!(properties, [("depth", "2"), ("sample", "100")]);
     node.loaded(0);

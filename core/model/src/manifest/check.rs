@@ -25,10 +25,21 @@ impl Manifest {
             None => {}
         }
         bounded("filters", self.filters())?;
+        self.check_parallel()?;
         self.check_listen()?;
         self.check_intercept()?;
         self.check_properties()?;
         self.check_requires()
+    }
+
+    fn check_parallel(&self) -> Result<(), Refusal> {
+        match &self.packet {
+            Some(packet) if packet.parallel && packet.abi == 0 => Err(bad(
+                "packet.parallel without packet.abi: only WebAssembly code can run as several instances; leave `parallel` \
+                 out, or package WebAssembly code and name its ABI",
+            )),
+            Some(_) | None => Ok(()),
+        }
     }
 
     fn check_listen(&self) -> Result<(), Refusal> {

@@ -53,6 +53,9 @@ pub enum ToWorker {
         /// The building blocks that it may use.
         #[serde(default, skip_serializing_if = "BTreeSet::is_empty")]
         blocks: BTreeSet<String>,
+        /// Whether the code that sees packets may run as several instances, one for each lane.
+        #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+        parallel: bool,
     },
     /// Unload a module; not answered.
     Unload {
@@ -95,8 +98,9 @@ pub enum ToWorker {
         /// ffmpeg's last words about it, or why it was not started; empty if all is well.
         detail: String,
     },
-    /// A further lane has packets for the worker, from a ring of its own. The datagram's descriptors are the ring's memory,
-    /// and the eventfd by which the worker wakes that lane. Lanes come in their order, before any [`ToWorker::Load`].
+    /// A further lane has packets for the worker, from a ring of its own. The datagram's descriptors are the ring's memory, the
+    /// eventfd by which that lane wakes the worker, and the one by which the worker wakes that lane. Lanes come in their order,
+    /// before any [`ToWorker::Load`].
     Lane,
     /// End; the process exits with 0.
     Shutdown,
@@ -449,7 +453,9 @@ mod tests {
             let ToWorker::Load { slot, module, properties, limits, state_schema, server, blocks, .. } = load() else {
                 unreachable!()
             };
-            let load = ToWorker::Load { slot, module, properties, limits, state_schema, parts, server, blocks };
+            let parallel = false;
+            let load =
+                ToWorker::Load { slot, module, properties, limits, state_schema, parts, server, blocks, parallel };
             ToWorker::decode(&load.encode().unwrap())
         };
         assert!(with(vec![]).is_ok());
@@ -521,6 +527,7 @@ mod tests {
                 connect: filter("tcp"),
             }),
             blocks: BTreeSet::from(["kv".to_owned()]),
+            parallel: true,
         }
     }
 

@@ -16,3 +16,8 @@ pub const RING_FD: i32 = 4;
 pub const WAKE_WORKER_FD: i32 = 5;
 /// The eventfd by which the worker wakes lane 0 of the node.
 pub const WAKE_HOST_FD: i32 = 6;
+
+/// Returns the name of a worker's packet thread for a lane beyond the first, by which the node finds it.
+pub fn lane_thread_name(lane: usize) -> String {
+    format!("packets-{lane}")
+}

@@ -41,12 +41,14 @@
 //! its tail, then looks at the flag. A full fence between the two steps on both sides makes sure that at least one of
 //! them sees the other, so no wake-up is lost, and an eventfd is written only when somebody sleeps.
 //!
-//! A worker with several rings raises its flag in each of them before it looks once more at all, so that each lane of the
-//! node wakes it as if it had one. There is one eventfd for that, but a flag for each lane: a lane may leave the worker
-//! asleep for a moment although it has packets for it, or stand still, and must not keep others from waking it.
+//! A thread of a worker that serves several rings raises its flag in each of them before it looks once more at all, so that
+//! each lane of the node wakes it as if it had one. Each ring has a flag and an eventfd of its own: a lane may leave the worker
+//! asleep for a moment although it has packets for it, or stand still, and must not keep others from waking it; and each ring
+//! may come to have a thread of its own.
 //!
 //! As long as the node says so in a word of the header, a worker without packets need not sleep: it offers its core to
-//! others and looks again. What a worker with several rings is doing stands in that of lane 0.
+//! others and looks again. What a worker's first thread is doing stands in the ring of lane 0, whatever ring it serves; a
+//! thread that serves one other ring says it there.
 
 mod host;
 #[cfg(test)]

@@ -63,6 +63,11 @@ impl Container {
         Ok(())
     }
 
+    /// Returns whether the worker's first packet thread may be in the real-time class. Its other threads never are.
+    pub fn may_be_real_time(&self) -> bool {
+        self.rings[0].has_thread()
+    }
+
     /// Takes the container apart: the control part for the control loop, and a ring for the packet thread of each lane, that of
     /// lane 0 first.
     pub fn split(self) -> (ControlChannel, Vec<HostRing>, Process) {

@@ -112,6 +112,7 @@ mod tests {
             parts: vec![],
             server: None,
             blocks: BTreeSet::new(),
+            parallel: false,
         };
         let channel = ControlChannel { socket: ours };
         channel.send(&load, &[]).unwrap();

@@ -16,7 +16,7 @@ mod scheduling;
 mod shared;
 mod storage;
 
-pub use clock::WorkerClock;
+pub use clock::{WorkerClock, WorkerThread};
 pub use config::{JvmFiles, LaunchSpec, LauncherConfig, LauncherReport};
 pub use container::Container;
 pub use control::ControlChannel;

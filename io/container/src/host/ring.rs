@@ -11,7 +11,7 @@ use netserv_wire::container::ring::{
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::fs::{FallocateFlags, fallocate};
 
-use super::clock::WorkerClock;
+use super::clock::{WorkerClock, WorkerThread};
 use super::scheduling::ScheduledThread;
 use crate::sys::SharedWords;
 
@@ -24,13 +24,11 @@ use crate::sys::SharedWords;
 pub struct HostRing {
     end: HostEnd<SharedWords>,
     memory: OwnedFd,
-    /// The same for all lanes.
-    wake_worker: Arc<OwnedFd>,
+    wake_worker: OwnedFd,
     wake_host: OwnedFd,
     /// The worker sleeps, and there is something for it.
     to_be_woken: bool,
-    /// A mapping of its own of the first page of the ring of lane 0.
-    header: Arc<SharedWords>,
+    headers: Headers,
     clock: Option<WorkerClock>,
     thread: Option<ScheduledThread>,
 }
@@ -38,27 +36,31 @@ pub struct HostRing {
 impl HostRing {
     pub(crate) fn new(
         (end, memory): (HostEnd<SharedWords>, OwnedFd),
-        header: Arc<SharedWords>,
-        wake_worker: Arc<OwnedFd>,
+        headers: Headers,
+        wake_worker: OwnedFd,
         wake_host: OwnedFd,
     ) -> HostRing {
-        HostRing { end, memory, wake_worker, wake_host, to_be_woken: false, header, clock: None, thread: None }
+        HostRing { end, memory, wake_worker, wake_host, to_be_woken: false, headers, clock: None, thread: None }
     }
 
     pub(crate) fn with_clock(self, clock: WorkerClock) -> HostRing {
         HostRing { clock: Some(clock), ..self }
     }
 
-    /// Takes the clock of the worker's packet thread; `None` for a ring without a container.
+    /// Takes the clock of the worker's packet threads; `None` for a ring without a container.
     pub fn take_clock(&mut self) -> Option<WorkerClock> {
         self.clock.take()
+    }
+
+    pub(crate) fn has_thread(&self) -> bool {
+        self.thread.is_some()
     }
 
     pub(crate) fn set_thread(&mut self, thread: ScheduledThread) {
         self.thread = Some(thread);
     }
 
-    /// Takes the worker's packet thread, which the ring of lane 0 has; `None` where it may not be in the real-time class.
+    /// Takes the worker's first packet thread, which the ring of lane 0 has; `None` where it may not be in the real-time class.
     pub fn take_thread(&mut self) -> Option<ScheduledThread> {
         self.thread.take()
     }
@@ -103,7 +105,7 @@ impl HostRing {
         let sleeps = std::mem::take(&mut self.to_be_woken);
         if sleeps {
             // It fails only if the counter is full, and then the worker is awake.
-            let _ = rustix::io::write(&*self.wake_worker, &1_u64.to_ne_bytes());
+            let _ = rustix::io::write(&self.wake_worker, &1_u64.to_ne_bytes());
         }
         sleeps
     }
@@ -129,16 +131,17 @@ impl HostRing {
         self.end.let_spin(may);
     }
 
-    /// Returns what the worker says that it is doing, in whichever lane, for the watchdog.
-    pub fn activity(&self) -> Activity {
-        activity((*self.header).as_ref())
+    /// Returns what the worker says that it is doing, for the watchdog, and on which of its threads: that of this lane while
+    /// that is in a module, or else the first, which may serve all lanes.
+    pub fn activity(&self) -> (WorkerThread, Activity) {
+        self.headers.activity()
     }
 
     /// Returns what tells the same as [`HostRing::activity`] wherever the ring itself is, also when the worker is dead:
     /// what it said last.
     pub fn activity_probe(&self) -> impl Fn() -> Activity + Send + Sync + 'static {
-        let header = self.header.clone();
-        move || activity(header.as_ref().as_ref())
+        let headers = self.headers.clone();
+        move || headers.activity().1
     }
 
     /// Returns how many packets the worker holds.
@@ -174,6 +177,25 @@ impl HostRing {
 impl AsFd for HostRing {
     fn as_fd(&self) -> BorrowedFd<'_> {
         self.wake_host.as_fd()
+    }
+}
+
+/// Mappings of their own of the first pages of rings, where a worker says what it is doing.
+#[derive(Clone, Debug)]
+pub(crate) struct Headers {
+    /// That of lane 0, where the worker's first thread does.
+    pub(crate) first: Arc<SharedWords>,
+    /// That of this lane, if it is another one.
+    pub(crate) own: Option<Arc<SharedWords>>,
+}
+
+impl Headers {
+    fn activity(&self) -> (WorkerThread, Activity) {
+        let own = self.own.as_ref().map(|own| activity(own.as_ref().as_ref()));
+        match own.filter(|own| own.module.is_some()) {
+            Some(own) => (WorkerThread::OfLane, own),
+            None => (WorkerThread::First, activity(self.first.as_ref().as_ref())),
+        }
     }
 }
 

@@ -16,7 +16,7 @@ use super::clock::WorkerClock;
 use super::container::Container;
 use super::control::{ControlChannel, control_pair};
 use super::process::Process;
-use super::ring::{DetachedWorker, HostRing};
+use super::ring::{DetachedWorker, Headers, HostRing};
 use crate::error::ContainerError;
 use crate::sys::SharedWords;
 
@@ -24,9 +24,6 @@ use crate::sys::SharedWords;
 pub(crate) struct Shared {
     control: OwnedFd,
     their_control: OwnedFd,
-    wake_worker: OwnedFd,
-    /// The first page of the ring of lane 0.
-    header: SharedWords,
     /// At least one, that of lane 0 first.
     lanes: Vec<SharedLane>,
 }
@@ -34,7 +31,10 @@ pub(crate) struct Shared {
 /// What a worker and one lane share.
 struct SharedLane {
     memory: OwnedFd,
+    wake_worker: OwnedFd,
     wake_host: OwnedFd,
+    /// The first page of the ring.
+    header: Arc<SharedWords>,
     end: HostEnd<SharedWords>,
 }
 
@@ -43,14 +43,13 @@ impl Shared {
     pub(crate) fn new(lanes: usize) -> Result<Shared, ContainerError> {
         let (control, their_control) = control_pair().map_err(prepare("make the control socket"))?;
         let lanes = (0..lanes.clamp(1, LANES_MAX)).map(|_| SharedLane::new()).collect::<Result<Vec<_>, _>>()?;
-        let header = SharedWords::map(&lanes[0].memory, HEADER_WORDS).map_err(prepare("map the ring's header"))?;
-        Ok(Shared { control, their_control, wake_worker: wake()?, header, lanes })
+        Ok(Shared { control, their_control, lanes })
     }
 
     /// What the worker gets, in the order of its descriptor numbers.
     pub(crate) fn fds(&self) -> Vec<BorrowedFd<'_>> {
-        let SharedLane { memory, wake_host, .. } = &self.lanes[0];
-        [&self.their_control, memory, &self.wake_worker, wake_host].map(AsFd::as_fd).to_vec()
+        let SharedLane { memory, wake_worker, wake_host, .. } = &self.lanes[0];
+        [&self.their_control, memory, wake_worker, wake_host].map(AsFd::as_fd).to_vec()
     }
 
     /// Hands it over to a process, which is told of lanes beyond the first by frames.
@@ -61,12 +60,13 @@ impl Shared {
         landlock: String,
     ) -> Result<Container, ContainerError> {
         let control = ControlChannel::new(self.control);
-        for SharedLane { memory, wake_host, .. } in &self.lanes[1..] {
-            let told = control.send(&ToWorker::Lane, &[memory.as_fd(), wake_host.as_fd()]);
+        for SharedLane { memory, wake_worker, wake_host, .. } in &self.lanes[1..] {
+            let told = control.send(&ToWorker::Lane, &[memory, wake_worker, wake_host].map(AsFd::as_fd));
             told.map_err(|error| prepare("tell the worker of a lane")(io::Error::other(error)))?;
         }
-        let rings = rings(self.lanes, self.header, self.wake_worker).into_iter();
-        let rings = rings.map(|ring| ring.with_clock(WorkerClock::new(process.pid()))).collect();
+        let clock = |lane| WorkerClock::new(process.pid(), lane);
+        let rings =
+            rings(self.lanes).into_iter().enumerate().map(|(lane, ring)| ring.with_clock(clock(lane))).collect();
         Ok(Container::new(user, control, rings, process, landlock))
     }
 
@@ -77,10 +77,10 @@ impl Shared {
         let clone = |fd: &OwnedFd| fd.try_clone().map_err(step);
         let worker = |lane: &SharedLane| {
             let memory = [map(lane)?, map(lane)?];
-            Ok(DetachedWorker::new(memory, clone(&self.wake_worker)?, clone(&lane.wake_host)?)?)
+            Ok(DetachedWorker::new(memory, clone(&lane.wake_worker)?, clone(&lane.wake_host)?)?)
         };
         let workers = self.lanes.iter().map(worker).collect::<Result<Vec<_>, ContainerError>>()?;
-        let rings = rings(self.lanes, self.header, self.wake_worker);
+        let rings = rings(self.lanes);
         Ok(Ends { control: ControlChannel::new(self.control), their_control: self.their_control, rings, workers })
     }
 }
@@ -97,17 +97,20 @@ impl SharedLane {
     fn new() -> Result<SharedLane, ContainerError> {
         let memory = ring_memory().map_err(prepare("make the ring's memory"))?;
         let words = SharedWords::map(&memory, MAPPING_WORDS).map_err(prepare("map the ring"))?;
+        let header = SharedWords::map(&memory, HEADER_WORDS).map_err(prepare("map the ring's header"))?;
         // The worker looks for the layout as soon as it runs.
-        Ok(SharedLane { memory, wake_host: wake()?, end: HostEnd::new(words)? })
+        let end = HostEnd::new(words)?;
+        Ok(SharedLane { memory, wake_worker: wake()?, wake_host: wake()?, header: Arc::new(header), end })
     }
 }
 
-fn rings(lanes: Vec<SharedLane>, header: SharedWords, wake_worker: OwnedFd) -> Vec<HostRing> {
-    let (header, wake_worker) = (Arc::new(header), Arc::new(wake_worker));
-    let ring = |SharedLane { end, memory, wake_host }| {
-        HostRing::new((end, memory), header.clone(), wake_worker.clone(), wake_host)
+fn rings(lanes: Vec<SharedLane>) -> Vec<HostRing> {
+    let first = Arc::clone(&lanes[0].header);
+    let ring = |(lane, SharedLane { end, memory, wake_worker, wake_host, header })| {
+        let headers = Headers { first: Arc::clone(&first), own: (lane > 0).then_some(header) };
+        HostRing::new((end, memory), headers, wake_worker, wake_host)
     };
-    lanes.into_iter().map(ring).collect()
+    lanes.into_iter().enumerate().map(ring).collect()
 }
 
 fn wake() -> Result<OwnedFd, ContainerError> {

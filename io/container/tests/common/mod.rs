@@ -124,6 +124,7 @@ impl Guest {
             parts: vec![],
             server: None,
             blocks: BTreeSet::new(),
+            parallel: false,
         };
         self.control.send(&load, &[]).unwrap();
     }

@@ -29,7 +29,6 @@ use crate::link::control::{Control, Next, Received};
 use crate::link::lanes::Lanes;
 use crate::link::ring_memory::RingMemory;
 use crate::shared::log::Line;
-use crate::wakeup::Wakeup;
 use crate::{limits, media, sys};
 
 /// How long after a start or a load the memory that it took is given back.
@@ -60,7 +59,7 @@ pub struct Args {
 /// [`ServeError`] if the process was not started as the worker of a container, there is no JVM, or the Java host broke.
 pub fn serve(args: &Args) -> Result<(), ServeError> {
     let Birth { control, mut memory, wake_worker, wake_host } = Birth::take()?;
-    let lanes = Lanes::new(memory.words(), wake_host)?;
+    let lanes = Lanes::new(memory.words(), wake_worker, wake_host)?;
     let bundles = Bundles::open(&args.places.data).map_err(|error| ServeError::Io("mkdir", error))?;
     let header = &memory.words()[..HEADER_WORDS];
     let purpose = Purpose {
@@ -85,7 +84,6 @@ pub fn serve(args: &Args) -> Result<(), ServeError> {
         control,
         outbox: host.outbox,
         bundles,
-        wake_worker,
         due: None,
         is_stale: true,
         is_held: false,
@@ -103,7 +101,6 @@ struct Worker {
     control: Control,
     outbox: &'static Outbox,
     bundles: Bundles,
-    wake_worker: Wakeup,
     /// When Java wants to be called next, as it said last.
     due: Option<Instant>,
     /// Whether modules ran since Java said so.
@@ -288,23 +285,18 @@ impl Worker {
         let timeout = if sleep { due.map(clock::until) } else { Some(Timespec { tv_sec: 0, tv_nsec: 0 }) };
         let mut control = PollFlags::IN;
         control.set(PollFlags::OUT, self.control.is_waiting());
-        let mut fds = [
-            PollFd::new(&self.control, control),
-            PollFd::new(&self.wake_worker, PollFlags::IN),
-            PollFd::new(self.outbox, PollFlags::IN),
-        ];
+        let mut fds = vec![PollFd::new(&self.control, control), PollFd::new(self.outbox, PollFlags::IN)];
+        self.lanes.listen(&mut fds);
         match rustix::event::poll(&mut fds, timeout.as_ref()) {
             Ok(_) | Err(rustix::io::Errno::INTR) => {}
             Err(error) => return Err(ServeError::Io("poll", error.into())),
         }
-        let (control, woken) = (fds[0].revents(), fds[1].revents().contains(PollFlags::IN));
-        let told = fds[2].revents().contains(PollFlags::IN);
+        let (control, told) = (fds[0].revents(), fds[1].revents().contains(PollFlags::IN));
+        let woken = Lanes::woken(&fds[2..]);
         if sleep {
             self.lanes.cancel_sleep();
         }
-        if woken {
-            self.wake_worker.clear()?;
-        }
+        self.lanes.clear(woken)?;
         if told {
             self.outbox.handle_readable()?;
         }

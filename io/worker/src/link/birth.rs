@@ -23,7 +23,7 @@ pub struct Birth {
     pub control: Control,
     /// The packet ring of lane 0.
     pub memory: RingMemory,
-    /// What wakes the worker.
+    /// What lane 0 of the node wakes the worker by.
     pub wake_worker: Wakeup,
     /// What wakes lane 0 of the node.
     pub wake_host: HostWaker,

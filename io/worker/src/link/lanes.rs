@@ -1,18 +1,21 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The rings of a worker, one for each lane of the node, in the hands of its packet thread.
+//! The rings of a worker, one for each lane of the node, in the hands of a packet thread.
 //!
-//! The thread serves them in turn, a batch of each. What it says that it is doing stands in the ring of lane 0, where the
-//! watchdogs of all lanes look.
+//! The thread serves those that it has in turn, a batch of each. What it says that it is doing stands in the first of them:
+//! that of lane 0, where the watchdogs of all lanes look, or the only one of a thread that has one.
 
 use std::os::fd::OwnedFd;
+use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
 
 use netserv_model::effect::ModuleSlot;
 use netserv_wire::container::ring::{Arrival, HOST_SLOTS, RingError, SLOTS, WorkerEnd};
+use rustix::event::{PollFd, PollFlags};
 
 use super::birth::HostWaker;
 use super::ring_memory::RingMemory;
 use crate::error::ServeError;
+use crate::wakeup::Wakeup;
 
 /// The rings of a worker, by lane.
 pub struct Lanes {
@@ -23,6 +26,7 @@ pub struct Lanes {
 
 struct Lane {
     ring: WorkerEnd<&'static [AtomicU64]>,
+    wake_worker: Arc<Wakeup>,
     wake_host: HostWaker,
 }
 
@@ -31,21 +35,61 @@ impl Lanes {
     ///
     /// # Errors
     /// [`RingError`] if the node did not lay it out.
-    pub fn new(ring: &'static [AtomicU64], wake_host: HostWaker) -> Result<Lanes, RingError> {
-        Ok(Lanes { lanes: vec![Lane { ring: WorkerEnd::new(ring)?, wake_host }], at: 0 })
+    pub fn new(ring: &'static [AtomicU64], wake_worker: Wakeup, wake_host: HostWaker) -> Result<Lanes, RingError> {
+        let lane = Lane { ring: WorkerEnd::new(ring)?, wake_worker: Arc::new(wake_worker), wake_host };
+        Ok(Lanes { lanes: vec![lane], at: 0 })
     }
 
-    /// Takes a further lane, of which the node gave the ring's memory and the eventfd.
+    /// Takes a further lane, of which the node gave the ring's memory, and the eventfds by which the lane wakes the worker and
+    /// the worker wakes the lane.
     ///
     /// # Errors
     /// [`ServeError`] if these are not what the node gave, it did not lay the ring out, there are
     /// [`LANES_MAX`](netserv_model::limits::LANES_MAX) lanes, or the kernel does not map it.
     pub fn add(&mut self, rings: &mut RingMemory, descriptors: Vec<OwnedFd>) -> Result<(), ServeError> {
-        let pair = <[OwnedFd; 2]>::try_from(descriptors);
-        let [memory, wake_host] = pair.map_err(|_| ServeError::Broken("a lane came without its ring".to_owned()))?;
+        let three = <[OwnedFd; 3]>::try_from(descriptors);
+        let missing = |_| ServeError::Broken("a lane came without its ring".to_owned());
+        let [memory, wake_worker, wake_host] = three.map_err(missing)?;
         let ring = rings.add(memory).map_err(|error| ServeError::Io("mmap", error))?;
-        self.lanes.push(Lane { ring: WorkerEnd::new(ring)?, wake_host: HostWaker::from(wake_host) });
+        let wake_worker = Arc::new(Wakeup::from(wake_worker));
+        self.lanes.push(Lane { ring: WorkerEnd::new(ring)?, wake_worker, wake_host: HostWaker::from(wake_host) });
         Ok(())
+    }
+
+    /// Takes all lanes but the first away, each for a thread of its own.
+    pub fn split(&mut self) -> Vec<Lanes> {
+        self.at = 0;
+        self.lanes.drain(1..).map(|lane| Lanes { lanes: vec![lane], at: 0 }).collect()
+    }
+
+    /// Takes lanes back, behind those that are there.
+    pub fn join(&mut self, lanes: Lanes) {
+        self.lanes.extend(lanes.lanes);
+    }
+
+    /// Returns what wakes the thread that has each of these lanes.
+    pub fn wakeups(&self) -> impl Iterator<Item = &Arc<Wakeup>> {
+        self.lanes.iter().map(|lane| &lane.wake_worker)
+    }
+
+    /// Adds what the lanes wake this thread by to what it waits for.
+    pub fn listen<'a>(&'a self, fds: &mut Vec<PollFd<'a>>) {
+        fds.extend(self.lanes.iter().map(|lane| PollFd::new(&*lane.wake_worker, PollFlags::IN)));
+    }
+
+    /// Returns which lanes woke this thread, as bits, from what [`Lanes::listen`] added.
+    pub fn woken(fds: &[PollFd<'_>]) -> u32 {
+        let woken = fds.iter().enumerate().filter(|(_, fd)| fd.revents().contains(PollFlags::IN));
+        woken.fold(0, |bits, (lane, _)| bits | 1 << lane)
+    }
+
+    /// Takes note that lanes woke this thread.
+    ///
+    /// # Errors
+    /// An eventfd cannot be read.
+    pub fn clear(&self, woken: u32) -> Result<(), ServeError> {
+        let mut lanes = self.lanes.iter().enumerate().filter(|(lane, _)| woken & 1 << lane != 0);
+        lanes.try_for_each(|(_, lane)| lane.wake_worker.clear())
     }
 
     /// Returns how many lanes there are.
@@ -109,7 +153,7 @@ impl Lanes {
     /// # Errors
     /// Its eventfd cannot be written.
     pub fn publish_one(&mut self, more: bool) -> Result<(), ServeError> {
-        let Lane { ring, wake_host } = &mut self.lanes[self.at];
+        let Lane { ring, wake_host, .. } = &mut self.lanes[self.at];
         wake_host.wake(ring.publish(), more)
     }
 
@@ -118,7 +162,7 @@ impl Lanes {
     /// # Errors
     /// An eventfd cannot be written.
     pub fn publish(&mut self, more: bool) -> Result<(), ServeError> {
-        self.lanes.iter_mut().try_for_each(|Lane { ring, wake_host }| wake_host.wake(ring.publish(), more))
+        self.lanes.iter_mut().try_for_each(|Lane { ring, wake_host, .. }| wake_host.wake(ring.publish(), more))
     }
 
     /// Says that the worker will wait for its eventfd. Returns false, and takes it back, if a lane has something first.

@@ -72,15 +72,43 @@ impl RingMemory {
     }
 
     /// Returns the slots of all lanes.
-    pub fn slots(&self) -> &'static [AtomicU64] {
-        match self.room {
+    pub fn slots(&self) -> RingSlots<'_> {
+        let words = match self.room {
             Some(room) => &room[..self.rings.len() * SLOTS_BYTES / WORD_BYTES],
-            None => &self.words()[SLOTS_OFFSET / WORD_BYTES..],
-        }
+            None => slots_of(self.words()),
+        };
+        RingSlots { rings: &self.rings, words }
     }
 
-    /// Puts the slots of all lanes in the place of `memory`, [`SLOTS_BYTES`] bytes of a module's memory for each, whose bytes
-    /// are lost.
+    /// Returns the slots of one lane.
+    ///
+    /// # Panics
+    /// If there is no such lane.
+    pub fn slots_of(&self, lane: usize) -> RingSlots<'_> {
+        RingSlots { rings: &self.rings[lane..=lane], words: slots_of(self.rings[lane].1) }
+    }
+}
+
+/// The slots of all rings of a worker, or of one.
+#[derive(Clone, Copy, Debug)]
+pub struct RingSlots<'a> {
+    rings: &'a [(OwnedFd, &'static [AtomicU64])],
+    words: &'static [AtomicU64],
+}
+
+impl RingSlots<'_> {
+    /// Returns of how many lanes they are.
+    pub fn lanes(&self) -> usize {
+        self.rings.len()
+    }
+
+    /// Returns the slots, those of the lanes one behind the other.
+    pub fn words(&self) -> &'static [AtomicU64] {
+        self.words
+    }
+
+    /// Puts the slots in the place of `memory`, [`SLOTS_BYTES`] bytes of a module's memory for each lane, whose bytes are
+    /// lost.
     ///
     /// # Errors
     /// The kernel does not map them; `memory` is as it was, or empty.
@@ -90,4 +118,8 @@ impl RingMemory {
         let mapped = self.rings.iter().zip(places).try_for_each(|((ring, _), place)| sys::map_slots(ring, place));
         mapped.or_else(|error| sys::map_empty(memory).and(Err(error)))
     }
+}
+
+fn slots_of(ring: &'static [AtomicU64]) -> &'static [AtomicU64] {
+    &ring[SLOTS_OFFSET / WORD_BYTES..]
 }

@@ -1,10 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //! What one instance of a module has on the node's side: the state behind its host calls.
 
-use std::cell::Cell;
 use std::collections::BTreeMap;
-use std::rc::Rc;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 
 use netserv_model::manifest::ModuleLimits;
 use netserv_model::{Instant, Now};
@@ -28,7 +26,28 @@ pub enum Clock {
     /// The machine's.
     System,
     /// A test's own.
-    Manual(Rc<Cell<Now>>),
+    Manual(ManualClock),
+}
+
+/// A clock that a test sets.
+#[derive(Clone, Debug)]
+pub struct ManualClock(Arc<Mutex<Now>>);
+
+impl ManualClock {
+    /// Returns a clock that stands at `now`.
+    pub fn new(now: Now) -> ManualClock {
+        ManualClock(Arc::new(Mutex::new(now)))
+    }
+
+    /// Returns the time.
+    pub fn get(&self) -> Now {
+        *self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Sets the time.
+    pub fn set(&self, now: Now) {
+        *self.0.lock().unwrap_or_else(PoisonError::into_inner) = now;
+    }
 }
 
 impl Clock {
@@ -144,7 +163,7 @@ pub struct Host {
     pub has_timer: bool,
     /// Its memory; nothing until it is instantiated.
     pub memory: Option<Memory>,
-    /// How many lanes there are, for whose rings' slots it is asked for room.
+    /// How many lanes it is for, for whose rings' slots it is asked for room.
     pub lanes: usize,
     /// Where in its memory the rings' slots are mapped, if they are.
     pub slots: Option<MappedSlots>,

@@ -18,7 +18,7 @@ use super::guest::MappedSlots;
 use super::host::Host;
 use crate::limits;
 use crate::link::ABI;
-use crate::link::ring_memory::RingMemory;
+use crate::link::ring_memory::RingSlots;
 use crate::sys;
 
 /// Milliseconds between two steps of the epoch in an engine that is interrupted by epochs.
@@ -102,17 +102,18 @@ impl Instance {
         Ok(this)
     }
 
-    /// Maps the rings' slots into the module's memory, if it has room for them. Returns whether they are there.
+    /// Maps the slots of the rings of as many lanes as it is for into the module's memory, if it has room for them. Returns
+    /// whether they are there.
     ///
     /// Everything in them is the module's to read and to write from then on, whenever it runs.
     ///
     /// # Errors
     /// The kernel does not map them; the instance goes on without.
-    pub fn map(&mut self, rings: &RingMemory) -> io::Result<bool> {
-        if self.is_roomy && !self.is_mapped() && self.lanes() == rings.lanes() {
-            rings.map_over(self.slots_mut())?;
+    pub fn map(&mut self, slots: RingSlots<'_>) -> io::Result<bool> {
+        if self.is_roomy && !self.is_mapped() && self.lanes() == slots.lanes() {
+            slots.map_over(self.slots_mut())?;
             let start = self.area + AREA_ALIGNMENT;
-            self.store.data_mut().slots = Some(MappedSlots { start, words: rings.slots() });
+            self.store.data_mut().slots = Some(MappedSlots { start, words: slots.words() });
         }
         Ok(self.is_mapped())
     }
@@ -137,8 +138,10 @@ impl Instance {
     /// Makes a batch of packets in the ring's slots, where the slots are mapped: slot, length and ingress of each.
     pub fn point(&mut self, packets: impl Iterator<Item = (usize, usize, Ingress)>) {
         debug_assert!(self.is_mapped());
-        let area = self.area;
+        let (area, of_one) = (self.area, self.lanes() == 1);
         for (place, (slot, length, ingress)) in self.table_mut().iter_mut().zip(packets) {
+            // An instance of one lane of several has the slots of that lane only.
+            let slot = if of_one { slot % SLOTS } else { slot };
             debug_assert!(slot % SLOTS < HOST_SLOTS);
             *place = descriptor(area + packet_offset(slot), length, ingress);
         }

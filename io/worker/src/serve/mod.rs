@@ -4,42 +4,48 @@
 //! While a module is the only one of its container, the ring's slots are mapped into its memory and packets are not
 //! copied. With others beside it, each has packets copied to it: what one module writes over a packet that it passes is
 //! not for the next to see, nor are packets that only the others see.
+//!
+//! One thread does all of this. Only while every module of the container is parallel, each further lane of the node has a
+//! packet thread ([`lane_threads`]), which is stopped whenever something about the modules changes.
 
+mod lane_threads;
 mod parts;
+mod rounds;
 
+use std::collections::{BTreeMap, BTreeSet};
 use std::os::fd::OwnedFd;
 use std::path::Path;
 use std::sync::Arc;
 
 use netserv_model::effect::ModuleSlot;
-use netserv_model::limits::{BATCH_PACKETS_MAX, MODULES_PER_CONTAINER_MAX};
+use netserv_model::limits::MODULES_PER_CONTAINER_MAX;
+use netserv_model::manifest::ModuleLimits;
 use netserv_model::request::PacketCounts;
-use netserv_model::{Instant, Refusal};
+use netserv_model::{Instant, Refusal, RefusalKind};
 use netserv_wire::container::frames::{FromWorker, LogLevel, StorageFailures, ToWorker};
-use netserv_wire::container::ring::{Arrival, Ingress};
-use rustix::event::{PollFd, PollFlags, Timespec};
+use rustix::event::{PollFd, PollFlags};
 
-use crate::clock;
 use crate::error::ServeError;
 use crate::link::ABI;
 use crate::link::birth::Birth;
 use crate::link::control::{Control, Next, Received};
 use crate::link::lanes::Lanes;
 use crate::link::ring_memory::RingMemory;
-use crate::packet::chain::{Chain, Outcome, PacketBatch, Surroundings, inject_all};
+use crate::packet::chain::{Chain, Surroundings, inject_all};
 use crate::packet::engine::{ENGINE_NAME, Runtime};
 use crate::packet::host::{Clock, Entropy, Host};
 use crate::packet::instance::Instance;
 use crate::server::module::Shared;
 use crate::shared::kv::KvStores;
-use crate::shared::log::Line;
 use crate::shared::messages::Exchanges;
 use crate::storage::cache::{CacheHandle, CacheSource};
 use crate::storage::limits::KV_CLOSE_TIME_MAX;
 use crate::storage::{CACHE_FILE, KV_FILE, StoreFile};
 use crate::wakeup::Wakeup;
 use crate::{limits, media, sys};
+use lane_threads::LaneThreads;
 use parts::{News, PacketPart, Parts, Servers, Step};
+use rounds::{Failure, Rounds, last_lines};
 
 /// How packets get to modules.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -63,71 +69,62 @@ pub fn serve(delivery: Delivery, store: &Path, memory_bytes: u64) -> Result<(), 
     let waker = Arc::clone(&wake);
     media::desk().open(move || waker.raise());
     let mut worker = Worker {
-        around: Around {
-            lanes: Lanes::new(memory.words(), wake_host)?,
-            arrivals: Vec::new(),
-            control,
-            failed: Vec::new(),
-        },
+        rounds: Rounds::new(Lanes::new(memory.words(), wake_worker, wake_host)?, Chain::default()),
+        control,
         memory,
+        memory_bytes,
         delivery,
-        wake_worker,
         runtime,
-        chain: Chain::default(),
+        lane_threads: LaneThreads::new(Arc::clone(&wake)),
+        wakeups: Vec::new(),
         kv: KvStores::in_file(StoreFile::open(&store.join(KV_FILE))),
         exchanges: Exchanges::new(Arc::clone(&wake)),
         cache: CacheSource::at(store.join(CACHE_FILE)),
         servers: Servers::new(wake, memory_bytes),
-        outcomes: Vec::new(),
     };
     sys::give_back_program();
-    worker.around.control.send(&FromWorker::Ready { abi: ABI, engine: ENGINE_NAME.to_owned() });
+    worker.control.send(&FromWorker::Ready { abi: ABI, engine: ENGINE_NAME.to_owned() });
     let ended = worker.run();
     worker.kv.close(KV_CLOSE_TIME_MAX);
     ended
 }
 
 struct Worker {
-    around: Around,
+    rounds: Rounds,
+    control: Control,
     memory: RingMemory,
+    /// Of the container.
+    memory_bytes: u64,
     delivery: Delivery,
-    wake_worker: Wakeup,
     runtime: Runtime,
-    chain: Chain,
+    lane_threads: LaneThreads,
+    /// What wakes the threads of lanes beyond the first, by lane.
+    wakeups: Vec<Arc<Wakeup>>,
     kv: KvStores,
     exchanges: Exchanges,
     cache: Arc<CacheSource>,
     servers: Servers,
-    outcomes: Vec<Outcome>,
-}
-
-/// What modules are run on: the rings with a batch from one of them, and the control socket.
-struct Around {
-    lanes: Lanes,
-    arrivals: Vec<Arrival>,
-    control: Control,
-    /// Modules that failed since this was last looked at.
-    failed: Vec<ModuleSlot>,
 }
 
 impl Worker {
     fn run(&mut self) -> Result<(), ServeError> {
         let mut rounds = 0;
         loop {
-            let busy = self.packets()? > 0;
+            self.lend();
+            let busy = self.rounds.packets()? > 0;
             rounds += 1;
-            let hands_over = self.around.lanes.may_spin() && self.around.failed.is_empty();
+            let hands_over = self.rounds.around.lanes.may_spin() && self.rounds.around.failed.is_empty();
             if busy && hands_over && rounds < limits::ROUNDS_BETWEEN_CONTROL {
                 // The node waits for these answers, and has the next packets.
                 rustix::thread::sched_yield();
                 continue;
             }
-            self.timers();
-            self.chain.handle_messages(&mut self.around);
-            if !self.around.failed.is_empty() {
+            self.rounds.timers();
+            self.rounds.chain.handle_messages(&mut self.rounds.around);
+            if !self.rounds.around.failed.is_empty() {
                 self.after_failure()?;
             }
-            self.around.lanes.publish(busy)?;
+            self.rounds.around.lanes.publish(busy)?;
             self.collect();
             if busy && rounds < limits::ROUNDS_BETWEEN_CONTROL {
                 continue;
@@ -139,63 +136,60 @@ impl Worker {
         }
     }
 
-    /// Runs one batch from each ring. Returns the length of all of them.
-    fn packets(&mut self) -> Result<usize, ServeError> {
-        let mut count = 0;
-        for lane in (0..self.around.lanes.len()).rev() {
-            // What modules make outside of batches leaves by lane 0, which is the last.
-            self.around.lanes.turn_to(lane);
-            count += self.batch()?;
-        }
-        Ok(count)
-    }
-
-    /// Runs one batch of the lane whose turn it is. Returns its length.
-    fn batch(&mut self) -> Result<usize, ServeError> {
-        while self.around.arrivals.len() < BATCH_PACKETS_MAX
-            && let Some(arrival) = self.around.lanes.ring_mut().pop()?
-        {
-            self.around.arrivals.push(arrival);
-        }
-        let count = self.around.arrivals.len();
-        if count > 0 {
-            self.chain.process(&mut self.around, &mut self.outcomes);
-            for (arrival, outcome) in self.around.arrivals.drain(..).zip(&self.outcomes) {
-                self.around.lanes.ring_mut().answer(arrival, outcome.answer, outcome.module)?;
-            }
-        }
-        self.around.lanes.publish_one(count == BATCH_PACKETS_MAX)?;
-        Ok(count)
-    }
-
-    /// Calls the timers that are due.
-    fn timers(&mut self) {
-        if let Some(due) = self.chain.poll_timeout() {
-            let now = Clock::System.instant();
-            if due <= now {
-                self.chain.handle_timeout(now, &mut self.around);
-            }
+    /// Gives lanes to threads of their own, if all modules are parallel.
+    #[inline]
+    fn lend(&mut self) {
+        if let Err(error) = self.lane_threads.lend(&mut self.rounds) {
+            let text = format!("one thread serves all lanes, since the system gives no more: {error}");
+            self.control.send(&FromWorker::Log { slot: None, level: LogLevel::Warn, text });
         }
     }
 
-    /// Forgets what failed modules left, and looks at the rest anew.
+    /// Takes back what the threads of lanes have, before anything about the modules is looked at or changed.
+    fn recall(&mut self) -> Result<(), ServeError> {
+        let left = self.lane_threads.recall(&mut self.rounds, &self.wakeups)?;
+        self.send_lane_lines();
+        for (slot, hosts) in left {
+            self.control.send_log(Some(slot), last_lines(hosts));
+        }
+        Ok(())
+    }
+
+    fn send_lane_lines(&mut self) {
+        for (slot, lines) in self.lane_threads.lines() {
+            self.control.send_log(Some(slot), lines);
+        }
+    }
+
+    /// Tells of modules that failed, forgets what they left, and looks at the rest anew.
     fn after_failure(&mut self) -> Result<(), ServeError> {
-        for slot in std::mem::take(&mut self.around.failed) {
-            self.end_server(slot)?;
+        self.recall()?;
+        let mut told = BTreeSet::new();
+        for Failure { slot, refusal, lines } in std::mem::take(&mut self.rounds.around.failed) {
+            self.control.send_log(Some(slot), lines);
+            if told.insert(slot) {
+                self.control.send(&FromWorker::Failed { slot, refusal });
+                self.end_server(slot)?;
+            }
         }
         self.kv.handle_timeout(Clock::System.instant());
         self.deliver()
     }
 
-    /// Maps the slots of all lanes into a module that is alone, and into no other.
+    /// Maps the slots of all lanes into a module that is alone, and into no other. Of a module with an instance for each lane,
+    /// each gets those of its lane.
     fn deliver(&mut self) -> Result<(), ServeError> {
-        let alone = self.chain.len() == 1 && self.delivery == Delivery::Mapped;
-        for (slot, instance) in self.chain.iter_mut() {
-            if !alone {
-                instance.unmap().map_err(|error| ServeError::Io("mmap", error))?;
-            } else if let Err(error) = instance.map(&self.memory) {
-                let text = format!("packets are copied to the module, since the slots cannot be mapped: {error}");
-                self.around.control.send(&FromWorker::Log { slot: Some(slot), level: LogLevel::Warn, text });
+        let alone = self.rounds.chain.len() == 1 && self.delivery == Delivery::Mapped;
+        for (slot, instances) in self.rounds.chain.iter_mut() {
+            let are_several = instances.len() > 1;
+            for (lane, instance) in instances.iter_mut().enumerate() {
+                let slots = if are_several { self.memory.slots_of(lane) } else { self.memory.slots() };
+                if !alone {
+                    instance.unmap().map_err(|error| ServeError::Io("mmap", error))?;
+                } else if let Err(error) = instance.map(slots) {
+                    let text = format!("packets are copied to the module, since the slots cannot be mapped: {error}");
+                    self.control.send(&FromWorker::Log { slot: Some(slot), level: LogLevel::Warn, text });
+                }
             }
         }
         Ok(())
@@ -203,59 +197,45 @@ impl Worker {
 
     /// Answers the packets that are under way while what a module wrote over them is seen by no other.
     fn settle(&mut self) -> Result<(), ServeError> {
-        for (_, instance) in self.chain.iter_mut() {
-            instance.unmap().map_err(|error| ServeError::Io("mmap", error))?;
+        self.recall()?;
+        for (_, instances) in self.rounds.chain.iter_mut() {
+            instances.iter_mut().try_for_each(Instance::unmap).map_err(|error| ServeError::Io("mmap", error))?;
         }
-        self.drain()
+        self.rounds.drain()
     }
 
     /// Sends what modules wrote to their logs.
     fn collect(&mut self) {
-        for (slot, instance) in self.chain.iter_mut() {
-            let log = &mut instance.host_mut().log;
-            if !log.is_empty() {
-                self.around.control.send_log(Some(slot), log.take());
+        for (slot, instances) in self.rounds.chain.iter_mut() {
+            for log in instances.iter_mut().map(|instance| &mut instance.host_mut().log) {
+                if !log.is_empty() {
+                    self.control.send_log(Some(slot), log.take());
+                }
             }
         }
         for text in self.kv.take_reports() {
-            self.around.control.send(&FromWorker::Log { slot: None, level: LogLevel::Warn, text });
+            self.control.send(&FromWorker::Log { slot: None, level: LogLevel::Warn, text });
         }
-        while self.around.control.has_room()
+        while self.control.has_room()
             && let Some(wish) = media::desk().poll_wish()
         {
-            self.around.control.send(&wish);
+            self.control.send(&wish);
         }
-        self.around.control.flush();
+        self.control.flush();
     }
 
     /// Waits until there is something to do, or only looks if `busy`. Returns whether the control socket has something.
     fn wait(&mut self, busy: bool) -> Result<bool, ServeError> {
-        if !busy && self.spin() {
+        if !busy && self.rounds.spin() {
             return Ok(false);
         }
-        let sleep = !busy && !self.around.lanes.may_spin() && self.around.lanes.prepare_sleep();
-        let timeout =
-            if sleep { self.poll_timeout().map(clock::until) } else { Some(Timespec { tv_sec: 0, tv_nsec: 0 }) };
+        let due = self.poll_timeout();
         let mut control = PollFlags::IN;
-        control.set(PollFlags::OUT, self.around.control.is_waiting());
-        let mut fds = [
-            PollFd::new(&self.around.control, control),
-            PollFd::new(&self.wake_worker, PollFlags::IN),
-            PollFd::from_borrowed_fd(self.servers.wake(), PollFlags::IN),
-        ];
-        match rustix::event::poll(&mut fds, timeout.as_ref()) {
-            Ok(_) | Err(rustix::io::Errno::INTR) => {}
-            Err(error) => return Err(ServeError::Io("poll", error.into())),
-        }
-        let (control, woken) = (fds[0].revents(), fds[1].revents().contains(PollFlags::IN));
-        let served = fds[2].revents().contains(PollFlags::IN);
-        if sleep {
-            self.around.lanes.cancel_sleep();
-        }
-        if woken {
-            self.wake_worker.clear()?;
-        }
-        if served {
+        control.set(PollFlags::OUT, self.control.is_waiting());
+        let others =
+            [PollFd::new(&self.control, control), PollFd::from_borrowed_fd(self.servers.wake(), PollFlags::IN)];
+        let [control, served] = self.rounds.wait(busy, others, due)?;
+        if served.contains(PollFlags::IN) {
             self.reports()?;
         }
         if self.kv.poll_timeout().is_some_and(|due| due <= Clock::System.instant()) {
@@ -264,29 +244,20 @@ impl Worker {
         Ok(control.intersects(PollFlags::IN | PollFlags::HUP | PollFlags::ERR))
     }
 
-    /// Looks for packets for a while, as long as the node lets it, while others may have the core; returns whether some came.
-    fn spin(&self) -> bool {
-        let may = |_: &u32| self.around.lanes.may_spin();
-        (0..limits::SPINS_BETWEEN_CONTROL).take_while(may).any(|_| {
-            rustix::thread::sched_yield();
-            self.around.lanes.has_more()
-        })
-    }
-
     /// Returns when something is due next.
     fn poll_timeout(&self) -> Option<Instant> {
-        self.chain.poll_timeout().into_iter().chain(self.kv.poll_timeout()).min()
+        self.rounds.chain.poll_timeout().into_iter().chain(self.kv.poll_timeout()).min()
     }
 
     fn control(&mut self) -> Result<Next, ServeError> {
         loop {
-            let (frame, descriptors) = match self.around.control.receive() {
+            let (frame, descriptors) = match self.control.receive() {
                 Received::Frame(frame, descriptors) => (frame, descriptors),
                 Received::Nothing => return Ok(Next::Continue),
                 Received::Closed => return Ok(Next::End),
                 Received::Malformed(error) => {
                     let text = format!("a control frame was not understood: {error}");
-                    self.around.control.send(&FromWorker::Log { slot: None, level: LogLevel::Error, text });
+                    self.control.send(&FromWorker::Log { slot: None, level: LogLevel::Error, text });
                     continue;
                 }
             };
@@ -295,22 +266,30 @@ impl Worker {
                 ToWorker::Unload { slot } => self.unload(slot)?,
                 ToWorker::Order { slots } => {
                     self.settle()?;
-                    self.chain.sort(&slots);
+                    self.rounds.chain.sort(&slots);
                 }
-                ToWorker::Stats => self.stats(),
+                ToWorker::Stats => self.stats()?,
                 ToWorker::Permit { connect, listen } => self.servers.permit(&connect, &listen),
                 ToWorker::Sockets { v6 } => self.servers.sockets(v6, descriptors)?,
                 ToWorker::MediaStarted { job } => media::desk().handle_started(job, descriptors),
                 ToWorker::MediaEnded { job, outcome, detail } => media::desk().handle_ended(job, outcome, detail),
-                ToWorker::Lane => self.around.lanes.add(&mut self.memory, descriptors)?,
+                ToWorker::Lane => self.add_lane(descriptors)?,
                 ToWorker::Shutdown => {
                     self.shutdown()?;
                     return Ok(Next::End);
                 }
             }
-            self.around.lanes.publish(false)?;
+            self.rounds.around.lanes.publish(false)?;
             self.collect();
         }
+    }
+
+    fn add_lane(&mut self, descriptors: Vec<OwnedFd>) -> Result<(), ServeError> {
+        self.recall()?;
+        let lanes = &mut self.rounds.around.lanes;
+        lanes.add(&mut self.memory, descriptors)?;
+        self.wakeups = lanes.wakeups().skip(1).map(Arc::clone).collect();
+        Ok(())
     }
 
     /// Begins to load a module: its server part first, if it has one, whose thread reports when it runs.
@@ -339,30 +318,22 @@ impl Worker {
     /// Loads the part of a module that sees packets, if it has one, and says that the module runs.
     fn load_packet(&mut self, slot: ModuleSlot, part: Option<PacketPart>) -> Result<(), ServeError> {
         self.settle()?;
-        let started = part.map(|part| {
-            let PacketPart { code, profile, shared: Shared { kv, messages, .. } } = part;
-            messages.tell_again();
-            let host = Host::new(profile.properties, profile.limits, kv, Clock::System, Entropy::System);
-            let host = Host { messages, lanes: self.memory.lanes(), ..host };
-            self.around.enter(slot);
-            let checked = self.runtime.load(code).and_then(|checked| checked.permit(&profile.blocks));
-            let started = checked.and_then(|checked| Instance::start(&checked, host));
-            self.around.leave();
-            started
-        });
+        let started = part.map(|part| self.start(slot, part));
         match started {
-            Some(Ok(mut instance)) => {
-                inject_all(slot, &mut instance, &mut self.around);
-                if let Some(old) = self.chain.insert(slot, instance) {
+            Some(Ok(mut instances)) => {
+                for instance in &mut instances {
+                    inject_all(slot, instance, &mut self.rounds.around);
+                }
+                if let Some(old) = self.rounds.chain.insert(slot, instances) {
                     self.stop(slot, old);
                 }
-                self.around.control.send(&FromWorker::Loaded { slot });
+                self.control.send(&FromWorker::Loaded { slot });
             }
             None => {
-                if let Some(old) = self.chain.remove(slot) {
+                if let Some(old) = self.rounds.chain.remove(slot) {
                     self.stop(slot, old);
                 }
-                self.around.control.send(&FromWorker::Loaded { slot });
+                self.control.send(&FromWorker::Loaded { slot });
             }
             Some(Err(refusal)) => {
                 self.end_server(slot)?;
@@ -374,19 +345,66 @@ impl Worker {
         self.deliver()
     }
 
+    /// Starts the part of a module that sees packets: one instance, or one for each lane if it is parallel.
+    fn start(&mut self, slot: ModuleSlot, part: PacketPart) -> Result<Vec<Instance>, Refusal> {
+        let PacketPart { code, profile, parallel, shared: Shared { kv, messages, .. } } = part;
+        messages.tell_again();
+        let lanes = self.memory.lanes();
+        let count = if parallel { lanes } else { 1 };
+        self.check_memory(slot, &profile.limits, count)?;
+        self.rounds.around.enter(slot);
+        let checked = self.runtime.load(code).and_then(|checked| checked.permit(&profile.blocks));
+        self.rounds.around.leave();
+        let checked = checked?;
+        let mut instances = Vec::new();
+        for _ in 0..count {
+            let (properties, kv, messages) = (profile.properties.clone(), kv.clone(), Arc::clone(&messages));
+            let host = Host::new(properties, profile.limits, kv, Clock::System, Entropy::System);
+            let host = Host { messages, lanes: if count > 1 { 1 } else { lanes }, ..host };
+            // Each may take as long as a call.
+            self.rounds.around.enter(slot);
+            let started = Instance::start(&checked, host);
+            self.rounds.around.leave();
+            match started {
+                Ok(instance) => instances.push(instance),
+                Err(refusal) => {
+                    self.stop(slot, instances);
+                    return Err(refusal);
+                }
+            }
+        }
+        Ok(instances)
+    }
+
+    /// Checks that all instances of a module fit the container beside the packet parts of the others, if there are several.
+    fn check_memory(&self, slot: ModuleSlot, limits: &ModuleLimits, count: usize) -> Result<(), Refusal> {
+        let beside = self.rounds.chain.iter().filter(|(other, _)| *other != slot).flat_map(|(_, instances)| instances);
+        let others = beside.map(|instance| instance.host().limits.memory_bytes).fold(0, u64::saturating_add);
+        let wanted = limits.memory_bytes.saturating_mul(count as u64);
+        if count == 1 || others.saturating_add(wanted) <= self.memory_bytes {
+            return Ok(());
+        }
+        let (each, all) = (limits.memory_bytes, self.memory_bytes);
+        let detail = format!(
+            "{count} instances of a parallel module, one for each lane, of up to {each} bytes each, and {others} bytes of \
+             other modules do not fit the container's {all} bytes; lower limits.memory-bytes or leave `parallel` out"
+        );
+        Err(Refusal::new(RefusalKind::MemoryLimit, detail))
+    }
+
     /// Ends what packets a module sees, and tells the node why.
     fn fail(&mut self, slot: ModuleSlot, refusal: Refusal) {
-        if let Some(old) = self.chain.remove(slot) {
+        if let Some(old) = self.rounds.chain.remove(slot) {
             self.stop(slot, old);
         }
-        self.around.control.send(&FromWorker::Failed { slot, refusal });
+        self.control.send(&FromWorker::Failed { slot, refusal });
     }
 
     fn unload(&mut self, slot: ModuleSlot) -> Result<(), ServeError> {
         self.settle()?;
         self.end_server(slot)?;
-        if let Some(instance) = self.chain.remove(slot) {
-            self.stop(slot, instance);
+        if let Some(instances) = self.rounds.chain.remove(slot) {
+            self.stop(slot, instances);
         }
         self.kv.handle_timeout(Clock::System.instant());
         self.deliver()
@@ -395,152 +413,101 @@ impl Worker {
     /// Ends the server part of a module, if it has one.
     fn end_server(&mut self, slot: ModuleSlot) -> Result<(), ServeError> {
         let lines = self.servers.unload(slot)?;
-        self.around.control.send_log(Some(slot), lines);
+        self.control.send_log(Some(slot), lines);
         Ok(())
     }
 
-    /// Does what the server thread's reports ask for.
+    /// Does what the reports of the server thread and of the threads of lanes ask for.
     fn reports(&mut self) -> Result<(), ServeError> {
         self.servers.clear()?;
+        self.send_lane_lines();
+        if self.lane_threads.take_alarm() {
+            self.after_failure()?;
+        }
         while let Some(news) = self.servers.news()? {
             match news {
                 News::Loaded(slot, packet) => self.load_packet(slot, packet)?,
                 News::Failed(slot, refusal, lines) => {
                     self.settle()?;
-                    self.around.control.send_log(Some(slot), lines);
+                    self.control.send_log(Some(slot), lines);
                     self.fail(slot, refusal);
                     self.deliver()?;
                 }
                 News::WantsSockets { count, v6 } => {
-                    self.around.control.send(&FromWorker::Sockets { count, v6 });
+                    self.control.send(&FromWorker::Sockets { count, v6 });
                 }
             }
         }
         for (slot, lines) in self.servers.lines() {
-            self.around.control.send_log(Some(slot), lines);
+            self.control.send_log(Some(slot), lines);
         }
         Ok(())
     }
 
-    /// Answers the packets that are under way, before the set of modules changes.
-    fn drain(&mut self) -> Result<(), ServeError> {
-        let mut answered = 0;
-        while answered < self.around.lanes.packets_max() {
-            match self.packets()? {
-                0 => break,
-                count => answered += count,
+    /// Tells all instances of a module that they end. What they do then cannot fail anything.
+    fn stop(&mut self, slot: ModuleSlot, instances: Vec<Instance>) {
+        for mut instance in instances {
+            self.rounds.around.enter(slot);
+            let stopped = instance.stop();
+            self.rounds.around.leave();
+            if let Err(refusal) = stopped {
+                let text = format!("the module failed while it stopped: {refusal}");
+                self.control.send(&FromWorker::Log { slot: Some(slot), level: LogLevel::Warn, text });
+            } else {
+                inject_all(slot, &mut instance, &mut self.rounds.around);
             }
+            self.control.send_log(Some(slot), last_lines(vec![instance.into_host()]));
         }
-        Ok(())
     }
 
-    /// Tells a module that it ends. What it does then cannot fail anything.
-    fn stop(&mut self, slot: ModuleSlot, mut instance: Instance) {
-        self.around.enter(slot);
-        let stopped = instance.stop();
-        self.around.leave();
-        if let Err(refusal) = stopped {
-            let text = format!("the module failed while it stopped: {refusal}");
-            self.around.control.send(&FromWorker::Log { slot: Some(slot), level: LogLevel::Warn, text });
-        } else {
-            inject_all(slot, &mut instance, &mut self.around);
-        }
-        self.around.control.send_log(Some(slot), last_lines(instance.into_host()));
-    }
-
-    fn stats(&mut self) {
+    fn stats(&mut self) -> Result<(), ServeError> {
+        self.recall()?;
         let mut served = self.servers.counted();
-        for (slot, instance) in self.chain.iter_mut() {
-            let mut counters = instance.host().counters.all();
+        for (slot, instances) in self.rounds.chain.iter() {
+            let mut counters = BTreeMap::new();
+            let mut packets = PacketCounts::default();
+            for instance in instances {
+                add(&mut counters, instance.host().counters.all());
+                packets += instance.counts;
+            }
             let server = served.remove(&slot).map(|(more, server)| {
-                more.into_iter().for_each(|(name, count)| *counters.entry(name).or_default() += count);
+                add(&mut counters, more);
                 server
             });
-            self.around.control.send_stats(slot, instance.counts, counters, server);
+            self.control.send_stats(slot, packets, counters, server);
         }
         for (slot, (counters, server)) in served {
-            self.around.control.send_stats(slot, PacketCounts::default(), counters, Some(server));
+            self.control.send_stats(slot, PacketCounts::default(), counters, Some(server));
         }
         let storage = StorageFailures { kv: self.kv.failures(), cache: self.cache.failures() };
-        self.around.control.send(&FromWorker::StatsDone { storage });
+        self.control.send(&FromWorker::StatsDone { storage });
+        Ok(())
     }
 
     fn shutdown(&mut self) -> Result<(), ServeError> {
         // Modules may take longer to end than the node waits.
         self.kv.hurry();
-        self.drain()?;
+        self.recall()?;
+        self.rounds.drain()?;
         self.servers.end();
         for (slot, lines) in self.servers.lines() {
-            self.around.control.send_log(Some(slot), lines);
+            self.control.send_log(Some(slot), lines);
         }
         for slot in (0..MODULES_PER_CONTAINER_MAX).filter_map(|slot| u8::try_from(slot).ok()).map(ModuleSlot) {
-            if let Some(instance) = self.chain.remove(slot) {
-                self.stop(slot, instance);
+            if let Some(instances) = self.rounds.chain.remove(slot) {
+                self.stop(slot, instances);
             }
         }
-        self.around.lanes.publish(false)?;
-        self.around.control.flush();
+        self.rounds.around.lanes.publish(false)?;
+        self.control.flush();
         Ok(())
     }
 }
 
-impl PacketBatch for Around {
-    fn len(&self) -> usize {
-        self.arrivals.len()
+/// Adds what is counted under the same names.
+fn add(counters: &mut BTreeMap<String, u64>, more: BTreeMap<String, u64>) {
+    for (name, count) in more {
+        let counter = counters.entry(name).or_default();
+        *counter = counter.wrapping_add(count);
     }
-
-    fn length(&self, index: usize) -> usize {
-        self.arrivals[index].length()
-    }
-
-    fn modules(&self, index: usize) -> u64 {
-        self.arrivals[index].modules
-    }
-
-    fn ingress(&self, index: usize) -> Ingress {
-        self.arrivals[index].ingress
-    }
-
-    fn read(&self, index: usize, into: &mut [u8]) {
-        self.lanes.ring().read(&self.arrivals[index], into);
-    }
-
-    fn write(&mut self, index: usize, packet: &[u8]) {
-        let written = self.lanes.ring_mut().write(&mut self.arrivals[index], packet);
-        debug_assert!(written.is_ok(), "the instance checked the length");
-    }
-
-    fn slot(&self, index: usize) -> usize {
-        self.lanes.slot(&self.arrivals[index])
-    }
-
-    fn resize(&mut self, index: usize, length: usize) {
-        let resized = self.lanes.ring_mut().resize(&mut self.arrivals[index], length);
-        debug_assert!(resized.is_ok(), "the instance checked the length");
-    }
-}
-
-impl Surroundings for Around {
-    fn enter(&mut self, slot: ModuleSlot) {
-        self.lanes.enter(slot);
-    }
-
-    fn leave(&mut self) {
-        self.lanes.leave();
-    }
-
-    fn inject(&mut self, slot: ModuleSlot, packet: &[u8]) -> bool {
-        self.lanes.ring_mut().inject(packet, slot).is_ok()
-    }
-
-    fn failed(&mut self, slot: ModuleSlot, refusal: Refusal, rest: Host) {
-        self.failed.push(slot);
-        self.control.send_log(Some(slot), last_lines(rest));
-        self.control.send(&FromWorker::Failed { slot, refusal });
-    }
-}
-
-fn last_lines(mut host: Host) -> Vec<Line> {
-    host.log.note_left_out();
-    host.log.take()
 }

@@ -25,6 +25,8 @@ pub struct Parts {
     /// The version of its kv state.
     pub state_schema: u32,
     packet: Option<File>,
+    /// Whether it may run as several instances.
+    parallel: bool,
     server: Option<File>,
     tls: Option<File>,
     listeners: [Option<OwnedFd>; 2],
@@ -36,6 +38,8 @@ pub struct PacketPart {
     pub code: File,
     /// What the module is told of itself.
     pub profile: Profile,
+    /// Whether it may run as several instances.
+    pub parallel: bool,
     /// What it shares with the server part.
     pub shared: Shared,
 }
@@ -75,13 +79,15 @@ impl Parts {
 
     /// Sorts what came with a load frame; nothing if it is another frame.
     pub fn new(frame: ToWorker, descriptors: Vec<OwnedFd>) -> Option<Parts> {
-        let ToWorker::Load { slot, module, properties, limits, state_schema, parts: kinds, server, blocks } = frame
+        let ToWorker::Load { slot, module, properties, limits, state_schema, parts: kinds, server, blocks, parallel } =
+            frame
         else {
             return None;
         };
         let network = server.unwrap_or_default();
         let profile = Profile { slot, name: module, properties, limits, blocks, network };
-        let mut parts = Parts { profile, state_schema, packet: None, server: None, tls: None, listeners: [None, None] };
+        let mut parts =
+            Parts { profile, state_schema, packet: None, parallel, server: None, tls: None, listeners: [None, None] };
         for (kind, descriptor) in kinds.into_iter().zip(descriptors) {
             match kind {
                 PartKind::Packet => parts.packet = Some(descriptor.into()),
@@ -135,9 +141,9 @@ impl Servers {
     /// # Errors
     /// The server thread is gone, or does not start.
     pub fn load(&mut self, parts: Parts, shared: Shared) -> Result<Step, ServeError> {
-        let Parts { profile, packet, server, tls, listeners, .. } = parts;
+        let Parts { profile, packet, parallel, server, tls, listeners, .. } = parts;
         let slot = profile.slot;
-        let packet = packet.map(|code| PacketPart { code, profile: profile.clone(), shared: shared.clone() });
+        let packet = packet.map(|code| PacketPart { code, profile: profile.clone(), parallel, shared: shared.clone() });
         let Some(code) = server else {
             self.unload(slot)?;
             let nothing = || Step::Fail(Refusal::new(RefusalKind::NodeFailed, "a load frame came without code"));

@@ -72,7 +72,7 @@ impl Surroundings for Same {
         true
     }
 
-    fn failed(&mut self, _: ModuleSlot, refusal: Refusal, _: Host) {
+    fn failed(&mut self, _: ModuleSlot, refusal: Refusal, _: Vec<Host>) {
         panic!("{refusal}");
     }
 }
@@ -98,7 +98,7 @@ impl Rig {
         let worker = Around { ring: WorkerEnd::new(memory.words()).unwrap(), arrivals: Vec::new() };
         let mut chain = Setup::new().chain(&[(0, wasm)]);
         for (_, instance) in chain.iter_mut() {
-            assert!(!mapped || instance.map(&memory).unwrap(), "the module has room for the ring's slots");
+            assert!(!mapped || instance[0].map(memory.slots()).unwrap(), "the module has room for the ring's slots");
         }
         Rig { host, worker, chain, outcomes: Vec::new() }
     }
@@ -184,7 +184,7 @@ impl Surroundings for Around {
         self.ring.inject(packet, slot).is_ok()
     }
 
-    fn failed(&mut self, _: ModuleSlot, refusal: Refusal, _: Host) {
+    fn failed(&mut self, _: ModuleSlot, refusal: Refusal, _: Vec<Host>) {
         panic!("{refusal}");
     }
 }

@@ -34,7 +34,7 @@ fn each_packet_of_a_batch_gets_its_own_verdict() {
         assert_eq!((outcome.answer, outcome.module), expected, "{n}");
     }
     assert_eq!(bench.entered.len(), 1);
-    let counts = chain.remove(ModuleSlot(0)).unwrap().counts;
+    let counts = chain.remove(ModuleSlot(0)).unwrap().remove(0).counts;
     assert_eq!((counts.seen, counts.passed, counts.dropped, counts.modified), (64, 32, 32, 0));
 }
 
@@ -150,7 +150,7 @@ fn memory_is_capped_while_a_module_runs() {
 fn a_log_flood_is_cut() {
     let mut chain = Setup::new().chain(&[(0, &bad_module("log-flood.wat"))]);
     assert_eq!(Bench::new(&[(1, &[0; 20])]).run(&mut chain)[0].answer, Answer::Pass);
-    let mut instance = chain.remove(ModuleSlot(0)).unwrap();
+    let mut instance = chain.remove(ModuleSlot(0)).unwrap().remove(0);
     let log = &mut instance.host_mut().log;
     log.note_left_out();
     let lines = log.take();
@@ -178,7 +178,7 @@ fn a_fresh_instance_never_sees_the_pages_of_another() {
     for _ in 0..20 {
         let mut chain = setup.chain(&[(0, &writer)]);
         Bench::new(&[(1, &[0xAB; 1900])]).run(&mut chain);
-        let written = chain.remove(ModuleSlot(0)).unwrap();
+        let written = chain.remove(ModuleSlot(0)).unwrap().remove(0);
         assert!(written.memory_bytes().iter().filter(|byte| **byte == 0xAB).count() > 200_000);
         drop(written);
         let mut chain = setup.chain(&[(0, &reader)]);
@@ -196,7 +196,7 @@ fn a_packet_does_not_show_what_lay_in_its_slot_before() {
     let mut chain = setup.chain(&[(0, &keep), (1, &keep)]);
     Bench::new(&[(1, &[0xCD; 500])]).run(&mut chain);
     Bench::new(&[(2, &[1; 20])]).run(&mut chain);
-    let other = chain.remove(ModuleSlot(1)).unwrap();
+    let other = chain.remove(ModuleSlot(1)).unwrap().remove(0);
     assert!(!other.memory_bytes().contains(&0xCD));
 }
 
@@ -204,7 +204,7 @@ fn a_packet_does_not_show_what_lay_in_its_slot_before() {
 fn a_module_in_the_same_slot_keeps_the_place() {
     let setup = Setup::new();
     let mut chain = setup.chain(&[(0, &add_to_first_byte(1)), (1, &per_packet(DROP_ODD))]);
-    let old = chain.insert(ModuleSlot(0), setup.start(&add_to_first_byte(2)).unwrap());
+    let old = chain.insert(ModuleSlot(0), vec![setup.start(&add_to_first_byte(2)).unwrap()]);
     assert!(old.is_some());
     let mut bench = Bench::new(&[(3, &[1; 20])]);
     assert_eq!(bench.run(&mut chain), [outcome(Answer::Drop, Some(1))]);

@@ -20,7 +20,7 @@ pub fn eval(setup: &Setup, data: &str, expression: &str) -> (i32, Vec<u8>, Insta
     bench.run(&mut chain);
     assert!(bench.failed.is_empty(), "{:?}", bench.failed);
     let value = i32::from_le_bytes(bench.packets[0].1[..4].try_into().unwrap());
-    let instance = chain.remove(ModuleSlot(0)).unwrap();
+    let instance = chain.remove(ModuleSlot(0)).unwrap().remove(0);
     let memory = instance.memory_bytes()[..64].to_vec();
     (value, memory, instance)
 }
@@ -189,7 +189,7 @@ fn packets_are_injected() {
     let mut bench = Bench::new(&[(1 << 2, &[9; 24])]);
     bench.run(&mut chain);
     assert_eq!(bench.injected, [(2, vec![9; 24])]);
-    let instance = chain.remove(ModuleSlot(2)).unwrap();
+    let instance = chain.remove(ModuleSlot(2)).unwrap().remove(0);
     assert_eq!((instance.counts.injected, instance.counts.passed), (1, 1));
     check("", "(call $inject (i32.const 0) (i32.const 19))", INVALID);
     check("", "(call $inject (i32.const 0) (i32.const 1984))", 0);
@@ -214,7 +214,7 @@ fn injection_is_bounded_by_the_call_and_by_the_ring() {
     bench.room = Some(70);
     bench.run(&mut chain);
     assert_eq!(bench.injected.len(), 70);
-    let mut instance = chain.remove(ModuleSlot(0)).unwrap();
+    let mut instance = chain.remove(ModuleSlot(0)).unwrap().remove(0);
     assert_eq!(instance.counts.injected, 70);
     assert_eq!(instance.host_mut().log.take()[0].text, "58 injected packets lost: the node has no room for more");
 }

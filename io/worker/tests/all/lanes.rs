@@ -114,7 +114,7 @@ fn a_worker_sleeps_only_while_no_lane_lets_it_spin() {
 }
 
 /// Starts a worker of four lanes.
-fn start() -> (Node, Vec<Lane>) {
+pub fn start() -> (Node, Vec<Lane>) {
     let node = Node::start();
     let lanes = (1..4).map(|_| node.add_lane()).collect();
     (node, lanes)
@@ -128,7 +128,7 @@ fn load(node: &mut Node, slot: u8, wasm: &[u8]) {
 }
 
 /// Has the node be about a lane while `run` runs.
-fn in_lane(node: &mut Node, lanes: &mut [Lane], number: usize, run: impl FnOnce(&mut Node)) {
+pub fn in_lane(node: &mut Node, lanes: &mut [Lane], number: usize, run: impl FnOnce(&mut Node)) {
     if let Some(lane) = number.checked_sub(1) {
         node.exchange(&mut lanes[lane]);
         run(node);

@@ -14,6 +14,7 @@ mod mapped;
 mod modules;
 #[path = "../node/mod.rs"]
 mod node;
+mod parallel;
 mod refusals;
 mod serve;
 mod server;

@@ -185,13 +185,13 @@ fn no_page_of_the_ring_outlives_its_instance() {
     let before = mappings(inode);
     for _ in 0..20 {
         let mut mapped = setup.start(&adder()).unwrap();
-        assert!(mapped.map(&ring).unwrap());
+        assert!(mapped.map(ring.slots()).unwrap());
         assert_eq!((mapped.memory_bytes()[SLOTS + PACKET_OFFSET], mappings(inode)), (0xCD, before + 1));
         // Taken out and put in again, and left in at the end.
         mapped.unmap().unwrap();
         assert!(mapped.memory_bytes().iter().all(|byte| *byte == 0));
         assert_eq!(mappings(inode), before);
-        assert!(mapped.map(&ring).unwrap());
+        assert!(mapped.map(ring.slots()).unwrap());
         drop(mapped);
         assert_eq!(mappings(inode), before);
         let fresh = setup.start(&adder()).unwrap();
@@ -230,7 +230,7 @@ fn slots_do_not_count_against_a_modules_memory() {
     ] {
         setup.limits.memory_bytes = pages_allowed.unwrap_or(64) * 65_536;
         match (setup.start(&asks(memory)), mapped) {
-            (Ok(mut instance), Some(mapped)) => assert_eq!(instance.map(&ring).unwrap(), mapped, "{memory}"),
+            (Ok(mut instance), Some(mapped)) => assert_eq!(instance.map(ring.slots()).unwrap(), mapped, "{memory}"),
             (Err(refusal), None) => assert_eq!(refusal.kind, RefusalKind::AbiMismatch),
             (result, _) => panic!("{memory}: {:?}", result.err()),
         }

@@ -39,13 +39,25 @@ impl Node {
     }
 
     pub fn load_with(&mut self, slot: u8, name: &str, wasm: &[u8], limits: ModuleLimits) -> FromWorker {
+        let code = self.compile(wasm);
+        self.node.load_file(slot, name, Some(&code), limits)
+    }
+
+    /// Loads a module that is parallel, and returns the answer.
+    pub fn load_parallel(&mut self, slot: u8, name: &str, wasm: &[u8], limits: ModuleLimits) -> FromWorker {
+        let code = self.compile(wasm);
+        self.node.send_load(slot, name, Some(&code), limits, true);
+        self.node.frame()
+    }
+
+    pub fn compile(&self, wasm: &[u8]) -> File {
         // The same file for each module: code that runs must not depend on the file that it came from.
         let (from, to) = (self.folder.path().join("in.wasm"), self.folder.path().join("out.cwasm"));
         std::fs::write(&from, wasm).unwrap();
         let compiled = Command::new(env!("CARGO_BIN_EXE_netserv-worker")).arg("compile").arg(from).arg(&to).output();
         let compiled = compiled.unwrap();
         assert!(compiled.status.success(), "{}", String::from_utf8_lossy(&compiled.stderr));
-        self.node.load_file(slot, name, Some(&File::open(to).unwrap()), limits)
+        File::open(to).unwrap()
     }
 
     pub fn load(&mut self, slot: u8, name: &str, wasm: &[u8]) {

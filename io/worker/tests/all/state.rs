@@ -300,6 +300,7 @@ fn load_both(node: &mut Node, packets: &File, server: &File) {
         parts: vec![PartKind::Packet, PartKind::Server],
         server: Some(ServerLoad::default()),
         blocks: ["messages", "command", "match", "sip", "hash"].map(str::to_owned).into(),
+        parallel: false,
     };
     // Each has an offset of its own for whoever reads it.
     let path = |file: &File| format!("/proc/self/fd/{}", std::os::fd::AsRawFd::as_raw_fd(file));

@@ -1,10 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Guests and surroundings for the worker's tests.
 
-use std::cell::Cell;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
-use std::rc::Rc;
 
 use netserv_model::effect::ModuleSlot;
 use netserv_model::manifest::ModuleLimits;
@@ -12,7 +10,7 @@ use netserv_model::{Instant, Now, Refusal, UnixTime};
 use netserv_wire::container::ring::Ingress;
 use netserv_worker::packet::chain::{Chain, Outcome, PacketBatch, Surroundings};
 use netserv_worker::packet::engine::{Interruption, Runtime};
-use netserv_worker::packet::host::{Clock, Entropy, Host};
+use netserv_worker::packet::host::{Clock, Entropy, Host, ManualClock};
 use netserv_worker::packet::instance::Instance;
 use netserv_worker::shared::kv::SharedKv;
 
@@ -115,7 +113,7 @@ pub struct Setup {
     pub limits: ModuleLimits,
     pub properties: BTreeMap<String, String>,
     pub kv: SharedKv,
-    pub clock: Rc<Cell<Now>>,
+    pub clock: ManualClock,
 }
 
 impl Setup {
@@ -125,12 +123,12 @@ impl Setup {
             limits: ModuleLimits::default(),
             properties: BTreeMap::new(),
             kv: SharedKv::default(),
-            clock: Rc::new(Cell::new(Now { instant: Instant::from_nanos(1_234), wall: UnixTime(5) })),
+            clock: ManualClock::new(Now { instant: Instant::from_nanos(1_234), wall: UnixTime(5) }),
         }
     }
 
     pub fn start(&self, wasm: &[u8]) -> Result<Instance, Refusal> {
-        let clock = Clock::Manual(Rc::clone(&self.clock));
+        let clock = Clock::Manual(self.clock.clone());
         let host = Host::new(self.properties.clone(), self.limits, self.kv.clone(), clock, Entropy::Seeded(7));
         Instance::start(&self.runtime.compile(wasm)?, host)
     }
@@ -138,7 +136,7 @@ impl Setup {
     pub fn chain(&self, guests: &[(u8, &[u8])]) -> Chain {
         let mut chain = Chain::default();
         for (slot, wasm) in guests {
-            assert!(chain.insert(ModuleSlot(*slot), self.start(wasm).unwrap()).is_none());
+            assert!(chain.insert(ModuleSlot(*slot), vec![self.start(wasm).unwrap()]).is_none());
         }
         chain
     }
@@ -222,8 +220,9 @@ impl Surroundings for Bench {
         true
     }
 
-    fn failed(&mut self, slot: ModuleSlot, refusal: Refusal, mut rest: Host) {
+    fn failed(&mut self, slot: ModuleSlot, refusal: Refusal, rest: Vec<Host>) {
         self.failed.push((slot.0, refusal));
-        self.lines.extend(rest.log.take().into_iter().map(|line| line.text));
+        let lines = rest.into_iter().flat_map(|mut host| host.log.take());
+        self.lines.extend(lines.map(|line| line.text));
     }
 }

@@ -87,7 +87,7 @@ impl Rig {
         let memory = RingMemory::open(memory).unwrap();
         let node = HostEnd::new(words).unwrap();
         let worker = WorkerEnd::new(memory.words()).unwrap();
-        let ring = RingParts { slots: memory.slots(), header: &memory.words()[..HEADER_WORDS] };
+        let ring = RingParts { slots: memory.slots().words(), header: &memory.words()[..HEADER_WORDS] };
         let data = tempfile::tempdir().unwrap();
         let jar = Bundles::open(data.path()).unwrap().add(File::open(&ODD.1).unwrap()).unwrap();
         let jars = if is_real { built().unwrap().join("host") } else { host_jars() };

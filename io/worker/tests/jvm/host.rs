@@ -67,6 +67,7 @@ fn worker(java_home: &Path, dist: &Path, data: &Path, what: &str) -> Node {
         parts: vec![PartKind::Packet],
         server: None,
         blocks: BTreeSet::new(),
+        parallel: false,
     };
     node.send(&load, Some(File::open(&ODD.1).unwrap().as_fd()));
     assert_eq!(node.frame(), FromWorker::Loaded { slot: ModuleSlot(0) });

@@ -61,6 +61,7 @@ fn a_module_gets_what_its_frame_says() {
         parts: vec![PartKind::Packet],
         server: None,
         blocks: BTreeSet::new(),
+        parallel: false,
     };
     worker.node.send(&load, Some(tempfile::tempfile().unwrap().as_fd()));
     let (slot, level, text) = worker.line();

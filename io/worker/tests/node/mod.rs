@@ -80,6 +80,12 @@ impl Node {
 
     /// Sends a load frame, and returns the answer to it.
     pub fn load_file(&mut self, slot: u8, name: &str, code: Option<&File>, limits: ModuleLimits) -> FromWorker {
+        self.send_load(slot, name, code, limits, false);
+        self.frame()
+    }
+
+    /// Sends a load frame.
+    pub fn send_load(&mut self, slot: u8, name: &str, code: Option<&File>, limits: ModuleLimits, parallel: bool) {
         let load = ToWorker::Load {
             slot: ModuleSlot(slot),
             module: format!("example.org/{name}@1.0.0").parse().unwrap(),
@@ -89,9 +95,9 @@ impl Node {
             parts: vec![PartKind::Packet],
             server: None,
             blocks: ["match", "sip", "hash"].map(str::to_owned).into(),
+            parallel,
         };
         self.send(&load, code.map(|code| code.as_fd()));
-        self.frame()
     }
 
     pub fn push(&mut self, modules: u64, packets: &[&[u8]]) {
@@ -174,6 +180,7 @@ impl Node {
 /// A further lane of the node.
 pub struct Lane {
     pub ring: HostEnd<&'static [AtomicU64]>,
+    pub wake_worker: OwnedFd,
     pub wake_host: OwnedFd,
     pub words: &'static [AtomicU64],
 }
@@ -183,14 +190,16 @@ impl Node {
     pub fn add_lane(&self) -> Lane {
         let (memory, words) = sys::ring();
         let ring = HostEnd::new(words).unwrap();
-        let wake_host = rustix::event::eventfd(0, EventfdFlags::CLOEXEC).unwrap();
-        self.send_with(&ToWorker::Lane, &[memory.as_fd(), wake_host.as_fd()]);
-        Lane { ring, wake_host, words }
+        let wake = || rustix::event::eventfd(0, EventfdFlags::CLOEXEC).unwrap();
+        let (wake_worker, wake_host) = (wake(), wake());
+        self.send_with(&ToWorker::Lane, &[memory.as_fd(), wake_worker.as_fd(), wake_host.as_fd()]);
+        Lane { ring, wake_worker, wake_host, words }
     }
 
     /// Has a lane be the one that [`Node::push`] and [`Node::answers`] are about, in the place of the one that was.
     pub fn exchange(&mut self, lane: &mut Lane) {
         std::mem::swap(&mut self.ring, &mut lane.ring);
+        std::mem::swap(&mut self.wake_worker, &mut lane.wake_worker);
         std::mem::swap(&mut self.wake_host, &mut lane.wake_host);
         std::mem::swap(&mut self.words, &mut lane.words);
     }

@@ -185,6 +185,7 @@ fn facts(shown: &Shown<'_>) -> Vec<(&'static str, String)> {
         FailureMode::Closed => "packets are dropped",
     };
     facts.extend(manifest.packet.as_ref().map(|_| ("on failure", failing.to_owned())));
+    facts.extend(manifest.is_parallel().then(|| ("parallel", "an instance for each lane of the node".to_owned())));
     let limits = &manifest.limits;
     let memory = format_bytes(limits.memory_bytes);
     facts.push(("limits", format!("memory {memory}, a call {} ms, {} timers", limits.call_ms, limits.timers)));

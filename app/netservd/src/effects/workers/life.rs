@@ -99,8 +99,10 @@ impl Workers {
     }
 
     fn adopt(&mut self, worker: &WorkerId, generation: u64, container: Container) -> std::io::Result<()> {
+        let real_time = container.may_be_real_time();
         let (control, rings, process) = container.split();
-        let activity = Box::new(rings[0].activity_probe());
+        let probes: Vec<_> = rings.iter().map(netserv_container::HostRing::activity_probe).collect();
+        let inside = Box::new(move || probes.iter().find_map(|probe| probe().module));
         let event = ContainerEvent { worker: worker.clone(), generation, overdue: false };
         for fd in [readable(&control)?, readable(&process)?] {
             tokio::spawn(watch(fd, event.clone(), self.parts.events.clone()));
@@ -112,7 +114,8 @@ impl Workers {
             control: Outbox::new(control),
             send_again: None,
             process,
-            activity,
+            inside,
+            real_time,
             generation,
             ready: false,
             serves: false,
@@ -160,7 +163,7 @@ impl Workers {
     /// Takes note that a worker ended by itself. The module that it was in did that, or drove it to that.
     pub(super) fn worker_ended(&mut self, worker: &WorkerId, exit: &Exit) {
         let Some(running) = self.workers.get(worker) else { return };
-        let inside = (running.activity)().module;
+        let inside = (running.inside)();
         let culprit = match exit.cause {
             ExitCause::Unknown => None,
             ExitCause::Code(_) | ExitCause::Signal(_) | ExitCause::OutOfMemory | ExitCause::OutOfCpuTime => {

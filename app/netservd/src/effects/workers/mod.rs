@@ -23,7 +23,7 @@ use std::sync::mpsc::Sender;
 use std::time::Instant;
 
 use anyhow::{Context as _, Result};
-use netserv_container::{Activity, ControlError, Process};
+use netserv_container::{ControlError, Process};
 use netserv_model::effect::{EffectId, ModuleSlot, News, WorkerNews};
 use netserv_model::policy::{ContainerLimits, Permits};
 use netserv_model::usage::NetworkMeter;
@@ -164,8 +164,10 @@ struct Running {
     /// When to send again what waits.
     send_again: Option<Instant>,
     process: Process,
-    /// What the worker says that it is doing, also when it is dead.
-    activity: Box<dyn Fn() -> Activity + Send>,
+    /// Tells in which module the worker says that it is, also when it is dead.
+    inside: Box<dyn Fn() -> Option<ModuleSlot> + Send>,
+    /// Its first packet thread may be in the real-time class.
+    real_time: bool,
     generation: u64,
     ready: bool,
     /// It has had server modules, whose requests are to end before it does.

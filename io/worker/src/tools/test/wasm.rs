@@ -1,20 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
 //! `netserv-worker test`: a Wasm module under test.
 
-use std::cell::Cell;
-use std::rc::Rc;
 use std::time::Duration;
 
 use netserv_model::effect::ModuleSlot;
 use netserv_model::limits::PACKET_BYTES_MAX;
 use netserv_model::request::PacketCounts;
-use netserv_model::{Instant, Now, Refusal};
+use netserv_model::{Instant, Refusal};
 use netserv_wire::container::ring::{Answer, Ingress};
 
 use super::case::{self, Case, Finished, Report, Tested, at};
 use crate::packet::chain::{Chain, Outcome, PacketBatch, Surroundings, inject_all};
 use crate::packet::engine::{Interruption, Runtime};
-use crate::packet::host::{Clock, Entropy, Host};
+use crate::packet::host::{Clock, Entropy, Host, ManualClock};
 use crate::packet::instance::{EPOCH_MS, Instance};
 use crate::shared::kv::KvStores;
 use crate::tools::pcap::Captured;
@@ -27,7 +25,7 @@ pub fn run(wasm: &[u8], case: &Case) -> Report {
 const SLOT: ModuleSlot = ModuleSlot(0);
 
 struct Run {
-    clock: Rc<Cell<Now>>,
+    clock: ManualClock,
     chain: Chain,
     outcomes: Vec<Outcome>,
     failed: Option<Finished>,
@@ -49,16 +47,16 @@ impl Run {
         let runtime = Runtime::new(Interruption::Epochs).map_err(engine_failed)?;
         let checked = runtime.compile(wasm)?;
         let epochs = EpochThread::start(runtime.engine().clone());
-        let clock = Rc::new(Cell::new(at(first)));
+        let clock = ManualClock::new(at(first));
         let name = "example.org/tested".parse().expect("a module name");
         let kv = KvStores::default().open(&name, 1);
         let host =
-            Host::new(case.properties.clone(), case.limits, kv, Clock::Manual(Rc::clone(&clock)), Entropy::Seeded(1));
+            Host::new(case.properties.clone(), case.limits, kv, Clock::Manual(clock.clone()), Entropy::Seeded(1));
         let mut instance = Instance::start(&checked, host)?;
         let mut failed = None;
         inject_all(SLOT, &mut instance, &mut Bench { time: first, batch: Vec::new(), output, failed: &mut failed });
         let mut chain = Chain::default();
-        chain.insert(SLOT, instance);
+        chain.insert(SLOT, vec![instance]);
         Ok(Run { clock, chain, outcomes: Vec::new(), failed, _epochs: epochs })
     }
 }
@@ -82,7 +80,9 @@ impl Tested for Run {
     }
 
     fn finish(mut self, output: &mut Vec<Captured>) -> Finished {
-        let Some(mut instance) = self.chain.remove(SLOT) else { return self.failed.unwrap_or_default() };
+        let Some(mut instance) = self.chain.remove(SLOT).and_then(|mut all| all.pop()) else {
+            return self.failed.unwrap_or_default();
+        };
         let failure = instance.stop().err();
         let time = Duration::from_nanos(self.clock.get().instant.as_nanos());
         inject_all(SLOT, &mut instance, &mut Bench { time, batch: Vec::new(), output, failed: &mut self.failed });
@@ -148,7 +148,8 @@ impl Surroundings for Bench<'_> {
         true
     }
 
-    fn failed(&mut self, _: ModuleSlot, refusal: Refusal, mut rest: Host) {
+    fn failed(&mut self, _: ModuleSlot, refusal: Refusal, rest: Vec<Host>) {
+        let Some(mut rest) = rest.into_iter().next() else { return };
         *self.failed = Some(Finished {
             failure: Some(refusal),
             packets: PacketCounts::default(),

@@ -159,6 +159,7 @@ impl Worker {
             parts: parts.iter().map(|(kind, _)| *kind).collect(),
             server: Some(server),
             blocks: BLOCKS.iter().map(|block| (*block).to_owned()).collect(),
+            parallel: false,
         };
         let files: Vec<BorrowedFd<'_>> = parts.iter().map(|(_, file)| file.as_fd()).collect();
         let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(8))];

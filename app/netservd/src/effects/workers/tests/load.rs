@@ -21,8 +21,13 @@ async fn a_module_gets_the_parts_that_its_manifest_asks_for() {
         (true, server(false), vec![Packet, Server]),
         (true, server(true), vec![Packet, Server, Tls]),
     ] {
-        rig.give(ModuleLoad { packet, server: server.clone(), ..load("alice") });
-        let Some(ToWorker::Load { parts, server: told, blocks, .. }) = wasm.receive() else { panic!("a load") };
+        let parallel = packet && server.is_none();
+        rig.give(ModuleLoad { packet, parallel, server: server.clone(), ..load("alice") });
+        let frame = wasm.receive();
+        let Some(ToWorker::Load { parts, server: told, blocks, parallel: is_parallel, .. }) = frame else {
+            panic!("a load")
+        };
+        assert_eq!(is_parallel, parallel);
         assert_eq!((parts, told.is_some()), (expected, server.is_some()));
         assert!(blocks.iter().eq(["kv"]), "{blocks:?}");
         let Some(ServerLoad { listen, intercept, addresses, connect }) = told else { continue };

@@ -381,6 +381,7 @@ fn load(user: &str) -> ModuleLoad {
         limits: ModuleLimits::default(),
         state_schema: 1,
         packet: true,
+        parallel: false,
         server: None,
         chain: Vec::new(),
         blocks: ["kv".to_owned()].into(),
