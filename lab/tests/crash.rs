@@ -9,7 +9,7 @@ use std::path::Path;
 use std::process::{Command, Stdio};
 use std::time::Duration;
 
-use common::{Driver, Net, assert_nodes, eventually, net};
+use common::{Driver, Net, assert_nodes, eventually, net, processes_under};
 use netserv_lab::netns::wait_until;
 use netserv_model::request::{ModuleState, Outcome};
 
@@ -202,22 +202,6 @@ fn hooks(net: &Net, machine: &str) -> Hooks {
         rules: lines_with(net.lab.run(machine, "iptables-save", &["-t", "mangle"]).unwrap(), "NFQUEUE"),
         programs: lines_with(net.lab.run(machine, "ip", &["-o", "link"]).unwrap(), " prog/xdp "),
     }
-}
-
-/// Returns the processes below one, at any depth.
-fn processes_under(pid: u32) -> Vec<u32> {
-    let children = |pid: u32| -> Vec<u32> {
-        let tasks = std::fs::read_dir(format!("/proc/{pid}/task")).into_iter().flatten().flatten();
-        let lists = tasks.map(|task| std::fs::read_to_string(task.path().join("children")).unwrap_or_default());
-        lists.flat_map(|list| list.split_whitespace().filter_map(|pid| pid.parse().ok()).collect::<Vec<_>>()).collect()
-    };
-    let mut found = children(pid);
-    let mut next = 0;
-    while next < found.len() {
-        found.extend(children(found[next]));
-        next += 1;
-    }
-    found
 }
 
 fn alive(pid: u32) -> bool {

@@ -4,10 +4,11 @@
 
 mod common;
 
+use std::collections::BTreeSet;
 use std::net::IpAddr;
 use std::time::Duration;
 
-use common::{Driver, ask_udp, assert_nodes, eventually, net};
+use common::{Driver, ask_udp, assert_nodes, eventually, net, processes_under};
 use netserv_lab::demo::FILES_ALLOWED;
 use netserv_lab::netns::{Lab, is_root};
 use netserv_lab::topology::{Impairment, Kind, Topology};
@@ -28,6 +29,11 @@ over_each_driver!(
     probe_and_dry_run_change_nothing,
     an_end_host_may_be_the_last_node_and_a_sender_alone_is_told,
     requests_arrive_over_links_that_lose_and_delay,
+);
+
+over_each_driver_in_four_lanes!(
+    a_parallel_module_sees_the_packets_of_all_lanes_on_threads_of_theirs,
+    modules_of_a_user_see_a_packet_in_install_order,
 );
 
 fn setup_over_two_nodes_and_a_plain_router(driver: Driver) {
@@ -65,6 +71,29 @@ fn echo_comes_back_from_the_router_over_ipv4_and_ipv6(driver: Driver) {
     assert_nodes(&net.setup(&package, &url, &format!("udp dst {v6}/128 port 44444")), installed);
     assert_eq!(net.ask_udp(v6, 44444, "anyone there?").as_deref(), Some("anyone there?"));
     assert_eq!(net.ask_udp(v4, 44444, "anyone there?"), None);
+}
+
+/// Goal: in the sandbox, a module that is parallel gets its threads, and each of many flows is answered.
+fn a_parallel_module_sees_the_packets_of_all_lanes_on_threads_of_theirs(driver: Driver) {
+    let test = "a_parallel_module_sees_the_packets_of_all_lanes_on_threads_of_theirs";
+    let Some(net) = net(test, driver) else { return };
+    let (package, url) = net.publish("echo");
+    let sender: IpAddr = net.lab.v4("sender").into();
+    assert_nodes(&net.setup(&package, &url, &format!("udp dst {sender}/32 port 44444")), installed);
+    for flow in 0..64 {
+        assert_eq!(net.ask_udp(sender, 44444, "anyone there?").as_deref(), Some("anyone there?"), "flow {flow}");
+    }
+    let status = net.status("n2", &package).unwrap();
+    assert_eq!(status.packets.seen, 64, "{:?}", status.packets);
+    let threads = processes_under(net.lab.pid("n2", "netservd").unwrap()).into_iter().flat_map(|pid| {
+        let tasks = std::fs::read_dir(format!("/proc/{pid}/task")).into_iter().flatten().flatten();
+        tasks.filter_map(|task| std::fs::read_to_string(task.path().join("comm")).ok()).collect::<Vec<_>>()
+    });
+    let lanes: BTreeSet<String> = threads.filter(|name| name.starts_with("packets-")).collect();
+    // With AF_XDP there are no more lanes than a link has queues, which is one for each processor.
+    let count = std::thread::available_parallelism().unwrap().get().clamp(1, 4);
+    let count = if driver == Driver::Afxdp { count } else { 4 };
+    assert!(lanes.iter().eq(&["packets-1\n", "packets-2\n", "packets-3\n"][..count - 1]), "{lanes:?}");
 }
 
 fn signaling_travels_over_ipv6(driver: Driver) {

@@ -272,3 +272,19 @@ pub fn eventually(what: &str, condition: impl FnMut() -> bool) {
 }
 
 const EVENTUALLY: Duration = Duration::from_secs(20);
+
+/// Returns the processes below one, at any depth.
+pub fn processes_under(pid: u32) -> Vec<u32> {
+    let children = |pid: u32| -> Vec<u32> {
+        let tasks = std::fs::read_dir(format!("/proc/{pid}/task")).into_iter().flatten().flatten();
+        let lists = tasks.map(|task| std::fs::read_to_string(task.path().join("children")).unwrap_or_default());
+        lists.flat_map(|list| list.split_whitespace().filter_map(|pid| pid.parse().ok()).collect::<Vec<_>>()).collect()
+    };
+    let mut found = children(pid);
+    let mut next = 0;
+    while next < found.len() {
+        found.extend(children(found[next]));
+        next += 1;
+    }
+    found
+}
