@@ -20,6 +20,9 @@ const DISTURBED_MAX: usize = 5;
 /// A generator that waits for a smaller share of its time can do no more.
 const WAITED_MIN: f64 = 0.01;
 
+/// From so many flows on there are several source addresses.
+const FLOWS_OF_ONE_MAX: u32 = 20_000;
+
 /// What is sent.
 #[derive(Clone, Copy, Debug)]
 pub struct Traffic<'a> {
@@ -31,7 +34,7 @@ pub struct Traffic<'a> {
     pub ports: u16,
     /// How many packets in a row go to one port.
     pub burst: u16,
-    /// How many source ports take turns, and source addresses from 20,000 on.
+    /// How many source ports take turns, and source addresses beyond [`FLOWS_OF_ONE_MAX`].
     pub flows: u32,
     /// Whether sizes are mixed, up to `bytes`, which is 1500 then.
     pub mix: bool,
@@ -228,6 +231,8 @@ fn run_once(net: &Net, programs: &Programs, traffic: &Traffic, load: &Pace) -> R
     let (source, destination): (IpAddr, IpAddr) = match traffic.answered {
         Some(_) => (net.nobody("sender").into(), net.nobody("sink").into()),
         None if traffic.v6 => (lab.v6("sender").into(), net.v6_nobody("sink").into()),
+        // The addresses behind the sender's own are the router's and the network's.
+        None if traffic.flows > FLOWS_OF_ONE_MAX => (net.nobody("sender").into(), net.nobody("sink").into()),
         None => (lab.v4("sender").into(), net.nobody("sink").into()),
     };
     command
