@@ -14,6 +14,7 @@ mod lanes;
 pub mod limits;
 pub mod meters;
 mod module_filter;
+mod naps;
 mod orders;
 mod path;
 mod pending;
@@ -46,6 +47,7 @@ pub use command::{PacketCommand, PacketEvent, Report};
 use counters::{PacketCounters, Tally};
 pub use lanes::{LanePlace, Reply, WorkerRings};
 use meters::ModuleCounts;
+use naps::{NAP, Naps};
 use pending::{Pending, Stop};
 use real_time::RealTime;
 pub use real_time::RealTimeClub;
@@ -84,6 +86,7 @@ pub struct PacketLoop {
     rung: Vec<SeatId>,
     /// A container was woken, and may wait for this core.
     woke: bool,
+    naps: Naps,
     /// Containers with packets in their rings that are not published yet.
     staged: Vec<SeatId>,
     /// Sleeping containers with published packets, and since when they have them, the oldest first.
@@ -146,6 +149,7 @@ impl PacketLoop {
             bells,
             rung: Vec::new(),
             woke: false,
+            naps: Naps::default(),
             staged: Vec::new(),
             unwoken: VecDeque::new(),
             pending: Pending::default(),
@@ -231,6 +235,7 @@ impl PacketLoop {
         }
         // What can go goes before more comes in, and before a worker takes this core.
         let returned = self.take_returned();
+        self.naps.turn(returned);
         if returned > 0 {
             self.driver.flush()?;
         }
@@ -275,6 +280,8 @@ impl PacketLoop {
             && !(0..self.seats.active_len()).all(|place| self.active_end(place).is_none_or(|end| end.is_real_time()))
         {
             std::thread::sleep(USUAL_TURN);
+        } else if !self.is_real_time() && self.pending.len() >= HELD_PACKETS_MANY && self.naps.take_due() {
+            std::thread::sleep(NAP);
         } else {
             std::thread::yield_now();
         }

@@ -33,6 +33,11 @@ pub const TRACE_STEPS_MAX: usize = 128;
 /// Packets inside containers, over all of them, from which on the loop offers its core to workers after each batch, before it
 /// takes more in: what they cannot take is better lost before work is spent on it.
 pub const HELD_PACKETS_MANY: usize = UNWOKEN_PACKETS_MAX + 2 * netserv_model::limits::BATCH_PACKETS_MAX;
+/// Turns of the packet loop in which no worker gave back anything although they hold many packets, after which it sleeps for a
+/// moment, so that they get its core.
+pub const UNANSWERED_TURNS_MIN: u32 = 4;
+/// The same at most, after naps that brought no answers.
+pub const UNANSWERED_TURNS_MAX: u32 = 1024;
 /// Sleeping containers with packets that are few: waking all of them costs little.
 pub const SLEEPERS_FEW: usize = 8;
 /// Packets that wait in the ring of one of few sleeping containers before it is woken, while full batches come in.

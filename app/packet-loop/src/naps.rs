@@ -1,0 +1,86 @@
+// SPDX-License-Identifier: Apache-2.0
+//! When the loop sleeps so that workers get its core.
+//!
+//! Outside of the real-time class, giving way (`sched_yield`) counts only among threads of one control group, and a worker
+//! is in its container's. Where the kernel's tick is 4 ms, one that shares this core then answers nothing for as long, and
+//! its ring overflows while the driver's has room. So the loop sleeps for a moment if workers hold packets and none answers.
+
+use std::time::Duration;
+
+use crate::limits::{UNANSWERED_TURNS_MAX, UNANSWERED_TURNS_MIN};
+
+/// How long it sleeps, to which the kernel adds some 50 µs: as long as a worker takes for a few batches.
+pub(super) const NAP: Duration = Duration::from_micros(30);
+
+/// Counts turns without answers.
+#[derive(Debug)]
+pub(super) struct Naps {
+    unanswered: u32,
+    /// After so many the loop sleeps.
+    due_at: u32,
+}
+
+impl Default for Naps {
+    fn default() -> Naps {
+        Naps { unanswered: 0, due_at: UNANSWERED_TURNS_MIN }
+    }
+}
+
+impl Naps {
+    /// Takes note of a turn in which workers gave back so many packets.
+    pub(super) fn turn(&mut self, returned: usize) {
+        if returned > 0 {
+            *self = Naps::default();
+        } else {
+            self.unanswered = self.unanswered.saturating_add(1);
+        }
+    }
+
+    /// Returns whether to sleep now. Whoever answers nothing all the same costs ever less of that.
+    pub(super) fn take_due(&mut self) -> bool {
+        let is_due = self.unanswered >= self.due_at;
+        if is_due {
+            self.unanswered = 0;
+            self.due_at = (self.due_at * 2).min(UNANSWERED_TURNS_MAX);
+        }
+        is_due
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn workers_that_answer_are_given_no_nap() {
+        let mut naps = Naps::default();
+        for _ in 0..100 {
+            for _ in 1..UNANSWERED_TURNS_MIN {
+                naps.turn(0);
+                assert!(!naps.take_due());
+            }
+            naps.turn(1);
+            assert!(!naps.take_due());
+        }
+    }
+
+    #[test]
+    fn one_that_never_answers_costs_a_nap_in_unanswered_turns_max() {
+        let mut naps = Naps::default();
+        let turns = UNANSWERED_TURNS_MAX * 100;
+        let mut naps_in = |turns| {
+            let naps = (0..turns).filter(|_| {
+                naps.turn(0);
+                naps.take_due()
+            });
+            naps.count()
+        };
+        assert_eq!(naps_in(UNANSWERED_TURNS_MIN), 1);
+        // Each doubling once, and then one in so many turns.
+        assert!(naps_in(turns) <= 100 + 10);
+        assert_eq!(naps_in(turns), 100);
+        naps.turn(1);
+        (0..UNANSWERED_TURNS_MIN).for_each(|_| naps.turn(0));
+        assert!(naps.take_due(), "an answer makes it new");
+    }
+}
