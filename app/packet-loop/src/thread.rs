@@ -9,6 +9,7 @@ use std::thread::JoinHandle;
 use std::time::Duration;
 
 use anyhow::{Context, Result, bail, ensure};
+use netserv_container::ScheduledThread;
 use netserv_dataplane::Driver;
 use netserv_model::limits::LANES_MAX;
 use rustix::event::{EventfdFlags, eventfd};
@@ -178,6 +179,9 @@ fn spawn(
     let run = move || {
         let pinned = cores.map_or(Ok(()), |cores| sched_setaffinity(None, &cores));
         let ready = pinned.is_ok();
+        if let Err(error) = ScheduledThread::this().and_then(|thread| thread.shorten_slice()) {
+            tracing::debug!(%error, "the packet thread has slices as all programs do");
+        }
         let raised = match class {
             Class::RealTime(None) if ready => packet_loop.begin_real_time(),
             Class::RealTime(Some(club)) if ready => packet_loop.join_real_time(&club),

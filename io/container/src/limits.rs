@@ -19,6 +19,8 @@ const _: () =
 pub const END_PATIENCE: Duration = Duration::from_millis(300);
 /// Containers and compilations at a time; also how many user ids the launcher takes, from its `uid_base` on.
 pub const PROCESSES_MAX: usize = CONTAINERS_MAX;
+/// How long a packet thread keeps a processor at most while others want it: the least that Linux gives.
+pub const PACKET_SLICE: Duration = Duration::from_micros(100);
 /// Processes that the launcher keeps ready to become workers.
 pub const SPARES: usize = 1;
 /// The first user id of containers unless the operator says otherwise.

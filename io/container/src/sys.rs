@@ -104,6 +104,37 @@ pub(crate) fn set_scheduler(thread: i32, policy: libc::c_int, priority: libc::c_
     check(unsafe { libc::sched_setscheduler(thread, policy | libc::SCHED_RESET_ON_FORK, &raw const parameters) })
 }
 
+/// Has a thread of the usual policy keep a processor for so long at most while others want it. Its nice value stays; what the
+/// thread starts does not inherit the slice.
+pub(crate) fn set_slice(thread: i32, slice: Duration) -> io::Result<()> {
+    let nice = rustix::process::getpriority_process(rustix::process::Pid::from_raw(thread))?;
+    let attributes = libc::sched_attr {
+        size: u32::try_from(size_of::<libc::sched_attr>()).expect("a structure is short"),
+        sched_policy: libc::SCHED_OTHER.unsigned_abs(),
+        sched_flags: libc::SCHED_FLAG_RESET_ON_FORK.unsigned_abs().into(),
+        sched_nice: nice,
+        sched_priority: 0,
+        sched_runtime: u64::try_from(slice.as_nanos()).unwrap_or(u64::MAX),
+        sched_deadline: 0,
+        sched_period: 0,
+    };
+    // SAFETY: the kernel reads `attributes`, which outlive the call and have the size that they name.
+    let result = unsafe { libc::syscall(libc::SYS_sched_setattr, thread, &raw const attributes, 0) };
+    check(i32::try_from(result).unwrap_or(-1))
+}
+
+/// Returns the slice of a thread; zero where the kernel gives no thread one of its own.
+#[cfg(test)]
+pub(crate) fn slice(thread: i32) -> io::Result<Duration> {
+    // SAFETY: all fields of `sched_attr` are integers, for which zero is a value.
+    let mut attributes: libc::sched_attr = unsafe { std::mem::zeroed() };
+    let size = size_of::<libc::sched_attr>();
+    // SAFETY: the kernel writes as many bytes as it is told to `attributes`, which outlive the call.
+    let result = unsafe { libc::syscall(libc::SYS_sched_getattr, thread, &raw mut attributes, size, 0) };
+    check(i32::try_from(result).unwrap_or(-1))?;
+    Ok(Duration::from_nanos(attributes.sched_runtime))
+}
+
 /// Returns the scheduling policy of a thread; a negative number if there is no such thread.
 pub(crate) fn scheduler(thread: i32) -> libc::c_int {
     // SAFETY: the call touches no memory.

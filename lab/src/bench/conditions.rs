@@ -51,7 +51,8 @@ impl Condition {
     }
 
     fn traffic(self, way: Way) -> Traffic<'static> {
-        let seen_by = if way == Way::Monitor { SeenBy::Modules(1) } else { SeenBy::Nobody };
+        let is_seen = matches!(way, Way::Monitor | Way::RealTime);
+        let seen_by = if is_seen { SeenBy::Modules(1) } else { SeenBy::Nobody };
         let port = if way == Way::Unmatched { OTHER_PORT } else { PORT };
         let ordinary = Traffic { seen_by, ..Traffic::new(BYTES, port) };
         match self {
@@ -70,6 +71,8 @@ enum Way {
     Kernel,
     Unmatched,
     Monitor,
+    /// The same with the real-time class.
+    RealTime,
 }
 
 const WAYS: [Way; 3] = [Way::Kernel, Way::Unmatched, Way::Monitor];
@@ -80,6 +83,7 @@ impl Way {
             Way::Kernel => "kernel, steered to the node's core",
             Way::Unmatched => "afxdp, unmatched",
             Way::Monitor => "afxdp, net-monitor",
+            Way::RealTime => "afxdp, net-monitor, real-time",
         }
     }
 }
@@ -89,7 +93,7 @@ impl Way {
 /// # Errors
 /// A way does not work under one of them.
 pub fn measure(plan: &Plan, programs: &Programs) -> Result<Measured> {
-    let (kernel, node) = (steered()?, node()?);
+    let (kernel, node) = (steered()?, node(Way::Monitor)?);
     let net = |way| if way == Way::Kernel { &kernel } else { &node };
     let mut rows = Vec::new();
     for condition in CONDITIONS {
@@ -130,12 +134,14 @@ fn steered() -> Result<Net> {
 }
 
 /// A node with net-monitor for packets of either version.
-fn node() -> Result<Net> {
+fn node(way: Way) -> Result<Net> {
     let mut net = Net::up()?;
     let prefixes = [net.destination(), net.v6_destination()];
     let user = net.lab.user("alice", &[&prefixes[0], &prefixes[1]])?;
     let other = net.lab.user("bob", &[&prefixes[0], &prefixes[1]])?;
-    net.start_netservd("afxdp", "", &[user.clone(), other.clone()])?;
+    let real_time = format!("dataplane.cores = [{NODE_CORE}]\ndataplane.real-time = true");
+    let more = if way == Way::RealTime { real_time.as_str() } else { "" };
+    net.start_netservd("afxdp", more, &[user.clone(), other.clone()])?;
     let package = net.lab.package_in("net-monitor", &[Flavour::Wasm], &user)?;
     net.install(&Installed { user: &user, package: &package, port: PORT, properties: &[] })?;
     let package = net.lab.package_in("net-monitor", &[Flavour::Wasm], &other)?;
@@ -147,13 +153,11 @@ fn node() -> Result<Net> {
 fn hog(plan: &Plan, programs: &Programs) -> Result<Figure> {
     let mut rows = Vec::new();
     for hogged in [false, true] {
-        let (mut kernel, mut node) = (steered()?, node()?);
-        for net in [&mut kernel, &mut node] {
+        for way in [Way::Kernel, Way::Monitor, Way::RealTime] {
+            let mut net = if way == Way::Kernel { steered()? } else { node(way)? };
             for pid in net.pids() {
                 keep(pid)?;
             }
-        }
-        for (way, net) in [(Way::Kernel, &mut kernel), (Way::Monitor, &mut node)] {
             net.receive_as(Placement::Split, Sink::Outside)?;
             if hogged {
                 net.start_hog()?;
@@ -161,14 +165,14 @@ fn hog(plan: &Plan, programs: &Programs) -> Result<Figure> {
             let mut outcomes: Vec<Outcome> = Vec::new();
             for _ in 0..plan.delay_rounds {
                 let pace = Pace { rate: Some(HOGGED_RATE), seconds: plan.delay_seconds, timed: true, accounted: true };
-                outcomes.push(trial::run(net, programs, &Condition::Ordinary.traffic(way), &pace)?);
+                outcomes.push(trial::run(&net, programs, &Condition::Ordinary.traffic(way), &pace)?);
             }
             let of = |value: fn(&Outcome) -> f64| outcomes.iter().map(value).collect::<Vec<f64>>();
             let name = format!("{}{}", way.name(), if hogged { ", with a hog" } else { "" });
             let account = outcomes.last().and_then(|outcome| outcome.account.as_ref());
             let loss = Row::new(format!("{name}: lost or unseen"), "%", &of(|outcome| 100.0 * outcome.loss()))
                 .note(account.map(super::account::Account::line).unwrap_or_default());
-            let is_goal = hogged && way == Way::Monitor;
+            let is_goal = hogged && way == Way::RealTime;
             rows.push(if is_goal { loss.goal(Goal::Hog) } else { loss });
             rows.push(Row::new(format!("{name}: 50 %"), "µs", &of(|outcome| outcome.latency_us.p50)));
             rows.push(Row::new(format!("{name}: 99 %"), "µs", &of(|outcome| outcome.latency_us.p99)));

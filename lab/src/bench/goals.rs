@@ -232,7 +232,7 @@ impl Goal {
                 Part::Conditions,
                 AtMost(0.1),
                 " %",
-                "Beside a program at nice 0 on the node's core net-monitor loses {} of 200,000 packets per second",
+                "Beside a program at nice 0 on the node's core net-monitor in the real-time class loses {} of 200,000 packets per second",
             ),
             Goal::AddedLatency => (
                 Part::Ladder,

@@ -4,6 +4,10 @@
 //! A kernel with `CONFIG_RT_GROUP_SCHED` gives each control group of version 1 a real-time share of its own, which is none
 //! for a new group. A worker's packet thread then has to be in the node's own group to get into the class: it is not held
 //! to its container's processor time there, and so only a container that may use a whole processor gets that.
+//!
+//! In the usual class a thread whose slice is short goes before others when it wakes, for as long as it has had no more than
+//! its share (Linux 6.12 and newer). Packet threads work for some microseconds at a time, and beside a program that computes
+//! would otherwise wait for the whole slice of that, some milliseconds, each time.
 
 use std::fs::{self, File};
 use std::io;
@@ -11,6 +15,7 @@ use std::os::unix::fs::FileExt as _;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use crate::limits::PACKET_SLICE;
 use crate::sandbox::cgroup::{Controller, Version, detect};
 use crate::sys;
 
@@ -69,6 +74,15 @@ impl ScheduledThread {
             Class::Usual => sys::set_scheduler(self.number, libc::SCHED_OTHER, 0),
             Class::RealTime(priority) => sys::set_scheduler(self.number, libc::SCHED_FIFO, priority.into()),
         }
+    }
+
+    /// Gives it slices of [`PACKET_SLICE`] in the usual class. Kernels before Linux 6.12 have one length for all threads.
+    ///
+    /// # Errors
+    /// The kernel refuses, or the thread ended.
+    pub fn shorten_slice(&self) -> io::Result<()> {
+        self.told.read_at(&mut [0; 1], 0)?;
+        sys::set_slice(self.number, PACKET_SLICE)
     }
 
     /// Returns whether it is in the real-time class.
@@ -179,6 +193,32 @@ mod tests {
         while thread.processor_time().unwrap() - before < Duration::from_millis(100) {
             assert!(std::time::Instant::now() < until, "it is not counted");
             spin(Duration::from_millis(10));
+        }
+    }
+
+    #[test]
+    fn a_slice_outlasts_the_real_time_class_and_leaves_the_nice_value() {
+        const TEST: &str = "a_slice_outlasts_the_real_time_class_and_leaves_the_nice_value";
+        let tried = std::thread::spawn(|| {
+            let thread = ScheduledThread::this().unwrap();
+            if sys::slice(thread.number).unwrap().is_zero() {
+                return false;
+            }
+            let pid = rustix::process::Pid::from_raw(thread.number);
+            rustix::process::setpriority_process(pid, 5).unwrap();
+            thread.shorten_slice().unwrap();
+            assert_eq!(sys::slice(thread.number).unwrap(), PACKET_SLICE);
+            if thread.set_class(Class::RealTime(1)).is_ok() {
+                thread.set_class(Class::Usual).unwrap();
+            }
+            assert_eq!(sys::slice(thread.number).unwrap(), PACKET_SLICE);
+            assert_eq!(rustix::process::getpriority_process(pid).unwrap(), 5);
+            let child = || sys::slice(ScheduledThread::this().unwrap().number).unwrap();
+            assert_ne!(std::thread::spawn(child).join().unwrap(), PACKET_SLICE);
+            true
+        });
+        if !tried.join().unwrap() {
+            netserv_skips::not_run(TEST, "this kernel gives no thread a slice of its own");
         }
     }
 

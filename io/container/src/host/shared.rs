@@ -17,6 +17,7 @@ use super::container::Container;
 use super::control::{ControlChannel, control_pair};
 use super::process::Process;
 use super::ring::{DetachedWorker, Headers, HostRing};
+use super::scheduling::ScheduledThread;
 use crate::error::ContainerError;
 use crate::sys::SharedWords;
 
@@ -63,6 +64,11 @@ impl Shared {
         for SharedLane { memory, wake_worker, wake_host, .. } in &self.lanes[1..] {
             let told = control.send(&ToWorker::Lane, &[memory, wake_worker, wake_host].map(AsFd::as_fd));
             told.map_err(|error| prepare("tell the worker of a lane")(io::Error::other(error)))?;
+        }
+        // The first thread of a Wasm worker is its packet thread.
+        let shortened = ScheduledThread::first_of(process.pid()).and_then(|thread| thread.shorten_slice());
+        if let Err(error) = shortened {
+            tracing::debug!(%user, %error, "the worker's packet thread has slices as all programs do");
         }
         let clock = |lane| WorkerClock::new(process.pid(), lane);
         let rings =
