@@ -12,6 +12,7 @@ use common::{Driver, ask_udp, assert_nodes, eventually, net, processes_under};
 use netserv_lab::demo::FILES_ALLOWED;
 use netserv_lab::netns::{Lab, is_root};
 use netserv_lab::topology::{Impairment, Kind, Topology};
+use netserv_model::api::NodeInfo;
 use netserv_model::request::Outcome;
 use netserv_skips::skipped;
 
@@ -93,6 +94,9 @@ fn a_parallel_module_sees_the_packets_of_all_lanes_on_threads_of_theirs(driver: 
     // With AF_XDP there are no more lanes than a link has queues, which is one for each processor.
     let count = std::thread::available_parallelism().unwrap().get().clamp(1, 4);
     let count = if driver == Driver::Afxdp { count } else { 4 };
+    let shown = net.lab.netserv("n2", &["-j", "node", "status"]).unwrap();
+    let told = serde_json::from_slice::<NodeInfo>(&shown.stdout).unwrap().lanes;
+    assert_eq!(told, u32::try_from(count).unwrap());
     assert!(lanes.iter().eq(&["packets-1\n", "packets-2\n", "packets-3\n"][..count - 1]), "{lanes:?}");
 }
 

@@ -24,6 +24,7 @@ fn info() -> NodeInfo {
         role: "node".into(),
         version: env!("CARGO_PKG_VERSION").into(),
         driver: "nfqueue: the best that works here".into(),
+        lanes: 2,
         started: UnixTime::from_secs(1_795_226_400),
         load: NodeLoad::default(),
         packets: PacketSums { received: 9, unseen: 3, bypassed: 2, lost: 1 },
@@ -55,6 +56,7 @@ node     r1
 role     node
 version  0.1.0
 driver   nfqueue: the best that works here
+lanes    2 packet threads
 started  2026-11-21T02:00:00Z
 load     0 modules in 0 containers, 0 packets seen, load 0.00, 0 B free
 packets  9 received, 3 unseen by a module, 2 bypassed, 1 lost

@@ -299,6 +299,7 @@ impl ControlLoop {
             role: config.role.as_str().to_owned(),
             version: env!("CARGO_PKG_VERSION").to_owned(),
             driver: about.driver.clone(),
+            lanes: u32::try_from(self.parts.packets.sender().lanes()).unwrap_or(u32::MAX),
             started: about.started,
             load: self.parts.node.load(),
             packets: self.parts.packets.sender().totals().sums(),

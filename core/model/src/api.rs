@@ -63,6 +63,9 @@ pub struct NodeInfo {
     pub version: String,
     /// The forwarding plane in use, and why that one.
     pub driver: String,
+    /// How many packet threads serve it, each with receive queues of its own.
+    #[serde(default = "one")]
+    pub lanes: u32,
     /// When it started.
     pub started: UnixTime,
     /// How busy it is.
@@ -78,6 +81,11 @@ pub struct NodeInfo {
     /// The forwarding planes that were looked at when the node started, the best first.
     #[serde(default)]
     pub planes: Vec<PlaneInfo>,
+}
+
+/// What nodes have that do not say it.
+fn one() -> u32 {
+    1
 }
 
 /// What became of packets since the node started, in packets. A quarter of a second old at most.

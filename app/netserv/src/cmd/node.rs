@@ -79,6 +79,8 @@ async fn status(client: &Client, output: &mut Output) -> Result<Exit, Failure> {
     for (name, value) in [("role", &info.role), ("version", &info.version), ("driver", &info.driver)] {
         output.line(format!("{name:7}  {}", one_line(value)));
     }
+    let lanes = if info.lanes == 1 { "1 packet thread".to_owned() } else { format!("{} packet threads", info.lanes) };
+    output.line(format!("{:7}  {lanes}", "lanes"));
     output.line(format!("{:7}  {}", "started", info.started));
     output.line(format!("{:7}  {}", "load", report::load(&info.load)));
     let PacketSums { received, unseen, bypassed, lost } = info.packets;

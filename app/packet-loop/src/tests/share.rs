@@ -1,14 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Many containers side by side: one that is slow costs the others nothing, one that rests costs the loop nothing.
 
+use netserv_container::thread_sleeps;
 use netserv_wire::container::ring::HOST_SLOTS;
 use rand::rngs::StdRng;
 use rand::{Rng, SeedableRng};
 
 use super::*;
 use crate::limits::{
-    HELD_PER_FREE_MAX, SLEEPERS_FEW, UNWOKEN_PACKETS_EACH_MAX, UNWOKEN_PACKETS_MAX, UNWOKEN_TIME_EACH,
-    UNWOKEN_TIME_FEW_MAX, UNWOKEN_TIME_MAX, VISITS_PER_TURN_MAX, WAKES_PER_TURN_MAX, WATCHED_PER_LOOK_MAX,
+    HELD_PER_FREE_MAX, SLEEPERS_FEW, UNANSWERED_TURNS_MIN, UNWOKEN_PACKETS_EACH_MAX, UNWOKEN_PACKETS_MAX,
+    UNWOKEN_TIME_EACH, UNWOKEN_TIME_FEW_MAX, UNWOKEN_TIME_MAX, VISITS_PER_TURN_MAX, WAKES_PER_TURN_MAX,
+    WATCHED_PER_LOOK_MAX,
 };
 
 #[test]
@@ -44,6 +46,28 @@ fn one_that_never_answers_does_not_hold_another_up() {
         }
         rig.finish();
     }
+}
+
+/// Giving way does not give a worker in another control group the core; only sleeping does.
+#[test]
+fn workers_that_hold_many_packets_and_answer_none_get_the_core_for_a_moment() {
+    let naps = |rig: &mut Rig| {
+        let before = thread_sleeps();
+        for _ in 0..UNANSWERED_TURNS_MIN {
+            rig.packets.turn(&mut rig.batch).unwrap();
+            rig.packets.hand_over();
+        }
+        thread_sleeps() - before
+    };
+    let mut rig = Rig::with_alice(FailureMode::Open);
+    let packet = to_alice(b"x");
+    rig.send(&vec![packet.as_slice(); HELD_PACKETS_MANY - 1]);
+    assert_eq!(naps(&mut rig), 0, "a few packets may wait");
+    rig.send(&[&packet]);
+    assert_eq!(naps(&mut rig), 1);
+    rig.answer(ALICE, Answer::Pass);
+    assert_eq!(naps(&mut rig), 0);
+    rig.finish();
 }
 
 /// A driver has memory for so many packets; those that hoard share it with those that are still to come.
