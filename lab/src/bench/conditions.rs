@@ -10,6 +10,7 @@ use super::programs::Programs;
 use super::search::{ONE, PDR, search};
 use super::summary::{Figure, Row};
 use super::trial::{self, Outcome, Pace, SeenBy, Traffic};
+use super::ways::real_time_settings;
 use super::{Measured, Plan, goals::Goal, kilo, net::Sink, progress};
 
 const BYTES: u16 = 64;
@@ -139,9 +140,8 @@ fn node(way: Way) -> Result<Net> {
     let prefixes = [net.destination(), net.v6_destination()];
     let user = net.lab.user("alice", &[&prefixes[0], &prefixes[1]])?;
     let other = net.lab.user("bob", &[&prefixes[0], &prefixes[1]])?;
-    let real_time = format!("dataplane.cores = [{NODE_CORE}]\ndataplane.real-time = true");
-    let more = if way == Way::RealTime { real_time.as_str() } else { "" };
-    net.start_netservd("afxdp", more, &[user.clone(), other.clone()])?;
+    let more = if way == Way::RealTime { real_time_settings() } else { String::new() };
+    net.start_netservd("afxdp", &more, &[user.clone(), other.clone()])?;
     let package = net.lab.package_in("net-monitor", &[Flavour::Wasm], &user)?;
     net.install(&Installed { user: &user, package: &package, port: PORT, properties: &[] })?;
     let package = net.lab.package_in("net-monitor", &[Flavour::Wasm], &other)?;

@@ -19,7 +19,7 @@ use super::{Measured, Plan, progress};
 type Percentile = (&'static str, fn(&Latency) -> f64);
 
 /// The ways that are compared.
-const WAYS: [Way; 4] = [Way::Kernel, Way::AfxdpUnmatched, Way::AfxdpNull, Way::AfxdpMonitor];
+const WAYS: [Way; 5] = [Way::Kernel, Way::AfxdpUnmatched, Way::AfxdpNull, Way::AfxdpMonitor, Way::AfxdpRealTime];
 /// The share of packets that may be lost; a trial with more is repeated.
 const LOSS_MAX: f64 = 0.01;
 /// How often.
@@ -98,9 +98,10 @@ fn figure(plan: &Plan, name: &'static str, rate: f64, found: &Found, goal: Optio
         let losses: Vec<f64> = outcomes.iter().map(|outcome| 100.0 * outcome.loss()).collect();
         rows.push(Row::new(format!("{}, lost or unseen", way.name()), "%", &losses));
     }
-    let added: Vec<f64> = found[3].iter().zip(&found[0]).map(added).collect();
-    let row = Row::new("added by net-monitor to the kernel, 50 %", "µs", &added)
-        .note(format!("NetServ 2011: {NETSERV_2011_DELAY_US:.0} µs by keep-alive"));
+    let by = |place: usize| found[place].iter().zip(&found[0]).map(added).collect::<Vec<f64>>();
+    let row = Row::new("added by net-monitor to the kernel, 50 %", "µs", &by(3));
+    rows.push(row.note(format!("NetServ 2011: {NETSERV_2011_DELAY_US:.0} µs by keep-alive")));
+    let row = Row::new("added by net-monitor in the real-time class, 50 %", "µs", &by(4));
     rows.push(Row { goal, ..row });
     let how = format!(
         "From the generator to where the sink's interface receives, {:.0} kpps (a share of the lowest PDR of 0.1 % \

@@ -12,7 +12,9 @@ pub fn netserv_2011(way: Way, bytes: u16) -> Option<f64> {
         Way::NfqueueNull => (365.0, 213.0),
         // Configuration 4: the container with Java and no module.
         Way::AfxdpEmpty => (188.0, 117.0),
-        Way::NfqueueMonitor | Way::AfxdpMonitor | Way::NfqueueBundle | Way::AfxdpBundle => (188.0, 111.0),
+        Way::NfqueueMonitor | Way::AfxdpMonitor | Way::AfxdpRealTime | Way::NfqueueBundle | Way::AfxdpBundle => {
+            (188.0, 111.0)
+        }
         // Configuration 6; its NOTIFYs were let through, not answered.
         Way::AfxdpKeepAlive | Way::AfxdpKeepAliveBundle => return (bytes == 340).then_some(71.0),
         Way::Steered | Way::AfxdpNull | Way::AfxdpTwo | Way::AfxdpUnmatched | Way::XdpForward => return None,

@@ -59,6 +59,8 @@ pub enum Way {
     AfxdpEmpty,
     /// net-monitor by the driver `afxdp`.
     AfxdpMonitor,
+    /// The same in the real-time class, and looking for packets again and again.
+    AfxdpRealTime,
     /// The same as a bundle.
     AfxdpBundle,
     /// net-monitor and a module that does nothing, in turn.
@@ -75,7 +77,7 @@ pub enum Way {
 
 impl Way {
     /// All ways, in the order of tables.
-    pub const ALL: [Way; 16] = [
+    pub const ALL: [Way; 17] = [
         Way::Kernel,
         Way::Steered,
         Way::Filtered,
@@ -86,6 +88,7 @@ impl Way {
         Way::AfxdpNull,
         Way::AfxdpEmpty,
         Way::AfxdpMonitor,
+        Way::AfxdpRealTime,
         Way::AfxdpBundle,
         Way::AfxdpTwo,
         Way::AfxdpKeepAlive,
@@ -119,6 +122,7 @@ impl Way {
             Way::AfxdpNull => "afxdp, driver alone",
             Way::AfxdpEmpty => "afxdp, container, empty module",
             Way::AfxdpMonitor => "afxdp, net-monitor",
+            Way::AfxdpRealTime => "afxdp, net-monitor, real-time",
             Way::AfxdpBundle => "afxdp, net-monitor in Java",
             Way::AfxdpTwo => "afxdp, two modules in turn",
             Way::AfxdpKeepAlive => "afxdp, keep-alive answers NOTIFY",
@@ -132,7 +136,7 @@ impl Way {
     pub fn traffic(self, bytes: u16, notify: &Path) -> Traffic<'_> {
         let port = match self {
             Way::Kernel | Way::Steered | Way::Filtered | Way::NfqueueNull => PORT,
-            Way::NfqueueMonitor | Way::AfxdpNull | Way::AfxdpMonitor => PORT,
+            Way::NfqueueMonitor | Way::AfxdpNull | Way::AfxdpMonitor | Way::AfxdpRealTime => PORT,
             Way::NfqueueBundle | Way::AfxdpBundle => BUNDLE_PORT,
             Way::AfxdpEmpty => EMPTY_PORT,
             Way::AfxdpTwo => TWO_PORT,
@@ -161,7 +165,8 @@ impl Way {
             Way::Kernel | Way::Filtered | Way::NfqueueUnmatched | Way::AfxdpUnmatched | Way::XdpForward => Sink::Inside,
             Way::Steered | Way::NfqueueNull | Way::NfqueueMonitor | Way::NfqueueBundle => Sink::Outside,
             Way::AfxdpNull | Way::AfxdpEmpty | Way::AfxdpMonitor | Way::AfxdpBundle => Sink::Outside,
-            Way::AfxdpTwo | Way::AfxdpKeepAlive | Way::AfxdpKeepAliveBundle => Sink::Outside,
+            Way::AfxdpRealTime | Way::AfxdpTwo => Sink::Outside,
+            Way::AfxdpKeepAlive | Way::AfxdpKeepAliveBundle => Sink::Outside,
         }
     }
 
@@ -170,6 +175,7 @@ impl Way {
         match self {
             Way::NfqueueMonitor | Way::AfxdpEmpty | Way::AfxdpMonitor | Way::AfxdpKeepAlive => SeenBy::Modules(1),
             Way::NfqueueBundle | Way::AfxdpBundle | Way::AfxdpKeepAliveBundle => SeenBy::Modules(1),
+            Way::AfxdpRealTime => SeenBy::Modules(1),
             Way::AfxdpTwo => SeenBy::Modules(2),
             Way::NfqueueNull => SeenBy::Queue,
             Way::AfxdpNull => SeenBy::Driver,
@@ -189,6 +195,7 @@ enum Router {
     Nfqueue,
     AfxdpNull,
     Afxdp,
+    AfxdpRealTime,
     XdpForward,
 }
 
@@ -205,6 +212,7 @@ impl Router {
                 Router::Afxdp
             }
             Way::AfxdpKeepAlive | Way::AfxdpKeepAliveBundle => Router::Afxdp,
+            Way::AfxdpRealTime => Router::AfxdpRealTime,
             Way::XdpForward => Router::XdpForward,
         }
     }
@@ -227,6 +235,7 @@ impl Router {
                 Ok(net)
             }
             Router::Afxdp => afxdp(java).context("a node with the driver afxdp"),
+            Router::AfxdpRealTime => real_time(),
             Router::XdpForward => xdp_forward(),
         }
     }
@@ -323,6 +332,21 @@ fn afxdp(java: bool) -> Result<Net> {
         install(erin, &net.lab.package_in("net-monitor", &[Flavour::Osgi], erin)?, BUNDLE_PORT)?;
         install(frank, &net.lab.package_in("keep-alive", &[Flavour::Osgi], frank)?, BUNDLE_SIP_PORT)?;
     }
+    Ok(net)
+}
+
+/// The settings of a node whose packet thread and workers are in the real-time class.
+pub fn real_time_settings() -> String {
+    format!("dataplane.cores = [{NODE_CORE}]\ndataplane.real-time = true\ndataplane.busy-poll-us = 50")
+}
+
+/// A node in the real-time class.
+fn real_time() -> Result<Net> {
+    let mut net = Net::up()?;
+    let user = net.lab.user("alice", &[&net.destination()])?;
+    net.start_netservd("afxdp", &real_time_settings(), std::slice::from_ref(&user))?;
+    let package = net.lab.package("net-monitor", &user)?;
+    net.install(&Installed { user: &user, package: &package, port: PORT, properties: &[] })?;
     Ok(net)
 }
 
