@@ -78,6 +78,15 @@ fn echo_comes_back_from_the_router_over_ipv4_and_ipv6(driver: Driver) {
 fn a_parallel_module_sees_the_packets_of_all_lanes_on_threads_of_theirs(driver: Driver) {
     let test = "a_parallel_module_sees_the_packets_of_all_lanes_on_threads_of_theirs";
     let Some(net) = net(test, driver) else { return };
+    for node in ["n1", "n2"] {
+        let path = net.lab.dir().join(format!("{node}.toml"));
+        let text = std::fs::read_to_string(&path).unwrap();
+        // A processor for each lane.
+        let text = text.replacen("[[user]]\n", "[[user]]\ncontainer = { cpu-permille = 4000 }\n", 1);
+        std::fs::write(&path, text).unwrap();
+        let output = net.lab.netserv(node, &["node", "reload", "-j"]).unwrap();
+        assert!(String::from_utf8_lossy(&output.stdout).contains("cpu-permille"), "{output:?}");
+    }
     let (package, url) = net.publish("echo");
     let sender: IpAddr = net.lab.v4("sender").into();
     assert_nodes(&net.setup(&package, &url, &format!("udp dst {sender}/32 port 44444")), installed);

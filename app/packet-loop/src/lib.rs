@@ -235,7 +235,7 @@ impl PacketLoop {
         }
         // What can go goes before more comes in, and before a worker takes this core.
         let returned = self.take_returned();
-        self.naps.turn(returned);
+        self.naps.turn(returned, self.pending.len());
         if returned > 0 {
             self.driver.flush()?;
         }
@@ -280,7 +280,7 @@ impl PacketLoop {
             && !(0..self.seats.active_len()).all(|place| self.active_end(place).is_none_or(|end| end.is_real_time()))
         {
             std::thread::sleep(USUAL_TURN);
-        } else if !self.is_real_time() && self.pending.len() >= HELD_PACKETS_MANY && self.naps.take_due() {
+        } else if !self.is_real_time() && self.naps.take_due() {
             std::thread::sleep(NAP);
         } else {
             std::thread::yield_now();

@@ -7,7 +7,7 @@
 
 use std::time::Duration;
 
-use crate::limits::{UNANSWERED_TURNS_MAX, UNANSWERED_TURNS_MIN};
+use crate::limits::{HELD_PACKETS_MANY, UNANSWERED_TURNS_MAX, UNANSWERED_TURNS_MIN};
 
 /// How long it sleeps, to which the kernel adds some 50 µs: as long as a worker takes for a few batches.
 pub(super) const NAP: Duration = Duration::from_micros(30);
@@ -18,29 +18,42 @@ pub(super) struct Naps {
     unanswered: u32,
     /// After so many the loop sleeps.
     due_at: u32,
+    /// It slept since the last turn.
+    napped: bool,
 }
 
 impl Default for Naps {
     fn default() -> Naps {
-        Naps { unanswered: 0, due_at: UNANSWERED_TURNS_MIN }
+        Naps { unanswered: 0, due_at: UNANSWERED_TURNS_MIN, napped: false }
     }
 }
 
 impl Naps {
-    /// Takes note of a turn in which workers gave back so many packets.
-    pub(super) fn turn(&mut self, returned: usize) {
-        if returned > 0 {
+    /// Takes note of a turn in which workers gave back so many packets, and hold so many.
+    pub(super) fn turn(&mut self, returned: usize, held: usize) {
+        if held < HELD_PACKETS_MANY {
             *self = Naps::default();
-        } else {
-            self.unanswered = self.unanswered.saturating_add(1);
+            return;
         }
+        let napped = std::mem::take(&mut self.napped);
+        if returned == 0 {
+            self.unanswered = self.unanswered.saturating_add(1);
+            return;
+        }
+        if napped {
+            self.due_at = (self.due_at / 4).max(UNANSWERED_TURNS_MIN);
+        } else if self.unanswered > 0 {
+            // It answers by itself, so it has a core.
+            self.due_at = (self.due_at * 2).min(UNANSWERED_TURNS_MAX);
+        }
+        self.unanswered = 0;
     }
 
-    /// Returns whether to sleep now. Whoever answers nothing all the same costs ever less of that.
+    /// Returns whether to sleep now. What does not bring answers is done ever less often.
     pub(super) fn take_due(&mut self) -> bool {
         let is_due = self.unanswered >= self.due_at;
         if is_due {
-            self.unanswered = 0;
+            (self.unanswered, self.napped) = (0, true);
             self.due_at = (self.due_at * 2).min(UNANSWERED_TURNS_MAX);
         }
         is_due
@@ -56,10 +69,10 @@ mod tests {
         let mut naps = Naps::default();
         for _ in 0..100 {
             for _ in 1..UNANSWERED_TURNS_MIN {
-                naps.turn(0);
+                naps.turn(0, HELD_PACKETS_MANY);
                 assert!(!naps.take_due());
             }
-            naps.turn(1);
+            naps.turn(1, HELD_PACKETS_MANY);
             assert!(!naps.take_due());
         }
     }
@@ -70,7 +83,7 @@ mod tests {
         let turns = UNANSWERED_TURNS_MAX * 100;
         let mut naps_in = |turns| {
             let naps = (0..turns).filter(|_| {
-                naps.turn(0);
+                naps.turn(0, HELD_PACKETS_MANY);
                 naps.take_due()
             });
             naps.count()
@@ -79,8 +92,37 @@ mod tests {
         // Each doubling once, and then one in so many turns.
         assert!(naps_in(turns) <= 100 + 10);
         assert_eq!(naps_in(turns), 100);
-        naps.turn(1);
-        (0..UNANSWERED_TURNS_MIN).for_each(|_| naps.turn(0));
-        assert!(naps.take_due(), "an answer makes it new");
+        // They came by a nap, so there is one sooner.
+        (0..UNANSWERED_TURNS_MAX).for_each(|_| naps.turn(0, HELD_PACKETS_MANY));
+        assert!(naps.take_due());
+        naps.turn(1, HELD_PACKETS_MANY);
+        assert_eq!(turns_before_nap(&mut naps), UNANSWERED_TURNS_MAX / 4);
+    }
+
+    /// A worker on a core of its own needs none, however slow it is.
+    #[test]
+    fn one_that_answers_by_itself_is_given_ever_fewer_naps() {
+        let mut naps = Naps::default();
+        for _ in 0..20 {
+            for _ in 0..UNANSWERED_TURNS_MIN - 1 {
+                naps.turn(0, HELD_PACKETS_MANY);
+                assert!(!naps.take_due());
+            }
+            naps.turn(1, HELD_PACKETS_MANY);
+        }
+        assert_eq!(turns_before_nap(&mut naps), UNANSWERED_TURNS_MAX);
+        naps.turn(0, HELD_PACKETS_MANY - 1);
+        assert_eq!(turns_before_nap(&mut naps), UNANSWERED_TURNS_MIN, "until little is held");
+    }
+
+    /// Returns after how many turns without answers there is a nap.
+    fn turns_before_nap(naps: &mut Naps) -> u32 {
+        let mut turns = 1;
+        naps.turn(0, HELD_PACKETS_MANY);
+        while !naps.take_due() {
+            naps.turn(0, HELD_PACKETS_MANY);
+            turns += 1;
+        }
+        turns
     }
 }

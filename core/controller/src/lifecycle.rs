@@ -214,7 +214,8 @@ impl Controller {
 
     /// Asks a worker to load a module.
     pub(crate) fn load_into(&mut self, worker: &WorkerId, slot: ModuleSlot, what: &LoadWhat<'_>) {
-        let granted = self.policy.users.get(&worker.user).map(|user| user.module_limits).unwrap_or_default();
+        let user = self.policy.users.get(&worker.user);
+        let (granted, container) = user.map(|user| (user.module_limits, user.container)).unwrap_or_default();
         let load = ModuleLoad {
             worker: worker.clone(),
             slot,
@@ -225,6 +226,7 @@ impl Controller {
             state_schema: what.manifest.state_schema,
             packet: what.manifest.packet.is_some(),
             parallel: what.manifest.is_parallel(),
+            processors: container.cpu_permille / 1000,
             server: what.manifest.server.clone(),
             chain: what.chain.to_vec(),
             blocks: self.policy.blocks.keys().cloned().collect(),

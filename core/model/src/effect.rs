@@ -342,6 +342,8 @@ pub struct ModuleLoad {
     pub packet: bool,
     /// Whether that part may run as several instances.
     pub parallel: bool,
+    /// How many whole processors its container may use at a time.
+    pub processors: u32,
     /// The part that takes connections, if it has one.
     pub server: Option<ServerPart>,
     /// The packages whose components are composed to its server part, the outermost first; empty if it is its own.

@@ -105,13 +105,13 @@ pub(crate) fn set_scheduler(thread: i32, policy: libc::c_int, priority: libc::c_
 }
 
 /// Has a thread of the usual policy keep a processor for so long at most while others want it. Its nice value stays; what the
-/// thread starts does not inherit the slice.
+/// thread starts does not inherit the slice, unless it would lose a precedence by that.
 pub(crate) fn set_slice(thread: i32, slice: Duration) -> io::Result<()> {
     let nice = rustix::process::getpriority_process(rustix::process::Pid::from_raw(thread))?;
     let attributes = libc::sched_attr {
         size: u32::try_from(size_of::<libc::sched_attr>()).expect("a structure is short"),
         sched_policy: libc::SCHED_OTHER.unsigned_abs(),
-        sched_flags: libc::SCHED_FLAG_RESET_ON_FORK.unsigned_abs().into(),
+        sched_flags: if nice < 0 { 0 } else { libc::SCHED_FLAG_RESET_ON_FORK.unsigned_abs().into() },
         sched_nice: nice,
         sched_priority: 0,
         sched_runtime: u64::try_from(slice.as_nanos()).unwrap_or(u64::MAX),

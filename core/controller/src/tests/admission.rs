@@ -265,6 +265,7 @@ fn what_is_loaded_comes_from_request_manifest_and_policy() {
     let Some(Job::Workers(WorkerJob::Load(load))) = node.jobs.last() else { panic!("no load") };
     assert_eq!((load.limits.timers, load.limits.kv_entries, load.state_schema), (64, 5, 7));
     assert!(load.packet && load.parallel);
+    assert_eq!(load.processors, 1);
     let properties: Vec<(&str, &str)> = load.properties.iter().map(|(k, v)| (k.as_str(), v.as_str())).collect();
     assert_eq!(properties, [("depth", "2"), ("sample", "100")]);
     node.loaded(0);

@@ -76,13 +76,17 @@ impl ScheduledThread {
         }
     }
 
-    /// Gives it slices of [`PACKET_SLICE`] in the usual class. Kernels before Linux 6.12 have one length for all threads.
+    /// Gives it slices of [`PACKET_SLICE`] if it is in the usual class, and not in one that the operator started it in. Kernels
+    /// before Linux 6.12 have one length for all threads.
     ///
     /// # Errors
     /// The kernel refuses, or the thread ended.
     pub fn shorten_slice(&self) -> io::Result<()> {
         self.told.read_at(&mut [0; 1], 0)?;
-        sys::set_slice(self.number, PACKET_SLICE)
+        if sys::scheduler(self.number) == libc::SCHED_OTHER {
+            sys::set_slice(self.number, PACKET_SLICE)?;
+        }
+        Ok(())
     }
 
     /// Returns whether it is in the real-time class.

@@ -7,8 +7,9 @@
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::mpsc::{Receiver, Sender, channel};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::thread::Builder;
+use std::time::Duration;
 
 use netserv_model::effect::ModuleSlot;
 
@@ -29,6 +30,9 @@ pub struct LaneThreads {
     alarm: Alarm,
     lines: (Sender<Lines>, Receiver<Lines>),
 }
+
+/// How often the first thread says that it lives while it waits for a lane.
+const RECALL_STEP: Duration = Duration::from_millis(500);
 
 /// What a module wrote to its log.
 type Lines = (ModuleSlot, Vec<Line>);
@@ -117,8 +121,16 @@ impl LaneThreads {
         }
         let mut chains = Vec::new();
         for thread in &self.threads {
-            let gone = |_| ServeError::Broken("the thread of a lane is gone".to_owned());
-            let Returned { rounds: back, ended } = thread.back.recv().map_err(gone)?;
+            let Returned { rounds: back, ended } = loop {
+                match thread.back.recv_timeout(RECALL_STEP) {
+                    Ok(returned) => break returned,
+                    // The watchdog of that lane sees whether it hangs; this thread does not.
+                    Err(RecvTimeoutError::Timeout) => rounds.around.lanes.leave(),
+                    Err(RecvTimeoutError::Disconnected) => {
+                        return Err(ServeError::Broken("the thread of a lane is gone".to_owned()));
+                    }
+                }
+            };
             ended?;
             let Rounds { around, chain, .. } = *back;
             rounds.around.lanes.join(around.lanes);

@@ -164,6 +164,12 @@ impl Worker {
     /// Tells of modules that failed, forgets what they left, and looks at the rest anew.
     fn after_failure(&mut self) -> Result<(), ServeError> {
         self.recall()?;
+        self.tell_failed()?;
+        self.kv.handle_timeout(Clock::System.instant());
+        self.deliver()
+    }
+
+    fn tell_failed(&mut self) -> Result<(), ServeError> {
         let mut told = BTreeSet::new();
         for Failure { slot, refusal, lines } in std::mem::take(&mut self.rounds.around.failed) {
             self.control.send_log(Some(slot), lines);
@@ -172,8 +178,7 @@ impl Worker {
                 self.end_server(slot)?;
             }
         }
-        self.kv.handle_timeout(Clock::System.instant());
-        self.deliver()
+        Ok(())
     }
 
     /// Maps the slots of all lanes into a module that is alone, and into no other. Of a module with an instance for each lane,
@@ -351,7 +356,7 @@ impl Worker {
         messages.tell_again();
         let lanes = self.memory.lanes();
         let count = if parallel { lanes } else { 1 };
-        self.check_memory(slot, &profile.limits, count)?;
+        self.check_memory(&profile.limits, count)?;
         self.rounds.around.enter(slot);
         let checked = self.runtime.load(code).and_then(|checked| checked.permit(&profile.blocks));
         self.rounds.around.leave();
@@ -376,18 +381,16 @@ impl Worker {
         Ok(instances)
     }
 
-    /// Checks that all instances of a module fit the container beside the packet parts of the others, if there are several.
-    fn check_memory(&self, slot: ModuleSlot, limits: &ModuleLimits, count: usize) -> Result<(), Refusal> {
-        let beside = self.rounds.chain.iter().filter(|(other, _)| *other != slot).flat_map(|(_, instances)| instances);
-        let others = beside.map(|instance| instance.host().limits.memory_bytes).fold(0, u64::saturating_add);
-        let wanted = limits.memory_bytes.saturating_mul(count as u64);
-        if count == 1 || others.saturating_add(wanted) <= self.memory_bytes {
+    /// Checks that all instances of a module fit the container, if there are several. What others have beside it is not
+    /// looked at, as for all modules: a version is loaded while the one before it runs.
+    fn check_memory(&self, limits: &ModuleLimits, count: usize) -> Result<(), Refusal> {
+        if count == 1 || limits.memory_bytes.saturating_mul(count as u64) <= self.memory_bytes {
             return Ok(());
         }
         let (each, all) = (limits.memory_bytes, self.memory_bytes);
         let detail = format!(
-            "{count} instances of a parallel module, one for each lane, of up to {each} bytes each, and {others} bytes of \
-             other modules do not fit the container's {all} bytes; lower limits.memory-bytes or leave `parallel` out"
+            "{count} instances of a parallel module, one for each lane, of up to {each} bytes each do not fit the container's \
+             {all} bytes; lower limits.memory-bytes or leave `parallel` out"
         );
         Err(Refusal::new(RefusalKind::MemoryLimit, detail))
     }
@@ -489,6 +492,7 @@ impl Worker {
         self.kv.hurry();
         self.recall()?;
         self.rounds.drain()?;
+        self.tell_failed()?;
         self.servers.end();
         for (slot, lines) in self.servers.lines() {
             self.control.send_log(Some(slot), lines);

@@ -102,7 +102,12 @@ impl Workers {
         let real_time = container.may_be_real_time();
         let (control, rings, process) = container.split();
         let probes: Vec<_> = rings.iter().map(netserv_container::HostRing::activity_probe).collect();
-        let inside = Box::new(move || probes.iter().find_map(|probe| probe().module));
+        // Of several that its threads are in, it is not known which one ended it.
+        let inside = Box::new(move || {
+            let mut inside = probes.iter().filter_map(|probe| probe().module);
+            let first = inside.next()?;
+            inside.all(|other| other == first).then_some(first)
+        });
         let event = ContainerEvent { worker: worker.clone(), generation, overdue: false };
         for fd in [readable(&control)?, readable(&process)?] {
             tokio::spawn(watch(fd, event.clone(), self.parts.events.clone()));

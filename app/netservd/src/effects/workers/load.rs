@@ -74,7 +74,7 @@ impl Workers {
         let mut descriptors = open(files, &load)?;
         descriptors.extend(listeners);
         let server = load.server.as_ref().map(|server| self.server_load(&load.worker.user, server));
-        let ModuleLoad { worker, slot, module, digest, properties, limits, state_schema, blocks, parallel, .. } = load;
+        let ModuleLoad { worker, slot, module, digest, properties, limits, state_schema, blocks, .. } = load;
         let running = self.workers.get_mut(&worker).context("there is no worker")?;
         running.serves |= server.is_some();
         let call = Duration::from_millis(limits.call_ms.into());
@@ -82,8 +82,10 @@ impl Workers {
         let name = module.name.clone();
         let kinds = descriptors.iter().map(|(kind, _)| *kind).collect();
         let parts = kinds;
-        // Threads of lanes would be usual programs, which lanes in the real-time class leave no core.
-        let parallel = parallel && !running.real_time;
+        // Threads of lanes would be usual programs, which lanes in the real-time class leave no core. Those of a container
+        // with less processor time would use it up together, and all stand still until there is more.
+        let has_time = load.processors as usize >= self.parts.packets.lanes();
+        let parallel = load.parallel && has_time && !running.real_time;
         let frame = ToWorker::Load { slot, module, properties, limits, state_schema, parts, server, blocks, parallel };
         // Before the module starts, which is its first call.
         self.parts.packets.send(PacketCommand::SetCallTime { worker: worker.clone(), slot, call });

@@ -164,7 +164,7 @@ struct Running {
     /// When to send again what waits.
     send_again: Option<Instant>,
     process: Process,
-    /// Tells in which module the worker says that it is, also when it is dead.
+    /// Tells in which module the worker says that it is, also when it is dead; none if its threads are in several.
     inside: Box<dyn Fn() -> Option<ModuleSlot> + Send>,
     /// Its first packet thread may be in the real-time class.
     real_time: bool,

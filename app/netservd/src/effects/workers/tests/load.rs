@@ -22,7 +22,9 @@ async fn a_module_gets_the_parts_that_its_manifest_asks_for() {
         (true, server(true), vec![Packet, Server, Tls]),
     ] {
         let parallel = packet && server.is_none();
-        rig.give(ModuleLoad { packet, parallel, server: server.clone(), ..load("alice") });
+        // The node has one lane.
+        let processors = u32::from(server.is_none());
+        rig.give(ModuleLoad { packet, parallel: packet, processors, server: server.clone(), ..load("alice") });
         let frame = wasm.receive();
         let Some(ToWorker::Load { parts, server: told, blocks, parallel: is_parallel, .. }) = frame else {
             panic!("a load")

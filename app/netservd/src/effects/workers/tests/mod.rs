@@ -382,6 +382,7 @@ fn load(user: &str) -> ModuleLoad {
         state_schema: 1,
         packet: true,
         parallel: false,
+        processors: 1,
         server: None,
         chain: Vec::new(),
         blocks: ["kv".to_owned()].into(),
