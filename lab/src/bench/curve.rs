@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-//! What is delivered of what is offered, up to three times of what a way takes: with all of the router on one core, where the
-//! generator on the other one can do that, and with equal cores as far as the generator gets.
+//! What is delivered of what is offered, up to far beyond what a way takes: with all of the router on one core, where the
+//! generator on the other one can do that, and with equal cores as far as the generator gets. The best of it says what a way
+//! yields also on a machine whose pauses have every load lose some.
 
 use anyhow::{Context, Result};
 
@@ -10,20 +11,30 @@ use super::ladder_table;
 use super::pin::Placement;
 use super::plot::{Plot, Series};
 use super::programs::Programs;
-use super::search::{ONE, PDR, search};
 use super::summary::{Figure, Row, Summary};
 use super::trial::{self, Outcome, Pace};
 use super::ways::{Nets, Way};
 use super::{Measured, Plan, kilo, progress};
 
 const BYTES: u16 = 64;
-/// The ways that are compared, with all of the router on one core and with equal cores.
-const CASES: [(Placement, &[Way]); 2] = [
-    (Placement::OneCore, &[Way::Kernel, Way::AfxdpUnmatched, Way::AfxdpMonitor, Way::NfqueueMonitor]),
-    (Placement::Split, &[Way::Steered, Way::AfxdpNull, Way::AfxdpMonitor]),
+/// What is offered with all of the router on one core, and with equal cores, in packets per second.
+const LOADS: [[f64; 8]; 2] = [
+    [100e3, 200e3, 300e3, 400e3, 500e3, 700e3, 1000e3, 1500e3],
+    [200e3, 300e3, 400e3, 500e3, 600e3, 800e3, 1000e3, 1200e3],
 ];
-/// What is offered, in PDRs of the way.
-const OFFERED: [f64; 8] = [0.5, 0.75, 1.0, 1.25, 1.5, 2.0, 2.5, 3.0];
+/// How many times its best has to be offered for an overload.
+const OVERLOAD: f64 = 3.0;
+/// The ways that are compared: with all of the router on one core, and with equal cores. The first of each is the kernel's.
+const WAYS: [(Placement, [Way; 6]); 2] = [
+    (
+        Placement::OneCore,
+        [Way::Kernel, Way::NfqueueNull, Way::NfqueueMonitor, Way::AfxdpNull, Way::AfxdpMonitor, Way::AfxdpUnmatched],
+    ),
+    (
+        Placement::Split,
+        [Way::Steered, Way::NfqueueNull, Way::NfqueueMonitor, Way::AfxdpNull, Way::AfxdpMonitor, Way::AfxdpRealTime],
+    ),
+];
 
 /// What a way delivered at one offered load, one value per round, in packets per second.
 #[derive(Clone, Debug, Default)]
@@ -38,47 +49,40 @@ struct Point {
 struct Curve {
     placement: Placement,
     way: Way,
-    /// One for each of [`OFFERED`].
+    /// One for each of [`LOADS`].
     points: Vec<Point>,
 }
 
-/// Measures the curve of each way.
+/// Measures the curve of each way, the ways in turn.
 ///
 /// # Errors
 /// A way does not work.
 pub fn measure(plan: &Plan, programs: &Programs) -> Result<Measured> {
-    let wanted = |way: &&Way| plan.ways.is_empty() || plan.ways.contains(way);
-    let cases: Vec<(Placement, Way)> = CASES
-        .iter()
-        .flat_map(|(placement, ways)| ways.iter().filter(wanted).map(move |way| (*placement, *way)))
-        .collect();
-    let ways: Vec<Way> = cases.iter().map(|(_, way)| *way).collect();
-    let nets = Nets::up(programs, &ways)?;
     let mut curves = Vec::new();
-    for (placement, way) in cases {
-        let (net, traffic) = (nets.of(way).context("no such router")?, way.traffic(BYTES, &nets.notify));
-        net.prepare(placement, way.sink(placement))?;
-        let mut run = |pace: &Pace| trial::run(net, programs, &traffic, pace);
-        let found = search(plan.search, &ONE, None, &mut run).with_context(|| way.name())?;
-        let base = found.rate(PDR);
-        let mut points = vec![Point::default(); OFFERED.len()];
-        for _ in 0..plan.curve_rounds {
-            for (factor, point) in OFFERED.into_iter().zip(&mut points) {
-                let pace =
-                    Pace { rate: Some(base * factor), seconds: plan.curve_seconds, timed: false, accounted: true };
-                let outcome = run(&pace)?;
+    for (placement, ways) in WAYS {
+        let wanted = ways.into_iter().filter(|way| plan.ways.is_empty() || plan.ways.contains(way));
+        curves.extend(wanted.map(|way| Curve { placement, way, points: vec![Point::default(); LOADS[0].len()] }));
+    }
+    let ways: Vec<Way> = curves.iter().map(|curve| curve.way).collect();
+    let nets = Nets::up(programs, &ways)?;
+    for _ in 0..plan.curve_rounds {
+        for Curve { placement, way, points } in &mut curves {
+            let (net, traffic) = (nets.of(*way).context("no such router")?, way.traffic(BYTES, &nets.notify));
+            net.prepare(*placement, way.sink(*placement))?;
+            for (load, point) in LOADS[usize::from(*placement == Placement::Split)].into_iter().zip(points) {
+                let pace = Pace { rate: Some(load), seconds: plan.curve_seconds, timed: false, accounted: true };
+                let outcome = trial::run(net, programs, &traffic, &pace).with_context(|| way.name())?;
                 point.add(&outcome);
                 progress(&format!(
                     "{}: {:.0} kpps offered, {:.0} delivered",
-                    name(placement, way),
+                    name(*placement, *way),
                     kilo(outcome.rate),
                     kilo(outcome.delivered())
                 ));
             }
         }
-        curves.push(Curve { placement, way, points });
     }
-    let plots = CASES.map(|(placement, _)| plot(placement, &curves)).into_iter().flatten().collect();
+    let plots = WAYS.map(|(placement, _)| plot(placement, &curves)).into_iter().flatten().collect();
     Ok(Measured { figures: vec![figure(plan, &curves)], plots })
 }
 
@@ -98,39 +102,61 @@ impl Point {
 fn figure(plan: &Plan, curves: &[Curve]) -> Figure {
     let mut rows = Vec::new();
     for Curve { placement, way, points } in curves {
-        for (factor, point) in OFFERED.iter().zip(points) {
+        for point in points {
             let values: Vec<f64> = point.delivered.iter().copied().map(kilo).collect();
-            let note = format!(
-                "{:.0} kpps offered, {:.0} arrived; {}",
-                kilo(median(&point.offered)),
-                kilo(median(&point.arrived)),
-                point.account
-            );
+            let note = format!("{:.0} arrived; {}", kilo(median(&point.arrived)), point.account);
+            let offered = kilo(median(&point.offered));
             rows.push(
-                Row::new(format!("{}, {factor:.2} of its PDR asked for", name(*placement, *way)), "kpps", &values)
-                    .note(note),
+                Row::new(format!("{}, {offered:.0} offered", name(*placement, *way)), "kpps", &values).note(note),
             );
         }
     }
     for Curve { placement, way, points } in curves {
-        let row = Row::new(format!("{}, at 3 × / its best", name(*placement, *way)), "ratio", &overload(points));
-        let is_goal = (*placement, *way) == (Placement::OneCore, Way::AfxdpMonitor);
+        let best: Vec<f64> = best(points).into_iter().map(kilo).collect();
+        rows.push(Row::new(format!("{}, best", name(*placement, *way)), "kpps", &best));
+    }
+    for (placement, ways) in WAYS {
+        let of = |way| curves.iter().find(|curve| curve.placement == placement && curve.way == way);
+        let below = [(ways[0], &ways[1..]), (Way::NfqueueNull, &[Way::NfqueueMonitor])];
+        for (base, ways) in below {
+            for way in ways {
+                let (Some(above), Some(below)) = (of(*way), of(base)) else { continue };
+                let what = format!("{} / {}, best of each", name(placement, *way), base.name());
+                rows.push(Row::new(what, "ratio", &ratios(&best(&above.points), &best(&below.points))));
+            }
+        }
+    }
+    for Curve { placement, way, points } in curves {
+        let row = Row::new(format!("{}, at most / its best", name(*placement, *way)), "ratio", &overload(points));
+        let offered = points.last().map_or(0.0, |point| median(&point.offered));
+        let times = offered / median(&best(points)).max(1.0);
+        let is_goal = (*placement, *way) == (Placement::OneCore, Way::AfxdpMonitor) && times >= OVERLOAD;
+        let row = row.note(format!("{times:.1} times its best is offered"));
         rows.push(if is_goal { row.goal(Goal::Overload) } else { row });
     }
     let how = format!(
-        "Packets of {BYTES} bytes, {} s each, {} rounds: all of the router on one core, generator and sink on the other; and equal \
-         cores, where a generator that also carries the receiving yields less than it is asked for. Delivered is what arrived \
-         and was seen by the module that had to. The PDR of 0.1 % of each way is found first.",
+        "Packets of {BYTES} bytes, {} s each, {} rounds, the ways in turn: all of the router on one core, generator and sink on \
+         the other; and equal cores, where a generator that also carries the receiving yields less than it is asked for. Delivered \
+         is what arrived and was seen by the module that had to. Ratios are within a round.",
         plan.curve_seconds, plan.curve_rounds
     );
     Figure { name: "Offered and delivered", how, rows }
 }
 
+/// Returns the most that was delivered, in each round.
+fn best(points: &[Point]) -> Vec<f64> {
+    let rounds = points.first().map_or(0, |point| point.delivered.len());
+    let best = |round| points.iter().filter_map(|point| point.delivered.get(round)).copied().fold(0.0, f64::max);
+    (0..rounds).map(best).collect()
+}
+
 /// Returns what is delivered at the highest load as a share of the best, in each round.
 fn overload(points: &[Point]) -> Vec<f64> {
-    let Some(last) = points.last() else { return Vec::new() };
-    let best = |round: usize| points.iter().filter_map(|point| point.delivered.get(round)).copied().fold(0.0, f64::max);
-    last.delivered.iter().enumerate().map(|(round, delivered)| delivered / best(round).max(1.0)).collect()
+    points.last().map_or_else(Vec::new, |last| ratios(&last.delivered, &best(points)))
+}
+
+fn ratios(above: &[f64], below: &[f64]) -> Vec<f64> {
+    above.iter().zip(below).map(|(above, below)| above / below.max(1.0)).collect()
 }
 
 fn plot(placement: Placement, curves: &[Curve]) -> Option<Plot> {

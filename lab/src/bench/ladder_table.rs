@@ -3,7 +3,6 @@
 
 use serde_json::{Value, json};
 
-use super::account::Account;
 use super::goals::Goal;
 use super::ladder::{Case, Ladder};
 use super::papers::netserv_2011;
@@ -104,19 +103,11 @@ fn row(ladder: &Ladder, case: Case) -> Option<Row> {
             note += &format!("\nlast trial at the PDR: {}", account.line());
         }
     }
-    if let Some((rate, account)) = first_loss(last) {
-        note += &format!("\nworst trial above it, at {:.0} kpps: {}", kilo(rate), account.line());
+    if let Some(line) = last.worst_above(PDR) {
+        note += &format!("\n{line}");
     }
     let details = Value::Array(rounds.iter().map(details).collect());
     Some(Row { details: Some(details), ..Row::new(name(case), "kpps", &rates).note(note) })
-}
-
-/// Returns the account of the worst trial of the lowest load that does not reach the PDR.
-fn first_loss(found: &Found) -> Option<(f64, &Account)> {
-    let upper = found.table.upper_bound(PDR)?;
-    let load = found.table.loads().iter().find(|load| load.rate() >= upper && load.bad(PDR) > 0)?;
-    let worst = load.trials().iter().max_by(|one, other| one.loss().total_cmp(&other.loss()))?;
-    Some((load.rate(), worst.account.as_ref()?))
 }
 
 /// Returns what a program wants to know of a search: the bounds of each goal, and the account of each trial that counts.

@@ -67,7 +67,7 @@ pub struct Options {
     /// Sizes of packets that the ladder is measured with, in bytes.
     #[arg(long, value_delimiter = ',', default_values_t = ladder::SIZES)]
     pub sizes: Vec<u16>,
-    /// Rounds of the ladder; without it 5, or 2 in a quick run.
+    /// Rounds of ladder, curve, conditions and many containers; without it 5 or 3, and 2 or 1 in a quick run.
     #[arg(long)]
     pub rounds: Option<usize>,
     /// Numbers of containers that are measured; without it 1, 10, 100, and in a long run 50 and 500 too.
@@ -170,13 +170,13 @@ impl Plan {
                     loads_max: 6,
                 },
                 ladder_rounds: options.rounds.unwrap_or(2).max(1),
-                curve_rounds: 1,
+                curve_rounds: options.rounds.unwrap_or(2).max(1),
                 curve_seconds: 0.5,
-                condition_rounds: 1,
+                condition_rounds: options.rounds.unwrap_or(1).max(1),
                 delay_rounds: 3,
                 delay_seconds: 0.5,
                 containers: containers(&[1, 10, 100]),
-                many_rounds: 1,
+                many_rounds: options.rounds.unwrap_or(1).max(1),
                 lane_rounds: 5,
                 lane_seconds: 0.5,
                 loop_sizes: vec![256],
@@ -202,13 +202,13 @@ impl Plan {
                     loads_max: 8,
                 },
                 ladder_rounds: options.rounds.unwrap_or(5).max(1),
-                curve_rounds: 5,
-                curve_seconds: 5.0,
-                condition_rounds: 3,
+                curve_rounds: options.rounds.unwrap_or(5).max(1),
+                curve_seconds: 2.0,
+                condition_rounds: options.rounds.unwrap_or(3).max(1),
                 delay_rounds: 7,
                 delay_seconds: 2.0,
                 containers: containers(&[1, 10, 50, 100, 500]),
-                many_rounds: 5,
+                many_rounds: options.rounds.unwrap_or(5).max(1),
                 lane_rounds: 15,
                 lane_seconds: 1.0,
                 loop_sizes: vec![64, 128, 256, 512, 1024],

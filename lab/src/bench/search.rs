@@ -4,6 +4,7 @@
 
 use anyhow::{Result, ensure};
 
+use super::kilo;
 use super::trial::{Outcome, Pace};
 
 /// A goal of the search.
@@ -78,6 +79,14 @@ impl Found {
         let bad = self.table.0.iter().filter(|load| load.bad(goal) > 0).map(Load::rate);
         let below = bad.fold(f64::INFINITY, f64::min);
         self.table.0.iter().map(Load::rate).filter(|rate| *rate < below).fold(0.0, f64::max)
+    }
+
+    /// Returns the account of the worst trial of the lowest load that does not reach a goal, in words.
+    pub fn worst_above(&self, goal: LossGoal) -> Option<String> {
+        let upper = self.table.upper_bound(goal)?;
+        let load = self.table.0.iter().find(|load| load.rate() >= upper && load.bad(goal) > 0)?;
+        let worst = load.trials.iter().max_by(|one, other| one.loss().total_cmp(&other.loss()))?;
+        Some(format!("worst trial above it, at {:.0} kpps: {}", kilo(load.rate()), worst.account.as_ref()?.line()))
     }
 }
 
