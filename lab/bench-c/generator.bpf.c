@@ -64,6 +64,15 @@ static __attribute__((always_inline)) int is_due(uint64_t now)
 	return 1;
 }
 
+/* Adds to the lower half of an IPv4 address of a frame, and takes the same from the identification. */
+static __attribute__((always_inline)) void move_on(char *address, char *identification, uint16_t by)
+{
+	uint16_t *low = (uint16_t *)(address + 2), *even = (uint16_t *)identification;
+
+	*low = __builtin_bswap16((uint16_t)(__builtin_bswap16(*low) + by));
+	*even = __builtin_bswap16((uint16_t)(__builtin_bswap16(*even) - by));
+}
+
 SECTION("program") int generate(struct xdp_md *context)
 {
 	uint64_t now = ktime_get_ns();
@@ -73,7 +82,7 @@ SECTION("program") int generate(struct xdp_md *context)
 		return DROP;
 	}
 	uint64_t number = state.packets;
-	uint32_t size = 0;
+	uint32_t size = 0, way = state.back_interface ? number & 1 : 0;
 
 	if (state.is_mix) {
 		size = (MIX_ORDER >> (4 * (number % MIX_TURN))) & 0xf;
@@ -94,22 +103,21 @@ SECTION("program") int generate(struct xdp_md *context)
 		if (data + V6_HEADER_BYTES + 24 > data_end)
 			return DROP;
 		for (int i = 0; i < V6_HEADER_BYTES / 8; i++)
-			*(uint64_t *)(data + 8 * i) = state.header[size][i];
+			*(uint64_t *)(data + 8 * i) = state.header[way][size][i];
 		*(uint16_t *)(data + 54) = source;
 		*(uint16_t *)(data + 56) = port;
-		*(uint32_t *)(data + 58) = (uint32_t)state.header[size][7] >> 16;
+		*(uint32_t *)(data + 58) = (uint32_t)state.header[way][size][7] >> 16;
 		probe = data + V6_HEADER_BYTES;
 	} else {
 		if (data + HEADER_BYTES + 24 > data_end)
 			return DROP;
 		for (int i = 0; i < HEADER_BYTES / 8; i++)
-			*(uint64_t *)(data + 8 * i) = state.header[size][i];
-		if (state.sources > 1) {
-			uint16_t further = (uint16_t)(number / (state.flows ? state.flows : 1) % state.sources);
-
-			*(uint16_t *)(data + 28) = __builtin_bswap16((uint16_t)(__builtin_bswap16(*(uint16_t *)(data + 28)) + further));
-			*(uint16_t *)(data + 18) = __builtin_bswap16((uint16_t)(__builtin_bswap16(*(uint16_t *)(data + 18)) - further));
-		}
+			*(uint64_t *)(data + 8 * i) = state.header[way][size][i];
+		if (state.sources > 1)
+			move_on(data + 26, data + 18,
+				(uint16_t)(number / (state.flows ? state.flows : 1) % state.sources));
+		if (state.outputs > 1)
+			move_on(data + 30, data + 18, (uint16_t)(number % state.outputs));
 		*(uint16_t *)(data + 40) = 0;
 		*(uint16_t *)(data + 34) = source;
 		*(uint16_t *)(data + 36) = port;
@@ -135,5 +143,5 @@ SECTION("program") int generate(struct xdp_md *context)
 	state.paced++;
 	if (state.is_queued)
 		return (int)redirect_map(&cores, state.core, 0);
-	return (int)redirect(state.interface, 0);
+	return (int)redirect(way ? state.back_interface : state.interface, 0);
 }

@@ -8,6 +8,8 @@
 #define HEADER_BYTES 42 /* Ethernet, IPv4, UDP */
 #define V6_HEADER_BYTES 62 /* Ethernet, IPv6, UDP */
 #define SIZES_MAX 3 /* of a mix */
+#define WAYS_MAX 2 /* there, and back */
+#define OUTPUTS_MAX 16
 #define MIX_BYTES { 64, 570, 1500 } /* of the IP packets of an IMIX: 7, 4 and 1 of 12 */
 #define MIX_TURN 12
 #define MIX_ORDER 0x020010101010ull /* four bits each, the first packet's lowest */
@@ -21,17 +23,19 @@ struct generator_state {
 	uint64_t late_ns; /* what it catches up at most */
 	uint64_t gap_ns; /* from what time on it counts that it was not asked */
 	uint32_t interface;
+	uint32_t back_interface; /* that every second packet is sent out of; 0: none is */
 	uint32_t run; /* in network byte order */
 	uint32_t port, ports, burst;
 	uint32_t payload_words; /* 0: a probe is the payload */
 	uint32_t flows; /* source ports that take turns */
 	uint32_t sources; /* addresses that take turns after them; the identification of IPv4 evens the checksum out */
+	uint32_t outputs; /* destination addresses that take turns, the checksum as before */
 	uint32_t is_v6;
 	uint32_t is_queued; /* frames go to the queue of a core, and not out of the interface */
 	uint32_t core;
 	uint32_t is_mix; /* whether all sizes are sent, or the first one only */
 	uint32_t frame_bytes[SIZES_MAX];
-	uint64_t header[SIZES_MAX][V6_HEADER_BYTES / 8 + 1];
+	uint64_t header[WAYS_MAX][SIZES_MAX][V6_HEADER_BYTES / 8 + 1];
 	uint32_t payload[PAYLOAD_WORDS];
 	/* What it did. */
 	uint64_t paced; /* packets since start_ns */

@@ -69,8 +69,10 @@ SECTION("program") int count(void *packet)
 		return 0;
 	}
 	__sync_fetch_and_add(&state.received, 1);
-	if (sequence >= state.highest)
-		state.highest = sequence + 1;
+	uint64_t *highest = &state.highest[sequence % (state.turns ? state.turns : 1) & (TURNS_MAX - 1)];
+
+	if (sequence >= *highest)
+		*highest = sequence + 1;
 	else
 		__sync_fetch_and_add(&state.reordered, 1);
 	if (state.timed && sequence >= state.timed_from)

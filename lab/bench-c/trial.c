@@ -4,7 +4,8 @@
  *
  *   trial KEY=VALUE…
  *
- *   sender, router, sink   NAMESPACE:INTERFACE; the first two are the ends of one link. Namespaces are files.
+ *   sender, router, sink   NAMESPACE:INTERFACE; the first two are the ends of one link. Namespaces are files. The sink may
+ *                          have several: NAMESPACE:INTERFACE,INTERFACE…
  *   source, destination    IPv4 or IPv6 addresses of the packets
  *   objects                the directory of generator.bpf.o, arrival.bpf.o and sink.bpf.o
  *   port, ports, burst     destination port, the number of ports from there that take turns (1), packets in a turn (1)
@@ -18,23 +19,31 @@
  *   timed                  1: latencies, and one frame at a time
  *   flows                  source ports that take turns (1); a multiple of 20,000 is so many ports of each of up to 50 IPv4
  *                          addresses from `source` on
+ *   back                   INTERFACE:INTERFACE, the ends of another link, in the sender's namespace and in the router's: every
+ *                          second packet is sent there, with source and destination exchanged, but for ports; not with a
+ *                          socket, a payload, an arrival or outputs
+ *   outputs                IPv4 addresses from `destination` on that take turns, one packet each (1, at most 16); not with a
+ *                          socket or a payload
  *   mix                    1: packets of 64, 570 and 1500 bytes, 7, 4 and 1 of 12 (IMIX), in place of `bytes`
  *   socket                 1: packets come from a socket, as from a program, and not as frames; not with a payload
  *   payload                a file: what the packets carry in the place of numbers. Then packets from `port` are counted,
  *                          whatever else they are, at the interface `sink`.
  *
- * Give the router a neighbour entry with a MAC address that is nobody's for `destination`, so that the sink's kernel drops
- * what is counted. Both ends of the first link need GRO (`ethtool -K … gro on`), with which a veth takes frames as a card
- * does: several at a time, outside of the sender's system call, but on its core. A late generator catches up by 1 ms at
- * most, so that a pause of it does not become a burst; what it did not send for that is the difference of `asked` and
- * `offered`. For 50 ms before it sends half of the rate. Those packets count as all others do, but for rate and latencies.
+ * Give the router a neighbour entry with a MAC address that is nobody's for each destination, so that the sink's kernel
+ * drops what is counted. The router's end of a link that frames are sent to needs GRO (`ethtool -K … gro on`), with which a
+ * veth takes them as a card does: several at a time, outside of the sender's system call, but on its core. A late generator
+ * catches up by 1 ms at most, so that a pause of it does not become a burst; what it did not send for that is the
+ * difference of `asked` and `offered`. For 50 ms before it sends half of the rate. Those packets count as all others do,
+ * but for rate and latencies.
  *
- * Prints one line of JSON. `cpu_ns` is what each packet took of all cores of the machine: what they were not idle, less
- * what the generator spent while it waited, by its cost per wait that is measured before. `waited` is the share of the
- * trial for which nothing was due: close to nothing for a generator that cannot do more. `gaps` are the times of 1 ms and
- * longer that the generator did not come to run. `arrival_lost` is what found no place in the queue of the arrival's core. The
- * rest is what the kernel says that it dropped meanwhile: on the sender's interface, whose peer's ring was full; on all interfaces of the router towards others; in the backlog of each
- * core; for lack of a route; and what went into netfilter queues of the router, or found them full.
+ * Prints one line of JSON. `reordered` are packets that arrived after a later one of the same direction and the same
+ * output. `cpu_ns` is what each packet took of all cores of the machine: what they were not idle, less what the generator
+ * spent while it waited, by its cost per wait that is measured before. `waited` is the share of the trial for which nothing
+ * was due: close to nothing for a generator that cannot do more. `gaps` are the times of 1 ms and longer that the generator
+ * did not come to run. `arrival_lost` is what found no place in the queue of the arrival's core. The rest is what the kernel
+ * says that it dropped meanwhile: on the sender's interfaces, whose peers' rings were full; on all interfaces of the router
+ * towards others; in the backlog of each core; for lack of a route; and what went into netfilter queues of the router, or
+ * found them full.
  */
 #define _GNU_SOURCE
 #include "bpf_load.h"
@@ -59,6 +68,7 @@
 #define SOURCE_PORTS_MAX 20000
 #define SOURCES_MAX 50 /* addresses from `source` on */
 #define FIRST_SOURCE 40000 /* as in generator.bpf.c */
+#define FIRST_ID (SOURCES_MAX + OUTPUTS_MAX) /* enough to take from what addresses are moved on by */
 #define WARM_UP_NS (NS_PER_S / 20)
 #define WARM_UP_PACKETS 30000
 #define LATE_NS (NS_PER_S / 1000)
@@ -68,10 +78,12 @@
 #define SETTLE_NS (NS_PER_S / 20)
 #define WAITS_MEASURED 50000
 
+_Static_assert(WAYS_MAX <= TURNS_MAX && OUTPUTS_MAX <= TURNS_MAX, "order counts for each way");
+
 struct options {
-	char *sender, *router, *sink;
+	char *sender, *router, *sink, *back, *back_router;
 	const char *source, *destination, *objects, *payload;
-	uint64_t port, ports, burst, rate, bytes, batch, timed, flows, mix, socket, queue;
+	uint64_t port, ports, burst, rate, bytes, batch, timed, flows, mix, socket, queue, outputs;
 	double seconds;
 	int core, arrival;
 };
@@ -110,9 +122,20 @@ static int are_flows(const struct options *options)
 	return flows % SOURCE_PORTS_MAX == 0 && flows / SOURCE_PORTS_MAX <= SOURCES_MAX && !strchr(options->source, ':');
 }
 
+/* Whether packets can go so many ways. */
+static int are_ways(const struct options *options)
+{
+	int is_plain = !options->socket && !options->payload;
+
+	if (options->back && (!is_plain || options->arrival >= 0 || options->outputs != 1 || !options->back_router))
+		return 0;
+	return options->outputs == 1 || (options->outputs > 0 && options->outputs <= OUTPUTS_MAX && is_plain &&
+					 !strchr(options->destination, ':'));
+}
+
 static struct options parse(int argc, char **argv)
 {
-	struct options options = { .ports = 1, .burst = 1, .flows = 1, .bytes = 64, .batch = 64, .core = -1,
+	struct options options = { .ports = 1, .burst = 1, .flows = 1, .outputs = 1, .bytes = 64, .batch = 64, .core = -1,
 				   .arrival = -1, .queue = 4096, .seconds = 1 };
 
 	for (int i = 1; i < argc; i++) {
@@ -126,8 +149,9 @@ static struct options parse(int argc, char **argv)
 #define TEXT(name) if (!strcmp(key, #name)) { options.name = value; continue; }
 #define NUMBER(name) if (!strcmp(key, #name)) { options.name = number(value); continue; }
 		TEXT(sender) TEXT(router) TEXT(sink) TEXT(source) TEXT(destination) TEXT(objects) TEXT(payload)
+		TEXT(back)
 		NUMBER(port) NUMBER(ports) NUMBER(burst) NUMBER(rate) NUMBER(bytes) NUMBER(batch) NUMBER(timed)
-		NUMBER(flows) NUMBER(mix) NUMBER(socket) NUMBER(queue)
+		NUMBER(flows) NUMBER(mix) NUMBER(socket) NUMBER(queue) NUMBER(outputs)
 #undef TEXT
 #undef NUMBER
 		if (!strcmp(key, "seconds"))
@@ -141,13 +165,17 @@ static struct options parse(int argc, char **argv)
 			exit(2);
 		}
 	}
+	if (options.back && (options.back_router = strchr(options.back, ':')))
+		*options.back_router++ = 0;
 	if (!options.sender || !options.router || !options.sink || !options.source || !options.destination ||
 	    !options.objects || options.bytes < 52 || options.bytes > IP_BYTES_MAX || !options.batch ||
 	    options.batch > BATCH_MAX || !options.ports || !options.burst ||
-	    !are_flows(&options) || (options.socket && (options.payload || options.mix || options.arrival >= 0)) || options.port + options.ports > 65536) {
+	    !are_flows(&options) || !are_ways(&options) ||
+	    (options.socket && (options.payload || options.mix || options.arrival >= 0)) ||
+	    options.port + options.ports > 65536) {
 		fprintf(stderr, "usage: trial sender= router= sink= source= destination= objects= port= rate= seconds= "
 				"[bytes=52..%d] [batch=1..%d] [ports=] [burst=] [flows=] [mix=1] [socket=1] [core=] [timed=1] "
-				"[payload=] [arrival=] [queue=]\n",
+				"[payload=] [arrival=] [queue=] [back=] [outputs=1..16]\n",
 			IP_BYTES_MAX, BATCH_MAX);
 		exit(2);
 	}
@@ -224,9 +252,11 @@ static uint64_t discarded(FILE *file)
 	return 0;
 }
 
-static struct drops read_drops(const struct files *files, const char *interface)
+static struct drops read_drops(const struct files *files, const struct options *options)
 {
-	struct drops drops = { .first_link = dropped_out(files->sender, interface),
+	const char *interface = strrchr(options->sender, ':') + 1;
+	struct drops drops = { .first_link = dropped_out(files->sender, interface) +
+					     (options->back ? dropped_out(files->sender, options->back) : 0),
 			       .router_out = dropped_out(files->router, NULL),
 			       .router_ip = discarded(files->router_ip) };
 	char line[512];
@@ -289,21 +319,32 @@ static int is_v6(const struct options *options)
 	return strchr(options->destination, ':') != NULL;
 }
 
+/* Has a program count what arrives at an interface of this namespace. */
+static void open_sink_at(const char *interface, int program, uint16_t protocol)
+{
+	struct sockaddr_ll address = { .sll_family = AF_PACKET, .sll_protocol = htons(protocol),
+				       .sll_ifindex = (int)if_nametoindex(interface) };
+	/* Of no protocol until its filter is there. */
+	int fd = socket(AF_PACKET, SOCK_RAW | SOCK_CLOEXEC, 0), one = 1;
+
+	/* What is sent there is not counted. */
+	if (fd < 0 || !address.sll_ifindex ||
+	    setsockopt(fd, SOL_PACKET, PACKET_IGNORE_OUTGOING, &one, sizeof(one)) < 0 ||
+	    setsockopt(fd, SOL_SOCKET, SO_ATTACH_BPF, &program, sizeof(program)) < 0 ||
+	    bind(fd, (struct sockaddr *)&address, sizeof(address)) < 0)
+		die(interface);
+}
+
 static struct sink_state *open_sink(const struct options *options)
 {
 	void *state;
 	struct bpf_kind kind = { .type = BPF_PROG_TYPE_SOCKET_FILTER };
 	int program = bpf_load(kind, options->objects, "sink.bpf.o", sizeof(struct sink_state), &state);
-	const char *interface = enter(options->sink);
-	struct sockaddr_ll address = {
-		.sll_family = AF_PACKET, .sll_protocol = htons(is_v6(options) ? ETH_P_IPV6 : ETH_P_IP), .sll_ifindex = (int)if_nametoindex(interface)
-	};
-	/* Of no protocol until its filter is there. */
-	int fd = socket(AF_PACKET, SOCK_RAW | SOCK_CLOEXEC, 0);
+	char interfaces[256], *rest = interfaces, *interface;
 
-	if (fd < 0 || setsockopt(fd, SOL_SOCKET, SO_ATTACH_BPF, &program, sizeof(program)) < 0 ||
-	    bind(fd, (struct sockaddr *)&address, sizeof(address)) < 0)
-		die("opening the sink");
+	snprintf(interfaces, sizeof(interfaces), "%s", enter(options->sink));
+	while ((interface = strsep(&rest, ",")))
+		open_sink_at(interface, program, is_v6(options) ? ETH_P_IPV6 : ETH_P_IP);
 	return state;
 }
 
@@ -357,7 +398,7 @@ static uint32_t make_frame(union frame *frame, const struct options *options, ui
 		fclose(file);
 	}
 	struct iphdr ip = { .version = 4, .ihl = 5, .ttl = 64, .protocol = IPPROTO_UDP, .tot_len = htons((uint16_t)bytes),
-			    .id = htons(SOURCES_MAX) };
+			    .id = htons(FIRST_ID) };
 
 	if (inet_pton(AF_INET, options->source, &ip.saddr) != 1 ||
 	    inet_pton(AF_INET, options->destination, &ip.daddr) != 1)
@@ -429,13 +470,31 @@ static const struct arrival_state *open_arrival(const struct options *options, i
 	return state;
 }
 
+/* Makes the headers of the packets of one way, of all sizes, and a frame of the longest; returns the frame's length. */
+static uint32_t make_headers(struct generator_state *state, int way, union frame *frame, const struct options *options)
+{
+	static const uint64_t mix[] = MIX_BYTES;
+
+	/* The last one is the longest, whose frames the others are cut from. */
+	for (uint32_t i = 0; i < SIZES_MAX; i++) {
+		state->frame_bytes[i] = make_frame(frame, options, options->mix ? mix[i] : options->bytes);
+		memcpy(state->header[way][i], frame, V6_HEADER_BYTES);
+	}
+	return state->frame_bytes[SIZES_MAX - 1];
+}
+
 static struct generator open_generator(const struct options *options, uint32_t run, struct files *files)
 {
 	struct generator generator = { .batch = (uint32_t)options->batch, .socket = -1 };
-	static const uint64_t mix[] = MIX_BYTES;
+	struct options reversed = *options;
+	union frame back = { 0 };
 	void *memory;
 
+	reversed.source = options->destination;
+	reversed.destination = options->source;
 	hardware_address(enter(options->router), generator.frame.v4.ethernet.ether_dhost);
+	if (options->back)
+		hardware_address(options->back_router, back.v4.ethernet.ether_dhost);
 	files->router = open_counters("/proc/thread-self/net/dev", 1);
 	files->router_ip = open_counters("/proc/thread-self/net/snmp", 1);
 	files->queues = open_counters("/proc/thread-self/net/netfilter/nfnetlink_queue", 0);
@@ -446,6 +505,8 @@ static struct generator open_generator(const struct options *options, uint32_t r
 	files->backlog = open_counters("/proc/thread-self/net/softnet_stat", 1);
 
 	hardware_address(interface, generator.frame.v4.ethernet.ether_shost);
+	if (options->back)
+		hardware_address(options->back, back.v4.ethernet.ether_shost);
 	struct bpf_kind kind = { .type = BPF_PROG_TYPE_XDP, .map = make_map_of_cores() };
 
 	generator.program =
@@ -472,12 +533,10 @@ static struct generator open_generator(const struct options *options, uint32_t r
 	state->sources = (uint32_t)(options->flows / state->flows);
 	state->is_v6 = is_v6(options);
 	state->is_mix = options->mix != 0;
-	/* The last one is the longest, whose frames the others are cut from. */
-	for (uint32_t i = 0; i < SIZES_MAX; i++) {
-		generator.frame_bytes = make_frame(&generator.frame, options, options->mix ? mix[i] : options->bytes);
-		state->frame_bytes[i] = generator.frame_bytes;
-		memcpy(state->header[i], &generator.frame, V6_HEADER_BYTES);
-	}
+	state->outputs = (uint32_t)options->outputs;
+	state->back_interface = options->back ? if_nametoindex(options->back) : 0;
+	make_headers(state, 1, &back, &reversed);
+	generator.frame_bytes = make_headers(state, 0, &generator.frame, options);
 	memcpy(state->payload, generator.frame.v4.payload, sizeof(state->payload));
 	if (options->socket)
 		generator.socket = open_packet_socket(interface);
@@ -518,7 +577,7 @@ static void fill(union frame *frame, const struct generator *generator, uint64_t
 		uint32_t source = ntohl(generator->frame.v4.ip.saddr);
 
 		frame->v4.ip.saddr = htonl(source + further);
-		frame->v4.ip.id = htons((uint16_t)(SOURCES_MAX - further));
+		frame->v4.ip.id = htons((uint16_t)(FIRST_ID - further));
 	}
 	memcpy(udp, ports, sizeof(ports));
 	memcpy(udp + sizeof(struct udphdr), &probe, sizeof(probe));
@@ -671,7 +730,6 @@ int main(int argc, char **argv)
 	struct sink_state *sink = open_sink(&options);
 	struct files files;
 	struct generator generator = open_generator(&options, run_id, &files);
-	const char *interface = strrchr(options.sender, ':') + 1;
 	double wait_ns = measure_wait(&generator);
 	const struct generator_state *state = generator.state;
 
@@ -679,9 +737,10 @@ int main(int argc, char **argv)
 	sink->port = htons((uint16_t)options.port);
 	sink->timed = options.timed != 0;
 	sink->payload_at = is_v6(&options) ? V6_HEADER_BYTES : HEADER_BYTES;
+	sink->turns = options.back ? WAYS_MAX : (uint32_t)options.outputs;
 	sink->timed_from = state->warm_up;
 	sink->run = run_id;
-	struct drops before = read_drops(&files, interface);
+	struct drops before = read_drops(&files, &options);
 	uint64_t began = now_ns();
 	double idle = idle_seconds();
 
@@ -690,7 +749,7 @@ int main(int argc, char **argv)
 	double busy = (double)sysconf(_SC_NPROCESSORS_ONLN) * passed - (idle_seconds() - idle) -
 		      (double)state->waits * wait_ns / NS_PER_S;
 	settle(sink, state->packets);
-	struct drops after = read_drops(&files, interface);
+	struct drops after = read_drops(&files, &options);
 	uint64_t offered = state->packets > state->warm_up ? state->packets - state->warm_up : 0;
 	double length_ns = (double)state->length_ns;
 
