@@ -14,7 +14,7 @@ use super::trial::Outcome;
 pub struct Drops {
     /// Packets of the generator for which the queue of the core that takes them for the router had no room.
     pub arrival_lost: u64,
-    /// Packets of the generator for which the ring of the link's other end had no room.
+    /// Packets of the generator for which the ring of the other end of the link that they were sent to had no room.
     pub first_link: u64,
     /// Packets that the router sent and that the next machine's interface, or its backlog, did not take.
     pub router_out: u64,

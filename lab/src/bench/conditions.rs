@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 //! What changes a way's rate and latency: one condition at a time, each against the same ordinary one.
 
-use anyhow::{Context, Result};
+use anyhow::{Context, Result, ensure};
 use netserv_model::Flavour;
 
-use super::net::{Installed, Net};
+use super::links::Links;
+use super::net::Net;
 use super::pin::{NODE_CORE, Placement, keep};
 use super::programs::Programs;
 use super::search::{ONE, PDR, search};
@@ -20,6 +21,9 @@ const OTHER_PORT: u16 = 9009;
 /// Packets per second that the hog is to take next to nothing of.
 const HOGGED_RATE: f64 = 200_000.0;
 
+/// The name of what is measured with a program beside the node.
+const HOG: &str = "A hog on the node's core";
+
 /// What is varied.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Condition {
@@ -28,9 +32,11 @@ enum Condition {
     Flows(u32),
     Mix,
     V6,
+    BothWays,
+    Outputs(u8),
 }
 
-const CONDITIONS: [Condition; 7] = [
+const CONDITIONS: [Condition; 9] = [
     Condition::Ordinary,
     Condition::Socket,
     Condition::Flows(1_000),
@@ -38,6 +44,8 @@ const CONDITIONS: [Condition; 7] = [
     Condition::Flows(1_000_000),
     Condition::Mix,
     Condition::V6,
+    Condition::BothWays,
+    Condition::Outputs(4),
 ];
 
 impl Condition {
@@ -48,6 +56,18 @@ impl Condition {
             Condition::Flows(flows) => format!("{flows} flows"),
             Condition::Mix => "IMIX (64, 570, 1500 bytes: 7, 4, 1)".to_owned(),
             Condition::V6 => "IPv6, 80 bytes".to_owned(),
+            Condition::BothWays => "both directions, every second packet each".to_owned(),
+            Condition::Outputs(outputs) => format!("{outputs} outputs, a packet for each in turn"),
+        }
+    }
+
+    fn links(self) -> Links {
+        match self {
+            Condition::Ordinary | Condition::Socket | Condition::Flows(_) | Condition::Mix | Condition::V6 => {
+                Links::Row
+            }
+            Condition::BothWays => Links::BothWays,
+            Condition::Outputs(outputs) => Links::Outputs(outputs),
         }
     }
 
@@ -57,7 +77,7 @@ impl Condition {
         let port = if way == Way::Unmatched { OTHER_PORT } else { PORT };
         let ordinary = Traffic { seen_by, ..Traffic::new(BYTES, port) };
         match self {
-            Condition::Ordinary => ordinary,
+            Condition::Ordinary | Condition::BothWays | Condition::Outputs(_) => ordinary,
             Condition::Socket => Traffic { socket: true, ..ordinary },
             Condition::Flows(flows) => Traffic { flows, ..ordinary },
             Condition::Mix => Traffic { mix: true, bytes: 1500, ..ordinary },
@@ -94,18 +114,21 @@ impl Way {
 /// # Errors
 /// A way does not work under one of them.
 pub fn measure(plan: &Plan, programs: &Programs) -> Result<Measured> {
-    let (kernel, node) = (steered()?, node(Way::Monitor)?);
-    let net = |way| if way == Way::Kernel { &kernel } else { &node };
+    let mut nets = Nets::up(Links::Row)?;
     let mut rows = Vec::new();
-    for condition in CONDITIONS {
+    for condition in CONDITIONS.into_iter().filter(|condition| is_wanted(plan, &condition.name())) {
+        if nets.kernel.links != condition.links() {
+            nets = Nets::up(condition.links())?;
+        }
         let mut rates: [Vec<f64>; WAYS.len()] = Default::default();
         for _ in 0..plan.condition_rounds {
             for (way, rates) in WAYS.into_iter().zip(&mut rates) {
                 let sink = if way == Way::Unmatched { Sink::Inside } else { Sink::Outside };
-                net(way).prepare(Placement::Split, sink)?;
+                let net = if way == Way::Kernel { &nets.kernel } else { &nets.node };
+                net.prepare(Placement::Split, sink)?;
                 let traffic = condition.traffic(way);
                 let found = search(plan.search, &ONE, rates.last().copied(), &mut |pace| {
-                    trial::run(net(way), programs, &traffic, pace)
+                    trial::run(net, programs, &traffic, pace)
                 });
                 let found = found.with_context(|| format!("{}, {}", condition.name(), way.name()))?;
                 progress(&format!("{}, {}: {:.0} kpps", condition.name(), way.name(), kilo(found.rate(PDR))));
@@ -124,28 +147,52 @@ pub fn measure(plan: &Plan, programs: &Programs) -> Result<Measured> {
          one condition changed at a time, {} round(s); cores as above.",
         plan.condition_rounds
     );
-    let conditions = Figure { name: "Conditions", how, rows };
-    Ok(Measured { figures: vec![conditions, hog(plan, programs)?], plots: Vec::new() })
+    let mut figures = vec![Figure { name: "Conditions", how, rows }];
+    figures.retain(|figure| !figure.rows.is_empty());
+    if is_wanted(plan, HOG) {
+        figures.push(hog(plan, programs)?);
+    }
+    ensure!(!figures.is_empty(), "no condition has one of these words: {}", plan.conditions.join(", "));
+    Ok(Measured::from(figures))
 }
 
-fn steered() -> Result<Net> {
-    let net = Net::up()?;
-    super::pin::steer(&net.lab, "n1", "to-sender", Some(NODE_CORE))?;
+fn is_wanted(plan: &Plan, name: &str) -> bool {
+    plan.conditions.is_empty() || plan.conditions.iter().any(|word| name.contains(word.as_str()))
+}
+
+/// The kernel and a node over the same links.
+struct Nets {
+    kernel: Net,
+    node: Net,
+}
+
+impl Nets {
+    fn up(links: Links) -> Result<Nets> {
+        Ok(Nets { kernel: steered(links)?, node: node(Way::Monitor, links)? })
+    }
+}
+
+fn steered(links: Links) -> Result<Net> {
+    let net = Net::with(links)?;
+    for interface in links.entries() {
+        super::pin::steer(&net.lab, "n1", interface, Some(NODE_CORE))?;
+    }
     Ok(net)
 }
 
 /// A node with net-monitor for packets of either version.
-fn node(way: Way) -> Result<Net> {
-    let mut net = Net::up()?;
-    let prefixes = [net.destination(), net.v6_destination()];
-    let user = net.lab.user("alice", &[&prefixes[0], &prefixes[1]])?;
-    let other = net.lab.user("bob", &[&prefixes[0], &prefixes[1]])?;
+fn node(way: Way, links: Links) -> Result<Net> {
+    let mut net = Net::with(links)?;
+    let [v4, back, v6] = [net.destination(), net.origin(), net.v6_destination()];
+    let [user, other] = [net.lab.user("alice", &[&v4, &back])?, net.lab.user("bob", &[&v6])?];
     let more = if way == Way::RealTime { real_time_settings() } else { String::new() };
     net.start_netservd("afxdp", &more, &[user.clone(), other.clone()])?;
     let package = net.lab.package_in("net-monitor", &[Flavour::Wasm], &user)?;
-    net.install(&Installed { user: &user, package: &package, port: PORT, properties: &[] })?;
+    let filters = [&v4, &back].map(|prefix| format!("udp dst {prefix} port {PORT}"));
+    let filters: Vec<&str> = filters.iter().map(String::as_str).take(links.entries().len()).collect();
+    net.install_for(&user, &package, &filters, &[])?;
     let package = net.lab.package_in("net-monitor", &[Flavour::Wasm], &other)?;
-    net.install_for(&other, &package, &format!("udp dst {} port {PORT}", prefixes[1]), &[])?;
+    net.install_for(&other, &package, &[&format!("udp dst {v6} port {PORT}")], &[])?;
     Ok(net)
 }
 
@@ -154,7 +201,7 @@ fn hog(plan: &Plan, programs: &Programs) -> Result<Figure> {
     let mut rows = Vec::new();
     for hogged in [false, true] {
         for way in [Way::Kernel, Way::Monitor, Way::RealTime] {
-            let mut net = if way == Way::Kernel { steered()? } else { node(way)? };
+            let mut net = if way == Way::Kernel { steered(Links::Row)? } else { node(way, Links::Row)? };
             for pid in net.pids() {
                 keep(pid)?;
             }
@@ -190,5 +237,5 @@ fn hog(plan: &Plan, programs: &Programs) -> Result<Figure> {
         plan.delay_seconds,
         plan.delay_rounds
     );
-    Ok(Figure { name: "A hog on the node's core", how, rows })
+    Ok(Figure { name: HOG, how, rows })
 }

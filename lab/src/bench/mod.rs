@@ -16,6 +16,7 @@ mod java;
 mod ladder;
 mod ladder_table;
 mod lanes;
+mod links;
 mod loops;
 pub mod machine;
 mod many;
@@ -76,6 +77,9 @@ pub struct Options {
     /// Ways through a router that the ladder is measured with; without it all.
     #[arg(long, value_delimiter = ',', value_enum)]
     pub ways: Vec<ways::Way>,
+    /// Conditions that are measured: those whose names have one of these words, such as `both,outputs`; without it all.
+    #[arg(long, value_delimiter = ',')]
+    pub conditions: Vec<String>,
     /// Measures these only, for instance `ladder,setup`.
     #[arg(long, value_delimiter = ',', value_enum)]
     pub only: Vec<Part>,
@@ -91,7 +95,7 @@ pub enum Part {
     Ladder,
     /// What is delivered of what is offered, up to three times of what a way takes.
     Curve,
-    /// What changes rates: sockets, flows, sizes, IPv6, a program beside the node.
+    /// What changes rates: sockets, flows, sizes, IPv6, directions, outputs, a program beside the node.
     Conditions,
     /// Many containers.
     Many,
@@ -127,6 +131,7 @@ pub enum Part {
 pub struct Plan {
     sizes: Vec<u16>,
     ways: Vec<ways::Way>,
+    conditions: Vec<String>,
     search: Search,
     ladder_rounds: usize,
     curve_rounds: usize,
@@ -153,7 +158,7 @@ pub struct Plan {
 
 impl Plan {
     fn new(options: &Options) -> Plan {
-        let (sizes, ways) = (options.sizes.clone(), options.ways.clone());
+        let (sizes, ways, conditions) = (options.sizes.clone(), options.ways.clone(), options.conditions.clone());
         let containers = |usual: &[u16]| match options.containers.is_empty() {
             true => usual.to_vec(),
             false => options.containers.clone(),
@@ -162,6 +167,7 @@ impl Plan {
             true => Plan {
                 sizes,
                 ways,
+                conditions,
                 search: Search {
                     seconds: 0.1,
                     confirm_seconds: 0.3,
@@ -194,6 +200,7 @@ impl Plan {
             false => Plan {
                 sizes,
                 ways,
+                conditions,
                 search: Search {
                     seconds: 0.1,
                     confirm_seconds: 1.0,

@@ -10,20 +10,17 @@ use netserv_model::api::ModuleList;
 use netserv_model::request::Outcome;
 
 use super::account::Counts;
+use super::links::{self, Links, NOBODY};
 use super::null_driver::Passed;
 use super::null_driver_args;
-use super::pin::{OUTSIDE_CORE, Placement, keep, place_threads, receive_in_threads, steer, to_node_core};
+use super::pin::{OUTSIDE_CORE, Placement, keep, place_threads, receive_in_thread, steer, to_node_core};
 use super::trial::SeenBy;
 use crate::netns::{Lab, program, wait_until};
 use crate::node::{LabPackage, LabUser};
 use crate::topology::{Kind, Topology};
 
-/// The last byte of an address beyond a link that is nobody's: what goes there ends when it has arrived.
-const NOBODY: u8 = 77;
 /// The name of a program that wants all of a core.
 const HOG: &str = "hog";
-/// A MAC address that no interface of the lab has.
-const NOBODYS_MAC: &str = "02:00:00:00:00:01";
 /// How long who saw packets may take to tell it, once the last one has arrived.
 const SETTLE_MAX: Duration = Duration::from_secs(1);
 /// For how long a count must not change to be taken for what it is in the end.
@@ -35,10 +32,12 @@ const METRICS_AGE: Duration = Duration::from_millis(300);
 /// How long a program may take until it is ready.
 const READY_WAIT: Duration = Duration::from_secs(20);
 
-/// Sender, router `n1` and sink, in a row.
+/// Sender, router `n1` and sink.
 pub struct Net {
     /// The namespaces.
     pub lab: Lab,
+    /// The links between them.
+    pub links: Links,
     /// Whether the node's core takes the generator's packets from a queue.
     has_arrival: Cell<bool>,
 }
@@ -65,24 +64,26 @@ pub struct Installed<'a> {
 }
 
 impl Net {
-    /// Makes the network, with links that take frames as cards do: many at a time (GRO).
+    /// Makes the network with the three in a row.
     ///
     /// # Errors
     /// A tool is missing.
     pub fn up() -> Result<Net> {
+        Net::with(Links::Row)
+    }
+
+    /// Makes the network.
+    ///
+    /// # Errors
+    /// A tool is missing.
+    pub fn with(links: Links) -> Result<Net> {
         let lab = Lab::up(Topology::chain(&[("sender", Kind::Host), ("n1", Kind::Node), ("sink", Kind::Host)]))?;
-        let net = Net { lab, has_arrival: Cell::new(false) };
-        for (machine, interface) in [("sender", "to-n1"), ("n1", "to-sender")] {
-            net.lab.run(machine, "ethtool", &["-K", interface, "gro", "on"])?;
+        links.lay(&lab)?;
+        let net = Net { lab, links, has_arrival: Cell::new(false) };
+        for (neighbour, device) in [("sender", "to-sender"), ("sink", "to-sink")] {
+            links::silence(&net.lab, net.nobody(neighbour).into(), device)?;
         }
-        for neighbour in ["sender", "sink"] {
-            let (address, device) = (net.nobody(neighbour).to_string(), format!("to-{neighbour}"));
-            let args = ["neigh", "replace", &address, "lladdr", NOBODYS_MAC, "nud", "permanent", "dev", &device];
-            net.lab.run("n1", "ip", &args)?;
-        }
-        let address = net.v6_nobody("sink").to_string();
-        let args = ["-6", "neigh", "replace", &address, "lladdr", NOBODYS_MAC, "nud", "permanent", "dev", "to-sink"];
-        net.lab.run("n1", "ip", &args)?;
+        links::silence(&net.lab, net.v6_nobody("sink").into(), "to-sink")?;
         Ok(net)
     }
 
@@ -109,6 +110,12 @@ impl Net {
     /// Returns the network behind the router.
     pub fn destination(&self) -> String {
         let [a, b, c, _] = self.lab.v4("sink").octets();
+        format!("{a}.{b}.{c}.0/24")
+    }
+
+    /// Returns the network before the router.
+    pub fn origin(&self) -> String {
+        let [a, b, c, _] = self.lab.v4("sender").octets();
         format!("{a}.{b}.{c}.0/24")
     }
 
@@ -151,16 +158,23 @@ impl Net {
     /// The router refuses it.
     pub fn install(&self, installed: &Installed) -> Result<()> {
         let Installed { user, package, port, properties } = installed;
-        self.install_for(user, package, &self.filter(*port), properties)
+        self.install_for(user, package, &[&self.filter(*port)], properties)
     }
 
-    /// Installs a module with any filter.
+    /// Installs a module with any filters.
     ///
     /// # Errors
     /// The router refuses it.
-    pub fn install_for(&self, user: &LabUser, package: &LabPackage, filter: &str, properties: &[&str]) -> Result<()> {
+    pub fn install_for(
+        &self,
+        user: &LabUser,
+        package: &LabPackage,
+        filters: &[&str],
+        properties: &[&str],
+    ) -> Result<()> {
         let (file, key) = (package.path.to_string_lossy().into_owned(), user.key.to_string_lossy().into_owned());
-        let mut args = vec!["setup", &file, "--local", "--filter", filter, "--user", &user.name, "--key", &key];
+        let mut args = vec!["setup", &file, "--local", "--user", &user.name, "--key", &key];
+        args.extend(filters.iter().flat_map(|filter| ["--filter", filter]));
         for property in properties {
             args.extend(["--property", property]);
         }
@@ -187,7 +201,9 @@ impl Net {
     pub fn receive_as(&self, placement: Placement, sink: Sink) -> Result<()> {
         let one = placement == Placement::OneCore;
         self.has_arrival.set(one);
-        ["sender", "sink"].into_iter().try_for_each(|machine| receive_in_threads(&self.lab, machine, one))?;
+        for (machine, interface) in self.links.ends() {
+            receive_in_thread(&self.lab, machine, &interface, one)?;
+        }
         if one {
             place_threads()?;
         }
@@ -195,9 +211,7 @@ impl Net {
             Sink::Outside => Some(OUTSIDE_CORE),
             Sink::Inside => None,
         };
-        // Answers come back to the sender.
-        steer(&self.lab, "sink", "to-n1", core)?;
-        steer(&self.lab, "sender", "to-n1", core)
+        self.links.ends().iter().try_for_each(|(machine, interface)| steer(&self.lab, machine, interface, core))
     }
 
     /// Returns whether the node's core takes the generator's packets from a queue, as a card's, and so does all that the router

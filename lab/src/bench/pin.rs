@@ -104,14 +104,14 @@ pub fn steer(lab: &Lab, machine: &str, interface: &str, core: Option<usize>) -> 
     set(lab, machine, interface, &format!("echo {cores:x} > $1/queues/rx-0/rps_cpus"))
 }
 
-/// Has a thread of the kernel take what arrives at a machine's interfaces, in place of an interrupt on the sender's core; or
+/// Has a thread of the kernel take what arrives at an interface, in place of an interrupt on the sender's core; or
 /// not. [`place_threads`] says which core it runs on. An interface that takes one packet at a time has no such thread.
 ///
 /// # Errors
-/// An interface cannot be reached.
-pub fn receive_in_threads(lab: &Lab, machine: &str, on: bool) -> Result<()> {
+/// The interface cannot be reached.
+pub fn receive_in_thread(lab: &Lab, machine: &str, interface: &str, on: bool) -> Result<()> {
     let script = format!("echo {} > $1/threaded 2> /dev/null || true", u8::from(on));
-    lab.topology().interfaces_of(machine).iter().try_for_each(|interface| set(lab, machine, &interface.name, &script))
+    set(lab, machine, interface, &script)
 }
 
 /// Puts the kernel's threads for what arrives at interfaces on the core of generator and sink.

@@ -10,6 +10,7 @@ use anyhow::{Context, Result, ensure};
 use serde::Deserialize;
 
 use super::account::{Account, Drops};
+use super::links::{BACK, Links};
 use super::net::Net;
 use super::others::Others;
 use super::pin::{NODE_CORE, OUTSIDE_CORE};
@@ -227,18 +228,23 @@ fn run_once(net: &Net, programs: &Programs, traffic: &Traffic, load: &Pace) -> R
     let lab = &net.lab;
     let place = |machine, interface| format!("/run/netns/{}:{interface}", lab.namespace(machine));
     let mut command = std::process::Command::new(&programs.trial);
-    let sink = if traffic.answered.is_some() { place("sender", "to-n1") } else { place("sink", "to-n1") };
+    let (machine, interfaces) = match traffic.answered {
+        Some(_) => ("sender", vec!["to-n1".to_owned()]),
+        None => net.links.sinks(),
+    };
     let (source, destination): (IpAddr, IpAddr) = match traffic.answered {
         Some(_) => (net.nobody("sender").into(), net.nobody("sink").into()),
         None if traffic.v6 => (lab.v6("sender").into(), net.v6_nobody("sink").into()),
-        // The addresses behind the sender's own are the router's and the network's.
-        None if traffic.flows > FLOWS_OF_ONE_MAX => (net.nobody("sender").into(), net.nobody("sink").into()),
+        // What goes back goes to the source, and the addresses behind the sender's own are the router's and the network's.
+        None if traffic.flows > FLOWS_OF_ONE_MAX || net.links == Links::BothWays => {
+            (net.nobody("sender").into(), net.nobody("sink").into())
+        }
         None => (lab.v4("sender").into(), net.nobody("sink").into()),
     };
     command
         .arg(format!("sender={}", place("sender", "to-n1")))
         .arg(format!("router={}", place("n1", "to-sender")))
-        .arg(format!("sink={sink}"))
+        .arg(format!("sink={}", place(machine, &interfaces.join(","))))
         .arg(format!("source={source}"))
         .arg(format!("destination={destination}"))
         .arg(format!("objects={}", programs.dir.display()))
@@ -252,6 +258,11 @@ fn run_once(net: &Net, programs: &Programs, traffic: &Traffic, load: &Pace) -> R
         .arg(format!("bytes={}", traffic.bytes))
         .arg(format!("rate={:.0}", load.rate.unwrap_or(0.0)))
         .arg(format!("seconds={}", load.seconds));
+    match net.links {
+        Links::Row => {}
+        Links::BothWays => drop(command.arg(format!("back={BACK}:to-sink"))),
+        Links::Outputs(outputs) => drop(command.arg(format!("outputs={outputs}"))),
+    }
     if net.has_arrival() {
         command.arg(format!("arrival={NODE_CORE}"));
     }
