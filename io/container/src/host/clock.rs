@@ -98,9 +98,14 @@ mod tests {
         let (burning, sleeping) = (Running::start("while :; do :; done"), Running::start("exec sleep 60"));
         let (mut burns, mut sleeps) = (burning.clock(), sleeping.clock());
         let before = burns.processor_time(WorkerThread::First).unwrap();
-        std::thread::sleep(Duration::from_millis(50));
-        let slept = sleeps.processor_time(WorkerThread::First).unwrap();
         let until = Instant::now() + Duration::from_secs(20);
+        let mut slept = Duration::MAX;
+        // Until it sleeps, it starts.
+        while sleeps.processor_time(WorkerThread::First).unwrap() != slept {
+            assert!(Instant::now() < until, "it does not begin to sleep");
+            slept = sleeps.processor_time(WorkerThread::First).unwrap();
+            std::thread::sleep(Duration::from_millis(50));
+        }
         while burns.processor_time(WorkerThread::First).unwrap() < before + Duration::from_millis(100) {
             assert!(Instant::now() < until, "it gets no processor");
             std::thread::sleep(Duration::from_millis(10));
