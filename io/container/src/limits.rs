@@ -22,7 +22,10 @@ pub const PROCESSES_MAX: usize = CONTAINERS_MAX;
 /// How long a packet thread keeps a processor at most while others want it: the least that Linux gives.
 pub const PACKET_SLICE: Duration = Duration::from_micros(100);
 /// Processes that the launcher keeps ready to become workers.
-pub const SPARES: usize = 1;
+pub const SPARES: usize = 2;
+/// For how long after a request the launcher makes no more than the one that is needed next: the worker that begins then has the
+/// processor.
+pub const SPARES_PAUSE: Duration = Duration::from_millis(8);
 /// The first user id of containers unless the operator says otherwise.
 pub const UID_BASE: u32 = 64_000;
 /// Open files of a Wasm worker.

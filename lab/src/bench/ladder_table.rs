@@ -183,6 +183,7 @@ fn ratios(bytes: u16) -> Vec<(Way, Base, Option<Goal>)> {
         _ => [None; 3],
     };
     let mut rows = three(Way::AfxdpMonitor, monitor).to_vec();
+    rows.push((Way::AfxdpRealTime, Base::EqualCores, None));
     rows.extend(three(Way::AfxdpNull, [None; 3]));
     rows.extend(generators(Way::AfxdpUnmatched, (bytes == 64).then_some(Goal::Unmatched)));
     rows.extend(generators(Way::XdpForward, (bytes == 64).then_some(Goal::XdpForward)));

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//! What other programs of the machine do meanwhile: on a shared machine a trial counts only when they do next to nothing.
+//! What other programs of the machine do meanwhile, and other virtual machines beside it: on a shared machine a trial counts
+//! only when they do next to nothing.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -7,10 +8,13 @@ use anyhow::Result;
 
 use super::pin::family;
 
-/// Ticks (hundredths of a second) of processor time that other programs may take during a trial.
+/// Ticks (hundredths of a second) of processor time that other programs and other virtual machines may take during a trial.
 const TICKS_MAX: u64 = 2;
 
-/// Processor time of all programs but ours and the kernel's own threads, by process.
+/// The number of no process, for what other virtual machines took.
+const STOLEN: u32 = 0;
+
+/// Processor time of all programs but ours and the kernel's own threads, by process, and that which was stolen.
 pub struct Others(BTreeMap<u32, u64>);
 
 impl Others {
@@ -23,7 +27,7 @@ impl Others {
         for pid in ours {
             known.extend(family(*pid)?);
         }
-        let mut times = BTreeMap::new();
+        let mut times = BTreeMap::from([(STOLEN, stolen(&std::fs::read_to_string("/proc/stat")?))]);
         for entry in std::fs::read_dir("/proc")?.flatten() {
             let Some(pid) = entry.file_name().to_str().and_then(|name| name.parse::<u32>().ok()) else { continue };
             if known.contains(&pid) {
@@ -55,6 +59,12 @@ fn ticks(stat: &str) -> Option<u64> {
     Some(fields.get(11)?.parse::<u64>().ok()? + fields.get(12)?.parse::<u64>().ok()?)
 }
 
+/// Returns the ticks for which the hypervisor ran others although programs of this machine wanted to run.
+fn stolen(stat: &str) -> u64 {
+    let steal = |line: &str| line.strip_prefix("cpu ")?.split_whitespace().nth(7)?.parse().ok();
+    stat.lines().find_map(steal).unwrap_or(0)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -65,6 +75,12 @@ mod tests {
         assert_eq!(ticks(&stat(1)), Some(42));
         assert_eq!(ticks(&stat(2)), None);
         assert_eq!(ticks("7 (x"), None);
+    }
+
+    #[test]
+    fn what_the_hypervisor_gave_to_others_is_of_all_cores() {
+        assert_eq!(stolen("cpu  1 2 3 4 5 6 7 42 0 0\ncpu0 1 2 3 4 5 6 7 40 0 0\n"), 42);
+        assert_eq!(stolen("cpu  1 2 3\nintr 7"), 0, "kernels before it was counted");
     }
 
     #[test]

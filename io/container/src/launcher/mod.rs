@@ -18,6 +18,7 @@ use std::io;
 use std::os::fd::{AsFd as _, BorrowedFd, OwnedFd};
 use std::process::ExitCode;
 use std::rc::Rc;
+use std::time::{Duration, Instant};
 
 use netserv_model::policy::ContainerLimits;
 use netserv_model::{Flavour, UserId};
@@ -27,7 +28,7 @@ use rustix::fs::{Mode, OFlags};
 use rustix::pipe::PipeFlags;
 use rustix::process::{Resource, Rlimit, Signal, getrlimit, pidfd_send_signal, setrlimit};
 
-use crate::limits::{END_PATIENCE, MEDIA_SPARE_BYTES};
+use crate::limits::{END_PATIENCE, MEDIA_SPARE_BYTES, SPARES, SPARES_PAUSE};
 use crate::protocol::names::{ARCHIVE_FILE, COMPILE_OUTPUT, LAUNCHER_NAME};
 use crate::protocol::socket::{receive, send};
 use crate::protocol::step::{Step as _, StepError, step_error};
@@ -73,6 +74,9 @@ pub fn run_if_launcher() -> Option<ExitCode> {
 /// What a node and a worker share.
 const SHARED_FDS: [i32; 4] = [CONTROL_FD, RING_FD, WAKE_WORKER_FD, WAKE_HOST_FD];
 
+/// How often the launcher tries again to remove groups.
+const SWEEP_INTERVAL: Duration = Duration::from_millis(5);
+
 /// The launcher's whole state.
 struct LauncherLoop<'a> {
     socket: BorrowedFd<'a>,
@@ -108,9 +112,11 @@ impl<'a> LauncherLoop<'a> {
     }
 
     fn run(&mut self) {
+        let mut asked: Option<Instant> = None;
         loop {
-            self.spares.refill(&self.kit);
-            let (request, ended) = self.wait();
+            let pause = asked.map_or(Duration::ZERO, |asked| SPARES_PAUSE.saturating_sub(asked.elapsed()));
+            self.spares.refill(&self.kit, if pause.is_zero() { SPARES } else { 1 });
+            let (request, ended) = self.wait(pause);
             for place in ended {
                 self.reap(place);
             }
@@ -118,6 +124,7 @@ impl<'a> LauncherLoop<'a> {
             if !request {
                 continue;
             }
+            asked = Some(Instant::now());
             match receive::<Request>(self.socket) {
                 Ok(Some((request, fds))) => self.handle(&request, fds),
                 // The node is gone, or sent what only another program would send.
@@ -126,14 +133,16 @@ impl<'a> LauncherLoop<'a> {
         }
     }
 
-    /// Waits until there is a request, or processes ended, and returns which.
-    fn wait(&self) -> (bool, Vec<usize>) {
+    /// Waits until there is a request, or processes ended, and returns which; while spares are missing, for no longer than a
+    /// pause.
+    fn wait(&self, pause: Duration) -> (bool, Vec<usize>) {
         let running: Vec<(usize, &Running)> = self.places.running().collect();
         let mut fds = vec![PollFd::from_borrowed_fd(self.socket, PollFlags::IN)];
         fds.extend(running.iter().map(|(_, process)| PollFd::new(&process.pidfd, PollFlags::IN)));
-        let soon = Timespec { tv_sec: 0, tv_nsec: 5_000_000 };
-        let timeout = self.spares.are_leaving().then_some(&soon);
-        if poll(&mut fds, timeout).is_err() {
+        let sweep = self.spares.are_leaving().then_some(SWEEP_INTERVAL);
+        let refill = (self.spares.are_missing() && !pause.is_zero()).then_some(pause);
+        let timeout = sweep.into_iter().chain(refill).min().and_then(|timeout| Timespec::try_from(timeout).ok());
+        if poll(&mut fds, timeout.as_ref()).is_err() {
             return (false, vec![]);
         }
         let ready: Vec<bool> = fds.iter().map(|fd| !fd.revents().is_empty()).collect();

@@ -29,12 +29,18 @@ impl Spares {
         Spares { cgroups, waiting: vec![], groups: 0, leaving: vec![] }
     }
 
-    /// Makes spares. What goes wrong here is told with the next container, which then makes one for itself.
-    pub(super) fn refill(&mut self, kit: &Kit) {
-        while self.waiting.len() < SPARES {
+    /// Makes spares until there are so many, or [`SPARES`]. What goes wrong here is told with the next container, which then
+    /// makes one for itself.
+    pub(super) fn refill(&mut self, kit: &Kit, wanted: usize) {
+        while self.waiting.len() < wanted.min(SPARES) {
             let Ok(spare) = self.fork(kit) else { return };
             self.waiting.push(spare);
         }
+    }
+
+    /// Returns whether more are to be made.
+    pub(super) fn are_missing(&self) -> bool {
+        self.waiting.len() < SPARES
     }
 
     /// Makes a spare a worker, in its own groups with these limits or in those of another worker. Returns it with how
