@@ -19,7 +19,7 @@ use super::{Measured, Plan, progress};
 type Percentile = (&'static str, fn(&Latency) -> f64);
 
 /// The ways that are compared.
-const WAYS: [Way; 5] = [Way::Kernel, Way::AfxdpUnmatched, Way::AfxdpNull, Way::AfxdpMonitor, Way::AfxdpRealTime];
+pub const WAYS: [Way; 5] = [Way::Kernel, Way::AfxdpUnmatched, Way::AfxdpNull, Way::AfxdpMonitor, Way::AfxdpRealTime];
 /// The share of packets that may be lost; a trial with more is repeated.
 const LOSS_MAX: f64 = 0.01;
 /// How often.

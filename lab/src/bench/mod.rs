@@ -372,7 +372,7 @@ fn packets(plan: &Plan, programs: &Programs) -> Result<Measured> {
     let wanted = if plan.ways.is_empty() { ways::Way::ALL.to_vec() } else { plan.ways.clone() };
     let nets = ways::Nets::up(programs, &wanted)?;
     let (ladder, mut measured) = ladder::measure(plan, programs, &nets)?;
-    if plan.sizes.contains(&delay::BYTES) && plan.ways.is_empty() {
+    if plan.sizes.contains(&delay::BYTES) && delay::WAYS.iter().all(|way| wanted.contains(way)) {
         let delays = delay::measure(plan, programs, &nets, &ladder)?;
         measured.figures.extend(delays.figures);
         measured.plots.extend(delays.plots);
