@@ -36,7 +36,7 @@ pub const HELD_PACKETS_MANY: usize = UNWOKEN_PACKETS_MAX + 2 * netserv_model::li
 /// Turns of the packet loop in which no worker gave back anything although they hold many packets, after which it sleeps for a
 /// moment, so that they get its core.
 pub const UNANSWERED_TURNS_MIN: u32 = 4;
-/// The same at most, after naps that brought no answers.
+/// The same at most: after naps that brought no answers, and where workers answer by themselves.
 pub const UNANSWERED_TURNS_MAX: u32 = 1024;
 /// Sleeping containers with packets that are few: waking all of them costs little.
 pub const SLEEPERS_FEW: usize = 8;

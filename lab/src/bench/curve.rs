@@ -17,21 +17,19 @@ use super::ways::{Nets, Way};
 use super::{Measured, Plan, kilo, progress};
 
 const BYTES: u16 = 64;
-/// What is offered with all of the router on one core, and with equal cores, in packets per second.
-const LOADS: [[f64; 8]; 2] = [
-    [100e3, 200e3, 300e3, 400e3, 500e3, 700e3, 1000e3, 1500e3],
-    [200e3, 300e3, 400e3, 500e3, 600e3, 800e3, 1000e3, 1200e3],
-];
 /// How many times its best has to be offered for an overload.
 const OVERLOAD: f64 = 3.0;
-/// The ways that are compared: with all of the router on one core, and with equal cores. The first of each is the kernel's.
-const WAYS: [(Placement, [Way; 6]); 2] = [
+/// What is compared: with all of the router on one core, and with equal cores, what is offered in packets per second, and the
+/// ways. The first of each is the kernel's.
+const CASES: [(Placement, [f64; 8], [Way; 6]); 2] = [
     (
         Placement::OneCore,
+        [100e3, 200e3, 300e3, 400e3, 500e3, 700e3, 1000e3, 1500e3],
         [Way::Kernel, Way::NfqueueNull, Way::NfqueueMonitor, Way::AfxdpNull, Way::AfxdpMonitor, Way::AfxdpUnmatched],
     ),
     (
         Placement::Split,
+        [200e3, 300e3, 400e3, 500e3, 600e3, 800e3, 1000e3, 1200e3],
         [Way::Steered, Way::NfqueueNull, Way::NfqueueMonitor, Way::AfxdpNull, Way::AfxdpMonitor, Way::AfxdpRealTime],
     ),
 ];
@@ -39,6 +37,7 @@ const WAYS: [(Placement, [Way; 6]); 2] = [
 /// What a way delivered at one offered load, one value per round, in packets per second.
 #[derive(Clone, Debug, Default)]
 struct Point {
+    asked: f64,
     offered: Vec<f64>,
     delivered: Vec<f64>,
     arrived: Vec<f64>,
@@ -49,7 +48,7 @@ struct Point {
 struct Curve {
     placement: Placement,
     way: Way,
-    /// One for each of [`LOADS`].
+    /// One for each load that is offered.
     points: Vec<Point>,
 }
 
@@ -59,9 +58,10 @@ struct Curve {
 /// A way does not work.
 pub fn measure(plan: &Plan, programs: &Programs) -> Result<Measured> {
     let mut curves = Vec::new();
-    for (placement, ways) in WAYS {
+    for (placement, loads, ways) in CASES {
+        let points = loads.map(|asked| Point { asked, ..Point::default() });
         let wanted = ways.into_iter().filter(|way| plan.ways.is_empty() || plan.ways.contains(way));
-        curves.extend(wanted.map(|way| Curve { placement, way, points: vec![Point::default(); LOADS[0].len()] }));
+        curves.extend(wanted.map(|way| Curve { placement, way, points: points.to_vec() }));
     }
     let ways: Vec<Way> = curves.iter().map(|curve| curve.way).collect();
     let nets = Nets::up(programs, &ways)?;
@@ -69,8 +69,8 @@ pub fn measure(plan: &Plan, programs: &Programs) -> Result<Measured> {
         for Curve { placement, way, points } in &mut curves {
             let (net, traffic) = (nets.of(*way).context("no such router")?, way.traffic(BYTES, &nets.notify));
             net.prepare(*placement, way.sink(*placement))?;
-            for (load, point) in LOADS[usize::from(*placement == Placement::Split)].into_iter().zip(points) {
-                let pace = Pace { rate: Some(load), seconds: plan.curve_seconds, timed: false, accounted: true };
+            for point in points {
+                let pace = Pace { rate: Some(point.asked), seconds: plan.curve_seconds, timed: false, accounted: true };
                 let outcome = trial::run(net, programs, &traffic, &pace).with_context(|| way.name())?;
                 point.add(&outcome);
                 progress(&format!(
@@ -82,7 +82,7 @@ pub fn measure(plan: &Plan, programs: &Programs) -> Result<Measured> {
             }
         }
     }
-    let plots = WAYS.map(|(placement, _)| plot(placement, &curves)).into_iter().flatten().collect();
+    let plots = CASES.map(|(placement, ..)| plot(placement, &curves)).into_iter().flatten().collect();
     Ok(Measured { figures: vec![figure(plan, &curves)], plots })
 }
 
@@ -115,7 +115,7 @@ fn figure(plan: &Plan, curves: &[Curve]) -> Figure {
         let best: Vec<f64> = best(points).into_iter().map(kilo).collect();
         rows.push(Row::new(format!("{}, best", name(*placement, *way)), "kpps", &best));
     }
-    for (placement, ways) in WAYS {
+    for (placement, _, ways) in CASES {
         let of = |way| curves.iter().find(|curve| curve.placement == placement && curve.way == way);
         let below = [(ways[0], &ways[1..]), (Way::NfqueueNull, &[Way::NfqueueMonitor])];
         for (base, ways) in below {

@@ -91,9 +91,19 @@ impl Cores {
     /// # Errors
     /// `/proc/stat` is not what it is on Linux.
     pub fn now() -> Result<Cores> {
-        let stat = read("/proc/stat")?;
+        Ok(Cores::of(&read("/proc/stat")?))
+    }
+
+    /// Returns the counts that `/proc/stat` has.
+    pub fn of(stat: &str) -> Cores {
         let is_core = |line: &&str| line.starts_with("cpu") && !line.starts_with("cpu ");
-        Ok(Cores(stat.lines().filter(is_core).map(ticks).collect()))
+        Cores(stat.lines().filter(is_core).map(ticks).collect())
+    }
+
+    /// Returns for how many ticks since an earlier look the hypervisor ran others although programs of this machine wanted to
+    /// run, on all cores together.
+    pub fn stolen_since(&self, earlier: &Cores) -> u64 {
+        self.since(earlier).into_iter().map(|ticks| ticks.stolen).sum()
     }
 
     /// Returns what one core did since an earlier look, in words.
@@ -166,6 +176,13 @@ mod tests {
         let machine = Machine::look().unwrap();
         assert!(machine.cores > 0 && machine.memory_mib > 0 && !machine.kernel.is_empty());
         assert!(Cores::now().unwrap().0.len() >= machine.cores);
+    }
+
+    #[test]
+    fn what_the_hypervisor_gave_to_others_is_of_all_cores() {
+        let stolen = |stat| Cores::of(stat).stolen_since(&Cores::of("cpu0 0\ncpu1 0\n"));
+        assert_eq!(stolen("cpu  1 2 3 4 5 6 7 42 0 0\ncpu0 1 2 3 4 5 6 7 40 0 0\ncpu1 0 0 0 0 0 0 0 2 0 0\n"), 42);
+        assert_eq!(stolen("cpu  1 2 3\ncpu0 1 2 3\nintr 7"), 0, "kernels before it was counted");
     }
 
     #[test]

@@ -74,7 +74,7 @@ pub struct Options {
     /// Numbers of containers that are measured; without it 1, 10, 100, and in a long run 50 and 500 too.
     #[arg(long, value_delimiter = ',')]
     pub containers: Vec<u16>,
-    /// Ways through a router that the ladder is measured with; without it all.
+    /// Ways through a router that ladder and curve are measured with; without it all.
     #[arg(long, value_delimiter = ',', value_enum)]
     pub ways: Vec<ways::Way>,
     /// Conditions that are measured: those whose names have one of these words, such as `both,outputs`; without it all.
@@ -93,7 +93,7 @@ pub struct Options {
 pub enum Part {
     /// The highest rates through one node, and latency at half load.
     Ladder,
-    /// What is delivered of what is offered, up to three times of what a way takes.
+    /// What is delivered of what is offered, up to far beyond what a way takes.
     Curve,
     /// What changes rates: sockets, flows, sizes, IPv6, directions, outputs, a program beside the node.
     Conditions,

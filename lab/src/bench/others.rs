@@ -6,6 +6,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use anyhow::Result;
 
+use super::machine::Cores;
 use super::pin::family;
 
 /// Ticks (hundredths of a second) of processor time that other programs may take during a trial.
@@ -13,11 +14,11 @@ const TICKS_MAX: u64 = 2;
 /// The same of other virtual machines, whose pauses no trial on such a machine is free of.
 const STOLEN_MAX: u64 = 6;
 
-/// The number of no process, for what other virtual machines took.
-const STOLEN: u32 = 0;
-
-/// Processor time of all programs but ours and the kernel's own threads, by process, and that which was stolen.
-pub struct Others(BTreeMap<u32, u64>);
+/// Processor time of all programs but ours and the kernel's own threads, by process, and what the cores did.
+pub struct Others {
+    programs: BTreeMap<u32, u64>,
+    cores: Cores,
+}
 
 impl Others {
     /// Looks at all programs but the given ones, their descendants, and this one.
@@ -29,7 +30,7 @@ impl Others {
         for pid in ours {
             known.extend(family(*pid)?);
         }
-        let mut times = BTreeMap::from([(STOLEN, stolen(&std::fs::read_to_string("/proc/stat")?))]);
+        let mut programs = BTreeMap::new();
         for entry in std::fs::read_dir("/proc")?.flatten() {
             let Some(pid) = entry.file_name().to_str().and_then(|name| name.parse::<u32>().ok()) else { continue };
             if known.contains(&pid) {
@@ -38,18 +39,17 @@ impl Others {
             // It may have ended.
             let Ok(stat) = std::fs::read_to_string(format!("/proc/{pid}/stat")) else { continue };
             if let Some(ticks) = ticks(&stat) {
-                times.insert(pid, ticks);
+                programs.insert(pid, ticks);
             }
         }
-        Ok(Others(times))
+        Ok(Others { programs, cores: Cores::now()? })
     }
 
     /// Returns whether they have done little since an earlier look.
     pub fn were_quiet_since(&self, earlier: &Others) -> bool {
-        let spent = |(pid, now): (&u32, &u64)| now.saturating_sub(earlier.0.get(pid).copied().unwrap_or(0));
-        let (stolen, others): (Vec<_>, Vec<_>) = self.0.iter().partition(|(pid, _)| **pid == STOLEN);
-        stolen.into_iter().map(spent).sum::<u64>() <= STOLEN_MAX
-            && others.into_iter().map(spent).sum::<u64>() <= TICKS_MAX
+        let spent = |(pid, now): (&u32, &u64)| now.saturating_sub(earlier.programs.get(pid).copied().unwrap_or(0));
+        self.cores.stolen_since(&earlier.cores) <= STOLEN_MAX
+            && self.programs.iter().map(spent).sum::<u64>() <= TICKS_MAX
     }
 }
 
@@ -61,12 +61,6 @@ fn ticks(stat: &str) -> Option<u64> {
         return None;
     }
     Some(fields.get(11)?.parse::<u64>().ok()? + fields.get(12)?.parse::<u64>().ok()?)
-}
-
-/// Returns the ticks for which the hypervisor ran others although programs of this machine wanted to run.
-fn stolen(stat: &str) -> u64 {
-    let steal = |line: &str| line.strip_prefix("cpu ")?.split_whitespace().nth(7)?.parse().ok();
-    stat.lines().find_map(steal).unwrap_or(0)
 }
 
 #[cfg(test)]
@@ -82,18 +76,16 @@ mod tests {
     }
 
     #[test]
-    fn what_the_hypervisor_gave_to_others_is_of_all_cores() {
-        assert_eq!(stolen("cpu  1 2 3 4 5 6 7 42 0 0\ncpu0 1 2 3 4 5 6 7 40 0 0\n"), 42);
-        assert_eq!(stolen("cpu  1 2 3\nintr 7"), 0, "kernels before it was counted");
-    }
-
-    #[test]
     fn what_is_new_counts_whole() {
-        let before = Others(BTreeMap::from([(1, 100), (2, 5)]));
-        assert!(Others(BTreeMap::from([(1, 101), (2, 5)])).were_quiet_since(&before));
-        assert!(!Others(BTreeMap::from([(1, 150)])).were_quiet_since(&before));
-        assert!(!Others(BTreeMap::from([(1, 100), (3, 9)])).were_quiet_since(&before));
-        assert!(Others(BTreeMap::from([(STOLEN, STOLEN_MAX)])).were_quiet_since(&before));
-        assert!(!Others(BTreeMap::from([(STOLEN, STOLEN_MAX + 1)])).were_quiet_since(&before));
+        let others = |programs: &[(u32, u64)], stolen: u64| Others {
+            programs: programs.iter().copied().collect(),
+            cores: Cores::of(&format!("cpu0 0 0 0 0 0 0 0 {stolen} 0 0")),
+        };
+        let before = others(&[(1, 100), (2, 5)], 7);
+        assert!(others(&[(1, 101), (2, 5)], 7).were_quiet_since(&before));
+        assert!(!others(&[(1, 150)], 7).were_quiet_since(&before));
+        assert!(!others(&[(1, 100), (3, 9)], 7).were_quiet_since(&before));
+        assert!(others(&[], 7 + STOLEN_MAX).were_quiet_since(&before));
+        assert!(!others(&[], 7 + STOLEN_MAX + 1).were_quiet_since(&before));
     }
 }

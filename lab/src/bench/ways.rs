@@ -342,23 +342,23 @@ pub fn real_time_settings() -> String {
 
 /// A node in the real-time class.
 fn real_time() -> Result<Net> {
-    let mut net = Net::up()?;
-    let user = net.lab.user("alice", &[&net.destination()])?;
-    net.start_netservd("afxdp", &real_time_settings(), std::slice::from_ref(&user))?;
-    let package = net.lab.package("net-monitor", &user)?;
-    net.install(&Installed { user: &user, package: &package, port: PORT, properties: &[] })?;
-    Ok(net)
+    monitored(Net::up()?, &real_time_settings())
 }
 
 /// A node that forwards in XDP what its one module does not want.
 fn xdp_forward() -> Result<Net> {
-    let mut net = Net::up()?;
+    let net = Net::up()?;
     // A veth takes frames out of XDP only when the other end takes many at a time, too.
     for (machine, interface) in [("n1", "to-sink"), ("sink", "to-n1")] {
         net.lab.run(machine, "ethtool", &["-K", interface, "gro", "on"])?;
     }
+    monitored(net, "dataplane.xdp-forward = \"on\"")
+}
+
+/// Starts a node with the driver `afxdp` whose one module is net-monitor.
+fn monitored(mut net: Net, settings: &str) -> Result<Net> {
     let user = net.lab.user("alice", &[&net.destination()])?;
-    net.start_netservd("afxdp", "dataplane.xdp-forward = \"on\"", std::slice::from_ref(&user))?;
+    net.start_netservd("afxdp", settings, std::slice::from_ref(&user))?;
     let package = net.lab.package("net-monitor", &user)?;
     net.install(&Installed { user: &user, package: &package, port: PORT, properties: &[] })?;
     Ok(net)

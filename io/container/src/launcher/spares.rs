@@ -29,10 +29,10 @@ impl Spares {
         Spares { cgroups, waiting: vec![], groups: 0, leaving: vec![] }
     }
 
-    /// Makes spares until there are so many, or [`SPARES`]. What goes wrong here is told with the next container, which then
+    /// Makes spares until there are so many. What goes wrong here is told with the next container, which then
     /// makes one for itself.
     pub(super) fn refill(&mut self, kit: &Kit, wanted: usize) {
-        while self.waiting.len() < wanted.min(SPARES) {
+        while self.waiting.len() < wanted {
             let Ok(spare) = self.fork(kit) else { return };
             self.waiting.push(spare);
         }
