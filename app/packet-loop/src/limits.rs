@@ -45,10 +45,10 @@ pub const UNWOKEN_PACKETS_MAX: usize = 4 * netserv_model::limits::BATCH_PACKETS_
 /// How long they wait at most.
 pub const UNWOKEN_TIME_FEW_MAX: Duration = Duration::from_millis(2);
 /// Packets that wait in the ring of one of many sleeping containers before it is woken, while any come in.
-pub const UNWOKEN_PACKETS_EACH_MAX: usize = netserv_model::limits::BATCH_PACKETS_MAX / 2;
-/// How long they wait for each sleeping container: a loop that does not keep up wakes one in this time, which takes some
-/// tenths of a processor at most.
-pub const UNWOKEN_TIME_EACH: Duration = Duration::from_micros(40);
+pub const UNWOKEN_PACKETS_EACH_MAX: usize = netserv_model::limits::BATCH_PACKETS_MAX;
+/// How long they wait for each sleeping container: a loop that does not keep up wakes one in this time, which takes a tenth
+/// of a processor at most, and a hundred containers get full batches of it.
+pub const UNWOKEN_TIME_EACH: Duration = Duration::from_micros(150);
 /// How long they wait at most, however many containers sleep.
 pub const UNWOKEN_TIME_MAX: Duration = Duration::from_millis(20);
 /// Containers that are woken in one turn of the packet loop, so that the driver's rings do not overflow meanwhile.
