@@ -96,7 +96,10 @@ impl World {
         let (what, node) = (input.byte(), input.index(2));
         let engine = &mut self.nodes[node].engine;
         match what % 4 {
-            0 => engine.handle_unreachable(self.now, FLOW_DESTINATION),
+            0 => {
+                let error = self.network.icmp_error(input);
+                engine.handle_icmp_error(self.now, &error);
+            }
             1 => {
                 let lifetime = Duration::from_secs(input.byte().into());
                 let call =

@@ -4,7 +4,7 @@
 use std::collections::VecDeque;
 use std::net::{IpAddr, Ipv4Addr};
 
-use netserv_gist::{AssociationId, Transmit};
+use netserv_gist::{AssociationId, IcmpError, IcmpKind, Transmit};
 
 use crate::input::Input;
 
@@ -84,6 +84,17 @@ impl Network {
         let length = usize::from(script.byte());
         let payload = [&b"\x4E\x04\xBD\xA5"[..], script.take(length)].concat();
         self.datagrams.push(Flight { to, source: ADDRESSES[1 - to], destination: ADDRESSES[to], payload });
+    }
+
+    /// Returns an ICMP error, most of which bring back a datagram under way, whole or cut off.
+    pub(crate) fn icmp_error(&self, script: &mut Input<'_>) -> IcmpError {
+        let what = script.byte();
+        let kind = if what & 1 == 0 { IcmpKind::Port } else { IcmpKind::Prohibited };
+        let reporter = [Some(FLOW_DESTINATION), Some(FLOW_DESTINATION), Some(ADDRESSES[0]), None];
+        let flight = self.datagrams.get(usize::from(what >> 3) % self.datagrams.len().max(1));
+        let mut quoted = flight.map_or_else(Vec::new, |flight| flight.payload.clone());
+        quoted.truncate(quoted.len().saturating_sub(usize::from(script.byte() >> 3)));
+        IcmpError { kind, reporter: reporter[usize::from(what >> 1 & 3)], quoted }
     }
 
     /// Repeats a datagram under way.

@@ -178,7 +178,10 @@ impl World {
                 let asked = if what & 0x10 == 0 { What::Counters } else { What::Usage };
                 self.call(at, |call| Input::Ask(call, asked));
             }
-            1 => self.give(at, Input::Unreachable(FLOW_DESTINATION)),
+            1 => {
+                let error = self.network.icmp_error(script);
+                self.give(at, Input::Icmp(Box::new(error)));
+            }
             2 => self.give(at, Input::RoutesChanged),
             3 => {
                 let mut policy = catalogue::policy(at);

@@ -266,8 +266,9 @@ fn requests_arrive_over_links_that_lose_and_delay(driver: Driver) {
         let result = lab.request("sender", &["path", &receiver]).unwrap();
         let names: Vec<&str> =
             result.nodes.iter().map(|node| node.node.as_str()).filter(|name| *name != "sender").collect();
-        assert!(names == ["n1", "n2"] || result.incomplete.is_some() || names == ["n1"], "{result:?}");
-        whole += u32::from(names == ["n1", "n2"]);
+        // What was lost may hide nodes, and then the stack says so.
+        assert!(names == ["n1", "n2"] || result.incomplete.is_some(), "{result:?}");
+        whole += u32::from(names == ["n1", "n2"] && result.incomplete.is_none());
     }
     assert!(whole >= 3, "only {whole} of 5 stacks were whole at 5 % loss");
 }

@@ -15,7 +15,7 @@ use netserv_model::api::{ModuleList, NodeInfo, PostRequest, Reloaded, RequestRes
 use netserv_model::effect::{ModuleSlot, News};
 use netserv_model::trace::TraceRequest;
 use netserv_model::{Refusal, UserId, WorkerId};
-use netserv_node::gist::AssociationId;
+use netserv_node::gist::{AssociationId, IcmpError};
 use netserv_node::{Ends, OwnedDatagram};
 use netserv_packet_loop::PacketEvent;
 use netserv_packet_loop::feed::{Feed, TraceRefusal};
@@ -53,11 +53,8 @@ pub enum SignalInput {
     Intercepted(Box<Intercepted>),
     /// A datagram for this node.
     Datagram(Box<OwnedDatagram>),
-    /// A Query of ours reached a host where nobody listens.
-    Unreachable {
-        /// Where the Query was going.
-        destination: IpAddr,
-    },
+    /// An ICMP error about a datagram of ours.
+    Icmp(Box<IcmpError>),
     /// A peer connected.
     Accepted {
         /// Both ends.

@@ -132,7 +132,7 @@ mod tests {
         let mut recording = Recording::start(&path, &header()).unwrap();
         let mut node = header().node();
         for (second, input) in
-            [Input::Restore(Box::default()), Input::Unreachable([10, 0, 0, 1].into()), Input::Timeout]
+            [Input::Restore(Box::default()), Input::Addresses(vec![[10, 0, 0, 1].into()]), Input::Timeout]
                 .into_iter()
                 .enumerate()
         {

@@ -24,6 +24,10 @@ pub enum Counter {
     QueriesSent,
     /// Queries given up without an answer.
     QueriesUnanswered,
+    /// ICMP errors that bring back no Query that waits for an answer.
+    IcmpUnmatched,
+    /// ICMP errors that say why a Query of this node does not get to its destination.
+    IcmpHindered,
     /// Responses without a matching Query.
     ResponsesUnsolicited,
     /// Messages whose source is not the address that they name.
@@ -72,7 +76,7 @@ pub enum Counter {
 
 impl Counter {
     /// Every counter, in order.
-    pub const ALL: [Counter; 32] = [
+    pub const ALL: [Counter; 34] = [
         Counter::DatagramsReceived,
         Counter::BadMagic,
         Counter::Malformed,
@@ -83,6 +87,8 @@ impl Counter {
         Counter::QueriesLooped,
         Counter::QueriesSent,
         Counter::QueriesUnanswered,
+        Counter::IcmpUnmatched,
+        Counter::IcmpHindered,
         Counter::ResponsesUnsolicited,
         Counter::SourceMismatch,
         Counter::ConfirmsAccepted,
@@ -120,6 +126,8 @@ impl Counter {
             Counter::QueriesLooped => "queries_looped",
             Counter::QueriesSent => "queries_sent",
             Counter::QueriesUnanswered => "queries_unanswered",
+            Counter::IcmpUnmatched => "icmp_unmatched",
+            Counter::IcmpHindered => "icmp_hindered",
             Counter::ResponsesUnsolicited => "responses_unsolicited",
             Counter::SourceMismatch => "source_mismatch",
             Counter::ConfirmsAccepted => "confirms_accepted",
@@ -147,7 +155,7 @@ impl Counter {
 }
 
 /// The counters of one engine.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Counters([u64; Counter::ALL.len()]);
 
 impl Counters {
@@ -163,6 +171,12 @@ impl Counters {
 
     pub(crate) fn add(&mut self, counter: Counter) {
         self.0[counter as usize] += 1;
+    }
+}
+
+impl Default for Counters {
+    fn default() -> Counters {
+        Counters([0; Counter::ALL.len()])
     }
 }
 

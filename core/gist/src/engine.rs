@@ -14,7 +14,7 @@ use crate::association::AssociationTable;
 use crate::cookie::CookieJar;
 use crate::counters::{Counter, Counters, StateCounts};
 use crate::error::ApiError;
-use crate::event::{Event, NoPeerReason};
+use crate::event::Event;
 use crate::limits;
 use crate::outbox::Outbox;
 use crate::peers::PeerTable;
@@ -99,13 +99,6 @@ impl Engine {
         }
         self.close_overrun(now);
         Disposition::Consumed
-    }
-
-    /// Takes an ICMP error for a Query of this node that got to `destination`, so that nobody took it on the way.
-    pub fn handle_unreachable(&mut self, now: Instant, destination: IpAddr) {
-        for id in self.routes.asking(destination) {
-            self.give_up_asking(now, id, NoPeerReason::Unreachable);
-        }
     }
 
     /// Takes the success of a [`Transmit::Connect`].
@@ -240,7 +233,7 @@ impl Engine {
             return;
         }
         match (message.kind, arrival.via) {
-            (MessageType::Error, _) => self.on_error(now, message),
+            (MessageType::Error, _) => self.on_error(now, arrival, message),
             (MessageType::MaHello, Via::Association(id)) => self.on_hello(now, id, &message),
             (MessageType::MaHello, Via::Datagram { .. }) => {}
             (MessageType::Query, _) if !self.hosts(&message) => {

@@ -12,7 +12,7 @@ use crate::api::Transmit;
 use crate::counters::Counter;
 use crate::engine::{Arrival, Engine, Via};
 use crate::event::{Event, FailReason, NoPeerReason, Notification, SendStatus};
-use crate::querier::Phase;
+use crate::querier::{Phase, query_target};
 use crate::routing::{Route, RouteId, RouteKey};
 
 /// Object types that Errors of the engine name.
@@ -103,8 +103,9 @@ impl Engine {
         }
     }
 
-    /// Does what a received Error asks for. The 128-bit session in it shows that its sender saw a message of ours.
-    pub(crate) fn on_error(&mut self, now: Instant, message: Message) {
+    /// Does what a received Error asks for. The 128-bit session in it shows that its sender saw a message of ours; that the
+    /// flow ends with its sender only the flow's endpoint can say.
+    pub(crate) fn on_error(&mut self, now: Instant, arrival: &Arrival, message: Message) {
         self.out.count(Counter::ErrorsReceived);
         let Some(object) = message.error else { return };
         let Some((id, kind)) = self.offender(&object) else { return };
@@ -115,7 +116,9 @@ impl Engine {
                 self.notify(id, Notification::RouteDeletion);
                 self.remove_route(now, id, SendStatus::Failed(FailReason::Cancelled));
             }
-            (ENDPOINT_FOUND, MessageType::Query) => self.give_up_asking(now, id, NoPeerReason::EndpointFound),
+            (ENDPOINT_FOUND, MessageType::Query) if self.is_endpoint(id, arrival) => {
+                self.path_ends(now, id, NoPeerReason::EndpointFound);
+            }
             (HOP_LIMIT_EXCEEDED, MessageType::Query) => self.ask_further(now, id, &object),
             (MESSAGE_TOO_LARGE, _) => self.ask_for_association(now, id),
             (_, MessageType::Query) => self.on_refusal(now, id, &object),
@@ -130,11 +133,12 @@ impl Engine {
         Some((self.routes.find(&key)?, header.kind))
     }
 
-    /// Ends a handshake whose Query certainly found nobody.
-    pub(crate) fn give_up_asking(&mut self, now: Instant, id: RouteId, reason: NoPeerReason) {
-        let phase = self.routes.get(id).and_then(Route::querier).map(|querier| querier.phase);
-        if matches!(phase, Some(Phase::Asking | Phase::Refreshing)) {
-            self.give_up(now, id, reason);
+    /// Returns whether a datagram comes from where the row's Queries go.
+    fn is_endpoint(&self, id: RouteId, arrival: &Arrival) -> bool {
+        let target = self.routes.get(id).and_then(|route| query_target(&route.key.mri));
+        match arrival.via {
+            Via::Datagram { source, .. } => target == Some(source.ip()),
+            Via::Association(_) => false,
         }
     }
 

@@ -7,6 +7,7 @@ use netserv_model::SessionId;
 use netserv_wire::gist::{DecodeError, Mri};
 
 use crate::api::{InterfaceId, MessageHandle, SiiHandle, TransferAttributes};
+use crate::icmp::IcmpKind;
 
 /// Something that an NSLP or the operator wants to know.
 #[derive(Clone, Debug, PartialEq)]
@@ -80,9 +81,16 @@ pub enum SendStatus {
 /// How the node knows that it is the last one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum NoPeerReason {
-    /// No node answered the Query.
+    /// No node answered the Query, so that there may be some.
     Timeout,
-    /// The Query reached the flow's endpoint, which answered with an ICMP error.
+    /// No node answered, and somebody says what hinders Queries, so that there may be nodes further on.
+    Hindered {
+        /// What is said.
+        kind: IcmpKind,
+        /// By whom.
+        reporter: IpAddr,
+    },
+    /// The Query reached the flow's endpoint, which answered with an ICMP error that brings it back.
     Unreachable,
     /// The Query reached the flow's endpoint, which speaks GIST but not this NSLP.
     EndpointFound,

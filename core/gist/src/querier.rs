@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 //! The querying node's state machine (RFC 5971 §6.2): Query, Response, Confirm, refresh.
 
+use std::net::IpAddr;
 use std::time::Duration;
 
 use netserv_model::Instant;
-use netserv_wire::gist::{Cookie, Message, MessageType, Mri, Nli, StackProposal};
+use netserv_wire::gist::{Cookie, Direction, Message, MessageType, Mri, Nli, StackProposal};
 use rand::Rng;
 
 use crate::api::{AssociationId, Transmit};
@@ -51,6 +52,8 @@ pub(crate) struct Querier {
     rehandshake_at: Instant,
     /// Connections that broke since the last refresh that was due anyway.
     association_failures: u8,
+    /// What it means if nobody answers, by what ICMP errors say of this handshake's Queries.
+    pub(crate) silence: NoPeerReason,
 }
 
 #[derive(Debug, Default)]
@@ -75,7 +78,13 @@ impl Querier {
             echo: Echo::default(),
             rehandshake_at: now,
             association_failures: 0,
+            silence: NoPeerReason::Timeout,
         }
+    }
+
+    /// Returns whether a Query of this handshake had the cookie.
+    pub(crate) fn asked_with(&self, cookie: &Cookie) -> bool {
+        self.cookies.contains(cookie)
     }
 
     pub(crate) fn deadline(&self) -> Deadline {
@@ -100,17 +109,14 @@ impl Engine {
         let budget = if route.peer.is_some() { refresh_budget } else { query_budget };
         let wants = route.association.is_some() || route.pending.iter().any(|message| message.needs_association);
         let asking = route.peer.is_none();
-        let destination = route.key.mri.addresses().map(|(_, destination)| destination);
         let Some(querier) = route.querier_mut() else { return };
         querier.phase = if asking { Phase::Asking } else { phase };
         querier.cookies.clear();
+        querier.silence = NoPeerReason::Timeout;
         querier.retry = retry;
         querier.retransmit_at = at;
         querier.give_up_at = at + budget;
         querier.wants_association |= wants;
-        if let Some(destination) = destination {
-            self.routes.set_asking(id, destination, asking);
-        }
         if at <= now {
             self.send_query(now, id);
         }
@@ -135,15 +141,14 @@ impl Engine {
         let cookie = query_cookie(&mut self.rng);
         let Some(route) = self.routes.get_mut(id) else { return };
         let (key, local, hops) = (route.key.clone(), route.local, route.hops);
-        let Some((source, destination)) = key.mri.addresses() else { return };
+        let Some(destination) = query_target(&key.mri) else { return };
         let Some(querier) = route.querier_mut() else { return };
         querier.cookies.push(cookie.clone());
         querier.retransmit_at = (now + querier.retry).min(querier.give_up_at);
         querier.retry = (querier.retry * 2).min(limits::RETRY_MAX);
         let wants_association = querier.wants_association;
 
-        let upstream = key.mri.direction() == Some(netserv_wire::gist::Direction::Upstream);
-        let ttl = if upstream { UPSTREAM_TTL } else { DOWNSTREAM_TTL };
+        let ttl = if key.mri.direction() == Some(Direction::Upstream) { UPSTREAM_TTL } else { DOWNSTREAM_TTL };
         let rao = self.config.hosted.get(&key.nslp_id).copied();
         let mut query = self.message(MessageType::Query, key);
         query.hops = hops;
@@ -153,7 +158,6 @@ impl Engine {
             query.stack_proposal = Some(stack::proposal());
             query.stack_configuration = Some(stack::configuration(self.config.hold_time, None));
         }
-        let destination = if upstream { source } else { destination };
         let payload = query.emit_datagram();
         self.out.count(Counter::QueriesSent);
         self.out.datagram(now, Transmit::QMode { local, destination, ttl: Some(ttl), rao, payload });
@@ -170,7 +174,8 @@ impl Engine {
         match querier.phase {
             Phase::Asking | Phase::Refreshing if now >= querier.retransmit_at => {
                 if now >= querier.give_up_at || querier.cookies.len() >= limits::QUERY_COPIES_MAX {
-                    self.give_up(now, id, NoPeerReason::Timeout);
+                    let reason = querier.silence;
+                    self.give_up(now, id, reason);
                 } else {
                     self.send_query(now, id);
                 }
@@ -185,14 +190,28 @@ impl Engine {
         }
     }
 
+    /// Takes a proof that a Query got to the flow's endpoint. If a peer has answered before, another copy may still reach it.
+    pub(crate) fn path_ends(&mut self, now: Instant, id: RouteId, proof: NoPeerReason) {
+        let Some(querier) = self.routes.get_mut(id).and_then(Route::querier_mut) else { return };
+        querier.silence = proof;
+        if querier.phase == Phase::Asking {
+            self.give_up(now, id, proof);
+        }
+    }
+
     /// Ends a row whose Query found nobody.
-    pub(crate) fn give_up(&mut self, now: Instant, id: RouteId, reason: NoPeerReason) {
+    fn give_up(&mut self, now: Instant, id: RouteId, reason: NoPeerReason) {
         let Some(route) = self.routes.get(id) else { return };
         self.out.count(Counter::QueriesUnanswered);
         let (known, waiting) = (route.peer.is_some(), !route.pending.is_empty());
         match reason {
-            NoPeerReason::Timeout if known => self.notify(id, Notification::RouteDeletion),
-            NoPeerReason::Timeout | NoPeerReason::Unreachable | NoPeerReason::EndpointFound => {
+            NoPeerReason::Timeout | NoPeerReason::Hindered { .. } if known => {
+                self.notify(id, Notification::RouteDeletion);
+            }
+            NoPeerReason::Timeout
+            | NoPeerReason::Hindered { .. }
+            | NoPeerReason::Unreachable
+            | NoPeerReason::EndpointFound => {
                 if known || !waiting {
                     self.notify(id, Notification::LastNode);
                 }
@@ -224,10 +243,7 @@ impl Engine {
         let route = self.routes.get_mut(id)?;
         let had_peer = route.peer.is_some();
         route.distance = (nli.ip_ttl != 0).then_some(nli.ip_ttl);
-        let (local, destination) = (route.local, route.key.mri.addresses().map(|(_, destination)| destination));
-        if let Some(destination) = destination {
-            self.routes.set_asking(id, destination, false);
-        }
+        let local = route.local;
         let changed = self.set_peer(id, Some(NewPeer { nli: &nli, port: None, local }));
         let refresh_at = now + self.refresh_delay(nli.validity);
 
@@ -266,7 +282,7 @@ impl Engine {
         let cookie = message.query_cookie.as_ref()?;
         let kept_well = message.responder_cookie.as_ref().is_none_or(|c| c.0.len() <= limits::COOKIE_BYTES_MAX)
             && message.stack_proposal.as_ref().is_none_or(|p| p.profiles.len() <= limits::STACK_PROFILES_MAX);
-        (querier.cookies.contains(cookie) && kept_well).then_some(id)
+        (querier.asked_with(cookie) && kept_well).then_some(id)
     }
 
     /// Ends the handshake on the channel that it agreed on.
@@ -359,6 +375,12 @@ impl Engine {
             }
         }
     }
+}
+
+/// Returns where Queries for a path go: to the flow's end in their direction.
+pub(crate) fn query_target(mri: &Mri) -> Option<IpAddr> {
+    let (source, destination) = mri.addresses()?;
+    Some(if mri.direction() == Some(Direction::Upstream) { source } else { destination })
 }
 
 /// The TTL of downstream Queries, given in their NLI so that the peer can tell its distance.

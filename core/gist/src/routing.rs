@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! The routing table (RFC 5971 §4.3): which peer comes next, for each flow with direction, session and NSLP.
 
-use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::collections::{BTreeMap, VecDeque};
 use std::net::IpAddr;
 
 use netserv_model::{Instant, SessionId};
@@ -121,12 +121,11 @@ impl Route {
     }
 }
 
-/// The rows, with an index by key and one by the destination of Queries that have no answer yet.
+/// The rows, with an index by key.
 #[derive(Debug, Default)]
 pub(crate) struct RouteTable {
     rows: BTreeMap<RouteId, Route>,
     by_key: BTreeMap<RouteKey, RouteId>,
-    asking: BTreeSet<(IpAddr, RouteId)>,
     responding_per_peer: BTreeMap<IpAddr, usize>,
     responding: usize,
     pub(crate) pending_bytes: usize,
@@ -163,20 +162,6 @@ impl RouteTable {
         self.rows.iter().map(|(id, route)| (*id, route))
     }
 
-    /// Returns the rows whose Query to this destination has no answer yet.
-    pub(crate) fn asking(&self, destination: IpAddr) -> Vec<RouteId> {
-        let range = (destination, RouteId(0))..=(destination, RouteId(u64::MAX));
-        self.asking.range(range).map(|(_, id)| *id).collect()
-    }
-
-    pub(crate) fn set_asking(&mut self, id: RouteId, destination: IpAddr, asking: bool) {
-        if asking {
-            self.asking.insert((destination, id));
-        } else {
-            self.asking.remove(&(destination, id));
-        }
-    }
-
     /// Puts a message in the row's queue; the caller has checked the bounds.
     pub(crate) fn push_pending(&mut self, id: RouteId, message: Pending) {
         let Some(route) = self.rows.get_mut(&id) else { return };
@@ -202,9 +187,6 @@ impl RouteTable {
     fn remove(&mut self, id: RouteId) -> Option<Route> {
         let route = self.rows.remove(&id)?;
         self.by_key.remove(&route.key);
-        if let Some((_, destination)) = route.key.mri.addresses() {
-            self.asking.remove(&(destination, id));
-        }
         Some(route)
     }
 

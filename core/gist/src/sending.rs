@@ -208,7 +208,8 @@ impl Engine {
         }
         let unanswered = route.peer.is_none();
         let status = match (unanswered, &route.role) {
-            (true, _) => SendStatus::NoPeer(NoPeerReason::Timeout),
+            (true, Role::Querier(querier)) => SendStatus::NoPeer(querier.silence),
+            (true, Role::Responder(_)) => SendStatus::NoPeer(NoPeerReason::Timeout),
             (false, Role::Querier(_)) => SendStatus::Failed(FailReason::Timeout),
             (false, Role::Responder(_)) => SendStatus::Failed(FailReason::NoAssociation),
         };

@@ -3,7 +3,7 @@
 
 use std::net::{IpAddr, SocketAddr};
 
-use netserv_gist::{AssociationId, InterfaceId};
+use netserv_gist::{AssociationId, IcmpError, InterfaceId};
 use netserv_model::api::PostRequest;
 use netserv_model::effect::{EffectId, EffectOutcome, News, Stored};
 use netserv_model::policy::NodePolicy;
@@ -34,8 +34,8 @@ pub enum Input {
     Datagram(Box<OwnedDatagram>),
     /// A datagram for somebody else, taken out of the packet stream; answered by [`Output::Release`](crate::Output).
     Intercepted(Token, Box<OwnedDatagram>),
-    /// A Query of this node reached a host where nobody listens.
-    Unreachable(IpAddr),
+    /// An ICMP error about a datagram of this node.
+    Icmp(Box<IcmpError>),
     /// A peer connected; answered by [`Output::Attach`](crate::Output).
     Accepted(Token, Ends),
     /// A connection of this node is open.

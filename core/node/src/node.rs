@@ -143,7 +143,7 @@ impl Node {
                 let disposition = self.gist.handle_datagram(at, datagram.view(false));
                 self.outputs.push_back(Output::Release(token, disposition));
             }
-            Input::Unreachable(destination) => self.gist.handle_unreachable(at, destination),
+            Input::Icmp(error) => self.gist.handle_icmp_error(at, &error),
             Input::Accepted(token, ends) => {
                 let association = self.gist.handle_accepted(at, ends.local, ends.peer);
                 self.outputs.push_back(Output::Attach(token, association));

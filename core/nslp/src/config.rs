@@ -24,9 +24,6 @@ pub struct Config {
     pub answer_time_max: Duration,
     /// How long a finished exchange, and GIST's state for it, are kept.
     pub retention: Duration,
-    /// A Query that nobody answered makes this node the last one. Off unless it is known that nothing gets lost: the stack
-    /// is marked incomplete unless the end of the path was proven by an ICMP error or by the endpoint's GIST.
-    pub silence_is_the_end: bool,
 }
 
 impl Config {
@@ -40,7 +37,6 @@ impl Config {
             timeout_default: Duration::from_secs(40),
             answer_time_max: Duration::from_secs(120),
             retention: Duration::from_secs(10),
-            silence_is_the_end: false,
         }
     }
 }

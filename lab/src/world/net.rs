@@ -4,7 +4,7 @@
 use std::net::{IpAddr, SocketAddr};
 use std::time::Duration;
 
-use netserv_gist::{Disposition, InterfaceId, Transmit};
+use netserv_gist::{Disposition, IcmpError, IcmpKind, InterfaceId, Transmit};
 use netserv_node::{Input, OwnedDatagram, Token};
 use netserv_wire::gist::UDP_PORT;
 use rand::Rng;
@@ -27,8 +27,8 @@ pub(super) struct Packet {
 enum Content {
     /// UDP to port 270.
     Signal(Vec<u8>),
-    /// ICMP: nobody listens where this one went.
-    Unreachable(IpAddr),
+    /// ICMP: nobody listens where this payload went.
+    Unreachable(Vec<u8>),
 }
 
 impl World {
@@ -59,13 +59,14 @@ impl World {
         }
         match (&packet.content, kind) {
             (Content::Signal(_), Kind::Node | Kind::NetServHost) => self.intercept(vertex, link, packet, is_local),
-            (Content::Signal(_), Kind::Host | Kind::Router) if is_local => {
-                let (destination, content) = (packet.source.ip(), Content::Unreachable(packet.destination));
+            (Content::Signal(payload), Kind::Host | Kind::Router) if is_local => {
+                let (destination, content) = (packet.source.ip(), Content::Unreachable(payload.clone()));
                 let source = SocketAddr::new(packet.destination, 0);
                 self.route(vertex, Packet { source, destination, ttl: TTL, content });
             }
-            (Content::Unreachable(of), Kind::Node | Kind::NetServHost) if is_local => {
-                self.input(vertex, Input::Unreachable(*of));
+            (Content::Unreachable(quoted), Kind::Node | Kind::NetServHost) if is_local => {
+                let (reporter, quoted) = (Some(packet.source.ip()), quoted.clone());
+                self.input(vertex, Input::Icmp(Box::new(IcmpError { kind: IcmpKind::Port, reporter, quoted })));
             }
             (Content::Signal(_) | Content::Unreachable(_), _) if is_local => {}
             (Content::Signal(_) | Content::Unreachable(_), _) => self.forward(vertex, packet),
@@ -130,7 +131,7 @@ impl World {
     fn note(&mut self, what: &str, vertex: VertexId, packet: &Packet) {
         let (kind, bytes) = match &packet.content {
             Content::Signal(bytes) => ("signal", &bytes[..]),
-            Content::Unreachable(_) => ("unreachable", &[][..]),
+            Content::Unreachable(quoted) => ("unreachable", &quoted[..]),
         };
         let text = format!("{vertex:?} {what} {kind} {} > {}", packet.source, packet.destination);
         self.trace.note(self.now.instant, &text, bytes);

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use netserv_dataplane::signal::{Received, SignalSocket, UnreachableKind};
 use netserv_node::OwnedDatagram;
-use netserv_node::gist::InterfaceId;
+use netserv_node::gist::{IcmpError, IcmpKind, InterfaceId};
 use tokio::io::unix::AsyncFd;
 use tokio::sync::mpsc;
 
@@ -41,16 +41,25 @@ fn input(received: Received) -> Option<SignalInput> {
             let datagram = OwnedDatagram { interface, local, source, destination, ttl, payload };
             Some(SignalInput::Datagram(Box::new(datagram)))
         }
-        Received::Unreachable { destination, kind, reporter, .. } => match kind {
-            UnreachableKind::Port
-            | UnreachableKind::Protocol
-            | UnreachableKind::Host
-            | UnreachableKind::Network
-            | UnreachableKind::Prohibited => Some(SignalInput::Unreachable { destination: destination.ip() }),
-            UnreachableKind::TooBig | UnreachableKind::TimeExceeded | UnreachableKind::Other => {
+        Received::Unreachable { destination, kind, reporter, payload } => {
+            let Some(kind) = hindrance(kind) else {
                 tracing::debug!(%destination, ?kind, ?reporter, "an ICMP error that says nothing about the last node");
-                None
-            }
-        },
+                return None;
+            };
+            Some(SignalInput::Icmp(Box::new(IcmpError { kind, reporter, quoted: payload })))
+        }
+    }
+}
+
+/// Returns what an ICMP error says of the way to the destination, if anything.
+fn hindrance(kind: UnreachableKind) -> Option<IcmpKind> {
+    match kind {
+        UnreachableKind::Port => Some(IcmpKind::Port),
+        UnreachableKind::Protocol => Some(IcmpKind::Protocol),
+        UnreachableKind::Host => Some(IcmpKind::Host),
+        UnreachableKind::Network => Some(IcmpKind::Network),
+        UnreachableKind::Prohibited => Some(IcmpKind::Prohibited),
+        UnreachableKind::TimeExceeded => Some(IcmpKind::TimeExceeded),
+        UnreachableKind::TooBig | UnreachableKind::Other => None,
     }
 }

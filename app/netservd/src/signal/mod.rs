@@ -79,7 +79,7 @@ impl SignalIo {
                 Input::Intercepted(token, Box::new(self.datagram(&packet)))
             }
             SignalInput::Datagram(datagram) => Input::Datagram(datagram),
-            SignalInput::Unreachable { destination } => Input::Unreachable(destination),
+            SignalInput::Icmp(error) => Input::Icmp(error),
             SignalInput::Accepted { ends, stream } => {
                 let token = self.token();
                 self.streams.insert(token, stream);

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Lost, late and repeated messages, nodes that are not there, and connections that break.
 
+use std::net::SocketAddr;
 use std::time::Duration;
 
-use netserv_wire::gist::{ErrorCode, ErrorObject, Message, MessageType};
+use netserv_wire::gist::{ErrorCode, ErrorObject, Message, MessageType, UDP_PORT};
 use rand::rngs::StdRng;
 use rand::{Rng, SeedableRng};
 
@@ -11,7 +12,7 @@ use super::net::Net;
 use super::script::*;
 use super::{RELIABLE, UNRELIABLE, flow, seeds, send, session};
 use crate::{
-    ApiCall, Config, Counter, Event, FailReason, NoPeerReason, Notification, SendStatus, StateCounts,
+    ApiCall, Config, Counter, Event, FailReason, InterfaceId, NoPeerReason, Notification, SendStatus, StateCounts,
     TransferAttributes,
 };
 
@@ -64,42 +65,22 @@ fn an_answer_to_an_older_handshake_does_not_count() {
 }
 
 #[test]
-fn an_icmp_error_shows_the_last_node_at_once() {
-    let mut s = Script::new();
-    s.call(0, send(1, 5, downstream(), UNRELIABLE, b"x"));
-    let now = s.at(3);
-    s.engine.handle_unreachable(now, THERE);
-    assert_eq!(s.statuses(), [], "another destination");
-    s.engine.handle_unreachable(now, FAR);
-    assert_eq!(s.statuses(), [(1, SendStatus::NoPeer(NoPeerReason::Unreachable))]);
-    assert_eq!(s.engine.state_counts(), StateCounts::default());
-}
-
-#[test]
-fn an_icmp_error_does_not_end_a_route_whose_peer_answered_before() {
-    let mut s = Script::new();
-    s.call(0, send(1, 5, downstream(), UNRELIABLE, b"x"));
-    s.establish(0);
-    s.recv(0);
-    let now = s.at(22_600);
-    s.recv_kind(22_600, MessageType::Query);
-    s.engine.handle_unreachable(now, FAR);
-    assert_eq!(s.engine.state_counts().querying, 1);
-}
-
-#[test]
 fn the_endpoint_can_say_that_it_is_the_last() {
     let mut s = Script::new();
     s.call(0, send(1, 5, downstream(), UNRELIABLE, b"x"));
     let query = s.recv(0);
-    s.send(1, &error_about(&query, ErrorCode::EndpointFound));
+    s.send_from(1, SocketAddr::new(FAR, UDP_PORT), InterfaceId(1), &error_about(&query, ErrorCode::EndpointFound));
     assert_eq!(s.statuses(), [(1, SendStatus::NoPeer(NoPeerReason::EndpointFound))]);
     // Without the session of the Query nobody can say so.
     s.call(2, send(2, 5, downstream(), UNRELIABLE, b"x"));
     let mut forged = error_about(&query, ErrorCode::EndpointFound);
     forged.error.as_mut().unwrap().session = Some(session(6));
-    s.send(3, &forged);
+    s.send_from(3, SocketAddr::new(FAR, UDP_PORT), InterfaceId(1), &forged);
     assert_eq!(s.statuses(), []);
+    // Nor can a node on the way, which has seen it.
+    s.send(4, &error_about(&query, ErrorCode::EndpointFound));
+    let refused = FailReason::Rejected { code: 7, subcode: 0 };
+    assert_eq!(s.statuses(), [(2, SendStatus::Failed(refused))]);
 }
 
 #[test]

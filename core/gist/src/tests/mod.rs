@@ -3,6 +3,7 @@
 
 mod conformance;
 mod handshake;
+mod icmp;
 mod limits;
 mod loss;
 mod net;

@@ -12,8 +12,8 @@ use rand::{Rng, SeedableRng};
 
 use super::{NSLP, config, flow, session};
 use crate::{
-    ApiCall, ApiError, AssociationId, Config, Datagram, Disposition, Engine, Event, InterfaceId, Notification,
-    SendStatus, Transmit,
+    ApiCall, ApiError, AssociationId, Config, Datagram, Disposition, Engine, Event, IcmpError, IcmpKind, InterfaceId,
+    Notification, SendStatus, Transmit,
 };
 
 /// One node of the row.
@@ -45,7 +45,7 @@ pub(crate) struct Net {
 
 enum Delivery {
     Datagram { to: usize, source: SocketAddr, destination: IpAddr, ttl: u8, payload: Vec<u8> },
-    Unreachable { to: usize, destination: IpAddr },
+    Icmp { to: usize, error: IcmpError },
     Arrive { connection: usize },
     Bytes { connection: usize, to: usize, bytes: Vec<u8> },
     Closed { connection: usize, to: usize, error: Option<String> },
@@ -174,12 +174,14 @@ impl Net {
 
     /// Sends a datagram in Q-mode to the next node, or past the end of the row.
     fn walk(&mut self, delivery: Delivery) {
-        let Delivery::Datagram { to, source, destination, .. } = &delivery else { unreachable!("only datagrams walk") };
+        let Delivery::Datagram { to, source, destination, payload, .. } = &delivery else {
+            unreachable!("only datagrams walk")
+        };
         if *to < self.nodes.len() {
             self.lose_or_delay(delivery);
         } else if let (true, Some(to)) = (self.icmp, self.node_at(source.ip())) {
-            let destination = *destination;
-            self.lose_or_delay(Delivery::Unreachable { to, destination });
+            let error = IcmpError { kind: IcmpKind::Port, reporter: Some(*destination), quoted: payload.clone() };
+            self.lose_or_delay(Delivery::Icmp { to, error });
         }
     }
 
@@ -254,8 +256,8 @@ impl Net {
             Delivery::Datagram { to, source, destination, ttl, payload } => {
                 self.deliver_datagram(to, source, destination, ttl, payload);
             }
-            Delivery::Unreachable { to, destination } => {
-                self.nodes[to].engine.handle_unreachable(self.now, destination);
+            Delivery::Icmp { to, error } => {
+                self.nodes[to].engine.handle_icmp_error(self.now, &error);
                 self.drain(to);
             }
             Delivery::Arrive { connection } => self.arrive(connection),

@@ -10,7 +10,9 @@ use super::loss::error_about;
 use super::net::Net;
 use super::script::*;
 use super::{NSLP, RELIABLE, UNRELIABLE, flow, send, session};
-use crate::{ApiCall, Event, FailReason, InterfaceId, MessageHandle, Notification, RouteStatus, SendStatus, SiiHandle};
+use crate::{
+    ApiCall, Event, FailReason, IcmpKind, InterfaceId, MessageHandle, Notification, RouteStatus, SendStatus, SiiHandle,
+};
 
 const SECOND: Duration = Duration::from_secs(1);
 
@@ -109,8 +111,8 @@ fn the_nslp_can_distrust_a_route() {
     s.statuses();
     s.call(8, invalidate(true));
     s.call(8, send(4, 5, downstream(), UNRELIABLE, b"nobody"));
-    let now = s.at(9);
-    s.engine.handle_unreachable(now, FAR);
+    let query = s.recv_kind(8, MessageType::Query);
+    s.icmp(9, IcmpKind::Port, FAR, &query);
     assert_eq!(s.statuses(), [(4, SendStatus::NoPeer(crate::NoPeerReason::Unreachable))]);
 }
 

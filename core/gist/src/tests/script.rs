@@ -11,8 +11,8 @@ use netserv_wire::gist::{
 
 use super::{NSLP, config, flow, session};
 use crate::{
-    ApiCall, ApiError, AssociationId, Config, Counter, Datagram, Disposition, Engine, Event, InterfaceId, SendStatus,
-    Transmit, stack,
+    ApiCall, ApiError, AssociationId, Config, Counter, Datagram, Disposition, Engine, Event, IcmpError, IcmpKind,
+    InterfaceId, SendStatus, Transmit, stack,
 };
 
 /// This node, the peer downstream, and the far end of the flow.
@@ -64,6 +64,13 @@ impl Script {
         let now = self.at(at_ms);
         let rx = Datagram { interface, source, ..datagram(&payload) };
         assert_eq!(self.engine.handle_datagram(now, rx), Disposition::Consumed);
+    }
+
+    /// Hands in an ICMP error that brings back a message of this node.
+    pub(crate) fn icmp(&mut self, at_ms: u64, kind: IcmpKind, reporter: IpAddr, about: &Message) {
+        let now = self.at(at_ms);
+        let error = IcmpError { kind, reporter: Some(reporter), quoted: about.emit_datagram() };
+        self.engine.handle_icmp_error(now, &error);
     }
 
     /// Hands in a datagram for `FAR` that is intercepted.

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Recordings: what is written means the same when it is read, and damage is an error.
 
-use netserv_gist::{AssociationId, InterfaceId};
+use netserv_gist::{AssociationId, IcmpError, IcmpKind, InterfaceId};
 use netserv_model::effect::{InstalledRecord, Measured, ModuleCounts, ModuleSlot, Stored};
 use netserv_model::request::{PacketCounts, ServerCounts};
 use netserv_model::usage::{Held, Meters, ModuleMeter, NetworkMeter, Traffic, Usage, UsageKey, Used, WorkerMeter};
@@ -165,7 +165,7 @@ fn kind(input: &Input) -> u8 {
         Input::RoutesChanged => 3,
         Input::Datagram(_) => 4,
         Input::Intercepted(..) => 5,
-        Input::Unreachable(_) => 6,
+        Input::Icmp(_) => 6,
         Input::Accepted(..) => 7,
         Input::Connected(_) => 8,
         Input::Bytes(..) => 9,
@@ -199,7 +199,12 @@ fn inputs() -> Vec<Input> {
         Input::RoutesChanged,
         Input::Datagram(Box::new(datagram.clone())),
         Input::Intercepted(Token(u64::MAX), Box::new(datagram)),
-        Input::Unreachable(addresses[1]),
+        Input::Icmp(Box::new(IcmpError {
+            kind: IcmpKind::Port,
+            reporter: Some(addresses[1]),
+            quoted: (0..=255).collect(),
+        })),
+        Input::Icmp(Box::new(IcmpError { kind: IcmpKind::Prohibited, reporter: None, quoted: Vec::new() })),
         Input::Accepted(Token(0), ends),
         Input::Connected(AssociationId(u64::MAX)),
         Input::Bytes(AssociationId(1), (0..=255).rev().collect()),

@@ -150,13 +150,15 @@ impl Nslp {
 
     fn handle_no_peer(&mut self, now: Instant, key: ExchangeKey, reason: NoPeerReason) {
         let was_resent = self.exchanges.get(&key).is_some_and(|exchange| exchange.beyond.was_resent());
-        let silent = reason == NoPeerReason::Timeout && !self.config.silence_is_the_end;
-        if was_resent || silent {
-            let detail = format!("nobody after {} answered; there may be nodes further on", self.config.node);
-            self.settle(now, key, Beyond::unknown(Refusal::new(RefusalKind::Timeout, detail)));
-        } else {
-            self.settle(now, key, Beyond::nobody());
-        }
+        let said = match reason {
+            NoPeerReason::Unreachable | NoPeerReason::EndpointFound if !was_resent => {
+                return self.settle(now, key, Beyond::nobody());
+            }
+            NoPeerReason::Hindered { kind, reporter } => format!("; {reporter} {}", kind.text()),
+            NoPeerReason::Timeout | NoPeerReason::Unreachable | NoPeerReason::EndpointFound => String::new(),
+        };
+        let detail = format!("nobody after {} answered{said}; there may be nodes further on", self.config.node);
+        self.settle(now, key, Beyond::unknown(Refusal::new(RefusalKind::Timeout, detail)));
     }
 
     pub(super) fn handle_notification(&mut self, now: Instant, session: SessionId, mri: &Mri, kind: Notification) {

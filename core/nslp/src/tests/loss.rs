@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Answers that never come, come late, or go nowhere.
 
-use netserv_gist::{FailReason, Notification};
+use netserv_gist::{FailReason, IcmpKind, Notification};
 
 use super::*;
 
@@ -126,20 +126,24 @@ fn what_is_not_waited_for_is_not_sent_again() {
 }
 
 #[test]
-fn a_silent_end_is_the_end_unless_the_operator_says_otherwise() {
-    for (silence_is_the_end, reason, incomplete) in [
-        (true, NoPeerReason::Timeout, None),
-        (true, NoPeerReason::Unreachable, None),
-        (false, NoPeerReason::Timeout, Some(RefusalKind::Timeout)),
-        (false, NoPeerReason::Unreachable, None),
-        (false, NoPeerReason::EndpointFound, None),
+fn only_the_endpoint_shows_that_the_path_ends() {
+    let silent = "nobody after me answered; there may be nodes further on";
+    let hindered = "nobody after me answered; 10.0.0.9 does not let Queries pass; there may be nodes further on";
+    let firewall = NoPeerReason::Hindered { kind: IcmpKind::Prohibited, reporter: [10, 0, 0, 9].into() };
+    for (reason, incomplete) in [
+        (NoPeerReason::Timeout, Some(silent)),
+        (firewall, Some(hindered)),
+        (NoPeerReason::Unreachable, None),
+        (NoPeerReason::EndpointFound, None),
     ] {
-        let mut node = Node::new(|config| config.silence_is_the_end = silence_is_the_end);
+        let mut node = Node::new(|_| {});
         node.local(7, 1, path()).unwrap();
         let (request, sent) = (node.asked(), node.sent_request());
         node.report(request, report("me", "0.0.0.0"));
         node.status(sent.handle, SendStatus::NoPeer(reason));
-        assert_eq!(kind(node.result(7).incomplete.as_ref()), incomplete);
+        let found = node.result(7).incomplete;
+        assert!(found.iter().all(|refusal| refusal.kind == RefusalKind::Timeout));
+        assert_eq!(found.as_ref().map(|refusal| refusal.detail.as_str()), incomplete);
     }
 }
 
