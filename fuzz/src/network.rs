@@ -47,7 +47,7 @@ impl Network {
             Transmit::QMode { local, destination, payload, .. } => {
                 self.datagrams.push(Flight { to, source: local, destination, payload });
             }
-            Transmit::Datagram { local, peer, payload } => {
+            Transmit::Datagram { local, peer, payload, .. } => {
                 self.datagrams.push(Flight { to, source: local, destination: peer.ip(), payload });
             }
             Transmit::Connect { association, .. } => {

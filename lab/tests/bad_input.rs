@@ -13,11 +13,13 @@ use std::time::{Duration, Instant};
 use common::{Driver, Net, Serving, ask_udp, assert_nodes, assert_refused, eventually, net_with, post, publish_bad};
 use ed25519_dalek::SigningKey;
 use ed25519_dalek::pkcs8::DecodePrivateKey as _;
+use netserv_lab::demo::FILES_ALLOWED;
 use netserv_lab::netns::host_port;
 use netserv_lab::node::{LabPackage, LabUser};
-use netserv_model::RefusalKind;
 use netserv_model::request::Outcome;
+use netserv_model::{RefusalKind, SessionId};
 use netserv_repository::package;
+use netserv_wire::gist::{Cookie, Message, MessageType, Mri, Nli, PathCoupled};
 use tar_file::Tar;
 
 /// Short waits, small packages, so that the bounds are reached quickly.
@@ -100,6 +102,7 @@ over_each_driver!(
     packages_of_a_later_version,
     code_that_does_not_start,
     code_that_fails_on_packets,
+    a_flood_of_dead_neighbours_keeps_nobody_from_being_served,
 );
 
 fn requests_that_are_not_admitted(driver: Driver) {
@@ -267,6 +270,62 @@ fn idle_connections_do_not_keep_others_from_signaling() {
         assert!(!count("associations_evicted").ends_with(" 0"), "{}", count("associations_evicted"));
         assert!(count("associations_refused").ends_with(" 0"), "{}", count("associations_refused"));
     }
+}
+
+/// Goal: Queries that name neighbours of a node that are not there keep nobody from being served. Method: the router sends
+/// a thousand a second with addresses of both of its networks, while the sender asks for its path again and again.
+fn a_flood_of_dead_neighbours_keeps_nobody_from_being_served(driver: Driver) {
+    let test = "a_flood_of_dead_neighbours_keeps_nobody_from_being_served";
+    let Some(mut net) = net_with(test, driver, FILES_ALLOWED, &[]) else { return };
+    let receiver = net.lab.v4("receiver").to_string();
+    let path = |net: &Net| {
+        let result = net.lab.request("sender", &["path", &receiver, "--timeout", "20s"]).unwrap();
+        let names: Vec<&str> = result.nodes.iter().map(|node| node.node.as_str()).collect();
+        assert_eq!((names, &result.incomplete), (vec!["sender", "n1", "n2"], &None), "{result:?}");
+        result.took_us
+    };
+    path(&net);
+    let interfaces = net.lab.topology().interfaces_of("n1");
+    let mut command = net.lab.command("r", "python3");
+    command.args(["-c", DEAD_NEIGHBOURS, &query_template()]);
+    command.args(interfaces.iter().map(|interface| interface.v4.to_string()));
+    net.lab.start("r", "flood", &mut command).unwrap();
+    let metric = |net: &Net, name: &str| -> u64 {
+        let metrics = net.lab.metrics("n1").unwrap();
+        let line = metrics.lines().find(|line| line.contains(name)).unwrap_or_else(|| panic!("no {name}"));
+        line.rsplit(' ').next().unwrap().parse().unwrap()
+    };
+    eventually("the flood arrives", || metric(&net, "unproven_limited") > 1000);
+    let slowest = (0..20).map(|_| path(&net)).max().unwrap();
+    assert!(slowest < 2_000_000, "a request took {slowest} µs");
+    assert!(!net.lab.has_ended("r", "flood"), "{}", net.lab.log("r", "flood"));
+    assert_eq!(metric(&net, r#"for="peer",fate="lost""#), 0);
+}
+
+/// Sends a node at its second address a thousand Queries a second that name made up neighbours of all its addresses.
+const DEAD_NEIGHBOURS: &str = r#"
+import os, random, socket, sys, time
+template, own = bytes.fromhex(sys.argv[1]), [socket.inet_aton(text) for text in sys.argv[2:]]
+udp = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+start, sent = time.monotonic(), 0
+while sent < 120000:
+    dead = random.choice(own)[:3] + bytes([random.randrange(3, 255)])
+    udp.sendto(template.replace(bytes([203, 0, 113, 77]), dead).replace(bytes([0xab] * 16), os.urandom(16)), (sys.argv[3], 270))
+    sent += 1
+    time.sleep(max(0, start + sent / 1000 - time.monotonic()))
+"#;
+
+/// Returns a Query in hex, of the session of 16 times 0xab and of 203.0.113.77.
+fn query_template() -> String {
+    let address = IpAddr::from([203, 0, 113, 77]);
+    let mut query = Message::new(MessageType::Query, 32_704);
+    query.hops = 8;
+    query.mri = Some(Mri::PathCoupled(PathCoupled::new([10, 9, 9, 1].into(), [10, 9, 9, 2].into()).unwrap()));
+    query.session = Some(SessionId([0xab; 16]));
+    query.nli = Some(Nli { peer_identity: vec![7; 16], ip_ttl: 0, validity: Duration::from_secs(30), address });
+    query.query_cookie = Some(Cookie(vec![5; 16]));
+    query.source_is_signaller = false;
+    query.emit_datagram().iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
 /// Goal: a URL leads to no service of the node, whatever address of its is named, and the refusal does not tell whether

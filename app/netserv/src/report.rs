@@ -51,8 +51,11 @@ pub fn write_path(result: &RequestResult, destination: &str, output: &mut Output
             write_refusal(refusal, hop_width + 2, output);
         }
     }
-    let reached = if result.incomplete.is_none() && !result.nodes.is_empty() { "" } else { "? " };
-    output.line(format!("{:hop_width$}  {reached}{destination}", ""));
+    let last = match result.end.filter(|_| !result.nodes.is_empty()) {
+        Some(end) => format!("{destination}  {}", end.text()),
+        None => format!("? {destination}"),
+    };
+    output.line(format!("{:hop_width$}  {last}", ""));
     write_end(result, output);
     Ok(exit(result))
 }

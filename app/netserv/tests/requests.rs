@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 
 use netserv_model::api::{PostRequest, RequestResult};
 use netserv_model::request::{Body, Environment, ModuleState, ModuleStatus, NodeLoad, NodeReport, Outcome};
-use netserv_model::request::{PacketCounts, PolicyReport, ServerCounts};
+use netserv_model::request::{PacketCounts, PathEnd, PolicyReport, ServerCounts};
 use netserv_model::{Flavour, Refusal, RefusalKind, SessionId};
 use netserv_wire::nslp::Message;
 use support::{FakeNode, Home, check, text};
@@ -30,7 +30,8 @@ fn report(node: &str, address: &str, outcome: Outcome, took_us: u64) -> NodeRepo
 }
 
 fn result(nodes: Vec<NodeReport>, incomplete: Option<Refusal>) -> RequestResult {
-    RequestResult { session: SessionId([0xab; 16]), nodes, incomplete, took_us: 15_340 }
+    let end = incomplete.is_none().then_some(PathEnd::PortUnreachable);
+    RequestResult { session: SessionId([0xab; 16]), nodes, incomplete, end, took_us: 15_340 }
 }
 
 fn refused(kind: RefusalKind, detail: &str) -> Outcome {
@@ -225,7 +226,7 @@ fn a_path_is_shown_node_by_node() {
     let stdout = "\
 1  r1        10.0.0.1   0.3 ms
 2  router-2  10.0.12.2  1.2 ms
-   10.2.0.1
+   10.2.0.1  answered the last Query with ICMP port unreachable
 2 nodes in 15.3 ms
 ";
     check(&Home::empty().ask(&node, &["path", "10.2.0.1"]), 0, stdout, "");

@@ -338,6 +338,8 @@ impl ControlLoop {
                 host_only: self.parts.config.borrow().role == Role::Host,
                 started: self.parts.about.started,
                 gist: view.gist,
+                sent: self.parts.signal.send_counters(),
+                intercepted: self.parts.signal.interceptor_counters(),
                 nslp: view.nslp,
                 controller: view.controller,
                 node: self.parts.node.counters(),

@@ -87,7 +87,7 @@ pub enum ApiCall {
 pub struct Datagram<'a> {
     /// Where it arrived.
     pub interface: InterfaceId,
-    /// The node's own address on that interface.
+    /// The node's own address for those beyond that interface; unspecified if it has none that they reach.
     pub local: IpAddr,
     /// Its source.
     pub source: SocketAddr,
@@ -131,8 +131,10 @@ pub enum Transmit {
         /// The UDP payload, magic number included.
         payload: Vec<u8>,
     },
-    /// A datagram to a known peer (RFC 5971 §5.3.1), from UDP port 270.
+    /// A datagram in normal D-mode (RFC 5971 §5.3.1), from UDP port 270.
     Datagram {
+        /// Whom it is for: what is sent to some must not keep others from being served.
+        audience: Audience,
         /// The IP source.
         local: IpAddr,
         /// The peer.
@@ -161,6 +163,17 @@ pub enum Transmit {
         /// The association.
         association: AssociationId,
     },
+}
+
+/// Whom a datagram in normal D-mode is for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Audience {
+    /// A peer that has proven its address.
+    Peer,
+    /// Who sent a Query, at the address that it names; nobody need be there.
+    Querier,
+    /// Who sent something wrong, at the address that it names or came from; nobody need be there.
+    Offender,
 }
 
 /// What a responding node does with a Query (RFC 5971 §6.4; `gist-digest` §15).
@@ -221,6 +234,9 @@ pub struct Config {
     pub send_rate: RateLimit,
     /// Bounds Queries that this node answers.
     pub query_rate: RateLimit,
+    /// Bounds datagrams to addresses in one network (24 bits of IPv4, 64 of IPv6) that nobody has proven: those without a
+    /// host keep the kernel waiting for neighbours, of which it has a bounded number.
+    pub unproven_rate: RateLimit,
     /// Bounds Errors that this node sends by datagram, to addresses that anybody may have made up.
     pub error_rate: RateLimit,
     /// Whether peers are told of their errors.
@@ -256,6 +272,7 @@ impl Config {
             datagram_bytes_max: 512,
             send_rate: RateLimit { per_second: 100_000, burst: 20_000 },
             query_rate: RateLimit { per_second: 50_000, burst: 10_000 },
+            unproven_rate: RateLimit { per_second: 100, burst: 200 },
             error_rate: RateLimit { per_second: 100, burst: 100 },
             send_errors: true,
             routes_max: limits::ROUTES_MAX,

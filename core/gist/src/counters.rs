@@ -14,10 +14,17 @@ pub enum Counter {
     Passed,
     /// Datagrams that went on with one hop less, since their NSLP is not hosted here.
     Bypassed,
+    /// Datagrams for this node's NSLP that went on as they came, since the node has no address that their sender reaches.
+    NoAddress,
     /// Queries answered.
     QueriesAnswered,
     /// Queries dropped by the limiter.
     QueriesLimited,
+    /// Queries and offenders that name an address to which nobody may send: unspecified, multicast, broadcast, loopback, or
+    /// this node's own.
+    Unanswerable,
+    /// Datagrams dropped since there were too many to unproven addresses of one network.
+    UnprovenLimited,
     /// Queries of this node that came back to it.
     QueriesLooped,
     /// Queries sent, copies included.
@@ -76,14 +83,17 @@ pub enum Counter {
 
 impl Counter {
     /// Every counter, in order.
-    pub const ALL: [Counter; 34] = [
+    pub const ALL: [Counter; 37] = [
         Counter::DatagramsReceived,
         Counter::BadMagic,
         Counter::Malformed,
         Counter::Passed,
         Counter::Bypassed,
+        Counter::NoAddress,
         Counter::QueriesAnswered,
         Counter::QueriesLimited,
+        Counter::Unanswerable,
+        Counter::UnprovenLimited,
         Counter::QueriesLooped,
         Counter::QueriesSent,
         Counter::QueriesUnanswered,
@@ -121,8 +131,11 @@ impl Counter {
             Counter::Malformed => "malformed",
             Counter::Passed => "passed",
             Counter::Bypassed => "bypassed",
+            Counter::NoAddress => "no_address",
             Counter::QueriesAnswered => "queries_answered",
             Counter::QueriesLimited => "queries_limited",
+            Counter::Unanswerable => "unanswerable",
+            Counter::UnprovenLimited => "unproven_limited",
             Counter::QueriesLooped => "queries_looped",
             Counter::QueriesSent => "queries_sent",
             Counter::QueriesUnanswered => "queries_unanswered",

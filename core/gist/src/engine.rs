@@ -2,20 +2,21 @@
 //! The engine's face: `handle_*` takes input, `poll_*` gives output. What a message does is in the other files.
 
 use std::collections::BTreeSet;
-use std::net::{IpAddr, SocketAddr};
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 
 use netserv_model::Instant;
 use netserv_wire::gist::{ErrorCode, HEADER_BYTES, Header, MAGIC, Message, MessageType, Nli, strip_magic};
 use rand::SeedableRng;
 use rand::rngs::StdRng;
 
-use crate::api::{ApiCall, AssociationId, Config, Datagram, Disposition, InterfaceId, Transmit};
+use crate::api::{ApiCall, AssociationId, Audience, Config, Datagram, Disposition, InterfaceId, Transmit};
 use crate::association::AssociationTable;
 use crate::cookie::CookieJar;
 use crate::counters::{Counter, Counters, StateCounts};
 use crate::error::ApiError;
 use crate::event::Event;
 use crate::limits;
+use crate::networks::NetworkBuckets;
 use crate::outbox::Outbox;
 use crate::peers::PeerTable;
 use crate::routing::{RouteKey, RouteTable};
@@ -34,6 +35,8 @@ pub struct Engine {
     pub(crate) timers: Timers,
     pub(crate) queries: TokenBucket,
     pub(crate) errors: TokenBucket,
+    unproven: NetworkBuckets,
+    own_addresses: BTreeSet<IpAddr>,
     pub(crate) out: Outbox,
     /// Associations that lost bytes for want of room, to be closed before the call returns.
     pub(crate) overrun: BTreeSet<AssociationId>,
@@ -69,6 +72,8 @@ impl Engine {
             cookies: CookieJar::new(&mut rng, config.secret_lifetime),
             queries: TokenBucket::new(config.query_rate),
             errors: TokenBucket::new(config.error_rate),
+            unproven: NetworkBuckets::new(config.unproven_rate, seed),
+            own_addresses: BTreeSet::new(),
             out: Outbox::new(config.send_rate),
             routes: RouteTable::default(),
             associations: AssociationTable::default(),
@@ -78,6 +83,11 @@ impl Engine {
             config,
             rng,
         }
+    }
+
+    /// Takes the node's own addresses, to which it never sends.
+    pub fn set_own_addresses(&mut self, addresses: impl IntoIterator<Item = IpAddr>) {
+        self.own_addresses = addresses.into_iter().collect();
     }
 
     /// Takes one datagram that arrived or was intercepted, and says whether it goes on.
@@ -206,7 +216,12 @@ impl Engine {
             return Some(AS_IT_CAME);
         };
         if self.config.hosted.contains_key(&header.nslp_id) {
-            return None;
+            if !rx.local.is_unspecified() {
+                return None;
+            }
+            // Nobody could answer, and those further on would vanish with this node.
+            self.out.count(Counter::NoAddress);
+            return Some(AS_IT_CAME);
         }
         // RFC 5971 §4.3.4: a message for another NSLP goes on with one hop less, and nothing else is looked at.
         if header.hops <= 1 {
@@ -269,6 +284,33 @@ impl Engine {
     pub(crate) fn nli(&self, local: IpAddr) -> Nli {
         let Config { peer_identity, validity, .. } = &self.config;
         Nli { peer_identity: peer_identity.clone(), ip_ttl: 0, validity: *validity, address: local }
+    }
+
+    /// Returns whether somebody else may be at an address that a message names.
+    pub(crate) fn may_answer(&self, address: IpAddr) -> bool {
+        let broadcast = address == IpAddr::V4(Ipv4Addr::BROADCAST);
+        let nobody = address.is_unspecified() || address.is_multicast() || address.is_loopback() || broadcast;
+        !nobody && !self.own_addresses.contains(&address)
+    }
+
+    /// Sends a message in normal D-mode, unless there were too many lately, in all or to a network of the unproven.
+    pub(crate) fn datagram_to(
+        &mut self,
+        now: Instant,
+        audience: Audience,
+        local: IpAddr,
+        peer: SocketAddr,
+        message: &Message,
+    ) -> bool {
+        let proven = match audience {
+            Audience::Peer => true,
+            Audience::Querier | Audience::Offender => false,
+        };
+        if !proven && !self.unproven.take(now, peer.ip()) {
+            self.out.count(Counter::UnprovenLimited);
+            return false;
+        }
+        self.out.datagram(now, Transmit::Datagram { audience, local, peer, payload: message.emit_datagram() })
     }
 
     fn hosts(&self, message: &Message) -> bool {

@@ -29,6 +29,9 @@ pub enum ApiError {
     /// The node itself is where the message would go.
     #[error("this node is the destination of the message")]
     OwnDestination,
+    /// The node has no address toward the flow's destination that others reach.
+    #[error("this node has no address toward the flow's destination that others reach")]
+    NoAddress,
     /// There is no state upstream, and none can be made from here.
     #[error("there is no peer in this direction, and no Query can be sent this way")]
     NoRoute,

@@ -8,7 +8,7 @@ use netserv_wire::gist::{
     AdditionalInfo, DecodeError, ErrorCode, ErrorObject, Header, Message, MessageType, Nli, UDP_PORT,
 };
 
-use crate::api::Transmit;
+use crate::api::Audience;
 use crate::counters::Counter;
 use crate::engine::{Arrival, Engine, Via};
 use crate::event::{Event, FailReason, NoPeerReason, Notification, SendStatus};
@@ -89,14 +89,18 @@ impl Engine {
                 let named = nli.map(|nli| nli.address).filter(|address| address.is_ipv4() == arrival.local.is_ipv4());
                 let own = signaller.then_some(source.ip());
                 let Some(address) = named.or(own) else { return };
+                if !self.may_answer(address) {
+                    self.out.count(Counter::Unanswerable);
+                    return;
+                }
                 if !self.errors.take(now) {
                     self.out.count(Counter::ErrorsLimited);
                     return;
                 }
                 let port = if source.port() == 0 { UDP_PORT } else { source.port() };
                 message.nli = Some(self.nli(arrival.local));
-                let (peer, payload) = (SocketAddr::new(address, port), message.emit_datagram());
-                if self.out.datagram(now, Transmit::Datagram { local: arrival.local, peer, payload }) {
+                let peer = SocketAddr::new(address, port);
+                if self.datagram_to(now, Audience::Offender, arrival.local, peer, &message) {
                     self.out.count(Counter::ErrorsSent);
                 }
             }

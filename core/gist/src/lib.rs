@@ -21,6 +21,7 @@ mod errors;
 pub mod event;
 mod icmp;
 pub mod limits;
+mod networks;
 mod outbox;
 mod peers;
 mod querier;
@@ -33,8 +34,8 @@ mod tests;
 mod timer;
 
 pub use api::{
-    ApiCall, AssociationId, Config, Datagram, Disposition, InterfaceId, MessageHandle, RateLimit, ResponderPolicy,
-    SiiHandle, TransferAttributes, Transmit,
+    ApiCall, AssociationId, Audience, Config, Datagram, Disposition, InterfaceId, MessageHandle, RateLimit,
+    ResponderPolicy, SiiHandle, TransferAttributes, Transmit,
 };
 pub use counters::{Counter, Counters, StateCounts};
 pub use engine::Engine;

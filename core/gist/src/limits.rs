@@ -25,6 +25,8 @@ pub const PEERS_KEPT_MAX: usize = 1024;
 pub const PENDING_PER_ROUTE_MAX: usize = 16;
 /// Bytes of all messages that wait.
 pub const PENDING_BYTES_MAX: usize = 16 * 1024 * 1024;
+/// Token buckets for datagrams to unproven addresses; networks share them.
+pub const NETWORK_BUCKETS: usize = 4096;
 /// Copies of one Query, so cookies that one handshake can be answered with.
 pub const QUERY_COPIES_MAX: usize = 8;
 /// The longest time between two copies of a Query, T2 (RFC 5971 §5.3.3).

@@ -7,7 +7,7 @@ use std::time::Duration;
 use netserv_model::Instant;
 use netserv_wire::gist::{Direction, ErrorCode, Message, MessageType, Mri, Nli};
 
-use crate::api::{AssociationId, InterfaceId, ResponderPolicy, Transmit};
+use crate::api::{AssociationId, Audience, InterfaceId, ResponderPolicy};
 use crate::counters::Counter;
 use crate::engine::{Arrival, Engine, Via};
 use crate::errors::{Fault, MRI, NAT_TRAVERSAL, STACK_CONFIGURATION, STACK_PROPOSAL};
@@ -24,6 +24,10 @@ impl Engine {
         };
         if nli.peer_identity == self.config.peer_identity {
             self.out.count(Counter::QueriesLooped);
+            return;
+        }
+        if !self.may_answer(nli.address) {
+            self.out.count(Counter::Unanswerable);
             return;
         }
         if let Some(fault) = query_fault(arrival, &query, mri, &nli, source, ttl) {
@@ -50,9 +54,10 @@ impl Engine {
         match association {
             Some(association) => self.send_on_association(now, association, &response),
             None => {
+                let known = self.peers.find(&nli.peer_identity, nli.address).is_some();
+                let audience = if known { Audience::Peer } else { Audience::Querier };
                 let peer = SocketAddr::new(nli.address, source.port());
-                let payload = response.emit_datagram();
-                self.out.datagram(now, Transmit::Datagram { local: arrival.local, peer, payload })
+                self.datagram_to(now, audience, arrival.local, peer, &response)
             }
         };
     }

@@ -7,7 +7,7 @@ use std::time::Duration;
 use netserv_model::{Instant, SessionId};
 use netserv_wire::gist::{Direction, Message, MessageType, Mri};
 
-use crate::api::{MessageHandle, SiiHandle, TransferAttributes, Transmit};
+use crate::api::{Audience, MessageHandle, SiiHandle, TransferAttributes};
 use crate::counters::Counter;
 use crate::engine::Engine;
 use crate::error::ApiError;
@@ -94,6 +94,9 @@ impl Engine {
         if destination == local {
             return Err(ApiError::OwnDestination);
         }
+        if !is_reached(local) {
+            return Err(ApiError::NoAddress);
+        }
         if self.routes.len() >= self.config.routes_max {
             self.out.count(Counter::RoutesRefused);
             return Err(ApiError::TableFull);
@@ -172,7 +175,7 @@ impl Engine {
         let Some(route) = self.routes.get(id) else { return false };
         let Some(peer) = route.peer.and_then(|sii| self.peers.get(sii)) else { return false };
         let (local, peer) = (route.local, SocketAddr::new(peer.address, peer.port));
-        self.out.datagram(now, Transmit::Datagram { local, peer, payload: message.emit_datagram() })
+        self.datagram_to(now, Audience::Peer, local, peer, message)
     }
 
     /// Sends to a peer that need not be the next one any more, past the routing table (RFC 5971 §7.1.4).
@@ -188,9 +191,8 @@ impl Engine {
             Some(id) => self.send_on_association(now, id, &data).then_some(()).ok_or(FailReason::Association),
             None if fits => {
                 data.nli = Some(self.nli(peer.local));
-                let payload = data.emit_datagram();
                 let (local, peer) = (peer.local, SocketAddr::new(peer.address, peer.port));
-                let sent = self.out.datagram(now, Transmit::Datagram { local, peer, payload });
+                let sent = self.datagram_to(now, Audience::Peer, local, peer, &data);
                 sent.then_some(()).ok_or(FailReason::RateLimited)
             }
             None => Err(FailReason::NoAssociation),
@@ -251,6 +253,15 @@ impl Engine {
         (message.mri, message.session) = (Some::<Mri>(mri), Some(session));
         message
     }
+}
+
+/// Returns whether those who are not on the same link reach an address.
+fn is_reached(address: IpAddr) -> bool {
+    let link_local = match address {
+        IpAddr::V4(v4) => v4.is_link_local(),
+        IpAddr::V6(v6) => v6.is_unicast_link_local(),
+    };
+    !address.is_unspecified() && !link_local
 }
 
 /// Bytes of an object's type and length.

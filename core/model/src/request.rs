@@ -186,6 +186,49 @@ pub struct Environment {
     pub engine: String,
 }
 
+/// What proves that no node is missing at the far end of a response stack.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum PathEnd {
+    /// The last node is the flow's destination.
+    Destination,
+    /// The flow's destination answered the last node's Query with an ICMP error that brings it back.
+    PortUnreachable,
+    /// The flow's destination speaks GIST, and answered the last node's Query with "Endpoint Found" (RFC 5971 A.4.4.7).
+    EndpointFound,
+}
+
+impl PathEnd {
+    /// Every proof.
+    pub const ALL: [PathEnd; 3] = [PathEnd::Destination, PathEnd::PortUnreachable, PathEnd::EndpointFound];
+
+    /// Returns its name in responses.
+    #[must_use]
+    pub fn as_str(self) -> &'static str {
+        match self {
+            PathEnd::Destination => "destination",
+            PathEnd::PortUnreachable => "port-unreachable",
+            PathEnd::EndpointFound => "endpoint-found",
+        }
+    }
+
+    /// Returns the proof of this name.
+    #[must_use]
+    pub fn from_word(word: &str) -> Option<PathEnd> {
+        PathEnd::ALL.into_iter().find(|end| end.as_str() == word)
+    }
+
+    /// Returns it as a clause for people.
+    #[must_use]
+    pub fn text(self) -> &'static str {
+        match self {
+            PathEnd::Destination => "is the last node",
+            PathEnd::PortUnreachable => "answered the last Query with ICMP port unreachable",
+            PathEnd::EndpointFound => "answered the last Query with Endpoint Found",
+        }
+    }
+}
+
 /// What a node did with a request.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(tag = "result", rename_all = "kebab-case")]

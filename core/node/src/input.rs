@@ -81,7 +81,7 @@ pub struct Ends {
 pub struct OwnedDatagram {
     /// Where it arrived.
     pub interface: InterfaceId,
-    /// The node's address on that interface.
+    /// The node's address for those beyond that interface; unspecified if it has none that they reach.
     pub local: IpAddr,
     /// Its source.
     pub source: SocketAddr,

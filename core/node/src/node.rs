@@ -105,8 +105,10 @@ impl Node {
     /// If the peer identity is empty or too long, as [`Engine::new`].
     pub fn new(config: NodeConfig, policy: NodePolicy, seed: [u8; 32]) -> Node {
         let mut rng = StdRng::from_seed(seed);
+        let mut gist = Engine::new(config.gist, rng.random());
+        gist.set_own_addresses(config.nslp.own_addresses.iter().copied());
         Node {
-            gist: Engine::new(config.gist, rng.random()),
+            gist,
             nslp: Nslp::new(config.nslp, rng.random()),
             controller: Controller::new(policy),
             now: Now::default(),
@@ -135,7 +137,10 @@ impl Node {
         match input {
             Input::Restore(stored) => self.controller.restore(now, *stored),
             Input::Policy(call, policy) => self.controller.set_policy(now, PolicyChange(call.0), *policy),
-            Input::Addresses(addresses) => self.nslp.handle_addresses(addresses),
+            Input::Addresses(addresses) => {
+                self.gist.set_own_addresses(addresses.iter().copied());
+                self.nslp.handle_addresses(addresses);
+            }
             Input::RoutesChanged => self.routes.changed(),
             // A datagram for the node itself never goes on.
             Input::Datagram(datagram) => drop(self.gist.handle_datagram(at, datagram.view(true))),

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use netserv_model::effect::RequestId;
 use netserv_model::limits::STACK_ENTRIES_MAX;
-use netserv_model::request::{NodeReport, Outcome};
+use netserv_model::request::{NodeReport, Outcome, PathEnd};
 use netserv_model::{Instant, NodeId, Nonce, Refusal, RefusalKind, SessionId};
 use netserv_wire::gist::Mri;
 use netserv_wire::nslp::{Message, Response};
@@ -99,6 +99,8 @@ pub(crate) enum Beyond {
         entries: Vec<NodeReport>,
         /// Why the entries end before the last node, if they do.
         incomplete: Option<Refusal>,
+        /// What proves that they do not; nothing if no path was asked.
+        end: Option<PathEnd>,
     },
 }
 
@@ -108,14 +110,14 @@ impl Beyond {
         Beyond::Waiting { sent: false, resends_left: RESENDS_MAX }
     }
 
-    /// Returns that there is nobody further on.
-    pub(crate) fn nobody() -> Beyond {
-        Beyond::Known { entries: Vec::new(), incomplete: None }
+    /// Returns that there is nobody further on, by this proof.
+    pub(crate) fn nobody(end: Option<PathEnd>) -> Beyond {
+        Beyond::Known { entries: Vec::new(), incomplete: None, end }
     }
 
     /// Returns that nothing is known of those further on.
     pub(crate) fn unknown(refusal: Refusal) -> Beyond {
-        Beyond::Known { entries: Vec::new(), incomplete: Some(refusal) }
+        Beyond::Known { entries: Vec::new(), incomplete: Some(refusal), end: None }
     }
 
     /// Returns whether a request like this was sent more than once.
@@ -158,9 +160,9 @@ impl Exchange {
     ///
     /// Call it when the exchange is ready, or after [`Exchange::give_up`].
     pub(crate) fn build_answer(&self, session: SessionId, host_only: bool) -> Response {
-        let (mut entries, mut incomplete) = match &self.beyond {
-            Beyond::Waiting { .. } => (Vec::new(), None),
-            Beyond::Known { entries, incomplete } => (entries.clone(), incomplete.clone()),
+        let (mut entries, mut incomplete, end) = match &self.beyond {
+            Beyond::Waiting { .. } => (Vec::new(), None, None),
+            Beyond::Known { entries, incomplete, end } => (entries.clone(), incomplete.clone(), *end),
         };
         let asked_a_path = self.mri.is_some() && matches!(self.requester, Requester::Local(_));
         if asked_a_path && host_only && entries.is_empty() && incomplete.is_none() {
@@ -174,7 +176,8 @@ impl Exchange {
             entries.truncate(STACK_ENTRIES_MAX);
             incomplete = Some(Refusal::new(RefusalKind::QuotaExceeded, detail));
         }
-        Response { session, nonce: self.message.nonce(), entries, incomplete, unknown: Vec::new() }
+        let end = end.filter(|_| incomplete.is_none());
+        Response { session, nonce: self.message.nonce(), entries, incomplete, end, unknown: Vec::new() }
     }
 
     /// Settles for what is known when the time is up.

@@ -8,7 +8,7 @@ use std::time::Duration;
 use netserv_gist::{ApiCall, ApiError, Event, MessageHandle, TransferAttributes};
 use netserv_model::api::RequestResult;
 use netserv_model::effect::RequestId;
-use netserv_model::request::{NodeReport, Outcome, Request};
+use netserv_model::request::{NodeReport, Outcome, PathEnd, Request};
 use netserv_model::{Instant, Now, Refusal, RefusalKind, SessionId};
 use netserv_wire::gist::{Mri, PathCoupled};
 use netserv_wire::nslp::{self, Message, Response};
@@ -166,7 +166,7 @@ impl Nslp {
             None => {}
             Some(Sent::Answer) => self.counters.responses_lost += 1,
             Some(Sent::Request(key)) if error == ApiError::OwnDestination => {
-                self.settle(now.instant, key, Beyond::nobody());
+                self.settle(now.instant, key, Beyond::nobody(Some(PathEnd::Destination)));
             }
             Some(Sent::Request(key)) => {
                 let detail = format!("{} could not send the request on: {error}", self.config.node);
@@ -241,8 +241,10 @@ impl Nslp {
         self.requests.push_back((request, arrival.message.request(key.0)));
         self.by_request.insert(request, key);
         let destination = arrival.mri.as_ref().and_then(Mri::addresses).map(|(_, destination)| destination);
-        let beyond = if destination.is_none_or(|address| self.config.own_addresses.contains(&address)) {
-            Beyond::nobody()
+        let beyond = if destination.is_none() {
+            Beyond::nobody(None)
+        } else if destination.is_some_and(|address| self.config.own_addresses.contains(&address)) {
+            Beyond::nobody(Some(PathEnd::Destination))
         } else if arrival.hops == 0 {
             let detail = format!("the request's time allows no node after {}", self.config.node);
             Beyond::unknown(Refusal::new(RefusalKind::Timeout, detail))
@@ -384,7 +386,7 @@ impl Nslp {
         let detail = format!("{} sent the request no further", self.config.node);
         let incomplete = Some(Refusal::new(refusal.kind, detail));
         let entries = vec![refused(&self.config.node, Some(from.local), refusal, Duration::ZERO)];
-        let answer = Response { session: from.session, nonce, entries, incomplete, unknown: Vec::new() };
+        let answer = Response { session: from.session, nonce, entries, incomplete, end: None, unknown: Vec::new() };
         self.send_answer(&from.mri, &answer);
     }
 }
@@ -399,6 +401,7 @@ fn result(answer: Response, took: Duration) -> RequestResult {
         session: answer.session,
         nodes: answer.entries,
         incomplete: answer.incomplete,
+        end: answer.end,
         took_us: u64::try_from(took.as_micros()).unwrap_or(u64::MAX),
     }
 }

@@ -21,10 +21,14 @@ pub const QUEUE_NUMBERS_TRIED: u16 = 64;
 pub const INJECTED_WAITING_MAX: usize = 1024;
 /// Destinations of modules' packets whose routes are remembered; at one more all are forgotten and asked for again.
 pub const DESTINATIONS_MAX: usize = 65_536;
-/// Signaling messages that the interceptor holds; the oldest goes on when one more comes.
+/// Signaling messages that the interceptor holds; the oldest is lost when one more comes.
 pub const INTERCEPTED_WAITING_MAX: usize = 512;
-/// Signaling messages that a plane took off and that the interceptor has not looked at; more go on unseen.
+/// Signaling messages that a plane took off and that the interceptor has not looked at; more are lost.
 pub const PASSAGE_WAITING_MAX: usize = 1024;
+/// Signaling messages of one kind that wait for room in its socket; the oldest is lost when one more comes.
+pub const SEND_WAITING_MAX: usize = 256;
+/// How long they wait at most: after that their sender sends another one anyway (T1 of RFC 5971 §5.3.3).
+pub const SEND_WAITING_TIME_MAX: Duration = Duration::from_millis(500);
 /// Packets that the trace wrapper remembers at most.
 pub const TRACE_PACKETS_MAX: usize = 65_536;
 /// Bytes of each packet that the trace wrapper remembers.

@@ -6,10 +6,13 @@ mod common;
 
 use std::net::{IpAddr, SocketAddr};
 use std::os::fd::AsFd;
+use std::time::{Duration, Instant};
 
 use common::signaling::{check_datagram, intercept, next, socket, wait_until};
 use common::{Chain, address, receive};
-use netserv_dataplane::signal::{Interceptor, Received, RouteMonitor, Routes, SignalSocket, UnreachableKind};
+use netserv_dataplane::signal::{
+    Interceptor, Received, RouteMonitor, Routes, SignalKind, SignalSocket, UnreachableKind,
+};
 use netserv_dataplane::{DriverConfig, DriverError, InterfaceId, PacketId, cleanup_leftovers, limits};
 use rustix::event::{PollFd, PollFlags, Timespec, epoll, poll};
 
@@ -62,7 +65,7 @@ fn what_is_no_query_for_others_is_left_alone() {
     let mut interceptor = Interceptor::open(&DriverConfig::new("node"), None).unwrap();
     for v6 in [false, true] {
         let (from, to) = (address(v6, 0, 1), address(v6, 1, 2));
-        sender.send_datagram(from, SocketAddr::new(to, 270), b"no magic number").unwrap();
+        sender.send_datagram(SignalKind::Peer, from, SocketAddr::new(to, 270), b"no magic number").unwrap();
         // IPv6 has no rule for the magic number: the interceptor itself lets such packets go on.
         let mut none = Vec::new();
         wait_until(|| {
@@ -72,7 +75,7 @@ fn what_is_no_query_for_others_is_left_alone() {
         sender.send_q_mode(from, address(v6, 0, 2), None, None, MESSAGE).unwrap();
         check_datagram(&own, from, address(v6, 0, 2), 64, MESSAGE);
         let other = chain.udp(2, &SocketAddr::new(to, 271).to_string());
-        sender.send_datagram(from, SocketAddr::new(to, 271), MESSAGE).unwrap();
+        sender.send_datagram(SignalKind::Peer, from, SocketAddr::new(to, 271), MESSAGE).unwrap();
         assert_eq!(receive(&other).unwrap().0, MESSAGE);
     }
     assert_eq!((interceptor.counters().intercepted, interceptor.counters().foreign), (0, 1));
@@ -93,7 +96,7 @@ fn the_rules_of_an_interceptor_go_with_it() {
 }
 
 #[test]
-fn the_oldest_query_goes_on_when_too_many_wait() {
+fn the_oldest_query_is_lost_when_too_many_wait() {
     let Some(chain) = Chain::new(3) else { return };
     let sender = socket(&chain, 0);
     let receiver = socket(&chain, 2);
@@ -106,9 +109,7 @@ fn the_oldest_query_goes_on_when_too_many_wait() {
         sender.send_q_mode(from, to, None, None, &message).unwrap();
         wait_until(|| interceptor.receive(&mut held).unwrap() > 0);
     }
-    check_datagram(&receiver, from, to, 63, &[MESSAGE, &0_usize.to_be_bytes()].concat());
-    assert_eq!(receiver.receive().unwrap(), None);
-    assert_eq!(interceptor.counters().overdue, 1);
+    assert_eq!((receiver.receive().unwrap(), interceptor.counters().overdue), (None, 1));
     interceptor.accept(PacketId(held[0].id.0)).unwrap();
     assert_eq!(interceptor.counters().unknown, 1);
     let too_long = interceptor.accept_modified(held[1].id, &[0; 65_536]);
@@ -141,7 +142,7 @@ fn icmp_errors_name_the_destination_of_the_query() {
         }
         sender.send_q_mode(from, to, Some(2), None, MESSAGE).unwrap();
         check_unreachable(&sender, to, 270, UnreachableKind::TimeExceeded, address(v6, 1, 2));
-        sender.send_datagram(from, SocketAddr::new(to, 271), MESSAGE).unwrap();
+        sender.send_datagram(SignalKind::Peer, from, SocketAddr::new(to, 271), MESSAGE).unwrap();
         check_unreachable(&sender, to, 271, UnreachableKind::Prohibited, address(v6, 1, 2));
         let nowhere: IpAddr = if v6 { "2001:db8::1" } else { "192.0.2.1" }.parse().unwrap();
         sender.send_q_mode(from, nowhere, None, None, MESSAGE).unwrap();
@@ -158,7 +159,7 @@ fn errors_break_neither_sending_nor_receiving() {
         sender.send_q_mode(from, to, None, None, MESSAGE).unwrap();
     }
     peer.send_to(b"hello", SocketAddr::new(from, 270)).unwrap();
-    sender.send_datagram(from, "10.0.0.2:9000".parse().unwrap(), b"still there").unwrap();
+    sender.send_datagram(SignalKind::Peer, from, "10.0.0.2:9000".parse().unwrap(), b"still there").unwrap();
     assert_eq!(receive(&peer).unwrap(), (b"still there".to_vec(), SocketAddr::new(from, 270)));
     let (mut datagrams, mut errors) = (0, 0);
     while let Some(received) = sender.receive().unwrap() {
@@ -174,11 +175,46 @@ fn errors_break_neither_sending_nor_receiving() {
         }
     }
     assert!(datagrams == 1 && errors > 0, "{datagrams} {errors}");
-    let refused = sender.send_datagram("10.9.9.9".parse().unwrap(), "10.0.0.2:9000".parse().unwrap(), b"x");
+    let refused =
+        sender.send_datagram(SignalKind::Peer, "10.9.9.9".parse().unwrap(), "10.0.0.2:9000".parse().unwrap(), b"x");
     assert!(matches!(refused, Err(DriverError::System { .. })), "an address that is not ours: {refused:?}");
-    let too_long = sender.send_datagram(from, "10.0.0.2:9000".parse().unwrap(), &[0; 1600]);
+    let too_long = sender.send_datagram(SignalKind::Peer, from, "10.0.0.2:9000".parse().unwrap(), &[0; 1600]);
     assert!(matches!(too_long, Err(DriverError::System { .. })), "nothing is fragmented: {too_long:?}");
     assert_eq!(sender.receive().unwrap(), None);
+}
+
+/// Goal: neighbours that do not answer keep nobody else waiting. Method: the kernel holds answers to such neighbours until the
+/// buffer for answers is full; then peers are sent to, and in the end each answer was sent or lost.
+#[test]
+fn dead_neighbours_fill_the_buffer_of_one_kind_only() {
+    const ANSWERS: u64 = 12_000;
+    let Some(chain) = Chain::new(2) else { return };
+    let (sender, receiver) = (socket(&chain, 0), socket(&chain, 1));
+    let (from, to) = (address(false, 0, 1), address(false, 0, 2));
+    sender.send_datagram(SignalKind::Peer, from, SocketAddr::new(to, 270), MESSAGE).unwrap();
+    check_datagram(&receiver, from, to, 64, MESSAGE);
+    for number in 0..ANSWERS {
+        let dead = IpAddr::from([10, 0, 0, 100 + u8::try_from(number % 100).unwrap()]);
+        sender.send_datagram(SignalKind::Response, from, SocketAddr::new(dead, 270), &[0x4e; 512]).unwrap();
+    }
+    let answers = || sender.send_counters()[&SignalKind::Response];
+    assert!(answers().delayed > limits::SEND_WAITING_MAX.try_into().unwrap(), "{:?}", answers());
+    for kind in [SignalKind::Peer, SignalKind::Error] {
+        sender.send_datagram(kind, from, SocketAddr::new(to, 270), MESSAGE).unwrap();
+        check_datagram(&receiver, from, to, 64, MESSAGE);
+    }
+    sender.send_q_mode(from, to, None, None, MESSAGE).unwrap();
+    check_datagram(&receiver, from, to, 64, MESSAGE);
+
+    let start = Instant::now();
+    while answers().sent + answers().lost + answers().failed < ANSWERS {
+        assert!(start.elapsed() < Duration::from_secs(20), "{:?}", answers());
+        std::thread::sleep(limits::SEND_WAITING_TIME_MAX);
+        sender.send_waiting();
+    }
+    assert!(answers().lost > 0, "{:?}", answers());
+    let all = [SignalKind::Query, SignalKind::Error, SignalKind::Peer].map(|kind| sender.send_counters()[&kind]);
+    assert_eq!(all.map(|sent| (sent.sent, sent.delayed, sent.lost)), [(1, 0, 0), (1, 0, 0), (2, 0, 0)]);
 }
 
 /// An outer edge-triggered epoll, as tokio has one, hears of each datagram and each error.
@@ -234,9 +270,10 @@ fn routes_and_addresses_are_known() {
     let addresses = routes.addresses().unwrap();
     assert!(addresses.is_local(address(true, 0, 2)) && addresses.is_local("127.0.0.9".parse().unwrap()));
     assert!(!addresses.is_local(address(false, 0, 1)));
-    assert_eq!(addresses.on(left, false), Some(address(false, 0, 2)));
-    assert_eq!(addresses.on(right, true), Some(address(true, 1, 1)));
-    assert_eq!(addresses.on(InterfaceId(99), true), None);
+    assert_eq!(addresses.reached_by(left, false), Some(address(false, 0, 2)));
+    assert_eq!(addresses.reached_by(right, true), Some(address(true, 1, 1)));
+    let elsewhere = addresses.reached_by(InterfaceId(99), true);
+    assert!([address(true, 0, 2), address(true, 1, 1)].map(Some).contains(&elsewhere), "{elsewhere:?}");
     let one = addresses.all().iter().find(|local| local.address == address(true, 0, 2)).unwrap();
     assert_eq!((one.interface, one.prefix_length), (left, 64));
     chain.run(1, &["ip", "addr", "del", "10.0.0.2/24", "dev", "left"]);

@@ -39,7 +39,7 @@ impl World {
                 let packet = Packet { source, destination, ttl: ttl.unwrap_or(TTL), content: Content::Signal(payload) };
                 self.route(vertex, packet);
             }
-            Transmit::Datagram { local, peer, payload } => {
+            Transmit::Datagram { local, peer, payload, .. } => {
                 let (source, destination) = (SocketAddr::new(local, UDP_PORT), peer.ip());
                 assert_eq!(peer.port(), UDP_PORT, "every station of the world uses port 270");
                 self.route(vertex, Packet { source, destination, ttl: TTL, content: Content::Signal(payload) });

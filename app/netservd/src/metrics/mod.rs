@@ -7,6 +7,7 @@ pub mod gauges;
 use std::collections::BTreeMap;
 use std::time::Duration;
 
+use netserv_dataplane::signal::{InterceptorCounters, SendCounters, SignalKind};
 use netserv_model::request::ModuleStatus;
 use netserv_model::usage::Usage;
 use netserv_model::{UnixTime, UserId, WorkerId};
@@ -28,6 +29,10 @@ pub struct Sources<'a> {
     pub started: UnixTime,
     /// The GIST engine.
     pub gist: &'a gist::Engine,
+    /// Datagrams of the node at UDP port 270.
+    pub sent: BTreeMap<SignalKind, SendCounters>,
+    /// Datagrams for others there.
+    pub intercepted: InterceptorCounters,
     /// The NSLP.
     pub nslp: &'a Nslp,
     /// The controller.
@@ -98,6 +103,27 @@ fn signaling(out: &mut Exposition, from: &Sources<'_>) {
     let mut family = out.family("gist_events_total", Kind::Counter, "What the GIST engine counted");
     for (name, value) in from.gist.counters().iter() {
         family.sample(&[("event", name)], value);
+    }
+    let help = "Datagrams of the node at the signaling port, by what they are for and their fate";
+    let mut family = out.family("signaling_sent_total", Kind::Counter, help);
+    for kind in SignalKind::ALL {
+        let sent = from.sent.get(&kind).copied().unwrap_or_default();
+        for (fate, value) in
+            [("sent", sent.sent), ("delayed", sent.delayed), ("lost", sent.lost), ("failed", sent.failed)]
+        {
+            family.sample(&[("for", kind.as_str()), ("fate", fate)], value);
+        }
+    }
+    let mut family =
+        out.family("intercepted_total", Kind::Counter, "Datagrams for others at the signaling port, by their fate");
+    for (fate, value) in [
+        ("shown", from.intercepted.intercepted),
+        ("foreign", from.intercepted.foreign),
+        ("overdue", from.intercepted.overdue),
+        ("lost", from.intercepted.lost),
+        ("send-failed", from.intercepted.send_failed),
+    ] {
+        family.sample(&[("fate", fate)], value);
     }
     let states = from.gist.state_counts();
     let mut family = out.family("gist_routes", Kind::Gauge, "Rows in the message routing table");

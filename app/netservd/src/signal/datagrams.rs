@@ -12,7 +12,7 @@ use tokio::sync::mpsc;
 
 use crate::event::{Event, SignalInput};
 
-/// Reads datagrams until the control loop ends.
+/// Reads datagrams, and sends those that wait for room, until the control loop ends.
 pub async fn read(fd: AsyncFd<OwnedFd>, socket: Arc<SignalSocket>, events: mpsc::Sender<Event>) {
     loop {
         let Ok(mut ready) = fd.readable().await else { return };
@@ -31,6 +31,7 @@ pub async fn read(fd: AsyncFd<OwnedFd>, socket: Arc<SignalSocket>, events: mpsc:
                 return;
             }
         }
+        socket.send_waiting();
     }
 }
 

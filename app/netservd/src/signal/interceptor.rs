@@ -5,7 +5,7 @@ use std::os::fd::OwnedFd;
 
 use anyhow::Result;
 use netserv_dataplane::PacketId;
-use netserv_dataplane::signal::{Intercepted, Interceptor};
+use netserv_dataplane::signal::{Intercepted, Interceptor, InterceptorCounters};
 use netserv_node::gist::Disposition;
 use tokio::io::unix::AsyncFd;
 use tokio::sync::mpsc;
@@ -67,6 +67,11 @@ impl Passing {
         if let Err(error) = result {
             tracing::debug!(%error, "an intercepted datagram could not be released");
         }
+    }
+
+    /// Returns what was intercepted and lost so far.
+    pub fn counters(&self) -> InterceptorCounters {
+        self.interceptor.as_ref().map_or_else(InterceptorCounters::default, Interceptor::counters)
     }
 
     /// Takes the interception rule away.

@@ -14,8 +14,10 @@ use std::sync::Arc;
 
 use anyhow::Result;
 use netserv_dataplane::PacketId;
-use netserv_dataplane::signal::{Intercepted, Interceptor, LocalAddresses, SignalSocket};
-use netserv_node::gist::{AssociationId, Disposition, InterfaceId, Transmit};
+use netserv_dataplane::signal::{
+    Intercepted, Interceptor, InterceptorCounters, LocalAddresses, SendCounters, SignalKind, SignalSocket,
+};
+use netserv_node::gist::{AssociationId, Audience, Disposition, InterfaceId, Transmit};
 use netserv_node::{Input, OwnedDatagram, Token};
 use tokio::net::TcpStream;
 use tokio::sync::mpsc;
@@ -103,8 +105,13 @@ impl SignalIo {
                     tracing::debug!(%error, %destination, "a Query could not be sent");
                 }
             }
-            Transmit::Datagram { local, peer, payload } => {
-                if let Err(error) = self.socket.send_datagram(local, peer, &payload) {
+            Transmit::Datagram { audience, local, peer, payload } => {
+                let kind = match audience {
+                    Audience::Peer => SignalKind::Peer,
+                    Audience::Querier => SignalKind::Response,
+                    Audience::Offender => SignalKind::Error,
+                };
+                if let Err(error) = self.socket.send_datagram(kind, local, peer, &payload) {
                     tracing::debug!(%error, %peer, "a datagram could not be sent");
                 }
             }
@@ -130,6 +137,16 @@ impl SignalIo {
         }
     }
 
+    /// Returns what became of the node's own datagrams.
+    pub fn send_counters(&self) -> BTreeMap<SignalKind, SendCounters> {
+        self.socket.send_counters()
+    }
+
+    /// Returns what became of datagrams for others.
+    pub fn interceptor_counters(&self) -> InterceptorCounters {
+        self.passing.counters()
+    }
+
     /// Takes the interception rule away.
     pub fn stop(&mut self) {
         self.passing.stop();
@@ -139,7 +156,7 @@ impl SignalIo {
     fn datagram(&self, packet: &Intercepted) -> OwnedDatagram {
         OwnedDatagram {
             interface: InterfaceId(packet.interface.0),
-            local: self.address_on(packet.interface, packet.destination),
+            local: self.reached_by(packet.interface, packet.destination),
             source: packet.source,
             destination: packet.destination,
             ttl: packet.ttl,
@@ -147,9 +164,10 @@ impl SignalIo {
         }
     }
 
-    /// Returns the node's address on an interface, of the version of `like`.
-    fn address_on(&self, interface: netserv_dataplane::InterfaceId, like: IpAddr) -> IpAddr {
-        let found = self.addresses.on(interface, like.is_ipv6());
+    /// Returns an address by which somebody beyond an interface reaches the node, of the version of `like`; unspecified if
+    /// there is none.
+    fn reached_by(&self, interface: netserv_dataplane::InterfaceId, like: IpAddr) -> IpAddr {
+        let found = self.addresses.reached_by(interface, like.is_ipv6());
         found.unwrap_or(if like.is_ipv4() { [0_u8; 4].into() } else { [0_u8; 16].into() })
     }
 

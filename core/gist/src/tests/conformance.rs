@@ -356,7 +356,7 @@ impl Recorded {
 
     fn response(&mut self) -> Message {
         assert_eq!(self.engine.state_counts(), StateCounts::default());
-        let Some(Transmit::Datagram { local, peer, payload }) = self.engine.poll_transmit() else { panic!() };
+        let Some(Transmit::Datagram { local, peer, payload, .. }) = self.engine.poll_transmit() else { panic!() };
         assert_eq!((local, peer), (self.local, self.source));
         parse_datagram(&payload)
     }

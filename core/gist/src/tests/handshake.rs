@@ -4,14 +4,15 @@
 use std::net::SocketAddr;
 use std::time::Duration;
 
+use netserv_model::Instant;
 use netserv_wire::gist::{Cookie, Message, MessageType, UDP_PORT};
 
 use super::net::Net;
 use super::script::*;
 use super::{NSLP, RAO, RELIABLE, UNRELIABLE, config, flow, send, session};
 use crate::{
-    ApiCall, ApiError, Counter, Event, FailReason, InterfaceId, MessageHandle, ResponderPolicy, SendStatus, SiiHandle,
-    StateCounts, TransferAttributes, Transmit,
+    ApiCall, ApiError, Counter, Datagram, Disposition, Event, FailReason, InterfaceId, MessageHandle, ResponderPolicy,
+    SendStatus, SiiHandle, StateCounts, TransferAttributes, Transmit,
 };
 
 #[test]
@@ -30,7 +31,7 @@ fn a_small_message_goes_in_datagrams() {
     assert_eq!((query.stack_proposal.clone(), query.nslp_data.clone()), (None, None));
 
     s.send(1001, &response_to(&query));
-    let Transmit::Datagram { local, peer, payload } = s.transmit(1001) else { panic!() };
+    let Transmit::Datagram { local, peer, payload, .. } = s.transmit(1001) else { panic!() };
     assert_eq!((local, peer), (HERE, SocketAddr::new(THERE, UDP_PORT)));
     let confirm = parse_datagram(&payload);
     assert_eq!((confirm.kind, confirm.mri), (MessageType::Confirm, query.mri));
@@ -421,6 +422,24 @@ fn calls_that_cannot_work_are_refused() {
     s.recv_nothing(0);
     assert_eq!(s.events(), []);
     assert_eq!(s.engine.state_counts(), StateCounts::default());
+}
+
+#[test]
+fn a_node_that_nobody_could_answer_is_not_in_the_way() {
+    let mut s = Script::new();
+    let query = query(5).emit_datagram();
+    let nowhere = Datagram { destination: FAR, destination_is_local: false, local: [0; 4].into(), ..datagram(&query) };
+    let now = s.at(0);
+    let passed = s.engine.handle_datagram(now, nowhere);
+    assert_eq!((passed, s.count(Counter::NoAddress)), (Disposition::Forward { payload: None }, 1));
+    for (local, v6) in [("0.0.0.0", false), ("169.254.0.1", false), ("::", true), ("fe80::1", true)] {
+        let far = if v6 { "2001:db8::2".parse().unwrap() } else { FAR };
+        let here = if v6 { "2001:db8::1".parse().unwrap() } else { HERE };
+        let call = send(1, 5, flow(here, far), UNRELIABLE, b"x");
+        let refused = s.engine.handle_api(Instant::from_millis(1), call, local.parse().unwrap());
+        assert_eq!(refused, Err(ApiError::NoAddress), "{local}");
+    }
+    s.recv_nothing(1);
 }
 
 /// Goal: no needless delay. A chain of three nodes with 1 ms links passes a large message on and the answer back in

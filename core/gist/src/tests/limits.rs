@@ -11,8 +11,8 @@ use super::script::*;
 use super::{NSLP, RELIABLE, UNRELIABLE, config, flow, send, session};
 use crate::limits::*;
 use crate::{
-    ApiCall, ApiError, Config, Counter, Datagram, Engine, Event, FailReason, MessageHandle, RateLimit, SendStatus,
-    SiiHandle, StateCounts, Transmit,
+    ApiCall, ApiError, Audience, Config, Counter, Datagram, Engine, Event, FailReason, InterfaceId, MessageHandle,
+    RateLimit, SendStatus, SiiHandle, StateCounts, Transmit,
 };
 
 const SECOND: Duration = Duration::from_secs(1);
@@ -222,7 +222,7 @@ fn one_peer_proves_only_so_many_associations() {
 
 #[test]
 fn old_peers_are_forgotten() {
-    let mut s = Script::new();
+    let mut s = Script::with(Config { unproven_rate: FAST, ..config(0xaa) });
     let peer = |number: usize| {
         let number = u16::try_from(number).unwrap().to_be_bytes();
         IpAddr::V4(Ipv4Addr::new(10, 1, number[0], number[1]))
@@ -435,6 +435,63 @@ fn errors_are_sent_at_the_rate() {
     s.recv_kind(0, MessageType::Response);
     s.send(100, &Message { nslp_id: NSLP + 1, ..query(10) });
     s.recv_kind(100, MessageType::Error);
+}
+
+/// Goal: Queries and offenders that name addresses where nobody is cost peers nothing. Method: more of both than the rate
+/// allows name one network; then a stranger of another network, and a peer of the same one, ask.
+#[test]
+fn the_unproven_of_a_network_are_answered_at_the_rate_and_peers_always() {
+    let unproven_rate = RateLimit { per_second: 10, burst: 5 };
+    let mut s = Script::with(Config { unproven_rate, ..config(0xaa) });
+    s.be_queried(0, 1);
+    s.events();
+    let stranger = |number: u8, network: u8| {
+        let address = IpAddr::V4(Ipv4Addr::new(10, 0, network, 100 + number));
+        let nli = Some(nli(0x55, address));
+        (SocketAddr::new(address, UDP_PORT), Message { nli, ..query(u64::from(number)) })
+    };
+    let mut audiences = Vec::new();
+    for number in 0..8 {
+        let (from, message) = stranger(number, 0);
+        s.send_from(1, from, InterfaceId(1), &message);
+        audiences.extend(std::iter::from_fn(|| s.engine.poll_transmit()).map(|sent| audience(&sent)));
+    }
+    // The peer's own first Query has taken one.
+    assert_eq!(audiences, [Audience::Querier; 4]);
+    assert_eq!(s.count(Counter::UnprovenLimited), 4);
+    let (from, message) = stranger(9, 0);
+    s.send_from(1, from, InterfaceId(1), &Message { nslp_id: NSLP + 1, ..message });
+    assert_eq!((s.engine.poll_transmit(), s.count(Counter::UnprovenLimited)), (None, 5));
+
+    s.send(1, &query(2));
+    assert_eq!(audience(&s.transmit(1)), Audience::Peer);
+    let (from, message) = stranger(1, 7);
+    s.send_from(1, from, InterfaceId(1), &Message { nslp_id: NSLP + 1, ..message });
+    assert_eq!(audience(&s.transmit(1)), Audience::Offender);
+    let (from, message) = stranger(10, 0);
+    s.send_from(101, from, InterfaceId(1), &message);
+    assert_eq!(audience(&s.transmit(101)), Audience::Querier);
+}
+
+fn audience(transmit: &Transmit) -> Audience {
+    let Transmit::Datagram { audience, .. } = transmit else { panic!("{transmit:?}") };
+    *audience
+}
+
+#[test]
+fn nothing_is_sent_where_nobody_else_can_be() {
+    let mut s = Script::new();
+    let other: IpAddr = [10, 0, 5, 1].into();
+    s.engine.set_own_addresses([HERE, other]);
+    let named = ["0.0.0.0", "224.0.0.1", "255.255.255.255", "127.0.0.1"].map(|address| address.parse().unwrap());
+    let named: Vec<IpAddr> = named.into_iter().chain([HERE, other]).collect();
+    for (count, address) in (1..).zip(&named) {
+        let nli = Some(nli(PEER, *address));
+        s.send(0, &Message { nli: nli.clone(), source_is_signaller: false, ..query(5) });
+        s.send(0, &Message { nli, source_is_signaller: false, nslp_id: NSLP + 1, ..query(5) });
+        s.recv_nothing(0);
+        assert_eq!(s.count(Counter::Unanswerable), 2 * count, "{address}");
+    }
 }
 
 /// Goal: the bounds hold for a node under load too: a full table of default size, which then empties itself.

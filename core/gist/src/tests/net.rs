@@ -155,7 +155,7 @@ impl Net {
                 let ttl = ttl.unwrap_or(64);
                 self.walk(Delivery::Datagram { to: from + 1, source, destination, ttl, payload });
             }
-            Transmit::Datagram { local, peer, payload } => {
+            Transmit::Datagram { local, peer, payload, .. } => {
                 let Some(to) = self.node_at(peer.ip()) else { return };
                 let source = SocketAddr::new(local, UDP_PORT);
                 self.lose_or_delay(Delivery::Datagram { to, source, destination: peer.ip(), ttl: 64, payload });

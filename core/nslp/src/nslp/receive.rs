@@ -5,6 +5,7 @@ use std::borrow::Cow;
 use std::time::Duration;
 
 use netserv_gist::{FailReason, MessageHandle, NoPeerReason, Notification, SendStatus};
+use netserv_model::request::PathEnd;
 use netserv_model::{Instant, Nonce, Refusal, RefusalKind, SessionId};
 use netserv_wire::gist::{Direction, Mri};
 use netserv_wire::nslp::{self, Message, Part, Payload, Response};
@@ -73,7 +74,7 @@ impl Nslp {
         let detail = format!("{} works on this request already; the path may be a loop", self.config.node);
         let incomplete = Some(Refusal::new(RefusalKind::Replayed, detail));
         let (session, nonce) = key;
-        let answer = Response { session, nonce, entries: Vec::new(), incomplete, unknown: Vec::new() };
+        let answer = Response { session, nonce, entries: Vec::new(), incomplete, end: None, unknown: Vec::new() };
         self.send_answer(&from.mri, &answer);
     }
 
@@ -126,8 +127,12 @@ impl Nslp {
             return;
         }
         self.counters.responses_received += 1;
-        let Response { entries, incomplete, .. } = response;
-        self.settle(now, key, Beyond::Known { entries, incomplete });
+        let Response { entries, mut incomplete, end, .. } = response;
+        if incomplete.is_none() && end.is_none() {
+            let detail = "the last node that answered does not say how it knows that it is the last";
+            incomplete = Some(Refusal::new(RefusalKind::BadRequest, detail));
+        }
+        self.settle(now, key, Beyond::Known { entries, incomplete, end });
     }
 
     pub(super) fn handle_status(&mut self, now: Instant, handle: MessageHandle, status: SendStatus) {
@@ -151,8 +156,11 @@ impl Nslp {
     fn handle_no_peer(&mut self, now: Instant, key: ExchangeKey, reason: NoPeerReason) {
         let was_resent = self.exchanges.get(&key).is_some_and(|exchange| exchange.beyond.was_resent());
         let said = match reason {
-            NoPeerReason::Unreachable | NoPeerReason::EndpointFound if !was_resent => {
-                return self.settle(now, key, Beyond::nobody());
+            NoPeerReason::Unreachable if !was_resent => {
+                return self.settle(now, key, Beyond::nobody(Some(PathEnd::PortUnreachable)));
+            }
+            NoPeerReason::EndpointFound if !was_resent => {
+                return self.settle(now, key, Beyond::nobody(Some(PathEnd::EndpointFound)));
             }
             NoPeerReason::Hindered { kind, reporter } => format!("; {reporter} {}", kind.text()),
             NoPeerReason::Timeout | NoPeerReason::Unreachable | NoPeerReason::EndpointFound => String::new(),

@@ -130,21 +130,36 @@ fn only_the_endpoint_shows_that_the_path_ends() {
     let silent = "nobody after me answered; there may be nodes further on";
     let hindered = "nobody after me answered; 10.0.0.9 does not let Queries pass; there may be nodes further on";
     let firewall = NoPeerReason::Hindered { kind: IcmpKind::Prohibited, reporter: [10, 0, 0, 9].into() };
-    for (reason, incomplete) in [
-        (NoPeerReason::Timeout, Some(silent)),
-        (firewall, Some(hindered)),
-        (NoPeerReason::Unreachable, None),
-        (NoPeerReason::EndpointFound, None),
+    for (reason, end, incomplete) in [
+        (NoPeerReason::Timeout, None, Some(silent)),
+        (firewall, None, Some(hindered)),
+        (NoPeerReason::Unreachable, Some(PathEnd::PortUnreachable), None),
+        (NoPeerReason::EndpointFound, Some(PathEnd::EndpointFound), None),
     ] {
         let mut node = Node::new(|_| {});
         node.local(7, 1, path()).unwrap();
         let (request, sent) = (node.asked(), node.sent_request());
         node.report(request, report("me", "0.0.0.0"));
         node.status(sent.handle, SendStatus::NoPeer(reason));
-        let found = node.result(7).incomplete;
-        assert!(found.iter().all(|refusal| refusal.kind == RefusalKind::Timeout));
-        assert_eq!(found.as_ref().map(|refusal| refusal.detail.as_str()), incomplete);
+        let result = node.result(7);
+        assert!(result.incomplete.iter().all(|refusal| refusal.kind == RefusalKind::Timeout));
+        let detail = result.incomplete.as_ref().map(|refusal| refusal.detail.as_str());
+        assert_eq!((detail, result.end), (incomplete, end));
     }
+}
+
+#[test]
+fn a_stack_that_does_not_say_how_its_end_is_known_may_have_another() {
+    let mut node = Node::new(|_| {});
+    node.local(7, 1, path()).unwrap();
+    let (request, sent) = (node.asked(), node.sent_request());
+    node.report(request, report("me", "0.0.0.0"));
+    node.status(sent.handle, SendStatus::Sent);
+    node.receive_response(&Response { end: None, ..response(1, &["r1"]) });
+    let result = node.result(7);
+    assert_eq!((names(&result.nodes), result.end), (vec!["me", "r1"], None));
+    let detail = "the last node that answered does not say how it knows that it is the last";
+    assert_eq!(result.incomplete.unwrap().detail, detail);
 }
 
 #[test]

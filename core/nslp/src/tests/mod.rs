@@ -15,7 +15,7 @@ use netserv_gist::{
 };
 use netserv_model::api::RequestResult;
 use netserv_model::effect::RequestId;
-use netserv_model::request::{Ask, NodeReport, Outcome};
+use netserv_model::request::{Ask, NodeReport, Outcome, PathEnd};
 use netserv_model::{Nonce, Now, Refusal, RefusalKind, SessionId, UnixTime};
 use netserv_wire::gist::{Mri, PathCoupled};
 use netserv_wire::nslp::{Payload, RequestBuilder, Response};
@@ -212,6 +212,7 @@ fn response(nonce: u8, nodes: &[&str]) -> Response {
         nonce: Nonce([nonce; 16]),
         entries: nodes.iter().map(|node| report(node, "10.5.0.1")).collect(),
         incomplete: None,
+        end: Some(PathEnd::PortUnreachable),
         unknown: Vec::new(),
     }
 }

@@ -22,6 +22,7 @@ fn a_request_goes_to_the_controller_and_down_the_path_at_once() {
     assert_eq!(names(&result.nodes), ["me", "r1", "r2"]);
     assert_eq!(result.nodes[0].address, ip("10.0.0.1"));
     assert_eq!((result.session, result.incomplete, result.took_us), (SESSION, None, 250_000));
+    assert_eq!(result.end, Some(PathEnd::PortUnreachable), "as the last node says");
     node.forgets(true);
 }
 
@@ -34,7 +35,7 @@ fn a_request_without_a_path_stays_here() {
     node.report(request, report("me", "0.0.0.0"));
     let result = node.result(7);
     assert_eq!(names(&result.nodes), ["me"]);
-    assert_eq!(result.incomplete, None);
+    assert_eq!((result.incomplete, result.end), (None, None));
     node.forgets(false);
 }
 
@@ -110,7 +111,8 @@ fn a_flow_to_the_node_itself_ends_here() {
     node.quiet();
     let request = node.asked();
     node.report(request, report("me", "0.0.0.0"));
-    assert_eq!(names(&node.result(7).nodes), ["me"]);
+    let result = node.result(7);
+    assert_eq!((names(&result.nodes), result.end), (vec!["me"], Some(PathEnd::Destination)));
     node.forgets(false);
 }
 

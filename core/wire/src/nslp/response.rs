@@ -4,7 +4,7 @@
 use std::fmt::Write;
 
 use netserv_model::limits::{HEADER_LINE_BYTES_MAX, HEADERS_MAX, MESSAGE_BYTES_MAX, STACK_ENTRIES_MAX};
-use netserv_model::request::{NodeReport, Outcome};
+use netserv_model::request::{NodeReport, Outcome, PathEnd};
 use netserv_model::text::one_line;
 use netserv_model::{Nonce, Refusal, RefusalKind, SessionId};
 use serde::de::DeserializeOwned;
@@ -15,7 +15,7 @@ const FIRST_LINE: &str = "NETSERV/1 RESPONSE";
 /// What goes on with an entry whose JSON does not fit one line.
 const CONTINUED: &str = "entry-more";
 const CHUNK_BYTES: usize = HEADER_LINE_BYTES_MAX - CONTINUED.len() - 2;
-/// Room that the entries leave for the last header, `incomplete`.
+/// Room that the entries leave for the last header, `incomplete` or `end`.
 const RESERVE_BYTES: usize = 4096;
 
 /// The answer to one request as it travels upstream.
@@ -29,6 +29,8 @@ pub struct Response {
     pub entries: Vec<NodeReport>,
     /// Why the stack ends before the last node, if it does.
     pub incomplete: Option<Refusal>,
+    /// What proves that it does not.
+    pub end: Option<PathEnd>,
     /// Headers that this version does not know, kept and forwarded.
     pub unknown: Vec<(String, String)>,
 }
@@ -41,7 +43,8 @@ impl Response {
 
     /// Parses a response; `bytes` may be anything.
     ///
-    /// Control characters in what nodes say become spaces, so that it can be shown on a terminal.
+    /// Control characters in what nodes say become spaces, so that it can be shown on a terminal. A proof of the end that this
+    /// version does not know is none.
     ///
     /// # Errors
     /// Anything but a response within the model's limits is a `BadRequest` that names the line.
@@ -50,7 +53,7 @@ impl Response {
         if lines.first != FIRST_LINE {
             return Err(bad(1, format!("not `{FIRST_LINE}`")));
         }
-        let (mut session, mut nonce, mut incomplete) = (None, None, None);
+        let (mut session, mut nonce, mut incomplete, mut end) = (None, None, None, None);
         let mut entries: Vec<(usize, String)> = Vec::new();
         let mut unknown = Vec::new();
         for Header { line, name, value } in lines.headers {
@@ -58,6 +61,7 @@ impl Response {
                 "session" => session.replace((line, value)),
                 "nonce" => nonce.replace((line, value)),
                 "incomplete" => incomplete.replace((line, value)),
+                "end" => end.replace((line, value)),
                 "entry" => {
                     entries.push((line, value));
                     None
@@ -84,6 +88,7 @@ impl Response {
             nonce: identifier("nonce", nonce)?,
             entries: entries.iter().map(parse_entry).collect::<Result<_, _>>()?,
             incomplete: incomplete.as_ref().map(parse_json::<Refusal>).transpose()?.map(clean_refusal),
+            end: end.and_then(|(_, value)| PathEnd::from_word(value.trim_matches(' '))),
             unknown,
         })
     }
@@ -115,6 +120,8 @@ impl Response {
         if let Some(refusal) = self.incomplete_after(written) {
             let json = serde_json::to_string(&refusal).expect("a refusal is plain data");
             writeln!(text, "incomplete: {json}").expect("writing to a String cannot fail");
+        } else if let Some(end) = self.end {
+            writeln!(text, "end: {}", end.as_str()).expect("writing to a String cannot fail");
         }
         text.push('\n');
         text

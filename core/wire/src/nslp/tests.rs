@@ -7,7 +7,7 @@ mod round_trip;
 
 use std::time::Duration;
 
-use netserv_model::request::{Ask, Body, Outcome, Request, Setup};
+use netserv_model::request::{Ask, Body, Outcome, PathEnd, Request, Setup};
 use netserv_model::{RefusalKind, SessionId};
 
 use super::*;
@@ -104,6 +104,21 @@ fn a_response_is_read_and_written_byte_by_byte() {
     assert_eq!(response.entries[0].outcome, Outcome::Installed { lease_s: 3600 });
     assert_eq!(response.incomplete.as_ref().unwrap().kind, RefusalKind::Timeout);
     assert_eq!(response.emit(), RESPONSE);
+}
+
+#[test]
+fn a_response_says_how_the_end_is_known() {
+    let text = RESPONSE.lines().filter(|line| !line.starts_with("incomplete")).collect::<Vec<_>>().join("\n");
+    let of = |header: &str| Response::parse(format!("{}\n{header}\n\n", text.trim_end()).as_bytes());
+    for end in PathEnd::ALL {
+        let response = of(&format!("end: {}", end.as_str())).unwrap();
+        assert_eq!((response.end, response.incomplete.clone()), (Some(end), None));
+        assert!(response.emit().ends_with(&format!("\nend: {}\n\n", end.as_str())));
+    }
+    assert_eq!(of("end: a-later-proof").unwrap().end, None);
+    let both = of("end: destination\nincomplete: {\"kind\":\"timeout\",\"detail\":\"\"}").unwrap();
+    assert!(!both.emit().contains("end: "), "what is incomplete proves nothing");
+    assert!(of("end: destination\nend: destination").is_err());
 }
 
 #[test]

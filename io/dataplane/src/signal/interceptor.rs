@@ -56,12 +56,12 @@ pub struct InterceptorCounters {
     /// Packets on the signaling port that are none of ours (another content, a fragment, a wrong checksum). They went
     /// on.
     pub foreign: u64,
-    /// Messages that were let go because more than [`limits::INTERCEPTED_WAITING_MAX`] waited for a verdict.
+    /// Messages that were lost because more than [`limits::INTERCEPTED_WAITING_MAX`] waited for a verdict.
     pub overdue: u64,
     /// Verdicts for messages that did not wait.
     pub unknown: u64,
-    /// Packets that went on unseen, since more came than were taken.
-    pub bypassed: u64,
+    /// Packets that were lost, since more came than were taken.
+    pub lost: u64,
     /// Messages that went on, but not far: the kernel did not take them back.
     pub send_failed: u64,
 }
@@ -70,7 +70,9 @@ pub struct InterceptorCounters {
 ///
 /// It catches UDP packets to port 270 that start with GIST's magic number and are not for the node itself, with or
 /// without router alert option. A message that is accepted is forwarded by the kernel like any other packet, TTL
-/// included. How many messages it is worth looking at is for the caller to decide; it may drop or accept the rest.
+/// included. How many messages it is worth looking at is for the caller to decide; it may drop or accept the rest. What
+/// comes faster than it looks is lost, and counted: a Query that went on unseen would tell its sender that this node is
+/// not there, while one that is lost is sent again.
 ///
 /// They come by the forwarding plane where that takes them off its devices itself, and by rules of the kernel's packet
 /// filter, which every packet of the machine pays for, only where there are other devices, or no such plane.
@@ -118,7 +120,7 @@ impl Rules {
             first_number: config.queue,
             packets: QUEUE_PACKETS,
             receive_buffer_bytes: RECEIVE_BUFFER_BYTES,
-            fail_open: true,
+            fail_open: false,
             tag: 0,
         })?;
         let chain = ChainGuard(Chain::open(Purpose::Signaling, &config.instance, queue.number(), config.mark)?);
@@ -132,7 +134,7 @@ impl Interceptor {
     /// rules, or both, as is needed.
     ///
     /// Of the configuration `queue_packets` and `receive_buffer_bytes` do not matter: signaling has small bounds of its
-    /// own. A full queue always lets messages pass: they are somebody else's.
+    /// own.
     ///
     /// # Errors
     /// Says what is lacking: rights, `iptables`, or the kernel's support.
@@ -172,7 +174,7 @@ impl Interceptor {
         let before = to.len();
         while to.len() == before && (self.take_queued(to)? || self.take_passing(to)) {}
         let taken = to.len() - before;
-        self.let_go_of_the_oldest()?;
+        self.lose_the_oldest()?;
         self.counters.intercepted += u64::try_from(taken).expect("a batch is small");
         Ok(taken)
     }
@@ -206,9 +208,9 @@ impl Interceptor {
 
     /// Returns what was done so far.
     pub fn counters(&self) -> InterceptorCounters {
-        let queue = self.rules.as_ref().map_or(0, |rules| rules.queue.counters().bypassed);
-        let passage = self.passage.as_ref().map_or(0, Passage::bypassed);
-        InterceptorCounters { bypassed: self.counters.bypassed + queue + passage, ..self.counters }
+        let queue = self.rules.as_ref().map_or(0, |rules| rules.queue.counters().lost);
+        let passage = self.passage.as_ref().map_or(0, Passage::lost);
+        InterceptorCounters { lost: self.counters.lost + queue + passage, ..self.counters }
     }
 
     fn needs_rules(&self) -> bool {
@@ -235,7 +237,7 @@ impl Interceptor {
             (false, _) => {
                 self.is_failing = false;
                 if let Some(rules) = self.rules.take() {
-                    self.counters.bypassed += rules.queue.counters().bypassed;
+                    self.counters.lost += rules.queue.counters().lost;
                     self.waiting.retain(|_, held| held.queued.is_none());
                 }
             }
@@ -311,12 +313,12 @@ impl Interceptor {
         }
     }
 
-    fn let_go_of_the_oldest(&mut self) -> Result<(), DriverError> {
+    fn lose_the_oldest(&mut self) -> Result<(), DriverError> {
         while self.waiting.len() > limits::INTERCEPTED_WAITING_MAX
             && let Some((id, _)) = self.waiting.first_key_value()
         {
             self.counters.overdue += 1;
-            self.accept(*id)?;
+            self.drop(*id)?;
         }
         Ok(())
     }

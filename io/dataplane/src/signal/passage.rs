@@ -23,7 +23,7 @@ struct Shared {
     /// Is readable while something waits, or what the rules are needed for has changed.
     news: OwnedFd,
     /// Messages that found no room.
-    bypassed: AtomicU64,
+    lost: AtomicU64,
     /// Messages may come in by devices that the plane does not serve.
     is_partial: AtomicBool,
     /// Nobody takes messages any more.
@@ -41,7 +41,7 @@ impl Passage {
         Ok(Passage(Arc::new(Shared {
             waiting: Mutex::default(),
             news,
-            bypassed: AtomicU64::new(0),
+            lost: AtomicU64::new(0),
             is_partial: AtomicBool::new(false),
             is_closed: AtomicBool::new(false),
             kernel,
@@ -49,7 +49,8 @@ impl Passage {
         })))
     }
 
-    /// Hands a message over; false if it is to go on unseen, since nobody takes it, or not soon.
+    /// Hands a message over, or loses it where more come than are taken: a Query that goes on unseen would tell its sender
+    /// that this node is not there. False if nobody takes messages any more, so that it is to go on.
     pub(crate) fn offer(&self, interface: InterfaceId, packet: &[u8]) -> bool {
         let mut waiting = self.0.waiting.lock().unwrap_or_else(PoisonError::into_inner);
         // Looked at under the lock, so that nothing is left behind by the last look of who closes.
@@ -57,8 +58,8 @@ impl Passage {
             return false;
         }
         if waiting.len() >= limits::PASSAGE_WAITING_MAX {
-            self.0.bypassed.fetch_add(1, Ordering::Relaxed);
-            return false;
+            self.0.lost.fetch_add(1, Ordering::Relaxed);
+            return true;
         }
         waiting.push_back((interface, packet.into()));
         if waiting.len() == 1 {
@@ -105,8 +106,8 @@ impl Passage {
         }
     }
 
-    pub(super) fn bypassed(&self) -> u64 {
-        self.0.bypassed.load(Ordering::Relaxed)
+    pub(super) fn lost(&self) -> u64 {
+        self.0.lost.load(Ordering::Relaxed)
     }
 
     /// Returns the device by which messages go on.
@@ -131,17 +132,18 @@ mod tests {
     use super::*;
 
     #[test]
-    fn passage_waiting_max_messages_wait_and_more_go_on() {
+    fn passage_waiting_max_messages_wait_and_more_are_lost() {
         let path = std::env::temp_dir().join(format!("netserv-passage-{}", std::process::id()));
         let passage = Passage::new("tun", Arc::new(File::create(&path).unwrap())).unwrap();
         for number in 0..limits::PASSAGE_WAITING_MAX {
             assert!(passage.offer(InterfaceId(1), &number.to_be_bytes()));
         }
-        assert!(!passage.offer(InterfaceId(1), b"one more"));
-        assert_eq!(passage.bypassed(), 1);
+        assert!(passage.offer(InterfaceId(1), b"one more"));
+        assert_eq!(passage.lost(), 1);
         assert_eq!(&*passage.take(1)[0].1, 0_usize.to_be_bytes());
         assert!(passage.offer(InterfaceId(2), b"last"));
-        assert_eq!(passage.take(usize::MAX).pop().unwrap().0, InterfaceId(2));
+        let rest = passage.take(usize::MAX);
+        assert_eq!((rest.len(), rest.last().unwrap().0), (limits::PASSAGE_WAITING_MAX, InterfaceId(2)));
         assert!(passage.offer(InterfaceId(2), b"left over"));
         passage.close();
         assert!(!passage.offer(InterfaceId(2), b"late") && passage.take(1).is_empty());

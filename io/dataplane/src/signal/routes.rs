@@ -42,12 +42,13 @@ impl LocalAddresses {
         address.is_loopback() || self.addresses.iter().any(|local| local.address == address)
     }
 
-    /// Returns the first address of an interface in one version of IP; a link-local one only if it has no other.
-    pub fn on(&self, interface: InterfaceId, v6: bool) -> Option<IpAddr> {
-        let mut found = self.addresses.iter().filter(|local| local.interface == interface);
-        let mut any = found.clone().filter(|local| local.address.is_ipv6() == v6);
-        let wide = found.find(|local| local.address.is_ipv6() == v6 && !is_link_local(local.address));
-        wide.or_else(|| any.next()).map(|local| local.address)
+    /// Returns an address in one version of IP by which somebody beyond an interface reaches the node: its first one there,
+    /// else its first one anywhere. Addresses of one link or of the machine alone are none.
+    pub fn reached_by(&self, interface: InterfaceId, v6: bool) -> Option<IpAddr> {
+        let is_wide = |address: IpAddr| !is_link_local(address) && !address.is_loopback();
+        let mut wide = self.addresses.iter().filter(|local| local.address.is_ipv6() == v6 && is_wide(local.address));
+        let on_it = wide.clone().find(|local| local.interface == interface);
+        on_it.or_else(|| wide.next()).map(|local| local.address)
     }
 }
 

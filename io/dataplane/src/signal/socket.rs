@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Datagrams of the node itself: GIST D-mode and Q-mode on UDP port 270.
 
+use std::collections::{BTreeMap, VecDeque};
 use std::io;
 use std::net::{IpAddr, SocketAddr};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::{Mutex, PoisonError};
+use std::time::Instant;
 
 use rustix::event::epoll;
 use rustix::io::Errno;
@@ -76,16 +78,79 @@ pub enum UnreachableKind {
 
 /// UDP sockets for both versions of IP, in one descriptor to wait for.
 ///
-/// The descriptor becomes readable for datagrams and for errors alike; call [`SignalSocket::receive`] until it returns
-/// `None`. It suits edge-triggered waiting, such as tokio's `AsyncFd`.
+/// Each [`SignalKind`] has sockets of its own: what the kernel holds for neighbours that do not answer fills the buffer of one
+/// kind. A datagram that finds it full waits for room, within [`limits::SEND_WAITING_MAX`] and
+/// [`limits::SEND_WAITING_TIME_MAX`].
+///
+/// The descriptor becomes readable for datagrams, for errors and for room alike; call [`SignalSocket::receive`] until it
+/// returns `None`, then [`SignalSocket::send_waiting`]. It suits edge-triggered waiting, such as tokio's `AsyncFd`.
 #[derive(Debug)]
 pub struct SignalSocket {
     port: u16,
-    v4: OwnedFd,
-    /// `None` where the kernel has no IPv6.
-    v6: Option<OwnedFd>,
+    /// Those bound last come first: the kernel gives them what arrives.
+    sockets: Vec<Socket>,
     ready: OwnedFd,
     buffer: Mutex<Vec<u8>>,
+    waiting: Mutex<BTreeMap<SignalKind, VecDeque<Waiting>>>,
+    counters: Mutex<BTreeMap<SignalKind, SendCounters>>,
+}
+
+#[derive(Debug)]
+struct Socket {
+    kind: SignalKind,
+    is_v6: bool,
+    fd: OwnedFd,
+}
+
+/// What a datagram is sent for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum SignalKind {
+    /// Finds out who is on the path to a flow's destination.
+    Query,
+    /// Answers a Query, at an address that nobody has proven.
+    Response,
+    /// Tells an error, at an address that nobody has proven.
+    Error,
+    /// Goes to a peer that has proven its address.
+    Peer,
+}
+
+impl SignalKind {
+    /// Every kind; what arrives comes in by the last.
+    pub const ALL: [SignalKind; 4] = [SignalKind::Query, SignalKind::Response, SignalKind::Error, SignalKind::Peer];
+
+    /// Returns its name in metrics.
+    #[must_use]
+    pub fn as_str(self) -> &'static str {
+        match self {
+            SignalKind::Query => "query",
+            SignalKind::Response => "response",
+            SignalKind::Error => "error",
+            SignalKind::Peer => "peer",
+        }
+    }
+}
+
+/// What became of datagrams of one kind.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct SendCounters {
+    /// Taken by the kernel, at once or later.
+    pub sent: u64,
+    /// Waited for room; they are sent or lost in the end.
+    pub delayed: u64,
+    /// Lost, since there was no room in time.
+    pub lost: u64,
+    /// Refused by the kernel, for want of a route, an address or a shorter length.
+    pub failed: u64,
+}
+
+/// A datagram that waits for room.
+#[derive(Debug)]
+struct Waiting {
+    since: Instant,
+    peer: SocketAddr,
+    control: Vec<u8>,
+    payload: Vec<u8>,
 }
 
 impl SignalSocket {
@@ -95,18 +160,30 @@ impl SignalSocket {
     /// If the port is taken or the process lacks the rights.
     pub fn open(config: SignalConfig) -> Result<SignalSocket, DriverError> {
         let failed = |error: io::Error| DriverError::system("opening the signaling socket", error);
-        let v4 = open_v4(config).map_err(failed)?;
-        let v6 = match open_v6(config) {
-            Ok(socket) => Some(socket),
-            Err(error) if error.raw_os_error() == Some(libc::EAFNOSUPPORT) => None,
-            Err(error) => return Err(failed(error)),
-        };
         let ready = epoll::create(epoll::CreateFlags::CLOEXEC).map_err(|error| failed(error.into()))?;
-        for socket in [Some(&v4), v6.as_ref()].into_iter().flatten() {
-            epoll::add(&ready, socket, epoll::EventData::new_u64(0), epoll::EventFlags::IN | epoll::EventFlags::ERR)
+        let mut sockets = Vec::new();
+        for kind in SignalKind::ALL {
+            sockets.push(Socket { kind, is_v6: false, fd: open_v4(config).map_err(failed)? });
+            match open_v6(config) {
+                Ok(fd) => sockets.push(Socket { kind, is_v6: true, fd }),
+                // The kernel has no IPv6.
+                Err(error) if error.raw_os_error() == Some(libc::EAFNOSUPPORT) => {}
+                Err(error) => return Err(failed(error)),
+            }
+        }
+        sockets.reverse();
+        for socket in &sockets {
+            epoll::add(&ready, &socket.fd, epoll::EventData::new_u64(0), READABLE)
                 .map_err(|error| failed(error.into()))?;
         }
-        Ok(SignalSocket { port: config.port, v4, v6, ready, buffer: Mutex::new(vec![0; limits::SLOT_BYTES]) })
+        Ok(SignalSocket {
+            port: config.port,
+            sockets,
+            ready,
+            buffer: Mutex::new(vec![0; limits::SLOT_BYTES]),
+            waiting: Mutex::default(),
+            counters: Mutex::default(),
+        })
     }
 
     /// Returns what came in next, or `None` if there is nothing more for the moment.
@@ -114,8 +191,8 @@ impl SignalSocket {
     /// # Errors
     /// If a socket is broken. An ICMP error does not break it.
     pub fn receive(&self) -> Result<Option<Received>, DriverError> {
-        for socket in [Some(&self.v4), self.v6.as_ref()].into_iter().flatten() {
-            if let Some(received) = self.receive_from(socket)? {
+        for socket in &self.sockets {
+            if let Some(received) = self.receive_from(&socket.fd)? {
                 return Ok(Some(received));
             }
         }
@@ -126,8 +203,14 @@ impl SignalSocket {
     ///
     /// # Errors
     /// If there is no route, the datagram is too long for the path, or `local` is not the node's address.
-    pub fn send_datagram(&self, local: IpAddr, peer: SocketAddr, payload: &[u8]) -> Result<(), DriverError> {
-        self.send(local, peer, None, None, payload)
+    pub fn send_datagram(
+        &self,
+        kind: SignalKind,
+        local: IpAddr,
+        peer: SocketAddr,
+        payload: &[u8],
+    ) -> Result<(), DriverError> {
+        self.send(kind, peer, control_data(local, peer, None, None), payload)
     }
 
     /// Sends a datagram in Q-mode (RFC 5971 §5.3.2): toward the flow's destination, to be caught on its way.
@@ -145,42 +228,101 @@ impl SignalSocket {
         rao: Option<u16>,
         payload: &[u8],
     ) -> Result<(), DriverError> {
-        self.send(local, SocketAddr::new(destination, self.port), ttl, rao, payload)
+        let peer = SocketAddr::new(destination, self.port);
+        self.send(SignalKind::Query, peer, control_data(local, peer, ttl, rao), payload)
     }
 
-    fn send(
-        &self,
-        local: IpAddr,
-        peer: SocketAddr,
-        ttl: Option<u8>,
-        rao: Option<u16>,
-        payload: &[u8],
-    ) -> Result<(), DriverError> {
-        let failed = |error: io::Error| DriverError::system("sending a signaling message", error);
-        let socket = if peer.is_ipv6() { self.v6.as_ref() } else { Some(&self.v4) };
-        let socket = socket.ok_or_else(|| failed(Errno::AFNOSUPPORT.into()))?;
-        let mut control = Vec::new();
-        if !local.is_unspecified() {
-            control::append_source(&mut control, local);
+    /// Sends what waits and has room now; what has waited for too long is lost.
+    pub fn send_waiting(&self) {
+        let mut waiting = self.waiting.lock().unwrap_or_else(PoisonError::into_inner);
+        for (kind, queue) in waiting.iter_mut().filter(|(_, queue)| !queue.is_empty()) {
+            while let Some(next) = queue.front() {
+                let counted = if next.since.elapsed() > limits::SEND_WAITING_TIME_MAX {
+                    SendCounters { lost: 1, ..SendCounters::default() }
+                } else {
+                    match self.try_send(*kind, next.peer, &next.control, &next.payload) {
+                        Ok(()) => SendCounters { sent: 1, ..SendCounters::default() },
+                        Err(error) if is_would_block(&error) => break,
+                        Err(_) => SendCounters { failed: 1, ..SendCounters::default() },
+                    }
+                };
+                self.count(*kind, counted);
+                queue.pop_front();
+            }
+            if queue.is_empty() {
+                self.watch_for_room(*kind, false);
+            }
         }
-        if let Some(ttl) = ttl {
-            control::append_ttl(&mut control, peer.is_ipv6(), ttl);
+    }
+
+    /// Returns what became of the datagrams of each kind so far.
+    pub fn send_counters(&self) -> BTreeMap<SignalKind, SendCounters> {
+        self.counters.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    fn send(&self, kind: SignalKind, peer: SocketAddr, control: Vec<u8>, payload: &[u8]) -> Result<(), DriverError> {
+        match self.try_send(kind, peer, &control, payload) {
+            Ok(()) => {
+                self.count(kind, SendCounters { sent: 1, ..SendCounters::default() });
+                Ok(())
+            }
+            Err(error) if is_would_block(&error) => {
+                let waiting = Waiting { since: Instant::now(), peer, control, payload: payload.to_vec() };
+                self.wait_for_room(kind, waiting);
+                Ok(())
+            }
+            Err(error) => {
+                self.count(kind, SendCounters { failed: 1, ..SendCounters::default() });
+                Err(DriverError::system("sending a signaling message", error))
+            }
         }
-        if let Some(value) = rao {
-            control::append_router_alert(&mut control, peer.is_ipv6(), value);
-        }
-        let outgoing = sys::Outgoing { address: &sockaddr::encode(peer), control: &control, payload };
+    }
+
+    fn try_send(&self, kind: SignalKind, peer: SocketAddr, control: &[u8], payload: &[u8]) -> io::Result<()> {
+        let is_it = |socket: &&Socket| socket.kind == kind && socket.is_v6 == peer.is_ipv6();
+        let socket = self.sockets.iter().find(is_it).ok_or(Errno::AFNOSUPPORT)?;
+        let outgoing = sys::Outgoing { address: &sockaddr::encode(peer), control, payload };
         let mut tries = 0;
         loop {
-            match sys::send_many(socket, &[outgoing]) {
+            match sys::send_many(&socket.fd, &[outgoing]) {
                 Ok(_) => return Ok(()),
                 // The first error may be of an earlier datagram; `receive` tells of it.
                 Err(error) if tries < STALE_ERRORS_MAX && !is_would_block(&error) => {
                     tries += 1;
                 }
-                Err(error) => return Err(failed(error)),
+                Err(error) => return Err(error),
             }
         }
+    }
+
+    /// Keeps a datagram until there is room; if too many wait, the oldest is lost.
+    fn wait_for_room(&self, kind: SignalKind, datagram: Waiting) {
+        let mut all = self.waiting.lock().unwrap_or_else(PoisonError::into_inner);
+        let queue = all.entry(kind).or_default();
+        let lost = u64::from(queue.len() >= limits::SEND_WAITING_MAX);
+        if lost > 0 {
+            queue.pop_front();
+        }
+        queue.push_back(datagram);
+        self.count(kind, SendCounters { delayed: 1, lost, ..SendCounters::default() });
+        self.watch_for_room(kind, true);
+    }
+
+    fn watch_for_room(&self, kind: SignalKind, watch: bool) {
+        let events = if watch { READABLE | epoll::EventFlags::OUT } else { READABLE };
+        for socket in self.sockets.iter().filter(|socket| socket.kind == kind) {
+            // It can only fail if the socket is not there.
+            let _ = epoll::modify(&self.ready, &socket.fd, epoll::EventData::new_u64(0), events);
+        }
+    }
+
+    fn count(&self, kind: SignalKind, more: SendCounters) {
+        let mut counters = self.counters.lock().unwrap_or_else(PoisonError::into_inner);
+        let counted = counters.entry(kind).or_default();
+        counted.sent += more.sent;
+        counted.delayed += more.delayed;
+        counted.lost += more.lost;
+        counted.failed += more.failed;
     }
 
     fn receive_from(&self, socket: &OwnedFd) -> Result<Option<Received>, DriverError> {
@@ -208,6 +350,22 @@ impl AsFd for SignalSocket {
     }
 }
 
+/// Returns what the kernel has to know besides address and payload.
+fn control_data(local: IpAddr, peer: SocketAddr, ttl: Option<u8>, rao: Option<u16>) -> Vec<u8> {
+    let mut control = Vec::new();
+    if !local.is_unspecified() {
+        control::append_source(&mut control, local);
+    }
+    if let Some(ttl) = ttl {
+        control::append_ttl(&mut control, peer.is_ipv6(), ttl);
+    }
+    if let Some(value) = rao {
+        control::append_router_alert(&mut control, peer.is_ipv6(), value);
+    }
+    control
+}
+
+const READABLE: epoll::EventFlags = epoll::EventFlags::IN.union(epoll::EventFlags::ERR);
 /// How many errors in a row may be old ones: more than ICMP messages arrive during a call.
 const STALE_ERRORS_MAX: usize = 64;
 /// Room for an address, a TTL, an interface and an ICMP error.
@@ -275,10 +433,14 @@ fn open(family: AddressFamily, config: SignalConfig) -> io::Result<OwnedFd> {
     sys::set_option(&socket, libc::SOL_SOCKET, libc::SO_MARK, config.mark.cast_signed())?;
     sockopt::set_socket_recv_buffer_size_force(&socket, RECEIVE_BUFFER_BYTES)
         .or_else(|_| sockopt::set_socket_recv_buffer_size(&socket, RECEIVE_BUFFER_BYTES))?;
+    sockopt::set_socket_send_buffer_size_force(&socket, SEND_BUFFER_BYTES)
+        .or_else(|_| sockopt::set_socket_send_buffer_size(&socket, SEND_BUFFER_BYTES))?;
     Ok(socket)
 }
 
 const RECEIVE_BUFFER_BYTES: usize = 4 * 1024 * 1024;
+/// Room for some thousand datagrams that the kernel holds, for three seconds each, until a neighbour answers.
+const SEND_BUFFER_BYTES: usize = 4 * 1024 * 1024;
 
 fn is_would_block(error: &io::Error) -> bool {
     error.kind() == io::ErrorKind::WouldBlock

@@ -2,7 +2,7 @@
 //! Each bound, hit and exceeded by one.
 
 use netserv_model::limits::*;
-use netserv_model::request::NodeReport;
+use netserv_model::request::{NodeReport, PathEnd};
 use netserv_model::{Nonce, Refusal};
 
 use super::*;
@@ -155,6 +155,7 @@ fn response(entries: usize, detail: &str) -> Response {
         nonce: Nonce([2; 16]),
         entries: (0..entries).map(entry).collect(),
         incomplete: None,
+        end: Some(PathEnd::Destination),
         unknown: Vec::new(),
     }
 }

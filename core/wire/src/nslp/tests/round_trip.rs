@@ -3,7 +3,7 @@
 
 use netserv_model::limits::MESSAGE_BYTES_MAX;
 use netserv_model::request::{
-    Environment, ModuleState, ModuleStatus, NodeLoad, NodeReport, PacketCounts, PolicyReport, ServerCounts,
+    Environment, ModuleState, ModuleStatus, NodeLoad, NodeReport, PacketCounts, PathEnd, PolicyReport, ServerCounts,
 };
 use netserv_model::text::one_line;
 use netserv_model::{Digest, Filter, Flavour, Nonce, Refusal, Signature, UnixTime};
@@ -71,11 +71,13 @@ proptest! {
     fn responses_round_trip(
         entries in prop::collection::vec(report(), 0..6),
         incomplete in prop::option::of("\\PC{0,300}"),
+        end in 0..PathEnd::ALL.len(),
     ) {
         let response = Response {
             session: SessionId([1; 16]),
             nonce: Nonce([2; 16]),
             entries,
+            end: incomplete.is_none().then_some(PathEnd::ALL[end]),
             incomplete: incomplete.map(|detail| Refusal::new(RefusalKind::NoNode, detail)),
             unknown: vec![("x-y".to_owned(), "kept".to_owned())],
         };

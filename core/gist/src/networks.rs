@@ -1,0 +1,67 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Token buckets for networks of addresses, in bounded memory whatever addresses are made up.
+
+use std::hash::{DefaultHasher, Hash, Hasher};
+use std::net::IpAddr;
+
+use netserv_model::Instant;
+
+use crate::api::RateLimit;
+use crate::limits;
+use crate::timer::TokenBucket;
+
+/// A bucket for each network; networks may share one, by a secret that nobody can aim with.
+#[derive(Debug)]
+pub(crate) struct NetworkBuckets {
+    secret: u64,
+    buckets: Vec<TokenBucket>,
+}
+
+impl NetworkBuckets {
+    pub(crate) fn new(limit: RateLimit, secret: u64) -> NetworkBuckets {
+        let buckets = (0..limits::NETWORK_BUCKETS).map(|_| TokenBucket::new(limit)).collect();
+        NetworkBuckets { secret, buckets }
+    }
+
+    pub(crate) fn take(&mut self, now: Instant, address: IpAddr) -> bool {
+        let mut hasher = DefaultHasher::new();
+        (self.secret, network(address)).hash(&mut hasher);
+        let count = u64::try_from(self.buckets.len()).expect("it fits");
+        let index = usize::try_from(hasher.finish() % count).expect("it is less than a length");
+        self.buckets[index].take(now)
+    }
+}
+
+/// Returns an address's network: its first 24 bits for IPv4, 64 for IPv6.
+fn network(address: IpAddr) -> u64 {
+    match address {
+        IpAddr::V4(v4) => u64::from(v4.to_bits() >> 8),
+        IpAddr::V6(v6) => u64::try_from(v6.to_bits() >> 64).expect("64 bits are left"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_network_uses_up_its_own_bucket() {
+        let mut buckets = NetworkBuckets::new(RateLimit { per_second: 10, burst: 2 }, 1);
+        let at = Instant::from_millis;
+        let mut takes = |ms: u64, address: &str| buckets.take(at(ms), address.parse().unwrap());
+        assert_eq!([takes(0, "10.0.0.1"), takes(0, "10.0.0.2"), takes(0, "10.0.0.3")], [true, true, false]);
+        assert!(takes(0, "10.0.1.1"), "another network");
+        assert_eq!([takes(0, "fd00::1"), takes(0, "fd00::2"), takes(0, "fd00::3")], [true, true, false]);
+        assert!(takes(0, "fd00:0:0:1::1"));
+        assert_eq!([takes(100, "10.0.0.9"), takes(100, "10.0.0.9")], [true, false]);
+    }
+
+    #[test]
+    fn network_buckets_do_not_grow_with_networks() {
+        let mut buckets = NetworkBuckets::new(RateLimit { per_second: 1, burst: 1 }, 7);
+        let now = Instant::from_millis(5);
+        let taken =
+            (0..=u16::MAX).filter(|n| buckets.take(now, IpAddr::from([10, n.to_be_bytes()[0], n.to_be_bytes()[1], 1])));
+        assert_eq!(taken.count(), limits::NETWORK_BUCKETS);
+    }
+}
