@@ -7,7 +7,7 @@ use std::process::ExitCode;
 use anyhow::{Context, Result};
 use clap::{Parser, Subcommand};
 use netserv_lab::topology::{Impairment, Kind, Topology};
-use netserv_lab::{bench, demo, exercises, netns, replay};
+use netserv_lab::{bench, demo, exercises, netns, replay, world};
 use netserv_model::Flavour;
 
 /// Networks of namespaces on one machine.
@@ -55,6 +55,8 @@ enum Command {
     ///
     /// Says how many inputs and outputs there are, or shows the first difference and fails.
     Replay(replay::Options),
+    /// Runs simulated worlds in which everything goes wrong; fails if a response stack is called whole that is not.
+    World(world::truth::Options),
     /// Copies frames between the interfaces a and b of this namespace (used by labs).
     #[command(hide = true)]
     Relay {
@@ -95,6 +97,7 @@ fn run(command: Command) -> Result<()> {
             Ok(())
         }
         Command::Replay(options) => replay::run(&options, &mut std::io::stdout(), &mut std::io::stderr()),
+        Command::World(options) => world::truth::run_all(&options).map(drop),
         Command::Relay { spec } => {
             let impairment: Impairment = serde_json::from_str(&spec).context("--spec")?;
             netserv_lab::relay::relay(impairment)

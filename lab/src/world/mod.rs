@@ -15,10 +15,11 @@ mod station;
 mod tcp;
 mod topology;
 mod trace;
+pub mod truth;
 
 pub use catalogue::{MODULES, USERS};
 pub use machine::{LIFE_MAX, MachineQuality};
-pub use reference::{Expected, expected_stack};
+pub use reference::{Expected, expected_stack, fault_in_stack};
 pub use sim::{Fault, Leftovers, Outcome, Settings, World};
 pub use topology::{Kind, LinkId, LinkQuality, Topology, VertexId};
 

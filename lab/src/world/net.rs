@@ -36,6 +36,7 @@ impl World {
         match transmit {
             Transmit::QMode { local, destination, ttl, payload, .. } => {
                 let source = SocketAddr::new(local, UDP_PORT);
+                self.last_query = Some((vertex, payload.clone()));
                 let packet = Packet { source, destination, ttl: ttl.unwrap_or(TTL), content: Content::Signal(payload) };
                 self.route(vertex, packet);
             }

@@ -5,10 +5,10 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::net::IpAddr;
 use std::time::Duration;
 
-use netserv_gist::AssociationId;
+use netserv_gist::{AssociationId, IcmpError, IcmpKind};
 use netserv_model::api::{PathSpec, PostRequest};
 use netserv_model::effect::{Effect, EffectOutcome, Job};
-use netserv_model::request::{Ask, NodeReport};
+use netserv_model::request::{Ask, NodeReport, PathEnd};
 use netserv_model::{Instant, Nonce, Now, Refusal, SessionId, UnixTime};
 use netserv_node::{CallId, Input, NodeConfig, Output, Token, View};
 use netserv_wire::nslp::RequestBuilder;
@@ -55,6 +55,13 @@ pub enum Fault {
     BreakConnections(VertexId),
     /// The node of the vertex loses its state and starts anew with what its machine has stored.
     Restart(VertexId),
+    /// Routes lead around the link.
+    RouteAround(LinkId),
+    /// Routes use the link again.
+    RouteOver(LinkId),
+    /// Somebody tells the node of the vertex, in the name of an address, that nobody listens there, and brings back the last
+    /// Query that another node sent.
+    Lie(VertexId, IpAddr),
 }
 
 /// What came back for one request.
@@ -66,8 +73,12 @@ pub struct Outcome {
     pub nodes: Vec<NodeReport>,
     /// Why it ends early, if it does.
     pub incomplete: Option<Refusal>,
+    /// What proves its end, if anything does.
+    pub end: Option<PathEnd>,
     /// From asking to answer.
     pub took: Duration,
+    /// When it was answered.
+    pub at: Instant,
 }
 
 /// State that is left in the world.
@@ -111,6 +122,9 @@ pub struct World {
     pub(super) trace: Trace,
     pub(super) stations: BTreeMap<VertexId, Station>,
     pub(super) links_down: BTreeSet<LinkId>,
+    links_avoided: BTreeSet<LinkId>,
+    /// The last datagram in Q-mode, and whose it was.
+    pub(super) last_query: Option<(VertexId, Vec<u8>)>,
     pub(super) connections: BTreeMap<ConnectionId, Connection>,
     pub(super) ends: BTreeMap<(VertexId, AssociationId), (ConnectionId, Side)>,
     pub(super) next_connection: u64,
@@ -162,6 +176,8 @@ impl World {
             trace: Trace::new(),
             stations: BTreeMap::new(),
             links_down: BTreeSet::new(),
+            links_avoided: BTreeSet::new(),
+            last_query: None,
             connections: BTreeMap::new(),
             ends: BTreeMap::new(),
             next_connection: 0,
@@ -323,8 +339,9 @@ impl World {
                 let result = result.expect("the world's requests are good");
                 self.trace.note(self.now.instant, &format!("{call:?} answered {:?}", result.incomplete), &[]);
                 let took = Duration::from_micros(result.took_us);
-                let (session, nodes, incomplete) = (result.session, result.nodes, result.incomplete);
-                let earlier = self.outcomes.insert(call, Outcome { session, nodes, incomplete, took });
+                let (session, nodes, incomplete, end) = (result.session, result.nodes, result.incomplete, result.end);
+                let outcome = Outcome { session, nodes, incomplete, end, took, at: self.now.instant };
+                let earlier = self.outcomes.insert(call, outcome);
                 assert_eq!(earlier, None, "{call:?} is answered once");
             }
             Output::Fresh(_) => unreachable!("nobody in the world looks at counters"),
@@ -480,6 +497,20 @@ impl World {
             Fault::LinkUp(link) => {
                 self.links_down.remove(&link);
             }
+            Fault::RouteAround(link) => {
+                self.links_avoided.insert(link);
+                self.reroute();
+            }
+            Fault::RouteOver(link) => {
+                self.links_avoided.remove(&link);
+                self.reroute();
+            }
+            Fault::Lie(vertex, reporter) => {
+                let query = self.last_query.clone().filter(|(of, _)| *of != vertex);
+                let quoted = query.map_or_else(Vec::new, |(_, payload)| payload);
+                let error = IcmpError { kind: IcmpKind::Port, reporter: Some(reporter), quoted };
+                self.input(vertex, Input::Icmp(Box::new(error)));
+            }
             Fault::BreakConnections(vertex) => self.break_connections(vertex),
             Fault::Restart(vertex) => {
                 self.ends.retain(|(of, _), _| *of != vertex);
@@ -487,6 +518,15 @@ impl World {
                 self.start(vertex, station.machine, station.restarts + 1);
                 self.break_connections(vertex);
             }
+        }
+    }
+
+    /// Has routes follow which links are avoided, and nodes hear of it.
+    fn reroute(&mut self) {
+        self.topology.route_without(self.now.instant, &self.links_avoided);
+        let stations: Vec<VertexId> = self.stations.keys().copied().collect();
+        for vertex in stations {
+            self.input(vertex, Input::RoutesChanged);
         }
     }
 

@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 //! What is where: vertices, links, addresses and shortest paths.
 
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::time::Duration;
 
+use netserv_model::Instant;
 use rand::Rng;
 use rand::rngs::StdRng;
 
@@ -61,8 +62,14 @@ pub struct Topology {
     links: Vec<([VertexId; 2], LinkQuality)>,
     ipv6: bool,
     owners: BTreeMap<IpAddr, VertexId>,
-    next_links: Vec<Vec<Option<LinkId>>>,
+    /// The links of each vertex with what lies beyond.
+    adjacent: Vec<Vec<(LinkId, VertexId)>>,
+    /// Since when which routes have been in force, the last ones now.
+    routings: Vec<(Instant, Routing)>,
 }
+
+/// The link that leads toward each vertex, from each vertex.
+type Routing = Vec<Vec<Option<LinkId>>>;
 
 impl Topology {
     /// Returns a chain of vertices.
@@ -90,15 +97,48 @@ impl Topology {
         Topology::new(kinds, links, ipv6)
     }
 
+    /// Returns a random tree with more links between inner vertices, so that there is more than one way.
+    pub fn random_mesh(
+        rng: &mut StdRng,
+        inner: usize,
+        leaves: usize,
+        more: usize,
+        quality: LinkQuality,
+        ipv6: bool,
+    ) -> Topology {
+        let Topology { kinds, mut links, .. } = Topology::random_tree(rng, inner, leaves, quality, ipv6);
+        for _ in 0..more {
+            let one = rng.random_range(0..inner);
+            let other = (one + rng.random_range(2..=5)) % inner;
+            let ends = [VertexId(one), VertexId(other)];
+            if one != other && !links.iter().any(|(there, _)| ends.iter().all(|end| there.contains(end))) {
+                links.push((ends, quality));
+            }
+        }
+        Topology::new(kinds, links, ipv6)
+    }
+
     fn new(kinds: Vec<Kind>, links: Vec<([VertexId; 2], LinkQuality)>, ipv6: bool) -> Topology {
-        let mut topology = Topology { kinds, links, ipv6, owners: BTreeMap::new(), next_links: Vec::new() };
+        let (owners, routings) = (BTreeMap::new(), Vec::new());
+        let mut adjacent = vec![Vec::new(); kinds.len()];
+        for (at, ([one, other], _)) in links.iter().enumerate() {
+            adjacent[one.0].push((LinkId(at), *other));
+            adjacent[other.0].push((LinkId(at), *one));
+        }
+        let mut topology = Topology { kinds, links, ipv6, owners, adjacent, routings };
         for (at, (ends, _)) in topology.links.iter().enumerate() {
             for end in *ends {
                 topology.owners.insert(topology.address(end, LinkId(at)), end);
             }
         }
-        topology.next_links = topology.vertices().map(|to| topology.links_toward(to)).collect();
+        topology.route_without(Instant::default(), &BTreeSet::new());
         topology
+    }
+
+    /// Has packets take the shortest paths without some links from now on.
+    pub fn route_without(&mut self, now: Instant, avoided: &BTreeSet<LinkId>) {
+        let routing = self.vertices().map(|to| self.links_toward(to, avoided)).collect();
+        self.routings.push((now, routing));
     }
 
     /// Returns every vertex.
@@ -156,7 +196,15 @@ impl Topology {
 
     /// Returns the link that leads from a vertex toward another.
     pub fn next_link(&self, from: VertexId, to: VertexId) -> Option<LinkId> {
-        self.next_links[to.0][from.0]
+        let (_, routing) = self.routings.last().expect("there are routes from the start");
+        routing[to.0][from.0]
+    }
+
+    /// Returns the links that led from a vertex toward another within a time.
+    pub fn next_links_within(&self, from: VertexId, to: VertexId, start: Instant, end: Instant) -> BTreeSet<LinkId> {
+        let until = self.routings.iter().map(|(since, _)| *since).skip(1).chain([Instant::from_nanos(u64::MAX)]);
+        let in_force = self.routings.iter().zip(until).filter(|((since, _), until)| *since <= end && *until >= start);
+        in_force.filter_map(|((_, routing), _)| routing[to.0][from.0]).collect()
     }
 
     /// Returns the vertex at the other end of a link.
@@ -177,18 +225,17 @@ impl Topology {
     }
 
     /// Breadth first from `to`; end systems do not forward.
-    fn links_toward(&self, to: VertexId) -> Vec<Option<LinkId>> {
+    fn links_toward(&self, to: VertexId, avoided: &BTreeSet<LinkId>) -> Vec<Option<LinkId>> {
         let mut toward = vec![None; self.kinds.len()];
         let mut queue = VecDeque::from([to]);
         while let Some(at) = queue.pop_front() {
             if at != to && !self.kind(at).forwards() {
                 continue;
             }
-            for (link, (ends, _)) in self.links.iter().enumerate() {
-                let far = if ends[0] == at { ends[1] } else { ends[0] };
-                if ends.contains(&at) && far != to && toward[far.0].is_none() {
-                    toward[far.0] = Some(LinkId(link));
-                    queue.push_back(far);
+            for (link, far) in &self.adjacent[at.0] {
+                if !avoided.contains(link) && *far != to && toward[far.0].is_none() {
+                    toward[far.0] = Some(*link);
+                    queue.push_back(*far);
                 }
             }
         }
