@@ -2,7 +2,7 @@
 //! Messaging associations (RFC 5971 §4.4.3, §5.7, §6.5): connections that rows share, kept alive by MA-Hellos.
 
 use std::collections::btree_map::Entry;
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::net::{IpAddr, Ipv6Addr, SocketAddr};
 use std::time::Duration;
 
@@ -30,6 +30,7 @@ pub(crate) struct Association {
     open: bool,
     /// The peer opened it.
     accepted: bool,
+    invited: Invited,
     /// The peer still has to be told this node's hold time.
     introduction_due: bool,
     peer_hold: Duration,
@@ -52,6 +53,7 @@ impl Association {
             stream: MessageStream::new(),
             open: false,
             accepted: false,
+            invited: Invited(false),
             introduction_due: false,
             peer_hold: limits::PEER_TIME_MAX,
             setup_deadline: Some(setup_deadline),
@@ -79,8 +81,9 @@ impl Association {
 pub(crate) struct AssociationTable {
     table: BTreeMap<AssociationId, Association>,
     by_name: BTreeMap<(Vec<u8>, IpAddr), AssociationId>,
-    /// Accepted ones without a name, oldest first: numbers only grow.
-    unproven: BTreeSet<AssociationId>,
+    /// Accepted ones without a name, those that were not invited first, then oldest first: numbers only grow.
+    unproven: BTreeSet<(Invited, AssociationId)>,
+    invitations: Invitations,
     /// How many each peer has opened.
     accepted: BTreeMap<IpAddr, usize>,
     last: u64,
@@ -129,7 +132,7 @@ impl AssociationTable {
             let name = (nli.peer_identity.clone(), nli.address);
             association.name = Some(name.clone());
             association.setup_deadline = None;
-            self.unproven.remove(&id);
+            self.unproven.remove(&(association.invited, id));
             self.by_name.insert(name, id);
         }
     }
@@ -138,15 +141,20 @@ impl AssociationTable {
         self.accepted.get(&whose(peer)).copied().unwrap_or(0)
     }
 
-    /// Returns the oldest association that is not proven.
+    /// Takes that a peer may open a connection: it was sent a responder cookie to bring along.
+    pub(crate) fn invite(&mut self, now: Instant, peer: SocketAddr) {
+        self.invitations.add(now, whose(peer));
+    }
+
+    /// Returns the oldest association that is not proven, of those that were not invited if there are some.
     fn oldest_unproven(&self) -> Option<AssociationId> {
-        self.unproven.first().copied()
+        self.unproven.first().map(|(_, id)| *id)
     }
 
     /// Returns the oldest association that is not proven of those that the peer's address opened.
     fn oldest_unproven_of(&self, peer: SocketAddr) -> Option<AssociationId> {
-        let of_peer = |id: &&AssociationId| self.table.get(id).is_some_and(|other| whose(other.peer) == whose(peer));
-        self.unproven.iter().find(of_peer).copied()
+        let of_peer = |id: &AssociationId| self.table.get(id).is_some_and(|other| whose(other.peer) == whose(peer));
+        self.unproven.iter().map(|(_, id)| *id).find(of_peer)
     }
 
     fn insert(&mut self, association: Association) -> AssociationId {
@@ -159,7 +167,7 @@ impl AssociationTable {
                 self.by_name.insert(name, id);
             }
             None => {
-                self.unproven.insert(id);
+                self.unproven.insert((association.invited, id));
             }
         }
         self.table.insert(id, association);
@@ -187,7 +195,7 @@ impl AssociationTable {
             }
             Some(_) => {}
             None => {
-                self.unproven.remove(&id);
+                self.unproven.remove(&(association.invited, id));
             }
         }
         Some(association)
@@ -234,16 +242,25 @@ impl Engine {
             self.out.connection(Transmit::Close { association });
             return association;
         }
-        let mut association = Association::new(now, local, peer, now + self.config.connect_timeout);
+        let mut association = Association::new(now, local, peer, now + self.half_open_time());
         (association.open, association.accepted) = (true, true);
+        association.invited = Invited(self.associations.invitations.has(now, whose(peer)));
         let id = self.associations.insert(association);
         self.out.count(Counter::AssociationsAccepted);
         self.arm_association(id);
         id
     }
 
-    /// Makes room for one more connection of a peer; returns whether there is. What nobody has proven goes first,
-    /// oldest first, and never for a peer that has its share already: it gives up one of its own.
+    /// Returns how long an accepted connection may stay unproven: less, the more there are.
+    fn half_open_time(&self) -> Duration {
+        let places = u32::try_from(limits::ASSOCIATIONS_UNPROVEN_MAX).expect("there are few");
+        let free = places.saturating_sub(u32::try_from(self.associations.unproven.len()).unwrap_or(places));
+        (self.config.connect_timeout * free / places).max(limits::HALF_OPEN_TIME_MIN).min(self.config.connect_timeout)
+    }
+
+    /// Makes room for one more connection of a peer; returns whether there is. What nobody has proven goes first, what was
+    /// not invited before the rest, oldest first, and never for a peer that has its share already: it gives up one of its
+    /// own.
     fn make_room(&mut self, now: Instant, peer: SocketAddr) -> bool {
         let table = &self.associations;
         if table.accepted_from(peer) >= self.config.associations_per_peer_max {
@@ -418,6 +435,49 @@ impl Engine {
     fn arm_association(&mut self, id: AssociationId) {
         let deadline = self.associations.get(id).and_then(|association| association.deadline(self.config.hold_time));
         self.timers.set(Owner::Association(id), deadline);
+    }
+}
+
+/// Whether the peer was sent a cookie before it connected; strangers come first in order.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+struct Invited(bool);
+
+/// To whom cookies went lately.
+#[derive(Debug, Default)]
+struct Invitations {
+    latest: VecDeque<(Instant, IpAddr)>,
+    counts: BTreeMap<IpAddr, usize>,
+}
+
+impl Invitations {
+    fn add(&mut self, now: Instant, peer: IpAddr) {
+        self.expire(now);
+        if self.latest.len() >= limits::INVITATIONS_MAX {
+            self.forget_first();
+        }
+        self.latest.push_back((now, peer));
+        *self.counts.entry(peer).or_default() += 1;
+    }
+
+    fn has(&mut self, now: Instant, peer: IpAddr) -> bool {
+        self.expire(now);
+        self.counts.contains_key(&peer)
+    }
+
+    fn expire(&mut self, now: Instant) {
+        while self.latest.front().is_some_and(|(at, _)| now.since(*at) > limits::INVITATION_TIME) {
+            self.forget_first();
+        }
+    }
+
+    fn forget_first(&mut self) {
+        let Some((_, peer)) = self.latest.pop_front() else { return };
+        if let Entry::Occupied(mut count) = self.counts.entry(peer) {
+            *count.get_mut() -= 1;
+            if *count.get() == 0 {
+                count.remove();
+            }
+        }
     }
 }
 

@@ -17,8 +17,14 @@ pub const ROUTES_MAX: usize = 65_536;
 pub const ASSOCIATIONS_MAX: usize = 1024;
 /// Messaging associations that one IPv4 address or IPv6 network (64 bits) can open, unless configured.
 pub const ASSOCIATIONS_PER_PEER_MAX: usize = 16;
-/// Accepted connections that no valid Confirm has proven yet; one more ends the oldest.
+/// Accepted connections that no valid Confirm has proven yet; one more ends the oldest stranger's.
 pub const ASSOCIATIONS_UNPROVEN_MAX: usize = 128;
+/// How long they may stay so at least, however many there are.
+pub const HALF_OPEN_TIME_MIN: Duration = Duration::from_millis(500);
+/// Responses with a cookie that are remembered, so that who got them is no stranger; one more pushes out the oldest.
+pub const INVITATIONS_MAX: usize = 1024;
+/// How long they are remembered.
+pub const INVITATION_TIME: Duration = Duration::from_secs(5);
 /// Peers that keep a handle although no route leads to them.
 pub const PEERS_KEPT_MAX: usize = 1024;
 /// Messages that wait for one route's handshake or connection.

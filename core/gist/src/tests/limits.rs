@@ -400,6 +400,61 @@ fn own_datagrams_keep_to_the_rate() {
     }
 }
 
+/// Goal: connections of strangers keep nobody out who holds a cookie of this node. Method: a peer connects after a Response,
+/// then ten times as many strangers as there is room for; the peer's Confirm still comes.
+#[test]
+fn strangers_connections_make_room_before_those_of_who_holds_a_cookie() {
+    let mut s = Script::new();
+    s.send(0, &with_stack(query(5), None));
+    let response = s.recv_kind(0, MessageType::Response);
+    let now = s.at(1);
+    let id = s.engine.handle_accepted(now, HERE, SocketAddr::new(THERE, 40_000));
+    for number in 0..10 * ASSOCIATIONS_UNPROVEN_MAX {
+        let [.., high, low] = number.to_be_bytes();
+        let stranger = SocketAddr::new([10, 7, high, low].into(), 40_000);
+        s.engine.handle_accepted(now, HERE, stranger);
+    }
+    assert_eq!(s.engine.state_counts().associations, ASSOCIATIONS_UNPROVEN_MAX);
+    s.send_stream(2, id, &first_confirm_to(&response));
+    assert_eq!(s.count(Counter::ConfirmsAccepted), 1);
+    // The fewer places are free, the sooner the last strangers go.
+    s.at(2 + u64::try_from(HALF_OPEN_TIME_MIN.as_millis()).unwrap());
+    assert!(s.engine.state_counts().associations < ASSOCIATIONS_UNPROVEN_MAX);
+    s.at(6000);
+    assert_eq!(s.engine.state_counts().associations, 1);
+}
+
+#[test]
+fn invitations_max_are_remembered_for_invitation_time() {
+    let mut s = Script::with(Config { unproven_rate: FAST, ..config(0xaa) });
+    let ask = |s: &mut Script, at_ms: u64, number: usize| {
+        let [.., high, low] = number.to_be_bytes();
+        let address = IpAddr::from([10, 7, high, low]);
+        let query = with_stack(Message { nli: Some(nli(PEER, address)), ..query(1) }, None);
+        s.send_from(at_ms, SocketAddr::new(address, UDP_PORT), InterfaceId(1), &query);
+        s.recv_kind(at_ms, MessageType::Response);
+        SocketAddr::new(address, 40_000)
+    };
+    // Of two that connect, the stranger gives way.
+    let gives_way = |s: &mut Script, at_ms: u64, peer: SocketAddr| {
+        let now = s.at(at_ms);
+        let id = s.engine.handle_accepted(now, HERE, peer);
+        for number in 0..ASSOCIATIONS_UNPROVEN_MAX {
+            let stranger = IpAddr::from([10, 8, 0, u8::try_from(number).unwrap()]);
+            s.engine.handle_accepted(now, HERE, SocketAddr::new(stranger, 40_000));
+        }
+        s.engine.associations.get(id).is_none()
+    };
+    let first = ask(&mut s, 0, 0);
+    for number in 1..=INVITATIONS_MAX {
+        ask(&mut s, 0, number);
+    }
+    let last = ask(&mut s, 0, INVITATIONS_MAX);
+    assert_eq!((gives_way(&mut s, 1, first), gives_way(&mut s, 1, last)), (true, false));
+    let late = u64::try_from(INVITATION_TIME.as_millis()).unwrap() + 1;
+    assert!(gives_way(&mut s, late, last));
+}
+
 #[test]
 fn a_datagram_over_the_rate_is_reported() {
     let mut s = Script::with(Config { send_rate: RateLimit { per_second: 1, burst: 3 }, ..config(0xaa) });
