@@ -151,7 +151,7 @@ fn cuts_and_restarts_shorten_stacks_only_with_a_word_about_it() {
 }
 
 /// Goal: no stack is called whole that is not. Method: 200 worlds of 200 stations and routers, nodes as they are shipped, with
-/// loss, reordering, links that fail, routes that change, restarts and forged ICMP errors. `./dev world` runs 10,000.
+/// loss, reordering, links that fail, routes that change, restarts and forged ICMP errors. `./dev truth` runs 10,000.
 #[test]
 fn no_stack_of_two_hundred_worlds_is_called_whole_that_is_not() {
     let first = seed_from_env(1);
