@@ -299,7 +299,6 @@ fn a_flood_of_dead_neighbours_keeps_nobody_from_being_served(driver: Driver) {
     let slowest = (0..20).map(|_| path(&net)).max().unwrap();
     assert!(slowest < 2_000_000, "a request took {slowest} µs");
     assert!(!net.lab.has_ended("r", "flood"), "{}", net.lab.log("r", "flood"));
-    assert_eq!(metric(&net, r#"for="peer",fate="lost""#), 0);
 }
 
 /// Sends a node at its second address a thousand Queries a second that name made up neighbours of all its addresses.

@@ -55,7 +55,8 @@ fn what_hides_nodes_makes_the_stack_incomplete_and_a_stopped_node_does_not(drive
         router(&net, &format!("{ip} route add {receiver} via {back}"));
         assert_cut(&net, six, "nobody after n1 answered");
         router(&net, &format!("{ip} route replace unreachable {receiver}"));
-        assert_cut(&net, six, "nobody after n1 answered");
+        let word = if six { "has no route to" } else { "does not reach" };
+        assert_cut(&net, six, &format!("{says} {word} the flow's destination"));
         router(&net, &format!("{ip} route del unreachable {receiver}"));
     }
     forged_errors_prove_nothing(&mut net);
@@ -185,7 +186,7 @@ fn ask(net: &Net, six: bool) -> (Vec<String>, Option<String>) {
     let result: netserv_model::api::RequestResult = serde_json::from_slice(&output.stdout)
         .unwrap_or_else(|error| panic!("{error}: {}", String::from_utf8_lossy(&output.stderr)));
     let incomplete = result.incomplete.map(|refusal| refusal.detail);
-    assert_eq!(result.end, incomplete.is_none().then_some(PathEnd::PortUnreachable));
+    assert_eq!(result.end, incomplete.is_none().then_some(PathEnd::Unreachable));
     assert_eq!(output.status.code(), Some(if incomplete.is_some() { 6 } else { 0 }), "{output:?}");
     let names = result.nodes.into_iter().map(|node| node.node.to_string());
     (names.filter(|name| name != "sender").collect(), incomplete)

@@ -30,7 +30,7 @@ fn report(node: &str, address: &str, outcome: Outcome, took_us: u64) -> NodeRepo
 }
 
 fn result(nodes: Vec<NodeReport>, incomplete: Option<Refusal>) -> RequestResult {
-    let end = incomplete.is_none().then_some(PathEnd::PortUnreachable);
+    let end = incomplete.is_none().then_some(PathEnd::Unreachable);
     RequestResult { session: SessionId([0xab; 16]), nodes, incomplete, end, took_us: 15_340 }
 }
 
@@ -226,7 +226,7 @@ fn a_path_is_shown_node_by_node() {
     let stdout = "\
 1  r1        10.0.0.1   0.3 ms
 2  router-2  10.0.12.2  1.2 ms
-   10.2.0.1  answered the last Query with ICMP port unreachable
+   10.2.0.1  refused the last Query with an ICMP error
 2 nodes in 15.3 ms
 ";
     check(&Home::empty().ask(&node, &["path", "10.2.0.1"]), 0, stdout, "");

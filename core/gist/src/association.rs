@@ -2,7 +2,7 @@
 //! Messaging associations (RFC 5971 §4.4.3, §5.7, §6.5): connections that rows share, kept alive by MA-Hellos.
 
 use std::collections::btree_map::Entry;
-use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::collections::{BTreeMap, BTreeSet};
 use std::net::{IpAddr, Ipv6Addr, SocketAddr};
 use std::time::Duration;
 
@@ -242,16 +242,18 @@ impl Engine {
             self.out.connection(Transmit::Close { association });
             return association;
         }
-        let mut association = Association::new(now, local, peer, now + self.half_open_time());
+        let invited = self.associations.invitations.has(now, whose(peer));
+        let half_open_time = if invited { self.config.connect_timeout } else { self.half_open_time() };
+        let mut association = Association::new(now, local, peer, now + half_open_time);
         (association.open, association.accepted) = (true, true);
-        association.invited = Invited(self.associations.invitations.has(now, whose(peer)));
+        association.invited = Invited(invited);
         let id = self.associations.insert(association);
         self.out.count(Counter::AssociationsAccepted);
         self.arm_association(id);
         id
     }
 
-    /// Returns how long an accepted connection may stay unproven: less, the more there are.
+    /// Returns how long a stranger's connection may stay unproven: less, the more there are.
     fn half_open_time(&self) -> Duration {
         let places = u32::try_from(limits::ASSOCIATIONS_UNPROVEN_MAX).expect("there are few");
         let free = places.saturating_sub(u32::try_from(self.associations.unproven.len()).unwrap_or(places));
@@ -442,41 +444,39 @@ impl Engine {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 struct Invited(bool);
 
-/// To whom cookies went lately.
+/// To whom cookies went lately; each once.
 #[derive(Debug, Default)]
 struct Invitations {
-    latest: VecDeque<(Instant, IpAddr)>,
-    counts: BTreeMap<IpAddr, usize>,
+    latest: BTreeMap<IpAddr, Instant>,
+    order: BTreeSet<(Instant, IpAddr)>,
 }
 
 impl Invitations {
     fn add(&mut self, now: Instant, peer: IpAddr) {
         self.expire(now);
-        if self.latest.len() >= limits::INVITATIONS_MAX {
+        if let Some(earlier) = self.latest.insert(peer, now) {
+            self.order.remove(&(earlier, peer));
+        }
+        self.order.insert((now, peer));
+        if self.order.len() > limits::INVITATIONS_MAX {
             self.forget_first();
         }
-        self.latest.push_back((now, peer));
-        *self.counts.entry(peer).or_default() += 1;
     }
 
     fn has(&mut self, now: Instant, peer: IpAddr) -> bool {
         self.expire(now);
-        self.counts.contains_key(&peer)
+        self.latest.contains_key(&peer)
     }
 
     fn expire(&mut self, now: Instant) {
-        while self.latest.front().is_some_and(|(at, _)| now.since(*at) > limits::INVITATION_TIME) {
+        while self.order.first().is_some_and(|(at, _)| now.since(*at) > limits::INVITATION_TIME) {
             self.forget_first();
         }
     }
 
     fn forget_first(&mut self) {
-        let Some((_, peer)) = self.latest.pop_front() else { return };
-        if let Entry::Occupied(mut count) = self.counts.entry(peer) {
-            *count.get_mut() -= 1;
-            if *count.get() == 0 {
-                count.remove();
-            }
+        if let Some((_, peer)) = self.order.pop_first() {
+            self.latest.remove(&peer);
         }
     }
 }

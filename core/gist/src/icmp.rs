@@ -1,8 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 //! What ICMP says of this node's Queries.
 //!
-//! Anybody can send an ICMP error. One that brings back a Query's cookie comes from somebody who saw that Query; that the
-//! flow's endpoint itself says so makes it known that the Query got there, and so that no node took it on its way.
+//! Anybody can send an ICMP error. One that brings back a Query's cookie comes from somebody who saw that Query; if it comes
+//! from the flow's endpoint, the Query got there, and no node took it on its way. Who sees Queries and answers in the
+//! endpoint's name, as a bridge that rejects or a NAT before the endpoint does, cannot be told from it.
+//!
+//! Hosts send few ICMP errors a second (Linux six, then one a second to each sender), so that one is shared by the rows
+//! that ask along the same path at the same time.
 
 use std::net::IpAddr;
 
@@ -13,6 +17,7 @@ use serde::{Deserialize, Serialize};
 use crate::counters::Counter;
 use crate::engine::Engine;
 use crate::event::NoPeerReason;
+use crate::limits;
 use crate::querier::{Phase, query_target};
 use crate::routing::{Route, RouteId, RouteKey};
 
@@ -46,6 +51,14 @@ pub enum IcmpKind {
 }
 
 impl IcmpKind {
+    /// Returns whether it says that the Query has arrived where it comes from.
+    fn is_refusal(self) -> bool {
+        match self {
+            IcmpKind::Port | IcmpKind::Protocol | IcmpKind::Prohibited => true,
+            IcmpKind::Host | IcmpKind::Network | IcmpKind::TimeExceeded => false,
+        }
+    }
+
     /// Returns what it says, in words that go on after the reporter's address.
     #[must_use]
     pub fn text(self) -> &'static str {
@@ -61,17 +74,22 @@ impl IcmpKind {
 }
 
 impl Engine {
-    /// Takes an ICMP error. That nobody listens at the flow's endpoint, which says so itself, ends the wait for an answer to
-    /// the Query that it brings back, unless a peer has answered before. Whatever else one says is remembered in case that
-    /// no answer comes. One that brings back no Query that waits, or only the start of one, is counted and says nothing.
+    /// Takes an ICMP error. One of the flow's endpoint that refuses the Query which it brings back ends the wait for an
+    /// answer, unless the row has a peer; so for rows that ask along the same path, if the Query was sent less than
+    /// [`limits::PROOF_SHARED_TIME`] ago. Whatever else one says is remembered in case that no answer comes. One that brings
+    /// back no Query that waits, or only the start of one, is counted and says nothing.
     pub fn handle_icmp_error(&mut self, now: Instant, error: &IcmpError) {
-        let Some((id, target)) = self.quoted_query(&error.quoted) else {
+        let Some(Quoted { id, target, sent_at }) = self.quoted_query(&error.quoted) else {
             self.out.count(Counter::IcmpUnmatched);
             return;
         };
         match error.reporter {
-            Some(reporter) if error.kind == IcmpKind::Port && reporter == target => {
-                self.path_ends(now, id, NoPeerReason::Unreachable);
+            Some(reporter) if error.kind.is_refusal() && reporter == target => {
+                let others =
+                    if now.since(sent_at) <= limits::PROOF_SHARED_TIME { self.asking_alike(id) } else { Vec::new() };
+                for id in others.into_iter().chain([id]) {
+                    self.path_ends(now, id, NoPeerReason::Unreachable);
+                }
             }
             Some(reporter) => {
                 self.out.count(Counter::IcmpHindered);
@@ -88,14 +106,39 @@ impl Engine {
         }
     }
 
-    /// Returns the row whose handshake waits for the answer to this Query, and where the Query was going. The cookie decides:
-    /// a node on the way may have changed the number of hops.
-    fn quoted_query(&self, quoted: &[u8]) -> Option<(RouteId, IpAddr)> {
+    /// Returns the other rows without a peer whose Queries take the same path as those of this one.
+    fn asking_alike(&self, id: RouteId) -> Vec<RouteId> {
+        let Some(Route { key, local, .. }) = self.routes.get(id) else { return Vec::new() };
+        let Some(target) = query_target(&key.mri) else { return Vec::new() };
+        let is_alike = |other: &Route| {
+            other.peer.is_none()
+                && other.local == *local
+                && other.key.nslp_id == key.nslp_id
+                && other.querier().is_some()
+        };
+        self.routes
+            .asking(target)
+            .filter(|other| *other != id)
+            .filter(|other| self.routes.get(*other).is_some_and(is_alike))
+            .collect()
+    }
+
+    /// Returns the Query that an error brings back, if a handshake waits for its answer. The cookie decides: a node on the way
+    /// may have changed the number of hops.
+    fn quoted_query(&self, quoted: &[u8]) -> Option<Quoted> {
         let message = Message::parse(strip_magic(quoted)?).ok().filter(|message| message.kind == MessageType::Query)?;
         let key = RouteKey { session: message.session?, nslp_id: message.nslp_id, mri: message.mri? };
         let id = self.routes.find(&key)?;
         let querier = self.routes.get(id)?.querier()?;
         let waits = matches!(querier.phase, Phase::Asking | Phase::Refreshing);
-        (waits && querier.asked_with(&message.query_cookie?)).then_some((id, query_target(&key.mri)?))
+        let sent_at = querier.asked_with(&message.query_cookie?).filter(|_| waits)?;
+        Some(Quoted { id, target: query_target(&key.mri)?, sent_at })
     }
+}
+
+/// A Query that waits for its answer.
+struct Quoted {
+    id: RouteId,
+    target: IpAddr,
+    sent_at: Instant,
 }

@@ -19,7 +19,7 @@ pub const ASSOCIATIONS_MAX: usize = 1024;
 pub const ASSOCIATIONS_PER_PEER_MAX: usize = 16;
 /// Accepted connections that no valid Confirm has proven yet; one more ends the oldest stranger's.
 pub const ASSOCIATIONS_UNPROVEN_MAX: usize = 128;
-/// How long they may stay so at least, however many there are.
+/// How long a stranger's may stay so at least, however many there are.
 pub const HALF_OPEN_TIME_MIN: Duration = Duration::from_millis(500);
 /// Responses with a cookie that are remembered, so that who got them is no stranger; one more pushes out the oldest.
 pub const INVITATIONS_MAX: usize = 1024;
@@ -35,6 +35,8 @@ pub const PENDING_BYTES_MAX: usize = 16 * 1024 * 1024;
 pub const NETWORK_BUCKETS: usize = 4096;
 /// Copies of one Query, so cookies that one handshake can be answered with.
 pub const QUERY_COPIES_MAX: usize = 8;
+/// How old a Query may be at most whose ICMP error shows the end of the path to others that ask along it.
+pub const PROOF_SHARED_TIME: Duration = Duration::from_millis(250);
 /// The longest time between two copies of a Query, T2 (RFC 5971 §5.3.3).
 pub const RETRY_MAX: Duration = Duration::from_secs(32);
 /// The shortest time that is granted where a peer gives a validity or a hold time.

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Token buckets for networks of addresses, in bounded memory whatever addresses are made up.
 
-use std::hash::{DefaultHasher, Hash, Hasher};
 use std::net::IpAddr;
 
 use netserv_model::Instant;
+use sha2::{Digest, Sha256};
 
 use crate::api::RateLimit;
 use crate::limits;
@@ -24,10 +24,11 @@ impl NetworkBuckets {
     }
 
     pub(crate) fn take(&mut self, now: Instant, address: IpAddr) -> bool {
-        let mut hasher = DefaultHasher::new();
-        (self.secret, network(address)).hash(&mut hasher);
-        let count = u64::try_from(self.buckets.len()).expect("it fits");
-        let index = usize::try_from(hasher.finish() % count).expect("it is less than a length");
+        let mut hash = Sha256::new();
+        hash.update(self.secret.to_be_bytes());
+        hash.update(network(address).to_be_bytes());
+        let [first, second, ..]: [u8; 32] = hash.finalize().into();
+        let index = usize::from(u16::from_be_bytes([first, second])) % self.buckets.len();
         self.buckets[index].take(now)
     }
 }

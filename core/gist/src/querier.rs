@@ -35,8 +35,8 @@ pub(crate) enum Phase {
 #[derive(Debug)]
 pub(crate) struct Querier {
     pub(crate) phase: Phase,
-    /// The cookies of this handshake's Queries; a Response to any of them counts.
-    cookies: Vec<Cookie>,
+    /// The cookies of this handshake's Queries, and when they were sent; a Response to any of them counts.
+    cookies: Vec<(Cookie, Instant)>,
     /// When the next copy is due, and how long after it the one after that.
     retransmit_at: Instant,
     retry: Duration,
@@ -82,9 +82,9 @@ impl Querier {
         }
     }
 
-    /// Returns whether a Query of this handshake had the cookie.
-    pub(crate) fn asked_with(&self, cookie: &Cookie) -> bool {
-        self.cookies.contains(cookie)
+    /// Returns when the Query of this handshake with the cookie was sent.
+    pub(crate) fn asked_with(&self, cookie: &Cookie) -> Option<Instant> {
+        self.cookies.iter().find(|(sent, _)| sent == cookie).map(|(_, at)| *at)
     }
 
     pub(crate) fn deadline(&self) -> Deadline {
@@ -143,7 +143,11 @@ impl Engine {
         let (key, local, hops) = (route.key.clone(), route.local, route.hops);
         let Some(destination) = query_target(&key.mri) else { return };
         let Some(querier) = route.querier_mut() else { return };
-        querier.cookies.push(cookie.clone());
+        querier.cookies.push((cookie.clone(), now));
+        // What proved the end before says nothing of this copy.
+        if matches!(querier.silence, NoPeerReason::Unreachable | NoPeerReason::EndpointFound) {
+            querier.silence = NoPeerReason::Timeout;
+        }
         querier.retransmit_at = (now + querier.retry).min(querier.give_up_at);
         querier.retry = (querier.retry * 2).min(limits::RETRY_MAX);
         let wants_association = querier.wants_association;
@@ -190,11 +194,13 @@ impl Engine {
         }
     }
 
-    /// Takes a proof that a Query got to the flow's endpoint. If a peer has answered before, another copy may still reach it.
+    /// Takes a proof that a Query got to the flow's endpoint. If the row has a peer, another copy may still reach it.
     pub(crate) fn path_ends(&mut self, now: Instant, id: RouteId, proof: NoPeerReason) {
-        let Some(querier) = self.routes.get_mut(id).and_then(Route::querier_mut) else { return };
+        let Some(route) = self.routes.get_mut(id) else { return };
+        let known = route.peer.is_some();
+        let Some(querier) = route.querier_mut() else { return };
         querier.silence = proof;
-        if querier.phase == Phase::Asking {
+        if !known {
             self.give_up(now, id, proof);
         }
     }
@@ -282,7 +288,7 @@ impl Engine {
         let cookie = message.query_cookie.as_ref()?;
         let kept_well = message.responder_cookie.as_ref().is_none_or(|c| c.0.len() <= limits::COOKIE_BYTES_MAX)
             && message.stack_proposal.as_ref().is_none_or(|p| p.profiles.len() <= limits::STACK_PROFILES_MAX);
-        (querier.asked_with(cookie) && kept_well).then_some(id)
+        (querier.asked_with(cookie).is_some() && kept_well).then_some(id)
     }
 
     /// Ends the handshake on the channel that it agreed on.

@@ -57,10 +57,11 @@ impl Engine {
                 let known = self.peers.find(&nli.peer_identity, nli.address).is_some();
                 let audience = if known { Audience::Peer } else { Audience::Querier };
                 let peer = SocketAddr::new(nli.address, source.port());
-                if response.stack_configuration.is_some() {
+                let sent = self.datagram_to(now, audience, arrival.local, peer, &response);
+                if sent && response.stack_configuration.is_some() {
                     self.associations.invite(now, peer);
                 }
-                self.datagram_to(now, audience, arrival.local, peer, &response)
+                sent
             }
         };
     }

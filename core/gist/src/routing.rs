@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! The routing table (RFC 5971 §4.3): which peer comes next, for each flow with direction, session and NSLP.
 
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::net::IpAddr;
 
 use netserv_model::{Instant, SessionId};
@@ -10,7 +10,7 @@ use netserv_wire::gist::{Mri, Nli};
 use crate::api::{AssociationId, InterfaceId, MessageHandle, SiiHandle, TransferAttributes};
 use crate::engine::Engine;
 use crate::event::{Event, Notification, SendStatus};
-use crate::querier::{Phase, Querier};
+use crate::querier::{Phase, Querier, query_target};
 use crate::timer::{Deadline, Owner, earlier};
 
 /// One row's name inside the engine.
@@ -121,11 +121,13 @@ impl Route {
     }
 }
 
-/// The rows, with an index by key.
+/// The rows, with an index by key and one by target.
 #[derive(Debug, Default)]
 pub(crate) struct RouteTable {
     rows: BTreeMap<RouteId, Route>,
     by_key: BTreeMap<RouteKey, RouteId>,
+    /// Rows of this node's Queries, by where those go.
+    by_target: BTreeSet<(IpAddr, RouteId)>,
     responding_per_peer: BTreeMap<IpAddr, usize>,
     responding: usize,
     pub(crate) pending_bytes: usize,
@@ -162,6 +164,11 @@ impl RouteTable {
         self.rows.iter().map(|(id, route)| (*id, route))
     }
 
+    /// Returns the rows whose Queries go to an address.
+    pub(crate) fn asking(&self, target: IpAddr) -> impl Iterator<Item = RouteId> + '_ {
+        self.by_target.range((target, RouteId(0))..=(target, RouteId(u64::MAX))).map(|(_, id)| *id)
+    }
+
     /// Puts a message in the row's queue; the caller has checked the bounds.
     pub(crate) fn push_pending(&mut self, id: RouteId, message: Pending) {
         let Some(route) = self.rows.get_mut(&id) else { return };
@@ -180,6 +187,9 @@ impl RouteTable {
         let id = RouteId(self.last);
         let old = self.by_key.insert(route.key.clone(), id);
         assert!(old.is_none(), "a key has one row");
+        if let Some(target) = query_target(&route.key.mri).filter(|_| route.querier().is_some()) {
+            self.by_target.insert((target, id));
+        }
         self.rows.insert(id, route);
         id
     }
@@ -187,6 +197,9 @@ impl RouteTable {
     fn remove(&mut self, id: RouteId) -> Option<Route> {
         let route = self.rows.remove(&id)?;
         self.by_key.remove(&route.key);
+        if let Some(target) = query_target(&route.key.mri) {
+            self.by_target.remove(&(target, id));
+        }
         Some(route)
     }
 

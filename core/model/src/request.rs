@@ -192,22 +192,24 @@ pub struct Environment {
 pub enum PathEnd {
     /// The last node is the flow's destination.
     Destination,
-    /// The flow's destination answered the last node's Query with an ICMP error that brings it back.
-    PortUnreachable,
-    /// The flow's destination speaks GIST, and answered the last node's Query with "Endpoint Found" (RFC 5971 A.4.4.7).
+    /// The flow's destination refused the last node's Query with an ICMP error that brings it back, or one that was sent a
+    /// moment before along the same path.
+    Unreachable,
+    /// The flow's destination speaks GIST, and said "Endpoint Found" of the last node's session (RFC 5971 A.4.4.7). That is
+    /// weaker: everybody on the path knows the session.
     EndpointFound,
 }
 
 impl PathEnd {
     /// Every proof.
-    pub const ALL: [PathEnd; 3] = [PathEnd::Destination, PathEnd::PortUnreachable, PathEnd::EndpointFound];
+    pub const ALL: [PathEnd; 3] = [PathEnd::Destination, PathEnd::Unreachable, PathEnd::EndpointFound];
 
     /// Returns its name in responses.
     #[must_use]
     pub fn as_str(self) -> &'static str {
         match self {
             PathEnd::Destination => "destination",
-            PathEnd::PortUnreachable => "port-unreachable",
+            PathEnd::Unreachable => "unreachable",
             PathEnd::EndpointFound => "endpoint-found",
         }
     }
@@ -223,7 +225,7 @@ impl PathEnd {
     pub fn text(self) -> &'static str {
         match self {
             PathEnd::Destination => "is the last node",
-            PathEnd::PortUnreachable => "answered the last Query with ICMP port unreachable",
+            PathEnd::Unreachable => "refused the last Query with an ICMP error",
             PathEnd::EndpointFound => "answered the last Query with Endpoint Found",
         }
     }

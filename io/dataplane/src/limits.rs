@@ -25,7 +25,7 @@ pub const DESTINATIONS_MAX: usize = 65_536;
 pub const INTERCEPTED_WAITING_MAX: usize = 512;
 /// Signaling messages that a plane took off and that the interceptor has not looked at; more are lost.
 pub const PASSAGE_WAITING_MAX: usize = 1024;
-/// Signaling messages of one kind that wait for room in its socket; the oldest is lost when one more comes.
+/// Signaling messages of one kind and version of IP that wait for room in their socket; the oldest is lost when one more comes.
 pub const SEND_WAITING_MAX: usize = 256;
 /// How long they wait at most: after that their sender sends another one anyway (T1 of RFC 5971 §5.3.3).
 pub const SEND_WAITING_TIME_MAX: Duration = Duration::from_millis(500);

@@ -12,12 +12,18 @@ use tokio::sync::mpsc;
 
 use crate::event::{Event, SignalInput};
 
+/// Datagrams that are read at most before those that wait for room are looked at.
+const RECEIVED_BETWEEN_SENDING: u64 = 64;
+
 /// Reads datagrams, and sends those that wait for room, until the control loop ends.
 pub async fn read(fd: AsyncFd<OwnedFd>, socket: Arc<SignalSocket>, events: mpsc::Sender<Event>) {
     loop {
         let Ok(mut ready) = fd.readable().await else { return };
         ready.clear_ready();
-        loop {
+        for number in 1_u64.. {
+            if number.is_multiple_of(RECEIVED_BETWEEN_SENDING) {
+                socket.send_waiting();
+            }
             let input = match socket.receive() {
                 Ok(Some(received)) => input(received),
                 Ok(None) => break,

@@ -4,7 +4,7 @@
 use netserv_wire::gist::{Cookie, Message, MessageType};
 
 use super::script::*;
-use super::{NSLP, UNRELIABLE, send, session};
+use super::{NSLP, RELIABLE, UNRELIABLE, flow, send, session};
 use crate::{Counter, Event, IcmpError, IcmpKind, NoPeerReason, Notification, SendStatus, StateCounts};
 
 const UNREACHABLE: SendStatus = SendStatus::NoPeer(NoPeerReason::Unreachable);
@@ -25,6 +25,33 @@ fn the_endpoint_shows_the_last_node_at_once() {
     assert_eq!(s.statuses(), [(1, UNREACHABLE)]);
     assert_eq!(s.engine.state_counts(), StateCounts::default());
     assert_eq!(s.count(Counter::IcmpUnmatched), 0);
+}
+
+#[test]
+fn the_endpoint_may_refuse_in_other_words() {
+    for kind in [IcmpKind::Protocol, IcmpKind::Prohibited] {
+        let (mut s, query) = asking();
+        s.icmp(3, kind, FAR, &query);
+        assert_eq!(s.statuses(), [(1, UNREACHABLE)], "{kind:?}");
+    }
+}
+
+/// Hosts send few ICMP errors a second: one shows the end to all who ask along the same path at the time.
+#[test]
+fn one_error_serves_all_who_ask_alike() {
+    let late = u64::try_from(crate::limits::PROOF_SHARED_TIME.as_millis()).unwrap() + 1;
+    for (at_ms, ended) in [(30, vec![1, 2, 3]), (late, vec![1])] {
+        let (mut s, query) = asking();
+        for number in 2..=3 {
+            s.call(20, send(number, 100 + number, downstream(), UNRELIABLE, b"x"));
+        }
+        let elsewhere = flow(HERE, [10, 0, 9, 10].into());
+        s.call(20, send(4, 104, elsewhere, UNRELIABLE, b"x"));
+        s.icmp(at_ms, IcmpKind::Port, FAR, &query);
+        let mut statuses = s.statuses();
+        statuses.sort_unstable();
+        assert_eq!(statuses, ended.into_iter().map(|number| (number, UNREACHABLE)).collect::<Vec<_>>());
+    }
 }
 
 #[test]
@@ -68,11 +95,10 @@ fn what_does_not_bring_back_the_query_proves_nothing() {
 fn what_hinders_a_query_is_told_when_nobody_answers() {
     for (kind, reporter) in [
         (IcmpKind::Port, THERE),
-        (IcmpKind::Protocol, FAR),
         (IcmpKind::Host, THERE),
         (IcmpKind::Network, THERE),
         (IcmpKind::Prohibited, THERE),
-        (IcmpKind::Prohibited, FAR),
+        (IcmpKind::Host, FAR),
         (IcmpKind::TimeExceeded, THERE),
     ] {
         let (mut s, query) = asking();
@@ -118,11 +144,37 @@ fn a_route_whose_peer_answered_before_waits_for_another_copy() {
     s.icmp(22_600, IcmpKind::Network, THERE, &refresh);
     assert_eq!(s.engine.state_counts().querying, 1);
     s.events();
-    s.at(40_000);
-    assert_eq!(s.engine.state_counts().querying, 0);
+    assert_eq!(s.engine.state_counts().querying, 1);
+    while let Some((due, _)) = s.engine.poll_timeout().filter(|_| s.engine.state_counts().querying > 0) {
+        s.engine.handle_timeout(due);
+        while let Some(transmit) = s.engine.poll_transmit() {
+            // The endpoint refuses each further copy, too.
+            let crate::Transmit::QMode { payload, .. } = transmit else { panic!("{transmit:?}") };
+            s.engine.handle_icmp_error(due, &IcmpError { kind: IcmpKind::Port, reporter: Some(FAR), quoted: payload });
+        }
+    }
     let kinds = s.events().into_iter().filter_map(|event| match event {
         Event::NetworkNotification { kind, .. } => Some(kind),
         Event::RecvMessage { .. } | Event::MessageStatus { .. } | Event::Malformed { .. } => None,
     });
     assert_eq!(kinds.collect::<Vec<_>>(), [Notification::LastNode], "the endpoint has proven it");
+}
+
+/// A connection that broke has its peer queried anew: that the Query passes it, as while it starts anew, proves nothing yet.
+#[test]
+fn a_peer_whose_connection_broke_is_not_taken_for_gone_at_once() {
+    let mut s = Script::new();
+    s.call(0, send(1, 5, downstream(), RELIABLE, b"x"));
+    let (association, _) = s.connect(0);
+    s.recv_stream(0, association);
+    let now = s.at(5);
+    s.engine.handle_closed(now, association, Some("reset".to_owned()));
+    s.call(6, send(2, 5, downstream(), RELIABLE, b"waits"));
+    let query = s.recv_kind(6, MessageType::Query);
+    s.events();
+    s.icmp(7, IcmpKind::Port, FAR, &query);
+    assert_eq!((s.statuses(), s.engine.state_counts().querying), (vec![], 1));
+    let again = s.recv_kind(506, MessageType::Query);
+    s.send(507, &response_to(&again));
+    assert!(matches!(s.transmit(507), crate::Transmit::Connect { .. }));
 }

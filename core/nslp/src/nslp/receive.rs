@@ -157,7 +157,7 @@ impl Nslp {
         let was_resent = self.exchanges.get(&key).is_some_and(|exchange| exchange.beyond.was_resent());
         let said = match reason {
             NoPeerReason::Unreachable if !was_resent => {
-                return self.settle(now, key, Beyond::nobody(Some(PathEnd::PortUnreachable)));
+                return self.settle(now, key, Beyond::nobody(Some(PathEnd::Unreachable)));
             }
             NoPeerReason::EndpointFound if !was_resent => {
                 return self.settle(now, key, Beyond::nobody(Some(PathEnd::EndpointFound)));

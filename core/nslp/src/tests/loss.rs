@@ -133,7 +133,7 @@ fn only_the_endpoint_shows_that_the_path_ends() {
     for (reason, end, incomplete) in [
         (NoPeerReason::Timeout, None, Some(silent)),
         (firewall, None, Some(hindered)),
-        (NoPeerReason::Unreachable, Some(PathEnd::PortUnreachable), None),
+        (NoPeerReason::Unreachable, Some(PathEnd::Unreachable), None),
         (NoPeerReason::EndpointFound, Some(PathEnd::EndpointFound), None),
     ] {
         let mut node = Node::new(|_| {});

@@ -212,7 +212,7 @@ fn response(nonce: u8, nodes: &[&str]) -> Response {
         nonce: Nonce([nonce; 16]),
         entries: nodes.iter().map(|node| report(node, "10.5.0.1")).collect(),
         incomplete: None,
-        end: Some(PathEnd::PortUnreachable),
+        end: Some(PathEnd::Unreachable),
         unknown: Vec::new(),
     }
 }

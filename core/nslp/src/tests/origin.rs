@@ -22,7 +22,7 @@ fn a_request_goes_to_the_controller_and_down_the_path_at_once() {
     assert_eq!(names(&result.nodes), ["me", "r1", "r2"]);
     assert_eq!(result.nodes[0].address, ip("10.0.0.1"));
     assert_eq!((result.session, result.incomplete, result.took_us), (SESSION, None, 250_000));
-    assert_eq!(result.end, Some(PathEnd::PortUnreachable), "as the last node says");
+    assert_eq!(result.end, Some(PathEnd::Unreachable), "as the last node says");
     node.forgets(true);
 }
 

@@ -5,6 +5,7 @@ use std::collections::{BTreeMap, VecDeque};
 use std::io;
 use std::net::{IpAddr, SocketAddr};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Mutex, PoisonError};
 use std::time::Instant;
 
@@ -78,20 +79,22 @@ pub enum UnreachableKind {
 
 /// UDP sockets for both versions of IP, in one descriptor to wait for.
 ///
-/// Each [`SignalKind`] has sockets of its own: what the kernel holds for neighbours that do not answer fills the buffer of one
-/// kind. A datagram that finds it full waits for room, within [`limits::SEND_WAITING_MAX`] and
-/// [`limits::SEND_WAITING_TIME_MAX`].
+/// Each [`SignalKind`] has sockets of its own to send by: what the kernel holds for neighbours that do not answer fills the
+/// buffer of one kind. A datagram that finds it full waits for room, within [`limits::SEND_WAITING_MAX`] and
+/// [`limits::SEND_WAITING_TIME_MAX`]. What arrives, ICMP errors for all kinds included, comes in by one of them.
 ///
 /// The descriptor becomes readable for datagrams, for errors and for room alike; call [`SignalSocket::receive`] until it
-/// returns `None`, then [`SignalSocket::send_waiting`]. It suits edge-triggered waiting, such as tokio's `AsyncFd`.
+/// returns `None`, and [`SignalSocket::send_waiting`] now and then meanwhile and at the end. It suits edge-triggered waiting,
+/// such as tokio's `AsyncFd`.
 #[derive(Debug)]
 pub struct SignalSocket {
     port: u16,
     /// Those bound last come first: the kernel gives them what arrives.
     sockets: Vec<Socket>,
+    /// Which one is asked first for what arrived: none keeps another waiting.
+    turn: AtomicUsize,
     ready: OwnedFd,
     buffer: Mutex<Vec<u8>>,
-    waiting: Mutex<BTreeMap<SignalKind, VecDeque<Waiting>>>,
     counters: Mutex<BTreeMap<SignalKind, SendCounters>>,
 }
 
@@ -100,6 +103,8 @@ struct Socket {
     kind: SignalKind,
     is_v6: bool,
     fd: OwnedFd,
+    /// What found no room.
+    waiting: Mutex<VecDeque<Waiting>>,
 }
 
 /// What a datagram is sent for.
@@ -163,9 +168,10 @@ impl SignalSocket {
         let ready = epoll::create(epoll::CreateFlags::CLOEXEC).map_err(|error| failed(error.into()))?;
         let mut sockets = Vec::new();
         for kind in SignalKind::ALL {
-            sockets.push(Socket { kind, is_v6: false, fd: open_v4(config).map_err(failed)? });
+            let socket = |is_v6, fd| Socket { kind, is_v6, fd, waiting: Mutex::default() };
+            sockets.push(socket(false, open_v4(config).map_err(failed)?));
             match open_v6(config) {
-                Ok(fd) => sockets.push(Socket { kind, is_v6: true, fd }),
+                Ok(fd) => sockets.push(socket(true, fd)),
                 // The kernel has no IPv6.
                 Err(error) if error.raw_os_error() == Some(libc::EAFNOSUPPORT) => {}
                 Err(error) => return Err(failed(error)),
@@ -179,9 +185,9 @@ impl SignalSocket {
         Ok(SignalSocket {
             port: config.port,
             sockets,
+            turn: AtomicUsize::new(0),
             ready,
             buffer: Mutex::new(vec![0; limits::SLOT_BYTES]),
-            waiting: Mutex::default(),
             counters: Mutex::default(),
         })
     }
@@ -191,8 +197,11 @@ impl SignalSocket {
     /// # Errors
     /// If a socket is broken. An ICMP error does not break it.
     pub fn receive(&self) -> Result<Option<Received>, DriverError> {
-        for socket in &self.sockets {
-            if let Some(received) = self.receive_from(&socket.fd)? {
+        let first = self.turn.load(Ordering::Relaxed);
+        for step in 0..self.sockets.len() {
+            let turn = (first + step) % self.sockets.len();
+            if let Some(received) = self.receive_from(&self.sockets[turn].fd)? {
+                self.turn.store(turn + 1, Ordering::Relaxed);
                 return Ok(Some(received));
             }
         }
@@ -234,23 +243,26 @@ impl SignalSocket {
 
     /// Sends what waits and has room now; what has waited for too long is lost.
     pub fn send_waiting(&self) {
-        let mut waiting = self.waiting.lock().unwrap_or_else(PoisonError::into_inner);
-        for (kind, queue) in waiting.iter_mut().filter(|(_, queue)| !queue.is_empty()) {
-            while let Some(next) = queue.front() {
+        for socket in &self.sockets {
+            let mut waiting = socket.waiting.lock().unwrap_or_else(PoisonError::into_inner);
+            if waiting.is_empty() {
+                continue;
+            }
+            while let Some(next) = waiting.front() {
                 let counted = if next.since.elapsed() > limits::SEND_WAITING_TIME_MAX {
                     SendCounters { lost: 1, ..SendCounters::default() }
                 } else {
-                    match self.try_send(*kind, next.peer, &next.control, &next.payload) {
+                    match socket.try_send(next.peer, &next.control, &next.payload) {
                         Ok(()) => SendCounters { sent: 1, ..SendCounters::default() },
                         Err(error) if is_would_block(&error) => break,
                         Err(_) => SendCounters { failed: 1, ..SendCounters::default() },
                     }
                 };
-                self.count(*kind, counted);
-                queue.pop_front();
+                self.count(socket.kind, counted);
+                waiting.pop_front();
             }
-            if queue.is_empty() {
-                self.watch_for_room(*kind, false);
+            if waiting.is_empty() {
+                self.watch_for_room(socket, false);
             }
         }
     }
@@ -261,59 +273,41 @@ impl SignalSocket {
     }
 
     fn send(&self, kind: SignalKind, peer: SocketAddr, control: Vec<u8>, payload: &[u8]) -> Result<(), DriverError> {
-        match self.try_send(kind, peer, &control, payload) {
+        let is_it = |socket: &&Socket| socket.kind == kind && socket.is_v6 == peer.is_ipv6();
+        let failed = |error| DriverError::system("sending a signaling message", error);
+        let socket = self.sockets.iter().find(is_it).ok_or_else(|| failed(Errno::AFNOSUPPORT.into()))?;
+        match socket.try_send(peer, &control, payload) {
             Ok(()) => {
                 self.count(kind, SendCounters { sent: 1, ..SendCounters::default() });
                 Ok(())
             }
             Err(error) if is_would_block(&error) => {
-                let waiting = Waiting { since: Instant::now(), peer, control, payload: payload.to_vec() };
-                self.wait_for_room(kind, waiting);
+                self.wait_for_room(socket, Waiting { since: Instant::now(), peer, control, payload: payload.to_vec() });
                 Ok(())
             }
             Err(error) => {
                 self.count(kind, SendCounters { failed: 1, ..SendCounters::default() });
-                Err(DriverError::system("sending a signaling message", error))
-            }
-        }
-    }
-
-    fn try_send(&self, kind: SignalKind, peer: SocketAddr, control: &[u8], payload: &[u8]) -> io::Result<()> {
-        let is_it = |socket: &&Socket| socket.kind == kind && socket.is_v6 == peer.is_ipv6();
-        let socket = self.sockets.iter().find(is_it).ok_or(Errno::AFNOSUPPORT)?;
-        let outgoing = sys::Outgoing { address: &sockaddr::encode(peer), control, payload };
-        let mut tries = 0;
-        loop {
-            match sys::send_many(&socket.fd, &[outgoing]) {
-                Ok(_) => return Ok(()),
-                // The first error may be of an earlier datagram; `receive` tells of it.
-                Err(error) if tries < STALE_ERRORS_MAX && !is_would_block(&error) => {
-                    tries += 1;
-                }
-                Err(error) => return Err(error),
+                Err(failed(error))
             }
         }
     }
 
     /// Keeps a datagram until there is room; if too many wait, the oldest is lost.
-    fn wait_for_room(&self, kind: SignalKind, datagram: Waiting) {
-        let mut all = self.waiting.lock().unwrap_or_else(PoisonError::into_inner);
-        let queue = all.entry(kind).or_default();
-        let lost = u64::from(queue.len() >= limits::SEND_WAITING_MAX);
+    fn wait_for_room(&self, socket: &Socket, datagram: Waiting) {
+        let mut waiting = socket.waiting.lock().unwrap_or_else(PoisonError::into_inner);
+        let lost = u64::from(waiting.len() >= limits::SEND_WAITING_MAX);
         if lost > 0 {
-            queue.pop_front();
+            waiting.pop_front();
         }
-        queue.push_back(datagram);
-        self.count(kind, SendCounters { delayed: 1, lost, ..SendCounters::default() });
-        self.watch_for_room(kind, true);
+        waiting.push_back(datagram);
+        self.count(socket.kind, SendCounters { delayed: 1, lost, ..SendCounters::default() });
+        self.watch_for_room(socket, true);
     }
 
-    fn watch_for_room(&self, kind: SignalKind, watch: bool) {
+    fn watch_for_room(&self, socket: &Socket, watch: bool) {
         let events = if watch { READABLE | epoll::EventFlags::OUT } else { READABLE };
-        for socket in self.sockets.iter().filter(|socket| socket.kind == kind) {
-            // It can only fail if the socket is not there.
-            let _ = epoll::modify(&self.ready, &socket.fd, epoll::EventData::new_u64(0), events);
-        }
+        // It can only fail if the socket is not there.
+        let _ = epoll::modify(&self.ready, &socket.fd, epoll::EventData::new_u64(0), events);
     }
 
     fn count(&self, kind: SignalKind, more: SendCounters) {
@@ -344,6 +338,23 @@ impl SignalSocket {
     }
 }
 
+impl Socket {
+    fn try_send(&self, peer: SocketAddr, control: &[u8], payload: &[u8]) -> io::Result<()> {
+        let outgoing = sys::Outgoing { address: &sockaddr::encode(peer), control, payload };
+        let mut tries = 0;
+        loop {
+            match sys::send_many(&self.fd, &[outgoing]) {
+                Ok(_) => return Ok(()),
+                // The first errors may be of earlier datagrams; `receive` tells of those.
+                Err(error) if tries < SEND_ERRORS_MAX && !is_would_block(&error) => {
+                    tries += 1;
+                }
+                Err(error) => return Err(error),
+            }
+        }
+    }
+}
+
 impl AsFd for SignalSocket {
     fn as_fd(&self) -> BorrowedFd<'_> {
         self.ready.as_fd()
@@ -366,7 +377,9 @@ fn control_data(local: IpAddr, peer: SocketAddr, ttl: Option<u8>, rao: Option<u1
 }
 
 const READABLE: epoll::EventFlags = epoll::EventFlags::IN.union(epoll::EventFlags::ERR);
-/// How many errors in a row may be old ones: more than ICMP messages arrive during a call.
+/// How many errors in a row may be old ones when a datagram is sent: the kernel keeps one at a time.
+const SEND_ERRORS_MAX: usize = 4;
+/// How many may be when one is received: more than ICMP messages arrive during a call.
 const STALE_ERRORS_MAX: usize = 64;
 /// Room for an address, a TTL, an interface and an ICMP error.
 const CONTROL_BYTES: usize = 512;
@@ -411,6 +424,8 @@ fn open_v4(config: SignalConfig) -> io::Result<OwnedFd> {
     for name in [libc::IP_PKTINFO, libc::IP_RECVTTL, libc::IP_RECVERR] {
         sys::set_option(&socket, libc::IPPROTO_IP, name, 1)?;
     }
+    // Signaling is unicast; a multicast would come to each socket.
+    sys::set_option(&socket, libc::IPPROTO_IP, libc::IP_MULTICAST_ALL, 0)?;
     rustix::net::bind(&socket, &SocketAddr::new(std::net::Ipv4Addr::UNSPECIFIED.into(), config.port))?;
     Ok(socket)
 }
@@ -422,6 +437,7 @@ fn open_v6(config: SignalConfig) -> io::Result<OwnedFd> {
     for name in [libc::IPV6_RECVPKTINFO, libc::IPV6_RECVHOPLIMIT, libc::IPV6_RECVERR, IPV6_DONTFRAG] {
         sys::set_option(&socket, libc::IPPROTO_IPV6, name, 1)?;
     }
+    sys::set_option(&socket, libc::IPPROTO_IPV6, libc::IPV6_MULTICAST_ALL, 0)?;
     rustix::net::bind(&socket, &SocketAddr::new(std::net::Ipv6Addr::UNSPECIFIED.into(), config.port))?;
     Ok(socket)
 }
