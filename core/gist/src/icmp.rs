@@ -5,8 +5,8 @@
 //! from the flow's endpoint, the Query got there, and no node took it on its way. Who sees Queries and answers in the
 //! endpoint's name, as a bridge that rejects or a NAT before the endpoint does, cannot be told from it.
 //!
-//! Hosts send few ICMP errors a second (Linux six, then one a second to each sender), so that one is shared by the rows
-//! that ask along the same path at the same time.
+//! Hosts send few ICMP errors a second (Linux six, then one a second to each sender), so that one serves all rows that were
+//! asking along the same path when its Query was sent.
 
 use std::net::IpAddr;
 
@@ -17,7 +17,6 @@ use serde::{Deserialize, Serialize};
 use crate::counters::Counter;
 use crate::engine::Engine;
 use crate::event::NoPeerReason;
-use crate::limits;
 use crate::querier::{Phase, query_target};
 use crate::routing::{Route, RouteId, RouteKey};
 
@@ -75,9 +74,9 @@ impl IcmpKind {
 
 impl Engine {
     /// Takes an ICMP error. One of the flow's endpoint that refuses the Query which it brings back ends the wait for an
-    /// answer, unless the row has a peer; so for rows that ask along the same path, if the Query was sent less than
-    /// [`limits::PROOF_SHARED_TIME`] ago. Whatever else one says is remembered in case that no answer comes. One that brings
-    /// back no Query that waits, or only the start of one, is counted and says nothing.
+    /// answer, unless the row has a peer; so for rows that were asking along the same path when that Query was sent. Whatever
+    /// else one says is remembered in case that no answer comes. One that brings back no Query that waits, or only the start
+    /// of one, is counted and says nothing.
     pub fn handle_icmp_error(&mut self, now: Instant, error: &IcmpError) {
         let Some(Quoted { id, target, sent_at }) = self.quoted_query(&error.quoted) else {
             self.out.count(Counter::IcmpUnmatched);
@@ -85,9 +84,7 @@ impl Engine {
         };
         match error.reporter {
             Some(reporter) if error.kind.is_refusal() && reporter == target => {
-                let others =
-                    if now.since(sent_at) <= limits::PROOF_SHARED_TIME { self.asking_alike(id) } else { Vec::new() };
-                for id in others.into_iter().chain([id]) {
+                for id in self.asking_alike(id, sent_at).into_iter().chain([id]) {
                     self.path_ends(now, id, NoPeerReason::Unreachable);
                 }
             }
@@ -106,15 +103,15 @@ impl Engine {
         }
     }
 
-    /// Returns the other rows without a peer whose Queries take the same path as those of this one.
-    fn asking_alike(&self, id: RouteId) -> Vec<RouteId> {
+    /// Returns the other rows without a peer whose Queries took the same path as those of this one at a time.
+    fn asking_alike(&self, id: RouteId, at: Instant) -> Vec<RouteId> {
         let Some(Route { key, local, .. }) = self.routes.get(id) else { return Vec::new() };
         let Some(target) = query_target(&key.mri) else { return Vec::new() };
         let is_alike = |other: &Route| {
             other.peer.is_none()
                 && other.local == *local
                 && other.key.nslp_id == key.nslp_id
-                && other.querier().is_some()
+                && other.querier().is_some_and(|querier| querier.was_asking(at))
         };
         self.routes
             .asking(target)

@@ -35,8 +35,6 @@ pub const PENDING_BYTES_MAX: usize = 16 * 1024 * 1024;
 pub const NETWORK_BUCKETS: usize = 4096;
 /// Copies of one Query, so cookies that one handshake can be answered with.
 pub const QUERY_COPIES_MAX: usize = 8;
-/// How old a Query may be at most whose ICMP error shows the end of the path to others that ask along it.
-pub const PROOF_SHARED_TIME: Duration = Duration::from_millis(250);
 /// The longest time between two copies of a Query, T2 (RFC 5971 §5.3.3).
 pub const RETRY_MAX: Duration = Duration::from_secs(32);
 /// The shortest time that is granted where a peer gives a validity or a hold time.

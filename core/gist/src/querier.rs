@@ -87,6 +87,11 @@ impl Querier {
         self.cookies.iter().find(|(sent, _)| sent == cookie).map(|(_, at)| *at)
     }
 
+    /// Returns whether this handshake had begun at a time.
+    pub(crate) fn was_asking(&self, at: Instant) -> bool {
+        self.cookies.first().is_some_and(|(_, first_at)| *first_at <= at)
+    }
+
     pub(crate) fn deadline(&self) -> Deadline {
         let inactive = (self.active_at + self.inactivity, "route inactivity");
         let retransmit = (self.retransmit_at, "query retransmission");

@@ -192,8 +192,8 @@ pub struct Environment {
 pub enum PathEnd {
     /// The last node is the flow's destination.
     Destination,
-    /// The flow's destination refused the last node's Query with an ICMP error that brings it back, or one that was sent a
-    /// moment before along the same path.
+    /// The flow's destination refused the last node's Query with an ICMP error that brings it back, or another Query which
+    /// that node sent along the same path meanwhile.
     Unreachable,
     /// The flow's destination speaks GIST, and said "Endpoint Found" of the last node's session (RFC 5971 A.4.4.7). That is
     /// weaker: everybody on the path knows the session.
