@@ -3,7 +3,7 @@
 //! fill the line between them.
 
 use std::collections::BTreeMap;
-use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Instant;
 
@@ -103,8 +103,7 @@ impl Budget {
 
     /// Takes what a packet of so many bytes needs; false if there is not enough at this time.
     pub(super) fn take(&self, bytes: usize, now: Instant) -> bool {
-        let now_ns = || self.nanos(now);
-        let bits = 8 * i64::try_from(bytes).expect("a packet is short");
+        let (now_ns, bits) = (self.nanos(now), 8 * u64::try_from(bytes).unwrap_or(u64::MAX / 8));
         if !self.packets.take(1, now_ns) {
             return false;
         }
@@ -124,55 +123,42 @@ impl Budget {
 #[derive(Default)]
 struct Bucket {
     per_second: AtomicU64,
-    burst: AtomicI64,
-    left: AtomicI64,
-    filled_ns: AtomicU64,
+    /// How long an empty bucket takes to fill.
+    fills_in_ns: AtomicU64,
+    /// When it is full again.
+    full_ns: AtomicU64,
 }
 
 impl Bucket {
     fn set(&self, per_second: u64, burst_max: u64, now_ns: u64) {
-        let burst = i64::try_from(per_second.min(burst_max)).unwrap_or(i64::MAX);
         self.per_second.store(per_second, Ordering::Relaxed);
-        self.burst.store(burst, Ordering::Relaxed);
-        self.filled_ns.store(now_ns, Ordering::Relaxed);
-        self.left.store(burst, Ordering::Relaxed);
+        self.fills_in_ns.store(self.time_of(per_second.min(burst_max)), Ordering::Relaxed);
+        self.full_ns.store(now_ns, Ordering::Relaxed);
     }
 
-    /// Takes so much if there is anything left; false if there is nothing.
-    fn take(&self, count: i64, now_ns: impl Fn() -> u64) -> bool {
-        if self.left.load(Ordering::Relaxed) <= 0 {
-            self.fill(now_ns());
+    /// Takes so much if there is a whole one left; false if there is not.
+    fn take(&self, count: u64, now_ns: u64) -> bool {
+        if self.per_second.load(Ordering::Relaxed) == 0 {
+            return false;
         }
-        let may = self.left.fetch_sub(count, Ordering::Relaxed) > 0;
-        if !may {
-            self.give_back(count);
-        }
-        may
-    }
-
-    fn give_back(&self, count: i64) {
-        self.left.fetch_add(count, Ordering::Relaxed);
-    }
-
-    fn fill(&self, now_ns: u64) {
-        let (rate, burst) = (u128::from(self.per_second.load(Ordering::Relaxed)), self.burst.load(Ordering::Relaxed));
-        let filled_ns = self.filled_ns.load(Ordering::Relaxed);
-        let grown = u128::from(now_ns.saturating_sub(filled_ns)) * rate / SECOND_NS;
-        let (grown, left) = (i64::try_from(grown).unwrap_or(i64::MAX), self.left.load(Ordering::Relaxed));
-        let (gained, until_ns) = if left.saturating_add(grown) >= burst {
-            (burst.saturating_sub(left), now_ns)
-        } else if grown > 0 {
-            // What does not make up a whole one counts for the next time.
-            let taken = (u128::from(grown.unsigned_abs()) * SECOND_NS).div_ceil(rate);
-            (grown, filled_ns.saturating_add(u64::try_from(taken).unwrap_or(u64::MAX)))
-        } else {
-            return;
+        let (cost_ns, one_ns) = (self.time_of(count), self.time_of(1));
+        let fills_in_ns = self.fills_in_ns.load(Ordering::Relaxed);
+        let less = |full_ns: u64| {
+            let missing_ns = full_ns.saturating_sub(now_ns);
+            (missing_ns.saturating_add(one_ns) <= fills_in_ns).then(|| full_ns.max(now_ns).saturating_add(cost_ns))
         };
-        // Of several lanes, one has what the time brought.
-        let won = self.filled_ns.compare_exchange(filled_ns, until_ns, Ordering::Relaxed, Ordering::Relaxed);
-        if won.is_ok() && until_ns != filled_ns {
-            self.left.fetch_add(gained, Ordering::Relaxed);
-        }
+        self.full_ns.fetch_update(Ordering::Relaxed, Ordering::Relaxed, less).is_ok()
+    }
+
+    fn give_back(&self, count: u64) {
+        self.full_ns.fetch_sub(self.time_of(count), Ordering::Relaxed);
+    }
+
+    /// How long it takes to gain so much.
+    fn time_of(&self, count: u64) -> u64 {
+        let per_second = u128::from(self.per_second.load(Ordering::Relaxed));
+        let time_ns = (u128::from(count) * SECOND_NS).checked_div(per_second).unwrap_or(0);
+        u64::try_from(time_ns).unwrap_or(u64::MAX)
     }
 }
 
@@ -183,6 +169,20 @@ mod tests {
     use std::time::Duration;
 
     use super::*;
+
+    /// What a full budget does not gain is lost, also if little of it was taken long ago.
+    #[test]
+    fn a_rested_budget_has_one_burst_and_no_more() {
+        let limits = SendLimits { packets_per_second: 1000, ..SendLimits::default() };
+        let begun = Instant::now();
+        let budget = Budget::new(limits, begun);
+        assert!(budget.take(60, begun));
+        let now = begun + Duration::from_secs(3600);
+        assert_eq!((0..5000).filter(|_| budget.take(60, now)).count(), 1000);
+        assert!(!budget.take(60, now + Duration::from_micros(999)));
+        let after_1_ms = now + Duration::from_millis(1);
+        assert!(budget.take(60, after_1_ms) && !budget.take(60, after_1_ms));
+    }
 
     /// Four lanes take as fast as they can, for a while: together no more than one may.
     #[test]
@@ -252,6 +252,6 @@ mod tests {
         let expected = 10 * usize::try_from(per_second).unwrap();
         assert!((expected - expected / 100 - 6..=expected).contains(&sent), "{sent} of {expected} with {limits:?}");
         let rested = take_all(begun + Duration::from_secs(3600));
-        assert!(rested <= usize::try_from(burst).unwrap() + 1 && rested >= 1, "{rested}");
+        assert_eq!(rested, usize::try_from(burst).unwrap());
     }
 }
