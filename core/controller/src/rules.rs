@@ -79,14 +79,27 @@ impl Controller {
 
     /// Installs the rules that a running module has not yet, and those of connections again, which were suspended.
     pub(crate) fn install_rules(&mut self, key: &Key) {
+        self.install_filters(key);
         let Some(active) = entry_in(&mut self.tenants, key).and_then(|entry| entry.active.as_mut()) else { return };
         let Some((flavour, slot)) = active.place() else { return };
         let worker = WorkerId::new(key.0.clone(), flavour);
         let Active { manifest: Some(manifest), rules, .. } = active else { return };
-        let add = name_filters(&mut self.next_rule, (&worker, slot), manifest, rules);
         let begun = name_intercepts(&mut self.next_rule, (&worker, slot), manifest, rules);
-        self.change_filters(key, add, Vec::new());
         self.begin_intercepts(key, begun);
+    }
+
+    /// Installs the rules of packets that a running module has not yet. While its successor's are on their way, only
+    /// their failure brings them.
+    fn install_filters(&mut self, key: &Key) {
+        if self.settling(key).is_some_and(|(_, settling)| settling.change.is_some()) {
+            return;
+        }
+        let Some(active) = entry_in(&mut self.tenants, key).and_then(|entry| entry.active.as_mut()) else { return };
+        let Some((flavour, slot)) = active.place().filter(|_| active.run == Run::Running) else { return };
+        let worker = WorkerId::new(key.0.clone(), flavour);
+        let Active { manifest: Some(manifest), rules, .. } = active else { return };
+        let add = name_filters(&mut self.next_rule, (&worker, slot), manifest, rules);
+        self.change_filters(key, add, Vec::new());
     }
 
     /// Takes rules away that were installed.
@@ -122,6 +135,7 @@ impl Controller {
         let failed = settling.failed.take();
         if let Some(refusal) = failure {
             take_ids(&mut candidate.rules, RuleKind::Show);
+            self.install_filters(key);
             let Failed { refusal, loaded } = failed.unwrap_or(Failed { refusal, loaded: true });
             return self.end_settling(key, refusal, loaded);
         }

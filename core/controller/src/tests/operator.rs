@@ -106,6 +106,30 @@ fn a_setup_takes_over_what_is_being_restored() {
     assert_eq!(node.states(), ["m@1.0.1 Running"]);
 }
 
+/// What is being restored is loaded while its successor's filters are on their way.
+#[test]
+fn a_restored_module_sees_packets_only_if_its_successor_does_not() {
+    let [taken, refused] = [false, true].map(|refused| {
+        let mut node = Node::new();
+        node.controller.restore(node.now, vec![record("m@1.0.0", 30, 0)]);
+        node.setup(setup("m@1.0.1"));
+        node.commands();
+        node.fetched(0, manifest(&setup("m@1.0.0")));
+        node.fetched(1, manifest(&setup("m@1.0.1")));
+        node.ready();
+        commands!(node, "start jane", "load jane 0 m@1.0.0", "load jane 1 m@1.0.1");
+        if refused {
+            node.refuse_rule(0);
+        }
+        node.loaded(1);
+        node.loaded(0);
+        node.commands()
+    });
+    let first = "filter 0 jane 1 udp dst 10.2.0.0/24";
+    assert_eq!(taken, [first, "unload jane 0", "store jane m@1.0.1", "answer 0 replaced 60"]);
+    assert_eq!(refused, [first, "unload jane 1", "answer 0 node-failed", "filter 1 jane 0 udp dst 10.2.0.0/24"]);
+}
+
 #[test]
 fn what_is_being_restored_can_be_renewed_and_removed() {
     let mut node = Node::new();
