@@ -2,6 +2,7 @@
 //! Who may ask for what.
 
 use std::collections::BTreeMap;
+use std::time::Duration;
 
 use ed25519_dalek::VerifyingKey;
 use netserv_model::limits::{CONTAINERS_MAX, PROPERTIES_PER_MODULE_MAX, PROPERTY_BYTES_MAX, TTL_MIN};
@@ -11,22 +12,36 @@ use netserv_model::request::{Ask, Body, Dependency, Probe, Request, Setup};
 use netserv_model::{Filter, Flavour, Protocol, PublicKey, Refusal, RefusalKind, UserId};
 
 use crate::limits::MODULES_PER_USER_MAX;
-use crate::state::Key;
+use crate::state::{Active, Key};
 use crate::{Controller, filters};
 
+/// How old a request is that may be taken.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Freshness {
+    /// Its user has just made it.
+    Fresh,
+    /// It is a SETUP that was made for nodes on another path, and its lease would still run.
+    Late {
+        /// What is left of the lease.
+        left: Duration,
+    },
+    /// It is the SETUP that is in force.
+    Repeated,
+}
+
 impl Controller {
-    /// Checks who asks and that the request is fresh; returns the proven user, if the request needs one.
-    pub(crate) fn admit(&mut self, request: &Request) -> Result<Option<UserId>, Refusal> {
+    /// Checks who asks and that the request is in time; returns the proven user, if the request needs one.
+    pub(crate) fn admit(&mut self, request: &Request) -> Result<(Option<UserId>, Freshness), Refusal> {
         if self.policy.host_only {
             return match &request.body {
-                Body::Probe(_) => Ok(None),
+                Body::Probe(_) => Ok((None, Freshness::Fresh)),
                 Body::Setup(_) | Body::Remove(_) => {
                     Err(Refusal::new(RefusalKind::NotANode, format!("{} is a host", self.policy.node)))
                 }
             };
         }
         if is_harmless(&request.body) && (request.user.is_none() || request.signature.is_none()) {
-            return Ok(None);
+            return Ok((None, Freshness::Fresh));
         }
         let Some(user) = &request.user else {
             return Err(Refusal::new(RefusalKind::Unsigned, "the request names no user"));
@@ -35,22 +50,61 @@ impl Controller {
             return Err(Refusal::new(RefusalKind::UnknownUser, format!("no user `{user}` here")));
         };
         check_signature(&policy.keys, self.policy.accept_unsigned, request)?;
-        self.check_fresh(request)?;
-        self.nonces.take(user, request.nonce, request.created, self.policy.clock_skew_max, self.now.wall)?;
-        Ok(Some(user.clone()))
+        let module = match &request.body {
+            Body::Setup(setup) => Some(&setup.module.name),
+            Body::Remove(remove) => Some(&remove.module),
+            Body::Probe(_) => None,
+        };
+        if !request.dry_run
+            && let (Body::Setup(_), Some(module)) = (&request.body, module)
+            && self.is_known(&(user.clone(), module.clone()), request)
+        {
+            return Ok((Some(user.clone()), Freshness::Repeated));
+        }
+        let (skew, wall) = (self.policy.clock_skew_max, self.now.wall);
+        let time = self.check_fresh(request)?;
+        if let (Freshness::Late { .. }, Some(module)) = (time, module) {
+            self.newest.check(user, module, request.created)?;
+        } else {
+            self.nonces.take(user, request.nonce, request.created, skew, wall)?;
+        }
+        if let Some(module) = module.filter(|_| !request.dry_run) {
+            let until = request.created + skew + self.policy.ttl_max;
+            self.newest.note(user, module, request.created, until, wall);
+        }
+        Ok((Some(user.clone()), time))
     }
 
-    fn check_fresh(&self, request: &Request) -> Result<(), Refusal> {
+    /// Returns whether a SETUP is the one that is in force, or the one under way.
+    fn is_known(&self, key: &Key, request: &Request) -> bool {
+        let entry = self.tenants.get(&key.0).and_then(|tenant| tenant.modules.get(&key.1));
+        entry.is_some_and(|entry| {
+            let active = entry.active.as_ref().map(Active::origin);
+            let operation = entry.operation.as_ref().map(|operation| operation.origin);
+            active.into_iter().chain(operation).any(|origin| origin.nonce == Some(request.nonce))
+        })
+    }
+
+    /// Checks when a request was made. A SETUP is sent again by nodes when its path changes, so it can be taken for as long
+    /// as its lease would run if it had been taken at the last moment at which it was fresh.
+    fn check_fresh(&self, request: &Request) -> Result<Freshness, Refusal> {
         let (created, wall, skew) = (request.created, self.now.wall, self.policy.clock_skew_max);
-        if created.distance(wall) > skew {
-            let detail = format!("made at {created}, it is {wall} here, at most {} s apart", skew.as_secs());
-            return Err(Refusal::new(RefusalKind::StaleRequest, detail));
-        }
         if created < self.fresh_from {
             let detail = format!("made at {created}, before the node started at {}", self.fresh_from);
             return Err(Refusal::new(RefusalKind::StaleRequest, detail));
         }
-        Ok(())
+        if created.distance(wall) <= skew {
+            return Ok(Freshness::Fresh);
+        }
+        if let (Body::Setup(setup), false) = (&request.body, request.dry_run) {
+            let ends = created + skew + setup.ttl;
+            let left = ends.distance(wall);
+            if created < wall && wall < ends && left >= TTL_MIN && setup.ttl <= self.policy.ttl_max {
+                return Ok(Freshness::Late { left });
+            }
+        }
+        let detail = format!("made at {created}, it is {wall} here, at most {} s apart", skew.as_secs());
+        Err(Refusal::new(RefusalKind::StaleRequest, detail))
     }
 
     /// Checks everything about a SETUP that can be known before its package is there.

@@ -18,6 +18,8 @@ pub struct Counters {
     pub container_deaths: u64,
     /// Modules removed because their lease ended.
     pub leases_expired: u64,
+    /// Modules removed because the path that they were installed along leads elsewhere.
+    pub leases_withdrawn: u64,
     /// Modules taken over from before a restart.
     pub restored: u64,
     /// Modules removed because a changed policy no longer allows them.

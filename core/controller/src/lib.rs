@@ -50,17 +50,18 @@ use netserv_model::effect::{
 use netserv_model::policy::{AddressPlan, NodePolicy};
 use netserv_model::request::{Body, ModuleStatus, NodeLoad, Request};
 use netserv_model::usage::Usage;
-use netserv_model::{Instant, ModuleName, Now, Refusal, RefusalKind, SessionId, UnixTime, UserId, WorkerId};
+use netserv_model::{Instant, ModuleName, Nonce, Now, Refusal, RefusalKind, UnixTime, UserId, WorkerId};
 
 pub use counters::Counters;
 
+use admission::Freshness;
 use effects::{Effects, Purpose};
 use expiry::Timers;
 use ledger::Ledger;
 use metering::Metering;
 use operator::Changes;
-use quota::{Nonces, Quarantine};
-use state::{Key, PendingAnswer, Phase, Task, Tenant, Waiter};
+use quota::{Newest, Nonces, Quarantine};
+use state::{Key, Origin, PendingAnswer, Phase, Task, Tenant, Waiter};
 
 /// Decides what runs on a node. One per node.
 #[derive(Debug)]
@@ -81,6 +82,7 @@ pub struct Controller {
     commands: VecDeque<Command>,
     timers: Timers,
     nonces: Nonces,
+    newest: Newest,
     quarantine: Quarantine,
     counters: Counters,
     ledger: Ledger,
@@ -107,6 +109,7 @@ impl Controller {
             commands: VecDeque::new(),
             timers: Timers::default(),
             nonces: Nonces::default(),
+            newest: Newest::default(),
             quarantine: Quarantine::default(),
             counters: Counters::default(),
             ledger: Ledger::default(),
@@ -148,21 +151,49 @@ impl Controller {
         if self.is_stopping() {
             return self.refuse(ticket, Refusal::new(RefusalKind::NodeFailed, "the node is about to stop"));
         }
-        let user = match self.admit(&request) {
-            Ok(user) => user,
+        let (user, time) = match self.admit(&request) {
+            Ok(admitted) => admitted,
             Err(refusal) => return self.refuse(ticket, refusal),
         };
+        let origin = Origin { session: request.session, nonce: Some(request.nonce) };
         match (request.body, user) {
             (Body::Probe(probe), user) => self.answer_probe(ticket, user.as_ref(), &probe),
-            (Body::Setup(setup), Some(user)) => {
+            (Body::Setup(mut setup), Some(user)) => {
                 let key = (user, setup.module.name.clone());
-                self.take_task(&key, ticket, request.session, Task::Setup(Box::new(setup)), request.dry_run);
+                let task = match time {
+                    Freshness::Fresh => Task::Setup(Box::new(setup)),
+                    Freshness::Late { left } => {
+                        setup.ttl = left;
+                        Task::Setup(Box::new(setup))
+                    }
+                    Freshness::Repeated => Task::Repeat,
+                };
+                self.take_task(&key, ticket, origin, task, request.dry_run);
             }
             (Body::Remove(remove), Some(user)) => {
-                self.take_task(&(user, remove.module), ticket, request.session, Task::Remove, request.dry_run);
+                self.take_task(&(user, remove.module), ticket, origin, Task::Remove, request.dry_run);
             }
             (Body::Setup(_) | Body::Remove(_), None) => unreachable!("admission lets only a PROBE be without a user"),
         }
+    }
+
+    /// Removes a module if its lease is from the request with this nonce: the path that it was installed along does not
+    /// lead here any more. A SETUP that is still under way is refused. Returns whether there was anything.
+    pub fn withdraw(&mut self, now: Now, user: &UserId, module: &ModuleName, nonce: Nonce) -> bool {
+        self.now = now;
+        let key = (user.clone(), module.clone());
+        let from_it = |origin: Origin| origin.nonce == Some(nonce);
+        let under_way = self.operation(&key).is_some_and(|operation| from_it(operation.origin));
+        let installed = self.active(&key).is_some_and(|active| from_it(active.origin()));
+        if under_way {
+            self.fail_operation(&key, Refusal::new(RefusalKind::NotInstalled, "the path does not lead here any more"));
+        }
+        if installed {
+            self.counters.leases_withdrawn += 1;
+            self.uninstall(&key);
+            self.advance(&key);
+        }
+        under_way || installed
     }
 
     /// Takes the outcome of an effect.
@@ -267,7 +298,7 @@ impl Controller {
         &self.counters
     }
 
-    fn take_task(&mut self, key: &Key, ticket: PendingAnswer, session: SessionId, task: Task, dry_run: bool) {
+    fn take_task(&mut self, key: &Key, ticket: PendingAnswer, origin: Origin, task: Task, dry_run: bool) {
         if let Task::Setup(setup) = &task
             && let Err(refusal) = self.check_setup(key, setup)
         {
@@ -276,6 +307,6 @@ impl Controller {
         if dry_run {
             return self.answer_dry_run(key, ticket, &task);
         }
-        self.enqueue(key, Waiter { ticket, session, task });
+        self.enqueue(key, Waiter { ticket, origin, task });
     }
 }

@@ -5,7 +5,7 @@ use netserv_model::effect::{EffectId, InstalledRecord, Job, ModuleLoad, ModuleSl
 use netserv_model::limits::REQUESTS_PENDING_MAX;
 use netserv_model::manifest::Manifest;
 use netserv_model::request::{Outcome, Setup};
-use netserv_model::{Digest, Flavour, Refusal, RefusalKind, SessionId, WorkerId};
+use netserv_model::{Digest, Flavour, Refusal, RefusalKind, WorkerId};
 
 use crate::Controller;
 use crate::admission::{check_manifest, clamp_limits, merged_properties, narrowed};
@@ -14,8 +14,8 @@ use crate::expiry::Timer;
 use crate::limits::{FETCH_ANSWER_TIME_MAX, LOAD_ANSWER_TIME_MAX};
 use crate::report::not_installed;
 use crate::state::{
-    Active, Backoff, Candidate, Entry, Key, ModuleRule, Operation, PendingAnswer, Role, Run, SlotHolder, Stage, Task,
-    Waiter, entry_in,
+    Active, Backoff, Candidate, Entry, Key, ModuleRule, Operation, Origin, PendingAnswer, Role, Run, SlotHolder, Stage,
+    Task, Waiter, entry_in,
 };
 
 impl Controller {
@@ -31,9 +31,10 @@ impl Controller {
 
     /// Goes on with a module's requests unless one is under way, and drops what nobody needs any more.
     pub(crate) fn advance(&mut self, key: &Key) {
-        while let Some(Waiter { ticket, session, task }) = self.next_waiter(key) {
+        while let Some(Waiter { ticket, origin, task }) = self.next_waiter(key) {
             match task {
-                Task::Setup(setup) => self.begin_setup(key, ticket, session, *setup),
+                Task::Setup(setup) => self.begin_setup(key, ticket, origin, *setup),
+                Task::Repeat => self.repeat(key, ticket, origin),
                 Task::Remove => self.remove(key, ticket),
             }
         }
@@ -125,7 +126,7 @@ impl Controller {
     pub(crate) fn finish(&mut self, key: &Key) {
         let Some(entry) = self.entry(key) else { return };
         let settling = entry.operation.take_if(|operation| matches!(operation.stage, Stage::Settling(..)));
-        let Some(Operation { ticket, session, setup, stage: Stage::Settling(candidate, _) }) = settling else { return };
+        let Some(Operation { ticket, origin, setup, stage: Stage::Settling(candidate, _) }) = settling else { return };
         let old = entry.active.take();
         let kept = old.as_ref().filter(|_| ticket.is_none()).map(Active::lease);
         let lease_s = setup.ttl.as_secs();
@@ -133,7 +134,7 @@ impl Controller {
         if let Some(old) = old {
             self.retire(key, &old);
         }
-        let mut active = self.activate(key, session, setup, candidate);
+        let mut active = self.activate(key, origin, setup, candidate);
         if let Some(lease) = kept {
             active.keep_lease(lease);
         }
@@ -274,36 +275,49 @@ impl Controller {
         entry.operation.as_ref().map(|operation| &operation.stage)
     }
 
-    fn begin_setup(&mut self, key: &Key, ticket: PendingAnswer, session: SessionId, setup: Setup) {
+    fn begin_setup(&mut self, key: &Key, ticket: PendingAnswer, origin: Origin, setup: Setup) {
         if let Err(refusal) = self.check_setup(key, &setup) {
             return self.refuse(ticket, refusal);
         }
         let active = self.active(key);
         if active.as_ref().is_some_and(|active| active.is_what(&setup)) {
-            return self.refresh(key, ticket, session, &setup);
+            return self.refresh(key, ticket, origin, &setup);
         }
         // A manifest that was narrowed by the request before does not say what it was.
         let same_code = active.filter(|active| active.record.digest == setup.digest && !active.is_narrowed());
         if let Some(code) = same_code.and_then(|active| active.manifest.clone().zip(active.record.flavour)) {
-            self.try_candidate(key, ticket, session, setup, code);
+            self.try_candidate(key, ticket, origin, setup, code);
         } else {
             let job = self.fetch(key, setup.url.clone(), setup.digest);
             let stage = Stage::Fetching(job);
-            self.entry_or_new(key).operation = Some(Operation { ticket: Some(ticket), session, setup, stage });
+            self.entry_or_new(key).operation = Some(Operation { ticket: Some(ticket), origin, setup, stage });
         }
     }
 
-    fn refresh(&mut self, key: &Key, ticket: PendingAnswer, session: SessionId, setup: &Setup) {
+    fn refresh(&mut self, key: &Key, ticket: PendingAnswer, origin: Origin, setup: &Setup) {
         let now = self.now;
         let active = self.active(key).expect("only what is installed is refreshed");
         active.lease_end = now.instant + setup.ttl;
         active.record.lease_until = now.wall + setup.ttl;
-        active.record.session = session;
+        (active.record.session, active.record.nonce) = (origin.session, origin.nonce);
         active.record.url.clone_from(&setup.url);
         let (lease_end, record) = (active.lease_end, active.record.clone());
         self.timers.set(Timer::Lease(key.clone()), lease_end);
         self.store(key, &record);
         self.answer_when_done(&key.0, ticket, Outcome::Refreshed { lease_s: setup.ttl.as_secs() });
+    }
+
+    /// Answers a request that came once more, as those do that a node sends again when the path changes.
+    fn repeat(&mut self, key: &Key, ticket: PendingAnswer, origin: Origin) {
+        let now = self.now.instant;
+        let in_force = self.active(key).filter(|active| active.record.nonce == origin.nonce);
+        match in_force.map(|active| active.lease_end.since(now).as_secs()) {
+            Some(lease_s) => self.answer_when_done(&key.0, ticket, Outcome::Refreshed { lease_s }),
+            None => {
+                let detail = "another request came after this one, or what it installed is gone";
+                self.refuse(ticket, Refusal::new(RefusalKind::Replayed, detail));
+            }
+        }
     }
 
     fn remove(&mut self, key: &Key, ticket: PendingAnswer) {
@@ -316,8 +330,8 @@ impl Controller {
 
     fn operation_fetched(&mut self, key: &Key, manifest: Manifest, flavour: Flavour) {
         let Some(operation) = self.entry(key).and_then(|entry| entry.operation.take()) else { return };
-        let Operation { ticket: Some(ticket), session, setup, stage: _ } = operation else { return };
-        self.try_candidate(key, ticket, session, setup, (manifest, flavour));
+        let Operation { ticket: Some(ticket), origin, setup, stage: _ } = operation else { return };
+        self.try_candidate(key, ticket, origin, setup, (manifest, flavour));
         self.advance(key);
     }
 
@@ -325,7 +339,7 @@ impl Controller {
         &mut self,
         key: &Key,
         ticket: PendingAnswer,
-        session: SessionId,
+        origin: Origin,
         setup: Setup,
         (manifest, flavour): (Manifest, Flavour),
     ) {
@@ -347,7 +361,7 @@ impl Controller {
         let flavour = if composition.is_some() { Flavour::Wasm } else { flavour };
         let candidate = Candidate { manifest, flavour, rules, slot: None, composition };
         let stage = self.first_stage(key, candidate);
-        self.entry_or_new(key).operation = Some(Operation { ticket: Some(ticket), session, setup, stage });
+        self.entry_or_new(key).operation = Some(Operation { ticket: Some(ticket), origin, setup, stage });
         self.pump(&key.0);
     }
 
@@ -374,7 +388,7 @@ impl Controller {
         self.start_effect(&worker.user, Job::Workers(job), Purpose::Stop);
     }
 
-    fn activate(&mut self, key: &Key, session: SessionId, setup: Setup, candidate: Candidate) -> Active {
+    fn activate(&mut self, key: &Key, origin: Origin, setup: Setup, candidate: Candidate) -> Active {
         if let Some(tenant) = self.tenants.get_mut(&key.0)
             && let Some(slot) = candidate.slot
             && let Some(worker) = tenant.workers.get_mut(&candidate.flavour)
@@ -388,7 +402,8 @@ impl Controller {
             module: setup.module,
             url: setup.url,
             digest: setup.digest,
-            session,
+            session: origin.session,
+            nonce: origin.nonce,
             filters: if sees_packets { ModuleRule::shown(&candidate.rules) } else { setup.filters },
             properties: setup.properties,
             lease_until: self.now.wall + setup.ttl,

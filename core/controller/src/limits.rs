@@ -21,6 +21,10 @@ pub const QUARANTINE_TIME: Duration = Duration::from_secs(600);
 /// Digests remembered as quarantined; over it, the one that would leave first is let go.
 pub const QUARANTINED_MAX: usize = 4096;
 
+/// Modules of one user of which the newest request is remembered; over it, the one with the oldest goes, and no late
+/// request that is as old is taken.
+pub const MODULES_REMEMBERED_PER_USER_MAX: usize = 1024;
+
 /// How long a fetch may stay unanswered, with checking and compiling.
 pub const FETCH_ANSWER_TIME_MAX: Duration = Duration::from_secs(60);
 /// How long the start of a worker may stay unanswered.

@@ -69,6 +69,7 @@ impl Controller {
         }
         let policy = &self.policy;
         self.nonces.retain(|user| policy.users.contains_key(user));
+        self.newest.retain(|user| policy.users.contains_key(user));
     }
 
     /// Has running containers held to what the policy says otherwise than the one before, also those that are about to

@@ -5,9 +5,9 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use netserv_model::limits::NONCES_PER_USER_MAX;
-use netserv_model::{Digest, Instant, Nonce, Refusal, RefusalKind, UnixTime, UserId};
+use netserv_model::{Digest, Instant, ModuleName, Nonce, Refusal, RefusalKind, UnixTime, UserId};
 
-use crate::limits::QUARANTINED_MAX;
+use crate::limits::{MODULES_REMEMBERED_PER_USER_MAX, QUARANTINED_MAX};
 
 /// The nonces of each user, as long as the request that carried them could be taken once more.
 #[derive(Debug, Default)]
@@ -49,6 +49,64 @@ impl Nonces {
         nonces.seen.insert(nonce);
         nonces.leaving.insert((created + skew, nonce));
         Ok(())
+    }
+
+    /// Forgets users that are no longer known.
+    pub(crate) fn retain(&mut self, known: impl Fn(&UserId) -> bool) {
+        self.users.retain(|user, _| known(user));
+    }
+}
+
+/// When the newest request about each module was made, so that none is taken late that came before it.
+#[derive(Debug, Default)]
+pub(crate) struct Newest {
+    users: BTreeMap<UserId, UserNewest>,
+}
+
+#[derive(Debug, Default)]
+struct UserNewest {
+    /// When it was made, and until when an older one could come.
+    by_module: BTreeMap<ModuleName, (UnixTime, UnixTime)>,
+    /// Of modules that are forgotten, none was newer.
+    floor: UnixTime,
+}
+
+impl Newest {
+    /// Checks a request that comes late.
+    ///
+    /// # Errors
+    /// A request about the module that is as new was taken before, or may have been.
+    pub(crate) fn check(&self, user: &UserId, module: &ModuleName, created: UnixTime) -> Result<(), Refusal> {
+        let Some(newest) = self.users.get(user) else { return Ok(()) };
+        let last = newest.by_module.get(module).map_or(newest.floor, |(last, _)| *last);
+        if created > last {
+            return Ok(());
+        }
+        Err(Refusal::new(RefusalKind::Replayed, format!("made at {created}, the newest one here is of {last}")))
+    }
+
+    /// Takes note of a request that is carried out. Older ones could come until a time.
+    pub(crate) fn note(
+        &mut self,
+        user: &UserId,
+        module: &ModuleName,
+        created: UnixTime,
+        until: UnixTime,
+        wall: UnixTime,
+    ) {
+        let newest = self.users.entry(user.clone()).or_default();
+        let last = newest.by_module.entry(module.clone()).or_default();
+        *last = (*last).max((created, until));
+        if newest.by_module.len() > MODULES_REMEMBERED_PER_USER_MAX {
+            newest.by_module.retain(|_, (_, until)| *until >= wall);
+        }
+        while newest.by_module.len() > MODULES_REMEMBERED_PER_USER_MAX {
+            let oldest = newest.by_module.iter().min_by_key(|(_, (created, _))| *created);
+            let (module, created) =
+                oldest.map(|(module, (created, _))| (module.clone(), *created)).expect("there are some");
+            newest.by_module.remove(&module);
+            newest.floor = newest.floor.max(created);
+        }
     }
 
     /// Forgets users that are no longer known.

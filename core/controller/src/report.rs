@@ -52,6 +52,9 @@ impl Controller {
             (Task::Setup(setup), Some(active)) if active.is_what(setup) => "refresh",
             (Task::Setup(_), Some(_)) => "replace",
             (Task::Remove, Some(_)) => "remove",
+            (Task::Repeat, _) => {
+                return self.refuse(ticket, Refusal::new(RefusalKind::Replayed, "this request is in force"));
+            }
             (Task::Remove, None) => return self.refuse(ticket, not_installed(key)),
         };
         self.answer(ticket, Outcome::WouldDo { action: action.to_owned() });

@@ -19,13 +19,13 @@ impl Controller {
     pub(crate) fn settle(&mut self, key: &Key) {
         let Some(entry) = entry_in(&mut self.tenants, key) else { return };
         let loading = entry.operation.take_if(|operation| matches!(operation.stage, Stage::Loading(_)));
-        let Some(Operation { ticket, session, setup, stage: Stage::Loading(mut candidate) }) = loading else { return };
+        let Some(Operation { ticket, origin, setup, stage: Stage::Loading(mut candidate) }) = loading else { return };
         let begun = candidate.place().map(|(flavour, slot)| {
             let worker = WorkerId::new(key.0.clone(), flavour);
             name_intercepts(&mut self.next_rule, (&worker, slot), &candidate.manifest, &mut candidate.rules)
         });
         let stage = Stage::Settling(candidate, Settling::default());
-        entry.operation = Some(Operation { ticket, session, setup, stage });
+        entry.operation = Some(Operation { ticket, origin, setup, stage });
         // It is in its place before it sees packets.
         self.order_packets(&key.0);
         let begun = self.begin_intercepts(key, begun.unwrap_or_default());

@@ -60,10 +60,9 @@ impl Controller {
             return self.active_composed(key, job);
         }
         let Some(entry) = self.entry(key) else { return };
-        if let Some(Operation { ticket, session, setup, stage: Stage::Composing(_, candidate) }) =
-            entry.operation.take()
+        if let Some(Operation { ticket, origin, setup, stage: Stage::Composing(_, candidate) }) = entry.operation.take()
         {
-            entry.operation = Some(Operation { ticket, session, setup, stage: Stage::Waiting(candidate) });
+            entry.operation = Some(Operation { ticket, origin, setup, stage: Stage::Waiting(candidate) });
         }
         self.pump(&key.0);
     }
@@ -148,12 +147,12 @@ impl Controller {
     /// Replaces a service by itself, made of other parts. What is in force stays so until then.
     fn compose_anew(&mut self, key: &Key, manifest: Manifest, composition: Composition) {
         let Some(active) = self.active(key) else { return };
-        let (session, setup) = (active.record.session, as_setup(&active.record));
+        let (origin, setup) = (active.origin(), as_setup(&active.record));
         let rules = ModuleRule::all_of(&[], Some(&manifest));
         let candidate =
             Candidate { manifest, flavour: Flavour::Wasm, rules, slot: None, composition: Some(composition) };
         let stage = self.first_stage(key, candidate);
-        self.entry_or_new(key).operation = Some(Operation { ticket: None, session, setup, stage });
+        self.entry_or_new(key).operation = Some(Operation { ticket: None, origin, setup, stage });
     }
 
     fn begin_active(&mut self, key: &Key, composition: Composition) {

@@ -8,7 +8,7 @@ use netserv_model::effect::{EffectId, FilterId, InstalledRecord, ModuleSlot, Req
 use netserv_model::limits::MODULES_PER_CONTAINER_MAX;
 use netserv_model::manifest::Manifest;
 use netserv_model::request::{ModuleState, Setup};
-use netserv_model::{Digest, Filter, Flavour, Instant, ModuleName, ModuleRef, Refusal, SessionId, UserId};
+use netserv_model::{Digest, Filter, Flavour, Instant, ModuleName, ModuleRef, Nonce, Refusal, SessionId, UserId};
 
 use crate::filters;
 use crate::limits::{BACKOFF_MAX, BACKOFF_MIN, FAILURE_WINDOW, FAILURES_MAX};
@@ -72,8 +72,16 @@ pub(crate) fn entry_in<'a>(tenants: &'a mut BTreeMap<UserId, Tenant>, key: &Key)
 #[derive(Debug)]
 pub(crate) struct Waiter {
     pub(crate) ticket: PendingAnswer,
-    pub(crate) session: SessionId,
+    pub(crate) origin: Origin,
     pub(crate) task: Task,
+}
+
+/// Where a request is from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Origin {
+    pub(crate) session: SessionId,
+    /// Unknown only of what an earlier version stored.
+    pub(crate) nonce: Option<Nonce>,
 }
 
 /// What a request that may have to wait asks for.
@@ -81,6 +89,8 @@ pub(crate) struct Waiter {
 pub(crate) enum Task {
     /// Install, refresh or replace.
     Setup(Box<Setup>),
+    /// Nothing, if what is installed is from this very request.
+    Repeat,
     /// Remove.
     Remove,
 }
@@ -107,6 +117,11 @@ impl Active {
     /// Returns where the module has its place.
     pub(crate) fn place(&self) -> Option<(Flavour, ModuleSlot)> {
         self.record.flavour.zip(self.slot)
+    }
+
+    /// Returns the request that the module's lease is from.
+    pub(crate) fn origin(&self) -> Origin {
+        Origin { session: self.record.session, nonce: self.record.nonce }
     }
 
     /// Returns whether a request said in place of the manifest which connections the module takes over.
@@ -203,7 +218,7 @@ impl Run {
 pub(crate) struct Operation {
     /// Nothing if nobody asked: a service is composed anew.
     pub(crate) ticket: Option<PendingAnswer>,
-    pub(crate) session: SessionId,
+    pub(crate) origin: Origin,
     pub(crate) setup: Setup,
     pub(crate) stage: Stage,
 }

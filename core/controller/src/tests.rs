@@ -8,6 +8,7 @@ mod flavours;
 mod lifecycle;
 mod metered;
 mod operator;
+mod paths;
 
 mod random;
 mod script;

@@ -12,7 +12,7 @@ use crate::request::{self, NodeReport, PacketCounts, ServerCounts};
 use crate::usage::{Meters, UsageChange, UsageKey, Used};
 use crate::verdict::FailureMode;
 use crate::{
-    Digest, Filter, Flavour, ModuleName, ModuleRef, PublicKey, Refusal, SessionId, UnixTime, UserId, WorkerId,
+    Digest, Filter, Flavour, ModuleName, ModuleRef, Nonce, PublicKey, Refusal, SessionId, UnixTime, UserId, WorkerId,
 };
 
 pub use crate::ids::EffectId;
@@ -380,6 +380,9 @@ pub struct InstalledRecord {
     pub digest: Digest,
     /// The session that installed it.
     pub session: SessionId,
+    /// The nonce of the request that its lease is from; none in records of versions before it was kept.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub nonce: Option<Nonce>,
     /// Its filters.
     pub filters: Vec<Filter>,
     /// Its properties.

@@ -152,6 +152,7 @@ fn requests(out: &mut Exposition, from: &Sources<'_>) {
         ("quarantine", counters.quarantines),
         ("container-death", counters.container_deaths),
         ("lease-expired", counters.leases_expired),
+        ("lease-withdrawn", counters.leases_withdrawn),
         ("restored", counters.restored),
         ("revoked", counters.revoked),
         ("dissolved", counters.dissolved),

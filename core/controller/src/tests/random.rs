@@ -27,6 +27,10 @@ enum Step {
     Setup { user: usize, module: u8, version: u8, own_filter: bool, property: bool, ttl_s: u64 },
     /// A REMOVE.
     Remove { user: usize, module: u8 },
+    /// A SETUP of before comes again, as when a path changed.
+    Again { which: usize },
+    /// The path of a SETUP of before leads elsewhere.
+    Withdraw { which: usize },
     /// One of the things that are due happens, well or badly; where it is a package, it is of one flavour or the other.
     Due { which: usize, good: bool, osgi: bool },
     /// Time passes.
@@ -67,6 +71,7 @@ struct World {
     /// Whether ordered effects are done at once and well, as the machine does in its good hours.
     eager: bool,
     asked: BTreeMap<u64, (UserId, ModuleName)>,
+    setups: Vec<Request>,
     answered: BTreeSet<u64>,
     fetching: BTreeMap<EffectId, Manifest>,
     abandoned: BTreeSet<EffectId>,
@@ -119,6 +124,7 @@ impl World {
             policy,
             eager,
             asked: BTreeMap::new(),
+            setups: Vec::new(),
             answered: BTreeSet::new(),
             fetching: BTreeMap::new(),
             abandoned: BTreeSet::new(),
@@ -158,6 +164,17 @@ impl World {
                 let module = name(&format!("m{module}"));
                 self.send(USERS[*user], module.clone(), Body::Remove(Remove { module }));
             }
+            Step::Again { which } | Step::Withdraw { which } => {
+                let Some(request) = self.setups.get(which % self.setups.len().max(1)).cloned() else { return };
+                let Body::Setup(setup) = &request.body else { unreachable!("only those are kept") };
+                let (user, module) = (request.user.clone().unwrap(), setup.module.name.clone());
+                if let Step::Withdraw { .. } = step {
+                    self.node.controller.withdraw(self.node.now, &user, &module, request.nonce);
+                } else {
+                    let id = self.node.send(request);
+                    self.asked.insert(id, (user, module));
+                }
+            }
             Step::Due { which, good, osgi } => self.happen(*which, *good, *osgi),
             Step::Sleep { ms } => self.sleep(Duration::from_millis(*ms)),
             Step::Trap { which } => self.trap(*which),
@@ -185,6 +202,9 @@ impl World {
 
     fn send(&mut self, by: &str, module: ModuleName, body: Body) {
         let request: Request = self.node.request(by, body);
+        if let Body::Setup(_) = &request.body {
+            self.setups.push(request.clone());
+        }
         let id = self.node.send(request);
         self.asked.insert(id, (user(by), module));
     }
@@ -571,6 +591,8 @@ fn step() -> impl Strategy<Value = Step> {
     prop_oneof![
         6 => setup,
         2 => (0usize..2, 0u8..4).prop_map(|(user, module)| Step::Remove { user, module }),
+        2 => (0usize..16).prop_map(|which| Step::Again { which }),
+        1 => (0usize..16).prop_map(|which| Step::Withdraw { which }),
         24 => (which.clone(), prop::bool::weighted(0.88), any::<bool>())
             .prop_map(|(which, good, osgi)| Step::Due { which, good, osgi }),
         4 => prop::sample::select(vec![0, 1, 99, 100, 1000, 4000, 9999, 10_000, 61_000])

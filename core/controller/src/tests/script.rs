@@ -474,6 +474,7 @@ pub(crate) fn record(setup: Setup) -> InstalledRecord {
         url: setup.url,
         digest: setup.digest,
         session: SessionId([9; 16]),
+        nonce: None,
         filters: setup.filters,
         properties: setup.properties,
         lease_until: START.wall + Duration::from_secs(3600),
