@@ -2,7 +2,9 @@
 //! NetServ signaling texts.
 
 use netserv_model::SessionId;
-use netserv_wire::nslp::{Message, Part, Payload, Response, decode_properties, encode_properties, parts, peek_nonce};
+use netserv_wire::nslp::{
+    Message, Part, Payload, Response, Tear, decode_properties, emit_notify, encode_properties, parts, peek_nonce,
+};
 
 /// Reads NSLP data.
 ///
@@ -27,6 +29,14 @@ pub fn nslp_text(data: &[u8]) {
             let text = response.emit();
             assert_eq!(Response::parse(text.as_bytes()).as_ref(), Ok(&*response));
         }
+        Ok(Payload::Notify(notify)) => {
+            // Its text for people is cut to a length.
+            let Ok(Payload::Notify(again)) = Payload::parse(emit_notify(&notify).as_bytes()) else {
+                panic!("{notify:?}")
+            };
+            assert_eq!(emit_notify(&again), emit_notify(&notify));
+        }
+        Ok(Payload::Tear(tear)) => assert_eq!(Tear::parse(tear.emit().as_bytes()).as_ref(), Ok(&*tear)),
         Ok(Payload::Part(part)) => assert_eq!(Part::parse(&part.emit()), Some(part)),
         Err(refusal) => assert!(refusal.detail.len() <= 4 * 400),
     }

@@ -10,8 +10,10 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::anyhow;
+use netserv_model::NodeId;
 use netserv_model::api::{ConfigChange, ModuleList, NodeInfo, Reloaded, RequestResult, UsageReport};
 use netserv_model::effect::{Late, Notice, Stored};
+use netserv_model::notify::Notify;
 use netserv_model::trace::TraceRequest;
 use netserv_model::{Instant, Refusal};
 use netserv_node::{CallId, Input, Node, Output, What};
@@ -403,6 +405,11 @@ fn tell(notice: &Notice) {
         }
         Notice::Answered { request, outcome, took_us } => {
             tracing::info!(request = request.0, %outcome, took_us, "answer");
+        }
+        Notice::Notified(notify) => {
+            let Notify { session, user, module, node, event, nodes, detail, nonce: _ } = &**notify;
+            let nodes = nodes.iter().map(NodeId::as_str).collect::<Vec<_>>().join(", ");
+            tracing::info!(%session, %user, %module, %node, event = event.as_str(), nodes, detail, "news of a path");
         }
         Notice::Dissolved { user, module, refusal } => {
             tracing::warn!(%user, %module, %refusal, "a service is removed");

@@ -25,7 +25,7 @@ pub(crate) enum Freshness {
         /// What is left of the lease.
         left: Duration,
     },
-    /// It is the SETUP that is in force.
+    /// It is a SETUP that came before, and may be in force.
     Repeated,
 }
 
@@ -57,7 +57,7 @@ impl Controller {
         };
         if !request.dry_run
             && let (Body::Setup(_), Some(module)) = (&request.body, module)
-            && self.is_known(&(user.clone(), module.clone()), request)
+            && (self.is_known(&(user.clone(), module.clone()), request) || self.nonces.has(user, request.nonce))
         {
             return Ok((Some(user.clone()), Freshness::Repeated));
         }

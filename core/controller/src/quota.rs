@@ -51,6 +51,11 @@ impl Nonces {
         Ok(())
     }
 
+    /// Returns whether a nonce was seen before, as far as that is remembered.
+    pub(crate) fn has(&self, user: &UserId, nonce: Nonce) -> bool {
+        self.users.get(user).is_some_and(|nonces| nonces.seen.contains(&nonce))
+    }
+
     /// Forgets users that are no longer known.
     pub(crate) fn retain(&mut self, known: impl Fn(&UserId) -> bool) {
         self.users.retain(|user, _| known(user));

@@ -7,6 +7,7 @@ use std::net::IpAddr;
 use serde::{Deserialize, Serialize};
 
 use crate::manifest::{Manifest, ModuleLimits, ServerPart};
+use crate::notify::Notify;
 use crate::policy::{AddressPlan, ContainerLimits, Permits};
 use crate::request::{self, NodeReport, PacketCounts, ServerCounts};
 use crate::usage::{Meters, UsageChange, UsageKey, Used};
@@ -292,6 +293,8 @@ pub enum Notice {
         /// How long that took on this node, in microseconds.
         took_us: u64,
     },
+    /// Something happened to what a client of this node installed along a path.
+    Notified(Box<Notify>),
     /// A service is removed since its parts are not what it needs any more.
     Dissolved {
         /// The service's owner.

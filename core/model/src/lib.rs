@@ -15,6 +15,7 @@ pub mod flavour;
 pub mod ids;
 pub mod limits;
 pub mod manifest;
+pub mod notify;
 pub mod policy;
 pub mod request;
 pub mod text;

@@ -7,6 +7,7 @@ use std::net::IpAddr;
 use netserv_gist::ApiCall;
 use netserv_model::effect::{Command, EffectId, EffectOutcome, Job, Notice, RequestId};
 use netserv_model::request::{Ask, Body, NodeReport, Request};
+use netserv_nslp::Withdrawal;
 use netserv_wire::gist::{Direction, Mri};
 
 use crate::input::CallId;
@@ -27,6 +28,10 @@ impl Node {
             self.outputs.push_back(Output::Send(transmit));
         } else if let Some((id, request)) = self.nslp.poll_request() {
             self.take_request(id, request);
+        } else if let Some(Withdrawal { user, module, nonce }) = self.nslp.poll_withdrawal() {
+            self.controller.withdraw(now, &user, &module, nonce);
+        } else if let Some(notify) = self.nslp.poll_notify() {
+            self.outputs.push_back(Output::Notice(Notice::Notified(Box::new(notify))));
         } else if let Some(command) = self.controller.poll_command() {
             self.take_command(command);
         } else if let Some((id, result)) = self.nslp.poll_result() {

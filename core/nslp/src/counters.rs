@@ -45,6 +45,20 @@ counters! {
     messages_unexpected,
     /// Texts of which some parts never came.
     assemblies_lost,
+    /// SETUPs sent again to look at their path.
+    paths_looked_at,
+    /// Paths that were found to lead to another node.
+    paths_moved,
+    /// Leases whose path is not followed, since there are too many.
+    leases_over_limit,
+    /// TEARs that went to a node that the path left.
+    tears_sent,
+    /// TEARs that ended a lease here.
+    tears_received,
+    /// News for requesters that were sent or passed on.
+    news_sent,
+    /// News for requesters that were too many, or about nothing that is here.
+    news_dropped,
 }
 
 /// How much state there is.
@@ -58,4 +72,6 @@ pub struct StateCounts {
     pub sessions: usize,
     /// Texts of which some parts are still to come.
     pub assemblies: usize,
+    /// Leases whose paths are followed.
+    pub leases: usize,
 }

@@ -4,6 +4,7 @@
 use std::net::IpAddr;
 use std::time::Duration;
 
+use netserv_gist::SiiHandle;
 use netserv_model::effect::RequestId;
 use netserv_model::limits::STACK_ENTRIES_MAX;
 use netserv_model::request::{NodeReport, Outcome, PathEnd};
@@ -59,6 +60,10 @@ pub(crate) struct Exchange {
     pub own: Own,
     /// What the nodes further on say.
     pub beyond: Beyond,
+    /// Who said what [`Exchange::beyond`] has.
+    pub downstream: Option<SiiHandle>,
+    /// GIST named another next node while this was under way.
+    pub moved: bool,
     /// The answer, once it is finished.
     pub answer: Option<Response>,
 }
@@ -66,8 +71,10 @@ pub(crate) struct Exchange {
 /// Who waits for the answer.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Requester {
-    /// The previous node.
-    Upstream,
+    /// The previous node, as GIST names it.
+    Upstream(SiiHandle),
+    /// Nobody: this node looks where the path leads.
+    Nobody,
     /// Clients of this node.
     Local(Vec<LocalId>),
 }
@@ -142,6 +149,8 @@ impl Exchange {
             goes_on: matches!(beyond, Beyond::Waiting { .. }),
             own: Own::Pending,
             beyond,
+            downstream: None,
+            moved: false,
             answer: None,
         }
     }

@@ -3,7 +3,7 @@
 //!
 //! A request travels downstream, node by node, while each node's controller works on it; the response comes back with
 //! one entry per node. After any `handle_*`, drain [`Nslp::poll_api_call`], [`Nslp::poll_request`] and
-//! [`Nslp::poll_result`], then arm a timer for [`Nslp::poll_timeout`]. An early [`Nslp::handle_timeout`] does nothing.
+//! [`Nslp::poll_result`], [`Nslp::poll_withdrawal`] and [`Nslp::poll_notify`], then arm a timer for [`Nslp::poll_timeout`]. An early [`Nslp::handle_timeout`] does nothing.
 //!
 //! An *exchange* is one request on this node, named by session and nonce: it is *pending* until this node has answered,
 //! then *finished* and kept for [`Config::retention`], so that a duplicate gets the same answer and never reaches the
@@ -18,9 +18,17 @@
 //! and a node further on is silent, the stack ends a node too early, but says that it is incomplete.
 //!
 //! # What is asked of GIST
-//! Requests and responses travel reliably. When the last exchange of a session and flow is forgotten, the state
+//! Requests and responses travel reliably. When the last exchange and the last lease of a session and flow are gone, the state
 //! downstream is given up (`SetStateLifetime` 0); until then the next request of the session needs no handshake.
 //! State upstream is the querying peer's, and ends when that peer refreshes it no more.
+//!
+//! # How a path is followed
+//! What a SETUP installed here or further on is a *lease* of this node until it ends, is removed, or its path leads
+//! elsewhere. GIST keeps and refreshes the state downstream for as long. When GIST says that the next node is another one,
+//! or that there is none any more, the node sends the SETUP on again, as it came; who has it answers with what is left of
+//! its lease. Once all nodes up to the end of the path have answered, a TEAR goes to the node that was the next before,
+//! which ends the lease there and passes it on. A node after which there is none looks for one every
+//! [`limits::LOOK_INTERVAL`]. What changed goes upstream as a NOTIFY, to whoever sent the SETUP.
 //!
 //! A request whose connection broke is sent again, at most [`limits::RESENDS_MAX`] times: the next node takes the
 //! second for a duplicate.
@@ -30,12 +38,13 @@ mod assembly;
 mod config;
 mod counters;
 mod exchange;
+mod leases;
 pub mod limits;
 mod nslp;
 
 pub use config::{Config, LocalId, LocalPath, LocalRequest};
 pub use counters::{Counters, StateCounts};
-pub use nslp::Nslp;
+pub use nslp::{Nslp, Withdrawal};
 
 #[cfg(test)]
 mod tests;

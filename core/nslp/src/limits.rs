@@ -19,5 +19,19 @@ pub const ASSEMBLY_TIME: Duration = Duration::from_secs(10);
 pub const HOP_TIME: Duration = Duration::from_millis(500);
 /// Times that a request is sent again after its connection broke.
 pub const RESENDS_MAX: u8 = 2;
+/// Leases that are followed; of what is over it, the path is not followed.
+pub const LEASES_MAX: usize = 1 << 20;
+/// Leases that are followed along one flow.
+pub const LEASES_PER_FLOW_MAX: usize = 256;
+/// How often a node looks for one after it, where there is none: at random between half of this and all of it.
+pub const LOOK_INTERVAL: Duration = Duration::from_secs(30);
+/// How long a node waits at least before it looks at a path again, however often that changes.
+pub const LOOK_AGAIN_MIN: Duration = Duration::from_secs(1);
+/// News about one lease that are passed on within [`NEWS_INTERVAL`]; more are dropped.
+pub const NEWS_BURST_MAX: u8 = 16;
+/// See [`NEWS_BURST_MAX`].
+pub const NEWS_INTERVAL: Duration = Duration::from_secs(10);
+/// How long GIST keeps state beyond the end of a lease, so that neither ends before the other for a rounded second.
+pub const STATE_TIME_MORE: Duration = Duration::from_secs(5);
 /// How long an answer may wait for its connection.
 pub const ANSWER_SEND_TIME: Duration = Duration::from_secs(5);

@@ -5,13 +5,14 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::net::IpAddr;
 use std::time::Duration;
 
-use netserv_gist::{ApiCall, ApiError, Event, MessageHandle, TransferAttributes};
+use netserv_gist::{ApiCall, ApiError, Event, MessageHandle, SiiHandle, TransferAttributes};
 use netserv_model::api::RequestResult;
 use netserv_model::effect::RequestId;
+use netserv_model::notify::Notify;
 use netserv_model::request::{NodeReport, Outcome, PathEnd, Request};
-use netserv_model::{Instant, Now, Refusal, RefusalKind, SessionId};
+use netserv_model::{Instant, ModuleName, Nonce, Now, Refusal, RefusalKind, SessionId, UserId};
 use netserv_wire::gist::{Mri, PathCoupled};
-use netserv_wire::nslp::{self, Message, Response};
+use netserv_wire::nslp::{self, Message, Payload, Response};
 use rand::rngs::StdRng;
 use rand::{Rng, SeedableRng};
 
@@ -19,8 +20,10 @@ use crate::assembly::Assemblies;
 use crate::config::{Config, LocalId, LocalPath, LocalRequest};
 use crate::counters::{Counters, StateCounts};
 use crate::exchange::{Arrival, Beyond, Exchange, ExchangeKey, Own, Requester, refused};
+use crate::leases::Leases;
 use crate::limits::{ANSWER_SEND_TIME, FINISHED_MAX, HOP_TIME, PENDING_MAX};
 
+mod follow;
 mod receive;
 
 /// One node's NetServ signaling.
@@ -34,6 +37,7 @@ pub struct Nslp {
     by_request: BTreeMap<RequestId, ExchangeKey>,
     by_handle: BTreeMap<MessageHandle, Sent>,
     paths: BTreeMap<(SessionId, Mri), usize>,
+    leases: Leases,
     assemblies: Assemblies,
     counters: Counters,
     next_request: u64,
@@ -41,6 +45,19 @@ pub struct Nslp {
     api_calls: VecDeque<ApiCall>,
     requests: VecDeque<(RequestId, Request)>,
     results: VecDeque<(LocalId, RequestResult)>,
+    withdrawals: VecDeque<Withdrawal>,
+    notifies: VecDeque<Notify>,
+}
+
+/// A module that is to go, since the path of the SETUP that installed it leads elsewhere.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Withdrawal {
+    /// Its owner.
+    pub user: UserId,
+    /// The module.
+    pub module: ModuleName,
+    /// The nonce of the SETUP: what came after it stays.
+    pub nonce: Nonce,
 }
 
 /// What a message handle stands for.
@@ -48,6 +65,16 @@ pub struct Nslp {
 enum Sent {
     Request(ExchangeKey),
     Answer,
+    News,
+}
+
+/// Where a message goes.
+#[derive(Clone, Copy)]
+struct Route<'a> {
+    session: SessionId,
+    mri: &'a Mri,
+    /// A peer that need not be the next one any more.
+    sii: Option<SiiHandle>,
 }
 
 /// A message of a peer, as GIST delivered it.
@@ -56,6 +83,8 @@ struct Received {
     mri: Mri,
     local: IpAddr,
     hops: u8,
+    /// Who sent it.
+    sii: SiiHandle,
 }
 
 impl Nslp {
@@ -70,6 +99,7 @@ impl Nslp {
             by_request: BTreeMap::new(),
             by_handle: BTreeMap::new(),
             paths: BTreeMap::new(),
+            leases: Leases::default(),
             assemblies: Assemblies::default(),
             counters: Counters::default(),
             next_request: 1,
@@ -77,6 +107,8 @@ impl Nslp {
             api_calls: VecDeque::new(),
             requests: VecDeque::new(),
             results: VecDeque::new(),
+            withdrawals: VecDeque::new(),
+            notifies: VecDeque::new(),
         }
     }
 
@@ -88,16 +120,20 @@ impl Nslp {
     /// Takes what GIST tells; events of other NSLPs and malformed bytes are passed over.
     pub fn handle_event(&mut self, now: Now, event: Event) {
         match event {
-            Event::RecvMessage { nslp_id, session, mri, data, local, validated, hops, .. } => {
+            Event::RecvMessage { nslp_id, session, mri, data, local, validated, hops, sii, .. } => {
                 // A Query without payload of ours shows up as an empty message.
                 if nslp_id != self.config.nslp_id || data.is_empty() {
                     return;
                 }
-                if !validated {
+                let from = Received { session, mri, local, hops, sii };
+                if validated {
+                    self.handle_data(now.instant, &from, &data);
+                } else if let Ok(Payload::Tear(tear)) = Payload::parse(&data) {
+                    // It comes past the path that it is about, over the connection of a peer that was on it.
+                    self.handle_tear(&from, &tear);
+                } else {
                     self.counters.messages_unexpected += 1;
-                    return;
                 }
-                self.handle_data(now.instant, &Received { session, mri, local, hops }, &data);
             }
             Event::MessageStatus { handle, status } => self.handle_status(now.instant, handle, status),
             Event::NetworkNotification { nslp_id, session, mri, kind } => {
@@ -165,6 +201,7 @@ impl Nslp {
         match self.by_handle.remove(&handle) {
             None => {}
             Some(Sent::Answer) => self.counters.responses_lost += 1,
+            Some(Sent::News) => self.counters.news_dropped += 1,
             Some(Sent::Request(key)) if error == ApiError::OwnDestination => {
                 self.settle(now.instant, key, Beyond::nobody(Some(PathEnd::Destination)));
             }
@@ -192,6 +229,7 @@ impl Nslp {
                 self.forget(key);
             }
         }
+        self.follow_due(now);
     }
 
     /// Returns the next call to make to GIST. If GIST refuses it, say so with [`Nslp::handle_api_error`].
@@ -209,6 +247,16 @@ impl Nslp {
         self.results.pop_front()
     }
 
+    /// Returns the next module that is to go.
+    pub fn poll_withdrawal(&mut self) -> Option<Withdrawal> {
+        self.withdrawals.pop_front()
+    }
+
+    /// Returns the next of the news for this node's own clients.
+    pub fn poll_notify(&mut self) -> Option<Notify> {
+        self.notifies.pop_front()
+    }
+
     /// Returns when to call [`Nslp::handle_timeout`], and for what.
     pub fn poll_timeout(&self) -> Option<(Instant, &'static str)> {
         let exchange = self.timers.first().map(|(due, key)| {
@@ -216,7 +264,8 @@ impl Nslp {
             (*due, if pending { "nslp answer" } else { "nslp retention" })
         });
         let assembly = self.assemblies.poll_timeout().map(|due| (due, "nslp assembly"));
-        exchange.into_iter().chain(assembly).min()
+        let lease = self.leases.poll_timeout().map(|due| (due, "nslp lease"));
+        exchange.into_iter().chain(assembly).chain(lease).min()
     }
 
     /// Returns the counters.
@@ -232,6 +281,7 @@ impl Nslp {
             finished: self.exchanges.len() - self.pending,
             sessions: sessions.len(),
             assemblies: self.assemblies.len(),
+            leases: self.leases.len(),
         }
     }
 
@@ -268,23 +318,18 @@ impl Nslp {
         let time_left = exchange.timer.since(now);
         let hops = exchange.hops.min(hops_for(time_left)).max(1);
         let pieces = nslp::parts(exchange.message.as_str(), key.1);
-        self.send(Sent::Request(key), key.0, &mri, pieces, time_left, Some(hops));
+        let route = Route { session: key.0, mri: &mri, sii: None };
+        self.send(Sent::Request(key), route, pieces, time_left, Some(hops));
     }
 
     fn send_answer(&mut self, requested: &Mri, answer: &Response) {
         let pieces = nslp::parts(&answer.emit(), answer.nonce);
-        self.send(Sent::Answer, answer.session, &requested.inverted(), pieces, ANSWER_SEND_TIME, None);
+        let route = Route { session: answer.session, mri: &requested.inverted(), sii: None };
+        self.send(Sent::Answer, route, pieces, ANSWER_SEND_TIME, None);
     }
 
-    fn send(
-        &mut self,
-        what: Sent,
-        session: SessionId,
-        mri: &Mri,
-        pieces: Vec<Vec<u8>>,
-        timeout: Duration,
-        hops: Option<u8>,
-    ) {
+    fn send(&mut self, what: Sent, route: Route<'_>, pieces: Vec<Vec<u8>>, timeout: Duration, hops: Option<u8>) {
+        let Route { session, mri, sii } = route;
         for data in pieces {
             let handle = MessageHandle(self.next_handle);
             self.next_handle += 1;
@@ -294,8 +339,9 @@ impl Nslp {
                 nslp_id: self.config.nslp_id,
                 session,
                 mri: mri.clone(),
-                attributes: TransferAttributes { reliable: true, secure: false },
-                sii: None,
+                // Past the path it is told at once or not at all.
+                attributes: TransferAttributes { reliable: sii.is_none(), secure: false },
+                sii,
                 timeout,
                 data,
                 hops,
@@ -348,12 +394,14 @@ impl Nslp {
             Requester::Local(waiters) => {
                 self.results.extend(waiters.into_iter().map(|id| (id, result(answer.clone(), took))));
             }
-            Requester::Upstream => {
-                exchange.requester = Requester::Upstream;
+            Requester::Upstream(sii) => {
+                exchange.requester = Requester::Upstream(sii);
                 let mri = exchange.mri.clone().expect("a request of another node has a flow");
                 self.send_answer(&mri, &answer);
             }
+            Requester::Nobody => exchange.requester = Requester::Nobody,
         }
+        self.note_lease(now, key, &answer);
         self.make_room();
     }
 
@@ -369,8 +417,13 @@ impl Nslp {
     fn forget(&mut self, key: ExchangeKey) {
         let exchange = self.exchanges.remove(&key).expect("the caller has it");
         self.timers.remove(&(exchange.timer, key));
-        let (true, Some(mri)) = (exchange.goes_on, exchange.mri) else { return };
-        let path = (key.0, mri);
+        if let (true, Some(mri)) = (exchange.goes_on, exchange.mri) {
+            self.leave_path((key.0, mri));
+        }
+    }
+
+    /// Gives GIST's state downstream up unless it is used otherwise.
+    fn leave_path(&mut self, path: (SessionId, Mri)) {
         let Some(uses) = self.paths.get_mut(&path) else { return };
         *uses -= 1;
         if *uses == 0 {
@@ -382,7 +435,7 @@ impl Nslp {
     }
 
     /// Answers for this node alone and keeps nothing; the request goes no further.
-    fn refuse(&mut self, from: &Received, nonce: netserv_model::Nonce, refusal: Refusal) {
+    fn refuse(&mut self, from: &Received, nonce: Nonce, refusal: Refusal) {
         let detail = format!("{} sent the request no further", self.config.node);
         let incomplete = Some(Refusal::new(refusal.kind, detail));
         let entries = vec![refused(&self.config.node, Some(from.local), refusal, Duration::ZERO)];

@@ -403,6 +403,8 @@ fn texts() -> Seeds {
         ("remove", include_bytes!("../../../vectors/nslp/remove.txt")),
         ("probe", include_bytes!("../../../vectors/nslp/probe.txt")),
         ("response", include_bytes!("../../../vectors/nslp/response.txt")),
+        ("notify", include_bytes!("../../../vectors/nslp/notify.txt")),
+        ("tear", include_bytes!("../../../vectors/nslp/tear.txt")),
         ("part", &part.emit()),
         ("properties", b"a=1,b=2\\,3"),
         ("no-end", b"PROBE nodes NETSERV/1\nnonce: 05"),

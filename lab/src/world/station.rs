@@ -94,7 +94,7 @@ impl Station {
                 self.repeated += usize::from(replayed(&outcome));
                 Some((session, outcome))
             }
-            Notice::Dissolved { .. } | Notice::Revoked { .. } | Notice::NotStored { .. } => None,
+            Notice::Notified(_) | Notice::Dissolved { .. } | Notice::Revoked { .. } | Notice::NotStored { .. } => None,
         }
     }
 

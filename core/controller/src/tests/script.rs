@@ -427,7 +427,9 @@ fn said(notice: &Notice) -> String {
         Notice::Dissolved { user, module, refusal } => format!("dissolved {user} {} {}", short(module), refusal.kind),
         Notice::Revoked { user, module, refusal } => format!("revoked {user} {} {}", short(module), refusal.kind),
         Notice::NotStored { user, module, refusal } => format!("not-stored {user} {} {}", short(module), refusal.kind),
-        Notice::Requested { .. } | Notice::Answered { .. } => unreachable!("the controller does not say that"),
+        Notice::Requested { .. } | Notice::Answered { .. } | Notice::Notified(_) => {
+            unreachable!("the controller does not say that")
+        }
     }
 }
 

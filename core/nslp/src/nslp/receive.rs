@@ -22,9 +22,13 @@ impl Nslp {
         match (Payload::parse(&text), from.mri.direction()) {
             (Ok(Payload::Request(message)), Some(Direction::Downstream)) => self.handle_request(now, from, *message),
             (Ok(Payload::Response(response)), Some(Direction::Upstream)) => self.handle_response(now, from, *response),
+            (Ok(Payload::Notify(notify)), Some(Direction::Upstream)) => self.handle_notify(now, from, *notify, &text),
+            (Ok(Payload::Tear(tear)), Some(Direction::Downstream)) => self.handle_tear(from, &tear),
             (Err(refusal), Some(Direction::Downstream)) => self.handle_bad(from, &text, refusal),
             (Err(_), Some(Direction::Upstream)) | (Ok(Payload::Part(_)), _) => self.counters.messages_bad += 1,
-            (Ok(Payload::Request(_) | Payload::Response(_)) | Err(_), _) => self.counters.messages_unexpected += 1,
+            (Ok(Payload::Request(_) | Payload::Response(_) | Payload::Notify(_) | Payload::Tear(_)) | Err(_), _) => {
+                self.counters.messages_unexpected += 1
+            }
         }
     }
 
@@ -54,22 +58,35 @@ impl Nslp {
         }
         let time = (HOP_TIME * u32::from(from.hops)).min(self.config.answer_time_max).max(HOP_TIME);
         let (mri, address) = (Some(from.mri.clone()), Some(from.local));
-        self.start(now, key, Arrival { message, requester: Requester::Upstream, mri, address, time, hops: from.hops });
+        self.start(
+            now,
+            key,
+            Arrival { message, requester: Requester::Upstream(from.sii), mri, address, time, hops: from.hops },
+        );
     }
 
     /// Answers a duplicate from what is known; one whose answer is on its way anyway waits for it.
     fn handle_duplicate(&mut self, key: ExchangeKey, from: &Received, message: &Message) {
         self.counters.requests_duplicate += 1;
-        let exchange = self.exchanges.get(&key).expect("the caller found it");
+        let is_local = self.lease_of(key, &from.mri).is_some_and(|(_, lease)| lease.upstream.is_none());
+        let exchange = self.exchanges.get_mut(&key).expect("the caller found it");
         if exchange.message.as_str() != message.as_str() {
             let detail = "another request of this session has the same nonce";
             return self.refuse(from, message.nonce(), Refusal::new(RefusalKind::Replayed, detail));
         }
         if let Some(answer) = exchange.answer.clone() {
+            self.note_upstream(key, from);
             return self.send_answer(&from.mri, &answer);
         }
-        if exchange.requester == Requester::Upstream && exchange.mri.as_ref() == Some(&from.mri) {
-            return;
+        let same_path = exchange.mri.as_ref() == Some(&from.mri);
+        match &mut exchange.requester {
+            Requester::Upstream(sii) if same_path => return *sii = from.sii,
+            // This node looked at its path when the nodes before it began to.
+            requester @ Requester::Nobody if same_path && !is_local => {
+                exchange.address = Some(from.local);
+                return *requester = Requester::Upstream(from.sii);
+            }
+            Requester::Upstream(_) | Requester::Nobody | Requester::Local(_) => {}
         }
         let detail = format!("{} works on this request already; the path may be a loop", self.config.node);
         let incomplete = Some(Refusal::new(RefusalKind::Replayed, detail));
@@ -103,7 +120,11 @@ impl Nslp {
                 let detail = format!("{WAITERS_MAX} callers wait for this request already");
                 Err(Refusal::new(RefusalKind::QuotaExceeded, detail))
             }
-            Requester::Upstream => {
+            requester @ Requester::Nobody => {
+                *requester = Requester::Local(vec![id]);
+                Ok(())
+            }
+            Requester::Upstream(_) => {
                 Err(Refusal::new(RefusalKind::Replayed, "this request came from another node already"))
             }
         }
@@ -132,12 +153,16 @@ impl Nslp {
             let detail = "the last node that answered does not say how it knows that it is the last";
             incomplete = Some(Refusal::new(RefusalKind::BadRequest, detail));
         }
+        if let Some(exchange) = self.exchanges.get_mut(&key) {
+            exchange.downstream = Some(from.sii);
+        }
         self.settle(now, key, Beyond::Known { entries, incomplete, end });
     }
 
     pub(super) fn handle_status(&mut self, now: Instant, handle: MessageHandle, status: SendStatus) {
         match (self.by_handle.remove(&handle), status) {
-            (None, _) | (Some(Sent::Answer), SendStatus::Sent) => {}
+            (None, _) | (Some(Sent::Answer | Sent::News), SendStatus::Sent) => {}
+            (Some(Sent::News), SendStatus::NoPeer(_) | SendStatus::Failed(_)) => self.counters.news_dropped += 1,
             (Some(Sent::Answer), SendStatus::NoPeer(_) | SendStatus::Failed(_)) => self.counters.responses_lost += 1,
             (Some(Sent::Request(key)), SendStatus::Sent) => {
                 if let Some(Exchange { beyond: Beyond::Waiting { sent, .. }, .. }) = self.exchanges.get_mut(&key) {
@@ -185,5 +210,6 @@ impl Nslp {
             let detail = format!("{} lost the next node before its answer came", self.config.node);
             self.resend_or_settle(now, key, true, detail);
         }
+        self.path_changed(now, session, mri, kind);
     }
 }

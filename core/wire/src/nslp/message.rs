@@ -85,6 +85,11 @@ impl Message {
         &self.body
     }
 
+    /// Returns whether nodes only say what they would do.
+    pub fn is_dry_run(&self) -> bool {
+        self.dry_run
+    }
+
     /// Returns the headers that this version does not know, in order.
     pub fn unknown(&self) -> &[(String, String)] {
         &self.unknown

@@ -3,7 +3,8 @@
 //!
 //! A request is a request line, headers and an empty line (design §6). [`Message`] is a request that parsed, with the
 //! text it came as, so that a node forwards exactly what the user signed. [`RequestBuilder`] writes one.
-//! A [`Response`] carries one entry per node on the way back. [`parts`] and [`Part`] fit both into NSLP-Data objects,
+//! A [`Response`] carries one entry per node on the way back, a NOTIFY news of what a SETUP installed, a [`Tear`] that the
+//! path does not lead to a node any more. [`parts`] and [`Part`] fit both into NSLP-Data objects,
 //! which RFC 5971 §A.2 bounds to 4095 words.
 //!
 //! Lines end with LF; a CR in front of it is taken for a part of the line's end. Up to three LF or NUL bytes may follow
@@ -15,6 +16,7 @@
 mod builder;
 mod lines;
 mod message;
+mod notify;
 mod part;
 mod payload;
 mod properties;
@@ -22,6 +24,7 @@ mod response;
 
 pub use builder::{RequestBuilder, Unsigned};
 pub use message::{Message, peek_nonce};
+pub use notify::{Tear, emit_notify};
 pub use part::{PART_BYTES_MAX, PARTS_MAX, Part, parts};
 pub use payload::Payload;
 pub use properties::{decode as decode_properties, encode as encode_properties};

@@ -2,8 +2,10 @@
 //! What NSLP-Data may hold.
 
 use netserv_model::Refusal;
+use netserv_model::notify::Notify;
 
 use super::message::Message;
+use super::notify::{Tear, is_notify, parse_notify};
 use super::part::Part;
 use super::response::Response;
 
@@ -14,7 +16,11 @@ pub enum Payload {
     Request(Box<Message>),
     /// A whole response.
     Response(Box<Response>),
-    /// A part of either.
+    /// News for the requester.
+    Notify(Box<Notify>),
+    /// What was installed is not needed any more.
+    Tear(Box<Tear>),
+    /// A part of any of them.
     Part(Part),
 }
 
@@ -22,13 +28,19 @@ impl Payload {
     /// Understands NSLP-Data; `bytes` may be anything.
     ///
     /// # Errors
-    /// What is neither a part nor a response must be a request.
+    /// What is nothing else must be a request.
     pub fn parse(bytes: &[u8]) -> Result<Payload, Refusal> {
         if let Some(part) = Part::parse(bytes) {
             return Ok(Payload::Part(part));
         }
         if Response::is_response(bytes) {
             return Response::parse(bytes).map(|response| Payload::Response(Box::new(response)));
+        }
+        if is_notify(bytes) {
+            return parse_notify(bytes).map(|notify| Payload::Notify(Box::new(notify)));
+        }
+        if Tear::is_tear(bytes) {
+            return Tear::parse(bytes).map(|tear| Payload::Tear(Box::new(tear)));
         }
         Message::parse(bytes).map(|message| Payload::Request(Box::new(message)))
     }

@@ -7,8 +7,10 @@ mod round_trip;
 
 use std::time::Duration;
 
+use netserv_model::limits::STACK_ENTRIES_MAX;
+use netserv_model::notify::{Notify, NotifyEvent};
 use netserv_model::request::{Ask, Body, Outcome, PathEnd, Request, Setup};
-use netserv_model::{RefusalKind, SessionId};
+use netserv_model::{NodeId, RefusalKind, SessionId};
 
 use super::*;
 
@@ -18,6 +20,10 @@ const SETUP_PAPER: &str = include_str!("../../../../vectors/nslp/setup-paper.txt
 const REMOVE: &str = include_str!("../../../../vectors/nslp/remove.txt");
 const PROBE: &str = include_str!("../../../../vectors/nslp/probe.txt");
 const RESPONSE: &str = include_str!("../../../../vectors/nslp/response.txt");
+const NOTIFY: &str = include_str!("../../../../vectors/nslp/notify.txt");
+const TEAR: &str = include_str!("../../../../vectors/nslp/tear.txt");
+/// One of each kind of text.
+const TEXTS: [&str; 7] = [SETUP, SETUP_PAPER, REMOVE, PROBE, RESPONSE, NOTIFY, TEAR];
 
 #[test]
 fn a_setup_says_all_that_a_module_needs() {
@@ -151,4 +157,23 @@ fn a_nonce_is_found_in_what_is_no_request() {
 fn setup(request: Request) -> Setup {
     let Body::Setup(setup) = request.body else { panic!("not a SETUP") };
     setup
+}
+
+#[test]
+fn news_are_read_and_written() {
+    let Ok(Payload::Notify(notify)) = Payload::parse(NOTIFY.as_bytes()) else { panic!("a NOTIFY") };
+    assert_eq!(notify.event, NotifyEvent::RouteMoved);
+    assert_eq!(notify.nodes.iter().map(NodeId::as_str).collect::<Vec<_>>(), ["r3.example.net", "r4.example.net"]);
+    assert_eq!(emit_notify(&notify), NOTIFY);
+    let Ok(Payload::Tear(tear)) = Payload::parse(TEAR.as_bytes()) else { panic!("a TEAR") };
+    assert_eq!((tear.user.as_str(), tear.nonce.to_string()), ("janedoe", notify.nonce.to_string()));
+    assert_eq!(tear.emit(), TEAR);
+    // The longest there may be.
+    let nodes = vec!["n".repeat(63).parse().unwrap(); STACK_ENTRIES_MAX];
+    let long = Notify { nodes, detail: "ä\n".repeat(5000), ..*notify };
+    let Ok(Payload::Notify(read)) = Payload::parse(emit_notify(&long).as_bytes()) else { panic!("a long NOTIFY") };
+    assert_eq!((read.nodes.len(), read.detail.chars().count()), (STACK_ENTRIES_MAX, 1000));
+    for event in NotifyEvent::ALL {
+        assert_eq!(NotifyEvent::from_word(event.as_str()), Some(event));
+    }
 }

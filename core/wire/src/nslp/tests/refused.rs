@@ -7,7 +7,7 @@ use super::*;
 
 #[test]
 fn truncated_texts_are_refused() {
-    for text in [SETUP, SETUP_PAPER, REMOVE, PROBE, RESPONSE] {
+    for text in TEXTS {
         for end in 0..text.len() {
             assert!(Payload::parse(&text.as_bytes()[..end]).is_err(), "{:?}", &text[..end]);
         }
@@ -110,6 +110,22 @@ fn what_nodes_say_cannot_drive_a_terminal() {
     let Outcome::Refused(refusal) = &response.entries[1].outcome else { panic!() };
     assert_eq!(refusal.detail, r"\u{1b}[2Jgone\u{202e} ");
     assert_eq!(response.incomplete.unwrap().detail, r"the node \u{7}after r2 did not answer within 3000 ms");
+}
+
+#[test]
+fn bad_news_are_refused() {
+    for (from, to, detail) in [
+        ("event: route-moved", "event: moved", "line 7: `event` is none that this version knows"),
+        ("event: route-moved\n", "", "the message has no `event` header"),
+        ("node: r1", "node: r1\nnode: r2", "line 7: `node` is there twice"),
+        ("nodes: r3", "nodes: R!", "line 8: `nodes`: "),
+        ("NETSERV/1 NOTIFY", "NETSERV/1 NOTIFYING", "line 1: not `NETSERV/1 NOTIFY`"),
+    ] {
+        let refusal = Payload::parse(NOTIFY.replacen(from, to, 1).as_bytes()).expect_err(detail);
+        assert!(refusal.detail.starts_with(detail), "{refusal}");
+    }
+    let refusal = Payload::parse(TEAR.replace("user: janedoe\n", "").as_bytes()).unwrap_err();
+    assert_eq!(refusal.detail, "the message has no `user` header");
 }
 
 fn check(text: &str, detail: &str) {

@@ -1,0 +1,340 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Following paths: what was installed goes where they lead, and leaves where they led.
+
+use std::net::IpAddr;
+use std::time::Duration;
+
+use netserv_gist::{ApiCall, Notification, RouteStatus, SiiHandle};
+use netserv_model::notify::{Notify, NotifyEvent};
+use netserv_model::request::{Body, NodeReport, Outcome, PathEnd};
+use netserv_model::{Instant, ModuleName, NodeId, Nonce, RefusalKind, SessionId, UserId};
+use netserv_wire::gist::Mri;
+use netserv_wire::nslp::{Message, Response, Tear, emit_notify, parts};
+use rand::Rng;
+
+use super::{Nslp, Received, Route, Sent, Withdrawal};
+use crate::exchange::{Arrival, ExchangeKey, Requester};
+use crate::leases::{Lease, LeaseId};
+use crate::limits::{ANSWER_SEND_TIME, HOP_TIME, LOOK_AGAIN_MIN, LOOK_INTERVAL, PENDING_MAX, STATE_TIME_MORE};
+
+impl Nslp {
+    /// Takes that the node's routes changed: those that `concerns` says may lead elsewhere are checked.
+    pub fn handle_routes(&mut self, concerns: impl Fn(IpAddr) -> bool) {
+        let nslp_id = self.config.nslp_id;
+        let changed = self.leases.flows().filter(|mri| mri.addresses().is_some_and(|(_, end)| concerns(end)));
+        let check = |mri: &Mri| ApiCall::InvalidateRoutingState { nslp_id, mri: mri.clone(), bad: false };
+        self.api_calls.extend(changed.map(check));
+    }
+
+    /// Takes note of what a request that is answered changed along its path.
+    pub(super) fn note_lease(&mut self, now: Instant, key: ExchangeKey, answer: &Response) {
+        let Some(exchange) = self.exchanges.get(&key) else { return };
+        let Some(mri) = exchange.mri.clone().filter(|_| !exchange.message.is_dry_run()) else { return };
+        let Some(user) = exchange.message.user().cloned() else { return };
+        match exchange.message.body() {
+            Body::Setup(setup) => {
+                let module = setup.module.name.clone();
+                let wanted = Wanted { key, mri, user, module };
+                match lease_time(answer) {
+                    Some(time) => self.hold(now, wanted, time, answer),
+                    None => self.drop_unheld(now, &wanted, answer),
+                }
+            }
+            Body::Remove(remove) => {
+                let module = remove.module.clone();
+                if answer.entries.iter().any(|entry| entry.outcome == Outcome::Removed) {
+                    let of_it = |(_, lease): &(LeaseId, &Lease)| lease.user == user && lease.module == module;
+                    let ids: Vec<LeaseId> = self.leases.of_flow(&mri).filter(of_it).map(|(id, _)| id).collect();
+                    ids.into_iter().for_each(|id| drop(self.end_lease(id)));
+                }
+            }
+            Body::Probe(_) => {}
+        }
+    }
+
+    /// Does what is due of the leases.
+    pub(super) fn follow_due(&mut self, now: Instant) {
+        while let Some(id) = self.leases.due(now) {
+            if self.leases.get(id).is_some_and(|lease| lease.until <= now) {
+                self.end_lease(id);
+            } else {
+                self.look(now, id);
+            }
+        }
+    }
+
+    /// Takes what GIST says of the next node along a path.
+    pub(super) fn path_changed(&mut self, now: Instant, session: SessionId, mri: &Mri, kind: Notification) {
+        let moved = |next: Option<SiiHandle>| match kind {
+            Notification::StatusChange(RouteStatus::Good(sii)) => next != Some(sii),
+            Notification::RouteDeletion | Notification::LastNode => next.is_some(),
+            Notification::StatusChange(RouteStatus::Bad | RouteStatus::Tentative)
+            | Notification::CommunicationFailure => false,
+        };
+        let of_session = (session, Nonce([0; 16]))..=(session, Nonce([0xff; 16]));
+        for (_, exchange) in self.exchanges.range_mut(of_session) {
+            exchange.moved |= exchange.mri.as_ref() == Some(mri) && exchange.is_pending() && moved(exchange.downstream);
+        }
+        let concerned = |(_, lease): &(LeaseId, &Lease)| lease.session == session && moved(lease.downstream);
+        let ids: Vec<LeaseId> = self.leases.of_flow(mri).filter(concerned).map(|(id, _)| id).collect();
+        ids.into_iter().for_each(|id| self.look_soon(now, id));
+    }
+
+    /// Takes that the path of a SETUP does not lead here any more, if it comes from the peer that sent that.
+    pub(super) fn handle_tear(&mut self, from: &Received, tear: &Tear) {
+        let key = (tear.session, tear.nonce);
+        let asked = |lease: &Lease| lease.upstream == Some(from.sii) && lease.user == tear.user;
+        let found = self.lease_of(key, &from.mri).filter(|(_, lease)| asked(lease) && lease.module == tear.module);
+        let Some((id, _)) = found.filter(|_| tear.session == from.session) else {
+            self.counters.messages_unexpected += 1;
+            return;
+        };
+        self.counters.tears_received += 1;
+        if self.leases.get(id).is_some_and(|lease| lease.downstream.is_some()) {
+            self.tell_tear(id, None, tear.nonce);
+        }
+        let Some(lease) = self.end_lease(id) else { return };
+        // Another path that leads here may need it.
+        if self.leases.of_module(&lease.user, &lease.module) == 0 {
+            let Lease { user, module, nonce, .. } = lease;
+            self.withdrawals.push_back(Withdrawal { user, module, nonce });
+        }
+    }
+
+    /// Takes news of a node further on, which go on to whoever sent the SETUP.
+    pub(super) fn handle_notify(&mut self, now: Instant, from: &Received, notify: Notify, text: &[u8]) {
+        let mri = from.mri.inverted();
+        let key = (notify.session, notify.nonce);
+        let found = self
+            .lease_of(key, &mri)
+            .filter(|(_, lease)| (&lease.user, &lease.module) == (&notify.user, &notify.module));
+        match found.map(|(id, _)| id).filter(|_| notify.session == from.session) {
+            Some(id) => self.pass_on(now, id, notify, text),
+            None => self.counters.news_dropped += 1,
+        }
+    }
+
+    /// Takes note of who sent a request again that is answered already.
+    pub(super) fn note_upstream(&mut self, key: ExchangeKey, from: &Received) {
+        let found = self.lease_of(key, &from.mri).filter(|(_, lease)| lease.upstream.is_some()).map(|(id, _)| id);
+        if let Some(id) = found {
+            self.leases.change(id, |lease| (lease.upstream, lease.address) = (Some(from.sii), Some(from.local)));
+        }
+    }
+
+    /// Returns the lease that a SETUP led to.
+    pub(super) fn lease_of(&self, (session, nonce): ExchangeKey, mri: &Mri) -> Option<(LeaseId, &Lease)> {
+        self.leases.of_flow(mri).find(|(_, lease)| (lease.session, lease.nonce) == (session, nonce))
+    }
+
+    /// Takes note of a lease that runs for a time from now on, here or further on.
+    fn hold(&mut self, now: Instant, wanted: Wanted, time: Duration, answer: &Response) {
+        let Wanted { key, mri, user, module } = wanted;
+        let (session, nonce) = key;
+        let Some(exchange) = self.exchanges.get(&key) else { return };
+        let (downstream, moved) = (exchange.downstream, exchange.moved);
+        let looked = exchange.requester == Requester::Nobody;
+        let upstream = if let Requester::Upstream(sii) = exchange.requester { Some(sii) } else { None };
+        let of_it = |lease: &Lease| lease.session == session && lease.user == user && lease.module == module;
+        let before = self.leases.of_flow(&mri).find(|(_, lease)| of_it(lease)).map(|(id, _)| id);
+        let lease = Lease {
+            session,
+            mri: mri.clone(),
+            user,
+            module,
+            nonce,
+            text: exchange.message.as_str().into(),
+            hops: exchange.hops,
+            address: exchange.address,
+            upstream,
+            downstream,
+            left: None,
+            until: now + time,
+            look_at: None,
+            looked_at: now,
+            news: (now, 0),
+        };
+        let (id, was) = match before {
+            None => {
+                let Some(id) = self.leases.insert(lease) else {
+                    self.counters.leases_over_limit += 1;
+                    return;
+                };
+                *self.paths.entry((session, mri.clone())).or_default() += 1;
+                (id, None)
+            }
+            Some(id) => {
+                let was = self.leases.change(id, |old| {
+                    let was = (old.downstream, old.nonce);
+                    let left = old.downstream.filter(|sii| Some(*sii) != downstream).map(|sii| (sii, old.nonce));
+                    let kept = (old.upstream.filter(|_| looked), old.news, left.or(old.left));
+                    *old = lease;
+                    (old.upstream, old.news, old.left) = (old.upstream.or(kept.0), kept.1, kept.2);
+                    // Who has it next from now on is not told to let it go.
+                    old.left = old.left.filter(|(sii, _)| Some(*sii) != downstream);
+                    was
+                });
+                (id, was)
+            }
+        };
+        let nslp_id = self.config.nslp_id;
+        let lifetime = time + STATE_TIME_MORE;
+        self.api_calls.push_back(ApiCall::SetStateLifetime { nslp_id, session, mri, lifetime });
+        self.look_again(now, id, answer);
+        if moved {
+            self.look_soon(now, id);
+        } else if answer.incomplete.is_none() {
+            self.leave(id);
+        }
+        if looked {
+            self.tell_moved(now, id, was.and_then(|(sii, _)| sii), answer);
+        }
+    }
+
+    /// Drops the lease of a SETUP that nobody has any more; where the answer is not whole, somebody may.
+    fn drop_unheld(&mut self, now: Instant, wanted: &Wanted, answer: &Response) {
+        let Some(id) = self.lease_of(wanted.key, &wanted.mri).map(|(id, _)| id) else { return };
+        if answer.incomplete.is_none() {
+            self.end_lease(id);
+            return;
+        }
+        let was = self.leases.change(id, |lease| {
+            let was = lease.downstream.take();
+            lease.left = was.map(|sii| (sii, lease.nonce)).or(lease.left);
+            was
+        });
+        self.look_again(now, id, answer);
+        self.tell_moved(now, id, was.flatten(), answer);
+    }
+
+    /// Says when the path is looked at again, if nobody says before that it changed.
+    fn look_again(&mut self, now: Instant, id: LeaseId, answer: &Response) {
+        let wait = self.rng.random_range(LOOK_INTERVAL / 2..=LOOK_INTERVAL);
+        let looped = answer.incomplete.as_ref().is_some_and(|refusal| refusal.kind == RefusalKind::Replayed);
+        self.leases.change(id, |lease| {
+            let alone = lease.downstream.is_none() && answer.end != Some(PathEnd::Destination);
+            lease.look_at = (alone || looped).then(|| now + wait);
+        });
+    }
+
+    /// Looks at a path as soon as that may be.
+    fn look_soon(&mut self, now: Instant, id: LeaseId) {
+        self.leases.change(id, |lease| lease.look_at = Some(now.max(lease.looked_at + LOOK_AGAIN_MIN)));
+    }
+
+    /// Sends a SETUP on once more, to see where its path leads.
+    fn look(&mut self, now: Instant, id: LeaseId) {
+        let Some(lease) = self.leases.get(id) else { return };
+        let key = (lease.session, lease.nonce);
+        let message = Message::parse(lease.text.as_bytes());
+        let (mri, address, hops) = (Some(lease.mri.clone()), lease.address, lease.hops);
+        let busy = self.exchanges.get(&key).is_some_and(|exchange| exchange.is_pending());
+        let Ok(message) = message.map_err(|_| ()).and_then(|message| {
+            // Half of the places are for what somebody waits for.
+            if busy || self.pending >= PENDING_MAX / 2 { Err(()) } else { Ok(message) }
+        }) else {
+            self.leases.change(id, |lease| lease.look_at = Some(now + LOOK_AGAIN_MIN));
+            return;
+        };
+        self.leases.change(id, |lease| (lease.look_at, lease.looked_at) = (None, now));
+        if self.exchanges.contains_key(&key) {
+            self.forget(key);
+        }
+        self.counters.paths_looked_at += 1;
+        let time = (HOP_TIME * u32::from(hops)).min(self.config.answer_time_max).max(HOP_TIME);
+        self.start(now, key, Arrival { message, requester: Requester::Nobody, mri, address, time, hops });
+    }
+
+    /// Tells who had a lease next that the path leads elsewhere.
+    fn leave(&mut self, id: LeaseId) {
+        let left = self.leases.change(id, |lease| lease.left.take()).flatten();
+        if let Some((sii, nonce)) = left {
+            self.counters.tears_sent += 1;
+            self.tell_tear(id, Some(sii), nonce);
+        }
+    }
+
+    fn tell_tear(&mut self, id: LeaseId, sii: Option<SiiHandle>, nonce: Nonce) {
+        let Some(lease) = self.leases.get(id) else { return };
+        let (session, mri) = (lease.session, lease.mri.clone());
+        let tear = Tear { session, nonce, user: lease.user.clone(), module: lease.module.clone() };
+        let route = Route { session, mri: &mri, sii };
+        self.send(Sent::News, route, parts(&tear.emit(), nonce), ANSWER_SEND_TIME, None);
+    }
+
+    /// Tells whoever sent a SETUP that its path leads elsewhere, if it does.
+    fn tell_moved(&mut self, now: Instant, id: LeaseId, was: Option<SiiHandle>, answer: &Response) {
+        let Some(lease) = self.leases.get(id) else { return };
+        let node = self.config.node.clone();
+        let has_it = |entry: &&NodeReport| entry.outcome.is_ok() && entry.node != node;
+        let nodes: Vec<NodeId> = answer.entries.iter().filter(has_it).map(|entry| entry.node.clone()).collect();
+        if lease.downstream == was {
+            return;
+        }
+        let (event, detail) = if lease.downstream.is_some() {
+            self.counters.paths_moved += 1;
+            let next = answer.entries.iter().map(|entry| &entry.node).find(|next| **next != node);
+            (NotifyEvent::RouteMoved, next.map_or_else(String::new, |next| format!("{next} comes after {node} now")))
+        } else {
+            let why = answer.incomplete.as_ref().map(|refusal| format!(": {}", refusal.detail)).unwrap_or_default();
+            (NotifyEvent::RouteLost, format!("no node after {node} is known any more{why}"))
+        };
+        let (session, nonce) = (lease.session, lease.nonce);
+        let (user, module) = (lease.user.clone(), lease.module.clone());
+        let notify = Notify { session, nonce, user, module, node, event, nodes, detail };
+        let text = emit_notify(&notify);
+        self.pass_on(now, id, notify, text.as_bytes());
+    }
+
+    /// Passes news on: to the previous node, or to the node's own clients.
+    fn pass_on(&mut self, now: Instant, id: LeaseId, notify: Notify, text: &[u8]) {
+        let may = self.leases.change(id, |lease| lease.take_news(now)).unwrap_or(false);
+        let Some(lease) = self.leases.get(id).filter(|_| may) else {
+            self.counters.news_dropped += 1;
+            return;
+        };
+        self.counters.news_sent += 1;
+        if lease.upstream.is_none() {
+            self.notifies.push_back(notify);
+            return;
+        }
+        let (session, mri) = (lease.session, lease.mri.inverted());
+        let text = std::str::from_utf8(text).map(str::to_owned).unwrap_or_default();
+        self.send(
+            Sent::News,
+            Route { session, mri: &mri, sii: None },
+            parts(&text, notify.nonce),
+            ANSWER_SEND_TIME,
+            None,
+        );
+    }
+
+    /// Ends a lease, and with it GIST's state for it.
+    fn end_lease(&mut self, id: LeaseId) -> Option<Lease> {
+        let lease = self.leases.remove(id)?;
+        self.leave_path((lease.session, lease.mri.clone()));
+        Some(lease)
+    }
+}
+
+/// A SETUP that is answered.
+struct Wanted {
+    key: ExchangeKey,
+    mri: Mri,
+    user: UserId,
+    module: ModuleName,
+}
+
+/// Returns how long the longest lease runs that an answer tells of.
+fn lease_time(answer: &Response) -> Option<Duration> {
+    let lease_s = answer.entries.iter().filter_map(|entry| match &entry.outcome {
+        Outcome::Installed { lease_s } | Outcome::Refreshed { lease_s } | Outcome::Replaced { lease_s } => {
+            Some(*lease_s)
+        }
+        Outcome::Removed | Outcome::Probed | Outcome::WouldDo { .. } | Outcome::Refused(_) => None,
+    });
+    lease_s.max().filter(|lease_s| *lease_s > 0).map(|lease_s| Duration::from_secs(lease_s.min(TTL_SECONDS_MAX)))
+}
+
+/// The longest lease that is believed of other nodes.
+const TTL_SECONDS_MAX: u64 = netserv_model::limits::TTL_MAX.as_secs();

@@ -1,0 +1,465 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Paths that change while a lease runs.
+
+use netserv_gist::{Notification, RouteStatus};
+use netserv_model::notify::{Notify, NotifyEvent};
+use netserv_model::{Digest, Signature};
+use netserv_wire::nslp::{Tear, emit_notify};
+
+use super::*;
+use crate::Withdrawal;
+use crate::limits::{LEASES_PER_FLOW_MAX, LOOK_AGAIN_MIN, LOOK_INTERVAL, NEWS_BURST_MAX};
+
+const UPSTREAM: SiiHandle = SiiHandle(1);
+const OLD: SiiHandle = SiiHandle(2);
+const NEW: SiiHandle = SiiHandle(3);
+
+fn setup(nonce: u8, module: &str) -> String {
+    let module = format!("example.org/{module}@1.0.0").parse().unwrap();
+    let builder = RequestBuilder::setup(&module, "http://h/p", Digest([4; 32]), Duration::from_secs(600));
+    let unsigned = builder.user(&"jane".parse().unwrap()).build(UnixTime(0), Nonce([nonce; 16])).unwrap();
+    unsigned.with_signature(Signature([6; 64])).unwrap().as_str().to_owned()
+}
+
+fn remove(nonce: u8) -> String {
+    let builder = RequestBuilder::remove(&"example.org/m".parse().unwrap()).user(&"jane".parse().unwrap());
+    builder.build(UnixTime(0), Nonce([nonce; 16])).unwrap().into_message().as_str().to_owned()
+}
+
+fn held(node: &str, outcome: Outcome) -> NodeReport {
+    NodeReport { outcome, ..report(node, "10.5.0.1") }
+}
+
+fn installed(node: &str) -> NodeReport {
+    held(node, Outcome::Installed { lease_s: 600 })
+}
+
+fn refreshed(node: &str, lease_s: u64) -> NodeReport {
+    held(node, Outcome::Refreshed { lease_s })
+}
+
+fn answer(nonce: u8, entries: Vec<NodeReport>) -> Response {
+    Response { entries, ..response(nonce, &[]) }
+}
+
+fn tear(nonce: u8) -> Tear {
+    Tear {
+        session: SESSION,
+        nonce: Nonce([nonce; 16]),
+        user: "jane".parse().unwrap(),
+        module: "example.org/m".parse().unwrap(),
+    }
+}
+
+impl Node {
+    fn receive_from(&mut self, peer: SiiHandle, mri: &Mri, data: &[u8]) {
+        let mut event = received(mri, 9, data);
+        if let Event::RecvMessage { sii, .. } = &mut event {
+            *sii = peer;
+        }
+        self.nslp.handle_event(self.now, event);
+    }
+
+    /// A message of a peer that the routing state does not name.
+    fn receive_past_the_path(&mut self, peer: SiiHandle, mri: &Mri, data: &[u8]) {
+        let mut event = received(mri, 9, data);
+        if let Event::RecvMessage { sii, validated, .. } = &mut event {
+            (*sii, *validated) = (peer, false);
+        }
+        self.nslp.handle_event(self.now, event);
+    }
+
+    fn moved(&mut self, next: SiiHandle) {
+        self.notify(Notification::StatusChange(RouteStatus::Good(next)));
+    }
+
+    /// GIST keeps the state for so long.
+    fn keeps_state(&mut self) -> Duration {
+        match self.nslp.poll_api_call() {
+            Some(ApiCall::SetStateLifetime { session: SESSION, lifetime, mri, .. }) if mri == flow() => lifetime,
+            other => panic!("{other:?}"),
+        }
+    }
+
+    /// Sends the SETUP on and takes the answer of the one who has it next.
+    fn goes_on(&mut self, from: SiiHandle, nonce: u8, own: NodeReport, entries: Vec<NodeReport>) {
+        let (request, sent) = (self.asked(), self.sent_request());
+        self.status(sent.handle, SendStatus::Sent);
+        self.report(request, own);
+        self.receive_from(from, &flow().inverted(), answer(nonce, entries).emit().as_bytes());
+    }
+
+    /// Another node's SETUP is installed here and on the next node.
+    fn with_lease() -> Node {
+        let mut node = Node::new(|_| {});
+        node.receive_from(UPSTREAM, &flow(), setup(1, "m").as_bytes());
+        node.goes_on(OLD, 1, installed("me"), vec![installed("old")]);
+        assert_eq!(names(&node.first_response().entries), ["me", "old"]);
+        assert_eq!(node.keeps_state().as_secs(), 605);
+        node.quiet();
+        node
+    }
+
+    /// The response comes first, whatever else there is.
+    fn first_response(&mut self) -> Response {
+        let sent = self.sent();
+        let Ok(Payload::Response(response)) = Payload::parse(&sent.data) else { panic!("{sent:?}") };
+        *response
+    }
+
+    fn sent_past(&mut self) -> (Option<SiiHandle>, Tear) {
+        match self.nslp.poll_api_call() {
+            Some(ApiCall::SendMessage { sii, data, mri, attributes, .. }) if mri == flow() => {
+                assert_eq!(attributes.reliable, sii.is_none());
+                let Ok(Payload::Tear(tear)) = Payload::parse(&data) else { panic!("{data:?}") };
+                (sii, *tear)
+            }
+            other => panic!("{other:?}"),
+        }
+    }
+
+    fn sent_news(&mut self) -> Notify {
+        let sent = self.sent();
+        assert_eq!(sent.mri, flow().inverted());
+        let Ok(Payload::Notify(notify)) = Payload::parse(&sent.data) else { panic!("{sent:?}") };
+        *notify
+    }
+
+    fn leases(&self) -> usize {
+        self.nslp.state_counts().leases
+    }
+
+    /// Waits until the node looks at a path by itself, which it does in time.
+    fn looks(&mut self) {
+        let (begun, looked) = (self.now.instant, self.nslp.counters().paths_looked_at);
+        while self.nslp.counters().paths_looked_at == looked {
+            self.quiet();
+            self.at(self.ms() + 100);
+        }
+        let waited = self.now.instant.since(begun);
+        assert!(waited >= LOOK_INTERVAL / 2 && waited <= LOOK_INTERVAL + Duration::from_millis(100), "{waited:?}");
+    }
+
+    fn ms(&self) -> u64 {
+        self.now.instant.as_nanos() / 1_000_000
+    }
+}
+
+#[test]
+fn a_new_next_node_gets_the_setup_and_the_old_one_is_told() {
+    let mut node = Node::with_lease();
+    node.at(60_000);
+    node.quiet();
+    node.moved(NEW);
+    node.at(60_000);
+    let request = node.asked();
+    let sent = node.sent_request();
+    assert_eq!(sent.data.trim_ascii_end(), setup(1, "m").trim_end().as_bytes(), "as its user signed it");
+    node.report(request, refreshed("me", 540));
+    node.receive_from(NEW, &flow().inverted(), answer(1, vec![installed("new"), installed("last")]).emit().as_bytes());
+    assert_eq!(node.keeps_state().as_secs(), 605);
+    assert_eq!(node.sent_past(), (Some(OLD), tear(1)));
+    let news = node.sent_news();
+    assert_eq!((news.event, news.node.as_str()), (NotifyEvent::RouteMoved, "me"));
+    assert_eq!(news.nodes.iter().map(netserv_model::NodeId::as_str).collect::<Vec<_>>(), ["new", "last"]);
+    assert_eq!(news.detail, "new comes after me now");
+    node.quiet();
+    let counters = node.nslp.counters();
+    assert_eq!((counters.paths_looked_at, counters.paths_moved, counters.tears_sent), (1, 1, 1));
+}
+
+/// Whoever is on the new path behind a gap would lose what it has.
+#[test]
+fn nobody_is_told_to_let_go_as_long_as_the_new_path_is_not_whole() {
+    let mut node = Node::with_lease();
+    node.moved(NEW);
+    node.at(1000);
+    let refusal = Refusal::new(RefusalKind::Timeout, "silence");
+    let (request, _) = (node.asked(), node.sent_request());
+    node.report(request, refreshed("me", 599));
+    let partial = Response { incomplete: Some(refusal), end: None, ..answer(1, vec![installed("new")]) };
+    node.receive_from(NEW, &flow().inverted(), partial.emit().as_bytes());
+    node.keeps_state();
+    assert_eq!(node.sent_news().event, NotifyEvent::RouteMoved);
+    node.quiet();
+    // The path comes back: nobody was told, and nobody is.
+    node.moved(OLD);
+    node.at(2000);
+    node.goes_on(OLD, 1, refreshed("me", 598), vec![refreshed("old", 598)]);
+    node.keeps_state();
+    let (told, _) = node.sent_past();
+    assert_eq!(told, Some(NEW));
+    node.sent_news();
+    node.quiet();
+}
+
+#[test]
+fn a_path_is_looked_at_again_after_look_again_min_at_the_earliest() {
+    let mut node = Node::with_lease();
+    let wait = u64::try_from(LOOK_AGAIN_MIN.as_millis()).unwrap();
+    for peer in [NEW, OLD, NEW, OLD] {
+        node.moved(peer);
+        node.at(node.ms() + 1);
+    }
+    node.at(wait - 1);
+    node.quiet();
+    node.at(wait);
+    node.goes_on(OLD, 1, refreshed("me", 599), vec![refreshed("old", 599)]);
+    node.keeps_state();
+    node.quiet();
+    assert_eq!(node.nslp.counters().paths_moved, 0);
+}
+
+/// Where there was no node after this one, or none any more, one may come.
+#[test]
+fn the_last_node_looks_for_another_every_look_interval() {
+    let mut node = Node::new(|_| {});
+    node.receive_from(UPSTREAM, &flow(), setup(1, "m").as_bytes());
+    let (request, sent) = (node.asked(), node.sent_request());
+    node.report(request, installed("me"));
+    node.no_peer(sent.handle);
+    node.first_response();
+    node.keeps_state();
+    for _ in 0..3 {
+        node.looks();
+        let (request, sent) = (node.asked(), node.sent_request());
+        node.report(request, refreshed("me", 500));
+        node.no_peer(sent.handle);
+        node.keeps_state();
+        node.quiet();
+    }
+    node.looks();
+    node.goes_on(NEW, 1, refreshed("me", 400), vec![installed("new")]);
+    node.keeps_state();
+    assert_eq!(node.sent_news().nodes.len(), 1);
+}
+
+#[test]
+fn a_next_node_that_is_gone_is_reported_and_looked_for() {
+    let mut node = Node::with_lease();
+    node.at(60_000);
+    node.notify(Notification::RouteDeletion);
+    node.at(60_000);
+    let (request, sent) = (node.asked(), node.sent_request());
+    node.report(request, refreshed("me", 540));
+    node.status(sent.handle, SendStatus::NoPeer(NoPeerReason::Timeout));
+    node.keeps_state();
+    let news = node.sent_news();
+    assert_eq!((news.event, news.nodes.len()), (NotifyEvent::RouteLost, 0));
+    assert!(news.detail.starts_with("no node after me is known any more: nobody after me answered"), "{}", news.detail);
+    node.quiet();
+    // It comes back, and has what it had.
+    node.looks();
+    node.goes_on(OLD, 1, refreshed("me", 510), vec![refreshed("old", 510)]);
+    node.keeps_state();
+    assert_eq!(node.sent_news().event, NotifyEvent::RouteMoved);
+    node.quiet();
+}
+
+/// GIST names another node before the answer of the first one is there.
+#[test]
+fn a_path_that_moves_while_the_setup_is_under_way_is_looked_at_afterwards() {
+    let mut node = Node::new(|_| {});
+    node.receive_from(UPSTREAM, &flow(), setup(1, "m").as_bytes());
+    let (request, sent) = (node.asked(), node.sent_request());
+    node.status(sent.handle, SendStatus::Sent);
+    node.moved(NEW);
+    node.report(request, installed("me"));
+    node.receive_from(OLD, &flow().inverted(), answer(1, vec![installed("old")]).emit().as_bytes());
+    node.first_response();
+    node.keeps_state();
+    node.at(u64::try_from(LOOK_AGAIN_MIN.as_millis()).unwrap());
+    node.goes_on(NEW, 1, refreshed("me", 599), vec![installed("new")]);
+    node.keeps_state();
+    assert_eq!(node.sent_past(), (Some(OLD), tear(1)));
+    assert_eq!(node.sent_news().event, NotifyEvent::RouteMoved);
+}
+
+#[test]
+fn a_tear_of_the_peer_that_asked_ends_the_lease_here_and_further_on() {
+    let mut node = Node::with_lease();
+    let bad = [
+        (NEW, tear(1)),
+        (UPSTREAM, tear(2)),
+        (UPSTREAM, Tear { user: "john".parse().unwrap(), ..tear(1) }),
+        (UPSTREAM, Tear { module: "example.org/n".parse().unwrap(), ..tear(1) }),
+        (UPSTREAM, Tear { session: SessionId([9; 16]), ..tear(1) }),
+        (SiiHandle(0), tear(1)),
+    ];
+    for (peer, tear) in bad {
+        node.receive_past_the_path(peer, &flow(), tear.emit().as_bytes());
+        node.receive_from(peer, &flow(), tear.emit().as_bytes());
+        node.quiet();
+        assert_eq!(node.nslp.poll_withdrawal(), None);
+    }
+    assert_eq!((node.nslp.counters().messages_unexpected, node.leases()), (12, 1));
+    node.receive_past_the_path(UPSTREAM, &flow(), tear(1).emit().as_bytes());
+    assert_eq!(node.sent_past(), (None, tear(1)));
+    let Tear { user, module, nonce, .. } = tear(1);
+    assert_eq!(node.nslp.poll_withdrawal(), Some(Withdrawal { user, module, nonce }));
+    assert_eq!((node.nslp.counters().tears_received, node.leases()), (1, 0));
+    node.quiet();
+    node.forgets(true);
+}
+
+/// The new path came back to this node before the old one's TEAR.
+#[test]
+fn a_tear_of_a_peer_that_was_followed_by_another_changes_nothing() {
+    let mut node = Node::with_lease();
+    node.receive_from(NEW, &flow(), setup(1, "m").as_bytes());
+    assert_eq!(names(&node.first_response().entries), ["me", "old"]);
+    node.receive_past_the_path(UPSTREAM, &flow(), tear(1).emit().as_bytes());
+    assert_eq!((node.nslp.poll_withdrawal(), node.leases()), (None, 1));
+    node.receive_past_the_path(NEW, &flow(), tear(1).emit().as_bytes());
+    assert_eq!(node.leases(), 0);
+}
+
+#[test]
+fn a_module_that_another_path_leads_to_stays() {
+    let mut node = Node::with_lease();
+    let other = Mri::PathCoupled(PathCoupled::new(ip("10.0.0.1"), ip("10.9.0.2")).unwrap());
+    node.receive_from(UPSTREAM, &other, setup(2, "m").as_bytes());
+    let request = node.asked();
+    node.sent();
+    node.report(request, refreshed("me", 600));
+    node.receive_from(OLD, &other.inverted(), answer(2, vec![refreshed("old", 600)]).emit().as_bytes());
+    assert_eq!(node.leases(), 2);
+    node.receive_from(UPSTREAM, &flow(), tear(1).emit().as_bytes());
+    assert_eq!((node.nslp.poll_withdrawal(), node.leases()), (None, 1));
+    node.receive_from(UPSTREAM, &other, tear(2).emit().as_bytes());
+    assert!(node.nslp.poll_withdrawal().is_some());
+}
+
+#[test]
+fn a_remove_ends_the_lease_whatever_its_session() {
+    let mut node = Node::with_lease();
+    node.at(60_000);
+    let session = SessionId([0x22; 16]);
+    let mut event = received(&flow(), 9, remove(2).as_bytes());
+    if let Event::RecvMessage { session: its, .. } = &mut event {
+        *its = session;
+    }
+    node.nslp.handle_event(node.now, event);
+    let (request, sent) = (node.asked(), node.sent());
+    node.report(request, held("me", Outcome::Removed));
+    node.no_peer(sent.handle);
+    assert_eq!(node.leases(), 0);
+}
+
+#[test]
+fn a_lease_that_ends_gives_the_state_up() {
+    let mut node = Node::with_lease();
+    node.at(599_999);
+    assert_eq!(node.leases(), 1);
+    node.quiet();
+    node.at(600_000);
+    assert_eq!(node.leases(), 0);
+    assert_eq!(node.keeps_state(), Duration::ZERO);
+    node.forgets(false);
+}
+
+#[test]
+fn a_newer_setup_takes_the_place_of_the_one_before() {
+    let mut node = Node::with_lease();
+    node.at(300_000);
+    node.receive_from(UPSTREAM, &flow(), setup(2, "m").as_bytes());
+    node.goes_on(NEW, 2, refreshed("me", 600), vec![installed("new")]);
+    node.first_response();
+    node.keeps_state();
+    // The old branch has it from the request before.
+    assert_eq!(node.sent_past(), (Some(OLD), tear(1)));
+    assert_eq!(node.leases(), 1);
+    node.quiet();
+    node.at(899_999);
+    assert_eq!(node.leases(), 1);
+}
+
+#[test]
+fn news_go_to_whoever_sent_the_setup() {
+    let notify = Notify {
+        session: SESSION,
+        nonce: Nonce([1; 16]),
+        user: "jane".parse().unwrap(),
+        module: "example.org/m".parse().unwrap(),
+        node: "old".parse().unwrap(),
+        event: NotifyEvent::RouteLost,
+        nodes: Vec::new(),
+        detail: "gone".to_owned(),
+    };
+    let text = emit_notify(&notify);
+    let mut node = Node::with_lease();
+    for wrong in [text.replace("0101", "0202"), text.replace("jane", "john"), text.replace("/m", "/n")] {
+        node.receive_from(OLD, &flow().inverted(), wrong.as_bytes());
+        node.quiet();
+    }
+    assert_eq!(node.nslp.counters().news_dropped, 3);
+    for _ in 0..NEWS_BURST_MAX {
+        node.receive_from(OLD, &flow().inverted(), text.as_bytes());
+        assert_eq!(node.sent_news(), notify);
+    }
+    node.receive_from(OLD, &flow().inverted(), text.as_bytes());
+    node.quiet();
+    assert_eq!(node.nslp.counters().news_dropped, 4);
+    // Where the SETUP began they come out.
+    let mut node = Node::new(|_| {});
+    let request = LocalRequest { message: setup(1, "m"), ..local_request() };
+    node.nslp.handle_local(node.now, request).unwrap();
+    node.goes_on(OLD, 1, installed("me"), vec![installed("old")]);
+    node.result(7);
+    node.receive_from(OLD, &flow().inverted(), text.as_bytes());
+    assert_eq!(node.nslp.poll_notify(), Some(notify));
+}
+
+fn local_request() -> LocalRequest {
+    let timeout = Duration::from_secs(5);
+    LocalRequest { id: LocalId(7), message: String::new(), path: path(), session: Some(SESSION), timeout }
+}
+
+/// The nodes before this one look at the path while this one does.
+#[test]
+fn who_asks_while_the_node_looks_is_answered_too() {
+    let mut node = Node::with_lease();
+    node.at(20_000);
+    node.moved(NEW);
+    node.at(20_000);
+    let (request, sent) = (node.asked(), node.sent_request());
+    node.receive_from(UPSTREAM, &flow(), setup(1, "m").as_bytes());
+    node.quiet();
+    node.report(request, refreshed("me", 580));
+    node.status(sent.handle, SendStatus::Sent);
+    node.receive_from(NEW, &flow().inverted(), answer(1, vec![installed("new")]).emit().as_bytes());
+    assert_eq!(names(&node.first_response().entries), ["me", "new"]);
+    node.keeps_state();
+    assert_eq!(node.sent_past(), (Some(OLD), tear(1)));
+    node.quiet();
+}
+
+#[test]
+fn only_flows_that_may_lead_elsewhere_are_checked() {
+    let mut node = Node::with_lease();
+    node.nslp.handle_routes(|end| end == ip("10.9.0.2"));
+    node.quiet();
+    node.nslp.handle_routes(|end| end == ip("10.9.0.1"));
+    let call = node.nslp.poll_api_call();
+    assert_eq!(call, Some(ApiCall::InvalidateRoutingState { nslp_id: NSLP_ID, mri: flow(), bad: false }));
+    node.quiet();
+}
+
+#[test]
+fn leases_per_flow_max_leases_are_followed_along_one_flow() {
+    let mut node = Node::new(|_| {});
+    for n in 0..=LEASES_PER_FLOW_MAX {
+        let nonce = u8::try_from(n % 200).unwrap();
+        node.at(node.ms() + 10);
+        let mut event = received(&flow(), 9, setup(nonce, &format!("m{n}")).as_bytes());
+        if let Event::RecvMessage { session, .. } = &mut event {
+            *session = SessionId([u8::try_from(n / 200).unwrap(); 16]);
+        }
+        node.nslp.handle_event(node.now, event);
+        let (request, sent) = (node.asked(), node.sent());
+        node.report(request, installed("me"));
+        node.no_peer(sent.handle);
+        while node.nslp.poll_api_call().is_some() {}
+    }
+    assert_eq!((node.leases(), node.nslp.counters().leases_over_limit), (LEASES_PER_FLOW_MAX, 1));
+}
