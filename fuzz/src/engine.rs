@@ -51,7 +51,7 @@ impl World {
             config.hosted.insert(NSLP_ID, 65_504);
             config.associations_max = 8;
             config.routes_max = 64;
-            let engine = Engine::new(config, number.into());
+            let engine = Engine::new(config, [number; 32]);
             Node { engine, sent: BTreeMap::new(), statuses: BTreeMap::new(), last_sii: None }
         };
         World {

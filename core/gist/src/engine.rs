@@ -6,8 +6,8 @@ use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 
 use netserv_model::Instant;
 use netserv_wire::gist::{ErrorCode, HEADER_BYTES, Header, MAGIC, Message, MessageType, Nli, strip_magic};
-use rand::SeedableRng;
 use rand::rngs::StdRng;
+use rand::{Rng, SeedableRng};
 
 use crate::api::{ApiCall, AssociationId, Audience, Config, Datagram, Disposition, InterfaceId, Transmit};
 use crate::association::AssociationTable;
@@ -64,15 +64,15 @@ impl Engine {
     ///
     /// # Panics
     /// If the peer identity is empty or longer than [`limits::PEER_IDENTITY_BYTES_MAX`].
-    pub fn new(config: Config, seed: u64) -> Engine {
+    pub fn new(config: Config, seed: [u8; 32]) -> Engine {
         let identity = config.peer_identity.len();
         assert!((1..=limits::PEER_IDENTITY_BYTES_MAX).contains(&identity), "a peer identity of {identity} bytes");
-        let mut rng = StdRng::seed_from_u64(seed);
+        let mut rng = StdRng::from_seed(seed);
         Engine {
             cookies: CookieJar::new(&mut rng, config.secret_lifetime),
             queries: TokenBucket::new(config.query_rate),
             errors: TokenBucket::new(config.error_rate),
-            unproven: NetworkBuckets::new(config.unproven_rate, seed),
+            unproven: NetworkBuckets::new(config.unproven_rate, rng.random()),
             own_addresses: BTreeSet::new(),
             out: Outbox::new(config.send_rate),
             routes: RouteTable::default(),

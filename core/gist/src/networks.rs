@@ -13,19 +13,19 @@ use crate::timer::TokenBucket;
 /// A bucket for each network; networks may share one, by a secret that nobody can aim with.
 #[derive(Debug)]
 pub(crate) struct NetworkBuckets {
-    secret: u64,
+    secret: [u8; 32],
     buckets: Vec<TokenBucket>,
 }
 
 impl NetworkBuckets {
-    pub(crate) fn new(limit: RateLimit, secret: u64) -> NetworkBuckets {
+    pub(crate) fn new(limit: RateLimit, secret: [u8; 32]) -> NetworkBuckets {
         let buckets = (0..limits::NETWORK_BUCKETS).map(|_| TokenBucket::new(limit)).collect();
         NetworkBuckets { secret, buckets }
     }
 
     pub(crate) fn take(&mut self, now: Instant, address: IpAddr) -> bool {
         let mut hash = Sha256::new();
-        hash.update(self.secret.to_be_bytes());
+        hash.update(self.secret);
         hash.update(network(address).to_be_bytes());
         let [first, second, ..]: [u8; 32] = hash.finalize().into();
         let index = usize::from(u16::from_be_bytes([first, second])) % self.buckets.len();
@@ -47,7 +47,7 @@ mod tests {
 
     #[test]
     fn a_network_uses_up_its_own_bucket() {
-        let mut buckets = NetworkBuckets::new(RateLimit { per_second: 10, burst: 2 }, 1);
+        let mut buckets = NetworkBuckets::new(RateLimit { per_second: 10, burst: 2 }, [1; 32]);
         let at = Instant::from_millis;
         let mut takes = |ms: u64, address: &str| buckets.take(at(ms), address.parse().unwrap());
         assert_eq!([takes(0, "10.0.0.1"), takes(0, "10.0.0.2"), takes(0, "10.0.0.3")], [true, true, false]);
@@ -59,7 +59,7 @@ mod tests {
 
     #[test]
     fn network_buckets_do_not_grow_with_networks() {
-        let mut buckets = NetworkBuckets::new(RateLimit { per_second: 1, burst: 1 }, 7);
+        let mut buckets = NetworkBuckets::new(RateLimit { per_second: 1, burst: 1 }, [7; 32]);
         let now = Instant::from_millis(5);
         let taken =
             (0..=u16::MAX).filter(|n| buckets.take(now, IpAddr::from([10, n.to_be_bytes()[0], n.to_be_bytes()[1], 1])));

@@ -104,6 +104,7 @@ impl Node {
     /// # Panics
     /// If the peer identity is empty or too long, as [`Engine::new`].
     pub fn new(config: NodeConfig, policy: NodePolicy, seed: [u8; 32]) -> Node {
+        // Each part has a seed of its own, so that none sees another's random numbers.
         let mut rng = StdRng::from_seed(seed);
         let mut gist = Engine::new(config.gist, rng.random());
         gist.set_own_addresses(config.nslp.own_addresses.iter().copied());

@@ -89,10 +89,10 @@ struct Received {
 
 impl Nslp {
     /// Returns a node's signaling without state. Give a `seed` that nobody can guess: session ids are made from it.
-    pub fn new(config: Config, seed: u64) -> Nslp {
+    pub fn new(config: Config, seed: [u8; 32]) -> Nslp {
         Nslp {
             config,
-            rng: StdRng::seed_from_u64(seed),
+            rng: StdRng::from_seed(seed),
             exchanges: BTreeMap::new(),
             pending: 0,
             timers: BTreeSet::new(),

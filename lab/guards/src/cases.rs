@@ -163,7 +163,7 @@ const NSLP: u16 = 33;
 fn engine(identity: u8) -> Engine {
     let mut config = Config::new(vec![identity; 16]);
     config.hosted.insert(NSLP, 65_503);
-    Engine::new(config, u64::from(identity))
+    Engine::new(config, [identity; 32])
 }
 
 /// Returns the Query with which an engine begins a session.

@@ -70,7 +70,7 @@ impl Pair {
         let engine = |identity: u8| {
             let mut config = Config::new(vec![identity; 16]);
             config.hosted.insert(NSLP, RAO);
-            Engine::new(config, u64::from(identity))
+            Engine::new(config, [identity; 32])
         };
         Pair { engines: [engine(1), engine(2)], now: Instant::from_millis(1000), connections: Vec::new(), received: 0 }
     }

@@ -335,7 +335,7 @@ impl Recorded {
         let source = SocketAddr::new(recording.message(0).nli.unwrap().address, UDP_PORT);
         let local = recording.message(1).nli.unwrap().address;
         let (_, destination) = recording.message(0).mri.unwrap().addresses().unwrap();
-        Recorded { engine: Engine::new(config(0xaa), 1), local, source, destination }
+        Recorded { engine: Engine::new(config(0xaa), [1; 32]), local, source, destination }
     }
 
     fn datagram(&mut self, message: &[u8]) -> Disposition {

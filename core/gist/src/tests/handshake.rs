@@ -11,8 +11,8 @@ use super::net::Net;
 use super::script::*;
 use super::{NSLP, RAO, RELIABLE, UNRELIABLE, config, flow, send, session};
 use crate::{
-    ApiCall, ApiError, Counter, Datagram, Disposition, Event, FailReason, InterfaceId, MessageHandle, ResponderPolicy,
-    SendStatus, SiiHandle, StateCounts, TransferAttributes, Transmit,
+    ApiCall, ApiError, Counter, Datagram, Disposition, Engine, Event, FailReason, InterfaceId, MessageHandle,
+    ResponderPolicy, SendStatus, SiiHandle, StateCounts, TransferAttributes, Transmit,
 };
 
 #[test]
@@ -417,7 +417,7 @@ fn calls_that_cannot_work_are_refused() {
     ] {
         assert_eq!(s.try_call(0, call), Err(expected));
     }
-    s.engine = crate::Engine::new(crate::Config::new(vec![1]), 1);
+    s.engine = Engine::new(crate::Config::new(vec![1]), [1; 32]);
     assert_eq!(s.try_call(0, send(1, 5, downstream(), UNRELIABLE, b"x")), Err(ApiError::UnknownNslp(NSLP)));
     s.recv_nothing(0);
     assert_eq!(s.events(), []);
@@ -440,6 +440,25 @@ fn a_node_that_nobody_could_answer_is_not_in_the_way() {
         assert_eq!(refused, Err(ApiError::NoAddress), "{local}");
     }
     s.recv_nothing(1);
+}
+
+/// Goal: nobody guesses cookies from fewer bits than the seed has.
+#[test]
+fn cookies_depend_on_every_byte_of_the_seed() {
+    let cookies = |seed: [u8; 32]| {
+        let mut s = Script { engine: Engine::new(config(0xaa), seed) };
+        s.send(0, &query(5));
+        let answered = s.recv(0).responder_cookie.unwrap();
+        s.call(0, send(1, 6, downstream(), UNRELIABLE, b"x"));
+        [answered, s.recv(0).query_cookie.unwrap()]
+    };
+    let mut seen: Vec<Cookie> = cookies([0; 32]).into();
+    assert_eq!(cookies([0; 32])[..], seen[..], "a run is a function of the seed");
+    for byte in 0..32 {
+        let new = cookies(std::array::from_fn(|at| if at == byte { 0x80 } else { 0 }));
+        assert!(new.iter().all(|cookie| !seen.contains(cookie)), "byte {byte}");
+        seen.extend(new);
+    }
 }
 
 /// Goal: no needless delay. A chain of three nodes with 1 ms links passes a large message on and the answer back in

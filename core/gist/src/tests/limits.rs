@@ -39,7 +39,7 @@ fn the_longest_identity_works() {
 #[test]
 #[should_panic(expected = "a peer identity of 256 bytes")]
 fn a_longer_identity_does_not() {
-    Engine::new(Config { peer_identity: vec![1; PEER_IDENTITY_BYTES_MAX + 1], ..config(0) }, 1);
+    Engine::new(Config { peer_identity: vec![1; PEER_IDENTITY_BYTES_MAX + 1], ..config(0) }, [1; 32]);
 }
 
 #[test]

@@ -341,7 +341,7 @@ fn nodes_in_between_are_passed_by() {
         net.loss_permille = 100;
         net.nodes[1].gist = false;
         for node in [2, 3] {
-            net.nodes[node].engine = crate::Engine::new(Config::new(vec![99; 16]), seed);
+            net.nodes[node].engine = crate::Engine::new(Config::new(vec![99; 16]), [99; 32]);
         }
         let mri = net.flow();
         let arrived = (0..20).any(|attempt| {
@@ -373,7 +373,7 @@ fn the_same_seed_gives_the_same_run() {
         (net.nodes[0].events.clone(), net.nodes[1].events.clone(), net.datagrams)
     };
     assert_eq!(run(42), run(42));
-    assert_ne!(run(42).2, run(43).2);
+    assert!((43..50).any(|seed| run(seed).2 != run(42).2));
 }
 
 fn lossy(seed: u64) -> Net {

@@ -69,7 +69,8 @@ impl Net {
         let node = |number: u8| {
             let mut config = config(number);
             change(&mut config);
-            let engine = Engine::new(config, seed.wrapping_mul(1000) + u64::from(number));
+            let seed = StdRng::seed_from_u64(seed.wrapping_mul(1000) + u64::from(number)).random();
+            let engine = Engine::new(config, seed);
             Node { engine, address: address(number), events: Vec::new(), up: true, gist: true }
         };
         Net {

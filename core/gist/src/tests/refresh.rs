@@ -18,7 +18,7 @@ const SECOND: Duration = Duration::from_secs(1);
 fn a_route_is_refreshed_between_half_and_three_quarters_of_its_validity() {
     let mut times = Vec::new();
     for seed in 0..40 {
-        let mut s = Script { engine: Engine::new(config(0xaa), seed) };
+        let mut s = Script { engine: Engine::new(config(0xaa), [seed; 32]) };
         s.call(0, send(1, 5, downstream(), UNRELIABLE, b"x"));
         s.establish(0);
         s.recv_kind(0, MessageType::Data);
@@ -45,9 +45,10 @@ fn messages_go_while_a_refresh_is_under_way() {
     s.call(0, send(1, 5, downstream(), UNRELIABLE, b"x"));
     s.establish(0);
     s.recv(0);
-    s.recv_kind(22_500, MessageType::Query);
-    s.call(22_600, send(2, 5, downstream(), UNRELIABLE, b"y"));
-    s.recv_kind(22_600, MessageType::Data);
+    let at = s.next_ms();
+    s.recv_kind(at, MessageType::Query);
+    s.call(at + 100, send(2, 5, downstream(), UNRELIABLE, b"y"));
+    s.recv_kind(at + 100, MessageType::Data);
 }
 
 #[test]

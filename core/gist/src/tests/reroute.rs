@@ -24,15 +24,16 @@ fn a_refresh_finds_a_new_peer() {
     s.recv(0);
     s.send(1, &data(downstream().inverted(), 5, b"from the old peer"));
     let old = sii_of(&s.events());
-    let query = s.recv_kind(22_500, MessageType::Query);
+    let at = s.next_ms();
+    let query = s.recv_kind(at, MessageType::Query);
     let moved = "10.0.0.3".parse().unwrap();
     let response = Message { nli: Some(nli(0xcc, moved)), ..response_to(&query) };
-    s.send_from(22_500, SocketAddr::new(moved, UDP_PORT), InterfaceId(1), &response);
-    s.recv_kind(22_500, MessageType::Confirm);
+    s.send_from(at, SocketAddr::new(moved, UDP_PORT), InterfaceId(1), &response);
+    s.recv_kind(at, MessageType::Confirm);
     let new = good(&s.events());
     assert_ne!(old, new);
-    s.call(22_501, send(2, 5, downstream(), UNRELIABLE, b"y"));
-    let crate::Transmit::Datagram { peer, .. } = s.transmit(22_501) else { panic!() };
+    s.call(at + 1, send(2, 5, downstream(), UNRELIABLE, b"y"));
+    let crate::Transmit::Datagram { peer, .. } = s.transmit(at + 1) else { panic!() };
     assert_eq!(peer.ip(), moved);
 
     // The old peer can still be told to let go.
@@ -47,8 +48,8 @@ fn a_refresh_finds_a_new_peer() {
         data: b"bye!".to_vec(),
         hops: None,
     };
-    s.call(22_502, call);
-    let crate::Transmit::Datagram { peer, payload, .. } = s.transmit(22_502) else { panic!() };
+    s.call(at + 2, call);
+    let crate::Transmit::Datagram { peer, payload, .. } = s.transmit(at + 2) else { panic!() };
     assert_eq!(peer.ip(), THERE);
     assert!(parse_datagram(&payload).explicit);
 }

@@ -33,7 +33,7 @@ impl Script {
     }
 
     pub(crate) fn with(config: Config) -> Script {
-        Script { engine: Engine::new(config, 1) }
+        Script { engine: Engine::new(config, [1; 32]) }
     }
 
     /// Lets time go on to `at_ms`, one timer after the other.
@@ -43,6 +43,11 @@ impl Script {
             self.engine.handle_timeout(due);
         }
         now
+    }
+
+    /// Returns when the next timer fires, in milliseconds.
+    pub(crate) fn next_ms(&self) -> u64 {
+        self.engine.poll_timeout().unwrap().0.as_nanos().div_ceil(1_000_000)
     }
 
     pub(crate) fn call(&mut self, at_ms: u64, call: ApiCall) {

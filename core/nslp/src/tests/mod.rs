@@ -48,7 +48,7 @@ impl Node {
         let mut config = Config::new("me".parse().unwrap(), NSLP_ID);
         config.own_addresses = vec![ip("10.0.0.1"), ip("10.0.1.1")];
         change(&mut config);
-        Node { nslp: Nslp::new(config, 1), now: Now::default() }
+        Node { nslp: Nslp::new(config, [1; 32]), now: Now::default() }
     }
 
     /// Advances to a time in milliseconds, serving every timer on the way.

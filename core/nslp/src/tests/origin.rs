@@ -55,6 +55,24 @@ fn new_sessions_have_ids_of_their_own() {
     assert_eq!(node.nslp.state_counts().sessions, 2);
 }
 
+/// Goal: nobody guesses session ids from fewer bits than the seed has.
+#[test]
+fn session_ids_depend_on_every_byte_of_the_seed() {
+    let session = |seed: [u8; 32]| {
+        let config = Config::new("me".parse().unwrap(), NSLP_ID);
+        let mut node = Node { nslp: Nslp::new(config, seed), now: Now::default() };
+        let request =
+            LocalRequest { id: LocalId(1), message: probe(1), path: None, session: None, timeout: Duration::ZERO };
+        node.nslp.handle_local(node.now, request).unwrap();
+        let asked = node.asked();
+        node.report(asked, report("me", "0.0.0.0"));
+        node.result(1).session
+    };
+    let one_bit = |byte| std::array::from_fn(|at| if at == byte { 0x80 } else { 0 });
+    let sessions: std::collections::BTreeSet<_> = (0..=32).map(|byte| session(one_bit(byte))).collect();
+    assert_eq!(sessions.len(), 33);
+}
+
 #[test]
 fn a_host_leaves_its_refusal_out() {
     let mut node = Node::new(|config| config.host_only = true);
