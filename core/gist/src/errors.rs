@@ -78,6 +78,7 @@ impl Engine {
             return;
         }
         let signaller = object.header[7] & S_FLAG != 0;
+        let untranslated = object.error_code() == Some(ErrorCode::UntranslatedObject);
         let mut message = Message::new(MessageType::Error, 0);
         message.error = Some(object);
         match arrival.via {
@@ -88,7 +89,9 @@ impl Engine {
             Via::Datagram { source, .. } => {
                 let named = nli.map(|nli| nli.address).filter(|address| address.is_ipv4() == arrival.local.is_ipv4());
                 let own = signaller.then_some(source.ip());
-                let Some(address) = named.or(own) else { return };
+                // RFC 5971 §7.2: what is behind a NAT is only reached by the way that the Query came.
+                let address = if untranslated { own } else { named.or(own) };
+                let Some(address) = address else { return };
                 if !self.may_answer(address) {
                     self.out.count(Counter::Unanswerable);
                     return;

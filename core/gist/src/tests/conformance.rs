@@ -106,6 +106,25 @@ fn messages_in_the_wrong_mode_are_refused() {
     }
 }
 
+/// Goal: a node behind a NAT hears of it. Method: a Query that names an address which is not its source, for this node and
+/// for one behind it.
+#[test]
+fn an_error_about_a_nat_goes_back_the_way_that_the_query_came() {
+    let outside: SocketAddr = "198.51.100.7:4567".parse().unwrap();
+    let payload = query(5).emit_datagram();
+    for (destination, destination_is_local) in [(HERE, true), (FAR, false)] {
+        let mut s = Script::new();
+        let rx = Datagram { source: outside, destination, destination_is_local, ..datagram(&payload) };
+        assert_eq!(s.engine.handle_datagram(NOW, rx), Disposition::Consumed);
+        let Transmit::Datagram { local, peer, payload, .. } = s.transmit(1000) else { panic!() };
+        assert_eq!((local, peer), (HERE, outside));
+        let error = parse_datagram(&payload);
+        assert_eq!(error.nli.unwrap().address, HERE);
+        assert_eq!(error.error.unwrap().error_code(), Some(ErrorCode::UntranslatedObject));
+        s.recv_nothing(1000);
+    }
+}
+
 #[test]
 fn messages_that_a_connection_does_not_carry_are_refused() {
     let q_mode = Message { context_free: true, ..stream_data(flow(THERE, HERE), 5, b"x") };
