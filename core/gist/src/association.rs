@@ -7,7 +7,7 @@ use std::net::{IpAddr, Ipv6Addr, SocketAddr};
 use std::time::Duration;
 
 use netserv_model::Instant;
-use netserv_wire::gist::{Message, MessageStream, MessageType, Nli};
+use netserv_wire::gist::{Message, MessageStream, MessageType, Nli, StreamMessage};
 use rand::Rng;
 
 use crate::api::{AssociationId, Transmit};
@@ -308,10 +308,10 @@ impl Engine {
             let Some(association) = self.associations.table.get_mut(&id) else { return };
             let local = association.local;
             match message {
-                Ok(message) => {
+                Ok(StreamMessage { header, message }) => {
                     association.heard_at = now;
                     association.asked = None;
-                    let arrival = Arrival { via: Via::Association(id), header: None, local };
+                    let arrival = Arrival { via: Via::Association(id), header: Some(header), local };
                     self.dispatch(now, &arrival, message);
                 }
                 Err(error) => {

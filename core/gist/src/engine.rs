@@ -46,7 +46,7 @@ pub struct Engine {
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Arrival {
     pub(crate) via: Via,
-    /// The common header as it came, if it is at hand.
+    /// The common header as it came, if there was one.
     pub(crate) header: Option<[u8; HEADER_BYTES]>,
     /// This node's address on the way to the sender.
     pub(crate) local: IpAddr,

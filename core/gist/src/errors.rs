@@ -47,7 +47,7 @@ impl Engine {
     pub(crate) fn send_error(&mut self, now: Instant, arrival: &Arrival, fault: Fault, offender: &Message) {
         let datagram = matches!(arrival.via, Via::Datagram { .. });
         let q_mode = datagram && offender.context_free;
-        let Some(header) = arrival.header.or_else(|| offender.emit().first_chunk().copied()) else { return };
+        let Some(header) = arrival.header else { return };
         let mut object = ErrorObject::new(fault.code, header, datagram, q_mode);
         object.session = offender.session;
         object.mri = offender.mri.clone();

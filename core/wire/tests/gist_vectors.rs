@@ -135,7 +135,7 @@ fn gist_messages(capture: &[u8]) -> Vec<Message> {
             assert_eq!(view.protocol(), protocol::TCP);
             let segment = &view.payload()[usize::from(view.payload()[12] >> 4) * 4..];
             let stream = streams.entry(view.source()).or_default();
-            messages.extend(stream.handle_bytes(segment).into_iter().map(Result::unwrap));
+            messages.extend(stream.handle_bytes(segment).into_iter().map(|out| out.unwrap().message));
         }
     }
     messages

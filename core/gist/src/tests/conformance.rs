@@ -145,6 +145,19 @@ fn messages_that_a_connection_does_not_carry_are_refused() {
     }
 }
 
+/// Goal: the sender knows its message again. Method: one over a connection, with an object that is skipped.
+#[test]
+fn an_error_over_a_connection_quotes_the_header_that_came() {
+    let mut s = Script::new();
+    let id = s.be_connected(0, 5);
+    let mut bytes = stream_data(flow(THERE, HERE), 6, b"x").emit();
+    bytes[3] += 2;
+    bytes.extend_from_slice(&[0x40 | 0x07, 0xff, 0, 1, 1, 2, 3, 4]);
+    s.engine.handle_stream(NOW, id, &bytes);
+    let object = s.recv_stream(1000, id).remove(0).error.unwrap();
+    assert_eq!((object.error_code(), &object.header[..]), (Some(ErrorCode::NoRoutingState), &bytes[..8]));
+}
+
 #[test]
 fn malformed_messages_are_told_and_counted() {
     let good = query(5).emit_datagram();

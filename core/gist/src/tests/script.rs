@@ -113,7 +113,7 @@ impl Script {
             Transmit::Stream { association, bytes } => {
                 assert_eq!(association, id);
                 let messages = MessageStream::new().handle_bytes(&bytes);
-                messages.into_iter().map(|message| message.unwrap()).collect()
+                messages.into_iter().map(|message| message.unwrap().message).collect()
             }
             other @ (Transmit::QMode { .. }
             | Transmit::Datagram { .. }

@@ -32,7 +32,7 @@ pub use nat_traversal::NatTraversal;
 pub use nli::Nli;
 pub use stack_configuration::{ProtocolOption, StackConfiguration};
 pub use stack_proposal::{PROTOCOL_FORWARDS_SCTP, PROTOCOL_FORWARDS_TCP, PROTOCOL_TLS, StackProposal};
-pub use stream::MessageStream;
+pub use stream::{MessageStream, StreamMessage};
 pub use tlv::{ObjectType, RawObject};
 
 /// The first 32 bits of every GIST datagram (RFC 5971 §5.3.1); not part of the message.

@@ -3,6 +3,15 @@
 
 use super::{DecodeError, HEADER_BYTES, Header, Message};
 
+/// A message out of a byte stream.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct StreamMessage {
+    /// Its common header as it came, which an Error about it quotes (RFC 5971 A.4.1).
+    pub header: [u8; HEADER_BYTES],
+    /// The message.
+    pub message: Message,
+}
+
 /// Splits the byte stream of a messaging association into messages.
 ///
 /// Holds less than one message, so at most [`MESSAGE_BYTES_MAX`](super::limits::MESSAGE_BYTES_MAX) bytes.
@@ -22,7 +31,7 @@ impl MessageStream {
     ///
     /// A message that is malformed after its header costs only itself. A malformed header breaks the stream: its error
     /// is the last item ever returned, and the association has to be closed.
-    pub fn handle_bytes(&mut self, bytes: &[u8]) -> Vec<Result<Message, DecodeError>> {
+    pub fn handle_bytes(&mut self, bytes: &[u8]) -> Vec<Result<StreamMessage, DecodeError>> {
         let mut messages = Vec::new();
         let mut rest = bytes;
         while !self.broken {
@@ -42,18 +51,19 @@ impl MessageStream {
     }
 
     /// Takes bytes until they make a message; takes none of the next.
-    fn next_message(&mut self, rest: &mut &[u8]) -> Result<Option<Message>, DecodeError> {
+    fn next_message(&mut self, rest: &mut &[u8]) -> Result<Option<StreamMessage>, DecodeError> {
         if !self.fill(HEADER_BYTES, rest) {
             return Ok(None);
         }
         let message_bytes = Header::parse(&self.buffer)?.message_bytes();
+        let header = *self.buffer.first_chunk().expect("the header is there");
         if !self.fill(message_bytes, rest) {
             return Ok(None);
         }
         let message = Message::parse(&self.buffer);
         self.buffer.clear();
         self.buffer.shrink_to(IDLE_BUFFER_BYTES_MAX);
-        message.map(Some)
+        message.map(|message| Some(StreamMessage { header, message }))
     }
 
     /// Moves bytes to the buffer until it has as many as wanted, and returns whether it has.

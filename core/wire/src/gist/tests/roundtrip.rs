@@ -44,7 +44,7 @@ proptest! {
         let (mut stream, mut rest, mut out) = (MessageStream::new(), &bytes[..], Vec::new());
         for cut in cuts.iter().cycle() {
             let (now, later) = rest.split_at((*cut).min(rest.len()));
-            out.extend(stream.handle_bytes(now).into_iter().map(|message| message.expect("a valid message")));
+            out.extend(stream.handle_bytes(now).into_iter().map(|message| message.expect("a valid message").message));
             rest = later;
             if rest.is_empty() {
                 break;
