@@ -135,7 +135,7 @@ impl Engine {
 fn encapsulation_fault(arrival: &Arrival, message: &Message) -> Option<Fault> {
     match (arrival.via, &message.nli) {
         (Via::Datagram { .. }, None) if !message.context_free => Some(Fault::missing(NLI)),
-        (Via::Association(_), Some(_)) => Some(Fault { code: ErrorCode::InvalidObjectType, object: Some(NLI) }),
+        (Via::Association(_), Some(_)) => Some(Fault::of_type(ErrorCode::InvalidObjectType, NLI)),
         (Via::Datagram { .. }, _) | (Via::Association(_), None) => None,
     }
 }

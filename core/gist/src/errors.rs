@@ -5,7 +5,7 @@ use std::net::SocketAddr;
 
 use netserv_model::Instant;
 use netserv_wire::gist::{
-    AdditionalInfo, DecodeError, ErrorCode, ErrorObject, Header, Message, MessageType, Nli, UDP_PORT,
+    AdditionalInfo, DecodeError, ErrorCode, ErrorObject, Header, Message, MessageType, Mri, Nli, UDP_PORT,
 };
 
 use crate::api::Audience;
@@ -23,22 +23,37 @@ pub(crate) const STACK_CONFIGURATION: u16 = 4;
 pub(crate) const NAT_TRAVERSAL: u16 = 7;
 
 /// What is wrong with a message that could be read.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub(crate) struct Fault {
     pub(crate) code: ErrorCode,
-    /// The type of the object to blame.
-    pub(crate) object: Option<u16>,
+    /// The object to blame.
+    info: Option<AdditionalInfo>,
 }
 
 impl Fault {
     pub(crate) fn missing(object: u16) -> Fault {
-        Fault { code: ErrorCode::MissingObject, object: Some(object) }
+        Fault::of_type(ErrorCode::MissingObject, object)
+    }
+
+    /// Returns a fault that the object's type shows.
+    pub(crate) fn of_type(code: ErrorCode, object: u16) -> Fault {
+        Fault { code, info: Some(AdditionalInfo::ObjectType(object)) }
+    }
+
+    /// Returns a fault of the MRI at a byte of its value.
+    pub(crate) fn of_mri(code: ErrorCode, mri: &Mri, offset: usize) -> Fault {
+        Fault { code, info: Some(AdditionalInfo::invalid_mri(mri, offset)) }
+    }
+
+    /// Returns a fault of the NLI at a byte of its value.
+    pub(crate) fn of_nli(code: ErrorCode, nli: &Nli, offset: usize) -> Fault {
+        Fault { code, info: Some(AdditionalInfo::invalid_nli(nli, offset)) }
     }
 }
 
 impl From<ErrorCode> for Fault {
     fn from(code: ErrorCode) -> Fault {
-        Fault { code, object: None }
+        Fault { code, info: None }
     }
 }
 
@@ -51,7 +66,7 @@ impl Engine {
         let mut object = ErrorObject::new(fault.code, header, datagram, q_mode);
         object.session = offender.session;
         object.mri = offender.mri.clone();
-        object.infos.extend(fault.object.map(AdditionalInfo::ObjectType));
+        object.infos.extend(fault.info);
         self.send_error_object(now, arrival, object, offender.nli.as_ref());
     }
 

@@ -225,18 +225,20 @@ struct Seen<'a> {
 
 /// Returns what is wrong with a Query, by the checks of its routing method (RFC 5971 §5.8.1.2, §5.8.1.3, §7.2).
 fn query_fault(arrival: &Arrival, query: &Message, mri: &Mri, nli: &Nli, source: SocketAddr, ttl: u8) -> Option<Fault> {
-    let Some((flow_source, _)) = mri.addresses() else { return Some(ErrorCode::ValueNotSupported.into()) };
+    let Some((flow_source, _)) = mri.addresses() else {
+        return Some(Fault::of_mri(ErrorCode::ValueNotSupported, mri, MRI_METHOD));
+    };
     if flow_source.is_ipv4() != source.is_ipv4() || flow_source.is_ipv4() != arrival.local.is_ipv4() {
-        return Some(ErrorCode::IpVersionMismatch.into());
+        return Some(Fault::of_mri(ErrorCode::IpVersionMismatch, mri, IP_VERSION));
     }
     if nli.address.is_ipv4() != source.is_ipv4() {
-        return Some(ErrorCode::ValueNotSupported.into());
+        return Some(Fault::of_nli(ErrorCode::ValueNotSupported, nli, IP_VERSION));
     }
     if query.nat_traversal.is_some() {
-        return Some(Fault { code: ErrorCode::UnrecognizedObject, object: Some(NAT_TRAVERSAL) });
+        return Some(Fault::of_type(ErrorCode::UnrecognizedObject, NAT_TRAVERSAL));
     }
     if query.source_is_signaller && source.ip() != nli.address {
-        return Some(Fault { code: ErrorCode::UntranslatedObject, object: Some(MRI) });
+        return Some(Fault::of_type(ErrorCode::UntranslatedObject, MRI));
     }
     let upstream = matches!(mri, Mri::PathCoupled(_)) && mri.direction() == Some(Direction::Upstream);
     (upstream && ttl < UPSTREAM_TTL_MIN).then_some(ErrorCode::InvalidIpTtl.into())
@@ -247,5 +249,8 @@ pub(crate) fn hop_distance(nli: &Nli, ttl: u8) -> Option<u8> {
     nli.ip_ttl.checked_sub(ttl).filter(|_| nli.ip_ttl != 0)
 }
 
+/// Where the MRI has its method, and MRI and NLI their IP version (RFC 5971 A.3.1, A.3.3).
+const MRI_METHOD: usize = 0;
+const IP_VERSION: usize = 2;
 /// The lowest TTL of an upstream Query from a neighbour, which sent it with 255 (RFC 5971 §5.8.1.3).
 const UPSTREAM_TTL_MIN: u8 = 254;

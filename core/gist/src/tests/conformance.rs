@@ -4,7 +4,7 @@
 use std::net::{IpAddr, SocketAddr};
 
 use netserv_model::Instant;
-use netserv_wire::gist::{Cookie, ErrorCode, Message, MessageType, Mri, UDP_PORT};
+use netserv_wire::gist::{AdditionalInfo, Cookie, ErrorCode, Message, MessageType, Mri, UDP_PORT};
 use proptest::prelude::*;
 
 use super::script::*;
@@ -122,6 +122,27 @@ fn an_error_about_a_nat_goes_back_the_way_that_the_query_came() {
         assert_eq!(error.nli.unwrap().address, HERE);
         assert_eq!(error.error.unwrap().error_code(), Some(ErrorCode::UntranslatedObject));
         s.recv_nothing(1000);
+    }
+}
+
+#[test]
+fn what_cannot_be_used_comes_back() {
+    let mut other_method = query(5).emit();
+    other_method[12] = 120;
+    let v6_nli = nli(PEER, "2001:db8::1".parse().unwrap());
+    for (message, code, from, to, offset) in [
+        (Message { mri: Some(v6_flow()), ..query(5) }, ErrorCode::IpVersionMismatch, 0, 44, 6),
+        (Message::parse(&other_method).unwrap(), ErrorCode::ValueNotSupported, 0, 20, 4),
+        (Message { nli: Some(v6_nli), ..query(5) }, ErrorCode::ValueNotSupported, 40, 84, 6),
+    ] {
+        let mut s = Script::new();
+        s.send(0, &message);
+        let error = s.recv(0).error.unwrap();
+        let object = message.emit()[8 + from..8 + to].to_vec();
+        assert_eq!(
+            (error.error_code(), error.infos),
+            (Some(code), vec![AdditionalInfo::ObjectValue { object, offset }])
+        );
     }
 }
 

@@ -6,7 +6,8 @@ use netserv_model::SessionId;
 use super::error::ValueError;
 use super::limits::{COMMENT_BYTES_MAX, ERROR_MRI_BYTES_MAX, INVALID_OBJECT_BYTES_MAX};
 use super::reader::{Reader, pad};
-use super::{ErrorCode, Mri};
+use super::tlv::{OBJECT_HEADER_BYTES, put_object};
+use super::{ErrorCode, Mri, Nli, ObjectType};
 
 /// What was wrong with a message that the receiver sent.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -145,6 +146,22 @@ impl AdditionalInfo {
             object: object[..kept].to_vec(),
             offset: u16::try_from(offset).unwrap_or(u16::MAX),
         }
+    }
+
+    /// Returns the description of an MRI that is wrong at a byte of its value.
+    pub fn invalid_mri(mri: &Mri, offset: usize) -> AdditionalInfo {
+        AdditionalInfo::invalid_value(ObjectType::Mri, |out| mri.emit_value(out), offset)
+    }
+
+    /// Returns the description of network layer information that is wrong at a byte of its value.
+    pub fn invalid_nli(nli: &Nli, offset: usize) -> AdditionalInfo {
+        AdditionalInfo::invalid_value(ObjectType::Nli, |out| nli.emit(out), offset)
+    }
+
+    fn invalid_value(kind: ObjectType, put_value: impl FnOnce(&mut Vec<u8>), offset: usize) -> AdditionalInfo {
+        let mut object = Vec::new();
+        put_object(&mut object, kind, put_value);
+        AdditionalInfo::invalid_object(&object, OBJECT_HEADER_BYTES + offset)
     }
 
     fn parse(reader: &mut Reader<'_>) -> Result<AdditionalInfo, ValueError> {
