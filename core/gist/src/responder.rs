@@ -5,7 +5,7 @@ use std::net::{IpAddr, SocketAddr};
 use std::time::Duration;
 
 use netserv_model::Instant;
-use netserv_wire::gist::{Direction, ErrorCode, Message, MessageType, Mri, Nli};
+use netserv_wire::gist::{Direction, ErrorCode, Message, MessageType, Mri, Nli, StackProposal};
 
 use crate::api::{AssociationId, Audience, InterfaceId, ResponderPolicy};
 use crate::counters::Counter;
@@ -139,15 +139,14 @@ impl Engine {
         self.arm_route(id);
     }
 
-    /// Checks the part of a Confirm that is about its connection, and closes a new connection that fails.
+    /// Checks the part of a Confirm that is about connections, and closes a new connection that fails.
     fn confirm_fits_association(&mut self, now: Instant, arrival: &Arrival, confirm: &Message) -> bool {
-        let Via::Association(id) = arrival.via else { return true };
+        let Via::Association(id) = arrival.via else {
+            return confirm.stack_proposal.as_ref().is_none_or(|echo| self.is_our_proposal(echo));
+        };
         let proven = self.associations.get(id).is_some_and(|association| association.name.is_some());
         let fault = match &confirm.stack_proposal {
-            Some(echo) if *echo != stack::proposal() => {
-                self.out.count(Counter::StacksRefused);
-                None
-            }
+            Some(echo) if !self.is_our_proposal(echo) => None,
             Some(_) if proven || confirm.stack_configuration.is_some() => return true,
             None if proven => return true,
             Some(_) => Some(Fault::missing(STACK_CONFIGURATION)),
@@ -160,6 +159,15 @@ impl Engine {
             self.end_association(now, id, true);
         }
         false
+    }
+
+    /// Returns whether a peer saw the stacks that this node offers; if not, somebody changed them (RFC 5971 §8.6).
+    fn is_our_proposal(&mut self, echo: &StackProposal) -> bool {
+        let ours = *echo == stack::proposal();
+        if !ours {
+            self.out.count(Counter::StacksRefused);
+        }
+        ours
     }
 
     /// Makes or refreshes the row toward a peer that has proven its address.

@@ -343,6 +343,22 @@ fn a_confirm_must_echo_our_stacks() {
 }
 
 #[test]
+fn a_confirm_by_datagram_must_not_echo_other_stacks() {
+    for (changed, rows) in [(true, 0), (false, 1)] {
+        let mut s = Script::new();
+        s.send(0, &with_stack(query(5), None));
+        let mut confirm = first_confirm_to(&s.recv(0));
+        if changed {
+            confirm.stack_proposal = Some(foreign_proposal());
+        }
+        s.send(0, &confirm);
+        assert_eq!(s.engine.state_counts().responding, rows);
+        assert_eq!(s.count(Counter::StacksRefused), u64::from(changed));
+        s.recv_nothing(0);
+    }
+}
+
+#[test]
 fn a_message_can_go_to_a_certain_peer() {
     let mut s = Script::new();
     s.call(0, send(1, 5, downstream(), UNRELIABLE, b"x"));
