@@ -21,7 +21,9 @@ impl Engine {
             self.send_error(now, arrival, fault, &message);
             return;
         }
-        if message.nli.as_ref().is_some_and(|nli| !self.source_fits(arrival, nli)) {
+        // In Q-mode the IP source may be the flow's.
+        let own_source = message.source_is_signaller || !message.context_free;
+        if own_source && message.nli.as_ref().is_some_and(|nli| !self.source_fits(arrival, nli)) {
             return;
         }
         if message.explicit || message.context_free {
@@ -131,12 +133,12 @@ impl Engine {
     }
 }
 
-/// RFC 5971 §5.1: Data has an NLI in D-mode and none in C-mode.
+/// RFC 5971 §5.1: Data has an NLI in D-mode, Q-mode included, and none in C-mode.
 fn encapsulation_fault(arrival: &Arrival, message: &Message) -> Option<Fault> {
     match (arrival.via, &message.nli) {
-        (Via::Datagram { .. }, None) if !message.context_free => Some(Fault::missing(NLI)),
+        (Via::Datagram { .. }, None) => Some(Fault::missing(NLI)),
         (Via::Association(_), Some(_)) => Some(Fault::of_type(ErrorCode::InvalidObjectType, NLI)),
-        (Via::Datagram { .. }, _) | (Via::Association(_), None) => None,
+        (Via::Datagram { .. }, Some(_)) | (Via::Association(_), None) => None,
     }
 }
 

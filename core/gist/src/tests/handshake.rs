@@ -5,7 +5,7 @@ use std::net::SocketAddr;
 use std::time::Duration;
 
 use netserv_model::Instant;
-use netserv_wire::gist::{Cookie, Message, MessageType, UDP_PORT};
+use netserv_wire::gist::{Cookie, ErrorCode, Message, MessageType, UDP_PORT};
 
 use super::net::Net;
 use super::script::*;
@@ -407,6 +407,23 @@ fn data_without_a_handshake_is_marked() {
     };
     assert_eq!(*sii, SiiHandle(0));
     assert_eq!(s.engine.state_counts(), StateCounts::default());
+}
+
+#[test]
+fn data_in_q_mode_names_its_sender_who_need_not_be_its_source() {
+    let mut s = Script::new();
+    let message = Message { context_free: true, ..data(flow(FAR, HERE), 5, b"text") };
+    s.send(0, &Message { nli: None, ..message.clone() });
+    let object = s.recv(0).error.unwrap();
+    assert_eq!((object.error_code(), object.q_mode), (Some(ErrorCode::MissingObject), true));
+    assert_eq!(s.events(), []);
+    let from_flow = SocketAddr::new(FAR, UDP_PORT);
+    for (own_source, delivered) in [(true, 0), (false, 1)] {
+        let message = Message { source_is_signaller: own_source, ..message.clone() };
+        s.send_from(1, from_flow, InterfaceId(1), &message);
+        assert_eq!(s.events().len(), delivered);
+    }
+    s.recv_nothing(1);
 }
 
 #[test]
