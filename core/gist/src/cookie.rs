@@ -23,8 +23,8 @@ pub(crate) fn query_cookie(rng: &mut StdRng) -> Cookie {
 
 /// Makes and checks responder cookies without keeping anything per Query.
 ///
-/// A cookie is `generation ‖ interface ‖ HMAC-SHA256(secret, …)`, cut to 16 bytes. The generation is random, so that
-/// a flood of made-up cookies is dropped before anything is hashed.
+/// A cookie is `generation ‖ interface ‖ distance ‖ HMAC-SHA256(secret, …)`, the last cut to 15 bytes. The generation is
+/// random, so that a flood of made-up cookies is dropped before anything is hashed.
 #[derive(Debug)]
 pub(crate) struct CookieJar {
     current: Secret,
@@ -33,30 +33,33 @@ pub(crate) struct CookieJar {
     since: Option<Instant>,
 }
 
+/// What a node wants to know of a Query when its Confirm comes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Sealed {
+    /// Where it arrived.
+    pub(crate) interface: InterfaceId,
+    /// IP hops that it took, if known.
+    pub(crate) distance: Option<u8>,
+}
+
 impl CookieJar {
     pub(crate) fn new(rng: &mut StdRng, lifetime: Duration) -> CookieJar {
         CookieJar { current: Secret::new(rng), previous: None, lifetime, since: None }
     }
 
-    /// Returns the cookie for a Query of `nli` that arrived on `interface`. `key` is the row that a Confirm would make.
-    pub(crate) fn seal(
-        &mut self,
-        now: Instant,
-        rng: &mut StdRng,
-        key: &RouteKey,
-        nli: &Nli,
-        interface: InterfaceId,
-    ) -> Cookie {
+    /// Returns the cookie for a Query of `nli`. `key` is the row that a Confirm would make.
+    pub(crate) fn seal(&mut self, now: Instant, rng: &mut StdRng, key: &RouteKey, nli: &Nli, sealed: Sealed) -> Cookie {
         self.roll(now, rng);
         let mut bytes = Vec::with_capacity(RESPONDER_COOKIE_BYTES);
         bytes.extend_from_slice(&self.current.generation.to_be_bytes());
-        bytes.extend_from_slice(&interface.0.to_be_bytes());
-        let mac = self.current.mac(key, nli, interface).finalize().into_bytes();
+        bytes.extend_from_slice(&sealed.interface.0.to_be_bytes());
+        bytes.push(sealed.distance.unwrap_or(NO_DISTANCE));
+        let mac = self.current.mac(key, nli, sealed).finalize().into_bytes();
         bytes.extend_from_slice(&mac[..MAC_BYTES]);
         Cookie(bytes)
     }
 
-    /// Returns the interface where the Query arrived, if the cookie is one of ours for just this Confirm.
+    /// Returns what was sealed of the Query, if the cookie is one of ours for just this Confirm.
     pub(crate) fn open(
         &mut self,
         now: Instant,
@@ -64,19 +67,21 @@ impl CookieJar {
         key: &RouteKey,
         nli: &Nli,
         cookie: &Cookie,
-    ) -> Option<InterfaceId> {
+    ) -> Option<Sealed> {
         self.roll(now, rng);
         let (generation, rest) = cookie.0.split_first_chunk()?;
-        let (interface, mac) = rest.split_first_chunk()?;
+        let (interface, rest) = rest.split_first_chunk()?;
+        let (distance, mac) = rest.split_first()?;
         let generation = u32::from_be_bytes(*generation);
         let interface = InterfaceId(u32::from_be_bytes(*interface));
+        let sealed = Sealed { interface, distance: Some(*distance).filter(|distance| *distance != NO_DISTANCE) };
         let secret = [Some(&self.current), self.previous.as_ref()].into_iter().flatten();
         let secret = secret.into_iter().find(|secret| secret.generation == generation)?;
         if mac.len() != MAC_BYTES {
             return None;
         }
-        secret.mac(key, nli, interface).verify_truncated_left(mac).ok()?;
-        Some(interface)
+        secret.mac(key, nli, sealed).verify_truncated_left(mac).ok()?;
+        Some(sealed)
     }
 
     fn roll(&mut self, now: Instant, rng: &mut StdRng) {
@@ -105,13 +110,14 @@ impl Secret {
         Secret { generation: rng.next_u32(), keyed }
     }
 
-    fn mac(&self, key: &RouteKey, nli: &Nli, interface: InterfaceId) -> Hmac<Sha256> {
+    fn mac(&self, key: &RouteKey, nli: &Nli, sealed: Sealed) -> Hmac<Sha256> {
         let mut hasher = MacHasher(self.keyed.clone());
         nli.peer_identity.hash(&mut hasher);
         nli.address.hash(&mut hasher);
         key.hash(&mut hasher);
         self.generation.hash(&mut hasher);
-        interface.0.hash(&mut hasher);
+        sealed.interface.0.hash(&mut hasher);
+        sealed.distance.hash(&mut hasher);
         hasher.0
     }
 }
@@ -130,8 +136,11 @@ impl Hasher for MacHasher {
 }
 
 const QUERY_COOKIE_BYTES: usize = 16;
-const MAC_BYTES: usize = 16;
-const RESPONDER_COOKIE_BYTES: usize = 4 + 4 + MAC_BYTES;
+/// Whole words are left for the rest.
+const MAC_BYTES: usize = 15;
+const RESPONDER_COOKIE_BYTES: usize = 4 + 4 + 1 + MAC_BYTES;
+/// Stands for a distance that is not known.
+const NO_DISTANCE: u8 = u8::MAX;
 
 #[cfg(test)]
 mod tests {
@@ -140,6 +149,8 @@ mod tests {
     use rand::SeedableRng;
 
     use super::*;
+
+    const SEALED: Sealed = Sealed { interface: InterfaceId(4), distance: Some(3) };
 
     fn setup() -> (CookieJar, StdRng, RouteKey, Nli) {
         let mut rng = StdRng::seed_from_u64(7);
@@ -159,8 +170,8 @@ mod tests {
     fn a_cookie_holds_for_its_own_handshake_only() {
         let (mut jar, mut rng, key, nli) = setup();
         let now = Instant::from_millis(1000);
-        let cookie = jar.seal(now, &mut rng, &key, &nli, InterfaceId(4));
-        assert_eq!(jar.open(now, &mut rng, &key, &nli, &cookie), Some(InterfaceId(4)));
+        let cookie = jar.seal(now, &mut rng, &key, &nli, SEALED);
+        assert_eq!(jar.open(now, &mut rng, &key, &nli, &cookie), Some(SEALED));
 
         let mut other = key.clone();
         other.session.0[0] ^= 1;
@@ -189,10 +200,10 @@ mod tests {
     fn a_cookie_outlives_one_secret_and_not_two() {
         let (mut jar, mut rng, key, nli) = setup();
         let at = Instant::from_millis;
-        let cookie = jar.seal(at(0), &mut rng, &key, &nli, InterfaceId(4));
+        let cookie = jar.seal(at(0), &mut rng, &key, &nli, SEALED);
         assert!(jar.open(at(299_999), &mut rng, &key, &nli, &cookie).is_some());
         assert!(jar.open(at(300_000), &mut rng, &key, &nli, &cookie).is_some());
-        assert_ne!(jar.seal(at(300_000), &mut rng, &key, &nli, InterfaceId(4)), cookie);
+        assert_ne!(jar.seal(at(300_000), &mut rng, &key, &nli, SEALED), cookie);
         assert!(jar.open(at(599_999), &mut rng, &key, &nli, &cookie).is_some());
         assert!(jar.open(at(600_000), &mut rng, &key, &nli, &cookie).is_none());
     }
@@ -200,7 +211,7 @@ mod tests {
     #[test]
     fn a_secret_that_nobody_used_for_long_is_forgotten_at_once() {
         let (mut jar, mut rng, key, nli) = setup();
-        let cookie = jar.seal(Instant::from_millis(0), &mut rng, &key, &nli, InterfaceId(4));
+        let cookie = jar.seal(Instant::from_millis(0), &mut rng, &key, &nli, SEALED);
         assert!(jar.open(Instant::from_millis(600_000), &mut rng, &key, &nli, &cookie).is_none());
     }
 

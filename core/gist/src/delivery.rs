@@ -26,8 +26,9 @@ impl Engine {
         if own_source && message.nli.as_ref().is_some_and(|nli| !self.source_fits(arrival, nli)) {
             return;
         }
+        let distance = message.nli.as_ref().and_then(|nli| hop_distance(arrival, mri, nli));
         if message.explicit || message.context_free {
-            self.deliver_stateless(arrival, &key, message.nslp_data.unwrap_or_default(), message.hops);
+            self.deliver_stateless(arrival, &key, message.nslp_data.unwrap_or_default(), message.hops, distance);
             return;
         }
         let Some(id) = self.routes.find(&key) else {
@@ -37,7 +38,9 @@ impl Engine {
         };
         match self.belongs(id, arrival, message.nli.as_ref()) {
             Ok(()) => {
-                self.note_distance(id, arrival, message.nli.as_ref());
+                if let Some(route) = self.routes.get_mut(id) {
+                    route.distance = distance.or(route.distance);
+                }
                 self.deliver_on_route(now, id, arrival, message.nslp_data.unwrap_or_default(), message.hops);
             }
             Err(fault) => {
@@ -63,16 +66,6 @@ impl Engine {
                 if nli.is_some_and(same) { Ok(()) } else { Err(None) }
             }
         }
-    }
-
-    fn note_distance(&mut self, id: RouteId, arrival: &Arrival, nli: Option<&Nli>) {
-        let (Via::Datagram { ttl, .. }, Some(nli)) = (arrival.via, nli) else { return };
-        let Some(route) = self.routes.get_mut(id) else { return };
-        let distance = match route.role {
-            Role::Responder(_) => hop_distance(nli, ttl),
-            Role::Querier(_) => (nli.ip_ttl != 0).then_some(nli.ip_ttl),
-        };
-        route.distance = distance.or(route.distance);
     }
 
     /// Hands up data of a peer whom a handshake has proven.
@@ -103,7 +96,14 @@ impl Engine {
     }
 
     /// Hands up data for which there is no routing state, marked so. `key` points toward the sender.
-    pub(crate) fn deliver_stateless(&mut self, arrival: &Arrival, key: &RouteKey, data: Vec<u8>, hops: u8) {
+    pub(crate) fn deliver_stateless(
+        &mut self,
+        arrival: &Arrival,
+        key: &RouteKey,
+        data: Vec<u8>,
+        hops: u8,
+        ip_distance: Option<u8>,
+    ) {
         let (interface, reliable) = channel(arrival);
         let (sii, peer) = match arrival.via {
             Via::Datagram { source, .. } => (NO_PEER, source.ip()),
@@ -123,7 +123,7 @@ impl Engine {
             peer,
             local: arrival.local,
             interface,
-            ip_distance: None,
+            ip_distance,
             attributes: TransferAttributes { reliable, secure: false },
             validated: false,
             hops,

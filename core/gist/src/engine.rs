@@ -5,7 +5,9 @@ use std::collections::BTreeSet;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 
 use netserv_model::Instant;
-use netserv_wire::gist::{ErrorCode, HEADER_BYTES, Header, MAGIC, Message, MessageType, Nli, strip_magic};
+use netserv_wire::gist::{
+    Direction, ErrorCode, HEADER_BYTES, Header, MAGIC, Message, MessageType, Mri, Nli, strip_magic,
+};
 use rand::rngs::StdRng;
 use rand::{Rng, SeedableRng};
 
@@ -284,6 +286,16 @@ impl Engine {
     pub(crate) fn nli(&self, local: IpAddr) -> Nli {
         let Config { peer_identity, validity, .. } = &self.config;
         Nli { peer_identity: peer_identity.clone(), ip_ttl: 0, validity: *validity, address: local }
+    }
+
+    /// Returns what this node says about itself in a message about `mri` to a peer at a distance: upstream it repeats that
+    /// (RFC 5971 A.3.3), downstream it does not know the TTL of its datagrams.
+    pub(crate) fn nli_for(&self, mri: &Mri, distance: Option<u8>, local: IpAddr) -> Nli {
+        let ip_ttl = match mri.direction() {
+            Some(Direction::Upstream) => distance.unwrap_or(0),
+            Some(Direction::Downstream) | None => 0,
+        };
+        Nli { ip_ttl, ..self.nli(local) }
     }
 
     /// Returns whether somebody else may be at an address that a message names.

@@ -14,6 +14,7 @@ use crate::counters::Counter;
 use crate::engine::{Arrival, Engine, Via};
 use crate::event::{FailReason, NoPeerReason, Notification, RouteStatus, SendStatus};
 use crate::limits;
+use crate::responder::hop_distance;
 use crate::routing::{NewPeer, Route, RouteId, RouteKey};
 use crate::stack;
 use crate::timer::{Deadline, earlier};
@@ -251,9 +252,10 @@ impl Engine {
         if !self.source_fits(arrival, &nli) {
             return None;
         }
+        let distance = hop_distance(arrival, message.mri.as_ref()?, &nli);
         let route = self.routes.get_mut(id)?;
         let had_peer = route.peer.is_some();
-        route.distance = (nli.ip_ttl != 0).then_some(nli.ip_ttl);
+        route.distance = distance;
         let local = route.local;
         let changed = self.set_peer(id, Some(NewPeer { nli: &nli, port: None, local }));
         let refresh_at = now + self.refresh_delay(nli.validity);
@@ -342,8 +344,9 @@ impl Engine {
         let Some(querier) = route.querier().filter(|querier| querier.echo.confirm) else { return };
         let (key, local, association) = (route.key.clone(), route.local, route.association);
         let (cookie, proposal) = (querier.echo.cookie.clone(), querier.echo.proposal.clone());
+        let nli = self.nli_for(&key.mri, route.distance, local);
         let mut confirm = self.message(MessageType::Confirm, key);
-        confirm.nli = Some(self.nli(local));
+        confirm.nli = Some(nli);
         confirm.responder_cookie = cookie;
         match association {
             Some(association) => {

@@ -8,6 +8,7 @@ use netserv_model::Instant;
 use netserv_wire::gist::{Direction, ErrorCode, Message, MessageType, Mri, Nli, StackProposal};
 
 use crate::api::{AssociationId, Audience, InterfaceId, ResponderPolicy};
+use crate::cookie::Sealed;
 use crate::counters::Counter;
 use crate::engine::{Arrival, Engine, Via};
 use crate::errors::{Fault, MRI, NAT_TRAVERSAL, STACK_CONFIGURATION, STACK_PROPOSAL};
@@ -38,11 +39,11 @@ impl Engine {
             self.out.count(Counter::QueriesLimited);
             return;
         }
+        let distance = hop_distance(arrival, mri, &nli);
         let key = RouteKey { session, nslp_id: query.nslp_id, mri: mri.inverted() };
         if let Some(data) = query.nslp_data.take() {
-            self.deliver_stateless(arrival, &key, data, query.hops);
+            self.deliver_stateless(arrival, &key, data, query.hops, distance);
         }
-        let distance = hop_distance(&nli, ttl);
         let seen =
             Seen { nli: &nli, port: Some(source.port()), interface, association: None, hold_time: None, distance };
         let association = self.shared_association(now, &query);
@@ -76,13 +77,14 @@ impl Engine {
         association: Option<AssociationId>,
     ) -> Message {
         let mut response = self.message(MessageType::Response, key.clone());
-        response.nli = Some(Nli { ip_ttl: seen.distance.unwrap_or(0), ..self.nli(arrival.local) });
+        response.nli = Some(self.nli_for(&key.mri, seen.distance, arrival.local));
         response.query_cookie = query.query_cookie.clone();
         if query.stack_proposal.is_none() && self.config.policy == ResponderPolicy::Immediate {
             return response;
         }
         response.reply_wanted = true;
-        response.responder_cookie = Some(self.cookies.seal(now, &mut self.rng, key, seen.nli, seen.interface));
+        let sealed = Sealed { interface: seen.interface, distance: seen.distance };
+        response.responder_cookie = Some(self.cookies.seal(now, &mut self.rng, key, seen.nli, sealed));
         if query.stack_proposal.is_some() && association.is_none() {
             let (hold_time, port) = (self.config.hold_time, self.config.tcp_port);
             response.stack_proposal = Some(stack::proposal());
@@ -112,21 +114,22 @@ impl Engine {
             return;
         }
         let key = RouteKey { session, nslp_id: message.nslp_id, mri: mri.inverted() };
-        let interface = message
+        let sealed = message
             .responder_cookie
             .as_ref()
             .and_then(|cookie| self.cookies.open(now, &mut self.rng, &key, &nli, cookie));
-        let Some(interface) = interface else {
+        let Some(Sealed { interface, distance }) = sealed else {
             self.out.count(Counter::CookiesRefused);
             return;
         };
+        let distance = hop_distance(arrival, &mri, &nli).or(distance);
         (message.mri, message.nli) = (Some(mri), Some(nli.clone()));
         if !self.confirm_fits_association(now, arrival, &message) {
             return;
         }
-        let (port, association, distance) = match arrival.via {
-            Via::Datagram { source, ttl, .. } => (Some(source.port()), None, hop_distance(&nli, ttl)),
-            Via::Association(id) => (None, Some(id), None),
+        let (port, association) = match arrival.via {
+            Via::Datagram { source, .. } => (Some(source.port()), None),
+            Via::Association(id) => (None, Some(id)),
         };
         let hold_time = message.stack_configuration.as_ref().map(|configuration| configuration.hold_time);
         let seen = Seen { nli: &nli, port, interface, association, hold_time, distance };
@@ -185,7 +188,7 @@ impl Engine {
         };
         let moved = responder.interface != seen.interface && route.peer.is_some();
         *responder = Responder { expires_at, interface: seen.interface };
-        (route.local, route.distance) = (arrival.local, seen.distance.or(route.distance));
+        (route.local, route.distance) = (arrival.local, seen.distance);
         let peer = NewPeer { nli: seen.nli, port: seen.port, local: arrival.local };
         let changed = self.set_peer(id, Some(peer));
         if let Some(association) = seen.association {
@@ -252,9 +255,15 @@ fn query_fault(arrival: &Arrival, query: &Message, mri: &Mri, nli: &Nli, source:
     (upstream && ttl < UPSTREAM_TTL_MIN).then_some(ErrorCode::InvalidIpTtl.into())
 }
 
-/// Returns how many IP hops a datagram took, if its sender told the TTL that it left with.
-pub(crate) fn hop_distance(nli: &Nli, ttl: u8) -> Option<u8> {
-    nli.ip_ttl.checked_sub(ttl).filter(|_| nli.ip_ttl != 0)
+/// Returns how many IP hops away a message's sender is, if it says something of that (RFC 5971 A.3.3): downstream it tells
+/// the TTL that its datagram left with, upstream the distance itself.
+pub(crate) fn hop_distance(arrival: &Arrival, mri: &Mri, nli: &Nli) -> Option<u8> {
+    let told = Some(nli.ip_ttl).filter(|told| *told != 0)?;
+    match (mri.direction()?, arrival.via) {
+        (Direction::Upstream, _) => Some(told),
+        (Direction::Downstream, Via::Datagram { ttl, .. }) => told.checked_sub(ttl),
+        (Direction::Downstream, Via::Association(_)) => None,
+    }
 }
 
 /// Where the MRI has its method, and MRI and NLI their IP version (RFC 5971 A.3.1, A.3.3).

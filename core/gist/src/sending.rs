@@ -147,11 +147,12 @@ impl Engine {
 
     fn send_data(&mut self, now: Instant, id: RouteId, message: Pending) -> Result<(), FailReason> {
         let Some(route) = self.routes.get_mut(id) else { return Err(FailReason::Cancelled) };
-        let (key, local, association) = (route.key.clone(), route.local, route.association);
+        let (key, local, association, distance) = (route.key.clone(), route.local, route.association, route.distance);
         if let Role::Querier(querier) = &mut route.role {
             querier.active_at = now;
         }
         route.reliable_sent |= message.attributes.reliable;
+        let nli = self.nli_for(&key.mri, distance, local);
         let mut data = self.message(MessageType::Data, key);
         data.hops = message.hops;
         data.nslp_data = Some(message.data);
@@ -160,7 +161,7 @@ impl Engine {
                 self.send_on_association(now, association, &data).then_some(()).ok_or(FailReason::Association)
             }
             None => {
-                data.nli = Some(self.nli(local));
+                data.nli = Some(nli);
                 self.send_to_peer(now, id, &data).then_some(()).ok_or(FailReason::RateLimited)
             }
         };

@@ -5,7 +5,7 @@ use std::net::SocketAddr;
 use std::time::Duration;
 
 use netserv_model::Instant;
-use netserv_wire::gist::{Cookie, ErrorCode, Message, MessageType, UDP_PORT};
+use netserv_wire::gist::{Cookie, ErrorCode, Message, MessageType, Nli, UDP_PORT};
 
 use super::net::Net;
 use super::script::*;
@@ -126,7 +126,58 @@ fn a_query_leaves_no_trace_before_its_confirm() {
         panic!("{events:?}")
     };
     assert_eq!((*nslp_id, mri, *peer, *local), (NSLP, &flow(THERE, HERE), THERE, HERE));
-    assert_eq!((*interface, *ip_distance, *attributes, *validated, *hops), (InterfaceId(1), None, UNRELIABLE, true, 4));
+    assert_eq!(
+        (*interface, *ip_distance, *attributes, *validated, *hops),
+        (InterfaceId(1), Some(2), UNRELIABLE, true, 4)
+    );
+}
+
+/// Goal: both ends know the distance (RFC 5971 A.3.3). Method: this node downstream of the peer, upstream of it, and queried
+/// from downstream; what it is told, what it tells, and what the NSLP hears of it.
+#[test]
+fn the_distance_is_measured_downstream_and_repeated_upstream() {
+    let distances = |s: &mut Script| {
+        let heard = |event: &Event| match event {
+            Event::RecvMessage { ip_distance, .. } => Some(*ip_distance),
+            Event::MessageStatus { .. } | Event::NetworkNotification { .. } | Event::Malformed { .. } => None,
+        };
+        s.events().iter().filter_map(heard).collect::<Vec<_>>()
+    };
+    let told = |message: &Message| message.nli.as_ref().unwrap().ip_ttl;
+    let with = |message: Message, ip_ttl: u8| Message { nli: Some(Nli { ip_ttl, ..nli(PEER, THERE) }), ..message };
+    let (down, up) = (flow(THERE, HERE), flow(THERE, HERE).inverted());
+
+    let mut s = Script::new();
+    s.send(0, &Message { nslp_data: Some(b"text".to_vec()), ..query(5) });
+    let response = s.recv(0);
+    s.send(0, &confirm_to(&response));
+    s.send(1, &data(down.clone(), 5, b"text"));
+    s.send(1, &with(data(down.clone(), 5, b"text"), 65));
+    s.send(1, &with(data(down.clone(), 5, b"text"), 61));
+    assert_eq!(distances(&mut s), [Some(2), Some(2), Some(3), Some(3)]);
+    s.call(2, send(1, 5, up.clone(), UNRELIABLE, b"x"));
+    assert_eq!((told(&response), told(&s.recv_kind(2, MessageType::Data))), (2, 3));
+    let id = s.be_connected(3, 6);
+    s.send_stream(3, id, &stream_data(down, 6, b"over a connection"));
+    assert_eq!(distances(&mut s), [Some(2)], "the cookie brings the Query's distance");
+
+    let mut s = Script::new();
+    s.call(0, send(1, 5, downstream(), UNRELIABLE, b"x"));
+    let query = s.recv(0);
+    s.send(0, &with(response_to(&query), 4));
+    assert_eq!((told(&s.recv_kind(0, MessageType::Confirm)), told(&s.recv_kind(0, MessageType::Data))), (0, 0));
+    s.send(1, &data(downstream().inverted(), 5, b"text"));
+    s.send(1, &with(data(downstream().inverted(), 5, b"text"), 5));
+    assert_eq!(distances(&mut s), [Some(4), Some(5)]);
+
+    let mut s = Script::new();
+    let query = with(Message { mri: Some(flow(FAR, THERE).inverted()), ..super::script::query(5) }, 1).emit_datagram();
+    let now = s.at(0);
+    s.engine.handle_datagram(now, Datagram { ttl: 255, ..datagram(&query) });
+    let response = s.recv(0);
+    s.send(0, &confirm_to(&response));
+    s.send(1, &data(flow(FAR, THERE).inverted(), 5, b"text"));
+    assert_eq!((told(&response), distances(&mut s)), (0, vec![Some(1)]));
 }
 
 #[test]
