@@ -128,6 +128,10 @@ pub enum Transmit {
         ttl: Option<u8>,
         /// The value of the Router Alert Option, if one is sent.
         rao: Option<u16>,
+        /// The DSCP, if it matters; 6 bits.
+        dscp: Option<u8>,
+        /// The flow label of IPv6, if it matters; 20 bits.
+        flow_label: Option<u32>,
         /// The UDP payload, magic number included.
         payload: Vec<u8>,
     },

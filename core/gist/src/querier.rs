@@ -168,9 +168,15 @@ impl Engine {
             query.stack_proposal = Some(stack::proposal());
             query.stack_configuration = Some(stack::configuration(self.config.hold_time, None));
         }
+        // RFC 5971 §5.8.1.2: what routers choose the flow's path by, they choose the Query's by.
+        let (dscp, flow_label) = match &query.mri {
+            Some(Mri::PathCoupled(flow)) => (flow.dscp(), flow.flow_label()),
+            Some(Mri::LooseEnd(_) | Mri::Other(_)) | None => (None, None),
+        };
         let payload = query.emit_datagram();
         self.out.count(Counter::QueriesSent);
-        self.out.datagram(now, Transmit::QMode { local, destination, ttl: Some(ttl), rao, payload });
+        let q_mode = Transmit::QMode { local, destination, ttl: Some(ttl), rao, dscp, flow_label, payload };
+        self.out.datagram(now, q_mode);
     }
 
     pub(crate) fn querier_timeout(&mut self, now: Instant, id: RouteId) {

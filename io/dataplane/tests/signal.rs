@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 use common::signaling::{check_datagram, intercept, next, socket, wait_until};
 use common::{Chain, address, receive};
 use netserv_dataplane::signal::{
-    Interceptor, Received, RouteMonitor, Routes, SignalKind, SignalSocket, UnreachableKind,
+    Interceptor, QModeHeader, Received, RouteMonitor, Routes, SignalKind, SignalSocket, UnreachableKind,
 };
 use netserv_dataplane::{DriverConfig, DriverError, InterfaceId, PacketId, cleanup_leftovers, limits};
 use rustix::event::{PollFd, PollFlags, Timespec, epoll, poll};
@@ -31,7 +31,9 @@ fn queries_are_intercepted_with_and_without_router_alert() {
     for v6 in [false, true] {
         let (from, to) = (address(v6, 0, 1), address(v6, 1, 2));
         for rao in [None, Some(0), Some(33), Some(32_710)] {
-            sender.send_q_mode(from, to, Some(77), rao, MESSAGE).unwrap();
+            sender
+                .send_q_mode(from, to, QModeHeader { ttl: Some(77), rao, ..QModeHeader::default() }, MESSAGE)
+                .unwrap();
             let message = intercept(&mut interceptor);
             assert_eq!((message.source, message.destination), (SocketAddr::new(from, 270), to));
             assert_eq!((message.ttl, message.rao, message.payload()), (77, rao, MESSAGE));
@@ -39,13 +41,15 @@ fn queries_are_intercepted_with_and_without_router_alert() {
             interceptor.accept(message.id).unwrap();
             check_datagram(&receiver, from, to, 76, MESSAGE);
 
-            sender.send_q_mode(from, to, Some(77), rao, MESSAGE).unwrap();
+            sender
+                .send_q_mode(from, to, QModeHeader { ttl: Some(77), rao, ..QModeHeader::default() }, MESSAGE)
+                .unwrap();
             let message = intercept(&mut interceptor);
             let changed = [MESSAGE, b" and more"].concat();
             interceptor.accept_modified(message.id, &changed).unwrap();
             check_datagram(&receiver, from, to, 76, &changed);
 
-            sender.send_q_mode(from, to, None, rao, MESSAGE).unwrap();
+            sender.send_q_mode(from, to, QModeHeader { rao, ..QModeHeader::default() }, MESSAGE).unwrap();
             let message = intercept(&mut interceptor);
             interceptor.drop(message.id).unwrap();
             interceptor.accept(message.id).unwrap();
@@ -53,6 +57,38 @@ fn queries_are_intercepted_with_and_without_router_alert() {
     }
     assert_eq!((interceptor.counters().intercepted, interceptor.counters().unknown), (24, 8));
     assert_eq!(receiver.receive().unwrap(), None);
+}
+
+#[test]
+fn queries_carry_the_dscp_and_flow_label_that_they_are_given() {
+    let Some(chain) = Chain::new(3) else { return };
+    let sender = socket(&chain, 0);
+    let _entered = chain.enter(1);
+    let mut interceptor = Interceptor::open(&DriverConfig::new("node"), None).unwrap();
+    for rao in [None, Some(33)] {
+        for (v6, dscp, flow_label) in [
+            (false, None, None),
+            (false, Some(46), Some(0xa_bcde)),
+            (true, Some(46), None),
+            (true, None, Some(0xa_bcde)),
+            (true, Some(63), Some(0xf_ffff)),
+        ] {
+            let header = QModeHeader { ttl: None, rao, dscp, flow_label };
+            sender.send_q_mode(address(v6, 0, 1), address(v6, 1, 2), header, MESSAGE).unwrap();
+            let message = intercept(&mut interceptor);
+            let first = u32::from_be_bytes(*message.packet().first_chunk().unwrap());
+            let class = if v6 { first >> 20 & 0xff } else { first >> 16 & 0xff };
+            assert_eq!(class, u32::from(dscp.unwrap_or(0)) << 2, "{header:?}");
+            if let (true, Some(label)) = (v6, flow_label) {
+                assert_eq!(first & 0xf_ffff, label, "{header:?}");
+            }
+            interceptor.drop(message.id).unwrap();
+        }
+    }
+    // The socket's own datagrams stay as they were.
+    let to = SocketAddr::new(address(false, 1, 2), 270);
+    sender.send_datagram(SignalKind::Query, address(false, 0, 1), to, MESSAGE).unwrap();
+    assert_eq!(intercept(&mut interceptor).packet()[1], 0);
 }
 
 #[test]
@@ -72,7 +108,7 @@ fn what_is_no_query_for_others_is_left_alone() {
             assert_eq!(interceptor.receive(&mut none).unwrap(), 0);
             receiver.receive().unwrap().is_some()
         });
-        sender.send_q_mode(from, address(v6, 0, 2), None, None, MESSAGE).unwrap();
+        sender.send_q_mode(from, address(v6, 0, 2), QModeHeader::default(), MESSAGE).unwrap();
         check_datagram(&own, from, address(v6, 0, 2), 64, MESSAGE);
         let other = chain.udp(2, &SocketAddr::new(to, 271).to_string());
         sender.send_datagram(SignalKind::Peer, from, SocketAddr::new(to, 271), MESSAGE).unwrap();
@@ -106,7 +142,7 @@ fn the_oldest_query_is_lost_when_too_many_wait() {
     let mut held = Vec::new();
     for number in 0..=limits::INTERCEPTED_WAITING_MAX {
         let message = [MESSAGE, &number.to_be_bytes()].concat();
-        sender.send_q_mode(from, to, None, None, &message).unwrap();
+        sender.send_q_mode(from, to, QModeHeader::default(), &message).unwrap();
         wait_until(|| interceptor.receive(&mut held).unwrap() > 0);
     }
     assert_eq!((receiver.receive().unwrap(), interceptor.counters().overdue), (None, 1));
@@ -137,15 +173,15 @@ fn icmp_errors_name_the_destination_of_the_query() {
     for v6 in [false, true] {
         let (from, to) = (address(v6, 0, 1), address(v6, 2, 2));
         for rao in [None, Some(33)] {
-            sender.send_q_mode(from, to, None, rao, MESSAGE).unwrap();
+            sender.send_q_mode(from, to, QModeHeader { rao, ..QModeHeader::default() }, MESSAGE).unwrap();
             check_unreachable(&sender, to, 270, UnreachableKind::Port, to);
         }
-        sender.send_q_mode(from, to, Some(2), None, MESSAGE).unwrap();
+        sender.send_q_mode(from, to, QModeHeader { ttl: Some(2), ..QModeHeader::default() }, MESSAGE).unwrap();
         check_unreachable(&sender, to, 270, UnreachableKind::TimeExceeded, address(v6, 1, 2));
         sender.send_datagram(SignalKind::Peer, from, SocketAddr::new(to, 271), MESSAGE).unwrap();
         check_unreachable(&sender, to, 271, UnreachableKind::Prohibited, address(v6, 1, 2));
         let nowhere: IpAddr = if v6 { "2001:db8::1" } else { "192.0.2.1" }.parse().unwrap();
-        sender.send_q_mode(from, nowhere, None, None, MESSAGE).unwrap();
+        sender.send_q_mode(from, nowhere, QModeHeader::default(), MESSAGE).unwrap();
         check_unreachable(&sender, nowhere, 270, UnreachableKind::Network, address(v6, 0, 2));
     }
 }
@@ -156,7 +192,7 @@ fn errors_break_neither_sending_nor_receiving() {
     let (sender, peer) = (socket(&chain, 0), chain.udp(1, "10.0.0.2:9000"));
     let (from, to) = (address(false, 0, 1), address(false, 0, 2));
     for _ in 0..20 {
-        sender.send_q_mode(from, to, None, None, MESSAGE).unwrap();
+        sender.send_q_mode(from, to, QModeHeader::default(), MESSAGE).unwrap();
     }
     peer.send_to(b"hello", SocketAddr::new(from, 270)).unwrap();
     sender.send_datagram(SignalKind::Peer, from, "10.0.0.2:9000".parse().unwrap(), b"still there").unwrap();
@@ -203,7 +239,7 @@ fn dead_neighbours_fill_the_buffer_of_one_kind_only() {
         sender.send_datagram(kind, from, SocketAddr::new(to, 270), MESSAGE).unwrap();
         check_datagram(&receiver, from, to, 64, MESSAGE);
     }
-    sender.send_q_mode(from, to, None, None, MESSAGE).unwrap();
+    sender.send_q_mode(from, to, QModeHeader::default(), MESSAGE).unwrap();
     check_datagram(&receiver, from, to, 64, MESSAGE);
 
     let start = Instant::now();
@@ -235,7 +271,7 @@ fn one_descriptor_tells_of_datagrams_and_errors() {
         assert_eq!(heard(2000), 1, "a datagram");
         assert!(matches!(sender.receive().unwrap(), Some(Received::Datagram { .. })));
         assert_eq!(sender.receive().unwrap(), None);
-        sender.send_q_mode(address(false, 0, 1), address(false, 0, 2), None, None, MESSAGE).unwrap();
+        sender.send_q_mode(address(false, 0, 1), address(false, 0, 2), QModeHeader::default(), MESSAGE).unwrap();
         assert_eq!(heard(2000), 1, "an error");
         assert!(matches!(sender.receive().unwrap(), Some(Received::Unreachable { .. })));
         assert_eq!(sender.receive().unwrap(), None);

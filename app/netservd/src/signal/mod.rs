@@ -15,7 +15,7 @@ use std::sync::Arc;
 use anyhow::Result;
 use netserv_dataplane::PacketId;
 use netserv_dataplane::signal::{
-    Intercepted, Interceptor, InterceptorCounters, LocalAddresses, SendCounters, SignalKind, SignalSocket,
+    Intercepted, Interceptor, InterceptorCounters, LocalAddresses, QModeHeader, SendCounters, SignalKind, SignalSocket,
 };
 use netserv_node::gist::{AssociationId, Audience, Disposition, InterfaceId, Transmit};
 use netserv_node::{Input, OwnedDatagram, Token};
@@ -99,9 +99,10 @@ impl SignalIo {
     /// Carries out what the node wants to be sent.
     pub fn transmit(&mut self, transmit: Transmit) {
         match transmit {
-            Transmit::QMode { local, destination, ttl, rao, payload } => {
+            Transmit::QMode { local, destination, ttl, rao, dscp, flow_label, payload } => {
                 let rao = rao.filter(|_| self.send_router_alert);
-                if let Err(error) = self.socket.send_q_mode(local, destination, ttl, rao, &payload) {
+                let header = QModeHeader { ttl, rao, dscp, flow_label };
+                if let Err(error) = self.socket.send_q_mode(local, destination, header, &payload) {
                     tracing::debug!(%error, %destination, "a Query could not be sent");
                 }
             }

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Handshakes that meet no trouble, in both modes (RFC 5971 §4.4).
 
-use std::net::SocketAddr;
+use std::net::{IpAddr, SocketAddr};
 use std::time::Duration;
 
 use netserv_model::Instant;
-use netserv_wire::gist::{Cookie, ErrorCode, Message, MessageType, Nli, UDP_PORT};
+use netserv_wire::gist::{Cookie, ErrorCode, Message, MessageType, Mri, Nli, PathCoupled, UDP_PORT};
 
 use super::net::Net;
 use super::script::*;
@@ -19,7 +19,7 @@ use crate::{
 fn a_small_message_goes_in_datagrams() {
     let mut s = Script::new();
     s.call(1000, send(1, 5, downstream(), UNRELIABLE, b"hello world!"));
-    let Transmit::QMode { local, destination, ttl, rao, payload } = s.transmit(1000) else { panic!() };
+    let Transmit::QMode { local, destination, ttl, rao, payload, .. } = s.transmit(1000) else { panic!() };
     assert_eq!((local, destination, ttl, rao), (HERE, FAR, Some(64), Some(RAO)));
     let query = parse_datagram(&payload);
     assert_eq!((query.kind, query.hops, query.nslp_id), (MessageType::Query, 32, NSLP));
@@ -506,6 +506,21 @@ fn calls_that_cannot_work_are_refused() {
     s.recv_nothing(0);
     assert_eq!(s.events(), []);
     assert_eq!(s.engine.state_counts(), StateCounts::default());
+}
+
+#[test]
+fn a_query_has_the_dscp_and_flow_label_of_its_flow() {
+    let (from, to): (IpAddr, IpAddr) = ("2001:db8::1".parse().unwrap(), "2001:db8::2".parse().unwrap());
+    let flow = || PathCoupled::new(from, to).unwrap();
+    for (flow, expected) in
+        [(flow(), (None, None)), (flow().with_dscp(46).with_flow_label(0xa_bcde), (Some(46), Some(0xa_bcde)))]
+    {
+        let mut s = Script::new();
+        let now = s.at(0);
+        s.engine.handle_api(now, send(1, 5, Mri::PathCoupled(flow), UNRELIABLE, b"x"), from).unwrap();
+        let Transmit::QMode { dscp, flow_label, .. } = s.transmit(0) else { panic!() };
+        assert_eq!((dscp, flow_label), expected);
+    }
 }
 
 #[test]

@@ -56,6 +56,17 @@ pub(crate) fn append_ttl(to: &mut Vec<u8>, v6: bool, ttl: u8) {
     append(to, level, kind, &i32::from(ttl).to_ne_bytes());
 }
 
+/// Appends the DSCP to send with (RFC 2474 §3), without congestion notification.
+pub(crate) fn append_dscp(to: &mut Vec<u8>, v6: bool, dscp: u8) {
+    let (level, kind) = if v6 { (libc::IPPROTO_IPV6, libc::IPV6_TCLASS) } else { (libc::IPPROTO_IP, libc::IP_TOS) };
+    append(to, level, kind, &i32::from(dscp << 2).to_ne_bytes());
+}
+
+/// Appends the flow label to send with over IPv6 (RFC 6437 §3).
+pub(crate) fn append_flow_label(to: &mut Vec<u8>, label: u32) {
+    append(to, libc::IPPROTO_IPV6, IPV6_FLOWINFO, &(label & FLOW_LABEL_MASK).to_be_bytes());
+}
+
 /// Appends the router alert option to send with (RFC 2113 §2.1, RFC 2711 §2.1).
 pub(crate) fn append_router_alert(to: &mut Vec<u8>, v6: bool, value: u16) {
     let [high, low] = value.to_be_bytes();
@@ -114,6 +125,9 @@ pub(crate) fn failure(control: &[u8]) -> Option<Failure> {
     })
 }
 
+/// Missing in the `libc` crate; `include/uapi/linux/in6.h`.
+const IPV6_FLOWINFO: i32 = 11;
+const FLOW_LABEL_MASK: u32 = 0xf_ffff;
 const HEADER_BYTES: usize = size_of::<usize>() + 8;
 const ALIGNMENT: usize = size_of::<usize>();
 

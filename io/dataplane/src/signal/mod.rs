@@ -12,4 +12,4 @@ mod socket;
 pub use interceptor::{Intercepted, Interceptor, InterceptorCounters};
 pub use passage::Passage;
 pub use routes::{LocalAddress, LocalAddresses, RouteMonitor, Routes};
-pub use socket::{Received, SendCounters, SignalConfig, SignalKind, SignalSocket, UnreachableKind};
+pub use socket::{QModeHeader, Received, SendCounters, SignalConfig, SignalKind, SignalSocket, UnreachableKind};

@@ -136,6 +136,19 @@ impl SignalKind {
     }
 }
 
+/// What the IP header of a datagram in Q-mode says besides the addresses.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct QModeHeader {
+    /// The TTL or hop limit; `None` leaves it to the kernel.
+    pub ttl: Option<u8>,
+    /// The value of the router alert option; `None` leaves the option out.
+    pub rao: Option<u16>,
+    /// The DSCP, 6 bits.
+    pub dscp: Option<u8>,
+    /// The flow label of IPv6, 20 bits; `None` leaves it to the kernel.
+    pub flow_label: Option<u32>,
+}
+
 /// What became of datagrams of one kind.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct SendCounters {
@@ -219,13 +232,12 @@ impl SignalSocket {
         peer: SocketAddr,
         payload: &[u8],
     ) -> Result<(), DriverError> {
-        self.send(kind, peer, control_data(local, peer, None, None), payload)
+        self.send(kind, peer, control_data(local, peer, QModeHeader::default()), payload)
     }
 
     /// Sends a datagram in Q-mode (RFC 5971 §5.3.2): toward the flow's destination, to be caught on its way.
     ///
-    /// `rao` is the value of the router alert option; `None` leaves the option out. Like everything from this socket
-    /// the datagram is never fragmented.
+    /// Like everything from this socket the datagram is never fragmented.
     ///
     /// # Errors
     /// As [`SignalSocket::send_datagram`].
@@ -233,12 +245,11 @@ impl SignalSocket {
         &self,
         local: IpAddr,
         destination: IpAddr,
-        ttl: Option<u8>,
-        rao: Option<u16>,
+        header: QModeHeader,
         payload: &[u8],
     ) -> Result<(), DriverError> {
         let peer = SocketAddr::new(destination, self.port);
-        self.send(SignalKind::Query, peer, control_data(local, peer, ttl, rao), payload)
+        self.send(SignalKind::Query, peer, control_data(local, peer, header), payload)
     }
 
     /// Sends what waits and has room now; what has waited for too long is lost.
@@ -362,7 +373,8 @@ impl AsFd for SignalSocket {
 }
 
 /// Returns what the kernel has to know besides address and payload.
-fn control_data(local: IpAddr, peer: SocketAddr, ttl: Option<u8>, rao: Option<u16>) -> Vec<u8> {
+fn control_data(local: IpAddr, peer: SocketAddr, header: QModeHeader) -> Vec<u8> {
+    let QModeHeader { ttl, rao, dscp, flow_label } = header;
     let mut control = Vec::new();
     if !local.is_unspecified() {
         control::append_source(&mut control, local);
@@ -372,6 +384,12 @@ fn control_data(local: IpAddr, peer: SocketAddr, ttl: Option<u8>, rao: Option<u1
     }
     if let Some(value) = rao {
         control::append_router_alert(&mut control, peer.is_ipv6(), value);
+    }
+    if let Some(dscp) = dscp {
+        control::append_dscp(&mut control, peer.is_ipv6(), dscp);
+    }
+    if let Some(label) = flow_label.filter(|_| peer.is_ipv6()) {
+        control::append_flow_label(&mut control, label);
     }
     control
 }

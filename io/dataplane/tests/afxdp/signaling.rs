@@ -5,7 +5,7 @@ use std::net::SocketAddr;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-use netserv_dataplane::signal::{Interceptor, Received, SignalKind};
+use netserv_dataplane::signal::{Interceptor, QModeHeader, Received, SignalKind};
 use netserv_dataplane::{Batch, Driver, Final, InterfaceId, limits};
 use netserv_skips::not_run;
 use netserv_wire::ip::build;
@@ -27,7 +27,9 @@ fn queries_are_intercepted_with_and_without_router_alert_and_without_rules() {
         for v6 in [false, true] {
             let (from, to) = (address(v6, 0, 1), address(v6, 1, 2));
             for rao in [None, Some(0), Some(33), Some(32_710)] {
-                let send = |ttl| sender.send_q_mode(from, to, ttl, rao, MESSAGE).unwrap();
+                let send = |ttl| {
+                    sender.send_q_mode(from, to, QModeHeader { ttl, rao, ..QModeHeader::default() }, MESSAGE).unwrap();
+                };
                 send(Some(77));
                 let message = intercept(interceptor);
                 assert_eq!((message.source, message.destination), (SocketAddr::new(from, 270), to));
@@ -67,7 +69,7 @@ fn what_is_no_query_for_others_is_left_to_the_kernel() {
             check_datagram(&receiver, from, to, 63, b"no magic number");
             sender.send_datagram(SignalKind::Peer, from, SocketAddr::new(to, 270), &MESSAGE[..3]).unwrap();
             check_datagram(&receiver, from, to, 63, &MESSAGE[..3]);
-            sender.send_q_mode(from, address(v6, 0, 2), None, None, MESSAGE).unwrap();
+            sender.send_q_mode(from, address(v6, 0, 2), QModeHeader::default(), MESSAGE).unwrap();
             check_datagram(&own, from, address(v6, 0, 2), 64, MESSAGE);
         }
         assert_eq!(interceptor.receive(&mut Vec::new()).unwrap(), 0);
@@ -101,7 +103,7 @@ fn queries_are_nobodys_without_an_interceptor() {
     let interceptor = Interceptor::open(&config("nobody"), Some(passage)).unwrap();
     drop(interceptor);
     let (sender, receiver) = (socket(&chain, SENDER), socket(&chain, RECEIVER));
-    sender.send_q_mode(address(false, 0, 1), address(false, 1, 2), None, None, MESSAGE).unwrap();
+    sender.send_q_mode(address(false, 0, 1), address(false, 1, 2), QModeHeader::default(), MESSAGE).unwrap();
     assert_eq!(pass(&mut driver, 1), 0);
     check_datagram(&receiver, address(false, 0, 1), address(false, 1, 2), 63, MESSAGE);
 }
@@ -121,7 +123,7 @@ fn vlans_are_named_as_the_kernel_names_them() {
     let _entered = chain.enter(ROUTER);
     let index = chain.run(ROUTER, &["cat", "/sys/class/net/tagged/ifindex"]).trim().parse().unwrap();
     with_interceptor(open("tagged", &[]), |interceptor| {
-        sender.send_q_mode("10.7.0.1".parse().unwrap(), address(false, 1, 2), None, None, MESSAGE).unwrap();
+        sender.send_q_mode("10.7.0.1".parse().unwrap(), address(false, 1, 2), QModeHeader::default(), MESSAGE).unwrap();
         assert_eq!(intercept(interceptor).interface, InterfaceId(index));
     });
 }
@@ -148,7 +150,7 @@ fn rules_are_there_as_long_as_a_device_needs_them() {
         until(interceptor, true);
         let (from, to) = (address(false, 0, 1), address(false, 1, 2));
         // What was seen once and goes on by the kernel is not seen again.
-        sender.send_q_mode(from, to, None, None, MESSAGE).unwrap();
+        sender.send_q_mode(from, to, QModeHeader::default(), MESSAGE).unwrap();
         let message = intercept(interceptor);
         interceptor.accept(message.id).unwrap();
         check_datagram(&receiver, from, to, 63, MESSAGE);
@@ -171,7 +173,7 @@ fn the_oldest_query_is_lost_when_too_many_wait_and_the_others_go_on_in_the_end()
     running(driver, || {
         let mut held = Vec::new();
         for number in 0..=limits::INTERCEPTED_WAITING_MAX {
-            sender.send_q_mode(from, to, None, None, &message(number)).unwrap();
+            sender.send_q_mode(from, to, QModeHeader::default(), &message(number)).unwrap();
             wait_until(|| interceptor.receive(&mut held).unwrap() > 0);
         }
         assert_eq!((receiver.receive().unwrap(), interceptor.counters().overdue), (None, 1));
