@@ -38,6 +38,8 @@ fn queries_are_intercepted_with_and_without_router_alert() {
             assert_eq!((message.source, message.destination), (SocketAddr::new(from, 270), to));
             assert_eq!((message.ttl, message.rao, message.payload()), (77, rao, MESSAGE));
             assert!(v6 || message.packet()[6] & 0x40 != 0, "a query is never fragmented");
+            let udp = message.packet().len() - MESSAGE.len() - 8;
+            assert_ne!(message.packet()[udp + 6..udp + 8], [0, 0], "it has a checksum");
             interceptor.accept(message.id).unwrap();
             check_datagram(&receiver, from, to, 76, MESSAGE);
 

@@ -277,6 +277,37 @@ fn an_upstream_query_from_next_door_is_answered() {
     assert_eq!(s.engine.state_counts().responding, 1);
 }
 
+#[test]
+fn an_upstream_query_does_not_change_what_a_downstream_one_found() {
+    let mut s = Script::new();
+    s.call(0, send(1, 5, downstream(), UNRELIABLE, b"x"));
+    s.establish(0);
+    s.recv_kind(0, MessageType::Data);
+    let other: IpAddr = "10.0.0.3".parse().unwrap();
+    let named = Some(nli(0xcc, other));
+    let upstream = Message { mri: Some(downstream().inverted()), nli: named.clone(), ..query(5) };
+    let payload = upstream.emit_datagram();
+    let now = s.at(1);
+    s.engine
+        .handle_datagram(now, Datagram { ttl: 255, source: SocketAddr::new(other, UDP_PORT), ..datagram(&payload) });
+    let confirm = Message { nli: named, ..confirm_to(&s.recv_kind(1, MessageType::Response)) };
+    s.send_from(1, SocketAddr::new(other, UDP_PORT), InterfaceId(1), &confirm);
+    assert_eq!((s.count(Counter::ConfirmsAccepted), s.count(Counter::RoutesRefused)), (0, 1));
+    s.call(2, send(2, 5, downstream(), UNRELIABLE, b"y"));
+    let Transmit::Datagram { peer, .. } = s.transmit(2) else { panic!() };
+    assert_eq!(peer.ip(), THERE);
+}
+
+#[test]
+fn what_has_no_magic_number_is_dropped_in_silence() {
+    for bytes in [&b"no magic at all"[..], b"", b"\x4e\x04\xbd", &query(5).emit()] {
+        let mut s = Script::new();
+        assert_eq!(s.engine.handle_datagram(NOW, datagram(bytes)), Disposition::Consumed);
+        s.recv_nothing(1000);
+        assert_eq!((s.events(), s.count(Counter::BadMagic)), (vec![], 1));
+    }
+}
+
 proptest! {
     #![proptest_config(ProptestConfig { cases: 1000, failure_persistence: None, ..ProptestConfig::default() })]
 

@@ -5,11 +5,12 @@ use std::net::{IpAddr, SocketAddr};
 use std::time::Duration;
 
 use netserv_model::Instant;
-use netserv_wire::gist::{Cookie, ErrorCode, Message, MessageType, Mri, Nli, PathCoupled, UDP_PORT};
+use netserv_wire::gist::{AdditionalInfo, Cookie, ErrorCode, Message, MessageType, Mri, Nli, PathCoupled, UDP_PORT};
 
 use super::net::Net;
 use super::script::*;
 use super::{NSLP, RAO, RELIABLE, UNRELIABLE, config, flow, send, session};
+use crate::errors::{STACK_CONFIGURATION, STACK_PROPOSAL};
 use crate::{
     ApiCall, ApiError, Counter, Datagram, Disposition, Engine, Event, FailReason, InterfaceId, MessageHandle,
     ResponderPolicy, SendStatus, SiiHandle, StateCounts, TransferAttributes, Transmit,
@@ -394,6 +395,25 @@ fn a_confirm_must_echo_our_stacks() {
 }
 
 #[test]
+fn a_first_confirm_is_told_what_it_lacks() {
+    type Change = fn(&mut Message);
+    let no_proposal: Change = |confirm| (confirm.stack_proposal, confirm.stack_configuration) = (None, None);
+    let no_hold_time: Change = |confirm| confirm.stack_configuration = None;
+    for (change, missing) in [(no_proposal, STACK_PROPOSAL), (no_hold_time, STACK_CONFIGURATION)] {
+        let mut s = Script::new();
+        s.send(0, &with_stack(query(5), None));
+        let mut confirm = first_confirm_to(&s.recv(0));
+        change(&mut confirm);
+        let now = s.at(0);
+        let id = s.engine.handle_accepted(now, HERE, SocketAddr::new(THERE, 40_000));
+        s.send_stream(0, id, &confirm);
+        let object = s.recv_stream(0, id).remove(0).error.unwrap();
+        assert_eq!(object.error_code(), Some(ErrorCode::MissingObject));
+        assert_eq!(object.infos, [AdditionalInfo::ObjectType(missing)]);
+    }
+}
+
+#[test]
 fn a_confirm_by_datagram_must_not_echo_other_stacks() {
     for (changed, rows) in [(true, 0), (false, 1)] {
         let mut s = Script::new();
@@ -442,6 +462,60 @@ fn a_message_can_go_to_a_certain_peer() {
     let mut r = Script::new();
     r.send(0, &Message { explicit: true, ..super::script::data(flow(THERE, HERE), 5, b"bye!") });
     assert!(matches!(&r.events()[..], [Event::RecvMessage { validated: false, .. }]));
+}
+
+#[test]
+fn payload_in_a_response_or_confirm_is_delivered_with_the_state() {
+    let text = |events: Vec<Event>| match &events[..] {
+        [.., Event::RecvMessage { data, validated, .. }] => Some((data.clone(), *validated)),
+        _ => None,
+    };
+    let mut s = Script::new();
+    s.call(0, send(1, 5, downstream(), UNRELIABLE, b"x"));
+    let query = s.recv(0);
+    let response = Message { nslp_data: Some(b"response".to_vec()), ..response_to(&query) };
+    s.send(0, &Message { query_cookie: Some(Cookie(vec![0; 16])), ..response.clone() });
+    assert_eq!(text(s.events()), None, "a forged Response");
+    s.send(0, &response);
+    assert_eq!(text(s.events()), Some((b"response".to_vec(), true)));
+
+    let mut s = Script::new();
+    s.send(0, &super::script::query(5));
+    let confirm = Message { nslp_data: Some(b"answered".to_vec()), ..confirm_to(&s.recv(0)) };
+    s.send(0, &Message { responder_cookie: Some(Cookie(vec![0; 24])), ..confirm.clone() });
+    assert_eq!(text(s.events()), None, "a forged Confirm");
+    s.send(0, &confirm);
+    assert_eq!(text(s.events()), Some((b"answered".to_vec(), true)));
+}
+
+#[test]
+fn datagrams_go_to_the_port_that_the_query_came_from() {
+    let mut s = Script::new();
+    let source = SocketAddr::new(THERE, 4567);
+    let peer_of = |transmit| match transmit {
+        Transmit::Datagram { peer, payload, .. } => (peer, parse_datagram(&payload)),
+        other @ (Transmit::QMode { .. }
+        | Transmit::Connect { .. }
+        | Transmit::Stream { .. }
+        | Transmit::Close { .. }) => panic!("{other:?}"),
+    };
+    s.send_from(0, source, InterfaceId(1), &query(5));
+    let (peer, response) = peer_of(s.transmit(0));
+    assert_eq!(peer, source);
+    s.send_from(0, source, InterfaceId(1), &confirm_to(&response));
+    s.call(1, send(1, 5, flow(THERE, HERE).inverted(), UNRELIABLE, b"answer"));
+    let (peer, data) = peer_of(s.transmit(1));
+    assert_eq!((peer, data.kind), (source, MessageType::Data));
+}
+
+#[test]
+fn a_response_is_only_a_little_longer_than_its_query() {
+    for query in [query(5), with_stack(query(5), None)] {
+        let mut s = Script::new();
+        s.send(0, &query);
+        let response = s.recv(0).emit().len();
+        assert!(response <= query.emit().len() + 32, "{response} bytes for {}", query.emit().len());
+    }
 }
 
 #[test]
