@@ -101,14 +101,17 @@ impl World {
                 engine.handle_icmp_error(self.now, &error);
             }
             1 => {
-                let lifetime = Duration::from_secs(input.byte().into());
-                let call =
-                    ApiCall::SetStateLifetime { nslp_id: NSLP_ID, session: session(input), mri: mri(node), lifetime };
+                let lifetime = input.byte();
+                let session = (lifetime & 1 == 0).then(|| session(input));
+                let mri = (lifetime & 2 == 0).then(|| mri(node));
+                let lifetime = Duration::from_secs(lifetime.into());
+                let call = ApiCall::SetStateLifetime { nslp_id: NSLP_ID, session, mri, lifetime };
                 let _ = engine.handle_api(self.now, call, ADDRESSES[node]);
             }
             2 => {
-                let call =
-                    ApiCall::InvalidateRoutingState { nslp_id: NSLP_ID, mri: mri(node), bad: input.byte() & 1 == 1 };
+                let how = input.byte();
+                let nslp_id = (how & 2 == 0).then_some(NSLP_ID);
+                let call = ApiCall::InvalidateRoutingState { nslp_id, mri: mri(node), bad: how & 1 == 1 };
                 let _ = engine.handle_api(self.now, call, ADDRESSES[node]);
             }
             _ => {

@@ -64,17 +64,17 @@ pub enum ApiCall {
     SetStateLifetime {
         /// The calling NSLP.
         nslp_id: u16,
-        /// The session.
-        session: SessionId,
-        /// The flow and the direction.
-        mri: Mri,
+        /// The session; `None` for all.
+        session: Option<SessionId>,
+        /// The flow and the direction; `None` for all.
+        mri: Option<Mri>,
         /// The lifetime; zero gives the state up at once.
         lifetime: Duration,
     },
     /// Says that the peer in the direction of the MRI may be the wrong one.
     InvalidateRoutingState {
-        /// The calling NSLP.
-        nslp_id: u16,
+        /// The NSLP whose messages go there; `None` for all.
+        nslp_id: Option<u16>,
         /// The flow and the direction.
         mri: Mri,
         /// The state must not be used before a new handshake; otherwise it is only checked.

@@ -153,7 +153,7 @@ impl Engine {
                 self.send_message(now, Outgoing { handle, key, attributes, sii, timeout, data, hops }, local)
             }
             ApiCall::SetStateLifetime { nslp_id, session, mri, lifetime } => {
-                self.set_lifetime(now, &RouteKey { session, nslp_id, mri }, lifetime);
+                self.set_lifetimes(now, nslp_id, session, mri.as_ref(), lifetime);
                 Ok(())
             }
             ApiCall::InvalidateRoutingState { nslp_id, mri, bad } => {

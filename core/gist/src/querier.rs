@@ -373,10 +373,9 @@ impl Engine {
         self.rng.random_range(validity / 2..=validity * 3 / 4)
     }
 
-    pub(crate) fn invalidate(&mut self, now: Instant, nslp_id: u16, mri: &Mri, bad: bool) {
-        let fits = |route: &Route| route.key.nslp_id == nslp_id && route.key.mri == *mri;
-        let ids: Vec<RouteId> = self.routes.iter().filter(|(_, route)| fits(route)).map(|(id, _)| id).collect();
-        for id in ids {
+    pub(crate) fn invalidate(&mut self, now: Instant, nslp_id: Option<u16>, mri: &Mri, bad: bool) {
+        let fits = |key: &RouteKey| nslp_id.is_none_or(|nslp_id| key.nslp_id == nslp_id) && key.mri == *mri;
+        for id in self.routes.matching(fits) {
             let querying = self.routes.get(id).is_some_and(|route| route.querier().is_some());
             match (querying, bad) {
                 (true, true) => {

@@ -160,8 +160,9 @@ impl RouteTable {
         self.rows.get_mut(&id)
     }
 
-    pub(crate) fn iter(&self) -> impl Iterator<Item = (RouteId, &Route)> {
-        self.rows.iter().map(|(id, route)| (*id, route))
+    /// Returns the rows whose key fits, out of all: slow.
+    pub(crate) fn matching(&self, fits: impl Fn(&RouteKey) -> bool) -> Vec<RouteId> {
+        self.rows.iter().filter(|(_, route)| fits(&route.key)).map(|(id, _)| *id).collect()
     }
 
     /// Returns the rows whose Queries go to an address.

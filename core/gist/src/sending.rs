@@ -224,8 +224,32 @@ impl Engine {
         }
     }
 
-    pub(crate) fn set_lifetime(&mut self, now: Instant, key: &RouteKey, lifetime: Duration) {
-        let Some(id) = self.routes.find(key) else { return };
+    /// Sets the lifetime of an NSLP's rows, of all sessions or flows where none is named.
+    pub(crate) fn set_lifetimes(
+        &mut self,
+        now: Instant,
+        nslp_id: u16,
+        session: Option<SessionId>,
+        mri: Option<&Mri>,
+        lifetime: Duration,
+    ) {
+        if let (Some(session), Some(mri)) = (session, mri) {
+            if let Some(id) = self.routes.find(&RouteKey { session, nslp_id, mri: mri.clone() }) {
+                self.set_lifetime(now, id, lifetime);
+            }
+            return;
+        }
+        let fits = |key: &RouteKey| {
+            key.nslp_id == nslp_id
+                && session.is_none_or(|session| key.session == session)
+                && mri.is_none_or(|mri| key.mri == *mri)
+        };
+        for id in self.routes.matching(fits) {
+            self.set_lifetime(now, id, lifetime);
+        }
+    }
+
+    fn set_lifetime(&mut self, now: Instant, id: RouteId, lifetime: Duration) {
         if lifetime.is_zero() {
             self.remove_route(now, id, SendStatus::Failed(FailReason::Cancelled));
             return;

@@ -2,7 +2,7 @@
 //! How things move between the engines. This is the only place where they do.
 
 use std::collections::VecDeque;
-use std::net::IpAddr;
+use std::net::{IpAddr, Ipv4Addr};
 
 use netserv_gist::ApiCall;
 use netserv_model::effect::{Command, EffectId, EffectOutcome, Job, Notice, RequestId};
@@ -51,9 +51,11 @@ impl Node {
 
     /// Gives a message to GIST with the node's own address toward the next peer, which may have to be asked for.
     fn call_gist(&mut self, call: ApiCall) {
-        match toward(mri(&call)) {
-            Some(destination) => self.look(destination, routes::Waiter::Message(Box::new(call))),
-            None => self.call_from(call, None),
+        match mri(&call).map(toward) {
+            Some(Some(destination)) => self.look(destination, routes::Waiter::Message(Box::new(call))),
+            Some(None) => self.call_from(call, None),
+            // A call about all flows needs no address.
+            None => self.call_from(call, Some(Ipv4Addr::UNSPECIFIED.into())),
         }
     }
 
@@ -160,11 +162,10 @@ fn wants_counters(body: &Body) -> bool {
     }
 }
 
-fn mri(call: &ApiCall) -> &Mri {
+fn mri(call: &ApiCall) -> Option<&Mri> {
     match call {
-        ApiCall::SendMessage { mri, .. }
-        | ApiCall::SetStateLifetime { mri, .. }
-        | ApiCall::InvalidateRoutingState { mri, .. } => mri,
+        ApiCall::SendMessage { mri, .. } | ApiCall::InvalidateRoutingState { mri, .. } => Some(mri),
+        ApiCall::SetStateLifetime { mri, .. } => mri.as_ref(),
     }
 }
 

@@ -430,7 +430,8 @@ impl Nslp {
             self.paths.remove(&path);
             let (session, mri) = path;
             let nslp_id = self.config.nslp_id;
-            self.api_calls.push_back(ApiCall::SetStateLifetime { nslp_id, session, mri, lifetime: Duration::ZERO });
+            let (session, mri, lifetime) = (Some(session), Some(mri), Duration::ZERO);
+            self.api_calls.push_back(ApiCall::SetStateLifetime { nslp_id, session, mri, lifetime });
         }
     }
 

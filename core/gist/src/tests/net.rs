@@ -105,7 +105,8 @@ impl Net {
     }
 
     pub(crate) fn lifetime_zero(&mut self, node: usize, number: u64, mri: Mri) {
-        let call = ApiCall::SetStateLifetime { nslp_id: NSLP, session: session(number), mri, lifetime: Duration::ZERO };
+        let (session, mri) = (Some(session(number)), Some(mri));
+        let call = ApiCall::SetStateLifetime { nslp_id: NSLP, session, mri, lifetime: Duration::ZERO };
         self.call(node, call).unwrap();
     }
 

@@ -85,8 +85,8 @@ fn the_querier_forgets_a_route_that_carries_nothing() {
 fn the_nslp_says_how_long_a_route_lives() {
     let lifetime = |seconds| ApiCall::SetStateLifetime {
         nslp_id: NSLP,
-        session: session(5),
-        mri: downstream(),
+        session: Some(session(5)),
+        mri: Some(downstream()),
         lifetime: Duration::from_secs(seconds),
     };
     let mut s = Script::new();
@@ -105,6 +105,24 @@ fn the_nslp_says_how_long_a_route_lives() {
     assert_eq!(s.statuses(), [(2, SendStatus::Failed(crate::FailReason::Cancelled))]);
     s.recv_nothing(60_000);
     assert_eq!(s.engine.poll_timeout(), None);
+}
+
+#[test]
+fn a_lifetime_can_be_for_all_flows_or_all_sessions() {
+    let other_flow = || flow(HERE, "10.0.9.8".parse().unwrap());
+    for (session_given, mri_given, left) in [(true, true, 3), (true, false, 2), (false, true, 2), (false, false, 0)] {
+        let mut s = Script::new();
+        for (handle, (number, mri)) in
+            (1..).zip([(5, downstream()), (5, other_flow()), (6, downstream()), (6, other_flow())])
+        {
+            s.call(0, send(handle, number, mri, UNRELIABLE, b"x"));
+        }
+        let (session, mri) = (session_given.then(|| session(5)), mri_given.then(downstream));
+        s.call(1, ApiCall::SetStateLifetime { nslp_id: NSLP + 1, session, mri: mri.clone(), lifetime: Duration::ZERO });
+        assert_eq!(s.engine.state_counts().querying, 4, "another NSLP's state stays");
+        s.call(1, ApiCall::SetStateLifetime { nslp_id: NSLP, session, mri, lifetime: Duration::ZERO });
+        assert_eq!(s.engine.state_counts().querying, left);
+    }
 }
 
 #[test]
@@ -239,8 +257,8 @@ fn an_idle_connection_is_closed_after_the_hold_time_and_not_before() {
     let id = s.be_connected(0, 5);
     let call = ApiCall::SetStateLifetime {
         nslp_id: NSLP,
-        session: session(5),
-        mri: flow(THERE, HERE).inverted(),
+        session: Some(session(5)),
+        mri: Some(flow(THERE, HERE).inverted()),
         lifetime: Duration::ZERO,
     };
     s.call(1000, call);

@@ -85,7 +85,7 @@ fn a_query_from_another_side_is_a_route_change() {
 
 #[test]
 fn the_nslp_can_distrust_a_route() {
-    let invalidate = |bad| ApiCall::InvalidateRoutingState { nslp_id: NSLP, mri: downstream(), bad };
+    let invalidate = |bad| ApiCall::InvalidateRoutingState { nslp_id: Some(NSLP), mri: downstream(), bad };
     let mut s = Script::new();
     s.call(0, send(1, 5, downstream(), UNRELIABLE, b"x"));
     s.establish(0);
@@ -105,7 +105,7 @@ fn the_nslp_can_distrust_a_route() {
     s.recv_kind(6, MessageType::Confirm);
     s.recv_kind(6, MessageType::Data);
 
-    s.call(7, ApiCall::InvalidateRoutingState { nslp_id: NSLP, mri: flow(THERE, HERE), bad: true });
+    s.call(7, ApiCall::InvalidateRoutingState { nslp_id: Some(NSLP), mri: flow(THERE, HERE), bad: true });
     s.recv_nothing(7);
 
     // A peer that is distrusted does not count as known: this node may be the last one.
@@ -115,6 +115,27 @@ fn the_nslp_can_distrust_a_route() {
     let query = s.recv_kind(8, MessageType::Query);
     s.icmp(9, IcmpKind::Port, FAR, &query);
     assert_eq!(s.statuses(), [(4, SendStatus::NoPeer(crate::NoPeerReason::Unreachable))]);
+}
+
+#[test]
+fn a_route_can_be_distrusted_for_all_nslps() {
+    let mut both = super::config(0xaa);
+    both.hosted.insert(NSLP + 1, super::RAO);
+    for (nslp_id, queries) in [(Some(NSLP), 1), (Some(NSLP + 1), 1), (None, 2)] {
+        let mut s = Script::with(both.clone());
+        for nslp in [NSLP, NSLP + 1] {
+            let mut call = send(1, 5, downstream(), UNRELIABLE, b"x");
+            let ApiCall::SendMessage { nslp_id, .. } = &mut call else { panic!() };
+            *nslp_id = nslp;
+            s.call(0, call);
+            s.establish(0);
+            s.recv_kind(0, MessageType::Data);
+        }
+        s.call(1, ApiCall::InvalidateRoutingState { nslp_id, mri: downstream(), bad: false });
+        let asked: Vec<u16> = (0..queries).map(|_| s.recv_kind(1, MessageType::Query).nslp_id).collect();
+        assert!(nslp_id.is_none_or(|one| asked == [one]), "{asked:?}");
+        s.recv_nothing(1);
+    }
 }
 
 #[test]

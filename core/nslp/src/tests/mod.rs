@@ -144,7 +144,8 @@ impl Node {
         if sent_on {
             let call = self.nslp.poll_api_call();
             let lifetime = Duration::ZERO;
-            let given_up = ApiCall::SetStateLifetime { nslp_id: NSLP_ID, session: SESSION, mri: flow(), lifetime };
+            let (session, mri) = (Some(SESSION), Some(flow()));
+            let given_up = ApiCall::SetStateLifetime { nslp_id: NSLP_ID, session, mri, lifetime };
             assert_eq!(call, Some(given_up));
         }
         self.quiet();
