@@ -140,6 +140,6 @@ pub enum RouteStatus {
     Bad,
     /// The peer can be used while it is checked.
     Tentative,
-    /// The peer is this one, newly.
+    /// The peer is this one: newly, or again after a doubt.
     Good(SiiHandle),
 }

@@ -53,6 +53,8 @@ pub(crate) struct Querier {
     rehandshake_at: Instant,
     /// Connections that broke since the last refresh that was due anyway.
     association_failures: u8,
+    /// The NSLP was told that the peer is bad or tentative, and not yet that there is a good one.
+    doubted: bool,
     /// What it means if nobody answers, by what ICMP errors say of this handshake's Queries.
     pub(crate) silence: NoPeerReason,
 }
@@ -79,6 +81,7 @@ impl Querier {
             echo: Echo::default(),
             rehandshake_at: now,
             association_failures: 0,
+            doubted: false,
             silence: NoPeerReason::Timeout,
         }
     }
@@ -221,7 +224,8 @@ impl Engine {
     fn give_up(&mut self, now: Instant, id: RouteId, reason: NoPeerReason) {
         let Some(route) = self.routes.get(id) else { return };
         self.out.count(Counter::QueriesUnanswered);
-        let (known, waiting) = (route.peer.is_some(), !route.pending.is_empty());
+        let doubted = route.querier().is_some_and(|querier| querier.doubted);
+        let (known, waiting) = (route.peer.is_some() || doubted, !route.pending.is_empty());
         match reason {
             NoPeerReason::Timeout | NoPeerReason::Hindered { .. } if known => {
                 self.notify(id, Notification::RouteDeletion);
@@ -270,6 +274,7 @@ impl Engine {
         let sii = route.peer?;
         let querier = route.querier_mut()?;
         querier.refresh_at = refresh_at;
+        let doubted = std::mem::take(&mut querier.doubted);
         querier.echo = Echo {
             confirm: message.reply_wanted,
             cookie: message.responder_cookie,
@@ -284,7 +289,7 @@ impl Engine {
             },
         };
         self.settle(now, id, association);
-        if changed && had_peer {
+        if (changed && had_peer) || doubted {
             self.notify(id, Notification::StatusChange(RouteStatus::Good(sii)));
         }
         Some(id)
@@ -379,20 +384,34 @@ impl Engine {
             let querying = self.routes.get(id).is_some_and(|route| route.querier().is_some());
             match (querying, bad) {
                 (true, true) => {
+                    self.doubt(id, RouteStatus::Bad);
                     self.tie(now, id, None);
                     self.set_peer(id, None);
                     self.start_handshake(now, id, Phase::Asking, now);
                 }
                 (true, false) => {
                     let phase = self.routes.get(id).and_then(Route::querier).map(|querier| querier.phase);
+                    self.doubt(id, RouteStatus::Tentative);
                     if phase == Some(Phase::Established) {
                         self.start_handshake(now, id, Phase::Refreshing, now);
                     }
                 }
-                (false, true) => self.remove_route(now, id, SendStatus::Failed(FailReason::Cancelled)),
+                (false, true) => {
+                    self.doubt(id, RouteStatus::Bad);
+                    self.remove_route(now, id, SendStatus::Failed(FailReason::Cancelled));
+                }
                 (false, false) => {}
             }
         }
+    }
+
+    /// Tells the NSLP that the row's peer, if there is one, is not as good as it was.
+    fn doubt(&mut self, id: RouteId, status: RouteStatus) {
+        let Some(route) = self.routes.get_mut(id).filter(|route| route.peer.is_some()) else { return };
+        if let Some(querier) = route.querier_mut() {
+            querier.doubted = true;
+        }
+        self.notify(id, Notification::StatusChange(status));
     }
 }
 

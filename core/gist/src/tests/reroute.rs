@@ -138,6 +138,43 @@ fn a_route_can_be_distrusted_for_all_nslps() {
     }
 }
 
+/// Goal: an NSLP knows when the peer is in doubt, by another NSLP's word too, and when it no longer is.
+#[test]
+fn the_nslp_hears_of_doubts_about_a_route_and_of_their_end() {
+    let told = |s: &mut Script| {
+        let kind = |event| match event {
+            Event::NetworkNotification { kind, .. } => Some(kind),
+            Event::RecvMessage { .. } | Event::MessageStatus { .. } | Event::Malformed { .. } => None,
+        };
+        s.events().into_iter().filter_map(kind).collect::<Vec<Notification>>()
+    };
+    let invalidate = |bad| ApiCall::InvalidateRoutingState { nslp_id: None, mri: downstream(), bad };
+    let status = Notification::StatusChange;
+    let mut s = Script::new();
+    s.call(0, invalidate(true));
+    s.call(0, send(1, 5, downstream(), UNRELIABLE, b"x"));
+    s.call(0, invalidate(true));
+    s.recv(0);
+    s.establish(0);
+    s.recv(0);
+    assert_eq!(told(&mut s), [], "there was no peer to doubt");
+    for (bad, doubt) in [(false, RouteStatus::Tentative), (true, RouteStatus::Bad)] {
+        s.call(1, invalidate(bad));
+        assert_eq!(told(&mut s), [status(doubt)]);
+        s.establish(1);
+        assert!(matches!(told(&mut s)[..], [Notification::StatusChange(RouteStatus::Good(_))]));
+    }
+    s.call(2, invalidate(true));
+    s.at(10_000);
+    assert_eq!(told(&mut s), [status(RouteStatus::Bad), Notification::RouteDeletion]);
+
+    let mut s = Script::new();
+    s.be_queried(0, 5);
+    let upstream = ApiCall::InvalidateRoutingState { nslp_id: None, mri: flow(THERE, HERE).inverted(), bad: true };
+    s.call(1, upstream);
+    assert_eq!((told(&mut s), s.engine.state_counts().responding), (vec![status(RouteStatus::Bad)], 0));
+}
+
 #[test]
 fn a_node_that_joins_the_path_is_found_by_the_next_refresh() {
     let mut net = Net::new(3, 1);
