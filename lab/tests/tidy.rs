@@ -344,6 +344,34 @@ fn every_promise_names_its_test() {
     }
 }
 
+/// Pages that name tests, as `path::name`, name some that are there.
+#[test]
+fn pages_name_tests_that_exist() {
+    for (page, tests_min) in [("docs/gist.md", 80), ("docs/on-path.md", 25)] {
+        let text = std::fs::read_to_string(root().join(page)).unwrap();
+        let mut checked = 0;
+        for (path, name) in text.split('`').skip(1).step_by(2).filter_map(|word| word.split_once("::")) {
+            let source = std::fs::read_to_string(root().join(path));
+            let exists = source.is_ok_and(|source| source.contains(&format!("fn {name}(")));
+            assert!(exists, "{page} names {path}::{name}, which is not there");
+            checked += 1;
+        }
+        assert!(checked >= tests_min, "only {checked} tests found in {page}");
+    }
+}
+
+/// The counts above the tables of docs/gist.md are those of their rows.
+#[test]
+fn the_page_about_gist_counts_its_rows() {
+    let text = std::fs::read_to_string(root().join("docs/gist.md")).unwrap();
+    let states = ["right", "untested", "wrong", "missing", "other"];
+    let of = |state: &str| text.lines().filter(|line| line.split(" | ").nth(2) == Some(state)).count();
+    let counts = states.map(of);
+    let words: Vec<String> = counts.iter().zip(states).map(|(count, state)| format!("{count} {state}")).collect();
+    let line = format!("There are {} rows: {}.", counts.iter().sum::<usize>(), words.join(", "));
+    assert!(text.contains(&line), "docs/gist.md lacks: {line}");
+}
+
 /// The figures are the goals that the bench compares with, and each names the part of the bench that measures it.
 #[test]
 fn every_figure_is_a_goal_of_the_bench() {
