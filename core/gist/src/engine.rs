@@ -157,7 +157,7 @@ impl Engine {
                 Ok(())
             }
             ApiCall::InvalidateRoutingState { nslp_id, mri, bad } => {
-                self.invalidate(now, nslp_id, &mri, bad);
+                self.invalidate(now, nslp_id, &mri, bad, local);
                 Ok(())
             }
         };

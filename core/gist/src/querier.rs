@@ -16,6 +16,7 @@ use crate::event::{FailReason, NoPeerReason, Notification, RouteStatus, SendStat
 use crate::limits;
 use crate::responder::hop_distance;
 use crate::routing::{NewPeer, Route, RouteId, RouteKey};
+use crate::sending::is_reached;
 use crate::stack;
 use crate::timer::{Deadline, earlier};
 
@@ -378,10 +379,24 @@ impl Engine {
         self.rng.random_range(validity / 2..=validity * 3 / 4)
     }
 
-    pub(crate) fn invalidate(&mut self, now: Instant, nslp_id: Option<u16>, mri: &Mri, bad: bool) {
+    /// Has rows checked or, if they are `bad`, made anew; `local` is the node's address in their direction now.
+    pub(crate) fn invalidate(&mut self, now: Instant, nslp_id: Option<u16>, mri: &Mri, bad: bool, local: IpAddr) {
         let fits = |key: &RouteKey| nslp_id.is_none_or(|nslp_id| key.nslp_id == nslp_id) && key.mri == *mri;
-        for id in self.routes.matching(fits) {
-            let querying = self.routes.get(id).is_some_and(|route| route.querier().is_some());
+        let ids: Vec<RouteId> = match query_target(mri).filter(|_| !bad) {
+            Some(target) => {
+                let fits = |id: &RouteId| self.routes.get(*id).is_some_and(|route| fits(&route.key));
+                self.routes.asking(target).filter(fits).collect()
+            }
+            None => self.routes.matching(fits),
+        };
+        for id in ids {
+            let querying = self.routes.get_mut(id).is_some_and(|route| {
+                let querying = route.querier().is_some();
+                if querying && is_reached(local) {
+                    route.local = local;
+                }
+                querying
+            });
             match (querying, bad) {
                 (true, true) => {
                     self.doubt(id, RouteStatus::Bad);

@@ -281,7 +281,7 @@ impl Engine {
 }
 
 /// Returns whether those who are not on the same link reach an address.
-fn is_reached(address: IpAddr) -> bool {
+pub(crate) fn is_reached(address: IpAddr) -> bool {
     let link_local = match address {
         IpAddr::V4(v4) => v4.is_link_local(),
         IpAddr::V6(v6) => v6.is_unicast_link_local(),

@@ -142,7 +142,10 @@ impl Node {
                 self.gist.set_own_addresses(addresses.iter().copied());
                 self.nslp.handle_addresses(addresses);
             }
-            Input::RoutesChanged => self.routes.changed(),
+            Input::RoutesChanged => {
+                self.routes.changed();
+                self.nslp.handle_routes(now);
+            }
             // A datagram for the node itself never goes on.
             Input::Datagram(datagram) => drop(self.gist.handle_datagram(at, datagram.view(true))),
             Input::Intercepted(token, datagram) => {

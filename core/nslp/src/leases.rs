@@ -3,6 +3,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::IpAddr;
+use std::ops::Bound;
 
 use netserv_gist::SiiHandle;
 use netserv_model::{Instant, ModuleName, Nonce, SessionId, UserId};
@@ -88,9 +89,10 @@ impl Leases {
         ids.iter().filter_map(|id| self.leases.get(id).map(|lease| (*id, lease)))
     }
 
-    /// Returns the flows that have leases.
-    pub(crate) fn flows(&self) -> impl Iterator<Item = &Mri> {
-        self.by_flow.keys()
+    /// Returns the flows that have leases, from the one after another on.
+    pub(crate) fn flows(&self, after: Option<&Mri>) -> impl Iterator<Item = &Mri> {
+        let from = after.map_or(Bound::Unbounded, Bound::Excluded);
+        self.by_flow.range::<Mri, _>((from, Bound::Unbounded)).map(|(mri, _)| mri)
     }
 
     /// Returns how many leases a module has on this node.

@@ -27,6 +27,10 @@ pub const LEASES_PER_FLOW_MAX: usize = 256;
 pub const LOOK_INTERVAL: Duration = Duration::from_secs(30);
 /// How long a node waits at least before it looks at a path again, however often that changes.
 pub const LOOK_AGAIN_MIN: Duration = Duration::from_secs(1);
+/// Flows whose next node is checked at once after routes changed; the next ones [`CHECK_INTERVAL`] later.
+pub const CHECKS_AT_ONCE_MAX: usize = 50;
+/// See [`CHECKS_AT_ONCE_MAX`].
+pub const CHECK_INTERVAL: Duration = Duration::from_millis(10);
 /// News about one lease that are passed on within [`NEWS_INTERVAL`]; more are dropped.
 pub const NEWS_BURST_MAX: u8 = 16;
 /// See [`NEWS_BURST_MAX`].

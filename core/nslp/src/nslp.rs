@@ -38,6 +38,7 @@ pub struct Nslp {
     by_handle: BTreeMap<MessageHandle, Sent>,
     paths: BTreeMap<(SessionId, Mri), usize>,
     leases: Leases,
+    check: Option<follow::Check>,
     assemblies: Assemblies,
     counters: Counters,
     next_request: u64,
@@ -100,6 +101,7 @@ impl Nslp {
             by_handle: BTreeMap::new(),
             paths: BTreeMap::new(),
             leases: Leases::default(),
+            check: None,
             assemblies: Assemblies::default(),
             counters: Counters::default(),
             next_request: 1,
@@ -230,6 +232,7 @@ impl Nslp {
             }
         }
         self.follow_due(now);
+        self.check_due(now);
     }
 
     /// Returns the next call to make to GIST. If GIST refuses it, say so with [`Nslp::handle_api_error`].
@@ -265,7 +268,8 @@ impl Nslp {
         });
         let assembly = self.assemblies.poll_timeout().map(|due| (due, "nslp assembly"));
         let lease = self.leases.poll_timeout().map(|due| (due, "nslp lease"));
-        exchange.into_iter().chain(assembly).chain(lease).min()
+        let check = self.check.as_ref().map(|check| (check.at, "nslp check of routes"));
+        exchange.into_iter().chain(assembly).chain(lease).chain(check).min()
     }
 
     /// Returns the counters.

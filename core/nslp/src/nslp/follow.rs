@@ -1,13 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Following paths: what was installed goes where they lead, and leaves where they led.
 
-use std::net::IpAddr;
 use std::time::Duration;
 
 use netserv_gist::{ApiCall, Notification, RouteStatus, SiiHandle};
 use netserv_model::notify::{Notify, NotifyEvent};
 use netserv_model::request::{Body, NodeReport, Outcome, PathEnd};
-use netserv_model::{Instant, ModuleName, NodeId, Nonce, RefusalKind, SessionId, UserId};
+use netserv_model::{Instant, ModuleName, NodeId, Nonce, Now, RefusalKind, SessionId, UserId};
 use netserv_wire::gist::Mri;
 use netserv_wire::nslp::{Message, Response, Tear, emit_notify, parts};
 use rand::Rng;
@@ -15,15 +14,35 @@ use rand::Rng;
 use super::{Nslp, Received, Route, Sent, Withdrawal};
 use crate::exchange::{Arrival, ExchangeKey, Requester};
 use crate::leases::{Lease, LeaseId};
-use crate::limits::{ANSWER_SEND_TIME, HOP_TIME, LOOK_AGAIN_MIN, LOOK_INTERVAL, PENDING_MAX, STATE_TIME_MORE};
+use crate::limits::{
+    ANSWER_SEND_TIME, CHECK_INTERVAL, CHECKS_AT_ONCE_MAX, HOP_TIME, LOOK_AGAIN_MIN, LOOK_INTERVAL, PENDING_MAX,
+    STATE_TIME_MORE,
+};
 
 impl Nslp {
-    /// Takes that the node's routes changed: those that `concerns` says may lead elsewhere are checked.
-    pub fn handle_routes(&mut self, concerns: impl Fn(IpAddr) -> bool) {
-        let nslp_id = self.config.nslp_id;
-        let changed = self.leases.flows().filter(|mri| mri.addresses().is_some_and(|(_, end)| concerns(end)));
-        let check = |mri: &Mri| ApiCall::InvalidateRoutingState { nslp_id, mri: mri.clone(), bad: false };
-        self.api_calls.extend(changed.map(check));
+    /// Takes that the node's routes changed: all paths are checked, some at a time.
+    pub fn handle_routes(&mut self, now: Now) {
+        match &mut self.check {
+            Some(check) => check.again = true,
+            None if self.leases.len() == 0 => {}
+            None => self.check = Some(Check { at: now.instant, after: None, again: false }),
+        }
+        self.check_due(now.instant);
+    }
+
+    /// Has GIST check the next paths, if that is due.
+    pub(super) fn check_due(&mut self, now: Instant) {
+        let Some(Check { after, again, .. }) = self.check.take_if(|check| check.at <= now) else { return };
+        let nslp_id = Some(self.config.nslp_id);
+        let flows: Vec<Mri> = self.leases.flows(after.as_ref()).take(CHECKS_AT_ONCE_MAX).cloned().collect();
+        let at = now + CHECK_INTERVAL;
+        self.check = match flows.last().cloned() {
+            Some(last) => Some(Check { at, after: Some(last), again }),
+            // Routes that changed meanwhile are checked from the beginning.
+            None => again.then_some(Check { at, after: None, again: false }),
+        };
+        let check = |mri: Mri| ApiCall::InvalidateRoutingState { nslp_id, mri, bad: false };
+        self.api_calls.extend(flows.into_iter().map(check));
     }
 
     /// Takes note of what a request that is answered changed along its path.
@@ -177,8 +196,8 @@ impl Nslp {
                 (id, was)
             }
         };
-        let nslp_id = self.config.nslp_id;
-        let lifetime = time + STATE_TIME_MORE;
+        let (nslp_id, lifetime) = (self.config.nslp_id, time + STATE_TIME_MORE);
+        let (session, mri) = (Some(session), Some(mri));
         self.api_calls.push_back(ApiCall::SetStateLifetime { nslp_id, session, mri, lifetime });
         self.look_again(now, id, answer);
         if moved {
@@ -315,6 +334,17 @@ impl Nslp {
         self.leave_path((lease.session, lease.mri.clone()));
         Some(lease)
     }
+}
+
+/// A check of all paths after routes changed, under way.
+#[derive(Debug)]
+pub(super) struct Check {
+    /// When it goes on.
+    pub(super) at: Instant,
+    /// The flow that was checked last.
+    after: Option<Mri>,
+    /// Routes changed again.
+    again: bool,
 }
 
 /// A SETUP that is answered.

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Paths that change while a lease runs.
 
+use std::collections::BTreeSet;
+
 use netserv_gist::{Notification, RouteStatus};
 use netserv_model::notify::{Notify, NotifyEvent};
 use netserv_model::{Digest, Signature};
@@ -8,7 +10,7 @@ use netserv_wire::nslp::{Tear, emit_notify};
 
 use super::*;
 use crate::Withdrawal;
-use crate::limits::{LEASES_PER_FLOW_MAX, LOOK_AGAIN_MIN, LOOK_INTERVAL, NEWS_BURST_MAX};
+use crate::limits::{CHECKS_AT_ONCE_MAX, LEASES_PER_FLOW_MAX, LOOK_AGAIN_MIN, LOOK_INTERVAL, NEWS_BURST_MAX};
 
 const UPSTREAM: SiiHandle = SiiHandle(1);
 const OLD: SiiHandle = SiiHandle(2);
@@ -76,7 +78,9 @@ impl Node {
     /// GIST keeps the state for so long.
     fn keeps_state(&mut self) -> Duration {
         match self.nslp.poll_api_call() {
-            Some(ApiCall::SetStateLifetime { session: SESSION, lifetime, mri, .. }) if mri == flow() => lifetime,
+            Some(ApiCall::SetStateLifetime { session: Some(SESSION), lifetime, mri, .. }) if mri == Some(flow()) => {
+                lifetime
+            }
             other => panic!("{other:?}"),
         }
     }
@@ -435,14 +439,48 @@ fn who_asks_while_the_node_looks_is_answered_too() {
 }
 
 #[test]
-fn only_flows_that_may_lead_elsewhere_are_checked() {
-    let mut node = Node::with_lease();
-    node.nslp.handle_routes(|end| end == ip("10.9.0.2"));
+fn checks_at_once_max_flows_are_checked_at_once_when_routes_change() {
+    let mut node = Node::new(|_| {});
+    node.nslp.handle_routes(node.now);
     node.quiet();
-    node.nslp.handle_routes(|end| end == ip("10.9.0.1"));
-    let call = node.nslp.poll_api_call();
-    assert_eq!(call, Some(ApiCall::InvalidateRoutingState { nslp_id: NSLP_ID, mri: flow(), bad: false }));
-    node.quiet();
+    let count = 2 * CHECKS_AT_ONCE_MAX + 1;
+    let mut flows = BTreeSet::new();
+    for n in 0..count {
+        let mri = Mri::PathCoupled(PathCoupled::new(ip("10.0.0.1"), ip(&format!("10.8.0.{n}"))).unwrap());
+        node.receive_from(UPSTREAM, &mri, setup(u8::try_from(n).unwrap(), "m").as_bytes());
+        let (request, sent) = (node.asked(), node.sent());
+        node.report(request, installed("me"));
+        node.no_peer(sent.handle);
+        while node.nslp.poll_api_call().is_some() {}
+        flows.insert(mri);
+    }
+    node.nslp.handle_routes(node.now);
+    let mut checked = |node: &mut Node| {
+        let mut count = 0;
+        while let Some(call) = node.nslp.poll_api_call() {
+            let ApiCall::InvalidateRoutingState { nslp_id: Some(NSLP_ID), mri, bad: false } = call else {
+                panic!("{call:?}")
+            };
+            flows.remove(&mri);
+            count += 1;
+        }
+        (count, flows.len())
+    };
+    assert_eq!(checked(&mut node), (CHECKS_AT_ONCE_MAX, CHECKS_AT_ONCE_MAX + 1));
+    node.at(9);
+    assert_eq!(checked(&mut node).0, 0);
+    node.at(20);
+    assert_eq!(checked(&mut node), (CHECKS_AT_ONCE_MAX + 1, 0));
+    // Routes that change while the check runs are checked from the beginning.
+    node.nslp.handle_routes(node.now);
+    node.at(200);
+    assert_eq!(checked(&mut node).0, count);
+    node.nslp.handle_routes(node.now);
+    node.nslp.handle_routes(node.now);
+    node.at(400);
+    assert_eq!(checked(&mut node).0, 2 * count);
+    node.at(600);
+    assert_eq!(checked(&mut node).0, 0);
 }
 
 #[test]
