@@ -63,14 +63,16 @@ impl Controller {
         }
         let (skew, wall) = (self.policy.clock_skew_max, self.now.wall);
         let time = self.check_fresh(request)?;
-        if let (Freshness::Late { .. }, Some(module)) = (time, module) {
+        let late = matches!(time, Freshness::Late { .. });
+        if let Some(module) = module.filter(|_| late || self.nonces.was_undone(user, request.nonce)) {
             self.newest.check(user, module, request.created)?;
-        } else {
+        }
+        if !late {
             self.nonces.take(user, request.nonce, request.created, skew, wall)?;
         }
         if let Some(module) = module.filter(|_| !request.dry_run) {
             let until = request.created + skew + self.policy.ttl_max;
-            self.newest.note(user, module, request.created, until, wall);
+            self.newest.note(user, module, (request.nonce, request.created), until, wall);
         }
         Ok((Some(user.clone()), time))
     }

@@ -185,6 +185,11 @@ impl Controller {
         let from_it = |origin: Origin| origin.nonce == Some(nonce);
         let under_way = self.operation(&key).is_some_and(|operation| from_it(operation.origin));
         let installed = self.active(&key).is_some_and(|active| from_it(active.origin()));
+        if under_way || installed {
+            // The path may come back.
+            self.nonces.undo(user, nonce);
+            self.newest.undo(user, module, nonce);
+        }
         if under_way {
             self.fail_operation(&key, Refusal::new(RefusalKind::NotInstalled, "the path does not lead here any more"));
         }

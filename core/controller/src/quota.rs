@@ -18,6 +18,8 @@ pub(crate) struct Nonces {
 #[derive(Debug, Default)]
 struct UserNonces {
     seen: BTreeSet<Nonce>,
+    /// Of those, the ones whose request was undone.
+    undone: BTreeSet<Nonce>,
     leaving: BTreeSet<(UnixTime, Nonce)>,
 }
 
@@ -38,6 +40,10 @@ impl Nonces {
         while let Some(&(until, old)) = nonces.leaving.first().filter(|(until, _)| *until < wall) {
             nonces.leaving.remove(&(until, old));
             nonces.seen.remove(&old);
+            nonces.undone.remove(&old);
+        }
+        if nonces.undone.remove(&nonce) {
+            return Ok(());
         }
         if nonces.seen.contains(&nonce) {
             return Err(Refusal::new(RefusalKind::Replayed, format!("nonce {nonce} was used before")));
@@ -51,9 +57,22 @@ impl Nonces {
         Ok(())
     }
 
-    /// Returns whether a nonce was seen before, as far as that is remembered.
+    /// Takes note that the request of a nonce was undone, and may come once more.
+    pub(crate) fn undo(&mut self, user: &UserId, nonce: Nonce) {
+        if let Some(nonces) = self.users.get_mut(user).filter(|nonces| nonces.seen.contains(&nonce)) {
+            nonces.undone.insert(nonce);
+        }
+    }
+
+    /// Returns whether a nonce was seen before and its request was not undone, as far as that is remembered.
     pub(crate) fn has(&self, user: &UserId, nonce: Nonce) -> bool {
-        self.users.get(user).is_some_and(|nonces| nonces.seen.contains(&nonce))
+        let has = |nonces: &UserNonces| nonces.seen.contains(&nonce) && !nonces.undone.contains(&nonce);
+        self.users.get(user).is_some_and(has)
+    }
+
+    /// Returns whether the request of a nonce was undone.
+    pub(crate) fn was_undone(&self, user: &UserId, nonce: Nonce) -> bool {
+        self.users.get(user).is_some_and(|nonces| nonces.undone.contains(&nonce))
     }
 
     /// Forgets users that are no longer known.
@@ -70,10 +89,18 @@ pub(crate) struct Newest {
 
 #[derive(Debug, Default)]
 struct UserNewest {
-    /// When it was made, and until when an older one could come.
-    by_module: BTreeMap<ModuleName, (UnixTime, UnixTime)>,
+    by_module: BTreeMap<ModuleName, Last>,
     /// Of modules that are forgotten, none was newer.
     floor: UnixTime,
+}
+
+/// The newest request about a module.
+#[derive(Clone, Copy, Debug, Default)]
+struct Last {
+    created: UnixTime,
+    /// Until when an older one could come.
+    until: UnixTime,
+    nonce: Option<Nonce>,
 }
 
 impl Newest {
@@ -83,11 +110,19 @@ impl Newest {
     /// A request about the module that is as new was taken before, or may have been.
     pub(crate) fn check(&self, user: &UserId, module: &ModuleName, created: UnixTime) -> Result<(), Refusal> {
         let Some(newest) = self.users.get(user) else { return Ok(()) };
-        let last = newest.by_module.get(module).map_or(newest.floor, |(last, _)| *last);
+        let last = newest.by_module.get(module).map_or(newest.floor, |last| last.created);
         if created > last {
             return Ok(());
         }
         Err(Refusal::new(RefusalKind::Replayed, format!("made at {created}, the newest one here is of {last}")))
+    }
+
+    /// Takes note that a request was undone, and may be carried out again.
+    pub(crate) fn undo(&mut self, user: &UserId, module: &ModuleName, nonce: Nonce) {
+        let last = self.users.get_mut(user).and_then(|newest| newest.by_module.get_mut(module));
+        if let Some(last) = last.filter(|last| last.nonce == Some(nonce)) {
+            last.created = UnixTime(last.created.0.saturating_sub(1));
+        }
     }
 
     /// Takes note of a request that is carried out. Older ones could come until a time.
@@ -95,20 +130,22 @@ impl Newest {
         &mut self,
         user: &UserId,
         module: &ModuleName,
-        created: UnixTime,
+        (nonce, created): (Nonce, UnixTime),
         until: UnixTime,
         wall: UnixTime,
     ) {
         let newest = self.users.entry(user.clone()).or_default();
         let last = newest.by_module.entry(module.clone()).or_default();
-        *last = (*last).max((created, until));
+        if created >= last.created {
+            *last = Last { created, until: last.until.max(until), nonce: Some(nonce) };
+        }
         if newest.by_module.len() > MODULES_REMEMBERED_PER_USER_MAX {
-            newest.by_module.retain(|_, (_, until)| *until >= wall);
+            newest.by_module.retain(|_, last| last.until >= wall);
         }
         while newest.by_module.len() > MODULES_REMEMBERED_PER_USER_MAX {
-            let oldest = newest.by_module.iter().min_by_key(|(_, (created, _))| *created);
+            let oldest = newest.by_module.iter().min_by_key(|(_, last)| last.created);
             let (module, created) =
-                oldest.map(|(module, (created, _))| (module.clone(), *created)).expect("there are some");
+                oldest.map(|(module, last)| (module.clone(), last.created)).expect("there are some");
             newest.by_module.remove(&module);
             newest.floor = newest.floor.max(created);
         }

@@ -111,7 +111,7 @@ fn modules_remembered_per_user_max_modules_have_their_newest_request_remembered(
         node.controller.newest.note(
             &user("jane"),
             &name(&format!("m{n}")),
-            late.created,
+            (request.nonce, late.created),
             request.created + node.policy.ttl_max,
             node.now.wall,
         );
@@ -140,6 +140,31 @@ fn a_path_that_leads_elsewhere_takes_its_own_module_along() {
     commands!(node, "unfilter 0", "unload jane 0", "forget jane m", "stop jane");
     assert_eq!(node.controller.counters().leases_withdrawn, 1);
     node.assert_empty();
+}
+
+/// Routes that changed change back.
+#[test]
+fn a_path_that_comes_back_brings_its_module_along() {
+    for late in [false, true] {
+        let mut node = Node::new();
+        let request = node.request("jane", Body::Setup(lasting("m@1.0.0")));
+        for _ in 0..3 {
+            let id = node.send(request.clone());
+            node.carry_out(&manifest(&setup("m@1.0.0")));
+            assert!(matches!(node.reports[&id].outcome, Outcome::Installed { .. }), "{:?}", node.reports[&id].outcome);
+            assert!(node.controller.withdraw(node.now, &user("jane"), &name("m"), request.nonce));
+            node.commands();
+            if late {
+                node.sleep(node.policy.clock_skew_max + Duration::from_secs(1));
+            }
+        }
+        // What its user removed stays away.
+        node.sleep_ms(1);
+        node.remove("m");
+        let id = node.send(request.clone());
+        node.carry_out(&manifest(&setup("m@1.0.0")));
+        assert_refused(&node.reports[&id], RefusalKind::Replayed, "the newest one");
+    }
 }
 
 #[test]
