@@ -15,9 +15,21 @@ use crate::limits;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct MessageHandle(pub u64);
 
-/// An opaque name for one signaling peer (RFC 5971 §4.1.1, "SII-handle").
+/// An opaque name for one signaling peer at one of its addresses (RFC 5971 §4.1.1, "SII-handle").
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct SiiHandle(pub u64);
+
+impl SiiHandle {
+    /// Returns the handle of a node, numbered from 1 on, at one of its addresses; of node 0, the handle that names nobody.
+    pub const fn new(node: u32, address: u32) -> SiiHandle {
+        SiiHandle((node as u64) << 32 | address as u64)
+    }
+
+    /// Returns whether two handles are of one node, which is somebody.
+    pub fn is_node_of(self, other: SiiHandle) -> bool {
+        self.0 >> 32 == other.0 >> 32 && self.0 >> 32 != 0
+    }
+}
 
 /// One messaging association (MA), so one connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
@@ -51,7 +63,8 @@ pub enum ApiCall {
         mri: Mri,
         /// What is wanted at least.
         attributes: TransferAttributes,
-        /// A certain peer, which need not be the next one any more.
+        /// A certain peer, which need not be the next one any more. A message that need not be reliable goes there past the
+        /// routing state also if it is the next one.
         sii: Option<SiiHandle>,
         /// How long the message may wait for a handshake or a connection.
         timeout: Duration,

@@ -3,7 +3,7 @@
 
 use std::collections::btree_map::Entry;
 use std::collections::{BTreeMap, BTreeSet};
-use std::net::{IpAddr, Ipv6Addr, SocketAddr};
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::time::Duration;
 
 use netserv_model::Instant;
@@ -114,6 +114,13 @@ impl AssociationTable {
 
     pub(crate) fn find_by_name(&self, identity: &[u8], address: IpAddr) -> Option<AssociationId> {
         self.by_name.get(&(identity.to_vec(), address)).copied()
+    }
+
+    /// Returns an open association with a node, if there is any with the one of this address.
+    pub(crate) fn open_to(&self, identity: &[u8], address: IpAddr) -> Option<AssociationId> {
+        let first = (identity.to_vec(), IpAddr::V4(Ipv4Addr::UNSPECIFIED));
+        let others = self.by_name.range(first..).take_while(|((other, _), _)| other == identity).map(|(_, id)| *id);
+        self.find_by_name(identity, address).into_iter().chain(others).find(|id| self.is_open(*id))
     }
 
     /// Returns whether this is the first Confirm on a connection from here, which has to tell the hold time.

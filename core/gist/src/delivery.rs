@@ -110,7 +110,9 @@ impl Engine {
             Via::Association(id) => {
                 let Some(association) = self.associations.get(id) else { return };
                 let name = association.name.as_ref();
-                let sii = name.and_then(|(identity, address)| self.peers.find(identity, *address));
+                let sii = name.and_then(|(identity, address)| {
+                    self.peers.find(identity, *address).or_else(|| self.peers.find_node(identity))
+                });
                 (sii.unwrap_or(NO_PEER), association.peer.ip())
             }
         };
@@ -150,4 +152,4 @@ fn channel(arrival: &Arrival) -> (InterfaceId, bool) {
 }
 
 /// The handle that names nobody.
-const NO_PEER: SiiHandle = SiiHandle(0);
+const NO_PEER: SiiHandle = SiiHandle::new(0, 0);

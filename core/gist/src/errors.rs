@@ -133,7 +133,10 @@ impl Engine {
         let Some((id, kind)) = self.offender(&object) else { return };
         let querying = self.routes.get(id).is_some_and(|route| route.querier().is_some());
         match (object.code, kind) {
-            (NO_ROUTING_STATE | INCORRECTLY_DELIVERED, _) if querying => self.rehandshake(now, id),
+            (NO_ROUTING_STATE | INCORRECTLY_DELIVERED, kind) if querying => {
+                self.rehandshake(now, id);
+                self.refused_data(id, kind);
+            }
             (NO_ROUTING_STATE, _) => {
                 self.notify(id, Notification::RouteDeletion);
                 self.remove_route(now, id, SendStatus::Failed(FailReason::Cancelled));
@@ -183,6 +186,14 @@ impl Engine {
         if !querier.wants_association {
             querier.wants_association = true;
             self.rehandshake(now, id);
+        }
+    }
+
+    /// Tells the NSLP that the peer dropped a reliable message.
+    fn refused_data(&mut self, id: RouteId, kind: MessageType) {
+        let Some(route) = self.routes.get_mut(id).filter(|_| kind == MessageType::Data) else { return };
+        if std::mem::take(&mut route.reliable_sent) {
+            self.notify(id, Notification::CommunicationFailure);
         }
     }
 

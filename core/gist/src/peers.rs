@@ -28,8 +28,11 @@ pub(crate) struct Peer {
 pub(crate) struct PeerTable {
     peers: BTreeMap<SiiHandle, Peer>,
     names: BTreeMap<(Vec<u8>, IpAddr), SiiHandle>,
+    /// The number of each node, and how many names it has.
+    nodes: BTreeMap<Vec<u8>, (u32, usize)>,
     unused: BTreeMap<u64, SiiHandle>,
-    last_handle: u64,
+    last_node: u32,
+    last_name: u32,
     last_release: u64,
 }
 
@@ -42,6 +45,11 @@ impl PeerTable {
         self.names.get(&(identity.to_vec(), address)).copied()
     }
 
+    /// Returns a handle of a node, whichever address it is known by.
+    pub(crate) fn find_node(&self, identity: &[u8]) -> Option<SiiHandle> {
+        self.nodes.get(identity).map(|(node, _)| SiiHandle::new(*node, 0))
+    }
+
     pub(crate) fn len(&self) -> usize {
         self.peers.len()
     }
@@ -50,8 +58,13 @@ impl PeerTable {
     pub(crate) fn acquire(&mut self, nli: &Nli, port: Option<u16>, local: IpAddr) -> SiiHandle {
         let name = (nli.peer_identity.clone(), nli.address);
         let sii = *self.names.entry(name).or_insert_with(|| {
-            self.last_handle += 1;
-            SiiHandle(self.last_handle)
+            let (node, names) = self.nodes.entry(nli.peer_identity.clone()).or_insert_with(|| {
+                self.last_node = self.last_node.wrapping_add(1).max(1);
+                (self.last_node, 0)
+            });
+            *names += 1;
+            self.last_name = self.last_name.wrapping_add(1).max(1);
+            SiiHandle::new(*node, self.last_name)
         });
         let peer = self.peers.entry(sii).or_insert_with(|| Peer {
             identity: nli.peer_identity.clone(),
@@ -81,6 +94,12 @@ impl PeerTable {
         if self.unused.len() > limits::PEERS_KEPT_MAX {
             let (_, oldest) = self.unused.pop_first().expect("the map is larger than its bound");
             let peer = self.peers.remove(&oldest).expect("an unused peer is a peer");
+            if let Some((_, names)) = self.nodes.get_mut(&peer.identity) {
+                *names -= 1;
+                if *names == 0 {
+                    self.nodes.remove(&peer.identity);
+                }
+            }
             self.names.remove(&(peer.identity, peer.address));
         }
     }

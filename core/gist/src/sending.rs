@@ -32,8 +32,13 @@ impl Engine {
         self.check_outgoing(&outgoing)?;
         let known = self.routes.find(&outgoing.key);
         let current = known.and_then(|id| self.routes.get(id)).and_then(|route| route.peer);
-        if let Some(sii) = outgoing.sii.filter(|sii| Some(*sii) != current) {
-            return self.send_explicitly(now, outgoing, sii);
+        if let Some(sii) = outgoing.sii {
+            // Of several nodes before it, a peer has routing state for one; the others it takes for strangers.
+            let peer = self.peers.get(sii).ok_or(ApiError::UnknownPeer(sii))?;
+            let open = || self.associations.open_to(&peer.identity, peer.address).is_some();
+            if Some(sii) != current || (!outgoing.attributes.reliable && open()) {
+                return self.send_explicitly(now, outgoing, sii);
+            }
         }
         let id = match known {
             Some(id) => id,
@@ -187,8 +192,7 @@ impl Engine {
         data.hops = outgoing.hops.unwrap_or(self.config.hops);
         data.explicit = true;
         data.nslp_data = Some(outgoing.data);
-        let association = self.associations.find_by_name(&peer.identity, peer.address);
-        let sent = match association.filter(|id| self.associations.is_open(*id)) {
+        let sent = match self.associations.open_to(&peer.identity, peer.address) {
             Some(id) => self.send_on_association(now, id, &data).then_some(()).ok_or(FailReason::Association),
             None if fits => {
                 data.nli = Some(self.nli(peer.local));

@@ -240,13 +240,14 @@ fn old_peers_are_forgotten() {
         session: session(1),
         mri: flow(THERE, HERE).inverted(),
         attributes: UNRELIABLE,
-        sii: Some(SiiHandle(sii)),
+        sii: Some(SiiHandle::new(1, sii)),
         timeout: SECOND,
         data: b"x".to_vec(),
         hops: None,
     };
-    let last = u64::try_from(PEERS_KEPT_MAX + more).unwrap();
-    assert_eq!(s.try_call(30_000, to(10)), Err(ApiError::UnknownPeer(SiiHandle(10))));
+    let last = u32::try_from(PEERS_KEPT_MAX + more).unwrap();
+    // One node at many addresses.
+    assert_eq!(s.try_call(30_000, to(10)), Err(ApiError::UnknownPeer(SiiHandle::new(1, 10))));
     assert_eq!(s.try_call(30_000, to(11)), Ok(()));
     assert_eq!(s.try_call(30_000, to(last)), Ok(()));
 }
