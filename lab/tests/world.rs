@@ -4,6 +4,7 @@
 use std::collections::BTreeSet;
 use std::time::Duration;
 
+use netserv_lab::world::follow::{self, Change, Followed};
 use netserv_lab::world::{
     Expected, Fault, Kind, LIFE_MAX, Leftovers, LinkQuality, MODULES, MachineQuality, Outcome, Settings, Topology,
     USERS, VertexId, World, expected_stack, seed_from_env, truth,
@@ -157,6 +158,35 @@ fn no_stack_of_two_hundred_worlds_is_called_whole_that_is_not() {
     let first = seed_from_env(1);
     let tally = truth::run_all(&truth::Options { seeds: 200, first, size: 200, threads: None }).unwrap();
     assert!(tally.whole > tally.incomplete / 4 && tally.incomplete > 100, "{tally:?}");
+}
+
+/// Goal: where routes change while leases run, every node on the new path has the module within 2 s of hearing of it, and no
+/// node that the path left keeps it. Method: worlds of 100 stations and routers, six paths each that all move at once.
+#[test]
+fn what_is_installed_follows_its_path() {
+    let followed = follow_all(40, Change { size: 100, loss_permille: 0, told: true });
+    println!("{followed:?}");
+    assert_eq!((followed.broken, followed.left_behind), (0, 0), "{followed:?}");
+    assert!(followed.repaired.len() > 50, "{} moved", followed.repaired.len());
+    assert!(followed.repaired_within(1000) <= Some(Duration::from_secs(2)), "{followed:?}");
+}
+
+/// Nobody tells a node of routes that change further away: it finds out by its next refresh.
+#[test]
+fn what_nobody_is_told_of_is_found_by_the_next_refresh() {
+    let followed = follow_all(20, Change { size: 100, loss_permille: 0, told: false });
+    println!("{followed:?}");
+    assert_eq!((followed.broken, followed.left_behind), (0, 0), "{followed:?}");
+    assert!(followed.repaired.len() > 25, "{} moved", followed.repaired.len());
+}
+
+fn follow_all(worlds: u64, change: Change) -> Followed {
+    let first = seed_from_env(100);
+    let mut sum = Followed::default();
+    for seed in first..first + worlds {
+        sum.add(follow::run(seed, change).unwrap_or_else(|fault| panic!("seed {seed}: {fault}")));
+    }
+    sum
 }
 
 /// Goal: whatever machines do, each request is answered once, what is said of a module is so when it is said, and nothing

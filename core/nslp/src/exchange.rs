@@ -13,7 +13,7 @@ use netserv_wire::gist::Mri;
 use netserv_wire::nslp::{Message, Response};
 
 use crate::config::LocalId;
-use crate::limits::RESENDS_MAX;
+use crate::limits::{HOP_TIME, RESENDS_MAX};
 
 /// Names an exchange.
 pub(crate) type ExchangeKey = (SessionId, Nonce);
@@ -62,8 +62,10 @@ pub(crate) struct Exchange {
     pub beyond: Beyond,
     /// Who said what [`Exchange::beyond`] has.
     pub downstream: Option<SiiHandle>,
-    /// GIST named another next node while this was under way.
-    pub moved: bool,
+    /// The next node that GIST named last while this was under way.
+    pub moved: Option<SiiHandle>,
+    /// Whoever asked said since that the path leads elsewhere.
+    pub torn: bool,
     /// The answer, once it is finished.
     pub answer: Option<Response>,
 }
@@ -71,8 +73,8 @@ pub(crate) struct Exchange {
 /// Who waits for the answer.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Requester {
-    /// The previous node, as GIST names it.
-    Upstream(SiiHandle),
+    /// The previous node, as GIST names it; while a path changes, there may be several.
+    Upstream(Vec<SiiHandle>),
     /// Nobody: this node looks where the path leads.
     Nobody,
     /// Clients of this node.
@@ -150,7 +152,8 @@ impl Exchange {
             own: Own::Pending,
             beyond,
             downstream: None,
-            moved: false,
+            moved: None,
+            torn: false,
             answer: None,
         }
     }
@@ -158,6 +161,12 @@ impl Exchange {
     /// Returns whether the answer is still to come.
     pub(crate) fn is_pending(&self) -> bool {
         self.answer.is_none()
+    }
+
+    /// Returns whether it went on, has no answer yet, and can be sent once more.
+    pub(crate) fn may_be_resent(&self, now: Instant) -> bool {
+        let waits = matches!(self.beyond, Beyond::Waiting { sent: true, resends_left: 1.. });
+        waits && self.timer.since(now) >= HOP_TIME
     }
 
     /// Returns whether nothing more is waited for.

@@ -9,7 +9,7 @@ use netserv_gist::SiiHandle;
 use netserv_model::{Instant, ModuleName, Nonce, SessionId, UserId};
 use netserv_wire::gist::Mri;
 
-use crate::limits::{LEASES_MAX, LEASES_PER_FLOW_MAX, NEWS_BURST_MAX, NEWS_INTERVAL};
+use crate::limits::{LEASES_MAX, LEASES_PER_FLOW_MAX, NEWS_BURST_MAX, NEWS_INTERVAL, UPSTREAM_MAX};
 
 /// Names a lease on this node.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -31,8 +31,10 @@ pub(crate) struct Lease {
     pub(crate) hops: u8,
     /// By which address the previous hop knows this node.
     pub(crate) address: Option<IpAddr>,
-    /// Who asked for it; nothing if that was a client of this node.
-    pub(crate) upstream: Option<SiiHandle>,
+    /// Who asked for it and did not say since that its path leads elsewhere, the last one at the end.
+    pub(crate) upstream: Vec<SiiHandle>,
+    /// A client of this node asked for it.
+    pub(crate) is_local: bool,
     /// Who has it next.
     pub(crate) downstream: Option<SiiHandle>,
     /// Who had it next before, from which request, and was not told that the path leads elsewhere.
@@ -61,6 +63,15 @@ impl Lease {
         self.news = (since, if may { count + 1 } else { count });
         may
     }
+}
+
+/// Takes note of who asked, the last one at the end.
+pub(crate) fn remember(peers: &mut Vec<SiiHandle>, peer: SiiHandle) {
+    peers.retain(|other| !other.is_node_of(peer));
+    if peers.len() >= UPSTREAM_MAX {
+        peers.remove(0);
+    }
+    peers.push(peer);
 }
 
 /// All leases.

@@ -23,8 +23,12 @@ pub const RESENDS_MAX: u8 = 2;
 pub const LEASES_MAX: usize = 1 << 20;
 /// Leases that are followed along one flow.
 pub const LEASES_PER_FLOW_MAX: usize = 256;
+/// Previous nodes of one lease that are told apart; the one that asked longest ago is forgotten.
+pub const UPSTREAM_MAX: usize = 8;
 /// How often a node looks for one after it, where there is none: at random between half of this and all of it.
 pub const LOOK_INTERVAL: Duration = Duration::from_secs(30);
+/// The same where the path led to a node that looked at it at the same time.
+pub const LOOK_LOOPED_INTERVAL: Duration = Duration::from_secs(4);
 /// How long a node waits at least before it looks at a path again, however often that changes.
 pub const LOOK_AGAIN_MIN: Duration = Duration::from_secs(1);
 /// Flows whose next node is checked at once after routes changed; the next ones [`CHECK_INTERVAL`] later.

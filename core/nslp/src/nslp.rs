@@ -12,7 +12,7 @@ use netserv_model::notify::Notify;
 use netserv_model::request::{NodeReport, Outcome, PathEnd, Request};
 use netserv_model::{Instant, ModuleName, Nonce, Now, Refusal, RefusalKind, SessionId, UserId};
 use netserv_wire::gist::{Mri, PathCoupled};
-use netserv_wire::nslp::{self, Message, Payload, Response};
+use netserv_wire::nslp::{self, Message, Response};
 use rand::rngs::StdRng;
 use rand::{Rng, SeedableRng};
 
@@ -76,6 +76,8 @@ struct Route<'a> {
     mri: &'a Mri,
     /// A peer that need not be the next one any more.
     sii: Option<SiiHandle>,
+    /// If not, it goes past the path at once or not at all.
+    reliable: bool,
 }
 
 /// A message of a peer, as GIST delivered it.
@@ -130,11 +132,8 @@ impl Nslp {
                 let from = Received { session, mri, local, hops, sii };
                 if validated {
                     self.handle_data(now.instant, &from, &data);
-                } else if let Ok(Payload::Tear(tear)) = Payload::parse(&data) {
-                    // It comes past the path that it is about, over the connection of a peer that was on it.
-                    self.handle_tear(&from, &tear);
                 } else {
-                    self.counters.messages_unexpected += 1;
+                    self.handle_past_path(now.instant, &from, &data);
                 }
             }
             Event::MessageStatus { handle, status } => self.handle_status(now.instant, handle, status),
@@ -322,18 +321,18 @@ impl Nslp {
         let time_left = exchange.timer.since(now);
         let hops = exchange.hops.min(hops_for(time_left)).max(1);
         let pieces = nslp::parts(exchange.message.as_str(), key.1);
-        let route = Route { session: key.0, mri: &mri, sii: None };
+        let route = Route { session: key.0, mri: &mri, sii: None, reliable: true };
         self.send(Sent::Request(key), route, pieces, time_left, Some(hops));
     }
 
-    fn send_answer(&mut self, requested: &Mri, answer: &Response) {
+    fn send_answer(&mut self, requested: &Mri, answer: &Response, sii: Option<SiiHandle>) {
         let pieces = nslp::parts(&answer.emit(), answer.nonce);
-        let route = Route { session: answer.session, mri: &requested.inverted(), sii: None };
+        let route = Route { session: answer.session, mri: &requested.inverted(), sii, reliable: true };
         self.send(Sent::Answer, route, pieces, ANSWER_SEND_TIME, None);
     }
 
     fn send(&mut self, what: Sent, route: Route<'_>, pieces: Vec<Vec<u8>>, timeout: Duration, hops: Option<u8>) {
-        let Route { session, mri, sii } = route;
+        let Route { session, mri, sii, reliable } = route;
         for data in pieces {
             let handle = MessageHandle(self.next_handle);
             self.next_handle += 1;
@@ -343,8 +342,7 @@ impl Nslp {
                 nslp_id: self.config.nslp_id,
                 session,
                 mri: mri.clone(),
-                // Past the path it is told at once or not at all.
-                attributes: TransferAttributes { reliable: sii.is_none(), secure: false },
+                attributes: TransferAttributes { reliable, secure: false },
                 sii,
                 timeout,
                 data,
@@ -398,10 +396,13 @@ impl Nslp {
             Requester::Local(waiters) => {
                 self.results.extend(waiters.into_iter().map(|id| (id, result(answer.clone(), took))));
             }
-            Requester::Upstream(sii) => {
-                exchange.requester = Requester::Upstream(sii);
+            Requester::Upstream(peers) => {
                 let mri = exchange.mri.clone().expect("a request of another node has a flow");
-                self.send_answer(&mri, &answer);
+                // The routing state leads to one of them only.
+                peers.iter().for_each(|peer| self.send_answer(&mri, &answer, Some(*peer)));
+                if let Some(exchange) = self.exchanges.get_mut(&key) {
+                    exchange.requester = Requester::Upstream(peers);
+                }
             }
             Requester::Nobody => exchange.requester = Requester::Nobody,
         }
@@ -445,7 +446,7 @@ impl Nslp {
         let incomplete = Some(Refusal::new(refusal.kind, detail));
         let entries = vec![refused(&self.config.node, Some(from.local), refusal, Duration::ZERO)];
         let answer = Response { session: from.session, nonce, entries, incomplete, end: None, unknown: Vec::new() };
-        self.send_answer(&from.mri, &answer);
+        self.send_answer(&from.mri, &answer, Some(from.sii));
     }
 }
 

@@ -6,6 +6,7 @@
 //! and badly if a test wants that. [`expected_stack`] says in a few lines what a request must bring back.
 
 mod catalogue;
+pub mod follow;
 mod machine;
 mod metered;
 mod net;

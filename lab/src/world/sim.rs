@@ -9,7 +9,7 @@ use netserv_gist::{AssociationId, IcmpError, IcmpKind};
 use netserv_model::api::{PathSpec, PostRequest};
 use netserv_model::effect::{Effect, EffectOutcome, Job};
 use netserv_model::request::{Ask, NodeReport, PathEnd};
-use netserv_model::{Instant, Nonce, Now, Refusal, SessionId, UnixTime};
+use netserv_model::{Instant, ModuleName, Nonce, Now, Refusal, SessionId, UnixTime, UserId};
 use netserv_node::{CallId, Input, NodeConfig, Output, Token, View};
 use netserv_wire::nslp::RequestBuilder;
 use rand::rngs::StdRng;
@@ -35,12 +35,14 @@ pub struct Settings {
     pub machine: MachineQuality,
     /// Whether every node is recorded.
     pub records: bool,
+    /// Whether nodes hear that routes changed, as their kernels tell them of their own.
+    pub routes_are_told: bool,
 }
 
 impl Default for Settings {
     /// Returns nodes as they are shipped, on machines where nothing goes wrong.
     fn default() -> Settings {
-        Settings { config: |_| {}, machine: MachineQuality::GOOD, records: false }
+        Settings { config: |_| {}, machine: MachineQuality::GOOD, records: false, routes_are_told: true }
     }
 }
 
@@ -301,6 +303,11 @@ impl World {
         left
     }
 
+    /// Returns whether the node of a vertex has a module of a user's installed.
+    pub fn has_module(&self, vertex: VertexId, user: &UserId, module: &ModuleName) -> bool {
+        self.stations.get(&vertex).is_some_and(|station| station.node.view().controller.place(user, module).is_some())
+    }
+
     /// Returns what sums the run up.
     pub fn trace_hash(&self) -> u64 {
         self.trace.hash()
@@ -524,7 +531,8 @@ impl World {
     /// Has routes follow which links are avoided, and nodes hear of it.
     fn reroute(&mut self) {
         self.topology.route_without(self.now.instant, &self.links_avoided);
-        let stations: Vec<VertexId> = self.stations.keys().copied().collect();
+        let told = self.settings.routes_are_told;
+        let stations: Vec<VertexId> = self.stations.keys().copied().filter(|_| told).collect();
         for vertex in stations {
             self.input(vertex, Input::RoutesChanged);
         }

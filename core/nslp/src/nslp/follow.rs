@@ -12,11 +12,11 @@ use netserv_wire::nslp::{Message, Response, Tear, emit_notify, parts};
 use rand::Rng;
 
 use super::{Nslp, Received, Route, Sent, Withdrawal};
-use crate::exchange::{Arrival, ExchangeKey, Requester};
-use crate::leases::{Lease, LeaseId};
+use crate::exchange::{Arrival, Exchange, ExchangeKey, Requester};
+use crate::leases::{Lease, LeaseId, remember};
 use crate::limits::{
-    ANSWER_SEND_TIME, CHECK_INTERVAL, CHECKS_AT_ONCE_MAX, HOP_TIME, LOOK_AGAIN_MIN, LOOK_INTERVAL, PENDING_MAX,
-    STATE_TIME_MORE,
+    ANSWER_SEND_TIME, CHECK_INTERVAL, CHECKS_AT_ONCE_MAX, HOP_TIME, LOOK_AGAIN_MIN, LOOK_INTERVAL,
+    LOOK_LOOPED_INTERVAL, PENDING_MAX, STATE_TIME_MORE,
 };
 
 impl Nslp {
@@ -85,14 +85,28 @@ impl Nslp {
     /// Takes what GIST says of the next node along a path.
     pub(super) fn path_changed(&mut self, now: Instant, session: SessionId, mri: &Mri, kind: Notification) {
         let moved = |next: Option<SiiHandle>| match kind {
-            Notification::StatusChange(RouteStatus::Good(sii)) => next != Some(sii),
+            Notification::StatusChange(RouteStatus::Good(sii)) => !next.is_some_and(|next| next.is_node_of(sii)),
             Notification::RouteDeletion | Notification::LastNode => next.is_some(),
             Notification::StatusChange(RouteStatus::Bad | RouteStatus::Tentative)
             | Notification::CommunicationFailure => false,
         };
         let of_session = (session, Nonce([0; 16]))..=(session, Nonce([0xff; 16]));
-        for (_, exchange) in self.exchanges.range_mut(of_session) {
-            exchange.moved |= exchange.mri.as_ref() == Some(mri) && exchange.is_pending() && moved(exchange.downstream);
+        if let Notification::StatusChange(RouteStatus::Good(sii)) = kind {
+            let of_flow = |exchange: &Exchange| exchange.mri.as_ref() == Some(mri) && exchange.is_pending();
+            let under_way = self.exchanges.range_mut(of_session).filter(|(_, exchange)| of_flow(exchange));
+            let keys: Vec<ExchangeKey> = under_way
+                .filter_map(|(key, exchange)| {
+                    exchange.moved = Some(sii);
+                    exchange.may_be_resent(now).then_some(*key)
+                })
+                .collect();
+            // Whoever it went to may be off the path, and wait for this node.
+            for key in keys {
+                let known = self.lease_of(key, mri).and_then(|(_, lease)| lease.downstream);
+                if !known.is_some_and(|next| next.is_node_of(sii)) {
+                    self.resend_or_settle(now, key, true, String::new());
+                }
+            }
         }
         let concerned = |(_, lease): &(LeaseId, &Lease)| lease.session == session && moved(lease.downstream);
         let ids: Vec<LeaseId> = self.leases.of_flow(mri).filter(concerned).map(|(id, _)| id).collect();
@@ -102,15 +116,37 @@ impl Nslp {
     /// Takes that the path of a SETUP does not lead here any more, if it comes from the peer that sent that.
     pub(super) fn handle_tear(&mut self, from: &Received, tear: &Tear) {
         let key = (tear.session, tear.nonce);
-        let asked = |lease: &Lease| lease.upstream == Some(from.sii) && lease.user == tear.user;
+        let by = |peer: &SiiHandle| peer.is_node_of(from.sii);
+        if let Some(exchange) = self.exchanges.get_mut(&key).filter(|exchange| exchange.is_pending())
+            && exchange.mri.as_ref() == Some(&from.mri)
+            && let Requester::Upstream(peers) = &mut exchange.requester
+        {
+            peers.retain(|peer| !by(peer));
+            exchange.torn = peers.is_empty();
+        }
+        let asked = |lease: &Lease| lease.upstream.iter().any(by) && lease.user == tear.user;
         let found = self.lease_of(key, &from.mri).filter(|(_, lease)| asked(lease) && lease.module == tear.module);
         let Some((id, _)) = found.filter(|_| tear.session == from.session) else {
             self.counters.messages_unexpected += 1;
             return;
         };
         self.counters.tears_received += 1;
-        if self.leases.get(id).is_some_and(|lease| lease.downstream.is_some()) {
-            self.tell_tear(id, None, tear.nonce);
+        let is_needed = self.leases.change(id, |lease| {
+            lease.upstream.retain(|peer| !by(peer));
+            lease.is_local || !lease.upstream.is_empty()
+        });
+        if is_needed == Some(false) {
+            self.withdraw(id);
+        }
+    }
+
+    /// Ends a lease that no path leads to any more, here and further on.
+    fn withdraw(&mut self, id: LeaseId) {
+        self.leave(id);
+        // The routing state may lead to another one already.
+        let next = self.leases.get(id).and_then(|lease| lease.downstream.map(|next| (next, lease.nonce)));
+        if let Some((next, nonce)) = next {
+            self.tell_tear(id, next, nonce);
         }
         let Some(lease) = self.end_lease(id) else { return };
         // Another path that leads here may need it.
@@ -135,9 +171,11 @@ impl Nslp {
 
     /// Takes note of who sent a request again that is answered already.
     pub(super) fn note_upstream(&mut self, key: ExchangeKey, from: &Received) {
-        let found = self.lease_of(key, &from.mri).filter(|(_, lease)| lease.upstream.is_some()).map(|(id, _)| id);
-        if let Some(id) = found {
-            self.leases.change(id, |lease| (lease.upstream, lease.address) = (Some(from.sii), Some(from.local)));
+        if let Some(id) = self.lease_of(key, &from.mri).map(|(id, _)| id) {
+            self.leases.change(id, |lease| {
+                remember(&mut lease.upstream, from.sii);
+                lease.address = Some(from.local);
+            });
         }
     }
 
@@ -151,9 +189,11 @@ impl Nslp {
         let Wanted { key, mri, user, module } = wanted;
         let (session, nonce) = key;
         let Some(exchange) = self.exchanges.get(&key) else { return };
-        let (downstream, moved) = (exchange.downstream, exchange.moved);
+        let downstream = exchange.downstream;
+        let moved = exchange.moved.is_some_and(|sii| !downstream.is_some_and(|next| next.is_node_of(sii)));
         let looked = exchange.requester == Requester::Nobody;
-        let upstream = if let Requester::Upstream(sii) = exchange.requester { Some(sii) } else { None };
+        let (torn, is_local) = (exchange.torn, matches!(exchange.requester, Requester::Local(_)));
+        let upstream = if let Requester::Upstream(peers) = &exchange.requester { peers.clone() } else { Vec::new() };
         let of_it = |lease: &Lease| lease.session == session && lease.user == user && lease.module == module;
         let before = self.leases.of_flow(&mri).find(|(_, lease)| of_it(lease)).map(|(id, _)| id);
         let lease = Lease {
@@ -166,6 +206,7 @@ impl Nslp {
             hops: exchange.hops,
             address: exchange.address,
             upstream,
+            is_local,
             downstream,
             left: None,
             until: now + time,
@@ -175,22 +216,34 @@ impl Nslp {
         };
         let (id, was) = match before {
             None => {
+                let unwanted = looked || torn;
                 let Some(id) = self.leases.insert(lease) else {
                     self.counters.leases_over_limit += 1;
                     return;
                 };
                 *self.paths.entry((session, mri.clone())).or_default() += 1;
+                if unwanted {
+                    // The path led elsewhere before the answer was there.
+                    return self.withdraw(id);
+                }
                 (id, None)
             }
             Some(id) => {
                 let was = self.leases.change(id, |old| {
                     let was = (old.downstream, old.nonce);
-                    let left = old.downstream.filter(|sii| Some(*sii) != downstream).map(|sii| (sii, old.nonce));
-                    let kept = (old.upstream.filter(|_| looked), old.news, left.or(old.left));
+                    let is_next = |sii: SiiHandle| downstream.is_some_and(|next| next.is_node_of(sii));
+                    let left = old.downstream.filter(|sii| !is_next(*sii)).map(|sii| (sii, old.nonce));
+                    let same_request = old.nonce == nonce;
+                    let kept = (std::mem::take(&mut old.upstream), old.is_local, old.news, left.or(old.left));
+                    let asked_by = lease.upstream.clone();
                     *old = lease;
-                    (old.upstream, old.news, old.left) = (old.upstream.or(kept.0), kept.1, kept.2);
+                    (old.news, old.left) = (kept.2, kept.3);
+                    if same_request {
+                        (old.upstream, old.is_local) = (kept.0, kept.1 || old.is_local);
+                        asked_by.into_iter().for_each(|peer| remember(&mut old.upstream, peer));
+                    }
                     // Who has it next from now on is not told to let it go.
-                    old.left = old.left.filter(|(sii, _)| Some(*sii) != downstream);
+                    old.left = old.left.filter(|(sii, _)| !is_next(*sii));
                     was
                 });
                 (id, was)
@@ -228,8 +281,9 @@ impl Nslp {
 
     /// Says when the path is looked at again, if nobody says before that it changed.
     fn look_again(&mut self, now: Instant, id: LeaseId, answer: &Response) {
-        let wait = self.rng.random_range(LOOK_INTERVAL / 2..=LOOK_INTERVAL);
         let looped = answer.incomplete.as_ref().is_some_and(|refusal| refusal.kind == RefusalKind::Replayed);
+        let interval = if looped { LOOK_LOOPED_INTERVAL } else { LOOK_INTERVAL };
+        let wait = self.rng.random_range(interval / 2..=interval);
         self.leases.change(id, |lease| {
             let alone = lease.downstream.is_none() && answer.end != Some(PathEnd::Destination);
             lease.look_at = (alone || looped).then(|| now + wait);
@@ -269,15 +323,15 @@ impl Nslp {
         let left = self.leases.change(id, |lease| lease.left.take()).flatten();
         if let Some((sii, nonce)) = left {
             self.counters.tears_sent += 1;
-            self.tell_tear(id, Some(sii), nonce);
+            self.tell_tear(id, sii, nonce);
         }
     }
 
-    fn tell_tear(&mut self, id: LeaseId, sii: Option<SiiHandle>, nonce: Nonce) {
+    fn tell_tear(&mut self, id: LeaseId, peer: SiiHandle, nonce: Nonce) {
         let Some(lease) = self.leases.get(id) else { return };
         let (session, mri) = (lease.session, lease.mri.clone());
         let tear = Tear { session, nonce, user: lease.user.clone(), module: lease.module.clone() };
-        let route = Route { session, mri: &mri, sii };
+        let route = Route { session, mri: &mri, sii: Some(peer), reliable: false };
         self.send(Sent::News, route, parts(&tear.emit(), nonce), ANSWER_SEND_TIME, None);
     }
 
@@ -287,7 +341,11 @@ impl Nslp {
         let node = self.config.node.clone();
         let has_it = |entry: &&NodeReport| entry.outcome.is_ok() && entry.node != node;
         let nodes: Vec<NodeId> = answer.entries.iter().filter(has_it).map(|entry| entry.node.clone()).collect();
-        if lease.downstream == was {
+        let same = match (lease.downstream, was) {
+            (Some(next), Some(before)) => next.is_node_of(before),
+            (next, before) => next == before,
+        };
+        if same {
             return;
         }
         let (event, detail) = if lease.downstream.is_some() {
@@ -313,7 +371,7 @@ impl Nslp {
             return;
         };
         self.counters.news_sent += 1;
-        if lease.upstream.is_none() {
+        if lease.is_local {
             self.notifies.push_back(notify);
             return;
         }
@@ -321,7 +379,7 @@ impl Nslp {
         let text = std::str::from_utf8(text).map(str::to_owned).unwrap_or_default();
         self.send(
             Sent::News,
-            Route { session, mri: &mri, sii: None },
+            Route { session, mri: &mri, sii: None, reliable: true },
             parts(&text, notify.nonce),
             ANSWER_SEND_TIME,
             None,

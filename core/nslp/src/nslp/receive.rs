@@ -14,6 +14,7 @@ use super::{Nslp, Received, Sent, result, too_many_pending};
 use crate::assembly::Assembled;
 use crate::config::LocalId;
 use crate::exchange::{Arrival, Beyond, Exchange, ExchangeKey, Requester};
+use crate::leases::remember;
 use crate::limits::{HOP_TIME, PENDING_MAX, WAITERS_MAX};
 
 impl Nslp {
@@ -29,6 +30,24 @@ impl Nslp {
             (Ok(Payload::Request(_) | Payload::Response(_) | Payload::Notify(_) | Payload::Tear(_)) | Err(_), _) => {
                 self.counters.messages_unexpected += 1
             }
+        }
+    }
+
+    /// Takes a message past the routing state, over the connection of a peer: a TEAR for what the path has left, or the answer
+    /// for one of several who asked.
+    pub(super) fn handle_past_path(&mut self, now: Instant, from: &Received, data: &[u8]) {
+        let is_peer = from.sii.is_node_of(from.sii);
+        let Some(text) = is_peer.then(|| self.whole_text(now, from, data)) else {
+            self.counters.messages_unexpected += 1;
+            return;
+        };
+        match (text.as_deref().map(Payload::parse), from.mri.direction()) {
+            (None, _) => {}
+            (Some(Ok(Payload::Tear(tear))), Some(Direction::Downstream)) => self.handle_tear(from, &tear),
+            (Some(Ok(Payload::Response(response))), Some(Direction::Upstream)) => {
+                self.handle_response(now, from, *response);
+            }
+            (Some(_), _) => self.counters.messages_unexpected += 1,
         }
     }
 
@@ -61,14 +80,14 @@ impl Nslp {
         self.start(
             now,
             key,
-            Arrival { message, requester: Requester::Upstream(from.sii), mri, address, time, hops: from.hops },
+            Arrival { message, requester: Requester::Upstream(vec![from.sii]), mri, address, time, hops: from.hops },
         );
     }
 
     /// Answers a duplicate from what is known; one whose answer is on its way anyway waits for it.
     fn handle_duplicate(&mut self, key: ExchangeKey, from: &Received, message: &Message) {
         self.counters.requests_duplicate += 1;
-        let is_local = self.lease_of(key, &from.mri).is_some_and(|(_, lease)| lease.upstream.is_none());
+        let is_local = self.lease_of(key, &from.mri).is_some_and(|(_, lease)| lease.is_local);
         let exchange = self.exchanges.get_mut(&key).expect("the caller found it");
         if exchange.message.as_str() != message.as_str() {
             let detail = "another request of this session has the same nonce";
@@ -76,15 +95,18 @@ impl Nslp {
         }
         if let Some(answer) = exchange.answer.clone() {
             self.note_upstream(key, from);
-            return self.send_answer(&from.mri, &answer);
+            return self.send_answer(&from.mri, &answer, Some(from.sii));
         }
         let same_path = exchange.mri.as_ref() == Some(&from.mri);
         match &mut exchange.requester {
-            Requester::Upstream(sii) if same_path => return *sii = from.sii,
+            Requester::Upstream(peers) if same_path => {
+                exchange.torn = false;
+                return remember(peers, from.sii);
+            }
             // This node looked at its path when the nodes before it began to.
             requester @ Requester::Nobody if same_path && !is_local => {
                 exchange.address = Some(from.local);
-                return *requester = Requester::Upstream(from.sii);
+                return *requester = Requester::Upstream(vec![from.sii]);
             }
             Requester::Upstream(_) | Requester::Nobody | Requester::Local(_) => {}
         }
@@ -92,7 +114,7 @@ impl Nslp {
         let incomplete = Some(Refusal::new(RefusalKind::Replayed, detail));
         let (session, nonce) = key;
         let answer = Response { session, nonce, entries: Vec::new(), incomplete, end: None, unknown: Vec::new() };
-        self.send_answer(&from.mri, &answer);
+        self.send_answer(&from.mri, &answer, Some(from.sii));
     }
 
     pub(super) fn handle_local_duplicate(

@@ -104,7 +104,8 @@ impl Node {
         let ApiCall::SendMessage { handle, nslp_id, session, mri, attributes, sii, timeout, data, hops } = call else {
             panic!("{call:?}")
         };
-        assert_eq!((nslp_id, sii), (NSLP_ID, None));
+        // Answers name whom they are for.
+        assert_eq!((nslp_id, sii.is_some()), (NSLP_ID, mri == flow().inverted() && is_response(&data)));
         assert!(attributes.reliable);
         SentMessage { handle, session, mri, data, hops, timeout }
     }
@@ -154,13 +155,17 @@ impl Node {
     }
 }
 
+fn is_response(data: &[u8]) -> bool {
+    matches!(Payload::parse(data), Ok(Payload::Response(_) | Payload::Part(_)))
+}
+
 fn received(mri: &Mri, hops: u8, data: &[u8]) -> Event {
     Event::RecvMessage {
         nslp_id: NSLP_ID,
         session: SESSION,
         mri: mri.clone(),
         data: data.to_vec(),
-        sii: SiiHandle(1),
+        sii: SiiHandle::new(1, 1),
         peer: ip("10.0.0.9"),
         local: ip("10.0.0.1"),
         interface: InterfaceId(0),
