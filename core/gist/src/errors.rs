@@ -5,7 +5,7 @@ use std::net::SocketAddr;
 
 use netserv_model::Instant;
 use netserv_wire::gist::{
-    AdditionalInfo, DecodeError, ErrorCode, ErrorObject, Header, Message, MessageType, Mri, Nli, UDP_PORT,
+    AdditionalInfo, DecodeError, ErrorCode, ErrorObject, Header, Message, MessageType, Mri, NatTraversal, Nli, UDP_PORT,
 };
 
 use crate::api::Audience;
@@ -67,7 +67,7 @@ impl Engine {
         object.session = offender.session;
         object.mri = offender.mri.clone();
         object.infos.extend(fault.info);
-        self.send_error_object(now, arrival, object, offender.nli.as_ref());
+        self.send_error_object(now, arrival, object, offender.nli.as_ref(), offender.nat_traversal.as_ref());
     }
 
     /// Counts and reports bytes that are no message, and tells their sender.
@@ -76,7 +76,8 @@ impl Engine {
         let datagram = matches!(arrival.via, Via::Datagram { .. });
         let q_mode = datagram && arrival.header.is_some_and(|header| header[6] & C_FLAG != 0);
         if let Some(object) = error.error_object(datagram, q_mode) {
-            self.send_error_object(now, arrival, object, error.context.nli.as_ref());
+            let context = &error.context;
+            self.send_error_object(now, arrival, object, context.nli.as_ref(), context.nat_traversal.as_ref());
         }
         let from = match arrival.via {
             Via::Datagram { source, .. } => Some(source),
@@ -87,7 +88,14 @@ impl Engine {
 
     /// RFC 5971 §4.4.6: the Error goes where the offender came from, by the offender alone. There is none for an Error
     /// or a Response, so that forged messages do not make this node send to strangers.
-    fn send_error_object(&mut self, now: Instant, arrival: &Arrival, object: ErrorObject, nli: Option<&Nli>) {
+    fn send_error_object(
+        &mut self,
+        now: Instant,
+        arrival: &Arrival,
+        object: ErrorObject,
+        nli: Option<&Nli>,
+        nat_traversal: Option<&NatTraversal>,
+    ) {
         let kind = object.header[6] & TYPE_MASK;
         if !self.config.send_errors || kind == ERROR_TYPE || kind == RESPONSE_TYPE {
             return;
@@ -95,7 +103,7 @@ impl Engine {
         let signaller = object.header[7] & S_FLAG != 0;
         let untranslated = object.error_code() == Some(ErrorCode::UntranslatedObject);
         let mut message = Message::new(MessageType::Error, 0);
-        message.error = Some(object);
+        (message.error, message.nat_traversal) = (Some(object), nat_traversal.cloned());
         match arrival.via {
             Via::Association(id) => {
                 self.out.count(Counter::ErrorsSent);

@@ -125,6 +125,22 @@ fn an_error_about_a_nat_goes_back_the_way_that_the_query_came() {
     }
 }
 
+/// Goal: NATs on the way back know the Error again. Method: a message that is read and refused, and one that cannot be read.
+#[test]
+fn an_error_brings_back_what_nats_wrote() {
+    let query = with_nat_traversal(query(5));
+    let mut unreadable = query.emit_datagram();
+    unreadable[7] += 1;
+    unreadable.extend_from_slice(&[0x07, 0xff, 0, 0]);
+    for payload in [query.emit_datagram(), unreadable] {
+        let mut s = Script::new();
+        s.engine.handle_datagram(NOW, datagram(&payload));
+        let error = s.recv_kind(1000, MessageType::Error);
+        assert_eq!(error.error.unwrap().error_code(), Some(ErrorCode::UnrecognizedObject));
+        assert_eq!(error.nat_traversal, query.nat_traversal);
+    }
+}
+
 #[test]
 fn what_cannot_be_used_comes_back() {
     let mut other_method = query(5).emit();
