@@ -251,8 +251,12 @@ fn query_fault(arrival: &Arrival, query: &Message, mri: &Mri, nli: &Nli, source:
     if query.source_is_signaller && source.ip() != nli.address {
         return Some(Fault::of_type(ErrorCode::UntranslatedObject, MRI));
     }
-    let upstream = matches!(mri, Mri::PathCoupled(_)) && mri.direction() == Some(Direction::Upstream);
-    (upstream && ttl < UPSTREAM_TTL_MIN).then_some(ErrorCode::InvalidIpTtl.into())
+    match (mri, mri.direction()?) {
+        (Mri::PathCoupled(_), Direction::Upstream) if ttl < UPSTREAM_TTL_MIN => Some(ErrorCode::InvalidIpTtl.into()),
+        // RFC 5971 §5.8.2: there is no way to ask from the edge.
+        (Mri::LooseEnd(_), Direction::Upstream) => Some(Fault::of_mri(ErrorCode::ValueNotSupported, mri, DIRECTION)),
+        (Mri::PathCoupled(_), _) | (Mri::LooseEnd(_), Direction::Downstream) | (Mri::Other(_), _) => None,
+    }
 }
 
 /// Returns how many IP hops away a message's sender is, if it says something of that (RFC 5971 A.3.3): downstream it tells
@@ -269,5 +273,7 @@ pub(crate) fn hop_distance(arrival: &Arrival, mri: &Mri, nli: &Nli) -> Option<u8
 /// Where the MRI has its method, and MRI and NLI their IP version (RFC 5971 A.3.1, A.3.3).
 const MRI_METHOD: usize = 0;
 const IP_VERSION: usize = 2;
+/// Where a loose-end MRI has its direction (RFC 5971 A.3.1.2).
+const DIRECTION: usize = 2;
 /// The lowest TTL of an upstream Query from a neighbour, which sent it with 255 (RFC 5971 §5.8.1.3).
 const UPSTREAM_TTL_MIN: u8 = 254;

@@ -4,7 +4,7 @@
 use std::net::{IpAddr, SocketAddr};
 
 use netserv_model::Instant;
-use netserv_wire::gist::{AdditionalInfo, Cookie, ErrorCode, Message, MessageType, Mri, UDP_PORT};
+use netserv_wire::gist::{AdditionalInfo, Cookie, Direction, ErrorCode, LooseEnd, Message, MessageType, Mri, UDP_PORT};
 use proptest::prelude::*;
 
 use super::script::*;
@@ -278,6 +278,21 @@ fn a_query_that_comes_back_is_dropped() {
     assert_eq!(s.intercept(0, &query.emit_datagram()), Disposition::Consumed);
     s.recv_nothing(0);
     assert_eq!(s.count(Counter::QueriesLooped), 1);
+}
+
+#[test]
+fn a_loose_end_is_asked_for_towards_the_edge_only() {
+    for (direction, kind) in [(Direction::Downstream, MessageType::Response), (Direction::Upstream, MessageType::Error)]
+    {
+        let mri = Some(Mri::LooseEnd(LooseEnd::new(THERE, FAR, direction).unwrap()));
+        let payload = Message { mri: mri.clone(), ..query(5) }.emit_datagram();
+        let mut s = Script::new();
+        s.engine.handle_datagram(NOW, Datagram { ttl: 255, ..datagram(&payload) });
+        let answer = s.recv_kind(1000, kind);
+        if let Some(error) = answer.error {
+            assert_eq!((error.error_code(), error.mri), (Some(ErrorCode::ValueNotSupported), mri));
+        }
+    }
 }
 
 #[test]
