@@ -2,6 +2,7 @@
 //! Puts a node together and runs it.
 
 use std::io::IsTerminal;
+use std::net::IpAddr;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
@@ -11,6 +12,7 @@ use netserv_container::{LauncherConfig, MediaFiles};
 use netserv_dataplane::choose::MARK_DEFAULT;
 use netserv_dataplane::signal::{Interceptor, LocalAddresses, Passage, SignalConfig, SignalSocket};
 use netserv_model::effect::{InstalledRecord, Stored};
+use netserv_model::policy::NodePolicy;
 use netserv_node::recording::{self, Header};
 use netserv_packet_loop::PacketEvent;
 use netserv_packet_loop::thread::PacketSender;
@@ -211,13 +213,7 @@ async fn run_node(
     let mut policy = config.policy()?;
     runtimes.add_to(&mut policy);
     let missing = doctor::missing(&config).into_iter().chain(runtimes.missing.clone()).collect();
-    let header = Header {
-        recording: recording::VERSION,
-        software: env!("CARGO_PKG_VERSION").to_owned(),
-        config: engines::node(&config, &random_bytes()?, own_addresses),
-        policy,
-        seed: random_bytes()?,
-    };
+    let header = header(&config, own_addresses, policy)?;
     let recording = files.record.map(|path| Recording::start(&path, &header)).transpose()?;
     let (in_force, seen) = watch::channel(Arc::new(config.clone()));
     let control = ControlLoop::new(Parts {
@@ -355,6 +351,17 @@ fn open_repository(config: &Config, is_own: IsOwn) -> Result<Repository> {
     Repository::open(&dir, repository).with_context(|| format!("cannot open {}", dir.display()))
 }
 
+/// Returns what the node is made from: its identity and its seed are new at each start.
+fn header(config: &Config, own_addresses: Vec<IpAddr>, policy: NodePolicy) -> Result<Header> {
+    Ok(Header {
+        recording: recording::VERSION,
+        software: env!("CARGO_PKG_VERSION").to_owned(),
+        config: engines::node(config, &random_bytes()?, own_addresses),
+        policy,
+        seed: random_bytes()?,
+    })
+}
+
 fn random_bytes<const N: usize>() -> Result<[u8; N]> {
     let mut bytes = [0; N];
     OsRng.try_fill_bytes(&mut bytes).context("the system gives no random bytes")?;
@@ -376,5 +383,21 @@ async fn system_signals(events: mpsc::Sender<Event>) {
         if events.send(event).await.is_err() {
             return;
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn no_start_has_the_identity_or_the_seed_of_another() {
+        let config = Config::default();
+        let start = || header(&config, Vec::new(), config.policy().unwrap()).unwrap();
+        let (first, second) = (start(), start());
+        let identities = [&first, &second].map(|header| &header.config.gist.peer_identity);
+        assert_eq!(identities.map(|identity| identity.len()), [16, 16]);
+        assert_ne!(identities[0], identities[1]);
+        assert_ne!(first.seed, second.seed);
     }
 }
