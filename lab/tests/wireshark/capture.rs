@@ -2,10 +2,10 @@
 //! Captures of packets, as files.
 
 use std::net::{IpAddr, SocketAddr};
-use std::path::PathBuf;
 
 use netserv_wire::ip::checksum::fill;
 use netserv_wire::ip::{IpView, build, protocol};
+use tempfile::TempPath;
 
 /// A pcap file of IP packets.
 #[derive(Default)]
@@ -16,16 +16,16 @@ pub struct Capture {
 
 /// One direction of a TCP connection to a port of a node.
 pub struct Stream {
-    /// The port that it comes from.
-    pub port: u16,
-    to: u16,
+    number: u16,
     six: bool,
+    to: u16,
     sequence: u32,
 }
 
 impl Stream {
-    pub fn new(six: bool, to: u16) -> Stream {
-        Stream { port: 40_000, to, six, sequence: 1 }
+    /// Returns the beginning of a connection, one of those with a number, over IPv6 or IPv4, to a port.
+    pub fn new(number: u16, six: bool, to: u16) -> Stream {
+        Stream { number, six, to, sequence: 1 }
     }
 }
 
@@ -39,13 +39,13 @@ impl Capture {
     /// Adds what comes next in a connection.
     pub fn segment(&mut self, stream: &mut Stream, payload: &[u8]) {
         let mut segment = Vec::new();
-        segment.extend_from_slice(&stream.port.to_be_bytes());
+        segment.extend_from_slice(&OTHER_PORT.to_be_bytes());
         segment.extend_from_slice(&stream.to.to_be_bytes());
         segment.extend_from_slice(&stream.sequence.to_be_bytes());
         segment.extend_from_slice(&[0, 0, 0, 1, 0x50, 0x18, 0xFF, 0xFF, 0, 0, 0, 0]);
         segment.extend_from_slice(payload);
         stream.sequence += u32::try_from(payload.len()).unwrap();
-        let [source, destination] = ends(stream.six);
+        let [source, destination] = ends(stream.number, stream.six);
         let mut packet = build::ip(source, destination, protocol::TCP, 64, &segment).unwrap();
         fill(&mut packet).unwrap();
         self.packet(&packet, packet.len());
@@ -61,14 +61,15 @@ impl Capture {
         self.packets += 1;
     }
 
-    pub fn write(&self) -> PathBuf {
+    /// Writes the file, which goes with what is returned.
+    pub fn write(&self) -> TempPath {
         const LINK_TYPE_RAW: u32 = 101;
         let mut bytes = [0xA1B2_C3D4_u32, 0x0004_0002, 0, 0, 0x0004_0000, LINK_TYPE_RAW]
             .into_iter()
             .flat_map(u32::to_le_bytes)
             .collect::<Vec<u8>>();
         bytes.extend_from_slice(&self.records);
-        let (_, path) = tempfile::Builder::new().suffix(".pcap").tempfile().unwrap().keep().unwrap();
+        let path = tempfile::NamedTempFile::new().unwrap().into_temp_path();
         std::fs::write(&path, bytes).unwrap();
         path
     }
@@ -76,12 +77,20 @@ impl Capture {
 
 /// Returns a datagram between two nodes, from a port to the same one, over IPv6 or IPv4.
 pub fn packet(six: bool, port: u16, payload: &[u8]) -> Vec<u8> {
-    let [source, destination] = ends(six).map(|address| SocketAddr::new(address, port));
+    let [source, destination] = ends(1, six).map(|address| SocketAddr::new(address, port));
     build::udp(source, destination, 64, payload).unwrap()
 }
 
-/// Returns the addresses of a node and of the next one.
-fn ends(six: bool) -> [IpAddr; 2] {
-    let ends = if six { ["fd77:1::1", "fd77:1::254"] } else { ["10.1.0.1", "10.1.0.254"] };
+/// Returns the address of one of many nodes, and that of the next one.
+fn ends(number: u16, six: bool) -> [IpAddr; 2] {
+    let ends = if six {
+        [format!("fd77:1::{number:x}"), "fd77:1::254".to_owned()]
+    } else {
+        let [high, low] = number.to_be_bytes();
+        [format!("10.1.{high}.{low}"), "10.1.0.254".to_owned()]
+    };
     ends.map(|address| address.parse().unwrap())
 }
+
+/// The port of who opens a connection: one that no dissector has.
+const OTHER_PORT: u16 = 61_234;

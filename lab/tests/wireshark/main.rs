@@ -6,6 +6,8 @@
 #![allow(clippy::unwrap_used, reason = "the helpers of these tests may panic as the tests may")]
 
 mod capture;
+#[path = "../common/mod.rs"]
+mod common;
 mod fields;
 mod samples;
 mod tshark;
@@ -106,7 +108,7 @@ fn messages_of_connections_are_shown_however_they_are_cut() {
         }
         let mut rest = &bytes[..];
         let mut segment_bytes = first;
-        let mut stream = Stream::new(six, port);
+        let mut stream = Stream::new(1, six, port);
         while !rest.is_empty() {
             let (now, later) = rest.split_at(segment_bytes.min(rest.len()));
             capture.segment(&mut stream, now);
@@ -150,8 +152,7 @@ fn damaged_messages_of_connections_are_shown_with_the_error_that_they_deserve() 
     let mut capture = Capture::default();
     let mut segments = Vec::new();
     for (number, bytes) in damaged.iter().enumerate() {
-        let mut stream = Stream::new(number % 2 == 0, TCP_PORT);
-        stream.port = 40_000 + u16::try_from(number).unwrap();
+        let mut stream = Stream::new(u16::try_from(1000 + number).unwrap(), number % 2 == 0, TCP_PORT);
         let pieces: Vec<&[u8]> = bytes.chunks(bytes.len().div_ceil(1 + number % 4).max(1)).collect();
         segments.push(pieces.len());
         pieces.into_iter().for_each(|piece| capture.segment(&mut stream, piece));
@@ -192,6 +193,34 @@ fn what_a_capture_has_only_the_beginning_of_is_no_fault() {
     assert!(shown.iter().flatten().all(|shown| shown.faults.is_empty()));
     let of_quoted = &shown.last().unwrap()[0];
     assert_eq!(of_quoted.fields["gist.session_id"], fields_of(&query)["gist.session_id"]);
+}
+
+/// Goal: what nodes put on the wire has no fault, and request and answer are found in it.
+#[test]
+fn signaling_of_running_nodes_is_shown() {
+    let test = "signaling_of_running_nodes_is_shown";
+    if !is_here(test) {
+        return;
+    }
+    let Some(mut net) = common::net(test, common::Driver::Nfqueue) else { return };
+    let file = net.lab.dir().join("signaling.pcap");
+    let mut command = net.lab.command("r", "tcpdump");
+    command.args(["-U", "-i", "to-n1", "-w"]).arg(&file);
+    net.lab.start("r", "tcpdump", &mut command).unwrap();
+    let packets = || std::fs::metadata(&file).map_or(0, |metadata| metadata.len());
+    common::eventually("tcpdump listens", || packets() > 0);
+    let [v4, v6] = [net.lab.v4("receiver").to_string(), net.lab.v6("receiver").to_string()];
+    for receiver in [v4, v6] {
+        net.lab.try_netserv("sender", &["path", &receiver]).unwrap();
+    }
+    let answers = || std::fs::read(&file).unwrap().windows(18).filter(|bytes| *bytes == b"NETSERV/1 RESPONSE").count();
+    common::eventually("answers are captured", || answers() == 2);
+    net.lab.stop("r", "tcpdump").unwrap();
+    let shown: Vec<Shown> = tshark(&file).into_iter().flatten().collect();
+    assert!(shown.iter().all(|one| one.faults.is_empty() && !one.text_is_malformed), "{shown:?}");
+    for name in ["netserv.method", "netserv.response"] {
+        assert_eq!(shown.iter().filter(|one| one.netserv.contains_key(name)).count(), 2, "{name} in {shown:?}");
+    }
 }
 
 #[test]
@@ -239,7 +268,7 @@ fn texts_in_parts_are_put_together() {
         nslp_data: Some(part.clone()),
         ..full(MessageType::Data, false)
     });
-    let (mut capture, mut stream) = (Capture::default(), Stream::new(false, TCP_PORT));
+    let (mut capture, mut stream) = (Capture::default(), Stream::new(1, false, TCP_PORT));
     let bytes: Vec<u8> = messages.flat_map(|message| message.emit()).collect();
     bytes.chunks(1400).for_each(|piece| capture.segment(&mut stream, piece));
     let shown: Vec<Shown> = tshark(&capture.write()).into_iter().flatten().collect();
