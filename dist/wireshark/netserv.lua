@@ -824,6 +824,8 @@ netserv_field("method", "string", "Method")
 netserv_field("subject", "string", "Subject")
 netserv_field("version", "string", "Version")
 netserv_field("response", "none", "Response")
+netserv_field("notify", "none", "NOTIFY")
+netserv_field("tear", "none", "TEAR")
 netserv_field("part.index", "uint8", "Part", base.DEC)
 netserv_field("part.count", "uint8", "Parts in all", base.DEC)
 netserv_field("part.nonce", "string", "Nonce of the whole text")
@@ -833,18 +835,21 @@ netserv_field("padding", "bytes", "Padding")
 netserv_field("entry.node", "string", "Node")
 netserv_field("entry.result", "string", "Result")
 netserv_field("incomplete.kind", "string", "Kind")
--- Headers by name, with the titles and the methods that they belong to; "*" is any request, "RESPONSE" a response.
+-- Headers by name, with their titles and the texts that they belong to; "*" is any request.
 local HEADERS = {
-  user = { "User", "*" }, created = { "Created", "*" }, nonce = { "Nonce", "* RESPONSE" },
+  user = { "User", "* NOTIFY TEAR" }, created = { "Created", "*" }, nonce = { "Nonce", "* RESPONSE NOTIFY TEAR" },
   signature = { "Signature", "*" }, ["dry-run"] = { "Dry run", "*" },
   url = { "URL", "SETUP" }, digest = { "Digest", "SETUP" }, filter = { "Filter", "SETUP" },
   ["filter-proto"] = { "Protocol of the filter", "SETUP" }, ["filter-port"] = { "Port of the filter", "SETUP" },
   properties = { "Properties", "SETUP" }, dependencies = { "Dependencies", "SETUP" },
   ttl = { "Lifetime in s", "SETUP" }, ask = { "Ask", "PROBE" },
-  session = { "Session", "RESPONSE" }, entry = { "Entry", "RESPONSE" },
+  session = { "Session", "RESPONSE NOTIFY TEAR" }, entry = { "Entry", "RESPONSE" },
   ["entry-more"] = { "Entry, continued", "RESPONSE" },
   incomplete = { "Incomplete", "RESPONSE" }, ["end"] = { "End proven by", "RESPONSE" },
+  module = { "Module", "NOTIFY TEAR" }, node = { "Node", "NOTIFY" }, event = { "Event", "NOTIFY" },
+  nodes = { "Nodes", "NOTIFY" }, detail = { "Detail", "NOTIFY" },
 }
+local REQUESTS = { SETUP = true, REMOVE = true, PROBE = true }
 for name, row in pairs(HEADERS) do netserv_field((name:gsub("-", "_")), "string", row[1]) end
 
 local REPEATABLE = {
@@ -853,6 +858,7 @@ local REPEATABLE = {
 local REQUIRED = {
   SETUP = { "user", "url", "digest", "ttl", "created", "nonce" }, REMOVE = { "user", "created", "nonce" },
   PROBE = { "created", "nonce" }, RESPONSE = { "session", "nonce" },
+  NOTIFY = { "session", "nonce", "user", "module", "node", "event" }, TEAR = { "session", "nonce", "user", "module" },
 }
 
 expert_info("netserv", "text", "malformed", "malformed text", group.MALFORMED, severity.ERROR)
@@ -906,7 +912,7 @@ local function add_entry(tree, lines, tvb, pinfo)
   if json and bytes:len() > 0 then json:call(ByteArray.tvb(bytes, "Entry"), pinfo, branch) end
 end
 
--- Adds a header line and returns what is known of it.
+-- Adds a header line, and notes its name, value and item.
 local function add_header(tree, line, tvb, seen, method)
   local name, blank = line.text:match("^([%w-]+):( ?)")
   if not name then
@@ -917,11 +923,13 @@ local function add_header(tree, line, tvb, seen, method)
   local row = HEADERS[header_name]
   local value_from = line.from + #name + 1 + #blank
   line.name, line.value, line.value_from = header_name, line.text:sub(#name + 2 + #blank), value_from
-  local is_here = row and (row[2]:find(method, 1, true) or (row[2]:find("*", 1, true) and method ~= "RESPONSE"))
-  if not is_here then
+  local texts = row and row[2] or ""
+  local is_common = texts:find("*", 1, true) and REQUESTS[method]
+  if not row or not (is_common or texts:find(method, 1, true)) then
     line.item = add_text(tree, "header", tvb, line.from, line.to)
-    local is_of_requests = row and row[2] ~= "RESPONSE" and method ~= "RESPONSE"
-    if is_of_requests then complain_of_line(line.item, "`" .. header_name .. "` means nothing in a " .. method) end
+    if REQUESTS[texts] and REQUESTS[method] then
+      complain_of_line(line.item, "`" .. header_name .. "` means nothing in a " .. method)
+    end
     return
   end
   line.item = add_text(tree, (header_name:gsub("-", "_")), tvb, value_from, line.to)
@@ -931,22 +939,23 @@ local function add_header(tree, line, tvb, seen, method)
   seen[header_name] = true
 end
 
--- Adds the first line and returns the method; RESPONSE is that of a response, nil if it is neither.
+-- Adds the first line and returns the method or kind of the text (RESPONSE, NOTIFY, TEAR), nil if it is none.
 local function add_first_line(tree, line, tvb)
-  if line.text == "NETSERV/1 RESPONSE" then
-    tree:add(N["response"], tvb(line.from, line.to - line.from))
-    return "RESPONSE"
+  local kind = line.text:match("^NETSERV/1 (%u+)$")
+  if kind and REQUIRED[kind] and not REQUESTS[kind] then
+    tree:add(N[kind:lower()], tvb(line.from, line.to - line.from))
+    return kind
   end
   local method, subject, version = line.text:match("^(%S+) (%S+) (%S+)$")
   if not method then
-    complain_of_line(add_text(tree, "header", tvb, line.from, line.to), "neither a request line nor a response")
+    complain_of_line(add_text(tree, "header", tvb, line.from, line.to), "no first line of a text")
     return nil
   end
   local subject_at = line.from + #method + 1
   local item = add_text(tree, "method", tvb, line.from, subject_at - 1)
   add_text(tree, "subject", tvb, subject_at, subject_at + #subject)
   add_text(tree, "version", tvb, line.to - #version, line.to)
-  if not REQUIRED[method] or method == "RESPONSE" or version ~= "NETSERV/1" then
+  if not REQUESTS[method] or version ~= "NETSERV/1" then
     complain_of_line(item, "a method or version that NetServ does not know")
     return nil
   end
@@ -972,7 +981,7 @@ local function add_entries(tree, lines, tvb, pinfo)
   if entry then add_entry(tree, entry, tvb, pinfo) end
 end
 
--- Adds a whole request or response.
+-- Adds a whole text.
 local function dissect_text(tvb, pinfo, tree)
   local text = tvb:raw()
   local lines, stop = split(text)

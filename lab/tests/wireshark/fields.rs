@@ -141,6 +141,8 @@ pub fn lines_of(text: &str) -> Fields {
             put("entry.result", if matches!(entry.outcome, Outcome::Refused(_)) { "refused" } else { "installed" });
         }
         put("incomplete.kind", "timeout");
+    } else if let Some(kind) = first.strip_prefix("NETSERV/1 ") {
+        put(&kind.to_lowercase(), "");
     } else {
         for (name, word) in ["method", "subject", "version"].into_iter().zip(first.split(' ')) {
             put(name, word);

@@ -29,6 +29,8 @@ use tshark::{Shown, is_here, root, tshark};
 
 /// How many damaged messages are looked at, in datagrams and over connections each.
 const DAMAGED: usize = 1000;
+/// Files with a text of each kind.
+const TEXTS: [&str; 7] = ["setup", "setup-paper", "remove", "probe", "response", "notify", "tear"];
 /// The NSLP-ID that nodes use unless they are told otherwise.
 const NSLP_ID: u16 = 32704;
 /// The TCP port of nodes unless they are told otherwise.
@@ -168,7 +170,7 @@ fn damaged_messages_of_connections_are_shown_with_the_error_that_they_deserve() 
         assert!(stream.is_broken() || read.len() == shown.len(), "{}: {shown:?}", hex(bytes));
         assert!(read.len() <= shown.len(), "{}: {shown:?}", hex(bytes));
         for (read, shown) in read.iter().zip(&shown) {
-            check_damaged(bytes, read, shown);
+            check_damaged(bytes, &read.clone().map(|read| read.message), shown);
         }
     }
 }
@@ -235,15 +237,14 @@ fn texts_of_netserv_are_shown_line_by_line() {
         ..full(MessageType::Data, true)
     };
     let mut capture = Capture::default();
-    let names = ["setup", "setup-paper", "remove", "probe", "response"];
-    for name in names {
+    for name in TEXTS {
         let part = nslp::parts(&read(name), Nonce([9; 16])).remove(0);
         // Known by its NSLP-ID, and by its first line.
         capture.datagram(UDP_PORT, &text(NSLP_ID, &part).emit_datagram());
         capture.datagram(UDP_PORT, &text(32705, &part).emit_datagram());
     }
     let shown: Vec<Fields> = tshark(&capture.write()).into_iter().map(|mut shown| shown.remove(0).netserv).collect();
-    for (name, shown) in names.into_iter().zip(shown.chunks(2)) {
+    for (name, shown) in TEXTS.into_iter().zip(shown.chunks(2)) {
         assert_eq!(shown[0], shown[1], "{name}");
         assert_eq!(shown[0], lines_of(&read(name)), "{name}");
     }
@@ -290,7 +291,7 @@ fn what_is_called_malformed_in_a_text_is_refused_by_nodes() {
         return;
     }
     let mut random = StdRng::seed_from_u64(4);
-    let texts = ["setup", "setup-paper", "remove", "probe", "response"]
+    let texts = TEXTS
         .map(|name| std::fs::read_to_string(root().join(format!("vectors/nslp/{name}.txt"))).unwrap().into_bytes());
     let (mut capture, mut damaged) = (Capture::default(), Vec::new());
     for number in 0..DAMAGED {

@@ -44,7 +44,8 @@ pub fn tshark(capture: &Path) -> Vec<Vec<Shown>> {
     let said = String::from_utf8_lossy(&output.stderr);
     let text = String::from_utf8_lossy(&output.stdout);
     assert!(output.status.success() && !said.contains("Lua") && !said.contains("lua"), "{said}");
-    assert!(!text.contains("Lua Error") && !text.contains("_ws.lua.error"), "an error in the script");
+    let error = text.lines().find(|line| line.contains("Lua Error") || line.contains("_ws.lua.error"));
+    assert_eq!(error, None, "an error in the script");
     let packets: Vec<Value> = serde_json::from_str(&text).unwrap();
     packets.iter().map(|packet| messages_of(&packet["_source"]["layers"])).collect()
 }
