@@ -149,6 +149,11 @@ impl Nslp {
             self.tell_tear(id, next, nonce);
         }
         let Some(lease) = self.end_lease(id) else { return };
+        let key = (lease.session, lease.nonce);
+        if self.exchanges.get(&key).is_some_and(|exchange| !exchange.is_pending()) {
+            // What it answered is not so any more, and the path may come back.
+            self.forget(key);
+        }
         // Another path that leads here may need it.
         if self.leases.of_module(&lease.user, &lease.module) == 0 {
             let Lease { user, module, nonce, .. } = lease;

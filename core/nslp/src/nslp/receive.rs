@@ -28,7 +28,7 @@ impl Nslp {
             (Err(refusal), Some(Direction::Downstream)) => self.handle_bad(from, &text, refusal),
             (Err(_), Some(Direction::Upstream)) | (Ok(Payload::Part(_)), _) => self.counters.messages_bad += 1,
             (Ok(Payload::Request(_) | Payload::Response(_) | Payload::Notify(_) | Payload::Tear(_)) | Err(_), _) => {
-                self.counters.messages_unexpected += 1
+                self.counters.messages_unexpected += 1;
             }
         }
     }

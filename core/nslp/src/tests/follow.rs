@@ -305,8 +305,12 @@ fn a_tear_of_the_peer_that_asked_ends_the_lease_here_and_further_on() {
     let Tear { user, module, nonce, .. } = tear(1);
     assert_eq!(node.nslp.poll_withdrawal(), Some(Withdrawal { user, module, nonce }));
     assert_eq!((node.nslp.counters().tears_received, node.leases()), (1, 0));
-    node.quiet();
-    node.forgets(true);
+    // The path comes back at once: the SETUP is a new one here.
+    node.receive_from(UPSTREAM, &flow(), setup(1, "m").as_bytes());
+    node.keeps_state();
+    node.goes_on(OLD, 1, installed("me"), vec![installed("old")]);
+    assert_eq!(names(&node.first_response().entries), ["me", "old"]);
+    assert_eq!(node.leases(), 1);
 }
 
 /// The new path came back to this node before the old one's TEAR.

@@ -1,0 +1,105 @@
+// SPDX-License-Identifier: Apache-2.0
+//! A module follows the path that it was installed along: real nodes, whose kernels' routes change.
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
+
+mod common;
+
+use std::time::{Duration, Instant};
+
+use common::{Driver, eventually, request_as};
+use netserv_lab::demo::FILES_ALLOWED;
+use netserv_lab::netns::{Lab, is_root};
+use netserv_lab::topology::{Impairment, Kind, Link, Machine, Topology};
+use netserv_model::request::PathEnd;
+use netserv_skips::skipped;
+
+over_each_driver!(a_module_goes_where_its_path_leads_and_leaves_where_it_led);
+
+/// Goal: within 2 s of a change of routes at the node where two paths part, the other node has the module; the one that the
+/// path left has it no more, the requester's host is told, and it works the way back, too. Method: `n1` sends to the receiver
+/// through `na`, then through `nb`, then through `na`; over IPv4 and over IPv6.
+fn a_module_goes_where_its_path_leads_and_leaves_where_it_led(driver: Driver) {
+    let test = "a_module_goes_where_its_path_leads_and_leaves_where_it_led";
+    if !is_root() {
+        return skipped(test, "not root, so no namespaces");
+    }
+    let mut lab = Lab::up(two_ways()).unwrap();
+    lab.use_driver(driver.name());
+    let own = [format!("{}/32", lab.v4("sender")), format!("{}/128", lab.v6("sender"))];
+    let user = lab.user("janedoe", &[&own[0], &own[1]]).unwrap();
+    for node in ["n1", "na", "nb"] {
+        lab.start_netservd(node, "node", std::slice::from_ref(&user), FILES_ALLOWED).unwrap();
+    }
+    lab.start_netservd("sender", "host", &[], "").unwrap();
+    lab.serve_http("sender").unwrap();
+    lab.run("receiver", "sysctl", &["-qw", "net.ipv4.icmp_ratelimit=0", "net.ipv6.icmp.ratelimit=0"]).unwrap();
+    let package = lab.package("net-monitor", &user).unwrap();
+    let url = lab.publish("sender", &package).unwrap();
+    let file = package.path.to_string_lossy().into_owned();
+    let has = |lab: &Lab, node: &str| !lab.modules(node).unwrap().modules.is_empty();
+    for six in [false, true] {
+        let (from, to) = match six {
+            false => (lab.v4("sender").to_string(), lab.v4("receiver").to_string()),
+            true => (lab.v6("sender").to_string(), lab.v6("receiver").to_string()),
+        };
+        lead_through(&lab, "na", six);
+        let filter = format!("udp src {from}");
+        let args = ["setup", &file, "--to", &to, "--url", &url, "--filter", &filter, "--ttl", "600"];
+        let result = request_as(&lab, &user, &args);
+        let names: Vec<&str> = result.nodes.iter().map(|node| node.node.as_str()).collect();
+        assert_eq!((names, result.end), (vec!["n1", "na"], Some(PathEnd::Unreachable)), "{result:?}");
+        for (way, left) in [("nb", "na"), ("na", "nb")] {
+            let told = lab.log("sender", "netservd").matches("route-moved").count();
+            let begun = Instant::now();
+            lead_through(&lab, way, six);
+            eventually("the module is on the new path", || has(&lab, way));
+            let took = begun.elapsed();
+            assert!(took <= Duration::from_secs(2), "{way} has the module after {took:?}");
+            eventually("the module is not where the path led", || !has(&lab, left));
+            eventually("the requester's host is told", || {
+                let log = lab.log("sender", "netservd");
+                let last = log.lines().rfind(|line| line.contains("route-moved")).map(str::to_owned);
+                log.matches("route-moved").count() > told
+                    && last.is_some_and(|line| line.contains(&format!("nodes=\"{way}\"")))
+            });
+            println!("six {six}: {way} after {took:?}");
+        }
+        let name = package.module.split('@').next().unwrap();
+        request_as(&lab, &user, &["remove", name, "--to", &to]);
+        // Nothing brings back what its user removed.
+        lead_through(&lab, "nb", six);
+        std::thread::sleep(Duration::from_secs(3));
+        for node in ["n1", "na", "nb"] {
+            assert!(!has(&lab, node), "{node} has what was removed");
+        }
+    }
+}
+
+/// `sender – n1 – na – r – receiver`, and `n1 – nb – r`.
+fn two_ways() -> Topology {
+    let machine = |(name, kind): (&str, Kind)| Machine { name: name.to_owned(), kind };
+    let machines = [
+        ("sender", Kind::Host),
+        ("n1", Kind::Node),
+        ("na", Kind::Node),
+        ("nb", Kind::Node),
+        ("r", Kind::Router),
+        ("receiver", Kind::Host),
+    ];
+    let ends = [("sender", "n1"), ("n1", "na"), ("n1", "nb"), ("na", "r"), ("nb", "r"), ("r", "receiver")];
+    let link = |(a, b): (&str, &str)| Link { a: a.to_owned(), b: b.to_owned(), impairment: Impairment::default() };
+    Topology { machines: machines.map(machine).into(), links: ends.map(link).into() }
+}
+
+/// Has `n1` send through one of two nodes what is for the receiver.
+fn lead_through(lab: &Lab, node: &str, six: bool) {
+    let topology = lab.topology();
+    let link = topology.links.iter().position(|link| link.a == "n1" && link.b == node).unwrap();
+    let via = topology.interfaces(link).1;
+    let last = topology.links.len();
+    let args = match six {
+        false => ["-4".to_owned(), format!("10.{last}.0.0/24"), via.v4.to_string()],
+        true => ["-6".to_owned(), format!("fd00:{last:x}::/64"), via.v6.to_string()],
+    };
+    lab.run("n1", "ip", &[&args[0], "route", "replace", &args[1], "via", &args[2]]).unwrap();
+}
