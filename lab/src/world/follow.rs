@@ -85,39 +85,44 @@ pub fn run(seed: u64, change: Change) -> Result<Followed, String> {
         let whole = world.outcome(installed.id).is_some_and(|outcome| outcome.end.is_some());
         whole && held_by(&world, &installed.key) == on_path(&world, installed)
     });
-    let before: Vec<BTreeSet<VertexId>> = asked.iter().map(|installed| on_path(&world, installed)).collect();
     let avoided: BTreeSet<LinkId> =
         asked.iter().filter_map(|installed| any_link(&world, installed, &mut rng)).collect();
-    avoided.into_iter().for_each(|link| world.fault(Duration::ZERO, Fault::RouteAround(link)));
-    world.run_for(Duration::ZERO);
     let mut followed = Followed::default();
-    let mut waiting: Vec<&Installed> = asked
-        .iter()
-        .zip(&before)
-        .filter(|(at, was)| {
-            on_path(&world, at) != **was && world.topology().next_link(at.origin, at.destination).is_some()
-        })
-        .map(|(at, _)| at)
-        .collect();
-    let moved: Vec<&Installed> = waiting.clone();
+    // Routes change, and change back.
+    for fault in [Fault::RouteAround as fn(LinkId) -> Fault, Fault::RouteOver] {
+        let before: Vec<BTreeSet<VertexId>> = asked.iter().map(|installed| on_path(&world, installed)).collect();
+        avoided.iter().for_each(|link| world.fault(Duration::ZERO, fault(*link)));
+        world.run_for(Duration::ZERO);
+        let moved = asked.iter().zip(&before).filter(|(installed, before)| {
+            let leads = world.topology().next_link(installed.origin, installed.destination).is_some();
+            leads && on_path(&world, installed) != **before
+        });
+        let moved: Vec<&Installed> = moved.map(|(installed, _)| installed).collect();
+        settle(&mut world, &moved, &mut followed);
+    }
+    followed.news = world.sum(|view| view.nslp.counters().news_sent);
+    world.run_for(LEASE + FORGOTTEN);
+    let left = world.leftovers();
+    if left == super::Leftovers::default() { Ok(followed) } else { Err(format!("left over: {left:?}")) }
+}
+
+/// Waits until the modules of paths that moved should be where those lead, and nowhere else.
+fn settle(world: &mut World, moved: &[&Installed], followed: &mut Followed) {
+    let mut waiting = moved.to_vec();
     let mut waited = Duration::ZERO;
     while waited < SETTLED {
         waiting.retain(|installed| {
-            let there = on_path(&world, installed).is_subset(&held_by(&world, &installed.key));
+            let there = on_path(world, installed).is_subset(&held_by(world, &installed.key));
             followed.repaired.extend(there.then_some(waited));
             !there
         });
         world.run_for(STEP);
         waited += STEP;
     }
-    followed.broken = waiting.len();
+    followed.broken += waiting.len();
     for installed in moved {
-        followed.left_behind += held_by(&world, &installed.key).difference(&on_path(&world, installed)).count();
+        followed.left_behind += held_by(world, &installed.key).difference(&on_path(world, installed)).count();
     }
-    followed.news = world.sum(|view| view.nslp.counters().news_sent);
-    world.run_for(LEASE + FORGOTTEN);
-    let left = world.leftovers();
-    if left == super::Leftovers::default() { Ok(followed) } else { Err(format!("left over: {left:?}")) }
 }
 
 struct Installed {
