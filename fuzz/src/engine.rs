@@ -6,8 +6,8 @@ use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::time::Duration;
 
 use netserv_gist::{
-    ApiCall, AssociationId, Config, Datagram, Engine, Event, InterfaceId, MessageHandle, SiiHandle, TransferAttributes,
-    Transmit,
+    ApiCall, AssociationId, Channel, Config, Datagram, Engine, Event, InterfaceId, MessageHandle, SiiHandle,
+    TransferAttributes, Transmit,
 };
 use netserv_model::{Instant, SessionId};
 use netserv_wire::gist::{Message, MessageStream, Mri, PathCoupled, UDP_PORT, strip_magic};
@@ -163,9 +163,9 @@ impl World {
             Segment::Connect { from, association } => {
                 let to = 1 - from;
                 let peer = SocketAddr::new(ADDRESSES[from], 40_000);
-                let accepted = self.nodes[to].engine.handle_accepted(now, ADDRESSES[to], peer);
+                let accepted = self.nodes[to].engine.handle_accepted(now, ADDRESSES[to], peer, Channel::Plain);
                 self.network.connections[connection][to] = Some(accepted);
-                self.nodes[from].engine.handle_connected(now, association);
+                self.nodes[from].engine.handle_connected(now, association, Channel::Plain);
             }
             Segment::Bytes { from, bytes } => {
                 if let Some(id) = self.network.connections[connection][1 - from] {

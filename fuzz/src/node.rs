@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::net::SocketAddr;
 use std::time::Duration;
 
-use netserv_gist::{AssociationId, InterfaceId, Transmit};
+use netserv_gist::{AssociationId, Channel, InterfaceId, Transmit};
 use netserv_model::api::{PathSpec, PostRequest};
 use netserv_model::effect::{
     Effect, EffectId, EffectOutcome, Job, ModuleSlot, News, PackageJob, WorkerJob, WorkerNews,
@@ -242,9 +242,9 @@ impl World {
                 let to = 1 - from;
                 let ends = Ends { local: ADDRESSES[to], peer: SocketAddr::new(ADDRESSES[from], 40_000) };
                 let token = Token(u64::try_from(connection).expect("connections are few"));
-                self.give(to, Input::Accepted(token, ends));
+                self.give(to, Input::Accepted(token, ends, Channel::Plain));
                 if self.network.connections[connection][from].is_some() {
-                    self.give(from, Input::Connected(association));
+                    self.give(from, Input::Connected(association, Channel::Plain));
                 }
             }
             Segment::Bytes { from, bytes } => {

@@ -24,10 +24,11 @@ use tokio::sync::{mpsc, oneshot, watch};
 
 use crate::clock::Clock;
 use crate::config::reload::put_off;
+use crate::config::tls::Tls;
 use crate::config::{Config, Role};
 use crate::effects::Effects;
 use crate::effects::ticket::Answer;
-use crate::event::{Call, Event, ReloadReply, SignalInput};
+use crate::event::{Call, Event, ReadConfig, ReloadReply, SignalInput};
 use crate::machine::about::About;
 use crate::machine::processor::ThreadTime;
 use crate::metrics::exposition::Exposition;
@@ -342,6 +343,7 @@ impl ControlLoop {
                 gist: view.gist,
                 sent: self.parts.signal.send_counters(),
                 intercepted: self.parts.signal.interceptor_counters(),
+                handshakes: self.parts.signal.handshakes(),
                 nslp: view.nslp,
                 controller: view.controller,
                 node: self.parts.node.counters(),
@@ -360,16 +362,27 @@ impl ControlLoop {
         let (path, events) = (self.parts.config_path.clone(), self.parts.events.clone());
         tokio::task::spawn_blocking(move || {
             let none = || anyhow!("netservd was started without a configuration file");
-            let read = path.ok_or_else(none).and_then(|path| Config::load(&path)).map(Box::new);
+            let read = path.ok_or_else(none).and_then(|path| {
+                let config = Config::load(&path)?;
+                let tls = Some(&config.signaling.tls).filter(|tls| tls.is_on());
+                let credentials = tls.map(Tls::read).transpose()?;
+                Ok(Box::new(ReadConfig { config, credentials }))
+            });
             // The loop may have ended.
             let _ = events.blocking_send(Event::Config(read, reply));
         });
     }
 
     /// Puts a configuration in force that was read again, as far as it can be while the node runs.
-    fn reload(&mut self, read: anyhow::Result<Box<Config>>, reply: Option<ReloadReply>) {
-        let reload = read.and_then(|read| self.parts.config.borrow().reload(*read));
-        let (policy, reload) = match reload.and_then(|reload| Ok((reload.in_force.policy()?, reload))) {
+    fn reload(&mut self, read: anyhow::Result<Box<ReadConfig>>, reply: Option<ReloadReply>) {
+        let reload = read.and_then(|read| {
+            let ReadConfig { config, credentials } = *read;
+            let reload = self.parts.config.borrow().reload(config)?;
+            let policy = reload.in_force.policy()?;
+            credentials.map(|credentials| self.parts.signal.set_credentials(credentials)).transpose()?;
+            Ok((policy, reload))
+        });
+        let (policy, reload) = match reload {
             Ok(read) => read,
             Err(error) => {
                 let error = format!("{error:#}");

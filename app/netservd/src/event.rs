@@ -15,14 +15,18 @@ use netserv_model::api::{ModuleList, NodeInfo, PostRequest, Reloaded, RequestRes
 use netserv_model::effect::{ModuleSlot, News};
 use netserv_model::trace::TraceRequest;
 use netserv_model::{Refusal, UserId, WorkerId};
-use netserv_node::gist::{AssociationId, IcmpError};
+use netserv_node::gist::{AssociationId, Channel, IcmpError};
 use netserv_node::{Ends, OwnedDatagram};
 use netserv_packet_loop::PacketEvent;
 use netserv_packet_loop::feed::{Feed, TraceRefusal};
 use tokio::net::TcpStream;
 use tokio::sync::oneshot;
+use tokio_rustls::TlsStream;
+use tokio_rustls::rustls::pki_types::CertificateDer;
 
 use crate::config::Config;
+use crate::config::tls::Credentials;
+use crate::tls::{Side, Trust};
 
 /// Capacity of the queue of events; senders wait when it is full.
 pub const EVENTS_MAX: usize = 4096;
@@ -42,9 +46,17 @@ pub enum Event {
     /// The configuration is to be read again.
     Reload,
     /// It was read again, or cannot be; the answer goes to who asked, if somebody did.
-    Config(Result<Box<Config>>, Option<ReloadReply>),
+    Config(Result<Box<ReadConfig>>, Option<ReloadReply>),
     /// The node is to stop.
     Stop,
+}
+
+/// A configuration that was read again.
+pub struct ReadConfig {
+    /// What the file says.
+    pub config: Config,
+    /// What the files of `signaling.tls` hold, if there is TLS.
+    pub credentials: Option<Credentials>,
 }
 
 /// What arrives from the signaling network.
@@ -59,13 +71,19 @@ pub enum SignalInput {
     Accepted {
         /// Both ends.
         ends: Ends,
+        /// How it is carried.
+        channel: Channel,
         /// The connection.
-        stream: TcpStream,
+        connection: Connection,
     },
     /// A connection of ours is open.
     Connected {
         /// Its association.
         association: AssociationId,
+        /// How it is carried.
+        channel: Channel,
+        /// What the peer showed, if TLS is spoken.
+        shown: Option<Box<Shown>>,
     },
     /// Bytes came over a connection.
     Bytes {
@@ -81,6 +99,24 @@ pub enum SignalInput {
         /// Why, unless the peer just closed it.
         error: Option<String>,
     },
+}
+
+/// An open connection with a signaling peer.
+pub enum Connection {
+    /// TCP as it is.
+    Plain(TcpStream),
+    /// TLS over it, and what the peer showed.
+    Tls(Box<TlsStream<TcpStream>>, Box<Shown>),
+}
+
+/// What a peer showed to be believed, to be checked again when that changes by which it was.
+pub struct Shown {
+    /// Which end the peer is.
+    pub side: Side,
+    /// Its certificate and those between it and its authority; none if it showed none.
+    pub chain: Vec<CertificateDer<'static>>,
+    /// By what it was last checked.
+    pub trust: Arc<Trust>,
 }
 
 /// The way back to who had the configuration read again: what changed, or why it stays as it was.

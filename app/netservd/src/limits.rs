@@ -62,5 +62,17 @@ pub const FILTER_CHANGES_BATCH: usize = 64;
 pub const METERED_MAX: usize = 1 << 18;
 /// Networks that are gone and whose last count was not read; over it, none is made.
 pub const METERED_NETWORKS_MAX: usize = 1 << 14;
+/// Bytes of a file with certificates or a key for signaling over TLS.
+pub const TLS_FILE_BYTES_MAX: u64 = 1024 * 1024;
+/// Names of who may be a signaling peer.
+pub const PEERS_MAX: usize = 4096;
+/// How long a TLS handshake with a signaling peer may take, once TCP has connected.
+pub const TLS_HANDSHAKE_TIME_MAX: Duration = Duration::from_secs(3);
+/// TLS handshakes under way with peers that connected, for each version of IP; one more ends the oldest.
+pub const TLS_HANDSHAKES_MAX: usize = 128;
+/// TLS handshakes under way with one address that connected; one more ends its oldest.
+pub const TLS_HANDSHAKES_PER_PEER_MAX: usize = 8;
+/// The shortest time between two warnings about TLS handshakes that failed; all are counted.
+pub const TLS_WARNING_INTERVAL: Duration = Duration::from_secs(5);
 /// Records that wait and are written in one transaction.
 pub const STORE_BATCH: usize = 64;

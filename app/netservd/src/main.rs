@@ -18,6 +18,7 @@ mod readable;
 mod record;
 mod run;
 mod signal;
+mod tls;
 
 use std::process::ExitCode;
 

@@ -18,7 +18,7 @@ const SECTIONS: [(&str, &[(&str, &str)]); 5] = [
             ("SIGTERM, SIGINT", "Stop: containers end, and what the node added to the machine is taken away."),
             (
                 "SIGHUP",
-                "Read users and admission from the configuration file again; all else needs a restart. `netserv node reload` does the same, and says what changed.",
+                "Read users, admission, and the files and peers of signaling.tls from the configuration file again; all else needs a restart. `netserv node reload` does the same, and says what changed.",
             ),
         ],
     ),

@@ -27,7 +27,7 @@ use tracing_subscriber::util::SubscriberInitExt;
 
 use crate::api;
 use crate::clock::Clock;
-use crate::config::{Config, Dataplane, Role, engines};
+use crate::config::{Config, Dataplane, Role, Signaling, engines};
 use crate::control_loop::{ControlLoop, Parts};
 use crate::effects::networks::Networks;
 use crate::effects::networks::jobs::{self as network_jobs, NetworkJob};
@@ -48,7 +48,8 @@ use crate::machine::runtimes::Runtimes;
 use crate::machine::state_dir;
 use crate::machine::sweep::{lock, sweep};
 use crate::record::Recording;
-use crate::signal::SignalIo;
+use crate::signal::{Ports, SignalIo};
+use crate::tls::Tls;
 
 /// Runs the node until it is told to stop.
 ///
@@ -336,8 +337,18 @@ fn start_signaling(
         false => None,
     };
     let signaling = &config.signaling;
-    let (port, alert) = (signaling.tcp_port, signaling.send_router_alert);
-    SignalIo::start(socket, interceptor, port, alert, addresses, events.clone())
+    SignalIo::start(socket, interceptor, ports(signaling)?, signaling.send_router_alert, addresses, events.clone())
+}
+
+/// Returns where peers connect: no plain connection is as much as accepted where TLS is required.
+fn ports(signaling: &Signaling) -> Result<Ports> {
+    if !signaling.tls.is_on() {
+        return Ok(Ports { plain: Some(signaling.tcp_port), tls: None });
+    }
+    let tls = Arc::new(Tls::new(signaling.tls.read()?)?);
+    tls.warn_of_own();
+    let plain = (!signaling.tls.require).then_some(signaling.tcp_port);
+    Ok(Ports { plain, tls: Some((signaling.tls.port, tls)) })
 }
 
 fn open_repository(config: &Config, is_own: IsOwn) -> Result<Repository> {

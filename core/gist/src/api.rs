@@ -48,6 +48,31 @@ pub struct TransferAttributes {
     pub secure: bool,
 }
 
+/// How a connection is carried, and whom it was shown to lead to.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Channel {
+    /// TCP as it is: anybody may be at the other end.
+    Plain,
+    /// TLS over TCP (RFC 5971 §5.7.3).
+    Tls {
+        /// The name in the peer's certificate by which it is authorised; nothing if it showed no certificate, which only
+        /// who connects may leave out.
+        peer: Option<String>,
+    },
+}
+
+/// Whether associations are protected by TLS.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+pub enum TlsPolicy {
+    /// Never; what asks for protection is refused.
+    #[default]
+    Off,
+    /// With peers that offer it, and with no others where a message asks for it.
+    Offered,
+    /// Always: no message goes another way, and none that came another way counts as validated.
+    Required,
+}
+
 /// What an NSLP asks of GIST (RFC 5971 appendix B).
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ApiCall {
@@ -167,6 +192,8 @@ pub enum Transmit {
         local: IpAddr,
         /// The peer.
         peer: SocketAddr,
+        /// TLS is spoken over it, with this node as the client, before it counts as open.
+        tls: bool,
     },
     /// Appends bytes to a connection.
     Stream {
@@ -223,6 +250,10 @@ pub struct Config {
     pub hosted: BTreeMap<u16, u16>,
     /// The TCP port where the node accepts connections of peers.
     pub tcp_port: u16,
+    /// Whether associations are protected. Fixed, so that the echo in a Confirm can be checked without keeping anything.
+    pub tls: TlsPolicy,
+    /// The TCP port where the node accepts connections of peers that speak TLS; of use unless `tls` is off.
+    pub tls_port: u16,
     /// What becomes of a Query.
     pub policy: ResponderPolicy,
     /// The GIST hop count of messages whose NSLP gives none.
@@ -275,6 +306,8 @@ impl Config {
             peer_identity,
             hosted: BTreeMap::new(),
             tcp_port: limits::TCP_PORT_DEFAULT,
+            tls: TlsPolicy::Off,
+            tls_port: limits::TLS_PORT_DEFAULT,
             policy: ResponderPolicy::Delayed,
             hops: 32,
             retry_initial: Duration::from_millis(500),

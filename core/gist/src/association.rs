@@ -10,12 +10,13 @@ use netserv_model::Instant;
 use netserv_wire::gist::{Message, MessageStream, MessageType, Nli, StreamMessage};
 use rand::Rng;
 
-use crate::api::{AssociationId, Transmit};
+use crate::api::{AssociationId, Channel, Transmit};
 use crate::counters::Counter;
 use crate::engine::{Arrival, Engine, Via};
 use crate::event::Notification;
 use crate::limits;
 use crate::routing::{Role, RouteId};
+use crate::stack::Stack;
 use crate::timer::{Deadline, Owner, earlier};
 
 /// One connection with a peer.
@@ -25,6 +26,9 @@ pub(crate) struct Association {
     pub(crate) peer: SocketAddr,
     /// The peer's identity and address, once a handshake has shown them.
     pub(crate) name: Option<(Vec<u8>, IpAddr)>,
+    pub(crate) stack: Stack,
+    /// The name in the peer's certificate, if it showed one.
+    pub(crate) certified: Option<String>,
     routes: BTreeSet<RouteId>,
     stream: MessageStream,
     open: bool,
@@ -44,11 +48,13 @@ pub(crate) struct Association {
 }
 
 impl Association {
-    fn new(now: Instant, local: IpAddr, peer: SocketAddr, setup_deadline: Instant) -> Association {
+    fn new(now: Instant, local: IpAddr, peer: SocketAddr, stack: Stack, setup_deadline: Instant) -> Association {
         Association {
             local,
             peer,
             name: None,
+            stack,
+            certified: None,
             routes: BTreeSet::new(),
             stream: MessageStream::new(),
             open: false,
@@ -80,7 +86,7 @@ impl Association {
 #[derive(Debug, Default)]
 pub(crate) struct AssociationTable {
     table: BTreeMap<AssociationId, Association>,
-    by_name: BTreeMap<(Vec<u8>, IpAddr), AssociationId>,
+    by_name: BTreeMap<((Vec<u8>, IpAddr), Stack), AssociationId>,
     /// Accepted ones without a name, those that were not invited first, then oldest first: numbers only grow.
     unproven: BTreeSet<(Invited, AssociationId)>,
     invitations: Invitations,
@@ -107,20 +113,29 @@ impl AssociationTable {
         self.table.get(&id).is_some_and(|association| association.open && now.since(association.heard_at) < hold_time)
     }
 
-    /// Returns the association whose peer has this identity and address: both must fit (RFC 5971 §5.7.4).
-    pub(crate) fn find(&self, nli: &Nli) -> Option<AssociationId> {
-        self.find_by_name(&nli.peer_identity, nli.address)
+    /// Returns the association whose peer has this identity and address, both of which must fit, and whose stack is this or
+    /// a better one (RFC 5971 §4.4.3); the best if there are several.
+    pub(crate) fn find(&self, nli: &Nli, least: Stack) -> Option<AssociationId> {
+        self.find_by_name(&nli.peer_identity, nli.address, least)
     }
 
-    pub(crate) fn find_by_name(&self, identity: &[u8], address: IpAddr) -> Option<AssociationId> {
-        self.by_name.get(&(identity.to_vec(), address)).copied()
+    pub(crate) fn find_by_name(&self, identity: &[u8], address: IpAddr, least: Stack) -> Option<AssociationId> {
+        let name = (identity.to_vec(), address);
+        self.by_name.range((name.clone(), least)..=(name, Stack::Tls)).next_back().map(|(_, id)| *id)
     }
 
-    /// Returns an open association with a node, if there is any with the one of this address.
-    pub(crate) fn open_to(&self, identity: &[u8], address: IpAddr) -> Option<AssociationId> {
-        let first = (identity.to_vec(), IpAddr::V4(Ipv4Addr::UNSPECIFIED));
-        let others = self.by_name.range(first..).take_while(|((other, _), _)| other == identity).map(|(_, id)| *id);
-        self.find_by_name(identity, address).into_iter().chain(others).find(|id| self.is_open(*id))
+    /// Returns whether messages that need a stack may go over the association.
+    pub(crate) fn has_stack(&self, id: AssociationId, least: Stack) -> bool {
+        self.table.get(&id).is_some_and(|association| association.stack >= least)
+    }
+
+    /// Returns an open association with a node whose stack is this or a better one, if there is any with the one of this
+    /// address.
+    pub(crate) fn open_to(&self, identity: &[u8], address: IpAddr, least: Stack) -> Option<AssociationId> {
+        let first = ((identity.to_vec(), IpAddr::V4(Ipv4Addr::UNSPECIFIED)), Stack::Plain);
+        let others = self.by_name.range(first..).take_while(|(((other, _), _), _)| other == identity);
+        let others = others.filter(|((_, stack), _)| *stack >= least).map(|(_, id)| *id);
+        self.find_by_name(identity, address, least).into_iter().chain(others).find(|id| self.is_open(*id))
     }
 
     /// Returns whether this is the first Confirm on a connection from here, which has to tell the hold time.
@@ -140,7 +155,7 @@ impl AssociationTable {
             association.name = Some(name.clone());
             association.setup_deadline = None;
             self.unproven.remove(&(association.invited, id));
-            self.by_name.insert(name, id);
+            self.by_name.insert((name, association.stack), id);
         }
     }
 
@@ -171,7 +186,7 @@ impl AssociationTable {
         }
         match association.name.clone() {
             Some(name) => {
-                self.by_name.insert(name, id);
+                self.by_name.insert((name, association.stack), id);
             }
             None => {
                 self.unproven.insert((association.invited, id));
@@ -196,9 +211,9 @@ impl AssociationTable {
                 count.remove();
             }
         }
-        match &association.name {
-            Some(name) if self.by_name.get(name) == Some(&id) => {
-                self.by_name.remove(name);
+        match association.name.clone().map(|name| (name, association.stack)) {
+            Some(name) if self.by_name.get(&name) == Some(&id) => {
+                self.by_name.remove(&name);
             }
             Some(_) => {}
             None => {
@@ -210,16 +225,17 @@ impl AssociationTable {
 }
 
 impl Engine {
-    /// Returns an association with the peer: one that is there or under way, or a new one. `None` if there is no room.
+    /// Returns an association with the peer: one that is there or under way, with the stack or a better one, or a new one.
+    /// `None` if there is no room.
     pub(crate) fn share_or_open(
         &mut self,
         now: Instant,
         local: IpAddr,
         nli: &Nli,
-        port: u16,
+        (stack, port): (Stack, u16),
         hold_time: Duration,
     ) -> Option<AssociationId> {
-        if let Some(id) = self.associations.find(nli) {
+        if let Some(id) = self.associations.find(nli, stack) {
             self.out.count(Counter::AssociationsReused);
             return Some(id);
         }
@@ -230,20 +246,27 @@ impl Engine {
             return None;
         }
         let peer = SocketAddr::new(nli.address, port);
-        let mut association = Association::new(now, local, peer, now + self.config.connect_timeout);
+        let mut association = Association::new(now, local, peer, stack, now + self.config.connect_timeout);
         association.name = Some((nli.peer_identity.clone(), nli.address));
         association.introduction_due = true;
         association.peer_hold = hold_time.clamp(limits::PEER_TIME_MIN, limits::PEER_TIME_MAX);
         let id = self.associations.insert(association);
         self.out.count(Counter::AssociationsOpened);
-        self.out.connection(Transmit::Connect { association: id, local, peer });
+        self.out.connection(Transmit::Connect { association: id, local, peer, tls: stack == Stack::Tls });
         self.arm_association(id);
         Some(id)
     }
 
     /// Takes a connection from a peer, which has to prove itself soon.
-    pub(crate) fn accept_association(&mut self, now: Instant, local: IpAddr, peer: SocketAddr) -> AssociationId {
-        if !self.make_room(now, peer) {
+    pub(crate) fn accept_association(
+        &mut self,
+        now: Instant,
+        local: IpAddr,
+        peer: SocketAddr,
+        channel: Channel,
+    ) -> AssociationId {
+        let (stack, certified) = carried(channel);
+        if !self.config.tls.stacks().contains(&stack) || !self.make_room(now, peer) {
             self.out.count(Counter::AssociationsRefused);
             let association = self.associations.next_id();
             self.out.connection(Transmit::Close { association });
@@ -251,11 +274,13 @@ impl Engine {
         }
         let invited = self.associations.invitations.has(now, whose(peer));
         let half_open_time = if invited { self.config.connect_timeout } else { self.half_open_time() };
-        let mut association = Association::new(now, local, peer, now + half_open_time);
+        let mut association = Association::new(now, local, peer, stack, now + half_open_time);
         (association.open, association.accepted) = (true, true);
+        association.certified = certified;
         association.invited = Invited(invited);
         let id = self.associations.insert(association);
         self.out.count(Counter::AssociationsAccepted);
+        self.count_secured(stack);
         self.arm_association(id);
         id
     }
@@ -290,15 +315,24 @@ impl Engine {
         true
     }
 
-    pub(crate) fn association_connected(&mut self, now: Instant, id: AssociationId) {
+    pub(crate) fn association_connected(&mut self, now: Instant, id: AssociationId, channel: Channel) {
         let Some(association) = self.associations.table.get_mut(&id) else { return };
         if association.open {
             return;
         }
+        let (stack, certified) = carried(channel);
+        // Who accepts always shows a certificate; and nothing goes over less than what was agreed on.
+        if stack != association.stack || (stack == Stack::Tls && certified.is_none()) {
+            self.out.count(Counter::AssociationsFailed);
+            self.end_association(now, id, true);
+            return;
+        }
+        association.certified = certified;
         association.open = true;
         association.setup_deadline = None;
         (association.heard_at, association.sent_at) = (now, now);
         let routes: Vec<RouteId> = association.routes.iter().copied().collect();
+        self.count_secured(stack);
         self.schedule_hello(id);
         for route in routes {
             self.association_opened(now, route);
@@ -434,6 +468,13 @@ impl Engine {
         }
     }
 
+    fn count_secured(&mut self, stack: Stack) {
+        match stack {
+            Stack::Plain => {}
+            Stack::Tls => self.out.count(Counter::AssociationsSecured),
+        }
+    }
+
     /// Sets the time of the next MA-Hello at random, before the peer's hold time runs out (RFC 5971 §5.2.2).
     fn schedule_hello(&mut self, id: AssociationId) {
         let Some(association) = self.associations.table.get_mut(&id) else { return };
@@ -485,6 +526,14 @@ impl Invitations {
         if let Some((_, peer)) = self.order.pop_first() {
             self.latest.remove(&peer);
         }
+    }
+}
+
+/// Returns the stack of a connection, and the name in its peer's certificate.
+fn carried(channel: Channel) -> (Stack, Option<String>) {
+    match channel {
+        Channel::Plain => (Stack::Plain, None),
+        Channel::Tls { peer } => (Stack::Tls, peer),
     }
 }
 

@@ -79,11 +79,13 @@ pub enum Counter {
     AssociationsFailed,
     /// Handshakes that found an association to share.
     AssociationsReused,
+    /// Associations with TLS that opened, from here and by peers.
+    AssociationsSecured,
 }
 
 impl Counter {
     /// Every counter, in order.
-    pub const ALL: [Counter; 37] = [
+    pub const ALL: [Counter; 38] = [
         Counter::DatagramsReceived,
         Counter::BadMagic,
         Counter::Malformed,
@@ -121,6 +123,7 @@ impl Counter {
         Counter::AssociationsEvicted,
         Counter::AssociationsFailed,
         Counter::AssociationsReused,
+        Counter::AssociationsSecured,
     ];
 
     /// Returns the counter's name in metrics.
@@ -163,6 +166,7 @@ impl Counter {
             Counter::AssociationsEvicted => "associations_evicted",
             Counter::AssociationsFailed => "associations_failed",
             Counter::AssociationsReused => "associations_reused",
+            Counter::AssociationsSecured => "associations_secured",
         }
     }
 }

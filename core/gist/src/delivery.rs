@@ -4,13 +4,14 @@
 use netserv_model::Instant;
 use netserv_wire::gist::{ErrorCode, Message, Nli};
 
-use crate::api::{InterfaceId, SiiHandle, TransferAttributes};
+use crate::api::{InterfaceId, SiiHandle, TlsPolicy, TransferAttributes};
 use crate::counters::Counter;
 use crate::engine::{Arrival, Engine, Via};
 use crate::errors::{Fault, NLI};
 use crate::event::Event;
 use crate::responder::hop_distance;
 use crate::routing::{Role, RouteId, RouteKey};
+use crate::stack::Stack;
 
 impl Engine {
     /// Takes Data, by the order of checks in RFC 5971 §4.3.1.
@@ -70,13 +71,13 @@ impl Engine {
 
     /// Hands up data of a peer whom a handshake has proven.
     pub(crate) fn deliver_on_route(&mut self, now: Instant, id: RouteId, arrival: &Arrival, data: Vec<u8>, hops: u8) {
+        let (interface, attributes, peer_name) = self.carriage(arrival);
         let Some(route) = self.routes.get_mut(id) else { return };
         if let Role::Querier(querier) = &mut route.role {
             querier.active_at = now;
         }
         let Some(sii) = route.peer else { return };
         let Some(peer) = self.peers.get(sii) else { return };
-        let (interface, reliable) = channel(arrival);
         let event = Event::RecvMessage {
             nslp_id: route.key.nslp_id,
             session: route.key.session,
@@ -87,8 +88,9 @@ impl Engine {
             local: arrival.local,
             interface,
             ip_distance: route.distance,
-            attributes: TransferAttributes { reliable, secure: false },
-            validated: true,
+            attributes,
+            validated: attributes.secure || self.config.tls != TlsPolicy::Required,
+            peer_name,
             hops,
         };
         self.out.count(Counter::DataDelivered);
@@ -104,7 +106,7 @@ impl Engine {
         hops: u8,
         ip_distance: Option<u8>,
     ) {
-        let (interface, reliable) = channel(arrival);
+        let (interface, attributes, peer_name) = self.carriage(arrival);
         let (sii, peer) = match arrival.via {
             Via::Datagram { source, .. } => (NO_PEER, source.ip()),
             Via::Association(id) => {
@@ -126,12 +128,25 @@ impl Engine {
             local: arrival.local,
             interface,
             ip_distance,
-            attributes: TransferAttributes { reliable, secure: false },
+            attributes,
             validated: false,
+            peer_name,
             hops,
         };
         self.out.count(Counter::DataDelivered);
         self.out.event(event);
+    }
+
+    /// Returns where a message came, how it was carried, and the name in its sender's certificate.
+    fn carriage(&self, arrival: &Arrival) -> (InterfaceId, TransferAttributes, Option<String>) {
+        match arrival.via {
+            Via::Datagram { interface, .. } => (interface, TransferAttributes::default(), None),
+            Via::Association(id) => {
+                let secure = self.associations.has_stack(id, Stack::Tls);
+                let name = self.associations.get(id).and_then(|association| association.certified.clone());
+                (InterfaceId::default(), TransferAttributes { reliable: true, secure }, name)
+            }
+        }
     }
 }
 
@@ -141,13 +156,6 @@ fn encapsulation_fault(arrival: &Arrival, message: &Message) -> Option<Fault> {
         (Via::Datagram { .. }, None) => Some(Fault::missing(NLI)),
         (Via::Association(_), Some(_)) => Some(Fault::of_type(ErrorCode::InvalidObjectType, NLI)),
         (Via::Datagram { .. }, Some(_)) | (Via::Association(_), None) => None,
-    }
-}
-
-fn channel(arrival: &Arrival) -> (InterfaceId, bool) {
-    match arrival.via {
-        Via::Datagram { interface, .. } => (interface, false),
-        Via::Association(_) => (InterfaceId::default(), true),
     }
 }
 

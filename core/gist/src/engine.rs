@@ -11,7 +11,7 @@ use netserv_wire::gist::{
 use rand::rngs::StdRng;
 use rand::{Rng, SeedableRng};
 
-use crate::api::{ApiCall, AssociationId, Audience, Config, Datagram, Disposition, InterfaceId, Transmit};
+use crate::api::{ApiCall, AssociationId, Audience, Channel, Config, Datagram, Disposition, InterfaceId, Transmit};
 use crate::association::AssociationTable;
 use crate::cookie::CookieJar;
 use crate::counters::{Counter, Counters, StateCounts};
@@ -113,16 +113,24 @@ impl Engine {
         Disposition::Consumed
     }
 
-    /// Takes the success of a [`Transmit::Connect`].
-    pub fn handle_connected(&mut self, now: Instant, id: AssociationId) {
-        self.association_connected(now, id);
+    /// Takes the success of a [`Transmit::Connect`], with what it led to. If that is not what was agreed on, the association
+    /// ends.
+    pub fn handle_connected(&mut self, now: Instant, id: AssociationId, channel: Channel) {
+        self.association_connected(now, id, channel);
         self.close_overrun(now);
     }
 
-    /// Takes a connection that a peer opened, and names it. If there is no room, a [`Transmit::Close`] follows, of the
-    /// oldest connection that is not proven or of this one.
-    pub fn handle_accepted(&mut self, now: Instant, local: IpAddr, peer: SocketAddr) -> AssociationId {
-        self.accept_association(now, local, peer)
+    /// Takes a connection that a peer opened, with TLS spoken already if it is, and names it. If there is no room, a
+    /// [`Transmit::Close`] follows, of the oldest connection that is not proven or of this one; and of this one if the
+    /// policy does not allow it.
+    pub fn handle_accepted(
+        &mut self,
+        now: Instant,
+        local: IpAddr,
+        peer: SocketAddr,
+        channel: Channel,
+    ) -> AssociationId {
+        self.accept_association(now, local, peer, channel)
     }
 
     /// Takes bytes of a connection, cut anywhere.

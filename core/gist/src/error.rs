@@ -20,8 +20,8 @@ pub enum ApiError {
     /// A hop count of zero.
     #[error("a message with no hop left cannot be sent")]
     NoHops,
-    /// Secure transfer was asked for, and no stack offers it.
-    #[error("secure transfer is not offered by any stack of this node")]
+    /// Secure transfer was asked for, and this node has no TLS.
+    #[error("secure transfer needs TLS, which this node does not have")]
     SecureUnsupported,
     /// The node's address and the flow are of two IP versions.
     #[error("the node's address and the flow are of different IP versions")]

@@ -37,6 +37,8 @@ pub enum Event {
         /// The sender has answered at its address, and is the peer that routing state names. An NSLP must not make
         /// state for a message of which this is false.
         validated: bool,
+        /// The name in the sender's certificate, if it came over TLS and showed one.
+        peer_name: Option<String>,
         /// GIST hops left.
         hops: u8,
     },

@@ -7,7 +7,8 @@
 //!
 //! A *row* of the routing table (RFC 5971 §4.3) is keyed by MRI with direction, session and NSLP, and leads to the peer
 //! in that direction. This node is the *querier* of rows that its own Queries made, and the *responder* of rows that a
-//! peer's Confirm made. An *association* (MA) is one TCP connection with a peer, shared by rows.
+//! peer's Confirm made. An *association* (MA) is one TCP connection with a peer, with TLS
+//! or without, shared by rows.
 #![forbid(unsafe_code)]
 
 pub mod api;
@@ -34,8 +35,8 @@ mod tests;
 mod timer;
 
 pub use api::{
-    ApiCall, AssociationId, Audience, Config, Datagram, Disposition, InterfaceId, MessageHandle, RateLimit,
-    ResponderPolicy, SiiHandle, TransferAttributes, Transmit,
+    ApiCall, AssociationId, Audience, Channel, Config, Datagram, Disposition, InterfaceId, MessageHandle, RateLimit,
+    ResponderPolicy, SiiHandle, TlsPolicy, TransferAttributes, Transmit,
 };
 pub use counters::{Counter, Counters, StateCounts};
 pub use engine::Engine;

@@ -53,3 +53,5 @@ pub const EVENTS_MAX: usize = 16_384;
 pub const TIMERS_PER_CALL_MAX: usize = 1024;
 /// The TCP port of connections, unless configured.
 pub const TCP_PORT_DEFAULT: u16 = 30_000;
+/// The TCP port of connections with TLS, unless configured.
+pub const TLS_PORT_DEFAULT: u16 = 30_001;

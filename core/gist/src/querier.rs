@@ -15,9 +15,9 @@ use crate::engine::{Arrival, Engine, Via};
 use crate::event::{FailReason, NoPeerReason, Notification, RouteStatus, SendStatus};
 use crate::limits;
 use crate::responder::hop_distance;
-use crate::routing::{NewPeer, Route, RouteId, RouteKey};
+use crate::routing::{NewPeer, Pending, Route, RouteId, RouteKey};
 use crate::sending::is_reached;
-use crate::stack;
+use crate::stack::{self, Stack};
 use crate::timer::{Deadline, earlier};
 
 /// How far a handshake is.
@@ -48,6 +48,8 @@ pub(crate) struct Querier {
     pub(crate) inactivity: Duration,
     /// Queries propose stacks.
     pub(crate) wants_association: bool,
+    /// The least stack that they propose.
+    pub(crate) least: Stack,
     /// What the last Response asks to be given back in the Confirm.
     echo: Echo,
     /// Errors and broken connections ask for a new handshake no earlier than this.
@@ -79,6 +81,7 @@ impl Querier {
             active_at: now,
             inactivity,
             wants_association: false,
+            least: Stack::Plain,
             echo: Echo::default(),
             rehandshake_at: now,
             association_failures: 0,
@@ -118,6 +121,7 @@ impl Engine {
         let Some(route) = self.routes.get_mut(id) else { return };
         let budget = if route.peer.is_some() { refresh_budget } else { query_budget };
         let wants = route.association.is_some() || route.pending.iter().any(|message| message.needs_association);
+        let least = route.pending.iter().map(Pending::least_stack).max().unwrap_or(Stack::Plain);
         let asking = route.peer.is_none();
         let Some(querier) = route.querier_mut() else { return };
         querier.phase = if asking { Phase::Asking } else { phase };
@@ -127,6 +131,7 @@ impl Engine {
         querier.retransmit_at = at;
         querier.give_up_at = at + budget;
         querier.wants_association |= wants;
+        querier.least = least;
         if at <= now {
             self.send_query(now, id);
         }
@@ -160,7 +165,7 @@ impl Engine {
         }
         querier.retransmit_at = (now + querier.retry).min(querier.give_up_at);
         querier.retry = (querier.retry * 2).min(limits::RETRY_MAX);
-        let wants_association = querier.wants_association;
+        let (wants_association, least) = (querier.wants_association, querier.least);
 
         let ttl = if key.mri.direction() == Some(Direction::Upstream) { UPSTREAM_TTL } else { DOWNSTREAM_TTL };
         let rao = self.config.hosted.get(&key.nslp_id).copied();
@@ -169,8 +174,9 @@ impl Engine {
         query.nli = Some(Nli { ip_ttl: ttl, ..self.nli(local) });
         query.query_cookie = Some(cookie);
         if wants_association {
-            query.stack_proposal = Some(stack::proposal());
-            query.stack_configuration = Some(stack::configuration(self.config.hold_time, None));
+            let stacks = stack::at_least(least, self.config.tls);
+            query.stack_proposal = Some(stack::proposal(stacks));
+            query.stack_configuration = Some(stack::configuration(stacks, self.config.hold_time, None));
         }
         // RFC 5971 §5.8.1.2: what routers choose the flow's path by, they choose the Query's by.
         let (dscp, flow_label) = match &query.mri {
@@ -284,8 +290,10 @@ impl Engine {
         let association = match arrival.via {
             Via::Association(association) => Some(association),
             Via::Datagram { .. } => match (message.stack_proposal, message.stack_configuration) {
-                (Some(proposal), Some(offer)) if querier.wants_association => stack::choose(&proposal, &offer)
-                    .and_then(|port| self.share_or_open(now, local, &nli, port, offer.hold_time)),
+                (Some(proposal), Some(offer)) if querier.wants_association => {
+                    stack::choose(self.config.tls.stacks(), &proposal, &offer)
+                        .and_then(|chosen| self.share_or_open(now, local, &nli, chosen, offer.hold_time))
+                }
                 _ => None,
             },
         };
@@ -318,8 +326,11 @@ impl Engine {
         querier.phase = if open { Phase::Established } else { Phase::Connecting };
         if association.is_none() {
             querier.wants_association = false;
-            self.fail_pending(id, SendStatus::Failed(FailReason::NoStack), |message| message.needs_association);
         }
+        let stack = association.and_then(|id| self.associations.get(id)).map(|association| association.stack);
+        self.fail_pending(id, SendStatus::Failed(FailReason::NoStack), |message| {
+            message.needs_association && stack.is_none_or(|stack| stack < message.least_stack())
+        });
         if open {
             self.confirm(now, id);
             self.flush(now, id);
@@ -334,6 +345,7 @@ impl Engine {
             self.confirm(now, id);
         }
         self.flush(now, id);
+        self.ask_for_connection(now, id);
         self.arm_route(id);
     }
 

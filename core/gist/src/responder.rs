@@ -7,14 +7,14 @@ use std::time::Duration;
 use netserv_model::Instant;
 use netserv_wire::gist::{Direction, ErrorCode, Message, MessageType, Mri, Nli, StackProposal};
 
-use crate::api::{AssociationId, Audience, InterfaceId, ResponderPolicy};
+use crate::api::{AssociationId, Audience, InterfaceId, ResponderPolicy, TlsPolicy};
 use crate::cookie::Sealed;
 use crate::counters::Counter;
 use crate::engine::{Arrival, Engine, Via};
 use crate::errors::{Fault, MRI, NAT_TRAVERSAL, STACK_CONFIGURATION, STACK_PROPOSAL};
 use crate::event::{FailReason, Notification, RouteStatus, SendStatus};
 use crate::routing::{NewPeer, Responder, Role, Route, RouteId, RouteKey};
-use crate::stack;
+use crate::stack::{self, Ports, Stack};
 
 impl Engine {
     /// Answers a Query for an NSLP of this node. Nothing is kept for it, unless the policy says so.
@@ -86,9 +86,10 @@ impl Engine {
         let sealed = Sealed { interface: seen.interface, distance: seen.distance };
         response.responder_cookie = Some(self.cookies.seal(now, &mut self.rng, key, seen.nli, sealed));
         if query.stack_proposal.is_some() && association.is_none() {
-            let (hold_time, port) = (self.config.hold_time, self.config.tcp_port);
-            response.stack_proposal = Some(stack::proposal());
-            response.stack_configuration = Some(stack::configuration(hold_time, Some(port)));
+            let (stacks, hold_time) = (self.config.tls.stacks(), self.config.hold_time);
+            let ports = Ports { plain: self.config.tcp_port, tls: self.config.tls_port };
+            response.stack_proposal = Some(stack::proposal(stacks));
+            response.stack_configuration = Some(stack::configuration(stacks, hold_time, Some(ports)));
         }
         response
     }
@@ -96,9 +97,10 @@ impl Engine {
     /// Returns an open association with the Query's sender that will do for the Query (RFC 5971 §5.7.4).
     fn shared_association(&mut self, now: Instant, query: &Message) -> Option<AssociationId> {
         let (proposal, nli) = (query.stack_proposal.as_ref()?, query.nli.as_ref()?);
-        let id = self.associations.find(nli)?;
+        let id = self.associations.find(nli, Stack::Plain)?;
+        let stack = self.associations.get(id)?.stack;
         // A connection that has been silent for too long may be dead, and a Response on it would be lost.
-        let fits = stack::takes_plain_tcp(proposal) && self.associations.is_alive(id, now, self.config.hold_time);
+        let fits = stack::will_do(stack, proposal) && self.associations.is_alive(id, now, self.config.hold_time);
         if fits {
             self.out.count(Counter::AssociationsReused);
         }
@@ -142,9 +144,13 @@ impl Engine {
         self.arm_route(id);
     }
 
-    /// Checks the part of a Confirm that is about connections, and closes a new connection that fails.
+    /// Checks how a Confirm comes and what it says of connections, and closes a new connection that fails.
     fn confirm_fits_association(&mut self, now: Instant, arrival: &Arrival, confirm: &Message) -> bool {
         let Via::Association(id) = arrival.via else {
+            if self.config.tls == TlsPolicy::Required {
+                self.out.count(Counter::StacksRefused);
+                return false;
+            }
             return confirm.stack_proposal.as_ref().is_none_or(|echo| self.is_our_proposal(echo));
         };
         let proven = self.associations.get(id).is_some_and(|association| association.name.is_some());
@@ -166,7 +172,7 @@ impl Engine {
 
     /// Returns whether a peer saw the stacks that this node offers; if not, somebody changed them (RFC 5971 §8.6).
     fn is_our_proposal(&mut self, echo: &StackProposal) -> bool {
-        let ours = *echo == stack::proposal();
+        let ours = *echo == stack::proposal(self.config.tls.stacks());
         if !ours {
             self.out.count(Counter::StacksRefused);
         }

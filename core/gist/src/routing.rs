@@ -11,6 +11,7 @@ use crate::api::{AssociationId, InterfaceId, MessageHandle, SiiHandle, TransferA
 use crate::engine::Engine;
 use crate::event::{Event, Notification, SendStatus};
 use crate::querier::{Phase, Querier, query_target};
+use crate::stack::Stack;
 use crate::timer::{Deadline, Owner, earlier};
 
 /// One row's name inside the engine.
@@ -67,6 +68,13 @@ pub(crate) struct Pending {
     pub(crate) needs_association: bool,
     pub(crate) hops: u8,
     pub(crate) deadline: Instant,
+}
+
+impl Pending {
+    /// Returns the least stack that the message may go over, if it goes over a connection.
+    pub(crate) fn least_stack(&self) -> Stack {
+        self.attributes.least_stack()
+    }
 }
 
 impl Route {

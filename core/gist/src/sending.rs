@@ -7,7 +7,7 @@ use std::time::Duration;
 use netserv_model::{Instant, SessionId};
 use netserv_wire::gist::{Direction, Message, MessageType, Mri};
 
-use crate::api::{Audience, MessageHandle, SiiHandle, TransferAttributes};
+use crate::api::{Audience, MessageHandle, SiiHandle, TlsPolicy, TransferAttributes};
 use crate::counters::Counter;
 use crate::engine::Engine;
 use crate::error::ApiError;
@@ -28,14 +28,16 @@ pub(crate) struct Outgoing {
 }
 
 impl Engine {
-    pub(crate) fn send_message(&mut self, now: Instant, outgoing: Outgoing, local: IpAddr) -> Result<(), ApiError> {
+    pub(crate) fn send_message(&mut self, now: Instant, mut outgoing: Outgoing, local: IpAddr) -> Result<(), ApiError> {
         self.check_outgoing(&outgoing)?;
+        outgoing.attributes.secure |= self.config.tls == TlsPolicy::Required;
         let known = self.routes.find(&outgoing.key);
         let current = known.and_then(|id| self.routes.get(id)).and_then(|route| route.peer);
         if let Some(sii) = outgoing.sii {
             // Of several nodes before it, a peer has routing state for one; the others it takes for strangers.
             let peer = self.peers.get(sii).ok_or(ApiError::UnknownPeer(sii))?;
-            let open = || self.associations.open_to(&peer.identity, peer.address).is_some();
+            let least = outgoing.attributes.least_stack();
+            let open = || self.associations.open_to(&peer.identity, peer.address, least).is_some();
             if Some(sii) != current || (!outgoing.attributes.reliable && open()) {
                 return self.send_explicitly(now, outgoing, sii);
             }
@@ -45,7 +47,7 @@ impl Engine {
             None => self.new_querier(now, &outgoing.key, local)?,
         };
         let hops = outgoing.hops.unwrap_or(self.config.hops);
-        let needs_association = outgoing.attributes.reliable || !self.fits_datagram(&outgoing);
+        let needs_association = !self.may_go_in_datagram(&outgoing);
         let Some(route) = self.routes.get_mut(id) else { return Err(ApiError::NoRoute) };
         if route.pending.len() >= limits::PENDING_PER_ROUTE_MAX {
             return Err(ApiError::QueueFull);
@@ -78,7 +80,7 @@ impl Engine {
         if outgoing.hops == Some(0) {
             return Err(ApiError::NoHops);
         }
-        if outgoing.attributes.secure {
+        if outgoing.attributes.secure && self.config.tls == TlsPolicy::Off {
             return Err(ApiError::SecureUnsupported);
         }
         if self.routes.pending_bytes + bytes > limits::PENDING_BYTES_MAX {
@@ -110,14 +112,18 @@ impl Engine {
         Ok(self.add_route(Route::new(key.clone(), local, self.config.hops, Role::Querier(querier))))
     }
 
-    /// Starts a handshake if a message waits for a connection that nothing else brings about.
-    fn ask_for_connection(&mut self, now: Instant, id: RouteId) {
+    /// Starts a handshake if a message waits for a connection, or for a better one, that nothing else brings about.
+    pub(crate) fn ask_for_connection(&mut self, now: Instant, id: RouteId) {
         let Some(route) = self.routes.get(id) else { return };
-        let waiting = route.association.is_none() && route.pending.iter().any(|message| message.needs_association);
-        let Some(querier) = route.querier().filter(|_| waiting) else { return };
+        let lacks = |message: &&Pending| match route.association {
+            Some(association) => !self.associations.has_stack(association, message.least_stack()),
+            None => message.needs_association,
+        };
+        let Some(least) = route.pending.iter().filter(lacks).map(Pending::least_stack).max() else { return };
+        let Some(querier) = route.querier() else { return };
         let restart = match querier.phase {
             Phase::Established => true,
-            Phase::Asking | Phase::Refreshing => !querier.wants_association,
+            Phase::Asking | Phase::Refreshing => !querier.wants_association || querier.least < least,
             Phase::Connecting => false,
         };
         if restart {
@@ -144,7 +150,10 @@ impl Engine {
         let Some(route) = self.routes.get(id) else { return false };
         let Some(message) = route.pending.front() else { return false };
         let channel_fits = match route.association {
-            Some(association) => self.associations.is_open(association),
+            Some(association) => {
+                self.associations.is_open(association)
+                    && self.associations.has_stack(association, message.least_stack())
+            }
             None => !message.needs_association,
         };
         route.is_ready() && channel_fits
@@ -187,12 +196,13 @@ impl Engine {
     /// Sends to a peer that need not be the next one any more, past the routing table (RFC 5971 §7.1.4).
     fn send_explicitly(&mut self, now: Instant, outgoing: Outgoing, sii: SiiHandle) -> Result<(), ApiError> {
         let peer = self.peers.get(sii).cloned().ok_or(ApiError::UnknownPeer(sii))?;
-        let fits = self.fits_datagram(&outgoing) && !outgoing.attributes.reliable;
+        let fits = self.may_go_in_datagram(&outgoing);
+        let least = outgoing.attributes.least_stack();
         let mut data = self.message(MessageType::Data, outgoing.key);
         data.hops = outgoing.hops.unwrap_or(self.config.hops);
         data.explicit = true;
         data.nslp_data = Some(outgoing.data);
-        let sent = match self.associations.open_to(&peer.identity, peer.address) {
+        let sent = match self.associations.open_to(&peer.identity, peer.address, least) {
             Some(id) => self.send_on_association(now, id, &data).then_some(()).ok_or(FailReason::Association),
             None if fits => {
                 data.nli = Some(self.nli(peer.local));
@@ -264,8 +274,12 @@ impl Engine {
         self.arm_route(id);
     }
 
-    /// Returns whether a message is small enough for D-mode whatever its MRI holds (RFC 5971 §5.3.3).
-    fn fits_datagram(&self, outgoing: &Outgoing) -> bool {
+    /// Returns whether D-mode will do for a message: it may get lost and be read, and is small enough whatever its MRI holds
+    /// (RFC 5971 §4.3.3, §5.3.3).
+    fn may_go_in_datagram(&self, outgoing: &Outgoing) -> bool {
+        if outgoing.attributes.reliable || outgoing.attributes.secure {
+            return false;
+        }
         let v4 = outgoing.key.mri.addresses().is_some_and(|(source, _)| source.is_ipv4());
         let (mri, address) = if v4 { (28, 4) } else { (56, 16) };
         let identity = self.config.peer_identity.len().next_multiple_of(4);

@@ -3,7 +3,7 @@
 
 use std::net::{IpAddr, SocketAddr};
 
-use netserv_gist::{AssociationId, IcmpError, InterfaceId};
+use netserv_gist::{AssociationId, Channel, IcmpError, InterfaceId};
 use netserv_model::api::PostRequest;
 use netserv_model::effect::{EffectId, EffectOutcome, News, Stored};
 use netserv_model::policy::NodePolicy;
@@ -36,10 +36,10 @@ pub enum Input {
     Intercepted(Token, Box<OwnedDatagram>),
     /// An ICMP error about a datagram of this node.
     Icmp(Box<IcmpError>),
-    /// A peer connected; answered by [`Output::Attach`](crate::Output).
-    Accepted(Token, Ends),
+    /// A peer connected, and spoke TLS if it has to; answered by [`Output::Attach`](crate::Output).
+    Accepted(Token, Ends, Channel),
     /// A connection of this node is open.
-    Connected(AssociationId),
+    Connected(AssociationId, Channel),
     /// Bytes came over a connection, cut anywhere.
     Bytes(AssociationId, #[serde(with = "hex::serde")] Vec<u8>),
     /// A connection ended, or could not be opened; with the error unless the peer closed it in order.

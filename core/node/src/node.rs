@@ -153,11 +153,11 @@ impl Node {
                 self.outputs.push_back(Output::Release(token, disposition));
             }
             Input::Icmp(error) => self.gist.handle_icmp_error(at, &error),
-            Input::Accepted(token, ends) => {
-                let association = self.gist.handle_accepted(at, ends.local, ends.peer);
+            Input::Accepted(token, ends, channel) => {
+                let association = self.gist.handle_accepted(at, ends.local, ends.peer, channel);
                 self.outputs.push_back(Output::Attach(token, association));
             }
-            Input::Connected(association) => self.gist.handle_connected(at, association),
+            Input::Connected(association, channel) => self.gist.handle_connected(at, association, channel),
             Input::Bytes(association, bytes) => self.gist.handle_stream(at, association, &bytes),
             Input::Closed(association, error) => self.gist.handle_closed(at, association, error),
             Input::Post(call, request) => self.post(call, request),

@@ -6,7 +6,8 @@ use std::time::Duration;
 
 use anyhow::{Context, Result, ensure};
 use netserv_gist::{
-    ApiCall, AssociationId, Config, Datagram, Engine, Event, InterfaceId, MessageHandle, TransferAttributes, Transmit,
+    ApiCall, AssociationId, Channel, Config, Datagram, Engine, Event, InterfaceId, MessageHandle, TransferAttributes,
+    Transmit,
 };
 use netserv_model::{Instant, SessionId};
 use netserv_wire::gist::{Mri, PathCoupled, UDP_PORT};
@@ -122,10 +123,10 @@ impl Pair {
             Transmit::Datagram { peer, payload, .. } => self.datagram(from, peer.ip(), &payload),
             Transmit::Connect { association, .. } => {
                 let peer = SocketAddr::new(NODES[from], 50_000);
-                let accepted = self.engines[to].handle_accepted(self.now, NODES[to], peer);
+                let accepted = self.engines[to].handle_accepted(self.now, NODES[to], peer, Channel::Plain);
                 let ends = if from == 0 { [association, accepted] } else { [accepted, association] };
                 self.connections.push(ends);
-                self.engines[from].handle_connected(self.now, association);
+                self.engines[from].handle_connected(self.now, association, Channel::Plain);
             }
             Transmit::Stream { association, bytes } => {
                 let ends = self.connections.iter().find(|ends| ends[from] == association);

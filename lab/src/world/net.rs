@@ -45,7 +45,7 @@ impl World {
                 assert_eq!(peer.port(), UDP_PORT, "every station of the world uses port 270");
                 self.route(vertex, Packet { source, destination, ttl: TTL, content: Content::Signal(payload) });
             }
-            Transmit::Connect { association, local, peer } => self.tcp_connect(vertex, association, local, peer),
+            Transmit::Connect { association, local, peer, .. } => self.tcp_connect(vertex, association, local, peer),
             Transmit::Stream { association, bytes } => self.tcp_stream(vertex, association, &bytes),
             Transmit::Close { association } => self.tcp_close(vertex, association),
         }

@@ -4,7 +4,7 @@
 use std::net::{IpAddr, SocketAddr};
 use std::time::Duration;
 
-use netserv_gist::AssociationId;
+use netserv_gist::{AssociationId, Channel};
 use netserv_model::Instant;
 use netserv_node::{Ends, Input, Token};
 use rand::Rng;
@@ -141,12 +141,12 @@ impl World {
             Segment::Syn => {
                 let ends = Ends { local: connection.acceptor.address.ip(), peer: connection.opener.address };
                 let vertex = connection.acceptor.vertex;
-                self.input(vertex, Input::Accepted(Token(id.0), ends));
+                self.input(vertex, Input::Accepted(Token(id.0), ends, Channel::Plain));
             }
             Segment::SynAck => {
                 let Some(association) = connection.opener.association else { return };
                 let vertex = connection.opener.vertex;
-                self.input(vertex, Input::Connected(association));
+                self.input(vertex, Input::Connected(association, Channel::Plain));
             }
             Segment::Bytes(side, bytes) => {
                 let end = connection.end(side);

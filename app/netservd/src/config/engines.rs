@@ -19,6 +19,13 @@ fn gist(config: &Config, identity: &[u8; 16]) -> gist::Config {
     let mut gist = gist::Config::new(identity.to_vec());
     gist.hosted.insert(config.signaling.nslp_id, config.signaling.router_alert);
     gist.tcp_port = config.signaling.tcp_port;
+    let tls = &config.signaling.tls;
+    gist.tls = match (tls.is_on(), tls.require) {
+        (false, _) => gist::TlsPolicy::Off,
+        (true, false) => gist::TlsPolicy::Offered,
+        (true, true) => gist::TlsPolicy::Required,
+    };
+    gist.tls_port = tls.port;
     gist.query_budget = Duration::from_millis(config.signaling.last_node_timeout_ms);
     if config.signaling.state_without_confirm {
         gist.policy = gist::ResponderPolicy::Immediate;

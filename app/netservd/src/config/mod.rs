@@ -7,6 +7,7 @@ pub mod media;
 pub mod reload;
 mod role;
 mod sections;
+pub mod tls;
 mod users;
 
 use std::collections::BTreeSet;
@@ -240,6 +241,16 @@ impl Config {
             "flavours leaves nothing that the node may run (`osgi` counts only with osgi.enabled)"
         );
         ensure!(signaling.tcp_port != 0, "signaling.tcp-port must not be 0");
+        let tls = &signaling.tls;
+        tls.check()?;
+        ensure!(
+            !tls.is_on() || tls.port != signaling.tcp_port,
+            "signaling.tcp-port and signaling.tls.port must differ: by the port peers know whether to speak TLS"
+        );
+        ensure!(
+            !(tls.require && signaling.state_without_confirm),
+            "signaling.tls.require and signaling.state-without-confirm exclude each other: a Query has no protection"
+        );
         let dataplane = &self.dataplane;
         ensure!(
             !dataplane.real_time || !dataplane.cores.is_empty(),
@@ -345,6 +356,9 @@ mod tests {
             ("[dataplane]\ndriver = 'quantum'", "quantum"),
             ("[blocks]\nenabled = ['kvv']", "kvv"),
             ("[blocks.kv]\nbytes = 1", "blocks.kv.bytes"),
+            ("[signaling.tls]\nrequire = true", "signaling.tls.certificate"),
+            ("[signaling.tls]\npeers = ['a b']", "`a b` is no DNS name"),
+            ("[signaling.tls]\nclient-certificate = 'never'", "never"),
             ("[network]\nprefixes = ['fe80::/64']", "fe80::/64"),
             (&user("listen = ['tcp port 80']"), "network.prefixes"),
             (&user("addresses = ['127.0.0.1']"), "127.0.0.1"),

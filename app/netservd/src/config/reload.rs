@@ -9,10 +9,12 @@ use netserv_model::effect::{Hold, Late};
 use serde_json::Value;
 
 use super::Config;
+use super::tls::Tls;
 
 /// A configuration that takes the place of the one in force.
 pub struct Reload {
-    /// The configuration that is in force from here on: users and admission as they were read, all else as it was.
+    /// The configuration that is in force from here on: users, admission and whom TLS trusts as they were read, all else as
+    /// it was.
     pub in_force: Config,
     /// What was changed in the file.
     pub changes: Vec<ConfigChange>,
@@ -27,8 +29,15 @@ impl Config {
         let (before, after) = (values(self), values(&read));
         let keys: BTreeSet<&String> = before.keys().chain(after.keys()).collect();
         let changed = keys.into_iter().filter(|key| before.get(*key) != after.get(*key));
-        let changes = changed.map(|key| ConfigChange { key: key.clone(), from: from(key), why: None }).collect();
-        let in_force = Config { users: read.users, admission: read.admission, ..self.clone() };
+        // Whether there is TLS is settled when the node starts.
+        let has_tls = self.signaling.tls.is_on() && read.signaling.tls.is_on();
+        let when = |key: &str| if has_tls && is_of_trust(key) { InForceFrom::Now } else { from(key) };
+        let changes = changed.map(|key| ConfigChange { key: key.clone(), from: when(key), why: None }).collect();
+        let mut in_force = Config { users: read.users, admission: read.admission, ..self.clone() };
+        let tls = &mut in_force.signaling.tls;
+        if has_tls {
+            *tls = Tls { require: tls.require, port: tls.port, ..read.signaling.tls };
+        }
         in_force.check().context("what was read needs a restart of netservd")?;
         Ok(Reload { in_force, changes })
     }
@@ -67,6 +76,12 @@ fn flatten(key: String, value: Value, values: &mut BTreeMap<String, Value>) {
     for (name, value) in fields {
         flatten(if key.is_empty() { name } else { format!("{key}.{name}") }, value, values);
     }
+}
+
+/// Returns whether a key says who is believed, or what is shown to be.
+fn is_of_trust(key: &str) -> bool {
+    let field = key.strip_prefix("signaling.tls.");
+    field.is_some_and(|field| ["certificate", "key", "authorities", "client-certificate", "peers"].contains(&field))
 }
 
 fn from(key: &str) -> InForceFrom {
@@ -120,6 +135,41 @@ mod tests {
         assert_eq!((in_force.admission.ttl_max_s, in_force.dataplane.queue), (90, before.dataplane.queue));
         assert_eq!(in_force.users[0].listen.len(), 1);
         assert_eq!(before.reload(before.clone()).unwrap().changes, []);
+    }
+
+    #[test]
+    fn whom_tls_trusts_changes_at_once_and_whether_there_is_tls_does_not() {
+        let dir = tempfile::tempdir().unwrap();
+        let vectors = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../../vectors/certificates");
+        let with = |name: &str, more: &str| {
+            let key = dir.path().join(name);
+            std::fs::copy(vectors.join(format!("{name}.key")), &key).unwrap();
+            std::fs::set_permissions(&key, std::os::unix::fs::PermissionsExt::from_mode(0o600)).unwrap();
+            let (file, authority) = (vectors.join(format!("{name}.pem")), vectors.join("authority.pem"));
+            let text = format!("certificate = {file:?}\nkey = {key:?}\nauthorities = {authority:?}\n{more}");
+            Config::parse(&format!("[signaling.tls]\n{text}")).unwrap()
+        };
+        let before = with("n1", "");
+        let read = with("n2", "peers = ['n1.example.net']\nrequire = true\nport = 7\n");
+        let Reload { in_force, changes } = before.reload(read.clone()).unwrap();
+        let told: Vec<String> = changes.iter().map(|change| format!("{} {}", change.key, change.from)).collect();
+        assert_eq!(
+            told,
+            [
+                "signaling.tls.certificate now",
+                "signaling.tls.key now",
+                "signaling.tls.peers now",
+                "signaling.tls.port the next start of netservd",
+                "signaling.tls.require the next start of netservd",
+            ]
+        );
+        let (old, new) = (&before.signaling.tls, &read.signaling.tls);
+        assert_eq!(in_force.signaling.tls, Tls { require: old.require, port: old.port, ..new.clone() });
+        for (before, read) in [(Config::default(), read.clone()), (read, Config::default())] {
+            let Reload { in_force, changes } = before.reload(read).unwrap();
+            assert_eq!(in_force.signaling, before.signaling);
+            assert!(changes.iter().all(|change| change.from == InForceFrom::NodeStart), "{changes:?}");
+        }
     }
 
     #[test]

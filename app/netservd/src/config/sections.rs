@@ -9,6 +9,8 @@ use netserv_model::limits;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use super::tls::Tls;
+
 /// Signaling: GIST (RFC 5971) and the NetServ NSLP.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case", default)]
@@ -29,6 +31,8 @@ pub struct Signaling {
     pub last_node_timeout_ms: u64,
     /// Whether a Query without a Confirm may make state. Off: delayed state, RFC 5971 §4.4.
     pub state_without_confirm: bool,
+    /// TLS between peers.
+    pub tls: Tls,
 }
 
 impl Default for Signaling {
@@ -42,6 +46,7 @@ impl Default for Signaling {
             queue: 270,
             last_node_timeout_ms: 1500,
             state_without_confirm: false,
+            tls: Tls::default(),
         }
     }
 }

@@ -21,6 +21,8 @@ use netserv_wire::container::frames::StorageFailures;
 use exposition::{Exposition, Kind};
 use gauges::{Histogram, MediaCounts, WorkerGauges};
 
+use crate::tls::HandshakeEnd;
+
 /// Everything that is counted.
 pub struct Sources<'a> {
     /// Whether the node runs no modules.
@@ -33,6 +35,8 @@ pub struct Sources<'a> {
     pub sent: BTreeMap<SignalKind, SendCounters>,
     /// Datagrams for others there.
     pub intercepted: InterceptorCounters,
+    /// What became of TLS handshakes with signaling peers; nothing without TLS.
+    pub handshakes: Vec<(HandshakeEnd, u64)>,
     /// The NSLP.
     pub nslp: &'a Nslp,
     /// The controller.
@@ -124,6 +128,11 @@ fn signaling(out: &mut Exposition, from: &Sources<'_>) {
         ("send-failed", from.intercepted.send_failed),
     ] {
         family.sample(&[("fate", fate)], value);
+    }
+    let help = "TLS handshakes with signaling peers, by how they ended";
+    let mut family = out.family("signaling_tls_handshakes_total", Kind::Counter, help);
+    for (end, value) in &from.handshakes {
+        family.sample(&[("outcome", end.as_str())], *value);
     }
     let states = from.gist.state_counts();
     let mut family = out.family("gist_routes", Kind::Gauge, "Rows in the message routing table");

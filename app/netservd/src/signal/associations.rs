@@ -1,28 +1,67 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Messaging associations on the wire: TCP connections with peers.
+//! Messaging associations on the wire: TCP connections with peers, with TLS or without.
 
 use std::collections::BTreeMap;
+use std::future::pending;
 use std::net::{IpAddr, SocketAddr};
-use std::time::Duration;
+use std::sync::Arc;
+use std::time::SystemTime;
 
-use anyhow::{Context, Result};
-use netserv_node::Ends;
-use netserv_node::gist::AssociationId;
-use tokio::io::{AsyncReadExt, AsyncWriteExt};
-use tokio::net::tcp::{OwnedReadHalf, OwnedWriteHalf};
-use tokio::net::{TcpListener, TcpSocket, TcpStream};
-use tokio::sync::mpsc;
+use anyhow::{Context as _, Result};
+use netserv_node::gist::{AssociationId, Channel};
+use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
+use tokio::net::{TcpSocket, TcpStream};
+use tokio::runtime::Runtime;
+use tokio::sync::{mpsc, oneshot};
+use tokio_rustls::TlsStream;
+use tokio_rustls::rustls::pki_types::{ServerName, UnixTime};
 
-use crate::event::{Event, SignalInput};
+use super::accepting;
+use crate::event::{Connection, Event, Shown, SignalInput};
+use crate::limits::TLS_HANDSHAKE_TIME_MAX;
+use crate::tls::{HandshakeEnd, Side, Tls, Verifier, explain};
 
 /// Writes waiting for one connection; a peer that reads too slowly for this many loses the connection.
 pub const WRITES_MAX: usize = 256;
 /// Bytes read from a connection at a time.
 const READ_BYTES: usize = 64 * 1024;
+
+/// Where peers connect.
+pub struct Ports {
+    /// The port without TLS, if there is one.
+    pub plain: Option<u16>,
+    /// The port with TLS, if there is TLS.
+    pub tls: Option<(u16, Arc<Tls>)>,
+}
+
 /// The connections of messaging associations.
 pub struct Associations {
-    connections: BTreeMap<AssociationId, mpsc::Sender<Write>>,
+    connections: BTreeMap<AssociationId, Handle>,
     events: mpsc::Sender<Event>,
+    secure: Option<Secure>,
+}
+
+/// TLS, and the thread that does its arithmetic: the control loop has no time for it.
+struct Secure {
+    tls: Arc<Tls>,
+    /// Nothing once it is told to end.
+    runtime: Option<Runtime>,
+}
+
+/// One connection as the control loop sees it.
+struct Handle {
+    peer: IpAddr,
+    writes: mpsc::Sender<Write>,
+    /// Ends it at once, for a reason.
+    cut: Option<oneshot::Sender<String>>,
+    /// What the peer showed, if TLS is spoken.
+    shown: Option<Box<Shown>>,
+}
+
+/// What a connection's task takes from the control loop.
+struct Orders {
+    queue: mpsc::Receiver<Write>,
+    cut: oneshot::Receiver<String>,
 }
 
 enum Write {
@@ -34,21 +73,26 @@ impl Associations {
     /// Starts to accept connections.
     ///
     /// # Errors
-    /// The port is taken, or the process may not use it.
-    pub fn listen(tcp_port: u16, events: mpsc::Sender<Event>) -> Result<Associations> {
-        for address in [IpAddr::V4([0; 4].into()), IpAddr::V6([0; 16].into())] {
-            let listener = listen(SocketAddr::new(address, tcp_port))
-                .with_context(|| format!("cannot listen on TCP {}", SocketAddr::new(address, tcp_port)))?;
-            tokio::spawn(accept(listener, events.clone()));
+    /// A port is taken, or the process may not use it.
+    pub fn listen(ports: Ports, events: mpsc::Sender<Event>) -> Result<Associations> {
+        if let Some(port) = ports.plain {
+            for listener in accepting::listen(port)? {
+                tokio::spawn(accepting::accept(listener, events.clone()));
+            }
         }
-        Ok(Associations { connections: BTreeMap::new(), events })
+        let secure = ports.tls.map(|(port, tls)| Secure::start(port, tls, &events)).transpose()?;
+        Ok(Associations { connections: BTreeMap::new(), events, secure })
     }
 
     /// Opens a connection for an association.
-    pub fn connect(&mut self, association: AssociationId, local: IpAddr, peer: SocketAddr) {
-        let (writes, queue) = mpsc::channel(WRITES_MAX);
-        self.connections.insert(association, writes);
-        tokio::spawn(connect(association, local, peer, queue, self.events.clone()));
+    pub fn connect(&mut self, association: AssociationId, local: IpAddr, peer: SocketAddr, tls: bool) {
+        let orders = self.insert(association, peer.ip(), None);
+        let events = self.events.clone();
+        let Some(secure) = self.secure.as_ref().filter(|_| tls) else {
+            tokio::spawn(connect(association, local, peer, None, orders, events));
+            return;
+        };
+        secure.spawn(connect(association, local, peer, Some(secure.tls.clone()), orders, events));
     }
 
     /// Sends bytes to an association's peer.
@@ -73,15 +117,70 @@ impl Associations {
     }
 
     /// Carries an association over a connection that is open.
-    pub fn attach(&mut self, association: AssociationId, stream: TcpStream) {
+    pub fn attach(&mut self, association: AssociationId, peer: IpAddr, connection: Connection) {
+        match connection {
+            Connection::Plain(stream) => {
+                let orders = self.insert(association, peer, None);
+                tokio::spawn(carry_plain(association, stream, orders, self.events.clone()));
+            }
+            Connection::Tls(stream, shown) => {
+                let orders = self.insert(association, peer, Some(shown));
+                let Some(secure) = &self.secure else { return };
+                secure.spawn(carry_tls(association, peer, *stream, secure.tls.clone(), orders, self.events.clone()));
+                self.check_again(association);
+            }
+        }
+    }
+
+    /// Takes what the peer of an association showed that TLS was opened for.
+    pub fn showed(&mut self, association: AssociationId, shown: Box<Shown>) {
+        if let Some(handle) = self.connections.get_mut(&association) {
+            handle.shown = Some(shown);
+            self.check_again(association);
+        }
+    }
+
+    /// Returns TLS, if there is.
+    pub fn tls(&self) -> Option<&Tls> {
+        self.secure.as_ref().map(|secure| &*secure.tls)
+    }
+
+    /// Checks all peers anew, by the credentials of this moment, and ends the connections of those that fail.
+    pub fn check_all_again(&mut self) {
+        let all: Vec<AssociationId> = self.connections.keys().copied().collect();
+        all.into_iter().for_each(|association| self.check_again(association));
+    }
+
+    /// Checks a peer anew if the credentials changed since, and ends the connection if it fails.
+    fn check_again(&mut self, association: AssociationId) {
+        let Some(secure) = &self.secure else { return };
+        let Some(handle) = self.connections.get_mut(&association) else { return };
+        let Some(shown) = handle.shown.as_mut() else { return };
+        let trust = secure.tls.trust();
+        if Arc::ptr_eq(&trust, &shown.trust) || shown.chain.is_empty() {
+            return;
+        }
+        let now = UnixTime::since_unix_epoch(SystemTime::UNIX_EPOCH.elapsed().unwrap_or_default());
+        match trust.vouch(shown.side, &shown.chain, handle.peer, now) {
+            Ok(_) => shown.trust = trust,
+            Err(why) => {
+                tracing::warn!(peer = %handle.peer, why, "a signaling peer is none any more; its connection is closed");
+                // The connection may have ended.
+                let _ = handle.cut.take().map(|cut| cut.send(why));
+            }
+        }
+    }
+
+    fn insert(&mut self, association: AssociationId, peer: IpAddr, shown: Option<Box<Shown>>) -> Orders {
         let (writes, queue) = mpsc::channel(WRITES_MAX);
-        self.connections.insert(association, writes);
-        tokio::spawn(carry(association, stream, queue, self.events.clone()));
+        let (sender, cut) = oneshot::channel();
+        self.connections.insert(association, Handle { peer, writes, cut: Some(sender), shown });
+        Orders { queue, cut }
     }
 
     fn write(&mut self, association: AssociationId, write: Write) {
         let Some(connection) = self.connections.get(&association) else { return };
-        if connection.try_send(write).is_err() {
+        if connection.writes.try_send(write).is_err() {
             // Dropping the sender ends the connection's task, which reports the end.
             tracing::debug!(association = association.0, "a peer reads too slowly; its connection is closed");
             self.connections.remove(&association);
@@ -89,34 +188,33 @@ impl Associations {
     }
 }
 
-fn listen(address: SocketAddr) -> std::io::Result<TcpListener> {
-    let socket = if address.is_ipv4() { TcpSocket::new_v4()? } else { TcpSocket::new_v6()? };
-    socket.set_reuseaddr(true)?;
-    if address.is_ipv6() {
-        rustix::net::sockopt::set_ipv6_v6only(&socket, true)?;
+impl Secure {
+    fn start(port: u16, tls: Arc<Tls>, events: &mpsc::Sender<Event>) -> Result<Secure> {
+        let mut builder = tokio::runtime::Builder::new_multi_thread();
+        let runtime = builder.worker_threads(1).thread_name("signal-tls").enable_all().build();
+        let runtime = runtime.context("thread for TLS with signaling peers")?;
+        let listeners = {
+            let _inside = runtime.enter();
+            accepting::listen(port)?
+        };
+        for listener in listeners {
+            runtime.spawn(accepting::accept_tls(listener, tls.clone(), events.clone()));
+        }
+        Ok(Secure { tls, runtime: Some(runtime) })
     }
-    socket.bind(address)?;
-    socket.listen(1024)
+
+    fn spawn(&self, task: impl Future<Output = ()> + Send + 'static) {
+        if let Some(runtime) = &self.runtime {
+            runtime.spawn(task);
+        }
+    }
 }
 
-async fn accept(listener: TcpListener, events: mpsc::Sender<Event>) {
-    loop {
-        match listener.accept().await {
-            Ok((stream, peer)) => {
-                let Ok(local) = stream.local_addr().map(|local| local.ip()) else { continue };
-                if events
-                    .send(Event::Signal(SignalInput::Accepted { ends: Ends { local, peer }, stream }))
-                    .await
-                    .is_err()
-                {
-                    return;
-                }
-            }
-            Err(error) => {
-                // Out of descriptors, most likely: others must end first.
-                tracing::warn!(%error, "a signaling connection could not be accepted");
-                tokio::time::sleep(Duration::from_millis(100)).await;
-            }
+impl Drop for Secure {
+    /// A runtime must not be waited for inside another.
+    fn drop(&mut self) {
+        if let Some(runtime) = self.runtime.take() {
+            runtime.shutdown_background();
         }
     }
 }
@@ -125,7 +223,8 @@ async fn connect(
     association: AssociationId,
     local: IpAddr,
     peer: SocketAddr,
-    queue: mpsc::Receiver<Write>,
+    tls: Option<Arc<Tls>>,
+    orders: Orders,
     events: mpsc::Sender<Event>,
 ) {
     let opened = async {
@@ -133,42 +232,126 @@ async fn connect(
         socket.bind(SocketAddr::new(local, 0))?;
         socket.connect(peer).await
     };
-    let input = match opened.await {
-        Ok(stream) => {
-            let connected = Event::Signal(SignalInput::Connected { association });
-            if events.send(connected).await.is_ok() {
-                carry(association, stream, queue, events).await;
+    let failed = |error: String| SignalInput::Closed { association, error: Some(error) };
+    let input = match (opened.await, tls) {
+        (Ok(stream), None) => {
+            let connected = SignalInput::Connected { association, channel: Channel::Plain, shown: None };
+            if events.send(Event::Signal(connected)).await.is_ok() {
+                carry_plain(association, stream, orders, events).await;
             }
             return;
         }
-        Err(error) => SignalInput::Closed { association, error: Some(error.to_string()) },
+        (Ok(stream), Some(tls)) => match greet(stream, peer.ip(), &tls).await {
+            Ok((stream, name, shown)) => {
+                let channel = Channel::Tls { peer: name };
+                let connected = SignalInput::Connected { association, channel, shown: Some(shown) };
+                if events.send(Event::Signal(connected)).await.is_ok() {
+                    carry_tls(association, peer.ip(), stream, tls, orders, events).await;
+                }
+                return;
+            }
+            Err(error) => failed(error),
+        },
+        (Err(error), _) => failed(error.to_string()),
     };
     // The control loop may have ended.
     let _ = events.send(Event::Signal(input)).await;
 }
 
-/// Reads and writes one connection until either side ends it.
-async fn carry(
-    association: AssociationId,
+/// Speaks TLS with a peer that accepted a connection; returns who it is.
+async fn greet(
     stream: TcpStream,
-    queue: mpsc::Receiver<Write>,
-    events: mpsc::Sender<Event>,
-) {
+    peer: IpAddr,
+    tls: &Tls,
+) -> Result<(TlsStream<TcpStream>, Option<String>, Box<Shown>), String> {
+    let trust = tls.trust();
+    let verifier = Verifier::new(trust.clone(), peer);
+    let handshake = async {
+        let connector = verifier.connector().map_err(std::io::Error::other)?;
+        connector.connect(ServerName::from(peer), stream).await
+    };
+    let failed = match tokio::time::timeout(TLS_HANDSHAKE_TIME_MAX, handshake).await {
+        Ok(Ok(stream)) => {
+            tls.count(HandshakeEnd::Done, peer, "");
+            let chain = stream.get_ref().1.peer_certificates().unwrap_or_default();
+            let chain = chain.iter().map(|certificate| certificate.clone().into_owned()).collect();
+            let shown = Shown { side: Side::Server, chain, trust };
+            return Ok((TlsStream::from(stream), verifier.name(), Box::new(shown)));
+        }
+        Ok(Err(error)) => verifier.explain(&error),
+        Err(_) => (HandshakeEnd::TimedOut, "the handshake took too long".to_owned()),
+    };
+    let (end, why) = failed;
+    tls.count(end, peer, &why);
+    Err(why)
+}
+
+async fn carry_plain(association: AssociationId, stream: TcpStream, orders: Orders, events: mpsc::Sender<Event>) {
     // Triggers must not wait to be bundled (RFC 5971 §5.4.1).
     let _ = stream.set_nodelay(true);
     let (reader, writer) = stream.into_split();
-    let ended = tokio::select! {
-        ended = read_all(association, reader, &events) => ended,
-        ended = write_all(writer, queue) => ended,
-    };
-    let error = ended.err().map(|error| error.to_string());
+    let ended = carry(association, reader, writer, orders, &events).await;
+    tell_end(association, ended.err().map(|error| error.to_string()), &events).await;
+}
+
+async fn carry_tls(
+    association: AssociationId,
+    peer: IpAddr,
+    stream: TlsStream<TcpStream>,
+    tls: Arc<Tls>,
+    orders: Orders,
+    events: mpsc::Sender<Event>,
+) {
+    let _ = stream.get_ref().0.set_nodelay(true);
+    let (reader, writer) = tokio::io::split(stream);
+    let ended = carry(association, reader, writer, orders, &events).await;
+    let error = ended.err().map(|error| {
+        // In TLS 1.3, who connected hears only after the handshake whether it is believed.
+        let (end, why) = explain(&error);
+        if end == HandshakeEnd::RefusedByPeer {
+            tls.count(end, peer, &why);
+        }
+        why
+    });
+    tell_end(association, error, &events).await;
+}
+
+async fn tell_end(association: AssociationId, error: Option<String>, events: &mpsc::Sender<Event>) {
     // The control loop may have ended.
     let _ = events.send(Event::Signal(SignalInput::Closed { association, error })).await;
 }
 
+/// Reads and writes one connection until either side ends it.
+async fn carry(
+    association: AssociationId,
+    reader: impl AsyncRead + Unpin,
+    writer: impl AsyncWrite + Unpin,
+    Orders { queue, cut }: Orders,
+    events: &mpsc::Sender<Event>,
+) -> std::io::Result<()> {
+    let cut = async {
+        match cut.await {
+            Ok(why) => why,
+            // Nobody can cut it any more; what is written still goes out.
+            Err(_) => pending().await,
+        }
+    };
+    let both = async {
+        tokio::select! {
+            ended = read_all(association, reader, events) => ended,
+            ended = write_all(writer, queue) => ended,
+        }
+    };
+    tokio::select! {
+        biased;
+        why = cut => Err(std::io::Error::other(why)),
+        ended = both => ended,
+    }
+}
+
 async fn read_all(
     association: AssociationId,
-    mut reader: OwnedReadHalf,
+    mut reader: impl AsyncRead + Unpin,
     events: &mpsc::Sender<Event>,
 ) -> std::io::Result<()> {
     let mut buffer = vec![0; READ_BYTES];
@@ -184,10 +367,13 @@ async fn read_all(
     }
 }
 
-async fn write_all(mut writer: OwnedWriteHalf, mut queue: mpsc::Receiver<Write>) -> std::io::Result<()> {
+async fn write_all(mut writer: impl AsyncWrite + Unpin, mut queue: mpsc::Receiver<Write>) -> std::io::Result<()> {
     while let Some(write) = queue.recv().await {
         match write {
-            Write::Bytes(bytes) => writer.write_all(&bytes).await?,
+            Write::Bytes(bytes) => {
+                writer.write_all(&bytes).await?;
+                writer.flush().await?;
+            }
             Write::Close => break,
         }
     }

@@ -4,6 +4,7 @@
 //! Tasks read and write; what they read becomes an input of the node, which says what to send. Connections and
 //! intercepted datagrams that the node has not decided about are held here under a token.
 
+mod accepting;
 mod associations;
 mod datagrams;
 mod interceptor;
@@ -19,12 +20,14 @@ use netserv_dataplane::signal::{
 };
 use netserv_node::gist::{AssociationId, Audience, Disposition, InterfaceId, Transmit};
 use netserv_node::{Input, OwnedDatagram, Token};
-use tokio::net::TcpStream;
 use tokio::sync::mpsc;
 
-use crate::event::{Event, SignalInput};
+use crate::config::tls::Credentials;
+use crate::event::{Connection, Event, SignalInput};
 use crate::readable::readable;
+use crate::tls::{HandshakeEnd, Tls};
 use associations::Associations;
+pub use associations::Ports;
 use interceptor::Passing;
 
 /// The node's signaling sockets.
@@ -35,7 +38,7 @@ pub struct SignalIo {
     addresses: LocalAddresses,
     associations: Associations,
     /// What the node decides about as soon as it has the input.
-    streams: BTreeMap<Token, TcpStream>,
+    connections: BTreeMap<Token, (IpAddr, Connection)>,
     packets: BTreeMap<Token, PacketId>,
     next_token: u64,
 }
@@ -48,7 +51,7 @@ impl SignalIo {
     pub fn start(
         socket: SignalSocket,
         interceptor: Option<Interceptor>,
-        tcp_port: u16,
+        ports: Ports,
         send_router_alert: bool,
         addresses: LocalAddresses,
         events: mpsc::Sender<Event>,
@@ -57,9 +60,9 @@ impl SignalIo {
         let fd = readable(&*socket)?;
         tokio::spawn(datagrams::read(fd, socket.clone(), events.clone()));
         let passing = Passing::start(interceptor, events.clone())?;
-        let associations = Associations::listen(tcp_port, events)?;
-        let (streams, packets, next_token) = (BTreeMap::new(), BTreeMap::new(), 0);
-        Ok(SignalIo { socket, send_router_alert, passing, addresses, associations, streams, packets, next_token })
+        let associations = Associations::listen(ports, events)?;
+        let (connections, packets, next_token) = (BTreeMap::new(), BTreeMap::new(), 0);
+        Ok(SignalIo { socket, send_router_alert, passing, addresses, associations, connections, packets, next_token })
     }
 
     /// Takes the node's own addresses after a change.
@@ -82,12 +85,17 @@ impl SignalIo {
             }
             SignalInput::Datagram(datagram) => Input::Datagram(datagram),
             SignalInput::Icmp(error) => Input::Icmp(error),
-            SignalInput::Accepted { ends, stream } => {
+            SignalInput::Accepted { ends, channel, connection } => {
                 let token = self.token();
-                self.streams.insert(token, stream);
-                Input::Accepted(token, ends)
+                self.connections.insert(token, (ends.peer.ip(), connection));
+                Input::Accepted(token, ends, channel)
             }
-            SignalInput::Connected { association } => Input::Connected(association),
+            SignalInput::Connected { association, channel, shown } => {
+                if let Some(shown) = shown {
+                    self.associations.showed(association, shown);
+                }
+                Input::Connected(association, channel)
+            }
             SignalInput::Bytes { association, bytes } => Input::Bytes(association, bytes),
             SignalInput::Closed { association, error } => {
                 self.associations.forget(association);
@@ -116,8 +124,8 @@ impl SignalIo {
                     tracing::debug!(%error, %peer, "a datagram could not be sent");
                 }
             }
-            Transmit::Connect { association, local, peer } => {
-                self.associations.connect(association, local, peer);
+            Transmit::Connect { association, local, peer, tls } => {
+                self.associations.connect(association, local, peer, tls);
             }
             Transmit::Stream { association, bytes } => self.associations.send(association, bytes),
             Transmit::Close { association } => self.associations.close(association),
@@ -126,8 +134,8 @@ impl SignalIo {
 
     /// Carries an association over the connection that is held under a token.
     pub fn attach(&mut self, token: Token, association: AssociationId) {
-        if let Some(stream) = self.streams.remove(&token) {
-            self.associations.attach(association, stream);
+        if let Some((peer, connection)) = self.connections.remove(&token) {
+            self.associations.attach(association, peer, connection);
         }
     }
 
@@ -141,6 +149,24 @@ impl SignalIo {
     /// Returns what became of the node's own datagrams.
     pub fn send_counters(&self) -> BTreeMap<SignalKind, SendCounters> {
         self.socket.send_counters()
+    }
+
+    /// Returns what became of TLS handshakes with peers; nothing without TLS.
+    pub fn handshakes(&self) -> Vec<(HandshakeEnd, u64)> {
+        self.associations.tls().into_iter().flat_map(Tls::ends).collect()
+    }
+
+    /// Takes other credentials for TLS, if there is TLS, and ends the connections of peers that are none by them.
+    ///
+    /// # Errors
+    /// They are of no use; all stays as it was.
+    pub fn set_credentials(&mut self, credentials: Credentials) -> Result<()> {
+        if let Some(tls) = self.associations.tls() {
+            tls.set(credentials)?;
+            tls.warn_of_own();
+            self.associations.check_all_again();
+        }
+        Ok(())
     }
 
     /// Returns what became of datagrams for others.

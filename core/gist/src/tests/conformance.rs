@@ -9,7 +9,9 @@ use proptest::prelude::*;
 
 use super::script::*;
 use super::{NSLP, UNRELIABLE, config, flow, send};
-use crate::{AssociationId, Config, Counter, Datagram, Disposition, Engine, Event, InterfaceId, StateCounts, Transmit};
+use crate::{
+    AssociationId, Channel, Config, Counter, Datagram, Disposition, Engine, Event, InterfaceId, StateCounts, Transmit,
+};
 
 /// Goal: NSIS-ka's handshakes work with this engine as the responding node. Method: its recorded Query goes in; the
 /// recorded Confirm and Data follow, with our cookie in place of the one that was recorded.
@@ -44,7 +46,7 @@ fn a_recorded_handshake_over_tcp_is_answered() {
         assert_eq!(response.stack_configuration.as_ref().unwrap().options[0].port, Some(30_000));
 
         let source = SocketAddr::new(peer.source.ip(), 38_708);
-        let id = peer.engine.handle_accepted(NOW, peer.local, source);
+        let id = peer.engine.handle_accepted(NOW, peer.local, source, Channel::Plain);
         let mut confirm = recorded.message(2);
         confirm.responder_cookie = response.responder_cookie.clone();
         confirm.stack_proposal = response.stack_proposal.clone();
@@ -363,7 +365,7 @@ proptest! {
     #[test]
     fn arbitrary_streams_make_no_state(chunks in prop::collection::vec(garbled_message(), 1..20)) {
         let mut s = Script::new();
-        let id = s.engine.handle_accepted(NOW, HERE, SocketAddr::new(THERE, 40_000));
+        let id = s.engine.handle_accepted(NOW, HERE, SocketAddr::new(THERE, 40_000), Channel::Plain);
         for chunk in &chunks {
             s.engine.handle_stream(NOW, id, chunk.get(4..).unwrap_or_default());
         }
@@ -381,7 +383,7 @@ proptest! {
         for chunk in &chunks {
             s.engine.handle_datagram(NOW, datagram(chunk));
             s.engine.handle_stream(NOW, id, chunk);
-            s.engine.handle_connected(NOW, AssociationId(id.0 + 7));
+            s.engine.handle_connected(NOW, AssociationId(id.0 + 7), Channel::Plain);
         }
         prop_assert_eq!((s.engine.state_counts().querying, s.engine.state_counts().responding), (1, 1));
     }

@@ -12,7 +12,7 @@ use super::script::*;
 use super::{NSLP, RAO, RELIABLE, UNRELIABLE, config, flow, send, session};
 use crate::errors::{STACK_CONFIGURATION, STACK_PROPOSAL};
 use crate::{
-    ApiCall, ApiError, Counter, Datagram, Disposition, Engine, Event, FailReason, InterfaceId, MessageHandle,
+    ApiCall, ApiError, Channel, Counter, Datagram, Disposition, Engine, Event, FailReason, InterfaceId, MessageHandle,
     ResponderPolicy, SendStatus, SiiHandle, StateCounts, TransferAttributes, Transmit,
 };
 
@@ -59,11 +59,11 @@ fn a_reliable_message_goes_over_a_connection() {
     assert_eq!(query.stack_proposal.as_ref().unwrap().profiles, [[1]]);
     assert_eq!(query.stack_configuration.as_ref().unwrap().options[0].port, None);
     s.send(1001, &response_to(&query));
-    let Transmit::Connect { association, local, peer } = s.transmit(1001) else { panic!() };
+    let Transmit::Connect { association, local, peer, tls: false } = s.transmit(1001) else { panic!() };
     assert_eq!((local, peer), (HERE, SocketAddr::new(THERE, 30_000)));
     s.recv_nothing(1400);
     let now = s.at(1400);
-    s.engine.handle_connected(now, association);
+    s.engine.handle_connected(now, association, Channel::Plain);
 
     let confirm = s.recv_stream(1400, association).remove(0);
     assert_eq!((confirm.kind, confirm.responder_cookie), (MessageType::Confirm, Some(Cookie(vec![9; 12]))));
@@ -231,7 +231,7 @@ fn flows_to_one_peer_share_a_connection() {
     s.send(1, &response_to(&second));
     s.recv_nothing(1);
     let now = s.at(2);
-    s.engine.handle_connected(now, association);
+    s.engine.handle_connected(now, association, Channel::Plain);
     let kinds: Vec<_> = (0..4).map(|_| s.recv_stream(2, association).remove(0)).collect();
     let stack_configurations = kinds.iter().filter(|message| message.stack_configuration.is_some()).count();
     assert_eq!(stack_configurations, 1, "only the first Confirm tells the hold time");
@@ -386,7 +386,7 @@ fn a_confirm_must_echo_our_stacks() {
         let mut confirm = first_confirm_to(&s.recv(0));
         change(&mut confirm);
         let now = s.at(0);
-        let id = s.engine.handle_accepted(now, HERE, SocketAddr::new(THERE, 40_000));
+        let id = s.engine.handle_accepted(now, HERE, SocketAddr::new(THERE, 40_000), Channel::Plain);
         s.send_stream(0, id, &confirm);
         assert_eq!(s.engine.state_counts(), StateCounts::default());
         let closed = std::iter::from_fn(|| s.engine.poll_transmit()).last();
@@ -405,7 +405,7 @@ fn a_first_confirm_is_told_what_it_lacks() {
         let mut confirm = first_confirm_to(&s.recv(0));
         change(&mut confirm);
         let now = s.at(0);
-        let id = s.engine.handle_accepted(now, HERE, SocketAddr::new(THERE, 40_000));
+        let id = s.engine.handle_accepted(now, HERE, SocketAddr::new(THERE, 40_000), Channel::Plain);
         s.send_stream(0, id, &confirm);
         let object = s.recv_stream(0, id).remove(0).error.unwrap();
         assert_eq!(object.error_code(), Some(ErrorCode::MissingObject));

@@ -11,8 +11,8 @@ use super::script::*;
 use super::{NSLP, RELIABLE, UNRELIABLE, config, flow, send, session};
 use crate::limits::*;
 use crate::{
-    ApiCall, ApiError, Audience, Config, Counter, Datagram, Engine, Event, FailReason, InterfaceId, MessageHandle,
-    RateLimit, SendStatus, SiiHandle, StateCounts, Transmit,
+    ApiCall, ApiError, Audience, Channel, Config, Counter, Datagram, Engine, Event, FailReason, InterfaceId,
+    MessageHandle, RateLimit, SendStatus, SiiHandle, StateCounts, Transmit,
 };
 
 const SECOND: Duration = Duration::from_secs(1);
@@ -104,7 +104,7 @@ fn there_are_only_so_many_associations() {
     s.be_connected(0, 5);
     // A peer's connection is closed at once.
     let now = s.at(1);
-    let refused = s.engine.handle_accepted(now, HERE, SocketAddr::new(FAR, 40_000));
+    let refused = s.engine.handle_accepted(now, HERE, SocketAddr::new(FAR, 40_000), Channel::Plain);
     assert_eq!(s.transmit(1), Transmit::Close { association: refused });
     // This node opens none, and sends by datagram what may go so.
     s.call(2, send(1, 6, downstream(), RELIABLE, b"x"));
@@ -124,18 +124,19 @@ fn there_are_only_so_many_associations() {
 fn only_so_many_connections_may_be_silent() {
     let mut s = Script::new();
     let now = s.at(0);
-    let silent: Vec<_> =
-        (0..ASSOCIATIONS_UNPROVEN_MAX).map(|number| s.engine.handle_accepted(now, HERE, a_peer(number))).collect();
+    let silent: Vec<_> = (0..ASSOCIATIONS_UNPROVEN_MAX)
+        .map(|number| s.engine.handle_accepted(now, HERE, a_peer(number), Channel::Plain))
+        .collect();
     s.recv_nothing(0);
     // The oldest goes for a peer that proves itself, and that one does not go for the next that are silent.
     s.send(1, &with_stack(query(5), None));
     let response = s.recv_kind(1, MessageType::Response);
     let now = s.at(1);
-    let proven = s.engine.handle_accepted(now, HERE, SocketAddr::new(THERE, 40_000));
+    let proven = s.engine.handle_accepted(now, HERE, SocketAddr::new(THERE, 40_000), Channel::Plain);
     assert_eq!(s.transmit(1), Transmit::Close { association: silent[0] });
     s.send_stream(1, proven, &first_confirm_to(&response));
     for number in 0..3 * ASSOCIATIONS_UNPROVEN_MAX {
-        s.engine.handle_accepted(now, HERE, a_peer(number % 256));
+        s.engine.handle_accepted(now, HERE, a_peer(number % 256), Channel::Plain);
     }
     let closed: Vec<_> = std::iter::from_fn(|| s.engine.poll_transmit()).collect();
     assert!(closed.starts_with(&[Transmit::Close { association: silent[1] }]), "{:?}", closed.first());
@@ -154,9 +155,9 @@ fn a_full_table_loses_what_is_not_proven() {
     let mut s = Script::with(Config { associations_max: 2, ..config(0xaa) });
     let proven = s.be_connected(0, 5);
     let now = s.at(1);
-    let silent = s.engine.handle_accepted(now, HERE, a_peer(1));
+    let silent = s.engine.handle_accepted(now, HERE, a_peer(1), Channel::Plain);
     s.recv_nothing(1);
-    let next = s.engine.handle_accepted(now, HERE, a_peer(2));
+    let next = s.engine.handle_accepted(now, HERE, a_peer(2), Channel::Plain);
     assert_eq!(s.transmit(1), Transmit::Close { association: silent });
     s.call(2, send(1, 6, downstream(), RELIABLE, b"x"));
     let query = s.recv(2);
@@ -164,7 +165,7 @@ fn a_full_table_loses_what_is_not_proven() {
     assert_eq!(s.transmit(2), Transmit::Close { association: next });
     let Transmit::Connect { association: opened, .. } = s.transmit(2) else { panic!("no connection") };
     // Both are proven: the next one finds no room.
-    let refused = s.engine.handle_accepted(now, HERE, a_peer(3));
+    let refused = s.engine.handle_accepted(now, HERE, a_peer(3), Channel::Plain);
     assert_eq!(s.transmit(2), Transmit::Close { association: refused });
     assert!(![proven, opened].contains(&refused));
     assert_eq!((s.count(Counter::AssociationsEvicted), s.count(Counter::AssociationsRefused)), (2, 1));
@@ -182,7 +183,7 @@ fn one_peer_opens_only_so_many_associations() {
     let now = s.at(0);
     // Opens a connection; returns it, and what ended for it.
     let open = |s: &mut Script, from: &str| {
-        let opened = s.engine.handle_accepted(now, HERE, from.parse().unwrap());
+        let opened = s.engine.handle_accepted(now, HERE, from.parse().unwrap(), Channel::Plain);
         let ended = s.engine.poll_transmit().map(|transmit| {
             let Transmit::Close { association } = transmit else { panic!("{transmit:?}") };
             association
@@ -212,9 +213,9 @@ fn one_peer_opens_only_so_many_associations() {
 fn one_peer_proves_only_so_many_associations() {
     let mut s = Script::with(Config { associations_per_peer_max: 1, ..config(0xaa) });
     let now = s.at(0);
-    s.engine.handle_accepted(now, HERE, a_peer(1));
+    s.engine.handle_accepted(now, HERE, a_peer(1), Channel::Plain);
     s.be_connected(0, 5);
-    let refused = s.engine.handle_accepted(now, HERE, SocketAddr::new(THERE, 40_001));
+    let refused = s.engine.handle_accepted(now, HERE, SocketAddr::new(THERE, 40_001), Channel::Plain);
     assert_eq!(s.transmit(0), Transmit::Close { association: refused });
     assert_eq!((s.count(Counter::AssociationsEvicted), s.count(Counter::AssociationsRefused)), (0, 1));
     assert_eq!(s.engine.state_counts().associations, 2);
@@ -319,7 +320,7 @@ fn times_that_a_peer_gives_have_bounds() {
         let mut confirm = first_confirm_to(&s.recv(0));
         confirm.stack_configuration.as_mut().unwrap().hold_time = validity;
         let now = s.at(0);
-        let id = s.engine.handle_accepted(now, HERE, SocketAddr::new(THERE, 40_000));
+        let id = s.engine.handle_accepted(now, HERE, SocketAddr::new(THERE, 40_000), Channel::Plain);
         s.send_stream(0, id, &confirm);
         let (at, reason) = s.engine.poll_timeout().unwrap();
         assert_eq!(reason, "association hello");
@@ -409,11 +410,11 @@ fn strangers_connections_make_room_before_those_of_who_holds_a_cookie() {
     s.send(0, &with_stack(query(5), None));
     let response = s.recv_kind(0, MessageType::Response);
     let now = s.at(1);
-    let id = s.engine.handle_accepted(now, HERE, SocketAddr::new(THERE, 40_000));
+    let id = s.engine.handle_accepted(now, HERE, SocketAddr::new(THERE, 40_000), Channel::Plain);
     for number in 0..10 * ASSOCIATIONS_UNPROVEN_MAX {
         let [.., high, low] = number.to_be_bytes();
         let stranger = SocketAddr::new([10, 7, high, low].into(), 40_000);
-        s.engine.handle_accepted(now, HERE, stranger);
+        s.engine.handle_accepted(now, HERE, stranger, Channel::Plain);
     }
     assert_eq!(s.engine.state_counts().associations, ASSOCIATIONS_UNPROVEN_MAX);
     s.send_stream(2, id, &first_confirm_to(&response));
@@ -439,10 +440,10 @@ fn invitations_max_are_remembered_for_invitation_time() {
     // Of two that connect, the stranger gives way.
     let gives_way = |s: &mut Script, at_ms: u64, peer: SocketAddr| {
         let now = s.at(at_ms);
-        let id = s.engine.handle_accepted(now, HERE, peer);
+        let id = s.engine.handle_accepted(now, HERE, peer, Channel::Plain);
         for number in 0..ASSOCIATIONS_UNPROVEN_MAX {
             let stranger = IpAddr::from([10, 8, 0, u8::try_from(number).unwrap()]);
-            s.engine.handle_accepted(now, HERE, SocketAddr::new(stranger, 40_000));
+            s.engine.handle_accepted(now, HERE, SocketAddr::new(stranger, 40_000), Channel::Plain);
         }
         s.engine.associations.get(id).is_none()
     };

@@ -10,6 +10,7 @@ mod net;
 mod refresh;
 mod reroute;
 mod script;
+mod tls;
 
 use std::net::IpAddr;
 use std::time::Duration;
@@ -23,6 +24,8 @@ pub(crate) const NSLP: u16 = 33;
 pub(crate) const RAO: u16 = 65_503;
 pub(crate) const UNRELIABLE: TransferAttributes = TransferAttributes { reliable: false, secure: false };
 pub(crate) const RELIABLE: TransferAttributes = TransferAttributes { reliable: true, secure: false };
+
+pub(crate) const SECURE: TransferAttributes = TransferAttributes { reliable: true, secure: true };
 
 pub(crate) fn config(identity: u8) -> Config {
     let mut config = Config::new(vec![identity; 16]);

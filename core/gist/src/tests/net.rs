@@ -12,8 +12,8 @@ use rand::{Rng, SeedableRng};
 
 use super::{NSLP, config, flow, session};
 use crate::{
-    ApiCall, ApiError, AssociationId, Config, Datagram, Disposition, Engine, Event, IcmpError, IcmpKind, InterfaceId,
-    Notification, SendStatus, Transmit,
+    ApiCall, ApiError, AssociationId, Channel, Config, Datagram, Disposition, Engine, Event, IcmpError, IcmpKind,
+    InterfaceId, Notification, SendStatus, Transmit,
 };
 
 /// One node of the row.
@@ -55,6 +55,7 @@ struct Connection {
     /// Node and association at both ends; the second is set once the connection arrives.
     ends: [(usize, Option<AssociationId>); 2],
     open: bool,
+    tls: bool,
     /// When the last bytes arrive at each end, so that none overtake.
     last_at: [Instant; 2],
 }
@@ -162,7 +163,7 @@ impl Net {
                 let source = SocketAddr::new(local, UDP_PORT);
                 self.lose_or_delay(Delivery::Datagram { to, source, destination: peer.ip(), ttl: 64, payload });
             }
-            Transmit::Connect { association, peer, .. } => self.connect(from, association, peer),
+            Transmit::Connect { association, peer, tls, .. } => self.connect(from, association, peer, tls),
             Transmit::Stream { association, bytes } => {
                 let Some((connection, to)) = self.other_end(from, association) else { return };
                 self.in_order(connection, to, |to| Delivery::Bytes { connection, to, bytes });
@@ -210,11 +211,11 @@ impl Net {
         self.enqueue(at, delivery(end));
     }
 
-    fn connect(&mut self, from: usize, association: AssociationId, peer: SocketAddr) {
+    fn connect(&mut self, from: usize, association: AssociationId, peer: SocketAddr, tls: bool) {
         let connection = self.connections.len();
         let to = self.node_at(peer.ip()).filter(|to| self.nodes[*to].up && self.nodes[*to].gist);
         let ends = [(from, Some(association)), (to.unwrap_or(from), None)];
-        self.connections.push(Connection { ends, open: to.is_some(), last_at: [self.now; 2] });
+        self.connections.push(Connection { ends, open: to.is_some(), tls, last_at: [self.now; 2] });
         let at = self.now + self.random_delay();
         match to {
             Some(_) => self.enqueue(at, Delivery::Arrive { connection }),
@@ -247,6 +248,12 @@ impl Net {
                 }
             }
         }
+    }
+
+    /// Returns how many connections were opened, without TLS and with it.
+    pub(crate) fn connections(&self) -> (usize, usize) {
+        let tls = self.connections.iter().filter(|connection| connection.tls).count();
+        (self.connections.len() - tls, tls)
     }
 
     pub(crate) fn open_connections(&self) -> usize {
@@ -288,10 +295,15 @@ impl Net {
             return;
         }
         let (local, peer) = (self.nodes[to].address, SocketAddr::new(self.nodes[from].address, 40_000));
-        let accepted = self.nodes[to].engine.handle_accepted(self.now, local, peer);
+        let channel = |of: usize| match self.connections[connection].tls {
+            true => Channel::Tls { peer: Some(self.nodes[of].address.to_string()) },
+            false => Channel::Plain,
+        };
+        let (seen, shown) = (channel(from), channel(to));
+        let accepted = self.nodes[to].engine.handle_accepted(self.now, local, peer, seen);
         self.connections[connection].ends[1].1 = Some(accepted);
         self.drain(to);
-        self.nodes[from].engine.handle_connected(self.now, association);
+        self.nodes[from].engine.handle_connected(self.now, association, shown);
         self.drain(from);
     }
 

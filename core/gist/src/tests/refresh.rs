@@ -10,7 +10,7 @@ use netserv_wire::gist::{Message, MessageType};
 use super::net::Net;
 use super::script::*;
 use super::{NSLP, RELIABLE, UNRELIABLE, config, flow, seeds, send, session};
-use crate::{ApiCall, Config, Counter, Engine, Event, Notification, SendStatus, StateCounts, Transmit};
+use crate::{ApiCall, Channel, Config, Counter, Engine, Event, Notification, SendStatus, StateCounts, Transmit};
 
 const SECOND: Duration = Duration::from_secs(1);
 
@@ -277,7 +277,7 @@ fn an_idle_connection_is_closed_after_the_hold_time_and_not_before() {
 fn a_connection_that_shows_no_confirm_is_closed() {
     let mut s = Script::new();
     let now = s.at(0);
-    let id = s.engine.handle_accepted(now, HERE, SocketAddr::new(THERE, 40_000));
+    let id = s.engine.handle_accepted(now, HERE, SocketAddr::new(THERE, 40_000), Channel::Plain);
     s.send_stream(4000, id, &hello(0, false));
     s.recv_nothing(4999);
     assert_eq!(s.transmit(5000), Transmit::Close { association: id });

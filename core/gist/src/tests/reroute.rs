@@ -11,7 +11,8 @@ use super::net::Net;
 use super::script::*;
 use super::{NSLP, RELIABLE, UNRELIABLE, flow, send, session};
 use crate::{
-    ApiCall, Event, FailReason, IcmpKind, InterfaceId, MessageHandle, Notification, RouteStatus, SendStatus, SiiHandle,
+    ApiCall, Channel, Event, FailReason, IcmpKind, InterfaceId, MessageHandle, Notification, RouteStatus, SendStatus,
+    SiiHandle,
 };
 
 const SECOND: Duration = Duration::from_secs(1);
@@ -248,7 +249,7 @@ fn a_peer_has_no_say_on_another_peers_route() {
     s.send(1, &Message { nli: Some(nli(0xcc, THERE)), ..with_stack(query(6), None) });
     let response = s.recv(1);
     let now = s.at(1);
-    let other = s.engine.handle_accepted(now, HERE, SocketAddr::new(THERE, 40_001));
+    let other = s.engine.handle_accepted(now, HERE, SocketAddr::new(THERE, 40_001), Channel::Plain);
     s.send_stream(1, other, &Message { nli: Some(nli(0xcc, THERE)), ..first_confirm_to(&response) });
     assert_eq!(s.engine.state_counts().responding, 2);
     s.send_stream(2, other, &stream_data(flow(THERE, HERE), 5, b"forged"));

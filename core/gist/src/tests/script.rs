@@ -10,9 +10,10 @@ use netserv_wire::gist::{
 };
 
 use super::{NSLP, config, flow, session};
+use crate::stack::Ports;
 use crate::{
-    ApiCall, ApiError, AssociationId, Config, Counter, Datagram, Disposition, Engine, Event, IcmpError, IcmpKind,
-    InterfaceId, SendStatus, Transmit, stack,
+    ApiCall, ApiError, AssociationId, Channel, Config, Counter, Datagram, Disposition, Engine, Event, IcmpError,
+    IcmpKind, InterfaceId, SendStatus, TlsPolicy, Transmit, stack,
 };
 
 /// This node, the peer downstream, and the far end of the flow.
@@ -163,7 +164,7 @@ impl Script {
         self.send(at_ms, &response_to(&query));
         let Transmit::Connect { association, .. } = self.transmit(at_ms) else { panic!("no connection is opened") };
         let now = self.at(at_ms);
-        self.engine.handle_connected(now, association);
+        self.engine.handle_connected(now, association, Channel::Plain);
         let mut confirm = self.recv_stream(at_ms, association);
         assert_eq!(confirm.len(), 1);
         (association, confirm.remove(0))
@@ -183,7 +184,7 @@ impl Script {
         self.send(at_ms, &with_stack(query(number), None));
         let response = self.recv_kind(at_ms, MessageType::Response);
         let now = self.at(at_ms);
-        let id = self.engine.handle_accepted(now, HERE, SocketAddr::new(THERE, 40_000));
+        let id = self.engine.handle_accepted(now, HERE, SocketAddr::new(THERE, 40_000), Channel::Plain);
         self.send_stream(at_ms, id, &first_confirm_to(&response));
         id
     }
@@ -227,11 +228,18 @@ pub(crate) fn query(number: u64) -> Message {
     query
 }
 
-/// Returns the message with stack objects like this node's own.
+/// Returns the message with stack objects of a node without TLS.
 pub(crate) fn with_stack(message: Message, port: Option<u16>) -> Message {
+    with_stacks(message, TlsPolicy::Off, port)
+}
+
+/// Returns the message with stack objects of a node of a policy, whose ports are this one and the next.
+pub(crate) fn with_stacks(message: Message, policy: TlsPolicy, port: Option<u16>) -> Message {
+    let stacks = policy.stacks();
+    let port = port.map(|plain| Ports { plain, tls: plain + 1 });
     Message {
-        stack_proposal: Some(stack::proposal()),
-        stack_configuration: Some(stack::configuration(Duration::from_secs(30), port)),
+        stack_proposal: Some(stack::proposal(stacks)),
+        stack_configuration: Some(stack::configuration(stacks, Duration::from_secs(30), port)),
         ..message
     }
 }

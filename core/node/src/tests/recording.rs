@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Recordings: what is written means the same when it is read, and damage is an error.
 
-use netserv_gist::{AssociationId, IcmpError, IcmpKind, InterfaceId};
+use netserv_gist::{AssociationId, Channel, IcmpError, IcmpKind, InterfaceId};
 use netserv_model::effect::{InstalledRecord, Measured, ModuleCounts, ModuleSlot, Stored};
 use netserv_model::request::{PacketCounts, ServerCounts};
 use netserv_model::usage::{Held, Meters, ModuleMeter, NetworkMeter, Traffic, Usage, UsageKey, Used, WorkerMeter};
@@ -167,7 +167,7 @@ fn kind(input: &Input) -> u8 {
         Input::Intercepted(..) => 5,
         Input::Icmp(_) => 6,
         Input::Accepted(..) => 7,
-        Input::Connected(_) => 8,
+        Input::Connected(..) => 8,
         Input::Bytes(..) => 9,
         Input::Closed(..) => 10,
         Input::Post(..) => 11,
@@ -205,8 +205,9 @@ fn inputs() -> Vec<Input> {
             quoted: (0..=255).collect(),
         })),
         Input::Icmp(Box::new(IcmpError { kind: IcmpKind::Prohibited, reporter: None, quoted: Vec::new() })),
-        Input::Accepted(Token(0), ends),
-        Input::Connected(AssociationId(u64::MAX)),
+        Input::Accepted(Token(0), ends, Channel::Plain),
+        Input::Accepted(Token(1), ends, Channel::Tls { peer: None }),
+        Input::Connected(AssociationId(u64::MAX), Channel::Tls { peer: Some("n1.example.net".to_owned()) }),
         Input::Bytes(AssociationId(1), (0..=255).rev().collect()),
         Input::Bytes(AssociationId(1), Vec::new()),
         Input::Closed(AssociationId(2), Some(error)),

@@ -104,6 +104,7 @@ fn messages_that_gist_cannot_vouch_for_make_no_state() {
         interface,
         ip_distance,
         attributes,
+        peer_name,
         hops,
         ..
     } = received(&flow(), 8, probe(1).as_bytes())
@@ -112,7 +113,8 @@ fn messages_that_gist_cannot_vouch_for_make_no_state() {
     };
     #[rustfmt::skip]
     let event = Event::RecvMessage {
-        nslp_id, session, mri, data, sii, peer, local, interface, ip_distance, attributes, validated: false, hops,
+        nslp_id, session, mri, data, sii, peer, local, interface, ip_distance, attributes, validated: false, peer_name,
+        hops,
     };
     node.nslp.handle_event(node.now, event);
     assert_eq!(node.nslp.counters().messages_unexpected, 1);

@@ -172,6 +172,7 @@ fn received(mri: &Mri, hops: u8, data: &[u8]) -> Event {
         ip_distance: None,
         attributes: TransferAttributes { reliable: true, secure: false },
         validated: true,
+        peer_name: None,
         hops,
     }
 }
