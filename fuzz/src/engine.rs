@@ -6,7 +6,7 @@ use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::time::Duration;
 
 use netserv_gist::{
-    ApiCall, AssociationId, Channel, Config, Datagram, Engine, Event, InterfaceId, MessageHandle, SiiHandle,
+    ApiCall, AssociationId, Channel, Config, Datagram, Engine, Event, InterfaceId, MessageHandle, SiiHandle, TlsPolicy,
     TransferAttributes, Transmit,
 };
 use netserv_model::{Instant, SessionId};
@@ -51,6 +51,7 @@ impl World {
             config.hosted.insert(NSLP_ID, 65_504);
             config.associations_max = 8;
             config.routes_max = 64;
+            config.tls = TlsPolicy::Offered;
             let engine = Engine::new(config, [number; 32]);
             Node { engine, sent: BTreeMap::new(), statuses: BTreeMap::new(), last_sii: None }
         };
@@ -130,7 +131,7 @@ impl World {
             nslp_id: NSLP_ID,
             session: session(input),
             mri: mri(from),
-            attributes: TransferAttributes { reliable, secure: false },
+            attributes: TransferAttributes { reliable, secure: choices & 0xc0 == 0x80 },
             sii: node.last_sii.filter(|_| choices & 1 == 1),
             timeout: Duration::from_millis(u64::from(choices) * 100),
             data: vec![0x55; length],
@@ -160,12 +161,13 @@ impl World {
         let Some((connection, segment)) = self.network.next_segment() else { return };
         let now = self.now;
         match segment {
-            Segment::Connect { from, association } => {
+            Segment::Connect { from, association, tls } => {
                 let to = 1 - from;
                 let peer = SocketAddr::new(ADDRESSES[from], 40_000);
-                let accepted = self.nodes[to].engine.handle_accepted(now, ADDRESSES[to], peer, Channel::Plain);
+                let channel = || if tls { Channel::Tls { peer: Some("peer".to_owned()) } } else { Channel::Plain };
+                let accepted = self.nodes[to].engine.handle_accepted(now, ADDRESSES[to], peer, channel());
                 self.network.connections[connection][to] = Some(accepted);
-                self.nodes[from].engine.handle_connected(now, association, Channel::Plain);
+                self.nodes[from].engine.handle_connected(now, association, channel());
             }
             Segment::Bytes { from, bytes } => {
                 if let Some(id) = self.network.connections[connection][1 - from] {

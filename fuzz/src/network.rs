@@ -34,7 +34,7 @@ pub(crate) struct Flight {
 
 /// What happens on a connection.
 pub(crate) enum Segment {
-    Connect { from: usize, association: AssociationId },
+    Connect { from: usize, association: AssociationId, tls: bool },
     Bytes { from: usize, bytes: Vec<u8> },
     Close { from: usize },
 }
@@ -50,11 +50,11 @@ impl Network {
             Transmit::Datagram { local, peer, payload, .. } => {
                 self.datagrams.push(Flight { to, source: local, destination: peer.ip(), payload });
             }
-            Transmit::Connect { association, .. } => {
+            Transmit::Connect { association, tls, .. } => {
                 let mut ends = [None; 2];
                 ends[from] = Some(association);
                 self.connections.push(ends);
-                self.segments.push_back((self.connections.len() - 1, Segment::Connect { from, association }));
+                self.segments.push_back((self.connections.len() - 1, Segment::Connect { from, association, tls }));
             }
             Transmit::Stream { association, bytes } => self.push(from, association, Segment::Bytes { from, bytes }),
             Transmit::Close { association } => self.push(from, association, Segment::Close { from }),

@@ -238,7 +238,7 @@ impl World {
     fn deliver_segment(&mut self) {
         let Some((connection, segment)) = self.network.next_segment() else { return };
         match segment {
-            Segment::Connect { from, association } => {
+            Segment::Connect { from, association, tls: _ } => {
                 let to = 1 - from;
                 let ends = Ends { local: ADDRESSES[to], peer: SocketAddr::new(ADDRESSES[from], 40_000) };
                 let token = Token(u64::try_from(connection).expect("connections are few"));

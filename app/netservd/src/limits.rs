@@ -70,7 +70,7 @@ pub const PEERS_MAX: usize = 4096;
 pub const TLS_HANDSHAKE_TIME_MAX: Duration = Duration::from_secs(3);
 /// TLS handshakes under way with peers that connected, for each version of IP; one more ends the oldest.
 pub const TLS_HANDSHAKES_MAX: usize = 128;
-/// TLS handshakes under way with one address that connected; one more ends its oldest.
+/// TLS handshakes under way with one IPv4 address or IPv6 network (64 bits) that connected; one more ends its oldest.
 pub const TLS_HANDSHAKES_PER_PEER_MAX: usize = 8;
 /// The shortest time between two warnings about TLS handshakes that failed; all are counted.
 pub const TLS_WARNING_INTERVAL: Duration = Duration::from_secs(5);

@@ -122,6 +122,26 @@ pub enum FailReason {
     Cancelled,
 }
 
+impl FailReason {
+    /// Returns it for people, to follow on "since".
+    pub fn text(self) -> String {
+        match self {
+            FailReason::Timeout => "its time ran out".to_owned(),
+            FailReason::Association => "the connection could not be opened, or broke".to_owned(),
+            FailReason::NoStack => {
+                "the next node offers no connection that will do; one of the two may want TLS that the other lacks"
+                    .to_owned()
+            }
+            FailReason::NoAssociation => "the next node has not opened the connection that it takes".to_owned(),
+            FailReason::RateLimited => "this node has sent too many datagrams lately".to_owned(),
+            FailReason::Rejected { code, subcode } => {
+                format!("the next node refused it with GIST error {code}/{subcode}")
+            }
+            FailReason::Cancelled => "the route was given up meanwhile".to_owned(),
+        }
+    }
+}
+
 /// What happened to a route (RFC 5971 appendix B.4).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Notification {

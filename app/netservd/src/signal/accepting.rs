@@ -2,7 +2,7 @@
 //! Connections of peers: accepted, and with TLS spoken on them where the port is for that, before the node hears of them.
 
 use std::collections::VecDeque;
-use std::net::{IpAddr, SocketAddr};
+use std::net::{IpAddr, Ipv6Addr, SocketAddr};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -105,14 +105,23 @@ async fn greet(stream: TcpStream, ends: Ends, tls: Arc<Tls>, events: mpsc::Sende
     let _ = events.send(Event::Signal(accepted)).await;
 }
 
-/// Handshakes under way, oldest first.
+/// Handshakes under way, oldest first, by whose they are.
 #[derive(Default)]
 struct Handshakes(VecDeque<(IpAddr, AbortHandle)>);
+
+/// Returns what a peer's handshakes are counted under: whoever has one address of an IPv6 network has all 2⁶⁴ of it.
+fn whose(peer: IpAddr) -> IpAddr {
+    match peer {
+        IpAddr::V4(_) => peer,
+        IpAddr::V6(v6) => Ipv6Addr::from_bits(v6.to_bits() >> 64 << 64).into(),
+    }
+}
 
 impl Handshakes {
     /// Ends the oldest handshake if there is no room for one more: of the same peer if it has its share, else of all.
     /// Returns whose it was.
     fn make_room(&mut self, peer: IpAddr) -> Option<IpAddr> {
+        let peer = whose(peer);
         self.0.retain(|(_, task)| !task.is_finished());
         let of_peer = || self.0.iter().enumerate().filter(|(_, (other, _))| *other == peer).map(|(index, _)| index);
         let index = if of_peer().count() >= TLS_HANDSHAKES_PER_PEER_MAX {
@@ -126,7 +135,7 @@ impl Handshakes {
     }
 
     fn add(&mut self, peer: IpAddr, task: AbortHandle) {
-        self.0.push_back((peer, task));
+        self.0.push_back((whose(peer), task));
     }
 }
 

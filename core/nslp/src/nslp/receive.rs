@@ -194,7 +194,7 @@ impl Nslp {
             (Some(Sent::Request(key)), SendStatus::NoPeer(reason)) => self.handle_no_peer(now, key, reason),
             (Some(Sent::Request(key)), SendStatus::Failed(reason)) => {
                 let again = matches!(reason, FailReason::Association | FailReason::NoAssociation);
-                let detail = format!("{} could not reach the next node: {reason:?}", self.config.node);
+                let detail = format!("{} could not reach the next node, since {}", self.config.node, reason.text());
                 self.resend_or_settle(now, key, again, detail);
             }
         }
