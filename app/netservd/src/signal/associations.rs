@@ -379,3 +379,88 @@ async fn write_all(mut writer: impl AsyncWrite + Unpin, mut queue: mpsc::Receive
     }
     writer.shutdown().await
 }
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use super::*;
+    use crate::config::tls::Credentials;
+
+    /// Method: two ends over loopback; each end in turn gets a list that the other is not on.
+    #[tokio::test]
+    async fn a_peer_that_is_none_any_more_loses_its_connection_whoever_opened_it() {
+        for side in [Side::Client, Side::Server] {
+            let (mut client, mut server) = (End::start("n1"), End::start("n2"));
+            let at = SocketAddr::new(HERE, server.port);
+            client.associations.connect(AssociationId(1), HERE, at, true);
+            let Event::Signal(SignalInput::Accepted { channel, connection, .. }) = server.next().await else {
+                panic!()
+            };
+            assert_eq!(channel, Channel::Tls { peer: Some("n1.example.net".to_owned()) });
+            server.associations.attach(AssociationId(7), HERE, connection);
+            let Event::Signal(SignalInput::Connected { channel, shown, .. }) = client.next().await else { panic!() };
+            assert_eq!(channel, Channel::Tls { peer: Some("n2.example.net".to_owned()) });
+            client.associations.showed(AssociationId(1), shown.unwrap());
+            client.associations.send(AssociationId(1), b"hello".to_vec());
+            let Event::Signal(SignalInput::Bytes { bytes, .. }) = server.next().await else { panic!() };
+            assert_eq!(bytes, b"hello");
+
+            let (judge, association) =
+                if side == Side::Client { (&mut server, AssociationId(7)) } else { (&mut client, AssociationId(1)) };
+            judge.trust("n1", &["*.example.net"]);
+            judge.associations.send(association, b"still there".to_vec());
+            judge.trust("n1", &["n3.example.net"]);
+            judge.associations.send(association, b"for its eyes only".to_vec());
+            let ended = judge.next().await;
+            let Event::Signal(SignalInput::Closed { error: Some(why), .. }) = ended else { panic!() };
+            assert!(why.contains("signaling.tls.peers"), "{why}");
+            let other = if side == Side::Client { &mut client } else { &mut server };
+            // What was written before may still come.
+            while let Event::Signal(SignalInput::Bytes { bytes, .. }) = other.next().await {
+                assert_eq!(bytes, b"still there");
+            }
+        }
+    }
+
+    /// Goal: a handshake that was judged by credentials of before is judged again.
+    #[tokio::test]
+    async fn a_peer_that_connects_during_a_reload_is_checked_by_the_new_files() {
+        let (mut client, mut server) = (End::start("n1"), End::start("n2"));
+        client.associations.connect(AssociationId(1), HERE, SocketAddr::new(HERE, server.port), true);
+        let Event::Signal(SignalInput::Accepted { connection, .. }) = server.next().await else { panic!() };
+        server.trust("n2", &["n3.example.net"]);
+        server.associations.attach(AssociationId(7), HERE, connection);
+        let Event::Signal(SignalInput::Closed { error: Some(why), .. }) = server.next().await else { panic!() };
+        assert!(why.contains("signaling.tls.peers"), "{why}");
+    }
+
+    const HERE: IpAddr = IpAddr::V4(std::net::Ipv4Addr::LOCALHOST);
+
+    struct End {
+        associations: Associations,
+        inbox: mpsc::Receiver<Event>,
+        port: u16,
+    }
+
+    impl End {
+        fn start(certificate: &str) -> End {
+            let (events, inbox) = mpsc::channel(16);
+            let free = std::net::TcpListener::bind((HERE, 0)).unwrap();
+            let port = free.local_addr().unwrap().port();
+            drop(free);
+            let tls = Arc::new(Tls::new(Credentials::of_vectors(certificate, &[])).unwrap());
+            let associations = Associations::listen(Ports { plain: None, tls: Some((port, tls)) }, events).unwrap();
+            End { associations, inbox, port }
+        }
+
+        fn trust(&mut self, certificate: &str, peers: &[&str]) {
+            self.associations.tls().unwrap().set(Credentials::of_vectors(certificate, peers)).unwrap();
+            self.associations.check_all_again();
+        }
+
+        async fn next(&mut self) -> Event {
+            tokio::time::timeout(Duration::from_secs(10), self.inbox.recv()).await.expect("something happens").unwrap()
+        }
+    }
+}

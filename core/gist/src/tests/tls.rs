@@ -81,6 +81,46 @@ fn nodes_that_require_tls_send_nothing_without_it() {
 }
 
 #[test]
+fn nodes_of_different_policies_find_the_best_stack_that_both_have() {
+    use TlsPolicy::{Off, Offered, Required};
+    for (querier, responder, connections) in [
+        (Off, Offered, (1, 0)),
+        (Offered, Off, (1, 0)),
+        (Offered, Required, (0, 1)),
+        (Required, Offered, (0, 1)),
+        (Off, Required, (0, 0)),
+        (Required, Off, (0, 0)),
+    ] {
+        let mut net = Net::with(2, 1, |config| {
+            config.tls = if config.peer_identity[0] == 1 { querier } else { responder };
+        });
+        net.call(0, send(1, 5, net.flow(), RELIABLE, b"x")).unwrap();
+        net.run(Duration::from_secs(1));
+        assert_eq!(net.connections(), connections, "{querier:?} {responder:?}");
+        assert_eq!(net.received(1).len(), connections.0 + connections.1);
+    }
+}
+
+#[test]
+fn refreshes_keep_the_connection_with_tls() {
+    for policy in [TlsPolicy::Offered, TlsPolicy::Required] {
+        let mut net = Net::with(2, 1, |config| config.tls = policy);
+        for handle in 1..=10 {
+            net.call(0, send(handle, 5, net.flow(), SECURE, b"x")).unwrap();
+            net.run(Duration::from_secs(60));
+        }
+        assert_eq!(net.received(1).len(), 10);
+        assert_eq!(net.connections(), (0, 1), "{policy:?}");
+        // One that breaks is replaced by one like it.
+        net.cut_connections();
+        net.run(Duration::from_secs(2));
+        net.call(0, send(11, 5, net.flow(), RELIABLE, b"x")).unwrap();
+        net.run(Duration::from_secs(2));
+        assert_eq!((net.received(1).len(), net.connections()), (11, (0, 2)), "{policy:?}");
+    }
+}
+
+#[test]
 fn what_comes_past_tls_where_it_is_required_is_not_believed() {
     let mut s = script(TlsPolicy::Required);
     // A Confirm by datagram makes no route.
