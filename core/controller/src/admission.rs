@@ -64,15 +64,17 @@ impl Controller {
         let (skew, wall) = (self.policy.clock_skew_max, self.now.wall);
         let time = self.check_fresh(request)?;
         let late = matches!(time, Freshness::Late { .. });
-        if let Some(module) = module.filter(|_| late || self.nonces.was_undone(user, request.nonce)) {
-            self.newest.check(user, module, request.created)?;
+        let is_remove = matches!(request.body, Body::Remove(_));
+        if let Some(module) = module.filter(|_| !is_remove) {
+            let again = late || self.nonces.was_undone(user, request.nonce);
+            self.newest.check(user, module, request.created, again)?;
         }
         if !late {
             self.nonces.take(user, request.nonce, request.created, skew, wall)?;
         }
         if let Some(module) = module.filter(|_| !request.dry_run) {
             let until = request.created + skew + self.policy.ttl_max;
-            self.newest.note(user, module, (request.nonce, request.created), until, wall);
+            self.newest.note(user, module, (request.nonce, request.created), is_remove, until, wall);
         }
         Ok((Some(user.clone()), time))
     }

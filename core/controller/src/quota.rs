@@ -101,17 +101,32 @@ struct Last {
     /// Until when an older one could come.
     until: UnixTime,
     nonce: Option<Nonce>,
+    /// When the newest REMOVE of it was made.
+    removed: UnixTime,
 }
 
 impl Newest {
-    /// Checks a request that comes late.
+    /// Checks that a SETUP is not older than a REMOVE that was taken before, and newer than all if it comes late or once more.
     ///
     /// # Errors
-    /// A request about the module that is as new was taken before, or may have been.
-    pub(crate) fn check(&self, user: &UserId, module: &ModuleName, created: UnixTime) -> Result<(), Refusal> {
+    /// A newer request about the module was taken before, or may have been.
+    pub(crate) fn check(
+        &self,
+        user: &UserId,
+        module: &ModuleName,
+        created: UnixTime,
+        again: bool,
+    ) -> Result<(), Refusal> {
         let Some(newest) = self.users.get(user) else { return Ok(()) };
-        let last = newest.by_module.get(module).map_or(newest.floor, |last| last.created);
-        if created > last {
+        let last = newest.by_module.get(module);
+        // SETUPs along several paths overtake each other; a REMOVE is about what came before it.
+        let (last, is_new) = match (last, again) {
+            (Some(last), true) => (last.created, created > last.created),
+            (Some(last), false) => (last.removed, created >= last.removed),
+            (None, true) => (newest.floor, created > newest.floor),
+            (None, false) => return Ok(()),
+        };
+        if is_new {
             return Ok(());
         }
         Err(Refusal::new(RefusalKind::Replayed, format!("made at {created}, the newest one here is of {last}")))
@@ -131,13 +146,17 @@ impl Newest {
         user: &UserId,
         module: &ModuleName,
         (nonce, created): (Nonce, UnixTime),
+        is_remove: bool,
         until: UnixTime,
         wall: UnixTime,
     ) {
         let newest = self.users.entry(user.clone()).or_default();
         let last = newest.by_module.entry(module.clone()).or_default();
         if created >= last.created {
-            *last = Last { created, until: last.until.max(until), nonce: Some(nonce) };
+            *last = Last { created, until: last.until.max(until), nonce: Some(nonce), removed: last.removed };
+        }
+        if is_remove {
+            last.removed = last.removed.max(created);
         }
         if newest.by_module.len() > MODULES_REMEMBERED_PER_USER_MAX {
             newest.by_module.retain(|_, last| last.until >= wall);

@@ -53,6 +53,22 @@ fn what_is_not_a_setup_or_longer_than_granted_is_not_taken_late() {
     }
 }
 
+/// A node may hear of a REMOVE before an older SETUP that another node sends again; SETUPs may overtake each other.
+#[test]
+fn a_setup_from_before_a_remove_comes_too_late() {
+    let older = |node: &Node, n: u8| {
+        let older = made_ago(node, Duration::from_secs(2), lasting("m@1.0.0"));
+        sign(Request { nonce: Nonce([n; 16]), ..older }, &super::script::key("jane"))
+    };
+    let mut node = Node::new();
+    let first = older(&node, 7);
+    node.install(lasting("m@1.0.0"));
+    assert_eq!(node.ask(first).outcome, Outcome::Refreshed { lease_s: 3000 });
+    let second = older(&node, 8);
+    node.remove("m");
+    assert_refused(&node.ask(second), RefusalKind::Replayed, "the newest one");
+}
+
 /// Whoever has a SETUP in force answers it with what is left, and nothing else changes.
 #[test]
 fn a_setup_that_is_in_force_can_come_again() {
@@ -112,6 +128,7 @@ fn modules_remembered_per_user_max_modules_have_their_newest_request_remembered(
             &user("jane"),
             &name(&format!("m{n}")),
             (request.nonce, late.created),
+            true,
             request.created + node.policy.ttl_max,
             node.now.wall,
         );
