@@ -129,11 +129,16 @@ impl AssociationTable {
         self.table.get(&id).is_some_and(|association| association.stack >= least)
     }
 
-    /// Returns an open association with a node whose stack is this or a better one, if there is any with the one of this
-    /// address.
-    pub(crate) fn open_to(&self, identity: &[u8], address: IpAddr, least: Stack) -> Option<AssociationId> {
+    /// Returns the association with a peer whose stack is this or a better one, if it is open. For what does no harm elsewhere,
+    /// one with another address of the same node, as it calls itself, will do.
+    pub(crate) fn open_to(
+        &self,
+        (identity, address): (&[u8], IpAddr),
+        least: Stack,
+        anywhere: bool,
+    ) -> Option<AssociationId> {
         let first = ((identity.to_vec(), IpAddr::V4(Ipv4Addr::UNSPECIFIED)), Stack::Plain);
-        let others = self.by_name.range(first..).take_while(|(((other, _), _), _)| other == identity);
+        let others = self.by_name.range(first..).take_while(|(((other, _), _), _)| anywhere && other == identity);
         let others = others.filter(|((_, stack), _)| *stack >= least).map(|(_, id)| *id);
         self.find_by_name(identity, address, least).into_iter().chain(others).find(|id| self.is_open(*id))
     }

@@ -28,6 +28,10 @@ impl Engine {
             return;
         }
         let distance = message.nli.as_ref().and_then(|nli| hop_distance(arrival, mri, nli));
+        if let Some(id) = self.routes.find(&key).filter(|id| message.explicit && self.is_peer_of(*id, arrival)) {
+            self.deliver_on_route(now, id, arrival, message.nslp_data.unwrap_or_default(), message.hops);
+            return;
+        }
         if message.explicit || message.context_free {
             self.deliver_stateless(arrival, &key, message.nslp_data.unwrap_or_default(), message.hops, distance);
             return;
@@ -51,6 +55,14 @@ impl Engine {
                 }
             }
         }
+    }
+
+    /// Returns whether a connection, of which there may be several, leads to the peer that the row leads to.
+    fn is_peer_of(&self, id: RouteId, arrival: &Arrival) -> bool {
+        let peer = self.routes.get(id).and_then(|route| route.peer).and_then(|sii| self.peers.get(sii));
+        let association = arrival.via.association().and_then(|association| self.associations.get(association));
+        let name = association.and_then(|association| association.name.as_ref());
+        peer.zip(name).is_some_and(|(peer, (identity, address))| peer.identity == *identity && peer.address == *address)
     }
 
     /// Checks that Data comes from the peer that the row leads to.
@@ -91,6 +103,7 @@ impl Engine {
             attributes,
             validated: attributes.secure || self.config.tls != TlsPolicy::Required,
             peer_name,
+            association: arrival.via.association(),
             hops,
         };
         self.out.count(Counter::DataDelivered);
@@ -112,9 +125,7 @@ impl Engine {
             Via::Association(id) => {
                 let Some(association) = self.associations.get(id) else { return };
                 let name = association.name.as_ref();
-                let sii = name.and_then(|(identity, address)| {
-                    self.peers.find(identity, *address).or_else(|| self.peers.find_node(identity))
-                });
+                let sii = name.and_then(|(identity, address)| self.peers.find(identity, *address));
                 (sii.unwrap_or(NO_PEER), association.peer.ip())
             }
         };
@@ -131,6 +142,7 @@ impl Engine {
             attributes,
             validated: false,
             peer_name,
+            association: arrival.via.association(),
             hops,
         };
         self.out.count(Counter::DataDelivered);

@@ -61,6 +61,15 @@ pub(crate) enum Via {
     Association(AssociationId),
 }
 
+impl Via {
+    pub(crate) fn association(&self) -> Option<AssociationId> {
+        match self {
+            Via::Datagram { .. } => None,
+            Via::Association(association) => Some(*association),
+        }
+    }
+}
+
 impl Engine {
     /// Returns an engine without state. Give a `seed` that nobody can guess: the cookies are made from it.
     ///

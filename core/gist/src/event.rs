@@ -6,7 +6,7 @@ use std::net::{IpAddr, SocketAddr};
 use netserv_model::SessionId;
 use netserv_wire::gist::{DecodeError, Mri};
 
-use crate::api::{InterfaceId, MessageHandle, SiiHandle, TransferAttributes};
+use crate::api::{AssociationId, InterfaceId, MessageHandle, SiiHandle, TransferAttributes};
 use crate::icmp::IcmpKind;
 
 /// Something that an NSLP or the operator wants to know.
@@ -39,6 +39,8 @@ pub enum Event {
         validated: bool,
         /// The name in the sender's certificate, if it came over TLS and showed one.
         peer_name: Option<String>,
+        /// The connection that it came over, if it came over one.
+        association: Option<AssociationId>,
         /// GIST hops left.
         hops: u8,
     },

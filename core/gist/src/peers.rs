@@ -45,11 +45,6 @@ impl PeerTable {
         self.names.get(&(identity.to_vec(), address)).copied()
     }
 
-    /// Returns a handle of a node, whichever address it is known by.
-    pub(crate) fn find_node(&self, identity: &[u8]) -> Option<SiiHandle> {
-        self.nodes.get(identity).map(|(node, _)| SiiHandle::new(*node, 0))
-    }
-
     pub(crate) fn len(&self) -> usize {
         self.peers.len()
     }

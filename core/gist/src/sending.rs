@@ -37,7 +37,7 @@ impl Engine {
             // Of several nodes before it, a peer has routing state for one; the others it takes for strangers.
             let peer = self.peers.get(sii).ok_or(ApiError::UnknownPeer(sii))?;
             let least = outgoing.attributes.least_stack();
-            let open = || self.associations.open_to(&peer.identity, peer.address, least).is_some();
+            let open = || self.associations.open_to((&peer.identity, peer.address), least, true).is_some();
             if Some(sii) != current || (!outgoing.attributes.reliable && open()) {
                 return self.send_explicitly(now, outgoing, sii);
             }
@@ -202,7 +202,8 @@ impl Engine {
         data.hops = outgoing.hops.unwrap_or(self.config.hops);
         data.explicit = true;
         data.nslp_data = Some(outgoing.data);
-        let sent = match self.associations.open_to(&peer.identity, peer.address, least) {
+        let sent = match self.associations.open_to((&peer.identity, peer.address), least, !outgoing.attributes.reliable)
+        {
             Some(id) => self.send_on_association(now, id, &data).then_some(()).ok_or(FailReason::Association),
             None if fits => {
                 data.nli = Some(self.nli(peer.local));

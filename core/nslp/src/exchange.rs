@@ -13,6 +13,7 @@ use netserv_wire::gist::Mri;
 use netserv_wire::nslp::{Message, Response};
 
 use crate::config::LocalId;
+use crate::leases::Asker;
 use crate::limits::{HOP_TIME, RESENDS_MAX};
 
 /// Names an exchange.
@@ -74,7 +75,7 @@ pub(crate) struct Exchange {
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Requester {
     /// The previous node, as GIST names it; while a path changes, there may be several.
-    Upstream(Vec<SiiHandle>),
+    Upstream(Vec<Asker>),
     /// Nobody: this node looks where the path leads.
     Nobody,
     /// Clients of this node.
@@ -169,6 +170,19 @@ impl Exchange {
         waits && self.timer.since(now) >= HOP_TIME
     }
 
+    /// Returns how long the lease runs that a SETUP of this length brought: as this node's controller says. A host has no
+    /// say; what its own clients install runs as long as the answer tells, and not longer than was asked for.
+    pub(crate) fn lease_time(&self, answer: &Response, ttl: Duration, host_only: bool) -> Option<Duration> {
+        let seconds = match &self.own {
+            Own::Reported(report) => lease_of_outcome(&report.outcome),
+            Own::LeftOut if host_only && !matches!(self.requester, Requester::Upstream(_)) => {
+                answer.entries.iter().filter_map(|entry| lease_of_outcome(&entry.outcome)).max()
+            }
+            Own::Pending | Own::LeftOut => None,
+        };
+        seconds.filter(|seconds| *seconds > 0).map(|seconds| Duration::from_secs(seconds).min(ttl))
+    }
+
     /// Returns whether nothing more is waited for.
     pub(crate) fn is_ready(&self) -> bool {
         !matches!(self.own, Own::Pending) && !matches!(self.beyond, Beyond::Waiting { .. })
@@ -209,6 +223,16 @@ impl Exchange {
             let detail = format!("the node after {node} did not answer within {waited_ms} ms");
             self.beyond = Beyond::unknown(Refusal::new(RefusalKind::Timeout, detail));
         }
+    }
+}
+
+/// Returns the seconds that are left of a lease which an outcome tells of.
+pub(crate) fn lease_of_outcome(outcome: &Outcome) -> Option<u64> {
+    match outcome {
+        Outcome::Installed { lease_s } | Outcome::Refreshed { lease_s } | Outcome::Replaced { lease_s } => {
+            Some(*lease_s)
+        }
+        Outcome::Removed | Outcome::Probed | Outcome::WouldDo { .. } | Outcome::Refused(_) => None,
     }
 }
 

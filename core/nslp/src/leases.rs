@@ -5,11 +5,11 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::net::IpAddr;
 use std::ops::Bound;
 
-use netserv_gist::SiiHandle;
-use netserv_model::{Instant, ModuleName, Nonce, SessionId, UserId};
+use netserv_gist::{AssociationId, SiiHandle};
+use netserv_model::{Instant, ModuleName, Nonce, SessionId, UnixTime, UserId};
 use netserv_wire::gist::Mri;
 
-use crate::limits::{LEASES_MAX, LEASES_PER_FLOW_MAX, NEWS_BURST_MAX, NEWS_INTERVAL, UPSTREAM_MAX};
+use crate::limits::{LEASES_BYTES_MAX, LEASES_MAX, LEASES_PER_FLOW_MAX, NEWS_BURST_MAX, NEWS_INTERVAL, UPSTREAM_MAX};
 
 /// Names a lease on this node.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -25,14 +25,18 @@ pub(crate) struct Lease {
     pub(crate) module: ModuleName,
     /// The nonce of the SETUP that it is from.
     pub(crate) nonce: Nonce,
+    /// When that was made.
+    pub(crate) created: UnixTime,
     /// That SETUP, as it came.
     pub(crate) text: Box<str>,
     /// The hop count that it went on with.
     pub(crate) hops: u8,
     /// By which address the previous hop knows this node.
     pub(crate) address: Option<IpAddr>,
-    /// Who asked for it and did not say since that its path leads elsewhere, the last one at the end.
-    pub(crate) upstream: Vec<SiiHandle>,
+    /// Who asked for it, by which address, and did not say since that its path leads elsewhere.
+    pub(crate) upstream: Vec<Asker>,
+    /// There were more than are remembered, so that nobody's leave is the last one.
+    pub(crate) is_crowded: bool,
     /// A client of this node asked for it.
     pub(crate) is_local: bool,
     /// Who has it next.
@@ -50,6 +54,16 @@ pub(crate) struct Lease {
 }
 
 impl Lease {
+    /// Takes note of who asked for it; whoever had the address before is no more.
+    pub(crate) fn asked_by(&mut self, asker: Asker) {
+        self.upstream.retain(|other| other.address != asker.address && !other.is(&asker));
+        if self.upstream.len() < UPSTREAM_MAX {
+            self.upstream.push(asker);
+        } else {
+            self.is_crowded = true;
+        }
+    }
+
     fn timer(&self) -> Instant {
         self.look_at.map_or(self.until, |look_at| look_at.min(self.until))
     }
@@ -65,13 +79,23 @@ impl Lease {
     }
 }
 
-/// Takes note of who asked, the last one at the end.
-pub(crate) fn remember(peers: &mut Vec<SiiHandle>, peer: SiiHandle) {
-    peers.retain(|other| !other.is_node_of(peer));
-    if peers.len() >= UPSTREAM_MAX {
-        peers.remove(0);
+/// Who asked for a lease.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Asker {
+    /// The peer.
+    pub(crate) sii: SiiHandle,
+    /// Its address.
+    pub(crate) address: IpAddr,
+    /// The connection that it asked over.
+    pub(crate) association: Option<AssociationId>,
+}
+
+impl Asker {
+    /// Returns whether what came over a connection is of the same peer: a connection may lead to it by several addresses,
+    /// and only by the one of its first message has GIST a name for it.
+    pub(crate) fn is(&self, other: &Asker) -> bool {
+        self.sii == other.sii || (self.association.is_some() && self.association == other.association)
     }
-    peers.push(peer);
 }
 
 /// All leases.
@@ -82,6 +106,8 @@ pub(crate) struct Leases {
     /// How many there are of each module.
     by_module: BTreeMap<(UserId, ModuleName), usize>,
     timers: BTreeSet<(Instant, LeaseId)>,
+    /// Bytes of all texts.
+    bytes: usize,
     last: u64,
 }
 
@@ -114,9 +140,11 @@ impl Leases {
     /// Adds one; nothing if there are too many.
     pub(crate) fn insert(&mut self, lease: Lease) -> Option<LeaseId> {
         let of_flow = self.by_flow.get(&lease.mri).map_or(0, Vec::len);
-        if self.leases.len() >= LEASES_MAX || of_flow >= LEASES_PER_FLOW_MAX {
+        let full = self.leases.len() >= LEASES_MAX || self.bytes + lease.text.len() > LEASES_BYTES_MAX;
+        if full || of_flow >= LEASES_PER_FLOW_MAX {
             return None;
         }
+        self.bytes += lease.text.len();
         self.last += 1;
         let id = LeaseId(self.last);
         self.by_flow.entry(lease.mri.clone()).or_default().push(id);
@@ -129,9 +157,10 @@ impl Leases {
     /// Changes one.
     pub(crate) fn change<R>(&mut self, id: LeaseId, change: impl FnOnce(&mut Lease) -> R) -> Option<R> {
         let lease = self.leases.get_mut(&id)?;
-        let before = lease.timer();
+        let (before, bytes) = (lease.timer(), lease.text.len());
         let result = change(lease);
         let after = lease.timer();
+        self.bytes = self.bytes + lease.text.len() - bytes;
         if before != after {
             self.timers.remove(&(before, id));
             self.timers.insert((after, id));
@@ -141,6 +170,7 @@ impl Leases {
 
     pub(crate) fn remove(&mut self, id: LeaseId) -> Option<Lease> {
         let lease = self.leases.remove(&id)?;
+        self.bytes -= lease.text.len();
         self.timers.remove(&(lease.timer(), id));
         if let Some(ids) = self.by_flow.get_mut(&lease.mri) {
             ids.retain(|other| *other != id);
@@ -156,6 +186,15 @@ impl Leases {
             }
         }
         Some(lease)
+    }
+
+    /// Returns the leases of a module, along all flows.
+    pub(crate) fn all_of_module(&self, user: &UserId, module: &ModuleName) -> Vec<LeaseId> {
+        if self.of_module(user, module) == 0 {
+            return Vec::new();
+        }
+        let of_it = |(_, lease): &(&LeaseId, &Lease)| lease.user == *user && lease.module == *module;
+        self.leases.iter().filter(of_it).map(|(id, _)| *id).collect()
     }
 
     /// Returns the first that is due.

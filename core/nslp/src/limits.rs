@@ -20,10 +20,12 @@ pub const HOP_TIME: Duration = Duration::from_millis(500);
 /// Times that a request is sent again after its connection broke.
 pub const RESENDS_MAX: u8 = 2;
 /// Leases that are followed; of what is over it, the path is not followed.
-pub const LEASES_MAX: usize = 1 << 20;
+pub const LEASES_MAX: usize = 1 << 15;
+/// Bytes of the SETUPs of all of them.
+pub const LEASES_BYTES_MAX: usize = 64 << 20;
 /// Leases that are followed along one flow.
 pub const LEASES_PER_FLOW_MAX: usize = 256;
-/// Previous nodes of one lease that are told apart; the one that asked longest ago is forgotten.
+/// Previous nodes of one lease that are told apart; where there are more, it runs to its end whoever leaves.
 pub const UPSTREAM_MAX: usize = 8;
 /// How often a node looks for one after it, where there is none: at random between half of this and all of it.
 pub const LOOK_INTERVAL: Duration = Duration::from_secs(30);
@@ -35,6 +37,8 @@ pub const LOOK_AGAIN_MIN: Duration = Duration::from_secs(1);
 pub const CHECKS_AT_ONCE_MAX: usize = 50;
 /// See [`CHECKS_AT_ONCE_MAX`].
 pub const CHECK_INTERVAL: Duration = Duration::from_millis(10);
+/// How long after the begin of one check of all paths the next one begins at the earliest.
+pub const CHECK_AGAIN_MIN: Duration = Duration::from_secs(1);
 /// News about one lease that are passed on within [`NEWS_INTERVAL`]; more are dropped.
 pub const NEWS_BURST_MAX: u8 = 16;
 /// See [`NEWS_BURST_MAX`].

@@ -20,7 +20,7 @@ use crate::assembly::Assemblies;
 use crate::config::{Config, LocalId, LocalPath, LocalRequest};
 use crate::counters::{Counters, StateCounts};
 use crate::exchange::{Arrival, Beyond, Exchange, ExchangeKey, Own, Requester, refused};
-use crate::leases::Leases;
+use crate::leases::{Asker, Leases};
 use crate::limits::{ANSWER_SEND_TIME, FINISHED_MAX, HOP_TIME, PENDING_MAX};
 
 mod follow;
@@ -87,7 +87,7 @@ struct Received {
     local: IpAddr,
     hops: u8,
     /// Who sent it.
-    sii: SiiHandle,
+    asker: Asker,
 }
 
 impl Nslp {
@@ -124,16 +124,19 @@ impl Nslp {
     /// Takes what GIST tells; events of other NSLPs and malformed bytes are passed over.
     pub fn handle_event(&mut self, now: Now, event: Event) {
         match event {
-            Event::RecvMessage { nslp_id, session, mri, data, local, validated, hops, sii, .. } => {
+            Event::RecvMessage {
+                nslp_id, session, mri, data, local, validated, hops, sii, peer, association, ..
+            } => {
                 // A Query without payload of ours shows up as an empty message.
                 if nslp_id != self.config.nslp_id || data.is_empty() {
                     return;
                 }
-                let from = Received { session, mri, local, hops, sii };
+                let asker = Asker { sii, address: peer, association };
+                let from = Received { session, mri, local, hops, asker };
                 if validated {
                     self.handle_data(now.instant, &from, &data);
                 } else {
-                    self.handle_past_path(now.instant, &from, &data);
+                    self.handle_past_path(&from, &data);
                 }
             }
             Event::MessageStatus { handle, status } => self.handle_status(now.instant, handle, status),
@@ -399,7 +402,7 @@ impl Nslp {
             Requester::Upstream(peers) => {
                 let mri = exchange.mri.clone().expect("a request of another node has a flow");
                 // The routing state leads to one of them only.
-                peers.iter().for_each(|peer| self.send_answer(&mri, &answer, Some(*peer)));
+                peers.iter().for_each(|asker| self.send_answer(&mri, &answer, Some(asker.sii)));
                 if let Some(exchange) = self.exchanges.get_mut(&key) {
                     exchange.requester = Requester::Upstream(peers);
                 }
@@ -446,7 +449,7 @@ impl Nslp {
         let incomplete = Some(Refusal::new(refusal.kind, detail));
         let entries = vec![refused(&self.config.node, Some(from.local), refusal, Duration::ZERO)];
         let answer = Response { session: from.session, nonce, entries, incomplete, end: None, unknown: Vec::new() };
-        self.send_answer(&from.mri, &answer, Some(from.sii));
+        self.send_answer(&from.mri, &answer, Some(from.asker.sii));
     }
 }
 

@@ -12,10 +12,10 @@ use netserv_wire::nslp::{Message, Response, Tear, emit_notify, parts};
 use rand::Rng;
 
 use super::{Nslp, Received, Route, Sent, Withdrawal};
-use crate::exchange::{Arrival, Exchange, ExchangeKey, Requester};
-use crate::leases::{Lease, LeaseId, remember};
+use crate::exchange::{Arrival, Exchange, ExchangeKey, Requester, lease_of_outcome};
+use crate::leases::{Asker, Lease, LeaseId};
 use crate::limits::{
-    ANSWER_SEND_TIME, CHECK_INTERVAL, CHECKS_AT_ONCE_MAX, HOP_TIME, LOOK_AGAIN_MIN, LOOK_INTERVAL,
+    ANSWER_SEND_TIME, CHECK_AGAIN_MIN, CHECK_INTERVAL, CHECKS_AT_ONCE_MAX, HOP_TIME, LOOK_AGAIN_MIN, LOOK_INTERVAL,
     LOOK_LOOPED_INTERVAL, PENDING_MAX, STATE_TIME_MORE,
 };
 
@@ -25,21 +25,25 @@ impl Nslp {
         match &mut self.check {
             Some(check) => check.again = true,
             None if self.leases.len() == 0 => {}
-            None => self.check = Some(Check { at: now.instant, after: None, again: false }),
+            None => self.check = Some(Check { begun: now.instant, at: now.instant, after: None, again: false }),
         }
         self.check_due(now.instant);
     }
 
     /// Has GIST check the next paths, if that is due.
     pub(super) fn check_due(&mut self, now: Instant) {
-        let Some(Check { after, again, .. }) = self.check.take_if(|check| check.at <= now) else { return };
+        let Some(Check { begun, after, again, .. }) = self.check.take_if(|check| check.at <= now) else { return };
         let nslp_id = Some(self.config.nslp_id);
         let flows: Vec<Mri> = self.leases.flows(after.as_ref()).take(CHECKS_AT_ONCE_MAX).cloned().collect();
         let at = now + CHECK_INTERVAL;
         self.check = match flows.last().cloned() {
-            Some(last) => Some(Check { at, after: Some(last), again }),
+            Some(last) => Some(Check { begun, at, after: Some(last), again }),
             // Routes that changed meanwhile are checked from the beginning.
-            None => again.then_some(Check { at, after: None, again: false }),
+            None if again => {
+                let at = at.max(begun + CHECK_AGAIN_MIN);
+                Some(Check { begun: at, at, after: None, again: false })
+            }
+            None => None,
         };
         let check = |mri: Mri| ApiCall::InvalidateRoutingState { nslp_id, mri, bad: false };
         self.api_calls.extend(flows.into_iter().map(check));
@@ -47,27 +51,34 @@ impl Nslp {
 
     /// Takes note of what a request that is answered changed along its path.
     pub(super) fn note_lease(&mut self, now: Instant, key: ExchangeKey, answer: &Response) {
-        let Some(exchange) = self.exchanges.get(&key) else { return };
-        let Some(mri) = exchange.mri.clone().filter(|_| !exchange.message.is_dry_run()) else { return };
-        let Some(user) = exchange.message.user().cloned() else { return };
-        match exchange.message.body() {
-            Body::Setup(setup) => {
-                let module = setup.module.name.clone();
-                let wanted = Wanted { key, mri, user, module };
-                match lease_time(answer) {
+        let Some(exchange) = self.exchanges.get(&key).filter(|exchange| !exchange.message.is_dry_run()) else { return };
+        let (Some(user), mri) = (exchange.message.user().cloned(), exchange.mri.clone()) else { return };
+        match (exchange.message.body(), mri) {
+            (Body::Setup(setup), Some(mri)) => {
+                let time = exchange.lease_time(answer, setup.ttl, self.config.host_only);
+                let wanted = Wanted { key, mri, user, module: setup.module.name.clone() };
+                match time {
                     Some(time) => self.hold(now, wanted, time, answer),
                     None => self.drop_unheld(now, &wanted, answer),
                 }
             }
-            Body::Remove(remove) => {
+            (Body::Remove(remove), mri) => {
                 let module = remove.module.clone();
                 if answer.entries.iter().any(|entry| entry.outcome == Outcome::Removed) {
-                    let of_it = |(_, lease): &(LeaseId, &Lease)| lease.user == user && lease.module == module;
-                    let ids: Vec<LeaseId> = self.leases.of_flow(&mri).filter(of_it).map(|(id, _)| id).collect();
-                    ids.into_iter().for_each(|id| drop(self.end_lease(id)));
+                    self.remove_leases(&user, &module, mri.as_ref());
                 }
             }
-            Body::Probe(_) => {}
+            (Body::Setup(_), None) | (Body::Probe(_), _) => {}
+        }
+    }
+
+    /// Ends the leases of a module along a flow, or along all.
+    fn remove_leases(&mut self, user: &UserId, module: &ModuleName, mri: Option<&Mri>) {
+        let of_flow = |lease: &Lease| mri.is_none_or(|mri| lease.mri == *mri);
+        let all = self.leases.all_of_module(user, module);
+        for id in all.into_iter().filter(|id| self.leases.get(*id).is_some_and(of_flow)).collect::<Vec<_>>() {
+            self.leave(id);
+            self.end_lease(id);
         }
     }
 
@@ -116,12 +127,12 @@ impl Nslp {
     /// Takes that the path of a SETUP does not lead here any more, if it comes from the peer that sent that.
     pub(super) fn handle_tear(&mut self, from: &Received, tear: &Tear) {
         let key = (tear.session, tear.nonce);
-        let by = |peer: &SiiHandle| peer.is_node_of(from.sii);
+        let by = |asker: &Asker| asker.is(&from.asker);
         if let Some(exchange) = self.exchanges.get_mut(&key).filter(|exchange| exchange.is_pending())
             && exchange.mri.as_ref() == Some(&from.mri)
             && let Requester::Upstream(peers) = &mut exchange.requester
         {
-            peers.retain(|peer| !by(peer));
+            peers.retain(|asker| !by(asker));
             exchange.torn = peers.is_empty();
         }
         let asked = |lease: &Lease| lease.upstream.iter().any(by) && lease.user == tear.user;
@@ -132,8 +143,8 @@ impl Nslp {
         };
         self.counters.tears_received += 1;
         let is_needed = self.leases.change(id, |lease| {
-            lease.upstream.retain(|peer| !by(peer));
-            lease.is_local || !lease.upstream.is_empty()
+            lease.upstream.retain(|asker| !by(asker));
+            lease.is_local || lease.is_crowded || !lease.upstream.is_empty()
         });
         if is_needed == Some(false) {
             self.withdraw(id);
@@ -178,9 +189,20 @@ impl Nslp {
     pub(super) fn note_upstream(&mut self, key: ExchangeKey, from: &Received) {
         if let Some(id) = self.lease_of(key, &from.mri).map(|(id, _)| id) {
             self.leases.change(id, |lease| {
-                remember(&mut lease.upstream, from.sii);
+                lease.asked_by(from.asker);
                 lease.address = Some(from.local);
             });
+        }
+    }
+
+    /// Takes an answer that nobody waits for: if the path leads elsewhere, whoever gave it is told.
+    pub(super) fn answered_late(&mut self, from: &Received, key: ExchangeKey, response: &Response) {
+        let has_it = response.entries.iter().any(|entry| lease_of_outcome(&entry.outcome).is_some());
+        let mri = from.mri.inverted();
+        let elsewhere = |lease: &Lease| lease.downstream.is_some_and(|next| !next.is_node_of(from.asker.sii));
+        if let Some((id, _)) = self.lease_of(key, &mri).filter(|(_, lease)| has_it && elsewhere(lease)) {
+            self.counters.tears_sent += 1;
+            self.tell_tear(id, from.asker.sii, key.1);
         }
     }
 
@@ -200,18 +222,26 @@ impl Nslp {
         let (torn, is_local) = (exchange.torn, matches!(exchange.requester, Requester::Local(_)));
         let upstream = if let Requester::Upstream(peers) = &exchange.requester { peers.clone() } else { Vec::new() };
         let of_it = |lease: &Lease| lease.session == session && lease.user == user && lease.module == module;
-        let before = self.leases.of_flow(&mri).find(|(_, lease)| of_it(lease)).map(|(id, _)| id);
+        let before = self.leases.of_flow(&mri).find(|(_, lease)| of_it(lease));
+        let newer = |lease: &Lease| lease.nonce != nonce && (looked || lease.created > exchange.message.created());
+        if before.is_some_and(|(_, lease)| newer(lease)) {
+            // What is in force came while this was under way.
+            return;
+        }
+        let before = before.map(|(id, _)| id);
         let lease = Lease {
             session,
             mri: mri.clone(),
             user,
             module,
             nonce,
+            created: exchange.message.created(),
             text: exchange.message.as_str().into(),
             hops: exchange.hops,
             address: exchange.address,
             upstream,
             is_local,
+            is_crowded: false,
             downstream,
             left: None,
             until: now + time,
@@ -235,26 +265,33 @@ impl Nslp {
             }
             Some(id) => {
                 let was = self.leases.change(id, |old| {
-                    let was = (old.downstream, old.nonce);
+                    let (was, until_before) = ((old.downstream, old.nonce), old.until);
                     let is_next = |sii: SiiHandle| downstream.is_some_and(|next| next.is_node_of(sii));
                     let left = old.downstream.filter(|sii| !is_next(*sii)).map(|sii| (sii, old.nonce));
                     let same_request = old.nonce == nonce;
-                    let kept = (std::mem::take(&mut old.upstream), old.is_local, old.news, left.or(old.left));
+                    let upstream = std::mem::take(&mut old.upstream);
+                    let kept = (upstream, old.is_local, old.news, left.or(old.left), old.is_crowded);
                     let asked_by = lease.upstream.clone();
                     *old = lease;
                     (old.news, old.left) = (kept.2, kept.3);
                     if same_request {
                         (old.upstream, old.is_local) = (kept.0, kept.1 || old.is_local);
-                        asked_by.into_iter().for_each(|peer| remember(&mut old.upstream, peer));
+                        old.is_crowded = kept.4;
+                        asked_by.into_iter().for_each(|asker| old.asked_by(asker));
                     }
                     // Who has it next from now on is not told to let it go.
+                    if looked {
+                        old.until = old.until.min(until_before);
+                    }
                     old.left = old.left.filter(|(sii, _)| !is_next(*sii));
                     was
                 });
                 (id, was)
             }
         };
-        let (nslp_id, lifetime) = (self.config.nslp_id, time + STATE_TIME_MORE);
+        let of_path = self.leases.of_flow(&mri).filter(|(_, lease)| lease.session == session);
+        let until = of_path.map(|(_, lease)| lease.until).max().unwrap_or(now);
+        let (nslp_id, lifetime) = (self.config.nslp_id, until.since(now) + STATE_TIME_MORE);
         let (session, mri) = (Some(session), Some(mri));
         self.api_calls.push_back(ApiCall::SetStateLifetime { nslp_id, session, mri, lifetime });
         self.look_again(now, id, answer);
@@ -271,7 +308,8 @@ impl Nslp {
     /// Drops the lease of a SETUP that nobody has any more; where the answer is not whole, somebody may.
     fn drop_unheld(&mut self, now: Instant, wanted: &Wanted, answer: &Response) {
         let Some(id) = self.lease_of(wanted.key, &wanted.mri).map(|(id, _)| id) else { return };
-        if answer.incomplete.is_none() {
+        if answer.incomplete.is_none() && !answer.entries.is_empty() {
+            self.leave(id);
             self.end_lease(id);
             return;
         }
@@ -304,16 +342,14 @@ impl Nslp {
     fn look(&mut self, now: Instant, id: LeaseId) {
         let Some(lease) = self.leases.get(id) else { return };
         let key = (lease.session, lease.nonce);
-        let message = Message::parse(lease.text.as_bytes());
-        let (mri, address, hops) = (Some(lease.mri.clone()), lease.address, lease.hops);
         let busy = self.exchanges.get(&key).is_some_and(|exchange| exchange.is_pending());
-        let Ok(message) = message.map_err(|_| ()).and_then(|message| {
-            // Half of the places are for what somebody waits for.
-            if busy || self.pending >= PENDING_MAX / 2 { Err(()) } else { Ok(message) }
-        }) else {
+        // Half of the places are for what somebody waits for.
+        let message = (!busy && self.pending < PENDING_MAX / 2).then(|| Message::parse(lease.text.as_bytes()));
+        let Some(Ok(message)) = message else {
             self.leases.change(id, |lease| lease.look_at = Some(now + LOOK_AGAIN_MIN));
             return;
         };
+        let (mri, address, hops) = (Some(lease.mri.clone()), lease.address, lease.hops);
         self.leases.change(id, |lease| (lease.look_at, lease.looked_at) = (None, now));
         if self.exchanges.contains_key(&key) {
             self.forget(key);
@@ -325,10 +361,14 @@ impl Nslp {
 
     /// Tells who had a lease next that the path leads elsewhere.
     fn leave(&mut self, id: LeaseId) {
-        let left = self.leases.change(id, |lease| lease.left.take()).flatten();
-        if let Some((sii, nonce)) = left {
+        let left = self.leases.change(id, |lease| lease.left.take().map(|left| (left, lease.nonce))).flatten();
+        if let Some(((sii, nonce), newest)) = left {
             self.counters.tears_sent += 1;
             self.tell_tear(id, sii, nonce);
+            if newest != nonce {
+                // It may have got the newest request, too, and not have answered.
+                self.tell_tear(id, sii, newest);
+            }
         }
     }
 
@@ -402,6 +442,8 @@ impl Nslp {
 /// A check of all paths after routes changed, under way.
 #[derive(Debug)]
 pub(super) struct Check {
+    /// When it began.
+    begun: Instant,
     /// When it goes on.
     pub(super) at: Instant,
     /// The flow that was checked last.
@@ -417,17 +459,3 @@ struct Wanted {
     user: UserId,
     module: ModuleName,
 }
-
-/// Returns how long the longest lease runs that an answer tells of.
-fn lease_time(answer: &Response) -> Option<Duration> {
-    let lease_s = answer.entries.iter().filter_map(|entry| match &entry.outcome {
-        Outcome::Installed { lease_s } | Outcome::Refreshed { lease_s } | Outcome::Replaced { lease_s } => {
-            Some(*lease_s)
-        }
-        Outcome::Removed | Outcome::Probed | Outcome::WouldDo { .. } | Outcome::Refused(_) => None,
-    });
-    lease_s.max().filter(|lease_s| *lease_s > 0).map(|lease_s| Duration::from_secs(lease_s.min(TTL_SECONDS_MAX)))
-}
-
-/// The longest lease that is believed of other nodes.
-const TTL_SECONDS_MAX: u64 = netserv_model::limits::TTL_MAX.as_secs();

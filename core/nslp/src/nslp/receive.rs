@@ -14,8 +14,7 @@ use super::{Nslp, Received, Sent, result, too_many_pending};
 use crate::assembly::Assembled;
 use crate::config::LocalId;
 use crate::exchange::{Arrival, Beyond, Exchange, ExchangeKey, Requester};
-use crate::leases::remember;
-use crate::limits::{HOP_TIME, PENDING_MAX, WAITERS_MAX};
+use crate::limits::{HOP_TIME, PENDING_MAX, UPSTREAM_MAX, WAITERS_MAX};
 
 impl Nslp {
     pub(super) fn handle_data(&mut self, now: Instant, from: &Received, data: &[u8]) {
@@ -33,21 +32,11 @@ impl Nslp {
         }
     }
 
-    /// Takes a message past the routing state, over the connection of a peer: a TEAR for what the path has left, or the answer
-    /// for one of several who asked.
-    pub(super) fn handle_past_path(&mut self, now: Instant, from: &Received, data: &[u8]) {
-        let is_peer = from.sii.is_node_of(from.sii);
-        let Some(text) = is_peer.then(|| self.whole_text(now, from, data)) else {
-            self.counters.messages_unexpected += 1;
-            return;
-        };
-        match (text.as_deref().map(Payload::parse), from.mri.direction()) {
-            (None, _) => {}
-            (Some(Ok(Payload::Tear(tear))), Some(Direction::Downstream)) => self.handle_tear(from, &tear),
-            (Some(Ok(Payload::Response(response))), Some(Direction::Upstream)) => {
-                self.handle_response(now, from, *response);
-            }
-            (Some(_), _) => self.counters.messages_unexpected += 1,
+    /// Takes a message of a peer that the routing state does not name, which may be a TEAR for what the path has left.
+    pub(super) fn handle_past_path(&mut self, from: &Received, data: &[u8]) {
+        match (Payload::parse(data), from.mri.direction()) {
+            (Ok(Payload::Tear(tear)), Some(Direction::Downstream)) => self.handle_tear(from, &tear),
+            (_, _) => self.counters.messages_unexpected += 1,
         }
     }
 
@@ -80,7 +69,7 @@ impl Nslp {
         self.start(
             now,
             key,
-            Arrival { message, requester: Requester::Upstream(vec![from.sii]), mri, address, time, hops: from.hops },
+            Arrival { message, requester: Requester::Upstream(vec![from.asker]), mri, address, time, hops: from.hops },
         );
     }
 
@@ -95,18 +84,22 @@ impl Nslp {
         }
         if let Some(answer) = exchange.answer.clone() {
             self.note_upstream(key, from);
-            return self.send_answer(&from.mri, &answer, Some(from.sii));
+            return self.send_answer(&from.mri, &answer, Some(from.asker.sii));
         }
         let same_path = exchange.mri.as_ref() == Some(&from.mri);
         match &mut exchange.requester {
             Requester::Upstream(peers) if same_path => {
                 exchange.torn = false;
-                return remember(peers, from.sii);
+                peers.retain(|asker| asker.address != from.asker.address && !asker.is(&from.asker));
+                if peers.len() < UPSTREAM_MAX {
+                    peers.push(from.asker);
+                }
+                return;
             }
             // This node looked at its path when the nodes before it began to.
             requester @ Requester::Nobody if same_path && !is_local => {
                 exchange.address = Some(from.local);
-                return *requester = Requester::Upstream(vec![from.sii]);
+                return *requester = Requester::Upstream(vec![from.asker]);
             }
             Requester::Upstream(_) | Requester::Nobody | Requester::Local(_) => {}
         }
@@ -114,7 +107,7 @@ impl Nslp {
         let incomplete = Some(Refusal::new(RefusalKind::Replayed, detail));
         let (session, nonce) = key;
         let answer = Response { session, nonce, entries: Vec::new(), incomplete, end: None, unknown: Vec::new() };
-        self.send_answer(&from.mri, &answer, Some(from.sii));
+        self.send_answer(&from.mri, &answer, Some(from.asker.sii));
     }
 
     pub(super) fn handle_local_duplicate(
@@ -167,7 +160,7 @@ impl Nslp {
         });
         if !expected || response.session != from.session {
             self.counters.responses_late += 1;
-            return;
+            return self.answered_late(from, key, &response);
         }
         self.counters.responses_received += 1;
         let Response { entries, mut incomplete, end, .. } = response;
@@ -176,7 +169,7 @@ impl Nslp {
             incomplete = Some(Refusal::new(RefusalKind::BadRequest, detail));
         }
         if let Some(exchange) = self.exchanges.get_mut(&key) {
-            exchange.downstream = Some(from.sii);
+            exchange.downstream = Some(from.asker.sii);
         }
         self.settle(now, key, Beyond::Known { entries, incomplete, end });
     }

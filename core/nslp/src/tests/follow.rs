@@ -10,7 +10,10 @@ use netserv_wire::nslp::{Tear, emit_notify};
 
 use super::*;
 use crate::Withdrawal;
-use crate::limits::{CHECKS_AT_ONCE_MAX, LEASES_PER_FLOW_MAX, LOOK_AGAIN_MIN, LOOK_INTERVAL, NEWS_BURST_MAX};
+use crate::limits::{
+    CHECK_AGAIN_MIN, CHECKS_AT_ONCE_MAX, LEASES_PER_FLOW_MAX, LOOK_AGAIN_MIN, LOOK_INTERVAL, NEWS_BURST_MAX,
+    UPSTREAM_MAX,
+};
 
 const UPSTREAM: SiiHandle = SiiHandle::new(1, 1);
 const OLD: SiiHandle = SiiHandle::new(2, 2);
@@ -161,7 +164,7 @@ fn a_new_next_node_gets_the_setup_and_the_old_one_is_told() {
     assert_eq!(sent.data.trim_ascii_end(), setup(1, "m").trim_end().as_bytes(), "as its user signed it");
     node.report(request, refreshed("me", 540));
     node.receive_from(NEW, &flow().inverted(), answer(1, vec![installed("new"), installed("last")]).emit().as_bytes());
-    assert_eq!(node.keeps_state().as_secs(), 605);
+    assert_eq!(node.keeps_state().as_secs(), 545);
     assert_eq!(node.sent_past(), (Some(OLD), tear(1)));
     let news = node.sent_news();
     assert_eq!((news.event, news.node.as_str()), (NotifyEvent::RouteMoved, "me"));
@@ -377,8 +380,9 @@ fn a_newer_setup_takes_the_place_of_the_one_before() {
     node.goes_on(NEW, 2, refreshed("me", 600), vec![installed("new")]);
     node.first_response();
     node.keeps_state();
-    // The old branch has it from the request before.
+    // The old branch has it from the request before, and may have got this one.
     assert_eq!(node.sent_past(), (Some(OLD), tear(1)));
+    assert_eq!(node.sent_past(), (Some(OLD), tear(2)));
     assert_eq!(node.leases(), 1);
     node.quiet();
     node.at(899_999);
@@ -478,16 +482,110 @@ fn checks_at_once_max_flows_are_checked_at_once_when_routes_change() {
     assert_eq!(checked(&mut node).0, 0);
     node.at(20);
     assert_eq!(checked(&mut node), (CHECKS_AT_ONCE_MAX + 1, 0));
-    // Routes that change while the check runs are checked from the beginning.
+    // Routes that change while the check runs are checked from the beginning, but not all the time.
+    let again = u64::try_from(CHECK_AGAIN_MIN.as_millis()).unwrap();
+    node.at(5000);
     node.nslp.handle_routes(node.now);
-    node.at(200);
+    node.nslp.handle_routes(node.now);
+    node.at(5000 + again - 1);
     assert_eq!(checked(&mut node).0, count);
-    node.nslp.handle_routes(node.now);
-    node.nslp.handle_routes(node.now);
-    node.at(400);
-    assert_eq!(checked(&mut node).0, 2 * count);
-    node.at(600);
+    node.at(5000 + 2 * again);
+    assert_eq!(checked(&mut node).0, count);
+    node.at(5000 + 4 * again);
     assert_eq!(checked(&mut node).0, 0);
+}
+
+/// What others say that they have is nothing that this node follows unless its own controller took it.
+#[test]
+fn what_this_node_refuses_is_not_followed() {
+    let mut node = Node::new(|_| {});
+    node.receive_from(UPSTREAM, &flow(), setup(1, "m").as_bytes());
+    let refusal = Refusal::new(RefusalKind::UnknownUser, "no user `jane` here");
+    node.goes_on(
+        OLD,
+        1,
+        held("me", Outcome::Refused(refusal)),
+        vec![held("old", Outcome::Installed { lease_s: 1 << 40 })],
+    );
+    node.first_response();
+    node.quiet();
+    assert_eq!(node.leases(), 0);
+    // A host has no say, and keeps only what its own clients installed, for as long as they asked.
+    let mut host = Node::new(|config| config.host_only = true);
+    let far = || vec![held("old", Outcome::Installed { lease_s: 1 << 40 })];
+    host.receive_from(UPSTREAM, &flow(), setup(1, "m").as_bytes());
+    host.goes_on(OLD, 1, not_a_node(), far());
+    host.first_response();
+    assert_eq!(host.leases(), 0);
+    let request = LocalRequest { message: setup(2, "m"), ..local_request() };
+    host.nslp.handle_local(host.now, request).unwrap();
+    host.goes_on(OLD, 2, not_a_node(), far());
+    assert_eq!((host.leases(), host.keeps_state().as_secs()), (1, 605));
+}
+
+#[test]
+fn the_answer_to_an_older_request_changes_nothing() {
+    let mut node = Node::with_lease();
+    node.at(20_000);
+    node.moved(NEW);
+    node.at(20_000);
+    let (looking, sent) = (node.asked(), node.sent_request());
+    node.status(sent.handle, SendStatus::Sent);
+    node.receive_from(UPSTREAM, &flow(), setup(2, "m").as_bytes());
+    node.goes_on(NEW, 2, refreshed("me", 600), vec![installed("new")]);
+    node.first_response();
+    while node.nslp.poll_api_call().is_some() {}
+    node.report(looking, refreshed("me", 580));
+    node.receive_from(NEW, &flow().inverted(), answer(1, vec![installed("new")]).emit().as_bytes());
+    node.quiet();
+    // The newer one is in force, and its requester can leave.
+    node.receive_from(UPSTREAM, &flow(), tear(2).emit().as_bytes());
+    assert_eq!(node.leases(), 0);
+}
+
+/// Who has the same identity at another address has not proven that it is the one that asked.
+#[test]
+fn only_the_peer_that_asked_can_leave() {
+    let mut node = Node::with_lease();
+    node.receive_past_the_path(SiiHandle::new(1, 2), &flow(), tear(1).emit().as_bytes());
+    assert_eq!(node.leases(), 1);
+}
+
+#[test]
+fn of_more_than_upstream_max_peers_nobody_is_the_last() {
+    let mut node = Node::with_lease();
+    for n in 0..=u8::try_from(UPSTREAM_MAX).unwrap() {
+        let mut event = received(&flow(), 9, setup(1, "m").as_bytes());
+        if let Event::RecvMessage { sii, peer, .. } = &mut event {
+            (*sii, *peer) = (SiiHandle::new(10 + u32::from(n), 1), IpAddr::from([10, 7, 0, n]));
+        }
+        node.nslp.handle_event(node.now, event);
+    }
+    while node.nslp.poll_api_call().is_some() {}
+    for n in 0..=u32::try_from(UPSTREAM_MAX).unwrap() {
+        node.receive_past_the_path(SiiHandle::new(10 + n, 1), &flow(), tear(1).emit().as_bytes());
+    }
+    node.receive_past_the_path(UPSTREAM, &flow(), tear(1).emit().as_bytes());
+    assert_eq!((node.leases(), node.nslp.poll_withdrawal()), (1, None));
+}
+
+#[test]
+fn the_state_lives_as_long_as_the_longest_lease() {
+    let mut node = Node::with_lease();
+    node.receive_from(UPSTREAM, &flow(), setup(2, "short").as_bytes());
+    node.goes_on(OLD, 2, held("me", Outcome::Installed { lease_s: 5 }), vec![installed("old")]);
+    node.first_response();
+    assert_eq!(node.keeps_state().as_secs(), 605);
+}
+
+/// The first one to answer was not the only one that got the SETUP.
+#[test]
+fn who_answers_when_the_path_leads_elsewhere_is_told() {
+    let mut node = Node::with_lease();
+    node.receive_from(NEW, &flow().inverted(), answer(1, vec![installed("new")]).emit().as_bytes());
+    assert_eq!(node.sent_past(), (Some(NEW), tear(1)));
+    node.receive_from(OLD, &flow().inverted(), answer(1, vec![installed("old")]).emit().as_bytes());
+    node.quiet();
 }
 
 #[test]

@@ -105,6 +105,7 @@ fn messages_that_gist_cannot_vouch_for_make_no_state() {
         ip_distance,
         attributes,
         peer_name,
+        association,
         hops,
         ..
     } = received(&flow(), 8, probe(1).as_bytes())
@@ -113,7 +114,7 @@ fn messages_that_gist_cannot_vouch_for_make_no_state() {
     };
     #[rustfmt::skip]
     let event = Event::RecvMessage {
-        nslp_id, session, mri, data, sii, peer, local, interface, ip_distance, attributes, validated: false, peer_name,
+        nslp_id, session, mri, data, sii, peer, local, interface, ip_distance, attributes, validated: false, peer_name, association,
         hops,
     };
     node.nslp.handle_event(node.now, event);

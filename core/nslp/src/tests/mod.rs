@@ -173,6 +173,7 @@ fn received(mri: &Mri, hops: u8, data: &[u8]) -> Event {
         attributes: TransferAttributes { reliable: true, secure: false },
         validated: true,
         peer_name: None,
+        association: None,
         hops,
     }
 }

@@ -85,6 +85,11 @@ impl Message {
         &self.body
     }
 
+    /// Returns when it was made.
+    pub fn created(&self) -> UnixTime {
+        self.created
+    }
+
     /// Returns whether nodes only say what they would do.
     pub fn is_dry_run(&self) -> bool {
         self.dry_run
