@@ -96,7 +96,7 @@ impl Nslp {
     /// Takes what GIST says of the next node along a path.
     pub(super) fn path_changed(&mut self, now: Instant, session: SessionId, mri: &Mri, kind: Notification) {
         let moved = |next: Option<SiiHandle>| match kind {
-            Notification::StatusChange(RouteStatus::Good(sii)) => !next.is_some_and(|next| next.is_node_of(sii)),
+            Notification::StatusChange(RouteStatus::Good(sii)) => next != Some(sii),
             Notification::RouteDeletion | Notification::LastNode => next.is_some(),
             Notification::StatusChange(RouteStatus::Bad | RouteStatus::Tentative)
             | Notification::CommunicationFailure => false,
@@ -114,7 +114,7 @@ impl Nslp {
             // Whoever it went to may be off the path, and wait for this node.
             for key in keys {
                 let known = self.lease_of(key, mri).and_then(|(_, lease)| lease.downstream);
-                if !known.is_some_and(|next| next.is_node_of(sii)) {
+                if known != Some(sii) {
                     self.resend_or_settle(now, key, true, String::new());
                 }
             }
@@ -128,13 +128,16 @@ impl Nslp {
     pub(super) fn handle_tear(&mut self, from: &Received, tear: &Tear) {
         let key = (tear.session, tear.nonce);
         let by = |asker: &Asker| asker.is(&from.asker);
-        if let Some(exchange) = self.exchanges.get_mut(&key).filter(|exchange| exchange.is_pending())
-            && exchange.mri.as_ref() == Some(&from.mri)
-            && let Requester::Upstream(peers) = &mut exchange.requester
-        {
-            peers.retain(|asker| !by(asker));
-            exchange.torn = peers.is_empty();
-        }
+        let of_path = |exchange: &&mut Exchange| exchange.is_pending() && exchange.mri.as_ref() == Some(&from.mri);
+        let is_asked_for = match self.exchanges.get_mut(&key).filter(of_path) {
+            Some(Exchange { requester: Requester::Upstream(peers), torn, .. }) => {
+                peers.retain(|asker| !by(asker));
+                *torn = peers.is_empty();
+                !*torn
+            }
+            Some(Exchange { requester: Requester::Local(_), .. }) => true,
+            Some(Exchange { requester: Requester::Nobody, .. }) | None => false,
+        };
         let asked = |lease: &Lease| lease.upstream.iter().any(by) && lease.user == tear.user;
         let found = self.lease_of(key, &from.mri).filter(|(_, lease)| asked(lease) && lease.module == tear.module);
         let Some((id, _)) = found.filter(|_| tear.session == from.session) else {
@@ -144,7 +147,7 @@ impl Nslp {
         self.counters.tears_received += 1;
         let is_needed = self.leases.change(id, |lease| {
             lease.upstream.retain(|asker| !by(asker));
-            lease.is_local || lease.is_crowded || !lease.upstream.is_empty()
+            is_asked_for || lease.is_local || lease.is_crowded || !lease.upstream.is_empty()
         });
         if is_needed == Some(false) {
             self.withdraw(id);
@@ -217,7 +220,7 @@ impl Nslp {
         let (session, nonce) = key;
         let Some(exchange) = self.exchanges.get(&key) else { return };
         let downstream = exchange.downstream;
-        let moved = exchange.moved.is_some_and(|sii| !downstream.is_some_and(|next| next.is_node_of(sii)));
+        let moved = exchange.moved.is_some_and(|sii| downstream != Some(sii));
         let looked = exchange.requester == Requester::Nobody;
         let (torn, is_local) = (exchange.torn, matches!(exchange.requester, Requester::Local(_)));
         let upstream = if let Requester::Upstream(peers) = &exchange.requester { peers.clone() } else { Vec::new() };

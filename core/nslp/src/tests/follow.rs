@@ -328,6 +328,24 @@ fn a_tear_of_a_peer_that_was_followed_by_another_changes_nothing() {
     assert_eq!(node.leases(), 0);
 }
 
+/// The new path comes by here, and the old one leaves before the answer is there.
+#[test]
+fn a_tear_while_another_peer_asks_changes_nothing() {
+    let mut node = Node::with_lease();
+    node.at(20_000);
+    node.receive_from(NEW, &flow(), setup(1, "m").as_bytes());
+    let (request, sent) = (node.asked(), node.sent_request());
+    node.receive_past_the_path(UPSTREAM, &flow(), tear(1).emit().as_bytes());
+    node.quiet();
+    assert_eq!((node.leases(), node.nslp.poll_withdrawal()), (1, None));
+    node.report(request, refreshed("me", 580));
+    node.status(sent.handle, SendStatus::Sent);
+    node.receive_from(OLD, &flow().inverted(), answer(1, vec![refreshed("old", 580)]).emit().as_bytes());
+    node.first_response();
+    node.receive_past_the_path(NEW, &flow(), tear(1).emit().as_bytes());
+    assert_eq!(node.leases(), 0);
+}
+
 #[test]
 fn a_module_that_another_path_leads_to_stays() {
     let mut node = Node::with_lease();
