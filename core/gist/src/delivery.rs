@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //! NSLP messages on their way in (RFC 5971 §4.3.1): whose they are, and whether to believe them.
 
+use std::net::IpAddr;
+
 use netserv_model::Instant;
 use netserv_wire::gist::{ErrorCode, Message, Nli};
 
@@ -59,10 +61,15 @@ impl Engine {
 
     /// Returns whether a connection, of which there may be several, leads to the peer that the row leads to.
     fn is_peer_of(&self, id: RouteId, arrival: &Arrival) -> bool {
-        let peer = self.routes.get(id).and_then(|route| route.peer).and_then(|sii| self.peers.get(sii));
         let association = arrival.via.association().and_then(|association| self.associations.get(association));
         let name = association.and_then(|association| association.name.as_ref());
-        peer.zip(name).is_some_and(|(peer, (identity, address))| peer.identity == *identity && peer.address == *address)
+        name.is_some_and(|(identity, address)| self.leads_to(id, identity, *address))
+    }
+
+    /// Returns whether the row leads to a peer of this identity and address.
+    fn leads_to(&self, id: RouteId, identity: &[u8], address: IpAddr) -> bool {
+        let peer = self.routes.get(id).and_then(|route| route.peer).and_then(|sii| self.peers.get(sii));
+        peer.is_some_and(|peer| peer.identity == identity && peer.address == address)
     }
 
     /// Checks that Data comes from the peer that the row leads to.
@@ -72,11 +79,8 @@ impl Engine {
             Via::Association(association) if route.association == Some(association) => Ok(()),
             Via::Association(_) => Err(Some(ErrorCode::IncorrectlyDelivered.into())),
             Via::Datagram { .. } => {
-                let peer = route.peer.and_then(|sii| self.peers.get(sii));
-                let same = |nli: &Nli| {
-                    peer.is_some_and(|peer| peer.identity == nli.peer_identity && peer.address == nli.address)
-                };
-                if nli.is_some_and(same) { Ok(()) } else { Err(None) }
+                let same = nli.is_some_and(|nli| self.leads_to(id, &nli.peer_identity, nli.address));
+                if same { Ok(()) } else { Err(None) }
             }
         }
     }

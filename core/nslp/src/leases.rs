@@ -54,14 +54,9 @@ pub(crate) struct Lease {
 }
 
 impl Lease {
-    /// Takes note of who asked for it; whoever had the address before is no more.
+    /// Takes note of who asked for it.
     pub(crate) fn asked_by(&mut self, asker: Asker) {
-        self.upstream.retain(|other| other.address != asker.address && !other.is(&asker));
-        if self.upstream.len() < UPSTREAM_MAX {
-            self.upstream.push(asker);
-        } else {
-            self.is_crowded = true;
-        }
+        self.is_crowded |= !remember(&mut self.upstream, asker);
     }
 
     fn timer(&self) -> Instant {
@@ -96,6 +91,16 @@ impl Asker {
     pub(crate) fn is(&self, other: &Asker) -> bool {
         self.sii == other.sii || (self.association.is_some() && self.association == other.association)
     }
+}
+
+/// Takes note of who asked, in place of whoever had the address or the connection before; false if there are too many.
+pub(crate) fn remember(askers: &mut Vec<Asker>, asker: Asker) -> bool {
+    askers.retain(|other| other.address != asker.address && !other.is(&asker));
+    let may = askers.len() < UPSTREAM_MAX;
+    if may {
+        askers.push(asker);
+    }
+    may
 }
 
 /// All leases.

@@ -291,6 +291,11 @@ impl Nslp {
         }
     }
 
+    /// Returns how long a request that goes on with a hop count may take here.
+    fn time_for(&self, hops: u8) -> Duration {
+        (HOP_TIME * u32::from(hops)).min(self.config.answer_time_max).max(HOP_TIME)
+    }
+
     fn start(&mut self, now: Instant, key: ExchangeKey, arrival: Arrival) {
         let request = RequestId(self.next_request);
         self.next_request += 1;

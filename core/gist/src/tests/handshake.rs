@@ -374,6 +374,18 @@ fn only_a_true_confirm_makes_a_route() {
     s.recv_nothing(1);
 }
 
+/// A peer's connection after its first Confirm on it, which is changed.
+fn after_first_confirm(change: fn(&mut Message)) -> (Script, crate::AssociationId) {
+    let mut s = Script::new();
+    s.send(0, &with_stack(query(5), None));
+    let mut confirm = first_confirm_to(&s.recv(0));
+    change(&mut confirm);
+    let now = s.at(0);
+    let id = s.engine.handle_accepted(now, HERE, SocketAddr::new(THERE, 40_000), Channel::Plain);
+    s.send_stream(0, id, &confirm);
+    (s, id)
+}
+
 #[test]
 fn a_confirm_must_echo_our_stacks() {
     for change in [
@@ -381,13 +393,7 @@ fn a_confirm_must_echo_our_stacks() {
         |confirm: &mut Message| (confirm.stack_proposal, confirm.stack_configuration) = (None, None),
         |confirm: &mut Message| confirm.stack_configuration = None,
     ] {
-        let mut s = Script::new();
-        s.send(0, &with_stack(query(5), None));
-        let mut confirm = first_confirm_to(&s.recv(0));
-        change(&mut confirm);
-        let now = s.at(0);
-        let id = s.engine.handle_accepted(now, HERE, SocketAddr::new(THERE, 40_000), Channel::Plain);
-        s.send_stream(0, id, &confirm);
+        let (mut s, id) = after_first_confirm(change);
         assert_eq!(s.engine.state_counts(), StateCounts::default());
         let closed = std::iter::from_fn(|| s.engine.poll_transmit()).last();
         assert_eq!(closed, Some(Transmit::Close { association: id }));
@@ -400,13 +406,7 @@ fn a_first_confirm_is_told_what_it_lacks() {
     let no_proposal: Change = |confirm| (confirm.stack_proposal, confirm.stack_configuration) = (None, None);
     let no_hold_time: Change = |confirm| confirm.stack_configuration = None;
     for (change, missing) in [(no_proposal, STACK_PROPOSAL), (no_hold_time, STACK_CONFIGURATION)] {
-        let mut s = Script::new();
-        s.send(0, &with_stack(query(5), None));
-        let mut confirm = first_confirm_to(&s.recv(0));
-        change(&mut confirm);
-        let now = s.at(0);
-        let id = s.engine.handle_accepted(now, HERE, SocketAddr::new(THERE, 40_000), Channel::Plain);
-        s.send_stream(0, id, &confirm);
+        let (mut s, id) = after_first_confirm(change);
         let object = s.recv_stream(0, id).remove(0).error.unwrap();
         assert_eq!(object.error_code(), Some(ErrorCode::MissingObject));
         assert_eq!(object.infos, [AdditionalInfo::ObjectType(missing)]);

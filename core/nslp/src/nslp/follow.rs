@@ -15,7 +15,7 @@ use super::{Nslp, Received, Route, Sent, Withdrawal};
 use crate::exchange::{Arrival, Exchange, ExchangeKey, Requester, lease_of_outcome};
 use crate::leases::{Asker, Lease, LeaseId};
 use crate::limits::{
-    ANSWER_SEND_TIME, CHECK_AGAIN_MIN, CHECK_INTERVAL, CHECKS_AT_ONCE_MAX, HOP_TIME, LOOK_AGAIN_MIN, LOOK_INTERVAL,
+    ANSWER_SEND_TIME, CHECK_AGAIN_MIN, CHECK_INTERVAL, CHECKS_AT_ONCE_MAX, LOOK_AGAIN_MIN, LOOK_INTERVAL,
     LOOK_LOOPED_INTERVAL, PENDING_MAX, STATE_TIME_MORE,
 };
 
@@ -75,10 +75,11 @@ impl Nslp {
     /// Ends the leases of a module along a flow, or along all.
     fn remove_leases(&mut self, user: &UserId, module: &ModuleName, mri: Option<&Mri>) {
         let of_flow = |lease: &Lease| mri.is_none_or(|mri| lease.mri == *mri);
-        let all = self.leases.all_of_module(user, module);
-        for id in all.into_iter().filter(|id| self.leases.get(*id).is_some_and(of_flow)).collect::<Vec<_>>() {
-            self.leave(id);
-            self.end_lease(id);
+        for id in self.leases.all_of_module(user, module) {
+            if self.leases.get(id).is_some_and(of_flow) {
+                self.leave(id);
+                self.end_lease(id);
+            }
         }
     }
 
@@ -254,40 +255,33 @@ impl Nslp {
         };
         let (id, was) = match before {
             None => {
-                let unwanted = looked || torn;
                 let Some(id) = self.leases.insert(lease) else {
                     self.counters.leases_over_limit += 1;
                     return;
                 };
                 *self.paths.entry((session, mri.clone())).or_default() += 1;
-                if unwanted {
+                if looked || torn {
                     // The path led elsewhere before the answer was there.
                     return self.withdraw(id);
                 }
                 (id, None)
             }
             Some(id) => {
-                let was = self.leases.change(id, |old| {
-                    let (was, until_before) = ((old.downstream, old.nonce), old.until);
-                    let is_next = |sii: SiiHandle| downstream.is_some_and(|next| next.is_node_of(sii));
-                    let left = old.downstream.filter(|sii| !is_next(*sii)).map(|sii| (sii, old.nonce));
-                    let same_request = old.nonce == nonce;
-                    let upstream = std::mem::take(&mut old.upstream);
-                    let kept = (upstream, old.is_local, old.news, left.or(old.left), old.is_crowded);
-                    let asked_by = lease.upstream.clone();
-                    *old = lease;
-                    (old.news, old.left) = (kept.2, kept.3);
-                    if same_request {
-                        (old.upstream, old.is_local) = (kept.0, kept.1 || old.is_local);
-                        old.is_crowded = kept.4;
-                        asked_by.into_iter().for_each(|asker| old.asked_by(asker));
-                    }
+                let is_next = |sii: SiiHandle| downstream.is_some_and(|next| next.is_node_of(sii));
+                let was = self.leases.change(id, |held| {
+                    let before = std::mem::replace(held, lease);
                     // Who has it next from now on is not told to let it go.
-                    if looked {
-                        old.until = old.until.min(until_before);
+                    let left = before.downstream.filter(|sii| !is_next(*sii)).map(|sii| (sii, before.nonce));
+                    (held.news, held.left) = (before.news, left.or(before.left).filter(|(sii, _)| !is_next(*sii)));
+                    if before.nonce == nonce {
+                        let askers = std::mem::replace(&mut held.upstream, before.upstream);
+                        (held.is_local, held.is_crowded) = (before.is_local || held.is_local, before.is_crowded);
+                        askers.into_iter().for_each(|asker| held.asked_by(asker));
                     }
-                    old.left = old.left.filter(|(sii, _)| !is_next(*sii));
-                    was
+                    if looked {
+                        held.until = held.until.min(before.until);
+                    }
+                    before.downstream
                 });
                 (id, was)
             }
@@ -304,7 +298,7 @@ impl Nslp {
             self.leave(id);
         }
         if looked {
-            self.tell_moved(now, id, was.and_then(|(sii, _)| sii), answer);
+            self.tell_moved(now, id, was.flatten(), answer);
         }
     }
 
@@ -358,7 +352,7 @@ impl Nslp {
             self.forget(key);
         }
         self.counters.paths_looked_at += 1;
-        let time = (HOP_TIME * u32::from(hops)).min(self.config.answer_time_max).max(HOP_TIME);
+        let time = self.time_for(hops);
         self.start(now, key, Arrival { message, requester: Requester::Nobody, mri, address, time, hops });
     }
 

@@ -14,7 +14,8 @@ use super::{Nslp, Received, Sent, result, too_many_pending};
 use crate::assembly::Assembled;
 use crate::config::LocalId;
 use crate::exchange::{Arrival, Beyond, Exchange, ExchangeKey, Requester};
-use crate::limits::{HOP_TIME, PENDING_MAX, UPSTREAM_MAX, WAITERS_MAX};
+use crate::leases::remember;
+use crate::limits::{PENDING_MAX, WAITERS_MAX};
 
 impl Nslp {
     pub(super) fn handle_data(&mut self, now: Instant, from: &Received, data: &[u8]) {
@@ -64,7 +65,7 @@ impl Nslp {
             self.counters.requests_over_limit += 1;
             return self.refuse(from, message.nonce(), too_many_pending());
         }
-        let time = (HOP_TIME * u32::from(from.hops)).min(self.config.answer_time_max).max(HOP_TIME);
+        let time = self.time_for(from.hops);
         let (mri, address) = (Some(from.mri.clone()), Some(from.local));
         self.start(
             now,
@@ -90,10 +91,7 @@ impl Nslp {
         match &mut exchange.requester {
             Requester::Upstream(peers) if same_path => {
                 exchange.torn = false;
-                peers.retain(|asker| asker.address != from.asker.address && !asker.is(&from.asker));
-                if peers.len() < UPSTREAM_MAX {
-                    peers.push(from.asker);
-                }
+                remember(peers, from.asker);
                 return;
             }
             // This node looked at its path when the nodes before it began to.
