@@ -39,6 +39,8 @@ pub struct Engine {
     pub(crate) errors: TokenBucket,
     unproven: NetworkBuckets,
     own_addresses: BTreeSet<IpAddr>,
+    /// NSLPs that may go again.
+    pub(crate) guests: BTreeSet<u16>,
     pub(crate) out: Outbox,
     /// Associations that lost bytes for want of room, to be closed before the call returns.
     pub(crate) overrun: BTreeSet<AssociationId>,
@@ -85,6 +87,7 @@ impl Engine {
             errors: TokenBucket::new(config.error_rate),
             unproven: NetworkBuckets::new(config.unproven_rate, rng.random()),
             own_addresses: BTreeSet::new(),
+            guests: BTreeSet::new(),
             out: Outbox::new(config.send_rate),
             routes: RouteTable::default(),
             associations: AssociationTable::default(),

@@ -45,3 +45,14 @@ pub enum ApiError {
     #[error("the routing table is full")]
     TableFull,
 }
+
+/// An NSLP that is not hosted.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum HostError {
+    /// Its NSLPID has somebody already.
+    #[error("NSLP {0} is hosted on this node already")]
+    Taken(u16),
+    /// Too many came.
+    #[error("the node hosts as many further NSLPs as it may")]
+    Full,
+}

@@ -20,6 +20,7 @@ pub mod engine;
 pub mod error;
 mod errors;
 pub mod event;
+mod guests;
 mod icmp;
 pub mod limits;
 mod networks;
@@ -40,6 +41,6 @@ pub use api::{
 };
 pub use counters::{Counter, Counters, StateCounts};
 pub use engine::Engine;
-pub use error::ApiError;
+pub use error::{ApiError, HostError};
 pub use event::{Event, FailReason, NoPeerReason, Notification, RouteStatus, SendStatus};
 pub use icmp::{IcmpError, IcmpKind};

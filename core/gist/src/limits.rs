@@ -13,6 +13,10 @@ pub const COOKIE_BYTES_MAX: usize = 256;
 pub const STACK_PROFILES_MAX: usize = 16;
 /// Rows of the routing table, unless configured.
 pub const ROUTES_MAX: usize = 65_536;
+/// NSLPs that come and go while the node runs.
+pub const GUESTS_MAX: usize = 8;
+/// One of them has at most this part of the routing table, one row in so many: all together have half.
+pub const GUEST_ROUTES_PART: usize = 2 * GUESTS_MAX;
 /// Messaging associations, unless configured.
 pub const ASSOCIATIONS_MAX: usize = 1024;
 /// Messaging associations that one IPv4 address or IPv6 network (64 bits) can open, unless configured.

@@ -210,7 +210,7 @@ impl Engine {
     }
 
     fn new_responder(&mut self, key: RouteKey, local: IpAddr, peer: IpAddr) -> Option<RouteId> {
-        let full = self.routes.len() >= self.config.routes_max;
+        let full = self.routes.len() >= self.config.routes_max || self.guest_is_full(key.nslp_id);
         if full || self.routes.responding_to(peer) >= self.config.routes_per_peer_max {
             self.out.count(Counter::RoutesRefused);
             return None;

@@ -137,6 +137,7 @@ pub(crate) struct RouteTable {
     /// Rows of this node's Queries, by where those go.
     by_target: BTreeSet<(IpAddr, RouteId)>,
     responding_per_peer: BTreeMap<IpAddr, usize>,
+    per_nslp: BTreeMap<u16, usize>,
     responding: usize,
     pub(crate) pending_bytes: usize,
     last: u64,
@@ -154,6 +155,11 @@ impl RouteTable {
     /// Returns how many rows a peer's Confirms have made.
     pub(crate) fn responding_to(&self, peer: IpAddr) -> usize {
         self.responding_per_peer.get(&peer).copied().unwrap_or(0)
+    }
+
+    /// Returns how many rows an NSLP has.
+    pub(crate) fn of_nslp(&self, nslp_id: u16) -> usize {
+        self.per_nslp.get(&nslp_id).copied().unwrap_or(0)
     }
 
     pub(crate) fn find(&self, key: &RouteKey) -> Option<RouteId> {
@@ -199,6 +205,7 @@ impl RouteTable {
         if let Some(target) = query_target(&route.key.mri).filter(|_| route.querier().is_some()) {
             self.by_target.insert((target, id));
         }
+        *self.per_nslp.entry(route.key.nslp_id).or_default() += 1;
         self.rows.insert(id, route);
         id
     }
@@ -208,6 +215,12 @@ impl RouteTable {
         self.by_key.remove(&route.key);
         if let Some(target) = query_target(&route.key.mri) {
             self.by_target.remove(&(target, id));
+        }
+        if let Some(count) = self.per_nslp.get_mut(&route.key.nslp_id) {
+            *count -= 1;
+            if *count == 0 {
+                self.per_nslp.remove(&route.key.nslp_id);
+            }
         }
         Some(route)
     }

@@ -104,7 +104,7 @@ impl Engine {
         if !is_reached(local) {
             return Err(ApiError::NoAddress);
         }
-        if self.routes.len() >= self.config.routes_max {
+        if self.routes.len() >= self.config.routes_max || self.guest_is_full(key.nslp_id) {
             self.out.count(Counter::RoutesRefused);
             return Err(ApiError::TableFull);
         }

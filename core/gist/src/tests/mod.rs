@@ -2,6 +2,7 @@
 //! The ladder of tests: golden bytes, timed scripts against one engine, and several engines on a lossy path.
 
 mod conformance;
+mod guests;
 mod handshake;
 mod icmp;
 mod limits;
