@@ -5,6 +5,7 @@
 #![forbid(unsafe_code)]
 
 pub mod api;
+pub mod application;
 
 pub mod container_link;
 pub mod effect;
