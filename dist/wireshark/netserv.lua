@@ -826,6 +826,7 @@ netserv_field("version", "string", "Version")
 netserv_field("response", "none", "Response")
 netserv_field("notify", "none", "NOTIFY")
 netserv_field("tear", "none", "TEAR")
+netserv_field("hop", "none", "For one hop")
 netserv_field("part.index", "uint8", "Part", base.DEC)
 netserv_field("part.count", "uint8", "Parts in all", base.DEC)
 netserv_field("part.nonce", "string", "Nonce of the whole text")
@@ -847,7 +848,7 @@ local HEADERS = {
   ["entry-more"] = { "Entry, continued", "RESPONSE" },
   incomplete = { "Incomplete", "RESPONSE" }, ["end"] = { "End proven by", "RESPONSE" },
   module = { "Module", "NOTIFY TEAR" }, node = { "Node", "NOTIFY" }, event = { "Event", "NOTIFY" },
-  nodes = { "Nodes", "NOTIFY" }, detail = { "Detail", "NOTIFY" },
+  nodes = { "Nodes", "NOTIFY" }, detail = { "Detail", "NOTIFY" }, ["budget-ms"] = { "Time to answer in ms", "HOP" },
 }
 local REQUESTS = { SETUP = true, REMOVE = true, PROBE = true }
 for name, row in pairs(HEADERS) do netserv_field((name:gsub("-", "_")), "string", row[1]) end
@@ -859,6 +860,7 @@ local REQUIRED = {
   SETUP = { "user", "url", "digest", "ttl", "created", "nonce" }, REMOVE = { "user", "created", "nonce" },
   PROBE = { "created", "nonce" }, RESPONSE = { "session", "nonce" },
   NOTIFY = { "session", "nonce", "user", "module", "node", "event" }, TEAR = { "session", "nonce", "user", "module" },
+  HOP = {},
 }
 
 expert_info("netserv", "text", "malformed", "malformed text", group.MALFORMED, severity.ERROR)
@@ -939,7 +941,7 @@ local function add_header(tree, line, tvb, seen, method)
   seen[header_name] = true
 end
 
--- Adds the first line and returns the method or kind of the text (RESPONSE, NOTIFY, TEAR), nil if it is none.
+-- Adds the first line and returns the method or kind of the text (RESPONSE, NOTIFY, TEAR, HOP), nil if it is none.
 local function add_first_line(tree, line, tvb)
   local kind = line.text:match("^NETSERV/1 (%u+)$")
   if kind and REQUIRED[kind] and not REQUESTS[kind] then
@@ -981,12 +983,16 @@ local function add_entries(tree, lines, tvb, pinfo)
   if entry then add_entry(tree, entry, tvb, pinfo) end
 end
 
--- Adds a whole text.
-local function dissect_text(tvb, pinfo, tree)
+-- Adds a whole text; one in an envelope must be a request.
+local function dissect_text(tvb, pinfo, tree, is_in_envelope)
   local text = tvb:raw()
   local lines, stop = split(text)
   if #lines == 0 then return complain_of_line(tree, "an empty message") end
   local method, subject = add_first_line(tree, lines[1], tvb)
+  if is_in_envelope and method and not REQUESTS[method] then
+    complain_of_line(tree, "an envelope is for a request")
+    return
+  end
   local seen = {}
   for number = 2, #lines do add_header(tree, lines[number], tvb, seen, method or "") end
   if method == "RESPONSE" then add_entries(tree, lines, tvb, pinfo) end
@@ -998,6 +1004,10 @@ local function dissect_text(tvb, pinfo, tree)
     pinfo.cols.info:append(", NetServ " .. method .. (subject and " " .. subject or ""))
   end
   if not stop then return complain_of_line(tree, "a message without an empty line at its end") end
+  if method == "HOP" then
+    if stop == #text then return complain_of_line(tree, "an envelope without a request") end
+    return dissect_text(tvb(stop, #text - stop):tvb(), pinfo, tree, true)
+  end
   if stop == #text then return end
   local padding = tree:add(N["padding"], tvb(stop, #text - stop))
   if not text:sub(stop + 1):match("^[%z\n]?[%z\n]?[%z\n]?$") then

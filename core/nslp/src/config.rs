@@ -18,9 +18,9 @@ pub struct Config {
     pub host_only: bool,
     /// The node's own addresses: a flow that goes to one ends here.
     pub own_addresses: Vec<IpAddr>,
-    /// How long a local request may take if it does not say.
+    /// How long a request may take that does not say.
     pub timeout_default: Duration,
-    /// How long a request of others may take here, whatever its hop count says.
+    /// How long a request of others may take here, whatever its envelope says.
     pub answer_time_max: Duration,
     /// How long a finished exchange, and GIST's state for it, are kept.
     pub retention: Duration,

@@ -14,7 +14,7 @@ use netserv_wire::nslp::{Message, Response};
 
 use crate::config::LocalId;
 use crate::leases::Asker;
-use crate::limits::{HOP_TIME, RESENDS_MAX};
+use crate::limits::{BUDGET_MIN, HOP_TIME, RESENDS_MAX};
 
 /// Names an exchange.
 pub(crate) type ExchangeKey = (SessionId, Nonce);
@@ -32,8 +32,8 @@ pub(crate) struct Arrival {
     pub address: Option<IpAddr>,
     /// How long it may take.
     pub time: Duration,
-    /// The hop count that it goes on with.
-    pub hops: u8,
+    /// GIST hops that it may still travel; `None` for as many as GIST gives a message.
+    pub hops: Option<u8>,
 }
 
 /// One request on this node.
@@ -51,10 +51,12 @@ pub(crate) struct Exchange {
     pub address: Option<IpAddr>,
     /// When it came.
     pub started: Instant,
+    /// How long it may take.
+    pub time: Duration,
     /// When it is answered at the latest; once it is finished, when it is forgotten.
     pub timer: Instant,
-    /// The hop count that it goes on with.
-    pub hops: u8,
+    /// GIST hops that it may still travel; `None` for as many as GIST gives a message.
+    pub hops: Option<u8>,
     /// It was sent to the next node, so GIST may have state for it.
     pub goes_on: bool,
     /// What this node says.
@@ -147,6 +149,7 @@ impl Exchange {
             mri,
             address,
             started: now,
+            time,
             timer: now + time,
             hops,
             goes_on: matches!(beyond, Beyond::Waiting { .. }),
@@ -167,7 +170,12 @@ impl Exchange {
     /// Returns whether it went on, has no answer yet, and can be sent once more.
     pub(crate) fn may_be_resent(&self, now: Instant) -> bool {
         let waits = matches!(self.beyond, Beyond::Waiting { sent: true, resends_left: 1.. });
-        waits && self.timer.since(now) >= HOP_TIME
+        waits && self.budget(now).is_some()
+    }
+
+    /// Returns how long the next node may take to answer a request that is sent on now.
+    pub(crate) fn budget(&self, now: Instant) -> Option<Duration> {
+        budget_of(self.timer.since(now))
     }
 
     /// Returns how long the lease runs that a SETUP of this length brought: as this node's controller says. A host has no
@@ -224,6 +232,12 @@ impl Exchange {
             self.beyond = Beyond::unknown(Refusal::new(RefusalKind::Timeout, detail));
         }
     }
+}
+
+/// Returns how long the next node may take to answer in time for this one, if that has so long; nothing if it is too short.
+pub(crate) fn budget_of(time: Duration) -> Option<Duration> {
+    let budget = time - HOP_TIME.min(time / 2);
+    Some(budget).filter(|budget| *budget >= BUDGET_MIN)
 }
 
 /// Returns the seconds that are left of a lease which an outcome tells of.

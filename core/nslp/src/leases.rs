@@ -4,6 +4,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::IpAddr;
 use std::ops::Bound;
+use std::time::Duration;
 
 use netserv_gist::{AssociationId, SiiHandle};
 use netserv_model::{Instant, ModuleName, Nonce, SessionId, UnixTime, UserId};
@@ -29,8 +30,10 @@ pub(crate) struct Lease {
     pub(crate) created: UnixTime,
     /// That SETUP, as it came.
     pub(crate) text: Box<str>,
-    /// The hop count that it went on with.
-    pub(crate) hops: u8,
+    /// How long it might take.
+    pub(crate) time: Duration,
+    /// GIST hops that it might still travel, if it came from another node.
+    pub(crate) hops: Option<u8>,
     /// By which address the previous hop knows this node.
     pub(crate) address: Option<IpAddr>,
     /// Who asked for it, by which address, and did not say since that its path leads elsewhere.

@@ -10,12 +10,15 @@
 //! controller twice.
 //!
 //! # How long a node waits
-//! The signed text must not change on the way, so what is left of the time travels as the GIST hop count, which every
-//! hop lowers by one. The origin sends a request that may take `T` with `T /` [`limits::HOP_TIME`] hops; a node that
-//! gets it with `h` hops left answers after `h` × `HOP_TIME` at the latest, and sends it on with the same count. Each
-//! node thus gives up `HOP_TIME` before the one upstream of it, who still hears what is known. A node that gets it with
-//! no hop left answers for itself and says that the stack is incomplete. If a handshake takes longer than `HOP_TIME`
-//! and a node further on is silent, the stack ends a node too early, but says that it is incomplete.
+//! The signed text must not change on the way, so what is left of the time travels in an unsigned envelope in front of it.
+//! A node answers within the time that the envelope says, or [`Config::timeout_default`] if there is none, and at the
+//! latest after [`Config::answer_time_max`]. It sends the request on with [`limits::HOP_TIME`] less than it has left, or
+//! with half of it if that is more, so each node gives up before the one upstream of it, who still hears what is known.
+//! Where less than [`limits::BUDGET_MIN`] would be left, a node answers for itself and says that the stack is incomplete.
+//! If a handshake takes longer than `HOP_TIME` and a node further on is silent, the stack ends a node too early, but says
+//! that it is incomplete.
+//!
+//! The GIST hop count goes on as it came: it bounds loops. A node that gets a request with no hop left does not send it on.
 //!
 //! # What is asked of GIST
 //! Requests and responses travel reliably. When the last exchange and the last lease of a session and flow are gone, the state

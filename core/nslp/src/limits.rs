@@ -15,8 +15,10 @@ pub const WAITERS_MAX: usize = 8;
 pub const ASSEMBLIES_MAX: usize = 64;
 /// How long the next part of a text may take.
 pub const ASSEMBLY_TIME: Duration = Duration::from_secs(10);
-/// What one hop takes off the time that a request has.
+/// How much earlier than this node the next one answers: time for its answer to come back.
 pub const HOP_TIME: Duration = Duration::from_millis(500);
+/// The shortest time to answer in that a request is sent on with.
+pub const BUDGET_MIN: Duration = Duration::from_millis(100);
 /// Times that a request is sent again after its connection broke.
 pub const RESENDS_MAX: u8 = 2;
 /// Leases that are followed; of what is over it, the path is not followed.

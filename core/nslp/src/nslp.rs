@@ -12,16 +12,16 @@ use netserv_model::notify::Notify;
 use netserv_model::request::{NodeReport, Outcome, PathEnd, Request};
 use netserv_model::{Instant, ModuleName, Nonce, Now, Refusal, RefusalKind, SessionId, UserId};
 use netserv_wire::gist::{Mri, PathCoupled};
-use netserv_wire::nslp::{self, Message, Response};
+use netserv_wire::nslp::{self, Envelope, Message, Response};
 use rand::rngs::StdRng;
 use rand::{Rng, SeedableRng};
 
 use crate::assembly::Assemblies;
 use crate::config::{Config, LocalId, LocalPath, LocalRequest};
 use crate::counters::{Counters, StateCounts};
-use crate::exchange::{Arrival, Beyond, Exchange, ExchangeKey, Own, Requester, refused};
+use crate::exchange::{Arrival, Beyond, Exchange, ExchangeKey, Own, Requester, budget_of, refused};
 use crate::leases::{Asker, Leases};
-use crate::limits::{ANSWER_SEND_TIME, FINISHED_MAX, HOP_TIME, PENDING_MAX};
+use crate::limits::{ANSWER_SEND_TIME, FINISHED_MAX, PENDING_MAX};
 
 mod follow;
 mod receive;
@@ -177,8 +177,7 @@ impl Nslp {
         }
         let time = if timeout.is_zero() { self.config.timeout_default } else { timeout };
         let address = path.map(|path| path.source).or_else(|| self.config.own_addresses.first().copied());
-        let hops = hops_for(time).max(1);
-        let requester = Requester::Local(vec![id]);
+        let (requester, hops) = (Requester::Local(vec![id]), None);
         self.start(now.instant, key, Arrival { message, requester, mri, address, time, hops });
         Ok(())
     }
@@ -291,9 +290,9 @@ impl Nslp {
         }
     }
 
-    /// Returns how long a request that goes on with a hop count may take here.
-    fn time_for(&self, hops: u8) -> Duration {
-        (HOP_TIME * u32::from(hops)).min(self.config.answer_time_max).max(HOP_TIME)
+    /// Returns how long a request that came in an envelope may take here.
+    fn time_for(&self, envelope: &Envelope) -> Duration {
+        envelope.budget.unwrap_or(self.config.timeout_default).min(self.config.answer_time_max)
     }
 
     fn start(&mut self, now: Instant, key: ExchangeKey, arrival: Arrival) {
@@ -306,7 +305,10 @@ impl Nslp {
             Beyond::nobody(None)
         } else if destination.is_some_and(|address| self.config.own_addresses.contains(&address)) {
             Beyond::nobody(Some(PathEnd::Destination))
-        } else if arrival.hops == 0 {
+        } else if arrival.hops == Some(0) {
+            let detail = format!("the request has passed as many nodes as it may at {}", self.config.node);
+            Beyond::unknown(Refusal::new(RefusalKind::QuotaExceeded, detail))
+        } else if budget_of(arrival.time).is_none() {
             let detail = format!("the request's time allows no node after {}", self.config.node);
             Beyond::unknown(Refusal::new(RefusalKind::Timeout, detail))
         } else {
@@ -326,11 +328,11 @@ impl Nslp {
     fn send_request(&mut self, now: Instant, key: ExchangeKey) {
         let exchange = self.exchanges.get(&key).expect("the caller has it");
         let Some(mri) = exchange.mri.clone() else { return };
-        let time_left = exchange.timer.since(now);
-        let hops = exchange.hops.min(hops_for(time_left)).max(1);
-        let pieces = nslp::parts(exchange.message.as_str(), key.1);
+        let (time_left, hops) = (exchange.timer.since(now), exchange.hops);
+        let envelope = Envelope { budget: exchange.budget(now), unknown: Vec::new() };
+        let pieces = nslp::parts(&envelope.emit(&exchange.message), key.1);
         let route = Route { session: key.0, mri: &mri, sii: None, reliable: true };
-        self.send(Sent::Request(key), route, pieces, time_left, Some(hops));
+        self.send(Sent::Request(key), route, pieces, time_left, hops);
     }
 
     fn send_answer(&mut self, requested: &Mri, answer: &Response, sii: Option<SiiHandle>) {
@@ -362,7 +364,7 @@ impl Nslp {
     /// Sends the request again if that may help and it may be, or else takes it that those further on are unknown.
     fn resend_or_settle(&mut self, now: Instant, key: ExchangeKey, again: bool, detail: String) {
         let Some(exchange) = self.exchanges.get_mut(&key) else { return };
-        let has_time = exchange.timer.since(now) >= HOP_TIME;
+        let has_time = exchange.budget(now).is_some();
         match &mut exchange.beyond {
             Beyond::Waiting { resends_left, sent } if again && has_time && *resends_left > 0 => {
                 *resends_left -= 1;
@@ -456,11 +458,6 @@ impl Nslp {
         let answer = Response { session: from.session, nonce, entries, incomplete, end: None, unknown: Vec::new() };
         self.send_answer(&from.mri, &answer, Some(from.asker.sii));
     }
-}
-
-/// How many hops a time stands for.
-fn hops_for(time: Duration) -> u8 {
-    u8::try_from(time.as_millis() / HOP_TIME.as_millis()).unwrap_or(u8::MAX)
 }
 
 fn result(answer: Response, took: Duration) -> RequestResult {

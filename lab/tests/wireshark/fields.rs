@@ -134,6 +134,7 @@ pub fn lines_of(text: &str) -> Fields {
     let mut fields = Fields::new();
     let mut put = |name: &str, value: &str| fields.entry(format!("netserv.{name}")).or_default().push(value.to_owned());
     let first = text.lines().next().unwrap();
+    let request = text.split_once("\n\n").map_or("", |(_, rest)| rest);
     if first == "NETSERV/1 RESPONSE" {
         put("response", "");
         for entry in &Response::parse(text.as_bytes()).unwrap().entries {
@@ -151,11 +152,14 @@ pub fn lines_of(text: &str) -> Fields {
     for line in text.lines().skip(1).take_while(|line| !line.is_empty()) {
         let (name, value) = line.split_once(':').unwrap();
         let value = value.strip_prefix(' ').unwrap_or(value);
-        if name == "x-campaign" {
+        if name.starts_with("x-") {
             put("header", line);
         } else {
             put(&name.to_lowercase().replace('-', "_"), value);
         }
+    }
+    if !request.is_empty() {
+        fields.extend(lines_of(request));
     }
     fields
 }

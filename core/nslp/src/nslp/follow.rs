@@ -241,6 +241,7 @@ impl Nslp {
             nonce,
             created: exchange.message.created(),
             text: exchange.message.as_str().into(),
+            time: exchange.time,
             hops: exchange.hops,
             address: exchange.address,
             upstream,
@@ -346,13 +347,12 @@ impl Nslp {
             self.leases.change(id, |lease| lease.look_at = Some(now + LOOK_AGAIN_MIN));
             return;
         };
-        let (mri, address, hops) = (Some(lease.mri.clone()), lease.address, lease.hops);
+        let (mri, address, time, hops) = (Some(lease.mri.clone()), lease.address, lease.time, lease.hops);
         self.leases.change(id, |lease| (lease.look_at, lease.looked_at) = (None, now));
         if self.exchanges.contains_key(&key) {
             self.forget(key);
         }
         self.counters.paths_looked_at += 1;
-        let time = self.time_for(hops);
         self.start(now, key, Arrival { message, requester: Requester::Nobody, mri, address, time, hops });
     }
 

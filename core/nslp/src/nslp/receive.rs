@@ -8,7 +8,7 @@ use netserv_gist::{FailReason, MessageHandle, NoPeerReason, Notification, SendSt
 use netserv_model::request::PathEnd;
 use netserv_model::{Instant, Nonce, Refusal, RefusalKind, SessionId};
 use netserv_wire::gist::{Direction, Mri};
-use netserv_wire::nslp::{self, Message, Part, Payload, Response};
+use netserv_wire::nslp::{self, Envelope, Message, Part, Payload, Response};
 
 use super::{Nslp, Received, Sent, result, too_many_pending};
 use crate::assembly::Assembled;
@@ -21,13 +21,15 @@ impl Nslp {
     pub(super) fn handle_data(&mut self, now: Instant, from: &Received, data: &[u8]) {
         let Some(text) = self.whole_text(now, from, data) else { return };
         match (Payload::parse(&text), from.mri.direction()) {
-            (Ok(Payload::Request(message)), Some(Direction::Downstream)) => self.handle_request(now, from, *message),
+            (Ok(Payload::Request(envelope, message)), Some(Direction::Downstream)) => {
+                self.handle_request(now, from, &envelope, *message);
+            }
             (Ok(Payload::Response(response)), Some(Direction::Upstream)) => self.handle_response(now, from, *response),
             (Ok(Payload::Notify(notify)), Some(Direction::Upstream)) => self.handle_notify(now, from, *notify, &text),
             (Ok(Payload::Tear(tear)), Some(Direction::Downstream)) => self.handle_tear(from, &tear),
             (Err(refusal), Some(Direction::Downstream)) => self.handle_bad(from, &text, refusal),
             (Err(_), Some(Direction::Upstream)) | (Ok(Payload::Part(_)), _) => self.counters.messages_bad += 1,
-            (Ok(Payload::Request(_) | Payload::Response(_) | Payload::Notify(_) | Payload::Tear(_)) | Err(_), _) => {
+            (Ok(Payload::Request(..) | Payload::Response(_) | Payload::Notify(_) | Payload::Tear(_)) | Err(_), _) => {
                 self.counters.messages_unexpected += 1;
             }
         }
@@ -55,27 +57,24 @@ impl Nslp {
         }
     }
 
-    fn handle_request(&mut self, now: Instant, from: &Received, message: Message) {
+    fn handle_request(&mut self, now: Instant, from: &Received, envelope: &Envelope, message: Message) {
         let key = (from.session, message.nonce());
+        let time = self.time_for(envelope);
         if self.exchanges.contains_key(&key) {
-            return self.handle_duplicate(key, from, &message);
+            return self.handle_duplicate(now, key, from, &message, time);
         }
         self.counters.requests_received += 1;
         if self.pending >= PENDING_MAX {
             self.counters.requests_over_limit += 1;
             return self.refuse(from, message.nonce(), too_many_pending());
         }
-        let time = self.time_for(from.hops);
-        let (mri, address) = (Some(from.mri.clone()), Some(from.local));
-        self.start(
-            now,
-            key,
-            Arrival { message, requester: Requester::Upstream(vec![from.asker]), mri, address, time, hops: from.hops },
-        );
+        let requester = Requester::Upstream(vec![from.asker]);
+        let (mri, address, hops) = (Some(from.mri.clone()), Some(from.local), Some(from.hops));
+        self.start(now, key, Arrival { message, requester, mri, address, time, hops });
     }
 
     /// Answers a duplicate from what is known; one whose answer is on its way anyway waits for it.
-    fn handle_duplicate(&mut self, key: ExchangeKey, from: &Received, message: &Message) {
+    fn handle_duplicate(&mut self, now: Instant, key: ExchangeKey, from: &Received, message: &Message, time: Duration) {
         self.counters.requests_duplicate += 1;
         let is_local = self.lease_of(key, &from.mri).is_some_and(|(_, lease)| lease.is_local);
         let exchange = self.exchanges.get_mut(&key).expect("the caller found it");
@@ -96,8 +95,13 @@ impl Nslp {
             }
             // This node looked at its path when the nodes before it began to.
             requester @ Requester::Nobody if same_path && !is_local => {
+                *requester = Requester::Upstream(vec![from.asker]);
                 exchange.address = Some(from.local);
-                return *requester = Requester::Upstream(vec![from.asker]);
+                // Whoever waits gives up by its own time.
+                let timer = exchange.timer.min(now + time);
+                self.timers.remove(&(std::mem::replace(&mut exchange.timer, timer), key));
+                self.timers.insert((timer, key));
+                return;
             }
             Requester::Upstream(_) | Requester::Nobody | Requester::Local(_) => {}
         }

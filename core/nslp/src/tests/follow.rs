@@ -161,7 +161,7 @@ fn a_new_next_node_gets_the_setup_and_the_old_one_is_told() {
     node.at(60_000);
     let request = node.asked();
     let sent = node.sent_request();
-    assert_eq!(sent.data.trim_ascii_end(), setup(1, "m").trim_end().as_bytes(), "as its user signed it");
+    assert_eq!(sent.request().1, setup(1, "m"), "as its user signed it");
     node.report(request, refreshed("me", 540));
     node.receive_from(NEW, &flow().inverted(), answer(1, vec![installed("new"), installed("last")]).emit().as_bytes());
     assert_eq!(node.keeps_state().as_secs(), 545);
@@ -465,6 +465,23 @@ fn who_asks_while_the_node_looks_is_answered_too() {
     node.keeps_state();
     assert_eq!(node.sent_past(), (Some(OLD), tear(1)));
     node.quiet();
+}
+
+#[test]
+fn who_asks_while_the_node_looks_is_answered_in_its_own_time() {
+    let mut node = Node::with_lease();
+    node.at(20_000);
+    node.moved(NEW);
+    node.at(20_000);
+    let (request, sent) = (node.asked(), node.sent_request());
+    node.status(sent.handle, SendStatus::Sent);
+    node.report(request, refreshed("me", 580));
+    node.receive_within(3_000, &setup(1, "m"));
+    node.at(22_999);
+    node.quiet();
+    node.at(23_000);
+    let answer = node.first_response();
+    assert_eq!((names(&answer.entries), kind(answer.incomplete.as_ref())), (vec!["me"], Some(RefusalKind::Timeout)));
 }
 
 #[test]

@@ -7,11 +7,11 @@ use super::*;
 fn the_first_node_takes_the_request_on_and_puts_its_entry_in_front() {
     let mut node = Node::new(|_| {});
     let text = probe(1);
-    node.receive(&flow(), 8, text.as_bytes());
+    node.receive_within(4_000, &text);
     let request = node.asked();
     let sent = node.sent_request();
     assert_eq!((sent.session, sent.hops, sent.timeout), (SESSION, Some(8), Duration::from_secs(4)));
-    assert!(sent.data.starts_with(text.as_bytes()), "the text goes on as it came");
+    assert_eq!(sent.request(), (Some(3_500), text), "the text goes on as it came");
     node.status(sent.handle, SendStatus::Sent);
     node.report(request, report("me", "0.0.0.0"));
     node.quiet();
@@ -139,7 +139,10 @@ fn long_texts_come_and_go_in_parts() {
     }
     let request = node.asked();
     let sent: Vec<SentMessage> = (0..3).map(|_| node.sent()).collect();
-    assert_eq!(sent.iter().map(|sent| sent.data.clone()).collect::<Vec<_>>(), pieces);
+    let part = |sent: &SentMessage| netserv_wire::nslp::Part::parse(&sent.data).unwrap().bytes;
+    let whole = sent.iter().map(part).collect::<Vec<_>>().concat();
+    let Ok(Payload::Request(envelope, message)) = Payload::parse(&whole) else { panic!() };
+    assert_eq!((envelope.budget, message.as_str()), (Some(Duration::from_millis(39_500)), &text[..]));
     for message in &sent {
         node.status(message.handle, SendStatus::Sent);
     }

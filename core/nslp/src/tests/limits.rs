@@ -87,12 +87,26 @@ fn resends_have_a_bound() {
 
 #[test]
 fn a_hop_costs_its_time_and_answers_wait_only_so_long() {
-    let mut node = Node::new(|config| config.answer_time_max = HOP_TIME * 3);
-    node.receive(&flow(), 255, probe(1).as_bytes());
-    node.asked();
-    assert_eq!(node.sent_request().hops, Some(3));
-    node.at(1_500);
-    assert_eq!(node.sent().timeout, ANSWER_SEND_TIME);
+    for data in [format!("NETSERV/1 HOP\nbudget-ms: {}\n\n{}", u32::MAX, probe(1)), probe(1)] {
+        let mut node = Node::new(|config| config.answer_time_max = HOP_TIME * 3);
+        node.receive(&flow(), 255, data.as_bytes());
+        node.asked();
+        assert_eq!(node.sent_request().request(), (Some(1_000), probe(1)));
+        node.at(1_500);
+        assert_eq!(node.sent().timeout, ANSWER_SEND_TIME);
+    }
+}
+
+#[test]
+fn a_request_goes_on_while_the_next_node_has_time_enough() {
+    let least = u64::try_from(BUDGET_MIN.as_millis()).unwrap();
+    let mut node = Node::new(|_| {});
+    node.receive_within(2 * least, &probe(1));
+    assert_eq!(node.sent_request().request().0, Some(least.into()));
+    for (nonce, ms) in [(2, 2 * least - 2), (3, 1), (4, 0)] {
+        node.receive_within(ms, &probe(nonce));
+        node.quiet();
+    }
 }
 
 #[test]

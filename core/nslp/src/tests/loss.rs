@@ -7,14 +7,13 @@ use super::*;
 
 #[test]
 fn a_node_answers_before_the_one_upstream_gives_up() {
-    for hops in [1, 2, 8, 20] {
+    for (end, next) in [(300, 150), (1_000, 500), (4_000, 3_500), (20_000, 19_500)] {
         let mut node = Node::new(|_| {});
-        node.receive(&flow(), hops, probe(1).as_bytes());
+        node.receive_within(end, &probe(1));
         let (request, sent) = (node.asked(), node.sent_request());
-        assert_eq!(sent.hops, Some(hops));
+        assert_eq!((sent.hops, sent.request()), (Some(8), (Some(next), probe(1))));
         node.status(sent.handle, SendStatus::Sent);
         node.report(request, report("me", "0.0.0.0"));
-        let end = u64::from(hops) * 500;
         node.at(end - 1);
         node.quiet();
         node.at(end);
@@ -28,22 +27,28 @@ fn a_node_answers_before_the_one_upstream_gives_up() {
 }
 
 #[test]
-fn without_a_hop_left_the_request_goes_no_further() {
-    let mut node = Node::new(|_| {});
-    node.receive(&flow(), 0, probe(1).as_bytes());
-    node.quiet();
-    let request = node.asked();
-    node.report(request, report("me", "0.0.0.0"));
-    let answer = node.sent_response();
-    assert_eq!(names(&answer.entries), ["me"]);
-    assert_eq!(answer.incomplete.unwrap().detail, "the request's time allows no node after me");
-    node.forgets(false);
+fn without_a_hop_or_time_left_the_request_goes_no_further() {
+    for (hops, ms, kind, detail) in [
+        (0, 4_000, RefusalKind::QuotaExceeded, "the request has passed as many nodes as it may at me"),
+        (8, 100, RefusalKind::Timeout, "the request's time allows no node after me"),
+    ] {
+        let mut node = Node::new(|_| {});
+        let data = format!("NETSERV/1 HOP\nbudget-ms: {ms}\n\n{}", probe(1));
+        node.receive(&flow(), hops, data.as_bytes());
+        node.quiet();
+        let request = node.asked();
+        node.report(request, report("me", "0.0.0.0"));
+        let answer = node.sent_response();
+        assert_eq!(names(&answer.entries), ["me"]);
+        assert_eq!(answer.incomplete, Some(Refusal::new(kind, detail)));
+        node.forgets(false);
+    }
 }
 
 #[test]
 fn a_slow_controller_is_reported_as_such() {
     let mut node = Node::new(|_| {});
-    node.receive(&flow(), 4, probe(1).as_bytes());
+    node.receive_within(2_000, &probe(1));
     let (request, _) = (node.asked(), node.sent_request());
     node.receive_response(&response(1, &["r2"]));
     node.at(2_000);
@@ -84,8 +89,8 @@ fn a_broken_connection_makes_the_node_ask_again() {
         node.at(1_000);
         node.notify(cut);
         let again = node.sent_request();
-        assert_eq!(again.data, sent.data);
-        assert_eq!((again.hops, again.timeout), (Some(8), Duration::from_secs(4)));
+        assert_eq!((sent.request(), again.request()), ((Some(4_500), probe(1)), (Some(3_500), probe(1))));
+        assert_eq!((again.hops, again.timeout), (None, Duration::from_secs(4)));
         node.status(again.handle, SendStatus::Sent);
         node.receive_response(&response(1, &["r1"]));
         assert_eq!(names(&node.result(7).nodes), ["me", "r1"]);

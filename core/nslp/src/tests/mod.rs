@@ -43,6 +43,14 @@ struct SentMessage {
     timeout: Duration,
 }
 
+impl SentMessage {
+    /// Returns how long the next node may take, in milliseconds, and the text of the user.
+    fn request(&self) -> (Option<u128>, String) {
+        let Ok(Payload::Request(envelope, message)) = Payload::parse(&self.data) else { panic!("{self:?}") };
+        (envelope.budget.map(|budget| budget.as_millis()), message.as_str().to_owned())
+    }
+}
+
 impl Node {
     fn new(change: impl FnOnce(&mut Config)) -> Node {
         let mut config = Config::new("me".parse().unwrap(), NSLP_ID);
@@ -70,6 +78,12 @@ impl Node {
 
     fn receive(&mut self, mri: &Mri, hops: u8, data: &[u8]) {
         self.nslp.handle_event(self.now, received(mri, hops, data));
+    }
+
+    /// The previous node sends a request that may take so long here.
+    fn receive_within(&mut self, ms: u64, text: &str) {
+        let data = format!("NETSERV/1 HOP\nbudget-ms: {ms}\n\n{text}");
+        self.receive(&flow(), 8, data.as_bytes());
     }
 
     fn receive_response(&mut self, response: &Response) {
@@ -112,7 +126,7 @@ impl Node {
 
     fn sent_request(&mut self) -> SentMessage {
         let sent = self.sent();
-        assert!(matches!(Payload::parse(&sent.data), Ok(Payload::Request(_))), "{sent:?}");
+        assert!(matches!(Payload::parse(&sent.data), Ok(Payload::Request(..))), "{sent:?}");
         assert_eq!(sent.mri, flow());
         self.quiet();
         sent

@@ -11,7 +11,7 @@ fn a_request_goes_to_the_controller_and_down_the_path_at_once() {
     let sent = node.sent_request();
     assert_eq!(sent.session, SESSION);
     assert_eq!(sent.timeout, Duration::from_secs(5));
-    assert_eq!(sent.hops, Some(10));
+    assert_eq!((sent.hops, sent.request()), (None, (Some(4_500), probe(1))));
     node.status(sent.handle, SendStatus::Sent);
     node.at(100);
     node.receive_response(&response(1, &["r1", "r2"]));

@@ -35,6 +35,16 @@ impl Lines {
         if bytes.len() > MESSAGE_BYTES_MAX + PADDING_BYTES_MAX {
             return Err(bad(0, format!("the message is longer than {MESSAGE_BYTES_MAX} bytes")));
         }
+        let lines = Lines::head(bytes, HEADERS_MAX)?;
+        check_padding(&bytes[lines.bytes..], lines.headers.len() + 2)?;
+        if lines.bytes > MESSAGE_BYTES_MAX {
+            return Err(bad(0, format!("the message is longer than {MESSAGE_BYTES_MAX} bytes")));
+        }
+        Ok(lines)
+    }
+
+    /// Takes apart what is in front of the first empty line; `bytes` may be anything, and go on after that.
+    pub(super) fn head(bytes: &[u8], headers_max: usize) -> Result<Lines, Refusal> {
         let mut rest = bytes;
         let mut first = None;
         let mut headers = Vec::new();
@@ -45,17 +55,13 @@ impl Lines {
             }
             if first.is_none() {
                 first = Some(line.to_owned());
-            } else if headers.len() == HEADERS_MAX {
-                return Err(bad(number, format!("more than {HEADERS_MAX} headers")));
+            } else if headers.len() == headers_max {
+                return Err(bad(number, format!("more than {headers_max} headers")));
             } else {
                 headers.push(parse_header(line, number)?);
             }
         }
-        check_padding(rest, headers.len() + 2)?;
         let bytes = bytes.len() - rest.len();
-        if bytes > MESSAGE_BYTES_MAX {
-            return Err(bad(0, format!("the message is longer than {MESSAGE_BYTES_MAX} bytes")));
-        }
         Ok(Lines { first: first.ok_or_else(|| bad(1, "an empty message"))?, headers, bytes })
     }
 }

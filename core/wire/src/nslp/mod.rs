@@ -3,7 +3,7 @@
 //!
 //! A request is a request line, headers and an empty line (design §6). [`Message`] is a request that parsed, with the
 //! text it came as, so that a node forwards exactly what the user signed. [`RequestBuilder`] writes one.
-//! A [`Response`] carries one entry per node on the way back, a NOTIFY news of what a SETUP installed, a [`Tear`] that the
+//! Between nodes it travels in an [`Envelope`], which nobody signs. A [`Response`] carries one entry per node on the way back, a NOTIFY news of what a SETUP installed, a [`Tear`] that the
 //! path does not lead to a node any more. [`parts`] and [`Part`] fit both into NSLP-Data objects,
 //! which RFC 5971 §A.2 bounds to 4095 words.
 //!
@@ -14,6 +14,7 @@
 //! the text, each as `name: value` and LF with the name in lower case and the value without spaces around it.
 
 mod builder;
+mod envelope;
 mod lines;
 mod message;
 mod notify;
@@ -23,6 +24,7 @@ mod properties;
 mod response;
 
 pub use builder::{RequestBuilder, Unsigned};
+pub use envelope::{ENVELOPE_BYTES_MAX, ENVELOPE_HEADERS_MAX, Envelope};
 pub use message::{Message, peek_nonce};
 pub use notify::{Tear, emit_notify};
 pub use part::{PART_BYTES_MAX, PARTS_MAX, Part, parts};

@@ -51,7 +51,7 @@ impl Part {
     }
 }
 
-/// Cuts a text of at most 60 KiB into NSLP-Data of whole words; the last one is filled up with LF.
+/// Cuts a text of at most 60 KiB, with or without an envelope, into NSLP-Data of whole words; the last one is filled up with LF.
 pub fn parts(text: &str, nonce: Nonce) -> Vec<Vec<u8>> {
     let mut pieces = if text.len() <= PART_BYTES_MAX {
         vec![text.as_bytes().to_vec()]

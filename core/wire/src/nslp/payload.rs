@@ -4,6 +4,7 @@
 use netserv_model::Refusal;
 use netserv_model::notify::Notify;
 
+use super::envelope::Envelope;
 use super::message::Message;
 use super::notify::{Tear, is_notify, parse_notify};
 use super::part::Part;
@@ -12,8 +13,8 @@ use super::response::Response;
 /// One NSLP-Data object, understood.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Payload {
-    /// A whole request.
-    Request(Box<Message>),
+    /// A whole request, and what the previous node says about it.
+    Request(Envelope, Box<Message>),
     /// A whole response.
     Response(Box<Response>),
     /// News for the requester.
@@ -42,6 +43,7 @@ impl Payload {
         if Tear::is_tear(bytes) {
             return Tear::parse(bytes).map(|tear| Payload::Tear(Box::new(tear)));
         }
-        Message::parse(bytes).map(|message| Payload::Request(Box::new(message)))
+        let (envelope, request) = Envelope::take(bytes)?;
+        Message::parse(request).map(|message| Payload::Request(envelope, Box::new(message)))
     }
 }

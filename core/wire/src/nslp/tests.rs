@@ -22,8 +22,9 @@ const PROBE: &str = include_str!("../../../../vectors/nslp/probe.txt");
 const RESPONSE: &str = include_str!("../../../../vectors/nslp/response.txt");
 const NOTIFY: &str = include_str!("../../../../vectors/nslp/notify.txt");
 const TEAR: &str = include_str!("../../../../vectors/nslp/tear.txt");
+const HOP: &str = include_str!("../../../../vectors/nslp/hop.txt");
 /// One of each kind of text.
-const TEXTS: [&str; 7] = [SETUP, SETUP_PAPER, REMOVE, PROBE, RESPONSE, NOTIFY, TEAR];
+const TEXTS: [&str; 8] = [SETUP, SETUP_PAPER, REMOVE, PROBE, RESPONSE, NOTIFY, TEAR, HOP];
 
 #[test]
 fn a_setup_says_all_that_a_module_needs() {
@@ -137,11 +138,26 @@ fn unknown_headers_of_a_response_are_forwarded() {
 
 #[test]
 fn payloads_are_told_apart() {
-    assert!(matches!(Payload::parse(SETUP.as_bytes()), Ok(Payload::Request(_))));
+    assert!(matches!(Payload::parse(SETUP.as_bytes()), Ok(Payload::Request(..))));
     assert!(matches!(Payload::parse(RESPONSE.as_bytes()), Ok(Payload::Response(_))));
     let part = Part { index: 2, count: 3, nonce: netserv_model::Nonce([5; 16]), bytes: b"abc".to_vec() };
     assert_eq!(Payload::parse(&part.emit()), Ok(Payload::Part(part)));
     assert_eq!(Payload::parse(b"").unwrap_err().kind, RefusalKind::BadRequest);
+}
+
+#[test]
+fn an_envelope_is_of_one_hop_and_leaves_what_is_signed_alone() {
+    let Ok(Payload::Request(envelope, message)) = Payload::parse(HOP.as_bytes()) else { panic!() };
+    assert_eq!(envelope.budget, Some(Duration::from_secs(12)));
+    assert_eq!(envelope.unknown, [("x-later".to_owned(), "kept for this node".to_owned())]);
+    assert_eq!(message.as_str(), PROBE);
+    assert_eq!(envelope.emit(&message), HOP);
+    let bare = Payload::parse(PROBE.as_bytes());
+    assert_eq!(bare, Ok(Payload::Request(Envelope::default(), message.clone())));
+    let empty = Envelope::default().emit(&message);
+    assert_eq!((&empty[..], Payload::parse(empty.as_bytes())), (&*format!("NETSERV/1 HOP\n\n{PROBE}"), bare));
+    let long = Envelope { budget: Some(Duration::MAX), unknown: vec![("x".to_owned(), "y\n".to_owned())] };
+    assert_eq!(long.emit(&message), format!("NETSERV/1 HOP\nbudget-ms: {}\n\n{PROBE}", u32::MAX));
 }
 
 #[test]

@@ -42,6 +42,29 @@ fn headers_have_a_bound() {
 }
 
 #[test]
+fn envelopes_have_bounds() {
+    let text = |headers: &str| format!("NETSERV/1 HOP\n{headers}\n{PROBE}");
+    let long = |bytes: usize| format!("x: {}\n", "a".repeat(bytes - "NETSERV/1 HOP\nx: \n\n".len()));
+    for headers in [long(ENVELOPE_BYTES_MAX), "x: y\n".repeat(ENVELOPE_HEADERS_MAX)] {
+        let Ok(Payload::Request(envelope, message)) = Payload::parse(text(&headers).as_bytes()) else { panic!() };
+        assert_eq!(envelope.emit(&message), text(&headers));
+    }
+    let refused = |headers: &str, detail: &str| {
+        assert_eq!(Payload::parse(text(headers).as_bytes()).unwrap_err().detail, detail);
+    };
+    refused(&long(ENVELOPE_BYTES_MAX + 1), "the envelope is longer than 1024 bytes");
+    refused(&"x: y\n".repeat(ENVELOPE_HEADERS_MAX + 1), "line 18: more than 16 headers");
+    let message = Message::parse(PROBE.as_bytes()).unwrap();
+    let unknown = vec![("x".to_owned(), "a".repeat(500)); 3];
+    let Ok((read, _)) =
+        Envelope::take(Envelope { budget: None, unknown }.emit(&message).as_bytes()).map(|(e, r)| (e, r.len()))
+    else {
+        panic!()
+    };
+    assert_eq!(read.unknown.len(), 2, "the third does not fit");
+}
+
+#[test]
 fn filters_have_a_bound() {
     let text = |filters: usize| {
         SETUP_PAPER.replace("filter-proto", &format!("{}filter-proto", "filter: ip\n".repeat(filters - 1)))

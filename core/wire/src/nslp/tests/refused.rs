@@ -128,6 +128,30 @@ fn bad_news_are_refused() {
     assert_eq!(refusal.detail, "the message has no `user` header");
 }
 
+#[test]
+fn bad_envelopes_are_refused() {
+    let number = "line 2: `budget-ms` is not a whole number of milliseconds";
+    for (from, to, detail) in [
+        ("NETSERV/1 HOP", "NETSERV/1 HOPS", "line 1: not `NETSERV/1 HOP`"),
+        ("12000", "-1", number),
+        ("12000", "+1", number),
+        ("12000", "", number),
+        ("12000", "1 s", number),
+        ("12000", "4294967296", number),
+        ("x-later", "budget-ms", "line 3: `budget-ms` is there twice"),
+        ("x-later: ", "x later: ", "line 3: `x later: kept for this node` is not a header"),
+        ("\nPROBE", "PROBE", "line 4: `PROBE * NETSERV/1` is not a header"),
+        ("\nPROBE", "\nNETSERV/1 HOP\n\nPROBE", "line 2: something follows the empty line that ends a message"),
+        ("PROBE * NETSERV/1", "NETSERV/1 RESPONSE", "line 1: `NETSERV/1 RESPONSE` is not a request line"),
+        ("ask: load,policy", "ask: mood", "line 3: `ask`: `mood` is not one of nodes,"),
+    ] {
+        let text = HOP.replacen(from, to, 1);
+        assert_ne!(text, HOP, "{from}");
+        let refusal = Payload::parse(text.as_bytes()).expect_err(detail);
+        assert!(refusal.detail.starts_with(detail), "{refusal}");
+    }
+}
+
 fn check(text: &str, detail: &str) {
     let refusal = Message::parse(text.as_bytes()).expect_err(detail);
     assert_eq!(refusal.kind, RefusalKind::BadRequest);

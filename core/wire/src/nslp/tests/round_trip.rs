@@ -23,7 +23,7 @@ proptest! {
         let mut bytes = TEXTS[which].as_bytes().to_vec();
         let at = at.index(bytes.len());
         bytes[at] = byte;
-        if let Ok(Payload::Request(message)) = Payload::parse(&bytes) {
+        if let Ok(Payload::Request(_, message)) = Payload::parse(&bytes) {
             prop_assert_eq!(Message::parse(message.as_str().as_bytes()), Ok(*message));
         }
     }

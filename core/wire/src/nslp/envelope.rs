@@ -1,0 +1,106 @@
+// SPDX-License-Identifier: Apache-2.0
+//! What one node tells the next about a request, in front of the text that the user signed.
+//!
+//! ```text
+//! NETSERV/1 HOP
+//! budget-ms: 12000
+//!
+//! PROBE * NETSERV/1
+//! …
+//! ```
+//!
+//! Nobody signs an envelope, and each node writes its own: it says nothing that the user's rights depend on.
+
+use std::fmt::Write;
+use std::time::Duration;
+
+use netserv_model::Refusal;
+use netserv_model::limits::MESSAGE_BYTES_MAX;
+
+use super::lines::{Header, Lines, bad, is_header_name};
+use super::message::Message;
+use super::part::{PART_BYTES_MAX, PARTS_MAX};
+
+/// Bytes of an envelope at most, with the empty line at its end.
+pub const ENVELOPE_BYTES_MAX: usize = 1024;
+/// Headers of an envelope at most.
+pub const ENVELOPE_HEADERS_MAX: usize = 16;
+
+const FIRST_LINE: &str = "NETSERV/1 HOP";
+const BUDGET: &str = "budget-ms";
+
+const _: () = assert!(
+    MESSAGE_BYTES_MAX + ENVELOPE_BYTES_MAX <= PARTS_MAX * (PART_BYTES_MAX - 64),
+    "the longest request fits its parts with an envelope"
+);
+
+/// What the previous node says about a request; all of it may be missing.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Envelope {
+    /// How long the receiver may take to answer, in whole milliseconds on the wire.
+    pub budget: Option<Duration>,
+    /// Headers that this version does not know, in order. They are for this node, and go no further.
+    pub unknown: Vec<(String, String)>,
+}
+
+impl Envelope {
+    /// Takes the envelope off a text; without one, nothing is said and all of the text is left. `bytes` may be anything.
+    ///
+    /// # Errors
+    /// An envelope that is none or too long is a `BadRequest` that names the line.
+    pub fn take(bytes: &[u8]) -> Result<(Envelope, &[u8]), Refusal> {
+        if !bytes.starts_with(FIRST_LINE.as_bytes()) {
+            return Ok((Envelope::default(), bytes));
+        }
+        let lines = Lines::head(bytes, ENVELOPE_HEADERS_MAX)?;
+        if lines.first != FIRST_LINE {
+            return Err(bad(1, format!("not `{FIRST_LINE}`")));
+        }
+        let of_header = |header: &Header| header.name.len() + header.value.len() + ": \n".len();
+        if FIRST_LINE.len() + "\n\n".len() + lines.headers.iter().map(of_header).sum::<usize>() > ENVELOPE_BYTES_MAX {
+            return Err(bad(0, format!("the envelope is longer than {ENVELOPE_BYTES_MAX} bytes")));
+        }
+        let mut envelope = Envelope::default();
+        for Header { line, name, value } in lines.headers {
+            let value = value.trim_matches(' ');
+            match name.as_str() {
+                BUDGET if envelope.budget.is_some() => return Err(bad(line, format!("`{BUDGET}` is there twice"))),
+                BUDGET => envelope.budget = Some(parse_budget(line, value)?),
+                _ => envelope.unknown.push((name, value.to_owned())),
+            }
+        }
+        Ok((envelope, &bytes[lines.bytes..]))
+    }
+
+    /// Writes the envelope, with the request in it. Unknown headers that do not fit are left out.
+    pub fn emit(&self, message: &Message) -> String {
+        let mut text = format!("{FIRST_LINE}\n");
+        let mut headers = 0;
+        if let Some(budget) = self.budget {
+            writeln!(text, "{BUDGET}: {}", milliseconds(budget)).expect("writing to a String cannot fail");
+            headers += 1;
+        }
+        for (name, value) in &self.unknown {
+            let bytes = text.len() + name.len() + value.len() + ": \n\n".len();
+            let fits = headers < ENVELOPE_HEADERS_MAX && bytes <= ENVELOPE_BYTES_MAX;
+            if fits && is_header_name(name) && !value.contains(char::is_control) {
+                writeln!(text, "{name}: {value}").expect("writing to a String cannot fail");
+                headers += 1;
+            }
+        }
+        text.push('\n');
+        text.push_str(message.as_str());
+        text
+    }
+}
+
+fn milliseconds(budget: Duration) -> u32 {
+    u32::try_from(budget.as_millis()).unwrap_or(u32::MAX)
+}
+
+fn parse_budget(line: usize, value: &str) -> Result<Duration, Refusal> {
+    let digits = value.bytes().all(|byte| byte.is_ascii_digit());
+    let budget = digits.then(|| value.parse::<u32>().ok()).flatten();
+    let budget = budget.ok_or_else(|| bad(line, format!("`{BUDGET}` is not a whole number of milliseconds")))?;
+    Ok(Duration::from_millis(budget.into()))
+}
