@@ -264,8 +264,11 @@ pub struct Config {
     pub query_budget: Duration,
     /// How long a Query is retransmitted toward a peer that has answered before.
     pub refresh_budget: Duration,
-    /// How long routing state toward this node is valid without a refresh, RS-validity-time.
+    /// How long routing state toward this node is valid without a refresh at least, RS-validity-time.
     pub validity: Duration,
+    /// Queries a second that refresh all of it: the validity grows with the rows, so that there are not more
+    /// (RFC 5971 §4.4.4).
+    pub refreshes_per_second: u32,
     /// How long this node keeps a connection on which it hears nothing, MA-Hold-Time.
     pub hold_time: Duration,
     /// How long the querying side keeps state without NSLP messages.
@@ -314,6 +317,7 @@ impl Config {
             query_budget: Duration::from_millis(1500),
             refresh_budget: Duration::from_millis(7500),
             validity: Duration::from_secs(30),
+            refreshes_per_second: limits::REFRESHES_PER_SECOND,
             hold_time: Duration::from_secs(30),
             inactivity: Duration::from_secs(120),
             connect_timeout: Duration::from_secs(5),

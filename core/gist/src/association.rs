@@ -45,6 +45,8 @@ pub(crate) struct Association {
     hello_after: Duration,
     /// The MA-Hello whose answer is awaited.
     asked: Option<(u32, Instant)>,
+    /// When its timer fires.
+    timer: Option<Instant>,
 }
 
 impl Association {
@@ -67,6 +69,7 @@ impl Association {
             sent_at: now,
             hello_after: limits::PEER_TIME_MAX,
             asked: None,
+            timer: None,
         }
     }
 
@@ -410,7 +413,8 @@ impl Engine {
     }
 
     pub(crate) fn association_timeout(&mut self, now: Instant, id: AssociationId) {
-        let Some(association) = self.associations.get(id) else { return };
+        let Some(association) = self.associations.table.get_mut(&id) else { return };
+        association.timer = None;
         let due = |at: Option<Instant>| at.is_some_and(|at| now >= at);
         let overdue = due(association.setup_deadline) || due(association.asked.map(|(_, at)| at));
         if overdue {
@@ -454,10 +458,11 @@ impl Engine {
     /// Forgets an association, and tells the rows that used it. `close` if the connection is still there.
     pub(crate) fn end_association(&mut self, now: Instant, id: AssociationId, close: bool) {
         let Some(association) = self.associations.remove(id) else { return };
-        self.timers.set(Owner::Association(id), None);
+        self.timers.set(Owner::Association(id), association.timer, None);
         if close {
             self.out.connection(Transmit::Close { association: id });
         }
+        let spread = spread_of(association.routes.len());
         for route_id in association.routes {
             let Some(route) = self.routes.get_mut(route_id) else { continue };
             route.association = None;
@@ -467,7 +472,7 @@ impl Engine {
                 self.notify(route_id, Notification::CommunicationFailure);
             }
             if querying {
-                self.association_lost(now, route_id);
+                self.association_lost(now, route_id, spread);
             }
             self.arm_route(route_id);
         }
@@ -488,8 +493,15 @@ impl Engine {
     }
 
     fn arm_association(&mut self, id: AssociationId) {
-        let deadline = self.associations.get(id).and_then(|association| association.deadline(self.config.hold_time));
-        self.timers.set(Owner::Association(id), deadline);
+        let at = self.association_deadline(id).map(|(at, _)| at);
+        if let Some(association) = self.associations.table.get_mut(&id) {
+            let before = std::mem::replace(&mut association.timer, at);
+            self.timers.set(Owner::Association(id), before, at);
+        }
+    }
+
+    pub(crate) fn association_deadline(&self, id: AssociationId) -> Option<Deadline> {
+        self.associations.get(id).and_then(|association| association.deadline(self.config.hold_time))
     }
 }
 
@@ -540,6 +552,12 @@ fn carried(channel: Channel) -> (Stack, Option<String>) {
         Channel::Plain => (Stack::Plain, None),
         Channel::Tls { peer } => (Stack::Tls, peer),
     }
+}
+
+/// Returns within which time so many rows look for their peer again: few do at once, and many one after the other.
+fn spread_of(rows: usize) -> Duration {
+    let more = u32::try_from(rows.saturating_sub(limits::REHANDSHAKES_AT_ONCE_MAX)).unwrap_or(u32::MAX);
+    Duration::from_secs(1) * more / limits::REHANDSHAKES_PER_SECOND
 }
 
 /// Returns what a peer's connections are counted under: whoever has one address of an IPv6 network has all 2⁶⁴ of it.

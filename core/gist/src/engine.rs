@@ -21,7 +21,7 @@ use crate::limits;
 use crate::networks::NetworkBuckets;
 use crate::outbox::Outbox;
 use crate::peers::PeerTable;
-use crate::routing::{RouteKey, RouteTable};
+use crate::routing::{Route, RouteKey, RouteTable};
 use crate::sending::Outgoing;
 use crate::timer::{Owner, Timers, TokenBucket};
 
@@ -209,7 +209,12 @@ impl Engine {
 
     /// Returns when to call [`Engine::handle_timeout`], and for what.
     pub fn poll_timeout(&self) -> Option<(Instant, &'static str)> {
-        self.timers.next()
+        let (at, owner) = self.timers.next()?;
+        let deadline = match owner {
+            Owner::Route(id) => self.routes.get(id).and_then(Route::deadline),
+            Owner::Association(id) => self.association_deadline(id),
+        };
+        Some((at, deadline.map_or("", |(_, why)| why)))
     }
 
     /// Returns the counters.
@@ -304,8 +309,8 @@ impl Engine {
 
     /// Returns what this node says about itself to peers that reach it at `local`.
     pub(crate) fn nli(&self, local: IpAddr) -> Nli {
-        let Config { peer_identity, validity, .. } = &self.config;
-        Nli { peer_identity: peer_identity.clone(), ip_ttl: 0, validity: *validity, address: local }
+        let peer_identity = self.config.peer_identity.clone();
+        Nli { peer_identity, ip_ttl: 0, validity: self.validity(), address: local }
     }
 
     /// Returns what this node says about itself in a message about `mri` to a peer at a distance: upstream it repeats that

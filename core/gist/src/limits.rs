@@ -17,6 +17,8 @@ pub const ROUTES_MAX: usize = 65_536;
 pub const GUESTS_MAX: usize = 8;
 /// One of them has at most this part of the routing table, one row in so many: all together have half.
 pub const GUEST_ROUTES_PART: usize = 2 * GUESTS_MAX;
+/// Queries a second by which peers refresh the rows toward a node, unless configured.
+pub const REFRESHES_PER_SECOND: u32 = 5_000;
 /// Messaging associations, unless configured.
 pub const ASSOCIATIONS_MAX: usize = 1024;
 /// Messaging associations that one IPv4 address or IPv6 network (64 bits) can open, unless configured.
@@ -49,6 +51,11 @@ pub const PEER_TIME_MAX: Duration = Duration::from_secs(24 * 3600);
 pub const ASSOCIATION_ATTEMPTS_MAX: u8 = 3;
 /// The shortest time between two new handshakes of one route that errors or broken connections ask for.
 pub const REHANDSHAKE_INTERVAL: Duration = Duration::from_secs(1);
+/// Rows that look for their peer at once when their connection breaks; if there are more, all are spread over the time that
+/// [`REHANDSHAKES_PER_SECOND`] of them would take.
+pub const REHANDSHAKES_AT_ONCE_MAX: usize = 500;
+/// See [`REHANDSHAKES_AT_ONCE_MAX`].
+pub const REHANDSHAKES_PER_SECOND: u32 = 5_000;
 /// Transmits that wait to be polled; datagrams over it are dropped, a connection over it is closed.
 pub const TRANSMITS_MAX: usize = 16_384;
 /// Events that wait to be polled; those over it are dropped.

@@ -9,7 +9,7 @@ use netserv_wire::gist::{Cookie, Direction, Message, MessageType, Mri, Nli, Stac
 use rand::Rng;
 
 use crate::api::{AssociationId, Transmit};
-use crate::cookie::query_cookie;
+use crate::cookie::{QueryCookie, query_cookie};
 use crate::counters::Counter;
 use crate::engine::{Arrival, Engine, Via};
 use crate::event::{FailReason, NoPeerReason, Notification, RouteStatus, SendStatus};
@@ -38,7 +38,7 @@ pub(crate) enum Phase {
 pub(crate) struct Querier {
     pub(crate) phase: Phase,
     /// The cookies of this handshake's Queries, and when they were sent; a Response to any of them counts.
-    cookies: Vec<(Cookie, Instant)>,
+    cookies: Vec<(QueryCookie, Instant)>,
     /// When the next copy is due, and how long after it the one after that.
     retransmit_at: Instant,
     retry: Duration,
@@ -51,7 +51,7 @@ pub(crate) struct Querier {
     /// The least stack that they propose.
     pub(crate) least: Stack,
     /// What the last Response asks to be given back in the Confirm.
-    echo: Echo,
+    echo: Option<Box<Echo>>,
     /// Errors and broken connections ask for a new handshake no earlier than this.
     rehandshake_at: Instant,
     /// Connections that broke since the last refresh that was due anyway.
@@ -62,9 +62,9 @@ pub(crate) struct Querier {
     pub(crate) silence: NoPeerReason,
 }
 
-#[derive(Debug, Default)]
+/// What a Confirm has of the Response.
+#[derive(Debug)]
 struct Echo {
-    confirm: bool,
     cookie: Option<Cookie>,
     proposal: Option<StackProposal>,
 }
@@ -82,7 +82,7 @@ impl Querier {
             inactivity,
             wants_association: false,
             least: Stack::Plain,
-            echo: Echo::default(),
+            echo: None,
             rehandshake_at: now,
             association_failures: 0,
             doubted: false,
@@ -92,7 +92,7 @@ impl Querier {
 
     /// Returns when the Query of this handshake with the cookie was sent.
     pub(crate) fn asked_with(&self, cookie: &Cookie) -> Option<Instant> {
-        self.cookies.iter().find(|(sent, _)| sent == cookie).map(|(_, at)| *at)
+        self.cookies.iter().find(|(sent, _)| cookie.0 == *sent).map(|(_, at)| *at)
     }
 
     /// Returns whether this handshake had begun at a time.
@@ -125,7 +125,7 @@ impl Engine {
         let asking = route.peer.is_none();
         let Some(querier) = route.querier_mut() else { return };
         querier.phase = if asking { Phase::Asking } else { phase };
-        querier.cookies.clear();
+        querier.cookies = Vec::new();
         querier.silence = NoPeerReason::Timeout;
         querier.retry = retry;
         querier.retransmit_at = at;
@@ -140,14 +140,36 @@ impl Engine {
 
     /// Starts a handshake because something went wrong with the row, but not too often.
     pub(crate) fn rehandshake(&mut self, now: Instant, id: RouteId) {
-        let Some(querier) = self.routes.get_mut(id).and_then(Route::querier_mut) else { return };
+        self.rehandshake_within(now, id, Duration::ZERO);
+    }
+
+    /// The same for one of many rows, at random within a time; at once if a message waits.
+    fn rehandshake_within(&mut self, now: Instant, id: RouteId, spread: Duration) {
+        let Some(route) = self.routes.get_mut(id) else { return };
+        let waits = !route.pending.is_empty();
+        let Some(querier) = route.querier_mut() else { return };
         match querier.phase {
             Phase::Asking => {}
             Phase::Connecting | Phase::Established | Phase::Refreshing => {
                 let at = querier.rehandshake_at.max(now);
                 querier.rehandshake_at = at + limits::REHANDSHAKE_INTERVAL;
-                self.start_handshake(now, id, Phase::Asking, at);
+                let later = if waits || spread.is_zero() {
+                    Duration::ZERO
+                } else {
+                    self.rng.random_range(Duration::ZERO..=spread)
+                };
+                self.start_handshake(now, id, Phase::Asking, at + later);
             }
+        }
+    }
+
+    /// Begins a handshake that was put off to spread those of many rows, since a message waits for it.
+    pub(crate) fn hasten(&mut self, now: Instant, id: RouteId) {
+        let Some(querier) = self.routes.get(id).and_then(Route::querier) else { return };
+        let is_put_off = querier.phase == Phase::Asking && querier.cookies.is_empty();
+        let begins_at = (querier.rehandshake_at - limits::REHANDSHAKE_INTERVAL).max(now);
+        if is_put_off && begins_at < querier.retransmit_at {
+            self.start_handshake(now, id, Phase::Asking, begins_at);
         }
     }
 
@@ -155,10 +177,12 @@ impl Engine {
     fn send_query(&mut self, now: Instant, id: RouteId) {
         let cookie = query_cookie(&mut self.rng);
         let Some(route) = self.routes.get_mut(id) else { return };
-        let (key, local, hops) = (route.key.clone(), route.local, route.hops);
+        let (key, local, hops) = (RouteKey::clone(&route.key), route.local, route.hops);
         let Some(destination) = query_target(&key.mri) else { return };
         let Some(querier) = route.querier_mut() else { return };
-        querier.cookies.push((cookie.clone(), now));
+        // Most Queries are answered by then: a row has room for no more than it sent.
+        querier.cookies.reserve_exact(1);
+        querier.cookies.push((cookie, now));
         // What proved the end before says nothing of this copy.
         if matches!(querier.silence, NoPeerReason::Unreachable | NoPeerReason::EndpointFound) {
             querier.silence = NoPeerReason::Timeout;
@@ -172,7 +196,7 @@ impl Engine {
         let mut query = self.message(MessageType::Query, key);
         query.hops = hops;
         query.nli = Some(Nli { ip_ttl: ttl, ..self.nli(local) });
-        query.query_cookie = Some(cookie);
+        query.query_cookie = Some(Cookie(cookie.to_vec()));
         if wants_association {
             let stacks = stack::at_least(least, self.config.tls);
             query.stack_proposal = Some(stack::proposal(stacks));
@@ -282,11 +306,8 @@ impl Engine {
         let querier = route.querier_mut()?;
         querier.refresh_at = refresh_at;
         let doubted = std::mem::take(&mut querier.doubted);
-        querier.echo = Echo {
-            confirm: message.reply_wanted,
-            cookie: message.responder_cookie,
-            proposal: message.stack_proposal.clone(),
-        };
+        let echo = Echo { cookie: message.responder_cookie, proposal: message.stack_proposal.clone() };
+        querier.echo = message.reply_wanted.then(|| Box::new(echo));
         let association = match arrival.via {
             Via::Association(association) => Some(association),
             Via::Datagram { .. } => match (message.stack_proposal, message.stack_configuration) {
@@ -349,8 +370,8 @@ impl Engine {
         self.arm_route(id);
     }
 
-    /// Takes that the row's connection is gone: looks for the peer again, unless that happens too often.
-    pub(crate) fn association_lost(&mut self, now: Instant, id: RouteId) {
+    /// Takes that the row's connection is gone: looks for the peer again, within a time, unless that happens too often.
+    pub(crate) fn association_lost(&mut self, now: Instant, id: RouteId, spread: Duration) {
         let Some(querier) = self.routes.get_mut(id).and_then(Route::querier_mut) else { return };
         querier.association_failures += 1;
         querier.wants_association = true;
@@ -358,17 +379,18 @@ impl Engine {
             self.notify(id, Notification::RouteDeletion);
             self.remove_route(now, id, SendStatus::Failed(FailReason::Association));
         } else {
-            self.rehandshake(now, id);
+            self.rehandshake_within(now, id, spread);
         }
     }
 
     /// Sends the Confirm that the last Response asked for, over the connection if there is one.
     fn confirm(&mut self, now: Instant, id: RouteId) {
-        let Some(route) = self.routes.get(id) else { return };
-        let Some(querier) = route.querier().filter(|querier| querier.echo.confirm) else { return };
-        let (key, local, association) = (route.key.clone(), route.local, route.association);
-        let (cookie, proposal) = (querier.echo.cookie.clone(), querier.echo.proposal.clone());
-        let nli = self.nli_for(&key.mri, route.distance, local);
+        let Some(route) = self.routes.get_mut(id) else { return };
+        let Some(echo) = route.querier_mut().and_then(|querier| querier.echo.take()) else { return };
+        let (key, local, association) = (RouteKey::clone(&route.key), route.local, route.association);
+        let Echo { cookie, proposal } = *echo;
+        let distance = route.distance;
+        let nli = self.nli_for(&key.mri, distance, local);
         let mut confirm = self.message(MessageType::Confirm, key);
         confirm.nli = Some(nli);
         confirm.responder_cookie = cookie;

@@ -13,6 +13,7 @@ use crate::counters::Counter;
 use crate::engine::{Arrival, Engine, Via};
 use crate::errors::{Fault, MRI, NAT_TRAVERSAL, STACK_CONFIGURATION, STACK_PROPOSAL};
 use crate::event::{FailReason, Notification, RouteStatus, SendStatus};
+use crate::limits;
 use crate::routing::{NewPeer, Responder, Role, Route, RouteId, RouteKey};
 use crate::stack::{self, Ports, Stack};
 
@@ -185,7 +186,7 @@ impl Engine {
             Some(id) => id,
             None => self.new_responder(key, arrival.local, seen.nli.address)?,
         };
-        let expires_at = now + self.config.validity;
+        let expires_at = now + self.validity();
         let route = self.routes.get_mut(id)?;
         // RFC 5971 §5.8.1.3: where both directions were queried, the downstream Query wins.
         let Role::Responder(responder) = &mut route.role else {
@@ -207,6 +208,15 @@ impl Engine {
         }
         self.arm_route(id);
         Some(id)
+    }
+
+    /// Returns how long rows toward this node are valid: longer, the more there are, so that their refreshes are not more than
+    /// the node is to answer (RFC 5971 §4.4.4).
+    pub(crate) fn validity(&self) -> Duration {
+        let rows = u32::try_from(self.routes.responding()).unwrap_or(u32::MAX);
+        // A refresh begins after half of the validity at the earliest.
+        let shared = Duration::from_secs(2) * rows / self.config.refreshes_per_second.max(1);
+        self.config.validity.max(shared).min(limits::PEER_TIME_MAX)
     }
 
     fn new_responder(&mut self, key: RouteKey, local: IpAddr, peer: IpAddr) -> Option<RouteId> {

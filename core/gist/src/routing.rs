@@ -3,6 +3,7 @@
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::net::IpAddr;
+use std::sync::Arc;
 
 use netserv_model::{Instant, SessionId};
 use netserv_wire::gist::{Mri, Nli};
@@ -29,7 +30,7 @@ pub(crate) struct RouteKey {
 /// One row.
 #[derive(Debug)]
 pub(crate) struct Route {
-    pub(crate) key: RouteKey,
+    pub(crate) key: Arc<RouteKey>,
     /// This node's address toward the peer.
     pub(crate) local: IpAddr,
     /// The hop count for Queries.
@@ -42,12 +43,14 @@ pub(crate) struct Route {
     pub(crate) reliable_sent: bool,
     pub(crate) pending: VecDeque<Pending>,
     pub(crate) role: Role,
+    /// When the row's timer fires.
+    timer: Option<Instant>,
 }
 
 /// Which end of the handshake made the row.
 #[derive(Debug)]
 pub(crate) enum Role {
-    Querier(Querier),
+    Querier(Box<Querier>),
     Responder(Responder),
 }
 
@@ -80,7 +83,7 @@ impl Pending {
 impl Route {
     pub(crate) fn new(key: RouteKey, local: IpAddr, hops: u8, role: Role) -> Route {
         Route {
-            key,
+            key: Arc::new(key),
             local,
             hops,
             peer: None,
@@ -89,6 +92,7 @@ impl Route {
             reliable_sent: false,
             pending: VecDeque::new(),
             role,
+            timer: None,
         }
     }
 
@@ -118,7 +122,7 @@ impl Route {
         phase_ok && self.peer.is_some()
     }
 
-    fn deadline(&self) -> Option<Deadline> {
+    pub(crate) fn deadline(&self) -> Option<Deadline> {
         let messages = self.pending.iter().map(|message| message.deadline).min();
         let messages = messages.map(|at| (at, "message timeout"));
         let role = match &self.role {
@@ -132,8 +136,8 @@ impl Route {
 /// The rows, with an index by key and one by target.
 #[derive(Debug, Default)]
 pub(crate) struct RouteTable {
-    rows: BTreeMap<RouteId, Route>,
-    by_key: BTreeMap<RouteKey, RouteId>,
+    rows: BTreeMap<RouteId, Box<Route>>,
+    by_key: BTreeMap<Arc<RouteKey>, RouteId>,
     /// Rows of this node's Queries, by where those go.
     by_target: BTreeSet<(IpAddr, RouteId)>,
     responding_per_peer: BTreeMap<IpAddr, usize>,
@@ -167,11 +171,11 @@ impl RouteTable {
     }
 
     pub(crate) fn get(&self, id: RouteId) -> Option<&Route> {
-        self.rows.get(&id)
+        self.rows.get(&id).map(Box::as_ref)
     }
 
     pub(crate) fn get_mut(&mut self, id: RouteId) -> Option<&mut Route> {
-        self.rows.get_mut(&id)
+        self.rows.get_mut(&id).map(Box::as_mut)
     }
 
     /// Returns the rows whose key fits, out of all: slow.
@@ -192,7 +196,12 @@ impl RouteTable {
     }
 
     pub(crate) fn pop_pending(&mut self, id: RouteId) -> Option<Pending> {
-        let message = self.rows.get_mut(&id)?.pending.pop_front()?;
+        let route = self.rows.get_mut(&id)?;
+        let message = route.pending.pop_front()?;
+        if route.pending.is_empty() {
+            // An idle row keeps no room for messages.
+            route.pending = VecDeque::new();
+        }
         self.pending_bytes -= message.data.len();
         Some(message)
     }
@@ -206,11 +215,11 @@ impl RouteTable {
             self.by_target.insert((target, id));
         }
         *self.per_nslp.entry(route.key.nslp_id).or_default() += 1;
-        self.rows.insert(id, route);
+        self.rows.insert(id, Box::new(route));
         id
     }
 
-    fn remove(&mut self, id: RouteId) -> Option<Route> {
+    fn remove(&mut self, id: RouteId) -> Option<Box<Route>> {
         let route = self.rows.remove(&id)?;
         self.by_key.remove(&route.key);
         if let Some(target) = query_target(&route.key.mri) {
@@ -246,17 +255,27 @@ impl Engine {
         self.fail_pending(id, status, |_| true);
         self.set_peer(id, None);
         self.tie(now, id, None);
-        self.timers.set(Owner::Route(id), None);
+        self.set_route_timer(id, None);
         self.routes.remove(id);
     }
 
     /// Sets the row's timer anew; to be called after anything happened to the row.
     pub(crate) fn arm_route(&mut self, id: RouteId) {
         let deadline = self.routes.get(id).and_then(Route::deadline);
-        self.timers.set(Owner::Route(id), deadline);
+        self.set_route_timer(id, deadline.map(|(at, _)| at));
+    }
+
+    fn set_route_timer(&mut self, id: RouteId, at: Option<Instant>) {
+        if let Some(route) = self.routes.get_mut(id) {
+            let before = std::mem::replace(&mut route.timer, at);
+            self.timers.set(Owner::Route(id), before, at);
+        }
     }
 
     pub(crate) fn route_timeout(&mut self, now: Instant, id: RouteId) {
+        if let Some(route) = self.routes.get_mut(id) {
+            route.timer = None;
+        }
         self.expire_pending(now, id);
         let Some(route) = self.routes.get(id) else { return };
         match &route.role {
@@ -299,7 +318,7 @@ impl Engine {
 
     pub(crate) fn notify(&mut self, id: RouteId, kind: Notification) {
         let Some(route) = self.routes.get(id) else { return };
-        let RouteKey { session, nslp_id, mri } = route.key.clone();
+        let RouteKey { session, nslp_id, mri } = RouteKey::clone(&route.key);
         self.out.event(Event::NetworkNotification { nslp_id, session, mri, kind });
     }
 }

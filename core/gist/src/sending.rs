@@ -65,6 +65,7 @@ impl Engine {
         }
         self.flush(now, id);
         self.ask_for_connection(now, id);
+        self.hasten(now, id);
         self.arm_route(id);
         Ok(())
     }
@@ -109,7 +110,7 @@ impl Engine {
             return Err(ApiError::TableFull);
         }
         let querier = Querier::new(now, self.config.inactivity);
-        Ok(self.add_route(Route::new(key.clone(), local, self.config.hops, Role::Querier(querier))))
+        Ok(self.add_route(Route::new(key.clone(), local, self.config.hops, Role::Querier(Box::new(querier)))))
     }
 
     /// Starts a handshake if a message waits for a connection, or for a better one, that nothing else brings about.
@@ -161,7 +162,8 @@ impl Engine {
 
     fn send_data(&mut self, now: Instant, id: RouteId, message: Pending) -> Result<(), FailReason> {
         let Some(route) = self.routes.get_mut(id) else { return Err(FailReason::Cancelled) };
-        let (key, local, association, distance) = (route.key.clone(), route.local, route.association, route.distance);
+        let (key, local) = (RouteKey::clone(&route.key), route.local);
+        let (association, distance) = (route.association, route.distance);
         if let Role::Querier(querier) = &mut route.role {
             querier.active_at = now;
         }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Deadlines, one per owner, and token buckets.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 
 use netserv_model::Instant;
 
@@ -18,42 +18,32 @@ pub(crate) enum Owner {
     Association(AssociationId),
 }
 
-/// The next deadline of each owner.
+/// When the timer of each owner fires; the owner knows it, too, and why.
 #[derive(Debug, Default)]
-pub(crate) struct Timers {
-    by_owner: BTreeMap<Owner, Deadline>,
-    by_time: BTreeSet<(Instant, Owner)>,
-}
+pub(crate) struct Timers(BTreeSet<(Instant, Owner)>);
 
 impl Timers {
-    pub(crate) fn set(&mut self, owner: Owner, deadline: Option<Deadline>) {
-        let old = match deadline {
-            Some(deadline) => self.by_owner.insert(owner, deadline),
-            None => self.by_owner.remove(&owner),
-        };
-        if old.map(|(at, _)| at) == deadline.map(|(at, _)| at) {
+    /// Sets an owner's timer, which was to fire `before`.
+    pub(crate) fn set(&mut self, owner: Owner, before: Option<Instant>, at: Option<Instant>) {
+        if before == at {
             return;
         }
-        if let Some((at, _)) = old {
-            self.by_time.remove(&(at, owner));
+        if let Some(before) = before {
+            self.0.remove(&(before, owner));
         }
-        if let Some((at, _)) = deadline {
-            self.by_time.insert((at, owner));
+        if let Some(at) = at {
+            self.0.insert((at, owner));
         }
     }
 
-    pub(crate) fn next(&self) -> Option<Deadline> {
-        let (_, owner) = self.by_time.first()?;
-        self.by_owner.get(owner).copied()
+    pub(crate) fn next(&self) -> Option<(Instant, Owner)> {
+        self.0.first().copied()
     }
 
-    /// Takes one owner that is due.
+    /// Takes one owner that is due; its timer is not set any more.
     pub(crate) fn pop(&mut self, now: Instant) -> Option<Owner> {
-        let (at, owner) = *self.by_time.first()?;
-        if at > now {
-            return None;
-        }
-        self.set(owner, None);
+        let (_, owner) = self.next().filter(|(at, _)| *at <= now)?;
+        self.0.pop_first();
         Some(owner)
     }
 }
@@ -103,17 +93,17 @@ mod tests {
     #[test]
     fn the_earliest_owner_comes_first_and_once() {
         let mut timers = Timers::default();
+        let at = |ms| Some(Instant::from_millis(ms));
         let (a, b) = (Owner::Association(AssociationId(1)), Owner::Association(AssociationId(2)));
-        timers.set(a, Some((Instant::from_millis(20), "a")));
-        timers.set(b, Some((Instant::from_millis(10), "b")));
-        assert_eq!(timers.next(), Some((Instant::from_millis(10), "b")));
-        timers.set(b, Some((Instant::from_millis(30), "b")));
-        assert_eq!(timers.next(), Some((Instant::from_millis(20), "a")));
+        timers.set(a, None, at(20));
+        timers.set(b, None, at(10));
+        assert_eq!(timers.next(), Some((Instant::from_millis(10), b)));
+        timers.set(b, at(10), at(30));
+        assert_eq!(timers.next(), Some((Instant::from_millis(20), a)));
         assert_eq!(timers.pop(Instant::from_millis(19)), None);
         assert_eq!(timers.pop(Instant::from_millis(20)), Some(a));
-        timers.set(b, None);
-        assert_eq!(timers.next(), None);
-        assert!(timers.by_time.is_empty());
+        timers.set(b, at(30), None);
+        assert_eq!((timers.next(), timers.pop(Instant::from_millis(90))), (None, None));
     }
 
     #[test]

@@ -7,6 +7,8 @@ use std::time::Duration;
 use netserv_model::{NodeId, SessionId};
 use serde::{Deserialize, Serialize};
 
+use crate::limits;
+
 /// How a node's signaling behaves.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Config {
@@ -24,6 +26,8 @@ pub struct Config {
     pub answer_time_max: Duration,
     /// How long a finished exchange, and GIST's state for it, are kept.
     pub retention: Duration,
+    /// Leases that are followed.
+    pub leases_max: usize,
 }
 
 impl Config {
@@ -37,6 +41,7 @@ impl Config {
             timeout_default: Duration::from_secs(40),
             answer_time_max: Duration::from_secs(120),
             retention: Duration::from_secs(10),
+            leases_max: limits::LEASES_MAX,
         }
     }
 }

@@ -4,13 +4,14 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::IpAddr;
 use std::ops::Bound;
+use std::sync::Arc;
 use std::time::Duration;
 
 use netserv_gist::{AssociationId, SiiHandle};
 use netserv_model::{Instant, ModuleName, Nonce, SessionId, UnixTime, UserId};
 use netserv_wire::gist::Mri;
 
-use crate::limits::{LEASES_BYTES_MAX, LEASES_MAX, LEASES_PER_FLOW_MAX, NEWS_BURST_MAX, NEWS_INTERVAL, UPSTREAM_MAX};
+use crate::limits::{LEASE_BYTES, LEASES_PER_FLOW_MAX, NEWS_BURST_MAX, NEWS_INTERVAL, UPSTREAM_MAX};
 
 /// Names a lease on this node.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -21,15 +22,15 @@ pub(crate) struct LeaseId(u64);
 pub(crate) struct Lease {
     pub(crate) session: SessionId,
     /// The flow, downstream.
-    pub(crate) mri: Mri,
-    pub(crate) user: UserId,
-    pub(crate) module: ModuleName,
+    pub(crate) mri: Arc<Mri>,
+    /// What was installed; the leases of one module share it.
+    pub(crate) installed: Arc<Installed>,
     /// The nonce of the SETUP that it is from.
     pub(crate) nonce: Nonce,
     /// When that was made.
     pub(crate) created: UnixTime,
     /// That SETUP, as it came.
-    pub(crate) text: Box<str>,
+    pub(crate) text: Text,
     /// How long it might take.
     pub(crate) time: Duration,
     /// GIST hops that it might still travel, if it came from another node.
@@ -54,6 +55,39 @@ pub(crate) struct Lease {
     pub(crate) looked_at: Instant,
     /// Since when so many news were passed on.
     pub(crate) news: (Instant, u8),
+}
+
+/// A SETUP's text in two parts: what all SETUPs of a module often have alike, and shared then, and what each has of its own.
+#[derive(Debug)]
+pub(crate) struct Text {
+    head: Arc<str>,
+    tail: Box<str>,
+}
+
+impl Text {
+    pub(crate) fn new(text: &str) -> Text {
+        let (head, tail) = text.split_at(text.find(OWN_LINES).unwrap_or(0));
+        Text { head: head.into(), tail: tail.into() }
+    }
+
+    /// Returns the text as it came.
+    pub(crate) fn whole(&self) -> String {
+        [&*self.head, &*self.tail].concat()
+    }
+
+    fn len(&self) -> usize {
+        self.head.len() + self.tail.len()
+    }
+}
+
+/// Where what is different in each SETUP begins: its time, nonce and signature.
+const OWN_LINES: &str = "\ncreated: ";
+
+/// Whose module a lease is of.
+#[derive(Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct Installed {
+    pub(crate) user: UserId,
+    pub(crate) module: ModuleName,
 }
 
 impl Lease {
@@ -107,68 +141,109 @@ pub(crate) fn remember(askers: &mut Vec<Asker>, asker: Asker) -> bool {
 }
 
 /// All leases.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(crate) struct Leases {
-    leases: BTreeMap<LeaseId, Lease>,
-    by_flow: BTreeMap<Mri, Vec<LeaseId>>,
+    /// How many there may be.
+    max: usize,
+    leases: BTreeMap<LeaseId, Box<Lease>>,
+    by_flow: BTreeSet<(Arc<Mri>, LeaseId)>,
     /// How many there are of each module.
-    by_module: BTreeMap<(UserId, ModuleName), usize>,
+    by_module: BTreeMap<Arc<Installed>, usize>,
     timers: BTreeSet<(Instant, LeaseId)>,
-    /// Bytes of all texts.
+    /// Bytes of all texts, as if none shared anything.
     bytes: usize,
+    /// What texts share.
+    heads: BTreeSet<Arc<str>>,
     last: u64,
 }
 
 impl Leases {
+    /// Returns none, with room for so many.
+    pub(crate) fn new(max: usize) -> Leases {
+        Leases {
+            max,
+            leases: BTreeMap::new(),
+            by_flow: BTreeSet::new(),
+            by_module: BTreeMap::new(),
+            timers: BTreeSet::new(),
+            bytes: 0,
+            heads: BTreeSet::new(),
+            last: 0,
+        }
+    }
+
     pub(crate) fn len(&self) -> usize {
         self.leases.len()
     }
 
     pub(crate) fn get(&self, id: LeaseId) -> Option<&Lease> {
-        self.leases.get(&id)
+        self.leases.get(&id).map(Box::as_ref)
     }
 
     /// Returns the leases along a flow.
     pub(crate) fn of_flow<'a>(&'a self, mri: &Mri) -> impl Iterator<Item = (LeaseId, &'a Lease)> {
-        let ids = self.by_flow.get(mri).map(Vec::as_slice).unwrap_or_default();
-        ids.iter().filter_map(|id| self.leases.get(id).map(|lease| (*id, lease)))
+        self.ids_of_flow(mri).filter_map(|id| self.get(id).map(|lease| (id, lease)))
+    }
+
+    fn ids_of_flow(&self, mri: &Mri) -> impl Iterator<Item = LeaseId> + use<'_> {
+        let mri = Arc::new(mri.clone());
+        let range = (Arc::clone(&mri), LeaseId(0))..=(mri, LeaseId(u64::MAX));
+        self.by_flow.range(range).map(|(_, id)| *id)
     }
 
     /// Returns the flows that have leases, from the one after another on.
     pub(crate) fn flows(&self, after: Option<&Mri>) -> impl Iterator<Item = &Mri> {
-        let from = after.map_or(Bound::Unbounded, Bound::Excluded);
-        self.by_flow.range::<Mri, _>((from, Bound::Unbounded)).map(|(mri, _)| mri)
+        let last_of = |mri: &Mri| Bound::Excluded((Arc::new(mri.clone()), LeaseId(u64::MAX)));
+        let from = after.map_or(Bound::Unbounded, last_of);
+        let mut last = None;
+        self.by_flow.range((from, Bound::Unbounded)).filter_map(move |(mri, _)| {
+            let is_new = last.replace(&**mri) != Some(&**mri);
+            is_new.then_some(&**mri)
+        })
     }
 
     /// Returns how many leases a module has on this node.
     pub(crate) fn of_module(&self, user: &UserId, module: &ModuleName) -> usize {
-        self.by_module.get(&(user.clone(), module.clone())).copied().unwrap_or(0)
+        self.by_module.get(&Installed { user: user.clone(), module: module.clone() }).copied().unwrap_or(0)
     }
 
     /// Adds one; nothing if there are too many.
-    pub(crate) fn insert(&mut self, lease: Lease) -> Option<LeaseId> {
-        let of_flow = self.by_flow.get(&lease.mri).map_or(0, Vec::len);
-        let full = self.leases.len() >= LEASES_MAX || self.bytes + lease.text.len() > LEASES_BYTES_MAX;
+    pub(crate) fn insert(&mut self, mut lease: Lease) -> Option<LeaseId> {
+        let of_flow = self.ids_of_flow(&lease.mri).count();
+        let bytes_max = self.max.saturating_mul(LEASE_BYTES);
+        let full = self.leases.len() >= self.max || self.bytes + lease.text.len() > bytes_max;
         if full || of_flow >= LEASES_PER_FLOW_MAX {
             return None;
         }
         self.bytes += lease.text.len();
         self.last += 1;
         let id = LeaseId(self.last);
-        self.by_flow.entry(lease.mri.clone()).or_default().push(id);
-        *self.by_module.entry((lease.user.clone(), lease.module.clone())).or_default() += 1;
+        self.by_flow.insert((Arc::clone(&lease.mri), id));
+        lease.text.head = self.shared(&lease.text.head);
+        if let Some((installed, _)) = self.by_module.get_key_value(&lease.installed) {
+            lease.installed = Arc::clone(installed);
+        }
+        *self.by_module.entry(Arc::clone(&lease.installed)).or_default() += 1;
         self.timers.insert((lease.timer(), id));
-        self.leases.insert(id, lease);
+        self.leases.insert(id, Box::new(lease));
         Some(id)
     }
 
     /// Changes one.
     pub(crate) fn change<R>(&mut self, id: LeaseId, change: impl FnOnce(&mut Lease) -> R) -> Option<R> {
         let lease = self.leases.get_mut(&id)?;
-        let (before, bytes) = (lease.timer(), lease.text.len());
+        let (before, bytes, head) = (lease.timer(), lease.text.len(), Arc::clone(&lease.text.head));
         let result = change(lease);
         let after = lease.timer();
         self.bytes = self.bytes + lease.text.len() - bytes;
+        if !Arc::ptr_eq(&head, &lease.text.head) {
+            let new = Arc::clone(&lease.text.head);
+            let shared = self.shared(&new);
+            if let Some(lease) = self.leases.get_mut(&id) {
+                lease.text.head = shared;
+            }
+            self.forget_head(&head);
+        }
         if before != after {
             self.timers.remove(&(before, id));
             self.timers.insert((after, id));
@@ -177,23 +252,35 @@ impl Leases {
     }
 
     pub(crate) fn remove(&mut self, id: LeaseId) -> Option<Lease> {
-        let lease = self.leases.remove(&id)?;
+        let lease = *self.leases.remove(&id)?;
         self.bytes -= lease.text.len();
+        self.forget_head(&lease.text.head);
         self.timers.remove(&(lease.timer(), id));
-        if let Some(ids) = self.by_flow.get_mut(&lease.mri) {
-            ids.retain(|other| *other != id);
-            if ids.is_empty() {
-                self.by_flow.remove(&lease.mri);
-            }
-        }
-        let module = (lease.user.clone(), lease.module.clone());
-        if let Some(count) = self.by_module.get_mut(&module) {
+        self.by_flow.remove(&(Arc::clone(&lease.mri), id));
+        if let Some(count) = self.by_module.get_mut(&lease.installed) {
             *count -= 1;
             if *count == 0 {
-                self.by_module.remove(&module);
+                self.by_module.remove(&lease.installed);
             }
         }
         Some(lease)
+    }
+
+    /// Returns a text's head as other texts have it.
+    fn shared(&mut self, head: &Arc<str>) -> Arc<str> {
+        if let Some(known) = self.heads.get(head) {
+            return Arc::clone(known);
+        }
+        self.heads.insert(Arc::clone(head));
+        Arc::clone(head)
+    }
+
+    /// Takes that one text less has a head, which the caller still holds once.
+    fn forget_head(&mut self, head: &Arc<str>) {
+        let [of_the_set, of_the_caller] = [1, 1];
+        if Arc::strong_count(head) == of_the_set + of_the_caller {
+            self.heads.remove(head);
+        }
     }
 
     /// Returns the leases of a module, along all flows.
@@ -201,8 +288,8 @@ impl Leases {
         if self.of_module(user, module) == 0 {
             return Vec::new();
         }
-        let of_it = |(_, lease): &(&LeaseId, &Lease)| lease.user == *user && lease.module == *module;
-        self.leases.iter().filter(of_it).map(|(id, _)| *id).collect()
+        let of_it = |lease: &Lease| lease.installed.user == *user && lease.installed.module == *module;
+        self.leases.iter().filter(|(_, lease)| of_it(lease)).map(|(id, _)| *id).collect()
     }
 
     /// Returns the first that is due.
@@ -212,5 +299,62 @@ impl Leases {
 
     pub(crate) fn poll_timeout(&self) -> Option<Instant> {
         self.timers.first().map(|(at, _)| *at)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use netserv_wire::gist::PathCoupled;
+
+    use super::*;
+
+    fn lease(number: u8, text: &str) -> Lease {
+        let flow = PathCoupled::new([10, 0, 0, number].into(), [10, 1, 0, 1].into()).unwrap();
+        let (user, module) = ("jane".parse().unwrap(), "example.org/m".parse().unwrap());
+        Lease {
+            session: SessionId([number; 16]),
+            mri: Arc::new(Mri::PathCoupled(flow)),
+            installed: Arc::new(Installed { user, module }),
+            nonce: Nonce([number; 16]),
+            created: UnixTime(0),
+            text: Text::new(text),
+            time: Duration::from_secs(9),
+            hops: Some(9),
+            address: None,
+            upstream: Vec::new(),
+            is_crowded: false,
+            is_local: false,
+            downstream: None,
+            left: None,
+            until: Instant::from_millis(1000),
+            look_at: None,
+            looked_at: Instant::from_millis(0),
+            news: (Instant::from_millis(0), 0),
+        }
+    }
+
+    #[test]
+    fn what_texts_have_alike_is_kept_once_and_goes_with_the_last() {
+        let texts = [
+            "SETUP m\nurl: u\ncreated: 1\nnonce: 1\n",
+            "SETUP m\nurl: u\ncreated: 2\n",
+            "SETUP o\ncreated: 3\n",
+            "odd",
+        ];
+        let mut leases = Leases::new(10);
+        let ids: Vec<LeaseId> =
+            (1..).zip(texts).map(|(number, text)| leases.insert(lease(number, text)).unwrap()).collect();
+        for (id, text) in ids.iter().zip(texts) {
+            assert_eq!(leases.get(*id).unwrap().text.whole(), text);
+        }
+        assert_eq!((leases.heads.len(), leases.bytes), (3, texts.concat().len()));
+        // Another text takes its place.
+        leases.change(ids[2], |lease| lease.text = Text::new(texts[1]));
+        assert_eq!((leases.heads.len(), leases.get(ids[2]).unwrap().text.whole()), (2, texts[1].to_owned()));
+        assert_eq!((leases.of_flow(&leases.get(ids[0]).unwrap().mri).count(), leases.flows(None).count()), (1, 4));
+        for id in ids {
+            leases.remove(id).unwrap();
+        }
+        assert_eq!((leases.heads.len(), leases.bytes, leases.by_module.len(), leases.by_flow.len()), (0, 0, 0, 0));
     }
 }

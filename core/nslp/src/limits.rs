@@ -21,10 +21,10 @@ pub const HOP_TIME: Duration = Duration::from_millis(500);
 pub const BUDGET_MIN: Duration = Duration::from_millis(100);
 /// Times that a request is sent again after its connection broke.
 pub const RESENDS_MAX: u8 = 2;
-/// Leases that are followed; of what is over it, the path is not followed.
+/// Leases that are followed, unless configured; of what is over it, the path is not followed.
 pub const LEASES_MAX: usize = 1 << 15;
-/// Bytes of the SETUPs of all of them.
-pub const LEASES_BYTES_MAX: usize = 64 << 20;
+/// Bytes of SETUPs for each lease that there may be: all texts together are bounded by so much for each.
+pub const LEASE_BYTES: usize = 2048;
 /// Leases that are followed along one flow.
 pub const LEASES_PER_FLOW_MAX: usize = 256;
 /// Previous nodes of one lease that are told apart; where there are more, it runs to its end whoever leaves.

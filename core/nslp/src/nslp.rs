@@ -3,6 +3,7 @@
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::net::IpAddr;
+use std::sync::Arc;
 use std::time::Duration;
 
 use netserv_gist::{ApiCall, ApiError, Event, MessageHandle, SiiHandle, TransferAttributes};
@@ -36,7 +37,8 @@ pub struct Nslp {
     timers: BTreeSet<(Instant, ExchangeKey)>,
     by_request: BTreeMap<RequestId, ExchangeKey>,
     by_handle: BTreeMap<MessageHandle, Sent>,
-    paths: BTreeMap<(SessionId, Mri), usize>,
+    /// How many exchanges and leases use each path downstream.
+    paths: BTreeMap<(SessionId, Arc<Mri>), usize>,
     leases: Leases,
     check: Option<follow::Check>,
     assemblies: Assemblies,
@@ -94,6 +96,7 @@ impl Nslp {
     /// Returns a node's signaling without state. Give a `seed` that nobody can guess: session ids are made from it.
     pub fn new(config: Config, seed: [u8; 32]) -> Nslp {
         Nslp {
+            leases: Leases::new(config.leases_max),
             config,
             rng: StdRng::from_seed(seed),
             exchanges: BTreeMap::new(),
@@ -102,7 +105,6 @@ impl Nslp {
             by_request: BTreeMap::new(),
             by_handle: BTreeMap::new(),
             paths: BTreeMap::new(),
-            leases: Leases::default(),
             check: None,
             assemblies: Assemblies::default(),
             counters: Counters::default(),
@@ -320,7 +322,7 @@ impl Nslp {
         self.exchanges.insert(key, exchange);
         self.pending += 1;
         if let Some(mri) = path {
-            *self.paths.entry((key.0, mri)).or_default() += 1;
+            *self.paths.entry((key.0, Arc::new(mri))).or_default() += 1;
             self.send_request(now, key);
         }
     }
@@ -433,19 +435,25 @@ impl Nslp {
         let exchange = self.exchanges.remove(&key).expect("the caller has it");
         self.timers.remove(&(exchange.timer, key));
         if let (true, Some(mri)) = (exchange.goes_on, exchange.mri) {
-            self.leave_path((key.0, mri));
+            self.leave_path((key.0, Arc::new(mri)));
         }
     }
 
+    /// Returns the MRI of a path as all that is kept of that shares it.
+    fn shared(&self, session: SessionId, mri: Mri) -> Arc<Mri> {
+        let path = (session, Arc::new(mri));
+        self.paths.get_key_value(&path).map_or(path.1, |((_, mri), _)| Arc::clone(mri))
+    }
+
     /// Gives GIST's state downstream up unless it is used otherwise.
-    fn leave_path(&mut self, path: (SessionId, Mri)) {
+    fn leave_path(&mut self, path: (SessionId, Arc<Mri>)) {
         let Some(uses) = self.paths.get_mut(&path) else { return };
         *uses -= 1;
         if *uses == 0 {
             self.paths.remove(&path);
             let (session, mri) = path;
             let nslp_id = self.config.nslp_id;
-            let (session, mri, lifetime) = (Some(session), Some(mri), Duration::ZERO);
+            let (session, mri, lifetime) = (Some(session), Some(Mri::clone(&mri)), Duration::ZERO);
             self.api_calls.push_back(ApiCall::SetStateLifetime { nslp_id, session, mri, lifetime });
         }
     }

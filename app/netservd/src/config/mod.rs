@@ -233,6 +233,7 @@ impl Config {
             "signaling.router-alert is {}, but must be in the experimental range 65503-65534 (RFC 5350)",
             signaling.router_alert
         );
+        signaling.check_bounds()?;
         let flavours: BTreeSet<&Flavour> = self.flavours.iter().collect();
         ensure!(flavours.len() == self.flavours.len(), "flavours has one of them twice");
         let runs = |flavour: &Flavour| *flavour != Flavour::Osgi || self.osgi.enabled;
@@ -346,6 +347,12 @@ mod tests {
             ("nodes = 'x'", "nodes"),
             ("[signaling]\nnslp-id = 33", "nslp-id"),
             ("[signaling]\nrouter-alert = 33", "router-alert"),
+            ("[signaling]\nroutes-max = 99", "signaling.routes-max is 99"),
+            ("[signaling]\nroutes-max = 10000001", "signaling.routes-max"),
+            ("[signaling]\nleases-max = 0", "signaling.leases-max"),
+            ("[signaling]\nassociations-max = 65537", "signaling.associations-max"),
+            ("[signaling]\nassociations-per-peer-max = 1025", "signaling.associations-per-peer-max"),
+            ("[signaling]\nrefreshes-per-second = 0", "signaling.refreshes-per-second"),
             ("[fetch]\nschemes = ['ftp']", "ftp"),
             ("[fetch]\nown-addresses = true", "fetch.hosts"),
             ("[dataplane]\nqueue = 270", "queue"),

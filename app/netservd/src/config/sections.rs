@@ -4,8 +4,10 @@
 use std::net::IpAddr;
 use std::path::PathBuf;
 
+use anyhow::{Result, ensure};
 use ipnet::IpNet;
 use netserv_model::limits;
+use netserv_node::{gist, nslp};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -31,8 +33,48 @@ pub struct Signaling {
     pub last_node_timeout_ms: u64,
     /// Whether a Query without a Confirm may make state. Off: delayed state, RFC 5971 §4.4.
     pub state_without_confirm: bool,
+    /// Rows of the routing table of GIST, 100 to 10,000,000: a path of which this node is neither end takes two.
+    pub routes_max: usize,
+    /// SETUPs whose path is followed, 100 to 10,000,000. What is over it stays where it was installed if its route changes.
+    pub leases_max: usize,
+    /// Connections with peers, 16 to 65,536.
+    pub associations_max: usize,
+    /// Connections that one IPv4 address or IPv6 network (64 bits) may open, 1 to `associations-max`.
+    pub associations_per_peer_max: usize,
+    /// Queries a second by which peers refresh the rows toward this node, 10 to 50,000: where more would come, it grants rows
+    /// longer lives than 30 s, and later finds out what nobody tells it of.
+    pub refreshes_per_second: u32,
     /// TLS between peers.
     pub tls: Tls,
+}
+
+impl Signaling {
+    /// Checks the bounds of what is kept.
+    pub(super) fn check_bounds(&self) -> Result<()> {
+        let per_peer = self.associations_per_peer_max;
+        for (key, value, range) in [
+            ("routes-max", self.routes_max, 100..=10_000_000),
+            ("leases-max", self.leases_max, 100..=10_000_000),
+            ("associations-max", self.associations_max, 16..=65_536),
+        ] {
+            ensure!(
+                range.contains(&value),
+                "signaling.{key} is {value}, but must be {} to {}",
+                range.start(),
+                range.end()
+            );
+        }
+        ensure!(
+            (1..=self.associations_max).contains(&per_peer),
+            "signaling.associations-per-peer-max is {per_peer}, but must be 1 to signaling.associations-max"
+        );
+        ensure!(
+            (10..=50_000).contains(&self.refreshes_per_second),
+            "signaling.refreshes-per-second is {}, but must be 10 to 50000",
+            self.refreshes_per_second
+        );
+        Ok(())
+    }
 }
 
 impl Default for Signaling {
@@ -46,6 +88,11 @@ impl Default for Signaling {
             queue: 270,
             last_node_timeout_ms: 1500,
             state_without_confirm: false,
+            routes_max: gist::limits::ROUTES_MAX,
+            leases_max: nslp::limits::LEASES_MAX,
+            associations_max: gist::limits::ASSOCIATIONS_MAX,
+            associations_per_peer_max: gist::limits::ASSOCIATIONS_PER_PEER_MAX,
+            refreshes_per_second: gist::limits::REFRESHES_PER_SECOND,
             tls: Tls::default(),
         }
     }

@@ -210,6 +210,31 @@ fn a_broken_connection_is_reported_and_replaced() {
     assert_eq!(s.statuses(), [(2, SendStatus::Sent)]);
 }
 
+/// Goal: a peer that restarts is not asked by all rows at once. Method: the connection that 1,500 rows share is cut; Queries are
+/// counted in the first tenth of the time that they have, and a row that has something to send does not wait.
+#[test]
+fn many_rows_whose_connection_breaks_ask_one_after_the_other() {
+    const ROWS: u64 = 1500;
+    let mut net = Net::new(2, 1);
+    let mri = net.flow();
+    for number in 0..ROWS {
+        net.call(0, send(number, number, mri.clone(), RELIABLE, b"x")).unwrap();
+        net.run(Duration::from_millis(4));
+    }
+    let queries = |net: &Net| net.nodes[0].engine.counters().get(Counter::QueriesSent);
+    let before = queries(&net);
+    net.cut_connections();
+    net.call(0, send(ROWS, 7, mri, RELIABLE, b"at once")).unwrap();
+    net.run(Duration::from_millis(10));
+    assert_eq!(net.received(1).last().map(|(text, _)| text.as_str()), Some("at once"));
+    net.run(Duration::from_millis(10));
+    let first = queries(&net) - before;
+    assert!((50..300).contains(&first), "{first} in 20 of {} ms", (ROWS - 500) / 5);
+    net.run(Duration::from_millis((ROWS - 500) / 5));
+    assert!(queries(&net) - before >= ROWS);
+    assert_eq!((net.open_connections(), net.nodes[0].engine.state_counts().querying), (1, 1500));
+}
+
 #[test]
 fn the_last_node_finds_out_in_time() {
     for (icmp, wait, reason) in [

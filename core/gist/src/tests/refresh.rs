@@ -39,6 +39,26 @@ fn a_route_is_refreshed_between_half_and_three_quarters_of_its_validity() {
     assert!(times[39].since(times[0]) > 5 * SECOND, "refreshes do not spread: {times:?}");
 }
 
+/// RFC 5971 §4.4.4: with many flows, the validity grows, so that refreshes are not more than the node is to answer.
+#[test]
+fn with_many_rows_they_are_valid_for_longer() {
+    let mut s = Script::with(Config { refreshes_per_second: 10, ..config(0xaa) });
+    let mut granted = Vec::new();
+    for number in 0..301 {
+        s.send(0, &query(number));
+        let response = s.recv(0);
+        granted.push(response.nli.clone().unwrap().validity);
+        s.send(0, &confirm_to(&response));
+    }
+    assert!(granted[..=150].iter().all(|validity| *validity == 30 * SECOND));
+    assert_eq!(granted[300], 60 * SECOND);
+    s.at(45_000);
+    let left = s.engine.state_counts().responding;
+    assert!((70..80).contains(&left), "each row lives as long as it was told, and {left} are left");
+    s.at(60_300);
+    assert_eq!(s.engine.state_counts().responding, 0);
+}
+
 #[test]
 fn messages_go_while_a_refresh_is_under_way() {
     let mut s = Script::new();

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Following paths: what was installed goes where they lead, and leaves where they led.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use netserv_gist::{ApiCall, Notification, RouteStatus, SiiHandle};
@@ -13,7 +14,7 @@ use rand::Rng;
 
 use super::{Nslp, Received, Route, Sent, Withdrawal};
 use crate::exchange::{Arrival, Exchange, ExchangeKey, Requester, lease_of_outcome};
-use crate::leases::{Asker, Lease, LeaseId};
+use crate::leases::{Asker, Installed, Lease, LeaseId, Text};
 use crate::limits::{
     ANSWER_SEND_TIME, CHECK_AGAIN_MIN, CHECK_INTERVAL, CHECKS_AT_ONCE_MAX, LOOK_AGAIN_MIN, LOOK_INTERVAL,
     LOOK_LOOPED_INTERVAL, PENDING_MAX, STATE_TIME_MORE,
@@ -74,7 +75,7 @@ impl Nslp {
 
     /// Ends the leases of a module along a flow, or along all.
     fn remove_leases(&mut self, user: &UserId, module: &ModuleName, mri: Option<&Mri>) {
-        let of_flow = |lease: &Lease| mri.is_none_or(|mri| lease.mri == *mri);
+        let of_flow = |lease: &Lease| mri.is_none_or(|mri| *lease.mri == *mri);
         for id in self.leases.all_of_module(user, module) {
             if self.leases.get(id).is_some_and(of_flow) {
                 self.leave(id);
@@ -139,8 +140,9 @@ impl Nslp {
             Some(Exchange { requester: Requester::Local(_), .. }) => true,
             Some(Exchange { requester: Requester::Nobody, .. }) | None => false,
         };
-        let asked = |lease: &Lease| lease.upstream.iter().any(by) && lease.user == tear.user;
-        let found = self.lease_of(key, &from.mri).filter(|(_, lease)| asked(lease) && lease.module == tear.module);
+        let asked = |lease: &Lease| lease.upstream.iter().any(by) && lease.installed.user == tear.user;
+        let of_it = |lease: &Lease| asked(lease) && lease.installed.module == tear.module;
+        let found = self.lease_of(key, &from.mri).filter(|(_, lease)| of_it(lease));
         let Some((id, _)) = found.filter(|_| tear.session == from.session) else {
             self.counters.messages_unexpected += 1;
             return;
@@ -170,8 +172,9 @@ impl Nslp {
             self.forget(key);
         }
         // Another path that leads here may need it.
-        if self.leases.of_module(&lease.user, &lease.module) == 0 {
-            let Lease { user, module, nonce, .. } = lease;
+        let (user, module) = (lease.installed.user.clone(), lease.installed.module.clone());
+        if self.leases.of_module(&user, &module) == 0 {
+            let nonce = lease.nonce;
             self.withdrawals.push_back(Withdrawal { user, module, nonce });
         }
     }
@@ -182,7 +185,7 @@ impl Nslp {
         let key = (notify.session, notify.nonce);
         let found = self
             .lease_of(key, &mri)
-            .filter(|(_, lease)| (&lease.user, &lease.module) == (&notify.user, &notify.module));
+            .filter(|(_, lease)| (&lease.installed.user, &lease.installed.module) == (&notify.user, &notify.module));
         match found.map(|(id, _)| id).filter(|_| notify.session == from.session) {
             Some(id) => self.pass_on(now, id, notify, text),
             None => self.counters.news_dropped += 1,
@@ -225,7 +228,8 @@ impl Nslp {
         let looked = exchange.requester == Requester::Nobody;
         let (torn, is_local) = (exchange.torn, matches!(exchange.requester, Requester::Local(_)));
         let upstream = if let Requester::Upstream(peers) = &exchange.requester { peers.clone() } else { Vec::new() };
-        let of_it = |lease: &Lease| lease.session == session && lease.user == user && lease.module == module;
+        let (mri, installed) = (self.shared(session, mri), Arc::new(Installed { user, module }));
+        let of_it = |lease: &Lease| lease.session == session && lease.installed == installed;
         let before = self.leases.of_flow(&mri).find(|(_, lease)| of_it(lease));
         let newer = |lease: &Lease| lease.nonce != nonce && (looked || lease.created > exchange.message.created());
         if before.is_some_and(|(_, lease)| newer(lease)) {
@@ -235,12 +239,11 @@ impl Nslp {
         let before = before.map(|(id, _)| id);
         let lease = Lease {
             session,
-            mri: mri.clone(),
-            user,
-            module,
+            mri: Arc::clone(&mri),
+            installed: Arc::clone(&installed),
             nonce,
             created: exchange.message.created(),
-            text: exchange.message.as_str().into(),
+            text: Text::new(exchange.message.as_str()),
             time: exchange.time,
             hops: exchange.hops,
             address: exchange.address,
@@ -260,7 +263,7 @@ impl Nslp {
                     self.counters.leases_over_limit += 1;
                     return;
                 };
-                *self.paths.entry((session, mri.clone())).or_default() += 1;
+                *self.paths.entry((session, Arc::clone(&mri))).or_default() += 1;
                 if looked || torn {
                     // The path led elsewhere before the answer was there.
                     return self.withdraw(id);
@@ -271,6 +274,7 @@ impl Nslp {
                 let is_next = |sii: SiiHandle| downstream.is_some_and(|next| next.is_node_of(sii));
                 let was = self.leases.change(id, |held| {
                     let before = std::mem::replace(held, lease);
+                    (held.mri, held.installed) = (before.mri, before.installed);
                     // Who has it next from now on is not told to let it go.
                     let left = before.downstream.filter(|sii| !is_next(*sii)).map(|sii| (sii, before.nonce));
                     (held.news, held.left) = (before.news, left.or(before.left).filter(|(sii, _)| !is_next(*sii)));
@@ -290,7 +294,7 @@ impl Nslp {
         let of_path = self.leases.of_flow(&mri).filter(|(_, lease)| lease.session == session);
         let until = of_path.map(|(_, lease)| lease.until).max().unwrap_or(now);
         let (nslp_id, lifetime) = (self.config.nslp_id, until.since(now) + STATE_TIME_MORE);
-        let (session, mri) = (Some(session), Some(mri));
+        let (session, mri) = (Some(session), Some(Mri::clone(&mri)));
         self.api_calls.push_back(ApiCall::SetStateLifetime { nslp_id, session, mri, lifetime });
         self.look_again(now, id, answer);
         if moved {
@@ -342,12 +346,13 @@ impl Nslp {
         let key = (lease.session, lease.nonce);
         let busy = self.exchanges.get(&key).is_some_and(|exchange| exchange.is_pending());
         // Half of the places are for what somebody waits for.
-        let message = (!busy && self.pending < PENDING_MAX / 2).then(|| Message::parse(lease.text.as_bytes()));
+        let message = (!busy && self.pending < PENDING_MAX / 2).then(|| Message::parse(lease.text.whole().as_bytes()));
         let Some(Ok(message)) = message else {
             self.leases.change(id, |lease| lease.look_at = Some(now + LOOK_AGAIN_MIN));
             return;
         };
-        let (mri, address, time, hops) = (Some(lease.mri.clone()), lease.address, lease.time, lease.hops);
+        let mri = Some(Mri::clone(&lease.mri));
+        let (address, time, hops) = (lease.address, lease.time, lease.hops);
         self.leases.change(id, |lease| (lease.look_at, lease.looked_at) = (None, now));
         if self.exchanges.contains_key(&key) {
             self.forget(key);
@@ -371,8 +376,9 @@ impl Nslp {
 
     fn tell_tear(&mut self, id: LeaseId, peer: SiiHandle, nonce: Nonce) {
         let Some(lease) = self.leases.get(id) else { return };
-        let (session, mri) = (lease.session, lease.mri.clone());
-        let tear = Tear { session, nonce, user: lease.user.clone(), module: lease.module.clone() };
+        let (session, mri) = (lease.session, Arc::clone(&lease.mri));
+        let Installed { user, module } = &*lease.installed;
+        let tear = Tear { session, nonce, user: user.clone(), module: module.clone() };
         let route = Route { session, mri: &mri, sii: Some(peer), reliable: false };
         self.send(Sent::News, route, parts(&tear.emit(), nonce), ANSWER_SEND_TIME, None);
     }
@@ -399,7 +405,7 @@ impl Nslp {
             (NotifyEvent::RouteLost, format!("no node after {node} is known any more{why}"))
         };
         let (session, nonce) = (lease.session, lease.nonce);
-        let (user, module) = (lease.user.clone(), lease.module.clone());
+        let (user, module) = (lease.installed.user.clone(), lease.installed.module.clone());
         let notify = Notify { session, nonce, user, module, node, event, nodes, detail };
         let text = emit_notify(&notify);
         self.pass_on(now, id, notify, text.as_bytes());
@@ -431,7 +437,7 @@ impl Nslp {
     /// Ends a lease, and with it GIST's state for it.
     fn end_lease(&mut self, id: LeaseId) -> Option<Lease> {
         let lease = self.leases.remove(id)?;
-        self.leave_path((lease.session, lease.mri.clone()));
+        self.leave_path((lease.session, Arc::clone(&lease.mri)));
         Some(lease)
     }
 }

@@ -11,8 +11,8 @@ use netserv_wire::nslp::{Tear, emit_notify};
 use super::*;
 use crate::Withdrawal;
 use crate::limits::{
-    CHECK_AGAIN_MIN, CHECKS_AT_ONCE_MAX, LEASES_PER_FLOW_MAX, LOOK_AGAIN_MIN, LOOK_INTERVAL, NEWS_BURST_MAX,
-    UPSTREAM_MAX,
+    CHECK_AGAIN_MIN, CHECKS_AT_ONCE_MAX, LEASE_BYTES, LEASES_MAX, LEASES_PER_FLOW_MAX, LOOK_AGAIN_MIN, LOOK_INTERVAL,
+    NEWS_BURST_MAX, UPSTREAM_MAX,
 };
 
 const UPSTREAM: SiiHandle = SiiHandle::new(1, 1);
@@ -20,8 +20,13 @@ const OLD: SiiHandle = SiiHandle::new(2, 2);
 const NEW: SiiHandle = SiiHandle::new(3, 3);
 
 fn setup(nonce: u8, module: &str) -> String {
+    setup_with(nonce, module, &[])
+}
+
+fn setup_with(nonce: u8, module: &str, headers: &[&str]) -> String {
     let module = format!("example.org/{module}@1.0.0").parse().unwrap();
     let builder = RequestBuilder::setup(&module, "http://h/p", Digest([4; 32]), Duration::from_secs(600));
+    let builder = headers.iter().fold(builder, |builder, value| builder.header("note", value));
     let unsigned = builder.user(&"jane".parse().unwrap()).build(UnixTime(0), Nonce([nonce; 16])).unwrap();
     unsigned.with_signature(Signature([6; 64])).unwrap().as_str().to_owned()
 }
@@ -130,6 +135,15 @@ impl Node {
         assert_eq!(sent.mri, flow().inverted());
         let Ok(Payload::Notify(notify)) = Payload::parse(&sent.data) else { panic!("{sent:?}") };
         *notify
+    }
+
+    /// Takes a SETUP that is installed here, with nobody after this node.
+    fn installs(&mut self, event: Event) {
+        self.nslp.handle_event(self.now, event);
+        let (request, sent) = (self.asked(), self.sent());
+        self.report(request, installed("me"));
+        self.no_peer(sent.handle);
+        while self.nslp.poll_api_call().is_some() {}
     }
 
     fn leases(&self) -> usize {
@@ -633,11 +647,31 @@ fn leases_per_flow_max_leases_are_followed_along_one_flow() {
         if let Event::RecvMessage { session, .. } = &mut event {
             *session = SessionId([u8::try_from(n / 200).unwrap(); 16]);
         }
-        node.nslp.handle_event(node.now, event);
-        let (request, sent) = (node.asked(), node.sent());
-        node.report(request, installed("me"));
-        node.no_peer(sent.handle);
-        while node.nslp.poll_api_call().is_some() {}
+        node.installs(event);
     }
     assert_eq!((node.leases(), node.nslp.counters().leases_over_limit), (LEASES_PER_FLOW_MAX, 1));
+}
+
+#[test]
+fn leases_are_followed_up_to_the_configured_number_and_room_for_their_texts() {
+    let long = "x".repeat(LEASE_BYTES / 2);
+    // Three short ones go in, or one that is as long as all of them may be.
+    for (modules, lengths, kept) in [(4, 1, 3), (2, 5, 1)] {
+        let mut node = Node::new(|config| config.leases_max = 3);
+        for n in 0..modules {
+            let headers: Vec<&str> = (1..lengths).map(|_| long.as_str()).collect();
+            let mut event = received(&flow(), 9, setup_with(n, &format!("m{n}"), &headers).as_bytes());
+            if let Event::RecvMessage { session, mri, .. } = &mut event {
+                *session = SessionId([n; 16]);
+                *mri = Mri::PathCoupled(PathCoupled::new([10, 1, 0, n].into(), [10, 2, 0, 1].into()).unwrap());
+            }
+            node.at(node.ms() + 10);
+            node.installs(event);
+        }
+        assert_eq!((node.leases(), node.nslp.counters().leases_over_limit), (kept, 1), "{modules} modules");
+        // What ends makes room.
+        node.at(601_000);
+        assert_eq!(node.leases(), 0);
+    }
+    assert_eq!(Config::new("me".parse().unwrap(), 32704).leases_max, LEASES_MAX);
 }
