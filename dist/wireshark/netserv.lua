@@ -847,6 +847,7 @@ local HEADERS = {
   session = { "Session", "RESPONSE NOTIFY TEAR" }, entry = { "Entry", "RESPONSE" },
   ["entry-more"] = { "Entry, continued", "RESPONSE" },
   incomplete = { "Incomplete", "RESPONSE" }, ["end"] = { "End proven by", "RESPONSE" },
+  withheld = { "Withheld", "RESPONSE" }, foreign = { "Entries of outside", "RESPONSE" },
   module = { "Module", "NOTIFY TEAR" }, node = { "Node", "NOTIFY" }, event = { "Event", "NOTIFY" },
   nodes = { "Nodes", "NOTIFY" }, detail = { "Detail", "NOTIFY" }, ["budget-ms"] = { "Time to answer in ms", "HOP" },
 }

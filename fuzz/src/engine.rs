@@ -131,7 +131,7 @@ impl World {
             nslp_id: NSLP_ID,
             session: session(input),
             mri: mri(from),
-            attributes: TransferAttributes { reliable, secure: choices & 0xc0 == 0x80 },
+            attributes: TransferAttributes { reliable, secure: choices & 0xc0 == 0x80, inside: false },
             sii: node.last_sii.filter(|_| choices & 1 == 1),
             timeout: Duration::from_millis(u64::from(choices) * 100),
             data: vec![0x55; length],

@@ -2,7 +2,9 @@
 //! Response stacks as people read them.
 
 use netserv_model::api::RequestResult;
-use netserv_model::request::{ModuleState, ModuleStatus, NodeLoad, NodeReport, Outcome, PolicyReport, ServerCounts};
+use netserv_model::request::{
+    ModuleState, ModuleStatus, NodeLoad, NodeReport, Outcome, PolicyReport, ServerCounts, Withheld,
+};
 use netserv_model::{Flavour, Refusal, RefusalKind};
 
 use crate::exit::{Exit, Failure, one_line};
@@ -62,9 +64,9 @@ pub fn write_path(result: &RequestResult, destination: &str, output: &mut Output
 
 /// Returns the exit code that tells a response stack in one number.
 pub fn exit(result: &RequestResult) -> Exit {
-    if result.nodes.iter().any(|node| !node.outcome.is_ok()) {
+    if result.nodes.iter().any(|node| !node.outcome.is_ok()) || result.withheld.refused > 0 {
         Exit::NodeRefused
-    } else if result.incomplete.is_some() || result.nodes.is_empty() {
+    } else if result.incomplete.is_some() || result.withheld.nodes > 0 || result.nodes.is_empty() {
         Exit::Incomplete
     } else {
         Exit::Done
@@ -166,18 +168,30 @@ fn write_end(result: &RequestResult, output: &mut Output) {
         let sum = output.paint(style, &sum);
         output.line(sum);
     }
+    if result.withheld.nodes > 0 {
+        let line = output.paint(Style::Warn, &withheld(&result.withheld));
+        output.line(line);
+    }
     match &result.incomplete {
         Some(refusal) => {
             let line = output.paint(Style::Warn, "the response stack ends early");
             output.line(line);
             write_refusal(refusal, 0, output);
         }
-        None if result.nodes.is_empty() => {
+        None if result.nodes.is_empty() && result.withheld.nodes == 0 => {
             let none = Refusal::new(RefusalKind::NoNode, "no node answered");
             write_refusal(&none, 0, output);
         }
         None => {}
     }
+}
+
+fn withheld(withheld: &Withheld) -> String {
+    let Withheld { nodes, refused, lease_s } = *withheld;
+    let nodes = count(u64::from(nodes), "node");
+    let refused = if refused > 0 { format!(", {refused} of which refused") } else { String::new() };
+    let lease = if lease_s > 0 { format!(", longest lease {}", format_seconds(lease_s)) } else { String::new() };
+    format!("{nodes} more that the operator of a domain on the path does not show{refused}{lease}")
 }
 
 fn write_refusal(refusal: &Refusal, indent: usize, output: &mut Output) {

@@ -283,8 +283,14 @@ fn a_setup_takes_name_digest_and_dependencies_from_the_file() {
     let home = tiny();
     assert!(home.netserv(&["module", "build", "tiny", "--out", "a.nsm"]).status.success());
     let digest = inspect(&home, "a.nsm")["digest"].as_str().unwrap().to_owned();
-    let answer =
-        RequestResult { session: SessionId([0; 16]), nodes: Vec::new(), incomplete: None, end: None, took_us: 1 };
+    let answer = RequestResult {
+        session: SessionId([0; 16]),
+        nodes: Vec::new(),
+        incomplete: None,
+        end: None,
+        withheld: Default::default(),
+        took_us: 1,
+    };
     let node = FakeNode::answering(200, serde_json::to_string(&answer).unwrap());
     let output = home.ask(&node, &["setup", "a.nsm", "--to", "10.0.0.1"]);
     assert_eq!(output.status.code(), Some(6));

@@ -31,7 +31,14 @@ fn report(node: &str, address: &str, outcome: Outcome, took_us: u64) -> NodeRepo
 
 fn result(nodes: Vec<NodeReport>, incomplete: Option<Refusal>) -> RequestResult {
     let end = incomplete.is_none().then_some(PathEnd::Unreachable);
-    RequestResult { session: SessionId([0xab; 16]), nodes, incomplete, end, took_us: 15_340 }
+    RequestResult {
+        session: SessionId([0xab; 16]),
+        nodes,
+        incomplete,
+        end,
+        withheld: Default::default(),
+        took_us: 15_340,
+    }
 }
 
 fn refused(kind: RefusalKind, detail: &str) -> Outcome {

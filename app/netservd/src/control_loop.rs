@@ -14,6 +14,7 @@ use netserv_model::NodeId;
 use netserv_model::api::{ConfigChange, ModuleList, NodeInfo, Reloaded, RequestResult, UsageReport};
 use netserv_model::effect::{Late, Notice, Stored};
 use netserv_model::notify::Notify;
+use netserv_model::policy::NodePolicy;
 use netserv_model::trace::TraceRequest;
 use netserv_model::{Instant, Refusal};
 use netserv_node::{CallId, Input, Node, Output, What};
@@ -23,6 +24,7 @@ use netserv_packet_loop::thread::PacketThread;
 use tokio::sync::{mpsc, oneshot, watch};
 
 use crate::clock::Clock;
+use crate::config::domain::networks_of;
 use crate::config::reload::put_off;
 use crate::config::tls::Tls;
 use crate::config::{Config, Role};
@@ -182,6 +184,7 @@ impl ControlLoop {
                 self.parts.signal.set_addresses(addresses);
                 self.input(Input::RoutesChanged);
                 self.input(Input::Addresses(all));
+                self.neighbours_may_be_others();
             }
             Event::Api(call) => self.call(call),
             Event::News(news) => self.input(Input::News(news)),
@@ -358,6 +361,31 @@ impl ControlLoop {
         out
     }
 
+    /// Returns what the node goes by, with what this machine has now.
+    fn policy(&self, config: &Config) -> anyhow::Result<NodePolicy> {
+        let addresses = self.parts.signal.addresses();
+        let mut policy = config.policy(&|interface| networks_of(addresses, interface))?;
+        self.parts.about.runtimes.add_to(&mut policy);
+        Ok(policy)
+    }
+
+    /// Puts the policy in force anew where it depends on the addresses of interfaces.
+    fn neighbours_may_be_others(&mut self) {
+        let config = Arc::clone(&self.parts.config.borrow());
+        if !config.signaling.domain.names_interfaces() {
+            return;
+        }
+        match self.policy(&config) {
+            Ok(policy) => {
+                // Nobody waits for it.
+                let call = CallId(self.next_call);
+                self.next_call += 1;
+                self.input(Input::Policy(call, Box::new(policy)));
+            }
+            Err(error) => tracing::error!(error = format!("{error:#}"), "the domain's border stays as it was"),
+        }
+    }
+
     fn read_config(&self, reply: Option<ReloadReply>) {
         let (path, events) = (self.parts.config_path.clone(), self.parts.events.clone());
         tokio::task::spawn_blocking(move || {
@@ -378,7 +406,7 @@ impl ControlLoop {
         let reload = read.and_then(|read| {
             let ReadConfig { config, credentials } = *read;
             let reload = self.parts.config.borrow().reload(config)?;
-            let policy = reload.in_force.policy()?;
+            let policy = self.policy(&reload.in_force)?;
             credentials.map(|credentials| self.parts.signal.set_credentials(credentials)).transpose()?;
             Ok((policy, reload))
         });
@@ -391,8 +419,6 @@ impl ControlLoop {
                 return drop(reply.map(|reply| reply.send(Err(error))));
             }
         };
-        let mut policy = policy;
-        self.parts.about.runtimes.add_to(&mut policy);
         self.parts.config.send_replace(Arc::new(reload.in_force));
         let call = self.pending(Pending::Reload(reload.changes, reply));
         self.input(Input::Policy(call, Box::new(policy)));

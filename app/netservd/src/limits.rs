@@ -66,6 +66,8 @@ pub const METERED_NETWORKS_MAX: usize = 1 << 14;
 pub const TLS_FILE_BYTES_MAX: u64 = 1024 * 1024;
 /// Names of who may be a signaling peer.
 pub const PEERS_MAX: usize = 4096;
+/// Rules of which nodes next to this one are inside of the domain.
+pub const NEIGHBOURS_MAX: usize = 1024;
 /// How long a TLS handshake with a signaling peer may take, once TCP has connected.
 pub const TLS_HANDSHAKE_TIME_MAX: Duration = Duration::from_secs(3);
 /// TLS handshakes under way with peers that connected, for each version of IP; one more ends the oldest.

@@ -27,6 +27,7 @@ use tracing_subscriber::util::SubscriberInitExt;
 
 use crate::api;
 use crate::clock::Clock;
+use crate::config::domain::networks_of;
 use crate::config::{Config, Dataplane, Role, Signaling, engines};
 use crate::control_loop::{ControlLoop, Parts};
 use crate::effects::networks::Networks;
@@ -211,7 +212,7 @@ async fn run_node(
         modules,
     };
     let (effects, answers) = Effects::new(owners);
-    let mut policy = config.policy()?;
+    let mut policy = config.policy(&|interface| networks_of(signal.addresses(), interface))?;
     runtimes.add_to(&mut policy);
     let missing = doctor::missing(&config).into_iter().chain(runtimes.missing.clone()).collect();
     let header = header(&config, own_addresses, policy)?;
@@ -404,7 +405,7 @@ mod tests {
     #[test]
     fn no_start_has_the_identity_or_the_seed_of_another() {
         let config = Config::default();
-        let start = || header(&config, Vec::new(), config.policy().unwrap()).unwrap();
+        let start = || header(&config, Vec::new(), config.policy(&|_| Vec::new()).unwrap()).unwrap();
         let (first, second) = (start(), start());
         let identities = [&first, &second].map(|header| &header.config.gist.peer_identity);
         assert_eq!(identities.map(|identity| identity.len()), [16, 16]);

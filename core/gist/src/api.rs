@@ -46,6 +46,8 @@ pub struct TransferAttributes {
     pub reliable: bool,
     /// Protected on the way to the peer.
     pub secure: bool,
+    /// To a peer inside of the operator's domain, or not at all.
+    pub inside: bool,
 }
 
 /// How a connection is carried, and whom it was shown to lead to.

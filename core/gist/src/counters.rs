@@ -55,6 +55,8 @@ pub enum Counter {
     DataSent,
     /// NSLP messages that could not be delivered.
     DataDropped,
+    /// Data not sent, since it is not to leave the domain and the peer is outside.
+    DataKeptInside,
     /// Error messages received.
     ErrorsReceived,
     /// Error messages sent.
@@ -85,7 +87,7 @@ pub enum Counter {
 
 impl Counter {
     /// Every counter, in order.
-    pub const ALL: [Counter; 38] = [
+    pub const ALL: [Counter; 39] = [
         Counter::DatagramsReceived,
         Counter::BadMagic,
         Counter::Malformed,
@@ -111,6 +113,7 @@ impl Counter {
         Counter::DataDelivered,
         Counter::DataSent,
         Counter::DataDropped,
+        Counter::DataKeptInside,
         Counter::ErrorsReceived,
         Counter::ErrorsSent,
         Counter::ErrorsLimited,
@@ -154,6 +157,7 @@ impl Counter {
             Counter::DataDelivered => "data_delivered",
             Counter::DataSent => "data_sent",
             Counter::DataDropped => "data_dropped",
+            Counter::DataKeptInside => "data_kept_inside",
             Counter::ErrorsReceived => "errors_received",
             Counter::ErrorsSent => "errors_sent",
             Counter::ErrorsLimited => "errors_limited",

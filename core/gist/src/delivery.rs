@@ -160,7 +160,7 @@ impl Engine {
             Via::Association(id) => {
                 let secure = self.associations.has_stack(id, Stack::Tls);
                 let name = self.associations.get(id).and_then(|association| association.certified.clone());
-                (InterfaceId::default(), TransferAttributes { reliable: true, secure }, name)
+                (InterfaceId::default(), TransferAttributes { reliable: true, secure, inside: false }, name)
             }
         }
     }

@@ -5,6 +5,7 @@ use std::collections::BTreeSet;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 
 use netserv_model::Instant;
+use netserv_model::domain::Neighbours;
 use netserv_wire::gist::{
     Direction, ErrorCode, HEADER_BYTES, Header, MAGIC, Message, MessageType, Mri, Nli, strip_magic,
 };
@@ -41,6 +42,7 @@ pub struct Engine {
     own_addresses: BTreeSet<IpAddr>,
     /// NSLPs that may go again.
     pub(crate) guests: BTreeSet<u16>,
+    pub(crate) neighbours: Neighbours,
     pub(crate) out: Outbox,
     /// Associations that lost bytes for want of room, to be closed before the call returns.
     pub(crate) overrun: BTreeSet<AssociationId>,
@@ -88,6 +90,7 @@ impl Engine {
             unproven: NetworkBuckets::new(config.unproven_rate, rng.random()),
             own_addresses: BTreeSet::new(),
             guests: BTreeSet::new(),
+            neighbours: Neighbours::default(),
             out: Outbox::new(config.send_rate),
             routes: RouteTable::default(),
             associations: AssociationTable::default(),
@@ -102,6 +105,11 @@ impl Engine {
     /// Takes the node's own addresses, to which it never sends.
     pub fn set_own_addresses(&mut self, addresses: impl IntoIterator<Item = IpAddr>) {
         self.own_addresses = addresses.into_iter().collect();
+    }
+
+    /// Takes who is inside of the operator's domain: what is to stay inside goes to nobody else.
+    pub fn set_neighbours(&mut self, neighbours: Neighbours) {
+        self.neighbours = neighbours;
     }
 
     /// Takes one datagram that arrived or was intercepted, and says whether it goes on.

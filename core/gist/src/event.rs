@@ -120,6 +120,8 @@ pub enum FailReason {
         /// The error's subcode.
         subcode: u8,
     },
+    /// The peer is outside of the domain, and the message is not to leave it.
+    Outside,
     /// The NSLP gave the state up while the message waited.
     Cancelled,
 }
@@ -139,6 +141,7 @@ impl FailReason {
             FailReason::Rejected { code, subcode } => {
                 format!("the next node refused it with GIST error {code}/{subcode}")
             }
+            FailReason::Outside => "the next node is outside of the domain".to_owned(),
             FailReason::Cancelled => "the route was given up meanwhile".to_owned(),
         }
     }

@@ -4,6 +4,7 @@
 use std::net::{IpAddr, SocketAddr};
 use std::time::Duration;
 
+use netserv_model::domain::Side;
 use netserv_model::{Instant, SessionId};
 use netserv_wire::gist::{Direction, Message, MessageType, Mri};
 
@@ -161,6 +162,10 @@ impl Engine {
     }
 
     fn send_data(&mut self, now: Instant, id: RouteId, message: Pending) -> Result<(), FailReason> {
+        if message.attributes.inside && self.side_of(id) == Side::Outside {
+            self.out.count(Counter::DataKeptInside);
+            return Err(FailReason::Outside);
+        }
         let Some(route) = self.routes.get_mut(id) else { return Err(FailReason::Cancelled) };
         let (key, local) = (RouteKey::clone(&route.key), route.local);
         let (association, distance) = (route.association, route.distance);
@@ -185,6 +190,15 @@ impl Engine {
             self.out.count(Counter::DataSent);
         }
         sent
+    }
+
+    /// Returns on which side of the domain's border the row's peer is.
+    fn side_of(&self, id: RouteId) -> Side {
+        let Some(route) = self.routes.get(id) else { return Side::Outside };
+        let Some(peer) = route.peer.and_then(|sii| self.peers.get(sii)) else { return Side::Outside };
+        let association = route.association.and_then(|id| self.associations.get(id));
+        let name = association.and_then(|association| association.certified.as_deref());
+        self.neighbours.side(peer.address, name)
     }
 
     /// Sends a message to the row's peer in normal D-mode.

@@ -6,7 +6,7 @@ use std::net::IpAddr;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::request::{ModuleStatus, NodeLoad, NodeReport, PathEnd};
+use crate::request::{ModuleStatus, NodeLoad, NodeReport, PathEnd, Withheld};
 use crate::usage::{Traffic, Usage};
 use crate::{ModuleName, NodeId, Refusal, SessionId, UnixTime, UserId};
 
@@ -48,6 +48,9 @@ pub struct RequestResult {
     /// Why the stack ends before the last node, if it does.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub incomplete: Option<Refusal>,
+    /// The nodes that are not in `nodes`, since their operators do not show them; nothing if there are none.
+    #[serde(default, skip_serializing_if = "Withheld::is_empty")]
+    pub withheld: Withheld,
     /// What proves that no node is missing at the far end; nothing if one may be, or if no path was asked.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub end: Option<PathEnd>,

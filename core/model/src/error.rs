@@ -80,6 +80,8 @@ pub enum RefusalKind {
     NodeFailed,
     /// The node's role is `host`: it sends requests and runs no modules.
     NotANode,
+    /// The request comes from outside of the node's domain, or would leave it, and the operator does not want that.
+    OutsideDomain,
     /// No NetServ node answered on the path.
     NoNode,
     /// A node further on did not answer in time.
@@ -88,7 +90,7 @@ pub enum RefusalKind {
 
 impl RefusalKind {
     /// Every kind.
-    pub const ALL: [RefusalKind; 36] = [
+    pub const ALL: [RefusalKind; 37] = [
         RefusalKind::BadRequest,
         RefusalKind::Unsigned,
         RefusalKind::UnknownUser,
@@ -123,6 +125,7 @@ impl RefusalKind {
         RefusalKind::NotInstalled,
         RefusalKind::NodeFailed,
         RefusalKind::NotANode,
+        RefusalKind::OutsideDomain,
         RefusalKind::NoNode,
         RefusalKind::Timeout,
     ];
@@ -164,6 +167,7 @@ impl RefusalKind {
             RefusalKind::NotInstalled => "not-installed",
             RefusalKind::NodeFailed => "node-failed",
             RefusalKind::NotANode => "not-a-node",
+            RefusalKind::OutsideDomain => "outside-domain",
             RefusalKind::NoNode => "no-node",
             RefusalKind::Timeout => "timeout",
         }
@@ -220,6 +224,9 @@ impl RefusalKind {
             RefusalKind::NotInstalled => "see what is installed with `netserv probe --ask modules`",
             RefusalKind::NodeFailed => "ask the node's operator to look at its log",
             RefusalKind::NotANode => "send the request to a path with a NetServ node on it",
+            RefusalKind::OutsideDomain => {
+                "send the request from inside of the domain, or ask its operator to let it pass (`signaling.domain`)"
+            }
             RefusalKind::NoNode => "check the path and that nodes run: `netserv path`",
             RefusalKind::Timeout => "try again; if it stays, look where the stack ends with `netserv path`",
         }

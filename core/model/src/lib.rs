@@ -8,6 +8,7 @@ pub mod api;
 pub mod application;
 
 pub mod container_link;
+pub mod domain;
 pub mod effect;
 pub mod error;
 pub mod filter;

@@ -9,6 +9,7 @@ use ipnet::IpNet;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use crate::domain::DomainPolicy;
 use crate::filter::PortRange;
 use crate::limits;
 use crate::manifest::ModuleLimits;
@@ -36,6 +37,9 @@ pub struct NodePolicy {
     pub environments: Vec<Environment>,
     /// Prefixes of which users' containers get addresses.
     pub container_prefixes: Vec<IpNet>,
+    /// Whom signaling believes, and what leaves the domain.
+    #[serde(default)]
+    pub domain: DomainPolicy,
 }
 
 impl NodePolicy {
@@ -51,6 +55,7 @@ impl NodePolicy {
             blocks: BTreeMap::new(),
             environments: Vec::new(),
             container_prefixes: Vec::new(),
+            domain: DomainPolicy::default(),
         }
     }
 

@@ -186,6 +186,34 @@ pub struct Environment {
     pub engine: String,
 }
 
+/// Nodes that a response stack has no entries of, since the operators of their domains do not show them.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct Withheld {
+    /// How many there are.
+    pub nodes: u32,
+    /// How many of them refused.
+    #[serde(default)]
+    pub refused: u32,
+    /// Seconds until the longest of their leases ends; 0 if they have none.
+    #[serde(default)]
+    pub lease_s: u64,
+}
+
+impl Withheld {
+    /// Returns whether each node has its entry.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        *self == Withheld::default()
+    }
+
+    /// Takes in one node more.
+    pub fn add(&mut self, outcome: &Outcome) {
+        self.nodes = self.nodes.saturating_add(1);
+        self.refused = self.refused.saturating_add(u32::from(!outcome.is_ok()));
+        self.lease_s = self.lease_s.max(outcome.lease_s().unwrap_or(0));
+    }
+}
+
 /// What proves that no node is missing at the far end of a response stack.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
@@ -267,6 +295,16 @@ impl Outcome {
     /// Returns whether the node did what was asked.
     pub fn is_ok(&self) -> bool {
         !matches!(self, Outcome::Refused(_))
+    }
+
+    /// Returns the seconds that are left of the lease that it tells of.
+    pub fn lease_s(&self) -> Option<u64> {
+        match self {
+            Outcome::Installed { lease_s } | Outcome::Refreshed { lease_s } | Outcome::Replaced { lease_s } => {
+                Some(*lease_s)
+            }
+            Outcome::Removed | Outcome::Probed | Outcome::WouldDo { .. } | Outcome::Refused(_) => None,
+        }
     }
 }
 

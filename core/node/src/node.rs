@@ -108,9 +108,12 @@ impl Node {
         let mut rng = StdRng::from_seed(seed);
         let mut gist = Engine::new(config.gist, rng.random());
         gist.set_own_addresses(config.nslp.own_addresses.iter().copied());
+        let mut nslp = Nslp::new(config.nslp, rng.random());
+        gist.set_neighbours(policy.domain.neighbours.clone());
+        nslp.handle_domain(policy.domain.clone());
         Node {
             gist,
-            nslp: Nslp::new(config.nslp, rng.random()),
+            nslp,
             controller: Controller::new(policy),
             now: Now::default(),
             lanes: Lanes::default(),
@@ -137,7 +140,11 @@ impl Node {
         let at = now.instant;
         match input {
             Input::Restore(stored) => self.controller.restore(now, *stored),
-            Input::Policy(call, policy) => self.controller.set_policy(now, PolicyChange(call.0), *policy),
+            Input::Policy(call, policy) => {
+                self.gist.set_neighbours(policy.domain.neighbours.clone());
+                self.nslp.handle_domain(policy.domain.clone());
+                self.controller.set_policy(now, PolicyChange(call.0), *policy);
+            }
             Input::Addresses(addresses) => {
                 self.gist.set_own_addresses(addresses.iter().copied());
                 self.nslp.handle_addresses(addresses);

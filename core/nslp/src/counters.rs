@@ -27,6 +27,10 @@ counters! {
     requests_duplicate,
     /// Requests refused because too many are pending.
     requests_over_limit,
+    /// Requests from outside of the domain that its operator does not take.
+    requests_not_taken,
+    /// Requests that were not let out of the domain.
+    requests_kept_inside,
     /// Requests sent again after a connection broke.
     requests_resent,
     /// Exchanges answered because their time ran out.

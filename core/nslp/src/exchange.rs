@@ -5,9 +5,10 @@ use std::net::IpAddr;
 use std::time::Duration;
 
 use netserv_gist::SiiHandle;
+use netserv_model::domain;
 use netserv_model::effect::RequestId;
 use netserv_model::limits::STACK_ENTRIES_MAX;
-use netserv_model::request::{NodeReport, Outcome, PathEnd};
+use netserv_model::request::{NodeReport, Outcome, PathEnd, Probe, Withheld};
 use netserv_model::{Instant, NodeId, Nonce, Refusal, RefusalKind, SessionId};
 use netserv_wire::gist::Mri;
 use netserv_wire::nslp::{Message, Response};
@@ -34,6 +35,8 @@ pub(crate) struct Arrival {
     pub time: Duration,
     /// GIST hops that it may still travel; `None` for as many as GIST gives a message.
     pub hops: Option<u8>,
+    /// Why this node does nothing, if it knows that without its controller.
+    pub refusal: Option<Refusal>,
 }
 
 /// One request on this node.
@@ -113,6 +116,10 @@ pub(crate) enum Beyond {
         incomplete: Option<Refusal>,
         /// What proves that they do not; nothing if no path was asked.
         end: Option<PathEnd>,
+        /// How many of the entries, at the far end, are of nodes outside of the domain.
+        foreign: usize,
+        /// The nodes that have no entry, since their operators do not show it.
+        withheld: Withheld,
     },
 }
 
@@ -124,12 +131,13 @@ impl Beyond {
 
     /// Returns that there is nobody further on, by this proof.
     pub(crate) fn nobody(end: Option<PathEnd>) -> Beyond {
-        Beyond::Known { entries: Vec::new(), incomplete: None, end }
+        Beyond::Known { entries: Vec::new(), incomplete: None, end, foreign: 0, withheld: Withheld::default() }
     }
 
     /// Returns that nothing is known of those further on.
     pub(crate) fn unknown(refusal: Refusal) -> Beyond {
-        Beyond::Known { entries: Vec::new(), incomplete: Some(refusal), end: None }
+        let incomplete = Some(refusal);
+        Beyond::Known { entries: Vec::new(), incomplete, end: None, foreign: 0, withheld: Withheld::default() }
     }
 
     /// Returns whether a request like this was sent more than once.
@@ -141,7 +149,7 @@ impl Beyond {
 impl Exchange {
     /// Returns the exchange that an arrival begins.
     pub(crate) fn new(now: Instant, request: RequestId, arrival: Arrival, beyond: Beyond) -> Exchange {
-        let Arrival { message, requester, mri, address, time, hops } = arrival;
+        let Arrival { message, requester, mri, address, time, hops, refusal: _ } = arrival;
         Exchange {
             request,
             requester,
@@ -182,9 +190,10 @@ impl Exchange {
     /// say; what its own clients install runs as long as the answer tells, and not longer than was asked for.
     pub(crate) fn lease_time(&self, answer: &Response, ttl: Duration, host_only: bool) -> Option<Duration> {
         let seconds = match &self.own {
-            Own::Reported(report) => lease_of_outcome(&report.outcome),
+            Own::Reported(report) => report.outcome.lease_s(),
             Own::LeftOut if host_only && !matches!(self.requester, Requester::Upstream(_)) => {
-                answer.entries.iter().filter_map(|entry| lease_of_outcome(&entry.outcome)).max()
+                let shown = answer.entries.iter().filter_map(|entry| entry.outcome.lease_s());
+                shown.chain(Some(answer.withheld.lease_s)).max()
             }
             Own::Pending | Own::LeftOut => None,
         };
@@ -200,12 +209,14 @@ impl Exchange {
     ///
     /// Call it when the exchange is ready, or after [`Exchange::give_up`].
     pub(crate) fn build_answer(&self, session: SessionId, host_only: bool) -> Response {
-        let (mut entries, mut incomplete, end) = match &self.beyond {
-            Beyond::Waiting { .. } => (Vec::new(), None, None),
-            Beyond::Known { entries, incomplete, end } => (entries.clone(), incomplete.clone(), *end),
+        let (mut entries, mut incomplete, end, mut foreign, withheld) = match &self.beyond {
+            Beyond::Waiting { .. } => (Vec::new(), None, None, 0, Withheld::default()),
+            Beyond::Known { entries, incomplete, end, foreign, withheld } => {
+                (entries.clone(), incomplete.clone(), *end, *foreign, *withheld)
+            }
         };
         let asked_a_path = self.mri.is_some() && matches!(self.requester, Requester::Local(_));
-        if asked_a_path && host_only && entries.is_empty() && incomplete.is_none() {
+        if asked_a_path && host_only && entries.is_empty() && withheld.nodes == 0 && incomplete.is_none() {
             incomplete = Some(Refusal::new(RefusalKind::NoNode, "no NetServ node answered on the path"));
         }
         if let Own::Reported(report) = &self.own {
@@ -213,11 +224,25 @@ impl Exchange {
         }
         if entries.len() > STACK_ENTRIES_MAX {
             let detail = format!("the response stack holds {STACK_ENTRIES_MAX} entries, the path has more nodes");
+            foreign = foreign.saturating_sub(entries.len() - STACK_ENTRIES_MAX);
             entries.truncate(STACK_ENTRIES_MAX);
             incomplete = Some(Refusal::new(RefusalKind::QuotaExceeded, detail));
         }
         let end = end.filter(|_| incomplete.is_none());
-        Response { session, nonce: self.message.nonce(), entries, incomplete, end, unknown: Vec::new() }
+        let nonce = self.message.nonce();
+        Response { session, nonce, entries, incomplete, end, withheld, foreign, unknown: Vec::new() }
+    }
+
+    /// Returns whether the first entry of the answer is this node's own.
+    pub(crate) fn has_own_entry(&self) -> bool {
+        matches!(self.own, Own::Reported(_))
+    }
+
+    /// Returns what a stranger asked, if this node does not know who asks.
+    pub(crate) fn stranger(&self) -> Option<&Probe> {
+        let own = if let Own::Reported(report) = &self.own { Some(&report.outcome) } else { None };
+        let is_signed = self.message.user().is_some() && self.message.signature().is_some();
+        domain::stranger(self.message.body(), is_signed, own)
     }
 
     /// Settles for what is known when the time is up.
@@ -238,16 +263,6 @@ impl Exchange {
 pub(crate) fn budget_of(time: Duration) -> Option<Duration> {
     let budget = time - HOP_TIME.min(time / 2);
     Some(budget).filter(|budget| *budget >= BUDGET_MIN)
-}
-
-/// Returns the seconds that are left of a lease which an outcome tells of.
-pub(crate) fn lease_of_outcome(outcome: &Outcome) -> Option<u64> {
-    match outcome {
-        Outcome::Installed { lease_s } | Outcome::Refreshed { lease_s } | Outcome::Replaced { lease_s } => {
-            Some(*lease_s)
-        }
-        Outcome::Removed | Outcome::Probed | Outcome::WouldDo { .. } | Outcome::Refused(_) => None,
-    }
 }
 
 /// Builds the entry of a node that did nothing.

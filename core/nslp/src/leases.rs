@@ -8,6 +8,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use netserv_gist::{AssociationId, SiiHandle};
+use netserv_model::domain::Side;
 use netserv_model::{Instant, ModuleName, Nonce, SessionId, UnixTime, UserId};
 use netserv_wire::gist::Mri;
 
@@ -120,6 +121,8 @@ pub(crate) struct Asker {
     pub(crate) address: IpAddr,
     /// The connection that it asked over.
     pub(crate) association: Option<AssociationId>,
+    /// Where it is.
+    pub(crate) side: Side,
 }
 
 impl Asker {

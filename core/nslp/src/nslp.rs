@@ -8,6 +8,7 @@ use std::time::Duration;
 
 use netserv_gist::{ApiCall, ApiError, Event, MessageHandle, SiiHandle, TransferAttributes};
 use netserv_model::api::RequestResult;
+use netserv_model::domain::DomainPolicy;
 use netserv_model::effect::RequestId;
 use netserv_model::notify::Notify;
 use netserv_model::request::{NodeReport, Outcome, PathEnd, Request};
@@ -22,15 +23,19 @@ use crate::config::{Config, LocalId, LocalPath, LocalRequest};
 use crate::counters::{Counters, StateCounts};
 use crate::exchange::{Arrival, Beyond, Exchange, ExchangeKey, Own, Requester, budget_of, refused};
 use crate::leases::{Asker, Leases};
-use crate::limits::{ANSWER_SEND_TIME, FINISHED_MAX, PENDING_MAX};
+use crate::limits::{FINISHED_MAX, PENDING_MAX};
 
+mod domain;
 mod follow;
 mod receive;
+
+use domain::Shown;
 
 /// One node's NetServ signaling.
 #[derive(Debug)]
 pub struct Nslp {
     config: Config,
+    domain: DomainPolicy,
     rng: StdRng,
     exchanges: BTreeMap<ExchangeKey, Exchange>,
     pending: usize,
@@ -80,6 +85,8 @@ struct Route<'a> {
     sii: Option<SiiHandle>,
     /// If not, it goes past the path at once or not at all.
     reliable: bool,
+    /// It is not to leave the domain.
+    inside: bool,
 }
 
 /// A message of a peer, as GIST delivered it.
@@ -98,6 +105,7 @@ impl Nslp {
         Nslp {
             leases: Leases::new(config.leases_max),
             config,
+            domain: DomainPolicy::default(),
             rng: StdRng::from_seed(seed),
             exchanges: BTreeMap::new(),
             pending: 0,
@@ -123,17 +131,34 @@ impl Nslp {
         self.config.own_addresses = own_addresses;
     }
 
+    /// Takes what the operator wants at the domain's border.
+    pub fn handle_domain(&mut self, domain: DomainPolicy) {
+        self.domain = domain;
+    }
+
     /// Takes what GIST tells; events of other NSLPs and malformed bytes are passed over.
     pub fn handle_event(&mut self, now: Now, event: Event) {
         match event {
             Event::RecvMessage {
-                nslp_id, session, mri, data, local, validated, hops, sii, peer, association, ..
+                nslp_id,
+                session,
+                mri,
+                data,
+                local,
+                validated,
+                hops,
+                sii,
+                peer,
+                peer_name,
+                association,
+                ..
             } => {
                 // A Query without payload of ours shows up as an empty message.
                 if nslp_id != self.config.nslp_id || data.is_empty() {
                     return;
                 }
-                let asker = Asker { sii, address: peer, association };
+                let side = self.domain.neighbours.side(peer, peer_name.as_deref());
+                let asker = Asker { sii, address: peer, association, side };
                 let from = Received { session, mri, local, hops, asker };
                 if validated {
                     self.handle_data(now.instant, &from, &data);
@@ -179,8 +204,8 @@ impl Nslp {
         }
         let time = if timeout.is_zero() { self.config.timeout_default } else { timeout };
         let address = path.map(|path| path.source).or_else(|| self.config.own_addresses.first().copied());
-        let (requester, hops) = (Requester::Local(vec![id]), None);
-        self.start(now.instant, key, Arrival { message, requester, mri, address, time, hops });
+        let (requester, hops, refusal) = (Requester::Local(vec![id]), None, None);
+        self.start(now.instant, key, Arrival { message, requester, mri, address, time, hops, refusal });
         Ok(())
     }
 
@@ -297,11 +322,14 @@ impl Nslp {
         envelope.budget.unwrap_or(self.config.timeout_default).min(self.config.answer_time_max)
     }
 
-    fn start(&mut self, now: Instant, key: ExchangeKey, arrival: Arrival) {
+    fn start(&mut self, now: Instant, key: ExchangeKey, mut arrival: Arrival) {
         let request = RequestId(self.next_request);
         self.next_request += 1;
-        self.requests.push_back((request, arrival.message.request(key.0)));
-        self.by_request.insert(request, key);
+        let refusal = arrival.refusal.take();
+        if refusal.is_none() {
+            self.requests.push_back((request, arrival.message.request(key.0)));
+            self.by_request.insert(request, key);
+        }
         let destination = arrival.mri.as_ref().and_then(Mri::addresses).map(|(_, destination)| destination);
         let beyond = if destination.is_none() {
             Beyond::nobody(None)
@@ -316,7 +344,11 @@ impl Nslp {
         } else {
             Beyond::waiting()
         };
-        let exchange = Exchange::new(now, request, arrival, beyond);
+        let mut exchange = Exchange::new(now, request, arrival, beyond);
+        if let Some(refusal) = refusal {
+            let report = refused(&self.config.node, exchange.address, refusal, Duration::ZERO);
+            exchange.own = Own::Reported(Box::new(report));
+        }
         let path = exchange.goes_on.then(|| exchange.mri.clone()).flatten();
         self.timers.insert((exchange.timer, key));
         self.exchanges.insert(key, exchange);
@@ -325,6 +357,7 @@ impl Nslp {
             *self.paths.entry((key.0, Arc::new(mri))).or_default() += 1;
             self.send_request(now, key);
         }
+        self.finish_if_ready(now, key);
     }
 
     fn send_request(&mut self, now: Instant, key: ExchangeKey) {
@@ -333,18 +366,13 @@ impl Nslp {
         let (time_left, hops) = (exchange.timer.since(now), exchange.hops);
         let envelope = Envelope { budget: exchange.budget(now), unknown: Vec::new() };
         let pieces = nslp::parts(&envelope.emit(&exchange.message), key.1);
-        let route = Route { session: key.0, mri: &mri, sii: None, reliable: true };
+        let inside = !self.domain.let_out.have(exchange.message.body(), exchange.message.user());
+        let route = Route { session: key.0, mri: &mri, sii: None, reliable: true, inside };
         self.send(Sent::Request(key), route, pieces, time_left, hops);
     }
 
-    fn send_answer(&mut self, requested: &Mri, answer: &Response, sii: Option<SiiHandle>) {
-        let pieces = nslp::parts(&answer.emit(), answer.nonce);
-        let route = Route { session: answer.session, mri: &requested.inverted(), sii, reliable: true };
-        self.send(Sent::Answer, route, pieces, ANSWER_SEND_TIME, None);
-    }
-
     fn send(&mut self, what: Sent, route: Route<'_>, pieces: Vec<Vec<u8>>, timeout: Duration, hops: Option<u8>) {
-        let Route { session, mri, sii, reliable } = route;
+        let Route { session, mri, sii, reliable, inside } = route;
         for data in pieces {
             let handle = MessageHandle(self.next_handle);
             self.next_handle += 1;
@@ -354,7 +382,7 @@ impl Nslp {
                 nslp_id: self.config.nslp_id,
                 session,
                 mri: mri.clone(),
-                attributes: TransferAttributes { reliable, secure: false },
+                attributes: TransferAttributes { reliable, secure: false, inside },
                 sii,
                 timeout,
                 data,
@@ -411,7 +439,7 @@ impl Nslp {
             Requester::Upstream(peers) => {
                 let mri = exchange.mri.clone().expect("a request of another node has a flow");
                 // The routing state leads to one of them only.
-                peers.iter().for_each(|asker| self.send_answer(&mri, &answer, Some(asker.sii)));
+                peers.iter().for_each(|asker| self.answer_exchange(key, &mri, &answer, *asker));
                 if let Some(exchange) = self.exchanges.get_mut(&key) {
                     exchange.requester = Requester::Upstream(peers);
                 }
@@ -463,8 +491,8 @@ impl Nslp {
         let detail = format!("{} sent the request no further", self.config.node);
         let incomplete = Some(Refusal::new(refusal.kind, detail));
         let entries = vec![refused(&self.config.node, Some(from.local), refusal, Duration::ZERO)];
-        let answer = Response { session: from.session, nonce, entries, incomplete, end: None, unknown: Vec::new() };
-        self.send_answer(&from.mri, &answer, Some(from.asker.sii));
+        let answer = Response { entries, incomplete, ..Response::empty(from.session, nonce) };
+        self.send_answer(&from.mri, &answer, from.asker, &Shown { own: true, stranger: None });
     }
 }
 
@@ -473,6 +501,7 @@ fn result(answer: Response, took: Duration) -> RequestResult {
         session: answer.session,
         nodes: answer.entries,
         incomplete: answer.incomplete,
+        withheld: answer.withheld,
         end: answer.end,
         took_us: u64::try_from(took.as_micros()).unwrap_or(u64::MAX),
     }

@@ -174,7 +174,7 @@ fn query_payload(session: u8) -> Vec<u8> {
         nslp_id: NSLP,
         session: SessionId([session; 16]),
         mri: Mri::PathCoupled(flow),
-        attributes: TransferAttributes { reliable: false, secure: false },
+        attributes: TransferAttributes::default(),
         sii: None,
         timeout: Duration::from_secs(10),
         data: vec![0x4e; 64],

@@ -85,7 +85,7 @@ impl Pair {
             nslp_id: NSLP,
             session: SessionId(session),
             mri: Mri::PathCoupled(flow),
-            attributes: TransferAttributes { reliable, secure: false },
+            attributes: TransferAttributes { reliable, ..TransferAttributes::default() },
             sii: None,
             timeout: Duration::from_secs(10),
             data: vec![0x4e; 64],

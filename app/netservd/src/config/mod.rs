@@ -2,6 +2,7 @@
 //! The node's configuration: one TOML file, every key with a default, unknown keys refused.
 
 pub mod blocks;
+pub mod domain;
 pub mod engines;
 pub mod media;
 pub mod reload;
@@ -15,6 +16,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use anyhow::{Context, Result, anyhow, ensure};
+use ipnet::IpNet;
 use netserv_container::network::is_container_address;
 use netserv_container::network::limits::{ADDRESSES_MAX, PERMITS_MAX};
 use netserv_model::limits;
@@ -28,8 +30,8 @@ pub use role::Role;
 pub use sections::{Admission, Dataplane, DriverChoice, Fetch, Network, Osgi, Signaling, XdpForwardChoice};
 pub use users::User;
 
-/// What a user's table looks like, as comments after the defaults; uncommented it is valid.
-const USER_EXAMPLE: &str = "
+/// What the tables look like that may be there more than once, as comments after the defaults; uncommented they are valid.
+const EXAMPLES: &str = "
 # One table for each user that the node knows:
 # [[user]]
 # name = \"janedoe\"
@@ -42,6 +44,11 @@ const USER_EXAMPLE: &str = "
 # connect = [\"tcp port 443\", \"udp dst 192.0.2.53 port 53\"]   # what they may open
 # network = { packets-per-second = 200000, bits-per-second = 1000000000 }   # of its containers, each way
 # addresses = [\"192.0.2.10\"]   # its containers', in place of free ones of network.prefixes
+
+# Who is next to this node and inside of the operator's domain; the first that fits counts, all others are outside:
+# [[signaling.domain.neighbour]]
+# side = \"inside\"
+# prefix = \"10.0.0.0/8\"   # where the peer's address lies; or interface = \"eth1\", or tls-name = \"*.example.net\"
 ";
 
 /// Name servers that the C library asks at most.
@@ -137,21 +144,22 @@ impl Config {
         toml::to_string_pretty(self).unwrap_or_else(|error| format!("# cannot be written: {error}\n"))
     }
 
-    /// Returns the defaults as TOML, with a user's table as a comment.
+    /// Returns the defaults as TOML, with tables of users and neighbours as comments.
     pub fn default_toml() -> String {
-        Config::default().to_toml() + USER_EXAMPLE
+        Config::default().to_toml() + EXAMPLES
     }
 
-    /// Returns what admission depends on.
+    /// Returns what admission and signaling depend on; `networks` are those of an interface.
     ///
     /// # Errors
     /// Two users of one name, or ports that are none.
-    pub fn policy(&self) -> Result<NodePolicy> {
+    pub fn policy(&self, networks: &dyn Fn(&str) -> Vec<IpNet>) -> Result<NodePolicy> {
         let mut policy = NodePolicy::new(self.node.clone());
         policy.host_only = self.role == Role::Host;
         policy.accept_unsigned = self.admission.accept_unsigned;
         policy.clock_skew_max = Duration::from_secs(self.admission.clock_skew_s);
         policy.ttl_max = Duration::from_secs(self.admission.ttl_max_s);
+        policy.domain = self.signaling.domain.policy(networks)?;
         if self.role == Role::Node {
             policy.container_prefixes.clone_from(&self.network.prefixes);
             policy.blocks = self.blocks.versions(self.has_network());
@@ -221,7 +229,7 @@ impl Config {
     fn check(&self) -> Result<()> {
         self.check_network()?;
         self.blocks.check()?;
-        self.policy()?;
+        self.policy(&|_| Vec::new())?;
         let signaling = &self.signaling;
         ensure!(
             (32704..=32767).contains(&signaling.nslp_id),
@@ -244,6 +252,7 @@ impl Config {
         ensure!(signaling.tcp_port != 0, "signaling.tcp-port must not be 0");
         let tls = &signaling.tls;
         tls.check()?;
+        signaling.domain.check(tls.is_on())?;
         ensure!(
             !tls.is_on() || tls.port != signaling.tcp_port,
             "signaling.tcp-port and signaling.tls.port must differ: by the port peers know whether to speak TLS"
@@ -294,12 +303,11 @@ mod tests {
         assert_eq!(Config::parse(&default.to_toml()).unwrap(), default);
         assert_eq!(Config::parse("").unwrap(), default);
         assert_eq!(Config::parse(&Config::default_toml()).unwrap(), default);
-        let example: String = USER_EXAMPLE
-            .lines()
-            .filter_map(|line| line.strip_prefix("# "))
-            .skip(1)
-            .fold(String::new(), |all, line| all + line + "\n");
-        assert_eq!(Config::parse(&example).unwrap().users[0].prefixes.len(), 2);
+        let lines = EXAMPLES.lines().filter_map(|line| line.strip_prefix("# "));
+        let example: String =
+            lines.filter(|line| !line.ends_with(':')).fold(String::new(), |all, line| all + line + "\n");
+        let example = Config::parse(&example).unwrap();
+        assert_eq!((example.users[0].prefixes.len(), example.signaling.domain.neighbours.len()), (2, 1));
     }
 
     #[test]
@@ -327,14 +335,14 @@ mod tests {
              ports = ['5060', '16384-32767']\n",
             "ab".repeat(32)
         );
-        let policy = Config::parse(&text).unwrap().policy().unwrap();
+        let policy = Config::parse(&text).unwrap().policy(&|_| Vec::new()).unwrap();
         let user = &policy.users[&"janedoe".parse().unwrap()];
         assert_eq!(user.prefixes.len(), 2);
         assert_eq!(user.ports[1].to_string(), "16384-32767");
         assert!(!policy.accept_unsigned && !policy.has_network() && user.listen.is_empty());
         let policy =
             Config::parse(&format!("{text}listen = ['tcp port 80']\nconnect = ['udp']\naddresses = ['192.0.2.1']"));
-        let policy = policy.unwrap().policy().unwrap();
+        let policy = policy.unwrap().policy(&|_| Vec::new()).unwrap();
         assert!(policy.has_network());
         let user = &policy.users[&"janedoe".parse().unwrap()];
         assert_eq!((user.listen[0].to_string(), user.connect[0].to_string()), ("tcp port 80".into(), "udp".into()));

@@ -13,8 +13,8 @@ use super::tls::Tls;
 
 /// A configuration that takes the place of the one in force.
 pub struct Reload {
-    /// The configuration that is in force from here on: users, admission and whom TLS trusts as they were read, all else as
-    /// it was.
+    /// The configuration that is in force from here on: users, admission, the domain and whom TLS trusts as they were read, all
+    /// else as it was.
     pub in_force: Config,
     /// What was changed in the file.
     pub changes: Vec<ConfigChange>,
@@ -38,6 +38,7 @@ impl Config {
         if has_tls {
             *tls = Tls { require: tls.require, port: tls.port, ..read.signaling.tls };
         }
+        in_force.signaling.domain = read.signaling.domain;
         in_force.check().context("what was read needs a restart of netservd")?;
         Ok(Reload { in_force, changes })
     }
@@ -85,7 +86,7 @@ fn is_of_trust(key: &str) -> bool {
 }
 
 fn from(key: &str) -> InForceFrom {
-    if has_prefix(key, "admission") {
+    if has_prefix(key, "admission") || has_prefix(key, "signaling.domain") {
         return InForceFrom::Now;
     }
     // Users' names have no dots.

@@ -11,6 +11,7 @@ use netserv_node::{gist, nslp};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use super::domain::Domain;
 use super::tls::Tls;
 
 /// Signaling: GIST (RFC 5971) and the NetServ NSLP.
@@ -46,6 +47,8 @@ pub struct Signaling {
     pub refreshes_per_second: u32,
     /// TLS between peers.
     pub tls: Tls,
+    /// Whom this node believes, and what leaves the operator's domain.
+    pub domain: Domain,
 }
 
 impl Signaling {
@@ -94,6 +97,7 @@ impl Default for Signaling {
             associations_per_peer_max: gist::limits::ASSOCIATIONS_PER_PEER_MAX,
             refreshes_per_second: gist::limits::REFRESHES_PER_SECOND,
             tls: Tls::default(),
+            domain: Domain::default(),
         }
     }
 }

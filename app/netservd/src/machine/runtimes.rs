@@ -79,7 +79,7 @@ mod tests {
         let check = |flavours: &[Flavour], blocks: &[(&str, Option<u32>)], engines: &[&str]| {
             let jvm = flavours.contains(&Flavour::Osgi).then(|| jvm.clone());
             let runtimes = Runtimes { flavours: flavours.to_vec(), jvm, missing: vec![] };
-            let mut policy = Config::default().policy().unwrap();
+            let mut policy = Config::default().policy(&|_| Vec::new()).unwrap();
             runtimes.add_to(&mut policy);
             for (name, version) in blocks {
                 assert_eq!(policy.blocks.get(*name).copied(), *version, "{name}");

@@ -65,6 +65,11 @@ impl SignalIo {
         Ok(SignalIo { socket, send_router_alert, passing, addresses, associations, connections, packets, next_token })
     }
 
+    /// Returns the node's own addresses.
+    pub fn addresses(&self) -> &LocalAddresses {
+        &self.addresses
+    }
+
     /// Takes the node's own addresses after a change.
     pub fn set_addresses(&mut self, addresses: LocalAddresses) {
         self.addresses = addresses;

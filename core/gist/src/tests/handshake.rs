@@ -555,7 +555,7 @@ fn data_in_q_mode_names_its_sender_who_need_not_be_its_source() {
 fn calls_that_cannot_work_are_refused() {
     let mut s = Script::new();
     let v6 = flow("2001:db8::1".parse().unwrap(), "2001:db8::2".parse().unwrap());
-    let secure = TransferAttributes { reliable: true, secure: true };
+    let secure = TransferAttributes { reliable: true, secure: true, inside: false };
     let hopless = ApiCall::SendMessage {
         handle: MessageHandle(1),
         nslp_id: NSLP,

@@ -286,7 +286,7 @@ fn reliable_messages_arrive_once_and_in_order_on_a_lossy_path() {
         let mri = net.flow();
         for number in 0..5 {
             for index in 0..10 {
-                let attributes = TransferAttributes { reliable: index % 3 != 1, secure: false };
+                let attributes = TransferAttributes { reliable: index % 3 != 1, ..TransferAttributes::default() };
                 let text = format!("{number} {index}");
                 net.call(0, send(number * 100 + index, number, mri.clone(), attributes, text.as_bytes())).unwrap();
             }

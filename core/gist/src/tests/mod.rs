@@ -23,10 +23,10 @@ use crate::{ApiCall, Config, MessageHandle, TransferAttributes};
 
 pub(crate) const NSLP: u16 = 33;
 pub(crate) const RAO: u16 = 65_503;
-pub(crate) const UNRELIABLE: TransferAttributes = TransferAttributes { reliable: false, secure: false };
-pub(crate) const RELIABLE: TransferAttributes = TransferAttributes { reliable: true, secure: false };
+pub(crate) const UNRELIABLE: TransferAttributes = TransferAttributes { reliable: false, secure: false, inside: false };
+pub(crate) const RELIABLE: TransferAttributes = TransferAttributes { reliable: true, secure: false, inside: false };
 
-pub(crate) const SECURE: TransferAttributes = TransferAttributes { reliable: true, secure: true };
+pub(crate) const SECURE: TransferAttributes = TransferAttributes { reliable: true, secure: true, inside: false };
 
 pub(crate) fn config(identity: u8) -> Config {
     let mut config = Config::new(vec![identity; 16]);

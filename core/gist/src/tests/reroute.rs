@@ -4,6 +4,7 @@
 use std::net::SocketAddr;
 use std::time::Duration;
 
+use netserv_model::domain::{Neighbour, Neighbours, Side};
 use netserv_wire::gist::{ErrorCode, Message, MessageType, UDP_PORT};
 
 use super::loss::error_about;
@@ -12,7 +13,7 @@ use super::script::*;
 use super::{NSLP, RELIABLE, UNRELIABLE, flow, send, session};
 use crate::{
     ApiCall, Channel, Event, FailReason, IcmpKind, InterfaceId, MessageHandle, Notification, RouteStatus, SendStatus,
-    SiiHandle,
+    SiiHandle, TransferAttributes,
 };
 
 const SECOND: Duration = Duration::from_secs(1);
@@ -53,6 +54,27 @@ fn a_refresh_finds_a_new_peer() {
     let crate::Transmit::Datagram { peer, payload, .. } = s.transmit(at + 2) else { panic!() };
     assert_eq!(peer.ip(), THERE);
     assert!(parse_datagram(&payload).explicit);
+}
+
+#[test]
+fn what_is_to_stay_inside_goes_to_no_peer_outside() {
+    let inside = TransferAttributes { inside: true, ..UNRELIABLE };
+    for (prefix, expected) in [
+        ("10.0.0.2/32", SendStatus::Sent),
+        ("10.7.0.0/16", SendStatus::Failed(FailReason::Outside)),
+        ("2001:db8::/32", SendStatus::Failed(FailReason::Outside)),
+    ] {
+        let mut s = Script::new();
+        let prefixes = Some(vec![prefix.parse().unwrap()]);
+        s.engine.set_neighbours(Neighbours(vec![Neighbour { side: Side::Inside, prefixes, tls_name: None }]));
+        s.call(0, send(1, 5, downstream(), inside, b"x"));
+        s.establish(0);
+        assert_eq!(s.statuses(), [(1, expected)], "{prefix}");
+        // What may go out does, over the same route.
+        s.call(1, send(2, 5, downstream(), UNRELIABLE, b"y"));
+        assert_eq!(s.statuses(), [(2, SendStatus::Sent)], "{prefix}");
+        assert_eq!(s.count(crate::Counter::DataKeptInside), u64::from(expected != SendStatus::Sent));
+    }
 }
 
 #[test]

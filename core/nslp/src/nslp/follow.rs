@@ -5,6 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use netserv_gist::{ApiCall, Notification, RouteStatus, SiiHandle};
+use netserv_model::domain::Side;
 use netserv_model::notify::{Notify, NotifyEvent};
 use netserv_model::request::{Body, NodeReport, Outcome, PathEnd};
 use netserv_model::{Instant, ModuleName, NodeId, Nonce, Now, RefusalKind, SessionId, UserId};
@@ -12,8 +13,9 @@ use netserv_wire::gist::Mri;
 use netserv_wire::nslp::{Message, Response, Tear, emit_notify, parts};
 use rand::Rng;
 
+use super::domain::anonymous;
 use super::{Nslp, Received, Route, Sent, Withdrawal};
-use crate::exchange::{Arrival, Exchange, ExchangeKey, Requester, lease_of_outcome};
+use crate::exchange::{Arrival, Exchange, ExchangeKey, Requester};
 use crate::leases::{Asker, Installed, Lease, LeaseId, Text};
 use crate::limits::{
     ANSWER_SEND_TIME, CHECK_AGAIN_MIN, CHECK_INTERVAL, CHECKS_AT_ONCE_MAX, LOOK_AGAIN_MIN, LOOK_INTERVAL,
@@ -204,7 +206,7 @@ impl Nslp {
 
     /// Takes an answer that nobody waits for: if the path leads elsewhere, whoever gave it is told.
     pub(super) fn answered_late(&mut self, from: &Received, key: ExchangeKey, response: &Response) {
-        let has_it = response.entries.iter().any(|entry| lease_of_outcome(&entry.outcome).is_some());
+        let has_it = response.entries.iter().any(|entry| entry.outcome.lease_s().is_some());
         let mri = from.mri.inverted();
         let elsewhere = |lease: &Lease| lease.downstream.is_some_and(|next| !next.is_node_of(from.asker.sii));
         if let Some((id, _)) = self.lease_of(key, &mri).filter(|(_, lease)| has_it && elsewhere(lease)) {
@@ -358,7 +360,8 @@ impl Nslp {
             self.forget(key);
         }
         self.counters.paths_looked_at += 1;
-        self.start(now, key, Arrival { message, requester: Requester::Nobody, mri, address, time, hops });
+        let (requester, refusal) = (Requester::Nobody, None);
+        self.start(now, key, Arrival { message, requester, mri, address, time, hops, refusal });
     }
 
     /// Tells who had a lease next that the path leads elsewhere.
@@ -379,7 +382,7 @@ impl Nslp {
         let (session, mri) = (lease.session, Arc::clone(&lease.mri));
         let Installed { user, module } = &*lease.installed;
         let tear = Tear { session, nonce, user: user.clone(), module: module.clone() };
-        let route = Route { session, mri: &mri, sii: Some(peer), reliable: false };
+        let route = Route { session, mri: &mri, sii: Some(peer), reliable: false, inside: false };
         self.send(Sent::News, route, parts(&tear.emit(), nonce), ANSWER_SEND_TIME, None);
     }
 
@@ -424,10 +427,14 @@ impl Nslp {
             return;
         }
         let (session, mri) = (lease.session, lease.mri.inverted());
-        let text = std::str::from_utf8(text).map(str::to_owned).unwrap_or_default();
+        let goes_out = lease.upstream.iter().any(|asker| asker.side == Side::Outside);
+        let text = match goes_out && !self.domain.names_nodes() {
+            true => emit_notify(&anonymous(&notify)),
+            false => std::str::from_utf8(text).map(str::to_owned).unwrap_or_default(),
+        };
         self.send(
             Sent::News,
-            Route { session, mri: &mri, sii: None, reliable: true },
+            Route { session, mri: &mri, sii: None, reliable: true, inside: false },
             parts(&text, notify.nonce),
             ANSWER_SEND_TIME,
             None,

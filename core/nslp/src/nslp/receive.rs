@@ -5,12 +5,13 @@ use std::borrow::Cow;
 use std::time::Duration;
 
 use netserv_gist::{FailReason, MessageHandle, NoPeerReason, Notification, SendStatus};
+use netserv_model::domain::{Refused, Side};
 use netserv_model::request::PathEnd;
 use netserv_model::{Instant, Nonce, Refusal, RefusalKind, SessionId};
 use netserv_wire::gist::{Direction, Mri};
 use netserv_wire::nslp::{self, Envelope, Message, Part, Payload, Response};
 
-use super::{Nslp, Received, Sent, result, too_many_pending};
+use super::{Nslp, Received, Sent, Shown, result, too_many_pending};
 use crate::assembly::Assembled;
 use crate::config::LocalId;
 use crate::exchange::{Arrival, Beyond, Exchange, ExchangeKey, Requester};
@@ -60,9 +61,18 @@ impl Nslp {
     fn handle_request(&mut self, now: Instant, from: &Received, envelope: &Envelope, message: Message) {
         let key = (from.session, message.nonce());
         let time = self.time_for(envelope);
+        let refusal = match from.asker.side {
+            Side::Inside => None,
+            Side::Outside => self.domain.why_not_taken(message.body(), message.user()),
+        };
+        if let Some(refusal) = refusal.clone().filter(|_| self.domain.refused == Refused::Stop) {
+            self.counters.requests_not_taken += 1;
+            return self.refuse(from, message.nonce(), refusal);
+        }
         if self.exchanges.contains_key(&key) {
             return self.handle_duplicate(now, key, from, &message, time);
         }
+        self.counters.requests_not_taken += u64::from(refusal.is_some());
         self.counters.requests_received += 1;
         if self.pending >= PENDING_MAX {
             self.counters.requests_over_limit += 1;
@@ -70,7 +80,7 @@ impl Nslp {
         }
         let requester = Requester::Upstream(vec![from.asker]);
         let (mri, address, hops) = (Some(from.mri.clone()), Some(from.local), Some(from.hops));
-        self.start(now, key, Arrival { message, requester, mri, address, time, hops });
+        self.start(now, key, Arrival { message, requester, mri, address, time, hops, refusal });
     }
 
     /// Answers a duplicate from what is known; one whose answer is on its way anyway waits for it.
@@ -84,7 +94,7 @@ impl Nslp {
         }
         if let Some(answer) = exchange.answer.clone() {
             self.note_upstream(key, from);
-            return self.send_answer(&from.mri, &answer, Some(from.asker.sii));
+            return self.answer_exchange(key, &from.mri, &answer, from.asker);
         }
         let same_path = exchange.mri.as_ref() == Some(&from.mri);
         match &mut exchange.requester {
@@ -108,8 +118,8 @@ impl Nslp {
         let detail = format!("{} works on this request already; the path may be a loop", self.config.node);
         let incomplete = Some(Refusal::new(RefusalKind::Replayed, detail));
         let (session, nonce) = key;
-        let answer = Response { session, nonce, entries: Vec::new(), incomplete, end: None, unknown: Vec::new() };
-        self.send_answer(&from.mri, &answer, Some(from.asker.sii));
+        let answer = Response { incomplete, ..Response::empty(session, nonce) };
+        self.send_answer(&from.mri, &answer, from.asker, &Shown { own: false, stranger: None });
     }
 
     pub(super) fn handle_local_duplicate(
@@ -165,7 +175,11 @@ impl Nslp {
             return self.answered_late(from, key, &response);
         }
         self.counters.responses_received += 1;
-        let Response { entries, mut incomplete, end, .. } = response;
+        let Response { entries, mut incomplete, end, withheld, foreign, .. } = response;
+        let foreign = match from.asker.side {
+            Side::Inside => foreign,
+            Side::Outside => entries.len(),
+        };
         if incomplete.is_none() && end.is_none() {
             let detail = "the last node that answered does not say how it knows that it is the last";
             incomplete = Some(Refusal::new(RefusalKind::BadRequest, detail));
@@ -173,7 +187,7 @@ impl Nslp {
         if let Some(exchange) = self.exchanges.get_mut(&key) {
             exchange.downstream = Some(from.asker.sii);
         }
-        self.settle(now, key, Beyond::Known { entries, incomplete, end });
+        self.settle(now, key, Beyond::Known { entries, incomplete, end, foreign, withheld });
     }
 
     pub(super) fn handle_status(&mut self, now: Instant, handle: MessageHandle, status: SendStatus) {
@@ -187,6 +201,13 @@ impl Nslp {
                 }
             }
             (Some(Sent::Request(key)), SendStatus::NoPeer(reason)) => self.handle_no_peer(now, key, reason),
+            (Some(Sent::Request(key)), SendStatus::Failed(FailReason::Outside)) => {
+                let kept =
+                    self.exchanges.get(&key).is_some_and(|exchange| matches!(exchange.beyond, Beyond::Waiting { .. }));
+                self.counters.requests_kept_inside += u64::from(kept);
+                let detail = format!("{} lets the request not out of the domain", self.config.node);
+                self.settle(now, key, Beyond::unknown(Refusal::new(RefusalKind::OutsideDomain, detail)));
+            }
             (Some(Sent::Request(key)), SendStatus::Failed(reason)) => {
                 let again = matches!(reason, FailReason::Association | FailReason::NoAssociation);
                 let detail = format!("{} could not reach the next node, since {}", self.config.node, reason.text());

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Timed scripts: one node, with GIST, the controller and the clients played by the test.
 
+mod domain;
 mod duplicates;
 mod follow;
 mod forwarder;
@@ -184,7 +185,7 @@ fn received(mri: &Mri, hops: u8, data: &[u8]) -> Event {
         local: ip("10.0.0.1"),
         interface: InterfaceId(0),
         ip_distance: None,
-        attributes: TransferAttributes { reliable: true, secure: false },
+        attributes: TransferAttributes { reliable: true, secure: false, inside: false },
         validated: true,
         peer_name: None,
         association: None,
@@ -236,6 +237,8 @@ fn response(nonce: u8, nodes: &[&str]) -> Response {
         entries: nodes.iter().map(|node| report(node, "10.5.0.1")).collect(),
         incomplete: None,
         end: Some(PathEnd::Unreachable),
+        withheld: Default::default(),
+        foreign: 0,
         unknown: Vec::new(),
     }
 }

@@ -4,19 +4,21 @@
 use std::fmt::Write;
 
 use netserv_model::limits::{HEADER_LINE_BYTES_MAX, HEADERS_MAX, MESSAGE_BYTES_MAX, STACK_ENTRIES_MAX};
-use netserv_model::request::{NodeReport, Outcome, PathEnd};
+use netserv_model::request::{NodeReport, Outcome, PathEnd, Withheld};
 use netserv_model::text::one_line;
 use netserv_model::{Nonce, Refusal, RefusalKind, SessionId};
 use serde::de::DeserializeOwned;
 
-use super::lines::{Header, Lines, bad, is_header_name};
+use super::lines::{Header, Lines, bad, is_header_name, shown};
 
 const FIRST_LINE: &str = "NETSERV/1 RESPONSE";
 /// What goes on with an entry whose JSON does not fit one line.
 const CONTINUED: &str = "entry-more";
 const CHUNK_BYTES: usize = HEADER_LINE_BYTES_MAX - CONTINUED.len() - 2;
-/// Room that the entries leave for the last header, `incomplete` or `end`.
+/// Room that the entries leave for the last headers: `foreign`, `withheld`, and `incomplete` or `end`.
 const RESERVE_BYTES: usize = 4096;
+/// How many those are at most, beside the last one.
+const LAST_HEADERS: usize = 2;
 
 /// The answer to one request as it travels upstream.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -31,11 +33,29 @@ pub struct Response {
     pub incomplete: Option<Refusal>,
     /// What proves that it does not.
     pub end: Option<PathEnd>,
+    /// The nodes that have no entry, since their operators do not show it.
+    pub withheld: Withheld,
+    /// How many of the entries, at the far end, are of nodes outside of the domain of the node that sends this.
+    pub foreign: usize,
     /// Headers that this version does not know, kept and forwarded.
     pub unknown: Vec<(String, String)>,
 }
 
 impl Response {
+    /// Returns one that says nothing.
+    pub fn empty(session: SessionId, nonce: Nonce) -> Response {
+        Response {
+            session,
+            nonce,
+            entries: Vec::new(),
+            incomplete: None,
+            end: None,
+            withheld: Withheld::default(),
+            foreign: 0,
+            unknown: Vec::new(),
+        }
+    }
+
     /// Returns whether a text begins as a response does.
     pub fn is_response(bytes: &[u8]) -> bool {
         bytes.starts_with(FIRST_LINE.as_bytes())
@@ -54,6 +74,7 @@ impl Response {
             return Err(bad(1, format!("not `{FIRST_LINE}`")));
         }
         let (mut session, mut nonce, mut incomplete, mut end) = (None, None, None, None);
+        let (mut withheld, mut foreign) = (None, None);
         let mut entries: Vec<(usize, String)> = Vec::new();
         let mut unknown = Vec::new();
         for Header { line, name, value } in lines.headers {
@@ -62,6 +83,8 @@ impl Response {
                 "nonce" => nonce.replace((line, value)),
                 "incomplete" => incomplete.replace((line, value)),
                 "end" => end.replace((line, value)),
+                "withheld" => withheld.replace((line, value)),
+                "foreign" => foreign.replace((line, value)),
                 "entry" => {
                     entries.push((line, value));
                     None
@@ -89,6 +112,8 @@ impl Response {
             entries: entries.iter().map(parse_entry).collect::<Result<_, _>>()?,
             incomplete: incomplete.as_ref().map(parse_json::<Refusal>).transpose()?.map(clean_refusal),
             end: end.and_then(|(_, value)| PathEnd::from_word(value.trim_matches(' '))),
+            withheld: withheld.as_ref().map(parse_json).transpose()?.unwrap_or_default(),
+            foreign: foreign.map_or(Ok(0), parse_count)?.min(entries.len()),
             unknown,
         })
     }
@@ -110,12 +135,22 @@ impl Response {
         for entry in self.entries.iter().take(STACK_ENTRIES_MAX) {
             let lines = entry_lines(entry);
             let bytes: usize = lines.iter().map(String::len).sum();
-            if text.len() + bytes + RESERVE_BYTES > MESSAGE_BYTES_MAX || headers + lines.len() >= HEADERS_MAX {
+            if text.len() + bytes + RESERVE_BYTES > MESSAGE_BYTES_MAX
+                || headers + lines.len() >= HEADERS_MAX - LAST_HEADERS
+            {
                 break;
             }
             headers += lines.len();
             text.extend(lines);
             written += 1;
+        }
+        let foreign = self.foreign.saturating_sub(self.entries.len() - written);
+        if foreign > 0 {
+            writeln!(text, "foreign: {foreign}").expect("writing to a String cannot fail");
+        }
+        if !self.withheld.is_empty() {
+            let json = serde_json::to_string(&self.withheld).expect("counts are plain data");
+            writeln!(text, "withheld: {json}").expect("writing to a String cannot fail");
         }
         if let Some(refusal) = self.incomplete_after(written) {
             let json = serde_json::to_string(&refusal).expect("a refusal is plain data");
@@ -143,6 +178,11 @@ fn identifier<T: std::str::FromStr<Err: std::fmt::Display>>(
 ) -> Result<T, Refusal> {
     let (line, value) = found.ok_or_else(|| bad(0, format!("the response has no `{name}` header")))?;
     value.trim_matches(' ').parse().map_err(|error: T::Err| bad(line, error.to_string()))
+}
+
+fn parse_count((line, value): (usize, String)) -> Result<usize, Refusal> {
+    let value = value.trim_matches(' ');
+    value.parse().map_err(|_| bad(line, format!("`{}` is no count", shown(value))))
 }
 
 fn parse_json<T: DeserializeOwned>((line, json): &(usize, String)) -> Result<T, Refusal> {

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! The node's addresses, and which one the kernel would send from.
 
+use std::collections::{BTreeMap, BTreeSet};
 use std::io;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
@@ -9,7 +10,7 @@ use std::sync::{Mutex, PoisonError};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::Errno;
 use rustix::net::netlink::SocketAddrNetlink;
-use rustix::net::{AddressFamily, Protocol, RecvFlags, SendFlags, SocketFlags, SocketType};
+use rustix::net::{AddressFamily, Protocol, RecvFlags, SendFlags, SocketFlags, SocketType, netdevice};
 
 use crate::{DriverError, InterfaceId};
 use netserv_wire::netlink::{self, FLAG_DUMP, FLAG_REQUEST, Message};
@@ -29,12 +30,20 @@ pub struct LocalAddress {
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct LocalAddresses {
     addresses: Vec<LocalAddress>,
+    /// The names of the interfaces that have one.
+    names: BTreeMap<InterfaceId, String>,
 }
 
 impl LocalAddresses {
     /// Returns all addresses, sorted by interface.
     pub fn all(&self) -> &[LocalAddress] {
         &self.addresses
+    }
+
+    /// Returns the addresses of an interface by its name; none if there is none of that name.
+    pub fn of_interface(&self, name: &str) -> impl Iterator<Item = &LocalAddress> {
+        let named = move |interface: &InterfaceId| self.names.get(interface).is_some_and(|known| known == name);
+        self.addresses.iter().filter(move |local| named(&local.interface))
     }
 
     /// Returns whether a packet to this address is for the node itself.
@@ -125,7 +134,7 @@ impl Routes {
         self.ask(&request, |message| addresses.extend(parse_address(message)))
             .map_err(|error| DriverError::system("asking for the node's addresses", error))?;
         addresses.sort_unstable_by_key(|local: &LocalAddress| local.interface);
-        Ok(LocalAddresses { addresses })
+        Ok(LocalAddresses { names: names(&addresses), addresses })
     }
 
     /// Sends a request and hands over each message of the answer.
@@ -216,6 +225,15 @@ const SEQUENCE: u32 = 1;
 /// More than the kernel puts into one part of an answer.
 const ANSWER_BYTES: usize = 64 * 1024;
 const ANSWER_TIME_MAX: Timespec = Timespec { tv_sec: 2, tv_nsec: 0 };
+
+/// Returns the names of the interfaces that have these addresses; one that has just gone has none.
+fn names(addresses: &[LocalAddress]) -> BTreeMap<InterfaceId, String> {
+    // Any socket will do.
+    let Ok(socket) = rustix::net::socket(AddressFamily::INET, SocketType::DGRAM, None) else { return BTreeMap::new() };
+    let interfaces: BTreeSet<InterfaceId> = addresses.iter().map(|local| local.interface).collect();
+    let name = |interface: InterfaceId| Some((interface, netdevice::index_to_name(&socket, interface.0).ok()?));
+    interfaces.into_iter().filter_map(name).collect()
+}
 
 /// Opens a routing socket that hears of changes in these groups.
 pub(crate) fn open(groups: u32) -> Result<OwnedFd, DriverError> {

@@ -2,7 +2,7 @@
 //! Each bound, hit and exceeded by one.
 
 use netserv_model::limits::*;
-use netserv_model::request::{NodeReport, PathEnd};
+use netserv_model::request::{NodeReport, PathEnd, Withheld};
 use netserv_model::{Nonce, Refusal};
 
 use super::*;
@@ -179,6 +179,8 @@ fn response(entries: usize, detail: &str) -> Response {
         entries: (0..entries).map(entry).collect(),
         incomplete: None,
         end: Some(PathEnd::Destination),
+        withheld: Withheld::default(),
+        foreign: 0,
         unknown: Vec::new(),
     }
 }

@@ -4,6 +4,7 @@
 use netserv_model::limits::MESSAGE_BYTES_MAX;
 use netserv_model::request::{
     Environment, ModuleState, ModuleStatus, NodeLoad, NodeReport, PacketCounts, PathEnd, PolicyReport, ServerCounts,
+    Withheld,
 };
 use netserv_model::text::one_line;
 use netserv_model::{Digest, Filter, Flavour, Nonce, Refusal, Signature, UnixTime};
@@ -72,10 +73,15 @@ proptest! {
         entries in prop::collection::vec(report(), 0..6),
         incomplete in prop::option::of("\\PC{0,300}"),
         end in 0..PathEnd::ALL.len(),
+        foreign in 0..6_usize,
+        withheld in (0..3_u32, 0..3_u32, 0..9_u64),
     ) {
+        let (nodes, refused, lease_s) = withheld;
         let response = Response {
             session: SessionId([1; 16]),
             nonce: Nonce([2; 16]),
+            foreign: foreign.min(entries.len()),
+            withheld: Withheld { nodes, refused, lease_s },
             entries,
             end: incomplete.is_none().then_some(PathEnd::ALL[end]),
             incomplete: incomplete.map(|detail| Refusal::new(RefusalKind::NoNode, detail)),
