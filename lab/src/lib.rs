@@ -7,6 +7,7 @@ pub mod crowd;
 pub mod demo;
 pub mod exercises;
 pub mod histogram;
+pub mod nat;
 pub mod netns;
 pub mod node;
 pub mod relay;

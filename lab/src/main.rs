@@ -1,13 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 //! `netserv-lab`: labs, the demo and the bench from the command line.
 
+use std::net::IpAddr;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
 use anyhow::{Context, Result};
 use clap::{Parser, Subcommand};
 use netserv_lab::topology::{Impairment, Kind, Topology};
-use netserv_lab::{bench, demo, exercises, netns, replay, world};
+use netserv_lab::{bench, demo, exercises, nat, netns, replay, world};
 use netserv_model::Flavour;
 
 /// Networks of namespaces on one machine.
@@ -64,6 +65,13 @@ enum Command {
         #[arg(long)]
         spec: String,
     },
+    /// Translates what Queries say, as a NAT that knows GIST does; the kernel's own NAT translates the packets (used by labs).
+    #[command(hide = true)]
+    GistNat {
+        /// An address inside and the one that it has outside: `10.1.0.1=10.2.0.1`.
+        #[arg(required = true, value_parser = nat::binding)]
+        bindings: Vec<(IpAddr, IpAddr)>,
+    },
     /// Clears up a lab when its owner is gone (used by labs).
     #[command(hide = true)]
     Janitor {
@@ -102,6 +110,7 @@ fn run(command: Command) -> Result<()> {
             let impairment: Impairment = serde_json::from_str(&spec).context("--spec")?;
             netserv_lab::relay::relay(impairment)
         }
+        Command::GistNat { bindings } => nat::translate(&bindings.into_iter().collect()),
         Command::Janitor { id, dir } => netns::janitor(&id, &dir),
     }
 }

@@ -186,6 +186,7 @@ impl ControlLoop {
                 self.input(Input::Addresses(all));
                 self.neighbours_may_be_others();
             }
+            Event::Ingress(ingress) => self.input(Input::Ingress(ingress)),
             Event::Api(call) => self.call(call),
             Event::News(news) => self.input(Input::News(news)),
             Event::Reload => self.read_config(None),

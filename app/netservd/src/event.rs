@@ -15,7 +15,7 @@ use netserv_model::api::{ModuleList, NodeInfo, PostRequest, Reloaded, RequestRes
 use netserv_model::effect::{ModuleSlot, News};
 use netserv_model::trace::TraceRequest;
 use netserv_model::{Refusal, UserId, WorkerId};
-use netserv_node::gist::{AssociationId, Channel, IcmpError};
+use netserv_node::gist::{AssociationId, Channel, IcmpError, InterfaceId, Prefix};
 use netserv_node::{Ends, OwnedDatagram};
 use netserv_packet_loop::PacketEvent;
 use netserv_packet_loop::feed::{Feed, TraceRefusal};
@@ -37,6 +37,8 @@ pub enum Event {
     Signal(SignalInput),
     /// Addresses or routes of the node changed.
     Addresses(LocalAddresses),
+    /// Interfaces came or went that the operator names for flows; these are all that are there.
+    Ingress(Vec<(InterfaceId, Vec<Prefix>)>),
     /// Something was intercepted and waits.
     Intercepted,
     /// A client of the HTTP API wants something.

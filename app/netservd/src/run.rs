@@ -49,7 +49,7 @@ use crate::machine::runtimes::Runtimes;
 use crate::machine::state_dir;
 use crate::machine::sweep::{lock, sweep};
 use crate::record::Recording;
-use crate::signal::{Ports, SignalIo};
+use crate::signal::{Ports, RouterAlert, SignalIo};
 use crate::tls::Tls;
 
 /// Runs the node until it is told to stop.
@@ -185,7 +185,7 @@ async fn run_node(
     // The packet thread never waits: a report that finds no room is made again by the next look.
     let report = Arc::new(move |event: PacketEvent| reports.try_send(WorkerEvent::Packet(event)).is_ok());
     let Plane { why, devices, planes, packets, filters, signaling } = Plane::start(&config, report)?;
-    let (routes, addresses) = routes::start(events.clone())?;
+    let (routes, addresses) = routes::start(events.clone(), config.signaling.ingress.clone())?;
     let own_addresses = addresses.all().iter().map(|local| local.address).collect();
     let signal = start_signaling(&config, addresses, signaling, &events)?;
     let database = config.state_dir.join("node.db");
@@ -338,7 +338,8 @@ fn start_signaling(
         false => None,
     };
     let signaling = &config.signaling;
-    SignalIo::start(socket, interceptor, ports(signaling)?, signaling.send_router_alert, addresses, events.clone())
+    let router_alert = RouterAlert { is_on: signaling.send_router_alert, except: signaling.no_router_alert.clone() };
+    SignalIo::start(socket, interceptor, ports(signaling)?, router_alert, addresses, events.clone())
 }
 
 /// Returns where peers connect: no plain connection is as much as accepted where TLS is required.

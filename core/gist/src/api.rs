@@ -39,6 +39,29 @@ pub struct AssociationId(pub u64);
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub struct InterfaceId(pub u32);
 
+/// Addresses of one IP version whose first bits are the same.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Prefix {
+    /// One of them.
+    pub address: IpAddr,
+    /// How many bits are the same: at most 32 of IPv4, 128 of IPv6.
+    pub bits: u8,
+}
+
+impl Prefix {
+    /// Returns whether all addresses that have the first bits of this one are in the prefix.
+    pub fn covers(&self, address: IpAddr, bits: u8) -> bool {
+        let (own, other, width) = match (self.address, address) {
+            (IpAddr::V4(own), IpAddr::V4(other)) => (u128::from(own.to_bits()), u128::from(other.to_bits()), 32),
+            (IpAddr::V6(own), IpAddr::V6(other)) => (own.to_bits(), other.to_bits(), 128),
+            (IpAddr::V4(_), IpAddr::V6(_)) | (IpAddr::V6(_), IpAddr::V4(_)) => return false,
+        };
+        // Of 128 bits none is left to compare after a shift by all of them.
+        let differing = (own ^ other).checked_shr(u32::from(width - self.bits.min(width))).unwrap_or(0);
+        bits >= self.bits && differing == 0
+    }
+}
+
 /// How a message is to be carried, or was carried (RFC 5971 §4.1.2).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct TransferAttributes {
@@ -220,6 +243,9 @@ pub enum Audience {
     Querier,
     /// Who sent something wrong, at the address that it names or came from; nobody need be there.
     Offender,
+    /// Who sent a Query through a NAT that does not know GIST, at the address that it came from; nobody need be there. The IP
+    /// source is not this node's: it is where the Query went (RFC 5971 §7.2).
+    BehindNat,
 }
 
 /// What a responding node does with a Query (RFC 5971 §6.4; `gist-digest` §15).

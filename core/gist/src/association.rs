@@ -156,7 +156,6 @@ impl AssociationTable {
         let Some(association) = self.table.get_mut(&id) else { return };
         if let Some(hold_time) = hold_time {
             association.peer_hold = hold_time.clamp(limits::PEER_TIME_MIN, limits::PEER_TIME_MAX);
-            association.hello_after = association.peer_hold / 2;
         }
         if association.name.is_none() {
             let name = (nli.peer_identity.clone(), nli.address);
@@ -360,11 +359,13 @@ impl Engine {
                 Ok(StreamMessage { header, message }) => {
                     association.heard_at = now;
                     association.asked = None;
-                    let arrival = Arrival { via: Via::Association(id), header: Some(header), local };
+                    let arrival =
+                        Arrival { via: Via::Association(id), header: Some(header), local, destination: local };
                     self.dispatch(now, &arrival, message);
                 }
                 Err(error) => {
-                    let arrival = Arrival { via: Via::Association(id), header: error.context.header, local };
+                    let arrival =
+                        Arrival { via: Via::Association(id), header: error.context.header, local, destination: local };
                     self.on_malformed(now, &arrival, error);
                 }
             }
@@ -486,7 +487,7 @@ impl Engine {
     }
 
     /// Sets the time of the next MA-Hello at random, before the peer's hold time runs out (RFC 5971 §5.2.2).
-    fn schedule_hello(&mut self, id: AssociationId) {
+    pub(crate) fn schedule_hello(&mut self, id: AssociationId) {
         let Some(association) = self.associations.table.get_mut(&id) else { return };
         let hold = association.peer_hold;
         association.hello_after = self.rng.random_range(hold / 2..=hold * 3 / 4);

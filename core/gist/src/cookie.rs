@@ -2,11 +2,12 @@
 //! Cookies (RFC 5971 §8.5): what proves that a peer receives at the address that it gives.
 
 use std::hash::{Hash, Hasher};
+use std::net::IpAddr;
 use std::time::Duration;
 
 use hmac::{Hmac, Mac};
 use netserv_model::Instant;
-use netserv_wire::gist::{Cookie, Nli};
+use netserv_wire::gist::{Cookie, Mri, Nli};
 use rand::RngCore;
 use rand::rngs::StdRng;
 use sha2::Sha256;
@@ -27,7 +28,8 @@ pub(crate) type QueryCookie = [u8; QUERY_COOKIE_BYTES];
 /// Makes and checks responder cookies without keeping anything per Query.
 ///
 /// A cookie is `generation ‖ interface ‖ distance ‖ HMAC-SHA256(secret, …)`, the last cut to 15 bytes. The generation is
-/// random, so that a flood of made-up cookies is dropped before anything is hashed.
+/// random, so that a flood of made-up cookies is dropped before anything is hashed. For a Query that NATs translated, the
+/// address and the flow as they came out follow: its Confirm has them as they went in (RFC 5971 §7.2.2).
 #[derive(Debug)]
 pub(crate) struct CookieJar {
     current: Secret,
@@ -45,21 +47,53 @@ pub(crate) struct Sealed {
     pub(crate) distance: Option<u8>,
 }
 
+/// What a valid cookie says.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Opened {
+    pub(crate) sealed: Sealed,
+    /// The row that the Confirm makes.
+    pub(crate) key: RouteKey,
+    /// Where the peer is.
+    pub(crate) address: IpAddr,
+    /// The MRI of a peer beyond NATs, toward it.
+    pub(crate) inside: Option<Mri>,
+}
+
 impl CookieJar {
     pub(crate) fn new(rng: &mut StdRng, lifetime: Duration) -> CookieJar {
         CookieJar { current: Secret::new(rng), previous: None, lifetime, since: None }
     }
 
-    /// Returns the cookie for a Query of `nli`. `key` is the row that a Confirm would make.
-    pub(crate) fn seal(&mut self, now: Instant, rng: &mut StdRng, key: &RouteKey, nli: &Nli, sealed: Sealed) -> Cookie {
+    /// Returns the cookie for a Query of `nli`. `key` is the row that a Confirm would make, `inside` the MRI of a peer beyond
+    /// NATs, toward it.
+    pub(crate) fn seal(
+        &mut self,
+        now: Instant,
+        rng: &mut StdRng,
+        (key, inside): (&RouteKey, Option<&Mri>),
+        nli: &Nli,
+        sealed: Sealed,
+    ) -> Cookie {
         self.roll(now, rng);
         let mut bytes = Vec::with_capacity(RESPONDER_COOKIE_BYTES);
         bytes.extend_from_slice(&self.current.generation.to_be_bytes());
         bytes.extend_from_slice(&sealed.interface.0.to_be_bytes());
         bytes.push(sealed.distance.unwrap_or(NO_DISTANCE));
-        let mac = self.current.mac(key, nli, sealed).finalize().into_bytes();
+        let mac = self.current.mac((key, inside), (&nli.peer_identity, nli.address), sealed).finalize().into_bytes();
         bytes.extend_from_slice(&mac[..MAC_BYTES]);
+        if inside.is_some() {
+            match nli.address {
+                IpAddr::V4(v4) => bytes.extend_from_slice(&v4.octets()),
+                IpAddr::V6(v6) => bytes.extend_from_slice(&v6.octets()),
+            }
+            key.mri.emit_value(&mut bytes);
+        }
         Cookie(bytes)
+    }
+
+    /// Returns whether a cookie has the form of one for a Query that NATs translated.
+    pub(crate) fn is_beyond_nats(cookie: &Cookie) -> bool {
+        cookie.0.len() > RESPONDER_COOKIE_BYTES
     }
 
     /// Returns what was sealed of the Query, if the cookie is one of ours for just this Confirm.
@@ -70,7 +104,7 @@ impl CookieJar {
         key: &RouteKey,
         nli: &Nli,
         cookie: &Cookie,
-    ) -> Option<Sealed> {
+    ) -> Option<Opened> {
         self.roll(now, rng);
         let (generation, rest) = cookie.0.split_first_chunk()?;
         let (interface, rest) = rest.split_first_chunk()?;
@@ -80,11 +114,16 @@ impl CookieJar {
         let sealed = Sealed { interface, distance: Some(*distance).filter(|distance| *distance != NO_DISTANCE) };
         let secret = [Some(&self.current), self.previous.as_ref()].into_iter().flatten();
         let secret = secret.into_iter().find(|secret| secret.generation == generation)?;
-        if mac.len() != MAC_BYTES {
-            return None;
-        }
-        secret.mac(key, nli, sealed).verify_truncated_left(mac).ok()?;
-        Some(sealed)
+        let (mac, outside) = mac.split_first_chunk::<MAC_BYTES>()?;
+        let opened = if outside.is_empty() {
+            Opened { sealed, key: key.clone(), address: nli.address, inside: None }
+        } else {
+            let (address, mri) = outside_form(outside, key.mri.addresses()?.0.is_ipv4())?;
+            Opened { sealed, key: RouteKey { mri, ..key.clone() }, address, inside: Some(key.mri.clone()) }
+        };
+        let whose = (nli.peer_identity.as_slice(), opened.address);
+        secret.mac((&opened.key, opened.inside.as_ref()), whose, sealed).verify_truncated_left(mac).ok()?;
+        Some(opened)
     }
 
     fn roll(&mut self, now: Instant, rng: &mut StdRng) {
@@ -113,16 +152,34 @@ impl Secret {
         Secret { generation: rng.next_u32(), keyed }
     }
 
-    fn mac(&self, key: &RouteKey, nli: &Nli, sealed: Sealed) -> Hmac<Sha256> {
+    fn mac(
+        &self,
+        (key, inside): (&RouteKey, Option<&Mri>),
+        (identity, address): (&[u8], IpAddr),
+        sealed: Sealed,
+    ) -> Hmac<Sha256> {
         let mut hasher = MacHasher(self.keyed.clone());
-        nli.peer_identity.hash(&mut hasher);
-        nli.address.hash(&mut hasher);
+        identity.hash(&mut hasher);
+        address.hash(&mut hasher);
         key.hash(&mut hasher);
+        inside.hash(&mut hasher);
         self.generation.hash(&mut hasher);
         sealed.interface.0.hash(&mut hasher);
         sealed.distance.hash(&mut hasher);
         hasher.0
     }
+}
+
+/// Reads the address and the flow at the end of a cookie, of the IP version of the Confirm.
+fn outside_form(bytes: &[u8], v4: bool) -> Option<(IpAddr, Mri)> {
+    let (address, mri) = if v4 {
+        let (octets, mri) = bytes.split_first_chunk::<4>()?;
+        (IpAddr::from(*octets), mri)
+    } else {
+        let (octets, mri) = bytes.split_first_chunk::<16>()?;
+        (IpAddr::from(*octets), mri)
+    };
+    Some((address, Mri::from_value(mri)?))
 }
 
 /// Feeds a value's `Hash` form, which has one reading only, to a MAC. Only this process ever reads the result.
@@ -173,8 +230,9 @@ mod tests {
     fn a_cookie_holds_for_its_own_handshake_only() {
         let (mut jar, mut rng, key, nli) = setup();
         let now = Instant::from_millis(1000);
-        let cookie = jar.seal(now, &mut rng, &key, &nli, SEALED);
-        assert_eq!(jar.open(now, &mut rng, &key, &nli, &cookie), Some(SEALED));
+        let cookie = jar.seal(now, &mut rng, (&key, None), &nli, SEALED);
+        let opened = Opened { sealed: SEALED, key: key.clone(), address: nli.address, inside: None };
+        assert_eq!(jar.open(now, &mut rng, &key, &nli, &cookie), Some(opened));
 
         let mut other = key.clone();
         other.session.0[0] ^= 1;
@@ -199,14 +257,45 @@ mod tests {
         }
     }
 
+    /// Goal: the Confirm of a peer beyond a NAT, which says what the NAT found, makes the row that the NAT's words describe.
+    #[test]
+    fn a_cookie_remembers_what_nats_made_of_a_query() {
+        let (mut jar, mut rng, inside, nli) = setup();
+        let now = Instant::from_millis(1000);
+        let flow = PathCoupled::new([198, 51, 100, 1].into(), [10, 0, 1, 1].into()).unwrap();
+        let key = RouteKey { mri: Mri::PathCoupled(flow), ..inside.clone() };
+        let outside = Nli { address: [198, 51, 100, 1].into(), ..nli.clone() };
+        let cookie = jar.seal(now, &mut rng, (&key, Some(&inside.mri)), &outside, SEALED);
+        assert!(CookieJar::is_beyond_nats(&cookie));
+        let address = outside.address;
+        let opened = Opened { sealed: SEALED, key, address, inside: Some(inside.mri.clone()) };
+        assert_eq!(jar.open(now, &mut rng, &inside, &nli, &cookie), Some(opened));
+
+        let other = RouteKey { mri: inside.mri.inverted(), ..inside.clone() };
+        assert_eq!(jar.open(now, &mut rng, &other, &nli, &cookie), None, "another flow inside");
+        let other = Nli { peer_identity: vec![1, 2], ..nli.clone() };
+        assert_eq!(jar.open(now, &mut rng, &inside, &other, &cookie), None, "identity");
+        for byte in 0..cookie.0.len() {
+            let mut other = cookie.clone();
+            other.0[byte] ^= 0x01;
+            let opened = jar.open(now, &mut rng, &inside, &nli, &other);
+            // A bit that the MRI does not use changes nothing.
+            assert!(opened.is_none_or(|opened| opened.key != inside && opened.address == address), "byte {byte}");
+        }
+        for length in 0..cookie.0.len() {
+            let other = Cookie(cookie.0[..length].to_vec());
+            assert_eq!(jar.open(now, &mut rng, &inside, &nli, &other), None, "length {length}");
+        }
+    }
+
     #[test]
     fn a_cookie_outlives_one_secret_and_not_two() {
         let (mut jar, mut rng, key, nli) = setup();
         let at = Instant::from_millis;
-        let cookie = jar.seal(at(0), &mut rng, &key, &nli, SEALED);
+        let cookie = jar.seal(at(0), &mut rng, (&key, None), &nli, SEALED);
         assert!(jar.open(at(299_999), &mut rng, &key, &nli, &cookie).is_some());
         assert!(jar.open(at(300_000), &mut rng, &key, &nli, &cookie).is_some());
-        assert_ne!(jar.seal(at(300_000), &mut rng, &key, &nli, SEALED), cookie);
+        assert_ne!(jar.seal(at(300_000), &mut rng, (&key, None), &nli, SEALED), cookie);
         assert!(jar.open(at(599_999), &mut rng, &key, &nli, &cookie).is_some());
         assert!(jar.open(at(600_000), &mut rng, &key, &nli, &cookie).is_none());
     }
@@ -214,7 +303,7 @@ mod tests {
     #[test]
     fn a_secret_that_nobody_used_for_long_is_forgotten_at_once() {
         let (mut jar, mut rng, key, nli) = setup();
-        let cookie = jar.seal(Instant::from_millis(0), &mut rng, &key, &nli, SEALED);
+        let cookie = jar.seal(Instant::from_millis(0), &mut rng, (&key, None), &nli, SEALED);
         assert!(jar.open(Instant::from_millis(600_000), &mut rng, &key, &nli, &cookie).is_none());
     }
 

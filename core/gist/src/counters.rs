@@ -20,6 +20,8 @@ pub enum Counter {
     QueriesAnswered,
     /// Queries dropped by the limiter.
     QueriesLimited,
+    /// Queries about flows that do not come from where they came.
+    QueriesForeign,
     /// Queries and offenders that name an address to which nobody may send: unspecified, multicast, broadcast, loopback, or
     /// this node's own.
     Unanswerable,
@@ -59,6 +61,8 @@ pub enum Counter {
     DataKeptInside,
     /// Error messages received.
     ErrorsReceived,
+    /// Errors about lost state that were not believed, since they did not come over TLS as their peer's messages do.
+    ErrorsDoubted,
     /// Error messages sent.
     ErrorsSent,
     /// Errors that were not sent, for there were too many.
@@ -87,7 +91,7 @@ pub enum Counter {
 
 impl Counter {
     /// Every counter, in order.
-    pub const ALL: [Counter; 39] = [
+    pub const ALL: [Counter; 41] = [
         Counter::DatagramsReceived,
         Counter::BadMagic,
         Counter::Malformed,
@@ -96,6 +100,7 @@ impl Counter {
         Counter::NoAddress,
         Counter::QueriesAnswered,
         Counter::QueriesLimited,
+        Counter::QueriesForeign,
         Counter::Unanswerable,
         Counter::UnprovenLimited,
         Counter::QueriesLooped,
@@ -115,6 +120,7 @@ impl Counter {
         Counter::DataDropped,
         Counter::DataKeptInside,
         Counter::ErrorsReceived,
+        Counter::ErrorsDoubted,
         Counter::ErrorsSent,
         Counter::ErrorsLimited,
         Counter::DatagramsLimited,
@@ -140,6 +146,7 @@ impl Counter {
             Counter::NoAddress => "no_address",
             Counter::QueriesAnswered => "queries_answered",
             Counter::QueriesLimited => "queries_limited",
+            Counter::QueriesForeign => "queries_foreign",
             Counter::Unanswerable => "unanswerable",
             Counter::UnprovenLimited => "unproven_limited",
             Counter::QueriesLooped => "queries_looped",
@@ -159,6 +166,7 @@ impl Counter {
             Counter::DataDropped => "data_dropped",
             Counter::DataKeptInside => "data_kept_inside",
             Counter::ErrorsReceived => "errors_received",
+            Counter::ErrorsDoubted => "errors_doubted",
             Counter::ErrorsSent => "errors_sent",
             Counter::ErrorsLimited => "errors_limited",
             Counter::DatagramsLimited => "datagrams_limited",

@@ -12,7 +12,7 @@ use crate::engine::{Arrival, Engine, Via};
 use crate::errors::{Fault, NLI};
 use crate::event::Event;
 use crate::responder::hop_distance;
-use crate::routing::{Role, RouteId, RouteKey};
+use crate::routing::{Role, Route, RouteId, RouteKey};
 use crate::stack::Stack;
 
 impl Engine {
@@ -24,13 +24,16 @@ impl Engine {
             self.send_error(now, arrival, fault, &message);
             return;
         }
-        // In Q-mode the IP source may be the flow's.
-        let own_source = message.source_is_signaller || !message.context_free;
+        let known = self.routes.find_meant(&key);
+        let passes_nat = known.and_then(|id| self.routes.get(id)).is_some_and(Route::passes_nat);
+        // In Q-mode the IP source may be the flow's, and beyond a NAT, which may be where the state was lost, it is the NAT's.
+        let refused = known.is_none() && !message.explicit;
+        let own_source = message.source_is_signaller || !(message.context_free || passes_nat || refused);
         if own_source && message.nli.as_ref().is_some_and(|nli| !self.source_fits(arrival, nli)) {
             return;
         }
         let distance = message.nli.as_ref().and_then(|nli| hop_distance(arrival, mri, nli));
-        if let Some(id) = self.routes.find(&key).filter(|id| message.explicit && self.is_peer_of(*id, arrival)) {
+        if let Some(id) = known.filter(|id| message.explicit && self.is_peer_of(*id, arrival)) {
             self.deliver_on_route(now, id, arrival, message.nslp_data.unwrap_or_default(), message.hops);
             return;
         }
@@ -38,7 +41,7 @@ impl Engine {
             self.deliver_stateless(arrival, &key, message.nslp_data.unwrap_or_default(), message.hops, distance);
             return;
         }
-        let Some(id) = self.routes.find(&key) else {
+        let Some(id) = known else {
             self.out.count(Counter::DataDropped);
             self.send_error(now, arrival, ErrorCode::NoRoutingState.into(), &message);
             return;
@@ -78,8 +81,10 @@ impl Engine {
         match arrival.via {
             Via::Association(association) if route.association == Some(association) => Ok(()),
             Via::Association(_) => Err(Some(ErrorCode::IncorrectlyDelivered.into())),
-            Via::Datagram { .. } => {
-                let same = nli.is_some_and(|nli| self.leads_to(id, &nli.peer_identity, nli.address));
+            Via::Datagram { source, .. } => {
+                // What is beyond a NAT calls itself by an address that is of no use here.
+                let address = |nli: &Nli| if route.passes_nat() { source.ip() } else { nli.address };
+                let same = nli.is_some_and(|nli| self.leads_to(id, &nli.peer_identity, address(nli)));
                 if same { Ok(()) } else { Err(None) }
             }
         }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! The engine's face: `handle_*` takes input, `poll_*` gives output. What a message does is in the other files.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 
 use netserv_model::Instant;
@@ -12,15 +12,19 @@ use netserv_wire::gist::{
 use rand::rngs::StdRng;
 use rand::{Rng, SeedableRng};
 
-use crate::api::{ApiCall, AssociationId, Audience, Channel, Config, Datagram, Disposition, InterfaceId, Transmit};
+use crate::api::{
+    ApiCall, AssociationId, Audience, Channel, Config, Datagram, Disposition, InterfaceId, Prefix, Transmit,
+};
 use crate::association::AssociationTable;
 use crate::cookie::CookieJar;
 use crate::counters::{Counter, Counters, StateCounts};
 use crate::error::ApiError;
+use crate::errors::Fault;
 use crate::event::Event;
 use crate::limits;
 use crate::networks::NetworkBuckets;
 use crate::outbox::Outbox;
+use crate::path_mtu::PathMtus;
 use crate::peers::PeerTable;
 use crate::routing::{Route, RouteKey, RouteTable};
 use crate::sending::Outgoing;
@@ -40,6 +44,9 @@ pub struct Engine {
     pub(crate) errors: TokenBucket,
     unproven: NetworkBuckets,
     own_addresses: BTreeSet<IpAddr>,
+    /// What flows may come in by interfaces; by others, all.
+    ingress: BTreeMap<InterfaceId, Vec<Prefix>>,
+    pub(crate) path_mtus: PathMtus,
     /// NSLPs that may go again.
     pub(crate) guests: BTreeSet<u16>,
     pub(crate) neighbours: Neighbours,
@@ -56,6 +63,8 @@ pub(crate) struct Arrival {
     pub(crate) header: Option<[u8; HEADER_BYTES]>,
     /// This node's address on the way to the sender.
     pub(crate) local: IpAddr,
+    /// The IP destination of a datagram, which need not be this node's.
+    pub(crate) destination: IpAddr,
 }
 
 /// The two modes of carriage.
@@ -89,6 +98,8 @@ impl Engine {
             errors: TokenBucket::new(config.error_rate),
             unproven: NetworkBuckets::new(config.unproven_rate, rng.random()),
             own_addresses: BTreeSet::new(),
+            ingress: BTreeMap::new(),
+            path_mtus: PathMtus::default(),
             guests: BTreeSet::new(),
             neighbours: Neighbours::default(),
             out: Outbox::new(config.send_rate),
@@ -110,6 +121,23 @@ impl Engine {
     /// Takes who is inside of the operator's domain: what is to stay inside goes to nobody else.
     pub fn set_neighbours(&mut self, neighbours: Neighbours) {
         self.neighbours = neighbours;
+    }
+
+    /// Takes where flows come from that come in by interfaces: a Query about another one is refused (RFC 5971 §5.8.1.2). By
+    /// interfaces that are not named, all flows may come.
+    pub fn set_ingress(&mut self, ingress: impl IntoIterator<Item = (InterfaceId, Vec<Prefix>)>) {
+        self.ingress = ingress.into_iter().collect();
+    }
+
+    /// Returns whether a downstream flow may come in by an interface: all its sources lie in one prefix of those named for it.
+    pub(crate) fn may_come_in(&self, interface: InterfaceId, mri: &Mri) -> bool {
+        let Some(prefixes) = self.ingress.get(&interface) else { return true };
+        match mri {
+            Mri::PathCoupled(flow) if flow.direction() == Direction::Downstream => {
+                prefixes.iter().any(|prefix| prefix.covers(flow.source(), flow.source_prefix()))
+            }
+            Mri::PathCoupled(_) | Mri::LooseEnd(_) | Mri::Other(_) => true,
+        }
     }
 
     /// Takes one datagram that arrived or was intercepted, and says whether it goes on.
@@ -265,6 +293,12 @@ impl Engine {
             }
             return Some(Disposition::Consumed);
         }
+        if let Some(mtu) = self.too_long_for(now, rx.destination, rx.payload)
+            && let Ok(message) = Message::parse(bytes)
+        {
+            self.send_error(now, &arrival_of(rx, bytes), Fault::too_large(mtu), &message);
+            return Some(Disposition::Consumed);
+        }
         let mut payload = rx.payload.to_vec();
         payload[MAGIC_BYTES + HOPS_OFFSET] = header.hops - 1;
         self.out.count(Counter::Bypassed);
@@ -333,9 +367,7 @@ impl Engine {
 
     /// Returns whether somebody else may be at an address that a message names.
     pub(crate) fn may_answer(&self, address: IpAddr) -> bool {
-        let broadcast = address == IpAddr::V4(Ipv4Addr::BROADCAST);
-        let nobody = address.is_unspecified() || address.is_multicast() || address.is_loopback() || broadcast;
-        !nobody && !self.own_addresses.contains(&address)
+        is_unicast(address) && !self.own_addresses.contains(&address)
     }
 
     /// Sends a message in normal D-mode, unless there were too many lately, in all or to a network of the unproven.
@@ -349,7 +381,7 @@ impl Engine {
     ) -> bool {
         let proven = match audience {
             Audience::Peer => true,
-            Audience::Querier | Audience::Offender => false,
+            Audience::Querier | Audience::Offender | Audience::BehindNat => false,
         };
         if !proven && !self.unproven.take(now, peer.ip()) {
             self.out.count(Counter::UnprovenLimited);
@@ -370,11 +402,17 @@ impl Engine {
     }
 }
 
+/// Returns whether an address can be one host's, other than this one's loopback.
+pub(crate) fn is_unicast(address: IpAddr) -> bool {
+    let broadcast = address == IpAddr::V4(Ipv4Addr::BROADCAST);
+    !(address.is_unspecified() || address.is_multicast() || address.is_loopback() || broadcast)
+}
+
 fn arrival_of(rx: &Datagram<'_>, bytes: &[u8]) -> Arrival {
     let via = Via::Datagram { source: rx.source, interface: rx.interface, ttl: rx.ttl };
     let local = if rx.destination_is_local { rx.destination } else { rx.local };
     let header = bytes.first_chunk().copied();
-    Arrival { via, header, local }
+    Arrival { via, header, local, destination: rx.destination }
 }
 
 /// RFC 5971 §5.1: which messages travel in which mode.

@@ -8,19 +8,19 @@ use netserv_wire::gist::{
     AdditionalInfo, DecodeError, ErrorCode, ErrorObject, Header, Message, MessageType, Mri, NatTraversal, Nli, UDP_PORT,
 };
 
-use crate::api::Audience;
+use crate::api::{Audience, TlsPolicy};
 use crate::counters::Counter;
-use crate::engine::{Arrival, Engine, Via};
+use crate::engine::{Arrival, Engine, Via, is_unicast};
 use crate::event::{Event, FailReason, NoPeerReason, Notification, SendStatus};
 use crate::querier::{Phase, query_target};
 use crate::routing::{Route, RouteId, RouteKey};
+use crate::stack::Stack;
 
 /// Object types that Errors of the engine name.
 pub(crate) const MRI: u16 = 0;
 pub(crate) const NLI: u16 = 2;
 pub(crate) const STACK_PROPOSAL: u16 = 3;
 pub(crate) const STACK_CONFIGURATION: u16 = 4;
-pub(crate) const NAT_TRAVERSAL: u16 = 7;
 
 /// What is wrong with a message that could be read.
 #[derive(Clone, Debug)]
@@ -40,9 +40,19 @@ impl Fault {
         Fault { code, info: Some(AdditionalInfo::ObjectType(object)) }
     }
 
+    /// Returns the fault of a message that is longer than a link takes, whose packets have at most `mtu` bytes.
+    pub(crate) fn too_large(mtu: u16) -> Fault {
+        Fault { code: ErrorCode::MessageTooLarge, info: Some(AdditionalInfo::Mtu(mtu)) }
+    }
+
     /// Returns a fault of the MRI at a byte of its value.
     pub(crate) fn of_mri(code: ErrorCode, mri: &Mri, offset: usize) -> Fault {
         Fault { code, info: Some(AdditionalInfo::invalid_mri(mri, offset)) }
+    }
+
+    /// Returns a fault of the NAT traversal object at a byte of its value.
+    pub(crate) fn of_nat_traversal(code: ErrorCode, object: &NatTraversal, offset: usize) -> Fault {
+        Fault { code, info: Some(AdditionalInfo::invalid_nat_traversal(object, offset)) }
     }
 
     /// Returns a fault of the NLI at a byte of its value.
@@ -102,6 +112,7 @@ impl Engine {
         }
         let signaller = object.header[7] & S_FLAG != 0;
         let untranslated = object.error_code() == Some(ErrorCode::UntranslatedObject);
+        let in_d_mode = object.datagram && !object.q_mode;
         let mut message = Message::new(MessageType::Error, 0);
         (message.error, message.nat_traversal) = (Some(object), nat_traversal.cloned());
         match arrival.via {
@@ -112,8 +123,10 @@ impl Engine {
             Via::Datagram { source, .. } => {
                 let named = nli.map(|nli| nli.address).filter(|address| address.is_ipv4() == arrival.local.is_ipv4());
                 let own = signaller.then_some(source.ip());
-                // RFC 5971 §7.2: what is behind a NAT is only reached by the way that the Query came.
-                let address = if untranslated { own } else { named.or(own) };
+                // RFC 5971 §7.2: what is behind a NAT is only reached by the way that its message came. In normal D-mode, S=0
+                // says that there is a NAT.
+                let natted = named.filter(|_| !signaller && in_d_mode).map(|_| source.ip());
+                let address = if untranslated { own } else { natted.or(named).or(own) };
                 let Some(address) = address else { return };
                 if !self.may_answer(address) {
                     self.out.count(Counter::Unanswerable);
@@ -125,8 +138,15 @@ impl Engine {
                 }
                 let port = if source.port() == 0 { UDP_PORT } else { source.port() };
                 message.nli = Some(self.nli(arrival.local));
+                // RFC 5971 §7.2: a NAT lets in what comes from where the Query went.
+                let own = arrival.destination == arrival.local || !untranslated || !is_unicast(arrival.destination);
+                let (audience, from) = match own {
+                    true => (Audience::Offender, arrival.local),
+                    false => (Audience::BehindNat, arrival.destination),
+                };
+                message.source_is_signaller = own;
                 let peer = SocketAddr::new(address, port);
-                if self.datagram_to(now, Audience::Offender, arrival.local, peer, &message) {
+                if self.datagram_to(now, audience, from, peer, &message) {
                     self.out.count(Counter::ErrorsSent);
                 }
             }
@@ -138,8 +158,12 @@ impl Engine {
     pub(crate) fn on_error(&mut self, now: Instant, arrival: &Arrival, message: Message) {
         self.out.count(Counter::ErrorsReceived);
         let Some(object) = message.error else { return };
-        let Some((id, kind)) = self.offender(&object) else { return };
+        let Some((id, kind)) = self.offender(&object, message.nat_traversal) else { return };
         let querying = self.routes.get(id).is_some_and(|route| route.querier().is_some());
+        if matches!(object.code, NO_ROUTING_STATE | INCORRECTLY_DELIVERED) && !self.is_believed(id, arrival) {
+            self.out.count(Counter::ErrorsDoubted);
+            return;
+        }
         match (object.code, kind) {
             (NO_ROUTING_STATE | INCORRECTLY_DELIVERED, kind) if querying => {
                 self.rehandshake(now, id);
@@ -153,17 +177,33 @@ impl Engine {
                 self.path_ends(now, id, NoPeerReason::EndpointFound);
             }
             (HOP_LIMIT_EXCEEDED, MessageType::Query) => self.ask_further(now, id, &object),
-            (MESSAGE_TOO_LARGE, _) => self.ask_for_association(now, id),
+            (MESSAGE_TOO_LARGE, _) => {
+                if let Some(AdditionalInfo::Mtu(mtu)) = object.infos.first() {
+                    self.on_mtu_told(now, id, *mtu);
+                }
+                self.ask_for_association(now, id);
+            }
             (_, MessageType::Query) => self.on_refusal(now, id, &object),
             (_, _) => {}
         }
     }
 
-    /// Returns the row whose message an Error is about, and the message's type.
-    fn offender(&self, object: &ErrorObject) -> Option<(RouteId, MessageType)> {
+    /// Returns the row whose message an Error is about, and the message's type. What NATs translated is known by the MRI that
+    /// they found in it (RFC 5971 §7.2).
+    fn offender(&self, object: &ErrorObject, nats: Option<NatTraversal>) -> Option<(RouteId, MessageType)> {
         let header = Header::parse(&object.header).ok()?;
-        let key = RouteKey { session: object.session?, nslp_id: header.nslp_id, mri: object.mri.clone()? };
-        Some((self.routes.find(&key)?, header.kind))
+        let mri = nats.map(|nats| nats.mri).or_else(|| object.mri.clone())?;
+        let key = RouteKey { session: object.session?, nslp_id: header.nslp_id, mri };
+        Some((self.routes.find_meant(&key)?, header.kind))
+    }
+
+    /// Returns whether who says that it has no state for a row may be its peer: where the two speak TLS, only over TLS
+    /// (RFC 5971 §4.4.6).
+    fn is_believed(&self, id: RouteId, arrival: &Arrival) -> bool {
+        let secure = |association| self.associations.has_stack(association, Stack::Tls);
+        let speaks_tls = self.routes.get(id).and_then(|route| route.association).is_some_and(secure);
+        let needs_tls = speaks_tls || self.config.tls == TlsPolicy::Required;
+        !needs_tls || arrival.via.association().is_some_and(secure)
     }
 
     /// Returns whether a datagram comes from where the row's Queries go.
@@ -189,7 +229,7 @@ impl Engine {
     }
 
     /// Turns to a connection, since datagrams are too large for the path.
-    fn ask_for_association(&mut self, now: Instant, id: RouteId) {
+    pub(crate) fn ask_for_association(&mut self, now: Instant, id: RouteId) {
         let Some(querier) = self.routes.get_mut(id).and_then(Route::querier_mut) else { return };
         if !querier.wants_association {
             querier.wants_association = true;

@@ -138,6 +138,9 @@ impl FailReason {
             }
             FailReason::NoAssociation => "the next node has not opened the connection that it takes".to_owned(),
             FailReason::RateLimited => "this node has sent too many datagrams lately".to_owned(),
+            FailReason::Rejected { code: 9, subcode: 4 } => {
+                "a NAT that does not know GIST lies between them (GIST error 9/4)".to_owned()
+            }
             FailReason::Rejected { code, subcode } => {
                 format!("the next node refused it with GIST error {code}/{subcode}")
             }

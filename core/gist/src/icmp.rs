@@ -47,6 +47,11 @@ pub enum IcmpKind {
     Prohibited,
     /// It came to a router more often than its TTL allows.
     TimeExceeded,
+    /// It is longer than a link on its way takes.
+    TooBig {
+        /// The longest packet that the link takes, in bytes.
+        mtu: u16,
+    },
 }
 
 impl IcmpKind {
@@ -54,7 +59,7 @@ impl IcmpKind {
     fn is_refusal(self) -> bool {
         match self {
             IcmpKind::Port | IcmpKind::Protocol | IcmpKind::Prohibited => true,
-            IcmpKind::Host | IcmpKind::Network | IcmpKind::TimeExceeded => false,
+            IcmpKind::Host | IcmpKind::Network | IcmpKind::TimeExceeded | IcmpKind::TooBig { .. } => false,
         }
     }
 
@@ -67,6 +72,7 @@ impl IcmpKind {
             IcmpKind::Host => "does not reach the flow's destination",
             IcmpKind::Network => "has no route to the flow's destination",
             IcmpKind::Prohibited => "does not let Queries pass",
+            IcmpKind::TooBig { .. } => "says that the Query is too long for a link on the way",
             IcmpKind::TimeExceeded => "says that the Query's TTL ran out on the way",
         }
     }
@@ -75,9 +81,13 @@ impl IcmpKind {
 impl Engine {
     /// Takes an ICMP error. One of the flow's endpoint that refuses the Query which it brings back ends the wait for an
     /// answer, unless the row has a peer; so for rows that were asking along the same path when that Query was sent. Whatever
-    /// else one says is remembered in case that no answer comes. One that brings back no Query that waits, or only the start
+    /// else one says is remembered in case that no answer comes; of a length that is too great, the next datagrams heed it. One that brings back no Query that waits, or only the start
     /// of one, is counted and says nothing.
     pub fn handle_icmp_error(&mut self, now: Instant, error: &IcmpError) {
+        if let IcmpKind::TooBig { mtu } = error.kind {
+            self.on_too_big(now, mtu, error);
+            return;
+        }
         let Some(Quoted { id, target, sent_at }) = self.quoted_query(&error.quoted) else {
             self.out.count(Counter::IcmpUnmatched);
             return;
@@ -96,7 +106,12 @@ impl Engine {
         }
     }
 
-    fn note_hindrance(&mut self, id: RouteId, hindrance: NoPeerReason) {
+    /// Returns the row whose Query an error brings back, and where it went, if it waits for its answer.
+    pub(crate) fn waiting_query(&self, quoted: &[u8]) -> Option<(RouteId, IpAddr)> {
+        self.quoted_query(quoted).map(|Quoted { id, target, .. }| (id, target))
+    }
+
+    pub(crate) fn note_hindrance(&mut self, id: RouteId, hindrance: NoPeerReason) {
         let Some(querier) = self.routes.get_mut(id).and_then(Route::querier_mut) else { return };
         if matches!(querier.silence, NoPeerReason::Timeout | NoPeerReason::Hindered { .. }) {
             querier.silence = hindrance;

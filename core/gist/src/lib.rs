@@ -25,6 +25,7 @@ mod icmp;
 pub mod limits;
 mod networks;
 mod outbox;
+mod path_mtu;
 mod peers;
 mod querier;
 mod responder;
@@ -36,8 +37,8 @@ mod tests;
 mod timer;
 
 pub use api::{
-    ApiCall, AssociationId, Audience, Channel, Config, Datagram, Disposition, InterfaceId, MessageHandle, RateLimit,
-    ResponderPolicy, SiiHandle, TlsPolicy, TransferAttributes, Transmit,
+    ApiCall, AssociationId, Audience, Channel, Config, Datagram, Disposition, InterfaceId, MessageHandle, Prefix,
+    RateLimit, ResponderPolicy, SiiHandle, TlsPolicy, TransferAttributes, Transmit,
 };
 pub use counters::{Counter, Counters, StateCounts};
 pub use engine::Engine;

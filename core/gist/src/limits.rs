@@ -11,6 +11,18 @@ pub const PEER_IDENTITY_BYTES_MAX: usize = 255;
 pub const COOKIE_BYTES_MAX: usize = 256;
 /// Profiles of a peer's stack proposal that are looked at and given back to it.
 pub const STACK_PROFILES_MAX: usize = 16;
+/// Bytes of a NAT traversal object that a Query brings and its Response gives back.
+pub const NAT_TRAVERSAL_BYTES_MAX: usize = 256;
+/// NATs that a Query may have passed.
+pub const NATS_MAX: usize = 8;
+/// Addresses whose paths are known to take shorter packets than usual; one more pushes out the oldest.
+pub const PATH_MTUS_MAX: usize = 1024;
+/// How long that is remembered (RFC 8201 §4).
+pub const PATH_MTU_TIME: Duration = Duration::from_secs(600);
+/// The shortest length that is believed over IPv4 (RFC 791).
+pub const PATH_MTU_V4_MIN: u16 = 68;
+/// The shortest length that is believed over IPv6 (RFC 8200 §5).
+pub const PATH_MTU_V6_MIN: u16 = 1280;
 /// Rows of the routing table, unless configured.
 pub const ROUTES_MAX: usize = 65_536;
 /// NSLPs that come and go while the node runs.

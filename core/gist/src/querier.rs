@@ -15,7 +15,7 @@ use crate::engine::{Arrival, Engine, Via};
 use crate::event::{FailReason, NoPeerReason, Notification, RouteStatus, SendStatus};
 use crate::limits;
 use crate::responder::hop_distance;
-use crate::routing::{NewPeer, Pending, Route, RouteId, RouteKey};
+use crate::routing::{NatSide, NewPeer, Pending, Route, RouteId, RouteKey};
 use crate::sending::is_reached;
 use crate::stack::{self, Stack};
 use crate::timer::{Deadline, earlier};
@@ -290,7 +290,11 @@ impl Engine {
             return None;
         };
         let nli = message.nli?;
-        if !self.source_fits(arrival, &nli) {
+        // What passed NATs need not come from where its sender is, and says so (RFC 5971 §7.2.2).
+        let passed_nats = message.nat_traversal.is_some();
+        let datagram = matches!(arrival.via, Via::Datagram { .. });
+        let foreign_source = passed_nats && datagram && !message.source_is_signaller;
+        if !foreign_source && !self.source_fits(arrival, &nli) {
             return None;
         }
         let distance = hop_distance(arrival, message.mri.as_ref()?, &nli);
@@ -299,6 +303,7 @@ impl Engine {
         route.distance = distance;
         let local = route.local;
         let changed = self.set_peer(id, Some(NewPeer { nli: &nli, port: None, local }));
+        self.routes.set_nat(id, if passed_nats { NatSide::Querier } else { NatSide::None });
         let refresh_at = now + self.refresh_delay(nli.validity);
 
         let route = self.routes.get_mut(id)?;
@@ -327,10 +332,12 @@ impl Engine {
 
     /// Returns the row whose Query this answers: it must bring back the cookie of a copy (RFC 5971 §4.4.1).
     fn match_response(&self, message: &Message) -> Option<RouteId> {
-        if message.nat_traversal.is_some() {
-            return None;
-        }
-        let (mri, session) = (message.mri.as_ref()?.inverted(), message.session?);
+        // RFC 5971 §7.2.2: NATs say what they found in the Query, and the responder says what they made of it.
+        let mri = match &message.nat_traversal {
+            Some(nats) => nats.mri.clone(),
+            None => message.mri.as_ref()?.inverted(),
+        };
+        let session = message.session?;
         let id = self.routes.find(&RouteKey { session, nslp_id: message.nslp_id, mri })?;
         let querier = self.routes.get(id)?.querier()?;
         let cookie = message.query_cookie.as_ref()?;
@@ -389,7 +396,7 @@ impl Engine {
         let Some(echo) = route.querier_mut().and_then(|querier| querier.echo.take()) else { return };
         let (key, local, association) = (RouteKey::clone(&route.key), route.local, route.association);
         let Echo { cookie, proposal } = *echo;
-        let distance = route.distance;
+        let (distance, passes_nat) = (route.distance, route.passes_nat());
         let nli = self.nli_for(&key.mri, distance, local);
         let mut confirm = self.message(MessageType::Confirm, key);
         confirm.nli = Some(nli);
@@ -403,6 +410,7 @@ impl Engine {
                 self.send_on_association(now, association, &confirm);
             }
             None => {
+                confirm.source_is_signaller = !passes_nat;
                 self.send_to_peer(now, id, &confirm);
             }
         }

@@ -5,16 +5,18 @@ use std::net::{IpAddr, SocketAddr};
 use std::time::Duration;
 
 use netserv_model::Instant;
-use netserv_wire::gist::{Direction, ErrorCode, Message, MessageType, Mri, Nli, StackProposal};
+use netserv_wire::gist::{
+    Direction, ErrorCode, Message, MessageType, Mri, NatTraversal, Nli, ObjectType, StackProposal,
+};
 
 use crate::api::{AssociationId, Audience, InterfaceId, ResponderPolicy, TlsPolicy};
-use crate::cookie::Sealed;
+use crate::cookie::{CookieJar, Opened, Sealed};
 use crate::counters::Counter;
 use crate::engine::{Arrival, Engine, Via};
-use crate::errors::{Fault, MRI, NAT_TRAVERSAL, STACK_CONFIGURATION, STACK_PROPOSAL};
+use crate::errors::{Fault, MRI, STACK_CONFIGURATION, STACK_PROPOSAL};
 use crate::event::{FailReason, Notification, RouteStatus, SendStatus};
 use crate::limits;
-use crate::routing::{NewPeer, Responder, Role, Route, RouteId, RouteKey};
+use crate::routing::{NatSide, NewPeer, Responder, Role, Route, RouteId, RouteKey};
 use crate::stack::{self, Ports, Stack};
 
 impl Engine {
@@ -36,6 +38,12 @@ impl Engine {
             self.send_error(now, arrival, fault, &query);
             return;
         }
+        if !self.may_come_in(interface, mri) {
+            self.out.count(Counter::QueriesForeign);
+            let fault = Fault::of_mri(ErrorCode::IngressFilterFailure, mri, FLOW_SOURCE);
+            self.send_error(now, arrival, fault, &query);
+            return;
+        }
         if !self.queries.take(now) {
             self.out.count(Counter::QueriesLimited);
             return;
@@ -45,8 +53,9 @@ impl Engine {
         if let Some(data) = query.nslp_data.take() {
             self.deliver_stateless(arrival, &key, data, query.hops, distance);
         }
-        let seen =
-            Seen { nli: &nli, port: Some(source.port()), interface, association: None, hold_time: None, distance };
+        let inside = query.nat_traversal.as_ref().map(|nats| nats.mri.inverted());
+        let port = Some(source.port());
+        let seen = Seen { nli: &nli, port, interface, association: None, hold_time: None, distance, inside };
         let association = self.shared_association(now, &query);
         let response = self.response(now, arrival, &key, &query, &seen, association);
         self.out.count(Counter::QueriesAnswered);
@@ -80,12 +89,16 @@ impl Engine {
         let mut response = self.message(MessageType::Response, key.clone());
         response.nli = Some(self.nli_for(&key.mri, seen.distance, arrival.local));
         response.query_cookie = query.query_cookie.clone();
+        // RFC 5971 §7.2.2: the querier finds its state by what the NATs found, and cannot check the source.
+        response.nat_traversal = query.nat_traversal.clone();
+        response.source_is_signaller = association.is_some() || query.nat_traversal.is_none();
         if query.stack_proposal.is_none() && self.config.policy == ResponderPolicy::Immediate {
             return response;
         }
         response.reply_wanted = true;
         let sealed = Sealed { interface: seen.interface, distance: seen.distance };
-        response.responder_cookie = Some(self.cookies.seal(now, &mut self.rng, key, seen.nli, sealed));
+        let row = (key, seen.inside.as_ref());
+        response.responder_cookie = Some(self.cookies.seal(now, &mut self.rng, row, seen.nli, sealed));
         if query.stack_proposal.is_some() && association.is_none() {
             let (stacks, hold_time) = (self.config.tls.stacks(), self.config.hold_time);
             let ports = Ports { plain: self.config.tcp_port, tls: self.config.tls_port };
@@ -113,18 +126,24 @@ impl Engine {
         let (Some(mri), Some(session), Some(nli)) = (message.mri.take(), message.session, message.nli.take()) else {
             return;
         };
-        if !self.source_fits(arrival, &nli) {
+        // What is beyond a NAT calls itself by an address that the NAT does not send from; the cookie knows the NAT's.
+        let beyond_nats = message.responder_cookie.as_ref().is_some_and(CookieJar::is_beyond_nats);
+        if !beyond_nats && !self.source_fits(arrival, &nli) {
             return;
         }
         let key = RouteKey { session, nslp_id: message.nslp_id, mri: mri.inverted() };
-        let sealed = message
+        let opened = message
             .responder_cookie
             .as_ref()
             .and_then(|cookie| self.cookies.open(now, &mut self.rng, &key, &nli, cookie));
-        let Some(Sealed { interface, distance }) = sealed else {
+        let Some(Opened { sealed: Sealed { interface, distance }, key, address, inside }) = opened else {
             self.out.count(Counter::CookiesRefused);
             return;
         };
+        let nli = Nli { address, ..nli };
+        if beyond_nats && !self.source_fits(arrival, &nli) {
+            return;
+        }
         let distance = hop_distance(arrival, &mri, &nli).or(distance);
         (message.mri, message.nli) = (Some(mri), Some(nli.clone()));
         if !self.confirm_fits_association(now, arrival, &message) {
@@ -135,7 +154,7 @@ impl Engine {
             Via::Association(id) => (None, Some(id)),
         };
         let hold_time = message.stack_configuration.as_ref().map(|configuration| configuration.hold_time);
-        let seen = Seen { nli: &nli, port, interface, association, hold_time, distance };
+        let seen = Seen { nli: &nli, port, interface, association, hold_time, distance, inside };
         let Some(id) = self.accept(now, arrival, key, &seen) else { return };
         self.out.count(Counter::ConfirmsAccepted);
         if let Some(data) = message.nslp_data.take() {
@@ -196,10 +215,14 @@ impl Engine {
         let moved = responder.interface != seen.interface && route.peer.is_some();
         *responder = Responder { expires_at, interface: seen.interface };
         (route.local, route.distance) = (arrival.local, seen.distance);
+        self.routes.set_nat(id, seen.inside.clone().map_or(NatSide::None, |mri| NatSide::Responder(Box::new(mri))));
         let peer = NewPeer { nli: seen.nli, port: seen.port, local: arrival.local };
         let changed = self.set_peer(id, Some(peer));
         if let Some(association) = seen.association {
             self.associations.prove(association, seen.nli, seen.hold_time);
+            if seen.hold_time.is_some() {
+                self.schedule_hello(association);
+            }
         }
         self.tie(now, id, seen.association);
         if changed || moved {
@@ -248,6 +271,8 @@ struct Seen<'a> {
     /// How long the peer keeps the association, if it says.
     hold_time: Option<Duration>,
     distance: Option<u8>,
+    /// The MRI of a peer beyond NATs, toward it.
+    inside: Option<Mri>,
 }
 
 /// Returns what is wrong with a Query, by the checks of its routing method (RFC 5971 §5.8.1.2, §5.8.1.3, §7.2).
@@ -261,8 +286,8 @@ fn query_fault(arrival: &Arrival, query: &Message, mri: &Mri, nli: &Nli, source:
     if nli.address.is_ipv4() != source.is_ipv4() {
         return Some(Fault::of_nli(ErrorCode::ValueNotSupported, nli, IP_VERSION));
     }
-    if query.nat_traversal.is_some() {
-        return Some(Fault::of_type(ErrorCode::UnrecognizedObject, NAT_TRAVERSAL));
+    if let Some(fault) = query.nat_traversal.as_ref().and_then(|nats| nat_fault(query, mri, nats)) {
+        return Some(fault);
     }
     if query.source_is_signaller && source.ip() != nli.address {
         return Some(Fault::of_type(ErrorCode::UntranslatedObject, MRI));
@@ -273,6 +298,25 @@ fn query_fault(arrival: &Arrival, query: &Message, mri: &Mri, nli: &Nli, source:
         (Mri::LooseEnd(_), Direction::Upstream) => Some(Fault::of_mri(ErrorCode::ValueNotSupported, mri, DIRECTION)),
         (Mri::PathCoupled(_), _) | (Mri::LooseEnd(_), Direction::Downstream) | (Mri::Other(_), _) => None,
     }
+}
+
+/// Returns what is wrong with what NATs say of a Query (RFC 5971 §7.2.2): they have to have translated every object with
+/// addresses, and to tell of a flow of the same kind, within bounds.
+fn nat_fault(query: &Message, mri: &Mri, nats: &NatTraversal) -> Option<Fault> {
+    let configuration = query.stack_configuration.as_ref().map(|_| ObjectType::StackConfiguration);
+    let addressed = [Some(ObjectType::Mri), Some(ObjectType::Nli), configuration];
+    if let Some(left) = addressed.into_iter().flatten().find(|object| !nats.has_translated(*object)) {
+        return Some(Fault::of_type(ErrorCode::UntranslatedObject, left.number()));
+    }
+    let same_version = match (mri.addresses(), nats.mri.addresses()) {
+        (Some((ours, _)), Some((theirs, _))) => ours.is_ipv4() == theirs.is_ipv4(),
+        (_, _) => false,
+    };
+    let same_kind = std::mem::discriminant(mri) == std::mem::discriminant(&nats.mri);
+    let same = same_kind && same_version && mri.direction() == nats.mri.direction();
+    let bounded = nats.nats.len() <= limits::NATS_MAX && nats.value_bytes() <= limits::NAT_TRAVERSAL_BYTES_MAX;
+    let offset = if same { NAT_COUNT } else { NAT_MRI };
+    (!same || !bounded).then(|| Fault::of_nat_traversal(ErrorCode::ValueNotSupported, nats, offset))
 }
 
 /// Returns how many IP hops away a message's sender is, if it says something of that (RFC 5971 A.3.3): downstream it tells
@@ -289,6 +333,11 @@ pub(crate) fn hop_distance(arrival: &Arrival, mri: &Mri, nli: &Nli) -> Option<u8
 /// Where the MRI has its method, and MRI and NLI their IP version (RFC 5971 A.3.1, A.3.3).
 const MRI_METHOD: usize = 0;
 const IP_VERSION: usize = 2;
+/// Where a path-coupled MRI has the flow's source.
+const FLOW_SOURCE: usize = 4;
+/// Where a NAT traversal object has its number of NATs, and its MRI (RFC 5971 A.3.8).
+const NAT_COUNT: usize = 2;
+const NAT_MRI: usize = 4;
 /// Where a loose-end MRI has its direction (RFC 5971 A.3.1.2).
 const DIRECTION: usize = 2;
 /// The lowest TTL of an upstream Query from a neighbour, which sent it with 255 (RFC 5971 §5.8.1.3).

@@ -45,6 +45,19 @@ pub(crate) struct Route {
     pub(crate) role: Role,
     /// When the row's timer fires.
     timer: Option<Instant>,
+    /// How a GIST-aware NAT between changes what both ends say.
+    pub(crate) nat: NatSide,
+}
+
+/// Where a row's peer is, as far as GIST-aware NATs are concerned (RFC 5971 §7.2.2).
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum NatSide {
+    /// No NAT between said so.
+    None,
+    /// Beyond a NAT that translated this node's Query: its addresses are not those that the peer sees.
+    Querier,
+    /// Beyond a NAT that translated its Query. It calls the flow by this MRI, which points toward it.
+    Responder(Box<Mri>),
 }
 
 /// Which end of the handshake made the row.
@@ -93,6 +106,30 @@ impl Route {
             pending: VecDeque::new(),
             role,
             timer: None,
+            nat: NatSide::None,
+        }
+    }
+
+    /// Returns the MRI by which the peer knows the flow.
+    pub(crate) fn mri_for_peer(&self) -> &Mri {
+        match &self.nat {
+            NatSide::None | NatSide::Querier => &self.key.mri,
+            NatSide::Responder(mri) => mri,
+        }
+    }
+
+    /// Returns whether what goes between this node and the peer passes a GIST-aware NAT.
+    pub(crate) fn passes_nat(&self) -> bool {
+        match self.nat {
+            NatSide::None => false,
+            NatSide::Querier | NatSide::Responder(_) => true,
+        }
+    }
+
+    fn alias(&self) -> Option<RouteKey> {
+        match &self.nat {
+            NatSide::None | NatSide::Querier => None,
+            NatSide::Responder(mri) => Some(RouteKey { mri: Mri::clone(mri), ..RouteKey::clone(&self.key) }),
         }
     }
 
@@ -138,6 +175,8 @@ impl Route {
 pub(crate) struct RouteTable {
     rows: BTreeMap<RouteId, Box<Route>>,
     by_key: BTreeMap<Arc<RouteKey>, RouteId>,
+    /// Rows whose peer is beyond a NAT, by what the peer calls them.
+    by_alias: BTreeMap<RouteKey, RouteId>,
     /// Rows of this node's Queries, by where those go.
     by_target: BTreeSet<(IpAddr, RouteId)>,
     responding_per_peer: BTreeMap<IpAddr, usize>,
@@ -168,6 +207,29 @@ impl RouteTable {
 
     pub(crate) fn find(&self, key: &RouteKey) -> Option<RouteId> {
         self.by_key.get(key).copied()
+    }
+
+    /// Returns the row that a peer means by a key, which is this node's or that of a peer beyond a NAT.
+    pub(crate) fn find_meant(&self, key: &RouteKey) -> Option<RouteId> {
+        self.find(key).or_else(|| self.by_alias.get(key).copied())
+    }
+
+    /// Takes how NATs change what the row's peer says. Of two peers that call theirs alike, the later one is meant.
+    pub(crate) fn set_nat(&mut self, id: RouteId, nat: NatSide) {
+        let Some(route) = self.rows.get_mut(&id).filter(|route| route.nat != nat) else { return };
+        let old = route.alias();
+        route.nat = nat;
+        let new = route.alias();
+        self.forget_alias(id, old);
+        if let Some(alias) = new {
+            self.by_alias.insert(alias, id);
+        }
+    }
+
+    fn forget_alias(&mut self, id: RouteId, alias: Option<RouteKey>) {
+        if let Some(alias) = alias.filter(|alias| self.by_alias.get(alias) == Some(&id)) {
+            self.by_alias.remove(&alias);
+        }
     }
 
     pub(crate) fn get(&self, id: RouteId) -> Option<&Route> {
@@ -221,6 +283,7 @@ impl RouteTable {
 
     fn remove(&mut self, id: RouteId) -> Option<Box<Route>> {
         let route = self.rows.remove(&id)?;
+        self.forget_alias(id, route.alias());
         self.by_key.remove(&route.key);
         if let Some(target) = query_target(&route.key.mri) {
             self.by_target.remove(&(target, id));

@@ -14,7 +14,7 @@ use crate::engine::Engine;
 use crate::error::ApiError;
 use crate::event::{Event, FailReason, NoPeerReason, SendStatus};
 use crate::limits;
-use crate::querier::{Phase, Querier};
+use crate::querier::{Phase, Querier, query_target};
 use crate::routing::{Pending, Role, Route, RouteId, RouteKey};
 
 /// The arguments of `SendMessage`.
@@ -48,7 +48,9 @@ impl Engine {
             None => self.new_querier(now, &outgoing.key, local)?,
         };
         let hops = outgoing.hops.unwrap_or(self.config.hops);
-        let needs_association = !self.may_go_in_datagram(&outgoing);
+        let peer = self.routes.get(id).and_then(|route| route.peer).and_then(|sii| self.peers.get(sii));
+        let target = peer.map(|peer| peer.address).or_else(|| query_target(&outgoing.key.mri));
+        let needs_association = !self.may_go_in_datagram(now, &outgoing, target);
         let Some(route) = self.routes.get_mut(id) else { return Err(ApiError::NoRoute) };
         if route.pending.len() >= limits::PENDING_PER_ROUTE_MAX {
             return Err(ApiError::QueueFull);
@@ -167,8 +169,9 @@ impl Engine {
             return Err(FailReason::Outside);
         }
         let Some(route) = self.routes.get_mut(id) else { return Err(FailReason::Cancelled) };
-        let (key, local) = (RouteKey::clone(&route.key), route.local);
-        let (association, distance) = (route.association, route.distance);
+        let key = RouteKey { mri: route.mri_for_peer().clone(), ..RouteKey::clone(&route.key) };
+        let (local, association, distance) = (route.local, route.association, route.distance);
+        let passes_nat = route.passes_nat();
         if let Role::Querier(querier) = &mut route.role {
             querier.active_at = now;
         }
@@ -183,6 +186,7 @@ impl Engine {
             }
             None => {
                 data.nli = Some(nli);
+                data.source_is_signaller = !passes_nat;
                 self.send_to_peer(now, id, &data).then_some(()).ok_or(FailReason::RateLimited)
             }
         };
@@ -212,9 +216,11 @@ impl Engine {
     /// Sends to a peer that need not be the next one any more, past the routing table (RFC 5971 §7.1.4).
     fn send_explicitly(&mut self, now: Instant, outgoing: Outgoing, sii: SiiHandle) -> Result<(), ApiError> {
         let peer = self.peers.get(sii).cloned().ok_or(ApiError::UnknownPeer(sii))?;
-        let fits = self.may_go_in_datagram(&outgoing);
+        let fits = self.may_go_in_datagram(now, &outgoing, Some(peer.address));
         let least = outgoing.attributes.least_stack();
-        let mut data = self.message(MessageType::Data, outgoing.key);
+        let route = self.routes.find(&outgoing.key).and_then(|id| self.routes.get(id));
+        let mri = route.map_or(&outgoing.key.mri, Route::mri_for_peer).clone();
+        let mut data = self.message(MessageType::Data, RouteKey { mri, ..outgoing.key });
         data.hops = outgoing.hops.unwrap_or(self.config.hops);
         data.explicit = true;
         data.nslp_data = Some(outgoing.data);
@@ -293,7 +299,7 @@ impl Engine {
 
     /// Returns whether D-mode will do for a message: it may get lost and be read, and is small enough whatever its MRI holds
     /// (RFC 5971 §4.3.3, §5.3.3).
-    fn may_go_in_datagram(&self, outgoing: &Outgoing) -> bool {
+    fn may_go_in_datagram(&self, now: Instant, outgoing: &Outgoing, target: Option<IpAddr>) -> bool {
         if outgoing.attributes.reliable || outgoing.attributes.secure {
             return false;
         }
@@ -303,7 +309,8 @@ impl Engine {
         let nli = OBJECT_HEADER + 8 + identity + address;
         let rest =
             netserv_wire::gist::HEADER_BYTES + mri + OBJECT_HEADER + size_of::<SessionId>() + nli + OBJECT_HEADER;
-        rest + outgoing.data.len().next_multiple_of(4) <= self.config.datagram_bytes_max
+        let most = target.map_or(self.config.datagram_bytes_max, |target| self.datagram_bytes_max(now, target));
+        rest + outgoing.data.len().next_multiple_of(4) <= most
     }
 
     /// Returns a message with the row's MRI and session.

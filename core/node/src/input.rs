@@ -3,7 +3,7 @@
 
 use std::net::{IpAddr, SocketAddr};
 
-use netserv_gist::{AssociationId, Channel, IcmpError, InterfaceId};
+use netserv_gist::{AssociationId, Channel, IcmpError, InterfaceId, Prefix};
 use netserv_model::api::PostRequest;
 use netserv_model::effect::{EffectId, EffectOutcome, News, Stored};
 use netserv_model::policy::NodePolicy;
@@ -28,6 +28,8 @@ pub enum Input {
     Policy(CallId, Box<NodePolicy>),
     /// The node's own addresses are these from here on.
     Addresses(Vec<IpAddr>),
+    /// Flows that come in by these interfaces come from these addresses.
+    Ingress(Vec<(InterfaceId, Vec<Prefix>)>),
     /// Routes changed: what is known of the node's addresses toward destinations may be wrong.
     RoutesChanged,
     /// A datagram for this node.

@@ -149,6 +149,7 @@ impl Node {
                 self.gist.set_own_addresses(addresses.iter().copied());
                 self.nslp.handle_addresses(addresses);
             }
+            Input::Ingress(ingress) => self.gist.set_ingress(ingress),
             Input::RoutesChanged => {
                 self.routes.changed();
                 self.nslp.handle_routes(now);

@@ -98,4 +98,10 @@ impl DriverError {
         }
         DriverError::System { what, source }
     }
+
+    /// Returns whether a packet was not sent since it is longer than its path takes.
+    #[must_use]
+    pub fn is_too_long(&self) -> bool {
+        matches!(self, DriverError::System { source, .. } if source.raw_os_error() == Some(libc::EMSGSIZE))
+    }
 }

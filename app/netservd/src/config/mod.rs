@@ -51,6 +51,8 @@ const EXAMPLES: &str = "
 # prefix = \"10.0.0.0/8\"   # where the peer's address lies; or interface = \"eth1\", or tls-name = \"*.example.net\"
 ";
 
+/// Prefixes in one list of signaling.
+const PREFIXES_MAX: usize = 1024;
 /// Name servers that the C library asks at most.
 const NAME_SERVERS_MAX: usize = 3;
 
@@ -249,6 +251,12 @@ impl Config {
             self.role == Role::Host || self.flavours.iter().any(runs),
             "flavours leaves nothing that the node may run (`osgi` counts only with osgi.enabled)"
         );
+        let listed = |key: &str, prefixes: usize| {
+            ensure!(prefixes <= PREFIXES_MAX, "signaling.{key} has over {PREFIXES_MAX} prefixes; name wider ones");
+            Ok(())
+        };
+        listed("no-router-alert", signaling.no_router_alert.len())?;
+        listed("ingress", signaling.ingress.values().map(Vec::len).sum())?;
         ensure!(signaling.tcp_port != 0, "signaling.tcp-port must not be 0");
         let tls = &signaling.tls;
         tls.check()?;
@@ -371,6 +379,15 @@ mod tests {
             ("[dataplane]\ndriver = 'quantum'", "quantum"),
             ("[blocks]\nenabled = ['kvv']", "kvv"),
             ("[blocks.kv]\nbytes = 1", "blocks.kv.bytes"),
+            (
+                &format!("[signaling]\nno-router-alert = {:?}", ["10.0.0.0/8"; PREFIXES_MAX + 1]),
+                "signaling.no-router-alert has over 1024",
+            ),
+            (
+                &format!("[signaling.ingress]\neth1 = {:?}", ["10.0.0.0/8"; PREFIXES_MAX + 1]),
+                "signaling.ingress has over 1024",
+            ),
+            ("[signaling.ingress]\neth1 = '10.0.0.0/8'", "eth1"),
             ("[signaling.tls]\nrequire = true", "signaling.tls.certificate"),
             ("[signaling.tls]\npeers = ['a b']", "`a b` is no DNS name"),
             ("[signaling.tls]\nclient-certificate = 'never'", "never"),

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! The tables of the configuration file, but for those of users and blocks.
 
+use std::collections::BTreeMap;
 use std::net::IpAddr;
 use std::path::PathBuf;
 
@@ -24,6 +25,9 @@ pub struct Signaling {
     pub router_alert: u16,
     /// Whether Queries carry the Router Alert Option.
     pub send_router_alert: bool,
+    /// Toward which destinations they do not: `0.0.0.0/0` is all of IPv4, `::/0` all of IPv6.
+    #[schemars(with = "Vec<String>")]
+    pub no_router_alert: Vec<IpNet>,
     /// The TCP port of messaging associations.
     pub tcp_port: u16,
     /// Whether passing Queries are intercepted (only in the role `node`).
@@ -45,6 +49,10 @@ pub struct Signaling {
     /// Queries a second by which peers refresh the rows toward this node, 10 to 50,000: where more would come, it grants rows
     /// longer lives than 30 s, and later finds out what nobody tells it of.
     pub refreshes_per_second: u32,
+    /// Where flows come from that come in by an interface: `eth1 = ["192.0.2.0/24"]`. Queries about others that come in there
+    /// are refused; by interfaces that are not named, all flows may come.
+    #[schemars(with = "BTreeMap<String, Vec<String>>")]
+    pub ingress: BTreeMap<String, Vec<IpNet>>,
     /// TLS between peers.
     pub tls: Tls,
     /// Whom this node believes, and what leaves the operator's domain.
@@ -86,6 +94,7 @@ impl Default for Signaling {
             nslp_id: 32704,
             router_alert: 65503,
             send_router_alert: true,
+            no_router_alert: Vec::new(),
             tcp_port: 27001,
             intercept: true,
             queue: 270,
@@ -96,6 +105,7 @@ impl Default for Signaling {
             associations_max: gist::limits::ASSOCIATIONS_MAX,
             associations_per_peer_max: gist::limits::ASSOCIATIONS_PER_PEER_MAX,
             refreshes_per_second: gist::limits::REFRESHES_PER_SECOND,
+            ingress: BTreeMap::new(),
             tls: Tls::default(),
             domain: Domain::default(),
         }

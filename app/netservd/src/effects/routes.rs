@@ -1,13 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 //! The node's own addresses, and those that it has toward others: asked of the kernel on a thread that waits for it.
 
+use std::collections::BTreeMap;
 use std::net::IpAddr;
 use std::os::fd::OwnedFd;
 use std::sync::mpsc::{Receiver, Sender, channel};
 
 use anyhow::{Context, Result};
+use ipnet::IpNet;
 use netserv_dataplane::signal::{LocalAddresses, RouteMonitor, Routes};
 use netserv_model::effect::EffectOutcome;
+use netserv_node::gist::{InterfaceId, Prefix};
+use rustix::net::{AddressFamily, SocketType, netdevice, socket};
 use tokio::io::unix::AsyncFd;
 use tokio::sync::mpsc;
 
@@ -23,21 +27,25 @@ pub enum RouteJob {
     Addresses,
 }
 
-/// Starts the thread, and returns the addresses that the node has. Changes come as [`Event::Addresses`]; the thread ends
-/// when every sender is dropped.
+/// Starts the thread, and returns the addresses that the node has. Changes come as [`Event::Addresses`], and where flows may
+/// come in as [`Event::Ingress`], by names of interfaces, if the operator says so; the thread ends when every sender is dropped.
 ///
 /// # Errors
 /// The kernel does not tell, or the system gives no thread.
-pub fn start(events: mpsc::Sender<Event>) -> Result<(Sender<RouteJob>, LocalAddresses)> {
+pub fn start(events: mpsc::Sender<Event>, ingress: Ingress) -> Result<(Sender<RouteJob>, LocalAddresses)> {
     let routes = Routes::open().context("the routing table cannot be asked")?;
     // Before the first look, so that no change is missed.
     let monitor = RouteMonitor::open()?;
     let addresses = routes.addresses()?;
+    if !ingress.is_empty() {
+        // The first event of all: no Query comes before it.
+        events.try_send(Event::Ingress(found(&ingress)?)).context("the first event finds no room")?;
+    }
     // The node asks once for each destination, and bounds those.
     let (jobs, inbox) = channel();
     tokio::spawn(watch(readable(&monitor)?, monitor, jobs.clone()));
     let thread = std::thread::Builder::new().name("routes".to_owned());
-    thread.spawn(move || run(&routes, &inbox, &events)).context("thread for routes")?;
+    thread.spawn(move || run(&routes, &inbox, &events, &ingress)).context("thread for routes")?;
     Ok((jobs, addresses))
 }
 
@@ -51,7 +59,24 @@ async fn watch(fd: AsyncFd<OwnedFd>, monitor: RouteMonitor, jobs: Sender<RouteJo
     }
 }
 
-fn run(routes: &Routes, inbox: &Receiver<RouteJob>, events: &mpsc::Sender<Event>) {
+/// Where flows come from, by the interface that they come in by.
+pub type Ingress = BTreeMap<String, Vec<IpNet>>;
+
+/// Returns those of the interfaces that are there.
+fn found(ingress: &Ingress) -> Result<Vec<(InterfaceId, Vec<Prefix>)>> {
+    let kernel =
+        socket(AddressFamily::UNIX, SocketType::DGRAM, None).context("no descriptor is left for interfaces")?;
+    let prefix = |net: &IpNet| Prefix { address: net.network(), bits: net.prefix_len() };
+    let known = ingress.iter().filter_map(|(name, nets)| {
+        let index = netdevice::name_to_index(&kernel, name)
+            .inspect_err(|_| tracing::warn!(interface = name, "signaling.ingress names an interface that is not there"))
+            .ok()?;
+        Some((InterfaceId(index), nets.iter().map(prefix).collect()))
+    });
+    Ok(known.collect())
+}
+
+fn run(routes: &Routes, inbox: &Receiver<RouteJob>, events: &mpsc::Sender<Event>, ingress: &Ingress) {
     for job in inbox {
         match job {
             RouteJob::Source(destination, ticket) => {
@@ -65,12 +90,26 @@ fn run(routes: &Routes, inbox: &Receiver<RouteJob>, events: &mpsc::Sender<Event>
             }
             RouteJob::Addresses => match routes.addresses() {
                 Ok(addresses) => {
-                    if events.blocking_send(Event::Addresses(addresses)).is_err() {
+                    if events.blocking_send(Event::Addresses(addresses)).is_err() || !tell_ingress(ingress, events) {
                         return;
                     }
                 }
                 Err(error) => tracing::warn!(%error, "the node goes on with the addresses that it had"),
             },
+        }
+    }
+}
+
+/// Says anew where flows may come in; returns whether somebody is there to hear it.
+fn tell_ingress(ingress: &Ingress, events: &mpsc::Sender<Event>) -> bool {
+    if ingress.is_empty() {
+        return true;
+    }
+    match found(ingress) {
+        Ok(found) => events.blocking_send(Event::Ingress(found)).is_ok(),
+        Err(error) => {
+            tracing::warn!(%error, "flows are let in as before");
+            true
         }
     }
 }

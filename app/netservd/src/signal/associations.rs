@@ -435,7 +435,50 @@ mod tests {
         assert!(why.contains("signaling.tls.peers"), "{why}");
     }
 
+    /// Goal: no message waits for others to be bundled with (RFC 5971 §5.4.1), whoever opened the connection. Method: a second
+    /// handle on each end's socket tells how the kernel sends; and each message is in a write of its own.
+    #[tokio::test]
+    async fn messages_do_not_wait_to_be_bundled() {
+        let (mut client, mut server) = (Plain::start(), Plain::start());
+        let (near, far) = tcp_pair().await;
+        let sockets = [near.try_clone().unwrap(), far.try_clone().unwrap()];
+        client.associations.attach(AssociationId(1), HERE, Connection::Plain(TcpStream::from_std(near).unwrap()));
+        server.associations.attach(AssociationId(7), HERE, Connection::Plain(TcpStream::from_std(far).unwrap()));
+        client.associations.send(AssociationId(1), b"one".to_vec());
+        let Event::Signal(SignalInput::Bytes { bytes, .. }) = server.next().await else { panic!() };
+        assert_eq!(bytes, b"one");
+        server.associations.send(AssociationId(7), b"two".to_vec());
+        let Event::Signal(SignalInput::Bytes { bytes, .. }) = client.next().await else { panic!() };
+        assert_eq!(bytes, b"two", "it does not wait for more");
+        assert_eq!(sockets.map(|socket| socket.nodelay().unwrap()), [true, true]);
+    }
+
     const HERE: IpAddr = IpAddr::V4(std::net::Ipv4Addr::LOCALHOST);
+
+    async fn tcp_pair() -> (std::net::TcpStream, std::net::TcpStream) {
+        let listener = tokio::net::TcpListener::bind((HERE, 0)).await.unwrap();
+        let near = TcpStream::connect(listener.local_addr().unwrap()).await.unwrap();
+        let (far, _) = listener.accept().await.unwrap();
+        (near.into_std().unwrap(), far.into_std().unwrap())
+    }
+
+    /// An end without TLS that accepts nothing by itself.
+    struct Plain {
+        associations: Associations,
+        inbox: mpsc::Receiver<Event>,
+    }
+
+    impl Plain {
+        fn start() -> Plain {
+            let (events, inbox) = mpsc::channel(16);
+            let associations = Associations::listen(Ports { plain: None, tls: None }, events).unwrap();
+            Plain { associations, inbox }
+        }
+
+        async fn next(&mut self) -> Event {
+            tokio::time::timeout(Duration::from_secs(10), self.inbox.recv()).await.expect("something happens").unwrap()
+        }
+    }
 
     struct End {
         associations: Associations,

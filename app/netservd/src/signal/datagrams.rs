@@ -67,6 +67,7 @@ fn hindrance(kind: UnreachableKind) -> Option<IcmpKind> {
         UnreachableKind::Network => Some(IcmpKind::Network),
         UnreachableKind::Prohibited => Some(IcmpKind::Prohibited),
         UnreachableKind::TimeExceeded => Some(IcmpKind::TimeExceeded),
-        UnreachableKind::TooBig | UnreachableKind::Other => None,
+        UnreachableKind::TooBig { mtu: 0 } | UnreachableKind::Other => None,
+        UnreachableKind::TooBig { mtu } => Some(IcmpKind::TooBig { mtu }),
     }
 }

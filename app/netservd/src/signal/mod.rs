@@ -14,11 +14,12 @@ use std::net::IpAddr;
 use std::sync::Arc;
 
 use anyhow::Result;
-use netserv_dataplane::PacketId;
+use ipnet::IpNet;
 use netserv_dataplane::signal::{
     Intercepted, Interceptor, InterceptorCounters, LocalAddresses, QModeHeader, SendCounters, SignalKind, SignalSocket,
 };
-use netserv_node::gist::{AssociationId, Audience, Disposition, InterfaceId, Transmit};
+use netserv_dataplane::{DriverError, PacketId};
+use netserv_node::gist::{AssociationId, Audience, Disposition, IcmpError, IcmpKind, InterfaceId, Transmit};
 use netserv_node::{Input, OwnedDatagram, Token};
 use tokio::sync::mpsc;
 
@@ -30,13 +31,32 @@ use associations::Associations;
 pub use associations::Ports;
 use interceptor::Passing;
 
+/// Headers of IP and UDP without options.
+const V4_HEADER_BYTES: usize = 28;
+const V6_HEADER_BYTES: usize = 48;
+
+/// Which Queries carry the Router Alert Option (RFC 5971 §5.3.2).
+pub struct RouterAlert {
+    /// Whether any do.
+    pub is_on: bool,
+    /// Those toward these addresses do not.
+    pub except: Vec<IpNet>,
+}
+
+impl RouterAlert {
+    fn goes_to(&self, destination: IpAddr) -> bool {
+        self.is_on && !self.except.iter().any(|prefix| prefix.contains(&destination))
+    }
+}
+
 /// The node's signaling sockets.
 pub struct SignalIo {
     socket: Arc<SignalSocket>,
-    send_router_alert: bool,
+    router_alert: RouterAlert,
     passing: Passing,
     addresses: LocalAddresses,
     associations: Associations,
+    events: mpsc::Sender<Event>,
     /// What the node decides about as soon as it has the input.
     connections: BTreeMap<Token, (IpAddr, Connection)>,
     packets: BTreeMap<Token, PacketId>,
@@ -52,7 +72,7 @@ impl SignalIo {
         socket: SignalSocket,
         interceptor: Option<Interceptor>,
         ports: Ports,
-        send_router_alert: bool,
+        router_alert: RouterAlert,
         addresses: LocalAddresses,
         events: mpsc::Sender<Event>,
     ) -> Result<SignalIo> {
@@ -60,9 +80,19 @@ impl SignalIo {
         let fd = readable(&*socket)?;
         tokio::spawn(datagrams::read(fd, socket.clone(), events.clone()));
         let passing = Passing::start(interceptor, events.clone())?;
-        let associations = Associations::listen(ports, events)?;
+        let associations = Associations::listen(ports, events.clone())?;
         let (connections, packets, next_token) = (BTreeMap::new(), BTreeMap::new(), 0);
-        Ok(SignalIo { socket, send_router_alert, passing, addresses, associations, connections, packets, next_token })
+        Ok(SignalIo {
+            socket,
+            router_alert,
+            passing,
+            addresses,
+            associations,
+            events,
+            connections,
+            packets,
+            next_token,
+        })
     }
 
     /// Returns the node's own addresses.
@@ -113,9 +143,10 @@ impl SignalIo {
     pub fn transmit(&mut self, transmit: Transmit) {
         match transmit {
             Transmit::QMode { local, destination, ttl, rao, dscp, flow_label, payload } => {
-                let rao = rao.filter(|_| self.send_router_alert);
+                let rao = rao.filter(|_| self.router_alert.goes_to(destination));
                 let header = QModeHeader { ttl, rao, dscp, flow_label };
                 if let Err(error) = self.socket.send_q_mode(local, destination, header, &payload) {
+                    self.tell_length(&error, destination, &payload);
                     tracing::debug!(%error, %destination, "a Query could not be sent");
                 }
             }
@@ -123,9 +154,16 @@ impl SignalIo {
                 let kind = match audience {
                     Audience::Peer => SignalKind::Peer,
                     Audience::Querier => SignalKind::Response,
-                    Audience::Offender => SignalKind::Error,
+                    Audience::Offender | Audience::BehindNat => SignalKind::Error,
                 };
-                if let Err(error) = self.socket.send_datagram(kind, local, peer, &payload) {
+                let mut sent = self.socket.send_datagram(kind, local, peer, &payload);
+                if sent.is_err() && audience == Audience::BehindNat {
+                    // Without the right to another source than the node's, at least NATs that let all in let it in.
+                    let own = if local.is_ipv4() { [0_u8; 4].into() } else { [0_u8; 16].into() };
+                    sent = self.socket.send_datagram(kind, own, peer, &payload);
+                }
+                if let Err(error) = sent {
+                    self.tell_length(&error, peer.ip(), &payload);
                     tracing::debug!(%error, %peer, "a datagram could not be sent");
                 }
             }
@@ -135,6 +173,19 @@ impl SignalIo {
             Transmit::Stream { association, bytes } => self.associations.send(association, bytes),
             Transmit::Close { association } => self.associations.close(association),
         }
+    }
+
+    /// Says that a datagram is longer than the kernel sends to its destination, if that is why it failed.
+    fn tell_length(&self, error: &DriverError, destination: IpAddr, payload: &[u8]) {
+        if !error.is_too_long() {
+            return;
+        }
+        // The kernel says no more than that it is less than this.
+        let headers = if destination.is_ipv4() { V4_HEADER_BYTES } else { V6_HEADER_BYTES };
+        let mtu = u16::try_from(headers + payload.len() - 1).unwrap_or(u16::MAX);
+        let error = IcmpError { kind: IcmpKind::TooBig { mtu }, reporter: None, quoted: payload.to_vec() };
+        // Where there is no room, the next datagram says so again.
+        let _ = self.events.try_send(Event::Signal(SignalInput::Icmp(Box::new(error))));
     }
 
     /// Carries an association over the connection that is held under a token.
@@ -206,5 +257,24 @@ impl SignalIo {
     fn token(&mut self) -> Token {
         self.next_token += 1;
         Token(self.next_token)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn router_alert_is_left_out_by_prefix_and_ip_version() {
+        let check = |is_on: bool, except: &[&str], expected: [bool; 4]| {
+            let alert = RouterAlert { is_on, except: except.iter().map(|prefix| prefix.parse().unwrap()).collect() };
+            let to = |address: &str| alert.goes_to(address.parse().unwrap());
+            assert_eq!(["10.0.0.1", "10.1.0.1", "fd00::1", "2001:db8::1"].map(to), expected, "{except:?}");
+        };
+        check(true, &[], [true; 4]);
+        check(true, &["10.1.0.0/16", "fd00::/8"], [true, false, false, true]);
+        check(true, &["0.0.0.0/0"], [false, false, true, true]);
+        check(true, &["::/0"], [true, true, false, false]);
+        check(false, &[], [false; 4]);
     }
 }

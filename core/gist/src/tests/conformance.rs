@@ -4,13 +4,14 @@
 use std::net::{IpAddr, SocketAddr};
 
 use netserv_model::Instant;
-use netserv_wire::gist::{AdditionalInfo, Cookie, Direction, ErrorCode, LooseEnd, Message, MessageType, Mri, UDP_PORT};
+use netserv_wire::gist::{AdditionalInfo, Direction, ErrorCode, LooseEnd, Message, MessageType, Mri, UDP_PORT};
 use proptest::prelude::*;
 
 use super::script::*;
 use super::{NSLP, UNRELIABLE, config, flow, send};
 use crate::{
-    AssociationId, Channel, Config, Counter, Datagram, Disposition, Engine, Event, InterfaceId, StateCounts, Transmit,
+    AssociationId, Audience, Channel, Config, Counter, Datagram, Disposition, Engine, Event, InterfaceId, StateCounts,
+    Transmit,
 };
 
 /// Goal: NSIS-ka's handshakes work with this engine as the responding node. Method: its recorded Query goes in; the
@@ -87,7 +88,6 @@ fn messages_in_the_wrong_mode_are_refused() {
         (Message { nslp_id: NSLP + 1, ..data(flow(THERE, HERE), 5, b"x") }, ErrorCode::UnknownNslpId),
         (Message { nli: None, ..data(flow(THERE, HERE), 5, b"x") }, ErrorCode::MissingObject),
         (data(flow(THERE, HERE), 5, b"x"), ErrorCode::NoRoutingState),
-        (with_nat_traversal(query(5)), ErrorCode::UnrecognizedObject),
         (Message { mri: Some(flow(THERE, HERE).inverted()), ..query(5) }, ErrorCode::InvalidIpTtl),
         (Message { mri: Some(v6_flow()), ..query(5) }, ErrorCode::IpVersionMismatch),
         (Message { nli: Some(nli(PEER, FAR)), ..query(5) }, ErrorCode::UntranslatedObject),
@@ -108,19 +108,22 @@ fn messages_in_the_wrong_mode_are_refused() {
     }
 }
 
-/// Goal: a node behind a NAT hears of it. Method: a Query that names an address which is not its source, for this node and
-/// for one behind it.
+/// Goal: a node behind a NAT hears of it, from where its Query went. Method: a Query that names an address which is not its
+/// source, for this node and for one behind it.
 #[test]
 fn an_error_about_a_nat_goes_back_the_way_that_the_query_came() {
     let outside: SocketAddr = "198.51.100.7:4567".parse().unwrap();
     let payload = query(5).emit_datagram();
-    for (destination, destination_is_local) in [(HERE, true), (FAR, false)] {
+    for (destination, destination_is_local, audience) in
+        [(HERE, true, Audience::Offender), (FAR, false, Audience::BehindNat)]
+    {
         let mut s = Script::new();
         let rx = Datagram { source: outside, destination, destination_is_local, ..datagram(&payload) };
         assert_eq!(s.engine.handle_datagram(NOW, rx), Disposition::Consumed);
-        let Transmit::Datagram { local, peer, payload, .. } = s.transmit(1000) else { panic!() };
-        assert_eq!((local, peer), (HERE, outside));
+        let Transmit::Datagram { audience: whose, local, peer, payload } = s.transmit(1000) else { panic!() };
+        assert_eq!((whose, local, peer), (audience, destination, outside));
         let error = parse_datagram(&payload);
+        assert_eq!(error.source_is_signaller, destination_is_local);
         assert_eq!(error.nli.unwrap().address, HERE);
         assert_eq!(error.error.unwrap().error_code(), Some(ErrorCode::UntranslatedObject));
         s.recv_nothing(1000);
@@ -130,16 +133,20 @@ fn an_error_about_a_nat_goes_back_the_way_that_the_query_came() {
 /// Goal: NATs on the way back know the Error again. Method: a message that is read and refused, and one that cannot be read.
 #[test]
 fn an_error_brings_back_what_nats_wrote() {
-    let query = with_nat_traversal(query(5));
-    let mut unreadable = query.emit_datagram();
+    let mut refused = with_nat_traversal(query(5));
+    refused.nat_traversal.as_mut().unwrap().translated.clear();
+    let mut unreadable = with_nat_traversal(query(5)).emit_datagram();
     unreadable[7] += 1;
     unreadable.extend_from_slice(&[0x07, 0xff, 0, 0]);
-    for payload in [query.emit_datagram(), unreadable] {
+    for (payload, code) in
+        [(refused.emit_datagram(), ErrorCode::UntranslatedObject), (unreadable, ErrorCode::UnrecognizedObject)]
+    {
         let mut s = Script::new();
         s.engine.handle_datagram(NOW, datagram(&payload));
         let error = s.recv_kind(1000, MessageType::Error);
-        assert_eq!(error.error.unwrap().error_code(), Some(ErrorCode::UnrecognizedObject));
-        assert_eq!(error.nat_traversal, query.nat_traversal);
+        assert_eq!(error.error.unwrap().error_code(), Some(code));
+        let came = parse_datagram(&with_nat_traversal(query(5)).emit_datagram()).nat_traversal.unwrap();
+        assert_eq!(error.nat_traversal.map(|nats| (nats.mri, nats.nats)), Some((came.mri, came.nats)));
     }
 }
 
@@ -509,11 +516,6 @@ fn hello() -> Message {
 
 fn v6_flow() -> Mri {
     flow("2001:db8::1".parse().unwrap(), "2001:db8::2".parse().unwrap())
-}
-
-fn with_nat_traversal(message: Message) -> Message {
-    let traversal = netserv_wire::gist::NatTraversal { mri: flow(FAR, HERE), translated: vec![0, 2], nats: vec![] };
-    Message { nat_traversal: Some(traversal), query_cookie: Some(Cookie(vec![1; 4])), ..message }
 }
 
 const NOW: Instant = Instant::from_millis(1000);

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Several engines in a row, with virtual time and a seeded path that loses, delays and reorders datagrams.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::time::Duration;
 
 use netserv_model::Instant;
-use netserv_wire::gist::{Mri, UDP_PORT};
+use netserv_wire::gist::{Message, Mri, NatTraversal, UDP_PORT, strip_magic};
 use rand::rngs::StdRng;
 use rand::{Rng, SeedableRng};
 
@@ -37,6 +37,7 @@ pub(crate) struct Net {
     pub(crate) icmp: bool,
     /// Datagrams put on the wire so far.
     pub(crate) datagrams: u64,
+    pub(crate) nat: Option<Nat>,
     queue: BTreeMap<(Instant, u64), Delivery>,
     connections: Vec<Connection>,
     rng: StdRng,
@@ -81,6 +82,7 @@ impl Net {
             delay: (Duration::from_millis(1), Duration::from_millis(1)),
             icmp: false,
             datagrams: 0,
+            nat: None,
             queue: BTreeMap::new(),
             connections: Vec::new(),
             rng: StdRng::seed_from_u64(seed),
@@ -159,9 +161,10 @@ impl Net {
                 self.walk(Delivery::Datagram { to: from + 1, source, destination, ttl, payload });
             }
             Transmit::Datagram { local, peer, payload, .. } => {
-                let Some(to) = self.node_at(peer.ip()) else { return };
                 let source = SocketAddr::new(local, UDP_PORT);
-                self.lose_or_delay(Delivery::Datagram { to, source, destination: peer.ip(), ttl: 64, payload });
+                let Some((source, destination)) = self.through_nat(from, source, peer) else { return };
+                let Some(to) = self.node_at(destination) else { return };
+                self.lose_or_delay(Delivery::Datagram { to, source, destination, ttl: 64, payload });
             }
             Transmit::Connect { association, peer, tls, .. } => self.connect(from, association, peer, tls),
             Transmit::Stream { association, bytes } => {
@@ -175,8 +178,29 @@ impl Net {
         }
     }
 
+    /// Returns source and destination of a datagram as the NAT, if it is between, makes them; nothing if it drops it.
+    fn through_nat(&mut self, from: usize, source: SocketAddr, peer: SocketAddr) -> Option<(SocketAddr, IpAddr)> {
+        let to = self.node_at(peer.ip());
+        match &mut self.nat {
+            Some(nat) if from < nat.inside && to.is_none_or(|to| to >= nat.inside) => {
+                Some((nat.go_out(source, peer.ip()), peer.ip()))
+            }
+            Some(nat) if peer.ip() == OUTSIDE => Some((source, nat.come_in(source.ip(), peer.port())?)),
+            Some(nat) if from >= nat.inside && to.is_some_and(|to| to < nat.inside) => None,
+            Some(_) | None => Some((source, peer.ip())),
+        }
+    }
+
     /// Sends a datagram in Q-mode to the next node, or past the end of the row.
-    fn walk(&mut self, delivery: Delivery) {
+    fn walk(&mut self, mut delivery: Delivery) {
+        if let (Some(nat), Delivery::Datagram { to, source, destination, payload, .. }) = (&mut self.nat, &mut delivery)
+            && *to == nat.inside
+        {
+            let inside = std::mem::replace(source, nat.go_out(*source, *destination));
+            if nat.aware {
+                nat.translate(inside.ip(), payload);
+            }
+        }
         let Delivery::Datagram { to, source, destination, payload, .. } = &delivery else {
             unreachable!("only datagrams walk")
         };
@@ -294,7 +318,9 @@ impl Net {
         if !self.connections[connection].open {
             return;
         }
-        let (local, peer) = (self.nodes[to].address, SocketAddr::new(self.nodes[from].address, 40_000));
+        let leaves = self.nat.as_ref().is_some_and(|nat| from < nat.inside && to >= nat.inside);
+        let seen_at = if leaves { OUTSIDE } else { self.nodes[from].address };
+        let (local, peer) = (self.nodes[to].address, SocketAddr::new(seen_at, 40_000));
         let channel = |of: usize| match self.connections[connection].tls {
             true => Channel::Tls { peer: Some(self.nodes[of].address.to_string()) },
             false => Channel::Plain,
@@ -367,9 +393,54 @@ impl Net {
     }
 }
 
+/// A NAT after the first nodes of the row. One that does not know GIST lets in only what comes from where something went.
+pub(crate) struct Nat {
+    /// How many nodes are behind it.
+    pub(crate) inside: usize,
+    /// It translates what messages say, not their packets alone.
+    pub(crate) aware: bool,
+    /// Who has which port outside, counted from `NAT_PORT`.
+    bindings: Vec<SocketAddr>,
+    contacted: BTreeSet<(usize, IpAddr)>,
+}
+
+impl Nat {
+    pub(crate) fn new(inside: usize, aware: bool) -> Nat {
+        Nat { inside, aware, bindings: Vec::new(), contacted: BTreeSet::new() }
+    }
+
+    fn go_out(&mut self, source: SocketAddr, destination: IpAddr) -> SocketAddr {
+        let known = self.bindings.iter().position(|inside| *inside == source);
+        let index = known.unwrap_or_else(|| {
+            self.bindings.push(source);
+            self.bindings.len() - 1
+        });
+        self.contacted.insert((index, destination));
+        SocketAddr::new(OUTSIDE, NAT_PORT + u16::try_from(index).unwrap())
+    }
+
+    fn come_in(&self, source: IpAddr, port: u16) -> Option<IpAddr> {
+        let index = usize::from(port.checked_sub(NAT_PORT)?);
+        let inside = self.bindings.get(index).filter(|_| self.aware || self.contacted.contains(&(index, source)))?;
+        Some(inside.ip())
+    }
+
+    fn translate(&self, inside: IpAddr, payload: &mut Vec<u8>) {
+        let mut message = Message::parse(strip_magic(payload).unwrap()).unwrap();
+        let translate = |address: IpAddr| if address == inside { OUTSIDE } else { address };
+        if NatTraversal::translate(&mut message, b"a note", translate) {
+            *payload = message.emit_datagram();
+        }
+    }
+}
+
 fn address(number: u8) -> IpAddr {
     IpAddr::V4(Ipv4Addr::new(10, 0, 0, number))
 }
+
+/// The address of the NAT outside, and its first port there.
+pub(crate) const OUTSIDE: IpAddr = IpAddr::V4(Ipv4Addr::new(198, 51, 100, 1));
+const NAT_PORT: u16 = 20_000;
 
 /// A host without GIST past the end of the row.
 pub(crate) const BEYOND: IpAddr = IpAddr::V4(Ipv4Addr::new(10, 9, 9, 9));

@@ -231,6 +231,24 @@ fn hellos_keep_a_connection_that_is_wanted() {
     assert!(!hello.context_free && hello.source_is_signaller && hello.nslp_id == 0);
 }
 
+/// Goal: peers that were connected together do not all say Hello together. Method: who accepted, by what 32 seeds draw.
+#[test]
+fn the_first_hello_comes_at_random_too() {
+    let mut times: Vec<u64> = (0..32)
+        .map(|seed| {
+            let mut s = Script { engine: Engine::new(config(0xaa), [seed; 32]) };
+            s.be_connected(0, 5);
+            let (at, reason) = s.engine.poll_timeout().unwrap();
+            assert_eq!(reason, "association hello");
+            at.as_nanos() / 1_000_000
+        })
+        .collect();
+    assert!(times.iter().all(|at| (15_000..=22_500).contains(at)), "{times:?}");
+    times.sort_unstable();
+    times.dedup();
+    assert!(times.len() > 24, "{times:?}");
+}
+
 #[test]
 fn a_hello_that_asks_is_answered() {
     let mut s = Script::new();

@@ -6,7 +6,8 @@ use std::time::Duration;
 
 use netserv_model::Instant;
 use netserv_wire::gist::{
-    Cookie, Message, MessageStream, MessageType, Mri, Nli, StackConfiguration, StackProposal, UDP_PORT, strip_magic,
+    Cookie, Message, MessageStream, MessageType, Mri, NatTraversal, Nli, StackConfiguration, StackProposal, UDP_PORT,
+    strip_magic,
 };
 
 use super::{NSLP, config, flow, session};
@@ -272,6 +273,12 @@ pub(crate) fn first_confirm_to(response: &Message) -> Message {
     confirm.stack_proposal = response.stack_proposal.clone();
     confirm.stack_configuration = Some(StackConfiguration { hold_time: Duration::from_secs(30), options: Vec::new() });
     confirm
+}
+
+/// Returns the message as it would have come out of a NAT behind which the flow's source is called `FAR`.
+pub(crate) fn with_nat_traversal(message: Message) -> Message {
+    let traversal = NatTraversal { mri: flow(FAR, HERE), translated: vec![0, 2], nats: vec![b"note".to_vec()] };
+    Message { nat_traversal: Some(traversal), ..message }
 }
 
 /// Returns a proposal of stacks that this node has not got.

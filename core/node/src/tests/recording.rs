@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Recordings: what is written means the same when it is read, and damage is an error.
 
-use netserv_gist::{AssociationId, Channel, IcmpError, IcmpKind, InterfaceId};
+use netserv_gist::{AssociationId, Channel, IcmpError, IcmpKind, InterfaceId, Prefix};
 use netserv_model::effect::{InstalledRecord, Measured, ModuleCounts, ModuleSlot, Stored};
 use netserv_model::request::{PacketCounts, ServerCounts};
 use netserv_model::usage::{Held, Meters, ModuleMeter, NetworkMeter, Traffic, Usage, UsageKey, Used, WorkerMeter};
@@ -154,7 +154,7 @@ fn setup() -> PostRequest {
     PostRequest { message, path: None, session: Some(SessionId([4; 16])), timeout_ms: 5 }
 }
 
-const KINDS: u8 = 17;
+const KINDS: u8 = 18;
 
 /// Numbers the variants, so that one without an example is found.
 fn kind(input: &Input) -> u8 {
@@ -176,6 +176,7 @@ fn kind(input: &Input) -> u8 {
         Input::News(_) => 14,
         Input::Timeout => 15,
         Input::Stop => 16,
+        Input::Ingress(_) => 17,
     }
 }
 
@@ -196,6 +197,13 @@ fn inputs() -> Vec<Input> {
         Input::Restore(Box::new(Stored { installed: vec![record()], usage: usage() })),
         Input::Policy(CallId(5), Box::new(policy(3))),
         Input::Addresses(addresses.clone()),
+        Input::Ingress(vec![
+            (
+                InterfaceId(3),
+                vec![Prefix { address: addresses[0], bits: 8 }, Prefix { address: addresses[1], bits: 128 }],
+            ),
+            (InterfaceId(4), Vec::new()),
+        ]),
         Input::RoutesChanged,
         Input::Datagram(Box::new(datagram.clone())),
         Input::Intercepted(Token(u64::MAX), Box::new(datagram)),
@@ -204,6 +212,7 @@ fn inputs() -> Vec<Input> {
             reporter: Some(addresses[1]),
             quoted: (0..=255).collect(),
         })),
+        Input::Icmp(Box::new(IcmpError { kind: IcmpKind::TooBig { mtu: 576 }, reporter: None, quoted: vec![1] })),
         Input::Icmp(Box::new(IcmpError { kind: IcmpKind::Prohibited, reporter: None, quoted: Vec::new() })),
         Input::Accepted(Token(0), ends, Channel::Plain),
         Input::Accepted(Token(1), ends, Channel::Tls { peer: None }),

@@ -7,7 +7,7 @@ use super::error::ValueError;
 use super::limits::{COMMENT_BYTES_MAX, ERROR_MRI_BYTES_MAX, INVALID_OBJECT_BYTES_MAX};
 use super::reader::{Reader, pad};
 use super::tlv::{OBJECT_HEADER_BYTES, put_object};
-use super::{ErrorCode, Mri, Nli, ObjectType};
+use super::{ErrorCode, Mri, NatTraversal, Nli, ObjectType};
 
 /// What was wrong with a message that the receiver sent.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -156,6 +156,11 @@ impl AdditionalInfo {
     /// Returns the description of network layer information that is wrong at a byte of its value.
     pub fn invalid_nli(nli: &Nli, offset: usize) -> AdditionalInfo {
         AdditionalInfo::invalid_value(ObjectType::Nli, |out| nli.emit(out), offset)
+    }
+
+    /// Returns the description of a NAT traversal object that is wrong at a byte of its value.
+    pub fn invalid_nat_traversal(object: &NatTraversal, offset: usize) -> AdditionalInfo {
+        AdditionalInfo::invalid_value(ObjectType::NatTraversal, |out| object.emit(out), offset)
     }
 
     fn invalid_value(kind: ObjectType, put_value: impl FnOnce(&mut Vec<u8>), offset: usize) -> AdditionalInfo {

@@ -74,6 +74,11 @@ impl Mri {
         }
     }
 
+    /// Reads what [`Mri::emit_value`] wrote; `None` if it is no MRI.
+    pub fn from_value(value: &[u8]) -> Option<Mri> {
+        Mri::parse(value).ok()
+    }
+
     pub(super) fn parse(value: &[u8]) -> Result<Mri, ValueError> {
         let mut reader = Reader::new(value);
         let method = reader.u8()?;
@@ -131,6 +136,12 @@ impl PathCoupled {
     /// Returns the flow in a direction.
     pub fn with_direction(self, direction: Direction) -> PathCoupled {
         PathCoupled { direction, ..self }
+    }
+
+    /// Returns the flow between other hosts, or `None` if they are of another IP version.
+    pub fn with_addresses(self, source: IpAddr, destination: IpAddr) -> Option<PathCoupled> {
+        let same = source.is_ipv4() == self.source.is_ipv4() && destination.is_ipv4() == self.source.is_ipv4();
+        same.then_some(PathCoupled { source, destination, ..self })
     }
 
     /// Returns the flow with wildcard addresses: prefix lengths in bits, each cut to the address length.

@@ -115,10 +115,11 @@ pub(crate) fn failure(control: &[u8]) -> Option<Failure> {
         let asked =
             matches!((level, kind), (libc::IPPROTO_IP, libc::IP_RECVERR) | (libc::IPPROTO_IPV6, libc::IPV6_RECVERR));
         let (error, offender) = asked.then(|| content.split_first_chunk::<EXTENDED_ERROR_BYTES>())??;
-        let [_, _, _, _, origin, kind, code, ..] = *error;
+        let [_, _, _, _, origin, kind, code, _, a, b, c, d, ..] = *error;
+        let mtu = u16::try_from(u32::from_ne_bytes([a, b, c, d])).unwrap_or(u16::MAX);
         let kind = match origin {
-            ORIGIN_ICMP => kind_v4(kind, code),
-            ORIGIN_ICMP6 => kind_v6(kind, code),
+            ORIGIN_ICMP => kind_v4(kind, code, mtu),
+            ORIGIN_ICMP6 => kind_v6(kind, code, mtu),
             _ => return None,
         };
         Some(Failure { kind, reporter: sockaddr::decode(offender).map(|address: SocketAddr| address.ip()) })
@@ -149,13 +150,13 @@ fn messages(mut control: &[u8]) -> impl Iterator<Item = (i32, i32, &[u8])> {
 }
 
 /// RFC 792, RFC 1122 §3.2.2.1, RFC 1812 §5.2.7.1.
-fn kind_v4(kind: u8, code: u8) -> UnreachableKind {
+fn kind_v4(kind: u8, code: u8, mtu: u16) -> UnreachableKind {
     match (kind, code) {
         (3, 0 | 6 | 11) => UnreachableKind::Network,
         (3, 1 | 7 | 12) => UnreachableKind::Host,
         (3, 2) => UnreachableKind::Protocol,
         (3, 3) => UnreachableKind::Port,
-        (3, 4) => UnreachableKind::TooBig,
+        (3, 4) => UnreachableKind::TooBig { mtu },
         (3, 9 | 10 | 13) => UnreachableKind::Prohibited,
         (11, _) => UnreachableKind::TimeExceeded,
         _ => UnreachableKind::Other,
@@ -163,13 +164,13 @@ fn kind_v4(kind: u8, code: u8) -> UnreachableKind {
 }
 
 /// RFC 4443 §3.
-fn kind_v6(kind: u8, code: u8) -> UnreachableKind {
+fn kind_v6(kind: u8, code: u8, mtu: u16) -> UnreachableKind {
     match (kind, code) {
         (1, 0) => UnreachableKind::Network,
         (1, 1 | 5 | 6) => UnreachableKind::Prohibited,
         (1, 3) => UnreachableKind::Host,
         (1, 4) => UnreachableKind::Port,
-        (2, _) => UnreachableKind::TooBig,
+        (2, _) => UnreachableKind::TooBig { mtu },
         (3, _) => UnreachableKind::TimeExceeded,
         _ => UnreachableKind::Other,
     }
@@ -201,7 +202,9 @@ mod tests {
     #[test]
     fn icmp_errors_are_told_apart() {
         let error = |origin, kind, code| {
-            let mut content = vec![111, 0, 0, 0, origin, kind, code, 0, 0, 0, 0, 0, 0, 0, 0, 0];
+            let mut content = vec![111, 0, 0, 0, origin, kind, code, 0];
+            content.extend(1400_u32.to_ne_bytes());
+            content.extend([0; 4]);
             content.extend(sockaddr::encode("10.0.0.9:0".parse().unwrap()));
             let mut control = Vec::new();
             append(&mut control, libc::IPPROTO_IP, libc::IP_RECVERR, &content);
@@ -212,7 +215,8 @@ mod tests {
             (ORIGIN_ICMP, 3, 0, UnreachableKind::Network),
             (ORIGIN_ICMP, 3, 1, UnreachableKind::Host),
             (ORIGIN_ICMP, 3, 3, UnreachableKind::Port),
-            (ORIGIN_ICMP, 3, 4, UnreachableKind::TooBig),
+            (ORIGIN_ICMP, 3, 4, UnreachableKind::TooBig { mtu: 1400 }),
+            (ORIGIN_ICMP6, 2, 0, UnreachableKind::TooBig { mtu: 1400 }),
             (ORIGIN_ICMP, 3, 13, UnreachableKind::Prohibited),
             (ORIGIN_ICMP, 11, 0, UnreachableKind::TimeExceeded),
             (ORIGIN_ICMP, 12, 0, UnreachableKind::Other),

@@ -68,7 +68,10 @@ pub enum UnreachableKind {
     /// Nobody listens on its port: the host is there, and is no NetServ node.
     Port,
     /// It is longer than the path allows.
-    TooBig,
+    TooBig {
+        /// The longest packet that the path takes, in bytes; 0 if that is not told.
+        mtu: u16,
+    },
     /// A filter on the way forbids it.
     Prohibited,
     /// Its TTL ran out.
@@ -123,6 +126,15 @@ pub enum SignalKind {
 impl SignalKind {
     /// Every kind; what arrives comes in by the last.
     pub const ALL: [SignalKind; 4] = [SignalKind::Query, SignalKind::Response, SignalKind::Error, SignalKind::Peer];
+
+    /// Returns whether its datagrams may come from an address that is not this node's: Errors about a NAT do, so that the NAT
+    /// lets them in (RFC 5971 §7.2).
+    fn may_forge(self) -> bool {
+        match self {
+            SignalKind::Error => true,
+            SignalKind::Query | SignalKind::Response | SignalKind::Peer => false,
+        }
+    }
 
     /// Returns its name in metrics.
     #[must_use]
@@ -182,8 +194,8 @@ impl SignalSocket {
         let mut sockets = Vec::new();
         for kind in SignalKind::ALL {
             let socket = |is_v6, fd| Socket { kind, is_v6, fd, waiting: Mutex::default() };
-            sockets.push(socket(false, open_v4(config).map_err(failed)?));
-            match open_v6(config) {
+            sockets.push(socket(false, open_v4(kind, config).map_err(failed)?));
+            match open_v6(kind, config) {
                 Ok(fd) => sockets.push(socket(true, fd)),
                 // The kernel has no IPv6.
                 Err(error) if error.raw_os_error() == Some(libc::EAFNOSUPPORT) => {}
@@ -221,7 +233,7 @@ impl SignalSocket {
         Ok(None)
     }
 
-    /// Sends a datagram in normal D-mode (RFC 5971 §5.3.1).
+    /// Sends a datagram in normal D-mode (RFC 5971 §5.3.1). Only an Error may come from another address than the node's.
     ///
     /// # Errors
     /// If there is no route, the datagram is too long for the path, or `local` is not the node's address.
@@ -436,11 +448,15 @@ fn take_datagram(socket: &OwnedFd, buffer: &mut [u8]) -> io::Result<Option<Recei
     }))
 }
 
-fn open_v4(config: SignalConfig) -> io::Result<OwnedFd> {
+fn open_v4(kind: SignalKind, config: SignalConfig) -> io::Result<OwnedFd> {
     let socket = open(AddressFamily::INET, config)?;
     sockopt::set_ip_mtu_discover(&socket, sockopt::Ipv4PathMtuDiscovery::DO)?;
     for name in [libc::IP_PKTINFO, libc::IP_RECVTTL, libc::IP_RECVERR] {
         sys::set_option(&socket, libc::IPPROTO_IP, name, 1)?;
+    }
+    if kind.may_forge() {
+        // Without the right to it, such Errors are not sent.
+        let _ = sys::set_option(&socket, libc::IPPROTO_IP, libc::IP_TRANSPARENT, 1);
     }
     // Signaling is unicast; a multicast would come to each socket.
     sys::set_option(&socket, libc::IPPROTO_IP, libc::IP_MULTICAST_ALL, 0)?;
@@ -448,12 +464,15 @@ fn open_v4(config: SignalConfig) -> io::Result<OwnedFd> {
     Ok(socket)
 }
 
-fn open_v6(config: SignalConfig) -> io::Result<OwnedFd> {
+fn open_v6(kind: SignalKind, config: SignalConfig) -> io::Result<OwnedFd> {
     let socket = open(AddressFamily::INET6, config)?;
     sockopt::set_ipv6_v6only(&socket, true)?;
     sockopt::set_ipv6_mtu_discover(&socket, sockopt::Ipv6PathMtuDiscovery::DO)?;
     for name in [libc::IPV6_RECVPKTINFO, libc::IPV6_RECVHOPLIMIT, libc::IPV6_RECVERR, IPV6_DONTFRAG] {
         sys::set_option(&socket, libc::IPPROTO_IPV6, name, 1)?;
+    }
+    if kind.may_forge() {
+        let _ = sys::set_option(&socket, libc::IPPROTO_IPV6, libc::IPV6_TRANSPARENT, 1);
     }
     sys::set_option(&socket, libc::IPPROTO_IPV6, libc::IPV6_MULTICAST_ALL, 0)?;
     rustix::net::bind(&socket, &SocketAddr::new(std::net::Ipv6Addr::UNSPECIFIED.into(), config.port))?;
