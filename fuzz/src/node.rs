@@ -293,7 +293,7 @@ impl World {
                 | Output::Applied(..)) => {
                     self.stations[at].take(output);
                 }
-                Output::Notice(_) | Output::Stopped => {}
+                Output::Notice(_) | Output::Application(..) | Output::Stopped => {}
             }
         }
         assert_eq!(released, Vec::from_iter(token), "what is intercepted is released once, at once");
@@ -381,7 +381,12 @@ impl Station {
             Output::Fresh(call) | Output::Applied(call, _) => {
                 assert!(self.calls.remove(&call), "{call:?} is answered twice")
             }
-            Output::Send(_) | Output::Attach(..) | Output::Release(..) | Output::Notice(_) | Output::Stopped => {}
+            Output::Send(_)
+            | Output::Attach(..)
+            | Output::Release(..)
+            | Output::Notice(_)
+            | Output::Application(..)
+            | Output::Stopped => {}
         }
     }
 

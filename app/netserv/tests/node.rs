@@ -14,6 +14,7 @@ use netserv_model::UnixTime;
 use netserv_model::api::{
     ApiError, DeviceInfo, LogLine, ModuleList, ModuleUsage, NodeInfo, PacketSums, PlaneInfo, UsageReport, UserUsage,
 };
+use netserv_model::application::ApplicationInfo;
 use netserv_model::request::NodeLoad;
 use netserv_model::usage::{Traffic, Usage};
 use support::{Channel, FakeNode, Home, check, text};
@@ -31,6 +32,12 @@ fn info() -> NodeInfo {
         missing: vec!["no nf_queue; fix: modprobe nfnetlink_queue".into()],
         devices: Vec::new(),
         planes: Vec::new(),
+        applications: vec![ApplicationInfo {
+            nslp_id: 32_710,
+            router_alert: 65_503,
+            name: "evil \u{1b}".into(),
+            waiting: 2,
+        }],
     }
 }
 
@@ -60,6 +67,7 @@ lanes    2 packet threads
 started  2026-11-21T02:00:00Z
 load     0 modules in 0 containers, 0 packets seen, load 0.00, 0 B free
 packets  9 received, 3 unseen by a module, 2 bypassed, 1 lost
+nslp     32710 evil \\u{1b}, Router Alert 65503, 2 messages without a status
 missing  no nf_queue; fix: modprobe nfnetlink_queue
 ";
     check(&Home::empty().ask(&node, &["node", "status"]), 0, stdout, "");

@@ -12,12 +12,13 @@ use std::time::Duration;
 use anyhow::anyhow;
 use netserv_model::NodeId;
 use netserv_model::api::{ConfigChange, ModuleList, NodeInfo, Reloaded, RequestResult, UsageReport};
+use netserv_model::application::ApplicationEvent;
 use netserv_model::effect::{Late, Notice, Stored};
 use netserv_model::notify::Notify;
 use netserv_model::policy::NodePolicy;
 use netserv_model::trace::TraceRequest;
 use netserv_model::{Instant, Refusal};
-use netserv_node::{CallId, Input, Node, Output, What};
+use netserv_node::{CallId, ClientId, Input, Node, Output, What};
 use netserv_packet_loop::PacketCommand;
 use netserv_packet_loop::feed::{Feed, TraceRefusal};
 use netserv_packet_loop::thread::PacketThread;
@@ -30,11 +31,11 @@ use crate::config::tls::Tls;
 use crate::config::{Config, Role};
 use crate::effects::Effects;
 use crate::effects::ticket::Answer;
-use crate::event::{Call, Event, ReadConfig, ReloadReply, SignalInput};
+use crate::event::{ApplicationInput, ApplicationPort, Call, Event, ReadConfig, ReloadReply, SignalInput};
 use crate::machine::about::About;
 use crate::machine::processor::ThreadTime;
 use crate::metrics::exposition::Exposition;
-use crate::metrics::gauges::Histogram;
+use crate::metrics::gauges::{ApplicationCounts, Histogram};
 use crate::metrics::{self, Sources};
 use crate::record::Recording;
 use crate::signal::SignalIo;
@@ -49,6 +50,10 @@ pub struct ControlLoop {
     parts: Parts,
     calls: BTreeMap<CallId, Pending>,
     next_call: u64,
+    /// Programs that are NSLPs, or want to be. Their socket bounds them.
+    applications: BTreeMap<ClientId, ApplicationPort>,
+    /// Those that had no room for what they are to be told, and that the node has to hear of.
+    unread: Vec<ClientId>,
     /// How long single turns held the loop, without what they waited for a processor.
     turns: Histogram,
     /// How late the loop came to what was due.
@@ -90,6 +95,8 @@ pub struct Parts {
     pub signal: SignalIo,
     /// The packet thread.
     pub packets: PacketThread,
+    /// What is counted of programs that are NSLPs.
+    pub application_counts: Arc<ApplicationCounts>,
     /// What is recorded, if anything.
     pub recording: Option<Recording>,
     /// What the node says of itself.
@@ -107,7 +114,9 @@ impl ControlLoop {
     pub fn new(parts: Parts) -> ControlLoop {
         let (turns, waits, lateness) = (Histogram::default(), Histogram::default(), Histogram::default());
         let thread = ThreadTime::of_this_thread();
-        ControlLoop { parts, calls: BTreeMap::new(), next_call: 0, turns, waits, lateness, thread, stop: Stop::No }
+        let (calls, applications, unread) = (BTreeMap::new(), BTreeMap::new(), Vec::new());
+        let (next_call, stop) = (0, Stop::No);
+        ControlLoop { parts, calls, next_call, applications, unread, turns, waits, lateness, thread, stop }
     }
 
     /// Runs until told to stop, and the node has stopped or it is told again; then takes away what the node added to the
@@ -138,6 +147,8 @@ impl ControlLoop {
             // The tasks that read and write are on the same thread.
             tokio::task::yield_now().await;
         }
+        // Programs are told by that.
+        drop(self.applications);
         let Parts { mut packets, mut signal, effects, recording, .. } = self.parts;
         // The rules go with the driver, before what they lead to.
         packets.stop();
@@ -188,6 +199,7 @@ impl ControlLoop {
             }
             Event::Ingress(ingress) => self.input(Input::Ingress(ingress)),
             Event::Api(call) => self.call(call),
+            Event::Application(input) => self.application(input),
             Event::News(news) => self.input(Input::News(news)),
             Event::Reload => self.read_config(None),
             Event::Config(config, reply) => self.reload(config, reply),
@@ -203,8 +215,47 @@ impl ControlLoop {
         self.input(input);
     }
 
+    /// What a program does counts as long as its port is there.
+    fn application(&mut self, input: ApplicationInput) {
+        match input {
+            ApplicationInput::Opened(client, port) => drop(self.applications.insert(client, port)),
+            ApplicationInput::Call(client, line, call) if self.applications.contains_key(&client) => {
+                self.input(Input::Application(client, line, call));
+            }
+            ApplicationInput::Call(..) => {}
+            ApplicationInput::Gone(client) => {
+                if self.applications.remove(&client).is_some() {
+                    self.input(Input::ApplicationGone(client));
+                }
+            }
+        }
+    }
+
+    /// Tells a program something; one that left no room for it is none any more.
+    fn tell_application(&mut self, client: ClientId, event: ApplicationEvent) {
+        let counts = &self.parts.application_counts;
+        let Some(port) = self.applications.get(&client) else { return ApplicationCounts::add(&counts.lost) };
+        if port.events.try_send(event).is_ok() {
+            return;
+        }
+        ApplicationCounts::add(&counts.lost);
+        ApplicationCounts::add(&counts.cut);
+        if let Some(port) = self.applications.remove(&client) {
+            // It may have gone by itself.
+            let _ = port.cut.send(());
+            self.unread.push(client);
+        }
+    }
+
     /// Gives the node an input, and carries out all that comes of it.
     fn input(&mut self, input: Input) {
+        self.input_alone(input);
+        while let Some(client) = self.unread.pop() {
+            self.input_alone(Input::ApplicationGone(client));
+        }
+    }
+
+    fn input_alone(&mut self, input: Input) {
         let now = self.parts.clock.now();
         if let Some(recording) = &mut self.parts.recording {
             recording.begin(now, &input);
@@ -235,6 +286,7 @@ impl ControlLoop {
                 }
             }
             Output::Fresh(call) => self.fresh(call),
+            Output::Application(client, event) => self.tell_application(client, event),
             Output::Applied(call, late) => self.applied(call, &late),
             Output::Notice(notice) => tell(&notice),
             Output::Stopped => self.stop = Stop::Done,
@@ -313,6 +365,7 @@ impl ControlLoop {
             missing: about.missing.clone(),
             devices: about.devices.clone(),
             planes: about.planes.clone(),
+            applications: self.parts.node.applications(),
         };
         let (named, devices) = oneshot::channel();
         self.parts.packets.sender().send(PacketCommand::Devices(named.into()));
@@ -351,6 +404,9 @@ impl ControlLoop {
                 nslp: view.nslp,
                 controller: view.controller,
                 node: self.parts.node.counters(),
+                applications: self.parts.node.applications(),
+                application_counters: self.parts.node.application_counters(),
+                application_counts: &self.parts.application_counts,
                 packets: self.parts.packets.sender().totals(),
                 modules: self.parts.node.modules(now),
                 workers: self.parts.effects.gauges(),

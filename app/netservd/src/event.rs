@@ -12,15 +12,16 @@ use netserv_container::network::ContainerNetwork;
 use netserv_container::{Container, MediaJob};
 use netserv_dataplane::signal::{Intercepted, LocalAddresses};
 use netserv_model::api::{ModuleList, NodeInfo, PostRequest, Reloaded, RequestResult, UsageReport};
+use netserv_model::application::{ApplicationCall, ApplicationEvent};
 use netserv_model::effect::{ModuleSlot, News};
 use netserv_model::trace::TraceRequest;
 use netserv_model::{Refusal, UserId, WorkerId};
 use netserv_node::gist::{AssociationId, Channel, IcmpError, InterfaceId, Prefix};
-use netserv_node::{Ends, OwnedDatagram};
+use netserv_node::{ClientId, Ends, OwnedDatagram};
 use netserv_packet_loop::PacketEvent;
 use netserv_packet_loop::feed::{Feed, TraceRefusal};
 use tokio::net::TcpStream;
-use tokio::sync::oneshot;
+use tokio::sync::{mpsc, oneshot};
 use tokio_rustls::TlsStream;
 use tokio_rustls::rustls::pki_types::CertificateDer;
 
@@ -43,6 +44,8 @@ pub enum Event {
     Intercepted,
     /// A client of the HTTP API wants something.
     Api(Call),
+    /// A program that is an NSLP, or wants to be, did something.
+    Application(ApplicationInput),
     /// A worker did something.
     News(News),
     /// The configuration is to be read again.
@@ -101,6 +104,24 @@ pub enum SignalInput {
         /// Why, unless the peer just closed it.
         error: Option<String>,
     },
+}
+
+/// What programs that are NSLPs do.
+pub enum ApplicationInput {
+    /// One connected.
+    Opened(ClientId, ApplicationPort),
+    /// One calls something, in the line of that number.
+    Call(ClientId, u64, Box<ApplicationCall>),
+    /// One is gone, or is to be.
+    Gone(ClientId),
+}
+
+/// The way to a program. Dropping it says that the node stops.
+pub struct ApplicationPort {
+    /// What it is to be told; one that has no room is cut.
+    pub events: mpsc::Sender<ApplicationEvent>,
+    /// Ends the connection, since the program did not read.
+    pub cut: oneshot::Sender<()>,
 }
 
 /// An open connection with a signaling peer.

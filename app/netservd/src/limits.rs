@@ -62,6 +62,24 @@ pub const FILTER_CHANGES_BATCH: usize = 64;
 pub const METERED_MAX: usize = 1 << 18;
 /// Networks that are gone and whose last count was not read; over it, none is made.
 pub const METERED_NETWORKS_MAX: usize = 1 << 14;
+/// Connections of programs that are NSLPs, or want to be; further ones are turned away.
+pub const APPLICATION_CONNECTIONS_MAX: usize = 16;
+/// Bytes of one line of such a program: a message of the greatest size in hex, and the rest.
+pub const APPLICATION_LINE_BYTES_MAX: usize = 40 * 1024;
+/// Calls of one program in a second; its further lines wait in its socket.
+pub const APPLICATION_CALLS_PER_SECOND: u32 = 500;
+/// Calls that it may have saved up.
+pub const APPLICATION_CALLS_BURST: u32 = 100;
+/// Calls that a call counts for that may look at every route of a program.
+pub const APPLICATION_WIDE_CALL: u32 = 25;
+/// Malformed lines that a program may have sent more than good ones; with one more its connection ends.
+pub const APPLICATION_MALFORMED_MAX: u32 = 32;
+/// Events that wait for a program to read them, beside what the kernel holds; with one more its connection ends.
+pub const APPLICATION_EVENTS_MAX: usize = 1024;
+/// How long a program may take to register, once it has connected.
+pub const APPLICATION_REGISTER_WAIT: Duration = Duration::from_secs(5);
+/// How long one line may wait for a program to read others.
+pub const APPLICATION_WRITE_WAIT: Duration = Duration::from_secs(10);
 /// Bytes of a file with certificates or a key for signaling over TLS.
 pub const TLS_FILE_BYTES_MAX: u64 = 1024 * 1024;
 /// Names of who may be a signaling peer.

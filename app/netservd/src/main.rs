@@ -2,6 +2,7 @@
 //! `netservd`: the daemon of one NetServ node.
 
 mod api;
+mod applications;
 mod arguments;
 mod clock;
 mod config;
@@ -19,6 +20,7 @@ mod record;
 mod run;
 mod signal;
 mod tls;
+mod unix_socket;
 
 use std::process::ExitCode;
 

@@ -19,6 +19,7 @@ use netserv_packet_loop::thread::PacketSender;
 use netserv_repository::{FetchLimits, IsOwn, Repository, Sources};
 use rand::TryRngCore;
 use rand::rngs::OsRng;
+use tokio::net::UnixListener;
 use tokio::sync::{mpsc, watch};
 use tracing_subscriber::Layer;
 use tracing_subscriber::filter::{LevelFilter, Targets};
@@ -26,6 +27,7 @@ use tracing_subscriber::layer::SubscriberExt;
 use tracing_subscriber::util::SubscriberInitExt;
 
 use crate::api;
+use crate::applications;
 use crate::clock::Clock;
 use crate::config::domain::networks_of;
 use crate::config::{Config, Dataplane, Role, Signaling, engines};
@@ -48,9 +50,11 @@ use crate::machine::plane::{self, Plane};
 use crate::machine::runtimes::Runtimes;
 use crate::machine::state_dir;
 use crate::machine::sweep::{lock, sweep};
+use crate::metrics::gauges::ApplicationCounts;
 use crate::record::Recording;
 use crate::signal::{Ports, RouterAlert, SignalIo};
 use crate::tls::Tls;
+use crate::unix_socket::{self, OWNER, OWNER_AND_GROUP};
 
 /// Runs the node until it is told to stop.
 ///
@@ -179,7 +183,8 @@ async fn run_node(
 ) -> Result<()> {
     let clock = Clock::start();
     let (events, inbox) = mpsc::channel(EVENTS_MAX);
-    let listener = api::listen::bind(&config.socket)?;
+    let listener = unix_socket::bind(&config.socket, OWNER_AND_GROUP, "socket")?;
+    let application_listener = application_socket(&config)?;
     let (worker_events, worker_inbox) = mpsc::channel(EVENTS_MAX);
     let reports = worker_events.clone();
     // The packet thread never waits: a report that finds no room is made again by the next look.
@@ -218,12 +223,14 @@ async fn run_node(
     let header = header(&config, own_addresses, policy)?;
     let recording = files.record.map(|path| Recording::start(&path, &header)).transpose()?;
     let (in_force, seen) = watch::channel(Arc::new(config.clone()));
+    let application_counts = Arc::new(ApplicationCounts::default());
     let control = ControlLoop::new(Parts {
         clock,
         node: header.node(),
         effects,
         signal,
         packets,
+        application_counts: application_counts.clone(),
         recording,
         about: About { started: wall(), driver: why, runtimes, missing, devices, planes },
         config_path: files.config,
@@ -231,13 +238,31 @@ async fn run_node(
         events: events.clone(),
     });
     tokio::spawn(api::serve(listener, events.clone(), logs, seen));
+    if let Some(listener) = application_listener {
+        tokio::spawn(applications::serve(listener, events.clone(), application_counts));
+    }
     tokio::spawn(system_signals(events));
     tracing::info!(node = %config.node, role = config.role.as_str(), socket = %config.socket.display(), "ready");
     control.run(Stored { installed, usage }, inbox, answers).await;
-    // It is ours; if somebody removed it, that is as good.
+    // They are ours; if somebody removed them, that is as good.
     let _ = std::fs::remove_file(&config.socket);
+    let _ = config.signaling.applications.is_on().then(|| std::fs::remove_file(&config.signaling.applications.socket));
     tracing::info!("stopped");
     Ok(())
+}
+
+/// Returns the socket of programs that are NSLPs, if there is to be one.
+fn application_socket(config: &Config) -> Result<Option<UnixListener>> {
+    let applications = &config.signaling.applications;
+    if !applications.is_on() {
+        return Ok(None);
+    }
+    let listener = unix_socket::bind(&applications.socket, OWNER, "signaling.applications.socket")?;
+    if !applications.group.is_empty() {
+        unix_socket::give_to_group(&applications.socket, &applications.group)
+            .context("cannot give signaling.applications.socket to signaling.applications.group")?;
+    }
+    Ok(Some(listener))
 }
 
 /// What a node needs to run modules.

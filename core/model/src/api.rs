@@ -6,6 +6,7 @@ use std::net::IpAddr;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use crate::application::ApplicationInfo;
 use crate::request::{ModuleStatus, NodeLoad, NodeReport, PathEnd, Withheld};
 use crate::usage::{Traffic, Usage};
 use crate::{ModuleName, NodeId, Refusal, SessionId, UnixTime, UserId};
@@ -87,6 +88,9 @@ pub struct NodeInfo {
     /// The forwarding planes that were looked at when the node started, the best first.
     #[serde(default)]
     pub planes: Vec<PlaneInfo>,
+    /// Programs that are NSLPs on the node beside NetServ's own.
+    #[serde(default)]
+    pub applications: Vec<ApplicationInfo>,
 }
 
 /// What nodes have that do not say it.

@@ -60,6 +60,9 @@ pub struct SendMessage {
     /// Whether it goes over TLS or not at all.
     #[serde(default)]
     pub secure: bool,
+    /// Whether it goes to a peer inside of the operator's domain or not at all.
+    #[serde(default)]
+    pub inside: bool,
     /// A certain peer, as an event named it to this program, which need not be the next one any more.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub peer: Option<u64>,
@@ -232,7 +235,7 @@ pub struct MessageStatus {
     /// What became of it.
     pub status: SentAs,
     /// Why, unless it was sent: `timeout`, `hindered`, `unreachable`, `endpoint-found`, `association`, `no-stack`,
-    /// `no-association`, `rate-limited`, `rejected`, `cancelled`.
+    /// `no-association`, `rate-limited`, `rejected`, `outside`, `cancelled`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reason: Option<String>,
     /// The same for people.
@@ -495,7 +498,7 @@ mod tests {
         for text in [
             r#"{"call":"register","version":1,"nslp_id":32710,"router_alert":65504,"name":"ping"}"#.to_owned(),
             format!(
-                r#"{{"call":"send-message","handle":7,"session":"{}",{flow},"protocol":17,"destination_port":5060}},"data":"00ff","reliable":true,"secure":false,"peer":3,"timeout_ms":5,"hops":4}}"#,
+                r#"{{"call":"send-message","handle":7,"session":"{}",{flow},"protocol":17,"destination_port":5060}},"data":"00ff","reliable":true,"secure":false,"inside":false,"peer":3,"timeout_ms":5,"hops":4}}"#,
                 "0a".repeat(16)
             ),
             r#"{"call":"set-state-lifetime","lifetime_ms":0}"#.to_owned(),

@@ -4,6 +4,8 @@
 use netserv_model::NodeId;
 use serde::{Deserialize, Serialize};
 
+use crate::applications::ApplicationConfig;
+
 /// The settings of a node's engines.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct NodeConfig {
@@ -11,6 +13,8 @@ pub struct NodeConfig {
     pub gist: netserv_gist::Config,
     /// The NSLP's.
     pub nslp: netserv_nslp::Config,
+    /// What NSLPs of others are taken.
+    pub applications: ApplicationConfig,
 }
 
 impl NodeConfig {
@@ -21,7 +25,8 @@ impl NodeConfig {
     pub fn new(node: NodeId, identity: Vec<u8>) -> NodeConfig {
         let mut gist = netserv_gist::Config::new(identity);
         gist.hosted.insert(NSLP_ID, ROUTER_ALERT);
-        NodeConfig { gist, nslp: netserv_nslp::Config::new(node, NSLP_ID) }
+        let applications = ApplicationConfig { router_alert: ROUTER_ALERT, ..ApplicationConfig::default() };
+        NodeConfig { gist, nslp: netserv_nslp::Config::new(node, NSLP_ID), applications }
     }
 }
 

@@ -4,12 +4,13 @@
 use std::collections::VecDeque;
 use std::net::{IpAddr, Ipv4Addr};
 
-use netserv_gist::ApiCall;
+use netserv_gist::{ApiCall, Event};
 use netserv_model::effect::{Command, EffectId, EffectOutcome, Job, Notice, RequestId};
 use netserv_model::request::{Ask, Body, NodeReport, Request};
 use netserv_nslp::Withdrawal;
 use netserv_wire::gist::{Direction, Mri};
 
+use crate::applications::Told;
 use crate::input::CallId;
 use crate::node::Node;
 use crate::output::Output;
@@ -22,7 +23,7 @@ impl Node {
         if let Some(call) = self.nslp.poll_api_call() {
             self.call_gist(call);
         } else if let Some(event) = self.gist.poll_event() {
-            self.nslp.handle_event(now, event);
+            self.tell(event);
         } else if let Some(transmit) = self.gist.poll_transmit() {
             // Before the commands: the next node is to work on a request while this one does.
             self.outputs.push_back(Output::Send(transmit));
@@ -49,6 +50,15 @@ impl Node {
         true
     }
 
+    /// Gives an event of GIST to the NSLP that it is for.
+    fn tell(&mut self, event: Event) {
+        match self.applications.tell(event) {
+            Told::Own(event) => self.nslp.handle_event(self.now, event),
+            Told::Client(client, words) => self.outputs.push_back(Output::Application(client, words)),
+            Told::Nobody => {}
+        }
+    }
+
     /// Gives a message to GIST with the node's own address toward the next peer, which may have to be asked for.
     fn call_gist(&mut self, call: ApiCall) {
         match mri(&call).map(toward) {
@@ -64,6 +74,7 @@ impl Node {
         match waiter {
             routes::Waiter::Message(call) => self.call_from(*call, local),
             routes::Waiter::Post(call, request) => self.post_from(call, *request, local),
+            routes::Waiter::Application(client, line, call) => self.application_from(client, line, *call, local),
         }
     }
 
@@ -162,7 +173,7 @@ fn wants_counters(body: &Body) -> bool {
     }
 }
 
-fn mri(call: &ApiCall) -> Option<&Mri> {
+pub(crate) fn mri(call: &ApiCall) -> Option<&Mri> {
     match call {
         ApiCall::SendMessage { mri, .. } | ApiCall::InvalidateRoutingState { mri, .. } => Some(mri),
         ApiCall::SetStateLifetime { mri, .. } => mri.as_ref(),
@@ -170,7 +181,7 @@ fn mri(call: &ApiCall) -> Option<&Mri> {
 }
 
 /// Returns the end of a flow toward which an MRI points.
-fn toward(mri: &Mri) -> Option<IpAddr> {
+pub(crate) fn toward(mri: &Mri) -> Option<IpAddr> {
     let (source, destination) = mri.addresses()?;
     Some(if mri.direction()? == Direction::Downstream { destination } else { source })
 }

@@ -5,9 +5,12 @@ use std::net::{IpAddr, SocketAddr};
 
 use netserv_gist::{AssociationId, Channel, IcmpError, InterfaceId, Prefix};
 use netserv_model::api::PostRequest;
+use netserv_model::application::ApplicationCall;
 use netserv_model::effect::{EffectId, EffectOutcome, News, Stored};
 use netserv_model::policy::NodePolicy;
 use serde::{Deserialize, Serialize};
+
+use crate::applications::ClientId;
 
 /// Names a call of the API, from its arrival to its answer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
@@ -50,6 +53,11 @@ pub enum Input {
     Post(CallId, Box<PostRequest>),
     /// A client wants to see the node with fresh counts; answered by [`Output::Fresh`](crate::Output).
     Ask(CallId, What),
+    /// A program that is an NSLP, or wants to be, calls something, in a line of this number; it is told what comes of it by
+    /// [`Output::Application`](crate::Output).
+    Application(ClientId, u64, Box<ApplicationCall>),
+    /// A program's connection ended.
+    ApplicationGone(ClientId),
     /// The outcome of an effect.
     Done(EffectId, EffectOutcome),
     /// News of a worker.

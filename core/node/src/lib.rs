@@ -10,8 +10,11 @@
 //! - Each [`Output::Do`] is answered by one [`Input::Done`], also after [`Output::Abandon`]; a stray one is counted.
 //! - [`Input::Post`] is answered by one [`Output::Reply`], [`Input::Ask`] by one [`Output::Fresh`],
 //!   [`Input::Policy`] by one [`Output::Applied`], [`Input::Stop`] by one [`Output::Stopped`].
+//! - After an error that ends its connection, a program gets nothing more; [`Input::ApplicationGone`] follows for each.
 #![forbid(unsafe_code)]
 
+mod application_calls;
+mod applications;
 mod calls;
 mod config;
 mod drain;
@@ -30,6 +33,7 @@ pub use netserv_controller as controller;
 pub use netserv_gist as gist;
 pub use netserv_nslp as nslp;
 
+pub use applications::{ApplicationConfig, ApplicationCounters, ClientId};
 pub use config::NodeConfig;
 pub use input::{CallId, Ends, Input, OwnedDatagram, Token, What};
 pub use node::{Node, NodeCounters, View};

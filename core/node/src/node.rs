@@ -6,14 +6,16 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use netserv_controller::Controller;
 use netserv_gist::Engine;
 use netserv_model::api::PostRequest;
+use netserv_model::application::ApplicationInfo;
 use netserv_model::effect::{Effect, EffectId, EffectOutcome, Job, Measured, PolicyChange, RequestId};
 use netserv_model::policy::NodePolicy;
 use netserv_model::request::ModuleStatus;
-use netserv_model::{Instant, Now, Refusal, RefusalKind, limits};
+use netserv_model::{Instant, NodeId, Now, Refusal, RefusalKind, limits};
 use netserv_nslp::{LocalId, LocalPath, LocalRequest, Nslp};
 use rand::rngs::StdRng;
 use rand::{Rng, SeedableRng};
 
+use crate::applications::{ApplicationConfig, ApplicationCounters, Applications};
 use crate::calls::{self, Calls};
 use crate::config::NodeConfig;
 use crate::input::{CallId, Input, What};
@@ -42,6 +44,9 @@ pub struct Node {
     /// When each request arrived that is not answered; the controller bounds them.
     pub(crate) arrived: BTreeMap<RequestId, Instant>,
     pub(crate) posted: BTreeMap<LocalId, CallId>,
+    pub(crate) name: NodeId,
+    pub(crate) application_config: ApplicationConfig,
+    pub(crate) applications: Applications,
     pub(crate) counters: NodeCounters,
     pub(crate) stop: Stop,
     /// Steps that are left of this drain.
@@ -108,11 +113,15 @@ impl Node {
         let mut rng = StdRng::from_seed(seed);
         let mut gist = Engine::new(config.gist, rng.random());
         gist.set_own_addresses(config.nslp.own_addresses.iter().copied());
+        let name = config.nslp.node.clone();
         let mut nslp = Nslp::new(config.nslp, rng.random());
         gist.set_neighbours(policy.domain.neighbours.clone());
         nslp.handle_domain(policy.domain.clone());
         Node {
             gist,
+            name,
+            application_config: config.applications,
+            applications: Applications::default(),
             nslp,
             controller: Controller::new(policy),
             now: Now::default(),
@@ -178,6 +187,8 @@ impl Node {
                     self.outputs.push_back(Output::Fresh(call));
                 }
             }
+            Input::Application(client, line, call) => self.application(client, line, *call),
+            Input::ApplicationGone(client) => self.application_gone(client),
             Input::Done(id, outcome) => self.done(id, outcome),
             Input::News(news) => self.controller.handle_news(now, news),
             Input::Timeout => {
@@ -237,6 +248,16 @@ impl Node {
             count_waiters: self.calls.waiting() + self.usage_calls.waiting(),
             ..self.counters
         }
+    }
+
+    /// Returns the programs that are NSLPs, by NSLPID.
+    pub fn applications(&self) -> Vec<ApplicationInfo> {
+        self.applications.list()
+    }
+
+    /// Returns what was counted of those.
+    pub fn application_counters(&self) -> ApplicationCounters {
+        self.applications.counters
     }
 
     /// Returns the modules with what they were last found to have counted, by user and install order.

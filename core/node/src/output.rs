@@ -4,8 +4,10 @@
 use netserv_gist::{AssociationId, Disposition, Transmit};
 use netserv_model::Refusal;
 use netserv_model::api::RequestResult;
+use netserv_model::application::ApplicationEvent;
 use netserv_model::effect::{Effect, EffectId, Late, Notice};
 
+use crate::applications::ClientId;
 use crate::input::{CallId, Token};
 
 /// One output of a node.
@@ -25,6 +27,8 @@ pub enum Output {
     Reply(CallId, Box<Result<RequestResult, Refusal>>),
     /// The counters are as fresh as they get: the call can be answered from [`Node::view`](crate::Node::view).
     Fresh(CallId),
+    /// A program that is an NSLP is to be told something.
+    Application(ClientId, ApplicationEvent),
     /// A policy is in force, but for what running containers are held to only from their next start.
     Applied(CallId, Vec<Late>),
     /// People are to be told.

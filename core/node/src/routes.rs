@@ -8,8 +8,9 @@ use netserv_gist::ApiCall;
 use netserv_model::api::PostRequest;
 use netserv_model::effect::EffectId;
 
+use crate::applications::ClientId;
 use crate::input::CallId;
-use crate::limits::{ROUTE_WAITING_MAX, ROUTES_KNOWN_MAX};
+use crate::limits::{APPLICATION_ROUTE_WAITING_MAX, ROUTE_WAITING_MAX, ROUTES_KNOWN_MAX};
 
 /// Something that needs the node's own address toward a destination.
 #[derive(Debug)]
@@ -18,6 +19,8 @@ pub(crate) enum Waiter {
     Message(Box<ApiCall>),
     /// A client's request without a source.
     Post(CallId, Box<PostRequest>),
+    /// A call of a program, by the number of its line.
+    Application(ClientId, u64, Box<ApiCall>),
 }
 
 /// What is known of the routes. What waits for one destination stays in order.
@@ -27,6 +30,8 @@ pub(crate) struct Routes {
     asked: BTreeMap<IpAddr, Asked>,
     by_effect: BTreeMap<EffectId, IpAddr>,
     waiting: usize,
+    /// Programs' calls among those that wait.
+    of_applications: usize,
 }
 
 #[derive(Debug)]
@@ -55,6 +60,7 @@ impl Routes {
             if self.waiting >= ROUTE_WAITING_MAX {
                 return Look::Known(waiter, None);
             }
+            self.of_applications += usize::from(is_of_application(&waiter));
             asked.waiters.push_back(waiter);
             self.waiting += 1;
             return Look::Wait;
@@ -66,6 +72,7 @@ impl Routes {
             return Look::Known(waiter, None);
         }
         self.waiting += 1;
+        self.of_applications += usize::from(is_of_application(&waiter));
         self.by_effect.insert(effect, destination);
         self.asked.insert(destination, Asked { effect, stale: false, waiters: VecDeque::from([waiter]) });
         Look::Ask
@@ -89,6 +96,7 @@ impl Routes {
         }
         let waiters = self.asked.remove(&destination).map(|asked| asked.waiters).unwrap_or_default();
         self.waiting -= waiters.len();
+        self.of_applications -= waiters.iter().filter(|waiter| is_of_application(waiter)).count();
         if self.known.len() >= ROUTES_KNOWN_MAX {
             self.known.clear();
         }
@@ -107,9 +115,21 @@ impl Routes {
         self.waiting
     }
 
+    /// Returns whether as many calls of programs wait as may.
+    pub(crate) fn is_full_of_applications(&self) -> bool {
+        self.of_applications >= APPLICATION_ROUTE_WAITING_MAX
+    }
+
     /// Returns whether an effect asks for an address.
     pub(crate) fn is_asking(&self, effect: EffectId) -> bool {
         self.by_effect.contains_key(&effect)
+    }
+}
+
+fn is_of_application(waiter: &Waiter) -> bool {
+    match waiter {
+        Waiter::Application(..) => true,
+        Waiter::Message(_) | Waiter::Post(..) => false,
     }
 }
 

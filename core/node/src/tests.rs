@@ -15,6 +15,7 @@ use netserv_wire::nslp::RequestBuilder;
 
 use crate::{CallId, Input, Node, NodeConfig, Output, What};
 
+mod applications;
 mod bounds;
 mod calls;
 mod order;
@@ -67,6 +68,7 @@ impl Script {
                 | Output::Abandon(_)
                 | Output::Fresh(_)
                 | Output::Applied(..)
+                | Output::Application(..)
                 | Output::Stopped
                 | Output::Notice(_) => {}
             }

@@ -353,6 +353,7 @@ impl World {
             }
             Output::Fresh(_) => unreachable!("nobody in the world looks at counters"),
             Output::Stopped => unreachable!("nodes of the world do not stop in order"),
+            Output::Application(..) => unreachable!("no programs of the world are NSLPs"),
             Output::Applied(..) => unreachable!("no operator of the world changes a policy"),
             Output::Notice(notice) => {
                 if let Some((session, outcome)) = self.station(vertex).take_notice(notice) {

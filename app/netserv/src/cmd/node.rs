@@ -10,6 +10,7 @@ use std::time::Duration;
 use clap::Subcommand;
 use netserv_model::UserId;
 use netserv_model::api::{ConfigChange, InForceFrom, LogLine, ModuleList, NodeInfo, PacketSums, Reloaded};
+use netserv_model::application::ApplicationInfo;
 
 use crate::client::Client;
 use crate::exit::{Exit, Failure, OrFail, one_line};
@@ -85,6 +86,12 @@ async fn status(client: &Client, output: &mut Output) -> Result<Exit, Failure> {
     output.line(format!("{:7}  {}", "load", report::load(&info.load)));
     let PacketSums { received, unseen, bypassed, lost } = info.packets;
     output.line(format!("packets  {received} received, {unseen} unseen by a module, {bypassed} bypassed, {lost} lost"));
+    for ApplicationInfo { nslp_id, router_alert, name, waiting } in &info.applications {
+        let name = if name.is_empty() { String::new() } else { format!(" {}", one_line(name)) };
+        output.line(format!(
+            "nslp     {nslp_id}{name}, Router Alert {router_alert}, {waiting} messages without a status"
+        ));
+    }
     for missing in &info.missing {
         let word = output.paint(Style::Warn, "missing");
         output.line(format!("{word}  {}", one_line(missing)));

@@ -2,7 +2,7 @@
 //! The HTTP API on the Unix socket. It only translates: every answer comes from the control loop.
 
 mod answer;
-pub mod listen;
+mod listen;
 mod openapi;
 mod trace;
 
@@ -180,7 +180,7 @@ mod tests {
     use tokio::time::timeout;
 
     use super::*;
-    use listen::bind;
+    use crate::unix_socket::{OWNER_AND_GROUP, bind};
 
     /// Clients that stay hold up other clients, and nothing else; one that leaves makes room.
     #[tokio::test]
@@ -188,8 +188,8 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("netservd.sock");
         let (control, _inbox) = mpsc::channel(1);
-        let served =
-            serve(bind(&path).unwrap(), control, Logs::default(), watch::channel(Arc::new(Config::default())).1);
+        let listener = bind(&path, OWNER_AND_GROUP, "socket").unwrap();
+        let served = serve(listener, control, Logs::default(), watch::channel(Arc::new(Config::default())).1);
         tokio::spawn(served);
         let mut staying = Vec::new();
         for _ in 0..CLIENTS_MAX {

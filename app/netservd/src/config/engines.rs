@@ -4,15 +4,15 @@
 use std::net::IpAddr;
 use std::time::Duration;
 
-use netserv_node::NodeConfig;
 use netserv_node::gist;
+use netserv_node::{ApplicationConfig, NodeConfig};
 
 use super::Config;
 use super::role::Role;
 
 /// Returns the settings of a node with this identity and these addresses.
 pub fn node(config: &Config, identity: &[u8; 16], own_addresses: Vec<IpAddr>) -> NodeConfig {
-    NodeConfig { gist: gist(config, identity), nslp: nslp(config, own_addresses) }
+    NodeConfig { gist: gist(config, identity), nslp: nslp(config, own_addresses), applications: applications(config) }
 }
 
 fn gist(config: &Config, identity: &[u8; 16]) -> gist::Config {
@@ -36,6 +36,11 @@ fn gist(config: &Config, identity: &[u8; 16]) -> gist::Config {
         gist.policy = gist::ResponderPolicy::Immediate;
     }
     gist
+}
+
+fn applications(config: &Config) -> ApplicationConfig {
+    let signaling = &config.signaling;
+    ApplicationConfig { router_alert: signaling.router_alert, nslps: signaling.applications.named() }
 }
 
 fn nslp(config: &Config, own_addresses: Vec<IpAddr>) -> netserv_node::nslp::Config {

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! The node's configuration: one TOML file, every key with a default, unknown keys refused.
 
+mod applications;
 pub mod blocks;
 pub mod domain;
 pub mod engines;
@@ -261,6 +262,8 @@ impl Config {
         let tls = &signaling.tls;
         tls.check()?;
         signaling.domain.check(tls.is_on())?;
+        signaling.applications.check(signaling.nslp_id)?;
+        ensure!(signaling.applications.socket != self.socket, "socket and signaling.applications.socket must differ");
         ensure!(
             !tls.is_on() || tls.port != signaling.tcp_port,
             "signaling.tcp-port and signaling.tls.port must differ: by the port peers know whether to speak TLS"
@@ -359,6 +362,7 @@ mod tests {
     #[test]
     fn wrong_keys_and_values_are_named() {
         let user = |more: &str| format!("[[user]]\nname = 'janedoe'\nkeys = []\nprefixes = []\n{more}");
+        let nslps = |list: &str| format!("[signaling.applications]\nsocket = '/run/gist.sock'\nnslps = [{list}]");
         for (text, named) in [
             ("nodes = 'x'", "nodes"),
             ("[signaling]\nnslp-id = 33", "nslp-id"),
@@ -391,6 +395,13 @@ mod tests {
             ("[signaling.tls]\nrequire = true", "signaling.tls.certificate"),
             ("[signaling.tls]\npeers = ['a b']", "`a b` is no DNS name"),
             ("[signaling.tls]\nclient-certificate = 'never'", "never"),
+            ("[signaling.applications]\ngroup = 'netserv'", "no socket"),
+            ("[signaling.applications]\nsocket = '/run/netserv/netservd.sock'", "must differ"),
+            (&nslps("{ id = 32704, router-alert = 65503 }"), "NetServ's own"),
+            (&nslps("{ id = 32768, router-alert = 65503 }"), "32768"),
+            (&nslps("{ id = 33, router-alert = 65535 }"), "65535"),
+            (&nslps("{ id = 33, router-alert = 65 }, { id = 33, router-alert = 66 }"), "twice"),
+            (&nslps("{ id = 33 }"), "router-alert"),
             ("[network]\nprefixes = ['fe80::/64']", "fe80::/64"),
             (&user("listen = ['tcp port 80']"), "network.prefixes"),
             (&user("addresses = ['127.0.0.1']"), "127.0.0.1"),

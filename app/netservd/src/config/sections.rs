@@ -12,6 +12,7 @@ use netserv_node::{gist, nslp};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use super::applications::Applications;
 use super::domain::Domain;
 use super::tls::Tls;
 
@@ -57,6 +58,8 @@ pub struct Signaling {
     pub tls: Tls,
     /// Whom this node believes, and what leaves the operator's domain.
     pub domain: Domain,
+    /// NSLPs of others.
+    pub applications: Applications,
 }
 
 impl Signaling {
@@ -108,6 +111,7 @@ impl Default for Signaling {
             ingress: BTreeMap::new(),
             tls: Tls::default(),
             domain: Domain::default(),
+            applications: Applications::default(),
         }
     }
 }

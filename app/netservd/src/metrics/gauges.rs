@@ -2,6 +2,7 @@
 //! What other parts of the daemon count, as plain data.
 
 use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use netserv_model::effect::ModuleSlot;
@@ -44,6 +45,45 @@ pub struct MediaCounts {
     pub running: usize,
     /// Jobs that wait for their turn.
     pub waiting: usize,
+}
+
+/// What is counted on the socket of programs that are NSLPs.
+#[derive(Debug, Default)]
+pub struct ApplicationCounts {
+    /// Connections that are open.
+    pub open: AtomicU64,
+    /// Connections.
+    pub connected: AtomicU64,
+    /// Connections that were turned away, since there were too many.
+    pub turned_away: AtomicU64,
+    /// Lines that were no call.
+    pub malformed: AtomicU64,
+    /// Times that a program had to wait, since it called too often.
+    pub paused: AtomicU64,
+    /// Programs that were cut, since they did not read.
+    pub cut: AtomicU64,
+    /// Events that such programs were not told of.
+    pub lost: AtomicU64,
+}
+
+impl ApplicationCounts {
+    /// Counts one.
+    pub fn add(counter: &AtomicU64) {
+        counter.fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// Returns what has a total, with its name.
+    pub fn totals(&self) -> [(&'static str, u64); 6] {
+        let of = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
+        [
+            ("connected", of(&self.connected)),
+            ("turned-away", of(&self.turned_away)),
+            ("malformed-line", of(&self.malformed)),
+            ("paused", of(&self.paused)),
+            ("cut", of(&self.cut)),
+            ("event-lost", of(&self.lost)),
+        ]
+    }
 }
 
 /// How often something took how long.

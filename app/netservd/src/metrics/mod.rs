@@ -5,21 +5,23 @@ pub mod exposition;
 pub mod gauges;
 
 use std::collections::BTreeMap;
+use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use netserv_dataplane::signal::{InterceptorCounters, SendCounters, SignalKind};
+use netserv_model::application::ApplicationInfo;
 use netserv_model::request::ModuleStatus;
 use netserv_model::usage::Usage;
 use netserv_model::{UnixTime, UserId, WorkerId};
-use netserv_node::NodeCounters;
 use netserv_node::controller::Controller;
 use netserv_node::gist;
 use netserv_node::nslp::Nslp;
+use netserv_node::{ApplicationCounters, NodeCounters};
 use netserv_packet_loop::counters::PacketTotals;
 use netserv_wire::container::frames::StorageFailures;
 
 use exposition::{Exposition, Kind};
-use gauges::{Histogram, MediaCounts, WorkerGauges};
+use gauges::{ApplicationCounts, Histogram, MediaCounts, WorkerGauges};
 
 use crate::tls::HandshakeEnd;
 
@@ -49,6 +51,12 @@ pub struct Sources<'a> {
     pub workers: &'a WorkerGauges,
     /// What the node counted by itself.
     pub node: NodeCounters,
+    /// Programs that are NSLPs.
+    pub applications: Vec<ApplicationInfo>,
+    /// What the node counted of those.
+    pub application_counters: ApplicationCounters,
+    /// What was counted on their socket.
+    pub application_counts: &'a ApplicationCounts,
     /// How long single turns held the control loop, without what they waited for a processor.
     pub turns: &'a Histogram,
     /// How long single turns waited for something else than a processor.
@@ -64,6 +72,7 @@ pub fn write(out: &mut Exposition, from: &Sources<'_>) {
         .sample(&[("version", env!("CARGO_PKG_VERSION")), ("role", role)], 1);
     out.family("start_time_seconds", Kind::Gauge, "When the node started").sample(&[], from.started.0 / 1000);
     signaling(out, from);
+    applications(out, from);
     requests(out, from);
     packets(out, &from.packets);
     modules(out, &from.modules);
@@ -147,6 +156,30 @@ fn signaling(out: &mut Exposition, from: &Sources<'_>) {
     let mut family = out.family("nslp_exchanges", Kind::Gauge, "Requests on their way, and answered ones kept a while");
     family.sample(&[("state", "pending")], exchanges.pending);
     family.sample(&[("state", "finished")], exchanges.finished);
+}
+
+fn applications(out: &mut Exposition, from: &Sources<'_>) {
+    let counts = from.application_counts;
+    out.family("application_connections", Kind::Gauge, "Programs that are NSLPs, or want to be")
+        .sample(&[], counts.open.load(Ordering::Relaxed));
+    let help = "Messages without a status, of each program that is an NSLP";
+    let mut family = out.family("application_messages_waiting", Kind::Gauge, help);
+    for ApplicationInfo { nslp_id, waiting, .. } in &from.applications {
+        family.sample(&[("nslp", &nslp_id.to_string())], waiting);
+    }
+    let mut family = out.family("application_events_total", Kind::Counter, "What programs that are NSLPs did");
+    let ApplicationCounters { registered, gone, refused, sent, told, untold } = from.application_counters;
+    let of_node = [
+        ("registered", registered),
+        ("gone", gone),
+        ("call-refused", refused),
+        ("message-sent", sent),
+        ("told", told),
+        ("untold", untold),
+    ];
+    for (event, value) in of_node.into_iter().chain(counts.totals()) {
+        family.sample(&[("event", event)], value);
+    }
 }
 
 fn requests(out: &mut Exposition, from: &Sources<'_>) {

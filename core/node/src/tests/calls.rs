@@ -112,6 +112,7 @@ fn query() -> Vec<u8> {
         | Output::Fresh(_)
         | Output::Applied(..)
         | Output::Notice(_)
+        | Output::Application(..)
         | Output::Stopped => None,
     });
     payload.unwrap()

@@ -2,6 +2,7 @@
 //! Recordings: what is written means the same when it is read, and damage is an error.
 
 use netserv_gist::{AssociationId, Channel, IcmpError, IcmpKind, InterfaceId, Prefix};
+use netserv_model::application::ApplicationCall;
 use netserv_model::effect::{InstalledRecord, Measured, ModuleCounts, ModuleSlot, Stored};
 use netserv_model::request::{PacketCounts, ServerCounts};
 use netserv_model::usage::{Held, Meters, ModuleMeter, NetworkMeter, Traffic, Usage, UsageKey, Used, WorkerMeter};
@@ -9,7 +10,7 @@ use netserv_model::{SessionId, UserId};
 
 use super::*;
 use crate::recording::{Header, Line, OutputDigest, Replay, ReplayError, VERSION};
-use crate::{Ends, OwnedDatagram, Token};
+use crate::{ClientId, Ends, OwnedDatagram, Token};
 
 #[test]
 fn every_input_comes_back_as_it_was() {
@@ -154,7 +155,7 @@ fn setup() -> PostRequest {
     PostRequest { message, path: None, session: Some(SessionId([4; 16])), timeout_ms: 5 }
 }
 
-const KINDS: u8 = 18;
+const KINDS: u8 = 20;
 
 /// Numbers the variants, so that one without an example is found.
 fn kind(input: &Input) -> u8 {
@@ -177,6 +178,8 @@ fn kind(input: &Input) -> u8 {
         Input::Timeout => 15,
         Input::Stop => 16,
         Input::Ingress(_) => 17,
+        Input::Application(..) => 18,
+        Input::ApplicationGone(_) => 19,
     }
 }
 
@@ -227,13 +230,29 @@ fn inputs() -> Vec<Input> {
         Input::Ask(CallId(3), What::Usage),
         Input::Timeout,
         Input::Stop,
+        Input::ApplicationGone(ClientId(u64::MAX)),
     ];
+    inputs.extend(calls().map(|call| Input::Application(ClientId(3), u64::MAX, Box::new(call))));
     inputs.extend(outcomes().into_iter().map(|outcome| Input::Done(EffectId(1 << 63), outcome)));
     inputs.extend(news().into_iter().map(|what| {
         let worker = WorkerId::new("user0".parse().unwrap(), Flavour::Osgi);
         Input::News(News { worker, generation: EffectId(5), what })
     }));
     inputs
+}
+
+fn calls() -> [ApplicationCall; 4] {
+    let flow = r#"{"source":"fd00::1","destination":"fd00::9","direction":"upstream","protocol":17,"source_port":5}"#;
+    let session = "ab".repeat(16);
+    [
+        r#"{"call":"register","version":1,"nslp_id":32767,"router_alert":65534,"name":"é \"x\""}"#.to_owned(),
+        format!(
+            r#"{{"call":"send-message","handle":18446744073709551615,"session":"{session}","flow":{flow},"data":"00ff"}}"#
+        ),
+        format!(r#"{{"call":"set-state-lifetime","session":"{session}","flow":{flow},"lifetime_ms":5}}"#),
+        format!(r#"{{"call":"invalidate-routing-state","flow":{flow},"bad":true}}"#),
+    ]
+    .map(|text| serde_json::from_str(&text).unwrap())
 }
 
 fn outcomes() -> Vec<EffectOutcome> {
