@@ -154,7 +154,8 @@ fn nodes_that_are_slow_absent_or_none() {
         | Outcome::Replaced { .. }
         | Outcome::Removed
         | Outcome::Probed
-        | Outcome::WouldDo { .. } => None,
+        | Outcome::WouldDo { .. }
+        | Outcome::NotTargeted { .. } => None,
     });
     let incomplete = result.incomplete.as_ref().map(|refusal| refusal.kind);
     assert!(kinds.chain(incomplete).any(|kind| kind == RefusalKind::Timeout), "{result:?}");

@@ -13,7 +13,7 @@ Exit codes:
   3  no answer from netservd: no socket, not running, not allowed, or too slow
   4  netservd refused the call
   5  at least one node on the path refused
-  6  no node answered, or the response stack is incomplete
+  6  no node answered or is one that the request is for, or the response stack is incomplete
   7  a module's test failed";
 
 /// The exit code of a command.

@@ -66,11 +66,16 @@ pub fn write_path(result: &RequestResult, destination: &str, output: &mut Output
 pub fn exit(result: &RequestResult) -> Exit {
     if result.nodes.iter().any(|node| !node.outcome.is_ok()) || result.withheld.refused > 0 {
         Exit::NodeRefused
-    } else if result.incomplete.is_some() || result.withheld.nodes > 0 || result.nodes.is_empty() {
+    } else if result.incomplete.is_some() || result.withheld.nodes > 0 || is_for_nobody(result) {
         Exit::Incomplete
     } else {
         Exit::Done
     }
+}
+
+/// Returns whether no node that answered is one that the request is for.
+fn is_for_nobody(result: &RequestResult) -> bool {
+    result.nodes.iter().all(|node| node.outcome.is_not_targeted())
 }
 
 /// Returns installed modules as a table.
@@ -131,6 +136,9 @@ fn stack(nodes: &[NodeReport]) -> Table {
             table.note(format!("cause: {}", refusal.detail));
             table.note(format!("fix: {}", refusal.kind.fix()));
         }
+        if let Outcome::NotTargeted { reason } = &report.outcome {
+            table.note(one_line(reason));
+        }
         if let Some(node_load) = &report.load {
             table.note(format!("load: {}", load(node_load)));
         }
@@ -182,6 +190,10 @@ fn write_end(result: &RequestResult, output: &mut Output) {
             let none = Refusal::new(RefusalKind::NoNode, "no node answered");
             write_refusal(&none, 0, output);
         }
+        None if is_for_nobody(result) => {
+            output.line("cause: no node on the path is one that the request is for");
+            output.line("fix: compare --scope, --node and --require with `netserv probe --ask blocks,load`");
+        }
         None => {}
     }
 }
@@ -207,6 +219,7 @@ fn outcome_cell(outcome: &Outcome) -> (Style, String) {
         Outcome::Replaced { lease_s } => lease("replaced", *lease_s),
         Outcome::Removed => (Style::Good, "removed".to_owned()),
         Outcome::Probed => (Style::Good, "ok".to_owned()),
+        Outcome::NotTargeted { .. } => (Style::Plain, "not targeted".to_owned()),
         Outcome::WouldDo { action } => (Style::Good, format!("would {action}")),
         Outcome::Refused(refusal) => (Style::Bad, format!("refused: {}", refusal.kind)),
     }

@@ -8,7 +8,8 @@ use std::time::{Duration, SystemTime};
 use clap::Args;
 use ed25519_dalek::{Signer, SigningKey};
 use netserv_model::api::{PathSpec, PostRequest, RequestResult};
-use netserv_model::{Nonce, SessionId, Signature, UnixTime, UserId};
+use netserv_model::target::{Condition, Scope, Target};
+use netserv_model::{NodeId, Nonce, SessionId, Signature, UnixTime, UserId};
 use netserv_wire::nslp::{RequestBuilder, Unsigned};
 
 use crate::client::Client;
@@ -31,6 +32,22 @@ pub struct Route {
     /// Ask only the node of this machine
     #[arg(long, conflicts_with_all = ["to", "from"])]
     pub local: bool,
+    #[command(flatten)]
+    targeting: Targeting,
+}
+
+/// Which nodes of the path are meant.
+#[derive(Args)]
+struct Targeting {
+    /// Which nodes of the path it is for: all, first, last, or edge (first and last)
+    #[arg(long, value_name = "SCOPE", default_value = "all", hide_default_value = true)]
+    scope: Scope,
+    /// Only nodes of these names, with commas between
+    #[arg(long = "node", value_name = "NAME", value_delimiter = ',')]
+    nodes: Vec<NodeId>,
+    /// Only nodes that have all of this, with commas between: flavour=wasm, block=kv>=1, memory>=64M, load<0.8
+    #[arg(long, value_name = "CONDITION", value_delimiter = ',')]
+    require: Vec<Condition>,
 }
 
 /// How a request goes along its path.
@@ -71,6 +88,12 @@ impl Route {
     /// The destination's name has no address.
     pub fn path(&self) -> Result<Option<PathSpec>, Failure> {
         self.to.as_deref().map(|to| self.travel.path_to(to)).transpose()
+    }
+
+    /// Returns the nodes that the request is for.
+    pub fn target(&self) -> Target {
+        let Targeting { scope, nodes, require } = &self.targeting;
+        Target { scope: *scope, nodes: nodes.clone(), require: require.clone() }
     }
 
     /// Returns for people where the request goes.

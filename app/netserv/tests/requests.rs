@@ -153,6 +153,39 @@ HOP  NODE  ADDRESS   OUTCOME       TIME
 }
 
 #[test]
+fn a_request_for_some_nodes_says_for_which() {
+    let others = |reason: &str| Outcome::NotTargeted { reason: reason.to_owned() };
+    let nodes = |last: Outcome| {
+        vec![report("r1", "10.0.0.1", others("it is for the last node only"), 300), report("r2", "10.0.1.1", last, 900)]
+    };
+    let target =
+        ["--scope", "last", "--node", "r1,r2", "--require", "block=kv>=1,load<0.8", "--require", "memory>=64M"];
+    let arguments = [&["remove", "example.org/a", "--to", "10.2.0.1"][..], &target].concat();
+    let stdout = "\
+HOP  NODE  ADDRESS   OUTCOME       TIME
+1    r1    10.0.0.1  not targeted  0.3 ms
+     it is for the last node only
+2    r2    10.0.1.1  removed       0.9 ms
+2 nodes in 15.3 ms
+";
+    let node_1 = node(&result(nodes(Outcome::Removed), None));
+    let home = Home::with_key();
+    check(&home.ask(&node_1, &arguments), 0, stdout, "remove example.org/a on the way to 10.2.0.1\n");
+    let (_, message) = posted(&node_1);
+    let headers = "\nscope: last\nnode-id: r1, r2\nrequire: block=kv>=1, load<0.8, memory>=64M\n";
+    assert!(message.as_str().contains(headers), "{}", message.as_str());
+
+    let node_2 = node(&result(nodes(others("`load<0.8` is asked for, the load is 1.200")), None));
+    let output = home.ask(&node_2, &arguments);
+    assert_eq!(output.status.code(), Some(6));
+    let nobody = "cause: no node on the path is one that the request is for\n";
+    assert!(text(&output.stdout).contains(nobody), "{}", text(&output.stdout));
+
+    let output = home.ask(&node_2, &["probe", "--to", "10.2.0.1", "--require", "disk>1"]);
+    assert_eq!(output.status.code(), Some(2));
+}
+
+#[test]
 fn answers_to_a_probe_stand_below_their_node() {
     let mut first = report("r1", "10.0.0.1", Outcome::Probed, 300);
     first.load = Some(NodeLoad { containers: 1, modules: 2, packets: 77, load_permille: 125, memory_free_kib: 2048 });

@@ -8,8 +8,9 @@ use ed25519_dalek::VerifyingKey;
 use netserv_model::limits::{CONTAINERS_MAX, PROPERTIES_PER_MODULE_MAX, PROPERTY_BYTES_MAX, TTL_MIN};
 use netserv_model::manifest::{MANIFEST_VERSION, Manifest, ModuleLimits};
 use netserv_model::policy::{NodePolicy, UserPolicy};
-use netserv_model::request::{Ask, Body, Dependency, Probe, Request, Setup};
-use netserv_model::{Filter, Flavour, Protocol, PublicKey, Refusal, RefusalKind, UserId};
+use netserv_model::request::{Ask, Body, Dependency, Outcome, Probe, Request, Setup};
+use netserv_model::target::Condition;
+use netserv_model::{Filter, Flavour, ModuleName, Protocol, PublicKey, Refusal, RefusalKind, UserId};
 
 use crate::limits::MODULES_PER_USER_MAX;
 use crate::state::{Active, Key};
@@ -30,24 +31,26 @@ pub(crate) enum Freshness {
 }
 
 impl Controller {
-    /// Checks who asks and that the request is in time; returns the proven user, if the request needs one.
-    pub(crate) fn admit(&mut self, request: &Request) -> Result<(Option<UserId>, Freshness), Refusal> {
+    /// Checks who asks, that the request is in time and that it is for this node; returns the proven user, if the request
+    /// needs one, or else what to answer.
+    pub(crate) fn admit(&mut self, request: &Request) -> Result<(Option<UserId>, Freshness), Outcome> {
         if self.policy.host_only {
             return match &request.body {
                 Body::Probe(_) => Ok((None, Freshness::Fresh)),
                 Body::Setup(_) | Body::Remove(_) => {
-                    Err(Refusal::new(RefusalKind::NotANode, format!("{} is a host", self.policy.node)))
+                    Err(Refusal::new(RefusalKind::NotANode, format!("{} is a host", self.policy.node)).into())
                 }
             };
         }
         if is_harmless(&request.body) && (request.user.is_none() || request.signature.is_none()) {
+            self.check_target(request, false)?;
             return Ok((None, Freshness::Fresh));
         }
         let Some(user) = &request.user else {
-            return Err(Refusal::new(RefusalKind::Unsigned, "the request names no user"));
+            return Err(Refusal::new(RefusalKind::Unsigned, "the request names no user").into());
         };
         let Some(policy) = self.policy.users.get(user) else {
-            return Err(Refusal::new(RefusalKind::UnknownUser, format!("no user `{user}` here")));
+            return Err(Refusal::new(RefusalKind::UnknownUser, format!("no user `{user}` here")).into());
         };
         check_signature(&policy.keys, self.policy.accept_unsigned, request)?;
         let module = match &request.body {
@@ -59,10 +62,13 @@ impl Controller {
             && let (Body::Setup(_), Some(module)) = (&request.body, module)
             && (self.is_known(&(user.clone(), module.clone()), request) || self.nonces.has(user, request.nonce))
         {
+            self.check_target(request, true)?;
             return Ok((Some(user.clone()), Freshness::Repeated));
         }
         let (skew, wall) = (self.policy.clock_skew_max, self.now.wall);
         let time = self.check_fresh(request)?;
+        // Before anything is noted: it may be for this node later.
+        self.check_target(request, module.is_some_and(|module| self.is_taken(user, module)))?;
         let late = matches!(time, Freshness::Late { .. });
         let is_remove = matches!(request.body, Body::Remove(_));
         if let Some(module) = module.filter(|_| !is_remove) {
@@ -77,6 +83,52 @@ impl Controller {
             self.newest.note(user, module, (request.nonce, request.created), is_remove, until, wall);
         }
         Ok((Some(user.clone()), time))
+    }
+
+    /// Checks that a request is for this node. What is there already does not have to find room once more.
+    fn check_target(&self, request: &Request, is_there: bool) -> Result<(), Outcome> {
+        let unmet = || request.require.iter().find_map(|condition| self.unmet(condition, is_there));
+        match request.passed_by.clone().or_else(unmet) {
+            Some(reason) => Err(Outcome::NotTargeted { reason }),
+            None => Ok(()),
+        }
+    }
+
+    /// Returns why a condition is not true here, if it is not.
+    fn unmet(&self, condition: &Condition, is_there: bool) -> Option<String> {
+        let has = match condition {
+            Condition::Flavour(flavour) => {
+                let has = self.policy.blocks.contains_key(flavour.as_str());
+                return (!has).then(|| format!("`{condition}` is asked for, the node does not run it"));
+            }
+            Condition::Block(block) => match self.policy.blocks.get(&block.block) {
+                Some(version) if *version >= block.version_min => return None,
+                Some(version) => format!("the node has version {version}"),
+                None => "the node has none".to_owned(),
+            },
+            Condition::MemoryFree(_) | Condition::LoadBelow(_) if is_there => return None,
+            Condition::MemoryFree(bytes) => {
+                let free = self.load.memory_free_kib.saturating_mul(1024);
+                if free >= *bytes {
+                    return None;
+                }
+                format!("{free} bytes are free")
+            }
+            Condition::LoadBelow(permille) => {
+                let load = self.load.load_permille;
+                if load < *permille {
+                    return None;
+                }
+                format!("the load is {}.{:03}", load / 1000, load % 1000)
+            }
+        };
+        Some(format!("`{condition}` is asked for, {has}"))
+    }
+
+    /// Returns whether a module is installed or about to be.
+    fn is_taken(&self, user: &UserId, module: &ModuleName) -> bool {
+        let entry = self.tenants.get(user).and_then(|tenant| tenant.modules.get(module));
+        entry.is_some_and(|entry| entry.active.is_some() || entry.operation.is_some())
     }
 
     /// Returns whether a SETUP is the one that is in force, or the one under way.

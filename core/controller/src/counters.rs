@@ -50,6 +50,7 @@ fn outcome_label(outcome: &Outcome) -> &'static str {
         Outcome::Replaced { .. } => "replaced",
         Outcome::Removed => "removed",
         Outcome::Probed => "probed",
+        Outcome::NotTargeted { .. } => "not-targeted",
         Outcome::WouldDo { .. } => "would-do",
         Outcome::Refused(refusal) => refusal.kind.as_str(),
     }

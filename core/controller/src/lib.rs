@@ -153,7 +153,7 @@ impl Controller {
         }
         let (user, time) = match self.admit(&request) {
             Ok(admitted) => admitted,
-            Err(refusal) => return self.refuse(ticket, refusal),
+            Err(outcome) => return self.answer(ticket, outcome),
         };
         let origin = Origin { session: request.session, nonce: Some(request.nonce) };
         match (request.body, user) {

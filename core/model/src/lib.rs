@@ -20,6 +20,7 @@ pub mod manifest;
 pub mod notify;
 pub mod policy;
 pub mod request;
+pub mod target;
 pub mod text;
 pub mod time;
 pub mod trace;

@@ -9,6 +9,7 @@ use std::time::Duration;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use crate::target::Condition;
 use crate::{
     Digest, Filter, Flavour, ModuleName, ModuleRef, NodeId, Nonce, Refusal, SessionId, Signature, UnixTime, UserId,
 };
@@ -32,6 +33,10 @@ pub struct Request {
     pub signature: Option<Signature>,
     /// Only say what would happen.
     pub dry_run: bool,
+    /// What this node must have, or it is not for it.
+    pub require: Vec<Condition>,
+    /// Why the request is not for this node, if its place or name is known not to be meant: it only says who asks.
+    pub passed_by: Option<String>,
 }
 
 /// What a request asks.
@@ -287,12 +292,17 @@ pub enum Outcome {
         /// What would have been done, as a word: `install`, `refresh`, `replace`, `remove`.
         action: String,
     },
+    /// The request is for other nodes; this one passed it on.
+    NotTargeted {
+        /// Which of its conditions is not true here.
+        reason: String,
+    },
     /// The node did nothing.
     Refused(Refusal),
 }
 
 impl Outcome {
-    /// Returns whether the node did what was asked.
+    /// Returns whether the node did what was asked of it.
     pub fn is_ok(&self) -> bool {
         !matches!(self, Outcome::Refused(_))
     }
@@ -303,8 +313,23 @@ impl Outcome {
             Outcome::Installed { lease_s } | Outcome::Refreshed { lease_s } | Outcome::Replaced { lease_s } => {
                 Some(*lease_s)
             }
-            Outcome::Removed | Outcome::Probed | Outcome::WouldDo { .. } | Outcome::Refused(_) => None,
+            Outcome::Removed
+            | Outcome::Probed
+            | Outcome::WouldDo { .. }
+            | Outcome::NotTargeted { .. }
+            | Outcome::Refused(_) => None,
         }
+    }
+
+    /// Returns whether the request was for other nodes.
+    pub fn is_not_targeted(&self) -> bool {
+        matches!(self, Outcome::NotTargeted { .. })
+    }
+}
+
+impl From<Refusal> for Outcome {
+    fn from(refusal: Refusal) -> Outcome {
+        Outcome::Refused(refusal)
     }
 }
 
@@ -318,6 +343,7 @@ impl std::fmt::Display for Outcome {
             Outcome::Removed => f.write_str("removed"),
             Outcome::Probed => f.write_str("probed"),
             Outcome::WouldDo { action } => write!(f, "would {action}"),
+            Outcome::NotTargeted { reason } => write!(f, "not targeted: {reason}"),
             Outcome::Refused(refusal) => write!(f, "refused: {refusal}"),
         }
     }

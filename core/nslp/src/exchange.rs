@@ -16,6 +16,7 @@ use netserv_wire::nslp::{Message, Response};
 use crate::config::LocalId;
 use crate::leases::Asker;
 use crate::limits::{BUDGET_MIN, HOP_TIME, RESENDS_MAX};
+use crate::targeting::not_last;
 
 /// Names an exchange.
 pub(crate) type ExchangeKey = (SessionId, Nonce);
@@ -37,6 +38,8 @@ pub(crate) struct Arrival {
     pub hops: Option<u8>,
     /// Why this node does nothing, if it knows that without its controller.
     pub refusal: Option<Refusal>,
+    /// Nodes that it passed before.
+    pub passed: u32,
 }
 
 /// One request on this node.
@@ -60,6 +63,14 @@ pub(crate) struct Exchange {
     pub timer: Instant,
     /// GIST hops that it may still travel; `None` for as many as GIST gives a message.
     pub hops: Option<u8>,
+    /// Nodes that it passed before.
+    pub passed: u32,
+    /// Why it is not for this node, if its place or name is not meant.
+    pub passed_by: Option<String>,
+    /// The controller knows its user, or it is for this node.
+    pub is_vouched: bool,
+    /// A next node got it, or could not be looked for.
+    pub has_next: bool,
     /// It was sent to the next node, so GIST may have state for it.
     pub goes_on: bool,
     /// What this node says.
@@ -90,6 +101,8 @@ pub(crate) enum Requester {
 /// What this node says.
 #[derive(Debug)]
 pub(crate) enum Own {
+    /// It is not known yet whether the request is for this node.
+    Unasked,
     /// The controller still works on it.
     Pending,
     /// The controller's report.
@@ -149,7 +162,7 @@ impl Beyond {
 impl Exchange {
     /// Returns the exchange that an arrival begins.
     pub(crate) fn new(now: Instant, request: RequestId, arrival: Arrival, beyond: Beyond) -> Exchange {
-        let Arrival { message, requester, mri, address, time, hops, refusal: _ } = arrival;
+        let Arrival { message, requester, mri, address, time, hops, passed, refusal: _ } = arrival;
         Exchange {
             request,
             requester,
@@ -160,8 +173,12 @@ impl Exchange {
             time,
             timer: now + time,
             hops,
+            passed,
+            passed_by: None,
+            is_vouched: true,
+            has_next: matches!(beyond, Beyond::Known { incomplete: Some(_), .. }),
             goes_on: matches!(beyond, Beyond::Waiting { .. }),
-            own: Own::Pending,
+            own: Own::Unasked,
             beyond,
             downstream: None,
             moved: None,
@@ -186,23 +203,52 @@ impl Exchange {
         budget_of(self.timer.since(now))
     }
 
-    /// Returns how long the lease runs that a SETUP of this length brought: as this node's controller says. A host has no
-    /// say; what its own clients install runs as long as the answer tells, and not longer than was asked for.
+    /// Returns how long the lease runs that a SETUP of this length brought: as this node's controller says. Where the SETUP is
+    /// for others, and on a host, what its own clients install runs as long as the answer tells, and not longer than was
+    /// asked for.
     pub(crate) fn lease_time(&self, answer: &Response, ttl: Duration, host_only: bool) -> Option<Duration> {
         let seconds = match &self.own {
+            Own::Reported(report) if report.outcome.is_not_targeted() && self.is_vouched => longest_lease(answer),
             Own::Reported(report) => report.outcome.lease_s(),
-            Own::LeftOut if host_only && !matches!(self.requester, Requester::Upstream(_)) => {
-                let shown = answer.entries.iter().filter_map(|entry| entry.outcome.lease_s());
-                shown.chain(Some(answer.withheld.lease_s)).max()
-            }
-            Own::Pending | Own::LeftOut => None,
+            Own::LeftOut if host_only && !matches!(self.requester, Requester::Upstream(_)) => longest_lease(answer),
+            Own::Unasked | Own::Pending | Own::LeftOut => None,
         };
         seconds.filter(|seconds| *seconds > 0).map(|seconds| Duration::from_secs(seconds).min(ttl))
     }
 
+    /// Returns whether the controller said that the SETUP's module runs here.
+    pub(crate) fn runs_here(&self) -> bool {
+        matches!(&self.own, Own::Reported(report) if report.outcome.lease_s().is_some())
+    }
+
+    /// Returns whether the request was for others, and its user is known here.
+    pub(crate) fn is_passed_on(&self) -> bool {
+        matches!(&self.own, Own::Reported(report) if report.outcome.is_not_targeted()) && self.is_vouched
+    }
+
+    /// Returns whether no node comes after this one, as far as is known; nothing while that is not.
+    pub(crate) fn is_last(&self) -> Option<bool> {
+        match &self.beyond {
+            Beyond::Waiting { .. } => None,
+            Beyond::Known { entries, incomplete, withheld, .. } => {
+                let nobody_answered = entries.is_empty() && withheld.nodes == 0;
+                Some(nobody_answered && (incomplete.is_none() || !self.has_next))
+            }
+        }
+    }
+
+    /// Returns whether a node further on did what is asked.
+    pub(crate) fn is_done_beyond(&self) -> bool {
+        let done = |entry: &NodeReport| entry.outcome.lease_s().is_some() || matches!(entry.outcome, Outcome::Removed);
+        match &self.beyond {
+            Beyond::Waiting { .. } => false,
+            Beyond::Known { entries, withheld, .. } => withheld.lease_s > 0 || entries.iter().any(done),
+        }
+    }
+
     /// Returns whether nothing more is waited for.
     pub(crate) fn is_ready(&self) -> bool {
-        !matches!(self.own, Own::Pending) && !matches!(self.beyond, Beyond::Waiting { .. })
+        !matches!(self.own, Own::Unasked | Own::Pending) && !matches!(self.beyond, Beyond::Waiting { .. })
     }
 
     /// Builds the answer out of what is known: this node's entry in front of the others.
@@ -248,7 +294,12 @@ impl Exchange {
     /// Settles for what is known when the time is up.
     pub(crate) fn give_up(&mut self, now: Instant, node: &NodeId) {
         let waited_ms = now.since(self.started).as_millis();
-        if matches!(self.own, Own::Pending) {
+        if matches!(self.own, Own::Unasked) && self.has_next {
+            let reason = not_last(self.message.target().scope).to_owned();
+            let report = unreported(node, self.address, Outcome::NotTargeted { reason }, now.since(self.started));
+            (self.own, self.is_vouched) = (Own::Reported(Box::new(report)), false);
+        }
+        if matches!(self.own, Own::Unasked | Own::Pending) {
             let refusal = Refusal::new(RefusalKind::Timeout, format!("not done after {waited_ms} ms; it may still be"));
             self.own = Own::Reported(Box::new(refused(node, self.address, refusal, now.since(self.started))));
         }
@@ -265,12 +316,23 @@ pub(crate) fn budget_of(time: Duration) -> Option<Duration> {
     Some(budget).filter(|budget| *budget >= BUDGET_MIN)
 }
 
+/// Returns the seconds of the lease that ends last, of those that an answer tells of.
+fn longest_lease(answer: &Response) -> Option<u64> {
+    let shown = answer.entries.iter().filter_map(|entry| entry.outcome.lease_s());
+    shown.chain(Some(answer.withheld.lease_s)).max()
+}
+
 /// Builds the entry of a node that did nothing.
 pub(crate) fn refused(node: &NodeId, address: Option<IpAddr>, refusal: Refusal, took: Duration) -> NodeReport {
+    unreported(node, address, Outcome::Refused(refusal), took)
+}
+
+/// Builds the entry of a node whose controller said nothing.
+fn unreported(node: &NodeId, address: Option<IpAddr>, outcome: Outcome, took: Duration) -> NodeReport {
     NodeReport {
         node: node.clone(),
         address: address.unwrap_or(IpAddr::V6(std::net::Ipv6Addr::UNSPECIFIED)),
-        outcome: Outcome::Refused(refusal),
+        outcome,
         took_us: u64::try_from(took.as_micros()).unwrap_or(u64::MAX),
         load: None,
         modules: Vec::new(),

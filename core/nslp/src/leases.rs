@@ -36,8 +36,12 @@ pub(crate) struct Lease {
     pub(crate) time: Duration,
     /// GIST hops that it might still travel, if it came from another node.
     pub(crate) hops: Option<u8>,
+    /// Nodes that it had passed.
+    pub(crate) passed: u32,
     /// By which address the previous hop knows this node.
     pub(crate) address: Option<IpAddr>,
+    /// The module runs here; else it does so further on.
+    pub(crate) is_here: bool,
     /// Who asked for it, by which address, and did not say since that its path leads elsewhere.
     pub(crate) upstream: Vec<Asker>,
     /// There were more than are remembered, so that nobody's leave is the last one.
@@ -97,6 +101,11 @@ impl Lease {
         self.is_crowded |= !remember(&mut self.upstream, asker);
     }
 
+    /// Returns whether nobody who asked has a node in front of this one.
+    pub(crate) fn is_first(&self) -> bool {
+        self.is_local || self.upstream.iter().any(|asker| asker.is_first)
+    }
+
     fn timer(&self) -> Instant {
         self.look_at.map_or(self.until, |look_at| look_at.min(self.until))
     }
@@ -123,6 +132,8 @@ pub(crate) struct Asker {
     pub(crate) association: Option<AssociationId>,
     /// Where it is.
     pub(crate) side: Side,
+    /// No node is between it and the requester, it says.
+    pub(crate) is_first: bool,
 }
 
 impl Asker {
@@ -143,6 +154,14 @@ pub(crate) fn remember(askers: &mut Vec<Asker>, asker: Asker) -> bool {
     may
 }
 
+/// How many leases one module has.
+#[derive(Clone, Copy, Debug, Default)]
+struct OfModule {
+    all: usize,
+    /// By which it runs here.
+    here: usize,
+}
+
 /// All leases.
 #[derive(Debug)]
 pub(crate) struct Leases {
@@ -151,7 +170,7 @@ pub(crate) struct Leases {
     leases: BTreeMap<LeaseId, Box<Lease>>,
     by_flow: BTreeSet<(Arc<Mri>, LeaseId)>,
     /// How many there are of each module.
-    by_module: BTreeMap<Arc<Installed>, usize>,
+    by_module: BTreeMap<Arc<Installed>, OfModule>,
     timers: BTreeSet<(Instant, LeaseId)>,
     /// Bytes of all texts, as if none shared anything.
     bytes: usize,
@@ -205,9 +224,14 @@ impl Leases {
         })
     }
 
-    /// Returns how many leases a module has on this node.
-    pub(crate) fn of_module(&self, user: &UserId, module: &ModuleName) -> usize {
-        self.by_module.get(&Installed { user: user.clone(), module: module.clone() }).copied().unwrap_or(0)
+    /// Returns whether a module runs here because of any of its leases.
+    pub(crate) fn is_here(&self, user: &UserId, module: &ModuleName) -> bool {
+        self.of_module(user, module).here > 0
+    }
+
+    fn of_module(&self, user: &UserId, module: &ModuleName) -> OfModule {
+        let installed = Installed { user: user.clone(), module: module.clone() };
+        self.by_module.get(&installed).copied().unwrap_or_default()
     }
 
     /// Adds one; nothing if there are too many.
@@ -226,7 +250,9 @@ impl Leases {
         if let Some((installed, _)) = self.by_module.get_key_value(&lease.installed) {
             lease.installed = Arc::clone(installed);
         }
-        *self.by_module.entry(Arc::clone(&lease.installed)).or_default() += 1;
+        let of_module = self.by_module.entry(Arc::clone(&lease.installed)).or_default();
+        of_module.all += 1;
+        of_module.here += usize::from(lease.is_here);
         self.timers.insert((lease.timer(), id));
         self.leases.insert(id, Box::new(lease));
         Some(id)
@@ -236,8 +262,14 @@ impl Leases {
     pub(crate) fn change<R>(&mut self, id: LeaseId, change: impl FnOnce(&mut Lease) -> R) -> Option<R> {
         let lease = self.leases.get_mut(&id)?;
         let (before, bytes, head) = (lease.timer(), lease.text.len(), Arc::clone(&lease.text.head));
+        let was_here = lease.is_here;
         let result = change(lease);
         let after = lease.timer();
+        if was_here != lease.is_here
+            && let Some(of_module) = self.by_module.get_mut(&lease.installed)
+        {
+            of_module.here = of_module.here + usize::from(lease.is_here) - usize::from(was_here);
+        }
         self.bytes = self.bytes + lease.text.len() - bytes;
         if !Arc::ptr_eq(&head, &lease.text.head) {
             let new = Arc::clone(&lease.text.head);
@@ -260,9 +292,10 @@ impl Leases {
         self.forget_head(&lease.text.head);
         self.timers.remove(&(lease.timer(), id));
         self.by_flow.remove(&(Arc::clone(&lease.mri), id));
-        if let Some(count) = self.by_module.get_mut(&lease.installed) {
-            *count -= 1;
-            if *count == 0 {
+        if let Some(of_module) = self.by_module.get_mut(&lease.installed) {
+            of_module.all -= 1;
+            of_module.here -= usize::from(lease.is_here);
+            if of_module.all == 0 {
                 self.by_module.remove(&lease.installed);
             }
         }
@@ -288,7 +321,7 @@ impl Leases {
 
     /// Returns the leases of a module, along all flows.
     pub(crate) fn all_of_module(&self, user: &UserId, module: &ModuleName) -> Vec<LeaseId> {
-        if self.of_module(user, module) == 0 {
+        if self.of_module(user, module).all == 0 {
             return Vec::new();
         }
         let of_it = |lease: &Lease| lease.installed.user == *user && lease.installed.module == *module;
@@ -323,6 +356,8 @@ mod tests {
             text: Text::new(text),
             time: Duration::from_secs(9),
             hops: Some(9),
+            passed: 0,
+            is_here: true,
             address: None,
             upstream: Vec::new(),
             is_crowded: false,

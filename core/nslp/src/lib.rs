@@ -33,6 +33,14 @@
 //! which ends the lease there and passes it on. A node after which there is none looks for one every
 //! [`limits::LOOK_INTERVAL`]. What changed goes upstream as a NOTIFY, to whoever sent the SETUP.
 //!
+//! # For whom a request is
+//! A request may be for some places, names or capabilities only. The envelope says how many nodes it has passed, so a node
+//! knows whether it is the first one. Whether it is the last one is known when those further on have answered: until then
+//! its controller is not asked. A node after which nobody answered is the last one, whether its stack is proven to be whole or
+//! not. Where a request is for others, the controller only says whether its user is known; then the node follows the path of
+//! a SETUP all the same. A module leaves a node that is not the last one any more once a node further on has it, and one that is
+//! not the first one any more once the requester's host has left it by TEAR.
+//!
 //! A request whose connection broke is sent again, at most [`limits::RESENDS_MAX`] times: the next node takes the
 //! second for a duplicate.
 #![forbid(unsafe_code)]
@@ -44,6 +52,7 @@ mod exchange;
 mod leases;
 pub mod limits;
 mod nslp;
+mod targeting;
 
 pub use config::{Config, LocalId, LocalPath, LocalRequest};
 pub use counters::{Counters, StateCounts};

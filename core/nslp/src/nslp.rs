@@ -24,6 +24,7 @@ use crate::counters::{Counters, StateCounts};
 use crate::exchange::{Arrival, Beyond, Exchange, ExchangeKey, Own, Requester, budget_of, refused};
 use crate::leases::{Asker, Leases};
 use crate::limits::{FINISHED_MAX, PENDING_MAX};
+use crate::targeting::{Place, not_last};
 
 mod domain;
 mod follow;
@@ -90,6 +91,7 @@ struct Route<'a> {
 }
 
 /// A message of a peer, as GIST delivered it.
+#[derive(Clone)]
 struct Received {
     session: SessionId,
     mri: Mri,
@@ -158,12 +160,12 @@ impl Nslp {
                     return;
                 }
                 let side = self.domain.neighbours.side(peer, peer_name.as_deref());
-                let asker = Asker { sii, address: peer, association, side };
+                let asker = Asker { sii, address: peer, association, side, is_first: false };
                 let from = Received { session, mri, local, hops, asker };
                 if validated {
                     self.handle_data(now.instant, &from, &data);
                 } else {
-                    self.handle_past_path(&from, &data);
+                    self.handle_past_path(now.instant, &from, &data);
                 }
             }
             Event::MessageStatus { handle, status } => self.handle_status(now.instant, handle, status),
@@ -205,7 +207,7 @@ impl Nslp {
         let time = if timeout.is_zero() { self.config.timeout_default } else { timeout };
         let address = path.map(|path| path.source).or_else(|| self.config.own_addresses.first().copied());
         let (requester, hops, refusal) = (Requester::Local(vec![id]), None, None);
-        self.start(now.instant, key, Arrival { message, requester, mri, address, time, hops, refusal });
+        self.start(now.instant, key, Arrival { message, requester, mri, address, time, hops, passed: 0, refusal });
         Ok(())
     }
 
@@ -216,6 +218,13 @@ impl Nslp {
             return;
         };
         let exchange = self.exchanges.get_mut(&key).expect("every request named in by_request has its exchange");
+        if let (Outcome::Refused(refusal), Some(reason)) = (&report.outcome, &exchange.passed_by)
+            && refusal.kind != RefusalKind::NotANode
+        {
+            // Whom it is not for need not know its user.
+            exchange.is_vouched = false;
+            report.outcome = Outcome::NotTargeted { reason: reason.clone() };
+        }
         let not_a_node = matches!(&report.outcome, Outcome::Refused(refusal) if refusal.kind == RefusalKind::NotANode);
         exchange.own = if self.config.host_only && not_a_node && exchange.mri.is_some() {
             Own::LeftOut
@@ -326,10 +335,6 @@ impl Nslp {
         let request = RequestId(self.next_request);
         self.next_request += 1;
         let refusal = arrival.refusal.take();
-        if refusal.is_none() {
-            self.requests.push_back((request, arrival.message.request(key.0)));
-            self.by_request.insert(request, key);
-        }
         let destination = arrival.mri.as_ref().and_then(Mri::addresses).map(|(_, destination)| destination);
         let beyond = if destination.is_none() {
             Beyond::nobody(None)
@@ -353,6 +358,7 @@ impl Nslp {
         self.timers.insert((exchange.timer, key));
         self.exchanges.insert(key, exchange);
         self.pending += 1;
+        self.ask(key);
         if let Some(mri) = path {
             *self.paths.entry((key.0, Arc::new(mri))).or_default() += 1;
             self.send_request(now, key);
@@ -360,11 +366,48 @@ impl Nslp {
         self.finish_if_ready(now, key);
     }
 
+    /// Asks the controller, as soon as it is known whether the request is for this node.
+    fn ask(&mut self, key: ExchangeKey) {
+        let Some(exchange) = self.exchanges.get(&key).filter(|exchange| matches!(exchange.own, Own::Unasked)) else {
+            return;
+        };
+        let target = exchange.message.target();
+        let in_force = |mri: &Mri| self.lease_in_force(key, mri).is_some();
+        // Whoever was the previous node says by TEAR that it is not any more.
+        let was_first = |mri: &Mri| self.lease_of(key, mri).is_some_and(|(_, lease)| lease.is_here && lease.is_first());
+        let is_first = exchange.passed == 0 || exchange.mri.as_ref().is_some_and(was_first);
+        let node = &self.config.node;
+        let place = if self.config.host_only { Place::Meant } else { Place::of(target, node, is_first) };
+        let passed_by = match place {
+            Place::Meant => None,
+            Place::Passed(reason) => Some(reason),
+            Place::IfLast => match exchange.is_last() {
+                None => return,
+                Some(true) => None,
+                // Until another one has it.
+                Some(false) if !exchange.is_done_beyond() && exchange.mri.as_ref().is_some_and(in_force) => None,
+                Some(false) => Some(not_last(target.scope)),
+            },
+        };
+        let passed_by = passed_by.map(str::to_owned);
+        let request = Request { passed_by: passed_by.clone(), ..exchange.message.request(key.0) };
+        let id = exchange.request;
+        if let Some(exchange) = self.exchanges.get_mut(&key) {
+            (exchange.own, exchange.passed_by) = (Own::Pending, passed_by);
+        }
+        self.by_request.insert(id, key);
+        self.requests.push_back((id, request));
+    }
+
     fn send_request(&mut self, now: Instant, key: ExchangeKey) {
         let exchange = self.exchanges.get(&key).expect("the caller has it");
         let Some(mri) = exchange.mri.clone() else { return };
         let (time_left, hops) = (exchange.timer.since(now), exchange.hops);
-        let envelope = Envelope { budget: exchange.budget(now), unknown: Vec::new() };
+        let envelope = Envelope {
+            budget: exchange.budget(now),
+            passed: Some(exchange.passed.saturating_add(u32::from(!self.config.host_only))),
+            unknown: Vec::new(),
+        };
         let pieces = nslp::parts(&envelope.emit(&exchange.message), key.1);
         let inside = !self.domain.let_out.have(exchange.message.body(), exchange.message.user());
         let route = Route { session: key.0, mri: &mri, sii: None, reliable: true, inside };
@@ -415,6 +458,7 @@ impl Nslp {
             && matches!(exchange.beyond, Beyond::Waiting { .. })
         {
             exchange.beyond = beyond;
+            self.ask(key);
             self.finish_if_ready(now, key);
         }
     }

@@ -405,6 +405,7 @@ fn texts() -> Seeds {
         ("response", include_bytes!("../../../vectors/nslp/response.txt")),
         ("notify", include_bytes!("../../../vectors/nslp/notify.txt")),
         ("tear", include_bytes!("../../../vectors/nslp/tear.txt")),
+        ("probe-edge", include_bytes!("../../../vectors/nslp/probe-edge.txt")),
         ("hop", include_bytes!("../../../vectors/nslp/hop.txt")),
         ("part", &part.emit()),
         ("properties", b"a=1,b=2\\,3"),

@@ -217,7 +217,7 @@ impl Machine {
             Outcome::Removed => {
                 assert!(!ruled && !self.store.contains_key(module), "something of {module:?} is left");
             }
-            Outcome::Probed | Outcome::WouldDo { .. } | Outcome::Refused(_) => {}
+            Outcome::Probed | Outcome::WouldDo { .. } | Outcome::NotTargeted { .. } | Outcome::Refused(_) => {}
         }
     }
 

@@ -197,7 +197,8 @@ pub fn refusal(result: &RequestResult) -> Refusal {
             | Outcome::Replaced { .. }
             | Outcome::Removed
             | Outcome::Probed
-            | Outcome::WouldDo { .. } => panic!("{} did not refuse but {:?}", node.node, node.outcome),
+            | Outcome::WouldDo { .. }
+            | Outcome::NotTargeted { .. } => panic!("{} did not refuse but {:?}", node.node, node.outcome),
         })
         .collect();
     assert!(!refusals.is_empty(), "no node answered: {result:?}");

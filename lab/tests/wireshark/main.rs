@@ -30,7 +30,7 @@ use tshark::{Shown, is_here, root, tshark};
 /// How many damaged messages are looked at, in datagrams and over connections each.
 const DAMAGED: usize = 1000;
 /// Files with a text of each kind.
-const TEXTS: [&str; 8] = ["setup", "setup-paper", "remove", "probe", "response", "notify", "tear", "hop"];
+const TEXTS: [&str; 9] = ["setup", "setup-paper", "remove", "probe", "probe-edge", "response", "notify", "tear", "hop"];
 /// The NSLP-ID that nodes use unless they are told otherwise.
 const NSLP_ID: u16 = 32704;
 /// The TCP port of nodes unless they are told otherwise.

@@ -55,6 +55,46 @@ fn the_sender_must_be_known_and_have_signed() {
 }
 
 #[test]
+fn who_is_not_meant_does_nothing_and_may_be_meant_later() {
+    let load = NodeLoad { load_permille: 800, memory_free_kib: 64 << 10, ..NodeLoad::default() };
+    let met = "flavour=wasm,block=kv>=1,memory>=64M,load<0.801";
+    for (condition, reason) in [
+        ("flavour=osgi", "`flavour=osgi` is asked for, the node does not run it"),
+        ("block=kv>=99", "`block=kv>=99` is asked for, the node has version "),
+        ("block=media>=1", "`block=media>=1` is asked for, the node has none"),
+        ("memory>=65M", "`memory>=65M` is asked for, 67108864 bytes are free"),
+        ("load<0.8", "`load<0.8` is asked for, the load is 0.800"),
+    ] {
+        let mut node = Node::with({
+            let mut policy = policy();
+            policy.blocks.insert("wasm".to_owned(), 1);
+            policy
+        });
+        node.controller.set_load(load);
+        let require = |text: &str| text.split(',').map(|text| text.parse().unwrap()).collect::<Vec<_>>();
+        let request = node.request("jane", Body::Setup(setup("m@1.0.0")));
+        let unmet = Request { require: require(condition), ..request.clone() };
+        let Outcome::NotTargeted { reason: said } = node.ask(unmet.clone()).outcome else { panic!("{condition}") };
+        assert!(said.starts_with(reason), "{said}");
+        let by_place = Request { passed_by: Some("it is for the last node only".to_owned()), ..request.clone() };
+        assert!(node.ask(by_place.clone()).outcome.is_not_targeted());
+        // Who asks is checked first.
+        let stranger = Request { signature: None, ..by_place.clone() };
+        assert_refused(&node.ask(stranger), RefusalKind::Unsigned, "");
+        let old = Request { created: UnixTime(0), ..by_place.clone() };
+        assert_refused(&node.ask(sign(old, &key("jane"))), RefusalKind::StaleRequest, "");
+        node.assert_empty();
+        // The same request, when it is for this node.
+        node.send(Request { require: require(met), ..request });
+        assert!(!node.commands().is_empty(), "its package is fetched");
+        assert!(node.ask(by_place).outcome.is_not_targeted());
+        let harmless = node.request("jane", Body::Probe(Probe { ask: Vec::new() }));
+        let harmless = Request { user: None, signature: None, require: require(condition), ..harmless };
+        assert!(node.ask(harmless).outcome.is_not_targeted());
+    }
+}
+
+#[test]
 fn any_key_of_the_user_will_do() {
     let mut node = Node::new();
     node.policy.users.get_mut(&user("jane")).unwrap().keys.insert(0, super::script::public("john"));

@@ -503,7 +503,9 @@ impl World {
             Outcome::Refreshed { .. } => assert!(stored),
             Outcome::Removed => assert!(!ruled && !stored, "something of it is left"),
             Outcome::Refused(_) => {}
-            Outcome::Probed | Outcome::WouldDo { .. } => unreachable!("nobody asks for that"),
+            Outcome::Probed | Outcome::WouldDo { .. } | Outcome::NotTargeted { .. } => {
+                unreachable!("nobody asks for that")
+            }
         }
     }
 

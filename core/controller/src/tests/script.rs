@@ -102,6 +102,8 @@ impl Node {
             signed_bytes: format!("request {}", self.requests).into_bytes(),
             signature: None,
             dry_run: false,
+            require: Vec::new(),
+            passed_by: None,
         };
         sign(request, &key(user))
     }
@@ -562,6 +564,7 @@ fn outcome(outcome: &Outcome) -> String {
         Outcome::Replaced { lease_s } => format!("replaced {lease_s}"),
         Outcome::Removed => "removed".to_owned(),
         Outcome::Probed => "probed".to_owned(),
+        Outcome::NotTargeted { .. } => "not-targeted".to_owned(),
         Outcome::WouldDo { action } => format!("would {action}"),
         Outcome::Refused(refusal) => refusal.kind.to_string(),
     }

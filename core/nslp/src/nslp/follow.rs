@@ -60,9 +60,13 @@ impl Nslp {
             (Body::Setup(setup), Some(mri)) => {
                 let time = exchange.lease_time(answer, setup.ttl, self.config.host_only);
                 let wanted = Wanted { key, mri, user, module: setup.module.name.clone() };
+                let was_here = exchange.is_passed_on().then(|| self.lease_in_force(key, &wanted.mri)).flatten();
                 match time {
-                    Some(time) => self.hold(now, wanted, time, answer),
+                    Some(time) => self.hold(now, wanted.clone(), time, answer),
                     None => self.drop_unheld(now, &wanted, answer),
+                }
+                if let Some(nonce) = was_here {
+                    self.let_go(wanted.user, wanted.module, nonce);
                 }
             }
             (Body::Remove(remove), mri) => {
@@ -129,7 +133,7 @@ impl Nslp {
     }
 
     /// Takes that the path of a SETUP does not lead here any more, if it comes from the peer that sent that.
-    pub(super) fn handle_tear(&mut self, from: &Received, tear: &Tear) {
+    pub(super) fn handle_tear(&mut self, now: Instant, from: &Received, tear: &Tear) {
         let key = (tear.session, tear.nonce);
         let by = |asker: &Asker| asker.is(&from.asker);
         let of_path = |exchange: &&mut Exchange| exchange.is_pending() && exchange.mri.as_ref() == Some(&from.mri);
@@ -150,12 +154,17 @@ impl Nslp {
             return;
         };
         self.counters.tears_received += 1;
-        let is_needed = self.leases.change(id, |lease| {
+        let changed = self.leases.change(id, |lease| {
+            let was_first = lease.is_first();
             lease.upstream.retain(|asker| !by(asker));
-            is_asked_for || lease.is_local || lease.is_crowded || !lease.upstream.is_empty()
+            let is_needed = is_asked_for || lease.is_local || lease.is_crowded || !lease.upstream.is_empty();
+            (is_needed, lease.is_here && was_first && !lease.is_first())
         });
-        if is_needed == Some(false) {
-            self.withdraw(id);
+        match changed {
+            Some((false, _)) => self.withdraw(id),
+            // It may be for the first node only.
+            Some((true, true)) => self.look_soon(now, id),
+            Some((true, false)) | None => {}
         }
     }
 
@@ -173,12 +182,28 @@ impl Nslp {
             // What it answered is not so any more, and the path may come back.
             self.forget(key);
         }
-        // Another path that leads here may need it.
-        let (user, module) = (lease.installed.user.clone(), lease.installed.module.clone());
-        if self.leases.of_module(&user, &module) == 0 {
-            let nonce = lease.nonce;
+        if lease.is_here {
+            self.let_go(lease.installed.user.clone(), lease.installed.module.clone(), lease.nonce);
+        }
+    }
+
+    /// Has a module removed that is not to run here, unless another path that leads here needs it.
+    fn let_go(&mut self, user: UserId, module: ModuleName, nonce: Nonce) {
+        if !self.leases.is_here(&user, &module) {
             self.withdrawals.push_back(Withdrawal { user, module, nonce });
         }
+    }
+
+    /// Returns the nonce of the SETUP by which the module of another one runs here, along the same path and not made later.
+    pub(super) fn lease_in_force(&self, key: ExchangeKey, mri: &Mri) -> Option<Nonce> {
+        let message = &self.exchanges.get(&key)?.message;
+        let module = module_of(message.body())?;
+        let in_force = |lease: &Lease| {
+            let same = lease.session == key.0 && Some(&lease.installed.user) == message.user();
+            let same = same && lease.installed.module == *module;
+            same && lease.is_here && (lease.nonce == key.1 || lease.created < message.created())
+        };
+        self.leases.of_flow(mri).map(|(_, lease)| lease).find(|lease| in_force(lease)).map(|lease| lease.nonce)
     }
 
     /// Takes news of a node further on, which go on to whoever sent the SETUP.
@@ -248,6 +273,8 @@ impl Nslp {
             text: Text::new(exchange.message.as_str()),
             time: exchange.time,
             hops: exchange.hops,
+            passed: exchange.passed,
+            is_here: exchange.runs_here(),
             address: exchange.address,
             upstream,
             is_local,
@@ -355,13 +382,14 @@ impl Nslp {
         };
         let mri = Some(Mri::clone(&lease.mri));
         let (address, time, hops) = (lease.address, lease.time, lease.hops);
+        let passed = if lease.is_first() { 0 } else { lease.passed.max(1) };
         self.leases.change(id, |lease| (lease.look_at, lease.looked_at) = (None, now));
         if self.exchanges.contains_key(&key) {
             self.forget(key);
         }
         self.counters.paths_looked_at += 1;
         let (requester, refusal) = (Requester::Nobody, None);
-        self.start(now, key, Arrival { message, requester, mri, address, time, hops, refusal });
+        self.start(now, key, Arrival { message, requester, mri, address, time, hops, passed, refusal });
     }
 
     /// Tells who had a lease next that the path leads elsewhere.
@@ -390,7 +418,7 @@ impl Nslp {
     fn tell_moved(&mut self, now: Instant, id: LeaseId, was: Option<SiiHandle>, answer: &Response) {
         let Some(lease) = self.leases.get(id) else { return };
         let node = self.config.node.clone();
-        let has_it = |entry: &&NodeReport| entry.outcome.is_ok() && entry.node != node;
+        let has_it = |entry: &&NodeReport| entry.outcome.lease_s().is_some() && entry.node != node;
         let nodes: Vec<NodeId> = answer.entries.iter().filter(has_it).map(|entry| entry.node.clone()).collect();
         let same = match (lease.downstream, was) {
             (Some(next), Some(before)) => next.is_node_of(before),
@@ -462,7 +490,17 @@ pub(super) struct Check {
     again: bool,
 }
 
+/// Returns the module that a request is about.
+fn module_of(body: &Body) -> Option<&ModuleName> {
+    match body {
+        Body::Setup(setup) => Some(&setup.module.name),
+        Body::Remove(remove) => Some(&remove.module),
+        Body::Probe(_) => None,
+    }
+}
+
 /// A SETUP that is answered.
+#[derive(Clone)]
 struct Wanted {
     key: ExchangeKey,
     mri: Mri,

@@ -15,7 +15,7 @@ use super::{Nslp, Received, Sent, Shown, result, too_many_pending};
 use crate::assembly::Assembled;
 use crate::config::LocalId;
 use crate::exchange::{Arrival, Beyond, Exchange, ExchangeKey, Requester};
-use crate::leases::remember;
+use crate::leases::{Asker, remember};
 use crate::limits::{PENDING_MAX, WAITERS_MAX};
 
 impl Nslp {
@@ -27,7 +27,7 @@ impl Nslp {
             }
             (Ok(Payload::Response(response)), Some(Direction::Upstream)) => self.handle_response(now, from, *response),
             (Ok(Payload::Notify(notify)), Some(Direction::Upstream)) => self.handle_notify(now, from, *notify, &text),
-            (Ok(Payload::Tear(tear)), Some(Direction::Downstream)) => self.handle_tear(from, &tear),
+            (Ok(Payload::Tear(tear)), Some(Direction::Downstream)) => self.handle_tear(now, from, &tear),
             (Err(refusal), Some(Direction::Downstream)) => self.handle_bad(from, &text, refusal),
             (Err(_), Some(Direction::Upstream)) | (Ok(Payload::Part(_)), _) => self.counters.messages_bad += 1,
             (Ok(Payload::Request(..) | Payload::Response(_) | Payload::Notify(_) | Payload::Tear(_)) | Err(_), _) => {
@@ -37,9 +37,9 @@ impl Nslp {
     }
 
     /// Takes a message of a peer that the routing state does not name, which may be a TEAR for what the path has left.
-    pub(super) fn handle_past_path(&mut self, from: &Received, data: &[u8]) {
+    pub(super) fn handle_past_path(&mut self, now: Instant, from: &Received, data: &[u8]) {
         match (Payload::parse(data), from.mri.direction()) {
-            (Ok(Payload::Tear(tear)), Some(Direction::Downstream)) => self.handle_tear(from, &tear),
+            (Ok(Payload::Tear(tear)), Some(Direction::Downstream)) => self.handle_tear(now, from, &tear),
             (_, _) => self.counters.messages_unexpected += 1,
         }
     }
@@ -69,18 +69,35 @@ impl Nslp {
             self.counters.requests_not_taken += 1;
             return self.refuse(from, message.nonce(), refusal);
         }
+        let passed = envelope.passed.unwrap_or(0);
+        let from = Received { asker: Asker { is_first: passed == 0, ..from.asker }, ..from.clone() };
+        if self.is_first_now(key, &message, passed) {
+            self.note_upstream(key, &from);
+            self.forget(key);
+        }
         if self.exchanges.contains_key(&key) {
-            return self.handle_duplicate(now, key, from, &message, time);
+            return self.handle_duplicate(now, key, &from, &message, time);
         }
         self.counters.requests_not_taken += u64::from(refusal.is_some());
         self.counters.requests_received += 1;
         if self.pending >= PENDING_MAX {
             self.counters.requests_over_limit += 1;
-            return self.refuse(from, message.nonce(), too_many_pending());
+            return self.refuse(&from, message.nonce(), too_many_pending());
         }
         let requester = Requester::Upstream(vec![from.asker]);
         let (mri, address, hops) = (Some(from.mri.clone()), Some(from.local), Some(from.hops));
-        self.start(now, key, Arrival { message, requester, mri, address, time, hops, refusal });
+        self.start(now, key, Arrival { message, requester, mri, address, time, hops, passed, refusal });
+    }
+
+    /// Returns whether a request that was answered before comes from the requester's host now, which changes for whom it is.
+    fn is_first_now(&self, key: ExchangeKey, message: &Message, passed: u32) -> bool {
+        let answered = |exchange: &Exchange| {
+            exchange.answer.is_some()
+                && exchange.message == *message
+                && exchange.passed > 0
+                && exchange.passed_by.is_some()
+        };
+        passed == 0 && message.target().scope.has_first() && self.exchanges.get(&key).is_some_and(answered)
     }
 
     /// Answers a duplicate from what is known; one whose answer is on its way anyway waits for it.
@@ -185,7 +202,7 @@ impl Nslp {
             incomplete = Some(Refusal::new(RefusalKind::BadRequest, detail));
         }
         if let Some(exchange) = self.exchanges.get_mut(&key) {
-            exchange.downstream = Some(from.asker.sii);
+            (exchange.downstream, exchange.has_next) = (Some(from.asker.sii), true);
         }
         self.settle(now, key, Beyond::Known { entries, incomplete, end, foreign, withheld });
     }
@@ -196,8 +213,10 @@ impl Nslp {
             (Some(Sent::News), SendStatus::NoPeer(_) | SendStatus::Failed(_)) => self.counters.news_dropped += 1,
             (Some(Sent::Answer), SendStatus::NoPeer(_) | SendStatus::Failed(_)) => self.counters.responses_lost += 1,
             (Some(Sent::Request(key)), SendStatus::Sent) => {
-                if let Some(Exchange { beyond: Beyond::Waiting { sent, .. }, .. }) = self.exchanges.get_mut(&key) {
-                    *sent = true;
+                if let Some(exchange) = self.exchanges.get_mut(&key)
+                    && let Beyond::Waiting { sent, .. } = &mut exchange.beyond
+                {
+                    (*sent, exchange.has_next) = (true, true);
                 }
             }
             (Some(Sent::Request(key)), SendStatus::NoPeer(reason)) => self.handle_no_peer(now, key, reason),
@@ -217,7 +236,10 @@ impl Nslp {
     }
 
     fn handle_no_peer(&mut self, now: Instant, key: ExchangeKey, reason: NoPeerReason) {
-        let was_resent = self.exchanges.get(&key).is_some_and(|exchange| exchange.beyond.was_resent());
+        let was_resent = self.exchanges.get_mut(&key).is_some_and(|exchange| {
+            exchange.has_next = false;
+            exchange.beyond.was_resent()
+        });
         let said = match reason {
             NoPeerReason::Unreachable if !was_resent => {
                 return self.settle(now, key, Beyond::nobody(Some(PathEnd::Unreachable)));

@@ -8,6 +8,7 @@ mod forwarder;
 mod limits;
 mod loss;
 mod origin;
+mod targeting;
 
 use std::net::IpAddr;
 use std::time::Duration;

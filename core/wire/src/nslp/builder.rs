@@ -6,7 +6,8 @@ use std::time::Duration;
 
 use netserv_model::limits::HEADER_LINE_BYTES_MAX;
 use netserv_model::request::{Ask, Dependency};
-use netserv_model::{Digest, Filter, ModuleName, ModuleRef, Nonce, Refusal, Signature, UnixTime, UserId};
+use netserv_model::target::{Scope, Target};
+use netserv_model::{Digest, Filter, ModuleName, ModuleRef, NodeId, Nonce, Refusal, Signature, UnixTime, UserId};
 
 use super::message::Message;
 use super::properties;
@@ -70,6 +71,21 @@ impl RequestBuilder {
     #[must_use]
     pub fn dry_run(self) -> RequestBuilder {
         self.header("dry-run", "true")
+    }
+
+    /// Says which nodes it is for; without a word, it is for all of them.
+    #[must_use]
+    pub fn target(mut self, target: &Target) -> RequestBuilder {
+        if target.scope != Scope::All {
+            self = self.header("scope", target.scope.as_str());
+        }
+        // Below a header line's bound, however long the names are.
+        for nodes in target.nodes.chunks(16) {
+            let names: Vec<&str> = nodes.iter().map(NodeId::as_str).collect();
+            self = self.header("node-id", &names.join(", "));
+        }
+        let conditions: Vec<String> = target.require.iter().map(ToString::to_string).collect();
+        if conditions.is_empty() { self } else { self.header("require", &conditions.join(", ")) }
     }
 
     /// Adds any header; nodes keep and forward those that they do not know.

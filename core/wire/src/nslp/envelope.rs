@@ -4,6 +4,7 @@
 //! ```text
 //! NETSERV/1 HOP
 //! budget-ms: 12000
+//! nodes-passed: 1
 //!
 //! PROBE * NETSERV/1
 //! …
@@ -28,6 +29,7 @@ pub const ENVELOPE_HEADERS_MAX: usize = 16;
 
 const FIRST_LINE: &str = "NETSERV/1 HOP";
 const BUDGET: &str = "budget-ms";
+const PASSED: &str = "nodes-passed";
 
 const _: () = assert!(
     MESSAGE_BYTES_MAX + ENVELOPE_BYTES_MAX <= PARTS_MAX * (PART_BYTES_MAX - 64),
@@ -39,6 +41,8 @@ const _: () = assert!(
 pub struct Envelope {
     /// How long the receiver may take to answer, in whole milliseconds on the wire.
     pub budget: Option<Duration>,
+    /// How many nodes the request has passed.
+    pub passed: Option<u32>,
     /// Headers that this version does not know, in order. They are for this node, and go no further.
     pub unknown: Vec<(String, String)>,
 }
@@ -63,10 +67,19 @@ impl Envelope {
         let mut envelope = Envelope::default();
         for Header { line, name, value } in lines.headers {
             let value = value.trim_matches(' ');
-            match name.as_str() {
-                BUDGET if envelope.budget.is_some() => return Err(bad(line, format!("`{BUDGET}` is there twice"))),
-                BUDGET => envelope.budget = Some(parse_budget(line, value)?),
-                _ => envelope.unknown.push((name, value.to_owned())),
+            let twice = match name.as_str() {
+                BUDGET => {
+                    let budget = parse_number(line, BUDGET, value, "milliseconds")?;
+                    envelope.budget.replace(Duration::from_millis(budget.into())).is_some()
+                }
+                PASSED => envelope.passed.replace(parse_number(line, PASSED, value, "nodes")?).is_some(),
+                _ => {
+                    envelope.unknown.push((name.clone(), value.to_owned()));
+                    false
+                }
+            };
+            if twice {
+                return Err(bad(line, format!("`{name}` is there twice")));
             }
         }
         Ok((envelope, &bytes[lines.bytes..]))
@@ -78,6 +91,10 @@ impl Envelope {
         let mut headers = 0;
         if let Some(budget) = self.budget {
             writeln!(text, "{BUDGET}: {}", milliseconds(budget)).expect("writing to a String cannot fail");
+            headers += 1;
+        }
+        if let Some(passed) = self.passed {
+            writeln!(text, "{PASSED}: {passed}").expect("writing to a String cannot fail");
             headers += 1;
         }
         for (name, value) in &self.unknown {
@@ -98,9 +115,8 @@ fn milliseconds(budget: Duration) -> u32 {
     u32::try_from(budget.as_millis()).unwrap_or(u32::MAX)
 }
 
-fn parse_budget(line: usize, value: &str) -> Result<Duration, Refusal> {
+fn parse_number(line: usize, name: &str, value: &str, what: &str) -> Result<u32, Refusal> {
     let digits = value.bytes().all(|byte| byte.is_ascii_digit());
-    let budget = digits.then(|| value.parse::<u32>().ok()).flatten();
-    let budget = budget.ok_or_else(|| bad(line, format!("`{BUDGET}` is not a whole number of milliseconds")))?;
-    Ok(Duration::from_millis(budget.into()))
+    let number = digits.then(|| value.parse().ok()).flatten();
+    number.ok_or_else(|| bad(line, format!("`{name}` is not a whole number of {what}")))
 }

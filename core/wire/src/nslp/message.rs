@@ -6,8 +6,10 @@ use std::fmt::Write;
 use std::str::FromStr;
 use std::time::Duration;
 
+use netserv_model::ids::ParseIdError;
 use netserv_model::limits::FILTERS_PER_MODULE_MAX;
 use netserv_model::request::{Ask, Body, Dependency, Probe, Remove, Request, Setup};
+use netserv_model::target::{CONDITIONS_MAX, TARGET_NODES_MAX, Target};
 use netserv_model::{Filter, Nonce, Refusal, SessionId, Signature, UnixTime, UserId};
 
 use super::lines::{Header, Lines, bad, shown};
@@ -23,6 +25,7 @@ pub struct Message {
     nonce: Nonce,
     signature: Option<Signature>,
     dry_run: bool,
+    target: Target,
     body: Body,
     unknown: Vec<(String, String)>,
 }
@@ -50,6 +53,7 @@ impl Message {
             nonce: fields.required("nonce")?,
             signature: fields.single("signature")?,
             dry_run: fields.dry_run()?,
+            target: fields.target()?,
             body: fields.body(subject)?,
             unknown: fields.unknown,
         })
@@ -95,6 +99,11 @@ impl Message {
         self.dry_run
     }
 
+    /// Returns which nodes it is for.
+    pub fn target(&self) -> &Target {
+        &self.target
+    }
+
     /// Returns the headers that this version does not know, in order.
     pub fn unknown(&self) -> &[(String, String)] {
         &self.unknown
@@ -111,6 +120,8 @@ impl Message {
             signed_bytes: self.canonical.clone().into_bytes(),
             signature: self.signature,
             dry_run: self.dry_run,
+            require: self.target.require.clone(),
+            passed_by: None,
         }
     }
 }
@@ -153,10 +164,10 @@ impl Method {
     }
 }
 
-const COMMON_HEADERS: [&str; 5] = ["user", "created", "nonce", "signature", "dry-run"];
+const COMMON_HEADERS: [&str; 8] = ["user", "created", "nonce", "signature", "dry-run", "scope", "node-id", "require"];
 const METHODS: [Method; 3] = [Method::Setup, Method::Remove, Method::Probe];
 /// Headers that may be there more than once; each adds to what came before.
-const REPEATABLE: [&str; 4] = ["filter", "properties", "dependencies", "ask"];
+const REPEATABLE: [&str; 6] = ["filter", "properties", "dependencies", "ask", "node-id", "require"];
 
 /// Headers by name, taken out one by one.
 struct Fields {
@@ -205,8 +216,21 @@ impl Fields {
         }
     }
 
+    fn target(&mut self) -> Result<Target, Refusal> {
+        let scope = self.single("scope")?.unwrap_or_default();
+        let nodes = self.list("node-id", |name| name.parse().map_err(|error: ParseIdError| error.to_string()))?;
+        let require = self.list("require", |text| text.parse().map_err(|error: ParseIdError| error.to_string()))?;
+        if nodes.len() > TARGET_NODES_MAX {
+            return Err(bad(0, format!("`node-id` names more than {TARGET_NODES_MAX} nodes")));
+        }
+        if require.len() > CONDITIONS_MAX {
+            return Err(bad(0, format!("`require` has more than {CONDITIONS_MAX} conditions")));
+        }
+        Ok(Target { scope, nodes, require })
+    }
+
     fn body(&mut self, subject: &str) -> Result<Body, Refusal> {
-        let subject_error = |error: netserv_model::ids::ParseIdError| bad(1, error.to_string());
+        let subject_error = |error: ParseIdError| bad(1, error.to_string());
         match self.method {
             Method::Setup => Ok(Body::Setup(Setup {
                 module: subject.parse().map_err(subject_error)?,
@@ -315,7 +339,7 @@ fn missing(method: Method, name: &str) -> Refusal {
 }
 
 fn parse_dependency(text: &str) -> Result<Dependency, String> {
-    text.parse().map_err(|error: netserv_model::ids::ParseIdError| error.to_string())
+    text.parse().map_err(|error: ParseIdError| error.to_string())
 }
 
 fn parse_ask(text: &str) -> Result<Ask, String> {

@@ -212,6 +212,7 @@ fn clean_report(mut report: NodeReport) -> NodeReport {
     report.outcome = match report.outcome {
         Outcome::Refused(refusal) => Outcome::Refused(clean_refusal(refusal)),
         Outcome::WouldDo { action } => Outcome::WouldDo { action: one_line(&action) },
+        Outcome::NotTargeted { reason } => Outcome::NotTargeted { reason: one_line(&reason) },
         plain @ (Outcome::Installed { .. }
         | Outcome::Refreshed { .. }
         | Outcome::Replaced { .. }

@@ -10,6 +10,7 @@ use std::time::Duration;
 use netserv_model::limits::STACK_ENTRIES_MAX;
 use netserv_model::notify::{Notify, NotifyEvent};
 use netserv_model::request::{Ask, Body, Outcome, PathEnd, Request, Setup};
+use netserv_model::target::{Scope, Target};
 use netserv_model::{NodeId, RefusalKind, SessionId};
 
 use super::*;
@@ -23,8 +24,9 @@ const RESPONSE: &str = include_str!("../../../../vectors/nslp/response.txt");
 const NOTIFY: &str = include_str!("../../../../vectors/nslp/notify.txt");
 const TEAR: &str = include_str!("../../../../vectors/nslp/tear.txt");
 const HOP: &str = include_str!("../../../../vectors/nslp/hop.txt");
+const PROBE_EDGE: &str = include_str!("../../../../vectors/nslp/probe-edge.txt");
 /// One of each kind of text.
-const TEXTS: [&str; 8] = [SETUP, SETUP_PAPER, REMOVE, PROBE, RESPONSE, NOTIFY, TEAR, HOP];
+const TEXTS: [&str; 9] = [SETUP, SETUP_PAPER, REMOVE, PROBE, PROBE_EDGE, RESPONSE, NOTIFY, TEAR, HOP];
 
 #[test]
 fn a_setup_says_all_that_a_module_needs() {
@@ -69,6 +71,18 @@ fn removes_and_probes_are_understood() {
     let Body::Probe(probe) = message.body() else { panic!() };
     assert_eq!(probe.ask, [Ask::Nodes, Ask::Modules, Ask::Blocks, Ask::Load, Ask::Policy]);
     assert_eq!(message.user(), None);
+}
+
+#[test]
+fn a_request_says_which_nodes_it_is_for() {
+    let message = Message::parse(PROBE_EDGE.as_bytes()).unwrap();
+    let target = message.target();
+    assert_eq!(target.scope, Scope::Edge);
+    assert_eq!(target.nodes.iter().map(NodeId::as_str).collect::<Vec<_>>(), ["r1", "r2.example.net", "r3"]);
+    let conditions: Vec<String> = target.require.iter().map(ToString::to_string).collect();
+    assert_eq!(conditions, ["flavour=wasm", "block=kv>=1", "memory>=64M", "load<0.8"]);
+    assert!(message.canonical().contains("scope: edge\n"), "it is signed");
+    assert_eq!(Message::parse(PROBE.as_bytes()).unwrap().target(), &Target::default());
 }
 
 #[test]
@@ -148,7 +162,7 @@ fn payloads_are_told_apart() {
 #[test]
 fn an_envelope_is_of_one_hop_and_leaves_what_is_signed_alone() {
     let Ok(Payload::Request(envelope, message)) = Payload::parse(HOP.as_bytes()) else { panic!() };
-    assert_eq!(envelope.budget, Some(Duration::from_secs(12)));
+    assert_eq!((envelope.budget, envelope.passed), (Some(Duration::from_secs(12)), Some(1)));
     assert_eq!(envelope.unknown, [("x-later".to_owned(), "kept for this node".to_owned())]);
     assert_eq!(message.as_str(), PROBE);
     assert_eq!(envelope.emit(&message), HOP);
@@ -156,7 +170,8 @@ fn an_envelope_is_of_one_hop_and_leaves_what_is_signed_alone() {
     assert_eq!(bare, Ok(Payload::Request(Envelope::default(), message.clone())));
     let empty = Envelope::default().emit(&message);
     assert_eq!((&empty[..], Payload::parse(empty.as_bytes())), (&*format!("NETSERV/1 HOP\n\n{PROBE}"), bare));
-    let long = Envelope { budget: Some(Duration::MAX), unknown: vec![("x".to_owned(), "y\n".to_owned())] };
+    let long =
+        Envelope { budget: Some(Duration::MAX), passed: None, unknown: vec![("x".to_owned(), "y\n".to_owned())] };
     assert_eq!(long.emit(&message), format!("NETSERV/1 HOP\nbudget-ms: {}\n\n{PROBE}", u32::MAX));
 }
 

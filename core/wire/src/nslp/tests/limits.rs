@@ -3,6 +3,7 @@
 
 use netserv_model::limits::*;
 use netserv_model::request::{NodeReport, PathEnd, Withheld};
+use netserv_model::target::{CONDITIONS_MAX, TARGET_NODES_MAX};
 use netserv_model::{Nonce, Refusal};
 
 use super::*;
@@ -42,6 +43,20 @@ fn headers_have_a_bound() {
 }
 
 #[test]
+fn targets_have_bounds() {
+    let text = |name: &str, items: usize, item: &str| {
+        PROBE.replace("ask: nodes", &format!("{name}: {}\nask: nodes", vec![item; items].join(",")))
+    };
+    for (name, most, item, detail) in [
+        ("node-id", TARGET_NODES_MAX, "r1", "`node-id` names more than 32 nodes"),
+        ("require", CONDITIONS_MAX, "load<1", "`require` has more than 16 conditions"),
+    ] {
+        assert!(Message::parse(text(name, most, item).as_bytes()).is_ok());
+        refused(&text(name, most + 1, item), detail);
+    }
+}
+
+#[test]
 fn envelopes_have_bounds() {
     let text = |headers: &str| format!("NETSERV/1 HOP\n{headers}\n{PROBE}");
     let long = |bytes: usize| format!("x: {}\n", "a".repeat(bytes - "NETSERV/1 HOP\nx: \n\n".len()));
@@ -56,8 +71,8 @@ fn envelopes_have_bounds() {
     refused(&"x: y\n".repeat(ENVELOPE_HEADERS_MAX + 1), "line 18: more than 16 headers");
     let message = Message::parse(PROBE.as_bytes()).unwrap();
     let unknown = vec![("x".to_owned(), "a".repeat(500)); 3];
-    let Ok((read, _)) =
-        Envelope::take(Envelope { budget: None, unknown }.emit(&message).as_bytes()).map(|(e, r)| (e, r.len()))
+    let Ok((read, _)) = Envelope::take(Envelope { unknown, ..Envelope::default() }.emit(&message).as_bytes())
+        .map(|(e, r)| (e, r.len()))
     else {
         panic!()
     };

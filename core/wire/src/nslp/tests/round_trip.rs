@@ -6,6 +6,7 @@ use netserv_model::request::{
     Environment, ModuleState, ModuleStatus, NodeLoad, NodeReport, PacketCounts, PathEnd, PolicyReport, ServerCounts,
     Withheld,
 };
+use netserv_model::target::{Condition, Scope, TARGET_NODES_MAX, Target};
 use netserv_model::text::one_line;
 use netserv_model::{Digest, Filter, Flavour, Nonce, Refusal, Signature, UnixTime};
 use proptest::prelude::*;
@@ -42,6 +43,7 @@ proptest! {
     fn requests_round_trip(
         properties in prop::collection::btree_map("[a-z]{1,8}", any::<String>(), 0..8),
         ports in prop::collection::vec(any::<u16>(), 0..5),
+        scope in 0..Scope::ALL.len(), names in prop::collection::vec("[a-z]{1,63}", 0..TARGET_NODES_MAX), load in any::<u32>(),
         ttl in any::<u32>(), created in 0..4_000_000_000_u64, nonce in any::<[u8; 16]>(), dry_run in any::<bool>(),
     ) {
         let module = "example.org/a/b@0.1.0-rc.1+x".parse().unwrap();
@@ -52,6 +54,10 @@ proptest! {
         builder = filters.iter().fold(builder, |builder, filter| builder.filter(filter));
         builder = properties.iter().fold(builder, |builder, (key, value)| builder.property(key, value));
         let builder = if dry_run { builder.dry_run() } else { builder };
+        let nodes = names.iter().map(|name| name.parse().unwrap()).collect();
+        let require = vec![Condition::LoadBelow(load), Condition::MemoryFree(u64::from(load) << 7)];
+        let target = Target { scope: Scope::ALL[scope], nodes, require };
+        let builder = builder.target(&target);
         let created = UnixTime::from_secs(created);
         let unsigned = builder.build(created, Nonce(nonce)).unwrap();
         let signed_bytes = unsigned.canonical_bytes().to_vec();
@@ -63,8 +69,9 @@ proptest! {
         let session = SessionId([8; 16]);
         let user = Some("jane".parse().unwrap());
         let signature = Some(Signature([6; 64]));
-        let request = Request { session, user, created, nonce: Nonce(nonce), body, signed_bytes, signature, dry_run };
+        let request = Request { session, user, created, nonce: Nonce(nonce), body, signed_bytes, signature, dry_run, require: target.require.clone(), passed_by: None };
         prop_assert_eq!(message.request(session), request);
+        prop_assert_eq!(message.target(), &target);
         prop_assert_eq!(Message::parse(message.as_str().as_bytes()), Ok(message));
     }
 
@@ -119,6 +126,7 @@ fn report() -> impl Strategy<Value = NodeReport> {
         any::<u64>().prop_map(|lease_s| Outcome::Replaced { lease_s }),
         Just(Outcome::Removed),
         Just(Outcome::Probed),
+        "\\PC{0,20}".prop_map(|reason| Outcome::NotTargeted { reason: one_line(&reason) }),
         "\\PC{0,20}".prop_map(|action| Outcome::WouldDo { action: one_line(&action) }),
         "\\PC{0,400}".prop_map(|detail| Outcome::Refused(Refusal::new(RefusalKind::BadTtl, detail))),
     ];

@@ -1,0 +1,228 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Which nodes of a path a request is for.
+
+use std::fmt;
+use std::str::FromStr;
+
+use serde::{Deserialize, Serialize};
+
+use crate::ids::ParseIdError;
+use crate::request::Dependency;
+use crate::{Flavour, NodeId};
+
+/// Node names in one request.
+pub const TARGET_NODES_MAX: usize = 32;
+/// Conditions in one request.
+pub const CONDITIONS_MAX: usize = 16;
+
+/// Which nodes a request is for: those that all of it is true of. Every other node passes the request on and says so.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Target {
+    /// Which places on the path.
+    pub scope: Scope,
+    /// Which names, at most [`TARGET_NODES_MAX`]; empty means every name.
+    pub nodes: Vec<NodeId>,
+    /// What the nodes must have, at most [`CONDITIONS_MAX`].
+    pub require: Vec<Condition>,
+}
+
+/// Which places on a path a request is for.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Scope {
+    /// Every node.
+    #[default]
+    All,
+    /// The node next to the requester.
+    First,
+    /// The node next to the flow's destination.
+    Last,
+    /// Both of these.
+    Edge,
+}
+
+impl Scope {
+    /// Every scope.
+    pub const ALL: [Scope; 4] = [Scope::All, Scope::First, Scope::Last, Scope::Edge];
+
+    /// Returns its word in requests.
+    #[must_use]
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Scope::All => "all",
+            Scope::First => "first",
+            Scope::Last => "last",
+            Scope::Edge => "edge",
+        }
+    }
+
+    /// Returns whether the first node is one of these.
+    #[must_use]
+    pub fn has_first(self) -> bool {
+        matches!(self, Scope::All | Scope::First | Scope::Edge)
+    }
+
+    /// Returns whether the last node is one of these.
+    #[must_use]
+    pub fn has_last(self) -> bool {
+        matches!(self, Scope::All | Scope::Last | Scope::Edge)
+    }
+}
+
+impl fmt::Display for Scope {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.as_str())
+    }
+}
+
+impl FromStr for Scope {
+    type Err = ParseIdError;
+
+    fn from_str(text: &str) -> Result<Scope, ParseIdError> {
+        let known = Scope::ALL.into_iter().find(|scope| scope.as_str() == text);
+        known.ok_or_else(|| ParseIdError::new(text, "a scope (first, last, all or edge)"))
+    }
+}
+
+/// Something that a node must have.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Condition {
+    /// It runs code of this flavour: `flavour=wasm`.
+    Flavour(Flavour),
+    /// It has this building block: `block=kv>=1`.
+    Block(Dependency),
+    /// So many bytes of its memory are free: `memory>=64M`, in binary K, M or G.
+    MemoryFree(u64),
+    /// Its load average over a minute is below so many thousandths: `load<0.8`, with three decimals at most.
+    LoadBelow(u32),
+}
+
+const UNITS: [(char, u32); 3] = [('G', 30), ('M', 20), ('K', 10)];
+
+impl fmt::Display for Condition {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Condition::Flavour(flavour) => write!(f, "flavour={flavour}"),
+            Condition::Block(block) => write!(f, "block={block}"),
+            Condition::MemoryFree(bytes) => {
+                let unit = UNITS.into_iter().find(|(_, shift)| *bytes > 0 && bytes.trailing_zeros() >= *shift);
+                match unit {
+                    Some((unit, shift)) => write!(f, "memory>={}{unit}", bytes >> shift),
+                    None => write!(f, "memory>={bytes}"),
+                }
+            }
+            Condition::LoadBelow(permille) => {
+                let decimals = format!("{:03}", permille % 1000);
+                let decimals = decimals.trim_end_matches('0');
+                let point = if decimals.is_empty() { "" } else { "." };
+                write!(f, "load<{}{point}{decimals}", permille / 1000)
+            }
+        }
+    }
+}
+
+impl FromStr for Condition {
+    type Err = ParseIdError;
+
+    fn from_str(text: &str) -> Result<Condition, ParseIdError> {
+        let what = "a condition such as flavour=wasm, block=kv>=1, memory>=64M or load<0.8";
+        let bad = || ParseIdError::new(text, what);
+        if let Some(flavour) = text.strip_prefix("flavour=") {
+            flavour.parse().map(Condition::Flavour).map_err(|_| bad())
+        } else if let Some(block) = text.strip_prefix("block=") {
+            block.parse().map(Condition::Block).map_err(|_| bad())
+        } else if let Some(bytes) = text.strip_prefix("memory>=") {
+            parse_bytes(bytes).map(Condition::MemoryFree).ok_or_else(bad)
+        } else if let Some(load) = text.strip_prefix("load<") {
+            parse_permille(load).map(Condition::LoadBelow).ok_or_else(bad)
+        } else {
+            Err(bad())
+        }
+    }
+}
+
+fn parse_bytes(text: &str) -> Option<u64> {
+    let unit = UNITS.into_iter().find_map(|(unit, shift)| text.strip_suffix(unit).map(|digits| (digits, shift)));
+    let (digits, shift) = unit.unwrap_or((text, 0));
+    parse_number::<u64>(digits)?.checked_mul(1 << shift)
+}
+
+fn parse_permille(text: &str) -> Option<u32> {
+    let (whole, decimals) = text.split_once('.').unwrap_or((text, "0"));
+    let decimals = Some(decimals).filter(|decimals| (1..=3).contains(&decimals.len()))?;
+    let thousandths = parse_number::<u32>(&format!("{decimals:0<3}"))?;
+    parse_number::<u32>(whole)?.checked_mul(1000)?.checked_add(thousandths)
+}
+
+fn parse_number<T: FromStr>(digits: &str) -> Option<T> {
+    let is_number = !digits.is_empty() && digits.bytes().all(|byte| byte.is_ascii_digit());
+    is_number.then(|| digits.parse().ok()).flatten()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn conditions_are_read_and_written() {
+        for (text, condition) in [
+            ("flavour=wasm", Condition::Flavour(Flavour::Wasm)),
+            ("block=kv>=2", Condition::Block("kv>=2".parse().unwrap())),
+            ("memory>=64M", Condition::MemoryFree(64 << 20)),
+            ("memory>=3G", Condition::MemoryFree(3 << 30)),
+            ("memory>=1000", Condition::MemoryFree(1000)),
+            ("memory>=0", Condition::MemoryFree(0)),
+            ("load<0.8", Condition::LoadBelow(800)),
+            ("load<12.345", Condition::LoadBelow(12_345)),
+            ("load<2", Condition::LoadBelow(2000)),
+        ] {
+            assert_eq!(text.parse(), Ok(condition.clone()), "{text}");
+            assert_eq!(condition.to_string(), text);
+        }
+        assert_eq!("memory>=1024K".parse(), Ok(Condition::MemoryFree(1 << 20)));
+        assert_eq!("load<0.80".parse(), Ok(Condition::LoadBelow(800)));
+    }
+
+    #[test]
+    fn what_is_no_condition_is_refused() {
+        for text in [
+            "",
+            "wasm",
+            "flavour=",
+            "flavour=elf",
+            "flavour==wasm",
+            "block=",
+            "block=KV",
+            "block=kv>=x",
+            "memory>=",
+            "memory>=M",
+            "memory>=-1",
+            "memory>=1.5G",
+            "memory>=64m",
+            "memory>=99999999999G",
+            "memory>64M",
+            "load<",
+            "load<.5",
+            "load<0.",
+            "load<0.1234",
+            "load<1e3",
+            "load<+1",
+            "load<5000000",
+            "load>0.8",
+        ] {
+            let error = text.parse::<Condition>().unwrap_err().to_string();
+            assert!(error.contains("a condition such as flavour=wasm"), "{text}: {error}");
+        }
+    }
+
+    #[test]
+    fn scopes_are_words() {
+        for scope in Scope::ALL {
+            assert_eq!(scope.to_string().parse(), Ok(scope));
+        }
+        assert!("middle".parse::<Scope>().is_err());
+        assert_eq!(
+            Scope::ALL.map(|scope| (scope.has_first(), scope.has_last())),
+            [(true, true), (true, false), (false, true), (true, true)]
+        );
+    }
+}
