@@ -50,8 +50,10 @@ pub(crate) struct Lease {
     pub(crate) is_local: bool,
     /// Who has it next.
     pub(crate) downstream: Option<SiiHandle>,
-    /// Who had it next before, from which request, and was not told that the path leads elsewhere.
-    pub(crate) left: Option<(SiiHandle, Nonce)>,
+    /// Who had it next before, and was not told that the path leads elsewhere.
+    pub(crate) left: Option<Box<Left>>,
+    /// The last answer said that there may be nodes that did not answer.
+    pub(crate) is_partial: bool,
     /// When it ends.
     pub(crate) until: Instant,
     /// When the path is looked at anew, if it is to be.
@@ -60,6 +62,16 @@ pub(crate) struct Lease {
     pub(crate) looked_at: Instant,
     /// Since when so many news were passed on.
     pub(crate) news: (Instant, u8),
+}
+
+/// A peer that the path led to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Left {
+    pub(crate) sii: SiiHandle,
+    /// From which request it has the module.
+    pub(crate) nonce: Nonce,
+    /// Since when the path leads elsewhere.
+    pub(crate) since: Instant,
 }
 
 /// A SETUP's text in two parts: what all SETUPs of a module often have alike, and shared then, and what each has of its own.
@@ -364,6 +376,7 @@ mod tests {
             is_local: false,
             downstream: None,
             left: None,
+            is_partial: false,
             until: Instant::from_millis(1000),
             look_at: None,
             looked_at: Instant::from_millis(0),

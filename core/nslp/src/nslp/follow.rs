@@ -16,7 +16,7 @@ use rand::Rng;
 use super::domain::anonymous;
 use super::{Nslp, Received, Route, Sent, Withdrawal};
 use crate::exchange::{Arrival, Exchange, ExchangeKey, Requester};
-use crate::leases::{Asker, Installed, Lease, LeaseId, Text};
+use crate::leases::{Asker, Installed, Lease, LeaseId, Left, Text};
 use crate::limits::{
     ANSWER_SEND_TIME, CHECK_AGAIN_MIN, CHECK_INTERVAL, CHECKS_AT_ONCE_MAX, LOOK_AGAIN_MIN, LOOK_INTERVAL,
     LOOK_LOOPED_INTERVAL, PENDING_MAX, STATE_TIME_MORE,
@@ -48,6 +48,12 @@ impl Nslp {
             }
             None => None,
         };
+        // GIST has nobody to check where nobody answered.
+        let ended = |(_, lease): &(LeaseId, &Lease)| lease.is_partial && lease.downstream.is_none();
+        let ended = flows.iter().flat_map(|mri| self.leases.of_flow(mri).filter(ended).map(|(id, _)| id));
+        for id in ended.collect::<Vec<_>>() {
+            self.look_soon(now, id);
+        }
         let check = |mri: Mri| ApiCall::InvalidateRoutingState { nslp_id, mri, bad: false };
         self.api_calls.extend(flows.into_iter().map(check));
     }
@@ -281,6 +287,7 @@ impl Nslp {
             is_crowded: false,
             downstream,
             left: None,
+            is_partial: answer.incomplete.is_some(),
             until: now + time,
             look_at: None,
             looked_at: now,
@@ -305,8 +312,9 @@ impl Nslp {
                     let before = std::mem::replace(held, lease);
                     (held.mri, held.installed) = (before.mri, before.installed);
                     // Who has it next from now on is not told to let it go.
-                    let left = before.downstream.filter(|sii| !is_next(*sii)).map(|sii| (sii, before.nonce));
-                    (held.news, held.left) = (before.news, left.or(before.left).filter(|(sii, _)| !is_next(*sii)));
+                    let left = before.downstream.filter(|sii| !is_next(*sii));
+                    let left = left.map(|sii| Box::new(Left { sii, nonce: before.nonce, since: now }));
+                    (held.news, held.left) = (before.news, left.or(before.left).filter(|left| !is_next(left.sii)));
                     if before.nonce == nonce {
                         let askers = std::mem::replace(&mut held.upstream, before.upstream);
                         (held.is_local, held.is_crowded) = (before.is_local || held.is_local, before.is_crowded);
@@ -346,7 +354,8 @@ impl Nslp {
         }
         let was = self.leases.change(id, |lease| {
             let was = lease.downstream.take();
-            lease.left = was.map(|sii| (sii, lease.nonce)).or(lease.left);
+            let left = was.map(|sii| Box::new(Left { sii, nonce: lease.nonce, since: now }));
+            (lease.left, lease.is_partial) = (left.or(lease.left.take()), true);
             was
         });
         self.look_again(now, id, answer);
@@ -356,11 +365,15 @@ impl Nslp {
     /// Says when the path is looked at again, if nobody says before that it changed.
     fn look_again(&mut self, now: Instant, id: LeaseId, answer: &Response) {
         let looped = answer.incomplete.as_ref().is_some_and(|refusal| refusal.kind == RefusalKind::Replayed);
-        let interval = if looped { LOOK_LOOPED_INTERVAL } else { LOOK_INTERVAL };
+        // Who is to let go as soon as the new path is whole is not kept for long, nor is a gap asked about for ever.
+        let moved = |lease: &&Lease| lease.downstream.is_some() && answer.incomplete.is_some();
+        let left = self.leases.get(id).filter(moved).and_then(|lease| lease.left.as_ref());
+        let left = left.map(|left| now.since(left.since).clamp(LOOK_LOOPED_INTERVAL, LOOK_INTERVAL));
+        let interval = left.unwrap_or(if looped { LOOK_LOOPED_INTERVAL } else { LOOK_INTERVAL });
         let wait = self.rng.random_range(interval / 2..=interval);
         self.leases.change(id, |lease| {
             let alone = lease.downstream.is_none() && answer.end != Some(PathEnd::Destination);
-            lease.look_at = (alone || looped).then(|| now + wait);
+            lease.look_at = (alone || looped || left.is_some()).then(|| now + wait);
         });
     }
 
@@ -395,7 +408,7 @@ impl Nslp {
     /// Tells who had a lease next that the path leads elsewhere.
     fn leave(&mut self, id: LeaseId) {
         let left = self.leases.change(id, |lease| lease.left.take().map(|left| (left, lease.nonce))).flatten();
-        if let Some(((sii, nonce), newest)) = left {
+        if let Some((Left { sii, nonce, .. }, newest)) = left.map(|(left, newest)| (*left, newest)) {
             self.counters.tears_sent += 1;
             self.tell_tear(id, sii, nonce);
             if newest != nonce {

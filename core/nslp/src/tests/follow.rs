@@ -214,6 +214,53 @@ fn nobody_is_told_to_let_go_as_long_as_the_new_path_is_not_whole() {
     node.quiet();
 }
 
+/// The gap may be gone a moment later, and no route of this node changes with it.
+#[test]
+fn who_is_off_the_path_is_told_soon_after_the_new_path_is_whole() {
+    let mut node = Node::with_lease();
+    node.moved(NEW);
+    node.at(1000);
+    let mut looks = Vec::new();
+    for _ in 0..6 {
+        let refusal = Refusal::new(RefusalKind::Timeout, "silence");
+        let partial = Response { incomplete: Some(refusal), end: None, ..answer(1, vec![installed("new")]) };
+        looks.push(node.ms());
+        let request = node.asked();
+        node.sent_request();
+        node.report(request, refreshed("me", 599));
+        node.receive_from(NEW, &flow().inverted(), partial.emit().as_bytes());
+        let looked = node.nslp.counters().paths_looked_at;
+        while node.nslp.counters().paths_looked_at == looked {
+            while node.nslp.poll_api_call().is_some() {}
+            node.at(node.ms() + 100);
+        }
+    }
+    let waits: Vec<u64> = looks.windows(2).map(|pair| pair[1] - pair[0]).collect();
+    assert!((2000..4100).contains(&waits[0]), "{waits:?}");
+    assert!(waits.iter().all(|wait| *wait < 30_100) && waits[4] >= 15_000 / 2, "{waits:?}");
+    node.goes_on(NEW, 1, refreshed("me", 500), vec![installed("new")]);
+    node.keeps_state();
+    assert_eq!(node.sent_past(), (Some(OLD), tear(1)));
+    node.quiet();
+}
+
+/// Goal: a node that had no way to the end of the path tells nobody of a gap that its own routing closed.
+#[test]
+fn the_last_node_looks_as_soon_as_its_routes_change_if_nobody_answered_it() {
+    let mut node = Node::new(|_| {});
+    node.receive_from(UPSTREAM, &flow(), setup(1, "m").as_bytes());
+    let (request, sent) = (node.asked(), node.sent_request());
+    node.report(request, installed("me"));
+    node.status(sent.handle, SendStatus::NoPeer(NoPeerReason::Timeout));
+    assert!(node.first_response().incomplete.is_some());
+    node.keeps_state();
+    node.at(5000);
+    node.nslp.handle_routes(node.now);
+    assert!(matches!(node.nslp.poll_api_call(), Some(ApiCall::InvalidateRoutingState { .. })));
+    node.at(5000);
+    node.goes_on(NEW, 1, refreshed("me", 590), vec![installed("new")]);
+}
+
 #[test]
 fn a_path_is_looked_at_again_after_look_again_min_at_the_earliest() {
     let mut node = Node::with_lease();
