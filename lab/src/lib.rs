@@ -3,6 +3,7 @@
 
 pub mod api;
 pub mod bench;
+pub mod bird;
 pub mod crowd;
 pub mod demo;
 pub mod exercises;

@@ -3,6 +3,7 @@
 
 use std::collections::BTreeSet;
 use std::net::IpAddr;
+use std::path::PathBuf;
 use std::time::Duration;
 
 use anyhow::{Context, Result, ensure};
@@ -19,14 +20,37 @@ pub struct Reached {
     pub registers: usize,
 }
 
+/// What a phone that stays registered did.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Phone {
+    /// Registrations that were confirmed.
+    pub registrations: usize,
+    /// Keep-alives that it sent.
+    pub sent: usize,
+    /// Keep-alives that were answered within half a second.
+    pub answered: usize,
+}
+
 impl Lab {
-    /// Starts Kamailio on UDP port 5060 of a machine.
+    /// Starts Kamailio on UDP port 5060 of a machine: it takes every REGISTER and keeps none.
     ///
     /// # Errors
     /// It does not start; its log is in the error.
     pub fn start_kamailio(&mut self, machine: &str) -> Result<()> {
+        self.start_kamailio_with(machine, "kamailio.cfg")
+    }
+
+    /// Starts Kamailio on UDP port 5060 of a machine: it keeps registrations as long as they run, and passes calls on.
+    ///
+    /// # Errors
+    /// It does not start; its log is in the error.
+    pub fn start_registrar(&mut self, machine: &str) -> Result<()> {
+        self.start_kamailio_with(machine, "registrar.cfg")
+    }
+
+    fn start_kamailio_with(&mut self, machine: &str, config: &str) -> Result<()> {
         let (v4, v6) = (self.v4(machine), self.v6(machine));
-        let config = workspace().join("lab/voip/kamailio.cfg");
+        let config = workspace().join("lab/voip").join(config);
         let mut command = self.command(machine, "/usr/sbin/kamailio");
         command.arg("-f").arg(config).args(["-DD", "-E", "-m", "32", "-M", "4"]);
         command.args(["-l", &format!("udp:{v4}:5060"), "-l", &format!("udp:[{v6}]:5060")]);
@@ -48,17 +72,69 @@ impl Lab {
         Reached { keep_alives: distinct(&log, "REACHED keep-alive "), registers: distinct(&log, "REACHED REGISTER ") }
     }
 
+    /// Starts a phone that stays registered under a name at a server, sends it a keep-alive every 0.2 s or so, and takes calls.
+    ///
+    /// # Errors
+    /// sipp is missing.
+    pub fn start_phone(&mut self, machine: &str, name: &str, server: IpAddr) -> Result<()> {
+        let local = bracketed(self.local(machine, server));
+        let log = self.phone_log(machine);
+        if log.exists() {
+            std::fs::remove_file(&log)?;
+        }
+        let mut command = self.command(machine, "sipp");
+        command.arg(format!("{}:5060", bracketed(server))).arg("-sf").arg(workspace().join("lab/voip/registered.xml"));
+        command.args(["-i", &local, "-p", "5061", "-s", name, "-nostdin", "-m", "1", "-default_behaviors", "none"]);
+        command.arg("-trace_logs").arg("-log_file").arg(log).current_dir(self.dir());
+        self.start(machine, "phone", &mut command)?;
+        let mut command = self.command(machine, "sipp");
+        command.args(["-sn", "uas", "-i", &local, "-p", "5062", "-nostdin"]).current_dir(self.dir());
+        self.start(machine, "bell", &mut command)?;
+        Ok(())
+    }
+
+    /// Ends a phone.
+    ///
+    /// # Errors
+    /// There is none, or it had to be killed.
+    pub fn stop_phone(&mut self, machine: &str) -> Result<()> {
+        self.stop(machine, "phone")?;
+        self.stop(machine, "bell")
+    }
+
+    /// Returns what a phone did so far.
+    pub fn phone(&self, machine: &str) -> Phone {
+        let log = std::fs::read_to_string(self.phone_log(machine)).unwrap_or_default();
+        let count = |word: &str| log.lines().filter(|line| *line == word).count();
+        Phone { registrations: count("registered"), sent: count("sent"), answered: count("answered") }
+    }
+
+    /// Calls the phone of a name that is registered at a machine's server from there, and hangs up; returns whether it answered.
+    ///
+    /// # Errors
+    /// sipp is missing.
+    pub fn call_phone(&self, machine: &str, name: &str, server: IpAddr) -> Result<bool> {
+        let mut command = self.command(machine, "sipp");
+        command.arg(format!("{}:5060", bracketed(server))).args(["-sn", "uac", "-s", name, "-m", "1"]);
+        command.args(["-i", &bracketed(server), "-p", "5070", "-nostdin", "-timeout", "4s"]).current_dir(self.dir());
+        Ok(command.output().context("cannot run sipp")?.status.success())
+    }
+
+    fn phone_log(&self, machine: &str) -> PathBuf {
+        self.dir().join(format!("{machine}-phone.txt"))
+    }
+
+    fn local(&self, machine: &str, server: IpAddr) -> IpAddr {
+        if server.is_ipv4() { self.v4(machine).into() } else { self.v6(machine).into() }
+    }
+
     /// Lets so many phones register and send one keep-alive each; returns how many got both answers.
     ///
     /// # Errors
     /// sipp is missing or cannot run.
     pub fn phones(&self, machine: &str, server: IpAddr, phones: usize) -> Result<usize> {
-        let local: IpAddr = if server.is_ipv4() { self.v4(machine).into() } else { self.v6(machine).into() };
+        let local = self.local(machine, server);
         let scenario = workspace().join("lab/voip/phones.xml");
-        let bracketed = |address: IpAddr| match address {
-            IpAddr::V4(v4) => v4.to_string(),
-            IpAddr::V6(v6) => format!("[{v6}]"),
-        };
         let stats = self.dir().join(format!("phones-{}.csv", std::process::id()));
         if stats.exists() {
             std::fs::remove_file(&stats)?;
@@ -72,6 +148,14 @@ impl Lab {
             format!("sipp wrote no statistics: {}", String::from_utf8_lossy(&[output.stdout, output.stderr].concat()))
         })?;
         column(&csv, "SuccessfulCall(C)").context("sipp's statistics have no SuccessfulCall(C)")
+    }
+}
+
+/// Returns an address as sipp wants it.
+fn bracketed(address: IpAddr) -> String {
+    match address {
+        IpAddr::V4(v4) => v4.to_string(),
+        IpAddr::V6(v6) => format!("[{v6}]"),
     }
 }
 
