@@ -6,8 +6,8 @@ use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::time::Duration;
 
 use netserv_gist::{
-    ApiCall, AssociationId, Channel, Config, Datagram, Engine, Event, InterfaceId, MessageHandle, SiiHandle, TlsPolicy,
-    TransferAttributes, Transmit,
+    ApiCall, AssociationId, Channel, Config, Datagram, Engine, Event, FlowScope, InterfaceId, MessageHandle, SiiHandle,
+    TlsPolicy, TransferAttributes, Transmit,
 };
 use netserv_model::{Instant, SessionId};
 use netserv_wire::gist::{Message, MessageStream, Mri, PathCoupled, UDP_PORT, strip_magic};
@@ -164,7 +164,13 @@ impl World {
             Segment::Connect { from, association, tls } => {
                 let to = 1 - from;
                 let peer = SocketAddr::new(ADDRESSES[from], 40_000);
-                let channel = || if tls { Channel::Tls { peer: Some("peer".to_owned()) } } else { Channel::Plain };
+                let channel = || {
+                    if tls {
+                        Channel::Tls { peer: Some("peer".to_owned()), flows: FlowScope::default() }
+                    } else {
+                        Channel::Plain
+                    }
+                };
                 let accepted = self.nodes[to].engine.handle_accepted(now, ADDRESSES[to], peer, channel());
                 self.network.connections[connection][to] = Some(accepted);
                 self.nodes[from].engine.handle_connected(now, association, channel());

@@ -16,7 +16,7 @@ use netserv_model::application::{ApplicationCall, ApplicationEvent};
 use netserv_model::effect::{ModuleSlot, News};
 use netserv_model::trace::TraceRequest;
 use netserv_model::{Refusal, UserId, WorkerId};
-use netserv_node::gist::{AssociationId, Channel, IcmpError, InterfaceId, Prefix};
+use netserv_node::gist::{AssociationId, Channel, FlowScope, IcmpError, InterfaceId, Prefix};
 use netserv_node::{ClientId, Ends, OwnedDatagram};
 use netserv_packet_loop::PacketEvent;
 use netserv_packet_loop::feed::{Feed, TraceRefusal};
@@ -140,6 +140,8 @@ pub struct Shown {
     pub chain: Vec<CertificateDer<'static>>,
     /// By what it was last checked.
     pub trust: Arc<Trust>,
+    /// What flows it may speak about, by that.
+    pub flows: FlowScope,
 }
 
 /// The way back to who had the configuration read again: what changed, or why it stays as it was.

@@ -84,6 +84,8 @@ pub const APPLICATION_WRITE_WAIT: Duration = Duration::from_secs(10);
 pub const TLS_FILE_BYTES_MAX: u64 = 1024 * 1024;
 /// Names of who may be a signaling peer.
 pub const PEERS_MAX: usize = 4096;
+/// Prefixes of flows in one entry of that list.
+pub const PEER_FLOWS_MAX: usize = 64;
 /// Rules of which nodes next to this one are inside of the domain.
 pub const NEIGHBOURS_MAX: usize = 1024;
 /// How long a TLS handshake with a signaling peer may take, once TCP has connected.

@@ -12,6 +12,8 @@ use std::sync::{Arc, Mutex, OnceLock, PoisonError, RwLock};
 use std::time::{Instant, SystemTime};
 
 use anyhow::{Context as _, Result};
+use ipnet::IpNet;
+use netserv_node::gist::{Channel, FlowRule, FlowScope, Prefix};
 use tokio_rustls::rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
 use tokio_rustls::rustls::client::{Resumption, verify_server_cert_signed_by_trust_anchor};
 use tokio_rustls::rustls::crypto::{CryptoProvider, ring, verify_tls13_signature};
@@ -27,7 +29,7 @@ use tokio_rustls::rustls::{
 use tokio_rustls::{TlsAcceptor, TlsConnector};
 use webpki::EndEntityCert;
 
-use crate::config::tls::{ClientCertificate, Credentials};
+use crate::config::tls::{ClientCertificate, Credentials, PeerName, PeerRule};
 use crate::limits::TLS_WARNING_INTERVAL;
 
 /// What became of TLS handshakes.
@@ -191,7 +193,7 @@ impl Trust {
         chain: &[CertificateDer<'_>],
         address: IpAddr,
         now: UnixTime,
-    ) -> Result<String, String> {
+    ) -> Result<Found, String> {
         let [end_entity, between @ ..] = chain else { return Err("it showed no certificate".to_owned()) };
         self.check_chain(side, end_entity, between, now).map_err(|error| error.to_string())?;
         self.name(end_entity, address)
@@ -216,23 +218,55 @@ impl Trust {
     }
 
     /// Returns the name in a certificate by which the operator's list has who is at an address.
-    fn name(&self, certificate: &CertificateDer<'_>, address: IpAddr) -> Result<String, String> {
+    fn name(&self, certificate: &CertificateDer<'_>, address: IpAddr) -> Result<Found, String> {
         let names = dns_names(certificate);
         let has_address = names_address(certificate, address);
+        let own = || has_address.then(|| address.to_string());
         let listed = &self.credentials.peers;
-        let by_name = names.iter().find(|name| listed.is_empty() || listed.iter().any(|peer| peer.fits(name)));
-        if let Some(name) = by_name {
-            return Ok(name.clone());
+        if listed.is_empty()
+            && let Some(name) = names.first().cloned().or_else(own)
+        {
+            return Ok(Found { name, flows: FlowScope::default() });
         }
-        if has_address && (listed.is_empty() || listed.iter().any(|peer| peer.contains(address))) {
-            return Ok(address.to_string());
+        let fitting = |name: &PeerName| {
+            let by_name = names.iter().find(|presented| name.fits(presented)).cloned();
+            by_name.or_else(|| own().filter(|_| name.contains(address)))
+        };
+        let mut rules: Vec<FlowRule> = Vec::new();
+        let mut allowed = None;
+        let mut denied = false;
+        for PeerRule { name, deny, flows } in listed {
+            let Some(fitting) = fitting(name) else { continue };
+            let prefix = |net: &IpNet| Prefix { address: net.network(), bits: net.prefix_len() };
+            rules.push(FlowRule { allow: !deny, prefixes: flows.iter().map(prefix).collect() });
+            denied |= deny;
+            if !deny {
+                allowed.get_or_insert(fitting);
+            }
+            // The first entry that fits counts.
+            if flows.is_empty() {
+                break;
+            }
+        }
+        if let Some(name) = allowed {
+            return Ok(Found { name, flows: FlowScope(rules) });
         }
         let shown = names.into_iter().chain(has_address.then(|| address.to_string())).collect::<Vec<_>>().join(", ");
         match shown.is_empty() {
             true => Err(NO_NAME.to_owned()),
+            false if denied => Err(format!("signaling.tls.peers keeps it out, by one of its names: {shown}")),
             false => Err(format!("signaling.tls.peers has none of its names: {shown}")),
         }
     }
+}
+
+/// Who a peer was found to be.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Found {
+    /// The name in its certificate by which the list has it.
+    pub name: String,
+    /// What flows it may speak about.
+    pub flows: FlowScope,
 }
 
 /// What is wrong with a certificate without names.
@@ -254,7 +288,7 @@ pub struct Verifier {
     trust: Arc<Trust>,
     address: IpAddr,
     /// The name, or why there is none.
-    found: OnceLock<Result<String, String>>,
+    found: OnceLock<Result<Found, String>>,
 }
 
 impl Verifier {
@@ -290,9 +324,18 @@ impl Verifier {
         Ok(TlsConnector::from(Arc::new(config)))
     }
 
-    /// Returns the name that the peer was found to have; nothing if it showed no certificate.
-    pub fn name(&self) -> Option<String> {
-        self.found.get().and_then(|found| found.clone().ok())
+    /// Returns who the peer was found to be, as GIST takes it: nobody, if it showed no certificate.
+    pub fn channel(&self) -> Channel {
+        match self.found.get() {
+            Some(Ok(Found { name, flows })) => Channel::Tls { peer: Some(name.clone()), flows: flows.clone() },
+            Some(Err(_)) | None => Channel::Tls { peer: None, flows: FlowScope::default() },
+        }
+    }
+
+    /// Returns what flows the peer may speak about.
+    pub fn flows(&self) -> FlowScope {
+        let found = self.found.get().and_then(|found| found.as_ref().ok());
+        found.map(|found| found.flows.clone()).unwrap_or_default()
     }
 
     /// Returns how a handshake that failed ended, and why.
@@ -446,7 +489,7 @@ mod tests {
             let trust = Trust::new(Credentials::of_vectors("n2", peers)).unwrap();
             let found = trust.vouch(side, &chain(certificate), [10, 0, 0, 1].into(), at(NOW));
             match (&found, expected) {
-                (Ok(name), Ok(expected)) => assert_eq!(name, expected),
+                (Ok(found), Ok(expected)) => assert_eq!(found.name, expected),
                 (Err(why), Err(expected)) => assert!(why.contains(expected), "{why}, not {expected}"),
                 (Ok(_), Err(_)) | (Err(_), Ok(_)) => panic!("{certificate} {peers:?}: {found:?}, not {expected:?}"),
             }
@@ -482,6 +525,34 @@ mod tests {
             trust.vouch(Side::Server, &chain("n1"), [10, 0, 0, 1].into(), at(0)).unwrap_err().contains("not valid yet")
         );
         assert!(trust.vouch(Side::Server, &[], [10, 0, 0, 1].into(), at(NOW)).is_err());
+    }
+
+    /// Goal: the list is ordered, keeps out, and is about flows (RFC 5971 §4.4.2).
+    #[test]
+    fn the_first_entry_that_fits_says_who_is_a_peer_and_about_what() {
+        let found = |certificate: &str, list: &str| {
+            let mut credentials = Credentials::of_vectors("n2", &[]);
+            credentials.peers = toml::from_str::<crate::config::tls::Tls>(&format!("peers = {list}")).unwrap().peers;
+            let trust = Trust::new(credentials).unwrap();
+            trust.vouch(Side::Client, &chain(certificate), [10, 0, 0, 1].into(), at(NOW))
+        };
+        let deny = "{ name = 'n1.example.net', deny = true }";
+        let kept = found("n1", &format!("[{deny}, '*.example.net']")).unwrap_err();
+        assert!(kept.contains("keeps it out") && kept.contains("n1.example.net"), "{kept}");
+        assert_eq!(found("n1", &format!("['*.example.net', {deny}]")).unwrap().name, "n1.example.net");
+        let kept = found("address", "[{ name = '10.0.0.1', deny = true }, '10.0.0.0/8']").unwrap_err();
+        assert!(kept.contains("keeps it out"), "{kept}");
+
+        let list = "[{ name = 'n1.example.net', deny = true, flows = ['10.9.0.0/16'] },
+            { name = 'n1.example.net', flows = ['10.0.0.0/8'] }, 'n2.example.net']";
+        let scope = found("n1", list).unwrap().flows;
+        let about = |source: [u8; 4]| {
+            let flow = netserv_wire::gist::PathCoupled::new(source.into(), [192, 0, 2, 1].into()).unwrap();
+            scope.allows(&netserv_wire::gist::Mri::PathCoupled(flow))
+        };
+        assert_eq!([about([10, 9, 0, 1]), about([10, 8, 0, 1]), about([11, 0, 0, 1])], [false, true, false]);
+        let only_denied = "[{ name = 'n1.example.net', deny = true, flows = ['10.9.0.0/16'] }]";
+        assert!(found("n1", only_denied).is_err());
     }
 
     #[test]

@@ -83,7 +83,45 @@ pub enum Channel {
         /// The name in the peer's certificate by which it is authorised; nothing if it showed no certificate, which only
         /// who connects may leave out.
         peer: Option<String>,
+        /// What flows the peer may speak about.
+        flows: FlowScope,
     },
+}
+
+/// About which flows a peer may speak: the first rule that a flow fits says so, and where there are rules, no other flow is
+/// for it. Without rules, about all.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct FlowScope(pub Vec<FlowRule>);
+
+/// One rule of a [`FlowScope`].
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct FlowRule {
+    /// The peer may speak about them; otherwise it may not.
+    pub allow: bool,
+    /// The flows whose source or destination lies in one of these; all, if there are none.
+    pub prefixes: Vec<Prefix>,
+}
+
+impl FlowScope {
+    /// Returns whether the peer may speak about a flow, in either direction.
+    pub fn allows(&self, mri: &Mri) -> bool {
+        let rule = self.0.iter().find(|rule| rule.fits(mri));
+        rule.map_or(self.0.is_empty(), |rule| rule.allow)
+    }
+}
+
+impl FlowRule {
+    fn fits(&self, mri: &Mri) -> bool {
+        let ends = match mri {
+            Mri::PathCoupled(flow) => {
+                [(flow.source(), flow.source_prefix()), (flow.destination(), flow.destination_prefix())]
+            }
+            Mri::LooseEnd(flow) => [flow.source(), flow.destination()].map(|address| (address, u8::MAX)),
+            Mri::Other(_) => return self.prefixes.is_empty(),
+        };
+        let lies_in = |prefix: &Prefix| ends.iter().any(|(address, bits)| prefix.covers(*address, *bits));
+        self.prefixes.is_empty() || self.prefixes.iter().any(lies_in)
+    }
 }
 
 /// Whether associations are protected by TLS.

@@ -7,10 +7,10 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::time::Duration;
 
 use netserv_model::Instant;
-use netserv_wire::gist::{Message, MessageStream, MessageType, Nli, StreamMessage};
+use netserv_wire::gist::{Message, MessageStream, MessageType, Mri, Nli, StreamMessage};
 use rand::Rng;
 
-use crate::api::{AssociationId, Channel, Transmit};
+use crate::api::{AssociationId, Channel, FlowScope, Transmit};
 use crate::counters::Counter;
 use crate::engine::{Arrival, Engine, Via};
 use crate::event::Notification;
@@ -29,6 +29,8 @@ pub(crate) struct Association {
     pub(crate) stack: Stack,
     /// The name in the peer's certificate, if it showed one.
     pub(crate) certified: Option<String>,
+    /// What flows the peer may speak about, by that name.
+    flows: FlowScope,
     routes: BTreeSet<RouteId>,
     stream: MessageStream,
     open: bool,
@@ -57,6 +59,7 @@ impl Association {
             name: None,
             stack,
             certified: None,
+            flows: FlowScope::default(),
             routes: BTreeSet::new(),
             stream: MessageStream::new(),
             open: false,
@@ -130,6 +133,11 @@ impl AssociationTable {
     /// Returns whether messages that need a stack may go over the association.
     pub(crate) fn has_stack(&self, id: AssociationId, least: Stack) -> bool {
         self.table.get(&id).is_some_and(|association| association.stack >= least)
+    }
+
+    /// Returns whether the association's peer may speak about a flow, as far as it is known who that is (RFC 5971 §4.4.2).
+    pub(crate) fn may_carry(&self, id: AssociationId, mri: &Mri) -> bool {
+        self.table.get(&id).is_some_and(|association| association.flows.allows(mri))
     }
 
     /// Returns the association with a peer whose stack is this or a better one, if it is open. For what does no harm elsewhere,
@@ -272,7 +280,7 @@ impl Engine {
         peer: SocketAddr,
         channel: Channel,
     ) -> AssociationId {
-        let (stack, certified) = carried(channel);
+        let (stack, certified, flows) = carried(channel);
         if !self.config.tls.stacks().contains(&stack) || !self.make_room(now, peer) {
             self.out.count(Counter::AssociationsRefused);
             let association = self.associations.next_id();
@@ -283,7 +291,7 @@ impl Engine {
         let half_open_time = if invited { self.config.connect_timeout } else { self.half_open_time() };
         let mut association = Association::new(now, local, peer, stack, now + half_open_time);
         (association.open, association.accepted) = (true, true);
-        association.certified = certified;
+        (association.certified, association.flows) = (certified, flows);
         association.invited = Invited(invited);
         let id = self.associations.insert(association);
         self.out.count(Counter::AssociationsAccepted);
@@ -327,14 +335,14 @@ impl Engine {
         if association.open {
             return;
         }
-        let (stack, certified) = carried(channel);
+        let (stack, certified, flows) = carried(channel);
         // Who accepts always shows a certificate; and nothing goes over less than what was agreed on.
         if stack != association.stack || (stack == Stack::Tls && certified.is_none()) {
             self.out.count(Counter::AssociationsFailed);
             self.end_association(now, id, true);
             return;
         }
-        association.certified = certified;
+        (association.certified, association.flows) = (certified, flows);
         association.open = true;
         association.setup_deadline = None;
         (association.heard_at, association.sent_at) = (now, now);
@@ -547,11 +555,11 @@ impl Invitations {
     }
 }
 
-/// Returns the stack of a connection, and the name in its peer's certificate.
-fn carried(channel: Channel) -> (Stack, Option<String>) {
+/// Returns the stack of a connection, the name in its peer's certificate, and what flows that is for.
+fn carried(channel: Channel) -> (Stack, Option<String>, FlowScope) {
     match channel {
-        Channel::Plain => (Stack::Plain, None),
-        Channel::Tls { peer } => (Stack::Tls, peer),
+        Channel::Plain => (Stack::Plain, None, FlowScope::default()),
+        Channel::Tls { peer, flows } => (Stack::Tls, peer, flows),
     }
 }
 

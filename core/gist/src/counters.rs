@@ -47,6 +47,8 @@ pub enum Counter {
     CookiesRefused,
     /// Confirms that echo another stack proposal than ours.
     StacksRefused,
+    /// Handshakes about flows about which the peer of the connection may not speak.
+    FlowsForbidden,
     /// Routes refused because a table was full.
     RoutesRefused,
     /// Routes that ran out.
@@ -91,7 +93,7 @@ pub enum Counter {
 
 impl Counter {
     /// Every counter, in order.
-    pub const ALL: [Counter; 41] = [
+    pub const ALL: [Counter; 42] = [
         Counter::DatagramsReceived,
         Counter::BadMagic,
         Counter::Malformed,
@@ -113,6 +115,7 @@ impl Counter {
         Counter::ConfirmsAccepted,
         Counter::CookiesRefused,
         Counter::StacksRefused,
+        Counter::FlowsForbidden,
         Counter::RoutesRefused,
         Counter::RoutesExpired,
         Counter::DataDelivered,
@@ -159,6 +162,7 @@ impl Counter {
             Counter::ConfirmsAccepted => "confirms_accepted",
             Counter::CookiesRefused => "cookies_refused",
             Counter::StacksRefused => "stacks_refused",
+            Counter::FlowsForbidden => "flows_forbidden",
             Counter::RoutesRefused => "routes_refused",
             Counter::RoutesExpired => "routes_expired",
             Counter::DataDelivered => "data_delivered",

@@ -6,7 +6,7 @@ use std::net::IpAddr;
 use netserv_model::Instant;
 use netserv_wire::gist::{ErrorCode, Message, Nli};
 
-use crate::api::{InterfaceId, SiiHandle, TlsPolicy, TransferAttributes};
+use crate::api::{AssociationId, InterfaceId, SiiHandle, TlsPolicy, TransferAttributes};
 use crate::counters::Counter;
 use crate::engine::{Arrival, Engine, Via};
 use crate::errors::{Fault, NLI};
@@ -64,7 +64,11 @@ impl Engine {
 
     /// Returns whether a connection, of which there may be several, leads to the peer that the row leads to.
     fn is_peer_of(&self, id: RouteId, arrival: &Arrival) -> bool {
-        let association = arrival.via.association().and_then(|association| self.associations.get(association));
+        let in_scope = |association: &AssociationId| {
+            self.routes.get(id).is_some_and(|route| self.associations.may_carry(*association, &route.key.mri))
+        };
+        let association = arrival.via.association().filter(in_scope);
+        let association = association.and_then(|association| self.associations.get(association));
         let name = association.and_then(|association| association.name.as_ref());
         name.is_some_and(|(identity, address)| self.leads_to(id, identity, *address))
     }

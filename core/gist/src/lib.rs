@@ -37,8 +37,8 @@ mod tests;
 mod timer;
 
 pub use api::{
-    ApiCall, AssociationId, Audience, Channel, Config, Datagram, Disposition, InterfaceId, MessageHandle, Prefix,
-    RateLimit, ResponderPolicy, SiiHandle, TlsPolicy, TransferAttributes, Transmit,
+    ApiCall, AssociationId, Audience, Channel, Config, Datagram, Disposition, FlowRule, FlowScope, InterfaceId,
+    MessageHandle, Prefix, RateLimit, ResponderPolicy, SiiHandle, TlsPolicy, TransferAttributes, Transmit,
 };
 pub use counters::{Counter, Counters, StateCounts};
 pub use engine::Engine;

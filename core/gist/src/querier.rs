@@ -348,6 +348,7 @@ impl Engine {
 
     /// Ends the handshake on the channel that it agreed on.
     fn settle(&mut self, now: Instant, id: RouteId, association: Option<AssociationId>) {
+        let association = association.filter(|association| self.may_use(*association, id));
         self.tie(now, id, association);
         let open = association.is_none_or(|association| self.associations.is_open(association));
         let Some(querier) = self.routes.get_mut(id).and_then(Route::querier_mut) else { return };
@@ -365,8 +366,23 @@ impl Engine {
         }
     }
 
-    /// Takes that the row's connection is open.
+    /// Returns whether the peer of a connection may speak about the row's flow.
+    fn may_use(&mut self, association: AssociationId, id: RouteId) -> bool {
+        let may = self.routes.get(id).is_some_and(|route| self.associations.may_carry(association, &route.key.mri));
+        if !may {
+            self.out.count(Counter::FlowsForbidden);
+        }
+        may
+    }
+
+    /// Takes that the row's connection is open, and who is at its other end.
     pub(crate) fn association_opened(&mut self, now: Instant, id: RouteId) {
+        let association = self.routes.get(id).and_then(|route| route.association);
+        if association.is_some_and(|association| !self.may_use(association, id)) {
+            self.settle(now, id, None);
+            self.arm_route(id);
+            return;
+        }
         let Some(querier) = self.routes.get_mut(id).and_then(Route::querier_mut) else { return };
         if querier.phase == Phase::Connecting {
             querier.phase = Phase::Established;

@@ -146,7 +146,7 @@ impl Engine {
         }
         let distance = hop_distance(arrival, &mri, &nli).or(distance);
         (message.mri, message.nli) = (Some(mri), Some(nli.clone()));
-        if !self.confirm_fits_association(now, arrival, &message) {
+        if !self.confirm_fits_association(now, arrival, &message) || !self.confirm_is_in_scope(now, arrival, &key) {
             return;
         }
         let (port, association) = match arrival.via {
@@ -185,6 +185,19 @@ impl Engine {
             self.send_error(now, arrival, fault, confirm);
         }
         if !proven {
+            self.end_association(now, id, true);
+        }
+        false
+    }
+
+    /// Returns whether a peer may speak about a flow; if it may not, and has said nothing good so far, its connection ends.
+    fn confirm_is_in_scope(&mut self, now: Instant, arrival: &Arrival, key: &RouteKey) -> bool {
+        let Via::Association(id) = arrival.via else { return true };
+        if self.associations.may_carry(id, &key.mri) {
+            return true;
+        }
+        self.out.count(Counter::FlowsForbidden);
+        if self.associations.get(id).is_some_and(|association| association.name.is_none()) {
             self.end_association(now, id, true);
         }
         false

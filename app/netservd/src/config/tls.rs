@@ -13,14 +13,16 @@ use std::sync::Arc;
 use anyhow::{Context as _, Result, anyhow, bail, ensure};
 use ipnet::IpNet;
 use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
+use serde::de::value::MapAccessDeserializer;
+use serde::de::{self, MapAccess, Visitor};
+use serde::{Deserialize, Deserializer, Serialize};
 use tokio_rustls::rustls::RootCertStore;
 use tokio_rustls::rustls::crypto::ring;
 use tokio_rustls::rustls::pki_types::pem::PemObject as _;
 use tokio_rustls::rustls::pki_types::{CertificateDer, PrivateKeyDer};
 use tokio_rustls::rustls::sign::CertifiedKey;
 
-use crate::limits::{PEERS_MAX, TLS_FILE_BYTES_MAX};
+use crate::limits::{PEER_FLOWS_MAX, PEERS_MAX, TLS_FILE_BYTES_MAX};
 
 /// TLS between signaling peers (RFC 5971 §5.7.3).
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
@@ -41,8 +43,11 @@ pub struct Tls {
     pub port: u16,
     /// Who of those whom the authorities vouch for may be a peer, by a name in its certificate: `n1.example.net`,
     /// `*.example.net` for one label more, or an address or prefix, in which the peer's address lies and which its
-    /// certificate names. Empty means all.
-    pub peers: Vec<PeerName>,
+    /// certificate names. The first entry that fits counts: `{ name = "n3.example.net", deny = true }` before others keeps
+    /// one out, and with `flows = ["192.0.2.0/24"]` an entry is about flows with their source or destination there. Empty
+    /// means all.
+    #[schemars(with = "Vec<WrittenPeer>")]
+    pub peers: Vec<PeerRule>,
 }
 
 impl Default for Tls {
@@ -64,7 +69,84 @@ pub enum ClientCertificate {
     Optional,
 }
 
-/// Who may be a peer.
+/// One entry of the list of peers (RFC 5971 §4.4.2).
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[serde(into = "WrittenPeer")]
+pub struct PeerRule {
+    /// Whose names it is about.
+    pub name: PeerName,
+    /// They are no peers; otherwise they are.
+    pub deny: bool,
+    /// For flows with their source or destination in one of these; for all, if there are none.
+    pub flows: Vec<IpNet>,
+}
+
+/// A [`PeerRule`] as it is written: with nothing but a name, as that.
+#[derive(Clone, Debug, Serialize, JsonSchema)]
+#[serde(untagged)]
+pub enum WrittenPeer {
+    /// A name.
+    Name(PeerName),
+    /// All of it.
+    Table(PeerTable),
+}
+
+/// A [`PeerRule`] in full.
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, rename_all = "kebab-case")]
+pub struct PeerTable {
+    name: PeerName,
+    #[serde(default)]
+    deny: bool,
+    #[serde(default)]
+    #[schemars(with = "Vec<String>")]
+    flows: Vec<IpNet>,
+}
+
+impl From<PeerRule> for WrittenPeer {
+    fn from(PeerRule { name, deny, flows }: PeerRule) -> WrittenPeer {
+        if !deny && flows.is_empty() {
+            return WrittenPeer::Name(name);
+        }
+        WrittenPeer::Table(PeerTable { name, deny, flows })
+    }
+}
+
+impl FromStr for PeerRule {
+    type Err = anyhow::Error;
+
+    fn from_str(text: &str) -> Result<PeerRule> {
+        Ok(PeerRule { name: text.parse()?, deny: false, flows: Vec::new() })
+    }
+}
+
+impl<'de> Deserialize<'de> for PeerRule {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<PeerRule, D::Error> {
+        deserializer.deserialize_any(PeerRuleVisitor)
+    }
+}
+
+/// Reads a name or a table; says of either what is wrong with it.
+struct PeerRuleVisitor;
+
+impl<'de> Visitor<'de> for PeerRuleVisitor {
+    type Value = PeerRule;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("a name, or a table with `name`, `deny` and `flows`")
+    }
+
+    fn visit_str<E: de::Error>(self, text: &str) -> Result<PeerRule, E> {
+        text.parse().map_err(E::custom)
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, map: A) -> Result<PeerRule, A::Error> {
+        let PeerTable { name, deny, flows } = PeerTable::deserialize(MapAccessDeserializer::new(map))?;
+        Ok(PeerRule { name, deny, flows })
+    }
+}
+
+/// Names of a peer.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(try_from = "String", into = "String")]
 #[schemars(with = "String")]
@@ -157,7 +239,7 @@ pub struct Credentials {
     /// Whether peers that connect have to show a certificate.
     pub client_certificate: ClientCertificate,
     /// Who of those that are vouched for may be a peer; empty means all.
-    pub peers: Vec<PeerName>,
+    pub peers: Vec<PeerRule>,
 }
 
 impl Tls {
@@ -175,6 +257,9 @@ impl Tls {
             ensure!(self.port != 0, "signaling.tls.port must not be 0");
             let most = PEERS_MAX;
             ensure!(self.peers.len() <= most, "signaling.tls.peers has over {most} names; use prefixes or `*`");
+            let most = PEER_FLOWS_MAX;
+            let wide = self.peers.iter().find(|rule| rule.flows.len() > most);
+            ensure!(wide.is_none(), "signaling.tls.peers has over {most} prefixes in one `flows`; use wider ones");
             return self.read().map(drop);
         }
         let no_file = |path: &Path| path.as_os_str().is_empty();
@@ -307,6 +392,30 @@ mod tests {
     }
 
     #[test]
+    fn entries_of_the_list_are_names_or_tables() {
+        let parse = |text: &str| toml::from_str::<Tls>(&format!("peers = {text}"));
+        let tls = parse(
+            "['a.net', { name = '*.b.net', deny = true }, { name = 'c.net', flows = ['10.0.0.0/8', 'fd00::/8'] }]",
+        );
+        let peers = tls.unwrap().peers;
+        assert_eq!(peers[0], "a.net".parse().unwrap());
+        assert!(peers[1].deny && peers[1].flows.is_empty() && !peers[2].deny);
+        assert_eq!(peers[2].flows.len(), 2);
+        let written = toml::to_string_pretty(&Tls { peers: peers.clone(), ..Tls::default() }).unwrap();
+        assert_eq!(toml::from_str::<Tls>(&written).unwrap().peers, peers, "{written}");
+        for (text, named) in [
+            ("[{ name = 'a b' }]", "no DNS name"),
+            ("[{ deny = true }]", "name"),
+            ("[{ name = 'a.net', allow = true }]", "allow"),
+            ("[{ name = 'a.net', flows = ['10.0.0.0/33'] }]", "flows"),
+            ("[7]", "a name, or a table"),
+        ] {
+            let error = parse(text).unwrap_err().to_string();
+            assert!(error.contains(named), "{error}");
+        }
+    }
+
+    #[test]
     fn wrong_files_are_named_with_cause_and_fix() {
         let dir = tempfile::tempdir().unwrap();
         let put = |name: &str, text: &[u8], mode: u32| {
@@ -358,6 +467,14 @@ mod tests {
             (with(&|tls| tls.authorities = "/dev/zero".into()), vec!["/dev/zero has over"]),
             (with(&|tls| tls.port = 0), vec!["tls.port"]),
             (with(&|tls| tls.peers = vec!["a.net".parse().unwrap(); PEERS_MAX + 1]), vec!["tls.peers has over 4096"]),
+            (
+                with(&|tls| {
+                    let mut rule: PeerRule = "a.net".parse().unwrap();
+                    rule.flows = vec!["10.0.0.0/8".parse().unwrap(); PEER_FLOWS_MAX + 1];
+                    tls.peers = vec![rule];
+                }),
+                vec!["tls.peers has over 64 prefixes"],
+            ),
             (Tls { require: true, ..Tls::default() }, vec!["tls.require", "without signaling.tls.certificate"]),
             (Tls { key: "/k".into(), ..Tls::default() }, vec!["tls.key", "without signaling.tls.certificate"]),
         ] {

@@ -98,9 +98,10 @@ async fn greet(stream: TcpStream, ends: Ends, tls: Arc<Tls>, events: mpsc::Sende
     };
     tls.count(HandshakeEnd::Done, peer, "");
     let chain = stream.get_ref().1.peer_certificates().unwrap_or_default();
-    let shown = Shown { side: Side::Client, chain: chain.iter().map(|c| c.clone().into_owned()).collect(), trust };
+    let chain = chain.iter().map(|c| c.clone().into_owned()).collect();
+    let shown = Shown { side: Side::Client, chain, trust, flows: verifier.flows() };
     let connection = Connection::Tls(Box::new(TlsStream::from(stream)), Box::new(shown));
-    let accepted = SignalInput::Accepted { ends, channel: Channel::Tls { peer: verifier.name() }, connection };
+    let accepted = SignalInput::Accepted { ends, channel: verifier.channel(), connection };
     // The control loop may have ended.
     let _ = events.send(Event::Signal(accepted)).await;
 }

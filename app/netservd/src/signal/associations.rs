@@ -162,7 +162,12 @@ impl Associations {
         }
         let now = UnixTime::since_unix_epoch(SystemTime::UNIX_EPOCH.elapsed().unwrap_or_default());
         match trust.vouch(shown.side, &shown.chain, handle.peer, now) {
-            Ok(_) => shown.trust = trust,
+            Ok(found) if found.flows == shown.flows => shown.trust = trust,
+            Ok(_) => {
+                // It connects again, and is taken by the new rules.
+                let why = "signaling.tls.peers has it for other flows than before".to_owned();
+                let _ = handle.cut.take().map(|cut| cut.send(why));
+            }
             Err(why) => {
                 tracing::warn!(peer = %handle.peer, why, "a signaling peer is none any more; its connection is closed");
                 // The connection may have ended.
@@ -242,8 +247,7 @@ async fn connect(
             return;
         }
         (Ok(stream), Some(tls)) => match greet(stream, peer.ip(), &tls).await {
-            Ok((stream, name, shown)) => {
-                let channel = Channel::Tls { peer: name };
+            Ok((stream, channel, shown)) => {
                 let connected = SignalInput::Connected { association, channel, shown: Some(shown) };
                 if events.send(Event::Signal(connected)).await.is_ok() {
                     carry_tls(association, peer.ip(), stream, tls, orders, events).await;
@@ -263,7 +267,7 @@ async fn greet(
     stream: TcpStream,
     peer: IpAddr,
     tls: &Tls,
-) -> Result<(TlsStream<TcpStream>, Option<String>, Box<Shown>), String> {
+) -> Result<(TlsStream<TcpStream>, Channel, Box<Shown>), String> {
     let trust = tls.trust();
     let verifier = Verifier::new(trust.clone(), peer);
     let handshake = async {
@@ -275,8 +279,8 @@ async fn greet(
             tls.count(HandshakeEnd::Done, peer, "");
             let chain = stream.get_ref().1.peer_certificates().unwrap_or_default();
             let chain = chain.iter().map(|certificate| certificate.clone().into_owned()).collect();
-            let shown = Shown { side: Side::Server, chain, trust };
-            return Ok((TlsStream::from(stream), verifier.name(), Box::new(shown)));
+            let shown = Shown { side: Side::Server, chain, trust, flows: verifier.flows() };
+            return Ok((TlsStream::from(stream), verifier.channel(), Box::new(shown)));
         }
         Ok(Err(error)) => verifier.explain(&error),
         Err(_) => (HandshakeEnd::TimedOut, "the handshake took too long".to_owned()),
@@ -384,6 +388,8 @@ async fn write_all(mut writer: impl AsyncWrite + Unpin, mut queue: mpsc::Receive
 mod tests {
     use std::time::Duration;
 
+    use netserv_node::gist::FlowScope;
+
     use super::*;
     use crate::config::tls::Credentials;
 
@@ -397,10 +403,10 @@ mod tests {
             let Event::Signal(SignalInput::Accepted { channel, connection, .. }) = server.next().await else {
                 panic!()
             };
-            assert_eq!(channel, Channel::Tls { peer: Some("n1.example.net".to_owned()) });
+            assert_eq!(channel, Channel::Tls { peer: Some("n1.example.net".to_owned()), flows: FlowScope::default() });
             server.associations.attach(AssociationId(7), HERE, connection);
             let Event::Signal(SignalInput::Connected { channel, shown, .. }) = client.next().await else { panic!() };
-            assert_eq!(channel, Channel::Tls { peer: Some("n2.example.net".to_owned()) });
+            assert_eq!(channel, Channel::Tls { peer: Some("n2.example.net".to_owned()), flows: FlowScope::default() });
             client.associations.showed(AssociationId(1), shown.unwrap());
             client.associations.send(AssociationId(1), b"hello".to_vec());
             let Event::Signal(SignalInput::Bytes { bytes, .. }) = server.next().await else { panic!() };

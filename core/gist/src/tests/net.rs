@@ -12,8 +12,8 @@ use rand::{Rng, SeedableRng};
 
 use super::{NSLP, config, flow, session};
 use crate::{
-    ApiCall, ApiError, AssociationId, Channel, Config, Datagram, Disposition, Engine, Event, IcmpError, IcmpKind,
-    InterfaceId, Notification, SendStatus, Transmit,
+    ApiCall, ApiError, AssociationId, Channel, Config, Datagram, Disposition, Engine, Event, FlowScope, IcmpError,
+    IcmpKind, InterfaceId, Notification, SendStatus, Transmit,
 };
 
 /// One node of the row.
@@ -322,7 +322,7 @@ impl Net {
         let seen_at = if leaves { OUTSIDE } else { self.nodes[from].address };
         let (local, peer) = (self.nodes[to].address, SocketAddr::new(seen_at, 40_000));
         let channel = |of: usize| match self.connections[connection].tls {
-            true => Channel::Tls { peer: Some(self.nodes[of].address.to_string()) },
+            true => Channel::Tls { peer: Some(self.nodes[of].address.to_string()), flows: FlowScope::default() },
             false => Channel::Plain,
         };
         let (seen, shown) = (channel(from), channel(to));

@@ -12,7 +12,7 @@ use super::{NSLP, SECURE, UNRELIABLE, config, flow, send};
 use crate::limits::{PATH_MTU_TIME, PATH_MTU_V4_MIN, PATH_MTUS_MAX};
 use crate::path_mtu::PathMtus;
 use crate::{
-    Channel, Config, Counter, Datagram, Disposition, IcmpError, IcmpKind, InterfaceId, NoPeerReason, Prefix,
+    Channel, Config, Counter, Datagram, Disposition, FlowScope, IcmpError, IcmpKind, InterfaceId, NoPeerReason, Prefix,
     SendStatus, StateCounts, TlsPolicy, Transmit,
 };
 
@@ -172,7 +172,7 @@ fn lost_state_is_believed_over_tls_only_where_tls_is_spoken() {
     s.send(0, &response);
     let Transmit::Connect { association, .. } = s.transmit(0) else { panic!() };
     let peer = Some("n2.example.net".to_owned());
-    s.engine.handle_connected(Instant::from_millis(0), association, Channel::Tls { peer });
+    s.engine.handle_connected(Instant::from_millis(0), association, Channel::Tls { peer, flows: FlowScope::default() });
     assert_eq!(s.recv_stream(0, association)[0].kind, MessageType::Confirm);
     let data = s.recv_stream(0, association).remove(0);
     for code in [ErrorCode::NoRoutingState, ErrorCode::IncorrectlyDelivered] {

@@ -10,7 +10,8 @@ use super::net::Net;
 use super::script::*;
 use super::{RELIABLE, SECURE, UNRELIABLE, config, flow, send};
 use crate::{
-    ApiError, AssociationId, Channel, Config, Counter, Event, FailReason, Notification, SendStatus, TlsPolicy, Transmit,
+    ApiError, AssociationId, Channel, Config, Counter, Event, FailReason, FlowRule, FlowScope, Notification, Prefix,
+    SendStatus, TlsPolicy, Transmit,
 };
 
 #[test]
@@ -226,7 +227,7 @@ fn a_responder_answers_over_a_connection_only_if_it_protects_enough() {
     assert!(s.recv_kind(1, MessageType::Response).stack_proposal.is_some(), "a connection of its own is wanted");
     s.send(2, &with_stacks(query(6), TlsPolicy::Offered, None));
     assert!(s.recv_stream(2, plain)[0].stack_proposal.is_none(), "what is there will do");
-    let tls = be_connected(&mut s, 3, 7, Channel::Tls { peer: None });
+    let tls = be_connected(&mut s, 3, 7, Channel::Tls { peer: None, flows: FlowScope::default() });
     for policy in [TlsPolicy::Required, TlsPolicy::Offered, TlsPolicy::Off] {
         s.send(4, &with_stacks(query(8), policy, None));
         assert_eq!(s.recv_stream(4, tls)[0].kind, MessageType::Response, "the better one will do for {policy:?}");
@@ -235,7 +236,7 @@ fn a_responder_answers_over_a_connection_only_if_it_protects_enough() {
 
 #[test]
 fn a_connection_that_is_not_what_was_agreed_on_ends() {
-    for channel in [Channel::Plain, Channel::Tls { peer: None }] {
+    for channel in [Channel::Plain, Channel::Tls { peer: None, flows: FlowScope::default() }] {
         let mut s = script(TlsPolicy::Required);
         s.call(0, send(1, 5, downstream(), SECURE, b"hush"));
         let query = s.recv_kind(0, MessageType::Query);
@@ -245,6 +246,52 @@ fn a_connection_that_is_not_what_was_agreed_on_ends() {
         assert_eq!(s.transmit(1), Transmit::Close { association: id });
         assert_eq!((s.count(Counter::AssociationsFailed), s.count(Counter::DataSent)), (1, 0));
     }
+}
+
+/// Goal: a peer speaks only about flows that it is authorised for (RFC 5971 §4.4.2), at either end. Method: the first rule that
+/// a flow fits decides.
+#[test]
+fn a_peer_speaks_about_its_flows_only() {
+    let prefix = |text: &str, bits| Prefix { address: text.parse().unwrap(), bits };
+    let rule = |allow, prefixes| FlowRule { allow, prefixes };
+    let all = rule(true, vec![]);
+    for (rules, may) in [
+        (vec![], true),
+        (vec![all.clone()], true),
+        (vec![rule(true, vec![prefix("10.0.9.0", 24)])], true),
+        (vec![rule(true, vec![prefix("10.7.0.0", 16), prefix("10.0.0.0", 30)])], true),
+        (vec![rule(true, vec![prefix("10.7.0.0", 16)])], false),
+        (vec![rule(false, vec![prefix("10.0.9.0", 24)]), all.clone()], false),
+        (vec![rule(false, vec![prefix("2001:db8::", 32)]), all], true),
+    ] {
+        let channel = Channel::Tls { peer: Some("there".to_owned()), flows: FlowScope(rules.clone()) };
+        let mut s = script(TlsPolicy::Offered);
+        s.call(0, send(1, 5, downstream(), SECURE, b"hush"));
+        let query = s.recv_kind(0, MessageType::Query);
+        let id = respond(&mut s, 0, &query).unwrap();
+        let now = s.at(1);
+        s.engine.handle_connected(now, id, channel.clone());
+        let status = if may { SendStatus::Sent } else { SendStatus::Failed(FailReason::NoStack) };
+        assert_eq!(s.statuses(), [(1, status)], "{rules:?}");
+        assert_eq!((s.count(Counter::DataSent), s.count(Counter::FlowsForbidden)), (may.into(), (!may).into()));
+
+        let mut s = script(TlsPolicy::Offered);
+        let query = Message { mri: Some(flow(THERE, FAR)), ..with_stacks(query_of_peer(), TlsPolicy::Offered, None) };
+        s.send(0, &query);
+        let response = s.recv_kind(0, MessageType::Response);
+        let now = s.at(0);
+        let id = s.engine.handle_accepted(now, HERE, SocketAddr::new(THERE, 40_000), channel);
+        let confirm = Message { mri: Some(flow(THERE, FAR)), ..first_confirm_to(&response) };
+        s.send_stream(0, id, &confirm);
+        assert_eq!(s.engine.state_counts().responding, usize::from(may), "{rules:?}");
+        if !may {
+            assert_eq!(s.transmit(0), Transmit::Close { association: id });
+        }
+    }
+}
+
+fn query_of_peer() -> Message {
+    query(5)
 }
 
 #[test]
@@ -283,7 +330,7 @@ fn respond(s: &mut Script, at_ms: u64, query: &Message) -> Option<AssociationId>
 
 fn open(s: &mut Script, at_ms: u64, id: AssociationId) {
     let now = s.at(at_ms);
-    s.engine.handle_connected(now, id, Channel::Tls { peer: Some("there".to_owned()) });
+    s.engine.handle_connected(now, id, Channel::Tls { peer: Some("there".to_owned()), flows: FlowScope::default() });
 }
 
 /// Plays a querying peer through the handshake over a connection of its own.

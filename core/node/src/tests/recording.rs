@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Recordings: what is written means the same when it is read, and damage is an error.
 
-use netserv_gist::{AssociationId, Channel, IcmpError, IcmpKind, InterfaceId, Prefix};
+use netserv_gist::{AssociationId, Channel, FlowRule, FlowScope, IcmpError, IcmpKind, InterfaceId, Prefix};
 use netserv_model::application::ApplicationCall;
 use netserv_model::effect::{InstalledRecord, Measured, ModuleCounts, ModuleSlot, Stored};
 use netserv_model::request::{PacketCounts, ServerCounts};
@@ -218,8 +218,17 @@ fn inputs() -> Vec<Input> {
         Input::Icmp(Box::new(IcmpError { kind: IcmpKind::TooBig { mtu: 576 }, reporter: None, quoted: vec![1] })),
         Input::Icmp(Box::new(IcmpError { kind: IcmpKind::Prohibited, reporter: None, quoted: Vec::new() })),
         Input::Accepted(Token(0), ends, Channel::Plain),
-        Input::Accepted(Token(1), ends, Channel::Tls { peer: None }),
-        Input::Connected(AssociationId(u64::MAX), Channel::Tls { peer: Some("n1.example.net".to_owned()) }),
+        Input::Accepted(Token(1), ends, Channel::Tls { peer: None, flows: FlowScope::default() }),
+        Input::Connected(
+            AssociationId(u64::MAX),
+            Channel::Tls {
+                peer: Some("n1.example.net".to_owned()),
+                flows: FlowScope(vec![FlowRule {
+                    allow: false,
+                    prefixes: vec![Prefix { address: addresses[0], bits: 8 }],
+                }]),
+            },
+        ),
         Input::Bytes(AssociationId(1), (0..=255).rev().collect()),
         Input::Bytes(AssociationId(1), Vec::new()),
         Input::Closed(AssociationId(2), Some(error)),
