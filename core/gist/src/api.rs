@@ -380,7 +380,7 @@ impl Config {
             policy: ResponderPolicy::Delayed,
             hops: 32,
             retry_initial: Duration::from_millis(500),
-            query_budget: Duration::from_millis(1500),
+            query_budget: Duration::from_secs(2),
             refresh_budget: Duration::from_millis(7500),
             validity: Duration::from_secs(30),
             refreshes_per_second: limits::REFRESHES_PER_SECOND,

@@ -101,7 +101,7 @@ impl Default for Signaling {
             tcp_port: 27001,
             intercept: true,
             queue: 270,
-            last_node_timeout_ms: 1500,
+            last_node_timeout_ms: 2000,
             state_without_confirm: false,
             routes_max: gist::limits::ROUTES_MAX,
             leases_max: nslp::limits::LEASES_MAX,

@@ -276,7 +276,7 @@ fn only_so_many_bytes_wait_in_all() {
     }
     assert_eq!(s.try_call(0, send(99, 5, downstream(), UNRELIABLE, &data)), Err(ApiError::QueueFull));
     assert_eq!(s.engine.state_counts().pending_bytes, fit * DATA_BYTES_MAX);
-    s.at(1500);
+    s.at(2000);
     assert_eq!(s.statuses().len(), fit);
     assert_eq!(s.engine.state_counts(), StateCounts::default());
 }
