@@ -850,6 +850,9 @@ local HEADERS = {
   withheld = { "Withheld", "RESPONSE" }, foreign = { "Entries of outside", "RESPONSE" },
   module = { "Module", "NOTIFY TEAR" }, node = { "Node", "NOTIFY" }, event = { "Event", "NOTIFY" },
   nodes = { "Nodes", "NOTIFY" }, detail = { "Detail", "NOTIFY" }, ["budget-ms"] = { "Time to answer in ms", "HOP" },
+  ["may-return"] = { "May be sent back", "HOP" }, trigger = { "Trigger", "*" },
+  ["return"] = { "Entry of the way back", "RESPONSE" }, ["return-more"] = { "Entry of the way back, continued", "RESPONSE" },
+  returned = { "Way back", "RESPONSE" },
   ["nodes-passed"] = { "Nodes passed", "HOP" }, scope = { "Scope", "*" }, ["node-id"] = { "Node", "*" },
   require = { "Required of nodes", "*" },
 }
@@ -857,7 +860,7 @@ local REQUESTS = { SETUP = true, REMOVE = true, PROBE = true }
 for name, row in pairs(HEADERS) do netserv_field((name:gsub("-", "_")), "string", row[1]) end
 
 local REPEATABLE = {
-  ["node-id"] = true, require = true, filter = true, properties = true, dependencies = true, ask = true, entry = true, ["entry-more"] = true,
+  ["node-id"] = true, require = true, ["return"] = true, ["return-more"] = true, filter = true, properties = true, dependencies = true, ask = true, entry = true, ["entry-more"] = true,
 }
 local REQUIRED = {
   SETUP = { "user", "url", "digest", "ttl", "created", "nonce" }, REMOVE = { "user", "created", "nonce" },

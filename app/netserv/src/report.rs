@@ -3,7 +3,7 @@
 
 use netserv_model::api::RequestResult;
 use netserv_model::request::{
-    ModuleState, ModuleStatus, NodeLoad, NodeReport, Outcome, PolicyReport, ServerCounts, Withheld,
+    ModuleState, ModuleStatus, NodeLoad, NodeReport, Outcome, PolicyReport, ReturnStack, ServerCounts, Withheld,
 };
 use netserv_model::{Flavour, Refusal, RefusalKind};
 
@@ -26,6 +26,13 @@ pub fn write(result: &RequestResult, output: &mut Output) -> Result<Exit, Failur
         stack(&result.nodes).write(output);
         write_answers(&result.nodes, output);
     }
+    if let Some(returned) = &result.returned {
+        output.line("way back:");
+        if !returned.nodes.is_empty() {
+            stack(&returned.nodes).write(output);
+        }
+        write_returned(returned, "the requester", output);
+    }
     write_end(result, output);
     Ok(exit(result))
 }
@@ -39,10 +46,32 @@ pub fn write_path(result: &RequestResult, destination: &str, output: &mut Output
         output.json(result)?;
         return Ok(exit(result));
     }
-    let name_width = result.nodes.iter().map(|node| node.node.as_str().len()).max().unwrap_or_default();
-    let address_width = result.nodes.iter().map(|node| node.address.to_string().len()).max().unwrap_or_default();
-    let hop_width = result.nodes.len().to_string().len();
-    for (number, report) in (1..).zip(&result.nodes) {
+    let hop_width = write_hops(&result.nodes, output);
+    let last = match result.end.filter(|_| !result.nodes.is_empty()) {
+        Some(end) => format!("{destination}  {}", end.text()),
+        None => format!("? {destination}"),
+    };
+    output.line(format!("{:hop_width$}  {last}", ""));
+    if let Some(returned) = &result.returned {
+        output.line("way back:");
+        let hop_width = write_hops(&returned.nodes, output);
+        let last = match returned.end {
+            Some(end) => format!("the requester  {}", end.text()),
+            None => "? the requester".to_owned(),
+        };
+        output.line(format!("{:hop_width$}  {last}", ""));
+        write_returned_early(returned, output);
+    }
+    write_end(result, output);
+    Ok(exit(result))
+}
+
+/// Writes one line per node; returns how wide the first column is.
+fn write_hops(nodes: &[NodeReport], output: &mut Output) -> usize {
+    let name_width = nodes.iter().map(|node| node.node.as_str().len()).max().unwrap_or_default();
+    let address_width = nodes.iter().map(|node| node.address.to_string().len()).max().unwrap_or_default();
+    let hop_width = nodes.len().to_string().len();
+    for (number, report) in (1..).zip(nodes) {
         let address = report.address.to_string();
         let time = format_micros(report.took_us);
         output.line(format!(
@@ -53,20 +82,16 @@ pub fn write_path(result: &RequestResult, destination: &str, output: &mut Output
             write_refusal(refusal, hop_width + 2, output);
         }
     }
-    let last = match result.end.filter(|_| !result.nodes.is_empty()) {
-        Some(end) => format!("{destination}  {}", end.text()),
-        None => format!("? {destination}"),
-    };
-    output.line(format!("{:hop_width$}  {last}", ""));
-    write_end(result, output);
-    Ok(exit(result))
+    hop_width
 }
 
 /// Returns the exit code that tells a response stack in one number.
 pub fn exit(result: &RequestResult) -> Exit {
-    if result.nodes.iter().any(|node| !node.outcome.is_ok()) || result.withheld.refused > 0 {
+    let back = result.returned.iter().flat_map(|returned| &returned.nodes);
+    let is_back = result.returned.as_ref().is_none_or(|returned| returned.incomplete.is_none());
+    if result.nodes.iter().chain(back).any(|node| !node.outcome.is_ok()) || result.withheld.refused > 0 {
         Exit::NodeRefused
-    } else if result.incomplete.is_some() || result.withheld.nodes > 0 || is_for_nobody(result) {
+    } else if !is_back || result.incomplete.is_some() || result.withheld.nodes > 0 || is_for_nobody(result) {
         Exit::Incomplete
     } else {
         Exit::Done
@@ -195,6 +220,21 @@ fn write_end(result: &RequestResult, output: &mut Output) {
             output.line("fix: compare --scope, --node and --require with `netserv probe --ask blocks,load`");
         }
         None => {}
+    }
+}
+
+fn write_returned(returned: &ReturnStack, requester: &str, output: &mut Output) {
+    if let Some(end) = returned.end {
+        output.line(format!("{requester} {}", end.text()));
+    }
+    write_returned_early(returned, output);
+}
+
+fn write_returned_early(returned: &ReturnStack, output: &mut Output) {
+    if let Some(refusal) = &returned.incomplete {
+        let line = output.paint(Style::Warn, "the stack of the way back ends early");
+        output.line(line);
+        write_refusal(refusal, 0, output);
     }
 }
 

@@ -8,8 +8,9 @@ use std::time::{Duration, SystemTime};
 use clap::Args;
 use ed25519_dalek::{Signer, SigningKey};
 use netserv_model::api::{PathSpec, PostRequest, RequestResult};
+use netserv_model::request::ReturnStack;
 use netserv_model::target::{Condition, Scope, Target};
-use netserv_model::{NodeId, Nonce, SessionId, Signature, UnixTime, UserId};
+use netserv_model::{NodeId, Nonce, Refusal, RefusalKind, SessionId, Signature, UnixTime, UserId};
 use netserv_wire::nslp::{RequestBuilder, Unsigned};
 
 use crate::client::Client;
@@ -62,6 +63,9 @@ pub struct Travel {
     /// Go on with this signaling session instead of starting one
     #[arg(long, value_name = "ID")]
     pub session: Option<SessionId>,
+    /// Have the last node send the request back, and show the nodes on that way, too
+    #[arg(long)]
+    pub round_trip: bool,
 }
 
 /// Who signs.
@@ -138,7 +142,18 @@ impl Travel {
         let timeout_ms = u64::try_from(self.timeout.as_millis()).unwrap_or(u64::MAX);
         let request = PostRequest { message, path, session: self.session, timeout_ms };
         let time_max = self.timeout.saturating_add(ANSWER_SLACK);
-        output.waiting("waiting for the response stack", client.post("/v1/requests", &request, time_max)).await
+        let posted = client.post("/v1/requests", &request, time_max);
+        let mut result: RequestResult = output.waiting("waiting for the response stack", posted).await?;
+        if self.round_trip && result.returned.is_none() {
+            let refusal = Refusal::new(RefusalKind::NoNode, "no node sent the request back");
+            result.returned = Some(ReturnStack { incomplete: Some(refusal), ..ReturnStack::default() });
+        }
+        Ok(result)
+    }
+
+    /// Adds to a request how it travels.
+    pub fn shape(&self, builder: RequestBuilder) -> RequestBuilder {
+        if self.round_trip { builder.and_return() } else { builder }
     }
 }
 
@@ -239,6 +254,7 @@ mod tests {
             from: from.map(|text| text.parse().unwrap()),
             timeout: Duration::ZERO,
             session: None,
+            round_trip: false,
         };
         let path = travel(Some("2001:db8::2")).path_to("2001:db8::1").unwrap();
         assert_eq!(path.destination.to_string(), "2001:db8::1");

@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 
 use netserv_model::api::{PostRequest, RequestResult};
 use netserv_model::request::{Body, Environment, ModuleState, ModuleStatus, NodeLoad, NodeReport, Outcome};
-use netserv_model::request::{PacketCounts, PathEnd, PolicyReport, ServerCounts};
+use netserv_model::request::{PacketCounts, PathEnd, PolicyReport, ReturnStack, ServerCounts};
 use netserv_model::{Flavour, Refusal, RefusalKind, SessionId};
 use netserv_wire::nslp::Message;
 use support::{FakeNode, Home, check, text};
@@ -37,6 +37,7 @@ fn result(nodes: Vec<NodeReport>, incomplete: Option<Refusal>) -> RequestResult 
         incomplete,
         end,
         withheld: Default::default(),
+        returned: None,
         took_us: 15_340,
     }
 }
@@ -273,6 +274,45 @@ fn a_path_is_shown_node_by_node() {
     let (request, message) = posted(&node);
     assert!(request.path.is_some());
     assert_eq!((message.user(), message.signature()), (None, None));
+}
+
+#[test]
+fn a_round_trip_shows_the_way_back_and_is_whole_only_with_it() {
+    let there = || vec![report("r1", "10.0.0.1", Outcome::Probed, 300)];
+    let back = vec![report("r3", "10.0.3.1", Outcome::Probed, 400), report("r4", "10.0.4.1", Outcome::Probed, 500)];
+    let stack = ReturnStack { nodes: back, incomplete: None, end: Some(PathEnd::Destination) };
+    let whole = RequestResult { returned: Some(stack.clone()), ..result(there(), None) };
+    let node_1 = node(&whole);
+    let stdout = "\
+1  r1  10.0.0.1  0.3 ms
+   10.2.0.1  refused the last Query with an ICMP error
+way back:
+1  r3  10.0.3.1  0.4 ms
+2  r4  10.0.4.1  0.5 ms
+   the requester  is the last node
+1 node in 15.3 ms
+";
+    let home = Home::empty();
+    check(&home.ask(&node_1, &["path", "10.2.0.1", "--round-trip"]), 0, stdout, "");
+    let (_, message) = posted(&node_1);
+    assert!(message.wants_return());
+
+    let stdout = "\
+HOP  NODE  ADDRESS   OUTCOME  TIME
+1    r1    10.0.0.1  ok       0.3 ms
+way back:
+the stack of the way back ends early
+cause: no-node: no node sent the request back
+fix: check the path and that nodes run: `netserv path`
+1 node in 15.3 ms
+";
+    let node_2 = node(&result(there(), None));
+    check(&home.ask(&node_2, &["probe", "--to", "10.2.0.1", "--round-trip"]), 6, stdout, "");
+
+    let refused = refused(RefusalKind::UnknownUser, "no user janedoe");
+    let nodes = vec![report("r3", "10.0.3.1", refused, 400)];
+    let node_3 = node(&RequestResult { returned: Some(ReturnStack { nodes, ..stack }), ..result(there(), None) });
+    assert_eq!(home.ask(&node_3, &["probe", "--to", "10.2.0.1", "--round-trip"]).status.code(), Some(5));
 }
 
 #[test]

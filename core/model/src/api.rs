@@ -7,7 +7,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::application::ApplicationInfo;
-use crate::request::{ModuleStatus, NodeLoad, NodeReport, PathEnd, Withheld};
+use crate::request::{ModuleStatus, NodeLoad, NodeReport, PathEnd, ReturnStack, Withheld};
 use crate::usage::{Traffic, Usage};
 use crate::{ModuleName, NodeId, Refusal, SessionId, UnixTime, UserId};
 
@@ -55,6 +55,9 @@ pub struct RequestResult {
     /// What proves that no node is missing at the far end; nothing if one may be, or if no path was asked.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub end: Option<PathEnd>,
+    /// What the nodes on the way back said, if the request was to be sent back.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub returned: Option<ReturnStack>,
     /// From posting to answer, in microseconds.
     pub took_us: u64,
 }

@@ -182,6 +182,20 @@ pub struct NodeReport {
     pub policy: Option<PolicyReport>,
 }
 
+/// The stack of a request that the last node of a path sent back to its requester, by a flow of its own.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct ReturnStack {
+    /// One entry per node, nearest to the node that turned it around first.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub nodes: Vec<NodeReport>,
+    /// Why the stack ends before the requester, if it does.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub incomplete: Option<Refusal>,
+    /// What proves that it does not.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub end: Option<PathEnd>,
+}
+
 /// What runs modules of one flavour on a node.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Environment {

@@ -59,6 +59,10 @@ counters! {
     tears_sent,
     /// TEARs that ended a lease here.
     tears_received,
+    /// Requests sent back to their requesters, as the last node.
+    returns_sent,
+    /// Requests that were not sent back, since there were too many.
+    returns_over_limit,
     /// News for requesters that were sent or passed on.
     news_sent,
     /// News for requesters that were too many, or about nothing that is here.

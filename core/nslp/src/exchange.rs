@@ -8,7 +8,7 @@ use netserv_gist::SiiHandle;
 use netserv_model::domain;
 use netserv_model::effect::RequestId;
 use netserv_model::limits::STACK_ENTRIES_MAX;
-use netserv_model::request::{NodeReport, Outcome, PathEnd, Probe, Withheld};
+use netserv_model::request::{NodeReport, Outcome, PathEnd, Probe, ReturnStack, Withheld};
 use netserv_model::{Instant, NodeId, Nonce, Refusal, RefusalKind, SessionId};
 use netserv_wire::gist::Mri;
 use netserv_wire::nslp::{Message, Response};
@@ -40,6 +40,8 @@ pub(crate) struct Arrival {
     pub refusal: Option<Refusal>,
     /// Nodes that it passed before.
     pub passed: u32,
+    /// The last node may send it back to its source.
+    pub may_return: bool,
 }
 
 /// One request on this node.
@@ -65,6 +67,10 @@ pub(crate) struct Exchange {
     pub hops: Option<u8>,
     /// Nodes that it passed before.
     pub passed: u32,
+    /// The last node may send it back to its source.
+    pub may_return: bool,
+    /// What became of it on its way back, if this node sent it there.
+    pub returning: Returning,
     /// Why it is not for this node, if its place or name is not meant.
     pub passed_by: Option<String>,
     /// The controller knows its user, or it is for this node.
@@ -87,9 +93,22 @@ pub(crate) struct Exchange {
     pub answer: Option<Response>,
 }
 
+/// What became of a request on its way back.
+#[derive(Debug)]
+pub(crate) enum Returning {
+    /// It was not sent back.
+    No,
+    /// It is on its way.
+    Waiting,
+    /// What the nodes there said.
+    Known(ReturnStack),
+}
+
 /// Who waits for the answer.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Requester {
+    /// Another exchange of this node, which is the last one of its path: this is the way back.
+    Return(ExchangeKey),
     /// The previous node, as GIST names it; while a path changes, there may be several.
     Upstream(Vec<Asker>),
     /// Nobody: this node looks where the path leads.
@@ -162,7 +181,9 @@ impl Beyond {
 impl Exchange {
     /// Returns the exchange that an arrival begins.
     pub(crate) fn new(now: Instant, request: RequestId, arrival: Arrival, beyond: Beyond) -> Exchange {
-        let Arrival { message, requester, mri, address, time, hops, passed, refusal: _ } = arrival;
+        let Arrival { message, requester, mri, address, time, hops, passed, may_return, refusal: _ } = arrival;
+        // Who sends a request back said on the way there what it has to say.
+        let own = if matches!(requester, Requester::Return(_)) { Own::LeftOut } else { Own::Unasked };
         Exchange {
             request,
             requester,
@@ -174,11 +195,13 @@ impl Exchange {
             timer: now + time,
             hops,
             passed,
+            may_return,
+            returning: Returning::No,
             passed_by: None,
             is_vouched: true,
             has_next: matches!(beyond, Beyond::Known { incomplete: Some(_), .. }),
             goes_on: matches!(beyond, Beyond::Waiting { .. }),
-            own: Own::Unasked,
+            own,
             beyond,
             downstream: None,
             moved: None,
@@ -210,6 +233,7 @@ impl Exchange {
         let seconds = match &self.own {
             Own::Reported(report) if report.outcome.is_not_targeted() && self.is_vouched => longest_lease(answer),
             Own::Reported(report) => report.outcome.lease_s(),
+            Own::LeftOut if matches!(self.requester, Requester::Return(_)) => longest_lease(answer),
             Own::LeftOut if host_only && !matches!(self.requester, Requester::Upstream(_)) => longest_lease(answer),
             Own::Unasked | Own::Pending | Own::LeftOut => None,
         };
@@ -248,7 +272,10 @@ impl Exchange {
 
     /// Returns whether nothing more is waited for.
     pub(crate) fn is_ready(&self) -> bool {
-        !matches!(self.own, Own::Unasked | Own::Pending) && !matches!(self.beyond, Beyond::Waiting { .. })
+        let all_returned = !matches!(self.returning, Returning::Waiting);
+        all_returned
+            && !matches!(self.own, Own::Unasked | Own::Pending)
+            && !matches!(self.beyond, Beyond::Waiting { .. })
     }
 
     /// Builds the answer out of what is known: this node's entry in front of the others.
@@ -275,8 +302,9 @@ impl Exchange {
             incomplete = Some(Refusal::new(RefusalKind::QuotaExceeded, detail));
         }
         let end = end.filter(|_| incomplete.is_none());
+        let returned = if let Returning::Known(stack) = &self.returning { Some(stack.clone()) } else { None };
         let nonce = self.message.nonce();
-        Response { session, nonce, entries, incomplete, end, withheld, foreign, unknown: Vec::new() }
+        Response { session, nonce, entries, incomplete, end, withheld, foreign, returned, unknown: Vec::new() }
     }
 
     /// Returns whether the first entry of the answer is this node's own.
@@ -302,6 +330,11 @@ impl Exchange {
         if matches!(self.own, Own::Unasked | Own::Pending) {
             let refusal = Refusal::new(RefusalKind::Timeout, format!("not done after {waited_ms} ms; it may still be"));
             self.own = Own::Reported(Box::new(refused(node, self.address, refusal, now.since(self.started))));
+        }
+        if matches!(self.returning, Returning::Waiting) {
+            let detail = format!("nothing came back to {node} within {waited_ms} ms");
+            let incomplete = Some(Refusal::new(RefusalKind::Timeout, detail));
+            self.returning = Returning::Known(ReturnStack { incomplete, ..ReturnStack::default() });
         }
         if matches!(self.beyond, Beyond::Waiting { .. }) {
             let detail = format!("the node after {node} did not answer within {waited_ms} ms");

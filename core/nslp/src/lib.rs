@@ -41,6 +41,14 @@
 //! a SETUP all the same. A module leaves a node that is not the last one any more once a node further on has it, and one that is
 //! not the first one any more once the requester's host has left it by TEAR.
 //!
+//! # The way back
+//! A request may ask the last node to send it back (`trigger: return`): as its user signed it, in the session whose bits are
+//! all the other way round, on a flow from that node to the source of the first flow. What the nodes there say comes with the
+//! answer. It is sent only where the first node saw that the flow's source is the requester's own host, which the envelope
+//! says (`may-return`), once for a session and nonce, and [`limits::RETURNS_BURST_MAX`] times a second. The way back of a way
+//! back is the first session again, so nothing goes to and fro. A node on both ways says on the second what it did on the
+//! first. The last node follows the way back of a SETUP until the lease ends there.
+//!
 //! A request whose connection broke is sent again, at most [`limits::RESENDS_MAX`] times: the next node takes the
 //! second for a duplicate.
 #![forbid(unsafe_code)]

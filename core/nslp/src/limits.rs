@@ -48,5 +48,9 @@ pub const NEWS_BURST_MAX: u8 = 16;
 pub const NEWS_INTERVAL: Duration = Duration::from_secs(10);
 /// How long GIST keeps state beyond the end of a lease, so that neither ends before the other for a rounded second.
 pub const STATE_TIME_MORE: Duration = Duration::from_secs(5);
+/// Requests that a node sends back to their requesters within [`RETURNS_INTERVAL`].
+pub const RETURNS_BURST_MAX: u32 = 20;
+/// See [`RETURNS_BURST_MAX`].
+pub const RETURNS_INTERVAL: Duration = Duration::from_secs(1);
 /// How long an answer may wait for its connection.
 pub const ANSWER_SEND_TIME: Duration = Duration::from_secs(5);

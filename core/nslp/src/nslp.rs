@@ -29,6 +29,7 @@ use crate::targeting::{Place, not_last};
 mod domain;
 mod follow;
 mod receive;
+mod turn;
 
 use domain::Shown;
 
@@ -56,6 +57,8 @@ pub struct Nslp {
     results: VecDeque<(LocalId, RequestResult)>,
     withdrawals: VecDeque<Withdrawal>,
     notifies: VecDeque<Notify>,
+    /// Since when so many requests were sent back.
+    returns: (Instant, u32),
 }
 
 /// A module that is to go, since the path of the SETUP that installed it leads elsewhere.
@@ -125,6 +128,7 @@ impl Nslp {
             results: VecDeque::new(),
             withdrawals: VecDeque::new(),
             notifies: VecDeque::new(),
+            returns: (Instant::default(), 0),
         }
     }
 
@@ -207,7 +211,12 @@ impl Nslp {
         let time = if timeout.is_zero() { self.config.timeout_default } else { timeout };
         let address = path.map(|path| path.source).or_else(|| self.config.own_addresses.first().copied());
         let (requester, hops, refusal) = (Requester::Local(vec![id]), None, None);
-        self.start(now.instant, key, Arrival { message, requester, mri, address, time, hops, passed: 0, refusal });
+        let may_return = path.is_some_and(|path| self.config.own_addresses.contains(&path.source));
+        self.start(
+            now.instant,
+            key,
+            Arrival { message, requester, mri, address, time, hops, passed: 0, may_return, refusal },
+        );
         Ok(())
     }
 
@@ -359,6 +368,7 @@ impl Nslp {
         self.exchanges.insert(key, exchange);
         self.pending += 1;
         self.ask(key);
+        self.turn(now, key);
         if let Some(mri) = path {
             *self.paths.entry((key.0, Arc::new(mri))).or_default() += 1;
             self.send_request(now, key);
@@ -390,6 +400,12 @@ impl Nslp {
             },
         };
         let passed_by = passed_by.map(str::to_owned);
+        let said = if passed_by.is_none() { self.said_on_the_other_way(key, exchange) } else { None };
+        if let (Some(said), Some(exchange)) = (said, self.exchanges.get_mut(&key)) {
+            exchange.own = said;
+            return;
+        }
+        let Some(exchange) = self.exchanges.get(&key) else { return };
         let request = Request { passed_by: passed_by.clone(), ..exchange.message.request(key.0) };
         let id = exchange.request;
         if let Some(exchange) = self.exchanges.get_mut(&key) {
@@ -406,6 +422,7 @@ impl Nslp {
         let envelope = Envelope {
             budget: exchange.budget(now),
             passed: Some(exchange.passed.saturating_add(u32::from(!self.config.host_only))),
+            may_return: exchange.may_return,
             unknown: Vec::new(),
         };
         let pieces = nslp::parts(&envelope.emit(&exchange.message), key.1);
@@ -459,6 +476,7 @@ impl Nslp {
         {
             exchange.beyond = beyond;
             self.ask(key);
+            self.turn(now, key);
             self.finish_if_ready(now, key);
         }
     }
@@ -489,6 +507,10 @@ impl Nslp {
                 }
             }
             Requester::Nobody => exchange.requester = Requester::Nobody,
+            Requester::Return(there) => {
+                exchange.requester = Requester::Return(there);
+                self.returned(now, there, answer.clone());
+            }
         }
         self.note_lease(now, key, &answer);
         self.make_room();
@@ -546,6 +568,7 @@ fn result(answer: Response, took: Duration) -> RequestResult {
         nodes: answer.entries,
         incomplete: answer.incomplete,
         withheld: answer.withheld,
+        returned: answer.returned,
         end: answer.end,
         took_us: u64::try_from(took.as_micros()).unwrap_or(u64::MAX),
     }

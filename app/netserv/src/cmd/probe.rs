@@ -79,7 +79,7 @@ impl Probe {
     /// # Errors
     /// The request cannot be made or sent.
     pub async fn run(self, client: &Client, output: &mut Output) -> Result<Exit, Failure> {
-        let message = build(&self.ask, &self.route.target(), &self.identity)?;
+        let message = build(&self.ask, &self.route.target(), &self.route.travel, &self.identity)?;
         let path = self.route.path()?;
         let result = self.route.travel.send(client, output, message, path).await?;
         report::write(&result, output)
@@ -92,16 +92,16 @@ impl Path {
     /// # Errors
     /// The request cannot be made or sent.
     pub async fn run(self, client: &Client, output: &mut Output) -> Result<Exit, Failure> {
-        let message = build(&[Question::Nodes], &Target::default(), &self.identity)?;
+        let message = build(&[Question::Nodes], &Target::default(), &self.travel, &self.identity)?;
         let path = self.travel.path_to(&self.destination)?;
         let result = self.travel.send(client, output, message, Some(path)).await?;
         report::write_path(&result, &self.destination, output)
     }
 }
 
-fn build(questions: &[Question], target: &Target, identity: &Identity) -> Result<String, Failure> {
+fn build(questions: &[Question], target: &Target, travel: &Travel, identity: &Identity) -> Result<String, Failure> {
     let asks: Vec<Ask> = questions.iter().map(|question| question.ask()).collect();
-    let builder = RequestBuilder::probe(&asks).target(target);
+    let builder = travel.shape(RequestBuilder::probe(&asks).target(target));
     let personal = questions.iter().any(|question| question.is_personal());
     let account = if personal { Some(identity.account()?) } else { identity.account_if_any()? };
     match account {

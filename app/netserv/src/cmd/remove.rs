@@ -33,6 +33,7 @@ impl Remove {
     /// The request cannot be made or sent.
     pub async fn run(self, client: &Client, output: &mut Output) -> Result<Exit, Failure> {
         let builder = RequestBuilder::remove(&self.module).target(&self.route.target());
+        let builder = self.route.travel.shape(builder);
         let builder = if self.dry_run { builder.dry_run() } else { builder };
         let message = self.identity.account()?.sign(builder)?;
         let path = self.route.path()?;

@@ -145,7 +145,7 @@ impl Setup {
         for dependency in &target.dependencies {
             builder = builder.dependency(dependency);
         }
-        let builder = builder.target(&self.route.target());
+        let builder = self.route.travel.shape(builder.target(&self.route.target()));
         if self.dry_run { builder.dry_run() } else { builder }
     }
 }

@@ -3,7 +3,8 @@
 
 use netserv_model::domain::{DomainPolicy, Side, Stack};
 use netserv_model::notify::Notify;
-use netserv_model::request::Probe;
+use netserv_model::request::{Probe, ReturnStack};
+use netserv_model::{Refusal, RefusalKind};
 use netserv_wire::gist::Mri;
 use netserv_wire::nslp::{self, Response};
 
@@ -45,11 +46,17 @@ impl Nslp {
 }
 
 fn outside_view(policy: &DomainPolicy, answer: Response, shown: &Shown) -> Response {
-    let Response { session, nonce, entries, incomplete, end, withheld, foreign, unknown } = answer;
+    let Response { session, nonce, entries, incomplete, end, withheld, foreign, returned, unknown } = answer;
     let stack = Stack { entries, foreign, withheld, incomplete, end };
     let Stack { entries, foreign, withheld, incomplete, end } =
         policy.shown_outside(stack, shown.own, shown.stranger.as_ref());
-    Response { session, nonce, entries, incomplete, end, withheld, foreign, unknown }
+    // Whose nodes the way back has is not told apart.
+    let returned = returned.map(|_| {
+        let detail = "the operator of a domain on the path does not show the way back";
+        let incomplete = Some(Refusal::new(RefusalKind::OutsideDomain, detail));
+        ReturnStack { incomplete, ..ReturnStack::default() }
+    });
+    Response { session, nonce, entries, incomplete, end, withheld, foreign, returned, unknown }
 }
 
 /// Returns news as they go out where nodes are not named.

@@ -150,7 +150,7 @@ impl Nslp {
                 !*torn
             }
             Some(Exchange { requester: Requester::Local(_), .. }) => true,
-            Some(Exchange { requester: Requester::Nobody, .. }) | None => false,
+            Some(Exchange { requester: Requester::Nobody | Requester::Return(_), .. }) | None => false,
         };
         let asked = |lease: &Lease| lease.upstream.iter().any(by) && lease.installed.user == tear.user;
         let of_it = |lease: &Lease| asked(lease) && lease.installed.module == tear.module;
@@ -402,7 +402,11 @@ impl Nslp {
         }
         self.counters.paths_looked_at += 1;
         let (requester, refusal) = (Requester::Nobody, None);
-        self.start(now, key, Arrival { message, requester, mri, address, time, hops, passed, refusal });
+        self.start(
+            now,
+            key,
+            Arrival { message, requester, mri, address, time, hops, passed, may_return: false, refusal },
+        );
     }
 
     /// Tells who had a lease next that the path leads elsewhere.

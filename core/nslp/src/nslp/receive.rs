@@ -14,7 +14,7 @@ use netserv_wire::nslp::{self, Envelope, Message, Part, Payload, Response};
 use super::{Nslp, Received, Sent, Shown, result, too_many_pending};
 use crate::assembly::Assembled;
 use crate::config::LocalId;
-use crate::exchange::{Arrival, Beyond, Exchange, ExchangeKey, Requester};
+use crate::exchange::{Arrival, Beyond, Exchange, ExchangeKey, Requester, Returning};
 use crate::leases::{Asker, remember};
 use crate::limits::{PENDING_MAX, WAITERS_MAX};
 
@@ -84,9 +84,12 @@ impl Nslp {
             self.counters.requests_over_limit += 1;
             return self.refuse(&from, message.nonce(), too_many_pending());
         }
+        // The first node sees whether the requester is the flow's source.
+        let source = from.mri.addresses().map(|(source, _)| source);
+        let may_return = envelope.may_return && (passed > 0 || source == Some(from.asker.address));
         let requester = Requester::Upstream(vec![from.asker]);
         let (mri, address, hops) = (Some(from.mri.clone()), Some(from.local), Some(from.hops));
-        self.start(now, key, Arrival { message, requester, mri, address, time, hops, passed, refusal });
+        self.start(now, key, Arrival { message, requester, mri, address, time, hops, passed, may_return, refusal });
     }
 
     /// Returns whether a request that was answered before comes from the requester's host now, which changes for whom it is.
@@ -130,7 +133,7 @@ impl Nslp {
                 self.timers.insert((timer, key));
                 return;
             }
-            Requester::Upstream(_) | Requester::Nobody | Requester::Local(_) => {}
+            Requester::Upstream(_) | Requester::Nobody | Requester::Local(_) | Requester::Return(_) => {}
         }
         let detail = format!("{} works on this request already; the path may be a loop", self.config.node);
         let incomplete = Some(Refusal::new(RefusalKind::Replayed, detail));
@@ -168,7 +171,7 @@ impl Nslp {
                 *requester = Requester::Local(vec![id]);
                 Ok(())
             }
-            Requester::Upstream(_) => {
+            Requester::Upstream(_) | Requester::Return(_) => {
                 Err(Refusal::new(RefusalKind::Replayed, "this request came from another node already"))
             }
         }
@@ -192,7 +195,7 @@ impl Nslp {
             return self.answered_late(from, key, &response);
         }
         self.counters.responses_received += 1;
-        let Response { entries, mut incomplete, end, withheld, foreign, .. } = response;
+        let Response { entries, mut incomplete, end, withheld, foreign, returned, .. } = response;
         let foreign = match from.asker.side {
             Side::Inside => foreign,
             Side::Outside => entries.len(),
@@ -203,6 +206,9 @@ impl Nslp {
         }
         if let Some(exchange) = self.exchanges.get_mut(&key) {
             (exchange.downstream, exchange.has_next) = (Some(from.asker.sii), true);
+            if let Some(stack) = returned.filter(|_| exchange.message.wants_return()) {
+                exchange.returning = Returning::Known(stack);
+            }
         }
         self.settle(now, key, Beyond::Known { entries, incomplete, end, foreign, withheld });
     }

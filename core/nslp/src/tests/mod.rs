@@ -9,6 +9,7 @@ mod limits;
 mod loss;
 mod origin;
 mod targeting;
+mod turn;
 
 use std::net::IpAddr;
 use std::time::Duration;
@@ -240,6 +241,7 @@ fn response(nonce: u8, nodes: &[&str]) -> Response {
         end: Some(PathEnd::Unreachable),
         withheld: Default::default(),
         foreign: 0,
+        returned: None,
         unknown: Vec::new(),
     }
 }

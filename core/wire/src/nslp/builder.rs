@@ -88,6 +88,12 @@ impl RequestBuilder {
         if conditions.is_empty() { self } else { self.header("require", &conditions.join(", ")) }
     }
 
+    /// Has the last node send it back to the requester, by a flow of its own.
+    #[must_use]
+    pub fn and_return(self) -> RequestBuilder {
+        self.header("trigger", "return")
+    }
+
     /// Adds any header; nodes keep and forward those that they do not know.
     #[must_use]
     pub fn header(mut self, name: &str, value: &str) -> RequestBuilder {

@@ -30,6 +30,7 @@ pub const ENVELOPE_HEADERS_MAX: usize = 16;
 const FIRST_LINE: &str = "NETSERV/1 HOP";
 const BUDGET: &str = "budget-ms";
 const PASSED: &str = "nodes-passed";
+const MAY_RETURN: &str = "may-return";
 
 const _: () = assert!(
     MESSAGE_BYTES_MAX + ENVELOPE_BYTES_MAX <= PARTS_MAX * (PART_BYTES_MAX - 64),
@@ -43,6 +44,8 @@ pub struct Envelope {
     pub budget: Option<Duration>,
     /// How many nodes the request has passed.
     pub passed: Option<u32>,
+    /// The flow's source is the requester, and the last node may send the request back there.
+    pub may_return: bool,
     /// Headers that this version does not know, in order. They are for this node, and go no further.
     pub unknown: Vec<(String, String)>,
 }
@@ -73,6 +76,8 @@ impl Envelope {
                     envelope.budget.replace(Duration::from_millis(budget.into())).is_some()
                 }
                 PASSED => envelope.passed.replace(parse_number(line, PASSED, value, "nodes")?).is_some(),
+                MAY_RETURN if value == "true" => std::mem::replace(&mut envelope.may_return, true),
+                MAY_RETURN => return Err(bad(line, format!("`{MAY_RETURN}` is `true`"))),
                 _ => {
                     envelope.unknown.push((name.clone(), value.to_owned()));
                     false
@@ -95,6 +100,10 @@ impl Envelope {
         }
         if let Some(passed) = self.passed {
             writeln!(text, "{PASSED}: {passed}").expect("writing to a String cannot fail");
+            headers += 1;
+        }
+        if self.may_return {
+            writeln!(text, "{MAY_RETURN}: true").expect("writing to a String cannot fail");
             headers += 1;
         }
         for (name, value) in &self.unknown {

@@ -26,6 +26,7 @@ pub struct Message {
     signature: Option<Signature>,
     dry_run: bool,
     target: Target,
+    wants_return: bool,
     body: Body,
     unknown: Vec<(String, String)>,
 }
@@ -54,6 +55,7 @@ impl Message {
             signature: fields.single("signature")?,
             dry_run: fields.dry_run()?,
             target: fields.target()?,
+            wants_return: fields.trigger()?,
             body: fields.body(subject)?,
             unknown: fields.unknown,
         })
@@ -102,6 +104,11 @@ impl Message {
     /// Returns which nodes it is for.
     pub fn target(&self) -> &Target {
         &self.target
+    }
+
+    /// Returns whether the last node is to send it back to the requester.
+    pub fn wants_return(&self) -> bool {
+        self.wants_return
     }
 
     /// Returns the headers that this version does not know, in order.
@@ -164,7 +171,8 @@ impl Method {
     }
 }
 
-const COMMON_HEADERS: [&str; 8] = ["user", "created", "nonce", "signature", "dry-run", "scope", "node-id", "require"];
+const COMMON_HEADERS: [&str; 9] =
+    ["user", "created", "nonce", "signature", "dry-run", "scope", "node-id", "require", "trigger"];
 const METHODS: [Method; 3] = [Method::Setup, Method::Remove, Method::Probe];
 /// Headers that may be there more than once; each adds to what came before.
 const REPEATABLE: [&str; 6] = ["filter", "properties", "dependencies", "ask", "node-id", "require"];
@@ -213,6 +221,14 @@ impl Fields {
         match self.take("dry-run").pop() {
             None => Ok(false),
             Some((line, value)) => value.parse().map_err(|_| bad(line, "`dry-run` is `true` or `false`")),
+        }
+    }
+
+    fn trigger(&mut self) -> Result<bool, Refusal> {
+        match self.take("trigger").pop() {
+            None => Ok(false),
+            Some((_, value)) if value == "return" => Ok(true),
+            Some((line, _)) => Err(bad(line, "`trigger` is `return`")),
         }
     }
 

@@ -4,7 +4,7 @@
 use std::fmt::Write;
 
 use netserv_model::limits::{HEADER_LINE_BYTES_MAX, HEADERS_MAX, MESSAGE_BYTES_MAX, STACK_ENTRIES_MAX};
-use netserv_model::request::{NodeReport, Outcome, PathEnd, Withheld};
+use netserv_model::request::{NodeReport, Outcome, PathEnd, ReturnStack, Withheld};
 use netserv_model::text::one_line;
 use netserv_model::{Nonce, Refusal, RefusalKind, SessionId};
 use serde::de::DeserializeOwned;
@@ -14,11 +14,13 @@ use super::lines::{Header, Lines, bad, is_header_name, shown};
 const FIRST_LINE: &str = "NETSERV/1 RESPONSE";
 /// What goes on with an entry whose JSON does not fit one line.
 const CONTINUED: &str = "entry-more";
-const CHUNK_BYTES: usize = HEADER_LINE_BYTES_MAX - CONTINUED.len() - 2;
-/// Room that the entries leave for the last headers: `foreign`, `withheld`, and `incomplete` or `end`.
-const RESERVE_BYTES: usize = 4096;
+const CHUNK_BYTES: usize = HEADER_LINE_BYTES_MAX - RETURN[1].len() - 2;
+/// The names of an entry of the way back.
+const RETURN: [&str; 2] = ["return", "return-more"];
+/// Room that the entries leave for the last headers: `foreign`, `withheld`, `returned`, and `incomplete` or `end`.
+const RESERVE_BYTES: usize = 6144;
 /// How many those are at most, beside the last one.
-const LAST_HEADERS: usize = 2;
+const LAST_HEADERS: usize = 3;
 
 /// The answer to one request as it travels upstream.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -37,6 +39,8 @@ pub struct Response {
     pub withheld: Withheld,
     /// How many of the entries, at the far end, are of nodes outside of the domain of the node that sends this.
     pub foreign: usize,
+    /// What the nodes on the way back said, if the last node sent the request back.
+    pub returned: Option<ReturnStack>,
     /// Headers that this version does not know, kept and forwarded.
     pub unknown: Vec<(String, String)>,
 }
@@ -52,6 +56,7 @@ impl Response {
             end: None,
             withheld: Withheld::default(),
             foreign: 0,
+            returned: None,
             unknown: Vec::new(),
         }
     }
@@ -76,6 +81,8 @@ impl Response {
         let (mut session, mut nonce, mut incomplete, mut end) = (None, None, None, None);
         let (mut withheld, mut foreign) = (None, None);
         let mut entries: Vec<(usize, String)> = Vec::new();
+        let mut back: Vec<(usize, String)> = Vec::new();
+        let mut returned = None;
         let mut unknown = Vec::new();
         for Header { line, name, value } in lines.headers {
             let earlier = match name.as_str() {
@@ -89,8 +96,14 @@ impl Response {
                     entries.push((line, value));
                     None
                 }
-                CONTINUED => {
-                    let (_, entry) = entries.last_mut().ok_or_else(|| bad(line, "it goes on with no entry"))?;
+                "returned" => returned.replace((line, value)),
+                "return" => {
+                    back.push((line, value));
+                    None
+                }
+                CONTINUED | "return-more" => {
+                    let list = if name == CONTINUED { &mut entries } else { &mut back };
+                    let (_, entry) = list.last_mut().ok_or_else(|| bad(line, "it goes on with no entry"))?;
                     entry.push_str(&value);
                     None
                 }
@@ -103,7 +116,7 @@ impl Response {
                 return Err(bad(line, format!("`{name}` is there twice")));
             }
         }
-        if entries.len() > STACK_ENTRIES_MAX {
+        if entries.len() > STACK_ENTRIES_MAX || back.len() > STACK_ENTRIES_MAX {
             return Err(bad(0, format!("more than {STACK_ENTRIES_MAX} entries")));
         }
         Ok(Response {
@@ -114,6 +127,7 @@ impl Response {
             end: end.and_then(|(_, value)| PathEnd::from_word(value.trim_matches(' '))),
             withheld: withheld.as_ref().map(parse_json).transpose()?.unwrap_or_default(),
             foreign: foreign.map_or(Ok(0), parse_count)?.min(entries.len()),
+            returned: parse_returned(returned.as_ref(), &back)?,
             unknown,
         })
     }
@@ -131,18 +145,14 @@ impl Response {
                 headers += 1;
             }
         }
-        let mut written = 0;
-        for entry in self.entries.iter().take(STACK_ENTRIES_MAX) {
-            let lines = entry_lines(entry);
-            let bytes: usize = lines.iter().map(String::len).sum();
-            if text.len() + bytes + RESERVE_BYTES > MESSAGE_BYTES_MAX
-                || headers + lines.len() >= HEADERS_MAX - LAST_HEADERS
-            {
-                break;
-            }
-            headers += lines.len();
-            text.extend(lines);
-            written += 1;
+        let written = write_entries(&mut text, &mut headers, &self.entries, ["entry", CONTINUED]);
+        if let Some(returned) = &self.returned {
+            let back = write_entries(&mut text, &mut headers, &returned.nodes, RETURN);
+            let incomplete = incomplete_after(returned.nodes.len() - back, returned.incomplete.as_ref());
+            let end = returned.end.filter(|_| incomplete.is_none());
+            let stack = ReturnStack { nodes: Vec::new(), incomplete, end };
+            let json = serde_json::to_string(&stack).expect("a stack is plain data");
+            writeln!(text, "returned: {json}").expect("writing to a String cannot fail");
         }
         let foreign = self.foreign.saturating_sub(self.entries.len() - written);
         if foreign > 0 {
@@ -152,7 +162,7 @@ impl Response {
             let json = serde_json::to_string(&self.withheld).expect("counts are plain data");
             writeln!(text, "withheld: {json}").expect("writing to a String cannot fail");
         }
-        if let Some(refusal) = self.incomplete_after(written) {
+        if let Some(refusal) = incomplete_after(self.entries.len() - written, self.incomplete.as_ref()) {
             let json = serde_json::to_string(&refusal).expect("a refusal is plain data");
             writeln!(text, "incomplete: {json}").expect("writing to a String cannot fail");
         } else if let Some(end) = self.end {
@@ -161,15 +171,47 @@ impl Response {
         text.push('\n');
         text
     }
+}
 
-    fn incomplete_after(&self, written: usize) -> Option<Refusal> {
-        let left_out = self.entries.len() - written;
-        if left_out == 0 {
-            return self.incomplete.clone().map(clean_refusal);
-        }
-        let detail = format!("the {left_out} entries furthest away did not fit the response");
-        Some(Refusal::new(RefusalKind::QuotaExceeded, detail))
+/// Returns why a stack is incomplete of which some entries were left out.
+fn incomplete_after(left_out: usize, incomplete: Option<&Refusal>) -> Option<Refusal> {
+    if left_out == 0 {
+        return incomplete.cloned().map(clean_refusal);
     }
+    let detail = format!("the {left_out} entries furthest away did not fit the response");
+    Some(Refusal::new(RefusalKind::QuotaExceeded, detail))
+}
+
+/// Writes the entries that fit, nearest first; returns how many there were.
+fn write_entries(text: &mut String, headers: &mut usize, entries: &[NodeReport], names: [&str; 2]) -> usize {
+    let mut written = 0;
+    for entry in entries.iter().take(STACK_ENTRIES_MAX) {
+        let lines = entry_lines(entry, names);
+        let bytes: usize = lines.iter().map(String::len).sum();
+        let fits = text.len() + bytes + RESERVE_BYTES <= MESSAGE_BYTES_MAX;
+        if !fits || *headers + lines.len() >= HEADERS_MAX - LAST_HEADERS {
+            break;
+        }
+        *headers += lines.len();
+        text.extend(lines);
+        written += 1;
+    }
+    written
+}
+
+fn parse_returned(
+    header: Option<&(usize, String)>,
+    entries: &[(usize, String)],
+) -> Result<Option<ReturnStack>, Refusal> {
+    let Some(header) = header else {
+        return match entries.first() {
+            None => Ok(None),
+            Some((line, _)) => Err(bad(*line, "the way back has entries and no `returned` header")),
+        };
+    };
+    let ReturnStack { nodes: _, incomplete, end } = parse_json(header)?;
+    let nodes = entries.iter().map(parse_entry).collect::<Result<_, _>>()?;
+    Ok(Some(ReturnStack { nodes, incomplete: incomplete.map(clean_refusal), end }))
 }
 
 fn identifier<T: std::str::FromStr<Err: std::fmt::Display>>(
@@ -193,14 +235,14 @@ fn parse_entry(entry: &(usize, String)) -> Result<NodeReport, Refusal> {
     parse_json(entry).map(clean_report)
 }
 
-/// One `entry` line, and as many `entry-more` lines as the JSON needs.
-fn entry_lines(entry: &NodeReport) -> Vec<String> {
+/// One line of the first name, and as many of the second as the JSON needs.
+fn entry_lines(entry: &NodeReport, [first, more]: [&str; 2]) -> Vec<String> {
     let json = serde_json::to_string(&clean_report(entry.clone())).expect("a report is plain data with text keys");
     let mut lines = Vec::new();
     let mut rest = json.as_str();
     while !rest.is_empty() {
         let end = rest.floor_char_boundary(CHUNK_BYTES);
-        let name = if lines.is_empty() { "entry" } else { CONTINUED };
+        let name = if lines.is_empty() { first } else { more };
         lines.push(format!("{name}: {}\n", &rest[..end]));
         rest = &rest[end..];
     }

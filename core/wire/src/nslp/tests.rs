@@ -170,8 +170,11 @@ fn an_envelope_is_of_one_hop_and_leaves_what_is_signed_alone() {
     assert_eq!(bare, Ok(Payload::Request(Envelope::default(), message.clone())));
     let empty = Envelope::default().emit(&message);
     assert_eq!((&empty[..], Payload::parse(empty.as_bytes())), (&*format!("NETSERV/1 HOP\n\n{PROBE}"), bare));
-    let long =
-        Envelope { budget: Some(Duration::MAX), passed: None, unknown: vec![("x".to_owned(), "y\n".to_owned())] };
+    let long = Envelope {
+        budget: Some(Duration::MAX),
+        unknown: vec![("x".to_owned(), "y\n".to_owned())],
+        ..Envelope::default()
+    };
     assert_eq!(long.emit(&message), format!("NETSERV/1 HOP\nbudget-ms: {}\n\n{PROBE}", u32::MAX));
 }
 

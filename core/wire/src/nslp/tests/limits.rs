@@ -196,6 +196,7 @@ fn response(entries: usize, detail: &str) -> Response {
         end: Some(PathEnd::Destination),
         withheld: Withheld::default(),
         foreign: 0,
+        returned: None,
         unknown: Vec::new(),
     }
 }

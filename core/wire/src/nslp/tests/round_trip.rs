@@ -3,8 +3,8 @@
 
 use netserv_model::limits::MESSAGE_BYTES_MAX;
 use netserv_model::request::{
-    Environment, ModuleState, ModuleStatus, NodeLoad, NodeReport, PacketCounts, PathEnd, PolicyReport, ServerCounts,
-    Withheld,
+    Environment, ModuleState, ModuleStatus, NodeLoad, NodeReport, PacketCounts, PathEnd, PolicyReport, ReturnStack,
+    ServerCounts, Withheld,
 };
 use netserv_model::target::{Condition, Scope, TARGET_NODES_MAX, Target};
 use netserv_model::text::one_line;
@@ -80,6 +80,7 @@ proptest! {
         entries in prop::collection::vec(report(), 0..6),
         incomplete in prop::option::of("\\PC{0,300}"),
         end in 0..PathEnd::ALL.len(),
+        returned in prop::option::of((prop::collection::vec(report(), 0..3), prop::option::of("\\PC{0,300}"))),
         foreign in 0..6_usize,
         withheld in (0..3_u32, 0..3_u32, 0..9_u64),
     ) {
@@ -92,6 +93,11 @@ proptest! {
             entries,
             end: incomplete.is_none().then_some(PathEnd::ALL[end]),
             incomplete: incomplete.map(|detail| Refusal::new(RefusalKind::NoNode, detail)),
+            returned: returned.map(|(nodes, incomplete)| ReturnStack {
+                nodes,
+                end: incomplete.is_none().then_some(PathEnd::ALL[end]),
+                incomplete: incomplete.map(|detail| Refusal::new(RefusalKind::Timeout, detail)),
+            }),
             unknown: vec![("x-y".to_owned(), "kept".to_owned())],
         };
         let text = response.emit();

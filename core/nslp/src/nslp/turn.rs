@@ -1,0 +1,126 @@
+// SPDX-License-Identifier: Apache-2.0
+//! At the last node: a request that is sent back to its requester, by a flow of its own.
+
+use std::net::IpAddr;
+
+use netserv_model::request::ReturnStack;
+use netserv_model::{Instant, Refusal, RefusalKind, SessionId};
+use netserv_wire::gist::{Mri, PathCoupled};
+use netserv_wire::nslp::Response;
+
+use super::Nslp;
+use crate::exchange::{Arrival, Exchange, ExchangeKey, Own, Requester, Returning};
+use crate::limits::{PENDING_MAX, RETURNS_BURST_MAX, RETURNS_INTERVAL};
+
+impl Nslp {
+    /// Sends a request back to its requester, if it is to be, this is the last node, and nobody further on did.
+    pub(super) fn turn(&mut self, now: Instant, key: ExchangeKey) {
+        let Some(exchange) = self.exchanges.get(&key) else { return };
+        let asked = exchange.may_return && exchange.message.wants_return();
+        let by_peer = matches!(exchange.requester, Requester::Upstream(_));
+        let is_open = matches!(exchange.returning, Returning::No) && exchange.is_pending();
+        if !asked || !by_peer || !is_open || exchange.is_last() != Some(true) {
+            return;
+        }
+        let returning = match self.start_return(now, key) {
+            Ok(returning) => returning,
+            Err(refusal) => Returning::Known(ReturnStack { incomplete: Some(refusal), ..ReturnStack::default() }),
+        };
+        if let Some(exchange) = self.exchanges.get_mut(&key)
+            && matches!(exchange.returning, Returning::No)
+        {
+            exchange.returning = returning;
+        }
+    }
+
+    fn start_return(&mut self, now: Instant, key: ExchangeKey) -> Result<Returning, Refusal> {
+        let node = self.config.node.clone();
+        let refusal = |kind, why: &str| Refusal::new(kind, format!("{node} did not send the request back: {why}"));
+        let back = (twin_session(key.0), key.1);
+        match self.exchanges.get(&back).map(|exchange| exchange.answer.clone()) {
+            Some(Some(answer)) => return Ok(Returning::Known(stack_of(answer))),
+            Some(None) => return Err(refusal(RefusalKind::Replayed, "it does so already")),
+            None => {}
+        }
+        let Some(exchange) = self.exchanges.get(&key) else { return Ok(Returning::No) };
+        let ends = exchange.mri.as_ref().and_then(Mri::addresses);
+        let Some((source, time)) = ends.map(|(source, _)| source).zip(exchange.budget(now)) else {
+            return Err(refusal(RefusalKind::Timeout, "its time is up"));
+        };
+        let Some(own) = self.own_address_toward(exchange, source) else {
+            return Err(refusal(RefusalKind::NodeFailed, "it has no address of that IP version"));
+        };
+        let mri = PathCoupled::new(own, source).map(Mri::PathCoupled);
+        let message = exchange.message.clone();
+        if self.pending >= PENDING_MAX || !self.take_return(now) {
+            self.counters.returns_over_limit += 1;
+            return Err(refusal(RefusalKind::QuotaExceeded, "it does so for too many"));
+        }
+        self.counters.returns_sent += 1;
+        let (requester, address) = (Requester::Return(key), Some(own));
+        if let Some(exchange) = self.exchanges.get_mut(&key) {
+            exchange.returning = Returning::Waiting;
+        }
+        let arrival =
+            Arrival { message, requester, mri, address, time, hops: None, passed: 0, may_return: false, refusal: None };
+        self.start(now, back, arrival);
+        // It may be answered at once.
+        Ok(Returning::Waiting)
+    }
+
+    /// Takes the answer of those on the way back.
+    pub(super) fn returned(&mut self, now: Instant, key: ExchangeKey, answer: Response) {
+        if let Some(exchange) = self.exchanges.get_mut(&key)
+            && matches!(exchange.returning, Returning::Waiting)
+        {
+            exchange.returning = Returning::Known(stack_of(answer));
+            self.finish_if_ready(now, key);
+        }
+    }
+
+    /// Returns what this node said of the same request on its other way, if that was for it.
+    pub(super) fn said_on_the_other_way(&self, key: ExchangeKey, exchange: &Exchange) -> Option<Own> {
+        let other = self.exchanges.get(&(twin_session(key.0), key.1))?;
+        let same = exchange.message.wants_return() && other.message == exchange.message;
+        match &other.own {
+            Own::Reported(report) if same && report.outcome.is_ok() && !report.outcome.is_not_targeted() => {
+                let address = exchange.address.unwrap_or(report.address);
+                let mut report = report.clone();
+                (report.address, report.took_us) = (address, 0);
+                Some(Own::Reported(report))
+            }
+            Own::Reported(_) | Own::Unasked | Own::Pending | Own::LeftOut => None,
+        }
+    }
+
+    fn own_address_toward(&self, exchange: &Exchange, source: IpAddr) -> Option<IpAddr> {
+        let destination = exchange.mri.as_ref().and_then(Mri::addresses).map(|(_, destination)| destination);
+        let own = &self.config.own_addresses;
+        let wanted = destination.into_iter().chain(exchange.address).find(|address| own.contains(address));
+        wanted.into_iter().chain(own.iter().copied()).find(|address| address.is_ipv4() == source.is_ipv4())
+    }
+
+    fn take_return(&mut self, now: Instant) -> bool {
+        let (since, count) = self.returns;
+        let begins = count == 0 || now >= since + RETURNS_INTERVAL;
+        let (since, count) = if begins { (now, 0) } else { (since, count) };
+        let may = count < RETURNS_BURST_MAX;
+        self.returns = (since, if may { count + 1 } else { count });
+        may
+    }
+}
+
+/// Returns the session of the way back, whose own way back is the first one again: so a request cannot go to and fro.
+pub(super) fn twin_session(session: SessionId) -> SessionId {
+    SessionId(session.0.map(|byte| !byte))
+}
+
+fn stack_of(answer: Response) -> ReturnStack {
+    let Response { entries: nodes, mut incomplete, end, withheld, .. } = answer;
+    if incomplete.is_none() && withheld.nodes > 0 {
+        let detail = format!("operators do not show {} nodes on the way back", withheld.nodes);
+        incomplete = Some(Refusal::new(RefusalKind::OutsideDomain, detail));
+    }
+    let end = end.filter(|_| incomplete.is_none());
+    ReturnStack { nodes, incomplete, end }
+}
