@@ -65,7 +65,7 @@ pub const ASSOCIATION_ATTEMPTS_MAX: u8 = 3;
 pub const REHANDSHAKE_INTERVAL: Duration = Duration::from_secs(1);
 /// Rows that look for their peer at once when their connection breaks; if there are more, all are spread over the time that
 /// [`REHANDSHAKES_PER_SECOND`] of them would take.
-pub const REHANDSHAKES_AT_ONCE_MAX: usize = 500;
+pub const REHANDSHAKES_AT_ONCE_MAX: usize = 100;
 /// See [`REHANDSHAKES_AT_ONCE_MAX`].
 pub const REHANDSHAKES_PER_SECOND: u32 = 5_000;
 /// Transmits that wait to be polled; datagrams over it are dropped, a connection over it is closed.

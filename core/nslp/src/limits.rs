@@ -31,8 +31,8 @@ pub const LEASES_PER_FLOW_MAX: usize = 256;
 pub const UPSTREAM_MAX: usize = 8;
 /// How often a node looks for one after it, where there is none: at random between half of this and all of it.
 pub const LOOK_INTERVAL: Duration = Duration::from_secs(30);
-/// The same where the path led to a node that looked at it at the same time, and, at first, where a new path is not whole and
-/// somebody who is not on it any more has still to be told so.
+/// The same where the path led to a node that looked at it at the same time, or that worked on too many requests; and, at first,
+/// where a new path is not whole and somebody who is not on it any more has still to be told so.
 pub const LOOK_LOOPED_INTERVAL: Duration = Duration::from_secs(4);
 /// How long a node waits at least before it looks at a path again, however often that changes.
 pub const LOOK_AGAIN_MIN: Duration = Duration::from_secs(1);

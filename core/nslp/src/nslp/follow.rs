@@ -8,7 +8,7 @@ use netserv_gist::{ApiCall, Notification, RouteStatus, SiiHandle};
 use netserv_model::domain::Side;
 use netserv_model::notify::{Notify, NotifyEvent};
 use netserv_model::request::{Body, NodeReport, Outcome, PathEnd};
-use netserv_model::{Instant, ModuleName, NodeId, Nonce, Now, RefusalKind, SessionId, UserId};
+use netserv_model::{Instant, ModuleName, NodeId, Nonce, Now, Refusal, RefusalKind, SessionId, UserId};
 use netserv_wire::gist::Mri;
 use netserv_wire::nslp::{Message, Response, Tear, emit_notify, parts};
 use rand::Rng;
@@ -365,15 +365,16 @@ impl Nslp {
     /// Says when the path is looked at again, if nobody says before that it changed.
     fn look_again(&mut self, now: Instant, id: LeaseId, answer: &Response) {
         let looped = answer.incomplete.as_ref().is_some_and(|refusal| refusal.kind == RefusalKind::Replayed);
+        let hindered = looped || was_crowded(answer);
         // Who is to let go as soon as the new path is whole is not kept for long, nor is a gap asked about for ever.
         let moved = |lease: &&Lease| lease.downstream.is_some() && answer.incomplete.is_some();
         let left = self.leases.get(id).filter(moved).and_then(|lease| lease.left.as_ref());
         let left = left.map(|left| now.since(left.since).clamp(LOOK_LOOPED_INTERVAL, LOOK_INTERVAL));
-        let interval = left.unwrap_or(if looped { LOOK_LOOPED_INTERVAL } else { LOOK_INTERVAL });
+        let interval = left.unwrap_or(if hindered { LOOK_LOOPED_INTERVAL } else { LOOK_INTERVAL });
         let wait = self.rng.random_range(interval / 2..=interval);
         self.leases.change(id, |lease| {
             let alone = lease.downstream.is_none() && answer.end != Some(PathEnd::Destination);
-            lease.look_at = (alone || looped || left.is_some()).then(|| now + wait);
+            lease.look_at = (alone || hindered || left.is_some()).then(|| now + wait);
         });
     }
 
@@ -492,6 +493,13 @@ impl Nslp {
         self.leave_path((lease.session, Arc::clone(&lease.mri)));
         Some(lease)
     }
+}
+
+/// Returns whether the last node that answered worked on too many requests, as after its restart: it sent this one no further.
+fn was_crowded(answer: &Response) -> bool {
+    let is_quota = |refusal: &Refusal| refusal.kind == RefusalKind::QuotaExceeded;
+    let refused = |entry: &NodeReport| matches!(&entry.outcome, Outcome::Refused(refusal) if is_quota(refusal));
+    answer.incomplete.as_ref().is_some_and(is_quota) && answer.entries.last().is_some_and(refused)
 }
 
 /// A check of all paths after routes changed, under way.

@@ -12,7 +12,7 @@ use super::*;
 use crate::Withdrawal;
 use crate::limits::{
     CHECK_AGAIN_MIN, CHECKS_AT_ONCE_MAX, LEASE_BYTES, LEASES_MAX, LEASES_PER_FLOW_MAX, LOOK_AGAIN_MIN, LOOK_INTERVAL,
-    NEWS_BURST_MAX, UPSTREAM_MAX,
+    LOOK_LOOPED_INTERVAL, NEWS_BURST_MAX, UPSTREAM_MAX,
 };
 
 const UPSTREAM: SiiHandle = SiiHandle::new(1, 1);
@@ -187,6 +187,29 @@ fn a_new_next_node_gets_the_setup_and_the_old_one_is_told() {
     node.quiet();
     let counters = node.nslp.counters();
     assert_eq!((counters.paths_looked_at, counters.paths_moved, counters.tears_sent), (1, 1, 1));
+}
+
+/// A node that was restarted gets the SETUPs of all paths across it at once.
+#[test]
+fn a_next_node_that_works_on_too_many_requests_is_asked_again_soon() {
+    let mut node = Node::with_lease();
+    node.at(60_000);
+    node.moved(NEW);
+    node.at(60_000);
+    let crowded = Refusal::new(RefusalKind::QuotaExceeded, "it works on 256 requests already");
+    let refused = held("new", Outcome::Refused(crowded.clone()));
+    let (request, _) = (node.asked(), node.sent_request());
+    node.report(request, refreshed("me", 540));
+    let partial = Response { incomplete: Some(crowded), end: None, ..answer(1, vec![refused]) };
+    node.receive_from(NEW, &flow().inverted(), partial.emit().as_bytes());
+    node.keeps_state();
+    node.sent_news();
+    node.at(60_000 + u64::try_from(LOOK_LOOPED_INTERVAL.as_millis()).unwrap());
+    node.goes_on(NEW, 1, refreshed("me", 536), vec![installed("new")]);
+    node.keeps_state();
+    assert_eq!(node.sent_past(), (Some(OLD), tear(1)));
+    node.at(200_000);
+    assert_eq!(node.nslp.counters().paths_looked_at, 2);
 }
 
 /// Whoever is on the new path behind a gap would lose what it has.
