@@ -13,6 +13,7 @@ pub mod netns;
 pub mod node;
 pub mod relay;
 pub mod replay;
+pub mod scale;
 pub mod serving;
 mod sys;
 pub mod topology;

@@ -8,7 +8,7 @@ use std::process::ExitCode;
 use anyhow::{Context, Result};
 use clap::{Parser, Subcommand};
 use netserv_lab::topology::{Impairment, Kind, Topology};
-use netserv_lab::{bench, demo, exercises, nat, netns, replay, world};
+use netserv_lab::{bench, demo, exercises, nat, netns, replay, scale, world};
 use netserv_model::Flavour;
 
 /// Networks of namespaces on one machine.
@@ -58,6 +58,8 @@ enum Command {
     Replay(replay::Options),
     /// Runs simulated worlds in which everything goes wrong; fails if a response stack is called whole that is not.
     World(world::truth::Options),
+    /// Runs a simulated network of many nodes and sessions, and prints messages, memory and times to repair.
+    Scale(scale::Options),
     /// Copies frames between the interfaces a and b of this namespace (used by labs).
     #[command(hide = true)]
     Relay {
@@ -106,6 +108,7 @@ fn run(command: Command) -> Result<()> {
         }
         Command::Replay(options) => replay::run(&options, &mut std::io::stdout(), &mut std::io::stderr()),
         Command::World(options) => world::truth::run_all(&options).map(drop),
+        Command::Scale(options) => scale::print(&options),
         Command::Relay { spec } => {
             let impairment: Impairment = serde_json::from_str(&spec).context("--spec")?;
             netserv_lab::relay::relay(impairment)

@@ -92,3 +92,10 @@ impl AsFd for PacketSocket {
         self.fd.as_fd()
     }
 }
+
+/// Returns the bytes that the allocator has given out and not got back, with its headers and rounding.
+pub(crate) fn allocated_bytes() -> usize {
+    // SAFETY: the call only reads the allocator's own counts.
+    let info = unsafe { libc::mallinfo2() };
+    info.uordblks + info.hblkhd
+}
