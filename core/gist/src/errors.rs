@@ -177,12 +177,7 @@ impl Engine {
                 self.path_ends(now, id, NoPeerReason::EndpointFound);
             }
             (HOP_LIMIT_EXCEEDED, MessageType::Query) => self.ask_further(now, id, &object),
-            (MESSAGE_TOO_LARGE, _) => {
-                if let Some(AdditionalInfo::Mtu(mtu)) = object.infos.first() {
-                    self.on_mtu_told(now, id, *mtu);
-                }
-                self.ask_for_association(now, id);
-            }
+            (MESSAGE_TOO_LARGE, _) => self.ask_for_association(now, id),
             (_, MessageType::Query) => self.on_refusal(now, id, &object),
             (_, _) => {}
         }

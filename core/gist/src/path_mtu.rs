@@ -12,7 +12,6 @@ use crate::engine::Engine;
 use crate::event::NoPeerReason;
 use crate::icmp::{IcmpError, IcmpKind};
 use crate::limits;
-use crate::querier::query_target;
 use crate::routing::RouteKey;
 
 /// The longest packets toward addresses, each for a time.
@@ -64,7 +63,8 @@ impl Engine {
     }
 
     /// Takes that a datagram of this node is too long for its path. What shows that its sender saw it, the cookie of a Query or
-    /// the session of a row, makes it count; the next messages keep to the length or go over a connection.
+    /// the session of a row, makes it count; the next messages keep to the length or go over a connection. What a peer's Error says of a length is
+    /// about its row alone: a peer must not keep others' messages from passing here.
     pub(crate) fn on_too_big(&mut self, now: Instant, mtu: u16, error: &IcmpError) {
         let Some(message) = strip_magic(&error.quoted).and_then(|bytes| Message::parse(bytes).ok()) else {
             self.out.count(Counter::IcmpUnmatched);
@@ -94,14 +94,6 @@ impl Engine {
         self.out.count(Counter::IcmpHindered);
         self.path_mtus.learn(now, address, mtu);
         self.ask_for_association(now, id);
-    }
-
-    /// Takes the MTU that a peer's Error names for what it could not send on.
-    pub(crate) fn on_mtu_told(&mut self, now: Instant, id: crate::routing::RouteId, mtu: u16) {
-        let target = self.routes.get(id).and_then(|route| query_target(&route.key.mri));
-        if let Some(target) = target {
-            self.path_mtus.learn(now, target, mtu);
-        }
     }
 }
 

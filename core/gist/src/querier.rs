@@ -294,6 +294,10 @@ impl Engine {
         let passed_nats = message.nat_traversal.is_some();
         let datagram = matches!(arrival.via, Via::Datagram { .. });
         let foreign_source = passed_nats && datagram && !message.source_is_signaller;
+        if foreign_source && !self.may_answer(nli.address) {
+            self.out.count(Counter::Unanswerable);
+            return None;
+        }
         if !foreign_source && !self.source_fits(arrival, &nli) {
             return None;
         }

@@ -194,6 +194,11 @@ fn a_response_through_nats_needs_a_cookie_of_ours() {
         &Message { source_is_signaller: true, ..response.clone() },
     );
     s.recv_nothing(0);
+    // Nobody is sent to that cannot be one host.
+    for nobody in ["224.0.0.1", "255.255.255.255", "0.0.0.0", "127.0.0.1"] {
+        s.send(0, &Message { nli: Some(nli(PEER, nobody.parse().unwrap())), ..response.clone() });
+        s.recv_nothing(0);
+    }
     s.send(0, &response);
     let confirm = s.recv_kind(0, MessageType::Confirm);
     assert!(!confirm.source_is_signaller);
