@@ -7,6 +7,7 @@ pub mod bird;
 pub mod crowd;
 pub mod demo;
 pub mod exercises;
+pub mod flood;
 pub mod histogram;
 pub mod nat;
 pub mod netns;
