@@ -848,6 +848,8 @@ local HEADERS = {
   ["entry-more"] = { "Entry, continued", "RESPONSE" },
   incomplete = { "Incomplete", "RESPONSE" }, ["end"] = { "End proven by", "RESPONSE" },
   withheld = { "Withheld", "RESPONSE" }, foreign = { "Entries of outside", "RESPONSE" },
+  beside = { "Beside the path", "RESPONSE HOP" }, ["beside-missing"] = { "Neighbours not heard of", "RESPONSE" },
+  ["off-path"] = { "Beside the path, too", "*" }, origin = { "Origin", "HOP" },
   module = { "Module", "NOTIFY TEAR" }, node = { "Node", "NOTIFY" }, event = { "Event", "NOTIFY" },
   nodes = { "Nodes", "NOTIFY" }, detail = { "Detail", "NOTIFY" }, ["budget-ms"] = { "Time to answer in ms", "HOP" },
   ["may-return"] = { "May be sent back", "HOP" }, trigger = { "Trigger", "*" },

@@ -2,6 +2,7 @@
 //! Response stacks as people read them.
 
 use netserv_model::api::RequestResult;
+use netserv_model::off_path::Off;
 use netserv_model::request::{
     ModuleState, ModuleStatus, NodeLoad, NodeReport, Outcome, PolicyReport, ReturnStack, ServerCounts, Withheld,
 };
@@ -33,6 +34,7 @@ pub fn write(result: &RequestResult, output: &mut Output) -> Result<Exit, Failur
         }
         write_returned(returned, "the requester", output);
     }
+    write_beside(&result.beside, output);
     write_end(result, output);
     Ok(exit(result))
 }
@@ -89,7 +91,10 @@ fn write_hops(nodes: &[NodeReport], output: &mut Output) -> usize {
 pub fn exit(result: &RequestResult) -> Exit {
     let back = result.returned.iter().flat_map(|returned| &returned.nodes);
     let is_back = result.returned.as_ref().is_none_or(|returned| returned.incomplete.is_none());
-    if result.nodes.iter().chain(back).any(|node| !node.outcome.is_ok()) || result.withheld.refused > 0 {
+    if result.nodes.iter().chain(back).any(|node| !node.outcome.is_ok())
+        || result.withheld.refused > 0
+        || refused_beside(&result.beside)
+    {
         Exit::NodeRefused
     } else if !is_back || result.incomplete.is_some() || result.withheld.nodes > 0 || is_for_nobody(result) {
         Exit::Incomplete
@@ -151,9 +156,12 @@ pub fn load(load: &NodeLoad) -> String {
 }
 
 fn stack(nodes: &[NodeReport]) -> Table {
-    let mut table = Table::new(&["HOP", "NODE", "ADDRESS", "OUTCOME", "TIME"]);
-    for (number, report) in (1..).zip(nodes) {
-        let number: usize = number;
+    table_of((1..).zip(nodes), "HOP")
+}
+
+fn table_of<'a>(rows: impl Iterator<Item = (usize, &'a NodeReport)>, first: &'static str) -> Table {
+    let mut table = Table::new(&[first, "NODE", "ADDRESS", "OUTCOME", "TIME"]);
+    for (number, report) in rows {
         let time = plain(format_micros(report.took_us));
         let outcome = outcome_cell(&report.outcome);
         table.row([plain(number), plain(&report.node), plain(report.address), outcome, time]);
@@ -187,6 +195,30 @@ fn write_answers(nodes: &[NodeReport], output: &mut Output) {
         output.line("");
         modules(of_node).write(output);
     }
+}
+
+/// Writes what nodes beside the path say, apart from the path.
+fn write_beside(beside: &Off, output: &mut Output) {
+    if beside.is_empty() {
+        return;
+    }
+    output.line("");
+    output.line("beside the path:");
+    if !beside.nodes.is_empty() {
+        let rows: Vec<(usize, &NodeReport)> =
+            beside.nodes.iter().map(|beside| (usize::from(beside.hops), &beside.report)).collect();
+        table_of(rows.into_iter(), "AWAY").write(output);
+    }
+    if beside.missing > 0 {
+        let missing = count(u64::from(beside.missing), "neighbour");
+        let line = output.paint(Style::Warn, &format!("{missing} not heard of: silent, or more than are asked"));
+        output.line(line);
+    }
+    output.line("");
+}
+
+fn refused_beside(beside: &Off) -> bool {
+    beside.nodes.iter().any(|beside| !beside.report.outcome.is_ok())
 }
 
 fn write_end(result: &RequestResult, output: &mut Output) {

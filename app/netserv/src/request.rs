@@ -8,6 +8,7 @@ use std::time::{Duration, SystemTime};
 use clap::Args;
 use ed25519_dalek::{Signer, SigningKey};
 use netserv_model::api::{PathSpec, PostRequest, RequestResult};
+use netserv_model::off_path::OffPath;
 use netserv_model::request::ReturnStack;
 use netserv_model::target::{Condition, Scope, Target};
 use netserv_model::{NodeId, Nonce, Refusal, RefusalKind, SessionId, Signature, UnixTime, UserId};
@@ -30,6 +31,10 @@ pub struct Route {
     pub to: Option<String>,
     #[command(flatten)]
     pub travel: Travel,
+    /// Have nodes beside the path asked, too: SHAPE:HOPS, as hose:1. Near the first node of the path (bubble), the last one
+    /// (balloon), or every one (hose); 1 to 4 hops
+    #[arg(long, value_name = "SHAPE", conflicts_with_all = ["local", "round_trip"])]
+    pub off_path: Option<OffPath>,
     /// Ask only the node of this machine
     #[arg(long, conflicts_with_all = ["to", "from"])]
     pub local: bool,
@@ -49,6 +54,14 @@ struct Targeting {
     /// Only nodes that have all of this, with commas between: flavour=wasm, block=kv>=1, memory>=64M, load<0.8
     #[arg(long, value_name = "CONDITION", value_delimiter = ',')]
     require: Vec<Condition>,
+}
+
+/// Puts into a request which nodes beside the path it is for.
+pub fn widen(builder: RequestBuilder, off_path: Option<OffPath>) -> RequestBuilder {
+    match off_path {
+        Some(off_path) => builder.off_path(off_path),
+        None => builder,
+    }
 }
 
 /// How a request goes along its path.

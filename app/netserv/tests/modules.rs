@@ -290,6 +290,7 @@ fn a_setup_takes_name_digest_and_dependencies_from_the_file() {
         end: None,
         withheld: Default::default(),
         returned: None,
+        beside: Default::default(),
         took_us: 1,
     };
     let node = FakeNode::answering(200, serde_json::to_string(&answer).unwrap());

@@ -38,6 +38,7 @@ fn result(nodes: Vec<NodeReport>, incomplete: Option<Refusal>) -> RequestResult 
         end,
         withheld: Default::default(),
         returned: None,
+        beside: Default::default(),
         took_us: 15_340,
     }
 }

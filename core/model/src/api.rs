@@ -7,6 +7,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::application::ApplicationInfo;
+use crate::off_path::Off;
 use crate::request::{ModuleStatus, NodeLoad, NodeReport, PathEnd, ReturnStack, Withheld};
 use crate::usage::{Traffic, Usage};
 use crate::{ModuleName, NodeId, Refusal, SessionId, UnixTime, UserId};
@@ -52,6 +53,9 @@ pub struct RequestResult {
     /// The nodes that are not in `nodes`, since their operators do not show them; nothing if there are none.
     #[serde(default, skip_serializing_if = "Withheld::is_empty")]
     pub withheld: Withheld,
+    /// The nodes beside the path, if the request is for some.
+    #[serde(default, skip_serializing_if = "Off::is_empty")]
+    pub beside: Off,
     /// What proves that no node is missing at the far end; nothing if one may be, or if no path was asked.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub end: Option<PathEnd>,

@@ -18,6 +18,7 @@ pub mod ids;
 pub mod limits;
 pub mod manifest;
 pub mod notify;
+pub mod off_path;
 pub mod policy;
 pub mod request;
 pub mod target;

@@ -3,6 +3,8 @@
 
 use std::time::Duration;
 
+/// Nodes beside a path whose entries an answer has; more are counted.
+pub const BESIDE_MAX: usize = 64;
 /// Characters of a user's name.
 pub const USER_NAME_CHARS_MAX: usize = 32;
 /// Characters of a node's name.

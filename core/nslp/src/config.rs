@@ -26,6 +26,9 @@ pub struct Config {
     pub answer_time_max: Duration,
     /// How long a finished exchange, and GIST's state for it, are kept.
     pub retention: Duration,
+    /// Addresses of nodes next to this one, beside those that GIST finds.
+    #[serde(default)]
+    pub beside: Vec<IpAddr>,
     /// Leases that are followed.
     pub leases_max: usize,
 }
@@ -41,6 +44,7 @@ impl Config {
             timeout_default: Duration::from_secs(40),
             answer_time_max: Duration::from_secs(120),
             retention: Duration::from_secs(10),
+            beside: Vec::new(),
             leases_max: limits::LEASES_MAX,
         }
     }

@@ -55,6 +55,10 @@ counters! {
     paths_moved,
     /// Leases whose path is not followed, since there are too many.
     leases_over_limit,
+    /// Requests sent to nodes beside the path.
+    copies_sent,
+    /// Requests that came to this node beside their path.
+    copies_received,
     /// TEARs that went to a node that the path left.
     tears_sent,
     /// TEARs that ended a lease here.

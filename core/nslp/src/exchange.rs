@@ -1,17 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
 //! One request on this node, from its arrival until it is forgotten.
 
+use std::collections::BTreeMap;
 use std::net::IpAddr;
 use std::time::Duration;
 
 use netserv_gist::SiiHandle;
 use netserv_model::domain;
 use netserv_model::effect::RequestId;
-use netserv_model::limits::STACK_ENTRIES_MAX;
+use netserv_model::limits::{BESIDE_MAX, STACK_ENTRIES_MAX};
+use netserv_model::off_path::Off;
 use netserv_model::request::{NodeReport, Outcome, PathEnd, Probe, ReturnStack, Withheld};
 use netserv_model::{Instant, NodeId, Nonce, Refusal, RefusalKind, SessionId};
 use netserv_wire::gist::Mri;
-use netserv_wire::nslp::{Message, Response};
+use netserv_wire::nslp::{Message, Response, Spread};
 
 use crate::config::LocalId;
 use crate::leases::Asker;
@@ -42,6 +44,29 @@ pub(crate) struct Arrival {
     pub passed: u32,
     /// The last node may send it back to its source.
     pub may_return: bool,
+    /// It came from outside of the domain.
+    pub is_outside: bool,
+    /// It came to this node beside its path, and may go so far.
+    pub copy: Option<Spread>,
+}
+
+impl Arrival {
+    /// Returns one of a request of this node's own, or one that it looks at a path with.
+    pub(crate) fn own(message: Message, requester: Requester, mri: Option<Mri>, address: Option<IpAddr>) -> Arrival {
+        Arrival {
+            message,
+            requester,
+            mri,
+            address,
+            time: Duration::ZERO,
+            hops: None,
+            refusal: None,
+            passed: 0,
+            may_return: false,
+            is_outside: false,
+            copy: None,
+        }
+    }
 }
 
 /// One request on this node.
@@ -89,6 +114,16 @@ pub(crate) struct Exchange {
     pub moved: Option<SiiHandle>,
     /// Whoever asked said since that the path leads elsewhere.
     pub torn: bool,
+    /// It came from outside of the domain.
+    pub is_outside: bool,
+    /// It came to this node beside its path, and may go so far.
+    pub copy: Option<Spread>,
+    /// Whether it went to nodes beside the path.
+    pub spreading: Spreading,
+    /// Neighbours that were asked and did not answer, with the flow to each.
+    pub copies: BTreeMap<IpAddr, Mri>,
+    /// What those who answered say.
+    pub beside: Off,
     /// The answer, once it is finished.
     pub answer: Option<Response>,
 }
@@ -102,6 +137,17 @@ pub(crate) enum Returning {
     Waiting,
     /// What the nodes there said.
     Known(ReturnStack),
+}
+
+/// Whether a request went to nodes beside the path.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Spreading {
+    /// It was not looked at yet.
+    NotYet,
+    /// Some did not answer yet.
+    Waiting,
+    /// It did as far as it does.
+    Done,
 }
 
 /// Who waits for the answer.
@@ -152,6 +198,8 @@ pub(crate) enum Beyond {
         foreign: usize,
         /// The nodes that have no entry, since their operators do not show it.
         withheld: Withheld,
+        /// What nodes beside the path further on say.
+        beside: Off,
     },
 }
 
@@ -163,13 +211,27 @@ impl Beyond {
 
     /// Returns that there is nobody further on, by this proof.
     pub(crate) fn nobody(end: Option<PathEnd>) -> Beyond {
-        Beyond::Known { entries: Vec::new(), incomplete: None, end, foreign: 0, withheld: Withheld::default() }
+        Beyond::Known {
+            entries: Vec::new(),
+            incomplete: None,
+            end,
+            foreign: 0,
+            withheld: Withheld::default(),
+            beside: Off::default(),
+        }
     }
 
     /// Returns that nothing is known of those further on.
     pub(crate) fn unknown(refusal: Refusal) -> Beyond {
         let incomplete = Some(refusal);
-        Beyond::Known { entries: Vec::new(), incomplete, end: None, foreign: 0, withheld: Withheld::default() }
+        Beyond::Known {
+            entries: Vec::new(),
+            incomplete,
+            end: None,
+            foreign: 0,
+            withheld: Withheld::default(),
+            beside: Off::default(),
+        }
     }
 
     /// Returns whether a request like this was sent more than once.
@@ -181,7 +243,8 @@ impl Beyond {
 impl Exchange {
     /// Returns the exchange that an arrival begins.
     pub(crate) fn new(now: Instant, request: RequestId, arrival: Arrival, beyond: Beyond) -> Exchange {
-        let Arrival { message, requester, mri, address, time, hops, passed, may_return, refusal: _ } = arrival;
+        let Arrival { message, requester, mri, address, time, hops, passed, may_return, .. } = arrival;
+        let (is_outside, copy) = (arrival.is_outside, arrival.copy);
         // Who sends a request back said on the way there what it has to say.
         let own = if matches!(requester, Requester::Return(_)) { Own::LeftOut } else { Own::Unasked };
         Exchange {
@@ -206,6 +269,11 @@ impl Exchange {
             downstream: None,
             moved: None,
             torn: false,
+            is_outside,
+            copy,
+            spreading: Spreading::NotYet,
+            copies: BTreeMap::new(),
+            beside: Off::default(),
             answer: None,
         }
     }
@@ -272,20 +340,18 @@ impl Exchange {
 
     /// Returns whether nothing more is waited for.
     pub(crate) fn is_ready(&self) -> bool {
-        let all_returned = !matches!(self.returning, Returning::Waiting);
-        all_returned
-            && !matches!(self.own, Own::Unasked | Own::Pending)
-            && !matches!(self.beyond, Beyond::Waiting { .. })
+        let is_back = !matches!(self.returning, Returning::Waiting) && self.spreading != Spreading::Waiting;
+        is_back && !matches!(self.own, Own::Unasked | Own::Pending) && !matches!(self.beyond, Beyond::Waiting { .. })
     }
 
     /// Builds the answer out of what is known: this node's entry in front of the others.
     ///
     /// Call it when the exchange is ready, or after [`Exchange::give_up`].
     pub(crate) fn build_answer(&self, session: SessionId, host_only: bool) -> Response {
-        let (mut entries, mut incomplete, end, mut foreign, withheld) = match &self.beyond {
-            Beyond::Waiting { .. } => (Vec::new(), None, None, 0, Withheld::default()),
-            Beyond::Known { entries, incomplete, end, foreign, withheld } => {
-                (entries.clone(), incomplete.clone(), *end, *foreign, *withheld)
+        let (mut entries, mut incomplete, end, mut foreign, withheld, further) = match &self.beyond {
+            Beyond::Waiting { .. } => (Vec::new(), None, None, 0, Withheld::default(), Off::default()),
+            Beyond::Known { entries, incomplete, end, foreign, withheld, beside } => {
+                (entries.clone(), incomplete.clone(), *end, *foreign, *withheld, beside.clone())
             }
         };
         let asked_a_path = self.mri.is_some() && matches!(self.requester, Requester::Local(_));
@@ -304,7 +370,9 @@ impl Exchange {
         let end = end.filter(|_| incomplete.is_none());
         let returned = if let Returning::Known(stack) = &self.returning { Some(stack.clone()) } else { None };
         let nonce = self.message.nonce();
-        Response { session, nonce, entries, incomplete, end, withheld, foreign, returned, unknown: Vec::new() }
+        let mut beside = self.beside.clone();
+        beside.add(further, BESIDE_MAX);
+        Response { session, nonce, entries, incomplete, end, withheld, foreign, returned, beside, unknown: Vec::new() }
     }
 
     /// Returns whether the first entry of the answer is this node's own.

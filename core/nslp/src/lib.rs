@@ -49,6 +49,12 @@
 //! back is the first session again, so nothing goes to and fro. A node on both ways says on the second what it did on the
 //! first. The last node follows the way back of a SETUP until the lease ends there.
 //!
+//! # Nodes beside the path
+//! A request with `off-path` goes, once the path's own nodes have answered, from the first of them, the last one or each to its
+//! neighbours: peers that GIST found within [`limits::NEIGHBOUR_TIME`], and configured ones. Each gets it on a flow from this node's
+//! address to its own, in an envelope that says how many hops and messages are left; it answers for itself and for those that it
+//! sent the request to. Who has it already says so. All take part in the lease as long as it runs, and nothing follows them.
+//!
 //! A request whose connection broke is sent again, at most [`limits::RESENDS_MAX`] times: the next node takes the
 //! second for a duplicate.
 #![forbid(unsafe_code)]
@@ -59,6 +65,7 @@ mod counters;
 mod exchange;
 mod leases;
 pub mod limits;
+mod neighbourhood;
 mod nslp;
 mod targeting;
 

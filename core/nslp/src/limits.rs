@@ -52,5 +52,13 @@ pub const STATE_TIME_MORE: Duration = Duration::from_secs(5);
 pub const RETURNS_BURST_MAX: u32 = 20;
 /// See [`RETURNS_BURST_MAX`].
 pub const RETURNS_INTERVAL: Duration = Duration::from_secs(1);
+/// Nodes next to this one that are remembered; the one that was seen last longest ago makes room.
+pub const NEIGHBOURS_MAX: usize = 256;
+/// How long they are remembered.
+pub const NEIGHBOUR_TIME: Duration = Duration::from_secs(3600);
+/// Neighbours beside the path to which a node sends a request.
+pub const FANOUT_MAX: usize = 8;
+/// Messages to nodes beside the path that one node of the path brings about, those of the nodes beside it included.
+pub const COPIES_MAX: u16 = 64;
 /// How long an answer may wait for its connection.
 pub const ANSWER_SEND_TIME: Duration = Duration::from_secs(5);

@@ -24,8 +24,10 @@ use crate::counters::{Counters, StateCounts};
 use crate::exchange::{Arrival, Beyond, Exchange, ExchangeKey, Own, Requester, budget_of, refused};
 use crate::leases::{Asker, Leases};
 use crate::limits::{FINISHED_MAX, PENDING_MAX};
+use crate::neighbourhood::Neighbourhood;
 use crate::targeting::{Place, not_last};
 
+mod beside;
 mod domain;
 mod follow;
 mod receive;
@@ -47,6 +49,7 @@ pub struct Nslp {
     /// How many exchanges and leases use each path downstream.
     paths: BTreeMap<(SessionId, Arc<Mri>), usize>,
     leases: Leases,
+    neighbourhood: Neighbourhood,
     check: Option<follow::Check>,
     assemblies: Assemblies,
     counters: Counters,
@@ -76,6 +79,8 @@ pub struct Withdrawal {
 #[derive(Clone, Copy, Debug)]
 enum Sent {
     Request(ExchangeKey),
+    /// A request to a neighbour beside the path.
+    Copy(ExchangeKey, IpAddr),
     Answer,
     News,
 }
@@ -109,6 +114,7 @@ impl Nslp {
     pub fn new(config: Config, seed: [u8; 32]) -> Nslp {
         Nslp {
             leases: Leases::new(config.leases_max),
+            neighbourhood: Neighbourhood::default(),
             config,
             domain: DomainPolicy::default(),
             rng: StdRng::from_seed(seed),
@@ -167,6 +173,7 @@ impl Nslp {
                 let asker = Asker { sii, address: peer, association, side, is_first: false };
                 let from = Received { session, mri, local, hops, asker };
                 if validated {
+                    self.neighbourhood.note(now.instant, &asker, local);
                     self.handle_data(now.instant, &from, &data);
                 } else {
                     self.handle_past_path(now.instant, &from, &data);
@@ -210,13 +217,9 @@ impl Nslp {
         }
         let time = if timeout.is_zero() { self.config.timeout_default } else { timeout };
         let address = path.map(|path| path.source).or_else(|| self.config.own_addresses.first().copied());
-        let (requester, hops, refusal) = (Requester::Local(vec![id]), None, None);
         let may_return = path.is_some_and(|path| self.config.own_addresses.contains(&path.source));
-        self.start(
-            now.instant,
-            key,
-            Arrival { message, requester, mri, address, time, hops, passed: 0, may_return, refusal },
-        );
+        let arrival = Arrival::own(message, Requester::Local(vec![id]), mri, address);
+        self.start(now.instant, key, Arrival { time, may_return, ..arrival });
         Ok(())
     }
 
@@ -250,6 +253,7 @@ impl Nslp {
             None => {}
             Some(Sent::Answer) => self.counters.responses_lost += 1,
             Some(Sent::News) => self.counters.news_dropped += 1,
+            Some(Sent::Copy(key, to)) => self.settle_copy(now.instant, key, to, None),
             Some(Sent::Request(key)) if error == ApiError::OwnDestination => {
                 self.settle(now.instant, key, Beyond::nobody(Some(PathEnd::Destination)));
             }
@@ -270,6 +274,8 @@ impl Nslp {
             }
             let exchange = self.exchanges.get_mut(&key).expect("every timer has its exchange");
             if exchange.is_pending() {
+                self.give_up_copies(key);
+                let exchange = self.exchanges.get_mut(&key).expect("it is still there");
                 exchange.give_up(now, &self.config.node);
                 self.counters.requests_timed_out += 1;
                 self.finish_if_ready(now, key);
@@ -323,6 +329,11 @@ impl Nslp {
         self.counters
     }
 
+    /// Returns how many nodes next to this one are remembered.
+    pub fn neighbours(&self) -> usize {
+        self.neighbourhood.len()
+    }
+
     /// Returns how much state there is.
     pub fn state_counts(&self) -> StateCounts {
         let sessions: BTreeSet<SessionId> = self.exchanges.keys().map(|(session, _)| *session).collect();
@@ -345,7 +356,7 @@ impl Nslp {
         self.next_request += 1;
         let refusal = arrival.refusal.take();
         let destination = arrival.mri.as_ref().and_then(Mri::addresses).map(|(_, destination)| destination);
-        let beyond = if destination.is_none() {
+        let beyond = if destination.is_none() || arrival.copy.is_some() {
             Beyond::nobody(None)
         } else if destination.is_some_and(|address| self.config.own_addresses.contains(&address)) {
             Beyond::nobody(Some(PathEnd::Destination))
@@ -423,7 +434,8 @@ impl Nslp {
             budget: exchange.budget(now),
             passed: Some(exchange.passed.saturating_add(u32::from(!self.config.host_only))),
             may_return: exchange.may_return,
-            unknown: Vec::new(),
+            is_outside: exchange.is_outside,
+            ..Envelope::default()
         };
         let pieces = nslp::parts(&envelope.emit(&exchange.message), key.1);
         let inside = !self.domain.let_out.have(exchange.message.body(), exchange.message.user());
@@ -482,15 +494,19 @@ impl Nslp {
     }
 
     fn finish_if_ready(&mut self, now: Instant, key: ExchangeKey) {
-        let exchange = self.exchanges.get_mut(&key).expect("the caller has it");
-        if !exchange.is_pending() || !exchange.is_ready() {
+        let is_ready = |exchange: &Exchange| exchange.is_pending() && exchange.is_ready();
+        if !self.exchanges.get(&key).is_some_and(is_ready) || self.spread_if_due(now, key) {
             return;
         }
+        let exchange = self.exchanges.get_mut(&key).expect("it was found");
         self.by_request.remove(&exchange.request);
         let answer = exchange.build_answer(key.0, self.config.host_only);
         exchange.answer = Some(answer.clone());
         self.timers.remove(&(exchange.timer, key));
-        exchange.timer = now + self.config.retention;
+        // What goes on beside the path may come here as long as somebody waits for it.
+        let is_beside = exchange.message.off_path().is_some();
+        let retention = if is_beside { self.config.answer_time_max } else { self.config.retention };
+        exchange.timer = now + retention.max(self.config.retention);
         self.timers.insert((exchange.timer, key));
         self.pending -= 1;
         let took = now.since(exchange.started);
@@ -569,6 +585,7 @@ fn result(answer: Response, took: Duration) -> RequestResult {
         incomplete: answer.incomplete,
         withheld: answer.withheld,
         returned: answer.returned,
+        beside: answer.beside,
         end: answer.end,
         took_us: u64::try_from(took.as_micros()).unwrap_or(u64::MAX),
     }

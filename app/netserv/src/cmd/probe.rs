@@ -2,6 +2,7 @@
 //! `netserv probe` and `netserv path`.
 
 use clap::{Args, ValueEnum};
+use netserv_model::off_path::OffPath;
 use netserv_model::request::Ask;
 use netserv_model::target::Target;
 use netserv_wire::nslp::RequestBuilder;
@@ -10,12 +11,12 @@ use crate::client::Client;
 use crate::exit::{Exit, Failure};
 use crate::output::Output;
 use crate::report;
-use crate::request::{Identity, Route, Travel, anonymous};
+use crate::request::{Identity, Route, Travel, anonymous, widen};
 
 /// Ask every node toward a destination about itself
 ///
-/// Questions about modules and policy are about one user's own, so they are signed. Other questions are signed only if
-/// there is a key.
+/// Questions about modules and policy are about one user's own, so they are signed, and so is what goes beside the path.
+/// Other questions are signed only if there is a key.
 #[derive(Args)]
 pub struct Probe {
     #[command(flatten)]
@@ -79,7 +80,7 @@ impl Probe {
     /// # Errors
     /// The request cannot be made or sent.
     pub async fn run(self, client: &Client, output: &mut Output) -> Result<Exit, Failure> {
-        let message = build(&self.ask, &self.route.target(), &self.route.travel, &self.identity)?;
+        let message = build(&self.ask, &self.route.target(), &self.route.travel, self.route.off_path, &self.identity)?;
         let path = self.route.path()?;
         let result = self.route.travel.send(client, output, message, path).await?;
         report::write(&result, output)
@@ -92,17 +93,24 @@ impl Path {
     /// # Errors
     /// The request cannot be made or sent.
     pub async fn run(self, client: &Client, output: &mut Output) -> Result<Exit, Failure> {
-        let message = build(&[Question::Nodes], &Target::default(), &self.travel, &self.identity)?;
+        let message = build(&[Question::Nodes], &Target::default(), &self.travel, None, &self.identity)?;
         let path = self.travel.path_to(&self.destination)?;
         let result = self.travel.send(client, output, message, Some(path)).await?;
         report::write_path(&result, &self.destination, output)
     }
 }
 
-fn build(questions: &[Question], target: &Target, travel: &Travel, identity: &Identity) -> Result<String, Failure> {
+fn build(
+    questions: &[Question],
+    target: &Target,
+    travel: &Travel,
+    off_path: Option<OffPath>,
+    identity: &Identity,
+) -> Result<String, Failure> {
     let asks: Vec<Ask> = questions.iter().map(|question| question.ask()).collect();
-    let builder = travel.shape(RequestBuilder::probe(&asks).target(target));
-    let personal = questions.iter().any(|question| question.is_personal());
+    let builder = widen(travel.shape(RequestBuilder::probe(&asks).target(target)), off_path);
+    // Nodes send nothing beside the path that nobody signed.
+    let personal = off_path.is_some() || questions.iter().any(|question| question.is_personal());
     let account = if personal { Some(identity.account()?) } else { identity.account_if_any()? };
     match account {
         Some(account) => account.sign(builder),

@@ -9,7 +9,7 @@ use crate::client::Client;
 use crate::exit::{Exit, Failure};
 use crate::output::Output;
 use crate::report;
-use crate::request::{Identity, Route};
+use crate::request::{Identity, Route, widen};
 
 /// Remove a module from every node toward a destination
 #[derive(Args)]
@@ -35,7 +35,7 @@ impl Remove {
         let builder = RequestBuilder::remove(&self.module).target(&self.route.target());
         let builder = self.route.travel.shape(builder);
         let builder = if self.dry_run { builder.dry_run() } else { builder };
-        let message = self.identity.account()?.sign(builder)?;
+        let message = self.identity.account()?.sign(widen(builder, self.route.off_path))?;
         let path = self.route.path()?;
         output.note(format!("remove {} {}", self.module, self.route.shown()));
         let result = self.route.travel.send(client, output, message, path).await?;

@@ -14,7 +14,7 @@ use crate::client::Client;
 use crate::exit::{Exit, Failure, OrFail};
 use crate::output::Output;
 use crate::report;
-use crate::request::{Identity, Route};
+use crate::request::{Identity, Route, widen};
 use crate::units::parse_duration;
 
 /// Install, refresh or replace a module on every node toward a destination
@@ -89,7 +89,7 @@ impl Setup {
     pub async fn run(self, client: &Client, output: &mut Output) -> Result<Exit, Failure> {
         let target = self.target(output)?;
         let account = self.identity.account()?;
-        let message = account.sign(self.builder(&target))?;
+        let message = account.sign(widen(self.builder(&target), self.route.off_path))?;
         let path = self.route.path()?;
         output.note(format!("setup {} {}", target.module, self.route.shown()));
         let result = self.route.travel.send(client, output, message, path).await?;

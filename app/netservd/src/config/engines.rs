@@ -47,6 +47,7 @@ fn nslp(config: &Config, own_addresses: Vec<IpAddr>) -> netserv_node::nslp::Conf
     let mut nslp = netserv_node::nslp::Config::new(config.node.clone(), config.signaling.nslp_id);
     nslp.host_only = config.role == Role::Host;
     nslp.own_addresses = own_addresses;
+    nslp.beside.clone_from(&config.signaling.neighbours);
     nslp.leases_max = config.signaling.leases_max;
     nslp
 }

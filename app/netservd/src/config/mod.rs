@@ -26,6 +26,7 @@ use netserv_model::{Flavour, NodeId};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use crate::limits::NEIGHBOURS_MAX;
 use blocks::Blocks;
 pub use role::Role;
 pub use sections::{Admission, Dataplane, DriverChoice, Fetch, Network, Osgi, Signaling, XdpForwardChoice};
@@ -264,6 +265,11 @@ impl Config {
         signaling.domain.check(tls.is_on())?;
         signaling.applications.check(signaling.nslp_id)?;
         ensure!(signaling.applications.socket != self.socket, "socket and signaling.applications.socket must differ");
+        let count = signaling.neighbours.len();
+        ensure!(
+            count <= NEIGHBOURS_MAX,
+            "signaling.neighbours has {count} addresses, but at most {NEIGHBOURS_MAX} may be"
+        );
         ensure!(
             !tls.is_on() || tls.port != signaling.tcp_port,
             "signaling.tcp-port and signaling.tls.port must differ: by the port peers know whether to speak TLS"

@@ -56,6 +56,9 @@ pub struct Signaling {
     pub ingress: BTreeMap<String, Vec<IpNet>>,
     /// TLS between peers.
     pub tls: Tls,
+    /// Addresses of nodes next to this one that requests for nodes beside their path go to, beside those that signaling has
+    /// met in the last hour.
+    pub neighbours: Vec<IpAddr>,
     /// Whom this node believes, and what leaves the operator's domain.
     pub domain: Domain,
     /// NSLPs of others.
@@ -110,6 +113,7 @@ impl Default for Signaling {
             refreshes_per_second: gist::limits::REFRESHES_PER_SECOND,
             ingress: BTreeMap::new(),
             tls: Tls::default(),
+            neighbours: Vec::new(),
             domain: Domain::default(),
             applications: Applications::default(),
         }

@@ -46,7 +46,11 @@ impl Nslp {
 }
 
 fn outside_view(policy: &DomainPolicy, answer: Response, shown: &Shown) -> Response {
-    let Response { session, nonce, entries, incomplete, end, withheld, foreign, returned, unknown } = answer;
+    let Response { session, nonce, entries, incomplete, end, mut withheld, foreign, returned, mut beside, unknown } =
+        answer;
+    if !policy.names_nodes() {
+        beside.nodes.drain(..).for_each(|beside| withheld.add(&beside.report.outcome));
+    }
     let stack = Stack { entries, foreign, withheld, incomplete, end };
     let Stack { entries, foreign, withheld, incomplete, end } =
         policy.shown_outside(stack, shown.own, shown.stranger.as_ref());
@@ -56,7 +60,7 @@ fn outside_view(policy: &DomainPolicy, answer: Response, shown: &Shown) -> Respo
         let incomplete = Some(Refusal::new(RefusalKind::OutsideDomain, detail));
         ReturnStack { incomplete, ..ReturnStack::default() }
     });
-    Response { session, nonce, entries, incomplete, end, withheld, foreign, returned, unknown }
+    Response { session, nonce, entries, incomplete, end, withheld, foreign, returned, beside, unknown }
 }
 
 /// Returns news as they go out where nodes are not named.

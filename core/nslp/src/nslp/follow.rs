@@ -60,7 +60,11 @@ impl Nslp {
 
     /// Takes note of what a request that is answered changed along its path.
     pub(super) fn note_lease(&mut self, now: Instant, key: ExchangeKey, answer: &Response) {
-        let Some(exchange) = self.exchanges.get(&key).filter(|exchange| !exchange.message.is_dry_run()) else { return };
+        let Some(exchange) =
+            self.exchanges.get(&key).filter(|exchange| !exchange.message.is_dry_run() && exchange.copy.is_none())
+        else {
+            return;
+        };
         let (Some(user), mri) = (exchange.message.user().cloned(), exchange.mri.clone()) else { return };
         match (exchange.message.body(), mri) {
             (Body::Setup(setup), Some(mri)) => {
@@ -402,12 +406,8 @@ impl Nslp {
             self.forget(key);
         }
         self.counters.paths_looked_at += 1;
-        let (requester, refusal) = (Requester::Nobody, None);
-        self.start(
-            now,
-            key,
-            Arrival { message, requester, mri, address, time, hops, passed, may_return: false, refusal },
-        );
+        let arrival = Arrival::own(message, Requester::Nobody, mri, address);
+        self.start(now, key, Arrival { time, hops, passed, ..arrival });
     }
 
     /// Tells who had a lease next that the path leads elsewhere.

@@ -61,10 +61,11 @@ impl Nslp {
     fn handle_request(&mut self, now: Instant, from: &Received, envelope: &Envelope, message: Message) {
         let key = (from.session, message.nonce());
         let time = self.time_for(envelope);
-        let refusal = match from.asker.side {
-            Side::Inside => None,
-            Side::Outside => self.domain.why_not_taken(message.body(), message.user()),
-        };
+        let is_outside = from.asker.side == Side::Outside || envelope.is_outside;
+        let refusal = is_outside.then(|| self.domain.why_not_taken(message.body(), message.user())).flatten();
+        // Who signed the request has to want it.
+        let copy = envelope.copy.filter(|_| message.off_path().is_some());
+        self.counters.copies_received += u64::from(copy.is_some());
         if let Some(refusal) = refusal.clone().filter(|_| self.domain.refused == Refused::Stop) {
             self.counters.requests_not_taken += 1;
             return self.refuse(from, message.nonce(), refusal);
@@ -76,7 +77,14 @@ impl Nslp {
             self.forget(key);
         }
         if self.exchanges.contains_key(&key) {
-            return self.handle_duplicate(now, key, &from, &message, time);
+            if copy.is_some() && self.exchanges[&key].mri.as_ref() != Some(&from.mri) {
+                self.counters.requests_duplicate += 1;
+                return self.answer_seen(key, &from);
+            }
+            if copy.is_some() || !self.was_beside(key, &from) {
+                return self.handle_duplicate(now, key, &from, &message, time);
+            }
+            self.forget(key);
         }
         self.counters.requests_not_taken += u64::from(refusal.is_some());
         self.counters.requests_received += 1;
@@ -89,7 +97,8 @@ impl Nslp {
         let may_return = envelope.may_return && (passed > 0 || source == Some(from.asker.address));
         let requester = Requester::Upstream(vec![from.asker]);
         let (mri, address, hops) = (Some(from.mri.clone()), Some(from.local), Some(from.hops));
-        self.start(now, key, Arrival { message, requester, mri, address, time, hops, passed, may_return, refusal });
+        let arrival = Arrival::own(message, requester, mri, address);
+        self.start(now, key, Arrival { time, hops, passed, may_return, refusal, is_outside, copy, ..arrival });
     }
 
     /// Returns whether a request that was answered before comes from the requester's host now, which changes for whom it is.
@@ -135,6 +144,17 @@ impl Nslp {
             }
             Requester::Upstream(_) | Requester::Nobody | Requester::Local(_) | Requester::Return(_) => {}
         }
+        self.answer_seen(key, from);
+    }
+
+    /// Returns whether a request that came beside its path, and is answered, comes along it.
+    fn was_beside(&self, key: ExchangeKey, from: &Received) -> bool {
+        let exchange = &self.exchanges[&key];
+        exchange.copy.is_some() && !exchange.is_pending() && exchange.mri.as_ref() != Some(&from.mri)
+    }
+
+    /// Says that this node has the request from elsewhere.
+    fn answer_seen(&mut self, key: ExchangeKey, from: &Received) {
         let detail = format!("{} works on this request already; the path may be a loop", self.config.node);
         let incomplete = Some(Refusal::new(RefusalKind::Replayed, detail));
         let (session, nonce) = key;
@@ -186,6 +206,7 @@ impl Nslp {
     }
 
     fn handle_response(&mut self, now: Instant, from: &Received, response: Response) {
+        let Some(response) = self.answered_beside(now, from, response) else { return };
         let key = (from.session, response.nonce);
         let expected = self.exchanges.get(&key).is_some_and(|exchange| {
             exchange.mri.as_ref() == Some(&from.mri.inverted()) && matches!(exchange.beyond, Beyond::Waiting { .. })
@@ -195,7 +216,7 @@ impl Nslp {
             return self.answered_late(from, key, &response);
         }
         self.counters.responses_received += 1;
-        let Response { entries, mut incomplete, end, withheld, foreign, returned, .. } = response;
+        let Response { entries, mut incomplete, end, withheld, foreign, returned, beside, .. } = response;
         let foreign = match from.asker.side {
             Side::Inside => foreign,
             Side::Outside => entries.len(),
@@ -210,12 +231,15 @@ impl Nslp {
                 exchange.returning = Returning::Known(stack);
             }
         }
-        self.settle(now, key, Beyond::Known { entries, incomplete, end, foreign, withheld });
+        self.settle(now, key, Beyond::Known { entries, incomplete, end, foreign, withheld, beside });
     }
 
     pub(super) fn handle_status(&mut self, now: Instant, handle: MessageHandle, status: SendStatus) {
         match (self.by_handle.remove(&handle), status) {
-            (None, _) | (Some(Sent::Answer | Sent::News), SendStatus::Sent) => {}
+            (None, _) | (Some(Sent::Answer | Sent::News | Sent::Copy(..)), SendStatus::Sent) => {}
+            (Some(Sent::Copy(key, to)), SendStatus::NoPeer(_) | SendStatus::Failed(_)) => {
+                self.settle_copy(now, key, to, None);
+            }
             (Some(Sent::News), SendStatus::NoPeer(_) | SendStatus::Failed(_)) => self.counters.news_dropped += 1,
             (Some(Sent::Answer), SendStatus::NoPeer(_) | SendStatus::Failed(_)) => self.counters.responses_lost += 1,
             (Some(Sent::Request(key)), SendStatus::Sent) => {

@@ -61,8 +61,7 @@ impl Nslp {
         if let Some(exchange) = self.exchanges.get_mut(&key) {
             exchange.returning = Returning::Waiting;
         }
-        let arrival =
-            Arrival { message, requester, mri, address, time, hops: None, passed: 0, may_return: false, refusal: None };
+        let arrival = Arrival { time, ..Arrival::own(message, requester, mri, address) };
         self.start(now, back, arrival);
         // It may be answered at once.
         Ok(Returning::Waiting)

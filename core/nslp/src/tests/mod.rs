@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Timed scripts: one node, with GIST, the controller and the clients played by the test.
 
+mod beside;
 mod domain;
 mod duplicates;
 mod follow;
@@ -242,6 +243,7 @@ fn response(nonce: u8, nodes: &[&str]) -> Response {
         withheld: Default::default(),
         foreign: 0,
         returned: None,
+        beside: Default::default(),
         unknown: Vec::new(),
     }
 }

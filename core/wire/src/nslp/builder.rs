@@ -5,6 +5,7 @@ use std::fmt::Write;
 use std::time::Duration;
 
 use netserv_model::limits::HEADER_LINE_BYTES_MAX;
+use netserv_model::off_path::OffPath;
 use netserv_model::request::{Ask, Dependency};
 use netserv_model::target::{Scope, Target};
 use netserv_model::{Digest, Filter, ModuleName, ModuleRef, NodeId, Nonce, Refusal, Signature, UnixTime, UserId};
@@ -92,6 +93,12 @@ impl RequestBuilder {
     #[must_use]
     pub fn and_return(self) -> RequestBuilder {
         self.header("trigger", "return")
+    }
+
+    /// Has nodes beside the path asked, too.
+    #[must_use]
+    pub fn off_path(self, off_path: OffPath) -> RequestBuilder {
+        self.header("off-path", &off_path.to_string())
     }
 
     /// Adds any header; nodes keep and forward those that they do not know.

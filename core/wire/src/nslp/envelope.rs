@@ -17,6 +17,7 @@ use std::time::Duration;
 
 use netserv_model::Refusal;
 use netserv_model::limits::MESSAGE_BYTES_MAX;
+use netserv_model::off_path::RADIUS_MAX;
 
 use super::lines::{Header, Lines, bad, is_header_name};
 use super::message::Message;
@@ -31,6 +32,9 @@ const FIRST_LINE: &str = "NETSERV/1 HOP";
 const BUDGET: &str = "budget-ms";
 const PASSED: &str = "nodes-passed";
 const MAY_RETURN: &str = "may-return";
+const ORIGIN: &str = "origin";
+const OUTSIDE: &str = "outside";
+const COPY: &str = "beside";
 
 const _: () = assert!(
     MESSAGE_BYTES_MAX + ENVELOPE_BYTES_MAX <= PARTS_MAX * (PART_BYTES_MAX - 64),
@@ -46,8 +50,21 @@ pub struct Envelope {
     pub passed: Option<u32>,
     /// The flow's source is the requester, and the last node may send the request back there.
     pub may_return: bool,
+    /// The request came from outside of the sender's domain.
+    pub is_outside: bool,
+    /// The receiver is beside the request's path; how much further it may go.
+    pub copy: Option<Spread>,
     /// Headers that this version does not know, in order. They are for this node, and go no further.
     pub unknown: Vec<(String, String)>,
+}
+
+/// How far a request beside its path may go on from the node that gets it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Spread {
+    /// GIST hops.
+    pub radius: u8,
+    /// Messages in all.
+    pub copies: u16,
 }
 
 impl Envelope {
@@ -78,6 +95,8 @@ impl Envelope {
                 PASSED => envelope.passed.replace(parse_number(line, PASSED, value, "nodes")?).is_some(),
                 MAY_RETURN if value == "true" => std::mem::replace(&mut envelope.may_return, true),
                 MAY_RETURN => return Err(bad(line, format!("`{MAY_RETURN}` is `true`"))),
+                ORIGIN if value == OUTSIDE => std::mem::replace(&mut envelope.is_outside, true),
+                COPY => envelope.copy.replace(parse_spread(line, value)?).is_some(),
                 _ => {
                     envelope.unknown.push((name.clone(), value.to_owned()));
                     false
@@ -106,6 +125,14 @@ impl Envelope {
             writeln!(text, "{MAY_RETURN}: true").expect("writing to a String cannot fail");
             headers += 1;
         }
+        if self.is_outside {
+            writeln!(text, "{ORIGIN}: {OUTSIDE}").expect("writing to a String cannot fail");
+            headers += 1;
+        }
+        if let Some(Spread { radius, copies }) = self.copy {
+            writeln!(text, "{COPY}: {radius} {copies}").expect("writing to a String cannot fail");
+            headers += 1;
+        }
         for (name, value) in &self.unknown {
             let bytes = text.len() + name.len() + value.len() + ": \n\n".len();
             let fits = headers < ENVELOPE_HEADERS_MAX && bytes <= ENVELOPE_BYTES_MAX;
@@ -122,6 +149,13 @@ impl Envelope {
 
 fn milliseconds(budget: Duration) -> u32 {
     u32::try_from(budget.as_millis()).unwrap_or(u32::MAX)
+}
+
+fn parse_spread(line: usize, value: &str) -> Result<Spread, Refusal> {
+    let numbers = value.split_once(' ').and_then(|(radius, copies)| Some((radius.parse().ok()?, copies.parse().ok()?)));
+    let numbers = numbers.filter(|(radius, _): &(u8, u16)| *radius < RADIUS_MAX);
+    let (radius, copies) = numbers.ok_or_else(|| bad(line, format!("`{COPY}` is not hops and messages")))?;
+    Ok(Spread { radius, copies })
 }
 
 fn parse_number(line: usize, name: &str, value: &str, what: &str) -> Result<u32, Refusal> {

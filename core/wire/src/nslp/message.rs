@@ -8,6 +8,7 @@ use std::time::Duration;
 
 use netserv_model::ids::ParseIdError;
 use netserv_model::limits::FILTERS_PER_MODULE_MAX;
+use netserv_model::off_path::OffPath;
 use netserv_model::request::{Ask, Body, Dependency, Probe, Remove, Request, Setup};
 use netserv_model::target::{CONDITIONS_MAX, TARGET_NODES_MAX, Target};
 use netserv_model::{Filter, Nonce, Refusal, SessionId, Signature, UnixTime, UserId};
@@ -27,6 +28,7 @@ pub struct Message {
     dry_run: bool,
     target: Target,
     wants_return: bool,
+    off_path: Option<OffPath>,
     body: Body,
     unknown: Vec<(String, String)>,
 }
@@ -55,6 +57,7 @@ impl Message {
             signature: fields.single("signature")?,
             dry_run: fields.dry_run()?,
             target: fields.target()?,
+            off_path: fields.off_path()?,
             wants_return: fields.trigger()?,
             body: fields.body(subject)?,
             unknown: fields.unknown,
@@ -109,6 +112,11 @@ impl Message {
     /// Returns whether the last node is to send it back to the requester.
     pub fn wants_return(&self) -> bool {
         self.wants_return
+    }
+
+    /// Returns which nodes beside its path it is for, if it is for some.
+    pub fn off_path(&self) -> Option<OffPath> {
+        self.off_path
     }
 
     /// Returns the headers that this version does not know, in order.
@@ -171,8 +179,8 @@ impl Method {
     }
 }
 
-const COMMON_HEADERS: [&str; 9] =
-    ["user", "created", "nonce", "signature", "dry-run", "scope", "node-id", "require", "trigger"];
+const COMMON_HEADERS: [&str; 10] =
+    ["user", "created", "nonce", "signature", "dry-run", "scope", "node-id", "require", "trigger", "off-path"];
 const METHODS: [Method; 3] = [Method::Setup, Method::Remove, Method::Probe];
 /// Headers that may be there more than once; each adds to what came before.
 const REPEATABLE: [&str; 6] = ["filter", "properties", "dependencies", "ask", "node-id", "require"];
@@ -215,6 +223,14 @@ impl Fields {
 
     fn required<T: FromStr<Err: std::fmt::Display>>(&mut self, name: &str) -> Result<T, Refusal> {
         self.single(name)?.ok_or_else(|| missing(self.method, name))
+    }
+
+    fn off_path(&mut self) -> Result<Option<OffPath>, Refusal> {
+        let off_path = self.single("off-path")?;
+        match off_path.is_some() && self.known.contains_key("trigger") {
+            true => Err(bad(0, "`off-path` and `trigger` exclude each other")),
+            false => Ok(off_path),
+        }
     }
 
     fn dry_run(&mut self) -> Result<bool, Refusal> {

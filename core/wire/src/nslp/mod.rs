@@ -24,7 +24,7 @@ mod properties;
 mod response;
 
 pub use builder::{RequestBuilder, Unsigned};
-pub use envelope::{ENVELOPE_BYTES_MAX, ENVELOPE_HEADERS_MAX, Envelope};
+pub use envelope::{ENVELOPE_BYTES_MAX, ENVELOPE_HEADERS_MAX, Envelope, Spread};
 pub use message::{Message, peek_nonce};
 pub use notify::{Tear, emit_notify};
 pub use part::{PART_BYTES_MAX, PARTS_MAX, Part, parts};

@@ -3,7 +3,8 @@
 
 use std::fmt::Write;
 
-use netserv_model::limits::{HEADER_LINE_BYTES_MAX, HEADERS_MAX, MESSAGE_BYTES_MAX, STACK_ENTRIES_MAX};
+use netserv_model::limits::{BESIDE_MAX, HEADER_LINE_BYTES_MAX, HEADERS_MAX, MESSAGE_BYTES_MAX, STACK_ENTRIES_MAX};
+use netserv_model::off_path::{Beside, Off};
 use netserv_model::request::{NodeReport, Outcome, PathEnd, ReturnStack, Withheld};
 use netserv_model::text::one_line;
 use netserv_model::{Nonce, Refusal, RefusalKind, SessionId};
@@ -17,10 +18,10 @@ const CONTINUED: &str = "entry-more";
 const CHUNK_BYTES: usize = HEADER_LINE_BYTES_MAX - RETURN[1].len() - 2;
 /// The names of an entry of the way back.
 const RETURN: [&str; 2] = ["return", "return-more"];
-/// Room that the entries leave for the last headers: `foreign`, `withheld`, `returned`, and `incomplete` or `end`.
+/// Room that the entries leave for the last headers: `foreign`, `withheld`, `returned`, `beside-missing`, and `incomplete` or `end`.
 const RESERVE_BYTES: usize = 6144;
 /// How many those are at most, beside the last one.
-const LAST_HEADERS: usize = 3;
+const LAST_HEADERS: usize = 4;
 
 /// The answer to one request as it travels upstream.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -41,6 +42,8 @@ pub struct Response {
     pub foreign: usize,
     /// What the nodes on the way back said, if the last node sent the request back.
     pub returned: Option<ReturnStack>,
+    /// What nodes beside the path say.
+    pub beside: Off,
     /// Headers that this version does not know, kept and forwarded.
     pub unknown: Vec<(String, String)>,
 }
@@ -57,6 +60,7 @@ impl Response {
             withheld: Withheld::default(),
             foreign: 0,
             returned: None,
+            beside: Off::default(),
             unknown: Vec::new(),
         }
     }
@@ -79,7 +83,8 @@ impl Response {
             return Err(bad(1, format!("not `{FIRST_LINE}`")));
         }
         let (mut session, mut nonce, mut incomplete, mut end) = (None, None, None, None);
-        let (mut withheld, mut foreign) = (None, None);
+        let (mut withheld, mut foreign, mut missing) = (None, None, None);
+        let mut beside: Vec<(usize, String)> = Vec::new();
         let mut entries: Vec<(usize, String)> = Vec::new();
         let mut back: Vec<(usize, String)> = Vec::new();
         let mut returned = None;
@@ -92,6 +97,11 @@ impl Response {
                 "end" => end.replace((line, value)),
                 "withheld" => withheld.replace((line, value)),
                 "foreign" => foreign.replace((line, value)),
+                "beside-missing" => missing.replace((line, value)),
+                "beside" => {
+                    beside.push((line, value));
+                    None
+                }
                 "entry" => {
                     entries.push((line, value));
                     None
@@ -119,7 +129,13 @@ impl Response {
         if entries.len() > STACK_ENTRIES_MAX || back.len() > STACK_ENTRIES_MAX {
             return Err(bad(0, format!("more than {STACK_ENTRIES_MAX} entries")));
         }
+        if beside.len() > BESIDE_MAX {
+            return Err(bad(0, format!("more than {BESIDE_MAX} nodes beside the path")));
+        }
+        let nodes = beside.iter().map(parse_beside).collect::<Result<_, _>>()?;
+        let missing = u32::try_from(missing.map_or(Ok(0), parse_count)?).unwrap_or(u32::MAX);
         Ok(Response {
+            beside: Off { nodes, missing },
             session: identifier("session", session)?,
             nonce: identifier("nonce", nonce)?,
             entries: entries.iter().map(parse_entry).collect::<Result<_, _>>()?,
@@ -162,6 +178,7 @@ impl Response {
             let json = serde_json::to_string(&self.withheld).expect("counts are plain data");
             writeln!(text, "withheld: {json}").expect("writing to a String cannot fail");
         }
+        self.emit_beside(&mut text, &mut headers);
         if let Some(refusal) = incomplete_after(self.entries.len() - written, self.incomplete.as_ref()) {
             let json = serde_json::to_string(&refusal).expect("a refusal is plain data");
             writeln!(text, "incomplete: {json}").expect("writing to a String cannot fail");
@@ -170,6 +187,28 @@ impl Response {
         }
         text.push('\n');
         text
+    }
+
+    /// Writes what nodes beside the path say, as far as there is room; each on one line.
+    fn emit_beside(&self, text: &mut String, headers: &mut usize) {
+        let mut missing = self.beside.missing;
+        for (at, beside) in self.beside.nodes.iter().enumerate() {
+            let beside = Beside { report: clean_report(beside.report.clone()), ..*beside };
+            let json = serde_json::to_string(&beside).expect("a report is plain data with text keys");
+            let fits = at < BESIDE_MAX
+                && json.len() <= CHUNK_BYTES
+                && text.len() + json.len() + RESERVE_BYTES <= MESSAGE_BYTES_MAX
+                && *headers < HEADERS_MAX - LAST_HEADERS - 1;
+            if fits {
+                writeln!(text, "beside: {json}").expect("writing to a String cannot fail");
+                *headers += 1;
+            } else {
+                missing = missing.saturating_add(1);
+            }
+        }
+        if missing > 0 {
+            writeln!(text, "beside-missing: {missing}").expect("writing to a String cannot fail");
+        }
     }
 }
 
@@ -233,6 +272,11 @@ fn parse_json<T: DeserializeOwned>((line, json): &(usize, String)) -> Result<T, 
 
 fn parse_entry(entry: &(usize, String)) -> Result<NodeReport, Refusal> {
     parse_json(entry).map(clean_report)
+}
+
+fn parse_beside(entry: &(usize, String)) -> Result<Beside, Refusal> {
+    let Beside { hops, report } = parse_json(entry)?;
+    Ok(Beside { hops, report: clean_report(report) })
 }
 
 /// One line of the first name, and as many of the second as the JSON needs.

@@ -160,6 +160,21 @@ fn payloads_are_told_apart() {
 }
 
 #[test]
+fn an_envelope_says_where_a_request_is() {
+    let take = |headers: &str| Envelope::take(format!("NETSERV/1 HOP\n{headers}\n").as_bytes()).map(|(read, _)| read);
+    let message = Message::parse(PROBE.as_bytes()).unwrap();
+    let copy = Some(Spread { radius: 3, copies: 17 });
+    let all = Envelope { is_outside: true, copy, ..Envelope::default() };
+    let text = all.emit(&message);
+    assert!(text.starts_with("NETSERV/1 HOP\norigin: outside\nbeside: 3 17\n\n"), "{text}");
+    assert_eq!(Envelope::take(text.as_bytes()).unwrap().0, all);
+    for bad in ["beside: 4 1\n", "beside: 1\n", "beside: 1 70000\n", "beside: -1 1\n", "beside: 0 1\nbeside: 0 1\n"] {
+        assert_eq!(take(bad).unwrap_err().kind, RefusalKind::BadRequest, "{bad}");
+    }
+    assert!(!take("origin: elsewhere\n").unwrap().is_outside, "a later version may say more");
+}
+
+#[test]
 fn an_envelope_is_of_one_hop_and_leaves_what_is_signed_alone() {
     let Ok(Payload::Request(envelope, message)) = Payload::parse(HOP.as_bytes()) else { panic!() };
     assert_eq!((envelope.budget, envelope.passed), (Some(Duration::from_secs(12)), Some(1)));

@@ -197,6 +197,7 @@ fn response(entries: usize, detail: &str) -> Response {
         withheld: Withheld::default(),
         foreign: 0,
         returned: None,
+        beside: Default::default(),
         unknown: Vec::new(),
     }
 }

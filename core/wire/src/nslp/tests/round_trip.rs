@@ -2,6 +2,7 @@
 //! Properties that hold for any input.
 
 use netserv_model::limits::MESSAGE_BYTES_MAX;
+use netserv_model::off_path::{Beside, Off};
 use netserv_model::request::{
     Environment, ModuleState, ModuleStatus, NodeLoad, NodeReport, PacketCounts, PathEnd, PolicyReport, ReturnStack,
     ServerCounts, Withheld,
@@ -89,6 +90,10 @@ proptest! {
             session: SessionId([1; 16]),
             nonce: Nonce([2; 16]),
             foreign: foreign.min(entries.len()),
+            beside: Off {
+                missing: nodes,
+                nodes: entries.iter().map(|report| Beside { hops: 2, report: report.clone() }).collect(),
+            },
             withheld: Withheld { nodes, refused, lease_s },
             entries,
             end: incomplete.is_none().then_some(PathEnd::ALL[end]),
