@@ -862,6 +862,7 @@ local REQUESTS = { SETUP = true, REMOVE = true, PROBE = true }
 for name, row in pairs(HEADERS) do netserv_field((name:gsub("-", "_")), "string", row[1]) end
 
 local REPEATABLE = {
+  beside = true,
   ["node-id"] = true, require = true, ["return"] = true, ["return-more"] = true, filter = true, properties = true, dependencies = true, ask = true, entry = true, ["entry-more"] = true,
 }
 local REQUIRED = {
