@@ -47,8 +47,6 @@ pub struct Engine {
     /// What flows may come in by interfaces; by others, all.
     ingress: BTreeMap<InterfaceId, Vec<Prefix>>,
     pub(crate) path_mtus: PathMtus,
-    /// NSLPs that may go again.
-    pub(crate) guests: BTreeSet<u16>,
     pub(crate) neighbours: Neighbours,
     pub(crate) out: Outbox,
     /// Associations that lost bytes for want of room, to be closed before the call returns.
@@ -100,7 +98,6 @@ impl Engine {
             own_addresses: BTreeSet::new(),
             ingress: BTreeMap::new(),
             path_mtus: PathMtus::default(),
-            guests: BTreeSet::new(),
             neighbours: Neighbours::default(),
             out: Outbox::new(config.send_rate),
             routes: RouteTable::default(),

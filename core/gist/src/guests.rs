@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //! NSLPs that come and go while the node runs, beside those that the configuration names.
 
+use std::collections::BTreeSet;
+
 use netserv_model::Instant;
 
 use crate::engine::Engine;
@@ -17,10 +19,10 @@ impl Engine {
         if self.config.hosted.contains_key(&nslp_id) {
             return Err(HostError::Taken(nslp_id));
         }
-        if self.guests.len() >= limits::GUESTS_MAX {
+        if self.routes.guests.len() >= limits::GUESTS_MAX {
             return Err(HostError::Full);
         }
-        self.guests.insert(nslp_id);
+        self.routes.guests.insert(nslp_id, BTreeSet::new());
         self.config.hosted.insert(nslp_id, router_alert);
         Ok(())
     }
@@ -28,20 +30,19 @@ impl Engine {
     /// Hosts an NSLP no more that [`Engine::host`] added: its waiting messages end as cancelled, its routing state is given
     /// up, and Queries for it go on to the next node. Of others nothing changes.
     pub fn unhost(&mut self, now: Instant, nslp_id: u16) {
-        if !self.guests.remove(&nslp_id) {
+        if !self.routes.guests.contains_key(&nslp_id) {
             return;
         }
         self.config.hosted.remove(&nslp_id);
-        if self.routes.of_nslp(nslp_id) > 0 {
-            for id in self.routes.matching(|key| key.nslp_id == nslp_id) {
-                self.remove_route(now, id, SendStatus::Failed(FailReason::Cancelled));
-            }
+        for id in self.routes.matching_of(nslp_id, |_| true) {
+            self.remove_route(now, id, SendStatus::Failed(FailReason::Cancelled));
         }
+        self.routes.guests.remove(&nslp_id);
     }
 
     /// Returns whether an NSLP is a guest with as many rows as it may have.
     pub(crate) fn guest_is_full(&self, nslp_id: u16) -> bool {
-        let rows_max = self.config.routes_max / limits::GUEST_ROUTES_PART;
-        self.guests.contains(&nslp_id) && self.routes.of_nslp(nslp_id) >= rows_max
+        let rows_max = (self.config.routes_max / limits::GUEST_ROUTES_PART).min(limits::GUEST_ROUTES_MAX);
+        self.routes.guests.get(&nslp_id).is_some_and(|rows| rows.len() >= rows_max)
     }
 }

@@ -29,6 +29,8 @@ pub const ROUTES_MAX: usize = 65_536;
 pub const GUESTS_MAX: usize = 8;
 /// One of them has at most this part of the routing table, one row in so many: all together have half.
 pub const GUEST_ROUTES_PART: usize = 2 * GUESTS_MAX;
+/// Rows of one of them, however large the table is: calls about all of them look at each.
+pub const GUEST_ROUTES_MAX: usize = 4096;
 /// Queries a second by which peers refresh the rows toward a node, unless configured.
 pub const REFRESHES_PER_SECOND: u32 = 5_000;
 /// Messaging associations, unless configured.

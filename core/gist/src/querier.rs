@@ -449,7 +449,10 @@ impl Engine {
                 let fits = |id: &RouteId| self.routes.get(*id).is_some_and(|route| fits(&route.key));
                 self.routes.asking(target).filter(fits).collect()
             }
-            None => self.routes.matching(fits),
+            None => match nslp_id {
+                Some(nslp_id) => self.routes.matching_of(nslp_id, fits),
+                None => self.routes.matching(fits),
+            },
         };
         for id in ids {
             let querying = self.routes.get_mut(id).is_some_and(|route| {

@@ -180,7 +180,8 @@ pub(crate) struct RouteTable {
     /// Rows of this node's Queries, by where those go.
     by_target: BTreeSet<(IpAddr, RouteId)>,
     responding_per_peer: BTreeMap<IpAddr, usize>,
-    per_nslp: BTreeMap<u16, usize>,
+    /// Rows of the NSLPs that came while the engine ran, which are never looked for among all.
+    pub(crate) guests: BTreeMap<u16, BTreeSet<RouteId>>,
     responding: usize,
     pub(crate) pending_bytes: usize,
     last: u64,
@@ -198,11 +199,6 @@ impl RouteTable {
     /// Returns how many rows a peer's Confirms have made.
     pub(crate) fn responding_to(&self, peer: IpAddr) -> usize {
         self.responding_per_peer.get(&peer).copied().unwrap_or(0)
-    }
-
-    /// Returns how many rows an NSLP has.
-    pub(crate) fn of_nslp(&self, nslp_id: u16) -> usize {
-        self.per_nslp.get(&nslp_id).copied().unwrap_or(0)
     }
 
     pub(crate) fn find(&self, key: &RouteKey) -> Option<RouteId> {
@@ -245,6 +241,15 @@ impl RouteTable {
         self.rows.iter().filter(|(_, route)| fits(&route.key)).map(|(id, _)| *id).collect()
     }
 
+    /// Returns the rows of an NSLP whose key fits; out of all, unless the NSLP is a guest.
+    pub(crate) fn matching_of(&self, nslp_id: u16, fits: impl Fn(&RouteKey) -> bool) -> Vec<RouteId> {
+        let Some(rows) = self.guests.get(&nslp_id) else {
+            return self.matching(|key| key.nslp_id == nslp_id && fits(key));
+        };
+        let fits = |id: &&RouteId| self.rows.get(id).is_some_and(|route| fits(&route.key));
+        rows.iter().filter(fits).copied().collect()
+    }
+
     /// Returns the rows whose Queries go to an address.
     pub(crate) fn asking(&self, target: IpAddr) -> impl Iterator<Item = RouteId> + '_ {
         self.by_target.range((target, RouteId(0))..=(target, RouteId(u64::MAX))).map(|(_, id)| *id)
@@ -276,7 +281,9 @@ impl RouteTable {
         if let Some(target) = query_target(&route.key.mri).filter(|_| route.querier().is_some()) {
             self.by_target.insert((target, id));
         }
-        *self.per_nslp.entry(route.key.nslp_id).or_default() += 1;
+        if let Some(rows) = self.guests.get_mut(&route.key.nslp_id) {
+            rows.insert(id);
+        }
         self.rows.insert(id, Box::new(route));
         id
     }
@@ -288,11 +295,8 @@ impl RouteTable {
         if let Some(target) = query_target(&route.key.mri) {
             self.by_target.remove(&(target, id));
         }
-        if let Some(count) = self.per_nslp.get_mut(&route.key.nslp_id) {
-            *count -= 1;
-            if *count == 0 {
-                self.per_nslp.remove(&route.key.nslp_id);
-            }
+        if let Some(rows) = self.guests.get_mut(&route.key.nslp_id) {
+            rows.remove(&id);
         }
         Some(route)
     }

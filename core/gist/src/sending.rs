@@ -277,11 +277,9 @@ impl Engine {
             return;
         }
         let fits = |key: &RouteKey| {
-            key.nslp_id == nslp_id
-                && session.is_none_or(|session| key.session == session)
-                && mri.is_none_or(|mri| key.mri == *mri)
+            session.is_none_or(|session| key.session == session) && mri.is_none_or(|mri| key.mri == *mri)
         };
-        for id in self.routes.matching(fits) {
+        for id in self.routes.matching_of(nslp_id, fits) {
             self.set_lifetime(now, id, lifetime);
         }
     }

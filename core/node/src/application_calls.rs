@@ -106,6 +106,7 @@ impl Node {
         Ok(())
     }
 
+    /// Sends a message of a program.
     fn send(&mut self, client: ClientId, line: u64, nslp_id: u16, message: SendMessage) -> Result<(), Refused> {
         let SendMessage { handle, session, flow, data, reliable, secure, inside, peer, timeout_ms, hops } = message;
         let bytes = data.0.len();
@@ -122,6 +123,9 @@ impl Node {
             }
         }
         let mri = mri_of(&flow).map_err(|cause| (Kind::Malformed, cause.to_owned()))?;
+        if !toward(&mri).is_some_and(is_unicast) {
+            return Err((Kind::Refused, "the message goes to the end of a flow that is no unicast address".to_owned()));
+        }
         let sii = peer.map(|name| self.peer(client, name)).transpose()?;
         let timeout = Duration::from_millis(timeout_ms).min(APPLICATION_TIMEOUT_MAX);
         let attributes = TransferAttributes { reliable, secure, inside };
@@ -204,6 +208,12 @@ fn allowed(config: &ApplicationConfig, nslp_id: u16, router_alert: Option<u16>) 
         Some(value) if EXPERIMENTAL_ROUTER_ALERTS.contains(&value) => Ok(value),
         Some(value) => not_allowed(format!("Router Alert value {value} is not experimental")),
     }
+}
+
+/// Returns whether an address may be one host's beyond this node.
+fn is_unicast(address: IpAddr) -> bool {
+    let broadcast = address == IpAddr::V4(Ipv4Addr::BROADCAST);
+    !(broadcast || address.is_multicast() || address.is_unspecified() || address.is_loopback())
 }
 
 fn handle_of(call: &ApiCall) -> Option<MessageHandle> {

@@ -5,7 +5,7 @@ use netserv_wire::gist::{Message, MessageType};
 
 use super::script::*;
 use super::{NSLP, RAO, RELIABLE, UNRELIABLE, config, send};
-use crate::limits::{GUEST_ROUTES_PART, GUESTS_MAX};
+use crate::limits::{GUEST_ROUTES_MAX, GUEST_ROUTES_PART, GUESTS_MAX};
 use crate::{
     ApiCall, ApiError, Config, Counter, Disposition, Event, FailReason, HostError, SendStatus, StateCounts, Transmit,
 };
@@ -64,6 +64,23 @@ fn guests_max_guests_come_and_no_two_of_one_id() {
     let at = s.at(0);
     s.engine.unhost(at, GUEST);
     s.engine.host(NSLP - 1, RAO).unwrap();
+}
+
+#[test]
+fn guest_routes_max_rows_are_one_guests_however_large_the_table_is() {
+    let mut s = Script::with(Config { routes_max: 1 << 20, ..config(0xaa) });
+    s.engine.host(GUEST, RAO).unwrap();
+    let max = u64::try_from(GUEST_ROUTES_MAX).unwrap();
+    for number in 0..max {
+        s.call(0, guests_send(number, number, UNRELIABLE));
+        while s.engine.poll_transmit().is_some() {}
+    }
+    assert_eq!(s.try_call(0, guests_send(max, max, UNRELIABLE)), Err(ApiError::TableFull));
+    s.call(0, send(max, max, downstream(), UNRELIABLE, b"own"));
+    let lifetime = ApiCall::SetStateLifetime { nslp_id: GUEST, session: None, mri: None, lifetime: Default::default() };
+    s.call(0, lifetime);
+    assert_eq!(s.statuses().len(), GUEST_ROUTES_MAX);
+    assert_eq!(s.engine.state_counts().querying, 1, "another's");
 }
 
 /// Goal: a guest and its peers fill its own part of the table, and leave the rest.

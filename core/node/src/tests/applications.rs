@@ -172,6 +172,10 @@ fn calls_that_cannot_work_are_refused_with_their_line() {
     for (call, expected) in [
         (own.replace("10.0.9.9", "10.0.0.1"), (Kind::Refused, Some(2))),
         (hops, (Kind::Refused, Some(3))),
+        (own.replace("10.0.9.9", "224.0.0.1"), (Kind::Refused, Some(2))),
+        (own.replace("10.0.9.9", "255.255.255.255"), (Kind::Refused, Some(2))),
+        (own.replace("10.0.9.9", "127.0.0.1"), (Kind::Refused, Some(2))),
+        (own.replace("10.0.9.9", "0.0.0.0"), (Kind::Refused, Some(2))),
         (six.replace("10.0.9.9", "fd00::9"), (Kind::Malformed, Some(4))),
         (send(5, "aa", "\"secure\":true,"), (Kind::Refused, Some(5))),
         (send(6, "aa", "").replace("downstream", "upstream"), (Kind::Refused, Some(6))),
@@ -190,7 +194,7 @@ fn calls_that_cannot_work_are_refused_with_their_line() {
     net.unroutable = true;
     net.call("near", A, &send(8, "aa", "").replace("10.0.9.9", "10.0.9.8"));
     assert_eq!(net.errors("near", A), [(Kind::Refused, Some(8))]);
-    assert_eq!(net.node("near").application_counters().refused, 10);
+    assert_eq!(net.node("near").application_counters().refused, 14);
     assert_eq!(net.node("near").applications()[0].waiting, 0, "a refused message is over");
     assert_eq!(net.sent("near").len(), 0);
 }
