@@ -10,7 +10,8 @@ use netserv_lab::world::{
     USERS, VertexId, World, expected_stack, seed_from_env, truth,
 };
 use netserv_model::RefusalKind;
-use netserv_model::request::Outcome as NodeOutcome;
+use netserv_model::request::{Outcome as NodeOutcome, PathEnd};
+use netserv_model::target::Scope;
 use netserv_node::CallId;
 use netserv_node::recording::{Replay, ReplayError};
 use rand::rngs::StdRng;
@@ -189,6 +190,81 @@ fn follow_all(worlds: u64, change: Change) -> Followed {
         sum.add(follow::run(seed, change).unwrap_or_else(|fault| panic!("seed {seed}: {fault}")));
     }
     sum
+}
+
+/// Goal: what comes with the answer of a round trip is what the reference model says of the way from the last node to the
+/// requester, or says that it is not all of it, whatever gets lost. Method: worlds where the two ways differ.
+#[test]
+fn a_way_back_is_whole_or_says_that_it_is_not() {
+    let seed = seed_from_env(11);
+    for (quality, runs) in [(CLEAN, 20), (LOSSY, 20)] {
+        let (mut whole, mut cut, mut differ) = (0, 0, 0);
+        for run in 0..runs {
+            let mut rng = StdRng::seed_from_u64(seed + run);
+            let topology = Topology::random_mesh(&mut rng, 16, 10, 10, quality, run % 2 == 0);
+            let mut world = World::new(topology, seed + run, Settings::default());
+            let origins = world.topology().of_kind(&[Kind::NetServHost]);
+            let ends: Vec<VertexId> = world.topology().vertices().collect();
+            let mut asked = Vec::new();
+            while asked.len() < 8 && !origins.is_empty() {
+                let (origin, end) = (*origins.choose(&mut rng).unwrap(), *ends.choose(&mut rng).unwrap());
+                if origin != end {
+                    let id = world.round_trip(ms(rng.random_range(0..3000)), origin, end);
+                    asked.push((id, origin));
+                }
+            }
+            world.run_for(Duration::from_secs(100));
+            for (id, origin) in asked {
+                let outcome = world.outcome(id).unwrap_or_else(|| panic!("{id:?} has no answer"));
+                let topology = world.topology();
+                let last = outcome.nodes.last().expect("the requester's host says of itself").node.as_str();
+                let last = topology.vertices().find(|vertex| topology.name(*vertex) == last).unwrap();
+                let Some(stack) = &outcome.returned else {
+                    assert!(quality == LOSSY || last == origin, "{id:?} did not come back: {outcome:?}");
+                    continue;
+                };
+                let expected = &expected_stack(topology, last, origin, true)[1..];
+                let back = Outcome { nodes: stack.nodes.clone(), ..outcome.clone() };
+                if stack.incomplete.is_none() {
+                    assert_eq!((&entries(&back)[..], stack.end), (expected, Some(PathEnd::Destination)), "{id:?}");
+                    whole += 1;
+                    let there: BTreeSet<&str> = outcome.nodes.iter().map(|node| node.node.as_str()).collect();
+                    differ += usize::from(stack.nodes.iter().any(|node| !there.contains(node.node.as_str())));
+                } else {
+                    assert!(expected.starts_with(&entries(&back)), "{id:?}: {:?}, {expected:?}", entries(&back));
+                    cut += 1;
+                }
+            }
+            nothing_is_left(&mut world);
+        }
+        println!("{whole} whole, {cut} incomplete, {differ} by other nodes");
+        assert!(whole > 20 && differ > 2, "{whole} whole, {cut} incomplete, {differ} by other nodes");
+        assert!(quality == LOSSY || cut == 0, "{cut} incomplete where nothing is lost");
+    }
+}
+
+#[test]
+fn a_module_for_some_places_is_there_and_nowhere_else() {
+    let (name, _) = MODULES[0].split_once('@').unwrap();
+    let (user, module) = (USERS[0].parse().unwrap(), name.parse().unwrap());
+    for (scope, places, ipv6) in [
+        (Scope::First, &[1][..], false),
+        (Scope::Last, &[6], false),
+        (Scope::Last, &[6], true),
+        (Scope::Edge, &[1, 6], true),
+        (Scope::All, &[1, 3, 4, 6], false),
+    ] {
+        let kinds = [Kind::NetServHost, Kind::Node, Kind::Router, Kind::Node, Kind::Node, Kind::Router, Kind::Node];
+        let kinds: Vec<Kind> = kinds.into_iter().chain([Kind::Host]).collect();
+        let mut world = World::new(Topology::chain(&kinds, CLEAN, ipv6), seed_from_env(12), Settings::default());
+        let setup = world.setup_at(ms(0), VertexId(0), VertexId(7), LEASE, scope);
+        world.run_for(Duration::from_secs(5));
+        let outcome = world.outcome(setup).expect("it is answered");
+        assert_eq!((entries(outcome).len(), outcome.incomplete.as_ref()), (4, None));
+        let with: Vec<usize> = (0..8).filter(|at| world.has_module(VertexId(*at), &user, &module)).collect();
+        assert_eq!(with, places, "{scope}: {outcome:?}");
+        nothing_is_left(&mut world);
+    }
 }
 
 /// Goal: whatever machines do, each request is answered once, what is said of a module is so when it is said, and nothing

@@ -12,6 +12,7 @@ use netserv_model::domain::DomainPolicy;
 use netserv_model::effect::RequestId;
 use netserv_model::notify::Notify;
 use netserv_model::request::{NodeReport, Outcome, PathEnd, Request};
+use netserv_model::target::Target;
 use netserv_model::{Instant, ModuleName, Nonce, Now, Refusal, RefusalKind, SessionId, UserId};
 use netserv_wire::gist::{Mri, PathCoupled};
 use netserv_wire::nslp::{self, Envelope, Message, Response};
@@ -398,7 +399,14 @@ impl Nslp {
         let was_first = |mri: &Mri| self.lease_of(key, mri).is_some_and(|(_, lease)| lease.is_here && lease.is_first());
         let is_first = exchange.passed == 0 || exchange.mri.as_ref().is_some_and(was_first);
         let node = &self.config.node;
-        let place = if self.config.host_only { Place::Meant } else { Place::of(target, node, is_first) };
+        let host_only = self.config.host_only;
+        if host_only && exchange.mri.is_some() && *target != Target::default() {
+            if let Some(exchange) = self.exchanges.get_mut(&key) {
+                exchange.own = Own::LeftOut;
+            }
+            return;
+        }
+        let place = if host_only { Place::Meant } else { Place::of(target, node, is_first) };
         let passed_by = match place {
             Place::Meant => None,
             Place::Passed(reason) => Some(reason),

@@ -8,7 +8,8 @@ use std::time::Duration;
 use netserv_gist::{AssociationId, IcmpError, IcmpKind};
 use netserv_model::api::{PathSpec, PostRequest};
 use netserv_model::effect::{Effect, EffectOutcome, Job};
-use netserv_model::request::{Ask, NodeReport, PathEnd};
+use netserv_model::request::{Ask, NodeReport, PathEnd, ReturnStack};
+use netserv_model::target::{Scope, Target};
 use netserv_model::{Instant, ModuleName, Nonce, Now, Refusal, SessionId, UnixTime, UserId};
 use netserv_node::{CallId, Input, NodeConfig, Output, Token, View};
 use netserv_wire::nslp::RequestBuilder;
@@ -77,6 +78,8 @@ pub struct Outcome {
     pub incomplete: Option<Refusal>,
     /// What proves its end, if anything does.
     pub end: Option<PathEnd>,
+    /// The stack of the way back, if the request was sent back.
+    pub returned: Option<ReturnStack>,
     /// From asking to answer.
     pub took: Duration,
     /// When it was answered.
@@ -209,6 +212,26 @@ impl World {
     /// Asks every node on the path about itself and about modules, `after` a while.
     pub fn probe(&mut self, after: Duration, origin: VertexId, destination: VertexId) -> CallId {
         let builder = RequestBuilder::probe(&[Ask::Nodes, Ask::Modules]);
+        self.post(after, origin, destination, None, builder, (catalogue::USERS[0], 0))
+    }
+
+    /// Asks every node on the path, and on the way back, about itself.
+    pub fn round_trip(&mut self, after: Duration, origin: VertexId, destination: VertexId) -> CallId {
+        let builder = RequestBuilder::probe(&[Ask::Nodes]).and_return();
+        self.post(after, origin, destination, None, builder, (catalogue::USERS[0], 0))
+    }
+
+    /// Asks some nodes of the path for the first user's first module.
+    pub fn setup_at(
+        &mut self,
+        after: Duration,
+        origin: VertexId,
+        destination: VertexId,
+        ttl: Duration,
+        scope: Scope,
+    ) -> CallId {
+        let builder = RequestBuilder::setup(&catalogue::module(0), "file:///package.nsm", catalogue::digest(0), ttl);
+        let builder = builder.target(&Target { scope, ..Target::default() });
         self.post(after, origin, destination, None, builder, (catalogue::USERS[0], 0))
     }
 
@@ -347,7 +370,8 @@ impl World {
                 self.trace.note(self.now.instant, &format!("{call:?} answered {:?}", result.incomplete), &[]);
                 let took = Duration::from_micros(result.took_us);
                 let (session, nodes, incomplete, end) = (result.session, result.nodes, result.incomplete, result.end);
-                let outcome = Outcome { session, nodes, incomplete, end, took, at: self.now.instant };
+                let returned = result.returned;
+                let outcome = Outcome { session, nodes, incomplete, end, returned, took, at: self.now.instant };
                 let earlier = self.outcomes.insert(call, outcome);
                 assert_eq!(earlier, None, "{call:?} is answered once");
             }
@@ -421,7 +445,10 @@ impl World {
         let link = self.topology.next_link(destination, origin).expect("the two are connected and apart");
         let destination = self.topology.address(destination, link);
         let session = session.unwrap_or_else(|| SessionId(self.rng.random()));
-        self.sessions.insert(session, (catalogue::user_id(user), catalogue::module(module).name));
+        let about = (catalogue::user_id(user), catalogue::module(module).name);
+        // The way back has a session of its own.
+        self.sessions.insert(SessionId(session.0.map(|byte| !byte)), about.clone());
+        self.sessions.insert(session, about);
         self.asked.insert(id, Asked { origin, destination, builder, user, module, session });
         self.schedule(after, Happening::Post(id));
         id

@@ -173,7 +173,7 @@ fn first_is_who_has_no_node_before_it() {
         )
         .unwrap();
     let Ok(Payload::Request(envelope, _)) = Payload::parse(&host.sent_request().data) else { panic!() };
-    assert_eq!(envelope.passed, Some(0), "a host is no node");
+    assert_eq!((envelope.passed, host.nslp.poll_request()), (Some(0), None), "a host is no node");
 }
 
 #[test]
