@@ -223,15 +223,18 @@ fn a_way_back_is_whole_or_says_that_it_is_not() {
                     assert!(quality == LOSSY || last == origin, "{id:?} did not come back: {outcome:?}");
                     continue;
                 };
-                let expected = &expected_stack(topology, last, origin, true)[1..];
-                let back = Outcome { nodes: stack.nodes.clone(), ..outcome.clone() };
+                // A connection may lead to a node by another of its addresses than this path does.
+                let expected: Vec<String> =
+                    expected_stack(topology, last, origin, true).into_iter().map(|entry| entry.node).collect();
+                let expected = &expected[1..];
+                let back: Vec<String> = stack.nodes.iter().map(|node| node.node.to_string()).collect();
                 if stack.incomplete.is_none() {
-                    assert_eq!((&entries(&back)[..], stack.end), (expected, Some(PathEnd::Destination)), "{id:?}");
+                    assert_eq!((&back[..], stack.end), (expected, Some(PathEnd::Destination)), "{id:?}");
                     whole += 1;
                     let there: BTreeSet<&str> = outcome.nodes.iter().map(|node| node.node.as_str()).collect();
                     differ += usize::from(stack.nodes.iter().any(|node| !there.contains(node.node.as_str())));
                 } else {
-                    assert!(expected.starts_with(&entries(&back)), "{id:?}: {:?}, {expected:?}", entries(&back));
+                    assert!(expected.starts_with(&back), "{id:?}: {back:?}, {expected:?}");
                     cut += 1;
                 }
             }
