@@ -6,8 +6,8 @@
 
 pub mod api;
 pub mod application;
-
 pub mod container_link;
+pub mod dependency;
 pub mod domain;
 pub mod effect;
 pub mod error;

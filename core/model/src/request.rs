@@ -9,6 +9,7 @@ use std::time::Duration;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+pub use crate::dependency::Dependency;
 use crate::target::Condition;
 use crate::{
     Digest, Filter, Flavour, ModuleName, ModuleRef, NodeId, Nonce, Refusal, SessionId, Signature, UnixTime, UserId,
@@ -78,50 +79,6 @@ pub struct Setup {
     pub dependencies: Vec<Dependency>,
     /// How long the lease lasts.
     pub ttl: Duration,
-}
-
-/// A building block with the lowest version that will do, written `kv>=1`.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
-#[serde(try_from = "String", into = "String")]
-pub struct Dependency {
-    /// The block's name.
-    pub block: String,
-    /// The lowest version.
-    pub version_min: u32,
-}
-
-impl std::str::FromStr for Dependency {
-    type Err = crate::ids::ParseIdError;
-
-    fn from_str(text: &str) -> Result<Dependency, Self::Err> {
-        let bad = || crate::ids::ParseIdError::new(text, "a dependency such as kv>=1");
-        let (block, version) = text.split_once(">=").unwrap_or((text, "1"));
-        let name_ok = !block.is_empty()
-            && block.len() <= 32
-            && block.bytes().all(|b| b.is_ascii_lowercase() || b.is_ascii_digit() || b == b'-');
-        let version_min = version.parse().map_err(|_| bad())?;
-        if name_ok { Ok(Dependency { block: block.to_owned(), version_min }) } else { Err(bad()) }
-    }
-}
-
-impl TryFrom<String> for Dependency {
-    type Error = crate::ids::ParseIdError;
-
-    fn try_from(text: String) -> Result<Dependency, Self::Error> {
-        text.parse()
-    }
-}
-
-impl From<Dependency> for String {
-    fn from(dependency: Dependency) -> String {
-        dependency.to_string()
-    }
-}
-
-impl std::fmt::Display for Dependency {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "{}>={}", self.block, self.version_min)
-    }
 }
 
 /// Asks for a module to be removed.

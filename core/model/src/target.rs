@@ -6,8 +6,8 @@ use std::str::FromStr;
 
 use serde::{Deserialize, Serialize};
 
+use crate::dependency::Dependency;
 use crate::ids::ParseIdError;
-use crate::request::Dependency;
 use crate::{Flavour, NodeId};
 
 /// Node names in one request.
