@@ -6,8 +6,8 @@ use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::time::Duration;
 
 use netserv_gist::{
-    ApiCall, AssociationId, Channel, Config, Datagram, Engine, Event, FlowScope, InterfaceId, MessageHandle, SiiHandle,
-    TlsPolicy, TransferAttributes, Transmit,
+    ApiCall, AssociationId, Channel, Config, Datagram, Engine, Event, FlowScope, InterfaceId, MessageHandle,
+    SendOptions, SiiHandle, StateUse, TlsPolicy, TransferAttributes, Transmit,
 };
 use netserv_model::{Instant, SessionId};
 use netserv_wire::gist::{Message, MessageStream, Mri, PathCoupled, UDP_PORT, strip_magic};
@@ -112,7 +112,8 @@ impl World {
             2 => {
                 let how = input.byte();
                 let nslp_id = (how & 2 == 0).then_some(NSLP_ID);
-                let call = ApiCall::InvalidateRoutingState { nslp_id, mri: mri(node), bad: how & 1 == 1 };
+                let data = (how & 4 == 0).then(|| vec![how; usize::from(how) / 2]);
+                let call = ApiCall::InvalidateRoutingState { nslp_id, mri: mri(node), bad: how & 1 == 1, data };
                 let _ = engine.handle_api(self.now, call, ADDRESSES[node]);
             }
             _ => {
@@ -136,6 +137,11 @@ impl World {
             timeout: Duration::from_millis(u64::from(choices) * 100),
             data: vec![0x55; length],
             hops: None,
+            options: SendOptions {
+                state: [StateUse::Needed, StateUse::Queried, StateUse::NotNeeded][usize::from(choices >> 1) % 3],
+                priority: choices & 3,
+                ip_ttl: Some(choices).filter(|ttl| *ttl & 0x20 != 0),
+            },
         };
         if node.engine.handle_api(self.now, call, ADDRESSES[from]).is_ok() {
             node.statuses.insert(handle, 0);

@@ -10,6 +10,7 @@ use netserv_wire::gist::Mri;
 use serde::{Deserialize, Serialize};
 
 use crate::limits;
+use crate::peering::{Peering, QueryDecision, QueryId};
 
 /// The NSLP's own name for one message, handed back in [`crate::Event::MessageStatus`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -71,6 +72,32 @@ pub struct TransferAttributes {
     pub secure: bool,
     /// To a peer inside of the operator's domain, or not at all.
     pub inside: bool,
+}
+
+/// Which routing state a message needs (RFC 5971 §4.3.3, §5.8.1.3).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum StateUse {
+    /// Downstream a Query makes it; upstream it is there already, since the peer made it.
+    #[default]
+    Needed,
+    /// A Query makes it in either direction. Upstream that finds a peer only if none but a router without GIST is between,
+    /// and gives way to state that a downstream Query makes.
+    Queried,
+    /// The sender wants none for the answer: without state a message that need be neither reliable nor secure and fits a
+    /// datagram goes by itself in Q-mode, and nobody can say whether it arrived. Any other is treated as [`StateUse::Needed`].
+    NotNeeded,
+}
+
+/// What an NSLP may ask of one message beside its attributes (RFC 5971 appendix B.1).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct SendOptions {
+    /// The routing state that it needs.
+    pub state: StateUse,
+    /// Of messages that wait for one route or connection the greater priority goes first; equal ones go in order.
+    pub priority: u8,
+    /// The TTL of its datagrams, and of downstream Queries that it starts; without it, the system's. Not 0, and of no
+    /// meaning over a connection.
+    pub ip_ttl: Option<u8>,
 }
 
 /// How a connection is carried, and whom it was shown to lead to.
@@ -160,6 +187,21 @@ pub enum ApiCall {
         data: Vec<u8>,
         /// GIST hops that the message may still travel; an NSLP that relays passes on what it received.
         hops: Option<u8>,
+        /// What else is asked of it.
+        options: SendOptions,
+    },
+    /// Takes a message back that still waits for a handshake, a connection or its turn; its status is then
+    /// [`FailReason::Cancelled`](crate::FailReason::Cancelled). What can go at once goes within `SendMessage` and cannot be
+    /// taken back.
+    AbortMessage {
+        /// The NSLP that sent it.
+        nslp_id: u16,
+        /// The session of the message.
+        session: SessionId,
+        /// The flow and direction of the message.
+        mri: Mri,
+        /// The message.
+        handle: MessageHandle,
     },
     /// Says how long routing state shall live without messages; zero gives it up.
     SetStateLifetime {
@@ -180,6 +222,25 @@ pub enum ApiCall {
         mri: Mri,
         /// The state must not be used before a new handshake; otherwise it is only checked.
         bad: bool,
+        /// What the Queries of the next handshake say to the NSLP that they find, at most
+        /// [`limits::HANDSHAKE_DATA_BYTES_MAX`]: unprotected, and perhaps more than once.
+        data: Option<Vec<u8>>,
+    },
+    /// Says what becomes of a Query that [`Event::RecvMessage`](crate::Event::RecvMessage) asked about (RFC 5971 B.2).
+    AnswerQuery {
+        /// The NSLP that was asked.
+        nslp_id: u16,
+        /// The Query.
+        query: QueryId,
+        /// What becomes of it.
+        decision: QueryDecision,
+    },
+    /// Says which Queries the node becomes the peer of, from here on.
+    SetPeering {
+        /// The NSLP that decides.
+        nslp_id: u16,
+        /// At most [`limits::PEER_RULES_MAX`] rules.
+        peering: Peering,
     },
 }
 
@@ -214,6 +275,9 @@ pub enum Disposition {
         /// The UDP payload to send on in place of the old one; `None` leaves it as it is.
         payload: Option<Vec<u8>>,
     },
+    /// The NSLP was asked. [`Engine::poll_release`](crate::Engine::poll_release) says which of the above it is, within
+    /// [`limits::DECISION_TIME`].
+    Held(QueryId),
 }
 
 /// What the engine wants to be sent.
@@ -244,6 +308,8 @@ pub enum Transmit {
         local: IpAddr,
         /// The peer.
         peer: SocketAddr,
+        /// The TTL to send with, if it matters.
+        ttl: Option<u8>,
         /// The UDP payload, magic number included.
         payload: Vec<u8>,
     },
@@ -314,6 +380,9 @@ pub struct Config {
     pub peer_identity: Vec<u8>,
     /// The NSLPs on this node, each with its value of the Router Alert Option.
     pub hosted: BTreeMap<u16, u16>,
+    /// Which Queries the node becomes the peer of, for NSLPs that do not want all of theirs.
+    #[serde(default)]
+    pub peering: BTreeMap<u16, Peering>,
     /// The TCP port where the node accepts connections of peers.
     pub tcp_port: u16,
     /// Whether associations are protected. Fixed, so that the echo in a Confirm can be checked without keeping anything.
@@ -374,6 +443,7 @@ impl Config {
         Config {
             peer_identity,
             hosted: BTreeMap::new(),
+            peering: BTreeMap::new(),
             tcp_port: limits::TCP_PORT_DEFAULT,
             tls: TlsPolicy::Off,
             tls_port: limits::TLS_PORT_DEFAULT,

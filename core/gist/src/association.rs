@@ -346,7 +346,9 @@ impl Engine {
         association.open = true;
         association.setup_deadline = None;
         (association.heard_at, association.sent_at) = (now, now);
-        let routes: Vec<RouteId> = association.routes.iter().copied().collect();
+        let mut routes: Vec<RouteId> = association.routes.iter().copied().collect();
+        let first = |id: &RouteId| self.routes.get(*id).and_then(|route| route.pending.front()).map(|m| m.priority);
+        routes.sort_by_key(|id| std::cmp::Reverse(first(id)));
         self.count_secured(stack);
         self.schedule_hello(id);
         for route in routes {

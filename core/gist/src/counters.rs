@@ -14,6 +14,12 @@ pub enum Counter {
     Passed,
     /// Datagrams that went on with one hop less, since their NSLP is not hosted here.
     Bypassed,
+    /// Queries and Data in Q-mode that went on with one hop less, since their NSLP does not want this node to be the peer.
+    Declined,
+    /// Queries that an NSLP was asked about.
+    QueriesHeld,
+    /// Queries whose NSLP was not asked, since too many waited, or said nothing in time.
+    QueriesUndecided,
     /// Datagrams for this node's NSLP that went on as they came, since the node has no address that their sender reaches.
     NoAddress,
     /// Queries answered.
@@ -93,12 +99,15 @@ pub enum Counter {
 
 impl Counter {
     /// Every counter, in order.
-    pub const ALL: [Counter; 42] = [
+    pub const ALL: [Counter; 45] = [
         Counter::DatagramsReceived,
         Counter::BadMagic,
         Counter::Malformed,
         Counter::Passed,
         Counter::Bypassed,
+        Counter::Declined,
+        Counter::QueriesHeld,
+        Counter::QueriesUndecided,
         Counter::NoAddress,
         Counter::QueriesAnswered,
         Counter::QueriesLimited,
@@ -146,6 +155,9 @@ impl Counter {
             Counter::Malformed => "malformed",
             Counter::Passed => "passed",
             Counter::Bypassed => "bypassed",
+            Counter::Declined => "declined",
+            Counter::QueriesHeld => "queries_held",
+            Counter::QueriesUndecided => "queries_undecided",
             Counter::NoAddress => "no_address",
             Counter::QueriesAnswered => "queries_answered",
             Counter::QueriesLimited => "queries_limited",

@@ -4,14 +4,16 @@
 use std::net::IpAddr;
 
 use netserv_model::Instant;
-use netserv_wire::gist::{ErrorCode, Message, Nli};
+use netserv_wire::gist::{Direction, ErrorCode, Message, Mri, Nli};
 
 use crate::api::{AssociationId, InterfaceId, SiiHandle, TlsPolicy, TransferAttributes};
 use crate::counters::Counter;
 use crate::engine::{Arrival, Engine, Via};
 use crate::errors::{Fault, NLI};
-use crate::event::Event;
-use crate::responder::hop_distance;
+use crate::event::{Event, Provenance};
+use crate::peering::QueryId;
+use crate::querier::query_target;
+use crate::responder::{UPSTREAM_TTL_MIN, hop_distance};
 use crate::routing::{Role, Route, RouteId, RouteKey};
 use crate::stack::Stack;
 
@@ -32,13 +34,17 @@ impl Engine {
         if own_source && message.nli.as_ref().is_some_and(|nli| !self.source_fits(arrival, nli)) {
             return;
         }
+        if let Some(fault) = self.q_mode_fault(arrival, &message, mri) {
+            self.send_error(now, arrival, fault, &message);
+            return;
+        }
         let distance = message.nli.as_ref().and_then(|nli| hop_distance(arrival, mri, nli));
         if let Some(id) = known.filter(|id| message.explicit && self.is_peer_of(*id, arrival)) {
-            self.deliver_on_route(now, id, arrival, message.nslp_data.unwrap_or_default(), message.hops);
+            self.deliver_on_route(now, id, arrival, Delivery::of(message));
             return;
         }
         if message.explicit || message.context_free {
-            self.deliver_stateless(arrival, &key, message.nslp_data.unwrap_or_default(), message.hops, distance);
+            self.deliver_stateless(arrival, &key, Delivery::of(message), distance, None);
             return;
         }
         let Some(id) = known else {
@@ -51,7 +57,7 @@ impl Engine {
                 if let Some(route) = self.routes.get_mut(id) {
                     route.distance = distance.or(route.distance);
                 }
-                self.deliver_on_route(now, id, arrival, message.nslp_data.unwrap_or_default(), message.hops);
+                self.deliver_on_route(now, id, arrival, Delivery::of(message));
             }
             Err(fault) => {
                 self.out.count(Counter::DataDropped);
@@ -60,6 +66,13 @@ impl Engine {
                 }
             }
         }
+    }
+
+    /// Returns what is wrong with Data in Q-mode: upstream it comes from next door (RFC 5971 §5.8.1.3).
+    fn q_mode_fault(&self, arrival: &Arrival, message: &Message, mri: &Mri) -> Option<Fault> {
+        let Via::Datagram { ttl, .. } = arrival.via else { return None };
+        let upstream = message.context_free && mri.direction() == Some(Direction::Upstream);
+        (upstream && ttl < UPSTREAM_TTL_MIN).then(|| ErrorCode::InvalidIpTtl.into())
     }
 
     /// Returns whether a connection, of which there may be several, leads to the peer that the row leads to.
@@ -95,7 +108,7 @@ impl Engine {
     }
 
     /// Hands up data of a peer whom a handshake has proven.
-    pub(crate) fn deliver_on_route(&mut self, now: Instant, id: RouteId, arrival: &Arrival, data: Vec<u8>, hops: u8) {
+    pub(crate) fn deliver_on_route(&mut self, now: Instant, id: RouteId, arrival: &Arrival, delivery: Delivery) {
         let (interface, attributes, peer_name) = self.carriage(arrival);
         let Some(route) = self.routes.get_mut(id) else { return };
         if let Role::Querier(querier) = &mut route.role {
@@ -103,11 +116,18 @@ impl Engine {
         }
         let Some(sii) = route.peer else { return };
         let Some(peer) = self.peers.get(sii) else { return };
+        let mri = route.key.mri.inverted();
+        let provenance = Provenance {
+            ip_ttl: ttl_of(arrival),
+            explicit: delivery.explicit,
+            from_flow_end: is_flow_end(&mri, peer.address),
+            way_back: true,
+        };
         let event = Event::RecvMessage {
             nslp_id: route.key.nslp_id,
             session: route.key.session,
-            mri: route.key.mri.inverted(),
-            data,
+            mri,
+            data: delivery.data,
             sii,
             peer: peer.address,
             local: arrival.local,
@@ -117,20 +137,23 @@ impl Engine {
             validated: attributes.secure || self.config.tls != TlsPolicy::Required,
             peer_name,
             association: arrival.via.association(),
-            hops,
+            hops: delivery.hops,
+            provenance,
+            query: None,
         };
         self.out.count(Counter::DataDelivered);
         self.out.event(event);
     }
 
-    /// Hands up data for which there is no routing state, marked so. `key` points toward the sender.
+    /// Hands up data for which there is no routing state, marked so. `key` points toward the sender; of a `query` the NSLP
+    /// has to say what becomes of it.
     pub(crate) fn deliver_stateless(
         &mut self,
         arrival: &Arrival,
         key: &RouteKey,
-        data: Vec<u8>,
-        hops: u8,
+        delivery: Delivery,
         ip_distance: Option<u8>,
+        query: Option<QueryId>,
     ) {
         let (interface, attributes, peer_name) = self.carriage(arrival);
         let (sii, peer) = match arrival.via {
@@ -142,11 +165,18 @@ impl Engine {
                 (sii.unwrap_or(NO_PEER), association.peer.ip())
             }
         };
+        let mri = key.mri.inverted();
+        let provenance = Provenance {
+            ip_ttl: ttl_of(arrival),
+            explicit: delivery.explicit,
+            from_flow_end: is_flow_end(&mri, delivery.named.unwrap_or(peer)),
+            way_back: self.routes.find(key).and_then(|id| self.routes.get(id)).is_some_and(Route::is_ready),
+        };
         let event = Event::RecvMessage {
             nslp_id: key.nslp_id,
             session: key.session,
-            mri: key.mri.inverted(),
-            data,
+            mri,
+            data: delivery.data,
             sii,
             peer,
             local: arrival.local,
@@ -156,7 +186,9 @@ impl Engine {
             validated: false,
             peer_name,
             association: arrival.via.association(),
-            hops,
+            hops: delivery.hops,
+            provenance,
+            query,
         };
         self.out.count(Counter::DataDelivered);
         self.out.event(event);
@@ -173,6 +205,51 @@ impl Engine {
             }
         }
     }
+}
+
+/// What a message has for the NSLP.
+pub(crate) struct Delivery {
+    data: Vec<u8>,
+    hops: u8,
+    explicit: bool,
+    /// The address that its sender names as its own.
+    named: Option<IpAddr>,
+}
+
+impl Delivery {
+    pub(crate) fn of(message: Message) -> Delivery {
+        Delivery {
+            data: message.nslp_data.unwrap_or_default(),
+            hops: message.hops,
+            explicit: message.explicit,
+            named: message.nli.map(|nli| nli.address),
+        }
+    }
+
+    /// Returns what a message of a handshake has, if it has a payload, and takes that out of it.
+    pub(crate) fn take(message: &mut Message) -> Option<Delivery> {
+        let data = message.nslp_data.take()?;
+        let named = message.nli.as_ref().map(|nli| nli.address);
+        Some(Delivery { data, hops: message.hops, explicit: message.explicit, named })
+    }
+
+    /// Returns the same, perhaps without a payload.
+    pub(crate) fn take_or_empty(message: &mut Message) -> Delivery {
+        message.nslp_data.get_or_insert_default();
+        Delivery::take(message).expect("there is a payload")
+    }
+}
+
+fn ttl_of(arrival: &Arrival) -> Option<u8> {
+    match arrival.via {
+        Via::Datagram { ttl, .. } => Some(ttl),
+        Via::Association(_) => None,
+    }
+}
+
+/// Returns whether an address is the end that a message about a flow comes from.
+fn is_flow_end(mri: &Mri, address: IpAddr) -> bool {
+    query_target(&mri.inverted()) == Some(address)
 }
 
 /// RFC 5971 §5.1: Data has an NLI in D-mode, Q-mode included, and none in C-mode.

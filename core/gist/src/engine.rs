@@ -25,7 +25,9 @@ use crate::limits;
 use crate::networks::NetworkBuckets;
 use crate::outbox::Outbox;
 use crate::path_mtu::PathMtus;
+use crate::peering::{HeldQueries, QueryId};
 use crate::peers::PeerTable;
+use crate::querier::Doubt;
 use crate::routing::{Route, RouteKey, RouteTable};
 use crate::sending::Outgoing;
 use crate::timer::{Owner, Timers, TokenBucket};
@@ -40,6 +42,7 @@ pub struct Engine {
     pub(crate) peers: PeerTable,
     pub(crate) cookies: CookieJar,
     pub(crate) timers: Timers,
+    pub(crate) held: HeldQueries,
     pub(crate) queries: TokenBucket,
     pub(crate) errors: TokenBucket,
     unproven: NetworkBuckets,
@@ -104,6 +107,7 @@ impl Engine {
             associations: AssociationTable::default(),
             peers: PeerTable::default(),
             timers: Timers::default(),
+            held: HeldQueries::default(),
             overrun: BTreeSet::new(),
             config,
             rng,
@@ -155,7 +159,7 @@ impl Engine {
             Err(error) => self.on_malformed(now, &arrival, error),
         }
         self.close_overrun(now);
-        Disposition::Consumed
+        self.disposition(rx.payload, !rx.destination_is_local)
     }
 
     /// Takes the success of a [`Transmit::Connect`], with what it led to. If that is not what was agreed on, the association
@@ -194,25 +198,29 @@ impl Engine {
         self.close_overrun(now);
     }
 
-    /// Takes a call of an NSLP. `local` is the node's own address toward the next peer, as the routing of the flow's
-    /// destination gives it; only `SendMessage` downstream reads it.
+    /// Takes a call of an NSLP. `local` is the node's own address toward the next peer, as the routing of the flow's end in
+    /// the call's direction gives it; only `SendMessage` and `InvalidateRoutingState` read it.
     ///
     /// # Errors
     /// A refused call changes nothing, and no status follows for its message.
     pub fn handle_api(&mut self, now: Instant, call: ApiCall, local: IpAddr) -> Result<(), ApiError> {
         let result = match call {
-            ApiCall::SendMessage { handle, nslp_id, session, mri, attributes, sii, timeout, data, hops } => {
+            ApiCall::SendMessage { handle, nslp_id, session, mri, attributes, sii, timeout, data, hops, options } => {
                 let key = RouteKey { session, nslp_id, mri };
-                self.send_message(now, Outgoing { handle, key, attributes, sii, timeout, data, hops }, local)
+                self.send_message(now, Outgoing { handle, key, attributes, sii, timeout, data, hops, options }, local)
+            }
+            ApiCall::AbortMessage { nslp_id, session, mri, handle } => {
+                self.abort_message(now, &RouteKey { session, nslp_id, mri }, handle)
             }
             ApiCall::SetStateLifetime { nslp_id, session, mri, lifetime } => {
                 self.set_lifetimes(now, nslp_id, session, mri.as_ref(), lifetime);
                 Ok(())
             }
-            ApiCall::InvalidateRoutingState { nslp_id, mri, bad } => {
-                self.invalidate(now, nslp_id, &mri, bad, local);
-                Ok(())
+            ApiCall::InvalidateRoutingState { nslp_id, mri, bad, data } => {
+                self.invalidate(now, nslp_id, &mri, Doubt { bad, data }, local)
             }
+            ApiCall::AnswerQuery { nslp_id, query, decision } => self.decide(now, nslp_id, query, decision),
+            ApiCall::SetPeering { nslp_id, peering } => self.set_peering(nslp_id, peering),
         };
         self.close_overrun(now);
         result
@@ -225,6 +233,7 @@ impl Engine {
             match owner {
                 Owner::Route(id) => self.route_timeout(now, id),
                 Owner::Association(id) => self.association_timeout(now, id),
+                Owner::HeldQueries => self.held_timeout(now),
             }
         }
         self.close_overrun(now);
@@ -240,12 +249,18 @@ impl Engine {
         self.out.poll_event()
     }
 
+    /// Returns what becomes of the next datagram that was [held](Disposition::Held).
+    pub fn poll_release(&mut self) -> Option<(QueryId, Disposition)> {
+        self.held.poll_release()
+    }
+
     /// Returns when to call [`Engine::handle_timeout`], and for what.
     pub fn poll_timeout(&self) -> Option<(Instant, &'static str)> {
         let (at, owner) = self.timers.next()?;
         let deadline = match owner {
             Owner::Route(id) => self.routes.get(id).and_then(Route::deadline),
             Owner::Association(id) => self.association_deadline(id),
+            Owner::HeldQueries => self.held.deadline(),
         };
         Some((at, deadline.map_or("", |(_, why)| why)))
     }
@@ -275,13 +290,14 @@ impl Engine {
             self.out.count(Counter::Passed);
             return Some(AS_IT_CAME);
         };
-        if self.config.hosted.contains_key(&header.nslp_id) {
-            if !rx.local.is_unspecified() {
-                return None;
-            }
+        let hosted = self.config.hosted.contains_key(&header.nslp_id);
+        if hosted && rx.local.is_unspecified() {
             // Nobody could answer, and those further on would vanish with this node.
             self.out.count(Counter::NoAddress);
             return Some(AS_IT_CAME);
+        }
+        if hosted && !self.declines(&header, bytes) {
+            return None;
         }
         // RFC 5971 §4.3.4: a message for another NSLP goes on with one hop less, and nothing else is looked at.
         if header.hops <= 1 {
@@ -298,7 +314,7 @@ impl Engine {
         }
         let mut payload = rx.payload.to_vec();
         payload[MAGIC_BYTES + HOPS_OFFSET] = header.hops - 1;
-        self.out.count(Counter::Bypassed);
+        self.out.count(if hosted { Counter::Declined } else { Counter::Bypassed });
         Some(Disposition::Forward { payload: Some(payload) })
     }
 
@@ -376,6 +392,18 @@ impl Engine {
         peer: SocketAddr,
         message: &Message,
     ) -> bool {
+        self.datagram_with(now, audience, (local, peer), None, message)
+    }
+
+    /// Sends a message as [`Engine::datagram_to`] does, with a TTL.
+    pub(crate) fn datagram_with(
+        &mut self,
+        now: Instant,
+        audience: Audience,
+        (local, peer): (IpAddr, SocketAddr),
+        ttl: Option<u8>,
+        message: &Message,
+    ) -> bool {
         let proven = match audience {
             Audience::Peer => true,
             Audience::Querier | Audience::Offender | Audience::BehindNat => false,
@@ -384,7 +412,7 @@ impl Engine {
             self.out.count(Counter::UnprovenLimited);
             return false;
         }
-        self.out.datagram(now, Transmit::Datagram { audience, local, peer, payload: message.emit_datagram() })
+        self.out.datagram(now, Transmit::Datagram { audience, local, peer, ttl, payload: message.emit_datagram() })
     }
 
     fn hosts(&self, message: &Message) -> bool {

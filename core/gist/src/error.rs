@@ -2,6 +2,8 @@
 //! Why a call of an NSLP is refused at once.
 
 use crate::api::SiiHandle;
+use crate::limits;
+use crate::peering::QueryId;
 
 /// A call that the engine does not take. No status follows for its message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
@@ -44,6 +46,15 @@ pub enum ApiError {
     /// The routing table is full.
     #[error("the routing table is full")]
     TableFull,
+    /// The message does not wait: it was sent, or has its status already.
+    #[error("no such message waits to be sent")]
+    NotWaiting,
+    /// Nobody waits for a decision on this Query: it was made already, or its time is over.
+    #[error("{0:?} waits for no decision of this NSLP")]
+    UnknownQuery(QueryId),
+    /// Too many rules.
+    #[error("{0} rules about peers are more than the {max} that there may be", max = limits::PEER_RULES_MAX)]
+    TooManyRules(usize),
 }
 
 /// An NSLP that is not hosted.

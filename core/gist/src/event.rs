@@ -8,6 +8,7 @@ use netserv_wire::gist::{DecodeError, Mri};
 
 use crate::api::{AssociationId, InterfaceId, MessageHandle, SiiHandle, TransferAttributes};
 use crate::icmp::IcmpKind;
+use crate::peering::QueryId;
 
 /// Something that an NSLP or the operator wants to know.
 #[derive(Clone, Debug, PartialEq)]
@@ -43,13 +44,22 @@ pub enum Event {
         association: Option<AssociationId>,
         /// GIST hops left.
         hops: u8,
+        /// What else is known of its way here.
+        provenance: Provenance,
+        /// It is a Query, perhaps with empty data, and the NSLP has to say what becomes of it
+        /// ([`ApiCall::AnswerQuery`](crate::ApiCall::AnswerQuery), RFC 5971's "routing state check").
+        query: Option<QueryId>,
     },
     /// What became of a message that the NSLP sent. Each message has exactly one.
     MessageStatus {
+        /// The NSLP that sent it.
+        nslp_id: u16,
         /// The NSLP's name for the message.
         handle: MessageHandle,
         /// What became of it.
         status: SendStatus,
+        /// How it was carried, if it was sent: at least as well as the NSLP asked for.
+        carriage: Option<Carriage>,
     },
     /// Something about a route that has or had state.
     NetworkNotification {
@@ -69,6 +79,39 @@ pub enum Event {
         /// What is wrong with them.
         error: DecodeError,
     },
+}
+
+/// What is known of a message's way to this node (RFC 5971 appendix B.2).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Provenance {
+    /// The TTL or hop limit that it arrived with; nothing over a connection.
+    pub ip_ttl: Option<u8>,
+    /// Its sender routed it explicitly, past its routing state.
+    pub explicit: bool,
+    /// Its sender is the end of the flow that it comes from: the flow's source downstream, the destination upstream.
+    pub from_flow_end: bool,
+    /// There is routing state toward its sender, so that an answer needs no handshake.
+    pub way_back: bool,
+}
+
+/// How a message was carried (RFC 5971 appendix B.3).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Carriage {
+    /// The attributes that it had.
+    pub attributes: TransferAttributes,
+    /// The mode.
+    pub mode: Mode,
+}
+
+/// A mode of carriage.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Mode {
+    /// A connection to the peer (C-mode).
+    Connection,
+    /// A datagram to the peer (normal D-mode).
+    Datagram,
+    /// A datagram along the flow, to whoever takes it (Q-mode).
+    QMode,
 }
 
 /// What became of a message.
@@ -122,7 +165,7 @@ pub enum FailReason {
     },
     /// The peer is outside of the domain, and the message is not to leave it.
     Outside,
-    /// The NSLP gave the state up while the message waited.
+    /// The NSLP gave the message or its route up while it waited.
     Cancelled,
 }
 

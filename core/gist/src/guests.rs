@@ -34,6 +34,7 @@ impl Engine {
             return;
         }
         self.config.hosted.remove(&nslp_id);
+        self.forget_peering(now, nslp_id);
         for id in self.routes.matching_of(nslp_id, |_| true) {
             self.remove_route(now, id, SendStatus::Failed(FailReason::Cancelled));
         }

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //! A GIST engine (RFC 5971) without I/O: bytes, calls and time go in, bytes, events and a deadline come out.
 //!
-//! After any `handle_*`, drain [`Engine::poll_transmit`], then [`Engine::poll_event`], then arm a timer for
-//! [`Engine::poll_timeout`]. An early [`Engine::handle_timeout`] does nothing. Malformed bytes are counted and become
+//! After any `handle_*`, drain [`Engine::poll_transmit`], then [`Engine::poll_event`] and [`Engine::poll_release`], then
+//! arm a timer for [`Engine::poll_timeout`]. An early [`Engine::handle_timeout`] does nothing. Malformed bytes are counted and become
 //! [`Event::Malformed`]; they are never an error of the call. A run is a function of the seed and of what was handed in.
 //!
 //! A *row* of the routing table (RFC 5971 §4.3) is keyed by MRI with direction, session and NSLP, and leads to the peer
@@ -26,6 +26,7 @@ pub mod limits;
 mod networks;
 mod outbox;
 mod path_mtu;
+mod peering;
 mod peers;
 mod querier;
 mod responder;
@@ -38,10 +39,12 @@ mod timer;
 
 pub use api::{
     ApiCall, AssociationId, Audience, Channel, Config, Datagram, Disposition, FlowRule, FlowScope, InterfaceId,
-    MessageHandle, Prefix, RateLimit, ResponderPolicy, SiiHandle, TlsPolicy, TransferAttributes, Transmit,
+    MessageHandle, Prefix, RateLimit, ResponderPolicy, SendOptions, SiiHandle, StateUse, TlsPolicy, TransferAttributes,
+    Transmit,
 };
 pub use counters::{Counter, Counters, StateCounts};
 pub use engine::Engine;
 pub use error::{ApiError, HostError};
-pub use event::{Event, FailReason, NoPeerReason, Notification, RouteStatus, SendStatus};
+pub use event::{Carriage, Event, FailReason, Mode, NoPeerReason, Notification, Provenance, RouteStatus, SendStatus};
 pub use icmp::{IcmpError, IcmpKind};
+pub use peering::{PeerChoice, PeerRule, Peering, QueryDecision, QueryId};

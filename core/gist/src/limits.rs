@@ -5,6 +5,8 @@ use std::time::Duration;
 
 /// Bytes of one NSLP payload: an object's length field has 12 bits and counts words (RFC 5971 appendix A.2).
 pub const DATA_BYTES_MAX: usize = netserv_wire::gist::limits::NSLP_DATA_BYTES_MAX;
+/// Bytes of what an NSLP says in a handshake of this node: whoever gets it has not proven itself, and gets little.
+pub const HANDSHAKE_DATA_BYTES_MAX: usize = 128;
 /// Bytes of a peer identity: its length field has 8 bits.
 pub const PEER_IDENTITY_BYTES_MAX: usize = 255;
 /// Bytes of a peer's responder cookie that are given back to it.
@@ -80,3 +82,9 @@ pub const TIMERS_PER_CALL_MAX: usize = 1024;
 pub const TCP_PORT_DEFAULT: u16 = 30_000;
 /// The TCP port of connections with TLS, unless configured.
 pub const TLS_PORT_DEFAULT: u16 = 30_001;
+/// Rules of one NSLP about which Queries the node becomes the peer of.
+pub const PEER_RULES_MAX: usize = 1024;
+/// Queries that wait for their NSLP's decision; what is over it is decided as if the NSLP said nothing.
+pub const HELD_QUERIES_MAX: usize = 256;
+/// How long they wait: less than the first retransmission takes.
+pub const DECISION_TIME: Duration = Duration::from_millis(200);

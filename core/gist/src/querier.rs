@@ -11,7 +11,9 @@ use rand::Rng;
 use crate::api::{AssociationId, Transmit};
 use crate::cookie::{QueryCookie, query_cookie};
 use crate::counters::Counter;
+use crate::delivery::Delivery;
 use crate::engine::{Arrival, Engine, Via};
+use crate::error::ApiError;
 use crate::event::{FailReason, NoPeerReason, Notification, RouteStatus, SendStatus};
 use crate::limits;
 use crate::responder::hop_distance;
@@ -58,6 +60,8 @@ pub(crate) struct Querier {
     association_failures: u8,
     /// The NSLP was told that the peer is bad or tentative, and not yet that there is a good one.
     doubted: bool,
+    /// What this handshake's Queries say to the NSLP that they find.
+    payload: Option<Vec<u8>>,
     /// What it means if nobody answers, by what ICMP errors say of this handshake's Queries.
     pub(crate) silence: NoPeerReason,
 }
@@ -86,6 +90,7 @@ impl Querier {
             rehandshake_at: now,
             association_failures: 0,
             doubted: false,
+            payload: None,
             silence: NoPeerReason::Timeout,
         }
     }
@@ -189,28 +194,40 @@ impl Engine {
         }
         querier.retransmit_at = (now + querier.retry).min(querier.give_up_at);
         querier.retry = (querier.retry * 2).min(limits::RETRY_MAX);
-        let (wants_association, least) = (querier.wants_association, querier.least);
+        let (wants_association, least, payload) = (querier.wants_association, querier.least, querier.payload.clone());
 
-        let ttl = if key.mri.direction() == Some(Direction::Upstream) { UPSTREAM_TTL } else { DOWNSTREAM_TTL };
-        let rao = self.config.hosted.get(&key.nslp_id).copied();
+        let ttl = q_mode_ttl(&key.mri, route.ip_ttl);
         let mut query = self.message(MessageType::Query, key);
         query.hops = hops;
         query.nli = Some(Nli { ip_ttl: ttl, ..self.nli(local) });
         query.query_cookie = Some(Cookie(cookie.to_vec()));
+        query.nslp_data = payload;
         if wants_association {
             let stacks = stack::at_least(least, self.config.tls);
             query.stack_proposal = Some(stack::proposal(stacks));
             query.stack_configuration = Some(stack::configuration(stacks, self.config.hold_time, None));
         }
-        // RFC 5971 §5.8.1.2: what routers choose the flow's path by, they choose the Query's by.
-        let (dscp, flow_label) = match &query.mri {
+        self.out.count(Counter::QueriesSent);
+        self.send_in_q_mode(now, local, destination, ttl, &query);
+    }
+
+    /// Sends a message along its flow.
+    pub(crate) fn send_in_q_mode(
+        &mut self,
+        now: Instant,
+        local: IpAddr,
+        destination: IpAddr,
+        ttl: u8,
+        message: &Message,
+    ) -> bool {
+        let rao = self.config.hosted.get(&message.nslp_id).copied();
+        // RFC 5971 §5.8.1.2: what routers choose the flow's path by, they choose the message's by.
+        let (dscp, flow_label) = match &message.mri {
             Some(Mri::PathCoupled(flow)) => (flow.dscp(), flow.flow_label()),
             Some(Mri::LooseEnd(_) | Mri::Other(_)) | None => (None, None),
         };
-        let payload = query.emit_datagram();
-        self.out.count(Counter::QueriesSent);
-        let q_mode = Transmit::QMode { local, destination, ttl: Some(ttl), rao, dscp, flow_label, payload };
-        self.out.datagram(now, q_mode);
+        let (ttl, payload) = (Some(ttl), message.emit_datagram());
+        self.out.datagram(now, Transmit::QMode { local, destination, ttl, rao, dscp, flow_label, payload })
     }
 
     pub(crate) fn querier_timeout(&mut self, now: Instant, id: RouteId) {
@@ -275,12 +292,11 @@ impl Engine {
 
     /// Takes a Response to one of this node's Queries.
     pub(crate) fn on_response(&mut self, now: Instant, arrival: &Arrival, mut message: Message) {
-        let data = message.nslp_data.take();
-        let hops = message.hops;
+        let delivery = Delivery::take(&mut message);
         let Some(id) = self.accept_response(now, arrival, message) else { return };
         self.arm_route(id);
-        if let Some(data) = data {
-            self.deliver_on_route(now, id, arrival, data, hops);
+        if let Some(delivery) = delivery {
+            self.deliver_on_route(now, id, arrival, delivery);
         }
     }
 
@@ -314,6 +330,7 @@ impl Engine {
         let sii = route.peer?;
         let querier = route.querier_mut()?;
         querier.refresh_at = refresh_at;
+        querier.payload = None;
         let doubted = std::mem::take(&mut querier.doubted);
         let echo = Echo { cookie: message.responder_cookie, proposal: message.stack_proposal.clone() };
         querier.echo = message.reply_wanted.then(|| Box::new(echo));
@@ -431,7 +448,7 @@ impl Engine {
             }
             None => {
                 confirm.source_is_signaller = !passes_nat;
-                self.send_to_peer(now, id, &confirm);
+                self.send_to_peer(now, id, None, &confirm);
             }
         }
     }
@@ -442,7 +459,17 @@ impl Engine {
     }
 
     /// Has rows checked or, if they are `bad`, made anew; `local` is the node's address in their direction now.
-    pub(crate) fn invalidate(&mut self, now: Instant, nslp_id: Option<u16>, mri: &Mri, bad: bool, local: IpAddr) {
+    pub(crate) fn invalidate(
+        &mut self,
+        now: Instant,
+        nslp_id: Option<u16>,
+        mri: &Mri,
+        Doubt { bad, data }: Doubt,
+        local: IpAddr,
+    ) -> Result<(), ApiError> {
+        if let Some(bytes) = data.as_ref().map(Vec::len).filter(|bytes| *bytes > limits::HANDSHAKE_DATA_BYTES_MAX) {
+            return Err(ApiError::TooLarge { bytes, max: limits::HANDSHAKE_DATA_BYTES_MAX });
+        }
         let fits = |key: &RouteKey| nslp_id.is_none_or(|nslp_id| key.nslp_id == nslp_id) && key.mri == *mri;
         let ids: Vec<RouteId> = match query_target(mri).filter(|_| !bad) {
             Some(target) => {
@@ -456,11 +483,12 @@ impl Engine {
         };
         for id in ids {
             let querying = self.routes.get_mut(id).is_some_and(|route| {
-                let querying = route.querier().is_some();
-                if querying && is_reached(local) {
+                let Some(querier) = route.querier_mut() else { return false };
+                querier.payload = data.clone().or(querier.payload.take());
+                if is_reached(local) {
                     route.local = local;
                 }
-                querying
+                true
             });
             match (querying, bad) {
                 (true, true) => {
@@ -483,6 +511,7 @@ impl Engine {
                 (false, false) => {}
             }
         }
+        Ok(())
     }
 
     /// Tells the NSLP that the row's peer, if there is one, is not as good as it was.
@@ -495,10 +524,25 @@ impl Engine {
     }
 }
 
+/// What an NSLP says of a route that may be wrong.
+pub(crate) struct Doubt {
+    pub(crate) bad: bool,
+    /// What the next handshake says to the NSLP that it finds.
+    pub(crate) data: Option<Vec<u8>>,
+}
+
 /// Returns where Queries for a path go: to the flow's end in their direction.
 pub(crate) fn query_target(mri: &Mri) -> Option<IpAddr> {
     let (source, destination) = mri.addresses()?;
     Some(if mri.direction() == Some(Direction::Upstream) { source } else { destination })
+}
+
+/// Returns the TTL of a message in Q-mode about a flow, of which the NSLP may have named one.
+pub(crate) fn q_mode_ttl(mri: &Mri, named: Option<u8>) -> u8 {
+    match mri.direction() {
+        Some(Direction::Upstream) => UPSTREAM_TTL,
+        Some(Direction::Downstream) | None => named.unwrap_or(DOWNSTREAM_TTL),
+    }
 }
 
 /// The TTL of downstream Queries, given in their NLI so that the peer can tell its distance.

@@ -12,15 +12,17 @@ use netserv_wire::gist::{
 use crate::api::{AssociationId, Audience, InterfaceId, ResponderPolicy, TlsPolicy};
 use crate::cookie::{CookieJar, Opened, Sealed};
 use crate::counters::Counter;
+use crate::delivery::Delivery;
 use crate::engine::{Arrival, Engine, Via};
 use crate::errors::{Fault, MRI, STACK_CONFIGURATION, STACK_PROPOSAL};
 use crate::event::{FailReason, Notification, RouteStatus, SendStatus};
 use crate::limits;
+use crate::peering::PeerChoice;
 use crate::routing::{NatSide, NewPeer, Responder, Role, Route, RouteId, RouteKey};
 use crate::stack::{self, Ports, Stack};
 
 impl Engine {
-    /// Answers a Query for an NSLP of this node. Nothing is kept for it, unless the policy says so.
+    /// Takes a Query for an NSLP of this node.
     pub(crate) fn on_query(&mut self, now: Instant, arrival: &Arrival, mut query: Message) {
         let Via::Datagram { source, interface, ttl } = arrival.via else { return };
         let (Some(mri), Some(session), Some(nli)) = (query.mri.as_ref(), query.session, query.nli.clone()) else {
@@ -48,16 +50,40 @@ impl Engine {
             self.out.count(Counter::QueriesLimited);
             return;
         }
-        let distance = hop_distance(arrival, mri, &nli);
-        let key = RouteKey { session, nslp_id: query.nslp_id, mri: mri.inverted() };
-        if let Some(data) = query.nslp_data.take() {
-            self.deliver_stateless(arrival, &key, data, query.hops, distance);
+        match self.peer_choice(query.nslp_id, mri) {
+            // What is for others and goes on does not get here.
+            PeerChoice::Peer | PeerChoice::Forward => {
+                let distance = hop_distance(arrival, mri, &nli);
+                let key = RouteKey { session, nslp_id: query.nslp_id, mri: mri.inverted() };
+                if let Some(delivery) = Delivery::take(&mut query) {
+                    self.deliver_stateless(arrival, &key, delivery, distance, None);
+                }
+                self.answer_query(now, arrival, &query, None);
+            }
+            PeerChoice::Ask { silence_is_peer } => self.ask_nslp(now, arrival, query, silence_is_peer),
         }
+    }
+
+    /// Answers a Query, whose sender becomes a peer. Nothing is kept for it, unless the policy says so.
+    pub(crate) fn answer_query(&mut self, now: Instant, arrival: &Arrival, query: &Message, data: Option<Vec<u8>>) {
+        let Via::Datagram { source, interface, .. } = arrival.via else { return };
+        let (Some(mri), Some(session), Some(nli)) = (query.mri.as_ref(), query.session, query.nli.as_ref()) else {
+            return;
+        };
+        let distance = hop_distance(arrival, mri, nli);
+        let key = RouteKey { session, nslp_id: query.nslp_id, mri: mri.inverted() };
         let inside = query.nat_traversal.as_ref().map(|nats| nats.mri.inverted());
         let port = Some(source.port());
-        let seen = Seen { nli: &nli, port, interface, association: None, hold_time: None, distance, inside };
-        let association = self.shared_association(now, &query);
-        let response = self.response(now, arrival, &key, &query, &seen, association);
+        let seen = Seen { nli, port, interface, association: None, hold_time: None, distance, inside };
+        let association = self.shared_association(now, query);
+        let mut response = self.response(now, arrival, &key, query, &seen, association);
+        if data.is_some() {
+            response.nslp_data = data;
+            if association.is_none() && response.emit().len() > self.config.datagram_bytes_max {
+                response.nslp_data = None;
+                self.out.count(Counter::DataDropped);
+            }
+        }
         self.out.count(Counter::QueriesAnswered);
         if !response.reply_wanted {
             self.accept(now, arrival, key, &seen);
@@ -157,8 +183,8 @@ impl Engine {
         let seen = Seen { nli: &nli, port, interface, association, hold_time, distance, inside };
         let Some(id) = self.accept(now, arrival, key, &seen) else { return };
         self.out.count(Counter::ConfirmsAccepted);
-        if let Some(data) = message.nslp_data.take() {
-            self.deliver_on_route(now, id, arrival, data, message.hops);
+        if let Some(delivery) = Delivery::take(&mut message) {
+            self.deliver_on_route(now, id, arrival, delivery);
         }
         self.flush(now, id);
         self.arm_route(id);
@@ -218,14 +244,14 @@ impl Engine {
             Some(id) => id,
             None => self.new_responder(key, arrival.local, seen.nli.address)?,
         };
+        let outdone = self.give_way(id, seen.nli.address);
         let expires_at = now + self.validity();
         let route = self.routes.get_mut(id)?;
-        // RFC 5971 §5.8.1.3: where both directions were queried, the downstream Query wins.
         let Role::Responder(responder) = &mut route.role else {
             self.out.count(Counter::RoutesRefused);
             return None;
         };
-        let moved = responder.interface != seen.interface && route.peer.is_some();
+        let moved = outdone || responder.interface != seen.interface && route.peer.is_some();
         *responder = Responder { expires_at, interface: seen.interface };
         (route.local, route.distance) = (arrival.local, seen.distance);
         self.routes.set_nat(id, seen.inside.clone().map_or(NatSide::None, |mri| NatSide::Responder(Box::new(mri))));
@@ -244,6 +270,20 @@ impl Engine {
         }
         self.arm_route(id);
         Some(id)
+    }
+
+    /// Gives a row that this node's upstream Query made to whoever queried downstream, who wins (RFC 5971 §5.8.1.3). Returns
+    /// whether the row led somewhere before.
+    fn give_way(&mut self, id: RouteId, peer: IpAddr) -> bool {
+        let Some(route) = self.routes.get(id).filter(|route| route.querier().is_some()) else { return false };
+        let upstream = route.key.mri.direction() == Some(Direction::Upstream);
+        if !upstream || self.routes.responding_to(peer) >= self.config.routes_per_peer_max {
+            return false;
+        }
+        let led = route.peer.is_some();
+        self.set_peer(id, None);
+        self.routes.make_responding(id);
+        led
     }
 
     /// Returns how long rows toward this node are valid: longer, the more there are, so that their refreshes are not more than
@@ -354,4 +394,4 @@ const NAT_MRI: usize = 4;
 /// Where a loose-end MRI has its direction (RFC 5971 A.3.1.2).
 const DIRECTION: usize = 2;
 /// The lowest TTL of an upstream Query from a neighbour, which sent it with 255 (RFC 5971 §5.8.1.3).
-const UPSTREAM_TTL_MIN: u8 = 254;
+pub(crate) const UPSTREAM_TTL_MIN: u8 = 254;

@@ -35,6 +35,8 @@ pub(crate) struct Route {
     pub(crate) local: IpAddr,
     /// The hop count for Queries.
     pub(crate) hops: u8,
+    /// The TTL for Queries downstream, if the NSLP named one.
+    pub(crate) ip_ttl: Option<u8>,
     pub(crate) peer: Option<SiiHandle>,
     /// IP hops to the peer.
     pub(crate) distance: Option<u8>,
@@ -83,6 +85,8 @@ pub(crate) struct Pending {
     pub(crate) attributes: TransferAttributes,
     pub(crate) needs_association: bool,
     pub(crate) hops: u8,
+    pub(crate) priority: u8,
+    pub(crate) ip_ttl: Option<u8>,
     pub(crate) deadline: Instant,
 }
 
@@ -99,6 +103,7 @@ impl Route {
             key: Arc::new(key),
             local,
             hops,
+            ip_ttl: None,
             peer: None,
             distance: None,
             association: None,
@@ -255,11 +260,12 @@ impl RouteTable {
         self.by_target.range((target, RouteId(0))..=(target, RouteId(u64::MAX))).map(|(_, id)| *id)
     }
 
-    /// Puts a message in the row's queue; the caller has checked the bounds.
+    /// Puts a message in the row's queue, behind those of its priority; the caller has checked the bounds.
     pub(crate) fn push_pending(&mut self, id: RouteId, message: Pending) {
         let Some(route) = self.rows.get_mut(&id) else { return };
         self.pending_bytes += message.data.len();
-        route.pending.push_back(message);
+        let before = route.pending.iter().rposition(|other| other.priority >= message.priority);
+        route.pending.insert(before.map_or(0, |index| index + 1), message);
     }
 
     pub(crate) fn pop_pending(&mut self, id: RouteId) -> Option<Pending> {
@@ -299,6 +305,15 @@ impl RouteTable {
             rows.remove(&id);
         }
         Some(route)
+    }
+
+    /// Makes a row without a peer, whose Queries were this node's, one that is queried.
+    pub(crate) fn make_responding(&mut self, id: RouteId) {
+        let Some(route) = self.rows.get_mut(&id) else { return };
+        route.role = Role::Responder(Responder { expires_at: Instant::default(), interface: InterfaceId::default() });
+        if let Some(target) = query_target(&route.key.mri) {
+            self.by_target.remove(&(target, id));
+        }
     }
 
     fn count_responding(&mut self, peer: IpAddr, more: bool) {
@@ -377,9 +392,10 @@ impl Engine {
         let (failed, kept) = std::mem::take(&mut route.pending).into_iter().partition(|message| which(message));
         route.pending = kept;
         let failed: VecDeque<Pending> = failed;
+        let nslp_id = route.key.nslp_id;
         for message in failed {
             self.routes.pending_bytes -= message.data.len();
-            self.out.event(Event::MessageStatus { handle: message.handle, status });
+            self.out.event(Event::MessageStatus { nslp_id, handle: message.handle, status, carriage: None });
         }
     }
 

@@ -6,16 +6,19 @@ use std::time::Duration;
 
 use netserv_model::domain::Side;
 use netserv_model::{Instant, SessionId};
-use netserv_wire::gist::{Direction, Message, MessageType, Mri};
+use netserv_wire::gist::{Direction, Message, MessageType, Mri, Nli};
 
-use crate::api::{Audience, MessageHandle, SiiHandle, TlsPolicy, TransferAttributes};
+use crate::api::{
+    AssociationId, Audience, MessageHandle, SendOptions, SiiHandle, StateUse, TlsPolicy, TransferAttributes,
+};
 use crate::counters::Counter;
 use crate::engine::Engine;
 use crate::error::ApiError;
-use crate::event::{Event, FailReason, NoPeerReason, SendStatus};
+use crate::event::{Carriage, Event, FailReason, Mode, NoPeerReason, SendStatus};
 use crate::limits;
-use crate::querier::{Phase, Querier, query_target};
+use crate::querier::{Phase, Querier, q_mode_ttl, query_target};
 use crate::routing::{Pending, Role, Route, RouteId, RouteKey};
+use crate::stack::Stack;
 
 /// The arguments of `SendMessage`.
 pub(crate) struct Outgoing {
@@ -26,6 +29,7 @@ pub(crate) struct Outgoing {
     pub(crate) timeout: Duration,
     pub(crate) data: Vec<u8>,
     pub(crate) hops: Option<u8>,
+    pub(crate) options: SendOptions,
 }
 
 impl Engine {
@@ -43,24 +47,29 @@ impl Engine {
                 return self.send_explicitly(now, outgoing, sii);
             }
         }
-        let id = match known {
-            Some(id) => id,
-            None => self.new_querier(now, &outgoing.key, local)?,
-        };
-        let hops = outgoing.hops.unwrap_or(self.config.hops);
-        let peer = self.routes.get(id).and_then(|route| route.peer).and_then(|sii| self.peers.get(sii));
+        let peer = current.and_then(|sii| self.peers.get(sii));
         let target = peer.map(|peer| peer.address).or_else(|| query_target(&outgoing.key.mri));
         let needs_association = !self.may_go_in_datagram(now, &outgoing, target);
+        // Who takes what goes by itself nobody knows beforehand.
+        let alone = outgoing.options.state == StateUse::NotNeeded && !needs_association && !outgoing.attributes.inside;
+        let id = match known {
+            Some(id) => id,
+            None if alone => return self.send_alone(now, outgoing, local),
+            None => self.new_querier(now, &outgoing.key, outgoing.options.state, local)?,
+        };
+        let hops = outgoing.hops.unwrap_or(self.config.hops);
         let Some(route) = self.routes.get_mut(id) else { return Err(ApiError::NoRoute) };
         if route.pending.len() >= limits::PENDING_PER_ROUTE_MAX {
             return Err(ApiError::QueueFull);
         }
         if let Role::Querier(querier) = &mut route.role {
             querier.active_at = now;
-            (route.local, route.hops) = (local, hops);
+            (route.local, route.hops, route.ip_ttl) = (local, hops, outgoing.options.ip_ttl);
         }
-        let Outgoing { handle, attributes, timeout, data, .. } = outgoing;
-        let message = Pending { handle, data, attributes, needs_association, hops, deadline: now + timeout };
+        let Outgoing { handle, attributes, timeout, data, options, .. } = outgoing;
+        let SendOptions { priority, ip_ttl, .. } = options;
+        let deadline = now + timeout;
+        let message = Pending { handle, data, attributes, needs_association, hops, priority, ip_ttl, deadline };
         self.routes.push_pending(id, message);
         if known.is_none() {
             self.start_handshake(now, id, Phase::Asking, now);
@@ -81,7 +90,7 @@ impl Engine {
         if bytes > limits::DATA_BYTES_MAX {
             return Err(ApiError::TooLarge { bytes, max: limits::DATA_BYTES_MAX });
         }
-        if outgoing.hops == Some(0) {
+        if outgoing.hops == Some(0) || outgoing.options.ip_ttl == Some(0) {
             return Err(ApiError::NoHops);
         }
         if outgoing.attributes.secure && self.config.tls == TlsPolicy::Off {
@@ -93,27 +102,65 @@ impl Engine {
         Ok(())
     }
 
-    /// Makes a row that starts with a Query, which can only go downstream.
-    fn new_querier(&mut self, now: Instant, key: &RouteKey, local: IpAddr) -> Result<RouteId, ApiError> {
-        let Some((_, destination)) = key.mri.addresses() else { return Err(ApiError::NoRoute) };
-        if key.mri.direction() != Some(Direction::Downstream) {
+    /// Makes a row that starts with a Query, which goes upstream only if that is asked for.
+    fn new_querier(
+        &mut self,
+        now: Instant,
+        key: &RouteKey,
+        state: StateUse,
+        local: IpAddr,
+    ) -> Result<RouteId, ApiError> {
+        if key.mri.direction() != Some(Direction::Downstream) && state != StateUse::Queried {
             return Err(ApiError::NoRoute);
         }
-        if destination.is_ipv4() != local.is_ipv4() {
-            return Err(ApiError::VersionMismatch);
-        }
-        if destination == local {
-            return Err(ApiError::OwnDestination);
-        }
-        if !is_reached(local) {
-            return Err(ApiError::NoAddress);
-        }
+        check_target(&key.mri, local)?;
         if self.routes.len() >= self.config.routes_max || self.guest_is_full(key.nslp_id) {
             self.out.count(Counter::RoutesRefused);
             return Err(ApiError::TableFull);
         }
         let querier = Querier::new(now, self.config.inactivity);
         Ok(self.add_route(Route::new(key.clone(), local, self.config.hops, Role::Querier(Box::new(querier)))))
+    }
+
+    /// Sends a message in Q-mode to whoever is next, without any state (RFC 5971 §5.3.2).
+    fn send_alone(&mut self, now: Instant, outgoing: Outgoing, local: IpAddr) -> Result<(), ApiError> {
+        let destination = check_target(&outgoing.key.mri, local)?;
+        let (nslp_id, handle) = (outgoing.key.nslp_id, outgoing.handle);
+        let ttl = q_mode_ttl(&outgoing.key.mri, outgoing.options.ip_ttl);
+        let ip_ttl = if outgoing.key.mri.direction() == Some(Direction::Downstream) { ttl } else { 0 };
+        let mut data = self.message(MessageType::Data, outgoing.key);
+        data.hops = outgoing.hops.unwrap_or(self.config.hops);
+        data.context_free = true;
+        data.nli = Some(Nli { ip_ttl, ..self.nli(local) });
+        data.nslp_data = Some(outgoing.data);
+        let sent = self.send_in_q_mode(now, local, destination, ttl, &data);
+        let sent = sent.then_some(DATAGRAM_ALONE).ok_or(FailReason::RateLimited);
+        self.tell_status(nslp_id, handle, sent);
+        Ok(())
+    }
+
+    /// Takes a message back that waits, and with it a Query that nobody else waits for.
+    pub(crate) fn abort_message(
+        &mut self,
+        now: Instant,
+        key: &RouteKey,
+        handle: MessageHandle,
+    ) -> Result<(), ApiError> {
+        let id = self.routes.find(key).ok_or(ApiError::NotWaiting)?;
+        let waits = |route: &Route| route.pending.iter().any(|message| message.handle == handle);
+        if !self.routes.get(id).is_some_and(waits) {
+            return Err(ApiError::NotWaiting);
+        }
+        let status = SendStatus::Failed(FailReason::Cancelled);
+        self.fail_pending(id, status, |message| message.handle == handle);
+        let unwanted = |route: &Route| route.peer.is_none() && route.pending.is_empty();
+        if self.routes.get(id).is_some_and(unwanted) {
+            self.remove_route(now, id, status);
+        } else {
+            self.flush(now, id);
+            self.arm_route(id);
+        }
+        Ok(())
     }
 
     /// Starts a handshake if a message waits for a connection, or for a better one, that nothing else brings about.
@@ -140,14 +187,21 @@ impl Engine {
     /// Sends what waits on the row and can go, in order.
     pub(crate) fn flush(&mut self, now: Instant, id: RouteId) {
         while self.front_can_go(id) {
+            let Some(nslp_id) = self.routes.get(id).map(|route| route.key.nslp_id) else { return };
             let Some(message) = self.routes.pop_pending(id) else { return };
             let handle = message.handle;
-            let status = match self.send_data(now, id, message) {
-                Ok(()) => SendStatus::Sent,
-                Err(reason) => SendStatus::Failed(reason),
-            };
-            self.out.event(Event::MessageStatus { handle, status });
+            let sent = self.send_data(now, id, message);
+            self.tell_status(nslp_id, handle, sent);
         }
+    }
+
+    /// Tells the NSLP how a message went, or why it did not.
+    fn tell_status(&mut self, nslp_id: u16, handle: MessageHandle, sent: Result<Carriage, FailReason>) {
+        let (status, carriage) = match sent {
+            Ok(carriage) => (SendStatus::Sent, Some(carriage)),
+            Err(reason) => (SendStatus::Failed(reason), None),
+        };
+        self.out.event(Event::MessageStatus { nslp_id, handle, status, carriage });
     }
 
     fn front_can_go(&self, id: RouteId) -> bool {
@@ -163,7 +217,7 @@ impl Engine {
         route.is_ready() && channel_fits
     }
 
-    fn send_data(&mut self, now: Instant, id: RouteId, message: Pending) -> Result<(), FailReason> {
+    fn send_data(&mut self, now: Instant, id: RouteId, message: Pending) -> Result<Carriage, FailReason> {
         if message.attributes.inside && self.side_of(id) == Side::Outside {
             self.out.count(Counter::DataKeptInside);
             return Err(FailReason::Outside);
@@ -181,13 +235,11 @@ impl Engine {
         data.hops = message.hops;
         data.nslp_data = Some(message.data);
         let sent = match association {
-            Some(association) => {
-                self.send_on_association(now, association, &data).then_some(()).ok_or(FailReason::Association)
-            }
+            Some(association) => self.send_data_on(now, association, &data),
             None => {
                 data.nli = Some(nli);
                 data.source_is_signaller = !passes_nat;
-                self.send_to_peer(now, id, &data).then_some(()).ok_or(FailReason::RateLimited)
+                self.send_to_peer(now, id, message.ip_ttl, &data).then_some(DATAGRAM).ok_or(FailReason::RateLimited)
             }
         };
         if sent.is_ok() {
@@ -205,12 +257,26 @@ impl Engine {
         self.neighbours.side(peer.address, name)
     }
 
+    fn send_data_on(
+        &mut self,
+        now: Instant,
+        association: AssociationId,
+        data: &Message,
+    ) -> Result<Carriage, FailReason> {
+        if !self.send_on_association(now, association, data) {
+            return Err(FailReason::Association);
+        }
+        let secure = self.associations.has_stack(association, Stack::Tls);
+        let attributes = TransferAttributes { reliable: true, secure, inside: false };
+        Ok(Carriage { attributes, mode: Mode::Connection })
+    }
+
     /// Sends a message to the row's peer in normal D-mode.
-    pub(crate) fn send_to_peer(&mut self, now: Instant, id: RouteId, message: &Message) -> bool {
+    pub(crate) fn send_to_peer(&mut self, now: Instant, id: RouteId, ttl: Option<u8>, message: &Message) -> bool {
         let Some(route) = self.routes.get(id) else { return false };
         let Some(peer) = route.peer.and_then(|sii| self.peers.get(sii)) else { return false };
-        let (local, peer) = (route.local, SocketAddr::new(peer.address, peer.port));
-        self.datagram_to(now, Audience::Peer, local, peer, message)
+        let ends = (route.local, SocketAddr::new(peer.address, peer.port));
+        self.datagram_with(now, Audience::Peer, ends, ttl, message)
     }
 
     /// Sends to a peer that need not be the next one any more, past the routing table (RFC 5971 §7.1.4).
@@ -218,6 +284,7 @@ impl Engine {
         let peer = self.peers.get(sii).cloned().ok_or(ApiError::UnknownPeer(sii))?;
         let fits = self.may_go_in_datagram(now, &outgoing, Some(peer.address));
         let least = outgoing.attributes.least_stack();
+        let nslp_id = outgoing.key.nslp_id;
         let route = self.routes.find(&outgoing.key).and_then(|id| self.routes.get(id));
         let mri = route.map_or(&outgoing.key.mri, Route::mri_for_peer).clone();
         let mut data = self.message(MessageType::Data, RouteKey { mri, ..outgoing.key });
@@ -226,17 +293,16 @@ impl Engine {
         data.nslp_data = Some(outgoing.data);
         let sent = match self.associations.open_to((&peer.identity, peer.address), least, !outgoing.attributes.reliable)
         {
-            Some(id) => self.send_on_association(now, id, &data).then_some(()).ok_or(FailReason::Association),
+            Some(id) => self.send_data_on(now, id, &data),
             None if fits => {
                 data.nli = Some(self.nli(peer.local));
-                let (local, peer) = (peer.local, SocketAddr::new(peer.address, peer.port));
-                let sent = self.datagram_to(now, Audience::Peer, local, peer, &data);
-                sent.then_some(()).ok_or(FailReason::RateLimited)
+                let ends = (peer.local, SocketAddr::new(peer.address, peer.port));
+                let sent = self.datagram_with(now, Audience::Peer, ends, outgoing.options.ip_ttl, &data);
+                sent.then_some(DATAGRAM).ok_or(FailReason::RateLimited)
             }
             None => Err(FailReason::NoAssociation),
         };
-        let status = sent.map_or_else(SendStatus::Failed, |()| SendStatus::Sent);
-        self.out.event(Event::MessageStatus { handle: outgoing.handle, status });
+        self.tell_status(nslp_id, outgoing.handle, sent);
         Ok(())
     }
 
@@ -320,6 +386,21 @@ impl Engine {
     }
 }
 
+/// Returns where messages in Q-mode about a flow go from an address of this node.
+fn check_target(mri: &Mri, local: IpAddr) -> Result<IpAddr, ApiError> {
+    let target = query_target(mri).ok_or(ApiError::NoRoute)?;
+    if target.is_ipv4() != local.is_ipv4() {
+        return Err(ApiError::VersionMismatch);
+    }
+    if target == local {
+        return Err(ApiError::OwnDestination);
+    }
+    if !is_reached(local) {
+        return Err(ApiError::NoAddress);
+    }
+    Ok(target)
+}
+
 /// Returns whether those who are not on the same link reach an address.
 pub(crate) fn is_reached(address: IpAddr) -> bool {
     let link_local = match address {
@@ -329,5 +410,9 @@ pub(crate) fn is_reached(address: IpAddr) -> bool {
     !address.is_unspecified() && !link_local
 }
 
+/// How a message in a datagram went.
+const DATAGRAM: Carriage =
+    Carriage { attributes: TransferAttributes { reliable: false, secure: false, inside: false }, mode: Mode::Datagram };
+const DATAGRAM_ALONE: Carriage = Carriage { mode: Mode::QMode, ..DATAGRAM };
 /// Bytes of an object's type and length.
 const OBJECT_HEADER: usize = 4;

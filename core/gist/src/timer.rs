@@ -16,6 +16,7 @@ pub(crate) type Deadline = (Instant, &'static str);
 pub(crate) enum Owner {
     Route(RouteId),
     Association(AssociationId),
+    HeldQueries,
 }
 
 /// When the timer of each owner fires; the owner knows it, too, and why.

@@ -4,7 +4,7 @@
 use std::net::{IpAddr, Ipv4Addr};
 use std::time::Duration;
 
-use netserv_gist::{ApiCall, ApiError, MessageHandle, SiiHandle, TransferAttributes};
+use netserv_gist::{ApiCall, ApiError, MessageHandle, SendOptions, SiiHandle, TransferAttributes};
 use netserv_model::application::{
     ApplicationCall, ApplicationError, ApplicationErrorKind as Kind, ApplicationEvent, InvalidateRoutingState,
     Register, Registered, SendMessage, SetStateLifetime, VERSION,
@@ -74,7 +74,10 @@ impl Node {
             | ApiError::VersionMismatch
             | ApiError::OwnDestination
             | ApiError::NoAddress
-            | ApiError::NoRoute => Kind::Refused,
+            | ApiError::NoRoute
+            | ApiError::NotWaiting
+            | ApiError::UnknownQuery(_)
+            | ApiError::TooManyRules(_) => Kind::Refused,
         };
         // GIST's handle is none of the program's business.
         let forgotten = kind == Kind::UnknownPeer;
@@ -131,8 +134,9 @@ impl Node {
         let attributes = TransferAttributes { reliable, secure, inside };
         self.may_wait()?;
         let Some(handle) = self.applications.send(client, handle, bytes) else { return Ok(()) };
-        let data = data.0;
-        let call = ApiCall::SendMessage { handle, nslp_id, session, mri, attributes, sii, timeout, data, hops };
+        let (data, options) = (data.0, SendOptions::default());
+        let call =
+            ApiCall::SendMessage { handle, nslp_id, session, mri, attributes, sii, timeout, data, hops, options };
         self.call_for(client, line, call);
         Ok(())
     }
@@ -156,7 +160,7 @@ impl Node {
     ) -> Result<(), Refused> {
         let mri = mri_of(&doubt.flow).map_err(|cause| (Kind::Malformed, cause.to_owned()))?;
         self.may_wait()?;
-        let call = ApiCall::InvalidateRoutingState { nslp_id: Some(nslp_id), mri, bad: doubt.bad };
+        let call = ApiCall::InvalidateRoutingState { nslp_id: Some(nslp_id), mri, bad: doubt.bad, data: None };
         self.call_for(client, line, call);
         Ok(())
     }
@@ -219,7 +223,11 @@ fn is_unicast(address: IpAddr) -> bool {
 fn handle_of(call: &ApiCall) -> Option<MessageHandle> {
     match call {
         ApiCall::SendMessage { handle, .. } => Some(*handle),
-        ApiCall::SetStateLifetime { .. } | ApiCall::InvalidateRoutingState { .. } => None,
+        ApiCall::SetStateLifetime { .. }
+        | ApiCall::InvalidateRoutingState { .. }
+        | ApiCall::AbortMessage { .. }
+        | ApiCall::AnswerQuery { .. }
+        | ApiCall::SetPeering { .. } => None,
     }
 }
 

@@ -27,6 +27,9 @@ impl Node {
         } else if let Some(transmit) = self.gist.poll_transmit() {
             // Before the commands: the next node is to work on a request while this one does.
             self.outputs.push_back(Output::Send(transmit));
+        } else if let Some((query, disposition)) = self.gist.poll_release() {
+            let token = self.held.remove(&query);
+            self.outputs.extend(token.map(|token| Output::Release(token, disposition)));
         } else if let Some((id, request)) = self.nslp.poll_request() {
             self.take_request(id, request);
         } else if let Some(Withdrawal { user, module, nonce }) = self.nslp.poll_withdrawal() {
@@ -64,7 +67,7 @@ impl Node {
         match mri(&call).map(toward) {
             Some(Some(destination)) => self.look(destination, routes::Waiter::Message(Box::new(call))),
             Some(None) => self.call_from(call, None),
-            // A call about all flows needs no address.
+            // Some calls need no address.
             None => self.call_from(call, Some(Ipv4Addr::UNSPECIFIED.into())),
         }
     }
@@ -176,7 +179,10 @@ fn wants_counters(body: &Body) -> bool {
 pub(crate) fn mri(call: &ApiCall) -> Option<&Mri> {
     match call {
         ApiCall::SendMessage { mri, .. } | ApiCall::InvalidateRoutingState { mri, .. } => Some(mri),
+        // These need no address of the node, but must not overtake the message that they are about.
+        ApiCall::AbortMessage { mri, .. } => Some(mri),
         ApiCall::SetStateLifetime { mri, .. } => mri.as_ref(),
+        ApiCall::AnswerQuery { .. } | ApiCall::SetPeering { .. } => None,
     }
 }
 

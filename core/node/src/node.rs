@@ -4,7 +4,7 @@
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 use netserv_controller::Controller;
-use netserv_gist::Engine;
+use netserv_gist::{Disposition, Engine, QueryId};
 use netserv_model::api::PostRequest;
 use netserv_model::application::ApplicationInfo;
 use netserv_model::effect::{Effect, EffectId, EffectOutcome, Job, Measured, PolicyChange, RequestId};
@@ -18,7 +18,7 @@ use rand::{Rng, SeedableRng};
 use crate::applications::{ApplicationConfig, ApplicationCounters, Applications};
 use crate::calls::{self, Calls};
 use crate::config::NodeConfig;
-use crate::input::{CallId, Input, What};
+use crate::input::{CallId, Input, Token, What};
 use crate::lanes::Lanes;
 use crate::limits::{DRAIN_STEPS_MAX, STOP_WAIT};
 use crate::output::Output;
@@ -47,6 +47,8 @@ pub struct Node {
     pub(crate) name: NodeId,
     pub(crate) application_config: ApplicationConfig,
     pub(crate) applications: Applications,
+    /// Datagrams that wait for an NSLP's decision; GIST bounds them.
+    pub(crate) held: BTreeMap<QueryId, Token>,
     pub(crate) counters: NodeCounters,
     pub(crate) stop: Stop,
     /// Steps that are left of this drain.
@@ -134,6 +136,7 @@ impl Node {
             measured: Measured::default(),
             arrived: BTreeMap::new(),
             posted: BTreeMap::new(),
+            held: BTreeMap::new(),
             counters: NodeCounters::default(),
             stop: Stop::default(),
             steps: usize::MAX,
@@ -167,7 +170,12 @@ impl Node {
             Input::Datagram(datagram) => drop(self.gist.handle_datagram(at, datagram.view(true))),
             Input::Intercepted(token, datagram) => {
                 let disposition = self.gist.handle_datagram(at, datagram.view(false));
-                self.outputs.push_back(Output::Release(token, disposition));
+                match disposition {
+                    Disposition::Held(query) => drop(self.held.insert(query, token)),
+                    Disposition::Consumed | Disposition::Forward { .. } => {
+                        self.outputs.push_back(Output::Release(token, disposition));
+                    }
+                }
             }
             Input::Icmp(error) => self.gist.handle_icmp_error(at, &error),
             Input::Accepted(token, ends, channel) => {

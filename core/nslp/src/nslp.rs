@@ -6,7 +6,7 @@ use std::net::IpAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
-use netserv_gist::{ApiCall, ApiError, Event, MessageHandle, SiiHandle, TransferAttributes};
+use netserv_gist::{ApiCall, ApiError, Event, MessageHandle, SendOptions, SiiHandle, TransferAttributes};
 use netserv_model::api::RequestResult;
 use netserv_model::domain::DomainPolicy;
 use netserv_model::effect::RequestId;
@@ -180,7 +180,11 @@ impl Nslp {
                     self.handle_past_path(now.instant, &from, &data);
                 }
             }
-            Event::MessageStatus { handle, status } => self.handle_status(now.instant, handle, status),
+            Event::MessageStatus { nslp_id, handle, status, .. } => {
+                if nslp_id == self.config.nslp_id {
+                    self.handle_status(now.instant, handle, status);
+                }
+            }
             Event::NetworkNotification { nslp_id, session, mri, kind } => {
                 if nslp_id == self.config.nslp_id {
                     self.handle_notification(now.instant, session, &mri, kind);
@@ -467,6 +471,7 @@ impl Nslp {
                 timeout,
                 data,
                 hops,
+                options: SendOptions::default(),
             });
         }
     }

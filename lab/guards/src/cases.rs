@@ -7,7 +7,9 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
 use std::time::Duration;
 
-use netserv_gist::{ApiCall, Config, Datagram, Engine, InterfaceId, MessageHandle, TransferAttributes, Transmit};
+use netserv_gist::{
+    ApiCall, Config, Datagram, Engine, InterfaceId, MessageHandle, SendOptions, TransferAttributes, Transmit,
+};
 use netserv_model::effect::FilterId;
 use netserv_model::{Filter, FilterIndex, Flow, Instant, SessionId};
 use netserv_wire::container::ring::{Answer, HostEnd, Ingress, MAPPING_WORDS, WorkerEnd};
@@ -179,6 +181,7 @@ fn query_payload(session: u8) -> Vec<u8> {
         timeout: Duration::from_secs(10),
         data: vec![0x4e; 64],
         hops: None,
+        options: SendOptions::default(),
     };
     let mut engine = engine(1);
     engine.handle_api(Instant::from_millis(1000), call, address("10.0.0.1")).expect("the call is good");

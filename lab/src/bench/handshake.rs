@@ -6,8 +6,8 @@ use std::time::Duration;
 
 use anyhow::{Context, Result, ensure};
 use netserv_gist::{
-    ApiCall, AssociationId, Channel, Config, Datagram, Engine, Event, InterfaceId, MessageHandle, TransferAttributes,
-    Transmit,
+    ApiCall, AssociationId, Channel, Config, Datagram, Engine, Event, InterfaceId, MessageHandle, SendOptions,
+    TransferAttributes, Transmit,
 };
 use netserv_model::{Instant, SessionId};
 use netserv_wire::gist::{Mri, PathCoupled, UDP_PORT};
@@ -90,6 +90,7 @@ impl Pair {
             timeout: Duration::from_secs(10),
             data: vec![0x4e; 64],
             hops: None,
+            options: SendOptions::default(),
         };
         self.now = self.now + STEP;
         self.engines[0].handle_api(self.now, call, NODES[0])?;

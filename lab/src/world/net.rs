@@ -101,6 +101,7 @@ impl World {
         assert_eq!(held_by, vertex);
         match disposition {
             Disposition::Consumed => {}
+            Disposition::Held(query) => unreachable!("{query:?} of {vertex:?}: a node releases what is decided"),
             Disposition::Forward { payload } => {
                 if let Some(payload) = payload {
                     packet.content = Content::Signal(payload);

@@ -61,6 +61,8 @@ impl Passing {
         let Some(interceptor) = &mut self.interceptor else { return };
         let result = match disposition {
             Disposition::Consumed => interceptor.drop(packet),
+            // The node says what becomes of it later, by the same call.
+            Disposition::Held(_) => return,
             Disposition::Forward { payload: None } => interceptor.accept(packet),
             Disposition::Forward { payload: Some(payload) } => interceptor.accept_modified(packet, &payload),
         };

@@ -150,13 +150,13 @@ impl SignalIo {
                     tracing::debug!(%error, %destination, "a Query could not be sent");
                 }
             }
-            Transmit::Datagram { audience, local, peer, payload } => {
+            Transmit::Datagram { audience, local, peer, ttl, payload } => {
                 let kind = match audience {
                     Audience::Peer => SignalKind::Peer,
                     Audience::Querier => SignalKind::Response,
                     Audience::Offender | Audience::BehindNat => SignalKind::Error,
                 };
-                let mut sent = self.socket.send_datagram(kind, local, peer, &payload);
+                let mut sent = self.socket.send_datagram_with_ttl(kind, local, peer, ttl, &payload);
                 if sent.is_err() && audience == Audience::BehindNat {
                     // Without the right to another source than the node's, at least NATs that let all in let it in.
                     let own = if local.is_ipv4() { [0_u8; 4].into() } else { [0_u8; 16].into() };

@@ -14,7 +14,7 @@ use netserv_wire::gist::{Message, MessageStream, Mri, PathCoupled, strip_magic};
 use super::{NSLP, config, session};
 use crate::{
     ApiCall, AssociationId, Channel, Config, Datagram, Disposition, Engine, Event, IcmpError, IcmpKind, InterfaceId,
-    MessageHandle, Prefix, TransferAttributes, Transmit,
+    MessageHandle, Prefix, SendOptions, TransferAttributes, Transmit,
 };
 
 #[test]
@@ -156,6 +156,7 @@ impl Player {
             timeout: Duration::from_secs(10),
             data: text.as_bytes().to_vec(),
             hops: None,
+            options: SendOptions::default(),
         };
         if let Err(error) = self.engine.handle_api(self.now, call, self.local) {
             writeln!(self.output, "refused: {error}").unwrap();
@@ -175,6 +176,7 @@ impl Player {
         };
         match self.engine.handle_datagram(self.now, rx) {
             Disposition::Consumed => {}
+            Disposition::Held(query) => panic!("{query:?} is held, though the NSLP takes all"),
             Disposition::Forward { payload } => {
                 let bytes = payload.map(hex::encode).unwrap_or_else(|| "as it came".to_owned());
                 writeln!(self.output, "goes on: {bytes}").unwrap();
@@ -246,7 +248,7 @@ fn told(event: &Event) -> String {
             let reliable = attributes.reliable;
             format!("received from {peer} {:?} reliable {reliable} validated {validated}: {text}", mri.direction())
         }
-        Event::MessageStatus { handle, status } => format!("status of {}: {status:?}", handle.0),
+        Event::MessageStatus { handle, status, .. } => format!("status of {}: {status:?}", handle.0),
         Event::NetworkNotification { kind, .. } => format!("notification: {kind:?}"),
         Event::Malformed { error, .. } => format!("malformed: {:?}", error.code),
     }

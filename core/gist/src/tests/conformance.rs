@@ -120,7 +120,7 @@ fn an_error_about_a_nat_goes_back_the_way_that_the_query_came() {
         let mut s = Script::new();
         let rx = Datagram { source: outside, destination, destination_is_local, ..datagram(&payload) };
         assert_eq!(s.engine.handle_datagram(NOW, rx), Disposition::Consumed);
-        let Transmit::Datagram { audience: whose, local, peer, payload } = s.transmit(1000) else { panic!() };
+        let Transmit::Datagram { audience: whose, local, peer, payload, .. } = s.transmit(1000) else { panic!() };
         assert_eq!((whose, local, peer), (audience, destination, outside));
         let error = parse_datagram(&payload);
         assert_eq!(error.source_is_signaller, destination_is_local);

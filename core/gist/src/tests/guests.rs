@@ -115,10 +115,10 @@ fn guests_query(number: u64) -> Message {
 }
 
 fn guests_send(handle: u64, number: u64, attributes: crate::TransferAttributes) -> ApiCall {
-    let ApiCall::SendMessage { handle, session, mri, attributes, sii, timeout, data, hops, .. } =
+    let ApiCall::SendMessage { handle, session, mri, attributes, sii, timeout, data, hops, options, .. } =
         send(handle, number, downstream(), attributes, b"guest's")
     else {
         unreachable!()
     };
-    ApiCall::SendMessage { handle, nslp_id: GUEST, session, mri, attributes, sii, timeout, data, hops }
+    ApiCall::SendMessage { handle, nslp_id: GUEST, session, mri, attributes, sii, timeout, data, hops, options }
 }

@@ -13,7 +13,7 @@ use super::{NSLP, RAO, RELIABLE, UNRELIABLE, config, flow, send, session};
 use crate::errors::{STACK_CONFIGURATION, STACK_PROPOSAL};
 use crate::{
     ApiCall, ApiError, Channel, Counter, Datagram, Disposition, Engine, Event, FailReason, InterfaceId, MessageHandle,
-    ResponderPolicy, SendStatus, SiiHandle, StateCounts, TransferAttributes, Transmit,
+    ResponderPolicy, SendOptions, SendStatus, SiiHandle, StateCounts, TransferAttributes, Transmit,
 };
 
 #[test]
@@ -448,6 +448,7 @@ fn a_message_can_go_to_a_certain_peer() {
         timeout: Duration::from_secs(1),
         data: b"bye!".to_vec(),
         hops: Some(3),
+        options: SendOptions::default(),
     };
     s.call(2, to(*sii, 5));
     let data = s.recv_kind(2, MessageType::Data);
@@ -566,6 +567,7 @@ fn calls_that_cannot_work_are_refused() {
         timeout: Duration::from_secs(1),
         data: b"x".to_vec(),
         hops: Some(0),
+        options: SendOptions::default(),
     };
     for (call, expected) in [
         (send(1, 5, downstream(), secure, b"x"), ApiError::SecureUnsupported),

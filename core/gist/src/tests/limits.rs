@@ -12,7 +12,7 @@ use super::{NSLP, RELIABLE, UNRELIABLE, config, flow, send, session};
 use crate::limits::*;
 use crate::{
     ApiCall, ApiError, Audience, Channel, Config, Counter, Datagram, Engine, Event, FailReason, InterfaceId,
-    MessageHandle, RateLimit, SendStatus, SiiHandle, StateCounts, Transmit,
+    MessageHandle, RateLimit, SendOptions, SendStatus, SiiHandle, StateCounts, Transmit,
 };
 
 const SECOND: Duration = Duration::from_secs(1);
@@ -245,6 +245,7 @@ fn old_peers_are_forgotten() {
         timeout: SECOND,
         data: b"x".to_vec(),
         hops: None,
+        options: SendOptions::default(),
     };
     let last = u32::try_from(PEERS_KEPT_MAX + more).unwrap();
     // One node at many addresses.
@@ -284,13 +285,13 @@ fn only_so_many_bytes_wait_in_all() {
 #[test]
 fn a_query_has_only_so_many_copies_and_gaps_only_so_long() {
     let mut s = Script::with(Config { query_budget: 100_000 * SECOND, retry_initial: SECOND, ..config(0xaa) });
-    let ApiCall::SendMessage { handle, nslp_id, session, mri, attributes, sii, data, hops, .. } =
+    let ApiCall::SendMessage { handle, nslp_id, session, mri, attributes, sii, data, hops, options, .. } =
         send(1, 5, downstream(), UNRELIABLE, b"x")
     else {
         unreachable!()
     };
     let timeout = 100_000 * SECOND;
-    s.call(0, ApiCall::SendMessage { handle, nslp_id, session, mri, attributes, sii, timeout, data, hops });
+    s.call(0, ApiCall::SendMessage { handle, nslp_id, session, mri, attributes, sii, timeout, data, hops, options });
     let mut times = vec![];
     for at in 0..400 {
         s.at(at * 1000);

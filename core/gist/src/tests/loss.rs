@@ -89,13 +89,13 @@ fn the_endpoint_can_say_that_it_is_the_last() {
 #[test]
 fn the_nslp_may_have_less_patience_than_the_node() {
     let mut s = Script::new();
-    let ApiCall::SendMessage { handle, nslp_id, session, mri, attributes, sii, data, hops, .. } =
+    let ApiCall::SendMessage { handle, nslp_id, session, mri, attributes, sii, data, hops, options, .. } =
         send(1, 5, downstream(), UNRELIABLE, b"x")
     else {
         unreachable!()
     };
     let timeout = Duration::from_millis(700);
-    s.call(0, ApiCall::SendMessage { handle, nslp_id, session, mri, attributes, sii, timeout, data, hops });
+    s.call(0, ApiCall::SendMessage { handle, nslp_id, session, mri, attributes, sii, timeout, data, hops, options });
     s.recv(0);
     s.recv(500);
     s.recv_nothing(699);

@@ -10,7 +10,9 @@ mod limits;
 mod loss;
 mod nat;
 mod net;
+mod options;
 mod paths;
+mod peering;
 mod refresh;
 mod reroute;
 mod script;
@@ -22,7 +24,7 @@ use std::time::Duration;
 use netserv_model::SessionId;
 use netserv_wire::gist::{Mri, PathCoupled};
 
-use crate::{ApiCall, Config, MessageHandle, TransferAttributes};
+use crate::{ApiCall, Config, MessageHandle, SendOptions, TransferAttributes};
 
 pub(crate) const NSLP: u16 = 33;
 pub(crate) const RAO: u16 = 65_503;
@@ -60,6 +62,7 @@ pub(crate) fn send(handle: u64, number: u64, mri: Mri, attributes: TransferAttri
         timeout: Duration::from_secs(10),
         data: data.to_vec(),
         hops: None,
+        options: SendOptions::default(),
     }
 }
 

@@ -355,6 +355,7 @@ impl Net {
             (false, false) => Disposition::Forward { payload: None },
         };
         self.drain(to);
+        assert!(!matches!(disposition, Disposition::Held(_)), "no NSLP of the row is asked");
         if let Disposition::Forward { payload: changed } = disposition {
             let payload = changed.unwrap_or(payload);
             self.walk(Delivery::Datagram { to: to + 1, source, destination, ttl: ttl - 1, payload });
@@ -378,7 +379,7 @@ impl Net {
 
     pub(crate) fn statuses(&self, node: usize) -> Vec<(u64, SendStatus)> {
         let status = |event: &Event| match event {
-            Event::MessageStatus { handle, status } => Some((handle.0, *status)),
+            Event::MessageStatus { handle, status, .. } => Some((handle.0, *status)),
             Event::RecvMessage { .. } | Event::NetworkNotification { .. } | Event::Malformed { .. } => None,
         };
         self.nodes[node].events.iter().filter_map(status).collect()

@@ -12,8 +12,8 @@ use super::net::Net;
 use super::script::*;
 use super::{NSLP, RELIABLE, UNRELIABLE, flow, send, session};
 use crate::{
-    ApiCall, Channel, Event, FailReason, IcmpKind, InterfaceId, MessageHandle, Notification, RouteStatus, SendStatus,
-    SiiHandle, TransferAttributes,
+    ApiCall, Channel, Event, FailReason, IcmpKind, InterfaceId, MessageHandle, Notification, RouteStatus, SendOptions,
+    SendStatus, SiiHandle, TransferAttributes,
 };
 
 const SECOND: Duration = Duration::from_secs(1);
@@ -49,6 +49,7 @@ fn a_refresh_finds_a_new_peer() {
         timeout: SECOND,
         data: b"bye!".to_vec(),
         hops: None,
+        options: SendOptions::default(),
     };
     s.call(at + 2, call);
     let crate::Transmit::Datagram { peer, payload, .. } = s.transmit(at + 2) else { panic!() };
@@ -108,7 +109,7 @@ fn a_query_from_another_side_is_a_route_change() {
 
 #[test]
 fn the_nslp_can_distrust_a_route() {
-    let invalidate = |bad| ApiCall::InvalidateRoutingState { nslp_id: Some(NSLP), mri: downstream(), bad };
+    let invalidate = |bad| ApiCall::InvalidateRoutingState { nslp_id: Some(NSLP), mri: downstream(), bad, data: None };
     let mut s = Script::new();
     s.call(0, send(1, 5, downstream(), UNRELIABLE, b"x"));
     s.establish(0);
@@ -128,7 +129,7 @@ fn the_nslp_can_distrust_a_route() {
     s.recv_kind(6, MessageType::Confirm);
     s.recv_kind(6, MessageType::Data);
 
-    s.call(7, ApiCall::InvalidateRoutingState { nslp_id: Some(NSLP), mri: flow(THERE, HERE), bad: true });
+    s.call(7, ApiCall::InvalidateRoutingState { nslp_id: Some(NSLP), mri: flow(THERE, HERE), bad: true, data: None });
     s.recv_nothing(7);
 
     // A peer that is distrusted does not count as known: this node may be the last one.
@@ -154,7 +155,7 @@ fn a_route_can_be_distrusted_for_all_nslps() {
             s.establish(0);
             s.recv_kind(0, MessageType::Data);
         }
-        s.call(1, ApiCall::InvalidateRoutingState { nslp_id, mri: downstream(), bad: false });
+        s.call(1, ApiCall::InvalidateRoutingState { nslp_id, mri: downstream(), bad: false, data: None });
         let asked: Vec<u16> = (0..queries).map(|_| s.recv_kind(1, MessageType::Query).nslp_id).collect();
         assert!(nslp_id.is_none_or(|one| asked == [one]), "{asked:?}");
         s.recv_nothing(1);
@@ -171,7 +172,7 @@ fn the_nslp_hears_of_doubts_about_a_route_and_of_their_end() {
         };
         s.events().into_iter().filter_map(kind).collect::<Vec<Notification>>()
     };
-    let invalidate = |bad| ApiCall::InvalidateRoutingState { nslp_id: None, mri: downstream(), bad };
+    let invalidate = |bad| ApiCall::InvalidateRoutingState { nslp_id: None, mri: downstream(), bad, data: None };
     let status = Notification::StatusChange;
     let mut s = Script::new();
     s.call(0, invalidate(true));
@@ -193,7 +194,8 @@ fn the_nslp_hears_of_doubts_about_a_route_and_of_their_end() {
 
     let mut s = Script::new();
     s.be_queried(0, 5);
-    let upstream = ApiCall::InvalidateRoutingState { nslp_id: None, mri: flow(THERE, HERE).inverted(), bad: true };
+    let upstream =
+        ApiCall::InvalidateRoutingState { nslp_id: None, mri: flow(THERE, HERE).inverted(), bad: true, data: None };
     s.call(1, upstream);
     assert_eq!((told(&mut s), s.engine.state_counts().responding), (vec![status(RouteStatus::Bad)], 0));
 }
@@ -325,6 +327,7 @@ fn a_query_says_what_the_last_message_says() {
         timeout: SECOND,
         data: b"x".to_vec(),
         hops: Some(hops),
+        options: SendOptions::default(),
     };
     s.call(0, call(1, 7));
     let query = s.recv_kind(0, MessageType::Query);

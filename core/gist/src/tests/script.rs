@@ -142,7 +142,7 @@ impl Script {
     /// Returns the statuses among the events that wait, and drops the rest.
     pub(crate) fn statuses(&mut self) -> Vec<(u64, SendStatus)> {
         let status = |event| match event {
-            Event::MessageStatus { handle, status } => Some((handle.0, status)),
+            Event::MessageStatus { handle, status, .. } => Some((handle.0, status)),
             Event::RecvMessage { .. } | Event::NetworkNotification { .. } | Event::Malformed { .. } => None,
         };
         self.events().into_iter().filter_map(status).collect()

@@ -37,6 +37,8 @@ pub(super) fn words(event: &Event, names: &mut Names<'_>) -> Option<ApplicationE
             hops,
             nslp_id: _,
             association: _,
+            provenance: _,
+            query: _,
         } => Some(ApplicationEvent::RecvMessage(Box::new(RecvMessage {
             session: *session,
             flow: flow_of(mri)?,

@@ -141,7 +141,10 @@ impl Mesh {
             None => number(destination),
         };
         let is_request = sii.is_none();
-        self.under_way.push_back((from, Event::MessageStatus { handle, status: SendStatus::Sent }));
+        self.under_way.push_back((
+            from,
+            Event::MessageStatus { nslp_id: NSLP_ID, handle, status: SendStatus::Sent, carriage: None },
+        ));
         if is_request && !own_path {
             self.copies += 1;
             assert!(self.links[from].contains(&to), "only to neighbours");

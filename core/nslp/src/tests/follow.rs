@@ -588,7 +588,7 @@ fn checks_at_once_max_flows_are_checked_at_once_when_routes_change() {
     let mut checked = |node: &mut Node| {
         let mut count = 0;
         while let Some(call) = node.nslp.poll_api_call() {
-            let ApiCall::InvalidateRoutingState { nslp_id: Some(NSLP_ID), mri, bad: false } = call else {
+            let ApiCall::InvalidateRoutingState { nslp_id: Some(NSLP_ID), mri, bad: false, data: None } = call else {
                 panic!("{call:?}")
             };
             flows.remove(&mri);

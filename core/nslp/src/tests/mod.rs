@@ -16,7 +16,8 @@ use std::net::IpAddr;
 use std::time::Duration;
 
 use netserv_gist::{
-    ApiCall, ApiError, Event, InterfaceId, MessageHandle, NoPeerReason, SendStatus, SiiHandle, TransferAttributes,
+    ApiCall, ApiError, Event, InterfaceId, MessageHandle, NoPeerReason, Provenance, SendStatus, SiiHandle,
+    TransferAttributes,
 };
 use netserv_model::api::RequestResult;
 use netserv_model::effect::RequestId;
@@ -95,7 +96,8 @@ impl Node {
     }
 
     fn status(&mut self, handle: MessageHandle, status: SendStatus) {
-        self.nslp.handle_event(self.now, Event::MessageStatus { handle, status });
+        let event = Event::MessageStatus { nslp_id: NSLP_ID, handle, status, carriage: None };
+        self.nslp.handle_event(self.now, event);
     }
 
     fn no_peer(&mut self, handle: MessageHandle) {
@@ -119,7 +121,8 @@ impl Node {
     /// The node must have sent exactly one message.
     fn sent(&mut self) -> SentMessage {
         let call = self.nslp.poll_api_call().expect("a call to GIST");
-        let ApiCall::SendMessage { handle, nslp_id, session, mri, attributes, sii, timeout, data, hops } = call else {
+        let ApiCall::SendMessage { handle, nslp_id, session, mri, attributes, sii, timeout, data, hops, .. } = call
+        else {
             panic!("{call:?}")
         };
         // Answers name whom they are for.
@@ -193,6 +196,8 @@ fn received(mri: &Mri, hops: u8, data: &[u8]) -> Event {
         peer_name: None,
         association: None,
         hops,
+        provenance: Provenance::default(),
+        query: None,
     }
 }
 

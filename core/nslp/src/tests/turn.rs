@@ -54,6 +54,9 @@ impl Node {
         let calls = std::iter::from_fn(|| self.nslp.poll_api_call());
         let message = |call| match call {
             ApiCall::SendMessage { handle, session, mri, data, .. } => Some((handle, session, mri, data)),
+            other @ (ApiCall::AbortMessage { .. } | ApiCall::AnswerQuery { .. } | ApiCall::SetPeering { .. }) => {
+                panic!("{other:?}")
+            }
             ApiCall::SetStateLifetime { .. } | ApiCall::InvalidateRoutingState { .. } => None,
         };
         let parsed = calls.filter_map(message);

@@ -244,7 +244,23 @@ impl SignalSocket {
         peer: SocketAddr,
         payload: &[u8],
     ) -> Result<(), DriverError> {
-        self.send(kind, peer, control_data(local, peer, QModeHeader::default()), payload)
+        self.send_datagram_with_ttl(kind, local, peer, None, payload)
+    }
+
+    /// Sends a datagram in normal D-mode with a TTL or hop limit; without one, with the system's.
+    ///
+    /// # Errors
+    /// As [`SignalSocket::send_datagram`].
+    pub fn send_datagram_with_ttl(
+        &self,
+        kind: SignalKind,
+        local: IpAddr,
+        peer: SocketAddr,
+        ttl: Option<u8>,
+        payload: &[u8],
+    ) -> Result<(), DriverError> {
+        let header = QModeHeader { ttl, ..QModeHeader::default() };
+        self.send(kind, peer, control_data(local, peer, header), payload)
     }
 
     /// Sends a datagram in Q-mode (RFC 5971 §5.3.2): toward the flow's destination, to be caught on its way.

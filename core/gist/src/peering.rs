@@ -1,0 +1,347 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Of which Queries this node becomes the peer (RFC 5971 §4.3.2): rules by flow, and questions to the NSLP.
+//!
+//! Rules keep nothing and are followed at once, before anything is answered. An NSLP that is asked gets
+//! [`Event::RecvMessage`] and has [`limits::DECISION_TIME`] for its answer; until then the Query is kept, which whoever sent it
+//! need not be proven for, so that only [`limits::HELD_QUERIES_MAX`] are.
+
+use std::collections::{BTreeMap, VecDeque};
+use std::net::IpAddr;
+
+use netserv_model::Instant;
+use netserv_wire::gist::{ErrorCode, HEADER_BYTES, Header, MAGIC, Message, Mri};
+use serde::{Deserialize, Serialize};
+
+use crate::api::{Disposition, Prefix};
+use crate::counters::Counter;
+use crate::delivery::Delivery;
+use crate::engine::{Arrival, Engine};
+use crate::error::ApiError;
+use crate::limits;
+use crate::responder::hop_distance;
+use crate::routing::RouteKey;
+use crate::timer::{Deadline, Owner};
+
+/// Names a Query that waits for its NSLP's decision.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct QueryId(pub u64);
+
+/// Which Queries the node becomes the peer of, for one NSLP. The flow's endpoint always becomes it.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Peering {
+    /// The first that covers the flow decides; at most [`limits::PEER_RULES_MAX`].
+    pub rules: Vec<PeerRule>,
+    /// What holds where none does.
+    pub otherwise: PeerChoice,
+}
+
+/// What the node does with Queries about some flows.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct PeerRule {
+    /// All of the flow's sources are in it.
+    pub source: Prefix,
+    /// All of the flow's destinations are in it.
+    pub destination: Prefix,
+    /// What the node does.
+    pub choice: PeerChoice,
+}
+
+/// What the node does with a Query.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub enum PeerChoice {
+    /// It becomes the peer.
+    #[default]
+    Peer,
+    /// The Query goes on as if the NSLP were not here.
+    Forward,
+    /// The NSLP is asked.
+    Ask {
+        /// The node becomes the peer if the NSLP says nothing in time or cannot be asked; else the Query goes on.
+        silence_is_peer: bool,
+    },
+}
+
+/// What an NSLP says of a Query (RFC 5971 appendix B.2).
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum QueryDecision {
+    /// The node becomes the peer.
+    Peer {
+        /// What the Response says to the NSLP that asked, at most [`limits::HANDSHAKE_DATA_BYTES_MAX`].
+        data: Option<Vec<u8>>,
+    },
+    /// The Query goes on; at the flow's endpoint the node becomes the peer all the same.
+    Forward {
+        /// What the Query says from here on in place of its own payload; it must stay as short as a datagram may be.
+        data: Option<Vec<u8>>,
+    },
+}
+
+impl Peering {
+    fn choice(&self, mri: &Mri) -> PeerChoice {
+        let Some((source, destination)) = nets(mri) else { return self.otherwise };
+        let covers = |rule: &&PeerRule| {
+            rule.source.covers(source.address, source.bits)
+                && rule.destination.covers(destination.address, destination.bits)
+        };
+        self.rules.iter().find(covers).map_or(self.otherwise, |rule| rule.choice)
+    }
+}
+
+/// Returns the prefixes of a flow's sources and destinations.
+fn nets(mri: &Mri) -> Option<(Prefix, Prefix)> {
+    let (source, destination) = mri.addresses()?;
+    let (source_bits, destination_bits) = match mri {
+        Mri::PathCoupled(flow) => (flow.source_prefix(), flow.destination_prefix()),
+        Mri::LooseEnd(_) | Mri::Other(_) => (u8::MAX, u8::MAX),
+    };
+    let prefix = |address: IpAddr, bits| Prefix { address, bits };
+    Some((prefix(source, source_bits), prefix(destination, destination_bits)))
+}
+
+/// Queries that wait, oldest first, and what became of others.
+#[derive(Debug, Default)]
+pub(crate) struct HeldQueries {
+    held: BTreeMap<QueryId, Held>,
+    releases: VecDeque<(QueryId, Disposition)>,
+    /// What the message that is being taken comes to, unless it is consumed.
+    passing: Option<Passing>,
+    last: u64,
+    /// When the timer fires that was set for the oldest.
+    armed: Option<Instant>,
+}
+
+#[derive(Debug)]
+struct Held {
+    arrival: Arrival,
+    query: Message,
+    /// The datagram as it came, if it is for somebody else.
+    payload: Option<Vec<u8>>,
+    until: Instant,
+    silence_is_peer: bool,
+}
+
+#[derive(Clone, Copy, Debug)]
+enum Passing {
+    Held(QueryId),
+    Forward,
+}
+
+impl HeldQueries {
+    pub(crate) fn poll_release(&mut self) -> Option<(QueryId, Disposition)> {
+        self.releases.pop_front()
+    }
+
+    fn is_full(&self) -> bool {
+        self.held.len() + self.releases.len() >= limits::HELD_QUERIES_MAX
+    }
+
+    pub(crate) fn deadline(&self) -> Option<Deadline> {
+        self.held.first_key_value().map(|(_, held)| (held.until, "peer decision"))
+    }
+}
+
+impl Engine {
+    /// Returns what the node does with Queries about a flow.
+    pub(crate) fn peer_choice(&self, nslp_id: u16, mri: &Mri) -> PeerChoice {
+        self.config.peering.get(&nslp_id).map_or(PeerChoice::Peer, |peering| peering.choice(mri))
+    }
+
+    pub(crate) fn set_peering(&mut self, nslp_id: u16, peering: Peering) -> Result<(), ApiError> {
+        if !self.config.hosted.contains_key(&nslp_id) {
+            return Err(ApiError::UnknownNslp(nslp_id));
+        }
+        if peering.rules.len() > limits::PEER_RULES_MAX {
+            return Err(ApiError::TooManyRules(peering.rules.len()));
+        }
+        if peering == Peering::default() {
+            self.config.peering.remove(&nslp_id);
+        } else {
+            self.config.peering.insert(nslp_id, peering);
+        }
+        Ok(())
+    }
+
+    /// Returns whether a message in Q-mode for somebody else goes on, since the NSLP has no part in its flow.
+    pub(crate) fn declines(&self, header: &Header, bytes: &[u8]) -> bool {
+        if !self.config.peering.contains_key(&header.nslp_id) {
+            return false;
+        }
+        let mri = Message::parse(bytes).ok().and_then(|message| message.mri);
+        mri.is_some_and(|mri| self.peer_choice(header.nslp_id, &mri) == PeerChoice::Forward)
+    }
+
+    /// Asks the NSLP about a Query, which waits meanwhile.
+    pub(crate) fn ask_nslp(&mut self, now: Instant, arrival: &Arrival, mut query: Message, silence_is_peer: bool) {
+        let (Some(mri), Some(session)) = (query.mri.as_ref(), query.session) else { return };
+        let key = RouteKey { session, nslp_id: query.nslp_id, mri: mri.inverted() };
+        let distance = query.nli.as_ref().and_then(|nli| hop_distance(arrival, mri, nli));
+        if self.held.is_full() {
+            self.out.count(Counter::QueriesUndecided);
+            if silence_is_peer {
+                self.answer_query(now, arrival, &query, None);
+            } else {
+                self.held.passing = Some(Passing::Forward);
+            }
+            return;
+        }
+        self.held.last += 1;
+        let id = QueryId(self.held.last);
+        let delivery = Delivery::take_or_empty(&mut query);
+        self.deliver_stateless(arrival, &key, delivery, distance, Some(id));
+        let until = now + limits::DECISION_TIME;
+        self.held.held.insert(id, Held { arrival: *arrival, query, payload: None, until, silence_is_peer });
+        self.held.passing = Some(Passing::Held(id));
+        self.out.count(Counter::QueriesHeld);
+        self.arm_held();
+    }
+
+    /// Returns what becomes of the datagram that was just taken.
+    pub(crate) fn disposition(&mut self, payload: &[u8], is_for_others: bool) -> Disposition {
+        match self.held.passing.take() {
+            Some(Passing::Held(id)) if is_for_others => {
+                if let Some(held) = self.held.held.get_mut(&id) {
+                    held.payload = Some(payload.to_vec());
+                }
+                Disposition::Held(id)
+            }
+            Some(Passing::Forward) if is_for_others => self.one_hop_on(payload.to_vec()),
+            Some(Passing::Held(_) | Passing::Forward) | None => Disposition::Consumed,
+        }
+    }
+
+    /// Takes the NSLP's decision.
+    pub(crate) fn decide(
+        &mut self,
+        now: Instant,
+        nslp_id: u16,
+        id: QueryId,
+        decision: QueryDecision,
+    ) -> Result<(), ApiError> {
+        let asked = self.held.held.get(&id).filter(|held| held.query.nslp_id == nslp_id);
+        let held = asked.ok_or(ApiError::UnknownQuery(id))?;
+        let bytes_max = match (&decision, &held.payload) {
+            (QueryDecision::Forward { data: Some(_) }, Some(payload)) => {
+                let message_bytes = |payload: &[u8]| payload.len() - size_of_val(&MAGIC);
+                let rest = message_bytes(&without_data(payload)) + OBJECT_HEADER;
+                let bytes = self.config.datagram_bytes_max.max(message_bytes(payload));
+                bytes.saturating_sub(rest) / 4 * 4
+            }
+            (QueryDecision::Peer { .. } | QueryDecision::Forward { .. }, _) => limits::HANDSHAKE_DATA_BYTES_MAX,
+        };
+        let (QueryDecision::Peer { data } | QueryDecision::Forward { data }) = &decision;
+        if let Some(bytes) = data.as_ref().map(Vec::len).filter(|bytes| *bytes > bytes_max) {
+            return Err(ApiError::TooLarge { bytes, max: bytes_max });
+        }
+        if let Some(held) = self.held.held.remove(&id) {
+            self.let_go(now, id, held, decision);
+        }
+        self.arm_held();
+        Ok(())
+    }
+
+    /// Decides for NSLPs that said nothing in time.
+    pub(crate) fn held_timeout(&mut self, now: Instant) {
+        while let Some(entry) = self.held.held.first_entry().filter(|entry| entry.get().until <= now) {
+            let (id, held) = entry.remove_entry();
+            self.decide_alone(now, id, held);
+        }
+        self.arm_held();
+    }
+
+    /// Forgets what an NSLP that is no more decided; Queries that wait for it go on.
+    pub(crate) fn forget_peering(&mut self, now: Instant, nslp_id: u16) {
+        self.config.peering.remove(&nslp_id);
+        let of_it = |(id, held): (&QueryId, &Held)| (held.query.nslp_id == nslp_id).then_some(*id);
+        let ids: Vec<QueryId> = self.held.held.iter().filter_map(of_it).collect();
+        for id in ids {
+            if let Some(held) = self.held.held.remove(&id) {
+                self.decide_alone(now, id, Held { silence_is_peer: false, ..held });
+            }
+        }
+        self.arm_held();
+    }
+
+    fn decide_alone(&mut self, now: Instant, id: QueryId, held: Held) {
+        self.out.count(Counter::QueriesUndecided);
+        let decision = match held.silence_is_peer {
+            true => QueryDecision::Peer { data: None },
+            false => QueryDecision::Forward { data: None },
+        };
+        self.let_go(now, id, held, decision);
+    }
+
+    fn let_go(&mut self, now: Instant, id: QueryId, held: Held, decision: QueryDecision) {
+        let Held { arrival, query, payload, .. } = held;
+        let disposition = match (decision, payload) {
+            (QueryDecision::Forward { data }, Some(payload)) => {
+                if query.hops == 0 {
+                    self.send_error(now, &arrival, ErrorCode::HopLimitExceeded.into(), &query);
+                    Disposition::Consumed
+                } else {
+                    self.one_hop_on(data.map_or_else(|| payload.clone(), |data| with_data(&payload, &data)))
+                }
+            }
+            (QueryDecision::Peer { data }, payload) => {
+                self.answer_query(now, &arrival, &query, data);
+                if payload.is_none() {
+                    return;
+                }
+                Disposition::Consumed
+            }
+            (QueryDecision::Forward { .. }, None) => return self.answer_query(now, &arrival, &query, None),
+        };
+        self.held.releases.push_back((id, disposition));
+    }
+
+    /// Returns that a datagram in Q-mode goes on, with one hop less.
+    fn one_hop_on(&mut self, mut payload: Vec<u8>) -> Disposition {
+        self.out.count(Counter::Declined);
+        if let Some(hops) = payload.get_mut(HOPS_AT) {
+            *hops = hops.saturating_sub(1);
+        }
+        Disposition::Forward { payload: Some(payload) }
+    }
+
+    fn arm_held(&mut self) {
+        let at = self.held.deadline().map(|(at, _)| at);
+        let before = std::mem::replace(&mut self.held.armed, at);
+        self.timers.set(Owner::HeldQueries, before, at);
+    }
+}
+
+/// Returns a datagram's payload with another NSLP payload at its end, and all other objects as they came.
+fn with_data(payload: &[u8], data: &[u8]) -> Vec<u8> {
+    let mut out = without_data(payload);
+    let words = u16::try_from(data.len().div_ceil(4)).expect("the caller has checked the size");
+    out.extend_from_slice(&NSLP_DATA.to_be_bytes());
+    out.extend_from_slice(&words.to_be_bytes());
+    out.extend_from_slice(data);
+    out.resize(out.len().next_multiple_of(4), 0);
+    let length = u16::try_from((out.len() - size_of_val(&MAGIC) - HEADER_BYTES) / 4).expect("a datagram is short");
+    out[LENGTH_AT..LENGTH_AT + 2].copy_from_slice(&length.to_be_bytes());
+    out
+}
+
+/// Returns a datagram's payload without its NSLP payload; the length in its header stays.
+fn without_data(payload: &[u8]) -> Vec<u8> {
+    let (head, mut rest) = payload.split_at(payload.len().min(size_of_val(&MAGIC) + HEADER_BYTES));
+    let mut out = head.to_vec();
+    while let Some(([a, b, c, d], _)) = rest.split_first_chunk() {
+        let words = usize::from(u16::from_be_bytes([*c, *d]) & FIELD);
+        let (object, others) = rest.split_at(rest.len().min(OBJECT_HEADER + 4 * words));
+        if u16::from_be_bytes([*a, *b]) & FIELD != NSLP_DATA {
+            out.extend_from_slice(object);
+        }
+        rest = others;
+    }
+    out
+}
+
+/// Where a datagram with magic number has the number of hops and the length.
+const HOPS_AT: usize = size_of_val(&MAGIC) + 1;
+const LENGTH_AT: usize = size_of_val(&MAGIC) + 2;
+/// Bytes of an object's type and length, and what is type and what is length of them (RFC 5971 A.2).
+const OBJECT_HEADER: usize = 4;
+const FIELD: u16 = 0x0fff;
+/// The type of NSLP payloads (RFC 5971 A.3).
+const NSLP_DATA: u16 = 8;
