@@ -851,7 +851,7 @@ local HEADERS = {
   beside = { "Beside the path", "RESPONSE HOP" }, ["beside-missing"] = { "Neighbours not heard of", "RESPONSE" },
   ["off-path"] = { "Beside the path, too", "*" }, origin = { "Origin", "HOP" },
   module = { "Module", "NOTIFY TEAR" }, node = { "Node", "NOTIFY" }, event = { "Event", "NOTIFY" },
-  nodes = { "Nodes", "NOTIFY" }, detail = { "Detail", "NOTIFY" }, ["budget-ms"] = { "Time to answer in ms", "HOP" },
+  token = { "Token", "TEAR" }, nodes = { "Nodes", "NOTIFY" }, detail = { "Detail", "NOTIFY" }, ["budget-ms"] = { "Time to answer in ms", "HOP" },
   ["may-return"] = { "May be sent back", "HOP" }, trigger = { "Trigger", "*" },
   ["return"] = { "Entry of the way back", "RESPONSE" }, ["return-more"] = { "Entry of the way back, continued", "RESPONSE" },
   returned = { "Way back", "RESPONSE" },

@@ -162,14 +162,14 @@ fn no_stack_of_two_hundred_worlds_is_called_whole_that_is_not() {
 }
 
 /// Goal: where routes change while leases run and change back, every node on the new path has the module within 2 s of hearing
-/// of it, and of ten paths that moved at most one node that is on none of them keeps it until its lease ends. Method: worlds
-/// of 100 stations and routers, six paths each that all move at once.
+/// of it, and two refresh times after the move no node off it has. Method: worlds of 100 stations and routers, six paths each
+/// that all move at once.
 #[test]
 fn what_is_installed_follows_its_path() {
     let followed = follow_all(40, Change { size: 100, loss_permille: 0, told: true });
     let moved = followed.repaired.len();
     println!("{moved} moved, {} left behind, all within {:?}", followed.left_behind, followed.repaired_within(1000));
-    assert!(followed.broken == 0 && followed.left_behind * 10 <= moved, "{followed:?}");
+    assert_eq!((followed.broken, followed.left_behind), (0, 0), "{followed:?}");
     assert!(moved > 200 && followed.repaired_within(1000) <= Some(Duration::from_secs(2)), "{followed:?}");
 }
 
@@ -179,7 +179,7 @@ fn what_nobody_is_told_of_is_found_by_the_next_refresh() {
     let followed = follow_all(20, Change { size: 100, loss_permille: 0, told: false });
     let moved = followed.repaired.len();
     println!("{moved} moved, {} left behind, all within {:?}", followed.left_behind, followed.repaired_within(1000));
-    assert!(followed.broken == 0 && followed.left_behind * 10 <= moved, "{followed:?}");
+    assert_eq!((followed.broken, followed.left_behind), (0, 0), "{followed:?}");
     assert!(moved > 100 && followed.repaired_within(990) <= Some(Duration::from_secs(30)), "{followed:?}");
 }
 

@@ -3,8 +3,9 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use netserv_model::effect::{Command, EffectId, Hold, Job, Late, Notice, PolicyChange};
+use netserv_model::effect::{Command, EffectId, Hold, Job, Late, ModuleNews, Notice, PolicyChange};
 use netserv_model::manifest::Manifest;
+use netserv_model::notify::NotifyEvent;
 use netserv_model::policy::{NodePolicy, UserPolicy};
 use netserv_model::{Filter, Refusal, RefusalKind, UserId};
 
@@ -135,6 +136,7 @@ impl Controller {
         }
         if let Some(refusal) = gone.or_else(|| self.why_not_kept(key)) {
             let module = self.active(key).map(|active| active.record.module.clone());
+            self.tell_requesters(key, NotifyEvent::LeaseEnded, refusal.to_string());
             if self.uninstall(key) {
                 self.counters.revoked += 1;
                 let (user, module) = (key.0.clone(), module.expect("it was there"));
@@ -142,6 +144,14 @@ impl Controller {
             }
             self.advance(key);
         }
+    }
+
+    /// Has those told whose SETUPs installed a module what happened to it, if it is installed.
+    pub(crate) fn tell_requesters(&mut self, key: &Key, event: NotifyEvent, detail: String) {
+        let Some(origin) = self.active(key).map(|active| active.origin()) else { return };
+        let (user, module) = key.clone();
+        let news = ModuleNews { user, module, session: origin.session, nonce: origin.nonce, event, detail };
+        self.commands.push_back(Command::TellRequesters(Box::new(news)));
     }
 
     fn why_gone(&self, key: &Key) -> Option<Refusal> {

@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use netserv_model::effect::{EffectId, InstalledRecord};
 use netserv_model::manifest::Manifest;
+use netserv_model::notify::NotifyEvent;
 use netserv_model::request::Setup;
 use netserv_model::{Digest, Flavour, Refusal, RefusalKind, WorkerId};
 
@@ -122,8 +123,8 @@ impl Controller {
         let manifest = narrowed(manifest, &setup);
         let user = self.user_policy(&key.0);
         let checked = user.and_then(|user| check_manifest(&self.policy, user, &setup, &manifest, flavour));
-        if checked.is_err() {
-            return self.give_up(key);
+        if let Err(refusal) = checked {
+            return self.give_up(key, &refusal);
         }
         let service = manifest.service.is_some();
         self.change_flavour(key, if service { Flavour::Wasm } else { flavour });
@@ -153,7 +154,7 @@ impl Controller {
             return;
         }
         if !may_come_back(refusal.kind) {
-            return self.give_up(key);
+            return self.give_up(key, refusal);
         }
         let now = self.now.instant;
         let Some(active) = self.active(key) else { return };
@@ -179,6 +180,9 @@ impl Controller {
         }
         active.run = Run::Quarantined;
         let digest = active.record.digest;
+        let why = active.last_failure.as_ref().map(|refusal| format!(": {refusal}")).unwrap_or_default();
+        let detail = format!("failed too often, kept out for {} s{why}", QUARANTINE_TIME.as_secs());
+        self.tell_requesters(key, NotifyEvent::ModuleFailed, detail);
         self.keep_out(key, digest);
         self.timers.set(Timer::Restart(key.clone()), now + QUARANTINE_TIME);
     }
@@ -244,8 +248,9 @@ impl Controller {
         self.store(key, &record);
     }
 
-    fn give_up(&mut self, key: &Key) {
+    fn give_up(&mut self, key: &Key, refusal: &Refusal) {
         self.counters.revoked += 1;
+        self.tell_requesters(key, NotifyEvent::LeaseEnded, refusal.to_string());
         self.uninstall(key);
         self.advance(key);
     }

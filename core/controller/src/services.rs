@@ -7,6 +7,7 @@
 use netserv_model::effect::{Command, EffectId, Job, ModuleSlot, Notice, PackageJob, WorkerJob};
 use netserv_model::limits::CHAIN_PARTS_MAX;
 use netserv_model::manifest::{ChainPart, Manifest};
+use netserv_model::notify::NotifyEvent;
 use netserv_model::{Digest, Flavour, Instant, ModuleName, Refusal, RefusalKind, UnixTime, UserId, WorkerId};
 
 use crate::Controller;
@@ -103,6 +104,7 @@ impl Controller {
         let Some(active) = self.active(key) else { return };
         let (user, module) = (key.0.clone(), active.record.module.clone());
         self.counters.dissolved += 1;
+        self.tell_requesters(key, NotifyEvent::LeaseEnded, refusal.to_string());
         self.commands.push_back(Command::Notify(Notice::Dissolved { user, module, refusal }));
         self.uninstall(key);
         self.advance(key);

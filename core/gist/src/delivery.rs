@@ -44,7 +44,9 @@ impl Engine {
             return;
         }
         if message.explicit || message.context_free {
-            self.deliver_stateless(arrival, &key, Delivery::of(message), distance, None);
+            let claims = message.nli.as_ref().and_then(|nli| self.peers.find_node(&nli.peer_identity, nli.address));
+            let delivery = Delivery { claims, ..Delivery::of(message) };
+            self.deliver_stateless(arrival, &key, delivery, distance, None);
             return;
         }
         let Some(id) = known else {
@@ -130,6 +132,7 @@ impl Engine {
             data: delivery.data,
             sii,
             peer: peer.address,
+            claims: Some(sii),
             local: arrival.local,
             interface,
             ip_distance: route.distance,
@@ -156,13 +159,13 @@ impl Engine {
         query: Option<QueryId>,
     ) {
         let (interface, attributes, peer_name) = self.carriage(arrival);
-        let (sii, peer) = match arrival.via {
-            Via::Datagram { source, .. } => (NO_PEER, source.ip()),
+        let (sii, peer, claims) = match arrival.via {
+            Via::Datagram { source, .. } => (NO_PEER, source.ip(), delivery.claims),
             Via::Association(id) => {
                 let Some(association) = self.associations.get(id) else { return };
                 let name = association.name.as_ref();
                 let sii = name.and_then(|(identity, address)| self.peers.find(identity, *address));
-                (sii.unwrap_or(NO_PEER), association.peer.ip())
+                (sii.unwrap_or(NO_PEER), association.peer.ip(), sii)
             }
         };
         let mri = key.mri.inverted();
@@ -179,6 +182,7 @@ impl Engine {
             data: delivery.data,
             sii,
             peer,
+            claims,
             local: arrival.local,
             interface,
             ip_distance,
@@ -214,6 +218,8 @@ pub(crate) struct Delivery {
     explicit: bool,
     /// The address that its sender names as its own.
     named: Option<IpAddr>,
+    /// The known peer that a datagram without routing state says it is from.
+    claims: Option<SiiHandle>,
 }
 
 impl Delivery {
@@ -223,6 +229,7 @@ impl Delivery {
             hops: message.hops,
             explicit: message.explicit,
             named: message.nli.map(|nli| nli.address),
+            claims: None,
         }
     }
 
@@ -230,7 +237,7 @@ impl Delivery {
     pub(crate) fn take(message: &mut Message) -> Option<Delivery> {
         let data = message.nslp_data.take()?;
         let named = message.nli.as_ref().map(|nli| nli.address);
-        Some(Delivery { data, hops: message.hops, explicit: message.explicit, named })
+        Some(Delivery { data, hops: message.hops, explicit: message.explicit, named, claims: None })
     }
 
     /// Returns the same, perhaps without a payload.

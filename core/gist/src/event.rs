@@ -27,6 +27,8 @@ pub enum Event {
         sii: SiiHandle,
         /// That peer's address.
         peer: IpAddr,
+        /// The peer that it says it is from, if that is known: it has answered before, and need not have sent this.
+        claims: Option<SiiHandle>,
         /// This node's address toward that peer.
         local: IpAddr,
         /// Where it arrived; zero for messages over a connection.

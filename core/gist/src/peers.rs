@@ -45,6 +45,16 @@ impl PeerTable {
         self.names.get(&(identity.to_vec(), address)).copied()
     }
 
+    /// Returns a peer of this identity: at the address, or else at another one.
+    pub(crate) fn find_node(&self, identity: &[u8], address: IpAddr) -> Option<SiiHandle> {
+        let any = || {
+            let from = (identity.to_vec(), IpAddr::V4(std::net::Ipv4Addr::UNSPECIFIED));
+            let first = self.names.range(from..).next();
+            first.filter(|((name, _), _)| name == identity).map(|(_, sii)| *sii)
+        };
+        self.find(identity, address).or_else(any)
+    }
+
     pub(crate) fn len(&self) -> usize {
         self.peers.len()
     }

@@ -7,7 +7,7 @@ use std::net::IpAddr;
 use serde::{Deserialize, Serialize};
 
 use crate::manifest::{Manifest, ModuleLimits, ServerPart};
-use crate::notify::Notify;
+use crate::notify::{Notify, NotifyEvent};
 use crate::policy::{AddressPlan, ContainerLimits, Permits};
 use crate::request::{self, NodeReport, PacketCounts, ServerCounts};
 use crate::usage::{Meters, UsageChange, UsageKey, Used};
@@ -48,10 +48,29 @@ pub enum Command {
     },
     /// Tell people.
     Notify(Notice),
+    /// Tell those whose SETUPs installed a module.
+    TellRequesters(Box<ModuleNews>),
     /// A policy is in force, also in containers that run, but for what it says.
     InForce(PolicyChange, Vec<Late>),
     /// What was used until the node was told to stop is stored, or cannot be.
     Settled,
+}
+
+/// What happened to an installed module on this node.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ModuleNews {
+    /// The module's owner.
+    pub user: UserId,
+    /// The module.
+    pub module: ModuleName,
+    /// The session that installed it.
+    pub session: SessionId,
+    /// The nonce of the request that its lease is from, if that is known.
+    pub nonce: Option<Nonce>,
+    /// What happened; after [`NotifyEvent::LeaseEnded`] it is not installed any more.
+    pub event: NotifyEvent,
+    /// Why, for people.
+    pub detail: String,
 }
 
 /// Names one change of the policy, until it is in force.

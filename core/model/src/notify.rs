@@ -40,12 +40,19 @@ pub enum NotifyEvent {
     LeaseEnded,
     /// The module failed too often on this node, and does not run for a while.
     ModuleFailed,
+    /// The node is about to stop in order; what is installed starts with it again.
+    NodeDraining,
 }
 
 impl NotifyEvent {
     /// Every event.
-    pub const ALL: [NotifyEvent; 4] =
-        [NotifyEvent::RouteMoved, NotifyEvent::RouteLost, NotifyEvent::LeaseEnded, NotifyEvent::ModuleFailed];
+    pub const ALL: [NotifyEvent; 5] = [
+        NotifyEvent::RouteMoved,
+        NotifyEvent::RouteLost,
+        NotifyEvent::LeaseEnded,
+        NotifyEvent::ModuleFailed,
+        NotifyEvent::NodeDraining,
+    ];
 
     /// Returns its name in messages.
     #[must_use]
@@ -55,6 +62,7 @@ impl NotifyEvent {
             NotifyEvent::RouteLost => "route-lost",
             NotifyEvent::LeaseEnded => "lease-ended",
             NotifyEvent::ModuleFailed => "module-failed",
+            NotifyEvent::NodeDraining => "node-draining",
         }
     }
 

@@ -151,6 +151,7 @@ impl Node {
             Command::Abandon(id) => self.outputs.push_back(Output::Abandon(id)),
             Command::Answer { request, report } => self.take_report(request, *report),
             Command::Notify(notice) => self.outputs.push_back(Output::Notice(notice)),
+            Command::TellRequesters(news) => self.nslp.handle_module_news(self.now, *news),
             Command::Settled => self.stop.settled = true,
             Command::InForce(change, late) => self.outputs.push_back(Output::Applied(CallId(change.0), late)),
         }

@@ -206,6 +206,7 @@ impl Node {
             }
             Input::Stop => {
                 self.stop.by.get_or_insert(at + STOP_WAIT);
+                self.nslp.handle_stop(now);
                 self.controller.handle_stop(now);
             }
         }
@@ -381,8 +382,9 @@ impl Node {
 
     /// Says that the node has stopped, once that is so; returns whether it did.
     pub(crate) fn stopped(&mut self) -> bool {
-        let done = self.stop.settled && self.lanes.is_empty();
-        let stops = !self.stop.said && self.stop.by.is_some_and(|by| done || by <= self.now.instant);
+        let now = self.now.instant;
+        let done = || self.stop.settled && self.lanes.is_empty() && self.nslp.has_said_farewell(now);
+        let stops = !self.stop.said && self.stop.by.is_some_and(|by| by <= now || done());
         if stops {
             self.stop.said = true;
             self.outputs.push_back(Output::Stopped);

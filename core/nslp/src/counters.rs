@@ -67,6 +67,8 @@ counters! {
     returns_sent,
     /// Requests that were not sent back, since there were too many.
     returns_over_limit,
+    /// Previous nodes that were asked whether their path still leads here.
+    questions_sent,
     /// News for requesters that were sent or passed on.
     news_sent,
     /// News for requesters that were too many, or about nothing that is here.

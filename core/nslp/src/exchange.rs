@@ -176,6 +176,13 @@ pub(crate) enum Own {
     LeftOut,
 }
 
+impl Own {
+    /// Returns whether this node removed what it was asked to.
+    pub(crate) fn removed(&self) -> bool {
+        matches!(self, Own::Reported(report) if report.outcome == Outcome::Removed)
+    }
+}
+
 /// What the nodes further on say.
 #[derive(Debug)]
 pub(crate) enum Beyond {

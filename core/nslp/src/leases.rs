@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! What SETUPs installed along paths, for as long as their leases run.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::net::IpAddr;
 use std::ops::Bound;
 use std::sync::Arc;
@@ -12,7 +12,10 @@ use netserv_model::domain::Side;
 use netserv_model::{Instant, ModuleName, Nonce, SessionId, UnixTime, UserId};
 use netserv_wire::gist::Mri;
 
-use crate::limits::{LEASE_BYTES, LEASES_PER_FLOW_MAX, NEWS_BURST_MAX, NEWS_INTERVAL, UPSTREAM_MAX};
+use crate::limits::{
+    LEASE_BYTES, LEASES_PER_FLOW_MAX, NEWS_BURST_MAX, NEWS_INTERVAL, QUESTION_DELAY, QUESTION_INTERVAL, QUESTIONS_MAX,
+    QUESTIONS_PAUSE, TORN_MAX, UPSTREAM_MAX,
+};
 
 /// Names a lease on this node.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -54,6 +57,8 @@ pub(crate) struct Lease {
     pub(crate) left: Option<Box<Left>>,
     /// The last answer said that there may be nodes that did not answer.
     pub(crate) is_partial: bool,
+    /// Questions to those who asked for it, if there was a sign that none of them does any more.
+    pub(crate) questions: Option<Box<Questions>>,
     /// When it ends.
     pub(crate) until: Instant,
     /// When the path is looked at anew, if it is to be.
@@ -118,8 +123,43 @@ impl Lease {
         self.is_local || self.upstream.iter().any(|asker| asker.is_first)
     }
 
+    /// Begins to ask those who asked for it, unless that was done a short while ago.
+    pub(crate) fn begin_questions(&mut self, now: Instant) {
+        let questions = self.questions.get_or_insert_with(Box::default);
+        if questions.at.is_none() && now >= questions.from {
+            (questions.at, questions.left) = (Some(now + QUESTION_DELAY), QUESTIONS_MAX);
+        }
+    }
+
+    /// Returns when they are asked next.
+    pub(crate) fn question_at(&self) -> Option<Instant> {
+        self.questions.as_ref().and_then(|questions| questions.at)
+    }
+
+    /// Takes note that they are asked; returns whom, each with what it is told. `token` makes a new one.
+    pub(crate) fn question(&mut self, now: Instant, mut token: impl FnMut() -> Nonce) -> Vec<(SiiHandle, Nonce)> {
+        let questions = self.questions.get_or_insert_with(Box::default);
+        questions.left = questions.left.saturating_sub(1);
+        questions.at = (questions.left > 0).then(|| now + QUESTION_INTERVAL);
+        questions.from = now + QUESTIONS_PAUSE;
+        questions.tokens.retain(|(sii, _)| self.upstream.iter().any(|asker| asker.sii == *sii));
+        for asker in &self.upstream {
+            if !questions.tokens.iter().any(|(sii, _)| *sii == asker.sii) {
+                questions.tokens.push((asker.sii, token()));
+            }
+        }
+        questions.tokens.clone()
+    }
+
+    /// Returns whom a token was told: who brings it back is at its address.
+    pub(crate) fn told(&self, token: Option<Nonce>) -> Option<SiiHandle> {
+        let told = self.questions.iter().flat_map(|questions| &questions.tokens);
+        told.filter(|(_, other)| Some(*other) == token).map(|(sii, _)| *sii).next()
+    }
+
     fn timer(&self) -> Instant {
-        self.look_at.map_or(self.until, |look_at| look_at.min(self.until))
+        let due = self.look_at.into_iter().chain(self.question_at());
+        due.fold(self.until, Instant::min)
     }
 
     /// Takes one of the news that may be sent within a time; false if there were too many.
@@ -131,6 +171,19 @@ impl Lease {
         self.news = (since, if may { count + 1 } else { count });
         may
     }
+}
+
+/// Questions to those who asked for a lease.
+#[derive(Debug, Default)]
+pub(crate) struct Questions {
+    /// When they are asked next.
+    at: Option<Instant>,
+    /// Times that they are asked then.
+    left: u8,
+    /// Further signs count from then on.
+    from: Instant,
+    /// What each was told.
+    tokens: Vec<(SiiHandle, Nonce)>,
 }
 
 /// Who asked for a lease.
@@ -166,14 +219,6 @@ pub(crate) fn remember(askers: &mut Vec<Asker>, asker: Asker) -> bool {
     may
 }
 
-/// How many leases one module has.
-#[derive(Clone, Copy, Debug, Default)]
-struct OfModule {
-    all: usize,
-    /// By which it runs here.
-    here: usize,
-}
-
 /// All leases.
 #[derive(Debug)]
 pub(crate) struct Leases {
@@ -181,8 +226,11 @@ pub(crate) struct Leases {
     max: usize,
     leases: BTreeMap<LeaseId, Box<Lease>>,
     by_flow: BTreeSet<(Arc<Mri>, LeaseId)>,
-    /// How many there are of each module.
-    by_module: BTreeMap<Arc<Installed>, OfModule>,
+    by_module: BTreeSet<(Arc<Installed>, LeaseId)>,
+    /// Of how many of its leases each module runs here.
+    here: BTreeMap<Arc<Installed>, usize>,
+    /// The nonces of torn leases of modules that others keep here: the module may be from any of them.
+    torn: BTreeMap<Arc<Installed>, VecDeque<Nonce>>,
     timers: BTreeSet<(Instant, LeaseId)>,
     /// Bytes of all texts, as if none shared anything.
     bytes: usize,
@@ -198,7 +246,9 @@ impl Leases {
             max,
             leases: BTreeMap::new(),
             by_flow: BTreeSet::new(),
-            by_module: BTreeMap::new(),
+            by_module: BTreeSet::new(),
+            here: BTreeMap::new(),
+            torn: BTreeMap::new(),
             timers: BTreeSet::new(),
             bytes: 0,
             heads: BTreeSet::new(),
@@ -237,13 +287,21 @@ impl Leases {
     }
 
     /// Returns whether a module runs here because of any of its leases.
-    pub(crate) fn is_here(&self, user: &UserId, module: &ModuleName) -> bool {
-        self.of_module(user, module).here > 0
+    pub(crate) fn is_here(&self, installed: &Arc<Installed>) -> bool {
+        self.here.contains_key(installed)
     }
 
-    fn of_module(&self, user: &UserId, module: &ModuleName) -> OfModule {
-        let installed = Installed { user: user.clone(), module: module.clone() };
-        self.by_module.get(&installed).copied().unwrap_or_default()
+    fn count_here(&mut self, installed: &Arc<Installed>, was: bool, is: bool) {
+        let count = self.here.get(installed).copied().unwrap_or(0) + usize::from(is);
+        match count.saturating_sub(usize::from(was)) {
+            0 => self.here.remove(installed),
+            count => self.here.insert(Arc::clone(installed), count),
+        };
+    }
+
+    fn ids_of_module(&self, installed: &Arc<Installed>) -> impl Iterator<Item = LeaseId> + use<'_> {
+        let range = (Arc::clone(installed), LeaseId(0))..=(Arc::clone(installed), LeaseId(u64::MAX));
+        self.by_module.range(range).map(|(_, id)| *id)
     }
 
     /// Adds one; nothing if there are too many.
@@ -259,12 +317,12 @@ impl Leases {
         let id = LeaseId(self.last);
         self.by_flow.insert((Arc::clone(&lease.mri), id));
         lease.text.head = self.shared(&lease.text.head);
-        if let Some((installed, _)) = self.by_module.get_key_value(&lease.installed) {
-            lease.installed = Arc::clone(installed);
+        let of_it = self.ids_of_module(&lease.installed).next();
+        if let Some(installed) = of_it.and_then(|id| self.get(id)).map(|other| Arc::clone(&other.installed)) {
+            lease.installed = installed;
         }
-        let of_module = self.by_module.entry(Arc::clone(&lease.installed)).or_default();
-        of_module.all += 1;
-        of_module.here += usize::from(lease.is_here);
+        self.by_module.insert((Arc::clone(&lease.installed), id));
+        self.count_here(&lease.installed, false, lease.is_here);
         self.timers.insert((lease.timer(), id));
         self.leases.insert(id, Box::new(lease));
         Some(id)
@@ -277,11 +335,7 @@ impl Leases {
         let was_here = lease.is_here;
         let result = change(lease);
         let after = lease.timer();
-        if was_here != lease.is_here
-            && let Some(of_module) = self.by_module.get_mut(&lease.installed)
-        {
-            of_module.here = of_module.here + usize::from(lease.is_here) - usize::from(was_here);
-        }
+        let (installed, is_here) = (Arc::clone(&lease.installed), lease.is_here);
         self.bytes = self.bytes + lease.text.len() - bytes;
         if !Arc::ptr_eq(&head, &lease.text.head) {
             let new = Arc::clone(&lease.text.head);
@@ -290,6 +344,9 @@ impl Leases {
                 lease.text.head = shared;
             }
             self.forget_head(&head);
+        }
+        if was_here != is_here {
+            self.count_here(&installed, was_here, is_here);
         }
         if before != after {
             self.timers.remove(&(before, id));
@@ -304,14 +361,33 @@ impl Leases {
         self.forget_head(&lease.text.head);
         self.timers.remove(&(lease.timer(), id));
         self.by_flow.remove(&(Arc::clone(&lease.mri), id));
-        if let Some(of_module) = self.by_module.get_mut(&lease.installed) {
-            of_module.all -= 1;
-            of_module.here -= usize::from(lease.is_here);
-            if of_module.all == 0 {
-                self.by_module.remove(&lease.installed);
-            }
+        self.by_module.remove(&(Arc::clone(&lease.installed), id));
+        self.count_here(&lease.installed, lease.is_here, false);
+        if self.ids_of_module(&lease.installed).next().is_none() {
+            self.torn.remove(&lease.installed);
         }
         Some(lease)
+    }
+
+    /// Returns the nonces of a module's torn leases, and forgets them.
+    pub(crate) fn take_torn(&mut self, installed: &Arc<Installed>) -> Vec<Nonce> {
+        self.torn.remove(installed).map(Vec::from).unwrap_or_default()
+    }
+
+    /// Remembers nonces of torn leases of a module that others keep here; over [`TORN_MAX`], the oldest are forgotten.
+    pub(crate) fn put_torn(&mut self, installed: Arc<Installed>, nonces: Vec<Nonce>) {
+        if nonces.is_empty() {
+            return;
+        }
+        let torn = self.torn.entry(installed).or_default();
+        for nonce in nonces {
+            if !torn.contains(&nonce) {
+                torn.push_back(nonce);
+            }
+        }
+        while torn.len() > TORN_MAX {
+            torn.pop_front();
+        }
     }
 
     /// Returns a text's head as other texts have it.
@@ -333,11 +409,13 @@ impl Leases {
 
     /// Returns the leases of a module, along all flows.
     pub(crate) fn all_of_module(&self, user: &UserId, module: &ModuleName) -> Vec<LeaseId> {
-        if self.of_module(user, module).all == 0 {
-            return Vec::new();
-        }
-        let of_it = |lease: &Lease| lease.installed.user == *user && lease.installed.module == *module;
-        self.leases.iter().filter(|(_, lease)| of_it(lease)).map(|(id, _)| *id).collect()
+        self.ids_of_module(&Arc::new(Installed { user: user.clone(), module: module.clone() })).collect()
+    }
+
+    /// Returns the leases from the one after another on.
+    pub(crate) fn after(&self, id: Option<LeaseId>) -> impl Iterator<Item = LeaseId> {
+        let from = id.map_or(Bound::Unbounded, Bound::Excluded);
+        self.leases.range((from, Bound::Unbounded)).map(|(id, _)| *id)
     }
 
     /// Returns the first that is due.
@@ -377,6 +455,7 @@ mod tests {
             downstream: None,
             left: None,
             is_partial: false,
+            questions: None,
             until: Instant::from_millis(1000),
             look_at: None,
             looked_at: Instant::from_millis(0),

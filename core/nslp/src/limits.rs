@@ -46,6 +46,26 @@ pub const CHECK_AGAIN_MIN: Duration = Duration::from_secs(1);
 pub const NEWS_BURST_MAX: u8 = 16;
 /// See [`NEWS_BURST_MAX`].
 pub const NEWS_INTERVAL: Duration = Duration::from_secs(10);
+/// Times that the previous nodes of a lease are asked whether their path still leads here, after a sign that it may not.
+pub const QUESTIONS_MAX: u8 = 4;
+/// How long after such a sign they are asked first.
+pub const QUESTION_DELAY: Duration = Duration::from_secs(1);
+/// How long after one question the next one follows, if there is no answer.
+pub const QUESTION_INTERVAL: Duration = Duration::from_secs(5);
+/// How long after the last of these questions further signs count.
+pub const QUESTIONS_PAUSE: Duration = Duration::from_secs(10);
+/// Leases that are remembered after they were torn or removed, for those further on who ask.
+pub const WITHDRAWN_MAX: usize = 1024;
+/// How long they are remembered.
+pub const WITHDRAWN_TIME: Duration = Duration::from_secs(120);
+/// Torn SETUPs that are remembered of a module that other paths still lead to; over it, the oldest is forgotten.
+pub const TORN_MAX: usize = 16;
+/// Leases of which a node that is going to stop tells at once; of the next ones [`FAREWELL_INTERVAL`] later.
+pub const FAREWELLS_AT_ONCE_MAX: usize = 50;
+/// See [`FAREWELLS_AT_ONCE_MAX`].
+pub const FAREWELL_INTERVAL: Duration = Duration::from_millis(10);
+/// How long a node that is going to stop tells that; whom it has not reached by then finds out by itself.
+pub const FAREWELL_TIME_MAX: Duration = Duration::from_secs(2);
 /// How long GIST keeps state beyond the end of a lease, so that neither ends before the other for a rounded second.
 pub const STATE_TIME_MORE: Duration = Duration::from_secs(5);
 /// Requests that a node sends back to their requesters within [`RETURNS_INTERVAL`].

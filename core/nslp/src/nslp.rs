@@ -31,6 +31,8 @@ use crate::targeting::{Place, not_last};
 mod beside;
 mod domain;
 mod follow;
+mod news;
+mod questions;
 mod receive;
 mod turn;
 
@@ -52,6 +54,8 @@ pub struct Nslp {
     leases: Leases,
     neighbourhood: Neighbourhood,
     check: Option<follow::Check>,
+    farewell: Option<news::Farewell>,
+    withdrawn: questions::Withdrawn,
     assemblies: Assemblies,
     counters: Counters,
     next_request: u64,
@@ -108,6 +112,8 @@ struct Received {
     hops: u8,
     /// Who sent it.
     asker: Asker,
+    /// Who it says that it is from, if that is a peer.
+    claims: Option<SiiHandle>,
 }
 
 impl Nslp {
@@ -126,6 +132,8 @@ impl Nslp {
             by_handle: BTreeMap::new(),
             paths: BTreeMap::new(),
             check: None,
+            farewell: None,
+            withdrawn: questions::Withdrawn::default(),
             assemblies: Assemblies::default(),
             counters: Counters::default(),
             next_request: 1,
@@ -163,6 +171,7 @@ impl Nslp {
                 sii,
                 peer,
                 peer_name,
+                claims,
                 association,
                 ..
             } => {
@@ -172,7 +181,7 @@ impl Nslp {
                 }
                 let side = self.domain.neighbours.side(peer, peer_name.as_deref());
                 let asker = Asker { sii, address: peer, association, side, is_first: false };
-                let from = Received { session, mri, local, hops, asker };
+                let from = Received { session, mri, local, hops, asker, claims };
                 if validated {
                     self.neighbourhood.note(now.instant, &asker, local);
                     self.handle_data(now.instant, &from, &data);
@@ -290,6 +299,7 @@ impl Nslp {
         }
         self.follow_due(now);
         self.check_due(now);
+        self.farewell_due(now);
     }
 
     /// Returns the next call to make to GIST. If GIST refuses it, say so with [`Nslp::handle_api_error`].
@@ -326,7 +336,8 @@ impl Nslp {
         let assembly = self.assemblies.poll_timeout().map(|due| (due, "nslp assembly"));
         let lease = self.leases.poll_timeout().map(|due| (due, "nslp lease"));
         let check = self.check.as_ref().map(|check| (check.at, "nslp check of routes"));
-        exchange.into_iter().chain(assembly).chain(lease).chain(check).min()
+        let farewell = self.farewell.as_ref().and_then(news::Farewell::due).map(|at| (at, "nslp farewell"));
+        exchange.into_iter().chain(assembly).chain(lease).chain(check).chain(farewell).min()
     }
 
     /// Returns the counters.

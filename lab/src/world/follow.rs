@@ -167,8 +167,8 @@ fn any_link(world: &World, installed: &Installed, rng: &mut StdRng) -> Option<Li
 const LEASE: Duration = Duration::from_secs(1800);
 /// By then every SETUP is answered.
 const INSTALLED: Duration = Duration::from_secs(60);
-/// How long a path has to be repaired and its old branch to be given up.
-const SETTLED: Duration = Duration::from_secs(120);
+/// How long a path has to be repaired and its old branch to be given up: two refresh times.
+const SETTLED: Duration = Duration::from_secs(60);
 const STEP: Duration = Duration::from_millis(50);
 /// By then every timer has run out.
 const FORGOTTEN: Duration = Duration::from_secs(900);

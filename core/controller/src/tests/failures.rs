@@ -90,8 +90,13 @@ fn too_many_failures_end_in_quarantine() {
         commands!(node, "load jane 0 m@1.0.0");
         node.loaded(0);
     }
+    node.commands();
+    assert_eq!(node.told, [""; 0], "a module that starts again is no news");
     node.trapped(0);
     assert_eq!(node.states(), ["m@1.0.0 Quarantined"]);
+    node.commands();
+    let why = format!("failed too often, kept out for {} s: trapped: as the test says", QUARANTINE_TIME.as_secs());
+    assert_eq!(node.told, [format!("jane m module-failed: {why}")]);
     let id = node.setup(setup("m@1.0.0"));
     node.commands();
     assert_refused(&node.reports[&id], RefusalKind::Quarantined, "another 601 s");

@@ -62,6 +62,8 @@ fn packages_that_are_no_good_any_more_are_forgotten() {
     node.fetched(1, manifest);
     commands!(node, "forget jane b");
     assert_eq!(node.controller.counters().revoked, 2);
+    let told: Vec<&str> = node.told.iter().map(|told| &told[..18]).collect();
+    assert_eq!(told, ["jane a lease-ended", "jane b lease-ended"], "{:?}", node.told);
     node.assert_empty();
 }
 
@@ -139,6 +141,7 @@ fn what_is_being_restored_can_be_renewed_and_removed() {
     commands!(node, "store jane m@1.0.0", "answer 0 refreshed 60");
     node.remove("m");
     commands!(node, "forget jane m", "answer 1 removed");
+    assert_eq!(node.told, [""; 0], "who removes it knows");
     node.assert_empty();
 }
 
@@ -164,6 +167,7 @@ fn a_user_who_is_taken_out_of_the_policy_loses_everything() {
         "stop jane",
         "answer 1 unknown-user",
     );
+    assert_eq!(node.told, ["jane a lease-ended: unknown-user: no user `jane` here"]);
     node.assert_empty();
     node.policy.users.insert(user("jane"), jane);
     node.apply_policy();

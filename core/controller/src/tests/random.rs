@@ -483,7 +483,7 @@ impl World {
                 self.abandoned.insert(id);
             }
             Command::Answer { request, report } => self.take_answer(request.0, &report),
-            Command::Notify(_) => {}
+            Command::Notify(_) | Command::TellRequesters(_) => {}
             Command::Settled => self.settled = true,
             Command::InForce(_, late) => {
                 assert!(late.is_empty());

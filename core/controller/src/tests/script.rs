@@ -6,8 +6,8 @@ use std::time::Duration;
 
 use ed25519_dalek::{Signer as _, SigningKey};
 use netserv_model::effect::{
-    Command, EffectId, EffectOutcome, FilterId, InstalledRecord, InterceptJob, Job, ModuleSlot, News, Notice,
-    PackageJob, PolicyChange, RequestId, StoreJob, WorkerJob, WorkerNews,
+    Command, EffectId, EffectOutcome, FilterId, InstalledRecord, InterceptJob, Job, ModuleNews, ModuleSlot, News,
+    Notice, PackageJob, PolicyChange, RequestId, StoreJob, WorkerJob, WorkerNews,
 };
 use netserv_model::manifest::{Manifest, ModuleLimits, PacketPart};
 use netserv_model::policy::{ContainerLimits, NodePolicy, UserPolicy};
@@ -49,6 +49,8 @@ pub(crate) struct Node {
     pub(crate) meters: Meters,
     /// The rule whose installation is refused.
     refused: Option<FilterId>,
+    /// What requesters were told, in order.
+    pub(crate) told: Vec<String>,
     /// What came out and was not looked at.
     lines: VecDeque<String>,
 }
@@ -71,6 +73,7 @@ impl Node {
             packages: Vec::new(),
             meters: Meters::default(),
             refused: None,
+            told: Vec::new(),
             lines: VecDeque::new(),
         }
     }
@@ -263,6 +266,10 @@ impl Node {
                     assert!(before.is_none(), "request {} is answered twice", request.0);
                 }
                 Command::Notify(notice) => self.lines.push_back(said(&notice)),
+                Command::TellRequesters(news) => {
+                    let ModuleNews { user, module, event, detail, .. } = &*news;
+                    self.told.push(format!("{user} {} {}: {detail}", short(module), event.as_str()));
+                }
                 Command::Settled => self.lines.push_back("settled".to_owned()),
                 Command::InForce(change, late) => {
                     assert_eq!(change, PolicyChange(self.changes.1));

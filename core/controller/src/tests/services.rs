@@ -72,6 +72,7 @@ fn a_service_that_lost_a_part_is_removed_and_says_so() {
         "answer 3 removed"
     );
     assert_eq!(node.controller.counters().dissolved, 1);
+    assert!(node.told[0].starts_with("jane s lease-ended: missing-part: "), "{:?}", node.told);
 
     let mut node = running();
     node.install_part("app@1.9.0");

@@ -5,15 +5,13 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use netserv_gist::{ApiCall, Notification, RouteStatus, SiiHandle};
-use netserv_model::domain::Side;
-use netserv_model::notify::{Notify, NotifyEvent};
+use netserv_model::notify::NotifyEvent;
 use netserv_model::request::{Body, NodeReport, Outcome, PathEnd};
 use netserv_model::{Instant, ModuleName, NodeId, Nonce, Now, Refusal, RefusalKind, SessionId, UserId};
 use netserv_wire::gist::Mri;
-use netserv_wire::nslp::{Message, Response, Tear, emit_notify, parts};
+use netserv_wire::nslp::{Message, Response, Tear, parts};
 use rand::Rng;
 
-use super::domain::anonymous;
 use super::{Nslp, Received, Route, Sent, Withdrawal};
 use crate::exchange::{Arrival, Exchange, ExchangeKey, Requester};
 use crate::leases::{Asker, Installed, Lease, LeaseId, Left, Text};
@@ -71,31 +69,45 @@ impl Nslp {
                 let time = exchange.lease_time(answer, setup.ttl, self.config.host_only);
                 let wanted = Wanted { key, mri, user, module: setup.module.name.clone() };
                 let was_here = exchange.is_passed_on().then(|| self.lease_in_force(key, &wanted.mri)).flatten();
+                let installed = Arc::new(Installed { user: wanted.user.clone(), module: wanted.module.clone() });
+                let torn = was_here.map(|nonce| [self.leases.take_torn(&installed), vec![nonce]].concat());
                 match time {
-                    Some(time) => self.hold(now, wanted.clone(), time, answer),
+                    Some(time) => self.hold(now, wanted, time, answer),
                     None => self.drop_unheld(now, &wanted, answer),
                 }
-                if let Some(nonce) = was_here {
-                    self.let_go(wanted.user, wanted.module, nonce);
+                if let Some(torn) = torn {
+                    self.let_go(installed, torn);
                 }
             }
             (Body::Remove(remove), mri) => {
                 let module = remove.module.clone();
+                let here = exchange.own.removed();
                 if answer.entries.iter().any(|entry| entry.outcome == Outcome::Removed) {
-                    self.remove_leases(&user, &module, mri.as_ref());
+                    self.remove_leases(now, &user, &module, mri.as_ref(), here);
                 }
             }
             (Body::Setup(_), None) | (Body::Probe(_), _) => {}
         }
     }
 
-    /// Ends the leases of a module along a flow, or along all.
-    fn remove_leases(&mut self, user: &UserId, module: &ModuleName, mri: Option<&Mri>) {
-        let of_flow = |lease: &Lease| mri.is_none_or(|mri| *lease.mri == *mri);
+    /// Ends the leases of a module along the flow of a REMOVE. Those along others end if it is removed here.
+    fn remove_leases(
+        &mut self,
+        now: Instant,
+        user: &UserId,
+        module: &ModuleName,
+        mri: Option<&Mri>,
+        is_removed_here: bool,
+    ) {
         for id in self.leases.all_of_module(user, module) {
-            if self.leases.get(id).is_some_and(of_flow) {
+            if self.leases.get(id).is_some_and(|lease| mri == Some(&*lease.mri)) {
                 self.leave(id);
-                self.end_lease(id);
+                if let Some(lease) = self.end_lease(id) {
+                    self.withdrawn.remember(now, &lease);
+                }
+            } else if is_removed_here && self.leases.get(id).is_some_and(|lease| lease.is_here) {
+                self.tell(now, id, NotifyEvent::LeaseEnded, Vec::new(), "its user removed it".to_owned());
+                self.lose_lease(id);
             }
         }
     }
@@ -103,8 +115,11 @@ impl Nslp {
     /// Does what is due of the leases.
     pub(super) fn follow_due(&mut self, now: Instant) {
         while let Some(id) = self.leases.due(now) {
-            if self.leases.get(id).is_some_and(|lease| lease.until <= now) {
+            let Some(lease) = self.leases.get(id) else { return };
+            if lease.until <= now {
                 self.end_lease(id);
+            } else if lease.question_at().is_some_and(|at| at <= now) {
+                self.question(now, id);
             } else {
                 self.look(now, id);
             }
@@ -145,7 +160,12 @@ impl Nslp {
     /// Takes that the path of a SETUP does not lead here any more, if it comes from the peer that sent that.
     pub(super) fn handle_tear(&mut self, now: Instant, from: &Received, tear: &Tear) {
         let key = (tear.session, tear.nonce);
-        let by = |asker: &Asker| asker.is(&from.asker);
+        let found = self.lease_of(key, &from.mri).filter(|_| tear.session == from.session);
+        let of_it = |installed: &Installed| (&installed.user, &installed.module) == (&tear.user, &tear.module);
+        let found = found.filter(|(_, lease)| of_it(&lease.installed));
+        let found = found.map(|(id, lease)| (id, lease.told(tear.token)));
+        let told = found.and_then(|(_, told)| told);
+        let by = |asker: &Asker| asker.is(&from.asker) || told == Some(asker.sii);
         let of_path = |exchange: &&mut Exchange| exchange.is_pending() && exchange.mri.as_ref() == Some(&from.mri);
         let is_asked_for = match self.exchanges.get_mut(&key).filter(of_path) {
             Some(Exchange { requester: Requester::Upstream(peers), torn, .. }) => {
@@ -156,13 +176,15 @@ impl Nslp {
             Some(Exchange { requester: Requester::Local(_), .. }) => true,
             Some(Exchange { requester: Requester::Nobody | Requester::Return(_), .. }) | None => false,
         };
-        let asked = |lease: &Lease| lease.upstream.iter().any(by) && lease.installed.user == tear.user;
-        let of_it = |lease: &Lease| asked(lease) && lease.installed.module == tear.module;
-        let found = self.lease_of(key, &from.mri).filter(|(_, lease)| of_it(lease));
-        let Some((id, _)) = found.filter(|_| tear.session == from.session) else {
+        let Some((id, _)) = found else {
             self.counters.messages_unexpected += 1;
             return;
         };
+        if !self.leases.get(id).is_some_and(|lease| lease.upstream.iter().any(by)) {
+            // It may be of one that asked, and is not known by the address that this came from.
+            self.counters.messages_unexpected += 1;
+            return self.ask_again(now, id);
+        }
         self.counters.tears_received += 1;
         let changed = self.leases.change(id, |lease| {
             let was_first = lease.is_first();
@@ -171,21 +193,28 @@ impl Nslp {
             (is_needed, lease.is_here && was_first && !lease.is_first())
         });
         match changed {
-            Some((false, _)) => self.withdraw(id),
-            // It may be for the first node only.
-            Some((true, true)) => self.look_soon(now, id),
-            Some((true, false)) | None => {}
+            Some((false, _)) => self.withdraw(now, id),
+            Some((true, was_first)) => {
+                if was_first {
+                    // It may be for the first node only.
+                    self.look_soon(now, id);
+                }
+                self.ask_again(now, id);
+            }
+            None => {}
         }
     }
 
     /// Ends a lease that no path leads to any more, here and further on.
-    fn withdraw(&mut self, id: LeaseId) {
+    fn withdraw(&mut self, now: Instant, id: LeaseId) {
         self.leave(id);
         // The routing state may lead to another one already.
         let next = self.leases.get(id).and_then(|lease| lease.downstream.map(|next| (next, lease.nonce)));
         if let Some((next, nonce)) = next {
             self.tell_tear(id, next, nonce);
         }
+        let installed = self.leases.get(id).map(|lease| Arc::clone(&lease.installed));
+        let mut torn = installed.map(|installed| self.leases.take_torn(&installed)).unwrap_or_default();
         let Some(lease) = self.end_lease(id) else { return };
         let key = (lease.session, lease.nonce);
         if self.exchanges.get(&key).is_some_and(|exchange| !exchange.is_pending()) {
@@ -193,15 +222,21 @@ impl Nslp {
             self.forget(key);
         }
         if lease.is_here {
-            self.let_go(lease.installed.user.clone(), lease.installed.module.clone(), lease.nonce);
+            torn.push(lease.nonce);
         }
+        self.let_go(Arc::clone(&lease.installed), torn);
+        self.withdrawn.remember(now, &lease);
     }
 
-    /// Has a module removed that is not to run here, unless another path that leads here needs it.
-    fn let_go(&mut self, user: UserId, module: ModuleName, nonce: Nonce) {
-        if !self.leases.is_here(&user, &module) {
-            self.withdrawals.push_back(Withdrawal { user, module, nonce });
+    /// Has a module removed that is not to run here, from whichever of these SETUPs it is, unless another path that leads here
+    /// needs it.
+    fn let_go(&mut self, installed: Arc<Installed>, nonces: Vec<Nonce>) {
+        if self.leases.is_here(&installed) {
+            return self.leases.put_torn(installed, nonces);
         }
+        let Installed { user, module } = &*installed;
+        let withdrawal = |nonce| Withdrawal { user: user.clone(), module: module.clone(), nonce };
+        self.withdrawals.extend(nonces.into_iter().map(withdrawal));
     }
 
     /// Returns the nonce of the SETUP by which the module of another one runs here, along the same path and not made later.
@@ -214,19 +249,6 @@ impl Nslp {
             same && lease.is_here && (lease.nonce == key.1 || lease.created < message.created())
         };
         self.leases.of_flow(mri).map(|(_, lease)| lease).find(|lease| in_force(lease)).map(|lease| lease.nonce)
-    }
-
-    /// Takes news of a node further on, which go on to whoever sent the SETUP.
-    pub(super) fn handle_notify(&mut self, now: Instant, from: &Received, notify: Notify, text: &[u8]) {
-        let mri = from.mri.inverted();
-        let key = (notify.session, notify.nonce);
-        let found = self
-            .lease_of(key, &mri)
-            .filter(|(_, lease)| (&lease.installed.user, &lease.installed.module) == (&notify.user, &notify.module));
-        match found.map(|(id, _)| id).filter(|_| notify.session == from.session) {
-            Some(id) => self.pass_on(now, id, notify, text),
-            None => self.counters.news_dropped += 1,
-        }
     }
 
     /// Takes note of who sent a request again that is answered already.
@@ -292,6 +314,7 @@ impl Nslp {
             downstream,
             left: None,
             is_partial: answer.incomplete.is_some(),
+            questions: None,
             until: now + time,
             look_at: None,
             looked_at: now,
@@ -306,7 +329,7 @@ impl Nslp {
                 *self.paths.entry((session, Arc::clone(&mri))).or_default() += 1;
                 if looked || torn {
                     // The path led elsewhere before the answer was there.
-                    return self.withdraw(id);
+                    return self.withdraw(now, id);
                 }
                 (id, None)
             }
@@ -315,6 +338,7 @@ impl Nslp {
                 let was = self.leases.change(id, |held| {
                     let before = std::mem::replace(held, lease);
                     (held.mri, held.installed) = (before.mri, before.installed);
+                    held.questions = before.questions;
                     // Who has it next from now on is not told to let it go.
                     let left = before.downstream.filter(|sii| !is_next(*sii));
                     let left = left.map(|sii| Box::new(Left { sii, nonce: before.nonce, since: now }));
@@ -411,7 +435,7 @@ impl Nslp {
     }
 
     /// Tells who had a lease next that the path leads elsewhere.
-    fn leave(&mut self, id: LeaseId) {
+    pub(super) fn leave(&mut self, id: LeaseId) {
         let left = self.leases.change(id, |lease| lease.left.take().map(|left| (left, lease.nonce))).flatten();
         if let Some((Left { sii, nonce, .. }, newest)) = left.map(|(left, newest)| (*left, newest)) {
             self.counters.tears_sent += 1;
@@ -427,9 +451,14 @@ impl Nslp {
         let Some(lease) = self.leases.get(id) else { return };
         let (session, mri) = (lease.session, Arc::clone(&lease.mri));
         let Installed { user, module } = &*lease.installed;
-        let tear = Tear { session, nonce, user: user.clone(), module: module.clone() };
-        let route = Route { session, mri: &mri, sii: Some(peer), reliable: false, inside: false };
-        self.send(Sent::News, route, parts(&tear.emit(), nonce), ANSWER_SEND_TIME, None);
+        let tear = Tear { session, nonce, user: user.clone(), module: module.clone(), token: None };
+        self.send_tear(&mri, peer, &tear);
+    }
+
+    /// Sends a TEAR, or the question that is one, past the path.
+    pub(super) fn send_tear(&mut self, mri: &Mri, peer: SiiHandle, tear: &Tear) {
+        let route = Route { session: tear.session, mri, sii: Some(peer), reliable: false, inside: false };
+        self.send(Sent::News, route, parts(&tear.emit(), tear.nonce), ANSWER_SEND_TIME, None);
     }
 
     /// Tells whoever sent a SETUP that its path leads elsewhere, if it does.
@@ -453,42 +482,11 @@ impl Nslp {
             let why = answer.incomplete.as_ref().map(|refusal| format!(": {}", refusal.detail)).unwrap_or_default();
             (NotifyEvent::RouteLost, format!("no node after {node} is known any more{why}"))
         };
-        let (session, nonce) = (lease.session, lease.nonce);
-        let (user, module) = (lease.installed.user.clone(), lease.installed.module.clone());
-        let notify = Notify { session, nonce, user, module, node, event, nodes, detail };
-        let text = emit_notify(&notify);
-        self.pass_on(now, id, notify, text.as_bytes());
-    }
-
-    /// Passes news on: to the previous node, or to the node's own clients.
-    fn pass_on(&mut self, now: Instant, id: LeaseId, notify: Notify, text: &[u8]) {
-        let may = self.leases.change(id, |lease| lease.take_news(now)).unwrap_or(false);
-        let Some(lease) = self.leases.get(id).filter(|_| may) else {
-            self.counters.news_dropped += 1;
-            return;
-        };
-        self.counters.news_sent += 1;
-        if lease.is_local {
-            self.notifies.push_back(notify);
-            return;
-        }
-        let (session, mri) = (lease.session, lease.mri.inverted());
-        let goes_out = lease.upstream.iter().any(|asker| asker.side == Side::Outside);
-        let text = match goes_out && !self.domain.names_nodes() {
-            true => emit_notify(&anonymous(&notify)),
-            false => std::str::from_utf8(text).map(str::to_owned).unwrap_or_default(),
-        };
-        self.send(
-            Sent::News,
-            Route { session, mri: &mri, sii: None, reliable: true, inside: false },
-            parts(&text, notify.nonce),
-            ANSWER_SEND_TIME,
-            None,
-        );
+        self.tell(now, id, event, nodes, detail);
     }
 
     /// Ends a lease, and with it GIST's state for it.
-    fn end_lease(&mut self, id: LeaseId) -> Option<Lease> {
+    pub(super) fn end_lease(&mut self, id: LeaseId) -> Option<Lease> {
         let lease = self.leases.remove(id)?;
         self.leave_path((lease.session, Arc::clone(&lease.mri)));
         Some(lease)
@@ -525,7 +523,6 @@ fn module_of(body: &Body) -> Option<&ModuleName> {
 }
 
 /// A SETUP that is answered.
-#[derive(Clone)]
 struct Wanted {
     key: ExchangeKey,
     mri: Mri,

@@ -28,6 +28,7 @@ impl Nslp {
             (Ok(Payload::Response(response)), Some(Direction::Upstream)) => self.handle_response(now, from, *response),
             (Ok(Payload::Notify(notify)), Some(Direction::Upstream)) => self.handle_notify(now, from, *notify, &text),
             (Ok(Payload::Tear(tear)), Some(Direction::Downstream)) => self.handle_tear(now, from, &tear),
+            (Ok(Payload::Tear(tear)), Some(Direction::Upstream)) => self.handle_question(now, from, &tear),
             (Err(refusal), Some(Direction::Downstream)) => self.handle_bad(from, &text, refusal),
             (Err(_), Some(Direction::Upstream)) | (Ok(Payload::Part(_)), _) => self.counters.messages_bad += 1,
             (Ok(Payload::Request(..) | Payload::Response(_) | Payload::Notify(_) | Payload::Tear(_)) | Err(_), _) => {
@@ -40,6 +41,7 @@ impl Nslp {
     pub(super) fn handle_past_path(&mut self, now: Instant, from: &Received, data: &[u8]) {
         match (Payload::parse(data), from.mri.direction()) {
             (Ok(Payload::Tear(tear)), Some(Direction::Downstream)) => self.handle_tear(now, from, &tear),
+            (Ok(Payload::Tear(tear)), Some(Direction::Upstream)) => self.handle_question(now, from, &tear),
             (_, _) => self.counters.messages_unexpected += 1,
         }
     }
@@ -301,5 +303,8 @@ impl Nslp {
             self.resend_or_settle(now, key, true, detail);
         }
         self.path_changed(now, session, mri, kind);
+        if kind == Notification::RouteDeletion && mri.direction() == Some(Direction::Upstream) {
+            self.doubt(now, session, &mri.inverted());
+        }
     }
 }

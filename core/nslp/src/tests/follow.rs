@@ -15,11 +15,11 @@ use crate::limits::{
     LOOK_LOOPED_INTERVAL, NEWS_BURST_MAX, UPSTREAM_MAX,
 };
 
-const UPSTREAM: SiiHandle = SiiHandle::new(1, 1);
-const OLD: SiiHandle = SiiHandle::new(2, 2);
-const NEW: SiiHandle = SiiHandle::new(3, 3);
+pub(super) const UPSTREAM: SiiHandle = SiiHandle::new(1, 1);
+pub(super) const OLD: SiiHandle = SiiHandle::new(2, 2);
+pub(super) const NEW: SiiHandle = SiiHandle::new(3, 3);
 
-fn setup(nonce: u8, module: &str) -> String {
+pub(super) fn setup(nonce: u8, module: &str) -> String {
     setup_with(nonce, module, &[])
 }
 
@@ -31,38 +31,39 @@ fn setup_with(nonce: u8, module: &str, headers: &[&str]) -> String {
     unsigned.with_signature(Signature([6; 64])).unwrap().as_str().to_owned()
 }
 
-fn remove(nonce: u8) -> String {
+pub(super) fn remove(nonce: u8) -> String {
     let builder = RequestBuilder::remove(&"example.org/m".parse().unwrap()).user(&"jane".parse().unwrap());
     builder.build(UnixTime(0), Nonce([nonce; 16])).unwrap().into_message().as_str().to_owned()
 }
 
-fn held(node: &str, outcome: Outcome) -> NodeReport {
+pub(super) fn held(node: &str, outcome: Outcome) -> NodeReport {
     NodeReport { outcome, ..report(node, "10.5.0.1") }
 }
 
-fn installed(node: &str) -> NodeReport {
+pub(super) fn installed(node: &str) -> NodeReport {
     held(node, Outcome::Installed { lease_s: 600 })
 }
 
-fn refreshed(node: &str, lease_s: u64) -> NodeReport {
+pub(super) fn refreshed(node: &str, lease_s: u64) -> NodeReport {
     held(node, Outcome::Refreshed { lease_s })
 }
 
-fn answer(nonce: u8, entries: Vec<NodeReport>) -> Response {
+pub(super) fn answer(nonce: u8, entries: Vec<NodeReport>) -> Response {
     Response { entries, ..response(nonce, &[]) }
 }
 
-fn tear(nonce: u8) -> Tear {
+pub(super) fn tear(nonce: u8) -> Tear {
     Tear {
         session: SESSION,
         nonce: Nonce([nonce; 16]),
         user: "jane".parse().unwrap(),
         module: "example.org/m".parse().unwrap(),
+        token: None,
     }
 }
 
 impl Node {
-    fn receive_from(&mut self, peer: SiiHandle, mri: &Mri, data: &[u8]) {
+    pub(super) fn receive_from(&mut self, peer: SiiHandle, mri: &Mri, data: &[u8]) {
         let mut event = received(mri, 9, data);
         if let Event::RecvMessage { sii, .. } = &mut event {
             *sii = peer;
@@ -71,7 +72,7 @@ impl Node {
     }
 
     /// A message of a peer that the routing state does not name.
-    fn receive_past_the_path(&mut self, peer: SiiHandle, mri: &Mri, data: &[u8]) {
+    pub(super) fn receive_past_the_path(&mut self, peer: SiiHandle, mri: &Mri, data: &[u8]) {
         let mut event = received(mri, 9, data);
         if let Event::RecvMessage { sii, validated, .. } = &mut event {
             (*sii, *validated) = (peer, false);
@@ -79,12 +80,12 @@ impl Node {
         self.nslp.handle_event(self.now, event);
     }
 
-    fn moved(&mut self, next: SiiHandle) {
+    pub(super) fn moved(&mut self, next: SiiHandle) {
         self.notify(Notification::StatusChange(RouteStatus::Good(next)));
     }
 
     /// GIST keeps the state for so long.
-    fn keeps_state(&mut self) -> Duration {
+    pub(super) fn keeps_state(&mut self) -> Duration {
         match self.nslp.poll_api_call() {
             Some(ApiCall::SetStateLifetime { session: Some(SESSION), lifetime, mri, .. }) if mri == Some(flow()) => {
                 lifetime
@@ -94,7 +95,7 @@ impl Node {
     }
 
     /// Sends the SETUP on and takes the answer of the one who has it next.
-    fn goes_on(&mut self, from: SiiHandle, nonce: u8, own: NodeReport, entries: Vec<NodeReport>) {
+    pub(super) fn goes_on(&mut self, from: SiiHandle, nonce: u8, own: NodeReport, entries: Vec<NodeReport>) {
         let (request, sent) = (self.asked(), self.sent_request());
         self.status(sent.handle, SendStatus::Sent);
         self.report(request, own);
@@ -102,7 +103,7 @@ impl Node {
     }
 
     /// Another node's SETUP is installed here and on the next node.
-    fn with_lease() -> Node {
+    pub(super) fn with_lease() -> Node {
         let mut node = Node::new(|_| {});
         node.receive_from(UPSTREAM, &flow(), setup(1, "m").as_bytes());
         node.goes_on(OLD, 1, installed("me"), vec![installed("old")]);
@@ -113,13 +114,13 @@ impl Node {
     }
 
     /// The response comes first, whatever else there is.
-    fn first_response(&mut self) -> Response {
+    pub(super) fn first_response(&mut self) -> Response {
         let sent = self.sent();
         let Ok(Payload::Response(response)) = Payload::parse(&sent.data) else { panic!("{sent:?}") };
         *response
     }
 
-    fn sent_past(&mut self) -> (Option<SiiHandle>, Tear) {
+    pub(super) fn sent_past(&mut self) -> (Option<SiiHandle>, Tear) {
         match self.nslp.poll_api_call() {
             Some(ApiCall::SendMessage { sii, data, mri, attributes, .. }) if mri == flow() => {
                 assert_eq!(attributes.reliable, sii.is_none());
@@ -130,7 +131,7 @@ impl Node {
         }
     }
 
-    fn sent_news(&mut self) -> Notify {
+    pub(super) fn sent_news(&mut self) -> Notify {
         let sent = self.sent();
         assert_eq!(sent.mri, flow().inverted());
         let Ok(Payload::Notify(notify)) = Payload::parse(&sent.data) else { panic!("{sent:?}") };
@@ -146,12 +147,12 @@ impl Node {
         while self.nslp.poll_api_call().is_some() {}
     }
 
-    fn leases(&self) -> usize {
+    pub(super) fn leases(&self) -> usize {
         self.nslp.state_counts().leases
     }
 
     /// Waits until the node looks at a path by itself, which it does in time.
-    fn looks(&mut self) {
+    pub(super) fn looks(&mut self) {
         let (begun, looked) = (self.now.instant, self.nslp.counters().paths_looked_at);
         while self.nslp.counters().paths_looked_at == looked {
             self.quiet();
@@ -161,7 +162,7 @@ impl Node {
         assert!(waited >= LOOK_INTERVAL / 2 && waited <= LOOK_INTERVAL + Duration::from_millis(100), "{waited:?}");
     }
 
-    fn ms(&self) -> u64 {
+    pub(super) fn ms(&self) -> u64 {
         self.now.instant.as_nanos() / 1_000_000
     }
 }

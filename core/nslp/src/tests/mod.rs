@@ -8,7 +8,9 @@ mod follow;
 mod forwarder;
 mod limits;
 mod loss;
+mod news;
 mod origin;
+mod questions;
 mod targeting;
 mod turn;
 
@@ -188,6 +190,7 @@ fn received(mri: &Mri, hops: u8, data: &[u8]) -> Event {
         data: data.to_vec(),
         sii: SiiHandle::new(1, 1),
         peer: ip("10.0.0.9"),
+        claims: None,
         local: ip("10.0.0.1"),
         interface: InterfaceId(0),
         ip_distance: None,

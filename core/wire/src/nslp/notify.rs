@@ -15,7 +15,8 @@ use super::lines::{Header, Lines, bad};
 const NOTIFY: &str = "NETSERV/1 NOTIFY";
 const TEAR: &str = "NETSERV/1 TEAR";
 
-/// Says downstream that the path of a SETUP does not lead there any more.
+/// Says downstream that the path of a SETUP does not lead there any more. Upstream, with a token, it asks whether that is so;
+/// the answer brings the token back.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Tear {
     /// The session of the SETUP.
@@ -26,6 +27,8 @@ pub struct Tear {
     pub user: UserId,
     /// The module.
     pub module: ModuleName,
+    /// What only who was asked knows.
+    pub token: Option<Nonce>,
 }
 
 impl Tear {
@@ -45,13 +48,15 @@ impl Tear {
             nonce: fields.required("nonce")?,
             user: fields.required("user")?,
             module: fields.required("module")?,
+            token: fields.optional("token")?,
         })
     }
 
     /// Writes it.
     pub fn emit(&self) -> String {
-        let Tear { session, nonce, user, module } = self;
-        format!("{TEAR}\nsession: {session}\nnonce: {nonce}\nuser: {user}\nmodule: {module}\n\n")
+        let Tear { session, nonce, user, module, token } = self;
+        let token = token.map(|token| format!("token: {token}\n")).unwrap_or_default();
+        format!("{TEAR}\nsession: {session}\nnonce: {nonce}\nuser: {user}\nmodule: {module}\n{token}\n")
     }
 }
 
@@ -123,6 +128,10 @@ impl Fields {
 
     fn take(&mut self, name: &str) -> Result<(usize, String), Refusal> {
         self.0.remove(name).ok_or_else(|| bad(0, format!("the message has no `{name}` header")))
+    }
+
+    fn optional<T: FromStr<Err: std::fmt::Display>>(&mut self, name: &str) -> Result<Option<T>, Refusal> {
+        if self.0.contains_key(name) { self.required(name).map(Some) } else { Ok(None) }
     }
 
     fn required<T: FromStr<Err: std::fmt::Display>>(&mut self, name: &str) -> Result<T, Refusal> {

@@ -216,7 +216,10 @@ fn news_are_read_and_written() {
     assert_eq!(emit_notify(&notify), NOTIFY);
     let Ok(Payload::Tear(tear)) = Payload::parse(TEAR.as_bytes()) else { panic!("a TEAR") };
     assert_eq!((tear.user.as_str(), tear.nonce.to_string()), ("janedoe", notify.nonce.to_string()));
-    assert_eq!(tear.emit(), TEAR);
+    assert_eq!((tear.token, tear.emit().as_str()), (None, TEAR));
+    let asked = Tear { token: Some(tear.nonce), ..(*tear).clone() };
+    assert_eq!(Tear::parse(asked.emit().as_bytes()), Ok(asked.clone()));
+    assert!(Tear::parse(asked.emit().replace("token: 6f", "token: xx").as_bytes()).is_err());
     // The longest there may be.
     let nodes = vec!["n".repeat(63).parse().unwrap(); STACK_ENTRIES_MAX];
     let long = Notify { nodes, detail: "ä\n".repeat(5000), ..*notify };

@@ -1,0 +1,148 @@
+// SPDX-License-Identifier: Apache-2.0
+//! News of modules on this node, and of its stop.
+
+use netserv_model::effect::ModuleNews;
+use netserv_model::notify::NotifyEvent;
+
+use super::follow::{NEW, OLD, UPSTREAM, answer, held, installed, remove, setup};
+use super::*;
+use crate::limits::{FAREWELL_INTERVAL, FAREWELL_TIME_MAX, FAREWELLS_AT_ONCE_MAX};
+
+fn news(event: NotifyEvent) -> ModuleNews {
+    ModuleNews {
+        user: "jane".parse().unwrap(),
+        module: "example.org/m".parse().unwrap(),
+        session: SESSION,
+        nonce: Some(Nonce([1; 16])),
+        event,
+        detail: "as the test says".to_owned(),
+    }
+}
+
+#[test]
+fn a_module_that_failed_is_reported_and_its_lease_stays() {
+    let mut node = Node::with_lease();
+    node.nslp.handle_module_news(node.now, news(NotifyEvent::ModuleFailed));
+    let told = node.sent_news();
+    assert_eq!((told.event, told.node.as_str()), (NotifyEvent::ModuleFailed, "me"));
+    assert_eq!((told.nonce, told.detail.as_str()), (Nonce([1; 16]), "as the test says"));
+    assert_eq!(node.nslp.poll_notify(), Some(told), "whoever watches this node sees it, too");
+    assert_eq!((node.nslp.poll_notify(), node.leases()), (None, 1));
+    node.quiet();
+    let other = ModuleNews { module: "example.org/n".parse().unwrap(), ..news(NotifyEvent::LeaseEnded) };
+    node.nslp.handle_module_news(node.now, other);
+    node.quiet();
+    assert_eq!((node.nslp.poll_notify().unwrap().module.as_str(), node.leases()), ("example.org/n", 1));
+}
+
+/// Goal: what the operator took away is not followed, told to the requester, and not said to be there; a SETUP that comes once
+/// more reaches the controller, whose answer counts.
+#[test]
+fn a_lease_that_ended_before_its_time_is_reported_and_not_followed() {
+    let mut node = Node::with_lease();
+    node.nslp.handle_module_news(node.now, news(NotifyEvent::LeaseEnded));
+    let told = node.sent_news();
+    assert_eq!((told.event, told.detail.as_str()), (NotifyEvent::LeaseEnded, "as the test says"));
+    assert_eq!(node.nslp.poll_notify(), Some(told));
+    // The state that the finished exchange held goes with it.
+    assert_eq!(node.keeps_state(), Duration::ZERO);
+    node.quiet();
+    assert_eq!((node.leases(), node.nslp.poll_withdrawal()), (0, None), "nodes further on keep theirs");
+    node.moved(NEW);
+    node.at(10_000);
+    node.quiet();
+    assert_eq!(node.nslp.counters().paths_looked_at, 0);
+    node.receive_from(UPSTREAM, &flow(), setup(1, "m").as_bytes());
+    let refusal = Refusal::new(RefusalKind::UnknownUser, "gone");
+    node.goes_on(OLD, 1, held("me", Outcome::Refused(refusal)), vec![installed("old")]);
+    assert_eq!(node.first_response().entries.len(), 2);
+    assert_eq!(node.leases(), 0);
+}
+
+#[test]
+fn what_went_while_the_answer_was_under_way_is_not_said_to_be_there() {
+    let mut node = Node::new(|_| {});
+    node.receive_from(UPSTREAM, &flow(), setup(1, "m").as_bytes());
+    let (request, sent) = (node.asked(), node.sent_request());
+    node.status(sent.handle, SendStatus::Sent);
+    node.report(request, installed("me"));
+    node.nslp.handle_module_news(node.now, news(NotifyEvent::LeaseEnded));
+    node.receive_from(OLD, &flow().inverted(), answer(1, vec![installed("old")]).emit().as_bytes());
+    let stack = node.first_response();
+    let [Outcome::Refused(refusal), Outcome::Installed { .. }] = [&stack.entries[0].outcome, &stack.entries[1].outcome]
+    else {
+        panic!("{stack:?}")
+    };
+    assert_eq!((refusal.kind, node.leases()), (RefusalKind::NotInstalled, 0));
+}
+
+/// Goal: a REMOVE that did not come along its path is news to whoever sent the SETUP; along it, the answer says it.
+#[test]
+fn who_installed_it_along_another_path_is_told_of_a_remove() {
+    let mut node = Node::with_lease();
+    let (id, session, timeout) = (LocalId(1), Some(SessionId([8; 16])), Duration::from_secs(5));
+    let local = LocalRequest { id, message: remove(7), path: None, session, timeout };
+    node.nslp.handle_local(node.now, local).unwrap();
+    let request = node.asked();
+    node.report(request, held("me", Outcome::Removed));
+    let told = node.sent_news();
+    assert_eq!((told.event, told.detail.as_str()), (NotifyEvent::LeaseEnded, "its user removed it"));
+    assert_eq!(node.keeps_state(), Duration::ZERO);
+    assert_eq!(node.leases(), 0);
+    let mut node = Node::with_lease();
+    node.receive_from(UPSTREAM, &flow(), remove(7).as_bytes());
+    node.goes_on(OLD, 7, held("me", Outcome::Removed), vec![held("old", Outcome::Removed)]);
+    node.first_response();
+    node.quiet();
+    assert_eq!(node.leases(), 0);
+}
+
+#[test]
+fn a_node_that_stops_says_so_to_whoever_sent_setups() {
+    let mut node = Node::with_lease();
+    assert!(!node.nslp.has_said_farewell(node.now.instant));
+    node.nslp.handle_stop(node.now);
+    node.nslp.handle_stop(node.now);
+    let sent = node.sent();
+    assert_eq!(sent.mri, flow().inverted());
+    let Ok(Payload::Notify(told)) = Payload::parse(&sent.data) else { panic!("{sent:?}") };
+    assert_eq!((told.event, told.node.as_str()), (NotifyEvent::NodeDraining, "me"));
+    node.quiet();
+    assert!(!node.nslp.has_said_farewell(node.now.instant), "it is still on its way");
+    node.status(sent.handle, SendStatus::Sent);
+    assert!(node.nslp.has_said_farewell(node.now.instant));
+    assert_eq!(node.leases(), 1, "the node comes back with what it has");
+}
+
+/// Goal: a peer that takes nothing does not hold the node up.
+#[test]
+fn a_stop_waits_farewell_time_max_for_its_news() {
+    let mut node = Node::with_lease();
+    node.nslp.handle_stop(node.now);
+    let end = node.now.instant + FAREWELL_TIME_MAX;
+    assert!(!node.nslp.has_said_farewell(netserv_model::Instant::from_millis(node.ms() + 1)));
+    assert!(node.nslp.has_said_farewell(end));
+}
+
+#[test]
+fn farewells_at_once_max_leases_are_told_of_at_a_time() {
+    let mut node = Node::new(|_| {});
+    let leases = FAREWELLS_AT_ONCE_MAX + 1;
+    for n in 0..leases {
+        let n = u8::try_from(n).unwrap();
+        node.receive_from(UPSTREAM, &flow(), setup(n, &format!("m{n}")).as_bytes());
+        let (request, sent) = (node.asked(), node.sent_request());
+        node.report(request, installed("me"));
+        node.no_peer(sent.handle);
+        while node.nslp.poll_api_call().is_some() {}
+    }
+    assert_eq!(node.leases(), leases);
+    let count = |node: &mut Node| std::iter::from_fn(|| node.nslp.poll_api_call()).count();
+    node.nslp.handle_stop(node.now);
+    assert_eq!(count(&mut node), FAREWELLS_AT_ONCE_MAX);
+    let next = node.ms() + u64::try_from(FAREWELL_INTERVAL.as_millis()).unwrap();
+    node.at(next - 1);
+    assert_eq!(count(&mut node), 0);
+    node.at(next);
+    assert_eq!(count(&mut node), 1);
+}
