@@ -62,6 +62,7 @@ pub enum Command {
     Remove(cmd::remove::Remove),
     Probe(cmd::probe::Probe),
     Path(cmd::probe::Path),
+    Watch(cmd::watch::Watch),
     Trace(cmd::trace::Trace),
     #[command(subcommand, arg_required_else_help = true)]
     Module(cmd::module::Module),

@@ -13,7 +13,7 @@ Exit codes:
   3  no answer from netservd: no socket, not running, not allowed, or too slow
   4  netservd refused the call
   5  at least one node on the path refused
-  6  no node answered or is one that the request is for, or the response stack is incomplete
+  6  no node answered or is one that the request is for, the response stack is incomplete, or a watch saw less than was wanted
   7  a module's test failed";
 
 /// The exit code of a command.
@@ -31,7 +31,7 @@ pub enum Exit {
     ApiRefused,
     /// A node on the path refused.
     NodeRefused,
-    /// The response stack is empty or incomplete.
+    /// The response stack is empty or incomplete, or less happened than was waited for.
     Incomplete,
     /// A test of a module failed.
     TestFailed,

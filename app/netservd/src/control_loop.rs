@@ -37,6 +37,7 @@ use crate::machine::processor::ThreadTime;
 use crate::metrics::exposition::Exposition;
 use crate::metrics::gauges::{ApplicationCounts, Histogram};
 use crate::metrics::{self, Sources};
+use crate::newsfeed::NewsFeed;
 use crate::record::Recording;
 use crate::signal::SignalIo;
 
@@ -105,6 +106,8 @@ pub struct Parts {
     pub config_path: Option<PathBuf>,
     /// The configuration in force, for the API.
     pub config: watch::Sender<Arc<Config>>,
+    /// News for requesters, for the API.
+    pub news: NewsFeed,
     /// The way for events that the loop's own tasks make.
     pub events: mpsc::Sender<Event>,
 }
@@ -288,8 +291,15 @@ impl ControlLoop {
             Output::Fresh(call) => self.fresh(call),
             Output::Application(client, event) => self.tell_application(client, event),
             Output::Applied(call, late) => self.applied(call, &late),
-            Output::Notice(notice) => tell(&notice),
+            Output::Notice(notice) => self.tell(notice),
             Output::Stopped => self.stop = Stop::Done,
+        }
+    }
+
+    fn tell(&self, notice: Notice) {
+        log(&notice);
+        if let Notice::Notified(notify) = notice {
+            self.parts.news.push(*notify);
         }
     }
 
@@ -493,7 +503,7 @@ impl ControlLoop {
     }
 }
 
-fn tell(notice: &Notice) {
+fn log(notice: &Notice) {
     match notice {
         Notice::Requested { request, method, user, session } => {
             let user = user.as_ref().map(ToString::to_string);

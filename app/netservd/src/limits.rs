@@ -13,6 +13,14 @@ pub const TRACE_BYTES_MAX: usize = 2048;
 pub const TRACE_TIME_MAX: Duration = Duration::from_secs(3600);
 /// Lines of one trace that wait for its client to read them, beside what the kernel holds.
 pub const TRACE_LINES_WAITING_MAX: usize = 64;
+/// News for requesters that are kept for `GET /v1/events`; older ones are forgotten.
+pub const EVENTS_KEPT_MAX: usize = 1024;
+/// News that go to one client at a time.
+pub const EVENTS_BATCH: usize = 64;
+/// Clients that follow the news at a time, fewer than the API's clients; further ones are refused.
+pub const EVENT_FOLLOWERS_MAX: usize = 64;
+/// How long a client that follows the news may take to read a batch; a slower one is cut off.
+pub const EVENT_READ_TIME_MAX: Duration = Duration::from_secs(30);
 /// How long code may take to compile.
 pub const COMPILE_TIME_MAX: Duration = Duration::from_secs(20);
 /// How long code may take to compile in the quick lane; then it goes to the slow one.

@@ -15,6 +15,7 @@ mod machine;
 #[cfg(test)]
 mod man;
 mod metrics;
+mod newsfeed;
 mod readable;
 mod record;
 mod run;

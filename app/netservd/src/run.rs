@@ -51,6 +51,7 @@ use crate::machine::runtimes::Runtimes;
 use crate::machine::state_dir;
 use crate::machine::sweep::{lock, sweep};
 use crate::metrics::gauges::ApplicationCounts;
+use crate::newsfeed::NewsFeed;
 use crate::record::Recording;
 use crate::signal::{Ports, RouterAlert, SignalIo};
 use crate::tls::Tls;
@@ -224,6 +225,8 @@ async fn run_node(
     let recording = files.record.map(|path| Recording::start(&path, &header)).transpose()?;
     let (in_force, seen) = watch::channel(Arc::new(config.clone()));
     let application_counts = Arc::new(ApplicationCounts::default());
+    let started = wall();
+    let news = NewsFeed::new(started);
     let control = ControlLoop::new(Parts {
         clock,
         node: header.node(),
@@ -232,12 +235,13 @@ async fn run_node(
         packets,
         application_counts: application_counts.clone(),
         recording,
-        about: About { started: wall(), driver: why, runtimes, missing, devices, planes },
+        about: About { started, driver: why, runtimes, missing, devices, planes },
         config_path: files.config,
         config: in_force,
+        news: news.clone(),
         events: events.clone(),
     });
-    tokio::spawn(api::serve(listener, events.clone(), logs, seen));
+    tokio::spawn(api::serve(listener, events.clone(), logs, news, seen));
     if let Some(listener) = application_listener {
         tokio::spawn(applications::serve(listener, events.clone(), application_counts));
     }

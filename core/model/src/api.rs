@@ -7,6 +7,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::application::ApplicationInfo;
+use crate::notify::Notify;
 use crate::off_path::Off;
 use crate::request::{ModuleStatus, NodeLoad, NodeReport, PathEnd, ReturnStack, Withheld};
 use crate::usage::{Traffic, Usage};
@@ -248,6 +249,39 @@ pub struct LogLine {
     pub source: String,
     /// The text, one line.
     pub text: String,
+}
+
+/// One line of `GET /v1/events`.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(tag = "line", rename_all = "kebab-case")]
+pub enum EventLine {
+    /// News of what a SETUP installed.
+    News(Box<EventRecord>),
+    /// News before this line are not kept any more.
+    Missed(MissedEvents),
+}
+
+/// News of what a SETUP installed, as a node got or made them.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct EventRecord {
+    /// Counts up by one, from the time at which the node started in milliseconds, so that numbers of one run are told from
+    /// those of another.
+    pub sequence: u64,
+    /// When the node got or made them.
+    pub time: UnixTime,
+    /// What happened.
+    #[serde(flatten)]
+    pub notify: Notify,
+}
+
+/// Tells that news are not kept any more.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct MissedEvents {
+    /// How many; nothing if the node was started anew since.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub count: Option<u64>,
+    /// The sequence number of the first that comes after this line.
+    pub sequence: u64,
 }
 
 /// Any failure of the HTTP API itself.

@@ -9,6 +9,7 @@ pub mod probe;
 pub mod remove;
 pub mod setup;
 pub mod trace;
+pub mod watch;
 
 use crate::cli::{Cli, Command};
 use crate::client::Client;
@@ -27,6 +28,7 @@ pub async fn run(cli: Cli, output: &mut Output) -> Result<Exit, Failure> {
         Command::Probe(probe) => probe.run(&client, output).await,
         Command::Path(path) => path.run(&client, output).await,
         Command::Trace(trace) => trace.run(&client, output).await,
+        Command::Watch(watch) => watch.run(&client, output).await,
         Command::Module(module) => module.run(output).await,
         Command::Node(node) => node.run(&client, &cli.global.socket, output).await,
         Command::Key(key) => key.run(output),

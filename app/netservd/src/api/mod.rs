@@ -2,6 +2,7 @@
 //! The HTTP API on the Unix socket. It only translates: every answer comes from the control loop.
 
 mod answer;
+mod events;
 mod listen;
 mod openapi;
 mod trace;
@@ -9,6 +10,7 @@ mod trace;
 use std::sync::Arc;
 
 use axum::body::{Body, Bytes};
+use axum::extract::rejection::QueryRejection;
 use axum::extract::{DefaultBodyLimit, Query, State};
 use axum::http::{StatusCode, header};
 use axum::response::{IntoResponse, Response};
@@ -21,11 +23,13 @@ use tokio::net::UnixListener;
 use tokio::sync::{Semaphore, mpsc, oneshot, watch};
 
 use answer::{error, json_lines, stopping};
+use events::EventQuery;
 use listen::Bounded;
 
 use crate::config::Config;
 use crate::event::{Call, Event};
 use crate::logs::Logs;
+use crate::newsfeed::NewsFeed;
 
 /// Bytes of one request body: a message of the greatest size with every byte escaped in JSON, and the rest.
 const BODY_BYTES_MAX: usize = 6 * limits::MESSAGE_BYTES_MAX + 4096;
@@ -37,6 +41,7 @@ const CLIENTS_MAX: usize = 128;
 struct Api {
     control: mpsc::Sender<Event>,
     logs: Logs,
+    news: NewsFeed,
     config: watch::Receiver<Arc<Config>>,
 }
 
@@ -45,9 +50,10 @@ pub async fn serve(
     listener: UnixListener,
     control: mpsc::Sender<Event>,
     logs: Logs,
+    news: NewsFeed,
     config: watch::Receiver<Arc<Config>>,
 ) {
-    let app = router(Api { control, logs, config });
+    let app = router(Api { control, logs, news, config });
     let places = Arc::new(Semaphore::new(CLIENTS_MAX));
     if let Err(error) = axum::serve(Bounded { listener, places }, app).await {
         tracing::error!(%error, "the HTTP API ended");
@@ -61,6 +67,7 @@ fn router(api: Api) -> Router {
         .route("/v1/modules", get(modules))
         .route("/v1/usage", get(usage))
         .route("/v1/logs", get(logs))
+        .route("/v1/events", get(events))
         .route("/v1/config", get(config))
         .route("/v1/reload", post(reload))
         .route("/v1/trace", post(trace))
@@ -161,6 +168,10 @@ async fn logs(State(api): State<Api>, Query(query): Query<LogQuery>) -> Response
     (kind, Body::from_stream(stream)).into_response()
 }
 
+async fn events(State(api): State<Api>, query: Result<Query<EventQuery>, QueryRejection>) -> Response {
+    events::get(api.news, query)
+}
+
 async fn trace(State(api): State<Api>, body: Bytes) -> Response {
     trace::post(api.control, body).await
 }
@@ -175,6 +186,7 @@ mod tests {
     use std::path::Path;
     use std::time::Duration;
 
+    use netserv_model::UnixTime;
     use tokio::io::{AsyncReadExt, AsyncWriteExt};
     use tokio::net::UnixStream;
     use tokio::time::timeout;
@@ -188,8 +200,9 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("netservd.sock");
         let (control, _inbox) = mpsc::channel(1);
+        let (news, config) = (NewsFeed::new(UnixTime(1)), watch::channel(Arc::new(Config::default())).1);
         let listener = bind(&path, OWNER_AND_GROUP, "socket").unwrap();
-        let served = serve(listener, control, Logs::default(), watch::channel(Arc::new(Config::default())).1);
+        let served = serve(listener, control, Logs::default(), news, config);
         tokio::spawn(served);
         let mut staying = Vec::new();
         for _ in 0..CLIENTS_MAX {

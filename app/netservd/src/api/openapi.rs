@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //! The OpenAPI document: paths written here, shapes generated from the API's types, checked in as `docs/openapi.json`.
 
-use netserv_model::api::{ApiError, LogLine, ModuleList, NodeInfo, PostRequest, Reloaded, RequestResult, UsageReport};
+use netserv_model::api::{
+    ApiError, EventLine, LogLine, ModuleList, NodeInfo, PostRequest, Reloaded, RequestResult, UsageReport,
+};
 use netserv_model::trace::{TraceLine, TraceRequest};
 use schemars::JsonSchema;
 use schemars::generate::SchemaSettings;
@@ -21,6 +23,7 @@ pub fn document() -> Value {
     let usage = shape(&|g| subschema::<UsageReport>(g));
     let reloaded = shape(&|g| subschema::<Reloaded>(g));
     let log_line = shape(&|g| subschema::<LogLine>(g));
+    let event_line = shape(&|g| subschema::<EventLine>(g));
     let trace_request = shape(&|g| subschema::<TraceRequest>(g));
     let trace_line = shape(&|g| subschema::<TraceLine>(g));
     let api_error = shape(&|g| subschema::<ApiError>(g));
@@ -36,6 +39,20 @@ pub fn document() -> Value {
           "description": "Go on with new lines" },
         { "name": "since", "in": "query", "schema": { "type": "integer", "minimum": 0, "default": 0 },
           "description": "The first sequence number wanted" },
+    ]);
+    let mut events = get("News of what was installed along paths, as JSON lines", "application/x-ndjson", event_line);
+    let text = json!({ "type": "string" });
+    events["get"]["parameters"] = json!([
+        { "name": "follow", "in": "query", "schema": { "type": "boolean", "default": false },
+          "description": "Go on with new ones" },
+        { "name": "since", "in": "query", "schema": { "type": "integer", "minimum": 0 },
+          "description": "The first sequence number wanted, 0 for all that are kept. Without it, who follows gets new ones, and \
+            others all. Numbers of an earlier run of the node are known as such; a line says what is missing" },
+        { "name": "user", "in": "query", "schema": text, "description": "Of this user only" },
+        { "name": "module", "in": "query", "schema": text, "description": "Of this module only, whatever its version" },
+        { "name": "session", "in": "query", "schema": text, "description": "Of this session only, 32 hex digits" },
+        { "name": "event", "in": "query", "schema": text,
+          "description": "Only these events, with commas between" },
     ]);
     json!({
         "openapi": "3.1.0",
@@ -53,6 +70,7 @@ pub fn document() -> Value {
             "/v1/modules": get("What is installed", "application/json", modules),
             "/v1/usage": get("What users and their modules used, over restarts", "application/json", usage),
             "/v1/logs": logs,
+            "/v1/events": events,
             "/v1/trace": { "post": {
                 "summary": "Follow single packets through the node",
                 "description": "Lines of JSON come until as many packets were told of as were wanted, the time is up, or \

@@ -39,6 +39,7 @@ pub(super) fn words(event: &Event, names: &mut Names<'_>) -> Option<ApplicationE
             association: _,
             provenance: _,
             query: _,
+            claims: _,
         } => Some(ApplicationEvent::RecvMessage(Box::new(RecvMessage {
             session: *session,
             flow: flow_of(mri)?,

@@ -1,0 +1,217 @@
+// SPDX-License-Identifier: Apache-2.0
+//! `netserv watch`.
+
+use std::time::Duration;
+
+use clap::Args;
+use clap::builder::{PossibleValuesParser, TypedValueParser};
+use netserv_model::api::{EventLine, EventRecord, MissedEvents};
+use netserv_model::notify::{Notify, NotifyEvent};
+use netserv_model::{ModuleName, NodeId, SessionId, UserId};
+
+use crate::client::{Client, Lines};
+use crate::exit::{Exit, Failure, OrFail, one_line};
+use crate::output::{Output, Style};
+use crate::report::count;
+use crate::units::parse_duration;
+
+/// What `--help` shows at the end.
+const EXAMPLE: &str = "\
+Events:
+  route-moved    the path leads to other nodes after NODE, and they have the module
+  route-lost     no node after NODE is known any more; it goes on looking for one
+  lease-ended    the module is gone from NODE before its time, such as by its operator
+  module-failed  the module failed too often on NODE, and does not run for a while
+  node-draining  NODE is about to stop; what is installed starts with it again
+
+They are told to the node or host whose clients sent the SETUP, so watch there. What happens to modules on this node itself is
+shown too. Without --since, only what comes from now on is shown; the node keeps the last 1,024 events while it runs.
+
+Example:
+  $ netserv watch --module example.org/net-monitor
+  watching, ends with Ctrl-C
+  2026-11-21T07:24:45Z  route-moved    n1  janedoe  example.org/net-monitor  nb comes after n1 now; further on: nb, nc";
+
+/// Show what happens to modules along paths, as it happens
+///
+/// Shows a line for each event: a path that moved, a lease that ended before its time, a module that failed, a node that is
+/// about to stop. Ends with Ctrl-C, or as --count and --timeout say. If netservd goes away, it fails and says how to go on.
+#[derive(Args)]
+#[command(after_long_help = EXAMPLE)]
+pub struct Watch {
+    /// Of this user's modules only
+    #[arg(long, value_name = "NAME")]
+    user: Option<UserId>,
+    /// Of this module only, whatever its version
+    #[arg(long, value_name = "NAME")]
+    module: Option<ModuleName>,
+    /// Of the SETUPs of this session only
+    #[arg(long, value_name = "ID")]
+    session: Option<SessionId>,
+    /// Only these events; may be given several times, or with commas between
+    #[arg(long, value_name = "WORD", value_delimiter = ',', value_parser = words())]
+    event: Vec<NotifyEvent>,
+    /// Begin with the event of this sequence number, 0 for all that are kept [default: what comes from now on]
+    #[arg(long, value_name = "NUMBER")]
+    since: Option<u64>,
+    /// End after so many events; fewer within --timeout are exit code 6
+    #[arg(long, value_name = "NUMBER", value_parser = clap::value_parser!(u64).range(1..))]
+    count: Option<u64>,
+    /// End after so long
+    #[arg(long, value_name = "TIME", value_parser = parse_duration)]
+    timeout: Option<Duration>,
+}
+
+impl Watch {
+    /// Shows events until it is interrupted, or enough came.
+    ///
+    /// # Errors
+    /// The node cannot be reached, refuses, or goes away.
+    pub async fn run(self, client: &Client, output: &mut Output) -> Result<Exit, Failure> {
+        let mut lines = client.lines(&self.path()).await?;
+        output.note(self.announcement());
+        let mut seen = Seen { events: 0, next: self.since };
+        let interrupt = tokio::signal::ctrl_c();
+        let end = async {
+            match self.timeout {
+                Some(timeout) => tokio::time::sleep(timeout).await,
+                None => std::future::pending().await,
+            }
+        };
+        let timed_out = tokio::select! {
+            shown = self.show(&mut lines, &mut seen, output) => {
+                shown?;
+                false
+            }
+            _ = interrupt => false,
+            () = end => true,
+        };
+        output.note(format!("{} seen", count(seen.events, "event")));
+        let is_less = self.count.is_some_and(|wanted| seen.events < wanted);
+        Ok(if timed_out && is_less { Exit::Incomplete } else { Exit::Done })
+    }
+
+    /// Shows lines until there are enough, or nobody reads them.
+    async fn show(&self, lines: &mut Lines, seen: &mut Seen, output: &mut Output) -> Result<(), Failure> {
+        while self.count.is_none_or(|wanted| seen.events < wanted) && !output.is_closed() {
+            let line = lines.next().await.map_err(|failure| seen.broken_off(&failure.cause))?;
+            let Some(line) = line else { return Err(seen.broken_off("it ended the stream")) };
+            let line: EventLine = serde_json::from_str(&line)
+                .or_fail("an event is not understood", "use a netserv and a netservd of one version")?;
+            seen.take(&line);
+            write(&line, output)?;
+        }
+        Ok(())
+    }
+
+    fn path(&self) -> String {
+        let mut path = "/v1/events?follow=true".to_owned();
+        let user = self.user.as_ref().map(|user| ("user", user.to_string()));
+        let module = self.module.as_ref().map(|module| ("module", module.to_string()));
+        let session = self.session.map(|session| ("session", session.to_string()));
+        let since = self.since.map(|since| ("since", since.to_string()));
+        let words: Vec<&str> = self.event.iter().map(|event| event.as_str()).collect();
+        let events = (!words.is_empty()).then(|| ("event", words.join(",")));
+        for (name, value) in user.into_iter().chain(module).chain(session).chain(since).chain(events) {
+            path.push_str(&format!("&{name}={value}"));
+        }
+        path
+    }
+
+    fn announcement(&self) -> String {
+        let ends = self.count.map(|wanted| format!("after {} or ", count(wanted, "event"))).unwrap_or_default();
+        let time = self.timeout.map(|time| crate::units::format_seconds(time.as_secs()));
+        let time = time.map(|time| format!("after {time} or ")).unwrap_or_default();
+        format!("watching, ends {ends}{time}with Ctrl-C")
+    }
+}
+
+/// What was shown so far.
+struct Seen {
+    events: u64,
+    /// With which sequence number to go on, if that is known.
+    next: Option<u64>,
+}
+
+impl Seen {
+    fn take(&mut self, line: &EventLine) {
+        match line {
+            EventLine::News(record) => (self.events, self.next) = (self.events + 1, Some(record.sequence + 1)),
+            EventLine::Missed(missed) => self.next = Some(missed.sequence),
+        }
+    }
+
+    fn broken_off(&self, why: &str) -> Failure {
+        let since = self.next.map(|next| format!(" --since {next}")).unwrap_or_default();
+        let fix = format!("see whether it runs: `netserv node status`; then go on with `netserv watch{since}`");
+        Failure::new(format!("netservd went away: {why}"), fix).with_exit(Exit::Unreachable)
+    }
+}
+
+fn write(line: &EventLine, output: &mut Output) -> Result<(), Failure> {
+    if output.is_json() {
+        return output.json_line(line);
+    }
+    match line {
+        EventLine::News(record) => {
+            let text = event(record, output);
+            output.line(text);
+        }
+        EventLine::Missed(MissedEvents { count: missed, .. }) => {
+            let text = match missed {
+                Some(missed) => format!("{} before this are not kept any more", count(*missed, "event")),
+                None => "netservd was started anew; what it had told before is gone".to_owned(),
+            };
+            let text = output.paint(Style::Warn, &text);
+            output.line(text);
+        }
+    }
+    Ok(())
+}
+
+fn event(record: &EventRecord, output: &Output) -> String {
+    let Notify { user, module, node, event, nodes, detail, .. } = &record.notify;
+    let style = match event {
+        NotifyEvent::RouteMoved => Style::Good,
+        NotifyEvent::RouteLost | NotifyEvent::NodeDraining => Style::Warn,
+        NotifyEvent::LeaseEnded | NotifyEvent::ModuleFailed => Style::Bad,
+    };
+    let word = output.paint(style, &format!("{:13}", event.as_str()));
+    let nodes: Vec<&str> = nodes.iter().map(NodeId::as_str).collect();
+    let further = if nodes.is_empty() { String::new() } else { format!("; further on: {}", nodes.join(", ")) };
+    format!("{}  {word}  {node}  {user}  {module}  {}{further}", record.time, one_line(detail))
+}
+
+/// Parses the word of an event.
+fn words() -> impl TypedValueParser<Value = NotifyEvent> {
+    let words = NotifyEvent::ALL.map(NotifyEvent::as_str);
+    PossibleValuesParser::new(words).try_map(|word| NotifyEvent::from_word(&word).ok_or("no event"))
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::Parser;
+
+    use crate::cli::{Cli, Command};
+
+    fn path(arguments: &str) -> String {
+        let cli = Cli::try_parse_from(arguments.split(' ')).ok().unwrap();
+        let Command::Watch(watch) = cli.command else { panic!("{arguments} is no watch") };
+        watch.path()
+    }
+
+    #[test]
+    fn arguments_become_a_query() {
+        assert_eq!(path("netserv watch"), "/v1/events?follow=true");
+        let session = "01".repeat(16);
+        let all = format!(
+            "netserv watch --user jane --module example.org/m --session {session} --event route-moved,lease-ended --event \
+             route-lost --since 7"
+        );
+        let query = format!(
+            "user=jane&module=example.org/m&session={session}&since=7&event=route-moved,lease-ended,route-lost"
+        );
+        assert_eq!(path(&all), format!("/v1/events?follow=true&{query}"));
+        assert!(Cli::try_parse_from(["netserv", "watch", "--event", "rout-moved"]).is_err());
+    }
+}
