@@ -4,16 +4,21 @@
 
 mod common;
 
+use std::process::Command;
 use std::time::{Duration, Instant};
 
-use common::{Driver, eventually, request_as};
+use common::{Driver, Net, eventually, publish_bad, request_as};
 use netserv_lab::demo::FILES_ALLOWED;
-use netserv_lab::netns::{Lab, is_root};
+use netserv_lab::netns::{Lab, is_root, program};
+use netserv_lab::node::LabUser;
 use netserv_lab::topology::{Impairment, Kind, Link, Machine, Topology};
 use netserv_model::request::PathEnd;
 use netserv_skips::skipped;
 
-over_each_driver!(a_module_goes_where_its_path_leads_and_leaves_where_it_led);
+over_each_driver!(
+    a_module_goes_where_its_path_leads_and_leaves_where_it_led,
+    watch_shows_at_the_requesters_host_what_happens_along_the_path,
+);
 
 /// Goal: within 2 s of a change of routes at the node where two paths part, the other node has the module; the one that the
 /// path left has it no more, the requester's host is told, and it works the way back, too. Method: `n1` sends to the receiver
@@ -23,16 +28,7 @@ fn a_module_goes_where_its_path_leads_and_leaves_where_it_led(driver: Driver) {
     if !is_root() {
         return skipped(test, "not root, so no namespaces");
     }
-    let mut lab = Lab::up(two_ways()).unwrap();
-    lab.use_driver(driver.name());
-    let own = [format!("{}/32", lab.v4("sender")), format!("{}/128", lab.v6("sender"))];
-    let user = lab.user("janedoe", &[&own[0], &own[1]]).unwrap();
-    for node in ["n1", "na", "nb"] {
-        lab.start_netservd(node, "node", std::slice::from_ref(&user), FILES_ALLOWED).unwrap();
-    }
-    lab.start_netservd("sender", "host", &[], "").unwrap();
-    lab.serve_http("sender").unwrap();
-    lab.run("receiver", "sysctl", &["-qw", "net.ipv4.icmp_ratelimit=0", "net.ipv6.icmp.ratelimit=0"]).unwrap();
+    let (lab, user) = up(driver);
     let package = lab.package("net-monitor", &user).unwrap();
     let url = lab.publish("sender", &package).unwrap();
     let file = package.path.to_string_lossy().into_owned();
@@ -73,6 +69,93 @@ fn a_module_goes_where_its_path_leads_and_leaves_where_it_led(driver: Driver) {
             assert!(!has(&lab, node), "{node} has what was removed");
         }
     }
+}
+
+/// Goal: `netserv watch` on the requester's host shows that the path moved, that a module was put into quarantine, that the
+/// operator of a node further on took the user away, and that a node is about to stop; over IPv4 and over IPv6. What the
+/// operator took away does not come back, and a watch whose own daemon stops says how to go on.
+fn watch_shows_at_the_requesters_host_what_happens_along_the_path(driver: Driver) {
+    let test = "watch_shows_at_the_requesters_host_what_happens_along_the_path";
+    if !is_root() {
+        return skipped(test, "not root, so no namespaces");
+    }
+    for six in [false, true] {
+        let (lab, user) = up(driver);
+        let mut net = Net { lab, user, others: Vec::new() };
+        let mut watch = Command::new(program("netserv").unwrap());
+        watch.arg("--socket").arg(net.lab.socket("sender")).args(["watch", "--user", "janedoe"]).env("NO_COLOR", "1");
+        net.lab.start("sender", "watch", &mut watch).unwrap();
+        eventually("netserv watches", || net.lab.log("sender", "watch").contains("watching, ends with Ctrl-C"));
+        let shows = |net: &Net, event: &str, node: &str, module: &str| {
+            let words = [event, node, "janedoe", module];
+            let has = |line: &&str| words.iter().all(|word| line.split("  ").any(|part| part.trim() == *word));
+            net.lab.log("sender", "watch").lines().find(has).map(str::to_owned)
+        };
+        let to = address(&net.lab, "receiver", six);
+        let filter = format!("udp src {} port 9", address(&net.lab, "sender", six));
+        let bad_filter = format!("udp src {} port 4000", address(&net.lab, "sender", six));
+        lead_through(&net.lab, "na", six);
+        let (package, url) = net.publish("net-monitor");
+        let (bad, bad_url) = publish_bad(&net, "trap-on-packet");
+        for (package, url, filter) in [(&package, &url, &filter), (&bad, &bad_url, &bad_filter)] {
+            let file = package.path.to_string_lossy().into_owned();
+            let result = net.request(&["setup", &file, "--to", &to, "--url", url, "--filter", filter, "--ttl", "600"]);
+            assert_eq!(result.nodes.iter().filter(|node| node.outcome.is_ok()).count(), 2, "{result:?}");
+        }
+        lead_through(&net.lab, "nb", six);
+        eventually("the move is shown", || shows(&net, "route-moved", "n1", "example.org/net-monitor").is_some());
+        let line = shows(&net, "route-moved", "n1", "example.org/net-monitor").unwrap();
+        assert!(line.ends_with("nb comes after n1 now; further on: nb"), "{line}");
+
+        eventually("the module that traps is in quarantine, and that is shown", || {
+            let send = format!("printf x | timeout 0.2 nc -u -w 1 {to} 4000");
+            drop(net.lab.command("sender", "sh").args(["-c", &send]).output().unwrap());
+            shows(&net, "module-failed", "n1", "example.org/trap-on-packet").is_some()
+        });
+        let line = shows(&net, "module-failed", "n1", "example.org/trap-on-packet").unwrap();
+        assert!(line.contains("failed too often, kept out for 600 s: trapped: "), "{line}");
+
+        let file = net.lab.dir().join("nb.toml");
+        let config = std::fs::read_to_string(&file).unwrap();
+        std::fs::write(&file, config.split("[[user]]").next().unwrap()).unwrap();
+        net.lab.netserv("nb", &["node", "reload"]).unwrap();
+        eventually("the end is shown", || shows(&net, "lease-ended", "nb", "example.org/net-monitor").is_some());
+        let line = shows(&net, "lease-ended", "nb", "example.org/net-monitor").unwrap();
+        assert!(line.ends_with("unknown-user: no user `janedoe` here"), "{line}");
+        // The path is looked at again, twice.
+        lead_through(&net.lab, "na", six);
+        eventually("na has it again", || !net.lab.modules("na").unwrap().modules.is_empty());
+        lead_through(&net.lab, "nb", six);
+        std::thread::sleep(Duration::from_secs(3));
+        assert_eq!(net.lab.modules("nb").unwrap().modules, [], "what the operator took away came back");
+
+        net.lab.stop("n1", "netservd").unwrap();
+        eventually("the stop is shown", || shows(&net, "node-draining", "n1", "example.org/net-monitor").is_some());
+        net.lab.stop("sender", "netservd").unwrap();
+        eventually("the watch ends with its daemon", || net.lab.has_ended("sender", "watch"));
+        let log = net.lab.log("sender", "watch");
+        assert!(log.contains("error: netservd went away: ") && log.contains("`netserv watch --since "), "{log}");
+    }
+}
+
+/// Returns the network of [`two_ways`] with its daemons, and the user `janedoe`, who owns the sender's addresses.
+fn up(driver: Driver) -> (Lab, LabUser) {
+    let mut lab = Lab::up(two_ways()).unwrap();
+    lab.use_driver(driver.name());
+    let own = [format!("{}/32", lab.v4("sender")), format!("{}/128", lab.v6("sender"))];
+    let user = lab.user("janedoe", &[&own[0], &own[1]]).unwrap();
+    for node in ["n1", "na", "nb"] {
+        lab.start_netservd(node, "node", std::slice::from_ref(&user), FILES_ALLOWED).unwrap();
+    }
+    lab.start_netservd("sender", "host", &[], "").unwrap();
+    lab.serve_http("sender").unwrap();
+    lab.run("receiver", "sysctl", &["-qw", "net.ipv4.icmp_ratelimit=0", "net.ipv6.icmp.ratelimit=0"]).unwrap();
+    (lab, user)
+}
+
+/// Returns an address of a machine of one version of IP.
+fn address(lab: &Lab, machine: &str, six: bool) -> String {
+    if six { lab.v6(machine).to_string() } else { lab.v4(machine).to_string() }
 }
 
 /// `sender – n1 – na – r – receiver`, and `n1 – nb – r`.
