@@ -6,7 +6,7 @@ use netserv_model::effect::ModuleNews;
 use netserv_model::notify::{Notify, NotifyEvent};
 use netserv_model::request::{Body, NodeReport};
 use netserv_model::{Instant, ModuleName, NodeId, Now, Refusal, RefusalKind, UserId};
-use netserv_wire::nslp::{Message, emit_notify, parts};
+use netserv_wire::nslp::{Message, emit_notify, notify_detail, parts};
 
 use super::domain::anonymous;
 use super::{Nslp, Received, Route, Sent};
@@ -26,6 +26,7 @@ impl Nslp {
             | NotifyEvent::ModuleFailed
             | NotifyEvent::NodeDraining => false,
         };
+        let detail = notify_detail(&detail);
         let mut is_told_here = false;
         for id in self.leases.all_of_module(&user, &module) {
             let Some(lease) = self.leases.get(id).filter(|lease| lease.is_here) else { continue };
@@ -91,6 +92,7 @@ impl Nslp {
         let (session, nonce) = (lease.session, lease.nonce);
         let (user, module, node) =
             (lease.installed.user.clone(), lease.installed.module.clone(), self.config.node.clone());
+        let detail = notify_detail(&detail);
         let notify = Notify { session, nonce, user, module, node, event, nodes, detail };
         let text = emit_notify(&notify);
         self.pass_on(now, id, notify, text.as_bytes());

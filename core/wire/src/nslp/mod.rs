@@ -26,7 +26,7 @@ mod response;
 pub use builder::{RequestBuilder, Unsigned};
 pub use envelope::{ENVELOPE_BYTES_MAX, ENVELOPE_HEADERS_MAX, Envelope, Spread};
 pub use message::{Message, peek_nonce};
-pub use notify::{Tear, emit_notify};
+pub use notify::{Tear, emit_notify, notify_detail};
 pub use part::{PART_BYTES_MAX, PARTS_MAX, Part, parts};
 pub use payload::Payload;
 pub use properties::{decode as decode_properties, encode as encode_properties};

@@ -97,9 +97,13 @@ pub fn emit_notify(notify: &Notify) -> String {
     if !nodes.is_empty() {
         writeln!(text, "nodes: {}", nodes.join(", ")).expect("writing to a String cannot fail");
     }
-    let detail: String = one_line(detail).chars().take(DETAIL_CHARS_MAX).collect();
-    writeln!(text, "detail: {detail}\n").expect("writing to a String cannot fail");
+    writeln!(text, "detail: {}\n", notify_detail(detail)).expect("writing to a String cannot fail");
     text
+}
+
+/// Returns the text for people of a NOTIFY as it is written: on one line, of 1,000 characters at most.
+pub fn notify_detail(detail: &str) -> String {
+    one_line(detail).chars().take(DETAIL_CHARS_MAX).collect()
 }
 
 fn parse_nodes(line: usize, nodes: &str) -> Result<Vec<NodeId>, Refusal> {
