@@ -69,6 +69,8 @@ counters! {
     returns_over_limit,
     /// Previous nodes that were asked whether their path still leads here.
     questions_sent,
+    /// Leases whose previous nodes were asked later, since there were too many questions.
+    questions_over_limit,
     /// News for requesters that were sent or passed on.
     news_sent,
     /// News for requesters that were too many, or about nothing that is here.

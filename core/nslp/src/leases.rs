@@ -151,6 +151,13 @@ impl Lease {
         questions.tokens.clone()
     }
 
+    /// Has them asked at a later time, as often as before.
+    pub(crate) fn put_off_questions(&mut self, at: Instant) {
+        if let Some(questions) = &mut self.questions {
+            questions.at = Some(at);
+        }
+    }
+
     /// Returns whom a token was told: who brings it back is at its address.
     pub(crate) fn told(&self, token: Option<Nonce>) -> Option<SiiHandle> {
         let told = self.questions.iter().flat_map(|questions| &questions.tokens);

@@ -54,6 +54,10 @@ pub const QUESTION_DELAY: Duration = Duration::from_secs(1);
 pub const QUESTION_INTERVAL: Duration = Duration::from_secs(5);
 /// How long after the last of these questions further signs count.
 pub const QUESTIONS_PAUSE: Duration = Duration::from_secs(10);
+/// Questions that a node sends to previous nodes within [`QUESTIONS_BURST_INTERVAL`], of all its leases; further leases wait.
+pub const QUESTIONS_BURST_MAX: usize = 100;
+/// See [`QUESTIONS_BURST_MAX`].
+pub const QUESTIONS_BURST_INTERVAL: Duration = Duration::from_secs(1);
 /// Leases that are remembered after they were torn or removed, for those further on who ask.
 pub const WITHDRAWN_MAX: usize = 1024;
 /// How long they are remembered.

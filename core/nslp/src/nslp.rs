@@ -67,6 +67,8 @@ pub struct Nslp {
     notifies: VecDeque<Notify>,
     /// Since when so many requests were sent back.
     returns: (Instant, u32),
+    /// Since when so many questions were sent.
+    questions: (Instant, usize),
 }
 
 /// A module that is to go, since the path of the SETUP that installed it leads elsewhere.
@@ -144,6 +146,7 @@ impl Nslp {
             withdrawals: VecDeque::new(),
             notifies: VecDeque::new(),
             returns: (Instant::default(), 0),
+            questions: (Instant::default(), 0),
         }
     }
 

@@ -8,7 +8,8 @@ use super::follow::{NEW, OLD, UPSTREAM, held, installed, refreshed, remove, setu
 use super::*;
 use crate::Withdrawal;
 use crate::limits::{
-    QUESTION_DELAY, QUESTION_INTERVAL, QUESTIONS_MAX, QUESTIONS_PAUSE, TORN_MAX, WITHDRAWN_MAX, WITHDRAWN_TIME,
+    QUESTION_DELAY, QUESTION_INTERVAL, QUESTIONS_BURST_INTERVAL, QUESTIONS_BURST_MAX, QUESTIONS_MAX, QUESTIONS_PAUSE,
+    TORN_MAX, WITHDRAWN_MAX, WITHDRAWN_TIME,
 };
 
 const NOBODY: SiiHandle = SiiHandle::new(0, 0);
@@ -235,4 +236,41 @@ fn a_lease_of_an_own_client_is_nobodys_question() {
     node.receive_claiming(Some(UPSTREAM), &flow(), &tear(1));
     node.after(QUESTION_DELAY + QUESTION_INTERVAL);
     node.quiet();
+}
+
+/// Goal: however many leases are in doubt at once, previous nodes are not flooded, and all are asked in the end.
+#[test]
+fn questions_burst_max_questions_go_out_within_a_time_and_the_others_later() {
+    let mut node = Node::new(|_| {});
+    let flows: Vec<Mri> = (0..=QUESTIONS_BURST_MAX)
+        .map(|n| {
+            Mri::PathCoupled(PathCoupled::new(ip("10.0.0.1"), [10, 9, 1, u8::try_from(n).unwrap()].into()).unwrap())
+        })
+        .collect();
+    for (n, flow) in flows.iter().enumerate() {
+        node.receive_from(UPSTREAM, flow, setup(u8::try_from(n).unwrap(), "m").as_bytes());
+        let (request, sent) = (node.asked(), node.sent());
+        node.report(request, refreshed("me", 600));
+        node.no_peer(sent.handle);
+        while node.nslp.poll_api_call().is_some() {}
+        node.after(Duration::from_millis(1));
+    }
+    assert_eq!(node.leases(), QUESTIONS_BURST_MAX + 1);
+    for flow in &flows {
+        let (mri, kind) = (flow.inverted(), Notification::RouteDeletion);
+        let event = Event::NetworkNotification { nslp_id: NSLP_ID, session: SESSION, mri, kind };
+        node.nslp.handle_event(node.now, event);
+    }
+    let questions = |node: &mut Node| {
+        let calls = std::iter::from_fn(|| node.nslp.poll_api_call());
+        let tears = calls.filter(|call| match call {
+            ApiCall::SendMessage { data, .. } => matches!(Payload::parse(data), Ok(Payload::Tear(_))),
+            _ => false,
+        });
+        tears.count()
+    };
+    node.after(QUESTION_DELAY);
+    assert_eq!((questions(&mut node), node.nslp.counters().questions_over_limit), (QUESTIONS_BURST_MAX, 1));
+    node.after(QUESTIONS_BURST_INTERVAL);
+    assert_eq!((questions(&mut node), node.nslp.counters().questions_over_limit), (1, 1));
 }
