@@ -111,7 +111,10 @@ impl NewsFeed {
 }
 
 #[cfg(test)]
-pub mod tests {
+pub use tests::news;
+
+#[cfg(test)]
+mod tests {
     use netserv_model::notify::NotifyEvent;
     use netserv_model::{Nonce, SessionId};
 

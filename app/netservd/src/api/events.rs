@@ -165,7 +165,7 @@ mod tests {
 
     use super::*;
     use crate::limits::EVENTS_KEPT_MAX;
-    use crate::newsfeed::tests::news;
+    use crate::newsfeed::news;
 
     fn ask(feed: &NewsFeed, query: &str) -> Response {
         let uri: Uri = format!("/v1/events?{query}").parse().unwrap();
