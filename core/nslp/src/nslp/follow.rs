@@ -106,7 +106,7 @@ impl Nslp {
                     self.withdrawn.remember(now, &lease);
                 }
             } else if is_removed_here && self.leases.get(id).is_some_and(|lease| lease.is_here) {
-                self.tell(now, id, NotifyEvent::LeaseEnded, Vec::new(), "its user removed it".to_owned());
+                self.tell(now, id, NotifyEvent::LeaseEnded, Vec::new(), "its user removed it");
                 self.lose_lease(id);
             }
         }
@@ -482,7 +482,7 @@ impl Nslp {
             let why = answer.incomplete.as_ref().map(|refusal| format!(": {}", refusal.detail)).unwrap_or_default();
             (NotifyEvent::RouteLost, format!("no node after {node} is known any more{why}"))
         };
-        self.tell(now, id, event, nodes, detail);
+        self.tell(now, id, event, nodes, &detail);
     }
 
     /// Ends a lease, and with it GIST's state for it.

@@ -31,7 +31,7 @@ impl Nslp {
         for id in self.leases.all_of_module(&user, &module) {
             let Some(lease) = self.leases.get(id).filter(|lease| lease.is_here) else { continue };
             is_told_here |= lease.is_local;
-            self.tell(now.instant, id, event, Vec::new(), detail.clone());
+            self.tell(now.instant, id, event, Vec::new(), &detail);
             if has_ended {
                 self.lose_lease(id);
             }
@@ -69,7 +69,7 @@ impl Nslp {
         farewell.at = goes_on.then(|| now + FAREWELL_INTERVAL);
         for id in ids {
             let detail = format!("{} is about to stop; what is installed starts with it again", self.config.node);
-            self.tell(now, id, NotifyEvent::NodeDraining, Vec::new(), detail);
+            self.tell(now, id, NotifyEvent::NodeDraining, Vec::new(), &detail);
         }
     }
 
@@ -87,12 +87,12 @@ impl Nslp {
     }
 
     /// Tells whoever sent the SETUP of a lease what happened to it on this node.
-    pub(super) fn tell(&mut self, now: Instant, id: LeaseId, event: NotifyEvent, nodes: Vec<NodeId>, detail: String) {
+    pub(super) fn tell(&mut self, now: Instant, id: LeaseId, event: NotifyEvent, nodes: Vec<NodeId>, detail: &str) {
         let Some(lease) = self.leases.get(id) else { return };
         let (session, nonce) = (lease.session, lease.nonce);
         let (user, module, node) =
             (lease.installed.user.clone(), lease.installed.module.clone(), self.config.node.clone());
-        let detail = notify_detail(&detail);
+        let detail = notify_detail(detail);
         let notify = Notify { session, nonce, user, module, node, event, nodes, detail };
         let text = emit_notify(&notify);
         self.pass_on(now, id, notify, text.as_bytes());
