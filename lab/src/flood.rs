@@ -2,14 +2,14 @@
 //! Floods of forged signaling: packets at a rate, with any source, past the sender's kernel.
 
 use std::fs::File;
-use std::net::{IpAddr, Ipv4Addr, SocketAddr};
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::os::fd::AsFd as _;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, ensure};
 use netserv_model::SessionId;
 use netserv_wire::gist::{Cookie, Message, MessageType, Mri, Nli, PathCoupled, UDP_PORT};
-use netserv_wire::ip::{build, checksum};
+use netserv_wire::ip::build;
 use rand::rngs::StdRng;
 use rand::{Rng, SeedableRng};
 use rustix::thread::{LinkNameSpaceType, move_into_link_name_space};
@@ -21,9 +21,14 @@ use crate::sys::PacketSocket;
 const TURN: Duration = Duration::from_millis(1);
 /// The TTL of all that is sent.
 const TTL: u8 = 64;
-/// ICMP over IPv4, and the header of its message that nobody listens on a port.
+/// ICMP over either version of IP, and the header of its message that nobody listens on a port.
 const ICMP: u8 = 1;
-const PORT_UNREACHABLE: [u8; 8] = [3, 3, 0, 0, 0, 0, 0, 0];
+const ICMP_PORT_UNREACHABLE: [u8; 8] = [3, 3, 0, 0, 0, 0, 0, 0];
+const ICMPV6: u8 = 58;
+const ICMPV6_PORT_UNREACHABLE: [u8; 8] = [1, 4, 0, 0, 0, 0, 0, 0];
+/// What stands before a packet of each version on Ethernet.
+const ETHERTYPE_V4: [u8; 2] = [0x08, 0x00];
+const ETHERTYPE_V6: [u8; 2] = [0x86, 0xdd];
 /// NetServ's NSLP.
 const NSLP: u16 = 32_704;
 
@@ -33,15 +38,12 @@ pub enum Kind {
     /// Queries that name made up senders of a network, by which the machine is reached from there.
     Queries {
         /// The network.
-        network: Ipv4Addr,
+        network: IpAddr,
         /// Bits of its prefix.
         bits: u32,
     },
     /// ICMP errors in the name of a flow's destination, that nobody listens to a Query of the node whose cookie is a guess.
-    Refusals {
-        /// Who is said to refuse.
-        destination: Ipv4Addr,
-    },
+    Refusals,
 }
 
 /// Packets to a node at a rate.
@@ -50,7 +52,9 @@ pub struct Flood {
     /// What is sent.
     pub kind: Kind,
     /// The node's address.
-    pub to: Ipv4Addr,
+    pub to: IpAddr,
+    /// The destination of the flows that it is about, of the same version.
+    pub destination: IpAddr,
     /// Packets per second.
     pub rate: u32,
     /// For how long.
@@ -64,53 +68,80 @@ impl Flood {
     /// # Errors
     /// The machines have no link, or packet sockets are not allowed.
     pub fn send(&self, lab: &Lab, machine: &str, neighbour: &str) -> Result<f64> {
-        let ethernet = [mac(lab, neighbour, machine)?, mac(lab, machine, neighbour)?, vec![0x08, 0x00]].concat();
-        let namespace = File::open(format!("/run/netns/{}", lab.namespace(machine)))?;
-        move_into_link_name_space(namespace.as_fd(), Some(LinkNameSpaceType::Network))?;
+        let ethertype = if self.to.is_ipv4() { ETHERTYPE_V4 } else { ETHERTYPE_V6 };
+        let ethernet = [mac(lab, neighbour, machine)?, mac(lab, machine, neighbour)?, ethertype.to_vec()].concat();
+        enter(lab, machine)?;
         let socket = PacketSocket::open(&format!("to-{neighbour}"))?;
-        let (mut random, mut sent, begun) = (StdRng::seed_from_u64(1), 0_u64, Instant::now());
-        while begun.elapsed() < self.time {
-            let due = begun.elapsed().as_secs_f64() * f64::from(self.rate);
-            #[allow(clippy::cast_precision_loss, reason = "far fewer packets than a float counts")]
-            while (sent as f64) < due {
-                let frame = [&ethernet[..], &self.packet(&mut random)?].concat();
-                socket.send(&frame).context("the flood")?;
-                sent += 1;
-            }
-            std::thread::sleep(TURN);
-        }
-        #[allow(clippy::cast_precision_loss, reason = "far fewer packets than a float counts")]
-        Ok(sent as f64 / begun.elapsed().as_secs_f64())
+        let mut random = StdRng::seed_from_u64(1);
+        at_rate(self.rate, self.time, || {
+            let frame = [&ethernet[..], &self.packet(&mut random)?].concat();
+            socket.send(&frame).context("the flood")
+        })
     }
 
     fn packet(&self, random: &mut StdRng) -> Result<Vec<u8>> {
-        let gist = |address: Ipv4Addr| SocketAddr::new(address.into(), UDP_PORT);
+        let gist = |address: IpAddr| SocketAddr::new(address, UDP_PORT);
         let packet = match self.kind {
             Kind::Queries { network, bits } => {
-                let host = random.random::<u32>().checked_shr(bits).unwrap_or_default();
-                let source = Ipv4Addr::from_bits(network.to_bits() | host);
-                build::udp(gist(source), gist(self.to), TTL, &query(source, random))?
+                let source = within(network, bits, random);
+                build::udp(gist(source), gist(self.to), TTL, &query(source, self.destination, random))?
             }
-            Kind::Refusals { destination } => {
-                let quoted = build::udp(gist(self.to), gist(destination), TTL, &query(self.to, random))?;
-                let icmp = [&PORT_UNREACHABLE[..], &quoted].concat();
-                let mut packet = build::ip(destination.into(), self.to.into(), ICMP, TTL, &icmp)?;
-                checksum::fill(&mut packet)?;
-                packet
+            Kind::Refusals => {
+                let query = query(self.to, self.destination, random);
+                let quoted = build::udp(gist(self.to), gist(self.destination), TTL, &query)?;
+                let (protocol, header) = match self.to {
+                    IpAddr::V4(_) => (ICMP, ICMP_PORT_UNREACHABLE),
+                    IpAddr::V6(_) => (ICMPV6, ICMPV6_PORT_UNREACHABLE),
+                };
+                build::ip(self.destination, self.to, protocol, TTL, &[&header[..], &quoted].concat())?
             }
         };
         Ok(packet)
     }
 }
 
+/// Moves this thread into a machine's namespace, for good.
+pub(crate) fn enter(lab: &Lab, machine: &str) -> Result<()> {
+    let namespace = File::open(format!("/run/netns/{}", lab.namespace(machine)))?;
+    Ok(move_into_link_name_space(namespace.as_fd(), Some(LinkNameSpaceType::Network))?)
+}
+
+/// Does something so many times a second for a time; returns how many times a second that was in truth.
+pub(crate) fn at_rate(rate: u32, time: Duration, mut act: impl FnMut() -> Result<()>) -> Result<f64> {
+    let (mut done, begun) = (0_u32, Instant::now());
+    while begun.elapsed() < time {
+        let due = begun.elapsed().as_secs_f64() * f64::from(rate);
+        while f64::from(done) < due {
+            act()?;
+            done += 1;
+        }
+        std::thread::sleep(TURN);
+    }
+    Ok(f64::from(done) / begun.elapsed().as_secs_f64())
+}
+
+/// Returns a made up address of a network.
+pub(crate) fn within(network: IpAddr, bits: u32, random: &mut StdRng) -> IpAddr {
+    match network {
+        IpAddr::V4(v4) => {
+            let host = random.random::<u32>().checked_shr(bits).unwrap_or_default();
+            Ipv4Addr::from_bits(v4.to_bits() | host).into()
+        }
+        IpAddr::V6(v6) => {
+            let host = random.random::<u128>().checked_shr(bits).unwrap_or_default();
+            Ipv6Addr::from_bits(v6.to_bits() | host).into()
+        }
+    }
+}
+
 /// Returns a Query of a made up session and cookie.
-fn query(source: Ipv4Addr, random: &mut StdRng) -> Vec<u8> {
-    let address = IpAddr::V4(source);
+pub(crate) fn query(source: IpAddr, destination: IpAddr, random: &mut StdRng) -> Vec<u8> {
     let mut query = Message::new(MessageType::Query, NSLP);
     query.hops = 8;
-    query.mri = PathCoupled::new(address, Ipv4Addr::new(10, 4, 0, 2).into()).map(Mri::PathCoupled);
+    query.mri = PathCoupled::new(source, destination).map(Mri::PathCoupled);
     query.session = Some(SessionId(random.random()));
-    query.nli = Some(Nli { peer_identity: vec![7; 16], ip_ttl: TTL, validity: Duration::from_secs(30), address });
+    let validity = Duration::from_secs(30);
+    query.nli = Some(Nli { peer_identity: vec![7; 16], ip_ttl: TTL, validity, address: source });
     query.query_cookie = Some(Cookie(random.random::<[u8; 16]>().to_vec()));
     query.emit_datagram()
 }

@@ -5,6 +5,7 @@ pub mod api;
 pub mod bench;
 pub mod bird;
 pub mod crowd;
+pub mod crowding;
 pub mod demo;
 pub mod exercises;
 pub mod flood;
