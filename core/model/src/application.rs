@@ -445,19 +445,15 @@ pub struct Payload(pub Vec<u8>);
 
 impl Serialize for Payload {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        let digit = |value: u8| char::from_digit(value.into(), 16).unwrap_or_default();
-        let text: String = self.0.iter().flat_map(|byte| [digit(byte >> 4), digit(byte & 15)]).collect();
-        serializer.serialize_str(&text)
+        hex::serde::serialize(&self.0, serializer)
     }
 }
 
 impl<'de> Deserialize<'de> for Payload {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Payload, D::Error> {
         let text = String::deserialize(deserializer)?;
-        let digit = |byte: u8| char::from(byte).to_digit(16).and_then(|value| u8::try_from(value).ok());
-        let byte = |pair: &[u8]| Some(digit(*pair.first()?)? << 4 | digit(*pair.get(1)?)?);
-        let bytes: Option<Vec<u8>> = text.as_bytes().chunks(2).map(byte).collect();
-        bytes.map(Payload).ok_or_else(|| serde::de::Error::custom("bytes are an even number of hex digits"))
+        let bytes = hex::decode(text);
+        bytes.map(Payload).map_err(|_| serde::de::Error::custom("bytes are an even number of hex digits"))
     }
 }
 

@@ -67,9 +67,10 @@ impl Neighbour {
     }
 }
 
-/// Returns whether a name, or one with `*` as its first label, stands for another; a certificate with `*` is no single
-/// node's.
-fn stands_for(listed: &str, shown: &str) -> bool {
+/// Returns whether a DNS name in lower case, whose first label may be `*`, stands for another of any case. `*` stands for one
+/// label that is not empty and no `*` itself: a certificate with `*` is no single node's.
+#[must_use]
+pub fn stands_for(listed: &str, shown: &str) -> bool {
     let shown = shown.to_ascii_lowercase();
     let parent =
         shown.split_once('.').filter(|(label, _)| !label.is_empty() && *label != "*").map(|(_, parent)| parent);

@@ -12,6 +12,7 @@ use std::sync::Arc;
 
 use anyhow::{Context as _, Result, anyhow, bail, ensure};
 use ipnet::IpNet;
+use netserv_model::domain::stands_for;
 use schemars::JsonSchema;
 use serde::de::value::MapAccessDeserializer;
 use serde::de::{self, MapAccess, Visitor};
@@ -163,7 +164,7 @@ impl PeerName {
         match self {
             PeerName::Dns(listed) => {
                 let presented = presented.to_ascii_lowercase();
-                *listed == presented || covers(listed, &presented) || covers(&presented, listed)
+                stands_for(listed, &presented) || stands_for(&presented, listed)
             }
             PeerName::Prefix(_) => false,
         }
@@ -176,13 +177,6 @@ impl PeerName {
             PeerName::Prefix(prefix) => prefix.contains(&address),
         }
     }
-}
-
-/// Returns whether a name with `*` as its first label stands for another.
-fn covers(wildcard: &str, name: &str) -> bool {
-    let rest = wildcard.strip_prefix("*.");
-    let parent = name.split_once('.').filter(|(label, _)| !label.is_empty()).map(|(_, parent)| parent);
-    rest.is_some() && rest == parent
 }
 
 impl FromStr for PeerName {
