@@ -4,9 +4,11 @@
 use netserv_model::api::RequestResult;
 use netserv_model::off_path::Off;
 use netserv_model::request::{
-    ModuleState, ModuleStatus, NodeLoad, NodeReport, Outcome, PolicyReport, ReturnStack, ServerCounts, Withheld,
+    ModuleState, ModuleStatus, NodeLoad, NodeReport, Outcome, PathEnd, PolicyReport, ReturnStack, ServerCounts,
+    Withheld,
 };
 use netserv_model::{Flavour, Refusal, RefusalKind};
+use serde::Serialize;
 
 use crate::exit::{Exit, Failure, one_line};
 use crate::output::{Output, Style};
@@ -45,8 +47,8 @@ pub fn write(result: &RequestResult, output: &mut Output) -> Result<Exit, Failur
 /// The result cannot be written as JSON.
 pub fn write_path(result: &RequestResult, destination: &str, output: &mut Output) -> Result<Exit, Failure> {
     if output.is_json() {
-        output.json(result)?;
-        return Ok(exit(result));
+        output.json(&PathView { result, beyond_us: BeyondUs::of(result) })?;
+        return Ok(exit_path(result));
     }
     let hop_width = write_hops(&result.nodes, output);
     let last = match result.end.filter(|_| !result.nodes.is_empty()) {
@@ -65,7 +67,46 @@ pub fn write_path(result: &RequestResult, destination: &str, output: &mut Output
         write_returned_early(returned, output);
     }
     write_end(result, output);
-    Ok(exit(result))
+    Ok(exit_path(result))
+}
+
+/// A path for programs.
+#[derive(Serialize)]
+struct PathView<'a> {
+    #[serde(flatten)]
+    result: &'a RequestResult,
+    beyond_us: BeyondUs,
+}
+
+/// What is known of the path beyond this node.
+#[derive(Serialize)]
+#[serde(tag = "is", rename_all = "kebab-case")]
+enum BeyondUs {
+    /// Every node of it is shown.
+    Whole {
+        /// What proves that none comes after the last one.
+        by: PathEnd,
+    },
+    /// There may be nodes that are not shown.
+    Incomplete {
+        /// Why.
+        reason: Refusal,
+    },
+}
+
+impl BeyondUs {
+    fn of(result: &RequestResult) -> BeyondUs {
+        let reason = match (&result.incomplete, result.end) {
+            (Some(refusal), _) => refusal.clone(),
+            (None, _) if !result.withheld.is_empty() => {
+                Refusal::new(RefusalKind::OutsideDomain, withheld(&result.withheld))
+            }
+            (None, Some(by)) if !result.nodes.is_empty() => return BeyondUs::Whole { by },
+            (None, _) if result.nodes.is_empty() => Refusal::new(RefusalKind::NoNode, "no node answered"),
+            (None, _) => Refusal::new(RefusalKind::Timeout, "nothing proves that no node comes after the last one"),
+        };
+        BeyondUs::Incomplete { reason }
+    }
 }
 
 /// Writes one line per node; returns how wide the first column is.
@@ -100,6 +141,14 @@ pub fn exit(result: &RequestResult) -> Exit {
         Exit::Incomplete
     } else {
         Exit::Done
+    }
+}
+
+/// Returns the exit code of a path, which is not done before its end is proven.
+fn exit_path(result: &RequestResult) -> Exit {
+    match (exit(result), BeyondUs::of(result)) {
+        (Exit::Done, BeyondUs::Incomplete { .. }) => Exit::Incomplete,
+        (exit, BeyondUs::Whole { .. } | BeyondUs::Incomplete { .. }) => exit,
     }
 }
 

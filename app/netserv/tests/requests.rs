@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 
 use netserv_model::api::{PostRequest, RequestResult};
 use netserv_model::request::{Body, Environment, ModuleState, ModuleStatus, NodeLoad, NodeReport, Outcome};
-use netserv_model::request::{PacketCounts, PathEnd, PolicyReport, ReturnStack, ServerCounts};
+use netserv_model::request::{PacketCounts, PathEnd, PolicyReport, ReturnStack, ServerCounts, Withheld};
 use netserv_model::{Flavour, Refusal, RefusalKind, SessionId};
 use netserv_wire::nslp::Message;
 use support::{FakeNode, Home, check, text};
@@ -275,6 +275,38 @@ fn a_path_is_shown_node_by_node() {
     let (request, message) = posted(&node);
     assert!(request.path.is_some());
     assert_eq!((message.user(), message.signature()), (None, None));
+}
+
+#[test]
+fn a_path_for_programs_says_what_is_known_of_all_beyond_this_node() {
+    let nodes = || vec![report("r1", "10.0.0.1", Outcome::Probed, 300)];
+    let silent = Refusal::new(RefusalKind::Timeout, "nobody after r1 answered; there may be nodes further on");
+    let hidden = Withheld { nodes: 2, refused: 0, lease_s: 0 };
+    let said = |kind: &str, detail: &str| serde_json::json!({ "is": "incomplete", "reason": { "kind": kind, "detail": detail } });
+    let whole = result(nodes(), None);
+    for (result, code, expected) in [
+        (whole.clone(), 0, serde_json::json!({ "is": "whole", "by": "unreachable" })),
+        (result(nodes(), Some(silent.clone())), 6, said("timeout", &silent.detail)),
+        (
+            RequestResult { withheld: hidden, ..whole.clone() },
+            6,
+            said("outside-domain", "2 nodes more that the operator of a domain on the path does not show"),
+        ),
+        (result(Vec::new(), None), 6, said("no-node", "no node answered")),
+        (
+            RequestResult { end: None, ..whole },
+            6,
+            said("timeout", "nothing proves that no node comes after the last one"),
+        ),
+    ] {
+        let node = node(&result);
+        let output = Home::empty().ask(&node, &["path", "10.2.0.1", "-j"]);
+        let mut shown: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
+        let beyond_us = shown.as_object_mut().unwrap().remove("beyond_us").unwrap();
+        assert_eq!(beyond_us, expected);
+        assert_eq!(output.status.code(), Some(code), "{beyond_us}");
+        assert_eq!(serde_json::from_value::<RequestResult>(shown).unwrap(), result);
+    }
 }
 
 #[test]
