@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //! The life of a module: from its SETUP over fetch, load and filters to its end.
 
+use std::collections::VecDeque;
+
 use netserv_model::effect::{EffectId, InstalledRecord, Job, ModuleLoad, ModuleSlot, PackageJob, StoreJob, WorkerJob};
 use netserv_model::limits::REQUESTS_PENDING_MAX;
 use netserv_model::manifest::Manifest;
@@ -167,7 +169,7 @@ impl Controller {
         }
         self.sweep(key);
         match operation.ticket {
-            Some(ticket) => self.answer_when_done(&key.0, ticket, Outcome::Refused(refusal)),
+            Some(ticket) => self.refuse_setup(key, ticket, operation.origin, &refusal),
             None => self.dissolve(key, refusal),
         }
         self.check_services(&key.0);
@@ -277,7 +279,7 @@ impl Controller {
 
     fn begin_setup(&mut self, key: &Key, ticket: PendingAnswer, origin: Origin, setup: Setup) {
         if let Err(refusal) = self.check_setup(key, &setup) {
-            return self.refuse(ticket, refusal);
+            return self.refuse_setup(key, ticket, origin, &refusal);
         }
         let active = self.active(key);
         if active.as_ref().is_some_and(|active| active.is_what(&setup)) {
@@ -320,6 +322,19 @@ impl Controller {
         }
     }
 
+    /// Refuses a SETUP, and those that are the same one and wait for it: it may come by several ways.
+    fn refuse_setup(&mut self, key: &Key, ticket: PendingAnswer, origin: Origin, refusal: &Refusal) {
+        let same = |waiter: &Waiter| matches!(waiter.task, Task::Repeat) && waiter.origin.nonce == origin.nonce;
+        let waiting = self.entry(key).map(|entry| std::mem::take(&mut entry.waiting)).unwrap_or_default();
+        let (repeats, others): (VecDeque<_>, VecDeque<_>) = waiting.into_iter().partition(same);
+        if !others.is_empty() {
+            self.entry_or_new(key).waiting = others;
+        }
+        for ticket in std::iter::once(ticket).chain(repeats.into_iter().map(|waiter| waiter.ticket)) {
+            self.answer_when_done(&key.0, ticket, Outcome::Refused(refusal.clone()));
+        }
+    }
+
     fn remove(&mut self, key: &Key, ticket: PendingAnswer) {
         if !self.uninstall(key) {
             return self.refuse(ticket, not_installed(key));
@@ -353,8 +368,8 @@ impl Controller {
         let (filters, composition) = match checked {
             Ok(checked) => checked,
             Err(refusal) => {
-                self.sweep(key);
-                return self.refuse(ticket, refusal);
+                self.refuse_setup(key, ticket, origin, &refusal);
+                return self.sweep(key);
             }
         };
         let rules = ModuleRule::all_of(&filters, Some(&manifest));

@@ -390,8 +390,12 @@ impl Exchange {
     /// Returns what a stranger asked, if this node does not know who asks.
     pub(crate) fn stranger(&self) -> Option<&Probe> {
         let own = if let Own::Reported(report) = &self.own { Some(&report.outcome) } else { None };
-        let is_signed = self.message.user().is_some() && self.message.signature().is_some();
-        domain::stranger(self.message.body(), is_signed, own)
+        domain::stranger(self.message.body(), self.is_signed() && self.is_vouched, own)
+    }
+
+    /// Returns whether somebody is named who signed it; a controller does not check one without the other.
+    pub(crate) fn is_signed(&self) -> bool {
+        self.message.user().is_some() && self.message.signature().is_some()
     }
 
     /// Settles for what is known when the time is up.

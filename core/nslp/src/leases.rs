@@ -51,6 +51,8 @@ pub(crate) struct Lease {
     pub(crate) is_crowded: bool,
     /// A client of this node asked for it.
     pub(crate) is_local: bool,
+    /// The SETUP came from outside of the domain.
+    pub(crate) is_outside: bool,
     /// Who has it next.
     pub(crate) downstream: Option<SiiHandle>,
     /// Who had it next before, and was not told that the path leads elsewhere.
@@ -459,6 +461,7 @@ mod tests {
             upstream: Vec::new(),
             is_crowded: false,
             is_local: false,
+            is_outside: false,
             downstream: None,
             left: None,
             is_partial: false,

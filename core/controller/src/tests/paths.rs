@@ -100,6 +100,38 @@ fn a_setup_that_is_in_force_can_come_again() {
     assert_refused(&node.ask(request), RefusalKind::Replayed, "the newest one");
 }
 
+/// A request that the last node sends back is at that node twice at the same time.
+#[test]
+fn a_setup_that_came_twice_is_refused_twice_for_the_same_reason() {
+    let mut node = Node::new();
+    let request = node.request("jane", Body::Setup(lasting("m@1.0.0")));
+    let ids = [(); 3].map(|()| node.send(request.clone()));
+    commands!(node, "fetch 0 100");
+    node.fetch_failed(0, RefusalKind::FetchFailed);
+    node.commands();
+    for id in ids {
+        assert_refused(&node.reports[&id], RefusalKind::FetchFailed, "");
+    }
+    node.assert_empty();
+    // Behind another one, which others wait for, too.
+    let first = node.request("jane", Body::Setup(lasting("m@1.0.0")));
+    let first = [(); 2].map(|()| node.send(first.clone()));
+    let second = node.request("jane", Body::Setup(lasting("m@2.0.0")));
+    let second = [(); 2].map(|()| node.send(second.clone()));
+    let remove = node.request("jane", Body::Remove(Remove { module: name("m") }));
+    let removal = node.send(remove);
+    commands!(node, "fetch 1 100");
+    node.fetch_failed(1, RefusalKind::FetchFailed);
+    commands!(node, "answer 3 fetch-failed", "answer 4 fetch-failed", "fetch 2 200");
+    first.iter().for_each(|id| assert_refused(&node.reports[id], RefusalKind::FetchFailed, ""));
+    assert!(second.iter().all(|id| !node.reports.contains_key(id)), "they wait for what is fetched now");
+    node.fetch_failed(2, RefusalKind::FetchFailed);
+    node.commands();
+    second.iter().for_each(|id| assert_refused(&node.reports[id], RefusalKind::FetchFailed, ""));
+    assert_refused(&node.reports[&removal], RefusalKind::NotInstalled, "");
+    node.assert_empty();
+}
+
 /// A node that restarted has its modules and not its nonces.
 #[test]
 fn a_setup_that_is_in_force_can_come_again_after_a_restart() {

@@ -126,8 +126,8 @@ impl Exchange {
     /// user sends it to others.
     fn spreads(&self, host_only: bool) -> Option<Spread> {
         let off_path = self.message.off_path()?;
-        let is_proven = self.message.signature().is_some() || !matches!(self.message.body(), Body::Probe(_));
-        let took = matches!(&self.own, Own::Reported(report) if report.outcome.is_ok());
+        let is_proven = self.is_signed() || !matches!(self.message.body(), Body::Probe(_));
+        let took = matches!(&self.own, Own::Reported(report) if report.outcome.is_ok()) && self.is_vouched;
         if self.mri.is_none() || self.requester == Requester::Nobody || host_only || !is_proven || !took {
             return None;
         }

@@ -310,6 +310,7 @@ impl Nslp {
             address: exchange.address,
             upstream,
             is_local,
+            is_outside: exchange.is_outside,
             is_crowded: false,
             downstream,
             left: None,
@@ -423,7 +424,7 @@ impl Nslp {
             return;
         };
         let mri = Some(Mri::clone(&lease.mri));
-        let (address, time, hops) = (lease.address, lease.time, lease.hops);
+        let (address, time, hops, is_outside) = (lease.address, lease.time, lease.hops, lease.is_outside);
         let passed = if lease.is_first() { 0 } else { lease.passed.max(1) };
         self.leases.change(id, |lease| (lease.look_at, lease.looked_at) = (None, now));
         if self.exchanges.contains_key(&key) {
@@ -431,7 +432,7 @@ impl Nslp {
         }
         self.counters.paths_looked_at += 1;
         let arrival = Arrival::own(message, Requester::Nobody, mri, address);
-        self.start(now, key, Arrival { time, hops, passed, ..arrival });
+        self.start(now, key, Arrival { time, hops, passed, is_outside, ..arrival });
     }
 
     /// Tells who had a lease next that the path leads elsewhere.

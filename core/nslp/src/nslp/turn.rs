@@ -3,7 +3,7 @@
 
 use std::net::IpAddr;
 
-use netserv_model::request::ReturnStack;
+use netserv_model::request::{Outcome, ReturnStack};
 use netserv_model::{Instant, Refusal, RefusalKind, SessionId};
 use netserv_wire::gist::{Mri, PathCoupled};
 use netserv_wire::nslp::Response;
@@ -51,7 +51,7 @@ impl Nslp {
             return Err(refusal(RefusalKind::NodeFailed, "it has no address of that IP version"));
         };
         let mri = PathCoupled::new(own, source).map(Mri::PathCoupled);
-        let message = exchange.message.clone();
+        let (message, is_outside) = (exchange.message.clone(), exchange.is_outside);
         if self.pending >= PENDING_MAX || !self.take_return(now) {
             self.counters.returns_over_limit += 1;
             return Err(refusal(RefusalKind::QuotaExceeded, "it does so for too many"));
@@ -61,7 +61,7 @@ impl Nslp {
         if let Some(exchange) = self.exchanges.get_mut(&key) {
             exchange.returning = Returning::Waiting;
         }
-        let arrival = Arrival { time, ..Arrival::own(message, requester, mri, address) };
+        let arrival = Arrival { time, is_outside, ..Arrival::own(message, requester, mri, address) };
         self.start(now, back, arrival);
         // It may be answered at once.
         Ok(Returning::Waiting)
@@ -77,12 +77,13 @@ impl Nslp {
         }
     }
 
-    /// Returns what this node said of the same request on its other way, if that was for it.
+    /// Returns what this node said of the same request on its other way, if that was for it; what was not done in time may be
+    /// done by now.
     pub(super) fn said_on_the_other_way(&self, key: ExchangeKey, exchange: &Exchange) -> Option<Own> {
         let other = self.exchanges.get(&(twin_session(key.0), key.1))?;
         let same = exchange.message.wants_return() && other.message == exchange.message;
         match &other.own {
-            Own::Reported(report) if same && report.outcome.is_ok() && !report.outcome.is_not_targeted() => {
+            Own::Reported(report) if same && is_final(&report.outcome) => {
                 let address = exchange.address.unwrap_or(report.address);
                 let mut report = report.clone();
                 (report.address, report.took_us) = (address, 0);
@@ -112,6 +113,11 @@ impl Nslp {
 /// Returns the session of the way back, whose own way back is the first one again: so a request cannot go to and fro.
 pub(super) fn twin_session(session: SessionId) -> SessionId {
     SessionId(session.0.map(|byte| !byte))
+}
+
+fn is_final(outcome: &Outcome) -> bool {
+    let is_late = matches!(outcome, Outcome::Refused(refusal) if refusal.kind == RefusalKind::Timeout);
+    !is_late && !outcome.is_not_targeted()
 }
 
 fn stack_of(answer: Response) -> ReturnStack {

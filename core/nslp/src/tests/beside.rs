@@ -7,6 +7,7 @@
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 use netserv_model::off_path::{OffPath, Shape};
+use netserv_model::target::Target;
 use netserv_wire::nslp::Envelope;
 use rand::rngs::StdRng;
 use rand::seq::SliceRandom;
@@ -270,6 +271,33 @@ fn nodes_that_refuse_send_nothing_on() {
     let unsigned = RequestBuilder::probe(&[]).off_path(OffPath { shape: Shape::Hose, radius: 1 });
     let unsigned = unsigned.build(UnixTime(0), Nonce([1; 16])).unwrap().into_message();
     assert!(mesh.send(unsigned.as_str()).beside.is_empty());
+    // A signature that nobody is named for is not looked at by controllers.
+    let mut mesh = Mesh::new(links(&[(0, 1)]), vec![0], 1);
+    let nameless = RequestBuilder::probe(&[]).off_path(OffPath { shape: Shape::Hose, radius: 1 });
+    let nameless = nameless.build(UnixTime(0), Nonce([1; 16])).unwrap();
+    let nameless = nameless.with_signature(netserv_model::Signature([0; 64])).unwrap();
+    assert!(mesh.send(nameless.as_str()).beside.is_empty());
+}
+
+/// Whom a request is not for does not say what is wrong with it, and does not send it to others either.
+#[test]
+fn what_is_wrong_and_for_others_goes_nowhere_beside_the_path() {
+    let target = Target { nodes: vec!["another".parse().unwrap()], ..Target::default() };
+    let builder = RequestBuilder::probe(&[Ask::Nodes]).user(&"jane".parse().unwrap()).target(&target);
+    let unsigned = builder.off_path(OffPath { shape: Shape::Hose, radius: 2 }).build(UnixTime(0), Nonce([1; 16]));
+    let text = unsigned.unwrap().with_signature(netserv_model::Signature([0; 64])).unwrap().as_str().to_owned();
+    for is_wrong in [true, false] {
+        let mut node = Node::new(|config| config.beside = vec![ip("10.7.0.1")]);
+        node.receive(&flow(), 8, text.as_bytes());
+        let (request, handle) = (node.asked(), node.sent_request().handle);
+        let mut report = report("me", "0.0.0.0");
+        if is_wrong {
+            report.outcome = Outcome::Refused(Refusal::new(RefusalKind::BadSignature, "as the test says"));
+        }
+        node.report(request, report);
+        node.no_peer(handle);
+        assert_eq!(node.nslp.counters().copies_sent, u64::from(!is_wrong));
+    }
 }
 
 #[test]

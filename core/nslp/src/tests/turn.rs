@@ -241,3 +241,32 @@ fn the_last_node_follows_the_way_back_of_a_setup() {
     assert!(node.only_answer().returned.is_some());
     assert_eq!(node.nslp.state_counts().leases, 2);
 }
+
+#[test]
+fn a_node_on_both_ways_refuses_on_the_second_as_on_the_first() {
+    for (kind, is_told_again) in [(RefusalKind::FetchFailed, true), (RefusalKind::Timeout, false)] {
+        let mut node = Node::new(|_| {});
+        node.asked_of(&out(), "may-return: true\n", &setup(1));
+        let request = node.asked();
+        node.sent_all();
+        let outcome = Outcome::Refused(Refusal::new(kind, "as the test says"));
+        node.report(request, NodeReport { outcome: outcome.clone(), ..report("me", "0.0.0.0") });
+        let here = Mri::PathCoupled(PathCoupled::new(ip("10.3.0.1"), ip(HOST)).unwrap());
+        let text = format!("NETSERV/1 HOP\nnodes-passed: 1\n\n{}", setup(1));
+        node.receive_on(back_session(), &here, text.as_bytes());
+        assert_eq!(node.nslp.poll_request().is_none(), is_told_again, "{outcome}");
+    }
+}
+
+/// Or who refuses what comes from outside would take it from a node of its own.
+#[test]
+fn what_came_from_outside_is_from_outside_on_its_way_back() {
+    let mut node = Node::new(|_| {});
+    node.asked_of(&out(), "may-return: true\norigin: outside\n", &round_trip(1));
+    node.asked();
+    let handle = node.sent_all()[0].0;
+    node.no_peer(handle);
+    let sent = node.sent_all();
+    let [(_, session, _, Payload::Request(envelope, _))] = &sent[..] else { panic!("{sent:?}") };
+    assert_eq!((*session, envelope.is_outside), (back_session(), true));
+}
